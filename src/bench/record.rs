@@ -1,0 +1,182 @@
+//! What a run and its trials leave behind: the types that the results store keeps and the report draws.
+//!
+//! Field names are part of `--json` and of the report's data (docs/formats.md): add, never rename.
+
+use jiff::Timestamp;
+use serde::{Deserialize, Serialize};
+
+use crate::postgres::ServerFacts;
+use crate::units::Bytes;
+
+/// One invocation of `bench warmup`.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Run {
+    /// Unique, sortable by time: `20261121-233005-4f2a`.
+    pub id: String,
+    pub started_at: Timestamp,
+    /// `None` while it runs, or when it was killed.
+    pub ended_at: Option<Timestamp>,
+    pub pgthaw_version: String,
+    pub machine: Machine,
+    pub server: ServerFacts,
+    /// Settings of the server that are not the default, name and value.
+    pub settings: Vec<(String, String)>,
+    pub study: Study,
+    /// Transactions per second when steady: the median over all warm seconds of all trials that got warm (of the
+    /// calibration when none did). Known at the end of the run.
+    pub steady_tps: Option<f64>,
+    /// What the run says against its own measurement, each with its remedy.
+    pub warnings: Vec<String>,
+}
+
+/// The host.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Machine {
+    pub hostname: String,
+    pub kernel: String,
+    pub cpu_model: String,
+    pub cores: u32,
+    pub memory_bytes: Bytes,
+    pub file_system: String,
+    pub device: Device,
+}
+
+/// The block device that holds the data directory.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Device {
+    /// `vda`, with its major and minor number.
+    pub name: String,
+    pub major_minor: String,
+    pub rotational: bool,
+    pub read_ahead_bytes: Bytes,
+}
+
+/// What was asked to be measured.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Study {
+    pub scale: u32,
+    pub clients: u32,
+    pub jobs: u32,
+    /// `select-only`, `tpcb-like`, `simple-update`, or a file's name.
+    pub script: String,
+    /// Seconds that each trial lasts.
+    pub seconds: u32,
+    pub repeats: u32,
+    /// In the order given; the order of the trials is random.
+    pub strategies: Vec<String>,
+    /// Strategies that were asked for and cannot run here, with how to get them.
+    pub skipped_strategies: Vec<(String, String)>,
+    pub disk: Disk,
+    /// Seed of the random order.
+    pub seed: u64,
+    /// Bytes of the relations of the benchmark database.
+    pub database_bytes: Bytes,
+    /// Bytes that the snapshot of the warm state has in the OS page cache.
+    pub wanted_bytes: Bytes,
+    /// `wanted_bytes ÷ bandwidth`: no warmer can be faster. `None` on the native disk, whose bandwidth is not known.
+    pub bound_seconds: Option<f64>,
+    pub start_state: String,
+}
+
+/// The limit on the device, common to the server and to every strategy.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Disk {
+    /// `gp3`, `hdd`, `custom` or `native`.
+    pub name: String,
+    /// Reads per second; `None` is no limit.
+    pub riops: Option<u64>,
+    /// Read bytes per second; `None` is no limit.
+    pub rbps: Option<Bytes>,
+    /// Why the limit is not in force, when one was asked for.
+    pub not_enforced: Option<String>,
+}
+
+/// One repetition of one strategy.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Trial {
+    pub run_id: String,
+    pub strategy: String,
+    /// From 1.
+    pub repeat: u32,
+    /// Position in the random order, from 1.
+    pub position: u32,
+    pub started_at: Timestamp,
+    pub start_state: StartState,
+    pub samples: Vec<Sample>,
+    pub outcome: StrategyOutcome,
+    /// Seconds until fewer than 1 % of transactions read from the device, sustained to the end; `None`: not within the trial.
+    pub warm_after_seconds: Option<f64>,
+    /// Seconds until 50, 90 and 95 % of the run's steady throughput (median over a few seconds); set at the run's end.
+    pub to_50_seconds: Option<f64>,
+    pub to_90_seconds: Option<f64>,
+    pub to_95_seconds: Option<f64>,
+    /// Transactions served until it was warm; over the whole trial when it never was.
+    pub served_until_warm: u64,
+    pub served: u64,
+    /// Read from the device by anybody, over the whole trial.
+    pub device_read_bytes: Bytes,
+    pub residency: Vec<RelationResidency>,
+    pub warnings: Vec<String>,
+}
+
+/// How cold it was when the clock started: measured, not intended.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct StartState {
+    /// Of the benchmark database's files, in the page cache.
+    pub os_resident_bytes: Bytes,
+    pub total_bytes: Bytes,
+    /// `cold` (at most 1 % resident) or `lukewarm`.
+    pub verdict: String,
+}
+
+/// One second of a trial.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Sample {
+    /// End of the second, since the start of pgbench; 1 for the first.
+    pub second: u32,
+    /// Milliseconds since the machine booted, and since 1970 UTC, when it was read.
+    pub monotonic_ms: u64,
+    pub wall_ms: i64,
+    pub transactions: u64,
+    /// Latency of these transactions in microseconds; `None` in a second without any.
+    pub latency_us_mean: Option<f64>,
+    pub latency_us_min: Option<u64>,
+    pub latency_us_max: Option<u64>,
+    /// Read from the device by the workload's own backends.
+    pub foreground_read_bytes: Bytes,
+    /// Read from the device by anybody.
+    pub device_read_bytes: Bytes,
+    pub device_reads: u64,
+    /// Of the benchmark database's files, in the page cache.
+    pub os_resident_bytes: Bytes,
+}
+
+/// What a strategy did.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct StrategyOutcome {
+    /// What was run, for people.
+    pub command: String,
+    /// Seconds from the start of pgbench to the command's end; `None` when it was still running at the end of the trial, or there is none.
+    pub ended_after_seconds: Option<f64>,
+    /// Read from the device by the strategy's own processes, where that is known.
+    pub issued_bytes: Option<Bytes>,
+    /// `None` when it went well.
+    pub failure: Option<String>,
+}
+
+/// Where a relation was resident, before and after a trial.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct RelationResidency {
+    pub relation: String,
+    pub kind: String,
+    pub total_bytes: Bytes,
+    pub before: ResidencyStrip,
+    pub after: ResidencyStrip,
+}
+
+/// A relation cut into equal pieces from its first block to its last: the resident share of each, 0 to 1.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct ResidencyStrip {
+    pub os: Vec<f32>,
+    pub buffers: Vec<f32>,
+}

@@ -1,0 +1,106 @@
+//! The map: per relation and fork, which blocks are resident in which tier.
+
+use std::path::PathBuf;
+
+use jiff::Timestamp;
+use roaring::RoaringBitmap;
+
+use crate::postgres::Relation;
+use crate::units::Fork;
+
+/// Usage counts are 0 to 5: BM_MAX_USAGE_COUNT in PostgreSQL's `src/include/storage/buf_internals.h`.
+pub const USAGE_COUNTS: usize = 6;
+
+/// Which cluster a map is of, and where in its history.
+#[derive(Clone, Debug, PartialEq)]
+pub struct MapSource {
+    pub system_identifier: u64,
+    /// `server_version_num`; of a stopped server major × 10,000.
+    pub version_num: u32,
+    pub block_size: u32,
+    pub segment_blocks: u32,
+    /// `None` when the map came through SQL alone.
+    pub data_directory: Option<PathBuf>,
+    /// Empty and 0 when unknown (a stopped server).
+    pub lsn: String,
+    pub timeline: u32,
+}
+
+/// Was a tier looked at? If not, why.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum TierState {
+    Measured,
+    /// In words for people, with what would make it measurable.
+    Unknown {
+        reason: String,
+    },
+}
+
+/// What is resident now.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Map {
+    pub taken_at: Timestamp,
+    pub source: MapSource,
+    pub os: TierState,
+    pub buffers: TierState,
+    /// In the catalog's order. Relations without a block are left out.
+    pub relations: Vec<RelationMap>,
+    /// Notes for the reader, such as databases that could not be asked for their relations' names.
+    pub remarks: Vec<String>,
+}
+
+/// One relation's part of the map.
+#[derive(Clone, Debug, PartialEq)]
+pub struct RelationMap {
+    pub relation: Relation,
+    /// The forks that exist, in PostgreSQL's order.
+    pub forks: Vec<ForkMap>,
+}
+
+/// One fork's part of the map.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ForkMap {
+    pub fork: Fork,
+    /// Blocks of the fork when it was looked at.
+    pub blocks: u64,
+    /// Blocks of which every page is in the page cache.
+    pub os: RoaringBitmap,
+    /// Blocks in shared_buffers, by usage count 0 to 5.
+    pub buffers: [RoaringBitmap; USAGE_COUNTS],
+    /// Blocks in shared_buffers that are dirty.
+    pub dirty: RoaringBitmap,
+}
+
+impl ForkMap {
+    /// A fork of which nothing is known to be resident.
+    pub fn empty(fork: Fork, blocks: u64) -> ForkMap {
+        ForkMap { fork, blocks, os: RoaringBitmap::new(), buffers: Default::default(), dirty: RoaringBitmap::new() }
+    }
+
+    /// All blocks in shared_buffers, whatever their usage count.
+    pub fn all_buffers(&self) -> RoaringBitmap {
+        self.buffers.iter().fold(RoaringBitmap::new(), |all, level| all | level)
+    }
+}
+
+impl Map {
+    /// Blocks of all forks of all relations.
+    pub fn blocks(&self) -> u64 {
+        self.forks().map(|(_, fork)| fork.blocks).sum()
+    }
+
+    /// Blocks resident in the OS page cache.
+    pub fn os_blocks(&self) -> u64 {
+        self.forks().map(|(_, fork)| fork.os.len()).sum()
+    }
+
+    /// Blocks resident in shared_buffers.
+    pub fn buffer_blocks(&self) -> u64 {
+        self.forks().map(|(_, fork)| fork.buffers.iter().map(RoaringBitmap::len).sum::<u64>()).sum()
+    }
+
+    /// Every fork with its relation.
+    pub fn forks(&self) -> impl Iterator<Item = (&Relation, &ForkMap)> {
+        self.relations.iter().flat_map(|one| one.forks.iter().map(move |fork| (&one.relation, fork)))
+    }
+}

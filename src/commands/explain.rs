@@ -1,0 +1,17 @@
+//! Finds the kind and the hint of whatever went wrong.
+
+use crate::failure::{ErrorKind, Explain};
+use crate::{linux, postgres};
+
+/// The kind and hint of the first error in the chain that has them.
+pub fn explain(error: &anyhow::Error) -> (ErrorKind, Option<String>) {
+    error.chain().find_map(as_explain).map_or((ErrorKind::Failed, None), |found| (found.kind(), found.hint()))
+}
+
+/// Every folder's error type stands here.
+fn as_explain<'a>(cause: &'a (dyn std::error::Error + 'static)) -> Option<&'a dyn Explain> {
+    fn cast<'a, E: Explain + 'static>(cause: &'a (dyn std::error::Error + 'static)) -> Option<&'a dyn Explain> {
+        cause.downcast_ref::<E>().map(|error| error as &dyn Explain)
+    }
+    cast::<linux::Error>(cause).or_else(|| cast::<postgres::Error>(cause))
+}

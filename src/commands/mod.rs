@@ -1,0 +1,112 @@
+//! One file per subcommand: its flags beside its behaviour, its doc comment its help. The only place that opens things
+//! and wires them together.
+
+mod bench;
+mod completions;
+mod connection;
+mod demo;
+mod doctor;
+mod evict;
+mod explain;
+mod map;
+mod report;
+mod restore;
+mod results;
+mod snapshot;
+
+use clap::{Parser, Subcommand};
+
+pub use connection::ConnectionArguments;
+pub use explain::explain;
+
+use crate::failure::ErrorKind;
+
+/// Gets a cold PostgreSQL back to full speed, and proves it.
+#[derive(Debug, Parser)]
+#[command(name = "pgthaw", version, propagate_version = true, arg_required_else_help = true, disable_help_flag = true)]
+pub struct Cli {
+    #[command(subcommand)]
+    command: Command,
+
+    #[command(flatten)]
+    output: OutputArguments,
+}
+
+/// What every command takes.
+#[derive(Clone, Copy, Debug, clap::Args)]
+pub struct OutputArguments {
+    /// Print one JSON document with stable field names (docs/formats.md) instead of text
+    #[arg(long, global = true, help_heading = "Output")]
+    pub json: bool,
+
+    /// Draw no progress
+    #[arg(short, long, global = true, help_heading = "Output")]
+    pub quiet: bool,
+
+    /// Print help; -h is psql's host
+    #[arg(short = '?', long, global = true, action = clap::ArgAction::Help, help_heading = "Output")]
+    help: Option<bool>,
+}
+
+impl OutputArguments {
+    /// Should progress be drawn?
+    pub fn shows_progress(self) -> bool {
+        !self.json && !self.quiet
+    }
+}
+
+/// How a command that did not fail ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ExitStatus {
+    Done,
+    /// The command did its work, and the answer is that this kind of thing is the matter.
+    Because(ErrorKind),
+}
+
+impl ExitStatus {
+    /// The process's exit status.
+    pub fn code(self) -> u8 {
+        match self {
+            ExitStatus::Done => 0,
+            ExitStatus::Because(kind) => kind.exit_code(),
+        }
+    }
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    Doctor(doctor::DoctorArguments),
+    Map(map::MapArguments),
+    Snapshot(snapshot::SnapshotArguments),
+    Restore(restore::RestoreArguments),
+    Evict(evict::EvictArguments),
+    Bench(bench::BenchArguments),
+    Results(results::ResultsArguments),
+    Report(report::ReportArguments),
+    Demo(demo::DemoArguments),
+    Completions(completions::CompletionsArguments),
+}
+
+impl Cli {
+    /// Was `--json` given? Failures are then told in JSON too.
+    pub fn as_json(&self) -> bool {
+        self.output.json
+    }
+
+    /// Runs the subcommand.
+    pub async fn run(self) -> anyhow::Result<ExitStatus> {
+        let output = self.output;
+        match self.command {
+            Command::Doctor(arguments) => doctor::run(arguments, output).await,
+            Command::Map(arguments) => map::run(arguments, output).await,
+            Command::Snapshot(arguments) => snapshot::run(arguments, output).await,
+            Command::Restore(arguments) => restore::run(arguments, output).await,
+            Command::Evict(arguments) => evict::run(arguments, output).await,
+            Command::Bench(arguments) => bench::run(arguments, output).await,
+            Command::Results(arguments) => results::run(arguments, output).await,
+            Command::Report(arguments) => report::run(arguments, output).await,
+            Command::Demo(arguments) => demo::run(arguments, output).await,
+            Command::Completions(arguments) => completions::run(arguments, output).await,
+        }
+    }
+}

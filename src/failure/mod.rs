@@ -1,0 +1,45 @@
+//! How a failure is told: each folder's error says its kind, which decides the exit status, and a hint, which says
+//! what to do about it.
+
+/// What sort of failure this is. The exit status follows from it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ErrorKind {
+    /// Something went wrong while doing what was asked: exit 1.
+    Failed,
+    /// What was asked makes no sense, such as an unknown relation or a wrong directory: exit 2.
+    Usage,
+    /// A privilege or a capability is missing: exit 3.
+    Privilege,
+    /// The user stopped it: exit 130.
+    Interrupted,
+}
+
+impl ErrorKind {
+    /// The process's exit status.
+    pub fn exit_code(self) -> u8 {
+        match self {
+            ErrorKind::Failed => 1,
+            ErrorKind::Usage => 2,
+            ErrorKind::Privilege => 3,
+            ErrorKind::Interrupted => 130,
+        }
+    }
+
+    /// The stable name that `--json` prints.
+    pub fn name(self) -> &'static str {
+        match self {
+            ErrorKind::Failed => "failed",
+            ErrorKind::Usage => "usage",
+            ErrorKind::Privilege => "privilege",
+            ErrorKind::Interrupted => "interrupted",
+        }
+    }
+}
+
+/// An error that can say what to do about it. Every folder's error type is one.
+pub trait Explain: std::error::Error {
+    fn kind(&self) -> ErrorKind;
+
+    /// One sentence or command that mends it; `None` when the message already says all there is.
+    fn hint(&self) -> Option<String>;
+}

@@ -1,0 +1,15 @@
+//! pgthaw gets a cold PostgreSQL back to full speed, and proves it. See ARCHITECTURE.md for how the folders depend on
+//! each other; `tests/architecture.rs` holds them to it.
+
+pub mod bench;
+pub mod cache;
+pub mod commands;
+pub mod failure;
+pub mod linux;
+pub mod observe;
+pub mod postgres;
+pub mod report;
+pub mod results;
+pub mod terminal;
+pub mod units;
+pub mod warm;

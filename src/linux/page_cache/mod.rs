@@ -1,0 +1,52 @@
+//! The page cache, seen and changed file by file.
+//!
+//! Behind a trait so that a cluster of 2 TB, or a page that the kernel takes back at the wrong moment, can be had in a
+//! test (`fake`). Nothing here knows what a block is.
+
+use std::path::Path;
+
+use super::Error;
+use crate::units::PageRange;
+
+/// How much of a range is cached, as cachestat(2) counts it. Pages whose data is still on its way count as cached.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct PageCounts {
+    pub cached: u64,
+    pub dirty: u64,
+    pub writeback: u64,
+    /// Pages that were evicted, ever, and of these the ones that were evicted so lately that reading them again means
+    /// the working set does not fit.
+    pub evicted: u64,
+    pub recently_evicted: u64,
+}
+
+/// The machine's page cache, or a fake one.
+pub trait PageCache: Send + Sync {
+    /// Opens a file to look at its pages. `Ok(None)` when there is no such file, so that a relation dropped meanwhile
+    /// and the end of a chain of segments are no errors.
+    fn open(&self, path: &Path) -> Result<Option<Box<dyn CachedFile>>, Error>;
+
+    /// Bytes of a page.
+    fn page_bytes(&self) -> u64;
+}
+
+/// One open file of the page cache.
+pub trait CachedFile: Send + Sync {
+    /// The file's length when it was opened.
+    fn size_bytes(&self) -> u64;
+
+    /// Counts the cached pages of `range` (cachestat, or mincore where the kernel has no cachestat).
+    fn read_counts(&self, range: PageRange) -> Result<PageCounts, Error>;
+
+    /// The cached pages of `range` in order, as maximal runs. Looks through windows of bounded size, so that a large
+    /// range costs no memory. `Error::ResidencyHidden` when the kernel would answer "all" for lack of privilege.
+    fn read_resident(&self, range: PageRange) -> Result<Vec<PageRange>, Error>;
+
+    /// Reads `buffer.len()` bytes at `offset` through the page cache, for the sake of the cache. Fewer at the end of
+    /// the file; 0 past it (the file was truncated meanwhile).
+    fn apply_read(&self, offset: u64, buffer: &mut [u8]) -> Result<usize, Error>;
+
+    /// Writes the file's dirty pages out (fdatasync), then asks the kernel to drop all of its pages. The kernel may
+    /// keep some: count again.
+    fn apply_evict(&self) -> Result<(), Error>;
+}

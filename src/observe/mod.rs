@@ -1,0 +1,1 @@
+//! Reads what happens each second while something runs.

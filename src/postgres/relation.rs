@@ -1,0 +1,85 @@
+//! A relation and how people name it.
+
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+
+use super::RelationPath;
+
+/// `pg_class.relkind`, where it has storage.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum RelationKind {
+    Table,
+    Index,
+    Toast,
+    MaterializedView,
+    Sequence,
+    /// Found as a file whose catalog could not be read.
+    Unknown,
+}
+
+impl RelationKind {
+    /// From `pg_class.relkind`; `None` for kinds without storage.
+    pub fn from_relkind(relkind: char) -> Option<RelationKind> {
+        match relkind {
+            'r' => Some(RelationKind::Table),
+            'i' => Some(RelationKind::Index),
+            't' => Some(RelationKind::Toast),
+            'm' => Some(RelationKind::MaterializedView),
+            'S' => Some(RelationKind::Sequence),
+            _ => None,
+        }
+    }
+
+    /// The word for tables, snapshots and `--json`.
+    pub fn name(self) -> &'static str {
+        match self {
+            RelationKind::Table => "table",
+            RelationKind::Index => "index",
+            RelationKind::Toast => "toast",
+            RelationKind::MaterializedView => "materialized_view",
+            RelationKind::Sequence => "sequence",
+            RelationKind::Unknown => "unknown",
+        }
+    }
+
+    /// The kind of a word written by [`RelationKind::name`].
+    pub fn from_name(name: &str) -> Option<RelationKind> {
+        use RelationKind::*;
+        [Table, Index, Toast, MaterializedView, Sequence, Unknown].into_iter().find(|kind| kind.name() == name)
+    }
+}
+
+/// Who a relation is: what survives a rewrite, a failover and a move to another host.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub struct RelationName {
+    /// The database; empty for a shared catalog.
+    pub database: String,
+    pub schema: String,
+    pub name: String,
+}
+
+impl fmt::Display for RelationName {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(&format!("{}.{}", self.schema, self.name))
+    }
+}
+
+/// A relation with storage, as the catalog has it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Relation {
+    #[serde(flatten)]
+    pub name: RelationName,
+    pub kind: RelationKind,
+    /// `pg_class.oid`; 0 when the catalog could not be read.
+    pub oid: u32,
+    /// Where its files are. The relfilenumber is the path's last part.
+    pub path: RelationPath,
+    /// The tablespace's name.
+    pub tablespace: String,
+    /// Of an index its table, of a TOAST table its owner.
+    pub parent: Option<String>,
+    /// Is it one of PostgreSQL's own catalogs (schema pg_catalog, information_schema, or their TOAST)?
+    pub is_system: bool,
+}

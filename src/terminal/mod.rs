@@ -1,0 +1,28 @@
+//! What a person sees: tables, progress, errors. The only place, beside `main`, that prints.
+#![allow(clippy::print_stdout, clippy::print_stderr, clippy::exit)]
+
+mod error_report;
+mod progress;
+
+use std::io::Write as _;
+
+pub use error_report::render_error;
+pub use progress::Progress;
+
+/// Prints a line on standard output. A reader that went away (`| head`) ends the program quietly, as it should.
+pub fn print_line(line: &str) {
+    if writeln!(std::io::stdout().lock(), "{line}").is_err() {
+        std::process::exit(0);
+    }
+}
+
+/// Prints a value as one JSON document on standard output.
+pub fn print_json<T: serde::Serialize>(value: &T) -> serde_json::Result<()> {
+    print_line(&serde_json::to_string_pretty(value)?);
+    Ok(())
+}
+
+/// Prints a remark on standard error, so that standard output stays what was asked for.
+pub fn print_remark(line: &str) {
+    eprintln!("{line}");
+}

@@ -1,0 +1,69 @@
+//! A progress bar with time left, on standard error, and only where a person looks.
+
+use std::time::Duration;
+
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+
+use crate::units::Bytes;
+
+/// Progress of one long step. Draws nothing when standard error is no terminal or `--json` or `--quiet` was given.
+#[derive(Clone, Debug)]
+pub struct Progress {
+    bar: ProgressBar,
+}
+
+const BYTES: &str = "{prefix:>12} [{bar:30}] {bytes:>10} of {total_bytes}  {bytes_per_sec}  {eta} left  {wide_msg}";
+const STEPS: &str = "{prefix:>12} [{bar:30}] {pos:>4} of {len}  {eta} left  {wide_msg}";
+
+impl Progress {
+    /// Counts bytes up to `total`.
+    pub fn bytes(label: &'static str, total: Bytes, visible: bool) -> Progress {
+        Progress::new(label, total.0, BYTES, visible)
+    }
+
+    /// Counts steps up to `total`.
+    pub fn steps(label: &'static str, total: u64, visible: bool) -> Progress {
+        Progress::new(label, total, STEPS, visible)
+    }
+
+    fn new(label: &'static str, total: u64, template: &str, visible: bool) -> Progress {
+        let target = if visible { ProgressDrawTarget::stderr() } else { ProgressDrawTarget::hidden() };
+        let bar = ProgressBar::with_draw_target(Some(total), target).with_prefix(label);
+        // The templates are constants, and a test draws each.
+        let style = ProgressStyle::with_template(template).unwrap_or_else(|_| ProgressStyle::default_bar());
+        bar.set_style(style.progress_chars("█▌ "));
+        bar.enable_steady_tick(Duration::from_millis(200));
+        Progress { bar }
+    }
+
+    /// Adds to what is done.
+    pub fn advance(&self, amount: u64) {
+        self.bar.inc(amount);
+    }
+
+    /// Sets the total, when it becomes known late.
+    pub fn set_total(&self, total: u64) {
+        self.bar.set_length(total);
+    }
+
+    /// Says what is being done now.
+    pub fn say(&self, what: impl Into<String>) {
+        self.bar.set_message(what.into());
+    }
+
+    /// Removes the bar.
+    pub fn finish(&self) {
+        self.bar.finish_and_clear();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn templates_are_valid() {
+        assert!(ProgressStyle::with_template(BYTES).is_ok());
+        assert!(ProgressStyle::with_template(STEPS).is_ok());
+    }
+}

@@ -1,0 +1,1 @@
+//! Brings residency back and takes it away: plan, restore, evict, receipt.
