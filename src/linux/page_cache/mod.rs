@@ -3,10 +3,22 @@
 //! Behind a trait so that a cluster of 2 TB, or a page that the kernel takes back at the wrong moment, can be had in a
 //! test (`fake`). Nothing here knows what a block is.
 
+mod cachestat;
+mod fake;
+mod mincore;
+mod residency;
+mod system;
+#[cfg(test)]
+mod system_tests;
+
 use std::path::Path;
 
 use super::Error;
 use crate::units::PageRange;
+
+pub use fake::{FakeCalls, FakePageCache, FakeRefusal};
+pub use residency::read_resident_pages;
+pub use system::SystemPageCache;
 
 /// How much of a range is cached, as cachestat(2) counts it. Pages whose data is still on its way count as cached.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -1,0 +1,290 @@
+//! A page cache in memory, for tests and benches: files of any size that take no space, pages that go when told to,
+//! and a count of everything that was asked.
+
+use std::collections::HashMap;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use super::{CachedFile, PageCache, PageCounts};
+use crate::linux::Error;
+use crate::units::PageRange;
+
+const PAGE_BYTES: u64 = 4096;
+
+/// A page cache whose files exist by being named. Clones share everything.
+#[derive(Clone, Debug, Default)]
+pub struct FakePageCache {
+    files: Arc<Mutex<HashMap<PathBuf, Arc<Mutex<State>>>>>,
+    calls: Arc<Mutex<FakeCalls>>,
+}
+
+/// What was asked of a [`FakePageCache`] so far.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct FakeCalls {
+    pub opens: u64,
+    pub counts: u64,
+    pub lists: u64,
+    pub reads: u64,
+    pub read_bytes: u64,
+    pub evictions: u64,
+}
+
+/// Why a file does not do what it is asked.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum FakeRefusal {
+    /// Opening fails for lack of permission.
+    Open,
+    /// It can be read, but its residency is hidden.
+    Residency,
+    /// Reading it fails with EIO.
+    Read,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    size_bytes: u64,
+    /// In order, disjoint and not adjacent.
+    resident: Vec<PageRange>,
+    /// Pages that no eviction removes.
+    pinned: Vec<PageRange>,
+    refusal: Option<FakeRefusal>,
+}
+
+impl FakePageCache {
+    /// An empty machine.
+    pub fn new() -> FakePageCache {
+        FakePageCache::default()
+    }
+
+    /// Makes a file of `size_bytes` with these pages cached, or replaces it.
+    pub fn insert(&self, path: impl Into<PathBuf>, size_bytes: u64, resident: &[PageRange]) {
+        let mut state = State { size_bytes, ..State::default() };
+        resident.iter().for_each(|range| add(&mut state.resident, *range));
+        lock(&self.files).insert(path.into(), Arc::new(Mutex::new(state)));
+    }
+
+    /// Drops the file. Who has it open keeps it, as with unlink.
+    pub fn remove(&self, path: &Path) {
+        lock(&self.files).remove(path);
+    }
+
+    /// Changes the file's length, as another process would. What is past its end is no longer cached.
+    pub fn resize(&self, path: &Path, size_bytes: u64) {
+        self.change(path, |state| {
+            state.size_bytes = size_bytes;
+            subtract(&mut state.resident, PageRange::new(size_bytes.div_ceil(PAGE_BYTES), u64::MAX));
+        });
+    }
+
+    /// Takes pages out of the cache, as the kernel does when it needs the memory.
+    pub fn lose(&self, path: &Path, range: PageRange) {
+        self.change(path, |state| subtract(&mut state.resident, range));
+    }
+
+    /// Keeps these pages in the cache, whoever evicts the file (mapped or locked pages).
+    pub fn pin(&self, path: &Path, range: PageRange) {
+        self.change(path, |state| {
+            add(&mut state.resident, range);
+            add(&mut state.pinned, range);
+        });
+    }
+
+    /// Makes the file refuse something from now on.
+    pub fn refuse(&self, path: &Path, refusal: FakeRefusal) {
+        self.change(path, |state| state.refusal = Some(refusal));
+    }
+
+    /// The file's cached pages; none when there is no such file.
+    pub fn resident(&self, path: &Path) -> Vec<PageRange> {
+        let file = lock(&self.files).get(path).cloned();
+        file.map_or_else(Vec::new, |state| lock(&state).resident.clone())
+    }
+
+    /// What was asked so far.
+    pub fn calls(&self) -> FakeCalls {
+        *lock(&self.calls)
+    }
+
+    /// Nothing happens to a file that does not exist.
+    fn change(&self, path: &Path, change: impl FnOnce(&mut State)) {
+        let file = lock(&self.files).get(path).cloned();
+        if let Some(state) = file {
+            change(&mut lock(&state));
+        }
+    }
+}
+
+impl PageCache for FakePageCache {
+    fn open(&self, path: &Path) -> Result<Option<Box<dyn CachedFile>>, Error> {
+        lock(&self.calls).opens += 1;
+        let Some(state) = lock(&self.files).get(path).cloned() else {
+            return Ok(None);
+        };
+        let (size_bytes, refusal) = {
+            let state = lock(&state);
+            (state.size_bytes, state.refusal)
+        };
+        if refusal == Some(FakeRefusal::Open) {
+            return Err(Error::file("open", path, io::ErrorKind::PermissionDenied.into()));
+        }
+        Ok(Some(Box::new(FakeFile { path: path.to_owned(), size_bytes, state, calls: Arc::clone(&self.calls) })))
+    }
+
+    fn page_bytes(&self) -> u64 {
+        PAGE_BYTES
+    }
+}
+
+#[derive(Debug)]
+struct FakeFile {
+    path: PathBuf,
+    size_bytes: u64,
+    state: Arc<Mutex<State>>,
+    calls: Arc<Mutex<FakeCalls>>,
+}
+
+impl FakeFile {
+    fn read_runs(&self, range: PageRange) -> Result<Vec<PageRange>, Error> {
+        let state = lock(&self.state);
+        if state.refusal == Some(FakeRefusal::Residency) {
+            return Err(Error::ResidencyHidden(self.path.clone()));
+        }
+        let clipped = state.resident.iter().map(|run| intersect(*run, range));
+        Ok(clipped.filter(|run| !run.is_empty()).collect())
+    }
+}
+
+impl CachedFile for FakeFile {
+    fn size_bytes(&self) -> u64 {
+        self.size_bytes
+    }
+
+    fn read_counts(&self, range: PageRange) -> Result<PageCounts, Error> {
+        lock(&self.calls).counts += 1;
+        let cached = self.read_runs(range)?.iter().map(|run| run.pages()).sum();
+        Ok(PageCounts { cached, ..PageCounts::default() })
+    }
+
+    fn read_resident(&self, range: PageRange) -> Result<Vec<PageRange>, Error> {
+        lock(&self.calls).lists += 1;
+        self.read_runs(range)
+    }
+
+    fn apply_read(&self, offset: u64, buffer: &mut [u8]) -> Result<usize, Error> {
+        let mut state = lock(&self.state);
+        if state.refusal == Some(FakeRefusal::Read) {
+            return Err(Error::file("read", &self.path, io::Error::from_raw_os_error(libc::EIO)));
+        }
+        let bytes = (buffer.len() as u64).min(state.size_bytes.saturating_sub(offset));
+        if bytes > 0 {
+            add(&mut state.resident, PageRange::new(offset / PAGE_BYTES, (offset + bytes).div_ceil(PAGE_BYTES)));
+        }
+        buffer[..bytes as usize].fill(0);
+        let mut calls = lock(&self.calls);
+        calls.reads += 1;
+        calls.read_bytes += bytes;
+        Ok(bytes as usize)
+    }
+
+    fn apply_evict(&self) -> Result<(), Error> {
+        lock(&self.calls).evictions += 1;
+        let mut state = lock(&self.state);
+        state.resident = state.pinned.clone();
+        Ok(())
+    }
+}
+
+/// A test that panicked while holding a lock has failed already: the others go on.
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+fn intersect(one: PageRange, other: PageRange) -> PageRange {
+    PageRange::new(one.start.max(other.start), one.end.min(other.end))
+}
+
+/// Adds a range to ordered, disjoint runs.
+fn add(runs: &mut Vec<PageRange>, range: PageRange) {
+    if range.is_empty() {
+        return;
+    }
+    let first = runs.partition_point(|run| run.end < range.start);
+    let last = runs.partition_point(|run| run.start <= range.end);
+    let joined = match runs.get(first..last) {
+        Some([head, .., tail]) => PageRange::new(head.start.min(range.start), tail.end.max(range.end)),
+        Some([only]) => PageRange::new(only.start.min(range.start), only.end.max(range.end)),
+        _ => range,
+    };
+    runs.splice(first..last, [joined]);
+}
+
+/// Takes a range out of ordered, disjoint runs.
+fn subtract(runs: &mut Vec<PageRange>, range: PageRange) {
+    let pieces = |run: &PageRange| {
+        [PageRange::new(run.start, run.end.min(range.start)), PageRange::new(run.start.max(range.end), run.end)]
+    };
+    *runs = runs.iter().flat_map(pieces).filter(|run| !run.is_empty()).collect();
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn runs(pairs: &[(u64, u64)]) -> Vec<PageRange> {
+        pairs.iter().map(|(start, end)| PageRange::new(*start, *end)).collect()
+    }
+
+    #[test]
+    fn runs_join_and_split() {
+        let mut resident = Vec::new();
+        for range in runs(&[(10, 20), (30, 40), (20, 25), (0, 2), (24, 31), (50, 50)]) {
+            add(&mut resident, range);
+        }
+        assert_eq!(resident, runs(&[(0, 2), (10, 40)]));
+        subtract(&mut resident, PageRange::new(15, 20));
+        subtract(&mut resident, PageRange::new(0, 1));
+        assert_eq!(resident, runs(&[(1, 2), (10, 15), (20, 40)]));
+    }
+
+    #[test]
+    fn behaves_like_a_page_cache() {
+        let cache = FakePageCache::new();
+        let path = Path::new("/data/base/5/16384");
+        cache.insert(path, 3 * PAGE_BYTES + 1, &[]);
+        let file = cache.open(path).unwrap().unwrap();
+        assert_eq!(file.apply_read(PAGE_BYTES, &mut [0; 100_000]).unwrap() as u64, 2 * PAGE_BYTES + 1);
+        assert_eq!(cache.resident(path), runs(&[(1, 4)]));
+        assert_eq!(file.read_counts(PageRange::new(0, 3)).unwrap().cached, 2);
+
+        cache.pin(path, PageRange::new(0, 1));
+        file.apply_evict().unwrap();
+        assert_eq!(cache.resident(path), runs(&[(0, 1)]));
+        assert_eq!(
+            cache.calls(),
+            FakeCalls { opens: 1, counts: 1, lists: 0, reads: 1, read_bytes: 8193, evictions: 1 }
+        );
+    }
+
+    #[test]
+    fn misbehaves_on_demand() {
+        let cache = FakePageCache::new();
+        let path = Path::new("/data/base/5/16384");
+        cache.insert(path, 10 * PAGE_BYTES, &runs(&[(0, 10)]));
+        let file = cache.open(path).unwrap().unwrap();
+
+        cache.lose(path, PageRange::new(2, 3));
+        cache.resize(path, 5 * PAGE_BYTES);
+        assert_eq!(file.read_resident(PageRange::new(0, 10)).unwrap(), runs(&[(0, 2), (3, 5)]));
+        assert_eq!(file.apply_read(5 * PAGE_BYTES, &mut [0; 10]).unwrap(), 0);
+
+        cache.refuse(path, FakeRefusal::Residency);
+        assert!(matches!(file.read_counts(PageRange::new(0, 1)), Err(Error::ResidencyHidden(_))));
+        cache.refuse(path, FakeRefusal::Read);
+        assert!(file.apply_read(0, &mut [0; 10]).is_err());
+        cache.refuse(path, FakeRefusal::Open);
+        assert!(cache.open(path).is_err());
+        cache.remove(path);
+        assert!(cache.open(path).unwrap().is_none());
+    }
+}

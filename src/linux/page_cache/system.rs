@@ -1,0 +1,196 @@
+//! The machine's own page cache.
+
+use std::fs::{File, OpenOptions};
+use std::io;
+use std::os::fd::{AsFd as _, AsRawFd as _};
+use std::os::unix::fs::{FileExt as _, MetadataExt as _, OpenOptionsExt as _};
+use std::path::{Path, PathBuf};
+
+use rustix::fs::{Access, Advice, AtFlags, CWD, accessat, fadvise};
+use rustix::process::geteuid;
+use rustix::thread::{CapabilitySet, capabilities};
+
+use super::{CachedFile, PageCache, PageCounts, cachestat, mincore};
+use crate::linux::Error;
+use crate::units::PageRange;
+
+/// The page cache of the machine that this runs on.
+#[derive(Clone, Copy, Debug)]
+pub struct SystemPageCache {
+    page_bytes: u64,
+    capable_of_fowner: bool,
+}
+
+impl SystemPageCache {
+    /// Asks once for what stays the same: the size of a page and this process's capabilities.
+    pub fn new() -> SystemPageCache {
+        let effective = capabilities(None).map_or(CapabilitySet::empty(), |sets| sets.effective);
+        SystemPageCache {
+            page_bytes: rustix::param::page_size() as u64,
+            capable_of_fowner: effective.contains(CapabilitySet::FOWNER),
+        }
+    }
+}
+
+impl Default for SystemPageCache {
+    fn default() -> SystemPageCache {
+        SystemPageCache::new()
+    }
+}
+
+impl PageCache for SystemPageCache {
+    fn open(&self, path: &Path) -> Result<Option<Box<dyn CachedFile>>, Error> {
+        let file = match open_without_atime(path) {
+            Ok(file) => file,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+            Err(error) => return Err(Error::file("open", path, error)),
+        };
+        let metadata = file.metadata().map_err(|error| Error::file("look at", path, error))?;
+        Ok(Some(Box::new(SystemFile {
+            file,
+            path: path.to_owned(),
+            size_bytes: metadata.size(),
+            owner: metadata.uid(),
+            cache: *self,
+        })))
+    }
+
+    fn page_bytes(&self) -> u64 {
+        self.page_bytes
+    }
+}
+
+/// Opens without changing the time of last access, which only the owner and CAP_FOWNER may ask for.
+fn open_without_atime(path: &Path) -> io::Result<File> {
+    let mut options = OpenOptions::new();
+    options.read(true);
+    match options.clone().custom_flags(libc::O_NOATIME).open(path) {
+        Err(error) if error.raw_os_error() == Some(libc::EPERM) => options.open(path),
+        opened => opened,
+    }
+}
+
+#[derive(Debug)]
+struct SystemFile {
+    file: File,
+    path: PathBuf,
+    size_bytes: u64,
+    owner: u32,
+    cache: SystemPageCache,
+}
+
+impl SystemFile {
+    /// Would mincore(2) tell the truth? It answers "all resident" otherwise. This is `can_do_mincore` of the kernel's
+    /// `mm/mincore.c`: the owner, CAP_FOWNER over an owner that this user namespace knows, or who may write the file.
+    fn is_residency_visible(&self) -> bool {
+        self.owner == geteuid().as_raw()
+            || (self.cache.capable_of_fowner && is_known_user(self.owner))
+            || accessat(CWD, self.link(), Access::WRITE_OK, AtFlags::EACCESS).is_ok()
+    }
+
+    /// The open file itself as a path, whatever became of its name.
+    fn link(&self) -> PathBuf {
+        format!("/proc/self/fd/{}", self.file.as_raw_fd()).into()
+    }
+
+    fn visit_resident(&self, range: PageRange, visit: impl FnMut(PageRange)) -> Result<(), Error> {
+        if !self.is_residency_visible() {
+            return Err(Error::ResidencyHidden(self.path.clone()));
+        }
+        mincore::visit_resident(self.file.as_fd(), self.cache.page_bytes, range, visit)
+            .map_err(|error| Error::file("list the cached pages of", &self.path, error))
+    }
+
+    fn count_with_mincore(&self, range: PageRange) -> Result<PageCounts, Error> {
+        let mut counts = PageCounts::default();
+        self.visit_resident(range, |run| counts.cached += run.pages())?;
+        Ok(counts)
+    }
+
+    /// Dirty pages are never dropped, so they are written first.
+    fn write_and_drop(&self) -> Result<(), Error> {
+        self.file.sync_data().map_err(|error| Error::file("write out", &self.path, error))?;
+        fadvise(&self.file, 0, None, Advice::DontNeed)
+            .map_err(|error| Error::file("drop the cached pages of", &self.path, error.into()))
+    }
+}
+
+impl CachedFile for SystemFile {
+    fn size_bytes(&self) -> u64 {
+        self.size_bytes
+    }
+
+    fn read_counts(&self, range: PageRange) -> Result<PageCounts, Error> {
+        if range.is_empty() {
+            return Ok(PageCounts::default());
+        }
+        let page_bytes = self.cache.page_bytes;
+        match cachestat::count(self.file.as_fd(), range.start * page_bytes, range.pages() * page_bytes) {
+            Ok(counts) => Ok(counts),
+            // EPERM may also be a container's filter of system calls: mincore's own test decides.
+            Err(error) if matches!(error.raw_os_error(), Some(libc::ENOSYS | libc::EPERM | libc::EOPNOTSUPP)) => {
+                self.count_with_mincore(range)
+            }
+            Err(error) => Err(Error::file("count the cached pages of", &self.path, error)),
+        }
+    }
+
+    fn read_resident(&self, range: PageRange) -> Result<Vec<PageRange>, Error> {
+        let mut runs = Vec::new();
+        self.visit_resident(range, |run| runs.push(run))?;
+        Ok(runs)
+    }
+
+    fn apply_read(&self, offset: u64, buffer: &mut [u8]) -> Result<usize, Error> {
+        let mut filled = 0;
+        while filled < buffer.len() {
+            match self.file.read_at(&mut buffer[filled..], offset + filled as u64) {
+                Ok(0) => break,
+                Ok(bytes) => filled += bytes,
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) => return Err(Error::file("read", &self.path, error)),
+            }
+        }
+        Ok(filled)
+    }
+
+    fn apply_evict(&self) -> Result<(), Error> {
+        self.write_and_drop()?;
+        // Pages that another process was just using, or that were dirtied meanwhile, often go at the second try.
+        let everything = PageRange::new(0, self.size_bytes.div_ceil(self.cache.page_bytes));
+        match self.read_counts(everything) {
+            Ok(counts) if counts.cached == 0 => Ok(()),
+            Ok(_) | Err(Error::ResidencyHidden(_)) => self.write_and_drop(),
+            Err(error) => Err(error),
+        }
+    }
+}
+
+/// Has this user namespace a number for the owner? Without one the kernel shows its overflow user, and CAP_FOWNER says
+/// nothing about the file.
+fn is_known_user(uid: u32) -> bool {
+    let read_number = |path| std::fs::read_to_string(path).ok().and_then(|text| text.trim().parse::<u32>().ok());
+    let overflow = read_number("/proc/sys/kernel/overflowuid").unwrap_or(65534);
+    uid != overflow || maps_every_user(&std::fs::read_to_string("/proc/self/uid_map").unwrap_or_default())
+}
+
+/// Is this the uid_map of a namespace that knows every user, as the first one does?
+fn maps_every_user(uid_map: &str) -> bool {
+    uid_map.split_whitespace().eq(["0", "0", "4294967295"])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn knows_the_first_namespace() {
+        assert!(maps_every_user("         0          0 4294967295\n"));
+        assert!(!maps_every_user("         0       1000          1\n"));
+    }
+
+    #[test]
+    fn a_missing_file_is_no_error() {
+        assert!(SystemPageCache::new().open(Path::new("/nowhere/at/all")).unwrap().is_none());
+    }
+}

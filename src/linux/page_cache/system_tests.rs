@@ -1,0 +1,131 @@
+//! The machine's page cache against real files.
+
+use std::fs::{self, File};
+use std::io::Write as _;
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::{Path, PathBuf};
+
+use tempfile::TempDir;
+
+use super::{CachedFile, PageCache as _, SystemPageCache, cachestat, read_resident_pages};
+use crate::linux::Error;
+use crate::units::PageRange;
+
+const MEGABYTE: u64 = 1 << 20;
+
+/// A file that is written out and evicted, in a directory on a real disk: tmpfs has nothing to evict to.
+fn write_cold_file(size_bytes: u64) -> (TempDir, PathBuf) {
+    let directory = tempfile::tempdir_in("/var/tmp").unwrap();
+    let path = directory.path().join("16384");
+    let mut file = File::create(&path).unwrap();
+    for piece in 0..size_bytes.div_ceil(MEGABYTE) {
+        let bytes = MEGABYTE.min(size_bytes - piece * MEGABYTE);
+        file.write_all(&vec![7; bytes as usize]).unwrap();
+    }
+    open(&path).apply_evict().unwrap();
+    (directory, path)
+}
+
+fn open(path: &Path) -> Box<dyn CachedFile> {
+    SystemPageCache::new().open(path).unwrap().unwrap()
+}
+
+fn page_bytes() -> u64 {
+    rustix::param::page_size() as u64
+}
+
+fn count(runs: &[PageRange]) -> u64 {
+    runs.iter().map(|run| run.pages()).sum()
+}
+
+#[test]
+fn an_evicted_file_is_cold_and_a_read_one_is_warm() {
+    let (_directory, path) = write_cold_file(70 * MEGABYTE + 1);
+    let file = open(&path);
+    let pages = (70 * MEGABYTE + 1).div_ceil(page_bytes());
+    assert_eq!(file.size_bytes(), 70 * MEGABYTE + 1);
+    assert!(count(&read_resident_pages(&*file, page_bytes()).unwrap()) < pages / 20);
+
+    let mut buffer = vec![0; 71 * MEGABYTE as usize];
+    assert_eq!(file.apply_read(0, &mut buffer).unwrap() as u64, 70 * MEGABYTE + 1);
+    assert!(buffer[..1000].iter().all(|byte| *byte == 7));
+    let runs = read_resident_pages(&*file, page_bytes()).unwrap();
+    assert!(count(&runs) > pages * 19 / 20, "{runs:?}");
+    assert!(runs.windows(2).all(|pair| pair[0].end < pair[1].start), "runs are in order and maximal: {runs:?}");
+    assert!(runs.last().unwrap().end <= pages);
+
+    file.apply_evict().unwrap();
+    assert!(file.read_counts(PageRange::new(0, pages)).unwrap().cached < pages / 20);
+}
+
+#[test]
+fn finds_where_the_warm_part_is() {
+    let (_directory, path) = write_cold_file(64 * MEGABYTE);
+    let file = open(&path);
+    let (start, end) = (40 * MEGABYTE / page_bytes(), 44 * MEGABYTE / page_bytes());
+    file.apply_read(40 * MEGABYTE, &mut vec![0; 4 * MEGABYTE as usize]).unwrap();
+
+    let runs = read_resident_pages(&*file, page_bytes()).unwrap();
+    let inside: u64 = runs.iter().map(|run| run.end.min(end).saturating_sub(run.start.max(start))).sum();
+    assert!(inside > (end - start) * 19 / 20, "{runs:?}");
+    // Read-ahead may have fetched a little more, but not the other side of the file.
+    assert!(runs.iter().all(|run| run.start > start / 2), "{runs:?}");
+}
+
+#[test]
+fn mincore_counts_what_cachestat_counts() {
+    let (_directory, path) = write_cold_file(16 * MEGABYTE);
+    let file = open(&path);
+    file.apply_read(2 * MEGABYTE, &mut vec![0; 3 * MEGABYTE as usize]).unwrap();
+    let whole = PageRange::new(0, 16 * MEGABYTE / page_bytes());
+    let listed = count(&file.read_resident(whole).unwrap());
+    let descriptor = File::open(&path).unwrap();
+    match cachestat::count(std::os::fd::AsFd::as_fd(&descriptor), 0, 16 * MEGABYTE) {
+        Ok(counted) => assert!(counted.cached.abs_diff(listed) < whole.pages() / 20, "{counted:?}, {listed} listed"),
+        Err(error) => assert_eq!(error.raw_os_error(), Some(libc::ENOSYS)),
+    }
+}
+
+#[test]
+fn a_dirty_file_is_written_before_it_is_evicted() {
+    let directory = tempfile::tempdir_in("/var/tmp").unwrap();
+    let path = directory.path().join("16384");
+    fs::write(&path, vec![7; 8 * MEGABYTE as usize]).unwrap();
+    let file = open(&path);
+    file.apply_evict().unwrap();
+    let counts = file.read_counts(PageRange::new(0, 8 * MEGABYTE / page_bytes())).unwrap();
+    assert!(counts.cached < 100 && counts.dirty == 0, "{counts:?}");
+    assert_eq!(fs::read(&path).unwrap(), vec![7; 8 * MEGABYTE as usize]);
+}
+
+#[test]
+fn a_file_that_shrinks_while_open_is_no_error() {
+    let (_directory, path) = write_cold_file(4 * MEGABYTE);
+    let file = open(&path);
+    File::options().write(true).open(&path).unwrap().set_len(page_bytes()).unwrap();
+    assert_eq!(file.apply_read(2 * MEGABYTE, &mut [0; 4096]).unwrap(), 0);
+    assert!(count(&file.read_resident(PageRange::new(0, 4 * MEGABYTE / page_bytes())).unwrap()) <= 1);
+}
+
+/// Only root can become another user, so this says nothing when run by anyone else.
+#[test]
+fn residency_is_hidden_from_who_may_not_know_it() {
+    if !rustix::process::geteuid().is_root() {
+        return;
+    }
+    let (directory, path) = write_cold_file(MEGABYTE);
+    fs::set_permissions(directory.path(), fs::Permissions::from_mode(0o755)).unwrap();
+    fs::set_permissions(&path, fs::Permissions::from_mode(0o644)).unwrap();
+    // User and capabilities belong to a thread: this one is changed and then ends.
+    let answer = std::thread::spawn(move || {
+        let nobody = rustix::fs::Uid::from_raw(65534);
+        rustix::thread::set_thread_res_uid(nobody, nobody, nobody).unwrap();
+        let file = open(&path);
+        let whole = PageRange::new(0, MEGABYTE / page_bytes());
+        (file.read_counts(whole), file.read_resident(whole))
+    });
+    let (counts, runs) = answer.join().unwrap();
+    assert!(matches!(runs, Err(Error::ResidencyHidden(_))), "{runs:?}");
+    // Kernels before 6.14 count for everybody, and then truly.
+    assert!(matches!(counts, Err(Error::ResidencyHidden(_))) || counts.is_ok_and(|counts| counts.cached < 200));
+}
