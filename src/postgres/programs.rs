@@ -1,0 +1,197 @@
+//! Finds PostgreSQL's own programs: initdb, postgres, psql, pgbench and the rest.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use super::Error;
+
+/// Where Debian and Ubuntu put the programs of each major version: `/usr/lib/postgresql/15/bin`.
+const DEBIAN_ROOT: &str = "/usr/lib/postgresql";
+
+/// The programs of one installation of PostgreSQL.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Programs {
+    bin_dir: PathBuf,
+}
+
+/// What an installation says of its version.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ProgramsVersion {
+    /// 15 of 15.18.
+    pub major: u32,
+    /// `15.18 (Debian 15.18-0+deb12u1)`.
+    pub text: String,
+}
+
+/// A program that is not there, and how to get it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct MissingProgram {
+    pub name: String,
+    pub remedy: String,
+}
+
+impl Programs {
+    /// The programs in `bin_dir`; without it those that the `pg_config` of PATH names, when a server is among them;
+    /// else those of the newest version below `/usr/lib/postgresql`.
+    pub fn find(bin_dir: Option<&Path>) -> Result<Programs, Error> {
+        let found = match bin_dir {
+            Some(named) => Some(named.to_owned()).filter(|directory| has_server(directory)),
+            None => bin_dir_of_pg_config().filter(|directory| has_server(directory)).or_else(newest_debian_bin_dir),
+        };
+        match found {
+            Some(bin_dir) => Ok(Programs { bin_dir }),
+            None => Err(Error::ProgramMissing(match bin_dir {
+                Some(named) => named.join("postgres").display().to_string(),
+                None => "postgres".to_owned(),
+            })),
+        }
+    }
+
+    /// Every installation below `/usr/lib/postgresql`, oldest first.
+    pub fn find_all() -> Vec<Programs> {
+        debian_bin_dirs(Path::new(DEBIAN_ROOT)).into_iter().map(|(_, bin_dir)| Programs { bin_dir }).collect()
+    }
+
+    /// The directory that holds them.
+    pub fn bin_dir(&self) -> &Path {
+        &self.bin_dir
+    }
+
+    /// The file of a program. A client program (psql, pgbench) that is not with the server is taken from PATH or from
+    /// the newest version below `/usr/lib/postgresql`.
+    pub fn path(&self, name: &str) -> Result<PathBuf, Error> {
+        let mut places = vec![self.bin_dir.clone()];
+        if is_client(name) {
+            places.extend(std::env::split_paths(&std::env::var_os("PATH").unwrap_or_default()));
+            places.extend(newest_debian_bin_dir());
+        }
+        let found = places.into_iter().map(|directory| directory.join(name)).find(|file| file.is_file());
+        found.ok_or_else(|| Error::ProgramMissing(name.to_owned()))
+    }
+
+    /// Which of `names` are not there, with a remedy for each.
+    pub fn missing(&self, names: &[&str]) -> Vec<MissingProgram> {
+        let is_missing = |name: &&&str| self.path(name).is_err();
+        let missing = |name: &&str| MissingProgram { name: (*name).to_owned(), remedy: self.remedy(name) };
+        names.iter().filter(is_missing).map(missing).collect()
+    }
+
+    /// Asks `postgres --version`.
+    pub fn version(&self) -> Result<ProgramsVersion, Error> {
+        let text = run(Command::new(self.path("postgres")?).arg("--version"))?;
+        parse_version(&text).ok_or(Error::Version(text))
+    }
+
+    fn remedy(&self, name: &str) -> String {
+        let directory = self.bin_dir.display();
+        if is_client(name) {
+            return format!("apt-get install postgresql-contrib (no {name} in {directory} or in PATH)");
+        }
+        format!("apt-get install postgresql (no {name} in {directory})")
+    }
+}
+
+/// Programs that talk to any version of the server.
+fn is_client(name: &str) -> bool {
+    ["psql", "pgbench", "pg_dump", "pg_restore", "pg_isready"].contains(&name)
+}
+
+fn has_server(bin_dir: &Path) -> bool {
+    bin_dir.join("postgres").is_file()
+}
+
+fn bin_dir_of_pg_config() -> Option<PathBuf> {
+    run(Command::new("pg_config").arg("--bindir")).ok().map(|text| PathBuf::from(text.trim()))
+}
+
+fn newest_debian_bin_dir() -> Option<PathBuf> {
+    debian_bin_dirs(Path::new(DEBIAN_ROOT)).pop().map(|(_, bin_dir)| bin_dir)
+}
+
+/// `MAJOR/bin` below `root` where there is a server, oldest first.
+fn debian_bin_dirs(root: &Path) -> Vec<(u32, PathBuf)> {
+    let Ok(entries) = std::fs::read_dir(root) else { return Vec::new() };
+    let mut found: Vec<(u32, PathBuf)> = entries
+        .flatten()
+        .filter_map(|entry| Some((entry.file_name().to_str()?.parse().ok()?, entry.path().join("bin"))))
+        .filter(|(_, bin_dir)| has_server(bin_dir))
+        .collect();
+    found.sort();
+    found
+}
+
+/// `postgres (PostgreSQL) 15.18 (Debian 15.18-0+deb12u1)`, `18beta1` or `19devel`.
+fn parse_version(text: &str) -> Option<ProgramsVersion> {
+    let text = text.trim().split_once("(PostgreSQL) ")?.1;
+    let digits = text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len());
+    Some(ProgramsVersion { major: text[..digits].parse().ok()?, text: text.to_owned() })
+}
+
+/// Runs a program to its end and returns what it printed; a failure carries everything it said.
+pub(super) fn run(command: &mut Command) -> Result<String, Error> {
+    let program = command_name(command);
+    let output = match command.output() {
+        Ok(output) => output,
+        Err(source) if source.kind() == std::io::ErrorKind::NotFound => return Err(Error::ProgramMissing(program)),
+        Err(source) => return Err(Error::Program { program, output: source.to_string() }),
+    };
+    if output.status.success() {
+        return Ok(String::from_utf8_lossy(&output.stdout).into_owned());
+    }
+    let said = [output.stderr, output.stdout].concat();
+    Err(Error::Program { program, output: String::from_utf8_lossy(&said).trim().to_owned() })
+}
+
+fn command_name(command: &Command) -> String {
+    let path = Path::new(command.get_program());
+    path.file_name().unwrap_or(path.as_os_str()).to_string_lossy().into_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn install(root: &Path, major: &str) {
+        let bin_dir = root.join(major).join("bin");
+        std::fs::create_dir_all(&bin_dir).unwrap();
+        std::fs::write(bin_dir.join("postgres"), "").unwrap();
+    }
+
+    #[test]
+    fn sorts_versions_as_numbers_and_skips_what_is_no_server() {
+        let root = tempfile::tempdir().unwrap();
+        for major in ["9", "17", "10"] {
+            install(root.path(), major);
+        }
+        std::fs::create_dir_all(root.path().join("18/bin")).unwrap();
+        std::fs::create_dir_all(root.path().join("common")).unwrap();
+        let majors: Vec<u32> = debian_bin_dirs(root.path()).into_iter().map(|(major, _)| major).collect();
+        assert_eq!(majors, [9, 10, 17]);
+    }
+
+    #[test]
+    fn a_named_directory_without_a_server_is_an_error_that_names_it() {
+        let empty = tempfile::tempdir().unwrap();
+        let error = Programs::find(Some(empty.path())).unwrap_err().to_string();
+        assert!(error.contains(&empty.path().display().to_string()), "{error}");
+    }
+
+    #[test]
+    fn server_programs_are_never_taken_from_another_place() {
+        let root = tempfile::tempdir().unwrap();
+        install(root.path(), "15");
+        let programs = Programs::find(Some(&root.path().join("15/bin"))).unwrap();
+        assert!(matches!(programs.path("initdb"), Err(Error::ProgramMissing(_))));
+        let missing = programs.missing(&["postgres", "initdb"]);
+        assert_eq!(missing.len(), 1);
+        assert!(missing[0].remedy.contains("apt-get install postgresql"), "{}", missing[0].remedy);
+    }
+
+    #[test]
+    fn reads_versions() {
+        let major = |text| parse_version(text).map(|version| version.major);
+        assert_eq!(major("postgres (PostgreSQL) 15.18 (Debian 15.18-0+deb12u1)\n"), Some(15));
+        assert_eq!(major("postgres (PostgreSQL) 19devel"), Some(19));
+        assert_eq!(major("mysqld 8"), None);
+    }
+}

@@ -1,0 +1,447 @@
+//! A cluster of one's own: made with initdb in a new directory, reachable through a private socket alone, and gone when
+//! its owner is gone.
+//!
+//! The calls block until the server did what was asked: call them from a thread that may wait.
+
+use std::fs::{self, File, Permissions};
+use std::io::Write as _;
+use std::os::unix::fs::{PermissionsExt as _, chown};
+use std::os::unix::process::CommandExt as _;
+use std::path::{Path, PathBuf};
+use std::process::{Child, ChildStdin, Command, Stdio};
+use std::time::{Duration, Instant};
+
+use rustix::process::{Pid, Signal};
+use tempfile::TempDir;
+
+use super::programs::run;
+use super::{ConnectOptions, Error, Programs};
+
+/// `cluster_name` of a scratch cluster. Commands that hurt a cache do so without asking where they find this name.
+pub const LAB_CLUSTER_NAME: &str = "pgthaw-lab";
+
+/// The cluster's superuser.
+const SUPERUSER: &str = "postgres";
+/// The port's number is part of the socket's name only; nothing listens on TCP.
+const PORT: u16 = 5432;
+const POLL_INTERVAL: Duration = Duration::from_millis(20);
+/// A crash of a large cluster under load may need this long to recover.
+const START_LIMIT: Duration = Duration::from_secs(300);
+/// A fast shutdown writes a checkpoint, perhaps through a limited disk.
+const STOP_LIMIT: Duration = Duration::from_secs(300);
+
+/// Becomes the server itself by `exec`, after leaving behind a watcher that stops the server when pgthaw goes away
+/// without saying so: then the pipe that pgthaw holds ends. The watcher is nobody's child, for the postmaster should
+/// not reap what it does not know.
+const START_SCRIPT: &str = r#"
+exec 3<&0 </dev/null
+( { read -r goodbye <&3 || kill -INT $$; } & )
+exec 3<&-
+exec "$@"
+"#;
+
+/// How to stop a server: the words of `pg_ctl stop -m`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum StopMode {
+    /// Ends sessions, writes a checkpoint.
+    Fast,
+    /// Ends at once; the next start recovers from the log.
+    Immediate,
+}
+
+/// A scratch cluster. Dropping it stops the server and removes the directory, unless it is kept.
+#[derive(Debug)]
+pub struct ScratchCluster {
+    programs: Programs,
+    /// Holds `data/` and `server.log`.
+    directory: PathBuf,
+    /// Short, as a socket's path may have 107 bytes only, and closed to other users, as the server asks no password.
+    socket_directory: TempDir,
+    is_kept: bool,
+    server: Option<RunningServer>,
+}
+
+/// The postmaster, and the pipe whose end makes the watcher stop it.
+#[derive(Debug)]
+struct RunningServer {
+    postmaster: Child,
+    pipe: ChildStdin,
+}
+
+/// Whom the server runs as: it refuses to be root.
+#[derive(Clone, Copy, Debug)]
+struct Owner {
+    uid: u32,
+    gid: u32,
+}
+
+impl ScratchCluster {
+    /// Makes a new cluster in a new directory below `parent`, which the system user `postgres` must be able to reach
+    /// when pgthaw runs as root. Later `settings` win over earlier ones. Nothing stays behind when it fails.
+    pub fn create(programs: &Programs, parent: &Path, settings: &[(&str, &str)]) -> Result<ScratchCluster, Error> {
+        let directory = new_directory(parent)?;
+        let cluster = ScratchCluster::in_directory(programs, directory)?;
+        cluster.run_initdb()?;
+        cluster.configure(&[("listen_addresses", ""), ("cluster_name", LAB_CLUSTER_NAME)])?;
+        cluster.configure(settings)?;
+        Ok(cluster)
+    }
+
+    /// Takes over the stopped cluster in `directory/data`, such as one that was kept or copied, and its ownership:
+    /// it is removed on drop unless kept again.
+    pub fn adopt(programs: &Programs, directory: &Path) -> Result<ScratchCluster, Error> {
+        let cluster = ScratchCluster::in_directory(programs, directory.to_owned())?;
+        if cluster.data_directory().join("PG_VERSION").is_file() {
+            return Ok(cluster);
+        }
+        let path = cluster.data_directory();
+        cluster.keep();
+        Err(Error::DataDirectory { path, reason: "it has no PG_VERSION".into() })
+    }
+
+    fn in_directory(programs: &Programs, directory: PathBuf) -> Result<ScratchCluster, Error> {
+        let socket_directory = tempfile::Builder::new()
+            .prefix("pgthaw-")
+            .tempdir_in("/tmp")
+            .and_then(|socket_directory| give_to_owner(socket_directory.path()).map(|()| socket_directory));
+        match socket_directory {
+            Ok(socket_directory) => Ok(ScratchCluster {
+                programs: programs.clone(),
+                directory,
+                socket_directory,
+                is_kept: false,
+                server: None,
+            }),
+            Err(source) => Err(Error::File { action: "create a directory in", path: "/tmp".into(), source }),
+        }
+    }
+
+    /// Appends settings to postgresql.conf, where the last one wins; they count from the next start.
+    pub fn configure(&self, settings: &[(&str, &str)]) -> Result<(), Error> {
+        let path = self.data_directory().join("postgresql.conf");
+        let lines: String =
+            settings.iter().map(|(name, value)| format!("{name} = '{}'\n", value.replace('\'', "''"))).collect();
+        let append = || File::options().append(true).open(&path)?.write_all(lines.as_bytes());
+        append().map_err(|source| Error::File { action: "write", path: path.clone(), source })
+    }
+
+    /// Starts the server and waits until it takes connections.
+    pub fn start(&mut self) -> Result<(), Error> {
+        self.start_with(|_| {})
+    }
+
+    /// Starts the server after `prepare` had its hand on the command, such as to put the process, and so everything
+    /// the server ever starts, into a cgroup before it runs.
+    pub fn start_with(&mut self, prepare: impl FnOnce(&mut Command)) -> Result<(), Error> {
+        let mut command = self.start_command()?;
+        prepare(&mut command);
+        let mut postmaster = command.spawn().map_err(|source| program_error("postgres", &source))?;
+        let Some(pipe) = postmaster.stdin.take() else { unreachable!("standard input was asked to be a pipe") };
+        self.server = Some(RunningServer { postmaster, pipe });
+        self.wait_until_ready()
+    }
+
+    /// Stops the server; does nothing when it does not run.
+    pub fn stop(&mut self, mode: StopMode) -> Result<(), Error> {
+        let signal = match mode {
+            StopMode::Fast => Signal::INT,
+            StopMode::Immediate => Signal::QUIT,
+        };
+        let Some(mut server) = self.server.take() else { return Ok(()) };
+        server.signal(signal);
+        if server.wait(STOP_LIMIT) {
+            return Ok(());
+        }
+        let output = format!("it did not stop within {} s\n{}", STOP_LIMIT.as_secs(), self.log_tail());
+        self.server = Some(server);
+        self.crash();
+        Err(Error::Program { program: "postgres".into(), output })
+    }
+
+    /// Kills every process of the server with SIGKILL, as a power cut would.
+    pub fn crash(&mut self) {
+        let Some(mut server) = self.server.take() else { return };
+        let backends = server.children();
+        server.signal(Signal::KILL);
+        for backend in backends {
+            // It may have gone by itself.
+            let _ = rustix::process::kill_process(backend, Signal::KILL);
+        }
+        server.wait(STOP_LIMIT);
+    }
+
+    /// Is the postmaster alive?
+    pub fn is_running(&mut self) -> bool {
+        self.server.as_mut().is_some_and(RunningServer::is_alive)
+    }
+
+    /// The postmaster's process, while it runs.
+    pub fn postmaster_pid(&self) -> Option<u32> {
+        self.server.as_ref().map(|server| server.postmaster.id())
+    }
+
+    /// How to connect, as the superuser.
+    pub fn connect_options(&self, database: &str) -> ConnectOptions {
+        ConnectOptions {
+            host: Some(self.socket_directory().display().to_string()),
+            port: Some(PORT),
+            user: Some(SUPERUSER.into()),
+            database: Some(database.into()),
+        }
+    }
+
+    /// The directory of the server's socket: the `-h` of psql.
+    pub fn socket_directory(&self) -> &Path {
+        self.socket_directory.path()
+    }
+
+    /// The cluster's data directory.
+    pub fn data_directory(&self) -> PathBuf {
+        self.directory.join("data")
+    }
+
+    /// Leaves the directory in place when this is dropped, and returns it. [`ScratchCluster::adopt`] takes it up again.
+    pub fn keep(mut self) -> PathBuf {
+        self.is_kept = true;
+        self.directory.clone()
+    }
+
+    /// The last lines that the server logged, for messages.
+    pub fn log_tail(&self) -> String {
+        let log = fs::read(self.log_file()).unwrap_or_default();
+        let log = String::from_utf8_lossy(&log);
+        let lines: Vec<&str> = log.lines().collect();
+        lines[lines.len().saturating_sub(10)..].join("\n")
+    }
+
+    fn log_file(&self) -> PathBuf {
+        self.directory.join("server.log")
+    }
+
+    fn run_initdb(&self) -> Result<(), Error> {
+        let mut command = self.as_owner(&self.programs.path("initdb")?);
+        command.arg("-D").arg(self.data_directory());
+        command.args(["--username", SUPERUSER, "--auth=trust", "--encoding=UTF8", "--locale=C", "--no-sync"]);
+        run(&mut command).map(drop)
+    }
+
+    fn start_command(&self) -> Result<Command, Error> {
+        let path = self.log_file();
+        let open_log = || {
+            let log = File::options().create(true).append(true).open(&path)?;
+            Ok((log.try_clone()?, log))
+        };
+        let (stdout, stderr) =
+            open_log().map_err(|source| Error::File { action: "open", path: path.clone(), source })?;
+        let mut command = self.as_owner(Path::new("/bin/sh"));
+        // A group of its own: Ctrl-C is for pgthaw, which then stops the server.
+        command.process_group(0).stdin(Stdio::piped()).stdout(stdout).stderr(stderr);
+        command.args(["-c", START_SCRIPT, "sh"]).arg(self.programs.path("postgres")?);
+        command.arg("-D").arg(self.data_directory()).arg("-k").arg(self.socket_directory());
+        command.args(["-p", &PORT.to_string(), "-c", "logging_collector=off", "-c", "log_destination=stderr"]);
+        Ok(command)
+    }
+
+    /// A command that runs as the cluster's owner, in its directory, without the caller's PG* variables.
+    fn as_owner(&self, program: &Path) -> Command {
+        let mut command = Command::new(program);
+        command.current_dir(&self.directory);
+        for (name, _) in std::env::vars_os().filter(|(name, _)| name.to_string_lossy().starts_with("PG")) {
+            command.env_remove(name);
+        }
+        if let Some(owner) = server_owner() {
+            command.uid(owner.uid).gid(owner.gid);
+        }
+        command
+    }
+
+    /// Waits for the line that `pg_ctl -w` waits for too.
+    fn wait_until_ready(&mut self) -> Result<(), Error> {
+        let started = Instant::now();
+        let pid_file = self.data_directory().join("postmaster.pid");
+        while !is_ready(&pid_file, self.postmaster_pid()) {
+            if self.is_running() && started.elapsed() < START_LIMIT {
+                std::thread::sleep(POLL_INTERVAL);
+                continue;
+            }
+            let output = self.log_tail();
+            self.crash();
+            return Err(Error::Program { program: "postgres".into(), output });
+        }
+        Ok(())
+    }
+}
+
+impl Drop for ScratchCluster {
+    fn drop(&mut self) {
+        if self.is_kept {
+            // A failure is in the server's log; whoever keeps the directory can read it there.
+            let _ = self.stop(StopMode::Fast);
+            return;
+        }
+        self.crash();
+        // What cannot be removed is left for the user to see: there is nobody to tell here.
+        let _ = fs::remove_dir_all(&self.directory);
+    }
+}
+
+impl RunningServer {
+    fn is_alive(&mut self) -> bool {
+        matches!(self.postmaster.try_wait(), Ok(None))
+    }
+
+    fn signal(&mut self, signal: Signal) {
+        // `try_wait` reaps, so while it says alive the number cannot be another process's.
+        if self.is_alive()
+            && let Some(pid) = as_pid(self.postmaster.id())
+        {
+            let _ = rustix::process::kill_process(pid, signal);
+        }
+    }
+
+    /// Waits for the postmaster's end, and dismisses the watcher then.
+    fn wait(&mut self, limit: Duration) -> bool {
+        let started = Instant::now();
+        while self.is_alive() {
+            if started.elapsed() > limit {
+                return false;
+            }
+            std::thread::sleep(POLL_INTERVAL);
+        }
+        // The watcher may be gone already.
+        let _ = self.pipe.write_all(b"goodbye\n");
+        true
+    }
+
+    /// The backends and the other processes that the postmaster started.
+    fn children(&self) -> Vec<Pid> {
+        let pid = self.postmaster.id();
+        let listed = fs::read_to_string(format!("/proc/{pid}/task/{pid}/children")).unwrap_or_default();
+        listed.split_whitespace().filter_map(|child| as_pid(child.parse().ok()?)).collect()
+    }
+}
+
+fn as_pid(number: u32) -> Option<Pid> {
+    Pid::from_raw(i32::try_from(number).ok()?)
+}
+
+/// The eighth line of `postmaster.pid` says `ready`, and the first that it is this postmaster that says so.
+fn is_ready(pid_file: &Path, postmaster_pid: Option<u32>) -> bool {
+    let Ok(text) = fs::read_to_string(pid_file) else { return false };
+    let lines: Vec<&str> = text.lines().map(str::trim).collect();
+    lines.first().and_then(|pid| pid.parse().ok()) == postmaster_pid && lines.get(7) == Some(&"ready")
+}
+
+fn new_directory(parent: &Path) -> Result<PathBuf, Error> {
+    let make = || {
+        let directory = tempfile::Builder::new().prefix("pgthaw-lab-").tempdir_in(parent)?;
+        give_to_owner(directory.path())?;
+        Ok(directory.keep())
+    };
+    make().map_err(|source| Error::File { action: "create a directory in", path: parent.to_owned(), source })
+}
+
+/// Gives a directory to the user that the server runs as, and closes it to others.
+fn give_to_owner(directory: &Path) -> std::io::Result<()> {
+    fs::set_permissions(directory, Permissions::from_mode(0o700))?;
+    match server_owner() {
+        Some(owner) => chown(directory, Some(owner.uid), Some(owner.gid)),
+        None => Ok(()),
+    }
+}
+
+/// Root runs servers as the system user `postgres`, or, where there is none, as `nobody`; others as themselves.
+fn server_owner() -> Option<Owner> {
+    if !rustix::process::geteuid().is_root() {
+        return None;
+    }
+    let passwd = fs::read_to_string("/etc/passwd").unwrap_or_default();
+    find_user(&passwd, "postgres").or_else(|| find_user(&passwd, "nobody"))
+}
+
+fn find_user(passwd: &str, name: &str) -> Option<Owner> {
+    let fields = passwd.lines().map(|line| line.split(':').collect::<Vec<_>>()).find(|fields| fields[0] == name)?;
+    Some(Owner { uid: fields.get(2)?.parse().ok()?, gid: fields.get(3)?.parse().ok()? })
+}
+
+fn program_error(program: &str, source: &std::io::Error) -> Error {
+    Error::Program { program: program.into(), output: source.to_string() }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn cluster(settings: &[(&str, &str)]) -> ScratchCluster {
+        let programs = Programs::find(None).unwrap();
+        ScratchCluster::create(&programs, Path::new("/tmp"), settings).unwrap()
+    }
+
+    fn is_alive(pid: u32) -> bool {
+        Path::new(&format!("/proc/{pid}")).exists()
+    }
+
+    #[test]
+    fn starts_stops_crashes_and_leaves_nothing() {
+        let mut cluster = cluster(&[("fsync", "off"), ("application_name", "it's")]);
+        cluster.start().unwrap();
+        let first = cluster.postmaster_pid().unwrap();
+        assert!(cluster.is_running());
+        assert!(cluster.socket_directory().join(".s.PGSQL.5432").exists());
+        cluster.stop(StopMode::Fast).unwrap();
+        assert!(!cluster.is_running() && !is_alive(first));
+        cluster.start().unwrap();
+        cluster.crash();
+        assert!(!cluster.is_running());
+        cluster.start().unwrap();
+        assert!(cluster.log_tail().contains("ready to accept connections"), "{}", cluster.log_tail());
+        let (last, directory) = (cluster.postmaster_pid().unwrap(), cluster.data_directory());
+        let socket_directory = cluster.socket_directory().to_owned();
+        drop(cluster);
+        assert!(!is_alive(last) && !directory.exists() && !socket_directory.exists());
+    }
+
+    #[test]
+    fn a_kept_cluster_can_be_adopted() {
+        let programs = Programs::find(None).unwrap();
+        let directory = cluster(&[]).keep();
+        assert!(directory.join("data/PG_VERSION").exists());
+        drop(ScratchCluster::adopt(&programs, &directory).unwrap());
+        assert!(!directory.exists());
+    }
+
+    #[test]
+    fn adopting_something_else_fails_and_does_not_remove_it() {
+        let directory = tempfile::tempdir().unwrap();
+        let programs = Programs::find(None).unwrap();
+        let error = ScratchCluster::adopt(&programs, directory.path()).unwrap_err();
+        assert!(matches!(error, Error::DataDirectory { .. }), "{error}");
+        assert!(directory.path().exists());
+    }
+
+    #[test]
+    fn a_bad_setting_fails_with_what_the_server_said() {
+        let mut cluster = cluster(&[("shared_buffers", "a lot")]);
+        let error = cluster.start().unwrap_err().to_string();
+        assert!(error.contains("shared_buffers"), "{error}");
+        assert!(!cluster.is_running());
+    }
+
+    #[test]
+    fn the_watcher_stops_the_server_when_its_owner_is_gone() {
+        let mut cluster = cluster(&[]);
+        cluster.start().unwrap();
+        let RunningServer { mut postmaster, pipe } = cluster.server.take().unwrap();
+        // What the kernel does to a process that is killed.
+        drop(pipe);
+        assert!(postmaster.wait().unwrap().success());
+    }
+
+    #[test]
+    fn finds_users() {
+        let passwd = "root:x:0:0:root:/root:/bin/bash\npostgres:x:104:110::/var/lib/postgresql:/bin/bash\n";
+        let owner = find_user(passwd, "postgres").unwrap();
+        assert_eq!((owner.uid, owner.gid), (104, 110));
+        assert!(find_user(passwd, "nobody").is_none());
+    }
+}
