@@ -1,0 +1,5 @@
+//! Every integration test in one binary: it links once. A module a feature; `servers` is what they share.
+#![allow(clippy::unwrap_used)]
+
+#[macro_use]
+mod servers;

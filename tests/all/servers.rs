@@ -1,0 +1,361 @@
+//! Real servers for tests, and pgthaw run against them as a user runs it.
+//!
+//! ```ignore
+//! test_every_version! {
+//!     fn map_shows_a_table(version) {
+//!         let server = servers::start(version, &[("shared_buffers", "16MB")]);
+//!         server.psql("CREATE TABLE t AS SELECT generate_series(1, 100000) AS i");
+//!         let map = server.pgthaw(&["map", "--json"]).ok().json();
+//!     }
+//! }
+//! ```
+//!
+//! `make test` runs such a test on 15 and 18; `make test-all-versions` on the others too. A test that does not depend
+//! on the version uses [`start_any`].
+
+use std::fs::{self, File, Permissions};
+use std::io::Write as _;
+use std::os::unix::fs::PermissionsExt as _;
+use std::os::unix::process::{CommandExt as _, ExitStatusExt as _};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use pgthaw::postgres::{Programs, ScratchCluster, StopMode};
+use tempfile::TempDir;
+
+/// Servers for tests trade safety for speed, and do nothing of their own accord.
+const SETTINGS: [(&str, &str); 6] = [
+    ("fsync", "off"),
+    ("full_page_writes", "off"),
+    ("autovacuum", "off"),
+    ("shared_buffers", "16MB"),
+    ("max_connections", "20"),
+    ("checkpoint_timeout", "1h"),
+];
+
+/// Makes one test per major version: `NAME::on_15` and so on.
+macro_rules! test_every_version {
+    ($(#[$attribute:meta])* fn $name:ident($version:ident) $body:block) => {
+        $(#[$attribute])*
+        mod $name {
+            use super::*;
+
+            fn check($version: u32) $body
+
+            #[test]
+            #[ignore = "make test-all-versions"]
+            fn on_13() {
+                check(13);
+            }
+            #[test]
+            #[ignore = "make test-all-versions"]
+            fn on_14() {
+                check(14);
+            }
+            #[test]
+            fn on_15() {
+                check(15);
+            }
+            #[test]
+            #[ignore = "make test-all-versions"]
+            fn on_16() {
+                check(16);
+            }
+            #[test]
+            #[ignore = "make test-all-versions"]
+            fn on_17() {
+                check(17);
+            }
+            #[test]
+            fn on_18() {
+                check(18);
+            }
+        }
+    };
+}
+
+/// A server of its own for one test, with a home directory for pgthaw. Both go with it.
+#[derive(Debug)]
+pub struct TestServer {
+    pub cluster: ScratchCluster,
+    programs: Programs,
+    home: Home,
+}
+
+/// Where pgthaw keeps its state and looks for its settings while a test runs.
+#[derive(Debug)]
+pub struct Home(TempDir);
+
+/// What a program printed and how it ended.
+#[derive(Debug)]
+pub struct Output {
+    /// The exit status; 128 + the signal when a signal ended it, as a shell has it.
+    pub status: i32,
+    pub stdout: String,
+    pub stderr: String,
+}
+
+/// The installations to test against, oldest first: what PGTHAW_TEST_BIN_DIRS names
+/// (`15=/usr/lib/postgresql/15/bin:18=/opt/18/bin`), else Debian's and those that `scripts/test-servers` got.
+pub fn servers() -> Vec<(u32, PathBuf)> {
+    if let Ok(named) = std::env::var("PGTHAW_TEST_BIN_DIRS") {
+        return named.split(':').filter(|part| !part.is_empty()).map(parse_server).collect();
+    }
+    let downloaded = fs::read_dir(servers_directory()).into_iter().flatten().flatten();
+    let downloaded = downloaded.map(|entry| entry.path().join("bin"));
+    let debian = Programs::find_all().into_iter().map(|programs| programs.bin_dir().to_owned());
+    let programs = debian.chain(downloaded).filter_map(|bin_dir| Programs::find(Some(&bin_dir)).ok());
+    let mut servers: Vec<(u32, PathBuf)> =
+        programs.map(|programs| (programs.version().unwrap().major, programs.bin_dir().to_owned())).collect();
+    servers.sort();
+    servers
+}
+
+fn parse_server(part: &str) -> (u32, PathBuf) {
+    let (major, bin_dir) = part.split_once('=').expect("PGTHAW_TEST_BIN_DIRS is VERSION=DIRECTORY:VERSION=DIRECTORY");
+    (major.parse().expect("PGTHAW_TEST_BIN_DIRS begins with a major version"), bin_dir.into())
+}
+
+/// Where `scripts/test-servers` puts its servers, and where the templates are. Not below the checkout, which the user that a server runs as may be
+/// unable to reach.
+fn servers_directory() -> PathBuf {
+    format!("/var/tmp/pgthaw-test-servers-{}", rustix::process::getuid().as_raw()).into()
+}
+
+/// The programs of a major version.
+pub fn programs(version: u32) -> Programs {
+    let found = servers().into_iter().find(|(major, _)| *major == version);
+    let (_, bin_dir) = found.unwrap_or_else(|| panic!("no PostgreSQL {version}: run scripts/test-servers {version}"));
+    Programs::find(Some(&bin_dir)).unwrap()
+}
+
+/// Starts a server of a major version with these settings on top of [`SETTINGS`]. The cluster is a copy, so all
+/// servers of a version have one system identifier: use [`start_new`] where that matters.
+pub fn start(version: u32, settings: &[(&str, &str)]) -> TestServer {
+    let programs = programs(version);
+    let directory = copy_of_template(&programs);
+    let cluster = ScratchCluster::adopt(&programs, &directory).unwrap();
+    TestServer::start(cluster, programs, settings)
+}
+
+/// Starts a server of the newest version there is: for tests of what does not depend on it.
+pub fn start_any(settings: &[(&str, &str)]) -> TestServer {
+    start(servers().last().expect("no PostgreSQL: run scripts/test-servers 18").0, settings)
+}
+
+/// Starts a server of a cluster made by initdb: slower, with a system identifier of its own.
+pub fn start_new(version: u32, settings: &[(&str, &str)]) -> TestServer {
+    let programs = programs(version);
+    let cluster = ScratchCluster::create(&programs, Path::new("/var/tmp"), &[]).unwrap();
+    TestServer::start(cluster, programs, settings)
+}
+
+/// A copy of the cluster that initdb made for this version on this machine the first time that it was needed.
+fn copy_of_template(programs: &Programs) -> PathBuf {
+    let version = programs.version().unwrap().text.replace(|c: char| !c.is_ascii_alphanumeric(), "-");
+    let template = servers_directory().join(format!("template-{version}"));
+    fs::create_dir_all(servers_directory()).unwrap();
+    let lock = File::create(template.with_extension("lock")).unwrap();
+    lock.lock().unwrap();
+    if !template.exists() {
+        let cluster = ScratchCluster::create(programs, Path::new("/var/tmp"), &[]).unwrap();
+        fs::rename(cluster.keep(), &template).unwrap();
+    }
+    let copy = tempfile::Builder::new().prefix("pgthaw-test-").tempdir_in("/var/tmp").unwrap().keep();
+    let copied = Command::new("cp").args(["-a", "--reflink=auto"]).arg(template.join(".")).arg(&copy).status();
+    assert!(copied.unwrap().success());
+    copy
+}
+
+impl TestServer {
+    fn start(mut cluster: ScratchCluster, programs: Programs, settings: &[(&str, &str)]) -> TestServer {
+        cluster.configure(&SETTINGS).unwrap();
+        cluster.configure(settings).unwrap();
+        cluster.start().unwrap();
+        // pgthaw is also run as somebody who is not the server's user.
+        fs::set_permissions(cluster.socket_directory(), Permissions::from_mode(0o755)).unwrap();
+        TestServer { cluster, programs, home: Home::new() }
+    }
+
+    /// Runs SQL in the database postgres and returns what psql prints: columns separated by `|`, no headers.
+    pub fn psql(&self, sql: &str) -> String {
+        self.psql_in("postgres", sql)
+    }
+
+    /// Runs SQL in a database.
+    pub fn psql_in(&self, database: &str, sql: &str) -> String {
+        let mut command = Command::new(self.programs.path("psql").unwrap());
+        command.args(["-XAtq", "-v", "ON_ERROR_STOP=1", "-d", database]);
+        self.address(&mut command);
+        // Not -c, which makes one transaction of it all: some commands refuse that.
+        let mut psql = command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+        psql.stdin.take().unwrap().write_all(sql.as_bytes()).unwrap();
+        Output::from(psql.wait_with_output().unwrap()).ok().stdout.trim_end().to_owned()
+    }
+
+    /// Runs pgthaw against this server.
+    pub fn pgthaw(&self, arguments: &[&str]) -> Output {
+        output_of(&mut self.command(arguments))
+    }
+
+    /// Runs pgthaw against this server as another system user. Only root can.
+    pub fn pgthaw_as(&self, uid: u32, arguments: &[&str]) -> Output {
+        let mut command = self.home.command_for_others(arguments);
+        self.address(&mut command);
+        output_of(command.uid(uid).gid(uid))
+    }
+
+    /// pgthaw's command against this server, for tests that start it and look on, or add to its environment.
+    pub fn command(&self, arguments: &[&str]) -> Command {
+        let mut command = self.home.command(arguments);
+        self.address(&mut command);
+        command
+    }
+
+    /// pgthaw's home directory.
+    pub fn home(&self) -> &Path {
+        self.home.path()
+    }
+
+    /// The server's data directory.
+    pub fn data_directory(&self) -> PathBuf {
+        self.cluster.data_directory()
+    }
+
+    /// Stops the server and starts it again: its buffers are empty then, its files stay in the page cache.
+    pub fn restart(&mut self) {
+        self.cluster.stop(StopMode::Fast).unwrap();
+        self.cluster.start().unwrap();
+    }
+
+    fn address(&self, command: &mut Command) {
+        let options = self.cluster.connect_options("postgres");
+        command.env("PGHOST", options.host.unwrap()).env("PGPORT", options.port.unwrap().to_string());
+        command.env("PGUSER", options.user.unwrap());
+    }
+}
+
+impl Home {
+    /// A new, empty one that every user can write to.
+    pub fn new() -> Home {
+        let home = tempfile::Builder::new().prefix("pgthaw-home-").tempdir_in("/var/tmp").unwrap();
+        fs::set_permissions(home.path(), Permissions::from_mode(0o777)).unwrap();
+        Home(home)
+    }
+
+    /// The directory.
+    pub fn path(&self) -> &Path {
+        self.0.path()
+    }
+
+    /// Runs pgthaw, without any server meant.
+    pub fn pgthaw(&self, arguments: &[&str]) -> Output {
+        output_of(&mut self.command(arguments))
+    }
+
+    /// pgthaw's command, with nothing of the tester's own settings.
+    pub fn command(&self, arguments: &[&str]) -> Command {
+        self.command_of(Path::new(env!("CARGO_BIN_EXE_pgthaw")), arguments)
+    }
+
+    /// As [`Home::command`], of a copy of the program that other users can reach.
+    fn command_for_others(&self, arguments: &[&str]) -> Command {
+        let copy = self.path().join("pgthaw");
+        if !copy.exists() {
+            fs::copy(env!("CARGO_BIN_EXE_pgthaw"), &copy).unwrap();
+        }
+        self.command_of(&copy, arguments)
+    }
+
+    fn command_of(&self, program: &Path, arguments: &[&str]) -> Command {
+        let mut command = Command::new(program);
+        for (name, _) in std::env::vars_os().filter(|(name, _)| name.to_string_lossy().starts_with("PG")) {
+            command.env_remove(name);
+        }
+        command.args(arguments).current_dir(self.path()).env("HOME", self.path());
+        command.env("XDG_STATE_HOME", self.path().join("state")).env("XDG_CONFIG_HOME", self.path().join("config"));
+        command
+    }
+}
+
+impl Output {
+    /// Panics with everything that was printed unless the status is 0.
+    #[track_caller]
+    pub fn ok(self) -> Output {
+        self.ends_with(0)
+    }
+
+    /// Panics with everything that was printed unless the status is this one.
+    #[track_caller]
+    pub fn ends_with(self, status: i32) -> Output {
+        assert_eq!(self.status, status, "stdout:\n{}\nstderr:\n{}", self.stdout, self.stderr);
+        self
+    }
+
+    /// Standard output as one JSON document.
+    #[track_caller]
+    pub fn json(&self) -> serde_json::Value {
+        serde_json::from_str(&self.stdout).unwrap_or_else(|error| panic!("{error}: {}\n{}", self.stdout, self.stderr))
+    }
+}
+
+impl From<std::process::Output> for Output {
+    fn from(output: std::process::Output) -> Output {
+        Output {
+            status: output.status.code().or(output.status.signal().map(|signal| 128 + signal)).unwrap(),
+            stdout: String::from_utf8_lossy(&output.stdout).into_owned(),
+            stderr: String::from_utf8_lossy(&output.stderr).into_owned(),
+        }
+    }
+}
+
+/// Runs a command to its end.
+pub fn output_of(command: &mut Command) -> Output {
+    command.output().unwrap_or_else(|error| panic!("{command:?}: {error}")).into()
+}
+
+mod tests {
+    use super::*;
+
+    test_every_version! {
+        fn a_server_of_the_version_runs_with_its_extensions(version) {
+            let mut server = start(version, &[("work_mem", "7MB")]);
+            assert_eq!(server.psql("SHOW server_version_num")[..2], version.to_string());
+            assert_eq!(server.psql("SHOW work_mem; SHOW cluster_name"), "7MB\npgthaw-lab");
+            server.psql("CREATE EXTENSION pg_prewarm; CREATE EXTENSION pg_buffercache; CREATE DATABASE other");
+            server.restart();
+            assert_eq!(server.psql_in("other", "SELECT count(*) > 0 FROM pg_class"), "t");
+            assert!(server.data_directory().join("PG_VERSION").exists());
+        }
+    }
+
+    #[test]
+    fn new_clusters_differ_and_copies_do_not() {
+        let version = servers().last().unwrap().0;
+        let identifier = |server: TestServer| server.psql("SELECT system_identifier FROM pg_control_system()");
+        assert_ne!(identifier(start_new(version, &[])), identifier(start_any(&[])));
+        assert_eq!(identifier(start_any(&[])), identifier(start_any(&[])));
+    }
+
+    #[test]
+    fn pgthaw_runs_for_anybody() {
+        let server = start_any(&[]);
+        assert!(server.pgthaw(&["--version"]).ok().stdout.starts_with("pgthaw "));
+        assert!(server.home().is_dir());
+        if rustix::process::getuid().is_root() {
+            server.pgthaw_as(65534, &["--version"]).ok();
+        }
+        Home::new().pgthaw(&["--no-such-option"]).ends_with(2);
+    }
+
+    #[test]
+    fn json_is_read_from_standard_output() {
+        let output = Output { status: 0, stdout: r#"{"a": 1}"#.into(), stderr: String::new() };
+        assert_eq!(output.json()["a"], 1);
+    }
+
+    #[test]
+    fn reads_the_list_of_servers() {
+        assert_eq!(parse_server("18=/opt/18/bin"), (18, PathBuf::from("/opt/18/bin")));
+    }
+}
