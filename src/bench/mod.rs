@@ -1,11 +1,14 @@
 //! Honest trials: a proven start state, a strategy, a workload, and what was measured each second.
 
-mod headline;
+pub mod disk;
+mod error;
+pub mod order;
 mod record;
-mod summary;
+pub mod statistics;
+pub mod throughput;
+pub mod warm;
 
-pub use headline::{PGTHAW, render_headline};
+pub use error::Error;
 pub use record::{
     Device, Disk, Machine, RelationResidency, ResidencyStrip, Run, Sample, StartState, StrategyOutcome, Study, Trial,
 };
-pub use summary::{NOTHING, Spread, StrategySummary, Summary, compute_summary};

@@ -180,3 +180,56 @@ pub struct ResidencyStrip {
     pub os: Vec<f32>,
     pub buffers: Vec<f32>,
 }
+
+#[cfg(test)]
+pub mod tests {
+    //! Small records for the tests of the pure parts.
+
+    use super::*;
+
+    /// A second with so many transactions and so many bytes read by the workload.
+    pub fn sample(second: u32, transactions: u64, foreground_read_bytes: u64) -> Sample {
+        Sample {
+            second,
+            monotonic_ms: u64::from(second) * 1000,
+            wall_ms: i64::from(second) * 1000,
+            transactions,
+            latency_us_mean: None,
+            latency_us_min: None,
+            latency_us_max: None,
+            foreground_read_bytes: Bytes(foreground_read_bytes),
+            device_read_bytes: Bytes(foreground_read_bytes),
+            device_reads: 0,
+            os_resident_bytes: Bytes(0),
+        }
+    }
+
+    /// A trial of these samples, with nothing concluded yet.
+    pub fn trial(strategy: &str, repeat: u32, samples: Vec<Sample>) -> Trial {
+        let served = samples.iter().map(|one| one.transactions).sum();
+        Trial {
+            run_id: "20261121-233005-4f2a".into(),
+            strategy: strategy.into(),
+            repeat,
+            position: 1,
+            started_at: Timestamp::UNIX_EPOCH,
+            start_state: StartState { os_resident_bytes: Bytes(0), total_bytes: Bytes(0), verdict: "cold".into() },
+            device_read_bytes: samples.iter().map(|one| one.device_read_bytes).sum(),
+            samples,
+            outcome: StrategyOutcome {
+                command: String::new(),
+                ended_after_seconds: None,
+                issued_bytes: None,
+                failure: None,
+            },
+            warm_after_seconds: None,
+            to_50_seconds: None,
+            to_90_seconds: None,
+            to_95_seconds: None,
+            served_until_warm: served,
+            served,
+            residency: Vec::new(),
+            warnings: Vec::new(),
+        }
+    }
+}

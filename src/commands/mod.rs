@@ -18,7 +18,6 @@ use clap::{Parser, Subcommand};
 
 pub use connection::ConnectionArguments;
 pub use explain::explain;
-pub use results::StoreArguments;
 
 use crate::failure::ErrorKind;
 

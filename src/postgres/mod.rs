@@ -1,6 +1,7 @@
 //! What PostgreSQL knows and does: its catalogs, its buffers, its files' names, its programs.
 
 mod error;
+pub mod pgbench;
 mod programs;
 mod relation;
 mod relation_path;

@@ -1,0 +1,285 @@
+//! pgbench: its command lines, and what it writes.
+//!
+//! Every thread writes a log of its own, a line per second in which a transaction ended. The first six columns are the
+//! same in 13 to 18 (what follows depends on the version and on `--rate`), and the seconds are whole seconds of the
+//! wall clock whenever the run began: start pgbench on one, and its lines are the run's seconds.
+
+use std::collections::BTreeMap;
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+use std::str::FromStr;
+
+use super::{ConnectOptions, Error, Programs};
+
+/// What the clients run.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Script {
+    /// One of pgbench's own: `select-only`, `simple-update` or `tpcb-like`.
+    Builtin(&'static str),
+    File(PathBuf),
+}
+
+const BUILTIN_SCRIPTS: [&str; 3] = ["select-only", "simple-update", "tpcb-like"];
+
+impl Script {
+    /// What people read: the builtin's name, or the file's.
+    pub fn name(&self) -> String {
+        match self {
+            Script::Builtin(name) => (*name).to_owned(),
+            Script::File(path) => path.file_name().unwrap_or(path.as_os_str()).to_string_lossy().into_owned(),
+        }
+    }
+}
+
+impl FromStr for Script {
+    type Err = std::convert::Infallible;
+
+    /// A builtin's name; anything else is a file.
+    fn from_str(text: &str) -> Result<Script, Self::Err> {
+        let builtin = BUILTIN_SCRIPTS.into_iter().find(|name| *name == text);
+        Ok(builtin.map_or_else(|| Script::File(text.into()), Script::Builtin))
+    }
+}
+
+/// A workload.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Workload {
+    pub script: Script,
+    pub clients: u32,
+    pub jobs: u32,
+    pub seconds: u32,
+}
+
+/// pgbench, and the database that it works in.
+#[derive(Clone, Debug)]
+pub struct Pgbench {
+    program: PathBuf,
+    connection: ConnectOptions,
+}
+
+impl Pgbench {
+    /// The pgbench beside the server's programs or in PATH; else that of the newest installation that has one, for
+    /// some packages have the server alone and pgbench talks to any version.
+    pub fn find(programs: &Programs, connection: ConnectOptions) -> Result<Pgbench, Error> {
+        let newest = || Programs::find_all().iter().rev().find_map(|other| other.path("pgbench").ok());
+        let program = programs.path("pgbench").or_else(|missing| newest().ok_or(missing))?;
+        Ok(Pgbench { program, connection })
+    }
+
+    /// The program's file.
+    pub fn program(&self) -> &Path {
+        &self.program
+    }
+
+    /// Arguments that make pgbench's tables at `scale` (100,000 accounts, about 15 MB, each).
+    pub fn initialize_arguments(&self, scale: u32) -> Vec<OsString> {
+        let mut arguments = to_arguments(["-i", "-q", "-s"]);
+        arguments.push(scale.to_string().into());
+        arguments.extend(self.connection_arguments());
+        arguments
+    }
+
+    /// Arguments that run `workload` once, logging into `log_directory`. Prepared statements, for the planner is not
+    /// what is measured; no vacuum before, for it would warm the table.
+    pub fn run_arguments(&self, workload: &Workload, log_directory: &Path) -> Vec<OsString> {
+        let mut arguments = to_arguments(["-n", "-M", "prepared", "-P", "1", "--log", "--aggregate-interval=1"]);
+        let mut prefix = OsString::from("--log-prefix=");
+        prefix.push(log_directory.join("log"));
+        arguments.push(prefix);
+        match &workload.script {
+            Script::Builtin(name) => arguments.extend(to_arguments(["-b", name])),
+            Script::File(path) => arguments.extend(["-f".into(), path.into()]),
+        }
+        let jobs = workload.jobs.min(workload.clients);
+        for (option, value) in [("-c", workload.clients), ("-j", jobs), ("-T", workload.seconds)] {
+            arguments.extend([option.into(), value.to_string().into()]);
+        }
+        arguments.extend(self.connection_arguments());
+        arguments
+    }
+
+    fn connection_arguments(&self) -> Vec<OsString> {
+        let connection = &self.connection;
+        let port = connection.port.map(|port| port.to_string());
+        let options = [("-h", &connection.host), ("-p", &port), ("-U", &connection.user)];
+        let given = options.into_iter().filter_map(|(option, value)| Some((option, value.as_ref()?)));
+        let mut arguments: Vec<OsString> = given.flat_map(|(option, value)| [option.into(), value.into()]).collect();
+        arguments.extend(connection.database.as_ref().map(OsString::from));
+        arguments
+    }
+}
+
+fn to_arguments<const N: usize>(words: [&str; N]) -> Vec<OsString> {
+    words.map(OsString::from).to_vec()
+}
+
+/// What ended in one second of the wall clock.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Interval {
+    pub transactions: u64,
+    /// Of these transactions, in microseconds.
+    pub latency_us_sum: f64,
+    pub latency_us_min: u64,
+    pub latency_us_max: u64,
+}
+
+impl Interval {
+    fn merge(&mut self, other: Interval) {
+        if other.transactions == 0 {
+            return;
+        }
+        let is_first = self.transactions == 0;
+        self.latency_us_min =
+            if is_first { other.latency_us_min } else { self.latency_us_min.min(other.latency_us_min) };
+        self.latency_us_max = self.latency_us_max.max(other.latency_us_max);
+        self.transactions += other.transactions;
+        self.latency_us_sum += other.latency_us_sum;
+    }
+
+    /// Mean latency in microseconds; `None` without any transaction.
+    pub fn latency_us_mean(&self) -> Option<f64> {
+        (self.transactions > 0).then(|| self.latency_us_sum / self.transactions as f64)
+    }
+}
+
+/// Seconds since 1970 to what ended in that second. A second without a line served nothing.
+pub type Intervals = BTreeMap<i64, Interval>;
+
+/// Reads the logs of all threads.
+pub fn read_intervals(log_directory: &Path) -> Result<Intervals, Error> {
+    let failed = |action, path: &Path, source| Error::File { action, path: path.to_owned(), source };
+    let entries = std::fs::read_dir(log_directory).map_err(|source| failed("list", log_directory, source))?;
+    let mut merged = Intervals::new();
+    for entry in entries {
+        let path = entry.map_err(|source| failed("list", log_directory, source))?.path();
+        let text = std::fs::read_to_string(&path).map_err(|source| failed("read", &path, source))?;
+        merge_log(&mut merged, &text)?;
+    }
+    Ok(merged)
+}
+
+/// Adds one thread's log.
+fn merge_log(merged: &mut Intervals, text: &str) -> Result<(), Error> {
+    for line in text.lines() {
+        let output = || format!("this line of its log makes no sense: {line:?}");
+        let (second, interval) =
+            parse_line(line).ok_or_else(|| Error::Program { program: "pgbench".into(), output: output() })?;
+        merged.entry(second).or_default().merge(interval);
+    }
+    Ok(())
+}
+
+/// `interval_start transactions sum_latency sum_latency_2 min_latency max_latency …`
+fn parse_line(line: &str) -> Option<(i64, Interval)> {
+    let columns: Vec<&str> = line.split_ascii_whitespace().collect();
+    let [second, transactions, sum, _squares, min, max, ..] = columns.as_slice() else { return None };
+    let interval = Interval {
+        transactions: transactions.parse().ok()?,
+        latency_us_sum: sum.parse().ok()?,
+        latency_us_min: min.parse().ok()?,
+        latency_us_max: max.parse().ok()?,
+    };
+    Some((second.parse().ok()?, interval))
+}
+
+/// What a line of pgbench's standard error is.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Said {
+    /// `progress: 5.0 s, 12345.6 tps, lat 0.6 ms stddev 0.1`: transactions per second of the last second.
+    Throughput(f64),
+    /// `200000 of 5000000 tuples (4%) done`: the share of the tables that is made, 0 to 1.
+    Initialized(f64),
+    Other,
+}
+
+/// Understands a line of standard error.
+pub fn parse_said(line: &str) -> Said {
+    if let Some(progress) = line.strip_prefix("progress: ") {
+        let tps = progress.split(", ").find_map(|part| part.strip_suffix(" tps"));
+        return tps.and_then(|tps| tps.parse().ok()).map_or(Said::Other, Said::Throughput);
+    }
+    let percent = line.split_once(" tuples (").and_then(|(_, rest)| rest.split_once('%'));
+    percent
+        .and_then(|(percent, _)| percent.parse::<f64>().ok())
+        .map_or(Said::Other, |percent| Said::Initialized(percent / 100.0))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn options() -> ConnectOptions {
+        let text = |text: &str| Some(text.to_owned());
+        ConnectOptions {
+            host: text("/tmp/s"),
+            port: Some(5432),
+            user: text("pgthaw_workload"),
+            database: text("bench"),
+        }
+    }
+
+    #[test]
+    fn merges_the_logs_of_all_threads_whatever_the_version() {
+        let mut merged = Intervals::new();
+        // 15 and later: all columns always. 13 and 14: the last ones with --rate only.
+        merge_log(
+            &mut merged,
+            "1650260552 10 1000 100400 80 120 0 0 0 0 0 0 0 0 0\n1650260554 5 500 5 90 110 0 0 0 0 0 0 0 0 0\n",
+        )
+        .unwrap();
+        merge_log(&mut merged, "1650260552 30 6000 1200800 40 900\n1650260553 0 0 0 0 0\n").unwrap();
+        let first = merged[&1_650_260_552];
+        assert_eq!((first.transactions, first.latency_us_min, first.latency_us_max), (40, 40, 900));
+        assert_eq!(first.latency_us_mean(), Some(175.0));
+        assert_eq!(merged[&1_650_260_553].latency_us_mean(), None);
+        assert_eq!(merged[&1_650_260_554].transactions, 5);
+    }
+
+    #[test]
+    fn an_empty_second_of_one_thread_does_not_become_the_minimum() {
+        let mut merged = Intervals::new();
+        merge_log(&mut merged, "7 0 0 0 0 0\n7 2 100 0 40 60\n7 0 0 0 0 0\n").unwrap();
+        assert_eq!(merged[&7].latency_us_min, 40);
+    }
+
+    #[test]
+    fn a_torn_line_is_an_error() {
+        for line in ["1650260552 10 1000", "x 1 1 1 1 1", "1 -1 1 1 1 1"] {
+            assert!(merge_log(&mut Intervals::new(), line).is_err(), "{line}");
+        }
+    }
+
+    #[test]
+    fn understands_progress() {
+        let old = "progress: 5.0 s, 12345.6 tps, lat 0.643 ms stddev 0.101";
+        assert_eq!(parse_said(old), Said::Throughput(12345.6));
+        assert_eq!(parse_said("progress: 1.0 s, 0.0 tps, lat -nan ms stddev -nan, 0 failed"), Said::Throughput(0.0));
+        let initialize = "200000 of 5000000 tuples (4%) done (elapsed 5.10 s, remaining 120.00 s)";
+        assert_eq!(parse_said(initialize), Said::Initialized(0.04));
+        // 14 and later name the table.
+        assert_eq!(
+            parse_said("200000 of 400000 tuples (50%) of pgbench_accounts done (elapsed 0.10 s"),
+            Said::Initialized(0.5)
+        );
+        assert_eq!(parse_said("pgbench: error: connection to server failed"), Said::Other);
+    }
+
+    #[test]
+    fn asks_for_what_is_measured() {
+        let pgbench = Pgbench { program: "pgbench".into(), connection: options() };
+        let workload = Workload { script: Script::Builtin("select-only"), clients: 1, jobs: 2, seconds: 20 };
+        let arguments = pgbench.run_arguments(&workload, Path::new("/tmp/logs"));
+        let line = arguments.join(std::ffi::OsStr::new(" ")).into_string().unwrap();
+        assert_eq!(
+            line,
+            "-n -M prepared -P 1 --log --aggregate-interval=1 --log-prefix=/tmp/logs/log -b select-only \
+             -c 1 -j 1 -T 20 -h /tmp/s -p 5432 -U pgthaw_workload bench"
+        );
+    }
+
+    #[test]
+    fn a_name_is_a_builtin_or_a_file() {
+        assert_eq!("tpcb-like".parse(), Ok(Script::Builtin("tpcb-like")));
+        assert_eq!("scripts/hot.sql".parse::<Script>().unwrap().name(), "hot.sql");
+    }
+}
