@@ -1,6 +1,7 @@
 //! Failures of talking to a server or of reading its directory.
 
-use std::path::PathBuf;
+use std::io;
+use std::path::{Path, PathBuf};
 
 use crate::failure::{ErrorKind, Explain};
 
@@ -9,43 +10,91 @@ use crate::failure::{ErrorKind, Explain};
 pub enum Error {
     #[error("cannot connect to {address}: {source}")]
     Connect { address: String, source: sqlx::Error },
+    #[error("cannot connect to {address}: no answer within {seconds} s")]
+    ConnectTimeout { address: String, seconds: u64 },
+    #[error("{value:?} is no valid {what}")]
+    Option { what: &'static str, value: String },
     #[error("cannot {action}: {source}")]
     Query { action: &'static str, source: sqlx::Error },
     #[error("PostgreSQL {0} is not supported: pgthaw knows 13 to 18")]
     Version(String),
     #[error("extension {name} does not exist in database \"{database}\"")]
     ExtensionMissing { name: &'static str, database: String },
+    #[error("role \"{role}\" may not use extension {name} in database \"{database}\"")]
+    ExtensionPrivilege { name: &'static str, database: String, role: String },
     #[error("{} is not a PostgreSQL data directory: {reason}", path.display())]
     DataDirectory { path: PathBuf, reason: String },
     #[error("{} belongs to another cluster (system identifier {directory}) than the server at {address} ({server})", path.display())]
     OtherCluster { path: PathBuf, directory: u64, server: u64, address: String },
+    #[error("cannot understand {}: {reason}", path.display())]
+    DataFile { path: PathBuf, reason: String },
     #[error("cannot find PostgreSQL's program {0}")]
     ProgramMissing(String),
     #[error("{program} failed: {output}")]
     Program { program: String, output: String },
     #[error("cannot {action} {}: {source}", path.display())]
-    File { action: &'static str, path: PathBuf, source: std::io::Error },
+    File { action: &'static str, path: PathBuf, source: io::Error },
 }
+
+impl Error {
+    /// The error of doing `action` (a verb, such as "read") to `path`.
+    pub fn file(action: &'static str, path: &Path, source: io::Error) -> Error {
+        Error::File { action, path: path.to_owned(), source }
+    }
+
+    /// The SQLSTATE, when the server refused something.
+    pub fn sqlstate(&self) -> Option<String> {
+        match self {
+            Error::Connect { source, .. } | Error::Query { source, .. } => sqlstate(source),
+            _ => None,
+        }
+    }
+
+    /// Did the server refuse this database, while it might let one into another?
+    pub fn is_about_database(&self) -> bool {
+        matches!(self.sqlstate().as_deref(), Some(INVALID_CATALOG_NAME | INSUFFICIENT_PRIVILEGE))
+    }
+}
+
+const INSUFFICIENT_PRIVILEGE: &str = "42501";
+const INVALID_CATALOG_NAME: &str = "3D000";
+const INVALID_PASSWORD: &str = "28P01";
+const INVALID_AUTHORIZATION: &str = "28000";
+const CANNOT_CONNECT_NOW: &str = "57P03";
+const LOCK_NOT_AVAILABLE: &str = "55P03";
 
 impl Explain for Error {
     fn kind(&self) -> ErrorKind {
         match self {
-            Error::ExtensionMissing { .. } | Error::ProgramMissing(_) => ErrorKind::Privilege,
-            Error::DataDirectory { .. } | Error::OtherCluster { .. } | Error::Version(_) => ErrorKind::Usage,
-            Error::File { source, .. } if source.kind() == std::io::ErrorKind::PermissionDenied => ErrorKind::Privilege,
-            Error::Query { source, .. } if is_insufficient_privilege(source) => ErrorKind::Privilege,
-            Error::Connect { .. } | Error::Query { .. } | Error::Program { .. } | Error::File { .. } => {
-                ErrorKind::Failed
+            Error::ExtensionMissing { .. } | Error::ExtensionPrivilege { .. } | Error::ProgramMissing(_) => {
+                ErrorKind::Privilege
             }
+            Error::DataDirectory { .. } | Error::OtherCluster { .. } | Error::Version(_) | Error::Option { .. } => {
+                ErrorKind::Usage
+            }
+            Error::File { source, .. } if source.kind() == io::ErrorKind::PermissionDenied => ErrorKind::Privilege,
+            Error::Query { source, .. } if sqlstate(source).as_deref() == Some(INSUFFICIENT_PRIVILEGE) => {
+                ErrorKind::Privilege
+            }
+            Error::Connect { .. }
+            | Error::ConnectTimeout { .. }
+            | Error::Query { .. }
+            | Error::DataFile { .. }
+            | Error::Program { .. }
+            | Error::File { .. } => ErrorKind::Failed,
         }
     }
 
     fn hint(&self) -> Option<String> {
         match self {
-            Error::Connect { source, .. } => Some(connect_hint(source)),
+            Error::Connect { address, source } => Some(connect_hint(address, source)),
+            Error::ConnectTimeout { .. } => Some(
+                "is the host right, and does a firewall let you through? PGCONNECT_TIMEOUT sets the seconds".into(),
+            ),
             Error::ExtensionMissing { name, database } => Some(format!(
                 "psql -d {database} -c 'CREATE EXTENSION {name}' (Debian: the package postgresql-contrib, or PostgreSQL's own, has it)"
             )),
+            Error::ExtensionPrivilege { name, database, role } => Some(extension_hint(name, database, role)),
             Error::DataDirectory { .. } => {
                 Some("name the directory that holds PG_VERSION, as SHOW data_directory prints it".into())
             }
@@ -56,29 +105,64 @@ impl Explain for Error {
                 "apt-get install postgresql, or name the directory of the programs with --bin-dir or PGTHAW_BIN_DIR"
                     .into(),
             ),
-            Error::File { source, .. } if source.kind() == std::io::ErrorKind::PermissionDenied => {
+            Error::File { source, .. } if source.kind() == io::ErrorKind::PermissionDenied => {
                 Some("run pgthaw as the owner of the data directory (usually postgres) or as root".into())
             }
-            Error::Query { source, .. } if is_insufficient_privilege(source) => {
-                Some("GRANT pg_monitor TO the role, or connect as a superuser".into())
-            }
-            Error::Query { .. } | Error::Version(_) | Error::Program { .. } | Error::File { .. } => None,
+            Error::Query { source, .. } => query_hint(source),
+            Error::Version(_)
+            | Error::Option { .. }
+            | Error::DataFile { .. }
+            | Error::Program { .. }
+            | Error::File { .. } => None,
         }
     }
 }
 
-/// SQLSTATE 42501.
-fn is_insufficient_privilege(error: &sqlx::Error) -> bool {
-    error.as_database_error().and_then(|e| e.code()).is_some_and(|code| code == "42501")
+fn sqlstate(error: &sqlx::Error) -> Option<String> {
+    error.as_database_error().and_then(|refusal| refusal.code()).map(|code| code.into_owned())
 }
 
-fn connect_hint(error: &sqlx::Error) -> String {
-    let code = error.as_database_error().and_then(|e| e.code()).map(|code| code.into_owned());
-    match code.as_deref() {
-        Some("28P01") => "check the password: PGPASSWORD, ~/.pgpass or --password".into(),
-        Some("28000") => "pg_hba.conf does not let this user in: run as the system user postgres, or give -U and -h".into(),
-        Some("3D000") => "name a database that exists: -d".into(),
-        Some("57P03") => "the server is starting up or shutting down: try again in a moment".into(),
+fn query_hint(source: &sqlx::Error) -> Option<String> {
+    match sqlstate(source)?.as_str() {
+        INSUFFICIENT_PRIVILEGE => Some("GRANT pg_monitor TO the role, or connect as a superuser".into()),
+        LOCK_NOT_AVAILABLE => Some("something holds an exclusive lock on the relation: try again after it".into()),
+        _ => None,
+    }
+}
+
+fn extension_hint(name: &str, database: &str, role: &str) -> String {
+    match name {
+        "pg_prewarm" => format!(
+            "psql -d {database} -c 'GRANT pg_read_all_data TO \"{role}\"' (PostgreSQL 14 and later), or connect as a superuser"
+        ),
+        _ => format!("psql -d {database} -c 'GRANT pg_monitor TO \"{role}\"', or connect as a superuser"),
+    }
+}
+
+fn connect_hint(address: &str, error: &sqlx::Error) -> String {
+    match sqlstate(error).as_deref() {
+        Some(INVALID_PASSWORD) => "check the password: PGPASSWORD or ~/.pgpass (mode 0600)".into(),
+        Some(INVALID_AUTHORIZATION) if address.starts_with('/') => {
+            "run as the server's own user: runuser -u postgres -- pgthaw …; or name a role that exists with -U postgres"
+                .into()
+        }
+        Some(INVALID_AUTHORIZATION) => "pg_hba.conf does not let this role in from here: give another -U or -h".into(),
+        Some(INVALID_CATALOG_NAME) => "name a database that exists: -d".into(),
+        Some(CANNOT_CONNECT_NOW) => "the server is starting up or shutting down: try again in a moment".into(),
         _ => "is the server running there? -h, -p, -U and -d mean what they mean to psql; a stopped server is read with --data-dir".into(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_file_without_permission_is_a_missing_privilege() {
+        let denied = Error::file("open", Path::new("/x"), io::ErrorKind::PermissionDenied.into());
+        assert_eq!(denied.kind(), ErrorKind::Privilege);
+        assert!(denied.hint().is_some_and(|hint| hint.contains("owner of the data directory")));
+        let absent = Error::file("open", Path::new("/x"), io::ErrorKind::NotFound.into());
+        assert_eq!(absent.kind(), ErrorKind::Failed);
     }
 }

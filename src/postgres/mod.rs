@@ -1,16 +1,32 @@
 //! What PostgreSQL knows and does: its catalogs, its buffers, its files' names, its programs.
 
+mod buffercache;
+mod catalog;
+mod connect_options;
+mod control_file;
+mod data_directory;
 mod error;
+mod extension;
 pub mod pgbench;
+mod postmaster;
+mod prewarm;
 mod programs;
 mod relation;
 mod relation_path;
 mod scratch;
 mod server;
 
+pub use buffercache::{Buffer, PG_BUFFERCACHE, UsageSummary, read_buffers, read_usage_summary};
+pub use catalog::{Database, ForkBlocks, read_databases, read_fork_blocks, read_relations};
+pub use connect_options::ConnectOptions;
+pub use control_file::ClusterState;
+pub use data_directory::DataDirectory;
 pub use error::Error;
+pub use extension::{Extension, apply_create_extension, find_extension};
+pub use postmaster::Postmaster;
+pub use prewarm::{PG_PREWARM, PrewarmMode, Prewarmer};
 pub use programs::{MissingProgram, Programs, ProgramsVersion};
 pub use relation::{Relation, RelationKind, RelationName};
 pub use relation_path::{RelationPath, RelationPathError};
 pub use scratch::{LAB_CLUSTER_NAME, ScratchCluster, StopMode};
-pub use server::{ConnectOptions, Server, ServerFacts};
+pub use server::{Server, ServerFacts};

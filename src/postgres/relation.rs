@@ -56,13 +56,17 @@ impl RelationKind {
 pub struct RelationName {
     /// The database; empty for a shared catalog.
     pub database: String,
+    /// Empty when the catalog could not be read: the name is the path then.
     pub schema: String,
     pub name: String,
 }
 
 impl fmt::Display for RelationName {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(&format!("{}.{}", self.schema, self.name))
+        match self.schema.as_str() {
+            "" => f.pad(&self.name),
+            schema => f.pad(&format!("{schema}.{}", self.name)),
+        }
     }
 }
 

@@ -1,23 +1,20 @@
 //! A running server: how to reach it, and what it says of itself.
 
 use std::path::PathBuf;
+use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
-use sqlx::Connection as _;
-use sqlx::postgres::{PgConnectOptions, PgConnection};
+use sqlx::postgres::{PgConnectOptions, PgConnection, PgRow};
+use sqlx::{Connection as _, Row as _};
 
-use super::Error;
+use super::{ConnectOptions, DataDirectory, Error, find_extension};
 use crate::units::Bytes;
 
-/// How to reach a server, as psql's options say it. What is `None` comes from the PG* variables, the password file and
-/// libpq's defaults.
-#[derive(Clone, Debug, Default)]
-pub struct ConnectOptions {
-    pub host: Option<String>,
-    pub port: Option<u16>,
-    pub user: Option<String>,
-    pub database: Option<String>,
-}
+/// The oldest `server_version_num` that pgthaw works with.
+const OLDEST_VERSION_NUM: u32 = 130_000;
+
+/// From here on versions are newer than what pgthaw was tested with.
+const UNTESTED_VERSION_NUM: u32 = 190_000;
 
 /// What a server says of itself.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -28,6 +25,8 @@ pub struct ServerFacts {
     pub version: String,
     /// `pg_control_system().system_identifier`: which cluster this is.
     pub system_identifier: u64,
+    /// The setting `cluster_name`; empty when it is not set.
+    pub cluster_name: String,
     /// Bytes of a block.
     pub block_size: u32,
     /// Blocks of a segment file.
@@ -35,10 +34,16 @@ pub struct ServerFacts {
     pub shared_buffers_bytes: Bytes,
     /// `None` when the role may not know it.
     pub data_directory: Option<PathBuf>,
+    /// Do data files bypass the page cache (`debug_io_direct` has `data`, PostgreSQL 16 and later)?
+    pub io_direct: bool,
+    /// The setting `io_method`, from PostgreSQL 18 on.
+    pub io_method: Option<String>,
     pub in_recovery: bool,
-    /// The newest LSN, written or replayed.
+    /// The newest LSN, written or replayed; empty before a standby has replayed anything.
     pub lsn: String,
     pub timeline: u32,
+    /// The role that pgthaw is connected as.
+    pub role: String,
     pub is_superuser: bool,
     /// The server's process, from `postmaster.pid`, when it runs on this host and the directory can be read.
     pub postmaster_pid: Option<u32>,
@@ -48,6 +53,7 @@ pub struct ServerFacts {
 #[derive(Debug)]
 pub struct Server {
     options: PgConnectOptions,
+    timeout: Duration,
     pub facts: ServerFacts,
     /// For messages: `/var/run/postgresql:5432` or `host:5432`.
     pub address: String,
@@ -56,10 +62,110 @@ pub struct Server {
 }
 
 impl Server {
+    /// Connects as psql would, and asks the server about itself. Without a database named anywhere `postgres` is
+    /// tried, then `template1`.
+    pub async fn connect(options: &ConnectOptions) -> Result<Server, Error> {
+        let resolved = options.resolve()?;
+        let mut refused = None;
+        for database in resolved.databases {
+            let options = resolved.sqlx.clone().database(&database);
+            match connect_within(&options, &resolved.address, resolved.timeout).await {
+                Ok(mut connection) => {
+                    let facts = read_facts(&mut connection).await?;
+                    let (address, timeout) = (resolved.address, resolved.timeout);
+                    return Ok(Server { options, timeout, facts, address, database });
+                }
+                Err(error) if error.is_about_database() => refused = refused.or(Some(error)),
+                Err(error) => return Err(error),
+            }
+        }
+        Err(refused.unwrap_or_else(|| Error::Option { what: "database", value: String::new() }))
+    }
+
     /// Opens a connection to another database of this server, as the same user.
     pub async fn connect_to(&self, database: &str) -> Result<PgConnection, Error> {
-        PgConnection::connect_with(&self.options.clone().database(database))
-            .await
-            .map_err(|source| Error::Connect { address: self.address.clone(), source })
+        connect_within(&self.options.clone().database(database), &self.address, self.timeout).await
     }
+
+    /// Opens a connection to the first of `databases` that has the extension: the connected one is looked at before
+    /// them. Databases that cannot be connected to are passed over.
+    pub async fn connect_with_extension(
+        &self,
+        name: &'static str,
+        databases: &[String],
+    ) -> Result<PgConnection, Error> {
+        let others = databases.iter().filter(|database| **database != self.database);
+        for database in [&self.database].into_iter().chain(others) {
+            let Ok(mut connection) = self.connect_to(database).await else { continue };
+            if find_extension(&mut connection, name).await?.is_some() {
+                return Ok(connection);
+            }
+        }
+        Err(Error::ExtensionMissing { name, database: self.database.clone() })
+    }
+
+    /// Is the connection through a socket of this host?
+    pub fn is_local_socket(&self) -> bool {
+        self.options.get_host().starts_with('/')
+    }
+
+    /// What to tell of a version that pgthaw was not tested with.
+    pub fn version_remark(&self) -> Option<String> {
+        (self.facts.version_num >= UNTESTED_VERSION_NUM).then(|| {
+            format!("PostgreSQL {} is newer than the newest that pgthaw was tested with (18)", self.facts.version)
+        })
+    }
+}
+
+async fn connect_within(options: &PgConnectOptions, address: &str, timeout: Duration) -> Result<PgConnection, Error> {
+    let attempt = async {
+        let mut connection = PgConnection::connect_with(options).await?;
+        sqlx::query(include_str!("sql/session_13.sql")).execute(&mut connection).await?;
+        Ok(connection)
+    };
+    match tokio::time::timeout(timeout, attempt).await {
+        Ok(Ok(connection)) => Ok(connection),
+        Ok(Err(source)) => Err(Error::Connect { address: address.to_owned(), source }),
+        Err(_) => Err(Error::ConnectTimeout { address: address.to_owned(), seconds: timeout.as_secs() }),
+    }
+}
+
+async fn read_facts(connection: &mut PgConnection) -> Result<ServerFacts, Error> {
+    let failed = |source| Error::Query { action: "ask the server about itself", source };
+    let version_num = connection.server_version_num().unwrap_or(OLDEST_VERSION_NUM);
+    if version_num < OLDEST_VERSION_NUM {
+        return Err(Error::Version(format!("{}.{}", version_num / 10_000, version_num % 10_000)));
+    }
+    let row = sqlx::query(include_str!("sql/server_facts_13.sql")).fetch_one(connection).await.map_err(failed)?;
+    let mut facts = decode_facts(&row).map_err(failed)?;
+    facts.postmaster_pid = facts.data_directory.as_deref().and_then(|path| {
+        let directory = DataDirectory::open(path).ok()?;
+        let is_same = directory.system_identifier == facts.system_identifier;
+        is_same.then(|| directory.read_postmaster()).flatten().map(|postmaster| postmaster.pid)
+    });
+    Ok(facts)
+}
+
+fn decode_facts(row: &PgRow) -> Result<ServerFacts, sqlx::Error> {
+    let block_size = row.try_get::<i32, _>("block_size")? as u32;
+    let shared_buffers_blocks = row.try_get::<i64, _>("shared_buffers_blocks")? as u64;
+    let io_direct: Option<String> = row.try_get("debug_io_direct")?;
+    Ok(ServerFacts {
+        version_num: row.try_get::<i32, _>("version_num")? as u32,
+        version: row.try_get("version")?,
+        system_identifier: row.try_get::<i64, _>("system_identifier")? as u64,
+        cluster_name: row.try_get("cluster_name")?,
+        block_size,
+        segment_blocks: row.try_get::<i64, _>("segment_blocks")? as u32,
+        shared_buffers_bytes: Bytes(shared_buffers_blocks * u64::from(block_size)),
+        data_directory: row.try_get::<Option<String>, _>("data_directory")?.map(PathBuf::from),
+        io_direct: io_direct.is_some_and(|what| what.split(',').any(|part| part.trim() == "data")),
+        io_method: row.try_get("io_method")?,
+        in_recovery: row.try_get("in_recovery")?,
+        lsn: row.try_get::<Option<String>, _>("lsn")?.unwrap_or_default(),
+        timeline: row.try_get::<i32, _>("timeline")? as u32,
+        role: row.try_get("role")?,
+        is_superuser: row.try_get("is_superuser")?,
+        postmaster_pid: None,
+    })
 }

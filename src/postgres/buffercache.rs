@@ -1,0 +1,99 @@
+//! What is in shared_buffers, through the extension pg_buffercache.
+
+use futures_util::TryStreamExt as _;
+use sqlx::Row as _;
+use sqlx::postgres::types::Oid;
+use sqlx::postgres::{PgConnection, PgRow};
+
+use super::extension::{explain_refusal, require_extension};
+use super::{Error, Extension};
+use crate::units::{BlockNumber, Fork};
+
+/// The extension's name.
+pub const PG_BUFFERCACHE: &str = "pg_buffercache";
+
+const ACTION: &str = "read shared_buffers";
+
+/// A used buffer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Buffer {
+    pub tablespace_oid: u32,
+    /// 0 for a shared catalog.
+    pub database_oid: u32,
+    pub relfilenumber: u32,
+    pub fork: Fork,
+    pub block: BlockNumber,
+    /// 0 to 5.
+    pub usage_count: u8,
+    pub dirty: bool,
+}
+
+/// The used buffers of one usage count.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct UsageSummary {
+    /// 0 to 5.
+    pub usage_count: u8,
+    pub buffers: u64,
+    pub dirty: u64,
+    pub pinned: u64,
+}
+
+/// Every used buffer of the whole cluster, in no order. The connected database needs pg_buffercache
+/// ([`Server::connect_with_extension`](super::Server::connect_with_extension) finds one that has it). A buffer is read
+/// while others change: the picture is not of one instant.
+pub async fn read_buffers(connection: &mut PgConnection) -> Result<Vec<Buffer>, Error> {
+    let extension = require_extension(connection, PG_BUFFERCACHE).await?;
+    match fetch_buffers(connection, &extension).await {
+        Ok(buffers) => Ok(buffers),
+        Err(source) => Err(explain_refusal(connection, PG_BUFFERCACHE, ACTION, source).await),
+    }
+}
+
+/// The used buffers by usage count. From pg_buffercache 1.4 on this costs a fraction of [`read_buffers`].
+pub async fn read_usage_summary(connection: &mut PgConnection) -> Result<Vec<UsageSummary>, Error> {
+    let extension = require_extension(connection, PG_BUFFERCACHE).await?;
+    let question = if extension.is_at_least(1, 4) {
+        include_str!("sql/buffer_usage_16.sql")
+    } else {
+        include_str!("sql/buffer_usage_13.sql")
+    };
+    let rows = sqlx::query(extension.place(question)).fetch_all(&mut *connection).await;
+    match rows.and_then(|rows| rows.iter().map(decode_usage).collect()) {
+        Ok(summary) => Ok(summary),
+        Err(source) => Err(explain_refusal(connection, PG_BUFFERCACHE, ACTION, source).await),
+    }
+}
+
+async fn fetch_buffers(connection: &mut PgConnection, extension: &Extension) -> Result<Vec<Buffer>, sqlx::Error> {
+    let question = extension.place(include_str!("sql/buffers_13.sql"));
+    let mut rows = sqlx::query(question).fetch(connection);
+    let mut buffers = Vec::new();
+    while let Some(row) = rows.try_next().await? {
+        buffers.extend(decode_buffer(&row)?);
+    }
+    Ok(buffers)
+}
+
+/// `None` for a fork that this pgthaw does not know.
+fn decode_buffer(row: &PgRow) -> Result<Option<Buffer>, sqlx::Error> {
+    let Some(fork) = Fork::from_number(row.try_get("relforknumber")?) else { return Ok(None) };
+    Ok(Some(Buffer {
+        tablespace_oid: row.try_get::<Oid, _>("reltablespace")?.0,
+        database_oid: row.try_get::<Oid, _>("reldatabase")?.0,
+        relfilenumber: row.try_get::<Oid, _>("relfilenode")?.0,
+        fork,
+        block: row.try_get::<i64, _>("relblocknumber")? as BlockNumber,
+        usage_count: row.try_get::<i16, _>("usagecount")? as u8,
+        dirty: row.try_get("isdirty")?,
+    }))
+}
+
+fn decode_usage(row: &PgRow) -> Result<UsageSummary, sqlx::Error> {
+    let count = |column: &str| row.try_get::<i64, _>(column).map(|count| count as u64);
+    Ok(UsageSummary {
+        usage_count: row.try_get::<i32, _>("usage_count")? as u8,
+        buffers: count("buffers")?,
+        dirty: count("dirty")?,
+        pinned: count("pinned")?,
+    })
+}

@@ -1,0 +1,107 @@
+//! What the catalogs know: databases, relations and how large their forks are.
+
+use sqlx::postgres::types::Oid;
+use sqlx::postgres::{PgConnection, PgRow};
+use sqlx::{Row as _, ValueRef as _};
+
+use super::{Error, Relation, RelationKind, RelationName};
+use crate::units::Fork;
+
+/// A database of the cluster.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Database {
+    pub oid: u32,
+    pub name: String,
+    /// Can this role connect to it? Nobody can to template0.
+    pub allows_connections: bool,
+}
+
+/// How large a fork is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ForkBlocks {
+    /// `pg_class.oid` of the relation.
+    pub relation_oid: u32,
+    pub fork: Fork,
+    pub blocks: u64,
+}
+
+/// All databases of the cluster, by name.
+pub async fn read_databases(connection: &mut PgConnection) -> Result<Vec<Database>, Error> {
+    let failed = |source| Error::Query { action: "list the databases", source };
+    let rows = sqlx::query(include_str!("sql/databases_13.sql")).fetch_all(connection).await.map_err(failed)?;
+    rows.iter().map(decode_database).collect::<Result<_, _>>().map_err(failed)
+}
+
+/// Every relation with storage in the connected `database`, in all of its tablespaces, by schema and name. Temporary
+/// ones are left out; the shared catalogs are there when `shared`.
+pub async fn read_relations(
+    connection: &mut PgConnection,
+    database: &Database,
+    shared: bool,
+) -> Result<Vec<Relation>, Error> {
+    let failed = |source| Error::Query { action: "list the relations", source };
+    let rows =
+        sqlx::query(include_str!("sql/relations_13.sql")).bind(shared).fetch_all(connection).await.map_err(failed)?;
+    rows.iter()
+        .filter_map(|row| decode_relation(row, &database.name).transpose())
+        .collect::<Result<_, _>>()
+        .map_err(failed)
+}
+
+/// Blocks of every fork with at least one, of relations of the connected database. Relations that were dropped
+/// meanwhile, or that somebody has locked exclusively, are left out.
+pub async fn read_fork_blocks(connection: &mut PgConnection, relation_oids: &[u32]) -> Result<Vec<ForkBlocks>, Error> {
+    let failed = |source| Error::Query { action: "read the sizes of the relations", source };
+    let oids: Vec<Oid> = relation_oids.iter().copied().map(Oid).collect();
+    let rows =
+        sqlx::query(include_str!("sql/fork_blocks_13.sql")).bind(oids).fetch_all(connection).await.map_err(failed)?;
+    rows.iter().filter_map(|row| decode_fork_blocks(row).transpose()).collect::<Result<_, _>>().map_err(failed)
+}
+
+fn decode_database(row: &PgRow) -> Result<Database, sqlx::Error> {
+    Ok(Database {
+        oid: row.try_get::<Oid, _>("oid")?.0,
+        name: decode_name(row, "datname")?.unwrap_or_default(),
+        allows_connections: row.try_get("allows_connections")?,
+    })
+}
+
+/// `None` for a relation that was dropped meanwhile, or whose files are in a place that pgthaw does not know.
+fn decode_relation(row: &PgRow, database: &str) -> Result<Option<Relation>, sqlx::Error> {
+    let kind = row.try_get::<&str, _>("relkind")?.chars().next().and_then(RelationKind::from_relkind);
+    let path = row.try_get::<Option<&str>, _>("path")?.and_then(|path| path.parse().ok());
+    let (Some(kind), Some(path)) = (kind, path) else { return Ok(None) };
+    let is_shared: bool = row.try_get("relisshared")?;
+    let parent = decode_name(row, "parent_schema")?.zip(decode_name(row, "parent_name")?);
+    Ok(Some(Relation {
+        name: RelationName {
+            database: if is_shared { String::new() } else { database.to_owned() },
+            schema: decode_name(row, "nspname")?.unwrap_or_default(),
+            name: decode_name(row, "relname")?.unwrap_or_default(),
+        },
+        kind,
+        oid: row.try_get::<Oid, _>("oid")?.0,
+        path,
+        tablespace: decode_name(row, "spcname")?.unwrap_or_default(),
+        parent: parent.map(|(schema, name)| format!("{schema}.{name}")),
+        is_system: row.try_get("is_system")?,
+    }))
+}
+
+fn decode_fork_blocks(row: &PgRow) -> Result<Option<ForkBlocks>, sqlx::Error> {
+    let fork = Fork::from_name(row.try_get("fork")?);
+    let blocks: Option<i64> = row.try_get("blocks")?;
+    let (Some(fork), Some(blocks @ 1..)) = (fork, blocks) else { return Ok(None) };
+    Ok(Some(ForkBlocks { relation_oid: row.try_get::<Oid, _>("oid")?.0, fork, blocks: blocks as u64 }))
+}
+
+/// A name as text. A database with encoding SQL_ASCII may hold names that are no UTF-8: what is not is shown as `�`
+/// rather than refused.
+fn decode_name(row: &PgRow, column: &str) -> Result<Option<String>, sqlx::Error> {
+    let value = row.try_get_raw(column)?;
+    if value.is_null() {
+        return Ok(None);
+    }
+    let bytes = value.as_bytes().map_err(sqlx::Error::Decode)?;
+    Ok(Some(String::from_utf8_lossy(bytes).into_owned()))
+}

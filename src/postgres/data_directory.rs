@@ -1,0 +1,236 @@
+//! A data directory read as files: which cluster it is, who runs in it, which relations it holds.
+
+use std::collections::BTreeSet;
+use std::fs::{self, DirEntry};
+use std::io;
+use std::os::unix::fs::MetadataExt as _;
+use std::path::{Path, PathBuf};
+
+use super::control_file::{ClusterState, ControlFile};
+use super::{Error, Postmaster, Relation, RelationKind, RelationName, RelationPath};
+use crate::units::Fork;
+
+/// A data directory that pgthaw may read.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct DataDirectory {
+    /// Absolute, without symbolic links.
+    pub path: PathBuf,
+    /// From `PG_VERSION`.
+    pub version_major: u32,
+    pub system_identifier: u64,
+    /// What `global/pg_control` says; of a killed server it still says that it runs.
+    pub state: ClusterState,
+    /// Bytes of a block.
+    pub block_size: u32,
+    /// Blocks of a segment file.
+    pub segment_blocks: u32,
+    /// The user that owns the directory, and that the server runs as.
+    pub owner_uid: u32,
+}
+
+impl DataDirectory {
+    /// Opens the directory, and makes sure that it is one of PostgreSQL's.
+    pub fn open(path: &Path) -> Result<DataDirectory, Error> {
+        let metadata = fs::metadata(path).map_err(|source| unusable(path, source))?;
+        if !metadata.is_dir() {
+            return Err(not_a_data_directory(path, "it is no directory"));
+        }
+        let path = path.canonicalize().map_err(|source| Error::file("open", path, source))?;
+        let version = read_required(&path, "PG_VERSION")?;
+        let version = String::from_utf8_lossy(&version);
+        let version_major: u32 = version
+            .trim()
+            .parse()
+            .map_err(|_| not_a_data_directory(&path, format!("its PG_VERSION says {:?}", version.trim())))?;
+        if version_major < 13 {
+            return Err(Error::Version(version_major.to_string()));
+        }
+        let control = ControlFile::parse(&read_required(&path, "global/pg_control")?)
+            .map_err(|reason| not_a_data_directory(&path, format!("global/pg_control: {reason}")))?;
+        Ok(DataDirectory {
+            version_major,
+            system_identifier: control.system_identifier,
+            state: control.state,
+            block_size: control.block_size,
+            segment_blocks: control.segment_blocks,
+            owner_uid: metadata.uid(),
+            path,
+        })
+    }
+
+    /// The server that runs in the directory, if one does on this host.
+    pub fn read_postmaster(&self) -> Option<Postmaster> {
+        Postmaster::read(&self.path)
+    }
+
+    /// Every relation that has a file, by path. The catalog is not asked: kind and names are unknown, so that the path
+    /// stands for the name and the oid of the database for its name. Symbolic links are followed in `pg_tblspc` only,
+    /// where PostgreSQL makes them.
+    pub fn scan(&self) -> Result<Vec<Relation>, Error> {
+        let mut found = BTreeSet::new();
+        self.scan_files("global", &mut found)?;
+        for database in self.list("base")? {
+            self.scan_files(&format!("base/{database}"), &mut found)?;
+        }
+        for tablespace in self.list("pg_tblspc")? {
+            // Each major version has a directory of its own in a tablespace.
+            let prefix = format!("PG_{}_", self.version_major);
+            let tablespace = format!("pg_tblspc/{tablespace}");
+            for version in self.list(&tablespace)?.into_iter().filter(|name| name.starts_with(&prefix)) {
+                for database in self.list(&format!("{tablespace}/{version}"))? {
+                    self.scan_files(&format!("{tablespace}/{version}/{database}"), &mut found)?;
+                }
+            }
+        }
+        Ok(found.into_iter().map(unnamed_relation).collect())
+    }
+
+    /// Adds the relations of one directory of files.
+    fn scan_files(&self, directory: &str, found: &mut BTreeSet<RelationPath>) -> Result<(), Error> {
+        for entry in self.entries(directory)? {
+            if !entry.file_type().is_ok_and(|kind| kind.is_file()) {
+                continue;
+            }
+            let name = entry.file_name();
+            let relation = name.to_str().and_then(relation_of_file);
+            found.extend(relation.and_then(|number| format!("{directory}/{number}").parse::<RelationPath>().ok()));
+        }
+        Ok(())
+    }
+
+    /// Names of what is in a directory; of links only those in pg_tblspc.
+    fn list(&self, directory: &str) -> Result<Vec<String>, Error> {
+        let is_wanted = |entry: &DirEntry| {
+            entry.file_type().is_ok_and(|kind| kind.is_dir() || (kind.is_symlink() && directory == "pg_tblspc"))
+        };
+        let entries = self.entries(directory)?;
+        Ok(entries.into_iter().filter(is_wanted).filter_map(|entry| entry.file_name().into_string().ok()).collect())
+    }
+
+    /// What is in a directory; nothing when it went away, or when it is a tablespace that is not mounted.
+    fn entries(&self, directory: &str) -> Result<Vec<DirEntry>, Error> {
+        let path = self.path.join(directory);
+        match fs::read_dir(&path).and_then(Iterator::collect) {
+            Ok(entries) => Ok(entries),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(Vec::new()),
+            Err(source) => Err(Error::file("list", &path, source)),
+        }
+    }
+}
+
+/// Reads a small file that every data directory has.
+fn read_required(directory: &Path, file: &str) -> Result<Vec<u8>, Error> {
+    let path = directory.join(file);
+    fs::read(&path).map_err(|source| match source.kind() {
+        io::ErrorKind::NotFound | io::ErrorKind::IsADirectory => {
+            not_a_data_directory(directory, format!("it has no {file}"))
+        }
+        _ => Error::file("read", &path, source),
+    })
+}
+
+fn unusable(path: &Path, source: io::Error) -> Error {
+    match source.kind() {
+        io::ErrorKind::NotFound => not_a_data_directory(path, "there is no such directory"),
+        _ => Error::file("open", path, source),
+    }
+}
+
+fn not_a_data_directory(path: &Path, reason: impl Into<String>) -> Error {
+    Error::DataDirectory { path: path.to_owned(), reason: reason.into() }
+}
+
+/// The relfilenumber of a file such as `16384_vm.1`; `None` for other files, and for those of temporary relations
+/// (`t3_16384`).
+fn relation_of_file(name: &str) -> Option<&str> {
+    let (first_segment, segment) = name.split_once('.').unwrap_or((name, "0"));
+    let (number, fork) = first_segment.split_once('_').unwrap_or((first_segment, Fork::Main.name()));
+    let is_number = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
+    (is_number(number) && is_number(segment) && Fork::from_name(fork).is_some()).then_some(number)
+}
+
+fn unnamed_relation(path: RelationPath) -> Relation {
+    let database = match path.database_oid() {
+        0 => String::new(),
+        oid => oid.to_string(),
+    };
+    let tablespace = match &path {
+        RelationPath::Global { .. } => "pg_global".to_owned(),
+        RelationPath::Base { .. } => "pg_default".to_owned(),
+        RelationPath::Tablespace { tablespace_oid, .. } => tablespace_oid.to_string(),
+    };
+    Relation {
+        name: RelationName { database, schema: String::new(), name: path.to_string() },
+        kind: RelationKind::Unknown,
+        oid: 0,
+        is_system: matches!(path, RelationPath::Global { .. }),
+        path,
+        tablespace,
+        parent: None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::symlink;
+
+    use super::super::control_file::tests::control_file;
+    use super::*;
+    use crate::failure::{ErrorKind, Explain as _};
+
+    fn directory_of_version(version: &str) -> tempfile::TempDir {
+        let root = tempfile::tempdir().unwrap();
+        for directory in ["global", "base/5", "pg_tblspc"] {
+            fs::create_dir_all(root.path().join(directory)).unwrap();
+        }
+        fs::write(root.path().join("PG_VERSION"), format!("{version}\n")).unwrap();
+        fs::write(root.path().join("global/pg_control"), control_file(7, 8192, 131_072)).unwrap();
+        root
+    }
+
+    #[test]
+    fn says_which_cluster_it_is() {
+        let root = directory_of_version("15");
+        let directory = DataDirectory::open(root.path()).unwrap();
+        assert_eq!((directory.version_major, directory.system_identifier), (15, 7));
+        assert_eq!((directory.block_size, directory.segment_blocks), (8192, 131_072));
+        assert_eq!(directory.read_postmaster(), None);
+    }
+
+    #[test]
+    fn folds_forks_and_segments_into_relations() {
+        let root = directory_of_version("15");
+        let tablespace = tempfile::tempdir().unwrap();
+        symlink(tablespace.path(), root.path().join("pg_tblspc/16390")).unwrap();
+        for version in ["PG_15_202209061", "PG_14_202107181"] {
+            fs::create_dir_all(tablespace.path().join(version).join("5")).unwrap();
+            fs::write(tablespace.path().join(version).join("5/16391"), "").unwrap();
+        }
+        let files = ["16384", "16384.1", "16384.10", "16384_fsm", "16384_vm.1", "2619", "pg_internal.init"];
+        for file in files.iter().chain(&["t3_16400", "16401.x", "16402_other", "pg_filenode.map", "PG_VERSION"]) {
+            fs::write(root.path().join("base/5").join(file), "").unwrap();
+        }
+        symlink("/etc/passwd", root.path().join("base/5/9999")).unwrap();
+        symlink("/etc", root.path().join("base/6")).unwrap();
+        fs::write(root.path().join("global/1262"), "").unwrap();
+        let relations = DataDirectory::open(root.path()).unwrap().scan().unwrap();
+        let names: Vec<&str> = relations.iter().map(|relation| relation.name.name.as_str()).collect();
+        assert_eq!(names, ["global/1262", "base/5/2619", "base/5/16384", "pg_tblspc/16390/PG_15_202209061/5/16391"]);
+        assert_eq!(relations[2].name.to_string(), "base/5/16384");
+        assert_eq!(relations[2].name.database, "5");
+    }
+
+    #[test]
+    fn refuses_what_is_none() {
+        let root = directory_of_version("15");
+        let refusal = |path: &Path| DataDirectory::open(path).unwrap_err();
+        assert!(refusal(&root.path().join("absent")).to_string().contains("there is no such directory"));
+        assert!(refusal(&root.path().join("PG_VERSION")).to_string().contains("it is no directory"));
+        assert!(refusal(&root.path().join("base")).to_string().contains("it has no PG_VERSION"));
+        assert_eq!(refusal(&root.path().join("base")).kind(), ErrorKind::Usage);
+        fs::write(root.path().join("global/pg_control"), [0; 8192]).unwrap();
+        assert!(refusal(root.path()).to_string().contains("pg_control"));
+        assert!(matches!(refusal(directory_of_version("12").path()), Error::Version(_)));
+        assert!(refusal(directory_of_version("fifteen").path()).to_string().contains("fifteen"));
+    }
+}

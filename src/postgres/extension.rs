@@ -1,0 +1,104 @@
+//! The contrib modules inside the server: where they are, how to call them, and what to say when they are not there.
+
+use sqlx::postgres::PgConnection;
+use sqlx::{AssertSqlSafe, Row as _, SqlSafeStr as _, SqlStr};
+
+use super::Error;
+
+/// An extension that is installed in the connected database.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Extension {
+    /// The schema, quoted for use in SQL.
+    schema: String,
+    /// Such as `1.4`.
+    pub version: String,
+}
+
+impl Extension {
+    /// The text of a question whose `{schema}` is where the extension is.
+    pub(super) fn place(&self, question: &'static str) -> SqlStr {
+        AssertSqlSafe(question.replace("{schema}", &self.schema)).into_sql_str()
+    }
+
+    /// Is the extension at least `major.minor`?
+    pub(super) fn is_at_least(&self, major: u32, minor: u32) -> bool {
+        let mut parts = self.version.split('.').map(|part| part.parse().unwrap_or(0));
+        (parts.next().unwrap_or(0), parts.next().unwrap_or(0)) >= (major, minor)
+    }
+}
+
+/// The extension `name` in the connected database; `None` when it is not installed there.
+pub async fn find_extension(connection: &mut PgConnection, name: &str) -> Result<Option<Extension>, Error> {
+    let failed = |source| Error::Query { action: "look for an extension", source };
+    let row = sqlx::query(include_str!("sql/extension_13.sql"))
+        .bind(name)
+        .fetch_optional(connection)
+        .await
+        .map_err(failed)?;
+    row.map(|row| Ok(Extension { schema: row.try_get("schema")?, version: row.try_get("version")? }))
+        .transpose()
+        .map_err(failed)
+}
+
+/// The extension `name` in the connected database, or what to do to have it.
+pub(super) async fn require_extension(connection: &mut PgConnection, name: &'static str) -> Result<Extension, Error> {
+    match find_extension(connection, name).await? {
+        Some(extension) => Ok(extension),
+        None => Err(Error::ExtensionMissing { name, database: read_identity(connection).await?.0 }),
+    }
+}
+
+/// Installs an extension in the connected database, in the schema `public` when there is one.
+pub async fn apply_create_extension(connection: &mut PgConnection, name: &'static str) -> Result<(), Error> {
+    let failed = |source| Error::Query { action: "create an extension", source };
+    let statement = format!("CREATE EXTENSION IF NOT EXISTS {name} SCHEMA {}", read_target_schema(connection).await?);
+    sqlx::query(AssertSqlSafe(statement)).execute(connection).await.map_err(failed)?;
+    Ok(())
+}
+
+/// Says who lacks which privilege where, when that is what went wrong.
+pub(super) async fn explain_refusal(
+    connection: &mut PgConnection,
+    name: &'static str,
+    action: &'static str,
+    source: sqlx::Error,
+) -> Error {
+    let error = Error::Query { action, source };
+    if error.sqlstate().as_deref() != Some("42501") {
+        return error;
+    }
+    match read_identity(connection).await {
+        Ok((database, role)) => Error::ExtensionPrivilege { name, database, role },
+        Err(_) => error,
+    }
+}
+
+/// The connected database and role.
+async fn read_identity(connection: &mut PgConnection) -> Result<(String, String), Error> {
+    sqlx::query_as(include_str!("sql/identity_13.sql"))
+        .fetch_one(connection)
+        .await
+        .map_err(|source| Error::Query { action: "ask for the role and database", source })
+}
+
+/// The schema, quoted, that CREATE EXTENSION would take by default: `public`, or pg_catalog where that was dropped.
+async fn read_target_schema(connection: &mut PgConnection) -> Result<String, Error> {
+    sqlx::query_scalar(include_str!("sql/extension_schema_13.sql"))
+        .fetch_one(connection)
+        .await
+        .map_err(|source| Error::Query { action: "look for a schema to install into", source })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn versions_compare_as_numbers() {
+        let version = |text: &str| Extension { schema: "public".into(), version: text.into() };
+        assert!(version("1.10").is_at_least(1, 4));
+        assert!(version("2.0").is_at_least(1, 4));
+        assert!(!version("1.3").is_at_least(1, 4));
+        assert!(!version("unreleased").is_at_least(1, 4));
+    }
+}

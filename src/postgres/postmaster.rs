@@ -1,0 +1,84 @@
+//! `postmaster.pid`: the server that runs in a data directory, and where it listens.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+/// A running server's own process, as its `postmaster.pid` describes it. See `src/include/utils/pidfile.h`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Postmaster {
+    pub pid: u32,
+    pub port: Option<u16>,
+    /// The first socket directory; `None` when it has no socket.
+    pub socket_directory: Option<PathBuf>,
+    /// The first address it listens on; `None` when it has none.
+    pub listen_address: Option<String>,
+}
+
+impl Postmaster {
+    /// The server of this data directory. `None` when there is no file, or when the process that it names is gone, or
+    /// is not a server of this directory: the file stays after a crash, its number is reused, and the number of a
+    /// server in a container means another process here.
+    pub(super) fn read(data_directory: &Path) -> Option<Postmaster> {
+        let postmaster = parse(&fs::read_to_string(data_directory.join("postmaster.pid")).ok()?)?;
+        is_server_of(postmaster.pid, data_directory).then_some(postmaster)
+    }
+}
+
+fn parse(text: &str) -> Option<Postmaster> {
+    let mut lines = text.lines().map(str::trim);
+    // A standalone backend writes a negative number.
+    let pid = lines.next()?.parse().ok()?;
+    let [_directory, _start, port, socket, address] =
+        std::array::from_fn(|_| lines.next().filter(|line| !line.is_empty()));
+    Some(Postmaster {
+        pid,
+        port: port.and_then(|port| port.parse().ok()),
+        socket_directory: socket.map(PathBuf::from),
+        listen_address: address.filter(|address| *address != "*").map(str::to_owned),
+    })
+}
+
+/// A server's working directory is its data directory. Only its owner and root may see that; for others the program's
+/// name has to do.
+fn is_server_of(pid: u32, data_directory: &Path) -> bool {
+    let process = PathBuf::from(format!("/proc/{pid}"));
+    match fs::read_link(process.join("cwd")) {
+        Ok(directory) => directory == data_directory,
+        Err(_) => {
+            fs::read_to_string(process.join("comm")).is_ok_and(|name| matches!(name.trim(), "postgres" | "postmaster"))
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn reads_what_a_server_writes() {
+        let text =
+            "4242\n/var/lib/postgresql/15/main\n1700000000\n5433\n/var/run/postgresql\nlocalhost\n  6 0\nready   \n";
+        let postmaster = parse(text).unwrap();
+        assert_eq!((postmaster.pid, postmaster.port), (4242, Some(5433)));
+        assert_eq!(postmaster.socket_directory, Some(PathBuf::from("/var/run/postgresql")));
+        assert_eq!(postmaster.listen_address.as_deref(), Some("localhost"));
+    }
+
+    #[test]
+    fn a_server_that_is_starting_has_no_port_yet() {
+        let postmaster = parse("4242\n/data\n1700000000\n").unwrap();
+        assert_eq!((postmaster.pid, postmaster.port, postmaster.socket_directory), (4242, None, None));
+        assert_eq!(parse(""), None);
+        assert_eq!(parse("-4242\n/data\n"), None);
+    }
+
+    #[test]
+    fn a_process_that_is_no_server_does_not_run_here() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().canonicalize().unwrap();
+        fs::write(path.join("postmaster.pid"), format!("{}\n/data\n1\n5432\n", std::process::id())).unwrap();
+        assert_eq!(Postmaster::read(&path), None);
+        fs::write(path.join("postmaster.pid"), "4194305\n/data\n1\n5432\n").unwrap();
+        assert_eq!(Postmaster::read(&path), None);
+    }
+}

@@ -1,0 +1,10 @@
+-- Buffers by usage count, from pg_buffercache 1.4 (PostgreSQL 16): no row per buffer is made. Unused ones count as
+-- usage count 0 there, so they are taken off.
+SELECT
+    u.usage_count,
+    CASE u.usage_count WHEN 0 THEN greatest(u.buffers - s.buffers_unused, 0) ELSE u.buffers END::bigint AS buffers,
+    u.dirty::bigint AS dirty,
+    u.pinned::bigint AS pinned
+FROM {schema}.pg_buffercache_usage_counts() u
+CROSS JOIN {schema}.pg_buffercache_summary() s
+ORDER BY u.usage_count

@@ -1,0 +1,2 @@
+-- The connected database and role.
+SELECT current_database()::text, current_user::text

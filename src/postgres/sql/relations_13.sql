@@ -1,0 +1,27 @@
+-- Everything with storage that this database's catalog knows; the shared catalogs too when $1.
+-- pg_relation_filepath takes no lock, and is NULL for what was dropped meanwhile.
+SELECT
+    c.oid,
+    n.nspname,
+    c.relname,
+    c.relkind::text AS relkind,
+    c.relisshared,
+    pg_relation_filepath(c.oid) AS path,
+    t.spcname,
+    pn.nspname AS parent_schema,
+    p.relname AS parent_name,
+    coalesce(o.relnamespace, c.relnamespace)
+        = ANY (ARRAY['pg_catalog', 'information_schema']::regnamespace[]::oid[]) AS is_system
+FROM pg_class c
+JOIN pg_namespace n ON n.oid = c.relnamespace
+JOIN pg_database d ON d.datname = current_database()
+JOIN pg_tablespace t ON t.oid = coalesce(nullif(c.reltablespace, 0), d.dattablespace)
+LEFT JOIN pg_index i ON i.indexrelid = c.oid
+-- o owns the TOAST table that c is, or that c is the index of.
+LEFT JOIN pg_class o ON o.reltoastrelid = coalesce(i.indrelid, c.oid)
+LEFT JOIN pg_class p ON p.oid = coalesce(i.indrelid, o.oid)
+LEFT JOIN pg_namespace pn ON pn.oid = p.relnamespace
+WHERE c.relkind IN ('r', 'i', 't', 'm', 'S')
+  AND c.relpersistence <> 't'
+  AND (NOT c.relisshared OR $1)
+ORDER BY n.nspname, c.relname, c.oid
