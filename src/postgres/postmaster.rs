@@ -22,6 +22,12 @@ impl Postmaster {
         let postmaster = parse(&fs::read_to_string(data_directory.join("postmaster.pid")).ok()?)?;
         is_server_of(postmaster.pid, data_directory).then_some(postmaster)
     }
+
+    /// Is this process one that the server started?
+    pub(super) fn is_parent_of(&self, pid: i32) -> bool {
+        let parent = procfs::process::Process::new(pid).and_then(|process| process.stat());
+        parent.is_ok_and(|stat| u32::try_from(stat.ppid) == Ok(self.pid))
+    }
 }
 
 fn parse(text: &str) -> Option<Postmaster> {

@@ -45,7 +45,7 @@ pub struct ServerFacts {
     /// The role that pgthaw is connected as.
     pub role: String,
     pub is_superuser: bool,
-    /// The server's process, from `postmaster.pid`, when it runs on this host and the directory can be read.
+    /// The server's process. `Some` means that the server runs on this host and that its data directory can be read.
     pub postmaster_pid: Option<u32>,
 }
 
@@ -137,13 +137,19 @@ async fn read_facts(connection: &mut PgConnection) -> Result<ServerFacts, Error>
         return Err(Error::Version(format!("{}.{}", version_num / 10_000, version_num % 10_000)));
     }
     let row = sqlx::query(include_str!("sql/server_facts_13.sql")).fetch_one(connection).await.map_err(failed)?;
+    let backend_pid: i32 = row.try_get("backend_pid").map_err(failed)?;
     let mut facts = decode_facts(&row).map_err(failed)?;
-    facts.postmaster_pid = facts.data_directory.as_deref().and_then(|path| {
-        let directory = DataDirectory::open(path).ok()?;
-        let is_same = directory.system_identifier == facts.system_identifier;
-        is_same.then(|| directory.read_postmaster()).flatten().map(|postmaster| postmaster.pid)
-    });
+    facts.postmaster_pid = find_postmaster(&facts, backend_pid);
     Ok(facts)
+}
+
+/// The server's process, if it runs on this host: a container's or another host's may have the same directory, and a
+/// standby has its primary's system identifier, but only here is the connection's backend a child of the postmaster.
+fn find_postmaster(facts: &ServerFacts, backend_pid: i32) -> Option<u32> {
+    let directory = DataDirectory::open(facts.data_directory.as_deref()?).ok()?;
+    let postmaster = directory.read_postmaster()?;
+    let is_same = directory.system_identifier == facts.system_identifier && postmaster.is_parent_of(backend_pid);
+    is_same.then_some(postmaster.pid)
 }
 
 fn decode_facts(row: &PgRow) -> Result<ServerFacts, sqlx::Error> {

@@ -3,3 +3,5 @@
 
 #[macro_use]
 mod servers;
+
+mod server_postgres;

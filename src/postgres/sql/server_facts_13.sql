@@ -12,6 +12,7 @@ SELECT
     (SELECT setting FROM pg_settings WHERE name = 'io_method') AS io_method,
     current_setting('is_superuser') = 'on' AS is_superuser,
     current_user::text AS role,
+    pg_backend_pid() AS backend_pid,
     pg_is_in_recovery() AS in_recovery,
     CASE WHEN pg_is_in_recovery()
          THEN pg_last_wal_replay_lsn()

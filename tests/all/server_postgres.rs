@@ -1,0 +1,143 @@
+//! What pgthaw reads from a real server and does through it.
+
+use pgthaw::failure::{ErrorKind, Explain as _};
+use pgthaw::postgres::{
+    ConnectOptions, Database, Error, PrewarmMode, Prewarmer, Relation, RelationKind, Server, apply_create_extension,
+    read_buffers, read_databases, read_fork_blocks, read_relations, read_usage_summary,
+};
+use pgthaw::units::{BlockRange, Bytes, Fork};
+use sqlx::postgres::PgConnection;
+
+use crate::servers::{self, TestServer};
+
+/// A table with TOAST, an index and a sequence, a materialized view, a partitioned and an unlogged table, and a name
+/// that tries to break things.
+const RELATIONS: &str = r#"
+    CREATE TABLE t (id serial PRIMARY KEY, body text);
+    ALTER TABLE t ALTER body SET STORAGE EXTERNAL;
+    INSERT INTO t (body) SELECT repeat('x', 3000) FROM generate_series(1, 1000);
+    CREATE MATERIALIZED VIEW m AS SELECT id FROM t;
+    CREATE TABLE p (i int) PARTITION BY RANGE (i);
+    CREATE TABLE p1 PARTITION OF p FOR VALUES FROM (0) TO (10);
+    CREATE UNLOGGED TABLE u AS SELECT 1 AS i;
+    CREATE SCHEMA "s""'; DROP TABLE t;--";
+    CREATE TABLE "s""'; DROP TABLE t;--"."n'""
+%s \ 表é" AS SELECT 1 AS i;
+    CREATE TEMP TABLE temporary AS SELECT 1 AS i;
+    VACUUM t;
+"#;
+
+fn run<T>(work: impl Future<Output = T>) -> T {
+    tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap().block_on(work)
+}
+
+async fn connect(server: &TestServer) -> (Server, PgConnection) {
+    let connected = Server::connect(&server.cluster.connect_options("postgres")).await.unwrap();
+    let connection = connected.connect_to("postgres").await.unwrap();
+    (connected, connection)
+}
+
+async fn database(connection: &mut PgConnection, name: &str) -> Database {
+    read_databases(connection).await.unwrap().into_iter().find(|database| database.name == name).unwrap()
+}
+
+async fn relations(connection: &mut PgConnection, shared: bool) -> Vec<Relation> {
+    let database = database(connection, "postgres").await;
+    read_relations(connection, &database, shared).await.unwrap()
+}
+
+fn find<'a>(relations: &'a [Relation], name: &str) -> &'a Relation {
+    relations.iter().find(|relation| relation.name.name == name).unwrap_or_else(|| panic!("no {name}"))
+}
+
+test_every_version! {
+    fn a_server_says_what_it_is(version) {
+        let server = servers::start(version, &[("shared_buffers", "12MB"), ("cluster_name", "it's")]);
+        let facts = run(connect(&server)).0.facts;
+        assert_eq!(facts.version_num / 10_000, version);
+        assert!(facts.version.starts_with(&version.to_string()));
+        assert_eq!(facts.system_identifier.to_string(), server.psql("SELECT system_identifier FROM pg_control_system()"));
+        assert_eq!((facts.block_size, facts.segment_blocks), (8192, 131_072));
+        assert_eq!(facts.shared_buffers_bytes, Bytes(12 << 20));
+        assert_eq!(facts.data_directory, Some(server.data_directory()));
+        assert_eq!(facts.cluster_name, "it's");
+        assert!(!facts.io_direct && !facts.in_recovery && facts.is_superuser);
+        assert_eq!(facts.io_method.is_some(), version >= 18);
+        assert_eq!((facts.timeline, facts.role.as_str()), (1, "postgres"));
+        assert!(facts.lsn.contains('/'));
+        assert_eq!(facts.postmaster_pid, server.cluster.postmaster_pid());
+    }
+}
+
+test_every_version! {
+    fn the_catalog_knows_everything_with_storage(version) {
+        let server = servers::start(version, &[]);
+        server.psql(RELATIONS);
+        let relations = run(async { relations(&mut connect(&server).await.1, true).await });
+        let kind = |name: &str| find(&relations, name).kind;
+        assert_eq!(kind("t"), RelationKind::Table);
+        assert_eq!(kind("t_pkey"), RelationKind::Index);
+        assert_eq!(kind("t_id_seq"), RelationKind::Sequence);
+        assert_eq!(kind("m"), RelationKind::MaterializedView);
+        assert_eq!(kind("p1"), RelationKind::Table);
+        assert_eq!(kind("u"), RelationKind::Table);
+        assert_eq!(find(&relations, "t_pkey").parent.as_deref(), Some("public.t"));
+        let toast = relations.iter().find(|one| one.parent.as_deref() == Some("public.t") && one.kind == RelationKind::Toast);
+        let toast_name = &toast.unwrap().name;
+        let toast_index = find(&relations, &format!("{}_index", toast_name.name));
+        assert_eq!(toast_index.parent, Some(toast_name.to_string()));
+        assert!(!toast_index.is_system && find(&relations, "pg_class").is_system);
+        let hostile = find(&relations, "n'\"\n%s \\ 表é");
+        assert_eq!(hostile.name.schema, "s\"'; DROP TABLE t;--");
+        let shared = find(&relations, "pg_database");
+        assert_eq!((shared.name.database.as_str(), shared.tablespace.as_str()), ("", "pg_global"));
+        for absent in ["p", "temporary"] {
+            assert!(relations.iter().all(|relation| relation.name.name != absent), "{absent}");
+        }
+        for relation in &relations {
+            let file = relation.path.segment_file(&server.data_directory(), Fork::Main, 0);
+            assert!(file.exists(), "{} at {}", relation.name, file.display());
+        }
+    }
+}
+
+test_every_version! {
+    fn buffers_are_loaded_and_seen(version) {
+        let server = servers::start(version, &[]);
+        server.psql(RELATIONS);
+        run(async {
+            let (connected, mut connection) = connect(&server).await;
+            let error = read_buffers(&mut connection).await.unwrap_err();
+            assert!(matches!(&error, Error::ExtensionMissing { name: "pg_buffercache", database } if database == "postgres"));
+            apply_create_extension(&mut connection, "pg_buffercache").await.unwrap();
+            apply_create_extension(&mut connection, "pg_prewarm").await.unwrap();
+            let m = find(&relations(&mut connection, false).await, "m").clone();
+            let sizes = read_fork_blocks(&mut connection, &[m.oid, 4_000_000_000]).await.unwrap();
+            let blocks = sizes.iter().find(|size| size.fork == Fork::Main).unwrap().blocks;
+            let mut prewarmer = Prewarmer::open(connected.connect_to("postgres").await.unwrap()).await.unwrap();
+            let whole = BlockRange::new(0, blocks);
+            assert_eq!(prewarmer.apply_prewarm(m.oid, PrewarmMode::Buffer, Fork::Main, whole).await.unwrap(), blocks);
+            let beyond = BlockRange::new(1, blocks + 5000);
+            assert_eq!(prewarmer.apply_prewarm(m.oid, PrewarmMode::Read, Fork::Main, beyond).await.unwrap(), blocks - 1);
+            assert_eq!(prewarmer.apply_prewarm(4_000_000_000, PrewarmMode::Read, Fork::Main, whole).await.unwrap(), 0);
+            let buffers = read_buffers(&mut connection).await.unwrap();
+            let of_m = buffers.iter().filter(|buffer| {
+                (buffer.relfilenumber, buffer.database_oid, buffer.tablespace_oid, buffer.fork)
+                    == (m.path.relfilenumber(), m.path.database_oid(), m.path.tablespace_oid(), Fork::Main)
+            });
+            assert_eq!(of_m.count() as u64, blocks);
+            let summary = read_usage_summary(&mut connection).await.unwrap();
+            let used: u64 = summary.iter().map(|level| level.buffers).sum();
+            assert!(used.abs_diff(buffers.len() as u64) < 100, "{used} of {}", buffers.len());
+        });
+    }
+}
+
+#[test]
+fn no_server_is_told_with_a_hint() {
+    let nowhere = ConnectOptions { host: Some("/nowhere".into()), ..ConnectOptions::default() };
+    let error = run(Server::connect(&nowhere)).unwrap_err();
+    assert!(error.to_string().contains("/nowhere:"), "{error}");
+    assert_eq!(error.kind(), ErrorKind::Failed);
+    assert!(error.hint().is_some_and(|hint| hint.contains("is the server running")));
+}
