@@ -1,0 +1,287 @@
+//! Which reads to issue, and in which order: a pure function of what is wanted, what is resident and what the device
+//! can give. docs/plan.md has the cost model and the reasons.
+//!
+//! A plan of 2 TB has to fit in memory, so it keeps *steps*, each a few megabytes of one fork, and computes the reads of
+//! a step when they are asked for ([`Plan::reads`]).
+
+mod cells;
+mod chain;
+mod merge;
+mod slices;
+
+#[cfg(test)]
+mod tests;
+
+use std::cmp::Reverse;
+
+use roaring::RoaringBitmap;
+use serde::Serialize;
+
+use cells::Cells;
+use chain::Link;
+use merge::{Cost, Prices};
+use slices::{Slice, Slices};
+
+use super::DeviceProfile;
+use crate::units::{BlockRange, Bytes};
+
+/// What is read before anything hot: without these no query starts at all. In the order of reading.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Precedence {
+    /// PostgreSQL's own catalogs: every new connection and every first query reads them.
+    Catalog,
+    /// Visibility maps, small and needed by every index-only scan.
+    VisibilityMap,
+    /// An index's first blocks: its metapage, and the root of a small one.
+    IndexHead,
+    /// Everything else, by heat alone.
+    ByHeat,
+}
+
+/// What somebody wants of one fork.
+#[derive(Clone, Debug)]
+pub struct WantedFork {
+    pub precedence: Precedence,
+    /// Read the first blocks as [`Precedence::IndexHead`].
+    pub is_index: bool,
+    /// Blocks of the fork now.
+    pub blocks: u64,
+    /// Heat of a block (uses relative to other blocks, more than 0) and the blocks that have it, coldest first. At most
+    /// [`MAX_LEVELS`]. A block in several has the hottest.
+    pub levels: Vec<(f32, RoaringBitmap)>,
+    /// Blocks that need no read.
+    pub resident: RoaringBitmap,
+}
+
+/// Levels of heat that a fork may have.
+pub const MAX_LEVELS: usize = 200;
+
+/// How the cluster's files are cut.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Geometry {
+    /// Bytes of a block.
+    pub block_size: u32,
+    /// Blocks of a segment file: no read goes beyond one.
+    pub segment_blocks: u32,
+}
+
+/// One read of one segment of one fork.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Read {
+    /// Index in [`Plan::forks`].
+    pub fork: usize,
+    pub range: BlockRange,
+}
+
+/// What a plan says of itself.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
+pub struct Forecast {
+    /// Reads that the device will see.
+    pub reads: u64,
+    /// Bytes that it will deliver, those of gaps included.
+    pub read_bytes: Bytes,
+    /// Seconds that it needs when nobody else uses it.
+    pub seconds: f64,
+    /// Wanted blocks that were resident already.
+    pub resident_blocks: u64,
+    /// Wanted blocks that the reads bring.
+    pub planned_blocks: u64,
+    /// Wanted blocks for which the budget had no room.
+    pub over_budget_blocks: u64,
+}
+
+/// One pass over one slice of a fork.
+#[derive(Clone, Copy, Debug, PartialEq)]
+struct Step {
+    slice: u32,
+    precedence: Precedence,
+    link: Link,
+}
+
+/// The ordered reads of a restore.
+#[derive(Debug)]
+pub struct Plan {
+    forks: Vec<WantedFork>,
+    geometry: Geometry,
+    device: DeviceProfile,
+    slices: Vec<Slice>,
+    /// By place: the steps of a slice stand together, in the order in which they must be done.
+    steps: Vec<Step>,
+    /// Indexes of `steps`, in the order of the plan.
+    order: Vec<u32>,
+    forecast: Forecast,
+}
+
+/// Room for computing the reads of one step after another.
+#[derive(Debug, Default)]
+pub struct Scratch {
+    cells: Cells,
+    reads: Vec<Read>,
+}
+
+impl Plan {
+    /// Plans the reads that bring from `device` what is wanted of `forks` and not resident yet, hottest first and at
+    /// most `budget` bytes. Forks are told apart by their index; give them in the order of their places on the device.
+    pub fn new(forks: Vec<WantedFork>, geometry: Geometry, device: DeviceProfile, budget: Option<Bytes>) -> Plan {
+        let mut plan = Plan {
+            forks,
+            geometry,
+            device,
+            slices: Vec::new(),
+            steps: Vec::new(),
+            order: Vec::new(),
+            forecast: Forecast::default(),
+        };
+        let mut scratch = Scratch::default();
+        for fork in 0..plan.forks.len() {
+            plan.add_fork(fork, &mut scratch.cells);
+        }
+        plan.order_steps();
+        if let Some(budget) = budget {
+            plan.apply_budget(budget, &mut scratch);
+        }
+        plan.compute_forecast();
+        plan
+    }
+
+    /// The forks that were given, in their order.
+    pub fn forks(&self) -> &[WantedFork] {
+        &self.forks
+    }
+
+    /// How the files that it reads are cut.
+    pub fn geometry(&self) -> Geometry {
+        self.geometry
+    }
+
+    /// How many stretches of reads it has, in order.
+    pub fn steps(&self) -> usize {
+        self.order.len()
+    }
+
+    /// What it says of itself.
+    pub fn forecast(&self) -> Forecast {
+        self.forecast
+    }
+
+    /// The reads of the `nth` step, by position.
+    pub fn reads<'a>(&self, nth: usize, scratch: &'a mut Scratch) -> &'a [Read] {
+        let index = self.order[nth] as usize;
+        let step = self.steps[index];
+        let slice = self.slices[step.slice as usize];
+        let Scratch { cells, reads } = scratch;
+        cells.fill(&self.forks[slice.fork as usize], slice.start, slice.end);
+        let earlier = self.steps[..index].iter().rev().take_while(|other| other.slice == step.slice).count();
+        self.steps[index - earlier..index].iter().for_each(|other| chain::apply(&other.link, cells));
+        reads.clear();
+        let largest = self.largest_read_blocks();
+        merge::for_each_read(cells, step.link.coldest, step.link.merging, largest, |start, end| {
+            let range = BlockRange::new(slice.start + u64::from(start), slice.start + u64::from(end));
+            reads.push(Read { fork: slice.fork as usize, range });
+        });
+        reads.truncate(step.link.cost.reads as usize);
+        reads
+    }
+
+    /// Device bytes to be read of each fork, in the order of the forks.
+    pub fn fork_bytes(&self) -> Vec<Bytes> {
+        let mut bytes = vec![Bytes(0); self.forks.len()];
+        for step in self.ordered() {
+            bytes[self.slices[step.slice as usize].fork as usize] += self.bytes(step.link.cost.blocks.into());
+        }
+        bytes
+    }
+
+    fn ordered(&self) -> impl Iterator<Item = &Step> {
+        self.order.iter().map(|index| &self.steps[*index as usize])
+    }
+
+    fn bytes(&self, blocks: u64) -> Bytes {
+        Bytes(blocks * u64::from(self.geometry.block_size))
+    }
+
+    fn largest_read_blocks(&self) -> u32 {
+        let blocks = self.device.largest_read.0 / u64::from(self.geometry.block_size);
+        blocks.clamp(1, slices::MAX_READ_BLOCKS.into()) as u32
+    }
+
+    /// Cuts a fork into slices and each slice into steps.
+    fn add_fork(&mut self, fork: usize, cells: &mut Cells) {
+        let largest_read = self.largest_read_blocks();
+        let prices = Prices { device: &self.device, block_size: self.geometry.block_size, largest_read };
+        let wanted = &self.forks[fork];
+        let heat = |level: u8| f64::from(wanted.levels[usize::from(level)].0);
+        let mut slices = Slices::new(wanted, fork as u32, self.geometry.segment_blocks, largest_read);
+        while let Some(slice) = slices.next(cells) {
+            self.forecast.resident_blocks += cells.resident_wanted;
+            let precedence = if slice.is_head { Precedence::IndexHead } else { wanted.precedence };
+            let links = chain::links(cells, heat, &prices);
+            if !links.is_empty() {
+                let number = self.slices.len() as u32;
+                self.slices.push(slice);
+                self.steps.extend(links.into_iter().map(|link| Step { slice: number, precedence, link }));
+            }
+        }
+    }
+
+    fn order_steps(&mut self) {
+        // Steps are kept by place, so their index is their place.
+        let key = |index: &u32| {
+            let step = &self.steps[*index as usize];
+            (step.precedence, Reverse(density_class(step.link.density())), *index)
+        };
+        self.order = (0..self.steps.len() as u32).collect();
+        self.order.sort_unstable_by_key(key);
+    }
+
+    /// Keeps of the order what is within the budget. The last step may lose some of its reads.
+    fn apply_budget(&mut self, budget: Bytes, scratch: &mut Scratch) {
+        let mut left_blocks = budget.0 / u64::from(self.geometry.block_size);
+        let mut fits = |index: &u32| {
+            let left = left_blocks.checked_sub(self.steps[*index as usize].link.cost.blocks.into());
+            left_blocks = left.unwrap_or(left_blocks);
+            left.is_some()
+        };
+        let Some(cut) = self.order.iter().position(|index| !fits(index)) else { return };
+        let index = self.order[cut] as usize;
+        let trimmed = self.trim(cut, left_blocks, scratch);
+        let rest = self.order[cut..].iter().map(|index| u64::from(self.steps[*index as usize].link.wanted_blocks));
+        self.forecast.over_budget_blocks = rest.sum::<u64>() - u64::from(trimmed.wanted_blocks);
+        self.order.truncate(cut + usize::from(trimmed.cost.reads > 0));
+        self.steps[index].link = trimmed;
+    }
+
+    /// The first reads of the `nth` step, as many as `left_blocks` has room for.
+    fn trim(&self, nth: usize, mut left_blocks: u64, scratch: &mut Scratch) -> Link {
+        let step = self.steps[self.order[nth] as usize];
+        let start = self.slices[step.slice as usize].start;
+        let mut trimmed = Link { cost: Cost::default(), wanted_blocks: 0, ..step.link };
+        self.reads(nth, scratch);
+        for read in &scratch.reads {
+            let Some(left) = left_blocks.checked_sub(read.range.blocks()) else { break };
+            left_blocks = left;
+            trimmed.cost.reads += 1;
+            trimmed.cost.blocks += read.range.blocks() as u32;
+            let (from, to) = ((read.range.start - start) as u32, (read.range.end - start) as u32);
+            scratch.cells.count_levels(from, to, |_| trimmed.wanted_blocks += 1);
+        }
+        trimmed
+    }
+
+    fn compute_forecast(&mut self) {
+        let mut sum = self.forecast;
+        for step in self.ordered() {
+            let bytes = self.bytes(step.link.cost.blocks.into());
+            sum.reads += u64::from(step.link.cost.reads);
+            sum.read_bytes += bytes;
+            sum.seconds += self.device.seconds(step.link.cost.reads.into(), bytes);
+            sum.planned_blocks += u64::from(step.link.wanted_blocks);
+        }
+        self.forecast = sum;
+    }
+}
+
+/// Densities that are nearly the same count as the same, so that what is equally hot is read by position.
+fn density_class(density: f64) -> i32 {
+    density.log(1.5).floor() as i32
+}

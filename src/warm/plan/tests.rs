@@ -1,0 +1,246 @@
+//! Properties that hold for any input, against plans that are too simple to be wrong.
+
+use proptest::prelude::*;
+
+use super::*;
+
+const GEOMETRY: Geometry = Geometry { block_size: 8192, segment_blocks: 700 };
+
+fn wanted(blocks: u64, levels: Vec<RoaringBitmap>, resident: RoaringBitmap) -> WantedFork {
+    let levels = levels.into_iter().enumerate().map(|(level, blocks)| (2f32.powi(level as i32), blocks)).collect();
+    WantedFork { precedence: Precedence::ByHeat, is_index: false, blocks, levels, resident }
+}
+
+/// Runs of blocks, so that there is something to merge.
+fn any_blocks(end: u32) -> impl Strategy<Value = RoaringBitmap> {
+    prop::collection::vec((0..end, 1..40u32), 0..40).prop_map(move |runs| {
+        let mut blocks = RoaringBitmap::new();
+        for (start, length) in runs {
+            blocks.insert_range(start..(start + length).min(end));
+        }
+        blocks
+    })
+}
+
+fn any_fork(levels: usize) -> impl Strategy<Value = WantedFork> {
+    (1..3000u32).prop_flat_map(move |blocks| {
+        (Just(blocks), prop::collection::vec(any_blocks(blocks), 1..=levels), any_blocks(blocks))
+            .prop_map(|(blocks, levels, resident)| wanted(blocks.into(), levels, resident))
+    })
+}
+
+fn any_device() -> impl Strategy<Value = DeviceProfile> {
+    (50.0..20_000.0f64, 1u64..1000, 1u64..40).prop_map(|(reads_per_second, megabytes, blocks)| DeviceProfile {
+        reads_per_second,
+        bandwidth: Bytes(megabytes << 20),
+        largest_read: Bytes(blocks * 8192),
+        depth: 8,
+    })
+}
+
+fn all_reads(plan: &Plan) -> Vec<Read> {
+    let mut scratch = Scratch::default();
+    (0..plan.steps()).flat_map(|step| plan.reads(step, &mut scratch).to_vec()).collect()
+}
+
+fn missing(fork: &WantedFork) -> RoaringBitmap {
+    let all = fork.levels.iter().fold(RoaringBitmap::new(), |all, (_, blocks)| all | blocks);
+    all - &fork.resident
+}
+
+/// Seconds of `reads` within the slices of `plan`.
+fn seconds(plan: &Plan, reads: &[Read]) -> f64 {
+    let cost = |slice: &Slice| {
+        let within = |read: &&Read| {
+            read.fork == slice.fork as usize && slice.start <= read.range.start && read.range.end <= slice.end
+        };
+        let reads: Vec<_> = reads.iter().filter(within).collect();
+        let blocks: u64 = reads.iter().map(|read| read.range.blocks()).sum();
+        (reads.len() as u64, Bytes(blocks * 8192))
+    };
+    plan.slices.iter().map(cost).map(|(reads, bytes)| plan.device.seconds(reads, bytes)).sum()
+}
+
+/// One read for every run of `blocks` within every slice of the plan, cut to the largest read.
+fn one_read_per_range(plan: &Plan, blocks_of: impl Fn(&WantedFork) -> RoaringBitmap) -> Vec<Read> {
+    let mut reads = Vec::new();
+    for slice in &plan.slices {
+        let blocks = blocks_of(&plan.forks[slice.fork as usize]);
+        let mut ranges = blocks.range(slice.start as u32..slice.end as u32);
+        while let Some(range) = ranges.next_range() {
+            let end = u64::from(*range.end()) + 1;
+            for start in (u64::from(*range.start())..end).step_by(plan.largest_read_blocks() as usize) {
+                let end = end.min(start + u64::from(plan.largest_read_blocks()));
+                reads.push(Read { fork: slice.fork as usize, range: BlockRange::new(start, end) });
+            }
+        }
+    }
+    reads
+}
+
+/// Whether or not it is wanted, whatever is not resident.
+fn everything(fork: &WantedFork) -> RoaringBitmap {
+    let mut all = RoaringBitmap::new();
+    all.insert_range(0..fork.blocks as u32);
+    all - &fork.resident
+}
+
+/// Reads of the whole fork in runs as long as can be, not minding the plan's slices.
+fn count_ranges(fork: &WantedFork, largest_read: u64, segment_blocks: u64) -> u64 {
+    let blocks = missing(fork);
+    let mut ranges = blocks.iter();
+    let mut reads = 0;
+    while let Some(range) = ranges.next_range() {
+        let (mut start, end) = (u64::from(*range.start()), u64::from(*range.end()) + 1);
+        while start < end {
+            let segment_end = (start / segment_blocks + 1) * segment_blocks;
+            reads += (end.min(segment_end) - start).div_ceil(largest_read);
+            start = end.min(segment_end);
+        }
+    }
+    reads
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(400))]
+
+    #[test]
+    fn every_missing_block_is_read_once(forks in prop::collection::vec(any_fork(4), 1..4), device in any_device()) {
+        let plan = Plan::new(forks, GEOMETRY, device, None);
+        let mut read_blocks = vec![RoaringBitmap::new(); plan.forks.len()];
+        let mut total = 0;
+        for read in all_reads(&plan) {
+            let blocks = &mut read_blocks[read.fork];
+            let added = blocks.insert_range(read.range.start as u32..read.range.end as u32);
+            prop_assert_eq!(added, read.range.blocks(), "no block is read twice");
+            prop_assert!(read.range.blocks() <= plan.largest_read_blocks().into());
+            prop_assert!(read.range.end <= plan.forks[read.fork].blocks);
+            prop_assert_eq!(read.range.start / 700, (read.range.end - 1) / 700, "within one segment");
+            total += added;
+        }
+        for (fork, read) in plan.forks.iter().zip(&read_blocks) {
+            prop_assert!(missing(fork).is_subset(read));
+            prop_assert!(read.is_disjoint(&fork.resident), "nothing resident is read");
+        }
+        let forecast = plan.forecast();
+        prop_assert_eq!(forecast.read_bytes, Bytes(total * 8192));
+        prop_assert_eq!(forecast.reads, all_reads(&plan).len() as u64);
+        prop_assert_eq!(forecast.planned_blocks, plan.forks.iter().map(|fork| missing(fork).len()).sum::<u64>());
+        prop_assert_eq!(plan.fork_bytes().into_iter().sum::<Bytes>(), forecast.read_bytes);
+    }
+
+    #[test]
+    fn costs_no_more_than_the_simple_plans(forks in prop::collection::vec(any_fork(1), 1..4), device in any_device()) {
+        let plan = Plan::new(forks, GEOMETRY, device, None);
+        let cost = plan.forecast().seconds - 1e-9;
+        prop_assert!(cost <= seconds(&plan, &one_read_per_range(&plan, missing)));
+        prop_assert!(cost <= seconds(&plan, &one_read_per_range(&plan, everything)));
+    }
+
+    #[test]
+    fn heat_order_costs_at_most_its_premium(forks in prop::collection::vec(any_fork(5), 1..3), device in any_device()) {
+        let plan = Plan::new(forks, GEOMETRY, device, None);
+        let cost = plan.forecast().seconds - 1e-9;
+        let limit = 1.0 + chain::HOTTEST_FIRST_PREMIUM;
+        prop_assert!(cost <= limit * seconds(&plan, &one_read_per_range(&plan, missing)));
+        prop_assert!(cost <= limit * seconds(&plan, &one_read_per_range(&plan, everything)));
+    }
+
+    #[test]
+    fn slices_cut_no_range(fork in any_fork(1), device in any_device()) {
+        let plan = Plan::new(vec![fork], GEOMETRY, device, None);
+        let largest = plan.largest_read_blocks();
+        let separate = one_read_per_range(&plan, missing).len() as u64;
+        prop_assert_eq!(separate, count_ranges(&plan.forks[0], largest.into(), 700));
+    }
+
+    #[test]
+    fn a_budget_takes_the_head_of_the_same_order(
+        forks in prop::collection::vec(any_fork(4), 1..4), device in any_device(), budget in 0u64..4000
+    ) {
+        let whole = Plan::new(forks.clone(), GEOMETRY, device, None);
+        let plan = Plan::new(forks, GEOMETRY, device, Some(Bytes(budget * 8192)));
+        let (all, reads) = (all_reads(&whole), all_reads(&plan));
+        prop_assert_eq!(&reads[..], &all[..reads.len()]);
+        let forecast = plan.forecast();
+        prop_assert!(forecast.read_bytes.0 <= budget * 8192);
+        prop_assert_eq!(
+            forecast.planned_blocks + forecast.over_budget_blocks, whole.forecast().planned_blocks
+        );
+        if let Some(next) = all.get(reads.len()) {
+            prop_assert!(forecast.read_bytes.0 + next.range.blocks() * 8192 > budget * 8192, "as much as fits");
+        }
+    }
+
+    #[test]
+    fn merging_is_near_the_best_there_is(
+        runs in prop::collection::vec((1u32..6, 1u32..30), 1..10), device in any_device()
+    ) {
+        let mut blocks = RoaringBitmap::new();
+        let mut at = 0;
+        for (length, gap) in &runs {
+            blocks.insert_range(at..at + length);
+            at += length + gap;
+        }
+        let device = DeviceProfile { largest_read: Bytes(8192 * 300), ..device };
+        let plan = Plan::new(vec![wanted(at.into(), vec![blocks], RoaringBitmap::new())], GEOMETRY, device, None);
+        let best = (0..1u32 << (runs.len() - 1)).map(|merged| exhaustive(&runs, merged, &device));
+        let best = best.min_by(f64::total_cmp).unwrap();
+        prop_assert!(plan.forecast().seconds <= best * 1.1 + 1e-9, "{} against {best}", plan.forecast().seconds);
+    }
+}
+
+/// Seconds when the gaps whose bits are set in `merged` are read over.
+fn exhaustive(runs: &[(u32, u32)], merged: u32, device: &DeviceProfile) -> f64 {
+    let gaps = runs.iter().enumerate().take(runs.len() - 1);
+    let over: u32 = gaps.filter(|(index, _)| merged & (1 << index) != 0).map(|(_, run)| run.1).sum();
+    let blocks = over + runs.iter().map(|run| run.0).sum::<u32>();
+    device.seconds(u64::from(runs.len() as u32 - merged.count_ones()), Bytes(u64::from(blocks) * 8192))
+}
+
+#[test]
+fn hot_slices_come_first_and_equal_ones_by_position() {
+    let mut cold = RoaringBitmap::new();
+    cold.insert_range(0..12_000);
+    let mut hot = RoaringBitmap::new();
+    hot.insert_range(8192..9216);
+    let geometry = Geometry { block_size: 8192, segment_blocks: 131_072 };
+    let plan = Plan::new(
+        vec![wanted(12_000, vec![cold, hot], RoaringBitmap::new())],
+        geometry,
+        DeviceProfile::default(),
+        None,
+    );
+    let reads = all_reads(&plan);
+    assert_eq!(reads[0].range, BlockRange::new(8192, 8224));
+    let rest: Vec<u64> = reads.iter().map(|read| read.range.start).skip_while(|start| *start >= 8192).collect();
+    assert_eq!(rest[0], 0);
+    assert!(rest.is_sorted());
+    assert_eq!(plan.forecast().read_bytes, Bytes(12_000 * 8192));
+}
+
+#[test]
+fn what_no_query_does_without_comes_first() {
+    let few: RoaringBitmap = (0..64).collect();
+    let mut forks: Vec<WantedFork> =
+        (0..4).map(|level| wanted(64, vec![few.clone(); level + 1], RoaringBitmap::new())).collect();
+    forks[0].precedence = Precedence::VisibilityMap;
+    forks[1].precedence = Precedence::Catalog;
+    forks[2].is_index = true;
+    let plan = Plan::new(forks, Geometry { block_size: 8192, segment_blocks: 131_072 }, DeviceProfile::default(), None);
+    let order: Vec<usize> = all_reads(&plan).iter().map(|read| read.fork).collect();
+    assert_eq!(order[..5], [1, 1, 0, 0, 2]);
+    assert_eq!(order.last(), Some(&2), "the rest of the index is colder than fork 3");
+}
+
+#[test]
+fn few_hot_blocks_scattered_among_cold_ones_get_a_pass_of_their_own() {
+    let all: RoaringBitmap = (0..1024).collect();
+    let hot: RoaringBitmap = (0..1024).step_by(200).collect();
+    let levels = vec![(1.0, all), (64.0, hot.clone())];
+    let fork = WantedFork { levels, ..wanted(1024, Vec::new(), RoaringBitmap::new()) };
+    let geometry = Geometry { block_size: 8192, segment_blocks: 131_072 };
+    let plan = Plan::new(vec![fork], geometry, DeviceProfile::default(), None);
+    let first: RoaringBitmap = all_reads(&plan).iter().take(6).map(|read| read.range.start as u32).collect();
+    assert_eq!(first, hot);
+}
