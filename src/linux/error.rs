@@ -3,6 +3,8 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
+use procfs::ProcError;
+
 use crate::failure::{ErrorKind, Explain};
 
 /// A failed system call, with the file it was made for.
@@ -14,6 +16,12 @@ pub enum Error {
     ResidencyHidden(PathBuf),
     #[error("cannot {action}: {source}")]
     Call { action: &'static str, source: io::Error },
+    #[error("cannot {action} {}: {source}", path.display())]
+    Cgroup { action: &'static str, path: PathBuf, source: io::Error },
+    #[error("{} is on no block device: {reason}", path.display())]
+    NoBlockDevice { path: PathBuf, reason: String },
+    #[error("{what} is not possible here: {reason}")]
+    Unavailable { what: &'static str, reason: String, remedy: String },
 }
 
 impl Error {
@@ -21,16 +29,34 @@ impl Error {
     pub fn file(action: &'static str, path: &Path, source: io::Error) -> Error {
         Error::File { action, path: path.to_owned(), source }
     }
+
+    /// The error of doing `action` to the file of a cgroup.
+    pub fn cgroup(action: &'static str, path: &Path, source: io::Error) -> Error {
+        Error::Cgroup { action, path: path.to_owned(), source }
+    }
+
+    /// The error of `action` that procfs tells in its own way.
+    pub fn proc(action: &'static str, source: ProcError) -> Error {
+        let source = match source {
+            ProcError::PermissionDenied(_) => io::ErrorKind::PermissionDenied.into(),
+            ProcError::NotFound(_) => io::ErrorKind::NotFound.into(),
+            ProcError::Io(source, _) => source,
+            other => io::Error::other(other.to_string()),
+        };
+        Error::Call { action, source }
+    }
 }
 
 impl Explain for Error {
     fn kind(&self) -> ErrorKind {
         match self {
-            Error::ResidencyHidden(_) => ErrorKind::Privilege,
-            Error::File { source, .. } | Error::Call { source, .. } => match source.kind() {
-                io::ErrorKind::PermissionDenied => ErrorKind::Privilege,
-                _ => ErrorKind::Failed,
-            },
+            Error::ResidencyHidden(_) | Error::NoBlockDevice { .. } | Error::Unavailable { .. } => ErrorKind::Privilege,
+            Error::File { source, .. } | Error::Call { source, .. } | Error::Cgroup { source, .. } => {
+                match source.kind() {
+                    io::ErrorKind::PermissionDenied | io::ErrorKind::ReadOnlyFilesystem => ErrorKind::Privilege,
+                    _ => ErrorKind::Failed,
+                }
+            }
         }
     }
 
@@ -46,6 +72,22 @@ impl Explain for Error {
                 io::ErrorKind::StorageFull => Some("free some space, or name another directory".into()),
                 _ => None,
             },
+            Error::Cgroup { source, .. } => Some(cgroup_hint(source)),
+            Error::NoBlockDevice { .. } => Some("put the data directory on a file system of a disk".into()),
+            Error::Unavailable { remedy, .. } => Some(remedy.clone()),
         }
+    }
+}
+
+fn cgroup_hint(error: &io::Error) -> String {
+    match error.raw_os_error() {
+        Some(libc::EACCES | libc::EPERM | libc::EROFS) => {
+            "run pgthaw as root; in a container: docker run --privileged --cgroupns=host".into()
+        }
+        Some(libc::EBUSY) => {
+            "processes live in the cgroup that should hand the controller down: run pgthaw on the host".into()
+        }
+        Some(libc::ENODEV) => "a limit is for a whole disk, not for a partition".into(),
+        _ => "see what dmesg says of it".into(),
     }
 }

@@ -1,6 +1,13 @@
 //! What the kernel knows and does: the page cache, block devices, cgroups, processes.
 
+pub mod block_device;
+pub mod cgroup;
 mod error;
+pub mod machine;
+pub mod memory;
 pub mod page_cache;
+pub mod pressure;
+pub mod process;
 
+pub use block_device::DeviceNumber;
 pub use error::Error;

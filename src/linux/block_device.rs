@@ -1,0 +1,195 @@
+//! The disk that holds a path, and what it has been asked to do.
+
+use std::fmt;
+use std::fs;
+use std::os::unix::fs::MetadataExt as _;
+use std::path::{Path, PathBuf};
+
+use procfs::Current as _;
+use procfs::DiskStats;
+use rustix::fs::{major, minor};
+
+use super::Error;
+use super::machine::{Mount, read_mount};
+use crate::units::Bytes;
+
+/// The kernel's sector in /proc/diskstats, whatever the device's own is.
+const SECTOR_BYTES: u64 = 512;
+
+/// A device's number, printed as `254:0`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct DeviceNumber {
+    pub major: u32,
+    pub minor: u32,
+}
+
+impl DeviceNumber {
+    fn from_raw(raw: u64) -> DeviceNumber {
+        DeviceNumber { major: major(raw), minor: minor(raw) }
+    }
+
+    fn parse(text: &str) -> Option<DeviceNumber> {
+        let (major, minor) = text.trim().split_once(':')?;
+        Some(DeviceNumber { major: major.parse().ok()?, minor: minor.parse().ok()? })
+    }
+}
+
+impl fmt::Display for DeviceNumber {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}:{}", self.major, self.minor)
+    }
+}
+
+/// A whole disk, as the kernel sees it: also a logical volume or a loop device, but never a partition.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct BlockDevice {
+    /// As in /sys/block: `nvme0n1`, `dm-3`.
+    pub name: String,
+    pub number: DeviceNumber,
+    pub is_rotational: bool,
+    /// The most that the kernel reads ahead of a reader, and the most that one call of posix_fadvise(WILLNEED) loads.
+    pub read_ahead_bytes: Bytes,
+    /// The largest single request.
+    pub max_request_bytes: Bytes,
+}
+
+/// What a device has done since the machine booted.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct DeviceCounters {
+    pub reads: u64,
+    pub read_bytes: Bytes,
+    pub writes: u64,
+    pub written_bytes: Bytes,
+    /// Milliseconds in which at least one request was under way.
+    pub busy_ms: u64,
+    /// Requests under way now.
+    pub in_flight: u64,
+}
+
+/// The disk that holds `path`. `Error::NoBlockDevice` says why there is none (tmpfs, overlay, network).
+pub fn read_block_device(path: &Path) -> Result<BlockDevice, Error> {
+    let metadata = fs::metadata(path).map_err(|error| Error::file("look at", path, error))?;
+    let of_file = DeviceNumber::from_raw(metadata.dev());
+    // Major 0 is a number that the kernel made up for a file system without a device of its own, as btrfs is.
+    let number = if of_file.major == 0 { source_device(path)? } else { of_file };
+    let directory = disk_directory(number).ok_or_else(|| Error::NoBlockDevice {
+        path: path.to_owned(),
+        reason: format!("/sys/dev/block knows no device {number}"),
+    })?;
+    read_disk(&directory).ok_or_else(|| Error::NoBlockDevice {
+        path: path.to_owned(),
+        reason: format!("{} cannot be read", directory.display()),
+    })
+}
+
+/// The device that a file system is mounted from.
+fn source_device(path: &Path) -> Result<DeviceNumber, Error> {
+    let no_device = |reason| Error::NoBlockDevice { path: path.to_owned(), reason };
+    let mount = read_mount(path)?;
+    let Mount { file_system, source } = &mount;
+    let reason = format!("its file system is {file_system}");
+    if !source.is_absolute() {
+        return Err(no_device(reason));
+    }
+    let metadata =
+        fs::metadata(source).map_err(|error| no_device(format!("{reason}, {}: {error}", source.display())))?;
+    match DeviceNumber::from_raw(metadata.rdev()) {
+        DeviceNumber { major: 0, .. } => Err(no_device(reason)),
+        number => Ok(number),
+    }
+}
+
+/// The directory of a device's disk in /sys.
+fn disk_directory(number: DeviceNumber) -> Option<PathBuf> {
+    fs::canonicalize(format!("/sys/dev/block/{number}")).ok().and_then(whole_disk)
+}
+
+/// A partition's directory lies in that of its disk.
+fn whole_disk(directory: PathBuf) -> Option<PathBuf> {
+    match directory.join("partition").exists() {
+        true => directory.parent().map(Path::to_owned),
+        false => Some(directory),
+    }
+}
+
+fn read_disk(directory: &Path) -> Option<BlockDevice> {
+    let read = |name: &str| fs::read_to_string(directory.join(name)).ok();
+    let kilobytes = |name: &str| read(name)?.trim().parse::<u64>().ok().map(|kilobytes| Bytes(kilobytes << 10));
+    Some(BlockDevice {
+        name: directory.file_name()?.to_string_lossy().into_owned(),
+        number: DeviceNumber::parse(&read("dev")?)?,
+        is_rotational: read("queue/rotational")?.trim() == "1",
+        read_ahead_bytes: kilobytes("queue/read_ahead_kb")?,
+        max_request_bytes: kilobytes("queue/max_sectors_kb")?,
+    })
+}
+
+/// What a device has done so far, from /proc/diskstats.
+pub fn read_device_counters(number: DeviceNumber) -> Result<DeviceCounters, Error> {
+    let DiskStats(devices) = DiskStats::current().map_err(|error| Error::proc("read /proc/diskstats", error))?;
+    let is_meant = |major: i32, minor: i32| (major as u32, minor as u32) == (number.major, number.minor);
+    let found = devices.into_iter().find(|device| is_meant(device.major, device.minor));
+    let device = found.ok_or_else(|| Error::Unavailable {
+        what: "counting the reads of a disk",
+        reason: format!("/proc/diskstats has no device {number}"),
+        remedy: "mount /proc of the host".into(),
+    })?;
+    Ok(DeviceCounters {
+        reads: device.reads,
+        read_bytes: Bytes(device.sectors_read * SECTOR_BYTES),
+        writes: device.writes,
+        written_bytes: Bytes(device.sectors_written * SECTOR_BYTES),
+        busy_ms: device.time_in_progress,
+        in_flight: device.in_progress,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn memory_is_no_disk() {
+        let error = read_block_device("/proc".as_ref()).unwrap_err();
+        assert!(matches!(&error, Error::NoBlockDevice { reason, .. } if reason.contains("proc")), "{error}");
+    }
+
+    #[test]
+    fn finds_the_disk_and_its_counters() {
+        match read_block_device("/var/tmp".as_ref()) {
+            Ok(disk) => {
+                assert!(Path::new("/sys/block").join(&disk.name).exists(), "{disk:?}");
+                assert!(disk.max_request_bytes.0 > 0);
+                assert!(read_device_counters(disk.number).unwrap().reads > 0);
+            }
+            // In a container.
+            Err(error) => assert!(matches!(error, Error::NoBlockDevice { .. }), "{error}"),
+        }
+    }
+
+    #[test]
+    fn a_partition_leads_to_its_disk() {
+        let system = tempfile::tempdir().unwrap();
+        let disk = system.path().join("sda");
+        for (name, text) in [
+            ("sda1/partition", "1\n"),
+            ("dev", "8:0\n"),
+            ("queue/rotational", "1\n"),
+            ("queue/read_ahead_kb", "128\n"),
+            ("queue/max_sectors_kb", "1280\n"),
+        ] {
+            let file = disk.join(name);
+            fs::create_dir_all(file.parent().unwrap()).unwrap();
+            fs::write(file, text).unwrap();
+        }
+        let expected = BlockDevice {
+            name: "sda".into(),
+            number: DeviceNumber { major: 8, minor: 0 },
+            is_rotational: true,
+            read_ahead_bytes: Bytes(131_072),
+            max_request_bytes: Bytes(1_310_720),
+        };
+        assert_eq!(whole_disk(disk.join("sda1")), Some(disk.clone()));
+        assert_eq!(read_disk(&whole_disk(disk).unwrap()), Some(expected));
+    }
+}

@@ -1,0 +1,75 @@
+//! A slower disk for some processes: a cgroup whose reads from one device are limited.
+
+use std::path::PathBuf;
+
+use super::hierarchy::{CgroupVersion, Controller, Hierarchy};
+use super::own_cgroup::OwnCgroup;
+use super::throttle::{self, ReadLimit, ReadUsage};
+use crate::linux::{DeviceNumber, Error};
+
+/// A limit on the reads of the processes that join it, in force until this is dropped.
+#[derive(Debug)]
+pub struct DiskLimit {
+    cgroup: OwnCgroup,
+    device: DeviceNumber,
+    in_force: ReadLimit,
+}
+
+impl DiskLimit {
+    /// Can a limit be made here? Tried, not deduced: makes a cgroup and removes it. The error says why not and what
+    /// mends it.
+    pub fn available() -> Result<CgroupVersion, Error> {
+        let cgroup = OwnCgroup::create(Hierarchy::find(Controller::Io)?)?;
+        let version = cgroup.version();
+        cgroup.remove()?;
+        Ok(version)
+    }
+
+    /// Limits the reads from `device`, a whole disk: a partition has no limit of its own. Nobody is limited until
+    /// someone joins. Fails when the kernel took another limit than the one asked for.
+    pub fn create(device: DeviceNumber, asked: ReadLimit) -> Result<DiskLimit, Error> {
+        let cgroup = OwnCgroup::create(Hierarchy::find(Controller::Io)?)?;
+        for (file, line) in throttle::limit_lines(cgroup.version(), device, asked) {
+            cgroup.write(file, &line)?;
+        }
+        let in_force = throttle::read_limit(cgroup.version(), device, |file| cgroup.read(file))?;
+        if in_force != asked {
+            return Err(Error::Unavailable {
+                what: "this disk limit",
+                reason: format!("asked for {asked:?} on device {device}, the kernel has {in_force:?}"),
+                remedy: "ask for whole numbers above 0, reads per second below 2³²".into(),
+            });
+        }
+        Ok(DiskLimit { cgroup, device, in_force })
+    }
+
+    /// The limit as the kernel reads it back.
+    pub fn in_force(&self) -> ReadLimit {
+        self.in_force
+    }
+
+    pub fn version(&self) -> CgroupVersion {
+        self.cgroup.version()
+    }
+
+    /// Limits a process, with all of its threads and the children that it starts from now on; children that it has
+    /// already are not limited.
+    pub fn join(&self, pid: u32) -> Result<(), Error> {
+        self.cgroup.join(pid)
+    }
+
+    /// The file to which a process that is about to run a program writes `0` to be limited itself.
+    pub fn procs_file(&self) -> PathBuf {
+        self.cgroup.file("cgroup.procs")
+    }
+
+    /// What all that joined have read from the device so far.
+    pub fn read_usage(&self) -> Result<ReadUsage, Error> {
+        throttle::read_usage(self.cgroup.version(), self.device, |file| self.cgroup.read(file))
+    }
+
+    /// Ends the limit and says whether that worked. Dropping ends it too, and keeps quiet.
+    pub fn remove(self) -> Result<(), Error> {
+        self.cgroup.remove()
+    }
+}

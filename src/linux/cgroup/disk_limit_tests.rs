@@ -1,0 +1,101 @@
+//! Disk limits against the kernel. They need root and a cgroup file system that can be written: elsewhere they pass
+//! after checking that the refusal says what to do.
+
+use std::fs;
+use std::process::{Child, Command, Stdio};
+
+use super::{DiskLimit, ReadLimit};
+use crate::failure::Explain as _;
+use crate::linux::block_device::read_block_device;
+use crate::units::Bytes;
+
+const FAST: ReadLimit =
+    ReadLimit { reads_per_second: Some(1_000_000), read_bytes_per_second: Some(Bytes(4_000_000_000)) };
+
+/// A limit on the disk that holds /var/tmp; `None` where that is not possible.
+fn create_limit() -> Option<DiskLimit> {
+    if let Err(error) = DiskLimit::available() {
+        assert!(error.hint().is_some(), "{error}");
+        return None;
+    }
+    let device = read_block_device("/var/tmp".as_ref()).ok()?;
+    Some(DiskLimit::create(device.number, FAST).unwrap())
+}
+
+fn start_sleeper() -> Child {
+    Command::new("sleep").arg("60").stdout(Stdio::null()).spawn().unwrap()
+}
+
+#[test]
+fn the_kernel_has_the_limit_that_was_asked_for() {
+    let Some(limit) = create_limit() else { return };
+    assert_eq!(limit.in_force(), FAST);
+    let directory = limit.procs_file().parent().unwrap().to_owned();
+    assert!(directory.exists());
+    limit.remove().unwrap();
+    assert!(!directory.exists());
+}
+
+#[test]
+fn counts_what_its_processes_read() {
+    let Some(limit) = create_limit() else { return };
+    let directory = tempfile::tempdir_in("/var/tmp").unwrap();
+    let path = directory.path().join("file");
+    fs::write(&path, vec![7; 8 << 20]).unwrap();
+    fs::File::open(&path).unwrap().sync_all().unwrap();
+    let before = limit.read_usage().unwrap();
+    let procs = limit.procs_file();
+    let script = format!("echo 0 >{} && dd if={} bs=1M iflag=direct status=none", procs.display(), path.display());
+    let status = Command::new("sh").args(["-c", &script]).stdout(Stdio::null()).status().unwrap();
+    assert!(status.success());
+    let after = limit.read_usage().unwrap();
+    assert!(after.read_bytes.0 - before.read_bytes.0 >= 8 << 20, "{after:?}");
+    assert!(after.reads > before.reads, "{after:?}");
+}
+
+#[test]
+fn dropping_it_frees_its_processes() {
+    let Some(limit) = create_limit() else { return };
+    let mut sleeper = start_sleeper();
+    let home = fs::read_to_string(format!("/proc/{}/cgroup", sleeper.id())).unwrap();
+    limit.join(sleeper.id()).unwrap();
+    let inside = fs::read_to_string(format!("/proc/{}/cgroup", sleeper.id())).unwrap();
+    assert!(inside.contains("/pgthaw-"), "{inside}");
+    let directory = limit.procs_file().parent().unwrap().to_owned();
+    drop(limit);
+    assert!(!directory.exists());
+    assert_eq!(fs::read_to_string(format!("/proc/{}/cgroup", sleeper.id())).unwrap(), home);
+    sleeper.kill().unwrap();
+    sleeper.wait().unwrap();
+}
+
+#[test]
+fn what_a_killed_process_left_is_swept_away() {
+    let Some(limit) = create_limit() else { return };
+    let own = limit.procs_file().parent().unwrap().to_owned();
+    // The name of a process of this namespace that started at another time than the one that has the pid now.
+    let name = own.file_name().unwrap().to_str().unwrap();
+    let parts: Vec<&str> = name.split('-').collect();
+    let leftover = own.parent().unwrap().join(format!("{}-{}-{}-1-0", parts[0], parts[1], parts[2]));
+    fs::create_dir(&leftover).unwrap();
+    let mut sleeper = start_sleeper();
+    // Another test may have swept it already, when all run in one process.
+    let _ = fs::write(leftover.join("cgroup.procs"), sleeper.id().to_string());
+
+    let next = create_limit().unwrap();
+    assert!(!leftover.exists());
+    assert!(own.exists(), "the cgroup of a living process stays");
+    assert!(sleeper.try_wait().unwrap().is_none(), "its processes live on");
+    drop(next);
+    sleeper.kill().unwrap();
+    sleeper.wait().unwrap();
+}
+
+#[test]
+fn refuses_a_limit_that_the_kernel_does_not_take() {
+    let Some(limit) = create_limit() else { return };
+    drop(limit);
+    let device = read_block_device("/var/tmp".as_ref()).unwrap();
+    let nothing = ReadLimit { reads_per_second: Some(0), ..ReadLimit::default() };
+    assert!(DiskLimit::create(device.number, nothing).is_err());
+}

@@ -1,0 +1,14 @@
+//! Control groups, version 1 and 2: a limit on a disk, and the memory that a process may use.
+
+mod disk_limit;
+#[cfg(test)]
+mod disk_limit_tests;
+mod hierarchy;
+mod memory;
+mod own_cgroup;
+mod throttle;
+
+pub use disk_limit::DiskLimit;
+pub use hierarchy::CgroupVersion;
+pub use memory::{MemoryLimit, join_memory_of, read_memory_limit};
+pub use throttle::{ReadLimit, ReadUsage};

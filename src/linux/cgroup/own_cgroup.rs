@@ -1,0 +1,205 @@
+//! A cgroup that this process makes, fills and takes away again.
+
+use std::collections::HashMap;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
+use std::{fs, thread};
+
+use super::hierarchy::{CgroupVersion, Hierarchy, has_word};
+use crate::linux::{Error, process};
+
+/// Every cgroup of ours is called `pgthaw-` and whose it is: the namespace of its maker's pid, the pid, the maker's
+/// start time and a number.
+const PREFIX: &str = "pgthaw-";
+
+/// Processes may fork while they are moved away, and dying ones linger: look again this often before giving up.
+const REMOVAL_TRIES: u32 = 50;
+const REMOVAL_PAUSE: Duration = Duration::from_millis(20);
+
+/// A cgroup below the root of its hierarchy. Dropping it sends its processes back to where they came from and removes
+/// it; one whose maker was killed is removed when the next one is made.
+#[derive(Debug)]
+pub struct OwnCgroup {
+    hierarchy: Hierarchy,
+    directory: PathBuf,
+    /// Where the processes that were put in came from.
+    homes: Mutex<HashMap<u32, PathBuf>>,
+    is_removed: bool,
+}
+
+impl OwnCgroup {
+    /// Makes one, after sweeping away those that killed processes left.
+    pub fn create(hierarchy: Hierarchy) -> Result<OwnCgroup, Error> {
+        static NUMBER: AtomicU32 = AtomicU32::new(0);
+        let maker = Maker::myself()?;
+        enable_controller(&hierarchy)?;
+        sweep(&hierarchy, maker.namespace);
+        let name = format!("{}-{}", maker.prefix(), NUMBER.fetch_add(1, Ordering::Relaxed));
+        let directory = hierarchy.mount_point.join(name);
+        fs::create_dir(&directory).map_err(|error| Error::cgroup("create", &directory, error))?;
+        Ok(OwnCgroup { hierarchy, directory, homes: Mutex::default(), is_removed: false })
+    }
+
+    pub fn version(&self) -> CgroupVersion {
+        self.hierarchy.version
+    }
+
+    pub fn file(&self, name: &str) -> PathBuf {
+        self.directory.join(name)
+    }
+
+    pub fn read(&self, name: &str) -> Result<String, Error> {
+        let path = self.file(name);
+        fs::read_to_string(&path).map_err(|error| Error::cgroup("read", &path, error))
+    }
+
+    pub fn write(&self, name: &str, text: &str) -> Result<(), Error> {
+        let path = self.file(name);
+        fs::write(&path, text).map_err(|error| Error::cgroup("write to", &path, error))
+    }
+
+    /// Moves a process, with all of its threads, into this cgroup. Children that it starts from now on are born here.
+    pub fn join(&self, pid: u32) -> Result<(), Error> {
+        let home = self.hierarchy.directory_of(pid)?;
+        self.write("cgroup.procs", &pid.to_string())?;
+        self.homes.lock().unwrap_or_else(PoisonError::into_inner).entry(pid).or_insert(home);
+        Ok(())
+    }
+
+    /// Sends the processes home and removes the cgroup. Dropping does the same and keeps quiet.
+    pub fn remove(mut self) -> Result<(), Error> {
+        self.is_removed = true;
+        self.empty_and_remove()
+    }
+
+    fn empty_and_remove(&self) -> Result<(), Error> {
+        let homes = self.homes.lock().unwrap_or_else(PoisonError::into_inner);
+        empty_and_remove(&self.directory, |pid| home_of(pid, &homes))
+    }
+}
+
+impl Drop for OwnCgroup {
+    fn drop(&mut self) {
+        if !self.is_removed {
+            // What stays is empty or swept away at the next start; there is nobody left to tell.
+            let _ = self.empty_and_remove();
+        }
+    }
+}
+
+/// Version 2 hands a controller down only when the parent says so. It stays handed down afterwards: another one may
+/// have come to rely on it.
+fn enable_controller(hierarchy: &Hierarchy) -> Result<(), Error> {
+    let switch = hierarchy.mount_point.join("cgroup.subtree_control");
+    let name = hierarchy.controller.v2_name();
+    if hierarchy.version == CgroupVersion::V1 || has_word(&switch, name) {
+        return Ok(());
+    }
+    fs::write(&switch, format!("+{name}")).map_err(|error| Error::cgroup("enable the controller in", &switch, error))
+}
+
+/// Removes the cgroups that killed processes left. One that cannot be removed hurts nobody.
+fn sweep(hierarchy: &Hierarchy, namespace: u64) {
+    let Ok(entries) = fs::read_dir(&hierarchy.mount_point) else {
+        return;
+    };
+    for entry in entries.flatten() {
+        let maker = entry.file_name().to_str().and_then(Maker::from_name);
+        if maker.is_some_and(|maker| maker.namespace == namespace && !maker.is_alive()) {
+            let _ = empty_and_remove(&entry.path(), |_| None);
+        }
+    }
+}
+
+/// Moves every process to its home, or to the parent when it has none, until the cgroup can be removed.
+fn empty_and_remove(directory: &Path, home_of: impl Fn(u32) -> Option<PathBuf>) -> Result<(), Error> {
+    let parent = directory.parent().unwrap_or(directory);
+    for attempt in 1.. {
+        for pid in read_pids(directory)? {
+            let home = home_of(pid).unwrap_or_else(|| parent.to_owned());
+            if move_process(pid, &home).is_err() {
+                // The home may be gone. A process that is gone needs none.
+                let _ = move_process(pid, parent);
+            }
+        }
+        match fs::remove_dir(directory) {
+            Err(error) if error.kind() == io::ErrorKind::ResourceBusy && attempt < REMOVAL_TRIES => {
+                thread::sleep(REMOVAL_PAUSE);
+            }
+            Err(error) if error.kind() != io::ErrorKind::NotFound => {
+                return Err(Error::cgroup("remove", directory, error));
+            }
+            _ => break,
+        }
+    }
+    Ok(())
+}
+
+fn read_pids(directory: &Path) -> Result<Vec<u32>, Error> {
+    let path = directory.join("cgroup.procs");
+    match fs::read_to_string(&path) {
+        Ok(text) => Ok(text.lines().filter_map(|line| line.parse().ok()).collect()),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(Vec::new()),
+        Err(error) => Err(Error::cgroup("read", &path, error)),
+    }
+}
+
+fn move_process(pid: u32, directory: &Path) -> io::Result<()> {
+    fs::write(directory.join("cgroup.procs"), pid.to_string())
+}
+
+/// Where a process came from, or its nearest ancestor that was moved.
+fn home_of(pid: u32, homes: &HashMap<u32, PathBuf>) -> Option<PathBuf> {
+    let mut lineage = std::iter::successors(Some(pid), |pid| process::read_parent(*pid).ok());
+    lineage.find_map(|ancestor| homes.get(&ancestor).cloned())
+}
+
+/// The process that made a cgroup. Its start time tells it from a later process of the same pid, the namespace from a
+/// process of another container that sees the same cgroups.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Maker {
+    namespace: u64,
+    pid: u32,
+    start_ticks: u64,
+}
+
+impl Maker {
+    fn myself() -> Result<Maker, Error> {
+        let pid = std::process::id();
+        Ok(Maker { namespace: process::read_pid_namespace()?, pid, start_ticks: process::read_start_ticks(pid)? })
+    }
+
+    fn prefix(self) -> String {
+        format!("{PREFIX}{}-{}-{}", self.namespace, self.pid, self.start_ticks)
+    }
+
+    fn from_name(name: &str) -> Option<Maker> {
+        let mut parts = name.strip_prefix(PREFIX)?.split('-');
+        let namespace = parts.next()?.parse().ok()?;
+        let pid = parts.next()?.parse().ok()?;
+        let start_ticks = parts.next()?.parse().ok()?;
+        Some(Maker { namespace, pid, start_ticks })
+    }
+
+    fn is_alive(self) -> bool {
+        process::read_start_ticks(self.pid).is_ok_and(|ticks| ticks == self.start_ticks)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_name_says_whose_it_is() {
+        let maker = Maker { namespace: 4026531836, pid: 17, start_ticks: 99 };
+        assert_eq!(Maker::from_name(&format!("{}-3", maker.prefix())), Some(maker));
+        assert_eq!(Maker::from_name("system.slice"), None);
+        assert_eq!(Maker::from_name("pgthaw-lab"), None);
+        assert!(Maker::myself().unwrap().is_alive());
+        assert!(!Maker { start_ticks: 1, ..Maker::myself().unwrap() }.is_alive());
+    }
+}

@@ -1,0 +1,94 @@
+//! Other processes: what they read, whose children they are, whether they still live.
+
+use std::os::unix::fs::MetadataExt as _;
+use std::path::Path;
+
+use procfs::process::{Process, all_processes};
+
+use super::Error;
+use crate::units::Bytes;
+
+/// Bytes that a process has had fetched from storage, not those that were in the page cache. Needs the right to trace
+/// the process: its owner or root.
+pub fn read_fetched_bytes(pid: u32) -> Result<Bytes, Error> {
+    let io = open(pid).and_then(|process| process.io()).map_err(|error| Error::proc("read /proc/PID/io", error))?;
+    Ok(Bytes(io.read_bytes))
+}
+
+/// The processes whose parent is `pid`. Backends of a server are those of its postmaster.
+pub fn read_children(pid: u32) -> Result<Vec<u32>, Error> {
+    let processes = all_processes().map_err(|error| Error::proc("list the processes", error))?;
+    let statuses = processes.filter_map(|process| process.ok()?.stat().ok());
+    Ok(statuses.filter(|status| status.ppid == pid as i32).map(|status| status.pid as u32).collect())
+}
+
+/// The parent's pid; an error when there is no such process, or it is the first one.
+pub fn read_parent(pid: u32) -> Result<u32, Error> {
+    match read_status(pid)?.ppid {
+        0 => Err(Error::Call { action: "find the parent of a process", source: std::io::ErrorKind::NotFound.into() }),
+        parent => Ok(parent as u32),
+    }
+}
+
+/// When a process started, in clock ticks since the machine booted: with the pid it names a process for good.
+pub fn read_start_ticks(pid: u32) -> Result<u64, Error> {
+    Ok(read_status(pid)?.starttime)
+}
+
+/// Is there such a process, and has it not ended?
+pub fn is_alive(pid: u32) -> bool {
+    open(pid).is_ok_and(|process| process.is_alive())
+}
+
+/// The process's title as `ps` shows it: PostgreSQL's processes say in it what they do. The program's name when there
+/// is none.
+pub fn read_title(pid: u32) -> Result<String, Error> {
+    let words = open(pid).and_then(|process| process.cmdline());
+    let words = words.map_err(|error| Error::proc("read /proc/PID/cmdline", error))?;
+    if words.is_empty() {
+        return Ok(read_status(pid)?.comm);
+    }
+    Ok(words.join(" ").trim_end().to_owned())
+}
+
+/// The number of the pid namespace that this process lives in: pids mean something only there.
+pub fn read_pid_namespace() -> Result<u64, Error> {
+    let path = Path::new("/proc/self/ns/pid");
+    let metadata = path.metadata().map_err(|error| Error::file("look at", path, error))?;
+    Ok(metadata.ino())
+}
+
+fn read_status(pid: u32) -> Result<procfs::process::Stat, Error> {
+    open(pid).and_then(|process| process.stat()).map_err(|error| Error::proc("read /proc/PID/stat", error))
+}
+
+fn open(pid: u32) -> procfs::ProcResult<Process> {
+    Process::new(pid as i32)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::process::Command;
+
+    use super::*;
+
+    #[test]
+    fn knows_a_child_until_it_ends() {
+        let mut child = Command::new("sleep").arg("60").spawn().unwrap();
+        let (me, pid) = (std::process::id(), child.id());
+        assert!(read_children(me).unwrap().contains(&pid));
+        assert_eq!(read_parent(pid).unwrap(), me);
+        assert!(read_start_ticks(pid).unwrap() >= read_start_ticks(me).unwrap());
+        assert!(is_alive(pid));
+        assert!(read_fetched_bytes(pid).is_ok());
+        // Until it runs its program, the child still has our title.
+        while !read_title(pid).unwrap().starts_with("sleep") {
+            std::thread::yield_now();
+        }
+        assert_eq!(read_title(pid).unwrap(), "sleep 60");
+        child.kill().unwrap();
+        child.wait().unwrap();
+        assert!(!is_alive(pid));
+        assert!(read_start_ticks(pid).is_err());
+    }
+}
