@@ -1,7 +1,7 @@
 //! Finds the kind and the hint of whatever went wrong.
 
 use crate::failure::{ErrorKind, Explain};
-use crate::{bench, linux, postgres};
+use crate::{linux, postgres, results};
 
 /// The kind and hint of the first error in the chain that has them.
 pub fn explain(error: &anyhow::Error) -> (ErrorKind, Option<String>) {
@@ -13,5 +13,5 @@ fn as_explain<'a>(cause: &'a (dyn std::error::Error + 'static)) -> Option<&'a dy
     fn cast<'a, E: Explain + 'static>(cause: &'a (dyn std::error::Error + 'static)) -> Option<&'a dyn Explain> {
         cause.downcast_ref::<E>().map(|error| error as &dyn Explain)
     }
-    cast::<linux::Error>(cause).or_else(|| cast::<postgres::Error>(cause)).or_else(|| cast::<bench::Error>(cause))
+    cast::<linux::Error>(cause).or_else(|| cast::<postgres::Error>(cause)).or_else(|| cast::<results::Error>(cause))
 }

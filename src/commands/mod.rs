@@ -18,6 +18,7 @@ use clap::{Parser, Subcommand};
 
 pub use connection::ConnectionArguments;
 pub use explain::explain;
+pub use results::StoreArguments;
 
 use crate::failure::ErrorKind;
 

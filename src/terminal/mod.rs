@@ -3,11 +3,15 @@
 
 mod error_report;
 mod progress;
+mod results;
+mod tournament;
 
 use std::io::Write as _;
 
 pub use error_report::render_error;
 pub use progress::Progress;
+pub use results::{RunLine, render_disk, render_run_head, render_runs};
+pub use tournament::render_tournament;
 
 /// Prints a line on standard output. A reader that went away (`| head`) ends the program quietly, as it should.
 pub fn print_line(line: &str) {

@@ -1,0 +1,173 @@
+//! Reads runs and trials back.
+
+use std::collections::HashMap;
+
+use jiff::Timestamp;
+use sqlx::sqlite::SqliteRow;
+use sqlx::types::Json;
+use sqlx::{Row as _, Type, sqlite::Sqlite};
+
+use super::{Error, Store};
+use crate::bench::{Run, Sample, StartState, StrategyOutcome, Trial};
+use crate::units::Bytes;
+
+/// What stands for the run that was started last.
+pub const NEWEST: &str = "newest";
+
+impl Store {
+    /// All runs, the newest first.
+    pub async fn read_runs(&self) -> Result<Vec<Run>, Error> {
+        let rows = sqlx::query("SELECT * FROM runs ORDER BY started_at DESC, id DESC").fetch_all(&self.pool).await;
+        let rows = rows.map_err(self.failed_to("read"))?;
+        rows.iter().map(|row| run_from(row).map_err(self.failed_to("read"))).collect()
+    }
+
+    /// One run: by its id, by the first characters of it when no other begins so, or `newest`.
+    pub async fn read_run(&self, wanted: &str) -> Result<Run, Error> {
+        let mut runs = self.read_runs().await?;
+        if runs.is_empty() {
+            return Err(Error::Empty(self.path().to_owned()));
+        }
+        if wanted == NEWEST {
+            return Ok(runs.swap_remove(0));
+        }
+        if let Some(exact) = runs.iter().position(|run| run.id == wanted) {
+            return Ok(runs.swap_remove(exact));
+        }
+        runs.retain(|run| run.id.starts_with(wanted));
+        match runs.len() {
+            0 => Err(Error::UnknownRun(wanted.to_owned())),
+            1 => Ok(runs.swap_remove(0)),
+            _ => {
+                let matches = runs.into_iter().map(|run| run.id).collect();
+                Err(Error::AmbiguousRun { wanted: wanted.to_owned(), matches })
+            }
+        }
+    }
+
+    /// The trials of a run with every second of them, in the order in which they ran.
+    pub async fn read_trials(&self, run_id: &str) -> Result<Vec<Trial>, Error> {
+        let query = "SELECT * FROM samples WHERE run_id = $1 ORDER BY strategy, repeat, second";
+        let rows = sqlx::query(query).bind(run_id).fetch_all(&self.pool).await.map_err(self.failed_to("read"))?;
+        let mut samples: HashMap<(String, u32), Vec<Sample>> = HashMap::new();
+        for row in &rows {
+            let (trial, sample) = sample_from(row).map_err(self.failed_to("read"))?;
+            samples.entry(trial).or_default().push(sample);
+        }
+        let mut trials = self.read_outcomes(run_id).await?;
+        for trial in &mut trials {
+            trial.samples = samples.remove(&(trial.strategy.clone(), trial.repeat)).unwrap_or_default();
+        }
+        Ok(trials)
+    }
+
+    /// The trials of a run without their seconds: enough for times and counts.
+    pub async fn read_outcomes(&self, run_id: &str) -> Result<Vec<Trial>, Error> {
+        let query = "SELECT * FROM trials WHERE run_id = $1 ORDER BY position, strategy, repeat";
+        let rows = sqlx::query(query).bind(run_id).fetch_all(&self.pool).await.map_err(self.failed_to("read"))?;
+        rows.iter().map(|row| trial_from(row).map_err(self.failed_to("read"))).collect()
+    }
+}
+
+fn run_from(row: &SqliteRow) -> Result<Run, sqlx::Error> {
+    Ok(Run {
+        id: row.try_get("id")?,
+        started_at: time_of(row, "started_at")?,
+        ended_at: optional_time_of(row, "ended_at")?,
+        pgthaw_version: row.try_get("pgthaw_version")?,
+        machine: json_of(row, "machine")?,
+        server: json_of(row, "server")?,
+        settings: json_of(row, "settings")?,
+        study: json_of(row, "study")?,
+        steady_tps: row.try_get("steady_tps")?,
+        warnings: json_of(row, "warnings")?,
+    })
+}
+
+fn trial_from(row: &SqliteRow) -> Result<Trial, sqlx::Error> {
+    Ok(Trial {
+        run_id: row.try_get("run_id")?,
+        strategy: row.try_get("strategy")?,
+        repeat: number_of(row, "repeat")?,
+        position: number_of(row, "position")?,
+        started_at: time_of(row, "started_at")?,
+        start_state: StartState {
+            os_resident_bytes: bytes_of(row, "start_os_resident_bytes")?,
+            total_bytes: bytes_of(row, "start_total_bytes")?,
+            verdict: row.try_get("start_verdict")?,
+        },
+        samples: Vec::new(),
+        outcome: StrategyOutcome {
+            command: row.try_get("command")?,
+            ended_after_seconds: row.try_get("ended_after_seconds")?,
+            issued_bytes: optional_number_of(row, "issued_bytes")?.map(Bytes),
+            failure: row.try_get("failure")?,
+        },
+        warm_after_seconds: row.try_get("warm_after_seconds")?,
+        to_50_seconds: row.try_get("to_50_seconds")?,
+        to_90_seconds: row.try_get("to_90_seconds")?,
+        to_95_seconds: row.try_get("to_95_seconds")?,
+        served_until_warm: number_of(row, "served_until_warm")?,
+        served: number_of(row, "served")?,
+        device_read_bytes: bytes_of(row, "device_read_bytes")?,
+        residency: json_of(row, "residency")?,
+        warnings: json_of(row, "warnings")?,
+    })
+}
+
+/// A sample, and the strategy and repeat that it belongs to.
+fn sample_from(row: &SqliteRow) -> Result<((String, u32), Sample), sqlx::Error> {
+    let trial = (row.try_get("strategy")?, number_of(row, "repeat")?);
+    let sample = Sample {
+        second: number_of(row, "second")?,
+        monotonic_ms: number_of(row, "monotonic_ms")?,
+        wall_ms: row.try_get("wall_ms")?,
+        transactions: number_of(row, "transactions")?,
+        latency_us_mean: row.try_get("latency_us_mean")?,
+        latency_us_min: optional_number_of(row, "latency_us_min")?,
+        latency_us_max: optional_number_of(row, "latency_us_max")?,
+        foreground_read_bytes: bytes_of(row, "foreground_read_bytes")?,
+        device_read_bytes: bytes_of(row, "device_read_bytes")?,
+        device_reads: number_of(row, "device_reads")?,
+        os_resident_bytes: bytes_of(row, "os_resident_bytes")?,
+    };
+    Ok((trial, sample))
+}
+
+fn json_of<T: serde::de::DeserializeOwned>(row: &SqliteRow, column: &str) -> Result<T, sqlx::Error>
+where
+    Json<T>: Type<Sqlite>,
+{
+    Ok(row.try_get::<Json<T>, _>(column)?.0)
+}
+
+fn time_of(row: &SqliteRow, column: &str) -> Result<Timestamp, sqlx::Error> {
+    let text: String = row.try_get(column)?;
+    text.parse().map_err(|error: jiff::Error| unreadable(column, error))
+}
+
+fn optional_time_of(row: &SqliteRow, column: &str) -> Result<Option<Timestamp>, sqlx::Error> {
+    let text: Option<String> = row.try_get(column)?;
+    text.map(|text| text.parse().map_err(|error: jiff::Error| unreadable(column, error))).transpose()
+}
+
+/// A count that must fit, and must not be negative.
+fn number_of<T: TryFrom<i64>>(row: &SqliteRow, column: &str) -> Result<T, sqlx::Error>
+where
+    T::Error: std::error::Error + Send + Sync + 'static,
+{
+    T::try_from(row.try_get(column)?).map_err(|error| unreadable(column, error))
+}
+
+fn optional_number_of(row: &SqliteRow, column: &str) -> Result<Option<u64>, sqlx::Error> {
+    let number: Option<i64> = row.try_get(column)?;
+    number.map(|number| u64::try_from(number).map_err(|error| unreadable(column, error))).transpose()
+}
+
+fn bytes_of(row: &SqliteRow, column: &str) -> Result<Bytes, sqlx::Error> {
+    number_of(row, column).map(Bytes)
+}
+
+fn unreadable(column: &str, error: impl std::error::Error + Send + Sync + 'static) -> sqlx::Error {
+    sqlx::Error::ColumnDecode { index: column.to_owned(), source: Box::new(error) }
+}
