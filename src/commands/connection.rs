@@ -32,6 +32,11 @@ pub struct ConnectionArguments {
 }
 
 impl ConnectionArguments {
+    /// Does a server have to answer? With `--data-dir` alone none has to.
+    pub fn names_server(&self) -> bool {
+        self.host.is_some() || self.port.is_some()
+    }
+
     /// The options for the first connection.
     pub fn connect_options(&self) -> ConnectOptions {
         ConnectOptions {

@@ -1,7 +1,8 @@
 //! Finds the kind and the hint of whatever went wrong.
 
+use super::NotALabServer;
 use crate::failure::{ErrorKind, Explain};
-use crate::{linux, postgres, results};
+use crate::{bench, linux, postgres, results};
 
 /// The kind and hint of the first error in the chain that has them.
 pub fn explain(error: &anyhow::Error) -> (ErrorKind, Option<String>) {
@@ -13,5 +14,10 @@ fn as_explain<'a>(cause: &'a (dyn std::error::Error + 'static)) -> Option<&'a dy
     fn cast<'a, E: Explain + 'static>(cause: &'a (dyn std::error::Error + 'static)) -> Option<&'a dyn Explain> {
         cause.downcast_ref::<E>().map(|error| error as &dyn Explain)
     }
-    cast::<linux::Error>(cause).or_else(|| cast::<postgres::Error>(cause)).or_else(|| cast::<results::Error>(cause))
+    // One a line, so that two new ones seldom meet.
+    cast::<linux::Error>(cause)
+        .or_else(|| cast::<postgres::Error>(cause))
+        .or_else(|| cast::<bench::Error>(cause))
+        .or_else(|| cast::<results::Error>(cause))
+        .or_else(|| cast::<NotALabServer>(cause))
 }

@@ -8,17 +8,21 @@ mod demo;
 mod doctor;
 mod evict;
 mod explain;
+mod lab;
 mod map;
 mod report;
 mod restore;
 mod results;
 mod snapshot;
+mod target;
 
 use clap::{Parser, Subcommand};
 
 pub use connection::ConnectionArguments;
 pub use explain::explain;
+pub use lab::{NotALabServer, is_lab_server, require_lab_server};
 pub use results::StoreArguments;
+pub use target::{Scope, Target};
 
 use crate::failure::ErrorKind;
 

@@ -7,7 +7,7 @@ use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 
 use super::control_file::{ClusterState, ControlFile};
-use super::{Error, Postmaster, Relation, RelationKind, RelationName, RelationPath};
+use super::{Database, Error, Postmaster, Relation, RelationKind, RelationName, RelationPath};
 use crate::units::Fork;
 
 /// A data directory that pgthaw may read.
@@ -69,20 +69,35 @@ impl DataDirectory {
     pub fn scan(&self) -> Result<Vec<Relation>, Error> {
         let mut found = BTreeSet::new();
         self.scan_files("global", &mut found)?;
-        for database in self.list("base")? {
-            self.scan_files(&format!("base/{database}"), &mut found)?;
-        }
-        for tablespace in self.list("pg_tblspc")? {
-            // Each major version has a directory of its own in a tablespace.
-            let prefix = format!("PG_{}_", self.version_major);
-            let tablespace = format!("pg_tblspc/{tablespace}");
-            for version in self.list(&tablespace)?.into_iter().filter(|name| name.starts_with(&prefix)) {
-                for database in self.list(&format!("{tablespace}/{version}"))? {
-                    self.scan_files(&format!("{tablespace}/{version}/{database}"), &mut found)?;
-                }
-            }
+        for directory in self.database_directories()? {
+            self.scan_files(&directory, &mut found)?;
         }
         Ok(found.into_iter().map(unnamed_relation).collect())
+    }
+
+    /// The databases that have files. Their oids stand for their names.
+    pub fn list_databases(&self) -> Result<Vec<Database>, Error> {
+        let directories = self.database_directories()?;
+        let oids: BTreeSet<u32> =
+            directories.iter().filter_map(|directory| directory.rsplit('/').next()?.parse().ok()).collect();
+        let as_database = |oid: u32| Database { oid, name: oid.to_string(), allows_connections: false };
+        Ok(oids.into_iter().map(as_database).collect())
+    }
+
+    /// Where databases have their files: one directory for each tablespace that they use.
+    fn database_directories(&self) -> Result<Vec<String>, Error> {
+        let below = |parent: &str| -> Result<Vec<String>, Error> {
+            Ok(self.list(parent)?.into_iter().map(|name| format!("{parent}/{name}")).collect())
+        };
+        let mut directories = below("base")?;
+        // Each major version has a directory of its own in a tablespace.
+        let prefix = format!("PG_{}_", self.version_major);
+        for tablespace in below("pg_tblspc")? {
+            for version in self.list(&tablespace)?.into_iter().filter(|name| name.starts_with(&prefix)) {
+                directories.extend(below(&format!("{tablespace}/{version}"))?);
+            }
+        }
+        Ok(directories)
     }
 
     /// Adds the relations of one directory of files.
@@ -213,11 +228,16 @@ mod tests {
         symlink("/etc/passwd", root.path().join("base/5/9999")).unwrap();
         symlink("/etc", root.path().join("base/6")).unwrap();
         fs::write(root.path().join("global/1262"), "").unwrap();
-        let relations = DataDirectory::open(root.path()).unwrap().scan().unwrap();
+        // A database whose default tablespace is another one has no directory in base.
+        fs::create_dir_all(tablespace.path().join("PG_15_202209061/7")).unwrap();
+        let directory = DataDirectory::open(root.path()).unwrap();
+        let relations = directory.scan().unwrap();
         let names: Vec<&str> = relations.iter().map(|relation| relation.name.name.as_str()).collect();
         assert_eq!(names, ["global/1262", "base/5/2619", "base/5/16384", "pg_tblspc/16390/PG_15_202209061/5/16391"]);
         assert_eq!(relations[2].name.to_string(), "base/5/16384");
         assert_eq!(relations[2].name.database, "5");
+        let databases = directory.list_databases().unwrap();
+        assert_eq!(databases.iter().map(|database| database.oid).collect::<Vec<_>>(), [5, 7]);
     }
 
     #[test]

@@ -16,6 +16,8 @@ pub enum Error {
     Option { what: &'static str, value: String },
     #[error("cannot {action}: {source}")]
     Query { action: &'static str, source: sqlx::Error },
+    #[error("there is no database \"{database}\" in the cluster at {cluster}")]
+    DatabaseMissing { database: String, cluster: String },
     #[error("PostgreSQL {0} is not supported: pgthaw knows 13 to 18")]
     Version(String),
     #[error("extension {name} does not exist in database \"{database}\"")]
@@ -69,9 +71,11 @@ impl Explain for Error {
             Error::ExtensionMissing { .. } | Error::ExtensionPrivilege { .. } | Error::ProgramMissing(_) => {
                 ErrorKind::Privilege
             }
-            Error::DataDirectory { .. } | Error::OtherCluster { .. } | Error::Version(_) | Error::Option { .. } => {
-                ErrorKind::Usage
-            }
+            Error::DataDirectory { .. }
+            | Error::DatabaseMissing { .. }
+            | Error::OtherCluster { .. }
+            | Error::Version(_)
+            | Error::Option { .. } => ErrorKind::Usage,
             Error::File { source, .. } if source.kind() == io::ErrorKind::PermissionDenied => ErrorKind::Privilege,
             Error::Query { source, .. } if sqlstate(source).as_deref() == Some(INSUFFICIENT_PRIVILEGE) => {
                 ErrorKind::Privilege
@@ -98,6 +102,9 @@ impl Explain for Error {
             Error::DataDirectory { .. } => {
                 Some("name the directory that holds PG_VERSION, as SHOW data_directory prints it".into())
             }
+            Error::DatabaseMissing { .. } => Some(
+                "psql -l lists the databases; of a stopped server only their oids are known: give one as -d".into(),
+            ),
             Error::OtherCluster { .. } => {
                 Some("give the connection of the cluster in --data-dir, or leave one of the two out".into())
             }
