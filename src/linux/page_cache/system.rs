@@ -46,6 +46,8 @@ impl PageCache for SystemPageCache {
             Err(error) => return Err(Error::file("open", path, error)),
         };
         let metadata = file.metadata().map_err(|error| Error::file("look at", path, error))?;
+        // No read-ahead: who reads through this knows which bytes it wants, and a limited disk pays for the others.
+        fadvise(&file, 0, None, Advice::Random).map_err(|error| Error::file("advise on", path, error.into()))?;
         Ok(Some(Box::new(SystemFile {
             file,
             path: path.to_owned(),
