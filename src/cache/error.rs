@@ -1,0 +1,114 @@
+//! Failures of mapping and of keeping maps.
+
+use std::io;
+use std::path::{Path, PathBuf};
+
+use crate::failure::{ErrorKind, Explain};
+use crate::{linux, postgres};
+
+/// What can go wrong with a map or a snapshot.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    #[error("{} is not a snapshot: {reason}", path.display())]
+    NotASnapshot { path: PathBuf, reason: String },
+    #[error("snapshot {} is damaged: {reason}", path.display())]
+    Damaged { path: PathBuf, reason: String },
+    #[error("snapshot {} contradicts itself: {reason}", path.display())]
+    Contradiction { path: PathBuf, reason: String },
+    #[error("snapshot {} has format {found}, and this pgthaw reads format {known}", path.display())]
+    NewerFormat { path: PathBuf, found: u32, known: u32 },
+    #[error("snapshot {} is too large: {reason}", path.display())]
+    TooLarge { path: PathBuf, reason: String },
+    #[error("snapshot {} is of another cluster (system identifier {snapshot}) than this one ({cluster})", path.display())]
+    OtherCluster { path: PathBuf, snapshot: u64, cluster: u64 },
+    #[error("there is no snapshot in {}", .0.display())]
+    NoSnapshot(PathBuf),
+    #[error("no snapshot is called \"{name}\" in {}", directory.display())]
+    UnknownSnapshot { name: String, directory: PathBuf },
+    #[error("\"{name}\" could be any of {}", candidates.join(", "))]
+    AmbiguousSnapshot { name: String, candidates: Vec<String> },
+    #[error("\"{0}\" cannot be a label")]
+    Label(String),
+    #[error("{} exists already", .0.display())]
+    Exists(PathBuf),
+    #[error("nothing can be seen of either tier: OS page cache: {os}; shared_buffers: {buffers}")]
+    NothingMeasured { os: String, buffers: String },
+    #[error("no relation is called \"{name}\"")]
+    UnknownRelation { name: String, near: Vec<String> },
+    #[error("cannot {action} {}: {source}", path.display())]
+    File { action: &'static str, path: PathBuf, source: io::Error },
+    #[error(transparent)]
+    Linux(#[from] linux::Error),
+    #[error(transparent)]
+    Postgres(#[from] postgres::Error),
+}
+
+impl Error {
+    /// The error of doing `action` (a verb, such as "open") to `path`.
+    pub fn file(action: &'static str, path: &Path, source: io::Error) -> Error {
+        Error::File { action, path: path.to_owned(), source }
+    }
+}
+
+impl Explain for Error {
+    fn kind(&self) -> ErrorKind {
+        match self {
+            Error::Linux(inner) => inner.kind(),
+            Error::Postgres(inner) => inner.kind(),
+            Error::NothingMeasured { .. } => ErrorKind::Privilege,
+            Error::File { source, .. } if source.kind() == io::ErrorKind::PermissionDenied => ErrorKind::Privilege,
+            Error::Damaged { .. } | Error::Contradiction { .. } | Error::TooLarge { .. } | Error::File { .. } => {
+                ErrorKind::Failed
+            }
+            Error::NotASnapshot { .. }
+            | Error::NewerFormat { .. }
+            | Error::OtherCluster { .. }
+            | Error::NoSnapshot(_)
+            | Error::UnknownSnapshot { .. }
+            | Error::AmbiguousSnapshot { .. }
+            | Error::Label(_)
+            | Error::Exists(_)
+            | Error::UnknownRelation { .. } => ErrorKind::Usage,
+        }
+    }
+
+    fn hint(&self) -> Option<String> {
+        let text = match self {
+            Error::Linux(inner) => return inner.hint(),
+            Error::Postgres(inner) => return inner.hint(),
+            Error::UnknownRelation { near, .. } if !near.is_empty() => {
+                return Some(format!("did you mean {}?", near.join(" or ")));
+            }
+            Error::File { source, .. } => return file_hint(source).map(str::to_owned),
+            Error::NotASnapshot { .. } => "pgthaw snapshot list shows the snapshots that there are",
+            Error::Damaged { .. } => "take an older one (pgthaw snapshot list), or remove it with pgthaw snapshot drop",
+            Error::Contradiction { .. } | Error::TooLarge { .. } => {
+                "pgthaw did not write this; use a snapshot from pgthaw snapshot list"
+            }
+            Error::NewerFormat { .. } => "install the pgthaw that wrote it, or a newer one, or take a new snapshot",
+            Error::OtherCluster { .. } => "connect to the cluster that it was taken of, or take a snapshot of this one",
+            Error::NoSnapshot(_) => "take one with pgthaw snapshot take, or name the directory with --dir",
+            Error::UnknownSnapshot { .. } => {
+                "a name is the beginning of one that pgthaw snapshot list shows, newest, newest~1 or a path"
+            }
+            Error::AmbiguousSnapshot { .. } => "write more of the name",
+            Error::Label(_) => {
+                "use 1 to 40 letters, digits, dots, underscores and hyphens, beginning with a letter or digit"
+            }
+            Error::Exists(_) => "name another file, or remove this one",
+            Error::NothingMeasured { .. } => "pgthaw doctor says what is missing and how to get it",
+            Error::UnknownRelation { .. } => "pgthaw map --top 0 --system shows all relations",
+        };
+        Some(text.to_owned())
+    }
+}
+
+fn file_hint(source: &io::Error) -> Option<&'static str> {
+    match source.kind() {
+        io::ErrorKind::PermissionDenied => Some("run pgthaw as the owner, or name another directory with --dir"),
+        io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded | io::ErrorKind::FileTooLarge => {
+            Some("nothing was harmed; free some space, or name another directory with --dir")
+        }
+        _ => None,
+    }
+}

@@ -1,0 +1,71 @@
+//! A map that was kept.
+
+use std::path::Path;
+
+use jiff::Timestamp;
+
+use super::{Error, Map, MapSource, TierState, snapshot_file};
+
+/// A map that was kept, with the label that the user gave it.
+///
+/// Which buffers were dirty is not kept: it says nothing about what to bring back.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Snapshot {
+    pub label: Option<String>,
+    pub map: Map,
+}
+
+/// What a snapshot says of itself, without its rows.
+#[derive(Clone, Debug, PartialEq)]
+pub struct SnapshotHeader {
+    pub label: Option<String>,
+    pub taken_at: Timestamp,
+    pub source: MapSource,
+    pub os: TierState,
+    pub buffers: TierState,
+    pub remarks: Vec<String>,
+    pub relations: u64,
+    /// Blocks resident in the OS page cache.
+    pub os_blocks: u64,
+    /// Blocks resident in shared_buffers.
+    pub buffer_blocks: u64,
+}
+
+impl Snapshot {
+    /// Keeps `map` under an optional label.
+    pub fn new(map: Map, label: Option<String>) -> Snapshot {
+        Snapshot { label, map }
+    }
+
+    /// What the snapshot's file says of it.
+    pub fn header(&self) -> SnapshotHeader {
+        SnapshotHeader {
+            label: self.label.clone(),
+            taken_at: self.map.taken_at,
+            source: self.map.source.clone(),
+            os: self.map.os.clone(),
+            buffers: self.map.buffers.clone(),
+            remarks: self.map.remarks.clone(),
+            relations: self.map.relations.len() as u64,
+            os_blocks: self.map.os_blocks(),
+            buffer_blocks: self.map.buffer_blocks(),
+        }
+    }
+
+    /// Reads a snapshot file and checks all of it. The file is untrusted: see [`snapshot_file`].
+    pub fn read(path: &Path) -> Result<Snapshot, Error> {
+        snapshot_file::read_snapshot(path)
+    }
+
+    /// Writes the file at `path`, which must not exist yet, whole or not at all.
+    pub fn write(&self, path: &Path) -> Result<(), Error> {
+        snapshot_file::write_snapshot(self, path)
+    }
+}
+
+impl SnapshotHeader {
+    /// Reads what a snapshot file says of itself. Neither its checksum nor its rows are looked at.
+    pub fn read(path: &Path) -> Result<SnapshotHeader, Error> {
+        snapshot_file::read_header(path)
+    }
+}

@@ -1,0 +1,111 @@
+//! The checksum inside the file: the SHA-256 of the whole file with the checksum's own 64 digits taken as zeros.
+//!
+//! It stands in the footer as the last key of the file's metadata, so any reader of Parquet shows it and none minds
+//! it. It tells damage, not forgery.
+
+use std::fs::File;
+use std::io::{self, BufReader, Read as _, Seek as _, SeekFrom};
+use std::os::unix::fs::FileExt as _;
+use std::path::Path;
+
+use sha2::{Digest as _, Sha256};
+
+use crate::cache::Error;
+
+/// The metadata's key.
+pub const KEY: &str = "pgthaw.sha256";
+
+/// What the writer puts there first.
+pub const ZEROS: &str = "0000000000000000000000000000000000000000000000000000000000000000";
+
+/// Parquet's magic number, at both ends of the file.
+const MAGIC: &[u8; 4] = b"PAR1";
+
+/// A footer of ours has a few kilobytes per 16,384 rows.
+const MAX_FOOTER_BYTES: u64 = 8 << 20;
+
+/// In the footer, thrift's compact form has the value right after the key: type "binary" and its length.
+fn marker() -> Vec<u8> {
+    [KEY.as_bytes(), &[0x18, ZEROS.len() as u8]].concat()
+}
+
+/// Puts the checksum of a freshly written file into its place.
+pub fn apply_checksum(file: &File, path: &Path) -> Result<(), Error> {
+    let missing = || Error::Damaged { path: path.to_owned(), reason: "its footer has no checksum".into() };
+    let offset = Footer::read(file, path)?.checksum_offset().ok_or_else(missing)?;
+    let write = |digest: String| file.write_all_at(digest.as_bytes(), offset);
+    compute_digest(file, offset).and_then(write).map_err(|source| Error::file("write", path, source))
+}
+
+/// Compares the file with the checksum that its footer holds; `None` when it holds none.
+pub fn verify(file: &File, path: &Path, footer: &Footer) -> Result<Option<String>, Error> {
+    let Some(offset) = footer.checksum_offset() else {
+        return Ok(None);
+    };
+    let start = (offset - footer.offset) as usize;
+    let written = footer.bytes.get(start..start + ZEROS.len()).unwrap_or_default();
+    let digest = compute_digest(file, offset).map_err(|source| Error::file("read", path, source))?;
+    if written != digest.as_bytes() {
+        let reason = "its content does not match its checksum".to_owned();
+        return Err(Error::Damaged { path: path.to_owned(), reason });
+    }
+    Ok(Some(digest))
+}
+
+/// The end of the file: thrift's bytes, without the length and the magic number that follow.
+#[derive(Debug)]
+pub struct Footer {
+    offset: u64,
+    pub bytes: Vec<u8>,
+}
+
+impl Footer {
+    /// Reads the footer of a file that claims to be Parquet.
+    pub fn read(file: &File, path: &Path) -> Result<Footer, Error> {
+        let failed = |source| Error::file("read", path, source);
+        let not_one = |reason: &str| Error::NotASnapshot { path: path.to_owned(), reason: reason.into() };
+        let damaged = |reason: String| Error::Damaged { path: path.to_owned(), reason };
+        let size = file.metadata().map_err(failed)?.len();
+        let (mut head, mut tail) = ([0; 4], [0; 8]);
+        match size {
+            0 => return Err(not_one("it is empty")),
+            1..12 => return Err(not_one("it is too short to be one")),
+            _ => file.read_exact_at(&mut head, 0).map_err(failed)?,
+        }
+        if &head != MAGIC {
+            return Err(not_one("it is not a Parquet file"));
+        }
+        file.read_exact_at(&mut tail, size - 8).map_err(failed)?;
+        let (length, magic) = tail.split_at(4);
+        if magic != MAGIC {
+            return Err(damaged("it begins as a Parquet file and does not end as one; it was cut off".into()));
+        }
+        let length = u64::from(u32::from_le_bytes([length[0], length[1], length[2], length[3]]));
+        if length > MAX_FOOTER_BYTES || length + 12 > size {
+            return Err(damaged(format!("its footer cannot have {length} bytes")));
+        }
+        let offset = size - 8 - length;
+        let mut bytes = vec![0; length as usize];
+        file.read_exact_at(&mut bytes, offset).map_err(failed)?;
+        Ok(Footer { offset, bytes })
+    }
+
+    /// Where in the file the checksum's digits begin. The last place counts: a label may hold anything.
+    fn checksum_offset(&self) -> Option<u64> {
+        let marker = marker();
+        let found = self.bytes.windows(marker.len()).rposition(|window| window == marker)? + marker.len();
+        (found + ZEROS.len() <= self.bytes.len()).then_some(self.offset + found as u64)
+    }
+}
+
+/// The digest in lower-case hexadecimal, reading the 64 bytes at `zeroed` as zeros.
+fn compute_digest(file: &File, zeroed: u64) -> io::Result<String> {
+    let mut reader = BufReader::with_capacity(1 << 20, file);
+    reader.seek(SeekFrom::Start(0))?;
+    let mut hasher = Sha256::new();
+    io::copy(&mut reader.by_ref().take(zeroed), &mut hasher)?;
+    io::copy(&mut reader.by_ref().take(ZEROS.len() as u64), &mut io::sink())?;
+    hasher.update(ZEROS);
+    io::copy(&mut reader, &mut hasher)?;
+    Ok(hasher.finalize().iter().map(|byte| format!("{byte:02x}")).collect())
+}

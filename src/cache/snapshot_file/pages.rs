@@ -1,0 +1,137 @@
+//! Columns of a row group from an untrusted file: one plainly encoded page each, looked at before it is unpacked.
+
+use std::fs::File;
+use std::os::unix::fs::FileExt as _;
+use std::sync::Arc;
+
+use parquet::basic::{Compression, Encoding};
+use parquet::column::page::{Page, PageReader as _};
+use parquet::data_type::ByteArray;
+use parquet::file::metadata::{ColumnChunkMetaData, RowGroupMetaData};
+use parquet::file::page_index::offset_index::PageLocation;
+use parquet::file::serialized_reader::SerializedPageReader;
+
+/// Bytes of the largest page: a group's bitmaps, of which the last may be that of the largest relation that
+/// PostgreSQL can have, 2³² blocks in 65,536 Roaring containers of 8 KiB, each with 8 bytes of header.
+const MAX_PAGE_BYTES: u64 = super::BITMAP_BYTES_PER_GROUP as u64 + 65_536 * (8192 + 8) + 16;
+
+/// A name has at most 63 bytes, a path fewer than 100; this is what a page of text may have per row.
+const MAX_TEXT_BYTES_PER_ROW: u64 = 1024;
+
+/// Reads a row group's columns one after the other, in the schema's order. What is wrong with one is said in words.
+#[derive(Debug)]
+pub struct GroupReader<'a> {
+    file: Arc<File>,
+    group: &'a RowGroupMetaData,
+    rows: usize,
+    next_column: usize,
+}
+
+impl<'a> GroupReader<'a> {
+    /// A reader of a group whose number of rows was found acceptable.
+    pub fn new(file: Arc<File>, group: &'a RowGroupMetaData, rows: usize) -> GroupReader<'a> {
+        GroupReader { file, group, rows, next_column: 0 }
+    }
+
+    /// The next column's texts or bitmaps.
+    pub fn take_bytes(&mut self) -> Result<Vec<ByteArray>, String> {
+        self.take(|page, rows| {
+            let mut start = 0;
+            let mut take_one = || {
+                let length = page.data().get(start..start + 4)?.try_into().ok().map(u32::from_le_bytes)?;
+                let value = start + 4..start + 4 + length as usize;
+                page.data().get(value.clone())?;
+                start = value.end;
+                Some(page.slice(value.start, value.len()))
+            };
+            (0..rows).map(|_| take_one()).collect()
+        })
+    }
+
+    /// The next column's 64-bit numbers.
+    pub fn take_longs(&mut self) -> Result<Vec<i64>, String> {
+        self.take(|page, rows| {
+            let values = page.data().as_chunks::<8>();
+            (values.0.len() == rows).then(|| values.0.iter().map(|bytes| i64::from_le_bytes(*bytes)).collect())
+        })
+    }
+
+    /// The next column's 32-bit numbers.
+    pub fn take_integers(&mut self) -> Result<Vec<i32>, String> {
+        self.take(|page, rows| {
+            let values = page.data().as_chunks::<4>();
+            (values.0.len() == rows).then(|| values.0.iter().map(|bytes| i32::from_le_bytes(*bytes)).collect())
+        })
+    }
+
+    /// The next column's truth values, one bit each.
+    pub fn take_booleans(&mut self) -> Result<Vec<bool>, String> {
+        self.take(|page, rows| {
+            let bit = |row: usize| page.data().get(row / 8).map(|byte| byte >> (row % 8) & 1 == 1);
+            (0..rows).map(bit).collect()
+        })
+    }
+
+    /// Unpacks the next column's page and has `decode` make the values of it: `None` when there are too few bytes.
+    fn take<T>(&mut self, decode: impl Fn(&ByteArray, usize) -> Option<Vec<T>>) -> Result<Vec<T>, String> {
+        let is_last = self.next_column + 1 == self.group.num_columns();
+        let max_bytes = if is_last { MAX_PAGE_BYTES } else { self.rows as u64 * MAX_TEXT_BYTES_PER_ROW };
+        let column = self.group.columns().get(self.next_column).ok_or("a column is missing")?;
+        self.next_column += 1;
+        let values = self.read_page(column, max_bytes).and_then(|page| {
+            decode(&page, self.rows).ok_or_else(|| format!("its page does not hold {} values", self.rows))
+        });
+        values.map_err(|reason| format!("column {}: {reason}", column.column_path().string()))
+    }
+
+    fn read_page(&self, column: &ColumnChunkMetaData, max_bytes: u64) -> Result<ByteArray, String> {
+        let location = self.locate_page(column, max_bytes)?;
+        let pages = SerializedPageReader::new(Arc::clone(&self.file), column, self.rows, Some(vec![location]));
+        match pages.and_then(|mut pages| pages.get_next_page()).map_err(|error| error.to_string())? {
+            Some(Page::DataPage { buf, num_values, encoding: Encoding::PLAIN, .. })
+                if num_values as usize == self.rows =>
+            {
+                Ok(ByteArray::from(buf))
+            }
+            _ => Err("it is not one plainly encoded page".to_owned()),
+        }
+    }
+
+    /// Where the column's only page is, when neither it nor what it unpacks to is too large.
+    fn locate_page(&self, column: &ColumnChunkMetaData, max_bytes: u64) -> Result<PageLocation, String> {
+        let file_bytes = self.file.metadata().map_err(|error| error.to_string())?.len();
+        let offset = u64::try_from(column.data_page_offset()).map_err(|_| "it begins before the file")?;
+        let bytes = u64::try_from(column.compressed_size()).map_err(|_| "it has a negative size")?;
+        if !matches!(column.compression(), Compression::ZSTD(_)) || column.dictionary_page_offset().is_some() {
+            return Err("it is not packed as pgthaw packs".to_owned());
+        }
+        if offset.checked_add(bytes).is_none_or(|end| end > file_bytes) {
+            return Err("it reaches past the end of the file".to_owned());
+        }
+        let unpacked = self.read_unpacked_size(offset)?;
+        if unpacked > max_bytes || bytes > max_bytes + 1024 {
+            return Err(format!("{bytes} bytes that unpack to {unpacked}, of at most {max_bytes}"));
+        }
+        let compressed_page_size = i32::try_from(bytes).map_err(|_| "it is too large")?;
+        Ok(PageLocation { offset: offset as i64, compressed_page_size, first_row_index: 0 })
+    }
+
+    /// The size that the page's header announces, and that the unpacking allocates. The header is a thrift struct in
+    /// compact form: its first two fields are the page's type and this size, each a byte 0x15 (next field, an i32)
+    /// and a zigzag varint.
+    fn read_unpacked_size(&self, offset: u64) -> Result<u64, String> {
+        let mut bytes = [0; 12];
+        self.file.read_exact_at(&mut bytes, offset).map_err(|error| error.to_string())?;
+        let after_type = take_number(&bytes).ok_or("its page has no header")?.1;
+        let (size, _) = take_number(after_type).ok_or("its page has no size")?;
+        Ok(size)
+    }
+}
+
+/// Takes an i32 field that is not negative from the front of thrift's bytes.
+fn take_number(bytes: &[u8]) -> Option<(u64, &[u8])> {
+    let digits = bytes.strip_prefix(&[0x15])?;
+    let length = digits.iter().take(5).position(|byte| byte & 0x80 == 0)? + 1;
+    let zigzag = digits[..length].iter().rev().fold(0, |value, byte| value << 7 | u64::from(byte & 0x7f));
+    (zigzag % 2 == 0).then_some((zigzag / 2, &digits[length..]))
+}

@@ -1,0 +1,267 @@
+//! Reading: the footer first, then the checksum, then row group after row group, each value checked.
+
+use std::collections::HashSet;
+use std::fs::File;
+use std::path::Path;
+use std::sync::Arc;
+
+use parquet::data_type::ByteArray;
+use parquet::file::metadata::{KeyValue, ParquetMetaData, ParquetMetaDataReader, RowGroupMetaData};
+use roaring::RoaringBitmap;
+
+use super::checksum::{self, Footer};
+use super::columns::{Columns, schema};
+use super::header::Metadata;
+use super::pages::GroupReader;
+use super::{ROWS_PER_GROUP, row};
+use crate::cache::{Error, ForkMap, Map, RelationMap, Snapshot, SnapshotHeader, USAGE_COUNTS};
+use crate::postgres::{Relation, RelationKind, RelationName, RelationPath};
+use crate::units::Fork;
+
+/// What a snapshot may take of memory when read: some millions of relations.
+const MAX_MEMORY_BYTES: u64 = 2 << 30;
+
+/// What a row takes at least: a fork's eight bitmaps and, every few rows, a relation and its names.
+const ROW_MEMORY_BYTES: u64 = 320;
+
+/// What one of a bitmap's containers takes beside its content.
+const CONTAINER_MEMORY_BYTES: u64 = 64;
+
+/// The largest fork: PostgreSQL's MaxBlockNumber is 2³² − 2.
+const MAX_RELATION_BLOCKS: i64 = u32::MAX as i64;
+
+/// Reads what a file says of itself, and neither verifies its checksum nor reads its rows.
+pub fn read_header(path: &Path) -> Result<SnapshotHeader, Error> {
+    let file = File::open(path).map_err(|source| Error::file("open", path, source))?;
+    let metadata = decode_footer(path, &Footer::read(&file, path)?)?;
+    Metadata::new(path, key_values(&metadata))?.decode()
+}
+
+/// Reads a file and checks all of it.
+pub fn read_snapshot(path: &Path) -> Result<Snapshot, Error> {
+    let file = File::open(path).map_err(|source| Error::file("open", path, source))?;
+    let footer = Footer::read(&file, path)?;
+    let digest = checksum::verify(&file, path, &footer)?;
+    let parquet = decode_footer(path, &footer)?;
+    let metadata = Metadata::new(path, key_values(&parquet))?;
+    if digest.as_deref() != Some(metadata.checksum()?) {
+        return Err(Error::Damaged { path: path.to_owned(), reason: "its checksum is not where it belongs".into() });
+    }
+    let header = metadata.decode()?;
+    check_shape(path, &parquet)?;
+    let relations = read_relations(path, Arc::new(file), parquet.row_groups())?;
+    let map = Map {
+        taken_at: header.taken_at,
+        source: header.source.clone(),
+        os: header.os.clone(),
+        buffers: header.buffers.clone(),
+        relations,
+        remarks: header.remarks.clone(),
+    };
+    let snapshot = Snapshot::new(map, header.label.clone());
+    if snapshot.header() != header {
+        let reason = "its rows do not add up to the totals of its metadata".to_owned();
+        return Err(Error::Contradiction { path: path.to_owned(), reason });
+    }
+    Ok(snapshot)
+}
+
+fn decode_footer(path: &Path, footer: &Footer) -> Result<ParquetMetaData, Error> {
+    ParquetMetaDataReader::decode_metadata(&footer.bytes).map_err(|error| Error::Damaged {
+        path: path.to_owned(),
+        reason: format!("its footer cannot be read: {error}"),
+    })
+}
+
+fn key_values(metadata: &ParquetMetaData) -> &[KeyValue] {
+    metadata.file_metadata().key_value_metadata().map_or(&[], Vec::as_slice)
+}
+
+/// Are these our columns, and does what the footer announces fit into memory?
+fn check_shape(path: &Path, metadata: &ParquetMetaData) -> Result<(), Error> {
+    let expected = schema().map_err(|error| Error::file("describe", path, std::io::Error::other(error)))?;
+    if metadata.file_metadata().schema() != &*expected {
+        let reason = "its columns are not those of a snapshot".to_owned();
+        return Err(Error::NotASnapshot { path: path.to_owned(), reason });
+    }
+    let is_sound = |group: &RowGroupMetaData| (1..=ROWS_PER_GROUP as i64).contains(&group.num_rows());
+    if !metadata.row_groups().iter().all(is_sound) {
+        let reason = format!("a row group has not 1 to {ROWS_PER_GROUP} rows");
+        return Err(Error::Contradiction { path: path.to_owned(), reason });
+    }
+    let rows: u64 = metadata.row_groups().iter().map(|group| group.num_rows() as u64).sum();
+    if rows * ROW_MEMORY_BYTES > MAX_MEMORY_BYTES {
+        let most = MAX_MEMORY_BYTES / ROW_MEMORY_BYTES;
+        return Err(Error::TooLarge {
+            path: path.to_owned(),
+            reason: format!("it has {rows} rows, of at most {most}"),
+        });
+    }
+    Ok(())
+}
+
+fn read_relations(path: &Path, file: Arc<File>, groups: &[RowGroupMetaData]) -> Result<Vec<RelationMap>, Error> {
+    let wrong = |reason| Error::Contradiction { path: path.to_owned(), reason };
+    let mut collector = Collector::default();
+    for group in groups {
+        let rows = group.num_rows() as usize;
+        let columns = read_columns(GroupReader::new(Arc::clone(&file), group, rows)).map_err(wrong)?;
+        for row in 0..rows {
+            collector.add(&columns, row).map_err(|reason| wrong(format!("row {}: {reason}", collector.rows)))?;
+        }
+        if collector.memory_bytes > MAX_MEMORY_BYTES {
+            let reason = format!("it takes more than {MAX_MEMORY_BYTES} bytes of memory");
+            return Err(Error::TooLarge { path: path.to_owned(), reason });
+        }
+    }
+    Ok(collector.relations)
+}
+
+/// Reads the columns in the schema's order.
+fn read_columns(mut group: GroupReader<'_>) -> Result<Columns, String> {
+    Ok(Columns {
+        database: group.take_bytes()?,
+        schema: group.take_bytes()?,
+        name: group.take_bytes()?,
+        kind: group.take_bytes()?,
+        oid: group.take_longs()?,
+        parent: group.take_bytes()?,
+        path: group.take_bytes()?,
+        relfilenumber: group.take_longs()?,
+        tablespace: group.take_bytes()?,
+        is_system: group.take_booleans()?,
+        fork: group.take_bytes()?,
+        relation_blocks: group.take_longs()?,
+        tier: group.take_bytes()?,
+        heat: group.take_integers()?,
+        blocks: group.take_longs()?,
+        bitmap: group.take_bytes()?,
+    })
+}
+
+/// Puts the rows together again. Rows of one relation are neighbours, and so are rows of one of its forks.
+#[derive(Default)]
+struct Collector {
+    relations: Vec<RelationMap>,
+    paths: HashSet<RelationPath>,
+    memory_bytes: u64,
+    rows: u64,
+}
+
+impl Collector {
+    fn add(&mut self, columns: &Columns, row: usize) -> Result<(), String> {
+        self.rows += 1;
+        let relation = decode_relation(columns, row)?;
+        if self.relations.last().is_none_or(|last| last.relation != relation) {
+            self.begin_relation(relation)?;
+        }
+        let fork = decode_word(&columns.fork[row], "fork", Fork::from_name)?;
+        let blocks = decode_blocks(columns.relation_blocks[row])?;
+        let bitmap = decode_bitmap(&columns.bitmap[row], columns.blocks[row], blocks)?;
+        self.memory_bytes += ROW_MEMORY_BYTES + compute_memory_bytes(&bitmap, columns.bitmap[row].len());
+        let relation = self.relations.last_mut().ok_or("it belongs to no relation")?;
+        let fork = find_fork(&mut relation.forks, fork, blocks)?;
+        add_blocks(fork, text(&columns.tier[row])?, columns.heat[row], bitmap)
+    }
+
+    fn begin_relation(&mut self, relation: Relation) -> Result<(), String> {
+        let name = &relation.name;
+        let texts = [&name.database, &name.schema, &name.name, &relation.tablespace].map(String::len);
+        self.memory_bytes += size_of::<RelationMap>() as u64 + texts.iter().sum::<usize>() as u64;
+        if !self.paths.insert(relation.path.clone()) {
+            return Err(format!("{} was there before", relation.path));
+        }
+        self.relations.push(RelationMap { relation, forks: Vec::new() });
+        Ok(())
+    }
+}
+
+fn decode_relation(columns: &Columns, row: usize) -> Result<Relation, String> {
+    let path: RelationPath = text(&columns.path[row])?.parse().map_err(|error| format!("{error}"))?;
+    if columns.relfilenumber[row] != i64::from(path.relfilenumber()) {
+        return Err(format!("relfilenumber {} is not that of {path}", columns.relfilenumber[row]));
+    }
+    Ok(Relation {
+        name: RelationName {
+            database: text(&columns.database[row])?.to_owned(),
+            schema: text(&columns.schema[row])?.to_owned(),
+            name: text(&columns.name[row])?.to_owned(),
+        },
+        kind: decode_word(&columns.kind[row], "kind", RelationKind::from_name)?,
+        oid: u32::try_from(columns.oid[row]).map_err(|_| format!("{} is no oid", columns.oid[row]))?,
+        path,
+        tablespace: text(&columns.tablespace[row])?.to_owned(),
+        parent: Some(text(&columns.parent[row])?).filter(|name| !name.is_empty()).map(str::to_owned),
+        is_system: columns.is_system[row],
+    })
+}
+
+fn text(value: &ByteArray) -> Result<&str, String> {
+    value.as_utf8().map_err(|_| "a text is not UTF-8".to_owned())
+}
+
+fn decode_word<T>(value: &ByteArray, what: &str, known: impl Fn(&str) -> Option<T>) -> Result<T, String> {
+    let word = text(value)?;
+    known(word).ok_or_else(|| format!("{word:?} is no {what}"))
+}
+
+fn decode_blocks(blocks: i64) -> Result<u64, String> {
+    match blocks {
+        0..=MAX_RELATION_BLOCKS => Ok(blocks as u64),
+        _ => Err(format!("no relation has {blocks} blocks")),
+    }
+}
+
+/// The bitmap, when it holds as many blocks as announced and none past the relation's end.
+fn decode_bitmap(bytes: &ByteArray, blocks: i64, relation_blocks: u64) -> Result<RoaringBitmap, String> {
+    let mut rest = bytes.data();
+    let mut bitmap = RoaringBitmap::deserialize_from(&mut rest).map_err(|error| format!("its bitmap: {error}"))?;
+    if !rest.is_empty() {
+        return Err(format!("{} bytes follow its bitmap", rest.len()));
+    }
+    if bitmap.len() != blocks as u64 {
+        return Err(format!("its bitmap has {} blocks and not {blocks}", bitmap.len()));
+    }
+    if bitmap.max().is_some_and(|last| u64::from(last) >= relation_blocks) {
+        return Err(format!("its bitmap reaches past the relation's {relation_blocks} blocks"));
+    }
+    bitmap.optimize();
+    Ok(bitmap)
+}
+
+fn compute_memory_bytes(bitmap: &RoaringBitmap, serialized_bytes: usize) -> u64 {
+    serialized_bytes as u64 + u64::from(bitmap.statistics().n_containers) * CONTAINER_MEMORY_BYTES
+}
+
+/// The fork that the row belongs to: the last one, or a new one in PostgreSQL's order.
+fn find_fork(forks: &mut Vec<ForkMap>, fork: Fork, blocks: u64) -> Result<&mut ForkMap, String> {
+    match forks.last() {
+        Some(last) if last.fork == fork && last.blocks != blocks => {
+            return Err(format!("fork {fork} has {blocks} blocks, and had {} before", last.blocks));
+        }
+        Some(last) if last.fork > fork => return Err(format!("fork {fork} comes after {}", last.fork)),
+        Some(last) if last.fork == fork => {}
+        _ => forks.push(ForkMap::empty(fork, blocks)),
+    }
+    forks.last_mut().ok_or_else(|| "there is no fork".to_owned())
+}
+
+/// Adds blocks to a tier of a fork. A block is at one heat of a tier only.
+fn add_blocks(fork: &mut ForkMap, tier: &str, heat: i32, bitmap: RoaringBitmap) -> Result<(), String> {
+    let heat = u8::try_from(heat).map_err(|_| format!("{heat} is no heat"))?;
+    let (level, others) = match tier {
+        row::NONE if bitmap.is_empty() => return Ok(()),
+        row::OS => (&mut fork.os, RoaringBitmap::new()),
+        row::BUFFERS if usize::from(heat) < USAGE_COUNTS => {
+            let others = fork.all_buffers();
+            (&mut fork.buffers[usize::from(heat)], others)
+        }
+        row::BUFFERS => return Err(format!("{heat} is no usage count")),
+        _ => return Err(format!("{tier:?} is no tier")),
+    };
+    if !level.is_disjoint(&bitmap) || !others.is_disjoint(&bitmap) {
+        return Err(format!("a block is in tier {tier} twice"));
+    }
+    *level |= bitmap;
+    Ok(())
+}

@@ -1,0 +1,208 @@
+//! What is written is read again, and what was damaged is refused.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use proptest::prelude::*;
+use roaring::RoaringBitmap;
+
+use super::*;
+use crate::cache::{Error, ForkMap, Map, MapSource, RelationMap, Snapshot, TierState, USAGE_COUNTS};
+use crate::postgres::{Relation, RelationKind, RelationName, RelationPath};
+use crate::units::Fork;
+
+/// A map of these relations.
+pub fn map_of(relations: Vec<RelationMap>) -> Map {
+    Map {
+        taken_at: "2026-11-21T23:30:05.123456Z".parse().unwrap(),
+        source: MapSource {
+            system_identifier: 7_123_456_789_012_345_678,
+            version_num: 150_018,
+            block_size: 8192,
+            segment_blocks: 131_072,
+            data_directory: None,
+            lsn: "0/1A2B3C4".to_owned(),
+            timeline: 1,
+        },
+        os: TierState::Measured,
+        buffers: TierState::Unknown { reason: "pg_buffercache is missing in \"app\"".to_owned() },
+        relations,
+        remarks: vec!["database \"template0\" was left out".to_owned()],
+    }
+}
+
+/// A table with one fork.
+pub fn relation(number: u32, fork: ForkMap) -> RelationMap {
+    let path = RelationPath::Base { database_oid: 5, relfilenumber: number };
+    let name =
+        RelationName { database: "app".to_owned(), schema: "public".to_owned(), name: format!("relation_{number}") };
+    let relation = Relation {
+        name,
+        kind: RelationKind::Table,
+        oid: number,
+        path,
+        tablespace: "pg_default".to_owned(),
+        parent: None,
+        is_system: false,
+    };
+    RelationMap { relation, forks: vec![fork] }
+}
+
+/// A fork of which a tier holds every third block.
+pub fn third_resident(blocks: u32) -> ForkMap {
+    let mut fork = ForkMap::empty(Fork::Main, blocks.into());
+    fork.os = (0..blocks).step_by(3).collect();
+    fork
+}
+
+/// A snapshot of some relations in a file that lives as long as the directory.
+pub fn written(relations: u32) -> (tempfile::TempDir, PathBuf, Snapshot) {
+    let relations = (1..=relations).map(|number| relation(number, third_resident(1000))).collect();
+    let snapshot = Snapshot::new(map_of(relations), Some("before upgrade".to_owned()));
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("one.parquet");
+    snapshot.write(&path).unwrap();
+    (directory, path, snapshot)
+}
+
+fn any_bitmap(blocks: u32) -> impl Strategy<Value = RoaringBitmap> {
+    let runs = prop::collection::vec((0..blocks.max(1), 1..5000_u32), 0..6);
+    let single = prop::collection::vec(0..blocks.max(1), 0..200);
+    (runs, single).prop_map(move |(runs, single)| {
+        let mut bitmap: RoaringBitmap = single.into_iter().collect();
+        runs.iter().for_each(|(start, length)| {
+            bitmap.insert_range(*start..start.saturating_add(*length));
+        });
+        bitmap.remove_range(blocks..);
+        bitmap.optimize();
+        bitmap
+    })
+}
+
+fn any_fork(fork: Fork) -> impl Strategy<Value = ForkMap> {
+    prop_oneof![Just(0_u32), 1..200_000_u32, Just(u32::MAX)].prop_flat_map(move |blocks| {
+        (any_bitmap(blocks), prop::collection::vec(any_bitmap(blocks), USAGE_COUNTS)).prop_map(move |(os, levels)| {
+            let mut map = ForkMap { os, ..ForkMap::empty(fork, blocks.into()) };
+            for (heat, level) in levels.into_iter().enumerate() {
+                let mut level = level - map.all_buffers();
+                level.optimize();
+                map.buffers[heat] = level;
+            }
+            map
+        })
+    })
+}
+
+prop_compose! {
+    fn any_relation(number: u32)(
+        database in ".{0,12}", schema in ".{1,12}", name in ".{1,70}", parent in prop::option::of(".{1,12}"),
+        kind in 0..6_usize, oid: u32, tablespace_oid: u32, is_system: bool, place in 0..3_u8,
+        forks in (any_fork(Fork::Main), prop::option::of(any_fork(Fork::Fsm)), prop::option::of(any_fork(Fork::Init))),
+    ) -> RelationMap {
+        use RelationKind::*;
+        let path = match place {
+            0 => RelationPath::Global { relfilenumber: number },
+            1 => RelationPath::Base { database_oid: oid, relfilenumber: number },
+            _ => RelationPath::Tablespace {
+                tablespace_oid, version_directory: "PG_15_202209061".to_owned(), database_oid: oid,
+                relfilenumber: number,
+            },
+        };
+        let kind = [Table, Index, Toast, MaterializedView, Sequence, Unknown][kind];
+        let name = RelationName { database, schema, name };
+        let relation = Relation { name, kind, oid, path, tablespace: "space".to_owned(), parent, is_system };
+        RelationMap { relation, forks: [Some(forks.0), forks.1, forks.2].into_iter().flatten().collect() }
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(48))]
+
+    #[test]
+    fn what_is_written_is_read(
+        first in any_relation(1), second in any_relation(2), third in any_relation(u32::MAX),
+        label in prop::option::of("[a-z]{1,9}"),
+    ) {
+        let snapshot = Snapshot::new(map_of(vec![first, second, third]), label);
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("one.parquet");
+        snapshot.write(&path).unwrap();
+        prop_assert_eq!(read_snapshot(&path).unwrap(), snapshot.clone());
+        prop_assert_eq!(read_header(&path).unwrap(), snapshot.header());
+    }
+}
+
+#[test]
+fn many_row_groups_are_read() {
+    let relations = (1..=ROWS_PER_GROUP as u32 * 2 + 1).map(|number| relation(number, third_resident(8)));
+    let snapshot = Snapshot::new(map_of(relations.collect()), None);
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("one.parquet");
+    snapshot.write(&path).unwrap();
+    assert_eq!(read_snapshot(&path).unwrap(), snapshot);
+}
+
+#[test]
+fn a_map_without_relations_is_kept_too() {
+    let (_directory, path, snapshot) = written(0);
+    assert_eq!(read_snapshot(&path).unwrap(), snapshot);
+}
+
+#[test]
+fn an_existing_file_is_not_replaced() {
+    let (directory, path, snapshot) = written(3);
+    assert!(matches!(snapshot.write(&path), Err(Error::Exists(_))));
+    assert_eq!(read_snapshot(&path).unwrap(), snapshot);
+    assert_eq!(fs::read_dir(directory.path()).unwrap().count(), 1, "no temporary file stays");
+}
+
+#[test]
+fn every_flipped_bit_is_found() {
+    let (_directory, path, _) = written(20);
+    let good = fs::read(&path).unwrap();
+    let mut bad = good.clone();
+    for byte in (0..good.len()).step_by(7).chain(good.len() - 300..good.len()) {
+        bad[byte] ^= 1 << (byte % 8);
+        fs::write(&path, &bad).unwrap();
+        assert!(read_snapshot(&path).is_err(), "byte {byte} of {}", good.len());
+        bad[byte] = good[byte];
+    }
+}
+
+#[test]
+fn a_flipped_bit_is_called_damage() {
+    let (_directory, path, _) = written(20);
+    let mut bytes = fs::read(&path).unwrap();
+    bytes[100] ^= 1;
+    fs::write(&path, &bytes).unwrap();
+    let error = read_snapshot(&path).unwrap_err();
+    assert!(matches!(error, Error::Damaged { .. }), "{error}");
+    assert!(error.to_string().contains("checksum"), "{error}");
+}
+
+#[test]
+fn every_truncation_is_found() {
+    let (_directory, path, _) = written(20);
+    let good = fs::read(&path).unwrap();
+    for length in (0..good.len()).step_by(13).chain(good.len() - 12..good.len()) {
+        fs::write(&path, &good[..length]).unwrap();
+        assert!(read_snapshot(&path).is_err(), "{length} of {}", good.len());
+        assert!(read_header(&path).is_err(), "{length} of {}", good.len());
+    }
+}
+
+#[test]
+fn what_is_no_snapshot_is_told_why() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("one.parquet");
+    let refusal = |content: &[u8]| {
+        fs::write(&path, content).unwrap();
+        read_snapshot(&path).unwrap_err().to_string()
+    };
+    assert!(refusal(b"").contains("is empty"));
+    assert!(refusal(b"PAR1").contains("too short"));
+    assert!(refusal(&[0; 4096]).contains("not a Parquet file"));
+    assert!(refusal(b"#!/bin/sh\nrm -rf /\n").contains("not a Parquet file"));
+    let missing = read_snapshot(Path::new("/no/such/file")).unwrap_err();
+    assert!(matches!(missing, Error::File { action: "open", .. }), "{missing}");
+}

@@ -1,0 +1,128 @@
+//! Writing: to a temporary name beside the file, made durable, then renamed.
+
+use std::ffi::OsStr;
+use std::fs::{File, Permissions};
+use std::io::{self, Write};
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::Path;
+use std::sync::Arc;
+
+use parquet::basic::{Compression, ZstdLevel};
+use parquet::data_type::{BoolType, ByteArrayType, DataType, Int32Type, Int64Type};
+use parquet::errors::{ParquetError, Result as ParquetResult};
+use parquet::file::properties::{EnabledStatistics, WriterProperties, WriterVersion};
+use parquet::file::writer::{SerializedFileWriter, SerializedRowGroupWriter};
+
+use super::columns::{Columns, schema};
+use super::row::{Row, rows_of};
+use super::{BITMAP_BYTES_PER_GROUP, ROWS_PER_GROUP, checksum, header};
+use crate::cache::{Error, Snapshot};
+
+/// How the names of files begin that are being written.
+pub const TEMPORARY_PREFIX: &str = ".pgthaw-taking-";
+
+/// Writes the file at `path`, which must not exist. Whatever happens, there is a whole file or none.
+pub fn write_snapshot(snapshot: &Snapshot, path: &Path) -> Result<(), Error> {
+    let failed = |source| Error::file("write", path, source);
+    let directory = path.parent().filter(|parent| *parent != Path::new("")).unwrap_or(Path::new("."));
+    let temporary = tempfile::Builder::new()
+        .prefix(OsStr::new(TEMPORARY_PREFIX))
+        .permissions(Permissions::from_mode(0o666))
+        .tempfile_in(directory)
+        .map_err(|source| Error::file("create a file in", directory, source))?;
+    // Who sweeps stale temporaries leaves a locked one alone.
+    temporary.as_file().lock().map_err(failed)?;
+    write_rows(snapshot, temporary.as_file()).map_err(|error| failed(as_io_error(error)))?;
+    checksum::apply_checksum(temporary.as_file(), path)?;
+    temporary.as_file().sync_all().map_err(failed)?;
+    temporary.persist_noclobber(path).map_err(|error| match error.error.kind() {
+        io::ErrorKind::AlreadyExists => Error::Exists(path.to_owned()),
+        _ => failed(error.error),
+    })?;
+    File::open(directory).and_then(|directory| directory.sync_all()).map_err(failed)
+}
+
+/// Writes a Parquet file whose checksum is still all zeros.
+pub fn write_rows(snapshot: &Snapshot, file: &File) -> ParquetResult<()> {
+    let properties = properties()?.set_key_value_metadata(Some(header::encode(&snapshot.header()))).build();
+    let mut writer = SerializedFileWriter::new(file, schema()?, Arc::new(properties))?;
+    let mut columns = Columns::default();
+    let mut bitmap_bytes = 0;
+    for row in snapshot.map.relations.iter().flat_map(rows_of) {
+        let bitmap = encode_bitmap(&row)?;
+        bitmap_bytes += bitmap.len();
+        columns.push(&row, bitmap);
+        if columns.len() == ROWS_PER_GROUP || bitmap_bytes >= BITMAP_BYTES_PER_GROUP {
+            write_group(writer.next_row_group()?, &std::mem::take(&mut columns))?;
+            bitmap_bytes = 0;
+        }
+    }
+    if columns.len() > 0 {
+        write_group(writer.next_row_group()?, &columns)?;
+    }
+    writer.close().map(|_| ())
+}
+
+/// One page per column and row group, plainly encoded: what the reader insists on. zstd finds the repeated names.
+pub fn properties() -> ParquetResult<parquet::file::properties::WriterPropertiesBuilder> {
+    let one_page = i32::MAX as usize;
+    Ok(WriterProperties::builder()
+        .set_writer_version(WriterVersion::PARQUET_1_0)
+        .set_compression(Compression::ZSTD(ZstdLevel::try_new(3)?))
+        .set_dictionary_enabled(false)
+        .set_statistics_enabled(EnabledStatistics::None)
+        .set_offset_index_disabled(true)
+        .set_data_page_size_limit(one_page)
+        .set_data_page_row_count_limit(one_page)
+        .set_created_by(format!("pgthaw version {}", env!("CARGO_PKG_VERSION"))))
+}
+
+fn encode_bitmap(row: &Row<'_>) -> io::Result<Vec<u8>> {
+    let mut bytes = Vec::with_capacity(row.bitmap.serialized_size());
+    row.bitmap.serialize_into(&mut bytes)?;
+    Ok(bytes)
+}
+
+/// Writes the columns in the schema's order.
+pub fn write_group<W: Write + Send>(group: SerializedRowGroupWriter<'_, W>, columns: &Columns) -> ParquetResult<()> {
+    let mut group = GroupWriter(group);
+    group.put::<ByteArrayType>(&columns.database)?;
+    group.put::<ByteArrayType>(&columns.schema)?;
+    group.put::<ByteArrayType>(&columns.name)?;
+    group.put::<ByteArrayType>(&columns.kind)?;
+    group.put::<Int64Type>(&columns.oid)?;
+    group.put::<ByteArrayType>(&columns.parent)?;
+    group.put::<ByteArrayType>(&columns.path)?;
+    group.put::<Int64Type>(&columns.relfilenumber)?;
+    group.put::<ByteArrayType>(&columns.tablespace)?;
+    group.put::<BoolType>(&columns.is_system)?;
+    group.put::<ByteArrayType>(&columns.fork)?;
+    group.put::<Int64Type>(&columns.relation_blocks)?;
+    group.put::<ByteArrayType>(&columns.tier)?;
+    group.put::<Int32Type>(&columns.heat)?;
+    group.put::<Int64Type>(&columns.blocks)?;
+    group.put::<ByteArrayType>(&columns.bitmap)?;
+    group.0.close().map(|_| ())
+}
+
+struct GroupWriter<'a, W: Write>(SerializedRowGroupWriter<'a, W>);
+
+impl<W: Write + Send> GroupWriter<'_, W> {
+    fn put<T: DataType>(&mut self, values: &[T::T]) -> ParquetResult<()> {
+        let mut column =
+            self.0.next_column()?.ok_or_else(|| ParquetError::General("more columns than the schema has".into()))?;
+        column.typed::<T>().write_batch(values, None, None)?;
+        column.close()
+    }
+}
+
+/// The disk's own error, when that is what Parquet's stands for: a full disk has a hint of its own.
+fn as_io_error(error: ParquetError) -> io::Error {
+    match error {
+        ParquetError::External(inner) => match inner.downcast::<io::Error>() {
+            Ok(error) => *error,
+            Err(other) => io::Error::other(other),
+        },
+        other => io::Error::other(other),
+    }
+}
