@@ -2,7 +2,7 @@
 
 use super::NotALabServer;
 use crate::failure::{ErrorKind, Explain};
-use crate::{bench, cache, linux, postgres, results};
+use crate::{bench, cache, linux, observe, postgres, results};
 
 /// The kind and hint of the first error in the chain that has them.
 pub fn explain(error: &anyhow::Error) -> (ErrorKind, Option<String>) {
@@ -17,6 +17,7 @@ fn as_explain<'a>(cause: &'a (dyn std::error::Error + 'static)) -> Option<&'a dy
     // One a line, so that two new ones seldom meet.
     cast::<linux::Error>(cause)
         .or_else(|| cast::<postgres::Error>(cause))
+        .or_else(|| cast::<observe::Error>(cause))
         .or_else(|| cast::<bench::Error>(cause))
         .or_else(|| cast::<cache::Error>(cause))
         .or_else(|| cast::<results::Error>(cause))

@@ -2,6 +2,7 @@
 
 pub mod block_device;
 pub mod cgroup;
+pub mod clock;
 mod error;
 pub mod machine;
 pub mod memory;

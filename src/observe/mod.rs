@@ -1,1 +1,11 @@
-//! Reads what happens each second while something runs.
+//! What happens each second while something runs: counters read on an absolute schedule, and whose they are.
+
+mod backends;
+mod error;
+mod sampler;
+mod series;
+
+pub use backends::{BackendReads, BackendRole, STRATEGY_ROLE, WORKLOAD_ROLE};
+pub use error::Error;
+pub use sampler::{Sampler, Sources};
+pub use series::{Counters, Reading, Second, compute_seconds};

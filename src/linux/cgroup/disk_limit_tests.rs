@@ -2,6 +2,7 @@
 //! after checking that the refusal says what to do.
 
 use std::fs;
+use std::os::unix::process::CommandExt as _;
 use std::process::{Child, Command, Stdio};
 
 use super::{DiskLimit, ReadLimit};
@@ -51,6 +52,17 @@ fn counts_what_its_processes_read() {
     let after = limit.read_usage().unwrap();
     assert!(after.read_bytes.0 - before.read_bytes.0 >= 8 << 20, "{after:?}");
     assert!(after.reads > before.reads, "{after:?}");
+}
+
+#[test]
+fn a_command_starts_limited_whoever_it_runs_as() {
+    let Some(limit) = create_limit() else { return };
+    let mut command = Command::new("cat");
+    command.arg("/proc/self/cgroup").uid(65534).gid(65534);
+    limit.limit_command(&mut command).unwrap();
+    let output = command.output().unwrap();
+    let groups = String::from_utf8(output.stdout).unwrap();
+    assert!(output.status.success() && groups.contains("/pgthaw-"), "{groups}");
 }
 
 #[test]

@@ -1,0 +1,18 @@
+//! The two clocks that every sample carries.
+
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use rustix::time::{ClockId, clock_gettime};
+
+/// Since the machine booted; never set back.
+pub fn read_monotonic() -> Duration {
+    let now = clock_gettime(ClockId::Monotonic);
+    // Both parts are never negative on this clock.
+    Duration::new(now.tv_sec as u64, now.tv_nsec as u32)
+}
+
+/// Milliseconds since 1970 UTC.
+pub fn read_wall_ms() -> i64 {
+    // A clock before 1970 is not set; 0 says so.
+    SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_millis() as i64)
+}
