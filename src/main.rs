@@ -2,20 +2,27 @@
 
 use std::process::ExitCode;
 
-use clap::Parser as _;
-use pgthaw::commands::Cli;
+use pgthaw::commands::{Cli, explain};
 use pgthaw::terminal;
 
 #[tokio::main]
 async fn main() -> ExitCode {
-    let cli = Cli::parse();
+    let arguments: Vec<_> = std::env::args_os().collect();
+    let cli = match Cli::read(&arguments) {
+        Ok(cli) => cli,
+        // What was asked for is not known yet, except for this.
+        Err(error) => return fail(&error, arguments.iter().any(|argument| argument == "--json")),
+    };
     let as_json = cli.as_json();
     match cli.run().await {
         Ok(status) => ExitCode::from(status.code()),
-        Err(error) => {
-            let (kind, hint) = pgthaw::commands::explain(&error);
-            terminal::print_remark(&terminal::render_error(&format!("{error:#}"), kind, hint.as_deref(), as_json));
-            ExitCode::from(kind.exit_code())
-        }
+        Err(error) => fail(&error, as_json),
     }
+}
+
+/// Tells what went wrong and what to do about it.
+fn fail(error: &anyhow::Error, as_json: bool) -> ExitCode {
+    let (kind, hint) = explain(error);
+    terminal::print_remark(&terminal::render_error(&format!("{error:#}"), kind, hint.as_deref(), as_json));
+    ExitCode::from(kind.exit_code())
 }

@@ -1,14 +1,36 @@
-//! `pgthaw completions`: the work is done in `src/commands/`.
+//! `pgthaw completions`: the work is done in clap, from the same source as the help; nothing of `src/` is used.
 
-use clap::Args;
+use std::path::PathBuf;
 
-use super::{ExitStatus, OutputArguments};
+use anyhow::Context as _;
+use clap::{Args, CommandFactory as _};
+use clap_complete::Shell;
 
-/// Print the completions of a shell, or the manual page
+use super::{Cli, ExitStatus, OutputArguments};
+use crate::terminal;
+
+/// Print the completions of a shell, or write the manual pages
 #[derive(Debug, Args)]
-pub struct CompletionsArguments {}
+pub struct CompletionsArguments {
+    /// The shell to complete in: pgthaw completions bash > /etc/bash_completion.d/pgthaw
+    #[arg(required_unless_present = "man")]
+    shell: Option<Shell>,
+
+    /// Write a manual page for every command into this directory
+    #[arg(long, value_name = "DIRECTORY", conflicts_with = "shell")]
+    man: Option<PathBuf>,
+}
 
 /// Runs the command.
-pub async fn run(_arguments: CompletionsArguments, _output: OutputArguments) -> anyhow::Result<ExitStatus> {
-    anyhow::bail!("not built yet")
+pub async fn run(arguments: CompletionsArguments, _output: OutputArguments) -> anyhow::Result<ExitStatus> {
+    let mut command = Cli::command();
+    if let Some(directory) = arguments.man {
+        let write = || std::fs::create_dir_all(&directory).and_then(|()| clap_mangen::generate_to(command, &directory));
+        write().with_context(|| format!("cannot write manual pages to {}", directory.display()))?;
+    } else if let Some(shell) = arguments.shell {
+        let mut script = Vec::new();
+        clap_complete::generate(shell, &mut command, "pgthaw", &mut script);
+        terminal::print_line(String::from_utf8_lossy(&script).trim_end());
+    }
+    Ok(ExitStatus::Done)
 }

@@ -1,6 +1,6 @@
 //! Finds the kind and the hint of whatever went wrong.
 
-use super::NotALabServer;
+use super::{NotALabServer, SettingsError};
 use crate::failure::{ErrorKind, Explain};
 use crate::{bench, cache, linux, observe, postgres, results};
 
@@ -22,4 +22,5 @@ fn as_explain<'a>(cause: &'a (dyn std::error::Error + 'static)) -> Option<&'a dy
         .or_else(|| cast::<cache::Error>(cause))
         .or_else(|| cast::<results::Error>(cause))
         .or_else(|| cast::<NotALabServer>(cause))
+        .or_else(|| cast::<SettingsError>(cause))
 }

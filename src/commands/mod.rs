@@ -13,8 +13,11 @@ mod map;
 mod report;
 mod restore;
 mod results;
+mod settings;
 mod snapshot;
 mod target;
+
+use std::ffi::OsString;
 
 use clap::{Parser, Subcommand};
 
@@ -22,6 +25,7 @@ pub use connection::ConnectionArguments;
 pub use explain::explain;
 pub use lab::{NotALabServer, is_lab_server, require_lab_server};
 pub use results::StoreArguments;
+pub use settings::{SettingsError, SettingsFile};
 pub use target::{Scope, Target};
 
 use crate::failure::ErrorKind;
@@ -93,6 +97,11 @@ enum Command {
 }
 
 impl Cli {
+    /// Reads the command line, the environment and `pgthaw.toml`; the first of them wins.
+    pub fn read(arguments: &[OsString]) -> anyhow::Result<Cli> {
+        Ok(settings::read_command_line(arguments)?)
+    }
+
     /// Was `--json` given? Failures are then told in JSON too.
     pub fn as_json(&self) -> bool {
         self.output.json

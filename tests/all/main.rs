@@ -4,4 +4,5 @@
 #[macro_use]
 mod servers;
 
+mod command_line;
 mod server_postgres;

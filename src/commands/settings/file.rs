@@ -1,0 +1,126 @@
+//! Finds and reads `pgthaw.toml`.
+
+use std::io;
+use std::os::unix::fs::MetadataExt as _;
+use std::path::{Path, PathBuf};
+
+use super::{Setting, SettingsError};
+
+/// The name in every directory that is looked into.
+const NAME: &str = "pgthaw.toml";
+/// Tables that are no command's: `[disk.NAME]` describes a disk for `bench --disk NAME`, which reads it itself.
+const OTHER_TABLES: [&str; 1] = ["disk"];
+
+/// The settings that a file holds, not yet compared with the options that there are.
+#[derive(Clone, Debug, Default)]
+pub struct SettingsFile {
+    path: PathBuf,
+    table: toml::Table,
+    text: String,
+}
+
+impl SettingsFile {
+    /// The file that `PGTHAW_CONFIG` names; without it the first there is of `./pgthaw.toml`,
+    /// `$XDG_CONFIG_HOME/pgthaw/pgthaw.toml` and `/etc/pgthaw/pgthaw.toml`. No file is as good as an empty one.
+    pub fn find() -> Result<SettingsFile, SettingsError> {
+        SettingsFile::find_in(|name| std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from))
+    }
+
+    /// As [`SettingsFile::find`], in another environment.
+    pub(super) fn find_in(environment: impl Fn(&str) -> Option<PathBuf>) -> Result<SettingsFile, SettingsError> {
+        if let Some(named) = environment("PGTHAW_CONFIG") {
+            return SettingsFile::read(&named);
+        }
+        let config = environment("XDG_CONFIG_HOME").or_else(|| Some(environment("HOME")?.join(".config")));
+        let places = [Some(PathBuf::from(".")), config.map(|c| c.join("pgthaw")), Some(PathBuf::from("/etc/pgthaw"))];
+        for path in places.into_iter().flatten().map(|directory| directory.join(NAME)) {
+            if path.exists() {
+                require_own(&path)?;
+                return SettingsFile::read(&path);
+            }
+        }
+        Ok(SettingsFile::default())
+    }
+
+    /// Reads a file whoever it belongs to.
+    pub fn read(path: &Path) -> Result<SettingsFile, SettingsError> {
+        let text = std::fs::read_to_string(path).map_err(|source| cannot_read(path, source))?;
+        SettingsFile::parse(path, &text)
+    }
+
+    /// Reads TOML that came from `path`.
+    pub fn parse(path: &Path, text: &str) -> Result<SettingsFile, SettingsError> {
+        let table = text.parse().map_err(|error: toml::de::Error| SettingsError::Syntax {
+            path: path.to_owned(),
+            problem: error.to_string().trim_end().to_owned(),
+        })?;
+        Ok(SettingsFile { path: path.to_owned(), table, text: text.to_owned() })
+    }
+
+    /// Every key, those at the top first, as the options they mean.
+    pub fn settings(&self) -> Result<Vec<Setting>, SettingsError> {
+        let mut settings = Vec::new();
+        for (name, value) in self.table.iter().filter(|(name, _)| !OTHER_TABLES.contains(&name.as_str())) {
+            let toml::Value::Table(table) = value else {
+                // The file names the list, the option one of it.
+                let option = if name == "lab_servers" { "lab-server" } else { name };
+                settings.push(self.setting(None, option, value)?);
+                continue;
+            };
+            for (option, value) in table {
+                settings.push(self.setting(Some(name), option, value)?);
+            }
+        }
+        Ok(settings)
+    }
+
+    /// The file's text, for those who read a table of their own; empty when there is no file.
+    pub fn text(&self) -> &str {
+        &self.text
+    }
+
+    /// An error of one key.
+    pub fn error(&self, key: &str, problem: String) -> SettingsError {
+        SettingsError::Setting { path: self.path.clone(), key: key.to_owned(), problem }
+    }
+
+    fn setting(&self, table: Option<&str>, option: &str, value: &toml::Value) -> Result<Setting, SettingsError> {
+        let values = match value {
+            toml::Value::Array(list) => list.iter().map(as_typed).collect(),
+            one => as_typed(one).map(|text| vec![text]),
+        };
+        let setting = Setting {
+            table: table.map(str::to_owned),
+            option: option.replace('_', "-"),
+            values: values.clone().unwrap_or_default(),
+        };
+        match values {
+            Some(_) => Ok(setting),
+            None => Err(self.error(&setting.key(), "must be a text, a number, true, false, or a list of such".into())),
+        }
+    }
+}
+
+/// A value as it would be typed on the command line.
+fn as_typed(value: &toml::Value) -> Option<String> {
+    match value {
+        toml::Value::String(text) => Some(text.clone()),
+        toml::Value::Integer(number) => Some(number.to_string()),
+        toml::Value::Float(number) => Some(number.to_string()),
+        toml::Value::Boolean(truth) => Some(truth.to_string()),
+        toml::Value::Datetime(_) | toml::Value::Array(_) | toml::Value::Table(_) => None,
+    }
+}
+
+/// A file found by its name alone counts only when it is the user's own or root's: settings can name programs to run.
+fn require_own(path: &Path) -> Result<(), SettingsError> {
+    let owner = std::fs::metadata(path).map_err(|source| cannot_read(path, source))?.uid();
+    match owner == 0 || owner == rustix::process::geteuid().as_raw() {
+        true => Ok(()),
+        false => Err(SettingsError::NotOwned(path.to_owned())),
+    }
+}
+
+fn cannot_read(path: &Path, source: io::Error) -> SettingsError {
+    SettingsError::Read { path: path.to_owned(), source }
+}

@@ -1,0 +1,70 @@
+//! The command line as a whole: help, settings file, completions, manual pages, how failures are told.
+
+use std::fs;
+use std::os::unix::fs::chown;
+
+use crate::servers::Home;
+
+fn home_with_settings(text: &str) -> Home {
+    let home = Home::new();
+    fs::write(home.path().join("pgthaw.toml"), text).unwrap();
+    home
+}
+
+#[test]
+fn a_wrong_setting_is_a_usage_error_that_names_the_file() {
+    let home = home_with_settings("[restore]\nno_such_option = 1\n");
+    let output = home.pgthaw(&["doctor"]).ends_with(2);
+    assert!(
+        output.stderr.contains("./pgthaw.toml: restore.no-such-option: restore has no option"),
+        "{}",
+        output.stderr
+    );
+    assert!(output.stderr.contains("hint: "), "{}", output.stderr);
+}
+
+#[test]
+fn with_json_the_failure_is_one_object() {
+    let home = home_with_settings("[[");
+    let output = home.pgthaw(&["doctor", "--json"]).ends_with(2);
+    let failure: serde_json::Value = serde_json::from_str(&output.stderr).unwrap();
+    assert_eq!(failure["kind"], "usage");
+}
+
+#[test]
+fn help_comes_whatever_the_settings_are_like() {
+    let home = home_with_settings("[[");
+    assert!(home.pgthaw(&["restore", "--help"]).ok().stdout.contains("Usage: pgthaw restore"));
+    home.pgthaw(&["--version"]).ok();
+}
+
+#[test]
+fn another_users_settings_are_refused() {
+    let home = home_with_settings("");
+    let file = home.path().join("pgthaw.toml");
+    // Only root can give a file away.
+    if chown(&file, Some(65534), None).is_err() {
+        return;
+    }
+    let output = home.pgthaw(&["completions", "bash"]).ends_with(2);
+    assert!(output.stderr.contains("belongs to another user"), "{}", output.stderr);
+    let mut named = home.command(&["completions", "bash"]);
+    assert!(named.env("PGTHAW_CONFIG", &file).status().unwrap().success());
+}
+
+#[test]
+fn completions_know_every_command() {
+    let script = Home::new().pgthaw(&["completions", "bash"]).ok().stdout;
+    for command in ["doctor", "map", "snapshot", "restore", "evict", "bench", "results", "report", "demo"] {
+        assert!(script.contains(command), "{command}");
+    }
+    Home::new().pgthaw(&["completions"]).ends_with(2);
+}
+
+#[test]
+fn manual_pages_are_written_for_every_command() {
+    let home = Home::new();
+    home.pgthaw(&["completions", "--man", "man"]).ok();
+    let page = fs::read_to_string(home.path().join("man/pgthaw-restore.1")).unwrap();
+    assert!(page.contains(".TH"), "{page}");
+}
