@@ -1,0 +1,95 @@
+# `make` alone lists what there is.
+SHELL := /bin/bash
+.SHELLFLAGS := -eu -o pipefail -c
+.DEFAULT_GOAL := help
+.DELETE_ON_ERROR:
+# cargo uses all cores itself, and the steps of a target stand in their order.
+.NOTPARALLEL:
+
+# Tools that scripts/setup built for this checkout alone, and Rust where it was installed a moment ago.
+export PATH := $(CURDIR)/target/tools/bin:$(PATH):$(HOME)/.cargo/bin
+
+PREFIX ?= /usr/local
+# Options of the program that a target runs: make demo ARGS="--scale 10 --seconds 15 --repeats 1"
+ARGS ?=
+
+WEB_SOURCES := $(shell find web -type f -not -path 'web/node_modules/*' -not -path 'web/dist/*' 2>/dev/null)
+
+##@ Use
+
+.PHONY: help
+help: ## Show this
+	@awk 'BEGIN { FS = ":.*## " } \
+	  /^##@/ { printf "\n%s\n", substr($$0, 5) } \
+	  /^[a-z-]+:.*## / { printf "  make %-20s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+.PHONY: demo
+demo: ## See it on a scratch server: cold, slow, warmed, proven (ARGS="--scale 10 --seconds 15 --repeats 1" is quick)
+	@scripts/setup --for demo
+	@$(MAKE) --no-print-directory build
+	@target/release/pgthaw demo $(ARGS)
+
+.PHONY: build
+build: web ## Build the program: target/release/pgthaw
+	@cargo build --release --locked
+
+.PHONY: install
+install: build man ## Install program, manual pages and completions below PREFIX (/usr/local)
+	install -D -m 755 target/release/pgthaw $(DESTDIR)$(PREFIX)/bin/pgthaw
+	install -d $(DESTDIR)$(PREFIX)/share/man/man1
+	install -m 644 target/man/*.1 $(DESTDIR)$(PREFIX)/share/man/man1
+	install -d $(DESTDIR)$(PREFIX)/share/bash-completion/completions $(DESTDIR)$(PREFIX)/share/zsh/site-functions
+	target/release/pgthaw completions bash > $(DESTDIR)$(PREFIX)/share/bash-completion/completions/pgthaw
+	target/release/pgthaw completions zsh > $(DESTDIR)$(PREFIX)/share/zsh/site-functions/_pgthaw
+
+.PHONY: man
+man: build ## Write the manual pages to target/man
+	@rm -rf target/man
+	@target/release/pgthaw completions --man target/man
+
+##@ Check
+
+.PHONY: test
+test: setup-test web lint ## Everything that must hold before a change lands; servers 15 and 18
+	scripts/test-servers 15 18
+	cargo nextest run --locked
+
+.PHONY: test-all-versions
+test-all-versions: setup-test web ## The tests against servers 13 to 18
+	scripts/test-servers 13 14 15 16 17 18
+	cargo nextest run --locked --run-ignored all
+
+.PHONY: lint
+lint: setup-test web ## Format, clippy, documentation, types of the front end, dependencies; no tests
+	cargo fmt --check
+	cargo clippy --locked --all-targets -- -D warnings
+	RUSTDOCFLAGS="-D warnings" cargo doc --locked --no-deps --document-private-items
+	cd web && npm run --silent check
+	scripts/check-dependencies
+
+.PHONY: setup-test
+setup-test:
+	@scripts/setup --for test
+
+##@ Measure
+
+.PHONY: bench
+bench: build ## The tournament of all ways to warm, with your own options (ARGS="--disk gp3 --repeats 5")
+	@target/release/pgthaw bench warmup $(ARGS)
+
+.PHONY: bench-code
+bench-code: web ## What pgthaw's own computing costs (criterion)
+	cargo bench --locked --benches
+
+##@ Parts
+
+.PHONY: web
+web: web/dist/.built ## The report's front end: web/dist
+
+web/dist/.built: $(WEB_SOURCES)
+	cd web && npm ci --silent --no-audit --no-fund && npm run --silent build
+	@touch $@
+
+.PHONY: clean
+clean: ## Remove what was built here
+	rm -rf target web/dist web/node_modules
