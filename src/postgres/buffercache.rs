@@ -64,28 +64,30 @@ pub async fn read_usage_summary(connection: &mut PgConnection) -> Result<Vec<Usa
     }
 }
 
+/// The columns of buffers_13.sql, by position: there may be millions of rows.
+type BufferRow = (Oid, Oid, Oid, i16, i64, i16, bool);
+
 async fn fetch_buffers(connection: &mut PgConnection, extension: &Extension) -> Result<Vec<Buffer>, sqlx::Error> {
     let question = extension.place(include_str!("sql/buffers_13.sql"));
-    let mut rows = sqlx::query(question).fetch(connection);
+    let mut rows = sqlx::query_as::<_, BufferRow>(question).fetch(connection);
     let mut buffers = Vec::new();
     while let Some(row) = rows.try_next().await? {
-        buffers.extend(decode_buffer(&row)?);
+        buffers.extend(as_buffer(row));
     }
     Ok(buffers)
 }
 
 /// `None` for a fork that this pgthaw does not know.
-fn decode_buffer(row: &PgRow) -> Result<Option<Buffer>, sqlx::Error> {
-    let Some(fork) = Fork::from_number(row.try_get("relforknumber")?) else { return Ok(None) };
-    Ok(Some(Buffer {
-        tablespace_oid: row.try_get::<Oid, _>("reltablespace")?.0,
-        database_oid: row.try_get::<Oid, _>("reldatabase")?.0,
-        relfilenumber: row.try_get::<Oid, _>("relfilenode")?.0,
-        fork,
-        block: row.try_get::<i64, _>("relblocknumber")? as BlockNumber,
-        usage_count: row.try_get::<i16, _>("usagecount")? as u8,
-        dirty: row.try_get("isdirty")?,
-    }))
+fn as_buffer((tablespace, database, relfilenode, fork, block, usage_count, dirty): BufferRow) -> Option<Buffer> {
+    Some(Buffer {
+        tablespace_oid: tablespace.0,
+        database_oid: database.0,
+        relfilenumber: relfilenode.0,
+        fork: Fork::from_number(fork)?,
+        block: block as BlockNumber,
+        usage_count: usage_count as u8,
+        dirty,
+    })
 }
 
 fn decode_usage(row: &PgRow) -> Result<UsageSummary, sqlx::Error> {

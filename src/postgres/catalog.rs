@@ -1,5 +1,6 @@
 //! What the catalogs know: databases, relations and how large their forks are.
 
+use futures_util::TryStreamExt as _;
 use sqlx::postgres::types::Oid;
 use sqlx::postgres::{PgConnection, PgRow};
 use sqlx::{Row as _, ValueRef as _};
@@ -40,12 +41,11 @@ pub async fn read_relations(
     shared: bool,
 ) -> Result<Vec<Relation>, Error> {
     let failed = |source| Error::Query { action: "list the relations", source };
-    let rows =
-        sqlx::query(include_str!("sql/relations_13.sql")).bind(shared).fetch_all(connection).await.map_err(failed)?;
-    rows.iter()
-        .filter_map(|row| decode_relation(row, &database.name).transpose())
-        .collect::<Result<_, _>>()
-        .map_err(failed)
+    let rows = sqlx::query(include_str!("sql/relations_13.sql")).bind(shared).fetch(connection);
+    let relations = rows.try_filter_map(async |row| decode_relation(&row, &database.name));
+    let mut relations: Vec<Relation> = relations.try_collect().await.map_err(failed)?;
+    relations.sort_unstable_by(|one, other| one.name.cmp(&other.name));
+    Ok(relations)
 }
 
 /// Blocks of every fork with at least one, of relations of the connected database. Relations that were dropped
@@ -53,9 +53,8 @@ pub async fn read_relations(
 pub async fn read_fork_blocks(connection: &mut PgConnection, relation_oids: &[u32]) -> Result<Vec<ForkBlocks>, Error> {
     let failed = |source| Error::Query { action: "read the sizes of the relations", source };
     let oids: Vec<Oid> = relation_oids.iter().copied().map(Oid).collect();
-    let rows =
-        sqlx::query(include_str!("sql/fork_blocks_13.sql")).bind(oids).fetch_all(connection).await.map_err(failed)?;
-    rows.iter().filter_map(|row| decode_fork_blocks(row).transpose()).collect::<Result<_, _>>().map_err(failed)
+    let rows = sqlx::query(include_str!("sql/fork_blocks_13.sql")).bind(oids).fetch(connection);
+    rows.try_filter_map(async |row| decode_fork_blocks(&row)).try_collect().await.map_err(failed)
 }
 
 fn decode_database(row: &PgRow) -> Result<Database, sqlx::Error> {

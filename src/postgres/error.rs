@@ -63,6 +63,7 @@ const INVALID_CATALOG_NAME: &str = "3D000";
 const INVALID_PASSWORD: &str = "28P01";
 const INVALID_AUTHORIZATION: &str = "28000";
 const CANNOT_CONNECT_NOW: &str = "57P03";
+const QUERY_CANCELED: &str = "57014";
 const LOCK_NOT_AVAILABLE: &str = "55P03";
 
 impl Explain for Error {
@@ -132,6 +133,9 @@ fn sqlstate(error: &sqlx::Error) -> Option<String> {
 fn query_hint(source: &sqlx::Error) -> Option<String> {
     match sqlstate(source)?.as_str() {
         INSUFFICIENT_PRIVILEGE => Some("GRANT pg_monitor TO the role, or connect as a superuser".into()),
+        QUERY_CANCELED => {
+            Some("ALTER ROLE … SET statement_timeout = 0, or connect as a role without that limit".into())
+        }
         LOCK_NOT_AVAILABLE => Some("something holds an exclusive lock on the relation: try again after it".into()),
         _ => None,
     }

@@ -118,24 +118,31 @@ impl Server {
 }
 
 async fn connect_within(options: &PgConnectOptions, address: &str, timeout: Duration) -> Result<PgConnection, Error> {
+    let in_vain = |source| Error::Connect { address: address.to_owned(), source };
     let attempt = async {
-        let mut connection = PgConnection::connect_with(options).await?;
-        sqlx::query(include_str!("sql/session_13.sql")).execute(&mut connection).await?;
+        let mut connection = PgConnection::connect_with(options).await.map_err(in_vain)?;
+        check_version(&connection)?;
+        sqlx::query(include_str!("sql/session_13.sql")).execute(&mut connection).await.map_err(in_vain)?;
         Ok(connection)
     };
     match tokio::time::timeout(timeout, attempt).await {
-        Ok(Ok(connection)) => Ok(connection),
-        Ok(Err(source)) => Err(Error::Connect { address: address.to_owned(), source }),
+        Ok(result) => result,
         Err(_) => Err(Error::ConnectTimeout { address: address.to_owned(), seconds: timeout.as_secs() }),
+    }
+}
+
+/// Refuses a server that is too old. One that does not say its version is let pass.
+fn check_version(connection: &PgConnection) -> Result<(), Error> {
+    match connection.server_version_num() {
+        Some(number) if number < OLDEST_VERSION_NUM => {
+            Err(Error::Version(format!("{}.{}", number / 10_000, number % 10_000)))
+        }
+        _ => Ok(()),
     }
 }
 
 async fn read_facts(connection: &mut PgConnection) -> Result<ServerFacts, Error> {
     let failed = |source| Error::Query { action: "ask the server about itself", source };
-    let version_num = connection.server_version_num().unwrap_or(OLDEST_VERSION_NUM);
-    if version_num < OLDEST_VERSION_NUM {
-        return Err(Error::Version(format!("{}.{}", version_num / 10_000, version_num % 10_000)));
-    }
     let row = sqlx::query(include_str!("sql/server_facts_13.sql")).fetch_one(connection).await.map_err(failed)?;
     let backend_pid: i32 = row.try_get("backend_pid").map_err(failed)?;
     let mut facts = decode_facts(&row).map_err(failed)?;

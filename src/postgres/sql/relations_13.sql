@@ -24,4 +24,3 @@ LEFT JOIN pg_namespace pn ON pn.oid = p.relnamespace
 WHERE c.relkind IN ('r', 'i', 't', 'm', 'S')
   AND c.relpersistence <> 't'
   AND (NOT c.relisshared OR $1)
-ORDER BY n.nspname, c.relname, c.oid
