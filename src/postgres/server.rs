@@ -172,7 +172,7 @@ fn decode_facts(row: &PgRow) -> Result<ServerFacts, sqlx::Error> {
         segment_blocks: row.try_get::<i64, _>("segment_blocks")? as u32,
         shared_buffers_bytes: Bytes(shared_buffers_blocks * u64::from(block_size)),
         data_directory: row.try_get::<Option<String>, _>("data_directory")?.map(PathBuf::from),
-        io_direct: io_direct.is_some_and(|what| what.split(',').any(|part| part.trim() == "data")),
+        io_direct: io_direct.is_some_and(|what| has_data(&what)),
         io_method: row.try_get("io_method")?,
         in_recovery: row.try_get("in_recovery")?,
         lsn: row.try_get::<Option<String>, _>("lsn")?.unwrap_or_default(),
@@ -181,4 +181,20 @@ fn decode_facts(row: &PgRow) -> Result<ServerFacts, sqlx::Error> {
         is_superuser: row.try_get("is_superuser")?,
         postmaster_pid: None,
     })
+}
+
+/// Does `debug_io_direct`, a list such as `data, wal`, have `data`?
+fn has_data(debug_io_direct: &str) -> bool {
+    debug_io_direct.split(',').any(|part| part.trim().eq_ignore_ascii_case("data"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn direct_writing_of_the_log_is_not_that_of_data() {
+        assert!(has_data("data") && has_data("wal, DATA"));
+        assert!(!has_data("") && !has_data("wal, wal_init"));
+    }
 }

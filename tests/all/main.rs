@@ -6,3 +6,4 @@ mod servers;
 
 mod command_line;
 mod server_postgres;
+mod server_target;

@@ -1,9 +1,11 @@
 //! What pgthaw reads from a real server and does through it.
 
+use std::os::unix::fs::MetadataExt as _;
+
 use pgthaw::failure::{ErrorKind, Explain as _};
 use pgthaw::postgres::{
-    ConnectOptions, Database, Error, PrewarmMode, Prewarmer, Relation, RelationKind, Server, apply_create_extension,
-    read_buffers, read_databases, read_fork_blocks, read_relations, read_usage_summary,
+    ConnectOptions, DataDirectory, Database, Error, PrewarmMode, Prewarmer, Relation, RelationKind, Server,
+    apply_create_extension, read_buffers, read_databases, read_fork_blocks, read_relations, read_usage_summary,
 };
 use pgthaw::units::{BlockRange, Bytes, Fork};
 use sqlx::postgres::PgConnection;
@@ -23,7 +25,6 @@ const RELATIONS: &str = r#"
     CREATE SCHEMA "s""'; DROP TABLE t;--";
     CREATE TABLE "s""'; DROP TABLE t;--"."n'""
 %s \ 表é" AS SELECT 1 AS i;
-    CREATE TEMP TABLE temporary AS SELECT 1 AS i;
     VACUUM t;
 "#;
 
@@ -50,6 +51,14 @@ fn find<'a>(relations: &'a [Relation], name: &str) -> &'a Relation {
     relations.iter().find(|relation| relation.name.name == name).unwrap_or_else(|| panic!("no {name}"))
 }
 
+/// A directory that the server may use as a tablespace.
+fn new_tablespace_directory(server: &TestServer) -> tempfile::TempDir {
+    let owner = std::fs::metadata(server.data_directory()).unwrap();
+    let directory = tempfile::Builder::new().prefix("pgthaw-tablespace-").tempdir_in("/var/tmp").unwrap();
+    std::os::unix::fs::chown(directory.path(), Some(owner.uid()), Some(owner.gid())).unwrap();
+    directory
+}
+
 test_every_version! {
     fn a_server_says_what_it_is(version) {
         let server = servers::start(version, &[("shared_buffers", "12MB"), ("cluster_name", "it's")]);
@@ -73,7 +82,11 @@ test_every_version! {
     fn the_catalog_knows_everything_with_storage(version) {
         let server = servers::start(version, &[]);
         server.psql(RELATIONS);
-        let relations = run(async { relations(&mut connect(&server).await.1, true).await });
+        let relations = run(async {
+            let mut connection = connect(&server).await.1;
+            sqlx::query("CREATE TEMP TABLE temporary AS SELECT 1 AS i").execute(&mut connection).await.unwrap();
+            relations(&mut connection, true).await
+        });
         let kind = |name: &str| find(&relations, name).kind;
         assert_eq!(kind("t"), RelationKind::Table);
         assert_eq!(kind("t_pkey"), RelationKind::Index);
@@ -131,6 +144,138 @@ test_every_version! {
             assert!(used.abs_diff(buffers.len() as u64) < 100, "{used} of {}", buffers.len());
         });
     }
+}
+
+#[test]
+fn tablespaces_and_hostile_databases_are_found() {
+    let server = servers::start_any(&[]);
+    let place = new_tablespace_directory(&server);
+    server.psql(&format!("CREATE TABLESPACE fast LOCATION '{}'", place.path().display()));
+    server
+        .psql(r#"CREATE DATABASE "d""'\ é" TABLESPACE fast; CREATE TABLE elsewhere TABLESPACE fast AS SELECT 1 AS i"#);
+    run(async {
+        let (connected, mut connection) = connect(&server).await;
+        let elsewhere = find(&relations(&mut connection, false).await, "elsewhere").clone();
+        assert_eq!(elsewhere.tablespace, "fast");
+        assert!(elsewhere.path.segment_file(&server.data_directory(), Fork::Main, 0).exists());
+        let hostile = database(&mut connection, "d\"'\\ é").await;
+        assert!(hostile.allows_connections);
+        assert!(!database(&mut connection, "template0").await.allows_connections);
+        let mut connection = connected.connect_to(&hostile.name).await.unwrap();
+        let theirs = read_relations(&mut connection, &hostile, false).await.unwrap();
+        assert!(theirs.iter().all(|one| one.name.database == hostile.name && one.tablespace == "fast"));
+        let directory = DataDirectory::open(&server.data_directory()).unwrap();
+        let files: Vec<_> = directory.scan().unwrap().into_iter().map(|one| one.path).collect();
+        for relation in theirs.iter().chain([&elsewhere]) {
+            assert!(files.contains(&relation.path), "{} at {}", relation.name, relation.path);
+        }
+        let databases = directory.list_databases().unwrap();
+        assert!(databases.iter().any(|database| database.oid == hostile.oid));
+    });
+}
+
+#[test]
+fn dropped_and_locked_relations_are_left_out() {
+    let server = servers::start_any(&[]);
+    for table in ["stays", "dropped", "locked"] {
+        server.psql(&format!("CREATE TABLE {table} AS SELECT generate_series(1, 1000) AS i"));
+    }
+    server.psql("CREATE EXTENSION pg_prewarm");
+    run(async {
+        let (connected, mut connection) = connect(&server).await;
+        let relations = relations(&mut connection, false).await;
+        let oid = |name: &str| find(&relations, name).oid;
+        let mut other = connected.connect_to("postgres").await.unwrap();
+        server.psql("DROP TABLE dropped");
+        sqlx::raw_sql("BEGIN; LOCK TABLE public.locked").execute(&mut other).await.unwrap();
+        let oids = [oid("stays"), oid("dropped"), oid("locked")];
+        let sizes = read_fork_blocks(&mut connection, &oids).await.unwrap();
+        assert!(!sizes.is_empty() && sizes.iter().all(|size| size.relation_oid == oid("stays")), "{sizes:?}");
+        let mut prewarmer = Prewarmer::open(connection).await.unwrap();
+        let first = BlockRange::new(0, 1);
+        let error = prewarmer.apply_prewarm(oid("locked"), PrewarmMode::Read, Fork::Main, first).await.unwrap_err();
+        assert_eq!(error.sqlstate().as_deref(), Some("55P03"));
+        assert!(error.hint().is_some_and(|hint| hint.contains("lock")));
+        assert_eq!(prewarmer.apply_prewarm(oid("dropped"), PrewarmMode::Read, Fork::Main, first).await.unwrap(), 0);
+    });
+}
+
+test_every_version! {
+    fn a_role_without_privileges_is_told_what_it_lacks(version) {
+        let server = servers::start(version, &[]);
+        server.psql("CREATE ROLE poor LOGIN; CREATE TABLE secret AS SELECT 1 AS i");
+        server.psql("CREATE EXTENSION pg_prewarm; CREATE EXTENSION pg_buffercache");
+        run(async {
+            let options = ConnectOptions { user: Some("poor".into()), ..server.cluster.connect_options("postgres") };
+            let poor = Server::connect(&options).await.unwrap();
+            assert_eq!((poor.facts.role.as_str(), poor.facts.is_superuser), ("poor", false));
+            assert_eq!((&poor.facts.data_directory, poor.facts.postmaster_pid), (&None, None));
+            let mut connection = poor.connect_to("postgres").await.unwrap();
+            let secret = find(&relations(&mut connection, false).await, "secret").oid;
+            for error in [
+                read_buffers(&mut connection).await.unwrap_err(),
+                read_usage_summary(&mut connection).await.unwrap_err(),
+            ] {
+                assert_eq!(
+                    error.to_string(),
+                    "role \"poor\" may not use extension pg_buffercache in database \"postgres\""
+                );
+                assert_eq!(error.kind(), ErrorKind::Privilege);
+                assert!(error.hint().is_some_and(|hint| hint.contains("GRANT pg_monitor TO \"poor\"")));
+            }
+            let mut prewarmer = Prewarmer::open(connection).await.unwrap();
+            let first = BlockRange::new(0, 1);
+            let error = prewarmer.apply_prewarm(secret, PrewarmMode::Read, Fork::Main, first).await.unwrap_err();
+            assert!(matches!(&error, Error::ExtensionPrivilege { name: "pg_prewarm", role, .. } if role == "poor"));
+        });
+    }
+}
+
+#[test]
+fn the_extension_is_found_in_another_database_and_another_schema() {
+    let server = servers::start_any(&[]);
+    server.psql("CREATE DATABASE other");
+    server.psql_in("other", r#"CREATE SCHEMA "odd ""one"; CREATE EXTENSION pg_buffercache SCHEMA "odd ""one""#);
+    run(async {
+        let (connected, _) = connect(&server).await;
+        let databases = ["template0".to_owned(), "postgres".to_owned(), "other".to_owned()];
+        let mut connection = connected.connect_with_extension("pg_buffercache", &databases).await.unwrap();
+        assert!(!read_buffers(&mut connection).await.unwrap().is_empty());
+        let error = connected.connect_with_extension("pg_prewarm", &databases).await.unwrap_err();
+        assert!(matches!(error, Error::ExtensionMissing { name: "pg_prewarm", .. }));
+        assert_eq!(error.kind(), ErrorKind::Privilege);
+    });
+}
+
+#[test]
+fn without_a_database_named_the_one_that_exists_is_taken() {
+    let server = servers::start_any(&[]);
+    let options = ConnectOptions { database: None, ..server.cluster.connect_options("postgres") };
+    assert_eq!(run(Server::connect(&options)).unwrap().database, "postgres");
+    server.psql_in("template1", "DROP DATABASE postgres");
+    assert_eq!(run(Server::connect(&options)).unwrap().database, "template1");
+    let named = ConnectOptions { database: Some("absent".into()), ..options };
+    let error = run(Server::connect(&named)).unwrap_err();
+    assert_eq!(error.sqlstate().as_deref(), Some("3D000"));
+}
+
+#[test]
+fn a_wrong_password_and_an_unknown_role_are_told() {
+    let mut server = servers::start_any(&[]);
+    server.psql("CREATE ROLE app LOGIN PASSWORD 'right'");
+    let rules = "local all app scram-sha-256\nlocal all all trust\n";
+    std::fs::write(server.data_directory().join("pg_hba.conf"), rules).unwrap();
+    server.restart();
+    let refusal = |user: &str| {
+        let options = ConnectOptions { user: Some(user.into()), ..server.cluster.connect_options("postgres") };
+        run(Server::connect(&options)).unwrap_err()
+    };
+    let error = refusal("app");
+    assert!(error.to_string().contains("password"), "{error}");
+    assert!(error.hint().is_some_and(|hint| hint.contains("~/.pgpass")), "{:?}", error.hint());
+    let error = refusal("nobody_known");
+    assert!(error.to_string().contains("role \"nobody_known\" does not exist"), "{error}");
+    assert!(error.hint().is_some_and(|hint| hint.contains("runuser -u postgres -- pgthaw")), "{:?}", error.hint());
 }
 
 #[test]

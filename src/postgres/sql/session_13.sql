@@ -2,7 +2,7 @@
 -- (that costs more than these queries take), and none takes other processes or writes temporary files.
 SELECT
     set_config('search_path', '', false),
-    set_config('lock_timeout', '5s', false),
+    set_config('lock_timeout', '2s', false),
     set_config('jit', 'off', false),
     set_config('max_parallel_workers_per_gather', '0', false),
     set_config('work_mem', '64MB', false)
