@@ -1,12 +1,16 @@
 //! What is resident now (`Map`), a map that was kept (`Snapshot`), and what changed between two of them.
 
 mod error;
+#[cfg(test)]
+mod fixtures;
 mod map;
+mod read;
 mod snapshot;
 mod snapshot_file;
 mod snapshot_store;
 
 pub use error::Error;
 pub use map::{ForkMap, Map, MapSource, RelationMap, TierState, USAGE_COUNTS};
+pub use read::{MapInputs, read_map};
 pub use snapshot::{Snapshot, SnapshotHeader};
 pub use snapshot_store::{Generation, SnapshotStore, check_label};

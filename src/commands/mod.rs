@@ -4,6 +4,7 @@
 mod bench;
 mod completions;
 mod connection;
+mod current_map;
 mod demo;
 mod doctor;
 mod evict;
@@ -22,6 +23,7 @@ use std::ffi::OsString;
 use clap::{Parser, Subcommand};
 
 pub use connection::ConnectionArguments;
+pub use current_map::read_current_map;
 pub use explain::explain;
 pub use lab::{NotALabServer, is_lab_server, require_lab_server};
 pub use results::StoreArguments;

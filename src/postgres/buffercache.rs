@@ -38,13 +38,13 @@ pub struct UsageSummary {
     pub pinned: u64,
 }
 
-/// Every used buffer of the whole cluster, in no order. The connected database needs pg_buffercache
-/// ([`Server::connect_with_extension`](super::Server::connect_with_extension) finds one that has it). A buffer is read
-/// while others change: the picture is not of one instant.
-pub async fn read_buffers(connection: &mut PgConnection) -> Result<Vec<Buffer>, Error> {
+/// Every used buffer of the whole cluster, in no order, one by one: there may be many millions. The connected database
+/// needs pg_buffercache ([`Server::connect_with_extension`](super::Server::connect_with_extension) finds one that has
+/// it). A buffer is read while others change: the picture is not of one instant.
+pub async fn read_buffers(connection: &mut PgConnection, visit: impl FnMut(Buffer)) -> Result<(), Error> {
     let extension = require_extension(connection, PG_BUFFERCACHE).await?;
-    match fetch_buffers(connection, &extension).await {
-        Ok(buffers) => Ok(buffers),
+    match visit_buffers(connection, &extension, visit).await {
+        Ok(()) => Ok(()),
         Err(source) => Err(explain_refusal(connection, PG_BUFFERCACHE, ACTION, source).await),
     }
 }
@@ -67,14 +67,17 @@ pub async fn read_usage_summary(connection: &mut PgConnection) -> Result<Vec<Usa
 /// The columns of buffers_13.sql, by position: there may be millions of rows.
 type BufferRow = (Oid, Oid, Oid, i16, i64, i16, bool);
 
-async fn fetch_buffers(connection: &mut PgConnection, extension: &Extension) -> Result<Vec<Buffer>, sqlx::Error> {
+async fn visit_buffers(
+    connection: &mut PgConnection,
+    extension: &Extension,
+    mut visit: impl FnMut(Buffer),
+) -> Result<(), sqlx::Error> {
     let question = extension.place(include_str!("sql/buffers_13.sql"));
     let mut rows = sqlx::query_as::<_, BufferRow>(question).fetch(connection);
-    let mut buffers = Vec::new();
     while let Some(row) = rows.try_next().await? {
-        buffers.extend(as_buffer(row));
+        as_buffer(row).into_iter().for_each(&mut visit);
     }
-    Ok(buffers)
+    Ok(())
 }
 
 /// `None` for a fork that this pgthaw does not know.

@@ -1,6 +1,7 @@
 //! A progress bar with time left, on standard error, and only where a person looks.
 
-use std::time::Duration;
+use std::sync::{Arc, Once};
+use std::time::{Duration, Instant};
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
@@ -10,7 +11,19 @@ use crate::units::Bytes;
 #[derive(Clone, Debug)]
 pub struct Progress {
     bar: ProgressBar,
+    /// When it begins to be drawn, if it is not drawn from the start.
+    late: Option<Late>,
 }
+
+/// Something that is usually over before a person wonders.
+#[derive(Clone, Debug)]
+struct Late {
+    started_at: Instant,
+    drawn: Arc<Once>,
+}
+
+/// Who waits longer than this wants to know how long still.
+const PATIENCE: Duration = Duration::from_secs(2);
 
 const BYTES: &str = "{prefix:>12} [{bar:30}] {bytes:>10} of {total_bytes}  {bytes_per_sec}  {eta} left  {wide_msg}";
 const STEPS: &str = "{prefix:>12} [{bar:30}] {pos:>4} of {len}  {eta} left  {wide_msg}";
@@ -26,6 +39,12 @@ impl Progress {
         Progress::new(label, total, STEPS, visible)
     }
 
+    /// Counts steps, and is drawn only when they take more than two seconds. [`Progress::reach`] says how many there are.
+    pub fn steps_when_slow(label: &'static str, visible: bool) -> Progress {
+        let late = visible.then(|| Late { started_at: Instant::now(), drawn: Arc::default() });
+        Progress { late, ..Progress::new(label, 0, STEPS, false) }
+    }
+
     fn new(label: &'static str, total: u64, template: &str, visible: bool) -> Progress {
         let target = if visible { ProgressDrawTarget::stderr() } else { ProgressDrawTarget::hidden() };
         let bar = ProgressBar::with_draw_target(Some(total), target).with_prefix(label);
@@ -33,12 +52,23 @@ impl Progress {
         let style = ProgressStyle::with_template(template).unwrap_or_else(|_| ProgressStyle::default_bar());
         bar.set_style(style.progress_chars("█▌ "));
         bar.enable_steady_tick(Duration::from_millis(200));
-        Progress { bar }
+        Progress { bar, late: None }
     }
 
     /// Adds to what is done.
     pub fn advance(&self, amount: u64) {
         self.bar.inc(amount);
+    }
+
+    /// Says how much of how much is done.
+    pub fn reach(&self, done: u64, total: u64) {
+        if let Some(late) = &self.late
+            && late.started_at.elapsed() > PATIENCE
+        {
+            late.drawn.call_once(|| self.bar.set_draw_target(ProgressDrawTarget::stderr()));
+        }
+        self.bar.set_length(total);
+        self.bar.set_position(done);
     }
 
     /// Sets the total, when it becomes known late.

@@ -120,7 +120,7 @@ test_every_version! {
         server.psql(RELATIONS);
         run(async {
             let (connected, mut connection) = connect(&server).await;
-            let error = read_buffers(&mut connection).await.unwrap_err();
+            let error = read_buffers(&mut connection, |_| ()).await.unwrap_err();
             assert!(matches!(&error, Error::ExtensionMissing { name: "pg_buffercache", database } if database == "postgres"));
             apply_create_extension(&mut connection, "pg_buffercache").await.unwrap();
             apply_create_extension(&mut connection, "pg_prewarm").await.unwrap();
@@ -133,7 +133,8 @@ test_every_version! {
             let beyond = BlockRange::new(1, blocks + 5000);
             assert_eq!(prewarmer.apply_prewarm(m.oid, PrewarmMode::Read, Fork::Main, beyond).await.unwrap(), blocks - 1);
             assert_eq!(prewarmer.apply_prewarm(4_000_000_000, PrewarmMode::Read, Fork::Main, whole).await.unwrap(), 0);
-            let buffers = read_buffers(&mut connection).await.unwrap();
+            let mut buffers = Vec::new();
+            read_buffers(&mut connection, |buffer| buffers.push(buffer)).await.unwrap();
             let of_m = buffers.iter().filter(|buffer| {
                 (buffer.relfilenumber, buffer.database_oid, buffer.tablespace_oid, buffer.fork)
                     == (m.path.relfilenumber(), m.path.database_oid(), m.path.tablespace_oid(), Fork::Main)

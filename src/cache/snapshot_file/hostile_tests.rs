@@ -14,8 +14,9 @@ use parquet::schema::parser::parse_message_type;
 use proptest::prelude::*;
 
 use super::columns::{Columns, schema};
-use super::tests::{map_of, relation, third_resident, written};
+use super::tests::written;
 use super::*;
+use crate::cache::fixtures::{map_of, relation, third_resident};
 use crate::cache::{Error, Snapshot};
 
 /// A file's parts, to be falsified before it is written.

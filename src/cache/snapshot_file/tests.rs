@@ -7,53 +7,10 @@ use proptest::prelude::*;
 use roaring::RoaringBitmap;
 
 use super::*;
-use crate::cache::{Error, ForkMap, Map, MapSource, RelationMap, Snapshot, TierState, USAGE_COUNTS};
+use crate::cache::fixtures::{map_of, relation, third_resident};
+use crate::cache::{Error, ForkMap, RelationMap, Snapshot, USAGE_COUNTS};
 use crate::postgres::{Relation, RelationKind, RelationName, RelationPath};
 use crate::units::Fork;
-
-/// A map of these relations.
-pub fn map_of(relations: Vec<RelationMap>) -> Map {
-    Map {
-        taken_at: "2026-11-21T23:30:05.123456Z".parse().unwrap(),
-        source: MapSource {
-            system_identifier: 7_123_456_789_012_345_678,
-            version_num: 150_018,
-            block_size: 8192,
-            segment_blocks: 131_072,
-            data_directory: None,
-            lsn: "0/1A2B3C4".to_owned(),
-            timeline: 1,
-        },
-        os: TierState::Measured,
-        buffers: TierState::Unknown { reason: "pg_buffercache is missing in \"app\"".to_owned() },
-        relations,
-        remarks: vec!["database \"template0\" was left out".to_owned()],
-    }
-}
-
-/// A table with one fork.
-pub fn relation(number: u32, fork: ForkMap) -> RelationMap {
-    let path = RelationPath::Base { database_oid: 5, relfilenumber: number };
-    let name =
-        RelationName { database: "app".to_owned(), schema: "public".to_owned(), name: format!("relation_{number}") };
-    let relation = Relation {
-        name,
-        kind: RelationKind::Table,
-        oid: number,
-        path,
-        tablespace: "pg_default".to_owned(),
-        parent: None,
-        is_system: false,
-    };
-    RelationMap { relation, forks: vec![fork] }
-}
-
-/// A fork of which a tier holds every third block.
-pub fn third_resident(blocks: u32) -> ForkMap {
-    let mut fork = ForkMap::empty(Fork::Main, blocks.into());
-    fork.os = (0..blocks).step_by(3).collect();
-    fork
-}
 
 /// A snapshot of some relations in a file that lives as long as the directory.
 pub fn written(relations: u32) -> (tempfile::TempDir, PathBuf, Snapshot) {

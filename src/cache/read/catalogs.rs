@@ -1,0 +1,79 @@
+//! The relations of a running server, from the catalogs of its databases.
+
+use std::collections::{HashMap, HashSet};
+
+use futures_util::{StreamExt as _, stream};
+
+use super::{MapInputs, files, unread};
+use crate::cache::{Error, ForkMap, RelationMap};
+use crate::postgres::{self, Database, ForkBlocks, Relation, RelationPath, Server, read_fork_blocks, read_relations};
+
+/// Connections at once.
+const CONNECTIONS: usize = 4;
+
+/// Relations in the databases meant, in the catalogs' order, with the shared catalogs. With `with_sizes` the server is
+/// asked for the sizes of the forks too, for want of files to look at. Of a database that cannot be connected to, the
+/// files are listed if they can be.
+pub async fn read_catalogs(
+    server: &Server,
+    inputs: &MapInputs<'_>,
+    with_sizes: bool,
+    remarks: &mut Vec<String>,
+) -> Result<Vec<RelationMap>, Error> {
+    let answers = stream::iter(inputs.databases.iter().filter(|database| database.allows_connections))
+        .map(|database| async move { (database, read_database(server, database, with_sizes).await) })
+        .buffered(CONNECTIONS);
+    let answers: Vec<(&Database, Result<Vec<RelationMap>, postgres::Error>)> = answers.collect().await;
+
+    let mut relations = Vec::new();
+    let mut shared: HashSet<RelationPath> = HashSet::new();
+    let mut closed: Vec<&Database> = inputs.databases.iter().filter(|database| !database.allows_connections).collect();
+    for (database, answer) in answers {
+        match answer {
+            // Every database lists the shared catalogs: the first one counts.
+            Ok(found) => relations.extend(found.into_iter().filter(|found| {
+                let path = &found.relation.path;
+                !matches!(path, RelationPath::Global { .. }) || shared.insert(path.clone())
+            })),
+            Err(error) if error.is_about_database() => {
+                remarks.push(format!("the relations of database \"{}\" have no names here: {error}", database.name));
+                closed.push(database);
+            }
+            Err(error) => return Err(error.into()),
+        }
+    }
+    if let Some(directory) = inputs.data_directory
+        && !closed.is_empty()
+    {
+        relations.extend(files::read_unnamed(directory, &closed)?);
+    }
+    Ok(relations)
+}
+
+async fn read_database(
+    server: &Server,
+    database: &Database,
+    with_sizes: bool,
+) -> Result<Vec<RelationMap>, postgres::Error> {
+    let mut connection = server.connect_to(&database.name).await?;
+    let relations = read_relations(&mut connection, database, true).await?;
+    if !with_sizes {
+        return Ok(relations.into_iter().map(unread).collect());
+    }
+    let oids: Vec<u32> = relations.iter().map(|relation| relation.oid).collect();
+    let sizes = read_fork_blocks(&mut connection, &oids).await?;
+    Ok(join_sizes(relations, &sizes))
+}
+
+fn join_sizes(relations: Vec<Relation>, sizes: &[ForkBlocks]) -> Vec<RelationMap> {
+    let mut forks: HashMap<u32, Vec<ForkMap>> = HashMap::new();
+    for size in sizes {
+        forks.entry(size.relation_oid).or_default().push(ForkMap::empty(size.fork, size.blocks));
+    }
+    let join = |relation: Relation| {
+        let mut forks = forks.remove(&relation.oid).unwrap_or_default();
+        forks.sort_by_key(|fork| fork.fork);
+        RelationMap { relation, forks }
+    };
+    relations.into_iter().map(join).collect()
+}

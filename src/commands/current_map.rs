@@ -1,0 +1,42 @@
+//! The map of a target, for every command that needs one: the work is done in `src/cache/`.
+
+use std::path::PathBuf;
+
+use super::OutputArguments;
+use super::target::Target;
+use crate::cache::{Map, MapInputs, Snapshot, SnapshotStore, read_map};
+use crate::linux::page_cache::SystemPageCache;
+use crate::terminal::Progress;
+
+/// Reads what of the target is resident now. Without a server the names come from the newest snapshot in `snapshots`.
+pub async fn read_current_map(
+    target: &Target,
+    snapshots: Option<PathBuf>,
+    output: OutputArguments,
+) -> anyhow::Result<Map> {
+    let names = match (&target.server, target.system_identifier()) {
+        (None, Some(cluster)) => read_newest(&SnapshotStore::open(snapshots), cluster),
+        _ => None,
+    };
+    let databases = target.databases().await?;
+    let progress = Progress::steps_when_slow("looking", output.shows_progress());
+    let inputs = MapInputs {
+        server: target.server.as_ref(),
+        data_directory: target.data_directory.as_ref(),
+        page_cache: &SystemPageCache::new(),
+        databases: &databases,
+        names: names.as_ref(),
+        progress: &|done, total| progress.reach(done as u64, total as u64),
+    };
+    let map = read_map(inputs).await;
+    progress.finish();
+    let mut map = map?;
+    map.remarks.splice(0..0, target.remarks.iter().cloned());
+    Ok(map)
+}
+
+/// The newest snapshot that can be read: names are a convenience, and a damaged file is no reason to go without.
+fn read_newest(store: &SnapshotStore, cluster: u64) -> Option<Snapshot> {
+    let generations = store.read_generations(cluster).ok()?;
+    generations.iter().find_map(|generation| Snapshot::read(&generation.path).ok())
+}
