@@ -41,7 +41,7 @@ impl Progress {
 
     /// Counts steps, and is drawn only when they take more than two seconds. [`Progress::reach`] says how many there are.
     pub fn steps_when_slow(label: &'static str, visible: bool) -> Progress {
-        let late = visible.then(|| Late { started_at: Instant::now(), drawn: Arc::default() });
+        let late = visible.then(|| Late { started_at: Instant::now(), drawn: Arc::new(Once::new()) });
         Progress { late, ..Progress::new(label, 0, STEPS, false) }
     }
 
