@@ -1,14 +1,70 @@
-//! `pgthaw doctor`: the work is done in `src/linux and postgres/`.
+//! `pgthaw doctor`: the work is done in `src/linux/capability/` and `src/postgres/capability/`.
 
 use clap::Args;
 
-use super::{ExitStatus, OutputArguments};
+use super::{ConnectionArguments, ExitStatus, OutputArguments};
+use crate::failure::{Capability, ErrorKind};
+use crate::linux::capability::{HostTarget, check_host, check_programs};
+use crate::postgres::Server;
+use crate::postgres::capability::{Checked, check_pgbench, check_server};
+use crate::terminal;
 
 /// What this host and this server let pgthaw do, and what mends the rest
 #[derive(Debug, Args)]
-pub struct DoctorArguments {}
+pub struct DoctorArguments {
+    #[command(flatten)]
+    connection: ConnectionArguments,
+
+    /// Exit with status 3 unless this is possible, such as os, buffers, evict or disk-limit; may be repeated
+    #[arg(long, value_name = "NAME")]
+    require: Vec<String>,
+}
 
 /// Runs the command.
-pub async fn run(_arguments: DoctorArguments, _output: OutputArguments) -> anyhow::Result<ExitStatus> {
-    anyhow::bail!("not built yet")
+pub async fn run(arguments: DoctorArguments, output: OutputArguments) -> anyhow::Result<ExitStatus> {
+    let named = &arguments.connection;
+    let server = Server::connect(&named.connect_options()).await;
+    let checked = check_server(&server, &named.databases, named.data_dir.as_deref()).await;
+    let capabilities = check_all(checked);
+    if let Some(unknown) = arguments.require.iter().find(|name| !capabilities.iter().any(|one| one.name == **name)) {
+        let names: Vec<&str> = capabilities.iter().map(|one| one.name).collect();
+        terminal::print_remark(&format!("pgthaw: nothing is called {unknown:?}; there are: {}", names.join(", ")));
+        return Ok(ExitStatus::Because(ErrorKind::Usage));
+    }
+    match output.json {
+        true => terminal::print_json(&capabilities)?,
+        false => terminal::print_line(&terminal::render_doctor(&capabilities)),
+    }
+    let is_missing = |one: &Capability| !one.ok && is_required(&arguments, one.name);
+    match capabilities.iter().any(is_missing) {
+        true => Ok(ExitStatus::Because(ErrorKind::Privilege)),
+        false => Ok(ExitStatus::Done),
+    }
+}
+
+/// The host's checks are made on what the server's found.
+fn check_all(checked: Checked) -> Vec<Capability> {
+    let target = HostTarget {
+        data_directory: checked.directory.map(|directory| directory.path),
+        data_file: checked.relation_file,
+        server_pid: checked.server_pid,
+    };
+    let mut capabilities = checked.capabilities;
+    capabilities.extend(check_host(&target));
+    capabilities.push(check_pgbench());
+    capabilities.extend(check_programs());
+    capabilities
+}
+
+/// Was it asked for, with `--require` or by naming the server or the directory?
+fn is_required(arguments: &DoctorArguments, name: &str) -> bool {
+    let named = &arguments.connection;
+    match name {
+        _ if arguments.require.iter().any(|required| required == name) => true,
+        "server" => {
+            named.host.is_some() || named.port.is_some() || named.username.is_some() || !named.databases.is_empty()
+        }
+        "data-dir" => named.data_dir.is_some(),
+        _ => false,
+    }
 }

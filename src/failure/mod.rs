@@ -1,6 +1,10 @@
 //! How a failure is told: each folder's error says its kind, which decides the exit status, and a hint, which says
 //! what to do about it.
 
+mod capability;
+
+pub use capability::Capability;
+
 /// What sort of failure this is. The exit status follows from it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ErrorKind {

@@ -1,6 +1,7 @@
 //! What the kernel knows and does: the page cache, block devices, cgroups, processes.
 
 pub mod block_device;
+pub mod capability;
 pub mod cgroup;
 pub mod clock;
 mod error;

@@ -1,6 +1,7 @@
 //! What PostgreSQL knows and does: its catalogs, its buffers, its files' names, its programs.
 
 mod buffercache;
+pub mod capability;
 mod catalog;
 mod connect_options;
 mod control_file;

@@ -1,6 +1,7 @@
 //! What a person sees: tables, progress, errors. The only place, beside `main`, that prints.
 #![allow(clippy::print_stdout, clippy::print_stderr, clippy::exit)]
 
+mod doctor;
 mod error_report;
 mod progress;
 mod results;
@@ -8,6 +9,7 @@ mod tournament;
 
 use std::io::Write as _;
 
+pub use doctor::render_doctor;
 pub use error_report::render_error;
 pub use progress::Progress;
 pub use results::{RunLine, render_disk, render_run_head, render_runs};

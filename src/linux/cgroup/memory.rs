@@ -1,7 +1,7 @@
 //! What memory a process's cgroup allows. Page cache is charged to the cgroup of the process that reads it in.
 
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use super::hierarchy::{CgroupVersion, Controller, Hierarchy};
 use crate::linux::Error;
@@ -32,6 +32,11 @@ pub fn read_memory_limit(pid: u32) -> Result<Option<MemoryLimit>, Error> {
     let groups = directory.ancestors().take_while(|group| group.starts_with(&hierarchy.mount_point));
     let limits = groups.filter_map(|group| read_group(group, hierarchy.version));
     Ok(limits.min_by_key(|limit| limit.room_bytes()))
+}
+
+/// The directory of the cgroup that a process's memory is charged to.
+pub fn memory_directory_of(pid: u32) -> Result<PathBuf, Error> {
+    Hierarchy::find(Controller::Memory)?.directory_of(pid)
 }
 
 /// Moves this process into the memory cgroup of another one, so that what it loads is charged there and stays for as

@@ -10,5 +10,5 @@ mod throttle;
 
 pub use disk_limit::DiskLimit;
 pub use hierarchy::CgroupVersion;
-pub use memory::{MemoryLimit, join_memory_of, read_memory_limit};
+pub use memory::{MemoryLimit, join_memory_of, memory_directory_of, read_memory_limit};
 pub use throttle::{ReadLimit, ReadUsage};

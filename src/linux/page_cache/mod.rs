@@ -18,7 +18,7 @@ use crate::units::PageRange;
 
 pub use fake::{FakeCalls, FakePageCache, FakeRefusal};
 pub use residency::read_resident_pages;
-pub use system::SystemPageCache;
+pub use system::{SystemPageCache, VisibilityTest, test_visibility};
 
 /// How much of a range is cached, as cachestat(2) counts it. Pages whose data is still on its way count as cached.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

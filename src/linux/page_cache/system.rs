@@ -62,6 +62,30 @@ impl PageCache for SystemPageCache {
     }
 }
 
+/// What the kernel answers when it is asked for pages that cannot be there.
+#[derive(Debug)]
+pub struct VisibilityTest {
+    /// Does mincore(2) say that they are absent? Of a file that it keeps secret it says that all are present.
+    pub mincore_is_true: bool,
+    /// How cachestat(2) refused, if it did.
+    pub cachestat: io::Result<()>,
+}
+
+/// Asks for pages past the end of a file, which are never cached, without the privilege check that
+/// [`CachedFile::read_resident`] makes first.
+pub fn test_visibility(path: &Path) -> Result<VisibilityTest, Error> {
+    const PAGES: u64 = 16;
+    let failed = |error| Error::file("look at", path, error);
+    let file = open_without_atime(path).map_err(|error| Error::file("open", path, error))?;
+    let page_bytes = rustix::param::page_size() as u64;
+    let start = file.metadata().map_err(failed)?.size().div_ceil(page_bytes) + PAGES;
+    let mut present = 0;
+    let absent = PageRange::new(start, start + PAGES);
+    mincore::visit_resident(file.as_fd(), page_bytes, absent, |run| present += run.pages()).map_err(failed)?;
+    let counted = cachestat::count(file.as_fd(), start * page_bytes, PAGES * page_bytes);
+    Ok(VisibilityTest { mincore_is_true: present == 0, cachestat: counted.map(drop) })
+}
+
 /// Opens without changing the time of last access, which only the owner and CAP_FOWNER may ask for.
 fn open_without_atime(path: &Path) -> io::Result<File> {
     let mut options = OpenOptions::new();

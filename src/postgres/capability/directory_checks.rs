@@ -1,0 +1,86 @@
+//! The data directory: is it here, is it this server's, whose is it?
+
+use std::path::{Path, PathBuf};
+
+use rustix::process::geteuid;
+
+use crate::failure::Capability;
+use crate::postgres::{DataDirectory, Error, Server};
+use crate::units::Fork;
+
+const GROUP: &str = "server";
+
+/// Can the data directory be read, and does it belong to the server?
+pub fn check_data_directory(server: Option<&Server>, named: Option<&Path>) -> (Capability, Option<DataDirectory>) {
+    const NAME: &str = "data-dir";
+    let path = named.or_else(|| server?.facts.data_directory.as_deref());
+    let Some(path) = path else {
+        let (reason, remedy) = match server {
+            Some(server) => (
+                "the role may not know where it is",
+                format!(
+                    "psql -c 'GRANT pg_read_all_settings TO \"{}\"', or pgthaw doctor -D DIRECTORY",
+                    server.facts.role
+                ),
+            ),
+            None => ("no server answered and none was named", "pgthaw doctor --data-dir DIRECTORY".into()),
+        };
+        return (Capability::no(GROUP, NAME, reason, remedy), None);
+    };
+    match open_own(server, path) {
+        Ok(directory) => (Capability::yes(GROUP, NAME, describe(server, &directory)), Some(directory)),
+        Err(error) => (Capability::failed(GROUP, NAME, &error), None),
+    }
+}
+
+fn open_own(server: Option<&Server>, path: &Path) -> Result<DataDirectory, Error> {
+    let directory = DataDirectory::open(path)?;
+    match server {
+        Some(server) if server.facts.system_identifier != directory.system_identifier => Err(Error::OtherCluster {
+            path: path.to_owned(),
+            directory: directory.system_identifier,
+            server: server.facts.system_identifier,
+            address: server.address.clone(),
+        }),
+        _ => Ok(directory),
+    }
+}
+
+fn describe(server: Option<&Server>, directory: &DataDirectory) -> String {
+    let path = directory.path.display();
+    let identifier = directory.system_identifier;
+    match server.map(|server| server.facts.postmaster_pid) {
+        Some(Some(pid)) => format!("{path} is this server's (cluster {identifier}, postmaster {pid})"),
+        Some(None) => format!("{path} is of this cluster ({identifier}), but no process here serves it"),
+        None => format!("{path} holds cluster {identifier} of PostgreSQL {}", directory.version_major),
+    }
+}
+
+/// Does pgthaw run as the directory's owner, or as root?
+pub fn check_ownership(directory: Option<&DataDirectory>) -> Capability {
+    const NAME: &str = "ownership";
+    let Some(directory) = directory else {
+        return Capability::no(GROUP, NAME, "no data directory can be read", "pgthaw doctor --data-dir DIRECTORY");
+    };
+    let (owner, user) = (directory.owner_uid, geteuid().as_raw());
+    match user {
+        0 => Capability::yes(GROUP, NAME, format!("the directory is user {owner}'s, pgthaw runs as root")),
+        _ if user == owner => Capability::yes(GROUP, NAME, format!("pgthaw runs as its owner, user {owner}")),
+        _ => {
+            let detail = format!("the directory is user {owner}'s, pgthaw runs as user {user}");
+            Capability::no(GROUP, NAME, detail, format!("sudo -u '#{owner}' pgthaw doctor"))
+        }
+    }
+}
+
+/// A file that holds a block at least: any of the shared catalogs.
+pub fn find_relation_file(directory: &DataDirectory) -> Option<PathBuf> {
+    let files = std::fs::read_dir(directory.path.join("global")).ok()?.flatten();
+    let is_relation = |path: &PathBuf| {
+        let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
+        let relation = format!("global/{name}").parse::<crate::postgres::RelationPath>();
+        relation.is_ok_and(|relation| relation.segment_file(&directory.path, Fork::Main, 0) == *path)
+            && path.metadata().is_ok_and(|metadata| metadata.is_file() && metadata.len() > 0)
+    };
+    files.map(|entry| entry.path()).find(is_relation)
+}
