@@ -5,5 +5,6 @@
 mod servers;
 
 mod command_line;
+mod server_doctor;
 mod server_postgres;
 mod server_target;

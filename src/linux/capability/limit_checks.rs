@@ -55,7 +55,7 @@ pub fn check_device(target: &HostTarget) -> Capability {
     const NAME: &str = "device";
     match device_of(target) {
         Ok(disk) => {
-            let kind = if disk.is_rotational { "rotational or not told apart" } else { "not rotational" };
+            let kind = if disk.is_rotational { "rotational (so says many a virtual disk)" } else { "not rotational" };
             let detail = format!(
                 "{} ({}), {kind}, read-ahead {}, largest request {}",
                 disk.name, disk.number, disk.read_ahead_bytes, disk.max_request_bytes

@@ -1,0 +1,104 @@
+//! `pgthaw doctor` against real servers.
+
+use serde_json::Value;
+
+use crate::servers::{self, Home};
+
+/// The line called `name`.
+fn line<'a>(lines: &'a Value, name: &str) -> &'a Value {
+    let found = lines.as_array().unwrap().iter().find(|line| line["name"] == name);
+    found.unwrap_or_else(|| panic!("no line {name} in {lines:#}"))
+}
+
+#[track_caller]
+fn assert_answer(lines: &Value, name: &str, ok: bool, words: &str) {
+    let line = line(lines, name);
+    assert_eq!(line["ok"], ok, "{line:#}");
+    let text = format!("{} {}", line["detail"], line["remedy"]);
+    assert!(text.contains(words), "{words:?} in {line:#}");
+}
+
+test_every_version! {
+    fn tells_what_a_server_lets_it_do(version) {
+        let server = servers::start(version, &[]);
+        let before = server.pgthaw(&["doctor", "--json"]).ok().json();
+        assert_answer(&before, "server", true, &format!("PostgreSQL {version}"));
+        assert_answer(&before, "data-dir", true, "is this server's");
+        assert_answer(&before, "buffered-io", true, "page cache");
+        assert_answer(&before, "os", true, "mincore");
+        assert_answer(&before, "evict", true, "scratch file");
+        assert_answer(&before, "direct-io", true, "global/");
+        assert_answer(&before, "buffers", false, "CREATE EXTENSION pg_buffercache");
+        assert_answer(&before, "pg_prewarm", false, "psql -d 'postgres' -c 'CREATE EXTENSION pg_prewarm'");
+
+        server.psql("CREATE EXTENSION pg_buffercache; CREATE EXTENSION pg_prewarm; CREATE DATABASE \"my app\"");
+        let after = server.pgthaw(&["doctor", "--json"]).ok().json();
+        assert_answer(&after, "buffers", true, "used buffers");
+        assert_answer(&after, "pg_buffercache", true, "in postgres");
+        assert_answer(&after, "pg_prewarm", false, "psql -d 'my app' -c");
+        let one = server.pgthaw(&["doctor", "--json", "-d", "postgres"]).ok().json();
+        assert_answer(&one, "pg_prewarm", true, "in postgres");
+        server.pgthaw(&["doctor", "--require", "buffers", "--require", "os"]).ok();
+        server.pgthaw(&["doctor", "--require", "pg_prewarm"]).ends_with(3);
+    }
+}
+
+#[test]
+fn a_stopped_server_has_its_directory() {
+    let mut server = servers::start_any(&[]);
+    let directory = server.data_directory();
+    server.cluster.stop(pgthaw::postgres::StopMode::Fast).unwrap();
+    let directory = directory.to_str().unwrap();
+    let lines = Home::new().pgthaw(&["doctor", "--json", "-D", directory, "--require", "os"]).ok().json();
+    assert_answer(&lines, "data-dir", true, "holds cluster");
+    assert_answer(&lines, "server", false, "cannot connect");
+}
+
+#[test]
+fn only_what_was_asked_for_decides_the_status() {
+    let home = Home::new();
+    home.pgthaw(&["doctor", "-h", "/nowhere"]).ends_with(3);
+    home.pgthaw(&["doctor", "-D", "/tmp"]).ends_with(3);
+    home.pgthaw(&["doctor", "--require", "buffers"]).ends_with(3);
+    home.pgthaw(&["doctor", "--require", "nothing-like-it"]).ends_with(2);
+    // Whatever else this machine lacks.
+    let text = home.pgthaw(&["doctor", "--require", "evict"]).ok().stdout;
+    assert!(text.contains("✓ yes  evict") && text.contains("✗ no:  buffers"), "{text}");
+}
+
+#[test]
+fn every_line_can_be_required() {
+    let home = Home::new();
+    let lines = home.pgthaw(&["doctor", "--json"]).ok().json();
+    for line in lines.as_array().unwrap() {
+        let name = line["name"].as_str().unwrap();
+        let expected = if line["ok"] == true { 0 } else { 3 };
+        home.pgthaw(&["doctor", "--require", name]).ends_with(expected);
+        assert_eq!(line["remedy"].is_null(), line["ok"] == true, "{line:#}");
+    }
+}
+
+#[test]
+fn another_clusters_directory_is_refused() {
+    let server = servers::start_any(&[]);
+    let other = servers::start_new(servers::servers()[0].0, &[]);
+    let directory = other.data_directory();
+    let output = server.pgthaw(&["doctor", "--json", "-D", directory.to_str().unwrap()]).ends_with(3);
+    assert_answer(&output.json(), "data-dir", false, "belongs to another cluster");
+    assert_answer(&output.json(), "os", false, "--data-dir");
+}
+
+/// Only root can run it as another user.
+#[test]
+fn a_stranger_is_told_what_it_may_not() {
+    if !rustix::process::geteuid().is_root() {
+        return;
+    }
+    let server = servers::start_any(&[]);
+    let lines = server.pgthaw_as(65534, &["doctor", "--json"]).ok().json();
+    assert_answer(&lines, "server", true, "PostgreSQL");
+    assert_answer(&lines, "data-dir", false, "owner of the data directory");
+    assert_answer(&lines, "os", false, "--data-dir");
+    assert_answer(&lines, "evict", true, "scratch file");
+    assert_answer(&lines, "drop-caches", false, "as root");
+}
