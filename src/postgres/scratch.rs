@@ -158,7 +158,8 @@ impl ScratchCluster {
         Err(Error::Program { program: "postgres".into(), output })
     }
 
-    /// Kills every process of the server with SIGKILL, as a power cut would.
+    /// Kills every process of the server with SIGKILL, as a power cut would. Its shared memory stays until the next
+    /// start, or until the cluster is dropped.
     pub fn crash(&mut self) {
         let Some(mut server) = self.server.take() else { return };
         let backends = server.children();
@@ -218,6 +219,10 @@ impl ScratchCluster {
         self.directory.join("server.log")
     }
 
+    fn pid_file(&self) -> PathBuf {
+        self.data_directory().join("postmaster.pid")
+    }
+
     fn run_initdb(&self) -> Result<(), Error> {
         let mut command = self.as_owner(&self.programs.path("initdb")?);
         command.arg("-D").arg(self.data_directory());
@@ -258,7 +263,7 @@ impl ScratchCluster {
     /// Waits for the line that `pg_ctl -w` waits for too.
     fn wait_until_ready(&mut self) -> Result<(), Error> {
         let started = Instant::now();
-        let pid_file = self.data_directory().join("postmaster.pid");
+        let pid_file = self.pid_file();
         while !is_ready(&pid_file, self.postmaster_pid()) {
             if self.is_running() && started.elapsed() < START_LIMIT {
                 std::thread::sleep(POLL_INTERVAL);
@@ -274,13 +279,17 @@ impl ScratchCluster {
 
 impl Drop for ScratchCluster {
     fn drop(&mut self) {
+        // What fails here is left for the user to see, and the log says why: there is nobody to tell.
         if self.is_kept {
-            // A failure is in the server's log; whoever keeps the directory can read it there.
             let _ = self.stop(StopMode::Fast);
             return;
         }
-        self.crash();
-        // What cannot be removed is left for the user to see: there is nobody to tell here.
+        if !self.is_running() && self.pid_file().exists() {
+            // It crashed: only a server removes the shared memory that another one left.
+            self.server = None;
+            let _ = self.start();
+        }
+        let _ = self.stop(StopMode::Immediate);
         let _ = fs::remove_dir_all(&self.directory);
     }
 }
@@ -399,6 +408,36 @@ mod tests {
         let socket_directory = cluster.socket_directory().to_owned();
         drop(cluster);
         assert!(!is_alive(last) && !directory.exists() && !socket_directory.exists());
+    }
+
+    /// The System V segment that a server's postmaster.pid names, as the kernel lists it: its key and its number.
+    fn shared_memory_of(cluster: &ScratchCluster) -> (String, String) {
+        let text = fs::read_to_string(cluster.pid_file()).unwrap();
+        let mut words = text.lines().nth(6).unwrap().split_whitespace().map(str::to_owned);
+        (words.next().unwrap(), words.next().unwrap())
+    }
+
+    fn exists(segment: &(String, String)) -> bool {
+        let listed = fs::read_to_string("/proc/sysvipc/shm").unwrap();
+        listed.lines().any(|line| {
+            let mut words = line.split_whitespace();
+            words.next() == Some(&segment.0) && words.next() == Some(&segment.1)
+        })
+    }
+
+    #[test]
+    fn shared_memory_does_not_stay_behind() {
+        for crashes in [false, true] {
+            let mut cluster = cluster(&[("fsync", "off")]);
+            cluster.start().unwrap();
+            let segment = shared_memory_of(&cluster);
+            assert!(exists(&segment));
+            if crashes {
+                cluster.crash();
+            }
+            drop(cluster);
+            assert!(!exists(&segment), "crashed: {crashes}");
+        }
     }
 
     #[test]
