@@ -162,6 +162,9 @@ pub struct StrategyOutcome {
     pub issued_bytes: Option<Bytes>,
     /// `None` when it went well.
     pub failure: Option<String>,
+    /// The end of what it printed.
+    #[serde(default)]
+    pub output: String,
 }
 
 /// Where a relation was resident, before and after a trial.
@@ -221,6 +224,7 @@ pub mod tests {
                 ended_after_seconds: None,
                 issued_bytes: None,
                 failure: None,
+                output: String::new(),
             },
             warm_after_seconds: None,
             to_50_seconds: None,

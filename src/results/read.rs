@@ -102,6 +102,7 @@ fn trial_from(row: &SqliteRow) -> Result<Trial, sqlx::Error> {
             ended_after_seconds: row.try_get("ended_after_seconds")?,
             issued_bytes: optional_number_of(row, "issued_bytes")?.map(Bytes),
             failure: row.try_get("failure")?,
+            output: row.try_get("output")?,
         },
         warm_after_seconds: row.try_get("warm_after_seconds")?,
         to_50_seconds: row.try_get("to_50_seconds")?,
