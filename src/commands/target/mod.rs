@@ -1,0 +1,96 @@
+//! What the user means: a running server, a data directory, or both, and which of its databases.
+
+mod directory;
+mod server;
+
+use super::ConnectionArguments;
+use crate::postgres::{DataDirectory, Database, Error, Server, read_databases};
+
+/// A cluster, by the ways that lead to it. At least one of `server` and `data_directory` is there.
+#[derive(Debug)]
+pub struct Target {
+    /// `None`: its files alone.
+    pub server: Option<Server>,
+    /// `None`: SQL alone.
+    pub data_directory: Option<DataDirectory>,
+    pub scope: Scope,
+    /// What the user should know about the way that was taken.
+    pub remarks: Vec<String>,
+}
+
+/// Which databases. The shared catalogs always belong to it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Scope {
+    All,
+    Databases(Vec<String>),
+}
+
+impl Scope {
+    /// Is this database meant? The shared catalogs' is empty.
+    pub fn includes(&self, database: &str) -> bool {
+        match self {
+            Scope::All => true,
+            Scope::Databases(names) => database.is_empty() || names.iter().any(|name| name == database),
+        }
+    }
+}
+
+impl Target {
+    /// Finds out what the arguments mean, and opens it.
+    pub async fn open(arguments: &ConnectionArguments) -> anyhow::Result<Target> {
+        let scope = match arguments.databases.as_slice() {
+            [] => Scope::All,
+            names => Scope::Databases(names.to_vec()),
+        };
+        let target = match &arguments.data_dir {
+            Some(path) if arguments.names_server() => directory::open_both(arguments, path, scope).await?,
+            Some(path) => directory::open_directory(arguments, path, scope).await?,
+            None => server::open_server(arguments, scope).await?,
+        };
+        Ok(target)
+    }
+
+    /// The databases in the scope, by name. Without a server only their oids are known, which stand for the names.
+    pub async fn databases(&self) -> Result<Vec<Database>, Error> {
+        let mut databases = match (&self.server, &self.data_directory) {
+            (Some(server), _) => read_databases(&mut server.connect_to(&server.database).await?).await?,
+            (None, Some(directory)) => directory.list_databases()?,
+            (None, None) => Vec::new(),
+        };
+        if let Scope::Databases(names) = &self.scope {
+            let is_absent = |name: &&String| databases.iter().all(|database| database.name != **name);
+            if let Some(name) = names.iter().find(is_absent) {
+                return Err(Error::DatabaseMissing { database: name.clone(), cluster: self.address() });
+            }
+        }
+        databases.retain(|database| self.scope.includes(&database.name));
+        Ok(databases)
+    }
+
+    /// Which cluster it is.
+    pub fn system_identifier(&self) -> Option<u64> {
+        let of_server = self.server.as_ref().map(|server| server.facts.system_identifier);
+        of_server.or(self.data_directory.as_ref().map(|directory| directory.system_identifier))
+    }
+
+    /// For messages: the server's address, or the directory.
+    pub fn address(&self) -> String {
+        match (&self.server, &self.data_directory) {
+            (Some(server), _) => server.address.clone(),
+            (None, Some(directory)) => directory.path.display().to_string(),
+            (None, None) => String::new(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_scope_always_has_the_shared_catalogs() {
+        let scope = Scope::Databases(vec!["shop".into()]);
+        assert!(scope.includes("shop") && scope.includes("") && !scope.includes("shop2"));
+        assert!(Scope::All.includes("anything"));
+    }
+}
