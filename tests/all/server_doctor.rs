@@ -29,13 +29,13 @@ test_every_version! {
         assert_answer(&before, "evict", true, "scratch file");
         assert_answer(&before, "direct-io", true, "global/");
         assert_answer(&before, "buffers", false, "CREATE EXTENSION pg_buffercache");
-        assert_answer(&before, "pg_prewarm", false, "psql -d 'postgres' -c 'CREATE EXTENSION pg_prewarm'");
+        assert_answer(&before, "pg_prewarm", false, "-d 'postgres' -c 'CREATE EXTENSION pg_prewarm'");
 
         server.psql("CREATE EXTENSION pg_buffercache; CREATE EXTENSION pg_prewarm; CREATE DATABASE \"my app\"");
         let after = server.pgthaw(&["doctor", "--json"]).ok().json();
         assert_answer(&after, "buffers", true, "used buffers");
         assert_answer(&after, "pg_buffercache", true, "in postgres");
-        assert_answer(&after, "pg_prewarm", false, "psql -d 'my app' -c");
+        assert_answer(&after, "pg_prewarm", false, "-d 'my app' -c");
         let one = server.pgthaw(&["doctor", "--json", "-d", "postgres"]).ok().json();
         assert_answer(&one, "pg_prewarm", true, "in postgres");
         server.pgthaw(&["doctor", "--require", "buffers", "--require", "os"]).ok();

@@ -150,8 +150,9 @@ impl FakeFile {
         if state.refusal == Some(FakeRefusal::Residency) {
             return Err(Error::ResidencyHidden(self.path.clone()));
         }
-        let clipped = state.resident.iter().map(|run| intersect(*run, range));
-        Ok(clipped.filter(|run| !run.is_empty()).collect())
+        let first = state.resident.partition_point(|run| run.end <= range.start);
+        let overlapping = state.resident[first..].iter().take_while(|run| run.start < range.end);
+        Ok(overlapping.map(|run| intersect(*run, range)).collect())
     }
 }
 

@@ -57,6 +57,10 @@ async fn list_databases(server: &Server) -> Result<Vec<String>, Error> {
 async fn check_buffers(server: &Server, databases: &[String]) -> Capability {
     match read_used_buffers(server, databases).await {
         Ok(used) => Capability::yes(GROUP, BUFFERS, format!("pg_buffercache tells what is in the {used} used buffers")),
+        Err(Error::ExtensionMissing { .. }) => {
+            let remedy = install_remedy(server, PG_BUFFERCACHE, std::slice::from_ref(&server.database));
+            Capability::no(GROUP, BUFFERS, "no database has the extension pg_buffercache", remedy)
+        }
         Err(error) => Capability::failed(GROUP, BUFFERS, &error),
     }
 }
@@ -107,19 +111,31 @@ fn describe(server: &Server, name: &'static str, presence: &Presence, is_one_eno
         Some(version) => {
             let found = if present.is_empty() { String::new() } else { format!("{present}; ") };
             let detail = format!("{found}version {version} is installable, but not in {absent}");
-            Capability::no(GROUP, name, detail, install_remedy(name, &presence.absent, server.facts.in_recovery))
+            Capability::no(GROUP, name, detail, install_remedy(server, name, &presence.absent))
         }
     }
 }
 
-fn install_remedy(name: &str, databases: &[String], in_recovery: bool) -> String {
-    let place = if in_recovery { " (on the primary)" } else { "" };
+fn install_remedy(server: &Server, name: &str, databases: &[String]) -> String {
+    let command = create_extension(&psql(&server.address), name, databases);
+    if server.facts.in_recovery { format!("{command} (on the primary)") } else { command }
+}
+
+fn create_extension(psql: &str, name: &str, databases: &[String]) -> String {
     match databases {
-        [only] => format!("psql -d '{only}' -c 'CREATE EXTENSION {name}'{place}"),
+        [only] => format!("{psql} -d '{only}' -c 'CREATE EXTENSION {name}'"),
         several => {
             let quoted: Vec<String> = several.iter().map(|database| format!("'{database}'")).collect();
-            format!("for d in {}; do psql -d \"$d\" -c 'CREATE EXTENSION {name}'; done{place}", quoted.join(" "))
+            format!("for d in {}; do {psql} -d \"$d\" -c 'CREATE EXTENSION {name}'; done", quoted.join(" "))
         }
+    }
+}
+
+/// psql with the options that lead to the server; none where it is where psql looks by itself.
+fn psql(address: &str) -> String {
+    match address.rsplit_once(':') {
+        Some((host, port)) if address != "/var/run/postgresql:5432" => format!("psql -h {host} -p {port}"),
+        _ => "psql".to_owned(),
     }
 }
 
@@ -136,9 +152,15 @@ mod tests {
 
     #[test]
     fn a_remedy_names_every_database() {
-        let one = install_remedy(PG_PREWARM, &["my app".into()], false);
+        let one = create_extension("psql", PG_PREWARM, &["my app".into()]);
         assert_eq!(one, "psql -d 'my app' -c 'CREATE EXTENSION pg_prewarm'");
-        let two = install_remedy(PG_PREWARM, &["a".into(), "b".into()], true);
-        assert_eq!(two, "for d in 'a' 'b'; do psql -d \"$d\" -c 'CREATE EXTENSION pg_prewarm'; done (on the primary)");
+        let two = create_extension(&psql("/tmp:5433"), PG_PREWARM, &["a".into(), "b".into()]);
+        assert_eq!(two, "for d in 'a' 'b'; do psql -h /tmp -p 5433 -d \"$d\" -c 'CREATE EXTENSION pg_prewarm'; done");
+    }
+
+    #[test]
+    fn psql_finds_the_usual_server_itself() {
+        assert_eq!(psql("/var/run/postgresql:5432"), "psql");
+        assert_eq!(psql("::1:5432"), "psql -h ::1 -p 5432");
     }
 }

@@ -2,7 +2,6 @@
 
 use crate::failure::Capability;
 use crate::postgres::{Error, Server, ServerFacts};
-use crate::units::Bytes;
 
 pub const GROUP: &str = "server";
 
@@ -19,12 +18,10 @@ pub fn check_connection(connection: &Result<Server, Error>) -> Capability {
         Ok(server) => {
             let facts = &server.facts;
             let state = if facts.in_recovery { "standby" } else { "primary" };
+            let buffers = facts.shared_buffers_bytes.0 / u64::from(facts.block_size);
             let mut detail = format!(
-                "PostgreSQL {} at {}, {state}, {} blocks, shared_buffers {}",
-                facts.version,
-                server.address,
-                Bytes(u64::from(facts.block_size)),
-                facts.shared_buffers_bytes
+                "PostgreSQL {} at {}, {state}, block size {}, shared_buffers {buffers} blocks ({})",
+                facts.version, server.address, facts.block_size, facts.shared_buffers_bytes
             );
             if let Some(remark) = server.version_remark() {
                 detail = format!("{detail}; {remark}");
@@ -46,7 +43,7 @@ pub async fn check_role(server: &Server) -> Capability {
             GROUP,
             ROLE,
             format!("{role} has not the privileges of pg_monitor"),
-            format!("psql -d {} -c 'GRANT pg_monitor TO \"{role}\"' (as a superuser)", server.database),
+            format!("psql -d '{}' -c 'GRANT pg_monitor TO \"{role}\"' (as a superuser)", server.database),
         ),
     }
 }
