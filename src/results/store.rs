@@ -116,7 +116,10 @@ impl Store {
 
 /// The schema's history. A migration is never changed once it was released.
 fn migrator() -> Migrator {
-    let migrations = [(1, "runs, trials, samples", include_str!("migrations/0001_runs_trials_samples.sql"))];
+    let migrations = [
+        (1, "runs, trials, samples", include_str!("migrations/0001_runs_trials_samples.sql")),
+        (2, "what a strategy printed", include_str!("migrations/0002_strategy_output.sql")),
+    ];
     Migrator::with_migrations(
         migrations
             .into_iter()
