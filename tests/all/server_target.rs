@@ -1,6 +1,9 @@
 //! What pgthaw takes the connection options and `--data-dir` to mean.
 
+use std::fs::{self, Permissions};
+use std::os::unix::fs::PermissionsExt as _;
 use std::path::PathBuf;
+use std::process::Command;
 
 use pgthaw::commands::{ConnectionArguments, Target, explain, is_lab_server, require_lab_server};
 use pgthaw::failure::ErrorKind;
@@ -124,7 +127,7 @@ fn wrong_directories_are_refused() {
     let refused = |directory: PathBuf, message| assert_refused(&by_directory(directory), ErrorKind::Usage, message);
     refused(empty.path().join("absent"), "there is no such directory");
     refused(empty.path().to_owned(), "it has no PG_VERSION");
-    std::fs::write(empty.path().join("PG_VERSION"), "15\n").unwrap();
+    fs::write(empty.path().join("PG_VERSION"), "15\n").unwrap();
     refused(empty.path().to_owned(), "it has no global/pg_control");
 }
 
@@ -166,4 +169,59 @@ fn only_lab_servers_are_made_cold_without_asking() {
     assert!(require_lab_server(&target, &[], true, "evict").is_ok());
     let identifier = target.system_identifier().unwrap();
     assert!(require_lab_server(&target, &[identifier], false, "evict").is_ok());
+}
+
+/// What `doctor --json` says of one thing, as text.
+fn doctor_says(command: &mut Command, name: &str) -> String {
+    let lines = servers::output_of(command.args(["doctor", "--json"])).json();
+    let line = lines.as_array().unwrap().iter().find(|line| line["name"] == name).unwrap().clone();
+    format!("{} {} {}", line["ok"], line["detail"], line["remedy"])
+}
+
+#[test]
+fn the_environment_counts_as_for_psql() {
+    let mut server = servers::start_any(&[]);
+    server.psql("CREATE ROLE app LOGIN PASSWORD 'it''s:a\\secret'; CREATE DATABASE shop");
+    let rules = "local shop app scram-sha-256\nlocal postgres postgres trust\n";
+    fs::write(server.data_directory().join("pg_hba.conf"), rules).unwrap();
+    server.restart();
+    let socket = server.cluster.socket_directory().display().to_string();
+    let answer = |variables: &[(&str, &str)]| {
+        let mut command = server.command(&[]);
+        command.env_remove("PGHOST").env_remove("PGUSER").envs(variables.iter().copied());
+        doctor_says(&mut command, "server")
+    };
+    let app = [("PGHOST", socket.as_str()), ("PGUSER", "app"), ("PGDATABASE", "shop")];
+    let with = |more: (&'static str, &'static str)| answer(&[app[0], app[1], app[2], more]);
+    assert!(answer(&app).starts_with("false") && answer(&app).contains("~/.pgpass"), "{}", answer(&app));
+    assert!(with(("PGPASSWORD", "wrong")).contains("password authentication failed"));
+    assert!(with(("PGPASSWORD", "it's:a\\secret")).starts_with("true"));
+
+    let password_file = server.home().join(".pgpass");
+    fs::write(&password_file, "localhost:*:shop:app:it's\\:a\\\\secret\n").unwrap();
+    fs::set_permissions(&password_file, Permissions::from_mode(0o644)).unwrap();
+    assert!(answer(&app).starts_with("false"), "a password file that others can read does not count");
+    fs::set_permissions(&password_file, Permissions::from_mode(0o600)).unwrap();
+    assert!(answer(&app).starts_with("true"), "{}", answer(&app));
+
+    let service = format!("[mine]\nhost={socket}\nuser=app\ndbname=shop\n");
+    fs::write(server.home().join(".pg_service.conf"), service).unwrap();
+    assert!(answer(&[("PGSERVICE", "mine")]).starts_with("true"), "{}", answer(&[("PGSERVICE", "mine")]));
+    let unknown = answer(&[("PGSERVICE", "theirs")]);
+    assert!(unknown.contains("theirs") && unknown.contains("service file"), "{unknown}");
+}
+
+#[test]
+fn a_user_without_permission_is_told_which_and_what_helps() {
+    if !rustix::process::getuid().is_root() {
+        return;
+    }
+    let server = servers::start_any(&[]);
+    const NOBODY: u32 = 65_534;
+    let lines = server.pgthaw_as(NOBODY, &["doctor", "--json"]).json();
+    let line = lines.as_array().unwrap().iter().find(|line| line["name"] == "data-dir").unwrap();
+    assert_eq!(line["ok"], false);
+    let detail = line["detail"].as_str().unwrap();
+    assert!(detail.contains(server.data_directory().to_str().unwrap()) && detail.contains("ermission"), "{line:#}");
+    assert!(line["remedy"].as_str().unwrap().contains("owner of the data directory"), "{line:#}");
 }
