@@ -3,6 +3,7 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
+use super::Psql;
 use crate::failure::{ErrorKind, Explain};
 
 /// What can go wrong with a server.
@@ -97,7 +98,8 @@ impl Explain for Error {
                 "is the host right, and does a firewall let you through? PGCONNECT_TIMEOUT sets the seconds".into(),
             ),
             Error::ExtensionMissing { name, database } => Some(format!(
-                "psql -d {database} -c 'CREATE EXTENSION {name}' (Debian: the package postgresql-contrib, or PostgreSQL's own, has it)"
+                "{} (Debian: the package postgresql-contrib, or PostgreSQL's own, has it)",
+                Psql::anywhere().create_extension(std::slice::from_ref(database), name)
             )),
             Error::ExtensionPrivilege { name, database, role } => Some(extension_hint(name, database, role)),
             Error::DataDirectory { .. } => {
@@ -144,9 +146,10 @@ fn query_hint(source: &sqlx::Error) -> Option<String> {
 fn extension_hint(name: &str, database: &str, role: &str) -> String {
     match name {
         "pg_prewarm" => format!(
-            "psql -d {database} -c 'GRANT pg_read_all_data TO \"{role}\"' (PostgreSQL 14 and later), or connect as a superuser"
+            "{} (PostgreSQL 14 and later), or connect as a superuser",
+            Psql::anywhere().grant(database, "pg_read_all_data", role)
         ),
-        _ => format!("psql -d {database} -c 'GRANT pg_monitor TO \"{role}\"', or connect as a superuser"),
+        _ => format!("{}, or connect as a superuser", Psql::anywhere().grant(database, "pg_monitor", role)),
     }
 }
 

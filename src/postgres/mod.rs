@@ -14,6 +14,7 @@ mod prewarm;
 mod programs;
 mod relation;
 mod relation_path;
+mod remedy;
 mod scratch;
 mod server;
 
@@ -29,5 +30,6 @@ pub use prewarm::{PG_PREWARM, PrewarmMode, Prewarmer};
 pub use programs::{MissingProgram, Programs, ProgramsVersion};
 pub use relation::{Relation, RelationKind, RelationName};
 pub use relation_path::{RelationPath, RelationPathError};
+pub use remedy::Psql;
 pub use scratch::{LAB_CLUSTER_NAME, ScratchCluster, StopMode};
 pub use server::{Server, ServerFacts};

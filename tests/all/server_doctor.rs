@@ -29,7 +29,7 @@ test_every_version! {
         assert_answer(&before, "evict", true, "scratch file");
         assert_answer(&before, "direct-io", true, "global/");
         assert_answer(&before, "buffers", false, "CREATE EXTENSION pg_buffercache");
-        assert_answer(&before, "pg_prewarm", false, "-d 'postgres' -c 'CREATE EXTENSION pg_prewarm'");
+        assert_answer(&before, "pg_prewarm", false, "-d postgres -c 'CREATE EXTENSION pg_prewarm'");
 
         server.psql("CREATE EXTENSION pg_buffercache; CREATE EXTENSION pg_prewarm; CREATE DATABASE \"my app\"");
         let after = server.pgthaw(&["doctor", "--json"]).ok().json();

@@ -4,7 +4,7 @@ use std::io;
 
 use super::{Scope, Target};
 use crate::commands::ConnectionArguments;
-use crate::postgres::{DataDirectory, Error, Server};
+use crate::postgres::{DataDirectory, Error, Psql, Server, ServerFacts};
 
 /// Connects, and finds the directory.
 pub(super) async fn open_server(arguments: &ConnectionArguments, scope: Scope) -> Result<Target, Error> {
@@ -23,9 +23,10 @@ pub(super) async fn open_server(arguments: &ConnectionArguments, scope: Scope) -
 /// The directory of a server that runs on this host; otherwise why not, and what would help.
 fn find_directory(server: &Server) -> Result<DataDirectory, String> {
     let Some(path) = &server.facts.data_directory else {
+        let ServerFacts { role, .. } = &server.facts;
+        let remedy = Psql::at(&server.address).grant(&server.database, "pg_monitor", role);
         return Err(format!(
-            "role \"{}\" may not see the setting data_directory (GRANT pg_monitor TO \"{}\", or name the directory with --data-dir)",
-            server.facts.role, server.facts.role
+            "role \"{role}\" may not see the setting data_directory ({remedy}, or name the directory with --data-dir)"
         ));
     };
     let shown = path.display();

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use rustix::process::geteuid;
 
 use crate::failure::Capability;
-use crate::postgres::{DataDirectory, Error, Server};
+use crate::postgres::{DataDirectory, Error, Psql, Server};
 use crate::units::Fork;
 
 const GROUP: &str = "server";
@@ -19,8 +19,8 @@ pub fn check_data_directory(server: Option<&Server>, named: Option<&Path>) -> (C
             Some(server) => (
                 "the role may not know where it is",
                 format!(
-                    "psql -c 'GRANT pg_read_all_settings TO \"{}\"', or pgthaw doctor -D DIRECTORY",
-                    server.facts.role
+                    "{}, or pgthaw doctor -D DIRECTORY",
+                    Psql::at(&server.address).grant(&server.database, "pg_read_all_settings", &server.facts.role)
                 ),
             ),
             None => ("no server answered and none was named", "pgthaw doctor --data-dir DIRECTORY".into()),

@@ -3,7 +3,9 @@
 use sqlx::postgres::PgConnection;
 
 use crate::failure::Capability;
-use crate::postgres::{Error, PG_BUFFERCACHE, PG_PREWARM, Server, find_extension, read_databases, read_usage_summary};
+use crate::postgres::{
+    Error, PG_BUFFERCACHE, PG_PREWARM, Psql, Server, find_extension, read_databases, read_usage_summary,
+};
 
 pub const GROUP: &str = "extensions";
 
@@ -117,50 +119,13 @@ fn describe(server: &Server, name: &'static str, presence: &Presence, is_one_eno
 }
 
 fn install_remedy(server: &Server, name: &str, databases: &[String]) -> String {
-    let command = create_extension(&psql(&server.address), name, databases);
+    let command = Psql::at(&server.address).create_extension(databases, name);
     if server.facts.in_recovery { format!("{command} (on the primary)") } else { command }
-}
-
-fn create_extension(psql: &str, name: &str, databases: &[String]) -> String {
-    match databases {
-        [only] => format!("{psql} -d '{only}' -c 'CREATE EXTENSION {name}'"),
-        several => {
-            let quoted: Vec<String> = several.iter().map(|database| format!("'{database}'")).collect();
-            format!("for d in {}; do {psql} -d \"$d\" -c 'CREATE EXTENSION {name}'; done", quoted.join(" "))
-        }
-    }
-}
-
-/// psql with the options that lead to the server; none where it is where psql looks by itself.
-fn psql(address: &str) -> String {
-    match address.rsplit_once(':') {
-        Some((host, port)) if address != "/var/run/postgresql:5432" => format!("psql -h {host} -p {port}"),
-        _ => "psql".to_owned(),
-    }
 }
 
 fn package_remedy(name: &str, major: u32) -> String {
     match name {
         PGFINCORE => format!("apt-get install postgresql-{major}-pgfincore"),
         _ => format!("apt-get install postgresql-contrib postgresql-{major}"),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_remedy_names_every_database() {
-        let one = create_extension("psql", PG_PREWARM, &["my app".into()]);
-        assert_eq!(one, "psql -d 'my app' -c 'CREATE EXTENSION pg_prewarm'");
-        let two = create_extension(&psql("/tmp:5433"), PG_PREWARM, &["a".into(), "b".into()]);
-        assert_eq!(two, "for d in 'a' 'b'; do psql -h /tmp -p 5433 -d \"$d\" -c 'CREATE EXTENSION pg_prewarm'; done");
-    }
-
-    #[test]
-    fn psql_finds_the_usual_server_itself() {
-        assert_eq!(psql("/var/run/postgresql:5432"), "psql");
-        assert_eq!(psql("::1:5432"), "psql -h ::1 -p 5432");
     }
 }

@@ -1,7 +1,7 @@
 //! The connection, the role, and how the server reads.
 
 use crate::failure::Capability;
-use crate::postgres::{Error, Server, ServerFacts};
+use crate::postgres::{Error, Psql, Server, ServerFacts};
 
 pub const GROUP: &str = "server";
 
@@ -43,7 +43,7 @@ pub async fn check_role(server: &Server) -> Capability {
             GROUP,
             ROLE,
             format!("{role} has not the privileges of pg_monitor"),
-            format!("psql -d '{}' -c 'GRANT pg_monitor TO \"{role}\"' (as a superuser)", server.database),
+            format!("{} (as a superuser)", Psql::at(&server.address).grant(&server.database, "pg_monitor", role)),
         ),
     }
 }
