@@ -1,29 +1,73 @@
 //! Failures of a study, beside those of the layers below.
 
+use std::io;
+use std::path::{Path, PathBuf};
+
 use crate::failure::{ErrorKind, Explain};
+use crate::{cache, linux, observe, postgres};
 
 /// What can go wrong with a study.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    #[error("pgthaw.toml: {0}")]
-    Settings(String),
     #[error("{0}")]
     Disk(String),
+    #[error("there is no strategy \"{name}\": {known} are known")]
+    UnknownStrategy { name: String, known: String },
+    #[error("none of the strategies asked for can run here: {0}")]
+    NoStrategy(String),
+    #[error("cannot start {command}: {source}")]
+    Launch { command: String, source: io::Error },
+    #[error("{program} failed: {output}")]
+    Program { program: &'static str, output: String },
+    #[error("cannot {action} {}: {source}", path.display())]
+    File { action: &'static str, path: PathBuf, source: io::Error },
+    #[error("stopped by the user")]
+    Interrupted,
+    #[error(transparent)]
+    Linux(#[from] linux::Error),
+    #[error(transparent)]
+    Postgres(#[from] postgres::Error),
+    #[error(transparent)]
+    Cache(#[from] cache::Error),
+    #[error(transparent)]
+    Observe(#[from] observe::Error),
+}
+
+impl Error {
+    /// The error of doing `action` (a verb, such as "open") to `path`.
+    pub fn file(action: &'static str, path: &Path, source: io::Error) -> Error {
+        Error::File { action, path: path.to_owned(), source }
+    }
+
+    /// What explains itself below.
+    fn inner(&self) -> Option<&dyn Explain> {
+        match self {
+            Error::Linux(error) => Some(error),
+            Error::Postgres(error) => Some(error),
+            Error::Cache(error) => Some(error),
+            Error::Observe(error) => Some(error),
+            _ => None,
+        }
+    }
 }
 
 impl Explain for Error {
     fn kind(&self) -> ErrorKind {
         match self {
-            Error::Settings(_) | Error::Disk(_) => ErrorKind::Usage,
+            Error::Disk(_) | Error::UnknownStrategy { .. } => ErrorKind::Usage,
+            Error::NoStrategy(_) => ErrorKind::Privilege,
+            Error::Interrupted => ErrorKind::Interrupted,
+            other => other.inner().map_or(ErrorKind::Failed, Explain::kind),
         }
     }
 
     fn hint(&self) -> Option<String> {
         match self {
-            Error::Settings(_) => {
-                Some("a disk is written as [disk.NAME] with riops = 3000 and rbps = \"125MiB\"".into())
+            Error::NoStrategy(_) => Some("--strategies nothing,cat needs nothing but coreutils".into()),
+            Error::File { source, .. } if source.kind() == io::ErrorKind::StorageFull => {
+                Some("choose a smaller --scale, or another place with --dir".into())
             }
-            Error::Disk(_) => None,
+            other => other.inner().and_then(Explain::hint),
         }
     }
 }

@@ -1,18 +1,35 @@
 //! Honest trials: a proven start state, a strategy, a workload, and what was measured each second.
 
+mod contender;
 pub mod disk;
 mod error;
+mod event;
 mod headline;
-pub mod order;
+mod lab;
+mod launch;
+mod order;
+mod preparation;
+mod race;
 mod record;
-pub mod statistics;
+mod residency;
+mod samples;
+mod statistics;
+mod stop;
+mod strategy;
 mod summary;
-pub mod throughput;
-pub mod warm;
+mod throughput;
+mod tournament;
+mod trial;
+mod warm;
+mod warnings;
 
 pub use error::Error;
+pub use event::{Event, Events, LiveSecond, TrialStarted};
 pub use headline::{PGTHAW, render_headline};
 pub use record::{
     Device, Disk, Machine, RelationResidency, ResidencyStrip, Run, Sample, StartState, StrategyOutcome, Study, Trial,
 };
+pub use stop::Stop;
+pub use strategy::Strategy;
 pub use summary::{NOTHING, Spread, StrategySummary, Summary, compute_summary};
+pub use tournament::{Finished, Options, run_tournament};

@@ -1,14 +1,121 @@
 //! `pgthaw bench`: the work is done in `src/bench/`.
 
-use clap::Args;
+use clap::{Args, Subcommand};
+use serde_json::json;
 
-use super::{ExitStatus, OutputArguments};
+use super::study::{DiskArguments, ScratchArguments, choose_strategies, run_study};
+use super::{ExitStatus, OutputArguments, StoreArguments};
+use crate::bench::{Finished, Options, Strategy, compute_summary, render_headline};
+use crate::failure::ErrorKind;
+use crate::postgres::Programs;
+use crate::postgres::pgbench::{Script, Workload};
+use crate::terminal;
 
 /// Measure warm-ups honestly: proven start state, repeats, randomised order
 #[derive(Debug, Args)]
-pub struct BenchArguments {}
+pub struct BenchArguments {
+    #[command(subcommand)]
+    action: Action,
+}
+
+#[derive(Debug, Subcommand)]
+enum Action {
+    /// The tournament: how long every way to warm a cold server takes, while pgbench runs against it
+    Warmup(Box<WarmupArguments>),
+}
+
+#[derive(Debug, Args)]
+struct WarmupArguments {
+    /// pgbench's scale: about 16 MB each
+    #[arg(long, default_value_t = 50, value_parser = clap::value_parser!(u32).range(1..))]
+    scale: u32,
+
+    /// pgbench's clients
+    #[arg(long, default_value_t = 8, value_parser = clap::value_parser!(u32).range(1..))]
+    clients: u32,
+
+    /// pgbench's threads
+    #[arg(long, default_value_t = 2, value_parser = clap::value_parser!(u32).range(1..))]
+    jobs: u32,
+
+    /// Seconds that each trial lasts
+    #[arg(long, default_value_t = 20, value_parser = clap::value_parser!(u32).range(1..))]
+    seconds: u32,
+
+    /// Trials per strategy
+    #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..))]
+    repeats: u32,
+
+    /// Strategies, separated by commas [default: all that can run here]
+    #[arg(long, value_name = "NAME,...", value_delimiter = ',')]
+    strategies: Vec<Strategy>,
+
+    /// select-only, simple-update, tpcb-like, or a file of pgbench's
+    #[arg(long, default_value = "select-only")]
+    script: Script,
+
+    /// Seed of the order of the trials [default: random]
+    #[arg(long)]
+    seed: Option<u64>,
+
+    #[command(flatten)]
+    disk: DiskArguments,
+
+    #[command(flatten)]
+    scratch: ScratchArguments,
+
+    #[command(flatten)]
+    store: StoreArguments,
+}
 
 /// Runs the command.
-pub async fn run(_arguments: BenchArguments, _output: OutputArguments) -> anyhow::Result<ExitStatus> {
-    anyhow::bail!("not built yet")
+pub async fn run(arguments: BenchArguments, output: OutputArguments) -> anyhow::Result<ExitStatus> {
+    let Action::Warmup(arguments) = arguments.action;
+    let store = arguments.store.open().await?;
+    let finished = run_study(arguments.options()?, &store, output).await?;
+    print_finished(&finished, output)?;
+    if !output.json {
+        terminal::print_line(&terminal::render_where_kept(&finished.run, store.path()));
+        if let Some(kept) = &finished.kept {
+            terminal::print_line(&terminal::render_kept_cluster(kept, finished.run.study.database_bytes));
+        }
+    }
+    store.close().await;
+    Ok(if finished.is_interrupted { ExitStatus::Because(ErrorKind::Interrupted) } else { ExitStatus::Done })
+}
+
+impl WarmupArguments {
+    fn options(&self) -> anyhow::Result<Options> {
+        let Self { scale, clients, jobs, seconds, .. } = *self;
+        Ok(Options {
+            programs: Programs::find(self.scratch.bin_dir.as_deref())?,
+            parent: self.scratch.dir.clone(),
+            scale,
+            workload: Workload { script: self.script.clone(), clients, jobs, seconds },
+            repeats: self.repeats,
+            strategies: choose_strategies(&self.strategies),
+            disk: self.disk.choose("native")?,
+            seed: self.seed.unwrap_or_else(rand::random),
+            shared_buffers: self.scratch.shared_buffers,
+            is_kept: self.scratch.keep,
+        })
+    }
+}
+
+/// The table, or everything as JSON.
+pub fn print_finished(finished: &Finished, output: OutputArguments) -> anyhow::Result<()> {
+    let Finished { run, trials, is_interrupted, kept } = finished;
+    let summary = compute_summary(run, trials);
+    let headline = render_headline(&summary);
+    if output.json {
+        let interrupted = is_interrupted;
+        terminal::print_json(&json!({
+            "run": run, "headline": headline, "summary": summary, "trials": trials,
+            "interrupted": interrupted, "kept_cluster": kept,
+        }))?;
+        return Ok(());
+    }
+    terminal::print_line(&format!("{headline}\n\n{}\n", terminal::render_run_head(run)));
+    terminal::print_line(&format!("{}\n", terminal::render_tournament(&summary)));
+    Ok(())
 }

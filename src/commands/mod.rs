@@ -16,6 +16,7 @@ mod restore;
 mod results;
 mod settings;
 mod snapshot;
+mod study;
 mod target;
 
 use std::ffi::OsString;
@@ -26,10 +27,8 @@ pub use connection::ConnectionArguments;
 pub use current_map::read_current_map;
 pub use explain::explain;
 pub use lab::{NotALabServer, is_lab_server, require_lab_server};
-pub use map::SelectionArguments;
 pub use results::StoreArguments;
 pub use settings::{SettingsError, SettingsFile};
-pub use snapshot::SnapshotsArguments;
 pub use target::{Scope, Target};
 
 use crate::failure::ErrorKind;

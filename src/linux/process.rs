@@ -2,8 +2,10 @@
 
 use std::os::unix::fs::MetadataExt as _;
 use std::path::Path;
+use std::time::Duration;
 
 use procfs::process::{Process, all_processes};
+use rustix::process::{Pid, Signal, kill_process};
 
 use super::Error;
 use crate::units::Bytes;
@@ -13,6 +15,20 @@ use crate::units::Bytes;
 pub fn read_fetched_bytes(pid: u32) -> Result<Bytes, Error> {
     let io = open(pid).and_then(|process| process.io()).map_err(|error| Error::proc("read /proc/PID/io", error))?;
     Ok(Bytes(io.read_bytes))
+}
+
+/// Processor time that a process has used so far, with all of its threads; also of one that ended and was not waited for.
+pub fn read_cpu_time(pid: u32) -> Result<Duration, Error> {
+    let status = read_status(pid)?;
+    let ticks = (status.utime + status.stime) as f64;
+    Ok(Duration::from_secs_f64(ticks / procfs::ticks_per_second() as f64))
+}
+
+/// Asks a process to end (SIGTERM). One that is gone needs no asking.
+pub fn terminate(pid: u32) {
+    if let Some(pid) = i32::try_from(pid).ok().and_then(Pid::from_raw) {
+        let _ = kill_process(pid, Signal::TERM);
+    }
 }
 
 /// The processes whose parent is `pid`. Backends of a server are those of its postmaster.
@@ -81,13 +97,14 @@ mod tests {
         assert!(read_start_ticks(pid).unwrap() >= read_start_ticks(me).unwrap());
         assert!(is_alive(pid));
         assert!(read_fetched_bytes(pid).is_ok());
+        assert!(read_cpu_time(pid).is_ok());
         // Until it runs its program, the child still has our title.
         while !read_title(pid).unwrap().starts_with("sleep") {
             std::thread::yield_now();
         }
         assert_eq!(read_title(pid).unwrap(), "sleep 60");
-        child.kill().unwrap();
-        child.wait().unwrap();
+        terminate(pid);
+        assert!(!child.wait().unwrap().success());
         assert!(!is_alive(pid));
         assert!(read_start_ticks(pid).is_err());
     }

@@ -72,7 +72,15 @@ impl BackendReads {
         Ok(self.totals())
     }
 
-    fn totals(&self) -> BackendTotals {
+    /// Looks again at the backends that are known already: cheap, and enough to see what a short-lived one read.
+    pub fn read_known(&mut self) {
+        for (pid, backend) in &mut self.seen {
+            backend.read_bytes = process::read_fetched_bytes(*pid).unwrap_or(backend.read_bytes);
+        }
+    }
+
+    /// What was read so far, by what was seen last.
+    pub fn totals(&self) -> BackendTotals {
         let total = |role| self.seen.values().filter(|one| self.serves(one) == role).map(|one| one.read_bytes).sum();
         BackendTotals {
             workload_read_bytes: total(BackendRole::Workload),
@@ -84,6 +92,17 @@ impl BackendReads {
         match backend.role {
             BackendRole::IoWorker => self.io_workers_serve,
             role => role,
+        }
+    }
+}
+
+/// Ends the sessions of the strategy, as pg_terminate_backend() would: a backend does not notice that its client is gone
+/// before it has something to tell it.
+pub fn apply_end_strategy_backends(postmaster_pid: u32) {
+    for pid in process::read_children(postmaster_pid).unwrap_or_default() {
+        let is_strategy = process::read_title(pid).is_ok_and(|title| title.contains(STRATEGY_ROLE));
+        if is_strategy {
+            process::terminate(pid);
         }
     }
 }

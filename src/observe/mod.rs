@@ -5,7 +5,9 @@ mod error;
 mod sampler;
 mod series;
 
-pub use backends::{BackendReads, BackendRole, STRATEGY_ROLE, WORKLOAD_ROLE};
+pub use backends::{
+    BackendReads, BackendRole, BackendTotals, STRATEGY_ROLE, WORKLOAD_ROLE, apply_end_strategy_backends,
+};
 pub use error::Error;
 pub use sampler::{Sampler, Sources};
 pub use series::{Counters, Reading, Second, compute_seconds};

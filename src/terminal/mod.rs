@@ -1,29 +1,21 @@
 //! What a person sees: tables, progress, errors. The only place, beside `main`, that prints.
 #![allow(clippy::print_stdout, clippy::print_stderr, clippy::exit)]
 
-mod columns;
 mod doctor;
 mod error_report;
-mod map;
-mod map_bar;
-mod map_json;
-mod printable;
 mod progress;
 mod results;
-mod screen;
 mod tournament;
+mod tournament_live;
 
 use std::io::Write as _;
 
 pub use doctor::render_doctor;
 pub use error_report::render_error;
-pub use map::{MapView, render_map};
-pub use map_json::render_map_json;
-pub use printable::printable;
 pub use progress::Progress;
 pub use results::{RunLine, render_disk, render_run_head, render_runs};
-pub use screen::{Canvas, Screen, wait_for_interrupt};
 pub use tournament::render_tournament;
+pub use tournament_live::{TournamentDisplay, render_kept_cluster, render_where_kept};
 
 /// Prints a line on standard output. A reader that went away (`| head`) ends the program quietly, as it should.
 pub fn print_line(line: &str) {

@@ -1,0 +1,64 @@
+//! What a study tells whoever watches it.
+
+use tokio::sync::mpsc::UnboundedSender;
+
+use super::{Run, StartState, Trial};
+use crate::units::Bytes;
+
+/// Something that happened.
+#[derive(Clone, Debug)]
+pub enum Event {
+    /// A step of the preparation begins; in words for people.
+    Step(String),
+    /// How much of the step is done, 0 to 1.
+    StepShare(f64),
+    /// Something to know, that is no reason to stop.
+    Remark(String),
+    /// The preparation is over: the trials begin.
+    RunStarted(Box<Run>),
+    TrialStarted(TrialStarted),
+    Second(LiveSecond),
+    TrialEnded(Box<Trial>),
+}
+
+/// A trial begins.
+#[derive(Clone, Debug)]
+pub struct TrialStarted {
+    pub strategy: &'static str,
+    pub repeat: u32,
+    /// From 1, of `trials`.
+    pub position: u32,
+    pub trials: u32,
+    /// Seconds that it lasts.
+    pub seconds: u32,
+    pub start_state: StartState,
+}
+
+/// A second of a trial, for a live display: what is kept comes with the trial's end.
+#[derive(Clone, Copy, Debug)]
+pub struct LiveSecond {
+    /// From 0, which is the start.
+    pub second: u32,
+    /// Transactions per second; `None` until pgbench says something.
+    pub tps: Option<f64>,
+    /// Read from the device in this second.
+    pub device_read_bytes: Bytes,
+    pub os_resident_bytes: Bytes,
+}
+
+/// Where events go. Nobody has to listen.
+#[derive(Clone, Debug)]
+pub struct Events(Option<UnboundedSender<Event>>);
+
+impl Events {
+    pub fn to(sender: UnboundedSender<Event>) -> Events {
+        Events(Some(sender))
+    }
+
+    pub fn tell(&self, event: Event) {
+        if let Some(sender) = &self.0 {
+            // The listener may have gone; the study goes on.
+            let _ = sender.send(event);
+        }
+    }
+}

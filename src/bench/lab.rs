@@ -1,0 +1,213 @@
+//! The server that is measured: started, stopped, made cold, and proven to be.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use super::{Error, StartState};
+use crate::linux::cgroup::DiskLimit;
+use crate::linux::page_cache::{CachedFile, PageCache as _, SystemPageCache};
+use crate::observe::{STRATEGY_ROLE, WORKLOAD_ROLE};
+use crate::postgres::{ConnectOptions, Programs, ScratchCluster, StopMode};
+use crate::units::{Bytes, PageRange};
+
+/// The database that the workload runs in.
+pub const DATABASE: &str = "pgthaw_bench";
+
+/// Of the database's files, at most this share may be resident in a cold start.
+const COLD_SHARE: f64 = 0.01;
+
+/// Evictions before a start counts as lukewarm: the kernel may keep pages that are under way.
+const EVICTION_TRIES: u32 = 3;
+
+/// A cluster with the benchmark database.
+#[derive(Debug)]
+pub struct Lab {
+    cluster: ScratchCluster,
+    pub programs: Programs,
+    cache: SystemPageCache,
+    /// Where the benchmark database's files are; known once it is made.
+    database_directory: PathBuf,
+}
+
+impl Lab {
+    /// Makes a scratch cluster below `parent`; it is not started.
+    pub fn create(programs: &Programs, parent: &Path, settings: &[(&str, &str)]) -> Result<Lab, Error> {
+        let cluster = ScratchCluster::create(programs, parent, settings)?;
+        let database_directory = cluster.data_directory().join("base");
+        Ok(Lab { cluster, programs: programs.clone(), cache: SystemPageCache::new(), database_directory })
+    }
+
+    /// Appends settings, which count from the next start.
+    pub fn configure(&self, settings: &[(&str, &str)]) -> Result<(), Error> {
+        Ok(self.cluster.configure(settings)?)
+    }
+
+    /// Says which database is the benchmark's.
+    pub fn set_database_oid(&mut self, oid: u32) {
+        self.database_directory = self.data_directory().join("base").join(oid.to_string());
+    }
+
+    /// Starts the server, from its first process on under the limit.
+    pub fn start(&mut self, limit: Option<&DiskLimit>) -> Result<(), Error> {
+        let mut limited = Ok(());
+        self.cluster.start_with(|command| {
+            limited = limit.map_or(Ok(()), |limit| limit.limit_command(command));
+        })?;
+        Ok(limited?)
+    }
+
+    /// Stops the server with a checkpoint.
+    pub fn stop(&mut self) -> Result<(), Error> {
+        Ok(self.cluster.stop(StopMode::Fast)?)
+    }
+
+    /// The running server's first process; 0, which no process is, when it does not run.
+    pub fn postmaster_pid(&self) -> u32 {
+        self.cluster.postmaster_pid().unwrap_or_default()
+    }
+
+    pub fn data_directory(&self) -> PathBuf {
+        self.cluster.data_directory()
+    }
+
+    /// The directory of the benchmark database's files.
+    pub fn database_directory(&self) -> &Path {
+        &self.database_directory
+    }
+
+    /// The last lines of the server's log.
+    pub fn log_tail(&self) -> String {
+        self.cluster.log_tail()
+    }
+
+    /// How the tournament itself connects: as the superuser.
+    pub fn connect_options(&self, database: &str) -> ConnectOptions {
+        self.cluster.connect_options(database)
+    }
+
+    /// How pgbench connects.
+    pub fn workload_options(&self) -> ConnectOptions {
+        ConnectOptions { user: Some(WORKLOAD_ROLE.into()), ..self.connect_options(DATABASE) }
+    }
+
+    /// How strategies connect.
+    pub fn strategy_options(&self) -> ConnectOptions {
+        ConnectOptions { user: Some(STRATEGY_ROLE.into()), ..self.connect_options(DATABASE) }
+    }
+
+    pub fn page_cache(&self) -> &SystemPageCache {
+        &self.cache
+    }
+
+    /// Opens the benchmark database's files, to count what of them is resident.
+    pub fn open_database_files(&self) -> Result<Vec<Box<dyn CachedFile>>, Error> {
+        let mut files = Vec::new();
+        visit_files(&self.database_directory, &mut |path| {
+            files.extend(self.cache.open(path)?);
+            Ok(())
+        })?;
+        Ok(files)
+    }
+
+    /// Reads the whole database into the page cache.
+    pub fn apply_read_all(&self, mut goes_on: impl FnMut() -> bool) -> Result<(), Error> {
+        let mut buffer = vec![0; 1 << 20];
+        for file in self.open_database_files()? {
+            let mut offset = 0;
+            while goes_on() {
+                match file.apply_read(offset, &mut buffer)? {
+                    0 => break,
+                    read => offset += read as u64,
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Of the benchmark database's files: what is resident, of how much.
+    pub fn read_resident(&self) -> Result<(Bytes, Bytes), Error> {
+        let (mut pages, mut total) = (0, 0);
+        for file in self.open_database_files()? {
+            let range = PageRange::new(0, file.size_bytes().div_ceil(self.cache.page_bytes()));
+            pages += file.read_counts(range)?.cached;
+            total += file.size_bytes();
+        }
+        Ok((Bytes(pages * self.cache.page_bytes()), Bytes(total)))
+    }
+
+    /// Takes every file of the stopped cluster out of the page cache, and measures whether that worked. PostgreSQL's
+    /// programs stay cached: a restart does not lose them either.
+    pub fn apply_evict(&self) -> Result<StartState, Error> {
+        let mut state = self.evict_once()?;
+        for _ in 1..EVICTION_TRIES {
+            if state.verdict == "cold" {
+                break;
+            }
+            state = self.evict_once()?;
+        }
+        Ok(state)
+    }
+
+    fn evict_once(&self) -> Result<StartState, Error> {
+        visit_files(&self.data_directory(), &mut |path| {
+            let file = self.cache.open(path)?;
+            Ok(file.map_or(Ok(()), |file| file.apply_evict())?)
+        })?;
+        let (os_resident_bytes, total_bytes) = self.read_resident()?;
+        Ok(judge_start(os_resident_bytes, total_bytes))
+    }
+
+    /// Leaves the cluster in place, and returns its directory.
+    pub fn keep(self) -> PathBuf {
+        self.cluster.keep()
+    }
+}
+
+/// Cold, or not: by what was measured.
+fn judge_start(os_resident_bytes: Bytes, total_bytes: Bytes) -> StartState {
+    let is_cold = os_resident_bytes.0 as f64 <= COLD_SHARE * total_bytes.0 as f64;
+    let verdict = if is_cold { "cold" } else { "lukewarm" };
+    StartState { os_resident_bytes, total_bytes, verdict: verdict.to_owned() }
+}
+
+/// Every regular file below a directory. What vanishes meanwhile is passed over, and no link is followed.
+fn visit_files(directory: &Path, visit: &mut impl FnMut(&Path) -> Result<(), Error>) -> Result<(), Error> {
+    let entries = fs::read_dir(directory).map_err(|source| Error::file("list", directory, source))?;
+    for entry in entries.flatten() {
+        match entry.file_type() {
+            Ok(kind) if kind.is_dir() => visit_files(&entry.path(), visit)?,
+            Ok(kind) if kind.is_file() => visit(&entry.path())?,
+            _ => {}
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn cold_is_at_most_one_percent() {
+        assert_eq!(judge_start(Bytes(10), Bytes(1000)).verdict, "cold");
+        assert_eq!(judge_start(Bytes(11), Bytes(1000)).verdict, "lukewarm");
+        assert_eq!(judge_start(Bytes(0), Bytes(0)).verdict, "cold");
+    }
+
+    #[test]
+    fn files_are_found_at_every_depth_and_links_are_not_followed() {
+        let root = tempfile::tempdir().unwrap();
+        fs::create_dir_all(root.path().join("a/b")).unwrap();
+        fs::write(root.path().join("1"), "").unwrap();
+        fs::write(root.path().join("a/b/2"), "").unwrap();
+        std::os::unix::fs::symlink(root.path(), root.path().join("a/again")).unwrap();
+        let mut found = Vec::new();
+        visit_files(root.path(), &mut |path| {
+            found.push(path.file_name().unwrap().to_owned());
+            Ok(())
+        })
+        .unwrap();
+        found.sort();
+        assert_eq!(found, ["1", "2"]);
+    }
+}

@@ -1,0 +1,222 @@
+//! Before the first trial: a cluster with the benchmark's tables, warmed by its own workload, and the snapshots that
+//! the strategies need of that state.
+
+use std::collections::{BTreeMap, HashMap};
+use std::path::Path;
+use std::time::Duration;
+
+use sqlx::postgres::PgConnection;
+
+use super::Error;
+use super::event::{Event, Events};
+use super::lab::{DATABASE, Lab};
+use super::launch::Launch;
+use super::race::pgbench_error;
+use super::residency::StripRelation;
+use super::statistics::compute_median;
+use super::stop::Stop;
+use super::strategy::{Strategy, WarmSnapshots, find_obstacle, run_statement};
+use super::tournament::Options;
+use crate::linux::clock;
+use crate::observe::{STRATEGY_ROLE, WORKLOAD_ROLE};
+use crate::postgres::pgbench::{Pgbench, Said, Workload, parse_said, read_intervals};
+use crate::postgres::{
+    PG_BUFFERCACHE, PG_PREWARM, Server, ServerFacts, apply_create_extension, read_databases, read_fork_blocks,
+    read_installable_extensions, read_relations, read_settings,
+};
+use crate::units::{Bytes, Fork};
+
+/// Bytes of the benchmark's tables per unit of scale, indexes included.
+const BYTES_PER_SCALE: u64 = 16_000_000;
+
+/// Shared buffers of a scratch cluster, unless the user says otherwise: so much of the database, within these limits.
+const SHARED_BUFFERS_SHARE: u64 = 4;
+const SHARED_BUFFERS_MIN: Bytes = Bytes(16 << 20);
+const SHARED_BUFFERS_MAX: Bytes = Bytes(256 << 20);
+
+/// Seconds that the workload runs on the warm server, to make its usage counts and to see its pace.
+const CALIBRATION_SECONDS: u32 = 5;
+
+/// A workload or a load of the tables that takes longer than this is stuck.
+const PATIENCE: Duration = Duration::from_secs(24 * 3600);
+
+/// Everything that the trials need.
+#[derive(Debug)]
+pub struct Prepared {
+    pub lab: Lab,
+    pub facts: ServerFacts,
+    pub settings: Vec<(String, String)>,
+    /// Those that can run here, in the order asked for; and the others with how to get them.
+    pub strategies: Vec<Strategy>,
+    pub skipped: Vec<(String, String)>,
+    pub snapshots: WarmSnapshots,
+    pub strips: Vec<StripRelation>,
+    pub database_bytes: Bytes,
+    pub wanted_bytes: Bytes,
+    /// Of the warm server without a limit; `None` when it served nothing.
+    pub calibration_tps: Option<f64>,
+}
+
+/// Prepares a scratch cluster. `directory` is for logs and snapshots.
+pub async fn prepare(options: &Options, directory: &Path, events: &Events, stop: &Stop) -> Result<Prepared, Error> {
+    let preparation = Preparation { options, directory, events, stop };
+    preparation.step("making a scratch cluster");
+    let settings = choose_settings(options);
+    let settings: Vec<(&str, &str)> = settings.iter().map(|(name, value)| (*name, value.as_str())).collect();
+    let mut lab = Lab::create(&options.programs, &options.parent, &settings)?;
+    lab.start(None)?;
+    stop.check()?;
+    let (strategies, skipped) = preparation.make_database(&mut lab).await?;
+    preparation.initialize(&lab)?;
+    preparation.restart(&mut lab, &strategies)?;
+    let calibration_tps = preparation.warm(&lab)?;
+    preparation.step("taking the snapshots of the warm state");
+    let server = Server::connect(&lab.connect_options(DATABASE)).await?;
+    let snapshots = WarmSnapshots::take(&strategies, &lab, &server, directory).await?;
+    let mut connection = server.connect_to(DATABASE).await?;
+    run_statement(&mut connection, "write a checkpoint", "CHECKPOINT").await?;
+    let (wanted_bytes, database_bytes) = lab.read_resident()?;
+    Ok(Prepared {
+        strips: choose_strips(&mut connection, &server).await?,
+        settings: read_settings(&mut connection).await?,
+        facts: server.facts.clone(),
+        lab,
+        strategies,
+        skipped,
+        snapshots,
+        database_bytes,
+        wanted_bytes,
+        calibration_tps,
+    })
+}
+
+struct Preparation<'a> {
+    options: &'a Options,
+    directory: &'a Path,
+    events: &'a Events,
+    stop: &'a Stop,
+}
+
+impl Preparation<'_> {
+    fn step(&self, what: impl Into<String>) {
+        self.events.tell(Event::Step(what.into()));
+    }
+
+    /// Roles, database and extensions. Says which strategies can run, and why the others cannot.
+    async fn make_database(&self, lab: &mut Lab) -> Result<(Vec<Strategy>, Vec<(String, String)>), Error> {
+        let server = Server::connect(&lab.connect_options("postgres")).await?;
+        let mut connection = server.connect_to("postgres").await?;
+        let extensions = read_installable_extensions(&mut connection).await?;
+        let version_major = server.facts.version_num / 10_000;
+        let obstacle = |strategy: Strategy| find_obstacle(strategy, &lab.programs, version_major, &extensions);
+        let asked = &self.options.strategies;
+        let skipped: BTreeMap<&str, String> =
+            asked.iter().filter_map(|one| Some((one.name(), obstacle(*one)?))).collect();
+        let strategies: Vec<Strategy> = asked.iter().copied().filter(|one| !skipped.contains_key(one.name())).collect();
+        let skipped: Vec<(String, String)> =
+            skipped.into_iter().map(|(name, remedy)| (name.to_owned(), remedy)).collect();
+        if strategies.is_empty() {
+            let reasons: Vec<&str> = skipped.iter().map(|(_, remedy)| remedy.as_str()).collect();
+            return Err(Error::NoStrategy(reasons.join("; ")));
+        }
+        for statement in [
+            format!("CREATE ROLE {WORKLOAD_ROLE} LOGIN"),
+            format!("CREATE ROLE {STRATEGY_ROLE} LOGIN SUPERUSER"),
+            format!("CREATE DATABASE {DATABASE} OWNER {WORKLOAD_ROLE}"),
+        ] {
+            run_statement(&mut connection, "make the benchmark's database", &statement).await?;
+        }
+        let databases = read_databases(&mut connection).await?;
+        if let Some(made) = databases.iter().find(|database| database.name == DATABASE) {
+            lab.set_database_oid(made.oid);
+        }
+        let mut connection = server.connect_to(DATABASE).await?;
+        for name in [PG_PREWARM, PG_BUFFERCACHE, "pgfincore"].into_iter().filter(|name| extensions.contains(*name)) {
+            apply_create_extension(&mut connection, name).await?;
+        }
+        Ok((strategies, skipped))
+    }
+
+    /// Makes pgbench's tables.
+    fn initialize(&self, lab: &Lab) -> Result<(), Error> {
+        let scale = self.options.scale;
+        self.step(format!("making pgbench's tables, scale {scale} ({})", Bytes(u64::from(scale) * BYTES_PER_SCALE)));
+        let pgbench = Pgbench::find(&lab.programs, lab.workload_options())?;
+        self.run_pgbench(Launch::new(pgbench.program(), pgbench.initialize_arguments(scale)), "initialize")
+    }
+
+    /// Restarts the server as the trials will find it; with autoprewarm when its snapshot has to be taken.
+    fn restart(&self, lab: &mut Lab, strategies: &[Strategy]) -> Result<(), Error> {
+        self.stop.check()?;
+        lab.stop()?;
+        if strategies.contains(&Strategy::Autoprewarm) {
+            lab.configure(&[("shared_preload_libraries", PG_PREWARM)])?;
+        }
+        lab.start(None)
+    }
+
+    /// Reads everything, then lets the workload make its own usage counts. Returns its pace.
+    fn warm(&self, lab: &Lab) -> Result<Option<f64>, Error> {
+        self.step("warming: reading everything");
+        lab.apply_read_all(|| !self.stop.is_requested())?;
+        self.step(format!("warming: {CALIBRATION_SECONDS} s of the workload"));
+        let logs = self.directory.join("calibration-logs");
+        std::fs::create_dir(&logs).map_err(|source| Error::file("create", &logs, source))?;
+        let workload = Workload { seconds: CALIBRATION_SECONDS, ..self.options.workload.clone() };
+        let pgbench = Pgbench::find(&lab.programs, lab.workload_options())?;
+        self.run_pgbench(Launch::new(pgbench.program(), pgbench.run_arguments(&workload, &logs)), "calibration")?;
+        let intervals = read_intervals(&logs)?;
+        let paces: Vec<f64> = intervals.values().map(|interval| interval.transactions as f64).collect();
+        // The first and the last second are not whole ones.
+        let whole = if paces.len() > 2 { &paces[1..paces.len() - 1] } else { &paces[..] };
+        Ok(compute_median(whole.to_vec()).filter(|tps| *tps > 0.0))
+    }
+
+    /// Runs pgbench to its end, and tells how far the tables are made.
+    fn run_pgbench(&self, launch: Launch, name: &str) -> Result<(), Error> {
+        self.stop.check()?;
+        let mut pgbench = launch.ready(name, self.directory, None)?.go();
+        let deadline = clock::read_monotonic() + PATIENCE;
+        loop {
+            let tick = (clock::read_monotonic() + Duration::from_millis(500)).min(deadline);
+            let ended = pgbench.wait_until(tick, || !self.stop.is_requested());
+            self.stop.check()?;
+            match ended {
+                Some(ended) if ended.status.success() => return Ok(()),
+                None if clock::read_monotonic() < deadline => {}
+                _ => return Err(pgbench_error(&pgbench)),
+            }
+            if let Some(Said::Initialized(share)) = pgbench.read_stderr().lines().map(parse_said).next_back() {
+                self.events.tell(Event::StepShare(share));
+            }
+        }
+    }
+}
+
+/// Settings of a scratch cluster. The background's own doings are kept out of the trials; without WAL senders the load
+/// of the tables needs no WAL.
+fn choose_settings(options: &Options) -> Vec<(&'static str, String)> {
+    let database = u64::from(options.scale) * BYTES_PER_SCALE;
+    let share = Bytes(database / SHARED_BUFFERS_SHARE).clamp(SHARED_BUFFERS_MIN, SHARED_BUFFERS_MAX);
+    let shared_buffers = options.shared_buffers.unwrap_or(share);
+    vec![
+        ("shared_buffers", format!("{}kB", (shared_buffers.0 >> 10).max(128))),
+        ("max_connections", (options.workload.clients + 20).to_string()),
+        ("autovacuum", "off".into()),
+        ("checkpoint_timeout", "1h".into()),
+        ("max_wal_size", "8GB".into()),
+        ("wal_level", "minimal".into()),
+        ("max_wal_senders", "0".into()),
+    ]
+}
+
+async fn choose_strips(connection: &mut PgConnection, server: &Server) -> Result<Vec<StripRelation>, Error> {
+    let databases = read_databases(connection).await?;
+    let Some(database) = databases.iter().find(|database| database.name == DATABASE) else { return Ok(Vec::new()) };
+    let relations = read_relations(connection, database, false).await?;
+    let oids: Vec<u32> = relations.iter().map(|relation| relation.oid).collect();
+    let forks = read_fork_blocks(connection, &oids).await?;
+    let sizes: HashMap<u32, u64> =
+        forks.into_iter().filter(|fork| fork.fork == Fork::Main).map(|fork| (fork.relation_oid, fork.blocks)).collect();
+    Ok(StripRelation::choose(relations, &sizes, server.facts.block_size.into()))
+}

@@ -1,0 +1,221 @@
+//! The seconds that count: workload, strategy and sampler from the same instant on, under the same limit.
+
+use std::path::Path;
+use std::sync::mpsc::{Receiver, channel};
+use std::time::Duration;
+
+use super::Error;
+use super::contender::{Contender, Outcome};
+use super::event::{Event, Events, LiveSecond};
+use super::lab::Lab;
+use super::launch::{Launch, Running};
+use super::stop::Stop;
+use crate::linux::cgroup::DiskLimit;
+use crate::linux::page_cache::PageCache as _;
+use crate::linux::{DeviceNumber, clock, process};
+use crate::observe::{BackendReads, BackendRole, Reading, Sampler, Second, Sources, compute_seconds};
+use crate::postgres::pgbench::{Intervals, Said, parse_said, read_intervals};
+use crate::units::Bytes;
+
+/// The start is at least this far away when everything is ready.
+const LEAD: Duration = Duration::from_millis(150);
+
+const POLL_INTERVAL: Duration = Duration::from_millis(20);
+
+/// pgbench ends by itself after its seconds; a client that waits for a read through a crowded disk may need longer.
+const PGBENCH_GRACE: Duration = Duration::from_secs(60);
+
+/// Who runs.
+#[derive(Debug)]
+pub struct Entrants {
+    pub pgbench: Launch,
+    pub contender: Contender,
+    pub seconds: u32,
+    pub device: Option<DeviceNumber>,
+    /// Whom io workers read for.
+    pub io_workers_serve: BackendRole,
+}
+
+/// What was measured.
+#[derive(Debug)]
+pub struct Measured {
+    /// The start, in whole seconds since 1970.
+    pub start_unix: i64,
+    pub seconds: Vec<Second>,
+    pub intervals: Intervals,
+    pub outcome: Outcome,
+    /// Processors that pgbench used in each second.
+    pub generator_shares: Vec<f64>,
+    /// Read by everybody under the limit; `None` without one.
+    pub limited_read_bytes: Option<Bytes>,
+}
+
+/// The instant at which everything starts, on both clocks. It is a whole second of the wall clock, because pgbench logs
+/// by these.
+#[derive(Clone, Copy, Debug)]
+struct Start {
+    unix: i64,
+    monotonic: Duration,
+}
+
+impl Start {
+    fn choose() -> Start {
+        let (wall_ms, monotonic) = (clock::read_wall_ms(), clock::read_monotonic());
+        let unix = (wall_ms + LEAD.as_millis() as i64).div_euclid(1000) + 1;
+        Start { unix, monotonic: monotonic + Duration::from_millis((unix * 1000 - wall_ms) as u64) }
+    }
+
+    fn after(self, seconds: u32) -> Duration {
+        self.monotonic + Duration::from_secs(seconds.into())
+    }
+}
+
+/// Runs workload and strategy against the started server. `limit` ends with the last second, so that what is still
+/// queued behind it does not hold up the end.
+pub fn run_race(
+    lab: &Lab,
+    entrants: Entrants,
+    limit: Option<DiskLimit>,
+    directory: &Path,
+    events: &Events,
+    stop: &Stop,
+) -> Result<Measured, Error> {
+    let logs = directory.join("pgbench");
+    std::fs::create_dir(&logs).map_err(|source| Error::file("create", &logs, source))?;
+    let sources = Sources {
+        device: entrants.device,
+        backends: BackendReads::new(lab.postmaster_pid(), entrants.io_workers_serve),
+        files: lab.open_database_files()?,
+        page_bytes: lab.page_cache().page_bytes(),
+    };
+    let pgbench = entrants.pgbench.ready("pgbench", directory, None)?;
+    let contender = entrants.contender.ready(lab, directory, limit.as_ref())?;
+    let used_before = limit.as_ref().map(DiskLimit::read_usage).transpose()?;
+
+    let start = Start::choose();
+    let (tell, readings) = channel();
+    let sampler = Sampler::start(sources, start.monotonic, entrants.seconds, move |reading| {
+        // The listener is gone when the trial was stopped.
+        let _ = tell.send(*reading);
+    });
+    std::thread::sleep(start.monotonic.saturating_sub(clock::read_monotonic()));
+    let mut pgbench = pgbench.go();
+    let mut contender = contender.go(start.monotonic);
+
+    let mut watch = Watch::new(readings, events, pgbench.pid());
+    while clock::read_monotonic() < start.after(entrants.seconds) {
+        stop.check()?;
+        contender.poll(lab);
+        watch.poll(&pgbench);
+        if pgbench.poll().is_some_and(|ended| !ended.status.success()) {
+            return Err(pgbench_error(&pgbench));
+        }
+        std::thread::sleep(POLL_INTERVAL);
+    }
+    let readings = sampler.finish()?;
+    let limited_read_bytes = match (&limit, used_before) {
+        (Some(limit), Some(before)) => Some(Bytes(limit.read_usage()?.read_bytes.0 - before.read_bytes.0)),
+        _ => None,
+    };
+    let outcome = contender.finish(lab);
+    limit.map_or(Ok(()), DiskLimit::remove)?;
+    wait_for(&mut pgbench, start.after(entrants.seconds) + PGBENCH_GRACE, stop)?;
+    Ok(Measured {
+        start_unix: start.unix,
+        seconds: compute_seconds(&readings, start.monotonic, entrants.seconds),
+        intervals: read_intervals(&logs)?,
+        outcome,
+        generator_shares: watch.generator_shares,
+        limited_read_bytes,
+    })
+}
+
+fn wait_for(pgbench: &mut Running, deadline: Duration, stop: &Stop) -> Result<(), Error> {
+    let ended = pgbench.wait_until(deadline, || !stop.is_requested());
+    stop.check()?;
+    match ended {
+        Some(ended) if ended.status.success() => Ok(()),
+        _ => Err(pgbench_error(pgbench)),
+    }
+}
+
+/// What pgbench complained of, without its progress.
+pub fn pgbench_error(pgbench: &Running) -> Error {
+    let said = pgbench.read_stderr();
+    let complaints: Vec<&str> = said.lines().filter(|line| parse_said(line) == Said::Other).collect();
+    let output = match complaints.is_empty() {
+        true => "it did not end by itself, and said nothing".to_owned(),
+        false => complaints.join("\n"),
+    };
+    Error::Program { program: "pgbench", output }
+}
+
+/// Follows the readings while they come, for the live display and for what the generator costs.
+struct Watch<'a> {
+    readings: Receiver<Reading>,
+    events: &'a Events,
+    pgbench_pid: u32,
+    previous: Option<(Reading, Duration)>,
+    second: u32,
+    generator_shares: Vec<f64>,
+}
+
+impl<'a> Watch<'a> {
+    fn new(readings: Receiver<Reading>, events: &'a Events, pgbench_pid: u32) -> Watch<'a> {
+        Watch { readings, events, pgbench_pid, previous: None, second: 0, generator_shares: Vec::new() }
+    }
+
+    fn poll(&mut self, pgbench: &Running) {
+        while let Ok(reading) = self.readings.try_recv() {
+            self.see(reading, pgbench);
+        }
+    }
+
+    fn see(&mut self, reading: Reading, pgbench: &Running) {
+        let cpu = process::read_cpu_time(self.pgbench_pid).unwrap_or_default();
+        let mut device_read_bytes = Bytes(0);
+        if let Some((before, cpu_before)) = self.previous {
+            let elapsed = (reading.monotonic - before.monotonic).as_secs_f64();
+            self.generator_shares.push(cpu.saturating_sub(cpu_before).as_secs_f64() / elapsed);
+            device_read_bytes = reading.counters.since(before.counters).device_read_bytes;
+        }
+        self.events.tell(Event::Second(LiveSecond {
+            second: self.second,
+            tps: last_throughput(&pgbench.read_stderr()),
+            device_read_bytes,
+            os_resident_bytes: reading.os_resident_bytes,
+        }));
+        self.previous = Some((reading, cpu));
+        self.second += 1;
+    }
+}
+
+/// What pgbench said last of its throughput.
+fn last_throughput(said: &str) -> Option<f64> {
+    said.lines().rev().find_map(|line| match parse_said(line) {
+        Said::Throughput(tps) => Some(tps),
+        _ => None,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_start_is_a_whole_second_that_is_still_to_come() {
+        let start = Start::choose();
+        let (wall_ms, monotonic) = (clock::read_wall_ms(), clock::read_monotonic());
+        let until_unix = start.unix * 1000 - wall_ms;
+        let until_monotonic = (start.monotonic - monotonic).as_millis() as i64;
+        assert!(until_unix > 0);
+        assert!((until_unix - until_monotonic).abs() <= 50, "{until_unix} {until_monotonic}");
+    }
+
+    #[test]
+    fn the_last_line_of_progress_counts() {
+        let said = "pgbench (15.18)\nprogress: 1.0 s, 10.0 tps, lat 1\nprogress: 2.0 s, 20.5 tps, lat 1\n";
+        assert_eq!(last_throughput(said), Some(20.5));
+        assert_eq!(last_throughput(""), None);
+    }
+}

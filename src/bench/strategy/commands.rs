@@ -1,0 +1,80 @@
+//! What is run for each strategy.
+
+use std::ffi::OsString;
+
+use super::{Strategy, WarmSnapshots};
+use crate::bench::Error;
+use crate::bench::lab::Lab;
+use crate::bench::launch::Launch;
+use crate::postgres::{ConnectOptions, PrewarmMode};
+
+const SEQSCAN: &str = "SELECT avg(abalance) FROM pgbench_accounts";
+
+/// Every relation with storage of the connected database, its catalogs too.
+const WITH_STORAGE: &str = "FROM pg_class c WHERE c.relkind IN ('r', 'i', 't', 'm') AND pg_relation_size(c.oid) > 0";
+
+const PGFINCORE_LOAD: &str = "SELECT sum(pages_loaded) FROM pgfincore_snapshot s, \
+     pgfadvise_loader(s.relation, 'main', s.segment, true, false, s.databit)";
+
+/// The command of a strategy; `None` for the two that have none: nothing, and autoprewarm, which the server starts.
+pub fn plan_launch(strategy: Strategy, lab: &Lab, snapshots: &WarmSnapshots) -> Result<Option<Launch>, Error> {
+    let launch = match strategy {
+        Strategy::Nothing | Strategy::Autoprewarm => return Ok(None),
+        Strategy::Seqscan => psql(lab, SEQSCAN)?,
+        Strategy::Prewarm(mode) => psql(lab, &prewarm_sql(mode))?,
+        Strategy::Pgfincore => psql(lab, PGFINCORE_LOAD)?,
+        Strategy::Cat => cat(lab),
+        Strategy::Vmtouch => Launch::new("vmtouch", [OsString::from("-t"), lab.database_directory().into()]),
+        Strategy::Pgthaw => pgthaw(lab, snapshots)?,
+    };
+    Ok(Some(launch))
+}
+
+/// What a strategy without a command is, for people.
+pub fn describe(strategy: Strategy) -> &'static str {
+    match strategy {
+        Strategy::Autoprewarm => "shared_preload_libraries = 'pg_prewarm'",
+        _ => "",
+    }
+}
+
+fn prewarm_sql(mode: PrewarmMode) -> String {
+    format!("SELECT sum(pg_prewarm(c.oid, '{}')) {WITH_STORAGE}", mode.name())
+}
+
+/// The statement that keeps pgfincore's snapshot in a table.
+pub fn pgfincore_take_sql() -> String {
+    format!(
+        "CREATE TABLE pgfincore_snapshot AS SELECT c.oid::regclass AS relation, p.segment, p.databit \
+         FROM (SELECT c.oid {WITH_STORAGE}) c, pgfincore(c.oid::regclass, 'main', true) p"
+    )
+}
+
+fn cat(lab: &Lab) -> Launch {
+    let directory = lab.database_directory();
+    let arguments: [OsString; 4] = ["-c".into(), r#"cat "$1"/* >/dev/null"#.into(), "sh".into(), directory.into()];
+    Launch::new("sh", arguments)
+}
+
+fn psql(lab: &Lab, sql: &str) -> Result<Launch, Error> {
+    let mut arguments: Vec<OsString> = ["-XAtq", "-v", "ON_ERROR_STOP=1"].map(OsString::from).to_vec();
+    arguments.extend(connection_arguments(&lab.strategy_options()));
+    arguments.extend(["-c".into(), sql.into()]);
+    Ok(Launch::new(lab.programs.path("psql")?, arguments))
+}
+
+/// This very program.
+fn pgthaw(lab: &Lab, snapshots: &WarmSnapshots) -> Result<Launch, Error> {
+    let program = std::env::current_exe().map_err(|source| Error::Launch { command: "pgthaw".into(), source })?;
+    let mut arguments: Vec<OsString> = vec!["restore".into(), snapshots.pgthaw_file().into()];
+    arguments.extend(connection_arguments(&lab.strategy_options()));
+    Ok(Launch::new(program, arguments))
+}
+
+/// psql's options, which are pgthaw's too.
+fn connection_arguments(options: &ConnectOptions) -> Vec<OsString> {
+    let port = options.port.map(|port| port.to_string());
+    let given = [("-h", &options.host), ("-p", &port), ("-U", &options.user), ("-d", &options.database)];
+    let given = given.into_iter().filter_map(|(option, value)| Some((option, value.as_ref()?)));
+    given.flat_map(|(option, value)| [option.into(), value.into()]).collect()
+}

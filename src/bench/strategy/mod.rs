@@ -1,0 +1,104 @@
+//! The ways to get a cold server warm. Each is what a DBA would do, as the DBA would type it.
+
+mod availability;
+mod commands;
+mod snapshots;
+
+use std::fmt;
+use std::str::FromStr;
+
+pub use availability::find_obstacle;
+pub use commands::{describe, plan_launch};
+pub use snapshots::{WarmSnapshots, run_statement};
+
+use super::{Error, NOTHING, PGTHAW};
+use crate::postgres::PrewarmMode;
+
+/// A way to get warm.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Strategy {
+    /// The workload warms itself.
+    Nothing,
+    /// `SELECT avg(abalance) FROM pgbench_accounts`: what people do first. It reads no index.
+    Seqscan,
+    /// `cat` of the database's files.
+    Cat,
+    /// `vmtouch -t` of the database's directory.
+    Vmtouch,
+    /// pg_prewarm of every relation, through one connection.
+    Prewarm(PrewarmMode),
+    /// pg_prewarm's own background worker: loads what was in shared_buffers, from the server's start on.
+    Autoprewarm,
+    /// pgfincore's snapshot of the page cache, through its loader.
+    Pgfincore,
+    /// `pgthaw restore`.
+    Pgthaw,
+}
+
+impl Strategy {
+    /// All of them, in the order in which people read about them.
+    pub const ALL: [Strategy; 10] = [
+        Strategy::Nothing,
+        Strategy::Seqscan,
+        Strategy::Cat,
+        Strategy::Vmtouch,
+        Strategy::Prewarm(PrewarmMode::Read),
+        Strategy::Prewarm(PrewarmMode::Buffer),
+        Strategy::Prewarm(PrewarmMode::Prefetch),
+        Strategy::Autoprewarm,
+        Strategy::Pgfincore,
+        Strategy::Pgthaw,
+    ];
+
+    /// The name for the command line, for results and for tables.
+    pub fn name(self) -> &'static str {
+        match self {
+            Strategy::Nothing => NOTHING,
+            Strategy::Seqscan => "seqscan",
+            Strategy::Cat => "cat",
+            Strategy::Vmtouch => "vmtouch",
+            Strategy::Prewarm(PrewarmMode::Read) => "pg_prewarm-read",
+            Strategy::Prewarm(PrewarmMode::Buffer) => "pg_prewarm-buffer",
+            Strategy::Prewarm(PrewarmMode::Prefetch) => "pg_prewarm-prefetch",
+            Strategy::Autoprewarm => "autoprewarm",
+            Strategy::Pgfincore => "pgfincore",
+            Strategy::Pgthaw => PGTHAW,
+        }
+    }
+
+    /// Does its SQL scan relations, so that io workers (PostgreSQL 18) read for it?
+    pub fn scans_in_server(self) -> bool {
+        matches!(self, Strategy::Seqscan | Strategy::Prewarm(_) | Strategy::Autoprewarm)
+    }
+}
+
+impl fmt::Display for Strategy {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.name())
+    }
+}
+
+impl FromStr for Strategy {
+    type Err = Error;
+
+    fn from_str(text: &str) -> Result<Strategy, Error> {
+        Strategy::ALL.into_iter().find(|strategy| strategy.name() == text).ok_or_else(|| Error::UnknownStrategy {
+            name: text.to_owned(),
+            known: Strategy::ALL.map(Strategy::name).join(", "),
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_read_back() {
+        for strategy in Strategy::ALL {
+            assert_eq!(strategy.name().parse::<Strategy>().unwrap(), strategy);
+        }
+        let unknown = "dd".parse::<Strategy>().unwrap_err().to_string();
+        assert!(unknown.contains("\"dd\"") && unknown.contains("pg_prewarm-read"), "{unknown}");
+    }
+}

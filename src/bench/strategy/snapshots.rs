@@ -1,0 +1,102 @@
+//! What the warm state left behind for the strategies that bring a snapshot back: each has its own, taken at the same
+//! time of the same state.
+
+use std::fs;
+use std::os::unix::fs::{MetadataExt as _, chown};
+use std::path::{Path, PathBuf};
+
+use sqlx::AssertSqlSafe;
+use sqlx::postgres::PgConnection;
+
+use super::Strategy;
+use super::commands::pgfincore_take_sql;
+use crate::bench::Error;
+use crate::bench::lab::{DATABASE, Lab};
+use crate::cache::{MapInputs, Snapshot, read_map};
+use crate::postgres::{self, DataDirectory, PG_PREWARM, Server, read_databases};
+
+/// autoprewarm's file, in the data directory.
+const AUTOPREWARM_FILE: &str = "autoprewarm.blocks";
+
+/// The snapshots of the warm state.
+#[derive(Debug)]
+pub struct WarmSnapshots {
+    directory: PathBuf,
+}
+
+impl WarmSnapshots {
+    /// Takes those that `strategies` need, of the server as it is now, and keeps them in `directory`. pgfincore's
+    /// stands in a table of the database.
+    pub async fn take(
+        strategies: &[Strategy],
+        lab: &Lab,
+        server: &Server,
+        directory: &Path,
+    ) -> Result<WarmSnapshots, Error> {
+        let snapshots = WarmSnapshots { directory: directory.to_owned() };
+        let mut connection = server.connect_to(DATABASE).await?;
+        if strategies.contains(&Strategy::Pgfincore) {
+            run_statement(&mut connection, "take pgfincore's snapshot", &pgfincore_take_sql()).await?;
+        }
+        if strategies.contains(&Strategy::Autoprewarm) {
+            run_statement(&mut connection, "take autoprewarm's snapshot", "SELECT autoprewarm_dump_now()").await?;
+            snapshots.copy(&lab.data_directory().join(AUTOPREWARM_FILE), &snapshots.autoprewarm_file())?;
+        }
+        if strategies.contains(&Strategy::Pgthaw) {
+            snapshots.take_pgthaw(lab, server, &mut connection).await?;
+        }
+        Ok(snapshots)
+    }
+
+    /// The snapshot for `pgthaw restore`.
+    pub fn pgthaw_file(&self) -> PathBuf {
+        self.directory.join("warm.parquet")
+    }
+
+    fn autoprewarm_file(&self) -> PathBuf {
+        self.directory.join(AUTOPREWARM_FILE)
+    }
+
+    async fn take_pgthaw(&self, lab: &Lab, server: &Server, connection: &mut PgConnection) -> Result<(), Error> {
+        let mut databases = read_databases(connection).await?;
+        databases.retain(|database| database.name == DATABASE);
+        let data_directory = DataDirectory::open(&lab.data_directory())?;
+        let map = read_map(MapInputs {
+            server: Some(server),
+            data_directory: Some(&data_directory),
+            page_cache: lab.page_cache(),
+            databases: &databases,
+            names: None,
+            progress: &|_, _| {},
+        });
+        Ok(Snapshot::new(map.await?, None).write(&self.pgthaw_file())?)
+    }
+
+    /// Prepares the stopped server for a trial: autoprewarm's library and file are there for its own trials only, as
+    /// the server writes the file anew whenever it stops.
+    pub fn place(&self, strategy: Strategy, lab: &Lab) -> Result<(), Error> {
+        let placed = lab.data_directory().join(AUTOPREWARM_FILE);
+        if strategy == Strategy::Autoprewarm {
+            self.copy(&self.autoprewarm_file(), &placed)?;
+            give_to_owner_of(&lab.data_directory(), &placed)?;
+            return lab.configure(&[("shared_preload_libraries", PG_PREWARM)]);
+        }
+        lab.configure(&[("shared_preload_libraries", "")])
+    }
+
+    fn copy(&self, from: &Path, to: &Path) -> Result<(), Error> {
+        fs::copy(from, to).map(drop).map_err(|source| Error::file("copy", from, source))
+    }
+}
+
+fn give_to_owner_of(directory: &Path, path: &Path) -> Result<(), Error> {
+    let owner = fs::metadata(directory).map_err(|source| Error::file("look at", directory, source))?;
+    chown(path, Some(owner.uid()), Some(owner.gid())).map_err(|source| Error::file("give away", path, source))
+}
+
+/// Runs one statement.
+pub async fn run_statement(connection: &mut PgConnection, action: &'static str, sql: &str) -> Result<(), Error> {
+    let done = sqlx::query(AssertSqlSafe(sql)).execute(connection).await;
+    done.map_err(|source| postgres::Error::Query { action, source })?;
+    Ok(())
+}

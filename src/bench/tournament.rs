@@ -1,0 +1,210 @@
+//! The tournament: every strategy from the same proven cold state, in random order, under the same limit.
+
+use std::path::PathBuf;
+
+use jiff::Timestamp;
+
+use super::event::{Event, Events};
+use super::order::plan_order;
+use super::preparation::{Prepared, prepare};
+use super::stop::Stop;
+use super::strategy::Strategy;
+use super::trial::TrialSetup;
+use super::{Device, Disk, Error, Machine, Run, Study, Trial, disk, throughput};
+use crate::failure::Explain as _;
+use crate::linux::block_device::{BlockDevice, read_block_device};
+use crate::linux::cgroup::DiskLimit;
+use crate::linux::machine::{read_machine, read_mount};
+use crate::postgres::Programs;
+use crate::postgres::pgbench::Workload;
+use crate::units::Bytes;
+
+/// What is asked of a tournament.
+#[derive(Clone, Debug)]
+pub struct Options {
+    pub programs: Programs,
+    /// Where the scratch cluster's directory is made.
+    pub parent: PathBuf,
+    pub scale: u32,
+    /// Each trial runs it once.
+    pub workload: Workload,
+    pub repeats: u32,
+    pub strategies: Vec<Strategy>,
+    pub disk: Disk,
+    pub seed: u64,
+    /// `None`: a quarter of the database, at most 256 MiB.
+    pub shared_buffers: Option<Bytes>,
+    /// Leave the cluster in place.
+    pub is_kept: bool,
+}
+
+/// A tournament that ended, or was stopped after its preparation.
+#[derive(Debug)]
+pub struct Finished {
+    pub run: Run,
+    pub trials: Vec<Trial>,
+    pub is_interrupted: bool,
+    /// The cluster's directory, when it was kept.
+    pub kept: Option<PathBuf>,
+}
+
+/// Runs a tournament, and blocks its thread while a server starts or a trial runs: give it a thread of its own. Whatever happens, the server, the limit and, unless it is kept, the cluster are gone afterwards.
+///
+/// # Errors
+/// `Error::Interrupted` when it was stopped before the trials began. Trials that ended before a failure were told as
+/// events.
+pub async fn run_tournament(mut options: Options, events: &Events, stop: &Stop) -> Result<Finished, Error> {
+    let directory = tempfile::Builder::new().prefix("pgthaw-bench-").tempdir();
+    let directory = directory.map_err(|source| Error::file("create a directory in", &std::env::temp_dir(), source))?;
+    let device = find_device(&mut options);
+    if let Some(reason) = &options.disk.not_enforced {
+        events.tell(Event::Remark(format!("the native disk is measured, without a limit: {reason}")));
+    }
+    let started_at = Timestamp::now();
+    let mut prepared = prepare(&options, directory.path(), events, stop).await?;
+    let mut run = describe_run(&options, &prepared, device.as_ref(), started_at)?;
+    events.tell(Event::RunStarted(Box::new(run.clone())));
+
+    let turns = plan_order(&prepared.strategies, options.repeats, options.seed);
+    let setup = TrialSetup {
+        run_id: &run.id,
+        workload: &options.workload,
+        disk: &options.disk,
+        device: device.as_ref().map(|device| device.number),
+        block_size: Bytes(prepared.facts.block_size.into()),
+        snapshots: &prepared.snapshots,
+        strips: &prepared.strips,
+        directory: directory.path(),
+        trials: turns.len() as u32,
+        events,
+        stop,
+    };
+    let mut trials = Vec::new();
+    let mut is_interrupted = false;
+    for turn in &turns {
+        match setup.run(&mut prepared.lab, turn).await {
+            Ok(trial) => {
+                events.tell(Event::TrialEnded(Box::new(trial.clone())));
+                trials.push(trial);
+            }
+            Err(Error::Interrupted) => {
+                is_interrupted = true;
+                break;
+            }
+            Err(error) => return Err(error),
+        }
+    }
+    conclude(&mut run, &mut trials, prepared.calibration_tps);
+    let kept = options.is_kept.then(|| prepared.lab.keep());
+    Ok(Finished { run, trials, is_interrupted, kept })
+}
+
+/// The disk that holds the cluster, if it can be limited as asked; if not, the options say why.
+fn find_device(options: &mut Options) -> Option<BlockDevice> {
+    let disk = &mut options.disk;
+    let wants_limit = disk.riops.is_some() || disk.rbps.is_some();
+    let device = read_block_device(&options.parent);
+    let possible =
+        device.as_ref().map_err(explain).and_then(|_| DiskLimit::available().map(drop).map_err(|e| explain(&e)));
+    if let (true, Err(reason)) = (wants_limit, possible) {
+        disk.not_enforced = Some(reason);
+    }
+    device.ok()
+}
+
+fn explain(error: &crate::linux::Error) -> String {
+    match error.hint() {
+        Some(hint) => format!("{error}; {hint}"),
+        None => error.to_string(),
+    }
+}
+
+/// What is known before the first trial.
+fn describe_run(
+    options: &Options,
+    prepared: &Prepared,
+    device: Option<&BlockDevice>,
+    started_at: Timestamp,
+) -> Result<Run, Error> {
+    let workload = &options.workload;
+    Ok(Run {
+        id: format!("{}-{:04x}", started_at.strftime("%Y%m%d-%H%M%S"), rand::random::<u16>()),
+        started_at,
+        ended_at: None,
+        pgthaw_version: env!("CARGO_PKG_VERSION").to_owned(),
+        machine: describe_machine(options, device)?,
+        server: prepared.facts.clone(),
+        settings: prepared.settings.clone(),
+        study: Study {
+            scale: options.scale,
+            clients: workload.clients,
+            jobs: workload.jobs,
+            script: workload.script.name(),
+            seconds: workload.seconds,
+            repeats: options.repeats,
+            strategies: prepared.strategies.iter().map(|strategy| strategy.name().to_owned()).collect(),
+            skipped_strategies: prepared.skipped.clone(),
+            disk: options.disk.clone(),
+            seed: options.seed,
+            database_bytes: prepared.database_bytes,
+            wanted_bytes: prepared.wanted_bytes,
+            bound_seconds: disk::compute_bound_seconds(&options.disk, prepared.wanted_bytes),
+            start_state: "cold: stopped, its files evicted and measured, then started".into(),
+        },
+        steady_tps: None,
+        warnings: compute_run_warnings(options, prepared),
+    })
+}
+
+fn describe_machine(options: &Options, device: Option<&BlockDevice>) -> Result<Machine, Error> {
+    let facts = read_machine()?;
+    let device = match device {
+        Some(device) => Device {
+            name: device.name.clone(),
+            major_minor: device.number.to_string(),
+            rotational: device.is_rotational,
+            read_ahead_bytes: device.read_ahead_bytes,
+        },
+        None => {
+            Device { name: "none".into(), major_minor: String::new(), rotational: false, read_ahead_bytes: Bytes(0) }
+        }
+    };
+    Ok(Machine {
+        hostname: facts.hostname,
+        kernel: facts.kernel,
+        cpu_model: facts.cpu_model,
+        cores: facts.cores,
+        memory_bytes: facts.memory_bytes,
+        file_system: read_mount(&options.parent)?.file_system,
+        device,
+    })
+}
+
+fn compute_run_warnings(options: &Options, prepared: &Prepared) -> Vec<String> {
+    let mut warnings = Vec::new();
+    if let Some(reason) = &options.disk.not_enforced {
+        warnings.push(format!("the disk {} is not in force: {reason}", options.disk.name));
+    }
+    if options.repeats < 2 {
+        warnings.push("one trial per strategy shows no spread: --repeats 3".into());
+    }
+    if prepared.wanted_bytes.0 < prepared.database_bytes.0 * 9 / 10 {
+        warnings.push(format!(
+            "the warm state holds {} of {} only: memory is short, choose a smaller --scale",
+            prepared.wanted_bytes, prepared.database_bytes
+        ));
+    }
+    warnings
+}
+
+/// What is known only when all trials are there: the steady level, and when each trial reached shares of it.
+fn conclude(run: &mut Run, trials: &mut [Trial], calibration_tps: Option<f64>) {
+    run.ended_at = Some(Timestamp::now());
+    run.steady_tps = throughput::compute_steady_tps(trials).or(calibration_tps);
+    let Some(steady) = run.steady_tps else { return };
+    for trial in trials {
+        let reached = |share| throughput::compute_seconds_to(&trial.samples, share, steady);
+        let (to_50, to_90, to_95) = (reached(0.50), reached(0.90), reached(0.95));
+        (trial.to_50_seconds, trial.to_90_seconds, trial.to_95_seconds) = (to_50, to_90, to_95);
+    }
+}

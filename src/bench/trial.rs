@@ -1,0 +1,150 @@
+//! One trial: a server proven cold, then the race, then what it showed.
+
+use std::path::Path;
+
+use jiff::Timestamp;
+
+use super::contender::{Contender, io_workers_serve};
+use super::event::{Event, Events, TrialStarted};
+use super::lab::{DATABASE, Lab};
+use super::launch::Launch;
+use super::order::Turn;
+use super::race::{Entrants, Measured, run_race};
+use super::residency::StripRelation;
+use super::samples::compute_samples;
+use super::stop::Stop;
+use super::strategy::{Strategy, WarmSnapshots, plan_launch};
+use super::{Disk, Error, ResidencyStrip, StartState, StrategyOutcome, Trial, throughput, warm, warnings};
+use crate::linux::DeviceNumber;
+use crate::linux::cgroup::{DiskLimit, ReadLimit};
+use crate::postgres::pgbench::{Pgbench, Workload};
+use crate::postgres::{Server, read_buffers};
+use crate::units::Bytes;
+
+/// What all trials of a study have in common.
+#[derive(Debug)]
+pub struct TrialSetup<'a> {
+    pub run_id: &'a str,
+    pub workload: &'a Workload,
+    pub disk: &'a Disk,
+    pub device: Option<DeviceNumber>,
+    pub block_size: Bytes,
+    pub snapshots: &'a WarmSnapshots,
+    pub strips: &'a [StripRelation],
+    /// For logs and outputs; the trial takes a directory of its own in it.
+    pub directory: &'a Path,
+    pub trials: u32,
+    pub events: &'a Events,
+    pub stop: &'a Stop,
+}
+
+/// What was found before the server was started.
+#[derive(Debug)]
+struct Before {
+    started_at: Timestamp,
+    start_state: StartState,
+    strips: Vec<ResidencyStrip>,
+}
+
+impl TrialSetup<'_> {
+    /// Runs one trial. The server is running afterwards, without the limit.
+    pub async fn run(&self, lab: &mut Lab, turn: &Turn<Strategy>) -> Result<Trial, Error> {
+        let before = self.make_cold(lab, turn.strategy)?;
+        self.events.tell(Event::TrialStarted(TrialStarted {
+            strategy: turn.strategy.name(),
+            repeat: turn.repeat,
+            position: turn.position,
+            trials: self.trials,
+            seconds: self.workload.seconds,
+            start_state: before.start_state.clone(),
+        }));
+        let measured = self.race(lab, turn.strategy)?;
+        let after = self.read_strips_of_running(lab).await?;
+        Ok(self.conclude(turn, before, measured, after))
+    }
+
+    fn make_cold(&self, lab: &mut Lab, strategy: Strategy) -> Result<Before, Error> {
+        self.stop.check()?;
+        let started_at = Timestamp::now();
+        lab.stop()?;
+        self.snapshots.place(strategy, lab)?;
+        let start_state = lab.apply_evict()?;
+        // Of a stopped server, whose buffers are empty.
+        let strips = self.strips.iter().map(|one| one.read(&lab.data_directory(), lab.page_cache(), &[]));
+        let strips = strips.collect::<Result<_, _>>()?;
+        Ok(Before { started_at, start_state, strips })
+    }
+
+    fn race(&self, lab: &mut Lab, strategy: Strategy) -> Result<Measured, Error> {
+        let limit = self.create_limit()?;
+        lab.start(limit.as_ref())?;
+        let directory = tempfile::tempdir_in(self.directory)
+            .map_err(|source| Error::file("create a directory in", self.directory, source))?;
+        let pgbench = Pgbench::find(&lab.programs, lab.workload_options())?;
+        let arguments = pgbench.run_arguments(self.workload, &directory.path().join("pgbench"));
+        let entrants = Entrants {
+            pgbench: Launch::new(pgbench.program(), arguments),
+            contender: Contender { strategy, launch: plan_launch(strategy, lab, self.snapshots)? },
+            seconds: self.workload.seconds,
+            device: self.device,
+            io_workers_serve: io_workers_serve(strategy),
+        };
+        run_race(lab, entrants, limit, directory.path(), self.events, self.stop)
+    }
+
+    fn create_limit(&self) -> Result<Option<DiskLimit>, Error> {
+        let is_limited = self.disk.not_enforced.is_none() && (self.disk.riops.is_some() || self.disk.rbps.is_some());
+        let Some(device) = self.device.filter(|_| is_limited) else { return Ok(None) };
+        let limit = ReadLimit { reads_per_second: self.disk.riops, read_bytes_per_second: self.disk.rbps };
+        Ok(Some(DiskLimit::create(device, limit)?))
+    }
+
+    async fn read_strips_of_running(&self, lab: &Lab) -> Result<Vec<ResidencyStrip>, Error> {
+        let server = Server::connect(&lab.connect_options(DATABASE)).await?;
+        let mut buffers = Vec::new();
+        let mut connection = server.connect_to(DATABASE).await?;
+        // Without pg_buffercache there is nothing to draw of the buffers.
+        let _ = read_buffers(&mut connection, |buffer| buffers.push(buffer)).await;
+        let read = |one: &StripRelation| one.read(&lab.data_directory(), lab.page_cache(), &buffers);
+        self.strips.iter().map(read).collect()
+    }
+
+    /// What the measurement shows, and what speaks against it. Throughput thresholds follow when the run ends.
+    fn conclude(&self, turn: &Turn<Strategy>, before: Before, measured: Measured, after: Vec<ResidencyStrip>) -> Trial {
+        let strips = self.strips.iter().zip(before.strips.into_iter().zip(after));
+        let samples = compute_samples(&measured.seconds, &measured.intervals, measured.start_unix);
+        let warm_after_seconds = warm::compute_warm_after(&samples, self.block_size);
+        let device_read_bytes = samples.iter().map(|sample| sample.device_read_bytes).sum();
+        let warnings = [
+            warnings::warn_of_late_readings(&measured.seconds),
+            warnings::warn_of_saturation(&measured.generator_shares, self.workload.jobs),
+            warnings::warn_of_missing_limit(&samples, self.disk),
+            warnings::warn_of_neighbours(device_read_bytes, measured.limited_read_bytes),
+        ];
+        Trial {
+            run_id: self.run_id.to_owned(),
+            strategy: turn.strategy.name().to_owned(),
+            repeat: turn.repeat,
+            position: turn.position,
+            started_at: before.started_at,
+            start_state: before.start_state,
+            outcome: StrategyOutcome {
+                command: measured.outcome.command,
+                ended_after_seconds: measured.outcome.ended_after.map(|after| after.as_secs_f64()),
+                issued_bytes: measured.outcome.issued_bytes,
+                failure: measured.outcome.failure,
+                output: measured.outcome.output,
+            },
+            warm_after_seconds,
+            to_50_seconds: None,
+            to_90_seconds: None,
+            to_95_seconds: None,
+            served_until_warm: throughput::compute_served(&samples, warm_after_seconds.unwrap_or(f64::INFINITY)),
+            served: throughput::compute_served(&samples, f64::INFINITY),
+            device_read_bytes,
+            samples,
+            residency: strips.map(|(relation, (before, after))| relation.describe(before, after)).collect(),
+            warnings: warnings.into_iter().flatten().collect(),
+        }
+    }
+}

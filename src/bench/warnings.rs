@@ -1,0 +1,112 @@
+//! What speaks against a measurement, each with its remedy. Pure: the trial hands over what it measured.
+
+use std::time::Duration;
+
+use super::{Disk, Sample};
+use crate::observe::Second;
+use crate::units::Bytes;
+
+/// A reading this late is told.
+const LATE: Duration = Duration::from_millis(100);
+
+/// A generator that uses more than this of its threads' processor time may be what limits the throughput.
+const SATURATED_SHARE: f64 = 0.9;
+
+/// A device faster than its limit by more than this, over [`RATE_SECONDS`], is not limited.
+const LIMIT_TOLERANCE: f64 = 1.25;
+const RATE_SECONDS: usize = 3;
+
+/// Reads of others on the same device that are not worth a word.
+const NEIGHBOUR_SHARE: f64 = 0.05;
+const NEIGHBOUR_BYTES: Bytes = Bytes(20_000_000);
+
+/// Readings that came late.
+pub fn warn_of_late_readings(seconds: &[Second]) -> Option<String> {
+    let late: Vec<Duration> = seconds.iter().map(|one| one.lateness).filter(|lateness| *lateness > LATE).collect();
+    let worst = late.iter().max()?;
+    Some(format!(
+        "{} of {} readings came late, by up to {} ms, and were scaled: run fewer other programs",
+        late.len(),
+        seconds.len(),
+        worst.as_millis()
+    ))
+}
+
+/// A generator that was busy all the time. `shares` are the processors that pgbench used in each second.
+pub fn warn_of_saturation(shares: &[f64], jobs: u32) -> Option<String> {
+    let busiest = shares.iter().copied().fold(0.0, f64::max);
+    (busiest >= SATURATED_SHARE * f64::from(jobs)).then(|| {
+        format!("pgbench used {busiest:.1} processors with {jobs} jobs, and may be the limit itself: raise --jobs")
+    })
+}
+
+/// A limit that the device did not keep to.
+pub fn warn_of_missing_limit(samples: &[Sample], disk: &Disk) -> Option<String> {
+    let highest = |of: fn(&Sample) -> u64| {
+        let window = |window: &[Sample]| window.iter().map(of).sum::<u64>() as f64 / RATE_SECONDS as f64;
+        samples.windows(RATE_SECONDS).map(window).fold(0.0, f64::max)
+    };
+    let (bytes, reads) = (highest(|one| one.device_read_bytes.0), highest(|one| one.device_reads));
+    let exceeds = |rate: f64, limit: Option<u64>| limit.is_some_and(|limit| rate > LIMIT_TOLERANCE * limit as f64);
+    let is_exceeded = exceeds(bytes, disk.rbps.map(|limit| limit.0)) || exceeds(reads, disk.riops);
+    (is_exceeded && disk.not_enforced.is_none()).then(|| {
+        format!(
+            "the device delivered {} and {reads:.0} reads per second for {RATE_SECONDS} s, above its limit: it is not in force, or others read from the device",
+            Bytes(bytes as u64)
+        )
+    })
+}
+
+/// Others that read from the device. `own` is what the limited processes read; `None` when that is not known.
+pub fn warn_of_neighbours(device: Bytes, own: Option<Bytes>) -> Option<String> {
+    let others = Bytes(device.0.saturating_sub(own?.0));
+    let is_much = others > NEIGHBOUR_BYTES && others.0 as f64 > NEIGHBOUR_SHARE * device.0 as f64;
+    is_much.then(|| format!("others read {others} from the device meanwhile: stop them, and repeat"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::bench::disk::choose_disk;
+    use crate::bench::record::tests::sample;
+    use crate::observe::Counters;
+
+    fn second(lateness_ms: u64) -> Second {
+        let lateness = Duration::from_millis(lateness_ms);
+        Second { monotonic: lateness, wall_ms: 0, lateness, counters: Counters::default(), os_resident_bytes: Bytes(0) }
+    }
+
+    #[test]
+    fn late_readings_are_counted() {
+        assert_eq!(warn_of_late_readings(&[second(0), second(99)]), None);
+        let warning = warn_of_late_readings(&[second(0), second(150), second(900)]).unwrap();
+        assert!(warning.starts_with("2 of 3 readings came late, by up to 900 ms"), "{warning}");
+    }
+
+    #[test]
+    fn a_busy_generator_is_told() {
+        assert_eq!(warn_of_saturation(&[0.2, 1.5], 2), None);
+        assert!(warn_of_saturation(&[0.2, 1.9], 2).unwrap().contains("1.9 processors with 2 jobs"));
+        assert_eq!(warn_of_saturation(&[], 2), None);
+    }
+
+    #[test]
+    fn a_burst_of_one_second_is_no_missing_limit() {
+        let gp3 = choose_disk(&[], Some("gp3"), None, None).unwrap();
+        let limit = gp3.rbps.unwrap().0;
+        let of = |rates: &[u64]| (1..).zip(rates).map(|(second, rate)| sample(second, 1, *rate)).collect::<Vec<_>>();
+        assert_eq!(warn_of_missing_limit(&of(&[limit, limit + limit / 2, limit, 0]), &gp3), None);
+        let fast = of(&[limit * 2, limit * 2, limit * 2]);
+        assert!(warn_of_missing_limit(&fast, &gp3).is_some());
+        let native = choose_disk(&[], None, None, None).unwrap();
+        assert_eq!(warn_of_missing_limit(&fast, &native), None);
+    }
+
+    #[test]
+    fn neighbours_are_told_when_they_matter() {
+        assert_eq!(warn_of_neighbours(Bytes(1_000_000_000), Some(Bytes(990_000_000))), None);
+        assert!(warn_of_neighbours(Bytes(1_000_000_000), Some(Bytes(500_000_000))).is_some());
+        assert_eq!(warn_of_neighbours(Bytes(1_000_000_000), None), None);
+        assert_eq!(warn_of_neighbours(Bytes(10), Some(Bytes(1000))), None);
+    }
+}

@@ -1,0 +1,150 @@
+//! What `bench warmup` and `demo` have in common: the flags of a study, and running it.
+
+use std::path::PathBuf;
+
+use clap::Args;
+use tokio::runtime::Handle;
+use tokio::signal::unix::{SignalKind, signal};
+use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
+
+use super::OutputArguments;
+use crate::bench::disk::{NamedDisk, choose_disk};
+use crate::bench::{Disk, Error, Event, Events, Finished, Options, Stop, Strategy, run_tournament};
+use crate::results::Store;
+use crate::terminal::TournamentDisplay;
+use crate::units::Bytes;
+
+/// Which disk the server and every strategy get.
+#[derive(Clone, Debug, Args)]
+#[command(next_help_heading = "Disk (needs root and a writable cgroup; without, the native disk is measured)")]
+pub struct DiskArguments {
+    /// gp3 (3000 reads/s, 125 MiB/s), hdd (200 reads/s, 87 MB/s), native, or one named by --named-disk
+    #[arg(long, value_name = "NAME")]
+    disk: Option<String>,
+
+    /// Reads per second, instead of the disk's
+    #[arg(long, value_name = "READS")]
+    riops: Option<u64>,
+
+    /// Read bytes per second, instead of the disk's: 125MiB
+    #[arg(long, value_name = "BYTES")]
+    rbps: Option<Bytes>,
+
+    /// A disk of your own: san=20000,1GiB; may be repeated, and stand in pgthaw.toml as named_disk
+    #[arg(long, value_name = "NAME=READS,BYTES")]
+    named_disk: Vec<NamedDisk>,
+}
+
+impl DiskArguments {
+    /// The disk asked for, or the `default` one.
+    pub fn choose(&self, default: &str) -> Result<Disk, Error> {
+        let name = self.disk.as_deref().or_else(|| self.asks_figures_only().then_some("native")).unwrap_or(default);
+        choose_disk(&self.named_disk, Some(name), self.riops, self.rbps)
+    }
+
+    fn asks_figures_only(&self) -> bool {
+        self.disk.is_none() && (self.riops.is_some() || self.rbps.is_some())
+    }
+}
+
+/// Where the scratch cluster is made, and of what.
+#[derive(Clone, Debug, Args)]
+#[command(next_help_heading = "Scratch cluster")]
+pub struct ScratchArguments {
+    /// Make it below this directory, on the disk to be measured
+    #[arg(long, value_name = "DIRECTORY", default_value = "/var/tmp")]
+    pub dir: PathBuf,
+
+    /// PostgreSQL's programs [default: of pg_config, or the newest in /usr/lib/postgresql]
+    #[arg(long, value_name = "DIRECTORY", env = "PGTHAW_BIN_DIR")]
+    pub bin_dir: Option<PathBuf>,
+
+    /// shared_buffers [default: a quarter of the database, at most 256 MiB]
+    #[arg(long, value_name = "BYTES")]
+    pub shared_buffers: Option<Bytes>,
+
+    /// Leave the cluster in place
+    #[arg(long)]
+    pub keep: bool,
+}
+
+/// Reads `--strategies`; none given is all.
+pub fn choose_strategies(given: &[Strategy]) -> Vec<Strategy> {
+    let mut chosen: Vec<Strategy> = if given.is_empty() { Strategy::ALL.to_vec() } else { given.to_vec() };
+    let mut seen = Vec::new();
+    chosen.retain(|strategy| {
+        let is_new = !seen.contains(strategy);
+        seen.push(*strategy);
+        is_new
+    });
+    chosen
+}
+
+/// Runs a study with a live display. Each trial is kept when it ends; Ctrl-C ends it tidily, with what there is.
+pub async fn run_study(options: Options, store: &Store, output: OutputArguments) -> anyhow::Result<Finished> {
+    let stop = Stop::default();
+    let signals = tokio::spawn(request_on_signal(stop.clone())?);
+    let (sender, events) = unbounded_channel();
+    let (study_events, study_stop) = (Events::to(sender), stop.clone());
+    let runtime = Handle::current();
+    // A thread of its own, for a tournament waits for processes as much as for the server.
+    let study =
+        tokio::task::spawn_blocking(move || runtime.block_on(run_tournament(options, &study_events, &study_stop)));
+    let kept = keep_and_show(events, store, output).await;
+    if kept.is_err() {
+        stop.request();
+    }
+    let finished = study.await;
+    signals.abort();
+    kept?;
+    let finished = finished??;
+    store.finish_run(&finished.run, &finished.trials).await?;
+    Ok(finished)
+}
+
+async fn keep_and_show(
+    mut events: UnboundedReceiver<Event>,
+    store: &Store,
+    output: OutputArguments,
+) -> anyhow::Result<()> {
+    let mut display = TournamentDisplay::new(output.shows_progress());
+    while let Some(event) = events.recv().await {
+        match &event {
+            Event::RunStarted(run) => store.save_run(run).await?,
+            Event::TrialEnded(trial) => store.save_trial(trial).await?,
+            _ => {}
+        }
+        display.show(&event);
+    }
+    display.finish();
+    Ok(())
+}
+
+/// Waits for a signal that means "end". The first one asks the study to stop; it needs some seconds to tidy up.
+fn request_on_signal(stop: Stop) -> std::io::Result<impl Future<Output = ()>> {
+    let mut interrupt = signal(SignalKind::interrupt())?;
+    let mut terminate = signal(SignalKind::terminate())?;
+    let mut hangup = signal(SignalKind::hangup())?;
+    Ok(async move {
+        tokio::select! {
+            _ = interrupt.recv() => {}
+            _ = terminate.recv() => {}
+            _ = hangup.recv() => {}
+        }
+        stop.request();
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_strategy_named_twice_runs_once() {
+        assert_eq!(
+            choose_strategies(&[Strategy::Cat, Strategy::Nothing, Strategy::Cat]),
+            [Strategy::Cat, Strategy::Nothing]
+        );
+        assert_eq!(choose_strategies(&[]).len(), Strategy::ALL.len());
+    }
+}

@@ -1,0 +1,23 @@
+//! What a server was given: settings that are not the default, and extensions that could be created.
+
+use std::collections::BTreeSet;
+
+use sqlx::Row as _;
+use sqlx::postgres::PgConnection;
+
+use super::Error;
+
+/// Settings that somebody set, by name, with their values as SHOW prints them.
+pub async fn read_settings(connection: &mut PgConnection) -> Result<Vec<(String, String)>, Error> {
+    let failed = |source| Error::Query { action: "read the settings", source };
+    let rows = sqlx::query(include_str!("sql/settings_13.sql")).fetch_all(connection).await.map_err(failed)?;
+    rows.iter().map(|row| Ok((row.try_get("name")?, row.try_get("value")?))).collect::<Result<_, _>>().map_err(failed)
+}
+
+/// Names of the extensions whose files the server has.
+pub async fn read_installable_extensions(connection: &mut PgConnection) -> Result<BTreeSet<String>, Error> {
+    let failed = |source| Error::Query { action: "list the extensions", source };
+    let question = include_str!("sql/installable_extensions_13.sql");
+    let rows = sqlx::query(question).fetch_all(connection).await.map_err(failed)?;
+    rows.iter().map(|row| row.try_get("name")).collect::<Result<_, _>>().map_err(failed)
+}

@@ -1,0 +1,223 @@
+//! A tournament while it runs: what is being done, how fast the server is now, and how long the whole still takes.
+
+use std::fmt::Write as _;
+use std::io::IsTerminal as _;
+use std::time::{Duration, Instant};
+
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+
+use crate::bench::{Event, LiveSecond, Run, Trial, TrialStarted};
+use crate::units::Bytes;
+
+/// Stop, evict, start and tidy up around a trial, until the first trials show what it really takes.
+const EXPECTED_OVERHEAD: Duration = Duration::from_secs(3);
+
+const TEMPLATE: &str = "{prefix:>9} [{bar:24}] {wide_msg}";
+
+/// Shows events as they come. Where standard error is no terminal it prints a line per step and per trial instead.
+#[derive(Debug)]
+pub struct TournamentDisplay {
+    bar: ProgressBar,
+    is_shown: bool,
+    is_drawn: bool,
+    trials_began: Option<Instant>,
+    current: Option<TrialStarted>,
+}
+
+impl TournamentDisplay {
+    pub fn new(is_shown: bool) -> TournamentDisplay {
+        let is_drawn = is_shown && std::io::stderr().is_terminal();
+        let target = if is_drawn { ProgressDrawTarget::stderr() } else { ProgressDrawTarget::hidden() };
+        let bar = ProgressBar::with_draw_target(Some(1000), target);
+        // The template is a constant, and a test draws it.
+        let style = ProgressStyle::with_template(TEMPLATE).unwrap_or_else(|_| ProgressStyle::default_bar());
+        bar.set_style(style.progress_chars("█▌ "));
+        TournamentDisplay { bar, is_shown, is_drawn, trials_began: None, current: None }
+    }
+
+    /// Shows one event.
+    pub fn show(&mut self, event: &Event) {
+        match event {
+            Event::Step(what) => self.show_step(what),
+            Event::StepShare(share) => self.bar.set_position((share * 1000.0) as u64),
+            Event::Remark(remark) => self.print(remark),
+            Event::RunStarted(run) => self.start_trials(run),
+            Event::TrialStarted(trial) => self.current = Some(trial.clone()),
+            Event::Second(second) => self.show_second(*second),
+            Event::TrialEnded(trial) => self.end_trial(trial),
+        }
+    }
+
+    /// Removes the bar.
+    pub fn finish(&self) {
+        self.bar.finish_and_clear();
+    }
+
+    fn show_step(&mut self, what: &str) {
+        self.bar.set_prefix("prepare");
+        self.bar.set_position(0);
+        self.bar.set_message(what.to_owned());
+        if !self.is_drawn {
+            self.print(what);
+        }
+    }
+
+    fn start_trials(&mut self, run: &Run) {
+        self.trials_began = Some(Instant::now());
+        for line in render_skipped(&run.study.skipped_strategies) {
+            self.print(&line);
+        }
+    }
+
+    fn show_second(&mut self, second: LiveSecond) {
+        let (Some(trial), Some(began)) = (&self.current, self.trials_began) else { return };
+        let done = f64::from(trial.position - 1) + f64::from(second.second) / f64::from(trial.seconds.max(1));
+        self.bar.set_prefix(format!("{} of {}", trial.position, trial.trials));
+        self.bar.set_position((done / f64::from(trial.trials) * 1000.0) as u64);
+        self.bar.set_message(render_second(trial, second, time_left(trial, second.second, began.elapsed())));
+    }
+
+    fn end_trial(&mut self, ended: &Trial) {
+        if let Some(trial) = self.current.take() {
+            self.print(&render_ended(&trial, ended));
+        }
+    }
+
+    fn print(&self, line: &str) {
+        if self.is_shown {
+            self.bar.suspend(|| super::print_remark(line));
+        }
+    }
+}
+
+/// `cat (repeat 2): 12 of 20 s, 1234 tps, 125 MB/s from the device, 830 MB resident; 3 min 20 s left`
+fn render_second(trial: &TrialStarted, second: LiveSecond, left: Duration) -> String {
+    let tps = second.tps.map_or("–".to_owned(), |tps| format!("{tps:.0}"));
+    format!(
+        "{} (repeat {}): {} of {} s, {tps} tps, {}/s from the device, {} resident; {} left",
+        trial.strategy,
+        trial.repeat,
+        second.second,
+        trial.seconds,
+        second.device_read_bytes,
+        second.os_resident_bytes,
+        render_duration(left)
+    )
+}
+
+/// From what the trials so far took; before the first has ended, from what is expected.
+fn time_left(trial: &TrialStarted, second: u32, elapsed: Duration) -> Duration {
+    let ended = trial.position - 1;
+    let in_trial = Duration::from_secs(second.into());
+    let planned = Duration::from_secs(trial.seconds.into());
+    let each = match ended {
+        0 => planned + EXPECTED_OVERHEAD,
+        _ => elapsed.saturating_sub(in_trial) / ended,
+    };
+    (each * (trial.trials - ended)).saturating_sub(in_trial)
+}
+
+/// ` 3 of 10  cat                  warm after  11 s      207431 served  from a lukewarm start`
+fn render_ended(trial: &TrialStarted, ended: &Trial) -> String {
+    let warm = match ended.warm_after_seconds {
+        Some(seconds) => format!("warm after {seconds:>3.0} s"),
+        None => format!("not warm in {:>2} s", trial.seconds),
+    };
+    let position = format!("{} of {}", trial.position, trial.trials);
+    let mut line = format!("{position:>9}  {:<20} {warm}  {:>9} served", trial.strategy, ended.served);
+    if trial.start_state.verdict != "cold" {
+        // Writing to a String cannot fail.
+        let _ = write!(line, "  from a {} start", trial.start_state.verdict);
+    }
+    if let Some(failure) = &ended.outcome.failure {
+        let _ = write!(line, "  FAILED: {failure}");
+    }
+    line
+}
+
+/// A line per strategy that is left out, and the one command that gets everything.
+fn render_skipped(skipped: &[(String, String)]) -> Vec<String> {
+    let mut packages: Vec<&str> =
+        skipped.iter().filter_map(|(_, how)| Some(how.split_once("apt-get install ")?.1)).collect();
+    packages.sort_unstable();
+    packages.dedup();
+    let mut lines: Vec<String> = skipped.iter().map(|(name, how)| format!("without {name}: {how}")).collect();
+    if packages.len() > 1 {
+        lines.push(format!("to have them all: apt-get install {}", packages.join(" ")));
+    }
+    lines
+}
+
+/// `3 min 20 s`
+fn render_duration(duration: Duration) -> String {
+    match duration.as_secs() {
+        seconds @ 0..60 => format!("{seconds} s"),
+        seconds @ 60..3600 => format!("{} min {} s", seconds / 60, seconds % 60),
+        seconds => format!("{} h {} min", seconds / 3600, seconds % 3600 / 60),
+    }
+}
+
+/// What `bench warmup` says below its table: where the numbers are, and how to draw them.
+pub fn render_where_kept(run: &Run, store: &std::path::Path) -> String {
+    format!("kept as {} in {}; draw it: pgthaw report {}", run.id, store.display(), run.id)
+}
+
+/// What was left in place, for whoever asked for it.
+pub fn render_kept_cluster(directory: &std::path::Path, bytes: Bytes) -> String {
+    format!("the cluster ({bytes}) stays in {}", directory.display())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::bench::StartState;
+
+    fn trial(position: u32) -> TrialStarted {
+        let start_state = StartState { os_resident_bytes: Bytes(0), total_bytes: Bytes(1), verdict: "cold".into() };
+        TrialStarted { strategy: "cat", repeat: 2, position, trials: 10, seconds: 20, start_state }
+    }
+
+    #[test]
+    fn the_template_is_valid() {
+        assert!(ProgressStyle::with_template(TEMPLATE).is_ok());
+    }
+
+    #[test]
+    fn time_left_learns_from_the_trials_that_ended() {
+        assert_eq!(time_left(&trial(1), 0, Duration::ZERO), Duration::from_secs(230));
+        assert_eq!(time_left(&trial(1), 5, Duration::from_secs(6)), Duration::from_secs(225));
+        // Four trials took 25 s each.
+        assert_eq!(time_left(&trial(5), 10, Duration::from_secs(110)), Duration::from_secs(140));
+    }
+
+    #[test]
+    fn a_second_is_told_in_one_line() {
+        let second = LiveSecond {
+            second: 12,
+            tps: Some(1234.4),
+            device_read_bytes: Bytes(125_000_000),
+            os_resident_bytes: Bytes(830_000_000),
+        };
+        assert_eq!(
+            render_second(&trial(1), second, Duration::from_secs(200)),
+            "cat (repeat 2): 12 of 20 s, 1234 tps, 125 MB/s from the device, 830 MB resident; 3 min 20 s left"
+        );
+    }
+
+    #[test]
+    fn one_command_gets_all_that_is_missing() {
+        let skipped = |name: &str, how: &str| (name.to_owned(), how.to_owned());
+        let lines = render_skipped(&[
+            skipped("vmtouch", "no vmtouch in PATH: apt-get install vmtouch"),
+            skipped("pgfincore", "this server has no pgfincore: apt-get install postgresql-15-pgfincore"),
+        ]);
+        assert_eq!(lines[2], "to have them all: apt-get install postgresql-15-pgfincore vmtouch");
+        assert_eq!(render_skipped(&[skipped("x", "no y")]), ["without x: no y"]);
+    }
+
+    #[test]
+    fn durations_have_two_units() {
+        let text = [59, 60, 3599, 3660].map(|seconds| render_duration(Duration::from_secs(seconds)));
+        assert_eq!(text, ["59 s", "1 min 0 s", "59 min 59 s", "1 h 1 min"]);
+    }
+}
