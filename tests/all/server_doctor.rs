@@ -44,6 +44,27 @@ test_every_version! {
 }
 
 #[test]
+fn direct_reads_are_noticed() {
+    let (newest, _) = servers::servers().pop().unwrap();
+    let server = servers::start(newest, &[("debug_io_direct", "data")]);
+    let lines = server.pgthaw(&["doctor", "--json", "--require", "buffered-io"]).ends_with(3).json();
+    assert_answer(&lines, "buffered-io", false, "RESET debug_io_direct");
+}
+
+#[test]
+fn a_database_that_lets_nobody_in_is_told() {
+    let server = servers::start_any(&[]);
+    server.psql("CREATE DATABASE closed; CREATE EXTENSION pg_prewarm");
+    server.psql("ALTER DATABASE closed CONNECTION LIMIT 0; CREATE ROLE app LOGIN; GRANT pg_monitor TO app");
+    let lines = server.pgthaw(&["doctor", "--json", "-U", "app"]).ok().json();
+    assert_answer(&lines, "pg_prewarm", false, "could not look into closed");
+    assert_answer(&lines, "role", true, "pg_monitor");
+    server.psql("REVOKE pg_monitor FROM app");
+    let lines = server.pgthaw(&["doctor", "--json", "-U", "app", "-D", server.data_directory().to_str().unwrap()]);
+    assert_answer(&lines.ok().json(), "role", false, "GRANT pg_monitor");
+}
+
+#[test]
 fn a_stopped_server_has_its_directory() {
     let mut server = servers::start_any(&[]);
     let directory = server.data_directory();

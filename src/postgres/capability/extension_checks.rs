@@ -15,6 +15,10 @@ pub const NAMES: [&str; 4] = [BUFFERS, PG_BUFFERCACHE, PG_PREWARM, PGFINCORE];
 const BUFFERS: &str = "buffers";
 const PGFINCORE: &str = "pgfincore";
 
+/// What is looked for, and whether one database that has it is enough: pg_buffercache shows the buffers of all,
+/// pg_prewarm loads only its own.
+const EXTENSIONS: [(&str, bool); 3] = [(PG_BUFFERCACHE, true), (PG_PREWARM, false), (PGFINCORE, true)];
+
 /// Nobody's data is in it.
 const TEMPLATE: &str = "template1";
 
@@ -24,6 +28,8 @@ struct Presence {
     /// Databases that have it, each with the version.
     present: Vec<(String, String)>,
     absent: Vec<String>,
+    /// Databases that did not let us in, each with the reason.
+    unreachable: Vec<String>,
     /// The version that could be installed.
     installable: Option<String>,
 }
@@ -38,13 +44,11 @@ pub async fn check_extensions(server: &Server, named: &[String]) -> Vec<Capabili
         named => named.to_vec(),
     };
     let mut lines = vec![check_buffers(server, &databases).await];
-    // One database that has pg_buffercache shows the buffers of all; pg_prewarm loads only its own.
-    for (name, is_one_enough) in [(PG_BUFFERCACHE, true), (PG_PREWARM, false), (PGFINCORE, true)] {
-        lines.push(match find_presence(server, name, &databases).await {
-            Ok(presence) => describe(server, name, &presence, is_one_enough),
-            Err(error) => Capability::failed(GROUP, name, &error),
-        });
-    }
+    let presences = find_presences(server, &databases).await;
+    lines.extend(EXTENSIONS.iter().zip(presences).map(|(extension, presence)| match presence {
+        Ok(presence) => describe(server, *extension, &presence),
+        Err(error) => Capability::failed(GROUP, extension.0, &error),
+    }));
     lines
 }
 
@@ -73,19 +77,44 @@ async fn read_used_buffers(server: &Server, databases: &[String]) -> Result<u64,
     Ok(summary.iter().map(|level| level.buffers).sum())
 }
 
-async fn find_presence(server: &Server, name: &'static str, databases: &[String]) -> Result<Presence, Error> {
-    let mut presence = Presence::default();
+/// Where each of [`EXTENSIONS`] is: one connection a database.
+async fn find_presences(server: &Server, databases: &[String]) -> [Result<Presence, Error>; EXTENSIONS.len()] {
+    let mut presences = EXTENSIONS.map(|_| Ok(Presence::default()));
     for database in databases {
-        let mut connection = server.connect_to(database).await?;
-        match find_extension(&mut connection, name).await? {
-            Some(extension) => presence.present.push((database.clone(), extension.version)),
-            None => presence.absent.push(database.clone()),
-        }
-        if presence.installable.is_none() {
-            presence.installable = read_installable(&mut connection, name).await?;
+        let connection = server.connect_to(database).await;
+        let refusal = connection.as_ref().err().map(|error| format!("{database}: {error}"));
+        let mut connection = connection.ok();
+        for ((name, _), presence) in EXTENSIONS.iter().zip(&mut presences) {
+            let Ok(found) = presence else { continue };
+            let looked = match &mut connection {
+                Some(connection) => look_for(connection, name, database, found).await,
+                None => {
+                    found.unreachable.extend(refusal.clone());
+                    Ok(())
+                }
+            };
+            if let Err(error) = looked {
+                *presence = Err(error);
+            }
         }
     }
-    Ok(presence)
+    presences
+}
+
+async fn look_for(
+    connection: &mut PgConnection,
+    name: &'static str,
+    database: &str,
+    found: &mut Presence,
+) -> Result<(), Error> {
+    match find_extension(connection, name).await? {
+        Some(extension) => found.present.push((database.to_owned(), extension.version)),
+        None => found.absent.push(database.to_owned()),
+    }
+    if found.installable.is_none() {
+        found.installable = read_installable(connection, name).await?;
+    }
+    Ok(())
 }
 
 async fn read_installable(connection: &mut PgConnection, name: &str) -> Result<Option<String>, Error> {
@@ -96,26 +125,23 @@ async fn read_installable(connection: &mut PgConnection, name: &str) -> Result<O
         .map_err(|source| Error::Query { action: "look for an installable extension", source })
 }
 
-fn describe(server: &Server, name: &'static str, presence: &Presence, is_one_enough: bool) -> Capability {
-    let present: Vec<String> =
-        presence.present.iter().map(|(database, version)| format!("{version} in {database}")).collect();
-    let present = present.join(", ");
-    let is_enough = presence.absent.is_empty() || (is_one_enough && !presence.present.is_empty());
-    if is_enough {
-        return Capability::yes(GROUP, name, present);
+fn describe(server: &Server, (name, is_one_enough): (&'static str, bool), presence: &Presence) -> Capability {
+    let present = presence.present.iter().map(|(database, version)| format!("{version} in {database}"));
+    let unreachable = presence.unreachable.iter().map(|reason| format!("could not look into {reason}"));
+    let mut found: Vec<String> = present.chain(unreachable).collect();
+    let is_everywhere = presence.absent.is_empty() && presence.unreachable.is_empty();
+    if is_everywhere || (is_one_enough && !presence.present.is_empty()) {
+        return Capability::yes(GROUP, name, found.join(", "));
     }
-    let absent = presence.absent.join(", ");
-    match &presence.installable {
-        None => {
-            let detail = "its files are not on the server's host";
-            Capability::no(GROUP, name, detail, package_remedy(name, server.facts.version_num / 10_000))
-        }
-        Some(version) => {
-            let found = if present.is_empty() { String::new() } else { format!("{present}; ") };
-            let detail = format!("{found}version {version} is installable, but not in {absent}");
-            Capability::no(GROUP, name, detail, install_remedy(server, name, &presence.absent))
-        }
+    if presence.absent.is_empty() {
+        return Capability::no(GROUP, name, found.join(", "), "name the databases to look into: -d");
     }
+    let Some(version) = &presence.installable else {
+        let detail = "its files are not on the server's host";
+        return Capability::no(GROUP, name, detail, package_remedy(name, server.facts.version_num / 10_000));
+    };
+    found.push(format!("version {version} is installable, but not in {}", presence.absent.join(", ")));
+    Capability::no(GROUP, name, found.join("; "), install_remedy(server, name, &presence.absent))
 }
 
 fn install_remedy(server: &Server, name: &str, databases: &[String]) -> String {
