@@ -89,7 +89,7 @@ fn sqlx_options(
     database: &str,
     service: &HashMap<String, String>,
 ) -> Result<PgConnectOptions, Error> {
-    // The password file calls every socket localhost.
+    // libpq looks for a socket of the default directory as localhost; here every socket is, as sqlx takes no path.
     let password_host = if host.starts_with('/') { "localhost" } else { host };
     let port_text = port.to_string();
     let mut parameters = vec![("host", password_host), ("port", port_text.as_str()), ("dbname", database)];

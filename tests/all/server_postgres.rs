@@ -176,6 +176,20 @@ fn tablespaces_and_hostile_databases_are_found() {
 }
 
 #[test]
+fn names_that_are_no_text_are_shown_all_the_same() {
+    let server = servers::start_any(&[]);
+    server.psql("CREATE DATABASE raw ENCODING 'SQL_ASCII' TEMPLATE template0");
+    server.psql_in("raw", r#"DO $$ BEGIN EXECUTE 'CREATE TABLE "n' || chr(255) || '" (i int)'; END $$"#);
+    run(async {
+        let (connected, mut connection) = connect(&server).await;
+        let raw = database(&mut connection, "raw").await;
+        let mut connection = connected.connect_to("raw").await.unwrap();
+        let relations = read_relations(&mut connection, &raw, false).await.unwrap();
+        assert_eq!(find(&relations, "n\u{fffd}").name.schema, "public");
+    });
+}
+
+#[test]
 fn dropped_and_locked_relations_are_left_out() {
     let server = servers::start_any(&[]);
     for table in ["stays", "dropped", "locked"] {

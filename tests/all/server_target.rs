@@ -1,7 +1,9 @@
 //! What pgthaw takes the connection options and `--data-dir` to mean.
 
 use std::fs::{self, Permissions};
+use std::io::Write as _;
 use std::os::unix::fs::PermissionsExt as _;
+use std::os::unix::net::UnixListener;
 use std::path::PathBuf;
 use std::process::Command;
 
@@ -9,7 +11,7 @@ use pgthaw::commands::{ConnectionArguments, Target, explain, is_lab_server, requ
 use pgthaw::failure::ErrorKind;
 use pgthaw::postgres::StopMode;
 
-use crate::servers::{self, TestServer};
+use crate::servers::{self, Home, TestServer};
 
 fn open(arguments: &ConnectionArguments) -> anyhow::Result<Target> {
     tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap().block_on(Target::open(arguments))
@@ -224,4 +226,37 @@ fn a_user_without_permission_is_told_which_and_what_helps() {
     let detail = line["detail"].as_str().unwrap();
     assert!(detail.contains(server.data_directory().to_str().unwrap()) && detail.contains("ermission"), "{line:#}");
     assert!(line["remedy"].as_str().unwrap().contains("owner of the data directory"), "{line:#}");
+}
+
+/// What doctor says of a server that sends `greeting` to whoever connects, and nothing more.
+fn doctor_of_fake(greeting: Vec<u8>) -> String {
+    let home = Home::new();
+    let listener = UnixListener::bind(home.path().join(".s.PGSQL.5432")).unwrap();
+    let server = std::thread::spawn(move || {
+        let (mut client, _) = listener.accept().unwrap();
+        client.write_all(&greeting).unwrap();
+        // Until the client goes away.
+        std::io::copy(&mut client, &mut std::io::sink())
+    });
+    let mut command = home.command(&[]);
+    command.env("PGHOST", home.path()).env("PGSSLMODE", "disable").env("PGCONNECT_TIMEOUT", "1");
+    let told = doctor_says(&mut command, "server");
+    server.join().unwrap().unwrap();
+    told
+}
+
+#[test]
+fn a_server_that_never_answers_is_not_waited_for() {
+    let told = doctor_of_fake(Vec::new());
+    assert!(told.contains("no answer within 1 s") && told.contains("firewall"), "{told}");
+}
+
+#[test]
+fn an_old_server_is_refused() {
+    // Authentication is fine, ParameterStatus, ReadyForQuery: see "Message Formats" in PostgreSQL's manual.
+    let version = b"server_version\x0012.22\0";
+    let length = u32::try_from(4 + version.len()).unwrap().to_be_bytes();
+    let greeting = [b"R\0\0\0\x08\0\0\0\0S", length.as_slice(), version, b"Z\0\0\0\x05I"].concat();
+    let told = doctor_of_fake(greeting);
+    assert!(told.contains("PostgreSQL 12.22 is not supported"), "{told}");
 }
