@@ -176,6 +176,28 @@ fn tablespaces_and_hostile_databases_are_found() {
 }
 
 #[test]
+fn a_prewarm_that_is_given_up_leaves_the_connection_in_order() {
+    let server = servers::start_any(&[]);
+    server.psql("CREATE EXTENSION pg_prewarm; CREATE TABLE t AS SELECT generate_series(1, 500000) AS i");
+    run(async {
+        let (_, mut connection) = connect(&server).await;
+        let t = find(&relations(&mut connection, false).await, "t").oid;
+        let mut prewarmer = Prewarmer::open(connection).await.unwrap();
+        for _ in 0..3 {
+            // The first poll sends a statement; its answer is never waited for.
+            let whole = prewarmer.apply_prewarm(t, PrewarmMode::Read, Fork::Main, BlockRange::new(0, 2000));
+            tokio::select! {
+                biased;
+                loaded = whole => panic!("nothing was given up: {loaded:?}"),
+                () = std::future::ready(()) => {}
+            }
+            let few = BlockRange::new(7, 10);
+            assert_eq!(prewarmer.apply_prewarm(t, PrewarmMode::Read, Fork::Main, few).await.unwrap(), 3);
+        }
+    });
+}
+
+#[test]
 fn names_that_are_no_text_are_shown_all_the_same() {
     let server = servers::start_any(&[]);
     server.psql("CREATE DATABASE raw ENCODING 'SQL_ASCII' TEMPLATE template0");
