@@ -3,10 +3,11 @@
 use std::path::PathBuf;
 
 use clap::{Args, Subcommand};
+use serde::Serialize;
 use serde_json::json;
 
 use super::{ExitStatus, OutputArguments};
-use crate::bench::{Run, compute_summary, render_headline};
+use crate::bench::{Run, Summary, Trial, compute_summary, render_headline};
 use crate::results::{self, NEWEST, Store};
 use crate::terminal::{self, RunLine};
 
@@ -99,14 +100,22 @@ fn line_json(line: &RunLine<'_>) -> serde_json::Value {
     })
 }
 
+/// What `show --json` prints.
+#[derive(Serialize)]
+struct ShownRun {
+    run: Run,
+    headline: String,
+    summary: Summary,
+    trials: Vec<Trial>,
+}
+
 async fn show(store: &Store, wanted: &str, output: OutputArguments) -> anyhow::Result<()> {
     let run = store.read_run(wanted).await?;
     let trials = store.read_trials(&run.id).await?;
     let summary = compute_summary(&run, &trials);
     let headline = render_headline(&summary);
     if output.json {
-        terminal::print_json(&json!({ "run": run, "headline": headline, "summary": summary, "trials": trials }))?;
-        return Ok(());
+        return Ok(terminal::print_json(&ShownRun { run, headline, summary, trials })?);
     }
     terminal::print_line(&format!("{headline}\n\n{}\n", terminal::render_run_head(&run)));
     terminal::print_line(&terminal::render_tournament(&summary));

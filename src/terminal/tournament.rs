@@ -48,10 +48,10 @@ fn legend(summary: &Summary) -> String {
 }
 
 fn tournament_row(strategy: &StrategySummary, summary: &Summary) -> Vec<Cell> {
-    let limit = f64::from(summary.trial_seconds);
-    let seconds = |spread: Option<Spread>| spread_cell(spread, limit, |value| format!("{value:.1} s"));
-    let ratio_limit = summary.bound_seconds.map_or(f64::INFINITY, |bound| limit / bound);
-    let count = |spread: Option<Spread>| spread_cell(spread, f64::INFINITY, render_count);
+    let limit = format!("{} s", summary.trial_seconds);
+    let seconds = |spread: Option<Spread>| spread_cell(spread, &limit, |value| format!("{value:.1} s"));
+    let ratio_limit = summary.bound_seconds.map(|bound| format!("{:.2}", f64::from(summary.trial_seconds) / bound));
+    let count = |spread: Option<Spread>| spread_cell(spread, "", render_count);
     let name = if strategy.strategy == PGTHAW {
         Cell::new(PGTHAW).add_attribute(comfy_table::Attribute::Bold)
     } else {
@@ -63,26 +63,33 @@ fn tournament_row(strategy: &StrategySummary, summary: &Summary) -> Vec<Cell> {
         seconds(strategy.to_50_seconds),
         seconds(strategy.to_90_seconds),
         seconds(strategy.to_95_seconds),
-        spread_cell(strategy.bound_ratio, ratio_limit, |value| format!("{value:.2}")),
+        spread_cell(strategy.bound_ratio, &ratio_limit.unwrap_or_default(), |value| format!("{value:.2}")),
         count(Some(strategy.served_until_warm)),
         count(strategy.nothing_served_by_then),
         count(Some(strategy.served)),
         seconds(strategy.ended_after_seconds),
-        spread_cell(Some(strategy.device_read_bytes), f64::INFINITY, |value| Bytes(value as u64).to_string()),
+        spread_cell(Some(strategy.device_read_bytes), "", |value| Bytes(value as u64).to_string()),
     ]
 }
 
-/// `6.1 s` above `5.9 s – 6.4 s`; `> 20.0 s` for what lies beyond `limit`; `–` for what does not exist.
-fn spread_cell(spread: Option<Spread>, limit: f64, render: impl Fn(f64) -> String) -> Cell {
+/// `6.1 s` above `(5.9 – 6.4 s)`; `> 20 s` for what lies beyond the `limit`; `–` for what does not exist.
+fn spread_cell(spread: Option<Spread>, limit: &str, render: impl Fn(f64) -> String) -> Cell {
     let Some(spread) = spread.filter(|spread| spread.repeats > 0) else {
         return Cell::new("–");
     };
-    let or_beyond = |value: Option<f64>| value.map_or_else(|| format!("> {}", render(limit)), &render);
+    let or_beyond = |value: Option<f64>| value.map_or_else(|| format!("> {limit}"), &render);
     let median = or_beyond(spread.median);
     if spread.repeats == 1 || spread.min == spread.max {
         return Cell::new(median);
     }
-    Cell::new(format!("{median}\n({} – {})", or_beyond(spread.min), or_beyond(spread.max)))
+    Cell::new(format!("{median}\n({})", join_ends(&or_beyond(spread.min), &or_beyond(spread.max))))
+}
+
+/// `5.9 – 6.4 s`: a unit that both ends have is said once.
+fn join_ends(low: &str, high: &str) -> String {
+    let unit = high.rsplit_once(' ').map_or("", |(_, unit)| unit);
+    let short = low.strip_suffix(unit).map(str::trim_end).filter(|_| !low.starts_with('>') && !unit.is_empty());
+    format!("{} – {high}", short.unwrap_or(low))
 }
 
 /// A count of transactions in at most four figures.
@@ -100,15 +107,17 @@ mod tests {
     use super::*;
 
     fn text(spread: Spread) -> String {
-        spread_cell(Some(spread), 20.0, |value| format!("{value:.1} s")).content()
+        spread_cell(Some(spread), "20 s", |value| format!("{value:.1} s")).content()
     }
 
     #[test]
     fn what_was_not_reached_is_longer_than_the_trial() {
-        assert_eq!(text(Spread::of([Some(6.1), Some(5.9), Some(6.4)])), "6.1 s\n(5.9 s – 6.4 s)");
-        assert_eq!(text(Spread::of([Some(18.0), None, None])), "> 20.0 s\n(18.0 s – > 20.0 s)");
-        assert_eq!(text(Spread::of([None, None])), "> 20.0 s");
+        assert_eq!(text(Spread::of([Some(6.1), Some(5.9), Some(6.4)])), "6.1 s\n(5.9 – 6.4 s)");
+        assert_eq!(text(Spread::of([Some(18.0), None, None])), "> 20 s\n(18.0 – > 20 s)");
+        assert_eq!(text(Spread::of([None, None])), "> 20 s");
         assert_eq!(text(Spread::of([])), "–");
+        assert_eq!(join_ends("999 kB", "1.20 MB"), "999 kB – 1.20 MB");
+        assert_eq!(join_ends("0", "12"), "0 – 12");
     }
 
     #[test]

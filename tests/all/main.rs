@@ -5,6 +5,9 @@
 mod servers;
 
 mod command_line;
+mod report;
+mod results;
 mod server_doctor;
 mod server_postgres;
 mod server_target;
+mod synthetic_run;

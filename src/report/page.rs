@@ -1,0 +1,108 @@
+//! The page: the front end of `web/`, and the data that it draws.
+
+use serde::Serialize;
+
+use super::Error;
+use crate::bench::{Run, Summary, Trial, compute_summary, render_headline};
+
+const SCRIPT: &str = include_str!("../../web/dist/report.js");
+const STYLE: &str = include_str!("../../web/dist/report.css");
+
+/// SHA-256 of `SCRIPT` in base64: the one script that the page's security policy lets run.
+const SCRIPT_SHA256: &str = include_str!("../../web/dist/report.js.sha256");
+
+/// How a report begins; another file is not replaced by one.
+pub(super) const SIGNATURE: &str = "<!doctype html>\n<!-- pgthaw report -->\n";
+
+/// Version of the data in the page (docs/formats.md).
+const FORMAT: u32 = 1;
+
+/// What the page holds as JSON.
+#[derive(Serialize)]
+struct ReportData<'a> {
+    format: u32,
+    headline: String,
+    summary: Summary,
+    run: &'a Run,
+    trials: &'a [Trial],
+    exact: ExactNumbers,
+}
+
+/// Numbers beyond 2⁵³ as text: a browser would round them.
+#[derive(Serialize)]
+struct ExactNumbers {
+    seed: String,
+    system_identifier: String,
+}
+
+/// The report as one HTML document. Whatever names the run holds, they stay text.
+pub fn render_report(run: &Run, trials: &[Trial]) -> Result<String, Error> {
+    let summary = compute_summary(run, trials);
+    let headline = render_headline(&summary);
+    let title = escape_text(&format!("pgthaw: {headline}"));
+    let description = escape_text(&headline);
+    let exact =
+        ExactNumbers { seed: run.study.seed.to_string(), system_identifier: run.server.system_identifier.to_string() };
+    let data = ReportData { format: FORMAT, headline, summary, run, trials, exact };
+    let json = escape_json(&serde_json::to_string(&data)?);
+    Ok(format!(
+        r#"{SIGNATURE}<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta http-equiv="Content-Security-Policy" content="{policy}">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<meta name="color-scheme" content="light dark">
+<title>{title}</title>
+<style>{STYLE}</style>
+</head>
+<body>
+<main id="page">
+<h1>{description}</h1>
+<noscript><p>The curves and the table are drawn by a script in this file. The numbers are in its source, as JSON.</p></noscript>
+</main>
+<script type="application/json" id="pgthaw-data">{json}</script>
+<script>{SCRIPT}</script>
+</body>
+</html>
+"#,
+        policy = security_policy(),
+    ))
+}
+
+/// Nothing from anywhere, the one script, and styles within the page, which the chart library sets on its elements.
+fn security_policy() -> String {
+    format!(
+        "default-src 'none'; script-src 'sha256-{SCRIPT_SHA256}'; style-src 'unsafe-inline'; img-src data:; \
+         base-uri 'none'; form-action 'none'"
+    )
+}
+
+/// JSON has `<` only within strings, where its escape means the same: no name can end the script element.
+fn escape_json(json: &str) -> String {
+    json.replace('<', "\\u003c")
+}
+
+fn escape_text(text: &str) -> String {
+    text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;").replace('"', "&quot;")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_front_end_can_stand_inside_the_page() {
+        assert!(!SCRIPT.to_lowercase().contains("</script"));
+        assert!(!SCRIPT.contains("<!--"));
+        assert!(!STYLE.to_lowercase().contains("</style"));
+    }
+
+    #[test]
+    fn no_name_ends_the_script_or_becomes_markup() {
+        let hostile = r#"</script><img src=x onerror="alert(1)"> & "#;
+        let json = escape_json(&serde_json::to_string(hostile).unwrap());
+        assert!(!json.contains('<'));
+        assert_eq!(serde_json::from_str::<String>(&json).unwrap(), hostile);
+        assert_eq!(escape_text("<b>\"&\"</b>"), "&lt;b&gt;&quot;&amp;&quot;&lt;/b&gt;");
+    }
+}

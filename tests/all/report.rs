@@ -1,0 +1,252 @@
+//! `pgthaw report`, and its page in a browser.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use pgthaw::bench::{Run, Spread, StrategySummary, Trial, compute_summary, render_headline};
+use pgthaw::report::render_report;
+use pgthaw::units::Bytes;
+use serde_json::Value;
+
+use crate::results::keep;
+use crate::servers::{self, Home};
+use crate::synthetic_run;
+
+const HOSTILE: &str = "</script><img src=x onerror=\"window.injected = true\"><script>window.injected = true</script>";
+
+/// What a reader sees of this run's report (web/test/open_report.mjs).
+fn open(home: &Home, run: &Run, trials: &[Trial]) -> Value {
+    keep(&home.path().join("state/pgthaw/results.sqlite"), run, trials);
+    let report = home.path().join("report.html");
+    let printed = home.pgthaw(&["report", "-o", report.to_str().unwrap()]).ok().stdout;
+    assert_eq!(Path::new(printed.trim()), report);
+    let web = Path::new(env!("CARGO_MANIFEST_DIR")).join("web");
+    let mut command = Command::new("node");
+    command.arg(web.join("test/open_report.mjs")).arg(&report).args(screenshots());
+    servers::output_of(&mut command).ok().json()
+}
+
+/// A directory for screenshots, to look at them: PGTHAW_SCREENSHOTS.
+fn screenshots() -> Option<PathBuf> {
+    std::env::var_os("PGTHAW_SCREENSHOTS").map(PathBuf::from)
+}
+
+#[test]
+fn the_page_shows_what_is_stored() {
+    let home = Home::new();
+    let (run, trials) = synthetic_run::make(3, 20);
+    let seen = open(&home, &run, &trials);
+    assert_clean(&seen);
+    assert_eq!(seen["warnings"], serde_json::json!([]));
+    let headline = render_headline(&compute_summary(&run, &trials));
+    assert_eq!(seen["headline"].as_str().unwrap().replace('\u{a0}', " "), headline);
+    assert_eq!(seen["title"], format!("pgthaw: {headline}"));
+    check_charts(&seen, &run, 20);
+    check_table(&seen, &run, &trials);
+    check_interaction(&seen, run.study.strategies.len());
+    check_downloads(&seen, &run, &trials);
+}
+
+#[test]
+fn hostile_names_stay_text() {
+    let home = Home::new();
+    let (mut run, mut trials) = synthetic_run::make(1, 20);
+    run.study.script = HOSTILE.into();
+    run.study.strategies[1] = HOSTILE.into();
+    run.machine.hostname = HOSTILE.into();
+    run.settings.push((HOSTILE.into(), HOSTILE.into()));
+    run.warnings.push(HOSTILE.into());
+    run.study.skipped_strategies.push((HOSTILE.into(), HOSTILE.into()));
+    for trial in &mut trials {
+        trial.outcome.command = HOSTILE.into();
+        trial.residency[0].relation = HOSTILE.into();
+        if trial.strategy == "seqscan" {
+            trial.strategy = HOSTILE.into();
+        }
+    }
+    let seen = open(&home, &run, &trials);
+    assert_clean(&seen);
+    assert_eq!(seen["injected"], Value::Null);
+    assert!(seen["warnings"].to_string().contains("onerror"), "{}", seen["warnings"]);
+    assert!(seen["table"].to_string().contains("onerror"), "{}", seen["table"]);
+    assert!(seen["interaction"]["pointer"].as_str().unwrap().contains(HOSTILE), "{}", seen["interaction"]);
+}
+
+#[test]
+fn a_run_with_little_in_it_is_shown_too() {
+    let home = Home::new();
+    let (mut run, mut trials) = synthetic_run::make(1, 20);
+    (run.ended_at, run.steady_tps, run.study.bound_seconds) = (None, None, None);
+    (run.study.disk.riops, run.study.disk.rbps) = (None, None);
+    trials.retain(|trial| trial.strategy == "nothing" || trial.strategy == "cat");
+    trials[0].outcome.failure = Some("the workload broke off".into());
+    for trial in &mut trials {
+        trial.residency.clear();
+        trial.warm_after_seconds = None;
+        (trial.to_50_seconds, trial.to_90_seconds, trial.to_95_seconds) = (None, None, None);
+        trial.start_state.verdict = "lukewarm".into();
+    }
+    let seen = open(&home, &run, &trials);
+    assert_clean(&seen);
+    let warnings = seen["warnings"].to_string();
+    for warning in ["did not end", "the workload broke off", "lukewarm", "tried only once"] {
+        assert!(warnings.contains(warning), "{warning}: {warnings}");
+    }
+}
+
+#[test]
+fn the_file_stands_alone() {
+    let (run, trials) = synthetic_run::make(1, 5);
+    let html = render_report(&run, &trials).unwrap();
+    assert!(html.contains("default-src 'none'"));
+    assert_eq!(html.matches("<script").count(), 2, "the data and the one script");
+    // The one address is SVG's name space, which is never fetched.
+    let addresses = html.match_indices("http").map(|(at, _)| &html[at..(at + 60).min(html.len())]);
+    for address in addresses {
+        assert!(address.starts_with("http://www.w3.org/") || address.starts_with("http-equiv"), "{address}");
+    }
+}
+
+#[test]
+fn another_file_is_replaced_only_by_force() {
+    let home = Home::new();
+    let (run, trials) = synthetic_run::make(1, 5);
+    keep(&home.path().join("state/pgthaw/results.sqlite"), &run, &trials);
+    let name = format!("pgthaw-report-{}.html", run.id);
+    assert_eq!(home.pgthaw(&["report"]).ok().stdout.trim(), name);
+    let again = home.pgthaw(&["report", &run.id[..8], "--json"]).ok().json();
+    assert_eq!((again["run"].as_str(), again["report"].as_str()), (Some(run.id.as_str()), Some(name.as_str())));
+
+    fs::write(home.path().join("letters"), "Dear diary").unwrap();
+    let refused = home.pgthaw(&["report", "-o", "letters"]).ends_with(2);
+    assert!(
+        refused.stderr.contains("is no report of pgthaw") && refused.stderr.contains("--force"),
+        "{}",
+        refused.stderr
+    );
+    assert_eq!(fs::read_to_string(home.path().join("letters")).unwrap(), "Dear diary");
+    home.pgthaw(&["report", "-o", "letters", "--force"]).ok();
+    home.pgthaw(&["report", "-o", "missing/report.html"]).ends_with(1);
+}
+
+/// No complaint, no request, nothing clipped, in light, dark and on a phone.
+#[track_caller]
+fn assert_clean(seen: &Value) {
+    assert_eq!(seen["errors"], serde_json::json!([]));
+    assert_eq!(seen["requests"], serde_json::json!([]));
+    for view in ["light", "dark", "phone"] {
+        assert_eq!(seen[view]["overflow"], 0, "{view}");
+        assert_eq!(seen[view]["clipped"], serde_json::json!([]), "{view}");
+        assert_eq!(seen[view]["drawn"], seen["charts"].as_object().unwrap().len(), "{view}");
+    }
+    assert_eq!(seen["light"]["background"], "rgb(251, 251, 249)");
+    assert_eq!(seen["dark"]["background"], "rgb(18, 21, 24)");
+    assert_eq!(seen["toggled"], seen["dark"]["background"]);
+    assert_eq!(seen["phone"]["background"], seen["light"]["background"]);
+}
+
+fn check_charts(seen: &Value, run: &Run, seconds: u64) {
+    let points = |chart: &str, series: &str| {
+        let all = seen["charts"][chart].as_array().unwrap_or_else(|| panic!("no chart {chart}"));
+        let found =
+            all.iter().find(|one| one["id"] == series).unwrap_or_else(|| panic!("{chart} has no {series}: {all:?}"));
+        found["points"].as_u64().unwrap()
+    };
+    for strategy in &run.study.strategies {
+        // A rate for every second; a state at the start as well.
+        for (chart, expected) in
+            [("throughput", seconds), ("served", seconds + 1), ("resident", seconds + 1), ("device", seconds)]
+        {
+            assert_eq!(points(chart, &format!("line:{strategy}")), expected, "{chart} of {strategy}");
+        }
+        // pg_prewarm in prefetch mode lets no transaction through, so there is no latency.
+        let served_any = strategy != "pg_prewarm-prefetch";
+        assert_eq!(points("latency", &format!("line:{strategy}")) > 0, served_any, "latency of {strategy}");
+    }
+    let strategies = run.study.strategies.len() as u64;
+    assert!(points("throughput", "warm") > 0);
+    assert_eq!((points("warm-times", "bars"), points("warm-times", "labels")), (strategies, strategies));
+    for chart in ["heat-1", "heat-2"] {
+        assert_eq!((points(chart, "before"), points(chart, "after")), (64 * strategies, 64 * strategies), "{chart}");
+    }
+}
+
+/// The page's table has every column of the terminal's, with the stored results' medians and ranges.
+fn check_table(seen: &Value, run: &Run, trials: &[Trial]) {
+    let summary = compute_summary(run, trials);
+    let rows: Vec<Vec<String>> = serde_json::from_value(seen["table"].clone()).unwrap();
+    let header = "strategy, warm after, 50 %, 90 %, 95 %, × bound, served by then, nothing by then, served in all, \
+                  command took, device read";
+    assert_eq!(rows[0].join(", "), header);
+    assert_eq!(rows.len(), summary.strategies.len() + 1);
+    let limit = f64::from(summary.trial_seconds);
+    for (row, strategy) in rows[1..].iter().zip(&summary.strategies) {
+        assert_eq!(*row, expected_row(strategy, limit, summary.bound_seconds.unwrap()));
+    }
+}
+
+fn expected_row(strategy: &StrategySummary, limit: f64, bound: f64) -> Vec<String> {
+    let seconds =
+        |spread: Option<Spread>| expected_cell(spread, &format!("{limit} s"), |value| format!("{value:.1} s"));
+    let amount = |spread: Option<Spread>| expected_cell(spread, "", with_commas);
+    vec![
+        strategy.strategy.clone(),
+        seconds(Some(strategy.warm_after_seconds)),
+        seconds(strategy.to_50_seconds),
+        seconds(strategy.to_90_seconds),
+        seconds(strategy.to_95_seconds),
+        expected_cell(strategy.bound_ratio, &format!("{:.2}", limit / bound), |value| format!("{value:.2}")),
+        amount(Some(strategy.served_until_warm)),
+        amount(strategy.nothing_served_by_then),
+        amount(Some(strategy.served)),
+        seconds(strategy.ended_after_seconds),
+        expected_cell(Some(strategy.device_read_bytes), "", |value| Bytes(value as u64).to_string()),
+    ]
+}
+
+fn expected_cell(spread: Option<Spread>, limit: &str, render: impl Fn(f64) -> String) -> String {
+    let Some(spread) = spread else { return "–".into() };
+    let or_beyond = |value: Option<f64>| value.map_or_else(|| format!("> {limit}"), &render);
+    if spread.min == spread.max {
+        return or_beyond(spread.median);
+    }
+    let (low, high) = (or_beyond(spread.min), or_beyond(spread.max));
+    // A unit that both have is said once.
+    let unit = high.rfind(' ').map_or("", |at| &high[at..]);
+    format!("{}|{} – {high}", or_beyond(spread.median), low.strip_suffix(unit).unwrap_or(&low))
+}
+
+fn with_commas(value: f64) -> String {
+    let digits = format!("{value:.0}");
+    let groups: Vec<&str> =
+        digits.as_bytes().rchunks(3).rev().map(|group| std::str::from_utf8(group).unwrap()).collect();
+    groups.join(",")
+}
+
+fn check_interaction(seen: &Value, strategies: usize) {
+    let interaction = &seen["interaction"];
+    assert_eq!(
+        interaction["hidden"],
+        serde_json::json!({ "before": strategies, "after": strategies - 1, "pressed": "false" })
+    );
+    assert_eq!(interaction["axis"], "log");
+    assert_eq!(interaction["numbers"].as_array().unwrap().len(), 20 + 1);
+    let pointer = interaction["pointer"].as_str().unwrap();
+    assert!(pointer.contains("second 1") && pointer.contains("pg_prewarm-read"), "{pointer}");
+}
+
+fn check_downloads(seen: &Value, run: &Run, trials: &[Trial]) {
+    let file = |ending: &str| seen["downloads"][format!("pgthaw-{}{ending}", run.id)].as_str().unwrap().to_owned();
+    let all: Value = serde_json::from_str(&file(".json")).unwrap();
+    assert_eq!(serde_json::from_value::<Run>(all["run"].clone()).unwrap(), *run);
+    assert_eq!(serde_json::from_value::<Vec<Trial>>(all["trials"].clone()).unwrap(), trials);
+
+    let samples = file("-samples.csv");
+    assert_eq!(samples.lines().count(), 1 + trials.iter().map(|trial| trial.samples.len()).sum::<usize>());
+    let sample = &trials[0].samples[0];
+    let first = format!("{},nothing,1,1,1,{},{},{},", run.id, sample.monotonic_ms, sample.wall_ms, sample.transactions);
+    assert!(samples.lines().nth(1).unwrap().starts_with(&first), "{samples:.300}");
+    assert_eq!(file("-trials.csv").lines().count(), 1 + trials.len());
+    assert_eq!(file("-strategies.csv").lines().count(), 1 + run.study.strategies.len());
+}

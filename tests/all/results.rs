@@ -1,0 +1,247 @@
+//! The results store, and `pgthaw results`.
+
+use std::path::{Path, PathBuf};
+use std::process::Stdio;
+
+use pgthaw::bench::{Run, Trial, compute_summary};
+use pgthaw::results::{Error, NEWEST, Store};
+use pgthaw::terminal::render_tournament;
+use tokio::runtime::Runtime;
+
+use crate::servers::Home;
+use crate::synthetic_run;
+
+fn wait<T>(work: impl Future<Output = T>) -> T {
+    Runtime::new().unwrap().block_on(work)
+}
+
+fn file(home: &Home) -> PathBuf {
+    home.path().join("state/pgthaw/results.sqlite")
+}
+
+/// Keeps a run as `bench warmup` does: trial by trial, then the end.
+pub fn keep(path: &Path, run: &Run, trials: &[Trial]) {
+    wait(async {
+        let store = Store::open(path).await.unwrap();
+        store.save_run(run).await.unwrap();
+        for trial in trials {
+            store.save_trial(trial).await.unwrap();
+        }
+        store.finish_run(run, trials).await.unwrap();
+        store.close().await;
+    });
+}
+
+fn read(path: &Path, wanted: &str) -> Result<(Run, Vec<Trial>), Error> {
+    wait(async {
+        let store = Store::open_existing(path).await?;
+        let run = store.read_run(wanted).await?;
+        let trials = store.read_trials(&run.id).await?;
+        store.close().await;
+        Ok((run, trials))
+    })
+}
+
+#[test]
+fn what_was_kept_comes_back_to_the_last_digit() {
+    let home = Home::new();
+    let (run, trials) = synthetic_run::make(2, 20);
+    keep(&file(&home), &run, &trials);
+    assert_eq!(read(&file(&home), NEWEST).unwrap(), (run, trials));
+}
+
+#[test]
+fn a_killed_run_keeps_the_trials_that_ended() {
+    let home = Home::new();
+    let (mut run, trials) = synthetic_run::make(1, 20);
+    (run.ended_at, run.steady_tps) = (None, None);
+    wait(async {
+        let store = Store::open(&file(&home)).await.unwrap();
+        store.save_run(&run).await.unwrap();
+        store.save_trial(&trials[0]).await.unwrap();
+        // Neither finished nor closed.
+        std::mem::forget(store);
+    });
+    let (stored, kept) = read(&file(&home), NEWEST).unwrap();
+    assert_eq!((stored, kept), (run, trials[..1].to_vec()));
+    let list = home.pgthaw(&["results", "list"]).ok();
+    assert!(list.stdout.contains("1 of 10"), "{}", list.stdout);
+    assert!(home.pgthaw(&["results", "show"]).ok().stdout.contains("did not end"));
+}
+
+#[test]
+fn a_trial_that_is_saved_again_replaces_itself() {
+    let home = Home::new();
+    let (run, mut trials) = synthetic_run::make(1, 20);
+    keep(&file(&home), &run, &trials);
+    trials[3].samples.truncate(5);
+    trials[3].served = 1;
+    keep(&file(&home), &run, &trials);
+    assert_eq!(read(&file(&home), NEWEST).unwrap().1, trials);
+}
+
+#[test]
+fn the_beginning_of_a_name_is_enough_when_it_is_the_only_one() {
+    let home = Home::new();
+    let (run, trials) = synthetic_run::make(1, 5);
+    for (id, started_at) in
+        [("20260101-000000-aaaa", "2026-01-01T00:00:00Z"), ("20260102-000000-bbbb", "2026-01-02T00:00:00.1Z")]
+    {
+        let run = Run { id: id.into(), started_at: started_at.parse().unwrap(), ..run.clone() };
+        let trials: Vec<Trial> = trials.iter().map(|trial| Trial { run_id: id.into(), ..trial.clone() }).collect();
+        keep(&file(&home), &run, &trials);
+    }
+    assert_eq!(read(&file(&home), "20260101").unwrap().0.id, "20260101-000000-aaaa");
+    assert_eq!(read(&file(&home), NEWEST).unwrap().0.id, "20260102-000000-bbbb");
+    assert!(matches!(read(&file(&home), "2026010"), Err(Error::AmbiguousRun { matches, .. }) if matches.len() == 2));
+    let unknown = home.pgthaw(&["results", "show", "1999"]).ends_with(2);
+    assert!(unknown.stderr.contains("pgthaw results list"), "{}", unknown.stderr);
+
+    home.pgthaw(&["results", "drop", "20260102"]).ok();
+    let (kept, trials) = read(&file(&home), NEWEST).unwrap();
+    assert_eq!((kept.id.as_str(), trials.len()), ("20260101-000000-aaaa", 10));
+    home.pgthaw(&["results", "drop", "20260102"]).ends_with(2);
+}
+
+#[test]
+fn readers_make_no_store() {
+    let home = Home::new();
+    for arguments in [["results", "list"], ["results", "show"], ["report", NEWEST]] {
+        let output = home.pgthaw(&arguments).ends_with(2);
+        assert!(output.stderr.contains("there is no results store at"), "{}", output.stderr);
+        assert!(output.stderr.contains("pgthaw bench warmup"), "{}", output.stderr);
+    }
+    assert!(!file(&home).exists());
+}
+
+#[test]
+fn an_empty_store_says_so() {
+    let home = Home::new();
+    wait(async { Store::open(&file(&home)).await.unwrap().close().await });
+    assert!(home.pgthaw(&["results", "list"]).ok().stderr.contains("holds no run yet"));
+    assert!(home.pgthaw(&["results", "show"]).ends_with(2).stderr.contains("holds no run yet"));
+    assert_eq!(home.pgthaw(&["results", "list", "--json"]).ok().json()["runs"], serde_json::json!([]));
+}
+
+#[test]
+fn a_file_that_is_no_store_is_refused_and_left_alone() {
+    let home = Home::new();
+    let letters = home.path().join("letters.txt");
+    std::fs::write(&letters, "Dear diary, today the cache was cold again. ".repeat(50)).unwrap();
+    let other = home.path().join("other.sqlite");
+    sqlite(&other, "CREATE TABLE somebody_elses (thing TEXT)");
+    for path in [&letters, &other] {
+        let before = std::fs::read(path).unwrap();
+        let output = home.pgthaw(&["results", "list", "--results", path.to_str().unwrap()]).ends_with(2);
+        assert!(output.stderr.contains("is not a results store of pgthaw"), "{}", output.stderr);
+        assert!(matches!(wait(Store::open(path)), Err(Error::Foreign(_))));
+        assert_eq!(std::fs::read(path).unwrap(), before);
+    }
+}
+
+#[test]
+fn a_damaged_store_is_told() {
+    let home = Home::new();
+    let (run, trials) = synthetic_run::make(1, 20);
+    keep(&file(&home), &run, &trials);
+    let mut bytes = std::fs::read(file(&home)).unwrap();
+    let end = bytes.len();
+    bytes[4096..end].fill(0xa5);
+    std::fs::write(file(&home), bytes).unwrap();
+    let output = home.pgthaw(&["results", "show"]).ends_with(1);
+    assert!(output.stderr.contains("is damaged"), "{}", output.stderr);
+
+    std::fs::remove_file(file(&home)).unwrap();
+    keep(&file(&home), &run, &trials);
+    sqlite(&file(&home), "UPDATE runs SET machine = '{}'");
+    let output = home.pgthaw(&["results", "show"]).ends_with(1);
+    assert!(output.stderr.contains("is damaged"), "{}", output.stderr);
+}
+
+#[test]
+fn a_store_of_a_newer_pgthaw_is_not_touched() {
+    let home = Home::new();
+    let (run, trials) = synthetic_run::make(1, 5);
+    keep(&file(&home), &run, &trials);
+    sqlite(
+        &file(&home),
+        "INSERT INTO _sqlx_migrations (version, description, success, checksum, execution_time) \
+         VALUES (999, 'from the future', 1, x'00', 1)",
+    );
+    let output = home.pgthaw(&["results", "list"]).ends_with(1);
+    assert!(output.stderr.contains("was written by a newer pgthaw"), "{}", output.stderr);
+}
+
+#[test]
+fn a_run_that_is_being_written_can_be_listed() {
+    let home = Home::new();
+    let (run, trials) = synthetic_run::make(1, 5);
+    wait(async {
+        let writer = Store::open(&file(&home)).await.unwrap();
+        writer.save_run(&run).await.unwrap();
+        let mut readers = Vec::new();
+        for trial in &trials {
+            writer.save_trial(trial).await.unwrap();
+            readers.push(home.command(&["results", "list"]).stdout(Stdio::null()).spawn().unwrap());
+        }
+        for mut reader in readers {
+            assert!(reader.wait().unwrap().success());
+        }
+    });
+}
+
+#[test]
+fn the_table_and_json_show_the_summary_of_what_is_stored() {
+    let home = Home::new();
+    let (run, trials) = synthetic_run::make(3, 20);
+    keep(&file(&home), &run, &trials);
+    let summary = compute_summary(&run, &trials);
+    let shown = home.pgthaw(&["results", "show"]).ok().stdout;
+    assert!(shown.contains(&render_tournament(&summary)), "{shown}");
+    let json = home.pgthaw(&["results", "show", "--json"]).ok().json();
+    assert!(json["summary"] == as_printed(&summary) && json["run"] == as_printed(&run), "{json:#}");
+    assert!(json["trials"] == as_printed(&trials), "{json:#}");
+}
+
+#[test]
+fn the_views_can_be_asked() {
+    let home = Home::new();
+    let (run, trials) = synthetic_run::make(1, 20);
+    keep(&file(&home), &run, &trials);
+    let thawed = trials.iter().find(|trial| trial.strategy == "pgthaw").unwrap();
+    let answer = sqlite(
+        &file(&home),
+        "SELECT hostname, scale, disk, warm_after_seconds, round(bound_ratio, 6) FROM trial_summary WHERE strategy = 'pgthaw'",
+    );
+    let (warm, bound) = (thawed.warm_after_seconds.unwrap(), run.study.bound_seconds.unwrap());
+    assert_eq!(answer, format!("lab-7|50|gp3|{warm:?}|{:?}", (warm / bound * 1e6).round() / 1e6));
+    let answer = sqlite(&file(&home), "SELECT max(served) FROM served_by_second WHERE strategy = 'pgthaw'");
+    assert_eq!(answer, thawed.served.to_string());
+}
+
+/// Through text, because a 32-bit number has fewer digits there than as a 64-bit value.
+fn as_printed(value: &impl serde::Serialize) -> serde_json::Value {
+    serde_json::from_str(&serde_json::to_string(value).unwrap()).unwrap()
+}
+
+/// Asks SQLite itself, as a user would. Fields are separated by `|`.
+fn sqlite(path: &Path, sql: &str) -> String {
+    use sqlx::{Column as _, Connection as _, Row as _, TypeInfo as _, ValueRef as _};
+    wait(async {
+        let options = sqlx::sqlite::SqliteConnectOptions::new().filename(path).create_if_missing(true);
+        let mut connection = sqlx::SqliteConnection::connect_with(&options).await.unwrap();
+        let rows = sqlx::query(sqlx::AssertSqlSafe(sql)).fetch_all(&mut connection).await.unwrap();
+        let field = |row: &sqlx::sqlite::SqliteRow, at: usize| match row.try_get_raw(at).unwrap().type_info().name() {
+            "INTEGER" => row.get::<i64, _>(at).to_string(),
+            "REAL" => format!("{:?}", row.get::<f64, _>(at)),
+            _ => row.get::<String, _>(at),
+        };
+        let line = |row| {
+            let row: &sqlx::sqlite::SqliteRow = row;
+            row.columns().iter().map(|column| field(row, column.ordinal())).collect::<Vec<_>>().join("|")
+        };
+        let lines = rows.iter().map(line).collect::<Vec<_>>().join("\n");
+        connection.close().await.unwrap();
+        lines
+    })
+}

@@ -1,0 +1,101 @@
+// A figure: title, explanation, controls, the chart, and the same numbers as a table.
+
+import type { EChartsOption } from "echarts";
+import { element } from "../element";
+import type { State } from "../state";
+import { type Chart, createChart } from "./engine";
+
+/** What a chart is drawn for. */
+export interface View {
+  state: State;
+  width: number;
+  isNarrow: boolean;
+  /** The chosen value of each control. */
+  choices: Record<string, string>;
+}
+
+export interface Control {
+  name: string;
+  label: string;
+  options: [value: string, label: string][];
+}
+
+export interface ChartPlan {
+  /** Name in the page's address and for tests. */
+  id: string;
+  title: string;
+  explanation: string;
+  /** The axis's quantity and unit, above the chart. */
+  unit: (view: View) => string;
+  controls?: Control[];
+  height: (view: View) => number;
+  option: (view: View) => EChartsOption;
+  /** The numbers of the chart; made when they are first looked at. */
+  numbers: (view: View) => HTMLElement;
+}
+
+/** The charts of the page by id, for tests. */
+export const charts = new Map<string, Chart>();
+
+const NARROW = 560;
+
+export function figure(plan: ChartPlan, state: State): HTMLElement {
+  const choices: Record<string, string> = {};
+  const box = element("div", { class: "chart", role: "img", "aria-label": `${plan.title}. ${plan.explanation}` });
+  const unit = element("p", { class: "unit" });
+  const numbers = element("details", { class: "numbers" }, element("summary", {}, "The numbers of this chart"));
+  let chart: Chart | null = null;
+
+  const view = (): View => {
+    const width = box.clientWidth;
+    return { state, width, isNarrow: width < NARROW, choices };
+  };
+  const draw = (): void => {
+    const now = view();
+    if (now.width === 0) return;
+    unit.textContent = plan.unit(now);
+    box.style.height = `${plan.height(now)}px`;
+    chart ??= createChart(box);
+    chart.resize();
+    chart.setOption({ animation: false, ...plan.option(now) }, { notMerge: true });
+    charts.set(plan.id, chart);
+    if (numbers.open) listNumbers();
+  };
+  const listNumbers = (): void => {
+    numbers.replaceChildren(numbers.firstElementChild as Element, plan.numbers(view()));
+  };
+  numbers.addEventListener("toggle", () => numbers.open && listNumbers());
+
+  const controls = (plan.controls ?? []).map((control) => segments(control, choices, draw));
+  new ResizeObserver(draw).observe(box);
+  state.subscribe(draw);
+  return element(
+    "figure",
+    { id: plan.id },
+    element(
+      "div",
+      { class: "figure-head" },
+      element("figcaption", {}, element("h3", {}, plan.title), element("p", {}, plan.explanation)),
+      controls.length > 0 && element("div", { class: "controls" }, ...controls),
+    ),
+    unit,
+    box,
+    numbers,
+  );
+}
+
+/** A choice of one among a few, as buttons side by side. */
+function segments(control: Control, choices: Record<string, string>, changed: () => void): HTMLElement {
+  const buttons = control.options.map(([value, label]) => {
+    const choose = (): void => {
+      choices[control.name] = value;
+      for (const button of buttons) button.setAttribute("aria-pressed", String(button.value === value));
+      changed();
+    };
+    return element("button", { type: "button", value, "aria-pressed": "false", click: choose }, label);
+  });
+  const first = control.options[0]?.[0] ?? "";
+  choices[control.name] = first;
+  buttons[0]?.setAttribute("aria-pressed", "true");
+  return element("div", { class: "segments", role: "group", "aria-label": control.label }, ...buttons);
+}

@@ -1,0 +1,180 @@
+// The charts over time.
+
+import type { ScatterSeriesOption } from "echarts";
+import { aheadOf, type Curve, rateCurve, servedCurve, stateCurve, valueAt } from "../curves";
+import { bytes, compact, count, latency, seconds } from "../format";
+import type { ChartPlan, View } from "./figure";
+import { curvesTable, type TimeChart, timeOption } from "./time_chart";
+
+const duringSecond = (at: number): string => `second ${at + 0.5} (${at - 0.5} s to ${at + 0.5} s)`;
+const afterSeconds = (at: number): string => `after ${at} s`;
+const tall = (view: View): number => (view.isNarrow ? 300 : 420);
+const low = (view: View): number => (view.isNarrow ? 240 : 300);
+
+/** A plan whose chart and numbers come from the same curves. */
+function plan(
+  head: Pick<ChartPlan, "id" | "title" | "explanation" | "unit" | "height"> & Pick<Partial<ChartPlan>, "controls">,
+  chart: (view: View) => TimeChart,
+): ChartPlan {
+  return {
+    ...head,
+    option: (view) => timeOption(view, chart(view)),
+    numbers: (view) => curvesTable(head.title, chart(view)),
+  };
+}
+
+const perStrategy = (view: View, curve: (strategy: string) => Curve): Curve[] => view.state.visible.map(curve);
+
+const AXIS = { name: "axis", label: "Vertical axis", options: [["linear", "linear"], ["log", "log"]] as [string, string][] };
+const LOG_AXIS = { ...AXIS, options: [["log", "log"], ["linear", "linear"]] as [string, string][] };
+
+export const throughput: ChartPlan = plan(
+  {
+    id: "throughput",
+    title: "Throughput",
+    explanation:
+      "Each line is the median of the repeats and each band reaches from the lowest to the highest. A ring marks where a strategy was warm.",
+    unit: () => "transactions per second",
+    height: tall,
+    controls: [AXIS],
+  },
+  (view) => {
+    const { data } = view.state;
+    const curves = perStrategy(view, (strategy) => rateCurve(data.trials, strategy, (sample) => sample.transactions));
+    const isLog = view.choices["axis"] === "log";
+    const steady = data.run.steady_tps;
+    return {
+      curves,
+      isLog,
+      floor: 1,
+      render: count,
+      renderAxis: compact,
+      renderInstant: duringSecond,
+      levels: steady === null ? [] : [{ value: steady, label: `steady ${compact(steady)}` }],
+      more: [warmMarks(curves, view, isLog)],
+    };
+  },
+);
+
+/** A ring on each curve at the strategy's median warm time. */
+function warmMarks(curves: Curve[], view: View, isLog: boolean): ScatterSeriesOption {
+  const { state } = view;
+  const marks = state.data.summary.strategies.flatMap((one) => {
+    const curve = curves.find((candidate) => candidate.strategy === one.strategy);
+    const at = one.warm_after_seconds.median;
+    const value = curve && at !== null ? valueAt(curve, at) : null;
+    if (at === null || value === null) return [];
+    const color = state.style(one.strategy).color;
+    const isSubject = one.strategy === "pgthaw";
+    return [{
+      name: one.strategy,
+      value: [at, isLog ? Math.max(1, value) : value],
+      symbolSize: isSubject ? 13 : 9,
+      itemStyle: { color: state.theme.paper, borderColor: color, borderWidth: isSubject ? 3 : 2, opacity: state.opacity(one.strategy) },
+      label: {
+        show: isSubject,
+        position: "left" as const,
+        distance: 10,
+        formatter: `warm after ${seconds(at)}`,
+        color,
+        fontWeight: 600 as const,
+      },
+    }];
+  });
+  return { type: "scatter", id: "warm", data: marks, silent: true, tooltip: { show: false }, z: 6 };
+}
+
+export const served: ChartPlan = plan(
+  {
+    id: "served",
+    title: "Transactions served since the start",
+    explanation: "What users got. A warmer that starves the workload falls behind doing nothing before it pulls ahead.",
+    unit: (view) => (view.choices["as"] === "ahead" ? "transactions more than with nothing" : "transactions"),
+    height: low,
+    controls: [{ name: "as", label: "Shown as", options: [["total", "total"], ["ahead", "ahead of nothing"]] }],
+  },
+  (view) => {
+    const { trials } = view.state.data;
+    const curves = perStrategy(view, (strategy) => servedCurve(trials, strategy));
+    const isAhead = view.choices["as"] === "ahead";
+    const baseline = servedCurve(trials, "nothing");
+    return {
+      curves: isAhead ? curves.map((curve) => aheadOf(curve, baseline)) : curves,
+      render: count,
+      renderAxis: compact,
+      renderInstant: afterSeconds,
+    };
+  },
+);
+
+export const resident: ChartPlan = plan(
+  {
+    id: "resident",
+    title: "The database in memory",
+    explanation: "Bytes of its files in the operating system's page cache, measured each second.",
+    unit: () => "resident bytes",
+    height: low,
+  },
+  (view) => {
+    const { trials, run } = view.state.data;
+    const total = run.study.database_bytes;
+    return {
+      curves: perStrategy(view, (strategy) =>
+        stateCurve(trials, strategy, (trial) => trial.start_state.os_resident_bytes, (sample) => sample.os_resident_bytes),
+      ),
+      render: bytes,
+      renderAxis: bytes,
+      renderInstant: afterSeconds,
+      levels: [{ value: total, label: `the database, ${bytes(total)}` }],
+    };
+  },
+);
+
+export const device: ChartPlan = plan(
+  {
+    id: "device",
+    title: "Reads from the device",
+    explanation: "By the workload and the strategy together.",
+    unit: (view) => (view.choices["of"] === "reads" ? "reads per second" : "bytes per second"),
+    height: low,
+    controls: [{ name: "of", label: "Quantity", options: [["bytes", "bytes"], ["reads", "reads"]] }],
+  },
+  (view) => {
+    const { trials, run } = view.state.data;
+    const { rbps, riops } = run.study.disk;
+    const isReads = view.choices["of"] === "reads";
+    const limit = isReads ? riops : rbps;
+    const render = isReads ? count : (value: number) => `${bytes(value)}/s`;
+    return {
+      curves: perStrategy(view, (strategy) =>
+        rateCurve(trials, strategy, (sample) => (isReads ? sample.device_reads : sample.device_read_bytes)),
+      ),
+      render,
+      renderAxis: isReads ? compact : bytes,
+      renderInstant: duringSecond,
+      levels: limit === null ? [] : [{ value: limit, label: `limit ${render(limit)}`, isLabelRight: true }],
+    };
+  },
+);
+
+export const latencies: ChartPlan = plan(
+  {
+    id: "latency",
+    title: "Latency of a transaction",
+    explanation: "The mean, or the longest, of each second. A second without any transaction has none: its line is drawn through.",
+    unit: (view) => (view.choices["of"] === "max" ? "longest of the second" : "mean of the second"),
+    height: low,
+    controls: [{ name: "of", label: "Statistic", options: [["mean", "mean"], ["max", "longest"]] }, LOG_AXIS],
+  },
+  (view) => ({
+    curves: perStrategy(view, (strategy) =>
+      rateCurve(view.state.data.trials, strategy, (sample) =>
+        view.choices["of"] === "max" ? sample.latency_us_max : sample.latency_us_mean,
+      ),
+    ),
+    isLog: view.choices["axis"] === "log",
+    render: latency,
+    renderAxis: latency,
+    renderInstant: duringSecond,
+  }),
+);

@@ -1,0 +1,134 @@
+// What the charts draw, computed from the trials' seconds. Pure.
+
+import type { RelationResidency, Sample, Trial } from "./record";
+
+/** One quantity over time: the median of the repeats, and the smallest and the largest of them. */
+export interface Curve {
+  strategy: string;
+  points: Point[];
+}
+
+export interface Point {
+  /** Seconds since the workload began. */
+  at: number;
+  median: number;
+  min: number;
+  max: number;
+}
+
+export function median(values: number[]): number | null {
+  if (values.length === 0) return null;
+  const sorted = [...values].sort((a, b) => a - b);
+  const low = sorted[Math.floor((sorted.length - 1) / 2)] ?? 0;
+  const high = sorted[Math.floor(sorted.length / 2)] ?? 0;
+  return (low + high) / 2;
+}
+
+export function mean(values: number[]): number {
+  return values.length === 0 ? 0 : values.reduce((sum, value) => sum + value, 0) / values.length;
+}
+
+export const trialsOf = (trials: Trial[], strategy: string): Trial[] =>
+  trials.filter((trial) => trial.strategy === strategy);
+
+/** Joins the repeats of a strategy; each gives its own list of instants and values. */
+function join(strategy: string, repeats: [number, number][][]): Curve {
+  const byInstant = new Map<number, number[]>();
+  for (const [at, value] of repeats.flat()) {
+    const values = byInstant.get(at);
+    if (values) values.push(value);
+    else byInstant.set(at, [value]);
+  }
+  const points = [...byInstant.entries()]
+    .sort(([a], [b]) => a - b)
+    .map(([at, values]) => ({ at, median: median(values) ?? 0, min: Math.min(...values), max: Math.max(...values) }));
+  return { strategy, points };
+}
+
+/** A value of each second, drawn at its middle. */
+export function rateCurve(trials: Trial[], strategy: string, value: (sample: Sample) => number | null): Curve {
+  const repeats = trialsOf(trials, strategy).map((trial) =>
+    trial.samples.flatMap((sample): [number, number][] => {
+      const read = value(sample);
+      return read === null ? [] : [[sample.second - 0.5, read]];
+    }),
+  );
+  return join(strategy, repeats);
+}
+
+/** A state at the end of each second, and at the start. */
+export function stateCurve(
+  trials: Trial[],
+  strategy: string,
+  atStart: (trial: Trial) => number,
+  value: (sample: Sample) => number,
+): Curve {
+  const repeats = trialsOf(trials, strategy).map((trial): [number, number][] => [
+    [0, atStart(trial)],
+    ...trial.samples.map((sample): [number, number] => [sample.second, value(sample)]),
+  ]);
+  return join(strategy, repeats);
+}
+
+/** Transactions served since the start. */
+export function servedCurve(trials: Trial[], strategy: string): Curve {
+  const repeats = trialsOf(trials, strategy).map((trial) => {
+    let served = 0;
+    const points: [number, number][] = [[0, 0]];
+    for (const sample of trial.samples) {
+      served += sample.transactions;
+      points.push([sample.second, served]);
+    }
+    return points;
+  });
+  return join(strategy, repeats);
+}
+
+/** The same curve, less the median of another at each instant. */
+export function aheadOf(curve: Curve, baseline: Curve): Curve {
+  const medians = new Map(baseline.points.map((point) => [point.at, point.median]));
+  const points = curve.points.flatMap((point) => {
+    const base = medians.get(point.at);
+    if (base === undefined) return [];
+    return [{ at: point.at, median: point.median - base, min: point.min - base, max: point.max - base }];
+  });
+  return { strategy: curve.strategy, points };
+}
+
+/** The median at an instant, between points on the line that joins them. */
+export function valueAt(curve: Curve, at: number): number | null {
+  const after = curve.points.findIndex((point) => point.at >= at);
+  const right = after < 0 ? curve.points.at(-1) : curve.points[after];
+  const left = after > 0 ? curve.points[after - 1] : right;
+  if (!left || !right) return null;
+  const width = right.at - left.at;
+  const share = width > 0 ? (at - left.at) / width : 0;
+  return left.median + (right.median - left.median) * Math.min(1, Math.max(0, share));
+}
+
+export type Tier = "os" | "buffers";
+export type Instant = "before" | "after";
+
+/** Resident shares of a relation's pieces, each the mean over the repeats of a strategy. */
+export function stripOf(
+  trials: Trial[],
+  strategy: string,
+  relation: string,
+  instant: Instant,
+  tier: Tier,
+): number[] {
+  const strips = trialsOf(trials, strategy)
+    .flatMap((trial) => trial.residency.filter((one) => one.relation === relation))
+    .map((one) => one[instant][tier]);
+  const pieces = Math.max(0, ...strips.map((strip) => strip.length));
+  return Array.from({ length: pieces }, (_, piece) => mean(strips.flatMap((strip) => strip[piece] ?? [])));
+}
+
+/** Every relation that any trial looked at, the largest first. */
+export function relationsOf(trials: Trial[]): RelationResidency[] {
+  const byName = new Map<string, RelationResidency>();
+  for (const relation of trials.flatMap((trial) => trial.residency)) {
+    if (!byName.has(relation.relation)) byName.set(relation.relation, relation);
+  }
+  return [...byName.values()].sort((a, b) => b.total_bytes - a.total_bytes);
+}

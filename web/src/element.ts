@@ -1,0 +1,72 @@
+// Makes elements. Text always becomes a text node, so that no name in the data can be markup.
+
+export type Child = Node | string | null | undefined | false;
+type Attributes = Record<string, string | number | boolean | null | undefined | ((event: Event) => void)>;
+
+export function element<K extends keyof HTMLElementTagNameMap>(
+  tag: K,
+  attributes: Attributes = {},
+  ...children: Child[]
+): HTMLElementTagNameMap[K] {
+  const made = document.createElement(tag);
+  setAttributes(made, attributes);
+  append(made, children);
+  return made;
+}
+
+export function svg(tag: string, attributes: Attributes = {}, ...children: Child[]): SVGElement {
+  const made = document.createElementNS("http://www.w3.org/2000/svg", tag);
+  setAttributes(made, attributes);
+  append(made, children);
+  return made;
+}
+
+function setAttributes(target: Element, attributes: Attributes): void {
+  for (const [name, value] of Object.entries(attributes)) {
+    if (typeof value === "function") target.addEventListener(name, value);
+    else if (value === true) target.setAttribute(name, "");
+    else if (value !== null && value !== undefined && value !== false) target.setAttribute(name, String(value));
+  }
+}
+
+function append(parent: Element, children: Child[]): void {
+  for (const child of children) {
+    if (child !== null && child !== undefined && child !== false) parent.append(child);
+  }
+}
+
+export interface Column {
+  title: string;
+  /** Numbers stand at the right, in figures of one width. */
+  isNumber: boolean;
+}
+
+/** A table that scrolls inside itself; the first cell of a row is its header. */
+export function table(caption: string, columns: Column[], rows: Child[][], className = ""): HTMLElement {
+  const head = columns.map((column) =>
+    element("th", { scope: "col", class: column.isNumber ? "number" : null }, column.title),
+  );
+  const body = rows.map((cells) =>
+    element(
+      "tr",
+      {},
+      ...cells.map((cell, index) => {
+        const className = columns[index]?.isNumber ? "number" : null;
+        return index === 0
+          ? element("th", { scope: "row", class: className }, cell)
+          : element("td", { class: className }, cell);
+      }),
+    ),
+  );
+  return element(
+    "div",
+    { class: `scroll ${className}`.trim(), tabindex: 0, role: "region", "aria-label": caption },
+    element(
+      "table",
+      {},
+      element("caption", { class: "unseen" }, caption),
+      element("thead", {}, element("tr", {}, ...head)),
+      element("tbody", {}, ...body),
+    ),
+  );
+}

@@ -1,0 +1,64 @@
+// Numbers as people read them. Units as pgthaw's terminal prints them: decimal bytes, seconds with one digit.
+
+import type { Spread } from "./record";
+
+const whole = new Intl.NumberFormat("en-US", { maximumFractionDigits: 0 });
+
+export const seconds = (value: number): string => `${value.toFixed(1)} s`;
+export const ratio = (value: number): string => value.toFixed(2);
+export const count = (value: number): string => whole.format(value);
+export const percent = (share: number): string => `${(share * 100).toFixed(share > 0 && share < 0.1 ? 1 : 0)} %`;
+
+export function bytes(value: number): string {
+  const units = ["B", "kB", "MB", "GB", "TB", "PB"];
+  let unit = 0;
+  let scaled = value;
+  while (scaled >= 999.5 && unit < units.length - 1) {
+    scaled /= 1000;
+    unit += 1;
+  }
+  const digits = unit > 0 && scaled < 9.995 ? 2 : 0;
+  return `${scaled.toFixed(digits)} ${units[unit]}`;
+}
+
+export function latency(microseconds: number): string {
+  if (microseconds < 1000) return `${microseconds.toFixed(0)} µs`;
+  const milliseconds = microseconds / 1000;
+  if (milliseconds < 1000) return `${milliseconds.toFixed(milliseconds < 10 ? 1 : 0)} ms`;
+  return `${(milliseconds / 1000).toFixed(1)} s`;
+}
+
+/** 950, 46 k, 1.25 M: for axes. */
+export function compact(value: number): string {
+  const size = Math.abs(value);
+  if (size < 10_000) return whole.format(value);
+  const [scaled, unit] = size < 999_500 ? [value / 1e3, "k"] : [value / 1e6, "M"];
+  return `${Number(scaled.toPrecision(3))} ${unit}`;
+}
+
+/** Keeps a number on one line with its unit. */
+export const unbroken = (text: string): string =>
+  text.replaceAll(" × ", "\u00a0×\u00a0").replace(/(\d) s\b/g, "$1\u00a0s");
+
+/** 2026-11-21 23:30:05 UTC */
+export function time(iso: string): string {
+  return `${new Date(iso).toISOString().slice(0, 19).replace("T", " ")} UTC`;
+}
+
+/** The middle of a spread, and its ends when they differ. What was not reached is longer than `limit`. */
+export function spread(
+  value: Spread | null,
+  render: (value: number) => string,
+  limit: string,
+): { median: string; range: string | null } {
+  if (value === null || value.repeats === 0) return { median: "–", range: null };
+  const orBeyond = (one: number | null): string => (one === null ? `> ${limit}` : render(one));
+  const isOne = value.min === value.max;
+  return { median: orBeyond(value.median), range: isOne ? null : range(orBeyond(value.min), orBeyond(value.max)) };
+}
+
+/** `5.9 – 6.4 s`: a unit that both ends have is said once. */
+export function range(low: string, high: string): string {
+  const unit = / \S+$/.exec(high)?.[0] ?? "";
+  return `${unit !== "" && low.endsWith(unit) && !low.startsWith(">") ? low.slice(0, -unit.length) : low} – ${high}`;
+}

@@ -1,0 +1,76 @@
+// Builds the report from the data that stands in the page.
+
+import "./report.css";
+import { charts, figure } from "./charts/figure";
+import { heatMaps, sharesTable } from "./charts/heat_maps";
+import { device, latencies, resident, served, throughput } from "./charts/time_charts";
+import { warmTimes } from "./charts/warm_times";
+import { relationsOf } from "./curves";
+import { element } from "./element";
+import type { ReportData } from "./record";
+import { downloads } from "./sections/downloads";
+import { facts } from "./sections/facts";
+import { head } from "./sections/head";
+import { legend } from "./sections/legend";
+import { method } from "./sections/method";
+import { tournament } from "./sections/tournament";
+import { trust } from "./sections/trust";
+import { State } from "./state";
+
+declare global {
+  interface Window {
+    /** For tests. */
+    pgthawReport?: { data: ReportData; charts: typeof charts };
+  }
+}
+
+const json = document.getElementById("pgthaw-data")?.textContent ?? "";
+const data = JSON.parse(json) as ReportData;
+const state = new State(data);
+
+document.getElementById("page")?.replaceChildren(
+  head(state),
+  trust(data),
+  element(
+    "section",
+    { class: "charts", "aria-labelledby": "curves" },
+    element("h2", { id: "curves" }, "How it warmed up"),
+    legend(state),
+    ...[throughput, served, resident, device].map((plan) => figure(plan, state)),
+  ),
+  element(
+    "section",
+    { "aria-labelledby": "result" },
+    element("h2", { id: "result" }, "Times and ratios"),
+    figure(warmTimes, state),
+    tournament(state),
+  ),
+  residency(),
+  element(
+    "section",
+    { "aria-labelledby": "latencies" },
+    element("h2", { id: "latencies" }, "What a user waited"),
+    figure(latencies, state),
+  ),
+  facts(data),
+  downloads(data, json),
+  method(data),
+);
+window.pgthawReport = { data, charts };
+
+function residency(): HTMLElement {
+  const relations = relationsOf(data.trials);
+  const all = element("details", { class: "numbers" }, element("summary", {}, `All ${relations.length} relations as a table`));
+  all.addEventListener("toggle", () => {
+    if (all.open && all.childElementCount === 1) all.append(sharesTable(state, relations));
+  });
+  return element(
+    "section",
+    { "aria-labelledby": "residency" },
+    element("h2", { id: "residency" }, "What was in memory, before and after"),
+    element("p", { class: "lead" }, "Every relation is cut into equal pieces. The darker a piece, the more of it was resident when the trial began and when it ended."),
+    ...(relations.length === 0 ? [element("p", { class: "soft" }, "No residency was stored with these trials.")] : []),
+    ...heatMaps(state).map((plan) => figure(plan, state)),
+    relations.length > 0 && all,
+  );
+}

@@ -1,0 +1,135 @@
+// The report's data, as src/report/ embeds it. Field names are those of src/bench/record.rs and src/bench/summary.rs.
+
+export interface ReportData {
+  format: number;
+  headline: string;
+  summary: Summary;
+  run: Run;
+  trials: Trial[];
+  /** Numbers beyond 2^53, which JSON.parse would round. */
+  exact: { seed: string; system_identifier: string };
+}
+
+export interface Spread {
+  median: number | null;
+  min: number | null;
+  max: number | null;
+  reached: number;
+  repeats: number;
+}
+
+export interface StrategySummary {
+  strategy: string;
+  trials: number;
+  warm_after_seconds: Spread;
+  to_50_seconds: Spread | null;
+  to_90_seconds: Spread | null;
+  to_95_seconds: Spread | null;
+  bound_ratio: Spread | null;
+  served_until_warm: Spread;
+  nothing_served_by_then: Spread | null;
+  served: Spread;
+  ended_after_seconds: Spread | null;
+  device_read_bytes: Spread;
+  caveats: string[];
+}
+
+export interface Summary {
+  bound_seconds: number | null;
+  trial_seconds: number;
+  strategies: StrategySummary[];
+}
+
+export interface Run {
+  id: string;
+  started_at: string;
+  ended_at: string | null;
+  pgthaw_version: string;
+  machine: {
+    hostname: string;
+    kernel: string;
+    cpu_model: string;
+    cores: number;
+    memory_bytes: number;
+    file_system: string;
+    device: { name: string; major_minor: string; rotational: boolean; read_ahead_bytes: number };
+  };
+  server: {
+    version: string;
+    block_size: number;
+    segment_blocks: number;
+    shared_buffers_bytes: number;
+    data_directory: string | null;
+  };
+  settings: [string, string][];
+  study: Study;
+  steady_tps: number | null;
+  warnings: string[];
+}
+
+export interface Study {
+  scale: number;
+  clients: number;
+  jobs: number;
+  script: string;
+  seconds: number;
+  repeats: number;
+  strategies: string[];
+  skipped_strategies: [string, string][];
+  disk: { name: string; riops: number | null; rbps: number | null; not_enforced: string | null };
+  database_bytes: number;
+  wanted_bytes: number;
+  bound_seconds: number | null;
+  start_state: string;
+}
+
+export interface Trial {
+  strategy: string;
+  repeat: number;
+  position: number;
+  started_at: string;
+  start_state: { os_resident_bytes: number; total_bytes: number; verdict: string };
+  samples: Sample[];
+  outcome: {
+    command: string;
+    ended_after_seconds: number | null;
+    issued_bytes: number | null;
+    failure: string | null;
+  };
+  warm_after_seconds: number | null;
+  to_50_seconds: number | null;
+  to_90_seconds: number | null;
+  to_95_seconds: number | null;
+  served_until_warm: number;
+  served: number;
+  device_read_bytes: number;
+  residency: RelationResidency[];
+  warnings: string[];
+}
+
+export interface Sample {
+  second: number;
+  monotonic_ms: number;
+  wall_ms: number;
+  transactions: number;
+  latency_us_mean: number | null;
+  latency_us_min: number | null;
+  latency_us_max: number | null;
+  foreground_read_bytes: number;
+  device_read_bytes: number;
+  device_reads: number;
+  os_resident_bytes: number;
+}
+
+export interface RelationResidency {
+  relation: string;
+  kind: string;
+  total_bytes: number;
+  before: ResidencyStrip;
+  after: ResidencyStrip;
+}
+
+export interface ResidencyStrip {
+  os: number[];
+  buffers: number[];
+}

@@ -1,0 +1,97 @@
+// Machine, server, study and every trial: what one needs to measure it again.
+
+import { type Child, element, table } from "../element";
+import { bytes, count, percent, seconds, time } from "../format";
+import type { ReportData, Trial } from "../record";
+import { disk } from "./head";
+
+export function facts(data: ReportData): HTMLElement {
+  const { machine, server, study, settings } = data.run;
+  return element(
+    "section",
+    { "aria-labelledby": "facts" },
+    element("h2", { id: "facts" }, "Machine, settings and study"),
+    element(
+      "div",
+      { class: "cards" },
+      card("Machine", [
+        ["host", machine.hostname],
+        ["kernel", machine.kernel],
+        ["processor", `${machine.cores} × ${machine.cpu_model}`],
+        ["memory", bytes(machine.memory_bytes)],
+        ["file system", machine.file_system],
+        ["device", `${machine.device.name} (${machine.device.major_minor}), ${machine.device.rotational ? "rotating" : "not rotating"}`],
+        ["read-ahead", bytes(machine.device.read_ahead_bytes)],
+      ]),
+      card("Server", [
+        ["version", server.version],
+        ["shared_buffers", bytes(server.shared_buffers_bytes)],
+        ["block size", `${count(server.block_size)} B`],
+        ["data directory", server.data_directory ?? "not told"],
+        ["system identifier", data.exact.system_identifier],
+      ]),
+      card("Study", [
+        ["workload", `${study.script}, ${study.clients} clients, ${study.jobs} jobs`],
+        ["scale", `${study.scale} (${bytes(study.database_bytes)})`],
+        ["in the warm snapshot", bytes(study.wanted_bytes)],
+        ["disk", disk(data)],
+        ["bound", study.bound_seconds === null ? "not known" : `${seconds(study.bound_seconds)} = bytes ÷ bandwidth`],
+        ["start state", study.start_state],
+        ["trials", `${study.repeats} × ${study.seconds} s per strategy`],
+        ["seed of the order", data.exact.seed],
+        ["pgthaw", data.run.pgthaw_version],
+      ]),
+    ),
+    element("h3", {}, "What was run"),
+    commands(data),
+    element("h3", {}, "Server settings that are not the default"),
+    settings.length === 0
+      ? element("p", { class: "soft" }, "None, or they were not readable.")
+      : table("Server settings", ["setting", "value"].map((title) => ({ title, isNumber: false })), settings.map(([name, value]) => [code(name), code(value)]), "pairs"),
+    element("h3", {}, "Every trial, in the order in which they ran"),
+    everyTrial(data),
+  );
+}
+
+const code = (text: string): HTMLElement => element("code", {}, text);
+
+function card(title: string, entries: [string, string][]): HTMLElement {
+  const list = entries.flatMap(([name, value]): Child[] => [element("dt", {}, name), element("dd", {}, value)]);
+  return element("div", { class: "card" }, element("h3", {}, title), element("dl", {}, ...list));
+}
+
+function commands(data: ReportData): HTMLElement {
+  const rows = data.summary.strategies.map((one) => {
+    const command = data.trials.find((trial) => trial.strategy === one.strategy)?.outcome.command ?? "";
+    return [one.strategy, command === "" ? "–" : code(command)];
+  });
+  return table("What was run", ["strategy", "command"].map((title) => ({ title, isNumber: false })), rows, "pairs");
+}
+
+function everyTrial(data: ReportData): HTMLElement {
+  const columns = ["#", "strategy", "repeat", "started (UTC)", "resident at the start", "warm after", "50 %", "90 %", "95 %", "served", "device read", "by the strategy", "command ended"];
+  const limit = data.summary.trial_seconds;
+  const rows = [...data.trials].sort((a, b) => a.position - b.position).map((trial) => trialRow(trial, limit, data.run.steady_tps !== null));
+  return table("Every trial", columns.map((title, index) => ({ title, isNumber: index !== 1 })), rows, "low");
+}
+
+function trialRow(trial: Trial, limit: number, isSteadyKnown: boolean): Child[] {
+  const orBeyond = (value: number | null): string => (value === null ? `> ${limit} s` : seconds(value));
+  const share = (value: number | null): string => (isSteadyKnown ? orBeyond(value) : "–");
+  const { os_resident_bytes: resident, total_bytes: total, verdict } = trial.start_state;
+  return [
+    String(trial.position),
+    trial.strategy,
+    String(trial.repeat),
+    time(trial.started_at).slice(0, 19),
+    `${percent(total > 0 ? resident / total : 0)}, ${verdict}`,
+    orBeyond(trial.warm_after_seconds),
+    share(trial.to_50_seconds),
+    share(trial.to_90_seconds),
+    share(trial.to_95_seconds),
+    count(trial.served),
+    bytes(trial.device_read_bytes),
+    trial.outcome.issued_bytes === null ? "–" : bytes(trial.outcome.issued_bytes),
+    trial.outcome.ended_after_seconds === null ? "–" : seconds(trial.outcome.ended_after_seconds),
+  ];
+}

@@ -1,0 +1,61 @@
+// The table of times and ratios: every column of the terminal's table.
+
+import { swatch } from "../charts/time_chart";
+import { type Column, element, table } from "../element";
+import { bytes, count, ratio, seconds, spread } from "../format";
+import type { Spread, StrategySummary } from "../record";
+import type { State } from "../state";
+
+interface Measure extends Column {
+  of: (strategy: StrategySummary) => Spread | null;
+  render: (value: number) => string;
+  /** What an unreached value is longer than. */
+  limit: string;
+}
+
+export function tournament(state: State): HTMLElement {
+  const measures = measuresOf(state);
+  const columns: Column[] = [{ title: "strategy", isNumber: false }, ...measures];
+  const rows = state.data.summary.strategies.map((one) => [
+    name(state, one.strategy),
+    ...measures.map((measure) => cell(measure.of(one), measure)),
+  ]);
+  const made = table("What each strategy achieved", columns, rows);
+  made.id = "tournament";
+  return made;
+}
+
+function measuresOf(state: State): Measure[] {
+  const { bound_seconds: bound, trial_seconds: limit } = state.data.summary;
+  const time = (title: string, of: Measure["of"]): Measure => ({ title, of, render: seconds, limit: `${limit} s`, isNumber: true });
+  const amount = (title: string, of: Measure["of"], render = count): Measure => ({ title, of, render, limit: "", isNumber: true });
+  const beyond = bound === null ? "" : ratio(limit / bound);
+  return [
+    time("warm after", (one) => one.warm_after_seconds),
+    time("50 %", (one) => one.to_50_seconds),
+    time("90 %", (one) => one.to_90_seconds),
+    time("95 %", (one) => one.to_95_seconds),
+    { title: "× bound", of: (one) => one.bound_ratio, render: ratio, limit: beyond, isNumber: true },
+    amount("served by then", (one) => one.served_until_warm),
+    amount("nothing by then", (one) => one.nothing_served_by_then),
+    amount("served in all", (one) => one.served),
+    time("command took", (one) => one.ended_after_seconds),
+    amount("device read", (one) => one.device_read_bytes, bytes),
+  ];
+}
+
+function name(state: State, strategy: string): HTMLElement {
+  const made = element("span", { class: strategy === "pgthaw" ? "name subject" : "name" }, swatch(state, strategy), strategy);
+  state.subscribe(() => made.firstElementChild?.replaceWith(swatch(state, strategy)));
+  return made;
+}
+
+function cell(value: Spread | null, measure: Measure): HTMLElement {
+  const { median, range } = spread(value, measure.render, measure.limit);
+  return element(
+    "span",
+    { class: value?.median === null ? "cell beyond" : "cell" },
+    element("span", { class: "median" }, median),
+    range !== null && element("span", { class: "range" }, range),
+  );
+}
