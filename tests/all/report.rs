@@ -60,6 +60,7 @@ fn hostile_names_stay_text() {
     run.study.skipped_strategies.push((HOSTILE.into(), HOSTILE.into()));
     for trial in &mut trials {
         trial.outcome.command = HOSTILE.into();
+        trial.outcome.output = HOSTILE.into();
         trial.residency[0].relation = HOSTILE.into();
         if trial.strategy == "seqscan" {
             trial.strategy = HOSTILE.into();

@@ -3,8 +3,6 @@
 
 use std::path::PathBuf;
 
-use pgthaw::bench::throughput::{compute_seconds_to, compute_served, compute_steady_tps};
-use pgthaw::bench::warm::compute_warm_after;
 use pgthaw::bench::{
     Device, Disk, Machine, RelationResidency, ResidencyStrip, Run, Sample, StartState, StrategyOutcome, Study, Trial,
 };
@@ -66,15 +64,31 @@ pub fn make(repeats: u32, seconds: u32) -> (Run, Vec<Trial>) {
         }
     }
     let mut run = make_run(repeats, seconds);
-    let steady_tps = compute_steady_tps(&trials).unwrap_or(STEADY_TPS);
-    run.steady_tps = Some(steady_tps);
+    run.steady_tps = Some(STEADY_TPS);
     for (trial, position) in trials.iter_mut().zip(1..) {
         trial.position = position;
-        trial.to_50_seconds = compute_seconds_to(&trial.samples, 0.5, steady_tps);
-        trial.to_90_seconds = compute_seconds_to(&trial.samples, 0.9, steady_tps);
-        trial.to_95_seconds = compute_seconds_to(&trial.samples, 0.95, steady_tps);
+        trial.to_50_seconds = seconds_to(&trial.samples, 0.5);
+        trial.to_90_seconds = seconds_to(&trial.samples, 0.9);
+        trial.to_95_seconds = seconds_to(&trial.samples, 0.95);
     }
     (run, trials)
+}
+
+/// The end of the last second below a share of the steady throughput.
+fn seconds_to(samples: &[Sample], share: f64) -> Option<f64> {
+    samples.iter().position(|sample| sample.transactions as f64 >= share * STEADY_TPS).map(|index| index as f64)
+}
+
+/// The end of the last second in which 1 % of the transactions read, when three others follow.
+fn warm_after(samples: &[Sample]) -> Option<f64> {
+    let is_warm =
+        |sample: &Sample| sample.foreground_read_bytes.0 as f64 / BLOCK_SIZE < 0.01 * sample.transactions as f64;
+    let first_warm = samples.iter().rposition(|sample| !is_warm(sample)).map_or(0, |last| last + 1);
+    (samples.len() >= first_warm + 3).then_some(first_warm as f64)
+}
+
+fn served(samples: &[Sample], seconds: f64) -> u64 {
+    samples.iter().filter(|sample| f64::from(sample.second) <= seconds).map(|sample| sample.transactions).sum()
 }
 
 fn total_bytes() -> f64 {
@@ -101,7 +115,7 @@ fn make_trial(warmer: &Warmer, repeat: u32, seconds: u32, random: &mut StdRng) -
         issued += loaded.min(total_bytes() - resident);
         samples.push(make_sample(second, is_busy.then_some(warmer), loaded, &mut resident, random));
     }
-    let warm_after_seconds = compute_warm_after(&samples, Bytes(BLOCK_SIZE as u64));
+    let warm_after_seconds = warm_after(&samples);
     Trial {
         run_id: "20261121-233005-4f2a".into(),
         strategy: warmer.name.into(),
@@ -114,13 +128,14 @@ fn make_trial(warmer: &Warmer, repeat: u32, seconds: u32, random: &mut StdRng) -
             ended_after_seconds,
             issued_bytes: (issued > 0.0).then_some(Bytes(issued as u64)),
             failure: None,
+            output: if warmer.until > 0.0 { format!("{} is done\n", warmer.name) } else { String::new() },
         },
         warm_after_seconds,
         to_50_seconds: None,
         to_90_seconds: None,
         to_95_seconds: None,
-        served_until_warm: compute_served(&samples, warm_after_seconds.unwrap_or(f64::INFINITY)),
-        served: compute_served(&samples, f64::INFINITY),
+        served_until_warm: served(&samples, warm_after_seconds.unwrap_or(f64::INFINITY)),
+        served: served(&samples, f64::INFINITY),
         device_read_bytes: samples.iter().map(|sample| sample.device_read_bytes).sum(),
         residency: make_residency(warmer, resident / total_bytes(), random),
         samples,

@@ -95,6 +95,8 @@ export interface Trial {
     ended_after_seconds: number | null;
     issued_bytes: number | null;
     failure: string | null;
+    /** The end of what it printed. */
+    output: string;
   };
   warm_after_seconds: number | null;
   to_50_seconds: number | null;

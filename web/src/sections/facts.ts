@@ -62,10 +62,19 @@ function card(title: string, entries: [string, string][]): HTMLElement {
 
 function commands(data: ReportData): HTMLElement {
   const rows = data.summary.strategies.map((one) => {
-    const command = data.trials.find((trial) => trial.strategy === one.strategy)?.outcome.command ?? "";
-    return [one.strategy, command === "" ? "–" : code(command)];
+    const outcomes = data.trials.filter((trial) => trial.strategy === one.strategy).map((trial) => trial.outcome);
+    const command = outcomes[0]?.command ?? "";
+    return [one.strategy, element("span", {}, command === "" ? "–" : code(command), printed(outcomes.map((outcome) => outcome.output)))];
   });
   return table("What was run", ["strategy", "command"].map((title) => ({ title, isNumber: false })), rows, "pairs");
+}
+
+/** The end of what the strategy printed, the repeats one below the other. */
+function printed(outputs: string[]): HTMLElement | null {
+  const all = outputs.map((output) => output.trim()).filter((output) => output !== "");
+  return all.length === 0
+    ? null
+    : element("details", {}, element("summary", { class: "soft" }, "what it printed last"), element("pre", {}, all.join("\n\n")));
 }
 
 function everyTrial(data: ReportData): HTMLElement {
