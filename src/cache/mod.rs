@@ -1,15 +1,19 @@
 //! What is resident now (`Map`), a map that was kept (`Snapshot`), and what changed between two of them.
 
+mod difference;
 mod error;
 #[cfg(test)]
 mod fixtures;
+mod identity;
 mod map;
 mod read;
 mod snapshot;
 mod snapshot_file;
 mod snapshot_store;
 
+pub use difference::{Change, Difference, ForkDifference, RelationDifference, TierDifference, compute_difference};
 pub use error::Error;
+pub use identity::{Identity, Part, compute_identities};
 pub use map::{ForkMap, Map, MapSource, RelationMap, TierState, USAGE_COUNTS};
 pub use read::{MapInputs, read_map};
 pub use snapshot::{Snapshot, SnapshotHeader};
