@@ -90,6 +90,18 @@ impl AddAssign for TierDifference {
     }
 }
 
+impl Difference<'_> {
+    /// The OS page cache, all relations.
+    pub fn os(&self) -> TierDifference {
+        sum(self.relations.iter().map(RelationDifference::os))
+    }
+
+    /// shared_buffers, all relations.
+    pub fn buffers(&self) -> TierDifference {
+        sum(self.relations.iter().map(RelationDifference::buffers))
+    }
+}
+
 impl RelationDifference<'_> {
     /// The OS page cache, all forks.
     pub fn os(&self) -> TierDifference {
@@ -108,7 +120,7 @@ impl RelationDifference<'_> {
 }
 
 /// Adds differences up.
-pub fn sum(parts: impl Iterator<Item = TierDifference>) -> TierDifference {
+fn sum(parts: impl Iterator<Item = TierDifference>) -> TierDifference {
     parts.fold(TierDifference::default(), |mut total, part| {
         total += part;
         total
@@ -149,15 +161,14 @@ fn compare<'a>(before: Option<&RelationMap>, after: &'a RelationMap) -> Relation
 }
 
 /// In a rewritten relation no block is what its number was before, so nothing is `comparable`.
-fn compare_forks(before: &[ForkMap], after: &[ForkMap], comparable: bool) -> Vec<ForkDifference> {
-    let find = |forks: &[ForkMap], wanted: Fork| forks.iter().find(|fork| fork.fork == wanted).cloned();
+fn compare_forks<'a>(before: &'a [ForkMap], after: &'a [ForkMap], comparable: bool) -> Vec<ForkDifference> {
     let compare = |fork: Fork| {
-        let (before, after) = (find(before, fork), find(after, fork));
-        if before.is_none() && after.is_none() {
-            return None;
-        }
-        let before = before.unwrap_or(ForkMap::empty(fork, 0));
-        let after = after.unwrap_or(ForkMap::empty(fork, 0));
+        let find = |forks: &'a [ForkMap]| forks.iter().find(|one| one.fork == fork);
+        let none = ForkMap::empty(fork, 0);
+        let (before, after) = match (find(before), find(after)) {
+            (None, None) => return None,
+            (before, after) => (before.unwrap_or(&none), after.unwrap_or(&none)),
+        };
         Some(ForkDifference {
             fork,
             blocks_before: before.blocks,

@@ -35,6 +35,8 @@ pub enum Error {
     NothingMeasured { os: String, buffers: String },
     #[error("no relation is called \"{name}\"")]
     UnknownRelation { name: String, near: Vec<String> },
+    #[error("no relation is in schema \"{name}\"")]
+    UnknownSchema { name: String, near: Vec<String> },
     #[error("cannot {action} {}: {source}", path.display())]
     File { action: &'static str, path: PathBuf, source: io::Error },
     #[error(transparent)]
@@ -68,7 +70,8 @@ impl Explain for Error {
             | Error::AmbiguousSnapshot { .. }
             | Error::Label(_)
             | Error::Exists(_)
-            | Error::UnknownRelation { .. } => ErrorKind::Usage,
+            | Error::UnknownRelation { .. }
+            | Error::UnknownSchema { .. } => ErrorKind::Usage,
         }
     }
 
@@ -76,7 +79,7 @@ impl Explain for Error {
         let text = match self {
             Error::Linux(inner) => return inner.hint(),
             Error::Postgres(inner) => return inner.hint(),
-            Error::UnknownRelation { near, .. } if !near.is_empty() => {
+            Error::UnknownRelation { near, .. } | Error::UnknownSchema { near, .. } if !near.is_empty() => {
                 return Some(format!("did you mean {}?", near.join(" or ")));
             }
             Error::File { source, .. } => return file_hint(source).map(str::to_owned),
@@ -97,7 +100,9 @@ impl Explain for Error {
             }
             Error::Exists(_) => "name another file, or remove this one",
             Error::NothingMeasured { .. } => "pgthaw doctor says what is missing and how to get it",
-            Error::UnknownRelation { .. } => "pgthaw map --top 0 --system shows all relations",
+            Error::UnknownRelation { .. } | Error::UnknownSchema { .. } => {
+                "pgthaw map --top 0 --system shows all relations"
+            }
         };
         Some(text.to_owned())
     }

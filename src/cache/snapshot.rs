@@ -4,6 +4,7 @@ use std::path::Path;
 
 use jiff::Timestamp;
 
+use super::snapshot_store::check_label;
 use super::{Error, Map, MapSource, TierState, snapshot_file};
 
 /// A map that was kept, with the label that the user gave it.
@@ -32,7 +33,20 @@ pub struct SnapshotHeader {
 }
 
 impl Snapshot {
-    /// Keeps `map` under an optional label.
+    /// What is resident now as a snapshot, when there is something to keep and the label can stand in a file's name.
+    pub fn take(map: Map, label: Option<String>) -> Result<Snapshot, Error> {
+        if let Some(label) = &label {
+            check_label(label)?;
+        }
+        match (&map.os, &map.buffers) {
+            (TierState::Unknown { reason: os }, TierState::Unknown { reason: buffers }) => {
+                Err(Error::NothingMeasured { os: os.clone(), buffers: buffers.clone() })
+            }
+            _ => Ok(Snapshot::new(map, label)),
+        }
+    }
+
+    /// A map and its label as they are.
     pub fn new(map: Map, label: Option<String>) -> Snapshot {
         Snapshot { label, map }
     }

@@ -36,6 +36,11 @@ impl SnapshotStore {
         SnapshotStore { root: directory.unwrap_or_else(default_root) }
     }
 
+    /// Where it is.
+    pub fn root(&self) -> &Path {
+        &self.root
+    }
+
     /// The directory of one cluster's snapshots.
     pub fn cluster_directory(&self, system_identifier: u64) -> PathBuf {
         self.root.join(system_identifier.to_string())
@@ -63,32 +68,44 @@ impl SnapshotStore {
         Ok(generations)
     }
 
-    /// The snapshot that `name` means: a path, `newest`, `newest~N`, or the beginning of a generation's name.
+    /// Every snapshot of every cluster: the clusters in order, of each the newest first.
+    pub fn read_all(&self) -> Result<Vec<Generation>, Error> {
+        let clusters = self.read_clusters()?;
+        let generations: Vec<Vec<Generation>> =
+            clusters.into_iter().map(|cluster| self.read_generations(cluster)).collect::<Result<_, _>>()?;
+        Ok(generations.into_iter().flatten().collect())
+    }
+
+    /// The file that `name` means: a path, or what [`SnapshotStore::find`] takes.
     pub fn resolve(&self, name: &str, system_identifier: u64) -> Result<PathBuf, Error> {
-        if name.contains('/') || name.ends_with(&format!(".{EXTENSION}")) {
+        if is_path(name) {
             return Ok(PathBuf::from(name));
         }
+        self.find(name, system_identifier).map(|generation| generation.path)
+    }
+
+    /// The generation that `name` means: `newest`, `newest~N` or the beginning of its name.
+    pub fn find(&self, name: &str, system_identifier: u64) -> Result<Generation, Error> {
         let directory = self.cluster_directory(system_identifier);
         let generations = self.read_generations(system_identifier)?;
-        let unknown = || Error::UnknownSnapshot { name: name.to_owned(), directory: directory.clone() };
         if generations.is_empty() {
             return Err(Error::NoSnapshot(directory));
         }
-        if let Some(age) = parse_age(name) {
-            return generations.get(age).map(|found| found.path.clone()).ok_or_else(unknown);
-        }
-        let exact = generations.iter().find(|one| one.name == name);
-        let matching: Vec<&Generation> = match exact {
-            Some(one) => vec![one],
-            None => generations.iter().filter(|one| one.name.starts_with(name)).collect(),
+        let mut matching: Vec<Generation> = match parse_age(name) {
+            Some(age) => generations.into_iter().skip(age).take(1).collect(),
+            None => generations.into_iter().filter(|one| one.name.starts_with(name)).collect(),
         };
-        match matching.as_slice() {
-            [] => Err(unknown()),
-            [one] => Ok(one.path.clone()),
-            several => {
-                let candidates = several.iter().map(|one| one.name.clone()).collect();
+        // One that is called just so is meant, even if another's name goes on from there.
+        if let Some(exact) = matching.iter().position(|one| one.name == name) {
+            return Ok(matching.swap_remove(exact));
+        }
+        match matching.pop() {
+            Some(only) if matching.is_empty() => Ok(only),
+            Some(last) => {
+                let candidates = matching.iter().chain([&last]).map(|one| one.name.clone()).collect();
                 Err(Error::AmbiguousSnapshot { name: name.to_owned(), candidates })
             }
+            None => Err(Error::UnknownSnapshot { name: name.to_owned(), directory }),
         }
     }
 
@@ -151,6 +168,11 @@ pub fn check_label(label: &str) -> Result<(), Error> {
 fn generation_name(taken_at: Timestamp, label: Option<&str>) -> String {
     let time = taken_at.strftime("%Y%m%d-%H%M%S.%3f").to_string();
     label.map_or(time.clone(), |label| format!("{time}-{label}"))
+}
+
+/// Is this the path of a file rather than a name in the store?
+pub fn is_path(name: &str) -> bool {
+    name.contains('/') || name.ends_with(&format!(".{EXTENSION}"))
 }
 
 /// `newest` is 0, `newest~2` the second before it.

@@ -1,7 +1,5 @@
 //! The map of a target, for every command that needs one: the work is done in `src/cache/`.
 
-use std::path::PathBuf;
-
 use super::OutputArguments;
 use super::target::Target;
 use crate::cache::{Map, MapInputs, Snapshot, SnapshotStore, read_map};
@@ -11,11 +9,11 @@ use crate::terminal::Progress;
 /// Reads what of the target is resident now. Without a server the names come from the newest snapshot in `snapshots`.
 pub async fn read_current_map(
     target: &Target,
-    snapshots: Option<PathBuf>,
+    snapshots: &SnapshotStore,
     output: OutputArguments,
 ) -> anyhow::Result<Map> {
     let names = match (&target.server, target.system_identifier()) {
-        (None, Some(cluster)) => read_newest(&SnapshotStore::open(snapshots), cluster),
+        (None, Some(cluster)) => read_newest(snapshots, cluster),
         _ => None,
     };
     let databases = target.databases().await?;

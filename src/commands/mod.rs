@@ -16,8 +16,11 @@ mod restore;
 mod results;
 mod settings;
 mod snapshot;
+mod snapshot_place;
+mod snapshot_take;
 mod study;
 mod target;
+mod view;
 
 use std::ffi::OsString;
 
@@ -29,7 +32,9 @@ pub use explain::explain;
 pub use lab::{NotALabServer, is_lab_server, require_lab_server};
 pub use results::StoreArguments;
 pub use settings::{SettingsError, SettingsFile};
+pub use snapshot_place::{SnapshotPlace, SnapshotsArguments};
 pub use target::{Scope, Target};
+pub use view::{SelectionArguments, ViewArguments};
 
 use crate::failure::ErrorKind;
 

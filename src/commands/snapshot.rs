@@ -1,14 +1,146 @@
 //! `pgthaw snapshot`: the work is done in `src/cache/`.
 
-use clap::Args;
+use std::path::Path;
 
-use super::{ExitStatus, OutputArguments};
+use clap::{Args, Subcommand};
+use serde_json::json;
+
+use super::snapshot_place::SnapshotPlace;
+use super::snapshot_take::{TakeArguments, take};
+use super::{ExitStatus, OutputArguments, Target, ViewArguments, read_current_map};
+use crate::cache::{Map, Snapshot, compute_difference};
+use crate::failure::ErrorKind;
+use crate::terminal::{self, Canvas, SnapshotLine};
 
 /// Keep the map of what is resident, to bring it back later
 #[derive(Debug, Args)]
-pub struct SnapshotArguments {}
+pub struct SnapshotArguments {
+    #[command(subcommand)]
+    action: Action,
+}
+
+#[derive(Debug, Subcommand)]
+enum Action {
+    /// Keep what is resident now, in both tiers
+    Take(TakeArguments),
+    /// List the snapshots, newest first
+    List(SnapshotPlace),
+    /// Show what a snapshot holds
+    Show {
+        /// The beginning of its name, newest, newest~1 or a file
+        #[arg(default_value = NEWEST)]
+        snapshot: String,
+        #[command(flatten)]
+        view: ViewArguments,
+        #[command(flatten)]
+        place: SnapshotPlace,
+    },
+    /// Show what changed between two snapshots, or since one
+    Diff {
+        /// The earlier one: the beginning of its name, newest, newest~1 or a file
+        before: String,
+        /// The later one [default: what is resident now]
+        after: Option<String>,
+        /// The N that changed most; 0 for all
+        #[arg(long, value_name = "N", default_value_t = 20)]
+        top: usize,
+        #[command(flatten)]
+        place: SnapshotPlace,
+    },
+    /// Forget a snapshot
+    Drop {
+        /// The beginning of its name, newest or newest~1
+        snapshot: String,
+        #[command(flatten)]
+        place: SnapshotPlace,
+    },
+    /// Read snapshots to their end, and compare them with their checksums
+    Verify {
+        /// The beginning of its name, newest, newest~1 or a file
+        #[arg(default_value = NEWEST)]
+        snapshot: String,
+        /// Every snapshot of every cluster
+        #[arg(long, conflicts_with = "snapshot")]
+        all: bool,
+        #[command(flatten)]
+        place: SnapshotPlace,
+    },
+}
+
+/// The snapshot that was taken last.
+const NEWEST: &str = "newest";
 
 /// Runs the command.
-pub async fn run(_arguments: SnapshotArguments, _output: OutputArguments) -> anyhow::Result<ExitStatus> {
-    anyhow::bail!("not built yet")
+pub async fn run(arguments: SnapshotArguments, output: OutputArguments) -> anyhow::Result<ExitStatus> {
+    match arguments.action {
+        Action::Take(arguments) => return take(arguments, output).await,
+        Action::List(place) => list(&place, output)?,
+        Action::Show { snapshot, view, place } => show(&place.resolve(&snapshot).await?, &view, output)?,
+        Action::Diff { before, after, top, place } => {
+            let before = Snapshot::read(&place.resolve(&before).await?)?.map;
+            let after = match after {
+                Some(name) => Snapshot::read(&place.resolve(&name).await?)?.map,
+                None => {
+                    read_current_map(&Target::open(&place.connection).await?, &place.snapshots.open(), output).await?
+                }
+            };
+            print_difference(&before, &after, top, output)?;
+        }
+        Action::Drop { snapshot, place } => {
+            let generation = place.find(&snapshot).await?;
+            generation.drop_file()?;
+            match output.json {
+                true => terminal::print_json(&json!({ "dropped": [generation.name] }))?,
+                false => terminal::print_line(&format!("dropped {}", generation.path.display())),
+            }
+        }
+        Action::Verify { snapshot, all, place } => return verify(&snapshot, all, &place, output).await,
+    }
+    Ok(ExitStatus::Done)
+}
+
+fn list(place: &SnapshotPlace, output: OutputArguments) -> anyhow::Result<()> {
+    let lines: Vec<SnapshotLine> = place.snapshots.open().read_all()?.into_iter().map(SnapshotLine::read).collect();
+    match output.json {
+        true => terminal::print_json(&terminal::render_snapshots_json(&lines))?,
+        false if lines.is_empty() => terminal::print_line("there is no snapshot yet: pgthaw snapshot take makes one"),
+        false => terminal::print_line(&terminal::render_snapshots(&lines, Canvas::of_stdout(false))),
+    }
+    Ok(())
+}
+
+fn show(path: &Path, view: &ViewArguments, output: OutputArguments) -> anyhow::Result<()> {
+    let snapshot = Snapshot::read(path)?;
+    if !output.json {
+        terminal::print_line(&terminal::render_snapshot_head(&snapshot.header()));
+    }
+    view.print(&snapshot.map, output)
+}
+
+fn print_difference(before: &Map, after: &Map, top: usize, output: OutputArguments) -> anyhow::Result<()> {
+    let difference = compute_difference(before, after);
+    let block_size = after.source.block_size;
+    match output.json {
+        true => terminal::print_json(&terminal::render_difference_json(&difference, block_size))?,
+        false => {
+            let canvas = Canvas::of_stdout(false);
+            terminal::print_line(&terminal::render_difference(&difference, block_size, top, canvas));
+        }
+    }
+    Ok(())
+}
+
+/// The status says whether all were whole.
+async fn verify(name: &str, all: bool, place: &SnapshotPlace, output: OutputArguments) -> anyhow::Result<ExitStatus> {
+    let paths = match all {
+        true => place.snapshots.open().read_all()?.into_iter().map(|generation| generation.path).collect(),
+        false => vec![place.resolve(name).await?],
+    };
+    let verdicts: Vec<_> = paths.iter().map(|path| (path, Snapshot::read(path).err())).collect();
+    match output.json {
+        true => terminal::print_json(&terminal::render_verdicts_json(&verdicts))?,
+        false => terminal::print_line(&terminal::render_verdicts(&verdicts)),
+    }
+    let is_whole = verdicts.iter().all(|(_, error)| error.is_none());
+    Ok(if is_whole { ExitStatus::Done } else { ExitStatus::Because(ErrorKind::Failed) })
 }

@@ -1,10 +1,18 @@
 //! What a person sees: tables, progress, errors. The only place, beside `main`, that prints.
 #![allow(clippy::print_stdout, clippy::print_stderr, clippy::exit)]
 
+mod columns;
 mod doctor;
 mod error_report;
+mod map;
+mod map_bar;
+mod map_json;
+mod printable;
 mod progress;
 mod results;
+mod screen;
+mod snapshot;
+mod snapshot_json;
 mod tournament;
 mod tournament_live;
 
@@ -12,8 +20,16 @@ use std::io::Write as _;
 
 pub use doctor::render_doctor;
 pub use error_report::render_error;
+pub use map::{MapView, render_map, render_states};
+pub use map_json::render_map_json;
+pub use printable::printable;
 pub use progress::Progress;
 pub use results::{RunLine, render_disk, render_run_head, render_runs};
+pub use screen::{Canvas, Screen, wait_for_interrupt};
+pub use snapshot::{
+    SnapshotLine, render_difference, render_snapshot_head, render_snapshots, render_taken, render_verdicts,
+};
+pub use snapshot_json::{render_difference_json, render_snapshots_json, render_taken_json, render_verdicts_json};
 pub use tournament::render_tournament;
 pub use tournament_live::{TournamentDisplay, render_kept_cluster, render_where_kept};
 

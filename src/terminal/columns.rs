@@ -1,0 +1,149 @@
+//! Columns that fit the terminal: the least important go first, then the widest text is cut in its middle.
+
+use console::{Alignment, measure_text_width, pad_str};
+
+use super::printable::shorten_middle;
+
+/// Between two columns.
+const GAP: &str = "  ";
+
+/// One column of a table.
+#[derive(Clone, Debug)]
+pub struct Column {
+    pub title: &'static str,
+    pub alignment: Alignment,
+    /// Columns with a greater number are dropped first; those with 0 stay.
+    pub priority: u8,
+    /// The least width of a column that may be cut; `None` for one that may not.
+    pub shortest: Option<usize>,
+    pub cells: Vec<String>,
+}
+
+impl Column {
+    /// A column of text, which may be cut in the middle to `shortest` cells.
+    pub fn text(title: &'static str, shortest: usize, cells: Vec<String>) -> Column {
+        Column { title, alignment: Alignment::Left, priority: 0, shortest: Some(shortest), cells }
+    }
+
+    /// A column of numbers.
+    pub fn number(title: &'static str, priority: u8, cells: Vec<String>) -> Column {
+        Column { title, alignment: Alignment::Right, priority, shortest: None, cells }
+    }
+
+    /// A column of words that are never cut.
+    pub fn word(title: &'static str, priority: u8, cells: Vec<String>) -> Column {
+        Column { title, alignment: Alignment::Left, priority, shortest: None, cells }
+    }
+
+    /// Cells that its widest value or its title needs.
+    fn width(&self) -> usize {
+        self.cells
+            .iter()
+            .map(|cell| measure_text_width(cell))
+            .chain([measure_text_width(self.title)])
+            .max()
+            .unwrap_or(0)
+    }
+}
+
+/// The lines of a table with a line of titles, no wider than `width` if that is possible.
+pub fn render_columns(mut columns: Vec<Column>, width: Option<usize>, mark: &str) -> Vec<String> {
+    // What nobody has a value for is not shown.
+    columns.retain(|column| column.priority == 0 || column.cells.iter().any(|cell| !cell.is_empty()));
+    let mut widths: Vec<usize> = columns.iter().map(Column::width).collect();
+    if let Some(width) = width {
+        while total(&widths, &columns, true) > width {
+            let Some(least) = (0..columns.len())
+                .filter(|place| columns[*place].priority > 0)
+                .max_by_key(|place| columns[*place].priority)
+            else {
+                break;
+            };
+            columns.remove(least);
+            widths.remove(least);
+        }
+        shorten(&mut widths, &columns, width);
+    }
+    let titles: Vec<&str> = columns.iter().map(|column| column.title).collect();
+    let rows = columns.iter().map(|column| column.cells.len()).max().unwrap_or(0);
+    let mut lines = vec![render_line(&columns, &widths, &titles, mark)];
+    for row in 0..rows {
+        let cells: Vec<&str> = columns.iter().map(|column| column.cells.get(row).map_or("", String::as_str)).collect();
+        lines.push(render_line(&columns, &widths, &cells, mark));
+    }
+    lines
+}
+
+/// The width of a line; of columns that may be cut, their shortest width when `cut`.
+fn total(widths: &[usize], columns: &[Column], cut: bool) -> usize {
+    let of = |(width, column): (&usize, &Column)| match column.shortest {
+        Some(shortest) if cut => shortest.min(*width),
+        _ => *width,
+    };
+    let gaps = GAP.len() * widths.len().saturating_sub(1);
+    widths.iter().zip(columns).map(of).sum::<usize>() + gaps
+}
+
+/// Takes what is too much from the columns that may be cut, the widest first.
+fn shorten(widths: &mut [usize], columns: &[Column], width: usize) {
+    let mut excess = total(widths, columns, false).saturating_sub(width);
+    while excess > 0 {
+        let can_give = |place: &usize| columns[*place].shortest.is_some_and(|shortest| widths[*place] > shortest);
+        let Some(widest) = (0..widths.len()).filter(can_give).max_by_key(|place| widths[*place]) else { break };
+        widths[widest] -= 1;
+        excess -= 1;
+    }
+}
+
+fn render_line(columns: &[Column], widths: &[usize], cells: &[&str], mark: &str) -> String {
+    let cell = |((column, width), cell): ((&Column, &usize), &&str)| {
+        let text = if column.shortest.is_some() { shorten_middle(cell, *width, mark) } else { (*cell).to_owned() };
+        pad_str(&text, *width, column.alignment, None).into_owned()
+    };
+    let line: Vec<String> = columns.iter().zip(widths).zip(cells).map(cell).collect();
+    line.join(GAP).trim_end().to_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn columns() -> Vec<Column> {
+        let cells = |cells: [&str; 2]| cells.map(str::to_owned).to_vec();
+        vec![
+            Column::text("relation", 8, cells(["public.a_rather_long_name", "public.b"])),
+            Column::word("kind", 2, cells(["table", "index"])),
+            Column::number("size", 0, cells(["1.50 GB", "8 kB"])),
+            Column::number("dirty", 1, cells(["3", ""])),
+            Column::number("void", 1, cells(["", ""])),
+        ]
+    }
+
+    #[test]
+    fn a_wide_terminal_shows_all() {
+        let expected = [
+            "relation                   kind      size  dirty",
+            "public.a_rather_long_name  table  1.50 GB      3",
+            "public.b                   index     8 kB",
+        ];
+        assert_eq!(render_columns(columns(), None, "…"), expected);
+    }
+
+    #[test]
+    fn a_narrow_one_loses_columns_and_then_the_middle_of_names() {
+        let narrow =
+            ["relation   kind      size  dirty", "publ…name  table  1.50 GB      3", "public.b   index     8 kB"];
+        assert_eq!(render_columns(columns(), Some(32), "…"), narrow);
+        let narrower = ["relation      size  dirty", "publ…name  1.50 GB      3", "public.b      8 kB"];
+        assert_eq!(render_columns(columns(), Some(25), "…"), narrower);
+    }
+
+    #[test]
+    fn no_line_is_wider_than_the_terminal() {
+        for width in 17..60 {
+            for line in render_columns(columns(), Some(width), "…") {
+                assert!(measure_text_width(&line) <= width, "{width}: {line}");
+            }
+        }
+    }
+}

@@ -1,0 +1,97 @@
+//! What the terminal can show, and redrawing it in place.
+
+use std::io::{self, Write as _};
+
+use console::Term;
+use tokio::signal::unix::{SignalKind, signal};
+
+/// What to draw for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Canvas {
+    /// Cells in a line; `None` when nobody's terminal sets a limit.
+    pub width: Option<usize>,
+    /// Lines; `None` as with `width`.
+    pub height: Option<usize>,
+    pub colours: bool,
+    /// May characters outside ASCII be drawn?
+    pub unicode: bool,
+}
+
+impl Canvas {
+    /// Standard output as it is. `ascii` comes from the user; a locale that is not UTF-8 says the same.
+    pub fn of_stdout(ascii: bool) -> Canvas {
+        let terminal = Term::stdout();
+        let size = terminal.is_term().then(|| terminal.size_checked()).flatten();
+        Canvas {
+            width: size.map(|(_, columns)| columns.into()),
+            height: size.map(|(rows, _)| rows.into()),
+            colours: console::colors_enabled(),
+            unicode: !ascii && is_utf8_locale(),
+        }
+    }
+}
+
+/// The first of the variables that is set decides, as in setlocale(3).
+fn is_utf8_locale() -> bool {
+    let set = |name| std::env::var(name).ok().filter(|value| !value.is_empty());
+    let locale = ["LC_ALL", "LC_CTYPE", "LANG"].into_iter().find_map(set);
+    locale.is_some_and(|locale| is_utf8(&locale))
+}
+
+fn is_utf8(locale: &str) -> bool {
+    let locale = locale.to_ascii_lowercase();
+    locale.contains("utf-8") || locale.contains("utf8")
+}
+
+/// The terminal's other screen, where pictures replace each other. The first one comes back when this is dropped.
+#[derive(Debug)]
+pub struct Screen(());
+
+const ENTER: &str = "\x1b[?1049h\x1b[?25l";
+const LEAVE: &str = "\x1b[?25h\x1b[?1049l";
+const HOME_AND_CLEAR: &str = "\x1b[H\x1b[J";
+
+impl Screen {
+    /// Changes to the other screen and hides the cursor.
+    pub fn enter() -> io::Result<Screen> {
+        write!(io::stdout(), "{ENTER}")?;
+        Ok(Screen(()))
+    }
+
+    /// Replaces the picture.
+    pub fn draw(&self, picture: &str) -> io::Result<()> {
+        let mut stdout = io::stdout().lock();
+        write!(stdout, "{HOME_AND_CLEAR}{picture}")?;
+        stdout.flush()
+    }
+}
+
+impl Drop for Screen {
+    fn drop(&mut self) {
+        let mut stdout = io::stdout().lock();
+        // There is nobody left to tell when this fails.
+        let _ = write!(stdout, "{LEAVE}").and_then(|()| stdout.flush());
+    }
+}
+
+/// Returns when the user (Ctrl-C) or the system (SIGTERM, SIGHUP) wants an end.
+pub async fn wait_for_interrupt() -> io::Result<()> {
+    let mut terminate = signal(SignalKind::terminate())?;
+    let mut hang_up = signal(SignalKind::hangup())?;
+    tokio::select! {
+        pressed = tokio::signal::ctrl_c() => pressed,
+        _ = terminate.recv() => Ok(()),
+        _ = hang_up.recv() => Ok(()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn knows_the_locales_that_can_show_more_than_ascii() {
+        assert!(is_utf8("en_GB.UTF-8") && is_utf8("C.utf8"));
+        assert!(!is_utf8("C") && !is_utf8("de_DE.ISO-8859-1"));
+    }
+}

@@ -1,0 +1,159 @@
+//! Snapshots as tables: the list of them, what one says of itself, and differences.
+
+use std::path::PathBuf;
+
+use super::columns::{Column, render_columns};
+use super::printable::printable;
+use super::screen::Canvas;
+use crate::cache::{Change, Difference, Error, Generation, RelationDifference, SnapshotHeader, TierDifference};
+use crate::units::Bytes;
+
+/// A snapshot in the list.
+#[derive(Debug)]
+pub struct SnapshotLine {
+    pub generation: Generation,
+    pub file_bytes: Bytes,
+    /// What it says of itself, or why it cannot be read.
+    pub header: Result<SnapshotHeader, String>,
+}
+
+impl SnapshotLine {
+    /// Reads what the list says of a snapshot.
+    pub fn read(generation: Generation) -> SnapshotLine {
+        let header = generation.read_header().map_err(|error| error.to_string());
+        let file_bytes = Bytes(std::fs::metadata(&generation.path).map_or(0, |metadata| metadata.len()));
+        SnapshotLine { generation, file_bytes, header }
+    }
+}
+
+/// The snapshots, one per row.
+pub fn render_snapshots(lines: &[SnapshotLine], canvas: Canvas) -> String {
+    let texts = |text: &dyn Fn(&SnapshotLine) -> String| -> Vec<String> { lines.iter().map(text).collect() };
+    let of_header = |text: &dyn Fn(&SnapshotHeader) -> String| -> Vec<String> {
+        texts(&|line| line.header.as_ref().map(text).unwrap_or_default())
+    };
+    let bytes = |header: &SnapshotHeader, blocks: u64| Bytes(blocks * u64::from(header.source.block_size)).to_string();
+    let mut columns = vec![Column::text("snapshot", 24, texts(&|line| printable(&line.generation.name).into_owned()))];
+    let first = lines.first().map(|line| line.generation.system_identifier);
+    if lines.iter().any(|line| Some(line.generation.system_identifier) != first) {
+        columns.push(Column::word("cluster", 1, texts(&|line| line.generation.system_identifier.to_string())));
+    }
+    columns.push(Column::word("taken (UTC)", 3, of_header(&|header| header.taken_at.strftime("%F %T").to_string())));
+    columns.push(Column::number("relations", 4, of_header(&|header| header.relations.to_string())));
+    columns.push(Column::number("OS", 1, of_header(&|header| bytes(header, header.os_blocks))));
+    columns.push(Column::number("buffers", 1, of_header(&|header| bytes(header, header.buffer_blocks))));
+    columns.push(Column::number("file", 2, texts(&|line| line.file_bytes.to_string())));
+    let trouble = texts(&|line| line.header.as_ref().err().map(|why| printable(why).into_owned()).unwrap_or_default());
+    if trouble.iter().any(|why| !why.is_empty()) {
+        columns.push(Column::text("cannot be read", 20, trouble));
+    }
+    render_columns(columns, canvas.width, mark(canvas)).join("\n")
+}
+
+/// What a snapshot says of itself, in one line.
+pub fn render_snapshot_head(header: &SnapshotHeader) -> String {
+    let source = &header.source;
+    let label = header.label.as_ref().map(|label| format!(" ({})", printable(label))).unwrap_or_default();
+    let place = match source.lsn.as_str() {
+        "" => String::new(),
+        lsn => format!(", LSN {} on timeline {}", printable(lsn), source.timeline),
+    };
+    format!(
+        "snapshot of {} UTC{label}: PostgreSQL {}, cluster {}{place}",
+        header.taken_at.strftime("%F %T"),
+        source.version_num / 10_000,
+        source.system_identifier
+    )
+}
+
+/// What was kept, when it was taken.
+pub fn render_taken(header: &SnapshotHeader, path: &str, file_bytes: Bytes, dropped: &[Generation]) -> String {
+    let bytes = |blocks: u64| Bytes(blocks * u64::from(header.source.block_size));
+    let mut lines = vec![format!(
+        "kept {} of the OS page cache and {} of shared_buffers, in {} relations: {} ({file_bytes})",
+        bytes(header.os_blocks),
+        bytes(header.buffer_blocks),
+        header.relations,
+        printable(path)
+    )];
+    lines.extend(dropped.iter().map(|old| format!("dropped {}, for --keep", old.name)));
+    lines.join("\n")
+}
+
+/// Which of these files are whole, and what is wrong with the others.
+pub fn render_verdicts(verdicts: &[(&PathBuf, Option<Error>)]) -> String {
+    let render = |(path, error): &(&PathBuf, Option<Error>)| match error {
+        None => format!("whole    {}", printable(&path.display().to_string())),
+        Some(error) => format!("DAMAGED  {}", printable(&error.to_string())),
+    };
+    match verdicts {
+        [] => "there is no snapshot to verify".to_owned(),
+        verdicts => verdicts.iter().map(render).collect::<Vec<String>>().join("\n"),
+    }
+}
+
+/// The relations of a difference that changed, the most changed first; at most `top` of them, or all when it is 0.
+pub fn render_difference(difference: &Difference<'_>, block_size: u32, top: usize, canvas: Canvas) -> String {
+    let mut changed: Vec<&RelationDifference<'_>> =
+        difference.relations.iter().filter(|one| weight(one) > 0 || one.change != Change::Same).collect();
+    changed.sort_by_key(|one| std::cmp::Reverse(weight(one)));
+    let shown = if top == 0 { changed.len() } else { top.min(changed.len()) };
+    let (rows, rest) = changed.split_at(shown);
+    let mut lines = render_columns(difference_columns(difference, rows, block_size), canvas.width, mark(canvas));
+    if !rest.is_empty() {
+        lines.push(format!("and {} relations that changed less", rest.len()));
+    }
+    let same = difference.relations.len() - changed.len();
+    lines.push(format!("{same} relations are as they were"));
+    let unseen = [(difference.has_os, "the OS page cache"), (difference.has_buffers, "shared_buffers")];
+    let unseen = unseen.iter().filter(|(is_seen, _)| !is_seen);
+    lines.extend(unseen.map(|(_, tier)| format!("note: {tier} is unknown in one of the two")));
+    lines.join("\n")
+}
+
+/// Blocks that either tier gained or lost.
+fn weight(one: &RelationDifference<'_>) -> u64 {
+    one.os().changed() + one.buffers().changed()
+}
+
+fn difference_columns(difference: &Difference<'_>, rows: &[&RelationDifference<'_>], block_size: u32) -> Vec<Column> {
+    let bytes = |blocks: u64| Bytes(blocks * u64::from(block_size)).to_string();
+    let texts = |text: &dyn Fn(&RelationDifference<'_>) -> String, total: String| -> Vec<String> {
+        rows.iter().map(|one| text(one)).chain([total]).collect()
+    };
+    let size = |one: &RelationDifference<'_>| match one.blocks() {
+        (before, after) if before == after => bytes(after),
+        (before, after) => format!("{} > {}", bytes(before), bytes(after)),
+    };
+    let name = |one: &RelationDifference<'_>| match one.relation.name.schema.is_empty() {
+        true => printable(&one.relation.name.name).into_owned(),
+        false => printable(&one.relation.name.to_string()).into_owned(),
+    };
+    let mut columns = vec![
+        Column::text("relation", 24, texts(&name, "total".to_owned())),
+        Column::word("database", 6, texts(&|one| printable(&one.relation.name.database).into_owned(), String::new())),
+        Column::word("change", 3, texts(&|one| one.change.name().to_owned(), String::new())),
+        Column::word("size", 5, texts(&size, String::new())),
+    ];
+    let amount = |sign: &str, blocks: u64| if blocks == 0 { String::new() } else { format!("{sign}{}", bytes(blocks)) };
+    let mut tier =
+        |titles: [&'static str; 3], of: &dyn Fn(&RelationDifference<'_>) -> TierDifference, total: TierDifference| {
+            let gained = texts(&|one| amount("+", of(one).gained), amount("+", total.gained));
+            let lost = texts(&|one| amount("-", of(one).lost), amount("-", total.lost));
+            let kept = texts(&|one| amount("", of(one).kept), amount("", total.kept));
+            columns.push(Column::number(titles[0], 1, gained));
+            columns.push(Column::number(titles[1], 1, lost));
+            columns.push(Column::number(titles[2], 4, kept));
+        };
+    if difference.has_os {
+        tier(["OS +", "OS -", "OS kept"], &|one| one.os(), difference.os());
+    }
+    if difference.has_buffers {
+        tier(["buffers +", "buffers -", "buffers kept"], &|one| one.buffers(), difference.buffers());
+    }
+    columns
+}
+
+fn mark(canvas: Canvas) -> &'static str {
+    if canvas.unicode { "…" } else { "~" }
+}
