@@ -45,8 +45,8 @@ fn prewarm_sql(mode: PrewarmMode) -> String {
 /// The statement that keeps pgfincore's snapshot in a table.
 pub fn pgfincore_take_sql() -> String {
     format!(
-        "CREATE TABLE pgfincore_snapshot AS SELECT c.oid::regclass AS relation, p.segment, p.databit \
-         FROM (SELECT c.oid {WITH_STORAGE}) c, pgfincore(c.oid::regclass, 'main', true) p"
+        "CREATE TABLE public.pgfincore_snapshot AS SELECT c.oid::regclass AS relation, p.segment, p.databit \
+         FROM (SELECT c.oid {WITH_STORAGE}) c, public.pgfincore(c.oid::regclass, 'main', true) p"
     )
 }
 
