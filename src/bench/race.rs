@@ -13,7 +13,7 @@ use super::stop::Stop;
 use crate::linux::cgroup::DiskLimit;
 use crate::linux::page_cache::PageCache as _;
 use crate::linux::{DeviceNumber, clock, process};
-use crate::observe::{BackendReads, BackendRole, Reading, Sampler, Second, Sources, compute_seconds};
+use crate::observe::{BackendReads, BackendRole, Reading, Sampler, Second, Sources, compute_seconds, compute_tenths};
 use crate::postgres::pgbench::{Intervals, Said, parse_said, read_intervals};
 use crate::units::Bytes;
 
@@ -42,6 +42,8 @@ pub struct Measured {
     /// The start, in whole seconds since 1970.
     pub start_unix: i64,
     pub seconds: Vec<Second>,
+    /// Read by the workload in each tenth of a second.
+    pub foreground_tenths: Vec<Bytes>,
     pub intervals: Intervals,
     pub outcome: Outcome,
     /// Processors that pgbench used in each second.
@@ -122,7 +124,8 @@ pub fn run_race(
     wait_for(&mut pgbench, start.after(entrants.seconds) + PGBENCH_GRACE, stop)?;
     Ok(Measured {
         start_unix: start.unix,
-        seconds: compute_seconds(&readings, start.monotonic, entrants.seconds),
+        seconds: compute_seconds(&readings.seconds, start.monotonic, entrants.seconds),
+        foreground_tenths: compute_tenths(&readings.workload, start.monotonic, entrants.seconds),
         intervals: read_intervals(&logs)?,
         outcome,
         generator_shares: watch.generator_shares,

@@ -104,7 +104,8 @@ pub struct Trial {
     pub start_state: StartState,
     pub samples: Vec<Sample>,
     pub outcome: StrategyOutcome,
-    /// Seconds until fewer than 1 % of transactions read from the device, sustained to the end; `None`: not within the trial.
+    /// Seconds until fewer than 1 % of transactions read from the device, sustained to the end, to a tenth; `None`: not
+    /// within the trial.
     pub warm_after_seconds: Option<f64>,
     /// Seconds until 50, 90 and 95 % of the run's steady throughput (median over a few seconds); set at the run's end.
     pub to_50_seconds: Option<f64>,
@@ -117,6 +118,10 @@ pub struct Trial {
     pub device_read_bytes: Bytes,
     pub residency: Vec<RelationResidency>,
     pub warnings: Vec<String>,
+    /// Read from the device by the workload's own backends in each tenth of a second from the start on: by these
+    /// `warm_after_seconds` is dated within its second.
+    #[serde(default)]
+    pub foreground_tenths: Vec<Bytes>,
 }
 
 /// How cold it was when the clock started: measured, not intended.
@@ -234,6 +239,7 @@ pub mod tests {
             served,
             residency: Vec::new(),
             warnings: Vec::new(),
+            foreground_tenths: Vec::new(),
         }
     }
 }

@@ -4,7 +4,7 @@ use std::cmp::Ordering;
 
 use serde::Serialize;
 
-use super::record::{Run, Trial};
+use super::record::{Run, Sample, Trial};
 
 /// The strategy that every other one is compared with: no warming at all.
 pub const NOTHING: &str = "nothing";
@@ -146,13 +146,13 @@ fn nothing_served_by(strategy: &str, seconds: Option<f64>, all: &[Trial]) -> Opt
     if strategy == NOTHING || baseline.is_empty() {
         return None;
     }
-    Some(Spread::of(baseline.iter().map(|trial| Some(served_by(trial, seconds.unwrap_or(f64::INFINITY))))))
+    Some(Spread::of(baseline.iter().map(|trial| Some(served_by(&trial.samples, seconds.unwrap_or(f64::INFINITY))))))
 }
 
-/// Transactions that a trial had served by an instant, with the second that it falls into taken as even.
-pub fn served_by(trial: &Trial, seconds: f64) -> f64 {
+/// Transactions served by an instant, with the second that it falls into taken as even.
+pub fn served_by(samples: &[Sample], seconds: f64) -> f64 {
     let share_of = |second: u32| (seconds - (f64::from(second) - 1.0)).clamp(0.0, 1.0);
-    trial.samples.iter().map(|sample| sample.transactions as f64 * share_of(sample.second)).sum()
+    samples.iter().map(|sample| sample.transactions as f64 * share_of(sample.second)).sum()
 }
 
 /// Each thing said once, with the repeats that it holds for.

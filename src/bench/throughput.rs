@@ -10,7 +10,7 @@ const WINDOW_SECONDS: usize = 3;
 pub fn compute_steady_tps(trials: &[Trial]) -> Option<f64> {
     let warm_seconds = trials.iter().flat_map(|trial| {
         let warm_after = trial.warm_after_seconds.unwrap_or(f64::INFINITY);
-        trial.samples.iter().filter(move |sample| f64::from(sample.second) > warm_after)
+        trial.samples.iter().filter(move |sample| f64::from(sample.second - 1) >= warm_after)
     });
     statistics::compute_median(warm_seconds.map(|sample| sample.transactions as f64).collect())
 }
@@ -20,11 +20,6 @@ pub fn compute_steady_tps(trials: &[Trial]) -> Option<f64> {
 pub fn compute_seconds_to(samples: &[Sample], share: f64, steady_tps: f64) -> Option<f64> {
     let smooth = compute_running_median(samples);
     smooth.iter().position(|&tps| tps >= share * steady_tps).map(|index| index as f64)
-}
-
-/// Transactions of the first `seconds` seconds.
-pub fn compute_served(samples: &[Sample], seconds: f64) -> u64 {
-    samples.iter().filter(|sample| f64::from(sample.second) <= seconds).map(|sample| sample.transactions).sum()
 }
 
 /// Centred; at both ends over the seconds that there are.
@@ -67,13 +62,5 @@ mod tests {
         assert_eq!(compute_seconds_to(&samples, 0.9, 100.0), Some(4.0));
         assert_eq!(compute_seconds_to(&samples, 1.5, 100.0), None);
         assert_eq!(compute_seconds_to(&[], 0.5, 100.0), None);
-    }
-
-    #[test]
-    fn served_counts_whole_seconds() {
-        let samples = seconds(&[1, 2, 4]);
-        assert_eq!(compute_served(&samples, 2.0), 3);
-        assert_eq!(compute_served(&samples, f64::INFINITY), 7);
-        assert_eq!(compute_served(&samples, 0.0), 0);
     }
 }

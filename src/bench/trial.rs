@@ -14,7 +14,8 @@ use super::residency::StripRelation;
 use super::samples::compute_samples;
 use super::stop::Stop;
 use super::strategy::{Strategy, WarmSnapshots, plan_launch};
-use super::{Disk, Error, ResidencyStrip, StartState, StrategyOutcome, Trial, throughput, warm, warnings};
+use super::summary::served_by;
+use super::{Disk, Error, ResidencyStrip, StartState, StrategyOutcome, Trial, warm, warnings};
 use crate::linux::DeviceNumber;
 use crate::linux::cgroup::{DiskLimit, ReadLimit};
 use crate::postgres::pgbench::{Pgbench, Workload};
@@ -113,7 +114,7 @@ impl TrialSetup<'_> {
     fn conclude(&self, turn: &Turn<Strategy>, before: Before, measured: Measured, after: Vec<ResidencyStrip>) -> Trial {
         let strips = self.strips.iter().zip(before.strips.into_iter().zip(after));
         let samples = compute_samples(&measured.seconds, &measured.intervals, measured.start_unix);
-        let warm_after_seconds = warm::compute_warm_after(&samples, self.block_size);
+        let warm_after_seconds = warm::compute_warm_after(&samples, &measured.foreground_tenths, self.block_size);
         let device_read_bytes = samples.iter().map(|sample| sample.device_read_bytes).sum();
         let warnings = [
             warnings::warn_of_late_readings(&measured.seconds),
@@ -139,9 +140,10 @@ impl TrialSetup<'_> {
             to_50_seconds: None,
             to_90_seconds: None,
             to_95_seconds: None,
-            served_until_warm: throughput::compute_served(&samples, warm_after_seconds.unwrap_or(f64::INFINITY)),
-            served: throughput::compute_served(&samples, f64::INFINITY),
+            served_until_warm: served_by(&samples, warm_after_seconds.unwrap_or(f64::INFINITY)).round() as u64,
+            served: samples.iter().map(|sample| sample.transactions).sum(),
             device_read_bytes,
+            foreground_tenths: measured.foreground_tenths,
             samples,
             residency: strips.map(|(relation, (before, after))| relation.describe(before, after)).collect(),
             warnings: warnings.into_iter().flatten().collect(),

@@ -9,5 +9,5 @@ pub use backends::{
     BackendReads, BackendRole, BackendTotals, STRATEGY_ROLE, WORKLOAD_ROLE, apply_end_strategy_backends,
 };
 pub use error::Error;
-pub use sampler::{Sampler, Sources};
-pub use series::{Counters, Reading, Second, compute_seconds};
+pub use sampler::{Readings, Sampler, Sources};
+pub use series::{Counters, Reading, Second, compute_seconds, compute_tenths};

@@ -13,6 +13,13 @@ use crate::linux::clock;
 use crate::linux::page_cache::CachedFile;
 use crate::units::{Bytes, PageRange};
 
+/// The workload's reads are looked at so often.
+const TICKS_PER_SECOND: u32 = 10;
+const TICK: Duration = Duration::from_millis(100);
+
+/// For so many ticks new backends are looked for at each; later at full seconds only.
+const SEARCH_TICKS: u32 = 3 * TICKS_PER_SECOND;
+
 /// Where the counters are.
 pub struct Sources {
     /// The disk that holds the data directory; `None` where there is none (tmpfs), whose reads then count as 0.
@@ -55,10 +62,20 @@ impl Sources {
     }
 }
 
-/// The thread that reads. Dropping it without [`Sampler::finish`] stops it at its next tick.
+/// What was read.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Readings {
+    /// At the start and at the end of each second.
+    pub seconds: Vec<Reading>,
+    /// What the workload's backends had read so far, at the start and at the end of each tenth of a second: the instant
+    /// at which a server gets warm lies within a second.
+    pub workload: Vec<(Duration, Bytes)>,
+}
+
+/// The thread that reads. Dropping it stops it at its next tick.
 #[derive(Debug)]
 pub struct Sampler {
-    thread: JoinHandle<Result<Vec<Reading>, Error>>,
+    thread: JoinHandle<Result<Readings, Error>>,
     _stop: Sender<()>,
 }
 
@@ -66,40 +83,50 @@ impl Sampler {
     /// Reads at `start` (a monotonic instant) and at the end of each of `seconds` seconds, and tells `on_reading`. The
     /// schedule is absolute: a late reading does not delay the next one.
     pub fn start(
-        mut sources: Sources,
+        sources: Sources,
         start: Duration,
         seconds: u32,
-        mut on_reading: impl FnMut(&Reading) + Send + 'static,
+        on_reading: impl FnMut(&Reading) + Send + 'static,
     ) -> Sampler {
         let (stop, stopped) = channel();
-        let sample = move || {
-            let mut readings = Vec::with_capacity(seconds as usize + 1);
-            for second in 0..=seconds {
-                if !wait_until(start + Duration::from_secs(second.into()), &stopped) {
-                    break;
-                }
-                let reading = sources.read()?;
-                on_reading(&reading);
-                readings.push(reading);
-            }
-            Ok(readings)
-        };
-        Sampler { thread: std::thread::spawn(sample), _stop: stop }
+        let thread = std::thread::spawn(move || sample(sources, start, seconds, on_reading, &stopped));
+        Sampler { thread, _stop: stop }
     }
 
     /// Waits for the last reading and returns all of them.
-    pub fn finish(self) -> Result<Vec<Reading>, Error> {
+    pub fn finish(self) -> Result<Readings, Error> {
         // A panic in the thread is a defect, not a state to go on from.
         self.thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
     }
+}
 
-    /// Ends the thread without its remaining readings.
-    pub fn cancel(self) {
-        let Sampler { thread, _stop } = self;
-        drop(_stop);
-        // What it read is not wanted.
-        let _ = thread.join();
+fn sample(
+    mut sources: Sources,
+    start: Duration,
+    seconds: u32,
+    mut on_reading: impl FnMut(&Reading),
+    stopped: &Receiver<()>,
+) -> Result<Readings, Error> {
+    let mut readings = Readings::default();
+    for tick in 0..=seconds * TICKS_PER_SECOND {
+        if !wait_until(start + TICK * tick, stopped) {
+            break;
+        }
+        let is_full_second = tick % TICKS_PER_SECOND == 0;
+        let workload_read_bytes = if is_full_second {
+            let reading = sources.read()?;
+            on_reading(&reading);
+            readings.seconds.push(reading);
+            reading.counters.workload_read_bytes
+        } else if tick < SEARCH_TICKS {
+            sources.backends.read()?.workload_read_bytes
+        } else {
+            sources.backends.read_known();
+            sources.backends.totals().workload_read_bytes
+        };
+        readings.workload.push((clock::read_monotonic(), workload_read_bytes));
     }
+    Ok(readings)
 }
 
 /// False when it was stopped before.
@@ -124,15 +151,19 @@ mod tests {
         let start = clock::read_monotonic();
         let sampler = Sampler::start(sources(Vec::new()), start, 1, |_| {});
         let readings = sampler.finish().unwrap();
-        assert_eq!(readings.len(), 2);
-        assert!(readings[1].monotonic - start >= Duration::from_secs(1));
-        assert_eq!(compute_seconds(&readings, start, 1).len(), 1);
+        assert_eq!(readings.seconds.len(), 2);
+        assert_eq!(readings.workload.len(), 11);
+        assert!(readings.seconds[1].monotonic - start >= Duration::from_secs(1));
+        assert_eq!(compute_seconds(&readings.seconds, start, 1).len(), 1);
     }
 
     #[test]
-    fn cancelling_does_not_wait_for_the_schedule() {
+    fn dropping_ends_the_thread_before_its_schedule() {
         let far_away = clock::read_monotonic() + Duration::from_secs(3600);
-        Sampler::start(sources(Vec::new()), far_away, 3600, |_| panic!("nothing is due")).cancel();
+        let Sampler { thread, _stop } =
+            Sampler::start(sources(Vec::new()), far_away, 3600, |_| panic!("nothing is due"));
+        drop(_stop);
+        assert_eq!(thread.join().unwrap().unwrap(), Readings::default());
     }
 
     #[test]

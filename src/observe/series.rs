@@ -65,6 +65,21 @@ pub fn compute_seconds(readings: &[Reading], start: Duration, seconds: u32) -> V
     .collect()
 }
 
+/// What was read in each tenth of the first `seconds` seconds since `start`, from a counter that was read about so often.
+/// As in [`compute_seconds`], growth between two readings is taken to be even. Tenths after the last reading are 0.
+pub fn compute_tenths(readings: &[(Duration, Bytes)], start: Duration, seconds: u32) -> Vec<Bytes> {
+    let at = |tenth: u32| bytes_at(readings, start + Duration::from_millis(100) * tenth);
+    (0..seconds * 10).map(|tenth| Bytes(at(tenth + 1).0.saturating_sub(at(tenth).0))).collect()
+}
+
+fn bytes_at(readings: &[(Duration, Bytes)], instant: Duration) -> Bytes {
+    let after = readings.partition_point(|(at, _)| *at < instant);
+    let Some((later, to)) = readings.get(after) else { return readings.last().map_or(Bytes(0), |last| last.1) };
+    let Some((earlier, from)) = after.checked_sub(1).map(|before| readings[before]) else { return *to };
+    let share = (instant - earlier).as_secs_f64() / (*later - earlier).as_secs_f64();
+    Bytes(from.0 + (to.0.saturating_sub(from.0) as f64 * share).round() as u64)
+}
+
 /// The counters at an instant, between the readings around it. `None` after the last reading.
 fn counters_at(readings: &[Reading], instant: Duration) -> Option<Counters> {
     let index = readings.iter().position(|reading| reading.monotonic >= instant)?;
@@ -142,6 +157,17 @@ mod tests {
     fn what_was_read_before_the_start_does_not_count() {
         let readings = [reading(-500, 100), reading(500, 200), reading(1000, 300)];
         assert_eq!(bytes(&compute_seconds(&readings, START, 1)), [150]);
+    }
+
+    #[test]
+    fn tenths_add_up_to_what_was_read() {
+        let at = |ms: u64| START + Duration::from_millis(ms);
+        let readings = [(at(0), Bytes(40)), (at(105), Bytes(145)), (at(300), Bytes(145)), (at(1000), Bytes(215))];
+        let tenths: Vec<u64> = compute_tenths(&readings, START, 1).into_iter().map(|bytes| bytes.0).collect();
+        assert_eq!(tenths[..4], [100, 5, 0, 10]);
+        assert_eq!(tenths.iter().sum::<u64>(), 175);
+        assert_eq!(compute_tenths(&readings, START, 2)[10..], [Bytes(0); 10]);
+        assert_eq!(compute_tenths(&[], START, 1), [Bytes(0); 10]);
     }
 
     #[test]

@@ -113,6 +113,7 @@ fn trial_from(row: &SqliteRow) -> Result<Trial, sqlx::Error> {
         device_read_bytes: bytes_of(row, "device_read_bytes")?,
         residency: json_of(row, "residency")?,
         warnings: json_of(row, "warnings")?,
+        foreground_tenths: json_of(row, "foreground_tenths")?,
     })
 }
 

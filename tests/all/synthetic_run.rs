@@ -138,6 +138,7 @@ fn make_trial(warmer: &Warmer, repeat: u32, seconds: u32, random: &mut StdRng) -
         served: served(&samples, f64::INFINITY),
         device_read_bytes: samples.iter().map(|sample| sample.device_read_bytes).sum(),
         residency: make_residency(warmer, resident / total_bytes(), random),
+        foreground_tenths: samples.iter().flat_map(|sample| [Bytes(sample.foreground_read_bytes.0 / 10); 10]).collect(),
         samples,
         warnings: Vec::new(),
     }

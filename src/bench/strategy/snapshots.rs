@@ -39,7 +39,8 @@ impl WarmSnapshots {
             run_statement(&mut connection, "take pgfincore's snapshot", &pgfincore_take_sql()).await?;
         }
         if strategies.contains(&Strategy::Autoprewarm) {
-            run_statement(&mut connection, "take autoprewarm's snapshot", "SELECT public.autoprewarm_dump_now()").await?;
+            run_statement(&mut connection, "take autoprewarm's snapshot", "SELECT public.autoprewarm_dump_now()")
+                .await?;
             snapshots.copy(&lab.data_directory().join(AUTOPREWARM_FILE), &snapshots.autoprewarm_file())?;
         }
         if strategies.contains(&Strategy::Pgthaw) {
