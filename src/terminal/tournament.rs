@@ -79,10 +79,8 @@ fn spread_cell(spread: Option<Spread>, limit: &str, render: impl Fn(f64) -> Stri
     };
     let or_beyond = |value: Option<f64>| value.map_or_else(|| format!("> {limit}"), &render);
     let median = or_beyond(spread.median);
-    if spread.repeats == 1 || spread.min == spread.max {
-        return Cell::new(median);
-    }
-    Cell::new(format!("{median}\n({})", join_ends(&or_beyond(spread.min), &or_beyond(spread.max))))
+    let (low, high) = (or_beyond(spread.min), or_beyond(spread.max));
+    if low == high { Cell::new(median) } else { Cell::new(format!("{median}\n({})", join_ends(&low, &high))) }
 }
 
 /// `5.9 – 6.4 s`: a unit that both ends have is said once.

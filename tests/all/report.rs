@@ -209,10 +209,10 @@ fn expected_row(strategy: &StrategySummary, limit: f64, bound: f64) -> Vec<Strin
 fn expected_cell(spread: Option<Spread>, limit: &str, render: impl Fn(f64) -> String) -> String {
     let Some(spread) = spread else { return "–".into() };
     let or_beyond = |value: Option<f64>| value.map_or_else(|| format!("> {limit}"), &render);
-    if spread.min == spread.max {
+    let (low, high) = (or_beyond(spread.min), or_beyond(spread.max));
+    if low == high {
         return or_beyond(spread.median);
     }
-    let (low, high) = (or_beyond(spread.min), or_beyond(spread.max));
     // A unit that both have is said once.
     let unit = high.rfind(' ').map_or("", |at| &high[at..]);
     format!("{}|{} – {high}", or_beyond(spread.median), low.strip_suffix(unit).unwrap_or(&low))

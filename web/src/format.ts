@@ -45,7 +45,7 @@ export function time(iso: string): string {
   return `${new Date(iso).toISOString().slice(0, 19).replace("T", " ")} UTC`;
 }
 
-/** The middle of a spread, and its ends when they differ. What was not reached is longer than `limit`. */
+/** The middle of a spread, and its ends where they differ as shown. What was not reached is longer than `limit`. */
 export function spread(
   value: Spread | null,
   render: (value: number) => string,
@@ -53,8 +53,8 @@ export function spread(
 ): { median: string; range: string | null } {
   if (value === null || value.repeats === 0) return { median: "–", range: null };
   const orBeyond = (one: number | null): string => (one === null ? `> ${limit}` : render(one));
-  const isOne = value.min === value.max;
-  return { median: orBeyond(value.median), range: isOne ? null : range(orBeyond(value.min), orBeyond(value.max)) };
+  const [low, high] = [orBeyond(value.min), orBeyond(value.max)];
+  return { median: orBeyond(value.median), range: low === high ? null : range(low, high) };
 }
 
 /** `5.9 – 6.4 s`: a unit that both ends have is said once. */

@@ -3,7 +3,9 @@
 
 export interface Theme {
   isDark: boolean;
+  /** Of the boxes in the page, and of the page itself. */
   paper: string;
+  surround: string;
   ink: string;
   soft: string;
   rule: string;
@@ -21,6 +23,7 @@ export interface StrategyStyle {
 const LIGHT: Theme = {
   isDark: false,
   paper: "#ffffff",
+  surround: "#fbfbf9",
   ink: "#1b2126",
   soft: "#5b6670",
   rule: "#dfe3e4",
@@ -31,6 +34,7 @@ const LIGHT: Theme = {
 const DARK: Theme = {
   isDark: true,
   paper: "#181c20",
+  surround: "#121518",
   ink: "#e9ecee",
   soft: "#9ba6af",
   rule: "#31383e",

@@ -34,6 +34,11 @@ export class State {
     return this.#chosenTheme === null ? this.#prefersDark.matches : this.#chosenTheme === "dark";
   }
 
+  /** Paper is white, and needs every chart at once. */
+  get isPrinting(): boolean {
+    return this.#isPrinting;
+  }
+
   get theme(): Theme {
     return theme(this.isDark);
   }

@@ -50,9 +50,13 @@ export function figure(plan: ChartPlan, state: State): HTMLElement {
     const width = box.clientWidth;
     return { state, width, isNarrow: width < NARROW, choices };
   };
+  // A chart that is not on screen waits until it is: the page stays quick however many there are.
+  let isOnScreen = true;
+  let isStale = false;
   const draw = (): void => {
     const now = view();
-    if (now.width === 0) return;
+    isStale = now.width === 0;
+    if (isStale) return;
     unit.textContent = plan.unit(now);
     box.style.height = `${plan.height(now)}px`;
     chart ??= createChart(box);
@@ -67,8 +71,16 @@ export function figure(plan: ChartPlan, state: State): HTMLElement {
   numbers.addEventListener("toggle", () => numbers.open && listNumbers());
 
   const controls = (plan.controls ?? []).map((control) => segments(control, choices, draw));
+  const drawWhenSeen = (): void => {
+    if (isOnScreen || state.isPrinting) draw();
+    else isStale = true;
+  };
   new ResizeObserver(draw).observe(box);
-  state.subscribe(draw);
+  new IntersectionObserver((entries) => {
+    isOnScreen = entries.at(-1)?.isIntersecting ?? true;
+    if (isOnScreen && isStale) draw();
+  }).observe(box);
+  state.subscribe(drawWhenSeen);
   return element(
     "figure",
     { id: plan.id },

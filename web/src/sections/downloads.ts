@@ -58,13 +58,12 @@ function trialsCsv({ run, trials }: ReportData): string {
   const header = [
     "run_id", "strategy", "repeat", "position", "started_at", "start_os_resident_bytes", "start_total_bytes", "start_verdict",
     "warm_after_seconds", "to_50_seconds", "to_90_seconds", "to_95_seconds", "served_until_warm", "served", "device_read_bytes",
-    "command", "ended_after_seconds", "issued_bytes", "failure", "output",
+    "command", "ended_after_seconds", "issued_bytes", "failure",
   ];
   const rows = trials.map((one) => [
     run.id, one.strategy, one.repeat, one.position, one.started_at, one.start_state.os_resident_bytes, one.start_state.total_bytes,
     one.start_state.verdict, one.warm_after_seconds, one.to_50_seconds, one.to_90_seconds, one.to_95_seconds, one.served_until_warm,
     one.served, one.device_read_bytes, one.outcome.command, one.outcome.ended_after_seconds, one.outcome.issued_bytes, one.outcome.failure,
-    one.outcome.output,
   ]);
   return csv(header, rows);
 }

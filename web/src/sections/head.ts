@@ -26,7 +26,7 @@ export function head(state: State): HTMLElement {
       element("span", { class: "soft" }, time(data.run.started_at)),
       button,
     ),
-    element("h1", {}, answer, rest.length > 0 && element("span", { class: "rest" }, `; ${rest.join("; ")}`), "."),
+    element("h1", {}, answer, rest.length > 0 && element("span", { class: "rest" }, `; ${rest.join("; ")}.`), rest.length === 0 && "."),
     element("p", { class: "study" }, study(data)),
     figures(data),
   );
