@@ -5,7 +5,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
-use proc_macro2::{Delimiter, TokenStream, TokenTree};
+use proc_macro2::{TokenStream, TokenTree};
 use syn::spanned::Spanned as _;
 use syn::visit::Visit;
 
@@ -330,7 +330,7 @@ fn check_unsafe(tree: &Tree) -> Vec<String> {
 
 fn contains_word(tokens: TokenStream, word: &str) -> bool {
     tokens.into_iter().any(|token| match token {
-        TokenTree::Group(group) => group.delimiter() != Delimiter::None && contains_word(group.stream(), word),
+        TokenTree::Group(group) => contains_word(group.stream(), word),
         TokenTree::Ident(ident) => ident == word,
         _ => false,
     })
