@@ -87,7 +87,7 @@ bench-code: web ## What pgthaw's own computing costs (criterion)
 web: web/dist/.built ## The report's front end: web/dist
 
 web/dist/.built: $(WEB_SOURCES)
-	cd web && npm ci --silent --no-audit --no-fund && npm run --silent build
+	cd web && npm ci --silent --ignore-scripts --no-audit --no-fund && npm run --silent build
 	@touch $@
 
 .PHONY: clean
