@@ -12,7 +12,7 @@ pub const PG_PREWARM: &str = "pg_prewarm";
 
 /// Blocks that one statement loads: 8 MB of the usual blocks. A statement cannot be cancelled by dropping its future,
 /// so that this bounds what the server still does after Ctrl-C.
-const CHUNK_BLOCKS: u64 = 1024;
+const BATCH_BLOCKS: u64 = 1024;
 
 /// What pg_prewarm does with a block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -50,55 +50,70 @@ impl Prewarmer {
         Ok(Prewarmer { connection, extension })
     }
 
-    /// Loads `range` of a fork, as far as the fork still reaches, and returns the number of blocks loaded: 0 for a
-    /// relation that was dropped meanwhile. When the future is dropped the server stops after at most 8 MB more.
+    /// Loads `ranges` of a fork, as far as the fork still reaches, and returns the number of blocks loaded: 0 for a
+    /// relation that was dropped meanwhile. Each pass beyond the first raises the usage count of their buffers by one.
+    /// When the future is dropped the server stops after at most 8 MB more.
     pub async fn apply_prewarm(
         &mut self,
         relation_oid: u32,
         mode: PrewarmMode,
         fork: Fork,
-        range: BlockRange,
+        ranges: &[BlockRange],
+        passes: u32,
     ) -> Result<u64, Error> {
         let mut loaded = 0;
-        for chunk in chunks(range) {
-            let blocks = match self.prewarm_chunk(relation_oid, mode, fork, chunk).await {
-                Ok(blocks) => blocks,
+        for batch in batches(ranges) {
+            match self.prewarm_batch(relation_oid, mode, fork, &batch, passes).await {
+                Ok(blocks) => loaded += blocks,
                 Err(source) => {
                     return Err(explain_refusal(&mut self.connection, PG_PREWARM, "prewarm a relation", source).await);
                 }
-            };
-            loaded += blocks;
-            if blocks < chunk.blocks() {
-                break;
             }
         }
         Ok(loaded)
     }
 
-    async fn prewarm_chunk(
+    async fn prewarm_batch(
         &mut self,
         relation_oid: u32,
         mode: PrewarmMode,
         fork: Fork,
-        chunk: BlockRange,
+        ranges: &[BlockRange],
+        passes: u32,
     ) -> Result<u64, sqlx::Error> {
+        let starts: Vec<i64> = ranges.iter().map(|range| range.start as i64).collect();
+        let ends: Vec<i64> = ranges.iter().map(|range| range.end as i64).collect();
         let blocks: i64 = sqlx::query_scalar(self.extension.place(include_str!("sql/prewarm_13.sql")))
             .bind(Oid(relation_oid))
             .bind(mode.name())
             .bind(fork.name())
-            .bind(chunk.start as i64)
-            .bind(chunk.end as i64)
+            .bind(starts)
+            .bind(ends)
+            .bind(passes as i32)
             .fetch_one(&mut self.connection)
             .await?;
-        Ok(blocks as u64)
+        Ok(blocks as u64 / u64::from(passes.max(1)))
     }
 }
 
-/// A range in pieces of at most [`CHUNK_BLOCKS`].
-fn chunks(range: BlockRange) -> impl Iterator<Item = BlockRange> {
-    (range.start..range.end)
-        .step_by(CHUNK_BLOCKS as usize)
-        .map(move |start| BlockRange::new(start, range.end.min(start + CHUNK_BLOCKS)))
+/// The ranges in batches of at most [`BATCH_BLOCKS`], cut where they are longer.
+fn batches(ranges: &[BlockRange]) -> Vec<Vec<BlockRange>> {
+    let mut batches: Vec<Vec<BlockRange>> = Vec::new();
+    let mut room = 0;
+    for range in ranges {
+        let mut start = range.start;
+        while start < range.end {
+            if room == 0 {
+                batches.push(Vec::new());
+                room = BATCH_BLOCKS;
+            }
+            let end = range.end.min(start + room);
+            room -= end - start;
+            batches.last_mut().into_iter().for_each(|batch| batch.push(BlockRange::new(start, end)));
+            start = end;
+        }
+    }
+    batches
 }
 
 #[cfg(test)]
@@ -106,9 +121,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn chunks_cover_the_range_once() {
-        let pieces: Vec<BlockRange> = chunks(BlockRange::new(10, 2100)).collect();
-        assert_eq!(pieces, [BlockRange::new(10, 1034), BlockRange::new(1034, 2058), BlockRange::new(2058, 2100)]);
-        assert_eq!(chunks(BlockRange::new(5, 5)).count(), 0);
+    fn batches_cover_the_ranges_once() {
+        let range = BlockRange::new;
+        let found = batches(&[range(10, 20), range(30, 2100), range(7, 7), range(9000, 9001)]);
+        let second = range(1044, 2068);
+        assert_eq!(
+            found,
+            [vec![range(10, 20), range(30, 1044)], vec![second], vec![range(2068, 2100), range(9000, 9001)]]
+        );
+        assert!(batches(&[range(5, 5)]).is_empty());
     }
 }

@@ -1,5 +1,6 @@
 //! What pgthaw reads from a real server and does through it.
 
+use std::collections::BTreeMap;
 use std::os::unix::fs::MetadataExt as _;
 
 use pgthaw::failure::{ErrorKind, Explain as _};
@@ -129,17 +130,21 @@ test_every_version! {
             let blocks = sizes.iter().find(|size| size.fork == Fork::Main).unwrap().blocks;
             let mut prewarmer = Prewarmer::open(connected.connect_to("postgres").await.unwrap()).await.unwrap();
             let whole = BlockRange::new(0, blocks);
-            assert_eq!(prewarmer.apply_prewarm(m.oid, PrewarmMode::Buffer, Fork::Main, whole).await.unwrap(), blocks);
+            assert_eq!(prewarmer.apply_prewarm(m.oid, PrewarmMode::Buffer, Fork::Main, &[whole], 1).await.unwrap(), blocks);
             let beyond = BlockRange::new(1, blocks + 5000);
-            assert_eq!(prewarmer.apply_prewarm(m.oid, PrewarmMode::Read, Fork::Main, beyond).await.unwrap(), blocks - 1);
-            assert_eq!(prewarmer.apply_prewarm(4_000_000_000, PrewarmMode::Read, Fork::Main, whole).await.unwrap(), 0);
+            assert_eq!(prewarmer.apply_prewarm(m.oid, PrewarmMode::Read, Fork::Main, &[beyond], 1).await.unwrap(), blocks - 1);
+            assert_eq!(prewarmer.apply_prewarm(4_000_000_000, PrewarmMode::Read, Fork::Main, &[whole], 1).await.unwrap(), 0);
+            let hot = [BlockRange::new(0, 2), BlockRange::new(3, 4)];
+            assert_eq!(prewarmer.apply_prewarm(m.oid, PrewarmMode::Buffer, Fork::Main, &hot, 3).await.unwrap(), 3);
             let mut buffers = Vec::new();
             read_buffers(&mut connection, |buffer| buffers.push(buffer)).await.unwrap();
             let of_m = buffers.iter().filter(|buffer| {
                 (buffer.relfilenumber, buffer.database_oid, buffer.tablespace_oid, buffer.fork)
                     == (m.path.relfilenumber(), m.path.database_oid(), m.path.tablespace_oid(), Fork::Main)
             });
-            assert_eq!(of_m.count() as u64, blocks);
+            let usage: BTreeMap<u32, u8> = of_m.map(|buffer| (buffer.block, buffer.usage_count)).collect();
+            assert_eq!(usage.len() as u64, blocks);
+            assert!(usage[&0] > usage[&2] && usage[&3] > usage[&2] && usage[&0] >= 4, "{usage:?}");
             let summary = read_usage_summary(&mut connection).await.unwrap();
             let used: u64 = summary.iter().map(|level| level.buffers).sum();
             assert!(used.abs_diff(buffers.len() as u64) < 100, "{used} of {}", buffers.len());
@@ -230,10 +235,14 @@ fn dropped_and_locked_relations_are_left_out() {
         assert!(!sizes.is_empty() && sizes.iter().all(|size| size.relation_oid == oid("stays")), "{sizes:?}");
         let mut prewarmer = Prewarmer::open(connection).await.unwrap();
         let first = BlockRange::new(0, 1);
-        let error = prewarmer.apply_prewarm(oid("locked"), PrewarmMode::Read, Fork::Main, first).await.unwrap_err();
+        let error =
+            prewarmer.apply_prewarm(oid("locked"), PrewarmMode::Read, Fork::Main, &[first], 1).await.unwrap_err();
         assert_eq!(error.sqlstate().as_deref(), Some("55P03"));
         assert!(error.hint().is_some_and(|hint| hint.contains("lock")));
-        assert_eq!(prewarmer.apply_prewarm(oid("dropped"), PrewarmMode::Read, Fork::Main, first).await.unwrap(), 0);
+        assert_eq!(
+            prewarmer.apply_prewarm(oid("dropped"), PrewarmMode::Read, Fork::Main, &[first], 1).await.unwrap(),
+            0
+        );
     });
 }
 
@@ -262,7 +271,7 @@ test_every_version! {
             }
             let mut prewarmer = Prewarmer::open(connection).await.unwrap();
             let first = BlockRange::new(0, 1);
-            let error = prewarmer.apply_prewarm(secret, PrewarmMode::Read, Fork::Main, first).await.unwrap_err();
+            let error = prewarmer.apply_prewarm(secret, PrewarmMode::Read, Fork::Main, &[first], 1).await.unwrap_err();
             assert!(matches!(&error, Error::ExtensionPrivilege { name: "pg_prewarm", role, .. } if role == "poor"));
         });
     }
