@@ -2,7 +2,7 @@
 
 use super::{NotALabServer, SettingsError};
 use crate::failure::{ErrorKind, Explain};
-use crate::{bench, cache, linux, observe, postgres, report, results};
+use crate::{bench, cache, linux, observe, postgres, report, results, warm};
 
 /// The kind and hint of the first error in the chain that has them.
 pub fn explain(error: &anyhow::Error) -> (ErrorKind, Option<String>) {
@@ -20,6 +20,7 @@ fn as_explain<'a>(cause: &'a (dyn std::error::Error + 'static)) -> Option<&'a dy
         .or_else(|| cast::<observe::Error>(cause))
         .or_else(|| cast::<bench::Error>(cause))
         .or_else(|| cast::<cache::Error>(cause))
+        .or_else(|| cast::<warm::Error>(cause))
         .or_else(|| cast::<results::Error>(cause))
         .or_else(|| cast::<report::Error>(cause))
         .or_else(|| cast::<NotALabServer>(cause))

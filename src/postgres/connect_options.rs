@@ -44,6 +44,13 @@ pub(super) struct ResolvedOptions {
 }
 
 impl ConnectOptions {
+    /// The file of the socket that these options lead to; `None` when they lead over the network, or nowhere.
+    pub fn socket_file(&self) -> Option<PathBuf> {
+        let address = self.resolve().ok()?.address;
+        let (directory, port) = address.rsplit_once(':').filter(|(host, _)| host.starts_with('/'))?;
+        Some(Path::new(directory).join(format!(".s.PGSQL.{port}")))
+    }
+
     /// Fills in what was not given. Reads the environment, the service file and the password file.
     pub(super) fn resolve(&self) -> Result<ResolvedOptions, Error> {
         let service = read_service()?;

@@ -9,12 +9,14 @@ mod map_bar;
 mod map_json;
 mod printable;
 mod progress;
+mod receipt;
 mod results;
 mod screen;
 mod snapshot;
 mod snapshot_json;
 mod tournament;
 mod tournament_live;
+mod warm_progress;
 
 use std::io::Write as _;
 
@@ -24,6 +26,7 @@ pub use map::{MapView, render_map, render_states};
 pub use map_json::render_map_json;
 pub use printable::printable;
 pub use progress::Progress;
+pub use receipt::render_receipt;
 pub use results::{RunLine, render_disk, render_run_head, render_runs};
 pub use screen::{Canvas, Screen, wait_for_interrupt};
 pub use snapshot::{
@@ -32,6 +35,7 @@ pub use snapshot::{
 pub use snapshot_json::{render_difference_json, render_snapshots_json, render_taken_json, render_verdicts_json};
 pub use tournament::render_tournament;
 pub use tournament_live::{TournamentDisplay, render_kept_cluster, render_where_kept};
+pub use warm_progress::{WarmProgress, interrupt_then_exit};
 
 /// Prints a line on standard output. A reader that went away (`| head`) ends the program quietly, as it should.
 pub fn print_line(line: &str) {

@@ -189,15 +189,16 @@ fn a_prewarm_that_is_given_up_leaves_the_connection_in_order() {
         let t = find(&relations(&mut connection, false).await, "t").oid;
         let mut prewarmer = Prewarmer::open(connection).await.unwrap();
         for _ in 0..3 {
+            let whole = [BlockRange::new(0, 2000)];
             // The first poll sends a statement; its answer is never waited for.
-            let whole = prewarmer.apply_prewarm(t, PrewarmMode::Read, Fork::Main, BlockRange::new(0, 2000));
+            let loading = prewarmer.apply_prewarm(t, PrewarmMode::Read, Fork::Main, &whole, 1);
             tokio::select! {
                 biased;
-                loaded = whole => panic!("nothing was given up: {loaded:?}"),
+                loaded = loading => panic!("nothing was given up: {loaded:?}"),
                 () = std::future::ready(()) => {}
             }
             let few = BlockRange::new(7, 10);
-            assert_eq!(prewarmer.apply_prewarm(t, PrewarmMode::Read, Fork::Main, few).await.unwrap(), 3);
+            assert_eq!(prewarmer.apply_prewarm(t, PrewarmMode::Read, Fork::Main, &[few], 1).await.unwrap(), 3);
         }
     });
 }

@@ -26,6 +26,14 @@ pub enum Scope {
 }
 
 impl Scope {
+    /// What `-d` means, as often as it was given.
+    pub fn of(databases: &[String]) -> Scope {
+        match databases {
+            [] => Scope::All,
+            names => Scope::Databases(names.to_vec()),
+        }
+    }
+
     /// Is this database meant? The shared catalogs' is empty.
     pub fn includes(&self, database: &str) -> bool {
         match self {
@@ -38,10 +46,7 @@ impl Scope {
 impl Target {
     /// Finds out what the arguments mean, and opens it.
     pub async fn open(arguments: &ConnectionArguments) -> anyhow::Result<Target> {
-        let scope = match arguments.databases.as_slice() {
-            [] => Scope::All,
-            names => Scope::Databases(names.to_vec()),
-        };
+        let scope = Scope::of(&arguments.databases);
         let target = match &arguments.data_dir {
             Some(path) if arguments.names_server() => directory::open_both(arguments, path, scope).await?,
             Some(path) => directory::open_directory(arguments, path, scope).await?,

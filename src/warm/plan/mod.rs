@@ -90,6 +90,25 @@ pub struct Forecast {
     pub over_budget_blocks: u64,
 }
 
+impl Forecast {
+    /// Adds what comes afterwards.
+    pub fn add(&mut self, later: &Forecast) {
+        self.reads += later.reads;
+        self.read_bytes += later.read_bytes;
+        self.seconds += later.seconds;
+        self.resident_blocks += later.resident_blocks;
+        self.planned_blocks += later.planned_blocks;
+        self.over_budget_blocks += later.over_budget_blocks;
+    }
+}
+
+/// The same of one fork.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ForkForecast {
+    pub read_bytes: Bytes,
+    pub planned_blocks: u64,
+}
+
 /// One pass over one slice of a fork.
 #[derive(Clone, Copy, Debug, PartialEq)]
 struct Step {
@@ -110,6 +129,7 @@ pub struct Plan {
     /// Indexes of `steps`, in the order of the plan.
     order: Vec<u32>,
     forecast: Forecast,
+    fork_forecasts: Vec<ForkForecast>,
 }
 
 /// Room for computing the reads of one step after another.
@@ -131,6 +151,7 @@ impl Plan {
             steps: Vec::new(),
             order: Vec::new(),
             forecast: Forecast::default(),
+            fork_forecasts: Vec::new(),
         };
         let mut scratch = Scratch::default();
         for fork in 0..plan.forks.len() {
@@ -183,13 +204,9 @@ impl Plan {
         reads
     }
 
-    /// Device bytes to be read of each fork, in the order of the forks.
-    pub fn fork_bytes(&self) -> Vec<Bytes> {
-        let mut bytes = vec![Bytes(0); self.forks.len()];
-        for step in self.ordered() {
-            bytes[self.slices[step.slice as usize].fork as usize] += self.bytes(step.link.cost.blocks.into());
-        }
-        bytes
+    /// What it says of one fork.
+    pub fn fork_forecast(&self, fork: usize) -> ForkForecast {
+        self.fork_forecasts[fork]
     }
 
     fn ordered(&self) -> impl Iterator<Item = &Step> {
@@ -270,14 +287,19 @@ impl Plan {
 
     fn compute_forecast(&mut self) {
         let mut sum = self.forecast;
+        let mut of_forks = vec![ForkForecast::default(); self.forks.len()];
         for step in self.ordered() {
             let bytes = self.bytes(step.link.cost.blocks.into());
             sum.reads += u64::from(step.link.cost.reads);
             sum.read_bytes += bytes;
             sum.seconds += self.device.seconds(step.link.cost.reads.into(), bytes);
             sum.planned_blocks += u64::from(step.link.wanted_blocks);
+            let of_fork = &mut of_forks[self.slices[step.slice as usize].fork as usize];
+            of_fork.read_bytes += bytes;
+            of_fork.planned_blocks += u64::from(step.link.wanted_blocks);
         }
         self.forecast = sum;
+        self.fork_forecasts = of_forks;
     }
 }
 

@@ -126,7 +126,7 @@ proptest! {
         prop_assert_eq!(forecast.read_bytes, Bytes(total * 8192));
         prop_assert_eq!(forecast.reads, all_reads(&plan).len() as u64);
         prop_assert_eq!(forecast.planned_blocks, plan.forks.iter().map(|fork| missing(fork).len()).sum::<u64>());
-        prop_assert_eq!(plan.fork_bytes().into_iter().sum::<Bytes>(), forecast.read_bytes);
+        prop_assert_eq!(plan.fork_forecasts.iter().map(|fork| fork.read_bytes).sum::<Bytes>(), forecast.read_bytes);
     }
 
     #[test]

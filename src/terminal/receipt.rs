@@ -1,0 +1,158 @@
+//! The receipt of a restore, as text.
+
+use std::collections::BTreeMap;
+
+use super::columns::{Column, render_columns};
+use super::printable;
+use crate::units::Bytes;
+use crate::warm::{FoundAs, Receipt, RelationReceipt, SkipReason, Skipped, StopReason, Tier, TierReceipt};
+
+/// Error texts that are quoted for a reason.
+const DETAILS_MAX: usize = 3;
+
+/// What was done, in a few lines; with `is_verbose` also a row for every relation.
+pub fn render_receipt(receipt: &Receipt, is_verbose: bool) -> String {
+    let mut lines = Vec::new();
+    if is_verbose {
+        lines.extend(render_relations(receipt));
+        lines.push(String::new());
+    }
+    match receipt.is_dry_run {
+        true => lines.extend(render_forecast(receipt)),
+        false => lines.extend(render_tiers(receipt)),
+    }
+    lines.extend(render_skipped(&receipt.skipped, receipt.block_size));
+    lines.extend(receipt.stopped_by.map(|reason| format!("stopped early: {}", stop_words(reason))));
+    lines.extend(receipt.remarks.iter().map(|remark| format!("note: {}", printable(remark))));
+    lines.join("\n")
+}
+
+fn render_forecast(receipt: &Receipt) -> Vec<String> {
+    let Some(os) = &receipt.os else { return vec!["nothing to read: only the buffers tier was asked for".to_owned()] };
+    let forecast = &receipt.forecast;
+    vec![format!(
+        "would read {} in {} reads, {:.1} s of the device; {} of {} asked for are resident already",
+        forecast.read_bytes,
+        forecast.reads,
+        forecast.seconds,
+        os.resident_before_bytes.unwrap_or_default(),
+        os.asked_bytes
+    )]
+}
+
+fn render_tiers(receipt: &Receipt) -> Vec<String> {
+    let tiers = [(Tier::Os, receipt.os), (Tier::Buffers, receipt.buffers)];
+    let tiers: Vec<(Tier, TierReceipt)> = tiers.into_iter().filter_map(|(tier, sums)| Some((tier, sums?))).collect();
+    let cells = |cell: &dyn Fn(&(Tier, TierReceipt)) -> String| tiers.iter().map(cell).collect::<Vec<String>>();
+    let columns = vec![
+        Column::word("tier", 0, cells(&|(tier, _)| tier.name().to_owned())),
+        Column::number("asked", 0, cells(&|(_, sums)| sums.asked_bytes.to_string())),
+        Column::number("before", 0, cells(&|(_, sums)| share(sums.resident_before_bytes, sums.asked_bytes))),
+        Column::number("after", 0, cells(&|(_, sums)| share(sums.resident_after_bytes, sums.asked_bytes))),
+        Column::number("read", 0, cells(&|(_, sums)| sums.read_bytes.to_string())),
+        Column::number("reads", 1, cells(&|(_, sums)| sums.reads.to_string())),
+        Column::number("seconds", 0, cells(&|(_, sums)| format!("{:.1}", sums.seconds))),
+    ];
+    render_columns(columns, None, "…")
+}
+
+fn render_relations(receipt: &Receipt) -> Vec<String> {
+    let rows = &receipt.relations;
+    let cells = |cell: &dyn Fn(&RelationReceipt) -> String| rows.iter().map(cell).collect::<Vec<String>>();
+    let columns = vec![
+        Column::text("relation", 20, cells(&|row| relation_name(&row.name.database, &row.name.to_string()))),
+        Column::word("fork", 0, cells(&|row| row.fork.to_string())),
+        Column::word("tier", 0, cells(&|row| row.tier.name().to_owned())),
+        Column::number("asked", 0, cells(&|row| row.asked_bytes.to_string())),
+        Column::number("before", 0, cells(&|row| share(row.resident_before_bytes, row.asked_bytes))),
+        Column::number("after", 0, cells(&|row| share(row.resident_after_bytes, row.asked_bytes))),
+        Column::number("read", 0, cells(&|row| row.read_bytes.to_string())),
+        Column::word("", 2, cells(&found_words)),
+    ];
+    render_columns(columns, None, "…")
+}
+
+fn relation_name(database: &str, relation: &str) -> String {
+    match database {
+        "" => printable(relation).into_owned(),
+        database => printable(&format!("{database}.{relation}")).into_owned(),
+    }
+}
+
+/// An amount with its share of another: `1.2 GB (80 %)`. Rounded down, so that 100 % is all of it.
+fn share(part: Option<Bytes>, whole: Bytes) -> String {
+    match (part, whole.0) {
+        (None, _) => "unknown".to_owned(),
+        (Some(part), 0) => part.to_string(),
+        (Some(part), whole) => format!("{part} ({} %)", (part.0 as f64 / whole as f64 * 100.0) as u64),
+    }
+}
+
+fn found_words(row: &RelationReceipt) -> String {
+    let found = match row.found {
+        FoundAs::SameFile => "",
+        FoundAs::Moved => "in another tablespace",
+        FoundAs::WholeRewritten => "rewritten: all of it",
+        FoundAs::NotFound => "not found",
+    };
+    match row.grown_blocks {
+        0 => found.to_owned(),
+        grown => format!("{found} grown by {grown} blocks").trim_start().to_owned(),
+    }
+}
+
+/// A line for every reason, with the first few error texts.
+fn render_skipped(skipped: &[Skipped], block_size: u32) -> Vec<String> {
+    let mut reasons: BTreeMap<(Tier, SkipReason), Vec<&Skipped>> = BTreeMap::new();
+    for one in skipped {
+        reasons.entry((one.tier, one.reason)).or_default().push(one);
+    }
+    let mut lines = Vec::new();
+    for ((tier, reason), skipped) in reasons {
+        let blocks: u64 = skipped.iter().map(|one| one.blocks).sum();
+        let bytes = Bytes(blocks * u64::from(block_size));
+        let plural = if skipped.len() == 1 { "" } else { "s" };
+        let forks = skipped.len();
+        lines.push(format!("not in {}: {bytes} of {forks} file{plural}: {}", tier_words(tier), reason_words(reason)));
+        let mut details: Vec<&str> = skipped.iter().filter_map(|one| one.detail.as_deref()).collect();
+        details.dedup();
+        lines.extend(details.iter().take(DETAILS_MAX).map(|detail| format!("  {}", printable(detail))));
+    }
+    lines
+}
+
+fn tier_words(tier: Tier) -> &'static str {
+    match tier {
+        Tier::Os => "the page cache",
+        Tier::Buffers => "shared_buffers",
+    }
+}
+
+fn reason_words(reason: SkipReason) -> &'static str {
+    match reason {
+        SkipReason::Dropped => "dropped since",
+        SkipReason::FileGone => "dropped or rewritten since; a running server would know",
+        SkipReason::Rewritten => "rewritten since, and less than half of it had been resident",
+        SkipReason::Truncated => "shorter now",
+        SkipReason::DatabaseUnreachable => "its database cannot be connected to",
+        SkipReason::NoPermission => "no permission; run pgthaw as the owner of the files (usually postgres) or as root",
+        SkipReason::ReadFailed => "could not be read",
+        SkipReason::OverBudget => "over the budget; the hottest came first",
+        SkipReason::NoMemory => "no memory that it could stay in",
+        SkipReason::DidNotStay => "was read and did not stay",
+        SkipReason::Interrupted => "interrupted",
+        SkipReason::DirectIo => "the server bypasses the page cache (debug_io_direct)",
+        SkipReason::NoServer => "no server runs that could load it",
+        SkipReason::NoPrewarm => "the database has no pg_prewarm; --create-extensions creates it",
+        SkipReason::NoFreeBuffer => "no buffer is free; --buffers-budget pushes others out",
+        SkipReason::NoDataDirectory => "the data directory is not on this host; --data-dir names it",
+    }
+}
+
+fn stop_words(reason: StopReason) -> &'static str {
+    match reason {
+        StopReason::Interrupted => "interrupted",
+        StopReason::NoMemory => "there was no memory left to load into",
+        StopReason::DirectIo => "the server bypasses the page cache (debug_io_direct)",
+    }
+}

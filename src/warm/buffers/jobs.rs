@@ -1,0 +1,173 @@
+//! What to load, in statements of a few megabytes, the most used first.
+
+use roaring::RoaringBitmap;
+
+use super::current::{BufferKey, Current, key_of};
+use crate::cache::ForkMap;
+use crate::postgres::Relation;
+use crate::units::{BlockRange, Bytes, Fork};
+use crate::warm::receipt::{FoundAs, SkipReason};
+use crate::warm::restore::Row;
+
+/// A statement's blocks and ranges: a fraction of a second on a slow disk, so that Ctrl-C is heard.
+const JOB_BLOCKS: u64 = 512;
+const JOB_RANGES: usize = 128;
+
+/// One fork that is wanted in shared_buffers.
+#[derive(Clone, Debug)]
+pub struct Want {
+    /// Which relation of the request it belongs to.
+    pub relation: usize,
+    pub fork: Fork,
+    /// Blocks by usage count.
+    pub levels: Vec<(u8, RoaringBitmap)>,
+    /// Where to load it from; of a shared catalog any database.
+    pub database: String,
+    pub oid: u32,
+    pub key: BufferKey,
+    pub is_system: bool,
+}
+
+/// A statement.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Job {
+    /// The number of what is wanted.
+    pub want: usize,
+    /// What the usage count of its buffers was.
+    pub usage_count: u8,
+    pub ranges: Vec<BlockRange>,
+    pub blocks: u64,
+}
+
+/// All statements, in their order.
+#[derive(Debug)]
+pub struct JobPlan {
+    pub jobs: Vec<Job>,
+    /// Blocks of each want for which the budget had no room.
+    pub over_budget: Vec<u64>,
+}
+
+impl JobPlan {
+    pub fn planned_blocks(&self) -> u64 {
+        self.jobs.iter().map(|job| job.blocks).sum()
+    }
+}
+
+impl Want {
+    /// What a snapshot has of a fork, not yet found.
+    pub fn new(relation: usize, fork: &ForkMap, database: &str) -> Want {
+        let levels = fork.buffers.iter().enumerate().filter(|(_, blocks)| !blocks.is_empty());
+        Want {
+            relation,
+            fork: fork.fork,
+            levels: levels.map(|(usage_count, blocks)| (usage_count as u8, blocks.clone())).collect(),
+            database: database.to_owned(),
+            oid: 0,
+            key: (0, 0, 0, fork.fork),
+            is_system: false,
+        }
+    }
+
+    /// Found in the catalog.
+    pub fn locate(&mut self, now: &Relation, any_database: &str) {
+        self.oid = now.oid;
+        self.key = key_of(&now.path, self.fork);
+        self.is_system = now.is_system;
+        self.database = if now.name.database.is_empty() { any_database } else { &now.name.database }.to_owned();
+    }
+
+    /// Blocks asked for.
+    pub fn asked(&self) -> u64 {
+        self.levels.iter().map(|(_, blocks)| blocks.len()).sum()
+    }
+
+    /// The row of one that cannot be loaded.
+    pub fn refused_row(&self, reason: SkipReason, detail: Option<String>) -> Row {
+        Row {
+            relation: self.relation,
+            fork: self.fork,
+            found: FoundAs::NotFound,
+            asked_blocks: self.asked(),
+            resident_before: None,
+            resident_after: None,
+            read_bytes: Bytes(0),
+            grown_blocks: 0,
+            skips: vec![(reason, self.asked(), detail)],
+        }
+    }
+}
+
+/// The statements that load what of `wants` is not there `before`, at most `budget_blocks`. Catalogs come first among
+/// what is equally used, then one database after another.
+pub fn plan_jobs(wants: &[Want], before: Option<&Current>, budget_blocks: u64) -> JobPlan {
+    let mut order: Vec<(usize, &(u8, RoaringBitmap))> =
+        wants.iter().enumerate().flat_map(|(at, want)| want.levels.iter().map(move |level| (at, level))).collect();
+    order.sort_by_key(|(at, (usage_count, _))| {
+        let want = &wants[*at];
+        (std::cmp::Reverse(*usage_count), !want.is_system, &want.database, want.key, *at)
+    });
+    let mut plan = JobPlan { jobs: Vec::new(), over_budget: vec![0; wants.len()] };
+    let mut left = budget_blocks;
+    for (at, (usage_count, blocks)) in order {
+        let mut missing = blocks.clone();
+        before.into_iter().for_each(|before| missing -= before.resident(at));
+        let fitting = missing.len().min(left);
+        left -= fitting;
+        plan.over_budget[at] += missing.len() - fitting;
+        missing.remove_biggest(missing.len() - fitting);
+        cut(&missing, |ranges, blocks| plan.jobs.push(Job { want: at, usage_count: *usage_count, ranges, blocks }));
+    }
+    plan
+}
+
+/// Cuts blocks into statements.
+fn cut(blocks: &RoaringBitmap, mut emit: impl FnMut(Vec<BlockRange>, u64)) {
+    let mut ranges = Vec::new();
+    let mut sum = 0;
+    let mut runs = blocks.iter();
+    while let Some(run) = runs.next_range() {
+        let (mut start, end) = (u64::from(*run.start()), u64::from(*run.end()) + 1);
+        while start < end {
+            let piece = BlockRange::new(start, end.min(start + JOB_BLOCKS - sum));
+            sum += piece.blocks();
+            start = piece.end;
+            ranges.push(piece);
+            if sum == JOB_BLOCKS || ranges.len() == JOB_RANGES {
+                emit(std::mem::take(&mut ranges), std::mem::take(&mut sum));
+            }
+        }
+    }
+    if !ranges.is_empty() {
+        emit(ranges, sum);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn want(levels: &[(u8, std::ops::Range<u32>)]) -> Want {
+        let mut fork = ForkMap::empty(Fork::Main, 10_000);
+        for (usage_count, blocks) in levels {
+            fork.buffers[usize::from(*usage_count)].insert_range(blocks.clone());
+        }
+        Want::new(0, &fork, "d")
+    }
+
+    #[test]
+    fn the_most_used_come_first_and_the_budget_cuts_the_least_used() {
+        let wants = [want(&[(1, 0..100), (5, 100..110)]), want(&[(3, 0..1000)])];
+        let plan = plan_jobs(&wants, None, 1050);
+        let order: Vec<_> = plan.jobs.iter().map(|job| (job.want, job.usage_count, job.blocks)).collect();
+        assert_eq!(order, [(0, 5, 10), (1, 3, 512), (1, 3, 488), (0, 1, 40)]);
+        assert_eq!((plan.planned_blocks(), plan.over_budget), (1050, vec![60, 0]));
+    }
+
+    #[test]
+    fn scattered_blocks_make_statements_of_bounded_length() {
+        let blocks: RoaringBitmap = (0..300).map(|block| block * 2).collect();
+        let mut lengths = Vec::new();
+        cut(&blocks, |ranges, blocks| lengths.push((ranges.len(), blocks)));
+        assert_eq!(lengths, [(128, 128), (128, 128), (44, 44)]);
+    }
+}

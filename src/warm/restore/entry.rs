@@ -1,0 +1,170 @@
+//! What somebody wants in the page cache, and what became of it.
+
+use roaring::RoaringBitmap;
+
+use super::engine::ForkFile;
+use super::files::Found;
+use crate::postgres::RelationPath;
+use crate::units::{Bytes, Fork};
+use crate::warm::plan::{Precedence, WantedFork};
+use crate::warm::receipt::{FoundAs, SkipReason};
+
+/// One fork that somebody wants in the page cache.
+#[derive(Clone, Debug)]
+pub struct Entry {
+    /// Which relation of the request it belongs to.
+    pub relation: usize,
+    pub path: RelationPath,
+    pub fork: Fork,
+    pub found: FoundAs,
+    pub precedence: Precedence,
+    pub is_index: bool,
+    pub asks: Asks,
+    /// Its length when the snapshot was taken.
+    pub snapshot_blocks: u64,
+}
+
+/// What of a fork is wanted.
+#[derive(Clone, Debug)]
+pub enum Asks {
+    /// These blocks, by heat, coldest first; no block is in two levels.
+    Levels(Vec<(f32, RoaringBitmap)>),
+    /// All that there are, with this heat.
+    Whole(f32),
+}
+
+/// What became of a fork's files.
+#[derive(Clone, Debug)]
+pub enum State {
+    There(Found),
+    Missing,
+    Refused { reason: SkipReason, detail: String },
+}
+
+/// A fork that a plan knows by number, with what its row will say.
+#[derive(Debug)]
+pub struct Planned {
+    pub entry: Entry,
+    pub blocks: u64,
+    pub wanted_blocks: u64,
+    pub truncated_blocks: u64,
+    pub resident_before: u64,
+}
+
+/// What there is to say of a fork when all is done.
+#[derive(Clone, Debug)]
+pub struct Row {
+    pub relation: usize,
+    pub fork: Fork,
+    pub found: FoundAs,
+    pub asked_blocks: u64,
+    pub resident_before: Option<u64>,
+    pub resident_after: Option<u64>,
+    pub read_bytes: Bytes,
+    pub grown_blocks: u64,
+    /// Blocks that are not resident, each with the reason and the error's text if there was one.
+    pub skips: Vec<(SkipReason, u64, Option<String>)>,
+}
+
+impl Asks {
+    /// Up to which block there may be something wanted.
+    pub fn end(&self) -> u64 {
+        match self {
+            Asks::Levels(levels) => end_of(levels),
+            Asks::Whole(_) => u64::MAX,
+        }
+    }
+
+    /// Blocks asked for; 0 for all of a fork whose length is not known.
+    fn blocks(&self) -> u64 {
+        match self {
+            Asks::Levels(levels) => levels.iter().map(|(_, blocks)| blocks.len()).sum(),
+            Asks::Whole(_) => 0,
+        }
+    }
+}
+
+/// One past the last block of any level.
+pub fn end_of(levels: &[(f32, RoaringBitmap)]) -> u64 {
+    levels.iter().filter_map(|(_, blocks)| blocks.max()).max().map_or(0, |last| u64::from(last) + 1)
+}
+
+/// How many of the blocks of `levels` are in `resident`.
+pub fn count_resident(levels: &[(f32, RoaringBitmap)], resident: &RoaringBitmap) -> u64 {
+    levels.iter().map(|(_, blocks)| blocks.intersection_len(resident)).sum()
+}
+
+impl Entry {
+    pub fn file(&self) -> ForkFile {
+        ForkFile { path: self.path.clone(), fork: self.fork }
+    }
+
+    /// For the plan: what is wanted of the blocks that there are.
+    pub fn prepare(self, found: Found) -> (Planned, WantedFork) {
+        let mut levels = match &self.asks {
+            Asks::Levels(levels) => levels.clone(),
+            Asks::Whole(heat) => {
+                let mut all = RoaringBitmap::new();
+                all.insert_range(0..u32::try_from(found.blocks).unwrap_or(u32::MAX));
+                vec![(*heat, all)]
+            }
+        };
+        let mut truncated_blocks = 0;
+        if let Ok(end) = u32::try_from(found.blocks) {
+            truncated_blocks = levels.iter_mut().map(|(_, blocks)| blocks.remove_range(end..)).sum();
+        }
+        let planned = Planned {
+            blocks: found.blocks,
+            wanted_blocks: levels.iter().map(|(_, blocks)| blocks.len()).sum(),
+            truncated_blocks,
+            resident_before: count_resident(&levels, &found.resident),
+            entry: self,
+        };
+        let Entry { precedence, is_index, .. } = planned.entry;
+        let wanted = WantedFork { precedence, is_index, blocks: found.blocks, levels, resident: found.resident };
+        (planned, wanted)
+    }
+
+    /// The row of a fork that could not even be looked at.
+    pub fn absent_row(&self, reason: SkipReason, detail: Option<String>) -> Row {
+        let asked_blocks = self.asks.blocks();
+        Row {
+            relation: self.relation,
+            fork: self.fork,
+            found: self.found,
+            asked_blocks,
+            resident_before: None,
+            resident_after: None,
+            read_bytes: Bytes(0),
+            grown_blocks: 0,
+            skips: vec![(reason, asked_blocks, detail)],
+        }
+    }
+}
+
+impl Planned {
+    /// The row of a fork when all is done. `missing` says why what is not resident is not.
+    pub fn row(&self, resident_after: Option<u64>, read_bytes: Bytes, mut missing: Vec<Missing>) -> Row {
+        if self.truncated_blocks > 0 {
+            missing.push((SkipReason::Truncated, self.truncated_blocks, None));
+        }
+        missing.retain(|(_, blocks, _)| *blocks > 0);
+        Row {
+            relation: self.entry.relation,
+            fork: self.entry.fork,
+            found: self.entry.found,
+            asked_blocks: self.wanted_blocks + self.truncated_blocks,
+            resident_before: Some(self.resident_before),
+            resident_after,
+            read_bytes,
+            grown_blocks: match self.entry.asks {
+                Asks::Levels(_) => self.blocks.saturating_sub(self.entry.snapshot_blocks),
+                Asks::Whole(_) => 0,
+            },
+            skips: missing,
+        }
+    }
+}
+
+/// A reason, blocks, and an error's text.
+pub type Missing = (SkipReason, u64, Option<String>);

@@ -1,0 +1,137 @@
+//! The files of a fork: how long they are, what of them is cached, and a bounded number of open ones.
+
+use std::collections::VecDeque;
+use std::path::Path;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use roaring::RoaringBitmap;
+
+use crate::linux;
+use crate::linux::page_cache::{CachedFile, PageCache, read_resident_pages};
+use crate::postgres::RelationPath;
+use crate::units::{BlockRange, Fork, PageRange};
+use crate::warm::plan::Geometry;
+
+/// Files that the engine keeps open. More than the threads that read, fewer than any limit on open files.
+const OPEN_FILES_MAX: usize = 128;
+
+/// Where the files are and how they are cut.
+#[derive(Clone, Copy)]
+pub struct Files<'a> {
+    pub cache: &'a dyn PageCache,
+    pub directory: &'a Path,
+    pub geometry: Geometry,
+}
+
+/// What a fork's files are like now.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Found {
+    pub blocks: u64,
+    /// Of its first blocks, as many as were asked about.
+    pub resident: RoaringBitmap,
+}
+
+impl Files<'_> {
+    /// Opens one segment; `None` when it is gone.
+    pub fn open(
+        &self,
+        path: &RelationPath,
+        fork: Fork,
+        segment: u32,
+    ) -> Result<Option<Box<dyn CachedFile>>, linux::Error> {
+        self.cache.open(&path.segment_file(self.directory, fork, segment))
+    }
+
+    /// Looks at a fork: its length, and the residency of its segments up to block `end`. `None` when it has no file.
+    pub fn read_fork(&self, path: &RelationPath, fork: Fork, end: u64) -> Result<Option<Found>, linux::Error> {
+        let segment_blocks = u64::from(self.geometry.segment_blocks);
+        let mut found: Option<Found> = None;
+        for segment in 0.. {
+            let Some(file) = self.open(path, fork, segment)? else { break };
+            let fork = found.get_or_insert_default();
+            let first = u64::from(segment) * segment_blocks;
+            let blocks = file.size_bytes() / u64::from(self.geometry.block_size);
+            if first < end {
+                for pages in read_resident_pages(&*file, self.cache.page_bytes())? {
+                    let range = self.whole_blocks(pages, blocks);
+                    let (start, end) = (first + range.start, first + range.end);
+                    fork.resident.insert_range(clamp(start)..clamp(end));
+                }
+            }
+            fork.blocks = first + blocks;
+            if blocks < segment_blocks {
+                break;
+            }
+        }
+        Ok(found)
+    }
+
+    /// The pages that hold blocks of a segment.
+    pub fn pages(&self, range: BlockRange) -> PageRange {
+        let block_size = u64::from(self.geometry.block_size);
+        let page_bytes = self.cache.page_bytes();
+        PageRange::new(range.start * block_size / page_bytes, (range.end * block_size).div_ceil(page_bytes))
+    }
+
+    /// The blocks of a segment of which every page is in `pages`.
+    fn whole_blocks(&self, pages: PageRange, blocks: u64) -> BlockRange {
+        let block_size = u64::from(self.geometry.block_size);
+        let page_bytes = self.cache.page_bytes();
+        let start = (pages.start * page_bytes).div_ceil(block_size);
+        let end = (pages.end * page_bytes / block_size).min(blocks);
+        BlockRange::new(start, end.max(start))
+    }
+}
+
+/// A relation has at most 2³² − 2 blocks; a file that claims more is not PostgreSQL's.
+fn clamp(block: u64) -> u32 {
+    u32::try_from(block).unwrap_or(u32::MAX)
+}
+
+/// Open segments, the least recently used closed first.
+pub struct OpenFiles<'a> {
+    files: Files<'a>,
+    /// In the order of use, the latest last.
+    open: Mutex<VecDeque<(SegmentKey, Arc<dyn CachedFile>)>>,
+}
+
+/// A fork's number in a plan, and the segment's.
+type SegmentKey = (usize, u32);
+
+impl<'a> OpenFiles<'a> {
+    pub fn new(files: Files<'a>) -> OpenFiles<'a> {
+        OpenFiles { files, open: Mutex::default() }
+    }
+
+    /// A segment of a fork, opened if it is not; `None` when it is gone.
+    pub fn get(
+        &self,
+        key: SegmentKey,
+        path: &RelationPath,
+        fork: Fork,
+    ) -> Result<Option<Arc<dyn CachedFile>>, linux::Error> {
+        if let Some(file) = self.find(key) {
+            return Ok(Some(file));
+        }
+        let Some(file) = self.files.open(path, fork, key.1)? else { return Ok(None) };
+        let file: Arc<dyn CachedFile> = file.into();
+        self.keep(key, Arc::clone(&file));
+        Ok(Some(file))
+    }
+
+    fn find(&self, key: SegmentKey) -> Option<Arc<dyn CachedFile>> {
+        let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
+        let found = open.iter().rposition(|(other, _)| *other == key).and_then(|at| open.remove(at))?;
+        let file = Arc::clone(&found.1);
+        open.push_back(found);
+        Some(file)
+    }
+
+    fn keep(&self, key: SegmentKey, file: Arc<dyn CachedFile>) {
+        let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
+        if open.len() >= OPEN_FILES_MAX {
+            open.pop_front();
+        }
+        open.push_back((key, file));
+    }
+}

@@ -1,0 +1,220 @@
+//! The OS tier: look, plan, read, look again, and read once more what did not stay.
+
+use std::time::Instant;
+
+use super::engine::{Engine, ForkFile, Outcome};
+use super::entry::{Entry, Missing, Planned, Row, State, count_resident, end_of};
+use super::files::Files;
+use super::measure::read_forks;
+use super::pace::Pace;
+use crate::units::Bytes;
+use crate::warm::plan::{Forecast, Plan};
+use crate::warm::receipt::SkipReason;
+use crate::warm::{Control, DeviceProfile, Phase, Room, Watcher};
+
+/// Of the memory that there is, the part that may be filled: what the server itself will ask for has to fit too.
+const ROOM_RATIO: f64 = 0.95;
+
+/// An entry whose files were looked at.
+pub type Measured = (Entry, State);
+
+/// What one pass over some entries did.
+#[derive(Debug, Default)]
+pub struct Pass {
+    pub forecast: Forecast,
+    pub reads: u64,
+    pub read_bytes: Bytes,
+    /// From the first read to verified.
+    pub seconds: f64,
+    pub rows: Vec<Row>,
+}
+
+/// What a pass works with.
+#[derive(Clone, Copy)]
+pub struct OsTier<'a> {
+    pub files: Files<'a>,
+    pub device: DeviceProfile,
+    pub threads: usize,
+    pub pace: &'a Pace,
+    pub control: &'a Control,
+    pub watcher: &'a dyn Watcher,
+    pub room: &'a dyn Room,
+}
+
+/// How much may be read, and what to say of the rest.
+#[derive(Clone, Copy)]
+struct Allowance {
+    bytes: Option<Bytes>,
+    reason: SkipReason,
+}
+
+/// Entries as a plan numbers them.
+struct Job {
+    plan: Plan,
+    planned: Vec<Planned>,
+    files: Vec<ForkFile>,
+    resident_bytes: Bytes,
+    over_budget: SkipReason,
+}
+
+impl OsTier<'_> {
+    /// Looks at the files of `entries`.
+    pub fn measure(&self, entries: Vec<Entry>) -> Vec<Measured> {
+        self.watcher.begin(Phase::Measuring, entries.len() as u64);
+        let files: Vec<ForkFile> = entries.iter().map(Entry::file).collect();
+        let ends: Vec<u64> = entries.iter().map(|entry| entry.asks.end()).collect();
+        let stop = || self.control.os_stopped_by().map(|reason| reason.skip_reason());
+        let states = read_forks(&self.files, &files, &ends, self.threads, self.watcher, &stop);
+        entries.into_iter().zip(states).collect()
+    }
+
+    /// Reads what is missing, at most `budget` bytes of it, and measures again. A dry run plans alone.
+    pub fn load(&self, mut measured: Vec<Measured>, budget: Option<Bytes>, is_dry_run: bool) -> Pass {
+        // Files that were made one after another tend to lie one after another.
+        measured.sort_by(|(one, _), (other, _)| (&one.path, one.fork).cmp(&(&other.path, other.fork)));
+        let mut rows = Vec::new();
+        let (mut planned, mut forks) = (Vec::new(), Vec::new());
+        for (entry, state) in measured {
+            match state {
+                State::There(found) => {
+                    let (one, fork) = entry.prepare(found);
+                    planned.push(one);
+                    forks.push(fork);
+                }
+                State::Missing => rows.push(entry.absent_row(SkipReason::FileGone, None)),
+                State::Refused { reason, detail } => rows.push(entry.absent_row(reason, Some(detail))),
+            }
+        }
+        let resident_bytes = self.bytes(planned.iter().map(|one| one.resident_before).sum());
+        let allowance = self.allowance(budget, resident_bytes);
+        let plan = Plan::new(forks, self.files.geometry, self.device, allowance.bytes);
+        let files = planned.iter().map(|one| one.entry.file()).collect();
+        let job = Job { plan, planned, files, resident_bytes, over_budget: allowance.reason };
+        let mut pass = if is_dry_run { job.forecast() } else { self.execute(&job) };
+        pass.rows.append(&mut rows);
+        pass
+    }
+
+    fn execute(&self, job: &Job) -> Pass {
+        let started = Instant::now();
+        let mut outcome = self.read(job, &job.plan);
+        let mut found = self.verify(job);
+        let lost = job.lost_blocks(&found);
+        if lost > 0 && self.control.os_stopped_by().is_none() {
+            outcome.add(self.read(job, &self.plan_again(job, &found, self.bytes(lost))));
+            found = self.verify(job);
+        }
+        Pass {
+            forecast: job.plan.forecast(),
+            reads: outcome.reads,
+            read_bytes: outcome.read_bytes(),
+            seconds: started.elapsed().as_secs_f64(),
+            rows: job.rows(&found, &outcome, self.control.os_stopped_by().map(|reason| reason.skip_reason())),
+        }
+    }
+
+    fn read(&self, job: &Job, plan: &Plan) -> Outcome {
+        let Self { files, threads, pace, control, watcher, room, .. } = *self;
+        watcher.begin(Phase::Reading, plan.forecast().read_bytes.0);
+        let (forks, resident_bytes) = (&job.files[..], job.resident_bytes);
+        Engine { plan, forks, files, threads, pace, control, watcher, room, resident_bytes }.run()
+    }
+
+    /// Looks again at everything that was asked for: loading one thing may have evicted another.
+    fn verify(&self, job: &Job) -> Vec<State> {
+        self.watcher.begin(Phase::Verifying, job.files.len() as u64);
+        let ends: Vec<u64> = job.plan.forks().iter().map(|fork| end_of(&fork.levels)).collect();
+        read_forks(&self.files, &job.files, &ends, self.threads, self.watcher, &|| None)
+    }
+
+    /// As the first plan, from what is resident now.
+    fn plan_again(&self, job: &Job, found: &[State], lost: Bytes) -> Plan {
+        let mut forks = job.plan.forks().to_vec();
+        for (fork, state) in forks.iter_mut().zip(found) {
+            match state {
+                State::There(found) => {
+                    fork.blocks = fork.blocks.min(found.blocks);
+                    fork.resident.clone_from(&found.resident);
+                }
+                State::Missing | State::Refused { .. } => fork.levels.clear(),
+            }
+        }
+        Plan::new(forks, self.files.geometry, self.device, Some(lost))
+    }
+
+    /// The smaller of what the user allows and what memory does.
+    fn allowance(&self, budget: Option<Bytes>, resident_bytes: Bytes) -> Allowance {
+        let room = self.room.read_room().map(|room| (room.0 as f64 * ROOM_RATIO) as u64);
+        let room = room.map(|room| Bytes(room.saturating_sub(resident_bytes.0)));
+        match (budget, room) {
+            (Some(budget), Some(room)) if room < budget => {
+                Allowance { bytes: Some(room), reason: SkipReason::NoMemory }
+            }
+            (None, Some(room)) => Allowance { bytes: Some(room), reason: SkipReason::NoMemory },
+            (budget, _) => Allowance { bytes: budget, reason: SkipReason::OverBudget },
+        }
+    }
+
+    fn bytes(&self, blocks: u64) -> Bytes {
+        Bytes(blocks * u64::from(self.files.geometry.block_size))
+    }
+}
+
+impl Job {
+    /// Blocks that were planned and are not resident.
+    fn lost_blocks(&self, found: &[State]) -> u64 {
+        (0..self.planned.len()).map(|fork| self.missing(fork, &found[fork]).1).sum()
+    }
+
+    /// The blocks of a fork that are not resident: those that the budget had no room for, and the others.
+    fn missing(&self, fork: usize, state: &State) -> (u64, u64) {
+        let State::There(found) = state else { return (0, 0) };
+        let one = &self.planned[fork];
+        let over_budget = one.wanted_blocks - one.resident_before - self.plan.fork_forecast(fork).planned_blocks;
+        let missing = one.wanted_blocks - count_resident(&self.plan.forks()[fork].levels, &found.resident);
+        let over_budget = over_budget.min(missing);
+        (over_budget, missing - over_budget)
+    }
+
+    /// The rows of a dry run: what would be read.
+    fn forecast(&self) -> Pass {
+        let row = |(fork, one): (usize, &Planned)| {
+            let forecast = self.plan.fork_forecast(fork);
+            let over_budget = one.wanted_blocks - one.resident_before - forecast.planned_blocks;
+            one.row(None, forecast.read_bytes, vec![(self.over_budget, over_budget, None)])
+        };
+        let rows = self.planned.iter().enumerate().map(row).collect();
+        Pass { forecast: self.plan.forecast(), rows, ..Pass::default() }
+    }
+
+    fn rows(&self, found: &[State], outcome: &Outcome, stopped: Option<SkipReason>) -> Vec<Row> {
+        let row = |(fork, one): (usize, &Planned)| {
+            let read_bytes = outcome.fork_bytes[fork];
+            match &found[fork] {
+                State::There(now) => {
+                    let (over_budget, lost) = self.missing(fork, &found[fork]);
+                    let failure = outcome.failures.get(&fork).cloned();
+                    let reason = failure.as_ref().map(|_| SkipReason::ReadFailed).or(stopped);
+                    let shrunk = lost_to_truncation(&self.plan.forks()[fork].levels, now.blocks);
+                    let missing: Vec<Missing> = vec![
+                        (self.over_budget, over_budget, None),
+                        (SkipReason::Truncated, shrunk.min(lost), None),
+                        (reason.unwrap_or(SkipReason::DidNotStay), lost - shrunk.min(lost), failure),
+                    ];
+                    one.row(Some(one.wanted_blocks - over_budget - lost), read_bytes, missing)
+                }
+                State::Missing => one.row(Some(0), read_bytes, vec![(SkipReason::FileGone, one.wanted_blocks, None)]),
+                State::Refused { reason, detail } => {
+                    one.row(None, read_bytes, vec![(*reason, one.wanted_blocks, Some(detail.clone()))])
+                }
+            }
+        };
+        self.planned.iter().enumerate().map(row).collect()
+    }
+}
+
+/// Wanted blocks that are past the end by now.
+fn lost_to_truncation(levels: &[(f32, roaring::RoaringBitmap)], blocks: u64) -> u64 {
+    let Ok(end) = u32::try_from(blocks) else { return 0 };
+    levels.iter().map(|(_, wanted)| wanted.range_cardinality(end..)).sum()
+}

@@ -1,0 +1,178 @@
+//! What of a snapshot is to be brought back, as entries for the OS tier.
+
+use roaring::RoaringBitmap;
+
+use super::entry::{Asks, Entry, Row};
+use super::names::{Catalog, Found};
+use crate::cache::{ForkMap, Identity, Map, TierState, compute_identities};
+use crate::postgres::{Relation, RelationKind, RelationPath};
+use crate::units::{Bytes, Fork};
+use crate::warm::heat;
+use crate::warm::plan::Precedence;
+use crate::warm::receipt::{FoundAs, SkipReason};
+
+/// Which tiers to bring back.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Tiers {
+    pub os: bool,
+    pub buffers: bool,
+}
+
+/// The part of a snapshot that was asked for.
+#[derive(Debug)]
+pub struct Request {
+    pub map: Map,
+    pub tiers: Tiers,
+    /// Of the map's relations, in their order.
+    pub identities: Vec<Identity>,
+}
+
+/// What to do about an entry whose file is not where the snapshot says.
+#[derive(Debug)]
+pub enum Resolved {
+    Entry(Box<Entry>),
+    Skipped(SkipReason, Option<String>),
+}
+
+impl Request {
+    /// Asks for all of `map`, in these tiers.
+    pub fn new(map: Map, tiers: Tiers) -> Request {
+        let identities = compute_identities(map.relations.iter().map(|one| &one.relation));
+        Request { map, tiers, identities }
+    }
+
+    /// Does the OS tier read what was in shared_buffers too? What the buffers tier is to load comes off the device in
+    /// large reads first, instead of block by block; and of a snapshot that knows shared_buffers alone it is all there
+    /// is.
+    fn reads_buffers(&self) -> bool {
+        self.tiers.buffers || self.map.os != TierState::Measured
+    }
+
+    /// The blocks of a fork that the OS tier is to have.
+    fn wanted(&self, fork: &ForkMap) -> RoaringBitmap {
+        if self.reads_buffers() { &fork.os | fork.all_buffers() } else { fork.os.clone() }
+    }
+
+    /// One entry for every fork of which something is wanted, at the place that the snapshot knows.
+    pub fn entries(&self) -> Vec<Entry> {
+        let relations = self.map.relations.iter().enumerate();
+        let forks = relations.flat_map(|(place, one)| one.forks.iter().map(move |fork| (place, fork)));
+        forks.filter_map(|(place, fork)| self.entry(place, fork)).collect()
+    }
+
+    fn entry(&self, place: usize, fork: &ForkMap) -> Option<Entry> {
+        let levels = heat::levels(fork, &self.wanted(fork));
+        if levels.is_empty() {
+            return None;
+        }
+        let relation = &self.map.relations[place].relation;
+        Some(Entry {
+            relation: place,
+            path: relation.path.clone(),
+            fork: fork.fork,
+            found: FoundAs::SameFile,
+            precedence: precedence(relation, fork.fork),
+            is_index: relation.kind == RelationKind::Index && fork.fork == Fork::Main,
+            asks: Asks::Levels(levels),
+            snapshot_blocks: fork.blocks,
+        })
+    }
+
+    /// A row for every fork that was in shared_buffers, none of which is loaded.
+    pub fn buffers_rows(&self, reason: Option<SkipReason>) -> Vec<Row> {
+        let relations = self.map.relations.iter().enumerate();
+        let forks = relations.flat_map(|(place, one)| one.forks.iter().map(move |fork| (place, fork)));
+        let wanted = forks.map(|(place, fork)| (place, fork.fork, fork.all_buffers().len()));
+        wanted
+            .filter(|(_, _, blocks)| *blocks > 0)
+            .map(|(place, fork, blocks)| Row {
+                relation: place,
+                fork,
+                found: FoundAs::SameFile,
+                asked_blocks: blocks,
+                resident_before: None,
+                resident_after: None,
+                read_bytes: Bytes(0),
+                grown_blocks: 0,
+                skips: reason.map(|reason| (reason, blocks, None)).into_iter().collect(),
+            })
+            .collect()
+    }
+
+    /// Looks for an entry's relation by name. `same_cluster` says that paths mean the same here as in the snapshot.
+    pub fn resolve(&self, mut entry: Entry, catalog: &Catalog, same_cluster: bool) -> Resolved {
+        let relation = &self.map.relations[entry.relation].relation;
+        let now = match catalog.find(&self.identities[entry.relation]) {
+            Found::Relation(now) => now,
+            Found::Nothing => return Resolved::Skipped(SkipReason::Dropped, None),
+            Found::Unreachable(why) => {
+                return Resolved::Skipped(SkipReason::DatabaseUnreachable, Some(why.to_owned()));
+            }
+        };
+        match compare_paths(&relation.path, &now.path, same_cluster) {
+            // The file was looked at already: the fork has no block any more.
+            FoundAs::SameFile => return Resolved::Skipped(SkipReason::Truncated, None),
+            FoundAs::WholeRewritten => match half_or_more(&entry.asks, entry.snapshot_blocks) {
+                Some(heat) => entry.asks = Asks::Whole(heat),
+                None => return Resolved::Skipped(SkipReason::Rewritten, None),
+            },
+            FoundAs::Moved | FoundAs::NotFound => {}
+        }
+        entry.found = compare_paths(&relation.path, &now.path, same_cluster);
+        entry.path = now.path.clone();
+        Resolved::Entry(Box::new(entry))
+    }
+}
+
+/// How a relation that was at `then` and is at `now` relates to its former self. Moving to another tablespace copies a
+/// relation block by block; whatever else gives it a new file puts rows where they were not.
+pub fn compare_paths(then: &RelationPath, now: &RelationPath, same_cluster: bool) -> FoundAs {
+    match same_cluster {
+        true if then == now => FoundAs::SameFile,
+        true if then.tablespace_oid() != now.tablespace_oid() => FoundAs::Moved,
+        _ => FoundAs::WholeRewritten,
+    }
+}
+
+/// The mean heat of the blocks asked for, when they are at least half of the fork. Of a rewritten relation nobody knows
+/// which blocks are hot; when most were, most will be.
+fn half_or_more(asks: &Asks, snapshot_blocks: u64) -> Option<f32> {
+    match asks {
+        Asks::Levels(levels) => {
+            let asked: u64 = levels.iter().map(|(_, blocks)| blocks.len()).sum();
+            (asked * 2 >= snapshot_blocks).then(|| heat::mean(levels))
+        }
+        Asks::Whole(heat) => Some(*heat),
+    }
+}
+
+fn precedence(relation: &Relation, fork: Fork) -> Precedence {
+    match fork {
+        _ if relation.is_system => Precedence::Catalog,
+        Fork::Vm => Precedence::VisibilityMap,
+        _ => Precedence::ByHeat,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_new_file_is_a_rewrite_unless_it_is_in_another_tablespace() {
+        let path = |text: &str| text.parse::<RelationPath>().unwrap();
+        let (then, rewritten) = (path("base/5/16384"), path("base/5/16999"));
+        let moved = path("pg_tblspc/16390/PG_15_202209061/5/17000");
+        assert_eq!(compare_paths(&then, &then, true), FoundAs::SameFile);
+        assert_eq!(compare_paths(&then, &rewritten, true), FoundAs::WholeRewritten);
+        assert_eq!(compare_paths(&then, &moved, true), FoundAs::Moved);
+        assert_eq!(compare_paths(&then, &then, false), FoundAs::WholeRewritten);
+    }
+
+    #[test]
+    fn half_of_a_rewritten_relation_is_enough() {
+        let asks = |blocks: u32| Asks::Levels(vec![(3.0, (0..blocks).collect())]);
+        assert_eq!(half_or_more(&asks(5), 10), Some(3.0));
+        assert_eq!(half_or_more(&asks(4), 10), None);
+    }
+}

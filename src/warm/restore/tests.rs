@@ -1,0 +1,329 @@
+//! The OS tier on a machine that does as it is told: pages that do not stay, files that shrink, memory that runs out.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use jiff::Timestamp;
+use roaring::RoaringBitmap;
+
+use super::*;
+use crate::cache::{ForkMap, Map, MapSource, RelationMap, TierState};
+use crate::linux::page_cache::{FakePageCache, FakeRefusal};
+use crate::postgres::{Relation, RelationKind, RelationName, RelationPath};
+use crate::units::{Fork, PageRange};
+use crate::warm::receipt::FoundAs;
+use crate::warm::{Control, Phase, Room, Unwatched, Watcher};
+
+const DIRECTORY: &str = "/data";
+const BLOCK: u64 = 8192;
+
+fn relation(relfilenumber: u32, forks: Vec<ForkMap>) -> RelationMap {
+    let name = format!("t{relfilenumber}");
+    RelationMap {
+        relation: Relation {
+            name: RelationName { database: "shop".into(), schema: "public".into(), name },
+            kind: RelationKind::Table,
+            oid: relfilenumber,
+            path: RelationPath::Base { database_oid: 5, relfilenumber },
+            tablespace: "pg_default".into(),
+            parent: None,
+            is_system: false,
+        },
+        forks,
+    }
+}
+
+fn fork(blocks: u64, resident: std::ops::Range<u32>) -> ForkMap {
+    let mut fork = ForkMap::empty(Fork::Main, blocks);
+    fork.os.insert_range(resident);
+    fork
+}
+
+fn request(relations: Vec<RelationMap>) -> Request {
+    let map = Map {
+        taken_at: Timestamp::UNIX_EPOCH,
+        source: MapSource {
+            system_identifier: 7,
+            version_num: 150_000,
+            block_size: BLOCK as u32,
+            segment_blocks: 131_072,
+            data_directory: Some(DIRECTORY.into()),
+            lsn: String::new(),
+            timeline: 1,
+        },
+        os: TierState::Measured,
+        buffers: TierState::Measured,
+        relations,
+        remarks: Vec::new(),
+    };
+    Request::new(map, Tiers { os: true, buffers: false })
+}
+
+struct Endless;
+
+impl Room for Endless {
+    fn read_room(&self) -> Option<Bytes> {
+        None
+    }
+}
+
+struct Only(u64);
+
+impl Room for Only {
+    fn read_room(&self) -> Option<Bytes> {
+        Some(Bytes(self.0))
+    }
+}
+
+fn options() -> RestoreOptions {
+    RestoreOptions {
+        device: DeviceProfile::default(),
+        threads: 4,
+        connections: 1,
+        budget: None,
+        buffers_budget: None,
+        max_rate: None,
+        create_extensions: false,
+        is_dry_run: false,
+        same_cluster: true,
+    }
+}
+
+fn restore(cache: &FakePageCache, relations: Vec<RelationMap>) -> Restore {
+    Restore {
+        request: request(relations),
+        options: options(),
+        place: Some(Place {
+            directory: DIRECTORY.into(),
+            geometry: Geometry { block_size: BLOCK as u32, segment_blocks: 131_072 },
+        }),
+        host: Host {
+            page_cache: Arc::new(cache.clone()),
+            room: Arc::new(Endless),
+            control: Arc::new(Control::default()),
+            watcher: Arc::new(Unwatched),
+        },
+    }
+}
+
+async fn run(restore: Restore) -> Receipt {
+    restore.run(async { Ok::<_, std::convert::Infallible>(Answer::default()) }).await.unwrap()
+}
+
+fn file(relfilenumber: u32) -> PathBuf {
+    Path::new(DIRECTORY).join(format!("base/5/{relfilenumber}"))
+}
+
+fn pages(start: u64, end: u64) -> PageRange {
+    PageRange::new(start * 2, end * 2)
+}
+
+/// Tier, reason and blocks.
+fn skipped(receipt: &Receipt) -> Vec<(SkipReason, u64)> {
+    receipt.skipped.iter().map(|one| (one.reason, one.blocks)).collect()
+}
+
+#[tokio::test]
+async fn what_is_missing_is_read_and_nothing_else() {
+    let cache = FakePageCache::new();
+    cache.insert(file(1), 1000 * BLOCK, &[pages(0, 100)]);
+    cache.insert(file(2), 1000 * BLOCK, &[]);
+    let receipt = run(restore(&cache, vec![relation(1, vec![fork(1000, 0..500)]), relation(2, vec![])])).await;
+    assert_eq!(cache.resident(&file(1)), [pages(0, 500)]);
+    assert_eq!(cache.resident(&file(2)), []);
+    let os = receipt.os.unwrap();
+    assert_eq!(os.asked_bytes, Bytes(500 * BLOCK));
+    assert_eq!(os.resident_before_bytes, Some(Bytes(100 * BLOCK)));
+    assert_eq!(os.resident_after_bytes, Some(Bytes(500 * BLOCK)));
+    assert_eq!(os.read_bytes, Bytes(400 * BLOCK));
+    assert_eq!(os.reads, 400_u64.div_ceil(32));
+    assert_eq!((receipt.forecast.reads, receipt.forecast.read_bytes), (os.reads, os.read_bytes));
+    assert_eq!((receipt.skipped.len(), receipt.stopped_by), (0, None));
+    assert_eq!(receipt.relations[0].found, FoundAs::SameFile);
+}
+
+#[tokio::test]
+async fn a_dry_run_reads_nothing() {
+    let cache = FakePageCache::new();
+    cache.insert(file(1), 1000 * BLOCK, &[]);
+    let mut restore = restore(&cache, vec![relation(1, vec![fork(1000, 0..1000)])]);
+    restore.options.is_dry_run = true;
+    let receipt = run(restore).await;
+    assert_eq!(receipt.forecast.read_bytes, Bytes(1000 * BLOCK));
+    assert_eq!(cache.calls().reads, 0);
+}
+
+#[tokio::test]
+async fn grown_and_truncated_relations_are_told_apart() {
+    let cache = FakePageCache::new();
+    cache.insert(file(1), 150 * BLOCK, &[]);
+    cache.insert(file(2), 60 * BLOCK, &[]);
+    let relations = vec![relation(1, vec![fork(100, 0..100)]), relation(2, vec![fork(100, 50..100)])];
+    let receipt = run(restore(&cache, relations)).await;
+    assert_eq!(cache.resident(&file(1)), [pages(0, 100)]);
+    assert_eq!(cache.resident(&file(2)), [pages(50, 60)]);
+    assert_eq!(receipt.relations[0].grown_blocks, 50);
+    assert_eq!(skipped(&receipt), [(SkipReason::Truncated, 40)]);
+}
+
+#[tokio::test]
+async fn without_a_server_a_file_that_is_gone_is_said_to_be() {
+    let cache = FakePageCache::new();
+    let receipt = run(restore(&cache, vec![relation(1, vec![fork(100, 0..10)])])).await;
+    assert_eq!(skipped(&receipt), [(SkipReason::FileGone, 10)]);
+    assert_eq!(receipt.os.unwrap().asked_bytes, Bytes(10 * BLOCK));
+}
+
+#[tokio::test]
+async fn refusals_are_told_with_their_reason() {
+    let cache = FakePageCache::new();
+    for (number, refusal) in [(1, FakeRefusal::Open), (2, FakeRefusal::Residency), (3, FakeRefusal::Read)] {
+        cache.insert(file(number), 100 * BLOCK, &[]);
+        cache.refuse(&file(number), refusal);
+    }
+    let receipt = run(restore(&cache, (1..4).map(|number| relation(number, vec![fork(100, 0..100)])).collect())).await;
+    let reasons: Vec<_> = receipt.skipped.iter().map(|one| (one.reason, one.blocks, one.detail.is_some())).collect();
+    let refused = (SkipReason::NoPermission, 100, true);
+    assert_eq!(reasons, [refused, refused, (SkipReason::ReadFailed, 100, true)]);
+}
+
+/// Does something when the reading begins for the first time or again.
+struct OnPhase<F>(FakePageCache, Phase, F);
+
+impl<F: Fn(&FakePageCache) + Send + Sync> Watcher for OnPhase<F> {
+    fn begin(&self, phase: Phase, _total: u64) {
+        if phase == self.1 {
+            (self.2)(&self.0);
+        }
+    }
+
+    fn advance(&self, _amount: u64) {}
+}
+
+fn on_phase(
+    cache: &FakePageCache,
+    phase: Phase,
+    act: impl Fn(&FakePageCache) + Send + Sync + 'static,
+) -> Arc<dyn Watcher> {
+    Arc::new(OnPhase(cache.clone(), phase, act))
+}
+
+#[tokio::test]
+async fn pages_that_do_not_stay_are_read_once_more() {
+    let cache = FakePageCache::new();
+    cache.insert(file(1), 100 * BLOCK, &[]);
+    let mut restore = restore(&cache, vec![relation(1, vec![fork(100, 0..100)])]);
+    let lost_once = std::sync::Once::new();
+    restore.host.watcher = on_phase(&cache, Phase::Verifying, move |cache| {
+        lost_once.call_once(|| cache.lose(&file(1), pages(10, 20)));
+    });
+    let receipt = run(restore).await;
+    let os = receipt.os.unwrap();
+    assert_eq!(os.resident_after_bytes, os.resident_before_bytes.map(|_| os.asked_bytes));
+    assert_eq!(os.read_bytes, Bytes(110 * BLOCK));
+    assert_eq!(skipped(&receipt), []);
+}
+
+#[tokio::test]
+async fn pages_that_never_stay_are_told() {
+    let cache = FakePageCache::new();
+    cache.insert(file(1), 100 * BLOCK, &[]);
+    let mut restore = restore(&cache, vec![relation(1, vec![fork(100, 0..100)])]);
+    restore.host.watcher = on_phase(&cache, Phase::Verifying, |cache| cache.lose(&file(1), pages(10, 20)));
+    let receipt = run(restore).await;
+    assert_eq!(skipped(&receipt), [(SkipReason::DidNotStay, 10)]);
+    assert_eq!(receipt.os.unwrap().resident_after_bytes, Some(Bytes(90 * BLOCK)));
+}
+
+#[tokio::test]
+async fn a_file_that_shrinks_meanwhile_is_truncated() {
+    let cache = FakePageCache::new();
+    cache.insert(file(1), 100 * BLOCK, &[]);
+    let mut restore = restore(&cache, vec![relation(1, vec![fork(100, 0..100)])]);
+    restore.host.watcher = on_phase(&cache, Phase::Reading, |cache| cache.resize(&file(1), 30 * BLOCK));
+    let receipt = run(restore).await;
+    assert_eq!(skipped(&receipt), [(SkipReason::Truncated, 70)]);
+}
+
+#[tokio::test]
+async fn a_file_that_goes_meanwhile_is_gone() {
+    let cache = FakePageCache::new();
+    cache.insert(file(1), 100 * BLOCK, &[]);
+    let mut restore = restore(&cache, vec![relation(1, vec![fork(100, 0..100)])]);
+    restore.host.watcher = on_phase(&cache, Phase::Reading, |cache| cache.remove(&file(1)));
+    let receipt = run(restore).await;
+    assert_eq!(skipped(&receipt), [(SkipReason::FileGone, 100)]);
+}
+
+#[tokio::test]
+async fn what_live_traffic_reads_first_is_not_read_again() {
+    let cache = FakePageCache::new();
+    cache.insert(file(1), 64 * BLOCK, &[]);
+    let mut restore = restore(&cache, vec![relation(1, vec![fork(64, 0..64)])]);
+    restore.host.watcher = on_phase(&cache, Phase::Reading, |cache| {
+        cache.insert(file(1), 64 * BLOCK, &[pages(0, 40)]);
+    });
+    let os = run(restore).await.os.unwrap();
+    assert_eq!((os.reads, os.read_bytes), (1, Bytes(24 * BLOCK)));
+}
+
+#[tokio::test]
+async fn a_budget_is_kept_and_memory_is_one() {
+    let whole = || {
+        let cache = FakePageCache::new();
+        cache.insert(file(1), 128 * BLOCK, &[]);
+        restore(&cache, vec![relation(1, vec![fork(128, 0..128)])])
+    };
+    let mut with_budget = whole();
+    with_budget.options.budget = Some(Bytes(32 * BLOCK));
+    assert_eq!(skipped(&run(with_budget).await), [(SkipReason::OverBudget, 96)]);
+    let mut without_room = whole();
+    without_room.host.room = Arc::new(Only(70 * BLOCK));
+    let receipt = run(without_room).await;
+    assert_eq!(skipped(&receipt), [(SkipReason::NoMemory, 64)]);
+    assert_eq!(receipt.os.unwrap().resident_after_bytes, Some(Bytes(64 * BLOCK)));
+}
+
+#[tokio::test]
+async fn an_interrupted_restore_gives_its_receipt() {
+    let cache = FakePageCache::new();
+    cache.insert(file(1), 100 * BLOCK, &[]);
+    let mut restore = restore(&cache, vec![relation(1, vec![fork(100, 0..100)])]);
+    let control = Arc::clone(&restore.host.control);
+    restore.host.watcher = on_phase(&cache, Phase::Reading, move |_| control.interrupt());
+    let receipt = run(restore).await;
+    assert_eq!(receipt.stopped_by, Some(StopReason::Interrupted));
+    assert_eq!(skipped(&receipt), [(SkipReason::Interrupted, 100)]);
+    assert_eq!(cache.calls().reads, 0);
+}
+
+#[tokio::test]
+async fn what_was_in_shared_buffers_alone_is_read_for_the_buffers_tier() {
+    let cache = FakePageCache::new();
+    cache.insert(file(1), 100 * BLOCK, &[]);
+    let mut one = fork(100, 0..10);
+    one.buffers[5] = (50..60).collect::<RoaringBitmap>();
+    let mut restore = restore(&cache, vec![relation(1, vec![one])]);
+    restore.request.tiers.buffers = true;
+    let receipt = run(restore).await;
+    assert_eq!(cache.resident(&file(1)), [pages(0, 10), pages(50, 60)]);
+    assert_eq!(skipped(&receipt), [(SkipReason::NoServer, 10)]);
+    assert_eq!(receipt.buffers.unwrap().asked_bytes, Bytes(10 * BLOCK));
+}
+
+#[tokio::test]
+async fn all_segments_and_forks_are_read() {
+    let cache = FakePageCache::new();
+    let segment = 131_072 * BLOCK;
+    cache.insert(file(1), segment, &[]);
+    cache.insert(Path::new(DIRECTORY).join("base/5/1.1"), 100 * BLOCK, &[]);
+    cache.insert(Path::new(DIRECTORY).join("base/5/1_vm"), BLOCK, &[]);
+    let mut vm = fork(1, 0..1);
+    vm.fork = Fork::Vm;
+    let main = fork(131_172, 131_070..131_172);
+    let receipt = run(restore(&cache, vec![relation(1, vec![main, vm])])).await;
+    assert_eq!(cache.resident(&file(1)), [pages(131_070, 131_072)]);
+    assert_eq!(cache.resident(&Path::new(DIRECTORY).join("base/5/1.1")), [pages(0, 100)]);
+    let os = receipt.os.unwrap();
+    assert_eq!((os.resident_after_bytes, os.asked_bytes), (Some(Bytes(103 * BLOCK)), Bytes(103 * BLOCK)));
+}
