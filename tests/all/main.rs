@@ -5,9 +5,11 @@
 mod servers;
 
 mod command_line;
+mod map;
 mod report;
 mod results;
 mod server_doctor;
 mod server_postgres;
 mod server_target;
+mod snapshot;
 mod synthetic_run;

@@ -23,7 +23,7 @@ const BUFFERS_TIER: &str = "pgthaw.buffers_tier";
 const REMARKS: &str = "pgthaw.remarks";
 const RELATIONS: &str = "pgthaw.relations";
 const OS_BLOCKS: &str = "pgthaw.os_blocks";
-const BUFFER_BLOCKS: &str = "pgthaw.buffer_blocks";
+const BUFFER_BLOCKS: &str = "pgthaw.buffers_blocks";
 
 const MEASURED: &str = "measured";
 const UNKNOWN: &str = "unknown: ";

@@ -1,0 +1,255 @@
+//! `pgthaw snapshot` against real servers, and against all that can go wrong with its files.
+
+use std::fs::{self, File};
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::{Duration, SystemTime};
+
+use serde_json::Value;
+
+use crate::map::{main_fork, relation};
+use crate::servers::{self, Home, TestServer};
+
+const NOBODY: u32 = 65_534;
+
+fn list(server: &TestServer) -> Vec<Value> {
+    server.pgthaw(&["snapshot", "list", "--json"]).ok().json()["snapshots"].as_array().unwrap().clone()
+}
+
+/// Takes a snapshot and returns its file.
+fn take(server: &TestServer, arguments: &[&str]) -> PathBuf {
+    let taken = server.pgthaw(&[&["snapshot", "take", "--json"], arguments].concat()).ok().json();
+    PathBuf::from(taken["path"].as_str().unwrap())
+}
+
+/// The names of everything in a snapshot's directory.
+fn files_beside(path: &Path) -> Vec<String> {
+    let entries = fs::read_dir(path.parent().unwrap()).unwrap();
+    entries.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect()
+}
+
+fn change<'a>(difference: &'a Value, name: &str) -> &'a str {
+    relation(difference, name)["change"].as_str().unwrap()
+}
+
+/// The command, run by a shell that does something first.
+fn through_shell(script: &str, command: &Command) -> Command {
+    let mut shell = Command::new("sh");
+    shell.args(["-c", script]).arg(command.get_program()).args(command.get_args());
+    for (name, value) in command.get_envs() {
+        match value {
+            Some(value) => shell.env(name, value),
+            None => shell.env_remove(name),
+        };
+    }
+    shell
+}
+
+test_every_version! {
+    fn what_is_taken_is_shown_and_compared(version) {
+        let server = servers::start(version, &[]);
+        server.psql("
+            CREATE EXTENSION pg_buffercache; CREATE EXTENSION pg_prewarm;
+            CREATE TABLE same AS SELECT i, repeat('x', 500) FROM generate_series(1, 5000) AS i;
+            CREATE TABLE rewritten AS SELECT i, repeat('x', 500) FROM generate_series(1, 500) AS i;
+            CREATE TABLE grown AS SELECT i FROM generate_series(1, 1000) AS i;
+            CREATE TABLE truncated AS SELECT i FROM generate_series(1, 5000) AS i;
+            CREATE TABLE gone AS SELECT i FROM generate_series(1, 1000) AS i;
+            VACUUM same; CHECKPOINT;
+        ");
+        server.psql("SELECT pg_prewarm('same', 'buffer', 'main', 0, 99)");
+        let path = take(&server, &["--label", "before"]);
+        assert_eq!(list(&server).len(), 1);
+        assert_eq!(list(&server)[0]["header"]["label"], "before");
+        let map = server.pgthaw(&["map", "--json", "-r", "same"]).ok().json();
+        let shown = server.pgthaw(&["snapshot", "show", "--json", "-r", "same"]).ok().json();
+        let field = |map: &Value, name: &str| main_fork(relation(map, "same"))[name].clone();
+        for name in ["blocks", "os_blocks", "buffers_blocks", "usage_counts", "buffers_bar"] {
+            assert_eq!(field(&map, name), field(&shown, name), "{name}");
+        }
+
+        server.psql("
+            VACUUM FULL rewritten;
+            INSERT INTO grown SELECT generate_series(1, 5000);
+            DELETE FROM truncated WHERE i > 100; VACUUM truncated;
+            DROP TABLE gone;
+            CREATE TABLE fresh AS SELECT 1 AS i;
+            CHECKPOINT;
+            SELECT pg_prewarm('same', 'buffer', 'main', 100, 149);
+        ");
+        let difference = server.pgthaw(&["snapshot", "diff", "newest", "--json"]).ok().json();
+        let changes = ["rewritten", "grown", "truncated", "gone", "same"].map(|name| change(&difference, name));
+        assert_eq!(changes, ["rewritten", "grown", "truncated", "gone", "same"]);
+        assert_eq!(change(&difference, "fresh"), "new");
+        let buffers = &main_fork(relation(&difference, "same"))["buffers"];
+        assert_eq!(buffers["gained_blocks"].as_u64().unwrap() + buffers["kept_blocks"].as_u64().unwrap() , field(&server.pgthaw(&["map", "--json", "-r", "same"]).ok().json(), "buffers_blocks"));
+        take(&server, &[]);
+        let between = server.pgthaw(&["snapshot", "diff", "newest~1", "newest", "--json"]).ok().json();
+        assert_eq!(change(&between, "rewritten"), "rewritten");
+        let text = server.pgthaw(&["snapshot", "diff", path.to_str().unwrap()]).ok().stdout;
+        assert!(text.contains("public.gone") && text.contains("relations are as they were"), "{text}");
+        server.pgthaw(&["snapshot", "verify", "--all"]).ok();
+    }
+}
+
+#[test]
+fn generations_are_kept_by_label() {
+    let server = servers::start_any(&[]);
+    for _ in 0..4 {
+        take(&server, &["--keep", "2"]);
+    }
+    take(&server, &["--label", "nightly", "--keep", "2"]);
+    let labels: Vec<Value> = list(&server).iter().map(|one| one["header"]["label"].clone()).collect();
+    assert_eq!(labels, [Value::from("nightly"), Value::Null, Value::Null]);
+    let name = list(&server)[0]["name"].as_str().unwrap().to_owned();
+    server.pgthaw(&["snapshot", "drop", &name]).ok();
+    assert_eq!(list(&server).len(), 2);
+    let error = server.pgthaw(&["snapshot", "drop", &name]).ends_with(2).stderr;
+    assert!(error.contains("no snapshot is called"), "{error}");
+    let error = server.pgthaw(&["snapshot", "take", "--label", "../x"]).ends_with(2).stderr;
+    assert!(error.contains("cannot be a label"), "{error}");
+}
+
+#[test]
+fn a_file_of_ones_own_is_written_once() {
+    let server = servers::start_any(&[]);
+    let path = server.home().join("mine.parquet");
+    let file = path.to_str().unwrap();
+    server.pgthaw(&["snapshot", "take", "-o", file]).ok();
+    server.pgthaw(&["snapshot", "verify", file]).ok();
+    let error = server.pgthaw(&["snapshot", "take", "-o", file]).ends_with(2).stderr;
+    assert!(error.contains("exists already"), "{error}");
+    assert_eq!(list(&server).len(), 0);
+}
+
+#[test]
+fn without_any_sight_nothing_is_taken() {
+    if !rustix::process::getuid().is_root() {
+        return;
+    }
+    let server = servers::start_any(&[]);
+    let error = server.pgthaw_as(NOBODY, &["snapshot", "take"]).ends_with(3).stderr;
+    assert!(error.contains("nothing can be seen of either tier") && error.contains("pgthaw doctor"), "{error}");
+    assert_eq!(list(&server).len(), 0);
+}
+
+#[test]
+fn a_full_disk_does_no_harm() {
+    let server = servers::start_any(&[]);
+    let good = take(&server, &[]);
+    let size = fs::metadata(&good).unwrap().len();
+    // The kernel's answer to one byte too many is EFBIG instead of ENOSPC; to what writes, it is the same.
+    let limit = format!("trap '' XFSZ; ulimit -f {}; exec \"$0\" \"$@\"", size / 2 / 512);
+    let error =
+        servers::output_of(&mut through_shell(&limit, &server.command(&["snapshot", "take"]))).ends_with(1).stderr;
+    assert!(error.contains("cannot write") && error.contains("free some space"), "{error}");
+    assert_eq!(files_beside(&good).len(), 1, "{:?}", files_beside(&good));
+    server.pgthaw(&["snapshot", "verify", "--all"]).ok();
+}
+
+#[test]
+fn a_full_file_system_does_no_harm() {
+    if !rustix::process::getuid().is_root() {
+        return;
+    }
+    let server = servers::start_any(&[]);
+    let small = server.home().join("small");
+    fs::create_dir(&small).unwrap();
+    let mounted = Command::new("mount").args(["-t", "tmpfs", "-o", "size=8k", "none"]).arg(&small).status().unwrap();
+    if !mounted.success() {
+        return;
+    }
+    let output = server.pgthaw(&["snapshot", "take", "--dir", small.to_str().unwrap()]);
+    let left: Vec<PathBuf> = fs::read_dir(&small)
+        .unwrap()
+        .flatten()
+        .flat_map(|one| fs::read_dir(one.path()))
+        .flatten()
+        .flatten()
+        .map(|one| one.path())
+        .collect();
+    assert!(Command::new("umount").arg(&small).status().unwrap().success());
+    let error = output.ends_with(1).stderr;
+    assert!(error.contains("No space left on device") && error.contains("free some space"), "{error}");
+    assert_eq!(left, Vec::<PathBuf>::new());
+}
+
+#[test]
+fn killing_a_take_harms_no_good_one() {
+    let server = servers::start_any(&[]);
+    server.psql(
+        "DO $$ BEGIN FOR i IN 1..200 LOOP EXECUTE format('CREATE TABLE t%s AS SELECT 1 AS i', i); END LOOP; END $$",
+    );
+    let good = take(&server, &[]);
+    for milliseconds in (0..400).step_by(20) {
+        let mut killed = server.command(&["snapshot", "take", "--keep", "100"]).spawn().unwrap();
+        std::thread::sleep(Duration::from_millis(milliseconds));
+        killed.kill().unwrap();
+        killed.wait().unwrap();
+    }
+    server.pgthaw(&["snapshot", "verify", "--all"]).ok();
+    assert!(list(&server).iter().any(|one| one["path"].as_str() == good.to_str()));
+
+    // What a killed one left is swept by a later one.
+    let stale = good.with_file_name(".pgthaw-taking-killed");
+    File::create(&stale).unwrap().set_modified(SystemTime::now() - Duration::from_secs(3600)).unwrap();
+    take(&server, &[]);
+    assert!(!stale.exists());
+}
+
+#[test]
+fn damage_is_found_and_named() {
+    let server = servers::start_any(&[]);
+    let (older, newest) = (take(&server, &[]), take(&server, &[]));
+    let mut bytes = fs::read(&newest).unwrap();
+    let middle = bytes.len() / 2;
+    bytes[middle] ^= 1;
+    fs::write(&newest, &bytes).unwrap();
+    let error = server.pgthaw(&["snapshot", "show"]).ends_with(1).stderr;
+    assert!(error.contains("damaged") && error.contains("take an older one"), "{error}");
+    let verdicts = server.pgthaw(&["snapshot", "verify", "--all", "--json"]).ends_with(1).json();
+    let whole = |path: &Path| {
+        let verdicts = verdicts["snapshots"].as_array().unwrap();
+        verdicts.iter().find(|one| one["path"].as_str() == path.to_str()).unwrap()["is_whole"].as_bool().unwrap()
+    };
+    assert_eq!((whole(&older), whole(&newest)), (true, false));
+
+    fs::write(&newest, &bytes[..middle]).unwrap();
+    let text = server.pgthaw(&["snapshot", "list"]).ok().stdout;
+    assert!(text.contains("cut off"), "{text}");
+    server.pgthaw(&["snapshot", "show", "newest~1"]).ok();
+}
+
+#[test]
+fn what_is_no_snapshot_is_refused() {
+    let home = Home::new();
+    let path = home.path().join("x.parquet");
+    for (content, words) in [("", "is empty"), ("PAR1", "too short"), ("id,name\n1,2\n3,4\n", "not a Parquet file")] {
+        fs::write(&path, content).unwrap();
+        let error = home.pgthaw(&["snapshot", "show", path.to_str().unwrap()]).ends_with(2).stderr;
+        assert!(error.contains(words), "{error}");
+    }
+    let error = home.pgthaw(&["snapshot", "show", "no/such.parquet"]).ends_with(1).stderr;
+    assert!(error.contains("cannot open no/such.parquet"), "{error}");
+    let error = home.pgthaw(&["snapshot", "show"]).ends_with(2).stderr;
+    assert!(error.contains("there is no snapshot") && error.contains("snapshot take"), "{error}");
+}
+
+#[test]
+fn two_clusters_are_told_apart() {
+    let version = servers::servers().last().unwrap().0;
+    let (one, other) = (servers::start(version, &[]), servers::start_new(version, &[]));
+    let store = one.home().join("shared");
+    let arguments =
+        |action: &'static str| ["snapshot", action, "--dir", store.to_str().unwrap()].map(str::to_owned).to_vec();
+    let run = |server: &TestServer, arguments: Vec<String>| {
+        server.pgthaw(&arguments.iter().map(String::as_str).collect::<Vec<_>>())
+    };
+    run(&one, arguments("take")).ok();
+    run(&other, arguments("take")).ok();
+    let text = run(&one, arguments("list")).ok().stdout;
+    let identifier = |server: &TestServer| server.psql("SELECT system_identifier FROM pg_control_system()");
+    assert!(text.contains(&identifier(&one)) && text.contains(&identifier(&other)), "{text}");
+    let shown = run(&other, arguments("show")).ok().stdout;
+    assert!(shown.contains(&identifier(&other)), "{shown}");
+}
