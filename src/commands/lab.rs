@@ -1,10 +1,25 @@
 //! Servers that may be made cold: those that say so themselves, and those that the settings name.
 
+use clap::Args;
+
 use super::Target;
 use crate::failure::{ErrorKind, Explain};
 
 /// How the `cluster_name` of a lab server begins.
 const LAB_PREFIXES: [&str; 2] = ["lab", "pgthaw"];
+
+/// Which servers may be made cold or restarted.
+#[derive(Clone, Debug, Default, Args)]
+#[command(next_help_heading = "Safety")]
+pub struct LabArguments {
+    /// Do it, whatever server it is
+    #[arg(long)]
+    pub yes: bool,
+
+    /// A lab server's system identifier, as pg_controldata prints it; may be repeated. In pgthaw.toml: lab_servers
+    #[arg(long = "lab-server", value_name = "IDENTIFIER")]
+    pub lab_servers: Vec<u64>,
+}
 
 /// The server is none that may be made cold without `--yes`.
 #[derive(Debug, thiserror::Error)]
@@ -37,11 +52,10 @@ pub fn is_lab_server(target: &Target, lab_servers: &[u64]) -> bool {
 /// Refuses `action` (the command's name) on a server that is no lab server, unless the user insists.
 pub fn require_lab_server(
     target: &Target,
-    lab_servers: &[u64],
-    is_insisted: bool,
+    arguments: &LabArguments,
     action: &'static str,
 ) -> Result<(), NotALabServer> {
-    if is_insisted || is_lab_server(target, lab_servers) {
+    if arguments.yes || is_lab_server(target, &arguments.lab_servers) {
         return Ok(());
     }
     Err(NotALabServer { action, address: target.address(), system_identifier: target.system_identifier() })

@@ -29,7 +29,7 @@ use clap::{Parser, Subcommand};
 pub use connection::ConnectionArguments;
 pub use current_map::read_current_map;
 pub use explain::explain;
-pub use lab::{NotALabServer, is_lab_server, require_lab_server};
+pub use lab::{LabArguments, NotALabServer, is_lab_server, require_lab_server};
 pub use results::StoreArguments;
 pub use settings::{SettingsError, SettingsFile};
 pub use snapshot_place::{SnapshotPlace, SnapshotsArguments};

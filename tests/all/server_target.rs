@@ -7,7 +7,7 @@ use std::os::unix::net::UnixListener;
 use std::path::PathBuf;
 use std::process::Command;
 
-use pgthaw::commands::{ConnectionArguments, Target, explain, is_lab_server, require_lab_server};
+use pgthaw::commands::{ConnectionArguments, LabArguments, Target, explain, is_lab_server, require_lab_server};
 use pgthaw::failure::ErrorKind;
 use pgthaw::postgres::StopMode;
 
@@ -163,14 +163,17 @@ fn only_lab_servers_are_made_cold_without_asking() {
     assert!(is_lab_server(&lab, &[]));
     let production = servers::start_any(&[("cluster_name", "main")]);
     let target = open(&by_address(&production)).unwrap();
-    let error = require_lab_server(&target, &[], false, "evict").unwrap_err();
+    let error = require_lab_server(&target, &LabArguments::default(), "evict").unwrap_err();
     assert!(error.to_string().contains("evict"), "{error}");
     let (kind, hint) = explain(&error.into());
     assert_eq!(kind, ErrorKind::Usage);
     assert!(hint.unwrap().contains("--yes"));
-    assert!(require_lab_server(&target, &[], true, "evict").is_ok());
+    assert!(require_lab_server(&target, &LabArguments { yes: true, ..Default::default() }, "evict").is_ok());
     let identifier = target.system_identifier().unwrap();
-    assert!(require_lab_server(&target, &[identifier], false, "evict").is_ok());
+    assert!(
+        require_lab_server(&target, &LabArguments { lab_servers: vec![identifier], ..Default::default() }, "evict")
+            .is_ok()
+    );
 }
 
 /// What `doctor --json` says of one thing, as text.
