@@ -2,6 +2,8 @@
 
 use std::collections::BTreeSet;
 
+use console::measure_text_width;
+
 use super::columns::{Column, render_columns};
 use super::map_bar::{render_bar, render_legend};
 use super::printable::printable;
@@ -93,7 +95,7 @@ impl<'a> Row<'a> {
 
 /// The rows of relations or forks, and one for those that are too many.
 fn render_rows<'a>(map: &Map, shown: &[&'a RelationMap], view: MapView, canvas: Canvas) -> Vec<Row<'a>> {
-    let fitting = canvas.height.map(|height| height.saturating_sub(FRAME_LINES + render_states(map).len()).max(1));
+    let fitting = canvas.height.map(|height| height.saturating_sub(FRAME_LINES + states_height(map, canvas)).max(1));
     let top = [view.top, fitting.unwrap_or(0)].into_iter().filter(|limit| *limit > 0).min().unwrap_or(usize::MAX);
     let rows_of = |one: &'a RelationMap| match view.with_forks {
         true => one.forks.iter().map(|fork| Row::fork(one, Some(fork))).collect(),
@@ -110,6 +112,12 @@ fn render_rows<'a>(map: &Map, shown: &[&'a RelationMap], view: MapView, canvas: 
         rows.extend(more);
     }
     rows
+}
+
+/// Lines of the terminal that the states and remarks take: they may be longer than one.
+fn states_height(map: &Map, canvas: Canvas) -> usize {
+    let lines = |text: &String| canvas.width.map_or(1, |width| measure_text_width(text).div_ceil(width.max(1)).max(1));
+    render_states(map).iter().map(lines).sum()
 }
 
 /// `schema.name`; of a file without a name its path.
@@ -197,4 +205,110 @@ fn render_usage(residency: &Residency) -> String {
     let texts: Vec<String> =
         levels.into_iter().map(|(usage_count, blocks)| format!("u{usage_count} {}", share(blocks))).collect();
     texts.join(" ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::cache::MapSource;
+    use crate::postgres::{Relation, RelationName, RelationPath};
+
+    fn relation(number: u32, name: &str, is_system: bool, blocks: u64) -> RelationMap {
+        let name = RelationName { database: "app".into(), schema: "public".into(), name: name.into() };
+        let relation = Relation {
+            name,
+            kind: RelationKind::MaterializedView,
+            oid: number,
+            path: RelationPath::Base { database_oid: 5, relfilenumber: number },
+            tablespace: "pg_default".into(),
+            parent: None,
+            is_system,
+        };
+        let mut main = ForkMap::empty(Fork::Main, blocks);
+        main.os.insert_range(0..blocks as u32 / 2);
+        main.buffers[1].insert_range(0..blocks as u32 / 4);
+        main.buffers[5].insert(blocks as u32 - 1);
+        main.dirty.insert(0);
+        RelationMap { relation, forks: vec![main, ForkMap::empty(Fork::Vm, 1)] }
+    }
+
+    fn map() -> Map {
+        let source = MapSource {
+            system_identifier: 7,
+            version_num: 150_018,
+            block_size: 8192,
+            segment_blocks: 131_072,
+            data_directory: None,
+            lsn: String::new(),
+            timeline: 1,
+        };
+        let long = "a_name_as_long_as_postgresql_lets_one_be_which_is_63_characters";
+        Map {
+            taken_at: jiff::Timestamp::UNIX_EPOCH,
+            source,
+            os: TierState::Measured,
+            buffers: TierState::Measured,
+            relations: vec![
+                relation(1, "small", false, 10),
+                relation(2, long, false, 100_000),
+                relation(3, "pg_class", true, 20),
+            ],
+            remarks: Vec::new(),
+        }
+    }
+
+    const WIDE: Canvas = Canvas { width: None, height: None, colours: false, unicode: true };
+
+    fn lines(map: &Map, view: MapView, canvas: Canvas) -> Vec<String> {
+        let places: Vec<usize> = (0..map.relations.len()).collect();
+        render_map(map, &places, view, canvas).lines().map(str::to_owned).collect()
+    }
+
+    #[test]
+    fn the_largest_is_first_and_catalogs_are_one_line() {
+        let lines = lines(&map(), MapView::default(), WIDE);
+        let starts =
+            ["relation ", "public.a_name_as_long", "public.small ", "system catalogs (1)", "total (3 relations)"];
+        for (line, start) in lines.iter().zip(starts) {
+            assert!(line.starts_with(start), "{lines:#?}");
+        }
+        for part in ["matview", "819 MB", "50%", "25%", "8.19 kB", "u5 <1% u1 99%", "███"] {
+            assert!(lines[1].contains(part), "{part}: {}", lines[1]);
+        }
+    }
+
+    #[test]
+    fn it_fits_every_terminal() {
+        for width in 62..200 {
+            for view in [MapView::default(), MapView { with_forks: true, with_system: true, top: 2 }] {
+                for line in lines(&map(), view, Canvas { width: Some(width), ..WIDE }) {
+                    assert!(measure_text_width(&line) <= width.max(75), "{width}: {line}");
+                }
+            }
+        }
+        let narrow = &lines(&map(), MapView::default(), Canvas { width: Some(80), ..WIDE })[1];
+        assert!(narrow.starts_with("public.a_name_") && narrow.contains('…') && narrow.contains('▓'), "{narrow}");
+        for height in 9..14 {
+            let view = MapView { with_forks: true, with_system: true, top: 0 };
+            let lines = lines(&map(), view, Canvas { width: Some(80), height: Some(height), ..WIDE });
+            assert!(lines.len() <= height, "{height}: {lines:#?}");
+        }
+    }
+
+    #[test]
+    fn what_is_unknown_is_not_drawn_as_cold() {
+        let mut map = map();
+        map.os = TierState::Unknown { reason: "a managed server".into() };
+        map.remarks = vec!["look \x1b here".into()];
+        let lines = lines(&map, MapView::default(), WIDE);
+        assert!(!lines[0].contains("OS") && lines[0].contains("buffers") && !lines[0].contains("both"), "{lines:#?}");
+        let end = &lines[lines.len() - 2..];
+        assert_eq!(end, ["OS page cache: unknown, a managed server", "note: look \\u{1b} here"]);
+    }
+
+    #[test]
+    fn percent_never_rounds_to_none_or_all() {
+        let texts = [0.0, 0.0001, 0.01, 0.5, 0.999, 1.0].map(render_percent);
+        assert_eq!(texts, ["0%", "<1%", "1%", "50%", "99%", "100%"]);
+    }
 }
