@@ -1,6 +1,8 @@
 //! What earlier runs measured: the list of runs, and the head of one.
 
-use comfy_table::{ContentArrangement, Table, presets};
+use comfy_table::{ColumnConstraint, ContentArrangement, Table};
+
+use super::tournament::STYLE;
 
 use crate::bench::{Disk, Run};
 
@@ -15,7 +17,7 @@ pub struct RunLine<'a> {
 /// The runs, one per row.
 pub fn render_runs(lines: &[RunLine<'_>]) -> String {
     let mut table = Table::new();
-    table.load_style(presets::UTF8_HORIZONTAL_ONLY).set_content_arrangement(ContentArrangement::Dynamic);
+    table.load_style(STYLE).set_content_arrangement(ContentArrangement::Dynamic);
     table.set_header(["run", "when (UTC)", "scale", "disk", "strategies", "trials", "what it showed"]);
     for line in lines {
         let study = &line.run.study;
@@ -30,6 +32,8 @@ pub fn render_runs(lines: &[RunLine<'_>]) -> String {
             line.headline.clone(),
         ]);
     }
+    // Only the sentence at the end gives way where the terminal is narrow.
+    table.set_constraints([ColumnConstraint::ContentWidth; 6]);
     table.trim_fmt()
 }
 

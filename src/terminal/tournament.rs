@@ -1,93 +1,131 @@
 //! The tournament: what each strategy achieved, as one table.
 
-use comfy_table::{Cell, CellAlignment, ContentArrangement, Table, presets};
+use comfy_table::{Attribute, Cell, CellAlignment, LineStyle, Table, TableStyle};
 
 use crate::bench::{PGTHAW, Spread, StrategySummary, Summary};
 use crate::units::Bytes;
 
-const HEADER: [&str; 11] = [
-    "strategy",
-    "warm after",
-    "50 %",
-    "90 %",
-    "95 %",
-    "× bound",
-    "served by then",
-    "nothing by then",
-    "served in all",
-    "command took",
-    "device read",
-];
+/// Columns that give way first where the terminal is too narrow for all.
+const GIVING_WAY: [&str; 5] = ["served\nin all", "50 %\ns", "device\nread", "command\ntook, s", "95 %\ns"];
+
+/// Lines above and below, and under the header.
+pub(super) const STYLE: TableStyle = TableStyle::new()
+    .top_border(LineStyle::new('─', '─', '─', '─'))
+    .header_separator(LineStyle::new('─', '─', '─', '─'))
+    .bottom_border(LineStyle::new('─', '─', '─', '─'));
+
+/// A column: its title, and a cell for every strategy.
+struct Column {
+    title: &'static str,
+    cells: Vec<Cell>,
+}
 
 /// Medians, with the smallest and the largest of the repeats below them. Times are seconds since the workload began; a
-/// time that was not reached within the trial stands as longer than it.
+/// time that was not reached within the trial stands as longer than it. Columns are left out, and named, where the
+/// terminal is too narrow.
 pub fn render_tournament(summary: &Summary) -> String {
+    let width = console::Term::stdout().size_checked().map(|(_, columns)| usize::from(columns));
+    render_within(summary, width.unwrap_or(usize::MAX))
+}
+
+fn render_within(summary: &Summary, width: usize) -> String {
+    let mut columns = make_columns(summary);
+    let mut left_out = Vec::new();
+    let mut giving_way = GIVING_WAY.into_iter();
+    let mut table = render_table(&columns);
+    while table.lines().any(|line| console::measure_text_width(line) > width) {
+        let Some(title) = giving_way.next() else { break };
+        columns.retain(|column| column.title != title);
+        left_out.push(title.replace('\n', " "));
+        table = render_table(&columns);
+    }
+    let mut lines = vec![table, render_legend(summary)];
+    if !left_out.is_empty() {
+        lines.push(format!("left out, for the terminal is narrow: {}", left_out.join("; ")));
+    }
+    for strategy in &summary.strategies {
+        lines.extend(strategy.caveats.iter().map(|caveat| format!("  {}: {caveat}", strategy.strategy)));
+    }
+    lines.join("\n")
+}
+
+fn render_table(columns: &[Column]) -> String {
     let mut table = Table::new();
-    table.load_style(presets::UTF8_HORIZONTAL_ONLY).set_content_arrangement(ContentArrangement::Dynamic);
-    table.set_header(HEADER);
+    table.load_style(STYLE).set_header(columns.iter().map(|column| column.title));
+    for row in 0..columns[0].cells.len() {
+        table.add_row(columns.iter().map(|column| column.cells[row].clone()));
+    }
     for column in table.column_iter_mut().skip(1) {
         column.set_cell_alignment(CellAlignment::Right);
     }
-    for strategy in &summary.strategies {
-        table.add_row(tournament_row(strategy, summary));
-    }
-    let notes = summary
-        .strategies
-        .iter()
-        .flat_map(|strategy| strategy.caveats.iter().map(move |caveat| format!("\n  {}: {caveat}", strategy.strategy)));
-    let legend = format!("{}\n{}", table.trim_fmt(), legend(summary));
-    notes.fold(legend, |text, note| text + &note)
+    table.trim_fmt()
 }
 
-fn legend(summary: &Summary) -> String {
+fn render_legend(summary: &Summary) -> String {
     let bound = match summary.bound_seconds {
         Some(bound) => format!("bound: {bound:.1} s = bytes ÷ bandwidth"),
         None => "bound: not known on a device without a limit".to_owned(),
     };
-    format!("warm: fewer than 1 % of transactions read from the device, sustained · {bound}")
+    let repeats = if summary.strategies.iter().any(|one| one.trials > 1) {
+        "medians, with the smallest and the largest of the repeats · "
+    } else {
+        ""
+    };
+    format!("{repeats}warm: fewer than 1 % of transactions read from the device, sustained · {bound}")
 }
 
-fn tournament_row(strategy: &StrategySummary, summary: &Summary) -> Vec<Cell> {
-    let limit = format!("{} s", summary.trial_seconds);
-    let seconds = |spread: Option<Spread>| spread_cell(spread, &limit, |value| format!("{value:.1} s"));
-    let ratio_limit = summary.bound_seconds.map(|bound| format!("{:.2}", f64::from(summary.trial_seconds) / bound));
-    let count = |spread: Option<Spread>| spread_cell(spread, "", render_count);
-    let name = if strategy.strategy == PGTHAW {
-        Cell::new(PGTHAW).add_attribute(comfy_table::Attribute::Bold)
-    } else {
-        Cell::new(&strategy.strategy)
+fn make_columns(summary: &Summary) -> Vec<Column> {
+    let limit = format!("> {}", summary.trial_seconds);
+    let ratio_limit = summary.bound_seconds.map(|bound| format!("> {:.2}", f64::from(summary.trial_seconds) / bound));
+    let column = |title, cell: &dyn Fn(&StrategySummary) -> Cell| Column {
+        title,
+        cells: summary.strategies.iter().map(cell).collect(),
+    };
+    let time = |title, of: fn(&StrategySummary) -> Option<Spread>| {
+        column(title, &|one| spread_cell(of(one), &limit, |seconds| format!("{seconds:.1}")))
+    };
+    let count = |title, of: fn(&StrategySummary) -> Option<Spread>| {
+        column(title, &|one| spread_cell(of(one), "", render_count))
     };
     vec![
-        name,
-        seconds(Some(strategy.warm_after_seconds)),
-        seconds(strategy.to_50_seconds),
-        seconds(strategy.to_90_seconds),
-        seconds(strategy.to_95_seconds),
-        spread_cell(strategy.bound_ratio, &ratio_limit.unwrap_or_default(), |value| format!("{value:.2}")),
-        count(Some(strategy.served_until_warm)),
-        count(strategy.nothing_served_by_then),
-        count(Some(strategy.served)),
-        seconds(strategy.ended_after_seconds),
-        spread_cell(Some(strategy.device_read_bytes), "", |value| Bytes(value as u64).to_string()),
+        column("strategy", &name_cell),
+        time("warm\nafter, s", |one| Some(one.warm_after_seconds)),
+        time("50 %\ns", |one| one.to_50_seconds),
+        time("90 %\ns", |one| one.to_90_seconds),
+        time("95 %\ns", |one| one.to_95_seconds),
+        column("× bound", &|one| {
+            spread_cell(one.bound_ratio, ratio_limit.as_deref().unwrap_or(""), |ratio| format!("{ratio:.2}"))
+        }),
+        count("served\nby then", |one| Some(one.served_until_warm)),
+        count("nothing\nby then", |one| one.nothing_served_by_then),
+        count("served\nin all", |one| Some(one.served)),
+        time("command\ntook, s", |one| one.ended_after_seconds),
+        column("device\nread", &|one| {
+            spread_cell(Some(one.device_read_bytes), "", |bytes| Bytes(bytes as u64).to_string())
+        }),
     ]
 }
 
-/// `6.1 s` above `(5.9 – 6.4 s)`; `> 20 s` for what lies beyond the `limit`; `–` for what does not exist.
-fn spread_cell(spread: Option<Spread>, limit: &str, render: impl Fn(f64) -> String) -> Cell {
+fn name_cell(one: &StrategySummary) -> Cell {
+    let cell = Cell::new(&one.strategy);
+    if one.strategy == PGTHAW { cell.add_attribute(Attribute::Bold) } else { cell }
+}
+
+/// `6.1` above `5.9–6.4`; `beyond` for what was not reached; `–` for what does not exist.
+fn spread_cell(spread: Option<Spread>, beyond: &str, render: impl Fn(f64) -> String) -> Cell {
     let Some(spread) = spread.filter(|spread| spread.repeats > 0) else {
         return Cell::new("–");
     };
-    let or_beyond = |value: Option<f64>| value.map_or_else(|| format!("> {limit}"), &render);
-    let median = or_beyond(spread.median);
-    let (low, high) = (or_beyond(spread.min), or_beyond(spread.max));
-    if low == high { Cell::new(median) } else { Cell::new(format!("{median}\n({})", join_ends(&low, &high))) }
+    let or_beyond = |value: Option<f64>| value.map_or_else(|| beyond.to_owned(), &render);
+    let (median, low, high) = (or_beyond(spread.median), or_beyond(spread.min), or_beyond(spread.max));
+    if low == high { Cell::new(median) } else { Cell::new(format!("{median}\n{}", join_ends(&low, &high))) }
 }
 
-/// `5.9 – 6.4 s`: a unit that both ends have is said once.
+/// `21–24 k`: a unit that both ends have is said once.
 fn join_ends(low: &str, high: &str) -> String {
     let unit = high.rsplit_once(' ').map_or("", |(_, unit)| unit);
     let short = low.strip_suffix(unit).map(str::trim_end).filter(|_| !low.starts_with('>') && !unit.is_empty());
-    format!("{} – {high}", short.unwrap_or(low))
+    format!("{}–{high}", short.unwrap_or(low))
 }
 
 /// A count of transactions in at most four figures.
@@ -105,22 +143,55 @@ mod tests {
     use super::*;
 
     fn text(spread: Spread) -> String {
-        spread_cell(Some(spread), "20 s", |value| format!("{value:.1} s")).content()
+        spread_cell(Some(spread), "> 20", |value| format!("{value:.1}")).content()
     }
 
     #[test]
     fn what_was_not_reached_is_longer_than_the_trial() {
-        assert_eq!(text(Spread::of([Some(6.1), Some(5.9), Some(6.4)])), "6.1 s\n(5.9 – 6.4 s)");
-        assert_eq!(text(Spread::of([Some(18.0), None, None])), "> 20 s\n(18.0 – > 20 s)");
-        assert_eq!(text(Spread::of([None, None])), "> 20 s");
+        assert_eq!(text(Spread::of([Some(6.1), Some(5.9), Some(6.4)])), "6.1\n5.9–6.4");
+        assert_eq!(text(Spread::of([Some(18.0), None, None])), "> 20\n18.0–> 20");
+        assert_eq!(text(Spread::of([None, None])), "> 20");
         assert_eq!(text(Spread::of([])), "–");
-        assert_eq!(join_ends("999 kB", "1.20 MB"), "999 kB – 1.20 MB");
-        assert_eq!(join_ends("0", "12"), "0 – 12");
+    }
+
+    #[test]
+    fn a_unit_that_both_ends_have_is_said_once() {
+        assert_eq!(join_ends("782 MB", "801 MB"), "782–801 MB");
+        assert_eq!(join_ends("999 kB", "1.20 MB"), "999 kB–1.20 MB");
+        assert_eq!(join_ends("0", "12"), "0–12");
     }
 
     #[test]
     fn counts_have_few_figures() {
         let counts = [512.0, 9999.0, 207_431.0, 999_600.0, 12_345_678.0].map(render_count);
         assert_eq!(counts, ["512", "9999", "207 k", "1.00 M", "12.3 M"]);
+    }
+
+    #[test]
+    fn a_narrow_terminal_gets_fewer_columns_and_is_told() {
+        let spread = Spread::of([Some(5.0), Some(7.0), Some(11.0)]);
+        let strategy = StrategySummary {
+            strategy: "pg_prewarm-prefetch".into(),
+            trials: 3,
+            warm_after_seconds: spread,
+            to_50_seconds: Some(spread),
+            to_90_seconds: Some(spread),
+            to_95_seconds: Some(spread),
+            bound_ratio: Some(spread),
+            served_until_warm: spread,
+            nothing_served_by_then: Some(spread),
+            served: spread,
+            ended_after_seconds: Some(spread),
+            device_read_bytes: spread,
+            caveats: vec!["one".into()],
+        };
+        let summary = Summary { bound_seconds: Some(5.0), trial_seconds: 20, strategies: vec![strategy] };
+        let wide = render_within(&summary, usize::MAX);
+        assert!(wide.contains("took, s") && !wide.contains("left out"), "{wide}");
+        let narrow = render_within(&summary, 100);
+        let table_width = narrow.lines().next().map(console::measure_text_width);
+        assert!(table_width.is_some_and(|width| width <= 100 && width > 80), "{narrow}");
+        assert!(narrow.contains("left out, for the terminal is narrow: served in all"), "{narrow}");
+        assert!(narrow.ends_with("  pg_prewarm-prefetch: one"), "{narrow}");
     }
 }

@@ -140,7 +140,7 @@ function labels(view: View): CustomSeriesOption {
       const whisker = min === null || min === max ? [] : whiskerBetween(at(min), at(max ?? limit), max !== null, state.theme.ink);
       const [right, y] = at(max ?? limit);
       const place = view.isNarrow ? { x: at(0)[0] + 2, y: y - 19 } : { x: right + 10, y };
-      const text = { text: figuresOf(one, view), ...place, fill: state.theme.ink, backgroundColor: state.theme.surround, padding: [1, 3], font: `12px ${textStyle(state.theme).fontFamily}` };
+      const text = { text: figuresOf(one, view), ...place, fill: state.theme.ink, backgroundColor: state.theme.surround, padding: [4, 3], font: `12px ${textStyle(state.theme).fontFamily}` };
       return { type: "group", children: [...whisker, { type: "text", style: { ...text, verticalAlign: "middle" } }] };
     },
   };
