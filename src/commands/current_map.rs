@@ -33,8 +33,10 @@ pub async fn read_current_map(
     Ok(map)
 }
 
-/// The newest snapshot that can be read: names are a convenience, and a damaged file is no reason to go without.
+/// The newest snapshot that can be read and that knows names. They are a convenience, and a damaged file is no reason to
+/// go without.
 fn read_newest(store: &SnapshotStore, cluster: u64) -> Option<Snapshot> {
     let generations = store.read_generations(cluster).ok()?;
-    generations.iter().find_map(|generation| Snapshot::read(&generation.path).ok())
+    let readable = generations.iter().filter_map(|generation| Snapshot::read(&generation.path).ok());
+    readable.into_iter().find(|snapshot| snapshot.map.relations.iter().any(|one| one.relation.oid != 0))
 }

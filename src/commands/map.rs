@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use clap::Args;
+use jiff::Zoned;
 
 use super::{
     ConnectionArguments, ExitStatus, OutputArguments, SnapshotsArguments, Target, ViewArguments, read_current_map,
@@ -57,7 +58,8 @@ async fn watch(
     let draw = async {
         loop {
             let map = read_current_map(target, &arguments.snapshots.open(), quiet).await?;
-            let picture = arguments.view.render(&map, Canvas::of_stdout(arguments.view.ascii))?;
+            let table = arguments.view.render(&map, Canvas::of_stdout(arguments.view.ascii))?;
+            let picture = format!("{}, every {} s until Ctrl-C\n{table}", Zoned::now().strftime("%T"), pause.as_secs());
             match &screen {
                 Some(screen) => screen.draw(&picture)?,
                 None => terminal::print_line(&format!("{picture}\n")),

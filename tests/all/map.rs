@@ -219,6 +219,17 @@ fn a_hostile_name_cannot_touch_the_terminal() {
     assert!(!text.contains('\u{1b}'));
     let map = server.pgthaw(&["map", "--json"]).ok().json();
     relation(&map, "\u{1b}[2J\u{202e}evil\u{7}");
+    server.pgthaw(&["snapshot", "take"]).ok();
+    let text = server.pgthaw(&["snapshot", "show"]).ok().stdout;
+    assert!(text.contains("\\u{1b}[2J") && !text.contains('\u{1b}'), "{text}");
+}
+
+#[test]
+fn direct_reads_are_remarked_on() {
+    let (newest, _) = servers::servers().pop().unwrap();
+    let server = servers::start(newest, &[("debug_io_direct", "data")]);
+    let map = server.pgthaw(&["map", "--json"]).ok().json();
+    assert!(map["remarks"].to_string().contains("bypass the OS page cache"), "{}", map["remarks"]);
 }
 
 #[test]
