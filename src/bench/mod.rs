@@ -13,6 +13,7 @@ mod race;
 mod record;
 mod residency;
 mod samples;
+pub mod size;
 mod statistics;
 mod stop;
 mod strategy;

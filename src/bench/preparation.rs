@@ -7,7 +7,6 @@ use std::time::Duration;
 
 use sqlx::postgres::PgConnection;
 
-use super::Error;
 use super::event::{Event, Events};
 use super::lab::{DATABASE, Lab};
 use super::launch::Launch;
@@ -17,6 +16,7 @@ use super::statistics::compute_median;
 use super::stop::Stop;
 use super::strategy::{Strategy, WarmSnapshots, find_obstacle, run_statement};
 use super::tournament::Options;
+use super::{Error, size};
 use crate::linux::clock;
 use crate::observe::{STRATEGY_ROLE, WORKLOAD_ROLE};
 use crate::postgres::pgbench::{Pgbench, Said, Workload, parse_said, read_intervals};
@@ -25,9 +25,6 @@ use crate::postgres::{
     read_installable_extensions, read_relations, read_settings,
 };
 use crate::units::{Bytes, Fork};
-
-/// Bytes of the benchmark's tables per unit of scale, indexes included.
-const BYTES_PER_SCALE: u64 = 16_000_000;
 
 /// Shared buffers of a scratch cluster, unless the user says otherwise: so much of the database, within these limits.
 const SHARED_BUFFERS_SHARE: u64 = 4;
@@ -140,7 +137,7 @@ impl Preparation<'_> {
     /// Makes pgbench's tables.
     fn initialize(&self, lab: &Lab) -> Result<(), Error> {
         let scale = self.options.scale;
-        self.step(format!("making pgbench's tables, scale {scale} ({})", Bytes(u64::from(scale) * BYTES_PER_SCALE)));
+        self.step(format!("making pgbench's tables, scale {scale} ({})", size::expected_bytes(scale)));
         let pgbench = Pgbench::find(&lab.programs, lab.workload_options())?;
         self.run_pgbench(Launch::new(pgbench.program(), pgbench.initialize_arguments(scale)), "initialize")
     }
@@ -196,8 +193,8 @@ impl Preparation<'_> {
 /// Settings of a scratch cluster. The background's own doings are kept out of the trials; without WAL senders the load
 /// of the tables needs no WAL.
 fn choose_settings(options: &Options) -> Vec<(&'static str, String)> {
-    let database = u64::from(options.scale) * BYTES_PER_SCALE;
-    let share = Bytes(database / SHARED_BUFFERS_SHARE).clamp(SHARED_BUFFERS_MIN, SHARED_BUFFERS_MAX);
+    let database = size::expected_bytes(options.scale);
+    let share = Bytes(database.0 / SHARED_BUFFERS_SHARE).clamp(SHARED_BUFFERS_MIN, SHARED_BUFFERS_MAX);
     let shared_buffers = options.shared_buffers.unwrap_or(share);
     vec![
         ("shared_buffers", format!("{}kB", (shared_buffers.0 >> 10).max(128))),

@@ -1,5 +1,7 @@
 //! `pgthaw bench`: the work is done in `src/bench/`.
 
+use std::path::Path;
+
 use clap::{Args, Subcommand};
 use serde_json::json;
 
@@ -73,7 +75,7 @@ pub async fn run(arguments: BenchArguments, output: OutputArguments) -> anyhow::
     let Action::Warmup(arguments) = arguments.action;
     let store = arguments.store.open().await?;
     let finished = run_study(arguments.options()?, &store, output).await?;
-    print_finished(&finished, output)?;
+    print_finished(&finished, None, output)?;
     if !output.json {
         terminal::print_line(&terminal::render_where_kept(&finished.run, store.path()));
         if let Some(kept) = &finished.kept {
@@ -102,16 +104,15 @@ impl WarmupArguments {
     }
 }
 
-/// The table, or everything as JSON.
-pub fn print_finished(finished: &Finished, output: OutputArguments) -> anyhow::Result<()> {
+/// The table, or everything as JSON, with the report's file when there is one.
+pub fn print_finished(finished: &Finished, report: Option<&Path>, output: OutputArguments) -> anyhow::Result<()> {
     let Finished { run, trials, is_interrupted, kept } = finished;
     let summary = compute_summary(run, trials);
     let headline = render_headline(&summary);
     if output.json {
-        let interrupted = is_interrupted;
         terminal::print_json(&json!({
             "run": run, "headline": headline, "summary": summary, "trials": trials,
-            "interrupted": interrupted, "kept_cluster": kept,
+            "interrupted": is_interrupted, "kept_cluster": kept, "report": report,
         }))?;
         return Ok(());
     }

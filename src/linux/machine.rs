@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use procfs::process::Process;
 use procfs::{CpuInfo, Current as _};
-use rustix::fs::{AtFlags, CWD, StatxFlags, statx};
+use rustix::fs::{AtFlags, CWD, StatxFlags, statvfs, statx};
 
 use super::Error;
 use super::memory::read_memory;
@@ -47,6 +47,12 @@ pub fn read_machine() -> Result<MachineFacts, Error> {
     })
 }
 
+/// Bytes that this user may still write to the file system of `path`.
+pub fn read_free_bytes(path: &Path) -> Result<Bytes, Error> {
+    let status = statvfs(path).map_err(|error| Error::file("look at the file system of", path, error.into()))?;
+    Ok(Bytes(status.f_bavail * status.f_frsize))
+}
+
 /// The mount that `path` is on, found by its number: device numbers mislead on btrfs, names below a mount point on all.
 pub fn read_mount(path: &Path) -> Result<Mount, Error> {
     let status = statx(CWD, path, AtFlags::empty(), StatxFlags::MNT_ID);
@@ -77,5 +83,6 @@ mod tests {
     fn knows_its_mounts() {
         assert_eq!(read_mount("/proc/self".as_ref()).unwrap().file_system, "proc");
         assert!(read_mount("/nowhere/at/all".as_ref()).is_err());
+        assert!(read_free_bytes("/var/tmp".as_ref()).unwrap().0 > 0);
     }
 }

@@ -2,6 +2,7 @@
 #![allow(clippy::print_stdout, clippy::print_stderr, clippy::exit)]
 
 mod columns;
+mod demo;
 mod doctor;
 mod error_report;
 mod map;
@@ -20,6 +21,7 @@ mod warm_progress;
 
 use std::io::Write as _;
 
+pub use demo::{render_before_and_after, render_demo_plan};
 pub use doctor::render_doctor;
 pub use error_report::render_error;
 pub use map::{MapView, render_map, render_states};
