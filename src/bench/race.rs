@@ -18,7 +18,11 @@ use crate::postgres::pgbench::{Intervals, Said, parse_said, read_intervals};
 use crate::units::Bytes;
 
 /// The start is at least this far away when everything is ready.
-const LEAD: Duration = Duration::from_millis(150);
+const LEAD: Duration = Duration::from_millis(100);
+
+/// A server is started at this part of a second, so that it is ready shortly before the next one begins: what it reads
+/// meanwhile (autoprewarm begins at once) is a head start.
+const SERVER_START_MS: i64 = 500;
 
 const POLL_INTERVAL: Duration = Duration::from_millis(20);
 
@@ -50,6 +54,8 @@ pub struct Measured {
     pub generator_shares: Vec<f64>,
     /// Read by everybody under the limit; `None` without one.
     pub limited_read_bytes: Option<Bytes>,
+    /// The same from the server's start on until the clock started.
+    pub head_start_bytes: Option<Bytes>,
 }
 
 /// The instant at which everything starts, on both clocks. It is a whole second of the wall clock, because pgbench logs
@@ -72,6 +78,12 @@ impl Start {
     }
 }
 
+/// Waits for the right moment to start the server.
+pub fn wait_for_server_start() {
+    let wait_ms = (SERVER_START_MS - clock::read_wall_ms()).rem_euclid(1000);
+    std::thread::sleep(Duration::from_millis(wait_ms as u64));
+}
+
 /// Runs workload and strategy against the started server. `limit` ends with the last second, so that what is still
 /// queued behind it does not hold up the end.
 pub fn run_race(
@@ -92,7 +104,6 @@ pub fn run_race(
     };
     let pgbench = entrants.pgbench.ready("pgbench", directory, None)?;
     let contender = entrants.contender.ready(lab, directory, limit.as_ref())?;
-    let used_before = limit.as_ref().map(DiskLimit::read_usage).transpose()?;
 
     let start = Start::choose();
     let (tell, readings) = channel();
@@ -103,6 +114,8 @@ pub fn run_race(
     std::thread::sleep(start.monotonic.saturating_sub(clock::read_monotonic()));
     let mut pgbench = pgbench.go();
     let mut contender = contender.go(start.monotonic);
+
+    let head_start_bytes = limit.as_ref().map(read_used).transpose()?;
 
     let mut watch = Watch::new(readings, events, pgbench.pid());
     while clock::read_monotonic() < start.after(entrants.seconds) {
@@ -115,10 +128,7 @@ pub fn run_race(
         std::thread::sleep(POLL_INTERVAL);
     }
     let readings = sampler.finish()?;
-    let limited_read_bytes = match (&limit, used_before) {
-        (Some(limit), Some(before)) => Some(Bytes(limit.read_usage()?.read_bytes.0 - before.read_bytes.0)),
-        _ => None,
-    };
+    let used = limit.as_ref().map(read_used).transpose()?;
     let outcome = contender.finish(lab);
     limit.map_or(Ok(()), DiskLimit::remove)?;
     wait_for(&mut pgbench, start.after(entrants.seconds) + PGBENCH_GRACE, stop)?;
@@ -129,8 +139,13 @@ pub fn run_race(
         intervals: read_intervals(&logs)?,
         outcome,
         generator_shares: watch.generator_shares,
-        limited_read_bytes,
+        limited_read_bytes: used.zip(head_start_bytes).map(|(used, before)| Bytes(used.0.saturating_sub(before.0))),
+        head_start_bytes,
     })
+}
+
+fn read_used(limit: &DiskLimit) -> Result<Bytes, Error> {
+    Ok(limit.read_usage()?.read_bytes)
 }
 
 fn wait_for(pgbench: &mut Running, deadline: Duration, stop: &Stop) -> Result<(), Error> {

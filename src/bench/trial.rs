@@ -9,7 +9,7 @@ use super::event::{Event, Events, TrialStarted};
 use super::lab::{DATABASE, Lab};
 use super::launch::Launch;
 use super::order::Turn;
-use super::race::{Entrants, Measured, run_race};
+use super::race::{Entrants, Measured, run_race, wait_for_server_start};
 use super::residency::StripRelation;
 use super::samples::compute_samples;
 use super::stop::Stop;
@@ -78,6 +78,7 @@ impl TrialSetup<'_> {
 
     fn race(&self, lab: &mut Lab, strategy: Strategy) -> Result<Measured, Error> {
         let limit = self.create_limit()?;
+        wait_for_server_start();
         lab.start(limit.as_ref())?;
         let directory = tempfile::tempdir_in(self.directory)
             .map_err(|source| Error::file("create a directory in", self.directory, source))?;
@@ -121,6 +122,7 @@ impl TrialSetup<'_> {
             warnings::warn_of_saturation(&measured.generator_shares, self.workload.jobs),
             warnings::warn_of_missing_limit(&samples, self.disk),
             warnings::warn_of_neighbours(device_read_bytes, measured.limited_read_bytes),
+            warnings::warn_of_head_start(measured.head_start_bytes, before.start_state.total_bytes),
         ];
         Trial {
             run_id: self.run_id.to_owned(),

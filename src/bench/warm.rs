@@ -15,6 +15,9 @@ pub const WARM_SHARE: f64 = 0.01;
 /// the kernel took back is not a relapse.
 pub const TOLERATED_SHARE: f64 = 0.02;
 
+/// Blocks that count as a miss: less than one comes from readings between which a block was shared out.
+const ANY_MISS: f64 = 0.5;
+
 /// Tenths of a second in a second.
 const TENTHS: usize = 10;
 
@@ -33,14 +36,16 @@ pub fn compute_miss_share(sample: &Sample, block_size: Bytes) -> Option<f64> {
 ///
 /// Which seconds are warm is judged by whole seconds, for pgbench counts transactions so. The instant lies in the last
 /// second that was not warm or in the first that was: it is the end of the last tenth in which the workload read for at
-/// least 1 % of that second's mean pace of transactions. A second that served nothing was cold to its end. `tenths` are
-/// the workload's reads in each tenth of a second; a read counts when it is issued.
+/// least 1 % of the transactions that it had served in a tenth before these two seconds, when it was slower than in
+/// them: rather late than early. A second that served nothing was cold to its end. `tenths` are the workload's reads in
+/// each tenth of a second; a read counts when it is issued.
 pub fn compute_warm_after(samples: &[Sample], tenths: &[Bytes], block_size: Bytes) -> Option<f64> {
     let first_warm = find_first_warm(samples, block_size)?;
+    let earlier = first_warm.checked_sub(2).map_or(0, |second| samples[second].transactions);
+    let limit = (WARM_SHARE * earlier as f64 / TENTHS as f64).max(ANY_MISS);
     let is_cold = |tenth: usize| {
         let misses = tenths.get(tenth).map_or(0.0, |read| read.0 as f64 / block_size.0.max(1) as f64);
-        let transactions = samples[tenth / TENTHS].transactions;
-        transactions == 0 || (misses > 0.0 && misses >= WARM_SHARE * transactions as f64 / TENTHS as f64)
+        misses >= limit || samples[tenth / TENTHS].transactions == 0
     };
     let transition = first_warm.saturating_sub(1) * TENTHS..(first_warm + 1) * TENTHS;
     let last_cold = transition.rev().find(|tenth| is_cold(*tenth));
@@ -96,7 +101,7 @@ mod tests {
     #[test]
     fn exactly_one_percent_is_not_warm() {
         assert_eq!(warm_after(&[10; 20]), None);
-        assert_eq!(warm_after(&[9; 20]), Some(0.0));
+        assert_eq!(warm_after(&[9; 20]), Some(1.0));
     }
 
     #[test]

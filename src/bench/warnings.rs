@@ -16,6 +16,9 @@ const SATURATED_SHARE: f64 = 0.9;
 const LIMIT_TOLERANCE: f64 = 1.25;
 const RATE_SECONDS: usize = 3;
 
+/// Of the database, read before the clock started.
+const HEAD_START_SHARE: f64 = 0.05;
+
 /// Reads of others on the same device that are not worth a word.
 const NEIGHBOUR_SHARE: f64 = 0.05;
 const NEIGHBOUR_BYTES: Bytes = Bytes(20_000_000);
@@ -64,6 +67,13 @@ pub fn warn_of_neighbours(device: Bytes, own: Option<Bytes>) -> Option<String> {
     is_much.then(|| format!("others read {others} from the device meanwhile: stop them, and repeat"))
 }
 
+/// What was read before the clock started, when it is worth a word: of the database's `total`.
+pub fn warn_of_head_start(read: Option<Bytes>, total: Bytes) -> Option<String> {
+    let read = read?;
+    let is_much = read.0 as f64 > HEAD_START_SHARE * total.0 as f64;
+    is_much.then(|| format!("{read} were read while the server started, before the clock did: a head start"))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -100,6 +110,15 @@ mod tests {
         assert!(warn_of_missing_limit(&fast, &gp3).is_some());
         let native = choose_disk(&[], None, None, None).unwrap();
         assert_eq!(warn_of_missing_limit(&fast, &native), None);
+    }
+
+    #[test]
+    fn a_head_start_is_told() {
+        assert_eq!(warn_of_head_start(Some(Bytes(50)), Bytes(1000)), None);
+        assert!(
+            warn_of_head_start(Some(Bytes(51_000_000)), Bytes(1_000_000_000)).unwrap().starts_with("51 MB were read")
+        );
+        assert_eq!(warn_of_head_start(None, Bytes(0)), None);
     }
 
     #[test]
