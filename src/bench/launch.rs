@@ -49,6 +49,10 @@ impl Launch {
         let mut command = Command::new("/bin/sh");
         command.args(["-c", GATE_SCRIPT, "sh"]).arg(&self.program).args(&self.arguments);
         command.stdin(Stdio::piped()).stdout(output.create(&output.stdout)?).stderr(output.create(&output.stderr)?);
+        // The user's own server is not meant.
+        for (name, _) in std::env::vars_os().filter(|(name, _)| name.to_string_lossy().starts_with("PG")) {
+            command.env_remove(name);
+        }
         // A group of its own: Ctrl-C is for pgthaw, and a shell's children are reached by it.
         command.process_group(0);
         if let Some(limit) = limit {

@@ -31,7 +31,8 @@ const SHARED_BUFFERS_SHARE: u64 = 4;
 const SHARED_BUFFERS_MIN: Bytes = Bytes(16 << 20);
 const SHARED_BUFFERS_MAX: Bytes = Bytes(256 << 20);
 
-/// Seconds that the workload runs on the warm server, to make its usage counts and to see its pace.
+/// Seconds that the workload runs on the warm server, to make its usage counts and to see its pace; no longer than a
+/// trial.
 const CALIBRATION_SECONDS: u32 = 5;
 
 /// A workload or a load of the tables that takes longer than this is stuck.
@@ -156,10 +157,11 @@ impl Preparation<'_> {
     fn warm(&self, lab: &Lab) -> Result<Option<f64>, Error> {
         self.step("warming: reading everything");
         lab.apply_read_all(|| !self.stop.is_requested())?;
-        self.step(format!("warming: {CALIBRATION_SECONDS} s of the workload"));
+        let seconds = CALIBRATION_SECONDS.min(self.options.workload.seconds);
+        self.step(format!("warming: {seconds} s of the workload"));
         let logs = self.directory.join("calibration-logs");
         std::fs::create_dir(&logs).map_err(|source| Error::file("create", &logs, source))?;
-        let workload = Workload { seconds: CALIBRATION_SECONDS, ..self.options.workload.clone() };
+        let workload = Workload { seconds, ..self.options.workload.clone() };
         let pgbench = Pgbench::find(&lab.programs, lab.workload_options())?;
         self.run_pgbench(Launch::new(pgbench.program(), pgbench.run_arguments(&workload, &logs)), "calibration")?;
         let intervals = read_intervals(&logs)?;

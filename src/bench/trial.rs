@@ -86,7 +86,7 @@ impl TrialSetup<'_> {
         let arguments = pgbench.run_arguments(self.workload, &directory.path().join("pgbench"));
         let entrants = Entrants {
             pgbench: Launch::new(pgbench.program(), arguments),
-            contender: Contender { strategy, launch: plan_launch(strategy, lab, self.snapshots)? },
+            contender: Contender { strategy, launch: plan_launch(strategy, lab, self.snapshots, self.disk)? },
             seconds: self.workload.seconds,
             device: self.device,
             io_workers_serve: io_workers_serve(strategy),

@@ -3,11 +3,11 @@
 use std::path::Path;
 
 use clap::{Args, Subcommand};
-use serde_json::json;
+use serde::Serialize;
 
 use super::study::{DiskArguments, ScratchArguments, choose_strategies, run_study};
 use super::{ExitStatus, OutputArguments, StoreArguments};
-use crate::bench::{Finished, Options, Strategy, compute_summary, render_headline};
+use crate::bench::{Finished, Options, Run, Strategy, Summary, Trial, compute_summary, render_headline};
 use crate::failure::ErrorKind;
 use crate::postgres::Programs;
 use crate::postgres::pgbench::{Script, Workload};
@@ -104,16 +104,26 @@ impl WarmupArguments {
     }
 }
 
+/// What `--json` prints. Not built with `json!`, which would print the strips' numbers with digits they do not have.
+#[derive(Serialize)]
+struct Document<'a> {
+    run: &'a Run,
+    headline: String,
+    summary: Summary,
+    trials: &'a [Trial],
+    interrupted: bool,
+    kept_cluster: Option<&'a Path>,
+    report: Option<&'a Path>,
+}
+
 /// The table, or everything as JSON, with the report's file when there is one.
 pub fn print_finished(finished: &Finished, report: Option<&Path>, output: OutputArguments) -> anyhow::Result<()> {
     let Finished { run, trials, is_interrupted, kept } = finished;
     let summary = compute_summary(run, trials);
     let headline = render_headline(&summary);
     if output.json {
-        terminal::print_json(&json!({
-            "run": run, "headline": headline, "summary": summary, "trials": trials,
-            "interrupted": is_interrupted, "kept_cluster": kept, "report": report,
-        }))?;
+        let (interrupted, kept_cluster) = (*is_interrupted, kept.as_deref());
+        terminal::print_json(&Document { run, headline, summary, trials, interrupted, kept_cluster, report })?;
         return Ok(());
     }
     terminal::print_line(&format!("{headline}\n\n{}\n", terminal::render_run_head(run)));

@@ -4,6 +4,7 @@
 #[macro_use]
 mod servers;
 
+mod bench;
 mod command_line;
 mod map;
 mod report;

@@ -3,9 +3,9 @@
 use std::ffi::OsString;
 
 use super::{Strategy, WarmSnapshots};
-use crate::bench::Error;
 use crate::bench::lab::Lab;
 use crate::bench::launch::Launch;
+use crate::bench::{Disk, Error};
 use crate::postgres::{ConnectOptions, PrewarmMode};
 
 const SEQSCAN: &str = "SELECT avg(abalance) FROM pgbench_accounts";
@@ -17,7 +17,12 @@ const PGFINCORE_LOAD: &str = "SELECT sum(pages_loaded) FROM pgfincore_snapshot s
      pgfadvise_loader(s.relation, 'main', s.segment, true, false, s.databit)";
 
 /// The command of a strategy; `None` for the two that have none: nothing, and autoprewarm, which the server starts.
-pub fn plan_launch(strategy: Strategy, lab: &Lab, snapshots: &WarmSnapshots) -> Result<Option<Launch>, Error> {
+pub fn plan_launch(
+    strategy: Strategy,
+    lab: &Lab,
+    snapshots: &WarmSnapshots,
+    disk: &Disk,
+) -> Result<Option<Launch>, Error> {
     let launch = match strategy {
         Strategy::Nothing | Strategy::Autoprewarm => return Ok(None),
         Strategy::Seqscan => psql(lab, SEQSCAN)?,
@@ -25,7 +30,7 @@ pub fn plan_launch(strategy: Strategy, lab: &Lab, snapshots: &WarmSnapshots) -> 
         Strategy::Pgfincore => psql(lab, PGFINCORE_LOAD)?,
         Strategy::Cat => cat(lab),
         Strategy::Vmtouch => Launch::new("vmtouch", [OsString::from("-t"), lab.database_directory().into()]),
-        Strategy::Pgthaw => pgthaw(lab, snapshots)?,
+        Strategy::Pgthaw => pgthaw(lab, snapshots, disk)?,
     };
     Ok(Some(launch))
 }
@@ -63,11 +68,16 @@ fn psql(lab: &Lab, sql: &str) -> Result<Launch, Error> {
     Ok(Launch::new(lab.programs.path("psql")?, arguments))
 }
 
-/// This very program.
-fn pgthaw(lab: &Lab, snapshots: &WarmSnapshots) -> Result<Launch, Error> {
+/// This very program, told what the disk can do as its user would know it.
+fn pgthaw(lab: &Lab, snapshots: &WarmSnapshots, disk: &Disk) -> Result<Launch, Error> {
     let program = std::env::current_exe().map_err(|source| Error::Launch { command: "pgthaw".into(), source })?;
     let mut arguments: Vec<OsString> = vec!["restore".into(), snapshots.pgthaw_file().into()];
     arguments.extend(connection_arguments(&lab.strategy_options()));
+    let figures = [("--riops", disk.riops), ("--rbps", disk.rbps.map(|bytes| bytes.0))];
+    let in_force = figures.into_iter().filter(|_| disk.not_enforced.is_none());
+    for (option, figure) in in_force.filter_map(|(option, figure)| Some((option, figure?))) {
+        arguments.extend([option.into(), figure.to_string().into()]);
+    }
     Ok(Launch::new(program, arguments))
 }
 

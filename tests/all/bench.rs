@@ -1,0 +1,206 @@
+//! `bench warmup` and `demo` from end to end, on clusters of their own: what is kept, and that nothing stays behind.
+
+use std::fs::{self, Permissions};
+use std::io::{BufRead as _, BufReader};
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::Path;
+use std::process::{Command, Stdio};
+
+use rustix::process::{Pid, Signal, kill_process};
+use serde_json::Value;
+use tempfile::TempDir;
+
+use super::servers::{Home, Output, programs};
+
+/// The smallest tournament that shows everything.
+const SMALL: [&str; 8] = ["--scale", "1", "--seconds", "4", "--clients", "2", "--strategies", "nothing,pgthaw"];
+
+/// Where the clusters of one test are made.
+struct Place(TempDir);
+
+impl Place {
+    fn new() -> Place {
+        let directory = tempfile::Builder::new().prefix("pgthaw-bench-test-").tempdir_in("/var/tmp").unwrap();
+        // The server's user has to reach it.
+        fs::set_permissions(directory.path(), Permissions::from_mode(0o777)).unwrap();
+        Place(directory)
+    }
+
+    fn command(&self, home: &Home, version: u32, arguments: &[&str]) -> Command {
+        let mut command = home.command(arguments);
+        command.arg("--dir").arg(self.0.path()).arg("--bin-dir").arg(programs(version).bin_dir());
+        // For what a tournament keeps while it runs: it has to be gone too.
+        command.env("TMPDIR", self.0.path());
+        command
+    }
+
+    /// No file, no process, no cgroup is left of a pgthaw that had this pid.
+    #[track_caller]
+    fn assert_nothing_is_left(&self, pid: u32) {
+        let left: Vec<_> = fs::read_dir(self.0.path()).unwrap().map(|entry| entry.unwrap().path()).collect();
+        assert!(left.is_empty(), "{left:?}");
+        let place = self.0.path().to_str().unwrap();
+        let titles =
+            fs::read_dir("/proc").unwrap().filter_map(|entry| fs::read(entry.unwrap().path().join("cmdline")).ok());
+        let running: Vec<String> = titles
+            .map(|title| String::from_utf8_lossy(&title).replace('\0', " "))
+            .filter(|title| title.contains(place))
+            .collect();
+        assert!(running.is_empty(), "{running:?}");
+        for hierarchy in ["/sys/fs/cgroup", "/sys/fs/cgroup/blkio"] {
+            for entry in fs::read_dir(hierarchy).into_iter().flatten().flatten() {
+                let name = entry.file_name().to_string_lossy().into_owned();
+                let parts: Vec<&str> = name.split('-').collect();
+                assert!(parts[0] != "pgthaw" || parts.get(2) != Some(&pid.to_string().as_str()), "{name} is left");
+            }
+        }
+    }
+}
+
+fn text<'a>(value: &'a Value, pointer: &str) -> &'a str {
+    value.pointer(pointer).and_then(Value::as_str).unwrap_or_else(|| panic!("no {pointer} in {value}"))
+}
+
+test_every_version! {
+    fn a_tournament_keeps_everything_and_leaves_nothing(version) {
+        let (home, place) = (Home::new(), Place::new());
+        let arguments = [["bench", "warmup", "--json", "--disk", "gp3", "--seed", "7"].as_slice(), &SMALL].concat();
+        let child = place.command(&home, version, &arguments).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+        let pid = child.id();
+        let printed = Output::from(child.wait_with_output().unwrap()).ok().json();
+        place.assert_nothing_is_left(pid);
+
+        let id = text(&printed, "/run/id");
+        let kept = home.pgthaw(&["results", "show", id, "--json"]).ok().json();
+        for part in ["run", "trials", "summary"] {
+            assert!(kept[part] == printed[part], "{part} differs: {id}");
+        }
+        let run = &kept["run"];
+        assert_eq!(text(run, "/server/version").split('.').next(), Some(version.to_string().as_str()));
+        assert_eq!(run["study"]["strategies"], serde_json::json!(["nothing", "pgthaw"]));
+        assert!(run["steady_tps"].as_f64().unwrap() > 0.0);
+        assert_eq!(kept["trials"].as_array().unwrap().len(), 2);
+        for trial in kept["trials"].as_array().unwrap() {
+            check_trial(trial);
+        }
+    }
+}
+
+/// What every trial shows, on whatever disk.
+fn check_trial(trial: &Value) {
+    let strategy = text(trial, "/strategy");
+    assert_eq!(text(trial, "/start_state/verdict"), "cold", "{trial}");
+    assert_eq!(trial["outcome"]["failure"], Value::Null, "{strategy}: {}", trial["outcome"]);
+    let samples = trial["samples"].as_array().unwrap();
+    assert_eq!(samples.len(), 4);
+    let sum = |name: &str| samples.iter().map(|sample| sample[name].as_u64().unwrap()).sum::<u64>();
+    assert_eq!(trial["served"].as_u64().unwrap(), sum("transactions"));
+    assert!(sum("transactions") > 0, "{strategy} served nothing");
+    // Whoever read it, at the end of the trial most of the database is in memory; nothing of it was at the start.
+    let total = trial["start_state"]["total_bytes"].as_u64().unwrap();
+    assert!(samples[3]["os_resident_bytes"].as_u64().unwrap() > total / 2, "{strategy}: {samples:?}");
+    let tenths = trial["foreground_tenths"].as_array().unwrap();
+    assert_eq!(tenths.len(), 40);
+    let accounts =
+        trial["residency"].as_array().unwrap().iter().find(|one| one["relation"] == "public.pgbench_accounts");
+    let strips = accounts.unwrap_or_else(|| panic!("no strip of pgbench_accounts: {}", trial["residency"]));
+    let mean = |pointer: &str| {
+        let shares = strips.pointer(pointer).unwrap().as_array().unwrap();
+        shares.iter().map(|share| share.as_f64().unwrap()).sum::<f64>() / shares.len() as f64
+    };
+    assert!(mean("/before/os") < 0.05 && mean("/after/os") > 0.5, "{strategy}: {strips}");
+    assert!(mean("/before/buffers") == 0.0 && mean("/after/buffers") > 0.05, "{strategy}: {strips}");
+    if strategy == "pgthaw" {
+        assert!(text(trial, "/outcome/command").contains(" restore "));
+        assert!(trial["outcome"]["ended_after_seconds"].as_f64().is_some(), "{}", trial["outcome"]);
+    }
+}
+
+#[test]
+fn ctrl_c_in_a_trial_keeps_what_ended_and_leaves_nothing() {
+    let (home, place) = (Home::new(), Place::new());
+    let many = ["bench", "warmup", "--scale", "1", "--seconds", "2", "--repeats", "500", "--strategies", "nothing"];
+    let mut child = place.command(&home, 15, &many).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let pid = child.id();
+    // A line per trial that ended; the next one runs then.
+    let mut lines = BufReader::new(child.stderr.take().unwrap()).lines().map(Result::unwrap);
+    let ended = lines.find(|line| line.contains("1 of 500"));
+    assert!(ended.is_some_and(|line| line.contains("nothing")), "no trial ended");
+    interrupt(pid);
+    drop(lines);
+    let output = Output::from(child.wait_with_output().unwrap()).ends_with(130);
+    assert!(output.stdout.contains("nothing"), "the table of what ended is printed: {}", output.stdout);
+    place.assert_nothing_is_left(pid);
+    let kept = home.pgthaw(&["results", "show", "--json"]).ok().json();
+    assert!(!kept["trials"].as_array().unwrap().is_empty());
+    assert!(kept["run"]["ended_at"].is_string());
+}
+
+#[test]
+fn ctrl_c_while_the_tables_are_made_leaves_nothing() {
+    let (home, place) = (Home::new(), Place::new());
+    let arguments = ["bench", "warmup", "--scale", "500", "--strategies", "nothing"];
+    let mut child = place.command(&home, 15, &arguments).stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
+    let pid = child.id();
+    let mut lines = BufReader::new(child.stderr.take().unwrap()).lines().map(Result::unwrap);
+    assert!(lines.any(|line| line.contains("making pgbench's tables")));
+    interrupt(pid);
+    let rest: Vec<String> = lines.collect();
+    assert_eq!(child.wait().unwrap().code(), Some(130), "{rest:?}");
+    place.assert_nothing_is_left(pid);
+}
+
+#[test]
+fn what_makes_no_sense_is_refused_before_anything_is_made() {
+    let (home, place) = (Home::new(), Place::new());
+    let refused = |arguments: &[&str], expected: &str| {
+        let all = [["bench", "warmup"].as_slice(), arguments].concat();
+        let output = Output::from(place.command(&home, 15, &all).output().unwrap()).ends_with(2);
+        assert!(output.stderr.contains(expected), "{}", output.stderr);
+    };
+    refused(&["--strategies", "nothing,dd"], "there is no strategy \"dd\"");
+    refused(&["--disk", "floppy"], "there is no disk \"floppy\": gp3, hdd, native are known");
+    refused(&["--rbps", "fast"], "is not an amount of data");
+    refused(&["--scale", "0"], "0");
+    assert!(fs::read_dir(place.0.path()).unwrap().next().is_none());
+}
+
+#[test]
+fn a_script_that_fails_is_told_with_pgbenchs_words() {
+    let (home, place) = (Home::new(), Place::new());
+    let script = home.path().join("wrong.sql");
+    fs::write(&script, "SELECT no_such_column FROM pgbench_accounts;\n").unwrap();
+    let arguments = ["bench", "warmup", "--scale", "1", "--seconds", "3", "--script", script.to_str().unwrap()];
+    let output = Output::from(place.command(&home, 15, &arguments).output().unwrap()).ends_with(1);
+    assert!(output.stderr.contains("no_such_column"), "{}", output.stderr);
+    assert!(fs::read_dir(place.0.path()).unwrap().next().is_none());
+}
+
+#[test]
+fn the_demo_writes_its_report() {
+    let (home, place) = (Home::new(), Place::new());
+    let arguments = [["demo", "-o", "demo.html"].as_slice(), &SMALL[..4], &["--strategies", "nothing,cat"]].concat();
+    let child = place.command(&home, 15, &arguments).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let pid = child.id();
+    let output = Output::from(child.wait_with_output().unwrap()).ok();
+    place.assert_nothing_is_left(pid);
+    let report = home.path().join("demo.html");
+    assert!(output.stdout.contains(&report.display().to_string()), "{}", output.stdout);
+    assert!(output.stdout.contains("in memory before and after"), "{}", output.stdout);
+    assert!(fs::read_to_string(report).unwrap().contains("pgbench_accounts"));
+}
+
+#[test]
+fn a_kept_cluster_stays() {
+    let (home, place) = (Home::new(), Place::new());
+    let arguments =
+        [["bench", "warmup", "--keep", "--json"].as_slice(), &SMALL[..4], &["--strategies", "nothing"]].concat();
+    let printed = Output::from(place.command(&home, 15, &arguments).output().unwrap()).ok().json();
+    let kept = Path::new(text(&printed, "/kept_cluster"));
+    assert!(kept.starts_with(place.0.path()) && kept.join("data/PG_VERSION").exists(), "{}", kept.display());
+    assert!(!kept.join("data/postmaster.pid").exists(), "its server is stopped");
+}
+
+fn interrupt(pid: u32) {
+    kill_process(Pid::from_raw(pid as i32).unwrap(), Signal::INT).unwrap();
+}
