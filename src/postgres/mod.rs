@@ -1,5 +1,6 @@
 //! What PostgreSQL knows and does: its catalogs, its buffers, its files' names, its programs.
 
+mod buffer_eviction;
 mod buffercache;
 pub mod capability;
 mod catalog;
@@ -19,6 +20,7 @@ mod remedy;
 mod scratch;
 mod server;
 
+pub use buffer_eviction::{EvictedBuffers, apply_checkpoint, apply_evict_buffers};
 pub use buffercache::{Buffer, PG_BUFFERCACHE, UsageSummary, read_buffers, read_usage_summary};
 pub use catalog::{Database, ForkBlocks, read_databases, read_fork_blocks, read_relations};
 pub use connect_options::ConnectOptions;

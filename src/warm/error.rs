@@ -8,6 +8,12 @@ use crate::{cache, linux, postgres};
 pub enum Error {
     #[error("the snapshot's blocks have {snapshot} bytes, this cluster's {cluster}")]
     BlockSize { snapshot: u32, cluster: u32 },
+    #[error("nothing was named that shall be cold")]
+    NothingNamed,
+    #[error("the OS page cache cannot be evicted: the data directory is not on this host, or not known")]
+    NoDataDirectory,
+    #[error("the OS page cache cannot be seen: {reason}")]
+    OsTierHidden { reason: String },
     #[error(transparent)]
     Linux(#[from] linux::Error),
     #[error(transparent)]
@@ -19,7 +25,8 @@ pub enum Error {
 impl Explain for Error {
     fn kind(&self) -> ErrorKind {
         match self {
-            Error::BlockSize { .. } => ErrorKind::Usage,
+            Error::BlockSize { .. } | Error::NothingNamed => ErrorKind::Usage,
+            Error::NoDataDirectory | Error::OsTierHidden { .. } => ErrorKind::Privilege,
             Error::Linux(inner) => inner.kind(),
             Error::Postgres(inner) => inner.kind(),
             Error::Cache(inner) => inner.kind(),
@@ -28,6 +35,9 @@ impl Explain for Error {
 
     fn hint(&self) -> Option<String> {
         match self {
+            Error::NothingNamed => Some("--relation, --schema, -d DATABASE or --all".into()),
+            Error::NoDataDirectory => Some("name it with --data-dir, or give --tier buffers".into()),
+            Error::OsTierHidden { .. } => Some("give --tier buffers to empty shared_buffers alone".into()),
             Error::BlockSize { .. } => Some("blocks of different sizes do not correspond: warm this cluster with a workload and take a snapshot of it".into()),
             Error::Linux(inner) => inner.hint(),
             Error::Postgres(inner) => inner.hint(),

@@ -4,10 +4,12 @@ mod buffers;
 mod control;
 mod device_profile;
 mod error;
+pub mod evict;
 mod heat;
 pub mod plan;
 mod receipt;
 pub mod restore;
+mod threads;
 
 pub use control::{Control, Phase, Room, Unwatched, Watcher};
 pub use device_profile::DeviceProfile;

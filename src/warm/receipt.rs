@@ -181,10 +181,7 @@ impl Receipt {
             matches!(skipped.reason, NoPermission | NoPrewarm | DirectIo | NoDataDirectory)
         };
         let tiers = [self.os, self.buffers];
-        let is_idle = tiers
-            .iter()
-            .flatten()
-            .all(|tier| tier.read_bytes.0 == 0 && tier.resident_after_bytes.is_none_or(|after| after.0 == 0));
+        let is_idle = tiers.iter().flatten().all(|tier| tier.read_bytes.0 == 0);
         is_idle && self.skipped.iter().any(is_capability)
     }
 }

@@ -6,8 +6,10 @@ mod servers;
 
 mod bench;
 mod command_line;
+mod evict;
 mod map;
 mod report;
+mod restore;
 mod results;
 mod server_doctor;
 mod server_postgres;

@@ -152,7 +152,8 @@ fn positive_bytes(text: &str) -> Result<Bytes, String> {
 }
 
 impl TierArgument {
-    fn tiers(self) -> Tiers {
+    /// The tiers that are meant.
+    pub fn tiers(self) -> Tiers {
         Tiers { os: self != TierArgument::Buffers, buffers: self != TierArgument::Os }
     }
 }

@@ -4,6 +4,7 @@
 //! test (`fake`). Nothing here knows what a block is.
 
 mod cachestat;
+mod drop_caches;
 mod fake;
 mod mincore;
 mod residency;
@@ -16,6 +17,7 @@ use std::path::Path;
 use super::Error;
 use crate::units::PageRange;
 
+pub use drop_caches::apply_drop_caches;
 pub use fake::{FakeCalls, FakePageCache, FakeRefusal};
 pub use residency::read_resident_pages;
 pub use system::{SystemPageCache, VisibilityTest, test_visibility};

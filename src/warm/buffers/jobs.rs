@@ -33,11 +33,24 @@ pub struct Want {
 pub struct Job {
     /// The number of what is wanted.
     pub want: usize,
-    /// What the usage count of its buffers was.
-    pub usage_count: u8,
     pub ranges: Vec<BlockRange>,
     pub blocks: u64,
+    /// How often to load them.
+    pub passes: u32,
+    /// Are they loaded already, and only to be used again?
+    is_again: bool,
 }
+
+impl Job {
+    /// Blocks that it brings.
+    pub fn new_blocks(&self) -> u64 {
+        if self.is_again { 0 } else { self.blocks }
+    }
+}
+
+/// Loading gives a usage count of 1 also to what had 0, and each further pass adds one, up to 5. So everything gets one
+/// more than it had: the first round of the clock sweep, which comes when all buffers are taken, sets that right.
+const PASSES_AGAIN_MAX: u8 = 4;
 
 /// All statements, in their order.
 #[derive(Debug)]
@@ -49,7 +62,7 @@ pub struct JobPlan {
 
 impl JobPlan {
     pub fn planned_blocks(&self) -> u64 {
-        self.jobs.iter().map(|job| job.blocks).sum()
+        self.jobs.iter().map(Job::new_blocks).sum()
     }
 }
 
@@ -98,7 +111,8 @@ impl Want {
 }
 
 /// The statements that load what of `wants` is not there `before`, at most `budget_blocks`. Catalogs come first among
-/// what is equally used, then one database after another.
+/// what is equally used, then one database after another. When all is loaded the hot ones are used again: filling the
+/// last free buffers makes the clock sweep go round.
 pub fn plan_jobs(wants: &[Want], before: Option<&Current>, budget_blocks: u64) -> JobPlan {
     let mut order: Vec<(usize, &(u8, RoaringBitmap))> =
         wants.iter().enumerate().flat_map(|(at, want)| want.levels.iter().map(move |level| (at, level))).collect();
@@ -108,6 +122,7 @@ pub fn plan_jobs(wants: &[Want], before: Option<&Current>, budget_blocks: u64) -
     });
     let mut plan = JobPlan { jobs: Vec::new(), over_budget: vec![0; wants.len()] };
     let mut left = budget_blocks;
+    let mut again = Vec::new();
     for (at, (usage_count, blocks)) in order {
         let mut missing = blocks.clone();
         before.into_iter().for_each(|before| missing -= before.resident(at));
@@ -115,8 +130,16 @@ pub fn plan_jobs(wants: &[Want], before: Option<&Current>, budget_blocks: u64) -
         left -= fitting;
         plan.over_budget[at] += missing.len() - fitting;
         missing.remove_biggest(missing.len() - fitting);
-        cut(&missing, |ranges, blocks| plan.jobs.push(Job { want: at, usage_count: *usage_count, ranges, blocks }));
+        let passes = u32::from((*usage_count).min(PASSES_AGAIN_MAX));
+        cut(&missing, |ranges, blocks| {
+            let job = Job { want: at, ranges, blocks, passes: 1, is_again: false };
+            if passes > 0 {
+                again.push(Job { passes, is_again: true, ..job.clone() });
+            }
+            plan.jobs.push(job);
+        });
     }
+    plan.jobs.append(&mut again);
     plan
 }
 
@@ -158,8 +181,9 @@ mod tests {
     fn the_most_used_come_first_and_the_budget_cuts_the_least_used() {
         let wants = [want(&[(1, 0..100), (5, 100..110)]), want(&[(3, 0..1000)])];
         let plan = plan_jobs(&wants, None, 1050);
-        let order: Vec<_> = plan.jobs.iter().map(|job| (job.want, job.usage_count, job.blocks)).collect();
-        assert_eq!(order, [(0, 5, 10), (1, 3, 512), (1, 3, 488), (0, 1, 40)]);
+        let order: Vec<_> = plan.jobs.iter().map(|job| (job.want, job.new_blocks(), job.passes)).collect();
+        let loads = [(0, 10, 1), (1, 512, 1), (1, 488, 1), (0, 40, 1)];
+        assert_eq!(order, [&loads[..], &[(0, 0, 4), (1, 0, 3), (1, 0, 3), (0, 0, 1)]].concat());
         assert_eq!((plan.planned_blocks(), plan.over_budget), (1050, vec![60, 0]));
     }
 

@@ -11,10 +11,6 @@ use crate::failure::{ErrorKind, Explain as _};
 use crate::postgres::{Error, PG_PREWARM, PrewarmMode, Prewarmer, apply_create_extension};
 use crate::warm::receipt::SkipReason;
 
-/// A buffer that is loaded has a usage count of 1; each further pass adds one. More than 3 survive no longer: the clock
-/// sweep takes as many rounds.
-const PASSES_MAX: u8 = 3;
-
 /// Why something was not loaded, and what the server said.
 type Refusal = (SkipReason, String);
 
@@ -62,7 +58,7 @@ impl<'a> Loader<'a> {
                 Ok(blocks) => {
                     let mut loaded = lock(&self.loaded);
                     loaded.statements += 1;
-                    loaded.blocks[job.want] += blocks;
+                    loaded.blocks[job.want] += blocks.min(job.new_blocks());
                 }
                 Err(failure) if failure.is_too_many() && !is_first => {
                     lock(&self.jobs).push_front(job);
@@ -73,7 +69,7 @@ impl<'a> Loader<'a> {
                     self.note(&job, &failure);
                 }
             }
-            self.tier.watcher.advance(job.blocks * u64::from(self.tier.server.facts.block_size));
+            self.tier.watcher.advance(job.new_blocks() * u64::from(self.tier.server.facts.block_size));
         }
     }
 
@@ -101,8 +97,7 @@ impl<'a> Loader<'a> {
             *open = Some((want.database.clone(), prewarmer));
         }
         let Some((_, prewarmer)) = open else { return Ok(0) };
-        let passes = job.usage_count.clamp(1, PASSES_MAX).into();
-        let loaded = prewarmer.apply_prewarm(want.oid, PrewarmMode::Buffer, want.fork, &job.ranges, passes);
+        let loaded = prewarmer.apply_prewarm(want.oid, PrewarmMode::Buffer, want.fork, &job.ranges, job.passes);
         loaded.await.map_err(Failure::OfRelation)
     }
 

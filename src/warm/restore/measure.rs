@@ -1,9 +1,5 @@
 //! Looks at many forks at a time: on a cold disk each costs a read of its own before its data is even thought of.
 
-use std::panic::resume_unwind;
-use std::sync::atomic::{AtomicUsize, Ordering};
-use std::thread;
-
 use super::engine::ForkFile;
 use super::entry::State;
 use super::files::Files;
@@ -11,6 +7,7 @@ use crate::failure::{ErrorKind, Explain as _};
 use crate::linux;
 use crate::warm::Watcher;
 use crate::warm::receipt::SkipReason;
+use crate::warm::threads::map_on_threads;
 
 /// The state of every one of `forks`, residency up to the block in `ends`. `stop` may answer for forks that were not
 /// looked at yet.
@@ -22,27 +19,14 @@ pub fn read_forks(
     watcher: &dyn Watcher,
     stop: &(dyn Fn() -> Option<SkipReason> + Sync),
 ) -> Vec<State> {
-    let next = AtomicUsize::new(0);
-    let read_some = || {
-        let mut states = Vec::new();
-        loop {
-            let at = next.fetch_add(1, Ordering::Relaxed);
-            let (Some(fork), Some(end)) = (forks.get(at), ends.get(at)) else { return states };
-            let state = match stop() {
-                Some(reason) => State::Refused { reason, detail: String::new() },
-                None => read_fork(files, fork, *end),
-            };
-            states.push((at, state));
-            watcher.advance(1);
-        }
-    };
-    let mut states = thread::scope(|scope| {
-        let workers: Vec<_> = (0..threads.max(1)).map(|_| scope.spawn(read_some)).collect();
-        let states = workers.into_iter().flat_map(|worker| worker.join().unwrap_or_else(|panic| resume_unwind(panic)));
-        states.collect::<Vec<_>>()
-    });
-    states.sort_unstable_by_key(|(at, _)| *at);
-    states.into_iter().map(|(_, state)| state).collect()
+    map_on_threads(forks.len(), threads, |at| {
+        let state = match stop() {
+            Some(reason) => State::Refused { reason, detail: String::new() },
+            None => read_fork(files, &forks[at], ends[at]),
+        };
+        watcher.advance(1);
+        state
+    })
 }
 
 fn read_fork(files: &Files<'_>, fork: &ForkFile, end: u64) -> State {

@@ -71,11 +71,22 @@ impl Request {
             path: relation.path.clone(),
             fork: fork.fork,
             found: FoundAs::SameFile,
-            precedence: precedence(relation, fork.fork),
+            precedence: self.precedence(relation, fork),
             is_index: relation.kind == RelationKind::Index && fork.fork == Fork::Main,
             asks: Asks::Levels(levels),
             snapshot_blocks: fork.blocks,
         })
+    }
+
+    /// The catalogs of a database that nobody uses wait for their turn: of one that somebody does, some block was in
+    /// shared_buffers.
+    fn precedence(&self, relation: &Relation, fork: &ForkMap) -> Precedence {
+        let is_used = self.map.buffers != TierState::Measured || !fork.all_buffers().is_empty();
+        match fork.fork {
+            _ if relation.is_system && is_used => Precedence::Catalog,
+            Fork::Vm => Precedence::VisibilityMap,
+            _ => Precedence::ByHeat,
+        }
     }
 
     /// A row for every fork that was in shared_buffers, none of which is loaded.
@@ -143,14 +154,6 @@ fn half_or_more(asks: &Asks, snapshot_blocks: u64) -> Option<f32> {
             (asked * 2 >= snapshot_blocks).then(|| heat::mean(levels))
         }
         Asks::Whole(heat) => Some(*heat),
-    }
-}
-
-fn precedence(relation: &Relation, fork: Fork) -> Precedence {
-    match fork {
-        _ if relation.is_system => Precedence::Catalog,
-        Fork::Vm => Precedence::VisibilityMap,
-        _ => Precedence::ByHeat,
     }
 }
 

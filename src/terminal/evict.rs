@@ -1,0 +1,73 @@
+//! The receipt of an eviction, as text.
+
+use std::collections::BTreeMap;
+
+use super::columns::{Column, render_columns};
+use super::printable;
+use crate::units::Bytes;
+use crate::warm::evict::{EvictReceipt, EvictedFork, EvictedTier, Stay, StayReason};
+
+/// What went and what stayed, in a few lines; with `is_verbose` also a row for every fork.
+pub fn render_evict_receipt(receipt: &EvictReceipt, is_verbose: bool) -> String {
+    let mut lines = Vec::new();
+    if is_verbose && !receipt.relations.is_empty() {
+        lines.extend(render_relations(&receipt.relations));
+        lines.push(String::new());
+    }
+    lines.extend(receipt.os.map(|tier| tier_line("page cache", tier, receipt.is_dry_run)));
+    lines.extend(receipt.buffers.map(|tier| tier_line("shared_buffers", tier, receipt.is_dry_run)));
+    lines.extend(render_stayed(&receipt.stayed));
+    if receipt.is_interrupted {
+        lines.push("stopped early: interrupted".to_owned());
+    }
+    lines.extend(receipt.remarks.iter().map(|remark| format!("note: {}", printable(remark))));
+    lines.join("\n")
+}
+
+fn tier_line(name: &str, tier: EvictedTier, is_dry_run: bool) -> String {
+    let amount = |bytes: Option<Bytes>| bytes.map_or("unknown".to_owned(), |bytes| bytes.to_string());
+    let before = amount(tier.resident_before_bytes);
+    match is_dry_run {
+        true => format!("{name}: would evict {before}"),
+        false => format!("{name}: {before} before, {} after", amount(tier.resident_after_bytes)),
+    }
+}
+
+fn render_relations(forks: &[EvictedFork]) -> Vec<String> {
+    let cells = |cell: &dyn Fn(&EvictedFork) -> String| forks.iter().map(cell).collect::<Vec<String>>();
+    let after = |row: &EvictedFork| row.resident_after_bytes.map_or("unknown".to_owned(), |bytes| bytes.to_string());
+    let columns = vec![
+        Column::text("relation", 20, cells(&|row| printable(&row.name.to_string()).into_owned())),
+        Column::word("fork", 0, cells(&|row| row.fork.to_string())),
+        Column::number("before", 0, cells(&|row| row.resident_before_bytes.to_string())),
+        Column::number("after", 0, cells(&after)),
+    ];
+    render_columns(columns, None, "…")
+}
+
+fn render_stayed(stayed: &[Stay]) -> Vec<String> {
+    let mut reasons: BTreeMap<StayReason, Vec<&Stay>> = BTreeMap::new();
+    stayed.iter().for_each(|stay| reasons.entry(stay.reason).or_default().push(stay));
+    let line = |(reason, stays): (StayReason, Vec<&Stay>)| {
+        let bytes: Bytes = stays.iter().map(|stay| stay.bytes).sum();
+        let mut names: Vec<String> = stays.iter().map(|stay| printable(&stay.name.to_string()).into_owned()).collect();
+        names.dedup();
+        let more = names.len().saturating_sub(3);
+        names.truncate(3);
+        let more = if more > 0 { format!(" and {more} more") } else { String::new() };
+        let detail = stays.iter().find_map(|stay| stay.detail.as_deref());
+        let detail = detail.map(|detail| format!(": {}", printable(detail))).unwrap_or_default();
+        format!("stayed: {bytes} of {}{more}: {}{detail}", names.join(", "), reason_words(reason))
+    };
+    reasons.into_iter().map(line).collect()
+}
+
+fn reason_words(reason: StayReason) -> &'static str {
+    match reason {
+        StayReason::Dirty => "written again since",
+        StayReason::Writeback => "being written",
+        StayReason::ServerRuns => "the server runs and read it again, or was using it",
+        StayReason::InUse => "another process has it mapped or locked",
+        StayReason::Refused => "refused",
+    }
+}

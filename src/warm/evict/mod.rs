@@ -1,0 +1,143 @@
+//! Makes relations cold: in shared_buffers where the server can, in the OS page cache without root.
+//!
+//! The order matters. A checkpoint writes the dirty buffers, so that they do not come back as dirty pages; then buffers
+//! go, then files. The files are looked at again at once: the next query to the server brings catalogs back.
+
+mod os;
+mod receipt;
+
+pub use receipt::{EvictReceipt, EvictedFork, EvictedTier, Stay, StayReason};
+
+use std::collections::HashSet;
+use std::path::Path;
+
+use super::restore::Tiers;
+use super::{Control, Error, Watcher};
+use crate::cache::{Map, TierState};
+use crate::linux::page_cache::{PageCache, apply_drop_caches};
+use crate::postgres::{
+    EvictedBuffers, PG_BUFFERCACHE, RelationPath, Server, apply_checkpoint, apply_evict_buffers, read_buffers,
+};
+use crate::units::Bytes;
+
+/// What to make cold, and how.
+#[derive(Clone, Copy)]
+pub struct Eviction<'a> {
+    /// What is resident now of the relations that are meant.
+    pub map: &'a Map,
+    pub tiers: Tiers,
+    /// Are all relations of the cluster meant?
+    pub is_whole_cluster: bool,
+    /// Drop everything that the machine has cached, too.
+    pub drop_caches: bool,
+    /// Tell what would go; evict nothing.
+    pub is_dry_run: bool,
+    pub server: Option<&'a Server>,
+    pub directory: Option<&'a Path>,
+    pub page_cache: &'a dyn PageCache,
+    pub control: &'a Control,
+    pub watcher: &'a dyn Watcher,
+}
+
+impl std::fmt::Debug for Eviction<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Eviction").field("tiers", &self.tiers).finish_non_exhaustive()
+    }
+}
+
+impl Eviction<'_> {
+    /// Evicts, looks again, and says what stayed.
+    ///
+    /// # Errors
+    /// When a tier that was asked for cannot be seen or reached at all.
+    pub async fn run(self) -> Result<EvictReceipt, Error> {
+        let mut receipt = EvictReceipt::new(self.is_dry_run);
+        if self.is_dry_run {
+            receipt.os = self.tiers.os.then(|| EvictedTier::before(self.os_bytes()));
+            receipt.buffers = self.tiers.buffers.then(|| EvictedTier::before(self.buffer_bytes()));
+            return Ok(receipt);
+        }
+        if let Some(server) = self.server {
+            self.checkpoint(server, &mut receipt).await?;
+        }
+        if self.tiers.buffers {
+            self.evict_buffers(&mut receipt).await?;
+        }
+        if self.tiers.os {
+            let directory = self.directory.ok_or(Error::NoDataDirectory)?;
+            if let TierState::Unknown { reason } = &self.map.os {
+                return Err(Error::OsTierHidden { reason: reason.clone() });
+            }
+            if self.drop_caches {
+                apply_drop_caches()?;
+            }
+            os::evict(&self, directory, &mut receipt);
+        }
+        receipt.is_interrupted = self.control.is_interrupted();
+        Ok(receipt)
+    }
+
+    /// Without the right to one, evicting files writes what is in them; what is dirty in shared_buffers alone is
+    /// written, and cached again, when the server pleases.
+    async fn checkpoint(&self, server: &Server, receipt: &mut EvictReceipt) -> Result<(), Error> {
+        let mut connection = server.connect_to(&server.database).await?;
+        if let Err(error) = apply_checkpoint(&mut connection).await {
+            receipt.remarks.push(format!(
+                "{error}: what is dirty in shared_buffers will be cached again when the server writes it"
+            ));
+        }
+        Ok(())
+    }
+
+    async fn evict_buffers(&self, receipt: &mut EvictReceipt) -> Result<(), Error> {
+        let mut tier = EvictedTier::before(self.buffer_bytes());
+        let Some(server) = self.server else {
+            receipt.remarks.push("the server does not run: shared_buffers are empty when it starts".to_owned());
+            receipt.buffers = Some(EvictedTier { resident_after_bytes: Some(Bytes(0)), ..tier });
+            return Ok(());
+        };
+        let databases: Vec<String> = self
+            .map
+            .relations
+            .iter()
+            .map(|one| one.relation.name.database.clone())
+            .collect::<HashSet<_>>()
+            .into_iter()
+            .collect();
+        let mut connection = server.connect_with_extension(PG_BUFFERCACHE, &databases).await?;
+        let paths: Vec<RelationPath> = self.map.relations.iter().map(|one| one.relation.path.clone()).collect();
+        let chosen = (!self.is_whole_cluster).then_some(&paths[..]);
+        match apply_evict_buffers(&mut connection, chosen).await? {
+            Some(EvictedBuffers { .. }) => {}
+            None => receipt.remarks.push(format!(
+                "shared_buffers stay as they are: PostgreSQL {} cannot evict buffers (17 and later can); restart the server",
+                server.facts.version
+            )),
+        }
+        let wanted: HashSet<(u32, u32, u32)> = paths.iter().map(key).collect();
+        let mut after = 0;
+        read_buffers(&mut connection, |buffer| {
+            after += u64::from(wanted.contains(&(buffer.tablespace_oid, buffer.database_oid, buffer.relfilenumber)));
+        })
+        .await?;
+        tier.resident_after_bytes = Some(self.bytes(after));
+        receipt.buffers = Some(tier);
+        Ok(())
+    }
+
+    fn os_bytes(&self) -> Option<Bytes> {
+        (self.map.os == TierState::Measured).then(|| self.bytes(self.map.os_blocks()))
+    }
+
+    fn buffer_bytes(&self) -> Option<Bytes> {
+        (self.map.buffers == TierState::Measured).then(|| self.bytes(self.map.buffer_blocks()))
+    }
+
+    fn bytes(&self, blocks: u64) -> Bytes {
+        Bytes(blocks * u64::from(self.map.source.block_size))
+    }
+}
+
+fn key(path: &RelationPath) -> (u32, u32, u32) {
+    (path.tablespace_oid(), path.database_oid(), path.relfilenumber())
+}
