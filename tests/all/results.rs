@@ -8,7 +8,7 @@ use pgthaw::results::{Error, NEWEST, Store};
 use pgthaw::terminal::render_tournament;
 use tokio::runtime::Runtime;
 
-use crate::servers::Home;
+use crate::servers::{self, Home};
 use crate::synthetic_run;
 
 fn wait<T>(work: impl Future<Output = T>) -> T {
@@ -244,4 +244,28 @@ fn sqlite(path: &Path, sql: &str) -> String {
         connection.close().await.unwrap();
         lines
     })
+}
+
+#[test]
+fn postgresql_takes_the_schema_too() {
+    let server = servers::start_any(&[]);
+    let directory = Path::new(env!("CARGO_MANIFEST_DIR")).join("src/results/migrations");
+    let mut migrations: Vec<PathBuf> = directory.read_dir().unwrap().map(|entry| entry.unwrap().path()).collect();
+    migrations.sort();
+    for migration in migrations {
+        server.psql(&std::fs::read_to_string(migration).unwrap());
+    }
+    server.psql(
+        r#"INSERT INTO runs VALUES ('one', '2026', NULL, '0.1.0', '{"hostname": "lab-7"}', '{"version": "15"}', '[]',
+           '{"scale": 50, "clients": 8, "script": "select-only", "disk": {"name": "gp3"}, "bound_seconds": 4.0}', 46000, '[]')"#,
+    );
+    server.psql(
+        "INSERT INTO trials VALUES ('one', 'cat', 1, 1, '2026', 0, 1, 'cold', 'cat', 6, NULL, NULL, 6, 5, 6, 6, 10, 20, 30, '[]', '[]')",
+    );
+    server.psql(
+        "INSERT INTO samples SELECT 'one', 'cat', 1, s, s, s, 10, 1, 1, 1, 5, 5, 5, 5 FROM generate_series(1, 3) AS s",
+    );
+    let summary = server.psql("SELECT hostname, scale, disk, bound_ratio FROM trial_summary");
+    assert_eq!(summary, "lab-7|50|gp3|1.5");
+    assert_eq!(server.psql("SELECT max(served), max(device_read_bytes_so_far) FROM served_by_second"), "30|15");
 }
