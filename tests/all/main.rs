@@ -15,4 +15,5 @@ mod server_doctor;
 mod server_postgres;
 mod server_target;
 mod snapshot;
+mod summary;
 mod synthetic_run;

@@ -4,8 +4,8 @@ import { element } from "../element";
 import type { ReportData } from "../record";
 
 const DEFINITIONS: [string, string][] = [
-  ["warm", "Fewer than 1 % of transactions read from the device, sustained to the end of the trial. Seconds count from the start of the workload, which starts at the same moment as the strategy, and are whole: what happens within a second is not told apart, so that a short warm-up can seem to end up to a second before it did."],
-  ["50, 90, 95 %", "Seconds until throughput, as a running median over a few seconds, reached that share of the steady level, which is one for the whole run: the median over all warm seconds of all trials."],
+  ["warm", "Fewer than 1 % of transactions read from the device, sustained to the end of the trial. Seconds count from the start of the workload, which starts at the same moment as the strategy; within its second the moment is dated to a tenth by what the workload still read."],
+  ["50, 90, 95 %", "Seconds until throughput, as a running median over a few seconds, reached that share of the steady level, in whole seconds. The steady level is one for the whole run: the median over all warm seconds of all trials."],
   ["bound", "The bytes that the warm state has in the page cache, divided by the bandwidth of the disk: no warmer that reads them all can be sooner."],
   ["served by then", "Transactions served until the strategy was warm, over the whole trial when it never was. “Nothing by then” is what the trials of “nothing” had served by the same instant."],
   ["medians and ranges", "Over the repeats. A repeat that did not get there counts as longer than all that did; a median or an end that is not known stands as “>” the trial's length."],

@@ -1,0 +1,117 @@
+//! What the trials of a run say: the summary that the table, `--json` and the report show, and its sentence.
+
+use pgthaw::bench::{Run, StrategySummary, Trial, compute_summary, render_headline};
+use pgthaw::units::Bytes;
+
+use crate::synthetic_run;
+
+/// Strategies with the warm times of their repeats, within 10 s and with a bound of 5. Each serves 100 transactions a
+/// second.
+fn run_of(warm_after: &[(&str, &[Option<f64>])]) -> (Run, Vec<Trial>) {
+    let (mut run, trials) = synthetic_run::make(1, 10);
+    run.study.bound_seconds = Some(5.0);
+    run.study.strategies = warm_after.iter().map(|(strategy, _)| (*strategy).to_owned()).collect();
+    let mut made = Vec::new();
+    for (strategy, times) in warm_after {
+        for (time, repeat) in times.iter().zip(1..) {
+            let mut trial = trials[0].clone();
+            (trial.strategy, trial.repeat, trial.warm_after_seconds) = ((*strategy).to_owned(), repeat, *time);
+            trial.samples.iter_mut().for_each(|sample| sample.transactions = 100);
+            made.push(trial);
+        }
+    }
+    (run, made)
+}
+
+fn strategies((run, trials): &(Run, Vec<Trial>)) -> Vec<StrategySummary> {
+    compute_summary(run, trials).strategies
+}
+
+fn headline((run, trials): &(Run, Vec<Trial>)) -> String {
+    render_headline(&compute_summary(run, trials))
+}
+
+#[test]
+fn the_soonest_comes_first_and_what_never_got_warm_last() {
+    let order = strategies(&run_of(&[
+        ("nothing", &[None]),
+        ("cat", &[Some(7.0), None, Some(9.0)]),
+        ("vmtouch", &[Some(9.0), None, None]),
+        ("pgthaw", &[Some(6.0)]),
+    ]));
+    let names: Vec<&str> = order.iter().map(|one| one.strategy.as_str()).collect();
+    assert_eq!(names, ["pgthaw", "cat", "vmtouch", "nothing"]);
+    let cat = order[1].warm_after_seconds;
+    assert_eq!((cat.median, cat.min, cat.max, cat.reached, cat.repeats), (Some(9.0), Some(7.0), None, 2, 3));
+    assert_eq!(order[1].bound_ratio.unwrap().median, Some(9.0 / 5.0));
+    assert_eq!((order[2].warm_after_seconds.median, order[2].warm_after_seconds.min), (None, Some(9.0)));
+}
+
+#[test]
+fn nothing_by_then_is_what_nothing_served_at_the_median_warm_time() {
+    let order = strategies(&run_of(&[
+        ("nothing", &[None, None]),
+        ("cat", &[Some(7.0), Some(8.0)]),
+        ("pg_prewarm-prefetch", &[None]),
+    ]));
+    let by_then = |name: &str| order.iter().find(|one| one.strategy == name).unwrap().nothing_served_by_then;
+    // Half of the eighth second's.
+    assert_eq!(by_then("cat").unwrap().median, Some(750.0));
+    assert_eq!(by_then("pg_prewarm-prefetch").unwrap().median, Some(1000.0));
+    assert_eq!(by_then("nothing"), None);
+    let without = strategies(&run_of(&[("cat", &[Some(7.0)])]));
+    assert_eq!(without[0].nothing_served_by_then, None);
+}
+
+#[test]
+fn shares_of_an_unknown_steady_level_are_unknown_and_not_unreached() {
+    let (mut run, trials) = run_of(&[("cat", &[Some(7.0)])]);
+    assert!(strategies(&(run.clone(), trials.clone()))[0].to_50_seconds.is_some());
+    (run.steady_tps, run.study.bound_seconds) = (None, None);
+    let cat = &strategies(&(run, trials))[0];
+    assert_eq!((cat.to_50_seconds, cat.to_95_seconds, cat.bound_ratio), (None, None, None));
+}
+
+#[test]
+fn what_speaks_against_a_strategy_names_its_repeats() {
+    let (run, mut trials) = run_of(&[("cat", &[Some(7.0), Some(7.0), Some(7.0)])]);
+    trials[0].outcome.failure = Some("no such file".into());
+    trials[2].outcome.failure = Some("no such file".into());
+    trials[1].start_state.verdict = "lukewarm".into();
+    (trials[1].start_state.os_resident_bytes, trials[1].start_state.total_bytes) =
+        (Bytes(20_000_000), Bytes(1_000_000_000));
+    assert_eq!(
+        strategies(&(run, trials))[0].caveats,
+        [
+            "failed: no such file (repeats 1, 3 of 3)",
+            "started lukewarm: 20 MB of 1.00 GB were resident (repeat 2 of 3)"
+        ]
+    );
+}
+
+#[test]
+fn the_sentence_tells_the_answer_whatever_it_is() {
+    let cases: [(&[(&str, &[Option<f64>])], &str); 6] = [
+        (
+            &[("nothing", &[None]), ("cat", &[Some(7.5)]), ("pgthaw", &[Some(5.2)])],
+            "pgthaw was warm after 5.2 s, 1.04 × the bound; the next, cat, after 7.5 s; doing nothing was not within 10 s.",
+        ),
+        (
+            &[("nothing", &[Some(9.0)]), ("cat", &[Some(4.0)]), ("pgthaw", &[Some(6.0)])],
+            "pgthaw was warm after 6.0 s, 1.20 × the bound; cat was sooner, after 4.0 s; doing nothing, after 9.0 s.",
+        ),
+        (
+            &[("nothing", &[None]), ("cat", &[Some(4.0)]), ("pgthaw", &[None])],
+            "pgthaw was not warm within 10 s; cat was, after 4.0 s; doing nothing was not within 10 s.",
+        ),
+        (
+            &[("pgthaw", &[Some(6.0)]), ("cat", &[None])],
+            "pgthaw was warm after 6.0 s, 1.20 × the bound; no other warmer was within 10 s.",
+        ),
+        (&[("nothing", &[Some(9.0)])], "nothing was warm after 9.0 s, 1.80 × the bound."),
+        (&[], "No trial was kept."),
+    ];
+    for (times, expected) in cases {
+        assert_eq!(headline(&run_of(times)), expected);
+    }
+}
