@@ -5,9 +5,12 @@ use pgthaw::units::Bytes;
 
 use crate::synthetic_run;
 
+/// A strategy, and the warm time of each of its repeats.
+type Times<'a> = (&'a str, &'a [Option<f64>]);
+
 /// Strategies with the warm times of their repeats, within 10 s and with a bound of 5. Each serves 100 transactions a
 /// second.
-fn run_of(warm_after: &[(&str, &[Option<f64>])]) -> (Run, Vec<Trial>) {
+fn run_of(warm_after: &[Times]) -> (Run, Vec<Trial>) {
     let (mut run, trials) = synthetic_run::make(1, 10);
     run.study.bound_seconds = Some(5.0);
     run.study.strategies = warm_after.iter().map(|(strategy, _)| (*strategy).to_owned()).collect();
@@ -91,7 +94,7 @@ fn what_speaks_against_a_strategy_names_its_repeats() {
 
 #[test]
 fn the_sentence_tells_the_answer_whatever_it_is() {
-    let cases: [(&[(&str, &[Option<f64>])], &str); 6] = [
+    let cases: [(&[Times], &str); 6] = [
         (
             &[("nothing", &[None]), ("cat", &[Some(7.5)]), ("pgthaw", &[Some(5.2)])],
             "pgthaw was warm after 5.2 s, 1.04 × the bound; the next, cat, after 7.5 s; doing nothing was not within 10 s.",

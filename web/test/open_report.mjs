@@ -13,6 +13,8 @@ const QUIET = [
   "--disable-gpu", "--no-first-run", "--disable-background-networking", "--disable-component-update", "--disable-sync",
 ];
 
+const isAll = ({ all, drawn }) => all > 0 && drawn === all;
+
 const [report, screenshots] = process.argv.slice(2);
 const address = pathToFileURL(resolve(report)).href;
 if (screenshots) await copyFile(report, join(screenshots, "report.html"));
@@ -44,6 +46,7 @@ async function look(page) {
   page.on("pageerror", (error) => errors.push(String(error)));
   page.on("request", (request) => request.url() !== address && requests.push(request.url()));
   await page.goto(address);
+  await once(page, drawnCharts, isAll);
   const charts = await page.evaluate(chartsOf);
   const seen = {
     title: await page.title(),
@@ -86,9 +89,9 @@ function background() {
 
 /** How a page of this width and theme comes out. */
 async function lookAt(page, name) {
-  await page.waitForTimeout(200);
+  const drawn = await once(page, drawnCharts, isAll);
   if (screenshots) await page.screenshot({ path: join(screenshots, `${name}.png`), fullPage: true });
-  return page.evaluate(() => {
+  const seen = await page.evaluate(() => {
     const width = document.documentElement.clientWidth;
     const isInScroller = (element) => element.closest(".scroll, svg, .unseen") !== null;
     const wide = [...document.querySelectorAll("#page *")].filter((element) => !isInScroller(element) && element.getBoundingClientRect().right > width + 1);
@@ -96,24 +99,39 @@ async function lookAt(page, name) {
       background: getComputedStyle(document.body).backgroundColor,
       overflow: document.documentElement.scrollWidth - width,
       clipped: wide.map((element) => `${element.tagName}.${element.className}`),
-      drawn: [...document.querySelectorAll(".chart")].filter((box) => box.querySelector("svg path") !== null).length,
     };
   });
+  return { ...seen, drawn: drawn.drawn };
+}
+
+/** How many charts there are, and how many are drawn. Runs in the page. */
+function drawnCharts() {
+  const boxes = [...document.querySelectorAll(".chart")];
+  return { all: boxes.length, drawn: boxes.filter((box) => box.querySelector("svg path") !== null).length };
+}
+
+
+/** The throughput chart as it is drawn now: its lines, and its vertical axis. Runs in the page. */
+function drawnThroughput() {
+  const option = window.pgthawReport.charts.get("throughput").getOption();
+  return { lines: option.series.filter((one) => one.id.startsWith("line:")).length, axis: option.yAxis[0].type };
 }
 
 /** Hides a strategy, switches an axis, opens the numbers, and points at a curve. */
 async function interact(page) {
-  const lines = () => page.evaluate(() => window.pgthawReport.charts.get("throughput").getOption().series.filter((one) => one.id.startsWith("line:")).length);
-  const before = await lines();
+  const figure = page.locator("#throughput");
+  await figure.scrollIntoViewIfNeeded();
+  const before = (await page.evaluate(drawnThroughput)).lines;
   const chip = page.locator(".chip").first();
   await chip.focus();
   await page.keyboard.press("Space");
-  const hidden = { before, after: await lines(), pressed: await chip.getAttribute("aria-pressed") };
+  const after = (await once(page, drawnThroughput, (drawn) => drawn.lines !== before)).lines;
+  const hidden = { before, after, pressed: await chip.getAttribute("aria-pressed") };
   await chip.press("Space");
-  const figure = page.locator("#throughput");
   await figure.getByRole("button", { name: "log" }).click();
-  const axis = await page.evaluate(() => window.pgthawReport.charts.get("throughput").getOption().yAxis[0].type);
+  const { axis } = await once(page, drawnThroughput, (drawn) => drawn.axis === "log" && drawn.lines === before);
   await figure.locator("summary").click();
+  await figure.locator("table").waitFor();
   const numbers = await page.evaluate(tableOf, "#throughput");
   await figure.getByRole("button", { name: "linear" }).click();
   await figure.locator("summary").click();
@@ -124,6 +142,16 @@ async function interact(page) {
   if (screenshots) await page.screenshot({ path: join(screenshots, "pointer.png") });
   await page.mouse.move(0, 0);
   return { hidden, axis, numbers, pointer };
+}
+
+/** What the page shows once it is so. A chart is drawn when it is next on screen, which is soon and not at once. */
+async function once(page, look, isSo) {
+  const deadline = Date.now() + 30_000;
+  for (;;) {
+    const seen = await page.evaluate(look);
+    if (isSo(seen) || Date.now() > deadline) return seen;
+    await page.waitForTimeout(50);
+  }
 }
 
 /** The files that the page makes: name and content. */
