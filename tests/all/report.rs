@@ -215,7 +215,7 @@ fn expected_cell(spread: Option<Spread>, limit: &str, render: impl Fn(f64) -> St
     }
     // A unit that both have is said once.
     let unit = high.rfind(' ').map_or("", |at| &high[at..]);
-    format!("{}|{} – {high}", or_beyond(spread.median), low.strip_suffix(unit).unwrap_or(&low))
+    format!("{}|{}–{high}", or_beyond(spread.median), low.strip_suffix(unit).unwrap_or(&low))
 }
 
 fn with_commas(value: f64) -> String {

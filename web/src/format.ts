@@ -57,8 +57,8 @@ export function spread(
   return { median: orBeyond(value.median), range: low === high ? null : range(low, high) };
 }
 
-/** `5.9 – 6.4 s`: a unit that both ends have is said once. */
+/** `5.9–6.4 s`: a unit that both ends have is said once. */
 export function range(low: string, high: string): string {
   const unit = / \S+$/.exec(high)?.[0] ?? "";
-  return `${unit !== "" && low.endsWith(unit) && !low.startsWith(">") ? low.slice(0, -unit.length) : low} – ${high}`;
+  return `${unit !== "" && low.endsWith(unit) && !low.startsWith(">") ? low.slice(0, -unit.length) : low}–${high}`;
 }

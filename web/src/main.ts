@@ -68,7 +68,7 @@ function residency(): HTMLElement {
     "section",
     { "aria-labelledby": "residency" },
     element("h2", { id: "residency" }, "What was in memory, before and after"),
-    element("p", { class: "lead" }, "Every relation is cut into equal pieces. The darker a piece, the more of it was resident when the trial began and when it ended."),
+    element("p", { class: "lead" }, "Every relation is cut into equal pieces. The stronger its colour, the more of a piece was resident when the trial began and when it ended."),
     ...(relations.length === 0 ? [element("p", { class: "soft" }, "No residency was stored with these trials.")] : []),
     ...heatMaps(state).map((plan) => figure(plan, state)),
     relations.length > 0 && all,

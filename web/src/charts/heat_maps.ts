@@ -49,7 +49,7 @@ function heatOption(relation: RelationResidency, view: View): EChartsOption {
   const { theme } = view.state;
   const rows = [...view.state.visible].reverse();
   const block = rows.length * ROW_HEIGHT;
-  const names = view.isNarrow ? 118 : 140;
+  const names = 140;
   const half = Math.floor((view.width - names - 24) / 2);
   const grids = INSTANTS.map((_, index) =>
     view.isNarrow
