@@ -58,6 +58,18 @@ impl DataDirectory {
         })
     }
 
+    /// The directory of the server that listens at a socket of this host, without asking it: the lock file beside the
+    /// socket names it. `None` when no server listens there, or when this user may not know.
+    pub fn of_socket(socket: &Path) -> Option<DataDirectory> {
+        let mut lock = socket.as_os_str().to_owned();
+        lock.push(".lock");
+        let text = fs::read_to_string(lock).ok()?;
+        let mut lines = text.lines();
+        let pid: u32 = lines.next()?.trim().parse().ok()?;
+        let directory = DataDirectory::open(Path::new(lines.next()?)).ok()?;
+        (directory.read_postmaster()?.pid == pid).then_some(directory)
+    }
+
     /// The server that runs in the directory, if one does on this host.
     pub fn read_postmaster(&self) -> Option<Postmaster> {
         Postmaster::read(&self.path)

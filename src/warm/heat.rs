@@ -2,19 +2,21 @@
 
 use roaring::RoaringBitmap;
 
-use crate::cache::ForkMap;
+use crate::cache::{ForkMap, USAGE_COUNTS};
 
 /// A block that was in the page cache alone: somebody used it once, or it was read ahead.
 const OS_ONLY: f32 = 1.0;
 
-/// The blocks that `wanted` asks for, by heat, coldest first. Each use that PostgreSQL counted doubles the heat: the
-/// clock sweep halves what is not used again, so a count of 5 is far more than five times a count of 1.
+/// The heat of a buffer by its usage count. Low counts differ by chance, also where all blocks are used equally often,
+/// and say little. 5 is as far as PostgreSQL counts, and stands for anything above it too: the inner pages of an index
+/// have it, and whatever is used again before the clock sweep comes round.
+const BY_USAGE_COUNT: [f32; USAGE_COUNTS] = [1.0, 1.5, 2.0, 4.0, 8.0, 32.0];
+
+/// The blocks that `wanted` asks for, by heat, coldest first.
 pub fn levels(fork: &ForkMap, wanted: &RoaringBitmap) -> Vec<(f32, RoaringBitmap)> {
     let in_buffers = fork.all_buffers();
     let mut levels = vec![(OS_ONLY, wanted - in_buffers)];
-    for (usage_count, blocks) in fork.buffers.iter().enumerate() {
-        levels.push((2f32.powi(usage_count as i32 + 1), blocks & wanted));
-    }
+    levels.extend(BY_USAGE_COUNT.into_iter().zip(&fork.buffers).map(|(heat, blocks)| (heat, blocks & wanted)));
     levels.retain(|(_, blocks)| !blocks.is_empty());
     levels
 }
@@ -39,7 +41,7 @@ mod tests {
         fork.buffers[5].insert_range(8..12);
         let levels = levels(&fork, &fork.os);
         let found: Vec<_> = levels.iter().map(|(heat, blocks)| (*heat, blocks.len())).collect();
-        assert_eq!(found, [(1.0, 7), (2.0, 1), (64.0, 2)]);
-        assert_eq!(mean(&levels), (7.0 + 2.0 + 128.0) / 10.0);
+        assert_eq!(found, [(1.0, 7), (1.0, 1), (32.0, 2)]);
+        assert_eq!(mean(&levels), (7.0 + 1.0 + 64.0) / 10.0);
     }
 }

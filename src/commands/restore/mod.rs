@@ -56,7 +56,7 @@ pub struct RestoreArguments {
     max_rate: Option<Bytes>,
 
     /// Threads that read
-    #[arg(long, value_name = "N", default_value_t = 8, value_parser = clap::value_parser!(u16).range(1..=256))]
+    #[arg(long, value_name = "N", default_value_t = 6, value_parser = clap::value_parser!(u16).range(1..=256))]
     threads: u16,
 
     /// Connections that load shared_buffers

@@ -1,8 +1,6 @@
 //! Which snapshot to restore, and where its files are: known before the server answers, if at all possible, so that a
 //! cold server keeps nobody waiting.
 
-use std::path::Path;
-
 use anyhow::bail;
 
 use super::RestoreArguments;
@@ -26,7 +24,7 @@ pub struct Source {
 pub async fn find(arguments: &RestoreArguments) -> anyhow::Result<(Snapshot, Source)> {
     let store = arguments.snapshots.open();
     if !arguments.other_cluster
-        && let Some(directory) = find_directory(arguments, &store)?
+        && let Some(directory) = find_directory(arguments)?
     {
         let snapshot = read(arguments, &store, directory.system_identifier)?;
         require_same(arguments, &store, &snapshot, directory.system_identifier)?;
@@ -64,42 +62,11 @@ fn require_same(
     }
 }
 
-/// The data directory, when it can be known without asking the server: it was named, or a snapshot knows it and the
-/// server that runs in it listens where the connection leads.
-fn find_directory(arguments: &RestoreArguments, store: &SnapshotStore) -> anyhow::Result<Option<DataDirectory>> {
-    if let Some(path) = &arguments.connection.data_dir {
-        return Ok(Some(DataDirectory::open(path)?));
-    }
-    let Some(socket) = arguments.connection.connect_options().socket_file() else { return Ok(None) };
-    let known = candidates(arguments, store);
-    Ok(known.into_iter().find(|directory| listens_at(directory, &socket)))
-}
-
-/// The data directories of the snapshots that may be meant.
-fn candidates(arguments: &RestoreArguments, store: &SnapshotStore) -> Vec<DataDirectory> {
-    let clusters = match store.resolve(&arguments.snapshot, 0) {
-        // A file is meant.
-        Ok(path) => return directory_of(&path).into_iter().collect(),
-        Err(_) => store.read_clusters().unwrap_or_default(),
-    };
-    let newest = |cluster: u64| Some(store.read_generations(cluster).ok()?.first()?.path.clone());
-    clusters.into_iter().filter_map(newest).filter_map(|path| directory_of(&path)).collect()
-}
-
-/// The directory that a snapshot names, if it still is the same cluster's.
-fn directory_of(snapshot: &Path) -> Option<DataDirectory> {
-    let source = cache::SnapshotHeader::read(snapshot).ok()?.source;
-    let directory = DataDirectory::open(&source.data_directory?).ok()?;
-    (directory.system_identifier == source.system_identifier).then_some(directory)
-}
-
-fn listens_at(directory: &DataDirectory, socket: &Path) -> bool {
-    let Some(postmaster) = directory.read_postmaster() else { return false };
-    let (Some(place), Some(port)) = (postmaster.socket_directory, postmaster.port) else { return false };
-    let its = place.join(format!(".s.PGSQL.{port}"));
-    match (its.canonicalize(), socket.canonicalize()) {
-        (Ok(its), Ok(socket)) => its == socket,
-        _ => false,
+/// The data directory, when it can be known without asking the server.
+fn find_directory(arguments: &RestoreArguments) -> Result<Option<DataDirectory>, postgres::Error> {
+    match &arguments.connection.data_dir {
+        Some(path) => DataDirectory::open(path).map(Some),
+        None => Ok(arguments.connection.connect_options().socket_file().and_then(|file| DataDirectory::of_socket(&file))),
     }
 }
 

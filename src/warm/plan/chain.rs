@@ -10,6 +10,9 @@ use super::merge::{self, Cost, Merging, Prices};
 /// The part of a slice's device time that reading its hot blocks first may cost on top.
 pub const HOTTEST_FIRST_PREMIUM: f64 = 0.2;
 
+/// How many times denser than what follows a pass has to be. Each pass adds reads, and live traffic needs reads too.
+const PASS_GAIN_MIN: f64 = 2.0;
+
 /// One pass over a slice.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Link {
@@ -55,7 +58,7 @@ fn decompose(slice: &Cells, levels: &[u8], heat: &impl Fn(u8) -> f64, prices: &P
             if next.wanted_blocks == 0 {
                 break;
             }
-            if links.last().is_none_or(|last| next.density() < last.density()) {
+            if links.last().is_none_or(|last| next.density() * PASS_GAIN_MIN <= last.density()) {
                 links.push(next);
                 break;
             }
