@@ -3,11 +3,16 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use sqlx::postgres::PgConnection;
+
+use super::strategy::run_statement;
 use super::{Error, StartState};
 use crate::linux::cgroup::DiskLimit;
 use crate::linux::page_cache::{CachedFile, PageCache as _, SystemPageCache};
 use crate::observe::{STRATEGY_ROLE, WORKLOAD_ROLE};
-use crate::postgres::{ConnectOptions, Programs, ScratchCluster, StopMode};
+use crate::postgres::{
+    ConnectOptions, DataDirectory, Lender, PG_PREWARM, Programs, ScratchCluster, Server, StopMode,
+};
 use crate::units::{Bytes, PageRange};
 
 /// The database that the workload runs in.
@@ -19,10 +24,33 @@ const COLD_SHARE: f64 = 0.01;
 /// Evictions before a start counts as lukewarm: the kernel may keep pages that are under way.
 const EVICTION_TRIES: u32 = 3;
 
-/// A cluster with the benchmark database.
+/// Where the benchmark runs.
+#[derive(Clone, Debug)]
+pub enum Place {
+    /// A scratch cluster, in a new directory below `parent`.
+    Scratch { parent: PathBuf },
+    /// A lab server's own cluster, in a database that is made and dropped: the server makes way meanwhile.
+    Borrowed { data_directory: DataDirectory },
+}
+
+impl Place {
+    /// A directory on the disk that is measured.
+    pub fn directory(&self) -> &Path {
+        match self {
+            Place::Scratch { parent } => parent,
+            Place::Borrowed { data_directory } => &data_directory.path,
+        }
+    }
+}
+
+/// A cluster with the benchmark database. However it ends, a lender's server is started again.
 #[derive(Debug)]
 pub struct Lab {
+    // Dropped in this order: the server first, then its lender gets the cluster back.
     cluster: ScratchCluster,
+    lender: Option<Lender>,
+    /// What the lender's server preloads.
+    preloaded: String,
     pub programs: Programs,
     cache: SystemPageCache,
     /// Where the benchmark database's files are; known once it is made.
@@ -30,16 +58,38 @@ pub struct Lab {
 }
 
 impl Lab {
-    /// Makes a scratch cluster below `parent`; it is not started.
-    pub fn create(programs: &Programs, parent: &Path, settings: &[(&str, &str)]) -> Result<Lab, Error> {
-        let cluster = ScratchCluster::create(programs, parent, settings)?;
+    /// Makes the cluster, or stops the lab server to borrow its own; it is not started. A borrowed one keeps its own
+    /// settings, a scratch one gets `settings`.
+    pub fn open(programs: &Programs, place: &Place, settings: &[(&str, &str)]) -> Result<Lab, Error> {
+        let (cluster, lender) = match place {
+            Place::Scratch { parent } => (ScratchCluster::create(programs, parent, settings)?, None),
+            Place::Borrowed { data_directory } => {
+                let lender = Lender::stop(data_directory.clone(), programs)?;
+                (ScratchCluster::borrow(programs, data_directory, lender.options())?, Some(lender))
+            }
+        };
         let database_directory = cluster.data_directory().join("base");
-        Ok(Lab { cluster, programs: programs.clone(), cache: SystemPageCache::new(), database_directory })
+        let (programs, cache) = (programs.clone(), SystemPageCache::new());
+        Ok(Lab { cluster, lender, preloaded: String::new(), programs, cache, database_directory })
+    }
+
+    pub fn is_borrowed(&self) -> bool {
+        self.lender.is_some()
     }
 
     /// Appends settings, which count from the next start.
     pub fn configure(&self, settings: &[(&str, &str)]) -> Result<(), Error> {
         Ok(self.cluster.configure(settings)?)
+    }
+
+    /// Says what the server preloads by itself.
+    pub fn set_preloaded(&mut self, libraries: String) {
+        self.preloaded = libraries;
+    }
+
+    /// From the next start on the server warms itself with autoprewarm, or does not.
+    pub fn configure_autoprewarm(&self, is_on: bool) -> Result<(), Error> {
+        self.configure(&autoprewarm_settings(&self.preloaded, is_on).map(|(name, value)| (name, value.as_str())))
     }
 
     /// Says which database is the benchmark's.
@@ -157,10 +207,44 @@ impl Lab {
         Ok(judge_start(os_resident_bytes, total_bytes))
     }
 
-    /// Leaves the cluster in place, and returns its directory.
-    pub fn keep(self) -> PathBuf {
-        self.cluster.keep()
+    /// Stops the server and starts the lender's again. With `keep` a scratch cluster, or the benchmark's database of a
+    /// borrowed one, stays; returns the directory then.
+    pub async fn finish(mut self, keep: bool) -> Result<Option<PathBuf>, Error> {
+        if self.is_borrowed() && !keep {
+            self.stop()?;
+            self.configure_autoprewarm(false)?;
+            self.start(None)?;
+            let server = Server::connect(&self.connect_options("postgres")).await?;
+            drop_benchmark(&mut server.connect_to("postgres").await?).await?;
+        }
+        self.stop()?;
+        let Lab { cluster, lender, .. } = self;
+        let kept = keep.then(|| cluster.keep());
+        lender.map_or(Ok(()), Lender::start_again)?;
+        Ok(kept)
     }
+}
+
+/// Removes everything that a benchmark leaves in a cluster: a database and two roles, whose names are pgthaw's own.
+pub async fn drop_benchmark(connection: &mut PgConnection) -> Result<(), Error> {
+    for statement in [
+        format!("DROP DATABASE IF EXISTS {DATABASE}"),
+        format!("DROP ROLE IF EXISTS {WORKLOAD_ROLE}"),
+        format!("DROP ROLE IF EXISTS {STRATEGY_ROLE}"),
+    ] {
+        run_statement(connection, "drop the benchmark's database", &statement).await?;
+    }
+    Ok(())
+}
+
+/// pg_prewarm beside what is preloaded anyway; where it is preloaded anyway it is told to keep still.
+fn autoprewarm_settings(preloaded: &str, is_on: bool) -> [(&'static str, String); 2] {
+    let own: Vec<&str> = preloaded.split(',').map(str::trim).filter(|library| !library.is_empty()).collect();
+    let has_it = own.contains(&PG_PREWARM);
+    let added = (is_on && !has_it).then_some(PG_PREWARM);
+    let libraries: Vec<&str> = own.into_iter().chain(added).collect();
+    let switch = if is_on { "on" } else { "off" };
+    [("shared_preload_libraries", libraries.join(",")), ("pg_prewarm.autoprewarm", switch.to_owned())]
 }
 
 /// Cold, or not: by what was measured.
@@ -186,6 +270,15 @@ fn visit_files(directory: &Path, visit: &mut impl FnMut(&Path) -> Result<(), Err
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn autoprewarm_comes_beside_what_is_preloaded_anyway() {
+        let settings = |preloaded, is_on| autoprewarm_settings(preloaded, is_on).map(|(_, value)| value);
+        assert_eq!(settings("", true), ["pg_prewarm", "on"]);
+        assert_eq!(settings("", false), ["", "off"]);
+        assert_eq!(settings("pg_stat_statements, x", true), ["pg_stat_statements,x,pg_prewarm", "on"]);
+        assert_eq!(settings("pg_prewarm", false), ["pg_prewarm", "off"]);
+    }
 
     #[test]
     fn cold_is_at_most_one_percent() {

@@ -8,7 +8,7 @@ use std::time::Duration;
 use sqlx::postgres::PgConnection;
 
 use super::event::{Event, Events};
-use super::lab::{DATABASE, Lab};
+use super::lab::{DATABASE, Lab, drop_benchmark};
 use super::launch::Launch;
 use super::race::pgbench_error;
 use super::residency::StripRelation;
@@ -22,7 +22,7 @@ use crate::observe::{STRATEGY_ROLE, WORKLOAD_ROLE};
 use crate::postgres::pgbench::{Pgbench, Said, Workload, parse_said, read_intervals};
 use crate::postgres::{
     PG_BUFFERCACHE, PG_PREWARM, Server, ServerFacts, apply_create_extension, read_databases, read_fork_blocks,
-    read_installable_extensions, read_relations, read_settings,
+    read_installable_extensions, read_preloaded, read_relations, read_settings,
 };
 use crate::units::{Bytes, Fork};
 
@@ -41,7 +41,6 @@ const PATIENCE: Duration = Duration::from_secs(24 * 3600);
 /// Everything that the trials need.
 #[derive(Debug)]
 pub struct Prepared {
-    pub lab: Lab,
     pub facts: ServerFacts,
     pub settings: Vec<(String, String)>,
     /// Those that can run here, in the order asked for; and the others with how to get them.
@@ -55,22 +54,24 @@ pub struct Prepared {
     pub calibration_tps: Option<f64>,
 }
 
-/// Prepares a scratch cluster. `directory` is for logs and snapshots.
-pub async fn prepare(options: &Options, directory: &Path, events: &Events, stop: &Stop) -> Result<Prepared, Error> {
+/// Prepares the cluster; the server is running afterwards. `directory` is for logs and snapshots.
+pub async fn prepare(
+    options: &Options,
+    lab: &mut Lab,
+    directory: &Path,
+    events: &Events,
+    stop: &Stop,
+) -> Result<Prepared, Error> {
     let preparation = Preparation { options, directory, events, stop };
-    preparation.step("making a scratch cluster");
-    let settings = choose_settings(options);
-    let settings: Vec<(&str, &str)> = settings.iter().map(|(name, value)| (*name, value.as_str())).collect();
-    let mut lab = Lab::create(&options.programs, &options.parent, &settings)?;
     lab.start(None)?;
     stop.check()?;
-    let (strategies, skipped) = preparation.make_database(&mut lab).await?;
-    preparation.initialize(&lab)?;
-    preparation.restart(&mut lab, &strategies)?;
-    let calibration_tps = preparation.warm(&lab)?;
+    let (strategies, skipped) = preparation.make_database(lab).await?;
+    preparation.initialize(lab)?;
+    preparation.restart(lab, &strategies)?;
+    let calibration_tps = preparation.warm(lab)?;
     preparation.step("taking the snapshots of the warm state");
     let server = Server::connect(&lab.connect_options(DATABASE)).await?;
-    let snapshots = WarmSnapshots::take(&strategies, &lab, &server, directory).await?;
+    let snapshots = WarmSnapshots::take(&strategies, lab, &server, directory).await?;
     let mut connection = server.connect_to(DATABASE).await?;
     run_statement(&mut connection, "write a checkpoint", "CHECKPOINT").await?;
     let (wanted_bytes, database_bytes) = lab.read_resident()?;
@@ -78,7 +79,6 @@ pub async fn prepare(options: &Options, directory: &Path, events: &Events, stop:
         strips: choose_strips(&mut connection, &server).await?,
         settings: read_settings(&mut connection).await?,
         facts: server.facts.clone(),
-        lab,
         strategies,
         skipped,
         snapshots,
@@ -117,6 +117,10 @@ impl Preparation<'_> {
             let reasons: Vec<&str> = skipped.iter().map(|(_, remedy)| remedy.as_str()).collect();
             return Err(Error::NoStrategy(reasons.join("; ")));
         }
+        if lab.is_borrowed() {
+            lab.set_preloaded(read_preloaded(&mut connection).await?);
+            drop_benchmark(&mut connection).await?;
+        }
         for statement in [
             format!("CREATE ROLE {WORKLOAD_ROLE} LOGIN"),
             format!("CREATE ROLE {STRATEGY_ROLE} LOGIN SUPERUSER"),
@@ -147,9 +151,7 @@ impl Preparation<'_> {
     fn restart(&self, lab: &mut Lab, strategies: &[Strategy]) -> Result<(), Error> {
         self.stop.check()?;
         lab.stop()?;
-        if strategies.contains(&Strategy::Autoprewarm) {
-            lab.configure(&[("shared_preload_libraries", PG_PREWARM)])?;
-        }
+        lab.configure_autoprewarm(strategies.contains(&Strategy::Autoprewarm))?;
         lab.start(None)
     }
 
@@ -194,7 +196,7 @@ impl Preparation<'_> {
 
 /// Settings of a scratch cluster. The background's own doings are kept out of the trials; without WAL senders the load
 /// of the tables needs no WAL.
-fn choose_settings(options: &Options) -> Vec<(&'static str, String)> {
+pub fn choose_settings(options: &Options) -> Vec<(&'static str, String)> {
     let database = size::expected_bytes(options.scale);
     let share = Bytes(database.0 / SHARED_BUFFERS_SHARE).clamp(SHARED_BUFFERS_MIN, SHARED_BUFFERS_MAX);
     let shared_buffers = options.shared_buffers.unwrap_or(share);

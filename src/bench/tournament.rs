@@ -1,12 +1,13 @@
 //! The tournament: every strategy from the same proven cold state, in random order, under the same limit.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use jiff::Timestamp;
 
 use super::event::{Event, Events};
 use super::order::plan_order;
-use super::preparation::{Prepared, prepare};
+use super::lab::{Lab, Place};
+use super::preparation::{Prepared, choose_settings, prepare};
 use super::stop::Stop;
 use super::strategy::Strategy;
 use super::trial::TrialSetup;
@@ -23,8 +24,7 @@ use crate::units::Bytes;
 #[derive(Clone, Debug)]
 pub struct Options {
     pub programs: Programs,
-    /// Where the scratch cluster's directory is made.
-    pub parent: PathBuf,
+    pub place: Place,
     pub scale: u32,
     /// Each trial runs it once.
     pub workload: Workload,
@@ -32,9 +32,9 @@ pub struct Options {
     pub strategies: Vec<Strategy>,
     pub disk: Disk,
     pub seed: u64,
-    /// `None`: a quarter of the database, at most 256 MiB.
+    /// `None`: of a scratch cluster a quarter of the database, at most 256 MiB; of a borrowed one its own.
     pub shared_buffers: Option<Bytes>,
-    /// Leave the cluster in place.
+    /// Leave a scratch cluster, or the benchmark's database in a borrowed one, in place.
     pub is_kept: bool,
 }
 
@@ -48,7 +48,9 @@ pub struct Finished {
     pub kept: Option<PathBuf>,
 }
 
-/// Runs a tournament, and blocks its thread while a server starts or a trial runs: give it a thread of its own. Whatever happens, the server, the limit and, unless it is kept, the cluster are gone afterwards.
+/// Runs a tournament, and blocks its thread while a server starts or a trial runs: give it a thread of its own. Whatever
+/// happens, the server, the limit and, unless it is kept, the cluster are gone afterwards; a lab server whose cluster
+/// was borrowed runs again.
 ///
 /// # Errors
 /// `Error::Interrupted` when it was stopped before the trials began. Trials that ended before a failure were told as
@@ -60,21 +62,42 @@ pub async fn run_tournament(mut options: Options, events: &Events, stop: &Stop) 
     if let Some(reason) = &options.disk.not_enforced {
         events.tell(Event::Remark(format!("the native disk is measured, without a limit: {reason}")));
     }
-    let started_at = Timestamp::now();
-    let mut prepared = prepare(&options, directory.path(), events, stop).await?;
-    let mut run = describe_run(&options, &prepared, device.as_ref(), started_at)?;
-    events.tell(Event::RunStarted(Box::new(run.clone())));
+    events.tell(Event::Step(match &options.place {
+        Place::Scratch { .. } => "making a scratch cluster".into(),
+        Place::Borrowed { .. } => "stopping the lab server, to run its cluster behind a private socket".into(),
+    }));
+    let settings = choose_settings(&options);
+    let settings: Vec<(&str, &str)> = settings.iter().map(|(name, value)| (*name, value.as_str())).collect();
+    let mut lab = Lab::open(&options.programs, &options.place, &settings)?;
+    let played = play(&options, &mut lab, device.as_ref(), directory.path(), events, stop).await;
+    let kept = lab.finish(options.is_kept && played.is_ok()).await;
+    // The first failure is the one to tell.
+    Ok(Finished { kept: played.as_ref().map_or(Ok(None), |_| kept)?, ..played? })
+}
 
+/// Prepares the cluster and runs the trials in it.
+async fn play(
+    options: &Options,
+    lab: &mut Lab,
+    device: Option<&BlockDevice>,
+    directory: &Path,
+    events: &Events,
+    stop: &Stop,
+) -> Result<Finished, Error> {
+    let started_at = Timestamp::now();
+    let prepared = prepare(options, lab, directory, events, stop).await?;
+    let mut run = describe_run(options, &prepared, device, started_at)?;
+    events.tell(Event::RunStarted(Box::new(run.clone())));
     let turns = plan_order(&prepared.strategies, options.repeats, options.seed);
     let setup = TrialSetup {
         run_id: &run.id,
         workload: &options.workload,
         disk: &options.disk,
-        device: device.as_ref().map(|device| device.number),
+        device: device.map(|device| device.number),
         block_size: Bytes(prepared.facts.block_size.into()),
         snapshots: &prepared.snapshots,
         strips: &prepared.strips,
-        directory: directory.path(),
+        directory,
         trials: turns.len() as u32,
         events,
         stop,
@@ -82,7 +105,7 @@ pub async fn run_tournament(mut options: Options, events: &Events, stop: &Stop) 
     let mut trials = Vec::new();
     let mut is_interrupted = false;
     for turn in &turns {
-        match setup.run(&mut prepared.lab, turn).await {
+        match setup.run(lab, turn).await {
             Ok(trial) => {
                 events.tell(Event::TrialEnded(Box::new(trial.clone())));
                 trials.push(trial);
@@ -95,15 +118,14 @@ pub async fn run_tournament(mut options: Options, events: &Events, stop: &Stop) 
         }
     }
     conclude(&mut run, &mut trials, prepared.calibration_tps);
-    let kept = options.is_kept.then(|| prepared.lab.keep());
-    Ok(Finished { run, trials, is_interrupted, kept })
+    Ok(Finished { run, trials, is_interrupted, kept: None })
 }
 
 /// The disk that holds the cluster, if it can be limited as asked; if not, the options say why.
 fn find_device(options: &mut Options) -> Option<BlockDevice> {
     let disk = &mut options.disk;
     let wants_limit = disk.riops.is_some() || disk.rbps.is_some();
-    let device = read_block_device(&options.parent);
+    let device = read_block_device(options.place.directory());
     let possible =
         device.as_ref().map_err(explain).and_then(|_| DiskLimit::available().map(drop).map_err(|e| explain(&e)));
     if let (true, Err(reason)) = (wants_limit, possible) {
@@ -175,7 +197,7 @@ fn describe_machine(options: &Options, device: Option<&BlockDevice>) -> Result<M
         cpu_model: facts.cpu_model,
         cores: facts.cores,
         memory_bytes: facts.memory_bytes,
-        file_system: read_mount(&options.parent)?.file_system,
+        file_system: read_mount(options.place.directory())?.file_system,
         device,
     })
 }

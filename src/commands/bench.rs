@@ -1,13 +1,17 @@
 //! `pgthaw bench`: the work is done in `src/bench/`.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
+
+use anyhow::Context as _;
 
 use clap::{Args, Subcommand};
 use serde::Serialize;
 
 use super::study::{DiskArguments, ScratchArguments, choose_strategies, run_study};
-use super::{ExitStatus, OutputArguments, StoreArguments};
-use crate::bench::{Finished, Options, Run, Strategy, Summary, Trial, compute_summary, render_headline};
+use super::{
+    ConnectionArguments, ExitStatus, LabArguments, OutputArguments, StoreArguments, Target, require_lab_server,
+};
+use crate::bench::{Finished, Options, Place, Run, Strategy, Summary, Trial, compute_summary, render_headline};
 use crate::failure::ErrorKind;
 use crate::postgres::Programs;
 use crate::postgres::pgbench::{Script, Workload};
@@ -66,6 +70,14 @@ struct WarmupArguments {
     #[command(flatten)]
     scratch: ScratchArguments,
 
+    /// Measure in this lab server's own cluster, with its settings: it is stopped meanwhile and started again
+    /// afterwards; a database pgthaw_bench is made in it and dropped
+    #[arg(short = 'D', long, value_name = "DIRECTORY", conflicts_with = "dir")]
+    data_dir: Option<PathBuf>,
+
+    #[command(flatten)]
+    lab: LabArguments,
+
     #[command(flatten)]
     store: StoreArguments,
 }
@@ -74,7 +86,7 @@ struct WarmupArguments {
 pub async fn run(arguments: BenchArguments, output: OutputArguments) -> anyhow::Result<ExitStatus> {
     let Action::Warmup(arguments) = arguments.action;
     let store = arguments.store.open().await?;
-    let finished = run_study(arguments.options()?, &store, output).await?;
+    let finished = run_study(arguments.options().await?, &store, output).await?;
     print_finished(&finished, None, output)?;
     if !output.json {
         terminal::print_line(&terminal::render_where_kept(&finished.run, store.path()));
@@ -87,11 +99,12 @@ pub async fn run(arguments: BenchArguments, output: OutputArguments) -> anyhow::
 }
 
 impl WarmupArguments {
-    fn options(&self) -> anyhow::Result<Options> {
+    async fn options(&self) -> anyhow::Result<Options> {
         let Self { scale, clients, jobs, seconds, .. } = *self;
+        let (programs, place) = self.choose_place().await?;
         Ok(Options {
-            programs: Programs::find(self.scratch.bin_dir.as_deref())?,
-            parent: self.scratch.dir.clone(),
+            programs,
+            place,
             scale,
             workload: Workload { script: self.script.clone(), clients, jobs, seconds },
             repeats: self.repeats,
@@ -101,6 +114,20 @@ impl WarmupArguments {
             shared_buffers: self.scratch.shared_buffers,
             is_kept: self.scratch.keep,
         })
+    }
+
+    /// A scratch cluster; or the one of a lab server, which is made sure to be one.
+    async fn choose_place(&self) -> anyhow::Result<(Programs, Place)> {
+        let bin_dir = self.scratch.bin_dir.as_deref();
+        if self.data_dir.is_none() {
+            return Ok((Programs::find(bin_dir)?, Place::Scratch { parent: self.scratch.dir.clone() }));
+        }
+        let connection = ConnectionArguments { data_dir: self.data_dir.clone(), ..ConnectionArguments::default() };
+        let target = Target::open(&connection).await?;
+        require_lab_server(&target, &self.lab, "bench warmup")?;
+        let data_directory = target.data_directory.context("the data directory cannot be read")?;
+        let programs = Programs::find_version(bin_dir, data_directory.version_major)?;
+        Ok((programs, Place::Borrowed { data_directory }))
     }
 }
 

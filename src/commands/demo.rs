@@ -7,7 +7,7 @@ use clap::Args;
 use super::bench::print_finished;
 use super::study::{DiskArguments, ScratchArguments, choose_strategies, run_study};
 use super::{ExitStatus, OutputArguments, StoreArguments};
-use crate::bench::{Finished, Options, PGTHAW, Strategy, size};
+use crate::bench::{Finished, Options, PGTHAW, Place, Strategy, size};
 use crate::failure::{Capability, ErrorKind};
 use crate::linux::capability::{HostTarget, check_host, check_programs};
 use crate::linux::machine::read_free_bytes;
@@ -80,7 +80,7 @@ impl DemoArguments {
         };
         Ok(Options {
             programs: Programs::find(self.scratch.bin_dir.as_deref())?,
-            parent: self.scratch.dir.clone(),
+            place: Place::Scratch { parent: self.scratch.dir.clone() },
             scale,
             workload: Workload { script: Script::Builtin("select-only"), clients: 8, jobs: 2, seconds: self.seconds },
             repeats: self.repeats,
@@ -101,7 +101,7 @@ fn check_machine(options: &Options) -> Vec<Capability> {
         }
         Err(error) => Capability::failed("this machine", "postgresql", &error),
     };
-    let target = HostTarget { data_directory: Some(options.parent.clone()), ..HostTarget::default() };
+    let target = HostTarget { data_directory: Some(options.place.directory().to_owned()), ..HostTarget::default() };
     let found = check_host(&target).into_iter().chain(check_programs());
     let found = found.filter(|one| CHECKS.contains(&one.name)).map(|one| Capability { group: "this machine", ..one });
     [server].into_iter().chain(found).collect()

@@ -21,3 +21,10 @@ pub async fn read_installable_extensions(connection: &mut PgConnection) -> Resul
     let rows = sqlx::query(question).fetch_all(connection).await.map_err(failed)?;
     rows.iter().map(|row| row.try_get("name")).collect::<Result<_, _>>().map_err(failed)
 }
+
+/// Libraries that the server loads when it starts: the setting `shared_preload_libraries`.
+pub async fn read_preloaded(connection: &mut PgConnection) -> Result<String, Error> {
+    let failed = |source| Error::Query { action: "read a setting", source };
+    let question = include_str!("sql/preloaded_13.sql");
+    sqlx::query_scalar(question).fetch_one(connection).await.map_err(failed)
+}

@@ -47,6 +47,17 @@ impl Programs {
         }
     }
 
+    /// The programs of a major version: those of `bin_dir` when it is given, for the user knows better; else the ones
+    /// that [`Programs::find`] finds, if they fit, or the ones below `/usr/lib/postgresql`.
+    pub fn find_version(bin_dir: Option<&Path>, major: u32) -> Result<Programs, Error> {
+        if bin_dir.is_some() {
+            return Programs::find(bin_dir);
+        }
+        let candidates = Programs::find(None).into_iter().chain(Programs::find_all());
+        let mut fitting = candidates.filter(|programs| programs.version().is_ok_and(|version| version.major == major));
+        fitting.next().ok_or_else(|| Error::ProgramMissing(format!("postgres of version {major}")))
+    }
+
     /// Every installation below `/usr/lib/postgresql`, oldest first.
     pub fn find_all() -> Vec<Programs> {
         debian_bin_dirs(Path::new(DEBIAN_ROOT)).into_iter().map(|(_, bin_dir)| Programs { bin_dir }).collect()
@@ -185,6 +196,15 @@ mod tests {
         let missing = programs.missing(&["postgres", "initdb"]);
         assert_eq!(missing.len(), 1);
         assert!(missing[0].remedy.contains("apt-get install postgresql"), "{}", missing[0].remedy);
+    }
+
+    #[test]
+    fn finds_the_version_that_a_cluster_needs() {
+        let newest = Programs::find_all().pop().unwrap();
+        let major = newest.version().unwrap().major;
+        assert_eq!(Programs::find_version(None, major).unwrap().version().unwrap().major, major);
+        let error = Programs::find_version(None, 9).unwrap_err().to_string();
+        assert!(error.contains("postgres of version 9"), "{error}");
     }
 
     #[test]

@@ -3,19 +3,21 @@
 //!
 //! The calls block until the server did what was asked: call them from a thread that may wait.
 
+use std::collections::BTreeMap;
 use std::fs::{self, File, Permissions};
 use std::io::Write as _;
-use std::os::unix::fs::{PermissionsExt as _, chown};
+use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _, chown};
 use std::os::unix::process::CommandExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, Command, Stdio};
+use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal};
 use tempfile::TempDir;
 
 use super::programs::run;
-use super::{ConnectOptions, Error, Programs};
+use super::{ConnectOptions, DataDirectory, Error, Programs};
 
 /// `cluster_name` of a scratch cluster. Commands that hurt a cache do so without asking where they find this name.
 pub const LAB_CLUSTER_NAME: &str = "pgthaw-lab";
@@ -49,12 +51,14 @@ pub enum StopMode {
     Immediate,
 }
 
-/// A scratch cluster. Dropping it stops the server and removes the directory, unless it is kept.
+/// A scratch cluster. Dropping it stops the server and removes the directory, unless it is kept. A borrowed cluster's
+/// data directory always stays.
 #[derive(Debug)]
 pub struct ScratchCluster {
     programs: Programs,
-    /// Holds `data/` and `server.log`.
+    /// Holds `server.log`, and `data/` unless that is borrowed.
     directory: PathBuf,
+    borrowed: Option<Borrowed>,
     /// Short, as a socket's path may have 107 bytes only, and closed to other users, as the server asks no password.
     socket_directory: TempDir,
     is_kept: bool,
@@ -68,6 +72,16 @@ struct RunningServer {
     pipe: ChildStdin,
 }
 
+/// Somebody else's data directory, and how the server is told what its files do not say.
+#[derive(Debug)]
+struct Borrowed {
+    data_directory: PathBuf,
+    owner: Option<Owner>,
+    /// Of the command line, as the server's owner gives them.
+    options: Vec<String>,
+    settings: Mutex<BTreeMap<String, String>>,
+}
+
 /// Whom the server runs as: it refuses to be root.
 #[derive(Clone, Copy, Debug)]
 struct Owner {
@@ -79,7 +93,7 @@ impl ScratchCluster {
     /// Makes a new cluster in a new directory below `parent`, which the system user `postgres` must be able to reach
     /// when pgthaw runs as root. Later `settings` win over earlier ones. Nothing stays behind when it fails.
     pub fn create(programs: &Programs, parent: &Path, settings: &[(&str, &str)]) -> Result<ScratchCluster, Error> {
-        let directory = new_directory(parent)?;
+        let directory = new_directory(parent, server_owner())?;
         let cluster = ScratchCluster::in_directory(programs, directory)?;
         cluster.run_initdb()?;
         cluster.configure(&[("listen_addresses", ""), ("cluster_name", LAB_CLUSTER_NAME)])?;
@@ -99,15 +113,39 @@ impl ScratchCluster {
         Err(Error::DataDirectory { path, reason: "it has no PG_VERSION".into() })
     }
 
+    /// Runs the stopped cluster in `data_directory`, with the command line `options` that its owner starts it with.
+    /// Nobody else reaches it meanwhile: it listens on the private socket alone, and lets everybody in there. Its
+    /// configuration is left as it is; [`ScratchCluster::configure`] counts until this is dropped.
+    pub fn borrow(
+        programs: &Programs,
+        data_directory: &DataDirectory,
+        options: &[String],
+    ) -> Result<ScratchCluster, Error> {
+        let owner = rustix::process::geteuid().is_root().then(|| Owner::of(data_directory)).transpose()?;
+        let directory = new_directory(Path::new("/tmp"), owner)?;
+        let mut cluster = ScratchCluster::in_directory(programs, directory)?;
+        cluster.borrowed = Some(Borrowed {
+            data_directory: data_directory.path.clone(),
+            owner,
+            options: options.to_vec(),
+            settings: Mutex::default(),
+        });
+        give_to(cluster.socket_directory.path(), owner)
+            .and_then(|()| fs::write(cluster.hba_file(), "local all all trust\n"))
+            .map_err(|source| Error::File { action: "write", path: cluster.hba_file(), source })?;
+        Ok(cluster)
+    }
+
     fn in_directory(programs: &Programs, directory: PathBuf) -> Result<ScratchCluster, Error> {
         let socket_directory = tempfile::Builder::new()
             .prefix("pgthaw-")
             .tempdir_in("/tmp")
-            .and_then(|socket_directory| give_to_owner(socket_directory.path()).map(|()| socket_directory));
+            .and_then(|socket_directory| give_to(socket_directory.path(), server_owner()).map(|()| socket_directory));
         match socket_directory {
             Ok(socket_directory) => Ok(ScratchCluster {
                 programs: programs.clone(),
                 directory,
+                borrowed: None,
                 socket_directory,
                 is_kept: false,
                 server: None,
@@ -118,6 +156,11 @@ impl ScratchCluster {
 
     /// Appends settings to postgresql.conf, where the last one wins; they count from the next start.
     pub fn configure(&self, settings: &[(&str, &str)]) -> Result<(), Error> {
+        if let Some(borrowed) = &self.borrowed {
+            let mut kept = borrowed.settings.lock().unwrap_or_else(PoisonError::into_inner);
+            kept.extend(settings.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())));
+            return Ok(());
+        }
         let path = self.data_directory().join("postgresql.conf");
         let lines: String =
             settings.iter().map(|(name, value)| format!("{name} = '{}'\n", value.replace('\'', "''"))).collect();
@@ -198,13 +241,24 @@ impl ScratchCluster {
 
     /// The cluster's data directory.
     pub fn data_directory(&self) -> PathBuf {
-        self.directory.join("data")
+        match &self.borrowed {
+            Some(borrowed) => borrowed.data_directory.clone(),
+            None => self.directory.join("data"),
+        }
     }
 
     /// Leaves the directory in place when this is dropped, and returns it. [`ScratchCluster::adopt`] takes it up again.
     pub fn keep(mut self) -> PathBuf {
         self.is_kept = true;
-        self.directory.clone()
+        match &self.borrowed {
+            Some(borrowed) => borrowed.data_directory.clone(),
+            None => self.directory.clone(),
+        }
+    }
+
+    /// Says who may connect to a borrowed cluster.
+    fn hba_file(&self) -> PathBuf {
+        self.directory.join("pg_hba.conf")
     }
 
     /// The last lines that the server logged, for messages.
@@ -244,6 +298,9 @@ impl ScratchCluster {
         command.args(["-c", START_SCRIPT, "sh"]).arg(self.programs.path("postgres")?);
         command.arg("-D").arg(self.data_directory()).arg("-k").arg(self.socket_directory());
         command.args(["-p", &PORT.to_string(), "-c", "logging_collector=off", "-c", "log_destination=stderr"]);
+        if let Some(borrowed) = &self.borrowed {
+            command.args(borrowed.arguments(&self.hba_file()));
+        }
         Ok(command)
     }
 
@@ -254,7 +311,7 @@ impl ScratchCluster {
         for (name, _) in std::env::vars_os().filter(|(name, _)| name.to_string_lossy().starts_with("PG")) {
             command.env_remove(name);
         }
-        if let Some(owner) = server_owner() {
+        if let Some(owner) = self.borrowed.as_ref().map_or_else(server_owner, |borrowed| borrowed.owner) {
             command.uid(owner.uid).gid(owner.gid);
         }
         command
@@ -280,8 +337,11 @@ impl ScratchCluster {
 impl Drop for ScratchCluster {
     fn drop(&mut self) {
         // What fails here is left for the user to see, and the log says why: there is nobody to tell.
-        if self.is_kept {
+        if self.is_kept || self.borrowed.is_some() {
             let _ = self.stop(StopMode::Fast);
+            if self.borrowed.is_some() {
+                let _ = fs::remove_dir_all(&self.directory);
+            }
             return;
         }
         if !self.is_running() && self.pid_file().exists() {
@@ -291,6 +351,28 @@ impl Drop for ScratchCluster {
         }
         let _ = self.stop(StopMode::Immediate);
         let _ = fs::remove_dir_all(&self.directory);
+    }
+}
+
+impl Borrowed {
+    /// What comes last on the command line wins.
+    fn arguments(&self, hba_file: &Path) -> Vec<String> {
+        let hba_file = format!("hba_file={}", hba_file.display());
+        let own = ["listen_addresses=", "external_pid_file=", &hba_file].map(str::to_owned);
+        let settings = self.settings.lock().unwrap_or_else(PoisonError::into_inner);
+        let given = settings.iter().map(|(name, value)| format!("{name}={value}"));
+        let pairs = own.into_iter().chain(given).flat_map(|setting| ["-c".to_owned(), setting]);
+        self.options.iter().cloned().chain(pairs).collect()
+    }
+}
+
+impl Owner {
+    /// Who owns a data directory runs its server.
+    fn of(data_directory: &DataDirectory) -> Result<Owner, Error> {
+        let path = &data_directory.path;
+        let metadata = fs::metadata(path);
+        let metadata = metadata.map_err(|source| Error::File { action: "look at", path: path.clone(), source })?;
+        Ok(Owner { uid: metadata.uid(), gid: metadata.gid() })
     }
 }
 
@@ -341,19 +423,19 @@ fn is_ready(pid_file: &Path, postmaster_pid: Option<u32>) -> bool {
     lines.first().and_then(|pid| pid.parse().ok()) == postmaster_pid && lines.get(7) == Some(&"ready")
 }
 
-fn new_directory(parent: &Path) -> Result<PathBuf, Error> {
+fn new_directory(parent: &Path, owner: Option<Owner>) -> Result<PathBuf, Error> {
     let make = || {
         let directory = tempfile::Builder::new().prefix("pgthaw-lab-").tempdir_in(parent)?;
-        give_to_owner(directory.path())?;
+        give_to(directory.path(), owner)?;
         Ok(directory.keep())
     };
     make().map_err(|source| Error::File { action: "create a directory in", path: parent.to_owned(), source })
 }
 
 /// Gives a directory to the user that the server runs as, and closes it to others.
-fn give_to_owner(directory: &Path) -> std::io::Result<()> {
+fn give_to(directory: &Path, owner: Option<Owner>) -> std::io::Result<()> {
     fs::set_permissions(directory, Permissions::from_mode(0o700))?;
-    match server_owner() {
+    match owner {
         Some(owner) => chown(directory, Some(owner.uid), Some(owner.gid)),
         None => Ok(()),
     }
@@ -456,6 +538,28 @@ mod tests {
         let error = ScratchCluster::adopt(&programs, directory.path()).unwrap_err();
         assert!(matches!(error, Error::DataDirectory { .. }), "{error}");
         assert!(directory.path().exists());
+    }
+
+    #[test]
+    fn a_borrowed_cluster_is_given_back_as_it_was() {
+        let mut lender = cluster(&[("work_mem", "5MB")]);
+        lender.start().unwrap();
+        lender.stop(StopMode::Fast).unwrap();
+        let data_directory = DataDirectory::open(&lender.data_directory()).unwrap();
+        let configuration = || fs::read_to_string(data_directory.path.join("postgresql.conf")).unwrap();
+        let before = configuration();
+        let programs = Programs::find(None).unwrap();
+        let options = ["-c".to_owned(), "work_mem=6MB".to_owned()];
+        let mut borrower = ScratchCluster::borrow(&programs, &data_directory, &options).unwrap();
+        borrower.configure(&[("shared_buffers", "a lot")]).unwrap();
+        assert!(borrower.start().is_err(), "its own settings count");
+        borrower.configure(&[("shared_buffers", "16MB")]).unwrap();
+        borrower.start().unwrap();
+        assert!(borrower.socket_directory().join(".s.PGSQL.5432").exists());
+        let socket_directory = borrower.socket_directory().to_owned();
+        drop(borrower);
+        assert!(!socket_directory.exists() && configuration() == before);
+        lender.start().unwrap();
     }
 
     #[test]

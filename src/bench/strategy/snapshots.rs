@@ -13,7 +13,7 @@ use super::commands::pgfincore_take_sql;
 use crate::bench::Error;
 use crate::bench::lab::{DATABASE, Lab};
 use crate::cache::{MapInputs, Snapshot, read_map};
-use crate::postgres::{self, DataDirectory, PG_PREWARM, Server, read_databases};
+use crate::postgres::{self, DataDirectory, Server, read_databases};
 
 /// autoprewarm's file, in the data directory.
 const AUTOPREWARM_FILE: &str = "autoprewarm.blocks";
@@ -80,9 +80,8 @@ impl WarmSnapshots {
         if strategy == Strategy::Autoprewarm {
             self.copy(&self.autoprewarm_file(), &placed)?;
             give_to_owner_of(&lab.data_directory(), &placed)?;
-            return lab.configure(&[("shared_preload_libraries", PG_PREWARM)]);
         }
-        lab.configure(&[("shared_preload_libraries", "")])
+        lab.configure_autoprewarm(strategy == Strategy::Autoprewarm)
     }
 
     fn copy(&self, from: &Path, to: &Path) -> Result<(), Error> {
