@@ -1,17 +1,17 @@
 //! `pgthaw bench`: the work is done in `src/bench/`.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use anyhow::Context as _;
 
 use clap::{Args, Subcommand};
-use serde::Serialize;
 
+use super::finished::print_finished;
 use super::study::{DiskArguments, ScratchArguments, choose_strategies, run_study};
 use super::{
     ConnectionArguments, ExitStatus, LabArguments, OutputArguments, StoreArguments, Target, require_lab_server,
 };
-use crate::bench::{Finished, Options, Place, Run, Strategy, Summary, Trial, compute_summary, render_headline};
+use crate::bench::{Options, Place, Strategy};
 use crate::failure::ErrorKind;
 use crate::postgres::Programs;
 use crate::postgres::pgbench::{Script, Workload};
@@ -129,31 +129,4 @@ impl WarmupArguments {
         let programs = Programs::find_version(bin_dir, data_directory.version_major)?;
         Ok((programs, Place::Borrowed { data_directory }))
     }
-}
-
-/// What `--json` prints. Not built with `json!`, which would print the strips' numbers with digits they do not have.
-#[derive(Serialize)]
-struct Document<'a> {
-    run: &'a Run,
-    headline: String,
-    summary: Summary,
-    trials: &'a [Trial],
-    interrupted: bool,
-    kept_cluster: Option<&'a Path>,
-    report: Option<&'a Path>,
-}
-
-/// The table, or everything as JSON, with the report's file when there is one.
-pub fn print_finished(finished: &Finished, report: Option<&Path>, output: OutputArguments) -> anyhow::Result<()> {
-    let Finished { run, trials, is_interrupted, kept } = finished;
-    let summary = compute_summary(run, trials);
-    let headline = render_headline(&summary);
-    if output.json {
-        let (interrupted, kept_cluster) = (*is_interrupted, kept.as_deref());
-        terminal::print_json(&Document { run, headline, summary, trials, interrupted, kept_cluster, report })?;
-        return Ok(());
-    }
-    terminal::print_line(&format!("{headline}\n\n{}\n", terminal::render_run_head(run)));
-    terminal::print_line(&format!("{}\n", terminal::render_tournament(&summary)));
-    Ok(())
 }

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use clap::Args;
 
-use super::bench::print_finished;
+use super::finished::print_finished;
 use super::study::{DiskArguments, ScratchArguments, choose_strategies, run_study};
 use super::{ExitStatus, OutputArguments, StoreArguments};
 use crate::bench::{Finished, Options, PGTHAW, Place, Strategy, size};

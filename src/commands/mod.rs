@@ -9,6 +9,7 @@ mod demo;
 mod doctor;
 mod evict;
 mod explain;
+mod finished;
 mod lab;
 mod map;
 mod report;
