@@ -10,7 +10,7 @@ use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 use tempfile::TempDir;
 
-use super::servers::{Home, Output, programs};
+use super::servers::{self, Home, Output, programs};
 
 /// The smallest tournament that shows everything.
 const SMALL: [&str; 8] = ["--scale", "1", "--seconds", "4", "--clients", "2", "--strategies", "nothing,pgthaw"];
@@ -199,6 +199,52 @@ fn a_kept_cluster_stays() {
     let kept = Path::new(text(&printed, "/kept_cluster"));
     assert!(kept.starts_with(place.0.path()) && kept.join("data/PG_VERSION").exists(), "{}", kept.display());
     assert!(!kept.join("data/postmaster.pid").exists(), "its server is stopped");
+}
+
+#[test]
+fn a_lab_server_lends_its_cluster_and_runs_again() {
+    let server = servers::start_any(&[("work_mem", "7MB")]);
+    let data_directory = server.data_directory();
+    let configuration = || fs::read_to_string(data_directory.join("postgresql.conf")).unwrap();
+    let before = configuration();
+    let arguments = [
+        ["bench", "warmup", "--json", "-D", data_directory.to_str().unwrap(), "--yes"].as_slice(),
+        &SMALL[..4],
+        &["--strategies", "nothing,autoprewarm"],
+    ]
+    .concat();
+    let printed = Output::from(server.command(&arguments).output().unwrap()).ok().json();
+    assert_eq!(printed["trials"].as_array().unwrap().len(), 2);
+    let settings = printed["run"]["settings"].as_array().unwrap();
+    assert!(settings.contains(&serde_json::json!(["work_mem", "7MB"])), "its own settings count: {settings:?}");
+    // The same cluster, started by nobody else, with nothing of the benchmark in it.
+    let left = "SELECT count(*) FROM pg_database WHERE datname LIKE 'pgthaw%'";
+    assert_eq!(server.psql(left), "0");
+    assert_eq!(server.psql("SELECT count(*) FROM pg_roles WHERE rolname LIKE 'pgthaw%'"), "0");
+    assert_eq!(server.psql("SHOW shared_preload_libraries"), "");
+    assert_eq!(configuration(), before);
+    // The harness did not start this server, and so does not stop it.
+    terminate(&data_directory);
+}
+
+#[test]
+fn a_server_that_is_no_lab_server_is_left_alone() {
+    let server = servers::start_any(&[("cluster_name", "production")]);
+    let data_directory = server.data_directory();
+    let arguments = ["bench", "warmup", "-D", data_directory.to_str().unwrap()];
+    let refused = Output::from(server.command(&arguments).output().unwrap()).ends_with(2);
+    assert!(refused.stderr.contains("no lab server"), "{}", refused.stderr);
+    assert_eq!(server.psql("SELECT 1"), "1");
+}
+
+/// Ends the server of a data directory, and waits for it.
+fn terminate(data_directory: &Path) {
+    let pid_file = data_directory.join("postmaster.pid");
+    let text = fs::read_to_string(&pid_file).unwrap();
+    interrupt(text.lines().next().unwrap().parse().unwrap());
+    while pid_file.exists() {
+        std::thread::yield_now();
+    }
 }
 
 fn interrupt(pid: u32) {
