@@ -58,14 +58,15 @@ pub struct Lab {
 }
 
 impl Lab {
-    /// Makes the cluster, or stops the lab server to borrow its own; it is not started. A borrowed one keeps its own
-    /// settings, a scratch one gets `settings`.
+    /// Makes the cluster, or stops the lab server to borrow its own; it is not started. `settings` win over its own.
     pub fn open(programs: &Programs, place: &Place, settings: &[(&str, &str)]) -> Result<Lab, Error> {
         let (cluster, lender) = match place {
             Place::Scratch { parent } => (ScratchCluster::create(programs, parent, settings)?, None),
             Place::Borrowed { data_directory } => {
                 let lender = Lender::stop(data_directory.clone(), programs)?;
-                (ScratchCluster::borrow(programs, data_directory, lender.options())?, Some(lender))
+                let cluster = ScratchCluster::borrow(programs, data_directory, lender.options())?;
+                cluster.configure(settings)?;
+                (cluster, Some(lender))
             }
         };
         let database_directory = cluster.data_directory().join("base");

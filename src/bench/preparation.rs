@@ -8,7 +8,7 @@ use std::time::Duration;
 use sqlx::postgres::PgConnection;
 
 use super::event::{Event, Events};
-use super::lab::{DATABASE, Lab, drop_benchmark};
+use super::lab::{DATABASE, Lab, Place, drop_benchmark};
 use super::launch::Launch;
 use super::race::pgbench_error;
 use super::residency::StripRelation;
@@ -194,14 +194,17 @@ impl Preparation<'_> {
     }
 }
 
-/// Settings of a scratch cluster. The background's own doings are kept out of the trials; without WAL senders the load
-/// of the tables needs no WAL.
+/// Settings of the cluster. A borrowed one keeps its own, but for what the user asks for. In a scratch cluster the
+/// background's own doings are kept out of the trials; without WAL senders the load of the tables needs no WAL.
 pub fn choose_settings(options: &Options) -> Vec<(&'static str, String)> {
     let database = size::expected_bytes(options.scale);
     let share = Bytes(database.0 / SHARED_BUFFERS_SHARE).clamp(SHARED_BUFFERS_MIN, SHARED_BUFFERS_MAX);
-    let shared_buffers = options.shared_buffers.unwrap_or(share);
+    let in_kilobytes = |bytes: Bytes| format!("{}kB", (bytes.0 >> 10).max(128));
+    if let Place::Borrowed { .. } = options.place {
+        return options.shared_buffers.map(|asked| ("shared_buffers", in_kilobytes(asked))).into_iter().collect();
+    }
     vec![
-        ("shared_buffers", format!("{}kB", (shared_buffers.0 >> 10).max(128))),
+        ("shared_buffers", in_kilobytes(options.shared_buffers.unwrap_or(share))),
         ("max_connections", (options.workload.clients + 20).to_string()),
         ("autovacuum", "off".into()),
         ("checkpoint_timeout", "1h".into()),

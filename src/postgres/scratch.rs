@@ -296,7 +296,10 @@ impl ScratchCluster {
         // A group of its own: Ctrl-C is for pgthaw, which then stops the server.
         command.process_group(0).stdin(Stdio::piped()).stdout(stdout).stderr(stderr);
         command.args(["-c", START_SCRIPT, "sh"]).arg(self.programs.path("postgres")?);
-        command.arg("-D").arg(self.data_directory()).arg("-k").arg(self.socket_directory());
+        command.arg("-D").arg(self.data_directory());
+        // What comes later wins: the lender's own options come first, so that its socket stays out of the way.
+        command.args(self.borrowed.iter().flat_map(|borrowed| &borrowed.options));
+        command.arg("-k").arg(self.socket_directory());
         command.args(["-p", &PORT.to_string(), "-c", "logging_collector=off", "-c", "log_destination=stderr"]);
         if let Some(borrowed) = &self.borrowed {
             command.args(borrowed.arguments(&self.hba_file()));
@@ -355,14 +358,14 @@ impl Drop for ScratchCluster {
 }
 
 impl Borrowed {
-    /// What comes last on the command line wins.
+    /// Keeps everybody else out, and says what was configured.
     fn arguments(&self, hba_file: &Path) -> Vec<String> {
         let hba_file = format!("hba_file={}", hba_file.display());
         let own = ["listen_addresses=", "external_pid_file=", &hba_file].map(str::to_owned);
         let settings = self.settings.lock().unwrap_or_else(PoisonError::into_inner);
         let given = settings.iter().map(|(name, value)| format!("{name}={value}"));
         let pairs = own.into_iter().chain(given).flat_map(|setting| ["-c".to_owned(), setting]);
-        self.options.iter().cloned().chain(pairs).collect()
+        pairs.collect()
     }
 }
 
@@ -549,7 +552,7 @@ mod tests {
         let configuration = || fs::read_to_string(data_directory.path.join("postgresql.conf")).unwrap();
         let before = configuration();
         let programs = Programs::find(None).unwrap();
-        let options = ["-c".to_owned(), "work_mem=6MB".to_owned()];
+        let options = ["-p", "5999", "-c", "work_mem=6MB"].map(str::to_owned);
         let mut borrower = ScratchCluster::borrow(&programs, &data_directory, &options).unwrap();
         borrower.configure(&[("shared_buffers", "a lot")]).unwrap();
         assert!(borrower.start().is_err(), "its own settings count");
