@@ -32,7 +32,7 @@ pub use current_map::read_current_map;
 pub use explain::explain;
 pub use lab::{LabArguments, NotALabServer, is_lab_server, require_lab_server};
 pub use results::StoreArguments;
-pub use settings::{SettingsError, SettingsFile};
+pub use settings::SettingsError;
 pub use snapshot_place::{SnapshotPlace, SnapshotsArguments};
 pub use target::{Scope, Target};
 pub use view::{SelectionArguments, ViewArguments};

@@ -30,7 +30,7 @@ pub struct DiskArguments {
     #[arg(long, value_name = "BYTES")]
     rbps: Option<Bytes>,
 
-    /// A disk of your own: san=20000,1GiB; may be repeated, and stand in pgthaw.toml as named_disk
+    /// A disk of your own: san=20000,1GiB; may be repeated; in pgthaw.toml: named_disks
     #[arg(long, value_name = "NAME=READS,BYTES")]
     named_disk: Vec<NamedDisk>,
 }

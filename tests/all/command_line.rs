@@ -68,3 +68,10 @@ fn manual_pages_are_written_for_every_command() {
     let page = fs::read_to_string(home.path().join("man/pgthaw-restore.1")).unwrap();
     assert!(page.contains(".TH"), "{page}");
 }
+
+#[test]
+fn what_stands_at_the_top_of_the_settings_is_known_to_the_commands() {
+    let home = home_with_settings("lab_servers = [7391827364501928374]\nnamed_disks = ['san=20000,1GiB']\n");
+    assert!(home.pgthaw(&["evict", "--help"]).ok().stdout.contains("7391827364501928374"));
+    assert!(home.pgthaw(&["bench", "warmup", "--help"]).ok().stdout.contains("[default: san=20000,1GiB]"));
+}

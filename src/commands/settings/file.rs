@@ -8,15 +8,18 @@ use super::{Setting, SettingsError};
 
 /// The name in every directory that is looked into.
 const NAME: &str = "pgthaw.toml";
-/// Tables that are no command's: `[disk.NAME]` describes a disk for `bench --disk NAME`, which reads it itself.
-const OTHER_TABLES: [&str; 1] = ["disk"];
+/// What may stand at the top of the file, for every command that has the option: the file names the list, the option one
+/// of it.
+const TOP_KEYS: [(&str, &str); 2] = [("lab_servers", "lab-server"), ("named_disks", "named-disk")];
+
+const ONLY_TOP_KEYS: &str =
+    "only lab_servers and named_disks can stand at the top of the file; options go below their command: [restore]";
 
 /// The settings that a file holds, not yet compared with the options that there are.
 #[derive(Clone, Debug, Default)]
 pub struct SettingsFile {
     path: PathBuf,
     table: toml::Table,
-    text: String,
 }
 
 impl SettingsFile {
@@ -54,16 +57,16 @@ impl SettingsFile {
             path: path.to_owned(),
             problem: error.to_string().trim_end().to_owned(),
         })?;
-        Ok(SettingsFile { path: path.to_owned(), table, text: text.to_owned() })
+        Ok(SettingsFile { path: path.to_owned(), table })
     }
 
     /// Every key, those at the top first, as the options they mean.
     pub fn settings(&self) -> Result<Vec<Setting>, SettingsError> {
         let mut settings = Vec::new();
-        for (name, value) in self.table.iter().filter(|(name, _)| !OTHER_TABLES.contains(&name.as_str())) {
+        for (name, value) in &self.table {
             let toml::Value::Table(table) = value else {
-                // The file names the list, the option one of it.
-                let option = if name == "lab_servers" { "lab-server" } else { name };
+                let known = TOP_KEYS.iter().find(|(key, _)| key == name);
+                let (_, option) = known.ok_or_else(|| self.error(name, ONLY_TOP_KEYS.into()))?;
                 settings.push(self.setting(None, option, value)?);
                 continue;
             };
@@ -72,11 +75,6 @@ impl SettingsFile {
             }
         }
         Ok(settings)
-    }
-
-    /// The file's text, for those who read a table of their own; empty when there is no file.
-    pub fn text(&self) -> &str {
-        &self.text
     }
 
     /// An error of one key.

@@ -81,7 +81,7 @@ impl Setting {
 /// The commands, by the path of their names, whose option the setting means.
 fn places_of(command: &Command, setting: &Setting) -> Vec<Vec<String>> {
     let is_meant = |path: &[String]| match setting.table.as_deref() {
-        None => setting.option == "lab-server",
+        None => true,
         Some(CONNECTION) => is_connection_option(&setting.option),
         Some(table) => path.first().is_some_and(|name| name == table),
     };
@@ -156,7 +156,7 @@ fn unknown(command: &Command, setting: &Setting) -> String {
         return format!("there is no command {table}");
     }
     match table {
-        "" => "at the top of the file only lab_servers can stand; options go below their command: [restore]".into(),
+        "" => format!("no command has an option --{}", setting.option),
         CONNECTION => format!("--{} is no option of the connection", setting.option),
         command => format!("{command} has no option --{}", setting.option),
     }

@@ -113,13 +113,6 @@ fn lab_servers_stand_at_the_top() {
 }
 
 #[test]
-fn disks_are_left_to_those_who_know_them() {
-    let text = "[disk.san]\nriops = 20000\n";
-    assert!(matches(text, &["evict"]).is_ok());
-    assert_eq!(SettingsFile::parse(Path::new("x.toml"), text).unwrap().text(), text);
-}
-
-#[test]
 fn what_is_wrong_is_told_with_file_and_key() {
     let cases = [
         ("[restore]\nconnections = 'many'", "x.toml: restore.connections: invalid value 'many'"),
@@ -129,7 +122,8 @@ fn what_is_wrong_is_told_with_file_and_key() {
         ("[connection]\ntier = 'os'", "x.toml: connection.tier: --tier is no option of the connection"),
         ("[restore]\nfast = 'very'", "x.toml: restore.fast: is very, and must be true or false"),
         ("[restore]\ntier = 1979-05-27", "x.toml: restore.tier: must be a text"),
-        ("port = 5432", "x.toml: port: at the top of the file only lab_servers can stand"),
+        ("port = 5432", "x.toml: port: only lab_servers and named_disks can stand at the top"),
+        ("named_disks = ['a=1,1MiB']", "x.toml: named-disk: no command has an option"),
         ("[restore", "x.toml is not a TOML file"),
     ];
     for (text, expected) in cases {
