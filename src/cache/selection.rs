@@ -13,6 +13,7 @@ const NEAR_NAMES: usize = 3;
 pub struct Selection {
     /// A name, schema-qualified or not; `*` stands for any characters. A table brings its indexes and its TOAST table.
     pub relation: Option<String>,
+    /// The relations of this schema, with the TOAST tables of its tables.
     pub schema: Option<String>,
 }
 
@@ -21,22 +22,20 @@ impl Selection {
     /// resident.
     ///
     /// # Errors
-    /// When a name was given and there is no such relation.
+    /// When a name or a schema was given and there is no such relation.
     pub fn find<'a>(&self, relations: impl Iterator<Item = &'a Relation>) -> Result<Vec<usize>, Error> {
         let relations: Vec<&Relation> = relations.collect();
-        let in_schema = |one: &Relation| self.schema.as_ref().is_none_or(|schema| one.name.schema == *schema);
-        let Some(name) = &self.relation else {
-            let places: Vec<usize> = (0..relations.len()).filter(|place| in_schema(relations[*place])).collect();
-            return match &self.schema {
-                Some(schema) if places.is_empty() => Err(unknown_schema(schema, &relations)),
-                _ => Ok(places),
-            };
+        if *self == Selection::default() {
+            return Ok((0..relations.len()).collect());
+        }
+        let is_meant = |one: &Relation| {
+            self.schema.as_ref().is_none_or(|schema| one.name.schema == *schema)
+                && self.relation.as_ref().is_none_or(|name| matches_name(name, &one.name))
         };
-        let is_meant = |one: &Relation| in_schema(one) && matches_name(name, &one.name);
         let mut owners: HashSet<(&str, String)> =
             relations.iter().filter(|one| is_meant(one)).map(|one| key_of(one)).collect();
         if owners.is_empty() {
-            return Err(unknown_relation(name, &relations));
+            return Err(self.explain_absence(&relations));
         }
         // A table's TOAST table has an index too.
         for _ in 0..2 {
@@ -45,6 +44,15 @@ impl Selection {
             owners.extend(owned);
         }
         Ok((0..relations.len()).filter(|place| owners.contains(&key_of(relations[*place]))).collect())
+    }
+}
+
+impl Selection {
+    fn explain_absence(&self, relations: &[&Relation]) -> Error {
+        match (&self.relation, &self.schema) {
+            (Some(name), _) => unknown_relation(name, relations),
+            (None, schema) => unknown_schema(schema.as_deref().unwrap_or_default(), relations),
+        }
     }
 }
 
@@ -139,6 +147,7 @@ mod tests {
         assert_eq!(find(Some("orders"), Some("archive")).unwrap(), [4]);
         assert_eq!(find(Some("orders_pkey"), None).unwrap(), [1]);
         assert_eq!(find(None, Some("archive")).unwrap(), [4, 5]);
+        assert_eq!(find(None, Some("public")).unwrap(), [0, 1, 2, 3]);
         assert_eq!(find(None, None).unwrap().len(), 6);
     }
 
