@@ -6,8 +6,8 @@ use crate::units::Bytes;
 
 /// The two prices of a device, and how to ask it.
 ///
-/// A read costs `1 ÷ reads_per_second` of the one and its bytes ÷ `bandwidth` of the other; whichever sum is larger is
-/// the time that a stretch of reads takes (docs/plan.md).
+/// A stretch of reads costs `reads ÷ reads_per_second` and `bytes ÷ bandwidth`, one on top of the other (docs/plan.md has
+/// the measurement): what a plan saves of the one is there for the server's own misses, which wait in the same queue.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct DeviceProfile {
     /// Random reads that it serves in a second. More than 0.
@@ -23,12 +23,7 @@ pub struct DeviceProfile {
 impl DeviceProfile {
     /// Seconds that the device needs for a stretch of reads.
     pub fn seconds(&self, reads: u64, bytes: Bytes) -> f64 {
-        (reads as f64 / self.reads_per_second).max(bytes.seconds_at(self.bandwidth))
-    }
-
-    /// Would fewer reads make this stretch shorter?
-    pub fn is_bound_by_reads(&self, reads: u64, bytes: Bytes) -> bool {
-        reads as f64 / self.reads_per_second > bytes.seconds_at(self.bandwidth)
+        reads as f64 / self.reads_per_second + bytes.seconds_at(self.bandwidth)
     }
 }
 
@@ -49,11 +44,9 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_larger_price_decides() {
+    fn both_prices_are_paid() {
         let device = DeviceProfile { reads_per_second: 100.0, bandwidth: Bytes(1_000_000), ..DeviceProfile::default() };
-        assert_eq!(device.seconds(100, Bytes(1)), 1.0);
-        assert_eq!(device.seconds(1, Bytes(2_000_000)), 2.0);
-        assert!(device.is_bound_by_reads(100, Bytes(1)));
-        assert!(!device.is_bound_by_reads(100, Bytes(1_000_000)));
+        assert_eq!(device.seconds(100, Bytes(0)), 1.0);
+        assert_eq!(device.seconds(100, Bytes(2_000_000)), 3.0);
     }
 }

@@ -1,9 +1,9 @@
 //! Which gaps to read over, within one slice.
 //!
-//! A gap costs its bytes and saves a read. As long as reads are what the device runs out of first, the shortest gaps
-//! are read over; when bytes are, none is. So the best choice is always "the m shortest gaps", and all m are tried.
+//! A gap costs its bytes and saves a read. So the best choice is always "the m shortest gaps", and all m are tried.
 
 use super::cells::Cells;
+use crate::units::Bytes;
 use crate::warm::DeviceProfile;
 
 /// What a read costs here.
@@ -19,15 +19,7 @@ pub struct Prices<'a> {
 impl Prices<'_> {
     /// Seconds of the device.
     pub fn seconds(&self, cost: Cost) -> f64 {
-        self.device.seconds(cost.reads.into(), self.bytes(cost))
-    }
-
-    fn bytes(&self, cost: Cost) -> crate::units::Bytes {
-        crate::units::Bytes(u64::from(cost.blocks) * u64::from(self.block_size))
-    }
-
-    fn is_bound_by_reads(&self, cost: Cost) -> bool {
-        self.device.is_bound_by_reads(cost.reads.into(), self.bytes(cost))
+        self.device.seconds(cost.reads.into(), Bytes(u64::from(cost.blocks) * u64::from(self.block_size)))
     }
 }
 
@@ -55,9 +47,6 @@ impl Merging {
 /// The choice that takes the device the least time, and its cost.
 pub fn choose(cells: &Cells, coldest: u8, prices: &Prices<'_>) -> (Merging, Cost) {
     let separate = cost(cells, coldest, Merging::NONE, prices.largest_read);
-    if !prices.is_bound_by_reads(separate) {
-        return (Merging::NONE, separate);
-    }
     // The estimate does not know how the largest read cuts what was merged, so the two extremes compete too: the
     // outcome is then never above either.
     let candidates = [Merging::NONE, estimate(cells, coldest, separate, prices), Merging::ALL];
