@@ -10,9 +10,7 @@ use super::{Error, StartState};
 use crate::linux::cgroup::DiskLimit;
 use crate::linux::page_cache::{CachedFile, PageCache as _, SystemPageCache};
 use crate::observe::{STRATEGY_ROLE, WORKLOAD_ROLE};
-use crate::postgres::{
-    ConnectOptions, DataDirectory, Lender, PG_PREWARM, Programs, ScratchCluster, Server, StopMode,
-};
+use crate::postgres::{ConnectOptions, DataDirectory, Lender, PG_PREWARM, Programs, ScratchCluster, Server, StopMode};
 use crate::units::{Bytes, PageRange};
 
 /// The database that the workload runs in.
@@ -90,7 +88,8 @@ impl Lab {
 
     /// From the next start on the server warms itself with autoprewarm, or does not.
     pub fn configure_autoprewarm(&self, is_on: bool) -> Result<(), Error> {
-        self.configure(&autoprewarm_settings(&self.preloaded, is_on).map(|(name, value)| (name, value.as_str())))
+        let settings = autoprewarm_settings(&self.preloaded, is_on);
+        self.configure(&settings.each_ref().map(|(name, value)| (*name, value.as_str())))
     }
 
     /// Says which database is the benchmark's.

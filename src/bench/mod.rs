@@ -26,8 +26,8 @@ mod warnings;
 
 pub use error::Error;
 pub use event::{Event, Events, LiveSecond, TrialStarted};
-pub use lab::Place;
 pub use headline::{PGTHAW, render_headline};
+pub use lab::Place;
 pub use record::{
     Device, Disk, Machine, RelationResidency, ResidencyStrip, Run, Sample, StartState, StrategyOutcome, Study, Trial,
 };

@@ -5,8 +5,8 @@ use std::path::{Path, PathBuf};
 use jiff::Timestamp;
 
 use super::event::{Event, Events};
-use super::order::plan_order;
 use super::lab::{Lab, Place};
+use super::order::plan_order;
 use super::preparation::{Prepared, choose_settings, prepare};
 use super::stop::Stop;
 use super::strategy::Strategy;

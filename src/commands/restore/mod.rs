@@ -1,18 +1,22 @@
 //! `pgthaw restore`: the work is done in `src/warm/restore/`.
 
+mod device;
 mod source;
+mod tier;
 
 use std::sync::Arc;
 
-use clap::{Args, ValueEnum};
+use clap::Args;
+
+pub use device::DeviceArguments;
+pub use tier::TierArgument;
 
 use super::{ConnectionArguments, ExitStatus, OutputArguments, SelectionArguments, SnapshotsArguments};
 use crate::failure::ErrorKind;
 use crate::linux::page_cache::SystemPageCache;
 use crate::terminal::{self, WarmProgress};
 use crate::units::Bytes;
-use crate::warm::DeviceProfile;
-use crate::warm::restore::{Host, Restore, RestoreOptions, SystemRoom, Tiers, join_memory_cgroup};
+use crate::warm::restore::{Host, Restore, RestoreOptions, SystemRoom, join_memory_cgroup};
 use crate::warm::{Control, Receipt};
 
 /// Bring back what a snapshot says was resident
@@ -56,7 +60,7 @@ pub struct RestoreArguments {
     max_rate: Option<Bytes>,
 
     /// Threads that read
-    #[arg(long, value_name = "N", default_value_t = 6, value_parser = clap::value_parser!(u16).range(1..=256))]
+    #[arg(long, value_name = "N", default_value_t = 4, value_parser = clap::value_parser!(u16).range(1..=256))]
     threads: u16,
 
     /// Connections that load shared_buffers
@@ -78,33 +82,6 @@ pub struct RestoreArguments {
     /// A row for every relation
     #[arg(short, long)]
     verbose: bool,
-}
-
-/// What the device can give.
-#[derive(Clone, Copy, Debug, Args)]
-#[command(next_help_heading = "Device")]
-pub struct DeviceArguments {
-    /// Reads that the device serves in a second
-    #[arg(long, value_name = "READS", default_value_t = 3000, value_parser = clap::value_parser!(u32).range(1..))]
-    riops: u32,
-
-    /// Bytes that it delivers in a second
-    #[arg(long, value_name = "BYTES", default_value = "125MiB", value_parser = positive_bytes)]
-    rbps: Bytes,
-
-    /// The largest read worth issuing
-    #[arg(long, value_name = "BYTES", default_value = "256KiB", value_parser = positive_bytes)]
-    read_size: Bytes,
-}
-
-/// Which of the two caches.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub enum TierArgument {
-    /// The kernel's page cache
-    Os,
-    /// shared_buffers
-    Buffers,
-    Both,
 }
 
 /// Runs the command.
@@ -141,31 +118,6 @@ fn status(receipt: &Receipt) -> ExitStatus {
         _ if receipt.is_interrupted() => ExitStatus::Because(ErrorKind::Interrupted),
         true => ExitStatus::Because(ErrorKind::Privilege),
         false => ExitStatus::Done,
-    }
-}
-
-fn positive_bytes(text: &str) -> Result<Bytes, String> {
-    match text.parse() {
-        Ok(Bytes(0)) => Err("must be more than 0".to_owned()),
-        parsed => parsed.map_err(|error: crate::units::ParseBytesError| error.to_string()),
-    }
-}
-
-impl TierArgument {
-    /// The tiers that are meant.
-    pub fn tiers(self) -> Tiers {
-        Tiers { os: self != TierArgument::Buffers, buffers: self != TierArgument::Os }
-    }
-}
-
-impl DeviceArguments {
-    fn profile(self, threads: u16) -> DeviceProfile {
-        DeviceProfile {
-            reads_per_second: self.riops.into(),
-            bandwidth: self.rbps,
-            largest_read: self.read_size,
-            depth: threads.into(),
-        }
     }
 }
 

@@ -66,7 +66,9 @@ fn require_same(
 fn find_directory(arguments: &RestoreArguments) -> Result<Option<DataDirectory>, postgres::Error> {
     match &arguments.connection.data_dir {
         Some(path) => DataDirectory::open(path).map(Some),
-        None => Ok(arguments.connection.connect_options().socket_file().and_then(|file| DataDirectory::of_socket(&file))),
+        None => {
+            Ok(arguments.connection.connect_options().socket_file().and_then(|file| DataDirectory::of_socket(&file)))
+        }
     }
 }
 
