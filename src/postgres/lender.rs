@@ -1,10 +1,11 @@
 //! A running server that makes way for a while, and is started again as it was.
 
-use std::fs;
+use std::fs::{self, File, OpenOptions};
+use std::io;
 use std::os::unix::fs::MetadataExt as _;
 use std::os::unix::process::CommandExt as _;
 use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::process::{Command, Stdio};
 
 use super::programs::run;
 use super::{DataDirectory, Error, Programs};
@@ -54,7 +55,29 @@ impl Lender {
             return Ok(());
         }
         let options = self.options.iter().map(|option| quote(option)).collect::<Vec<_>>().join(" ");
-        run(self.pg_ctl("start")?.arg("-l").arg(&self.log_file).arg("-o").arg(options)).map(drop)
+        let mut command = self.pg_ctl("start")?;
+        // The server goes on writing to where it wrote before, also where its owner may not open that file itself.
+        let log = self.open_log()?;
+        command
+            .arg("-o")
+            .arg(options)
+            .stdin(Stdio::null())
+            .stdout(log.try_clone().map_err(|e| self.log_error(e))?)
+            .stderr(log);
+        let status = command.status().map_err(|e| self.log_error(e))?;
+        if status.success() {
+            return Ok(());
+        }
+        let output = format!("the server did not start again; {} says why", self.log_file.display());
+        Err(Error::Program { program: "pg_ctl".into(), output })
+    }
+
+    fn open_log(&self) -> Result<File, Error> {
+        OpenOptions::new().append(true).open(&self.log_file).map_err(|source| self.log_error(source))
+    }
+
+    fn log_error(&self, source: io::Error) -> Error {
+        Error::File { action: "start the server again with its log in", path: self.log_file.clone(), source }
     }
 
     /// pg_ctl as the owner of the data directory.

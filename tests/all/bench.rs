@@ -203,7 +203,7 @@ fn a_kept_cluster_stays() {
 
 #[test]
 fn a_lab_server_lends_its_cluster_and_runs_again() {
-    let server = servers::start_any(&[("work_mem", "7MB")]);
+    let server = servers::start(15, &[("work_mem", "7MB")]);
     let data_directory = server.data_directory();
     let configuration = || fs::read_to_string(data_directory.join("postgresql.conf")).unwrap();
     let before = configuration();
