@@ -203,7 +203,7 @@ fn a_kept_cluster_stays() {
 
 #[test]
 fn a_lab_server_lends_its_cluster_and_runs_again() {
-    let server = servers::start(15, &[("work_mem", "7MB")]);
+    let server = servers::start(15, &[("temp_buffers", "7MB")]);
     let data_directory = server.data_directory();
     let configuration = || fs::read_to_string(data_directory.join("postgresql.conf")).unwrap();
     let before = configuration();
@@ -216,7 +216,7 @@ fn a_lab_server_lends_its_cluster_and_runs_again() {
     let printed = Output::from(server.command(&arguments).output().unwrap()).ok().json();
     assert_eq!(printed["trials"].as_array().unwrap().len(), 2);
     let settings = printed["run"]["settings"].as_array().unwrap();
-    assert!(settings.contains(&serde_json::json!(["work_mem", "7MB"])), "its own settings count: {settings:?}");
+    assert!(settings.contains(&serde_json::json!(["temp_buffers", "7MB"])), "its own settings count: {settings:?}");
     // The same cluster, started by nobody else, with nothing of the benchmark in it.
     let left = "SELECT count(*) FROM pg_database WHERE datname LIKE 'pgthaw%'";
     assert_eq!(server.psql(left), "0");
