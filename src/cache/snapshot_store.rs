@@ -131,11 +131,22 @@ impl SnapshotStore {
         Ok(Generation { name, system_identifier, path })
     }
 
-    /// Removes all but the `keep` newest snapshots of the same label, and returns what it removed.
+    /// Removes all but the `keep` newest snapshots of the same label, and returns what it removed. One that is more than
+    /// twice as warm as each that is kept stays too: takes that went on after a restart must not push out the only
+    /// snapshot that is worth restoring.
     pub fn prune(&self, system_identifier: u64, label: Option<&str>, keep: usize) -> Result<Vec<Generation>, Error> {
         let generations = self.read_generations(system_identifier)?;
-        let old = generations.into_iter().filter(|one| one.label() == label).skip(keep.max(1));
-        old.map(|one| one.drop_file().map(|()| one)).collect()
+        let (kept, old): (Vec<_>, Vec<_>) = generations
+            .into_iter()
+            .filter(|one| one.label() == label)
+            .enumerate()
+            .partition(|(age, _)| *age < keep.max(1));
+        if old.is_empty() {
+            return Ok(Vec::new());
+        }
+        let warmest = kept.iter().map(|(_, one)| one.read_resident_blocks()).max().unwrap_or(0);
+        let cold = old.into_iter().map(|(_, one)| one).filter(|one| one.read_resident_blocks() / 2 <= warmest);
+        cold.map(|one| one.drop_file().map(|()| one)).collect()
     }
 }
 
@@ -148,6 +159,11 @@ impl Generation {
     /// What its file says of itself.
     pub fn read_header(&self) -> Result<SnapshotHeader, Error> {
         SnapshotHeader::read(&self.path)
+    }
+
+    /// Blocks that it holds, of both tiers; 0 when it cannot be read.
+    fn read_resident_blocks(&self) -> u64 {
+        Snapshot::read(&self.path).map_or(0, |snapshot| snapshot.map.os_blocks() + snapshot.map.buffer_blocks())
     }
 
     /// Removes its file.
@@ -227,7 +243,9 @@ mod tests {
     use std::time::SystemTime;
 
     use super::*;
-    use crate::cache::{Map, MapSource, TierState};
+    use crate::cache::{ForkMap, Map, MapSource, RelationMap, TierState};
+    use crate::postgres::{Relation, RelationKind, RelationName};
+    use crate::units::Fork;
 
     fn snapshot(second: i64, label: Option<&str>) -> Snapshot {
         let source = MapSource {
@@ -299,6 +317,37 @@ mod tests {
         assert_eq!(names(&store).iter().filter(|name| name.ends_with("-keep-me")).count(), 5);
         assert_eq!(store.prune(42, Some("keep-me"), 0).unwrap().len(), 4, "the one just taken always stays");
         assert_eq!(names(&store)[..2], ["20231114-221324.000-keep-me", "20231114-221324.000"]);
+    }
+
+    /// A snapshot with this many blocks in the page cache.
+    fn warm_snapshot(second: i64, blocks: u32) -> Snapshot {
+        let mut snapshot = snapshot(second, None);
+        let mut fork = ForkMap::empty(Fork::Main, 1000);
+        fork.os.insert_range(0..blocks);
+        let name = RelationName { database: "shop".into(), schema: "public".into(), name: "orders".into() };
+        let relation = Relation {
+            name,
+            kind: RelationKind::Table,
+            oid: 16384,
+            path: "base/5/16384".parse().unwrap(),
+            tablespace: "pg_default".into(),
+            parent: None,
+            is_system: false,
+        };
+        snapshot.map.relations.push(RelationMap { relation, forks: vec![fork] });
+        snapshot
+    }
+
+    #[test]
+    fn cold_snapshots_do_not_push_out_the_warm_one() {
+        let (_directory, store) = store();
+        for (second, blocks) in [(0, 900), (1, 1000), (2, 10), (3, 20), (4, 30)] {
+            store.keep(&warm_snapshot(1_700_000_000 + second, blocks)).unwrap();
+        }
+        assert_eq!(store.prune(42, None, 2).unwrap().len(), 1, "the one of 10 blocks is no loss");
+        assert_eq!(names(&store).len(), 4);
+        store.keep(&warm_snapshot(1_700_000_005, 800)).unwrap();
+        assert_eq!(store.prune(42, None, 2).unwrap().len(), 3, "warm again, the old ones may go");
     }
 
     #[test]

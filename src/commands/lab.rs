@@ -38,7 +38,7 @@ impl Explain for NotALabServer {
     fn hint(&self) -> Option<String> {
         let identifier = self.system_identifier.map_or("its system identifier".to_owned(), |number| number.to_string());
         Some(format!(
-            "give --yes if you mean it; a lab server has a cluster_name that begins with lab, or stands in pgthaw.toml: lab_servers = [{identifier}]"
+            "give --yes if you mean it; a lab server has the cluster_name lab or one that begins with lab-, or stands in pgthaw.toml: lab_servers = [{identifier}]"
         ))
     }
 }
@@ -62,7 +62,8 @@ pub fn require_lab_server(
 }
 
 fn is_lab_name(cluster_name: &str) -> bool {
-    LAB_PREFIXES.iter().any(|prefix| cluster_name.starts_with(prefix))
+    let is_rest = |rest: &str| rest.is_empty() || rest.starts_with(['-', '_']);
+    LAB_PREFIXES.iter().any(|prefix| cluster_name.strip_prefix(prefix).is_some_and(is_rest))
 }
 
 #[cfg(test)]
@@ -72,7 +73,7 @@ mod tests {
 
     #[test]
     fn production_is_no_lab() {
-        for name in ["", "main", "production", "elaborate", "my-lab"] {
+        for name in ["", "main", "production", "elaborate", "my-lab", "labour-payroll"] {
             assert!(!is_lab_name(name), "{name}");
         }
         for name in ["lab", "lab-7", LAB_CLUSTER_NAME] {

@@ -34,7 +34,8 @@ impl DeviceArguments {
     }
 }
 
-fn positive_bytes(text: &str) -> Result<Bytes, String> {
+/// An amount of data that is not 0.
+pub fn positive_bytes(text: &str) -> Result<Bytes, String> {
     match text.parse() {
         Ok(Bytes(0)) => Err("must be more than 0".to_owned()),
         parsed => parsed.map_err(|error: ParseBytesError| error.to_string()),

@@ -56,7 +56,7 @@ pub struct RestoreArguments {
     buffers_budget: Option<Bytes>,
 
     /// Read no more than this in a second
-    #[arg(long, value_name = "BYTES")]
+    #[arg(long, value_name = "BYTES", value_parser = device::positive_bytes)]
     max_rate: Option<Bytes>,
 
     /// Threads that read

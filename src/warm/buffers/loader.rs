@@ -104,7 +104,8 @@ impl<'a> Loader<'a> {
     async fn open(&self, database: &str) -> Result<Prewarmer, Error> {
         let server = self.tier.server;
         match Prewarmer::open(server.connect_to(database).await?).await {
-            Err(Error::ExtensionMissing { .. }) if self.tier.create_extensions => {
+            // What is created in template1 every later database would inherit.
+            Err(Error::ExtensionMissing { .. }) if self.tier.create_extensions && database != "template1" => {
                 apply_create_extension(&mut server.connect_to(database).await?, PG_PREWARM).await?;
                 Prewarmer::open(server.connect_to(database).await?).await
             }
