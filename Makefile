@@ -38,14 +38,20 @@ install: build man ## Install program, manual pages and completions below PREFIX
 	install -D -m 755 target/release/pgthaw $(DESTDIR)$(PREFIX)/bin/pgthaw
 	install -d $(DESTDIR)$(PREFIX)/share/man/man1
 	install -m 644 target/man/*.1 $(DESTDIR)$(PREFIX)/share/man/man1
-	install -d $(DESTDIR)$(PREFIX)/share/bash-completion/completions $(DESTDIR)$(PREFIX)/share/zsh/site-functions
-	target/release/pgthaw completions bash > $(DESTDIR)$(PREFIX)/share/bash-completion/completions/pgthaw
-	target/release/pgthaw completions zsh > $(DESTDIR)$(PREFIX)/share/zsh/site-functions/_pgthaw
+	install -D -m 644 target/completions/pgthaw.bash $(DESTDIR)$(PREFIX)/share/bash-completion/completions/pgthaw
+	install -D -m 644 target/completions/pgthaw.zsh $(DESTDIR)$(PREFIX)/share/zsh/site-functions/_pgthaw
+	install -D -m 644 target/completions/pgthaw.fish $(DESTDIR)$(PREFIX)/share/fish/vendor_completions.d/pgthaw.fish
 
 .PHONY: man
-man: build ## Write the manual pages to target/man
-	@rm -rf target/man
+man: build ## Write the manual pages and the completions to target/man and target/completions
+	@rm -rf target/man target/completions
 	@target/release/pgthaw completions --man target/man
+	@mkdir -p target/completions
+	@for shell in bash zsh fish; do target/release/pgthaw completions $$shell > target/completions/pgthaw.$$shell; done
+
+.PHONY: deb
+deb: man ## Make a Debian package in target/debian (needs: cargo install cargo-deb)
+	@cargo deb --locked --no-build
 
 ##@ Check
 
@@ -76,6 +82,10 @@ setup-test:
 .PHONY: bench
 bench: build ## The tournament of all ways to warm, with your own options (ARGS="--disk gp3 --repeats 5")
 	@target/release/pgthaw bench warmup $(ARGS)
+
+.PHONY: bench-restore
+bench-restore: build ## Restore beside live traffic, uniform and with a hot newest tenth (ARGS="--repeats 3"): 40 minutes
+	@lab/restore/run $(ARGS)
 
 .PHONY: bench-code
 bench-code: web ## What pgthaw's own computing costs (criterion)

@@ -6,6 +6,7 @@ pub mod cache;
 pub mod commands;
 pub mod failure;
 pub mod linux;
+pub mod model;
 pub mod observe;
 pub mod postgres;
 pub mod report;

@@ -41,6 +41,10 @@ fn peer_clause(peer: &StrategySummary, subject: &StrategySummary, summary: &Summ
     let name = &peer.strategy;
     match (peer.warm_after_seconds.median, subject.warm_after_seconds.median) {
         (None, _) => format!("no other warmer was within {} s", summary.trial_seconds),
+        // As they are shown: what reads the same is no order.
+        (Some(peer), Some(subject)) if format!("{peer:.1}") == format!("{subject:.1}") => {
+            format!("{name} was too, at the same time")
+        }
         (Some(peer), Some(subject)) if peer < subject => format!("{name} was sooner, after {peer:.1} s"),
         (Some(peer), None) => format!("{name} was, after {peer:.1} s"),
         (Some(peer), _) => format!("the next, {name}, after {peer:.1} s"),

@@ -1,6 +1,7 @@
 //! Honest trials: a proven start state, a strategy, a workload, and what was measured each second.
 
 mod contender;
+mod curve;
 pub mod disk;
 mod error;
 mod event;
@@ -24,6 +25,7 @@ mod trial;
 mod warm;
 mod warnings;
 
+pub use curve::compute_series;
 pub use error::Error;
 pub use event::{Event, Events, LiveSecond, TrialStarted};
 pub use headline::{PGTHAW, render_headline};

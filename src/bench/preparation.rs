@@ -35,6 +35,9 @@ const SHARED_BUFFERS_MAX: Bytes = Bytes(256 << 20);
 /// trial.
 const CALIBRATION_SECONDS: u32 = 5;
 
+/// Seconds that it runs before every further trial.
+const HISTORY_SECONDS: u32 = 3;
+
 /// A workload or a load of the tables that takes longer than this is stuck.
 const PATIENCE: Duration = Duration::from_secs(24 * 3600);
 
@@ -164,8 +167,7 @@ impl Preparation<'_> {
         let logs = self.directory.join("calibration-logs");
         std::fs::create_dir(&logs).map_err(|source| Error::file("create", &logs, source))?;
         let workload = Workload { seconds, ..self.options.workload.clone() };
-        let pgbench = Pgbench::find(&lab.programs, lab.workload_options())?;
-        self.run_pgbench(Launch::new(pgbench.program(), pgbench.run_arguments(&workload, &logs)), "calibration")?;
+        self.run_pgbench(launch_workload(lab, &workload, &logs)?, "calibration")?;
         let intervals = read_intervals(&logs)?;
         let paces: Vec<f64> = intervals.values().map(|interval| interval.transactions as f64).collect();
         // The first and the last second are not whole ones.
@@ -175,22 +177,45 @@ impl Preparation<'_> {
 
     /// Runs pgbench to its end, and tells how far the tables are made.
     fn run_pgbench(&self, launch: Launch, name: &str) -> Result<(), Error> {
-        self.stop.check()?;
-        let mut pgbench = launch.ready(name, self.directory, None)?.go();
-        let deadline = clock::read_monotonic() + PATIENCE;
-        loop {
-            let tick = (clock::read_monotonic() + Duration::from_millis(500)).min(deadline);
-            let ended = pgbench.wait_until(tick, || !self.stop.is_requested());
-            self.stop.check()?;
-            match ended {
-                Some(ended) if ended.status.success() => return Ok(()),
-                None if clock::read_monotonic() < deadline => {}
-                _ => return Err(pgbench_error(&pgbench)),
-            }
-            if let Some(Said::Initialized(share)) = pgbench.read_stderr().lines().map(parse_said).next_back() {
+        run_pgbench(launch, name, self.directory, self.stop, |said| {
+            if let Some(Said::Initialized(share)) = said.lines().map(parse_said).next_back() {
                 self.events.tell(Event::StepShare(share));
             }
+        })
+    }
+}
+
+/// Gives the running server the history that the first trial's has: all read, then the workload for a while. Without it a
+/// trial would follow on whatever the one before left: what the kernel holds for idle since long, what a virtual disk's
+/// host has cached (docs/journal/2026-11-22-the-same-history.md).
+pub fn repeat_history(lab: &Lab, workload: &Workload, directory: &Path, stop: &Stop) -> Result<(), Error> {
+    lab.apply_read_all(|| !stop.is_requested())?;
+    let workload = Workload { seconds: HISTORY_SECONDS.min(workload.seconds), ..workload.clone() };
+    let logs =
+        tempfile::tempdir_in(directory).map_err(|source| Error::file("create a directory in", directory, source))?;
+    run_pgbench(launch_workload(lab, &workload, logs.path())?, "history", directory, stop, |_| ())
+}
+
+fn launch_workload(lab: &Lab, workload: &Workload, logs: &Path) -> Result<Launch, Error> {
+    let pgbench = Pgbench::find(&lab.programs, lab.workload_options())?;
+    Ok(Launch::new(pgbench.program(), pgbench.run_arguments(workload, logs)))
+}
+
+/// Runs pgbench to its end; `hear` is given what it has said so far, now and then.
+fn run_pgbench(launch: Launch, name: &str, directory: &Path, stop: &Stop, hear: impl Fn(&str)) -> Result<(), Error> {
+    stop.check()?;
+    let mut pgbench = launch.ready(name, directory, None)?.go();
+    let deadline = clock::read_monotonic() + PATIENCE;
+    loop {
+        let tick = (clock::read_monotonic() + Duration::from_millis(500)).min(deadline);
+        let ended = pgbench.wait_until(tick, || !stop.is_requested());
+        stop.check()?;
+        match ended {
+            Some(ended) if ended.status.success() => return Ok(()),
+            None if clock::read_monotonic() < deadline => {}
+            _ => return Err(pgbench_error(&pgbench)),
         }
+        hear(&pgbench.read_stderr());
     }
 }
 

@@ -78,7 +78,7 @@ pub struct Study {
     pub start_state: String,
 }
 
-/// The limit on the device, common to the server and to every strategy.
+/// The limit on the device and its read-ahead, common to the server and to every strategy.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Disk {
     /// `gp3`, `hdd`, `custom` or `native`.
@@ -89,6 +89,12 @@ pub struct Disk {
     pub rbps: Option<Bytes>,
     /// Why the limit is not in force, when one was asked for.
     pub not_enforced: Option<String>,
+    /// How far the kernel reads ahead of a reader; `None` is as the device is set on this machine.
+    #[serde(default)]
+    pub read_ahead: Option<Bytes>,
+    /// Why the read-ahead is not in force, when one was asked for.
+    #[serde(default)]
+    pub read_ahead_not_enforced: Option<String>,
 }
 
 /// One repetition of one strategy.

@@ -16,6 +16,8 @@ use crate::failure::Explain as _;
 use crate::linux::block_device::{BlockDevice, read_block_device};
 use crate::linux::cgroup::DiskLimit;
 use crate::linux::machine::{read_machine, read_mount};
+use crate::linux::memory::pages_out_idle;
+use crate::linux::read_ahead::ReadAhead;
 use crate::postgres::Programs;
 use crate::postgres::pgbench::Workload;
 use crate::units::Bytes;
@@ -58,9 +60,13 @@ pub struct Finished {
 pub async fn run_tournament(mut options: Options, events: &Events, stop: &Stop) -> Result<Finished, Error> {
     let directory = tempfile::Builder::new().prefix("pgthaw-bench-").tempdir();
     let directory = directory.map_err(|source| Error::file("create a directory in", &std::env::temp_dir(), source))?;
+    repair_read_ahead(options.place.directory(), events);
     let device = find_device(&mut options);
     if let Some(reason) = &options.disk.not_enforced {
         events.tell(Event::Remark(format!("the native disk is measured, without a limit: {reason}")));
+    }
+    if let Some(reason) = &options.disk.read_ahead_not_enforced {
+        events.tell(Event::Remark(format!("the device keeps its own read-ahead: {reason}")));
     }
     events.tell(Event::Step(match &options.place {
         Place::Scratch { .. } => "making a scratch cluster".into(),
@@ -86,6 +92,9 @@ async fn play(
 ) -> Result<Finished, Error> {
     let started_at = Timestamp::now();
     let prepared = prepare(options, lab, directory, events, stop).await?;
+    // From here on, because files keep the read-ahead that they were opened with and each trial starts the server
+    // anew; until the trials end, because a borrowed cluster's own server has to open its files with the device's own.
+    let read_ahead = set_read_ahead(options)?;
     let mut run = describe_run(options, &prepared, device, started_at)?;
     events.tell(Event::RunStarted(Box::new(run.clone())));
     let turns = plan_order(&prepared.strategies, options.repeats, options.seed);
@@ -117,13 +126,31 @@ async fn play(
             Err(error) => return Err(error),
         }
     }
+    read_ahead.map_or(Ok(()), ReadAhead::put_back)?;
     conclude(&mut run, &mut trials, prepared.calibration_tps);
     Ok(Finished { run, trials, is_interrupted, kept: None })
+}
+
+/// Puts back the read-ahead that a killed run left changed.
+fn repair_read_ahead(directory: &Path, events: &Events) {
+    // Who may not see whether there is anything to repair has no part in it.
+    if let Ok(Some(own)) = ReadAhead::repair(directory) {
+        let remark = format!("a run that was killed had left the device's read-ahead changed: it is {own} again");
+        events.tell(Event::Remark(remark));
+    }
+}
+
+fn set_read_ahead(options: &Options) -> Result<Option<ReadAhead>, Error> {
+    let asked = options.disk.read_ahead.filter(|_| options.disk.read_ahead_not_enforced.is_none());
+    Ok(asked.map(|asked| ReadAhead::set(options.place.directory(), asked)).transpose()?)
 }
 
 /// The disk that holds the cluster, if it can be limited as asked; if not, the options say why.
 fn find_device(options: &mut Options) -> Option<BlockDevice> {
     let disk = &mut options.disk;
+    if disk.read_ahead.is_some() {
+        disk.read_ahead_not_enforced = ReadAhead::available(options.place.directory()).err().map(|e| explain(&e));
+    }
     let wants_limit = disk.riops.is_some() || disk.rbps.is_some();
     let device = read_block_device(options.place.directory());
     let possible =
@@ -171,7 +198,8 @@ fn describe_run(
             database_bytes: prepared.database_bytes,
             wanted_bytes: prepared.wanted_bytes,
             bound_seconds: disk::compute_bound_seconds(&options.disk, prepared.wanted_bytes),
-            start_state: "cold: stopped, its files evicted and measured, then started".into(),
+            start_state:
+                "cold: all read and the workload run, then stopped, its files evicted and measured, then started".into(),
         },
         steady_tps: None,
         warnings: compute_run_warnings(options, prepared),
@@ -207,14 +235,25 @@ fn compute_run_warnings(options: &Options, prepared: &Prepared) -> Vec<String> {
     if let Some(reason) = &options.disk.not_enforced {
         warnings.push(format!("the disk {} is not in force: {reason}", options.disk.name));
     }
+    if let Some(reason) = &options.disk.read_ahead_not_enforced {
+        warnings.push(format!("the read-ahead of the disk {} is not in force: {reason}", options.disk.name));
+    }
     if options.repeats < 2 {
         warnings.push("one trial per strategy shows no spread: --repeats 3".into());
     }
+    let pages_out_idle = pages_out_idle();
     if prepared.wanted_bytes.0 < prepared.database_bytes.0 * 9 / 10 {
+        let why = if pages_out_idle { "the kernel pages out what is idle" } else { "memory is short" };
         warnings.push(format!(
-            "the warm state holds {} of {} only: memory is short, choose a smaller --scale",
+            "the warm state holds {} of {} only: {why}, choose a smaller --scale",
             prepared.wanted_bytes, prepared.database_bytes
         ));
+    }
+    if pages_out_idle {
+        warnings.push(
+            "the kernel pages out memory that was idle for a while (DAMON): what was loaded may go again within the trial"
+                .into(),
+        );
     }
     warnings
 }

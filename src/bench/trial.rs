@@ -9,6 +9,7 @@ use super::event::{Event, Events, TrialStarted};
 use super::lab::{DATABASE, Lab};
 use super::launch::Launch;
 use super::order::Turn;
+use super::preparation::repeat_history;
 use super::race::{Entrants, Measured, run_race, wait_for_server_start};
 use super::residency::StripRelation;
 use super::samples::compute_samples;
@@ -50,6 +51,9 @@ struct Before {
 impl TrialSetup<'_> {
     /// Runs one trial. The server is running afterwards, without the limit.
     pub async fn run(&self, lab: &mut Lab, turn: &Turn<Strategy>) -> Result<Trial, Error> {
+        if turn.position > 1 {
+            repeat_history(lab, self.workload, self.directory, self.stop)?;
+        }
         let before = self.make_cold(lab, turn.strategy)?;
         self.events.tell(Event::TrialStarted(TrialStarted {
             strategy: turn.strategy.name(),

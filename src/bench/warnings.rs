@@ -77,7 +77,7 @@ pub fn warn_of_head_start(read: Option<Bytes>, total: Bytes) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::bench::disk::choose_disk;
+    use crate::bench::disk::tests::named;
     use crate::bench::record::tests::sample;
     use crate::observe::Counters;
 
@@ -102,13 +102,13 @@ mod tests {
 
     #[test]
     fn a_burst_of_one_second_is_no_missing_limit() {
-        let gp3 = choose_disk(&[], Some("gp3"), None, None).unwrap();
+        let gp3 = named("gp3");
         let limit = gp3.rbps.unwrap().0;
         let of = |rates: &[u64]| (1..).zip(rates).map(|(second, rate)| sample(second, 1, *rate)).collect::<Vec<_>>();
         assert_eq!(warn_of_missing_limit(&of(&[limit, limit + limit / 2, limit, 0]), &gp3), None);
         let fast = of(&[limit * 2, limit * 2, limit * 2]);
         assert!(warn_of_missing_limit(&fast, &gp3).is_some());
-        let native = choose_disk(&[], None, None, None).unwrap();
+        let native = named("native");
         assert_eq!(warn_of_missing_limit(&fast, &native), None);
     }
 

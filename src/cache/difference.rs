@@ -5,7 +5,7 @@ use std::ops::AddAssign;
 
 use roaring::RoaringBitmap;
 
-use super::{ForkMap, Identity, Map, RelationMap, TierState, compute_identities};
+use super::{Error, ForkMap, Identity, Map, RelationMap, Selection, TierState, compute_identities};
 use crate::postgres::Relation;
 use crate::units::Fork;
 
@@ -91,6 +91,17 @@ impl AddAssign for TierDifference {
 }
 
 impl Difference<'_> {
+    /// The difference of the relations that are meant.
+    ///
+    /// # Errors
+    /// When there is no such relation in either map.
+    pub fn select(mut self, selection: &Selection) -> Result<Self, Error> {
+        let places = selection.find(self.relations.iter().map(|one| one.relation))?;
+        let mut place = 0..;
+        self.relations.retain(|_| place.next().is_some_and(|place| places.binary_search(&place).is_ok()));
+        Ok(self)
+    }
+
     /// The OS page cache, all relations.
     pub fn os(&self) -> TierDifference {
         sum(self.relations.iter().map(RelationDifference::os))
@@ -241,6 +252,19 @@ mod tests {
         assert_eq!(difference.relations[1].change, Change::Gone);
         assert_eq!(difference.relations[1].os(), TierDifference { gained: 0, lost: 50, kept: 0 });
         assert_eq!(difference.relations[1].blocks(), (100, 0));
+    }
+
+    #[test]
+    fn a_selection_leaves_the_rest_out_and_may_name_what_is_gone() {
+        let before = map_of(vec![one(1, 100, 0..50, 0..0), one(2, 50, 0..20, 0..0)]);
+        let after = map_of(vec![one(2, 50, 0..30, 0..0), one(3, 50, 0..7, 0..0)]);
+        let select = |name: &str| {
+            let selection = Selection { relations: vec![name.to_owned()], schema: None };
+            compute_difference(&before, &after).select(&selection)
+        };
+        assert_eq!(select("relation_2").unwrap().os(), TierDifference { gained: 10, lost: 0, kept: 20 });
+        assert_eq!(select("relation_1").unwrap().relations[0].change, Change::Gone);
+        assert!(select("relation_9").is_err());
     }
 
     #[test]

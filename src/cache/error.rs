@@ -50,6 +50,11 @@ impl Error {
     pub fn file(action: &'static str, path: &Path, source: io::Error) -> Error {
         Error::File { action, path: path.to_owned(), source }
     }
+
+    /// Is it the file itself that is no good? Then another snapshot may be.
+    pub fn is_damage(&self) -> bool {
+        matches!(self, Error::NotASnapshot { .. } | Error::Damaged { .. } | Error::Contradiction { .. })
+    }
 }
 
 impl Explain for Error {
@@ -82,6 +87,9 @@ impl Explain for Error {
             Error::UnknownRelation { near, .. } | Error::UnknownSchema { near, .. } if !near.is_empty() => {
                 return Some(format!("did you mean {}?", near.join(" or ")));
             }
+            Error::File { action: "open", source, .. } if source.kind() == io::ErrorKind::NotFound => {
+                "pgthaw snapshot list shows the snapshots that there are"
+            }
             Error::File { source, .. } => return file_hint(source).map(str::to_owned),
             Error::NotASnapshot { .. } => "pgthaw snapshot list shows the snapshots that there are",
             Error::Damaged { .. } => "take an older one (pgthaw snapshot list), or remove it with pgthaw snapshot drop",
@@ -90,9 +98,11 @@ impl Explain for Error {
             }
             Error::NewerFormat { .. } => "install the pgthaw that wrote it, or a newer one, or take a new snapshot",
             Error::OtherCluster { .. } => "connect to the cluster that it was taken of, or take a snapshot of this one",
-            Error::NoSnapshot(_) => "take one with pgthaw snapshot take, or name the directory with --dir",
+            Error::NoSnapshot(_) => {
+                "take one with pgthaw snapshot take; one that another user took is in that user's home: name it with --dir"
+            }
             Error::UnknownSnapshot { .. } => {
-                "a name is the beginning of one that pgthaw snapshot list shows, newest, newest~1 or a path"
+                "a name is the beginning of one that pgthaw snapshot list shows, newest or newest~1; a file is a path with a / or ending in .parquet"
             }
             Error::AmbiguousSnapshot { .. } => "write more of the name",
             Error::Label(_) => {

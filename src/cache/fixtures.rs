@@ -19,6 +19,7 @@ pub fn map_of(relations: Vec<RelationMap>) -> Map {
         },
         os: TierState::Measured,
         buffers: TierState::Unknown { reason: "pg_buffercache is missing in \"app\"".to_owned() },
+        os_heat: Default::default(),
         relations,
         remarks: vec!["database \"template0\" was left out".to_owned()],
     }

@@ -1,10 +1,12 @@
 //! The map: per relation and fork, which blocks are resident in which tier.
 
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 use jiff::Timestamp;
 use roaring::RoaringBitmap;
 
+use super::HeatSource;
 use crate::postgres::Relation;
 use crate::units::Fork;
 
@@ -43,6 +45,8 @@ pub struct Map {
     pub source: MapSource,
     pub os: TierState,
     pub buffers: TierState,
+    /// What the heat in the page cache means.
+    pub os_heat: HeatSource,
     /// In the catalog's order. Relations without a block are left out.
     pub relations: Vec<RelationMap>,
     /// Notes for the reader, such as databases that could not be asked for their relations' names.
@@ -65,6 +69,8 @@ pub struct ForkMap {
     pub blocks: u64,
     /// Blocks of which every page is in the page cache.
     pub os: RoaringBitmap,
+    /// Of these, blocks by heat, as [`Map::os_heat`] counts it. Those of heat 0 are left out.
+    pub os_heat: BTreeMap<u8, RoaringBitmap>,
     /// Blocks in shared_buffers, by usage count 0 to 5.
     pub buffers: [RoaringBitmap; USAGE_COUNTS],
     /// Blocks in shared_buffers that are dirty.
@@ -74,7 +80,14 @@ pub struct ForkMap {
 impl ForkMap {
     /// A fork of which nothing is known to be resident.
     pub fn empty(fork: Fork, blocks: u64) -> ForkMap {
-        ForkMap { fork, blocks, os: RoaringBitmap::new(), buffers: Default::default(), dirty: RoaringBitmap::new() }
+        ForkMap {
+            fork,
+            blocks,
+            os: RoaringBitmap::new(),
+            os_heat: BTreeMap::new(),
+            buffers: Default::default(),
+            dirty: RoaringBitmap::new(),
+        }
     }
 
     /// All blocks in shared_buffers, whatever their usage count.

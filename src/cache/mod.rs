@@ -4,6 +4,7 @@ mod difference;
 mod error;
 #[cfg(test)]
 mod fixtures;
+mod heat;
 mod identity;
 mod map;
 mod read;
@@ -15,10 +16,11 @@ mod snapshot_store;
 
 pub use difference::{Change, Difference, ForkDifference, RelationDifference, TierDifference, compute_difference};
 pub use error::Error;
+pub use heat::{HeatInputs, HeatSource, USUAL_HEAT, read_heat};
 pub use identity::{Identity, Part, compute_identities};
 pub use map::{ForkMap, Map, MapSource, RelationMap, TierState, USAGE_COUNTS};
 pub use read::{MapInputs, read_map};
 pub use residency::{BarCell, Residency, compute_bar};
 pub use selection::Selection;
 pub use snapshot::{Snapshot, SnapshotHeader};
-pub use snapshot_store::{Generation, SnapshotStore, is_path};
+pub use snapshot_store::{Chosen, Generation, NEWEST, SnapshotStore, is_path};

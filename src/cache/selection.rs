@@ -11,8 +11,8 @@ const NEAR_NAMES: usize = 3;
 /// Which relations are meant; without anything, all of them.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Selection {
-    /// A name, schema-qualified or not; `*` stands for any characters. A table brings its indexes and its TOAST table.
-    pub relation: Option<String>,
+    /// Names, schema-qualified or not; `*` stands for any characters. A table brings its indexes and its TOAST table.
+    pub relations: Vec<String>,
     /// The relations of this schema, with the TOAST tables of its tables.
     pub schema: Option<String>,
 }
@@ -22,21 +22,24 @@ impl Selection {
     /// resident.
     ///
     /// # Errors
-    /// When a name or a schema was given and there is no such relation.
+    /// When a name or a schema was given and there is no such relation: of several names, the first that is none.
     pub fn find<'a>(&self, relations: impl Iterator<Item = &'a Relation>) -> Result<Vec<usize>, Error> {
         let relations: Vec<&Relation> = relations.collect();
         if *self == Selection::default() {
             return Ok((0..relations.len()).collect());
         }
-        let is_meant = |one: &Relation| {
-            self.schema.as_ref().is_none_or(|schema| one.name.schema == *schema)
-                && self.relation.as_ref().is_none_or(|name| matches_name(name, &one.name))
-        };
-        let mut owners: HashSet<(&str, String)> =
-            relations.iter().filter(|one| is_meant(one)).map(|one| key_of(one)).collect();
-        if owners.is_empty() {
-            return Err(self.explain_absence(&relations));
+        let candidates: Vec<&Relation> = relations.iter().copied().filter(|one| self.is_in_schema(one)).collect();
+        let is_absent = |name: &&String| !candidates.iter().any(|one| matches_name(name, &one.name));
+        if let Some(name) = self.relations.iter().find(is_absent) {
+            return Err(unknown_relation(name, &relations));
         }
+        if candidates.is_empty() {
+            return Err(unknown_schema(self.schema.as_deref().unwrap_or_default(), &relations));
+        }
+        let is_named = |one: &&&Relation| {
+            self.relations.is_empty() || self.relations.iter().any(|name| matches_name(name, &one.name))
+        };
+        let mut owners: HashSet<(&str, String)> = candidates.iter().filter(is_named).map(|one| key_of(one)).collect();
         // A table's TOAST table has an index too.
         for _ in 0..2 {
             let owned = relations.iter().filter(|one| is_owned(one, &owners)).map(|one| key_of(one));
@@ -48,11 +51,8 @@ impl Selection {
 }
 
 impl Selection {
-    fn explain_absence(&self, relations: &[&Relation]) -> Error {
-        match (&self.relation, &self.schema) {
-            (Some(name), _) => unknown_relation(name, relations),
-            (None, schema) => unknown_schema(schema.as_deref().unwrap_or_default(), relations),
-        }
+    fn is_in_schema(&self, one: &Relation) -> bool {
+        self.schema.as_ref().is_none_or(|schema| one.name.schema == *schema)
     }
 }
 
@@ -136,8 +136,20 @@ mod tests {
     }
 
     fn find(relation: Option<&str>, schema: Option<&str>) -> Result<Vec<usize>, Error> {
-        let selection = Selection { relation: relation.map(str::to_owned), schema: schema.map(str::to_owned) };
-        selection.find(relations().iter())
+        find_all(relation.as_slice(), schema)
+    }
+
+    fn find_all(names: &[&str], schema: Option<&str>) -> Result<Vec<usize>, Error> {
+        let names = names.iter().map(|name| (*name).to_owned()).collect();
+        Selection { relations: names, schema: schema.map(str::to_owned) }.find(relations().iter())
+    }
+
+    #[test]
+    fn several_names_are_all_shown_and_each_has_to_be_there() {
+        assert_eq!(find_all(&["parts", "orders_pkey"], None).unwrap(), [1, 5]);
+        let Err(Error::UnknownRelation { name, .. }) = find_all(&["parts", "xyzzy"], None) else { panic!() };
+        assert_eq!(name, "xyzzy");
+        assert!(find_all(&["parts", "orders_pkey"], Some("archive")).is_err());
     }
 
     #[test]

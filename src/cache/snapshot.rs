@@ -5,7 +5,7 @@ use std::path::Path;
 use jiff::Timestamp;
 
 use super::snapshot_store::check_label;
-use super::{Error, Map, MapSource, TierState, snapshot_file};
+use super::{Error, HeatSource, Map, MapSource, TierState, snapshot_file};
 
 /// A map that was kept, with the label that the user gave it.
 ///
@@ -24,6 +24,7 @@ pub struct SnapshotHeader {
     pub source: MapSource,
     pub os: TierState,
     pub buffers: TierState,
+    pub os_heat: HeatSource,
     pub remarks: Vec<String>,
     pub relations: u64,
     /// Blocks resident in the OS page cache.
@@ -59,6 +60,7 @@ impl Snapshot {
             source: self.map.source.clone(),
             os: self.map.os.clone(),
             buffers: self.map.buffers.clone(),
+            os_heat: self.map.os_heat,
             remarks: self.map.remarks.clone(),
             relations: self.map.relations.len() as u64,
             os_blocks: self.map.os_blocks(),
@@ -78,7 +80,17 @@ impl Snapshot {
 }
 
 impl SnapshotHeader {
-    /// Reads what a snapshot file says of itself. Neither its checksum nor its rows are looked at.
+    /// Blocks that it holds, of both tiers.
+    pub fn resident_blocks(&self) -> u64 {
+        self.os_blocks + self.buffer_blocks
+    }
+
+    /// Reads what a snapshot file's footer says of it, and nothing else: the file may be damaged.
+    pub fn read_unverified(path: &Path) -> Result<SnapshotHeader, Error> {
+        snapshot_file::read_footer(path)
+    }
+
+    /// Reads what a snapshot file says of itself, and compares the file with its checksum. Its rows are not looked at.
     pub fn read(path: &Path) -> Result<SnapshotHeader, Error> {
         snapshot_file::read_header(path)
     }

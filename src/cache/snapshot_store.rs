@@ -15,6 +15,9 @@ const EXTENSION: &str = "parquet";
 /// A temporary this old that nobody has locked was left by a take that was killed.
 const STALE_AFTER: Duration = Duration::from_secs(60);
 
+/// The name of the snapshot that was taken last.
+pub const NEWEST: &str = "newest";
+
 /// A directory of snapshots: `ROOT/SYSTEM_IDENTIFIER/NAME.parquet`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SnapshotStore {
@@ -28,6 +31,15 @@ pub struct Generation {
     pub name: String,
     pub system_identifier: u64,
     pub path: PathBuf,
+}
+
+/// The snapshot that a name meant.
+#[derive(Debug)]
+pub struct Chosen {
+    pub snapshot: Snapshot,
+    pub path: PathBuf,
+    /// Newer ones that are damaged, with what is wrong.
+    pub passed_over: Vec<Error>,
 }
 
 impl SnapshotStore {
@@ -109,14 +121,34 @@ impl SnapshotStore {
         }
     }
 
-    /// Reads the snapshot that `name` means and sees to it that it is of this cluster.
-    pub fn read(&self, name: &str, system_identifier: u64) -> Result<Snapshot, Error> {
-        let path = self.resolve(name, system_identifier)?;
-        let snapshot = Snapshot::read(&path)?;
-        match snapshot.map.source.system_identifier {
-            same if same == system_identifier => Ok(snapshot),
-            other => Err(Error::OtherCluster { path, snapshot: other, cluster: system_identifier }),
+    /// Reads the snapshot that `name` means. Whoever says [`NEWEST`] wants the newest that there is: damaged ones are
+    /// passed over. One that is named is read, or is an error.
+    pub fn read(&self, name: &str, system_identifier: u64) -> Result<Chosen, Error> {
+        let mut passed_over = Vec::new();
+        for age in 0.. {
+            let path = match age {
+                0 => self.resolve(name, system_identifier)?,
+                // When there is no older one, the newest's damage is what went wrong.
+                age => match self.resolve(&format!("{NEWEST}~{age}"), system_identifier) {
+                    Ok(path) => path,
+                    Err(_) => break,
+                },
+            };
+            match Snapshot::read(&path) {
+                Ok(snapshot) => return Ok(Chosen { snapshot, path, passed_over }),
+                Err(error) if name == NEWEST && error.is_damage() => passed_over.push(error),
+                Err(error) => return Err(error),
+            }
         }
+        Err(passed_over.swap_remove(0))
+    }
+
+    /// Of the snapshots that are older than `taken`, the newest that is more than twice as warm: after a restart that
+    /// is the one to restore. One that cannot be read is none.
+    pub fn find_warmer(&self, taken: &Generation, blocks: u64) -> Result<Option<(Generation, SnapshotHeader)>, Error> {
+        let older = self.read_generations(taken.system_identifier)?.into_iter().filter(|one| one.name < taken.name);
+        let mut readable = older.filter_map(|one| one.read_header().ok().map(|header| (one, header)));
+        Ok(readable.find(|(_, header)| header.resident_blocks() / 2 > blocks))
     }
 
     /// Writes a snapshot as the newest generation of its cluster. What a killed take left behind is swept first.
@@ -144,8 +176,10 @@ impl SnapshotStore {
         if old.is_empty() {
             return Ok(Vec::new());
         }
-        let warmest = kept.iter().map(|(_, one)| one.read_resident_blocks()).max().unwrap_or(0);
-        let cold = old.into_iter().map(|(_, one)| one).filter(|one| one.read_resident_blocks() / 2 <= warmest);
+        let warmest = read_warmest(kept.into_iter().map(|(_, one)| one));
+        // Whether a snapshot is whole matters only for one that would stay.
+        let stays = |one: &Generation| one.read_claimed_blocks() / 2 > warmest && one.read_header().is_ok();
+        let cold = old.into_iter().map(|(_, one)| one).filter(|one| !stays(one));
         cold.map(|one| one.drop_file().map(|()| one)).collect()
     }
 }
@@ -156,20 +190,28 @@ impl Generation {
         self.name.splitn(3, '-').nth(2)
     }
 
-    /// What its file says of itself.
+    /// What its file says of itself, if the file matches its checksum.
     pub fn read_header(&self) -> Result<SnapshotHeader, Error> {
         SnapshotHeader::read(&self.path)
     }
 
-    /// Blocks that it holds, of both tiers; 0 when it cannot be read.
-    fn read_resident_blocks(&self) -> u64 {
-        Snapshot::read(&self.path).map_or(0, |snapshot| snapshot.map.os_blocks() + snapshot.map.buffer_blocks())
+    /// Blocks of both tiers that it holds by what its footer says; 0 when that cannot be read.
+    fn read_claimed_blocks(&self) -> u64 {
+        SnapshotHeader::read_unverified(&self.path).map_or(0, |header| header.resident_blocks())
     }
 
     /// Removes its file.
     pub fn drop_file(&self) -> Result<(), Error> {
         fs::remove_file(&self.path).map_err(|source| Error::file("remove", &self.path, source))
     }
+}
+
+/// Blocks of the warmest of these snapshots that is whole; 0 when there is none. As a rule that reads one file to its end
+/// and of the others the footer alone.
+fn read_warmest(generations: impl Iterator<Item = Generation>) -> u64 {
+    let mut claims: Vec<(u64, Generation)> = generations.map(|one| (one.read_claimed_blocks(), one)).collect();
+    claims.sort_by_key(|(blocks, _)| std::cmp::Reverse(*blocks));
+    claims.into_iter().find(|(_, one)| one.read_header().is_ok()).map_or(0, |(blocks, _)| blocks)
 }
 
 /// Can this stand in a file's name, and be told from the time before it?
@@ -193,7 +235,7 @@ pub fn is_path(name: &str) -> bool {
 
 /// `newest` is 0, `newest~2` the second before it.
 fn parse_age(name: &str) -> Option<usize> {
-    match name.strip_prefix("newest")? {
+    match name.strip_prefix(NEWEST)? {
         "" => Some(0),
         rest => rest.strip_prefix('~')?.parse().ok(),
     }
@@ -262,6 +304,7 @@ mod tests {
             source,
             os: TierState::Measured,
             buffers: TierState::Measured,
+            os_heat: Default::default(),
             relations: Vec::new(),
             remarks: Vec::new(),
         };
@@ -298,12 +341,27 @@ mod tests {
     }
 
     #[test]
-    fn a_snapshot_of_another_cluster_is_refused() {
+    fn the_newest_is_the_newest_that_is_whole() {
         let (_directory, store) = store();
-        let kept = store.keep(&snapshot(1_700_000_000, None)).unwrap();
-        assert_eq!(store.read("newest", 42).unwrap(), snapshot(1_700_000_000, None));
-        let error = store.read(kept.path.to_str().unwrap(), 43).unwrap_err();
-        assert!(matches!(error, Error::OtherCluster { snapshot: 42, cluster: 43, .. }), "{error}");
+        let kept = [0, 1, 2].map(|second| store.keep(&snapshot(1_700_000_000 + second, None)).unwrap());
+        assert!(store.read(NEWEST, 42).unwrap().passed_over.is_empty());
+        fs::write(&kept[2].path, "").unwrap();
+        let mut bytes = fs::read(&kept[1].path).unwrap();
+        let last = bytes.len() - 20;
+        bytes[last] ^= 1;
+        fs::write(&kept[1].path, bytes).unwrap();
+        let chosen = store.read(NEWEST, 42).unwrap();
+        assert_eq!((chosen.snapshot, chosen.path), (snapshot(1_700_000_000, None), kept[0].path.clone()));
+        let damage: Vec<String> = chosen.passed_over.iter().map(Error::to_string).collect();
+        assert!(damage[0].contains("is empty") && damage[1].contains("is damaged"), "{damage:?}");
+        assert!(kept[1].read_header().is_err(), "damage of the footer shows in the list");
+        for named in ["newest~0", "newest~1", &kept[2].name] {
+            assert!(store.read(named, 42).is_err(), "{named} was named");
+        }
+        fs::write(&kept[0].path, "").unwrap();
+        let error = store.read(NEWEST, 42).unwrap_err();
+        assert!(error.to_string().contains(&kept[2].name), "{error}");
+        assert!(matches!(store.read(NEWEST, 43), Err(Error::NoSnapshot(_))));
     }
 
     #[test]
@@ -348,6 +406,30 @@ mod tests {
         assert_eq!(names(&store).len(), 4);
         store.keep(&warm_snapshot(1_700_000_005, 800)).unwrap();
         assert_eq!(store.prune(42, None, 2).unwrap().len(), 3, "warm again, the old ones may go");
+    }
+
+    #[test]
+    fn a_damaged_snapshot_does_not_push_out_the_warm_one_either() {
+        let (_directory, store) = store();
+        let keep = |second: i64, blocks| store.keep(&warm_snapshot(1_700_000_000 + second, blocks)).unwrap();
+        let (_, damaged, _) = (keep(0, 1000), keep(1, 900), keep(2, 10));
+        let mut bytes = fs::read(&damaged.path).unwrap();
+        bytes[10] ^= 1;
+        fs::write(&damaged.path, bytes).unwrap();
+        assert_eq!(damaged.read_claimed_blocks(), 900, "its footer is whole");
+        assert_eq!(store.prune(42, None, 2).unwrap(), []);
+        keep(3, 20);
+        assert_eq!(store.prune(42, None, 2).unwrap(), [damaged], "what cannot be restored is not spared");
+    }
+
+    #[test]
+    fn the_newest_that_is_much_warmer_is_found() {
+        let (_directory, store) = store();
+        let keep = |second: i64, blocks| store.keep(&warm_snapshot(1_700_000_000 + second, blocks)).unwrap();
+        let (_, warm, _) = (keep(0, 1000), keep(1, 900), keep(2, 10));
+        let taken = keep(3, 400);
+        assert_eq!(store.find_warmer(&taken, 400).unwrap().map(|(one, _)| one), Some(warm));
+        assert!(store.find_warmer(&taken, 600).unwrap().is_none());
     }
 
     #[test]

@@ -7,11 +7,11 @@ use anyhow::Context as _;
 use clap::{Args, Subcommand};
 
 use super::finished::print_finished;
-use super::study::{DiskArguments, ScratchArguments, choose_strategies, run_study};
+use super::study::{DiskArguments, ScratchArguments, TrialArguments, run_study};
 use super::{
     ConnectionArguments, ExitStatus, LabArguments, OutputArguments, StoreArguments, Target, require_lab_server,
 };
-use crate::bench::{Options, Place, Strategy};
+use crate::bench::{Options, Place};
 use crate::failure::ErrorKind;
 use crate::postgres::Programs;
 use crate::postgres::pgbench::{Script, Workload};
@@ -44,17 +44,8 @@ struct WarmupArguments {
     #[arg(long, default_value_t = 2, value_parser = clap::value_parser!(u32).range(1..))]
     jobs: u32,
 
-    /// Seconds that each trial lasts
-    #[arg(long, default_value_t = 20, value_parser = clap::value_parser!(u32).range(1..))]
-    seconds: u32,
-
-    /// Trials per strategy
-    #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..))]
-    repeats: u32,
-
-    /// Strategies, separated by commas [default: all that can run here]
-    #[arg(long, value_name = "NAME,...", value_delimiter = ',')]
-    strategies: Vec<Strategy>,
+    #[command(flatten)]
+    trials: TrialArguments,
 
     /// select-only, simple-update, tpcb-like, or a file of pgbench's
     #[arg(long, default_value = "select-only")]
@@ -100,15 +91,15 @@ pub async fn run(arguments: BenchArguments, output: OutputArguments) -> anyhow::
 
 impl WarmupArguments {
     async fn options(&self) -> anyhow::Result<Options> {
-        let Self { scale, clients, jobs, seconds, .. } = *self;
+        let Self { scale, clients, jobs, trials: TrialArguments { seconds, .. }, .. } = *self;
         let (programs, place) = self.choose_place().await?;
         Ok(Options {
             programs,
             place,
             scale,
             workload: Workload { script: self.script.clone(), clients, jobs, seconds },
-            repeats: self.repeats,
-            strategies: choose_strategies(&self.strategies),
+            repeats: self.trials.repeats,
+            strategies: self.trials.strategies(),
             disk: self.disk.choose("native")?,
             seed: self.seed.unwrap_or_else(rand::random),
             shared_buffers: self.scratch.shared_buffers,

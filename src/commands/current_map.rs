@@ -1,8 +1,10 @@
 //! The map of a target, for every command that needs one: the work is done in `src/cache/`.
 
+use std::path::PathBuf;
+
 use super::OutputArguments;
 use super::target::Target;
-use crate::cache::{Map, MapInputs, Snapshot, SnapshotStore, read_map};
+use crate::cache::{HeatInputs, Map, MapInputs, Snapshot, SnapshotStore, TierState, read_heat, read_map};
 use crate::linux::page_cache::SystemPageCache;
 use crate::terminal::Progress;
 
@@ -29,8 +31,26 @@ pub async fn read_current_map(
     let map = read_map(inputs).await;
     progress.finish();
     let mut map = map?;
+    if let (TierState::Unknown { reason }, Some(why)) = (&mut map.os, &target.directory_refusal) {
+        *reason = why.detail.clone().unwrap_or_default();
+    }
     map.remarks.splice(0..0, target.remarks.iter().cloned());
     Ok(map)
+}
+
+/// Adds to a target's map how hot the blocks of its page cache are.
+pub async fn add_heat(map: &mut Map, target: &Target, snapshots: &SnapshotStore) -> anyhow::Result<()> {
+    let earlier = snapshots.read_generations(map.source.system_identifier).unwrap_or_default();
+    let earlier: Vec<PathBuf> = earlier.into_iter().map(|generation| generation.path).collect();
+    let inputs = HeatInputs {
+        server: target.server.as_ref(),
+        data_directory: target.data_directory.as_ref(),
+        page_cache: &SystemPageCache::new(),
+        databases: &target.databases().await?,
+        earlier: &earlier,
+    };
+    read_heat(map, inputs).await;
+    Ok(())
 }
 
 /// The newest snapshot that can be read and that knows names. They are a convenience, and a damaged file is no reason to

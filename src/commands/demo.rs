@@ -5,9 +5,9 @@ use std::path::{Path, PathBuf};
 use clap::Args;
 
 use super::finished::print_finished;
-use super::study::{DiskArguments, ScratchArguments, choose_strategies, run_study};
+use super::study::{DiskArguments, ScratchArguments, TrialArguments, run_study};
 use super::{ExitStatus, OutputArguments, StoreArguments};
-use crate::bench::{Finished, Options, PGTHAW, Place, Strategy, size};
+use crate::bench::{Finished, Options, PGTHAW, Place, size};
 use crate::failure::{Capability, ErrorKind};
 use crate::linux::capability::{HostTarget, check_host, check_programs};
 use crate::linux::machine::read_free_bytes;
@@ -26,17 +26,8 @@ pub struct DemoArguments {
     #[arg(long, value_parser = clap::value_parser!(u32).range(1..))]
     scale: Option<u32>,
 
-    /// Seconds that each trial lasts
-    #[arg(long, default_value_t = 20, value_parser = clap::value_parser!(u32).range(1..))]
-    seconds: u32,
-
-    /// Trials per strategy
-    #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..))]
-    repeats: u32,
-
-    /// Strategies, separated by commas [default: all that can run here]
-    #[arg(long, value_name = "NAME,...", value_delimiter = ',')]
-    strategies: Vec<Strategy>,
+    #[command(flatten)]
+    trials: TrialArguments,
 
     /// The report's file [default: pgthaw-demo.html here]
     #[arg(short, long, value_name = "FILE", default_value = "pgthaw-demo.html", hide_default_value = true)]
@@ -82,9 +73,14 @@ impl DemoArguments {
             programs: Programs::find(self.scratch.bin_dir.as_deref())?,
             place: Place::Scratch { parent: self.scratch.dir.clone() },
             scale,
-            workload: Workload { script: Script::Builtin("select-only"), clients: 8, jobs: 2, seconds: self.seconds },
-            repeats: self.repeats,
-            strategies: choose_strategies(&self.strategies),
+            workload: Workload {
+                script: Script::Builtin("select-only"),
+                clients: 8,
+                jobs: 2,
+                seconds: self.trials.seconds,
+            },
+            repeats: self.trials.repeats,
+            strategies: self.trials.strategies(),
             disk: self.disk.choose("gp3")?,
             seed: rand::random(),
             shared_buffers: self.scratch.shared_buffers,

@@ -2,6 +2,7 @@
 
 use clap::Args;
 
+use super::doctor_probe::{ProbeArguments, check_profile, run_probe};
 use super::{ConnectionArguments, ExitStatus, OutputArguments};
 use crate::failure::{Capability, ErrorKind};
 use crate::linux::capability::{HostTarget, check_host, check_programs};
@@ -10,7 +11,7 @@ use crate::postgres::capability::{Checked, check_pgbench, check_server};
 use crate::terminal;
 
 /// Everything that is looked at, in the order in which it is told.
-const NAMES: [&str; 23] = [
+const NAMES: [&str; 25] = [
     "server",
     "data-dir",
     "ownership",
@@ -22,11 +23,13 @@ const NAMES: [&str; 23] = [
     "pgfincore",
     "os",
     "evict",
+    "page-flags",
     "drop-caches",
     "memory",
     "direct-io",
     "io-uring",
     "device",
+    "profile",
     "disk-limit",
     "bpf",
     "tracepoints",
@@ -40,28 +43,39 @@ const NAMES: [&str; 23] = [
 #[derive(Debug, Args)]
 pub struct DoctorArguments {
     #[command(flatten)]
-    connection: ConnectionArguments,
+    pub connection: ConnectionArguments,
 
     /// Exit with status 3 unless this is possible; may be repeated
     #[arg(long, value_name = "NAME", value_parser = NAMES)]
     require: Vec<String>,
+
+    #[command(flatten)]
+    probe: ProbeArguments,
 }
 
 /// Runs the command.
 pub async fn run(arguments: DoctorArguments, output: OutputArguments) -> anyhow::Result<ExitStatus> {
     let named = &arguments.connection;
+    if arguments.probe.probe {
+        return run_probe(arguments.probe, named, output).await;
+    }
     let server = Server::connect(&named.connect_options()).await;
     let checked = check_server(&server, &named.databases, named.data_dir.as_deref()).await;
-    let capabilities = check_all(checked);
+    let mut capabilities = check_all(checked);
+    for remedy in capabilities.iter_mut().filter_map(|one| one.remedy.as_mut()) {
+        *remedy = named.complete_commands(remedy);
+    }
     match output.json {
         true => terminal::print_json(&capabilities)?,
         false => terminal::print_line(&terminal::render_doctor(&capabilities)),
     }
-    let is_missing = |one: &Capability| !one.ok && is_required(&arguments, one.name);
-    match capabilities.iter().any(is_missing) {
-        true => Ok(ExitStatus::Because(ErrorKind::Privilege)),
-        false => Ok(ExitStatus::Done),
+    let is_missing = |one: &&Capability| !one.ok && is_required(&arguments, one.name);
+    let missing: Vec<&str> = capabilities.iter().filter(is_missing).map(|one| one.name).collect();
+    if missing.is_empty() {
+        return Ok(ExitStatus::Done);
     }
+    terminal::print_remark(&format!("asked for and not possible: {}", missing.join(", ")));
+    Ok(ExitStatus::Because(ErrorKind::Privilege))
 }
 
 /// The host's checks are made on what the server's found.
@@ -73,6 +87,8 @@ fn check_all(checked: Checked) -> Vec<Capability> {
     };
     let mut capabilities = checked.capabilities;
     capabilities.extend(check_host(&target));
+    let after_device = capabilities.iter().position(|one| one.name == "device").map_or(capabilities.len(), |at| at + 1);
+    capabilities.insert(after_device, check_profile(target.data_directory.as_deref()));
     capabilities.push(check_pgbench());
     capabilities.extend(check_programs());
     capabilities

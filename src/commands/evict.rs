@@ -13,18 +13,18 @@ use crate::cache::{Map, Selection};
 use crate::failure::ErrorKind;
 use crate::linux::page_cache::SystemPageCache;
 use crate::terminal::{self, WarmProgress};
-use crate::warm::evict::Eviction;
+use crate::warm::evict::{EvictReceipt, Eviction};
 use crate::warm::{Control, Error};
 
 /// Make relations, a database or the whole cluster cold
 ///
 /// For measuring cold starts. Evicts from the OS page cache without being root (the files are written out first) and from
-/// shared_buffers where the server can (17 and later; before, restart it). Looks again, and says what stayed and why.
+/// shared_buffers where the server can (17 and later; before, restart it: exit status 3 unless --tier os). Looks again, and says what stayed and why.
 /// Refuses a server that is no lab server unless --yes.
 #[derive(Debug, Args)]
 pub struct EvictArguments {
     #[command(flatten)]
-    connection: ConnectionArguments,
+    pub connection: ConnectionArguments,
 
     #[command(flatten)]
     selection: SelectionArguments,
@@ -90,10 +90,12 @@ pub async fn run(arguments: EvictArguments, output: OutputArguments) -> anyhow::
         true => terminal::print_json(&receipt)?,
         false => terminal::print_line(&terminal::render_evict_receipt(&receipt, arguments.verbose)),
     }
-    match receipt.is_interrupted {
-        true => Ok(ExitStatus::Because(ErrorKind::Interrupted)),
-        false => Ok(ExitStatus::Done),
-    }
+    Ok(match receipt {
+        EvictReceipt { is_interrupted: true, .. } => ExitStatus::Because(ErrorKind::Interrupted),
+        // Who asked for a cold start would not get one.
+        EvictReceipt { buffers_stay: true, .. } => ExitStatus::Because(ErrorKind::Privilege),
+        _ => ExitStatus::Done,
+    })
 }
 
 impl EvictArguments {

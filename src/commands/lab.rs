@@ -4,6 +4,7 @@ use clap::Args;
 
 use super::Target;
 use crate::failure::{ErrorKind, Explain};
+use crate::postgres::read_configured_setting;
 
 /// How the `cluster_name` of a lab server begins.
 const LAB_PREFIXES: [&str; 2] = ["lab", "pgthaw"];
@@ -45,8 +46,18 @@ impl Explain for NotALabServer {
 
 /// Is this a server that was set up to be played with? `lab_servers` are system identifiers.
 pub fn is_lab_server(target: &Target, lab_servers: &[u64]) -> bool {
-    let name = target.server.as_ref().map_or("", |server| server.facts.cluster_name.as_str());
-    is_lab_name(name) || target.system_identifier().is_some_and(|identifier| lab_servers.contains(&identifier))
+    target.system_identifier().is_some_and(|identifier| lab_servers.contains(&identifier))
+        || is_lab_name(&cluster_name(target))
+}
+
+/// As the server says; of a stopped one, as it is configured.
+fn cluster_name(target: &Target) -> String {
+    match (&target.server, &target.data_directory) {
+        (Some(server), _) => server.facts.cluster_name.clone(),
+        // What cannot be found out is no lab's name.
+        (None, Some(directory)) => read_configured_setting(directory, "cluster_name").unwrap_or_default(),
+        (None, None) => String::new(),
+    }
 }
 
 /// Refuses `action` (the command's name) on a server that is no lab server, unless the user insists.

@@ -18,7 +18,7 @@ use crate::terminal::{self, Canvas, Screen};
 #[derive(Debug, Args)]
 pub struct MapArguments {
     #[command(flatten)]
-    connection: ConnectionArguments,
+    pub connection: ConnectionArguments,
 
     #[command(flatten)]
     view: ViewArguments,

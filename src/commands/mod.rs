@@ -7,18 +7,24 @@ mod connection;
 mod current_map;
 mod demo;
 mod doctor;
+mod doctor_probe;
 mod evict;
 mod explain;
 mod finished;
+mod hydrate;
 mod lab;
 mod map;
+mod measured;
+mod predict;
 mod report;
 mod restore;
 mod results;
 mod settings;
 mod snapshot;
+mod snapshot_diff;
 mod snapshot_place;
 mod snapshot_take;
+mod steady;
 mod study;
 mod target;
 mod view;
@@ -28,9 +34,10 @@ use std::ffi::OsString;
 use clap::{Parser, Subcommand};
 
 pub use connection::ConnectionArguments;
-pub use current_map::read_current_map;
-pub use explain::explain;
+pub use current_map::{add_heat, read_current_map};
+pub use explain::{describe, explain};
 pub use lab::{LabArguments, NotALabServer, is_lab_server, require_lab_server};
+pub use measured::MeasuredError;
 pub use results::StoreArguments;
 pub use settings::SettingsError;
 pub use snapshot_place::{SnapshotPlace, SnapshotsArguments};
@@ -79,6 +86,8 @@ pub enum ExitStatus {
     Done,
     /// The command did its work, and the answer is that this kind of thing is the matter.
     Because(ErrorKind),
+    /// The command answers by its exit status, as its help says.
+    Answer(u8),
 }
 
 impl ExitStatus {
@@ -87,6 +96,7 @@ impl ExitStatus {
         match self {
             ExitStatus::Done => 0,
             ExitStatus::Because(kind) => kind.exit_code(),
+            ExitStatus::Answer(code) => code,
         }
     }
 }
@@ -98,9 +108,12 @@ enum Command {
     Snapshot(snapshot::SnapshotArguments),
     Restore(restore::RestoreArguments),
     Evict(evict::EvictArguments),
+    Hydrate(hydrate::HydrateArguments),
     Bench(bench::BenchArguments),
     Results(results::ResultsArguments),
     Report(report::ReportArguments),
+    Predict(predict::PredictArguments),
+    Steady(steady::SteadyArguments),
     Demo(demo::DemoArguments),
     Completions(completions::CompletionsArguments),
 }
@@ -116,6 +129,19 @@ impl Cli {
         self.output.json
     }
 
+    /// Which server was named, by the commands that take one.
+    pub fn connection(&self) -> ConnectionArguments {
+        let named = match &self.command {
+            Command::Doctor(arguments) => Some(&arguments.connection),
+            Command::Map(arguments) => Some(&arguments.connection),
+            Command::Snapshot(arguments) => Some(arguments.connection()),
+            Command::Evict(arguments) => Some(&arguments.connection),
+            Command::Restore(arguments) => Some(&arguments.connection),
+            _ => None,
+        };
+        named.cloned().unwrap_or_default()
+    }
+
     /// Runs the subcommand.
     pub async fn run(self) -> anyhow::Result<ExitStatus> {
         let output = self.output;
@@ -125,9 +151,12 @@ impl Cli {
             Command::Snapshot(arguments) => snapshot::run(arguments, output).await,
             Command::Restore(arguments) => restore::run(arguments, output).await,
             Command::Evict(arguments) => evict::run(arguments, output).await,
+            Command::Hydrate(arguments) => hydrate::run(arguments, output).await,
             Command::Bench(arguments) => bench::run(arguments, output).await,
             Command::Results(arguments) => results::run(arguments, output).await,
             Command::Report(arguments) => report::run(arguments, output).await,
+            Command::Predict(arguments) => predict::run(arguments, output).await,
+            Command::Steady(arguments) => steady::run(arguments, output).await,
             Command::Demo(arguments) => demo::run(arguments, output).await,
             Command::Completions(arguments) => completions::run(arguments, output).await,
         }

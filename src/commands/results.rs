@@ -9,7 +9,7 @@ use serde_json::json;
 use super::{ExitStatus, OutputArguments};
 use crate::bench::{Run, Summary, Trial, compute_summary, render_headline};
 use crate::results::{self, NEWEST, Store};
-use crate::terminal::{self, RunLine};
+use crate::terminal::{self, Canvas, RunLine};
 
 /// What earlier runs measured
 #[derive(Debug, Args)]
@@ -23,6 +23,7 @@ pub struct ResultsArguments {
 
 /// Where results are kept.
 #[derive(Clone, Debug, Default, Args)]
+#[command(next_help_heading = "Results")]
 pub struct StoreArguments {
     /// The file that keeps results [default: pgthaw/results.sqlite in $XDG_STATE_HOME or ~/.local/state]
     #[arg(long = "results", value_name = "FILE", env = "PGTHAW_RESULTS", global = true)]
@@ -87,7 +88,7 @@ async fn list(store: &Store, output: OutputArguments) -> anyhow::Result<()> {
     } else if lines.is_empty() {
         terminal::print_remark(&format!("{} holds no run yet", store.path().display()));
     } else {
-        terminal::print_line(&terminal::render_runs(&lines));
+        terminal::print_line(&terminal::render_runs(&lines, Canvas::of_stdout(false)));
     }
     Ok(())
 }

@@ -5,11 +5,12 @@ use std::path::Path;
 use clap::{Args, Subcommand};
 use serde_json::json;
 
+use super::snapshot_diff::{DiffArguments, diff};
 use super::snapshot_place::SnapshotPlace;
 use super::snapshot_take::{TakeArguments, take};
-use super::{ExitStatus, OutputArguments, Target, ViewArguments, read_current_map};
-use crate::cache::{Map, Snapshot, compute_difference};
-use crate::failure::ErrorKind;
+use super::{ConnectionArguments, ExitStatus, OutputArguments, ViewArguments};
+use crate::cache::{NEWEST, Snapshot};
+use crate::failure::Explain as _;
 use crate::terminal::{self, Canvas, SnapshotLine};
 
 /// Keep the map of what is resident, to bring it back later
@@ -36,17 +37,7 @@ enum Action {
         place: SnapshotPlace,
     },
     /// Show what changed between two snapshots, or since one
-    Diff {
-        /// The earlier one: the beginning of its name, newest, newest~1 or a file
-        before: String,
-        /// The later one [default: what is resident now]
-        after: Option<String>,
-        /// The N that changed most; 0 for all
-        #[arg(long, value_name = "N", default_value_t = 20)]
-        top: usize,
-        #[command(flatten)]
-        place: SnapshotPlace,
-    },
+    Diff(DiffArguments),
     /// Forget a snapshot
     Drop {
         /// The beginning of its name, newest or newest~1
@@ -67,8 +58,19 @@ enum Action {
     },
 }
 
-/// The snapshot that was taken last.
-const NEWEST: &str = "newest";
+impl SnapshotArguments {
+    /// Which server was named.
+    pub fn connection(&self) -> &ConnectionArguments {
+        match &self.action {
+            Action::Take(arguments) => &arguments.place.connection,
+            Action::Diff(arguments) => &arguments.place.connection,
+            Action::List(place)
+            | Action::Show { place, .. }
+            | Action::Drop { place, .. }
+            | Action::Verify { place, .. } => &place.connection,
+        }
+    }
+}
 
 /// Runs the command.
 pub async fn run(arguments: SnapshotArguments, output: OutputArguments) -> anyhow::Result<ExitStatus> {
@@ -76,16 +78,7 @@ pub async fn run(arguments: SnapshotArguments, output: OutputArguments) -> anyho
         Action::Take(arguments) => return take(arguments, output).await,
         Action::List(place) => list(&place, output)?,
         Action::Show { snapshot, view, place } => show(&place.resolve(&snapshot).await?, &view, output)?,
-        Action::Diff { before, after, top, place } => {
-            let before = Snapshot::read(&place.resolve(&before).await?)?.map;
-            let after = match after {
-                Some(name) => Snapshot::read(&place.resolve(&name).await?)?.map,
-                None => {
-                    read_current_map(&Target::open(&place.connection).await?, &place.snapshots.open(), output).await?
-                }
-            };
-            print_difference(&before, &after, top, output)?;
-        }
+        Action::Diff(arguments) => diff(&arguments, output).await?,
         Action::Drop { snapshot, place } => {
             let generation = place.find(&snapshot).await?;
             generation.drop_file()?;
@@ -103,7 +96,9 @@ fn list(place: &SnapshotPlace, output: OutputArguments) -> anyhow::Result<()> {
     let lines: Vec<SnapshotLine> = place.snapshots.open().read_all()?.into_iter().map(SnapshotLine::read).collect();
     match output.json {
         true => terminal::print_json(&terminal::render_snapshots_json(&lines))?,
-        false if lines.is_empty() => terminal::print_line("there is no snapshot yet: pgthaw snapshot take makes one"),
+        false if lines.is_empty() => terminal::print_line(
+            &place.connection.complete_commands("there is no snapshot yet: pgthaw snapshot take makes one"),
+        ),
         false => terminal::print_line(&terminal::render_snapshots(&lines, Canvas::of_stdout(false))),
     }
     Ok(())
@@ -117,20 +112,7 @@ fn show(path: &Path, view: &ViewArguments, output: OutputArguments) -> anyhow::R
     view.print(&snapshot.map, output)
 }
 
-fn print_difference(before: &Map, after: &Map, top: usize, output: OutputArguments) -> anyhow::Result<()> {
-    let difference = compute_difference(before, after);
-    let block_size = after.source.block_size;
-    match output.json {
-        true => terminal::print_json(&terminal::render_difference_json(&difference, block_size))?,
-        false => {
-            let canvas = Canvas::of_stdout(false);
-            terminal::print_line(&terminal::render_difference(&difference, block_size, top, canvas));
-        }
-    }
-    Ok(())
-}
-
-/// The status says whether all were whole.
+/// The status is that of whatever else would read the first one that is not whole.
 async fn verify(name: &str, all: bool, place: &SnapshotPlace, output: OutputArguments) -> anyhow::Result<ExitStatus> {
     let paths = match all {
         true => place.snapshots.open().read_all()?.into_iter().map(|generation| generation.path).collect(),
@@ -141,6 +123,6 @@ async fn verify(name: &str, all: bool, place: &SnapshotPlace, output: OutputArgu
         true => terminal::print_json(&terminal::render_verdicts_json(&verdicts))?,
         false => terminal::print_line(&terminal::render_verdicts(&verdicts)),
     }
-    let is_whole = verdicts.iter().all(|(_, error)| error.is_none());
-    Ok(if is_whole { ExitStatus::Done } else { ExitStatus::Because(ErrorKind::Failed) })
+    let first = verdicts.iter().find_map(|(_, error)| error.as_ref());
+    Ok(first.map_or(ExitStatus::Done, |error| ExitStatus::Because(error.kind())))
 }

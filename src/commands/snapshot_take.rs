@@ -1,21 +1,19 @@
 //! `pgthaw snapshot take`: the work is done in `src/cache/`.
 
-use std::fs;
 use std::path::PathBuf;
 
 use clap::Args;
 
 use super::snapshot_place::SnapshotPlace;
-use super::{ExitStatus, OutputArguments, Target, read_current_map};
-use crate::cache::{Generation, Snapshot};
-use crate::terminal;
-use crate::units::Bytes;
+use super::{ExitStatus, OutputArguments, Target, add_heat, read_current_map};
+use crate::cache::Snapshot;
+use crate::terminal::{self, Taken};
 
 /// What to call it, and where to put it.
 #[derive(Debug, Args)]
 pub struct TakeArguments {
     #[command(flatten)]
-    place: SnapshotPlace,
+    pub place: SnapshotPlace,
 
     /// A word for its name, such as nightly
     #[arg(long)]
@@ -34,27 +32,29 @@ pub struct TakeArguments {
 pub async fn take(arguments: TakeArguments, output: OutputArguments) -> anyhow::Result<ExitStatus> {
     let store = arguments.place.snapshots.open();
     let target = Target::open(&arguments.place.connection).await?;
-    let map = read_current_map(&target, &store, output).await?;
+    let mut map = read_current_map(&target, &store, output).await?;
+    add_heat(&mut map, &target, &store).await?;
     let snapshot = Snapshot::take(map, arguments.label)?;
     let header = snapshot.header();
-    let (path, dropped): (PathBuf, Vec<Generation>) = match arguments.output {
+    let taken = match arguments.output {
         Some(path) => {
             snapshot.write(&path)?;
-            (path, Vec::new())
+            Taken::alone(header, path)?
         }
         None => {
             let generation = store.keep(&snapshot)?;
-            let cluster = generation.system_identifier;
-            (generation.path, store.prune(cluster, snapshot.label.as_deref(), arguments.keep.into())?)
+            let dropped =
+                store.prune(generation.system_identifier, snapshot.label.as_deref(), arguments.keep.into())?;
+            let warmer = store.find_warmer(&generation, header.resident_blocks())?;
+            Taken { dropped, warmer, ..Taken::alone(header, generation.path)? }
         }
     };
-    let file_bytes = Bytes(fs::metadata(&path)?.len());
-    let path = path.display().to_string();
     if output.json {
-        terminal::print_json(&terminal::render_taken_json(&header, &path, file_bytes, &dropped))?;
+        terminal::print_json(&terminal::render_taken_json(&taken))?;
     } else {
-        terminal::print_line(&terminal::render_taken(&header, &path, file_bytes, &dropped));
+        terminal::print_line(&terminal::render_taken(&taken));
         terminal::render_states(&snapshot.map).iter().for_each(|line| terminal::print_remark(line));
+        terminal::render_warmer(&taken).iter().for_each(|line| terminal::print_remark(line));
     }
     Ok(ExitStatus::Done)
 }

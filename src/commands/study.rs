@@ -8,17 +8,41 @@ use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
 
 use super::OutputArguments;
-use crate::bench::disk::{NamedDisk, choose_disk};
+use crate::bench::disk::{AskedDisk, AskedReadAhead, NamedDisk, choose_disk};
 use crate::bench::{Disk, Error, Event, Events, Finished, Options, Stop, Strategy, run_tournament};
 use crate::results::Store;
 use crate::terminal::TournamentDisplay;
 use crate::units::Bytes;
 
+/// Which trials, and how long.
+#[derive(Clone, Debug, Args)]
+pub struct TrialArguments {
+    /// Seconds that each trial lasts
+    #[arg(long, default_value_t = 20, value_parser = clap::value_parser!(u32).range(1..))]
+    pub seconds: u32,
+
+    /// Trials per strategy
+    #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..))]
+    pub repeats: u32,
+
+    /// Strategies, separated by commas [default: all that can run here]
+    #[arg(long, value_name = "NAME,...", value_delimiter = ',')]
+    strategies: Vec<Strategy>,
+}
+
+impl TrialArguments {
+    /// The strategies asked for, each once; none given is all.
+    pub fn strategies(&self) -> Vec<Strategy> {
+        choose_strategies(&self.strategies)
+    }
+}
+
 /// Which disk the server and every strategy get.
 #[derive(Clone, Debug, Args)]
 #[command(next_help_heading = "Disk (needs root and a writable cgroup; without, the native disk is measured)")]
 pub struct DiskArguments {
-    /// gp3 (3000 reads/s, 125 MiB/s), hdd (200 reads/s, 87 MB/s), native, or one named by --named-disk
+    /// gp3 (3000 reads/s, 125 MiB/s, read-ahead 128 KiB), hdd (200 reads/s, 87 MB/s, 1 MiB), native, or one named by
+    /// --named-disk
     #[arg(long, value_name = "NAME")]
     disk: Option<String>,
 
@@ -30,8 +54,13 @@ pub struct DiskArguments {
     #[arg(long, value_name = "BYTES")]
     rbps: Option<Bytes>,
 
-    /// A disk of your own: san=20000,1GiB; may be repeated; in pgthaw.toml: named_disks
-    #[arg(long, value_name = "NAME=READS,BYTES")]
+    /// How far the kernel reads ahead, instead of the disk's: 128KiB, or native for what the device is set to. It is
+    /// changed for the whole machine while the trials run
+    #[arg(long, value_name = "BYTES|native")]
+    read_ahead: Option<AskedReadAhead>,
+
+    /// A disk of your own: san=20000,1GiB,128KiB; may be repeated; in pgthaw.toml: named_disks
+    #[arg(long, value_name = "NAME=READS,BYTES,READ-AHEAD")]
     named_disk: Vec<NamedDisk>,
 }
 
@@ -39,7 +68,8 @@ impl DiskArguments {
     /// The disk asked for, or the `default` one.
     pub fn choose(&self, default: &str) -> Result<Disk, Error> {
         let name = self.disk.as_deref().or_else(|| self.asks_figures_only().then_some("native")).unwrap_or(default);
-        choose_disk(&self.named_disk, Some(name), self.riops, self.rbps)
+        let Self { riops, rbps, read_ahead, .. } = *self;
+        choose_disk(&self.named_disk, AskedDisk { name: Some(name), riops, rbps, read_ahead })
     }
 
     fn asks_figures_only(&self) -> bool {
@@ -68,8 +98,7 @@ pub struct ScratchArguments {
     pub keep: bool,
 }
 
-/// Reads `--strategies`; none given is all.
-pub fn choose_strategies(given: &[Strategy]) -> Vec<Strategy> {
+fn choose_strategies(given: &[Strategy]) -> Vec<Strategy> {
     let mut chosen: Vec<Strategy> = if given.is_empty() { Strategy::ALL.to_vec() } else { given.to_vec() };
     let mut seen = Vec::new();
     chosen.retain(|strategy| {

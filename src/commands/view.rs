@@ -32,9 +32,10 @@ pub struct ViewArguments {
 /// Which relations.
 #[derive(Clone, Debug, Default, Args)]
 pub struct SelectionArguments {
-    /// This relation, with the indexes and the TOAST of a table; `schema.name` or `name`, * for any characters
-    #[arg(short, long, value_name = "NAME")]
-    relation: Option<String>,
+    /// This relation, with the indexes and the TOAST of a table; `schema.name` or `name`, * for any characters; may be
+    /// repeated
+    #[arg(short, long = "relation", value_name = "NAME")]
+    relations: Vec<String>,
 
     /// The relations of this schema
     #[arg(short = 'n', long, value_name = "NAME")]
@@ -44,7 +45,7 @@ pub struct SelectionArguments {
 impl SelectionArguments {
     /// What the arguments mean.
     pub fn selection(&self) -> Selection {
-        Selection { relation: self.relation.clone(), schema: self.schema.clone() }
+        Selection { relations: self.relations.clone(), schema: self.schema.clone() }
     }
 }
 

@@ -16,6 +16,10 @@ use crate::units::Bytes;
 /// The kernel's sector in /proc/diskstats, whatever the device's own is.
 const SECTOR_BYTES: u64 = 512;
 
+/// Where devices keep what they call themselves, in their directory in /sys: NVMe and SCSI disks, virtio disks, logical
+/// volumes, arrays.
+const IDENTITIES: [&str; 6] = ["wwid", "device/wwid", "device/serial", "serial", "dm/uuid", "md/uuid"];
+
 /// A device's number, printed as `254:0`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct DeviceNumber {
@@ -46,6 +50,10 @@ pub struct BlockDevice {
     /// As in /sys/block: `nvme0n1`, `dm-3`.
     pub name: String,
     pub number: DeviceNumber,
+    /// What the device calls itself, whatever name the kernel gave it this time: a serial number or the like, its name and
+    /// number when it has none. With its size, because some hypervisors give all disks one serial number, and because a
+    /// disk that was resized is another.
+    pub identity: String,
     pub is_rotational: bool,
     /// The most that the kernel reads ahead of a reader, and the most that one call of posix_fadvise(WILLNEED) loads.
     pub read_ahead_bytes: Bytes,
@@ -115,9 +123,14 @@ fn whole_disk(directory: PathBuf) -> Option<PathBuf> {
 fn read_disk(directory: &Path) -> Option<BlockDevice> {
     let read = |name: &str| fs::read_to_string(directory.join(name)).ok();
     let kilobytes = |name: &str| read(name)?.trim().parse::<u64>().ok().map(|kilobytes| Bytes(kilobytes << 10));
+    let name = directory.file_name()?.to_string_lossy().into_owned();
+    let number = DeviceNumber::parse(&read("dev")?)?;
+    let identities = IDENTITIES.iter().filter_map(|file| read(file)).map(|text| text.trim().to_owned());
+    let identity = identities.into_iter().find(|text| !text.is_empty());
     Some(BlockDevice {
-        name: directory.file_name()?.to_string_lossy().into_owned(),
-        number: DeviceNumber::parse(&read("dev")?)?,
+        identity: format!("{}-{}", identity.unwrap_or_else(|| format!("{name}-{number}")), read("size")?.trim()),
+        name,
+        number,
         is_rotational: read("queue/rotational")?.trim() == "1",
         read_ahead_bytes: kilobytes("queue/read_ahead_kb")?,
         max_request_bytes: kilobytes("queue/max_sectors_kb")?,
@@ -174,6 +187,8 @@ mod tests {
         for (name, text) in [
             ("sda1/partition", "1\n"),
             ("dev", "8:0\n"),
+            ("device/wwid", "naa.5000c500\n"),
+            ("size", "2048\n"),
             ("queue/rotational", "1\n"),
             ("queue/read_ahead_kb", "128\n"),
             ("queue/max_sectors_kb", "1280\n"),
@@ -185,6 +200,7 @@ mod tests {
         let expected = BlockDevice {
             name: "sda".into(),
             number: DeviceNumber { major: 8, minor: 0 },
+            identity: "naa.5000c500-2048".into(),
             is_rotational: true,
             read_ahead_bytes: Bytes(131_072),
             max_request_bytes: Bytes(1_310_720),

@@ -18,6 +18,8 @@ pub enum Error {
     Call { action: &'static str, source: io::Error },
     #[error("cannot {action} {}: {source}", path.display())]
     Cgroup { action: &'static str, path: PathBuf, source: io::Error },
+    #[error("cannot {action} {}: {source}", path.display())]
+    Setting { action: &'static str, path: PathBuf, source: io::Error },
     #[error("{} is on no block device: {reason}", path.display())]
     NoBlockDevice { path: PathBuf, reason: String },
     #[error("{what} is not possible here: {reason}")]
@@ -33,6 +35,11 @@ impl Error {
     /// The error of doing `action` to the file of a cgroup.
     pub fn cgroup(action: &'static str, path: &Path, source: io::Error) -> Error {
         Error::Cgroup { action, path: path.to_owned(), source }
+    }
+
+    /// The error of doing `action` to a file by which the whole machine's behaviour is changed.
+    pub fn setting(action: &'static str, path: &Path, source: io::Error) -> Error {
+        Error::Setting { action, path: path.to_owned(), source }
     }
 
     /// The error of `action` that procfs tells in its own way.
@@ -51,12 +58,13 @@ impl Explain for Error {
     fn kind(&self) -> ErrorKind {
         match self {
             Error::ResidencyHidden(_) | Error::NoBlockDevice { .. } | Error::Unavailable { .. } => ErrorKind::Privilege,
-            Error::File { source, .. } | Error::Call { source, .. } | Error::Cgroup { source, .. } => {
-                match source.kind() {
-                    io::ErrorKind::PermissionDenied | io::ErrorKind::ReadOnlyFilesystem => ErrorKind::Privilege,
-                    _ => ErrorKind::Failed,
-                }
-            }
+            Error::File { source, .. }
+            | Error::Call { source, .. }
+            | Error::Cgroup { source, .. }
+            | Error::Setting { source, .. } => match source.kind() {
+                io::ErrorKind::PermissionDenied | io::ErrorKind::ReadOnlyFilesystem => ErrorKind::Privilege,
+                _ => ErrorKind::Failed,
+            },
         }
     }
 
@@ -73,6 +81,7 @@ impl Explain for Error {
                 _ => None,
             },
             Error::Cgroup { source, .. } => Some(cgroup_hint(source)),
+            Error::Setting { .. } => Some("run pgthaw as root; in a container: docker run --privileged".into()),
             Error::NoBlockDevice { .. } => Some("put the data directory on a file system of a disk".into()),
             Error::Unavailable { remedy, .. } => Some(remedy.clone()),
         }

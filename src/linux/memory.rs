@@ -1,5 +1,8 @@
 //! How much memory there is to load things into.
 
+use std::fs;
+use std::path::{Path, PathBuf};
+
 use procfs::{Current as _, Meminfo};
 
 use super::Error;
@@ -31,9 +34,45 @@ pub fn read_loadable_bytes(pid: u32) -> Result<Bytes, Error> {
     Ok(room.map_or(available, |room| room.min(available)))
 }
 
+/// Does the kernel take memory away that was idle for a while, though none is short? A DAMON scheme does, which hosts of
+/// virtual machines like to set up (Documentation/admin-guide/mm/damon/usage.rst), and so does the module damon_reclaim.
+/// What may not be read is taken for absent.
+pub fn pages_out_idle() -> bool {
+    let module = fs::read_to_string("/sys/module/damon_reclaim/parameters/enabled");
+    module.is_ok_and(|enabled| enabled.trim() == "Y") || has_pageout_scheme(Path::new("/sys/kernel/mm/damon/admin"))
+}
+
+fn has_pageout_scheme(damon: &Path) -> bool {
+    let says = |file: PathBuf, word: &str| fs::read_to_string(file).is_ok_and(|text| text.trim() == word);
+    numbered(&damon.join("kdamonds")).filter(|daemon| says(daemon.join("state"), "on")).any(|daemon| {
+        let mut schemes = numbered(&daemon.join("contexts")).flat_map(|context| numbered(&context.join("schemes")));
+        schemes.any(|scheme| says(scheme.join("action"), "pageout"))
+    })
+}
+
+fn numbered(directory: &Path) -> impl Iterator<Item = PathBuf> + use<> {
+    fs::read_dir(directory).into_iter().flatten().flatten().map(|entry| entry.path()).filter(|path| path.is_dir())
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_scheme_pages_out_only_while_its_daemon_runs() {
+        let damon = tempfile::tempdir().unwrap();
+        assert!(!has_pageout_scheme(damon.path()));
+        let daemon = damon.path().join("kdamonds/0");
+        let scheme = daemon.join("contexts/0/schemes/0");
+        fs::create_dir_all(&scheme).unwrap();
+        fs::write(daemon.join("state"), "on\n").unwrap();
+        fs::write(scheme.join("action"), "stat\n").unwrap();
+        assert!(!has_pageout_scheme(damon.path()));
+        fs::write(scheme.join("action"), "pageout\n").unwrap();
+        assert!(has_pageout_scheme(damon.path()));
+        fs::write(daemon.join("state"), "off\n").unwrap();
+        assert!(!has_pageout_scheme(damon.path()));
+    }
 
     #[test]
     fn there_is_some_memory() {

@@ -4,12 +4,14 @@ pub mod block_device;
 pub mod capability;
 pub mod cgroup;
 pub mod clock;
+pub mod direct_read;
 mod error;
 pub mod machine;
 pub mod memory;
 pub mod page_cache;
 pub mod pressure;
 pub mod process;
+pub mod read_ahead;
 
 pub use block_device::DeviceNumber;
 pub use error::Error;

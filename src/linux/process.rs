@@ -4,11 +4,20 @@ use std::os::unix::fs::MetadataExt as _;
 use std::path::Path;
 use std::time::Duration;
 
-use procfs::process::{Process, all_processes};
+use procfs::process::{ProcState, Process, all_processes};
 use rustix::process::{Pid, Signal, kill_process};
 
 use super::Error;
 use crate::units::Bytes;
+
+/// What some processes were doing at one instant.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Busy {
+    /// On a processor, or waiting for one.
+    pub running: u32,
+    /// In uninterruptible sleep, which is where a process waits for a disk (proc(5): state D).
+    pub waiting: u32,
+}
 
 /// Bytes that a process has had fetched from storage, not those that were in the page cache. Needs the right to trace
 /// the process: its owner or root.
@@ -44,6 +53,20 @@ pub fn read_parent(pid: u32) -> Result<u32, Error> {
         0 => Err(Error::Call { action: "find the parent of a process", source: std::io::ErrorKind::NotFound.into() }),
         parent => Ok(parent as u32),
     }
+}
+
+/// How many of `pids` run or wait for a processor, and how many wait for a disk. Processes that sleep or have ended count
+/// as neither.
+pub fn count_busy(pids: &[u32]) -> Busy {
+    let mut busy = Busy::default();
+    for state in pids.iter().filter_map(|pid| read_status(*pid).ok()?.state().ok()) {
+        match state {
+            ProcState::Running => busy.running += 1,
+            ProcState::Waiting => busy.waiting += 1,
+            _ => {}
+        }
+    }
+    busy
 }
 
 /// When a process started, in clock ticks since the machine booted: with the pid it names a process for good.
@@ -87,6 +110,18 @@ mod tests {
     use std::process::Command;
 
     use super::*;
+
+    #[test]
+    fn who_asks_runs_and_who_sleeps_is_not_busy() {
+        let mut child = Command::new("sleep").arg("60").spawn().unwrap();
+        while !read_title(child.id()).unwrap().starts_with("sleep") || count_busy(&[child.id()]) != Busy::default() {
+            std::thread::yield_now();
+        }
+        let me = i32::from(rustix::thread::gettid().as_raw_nonzero()) as u32;
+        assert_eq!(count_busy(&[me, child.id(), u32::MAX]), Busy { running: 1, waiting: 0 });
+        child.kill().unwrap();
+        child.wait().unwrap();
+    }
 
     #[test]
     fn knows_a_child_until_it_ends() {

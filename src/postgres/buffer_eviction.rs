@@ -21,11 +21,10 @@ pub async fn apply_evict_buffers(
     relations: Option<&[RelationPath]>,
 ) -> Result<Option<EvictedBuffers>, Error> {
     let extension = require_extension(connection, PG_BUFFERCACHE).await?;
-    let question = match () {
-        () if extension.is_at_least(1, 6) => include_str!("sql/evict_buffers_18.sql"),
-        () if extension.is_at_least(1, 5) => include_str!("sql/evict_buffers_17.sql"),
-        () => return Ok(None),
-    };
+    if !extension.is_at_least(1, 5) {
+        return Ok(None);
+    }
+    let question = include_str!("sql/evict_buffers_17.sql");
     let oids = |oid: fn(&RelationPath) -> u32| -> Option<Vec<Oid>> {
         relations.map(|relations| relations.iter().map(|path| Oid(oid(path))).collect())
     };

@@ -26,6 +26,17 @@ pub struct ForkBlocks {
     pub blocks: u64,
 }
 
+/// How often blocks of a relation had to be fetched from outside of shared_buffers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct BlockReads {
+    /// `pg_class.oid` of the relation.
+    pub relation_oid: u32,
+    /// Is it a shared catalog?
+    pub is_shared: bool,
+    /// Blocks, since the statistics were last reset.
+    pub reads: u64,
+}
+
 /// All databases of the cluster, by name.
 pub async fn read_databases(connection: &mut PgConnection) -> Result<Vec<Database>, Error> {
     let failed = |source| Error::Query { action: "list the databases", source };
@@ -55,6 +66,19 @@ pub async fn read_fork_blocks(connection: &mut PgConnection, relation_oids: &[u3
     let oids: Vec<Oid> = relation_oids.iter().copied().map(Oid).collect();
     let rows = sqlx::query(include_str!("sql/fork_blocks_13.sql")).bind(oids).fetch(connection);
     rows.try_filter_map(async |row| decode_fork_blocks(&row)).try_collect().await.map_err(failed)
+}
+
+/// What the statistics say of every relation of the connected database and of the shared catalogs.
+pub async fn read_block_reads(connection: &mut PgConnection) -> Result<Vec<BlockReads>, Error> {
+    let failed = |source| Error::Query { action: "read the statistics of the relations", source };
+    let rows: Vec<(Oid, bool, i64)> =
+        sqlx::query_as(include_str!("sql/block_reads_13.sql")).fetch_all(connection).await.map_err(failed)?;
+    let decode = |(oid, is_shared, reads): (Oid, bool, i64)| BlockReads {
+        relation_oid: oid.0,
+        is_shared,
+        reads: reads.unsigned_abs(),
+    };
+    Ok(rows.into_iter().map(decode).collect())
 }
 
 fn decode_database(row: &PgRow) -> Result<Database, sqlx::Error> {

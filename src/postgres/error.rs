@@ -24,7 +24,13 @@ pub enum Error {
     #[error("extension {name} does not exist in database \"{database}\"")]
     ExtensionMissing { name: &'static str, database: String },
     #[error("role \"{role}\" may not use extension {name} in database \"{database}\"")]
-    ExtensionPrivilege { name: &'static str, database: String, role: String },
+    ExtensionPrivilege {
+        name: &'static str,
+        database: String,
+        role: String,
+        /// What GRANT would have to give: a role to be a member of, or a privilege. `None`: only superusers may.
+        lacking: Option<String>,
+    },
     #[error("{} is not a PostgreSQL data directory: {reason}", path.display())]
     DataDirectory { path: PathBuf, reason: String },
     #[error("{} belongs to another cluster (system identifier {directory}) than the server at {address} ({server})", path.display())]
@@ -53,16 +59,35 @@ impl Error {
         }
     }
 
+    /// Did the connection break, or is there nobody to connect to?
+    pub fn is_server_gone(&self) -> bool {
+        match self.sqlstate().as_deref() {
+            Some(state) => matches!(state, ADMIN_SHUTDOWN | CRASH_SHUTDOWN | CANNOT_CONNECT_NOW),
+            None => matches!(self, Error::Connect { .. } | Error::ConnectTimeout { .. } | Error::Query { .. }),
+        }
+    }
+
+    /// Is it a database that nobody may connect to, as template0 is, or that is not there?
+    pub fn is_closed_database(&self) -> bool {
+        matches!(self.sqlstate().as_deref(), Some(INVALID_CATALOG_NAME | NOT_IN_PREREQUISITE_STATE))
+    }
+
     /// Did the server refuse this database, while it might let one into another?
     pub fn is_about_database(&self) -> bool {
         matches!(self.sqlstate().as_deref(), Some(INVALID_CATALOG_NAME | INSUFFICIENT_PRIVILEGE))
     }
 }
 
+/// What [`super::apply_create_extension`] does.
+pub(super) const CREATE_EXTENSION: &str = "create an extension";
+
 const INSUFFICIENT_PRIVILEGE: &str = "42501";
 const INVALID_CATALOG_NAME: &str = "3D000";
+const NOT_IN_PREREQUISITE_STATE: &str = "55000";
 const INVALID_PASSWORD: &str = "28P01";
 const INVALID_AUTHORIZATION: &str = "28000";
+const ADMIN_SHUTDOWN: &str = "57P01";
+const CRASH_SHUTDOWN: &str = "57P02";
 const CANNOT_CONNECT_NOW: &str = "57P03";
 const QUERY_CANCELED: &str = "57014";
 const LOCK_NOT_AVAILABLE: &str = "55P03";
@@ -79,9 +104,7 @@ impl Explain for Error {
             | Error::Version(_)
             | Error::Option { .. } => ErrorKind::Usage,
             Error::File { source, .. } if source.kind() == io::ErrorKind::PermissionDenied => ErrorKind::Privilege,
-            Error::Query { source, .. } if sqlstate(source).as_deref() == Some(INSUFFICIENT_PRIVILEGE) => {
-                ErrorKind::Privilege
-            }
+            Error::Connect { source, .. } | Error::Query { source, .. } if is_privilege(source) => ErrorKind::Privilege,
             Error::Connect { .. }
             | Error::ConnectTimeout { .. }
             | Error::Query { .. }
@@ -101,7 +124,12 @@ impl Explain for Error {
                 "{} (Debian: the package postgresql-contrib, or PostgreSQL's own, has it)",
                 Psql::anywhere().create_extension(std::slice::from_ref(database), name)
             )),
-            Error::ExtensionPrivilege { name, database, role } => Some(extension_hint(name, database, role)),
+            Error::ExtensionPrivilege { lacking: None, .. } => Some("connect as a superuser".into()),
+            Error::ExtensionPrivilege { database, role, lacking: Some(lacking), .. } => {
+                let since = if lacking == "pg_read_all_data" { " (PostgreSQL 14 and later)" } else { "" };
+                let command = Psql::anywhere().grant(database, lacking, role);
+                Some(format!("{command}{since}, or connect as a superuser"))
+            }
             Error::DataDirectory { .. } => {
                 Some("name the directory that holds PG_VERSION, as SHOW data_directory prints it".into())
             }
@@ -118,7 +146,7 @@ impl Explain for Error {
             Error::File { source, .. } if source.kind() == io::ErrorKind::PermissionDenied => {
                 Some("run pgthaw as the owner of the data directory (usually postgres) or as root".into())
             }
-            Error::Query { source, .. } => query_hint(source),
+            Error::Query { action, source } => query_hint(action, source),
             Error::Version(_)
             | Error::Option { .. }
             | Error::DataFile { .. }
@@ -132,24 +160,21 @@ fn sqlstate(error: &sqlx::Error) -> Option<String> {
     error.as_database_error().and_then(|refusal| refusal.code()).map(|code| code.into_owned())
 }
 
-fn query_hint(source: &sqlx::Error) -> Option<String> {
+/// Is it the role that may not?
+fn is_privilege(source: &sqlx::Error) -> bool {
+    let refusals = [INSUFFICIENT_PRIVILEGE, INVALID_PASSWORD, INVALID_AUTHORIZATION];
+    sqlstate(source).is_some_and(|state| refusals.contains(&state.as_str()))
+}
+
+fn query_hint(action: &str, source: &sqlx::Error) -> Option<String> {
     match sqlstate(source)?.as_str() {
+        INSUFFICIENT_PRIVILEGE if action == CREATE_EXTENSION => Some("connect as a superuser once".into()),
         INSUFFICIENT_PRIVILEGE => Some("GRANT pg_monitor TO the role, or connect as a superuser".into()),
         QUERY_CANCELED => {
             Some("ALTER ROLE … SET statement_timeout = 0, or connect as a role without that limit".into())
         }
         LOCK_NOT_AVAILABLE => Some("something holds an exclusive lock on the relation: try again after it".into()),
         _ => None,
-    }
-}
-
-fn extension_hint(name: &str, database: &str, role: &str) -> String {
-    match name {
-        "pg_prewarm" => format!(
-            "{} (PostgreSQL 14 and later), or connect as a superuser",
-            Psql::anywhere().grant(database, "pg_read_all_data", role)
-        ),
-        _ => format!("{}, or connect as a superuser", Psql::anywhere().grant(database, "pg_monitor", role)),
     }
 }
 

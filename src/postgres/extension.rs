@@ -3,7 +3,8 @@
 use sqlx::postgres::PgConnection;
 use sqlx::{AssertSqlSafe, Row as _, SqlSafeStr as _, SqlStr};
 
-use super::Error;
+use super::error::CREATE_EXTENSION;
+use super::{Error, PG_PREWARM};
 
 /// An extension that is installed in the connected database.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -50,7 +51,7 @@ pub(super) async fn require_extension(connection: &mut PgConnection, name: &'sta
 
 /// Installs an extension in the connected database, in the schema `public` when there is one.
 pub async fn apply_create_extension(connection: &mut PgConnection, name: &'static str) -> Result<(), Error> {
-    let failed = |source| Error::Query { action: "create an extension", source };
+    let failed = |source| Error::Query { action: CREATE_EXTENSION, source };
     let statement = format!("CREATE EXTENSION IF NOT EXISTS {name} SCHEMA {}", read_target_schema(connection).await?);
     sqlx::query(AssertSqlSafe(statement)).execute(connection).await.map_err(failed)?;
     Ok(())
@@ -67,10 +68,23 @@ pub(super) async fn explain_refusal(
     if error.sqlstate().as_deref() != Some("42501") {
         return error;
     }
-    match read_identity(connection).await {
-        Ok((database, role)) => Error::ExtensionPrivilege { name, database, role },
-        Err(_) => error,
+    match (read_identity(connection).await, read_lacking(connection, name).await) {
+        (Ok((database, role)), Ok(lacking)) => Error::ExtensionPrivilege { name, database, role, lacking },
+        _ => error,
     }
+}
+
+/// What the connected role needs to use an extension, as GRANT takes it before TO: the predefined role whose members
+/// may, or, when these may not either, the privilege. `None`: only superusers may.
+async fn read_lacking(connection: &mut PgConnection, name: &str) -> Result<Option<String>, sqlx::Error> {
+    let (members, other) = match name {
+        // It loads what its caller may read.
+        PG_PREWARM => ("pg_read_all_data", Some("pg_read_all_data".to_owned())),
+        _ => ("pg_monitor", None),
+    };
+    let question = include_str!("sql/extension_lacking_13.sql");
+    let lacking = sqlx::query_scalar(question).bind(name).bind(members).fetch_optional(connection).await?;
+    Ok(lacking.or(other))
 }
 
 /// The connected database and role.

@@ -2,15 +2,21 @@
 
 use std::collections::BTreeSet;
 
-use sqlx::Row as _;
 use sqlx::postgres::PgConnection;
+use sqlx::{Connection as _, Row as _};
 
 use super::Error;
 
-/// Settings that somebody set, by name, with their values as SHOW prints them.
+/// Settings that somebody set, by name, with their values as SHOW prints them to others: what pgthaw's own sessions set
+/// for themselves does not count.
 pub async fn read_settings(connection: &mut PgConnection) -> Result<Vec<(String, String)>, Error> {
     let failed = |source| Error::Query { action: "read the settings", source };
-    let rows = sqlx::query(include_str!("sql/settings_13.sql")).fetch_all(connection).await.map_err(failed)?;
+    // The end of the transaction takes the reset back.
+    let mut transaction = connection.begin().await.map_err(failed)?;
+    let reset = sqlx::raw_sql(include_str!("sql/session_reset_13.sql"));
+    reset.execute(&mut *transaction).await.map_err(failed)?;
+    let rows = sqlx::query(include_str!("sql/settings_13.sql")).fetch_all(&mut *transaction).await.map_err(failed)?;
+    transaction.rollback().await.map_err(failed)?;
     rows.iter().map(|row| Ok((row.try_get("name")?, row.try_get("value")?))).collect::<Result<_, _>>().map_err(failed)
 }
 

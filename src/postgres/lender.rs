@@ -102,7 +102,7 @@ impl Drop for Lender {
 }
 
 /// `postmaster.opts`: the command line of the last start, the program first, each option in quotes.
-fn read_options(data_directory: &Path) -> Vec<String> {
+pub(super) fn read_options(data_directory: &Path) -> Vec<String> {
     let line = fs::read_to_string(data_directory.join("postmaster.opts")).unwrap_or_default();
     let options: Vec<String> =
         line.trim_end().split(" \"").skip(1).map(|part| part.trim_end_matches('"').to_owned()).collect();

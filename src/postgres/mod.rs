@@ -1,9 +1,11 @@
 //! What PostgreSQL knows and does: its catalogs, its buffers, its files' names, its programs.
 
+mod activity;
 mod buffer_eviction;
 mod buffercache;
 pub mod capability;
 mod catalog;
+mod configured;
 mod connect_options;
 mod control_file;
 mod data_directory;
@@ -21,9 +23,13 @@ mod remedy;
 mod scratch;
 mod server;
 
+pub use activity::{Activity, RelationActivity, read_activity};
 pub use buffer_eviction::{EvictedBuffers, apply_checkpoint, apply_evict_buffers};
 pub use buffercache::{Buffer, PG_BUFFERCACHE, UsageSummary, read_buffers, read_usage_summary};
-pub use catalog::{Database, ForkBlocks, read_databases, read_fork_blocks, read_relations};
+pub use catalog::{
+    BlockReads, Database, ForkBlocks, read_block_reads, read_databases, read_fork_blocks, read_relations,
+};
+pub use configured::read_configured_setting;
 pub use connect_options::ConnectOptions;
 pub use control_file::ClusterState;
 pub use data_directory::DataDirectory;

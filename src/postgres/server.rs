@@ -88,7 +88,7 @@ impl Server {
     }
 
     /// Opens a connection to the first of `databases` that has the extension: the connected one is looked at before
-    /// them. Databases that cannot be connected to are passed over.
+    /// them. Databases that do not let one in are passed over.
     pub async fn connect_with_extension(
         &self,
         name: &'static str,
@@ -96,7 +96,11 @@ impl Server {
     ) -> Result<PgConnection, Error> {
         let others = databases.iter().filter(|database| **database != self.database);
         for database in [&self.database].into_iter().chain(others) {
-            let Ok(mut connection) = self.connect_to(database).await else { continue };
+            let mut connection = match self.connect_to(database).await {
+                Ok(connection) => connection,
+                Err(error) if error.is_server_gone() => return Err(error),
+                Err(_) => continue,
+            };
             if find_extension(&mut connection, name).await?.is_some() {
                 return Ok(connection);
             }

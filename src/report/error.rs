@@ -28,9 +28,9 @@ impl Explain for Error {
 
     fn hint(&self) -> Option<String> {
         match self {
-            Error::Occupied(_) => Some("name another file with -o, or give --force to replace it".into()),
+            Error::Occupied(_) => Some("name another file (-o, --html), or give --force to replace it".into()),
             Error::Write { .. } => {
-                Some("name a file in a directory that is there and that you may write to, with -o".into())
+                Some("name a file in a directory that is there and that you may write to (-o, --html)".into())
             }
             Error::Encode(_) => None,
         }

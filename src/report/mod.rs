@@ -2,8 +2,10 @@
 
 mod error;
 mod file;
+mod forecast;
 mod page;
 
 pub use error::Error;
 pub use file::write_report;
+pub use forecast::render_forecast;
 pub use page::render_report;

@@ -78,11 +78,11 @@ fn security_policy() -> String {
 }
 
 /// JSON has `<` only within strings, where its escape means the same: no name can end the script element.
-fn escape_json(json: &str) -> String {
+pub(super) fn escape_json(json: &str) -> String {
     json.replace('<', "\\u003c")
 }
 
-fn escape_text(text: &str) -> String {
+pub(super) fn escape_text(text: &str) -> String {
     text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;").replace('"', "&quot;")
 }
 

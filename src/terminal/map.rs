@@ -5,7 +5,8 @@ use std::collections::BTreeSet;
 use console::measure_text_width;
 
 use super::columns::{Column, render_columns};
-use super::map_bar::{render_bar, render_legend};
+use super::counted::counted;
+use super::map_bar::{Seen, render_bar, render_legend};
 use super::printable::printable;
 use super::screen::Canvas;
 use crate::cache::{BarCell, ForkMap, Map, RelationMap, Residency, TierState, compute_bar};
@@ -15,8 +16,8 @@ use crate::units::{Bytes, Fork};
 /// The least width that names are cut to before columns are dropped.
 const SHORTEST_NAME: usize = 28;
 
-/// Lines around the rows: the time, titles, two of what is folded, the total, the legend with a line before it.
-const FRAME_LINES: usize = 7;
+/// Lines around the rows: the time, titles, two of what is folded, the total, two of the legend with a line before it.
+const FRAME_LINES: usize = 8;
 
 /// What of the map is shown.
 #[derive(Clone, Copy, Debug, Default)]
@@ -40,11 +41,11 @@ pub fn render_map(map: &Map, places: &[usize], view: MapView, canvas: Canvas) ->
         rows.push(Row::folded(format!("system catalogs ({})", system.len()), &system));
     }
     let all: Vec<&RelationMap> = shown.iter().chain(&system).copied().collect();
-    rows.push(Row::folded(format!("total ({} relations)", all.len()), &all));
+    rows.push(Row::folded(format!("total ({})", counted(all.len(), "relation")), &all));
     let mark = if canvas.unicode { "…" } else { "~" };
     let mut lines = render_columns(columns(map, &rows, canvas), canvas.width, mark);
     lines.push(String::new());
-    lines.push(render_legend(canvas));
+    lines.push(render_legend(Seen::of(map), canvas));
     lines.extend(render_states(map));
     lines.join("\n")
 }
@@ -106,7 +107,7 @@ fn render_rows<'a>(map: &Map, shown: &[&'a RelationMap], view: MapView, canvas: 
         let more = rows_of(one);
         if rows.len() + more.len() > top {
             let rest = &shown[place..];
-            rows.push(Row::folded(format!("{} smaller ones", rest.len()), rest));
+            rows.push(Row::folded(counted(rest.len(), "smaller one"), rest));
             break;
         }
         rows.extend(more);
@@ -168,7 +169,7 @@ fn columns(map: &Map, rows: &[Row<'_>], canvas: Canvas) -> Vec<Column> {
     let cells = bar_cells(canvas.width);
     let bar = |row: &Row<'_>| {
         let cells: Vec<BarCell> = row.bar.map(|fork| compute_bar(fork, cells)).unwrap_or_default();
-        render_bar(&cells, canvas)
+        render_bar(&cells, Seen::of(map), canvas)
     };
     columns.push(Column::word("where", 2, texts(&bar)));
     columns
@@ -248,6 +249,7 @@ mod tests {
             source,
             os: TierState::Measured,
             buffers: TierState::Measured,
+            os_heat: Default::default(),
             relations: vec![
                 relation(1, "small", false, 10),
                 relation(2, long, false, 100_000),
@@ -288,7 +290,7 @@ mod tests {
         }
         let narrow = &lines(&map(), MapView::default(), Canvas { width: Some(80), ..WIDE })[1];
         assert!(narrow.starts_with("public.a_name_") && narrow.contains('…') && narrow.contains('▓'), "{narrow}");
-        for height in 9..14 {
+        for height in 10..14 {
             let view = MapView { with_forks: true, with_system: true, top: 0 };
             let lines = lines(&map(), view, Canvas { width: Some(80), height: Some(height), ..WIDE });
             assert!(lines.len() < height, "{height}: {lines:#?}");
@@ -302,6 +304,7 @@ mod tests {
         map.remarks = vec!["look \x1b here".into()];
         let lines = lines(&map, MapView::default(), WIDE);
         assert!(!lines[0].contains("OS") && lines[0].contains("buffers") && !lines[0].contains("both"), "{lines:#?}");
+        assert!(!lines[1].contains('·') && lines[1].contains('?'), "{lines:#?}");
         let end = &lines[lines.len() - 2..];
         assert_eq!(end, ["OS page cache: unknown, a managed server", "note: look \\u{1b} here"]);
     }

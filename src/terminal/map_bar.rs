@@ -3,7 +3,7 @@
 use console::{Color, Style};
 
 use super::screen::Canvas;
-use crate::cache::BarCell;
+use crate::cache::{BarCell, Map, TierState};
 
 /// A cell mostly in shared_buffers: by how much of it is warm.
 const BUFFERS: [char; 8] = ['▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
@@ -16,18 +16,40 @@ const OS_ASCII: [char; 3] = ['-', '~', '='];
 const COLD: char = '·';
 const COLD_ASCII: char = '.';
 
+/// Not in the tier that was seen; the other may hold it.
+const UNKNOWN: char = '?';
+
+/// Which tiers were seen.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Seen {
+    pub os: bool,
+    pub buffers: bool,
+}
+
+impl Seen {
+    pub fn of(map: &Map) -> Seen {
+        Seen { os: map.os == TierState::Measured, buffers: map.buffers == TierState::Measured }
+    }
+
+    fn is_all(self) -> bool {
+        self.os && self.buffers
+    }
+}
+
 /// What a cell is drawn for: the tier that holds most of what is warm in it.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Look {
     Cold,
+    Unknown,
     Os,
     Buffers,
 }
 
 impl Look {
-    fn of(cell: BarCell) -> Look {
+    fn of(cell: BarCell, seen: Seen) -> Look {
         match cell {
-            BarCell { any: 0.0, .. } => Look::Cold,
+            BarCell { any: 0.0, .. } if seen.is_all() => Look::Cold,
+            BarCell { any: 0.0, .. } => Look::Unknown,
             _ if cell.buffers * 2.0 >= cell.any => Look::Buffers,
             _ => Look::Os,
         }
@@ -35,7 +57,7 @@ impl Look {
 
     fn style(self) -> Style {
         match self {
-            Look::Cold => Style::new().dim(),
+            Look::Cold | Look::Unknown => Style::new().dim(),
             Look::Os => Style::new().fg(Color::Cyan),
             Look::Buffers => Style::new().fg(Color::Yellow),
         }
@@ -43,31 +65,42 @@ impl Look {
 }
 
 /// The bar. A cell's glyph and colour tell the tier, its height or density how much of it is warm in either tier.
-pub fn render_bar(cells: &[BarCell], canvas: Canvas) -> String {
-    let runs = cells.chunk_by(|one, other| Look::of(*one) == Look::of(*other));
+pub fn render_bar(cells: &[BarCell], seen: Seen, canvas: Canvas) -> String {
+    let look = |cell: &BarCell| Look::of(*cell, seen);
+    let runs = cells.chunk_by(|one, other| look(one) == look(other));
     let run = |cells: &[BarCell]| {
-        let glyphs: String = cells.iter().map(|cell| glyph(*cell, canvas.unicode)).collect();
+        let glyphs: String = cells.iter().map(|cell| glyph(*cell, look(cell), canvas.unicode)).collect();
         match cells.first() {
-            Some(first) if canvas.colours => Look::of(*first).style().force_styling(true).apply_to(glyphs).to_string(),
+            Some(first) if canvas.colours => look(first).style().force_styling(true).apply_to(glyphs).to_string(),
             _ => glyphs,
         }
     };
     runs.map(run).collect()
 }
 
-/// What the glyphs mean.
-pub fn render_legend(canvas: Canvas) -> String {
-    let full = |os, buffers| render_bar(&[BarCell { os, buffers, any: f64::max(os, buffers) }], canvas);
-    format!(
-        "{} shared_buffers  {} OS page cache  {} cold, from the first block to the last",
-        full(0.0, 1.0),
-        full(1.0, 0.0),
-        full(0.0, 0.0)
-    )
+/// What the glyphs mean, in two lines: of the tiers that were seen.
+pub fn render_legend(seen: Seen, canvas: Canvas) -> String {
+    let growing = |os: f64, buffers: f64| {
+        let cells = [0.3, 0.6, 1.0].map(|any| BarCell { os: os * any, buffers: buffers * any, any });
+        render_bar(&cells, seen, canvas)
+    };
+    let nothing = render_bar(&[BarCell::default()], seen, canvas);
+    let nothing = match seen {
+        Seen { os: true, buffers: true } => format!("{nothing} cold"),
+        Seen { os: true, buffers: false } => format!("{nothing} not in it, shared_buffers not seen"),
+        Seen { os: false, buffers: true } => format!("{nothing} not in them, OS page cache not seen"),
+        Seen { os: false, buffers: false } => format!("{nothing} not seen"),
+    };
+    let buffers = seen.buffers.then(|| format!("{} shared_buffers", growing(0.0, 1.0)));
+    let os = seen.os.then(|| format!("{} OS page cache", growing(1.0, 0.0)));
+    let glyphs: Vec<String> = buffers.into_iter().chain(os).chain([nothing]).collect();
+    let order = "from the first block to the last; the fuller, the more of a part is warm";
+    format!("{}\n{order}", glyphs.join("  "))
 }
 
-fn glyph(cell: BarCell, unicode: bool) -> char {
-    match (Look::of(cell), unicode) {
+fn glyph(cell: BarCell, look: Look, unicode: bool) -> char {
+    match (look, unicode) {
+        (Look::Unknown, _) => UNKNOWN,
         (Look::Cold, true) => COLD,
         (Look::Cold, false) => COLD_ASCII,
         (Look::Os, true) => step(&OS, cell.any),
@@ -89,6 +122,8 @@ mod tests {
 
     const PLAIN: Canvas = Canvas { width: None, height: None, colours: false, unicode: true };
 
+    const BOTH: Seen = Seen { os: true, buffers: true };
+
     fn cells() -> Vec<BarCell> {
         let cell = |os: f64, buffers: f64, any: f64| BarCell { os, buffers, any };
         vec![
@@ -104,13 +139,22 @@ mod tests {
 
     #[test]
     fn glyphs_tell_the_tiers_apart() {
-        assert_eq!(render_bar(&cells(), PLAIN), "·░▒▓█▁▇");
-        assert_eq!(render_bar(&cells(), Canvas { unicode: false, ..PLAIN }), ".-~=#oO");
+        assert_eq!(render_bar(&cells(), BOTH, PLAIN), "·░▒▓█▁▇");
+        assert_eq!(render_bar(&cells(), BOTH, Canvas { unicode: false, ..PLAIN }), ".-~=#oO");
+    }
+
+    #[test]
+    fn what_was_not_seen_is_not_called_cold() {
+        let os_alone = Seen { os: true, buffers: false };
+        assert_eq!(render_bar(&cells()[..3], os_alone, PLAIN), "?░▒");
+        let legend = render_legend(os_alone, PLAIN);
+        assert!(legend.contains("░▒▓ OS page cache  ? not in it") && !legend.contains("cold"), "{legend}");
+        assert!(render_legend(BOTH, PLAIN).contains("▃▅█ shared_buffers"), "{}", render_legend(BOTH, PLAIN));
     }
 
     #[test]
     fn colours_tell_them_apart_too_and_change_no_glyph() {
-        let coloured = render_bar(&cells(), Canvas { colours: true, ..PLAIN });
+        let coloured = render_bar(&cells(), BOTH, Canvas { colours: true, ..PLAIN });
         assert_eq!(console::strip_ansi_codes(&coloured), "·░▒▓█▁▇");
         assert_eq!(coloured.matches("\x1b[36m").count(), 1);
         assert_eq!(coloured.matches("\x1b[33m").count(), 1);

@@ -2,13 +2,18 @@
 #![allow(clippy::print_stdout, clippy::print_stderr, clippy::exit)]
 
 mod columns;
+mod counted;
+mod curve;
 mod demo;
+mod device;
 mod doctor;
 mod error_report;
 mod evict;
+mod hydrate;
 mod map;
 mod map_bar;
 mod map_json;
+mod predict;
 mod printable;
 mod progress;
 mod receipt;
@@ -16,6 +21,7 @@ mod results;
 mod screen;
 mod snapshot;
 mod snapshot_json;
+mod steady;
 mod tournament;
 mod tournament_live;
 mod warm_progress;
@@ -23,20 +29,25 @@ mod warm_progress;
 use std::io::Write as _;
 
 pub use demo::{render_before_and_after, render_demo_plan};
+pub use device::{render_age, render_device, render_limit, render_profile};
 pub use doctor::render_doctor;
 pub use error_report::render_error;
 pub use evict::render_evict_receipt;
+pub use hydrate::render_hydration;
 pub use map::{MapView, render_map, render_states};
 pub use map_json::render_map_json;
+pub use predict::render_prediction;
 pub use printable::printable;
 pub use progress::Progress;
 pub use receipt::render_receipt;
 pub use results::{RunLine, render_disk, render_run_head, render_runs};
 pub use screen::{Canvas, Screen, wait_for_interrupt};
 pub use snapshot::{
-    SnapshotLine, render_difference, render_snapshot_head, render_snapshots, render_taken, render_verdicts,
+    SnapshotLine, Taken, render_difference, render_snapshot_head, render_snapshots, render_taken, render_verdicts,
+    render_warmer,
 };
 pub use snapshot_json::{render_difference_json, render_snapshots_json, render_taken_json, render_verdicts_json};
+pub use steady::render_judgement;
 pub use tournament::render_tournament;
 pub use tournament_live::{TournamentDisplay, render_kept_cluster, render_where_kept};
 pub use warm_progress::{WarmProgress, interrupt_then_exit};

@@ -3,9 +3,14 @@
 use std::collections::BTreeMap;
 
 use super::columns::{Column, render_columns};
+use super::device::render_age;
 use super::printable;
-use crate::units::Bytes;
-use crate::warm::{FoundAs, Receipt, RelationReceipt, SkipReason, Skipped, StopReason, Tier, TierReceipt};
+use crate::units::{Bytes, Fork};
+use crate::warm::plan::Forecast;
+use crate::warm::{
+    BuffersForecast, DeviceProfile, FoundAs, PlannedDevice, ProfileSource, Receipt, RelationReceipt, SkipReason,
+    Skipped, StopReason, Tier, TierReceipt, TrafficReceipt,
+};
 
 /// Error texts that are quoted for a reason.
 const DETAILS_MAX: usize = 3;
@@ -21,23 +26,47 @@ pub fn render_receipt(receipt: &Receipt, is_verbose: bool) -> String {
         true => lines.extend(render_forecast(receipt)),
         false => lines.extend(render_tiers(receipt)),
     }
+    lines.extend(receipt.os.map(|_| render_planned_device(&receipt.device)));
+    lines.extend(render_rewritten(receipt));
+    lines.extend(receipt.no_double.map(|double| {
+        format!(
+            "of what is in shared_buffers the page cache holds {}, {} before",
+            double.cached_after_bytes, double.cached_before_bytes
+        )
+    }));
     lines.extend(render_skipped(&receipt.skipped, receipt.block_size));
+    lines.extend(render_traffic(&receipt.traffic));
     lines.extend(receipt.stopped_by.map(|reason| format!("stopped early: {}", stop_words(reason))));
     lines.extend(receipt.remarks.iter().map(|remark| format!("note: {}", printable(remark))));
     lines.join("\n")
 }
 
 fn render_forecast(receipt: &Receipt) -> Vec<String> {
-    let Some(os) = &receipt.os else { return vec!["nothing to read: only the buffers tier was asked for".to_owned()] };
-    let forecast = &receipt.forecast;
-    vec![format!(
-        "would read {} in {} reads, {:.1} s of the device; {} of {} asked for are resident already",
-        forecast.read_bytes,
-        forecast.reads,
-        forecast.seconds,
-        os.resident_before_bytes.unwrap_or_default(),
-        os.asked_bytes
-    )]
+    let resident = |tier: &TierReceipt| {
+        let before = tier.resident_before_bytes.map_or("an unknown part".to_owned(), |bytes| bytes.to_string());
+        format!("{before} of {} asked for are resident already", tier.asked_bytes)
+    };
+    let os = receipt.os.map(|os| {
+        let Forecast { read_bytes, reads, seconds, .. } = receipt.forecast;
+        let resident = resident(&os);
+        format!("would read {read_bytes} in {reads} reads, {seconds:.1} s of the device; {resident}")
+    });
+    let buffers = receipt.buffers.zip(receipt.buffers_forecast).map(|(buffers, forecast)| {
+        let BuffersForecast { load_bytes, statements, .. } = forecast;
+        let resident = resident(&buffers);
+        format!("would load {load_bytes} into shared_buffers in {statements} statements; {resident}")
+    });
+    os.into_iter().chain(buffers).collect()
+}
+
+fn render_planned_device(device: &PlannedDevice) -> String {
+    let DeviceProfile { reads_per_second, bandwidth, largest_read, .. } = device.profile;
+    let source = match device.source {
+        ProfileSource::Told => "as told".to_owned(),
+        ProfileSource::Probed { measured_at } => format!("measured {}", render_age(measured_at)),
+        ProfileSource::Default => "a common cloud volume; pgthaw doctor --probe measures this one".to_owned(),
+    };
+    format!("planned for {reads_per_second:.0} reads/s and {bandwidth}/s, reads up to {largest_read}: {source}")
 }
 
 fn render_tiers(receipt: &Receipt) -> Vec<String> {
@@ -92,12 +121,37 @@ fn found_words(row: &RelationReceipt) -> String {
     let found = match row.found {
         FoundAs::SameFile => "",
         FoundAs::Moved => "in another tablespace",
+        FoundAs::Emptied => "emptied",
         FoundAs::WholeRewritten => "rewritten: all of it",
         FoundAs::NotFound => "not found",
     };
     match row.grown_blocks {
         0 => found.to_owned(),
         grown => format!("{found} grown by {grown} blocks").trim_start().to_owned(),
+    }
+}
+
+/// What yielding to live traffic cost; nothing when there was none to yield to.
+fn render_traffic(traffic: &TrafficReceipt) -> Option<String> {
+    let TrafficReceipt { waiting_seconds, flowing_seconds, yielded_seconds, cost_seconds, .. } = traffic;
+    (*cost_seconds >= 0.1).then(|| {
+        format!(
+            "live traffic waited for the disk for {waiting_seconds:.1} s and flowed for {flowing_seconds:.1} s; yielding to it \
+             for {yielded_seconds:.1} s cost {cost_seconds:.1} s (--full-speed does not yield)"
+        )
+    })
+}
+
+/// How many relations were asked for as a whole.
+fn render_rewritten(receipt: &Receipt) -> Option<String> {
+    let is_rewritten =
+        |row: &&RelationReceipt| row.tier == Tier::Os && row.fork == Fork::Main && row.found == FoundAs::WholeRewritten;
+    let rewritten: Vec<&RelationReceipt> = receipt.relations.iter().filter(is_rewritten).collect();
+    let bytes: Bytes = rewritten.iter().map(|row| row.asked_bytes).sum();
+    match rewritten.len() {
+        0 => None,
+        1 => Some(format!("rewritten since the snapshot: 1 relation, all of whose {bytes} was asked for")),
+        count => Some(format!("rewritten since the snapshot: {count} relations, all of whose {bytes} was asked for")),
     }
 }
 
@@ -113,7 +167,11 @@ fn render_skipped(skipped: &[Skipped], block_size: u32) -> Vec<String> {
         let bytes = Bytes(blocks * u64::from(block_size));
         let plural = if skipped.len() == 1 { "" } else { "s" };
         let forks = skipped.len();
-        lines.push(format!("not in {}: {bytes} of {forks} file{plural}: {}", tier_words(tier), reason_words(reason)));
+        lines.push(format!(
+            "not in {}: {bytes} of {forks} file{plural}: {}",
+            tier_words(tier),
+            reason_words(tier, reason)
+        ));
         let mut details: Vec<&str> = skipped.iter().filter_map(|one| one.detail.as_deref()).collect();
         details.dedup();
         lines.extend(details.iter().take(DETAILS_MAX).map(|detail| format!("  {}", printable(detail))));
@@ -128,13 +186,14 @@ fn tier_words(tier: Tier) -> &'static str {
     }
 }
 
-fn reason_words(reason: SkipReason) -> &'static str {
+fn reason_words(tier: Tier, reason: SkipReason) -> &'static str {
     match reason {
         SkipReason::Dropped => "dropped since",
-        SkipReason::FileGone => "dropped or rewritten since; a running server would know",
-        SkipReason::Rewritten => "rewritten since, and less than half of it had been resident",
-        SkipReason::Truncated => "shorter now",
-        SkipReason::DatabaseUnreachable => "its database cannot be connected to",
+        SkipReason::FileGone => "its file is gone: dropped or rewritten since",
+        SkipReason::Rewritten if tier == Tier::Os => "rewritten since, and less than half of it had been resident",
+        SkipReason::Rewritten => "rewritten or truncated since: its blocks are not where they were",
+        SkipReason::Truncated => "truncated since",
+        SkipReason::DatabaseUnreachable => "its database lets nobody in",
         SkipReason::NoPermission => "no permission; run pgthaw as the owner of the files (usually postgres) or as root",
         SkipReason::ReadFailed => "could not be read",
         SkipReason::OverBudget => "over the budget; the hottest came first",
@@ -142,10 +201,13 @@ fn reason_words(reason: SkipReason) -> &'static str {
         SkipReason::DidNotStay => "was read and did not stay",
         SkipReason::Interrupted => "interrupted",
         SkipReason::DirectIo => "the server bypasses the page cache (debug_io_direct)",
-        SkipReason::NoServer => "no server runs that could load it",
+        SkipReason::NoServer => "no server runs; once it does, pgthaw restore loads it",
+        SkipReason::ServerGone => "the server went away or does not answer",
+        SkipReason::LoginRefused => "the server does not let pgthaw in",
+        SkipReason::NoPrivilege => "the role lacks a privilege",
         SkipReason::NoPrewarm => "the database has no pg_prewarm; --create-extensions creates it",
         SkipReason::NoFreeBuffer => "no buffer is free; --buffers-budget pushes others out",
-        SkipReason::NoDataDirectory => "the data directory is not on this host; --data-dir names it",
+        SkipReason::NoDataDirectory => "the data directory is not on this host; --tier buffers does without it",
     }
 }
 

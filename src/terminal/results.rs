@@ -1,7 +1,9 @@
 //! What earlier runs measured: the list of runs, and the head of one.
 
 use comfy_table::{ColumnConstraint, ContentArrangement, Table};
+use console::measure_text_width;
 
+use super::screen::Canvas;
 use super::tournament::STYLE;
 
 use crate::bench::{Disk, Run};
@@ -14,27 +16,58 @@ pub struct RunLine<'a> {
     pub headline: String,
 }
 
-/// The runs, one per row.
-pub fn render_runs(lines: &[RunLine<'_>]) -> String {
+/// The runs, one per row. Where the terminal is narrow, what the name of a run or `results show` tells too is left out,
+/// and the sentence at the end takes more lines.
+pub fn render_runs(lines: &[RunLine<'_>], canvas: Canvas) -> String {
+    let all = RUN_COLUMNS.len();
+    let kept = |priority: u8| RUN_COLUMNS.iter().filter(move |column| column.2 <= priority);
+    let needed = |priority: u8| {
+        let width = |column: &&RunColumn| {
+            let cells = lines.iter().map(|line| measure_text_width(&column.1(line)));
+            cells.chain([column.0.len()]).max().unwrap_or(0) + PADDING
+        };
+        kept(priority).map(|column| width(&column)).sum::<usize>() + SHORTEST_SENTENCE + PADDING
+    };
+    let fits = |priority: &u8| canvas.width.is_none_or(|width| needed(*priority) <= width);
+    let priority = (0..=all as u8).rev().find(fits).unwrap_or(0);
+
     let mut table = Table::new();
     table.load_style(STYLE).set_content_arrangement(ContentArrangement::Dynamic);
-    table.set_header(["run", "when (UTC)", "scale", "disk", "strategies", "trials", "what it showed"]);
-    for line in lines {
-        let study = &line.run.study;
-        let planned = study.strategies.len() * study.repeats as usize;
-        table.add_row([
-            line.run.id.clone(),
-            line.run.started_at.strftime("%Y-%m-%d %H:%M").to_string(),
-            study.scale.to_string(),
-            study.disk.name.clone(),
-            study.strategies.len().to_string(),
-            if line.trials == planned { planned.to_string() } else { format!("{} of {planned}", line.trials) },
-            line.headline.clone(),
-        ]);
+    if let Some(width) = canvas.width {
+        table.set_width(width.try_into().unwrap_or(u16::MAX));
     }
-    // Only the sentence at the end gives way where the terminal is narrow.
-    table.set_constraints([ColumnConstraint::ContentWidth; 6]);
+    table.set_header(kept(priority).map(|column| column.0).chain(["what it showed"]));
+    for line in lines {
+        table.add_row(kept(priority).map(|column| column.1(line)).chain([line.headline.clone()]));
+    }
+    // Only the sentence at the end gives way.
+    table.set_constraints(kept(priority).map(|_| ColumnConstraint::ContentWidth));
     table.trim_fmt()
+}
+
+/// A title, a cell, and a number: the columns with the greatest are left out first, those with 0 never.
+type RunColumn = (&'static str, fn(&RunLine<'_>) -> String, u8);
+
+const RUN_COLUMNS: [RunColumn; 6] = [
+    ("run", |line| line.run.id.clone(), 0),
+    // The name begins with it.
+    ("when (UTC)", |line| line.run.started_at.strftime("%Y-%m-%d %H:%M").to_string(), 4),
+    ("scale", |line| line.run.study.scale.to_string(), 1),
+    ("disk", |line| line.run.study.disk.name.clone(), 1),
+    ("strategies", |line| line.run.study.strategies.len().to_string(), 3),
+    ("trials", render_trials, 2),
+];
+
+/// Left and right of every cell.
+const PADDING: usize = 2;
+
+/// The least width of the sentence.
+const SHORTEST_SENTENCE: usize = 28;
+
+fn render_trials(line: &RunLine<'_>) -> String {
+    let study = &line.run.study;
+    let planned = study.strategies.len() * study.repeats as usize;
+    if line.trials == planned { planned.to_string() } else { format!("{} of {planned}", line.trials) }
 }
 
 /// What a run was: machine, server, study, disk, and what it says against itself.
@@ -68,14 +101,22 @@ pub fn render_run_head(run: &Run) -> String {
     lines.join("\n")
 }
 
-/// `gp3: 3000 reads/s, 131 MB/s`, or why that is not in force.
+/// `gp3: 3000 reads/s, 131 MB/s, read-ahead 128 KiB`, or why that is not in force.
 pub fn render_disk(disk: &Disk) -> String {
     let reads = disk.riops.map(|riops| format!("{riops} reads/s"));
     let bandwidth = disk.rbps.map(|rbps| format!("{rbps}/s"));
     let limits: Vec<String> = reads.into_iter().chain(bandwidth).collect();
     let limits = if limits.is_empty() { "no limit".to_owned() } else { limits.join(", ") };
-    match &disk.not_enforced {
+    let limits = match &disk.not_enforced {
         Some(why) => format!("{} ({limits}) is NOT in force: {why}", disk.name),
         None => format!("{}: {limits}", disk.name),
+    };
+    // In the kernel's unit, which is that of /sys/block/NAME/queue/read_ahead_kb.
+    let Some(read_ahead) = disk.read_ahead.map(|bytes| format!("read-ahead {} KiB", bytes.0 >> 10)) else {
+        return limits;
+    };
+    match &disk.read_ahead_not_enforced {
+        Some(why) => format!("{limits}; {read_ahead} is NOT in force: {why}"),
+        None => format!("{limits}, {read_ahead}"),
     }
 }

@@ -3,9 +3,12 @@
 use std::path::PathBuf;
 
 use super::columns::{Column, render_columns};
+use super::counted::counted;
 use super::printable::printable;
 use super::screen::Canvas;
-use crate::cache::{Change, Difference, Error, Generation, RelationDifference, SnapshotHeader, TierDifference};
+use crate::cache::{
+    Change, Difference, Error, Generation, RelationDifference, SnapshotHeader, TierDifference, TierState,
+};
 use crate::units::Bytes;
 
 /// A snapshot in the list.
@@ -26,13 +29,36 @@ impl SnapshotLine {
     }
 }
 
+/// A snapshot that was taken.
+#[derive(Debug)]
+pub struct Taken {
+    pub header: SnapshotHeader,
+    pub path: PathBuf,
+    pub file_bytes: Bytes,
+    /// Generations that `--keep` let go.
+    pub dropped: Vec<Generation>,
+    /// An older one that is more than twice as warm.
+    pub warmer: Option<(Generation, SnapshotHeader)>,
+}
+
+impl Taken {
+    /// One that is no generation of a store.
+    ///
+    /// # Errors
+    /// When its file cannot be looked at.
+    pub fn alone(header: SnapshotHeader, path: PathBuf) -> std::io::Result<Taken> {
+        let file_bytes = Bytes(std::fs::metadata(&path)?.len());
+        Ok(Taken { header, path, file_bytes, dropped: Vec::new(), warmer: None })
+    }
+}
+
 /// The snapshots, one per row.
 pub fn render_snapshots(lines: &[SnapshotLine], canvas: Canvas) -> String {
     let texts = |text: &dyn Fn(&SnapshotLine) -> String| -> Vec<String> { lines.iter().map(text).collect() };
     let of_header = |text: &dyn Fn(&SnapshotHeader) -> String| -> Vec<String> {
         texts(&|line| line.header.as_ref().map(text).unwrap_or_default())
     };
-    let bytes = |header: &SnapshotHeader, blocks: u64| Bytes(blocks * u64::from(header.source.block_size)).to_string();
+    let bytes = |header: &SnapshotHeader, blocks: u64| bytes_of(header, blocks).to_string();
     let mut columns = vec![Column::text("snapshot", 24, texts(&|line| printable(&line.generation.name).into_owned()))];
     let first = lines.first().map(|line| line.generation.system_identifier);
     if lines.iter().any(|line| Some(line.generation.system_identifier) != first) {
@@ -67,24 +93,44 @@ pub fn render_snapshot_head(header: &SnapshotHeader) -> String {
 }
 
 /// What was kept, when it was taken.
-pub fn render_taken(header: &SnapshotHeader, path: &str, file_bytes: Bytes, dropped: &[Generation]) -> String {
-    let bytes = |blocks: u64| Bytes(blocks * u64::from(header.source.block_size));
+pub fn render_taken(taken: &Taken) -> String {
+    let Taken { header, path, file_bytes, dropped, .. } = taken;
+    let amount = |state: &TierState, blocks: u64| match state {
+        TierState::Measured => bytes_of(header, blocks).to_string(),
+        TierState::Unknown { .. } => "nothing (not seen)".to_owned(),
+    };
     let mut lines = vec![format!(
-        "kept {} of the OS page cache and {} of shared_buffers, in {} relations: {} ({file_bytes})",
-        bytes(header.os_blocks),
-        bytes(header.buffer_blocks),
-        header.relations,
-        printable(path)
+        "kept {} of the OS page cache and {} of shared_buffers, in {}: {} ({file_bytes})",
+        amount(&header.os, header.os_blocks),
+        amount(&header.buffers, header.buffer_blocks),
+        counted(header.relations as usize, "relation"),
+        printable(&path.display().to_string())
     )];
     lines.extend(dropped.iter().map(|old| format!("dropped {}, for --keep", old.name)));
     lines.join("\n")
+}
+
+/// Which older one to restore rather, if there is one that is much warmer.
+pub fn render_warmer(taken: &Taken) -> Option<String> {
+    let (warmer, header) = taken.warmer.as_ref()?;
+    let name = printable(&warmer.name);
+    Some(format!(
+        "note: this one holds {}, less than half of the {} of {name}: pgthaw restore now takes this one, pgthaw restore {name} the warmer one",
+        bytes_of(&taken.header, taken.header.resident_blocks()),
+        bytes_of(header, header.resident_blocks())
+    ))
+}
+
+fn bytes_of(header: &SnapshotHeader, blocks: u64) -> Bytes {
+    Bytes(blocks * u64::from(header.source.block_size))
 }
 
 /// Which of these files are whole, and what is wrong with the others.
 pub fn render_verdicts(verdicts: &[(&PathBuf, Option<Error>)]) -> String {
     let render = |(path, error): &(&PathBuf, Option<Error>)| match error {
         None => format!("whole    {}", printable(&path.display().to_string())),
-        Some(error) => format!("DAMAGED  {}", printable(&error.to_string())),
+        Some(error) if error.is_damage() => format!("DAMAGED  {}", printable(&error.to_string())),
+        Some(error) => format!("UNREAD   {}", printable(&error.to_string())),
     };
     match verdicts {
         [] => "there is no snapshot to verify".to_owned(),
@@ -101,10 +147,10 @@ pub fn render_difference(difference: &Difference<'_>, block_size: u32, top: usiz
     let (rows, rest) = changed.split_at(shown);
     let mut lines = render_columns(difference_columns(difference, rows, block_size), canvas.width, mark(canvas));
     if !rest.is_empty() {
-        lines.push(format!("and {} relations that changed less", rest.len()));
+        lines.push(format!("and {} that changed less", counted(rest.len(), "relation")));
     }
     let same = difference.relations.len() - changed.len();
-    lines.push(format!("{same} relations are as they were"));
+    lines.push(format!("{} as before", counted(same, "relation")));
     let unseen = [(difference.has_os, "the OS page cache"), (difference.has_buffers, "shared_buffers")];
     let unseen = unseen.iter().filter(|(is_seen, _)| !is_seen);
     lines.extend(unseen.map(|(_, tier)| format!("note: {tier} is unknown in one of the two")));
@@ -123,6 +169,11 @@ fn difference_columns(difference: &Difference<'_>, rows: &[&RelationDifference<'
     };
     let size = |one: &RelationDifference<'_>| match one.blocks() {
         (before, after) if before == after => bytes(after),
+        // Three figures would show the same twice.
+        (before, after) if bytes(before) == bytes(after) => {
+            let sign = if after > before { "+" } else { "-" };
+            format!("{} ({sign}{})", bytes(after), bytes(before.abs_diff(after)))
+        }
         (before, after) => format!("{} > {}", bytes(before), bytes(after)),
     };
     let name = |one: &RelationDifference<'_>| match one.relation.name.schema.is_empty() {

@@ -5,9 +5,8 @@ use std::path::PathBuf;
 use serde_json::{Value, json};
 
 use super::map_json::{render_source, render_tier};
-use super::snapshot::SnapshotLine;
-use crate::cache::{Difference, Error, ForkDifference, Generation, RelationDifference, SnapshotHeader, TierDifference};
-use crate::units::Bytes;
+use super::snapshot::{SnapshotLine, Taken};
+use crate::cache::{Difference, Error, ForkDifference, RelationDifference, SnapshotHeader, TierDifference};
 
 /// The list of snapshots.
 pub fn render_snapshots_json(lines: &[SnapshotLine]) -> Value {
@@ -32,6 +31,7 @@ pub fn render_header_json(header: &SnapshotHeader) -> Value {
         "source": render_source(&header.source),
         "os": render_tier(&header.os),
         "buffers": render_tier(&header.buffers),
+        "os_heat": header.os_heat,
         "relation_count": header.relations,
         "os_blocks": header.os_blocks,
         "buffers_blocks": header.buffer_blocks,
@@ -40,12 +40,16 @@ pub fn render_header_json(header: &SnapshotHeader) -> Value {
 }
 
 /// What was kept, when it was taken.
-pub fn render_taken_json(header: &SnapshotHeader, path: &str, file_bytes: Bytes, dropped: &[Generation]) -> Value {
+pub fn render_taken_json(taken: &Taken) -> Value {
+    let warmer = taken.warmer.as_ref().map(|(one, header)| {
+        json!({ "name": one.name, "path": one.path, "os_blocks": header.os_blocks, "buffers_blocks": header.buffer_blocks })
+    });
     json!({
-        "path": path,
-        "file_bytes": file_bytes,
-        "header": render_header_json(header),
-        "dropped": dropped.iter().map(|old| &old.name).collect::<Vec<&String>>(),
+        "path": taken.path,
+        "file_bytes": taken.file_bytes,
+        "header": render_header_json(&taken.header),
+        "dropped": taken.dropped.iter().map(|old| &old.name).collect::<Vec<&String>>(),
+        "warmer": warmer,
     })
 }
 

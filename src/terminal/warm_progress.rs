@@ -51,6 +51,7 @@ impl Watcher for WarmProgress {
             Phase::Verifying => steps("verifying"),
             Phase::Buffers => bytes("buffers"),
             Phase::Evicting => steps("evicting"),
+            Phase::Hydrating => bytes("hydrating"),
         });
     }
 

@@ -23,6 +23,8 @@ pub enum Phase {
     Buffers,
     /// Making cold; counts files.
     Evicting,
+    /// Reading a volume for the first time; counts bytes.
+    Hydrating,
 }
 
 /// Told how far a restore or an eviction is. Called from several threads.

@@ -1,5 +1,6 @@
 //! What a block device can give.
 
+use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
 use crate::units::Bytes;
@@ -18,6 +19,27 @@ pub struct DeviceProfile {
     pub largest_read: Bytes,
     /// Reads that are worth having in flight at once.
     pub depth: u32,
+}
+
+/// The profile that a restore plans with, and where it comes from.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct PlannedDevice {
+    #[serde(flatten)]
+    pub profile: DeviceProfile,
+    #[serde(flatten)]
+    pub source: ProfileSource,
+}
+
+/// Who says what the device can give.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+#[serde(tag = "source", rename_all = "snake_case")]
+pub enum ProfileSource {
+    /// The user.
+    Told,
+    /// A probe of this device under this limit.
+    Probed { measured_at: Timestamp },
+    /// Nobody.
+    Default,
 }
 
 impl DeviceProfile {

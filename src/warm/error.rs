@@ -1,6 +1,10 @@
-//! Failures of warming and of making cold.
+//! Failures of warming, of making cold and of probing.
+
+use std::io;
+use std::path::PathBuf;
 
 use crate::failure::{ErrorKind, Explain};
+use crate::units::Bytes;
 use crate::{cache, linux, postgres};
 
 /// What can go wrong before there is a receipt. What goes wrong later is in the receipt.
@@ -10,10 +14,22 @@ pub enum Error {
     BlockSize { snapshot: u32, cluster: u32 },
     #[error("nothing was named that shall be cold")]
     NothingNamed,
-    #[error("the OS page cache cannot be evicted: the data directory is not on this host, or not known")]
-    NoDataDirectory,
     #[error("the OS page cache cannot be seen: {reason}")]
     OsTierHidden { reason: String },
+    #[error("the device cannot be probed: the data directory is not on this host, or not known")]
+    NothingToProbe,
+    #[error("the device cannot be probed: its relation files of 1 MiB and more have {found}, of at least {needed}")]
+    TooLittleToProbe { found: Bytes, needed: Bytes },
+    #[error("the device cannot be probed: it answered too few {0}")]
+    TooFewReads(String),
+    #[error("there is nothing to hydrate: the data directory is not on this host, or not known")]
+    NothingToHydrate,
+    #[error("cannot {action} what was hydrated already, {}: {source}", path.display())]
+    HydrationFile { action: &'static str, path: PathBuf, source: io::Error },
+    #[error("cannot {action} the device's profile {}: {source}", path.display())]
+    ProfileFile { action: &'static str, path: PathBuf, source: io::Error },
+    #[error("the device's profile {} cannot be used: {reason}", path.display())]
+    ProfileUnusable { path: PathBuf, reason: String },
     #[error(transparent)]
     Linux(#[from] linux::Error),
     #[error(transparent)]
@@ -26,7 +42,12 @@ impl Explain for Error {
     fn kind(&self) -> ErrorKind {
         match self {
             Error::BlockSize { .. } | Error::NothingNamed => ErrorKind::Usage,
-            Error::NoDataDirectory | Error::OsTierHidden { .. } => ErrorKind::Privilege,
+            Error::NothingToProbe | Error::NothingToHydrate | Error::OsTierHidden { .. } => ErrorKind::Privilege,
+            Error::TooLittleToProbe { .. } | Error::TooFewReads(_) | Error::ProfileUnusable { .. } => ErrorKind::Failed,
+            Error::ProfileFile { source, .. } | Error::HydrationFile { source, .. } => match source.kind() {
+                io::ErrorKind::PermissionDenied | io::ErrorKind::ReadOnlyFilesystem => ErrorKind::Privilege,
+                _ => ErrorKind::Failed,
+            },
             Error::Linux(inner) => inner.kind(),
             Error::Postgres(inner) => inner.kind(),
             Error::Cache(inner) => inner.kind(),
@@ -36,7 +57,13 @@ impl Explain for Error {
     fn hint(&self) -> Option<String> {
         match self {
             Error::NothingNamed => Some("--relation, --schema, -d DATABASE or --all".into()),
-            Error::NoDataDirectory => Some("name it with --data-dir, or give --tier buffers".into()),
+            Error::NothingToProbe | Error::NothingToHydrate => Some("name it with --data-dir, on the server's host".into()),
+            Error::TooLittleToProbe { .. } | Error::TooFewReads(_) => {
+                Some("tell restore what the device gives: --riops READS --rbps BYTES".into())
+            }
+            Error::HydrationFile { action: "use", .. } => Some("--again begins anew".into()),
+            Error::ProfileFile { .. } | Error::HydrationFile { .. } => Some("set XDG_STATE_HOME to a directory that can be written".into()),
+            Error::ProfileUnusable { .. } => Some("pgthaw doctor --probe makes it anew".into()),
             Error::OsTierHidden { .. } => Some("give --tier buffers to empty shared_buffers alone".into()),
             Error::BlockSize { .. } => Some("blocks of different sizes do not correspond: warm this cluster with a workload and take a snapshot of it".into()),
             Error::Linux(inner) => inner.hint(),

@@ -1,24 +1,87 @@
 //! How hot a block is, relative to the others, as far as a snapshot knows.
+//!
+//! shared_buffers are a sample of what is used. By Che's approximation (Che, Tung, Wang 2002, "Hierarchical Web caching
+//! systems", eq. 4) a block that is used λ times in the time that a buffer lives is found there with probability
+//! 1 − e^(−λ). So the share of a window's blocks that had a buffer says how often its blocks are used: −ln(1 − share). That
+//! tells the leaves of an index, each for hundreds of rows, from the pages of its table, though the usage count of either
+//! is 0 or 1 most of the time. What the usage count of a single block adds comes on top.
+
+use std::collections::BTreeMap;
 
 use roaring::RoaringBitmap;
 
-use crate::cache::{ForkMap, USAGE_COUNTS};
+use crate::cache::{ForkMap, HeatSource, USAGE_COUNTS, USUAL_HEAT};
 
-/// A block that was in the page cache alone: somebody used it once, or it was read ahead.
-const OS_ONLY: f32 = 1.0;
+/// What the usage count of a buffer says beyond its window. Low counts differ by chance, also where all blocks are used
+/// equally often, and say little. 5 is as far as PostgreSQL counts, and stands for anything above it too: the inner pages
+/// of an index have it, and whatever is used again before the clock sweep comes round.
+const BY_USAGE_COUNT: [f64; USAGE_COUNTS] = [1.0, 1.2, 1.5, 4.0, 8.0, 32.0];
 
-/// The heat of a buffer by its usage count. Low counts differ by chance, also where all blocks are used equally often,
-/// and say little. 5 is as far as PostgreSQL counts, and stands for anything above it too: the inner pages of an index
-/// have it, and whatever is used again before the clock sweep comes round.
-const BY_USAGE_COUNT: [f32; USAGE_COUNTS] = [1.0, 1.5, 2.0, 4.0, 8.0, 32.0];
+/// Blocks over which the share is taken: small enough to tell the newest part of a table from the rest, large enough that
+/// chance moves the share by little.
+const WINDOW: u64 = 1024;
 
-/// The blocks that `wanted` asks for, by heat, coldest first.
-pub fn levels(fork: &ForkMap, wanted: &RoaringBitmap) -> Vec<(f32, RoaringBitmap)> {
+/// Heats within this factor are one level, so that a plan has few.
+const LEVEL_RATIO: f64 = 1.5;
+
+/// What the kernel's account of reads says of a block that was in the page cache alone, beyond its window: read ahead, read
+/// once, twice, more often. It counts from the time that the page came, so where all blocks are used equally often chance
+/// decides, as with low usage counts: steps that differ by less than a plan takes for a reason to read them apart.
+const BY_ACTIVITY: [f64; 4] = [0.5, 1.0, 1.2, 1.5];
+
+/// From these on a block is hot: it is to outlive what is read once. A usage count of 3; a place on the kernel's active
+/// list; in shared_buffers in most snapshots, or eight times the usual reads.
+const HOT_USAGE_COUNT: usize = 3;
+const HOT_ACTIVITY: u8 = 2;
+const HOT_HEAT: u8 = 7;
+
+/// What is known of a block that was in the page cache alone, beyond its window. Snapshots and statistics go from half of
+/// the usual to twice it.
+fn os_factor(source: HeatSource, level: u8) -> f64 {
+    match source {
+        HeatSource::None => 1.0,
+        HeatSource::PageFlags => BY_ACTIVITY[usize::from(level).min(BY_ACTIVITY.len() - 1)],
+        HeatSource::Snapshots | HeatSource::Statistics => {
+            2_f64.powf((f64::from(level) / f64::from(USUAL_HEAT) - 1.0).clamp(-1.0, 1.0))
+        }
+    }
+}
+
+/// The blocks of a fork that are hot. `source` says what the heat in the page cache means.
+pub fn hot(fork: &ForkMap, source: HeatSource) -> RoaringBitmap {
+    let hot_in_os = match source {
+        HeatSource::None => u8::MAX,
+        HeatSource::PageFlags => HOT_ACTIVITY,
+        HeatSource::Snapshots | HeatSource::Statistics => HOT_HEAT,
+    };
+    let in_os = fork.os_heat.range(hot_in_os..).map(|(_, blocks)| blocks);
+    fork.buffers[HOT_USAGE_COUNT..].iter().chain(in_os).fold(RoaringBitmap::new(), |hot, blocks| hot | blocks)
+}
+
+/// The blocks that `wanted` asks for, by heat, coldest first. Heats can be compared between the forks of one snapshot.
+/// `source` says what the heat in the page cache means.
+pub fn levels(fork: &ForkMap, source: HeatSource, wanted: &RoaringBitmap) -> Vec<(f32, RoaringBitmap)> {
     let in_buffers = fork.all_buffers();
-    let mut levels = vec![(OS_ONLY, wanted - in_buffers)];
-    levels.extend(BY_USAGE_COUNT.into_iter().zip(&fork.buffers).map(|(heat, blocks)| (heat, blocks & wanted)));
-    levels.retain(|(_, blocks)| !blocks.is_empty());
-    levels
+    let os_heat: Vec<(f64, RoaringBitmap)> =
+        fork.os_heat.iter().map(|(level, blocks)| (os_factor(source, *level), blocks - &in_buffers)).collect();
+    let mut levels: BTreeMap<i32, RoaringBitmap> = BTreeMap::new();
+    for (heat, window) in windows(wanted, &in_buffers) {
+        let window = window & wanted;
+        let mut add = |factor: f64, blocks: RoaringBitmap| {
+            *levels.entry((heat * factor).log(LEVEL_RATIO).round() as i32).or_default() |= blocks;
+        };
+        for (factor, blocks) in BY_USAGE_COUNT.into_iter().zip(&fork.buffers) {
+            add(factor, blocks & &window);
+        }
+        let mut os_only = window - &in_buffers;
+        for (factor, blocks) in &os_heat {
+            add(*factor, blocks & &os_only);
+            os_only -= blocks;
+        }
+        add(os_factor(source, 0), os_only);
+    }
+    let levels = levels.into_iter().filter(|(_, blocks)| !blocks.is_empty());
+    levels.map(|(level, blocks)| (LEVEL_RATIO.powi(level) as f32, blocks)).collect()
 }
 
 /// The heat of an average block of `levels`.
@@ -28,20 +91,114 @@ pub fn mean(levels: &[(f32, RoaringBitmap)]) -> f32 {
     (heat / blocks.max(1) as f64) as f32
 }
 
+/// Every window with wanted blocks, those of one heat together.
+fn windows(wanted: &RoaringBitmap, in_buffers: &RoaringBitmap) -> Vec<(f64, RoaringBitmap)> {
+    let mut windows: BTreeMap<i32, RoaringBitmap> = BTreeMap::new();
+    let mut at = wanted.min().map(u64::from);
+    while let Some(block) = at {
+        let start = block / WINDOW * WINDOW;
+        let range = start as u32..=(start + WINDOW - 1).min(u32::MAX.into()) as u32;
+        let blocks = wanted.range_cardinality(range.clone());
+        let buffers = in_buffers.range_cardinality(range.clone()).min(blocks);
+        windows
+            .entry(use_rate(buffers, blocks).log(LEVEL_RATIO).round() as i32)
+            .or_default()
+            .insert_range(range.clone());
+        at = range.end().checked_add(1).and_then(|next| wanted.range(next..).next()).map(u64::from);
+    }
+    windows.into_iter().map(|(level, blocks)| (LEVEL_RATIO.powi(level), blocks)).collect()
+}
+
+/// How often each of `blocks` is used in the time that a buffer lives, when `buffers` of them have one. Half a block is
+/// added to those that have one and to those that have none, so that none and all say no more than their number allows.
+fn use_rate(buffers: u64, blocks: u64) -> f64 {
+    let share = (buffers as f64 + 0.5) / (blocks as f64 + 1.0);
+    -(1.0 - share).ln()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::units::Fork;
 
+    fn heat_of(levels: &[(f32, RoaringBitmap)], block: u32) -> f32 {
+        levels.iter().find(|(_, blocks)| blocks.contains(block)).unwrap().0
+    }
+
     #[test]
-    fn usage_counts_make_levels() {
+    fn every_wanted_block_is_in_one_level_and_usage_counts_tell_them_apart() {
         let mut fork = ForkMap::empty(Fork::Main, 100);
         fork.os.insert_range(0..10);
         fork.buffers[0].insert(3);
         fork.buffers[5].insert_range(8..12);
-        let levels = levels(&fork, &fork.os);
-        let found: Vec<_> = levels.iter().map(|(heat, blocks)| (*heat, blocks.len())).collect();
-        assert_eq!(found, [(1.0, 7), (1.0, 1), (32.0, 2)]);
-        assert_eq!(mean(&levels), (7.0 + 1.0 + 64.0) / 10.0);
+        let levels = levels(&fork, HeatSource::None, &fork.os);
+        assert_eq!(levels.iter().map(|(_, blocks)| blocks.len()).sum::<u64>(), 10);
+        assert!(levels.is_sorted_by(|(one, _), (other, _)| one < other));
+        assert_eq!(heat_of(&levels, 3), heat_of(&levels, 0), "a usage count of 0 says nothing");
+        assert!(heat_of(&levels, 8) > 20.0 * heat_of(&levels, 0));
+        assert!(mean(&levels) > heat_of(&levels, 0) && mean(&levels) < heat_of(&levels, 8));
+    }
+
+    #[test]
+    fn the_share_in_buffers_tells_an_index_from_its_table() {
+        // pgbench, scale 100, shared_buffers 256MB after a while of select-only: 52 % of the index had a buffer and 11 %
+        // of the table, and each index page is used 6 times as often.
+        let fork_with = |percent: u32| {
+            let mut fork = ForkMap::empty(Fork::Main, 10_000);
+            fork.os.insert_range(0..10_000);
+            (0..10_000).filter(|block| block % 100 < percent).for_each(|block| _ = fork.buffers[0].insert(block));
+            fork
+        };
+        let (index, table) = (fork_with(52), fork_with(11));
+        let ratio =
+            mean(&levels(&index, HeatSource::None, &index.os)) / mean(&levels(&table, HeatSource::None, &table.os));
+        assert!((4.5..8.0).contains(&ratio), "{ratio}");
+    }
+
+    #[test]
+    fn the_newest_part_of_a_table_stands_out() {
+        let mut fork = ForkMap::empty(Fork::Main, 100 * WINDOW);
+        fork.os.insert_range(0..100 * WINDOW as u32);
+        fork.buffers[1].insert_range(90 * WINDOW as u32..100 * WINDOW as u32);
+        let levels = levels(&fork, HeatSource::None, &fork.os);
+        assert_eq!(levels.len(), 2);
+        assert!(levels[1].0 > 1000.0 * levels[0].0);
+        assert_eq!(levels[1].1.len(), 10 * WINDOW);
+    }
+
+    #[test]
+    fn without_buffers_all_is_equally_hot() {
+        let mut fork = ForkMap::empty(Fork::Main, 5 * WINDOW);
+        fork.os.insert_range(0..5 * WINDOW as u32);
+        assert_eq!(levels(&fork, HeatSource::None, &fork.os).len(), 1);
+    }
+
+    #[test]
+    fn what_is_known_of_the_page_cache_tells_blocks_without_a_buffer_apart() {
+        let mut fork = ForkMap::empty(Fork::Main, WINDOW);
+        fork.os.insert_range(0..20);
+        fork.os_heat.insert(2, (5..15).collect());
+        fork.os_heat.insert(3, (15..18).collect());
+        fork.buffers[0].insert(14);
+        fork.buffers[3].insert(19);
+        let levels = levels(&fork, HeatSource::PageFlags, &fork.os);
+        assert_eq!(levels.iter().map(|(_, blocks)| blocks.len()).sum::<u64>(), 20);
+        let [ahead, twice, often] = [0, 5, 15].map(|block| heat_of(&levels, block));
+        assert!(ahead < twice && twice < often, "{levels:?}");
+        assert!(heat_of(&levels, 14) < often, "of a buffer the usage count counts");
+        let expected: RoaringBitmap = (5..18).chain([19]).collect();
+        assert_eq!(hot(&fork, HeatSource::PageFlags), expected);
+        assert_eq!(hot(&fork, HeatSource::None).iter().collect::<Vec<_>>(), [19]);
+    }
+
+    #[test]
+    fn the_usual_heat_changes_nothing() {
+        for source in [HeatSource::Snapshots, HeatSource::Statistics] {
+            assert_eq!(
+                [0, USUAL_HEAT, 2 * USUAL_HEAT, 200].map(|level| os_factor(source, level)),
+                [0.5, 1.0, 2.0, 2.0]
+            );
+        }
+        assert_eq!(os_factor(HeatSource::PageFlags, 200), 1.5);
     }
 }

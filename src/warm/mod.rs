@@ -1,4 +1,4 @@
-//! Brings residency back and takes it away: plan, restore, evict, receipt.
+//! Brings residency back and takes it away: probe, plan, restore, evict, receipt.
 
 mod buffers;
 mod control;
@@ -6,12 +6,23 @@ mod device_profile;
 mod error;
 pub mod evict;
 mod heat;
+pub mod hydrate;
 pub mod plan;
+pub mod probe;
 mod receipt;
+mod refusal;
 pub mod restore;
+mod state_directory;
 mod threads;
+pub mod traffic;
 
 pub use control::{Control, Phase, Room, Unwatched, Watcher};
-pub use device_profile::DeviceProfile;
+pub use device_profile::{DeviceProfile, PlannedDevice, ProfileSource};
 pub use error::Error;
-pub use receipt::{FoundAs, Receipt, RelationReceipt, SkipReason, Skipped, StopReason, Tier, TierReceipt};
+pub use heat::levels as compute_heat_levels;
+pub use receipt::{
+    BuffersForecast, FoundAs, Receipt, RelationReceipt, SkipReason, Skipped, StopReason, Tier, TierReceipt,
+    TrafficReceipt,
+};
+pub use refusal::Refusal;
+pub use state_directory::state_directory;

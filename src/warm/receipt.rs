@@ -3,7 +3,10 @@
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
+use super::PlannedDevice;
 use super::plan::Forecast;
+use super::traffic::Sharing;
+use crate::failure::ErrorKind;
 use crate::postgres::{RelationKind, RelationName};
 use crate::units::{Bytes, Fork};
 
@@ -37,8 +40,12 @@ pub struct Receipt {
     pub block_size: u32,
     /// Was this a dry run? Then nothing was read, and `forecast` says what would be.
     pub is_dry_run: bool,
+    /// What the plan of the OS tier takes the device for.
+    pub device: PlannedDevice,
     /// What the plan of the OS tier promised.
     pub forecast: Forecast,
+    /// What the plan of the buffers tier promised; `None` when it was not asked for.
+    pub buffers_forecast: Option<BuffersForecast>,
     /// `None` for a tier that was not asked for.
     pub os: Option<TierReceipt>,
     pub buffers: Option<TierReceipt>,
@@ -46,9 +53,32 @@ pub struct Receipt {
     pub relations: Vec<RelationReceipt>,
     /// What was asked for and is not resident now.
     pub skipped: Vec<Skipped>,
+    /// What the server's traffic was like while the OS tier was read.
+    pub traffic: TrafficReceipt,
+    /// What was taken out of the page cache again because it is in shared_buffers; `None` when that was not asked for.
+    pub no_double: Option<NoDouble>,
     /// `None` when it ran to its end.
     pub stopped_by: Option<StopReason>,
     pub remarks: Vec<String>,
+}
+
+/// Blocks that are in shared_buffers, in the page cache.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct NoDouble {
+    /// Of these blocks, before and after they were dropped.
+    pub cached_before_bytes: Bytes,
+    pub cached_after_bytes: Bytes,
+}
+
+/// What loading into shared_buffers comes to.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
+pub struct BuffersForecast {
+    /// Some load, the others use again what has to be hot.
+    pub statements: u64,
+    /// Bytes that are not in shared_buffers yet.
+    pub load_bytes: Bytes,
+    /// Blocks that neither the budget nor the free buffers have room for.
+    pub over_budget_blocks: u64,
 }
 
 /// The sums of one tier.
@@ -64,6 +94,20 @@ pub struct TierReceipt {
     pub read_bytes: Bytes,
     /// From the first read until residency was verified.
     pub seconds: f64,
+}
+
+/// How the device was shared. Seconds of reading, not of looking.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
+pub struct TrafficReceipt {
+    pub sharing: Sharing,
+    /// Most of the server's busy processes waited for the disk.
+    pub waiting_seconds: f64,
+    /// Most of them ran.
+    pub flowing_seconds: f64,
+    /// The restore read at a lower rate, to let them.
+    pub yielded_seconds: f64,
+    /// By how much sooner it would have been done at the rate that the device had given before.
+    pub cost_seconds: f64,
 }
 
 /// What became of one fork in one tier.
@@ -91,10 +135,12 @@ pub enum FoundAs {
     SameFile,
     /// It is in another tablespace, its blocks in their order.
     Moved,
+    /// Its file has another number and no block: it was TRUNCATEd, or rewritten without this fork.
+    Emptied,
     /// Its file has another number: it was rewritten, or this is another cluster. Blocks are not where they were, so the
     /// whole fork was asked for.
     WholeRewritten,
-    /// It was not found.
+    /// It was not found, or not asked for.
     NotFound,
 }
 
@@ -117,13 +163,14 @@ pub struct Skipped {
 pub enum SkipReason {
     /// The catalog knows no such relation.
     Dropped,
-    /// Its file is gone and there was no server to say what became of it.
+    /// Its file is gone and nobody says what became of it.
     FileGone,
-    /// It was rewritten, and less than half of it had been resident.
+    /// It was rewritten: which of its blocks are wanted is not known. The OS tier gets all of it instead if at least half
+    /// of it had been resident.
     Rewritten,
     /// It is shorter now.
     Truncated,
-    /// Its database is gone or does not let this role in.
+    /// Nobody may connect to its database, as to template0.
     DatabaseUnreachable,
     /// The file may not be read, or its residency may not be seen.
     NoPermission,
@@ -139,14 +186,35 @@ pub enum SkipReason {
     Interrupted,
     /// The server bypasses the page cache (`debug_io_direct`).
     DirectIo,
-    /// There is no server that could load it, or none any more.
+    /// No server runs that could load it.
     NoServer,
+    /// The server that ran went away, or does not answer.
+    ServerGone,
+    /// The server does not let this role in.
+    LoginRefused,
+    /// The role lacks a privilege in the server.
+    NoPrivilege,
     /// The database has no pg_prewarm.
     NoPrewarm,
     /// shared_buffers had no free buffer for it.
     NoFreeBuffer,
-    /// The data directory is not on this host, or not known.
+    /// The data directory is not on this host.
     NoDataDirectory,
+}
+
+impl SkipReason {
+    /// What sort of failure it is. `None`: it is a matter of course.
+    pub fn kind(self) -> Option<ErrorKind> {
+        use SkipReason::*;
+        match self {
+            NoPermission | LoginRefused | NoPrivilege | NoPrewarm | DirectIo | NoDataDirectory => {
+                Some(ErrorKind::Privilege)
+            }
+            ServerGone | ReadFailed => Some(ErrorKind::Failed),
+            Dropped | FileGone | Rewritten | Truncated | DatabaseUnreachable | OverBudget | NoMemory | DidNotStay
+            | Interrupted | NoServer | NoFreeBuffer => None,
+        }
+    }
 }
 
 /// Why a restore did not run to its end.
@@ -174,15 +242,32 @@ impl Receipt {
         self.stopped_by == Some(StopReason::Interrupted)
     }
 
-    /// Was something asked for, nothing of it done, and a privilege or a capability the reason?
-    pub fn missing_capability(&self) -> bool {
-        let is_capability = |skipped: &Skipped| {
-            use SkipReason::*;
-            matches!(skipped.reason, NoPermission | NoPrewarm | DirectIo | NoDataDirectory)
-        };
-        let tiers = [self.os, self.buffers];
-        let is_idle = tiers.iter().flatten().all(|tier| tier.read_bytes.0 == 0);
-        is_idle && self.skipped.iter().any(is_capability)
+    /// What sort of failure kept something that was asked for from being loaded: a missing privilege or capability before
+    /// all else, because it stays. `None` when all that was left out was so as a matter of course.
+    pub fn failure(&self) -> Option<ErrorKind> {
+        if self.is_interrupted() {
+            return Some(ErrorKind::Interrupted);
+        }
+        let kinds = || self.skipped.iter().filter_map(|skipped| self.kind_of(skipped));
+        kinds().find(|kind| *kind == ErrorKind::Privilege).or_else(|| kinds().next())
+    }
+
+    /// Before the server's start the page cache alone can be filled. Whoever asks for shared_buffers alone needs a server.
+    fn kind_of(&self, skipped: &Skipped) -> Option<ErrorKind> {
+        match skipped.reason {
+            SkipReason::NoServer if self.os.is_none() => Some(ErrorKind::Failed),
+            // A database without tables of anybody's needs no pg_prewarm: `postgres` usually is one.
+            SkipReason::NoPrewarm if !self.has_user_tables(&skipped.name.database) => None,
+            reason => reason.kind(),
+        }
+    }
+}
+
+impl Receipt {
+    /// Was anything asked for in this database that is not PostgreSQL's own?
+    fn has_user_tables(&self, database: &str) -> bool {
+        let is_own = |schema: &str| matches!(schema, "pg_catalog" | "information_schema" | "pg_toast");
+        self.skipped.iter().any(|skipped| skipped.name.database == database && !is_own(&skipped.name.schema))
     }
 }
 
@@ -201,5 +286,56 @@ fn sum(one: Option<Bytes>, other: Option<Bytes>) -> Option<Bytes> {
     match (one, other) {
         (Some(one), Some(other)) => Some(one + other),
         (one, other) => one.or(other),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::warm::{DeviceProfile, ProfileSource};
+
+    fn receipt(os: bool, reasons: &[SkipReason]) -> Receipt {
+        let name = RelationName { database: "d".into(), schema: "s".into(), name: "t".into() };
+        let skip = |reason: &SkipReason| Skipped {
+            name: name.clone(),
+            fork: Fork::Main,
+            tier: Tier::Buffers,
+            blocks: 1,
+            reason: *reason,
+            detail: None,
+        };
+        Receipt {
+            snapshot_taken_at: Timestamp::UNIX_EPOCH,
+            started_at: Timestamp::UNIX_EPOCH,
+            block_size: 8192,
+            is_dry_run: false,
+            device: PlannedDevice { profile: DeviceProfile::default(), source: ProfileSource::Default },
+            traffic: TrafficReceipt::default(),
+            forecast: Forecast::default(),
+            buffers_forecast: None,
+            os: os.then(TierReceipt::default),
+            buffers: Some(TierReceipt::default()),
+            relations: Vec::new(),
+            skipped: reasons.iter().map(skip).collect(),
+            stopped_by: None,
+            no_double: None,
+            remarks: Vec::new(),
+        }
+    }
+
+    #[test]
+    fn what_is_left_out_as_a_matter_of_course_is_no_failure() {
+        use SkipReason::*;
+        assert_eq!(receipt(true, &[]).failure(), None);
+        assert_eq!(receipt(true, &[OverBudget, Dropped, Truncated, NoServer]).failure(), None);
+        assert_eq!(receipt(false, &[NoServer]).failure(), Some(ErrorKind::Failed));
+        assert_eq!(receipt(true, &[Dropped, ServerGone]).failure(), Some(ErrorKind::Failed));
+        assert_eq!(receipt(true, &[ServerGone, NoPrivilege]).failure(), Some(ErrorKind::Privilege));
+        let mut catalogs = receipt(true, &[NoPrewarm]);
+        assert_eq!(catalogs.failure(), Some(ErrorKind::Privilege));
+        catalogs.skipped[0].name.schema = "pg_catalog".into();
+        assert_eq!(catalogs.failure(), None, "a database with nothing but catalogs needs no pg_prewarm");
+        let stopped = Receipt { stopped_by: Some(StopReason::Interrupted), ..receipt(true, &[NoPrivilege]) };
+        assert_eq!(stopped.failure(), Some(ErrorKind::Interrupted));
     }
 }

@@ -2,10 +2,11 @@
 
 use std::fs::{self, Permissions};
 use std::io::{BufRead as _, BufReader};
-use std::os::unix::fs::PermissionsExt as _;
+use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
 use std::path::Path;
 use std::process::{Command, Stdio};
 
+use rustix::fs::{Access, access, major, minor};
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 use tempfile::TempDir;
@@ -78,6 +79,7 @@ test_every_version! {
         let run = &kept["run"];
         assert_eq!(text(run, "/server/version").split('.').next(), Some(version.to_string().as_str()));
         assert_eq!(run["study"]["strategies"], serde_json::json!(["nothing", "pgthaw"]));
+        assert_eq!(run["study"]["disk"]["read_ahead"], 128 << 10);
         assert!(run["steady_tps"].as_f64().unwrap() > 0.0);
         assert_eq!(kept["trials"].as_array().unwrap().len(), 2);
         for trial in kept["trials"].as_array().unwrap() {
@@ -120,12 +122,16 @@ fn check_trial(trial: &Value) {
 fn ctrl_c_in_a_trial_keeps_what_ended_and_leaves_nothing() {
     let (home, place) = (Home::new(), Place::new());
     let many = ["bench", "warmup", "--scale", "1", "--seconds", "2", "--repeats", "500", "--strategies", "nothing"];
-    let mut child = place.command(&home, 15, &many).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let arguments = [many.as_slice(), &["--read-ahead", "128KiB"]].concat();
+    let mut child = place.command(&home, 15, &arguments).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
     let pid = child.id();
     // A line per trial that ended; the next one runs then.
     let mut lines = BufReader::new(child.stderr.take().unwrap()).lines().map(Result::unwrap);
     let ended = lines.find(|line| line.contains("1 of 500"));
     assert!(ended.is_some_and(|line| line.contains("nothing")), "no trial ended");
+    if let Some(read_ahead_kb) = read_settable_read_ahead_kb(place.0.path()) {
+        assert_eq!(read_ahead_kb, "128\n");
+    }
     interrupt(pid);
     drop(lines);
     let output = Output::from(child.wait_with_output().unwrap()).ends_with(130);
@@ -134,6 +140,15 @@ fn ctrl_c_in_a_trial_keeps_what_ended_and_leaves_nothing() {
     let kept = home.pgthaw(&["results", "show", "--json"]).ok().json();
     assert!(!kept["trials"].as_array().unwrap().is_empty());
     assert!(kept["run"]["ended_at"].is_string());
+}
+
+/// The read-ahead of the file system that holds a path, in KiB, where this user may change it.
+fn read_settable_read_ahead_kb(path: &Path) -> Option<String> {
+    let device = fs::metadata(path).unwrap().dev();
+    let disk = fs::canonicalize(format!("/sys/dev/block/{}:{}", major(device), minor(device))).ok()?;
+    let files = [disk.join("queue/read_ahead_kb"), disk.parent()?.join("queue/read_ahead_kb")];
+    let setting = files.into_iter().find(|file| access(file, Access::WRITE_OK).is_ok())?;
+    Some(fs::read_to_string(setting).unwrap())
 }
 
 #[test]
@@ -161,6 +176,7 @@ fn what_makes_no_sense_is_refused_before_anything_is_made() {
     refused(&["--strategies", "nothing,dd"], "there is no strategy \"dd\"");
     refused(&["--disk", "floppy"], "there is no disk \"floppy\": gp3, hdd, native are known");
     refused(&["--rbps", "fast"], "is not an amount of data");
+    refused(&["--read-ahead", "100kB"], "whole pages of 4 KiB");
     refused(&["--scale", "0"], "0");
     assert!(fs::read_dir(place.0.path()).unwrap().next().is_none());
 }

@@ -55,7 +55,9 @@ fn another_users_settings_are_refused() {
 #[test]
 fn completions_know_every_command() {
     let script = Home::new().pgthaw(&["completions", "bash"]).ok().stdout;
-    for command in ["doctor", "map", "snapshot", "restore", "evict", "bench", "results", "report", "demo"] {
+    for command in
+        ["doctor", "map", "snapshot", "restore", "evict", "bench", "results", "report", "demo", "steady", "predict"]
+    {
         assert!(script.contains(command), "{command}");
     }
     Home::new().pgthaw(&["completions"]).ends_with(2);

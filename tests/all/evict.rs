@@ -1,5 +1,8 @@
 //! `pgthaw evict` on real servers.
 
+use std::fs::File;
+use std::io::Write as _;
+
 use pgthaw::postgres::StopMode;
 use serde_json::Value;
 
@@ -26,7 +29,12 @@ test_every_version! {
         server.psql(TABLES);
         let before = evict(&server, &["-r", "u", "--dry-run"]);
         assert!(bytes(&before, "os", "before") > 10_000_000, "{before:#}");
-        let receipt = evict(&server, &["-r", "t"]);
+        // Before 17 shared_buffers stay, which the status tells.
+        let status = if version >= 17 { 0 } else { 3 };
+        let evict_both = |arguments: &[&str]| {
+            server.pgthaw(&[&["evict", "--json"], arguments].concat()).ends_with(status).json()
+        };
+        let receipt = evict_both(&["-r", "t"]);
         assert!(bytes(&receipt, "os", "before") > 10_000_000, "{receipt:#}");
         assert_eq!(bytes(&receipt, "os", "after"), 0, "{receipt:#}");
         assert!(bytes(&receipt, "buffers", "before") > 5_000_000, "{receipt:#}");
@@ -35,10 +43,12 @@ test_every_version! {
         } else {
             assert_eq!(bytes(&receipt, "buffers", "after"), bytes(&receipt, "buffers", "before"));
             assert!(receipt["remarks"].to_string().contains("restart the server"), "{receipt:#}");
+            assert_eq!(receipt["buffers_stay"], true);
         }
         let after = evict(&server, &["-r", "u", "--dry-run"]);
         assert!(bytes(&after, "os", "before") > 10_000_000, "{after:#}");
-        let whole = evict(&server, &["--all"]);
+        assert!(bytes(&after, "buffers", "before") > 5_000_000, "{after:#}");
+        let whole = evict_both(&["--all"]);
         assert!(bytes(&whole, "os", "after") * 20 < bytes(&whole, "os", "before"), "{whole:#}");
     }
 }
@@ -67,6 +77,21 @@ fn a_server_that_is_no_lab_is_left_alone() {
     let mut command = server.command(&["evict", "--all", "-D", directory, "--json"]);
     let output = servers::output_of(command.env("PGTHAW_CONFIG", &settings)).ok();
     assert_eq!(bytes(&output.json(), "buffers", "after"), 0);
+}
+
+#[test]
+fn a_stopped_server_says_by_its_configuration_that_it_is_a_lab() {
+    // Of a version whose programs are installed, as a cluster's own are wherever it is used.
+    let mut server = servers::start(15, &[("cluster_name", "production")]);
+    let included = server.data_directory().join("lab.conf");
+    std::fs::write(&included, "cluster_name = 'lab-of-mine'\n").unwrap();
+    server.cluster.stop(StopMode::Fast).unwrap();
+    let directory = server.data_directory();
+    let arguments = ["evict", "--all", "--tier", "os", "-D", directory.to_str().unwrap()];
+    server.pgthaw(&arguments).ends_with(2);
+    let mut configuration = File::options().append(true).open(directory.join("postgresql.conf")).unwrap();
+    configuration.write_all(b"include 'lab.conf'\n").unwrap();
+    server.pgthaw(&arguments).ok();
 }
 
 #[test]

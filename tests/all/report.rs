@@ -102,7 +102,13 @@ fn the_file_stands_alone() {
     let html = render_report(&run, &trials).unwrap();
     assert!(html.contains("default-src 'none'"));
     assert_eq!(html.matches("<script").count(), 2, "the data and the one script");
-    // The one address is SVG's name space, which is never fetched.
+    let (head, rest) = html.split_once("<script>/*").unwrap();
+    let (licences, rest) = rest.split_once("*/").unwrap();
+    for text in ["The Apache Software Foundation", "Apache License", "Mike Bostock", "Baidu", "BSD 3-Clause License"] {
+        assert!(licences.contains(text), "what is bundled hands down its licence: {text}");
+    }
+    // The one address beside those in licences is SVG's name space, which is never fetched.
+    let html = [head, rest].concat();
     let addresses = html.match_indices("http").map(|(at, _)| &html[at..(at + 60).min(html.len())]);
     for address in addresses {
         assert!(address.starts_with("http://www.w3.org/") || address.starts_with("http-equiv"), "{address}");

@@ -80,7 +80,9 @@ fn only_what_was_asked_for_decides_the_status() {
     let home = Home::new();
     home.pgthaw(&["doctor", "-h", "/nowhere"]).ends_with(3);
     home.pgthaw(&["doctor", "-D", "/tmp"]).ends_with(3);
-    home.pgthaw(&["doctor", "--require", "buffers"]).ends_with(3);
+    let refused = home.pgthaw(&["doctor", "--require", "buffers", "--require", "evict", "-p", "5999"]).ends_with(3);
+    assert!(refused.stderr.contains("asked for and not possible: server, buffers\n"), "{}", refused.stderr);
+    assert!(refused.stdout.contains("pgthaw doctor -p 5999 --data-dir DIRECTORY"), "{}", refused.stdout);
     home.pgthaw(&["doctor", "--require", "nothing-like-it"]).ends_with(2);
     // Whatever else this machine lacks.
     let text = home.pgthaw(&["doctor", "--require", "evict"]).ok().stdout;

@@ -6,7 +6,8 @@ use std::os::unix::fs::MetadataExt as _;
 use pgthaw::failure::{ErrorKind, Explain as _};
 use pgthaw::postgres::{
     ConnectOptions, DataDirectory, Database, Error, PrewarmMode, Prewarmer, Relation, RelationKind, Server,
-    apply_create_extension, read_buffers, read_databases, read_fork_blocks, read_relations, read_usage_summary,
+    apply_create_extension, read_buffers, read_databases, read_fork_blocks, read_relations, read_settings,
+    read_usage_summary,
 };
 use pgthaw::units::{BlockRange, Bytes, Fork};
 use sqlx::postgres::PgConnection;
@@ -76,6 +77,26 @@ test_every_version! {
         assert_eq!((facts.timeline, facts.role.as_str()), (1, "postgres"));
         assert!(facts.lsn.contains('/'));
         assert_eq!(facts.postmaster_pid, server.cluster.postmaster_pid());
+    }
+}
+
+test_every_version! {
+    fn settings_are_the_servers_and_not_those_of_this_session(version) {
+        let set = [("work_mem", "7MB"), ("lock_timeout", "5s"), ("search_path", "app, public"), ("jit", "off")];
+        let server = servers::start(version, &set);
+        let settings = run(async {
+            let connected = connect(&server).await.0;
+            let mut connection = connected.connect_to("postgres").await.unwrap();
+            let settings = read_settings(&mut connection).await.unwrap();
+            let own: String = sqlx::query_scalar("SHOW work_mem").fetch_one(&mut connection).await.unwrap();
+            assert_eq!(own, "64MB");
+            settings
+        });
+        for (name, value) in set {
+            assert!(settings.contains(&(name.into(), value.into())), "{name}: {settings:?}");
+        }
+        let absent = settings.iter().find(|(name, _)| name == "max_parallel_workers_per_gather");
+        assert_eq!(absent, None, "nobody set it");
     }
 }
 
@@ -325,6 +346,17 @@ fn a_wrong_password_and_an_unknown_role_are_told() {
     let error = refusal("nobody_known");
     assert!(error.to_string().contains("role \"nobody_known\" does not exist"), "{error}");
     assert!(error.hint().is_some_and(|hint| hint.contains("runuser -u postgres -- pgthaw")), "{:?}", error.hint());
+}
+
+#[test]
+fn a_server_that_is_killed_is_no_missing_extension() {
+    let mut server = servers::start_any(&[]);
+    server.psql("CREATE EXTENSION pg_buffercache");
+    let connected = run(Server::connect(&server.cluster.connect_options("postgres"))).unwrap();
+    server.cluster.crash();
+    let error = run(connected.connect_with_extension("pg_buffercache", &["postgres".into()])).unwrap_err();
+    assert!(error.is_server_gone() && error.to_string().contains("cannot connect"), "{error}");
+    assert_eq!(error.kind(), ErrorKind::Failed);
 }
 
 #[test]

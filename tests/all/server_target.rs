@@ -86,7 +86,7 @@ fn a_running_server_that_refuses_leaves_its_files() {
     let remark = &target.remarks[0];
     assert!(remark.contains("role \"unknown\" does not exist") && remark.contains("runuser"), "{remark}");
     arguments.databases = vec!["postgres".into()];
-    assert_refused(&arguments, ErrorKind::Failed, "role \"unknown\" does not exist");
+    assert_refused(&arguments, ErrorKind::Privilege, "role \"unknown\" does not exist");
 }
 
 #[test]

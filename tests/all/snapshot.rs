@@ -87,7 +87,11 @@ test_every_version! {
         let between = server.pgthaw(&["snapshot", "diff", "newest~1", "newest", "--json"]).ok().json();
         assert_eq!(change(&between, "rewritten"), "rewritten");
         let text = server.pgthaw(&["snapshot", "diff", path.to_str().unwrap()]).ok().stdout;
-        assert!(text.contains("public.gone") && text.contains("relations are as they were"), "{text}");
+        assert!(text.contains("public.gone") && text.contains("relations as before"), "{text}");
+        let arguments = ["snapshot", "diff", path.to_str().unwrap(), "-r", "gone", "-r", "fresh", "--top", "1"];
+        let two = server.pgthaw(&arguments).ok().stdout;
+        assert!(two.contains("public.gone") && !two.contains("public.grown"), "{two}");
+        assert!(two.contains("and 1 relation that changed less"), "{two}");
         server.pgthaw(&["snapshot", "verify", "--all"]).ok();
     }
 }
@@ -214,10 +218,64 @@ fn damage_is_found_and_named() {
     };
     assert_eq!((whole(&older), whole(&newest)), (true, false));
 
+    let text = server.pgthaw(&["snapshot", "list"]).ok().stdout;
+    assert!(text.contains("cannot be read") && text.contains("checksum"), "{text}");
+
     fs::write(&newest, &bytes[..middle]).unwrap();
     let text = server.pgthaw(&["snapshot", "list"]).ok().stdout;
     assert!(text.contains("cut off"), "{text}");
     server.pgthaw(&["snapshot", "show", "newest~1"]).ok();
+}
+
+#[test]
+fn a_damaged_newest_one_gives_way_to_the_one_before() {
+    let server = servers::start_any(&[]);
+    let (older, newest) = (take(&server, &[]), take(&server, &[]));
+    for content in [&fs::read(&newest).unwrap()[..100], b""] {
+        fs::write(&newest, content).unwrap();
+        let receipt = server.pgthaw(&["restore", "--tier", "os", "--json"]).ok().json();
+        let remarks = receipt["remarks"].to_string();
+        assert!(remarks.contains(newest.to_str().unwrap()), "{remarks}");
+        assert!(remarks.contains("cut off") || remarks.contains("is empty"), "{remarks}");
+        let damaged = newest.to_str().unwrap();
+        let status = server.pgthaw(&["snapshot", "verify", damaged]).status;
+        for named in [damaged, "newest~0"] {
+            server.pgthaw(&["restore", "--tier", "os", named]).ends_with(status);
+        }
+    }
+    fs::remove_file(&older).unwrap();
+    server.pgthaw(&["restore", "--tier", "os"]).ends_with(2);
+}
+
+#[test]
+fn what_cannot_be_verified_is_not_called_damaged() {
+    let server = servers::start_any(&[]);
+    take(&server, &[]);
+    let error = server.pgthaw(&["snapshot", "verify", "nofile"]).ends_with(2).stderr;
+    assert!(error.contains("no snapshot is called") && error.contains("ending in .parquet"), "{error}");
+    let text = server.pgthaw(&["snapshot", "verify", "./nofile.parquet"]).ends_with(1).stdout;
+    assert!(text.starts_with("UNREAD") && !text.contains("DAMAGED"), "{text}");
+    let error = server.pgthaw(&["restore", "./nofile.parquet"]).ends_with(1).stderr;
+    assert_eq!(error.matches("No such file").count(), 1, "{error}");
+    assert!(error.contains("hint: pgthaw snapshot list"), "{error}");
+}
+
+#[test]
+fn a_cold_snapshot_points_to_the_warm_one() {
+    let mut server = servers::start_any(&[]);
+    server.psql("CREATE TABLE t AS SELECT i, repeat('x', 500) FROM generate_series(1, 100000) AS i; CHECKPOINT");
+    let warm = take(&server, &[]);
+    server.restart();
+    server.pgthaw(&["evict", "--all", "--tier", "os"]).ok();
+    let taken = server.pgthaw(&["snapshot", "take"]).ok();
+    let name = warm.file_stem().unwrap().to_str().unwrap();
+    assert!(taken.stderr.contains(&format!("pgthaw restore {name} the warmer one")), "{taken:?}");
+    assert!(taken.stdout.contains("nothing (not seen) of shared_buffers"), "{taken:?}");
+    let taken = server.pgthaw(&["snapshot", "take", "--json"]).ok().json();
+    assert_eq!(taken["warmer"]["name"], name, "not only the first time: {taken:#}");
+    server.pgthaw(&["restore", "--tier", "os", name]).ok();
+    let taken = server.pgthaw(&["snapshot", "take"]).ok();
+    assert!(!taken.stderr.contains("warmer"), "{taken:?}");
 }
 
 #[test]

@@ -1,6 +1,7 @@
 //! What the trials of a run say: the summary that the table, `--json` and the report show, and its sentence.
 
 use pgthaw::bench::{Run, StrategySummary, Trial, compute_summary, render_headline};
+use pgthaw::terminal::{Canvas, RunLine, render_runs};
 use pgthaw::units::Bytes;
 
 use crate::synthetic_run;
@@ -94,7 +95,7 @@ fn what_speaks_against_a_strategy_names_its_repeats() {
 
 #[test]
 fn the_sentence_tells_the_answer_whatever_it_is() {
-    let cases: [(&[Times], &str); 6] = [
+    let cases: [(&[Times], &str); 7] = [
         (
             &[("nothing", &[None]), ("cat", &[Some(7.5)]), ("pgthaw", &[Some(5.2)])],
             "pgthaw was warm after 5.2 s, 1.04 × the bound; the next, cat, after 7.5 s; doing nothing was not within 10 s.",
@@ -111,10 +112,31 @@ fn the_sentence_tells_the_answer_whatever_it_is() {
             &[("pgthaw", &[Some(6.0)]), ("cat", &[None])],
             "pgthaw was warm after 6.0 s, 1.20 × the bound; no other warmer was within 10 s.",
         ),
+        // The table puts cat first, for its soonest repeat: that is no order of the two.
+        (
+            &[("cat", &[Some(5.0), Some(6.02), Some(7.0)]), ("pgthaw", &[Some(6.0), Some(6.0), Some(6.0)])],
+            "pgthaw was warm after 6.0 s, 1.20 × the bound; cat was too, at the same time.",
+        ),
         (&[("nothing", &[Some(9.0)])], "nothing was warm after 9.0 s, 1.80 × the bound."),
         (&[], "No trial was kept."),
     ];
     for (times, expected) in cases {
         assert_eq!(headline(&run_of(times)), expected);
+    }
+}
+
+#[test]
+fn the_list_of_runs_fits_the_terminal() {
+    let (run, trials) = synthetic_run::make(3, 20);
+    let headline = render_headline(&compute_summary(&run, &trials));
+    let lines = [RunLine { run: &run, trials: trials.len(), headline: headline.clone() }];
+    let canvas = |width| Canvas { width, height: None, colours: false, unicode: true };
+    let wide = render_runs(&lines, canvas(None));
+    assert!(wide.contains("when (UTC)") && wide.contains(&headline), "{wide}");
+    for width in 80..140 {
+        let narrow = render_runs(&lines, canvas(Some(width)));
+        let widest = narrow.lines().map(|line| line.chars().count()).max().unwrap();
+        assert!(widest <= width, "{width}: {narrow}");
+        assert!(narrow.contains(&run.id) && narrow.contains("gp3"), "{narrow}");
     }
 }

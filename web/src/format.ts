@@ -21,6 +21,9 @@ export function bytes(value: number): string {
   return `${scaled.toFixed(digits)} ${units[unit]}`;
 }
 
+/** The kernel's own unit for read-ahead. */
+export const kibibytes = (value: number): string => `${count(value / 1024)} KiB`;
+
 export function latency(microseconds: number): string {
   if (microseconds < 1000) return `${microseconds.toFixed(0)} µs`;
   const milliseconds = microseconds / 1000;

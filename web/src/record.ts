@@ -76,7 +76,7 @@ export interface Study {
   repeats: number;
   strategies: string[];
   skipped_strategies: [string, string][];
-  disk: { name: string; riops: number | null; rbps: number | null; not_enforced: string | null };
+  disk: { name: string; riops: number | null; rbps: number | null; not_enforced: string | null; read_ahead: number | null; read_ahead_not_enforced: string | null };
   database_bytes: number;
   wanted_bytes: number;
   bound_seconds: number | null;

@@ -12,7 +12,7 @@ use super::Strategy;
 use super::commands::pgfincore_take_sql;
 use crate::bench::Error;
 use crate::bench::lab::{DATABASE, Lab};
-use crate::cache::{MapInputs, Snapshot, read_map};
+use crate::cache::{HeatInputs, MapInputs, Snapshot, read_heat, read_map};
 use crate::postgres::{self, DataDirectory, Server, read_databases};
 
 /// autoprewarm's file, in the data directory.
@@ -70,7 +70,16 @@ impl WarmSnapshots {
             names: None,
             progress: &|_, _| {},
         });
-        Ok(Snapshot::new(map.await?, None).write(&self.pgthaw_file())?)
+        let mut map = map.await?;
+        let inputs = HeatInputs {
+            server: Some(server),
+            data_directory: Some(&data_directory),
+            page_cache: lab.page_cache(),
+            databases: &databases,
+            earlier: &[],
+        };
+        read_heat(&mut map, inputs).await;
+        Ok(Snapshot::new(map, None).write(&self.pgthaw_file())?)
     }
 
     /// Prepares the stopped server for a trial: autoprewarm's library and file are there for its own trials only, as

@@ -10,7 +10,7 @@ use std::fmt;
 
 use jiff::Timestamp;
 
-use super::{Error, Map, MapSource, RelationMap, Snapshot, TierState};
+use super::{Error, HeatSource, Map, MapSource, RelationMap, Snapshot, TierState};
 use crate::failure::{ErrorKind, Explain};
 use crate::linux::page_cache::PageCache;
 use crate::postgres::{DataDirectory, Database, Server};
@@ -63,7 +63,7 @@ pub async fn read_map(inputs: MapInputs<'_>) -> Result<Map, Error> {
     if inputs.server.is_some_and(|server| server.facts.io_direct) {
         remarks.push("debug_io_direct has data: this server's reads bypass the OS page cache".to_owned());
     }
-    Ok(Map { taken_at, source: read_source(&inputs), os, buffers, relations, remarks })
+    Ok(Map { taken_at, source: read_source(&inputs), os, buffers, os_heat: HeatSource::None, relations, remarks })
 }
 
 /// A relation of which nothing is known to be resident yet.

@@ -7,7 +7,7 @@ use std::str::FromStr;
 use parquet::file::metadata::KeyValue;
 
 use super::{FORMAT_VERSION, checksum};
-use crate::cache::{Error, MapSource, SnapshotHeader, TierState};
+use crate::cache::{Error, HeatSource, MapSource, SnapshotHeader, TierState};
 
 const FORMAT: &str = "pgthaw.format_version";
 const SYSTEM_IDENTIFIER: &str = "pgthaw.system_identifier";
@@ -20,6 +20,7 @@ const TAKEN_AT: &str = "pgthaw.taken_at";
 const LABEL: &str = "pgthaw.label";
 const OS_TIER: &str = "pgthaw.os_tier";
 const BUFFERS_TIER: &str = "pgthaw.buffers_tier";
+const OS_HEAT: &str = "pgthaw.os_heat";
 const REMARKS: &str = "pgthaw.remarks";
 const RELATIONS: &str = "pgthaw.relations";
 const OS_BLOCKS: &str = "pgthaw.os_blocks";
@@ -44,6 +45,7 @@ pub fn encode(header: &SnapshotHeader) -> Vec<KeyValue> {
         (LABEL, header.label.clone().unwrap_or_default()),
         (OS_TIER, encode_tier(&header.os)),
         (BUFFERS_TIER, encode_tier(&header.buffers)),
+        (OS_HEAT, header.os_heat.name().to_owned()),
         (REMARKS, remarks),
         (RELATIONS, header.relations.to_string()),
         (OS_BLOCKS, header.os_blocks.to_string()),
@@ -97,6 +99,7 @@ impl<'a> Metadata<'a> {
             source: self.decode_source()?,
             os: self.tier(OS_TIER)?,
             buffers: self.tier(BUFFERS_TIER)?,
+            os_heat: self.heat()?,
             remarks: serde_json::from_str(self.text(REMARKS)?).map_err(|_| self.wrong(REMARKS))?,
             relations: self.number(RELATIONS)?,
             os_blocks: self.number(OS_BLOCKS)?,
@@ -140,6 +143,12 @@ impl<'a> Metadata<'a> {
                 None => Err(self.wrong(key)),
             },
         }
+    }
+
+    /// Snapshots of pgthaw 0.1.0 had no heat in the page cache and did not say so.
+    fn heat(&self) -> Result<HeatSource, Error> {
+        let name = self.values.get(OS_HEAT).copied().unwrap_or(HeatSource::None.name());
+        HeatSource::from_name(name).ok_or_else(|| self.wrong(OS_HEAT))
     }
 
     fn wrong(&self, key: &str) -> Error {

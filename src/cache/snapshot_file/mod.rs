@@ -18,7 +18,7 @@ mod hostile_tests;
 #[cfg(test)]
 mod tests;
 
-pub use read::{read_header, read_snapshot};
+pub use read::{read_footer, read_header, read_snapshot};
 pub use write::{TEMPORARY_PREFIX, write_snapshot};
 
 /// The version of the format. A reader refuses a greater one.

@@ -30,24 +30,21 @@ const CONTAINER_MEMORY_BYTES: u64 = 64;
 /// The largest fork: PostgreSQL's MaxBlockNumber is 2³² − 2.
 const MAX_RELATION_BLOCKS: i64 = u32::MAX as i64;
 
-/// Reads what a file says of itself, and neither verifies its checksum nor reads its rows.
+/// Reads what a file says of itself and compares the file with its checksum. Its rows are not looked at.
 pub fn read_header(path: &Path) -> Result<SnapshotHeader, Error> {
+    open_verified(path).map(|(_, _, header)| header)
+}
+
+/// Reads what a file's footer says of it. Its checksum is not computed.
+pub fn read_footer(path: &Path) -> Result<SnapshotHeader, Error> {
     let file = File::open(path).map_err(|source| Error::file("open", path, source))?;
-    let metadata = decode_footer(path, &Footer::read(&file, path)?)?;
-    Metadata::new(path, key_values(&metadata))?.decode()
+    let parquet = decode_footer(path, &Footer::read(&file, path)?)?;
+    Metadata::new(path, key_values(&parquet))?.decode()
 }
 
 /// Reads a file and checks all of it.
 pub fn read_snapshot(path: &Path) -> Result<Snapshot, Error> {
-    let file = File::open(path).map_err(|source| Error::file("open", path, source))?;
-    let footer = Footer::read(&file, path)?;
-    let digest = checksum::verify(&file, path, &footer)?;
-    let parquet = decode_footer(path, &footer)?;
-    let metadata = Metadata::new(path, key_values(&parquet))?;
-    if digest.as_deref() != Some(metadata.checksum()?) {
-        return Err(Error::Damaged { path: path.to_owned(), reason: "its checksum is not where it belongs".into() });
-    }
-    let header = metadata.decode()?;
+    let (file, parquet, header) = open_verified(path)?;
     check_shape(path, &parquet)?;
     let relations = read_relations(path, Arc::new(file), parquet.row_groups())?;
     let map = Map {
@@ -55,6 +52,7 @@ pub fn read_snapshot(path: &Path) -> Result<Snapshot, Error> {
         source: header.source.clone(),
         os: header.os.clone(),
         buffers: header.buffers.clone(),
+        os_heat: header.os_heat,
         relations,
         remarks: header.remarks.clone(),
     };
@@ -64,6 +62,20 @@ pub fn read_snapshot(path: &Path) -> Result<Snapshot, Error> {
         return Err(Error::Contradiction { path: path.to_owned(), reason });
     }
     Ok(snapshot)
+}
+
+/// A file that matches its checksum, with its footer.
+fn open_verified(path: &Path) -> Result<(File, ParquetMetaData, SnapshotHeader), Error> {
+    let file = File::open(path).map_err(|source| Error::file("open", path, source))?;
+    let footer = Footer::read(&file, path)?;
+    let digest = checksum::verify(&file, path, &footer)?;
+    let parquet = decode_footer(path, &footer)?;
+    let metadata = Metadata::new(path, key_values(&parquet))?;
+    if digest.as_deref() != Some(metadata.checksum()?) {
+        return Err(Error::Damaged { path: path.to_owned(), reason: "its checksum is not where it belongs".into() });
+    }
+    let header = metadata.decode()?;
+    Ok((file, parquet, header))
 }
 
 fn decode_footer(path: &Path, footer: &Footer) -> Result<ParquetMetaData, Error> {
@@ -158,7 +170,9 @@ impl Collector {
         let fork = decode_word(&columns.fork[row], "fork", Fork::from_name)?;
         let blocks = decode_blocks(columns.relation_blocks[row])?;
         let bitmap = decode_bitmap(&columns.bitmap[row], columns.blocks[row], blocks)?;
-        self.memory_bytes += ROW_MEMORY_BYTES + compute_memory_bytes(&bitmap, columns.bitmap[row].len());
+        // Of a block with heat in the page cache it is kept also that it is there.
+        let copies = if columns.heat[row] > 0 { 2 } else { 1 };
+        self.memory_bytes += ROW_MEMORY_BYTES + copies * compute_memory_bytes(&bitmap, columns.bitmap[row].len());
         let relation = self.relations.last_mut().ok_or("it belongs to no relation")?;
         let fork = find_fork(&mut relation.forks, fork, blocks)?;
         add_blocks(fork, text(&columns.tier[row])?, columns.heat[row], bitmap)
@@ -262,6 +276,9 @@ fn add_blocks(fork: &mut ForkMap, tier: &str, heat: i32, bitmap: RoaringBitmap) 
     if !level.is_disjoint(&bitmap) || !others.is_disjoint(&bitmap) {
         return Err(format!("a block is in tier {tier} twice"));
     }
-    *level |= bitmap;
+    *level |= &bitmap;
+    if tier == row::OS && heat > 0 {
+        *fork.os_heat.entry(heat).or_default() |= bitmap;
+    }
     Ok(())
 }

@@ -32,7 +32,10 @@ fn rows_of_fork<'a>(relation: &'a RelationMap, fork: &'a ForkMap) -> Vec<Row<'a>
         Row { relation, fork, tier, heat: heat as u8, bitmap }
     };
     let levels = fork.buffers.iter().enumerate().map(|(heat, bitmap)| (BUFFERS, heat, bitmap));
-    let resident = std::iter::once((OS, 0, &fork.os)).chain(levels).filter(|(_, _, bitmap)| !bitmap.is_empty());
+    let rest = fork.os_heat.values().fold(fork.os.clone(), |rest, blocks| rest - blocks);
+    let of_heat = fork.os_heat.iter().map(|(heat, bitmap)| (OS, usize::from(*heat), bitmap));
+    let resident =
+        std::iter::once((OS, 0, &rest)).chain(of_heat).chain(levels).filter(|(_, _, bitmap)| !bitmap.is_empty());
     let mut rows: Vec<Row<'a>> = resident.map(|(tier, heat, bitmap)| row(tier, heat, bitmap)).collect();
     if rows.is_empty() {
         rows.push(row(NONE, 0, &RoaringBitmap::new()));

@@ -40,6 +40,11 @@ fn any_fork(fork: Fork) -> impl Strategy<Value = ForkMap> {
     prop_oneof![Just(0_u32), 1..200_000_u32, Just(u32::MAX)].prop_flat_map(move |blocks| {
         (any_bitmap(blocks), prop::collection::vec(any_bitmap(blocks), USAGE_COUNTS)).prop_map(move |(os, levels)| {
             let mut map = ForkMap { os, ..ForkMap::empty(fork, blocks.into()) };
+            let mut warm: RoaringBitmap = map.os.iter().filter(|block| block % 3 == 0).collect();
+            warm.optimize();
+            if !warm.is_empty() {
+                map.os_heat.insert(200, warm);
+            }
             for (heat, level) in levels.into_iter().enumerate() {
                 let mut level = level - map.all_buffers();
                 level.optimize();

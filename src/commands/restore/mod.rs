@@ -1,6 +1,8 @@
 //! `pgthaw restore`: the work is done in `src/warm/restore/`.
 
+mod buffers;
 mod device;
+mod sharing;
 mod source;
 mod tier;
 
@@ -8,16 +10,19 @@ use std::sync::Arc;
 
 use clap::Args;
 
-pub use device::DeviceArguments;
+pub use device::{DeviceArguments, positive_bytes};
+use sharing::SharingArguments;
 pub use tier::TierArgument;
 
+use buffers::BuffersArguments;
+
 use super::{ConnectionArguments, ExitStatus, OutputArguments, SelectionArguments, SnapshotsArguments};
-use crate::failure::ErrorKind;
+use crate::cache::NEWEST;
 use crate::linux::page_cache::SystemPageCache;
 use crate::terminal::{self, WarmProgress};
 use crate::units::Bytes;
 use crate::warm::restore::{Host, Restore, RestoreOptions, SystemRoom, join_memory_cgroup};
-use crate::warm::{Control, Receipt};
+use crate::warm::{Control, PlannedDevice};
 
 /// Bring back what a snapshot says was resident
 ///
@@ -25,23 +30,24 @@ use crate::warm::{Control, Receipt};
 /// server and, for the page cache, on a stopped one before its start (--data-dir). What is resident already is not read.
 /// Prints a receipt: what was asked, what was resident before and after, what was left out and why. Ctrl-C stops it
 /// cleanly, a second one at once.
+///
+/// Exit status: 0 when all was loaded or what was left out is a matter of course (over the budget, dropped or truncated
+/// since, no server before its start); 3 when a privilege or a capability kept something from being loaded; 1 when the
+/// server went away or something could not be read; 130 when interrupted.
 #[derive(Debug, Args)]
 pub struct RestoreArguments {
-    /// `newest`, `newest~1`, the beginning of a name that `pgthaw snapshot list` shows, or a file
-    #[arg(default_value = "newest")]
+    /// `newest` (the newest that is not damaged), `newest~1`, the beginning of a name that `pgthaw snapshot list` shows, or a file
+    #[arg(default_value = NEWEST)]
     snapshot: String,
 
     #[command(flatten)]
-    connection: ConnectionArguments,
+    pub connection: ConnectionArguments,
 
     #[command(flatten)]
     selection: SelectionArguments,
 
     #[command(flatten)]
     snapshots: SnapshotsArguments,
-
-    #[command(flatten)]
-    device: DeviceArguments,
 
     /// Which cache to fill
     #[arg(long, value_enum, default_value_t = TierArgument::Both)]
@@ -51,25 +57,16 @@ pub struct RestoreArguments {
     #[arg(long, value_name = "BYTES")]
     budget: Option<Bytes>,
 
-    /// Load no more than this into shared_buffers [default: what is free there]
-    #[arg(long, value_name = "BYTES")]
-    buffers_budget: Option<Bytes>,
-
     /// Read no more than this in a second
-    #[arg(long, value_name = "BYTES", value_parser = device::positive_bytes)]
+    #[arg(long, value_name = "BYTES", value_parser = positive_bytes)]
     max_rate: Option<Bytes>,
 
-    /// Threads that read
-    #[arg(long, value_name = "N", default_value_t = 4, value_parser = clap::value_parser!(u16).range(1..=256))]
+    /// Threads that read; only a few of them while live traffic waits for the disk
+    #[arg(long, value_name = "N", default_value_t = 16, value_parser = clap::value_parser!(u16).range(1..=256))]
     threads: u16,
 
-    /// Connections that load shared_buffers
-    #[arg(long, value_name = "N", default_value_t = 4, value_parser = clap::value_parser!(u16).range(1..=64))]
-    connections: u16,
-
-    /// Run CREATE EXTENSION pg_prewarm in the databases that lack it
-    #[arg(long)]
-    create_extensions: bool,
+    #[command(flatten)]
+    sharing: SharingArguments,
 
     /// The snapshot is of another cluster: find its relations by name
     #[arg(long)]
@@ -82,6 +79,12 @@ pub struct RestoreArguments {
     /// A row for every relation
     #[arg(short, long)]
     verbose: bool,
+
+    #[command(flatten)]
+    device: DeviceArguments,
+
+    #[command(flatten)]
+    buffers: BuffersArguments,
 }
 
 /// Runs the command.
@@ -95,42 +98,39 @@ pub async fn run(arguments: RestoreArguments, output: OutputArguments) -> anyhow
     let host = Host {
         page_cache: Arc::new(SystemPageCache::new()),
         room: Arc::new(SystemRoom { pid: pid.unwrap_or_else(std::process::id) }),
+        traffic: source.traffic(),
         control,
         watcher: Arc::clone(&progress) as _,
     };
-    let options = arguments.options(source.is_same_cluster());
-    let restore = Restore { request: source.request(snapshot, &arguments)?, options, place: source.place(), host };
-    let remark = pid.filter(|_| !arguments.dry_run).and_then(join_memory_cgroup);
+    let charged = pid.filter(|_| !arguments.dry_run).and_then(join_memory_cgroup);
+    let place = source.place();
+    let (device, unusable) =
+        arguments.device.choose(place.as_ref().ok().map(|place| &*place.directory), arguments.threads);
+    let options = arguments.options(device, source.is_same_cluster());
+    let restore = Restore::new(source.request(snapshot, &arguments)?, options, place, host);
     let receipt = restore.run(source.server(&arguments)).await;
     progress.finish();
     let mut receipt = receipt?;
-    receipt.remarks.extend(remark);
+    receipt.remarks.extend(charged.into_iter().chain(unusable));
     match output.json {
         true => terminal::print_json(&receipt)?,
         false => terminal::print_line(&terminal::render_receipt(&receipt, arguments.verbose)),
     }
-    Ok(status(&receipt))
-}
-
-/// Stopped by the user is one thing, unable to do anything another.
-fn status(receipt: &Receipt) -> ExitStatus {
-    match receipt.missing_capability() {
-        _ if receipt.is_interrupted() => ExitStatus::Because(ErrorKind::Interrupted),
-        true => ExitStatus::Because(ErrorKind::Privilege),
-        false => ExitStatus::Done,
-    }
+    Ok(receipt.failure().map_or(ExitStatus::Done, ExitStatus::Because))
 }
 
 impl RestoreArguments {
-    fn options(&self, same_cluster: bool) -> RestoreOptions {
+    fn options(&self, device: PlannedDevice, same_cluster: bool) -> RestoreOptions {
         RestoreOptions {
-            device: self.device.profile(self.threads),
+            device,
             threads: self.threads.into(),
-            connections: self.connections.into(),
+            sharing: self.sharing.sharing(),
+            connections: self.buffers.connections.into(),
             budget: self.budget,
-            buffers_budget: self.buffers_budget,
+            buffers_budget: self.buffers.buffers_budget,
             max_rate: self.max_rate,
-            create_extensions: self.create_extensions,
+            create_extensions: self.buffers.create_extensions,
+            no_double: self.buffers.no_double,
             is_dry_run: self.dry_run,
             same_cluster,
         }

@@ -1,65 +1,68 @@
 //! Which snapshot to restore, and where its files are: known before the server answers, if at all possible, so that a
 //! cold server keeps nobody waiting.
 
+use std::sync::Arc;
+
 use anyhow::bail;
 
 use super::RestoreArguments;
-use crate::cache::{self, Snapshot, SnapshotStore};
-use crate::commands::{Scope, Target};
+use crate::cache::{self, Chosen, Snapshot};
+use crate::commands::{Scope, Target, describe};
 use crate::postgres::{self, DataDirectory, Server};
-use crate::warm;
 use crate::warm::plan::Geometry;
 use crate::warm::restore::{Answer, Place, Request};
+use crate::warm::traffic::{ServerTraffic, Traffic};
+use crate::warm::{self, Refusal, SkipReason};
 
 /// Where the snapshot's files are.
 pub struct Source {
     cluster: u64,
     directory: Option<DataDirectory>,
+    /// Why there is no directory.
+    directory_refusal: Option<Refusal>,
+    /// Did a server run in the directory when it was looked at?
+    had_server: bool,
     is_same_cluster: bool,
     /// `None`: nobody has asked the server yet.
     target: Option<Target>,
+    remarks: Vec<String>,
 }
 
 /// Finds the snapshot, and asks the server only when there is no other way.
 pub async fn find(arguments: &RestoreArguments) -> anyhow::Result<(Snapshot, Source)> {
-    let store = arguments.snapshots.open();
     if !arguments.other_cluster
         && let Some(directory) = find_directory(arguments)?
     {
-        let snapshot = read(arguments, &store, directory.system_identifier)?;
-        require_same(arguments, &store, &snapshot, directory.system_identifier)?;
         let cluster = directory.system_identifier;
-        return Ok((snapshot, Source { cluster, directory: Some(directory), is_same_cluster: true, target: None }));
+        let (snapshot, remarks) = read(arguments, cluster)?;
+        let had_server = directory.read_postmaster().is_some();
+        let (directory, target) = (Some(directory), None);
+        let source =
+            Source { cluster, directory, directory_refusal: None, had_server, is_same_cluster: true, target, remarks };
+        return Ok((snapshot, source));
     }
     let mut target = Target::open(&arguments.connection).await?;
     let Some(cluster) = target.system_identifier() else { bail!("there is neither a server nor a data directory") };
-    let snapshot = read(arguments, &store, cluster)?;
+    let (snapshot, remarks) = read(arguments, cluster)?;
     let is_same_cluster = snapshot.map.source.system_identifier == cluster;
-    if !arguments.other_cluster {
-        require_same(arguments, &store, &snapshot, cluster)?;
-    }
-    let directory = target.data_directory.take();
-    Ok((snapshot, Source { cluster, directory, is_same_cluster, target: Some(target) }))
+    let (directory, directory_refusal) = (target.data_directory.take(), target.directory_refusal.take());
+    let (had_server, target) = (target.server.is_some(), Some(target));
+    Ok((snapshot, Source { cluster, directory, directory_refusal, had_server, is_same_cluster, target, remarks }))
 }
 
-fn read(arguments: &RestoreArguments, store: &SnapshotStore, cluster: u64) -> Result<Snapshot, cache::Error> {
-    Snapshot::read(&store.resolve(&arguments.snapshot, cluster)?)
-}
-
-/// A snapshot of another cluster says nothing about this one's files.
-fn require_same(
-    arguments: &RestoreArguments,
-    store: &SnapshotStore,
-    snapshot: &Snapshot,
-    cluster: u64,
-) -> Result<(), cache::Error> {
+/// The snapshot, and what to tell of newer ones that are damaged. One of another cluster says nothing about this one's
+/// files: it is refused unless the user insists.
+fn read(arguments: &RestoreArguments, cluster: u64) -> Result<(Snapshot, Vec<String>), cache::Error> {
+    let Chosen { snapshot, path, passed_over } = arguments.snapshots.open().read(&arguments.snapshot, cluster)?;
     match snapshot.map.source.system_identifier {
-        same if same == cluster => Ok(()),
-        other => {
-            let path = store.resolve(&arguments.snapshot, cluster)?;
-            Err(cache::Error::OtherCluster { path, snapshot: other, cluster })
+        other if other != cluster && !arguments.other_cluster => {
+            return Err(cache::Error::OtherCluster { path, snapshot: other, cluster });
         }
+        _ => {}
     }
+    let taken_at = snapshot.map.taken_at.strftime("%F %T");
+    let tell = |error| format!("{error}; the one of {taken_at} UTC was taken instead");
+    Ok((snapshot, passed_over.iter().map(tell).collect()))
 }
 
 /// The data directory, when it can be known without asking the server.
@@ -82,12 +85,24 @@ impl Source {
         Some(self.directory.as_ref()?.read_postmaster()?.pid)
     }
 
+    /// What the server's processes do, when it runs here.
+    pub fn traffic(&self) -> Arc<dyn Traffic> {
+        let directory = self.directory.clone();
+        Arc::new(ServerTraffic::new(move || Some(directory.as_ref()?.read_postmaster()?.pid)))
+    }
+
     /// Where the files are.
-    pub fn place(&self) -> Option<Place> {
-        self.directory.as_ref().map(|directory| Place {
-            directory: directory.path.clone(),
-            geometry: Geometry { block_size: directory.block_size, segment_blocks: directory.segment_blocks },
-        })
+    pub fn place(&self) -> Result<Place, Refusal> {
+        match &self.directory {
+            Some(directory) => Ok(Place {
+                directory: directory.path.clone(),
+                geometry: Geometry { block_size: directory.block_size, segment_blocks: directory.segment_blocks },
+            }),
+            None => {
+                let unknown = || Refusal::because(SkipReason::NoDataDirectory);
+                Err(self.directory_refusal.clone().unwrap_or_else(unknown))
+            }
+        }
     }
 
     /// What of the snapshot is meant.
@@ -114,19 +129,40 @@ impl Source {
     ///
     /// # Errors
     /// When the server turns out to be another cluster's, or nothing can be done without one that answers.
-    pub async fn server(self, arguments: &RestoreArguments) -> anyhow::Result<Answer> {
-        if let Some(target) = self.target {
-            return Ok(Answer { server: target.server, remarks: target.remarks });
-        }
-        match Target::open(&arguments.connection).await {
-            Ok(Target { server, remarks, .. }) => {
-                server.as_ref().map_or(Ok(()), |server| require_cluster(server, self.cluster, &self.directory))?;
-                Ok(Answer { server, remarks })
-            }
-            Err(error) if arguments.tier.tiers().os && is_about_connecting(&error) => {
-                Ok(Answer { server: None, remarks: vec![format!("the server was not asked: {error:#}")] })
-            }
-            Err(error) => Err(error),
+    pub async fn server(mut self, arguments: &RestoreArguments) -> anyhow::Result<Answer> {
+        let passed_over = std::mem::take(&mut self.remarks);
+        let mut answer = self.ask(arguments).await?;
+        answer.remarks.splice(0..0, passed_over);
+        Ok(answer)
+    }
+
+    async fn ask(mut self, arguments: &RestoreArguments) -> anyhow::Result<Answer> {
+        let target = match self.target.take() {
+            Some(target) => target,
+            None => match Target::open(&arguments.connection).await {
+                Ok(target) => target,
+                Err(error) if arguments.tier.tiers().os && is_about_connecting(&error) => {
+                    let remarks = vec![format!("the server was not asked: {}", describe(&error))];
+                    return Ok(Answer { server: Err(self.why_unanswered(error.downcast_ref())), remarks });
+                }
+                Err(error) => return Err(error),
+            },
+        };
+        let Target { server, server_refusal, remarks, .. } = target;
+        let Some(server) = server else {
+            return Ok(Answer { server: Err(self.why_unanswered(server_refusal.as_ref())), remarks });
+        };
+        require_cluster(&server, self.cluster, &self.directory)?;
+        Ok(Answer { server: Ok(server), remarks })
+    }
+
+    /// A server that is not there is a matter of course as long as none was there.
+    fn why_unanswered(&self, error: Option<&postgres::Error>) -> Refusal {
+        let runs = self.had_server || self.postmaster_pid().is_some();
+        match error {
+            Some(error) if runs || !error.is_server_gone() => Refusal::of(error),
+            None if runs => Refusal::with_detail(SkipReason::ServerGone, "the server that ran was stopped"),
+            _ => Refusal::because(SkipReason::NoServer),
         }
     }
 }
@@ -145,5 +181,11 @@ fn require_cluster(server: &Server, cluster: u64, directory: &Option<DataDirecto
 
 /// Nobody answered, or nobody was let in: the files can be read all the same.
 fn is_about_connecting(error: &anyhow::Error) -> bool {
-    matches!(error.downcast_ref(), Some(postgres::Error::Connect { .. } | postgres::Error::ConnectTimeout { .. }))
+    match error.downcast_ref() {
+        Some(error @ (postgres::Error::Connect { .. } | postgres::Error::ConnectTimeout { .. })) => {
+            // A database that is not there was named by mistake.
+            !error.is_closed_database()
+        }
+        _ => false,
+    }
 }

@@ -14,7 +14,7 @@ pub(super) async fn open_both(arguments: &ConnectionArguments, path: &Path, scop
     require_same(&directory, &server)?;
     let mut remarks: Vec<String> = server.version_remark().into_iter().collect();
     remarks.extend(different_place_remark(&directory, &server));
-    Ok(Target { server: Some(server), data_directory: Some(directory), scope, remarks })
+    Ok(Target::of_directory(directory, Some(server), scope, remarks))
 }
 
 /// Only the directory is named: the server that runs in it belongs to it.
@@ -26,20 +26,20 @@ pub(super) async fn open_directory(
     let directory = DataDirectory::open(path)?;
     let Some(postmaster) = directory.read_postmaster() else {
         let remarks = vec![format!("no server runs in {}: its files are looked at alone", directory.path.display())];
-        return Ok(Target { server: None, data_directory: Some(directory), scope, remarks });
+        return Ok(Target::of_directory(directory, None, scope, remarks));
     };
     match Server::connect(&options_for(&postmaster, arguments)).await {
         Ok(server) => {
             require_same(&directory, &server)?;
             let remarks = server.version_remark().into_iter().collect();
-            Ok(Target { server: Some(server), data_directory: Some(directory), scope, remarks })
+            Ok(Target::of_directory(directory, Some(server), scope, remarks))
         }
         // Databases are told apart by name only by the server.
         Err(error) if scope != Scope::All => Err(error),
         Err(error) => {
             let hint = error.hint().map(|hint| format!(" ({hint})")).unwrap_or_default();
             let remarks = vec![format!("its files are looked at alone, for pgthaw {error}{hint}")];
-            Ok(Target { server: None, data_directory: Some(directory), scope, remarks })
+            Ok(Target { server_refusal: Some(error), ..Target::of_directory(directory, None, scope, remarks) })
         }
     }
 }

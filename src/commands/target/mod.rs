@@ -5,14 +5,19 @@ mod server;
 
 use super::ConnectionArguments;
 use crate::postgres::{DataDirectory, Database, Error, Server, read_databases};
+use crate::warm::Refusal;
 
 /// A cluster, by the ways that lead to it. At least one of `server` and `data_directory` is there.
 #[derive(Debug)]
 pub struct Target {
     /// `None`: its files alone.
     pub server: Option<Server>,
+    /// Why not, of one that runs and does not let pgthaw in.
+    pub server_refusal: Option<Error>,
     /// `None`: SQL alone.
     pub data_directory: Option<DataDirectory>,
+    /// Why not.
+    pub directory_refusal: Option<Refusal>,
     pub scope: Scope,
     /// What the user should know about the way that was taken.
     pub remarks: Vec<String>,
@@ -44,6 +49,12 @@ impl Scope {
 }
 
 impl Target {
+    /// What a directory is, by the server that runs in it.
+    fn of_directory(directory: DataDirectory, server: Option<Server>, scope: Scope, remarks: Vec<String>) -> Target {
+        let data_directory = Some(directory);
+        Target { server, server_refusal: None, data_directory, directory_refusal: None, scope, remarks }
+    }
+
     /// Finds out what the arguments mean, and opens it.
     pub async fn open(arguments: &ConnectionArguments) -> anyhow::Result<Target> {
         let scope = Scope::of(&arguments.databases);

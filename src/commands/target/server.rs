@@ -5,42 +5,50 @@ use std::io;
 use super::{Scope, Target};
 use crate::commands::ConnectionArguments;
 use crate::postgres::{DataDirectory, Error, Psql, Server, ServerFacts};
+use crate::warm::{Refusal, SkipReason};
 
 /// Connects, and finds the directory.
 pub(super) async fn open_server(arguments: &ConnectionArguments, scope: Scope) -> Result<Target, Error> {
     let server = Server::connect(&arguments.connect_options()).await?;
     let mut remarks: Vec<String> = server.version_remark().into_iter().collect();
-    let data_directory = match find_directory(&server) {
-        Ok(directory) => Some(directory),
-        Err(why) => {
+    let (data_directory, directory_refusal) = match find_directory(&server) {
+        Ok(directory) => (Some(directory), None),
+        Err((reason, why)) => {
             remarks.push(format!("SQL alone is used, the OS page cache cannot be seen: {why}"));
-            None
+            (None, Some(Refusal::with_detail(reason, why)))
         }
     };
-    Ok(Target { server: Some(server), data_directory, scope, remarks })
+    Ok(Target { server: Some(server), data_directory, directory_refusal, scope, remarks, server_refusal: None })
 }
 
 /// The directory of a server that runs on this host; otherwise why not, and what would help.
-fn find_directory(server: &Server) -> Result<DataDirectory, String> {
+fn find_directory(server: &Server) -> Result<DataDirectory, (SkipReason, String)> {
     let Some(path) = &server.facts.data_directory else {
         let ServerFacts { role, .. } = &server.facts;
         let remedy = Psql::at(&server.address).grant(&server.database, "pg_monitor", role);
-        return Err(format!(
+        let why = format!(
             "role \"{role}\" may not see the setting data_directory ({remedy}, or name the directory with --data-dir)"
-        ));
+        );
+        return Err((SkipReason::NoPrivilege, why));
     };
     let shown = path.display();
-    match DataDirectory::open(path) {
-        Ok(directory) if server.facts.postmaster_pid.is_some() => Ok(directory),
-        Ok(_) => Err(format!(
-            "{shown} is on this host too, but the server does not run here (if the directory is the server's, such as a container's, say so with --data-dir)"
-        )),
-        Err(Error::DataDirectory { .. }) => {
-            Err(format!("the server's data directory {shown} is not on this host (run pgthaw on the server's host)"))
-        }
-        Err(Error::File { source, .. }) if source.kind() == io::ErrorKind::PermissionDenied => {
-            Err(format!("no permission on {shown} (run pgthaw as its owner, usually postgres, or as root)"))
-        }
-        Err(error) => Err(error.to_string()),
-    }
+    let (reason, why) = match DataDirectory::open(path) {
+        Ok(directory) if server.facts.postmaster_pid.is_some() => return Ok(directory),
+        Ok(_) => (
+            SkipReason::NoDataDirectory,
+            format!(
+                "{shown} is on this host too, but the server does not run here (if the directory is the server's, such as a container's, say so with --data-dir)"
+            ),
+        ),
+        Err(Error::DataDirectory { .. }) => (
+            SkipReason::NoDataDirectory,
+            format!("the server's data directory {shown} is not on this host (run pgthaw on the server's host)"),
+        ),
+        Err(Error::File { source, .. }) if source.kind() == io::ErrorKind::PermissionDenied => (
+            SkipReason::NoPermission,
+            format!("no permission on {shown} (run pgthaw as its owner, usually postgres, or as root)"),
+        ),
+        Err(error) => (SkipReason::NoDataDirectory, error.to_string()),
+    };
+    Err((reason, why))
 }

@@ -100,6 +100,15 @@ fn evict_scratch_file(directory: &Path) -> Result<(u64, u64), Error> {
     Ok((file.read_counts(pages)?.cached, pages.pages()))
 }
 
+/// Does the kernel tell pages that were read often from others?
+pub fn check_activity() -> Capability {
+    const NAME: &str = "page-flags";
+    match SystemPageCache::new().test_activity() {
+        Ok(()) => Capability::yes(GROUP, NAME, "/proc/kpageflags tells which pages were read more than once"),
+        Err(error) => Capability::failed(GROUP, NAME, &error),
+    }
+}
+
 /// May all caches of the machine be dropped? Only opened, never written to.
 pub fn check_drop_caches() -> Capability {
     const NAME: &str = "drop-caches";

@@ -26,6 +26,7 @@ pub fn check_host(target: &HostTarget) -> Vec<Capability> {
     vec![
         cache_checks::check_residency(target),
         cache_checks::check_eviction(target),
+        cache_checks::check_activity(),
         cache_checks::check_drop_caches(),
         limit_checks::check_memory(target),
         read_checks::check_direct_io(target),

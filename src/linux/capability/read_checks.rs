@@ -4,17 +4,13 @@ use std::io::{self, Write as _};
 use std::os::fd::{FromRawFd as _, OwnedFd};
 use std::path::Path;
 
-use rustix::fs::{Mode, OFlags};
-
 use super::HostTarget;
 use crate::failure::Capability;
 use crate::linux::Error;
+use crate::linux::direct_read::{ALIGNMENT, AlignedBuffer, DirectFile};
 use crate::linux::machine::read_mount;
 
 const GROUP: &str = "reading";
-
-/// The strictest alignment that devices ask of direct reads, and the most that is read.
-const ALIGNMENT: usize = 4096;
 
 /// Can a file be read past the page cache?
 pub fn check_direct_io(target: &HostTarget) -> Capability {
@@ -42,14 +38,7 @@ fn read_scratch_file_directly() -> Result<(), Error> {
 }
 
 fn read_directly(path: &Path) -> Result<(), Error> {
-    let flags = OFlags::RDONLY | OFlags::DIRECT | OFlags::CLOEXEC;
-    let file = rustix::fs::open(path, flags, Mode::empty());
-    let file = file.map_err(|error| Error::file("open with O_DIRECT", path, error.into()))?;
-    let mut buffer = vec![0; 2 * ALIGNMENT];
-    let start = buffer.as_ptr().align_offset(ALIGNMENT);
-    rustix::io::pread(&file, &mut buffer[start..start + ALIGNMENT], 0)
-        .map_err(|error| Error::file("read with O_DIRECT", path, error.into()))?;
-    Ok(())
+    DirectFile::open(path)?.read_at(0, ALIGNMENT, &mut AlignedBuffer::new(ALIGNMENT)).map(drop)
 }
 
 /// Can an io_uring be set up?

@@ -1,6 +1,6 @@
 //! A slower disk for some processes: a cgroup whose reads from one device are limited.
 
-use std::fs::File;
+use std::fs::{self, File};
 use std::io::Write as _;
 use std::os::unix::process::CommandExt as _;
 use std::path::PathBuf;
@@ -10,6 +10,18 @@ use super::hierarchy::{CgroupVersion, Controller, Hierarchy};
 use super::own_cgroup::OwnCgroup;
 use super::throttle::{self, ReadLimit, ReadUsage};
 use crate::linux::{DeviceNumber, Error};
+
+/// The limit on the reads of a process from `device`: of its own cgroup and of those above it, which all hold.
+pub fn read_limit_of(pid: u32, device: DeviceNumber) -> Result<ReadLimit, Error> {
+    let hierarchy = Hierarchy::find(Controller::Io)?;
+    let directory = hierarchy.directory_of(pid)?;
+    let groups = directory.ancestors().take_while(|group| group.starts_with(&hierarchy.mount_point));
+    // The root has no limit, and in version 2 not even the file.
+    let limits = groups.filter_map(|group| {
+        throttle::read_limit(hierarchy.version, device, |file| fs::read_to_string(group.join(file))).ok()
+    });
+    Ok(limits.fold(ReadLimit::default(), ReadLimit::and))
+}
 
 /// A limit on the reads of the processes that join it, in force until this is dropped.
 #[derive(Debug)]

@@ -5,7 +5,7 @@ use std::fs;
 use std::os::unix::process::CommandExt as _;
 use std::process::{Child, Command, Stdio};
 
-use super::{DiskLimit, ReadLimit};
+use super::{DiskLimit, ReadLimit, read_limit_of};
 use crate::failure::Explain as _;
 use crate::linux::block_device::read_block_device;
 use crate::units::Bytes;
@@ -63,6 +63,17 @@ fn a_command_starts_limited_whoever_it_runs_as() {
     let output = command.output().unwrap();
     let groups = String::from_utf8(output.stdout).unwrap();
     assert!(output.status.success() && groups.contains("/pgthaw-"), "{groups}");
+}
+
+#[test]
+fn the_limit_of_a_process_is_seen() {
+    let Some(limit) = create_limit() else { return };
+    let mut sleeper = start_sleeper();
+    limit.join(sleeper.id()).unwrap();
+    let device = read_block_device("/var/tmp".as_ref()).unwrap();
+    assert_eq!(read_limit_of(sleeper.id(), device.number).unwrap(), FAST);
+    sleeper.kill().unwrap();
+    sleeper.wait().unwrap();
 }
 
 #[test]

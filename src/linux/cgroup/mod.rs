@@ -8,7 +8,7 @@ mod memory;
 mod own_cgroup;
 mod throttle;
 
-pub use disk_limit::DiskLimit;
+pub use disk_limit::{DiskLimit, read_limit_of};
 pub use hierarchy::CgroupVersion;
 pub use memory::{MemoryLimit, join_memory_of, memory_directory_of, read_memory_limit};
 pub use throttle::{ReadLimit, ReadUsage};

@@ -18,6 +18,18 @@ pub struct ReadLimit {
     pub read_bytes_per_second: Option<Bytes>,
 }
 
+impl ReadLimit {
+    /// Both limits at once.
+    pub fn and(self, other: ReadLimit) -> ReadLimit {
+        let smaller = |one: Option<u64>, other: Option<u64>| one.into_iter().chain(other).min();
+        let bytes = |limit: ReadLimit| limit.read_bytes_per_second.map(|bytes| bytes.0);
+        ReadLimit {
+            reads_per_second: smaller(self.reads_per_second, other.reads_per_second),
+            read_bytes_per_second: smaller(bytes(self), bytes(other)).map(Bytes),
+        }
+    }
+}
+
 /// What the processes of a cgroup have read from a device so far.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ReadUsage {
@@ -134,6 +146,13 @@ mod tests {
         assert_eq!(read_limit(CgroupVersion::V2, DEVICE, read).unwrap(), bytes_only);
         let usage = read_usage(CgroupVersion::V2, DEVICE, read).unwrap();
         assert_eq!(usage, ReadUsage { reads: 12, read_bytes: Bytes(98304) });
+    }
+
+    #[test]
+    fn of_two_limits_the_smaller_holds() {
+        let reads_only = ReadLimit { reads_per_second: Some(500), read_bytes_per_second: None };
+        assert_eq!(GP3.and(reads_only), ReadLimit { reads_per_second: Some(500), ..GP3 });
+        assert_eq!(reads_only.and(ReadLimit::default()), reads_only);
     }
 
     #[test]

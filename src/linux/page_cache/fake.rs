@@ -6,7 +6,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use super::{CachedFile, PageCache, PageCounts};
+use super::{Activity, CachedFile, PageCache, PageCounts};
 use crate::linux::Error;
 use crate::units::PageRange;
 
@@ -46,6 +46,8 @@ struct State {
     size_bytes: u64,
     /// In order, disjoint and not adjacent.
     resident: Vec<PageRange>,
+    /// Pages that were read while they were resident, in order, disjoint and not adjacent.
+    active: Vec<PageRange>,
     /// Pages that no eviction removes.
     pinned: Vec<PageRange>,
     refusal: Option<FakeRefusal>,
@@ -101,6 +103,12 @@ impl FakePageCache {
         file.map_or_else(Vec::new, |state| lock(&state).resident.clone())
     }
 
+    /// The pages that were read while they were cached already, as the kernel would have them on its active list.
+    pub fn active(&self, path: &Path) -> Vec<PageRange> {
+        let file = lock(&self.files).get(path).cloned();
+        file.map_or_else(Vec::new, |state| lock(&state).active.clone())
+    }
+
     /// What was asked so far.
     pub fn calls(&self) -> FakeCalls {
         *lock(&self.calls)
@@ -134,6 +142,10 @@ impl PageCache for FakePageCache {
     fn page_bytes(&self) -> u64 {
         PAGE_BYTES
     }
+
+    fn test_activity(&self) -> Result<(), Error> {
+        Ok(())
+    }
 }
 
 #[derive(Debug)]
@@ -150,9 +162,16 @@ impl FakeFile {
         if state.refusal == Some(FakeRefusal::Residency) {
             return Err(Error::ResidencyHidden(self.path.clone()));
         }
-        let first = state.resident.partition_point(|run| run.end <= range.start);
-        let overlapping = state.resident[first..].iter().take_while(|run| run.start < range.end);
-        Ok(overlapping.map(|run| intersect(*run, range)).collect())
+        Ok(state.runs_within(range).collect())
+    }
+}
+
+impl State {
+    /// The cached pages of a range, as maximal runs.
+    fn runs_within(&self, range: PageRange) -> impl Iterator<Item = PageRange> {
+        let first = self.resident.partition_point(|run| run.end <= range.start);
+        let overlapping = self.resident[first..].iter().take_while(move |run| run.start < range.end);
+        overlapping.map(move |run| intersect(*run, range))
     }
 }
 
@@ -172,6 +191,22 @@ impl CachedFile for FakeFile {
         self.read_runs(range)
     }
 
+    fn visit_activity(&self, range: PageRange, visit: &mut dyn FnMut(PageRange, Activity)) -> Result<(), Error> {
+        let active = lock(&self.state).active.clone();
+        let mut at = range.start;
+        for run in active.into_iter().map(|run| intersect(run, range)).filter(|run| !run.is_empty()) {
+            if at < run.start {
+                visit(PageRange::new(at, run.start), Activity::Referenced);
+            }
+            visit(run, Activity::Active);
+            at = run.end;
+        }
+        if at < range.end {
+            visit(PageRange::new(at, range.end), Activity::Referenced);
+        }
+        Ok(())
+    }
+
     fn apply_read(&self, offset: u64, buffer: &mut [u8]) -> Result<usize, Error> {
         let mut state = lock(&self.state);
         if state.refusal == Some(FakeRefusal::Read) {
@@ -179,7 +214,10 @@ impl CachedFile for FakeFile {
         }
         let bytes = (buffer.len() as u64).min(state.size_bytes.saturating_sub(offset));
         if bytes > 0 {
-            add(&mut state.resident, PageRange::new(offset / PAGE_BYTES, (offset + bytes).div_ceil(PAGE_BYTES)));
+            let pages = PageRange::new(offset / PAGE_BYTES, (offset + bytes).div_ceil(PAGE_BYTES));
+            let again: Vec<PageRange> = state.runs_within(pages).collect();
+            again.into_iter().for_each(|run| add(&mut state.active, run));
+            add(&mut state.resident, pages);
         }
         buffer[..bytes as usize].fill(0);
         let mut calls = lock(&self.calls);
@@ -188,10 +226,20 @@ impl CachedFile for FakeFile {
         Ok(bytes as usize)
     }
 
+    fn apply_drop(&self, range: PageRange) -> Result<(), Error> {
+        let mut state = lock(&self.state);
+        subtract(&mut state.resident, range);
+        subtract(&mut state.active, range);
+        let pinned = state.pinned.clone();
+        pinned.into_iter().for_each(|run| add(&mut state.resident, run));
+        Ok(())
+    }
+
     fn apply_evict(&self) -> Result<(), Error> {
         lock(&self.calls).evictions += 1;
         let mut state = lock(&self.state);
         state.resident = state.pinned.clone();
+        state.active.clear();
         Ok(())
     }
 }
@@ -257,13 +305,21 @@ mod tests {
         assert_eq!(file.apply_read(PAGE_BYTES, &mut [0; 100_000]).unwrap() as u64, 2 * PAGE_BYTES + 1);
         assert_eq!(cache.resident(path), runs(&[(1, 4)]));
         assert_eq!(file.read_counts(PageRange::new(0, 3)).unwrap().cached, 2);
+        file.apply_read(2 * PAGE_BYTES, &mut [0; 10]).unwrap();
+        assert_eq!(cache.active(path), runs(&[(2, 3)]));
+        let mut activities = Vec::new();
+        file.visit_activity(PageRange::new(1, 4), &mut |run, activity| activities.push((run, activity))).unwrap();
+        let of = [Activity::Referenced, Activity::Active, Activity::Referenced];
+        assert_eq!(activities, runs(&[(1, 2), (2, 3), (3, 4)]).into_iter().zip(of).collect::<Vec<_>>());
 
         cache.pin(path, PageRange::new(0, 1));
+        file.apply_drop(PageRange::new(0, 2)).unwrap();
+        assert_eq!(cache.resident(path), runs(&[(0, 1), (2, 4)]));
         file.apply_evict().unwrap();
         assert_eq!(cache.resident(path), runs(&[(0, 1)]));
         assert_eq!(
             cache.calls(),
-            FakeCalls { opens: 1, counts: 1, lists: 0, reads: 1, read_bytes: 8193, evictions: 1 }
+            FakeCalls { opens: 1, counts: 1, lists: 0, reads: 2, read_bytes: 8203, evictions: 1 }
         );
     }
 

@@ -7,6 +7,7 @@ mod cachestat;
 mod drop_caches;
 mod fake;
 mod mincore;
+mod page_flags;
 mod residency;
 mod system;
 #[cfg(test)]
@@ -34,6 +35,20 @@ pub struct PageCounts {
     pub recently_evicted: u64,
 }
 
+/// How often a cached page was read since it came, as far as the kernel keeps account of it. A page of the active list
+/// outlives one that was read once.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Activity {
+    /// Not at all: it was read ahead. Or nobody knows.
+    Idle,
+    /// Once.
+    Referenced,
+    /// Twice: it is on the active list.
+    Active,
+    /// More often.
+    ActiveReferenced,
+}
+
 /// The machine's page cache, or a fake one.
 pub trait PageCache: Send + Sync {
     /// Opens a file to look at its pages. `Ok(None)` when there is no such file, so that a relation dropped meanwhile
@@ -42,6 +57,10 @@ pub trait PageCache: Send + Sync {
 
     /// Bytes of a page.
     fn page_bytes(&self) -> u64;
+
+    /// Does [`CachedFile::visit_activity`] tell pages that were read often from others? Tried, not deduced: with some ways
+    /// of ageing pages (the multi-generational LRU) the kernel's flags say nothing. `Error::Unavailable` says why not.
+    fn test_activity(&self) -> Result<(), Error>;
 }
 
 /// One open file of the page cache.
@@ -56,9 +75,16 @@ pub trait CachedFile: Send + Sync {
     /// range costs no memory. `Error::ResidencyHidden` when the kernel would answer "all" for lack of privilege.
     fn read_resident(&self, range: PageRange) -> Result<Vec<PageRange>, Error>;
 
+    /// How often the pages of `range` were read, all of which are cached: maximal runs in order, told to `visit`. Looking
+    /// does not count as reading. `Error::Unavailable` for all but root.
+    fn visit_activity(&self, range: PageRange, visit: &mut dyn FnMut(PageRange, Activity)) -> Result<(), Error>;
+
     /// Reads `buffer.len()` bytes at `offset` through the page cache, for the sake of the cache. Fewer at the end of
     /// the file; 0 past it (the file was truncated meanwhile).
     fn apply_read(&self, offset: u64, buffer: &mut [u8]) -> Result<usize, Error>;
+
+    /// Asks the kernel to drop the pages of `range` that are clean and that nobody uses. It may keep some: count again.
+    fn apply_drop(&self, range: PageRange) -> Result<(), Error>;
 
     /// Writes the file's dirty pages out (fdatasync), then asks the kernel to drop all of its pages. The kernel may
     /// keep some: count again.

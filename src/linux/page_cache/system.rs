@@ -1,16 +1,19 @@
 //! The machine's own page cache.
 
 use std::fs::{File, OpenOptions};
-use std::io;
+use std::io::{self, Write as _};
+use std::num::NonZero;
 use std::os::fd::{AsFd as _, AsRawFd as _};
 use std::os::unix::fs::{FileExt as _, MetadataExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
+use std::sync::OnceLock;
 
 use rustix::fs::{Access, Advice, AtFlags, CWD, accessat, fadvise};
 use rustix::process::geteuid;
 use rustix::thread::{CapabilitySet, capabilities};
 
-use super::{CachedFile, PageCache, PageCounts, cachestat, mincore};
+use super::page_flags::PageTables;
+use super::{Activity, CachedFile, PageCache, PageCounts, cachestat, mincore};
 use crate::linux::Error;
 use crate::units::PageRange;
 
@@ -30,6 +33,14 @@ impl SystemPageCache {
             capable_of_fowner: effective.contains(CapabilitySet::FOWNER),
         }
     }
+
+    /// Looks at the pages of an open file.
+    fn adopt(&self, file: File, path: &Path) -> Result<SystemFile, Error> {
+        let metadata = file.metadata().map_err(|error| Error::file("look at", path, error))?;
+        // No read-ahead: who reads through this knows which bytes it wants, and a limited disk pays for the others.
+        fadvise(&file, 0, None, Advice::Random).map_err(|error| Error::file("advise on", path, error.into()))?;
+        Ok(SystemFile { file, path: path.to_owned(), size_bytes: metadata.size(), owner: metadata.uid(), cache: *self })
+    }
 }
 
 impl Default for SystemPageCache {
@@ -45,21 +56,48 @@ impl PageCache for SystemPageCache {
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
             Err(error) => return Err(Error::file("open", path, error)),
         };
-        let metadata = file.metadata().map_err(|error| Error::file("look at", path, error))?;
-        // No read-ahead: who reads through this knows which bytes it wants, and a limited disk pays for the others.
-        fadvise(&file, 0, None, Advice::Random).map_err(|error| Error::file("advise on", path, error.into()))?;
-        Ok(Some(Box::new(SystemFile {
-            file,
-            path: path.to_owned(),
-            size_bytes: metadata.size(),
-            owner: metadata.uid(),
-            cache: *self,
-        })))
+        self.adopt(file, path).map(|file| Some(Box::new(file) as Box<dyn CachedFile>))
     }
 
     fn page_bytes(&self) -> u64 {
         self.page_bytes
     }
+
+    fn test_activity(&self) -> Result<(), Error> {
+        const PAGES: u64 = 1024;
+        let failed = |source| Error::Call { action: "write a scratch file", source };
+        let mut scratch = tempfile::tempfile().map_err(failed)?;
+        // Page by page: what is written at once may become one large folio.
+        let page = vec![7; self.page_bytes as usize];
+        (0..PAGES).try_for_each(|_| scratch.write_all(&page)).map_err(failed)?;
+        let file = self.adopt(scratch, Path::new("a scratch file"))?;
+        let half = PAGES / 2;
+        let mut buffer = vec![0; (half * self.page_bytes) as usize];
+        for _ in 0..3 {
+            file.apply_read(half * self.page_bytes, &mut buffer)?;
+        }
+        settle_lists(&page).map_err(failed)?;
+        let count_active = |range: PageRange| {
+            let mut active = 0;
+            let mut count = |run: PageRange, activity| active += run.pages() * u64::from(activity >= Activity::Active);
+            file.visit_activity(range, &mut count).map(|()| active)
+        };
+        let (seldom, often) = (count_active(PageRange::new(0, half))?, count_active(PageRange::new(half, PAGES))?);
+        match (seldom < half / 4, often > half * 3 / 4) {
+            (true, true) => Ok(()),
+            _ => Err(no_activity(format!(
+                "of {half} pages of a scratch file that were read three times {often} are active, of {half} others {seldom}"
+            ))),
+        }
+    }
+}
+
+/// Makes the kernel move the pages that were read last to the lists where they belong: it does so in batches for each
+/// processor (`mm/swap.c`), and for all of them at once when a page cannot be dropped, as one that was just written to.
+fn settle_lists(page: &[u8]) -> io::Result<()> {
+    let mut dirty = tempfile::tempfile()?;
+    dirty.write_all(page)?;
+    Ok(fadvise(&dirty, 0, None, Advice::DontNeed)?)
 }
 
 /// What the kernel answers when it is asked for pages that cannot be there.
@@ -84,6 +122,23 @@ pub fn test_visibility(path: &Path) -> Result<VisibilityTest, Error> {
     mincore::visit_resident(file.as_fd(), page_bytes, absent, |run| present += run.pages()).map_err(failed)?;
     let counted = cachestat::count(file.as_fd(), start * page_bytes, PAGES * page_bytes);
     Ok(VisibilityTest { mincore_is_true: present == 0, cachestat: counted.map(drop) })
+}
+
+/// The kernel's tables, opened once for this process.
+fn page_tables() -> Result<&'static PageTables, Error> {
+    static TABLES: OnceLock<Result<PageTables, String>> = OnceLock::new();
+    let tables = TABLES.get_or_init(|| PageTables::open().map_err(|error| error.to_string()));
+    tables.as_ref().map_err(|error| no_activity(format!("/proc/kpageflags: {error}")))
+}
+
+fn no_activity(reason: String) -> Error {
+    Error::Unavailable {
+        what: "seeing how often pages were read",
+        reason,
+        remedy:
+            "run pgthaw as root (snapshots go by what earlier ones hold, or by the server's statistics, without it)"
+                .into(),
+    }
 }
 
 /// Opens without changing the time of last access, which only the owner and CAP_FOWNER may ask for.
@@ -167,6 +222,13 @@ impl CachedFile for SystemFile {
         Ok(runs)
     }
 
+    fn visit_activity(&self, range: PageRange, visit: &mut dyn FnMut(PageRange, Activity)) -> Result<(), Error> {
+        let tables = page_tables()?;
+        tables
+            .visit_activity(self.file.as_fd(), self.cache.page_bytes, range, visit)
+            .map_err(|error| Error::file("read the page flags of", &self.path, error))
+    }
+
     fn apply_read(&self, offset: u64, buffer: &mut [u8]) -> Result<usize, Error> {
         let mut filled = 0;
         while filled < buffer.len() {
@@ -178,6 +240,13 @@ impl CachedFile for SystemFile {
             }
         }
         Ok(filled)
+    }
+
+    fn apply_drop(&self, range: PageRange) -> Result<(), Error> {
+        let page_bytes = self.cache.page_bytes;
+        let Some(length) = NonZero::new(range.pages() * page_bytes) else { return Ok(()) };
+        fadvise(&self.file, range.start * page_bytes, Some(length), Advice::DontNeed)
+            .map_err(|error| Error::file("drop the cached pages of", &self.path, error.into()))
     }
 
     fn apply_evict(&self) -> Result<(), Error> {

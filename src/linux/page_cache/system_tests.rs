@@ -7,7 +7,8 @@ use std::path::{Path, PathBuf};
 
 use tempfile::TempDir;
 
-use super::{CachedFile, PageCache as _, SystemPageCache, cachestat, read_resident_pages};
+use super::{Activity, CachedFile, PageCache as _, SystemPageCache, cachestat, read_resident_pages};
+use crate::failure::Explain as _;
 use crate::linux::Error;
 use crate::units::PageRange;
 
@@ -53,6 +54,11 @@ fn an_evicted_file_is_cold_and_a_read_one_is_warm() {
     assert!(count(&runs) > pages * 19 / 20, "{runs:?}");
     assert!(runs.windows(2).all(|pair| pair[0].end < pair[1].start), "runs are in order and maximal: {runs:?}");
     assert!(runs.last().unwrap().end <= pages);
+
+    let middle = PageRange::new(pages / 4, pages / 2);
+    file.apply_drop(middle).unwrap();
+    assert!(file.read_counts(middle).unwrap().cached < middle.pages() / 20);
+    assert!(file.read_counts(PageRange::new(pages / 2, pages)).unwrap().cached > pages / 2 * 19 / 20);
 
     file.apply_evict().unwrap();
     assert!(file.read_counts(PageRange::new(0, pages)).unwrap().cached < pages / 20);
@@ -128,4 +134,47 @@ fn residency_is_hidden_from_who_may_not_know_it() {
     assert!(matches!(runs, Err(Error::ResidencyHidden(_))), "{runs:?}");
     // Kernels before 6.14 count for everybody, and then truly.
     assert!(matches!(counts, Err(Error::ResidencyHidden(_))) || counts.is_ok_and(|counts| counts.cached < 200));
+}
+
+/// How many pages of a file are so active: idle, once, twice, more often.
+fn count_activities(file: &dyn CachedFile) -> [u64; 4] {
+    let mut counts = [0; 4];
+    let pages = file.size_bytes() / page_bytes();
+    file.visit_activity(PageRange::new(0, pages), &mut |run, activity| counts[activity as usize] += run.pages())
+        .unwrap();
+    counts
+}
+
+#[test]
+fn pages_that_were_read_often_are_told_and_looking_is_not_reading() {
+    if let Err(error) = SystemPageCache::new().test_activity() {
+        assert!(error.hint().is_some(), "{error}");
+        return;
+    }
+    let (_directory, path) = write_cold_file(8 * MEGABYTE);
+    let file = open(&path);
+    let pages = 8 * MEGABYTE / page_bytes();
+    let mut buffer = vec![0; 8 * MEGABYTE as usize];
+    // The kernel moves pages to its lists in batches of up to 31.
+    let most = pages - 100;
+    for reads in 1..=3 {
+        file.apply_read(0, &mut buffer).unwrap();
+        for _ in 0..4 {
+            let counts = count_activities(&*file);
+            assert!(counts[reads] >= most, "read {reads} times: {counts:?}");
+        }
+    }
+}
+
+#[test]
+fn a_file_that_was_cut_off_meanwhile_kills_nobody() {
+    if SystemPageCache::new().test_activity().is_err() {
+        return;
+    }
+    let (_directory, path) = write_cold_file(4 * MEGABYTE);
+    let file = open(&path);
+    file.apply_read(0, &mut vec![0; 4 * MEGABYTE as usize]).unwrap();
+    File::options().write(true).open(&path).unwrap().set_len(MEGABYTE).unwrap();
+    let counts = count_activities(&*file);
+    assert!(counts[Activity::Idle as usize] >= 3 * MEGABYTE / page_bytes(), "{counts:?}");
 }

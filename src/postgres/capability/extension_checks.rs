@@ -126,7 +126,7 @@ async fn read_installable(connection: &mut PgConnection, name: &str) -> Result<O
 }
 
 fn describe(server: &Server, (name, is_one_enough): (&'static str, bool), presence: &Presence) -> Capability {
-    let present = presence.present.iter().map(|(database, version)| format!("{version} in {database}"));
+    let present = presence.present.iter().map(|(database, version)| format!("version {version} in {database}"));
     let unreachable = presence.unreachable.iter().map(|reason| format!("could not look into {reason}"));
     let mut found: Vec<String> = present.chain(unreachable).collect();
     let is_everywhere = presence.absent.is_empty() && presence.unreachable.is_empty();
@@ -140,7 +140,7 @@ fn describe(server: &Server, (name, is_one_enough): (&'static str, bool), presen
         let detail = "its files are not on the server's host";
         return Capability::no(GROUP, name, detail, package_remedy(name, server.facts.version_num / 10_000));
     };
-    found.push(format!("version {version} is installable, but not in {}", presence.absent.join(", ")));
+    found.push(format!("not created in {}, where version {version} can be", presence.absent.join(", ")));
     Capability::no(GROUP, name, found.join("; "), install_remedy(server, name, &presence.absent))
 }
 

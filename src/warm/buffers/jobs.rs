@@ -4,9 +4,10 @@ use roaring::RoaringBitmap;
 
 use super::current::{BufferKey, Current, key_of};
 use crate::cache::ForkMap;
-use crate::postgres::Relation;
+use crate::postgres::{Relation, RelationPath};
 use crate::units::{BlockRange, Bytes, Fork};
-use crate::warm::receipt::{FoundAs, SkipReason};
+use crate::warm::Refusal;
+use crate::warm::receipt::FoundAs;
 use crate::warm::restore::Row;
 
 /// A statement's blocks and ranges: a fraction of a second on a slow disk, so that Ctrl-C is heard.
@@ -24,6 +25,8 @@ pub struct Want {
     /// Where to load it from; of a shared catalog any database.
     pub database: String,
     pub oid: u32,
+    /// Where its files are; `None` before it is found.
+    pub path: Option<RelationPath>,
     pub key: BufferKey,
     pub is_system: bool,
 }
@@ -76,6 +79,7 @@ impl Want {
             levels: levels.map(|(usage_count, blocks)| (usage_count as u8, blocks.clone())).collect(),
             database: database.to_owned(),
             oid: 0,
+            path: None,
             key: (0, 0, 0, fork.fork),
             is_system: false,
         }
@@ -84,6 +88,7 @@ impl Want {
     /// Found in the catalog.
     pub fn locate(&mut self, now: &Relation, any_database: &str) {
         self.oid = now.oid;
+        self.path = Some(now.path.clone());
         self.key = key_of(&now.path, self.fork);
         self.is_system = now.is_system;
         self.database = if now.name.database.is_empty() { any_database } else { &now.name.database }.to_owned();
@@ -95,7 +100,7 @@ impl Want {
     }
 
     /// The row of one that cannot be loaded.
-    pub fn refused_row(&self, reason: SkipReason, detail: Option<String>) -> Row {
+    pub fn refused_row(&self, why: Refusal) -> Row {
         Row {
             relation: self.relation,
             fork: self.fork,
@@ -105,7 +110,7 @@ impl Want {
             resident_after: None,
             read_bytes: Bytes(0),
             grown_blocks: 0,
-            skips: vec![(reason, self.asked(), detail)],
+            skips: vec![(why.reason, self.asked(), why.detail)],
         }
     }
 }

@@ -6,13 +6,10 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use futures_util::future::join_all;
 
 use super::BuffersTier;
-use super::jobs::{Job, Want};
-use crate::failure::{ErrorKind, Explain as _};
-use crate::postgres::{Error, PG_PREWARM, PrewarmMode, Prewarmer, apply_create_extension};
+use super::jobs::{Job, JobPlan, Want};
+use crate::postgres::{Error, PrewarmMode, Prewarmer};
+use crate::warm::Refusal;
 use crate::warm::receipt::SkipReason;
-
-/// Why something was not loaded, and what the server said.
-type Refusal = (SkipReason, String);
 
 /// What was loaded.
 #[derive(Debug, Default)]
@@ -20,11 +17,23 @@ pub struct Loaded {
     pub statements: u64,
     /// Blocks of each want.
     pub blocks: Vec<u64>,
+    /// Blocks of each want that are past the end of its fork by now.
+    pub past_end: Vec<u64>,
     /// Wants that the server refused.
     pub refusals: BTreeMap<usize, Refusal>,
     /// Databases that do not let one in, or have no pg_prewarm.
     pub databases: BTreeMap<String, Refusal>,
-    pub is_server_gone: bool,
+    /// Why nothing more was loaded, when the server went away.
+    pub server_gone: Option<Refusal>,
+}
+
+impl Loaded {
+    /// What a plan would load, if all goes well.
+    pub fn planned(plan: &JobPlan, refused: BTreeMap<String, Refusal>) -> Loaded {
+        let mut blocks = vec![0; plan.over_budget.len()];
+        plan.jobs.iter().for_each(|job| blocks[job.want] += job.new_blocks());
+        Loaded { past_end: vec![0; blocks.len()], blocks, databases: refused, ..Loaded::default() }
+    }
 }
 
 /// The statements that are still to run, and what the others did.
@@ -39,8 +48,15 @@ pub struct Loader<'a> {
 type Open = Option<(String, Prewarmer)>;
 
 impl<'a> Loader<'a> {
-    pub fn new(tier: BuffersTier<'a>, wants: &'a [Want], jobs: Vec<Job>) -> Loader<'a> {
-        let loaded = Loaded { blocks: vec![0; wants.len()], ..Loaded::default() };
+    /// `refused` are databases that nothing can be loaded in.
+    pub fn new(
+        tier: BuffersTier<'a>,
+        wants: &'a [Want],
+        jobs: Vec<Job>,
+        refused: BTreeMap<String, Refusal>,
+    ) -> Loader<'a> {
+        let none = vec![0; wants.len()];
+        let loaded = Loaded { blocks: none.clone(), past_end: none, databases: refused, ..Loaded::default() };
         Loader { tier, wants, jobs: Mutex::new(jobs.into()), loaded: Mutex::new(loaded) }
     }
 
@@ -59,6 +75,7 @@ impl<'a> Loader<'a> {
                     let mut loaded = lock(&self.loaded);
                     loaded.statements += 1;
                     loaded.blocks[job.want] += blocks.min(job.new_blocks());
+                    loaded.past_end[job.want] += job.new_blocks().saturating_sub(blocks);
                 }
                 Err(failure) if failure.is_too_many() && !is_first => {
                     lock(&self.jobs).push_front(job);
@@ -78,7 +95,7 @@ impl<'a> Loader<'a> {
         let loaded = lock(&self.loaded);
         let mut jobs = lock(&self.jobs);
         while let Some(job) = jobs.pop_front() {
-            if self.tier.control.is_interrupted() || loaded.is_server_gone {
+            if self.tier.control.is_interrupted() || loaded.server_gone.is_some() {
                 return None;
             }
             let is_refused = loaded.refusals.contains_key(&job.want)
@@ -102,31 +119,16 @@ impl<'a> Loader<'a> {
     }
 
     async fn open(&self, database: &str) -> Result<Prewarmer, Error> {
-        let server = self.tier.server;
-        match Prewarmer::open(server.connect_to(database).await?).await {
-            // What is created in template1 every later database would inherit.
-            Err(Error::ExtensionMissing { .. }) if self.tier.create_extensions && database != "template1" => {
-                apply_create_extension(&mut server.connect_to(database).await?, PG_PREWARM).await?;
-                Prewarmer::open(server.connect_to(database).await?).await
-            }
-            opened => opened,
-        }
+        Prewarmer::open(self.tier.server.connect_to(database).await?).await
     }
 
     fn note(&self, job: &Job, failure: &Failure) {
         let mut loaded = lock(&self.loaded);
-        let error = failure.error();
-        if is_server_gone(error) {
-            loaded.is_server_gone = true;
+        let refusal = Refusal::of(failure.error());
+        if refusal.reason == SkipReason::ServerGone {
+            loaded.server_gone.get_or_insert(refusal);
             return;
         }
-        let reason = match (error, error.kind()) {
-            (Error::ExtensionMissing { .. }, _) => SkipReason::NoPrewarm,
-            (Error::Connect { .. }, _) => SkipReason::DatabaseUnreachable,
-            (_, ErrorKind::Privilege) => SkipReason::NoPermission,
-            _ => SkipReason::ReadFailed,
-        };
-        let refusal = (reason, error.to_string());
         match failure {
             Failure::OfDatabase(_) => {
                 loaded.databases.entry(self.wants[job.want].database.clone()).or_insert(refusal);
@@ -153,15 +155,6 @@ impl Failure {
     /// SQLSTATE too_many_connections.
     fn is_too_many(&self) -> bool {
         self.error().sqlstate().as_deref() == Some("53300")
-    }
-}
-
-/// Did the connection break, or is there nobody to connect to?
-fn is_server_gone(error: &Error) -> bool {
-    match error.sqlstate() {
-        // Shutting down, crashed, starting up.
-        Some(state) => state.starts_with("57P0"),
-        None => matches!(error, Error::Connect { .. } | Error::ConnectTimeout { .. } | Error::Query { .. }),
     }
 }
 

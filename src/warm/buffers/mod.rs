@@ -4,18 +4,24 @@ mod current;
 mod jobs;
 mod loader;
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Instant;
 
 use current::Current;
-use jobs::{Want, plan_jobs};
+use jobs::{JobPlan, Want, plan_jobs};
 use loader::{Loaded, Loader};
+use roaring::RoaringBitmap;
 
-use crate::postgres::Server;
+use crate::cache::RelationMap;
+use crate::postgres::{Error, PG_PREWARM, Server, apply_create_extension, find_extension};
 use crate::units::Bytes;
-use crate::warm::receipt::{FoundAs, SkipReason};
-use crate::warm::restore::{Catalog, Found, Missing, Request, Row, compare_paths};
-use crate::warm::{Control, Phase, Watcher};
+use crate::warm::receipt::{BuffersForecast, FoundAs, SkipReason};
+use crate::warm::restore::{Buffered, Catalog, Found, Missing, Request, Row, compare_paths};
+use crate::warm::{Control, Phase, Refusal, Watcher};
+
+/// Databases that nobody works in. What is found of them in shared_buffers is left over from looking at their catalogs, and
+/// an extension that is created in template1 every later database would inherit.
+const TEMPLATES: [&str; 2] = ["template0", "template1"];
 
 /// How to load.
 #[derive(Clone, Copy)]
@@ -25,6 +31,8 @@ pub struct BuffersTier<'a> {
     /// `None`: as many buffers as are free.
     pub budget: Option<Bytes>,
     pub create_extensions: bool,
+    /// Plan and tell; load nothing.
+    pub is_dry_run: bool,
     pub control: &'a Control,
     pub watcher: &'a dyn Watcher,
 }
@@ -32,10 +40,13 @@ pub struct BuffersTier<'a> {
 /// What was done.
 #[derive(Debug, Default)]
 pub struct BuffersPass {
+    pub forecast: BuffersForecast,
     pub rows: Vec<Row>,
     pub statements: u64,
     pub seconds: f64,
     pub remarks: Vec<String>,
+    /// Of what was asked for, the blocks that are in shared_buffers now, as was measured.
+    pub buffered: Vec<Buffered>,
 }
 
 impl BuffersTier<'_> {
@@ -46,42 +57,88 @@ impl BuffersTier<'_> {
         let databases: BTreeSet<String> = wants.iter().map(|want| want.database.clone()).collect();
         let databases: Vec<String> = databases.into_iter().collect();
         let before = self.read_current(&wants, &databases, &mut pass.remarks).await;
+        let refused = self.prepare(&databases).await;
         let started = Instant::now();
-        let block_size = u64::from(self.server.facts.block_size);
-        let plan = plan_jobs(&wants, before.as_ref(), self.budget_blocks(before.as_ref()));
-        self.watcher.begin(Phase::Buffers, plan.planned_blocks() * block_size);
-        let loader = Loader::new(*self, &wants, plan.jobs);
-        let loaded = loader.run().await;
-        let after = match (&before, loaded.is_server_gone) {
-            (Some(_), false) => self.read_current(&wants, &databases, &mut pass.remarks).await,
+        let mut plan = plan_jobs(&wants, before.as_ref(), self.budget_blocks(before.as_ref()));
+        plan.jobs.retain(|job| !refused.contains_key(&wants[job.want].database));
+        pass.forecast = self.forecast(&plan);
+        let loaded = match self.is_dry_run {
+            true => Loaded::planned(&plan, refused),
+            false => {
+                self.watcher.begin(Phase::Buffers, pass.forecast.load_bytes.0);
+                Loader::new(*self, &wants, std::mem::take(&mut plan.jobs), refused).run().await
+            }
+        };
+        let after = match (&before, &loaded.server_gone) {
+            (Some(_), None) if !self.is_dry_run => self.read_current(&wants, &databases, &mut pass.remarks).await,
             _ => None,
         };
-        pass.seconds = started.elapsed().as_secs_f64();
+        pass.seconds = if self.is_dry_run { 0.0 } else { started.elapsed().as_secs_f64() };
         pass.statements = loaded.statements;
         let facts = Facts { before: before.as_ref(), after: after.as_ref(), loaded: &loaded, tier: *self };
+        pass.buffered = after.iter().flat_map(|after| buffered(&wants, after)).collect();
         pass.rows.extend(wants.iter().enumerate().map(|(at, want)| facts.row(at, want, plan.over_budget[at])));
         pass
+    }
+
+    fn forecast(&self, plan: &JobPlan) -> BuffersForecast {
+        BuffersForecast {
+            statements: plan.jobs.len() as u64,
+            load_bytes: Bytes(plan.planned_blocks() * u64::from(self.server.facts.block_size)),
+            over_budget_blocks: plan.over_budget.iter().sum(),
+        }
+    }
+
+    /// Databases that pg_prewarm cannot be used in, with why. Where it is missing and may be created it is: once, and
+    /// before several connections race to. Without either purpose nobody is asked, each connection finds out.
+    async fn prepare(&self, databases: &[String]) -> BTreeMap<String, Refusal> {
+        let mut refused = BTreeMap::new();
+        if !self.create_extensions && !self.is_dry_run {
+            return refused;
+        }
+        for database in databases.iter().take_while(|_| !self.control.is_interrupted()) {
+            if let Err(error) = self.prepare_database(database).await {
+                refused.insert(database.clone(), Refusal::of(&error));
+            }
+        }
+        refused
+    }
+
+    async fn prepare_database(&self, database: &str) -> Result<(), Error> {
+        let mut connection = self.server.connect_to(database).await?;
+        if find_extension(&mut connection, PG_PREWARM).await?.is_some() {
+            return Ok(());
+        }
+        match self.create_extensions {
+            true if self.is_dry_run => Ok(()),
+            true => apply_create_extension(&mut connection, PG_PREWARM).await,
+            false => Err(Error::ExtensionMissing { name: PG_PREWARM, database: database.to_owned() }),
+        }
     }
 
     /// What of the request can be found; the rows of the rest.
     fn find_wants(&self, request: &Request, catalog: &Catalog, same_cluster: bool, rows: &mut Vec<Row>) -> Vec<Want> {
         let mut wants = Vec::new();
-        for (place, one) in request.map.relations.iter().enumerate() {
+        let is_template = |one: &RelationMap| TEMPLATES.contains(&one.relation.name.database.as_str());
+        for (place, one) in request.map.relations.iter().enumerate().filter(|(_, one)| !is_template(one)) {
             for fork in one.forks.iter().filter(|fork| fork.buffers.iter().any(|blocks| !blocks.is_empty())) {
                 let mut want = Want::new(place, fork, &self.server.database);
-                let refusal = match catalog.find(&request.identities[place]) {
+                let file = same_cluster.then_some(&one.relation.path);
+                let refusal = match catalog.find(&request.identities[place], file) {
                     Found::Relation(now) => match compare_paths(&one.relation.path, &now.path, same_cluster) {
                         FoundAs::SameFile | FoundAs::Moved => {
                             want.locate(now, &self.server.database);
                             wants.push(want);
                             continue;
                         }
-                        FoundAs::WholeRewritten | FoundAs::NotFound => (SkipReason::Rewritten, None),
+                        FoundAs::WholeRewritten | FoundAs::Emptied | FoundAs::NotFound => {
+                            Refusal::because(SkipReason::Rewritten)
+                        }
                     },
-                    Found::Nothing => (SkipReason::Dropped, None),
-                    Found::Unreachable(why) => (SkipReason::DatabaseUnreachable, Some(why.to_owned())),
+                    Found::Nothing => Refusal::because(SkipReason::Dropped),
+                    Found::Unreachable(why) => why.clone(),
                 };
-                rows.push(want.refused_row(refusal.0, refusal.1));
+                rows.push(want.refused_row(refusal));
             }
         }
         wants
@@ -110,6 +167,16 @@ impl BuffersTier<'_> {
     }
 }
 
+/// What of the wants is there.
+fn buffered(wants: &[Want], after: &Current) -> Vec<Buffered> {
+    let of_want = |(at, want): (usize, &Want)| {
+        let blocks =
+            want.levels.iter().fold(RoaringBitmap::new(), |all, (_, blocks)| all | blocks) & after.resident(at);
+        want.path.clone().map(|path| Buffered { path, fork: want.fork, blocks })
+    };
+    wants.iter().enumerate().filter_map(of_want).collect()
+}
+
 /// What the rows are made of.
 struct Facts<'a> {
     before: Option<&'a Current>,
@@ -130,8 +197,13 @@ impl Facts<'_> {
             Some(_) => SkipReason::OverBudget,
             None => SkipReason::NoFreeBuffer,
         };
-        let (why, detail) = self.why_missing(at, want);
-        let skips: Vec<Missing> = vec![(reason, over_budget, None), (why, missing - over_budget, detail)];
+        let why = self.why_missing(at, want);
+        let truncated = self.loaded.past_end[at].min(missing - over_budget);
+        let skips: Vec<Missing> = vec![
+            (reason, over_budget, None),
+            (SkipReason::Truncated, truncated, None),
+            (why.reason, missing - over_budget - truncated, why.detail),
+        ];
         Row {
             relation: want.relation,
             fork: want.fork,
@@ -141,17 +213,16 @@ impl Facts<'_> {
             resident_after: after,
             read_bytes: Bytes(loaded_blocks * u64::from(self.tier.server.facts.block_size)),
             grown_blocks: 0,
-            skips: skips.into_iter().filter(|(_, blocks, _)| *blocks > 0).collect(),
+            skips,
         }
     }
 
-    fn why_missing(&self, at: usize, want: &Want) -> (SkipReason, Option<String>) {
+    fn why_missing(&self, at: usize, want: &Want) -> Refusal {
         let refusal = self.loaded.refusals.get(&at).or_else(|| self.loaded.databases.get(&want.database));
-        match refusal {
-            Some((reason, detail)) => (*reason, Some(detail.clone())),
-            None if self.loaded.is_server_gone => (SkipReason::NoServer, None),
-            None if self.tier.control.is_interrupted() => (SkipReason::Interrupted, None),
-            None => (SkipReason::DidNotStay, None),
+        match refusal.or(self.loaded.server_gone.as_ref()) {
+            Some(refusal) => refusal.clone(),
+            None if self.tier.control.is_interrupted() => Refusal::because(SkipReason::Interrupted),
+            None => Refusal::because(SkipReason::DidNotStay),
         }
     }
 }

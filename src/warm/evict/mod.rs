@@ -64,10 +64,13 @@ impl Eviction<'_> {
             self.evict_buffers(&mut receipt).await?;
         }
         if self.tiers.os {
-            let directory = self.directory.ok_or(Error::NoDataDirectory)?;
-            if let TierState::Unknown { reason } = &self.map.os {
-                return Err(Error::OsTierHidden { reason: reason.clone() });
-            }
+            let directory = match (&self.map.os, self.directory) {
+                (TierState::Measured, Some(directory)) => directory,
+                (TierState::Unknown { reason }, _) => return Err(Error::OsTierHidden { reason: reason.clone() }),
+                (TierState::Measured, None) => {
+                    return Err(Error::OsTierHidden { reason: "its data directory is not known".to_owned() });
+                }
+            };
             if self.drop_caches {
                 apply_drop_caches()?;
             }
@@ -109,10 +112,13 @@ impl Eviction<'_> {
         let chosen = (!self.is_whole_cluster).then_some(&paths[..]);
         match apply_evict_buffers(&mut connection, chosen).await? {
             Some(EvictedBuffers { .. }) => {}
-            None => receipt.remarks.push(format!(
-                "shared_buffers stay as they are: PostgreSQL {} cannot evict buffers (17 and later can); restart the server",
-                server.facts.version
-            )),
+            None => {
+                receipt.buffers_stay = true;
+                receipt.remarks.push(format!(
+                    "shared_buffers stay as they are: PostgreSQL {} cannot evict buffers (17 and later can); restart the server, or give --tier os to leave them alone",
+                    server.facts.version
+                ));
+            }
         }
         let wanted: HashSet<(u32, u32, u32)> = paths.iter().map(key).collect();
         let mut after = 0;

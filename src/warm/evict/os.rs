@@ -133,6 +133,7 @@ mod tests {
             },
             os: TierState::Measured,
             buffers: TierState::Measured,
+            os_heat: Default::default(),
             relations,
             remarks: Vec::new(),
         }

@@ -13,6 +13,8 @@ pub struct EvictReceipt {
     /// `None` for a tier that was not asked for.
     pub os: Option<EvictedTier>,
     pub buffers: Option<EvictedTier>,
+    /// Were shared_buffers asked for, and left as they are because this server cannot evict from them?
+    pub buffers_stay: bool,
     /// Forks that had something in the OS page cache, in the map's order.
     pub relations: Vec<EvictedFork>,
     /// What is still in the OS page cache.
@@ -74,6 +76,7 @@ impl EvictReceipt {
             is_dry_run,
             os: None,
             buffers: None,
+            buffers_stay: false,
             relations: Vec::new(),
             stayed: Vec::new(),
             is_interrupted: false,

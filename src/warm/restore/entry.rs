@@ -6,6 +6,7 @@ use super::engine::ForkFile;
 use super::files::Found;
 use crate::postgres::RelationPath;
 use crate::units::{Bytes, Fork};
+use crate::warm::Refusal;
 use crate::warm::plan::{Precedence, WantedFork};
 use crate::warm::receipt::{FoundAs, SkipReason};
 
@@ -20,17 +21,21 @@ pub struct Entry {
     pub precedence: Precedence,
     pub is_index: bool,
     pub asks: Asks,
+    /// Of these, blocks that are to outlive what is read once.
+    pub hot: RoaringBitmap,
     /// Its length when the snapshot was taken.
     pub snapshot_blocks: u64,
 }
 
 /// What of a fork is wanted.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq)]
 pub enum Asks {
     /// These blocks, by heat, coldest first; no block is in two levels.
     Levels(Vec<(f32, RoaringBitmap)>),
-    /// All that there are, with this heat.
-    Whole(f32),
+    /// All that there are now of a rewritten fork, with this heat; the snapshot asks for so many.
+    Whole { heat: f32, asked_blocks: u64 },
+    /// None of a rewritten fork, of which the snapshot asks for so many.
+    Nothing { asked_blocks: u64 },
 }
 
 /// What became of a fork's files.
@@ -38,7 +43,7 @@ pub enum Asks {
 pub enum State {
     There(Found),
     Missing,
-    Refused { reason: SkipReason, detail: String },
+    Refused(Refusal),
 }
 
 /// A fork that a plan knows by number, with what its row will say.
@@ -71,15 +76,16 @@ impl Asks {
     pub fn end(&self) -> u64 {
         match self {
             Asks::Levels(levels) => end_of(levels),
-            Asks::Whole(_) => u64::MAX,
+            Asks::Whole { .. } => u64::MAX,
+            Asks::Nothing { .. } => 0,
         }
     }
 
-    /// Blocks asked for; 0 for all of a fork whose length is not known.
-    fn blocks(&self) -> u64 {
+    /// Blocks that the snapshot asks for.
+    pub fn blocks(&self) -> u64 {
         match self {
             Asks::Levels(levels) => levels.iter().map(|(_, blocks)| blocks.len()).sum(),
-            Asks::Whole(_) => 0,
+            Asks::Whole { asked_blocks, .. } | Asks::Nothing { asked_blocks } => *asked_blocks,
         }
     }
 }
@@ -96,22 +102,29 @@ pub fn count_resident(levels: &[(f32, RoaringBitmap)], resident: &RoaringBitmap)
 
 impl Entry {
     pub fn file(&self) -> ForkFile {
-        ForkFile { path: self.path.clone(), fork: self.fork }
+        ForkFile { path: self.path.clone(), fork: self.fork, hot: self.hot.clone() }
     }
 
     /// For the plan: what is wanted of the blocks that there are.
     pub fn prepare(self, found: Found) -> (Planned, WantedFork) {
         let mut levels = match &self.asks {
             Asks::Levels(levels) => levels.clone(),
-            Asks::Whole(heat) => {
+            Asks::Whole { heat, .. } => {
                 let mut all = RoaringBitmap::new();
                 all.insert_range(0..u32::try_from(found.blocks).unwrap_or(u32::MAX));
                 vec![(*heat, all)]
             }
+            Asks::Nothing { .. } => Vec::new(),
         };
-        let mut truncated_blocks = 0;
+        // A rewrite that left less than was asked for, such as TRUNCATE, has truncated the fork as well.
+        let mut truncated_blocks = match self.asks {
+            Asks::Levels(_) => 0,
+            Asks::Whole { asked_blocks, .. } | Asks::Nothing { asked_blocks } => {
+                asked_blocks.saturating_sub(found.blocks)
+            }
+        };
         if let Ok(end) = u32::try_from(found.blocks) {
-            truncated_blocks = levels.iter_mut().map(|(_, blocks)| blocks.remove_range(end..)).sum();
+            truncated_blocks += levels.iter_mut().map(|(_, blocks)| blocks.remove_range(end..)).sum::<u64>();
         }
         let planned = Planned {
             blocks: found.blocks,
@@ -125,19 +138,22 @@ impl Entry {
         (planned, wanted)
     }
 
-    /// The row of a fork that could not even be looked at.
-    pub fn absent_row(&self, reason: SkipReason, detail: Option<String>) -> Row {
+    /// The row of a fork that could not even be looked at, or of which nothing is asked.
+    pub fn absent_row(&self, why: &Refusal) -> Row {
         let asked_blocks = self.asks.blocks();
         Row {
             relation: self.relation,
             fork: self.fork,
-            found: self.found,
+            found: match why.reason {
+                SkipReason::Dropped | SkipReason::FileGone => FoundAs::NotFound,
+                _ => self.found,
+            },
             asked_blocks,
             resident_before: None,
             resident_after: None,
             read_bytes: Bytes(0),
             grown_blocks: 0,
-            skips: vec![(reason, asked_blocks, detail)],
+            skips: vec![(why.reason, asked_blocks, why.detail.clone())],
         }
     }
 }
@@ -145,23 +161,38 @@ impl Entry {
 impl Planned {
     /// The row of a fork when all is done. `missing` says why what is not resident is not.
     pub fn row(&self, resident_after: Option<u64>, read_bytes: Bytes, mut missing: Vec<Missing>) -> Row {
-        if self.truncated_blocks > 0 {
-            missing.push((SkipReason::Truncated, self.truncated_blocks, None));
-        }
-        missing.retain(|(_, blocks, _)| *blocks > 0);
+        missing.push((SkipReason::Truncated, self.truncated_blocks, None));
+        missing.push((SkipReason::Rewritten, self.left_out_blocks(), None));
         Row {
             relation: self.entry.relation,
             fork: self.entry.fork,
-            found: self.entry.found,
-            asked_blocks: self.wanted_blocks + self.truncated_blocks,
+            found: self.found(),
+            asked_blocks: self.wanted_blocks + self.truncated_blocks + self.left_out_blocks(),
             resident_before: Some(self.resident_before),
             resident_after,
             read_bytes,
             grown_blocks: match self.entry.asks {
                 Asks::Levels(_) => self.blocks.saturating_sub(self.entry.snapshot_blocks),
-                Asks::Whole(_) => 0,
+                Asks::Whole { .. } | Asks::Nothing { .. } => 0,
             },
             skips: missing,
+        }
+    }
+
+    fn found(&self) -> FoundAs {
+        match self.entry.asks {
+            Asks::Levels(_) => self.entry.found,
+            _ if self.blocks == 0 => FoundAs::Emptied,
+            Asks::Whole { .. } => self.entry.found,
+            Asks::Nothing { .. } => FoundAs::NotFound,
+        }
+    }
+
+    /// Blocks of a rewritten fork that are not asked for any more, though there still is that much of it.
+    fn left_out_blocks(&self) -> u64 {
+        match self.entry.asks {
+            Asks::Nothing { asked_blocks } => asked_blocks - self.truncated_blocks,
+            Asks::Levels(_) | Asks::Whole { .. } => 0,
         }
     }
 }

@@ -7,6 +7,7 @@ use crate::linux::cgroup::{join_memory_of, read_memory_limit};
 use crate::linux::memory::read_loadable_bytes;
 use crate::linux::page_cache::PageCache;
 use crate::units::Bytes;
+use crate::warm::traffic::Traffic;
 use crate::warm::{Control, Room, Watcher};
 
 /// What a restore acts on and is watched by.
@@ -14,6 +15,7 @@ use crate::warm::{Control, Room, Watcher};
 pub struct Host {
     pub page_cache: Arc<dyn PageCache>,
     pub room: Arc<dyn Room>,
+    pub traffic: Arc<dyn Traffic>,
     pub control: Arc<Control>,
     pub watcher: Arc<dyn Watcher>,
 }

@@ -5,9 +5,9 @@ use super::entry::State;
 use super::files::Files;
 use crate::failure::{ErrorKind, Explain as _};
 use crate::linux;
-use crate::warm::Watcher;
 use crate::warm::receipt::SkipReason;
 use crate::warm::threads::map_on_threads;
+use crate::warm::{Refusal, Watcher};
 
 /// The state of every one of `forks`, residency up to the block in `ends`. `stop` may answer for forks that were not
 /// looked at yet.
@@ -21,7 +21,7 @@ pub fn read_forks(
 ) -> Vec<State> {
     map_on_threads(forks.len(), threads, |at| {
         let state = match stop() {
-            Some(reason) => State::Refused { reason, detail: String::new() },
+            Some(reason) => State::Refused(Refusal::because(reason)),
             None => read_fork(files, &forks[at], ends[at]),
         };
         watcher.advance(1);
@@ -43,5 +43,5 @@ fn refused(error: &linux::Error) -> State {
         ErrorKind::Privilege => SkipReason::NoPermission,
         _ => SkipReason::ReadFailed,
     };
-    State::Refused { reason, detail: error.to_string() }
+    State::Refused(Refusal::with_detail(reason, error.to_string()))
 }

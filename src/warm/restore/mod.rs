@@ -7,9 +7,11 @@
 mod engine;
 mod entry;
 mod files;
+mod governor;
 mod host;
 mod measure;
 mod names;
+mod no_double;
 mod os_tier;
 mod pace;
 mod request;
@@ -27,27 +29,36 @@ use tokio::task::spawn_blocking;
 pub use entry::{Missing, Row};
 pub use host::{Host, SystemRoom, join_memory_cgroup};
 pub use names::{Catalog, Found};
+pub use no_double::Buffered;
+pub use pace::Pace;
 pub use request::{Request, Tiers, compare_paths};
 
-use entry::State;
+use entry::{Entry, State};
 use files::Files;
+use governor::Governor;
 use os_tier::{Measured, OsTier, Pass};
-use pace::Pace;
 use request::Resolved;
 
-use super::DeviceProfile;
 use super::buffers::{BuffersPass, BuffersTier};
 use super::plan::{Forecast, Geometry};
-use super::receipt::{Receipt, RelationReceipt, SkipReason, Skipped, StopReason, Tier, TierReceipt};
+use super::receipt::{
+    BuffersForecast, NoDouble, Receipt, RelationReceipt, SkipReason, Skipped, StopReason, Tier, TierReceipt,
+    TrafficReceipt,
+};
+use super::traffic::Sharing;
+use super::{PlannedDevice, Refusal};
+use crate::cache::TierState;
 use crate::postgres::Server;
 use crate::units::Bytes;
 
 /// How to restore.
 #[derive(Clone, Copy, Debug)]
 pub struct RestoreOptions {
-    pub device: DeviceProfile,
-    /// Threads that read.
+    pub device: PlannedDevice,
+    /// Threads that read when nobody else needs the device.
     pub threads: usize,
+    /// How the device is shared with live traffic.
+    pub sharing: Sharing,
     /// Connections that load shared_buffers.
     pub connections: usize,
     /// Bytes that the OS tier may read.
@@ -57,6 +68,8 @@ pub struct RestoreOptions {
     /// Bytes per second that the OS tier may read.
     pub max_rate: Option<Bytes>,
     pub create_extensions: bool,
+    /// Take out of the page cache what is in shared_buffers at the end.
+    pub no_double: bool,
     /// Plan and tell; read nothing.
     pub is_dry_run: bool,
     /// Is the snapshot of this cluster? Only then do its paths mean anything.
@@ -73,31 +86,39 @@ pub struct Place {
 /// One restore.
 #[derive(Debug)]
 pub struct Restore {
-    pub request: Request,
-    pub options: RestoreOptions,
-    /// `None`: the data directory is not on this host.
-    pub place: Option<Place>,
-    pub host: Host,
+    request: Request,
+    options: RestoreOptions,
+    /// Or why the data directory is of no use.
+    place: Result<Place, Refusal>,
+    host: Host,
+    governor: Governor,
 }
 
 /// What came of asking for the server.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct Answer {
-    /// `None`: it does not run, or does not answer.
-    pub server: Option<Server>,
+    /// Or why there is none to load shared_buffers with.
+    pub server: Result<Server, Refusal>,
     pub remarks: Vec<String>,
 }
 
 /// What is known once the server has answered, or has not.
 struct Late {
-    server: Option<Server>,
-    catalog: Option<Catalog>,
+    server: Result<Server, Refusal>,
+    /// Or why nothing can be looked up by name.
+    catalog: Result<Catalog, Refusal>,
     /// What was not where the snapshot says.
     unresolved: Vec<Measured>,
     remarks: Vec<String>,
 }
 
 impl Restore {
+    /// One that has not begun. Without a `place` there is a reason why the data directory is of no use.
+    pub fn new(request: Request, options: RestoreOptions, place: Result<Place, Refusal>, host: Host) -> Restore {
+        let RestoreOptions { sharing, threads, max_rate, device, .. } = options;
+        Restore { request, options, place, host, governor: Governor::new(sharing, threads, max_rate, device.profile) }
+    }
+
     /// Does it. `server` may still be on its way: the OS tier does not wait for it.
     ///
     /// # Errors
@@ -109,13 +130,16 @@ impl Restore {
         let (first, late) = tokio::join!(first_pass(&this, tell), this.late(server, told));
         let late = late?;
         let mut receipt = this.new_receipt(started_at);
-        receipt.remarks = late.remarks;
-        let second = second_pass(&this, first.read_bytes, late.unresolved, late.catalog.as_ref()).await;
+        let Late { server, catalog, unresolved, remarks } = late;
+        receipt.remarks = remarks;
+        let second = second_pass(&this, first.read_bytes, unresolved, catalog.as_ref()).await;
         this.add_os(&mut receipt, [first, second]);
         if this.request.tiers.buffers {
-            let pass = this.buffers_pass(late.server.as_ref(), late.catalog.as_ref()).await;
+            let mut pass = this.buffers_pass(server.as_ref(), catalog.as_ref()).await;
+            receipt.no_double = drop_doubles(&this, std::mem::take(&mut pass.buffered)).await;
             this.add_buffers(&mut receipt, pass);
         }
+        receipt.traffic = this.governor.receipt();
         receipt.stopped_by = this.host.control.os_stopped_by();
         Ok(receipt)
     }
@@ -126,29 +150,30 @@ impl Restore {
         server: impl Future<Output = Result<Answer, E>>,
         told: oneshot::Receiver<Vec<Measured>>,
     ) -> Result<Late, E> {
+        let interrupted = || Refusal::because(SkipReason::Interrupted);
         let Answer { server, remarks } = match self.host.control.unless_interrupted(server).await {
             Some(Ok(answer)) => answer,
-            None => Answer::default(),
+            None => Answer { server: Err(interrupted()), remarks: Vec::new() },
             Some(Err(error)) => {
                 self.host.control.stop_os(StopReason::Interrupted);
                 return Err(error);
             }
         };
-        if server.as_ref().is_some_and(|server| server.facts.io_direct) {
+        if server.as_ref().is_ok_and(|server| server.facts.io_direct) {
             self.host.control.stop_os(StopReason::DirectIo);
         }
         // Nobody tells when the first pass does not take place.
         let unresolved = told.await.unwrap_or_default();
-        let mut late = Late { server, catalog: None, unresolved, remarks };
-        let databases = self.databases_to_ask(&late.unresolved);
-        if let Some(server) = late.server.as_ref().filter(|_| !databases.is_empty()) {
-            match self.host.control.unless_interrupted(Catalog::read(server, &databases)).await {
-                None => {}
-                Some(Ok(catalog)) => late.catalog = Some(catalog),
-                Some(Err(error)) => late.remarks.push(format!("the catalogs were not read: {error}")),
-            }
-        }
-        Ok(late)
+        let databases = self.databases_to_ask(&unresolved);
+        let catalog = match &server {
+            Err(refusal) => Err(refusal.clone()),
+            Ok(_) if databases.is_empty() => Ok(Catalog::default()),
+            Ok(server) => match self.host.control.unless_interrupted(Catalog::read(server, &databases)).await {
+                None => Err(interrupted()),
+                Some(answer) => answer.map_err(|error| Refusal::of(&error)),
+            },
+        };
+        Ok(Late { server, catalog, unresolved, remarks })
     }
 
     /// The databases whose relations have to be known by name. The shared catalogs' is empty.
@@ -163,36 +188,40 @@ impl Restore {
         databases
     }
 
-    async fn buffers_pass(&self, server: Option<&Server>, catalog: Option<&Catalog>) -> BuffersPass {
-        let refuse = |reason| BuffersPass { rows: self.request.buffers_rows(reason), ..BuffersPass::default() };
+    async fn buffers_pass(
+        &self,
+        server: Result<&Server, &Refusal>,
+        catalog: Result<&Catalog, &Refusal>,
+    ) -> BuffersPass {
+        let refuse = |why: &Refusal| BuffersPass { rows: self.request.buffers_rows(why), ..BuffersPass::default() };
         if self.host.control.is_interrupted() {
-            return refuse(Some(SkipReason::Interrupted));
+            return refuse(&Refusal::because(SkipReason::Interrupted));
         }
         match (server, catalog) {
-            _ if self.options.is_dry_run => refuse(None),
-            (Some(server), Some(catalog)) => {
+            (Ok(server), Ok(catalog)) => {
                 let tier = BuffersTier {
                     server,
                     connections: self.options.connections,
                     budget: self.options.buffers_budget,
                     create_extensions: self.options.create_extensions,
+                    is_dry_run: self.options.is_dry_run,
                     control: &self.host.control,
                     watcher: &*self.host.watcher,
                 };
                 tier.restore(&self.request, catalog, self.options.same_cluster).await
             }
-            _ => refuse(Some(SkipReason::NoServer)),
+            (Err(why), _) | (_, Err(why)) => refuse(why),
         }
     }
 
     /// Runs `work` with what the OS tier works with. It blocks.
     fn with_os_tier<T>(&self, place: &Place, work: impl FnOnce(&OsTier<'_>) -> T) -> T {
-        let pace = Pace::new(self.options.max_rate);
         work(&OsTier {
             files: Files { cache: &*self.host.page_cache, directory: &place.directory, geometry: place.geometry },
-            device: self.options.device,
+            device: self.options.device.profile,
             threads: self.options.threads,
-            pace: &pace,
+            governor: &self.governor,
+            traffic: &*self.host.traffic,
             control: &self.host.control,
             watcher: &*self.host.watcher,
             room: &*self.host.room,
@@ -206,11 +235,15 @@ impl Restore {
             started_at,
             block_size: self.request.map.source.block_size,
             is_dry_run: self.options.is_dry_run,
+            device: self.options.device,
             forecast: Forecast::default(),
             os: os.then(TierReceipt::default),
             buffers: buffers.then(TierReceipt::default),
+            buffers_forecast: buffers.then(BuffersForecast::default),
             relations: Vec::new(),
             skipped: Vec::new(),
+            traffic: TrafficReceipt::default(),
+            no_double: None,
             stopped_by: None,
             remarks: Vec::new(),
         }
@@ -231,6 +264,7 @@ impl Restore {
 
     fn add_buffers(&self, receipt: &mut Receipt, pass: BuffersPass) {
         let Some(mut tier) = receipt.buffers.take() else { return };
+        receipt.buffers_forecast = Some(pass.forecast);
         tier.reads = pass.statements;
         tier.seconds = pass.seconds;
         receipt.remarks.extend(pass.remarks);
@@ -258,7 +292,8 @@ impl Restore {
             };
             sums.add(&told);
             receipt.relations.push(told);
-            receipt.skipped.extend(row.skips.into_iter().map(|(reason, blocks, detail)| Skipped {
+            let skips = row.skips.into_iter().filter(|(_, blocks, _)| *blocks > 0);
+            receipt.skipped.extend(skips.map(|(reason, blocks, detail)| Skipped {
                 name: relation.name.clone(),
                 fork: row.fork,
                 tier,
@@ -276,9 +311,14 @@ async fn first_pass(this: &Arc<Restore>, tell: oneshot::Sender<Vec<Measured>>) -
         return Pass::default();
     }
     let entries = this.request.entries();
-    let Some(place) = this.place.clone() else {
-        let rows = entries.iter().map(|entry| entry.absent_row(SkipReason::NoDataDirectory, None)).collect();
-        return Pass { rows, ..Pass::default() };
+    let place = match &this.place {
+        Ok(place) => place.clone(),
+        // Over SQL alone, all that the snapshot knows is what the buffers tier loads.
+        Err(_) if this.request.map.os != TierState::Measured && this.request.tiers.buffers => return Pass::default(),
+        Err(why) => {
+            let rows = entries.iter().map(|entry| entry.absent_row(why)).collect();
+            return Pass { rows, ..Pass::default() };
+        }
     };
     let same_cluster = this.options.same_cluster;
     let measured = on_a_thread(this, &place, move |tier| match same_cluster {
@@ -293,25 +333,60 @@ async fn first_pass(this: &Arc<Restore>, tell: oneshot::Sender<Vec<Measured>>) -
 }
 
 /// Looks up by name what was not where the snapshot says, and reads that.
-async fn second_pass(this: &Arc<Restore>, spent: Bytes, unresolved: Vec<Measured>, catalog: Option<&Catalog>) -> Pass {
-    let Some(place) = this.place.clone().filter(|_| !unresolved.is_empty()) else { return Pass::default() };
+async fn second_pass(
+    this: &Arc<Restore>,
+    spent: Bytes,
+    unresolved: Vec<Measured>,
+    catalog: Result<&Catalog, &Refusal>,
+) -> Pass {
+    let place = match &this.place {
+        Ok(place) if !unresolved.is_empty() => place.clone(),
+        _ => return Pass::default(),
+    };
+    let (measured, mut skipped) = match catalog {
+        Ok(catalog) => {
+            let (entries, skipped) = resolve_all(this, unresolved, catalog);
+            (on_a_thread(this, &place, move |tier| tier.measure(entries)).await, skipped)
+        }
+        Err(why) => {
+            let (missing, there): (Vec<Measured>, _) =
+                unresolved.into_iter().partition(|(_, state)| matches!(state, State::Missing));
+            let why = why_gone(why);
+            (there, missing.iter().map(|(entry, _)| entry.absent_row(&why)).collect())
+        }
+    };
     let budget = this.options.budget.map(|budget| Bytes(budget.0.saturating_sub(spent.0)));
     let is_dry_run = this.options.is_dry_run;
-    let Some(catalog) = catalog else {
-        return on_a_thread(this, &place, move |tier| tier.load(unresolved, budget, is_dry_run)).await;
-    };
+    let mut pass = on_a_thread(this, &place, move |tier| tier.load(measured, budget, is_dry_run)).await;
+    pass.rows.append(&mut skipped);
+    pass
+}
+
+/// What the catalog knows of these, and the rows of those that cannot be restored.
+fn resolve_all(this: &Restore, unresolved: Vec<Measured>, catalog: &Catalog) -> (Vec<Entry>, Vec<Row>) {
     let mut entries = Vec::new();
     let mut skipped = Vec::new();
     for (entry, _) in unresolved {
-        let row = |reason, detail| entry.absent_row(reason, detail);
         match this.request.resolve(entry.clone(), catalog, this.options.same_cluster) {
             Resolved::Entry(found) => entries.push(*found),
-            Resolved::Skipped(reason, detail) => skipped.push(row(reason, detail)),
+            Resolved::Skipped(why) => skipped.push(entry.absent_row(&why)),
         }
     }
-    let mut pass = on_a_thread(this, &place, move |tier| tier.load(tier.measure(entries), budget, is_dry_run)).await;
-    pass.rows.append(&mut skipped);
-    pass
+    (entries, skipped)
+}
+
+/// Why a file that is not there cannot be found by its relation's name either.
+fn why_gone(no_catalog: &Refusal) -> Refusal {
+    match no_catalog.reason {
+        SkipReason::NoServer => Refusal::with_detail(SkipReason::FileGone, "no server runs that would know which"),
+        _ => no_catalog.clone(),
+    }
+}
+
+/// Takes out of the page cache what is in shared_buffers, when that was asked for.
+async fn drop_doubles(this: &Arc<Restore>, buffered: Vec<Buffered>) -> Option<NoDouble> {
+    let place = this.place.clone().ok().filter(|_| this.options.no_double && !this.options.is_dry_run)?;
+    Some(on_a_thread(this, &place, move |tier| no_double::apply_no_double(&tier.files, &buffered)).await)
 }
 
 /// A file that is gone, or has lost its last block as that of a truncated relation has until the next checkpoint.
@@ -319,7 +394,7 @@ fn is_unresolved((_, state): &Measured) -> bool {
     match state {
         State::There(found) => found.blocks == 0,
         State::Missing => true,
-        State::Refused { .. } => false,
+        State::Refused(_) => false,
     }
 }
 

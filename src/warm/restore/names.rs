@@ -5,7 +5,8 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use futures_util::{StreamExt as _, stream};
 
 use crate::cache::{Identity, compute_identities};
-use crate::postgres::{Database, Error, Relation, Server, read_databases, read_relations};
+use crate::postgres::{Database, Error, Relation, RelationPath, Server, read_databases, read_relations};
+use crate::warm::Refusal;
 
 /// Databases that are asked at a time.
 const CONNECTIONS: usize = 4;
@@ -14,8 +15,10 @@ const CONNECTIONS: usize = 4;
 #[derive(Debug, Default)]
 pub struct Catalog {
     relations: HashMap<Identity, Relation>,
+    /// Whose a file is: a relation that was renamed has kept its own.
+    owners: HashMap<RelationPath, Identity>,
     /// Databases that exist and would not answer, with what they said.
-    unreachable: BTreeMap<String, String>,
+    unreachable: BTreeMap<String, Refusal>,
 }
 
 /// What a catalog says of a relation.
@@ -24,7 +27,7 @@ pub enum Found<'a> {
     Relation(&'a Relation),
     Nothing,
     /// Nobody could ask.
-    Unreachable(&'a str),
+    Unreachable(&'a Refusal),
 }
 
 impl Catalog {
@@ -44,15 +47,16 @@ impl Catalog {
         while let Some((database, answer)) = answers.next().await {
             match answer {
                 Ok(relations) => catalog.add(relations),
-                Err(error) => _ = catalog.unreachable.insert(database.name.clone(), error.to_string()),
+                Err(error) => _ = catalog.unreachable.insert(database.name.clone(), Refusal::of(&error)),
             }
         }
         Ok(catalog)
     }
 
-    /// A relation as it is now.
-    pub fn find(&self, identity: &Identity) -> Found<'_> {
-        match (self.relations.get(identity), self.unreachable.get(&identity.name.database)) {
+    /// A relation as it is now: by its name, or else by its file, when that can be said to be the same.
+    pub fn find(&self, identity: &Identity, file: Option<&RelationPath>) -> Found<'_> {
+        let by_file = || self.relations.get(self.owners.get(file?)?);
+        match (self.relations.get(identity).or_else(by_file), self.unreachable.get(&identity.name.database)) {
             (Some(relation), _) => Found::Relation(relation),
             (None, Some(why)) => Found::Unreachable(why),
             (None, None) => Found::Nothing,
@@ -61,6 +65,7 @@ impl Catalog {
 
     fn add(&mut self, relations: Vec<Relation>) {
         let identities = compute_identities(relations.iter());
+        self.owners.extend(relations.iter().map(|one| one.path.clone()).zip(identities.iter().cloned()));
         self.relations.extend(identities.into_iter().zip(relations));
     }
 }

@@ -4,13 +4,14 @@ use std::time::Instant;
 
 use super::engine::{Engine, ForkFile, Outcome};
 use super::entry::{Entry, Missing, Planned, Row, State, count_resident, end_of};
-use super::files::Files;
+use super::files::{Files, Found};
+use super::governor::Governor;
 use super::measure::read_forks;
-use super::pace::Pace;
-use crate::units::Bytes;
+use crate::units::{Bytes, Fork};
 use crate::warm::plan::{Forecast, Plan};
-use crate::warm::receipt::SkipReason;
-use crate::warm::{Control, DeviceProfile, Phase, Room, Watcher};
+use crate::warm::receipt::{FoundAs, SkipReason};
+use crate::warm::traffic::Traffic;
+use crate::warm::{Control, DeviceProfile, Phase, Refusal, Room, Watcher};
 
 /// Of the memory that there is, the part that may be filled: what the server itself will ask for has to fit too.
 const ROOM_RATIO: f64 = 0.95;
@@ -35,7 +36,8 @@ pub struct OsTier<'a> {
     pub files: Files<'a>,
     pub device: DeviceProfile,
     pub threads: usize,
-    pub pace: &'a Pace,
+    pub governor: &'a Governor,
+    pub traffic: &'a dyn Traffic,
     pub control: &'a Control,
     pub watcher: &'a dyn Watcher,
     pub room: &'a dyn Room,
@@ -75,14 +77,15 @@ impl OsTier<'_> {
         let mut rows = Vec::new();
         let (mut planned, mut forks) = (Vec::new(), Vec::new());
         for (entry, state) in measured {
-            match state {
+            match present(&entry, state) {
                 State::There(found) => {
                     let (one, fork) = entry.prepare(found);
                     planned.push(one);
                     forks.push(fork);
                 }
-                State::Missing => rows.push(entry.absent_row(SkipReason::FileGone, None)),
-                State::Refused { reason, detail } => rows.push(entry.absent_row(reason, Some(detail))),
+                // The catalog knew it a moment ago.
+                State::Missing => rows.push(entry.absent_row(&Refusal::because(SkipReason::Dropped))),
+                State::Refused(why) => rows.push(entry.absent_row(&why)),
             }
         }
         let resident_bytes = self.bytes(planned.iter().map(|one| one.resident_before).sum());
@@ -114,10 +117,10 @@ impl OsTier<'_> {
     }
 
     fn read(&self, job: &Job, plan: &Plan) -> Outcome {
-        let Self { files, threads, pace, control, watcher, room, .. } = *self;
+        let Self { files, threads, governor, traffic, control, watcher, room, .. } = *self;
         watcher.begin(Phase::Reading, plan.forecast().read_bytes.0);
         let (forks, resident_bytes) = (&job.files[..], job.resident_bytes);
-        Engine { plan, forks, files, threads, pace, control, watcher, room, resident_bytes }.run()
+        Engine { plan, forks, files, threads, governor, traffic, control, watcher, room, resident_bytes }.run()
     }
 
     /// Looks again at everything that was asked for: loading one thing may have evicted another.
@@ -136,7 +139,7 @@ impl OsTier<'_> {
                     fork.blocks = fork.blocks.min(found.blocks);
                     fork.resident.clone_from(&found.resident);
                 }
-                State::Missing | State::Refused { .. } => fork.levels.clear(),
+                State::Missing | State::Refused(_) => fork.levels.clear(),
             }
         }
         Plan::new(forks, self.files.geometry, self.device, Some(lost))
@@ -203,13 +206,26 @@ impl Job {
                     ];
                     one.row(Some(one.wanted_blocks - over_budget - lost), read_bytes, missing)
                 }
-                State::Missing => one.row(Some(0), read_bytes, vec![(SkipReason::FileGone, one.wanted_blocks, None)]),
-                State::Refused { reason, detail } => {
-                    one.row(None, read_bytes, vec![(*reason, one.wanted_blocks, Some(detail.clone()))])
+                State::Missing => {
+                    let detail = Some("it went while it was being restored".to_owned());
+                    one.row(Some(0), read_bytes, vec![(SkipReason::FileGone, one.wanted_blocks, detail)])
+                }
+                State::Refused(why) => {
+                    one.row(None, read_bytes, vec![(why.reason, one.wanted_blocks, why.detail.clone())])
                 }
             }
         };
         self.planned.iter().enumerate().map(row).collect()
+    }
+}
+
+/// A rewritten relation has a main fork; the others come into being when they are needed, and are empty until then.
+fn present(entry: &Entry, state: State) -> State {
+    match state {
+        State::Missing if entry.found == FoundAs::WholeRewritten && entry.fork != Fork::Main => {
+            State::There(Found::default())
+        }
+        state => state,
     }
 }
 

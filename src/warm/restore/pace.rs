@@ -1,6 +1,6 @@
 //! At most so many bytes a second, over all threads together.
 
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -13,20 +13,35 @@ const LOOK: Duration = Duration::from_millis(50);
 /// Hands out the right to read.
 #[derive(Debug)]
 pub struct Pace {
+    /// The rate that is never exceeded, whatever is asked for.
     max_rate: Option<Bytes>,
-    /// When the device will have had time for everything that was handed out.
-    free_at: Mutex<Instant>,
+    /// When the device will have had time for everything that was handed out, at the rate in force.
+    turns: Mutex<Turns>,
+}
+
+#[derive(Debug)]
+struct Turns {
+    rate: Option<Bytes>,
+    free_at: Instant,
 }
 
 impl Pace {
     pub fn new(max_rate: Option<Bytes>) -> Pace {
-        Pace { max_rate, free_at: Mutex::new(Instant::now()) }
+        Pace { max_rate, turns: Mutex::new(Turns { rate: max_rate, free_at: Instant::now() }) }
+    }
+
+    /// From now on at most this many bytes per second; `None`: as many as the user allows.
+    pub fn set_rate(&self, rate: Option<Bytes>) {
+        let rate = [rate, self.max_rate].into_iter().flatten().min();
+        let mut turns = self.lock();
+        if turns.rate != rate {
+            *turns = Turns { rate, free_at: Instant::now() };
+        }
     }
 
     /// Waits for the turn of a read, or until there is a reason to stop.
     pub fn wait(&self, bytes: Bytes, control: &Control) {
-        let Some(max_rate) = self.max_rate else { return };
-        let turn = self.take_turn(Duration::from_secs_f64(bytes.seconds_at(max_rate)));
+        let Some(turn) = self.take_turn(bytes) else { return };
         while control.os_stopped_by().is_none() {
             match turn.saturating_duration_since(Instant::now()) {
                 Duration::ZERO => return,
@@ -36,11 +51,16 @@ impl Pace {
     }
 
     /// The moment from which the read may begin. What was not used in the past is lost.
-    fn take_turn(&self, lasts: Duration) -> Instant {
-        let mut free_at = self.free_at.lock().unwrap_or_else(PoisonError::into_inner);
-        let turn = (*free_at).max(Instant::now());
-        *free_at = turn + lasts;
-        turn
+    fn take_turn(&self, bytes: Bytes) -> Option<Instant> {
+        let mut turns = self.lock();
+        let lasts = Duration::from_secs_f64(bytes.seconds_at(turns.rate?));
+        let turn = turns.free_at.max(Instant::now());
+        turns.free_at = turn + lasts;
+        Some(turn)
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Turns> {
+        self.turns.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -51,10 +71,32 @@ mod tests {
     #[test]
     fn turns_are_as_far_apart_as_the_rate_says() {
         let pace = Pace::new(Some(Bytes(1000)));
-        let lasts = Duration::from_secs(3);
-        let first = pace.take_turn(lasts);
-        assert_eq!(pace.take_turn(lasts), first + lasts);
-        assert_eq!(pace.take_turn(lasts), first + 2 * lasts);
+        let first = pace.take_turn(Bytes(3000)).unwrap();
+        assert_eq!(pace.take_turn(Bytes(3000)).unwrap(), first + Duration::from_secs(3));
+        assert_eq!(pace.take_turn(Bytes(3000)).unwrap(), first + Duration::from_secs(6));
+    }
+
+    #[test]
+    fn a_new_rate_forgets_the_turns_of_the_old_one() {
+        let pace = Pace::new(None);
+        assert_eq!(pace.take_turn(Bytes(1 << 40)), None);
+        pace.set_rate(Some(Bytes(1)));
+        pace.take_turn(Bytes(1 << 30)).unwrap();
+        pace.set_rate(Some(Bytes(1000)));
+        let turn = pace.take_turn(Bytes(1)).unwrap();
+        assert!(turn <= Instant::now(), "the first turn at a new rate is now");
+        pace.set_rate(None);
+        assert_eq!(pace.take_turn(Bytes(1)), None);
+    }
+
+    #[test]
+    fn the_users_limit_holds_whatever_is_asked_for() {
+        let pace = Pace::new(Some(Bytes(10)));
+        pace.set_rate(Some(Bytes(1000)));
+        let first = pace.take_turn(Bytes(10)).unwrap();
+        assert_eq!(pace.take_turn(Bytes(10)).unwrap(), first + Duration::from_secs(1));
+        pace.set_rate(None);
+        assert!(pace.take_turn(Bytes(10)).is_some());
     }
 
     #[test]

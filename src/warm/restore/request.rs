@@ -7,9 +7,9 @@ use super::names::{Catalog, Found};
 use crate::cache::{ForkMap, Identity, Map, TierState, compute_identities};
 use crate::postgres::{Relation, RelationKind, RelationPath};
 use crate::units::{Bytes, Fork};
-use crate::warm::heat;
 use crate::warm::plan::Precedence;
 use crate::warm::receipt::{FoundAs, SkipReason};
+use crate::warm::{Refusal, heat};
 
 /// Which tiers to bring back.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -31,7 +31,7 @@ pub struct Request {
 #[derive(Debug)]
 pub enum Resolved {
     Entry(Box<Entry>),
-    Skipped(SkipReason, Option<String>),
+    Skipped(Refusal),
 }
 
 impl Request {
@@ -61,7 +61,7 @@ impl Request {
     }
 
     fn entry(&self, place: usize, fork: &ForkMap) -> Option<Entry> {
-        let levels = heat::levels(fork, &self.wanted(fork));
+        let levels = heat::levels(fork, self.map.os_heat, &self.wanted(fork));
         if levels.is_empty() {
             return None;
         }
@@ -74,6 +74,7 @@ impl Request {
             precedence: self.precedence(relation, fork),
             is_index: relation.kind == RelationKind::Index && fork.fork == Fork::Main,
             asks: Asks::Levels(levels),
+            hot: heat::hot(fork, self.map.os_heat),
             snapshot_blocks: fork.blocks,
         })
     }
@@ -90,7 +91,7 @@ impl Request {
     }
 
     /// A row for every fork that was in shared_buffers, none of which is loaded.
-    pub fn buffers_rows(&self, reason: Option<SkipReason>) -> Vec<Row> {
+    pub fn buffers_rows(&self, refusal: &Refusal) -> Vec<Row> {
         let relations = self.map.relations.iter().enumerate();
         let forks = relations.flat_map(|(place, one)| one.forks.iter().map(move |fork| (place, fork)));
         let wanted = forks.map(|(place, fork)| (place, fork.fork, fork.all_buffers().len()));
@@ -105,7 +106,7 @@ impl Request {
                 resident_after: None,
                 read_bytes: Bytes(0),
                 grown_blocks: 0,
-                skips: reason.map(|reason| (reason, blocks, None)).into_iter().collect(),
+                skips: vec![(refusal.reason, blocks, refusal.detail.clone())],
             })
             .collect()
     }
@@ -113,23 +114,20 @@ impl Request {
     /// Looks for an entry's relation by name. `same_cluster` says that paths mean the same here as in the snapshot.
     pub fn resolve(&self, mut entry: Entry, catalog: &Catalog, same_cluster: bool) -> Resolved {
         let relation = &self.map.relations[entry.relation].relation;
-        let now = match catalog.find(&self.identities[entry.relation]) {
+        let now = match catalog.find(&self.identities[entry.relation], same_cluster.then_some(&relation.path)) {
             Found::Relation(now) => now,
-            Found::Nothing => return Resolved::Skipped(SkipReason::Dropped, None),
-            Found::Unreachable(why) => {
-                return Resolved::Skipped(SkipReason::DatabaseUnreachable, Some(why.to_owned()));
-            }
+            Found::Nothing => return Resolved::Skipped(Refusal::because(SkipReason::Dropped)),
+            Found::Unreachable(why) => return Resolved::Skipped(why.clone()),
         };
-        match compare_paths(&relation.path, &now.path, same_cluster) {
-            // The file was looked at already: the fork has no block any more.
-            FoundAs::SameFile => return Resolved::Skipped(SkipReason::Truncated, None),
-            FoundAs::WholeRewritten => match half_or_more(&entry.asks, entry.snapshot_blocks) {
-                Some(heat) => entry.asks = Asks::Whole(heat),
-                None => return Resolved::Skipped(SkipReason::Rewritten, None),
-            },
-            FoundAs::Moved | FoundAs::NotFound => {}
-        }
         entry.found = compare_paths(&relation.path, &now.path, same_cluster);
+        match entry.found {
+            // The file was looked at already: the fork has no block any more.
+            FoundAs::SameFile => return Resolved::Skipped(Refusal::because(SkipReason::Truncated)),
+            FoundAs::WholeRewritten => {
+                (entry.asks, entry.hot) = (rewritten(&entry.asks, entry.snapshot_blocks), RoaringBitmap::new());
+            }
+            FoundAs::Moved | FoundAs::Emptied | FoundAs::NotFound => {}
+        }
         entry.path = now.path.clone();
         Resolved::Entry(Box::new(entry))
     }
@@ -145,15 +143,15 @@ pub fn compare_paths(then: &RelationPath, now: &RelationPath, same_cluster: bool
     }
 }
 
-/// The mean heat of the blocks asked for, when they are at least half of the fork. Of a rewritten relation nobody knows
-/// which blocks are hot; when most were, most will be.
-fn half_or_more(asks: &Asks, snapshot_blocks: u64) -> Option<f32> {
+/// What to ask of a relation that was rewritten: nobody knows which of its blocks are hot. When at least half were
+/// asked for, most will be.
+fn rewritten(asks: &Asks, snapshot_blocks: u64) -> Asks {
+    let asked_blocks = asks.blocks();
     match asks {
-        Asks::Levels(levels) => {
-            let asked: u64 = levels.iter().map(|(_, blocks)| blocks.len()).sum();
-            (asked * 2 >= snapshot_blocks).then(|| heat::mean(levels))
+        Asks::Levels(levels) if asked_blocks * 2 >= snapshot_blocks => {
+            Asks::Whole { heat: heat::mean(levels), asked_blocks }
         }
-        Asks::Whole(heat) => Some(*heat),
+        _ => Asks::Nothing { asked_blocks },
     }
 }
 
@@ -175,7 +173,7 @@ mod tests {
     #[test]
     fn half_of_a_rewritten_relation_is_enough() {
         let asks = |blocks: u32| Asks::Levels(vec![(3.0, (0..blocks).collect())]);
-        assert_eq!(half_or_more(&asks(5), 10), Some(3.0));
-        assert_eq!(half_or_more(&asks(4), 10), None);
+        assert_eq!(rewritten(&asks(5), 10), Asks::Whole { heat: 3.0, asked_blocks: 5 });
+        assert_eq!(rewritten(&asks(4), 10), Asks::Nothing { asked_blocks: 4 });
     }
 }

@@ -9,10 +9,12 @@ use roaring::RoaringBitmap;
 use super::*;
 use crate::cache::{ForkMap, Map, MapSource, RelationMap, TierState};
 use crate::linux::page_cache::{FakePageCache, FakeRefusal};
+use crate::linux::process::Busy;
 use crate::postgres::{Relation, RelationKind, RelationName, RelationPath};
 use crate::units::{Fork, PageRange};
 use crate::warm::receipt::FoundAs;
-use crate::warm::{Control, Phase, Room, Unwatched, Watcher};
+use crate::warm::traffic::{Sharing, Traffic};
+use crate::warm::{Control, DeviceProfile, Phase, ProfileSource, Room, Unwatched, Watcher};
 
 const DIRECTORY: &str = "/data";
 const BLOCK: u64 = 8192;
@@ -53,6 +55,7 @@ fn request(relations: Vec<RelationMap>) -> Request {
         },
         os: TierState::Measured,
         buffers: TierState::Measured,
+        os_heat: Default::default(),
         relations,
         remarks: Vec::new(),
     };
@@ -67,6 +70,23 @@ impl Room for Endless {
     }
 }
 
+struct NoServer;
+
+impl Traffic for NoServer {
+    fn read_busy(&self) -> Option<Busy> {
+        None
+    }
+}
+
+/// Eight backends that wait for the disk all the time.
+struct AllWait;
+
+impl Traffic for AllWait {
+    fn read_busy(&self) -> Option<Busy> {
+        Some(Busy { running: 0, waiting: 8 })
+    }
+}
+
 struct Only(u64);
 
 impl Room for Only {
@@ -77,37 +97,39 @@ impl Room for Only {
 
 fn options() -> RestoreOptions {
     RestoreOptions {
-        device: DeviceProfile::default(),
+        device: PlannedDevice { profile: DeviceProfile::default(), source: ProfileSource::Default },
         threads: 4,
+        sharing: Sharing::default(),
         connections: 1,
         budget: None,
         buffers_budget: None,
         max_rate: None,
         create_extensions: false,
+        no_double: false,
         is_dry_run: false,
         same_cluster: true,
     }
 }
 
 fn restore(cache: &FakePageCache, relations: Vec<RelationMap>) -> Restore {
-    Restore {
-        request: request(relations),
-        options: options(),
-        place: Some(Place {
-            directory: DIRECTORY.into(),
-            geometry: Geometry { block_size: BLOCK as u32, segment_blocks: 131_072 },
-        }),
-        host: Host {
-            page_cache: Arc::new(cache.clone()),
-            room: Arc::new(Endless),
-            control: Arc::new(Control::default()),
-            watcher: Arc::new(Unwatched),
-        },
-    }
+    let place =
+        Place { directory: DIRECTORY.into(), geometry: Geometry { block_size: BLOCK as u32, segment_blocks: 131_072 } };
+    let host = Host {
+        page_cache: Arc::new(cache.clone()),
+        room: Arc::new(Endless),
+        traffic: Arc::new(NoServer),
+        control: Arc::new(Control::default()),
+        watcher: Arc::new(Unwatched),
+    };
+    Restore::new(request(relations), options(), Ok(place), host)
+}
+
+fn no_server() -> Answer {
+    Answer { server: Err(Refusal::because(SkipReason::NoServer)), remarks: Vec::new() }
 }
 
 async fn run(restore: Restore) -> Receipt {
-    restore.run(async { Ok::<_, std::convert::Infallible>(Answer::default()) }).await.unwrap()
+    restore.run(async { Ok::<_, std::convert::Infallible>(no_server()) }).await.unwrap()
 }
 
 fn file(relfilenumber: u32) -> PathBuf {
@@ -140,6 +162,17 @@ async fn what_is_missing_is_read_and_nothing_else() {
     assert_eq!((receipt.forecast.reads, receipt.forecast.read_bytes), (os.reads, os.read_bytes));
     assert_eq!((receipt.skipped.len(), receipt.stopped_by), (0, None));
     assert_eq!(receipt.relations[0].found, FoundAs::SameFile);
+}
+
+#[tokio::test]
+async fn a_restore_ends_though_some_threads_never_had_a_turn() {
+    let cache = FakePageCache::new();
+    cache.insert(file(1), 100 * BLOCK, &[]);
+    let mut restore = restore(&cache, vec![relation(1, vec![fork(100, 0..100)])]);
+    restore.host.traffic = Arc::new(AllWait);
+    restore.options.threads = 64;
+    let receipt = tokio::time::timeout(std::time::Duration::from_secs(60), run(restore)).await.expect("it hangs");
+    assert_eq!(receipt.os.unwrap().read_bytes, Bytes(100 * BLOCK));
 }
 
 #[tokio::test]
@@ -326,4 +359,17 @@ async fn all_segments_and_forks_are_read() {
     assert_eq!(cache.resident(&Path::new(DIRECTORY).join("base/5/1.1")), [pages(0, 100)]);
     let os = receipt.os.unwrap();
     assert_eq!((os.resident_after_bytes, os.asked_bytes), (Some(Bytes(103 * BLOCK)), Bytes(103 * BLOCK)));
+}
+
+#[tokio::test]
+async fn hot_blocks_are_read_twice_and_others_once() {
+    let cache = FakePageCache::new();
+    cache.insert(file(1), 100 * BLOCK, &[]);
+    let mut wanted = fork(100, 0..60);
+    wanted.buffers[5].insert_range(10..20);
+    wanted.buffers[2].insert_range(30..40);
+    let receipt = run(restore(&cache, vec![relation(1, vec![wanted])])).await;
+    assert_eq!(cache.resident(&file(1)), [pages(0, 60)]);
+    assert_eq!(cache.active(&file(1)), [pages(10, 20)]);
+    assert_eq!(receipt.os.unwrap().read_bytes, Bytes(60 * BLOCK), "what was read again is no device's work");
 }

@@ -20,6 +20,6 @@ export function method(data: ReportData): HTMLElement {
     { "aria-labelledby": "method" },
     element("h2", { id: "method" }, "How the numbers came about"),
     element("dl", { class: "method" }, ...list),
-    element("p", { class: "soft" }, `Made by pgthaw ${data.run.pgthaw_version}. This file needs no network and sends nothing.`),
+    element("p", { class: "soft" }, `Made by pgthaw ${data.run.pgthaw_version}. This file needs no network and sends nothing. It draws with Apache ECharts (Apache-2.0) and zrender (BSD-3-Clause), whose notices and licences stand in its script.`),
   );
 }

@@ -1,0 +1,153 @@
+//! `pgthaw doctor --probe`: the work is done in `src/warm/probe/`.
+
+use std::sync::Arc;
+
+use clap::Args;
+
+use super::{ConnectionArguments, ExitStatus, OutputArguments, Target};
+use crate::failure::{Capability, ErrorKind};
+use crate::linux::block_device::{BlockDevice, DeviceCounters, read_block_device, read_device_counters};
+use crate::linux::cgroup::{ReadLimit, read_limit_of};
+use crate::postgres::DataDirectory;
+use crate::terminal::{self, Progress};
+use crate::units::{Bytes, ParseBytesError};
+use crate::warm::probe::{DeviceRecord, Measurement, Probe, ProfileStore, find_sample_files};
+use crate::warm::restore::join_memory_cgroup;
+use crate::warm::{Control, Error};
+
+/// The stored profile's line of `pgthaw doctor`.
+pub const NAME: &str = "profile";
+
+/// How to measure the device.
+#[derive(Clone, Copy, Debug, Args)]
+#[command(next_help_heading = "Probe")]
+pub struct ProbeArguments {
+    /// Measure what the data directory's device gives, and keep it for restore: reads relation files past the page cache,
+    /// writes nothing there, takes at most 10 seconds of the device
+    #[arg(long, conflicts_with = "require")]
+    pub probe: bool,
+
+    /// Read at most this much, 64MiB or more
+    #[arg(long, value_name = "BYTES", default_value = "1GiB", requires = "probe", value_parser = probe_budget)]
+    probe_budget: Bytes,
+}
+
+/// With less, the largest reads would be too few to count.
+const BUDGET_MIN: Bytes = Bytes(64 << 20);
+
+fn probe_budget(text: &str) -> Result<Bytes, String> {
+    match text.parse() {
+        Ok(budget) if budget < BUDGET_MIN => Err(format!("must be at least {BUDGET_MIN}")),
+        parsed => parsed.map_err(|error: ParseBytesError| error.to_string()),
+    }
+}
+
+/// Measures, keeps and prints.
+pub async fn run_probe(
+    arguments: ProbeArguments,
+    connection: &ConnectionArguments,
+    output: OutputArguments,
+) -> anyhow::Result<ExitStatus> {
+    let control = Arc::new(Control::default());
+    let interrupted = Arc::clone(&control);
+    tokio::spawn(terminal::interrupt_then_exit(move || interrupted.interrupt()));
+    let target = Target::open(connection).await?;
+    let directory = target.data_directory.ok_or(Error::NothingToProbe)?;
+    let progress = Progress::steps("probing", 0, output.shows_progress());
+    let shown = progress.clone();
+    let measured = tokio::task::spawn_blocking(move || measure(&directory, arguments.probe_budget, &control, &shown));
+    let measured = measured.await;
+    progress.finish();
+    let Some(record) = measured?? else { return Ok(ExitStatus::Because(ErrorKind::Interrupted)) };
+    let path = ProfileStore::open().keep(&record)?;
+    match output.json {
+        true => terminal::print_json(&record)?,
+        false => terminal::print_line(&terminal::render_device(&record, &path)),
+    }
+    Ok(ExitStatus::Done)
+}
+
+/// `None` when the user stopped it.
+fn measure(
+    directory: &DataDirectory,
+    budget: Bytes,
+    control: &Control,
+    progress: &Progress,
+) -> Result<Option<DeviceRecord>, Error> {
+    let device = read_block_device(&directory.path)?;
+    let server_pid = directory.read_postmaster().map(|postmaster| postmaster.pid);
+    // As restore does, so that both are under the same limit.
+    server_pid.and_then(join_memory_cgroup);
+    let limit = own_limit(&device);
+    let mut remarks: Vec<String> = server_pid.and_then(|pid| limit_remark(&device, limit, pid)).into_iter().collect();
+    let files = find_sample_files(directory)?;
+    let tell = |what: &str, done, steps| {
+        progress.reach(done, steps);
+        progress.say(what);
+    };
+    let before = read_device_counters(device.number)?;
+    let Some(measurement) = (Probe { files: &files, budget, control, progress: &tell }).run()? else { return Ok(None) };
+    remarks.extend(traffic_remark(&measurement, before, read_device_counters(device.number)?));
+    if measurement.has_read_twice {
+        remarks.push(
+            "some blocks were read twice, as the relations are small: caches below the device may have answered".into(),
+        );
+    }
+    Ok(Some(DeviceRecord::new(&device, limit, measurement, remarks)))
+}
+
+/// The limit that this process is under; none where cgroups cannot be seen.
+fn own_limit(device: &BlockDevice) -> ReadLimit {
+    read_limit_of(std::process::id(), device.number).unwrap_or_default()
+}
+
+/// What to say when the server is under another limit than this process.
+fn limit_remark(device: &BlockDevice, own: ReadLimit, server_pid: u32) -> Option<String> {
+    let server = read_limit_of(server_pid, device.number).ok().filter(|server| *server != own)?;
+    Some(format!(
+        "the server's cgroup has another limit ({}) than pgthaw's ({}): run pgthaw in the server's cgroup to measure it",
+        terminal::render_limit(server.into()),
+        terminal::render_limit(own.into())
+    ))
+}
+
+/// Did the reads reach the device, and was it pgthaw's alone?
+fn traffic_remark(measurement: &Measurement, before: DeviceCounters, after: DeviceCounters) -> Option<String> {
+    let own = measurement.read_bytes;
+    let all = Bytes(after.read_bytes.0.saturating_sub(before.read_bytes.0));
+    let (few, many) = (own.0 as f64 * 0.9, own.0 as f64 * 1.1);
+    match all.0 as f64 {
+        seen if seen < few => Some(format!("only {all} of {own} reached the device: files with holes, or compressed")),
+        seen if seen > many => {
+            Some(format!("others read {} from the device meanwhile: this is what was left of it", Bytes(all.0 - own.0)))
+        }
+        _ => None,
+    }
+}
+
+/// The profile of a directory's device under the limit that this process has.
+pub fn find_profile(directory: &std::path::Path) -> Result<Option<DeviceRecord>, Error> {
+    let device = read_block_device(directory)?;
+    ProfileStore::open().find(&device, own_limit(&device))
+}
+
+/// The line about the stored profile.
+pub fn check_profile(directory: Option<&std::path::Path>) -> Capability {
+    const GROUP: &str = "disk";
+    const REMEDY: &str = "pgthaw doctor --probe";
+    let Some(directory) = directory else {
+        return Capability::no(
+            GROUP,
+            NAME,
+            "no data directory, so no device",
+            "pgthaw doctor --probe --data-dir DIRECTORY",
+        );
+    };
+    match find_profile(directory) {
+        Ok(Some(record)) => Capability::yes(GROUP, NAME, terminal::render_profile(&record)),
+        Ok(None) => {
+            Capability::no(GROUP, NAME, "the device was not measured: restore plans for a common cloud volume", REMEDY)
+        }
+        Err(error) => Capability::no(GROUP, NAME, error.to_string(), REMEDY),
+    }
+}

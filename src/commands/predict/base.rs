@@ -1,0 +1,47 @@
+//! What all scenarios begin with, wherever it is from.
+
+use serde::Serialize;
+
+use crate::model::{Knee, Server, Workload};
+
+/// What all scenarios begin with.
+#[derive(Debug)]
+pub struct Base {
+    pub workload: Workload,
+    pub server: Server,
+    pub assumptions: Vec<String>,
+    pub knees: Option<Knees>,
+    /// Is there a bandwidth, by which a restore can be forecast?
+    pub has_bandwidth: bool,
+}
+
+/// Where throughput rises most steeply by the closed form.
+#[derive(Clone, Copy, Debug, Serialize)]
+pub struct Knees {
+    /// All pages as one relation: the simple curve.
+    pub simple: Steepest,
+    /// Each relation for itself.
+    pub parallel: Steepest,
+}
+
+/// One knee by the transaction, one by the second.
+#[derive(Clone, Copy, Debug, Serialize)]
+pub struct Steepest {
+    pub by_transaction: Knee,
+    pub by_second: Knee,
+}
+
+impl Knees {
+    /// For people.
+    pub fn render(&self) -> String {
+        let of = |name: &str, knee: &Steepest| {
+            let Knee { transaction, seconds, cached_share, .. } = knee.by_transaction;
+            format!(
+                "{name} steepest at transaction {transaction:.0}, after {seconds:.0} s, {:.1} % cached; by the second after {:.0} s",
+                100.0 * cached_share,
+                knee.by_second.seconds
+            )
+        };
+        format!("{}\n{}", of("as one relation: ", &self.simple), of("each for itself: ", &self.parallel))
+    }
+}

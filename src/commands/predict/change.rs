@@ -1,0 +1,105 @@
+//! `--what-if`: the same workload on another device, with other memory or other clients.
+
+use std::str::FromStr;
+
+use super::values::parse_seconds;
+use crate::model::{Device, Scenario, Server, Workload};
+use crate::units::Bytes;
+
+/// Changes of one case.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Changes {
+    text: String,
+    changes: Vec<Change>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Change {
+    Riops(f64),
+    Rbps(f64),
+    Memory(f64),
+    SharedBuffers(f64),
+    Clients(u32),
+    Cores(f64),
+    Hit(f64),
+}
+
+impl FromStr for Changes {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Changes, String> {
+        Ok(Changes { text: text.to_owned(), changes: text.split(',').map(parse_change).collect::<Result<_, _>>()? })
+    }
+}
+
+fn parse_change(text: &str) -> Result<Change, String> {
+    let (name, value) = text.split_once('=').ok_or_else(|| format!("\"{text}\" is not NAME=VALUE"))?;
+    let number = || match value.parse::<f64>() {
+        Ok(number) if number.is_finite() && number > 0.0 => Ok(number),
+        _ => Err(format!("\"{value}\" is not a number above 0")),
+    };
+    let bytes = || match value.parse::<Bytes>() {
+        Ok(Bytes(0)) => Err("must be more than 0 bytes".to_owned()),
+        Ok(Bytes(bytes)) => Ok(bytes as f64),
+        Err(error) => Err(error.to_string()),
+    };
+    match name.trim() {
+        "riops" => number().map(Change::Riops),
+        "rbps" => bytes().map(Change::Rbps),
+        "memory" => bytes().map(Change::Memory),
+        "shared_buffers" => bytes().map(Change::SharedBuffers),
+        "clients" => value
+            .parse()
+            .ok()
+            .filter(|clients| (1..=100_000).contains(clients))
+            .map(Change::Clients)
+            .ok_or_else(|| format!("\"{value}\" is not a number of clients")),
+        "cores" => number().map(Change::Cores),
+        "hit" => parse_seconds(value).map(Change::Hit),
+        other => Err(format!(
+            "\"{other}\" cannot be changed: riops, rbps, memory, shared_buffers, clients, cores and hit can"
+        )),
+    }
+}
+
+impl Changes {
+    /// The scenario with these changes, named by them.
+    pub fn apply(&self, scenario: &Scenario) -> Scenario {
+        let mut changed = Scenario { name: self.text.clone(), ..scenario.clone() };
+        for change in &self.changes {
+            let Scenario { server, workload, .. } = &mut changed;
+            change.apply(server, workload);
+        }
+        changed
+    }
+}
+
+impl Change {
+    fn apply(self, server: &mut Server, workload: &mut Workload) {
+        let Device { reads_per_second, bandwidth, .. } = &mut server.device;
+        match self {
+            Change::Riops(riops) => *reads_per_second = riops,
+            Change::Rbps(rbps) => *bandwidth = rbps,
+            Change::Memory(bytes) => server.os_pages = bytes / server.block_bytes,
+            Change::SharedBuffers(bytes) => server.buffers_pages = bytes / server.block_bytes,
+            Change::Clients(clients) => workload.clients = clients,
+            Change::Cores(cores) => server.cores = cores,
+            Change::Hit(seconds) => workload.hit_seconds = seconds,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn several_changes_make_one_case() {
+        let changes: Changes = "riops=10000,memory=8GiB,hit=0.1ms".parse().unwrap();
+        let expected = [Change::Riops(10_000.0), Change::Memory((8_u64 << 30) as f64), Change::Hit(0.1 * 1e-3)];
+        assert_eq!(changes.changes, expected);
+        for text in ["", "riops", "riops=0", "speed=3", "memory=much", "clients=0", "clients=2.5"] {
+            assert!(text.parse::<Changes>().is_err(), "{text}");
+        }
+    }
+}

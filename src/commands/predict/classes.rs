@@ -1,0 +1,98 @@
+//! Classes of pages from what was counted of each relation, and from a snapshot's heat.
+
+use crate::cache::{ForkMap, Map};
+use crate::model::{Bin, PageClass, Popularity};
+use crate::postgres::{Activity, RelationActivity, RelationKind};
+use crate::units::Fork;
+use crate::warm::compute_heat_levels;
+
+use super::values::PopularityArgument;
+
+/// Relations that are asked for less often than this in a transaction do not count.
+const FEWEST_ACCESSES: f64 = 1e-4;
+
+/// Of an index, the share of its blocks that are not leaves: one in some hundred.
+const INNER_SHARE: f64 = 1.0 / 256.0;
+
+/// How often what a snapshot did not find is asked for, relative to the coldest that it found.
+const ABSENT: f64 = 0.05;
+
+/// A class for each table, two for each index.
+pub fn make_classes(activity: &Activity, map: Option<&Map>, told: Option<&PopularityArgument>) -> Vec<PageClass> {
+    let transactions = activity.transactions.max(1) as f64;
+    let mut classes = Vec::new();
+    for relation in activity.relations.iter().filter(|relation| relation.blocks > 0) {
+        let accesses = relation.requests as f64 / transactions;
+        if accesses < FEWEST_ACCESSES {
+            continue;
+        }
+        let popularity = told
+            .map(|told| told.0.clone())
+            .or_else(|| Some(measured(find_fork(map?, relation)?, map?, relation.blocks)))
+            .unwrap_or(Popularity::Uniform);
+        let name = format!("{}.{}", relation.schema, relation.name);
+        let class = |name: String, pages, accesses, popularity| PageClass {
+            name,
+            pages,
+            accesses,
+            popularity,
+            resident_share: 0.0,
+        };
+        let blocks = relation.blocks as f64;
+        if relation.kind != RelationKind::Index || blocks < 2.0 {
+            classes.push(class(name, blocks, accesses, popularity));
+            continue;
+        }
+        // A descent asks for the root, inner pages and one leaf.
+        let descents = (relation.scans as f64 / transactions).clamp(accesses.min(FEWEST_ACCESSES), accesses);
+        let inner = (blocks * INNER_SHARE).max(1.0);
+        classes.push(class(name.clone(), blocks - inner, descents, popularity));
+        if accesses > descents {
+            classes.push(class(name + ", inner pages", inner, accesses - descents, Popularity::Uniform));
+        }
+    }
+    classes
+}
+
+fn find_fork<'a>(map: &'a Map, relation: &RelationActivity) -> Option<&'a ForkMap> {
+    let found = map.relations.iter().find(|one| {
+        one.relation.oid == relation.oid
+            && one.relation.name.name == relation.name
+            && one.relation.name.schema == relation.schema
+    })?;
+    found.forks.iter().find(|fork| fork.fork == Fork::Main)
+}
+
+/// The levels of heat of what was resident, and the rest.
+fn measured(fork: &ForkMap, map: &Map, blocks: u64) -> Popularity {
+    let wanted = &fork.os | &fork.all_buffers();
+    let levels = compute_heat_levels(fork, map.os_heat, &wanted);
+    let coldest = levels.first().map_or(1.0, |(heat, _)| f64::from(*heat));
+    let mut bins: Vec<Bin> =
+        levels.iter().map(|(heat, blocks)| Bin { pages: blocks.len() as f64, weight: f64::from(*heat) }).collect();
+    let absent = blocks.saturating_sub(wanted.len()) as f64;
+    bins.push(Bin { pages: absent, weight: coldest * ABSENT });
+    Popularity::Measured(bins)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn relation(oid: u32, kind: RelationKind, blocks: u64, requests: u64, scans: u64) -> RelationActivity {
+        RelationActivity { oid, schema: "public".into(), name: format!("r{oid}"), kind, blocks, requests, scans }
+    }
+
+    #[test]
+    fn an_index_has_leaves_and_inner_pages() {
+        let relations = vec![
+            relation(1, RelationKind::Table, 16_394, 1000, 0),
+            relation(2, RelationKind::Index, 2745, 3000, 1000),
+            relation(3, RelationKind::Table, 9, 0, 0),
+        ];
+        let classes = make_classes(&Activity { transactions: 1000, clients: 1, relations }, None, None);
+        let found: Vec<(&str, f64)> = classes.iter().map(|class| (class.name.as_str(), class.accesses)).collect();
+        assert_eq!(found, [("public.r1", 1.0), ("public.r2", 1.0), ("public.r2, inner pages", 2.0)]);
+        assert_eq!(classes[1].pages + classes[2].pages, 2745.0);
+    }
+}

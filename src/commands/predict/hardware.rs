@@ -1,0 +1,79 @@
+//! What the server's device and memory can give: as told, as probed, or a common cloud volume.
+
+use std::path::Path;
+
+use super::PredictArguments;
+use crate::commands::doctor_probe::find_profile;
+use crate::linux::memory::read_memory;
+use crate::model::Device;
+use crate::postgres::Server;
+use crate::units::Bytes;
+use crate::warm::probe::DeviceRecord;
+use crate::warm::{self, DeviceProfile};
+
+/// A read on a device of which only limits are told: of a common cloud volume.
+pub const DEFAULT_LATENCY_SECONDS: f64 = 0.5e-3;
+
+/// The device, and where its figures are from. What is told wins over what was probed.
+pub fn read_device(arguments: &PredictArguments, directory: Option<&Path>) -> Result<(Device, String), warm::Error> {
+    let is_told = arguments.riops.is_some() || arguments.rbps.is_some();
+    let stored = match directory.filter(|_| !is_told).map(find_profile) {
+        // A device that cannot be found out has no profile either.
+        None | Some(Err(warm::Error::Linux(_))) => None,
+        Some(found) => found?,
+    };
+    let (device, source) = match stored {
+        Some(record) => (probed(&record), format!("probed {}", record.measured_at.strftime("%Y-%m-%d"))),
+        None => {
+            let common = DeviceProfile::default();
+            let riops = arguments.riops.unwrap_or(common.reads_per_second);
+            let rbps = arguments.rbps.unwrap_or(common.bandwidth).0 as f64;
+            let source = if is_told { "as told" } else { "a common cloud volume, for nothing is known of this one" };
+            (Device::with_limits(riops, rbps, DEFAULT_LATENCY_SECONDS), source.to_owned())
+        }
+    };
+    let described = format!(
+        "the device serves {:.0} reads/s and {}/s ({source})",
+        device.reads_per_second,
+        Bytes(device.bandwidth as u64)
+    );
+    Ok((device, described))
+}
+
+/// A measured device: how long a read takes by how many are in flight.
+fn probed(record: &DeviceRecord) -> Device {
+    let measurement = &record.measurement;
+    let point = |point: &crate::warm::probe::DepthPoint| {
+        let depth = f64::from(point.depth);
+        (depth, depth / point.reads_per_second.max(f64::MIN_POSITIVE))
+    };
+    let mut latency: Vec<(f64, f64)> = measurement.by_depth.iter().map(point).collect();
+    if latency.is_empty() {
+        latency.push((1.0, measurement.latency_us_p50 * 1e-6));
+    }
+    Device {
+        reads_per_second: measurement.profile.reads_per_second,
+        bandwidth: measurement.profile.bandwidth.0 as f64,
+        latency,
+    }
+}
+
+/// Pages that server and page cache can hold together. Of a server elsewhere it is not known.
+pub fn read_memory_pages(
+    arguments: &PredictArguments,
+    server: &Server,
+    block_bytes: f64,
+    assumptions: &mut Vec<String>,
+) -> f64 {
+    let here = server.is_local_socket().then(read_memory).and_then(Result::ok).map(|memory| memory.total_bytes);
+    match arguments.memory.or(here) {
+        Some(memory) => {
+            assumptions.push(format!("{memory} of memory for what is cached"));
+            memory.0 as f64 / block_bytes
+        }
+        None => {
+            assumptions.push("all of it fits into memory (--memory says how much there is)".to_owned());
+            f64::INFINITY
+        }
+    }
+}

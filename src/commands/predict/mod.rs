@@ -1,0 +1,133 @@
+//! `pgthaw predict`: the work is done in `src/model/`.
+
+mod bare;
+mod base;
+mod change;
+mod classes;
+mod hardware;
+mod live;
+mod scenarios;
+mod values;
+
+use std::path::PathBuf;
+
+use clap::Args;
+use serde::Serialize;
+
+use self::base::{Base, Knees};
+use self::values::{PopularityArgument, parse_seconds};
+use super::restore::positive_bytes;
+use super::{ConnectionArguments, ExitStatus, OutputArguments, SnapshotsArguments};
+use crate::model::{Outlook, compute_outlook};
+use crate::report;
+use crate::terminal::{self, Canvas};
+use crate::units::Bytes;
+
+/// How long a warm-up will take, before it happens
+///
+/// For a running server: watches what its clients ask for, takes the device from `doctor --probe` and popularity from the
+/// newest snapshot. Or from bare numbers: the sizes of what a transaction reads a block of (--pages, once for each relation),
+/// the latency of a cold and of a warm transaction (--miss, --hit), the number of clients.
+#[derive(Debug, Args)]
+pub struct PredictArguments {
+    #[command(flatten)]
+    connection: ConnectionArguments,
+
+    #[command(flatten)]
+    snapshots: SnapshotsArguments,
+
+    /// Watch the server's clients for so long
+    #[arg(long, value_name = "SECONDS", default_value_t = 2, value_parser = clap::value_parser!(u32).range(1..=3600))]
+    observe: u32,
+
+    /// Without a server: blocks of a relation of which each transaction reads one; may be repeated: a table, its index
+    #[arg(long, value_name = "BLOCKS", requires = "hit")]
+    pages: Vec<f64>,
+
+    /// What a transaction takes when all is cached, such as 0.22ms: of one client, with the client's own time [default: of a
+    /// running server, as watched]
+    #[arg(long, value_name = "TIME", value_parser = parse_seconds)]
+    hit: Option<f64>,
+
+    /// What a transaction takes when nothing is cached, such as 4.7ms: of one client
+    #[arg(long, value_name = "TIME", value_parser = parse_seconds)]
+    miss: Option<f64>,
+
+    /// Clients that each wait for their answer before they ask again [default: of a running server as watched, else 1]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=100_000))]
+    clients: Option<u32>,
+
+    /// Processors that server and clients share [default: as many as this machine has]
+    #[arg(long, value_name = "N")]
+    cores: Option<f64>,
+
+    /// Random reads that the device serves in a second [default: as probed, else 3000; without a server no
+    /// limit]
+    #[arg(long, value_name = "READS")]
+    riops: Option<f64>,
+
+    /// Bytes that it delivers in a second; by it a restore is forecast [default: as probed, else 125MiB; without a server no
+    /// limit]
+    #[arg(long, value_name = "BYTES", value_parser = positive_bytes)]
+    rbps: Option<Bytes>,
+
+    /// Memory for what is cached [default: this machine's; without a server enough for all]
+    #[arg(long, value_name = "BYTES", value_parser = positive_bytes)]
+    memory: Option<Bytes>,
+
+    /// How rows are chosen: uniform, zipfian:1.07, permuted:1.07, gaussian:5, exponential:10, newest:0.1:0.99 [default: by the
+    /// newest snapshot, else uniform]
+    #[arg(long, value_name = "WHICH")]
+    popularity: Option<PopularityArgument>,
+
+    /// What would be if: riops=10000, rbps=500MiB, memory=8GiB, clients=16, cores=8, hit=0.1ms; several changes of one case
+    /// are joined by commas, several cases repeat the option
+    #[arg(long, value_name = "CHANGES")]
+    what_if: Vec<change::Changes>,
+
+    /// Write it as an HTML page too
+    #[arg(long, value_name = "FILE")]
+    html: Option<PathBuf>,
+
+    /// Replace the file even when it is no page of pgthaw
+    #[arg(long, requires = "html")]
+    force: bool,
+
+    /// Draw with ASCII alone
+    #[arg(long)]
+    ascii: bool,
+}
+
+/// What `--json` prints.
+#[derive(Debug, Serialize)]
+struct Prediction {
+    assumptions: Vec<String>,
+    /// Of one client and uniform popularity: the closed form's knees.
+    knees: Option<Knees>,
+    scenarios: Vec<Outlook>,
+}
+
+/// Runs the command.
+pub async fn run(arguments: PredictArguments, output: OutputArguments) -> anyhow::Result<ExitStatus> {
+    let base = if arguments.pages.is_empty() {
+        live::make_base(&arguments, output.shows_progress()).await?
+    } else {
+        bare::make_base(&arguments)?
+    };
+    let scenarios = scenarios::make_scenarios(&base, &arguments.what_if);
+    let outlooks = scenarios.iter().map(compute_outlook).collect::<Result<Vec<_>, _>>()?;
+    let prediction = Prediction { assumptions: base.assumptions, knees: base.knees, scenarios: outlooks };
+    if let Some(path) = &arguments.html {
+        let page = report::render_forecast(&prediction.scenarios, &prediction.assumptions)?;
+        report::write_report(path, &page, arguments.force)?;
+    }
+    if output.json {
+        terminal::print_json(&prediction)?;
+    } else {
+        let canvas = Canvas::of_stdout(arguments.ascii);
+        let knees = prediction.knees.map(|knees| knees.render());
+        let text = terminal::render_prediction(&prediction.scenarios, knees, &prediction.assumptions, canvas);
+        terminal::print_line(&text);
+    }
+    Ok(ExitStatus::Done)
+}

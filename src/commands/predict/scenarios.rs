@@ -1,0 +1,49 @@
+//! Which cases are compared.
+
+use super::Base;
+use super::change::Changes;
+use crate::model::{Scenario, Warmer};
+
+/// A restore beside live traffic: reads in flight, and their size (docs/plan.md).
+const RESTORE_DEPTH: u32 = 4;
+const RESTORE_READ_BYTES: f64 = 262_144.0;
+
+/// A cold restart, the same with all relations as one where there are several and the closed form applies, with a restore
+/// where a bandwidth is known, and each case of `--what-if`.
+pub fn make_scenarios(base: &Base, what_if: &[Changes]) -> Vec<Scenario> {
+    let (workload, server) = (base.workload.clone(), base.server.clone());
+    let cold = Scenario { name: "cold restart".into(), workload, server, warmer: None };
+    let mut scenarios = vec![cold.clone()];
+    if base.knees.is_some() && base.workload.classes.len() > 1 {
+        scenarios.push(as_one_relation(&cold));
+    }
+    if base.has_bandwidth {
+        scenarios.push(with_restore(&cold, "with pgthaw restore"));
+    }
+    for changes in what_if {
+        let changed = changes.apply(&cold);
+        if base.has_bandwidth {
+            scenarios.push(with_restore(&changed, &format!("{}, restore", changed.name)));
+        }
+        scenarios.push(changed);
+    }
+    scenarios
+}
+
+/// The simple curve of the closed form: a transaction reads one block out of all.
+fn as_one_relation(cold: &Scenario) -> Scenario {
+    let mut one = Scenario { name: "as one relation".into(), ..cold.clone() };
+    let classes = &mut one.workload.classes;
+    let count = classes.len() as f64;
+    classes[0].pages = classes.iter().map(|class| class.pages).sum();
+    classes.truncate(1);
+    // A miss costs all that the misses of the several did.
+    one.server.device.latency.iter_mut().for_each(|(_, seconds)| *seconds *= count);
+    one
+}
+
+fn with_restore(scenario: &Scenario, name: &str) -> Scenario {
+    let block = scenario.server.block_bytes;
+    let warmer = Warmer::hottest_first(&scenario.workload, block, RESTORE_DEPTH, RESTORE_READ_BYTES);
+    Scenario { name: name.to_owned(), warmer: Some(warmer), ..scenario.clone() }
+}

@@ -1,0 +1,79 @@
+//! Values as they are typed.
+
+use std::str::FromStr;
+
+use crate::model::Popularity;
+
+/// Rows of pgbench_accounts on a page, where rows and pages have to be told apart.
+const ROWS_PER_PAGE: f64 = 61.0;
+
+/// Seconds of a text with a unit: `4.7ms`, `220us`, `1s`; without one it is seconds.
+pub fn parse_seconds(text: &str) -> Result<f64, String> {
+    let units = [("ms", 1e-3), ("us", 1e-6), ("µs", 1e-6), ("s", 1.0), ("", 1.0)];
+    let found = units.iter().find_map(|(unit, factor)| text.trim().strip_suffix(unit).map(|number| (number, factor)));
+    let (number, factor) = found.unwrap_or((text, &1.0));
+    match number.trim().parse::<f64>() {
+        Ok(value) if value.is_finite() && value > 0.0 => Ok(value * factor),
+        _ => Err("write a time above 0 with its unit, such as 0.22ms".to_owned()),
+    }
+}
+
+/// How rows are chosen, as pgbench's random functions do.
+#[derive(Clone, Debug, PartialEq)]
+pub struct PopularityArgument(pub Popularity);
+
+impl FromStr for PopularityArgument {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<PopularityArgument, String> {
+        let wrong = || {
+            "write uniform, zipfian:1.07, permuted:1.07, gaussian:5, exponential:10 or newest:0.1:0.99 (share of the pages, of the accesses)"
+                .to_owned()
+        };
+        let mut parts = text.split(':');
+        let name = parts.next().unwrap_or_default();
+        let numbers: Vec<f64> = parts.map(|part| part.parse().map_err(|_| wrong())).collect::<Result<_, _>>()?;
+        if numbers.iter().any(|number| !number.is_finite() || *number <= 0.0) {
+            return Err(wrong());
+        }
+        let zipfian =
+            |exponent, is_permuted| Popularity::Zipfian { exponent, rows_per_page: ROWS_PER_PAGE, is_permuted };
+        Ok(PopularityArgument(match (name, numbers[..].as_ref()) {
+            ("uniform", []) => Popularity::Uniform,
+            ("zipfian", [exponent]) => zipfian(*exponent, false),
+            ("permuted", [exponent]) => zipfian(*exponent, true),
+            ("gaussian", [parameter]) => Popularity::Gaussian { parameter: *parameter },
+            ("exponential", [parameter]) => Popularity::Exponential { parameter: *parameter },
+            ("newest", &[page_share, access_share]) if page_share < 1.0 && access_share <= 1.0 => {
+                Popularity::Hot { page_share, access_share }
+            }
+            _ => return Err(wrong()),
+        }))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn times_have_units() {
+        for (text, seconds) in [("4.7ms", 4.7e-3), ("220us", 220e-6), ("1 s", 1.0), ("0.5", 0.5)] {
+            assert!((parse_seconds(text).unwrap() / seconds - 1.0).abs() < 1e-12, "{text}");
+        }
+        for text in ["", "fast", "0ms", "-1s", "nan", "inf"] {
+            assert!(parse_seconds(text).is_err(), "{text}");
+        }
+    }
+
+    #[test]
+    fn popularity_is_named_as_pgbench_does() {
+        let parse = |text: &str| text.parse::<PopularityArgument>();
+        assert_eq!(parse("uniform"), Ok(PopularityArgument(Popularity::Uniform)));
+        assert!(matches!(parse("permuted:1.07").unwrap().0, Popularity::Zipfian { is_permuted: true, .. }));
+        assert!(parse("newest:0.1:0.99").is_ok());
+        for text in ["zipf", "zipfian", "gaussian:x", "newest:1.5:0.9", "exponential:-1", "uniform:3"] {
+            assert!(parse(text).is_err(), "{text}");
+        }
+    }
+}

@@ -1,0 +1,47 @@
+//! `pgthaw snapshot diff`: the work is done in `src/cache/`.
+
+use clap::Args;
+
+use super::snapshot_place::SnapshotPlace;
+use super::{OutputArguments, SelectionArguments, Target, read_current_map};
+use crate::cache::{Snapshot, compute_difference};
+use crate::terminal::{self, Canvas};
+
+/// What to compare, and what of it is shown.
+#[derive(Debug, Args)]
+pub struct DiffArguments {
+    /// The earlier one: the beginning of its name, newest, newest~1 or a file
+    before: String,
+
+    /// The later one [default: what is resident now]
+    after: Option<String>,
+
+    #[command(flatten)]
+    selection: SelectionArguments,
+
+    /// The N that changed most; 0 for all
+    #[arg(long, value_name = "N", default_value_t = 20)]
+    top: usize,
+
+    #[command(flatten)]
+    pub place: SnapshotPlace,
+}
+
+/// Compares two snapshots, or one with what is resident now.
+pub async fn diff(arguments: &DiffArguments, output: OutputArguments) -> anyhow::Result<()> {
+    let place = &arguments.place;
+    let before = Snapshot::read(&place.resolve(&arguments.before).await?)?.map;
+    let after = match &arguments.after {
+        Some(name) => Snapshot::read(&place.resolve(name).await?)?.map,
+        None => read_current_map(&Target::open(&place.connection).await?, &place.snapshots.open(), output).await?,
+    };
+    let difference = compute_difference(&before, &after).select(&arguments.selection.selection())?;
+    let block_size = after.source.block_size;
+    if output.json {
+        terminal::print_json(&terminal::render_difference_json(&difference, block_size))?;
+    } else {
+        let canvas = Canvas::of_stdout(false);
+        terminal::print_line(&terminal::render_difference(&difference, block_size, arguments.top, canvas));
+    }
+    Ok(())
+}

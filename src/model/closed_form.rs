@@ -1,0 +1,257 @@
+//! The warm-up of one client in closed form (Fabien Coelho, "Postgres Warm-up", 2013; derived in docs/model.md).
+
+use super::Error;
+use super::root::find_rise;
+
+/// Pages of which each transaction reads one, all equally likely.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Component {
+    /// Above 0; a fraction is as good as a whole number.
+    pub pages: f64,
+    /// What a page that is not cached adds to the transaction, in seconds; 0 or more.
+    pub miss_seconds: f64,
+}
+
+/// One client's warm-up from an entirely cold cache that holds everything in the end.
+#[derive(Clone, Debug, PartialEq)]
+pub struct WarmUp {
+    hit_seconds: f64,
+    components: Vec<Component>,
+}
+
+/// Where throughput rises most steeply.
+#[derive(Clone, Copy, Debug, PartialEq, serde::Serialize)]
+pub struct Knee {
+    /// Transactions done by then.
+    pub transaction: f64,
+    pub seconds: f64,
+    /// Share of the pages that are cached, 0 to 1.
+    pub cached_share: f64,
+    /// Transactions per second.
+    pub throughput: f64,
+}
+
+/// Points of a first look for the steepest rise of several components, whose rises can have several tops.
+const LOOKS: usize = 4000;
+
+/// Past so many times the greatest number of pages the share of misses is e⁻⁴⁰.
+const END: f64 = 40.0;
+
+impl WarmUp {
+    /// A transaction takes `hit_seconds` when all it reads is cached.
+    pub fn new(hit_seconds: f64, components: Vec<Component>) -> Result<WarmUp, Error> {
+        Error::check_positive("the time of a cached transaction in seconds", hit_seconds)?;
+        if components.is_empty() {
+            return Err(Error::NoPages);
+        }
+        for component in &components {
+            Error::check_positive("a number of pages", component.pages)?;
+            if !component.miss_seconds.is_finite() || component.miss_seconds < 0.0 {
+                return Err(Error::NotPositive {
+                    what: "the time of a miss in seconds",
+                    value: component.miss_seconds,
+                });
+            }
+        }
+        Ok(WarmUp { hit_seconds, components })
+    }
+
+    /// One component of `pages`; a transaction takes `cold_seconds` (Td) at first and `hit_seconds` (Tc) in the end.
+    pub fn simple(pages: f64, cold_seconds: f64, hit_seconds: f64) -> Result<WarmUp, Error> {
+        WarmUp::parallel(&[pages], cold_seconds, hit_seconds)
+    }
+
+    /// A component for each of `pages`, such as a table's and its index's. A transaction reads one page of each; a cold
+    /// one spends the same time on every component.
+    pub fn parallel(pages: &[f64], cold_seconds: f64, hit_seconds: f64) -> Result<WarmUp, Error> {
+        Error::check_positive("the time of a cold transaction in seconds", cold_seconds)?;
+        if cold_seconds < hit_seconds {
+            return Err(Error::ColdFasterThanWarm { cold_seconds, hit_seconds });
+        }
+        let miss_seconds = (cold_seconds - hit_seconds) / pages.len() as f64;
+        WarmUp::new(hit_seconds, pages.iter().map(|&pages| Component { pages, miss_seconds }).collect())
+    }
+
+    /// d(i): seconds that transaction `i` takes on average.
+    pub fn seconds_per_transaction(&self, i: f64) -> f64 {
+        self.hit_seconds + self.components.iter().map(|c| c.miss_seconds * (-i / c.pages).exp()).sum::<f64>()
+    }
+
+    /// Transactions per second after `i` transactions.
+    pub fn throughput(&self, i: f64) -> f64 {
+        1.0 / self.seconds_per_transaction(i)
+    }
+
+    /// Transactions per second when everything is cached.
+    pub fn steady_throughput(&self) -> f64 {
+        1.0 / self.hit_seconds
+    }
+
+    /// t(i): seconds after which `i` transactions are done.
+    pub fn seconds_after(&self, i: f64) -> f64 {
+        let misses = |c: &Component| c.pages * c.miss_seconds * -(-i / c.pages).exp_m1();
+        self.hit_seconds * i + self.components.iter().map(misses).sum::<f64>()
+    }
+
+    /// Transactions done after `seconds`.
+    pub fn transactions_after(&self, seconds: f64) -> f64 {
+        find_rise(|i| self.seconds_after(i), seconds, self.greatest_pages()).unwrap_or(f64::INFINITY)
+    }
+
+    /// p(i): share of all pages that are cached after `i` transactions, 0 to 1.
+    pub fn cached_share(&self, i: f64) -> f64 {
+        let cached: f64 = self.components.iter().map(|c| c.pages * -(-i / c.pages).exp_m1()).sum();
+        cached / self.components.iter().map(|c| c.pages).sum::<f64>()
+    }
+
+    /// Seconds until throughput is `share` of the steady one, `share` in 0 to 1 (1 is never reached).
+    pub fn seconds_to_share(&self, share: f64) -> Option<f64> {
+        if share >= 1.0 && self.components.iter().any(|c| c.miss_seconds > 0.0) {
+            return None;
+        }
+        let i = find_rise(|i| self.throughput(i), share * self.steady_throughput(), self.greatest_pages())?;
+        Some(self.seconds_after(i))
+    }
+
+    /// Where throughput rises most from one transaction to the next.
+    pub fn steepest_by_transaction(&self) -> Knee {
+        self.knee_at(self.find_steepest(1.0, 2.0))
+    }
+
+    /// Where throughput rises most from one second to the next.
+    pub fn steepest_by_second(&self) -> Knee {
+        self.knee_at(self.find_steepest(0.5, 3.0))
+    }
+
+    fn knee_at(&self, transaction: f64) -> Knee {
+        Knee {
+            transaction,
+            seconds: self.seconds_after(transaction),
+            cached_share: self.cached_share(transaction),
+            throughput: self.throughput(transaction),
+        }
+    }
+
+    /// Maximises −d′ ÷ d^`power`. With one component that is where (Td − Tc) e^(−i/P) = `ratio` · Tc.
+    fn find_steepest(&self, ratio: f64, power: f64) -> f64 {
+        if let [only] = self.components[..] {
+            return (only.pages * (only.miss_seconds / (ratio * self.hit_seconds)).ln()).max(0.0);
+        }
+        let rise = |i: f64| {
+            let fall: f64 = self.components.iter().map(|c| c.miss_seconds / c.pages * (-i / c.pages).exp()).sum();
+            fall / self.seconds_per_transaction(i).powf(power)
+        };
+        let step = END * self.greatest_pages() / LOOKS as f64;
+        let best = (0..LOOKS).map(|look| look as f64 * step).max_by(|a, b| rise(*a).total_cmp(&rise(*b)));
+        let best = best.unwrap_or(0.0);
+        find_top(rise, (best - step).max(0.0), best + step)
+    }
+
+    fn greatest_pages(&self) -> f64 {
+        self.components.iter().map(|c| c.pages).fold(0.0, f64::max)
+    }
+}
+
+/// The top of `f` between `low` and `high`, where it has one: golden section search.
+fn find_top(f: impl Fn(f64) -> f64, mut low: f64, mut high: f64) -> f64 {
+    const GOLDEN: f64 = 0.618_033_988_749_895;
+    for _ in 0..100 {
+        let width = GOLDEN * (high - low);
+        if f(high - width) >= f(low + width) { high = low + width } else { low = high - width }
+    }
+    f64::midpoint(low, high)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Scale 100 on the laptop of the source: 163,968 pages of the table and 27,392 of its index.
+    const PAGES: f64 = 191_360.0;
+    const COLD: f64 = 4.7e-3;
+    const HIT: f64 = 0.22e-3;
+
+    fn source() -> WarmUp {
+        WarmUp::simple(PAGES, COLD, HIT).unwrap()
+    }
+
+    #[test]
+    fn the_knee_of_the_source_by_its_formula() {
+        let knee = source().steepest_by_transaction();
+        assert_eq!(knee.transaction.round(), 576_711.0);
+        assert_eq!(knee.seconds.round(), 942.0);
+        assert_eq!((knee.cached_share * 1000.0).round(), 951.0);
+        // What the article prints instead is P ln(Td/Tc), without subtracting Tc.
+        let printed = PAGES * (COLD / HIT).ln();
+        assert_eq!((printed / 1000.0).round(), 586.0);
+        assert_eq!((source().cached_share(printed) * 1000.0).round(), 953.0);
+    }
+
+    #[test]
+    fn the_knee_by_the_second_is_where_misses_cost_half_a_hit() {
+        let knee = source().steepest_by_second();
+        let misses = (COLD - HIT) * (-knee.transaction / PAGES).exp();
+        assert!((misses / (HIT / 2.0) - 1.0).abs() < 1e-12);
+        let rise = |seconds: f64| {
+            let after = |seconds| source().throughput(source().transactions_after(seconds));
+            after(seconds + 0.5) - after(seconds - 0.5)
+        };
+        assert!(rise(knee.seconds) > rise(knee.seconds - 20.0) && rise(knee.seconds) > rise(knee.seconds + 20.0));
+    }
+
+    #[test]
+    fn it_begins_cold_and_ends_warm() {
+        let source = source();
+        assert_eq!(source.throughput(0.0), 1.0 / COLD);
+        assert!((source.throughput(1e8) * HIT - 1.0).abs() < 1e-12);
+        assert_eq!((source.cached_share(0.0), source.seconds_after(0.0)), (0.0, 0.0));
+    }
+
+    #[test]
+    fn time_is_the_sum_of_the_transactions() {
+        let source = WarmUp::parallel(&[1640.0, 274.0], COLD, HIT).unwrap();
+        let sum: f64 = (0..5000).map(|i| source.seconds_per_transaction(f64::from(i) + 0.5)).sum();
+        assert!((source.seconds_after(5000.0) / sum - 1.0).abs() < 1e-6);
+        assert!((source.transactions_after(sum) / 5000.0 - 1.0).abs() < 1e-6);
+    }
+
+    #[test]
+    fn shares_of_the_steady_throughput_come_in_order() {
+        let source = source();
+        let [half, nine_tenths] = [0.5, 0.9].map(|share| source.seconds_to_share(share).unwrap());
+        // Half of it is where misses cost as much as a hit: the knee by the transaction.
+        assert!((half - source.steepest_by_transaction().seconds).abs() < 1e-6);
+        assert!(half < nine_tenths);
+        assert_eq!(source.seconds_to_share(1.0), None);
+        assert_eq!(source.seconds_to_share(0.01), Some(0.0));
+    }
+
+    #[test]
+    fn two_components_are_the_blue_curve() {
+        let both = WarmUp::parallel(&[163_968.0, 27_392.0], COLD, HIT).unwrap();
+        assert_eq!(both.throughput(0.0), 1.0 / COLD);
+        // The small index is cached early, so throughput nearly doubles long before the simple curve rises.
+        assert!(both.throughput(100_000.0) > 1.15 * source().throughput(100_000.0));
+        let knee = both.steepest_by_transaction();
+        assert!((350_000.0..450_000.0).contains(&knee.transaction), "{knee:?}");
+        assert!(both.steepest_by_second().transaction > knee.transaction);
+        let again = WarmUp::parallel(&[PAGES, PAGES], COLD, HIT).unwrap().steepest_by_transaction();
+        assert!((again.transaction - 576_711.0).abs() < 1.0, "equal components are one: {again:?}");
+    }
+
+    #[test]
+    fn a_fast_device_has_no_knee() {
+        let knee = WarmUp::simple(1000.0, 1.5e-3, 1e-3).unwrap().steepest_by_transaction();
+        assert_eq!((knee.transaction, knee.seconds), (0.0, 0.0));
+    }
+
+    #[test]
+    fn what_no_server_can_have_is_refused() {
+        assert_eq!(WarmUp::parallel(&[], COLD, HIT), Err(Error::NoPages));
+        assert!(matches!(WarmUp::simple(10.0, 0.1, 0.2), Err(Error::ColdFasterThanWarm { .. })));
+        for (pages, cold, hit) in [(0.0, COLD, HIT), (f64::NAN, COLD, HIT), (1.0, f64::INFINITY, HIT), (1.0, COLD, 0.0)]
+        {
+            assert!(matches!(WarmUp::simple(pages, cold, hit), Err(Error::NotPositive { .. })), "{pages} {cold} {hit}");
+        }
+    }
+}

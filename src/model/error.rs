@@ -1,0 +1,85 @@
+//! What a model cannot be made of.
+
+use super::series::FEWEST_INTERVALS;
+use crate::failure::{ErrorKind, Explain};
+
+/// A figure that no server can have.
+#[derive(Clone, Debug, PartialEq, thiserror::Error)]
+pub enum Error {
+    #[error("{what} is {value}: it must be a number above 0")]
+    NotPositive { what: &'static str, value: f64 },
+    #[error(
+        "a transaction that reads from the device cannot take less time ({cold_seconds} s) than one that does not ({hit_seconds} s)"
+    )]
+    ColdFasterThanWarm { cold_seconds: f64, hit_seconds: f64 },
+    #[error("there are no pages to warm")]
+    NoPages,
+    #[error("a forecast for a server needs one that runs: what its clients ask for is not in its files")]
+    NoServer,
+    #[error("what a read takes is not known")]
+    NoDevice,
+    #[error("the server is idle, so what a warm transaction takes is not known")]
+    IdleServer,
+    #[error("the file is empty")]
+    Empty,
+    #[error("there are no progress lines, no lines of a pgbench log and no columns of time and rate in it")]
+    UnknownFormat,
+    #[error("{intervals} intervals are too few to judge: at least {FEWEST_INTERVALS} are needed")]
+    TooShort { intervals: usize },
+    #[error("not a single transaction was served")]
+    NoTransactions,
+    #[error("line {line}: time runs backwards, from {before} to {after}")]
+    TimeBackwards { line: u64, before: f64, after: f64 },
+    #[error("line {line}: \"{}\" is not a figure that can stand here", shorten(text))]
+    BadNumber { line: u64, text: String },
+    #[error("line {line} is not like the lines before it: \"{}\"", shorten(text))]
+    BadLine { line: u64, text: String },
+    #[error("line {line} has decimal commas, and commas between its columns too")]
+    DecimalCommas { line: u64 },
+}
+
+/// Characters of a line that an error repeats.
+const SHOWN_CHARACTERS: usize = 60;
+
+/// The beginning of a line that may be anything, without what a terminal would obey.
+fn shorten(text: &str) -> String {
+    text.chars().map(|c| if c.is_control() { '?' } else { c }).take(SHOWN_CHARACTERS).collect()
+}
+
+impl Error {
+    /// `value` if it is a finite number above 0.
+    pub(super) fn check_positive(what: &'static str, value: f64) -> Result<f64, Error> {
+        if value.is_finite() && value > 0.0 { Ok(value) } else { Err(Error::NotPositive { what, value }) }
+    }
+}
+
+impl Explain for Error {
+    fn kind(&self) -> ErrorKind {
+        ErrorKind::Usage
+    }
+
+    fn hint(&self) -> Option<String> {
+        match self {
+            Error::NotPositive { .. } => None,
+            Error::ColdFasterThanWarm { .. } => {
+                Some("the first is the latency when nothing is cached, the second when everything is".into())
+            }
+            Error::NoPages => Some("name the relations' sizes in blocks".into()),
+            Error::NoServer => Some("give bare numbers: --pages, --hit, and --miss or --riops".into()),
+            Error::NoDevice => Some("say --miss, what a cold transaction takes, or --riops, what the device serves".into()),
+            Error::IdleServer => Some("say it (--hit 0.2ms --clients 8), or ask while its clients are at work".into()),
+            Error::Empty | Error::UnknownFormat => Some(
+                "give it what `pgbench --progress=1` prints, an aggregated log, or a CSV file with a header such as \"time,tps\""
+                    .into(),
+            ),
+            Error::TooShort { .. } => Some("run longer, or report more often: `pgbench --progress=1`".into()),
+            Error::NoTransactions => Some("see in the server's log what kept it from serving any".into()),
+            Error::TimeBackwards { .. } => Some(
+                "a file holds one run; logs of several threads are joined with `sort -n -k1,1` (aggregated) or `sort -n -k5,6`"
+                    .into(),
+            ),
+            Error::BadNumber { .. } | Error::BadLine { .. } => Some("mend the line or take it out".into()),
+            Error::DecimalCommas { .. } => Some("separate the columns by semicolons or tabs".into()),
+        }
+    }
+}

@@ -1,0 +1,75 @@
+//! A forecast: throughput over time.
+
+use serde::Serialize;
+
+/// The state at one moment.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct ForecastPoint {
+    pub seconds: f64,
+    /// Done since the start.
+    pub transactions: f64,
+    /// Transactions per second.
+    pub tps: f64,
+    /// Reads from the device per second, by the workload.
+    pub reads_per_second: f64,
+    /// Share of transactions that read from the device, 0 to 1.
+    pub reading_share: f64,
+    /// Share of the pages that are cached, 0 to 1.
+    pub resident_share: f64,
+}
+
+/// The course of a warm-up, from its start to its steady state.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Forecast {
+    pub points: Vec<ForecastPoint>,
+    /// In the steady state.
+    pub steady_tps: f64,
+    /// Share of transactions that read from the device in the steady state: 0 where the cache holds everything.
+    pub steady_reading_share: f64,
+    /// When the warmer is done; `None` without one, or when it does not get there.
+    pub warmer_ends_seconds: Option<f64>,
+}
+
+/// Warm is: fewer transactions than this read from the device.
+const WARM_SHARE: f64 = 0.01;
+
+impl Forecast {
+    /// Seconds until throughput is `share` of the steady one, and stays there.
+    pub fn seconds_to_share(&self, share: f64) -> Option<f64> {
+        let level = share * self.steady_tps;
+        self.last_crossing(|point| point.tps >= level, |point| point.tps - level)
+    }
+
+    /// Seconds until fewer than 1 % of transactions read from the device; `None` when they always do.
+    pub fn seconds_to_warm(&self) -> Option<f64> {
+        self.last_crossing(|point| point.reading_share < WARM_SHARE, |point| WARM_SHARE - point.reading_share)
+    }
+
+    /// Transactions done after `seconds`; after the last point at the steady rate.
+    pub fn transactions_after(&self, seconds: f64) -> f64 {
+        let next = self.points.partition_point(|point| point.seconds < seconds);
+        match (next.checked_sub(1).and_then(|before| self.points.get(before)), self.points.get(next)) {
+            (Some(one), Some(other)) => {
+                let share = (seconds - one.seconds) / (other.seconds - one.seconds);
+                one.transactions + share * (other.transactions - one.transactions)
+            }
+            (Some(last), None) => last.transactions + (seconds - last.seconds) * self.steady_tps,
+            (None, first) => first.map_or(0.0, |first| first.transactions),
+        }
+    }
+
+    /// When the last point that is not `there` is left behind, between points by the signed `excess`.
+    fn last_crossing(
+        &self,
+        there: impl Fn(&ForecastPoint) -> bool,
+        excess: impl Fn(&ForecastPoint) -> f64,
+    ) -> Option<f64> {
+        let Some(before) = self.points.iter().rposition(|point| !there(point)) else {
+            return self.points.first().map(|point| point.seconds);
+        };
+        let (one, other) = (&self.points[before], self.points.get(before + 1)?);
+        let (below, above) = (excess(one), excess(other));
+        let share = if above > below { -below / (above - below) } else { 1.0 };
+        Some(one.seconds + share * (other.seconds - one.seconds))
+    }
+}

@@ -1,0 +1,68 @@
+//! What a block device gives, by how much is asked of it at once.
+
+use super::Warmer;
+
+/// A device's limits.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Device {
+    /// Random reads that it serves in a second; infinite where there is no limit.
+    pub reads_per_second: f64,
+    /// Bytes that it delivers in a second; infinite where there is no limit.
+    pub bandwidth: f64,
+    /// Seconds of one read with so many in flight, by rising depth; beyond the last the latency grows with the depth.
+    pub latency: Vec<(f64, f64)>,
+}
+
+impl Device {
+    /// A device whose latency is the same at every depth until a limit is reached.
+    pub fn with_limits(reads_per_second: f64, bandwidth: f64, latency_seconds: f64) -> Device {
+        Device { reads_per_second, bandwidth, latency: vec![(1.0, latency_seconds), (1e9, latency_seconds)] }
+    }
+
+    /// Seconds of a read with `depth` in flight.
+    pub fn latency_at(&self, depth: f64) -> f64 {
+        let Some(next) = self.latency.iter().position(|(at, _)| *at >= depth) else {
+            let (deepest, seconds) = self.latency.last().copied().unwrap_or((1.0, 0.0));
+            return seconds * depth / deepest;
+        };
+        let (at, seconds) = self.latency[next];
+        if next == 0 {
+            return seconds;
+        }
+        let (before, seconds_before) = self.latency[next - 1];
+        seconds_before + (seconds - seconds_before) * (depth - before) / (at - before)
+    }
+
+    /// Seconds until all that is in flight is served once: `depth` reads of `bytes` of the workload, and those of the
+    /// warmer. The limits hold for the sum; a queue serves who waits in turn, so each gets its share of what is in flight.
+    pub fn cycle_seconds(&self, depth: f64, bytes: f64, warmer: Option<&Warmer>) -> f64 {
+        let (beside, beside_bytes) = warmer.map_or((0.0, 0.0), |warmer| (f64::from(warmer.depth), warmer.read_bytes));
+        let reads = depth + beside;
+        let by_bytes = (depth * bytes + beside * beside_bytes) / self.bandwidth;
+        self.latency_at(reads).max(reads / self.reads_per_second).max(by_bytes)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_tightest_limit_counts() {
+        let device = Device::with_limits(3000.0, 125e6, 0.5e-3);
+        assert_eq!(device.cycle_seconds(1.0, 8192.0, None), 0.5e-3);
+        assert_eq!(device.cycle_seconds(30.0, 8192.0, None), 30.0 / 3000.0);
+        let warmer = Warmer { steps: Vec::new(), depth: 4, read_bytes: 262_144.0, begins_after_seconds: 0.0 };
+        let shared = device.cycle_seconds(1.0, 8192.0, Some(&warmer));
+        assert_eq!(shared, (8192.0 + 4.0 * 262_144.0) / 125e6);
+    }
+
+    #[test]
+    fn latency_is_read_between_depths_and_grows_beyond() {
+        let device = Device { latency: vec![(1.0, 8e-3), (4.0, 20e-3)], ..Device::with_limits(1e9, 1e12, 0.0) };
+        for (depth, seconds) in [(1.0, 8e-3), (2.5, 14e-3), (4.0, 20e-3), (8.0, 40e-3)] {
+            assert!((device.latency_at(depth) - seconds).abs() < 1e-12, "{depth}");
+        }
+        assert_eq!(device.latency_at(0.5), 8e-3);
+    }
+}

@@ -1,0 +1,19 @@
+//! The general model: clients in a closed loop, classes of pages by popularity, a device with limits, cores, two tiers of
+//! cache, and a warmer beside. docs/model.md has the equations and what they leave out.
+
+mod curve;
+mod device;
+mod forecast;
+mod network;
+mod popularity;
+#[cfg(test)]
+mod simulation_tests;
+mod tiers;
+mod workload;
+mod zipf;
+
+pub use curve::{Forecast, ForecastPoint};
+pub use device::Device;
+pub use forecast::compute_forecast;
+pub use popularity::{Bin, Popularity};
+pub use workload::{PageClass, Server, WarmStep, Warmer, Workload};

@@ -1,0 +1,142 @@
+//! What is asked of a server, and what the server has.
+
+use super::{Bin, Device, Popularity};
+use crate::model::Error;
+
+/// Pages that transactions choose from in the same way: an index's root, its inner pages, its leaves, the heap, TOAST.
+#[derive(Clone, Debug, PartialEq)]
+pub struct PageClass {
+    pub name: String,
+    pub pages: f64,
+    /// Pages of it that a transaction asks for, on average.
+    pub accesses: f64,
+    pub popularity: Popularity,
+    /// Share that is cached at the start, whatever its popularity, 0 to 1.
+    pub resident_share: f64,
+}
+
+/// What clients do, each waiting for its answer before it asks again.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Workload {
+    pub clients: u32,
+    pub classes: Vec<PageClass>,
+    /// Seconds of a core that a transaction takes when all its pages are in shared_buffers, the client's own time included.
+    pub hit_seconds: f64,
+    /// Seconds of a core that a page costs that is copied from the page cache, and one that is read from the device.
+    pub copy_seconds: f64,
+    pub read_seconds: f64,
+    /// Pages that one read of the device brings, itself included: 1 without read-ahead.
+    pub read_ahead_pages: f64,
+}
+
+/// What the server has.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Server {
+    pub device: Device,
+    /// Cores that server and clients share.
+    pub cores: f64,
+    /// Pages that fit into shared_buffers; infinite where one tier holds everything.
+    pub buffers_pages: f64,
+    /// Pages that fit into the page cache.
+    pub os_pages: f64,
+    pub block_bytes: f64,
+}
+
+/// What reads beside the workload, in order.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Warmer {
+    pub steps: Vec<WarmStep>,
+    /// Reads in flight.
+    pub depth: u32,
+    pub read_bytes: f64,
+    pub begins_after_seconds: f64,
+}
+
+/// Pages that are read before those of the next step.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct WarmStep {
+    /// Place of the class in the workload.
+    pub class: usize,
+    /// The bin of [`Popularity::bins`], the most popular first; `None`: all pages as they lie in the file.
+    pub bin: Option<usize>,
+    /// Reads of the warmer's size that it takes, gaps included.
+    pub reads: f64,
+}
+
+impl Workload {
+    /// Refuses what no server can have.
+    pub fn check(&self) -> Result<(), Error> {
+        Error::check_positive("the number of clients", self.clients.into())?;
+        Error::check_positive("the time of a cached transaction in seconds", self.hit_seconds)?;
+        if self.classes.is_empty() {
+            return Err(Error::NoPages);
+        }
+        for class in &self.classes {
+            Error::check_positive("a number of pages", class.pages)?;
+            Error::check_positive("the pages that a transaction asks for", class.accesses)?;
+        }
+        Ok(())
+    }
+
+    /// The bins of each class, by expected accesses of a page in a transaction.
+    pub(super) fn bins(&self) -> Vec<Vec<Bin>> {
+        let of = |class: &PageClass| {
+            let bins = class.popularity.bins(class.pages);
+            bins.into_iter().map(|bin| Bin { weight: bin.weight * class.accesses, ..bin }).collect()
+        };
+        self.classes.iter().map(of).collect()
+    }
+}
+
+impl Server {
+    /// Refuses what no server can have.
+    pub fn check(&self) -> Result<(), Error> {
+        let device = &self.device;
+        // No limit is as good as any.
+        for (what, value) in [
+            ("the number of cores", self.cores),
+            ("the reads per second of the device", device.reads_per_second),
+            ("the bandwidth of the device", device.bandwidth),
+            ("the size of the page cache", self.os_pages),
+            ("the size of shared_buffers", self.buffers_pages),
+        ] {
+            if value.is_nan() || value <= 0.0 {
+                return Err(Error::NotPositive { what, value });
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Warmer {
+    /// Reads all classes, one after the other, as their files lie: `cat` and its like.
+    pub fn in_file_order(workload: &Workload, block_bytes: f64, depth: u32, read_bytes: f64) -> Warmer {
+        let step = |(class, one): (usize, &PageClass)| WarmStep {
+            class,
+            bin: None,
+            reads: one.pages * block_bytes / read_bytes,
+        };
+        Warmer {
+            steps: workload.classes.iter().enumerate().map(step).collect(),
+            depth,
+            read_bytes,
+            begins_after_seconds: 0.0,
+        }
+    }
+
+    /// Reads the most popular pages of all classes first, in reads of full size: `pgthaw restore` where what is hot lies
+    /// together.
+    pub fn hottest_first(workload: &Workload, block_bytes: f64, depth: u32, read_bytes: f64) -> Warmer {
+        let bins = workload.bins();
+        let mut steps: Vec<(f64, WarmStep)> = Vec::new();
+        for (class, bins) in bins.iter().enumerate() {
+            for (place, bin) in bins.iter().enumerate() {
+                let reads = bin.pages * block_bytes / read_bytes;
+                steps.push((bin.weight, WarmStep { class, bin: Some(place), reads }));
+            }
+        }
+        steps.sort_by(|one, other| other.0.total_cmp(&one.0));
+        let steps = steps.into_iter().map(|(_, step)| step).collect();
+        Warmer { steps, depth, read_bytes, begins_after_seconds: 0.0 }
+    }
+}

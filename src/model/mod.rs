@@ -1,0 +1,27 @@
+//! How a cache warms up, computed: the curve of a workload that starts cold, how long it takes, and what a measured
+//! curve says. Pure functions, no input or output. docs/model.md derives the formulas.
+
+mod closed_form;
+mod error;
+mod fill;
+mod fit;
+mod general;
+mod outlook;
+mod root;
+mod series;
+mod statistics;
+mod steady;
+#[cfg(test)]
+mod synthetic;
+
+pub use closed_form::{Component, Knee, WarmUp};
+pub use error::Error;
+pub use fill::compute_fill_seconds;
+pub use fit::{Estimate, Fit, fit_warm_up};
+pub use general::{
+    Bin, Device, Forecast, ForecastPoint, PageClass, Popularity, Server, WarmStep, Warmer, Workload, compute_forecast,
+};
+pub use outlook::{Outlook, Scenario, Span, UNCERTAINTY, compute_outlook};
+pub use series::{Bucket, Collector, Facts, Reader, Series};
+pub use statistics::compute_median;
+pub use steady::{Judgement, Verdict, judge};

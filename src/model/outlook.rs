@@ -1,0 +1,160 @@
+//! What a person asks of a forecast: how long until half of the throughput, until nearly all of it, until warm, and how
+//! sure that is.
+
+use serde::Serialize;
+
+use super::general::{Forecast, ForecastPoint, Server, Warmer, Workload, compute_forecast};
+use super::{Device, Error};
+
+/// By how much the device and the warm transaction may differ from what was said of them, as a share. Devices are shared,
+/// and a probe is a moment.
+pub const UNCERTAINTY: f64 = 0.15;
+
+/// Points of a curve that are kept: a drawing has no more.
+const KEPT_POINTS: usize = 300;
+
+/// One warm-up to forecast.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Scenario {
+    /// For people: `cold restart`, `with pgthaw restore`, `riops=10000`.
+    pub name: String,
+    pub workload: Workload,
+    pub server: Server,
+    pub warmer: Option<Warmer>,
+}
+
+/// Seconds, and what they are when device and processor are [`UNCERTAINTY`] better or worse than told.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct Span {
+    pub seconds: f64,
+    pub low: f64,
+    /// `None`: in the worse case not at all.
+    pub high: Option<f64>,
+}
+
+/// The answer for one scenario.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Outlook {
+    pub name: String,
+    /// Transactions per second at the start, and in the steady state.
+    pub cold_tps: f64,
+    pub steady_tps: f64,
+    /// Until these shares of `steady_tps`; `None`: never.
+    pub to_50_seconds: Option<Span>,
+    pub to_90_seconds: Option<Span>,
+    pub to_95_seconds: Option<Span>,
+    /// Until fewer than 1 % of the transactions read from the device; `None`: never, as the cache is too small.
+    pub warm_after_seconds: Option<Span>,
+    /// Of the transactions in the steady state.
+    pub steady_reading_share: f64,
+    pub warmer_ends_seconds: Option<f64>,
+    /// Transactions that a warm server would have served until `warm_after_seconds`, and this one does not.
+    pub lost_transactions: Option<f64>,
+    pub points: Vec<ForecastPoint>,
+}
+
+/// Forecasts a scenario, and both ends of what it may be.
+pub fn compute_outlook(scenario: &Scenario) -> Result<Outlook, Error> {
+    let run = |factor: f64| {
+        let server = Server { device: scale_device(&scenario.server.device, factor), ..scenario.server.clone() };
+        let workload = Workload { hit_seconds: scenario.workload.hit_seconds / factor, ..scenario.workload.clone() };
+        compute_forecast(&workload, &server, scenario.warmer.as_ref())
+    };
+    let (likely, better, worse) = (run(1.0)?, run(1.0 + UNCERTAINTY)?, run(1.0 - UNCERTAINTY)?);
+    let span = |of: &dyn Fn(&Forecast) -> Option<f64>| {
+        let seconds = of(&likely)?;
+        Some(Span { seconds, low: of(&better).unwrap_or(seconds).min(seconds), high: of(&worse) })
+    };
+    let [to_50_seconds, to_90_seconds, to_95_seconds] =
+        [0.5, 0.9, 0.95].map(|share| span(&|forecast: &Forecast| forecast.seconds_to_share(share)));
+    let warm_after_seconds = span(&Forecast::seconds_to_warm);
+    let lost = |warm: Span| warm.seconds * likely.steady_tps - likely.transactions_after(warm.seconds);
+    Ok(Outlook {
+        name: scenario.name.clone(),
+        cold_tps: likely.points[0].tps,
+        steady_tps: likely.steady_tps,
+        to_50_seconds,
+        to_90_seconds,
+        to_95_seconds,
+        warm_after_seconds,
+        steady_reading_share: likely.steady_reading_share,
+        warmer_ends_seconds: likely.warmer_ends_seconds,
+        lost_transactions: warm_after_seconds.map(lost),
+        points: thin(&likely.points),
+    })
+}
+
+/// A device that is `factor` times as fast.
+fn scale_device(device: &Device, factor: f64) -> Device {
+    Device {
+        reads_per_second: device.reads_per_second * factor,
+        bandwidth: device.bandwidth * factor,
+        latency: device.latency.iter().map(|(depth, seconds)| (*depth, seconds / factor)).collect(),
+    }
+}
+
+/// Points at least a small part of the whole apart, in time or in throughput.
+fn thin(points: &[ForecastPoint]) -> Vec<ForecastPoint> {
+    let (Some(first), Some(last)) = (points.first(), points.last()) else { return Vec::new() };
+    let highest = points.iter().map(|point| point.tps).fold(0.0, f64::max);
+    let step = 2.0 / KEPT_POINTS as f64;
+    let mut kept = vec![*first];
+    for point in points {
+        let before = kept[kept.len() - 1];
+        let is_later = point.seconds - before.seconds >= step * last.seconds;
+        if is_later || (point.tps - before.tps).abs() >= step * highest {
+            kept.push(*point);
+        }
+    }
+    kept.push(*last);
+    kept
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::{PageClass, Popularity};
+
+    fn scenario(warmer: bool) -> Scenario {
+        let class = |name: &str, pages| PageClass {
+            name: name.into(),
+            pages,
+            accesses: 1.0,
+            popularity: Popularity::Uniform,
+            resident_share: 0.0,
+        };
+        let workload = Workload {
+            clients: 8,
+            classes: vec![class("heap", 163_968.0), class("index", 27_392.0)],
+            hit_seconds: 0.1e-3,
+            copy_seconds: 0.0,
+            read_seconds: 0.0,
+            read_ahead_pages: 1.0,
+        };
+        let device = Device::with_limits(3000.0, 131_072_000.0, 0.5e-3);
+        let server =
+            Server { device, cores: 2.0, buffers_pages: f64::INFINITY, os_pages: f64::INFINITY, block_bytes: 8192.0 };
+        let warmer = warmer.then(|| Warmer::hottest_first(&workload, 8192.0, 4, 262_144.0));
+        Scenario { name: "a".into(), workload, server, warmer }
+    }
+
+    #[test]
+    fn the_span_holds_the_answer_and_a_warmer_shortens_it() {
+        let cold = compute_outlook(&scenario(false)).unwrap();
+        let warm = cold.warm_after_seconds.unwrap();
+        assert!(warm.low < warm.seconds && warm.seconds < warm.high.unwrap(), "{warm:?}");
+        assert!((cold.cold_tps / 1500.0 - 1.0).abs() < 0.05 && (cold.steady_tps / 20_000.0 - 1.0).abs() < 0.01);
+        assert!(cold.points.len() <= 2 * KEPT_POINTS && cold.lost_transactions.unwrap() > 0.0);
+        let restored = compute_outlook(&scenario(true)).unwrap();
+        assert!(restored.warm_after_seconds.unwrap().seconds < 0.5 * warm.seconds, "{restored:?}");
+    }
+
+    #[test]
+    fn a_cache_that_is_too_small_is_never_warm() {
+        let mut small = scenario(false);
+        small.server.os_pages = 100_000.0;
+        let outlook = compute_outlook(&small).unwrap();
+        assert_eq!((outlook.warm_after_seconds, outlook.lost_transactions), (None, None));
+        assert!(outlook.steady_reading_share > 0.3 && outlook.to_50_seconds.is_some());
+    }
+}

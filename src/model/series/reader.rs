@@ -1,0 +1,316 @@
+//! Takes a file line by line, finds out what it is, and makes a [`Series`] of it in bounded memory.
+
+use super::csv::Columns;
+use super::log::{LogLine, is_unserved, parse_interval, parse_transaction};
+use super::progress::{EARLIEST_EPOCH, is_progress, note_fact, parse_progress};
+use super::{Collector, Facts, Series};
+use crate::model::Error;
+
+/// A transaction of another thread of pgbench may stand this much too late in the log.
+const LOG_DISORDER_SECONDS: f64 = 1.0;
+
+/// Reads one file.
+#[derive(Debug, Default)]
+pub struct Reader {
+    line: u64,
+    format: Format,
+    facts: Facts,
+    /// A first sample whose interval is not known before the second.
+    first: Option<Sample>,
+    origin: f64,
+    last_time: f64,
+    collector: Option<Collector>,
+    missing: u64,
+    cut_short: u64,
+}
+
+#[derive(Debug, Default, PartialEq)]
+enum Format {
+    #[default]
+    Unknown,
+    Progress,
+    Intervals,
+    Transactions,
+    Columns(Columns),
+}
+
+/// What was measured up to a time.
+#[derive(Clone, Copy, Debug)]
+struct Sample {
+    end: f64,
+    rate: f64,
+    is_count: bool,
+    reads: Option<f64>,
+}
+
+impl Reader {
+    /// Takes the next line, with or without its end.
+    pub fn push_line(&mut self, line: &str) -> Result<(), Error> {
+        self.line += 1;
+        let line = line.trim();
+        if line.is_empty() || line.starts_with('#') {
+            return Ok(());
+        }
+        if self.format == Format::Unknown {
+            self.format = detect(line);
+        }
+        match &self.format {
+            Format::Unknown => note_fact(line, &mut self.facts),
+            Format::Progress => self.push_progress(line)?,
+            Format::Intervals => {
+                let bad = || Error::BadLine { line: self.line, text: line.to_owned() };
+                if let LogLine::Interval { start, transactions } = parse_interval(line).ok_or_else(bad)? {
+                    self.push_interval(start, transactions)?;
+                }
+            }
+            Format::Transactions => self.push_transaction(line)?,
+            Format::Columns(columns) if columns.is_header(line) => {}
+            Format::Columns(columns) => {
+                let figures = columns.parse(line, self.line)?;
+                let (end, rate) = (figures.time, figures.rate);
+                self.push_sample(Sample { end, rate, is_count: figures.is_count, reads: figures.reads })?;
+            }
+        }
+        Ok(())
+    }
+
+    /// What was read.
+    pub fn finish(mut self) -> Result<Series, Error> {
+        match self.format {
+            Format::Unknown if self.line == 0 => return Err(Error::Empty),
+            Format::Unknown => return Err(Error::UnknownFormat),
+            Format::Transactions => {
+                let end = self.last_time - self.origin;
+                if let Some(collector) = &mut self.collector {
+                    collector.cover_until(end);
+                }
+            }
+            _ => {}
+        }
+        let mut remarks = Vec::new();
+        if self.missing > 0 {
+            remarks.push(format!("{} intervals have no figure and were left out", self.missing));
+        }
+        if self.cut_short > 0 {
+            remarks.push(format!("{} progress lines were cut short and left out", self.cut_short));
+        }
+        let collector = self.collector.ok_or(Error::TooShort { intervals: usize::from(self.first.is_some()) })?;
+        collector.finish(self.facts, remarks).check()
+    }
+
+    fn push_progress(&mut self, line: &str) -> Result<(), Error> {
+        match parse_progress(line) {
+            Some((end, rate)) => self.push_sample(Sample { end, rate, is_count: false, reads: None })?,
+            None if is_progress(line) => self.cut_short += 1,
+            None => note_fact(line, &mut self.facts),
+        }
+        Ok(())
+    }
+
+    fn push_sample(&mut self, sample: Sample) -> Result<(), Error> {
+        if !sample.end.is_finite() {
+            return Err(Error::BadNumber { line: self.line, text: sample.end.to_string() });
+        }
+        if sample.rate < 0.0 || sample.rate.is_infinite() {
+            return Err(Error::BadNumber { line: self.line, text: sample.rate.to_string() });
+        }
+        if self.collector.is_some() {
+            return self.add_sample(sample);
+        }
+        match self.first {
+            // pgbench counts from its start.
+            None if self.format == Format::Progress && sample.end < EARLIEST_EPOCH && sample.end > 0.0 => {
+                self.begin(0.0, sample.end);
+                self.add_sample(sample)
+            }
+            None => {
+                self.first = Some(sample);
+                Ok(())
+            }
+            Some(first) => {
+                self.check_time(first.end, sample.end)?;
+                let width = sample.end - first.end;
+                self.begin(first.end - width, width);
+                self.add_sample(first)?;
+                self.add_sample(sample)
+            }
+        }
+    }
+
+    fn begin(&mut self, origin: f64, width: f64) {
+        self.origin = origin;
+        self.last_time = origin;
+        self.collector = Some(Collector::new(width));
+    }
+
+    fn add_sample(&mut self, sample: Sample) -> Result<(), Error> {
+        self.check_time(self.last_time, sample.end)?;
+        let (start, end) = (self.last_time - self.origin, sample.end - self.origin);
+        self.last_time = sample.end;
+        if sample.rate.is_nan() {
+            self.missing += 1;
+            return Ok(());
+        }
+        let seconds = if sample.is_count { 1.0 } else { end - start };
+        let reads = sample.reads.filter(|reads| reads.is_finite()).map(|reads| reads * seconds);
+        if let Some(collector) = &mut self.collector {
+            collector.add(start, end, sample.rate * seconds, reads);
+        }
+        Ok(())
+    }
+
+    /// An interval of an aggregated log ends where the next one begins; the last one is dropped, for it was not whole.
+    fn push_interval(&mut self, start: f64, transactions: f64) -> Result<(), Error> {
+        let next = Sample { end: start, rate: transactions, is_count: true, reads: None };
+        let Some(whole) = self.first.replace(next) else { return Ok(()) };
+        // Threads log the same interval one after the other when their logs were joined and sorted.
+        if whole.end == start {
+            self.first = Some(Sample { rate: whole.rate + transactions, ..whole });
+            return Ok(());
+        }
+        self.check_time(whole.end, start)?;
+        if self.collector.is_none() {
+            self.begin(whole.end, start - whole.end);
+        }
+        self.add_sample(Sample { end: start, ..whole })
+    }
+
+    fn push_transaction(&mut self, line: &str) -> Result<(), Error> {
+        let Some(LogLine::Transaction { end }) = parse_transaction(line) else {
+            if is_unserved(line) {
+                return Ok(());
+            }
+            return Err(Error::BadLine { line: self.line, text: line.to_owned() });
+        };
+        if self.collector.is_none() {
+            self.begin(end, 1.0);
+        }
+        if end < self.last_time - LOG_DISORDER_SECONDS {
+            return Err(Error::TimeBackwards { line: self.line, before: self.last_time, after: end });
+        }
+        self.last_time = self.last_time.max(end);
+        if let Some(collector) = &mut self.collector {
+            collector.count((end - self.origin).max(0.0));
+        }
+        Ok(())
+    }
+
+    fn check_time(&self, before: f64, after: f64) -> Result<(), Error> {
+        if after > before { Ok(()) } else { Err(Error::TimeBackwards { line: self.line, before, after }) }
+    }
+}
+
+/// What the first line with figures is.
+fn detect(line: &str) -> Format {
+    if parse_progress(line).is_some() {
+        Format::Progress
+    } else if parse_interval(line).is_some() {
+        Format::Intervals
+    } else if parse_transaction(line).is_some() {
+        Format::Transactions
+    } else {
+        Columns::detect(line).map_or(Format::Unknown, Format::Columns)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(text: &str) -> Result<Series, Error> {
+        let mut reader = Reader::default();
+        text.lines().try_for_each(|line| reader.push_line(line))?;
+        reader.finish()
+    }
+
+    fn lines(count: u32, line: impl Fn(u32) -> String) -> String {
+        (1..=count).map(|number| line(number) + "\n").collect()
+    }
+
+    fn assert_steady_rate(series: &Series, count: usize, rate: f64) {
+        assert_eq!(series.buckets.len(), count);
+        for bucket in &series.buckets {
+            assert!((bucket.rate().unwrap() - rate).abs() < 1e-6 * rate, "{bucket:?}");
+        }
+    }
+
+    #[test]
+    fn reads_what_pgbench_prints() {
+        let text = format!(
+            "pgbench (18.1, server 15.3)\nstarting vacuum...end.\n{}progress: 21.0 s, 99\nscaling factor: 10\nnumber of clients: 4\n",
+            lines(20, |second| format!("progress: {second}.0 s, 500.0 tps, lat 0.2 ms stddev 0.1, 0 failed"))
+        );
+        let series = read(&text).unwrap();
+        assert_steady_rate(&series, 20, 500.0);
+        assert_eq!(series.facts, Facts { clients: Some(4), scale: Some(10), is_own_script: false });
+        assert_eq!(series.remarks, ["1 progress lines were cut short and left out"]);
+    }
+
+    #[test]
+    fn reads_timestamps_of_the_epoch() {
+        let line = |second| format!("progress: {}.5 s, 500.0 tps, lat 0.2 ms stddev 0.1", 1_700_000_000 + second * 10);
+        let series = read(&lines(12, line)).unwrap();
+        assert_eq!(series.width_seconds, 10.0);
+        assert_steady_rate(&series, 12, 500.0);
+    }
+
+    #[test]
+    fn reads_logs() {
+        let aggregated = lines(21, |second| format!("{} 500 1 1 1 1", 1_700_000_000 + second));
+        assert_steady_rate(&read(&aggregated).unwrap(), 20, 500.0);
+        let joined = lines(42, |half| format!("{} 250 1 1 1 1", 1_700_000_000 + half.div_ceil(2)));
+        assert_steady_rate(&read(&joined).unwrap(), 20, 500.0);
+        let single =
+            lines(2001, |tenth| format!("0 {tenth} 99 0 {} {}", 1_700_000_000 + tenth / 100, tenth % 100 * 10_000));
+        let series = read(&single).unwrap();
+        assert!((series.transactions() - 2000.0).abs() < 2.0 && series.buckets.len() == 20, "{series:?}");
+    }
+
+    #[test]
+    fn reads_columns_in_every_dress() {
+        assert_steady_rate(&read(&lines(20, |second| format!("{second},500"))).unwrap(), 20, 500.0);
+        let german = format!("Zeit;x\n{}", lines(20, |second| format!("{second},5;500,0")));
+        assert_steady_rate(&read(&german).unwrap(), 20, 500.0);
+        let counted = format!("second,transactions,reads\n{}", lines(20, |two| format!("{},1000,50", two * 2)));
+        let series = read(&counted).unwrap();
+        assert_steady_rate(&series, 20, 500.0);
+        assert!(series.has_reads && (series.buckets[3].reads - 50.0).abs() < 1e-9);
+    }
+
+    #[test]
+    fn a_missing_figure_is_a_gap() {
+        let text = format!(
+            "time,tps\n{}",
+            lines(20, |second| match second {
+                5 => "5,NaN".into(),
+                6 => "6,".into(),
+                _ => format!("{second},500"),
+            })
+        );
+        let series = read(&text).unwrap();
+        assert_eq!(series.buckets.iter().filter(|bucket| bucket.rate().is_none()).count(), 2);
+        assert_eq!(series.remarks.len(), 1);
+    }
+
+    #[test]
+    fn bad_input_is_refused_by_name() {
+        let progress = |second: u32, rate: &str| format!("progress: {second}.0 s, {rate} tps, lat 1 ms stddev 1\n");
+        assert_eq!(read(""), Err(Error::Empty));
+        assert_eq!(read("hello\nworld\n"), Err(Error::UnknownFormat));
+        let two = progress(1, "5.0") + &progress(2, "5.0");
+        assert_eq!(read(&two), Err(Error::TooShort { intervals: 2 }));
+        assert_eq!(read("1,5\n"), Err(Error::TooShort { intervals: 1 }));
+        let zero: String = (1..20).map(|second| progress(second, "0.0")).collect();
+        assert_eq!(read(&zero), Err(Error::NoTransactions));
+        let back = two.clone() + &progress(1, "5.0");
+        assert_eq!(read(&back), Err(Error::TimeBackwards { line: 3, before: 2.0, after: 1.0 }));
+        assert!(matches!(read("1,5\n2,-7\n"), Err(Error::BadNumber { line: 2, .. })));
+        assert!(matches!(read("1,5\n2,inf\n"), Err(Error::BadNumber { .. })));
+        assert!(matches!(read("time,tps\nnan,5\n"), Err(Error::BadNumber { .. })));
+        assert_eq!(read("time,tps\n1,0,5,0\n"), Err(Error::DecimalCommas { line: 2 }));
+        let only_nan = format!("time,tps\n{}", lines(20, |second| format!("{second},nan")));
+        assert_eq!(read(&only_nan), Err(Error::TooShort { intervals: 0 }));
+        let logs = "1700000005 5 1 1 1 1\n1700000006 5 1 1 1 1\n1700000001 5 1 1 1 1\n";
+        assert!(matches!(read(logs), Err(Error::TimeBackwards { line: 3, .. })));
+    }
+}

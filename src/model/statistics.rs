@@ -1,0 +1,89 @@
+//! Small statistics of noisy, autocorrelated series.
+
+/// The median of numbers that are all finite; `None` of an empty list.
+pub fn compute_median(mut values: Vec<f64>) -> Option<f64> {
+    let middle = values.len() / 2;
+    if values.is_empty() {
+        return None;
+    }
+    let is_odd = values.len() % 2 == 1;
+    let (below, upper, _) = values.select_nth_unstable_by(middle, f64::total_cmp);
+    let lower = if is_odd { *upper } else { below.iter().copied().fold(f64::NEG_INFINITY, f64::max) };
+    Some(f64::midpoint(lower, *upper))
+}
+
+/// What the median absolute deviation of normal noise is multiplied by to be its standard deviation.
+const MAD_TO_SIGMA: f64 = 1.4826;
+
+/// A standard deviation that outliers do not move; 0 of an empty list.
+pub fn compute_robust_sigma(values: &[f64]) -> f64 {
+    let Some(median) = compute_median(values.to_vec()) else { return 0.0 };
+    let deviations = values.iter().map(|value| (value - median).abs()).collect();
+    MAD_TO_SIGMA * compute_median(deviations).unwrap_or(0.0)
+}
+
+/// Standard deviation of the noise of a series that also has a trend or steps: from its differences.
+pub fn compute_noise_sigma(values: &[f64]) -> f64 {
+    let differences: Vec<f64> = values.windows(2).map(|pair| pair[1] - pair[0]).collect();
+    compute_robust_sigma(&differences) / std::f64::consts::SQRT_2
+}
+
+/// Correlation of a series with itself `lag` places later, -1 to 1; 0 of a constant one.
+pub fn compute_autocorrelation(values: &[f64], lag: usize) -> f64 {
+    let mean = values.iter().sum::<f64>() / values.len().max(1) as f64;
+    let variance: f64 = values.iter().map(|value| (value - mean).powi(2)).sum();
+    let shifted = values.iter().zip(values.iter().skip(lag));
+    let covariance: f64 = shifted.map(|(one, other)| (one - mean) * (other - mean)).sum();
+    if variance > 0.0 { covariance / variance } else { 0.0 }
+}
+
+/// By how much autocorrelation widens the standard error of a mean or slope: √((1 + ρ) ÷ (1 − ρ)) of a first-order process.
+pub fn compute_error_inflation(residuals: &[f64]) -> f64 {
+    // The estimate of ρ from few values is too low by about (1 + 3ρ) ÷ n (Kendall 1954).
+    let estimate = compute_autocorrelation(residuals, 1);
+    let unbiased = estimate + (1.0 + 3.0 * estimate) / residuals.len().max(1) as f64;
+    let rho = unbiased.clamp(0.0, 0.97);
+    ((1.0 + rho) / (1.0 - rho)).sqrt()
+}
+
+/// The middle of five neighbours, or of as many as there are at the ends.
+pub fn compute_running_median(values: &[f64]) -> Vec<f64> {
+    const HALF: usize = 2;
+    let window = |place: usize| &values[place.saturating_sub(HALF)..(place + HALF + 1).min(values.len())];
+    (0..values.len()).filter_map(|place| compute_median(window(place).to_vec())).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_median_of_odd_even_and_no_numbers() {
+        assert_eq!(compute_median(vec![3.0, 1.0, 2.0]), Some(2.0));
+        assert_eq!(compute_median(vec![4.0, 1.0, 2.0, 3.0]), Some(2.5));
+        assert_eq!(compute_median(vec![]), None);
+    }
+
+    #[test]
+    fn noise_is_measured_under_a_trend() {
+        // Squares modulo a prime are as good as random here.
+        let noise = |place: usize| (place * place % 1009) as f64 / 1009.0 - 0.5;
+        let flat: Vec<f64> = (0..1000).map(noise).collect();
+        let rising: Vec<f64> = (0..1000).map(|place| noise(place) + place as f64 * 0.01).collect();
+        assert!((compute_noise_sigma(&rising) / compute_noise_sigma(&flat) - 1.0).abs() < 0.3);
+        assert_eq!(compute_noise_sigma(&[1.0]), 0.0);
+    }
+
+    #[test]
+    fn a_period_shows_in_the_autocorrelation() {
+        let values: Vec<f64> = (0..200).map(|place| if place % 10 == 0 { 0.0 } else { 1.0 }).collect();
+        assert!(compute_autocorrelation(&values, 10) > 0.9);
+        assert!(compute_autocorrelation(&values, 5) < 0.0);
+        assert_eq!(compute_autocorrelation(&[2.0; 9], 1), 0.0);
+    }
+
+    #[test]
+    fn single_outliers_vanish_in_the_running_median() {
+        assert_eq!(compute_running_median(&[1.0, 1.0, 9.0, 1.0, 1.0]), [1.0; 5]);
+    }
+}

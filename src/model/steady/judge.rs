@@ -1,0 +1,307 @@
+//! From the curve to the verdict.
+
+use super::period::find_period;
+use super::segment::{SAME_LEVEL, find_segments, find_tail_start};
+use super::trend::{Trend, fit_trend};
+use super::{Judgement, Verdict};
+use crate::model::statistics::{compute_median, compute_noise_sigma, compute_running_median};
+use crate::model::{Fit, Series, fit_warm_up};
+
+/// Values that are judged, at most: the exact segmentation takes the square of it.
+const MOST_VALUES: usize = 400;
+
+/// The level of the end is that of the last so much.
+const END_SHARE: f64 = 0.2;
+
+/// A warm-up in this first part of the run does not hide a period behind it.
+const EARLY_SHARE: f64 = 0.3;
+
+/// The steady part must be so much of the run, and so many values.
+const LEAST_TAIL_SHARE: f64 = 0.15;
+const LEAST_TAIL_VALUES: usize = 10;
+
+/// Where reads prove that it is warm, fewer values are enough.
+const PROVEN_TAIL_VALUES: usize = 5;
+
+/// A tail that changes by less than this is steady, and what changes by more does so beyond so many standard errors.
+const LEAST_RISE: f64 = 0.02;
+const LEAST_FALL: f64 = 0.03;
+const ERRORS: f64 = 2.5;
+
+/// Of the rise of the tail, what its second half must have for it to go on.
+const LATE_SHARE: f64 = 0.25;
+
+/// Segments this much above the end, of this share of the run, say that it was faster before.
+const FASTER_BEFORE: f64 = 0.08;
+const FASTER_SHARE: f64 = 0.05;
+
+/// A step down to a level that lasts for so much of the run is the steady level.
+const NEW_LEVEL_SHARE: f64 = 0.5;
+
+/// Below this share of the end's level, the run's beginning shows a warm-up.
+const WARMING_SHARE: f64 = 0.75;
+
+/// Without a known size: pages that the hot part of a database may have, 64 GiB of 8 kB. A hot part that does not fit into
+/// memory never gets warm: its plateau is its steady state.
+const MOST_PAGES: f64 = (64_u64 << 30) as f64 / 8192.0;
+
+/// Warm is: fewer than 1 % of transactions read from the device.
+const WARM_READS: f64 = 0.01;
+
+/// Reads per transaction may fall by this share from the tail's first half to its second and still be at their floor.
+const READS_FALL: f64 = 0.15;
+
+/// Throughput below this share of the level is a stall, however deep.
+const DEEPEST: f64 = 0.02;
+
+/// Judges a run. `pages` is how many the workload chooses from, where somebody knows.
+pub fn judge(series: &Series, pages: Option<f64>) -> Judgement {
+    let tail = Tail::find(series);
+    let fit = fit_warm_up(series).filter(|_| tail.has_warm_up || tail.trend.change > 0.0);
+    let (verdict, reason) = decide(series, &tail, pages.or(series.facts.pages()));
+    describe(series, &tail, fit, verdict, reason)
+}
+
+/// The stretch that has kept the level of the end.
+#[derive(Debug)]
+struct Tail {
+    /// Seconds of a value.
+    width: f64,
+    rates: Vec<f64>,
+    start: usize,
+    /// Transactions per second at the end.
+    level: f64,
+    /// Of the logarithm, so about a share of the level.
+    trend: Trend,
+    /// Of its second half.
+    late_trend: Trend,
+    /// In values.
+    period: Option<usize>,
+    /// Did it begin clearly slower?
+    has_warm_up: bool,
+    /// A level before the tail that was faster, as a share of the end's.
+    faster_before: Option<f64>,
+}
+
+impl Tail {
+    fn find(series: &Series) -> Tail {
+        let (width, rates) = read_rates(series);
+        let levels = without_period(&rates);
+        let end = ((rates.len() as f64 * END_SHARE) as usize).clamp(5.min(rates.len()), rates.len());
+        let level = compute_median(levels[rates.len() - end..].to_vec()).unwrap_or(0.0).max(f64::MIN_POSITIVE);
+        let logs_of =
+            |rates: &[f64]| -> Vec<f64> { rates.iter().map(|rate| (rate / level).max(DEEPEST).ln()).collect() };
+        let (raw, logs) = (logs_of(&rates), logs_of(&levels));
+        let smooth = compute_running_median(&logs);
+        let noise = compute_noise_sigma(&logs);
+        let segments = find_segments(&smooth, noise);
+        let mean = |segment: &std::ops::Range<usize>| compute_median(logs[segment.clone()].to_vec()).unwrap_or(0.0);
+        let start = find_tail_start(&segments, mean, noise);
+        let period = find_period(&rates[start..].iter().map(|rate| (rate / level).min(1.5)).collect::<Vec<_>>());
+        // Whole periods, or the last dip would be a trend.
+        let whole = period.map_or(raw.len() - start, |period| (raw.len() - start) / period * period);
+        let shortest = rates.len() as f64 * FASTER_SHARE;
+        // What belongs to the end itself may stand above its median, when it rises.
+        let last = start.min(rates.len() - end);
+        let before = segments.iter().filter(|segment| segment.end <= last && segment.len() as f64 >= shortest);
+        let fastest = before.map(mean).fold(0.0, f64::max);
+        Tail {
+            width,
+            trend: fit_trend(&raw[raw.len() - whole..]),
+            late_trend: fit_trend(&raw[raw.len() - whole / 2..]),
+            period,
+            has_warm_up: smooth.iter().take((rates.len() / 20).max(3)).any(|log| *log < WARMING_SHARE.ln()),
+            faster_before: (fastest > FASTER_BEFORE).then(|| fastest.exp()),
+            rates,
+            start,
+            level,
+        }
+    }
+
+    fn len(&self) -> usize {
+        self.rates.len() - self.start
+    }
+
+    fn share(&self) -> f64 {
+        self.len() as f64 / self.rates.len() as f64
+    }
+
+    /// The end of a warm-up leads into the level from a few percent below. A rise that goes on does so in the second half.
+    fn has_levelled_off(&self) -> bool {
+        let Trend { change, .. } = self.trend;
+        self.has_warm_up && change < SAME_LEVEL && self.late_trend.change < LATE_SHARE * change
+    }
+
+    fn start_seconds(&self) -> f64 {
+        self.start as f64 * self.width
+    }
+}
+
+/// The rates, or where their later part is periodic, their means over a period around each: deep dips that come back are a
+/// level too.
+fn without_period(rates: &[f64]) -> Vec<f64> {
+    let late = &rates[(rates.len() as f64 * EARLY_SHARE) as usize..];
+    let level = compute_median(late.to_vec()).unwrap_or(0.0).max(f64::MIN_POSITIVE);
+    let shares: Vec<f64> = late.iter().map(|rate| (rate / level).min(1.5)).collect();
+    let Some(period) = find_period(&shares) else { return rates.to_vec() };
+    let mean = |place: usize| {
+        let from = place.saturating_sub(period / 2).min(rates.len().saturating_sub(period));
+        let window = &rates[from..(from + period).min(rates.len())];
+        window.iter().sum::<f64>() / window.len() as f64
+    };
+    (0..rates.len()).map(mean).collect()
+}
+
+/// Rates in at most [`MOST_VALUES`] values: the median of what falls into one, so that a stall of a second does not show
+/// in a run of hours. Gaps keep what was before.
+fn read_rates(series: &Series) -> (f64, Vec<f64>) {
+    let group = series.buckets.len().div_ceil(MOST_VALUES).max(1);
+    let mut rates = Vec::with_capacity(MOST_VALUES);
+    for chunk in series.buckets.chunks_exact(group) {
+        let known = chunk.iter().filter_map(|bucket| bucket.rate()).collect();
+        let rate = compute_median(known).or(rates.last().copied());
+        rates.push(rate.unwrap_or(0.0));
+    }
+    (series.width_seconds * group as f64, rates)
+}
+
+/// The rules, in the order of what they would hide.
+fn decide(series: &Series, tail: &Tail, pages: Option<f64>) -> (Verdict, String) {
+    let reads = read_floor(series, tail);
+    let rises = tail.trend.exceeds(LEAST_RISE, ERRORS) && !tail.has_levelled_off();
+    let falls = Trend { change: -tail.trend.change, ..tail.trend }.exceeds(LEAST_FALL, ERRORS);
+    let least = if reads == Some(Floor::Warm) { PROVEN_TAIL_VALUES } else { LEAST_TAIL_VALUES };
+    let is_short = tail.share() < LEAST_TAIL_SHARE || tail.len() < least;
+    let percent = |share: f64| format!("{:.0} %", 100.0 * share);
+    if let Some(faster) = tail.faster_before.filter(|_| falls || tail.share() < NEW_LEVEL_SHARE) {
+        return (Verdict::Degrading, format!("it was {} faster before", percent(faster - 1.0)));
+    }
+    if reads == Some(Floor::Falling) {
+        return (Verdict::NotReached, "its reads from the device were still falling at the end".into());
+    }
+    if is_short {
+        return (Verdict::NotReached, "its level at the end did not last long enough to be one".into());
+    }
+    if rises {
+        let reason = format!("it still rose by {} over its last {:.0} s", percent(tail.trend.change), seconds(tail));
+        return (Verdict::NotReached, reason);
+    }
+    if falls {
+        let reason = format!("it fell by {} over its last {:.0} s", percent(-tail.trend.change), seconds(tail));
+        return (Verdict::Degrading, reason);
+    }
+    let may_be_cold = !tail.has_warm_up && reads != Some(Floor::Warm);
+    if let Some(reason) = may_be_cold.then(|| suspect_cold_plateau(series, tail, pages)).flatten() {
+        return (Verdict::NotReached, reason);
+    }
+    match tail.period {
+        Some(_) => (Verdict::Periodic, "the same dips come back again and again".into()),
+        None => (Verdict::Steady, "it kept its level until the end".into()),
+    }
+}
+
+fn seconds(tail: &Tail) -> f64 {
+    tail.len() as f64 * tail.width
+}
+
+/// What the reads say.
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Floor {
+    /// Hardly any.
+    Warm,
+    /// As many as before: data larger than the cache.
+    Reached,
+    Falling,
+}
+
+/// `None` when reads are not known.
+fn read_floor(series: &Series, tail: &Tail) -> Option<Floor> {
+    if !series.has_reads {
+        return None;
+    }
+    let from = (tail.start_seconds() / series.width_seconds) as usize;
+    let buckets = &series.buckets[from.min(series.buckets.len())..];
+    let per_transaction = |buckets: &[crate::model::Bucket]| {
+        let transactions: f64 = buckets.iter().map(|bucket| bucket.transactions).sum();
+        buckets.iter().map(|bucket| bucket.reads).sum::<f64>() / transactions.max(1.0)
+    };
+    let (first, second) = buckets.split_at(buckets.len() / 2);
+    let (before, after) = (per_transaction(first), per_transaction(second));
+    Some(match after {
+        ..WARM_READS => Floor::Warm,
+        _ if after < (1.0 - READS_FALL) * before => Floor::Falling,
+        _ => Floor::Reached,
+    })
+}
+
+/// A run that was flat from its start may have been cold all the time: throughput of a cold server rises by about i ÷ P in
+/// i transactions, which a large P hides. It is believed only when the largest rise that the noise can hide means a
+/// database that is larger than `pages`.
+fn suspect_cold_plateau(series: &Series, tail: &Tail, pages: Option<f64>) -> Option<String> {
+    let hidden_rise = (tail.trend.change.max(0.0) + 2.0 * tail.trend.error).max(1e-3);
+    let least_pages = series.transactions() * tail.share() / hidden_rise;
+    let most_pages = pages.unwrap_or(MOST_PAGES);
+    (least_pages < most_pages).then(|| {
+        let what = match pages {
+            Some(pages) => format!("{pages:.0} pages"),
+            None => "a database whose size is not known (give --pages)".to_owned(),
+        };
+        format!(
+            "it was flat from the start, and {:.0} transactions are too few to tell a warm server from a cold one with {what}",
+            series.transactions()
+        )
+    })
+}
+
+fn describe(series: &Series, tail: &Tail, fit: Option<Fit>, verdict: Verdict, reason: String) -> Judgement {
+    let is_level = matches!(verdict, Verdict::Steady | Verdict::Periodic);
+    let curve = fit.as_ref().and_then(|fit| fit.curve().ok());
+    let steady_tps = match verdict {
+        Verdict::Steady => Some(tail.level),
+        // With its dips, for they belong to it.
+        Verdict::Periodic => Some(tail.rates[tail.start..].iter().sum::<f64>() / tail.len() as f64),
+        // The fit's promise, where the measurement bounds it.
+        Verdict::NotReached => fit
+            .as_ref()
+            .filter(|fit| fit.hit_seconds.low.is_some())
+            .and(curve.as_ref())
+            .map(|curve| curve.steady_throughput()),
+        Verdict::Degrading => None,
+    };
+    let mean_tps = series.transactions() / series.covered_seconds().max(f64::MIN_POSITIVE);
+    let smooth = compute_running_median(&tail.rates);
+    let reached = |share: f64| {
+        let level = share * steady_tps?;
+        let measured = smooth.iter().position(|rate| *rate >= level).map(|place| place as f64 * tail.width);
+        measured.or_else(|| if is_level { None } else { curve.as_ref()?.seconds_to_share(share) })
+    };
+    let [to_50_seconds, to_90_seconds, to_95_seconds] = [0.5, 0.9, 0.95].map(reached);
+    let least_tail = LEAST_TAIL_VALUES as f64 * tail.width;
+    let should_have_run_seconds = match verdict {
+        Verdict::Steady => {
+            Some((tail.start_seconds() / (1.0 - LEAST_TAIL_SHARE)).max(tail.start_seconds() + least_tail))
+        }
+        Verdict::Periodic => tail.period.map(|period| tail.start_seconds() + 3.0 * period as f64 * tail.width),
+        Verdict::NotReached => {
+            to_95_seconds.map(|seconds| (seconds / (1.0 - LEAST_TAIL_SHARE)).max(seconds + least_tail))
+        }
+        Verdict::Degrading => None,
+    };
+    let should_have_run_seconds = should_have_run_seconds.filter(|seconds| is_level || *seconds > series.seconds());
+    Judgement {
+        verdict,
+        reason,
+        steady_from_seconds: is_level.then(|| tail.start_seconds()),
+        period_seconds: tail.period.filter(|_| verdict == Verdict::Periodic).map(|period| period as f64 * tail.width),
+        steady_tps,
+        mean_tps,
+        mean_error_share: steady_tps.map(|steady| mean_tps / steady - 1.0),
+        to_50_seconds,
+        to_90_seconds,
+        to_95_seconds,
+        run_seconds: series.seconds(),
+        should_have_run_seconds,
+        fit,
+        remarks: series.remarks.clone(),
+    }
+}

@@ -1,0 +1,157 @@
+//! 200 curves with a known truth.
+
+use rand::rngs::StdRng;
+use rand::{Rng as _, SeedableRng as _};
+
+use super::{Judgement, Verdict, judge};
+use crate::model::synthetic::{Noise, Shape, make_modulated, make_series};
+use crate::model::{Collector, Facts, Series, WarmUp};
+
+/// Of each kind.
+const EACH: u64 = 25;
+
+/// A curve, and what is to be said of it.
+struct Case {
+    kind: &'static str,
+    series: Series,
+    truth: Verdict,
+    /// Steady between these seconds.
+    steady_from: Option<(f64, f64)>,
+    period: Option<f64>,
+}
+
+fn random_curve(random: &mut StdRng) -> WarmUp {
+    let hit = 10_f64.powf(random.random_range(-4.3..-3.3));
+    let pages = 10_f64.powf(random.random_range(4.3..5.7));
+    WarmUp::simple(pages, hit * random.random_range(4.0..60.0), hit).unwrap()
+}
+
+fn random_noise(random: &mut StdRng) -> Noise {
+    Noise { sigma: random.random_range(0.01..0.04), rho: random.random_range(0.0..0.6), stalls_per_second: 0.0 }
+}
+
+/// A pace at which `curve` reaches a share of its throughput after so many seconds: time stretched.
+fn stretched(curve: &WarmUp, share: f64, seconds: f64) -> WarmUp {
+    let factor = curve.seconds_to_share(share).unwrap() / seconds;
+    let [cold, hit] = [curve.seconds_per_transaction(0.0), 1.0 / curve.steady_throughput()];
+    let pages = curve.cached_share(1.0);
+    WarmUp::simple(1.0 / pages / factor, cold, hit).unwrap()
+}
+
+fn make_case(kind: u64, seed: u64) -> Case {
+    let mut random = StdRng::seed_from_u64(1000 * kind + seed);
+    let noise = random_noise(&mut random);
+    let plain = random_curve(&mut random);
+    let rate = 10_f64.powf(random.random_range(3.3..4.6));
+    let case = |kind, series, truth| Case { kind, series, truth, steady_from: None, period: None };
+    match kind {
+        0 => {
+            let curve = stretched(&plain, 0.95, random.random_range(60.0..400.0));
+            let [early, late] = [0.85, 0.95].map(|share| curve.seconds_to_share(share).unwrap());
+            let seconds = late * random.random_range(1.5..4.0);
+            let series = make_series(Shape::Warming(&curve), seconds as u32, noise, seed);
+            let steady_from = Some((early - 10.0, late + 0.25 * seconds));
+            Case { steady_from, ..case("warming", series, Verdict::Steady) }
+        }
+        1 => {
+            let seconds = random.random_range(60.0..900.0);
+            let curve = stretched(&plain, random.random_range(0.3..0.8), seconds);
+            case("never warm", make_series(Shape::Warming(&curve), seconds as u32, noise, seed), Verdict::NotReached)
+        }
+        2 => {
+            let seconds: u32 = random.random_range(60..600);
+            let cold = 10_f64.powf(random.random_range(-3.0..-1.5));
+            // Beyond 32 GB the plateau is the steady state of most servers.
+            let pages = (f64::from(seconds) / cold / random.random_range(0.005..0.15)).min(4e6);
+            let curve = WarmUp::simple(pages, cold, cold / random.random_range(4.0..60.0)).unwrap();
+            case("cold plateau", make_series(Shape::Warming(&curve), seconds, noise, seed), Verdict::NotReached)
+        }
+        3 => {
+            let period = f64::from(random.random_range(20_u32..120));
+            let width = (period * random.random_range(0.08..0.25)).max(3.0);
+            let depth = random.random_range(0.2..0.7);
+            let phase = random.random_range(0.0..period);
+            let dips = |second: f64| if (second + phase) % period < width { 1.0 - depth } else { 1.0 };
+            let seconds = (period * random.random_range(4.0..10.0)) as u32;
+            let series = make_modulated(Shape::Flat(rate), seconds, noise, seed, dips);
+            Case { period: Some(period), ..case("checkpoint dips", series, Verdict::Periodic) }
+        }
+        4 => {
+            let seconds: u32 = random.random_range(200..1200);
+            let fall = random.random_range(0.15..0.5);
+            let drift = |second: f64| 1.0 - fall * second / f64::from(seconds);
+            case("drift", make_modulated(Shape::Flat(rate), seconds, noise, seed, drift), Verdict::Degrading)
+        }
+        5 => {
+            let noise = Noise { stalls_per_second: random.random_range(0.01..0.04), ..noise };
+            let series = make_series(Shape::Flat(rate), random.random_range(100..900), noise, seed);
+            Case { steady_from: Some((0.0, 0.1 * series.seconds())), ..case("pauses", series, Verdict::Steady) }
+        }
+        6 => {
+            let noise = Noise { sigma: noise.sigma, rho: random.random_range(0.6..0.9), stalls_per_second: 0.0 };
+            let series = make_series(Shape::Flat(rate), random.random_range(200..900), noise, seed);
+            case("autocorrelated", series, Verdict::Steady)
+        }
+        _ => {
+            let mut series = make_series(Shape::Flat(rate), random.random_range(60..600), noise, seed);
+            series.facts = Facts { clients: Some(8), scale: Some(random.random_range(1..100)), is_own_script: false };
+            Case { steady_from: Some((0.0, 0.1 * series.seconds())), ..case("prewarmed", series, Verdict::Steady) }
+        }
+    }
+}
+
+fn is_right(case: &Case, judgement: &Judgement) -> bool {
+    let from = judgement.steady_from_seconds.unwrap_or(0.0);
+    let is_from = case.steady_from.is_none_or(|(early, late)| early <= from && from <= late);
+    let found = judgement.period_seconds.unwrap_or(0.0);
+    let is_period = case.period.is_none_or(|period| (found / period - 1.0).abs() < 0.1);
+    judgement.verdict == case.truth && is_from && is_period
+}
+
+#[test]
+fn two_hundred_curves_with_a_known_truth() {
+    let (mut right, mut falsely_steady, mut falsely_refused) = (0, 0, 0);
+    let mut wrong = Vec::new();
+    for (kind, seed) in (0..8).flat_map(|kind| (0..EACH).map(move |seed| (kind, seed))) {
+        let case = make_case(kind, seed);
+        let judgement = judge(&case.series, None);
+        if is_right(&case, &judgement) {
+            right += 1;
+            continue;
+        }
+        falsely_steady += u32::from(judgement.verdict == Verdict::Steady && case.truth != Verdict::Steady);
+        falsely_refused += u32::from(judgement.verdict != Verdict::Steady && case.truth == Verdict::Steady);
+        let never_warm = case.truth == Verdict::NotReached && judgement.verdict == Verdict::Steady;
+        assert!(!never_warm, "{} {seed} is called steady: {judgement:#?}", case.kind);
+        wrong.push(format!(
+            "{} {seed}: {:?} from {:?}, period {:?} ({:?}), {}",
+            case.kind,
+            judgement.verdict,
+            judgement.steady_from_seconds,
+            judgement.period_seconds,
+            case.steady_from.or(case.period.map(|p| (p, p))),
+            judgement.reason
+        ));
+    }
+    let summary = format!("{right} right, {falsely_steady} falsely steady, {falsely_refused} falsely refused");
+    assert!(right >= 190, "{summary}\n{}", wrong.join("\n"));
+}
+
+#[test]
+fn reads_at_their_floor_prove_a_short_tail_and_falling_ones_refuse_a_long_one() {
+    let series = |seconds: u32, reads: &dyn Fn(u32) -> Option<f64>| {
+        let mut collector = Collector::new(1.0);
+        for second in 0..seconds {
+            let rate = if second < 8 { 1000.0 } else { 20_000.0 };
+            let start = f64::from(second);
+            collector.add(start, start + 1.0, rate + f64::from(second % 3), reads(second));
+        }
+        collector.finish(Facts::default(), Vec::new())
+    };
+    let warm = |second: u32| Some(if second < 8 { 2000.0 } else { 3.0 });
+    let falling = |second: u32| Some(2000.0 - 15.0 * f64::from(second));
+    assert_eq!(judge(&series(16, &|_| None), None).verdict, Verdict::NotReached);
+    assert_eq!(judge(&series(16, &warm), None).verdict, Verdict::Steady);
+    assert_eq!(judge(&series(80, &warm), None).verdict, Verdict::Steady);
+    assert_eq!(judge(&series(80, &falling), None).verdict, Verdict::NotReached);
+}

@@ -1,0 +1,61 @@
+//! Curves with a known truth, for the tests of fit and verdict.
+
+use rand::rngs::StdRng;
+use rand::{Rng as _, SeedableRng as _};
+
+use super::WarmUp;
+use super::series::{Collector, Facts, Series};
+
+/// What the throughput would be without noise.
+#[derive(Clone, Copy, Debug)]
+pub enum Shape<'a> {
+    Warming(&'a WarmUp),
+    Flat(f64),
+}
+
+/// A first-order autocorrelated noise, as shares of the throughput, and stalls of one to three seconds.
+#[derive(Clone, Copy, Debug)]
+pub struct Noise {
+    pub sigma: f64,
+    pub rho: f64,
+    pub stalls_per_second: f64,
+}
+
+impl Noise {
+    pub fn none() -> Noise {
+        Noise { sigma: 0.0, rho: 0.0, stalls_per_second: 0.0 }
+    }
+}
+
+/// A second each.
+pub fn make_series(shape: Shape<'_>, seconds: u32, noise: Noise, seed: u64) -> Series {
+    make_modulated(shape, seconds, noise, seed, |_| 1.0)
+}
+
+/// As [`make_series`], with the throughput of each second multiplied by a factor.
+pub fn make_modulated(shape: Shape<'_>, seconds: u32, noise: Noise, seed: u64, factor: impl Fn(f64) -> f64) -> Series {
+    let mut random = StdRng::seed_from_u64(seed);
+    let mut collector = Collector::new(1.0);
+    let (mut done, mut wander, mut stalled) = (0.0, 0.0, 0);
+    for second in 0..seconds {
+        // The sum of twelve even numbers is as good as normal here.
+        let normal: f64 = (0..12).map(|_| random.random::<f64>()).sum::<f64>() - 6.0;
+        wander = noise.rho * wander + (1.0 - noise.rho * noise.rho).sqrt() * noise.sigma * normal;
+        if random.random::<f64>() < noise.stalls_per_second {
+            stalled = random.random_range(1..=3);
+        }
+        let mut pace = (1.0 + wander).max(0.05) * factor(f64::from(second));
+        if stalled > 0 {
+            stalled -= 1;
+            pace *= 0.1;
+        }
+        let count = match shape {
+            Shape::Flat(rate) => rate * pace,
+            // A noisy second is a longer or shorter one of the curve.
+            Shape::Warming(curve) => curve.transactions_after(curve.seconds_after(done) + pace) - done,
+        };
+        done += count;
+        collector.add(f64::from(second), f64::from(second) + 1.0, count, None);
+    }
+    collector.finish(Facts::default(), Vec::new())
+}

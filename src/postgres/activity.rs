@@ -1,0 +1,77 @@
+//! What clients ask of a database: transactions, and blocks of each relation, by the cumulative statistics.
+
+use sqlx::Row as _;
+use sqlx::postgres::types::Oid;
+use sqlx::postgres::{PgConnection, PgRow};
+
+use super::{Error, RelationKind};
+
+/// Counts since the statistics began. Backends report them once a second at most.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Activity {
+    pub transactions: u64,
+    /// Client backends that did something within the last second, without the one that asked.
+    pub clients: u32,
+    pub relations: Vec<RelationActivity>,
+}
+
+/// One relation's part.
+#[derive(Clone, Debug, PartialEq)]
+pub struct RelationActivity {
+    pub oid: u32,
+    pub schema: String,
+    pub name: String,
+    pub kind: RelationKind,
+    /// Of its main fork.
+    pub blocks: u64,
+    /// Blocks that were asked for, cached or not.
+    pub requests: u64,
+    /// Scans begun: of an index descents from its root.
+    pub scans: u64,
+}
+
+/// The counts of the connected database.
+pub async fn read_activity(connection: &mut PgConnection) -> Result<Activity, Error> {
+    let failed = |source| Error::Query { action: "read the statistics of the database", source };
+    // Within a transaction statistics may be those of its first look.
+    let row = sqlx::query(include_str!("sql/transactions_13.sql")).fetch_one(&mut *connection).await.map_err(failed)?;
+    let rows = sqlx::query(include_str!("sql/activity_13.sql")).fetch_all(connection).await.map_err(failed)?;
+    let count = |row: &PgRow, column: &str| row.try_get::<i64, _>(column).map(|count| count.max(0) as u64);
+    let relation = |row: &PgRow| -> Result<RelationActivity, sqlx::Error> {
+        let kind = row.try_get::<&str, _>("relkind")?.chars().next().and_then(RelationKind::from_relkind);
+        Ok(RelationActivity {
+            oid: row.try_get::<Oid, _>("oid")?.0,
+            schema: row.try_get("nspname")?,
+            name: row.try_get("relname")?,
+            kind: kind.unwrap_or(RelationKind::Unknown),
+            blocks: count(row, "blocks")?,
+            requests: count(row, "requests")?,
+            scans: count(row, "scans")?,
+        })
+    };
+    Ok(Activity {
+        transactions: count(&row, "transactions").map_err(failed)?,
+        clients: count(&row, "clients").map_err(failed)? as u32,
+        relations: rows.iter().map(relation).collect::<Result<_, _>>().map_err(failed)?,
+    })
+}
+
+impl Activity {
+    /// What was counted since `before`; relations that were made meanwhile count from 0.
+    pub fn since(&self, before: &Activity) -> Activity {
+        let earlier = |oid| before.relations.iter().find(|one| one.oid == oid);
+        let relations = self.relations.iter().map(|now| {
+            let (requests, scans) = earlier(now.oid).map_or((0, 0), |then| (then.requests, then.scans));
+            RelationActivity {
+                requests: now.requests.saturating_sub(requests),
+                scans: now.scans.saturating_sub(scans),
+                ..now.clone()
+            }
+        });
+        Activity {
+            transactions: self.transactions.saturating_sub(before.transactions),
+            clients: self.clients,
+            relations: relations.collect(),
+        }
+    }
+}

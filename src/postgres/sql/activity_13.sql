@@ -1,0 +1,15 @@
+-- What was asked of each relation of this database since the statistics began. Catalogs are left out: they are small, and
+-- the first transactions bring them.
+SELECT
+    c.oid,
+    n.nspname,
+    c.relname,
+    c.relkind::text AS relkind,
+    coalesce(pg_relation_size(c.oid, 'main'), 0) / current_setting('block_size')::bigint AS blocks,
+    coalesce(pg_stat_get_blocks_fetched(c.oid), 0) AS requests,
+    coalesce(pg_stat_get_numscans(c.oid), 0) AS scans
+FROM pg_class c
+JOIN pg_namespace n ON n.oid = c.relnamespace
+WHERE c.relkind IN ('r', 'i', 't', 'm')
+  AND c.relpersistence <> 't'
+  AND c.oid >= 16384

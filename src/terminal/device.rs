@@ -1,0 +1,123 @@
+//! What a device can give, as text.
+
+use std::path::Path;
+
+use jiff::Timestamp;
+
+use super::columns::{Column, render_columns};
+use crate::warm::DeviceProfile;
+use crate::warm::probe::{DeviceRecord, StoredLimit};
+
+/// What a probe found, in full.
+pub fn render_device(record: &DeviceRecord, path: &Path) -> String {
+    let measurement = &record.measurement;
+    let DeviceProfile { reads_per_second, bandwidth, largest_read, depth } = measurement.profile;
+    let depths = &measurement.by_depth;
+    let sizes = &measurement.by_size;
+    let mut lines = vec![
+        format!("{} ({}), limit: {}", record.device.name, record.device.major_minor, render_limit(record.limit)),
+        format!(
+            "  {reads_per_second:.0} random reads/s with {depth} at a time, {bandwidth}/s (in order {}/s)",
+            measurement.sequential_bandwidth
+        ),
+        format!(
+            "  a read alone takes {} (99 % of them at most {})",
+            micros(measurement.latency_us_p50),
+            micros(measurement.latency_us_p99)
+        ),
+        format!("  reads larger than {largest_read} gain little"),
+        format!(
+            "  seconds = reads ÷ {:.0} + bytes ÷ {} is off by at most {:.0} %; with the figures above by {:.0} %",
+            measurement.fit.reads_per_second,
+            measurement.fit.bandwidth,
+            measurement.fit.error_ratio_max * 100.0,
+            measurement.profile_error_ratio_max * 100.0
+        ),
+        String::new(),
+    ];
+    lines.extend(render_columns(
+        vec![
+            Column::number("at a time", 0, depths.iter().map(|point| point.depth.to_string()).collect()),
+            Column::number("reads/s", 0, depths.iter().map(|point| format!("{:.0}", point.reads_per_second)).collect()),
+            Column::number("median", 0, depths.iter().map(|point| micros(point.latency_us_p50)).collect()),
+            Column::number("99 %", 0, depths.iter().map(|point| micros(point.latency_us_p99)).collect()),
+        ],
+        None,
+        "…",
+    ));
+    lines.push(String::new());
+    lines.extend(render_columns(
+        vec![
+            Column::number("read size", 0, sizes.iter().map(|point| point.read_bytes.to_string()).collect()),
+            Column::number("reads/s", 0, sizes.iter().map(|point| format!("{:.0}", point.reads_per_second)).collect()),
+            Column::number("bytes/s", 0, sizes.iter().map(|point| point.bandwidth().to_string()).collect()),
+        ],
+        None,
+        "…",
+    ));
+    lines.push(String::new());
+    lines.extend(record.remarks.iter().map(|remark| format!("note: {remark}")));
+    lines.push(format!(
+        "{} in {} reads, {:.1} s; kept in {}",
+        measurement.read_bytes,
+        measurement.reads,
+        measurement.seconds,
+        path.display()
+    ));
+    lines.join("\n")
+}
+
+/// A stored profile in a line.
+pub fn render_profile(record: &DeviceRecord) -> String {
+    let DeviceProfile { reads_per_second, bandwidth, largest_read, depth } = record.measurement.profile;
+    format!(
+        "{reads_per_second:.0} reads/s, {bandwidth}/s, largest useful read {largest_read}, useful depth {depth}, a read alone {}; limit: {}; measured {}",
+        micros(record.measurement.latency_us_p50),
+        render_limit(record.limit),
+        render_age(record.measured_at)
+    )
+}
+
+/// A limit in force.
+pub fn render_limit(limit: StoredLimit) -> String {
+    let reads = limit.riops.map(|riops| format!("{riops} reads/s"));
+    let bytes = limit.rbps.map(|rbps| format!("{rbps}/s"));
+    let parts: Vec<String> = reads.into_iter().chain(bytes).collect();
+    if parts.is_empty() { "none".to_owned() } else { parts.join(", ") }
+}
+
+/// How long ago something was: `3 hours ago`.
+pub fn render_age(at: Timestamp) -> String {
+    let seconds = Timestamp::now().as_second().saturating_sub(at.as_second()).max(0);
+    let (count, unit) = match seconds {
+        0..60 => return "just now".to_owned(),
+        60..3600 => (seconds / 60, "minute"),
+        3600..86_400 => (seconds / 3600, "hour"),
+        _ => (seconds / 86_400, "day"),
+    };
+    let plural = if count == 1 { "" } else { "s" };
+    format!("{count} {unit}{plural} ago")
+}
+
+/// Microseconds, or milliseconds when they are many.
+fn micros(micros: f64) -> String {
+    if micros < 999.5 { format!("{micros:.0} µs") } else { format!("{:.1} ms", micros / 1000.0) }
+}
+
+#[cfg(test)]
+mod tests {
+    use jiff::SignedDuration;
+
+    use super::*;
+    use crate::units::Bytes;
+
+    #[test]
+    fn ages_and_limits_read_well() {
+        let ago = |seconds| render_age(Timestamp::now() - SignedDuration::from_secs(seconds));
+        assert_eq!([ago(5), ago(61), ago(7300), ago(90_000)], ["just now", "1 minute ago", "2 hours ago", "1 day ago"]);
+        assert_eq!(render_limit(StoredLimit::default()), "none");
+        let limit = StoredLimit { riops: Some(3000), rbps: Some(Bytes(125_000_000)) };
+        assert_eq!(render_limit(limit), "3000 reads/s, 125 MB/s");
+        assert_eq!([micros(96.4), micros(1234.0)], ["96 µs", "1.2 ms"]);
+    }
+}

@@ -1,0 +1,28 @@
+//! What a hydration did, as text.
+
+use super::device::render_age;
+use super::printable;
+use crate::units::Bytes;
+use crate::warm::hydrate::HydrationReceipt;
+
+/// What was read, what is left, and what failed.
+pub fn render_hydration(receipt: &HydrationReceipt) -> String {
+    let HydrationReceipt { read_bytes, seconds, files, total_bytes, done_before_bytes, left_bytes, .. } = receipt;
+    let rate = Bytes((read_bytes.0 as f64 / seconds.max(1e-3)) as u64);
+    let mut lines = vec![format!("read {read_bytes} in {seconds:.1} s ({rate}/s), of {total_bytes} in {files} files")];
+    lines.extend(
+        receipt
+            .resumed_from
+            .map(|at| format!("{done_before_bytes} were done {} already; --again begins anew", render_age(at))),
+    );
+    match left_bytes {
+        Bytes(0) => lines.push("every block has been touched".to_owned()),
+        left => lines.push(format!("{left} are left: the next run goes on from here")),
+    }
+    if receipt.failed_reads > 0 {
+        lines.push(format!("{} reads failed:", receipt.failed_reads));
+        lines.extend(receipt.failures.iter().map(|failure| format!("  {}", printable(&failure.detail))));
+    }
+    lines.extend(receipt.remarks.iter().map(|remark| format!("note: {}", printable(remark))));
+    lines.join("\n")
+}

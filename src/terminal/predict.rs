@@ -1,0 +1,95 @@
+//! A forecast for people.
+
+use super::columns::{Column, render_columns};
+use super::curve::{Curve, render_curves, render_seconds, render_short};
+use super::printable;
+use super::screen::Canvas;
+use crate::model::{Outlook, Span};
+
+/// Curves beyond so many would hide each other.
+const MOST_CURVES: usize = 4;
+
+/// The curve lasts so much longer than what is slowest to get warm.
+const BEYOND: f64 = 1.15;
+
+/// A sentence, the curves, a row for each scenario, the knees and the assumptions.
+pub fn render_prediction(
+    outlooks: &[Outlook],
+    knees: Option<String>,
+    assumptions: &[String],
+    canvas: Canvas,
+) -> String {
+    let mut lines: Vec<String> = outlooks.iter().take(2).map(render_sentence).collect();
+    lines.push(String::new());
+    let end = |outlook: &Outlook| outlook.to_95_seconds.or(outlook.to_50_seconds).map_or(0.0, |span| span.seconds);
+    let last = |outlook: &Outlook| outlook.points.last().map_or(0.0, |point| point.seconds);
+    let drawn = &outlooks[..outlooks.len().min(MOST_CURVES)];
+    let seconds =
+        drawn.iter().map(|one| if end(one) > 0.0 { end(one) * BEYOND } else { last(one) }).fold(0.0, f64::max);
+    let curve = |outlook: &Outlook| {
+        let mut points: Vec<(f64, f64)> = outlook.points.iter().map(|point| (point.seconds, point.tps)).collect();
+        points.push((seconds.max(last(outlook)) + 1.0, outlook.steady_tps));
+        Curve { name: printable(&outlook.name).into_owned(), points }
+    };
+    let curves: Vec<Curve> = drawn.iter().map(curve).collect();
+    lines.extend(render_curves(&curves, seconds.max(f64::MIN_POSITIVE), "tps", canvas));
+    lines.push(String::new());
+    let mark = if canvas.unicode { "…" } else { "~" };
+    lines.extend(render_columns(make_columns(outlooks), canvas.width, mark));
+    lines.push(String::new());
+    lines.extend(knees.iter().flat_map(|knees| knees.lines().map(str::to_owned)));
+    lines.push("in brackets: device and processor 15 % faster or slower than told".to_owned());
+    lines.extend(assumptions.iter().map(|assumption| format!("assumed: {}", printable(assumption))));
+    lines.join("\n")
+}
+
+fn render_sentence(outlook: &Outlook) -> String {
+    let after =
+        |span: Option<Span>| span.map_or("never".to_owned(), |span| format!("after {}", render_seconds(span.seconds)));
+    format!(
+        "{}: 50 % of {} tps {}, 90 % {}",
+        printable(&outlook.name),
+        render_short(outlook.steady_tps),
+        after(outlook.to_50_seconds),
+        after(outlook.to_90_seconds)
+    )
+}
+
+fn make_columns(outlooks: &[Outlook]) -> Vec<Column> {
+    let texts = |text: &dyn Fn(&Outlook) -> String| -> Vec<String> { outlooks.iter().map(text).collect() };
+    let span =
+        |of: &dyn Fn(&Outlook) -> Option<Span>| texts(&|outlook| of(outlook).map_or("never".into(), render_span));
+    vec![
+        Column::text("scenario", 16, texts(&|outlook| printable(&outlook.name).into_owned())),
+        Column::number("cold tps", 3, texts(&|outlook| render_short(outlook.cold_tps))),
+        Column::number("steady tps", 1, texts(&|outlook| render_short(outlook.steady_tps))),
+        Column::number("50 %", 0, span(&|outlook| outlook.to_50_seconds)),
+        Column::number("90 %", 0, span(&|outlook| outlook.to_90_seconds)),
+        Column::number("95 %", 4, span(&|outlook| outlook.to_95_seconds)),
+        Column::number("warm", 2, span(&|outlook| outlook.warm_after_seconds)),
+    ]
+}
+
+fn render_span(span: Span) -> String {
+    let high = span.high.map_or("never".to_owned(), render_seconds);
+    let low = render_seconds(span.low);
+    // A unit that both ends have is said once.
+    let low = match (low.rsplit_once(' '), high.rsplit_once(' ')) {
+        (Some((number, one)), Some((_, other))) if one == other => number.to_owned(),
+        _ => low,
+    };
+    format!("{} ({low} to {high})", render_seconds(span.seconds))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_unit_is_said_once_and_never_is_a_word() {
+        let span = |low, high| render_span(Span { seconds: 53.0, low, high });
+        assert_eq!(span(45.0, Some(62.0)), "53 s (45 to 62 s)");
+        assert_eq!(span(45.0, Some(700.0)), "53 s (45 s to 11.7 min)");
+        assert_eq!(span(45.0, None), "53 s (45 s to never)");
+    }
+}

@@ -1,0 +1,93 @@
+//! The verdict over a curve, for people.
+
+use super::curve::{Curve, render_curves, render_seconds, render_short};
+use super::printable;
+use super::screen::Canvas;
+use crate::model::{Estimate, Fit, Judgement, Series, Verdict};
+
+/// The verdict, the curve with its fit, and the figures. `name` stands above where there are several.
+pub fn render_judgement(name: Option<&str>, judgement: &Judgement, series: &Series, canvas: Canvas) -> String {
+    let mut lines: Vec<String> = name.map(|name| printable(name).into_owned()).into_iter().collect();
+    lines.push(format!("{}: {}", render_verdict(judgement), judgement.reason));
+    lines.push(String::new());
+    lines.extend(render_curves(&make_curves(judgement, series), series.seconds(), "tps", canvas));
+    lines.push(String::new());
+    lines.extend(render_figures(judgement));
+    lines.extend(judgement.remarks.iter().map(|remark| format!("note: {}", printable(remark))));
+    lines.join("\n")
+}
+
+fn render_verdict(judgement: &Judgement) -> String {
+    let from = judgement.steady_from_seconds.map_or_else(String::new, |from| format!(" from {}", render_seconds(from)));
+    match judgement.verdict {
+        Verdict::Steady => format!("steady{from}"),
+        Verdict::NotReached => "steady state not reached".to_owned(),
+        Verdict::Periodic => {
+            let period = judgement.period_seconds.map_or_else(String::new, render_seconds);
+            format!("periodic{from}, every {period}")
+        }
+        Verdict::Degrading => "degrading".to_owned(),
+    }
+}
+
+fn make_curves(judgement: &Judgement, series: &Series) -> Vec<Curve> {
+    let middle = |place: usize| (place as f64 + 0.5) * series.width_seconds;
+    let measured = series.buckets.iter().enumerate();
+    let points = measured.filter_map(|(place, bucket)| Some((middle(place), bucket.rate()?))).collect();
+    let mut curves = vec![Curve { name: "measured".into(), points }];
+    if let Some(fit) = judgement.fit.as_ref().and_then(|fit| fit.curve().ok()) {
+        let at = |place: usize| (middle(place), fit.throughput(fit.transactions_after(middle(place))));
+        // As many points as a drawing has columns are enough.
+        let step = (series.buckets.len() / 200).max(1);
+        let points = (0..series.buckets.len()).step_by(step).map(at).collect();
+        curves.insert(0, Curve { name: "fitted".into(), points });
+        curves.swap(0, 1);
+    }
+    curves
+}
+
+fn render_figures(judgement: &Judgement) -> Vec<String> {
+    let mut lines = Vec::new();
+    let seconds = |value: Option<f64>| value.map_or("?".to_owned(), render_seconds);
+    if let Some(steady) = judgement.steady_tps {
+        let promised = if judgement.verdict == Verdict::NotReached { " by the fit" } else { "" };
+        lines.push(format!(
+            "steady    {} tps{promised}; 50 % of it after {}, 90 % after {}, 95 % after {}",
+            render_short(steady),
+            seconds(judgement.to_50_seconds),
+            seconds(judgement.to_90_seconds),
+            seconds(judgement.to_95_seconds)
+        ));
+    }
+    let error = judgement.mean_error_share.map_or_else(String::new, |share| match share {
+        ..0.0 => format!(", {:.1} % below steady", -100.0 * share),
+        _ => format!(", {:.1} % above steady", 100.0 * share),
+    });
+    lines.push(format!(
+        "whole     {} tps on average over {}{error}",
+        render_short(judgement.mean_tps),
+        render_seconds(judgement.run_seconds)
+    ));
+    if let Some(needed) = judgement.should_have_run_seconds.filter(|needed| *needed > judgement.run_seconds) {
+        lines.push(format!("needed    {} at least", render_seconds(needed)));
+    }
+    lines.extend(judgement.fit.as_ref().map(render_fit));
+    lines
+}
+
+fn render_fit(fit: &Fit) -> String {
+    let milliseconds = |value: f64| format!("{:.3} ms", value * 1e3);
+    let range = |estimate: Estimate, render: &dyn Fn(f64) -> String| {
+        let bounds = estimate.low.zip(estimate.high);
+        let bounds =
+            bounds.map_or("not known".to_owned(), |(low, high)| format!("{} to {}", render(low), render(high)));
+        format!("{} ({bounds})", render(estimate.value))
+    };
+    format!(
+        "fit       cold {}, warm {}, {} pages; the curve is {:.1} % off",
+        range(fit.cold_seconds, &milliseconds),
+        range(fit.hit_seconds, &milliseconds),
+        range(fit.pages, &render_short),
+        100.0 * fit.residual_share
+    )
+}

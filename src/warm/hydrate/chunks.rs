@@ -1,0 +1,235 @@
+//! Every file of a data directory in pieces, in the order in which they are wanted.
+
+use std::cmp::Reverse;
+use std::collections::HashMap;
+use std::fs::{self, DirEntry, FileType};
+use std::io;
+use std::path::Path;
+
+use super::is_wal;
+use crate::cache::{ForkMap, Map};
+use crate::linux::Error;
+use crate::postgres::{DataDirectory, Relation};
+use crate::warm::heat;
+
+/// Bytes of a chunk: what is done again when an interruption comes in its middle.
+pub const CHUNK: u64 = 8 << 20;
+
+/// Pieces of files.
+#[derive(Debug)]
+pub struct Chunks {
+    /// Paths below the data directory, and lengths.
+    files: Vec<(String, u64)>,
+    /// A file's number and the chunk's in it.
+    order: Vec<(u32, u32)>,
+}
+
+impl Chunks {
+    /// Lists the directory. First what every start of the server needs, then what is hot in `hot`, the write-ahead log last.
+    pub fn list(directory: &DataDirectory, hot: Option<&Map>) -> Result<Chunks, Error> {
+        let mut files = Vec::new();
+        walk(&directory.path, "", &mut files)?;
+        files.sort();
+        let heat = hot.map(|map| Heat::of(map, directory)).unwrap_or_default();
+        let mut order: Vec<((u8, Reverse<i32>), u32, u32)> = Vec::new();
+        for (number, (path, length)) in files.iter().enumerate() {
+            for chunk in 0..length.div_ceil(CHUNK) as u32 {
+                order.push(((class_of(path), Reverse(heat.class(path, chunk))), number as u32, chunk));
+            }
+        }
+        order.sort_unstable();
+        Ok(Chunks { files, order: order.into_iter().map(|(_, file, chunk)| (file, chunk)).collect() })
+    }
+
+    pub fn files(&self) -> usize {
+        self.files.len()
+    }
+
+    /// The path of the file of the `nth` chunk, and the chunk's number in it.
+    pub fn get(&self, nth: usize) -> (&str, u64) {
+        let (file, chunk) = self.order[nth];
+        (&self.files[file as usize].0, chunk.into())
+    }
+
+    pub fn iter(&self) -> impl Iterator<Item = (&str, u64)> {
+        (0..self.order.len()).map(|nth| self.get(nth))
+    }
+
+    /// Bytes of the `nth` chunk.
+    pub fn length(&self, nth: usize) -> u64 {
+        let (file, chunk) = self.order[nth];
+        CHUNK.min(self.files[file as usize].1 - u64::from(chunk) * CHUNK)
+    }
+
+    /// Bytes of each chunk.
+    pub fn lengths(&self) -> impl Iterator<Item = u64> {
+        (0..self.order.len()).map(|nth| self.length(nth))
+    }
+}
+
+/// What is needed first is small: everything but the relations of databases and the write-ahead log.
+fn class_of(path: &str) -> u8 {
+    match path {
+        path if is_wal(path) => 2,
+        path if path.starts_with("base/") || path.starts_with("pg_tblspc/") => 1,
+        _ => 0,
+    }
+}
+
+/// Lists files. Links are followed where PostgreSQL makes them: tablespaces, and a write-ahead log that is elsewhere.
+fn walk(root: &Path, below: &str, files: &mut Vec<(String, u64)>) -> Result<(), Error> {
+    let directory = root.join(below);
+    let entries = match fs::read_dir(&directory).and_then(Iterator::collect::<io::Result<Vec<DirEntry>>>) {
+        Ok(entries) => entries,
+        // Dropped meanwhile.
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
+        Err(error) => return Err(Error::file("list", &directory, error)),
+    };
+    for entry in entries {
+        let Ok(name) = entry.file_name().into_string() else { continue };
+        let path = if below.is_empty() { name } else { format!("{below}/{name}") };
+        let is_ours = below == "pg_tblspc" || path == "pg_wal";
+        let Ok(kind) = entry.file_type() else { continue };
+        match is_directory(&entry, kind, is_ours) {
+            true => walk(root, &path, files)?,
+            false if kind.is_file() => files.extend(entry.metadata().ok().map(|metadata| (path, metadata.len()))),
+            false => {}
+        }
+    }
+    Ok(())
+}
+
+fn is_directory(entry: &DirEntry, kind: FileType, follow: bool) -> bool {
+    kind.is_dir() || (follow && kind.is_symlink() && fs::metadata(entry.path()).is_ok_and(|behind| behind.is_dir()))
+}
+
+/// The heat of chunks, by the path of their files.
+#[derive(Default)]
+struct Heat {
+    of_files: HashMap<String, Vec<f64>>,
+}
+
+impl Heat {
+    fn of(map: &Map, directory: &DataDirectory) -> Heat {
+        let mut heat = Heat::default();
+        for (relation, fork) in map.forks() {
+            heat.add(map, directory, relation, fork);
+        }
+        heat
+    }
+
+    fn add(&mut self, map: &Map, directory: &DataDirectory, relation: &Relation, fork: &ForkMap) {
+        let chunk_blocks = CHUNK / u64::from(directory.block_size);
+        let segment_blocks = u64::from(directory.segment_blocks);
+        let wanted = &fork.os | fork.all_buffers();
+        for (heat, blocks) in heat::levels(fork, map.os_heat, &wanted) {
+            let mut next = blocks.min().map(u64::from);
+            while let Some(block) = next {
+                let (segment, within) = (block / segment_blocks, block % segment_blocks);
+                let chunk = within / chunk_blocks;
+                let first = segment * segment_blocks + chunk * chunk_blocks;
+                let last = (first + chunk_blocks).min((segment + 1) * segment_blocks) - 1;
+                let range = first as u32..=last.min(u32::MAX.into()) as u32;
+                let path = relation.path.segment_file(Path::new(""), fork.fork, segment as u32);
+                let sums = self.of_files.entry(path.to_string_lossy().into_owned()).or_default();
+                sums.resize(sums.len().max(chunk as usize + 1), 0.0);
+                sums[chunk as usize] += f64::from(heat) * blocks.range_cardinality(range.clone()) as f64;
+                next = range.end().checked_add(1).and_then(|from| blocks.range(from..).next()).map(u64::from);
+            }
+        }
+    }
+
+    /// Heats that are nearly the same are one class, so that what is equally hot is read by position.
+    fn class(&self, path: &str, chunk: u32) -> i32 {
+        let heat = self.of_files.get(path).and_then(|chunks| chunks.get(chunk as usize)).copied().unwrap_or(0.0);
+        if heat > 0.0 { heat.log(1.5).floor() as i32 } else { i32::MIN }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::symlink;
+
+    use jiff::Timestamp;
+
+    use super::*;
+    use crate::cache::{HeatSource, MapSource, RelationMap, TierState};
+    use crate::postgres::{ClusterState, RelationKind, RelationName};
+    use crate::units::Fork;
+
+    const MEGABYTE: u64 = 1 << 20;
+
+    fn directory(root: &Path) -> DataDirectory {
+        DataDirectory {
+            path: root.to_owned(),
+            version_major: 15,
+            system_identifier: 7,
+            state: ClusterState::InProduction,
+            block_size: 8192,
+            segment_blocks: 131_072,
+            owner_uid: 0,
+        }
+    }
+
+    fn map(hot: std::ops::Range<u32>) -> Map {
+        let mut fork = ForkMap::empty(Fork::Main, 3072);
+        fork.os.insert_range(0..3072);
+        fork.buffers[5].insert_range(hot);
+        let path = "base/5/2".parse().unwrap();
+        let relation = Relation {
+            name: RelationName { database: "d".into(), schema: "s".into(), name: "t".into() },
+            kind: RelationKind::Table,
+            oid: 2,
+            path,
+            tablespace: String::new(),
+            parent: None,
+            is_system: false,
+        };
+        Map {
+            taken_at: Timestamp::UNIX_EPOCH,
+            source: MapSource {
+                system_identifier: 7,
+                version_num: 150_000,
+                block_size: 8192,
+                segment_blocks: 131_072,
+                data_directory: None,
+                lsn: String::new(),
+                timeline: 1,
+            },
+            os: TierState::Measured,
+            buffers: TierState::Measured,
+            os_heat: HeatSource::None,
+            relations: vec![RelationMap { relation, forks: vec![fork] }],
+            remarks: Vec::new(),
+        }
+    }
+
+    #[test]
+    fn everything_is_listed_and_the_hot_part_comes_before_the_rest() {
+        let root = tempfile::tempdir().unwrap();
+        let elsewhere = tempfile::tempdir().unwrap();
+        let write = |path: &str, length: u64| {
+            let path = root.path().join(path);
+            fs::create_dir_all(path.parent().unwrap()).unwrap();
+            fs::File::create(path).unwrap().set_len(length).unwrap();
+        };
+        write("global/pg_control", 8192);
+        write("base/5/1", 9 * MEGABYTE);
+        write("base/5/2", 24 * MEGABYTE);
+        write("base/5/2_vm", 8192);
+        write("pg_wal/000000010000000000000001", 16 * MEGABYTE);
+        fs::write(elsewhere.path().join("3"), "x").unwrap();
+        fs::create_dir_all(root.path().join("pg_tblspc")).unwrap();
+        symlink(elsewhere.path(), root.path().join("pg_tblspc/16390")).unwrap();
+        symlink("/etc", root.path().join("base/6")).unwrap();
+
+        let chunks = Chunks::list(&directory(root.path()), Some(&map(1100..2000))).unwrap();
+        let order: Vec<(&str, u64)> = chunks.iter().collect();
+        assert_eq!(order[..2], [("global/pg_control", 0), ("base/5/2", 1)]);
+        let cold = [("base/5/1", 0), ("base/5/1", 1), ("base/5/2_vm", 0), ("pg_tblspc/16390/3", 0)];
+        assert!(cold.iter().all(|one| order[4..8].contains(one)), "{order:?}");
+        assert!(order[8..].iter().all(|(path, _)| is_wal(path)) && order.len() == 10, "{order:?}");
+        assert_eq!(chunks.lengths().sum::<u64>(), 8192 * 2 + 49 * MEGABYTE + 1);
+        assert_eq!(chunks.files(), 6);
+    }
+}

@@ -1,0 +1,198 @@
+//! What a probe reads: large files of relations, cut into chunks that are dealt out like cards.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::os::unix::fs::MetadataExt as _;
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use rand::seq::SliceRandom as _;
+
+use crate::linux::direct_read::DirectFile;
+use crate::postgres::DataDirectory;
+use crate::units::{Bytes, Fork};
+use crate::warm::Error;
+
+/// Bytes of a chunk: the largest read.
+const CHUNK: u64 = 1 << 20;
+/// Files that are read of, the largest ones: all are open at a time.
+const FILES_MAX: usize = 256;
+/// Fewer chunks than this say little.
+const CHUNKS_MIN: usize = 16;
+/// The part of the chunks that is kept for reading in order, and of the others that for small reads.
+const SEQUENTIAL_PART: usize = 3;
+const SMALL_PART: usize = 6;
+/// Chunks that are cut for one size of read: a read's place takes 16 bytes of memory.
+const CHUNKS_PER_SIZE_MAX: usize = 4096;
+
+/// A file to read of.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SampleFile {
+    pub path: PathBuf,
+    pub size: Bytes,
+}
+
+/// The largest files of relations that are on the device of the data directory itself, in the order of their paths.
+pub fn find_sample_files(directory: &DataDirectory) -> Result<Vec<SampleFile>, Error> {
+    let device_of = |path: &PathBuf| fs::metadata(path).map(|metadata| (metadata.dev(), metadata.len())).ok();
+    let own = device_of(&directory.path);
+    let mut files = Vec::new();
+    for relation in directory.scan()? {
+        for segment in 0.. {
+            let path = relation.path.segment_file(&directory.path, Fork::Main, segment);
+            let Some((device, size)) = device_of(&path) else { break };
+            if own.is_some_and(|(own, _)| own == device) && size >= CHUNK {
+                files.push(SampleFile { path, size: Bytes(size) });
+            }
+        }
+    }
+    files.sort_by_key(|file| std::cmp::Reverse(file.size));
+    files.truncate(FILES_MAX);
+    files.sort_by(|one, other| one.path.cmp(&other.path));
+    Ok(files)
+}
+
+/// Where a read begins.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Place {
+    pub file: u32,
+    pub offset: u64,
+}
+
+/// Places for reads of one size, each taken once until all were.
+#[derive(Debug)]
+pub struct Places {
+    places: Vec<Place>,
+    next: AtomicUsize,
+}
+
+impl Places {
+    fn new(places: Vec<Place>) -> Places {
+        Places { places, next: AtomicUsize::new(0) }
+    }
+
+    /// The next place.
+    pub fn take(&self) -> Place {
+        self.places[self.next.fetch_add(1, Ordering::Relaxed) % self.places.len()]
+    }
+
+    fn has_wrapped(&self) -> bool {
+        self.next.load(Ordering::Relaxed) > self.places.len()
+    }
+}
+
+/// The chunks of the files, dealt out so that no two phases read the same.
+pub struct Deck {
+    open: Vec<DirectFile>,
+    sequential: Places,
+    /// Chunks in random order; those for small reads first, then as many for each larger size.
+    chunks: Vec<Place>,
+    /// By the size of the read.
+    random: Mutex<BTreeMap<u64, Arc<Places>>>,
+}
+
+impl Deck {
+    /// Opens the files and shuffles.
+    pub fn new(files: &[SampleFile]) -> Result<Deck, Error> {
+        let mut chunks = chunks_of(files);
+        if chunks.len() < CHUNKS_MIN {
+            let found = files.iter().map(|file| file.size).sum();
+            return Err(Error::TooLittleToProbe { found, needed: Bytes(CHUNKS_MIN as u64 * CHUNK) });
+        }
+        let open: Result<_, _> = files.iter().map(|file| DirectFile::open(&file.path)).collect();
+        let sequential = chunks.split_off(chunks.len() - chunks.len() / SEQUENTIAL_PART);
+        chunks.shuffle(&mut rand::rng());
+        Ok(Deck { open: open?, sequential: Places::new(sequential), chunks, random: Mutex::default() })
+    }
+
+    pub fn file(&self, place: Place) -> &DirectFile {
+        &self.open[place.file as usize]
+    }
+
+    /// Places in order, a chunk apart.
+    pub fn sequential(&self) -> &Places {
+        &self.sequential
+    }
+
+    /// Places at random for reads of `size` bytes, which goes on where it stopped when it is asked for again.
+    pub fn random(&self, size: u64) -> Arc<Places> {
+        let mut random = self.random.lock().unwrap_or_else(PoisonError::into_inner);
+        let dealt = random.len();
+        Arc::clone(random.entry(size).or_insert_with(|| Arc::new(self.deal(dealt, size))))
+    }
+
+    /// The places in the `nth` share of the chunks. The first share is the one for small reads.
+    fn deal(&self, nth: usize, size: u64) -> Places {
+        let small = self.chunks.len() / SMALL_PART;
+        let share = (self.chunks.len() - small) / super::SIZES.len();
+        let (start, length) = if nth == 0 { (0, small) } else { (small + (nth - 1) * share, share.max(1)) };
+        let end = (start + length.clamp(1, CHUNKS_PER_SIZE_MAX)).min(self.chunks.len());
+        let chunks = &self.chunks[start.min(end - 1)..end];
+        let cut =
+            |chunk: &Place| (0..CHUNK / size).map(|at| Place { offset: chunk.offset + at * size, ..*chunk }).collect();
+        let mut places: Vec<Place> = chunks.iter().flat_map(|chunk| -> Vec<Place> { cut(chunk) }).collect();
+        places.shuffle(&mut rand::rng());
+        Places::new(places)
+    }
+
+    /// Was there too little for what was read?
+    pub fn has_read_twice(&self) -> bool {
+        let random = self.random.lock().unwrap_or_else(PoisonError::into_inner);
+        self.sequential.has_wrapped() || random.values().any(|places| places.has_wrapped())
+    }
+}
+
+/// Every whole chunk, file after file.
+fn chunks_of(files: &[SampleFile]) -> Vec<Place> {
+    let numbered = files.iter().enumerate();
+    let of_file = |(file, sample): (usize, &SampleFile)| {
+        (0..sample.size.0 / CHUNK).map(move |at| Place { file: file as u32, offset: at * CHUNK })
+    };
+    numbered.flat_map(of_file).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use super::*;
+
+    fn sample(directory: &tempfile::TempDir, megabytes: u64) -> SampleFile {
+        let path = directory.path().join(megabytes.to_string());
+        fs::File::create(&path).unwrap().set_len(megabytes * CHUNK + 5000).unwrap();
+        SampleFile { path, size: Bytes(megabytes * CHUNK + 5000) }
+    }
+
+    #[test]
+    fn no_block_is_in_two_phases() {
+        let directory = tempfile::tempdir_in("/var/tmp").unwrap();
+        let files = [sample(&directory, 40), sample(&directory, 50)];
+        let deck = Deck::new(&files).unwrap();
+        let mut seen = BTreeSet::new();
+        let mut check = |places: &Places, size: u64| {
+            for place in &places.places {
+                assert!(place.offset + size <= files[place.file as usize].size.0);
+                let chunks = place.offset / CHUNK..(place.offset + size).div_ceil(CHUNK);
+                chunks.for_each(|chunk| assert!(seen.insert((size, place.file, chunk)) || size < CHUNK));
+            }
+        };
+        check(&deck.random(8192), 8192);
+        super::super::SIZES.iter().for_each(|size| check(&deck.random(*size), *size));
+        check(&deck.sequential, CHUNK);
+        let chunks = |size: u64| -> BTreeSet<(u32, u64)> {
+            seen.iter().filter(|(of, _, _)| *of == size).map(|(_, file, chunk)| (*file, *chunk)).collect()
+        };
+        assert!(chunks(8192).is_disjoint(&chunks(16 << 10)) && chunks(64 << 10).is_disjoint(&chunks(CHUNK)));
+        assert_eq!(chunks(8192).len(), 10);
+        assert!(!deck.has_read_twice());
+        (0..11 * 128).for_each(|_| _ = deck.random(8192).take());
+        assert!(deck.has_read_twice());
+    }
+
+    #[test]
+    fn too_little_is_refused() {
+        let directory = tempfile::tempdir_in("/var/tmp").unwrap();
+        assert!(matches!(Deck::new(&[sample(&directory, 15)]), Err(Error::TooLittleToProbe { .. })));
+    }
+}

@@ -1,0 +1,203 @@
+//! Measures what the device of a data directory can give: reads of existing relation files past the page cache, nothing
+//! written, within a time and a number of bytes.
+//!
+//! Threads read, as many as reads are to be in flight: that needs nothing of the kernel, and a device that they cannot
+//! saturate is not what a restore waits for. The first moments of each phase do not count, because limiters let a burst
+//! through; no block is read twice while there are others, because caches below the device would answer.
+
+mod files;
+mod fit;
+mod phase;
+mod store;
+
+use std::time::{Duration, Instant};
+
+use serde::{Deserialize, Serialize};
+
+pub use files::{SampleFile, find_sample_files};
+pub use fit::Fit;
+pub use store::{DeviceRecord, ProfileStore, StoredDevice, StoredLimit};
+
+use files::Deck;
+use phase::{Phase, Speed};
+
+use super::{Control, DeviceProfile, Error};
+use crate::units::Bytes;
+
+/// What a probe may take at most, unless its device hangs.
+pub const PROBE_TIME: Duration = Duration::from_secs(10);
+
+/// Small reads: a block's usual size.
+const SMALL_READ: u64 = 8 << 10;
+/// Small reads in flight.
+const DEPTHS: [u32; 7] = [1, 2, 4, 8, 16, 32, 64];
+/// Larger reads at random places.
+const SIZES: [u64; 7] = [16 << 10, 32 << 10, 64 << 10, 128 << 10, 256 << 10, 512 << 10, 1 << 20];
+/// Bytes of a read in order.
+const SEQUENTIAL_READ: u64 = 1 << 20;
+/// Large reads in flight: few are enough, many would take long to stop.
+const LARGE_DEPTHS: std::ops::RangeInclusive<u32> = 4..=16;
+
+/// The share of the time and of the bytes that each phase has. The bytes' are 1 together; the time's stay well below, as
+/// the last reads of a phase may wait for a limiter.
+const DEPTH_SHARE: (f64, f64) = (0.045, 0.02);
+const SIZE_SHARE: (f64, f64) = (0.045, 0.07);
+const SEQUENTIAL_SHARE: (f64, f64) = (0.15, 0.36);
+
+/// What was measured. Rates are those of the phases' later parts.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Measurement {
+    /// What a restore plans with.
+    pub profile: DeviceProfile,
+    /// Of one small read at a time, in microseconds.
+    pub latency_us_p50: f64,
+    pub latency_us_p99: f64,
+    /// Bytes per second of reads of 1 MiB in order.
+    pub sequential_bandwidth: Bytes,
+    /// Random reads of 8 KiB.
+    pub by_depth: Vec<DepthPoint>,
+    /// Random reads, the useful number of them in flight.
+    pub by_size: Vec<SizePoint>,
+    /// How well `seconds = reads ÷ reads_per_second + bytes ÷ bandwidth` describes `by_size`.
+    pub fit: Fit,
+    /// How far the profile's own prices are off there at most, as a ratio of the measured time.
+    pub profile_error_ratio_max: f64,
+    /// What the probe itself cost.
+    pub reads: u64,
+    pub read_bytes: Bytes,
+    pub seconds: f64,
+    /// Did it run out of blocks that had not been read yet?
+    pub has_read_twice: bool,
+}
+
+/// Small random reads with so many in flight.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct DepthPoint {
+    pub depth: u32,
+    pub reads_per_second: f64,
+    pub latency_us_p50: f64,
+    pub latency_us_p99: f64,
+}
+
+/// Random reads of one size.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct SizePoint {
+    pub read_bytes: Bytes,
+    pub reads_per_second: f64,
+}
+
+impl SizePoint {
+    /// Bytes per second.
+    pub fn bandwidth(&self) -> Bytes {
+        Bytes((self.reads_per_second * self.read_bytes.0 as f64) as u64)
+    }
+}
+
+/// One probe.
+pub struct Probe<'a> {
+    /// What to read of.
+    pub files: &'a [SampleFile],
+    /// Bytes that it may read.
+    pub budget: Bytes,
+    pub control: &'a Control,
+    /// Is told what is done next, after how many of how many steps.
+    pub progress: &'a dyn Fn(&str, u64, u64),
+}
+
+impl std::fmt::Debug for Probe<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Probe").field("files", &self.files).field("budget", &self.budget).finish_non_exhaustive()
+    }
+}
+
+/// What the phases share.
+struct Running<'a> {
+    probe: &'a Probe<'a>,
+    deck: Deck,
+    done: u64,
+    reads: u64,
+    read_bytes: u64,
+}
+
+impl Probe<'_> {
+    /// Measures. `None` when the user stopped it.
+    ///
+    /// # Errors
+    /// When there is too little to read, or when the files cannot be read directly.
+    pub fn run(&self) -> Result<Option<Measurement>, Error> {
+        let started = Instant::now();
+        let mut running = Running { probe: self, deck: Deck::new(self.files)?, done: 0, reads: 0, read_bytes: 0 };
+        let Some(by_depth) = running.measure_depths()? else { return Ok(None) };
+        let small = fit::summarize_depths(&by_depth);
+        let large_depth = small.depth.clamp(*LARGE_DEPTHS.start(), *LARGE_DEPTHS.end());
+        let Some(by_size) = running.measure_sizes(large_depth, small.reads_per_second)? else { return Ok(None) };
+        let Some(sequential) = running.measure_sequential(large_depth)? else { return Ok(None) };
+        let sequential_bandwidth = Bytes((sequential.reads_per_second * SEQUENTIAL_READ as f64) as u64);
+        let profile = fit::compute_profile(small, &by_size, sequential_bandwidth);
+        let alone = by_depth[0];
+        Ok(Some(Measurement {
+            profile,
+            latency_us_p50: alone.latency_us_p50,
+            latency_us_p99: alone.latency_us_p99,
+            sequential_bandwidth,
+            fit: fit::fit_prices(&by_size, &profile),
+            profile_error_ratio_max: fit::compute_error_ratio(&by_size, profile.reads_per_second, profile.bandwidth),
+            by_depth,
+            by_size,
+            reads: running.reads,
+            read_bytes: Bytes(running.read_bytes),
+            seconds: started.elapsed().as_secs_f64(),
+            has_read_twice: running.deck.has_read_twice(),
+        }))
+    }
+}
+
+impl Running<'_> {
+    /// Small reads with more and more in flight, until more does not help.
+    fn measure_depths(&mut self) -> Result<Option<Vec<DepthPoint>>, Error> {
+        let mut points: Vec<DepthPoint> = Vec::new();
+        for depth in DEPTHS {
+            let what = format!("random reads of {}, {depth} at a time", Bytes(SMALL_READ));
+            let Some(speed) = self.run(&what, Phase::random(SMALL_READ, depth), DEPTH_SHARE)? else { return Ok(None) };
+            points.push(DepthPoint {
+                depth,
+                reads_per_second: speed.reads_per_second,
+                latency_us_p50: speed.latency_us_p50,
+                latency_us_p99: speed.latency_us_p99,
+            });
+            if fit::is_flat(&points) {
+                break;
+            }
+        }
+        Ok(Some(points))
+    }
+
+    fn measure_sizes(&mut self, depth: u32, small_per_second: f64) -> Result<Option<Vec<SizePoint>>, Error> {
+        let mut points = vec![SizePoint { read_bytes: Bytes(SMALL_READ), reads_per_second: small_per_second }];
+        for size in SIZES {
+            let what = format!("random reads of {}, {depth} at a time", Bytes(size));
+            let Some(speed) = self.run(&what, Phase::random(size, depth), SIZE_SHARE)? else { return Ok(None) };
+            points.push(SizePoint { read_bytes: Bytes(size), reads_per_second: speed.reads_per_second });
+        }
+        Ok(Some(points))
+    }
+
+    fn measure_sequential(&mut self, depth: u32) -> Result<Option<Speed>, Error> {
+        self.run("reads in order", Phase::sequential(SEQUENTIAL_READ, depth), SEQUENTIAL_SHARE)
+    }
+
+    /// Runs a phase with its share of the time and of the bytes. `None` when the user stopped it.
+    fn run(&mut self, what: &str, phase: Phase, (time, bytes): (f64, f64)) -> Result<Option<Speed>, Error> {
+        let steps = DEPTHS.len() + SIZES.len() + 1;
+        (self.probe.progress)(what, self.done, steps as u64);
+        self.done += 1;
+        let budget = (self.probe.budget.0 as f64 * bytes) as u64;
+        let done = phase.run(&self.deck, PROBE_TIME.mul_f64(time), budget, self.probe.control)?;
+        self.reads += done.reads;
+        self.read_bytes += done.read_bytes;
+        if self.probe.control.is_interrupted() {
+            return Ok(None);
+        }
+        done.speed.map(Some).ok_or(Error::TooFewReads(what.to_owned()))
+    }
+}

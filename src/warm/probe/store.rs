@@ -1,0 +1,235 @@
+//! Where the profiles of devices are kept: a JSON file for each device and limit, made anew by each probe.
+
+use std::fs;
+use std::io;
+use std::path::PathBuf;
+
+use jiff::Timestamp;
+use serde::{Deserialize, Serialize};
+
+use super::Measurement;
+use crate::linux::block_device::BlockDevice;
+use crate::linux::cgroup::ReadLimit;
+use crate::units::Bytes;
+use crate::warm::{DeviceProfile, Error, state_directory};
+
+/// The version of the format. A greater one is not read.
+const FORMAT: u32 = 1;
+
+/// The largest read and the deepest queue that a profile may name: a file is somebody's text.
+const LARGEST_READ: std::ops::RangeInclusive<u64> = 4096..=16 << 20;
+const DEPTHS: std::ops::RangeInclusive<u32> = 1..=1024;
+
+/// A device as it was when it was probed.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct DeviceRecord {
+    pub format: u32,
+    pub measured_at: Timestamp,
+    pub device: StoredDevice,
+    /// The limit of the cgroup that the probe ran in.
+    pub limit: StoredLimit,
+    pub measurement: Measurement,
+    /// What the reader should know.
+    pub remarks: Vec<String>,
+}
+
+/// Which device it is.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct StoredDevice {
+    pub name: String,
+    pub major_minor: String,
+    pub identity: String,
+    pub rotational: bool,
+}
+
+/// A limit in force; null is none.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct StoredLimit {
+    pub riops: Option<u64>,
+    pub rbps: Option<Bytes>,
+}
+
+impl From<ReadLimit> for StoredLimit {
+    fn from(limit: ReadLimit) -> StoredLimit {
+        StoredLimit { riops: limit.reads_per_second, rbps: limit.read_bytes_per_second }
+    }
+}
+
+impl DeviceRecord {
+    /// What was measured of a device under a limit just now. Where the budget ended the reads before the limit was felt, as
+    /// that of a fast device lets the first tenths of a second through, the profile is that of the limit.
+    pub fn new(
+        device: &BlockDevice,
+        limit: ReadLimit,
+        mut measurement: Measurement,
+        remarks: Vec<String>,
+    ) -> DeviceRecord {
+        let profile = &mut measurement.profile;
+        profile.reads_per_second =
+            limit.reads_per_second.map_or(f64::MAX, |most| most as f64).min(profile.reads_per_second);
+        profile.bandwidth = limit.read_bytes_per_second.unwrap_or(profile.bandwidth).min(profile.bandwidth);
+        DeviceRecord {
+            format: FORMAT,
+            measured_at: Timestamp::now(),
+            device: StoredDevice {
+                name: device.name.clone(),
+                major_minor: device.number.to_string(),
+                identity: device.identity.clone(),
+                rotational: device.is_rotational,
+            },
+            limit: limit.into(),
+            measurement,
+            remarks,
+        }
+    }
+
+    /// Why a restore cannot plan with it, if it cannot.
+    fn flaw(&self) -> Option<String> {
+        let DeviceProfile { reads_per_second, bandwidth, largest_read, depth } = self.measurement.profile;
+        match () {
+            () if self.format > FORMAT => Some(format!("its format {} is newer than this pgthaw", self.format)),
+            () if !reads_per_second.is_finite() || reads_per_second <= 0.0 => Some("its reads_per_second".into()),
+            () if bandwidth.0 == 0 => Some("its bandwidth".into()),
+            () if !LARGEST_READ.contains(&largest_read.0) => Some("its largest_read".into()),
+            () if !DEPTHS.contains(&depth) => Some("its depth".into()),
+            () => None,
+        }
+    }
+}
+
+/// A directory of profiles.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ProfileStore {
+    directory: PathBuf,
+}
+
+impl ProfileStore {
+    /// The one of this user: `devices` in pgthaw's state directory.
+    pub fn open() -> ProfileStore {
+        ProfileStore { directory: state_directory().join("devices") }
+    }
+
+    /// The profile of a device under a limit; `None` when it was never probed like that.
+    pub fn find(&self, device: &BlockDevice, limit: ReadLimit) -> Result<Option<DeviceRecord>, Error> {
+        let path = self.path(&device.identity, limit.into());
+        let text = match fs::read(&path) {
+            Ok(text) => text,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+            Err(source) => return Err(Error::ProfileFile { action: "read", path, source }),
+        };
+        let record: Result<DeviceRecord, _> = serde_json::from_slice(&text);
+        let record =
+            record.map_err(|error| Error::ProfileUnusable { path: path.clone(), reason: error.to_string() })?;
+        match record.flaw() {
+            Some(reason) => Err(Error::ProfileUnusable { path, reason }),
+            None => Ok(Some(record)),
+        }
+    }
+
+    /// Keeps a profile in the place of an earlier one, whole or not at all. Returns the file.
+    pub fn keep(&self, record: &DeviceRecord) -> Result<PathBuf, Error> {
+        let path = self.path(&record.device.identity, record.limit);
+        let failed = |action| {
+            let path = path.clone();
+            move |source| Error::ProfileFile { action, path, source }
+        };
+        fs::create_dir_all(&self.directory).map_err(failed("make the directory of"))?;
+        let text = serde_json::to_vec_pretty(record).map_err(io::Error::from).map_err(failed("write"))?;
+        let temporary = tempfile::NamedTempFile::new_in(&self.directory).map_err(failed("create"))?;
+        fs::write(temporary.path(), text).map_err(failed("write"))?;
+        temporary.persist(&path).map_err(|error| failed("rename")(error.error))?;
+        Ok(path)
+    }
+
+    fn path(&self, identity: &str, limit: StoredLimit) -> PathBuf {
+        let is_plain = |letter: char| letter.is_ascii_alphanumeric() || matches!(letter, '-' | '_');
+        let mut name: String = identity.chars().map(|letter| if is_plain(letter) { letter } else { '_' }).collect();
+        name.truncate(150);
+        let riops = limit.riops.map(|riops| format!(".riops-{riops}"));
+        let rbps = limit.rbps.map(|rbps| format!(".rbps-{}", rbps.0));
+        self.directory.join([Some(name), riops, rbps, Some(".json".into())].into_iter().flatten().collect::<String>())
+    }
+
+    /// A store in this directory.
+    #[cfg(test)]
+    fn at(directory: &std::path::Path) -> ProfileStore {
+        ProfileStore { directory: directory.to_owned() }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::linux::DeviceNumber;
+    use crate::warm::probe::Fit;
+
+    fn device() -> BlockDevice {
+        BlockDevice {
+            name: "vda".into(),
+            number: DeviceNumber { major: 254, minor: 0 },
+            identity: "../a b".into(),
+            is_rotational: false,
+            read_ahead_bytes: Bytes(1 << 17),
+            max_request_bytes: Bytes(1 << 20),
+        }
+    }
+
+    fn measurement() -> Measurement {
+        Measurement {
+            profile: DeviceProfile::default(),
+            latency_us_p50: 100.25,
+            latency_us_p99: 300.0,
+            sequential_bandwidth: Bytes(1),
+            by_depth: Vec::new(),
+            by_size: Vec::new(),
+            fit: Fit { reads_per_second: 1.0, bandwidth: Bytes(1), error_ratio_max: 0.5 },
+            profile_error_ratio_max: 0.5,
+            reads: 1,
+            read_bytes: Bytes(1),
+            seconds: 1.0,
+            has_read_twice: false,
+        }
+    }
+
+    #[test]
+    fn a_device_has_a_profile_for_each_limit() {
+        let directory = tempfile::tempdir().unwrap();
+        let store = ProfileStore::at(&directory.path().join("devices"));
+        let limit = ReadLimit { reads_per_second: Some(3000), read_bytes_per_second: None };
+        assert_eq!(store.find(&device(), limit).unwrap(), None);
+        let record = DeviceRecord::new(&device(), limit, measurement(), vec!["x".into()]);
+        let path = store.keep(&record).unwrap();
+        assert_eq!(path.file_name().unwrap(), "___a_b.riops-3000.json");
+        assert_eq!(store.find(&device(), limit).unwrap(), Some(record));
+        assert_eq!(store.find(&device(), ReadLimit::default()).unwrap(), None);
+    }
+
+    #[test]
+    fn no_profile_promises_more_than_its_limit() {
+        let limit = ReadLimit { reads_per_second: Some(2000), read_bytes_per_second: Some(Bytes(100 << 20)) };
+        let record = DeviceRecord::new(&device(), limit, measurement(), Vec::new());
+        let profile = record.measurement.profile;
+        assert_eq!((profile.reads_per_second, profile.bandwidth), (2000.0, Bytes(100 << 20)));
+        let free = DeviceRecord::new(&device(), ReadLimit::default(), measurement(), Vec::new());
+        assert_eq!(free.measurement.profile, DeviceProfile::default());
+    }
+
+    #[test]
+    fn what_cannot_be_planned_with_is_refused() {
+        let directory = tempfile::tempdir().unwrap();
+        let store = ProfileStore::at(directory.path());
+        let mut record = DeviceRecord::new(&device(), ReadLimit::default(), measurement(), Vec::new());
+        record.measurement.profile.bandwidth = Bytes(0);
+        let path = store.keep(&record).unwrap();
+        let refused = |text: &str| {
+            let error = store.find(&device(), ReadLimit::default()).unwrap_err().to_string();
+            assert!(error.contains(text), "{error}");
+        };
+        refused("bandwidth");
+        record.format = 2;
+        store.keep(&record).unwrap();
+        refused("newer");
+        fs::write(path, "{").unwrap();
+        refused("EOF");
+    }
+}

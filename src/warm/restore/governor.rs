@@ -1,0 +1,217 @@
+//! Lets the threads of the engine read, as many and as fast as live traffic leaves room for.
+
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Mutex, PoisonError};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use super::pace::Pace;
+use crate::units::Bytes;
+use crate::warm::receipt::TrafficReceipt;
+use crate::warm::traffic::{Allowed, LOOK_INTERVAL, Load, Looks, SharedDepth, Sharing, Traffic};
+use crate::warm::{Control, DeviceProfile};
+
+/// How long reads at full speed are counted for one opinion on the device's bandwidth.
+const BANDWIDTH_SPAN: Duration = Duration::from_millis(500);
+
+/// What is left out before: a limit, and a volume with burst credit, gives more at first than it goes on to give.
+const BURST_SPAN: Duration = Duration::from_millis(200);
+
+/// Less than this part of what the profile says is no measurement of the device: such a stretch was of a few small files.
+const BANDWIDTH_SHARE_MIN: f64 = 0.25;
+
+/// A thread whose turn it is not looks this often whether it came.
+const LOOK: Duration = Duration::from_millis(10);
+
+/// What all threads of a restore share, over all of its passes.
+#[derive(Debug)]
+pub struct Governor {
+    sharing: Sharing,
+    threads: usize,
+    pace: Pace,
+    depth: AtomicUsize,
+    /// Bytes that were read so far.
+    read_bytes: AtomicU64,
+    seen: Mutex<Seen>,
+}
+
+/// What was seen of device and traffic.
+#[derive(Debug)]
+struct Seen {
+    /// By the profile, until there is a measurement.
+    bandwidth: Bytes,
+    is_measured: bool,
+    shared_depth: SharedDepth,
+    receipt: TrafficReceipt,
+}
+
+/// A stretch of reads at full speed that are being counted.
+#[derive(Clone, Copy, Debug)]
+struct Window {
+    start: Instant,
+    read_before: u64,
+    is_burst: bool,
+}
+
+impl Seen {
+    /// What half a second at full speed brought. The first measurement counts for more than the profile, later ones when
+    /// they are faster.
+    fn learn(&mut self, achieved: Bytes) {
+        if self.is_measured {
+            self.bandwidth = self.bandwidth.max(achieved);
+        } else if achieved.seconds_at(self.bandwidth) >= BANDWIDTH_SHARE_MIN {
+            (self.bandwidth, self.is_measured) = (achieved, true);
+        }
+    }
+}
+
+impl Governor {
+    pub fn new(sharing: Sharing, threads: usize, max_rate: Option<Bytes>, device: DeviceProfile) -> Governor {
+        let allowed = sharing.allow(Load::Waiting, device.bandwidth, SharedDepth::default(), threads);
+        let governor = Governor {
+            sharing,
+            threads,
+            pace: Pace::new(max_rate),
+            depth: AtomicUsize::new(0),
+            read_bytes: AtomicU64::new(0),
+            seen: Mutex::new(Seen {
+                bandwidth: device.bandwidth,
+                is_measured: false,
+                shared_depth: SharedDepth::default(),
+                receipt: TrafficReceipt { sharing, ..TrafficReceipt::default() },
+            }),
+        };
+        governor.apply(allowed);
+        governor
+    }
+
+    /// The `thread`th thread waits until it may read, or there is nothing for it to wait for.
+    pub fn enter(&self, thread: usize, goes_on: impl Fn() -> bool) {
+        while thread >= self.depth.load(Ordering::Relaxed) && goes_on() {
+            thread::sleep(LOOK);
+        }
+    }
+
+    /// Waits for the turn of a read of so many bytes.
+    pub fn wait(&self, bytes: Bytes, control: &Control) {
+        self.pace.wait(bytes, control);
+    }
+
+    /// So many bytes came from the device.
+    pub fn advance(&self, read: u64) {
+        self.read_bytes.fetch_add(read, Ordering::Relaxed);
+    }
+
+    /// Watches the traffic until `is_done`.
+    pub fn watch(&self, traffic: &dyn Traffic, is_done: &AtomicBool) {
+        let mut looks = Looks::default();
+        let mut window = None;
+        let started = Instant::now();
+        let mut looked_at = started;
+        while !is_done.load(Ordering::Relaxed) {
+            let load = looks.add(started.elapsed(), traffic.read_busy().unwrap_or_default());
+            let allowed = self.allow(load);
+            window = self.measure(window, load, allowed);
+            self.count(load, allowed, looked_at.elapsed());
+            looked_at = Instant::now();
+            thread::sleep(LOOK_INTERVAL);
+        }
+    }
+
+    /// What the traffic was like, and what it cost.
+    pub fn receipt(&self) -> TrafficReceipt {
+        self.lock().receipt
+    }
+
+    fn allow(&self, load: Load) -> Allowed {
+        let (bandwidth, shared_depth) = {
+            let seen = self.lock();
+            (seen.bandwidth, seen.shared_depth)
+        };
+        let allowed = self.sharing.allow(load, bandwidth, shared_depth, self.threads);
+        self.apply(allowed);
+        allowed
+    }
+
+    fn apply(&self, allowed: Allowed) {
+        self.depth.store(allowed.depth, Ordering::Relaxed);
+        self.pace.set_rate(allowed.rate);
+    }
+
+    /// The fastest half second at full speed is what the device can give, and what the others are measured against. Takes
+    /// and returns the window that is being counted.
+    fn measure(&self, window: Option<Window>, load: Load, allowed: Allowed) -> Option<Window> {
+        if allowed.rate.is_some() {
+            return None;
+        }
+        let read_now = self.read_bytes.load(Ordering::Relaxed);
+        let next = |is_burst| Some(Window { start: Instant::now(), read_before: read_now, is_burst });
+        let Some(Window { start, read_before, is_burst }) = window else { return next(true) };
+        let elapsed = start.elapsed();
+        if is_burst && elapsed >= BURST_SPAN {
+            return next(false);
+        }
+        if is_burst || elapsed < BANDWIDTH_SPAN {
+            return window;
+        }
+        let achieved = Bytes(((read_now - read_before) as f64 / elapsed.as_secs_f64()) as u64);
+        let mut seen = self.lock();
+        seen.learn(achieved);
+        if load == Load::Waiting && seen.is_measured {
+            let possible = seen.bandwidth;
+            seen.shared_depth.adapt(achieved, possible, self.threads);
+        }
+        next(false)
+    }
+
+    fn count(&self, load: Load, allowed: Allowed, lasted: Duration) {
+        let mut seen = self.lock();
+        let bandwidth = seen.bandwidth;
+        let receipt = &mut seen.receipt;
+        let seconds = lasted.as_secs_f64();
+        match load {
+            Load::Idle => {}
+            Load::Waiting => receipt.waiting_seconds += seconds,
+            Load::Flowing => receipt.flowing_seconds += seconds,
+        }
+        if let Some(rate) = allowed.rate {
+            receipt.yielded_seconds += seconds;
+            receipt.cost_seconds += seconds * (1.0 - rate.seconds_at(bandwidth)).max(0.0);
+        }
+    }
+
+    fn lock(&self) -> std::sync::MutexGuard<'_, Seen> {
+        self.seen.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_stretch_of_small_files_is_no_measurement_of_the_device() {
+        let device = DeviceProfile::default();
+        let governor = Governor::new(Sharing::Fair, 16, None, device);
+        let mut seen = governor.lock();
+        seen.learn(Bytes(0));
+        seen.learn(Bytes(1_000_000));
+        assert_eq!(seen.bandwidth, device.bandwidth, "a restore never comes to a stop");
+        seen.learn(Bytes(90_000_000));
+        assert_eq!(seen.bandwidth, Bytes(90_000_000), "measured on the device itself");
+        seen.learn(Bytes(80_000_000));
+        assert_eq!(seen.bandwidth, Bytes(90_000_000));
+        seen.learn(Bytes(2_000_000_000));
+        assert_eq!(seen.bandwidth, Bytes(2_000_000_000));
+    }
+
+    #[test]
+    fn only_as_many_threads_read_as_the_traffic_leaves_room_for() {
+        let governor = Governor::new(Sharing::Gentle, 16, None, DeviceProfile::default());
+        governor.enter(0, || panic!("the first may read at once"));
+        let asked = AtomicUsize::new(0);
+        governor.enter(1, || asked.fetch_add(1, Ordering::Relaxed) < 3);
+        assert_eq!(asked.into_inner(), 4);
+        assert_eq!(governor.depth.load(Ordering::Relaxed), 1);
+    }
+}

@@ -1,0 +1,377 @@
+//! What live traffic does while a restore reads, and how much of the device it is left.
+//!
+//! A limited device makes whoever comes wait once it is saturated, also for a single block: behind cgroup v1's limiter 80 ms
+//! at 100 % of the bandwidth, 0.2 ms at 98 % (docs/journal/2026-11-22-a-saturated-limit.md). So a server whose work rarely
+//! needs the disk is hardly hurt by a restore that keeps just below. A server that waits for the disk whatever the restore
+//! does is best helped by getting done.
+
+use std::fmt;
+use std::sync::{Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use serde::Serialize;
+
+use crate::linux::process::{Busy, count_busy, read_children, read_title};
+use crate::units::Bytes;
+
+/// How often the server's processes are looked at.
+pub const LOOK_INTERVAL: Duration = Duration::from_millis(25);
+
+/// Looks that together make an opinion: half a second.
+const LOOKS: usize = 20;
+
+/// After how long the rate is lowered to see whether the traffic waits because of it; twice as long after the second
+/// failure, and so on up to the longest.
+const EXPERIMENT_INTERVAL: Duration = Duration::from_secs(1);
+const EXPERIMENT_INTERVAL_MAX: Duration = Duration::from_secs(4);
+
+/// How long what waits already takes to get through, after which it is looked at ...
+const EXPERIMENT_SETTLES: Duration = Duration::from_millis(150);
+
+/// ... and how long an experiment lasts in all.
+const EXPERIMENT_LASTS: Duration = Duration::from_millis(250);
+
+/// Reads in flight beside traffic, at least. Each makes a miss of the server's wait longer; fewer do not keep a cloud
+/// volume busy (docs/journal/2026-11-22-four-threads.md).
+const SHARED_DEPTH_MIN: usize = 4;
+
+/// Below this part of the bandwidth that the device has shown, the server's own misses are in the way: each costs a read
+/// and splits one of ours.
+const PUSHED_BELOW: f64 = 0.85;
+
+/// From this part on there is nothing to be gained by more.
+const REACHED_ABOVE: f64 = 0.92;
+
+/// The part of the device's bandwidth that a restore takes when it yields: what is left is enough for the misses of a
+/// server that has few, and keeps the device from being saturated.
+const YIELDED_SHARE: f64 = 0.93;
+
+/// The same when the user asked to be gentle. Large reads at this rate take few of the device's reads per second.
+const GENTLE_SHARE: f64 = 0.3;
+
+/// Traffic flows from the moment that less than this part of its busy processes wait for the disk ...
+const FLOWS_BELOW: f64 = 0.55;
+
+/// ... until more than this part does.
+const WAITS_ABOVE: f64 = 0.75;
+
+/// Fewer busy processes than this at an average look are none.
+const IDLE_BELOW: f64 = 0.1;
+
+/// Processes of one server that are looked at; with more, every nth.
+const PROCESSES_MAX: usize = 32;
+
+/// How often new backends are looked for.
+const BACKENDS_INTERVAL: Duration = Duration::from_secs(1);
+
+/// How the device is shared with live traffic.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Sharing {
+    /// As if there were no traffic.
+    FullSpeed,
+    /// All that the device can give while there is no traffic or it waits for the disk all the same; a little less, which
+    /// keeps the device from being saturated, when that lets it flow.
+    #[default]
+    Fair,
+    /// A small part as long as there is traffic.
+    Gentle,
+}
+
+/// What live traffic does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Load {
+    /// Nobody is busy.
+    Idle,
+    /// Most of those who are busy wait for the disk, and would at a lower rate too, as far as is known.
+    Waiting,
+    /// Most of those who are busy run, or it is being tried whether they would at a lower rate.
+    Flowing,
+}
+
+/// Sees what the server's processes do.
+pub trait Traffic: Send + Sync {
+    /// What they do at this instant; `None` when there is no server on this host.
+    fn read_busy(&self) -> Option<Busy>;
+}
+
+/// How much a restore may have in flight, and how fast.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Allowed {
+    /// Reads in flight.
+    pub depth: usize,
+    /// Bytes per second; `None`: as fast as it goes.
+    pub rate: Option<Bytes>,
+}
+
+/// The opinion that several looks make. Times are since the first.
+#[derive(Debug)]
+pub struct Looks {
+    ring: [Busy; LOOKS],
+    count: usize,
+    load: Load,
+    /// When the last experiment began.
+    experiment_at: Duration,
+    is_experiment: bool,
+    /// Experiments since the traffic flowed last.
+    failures: u32,
+}
+
+impl Default for Looks {
+    /// Before anything is seen there may be traffic that waits.
+    fn default() -> Looks {
+        Looks {
+            ring: [Busy::default(); LOOKS],
+            count: 0,
+            load: Load::Waiting,
+            experiment_at: Duration::ZERO,
+            is_experiment: false,
+            failures: 0,
+        }
+    }
+}
+
+/// How many reads are in flight beside traffic that waits: as few as keep the bandwidth up. While little is loaded that is
+/// the least; later on the server's misses, which are fewer per transaction by then, would slow everything down.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SharedDepth(usize);
+
+impl Default for SharedDepth {
+    fn default() -> SharedDepth {
+        SharedDepth(SHARED_DEPTH_MIN)
+    }
+}
+
+impl SharedDepth {
+    /// After a while in which `achieved` bytes per second were read of the `possible` ones.
+    pub fn adapt(&mut self, achieved: Bytes, possible: Bytes, threads: usize) {
+        let share = achieved.seconds_at(possible);
+        self.0 = match self.0 {
+            depth if share < PUSHED_BELOW => (depth + depth.div_ceil(2)).min(threads),
+            depth if share > REACHED_ABOVE => (depth - 1).max(SHARED_DEPTH_MIN),
+            depth => depth,
+        };
+    }
+}
+
+impl Looks {
+    /// Adds a look, and says what to take the traffic for.
+    pub fn add(&mut self, now: Duration, busy: Busy) -> Load {
+        if self.is_experiment {
+            return self.experiment(now, busy);
+        }
+        let (share, is_idle) = self.look(busy);
+        self.load = match self.load {
+            _ if is_idle && self.count >= LOOKS => Load::Idle,
+            load if is_idle => load,
+            Load::Flowing if share <= WAITS_ABOVE => Load::Flowing,
+            _ if share < FLOWS_BELOW => Load::Flowing,
+            _ => Load::Waiting,
+        };
+        if self.load == Load::Waiting && now >= self.experiment_at + self.experiment_interval() {
+            (self.is_experiment, self.experiment_at) = (true, now);
+            return Load::Flowing;
+        }
+        self.load
+    }
+
+    /// Would those that wait flow if we left them a little of the device?
+    fn experiment(&mut self, now: Duration, busy: Busy) -> Load {
+        if now < self.experiment_at + EXPERIMENT_SETTLES {
+            self.count = 0;
+            return Load::Flowing;
+        }
+        let (share, _) = self.look(busy);
+        if now >= self.experiment_at + EXPERIMENT_LASTS {
+            self.is_experiment = false;
+            (self.load, self.failures) =
+                if share < FLOWS_BELOW { (Load::Flowing, 0) } else { (Load::Waiting, self.failures + 1) };
+            return self.load;
+        }
+        Load::Flowing
+    }
+
+    fn experiment_interval(&self) -> Duration {
+        let doublings = self.failures.saturating_sub(1).min(8);
+        (EXPERIMENT_INTERVAL * 2_u32.pow(doublings)).min(EXPERIMENT_INTERVAL_MAX)
+    }
+
+    /// Adds a look. Returns the share of the busy processes that wait for the disk, and whether there are hardly any.
+    fn look(&mut self, busy: Busy) -> (f64, bool) {
+        if self.count == 0 {
+            self.ring = [Busy::default(); LOOKS];
+        }
+        self.ring[self.count % LOOKS] = busy;
+        self.count += 1;
+        let sum = |part: fn(&Busy) -> u32| f64::from(self.ring.iter().map(part).sum::<u32>());
+        let (waiting, running) = (sum(|busy| busy.waiting), sum(|busy| busy.running));
+        (waiting / (waiting + running), waiting + running < IDLE_BELOW * self.count.min(LOOKS) as f64)
+    }
+}
+
+impl Sharing {
+    /// What a restore may do beside such traffic, on a device of this bandwidth, with `threads` that can read.
+    pub fn allow(self, load: Load, bandwidth: Bytes, shared: SharedDepth, threads: usize) -> Allowed {
+        let depth = threads.min(shared.0);
+        let rate = |share: f64| Some(Bytes(((bandwidth.0 as f64 * share) as u64).max(1)));
+        match (self, load) {
+            (Sharing::FullSpeed, _) | (_, Load::Idle) => Allowed { depth: threads, rate: None },
+            (Sharing::Gentle, _) => Allowed { depth: 1, rate: rate(GENTLE_SHARE) },
+            (Sharing::Fair, Load::Flowing) => Allowed { depth, rate: rate(YIELDED_SHARE) },
+            (Sharing::Fair, Load::Waiting) => Allowed { depth, rate: None },
+        }
+    }
+}
+
+/// A server on this host.
+pub struct ServerTraffic<P> {
+    /// The postmaster's pid, while it runs.
+    postmaster: P,
+    backends: Mutex<Backends>,
+}
+
+/// The processes that are looked at.
+#[derive(Debug, Default)]
+struct Backends {
+    read_at: Option<Instant>,
+    pids: Vec<u32>,
+}
+
+impl<P> fmt::Debug for ServerTraffic<P> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ServerTraffic").field("backends", &self.backends).finish_non_exhaustive()
+    }
+}
+
+impl<P: Fn() -> Option<u32> + Send + Sync> ServerTraffic<P> {
+    /// `postmaster` is asked every second: the server may be started while the restore runs.
+    pub fn new(postmaster: P) -> ServerTraffic<P> {
+        ServerTraffic { postmaster, backends: Mutex::default() }
+    }
+}
+
+impl<P: Fn() -> Option<u32> + Send + Sync> Traffic for ServerTraffic<P> {
+    fn read_busy(&self) -> Option<Busy> {
+        let mut backends = self.backends.lock().unwrap_or_else(PoisonError::into_inner);
+        if backends.read_at.is_none_or(|at| at.elapsed() >= BACKENDS_INTERVAL) {
+            let pids = (self.postmaster)().map(read_backends).unwrap_or_default();
+            *backends = Backends { read_at: Some(Instant::now()), pids };
+        }
+        (!backends.pids.is_empty()).then(|| count_busy(&backends.pids))
+    }
+}
+
+/// The server's processes that serve somebody: not those that write, which wait for the disk whenever they work.
+fn read_backends(postmaster: u32) -> Vec<u32> {
+    let mut pids = read_children(postmaster).unwrap_or_default();
+    pids.retain(|pid| {
+        let title = read_title(*pid).unwrap_or_default();
+        !["checkpointer", "background writer", "walwriter"].iter().any(|writer| title.contains(writer))
+    });
+    let step = pids.len().div_ceil(PROCESSES_MAX).max(1);
+    pids.into_iter().step_by(step).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const BANDWIDTH: Bytes = Bytes(100_000_000);
+
+    /// Looks at traffic that always is as `busy` says, for a while; what it was taken for, each time.
+    fn watch(looks: &mut Looks, from_ms: u64, to_ms: u64, busy: impl Fn(Load) -> Busy) -> Vec<Load> {
+        let mut load = Load::Waiting;
+        let times = (from_ms..to_ms).step_by(LOOK_INTERVAL.as_millis() as usize);
+        times
+            .map(|now| {
+                load = looks.add(Duration::from_millis(now), busy(load));
+                load
+            })
+            .collect()
+    }
+
+    fn busy(waiting: u32, running: u32) -> Busy {
+        Busy { running, waiting }
+    }
+
+    #[test]
+    fn an_opinion_takes_half_a_second_to_change() {
+        let mut looks = Looks::default();
+        assert_eq!(watch(&mut looks, 0, 600, |_| busy(8, 0)).last(), Some(&Load::Waiting));
+        assert_eq!(watch(&mut looks, 600, 650, |_| busy(1, 7)).last(), Some(&Load::Waiting));
+        assert_eq!(watch(&mut looks, 650, 950, |_| busy(1, 7)).last(), Some(&Load::Flowing));
+        assert_eq!(watch(&mut looks, 950, 1950, |_| busy(5, 3)).last(), Some(&Load::Flowing), "neither: as before");
+        assert_eq!(watch(&mut looks, 1950, 2200, |_| busy(8, 0)).last(), Some(&Load::Flowing));
+        assert!(watch(&mut looks, 2200, 2500, |_| busy(8, 0)).contains(&Load::Waiting));
+        assert_eq!(watch(&mut looks, 2500, 4000, |_| busy(0, 0)).last(), Some(&Load::Idle));
+    }
+
+    #[test]
+    fn a_server_that_has_only_just_been_looked_at_is_not_idle() {
+        let mut looks = Looks::default();
+        assert_eq!(watch(&mut looks, 0, 475, |_| busy(0, 0)).last(), Some(&Load::Waiting));
+        assert_eq!(watch(&mut looks, 475, 525, |_| busy(0, 0)).last(), Some(&Load::Idle));
+    }
+
+    #[test]
+    fn traffic_that_waits_because_of_us_is_found_out_within_two_seconds() {
+        // It waits while we read at full speed, and flows as soon as we leave a little.
+        let because_of_us = |load| if load == Load::Flowing { busy(0, 8) } else { busy(8, 0) };
+        let loads = watch(&mut Looks::default(), 0, 4000, because_of_us);
+        let flows_at = loads.iter().rposition(|load| *load == Load::Waiting).unwrap() * 25;
+        assert!(flows_at < 2000, "{flows_at}");
+    }
+
+    #[test]
+    fn traffic_that_waits_anyway_is_tried_more_and_more_rarely() {
+        let loads = watch(&mut Looks::default(), 0, 20_000, |_| busy(8, 0));
+        let tried = |range: std::ops::Range<usize>| loads[range].iter().filter(|load| **load == Load::Flowing).count();
+        assert!((10..=20).contains(&tried(0..80)), "{} of the first two seconds", tried(0..80));
+        assert!((10..=40).contains(&tried(400..800)), "{} of the last ten", tried(400..800));
+        assert!(loads.iter().all(|load| *load != Load::Idle));
+    }
+
+    #[test]
+    fn who_flows_is_left_a_little_and_who_waits_is_left_nothing() {
+        let fair = |load| Sharing::Fair.allow(load, BANDWIDTH, SharedDepth::default(), 16);
+        assert_eq!(fair(Load::Idle), Allowed { depth: 16, rate: None });
+        assert_eq!(fair(Load::Waiting), Allowed { depth: 4, rate: None });
+        assert_eq!(fair(Load::Flowing), Allowed { depth: 4, rate: Some(Bytes(93_000_000)) });
+    }
+
+    #[test]
+    fn gentle_yields_to_any_traffic_and_full_speed_to_none() {
+        let depth = SharedDepth::default();
+        for load in [Load::Waiting, Load::Flowing] {
+            assert_eq!(Sharing::Gentle.allow(load, BANDWIDTH, depth, 16).rate, Some(Bytes(30_000_000)));
+            assert_eq!(Sharing::FullSpeed.allow(load, BANDWIDTH, depth, 16), Allowed { depth: 16, rate: None });
+        }
+        assert_eq!(Sharing::Gentle.allow(Load::Idle, BANDWIDTH, depth, 16), Allowed { depth: 16, rate: None });
+    }
+
+    #[test]
+    fn as_few_reads_are_in_flight_as_keep_the_bandwidth_up() {
+        let mut depth = SharedDepth::default();
+        let mut adapt = |achieved: u64, times: usize| {
+            (0..times).for_each(|_| depth.adapt(Bytes(achieved), BANDWIDTH, 16));
+            depth.0
+        };
+        assert_eq!(adapt(100_000_000, 5), 4);
+        assert_eq!(adapt(80_000_000, 1), 6);
+        assert_eq!(adapt(90_000_000, 5), 6);
+        assert_eq!(adapt(80_000_000, 9), 16);
+        assert_eq!(adapt(99_000_000, 20), 4);
+    }
+
+    #[test]
+    fn there_is_always_a_floor() {
+        let slow = Sharing::Gentle.allow(Load::Waiting, Bytes(1), SharedDepth::default(), 1);
+        assert_eq!(slow, Allowed { depth: 1, rate: Some(Bytes(1)) });
+    }
+
+    #[test]
+    fn a_server_that_does_not_run_is_no_traffic() {
+        assert_eq!(ServerTraffic::new(|| None).read_busy(), None);
+        assert_eq!(ServerTraffic::new(|| Some(u32::MAX)).read_busy(), None);
+    }
+}

@@ -1,0 +1,163 @@
+//! How hot blocks of the page cache are: what a snapshot knows of it, and what a restore makes of it.
+
+use std::fs;
+use std::io::Write as _;
+use std::os::unix::fs::MetadataExt as _;
+use std::os::unix::process::CommandExt as _;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use pgthaw::cache::{HeatSource, Snapshot};
+use pgthaw::linux::page_cache::{PageCache as _, SystemPageCache};
+use pgthaw::postgres::StopMode;
+use pgthaw::units::Fork;
+use serde_json::Value;
+
+use crate::servers::{self, TestServer};
+
+/// Two tables of some 15 MB that do not fit into shared_buffers, cold.
+const TABLES: &str = "
+    CREATE EXTENSION pg_prewarm;
+    CREATE EXTENSION pg_buffercache;
+    CREATE TABLE often AS SELECT i, repeat('o', 300) FROM generate_series(1, 45000) AS i;
+    CREATE TABLE once AS SELECT i, repeat('1', 300) FROM generate_series(1, 45000) AS i;
+    VACUUM ANALYZE often;
+    VACUUM ANALYZE once;
+    CHECKPOINT;
+";
+
+fn cold_server() -> TestServer {
+    let mut server = servers::start_any(&[]);
+    server.psql(TABLES);
+    server.restart();
+    server.pgthaw(&["evict", "--all", "--tier", "os"]).ok();
+    server
+}
+
+/// The share of a table's main fork in the page cache at this heat.
+fn share_at(snapshot: &Snapshot, table: &str, heat: u8) -> f64 {
+    let forks = snapshot.map.forks();
+    let (_, fork) = forks.into_iter().find(|(one, fork)| one.name.name == table && fork.fork == Fork::Main).unwrap();
+    fork.os_heat.get(&heat).map_or(0, |blocks| blocks.len()) as f64 / fork.os.len() as f64
+}
+
+#[test]
+fn the_kernels_account_of_reads_is_kept() {
+    let server = cold_server();
+    if let Err(error) = SystemPageCache::new().test_activity() {
+        return servers::say_untested(&error);
+    }
+    server.psql("SELECT pg_prewarm('often', 'read') FROM generate_series(1, 3); SELECT pg_prewarm('once', 'read')");
+    let file = server.home().join("one.parquet");
+    let taken = server.pgthaw(&["snapshot", "take", "-o", file.to_str().unwrap(), "--json"]).ok().json();
+    assert_eq!(taken["header"]["os_heat"], "page_flags", "{taken:#}");
+    let snapshot = Snapshot::read(&file).unwrap();
+    assert_eq!(snapshot.map.os_heat, HeatSource::PageFlags);
+    assert!(share_at(&snapshot, "often", 3) > 0.9, "{}", share_at(&snapshot, "often", 3));
+    assert!(share_at(&snapshot, "once", 1) > 0.9, "{}", share_at(&snapshot, "once", 1));
+    // Looking changed nothing, neither here nor in the map.
+    server.pgthaw(&["map", "--json"]).ok();
+    let again = server.home().join("two.parquet");
+    server.pgthaw(&["snapshot", "take", "-o", again.to_str().unwrap()]).ok();
+    assert!(share_at(&Snapshot::read(&again).unwrap(), "once", 1) > 0.9);
+}
+
+#[test]
+fn who_may_not_see_page_flags_goes_by_statistics_and_then_by_snapshots() {
+    let server = cold_server();
+    let owner = fs::metadata(server.data_directory()).unwrap().uid();
+    if rustix::process::geteuid().as_raw() == owner {
+        return servers::say_untested(&"page flags are hidden from others than root, and this is not root");
+    }
+    // Full scans of tables larger than a quarter of shared_buffers read past them every time.
+    server.psql("SELECT pg_stat_reset()");
+    server.psql(&"SELECT count(*) FROM often;".repeat(8));
+    server.psql("SELECT count(*) FROM once");
+    let take = |name: &str| {
+        let taken = server.pgthaw_as(owner, &["snapshot", "take", "--json", "--label", name]).ok().json();
+        Snapshot::read(taken["path"].as_str().unwrap().as_ref()).unwrap()
+    };
+    let first = take("a");
+    assert_eq!(first.map.os_heat, HeatSource::Statistics);
+    let heat_of = |table: &str| (0..=8).find(|heat| share_at(&first, table, *heat) > 0.9).unwrap_or(0);
+    assert!(heat_of("often") >= heat_of("once") + 2, "{} {}", heat_of("often"), heat_of("once"));
+    take("b");
+    // What neither had is new, and what both had is not.
+    server.psql("CREATE TABLE new AS TABLE once; CHECKPOINT");
+    let third = take("c");
+    assert_eq!(third.map.os_heat, HeatSource::Snapshots);
+    assert!(share_at(&third, "often", 4) + share_at(&third, "often", 8) > 0.9);
+    assert!((1..=8).all(|heat| share_at(&third, "new", heat) < 0.1));
+}
+
+/// A cgroup that allows its processes so much memory; removed when dropped.
+struct MemoryLimit(PathBuf);
+
+impl MemoryLimit {
+    /// `None` where none can be made, as without root.
+    fn create(bytes: u64) -> Option<MemoryLimit> {
+        let name = format!("pgthaw-test-memory-{}", std::process::id());
+        for (parent, file) in [("/sys/fs/cgroup/memory", "memory.limit_in_bytes"), ("/sys/fs/cgroup", "memory.max")] {
+            let directory = Path::new(parent).join(&name);
+            if fs::create_dir(&directory).is_ok() {
+                if fs::write(directory.join(file), bytes.to_string()).is_ok() {
+                    return Some(MemoryLimit(directory));
+                }
+                let _ = fs::remove_dir(directory);
+            }
+        }
+        servers::say_untested(&"no memory cgroup can be made");
+        None
+    }
+
+    fn run(&self, mut command: Command) -> servers::Output {
+        let procs = fs::File::options().write(true).open(self.0.join("cgroup.procs")).unwrap();
+        // SAFETY: between fork and exec one write(2) is made, which is async-signal-safe.
+        unsafe { command.pre_exec(move || (&procs).write_all(b"0")) };
+        servers::output_of(&mut command).ok()
+    }
+}
+
+impl Drop for MemoryLimit {
+    fn drop(&mut self) {
+        let _ = fs::remove_dir(&self.0);
+    }
+}
+
+fn cached_share(map: &Value, table: &str) -> f64 {
+    let relations = map["relations"].as_array().unwrap();
+    let found = relations.iter().find(|one| one["name"] == table).unwrap_or_else(|| panic!("{map:#}"));
+    found["os_blocks"].as_f64().unwrap() / found["blocks"].as_f64().unwrap()
+}
+
+#[test]
+fn the_hot_set_outlives_a_large_file_that_is_read_once() {
+    let mut server = servers::start_any(&[("shared_buffers", "64MB")]);
+    server.psql(TABLES);
+    server.psql("CREATE TABLE cold AS SELECT i, repeat('c', 300) FROM generate_series(1, 150000) AS i; CHECKPOINT");
+    server.restart();
+    server.psql("SELECT pg_prewarm('often', 'buffer') FROM generate_series(1, 5); SELECT pg_prewarm('cold', 'read')");
+    server.pgthaw(&["snapshot", "take"]).ok();
+    server.cluster.stop(StopMode::Fast).unwrap();
+    let directory = server.data_directory();
+    let directory = directory.to_str().unwrap();
+    server.pgthaw(&["evict", "--all", "--tier", "os", "-D", directory, "--yes"]).ok();
+    let Some(limit) = MemoryLimit::create(110 << 20) else { return };
+    limit.run(server.command(&["restore", "-D", directory]));
+    let map = server.pgthaw(&["map", "-D", directory, "--json", "--top", "0"]).ok().json();
+    assert!(cached_share(&map, "often") > 0.95 && cached_share(&map, "cold") > 0.95, "{map:#}");
+
+    // Written past the page cache, so that it is the limited reader whose memory it takes.
+    let large = server.home().join("large");
+    let mut dd = Command::new("dd");
+    dd.args(["if=/dev/zero", "bs=1M", "count=300", "oflag=direct", "status=none"])
+        .arg(format!("of={}", large.display()));
+    servers::output_of(&mut dd).ok();
+    let mut cat = Command::new("sh");
+    cat.args(["-c", "cat \"$0\" > /dev/null"]).arg(&large);
+    limit.run(cat);
+    let map = server.pgthaw(&["map", "-D", directory, "--json", "--top", "0"]).ok().json();
+    let (hot, cold) = (cached_share(&map, "often"), cached_share(&map, "cold"));
+    // The kernel takes a few of the hot pages too, 15 % when other tests press on memory.
+    assert!(hot > 0.75 && cold < 0.5, "hot {hot}, cold {cold}");
+}

@@ -1,0 +1,164 @@
+//! `pgthaw predict`: from bare numbers the source's own case, a device with limits, what would be if.
+
+use std::process::{Child, Command, Stdio};
+
+use serde_json::Value;
+
+use crate::servers::{self, Home, TestServer};
+
+const SOURCE: [&str; 9] = ["predict", "--pages", "163968", "--pages", "27392", "--miss", "4.7ms", "--hit", "0.22ms"];
+
+fn predict(more: &[&str]) -> Value {
+    Home::new().pgthaw(&[&SOURCE[..], more, &["--json"]].concat()).ok().json()
+}
+
+fn seconds(scenario: &Value, field: &str) -> f64 {
+    scenario[field]["seconds"].as_f64().unwrap_or_else(|| panic!("{field}: {scenario}"))
+}
+
+#[test]
+fn the_case_of_the_source_is_drawn_again() {
+    let prediction = predict(&["--clients", "1"]);
+    let knee = &prediction["knees"]["simple"]["by_transaction"];
+    assert_eq!(knee["transaction"].as_f64().unwrap().round(), 576_711.0);
+    assert_eq!(knee["seconds"].as_f64().unwrap().round(), 942.0);
+    let (both, simple) = (&prediction["scenarios"][0], &prediction["scenarios"][1]);
+    // Half of the steady throughput is where the closed form's knee is.
+    assert!((seconds(simple, "to_50_seconds") / 942.0 - 1.0).abs() < 0.002, "{simple}");
+    assert!(seconds(both, "to_50_seconds") < seconds(simple, "to_50_seconds"));
+    assert!(both["points"].as_array().unwrap().len() > 50);
+    let text = Home::new().pgthaw(&[&SOURCE[..], &["--ascii"]].concat()).ok().stdout;
+    for part in
+        ["cold restart: 50 % of 4545 tps after", "as one relation", "steepest at transaction 576711", "assumed: "]
+    {
+        assert!(text.contains(part), "{part}: {text}");
+    }
+}
+
+#[test]
+fn limits_bring_a_restore_and_cases_to_compare() {
+    let limits = ["--clients", "8", "--cores", "2", "--riops", "3000", "--rbps", "125MiB"];
+    let cases = ["--what-if", "riops=10000", "--what-if", "memory=500MiB,clients=16"];
+    let prediction = predict(&[&limits[..], &cases[..]].concat());
+    let scenarios = prediction["scenarios"].as_array().unwrap();
+    let names: Vec<&str> = scenarios.iter().map(|one| one["name"].as_str().unwrap()).collect();
+    let expected = [
+        "cold restart",
+        "with pgthaw restore",
+        "riops=10000, restore",
+        "riops=10000",
+        "memory=500MiB,clients=16, restore",
+        "memory=500MiB,clients=16",
+    ];
+    assert_eq!(names, expected);
+    let warm = |place: usize| seconds(&scenarios[place], "warm_after_seconds");
+    assert!(warm(1) < warm(0) && warm(3) < warm(0), "{} {} {}", warm(0), warm(1), warm(3));
+    // 1.5 GB at 125 MiB/s are 12 s.
+    assert!((11.0..16.0).contains(&warm(1)), "{}", warm(1));
+    assert!(scenarios[5]["warm_after_seconds"].is_null(), "a cache of a third of the data is never warm");
+    assert!(prediction["knees"].is_null());
+}
+
+#[test]
+fn the_page_stands_for_itself() {
+    let home = Home::new();
+    let arguments = [&SOURCE[..], &["--html", "forecast.html"]].concat();
+    home.pgthaw(&arguments).ok();
+    let page = std::fs::read_to_string(home.path().join("forecast.html")).unwrap();
+    assert_eq!(page.matches("<polyline").count(), 2);
+    assert!(!page.contains("http://") && !page.contains("https://"), "it asks the network for nothing");
+    // A page is replaced, a letter is not.
+    home.pgthaw(&arguments).ok();
+    std::fs::write(home.path().join("forecast.html"), "my letters").unwrap();
+    home.pgthaw(&arguments).ends_with(2);
+    home.pgthaw(&[&arguments[..], &["--force"]].concat()).ok();
+}
+
+#[test]
+fn what_makes_no_sense_is_refused() {
+    let home = Home::new();
+    for (arguments, message) in [
+        (vec!["predict", "--pages", "0", "--miss", "2ms", "--hit", "1ms"], "a number of pages is 0"),
+        (vec!["predict", "--pages", "nan", "--miss", "2ms", "--hit", "1ms"], "a number of pages is NaN"),
+        (vec!["predict", "--pages", "5", "--miss", "1ms", "--hit", "2ms"], "cannot take less time"),
+        (vec!["predict", "--pages", "5", "--miss", "fast", "--hit", "2ms"], "write a time above 0"),
+        (vec!["predict", "--pages", "5", "--hit", "2ms", "--riops", "0"], "the reads per second of the device is 0"),
+        (vec!["predict", "--pages", "5", "--hit", "2ms"], "what a read takes is not known"),
+        (vec!["predict", "--pages", "5"], "--hit"),
+        (vec!["predict", "--pages", "5", "--miss", "2ms", "--hit", "1ms", "--what-if", "luck=1"], "cannot be changed"),
+        (vec!["predict", "--pages", "5", "--miss", "2ms", "--hit", "1ms", "--popularity", "zipf"], "write uniform"),
+    ] {
+        let output = home.pgthaw(&arguments).ends_with(2);
+        assert!(output.stderr.contains(message), "{message}: {}", output.stderr);
+    }
+}
+
+fn pgbench(server: &TestServer, version: u32, arguments: &[&str]) -> Command {
+    let mut command = Command::new(servers::programs(version).path("pgbench").unwrap());
+    let options = server.cluster.connect_options("postgres");
+    command.env("PGHOST", options.host.unwrap()).env("PGPORT", options.port.unwrap().to_string());
+    command.env("PGUSER", options.user.unwrap()).args(arguments).arg("postgres");
+    command.stdout(Stdio::null()).stderr(Stdio::null());
+    command
+}
+
+/// A load that ends with the test.
+struct Load(Child);
+
+impl Drop for Load {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+test_every_version! {
+    fn a_running_server_is_watched(version) {
+        let server = servers::start(version, &[]);
+        assert!(pgbench(&server, version, &["-i", "-q", "-s", "2"]).status().unwrap().success());
+        server.psql("VACUUM ANALYZE pgbench_accounts");
+        let idle = server.pgthaw(&["predict", "--observe", "1", "-d", "postgres"]).ends_with(2);
+        assert!(idle.stderr.contains("the server is idle"), "{}", idle.stderr);
+        let load = Load(pgbench(&server, version, &["-S", "-c", "2", "-T", "60"]).spawn().unwrap());
+        let arguments = ["predict", "-d", "postgres", "--observe", "3", "--riops", "100", "--rbps", "10MiB"];
+        let prediction = server.pgthaw(&[&arguments[..], &["--what-if", "riops=1000", "--json"]].concat()).ok().json();
+        drop(load);
+        let [cold, restore, _, faster] = &prediction["scenarios"].as_array().unwrap()[..] else {
+            panic!("{prediction}");
+        };
+        // 3828 blocks at 100 reads/s are tens of seconds, and 30 MB at 10 MiB/s are three.
+        let warm = |scenario: &Value| seconds(scenario, "warm_after_seconds");
+        assert!((20.0..120.0).contains(&warm(cold)), "{cold}");
+        assert!((2.5..8.0).contains(&warm(restore)), "{restore}");
+        assert!(warm(faster) < 0.3 * warm(cold), "{faster}");
+        let assumptions = prediction["assumptions"].to_string();
+        for part in ["was watched for 3 s", "100 reads/s", "there is no snapshot", "2 clients"] {
+            assert!(assumptions.contains(part), "{part}: {assumptions}");
+        }
+    }
+}
+
+#[test]
+fn a_snapshot_says_what_is_popular() {
+    let server = servers::start_any(&[]);
+    let version = servers::servers().last().unwrap().0;
+    assert!(pgbench(&server, version, &["-i", "-q", "-s", "2"]).status().unwrap().success());
+    server.psql("VACUUM ANALYZE pgbench_accounts");
+    assert!(pgbench(&server, version, &["-S", "-t", "3000"]).status().unwrap().success());
+    server.pgthaw(&["snapshot", "take"]).ok();
+    // Idle by now: what the statistics have counted is taken.
+    let prediction =
+        server.pgthaw(&["predict", "-d", "postgres", "--observe", "2", "--hit", "0.2ms", "--json"]).ok().json();
+    let assumptions = prediction["assumptions"].to_string();
+    assert!(assumptions.contains("popularity by the snapshot of") && assumptions.contains("is idle"), "{assumptions}");
+    assert!(seconds(&prediction["scenarios"][0], "warm_after_seconds") > 0.0);
+}
+
+#[test]
+fn without_a_server_there_is_no_forecast_of_one() {
+    let mut server = servers::start_any(&[]);
+    server.cluster.stop(pgthaw::postgres::StopMode::Fast).unwrap();
+    let directory = server.data_directory();
+    let stopped = Home::new().pgthaw(&["predict", "-D", directory.to_str().unwrap()]).ends_with(2);
+    assert!(stopped.stderr.contains("needs one that runs") && stopped.stderr.contains("--pages"), "{}", stopped.stderr);
+}

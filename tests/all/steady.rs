@@ -1,0 +1,140 @@
+//! `pgthaw steady`: verdicts over files and stored runs, its exit status, and what it refuses.
+
+use std::fmt::Write as _;
+use std::fs;
+use std::path::PathBuf;
+
+use pgthaw::results::Store;
+
+use crate::servers::{Home, Output};
+use crate::synthetic_run;
+
+fn fixture(name: &str) -> String {
+    let path: PathBuf = [env!("CARGO_MANIFEST_DIR"), "tests/fixtures/pgbench", name].iter().collect();
+    path.to_str().unwrap().to_owned()
+}
+
+fn steady_of(text: &str) -> Output {
+    let home = Home::new();
+    fs::write(home.path().join("run.txt"), text).unwrap();
+    home.pgthaw(&["steady", "run.txt", "--json"])
+}
+
+fn progress_lines(rates: impl IntoIterator<Item = f64>) -> String {
+    let lines = (1..)
+        .zip(rates)
+        .map(|(second, rate)| format!("progress: {second}.0 s, {rate:.1} tps, lat 1.0 ms stddev 1.0\n"));
+    lines.collect()
+}
+
+#[test]
+fn real_runs_get_the_right_verdict() {
+    for (name, status, verdict) in [
+        ("cold_short.txt", 10, "not_reached"),
+        ("cold_whole.txt", 0, "steady"),
+        ("warm.txt", 0, "steady"),
+        ("prewarmed.txt", 0, "steady"),
+        ("tpcb_checkpoints.txt", 11, "periodic"),
+    ] {
+        let output = Home::new().pgthaw(&["steady", &fixture(name), "--json"]).ends_with(status);
+        assert_eq!(output.json()["curves"][0]["verdict"], verdict, "{name}: {}", output.stdout);
+    }
+}
+
+#[test]
+fn an_interrupted_run_without_a_summary_is_judged_too() {
+    let whole = fs::read_to_string(fixture("cold_short.txt")).unwrap();
+    let end = whole.find("progress: 14").unwrap() + 15;
+    let judged = steady_of(&whole[..end]).ends_with(10).json();
+    assert_eq!(judged["curves"][0]["remarks"][0], "1 progress lines were cut short and left out");
+}
+
+#[test]
+fn text_shows_the_verdict_the_curve_and_the_figures() {
+    let output = Home::new().pgthaw(&["steady", &fixture("cold_whole.txt"), "--ascii"]).ok();
+    assert!(output.stdout.starts_with("steady from "), "{}", output.stdout);
+    for part in ["tps", "* measured", "- fitted", "whole ", "fit ", "90 % after"] {
+        assert!(output.stdout.contains(part), "{part}: {}", output.stdout);
+    }
+}
+
+#[test]
+fn a_stored_run_is_judged_trial_by_trial() {
+    let home = Home::new();
+    let file = home.path().join("results.sqlite");
+    let (run, trials) = synthetic_run::make(2, 20);
+    let runtime = tokio::runtime::Runtime::new().unwrap();
+    runtime.block_on(async {
+        let store = Store::open(&file).await.unwrap();
+        store.finish_run(&run, &trials).await.unwrap();
+        store.close().await;
+    });
+    let results = file.to_str().unwrap();
+    let cold = home.pgthaw(&["steady", &run.id, "--strategy", "nothing", "--results", results, "--json"]).ends_with(10);
+    assert_eq!(cold.json()["curves"].as_array().unwrap().len(), 2);
+    assert_eq!(cold.json()["curves"][0]["name"], "nothing, repeat 1");
+    let warm = home.pgthaw(&["steady", "newest", "--strategy", "pgthaw", "--results", results, "--json"]).ends_with(0);
+    assert_eq!(warm.json()["curves"][1]["verdict"], "steady");
+    // The trials that never got warm decide.
+    home.pgthaw(&["steady", &run.id, "--results", results]).ends_with(10);
+    home.pgthaw(&["steady", "no-such-run", "--results", results]).ends_with(2);
+}
+
+#[test]
+fn standard_input_is_read() {
+    let home = Home::new();
+    fs::write(home.path().join("run.csv"), "time;tps\n".to_owned() + &"\n".repeat(3)).unwrap();
+    let shell = format!("{} steady - < run.csv", env!("CARGO_BIN_EXE_pgthaw"));
+    let output = std::process::Command::new("sh").args(["-c", &shell]).current_dir(home.path()).output().unwrap();
+    let output = Output::from(output).ends_with(2);
+    assert!(output.stderr.contains("-: 0 intervals are too few"), "{}", output.stderr);
+}
+
+#[test]
+fn bad_input_is_told_with_a_hint() {
+    let backwards = progress_lines([5.0; 15]) + &progress_lines([5.0; 15]);
+    let cases = [
+        (String::new(), "the file is empty"),
+        ("nothing here\n".into(), "no progress lines"),
+        (progress_lines([5.0; 2]), "2 intervals are too few to judge: at least 10 are needed"),
+        (progress_lines([0.0; 30]), "not a single transaction was served"),
+        (backwards, "line 16: time runs backwards, from 15 to 1"),
+        ("time,tps\nNaN,5\n".into(), "line 2: \"NaN\""),
+        ("time,tps\n1,0,4711,3\n".into(), "line 2 has decimal commas"),
+        ("time,tps\n1,\u{1b}[31m\n".into(), "line 2: \"?[31m\""),
+        ("\u{0}".repeat(100_000), "has a line of more than 65536 bytes"),
+    ];
+    for (text, message) in cases {
+        let output = steady_of(&text).ends_with(2);
+        let failure: serde_json::Value = serde_json::from_str(&output.stderr).unwrap();
+        assert!(failure["error"].as_str().unwrap().contains(message), "{failure}");
+    }
+    let home = Home::new();
+    assert!(home.pgthaw(&["steady", "no/such.txt"]).ends_with(2).stderr.contains("hint: a stored run"));
+}
+
+#[test]
+fn what_is_not_a_number_is_a_gap_and_commas_are_points() {
+    let mut lines = String::from("time;tps\n");
+    for second in 1..=300 {
+        let rate = if second == 150 { "NaN".to_owned() } else { format!("{},5", 20_000 + second % 7) };
+        writeln!(lines, "{second},0;{rate}").unwrap();
+    }
+    let judged = steady_of(&lines).ok().json();
+    let curve = &judged["curves"][0];
+    assert!((curve["steady_tps"].as_f64().unwrap() - 20_003.5).abs() < 3.0, "{curve}");
+    assert_eq!(curve["remarks"].as_array().unwrap().len(), 1);
+}
+
+#[test]
+fn a_log_of_a_million_lines_is_read_whole() {
+    let home = Home::new();
+    let mut log = String::with_capacity(40 << 20);
+    for second in 0..1_000_000_u64 {
+        writeln!(log, "{} {} 1542744 483552416 61 2573", 1_700_000_000 + second, 5600 + second % 13).unwrap();
+    }
+    fs::write(home.path().join("log"), log).unwrap();
+    let judged = home.pgthaw(&["steady", "./log", "--json"]).ok().json();
+    assert_eq!(judged["curves"][0]["verdict"], "steady");
+    assert!((judged["curves"][0]["run_seconds"].as_f64().unwrap() / 1e6 - 1.0).abs() < 0.001);
+}
