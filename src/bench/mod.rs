@@ -33,6 +33,7 @@ pub use lab::Place;
 pub use record::{
     Device, Disk, Machine, RelationResidency, ResidencyStrip, Run, Sample, StartState, StrategyOutcome, Study, Trial,
 };
+pub use statistics::{Limits, MIN_PAIRS, Ratio, compute_ratio};
 pub use stop::Stop;
 pub use strategy::Strategy;
 pub use summary::{NOTHING, Spread, StrategySummary, Summary, compute_summary};
