@@ -25,7 +25,7 @@ mod trial;
 mod warm;
 mod warnings;
 
-pub use curve::compute_series;
+pub use curve::{compute_series, judge_trial};
 pub use error::Error;
 pub use event::{Event, Events, LiveSecond, TrialStarted};
 pub use headline::{PGTHAW, render_headline};

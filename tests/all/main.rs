@@ -9,6 +9,7 @@ mod command_line;
 mod evict;
 mod heat;
 mod hydrate;
+mod judgement;
 mod map;
 mod predict;
 mod probe;
