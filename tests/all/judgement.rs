@@ -42,7 +42,7 @@ fn a_trial_without_a_warmer_has_its_fit() {
 fn a_warmer_beside_it_leaves_a_verdict_without_a_fit() {
     let judgement = judged(warming("cat", 120)).judgement.unwrap();
     assert_eq!((judgement.verdict, judgement.fit), (Verdict::Steady, None));
-    assert!(judgement.no_fit.unwrap().contains("warmed it beside"));
+    assert!(judgement.no_fit.unwrap().contains("a warmer read beside"));
 }
 
 #[test]

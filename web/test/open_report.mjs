@@ -54,7 +54,7 @@ async function look(page) {
     warnings: await page.locator(".trust .bad").allInnerTexts(),
     charts,
     table: await page.evaluate(tableOf, "#tournament"),
-    verdicts: await page.evaluate(tableOf, "#verdicts"),
+    verdicts: await page.evaluate(() => [...document.querySelectorAll("#verdicts tr")].map((row) => [...row.children].map((cell) => cell.textContent))),
     fits: await page.evaluate(fitsOf),
     light: await lookAt(page, "light"),
     interaction: await interact(page),

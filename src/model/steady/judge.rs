@@ -64,9 +64,7 @@ pub fn judge(series: &Series, pages: Option<f64>) -> Judgement {
 /// The fit, or why there is none.
 fn fit_where_it_applies(series: &Series, tail: &Tail) -> Result<Fit, &'static str> {
     if series.facts.has_warmer {
-        return Err(
-            "something warmed it beside the workload, and the closed form knows the workload's own reads alone",
-        );
+        return Err("a warmer read beside the workload");
     }
     if !tail.has_warm_up && tail.trend.change <= 0.0 {
         return Err("throughput did not rise");

@@ -1,8 +1,8 @@
 // What the model says of every trial's curve: was it ever steady, and which warm-up fits it?
 
 import { type Child, element, table } from "../element";
-import { compact, count, seconds } from "../format";
-import type { Estimate, Judgement, ReportData, Trial } from "../record";
+import { compact, count, range, seconds } from "../format";
+import type { Estimate, Fit, Judgement, ReportData, Trial } from "../record";
 
 const NAMES: Record<Judgement["verdict"], string> = {
   steady: "steady",
@@ -14,9 +14,9 @@ const NAMES: Record<Judgement["verdict"], string> = {
 export function verdicts(data: ReportData): HTMLElement {
   const order = data.summary.strategies.map((one) => one.strategy);
   const trials = [...data.trials].sort((a, b) => order.indexOf(a.strategy) - order.indexOf(b.strategy) || a.repeat - b.repeat);
-  const columns = ["strategy", "repeat", "verdict", "why", "steady throughput", "fit: cold", "fit: warm", "fit: pages", "off by"];
+  const columns = ["strategy", "repeat", "verdict", "why", "steady throughput", "fit"];
   const rows = trials.map((trial): Child[] => [trial.strategy, String(trial.repeat), ...judged(trial)]);
-  const made = table("Verdicts over the curves", columns.map((title, index) => ({ title, isNumber: index === 1 || index > 3 })), rows, "low");
+  const made = table("Verdicts over the curves", columns.map((title, index) => ({ title, isNumber: index === 1 || index === 4 })), rows, "low");
   made.id = "verdicts";
   return element(
     "div",
@@ -28,20 +28,21 @@ export function verdicts(data: ReportData): HTMLElement {
 }
 
 function judged({ judgement, no_verdict: why }: Trial): Child[] {
-  if (judgement === null) return ["no verdict", why ?? "", "–", "–", "–", "–", "–"];
+  if (judgement === null) return ["none", why ?? "", "–", "–"];
   const { verdict, reason, steady_from_seconds: from, steady_tps: steady, fit, no_fit: noFit } = judgement;
   const since = from === null ? "" : ` from ${seconds(from)}`;
-  const parts = fit === null
-    ? ["–", "–", "–", "–"]
-    : [estimate(fit.cold_seconds, milliseconds), estimate(fit.hit_seconds, milliseconds), estimate(fit.pages, compact), `${(100 * fit.residual_share).toFixed(1)} %`];
-  const because = noFit === null ? reason : `${reason}; no fit: ${noFit}`;
-  return [`${NAMES[verdict]}${since}`, because, steady === null ? "–" : count(steady), ...parts];
+  const fitted = fit === null ? `none: ${noFit ?? ""}` : parameters(fit);
+  return [`${NAMES[verdict]}${since}`, reason, steady === null ? "–" : count(steady), fitted];
 }
 
 const milliseconds = (value: number): string => `${(1000 * value).toPrecision(3)} ms`;
 
-/** The value above its interval. */
-function estimate({ value, low, high }: Estimate, render: (value: number) => string): HTMLElement {
-  const interval = low === null || high === null ? "not known" : `${render(low)} – ${render(high)}`;
-  return element("span", { class: "cell" }, element("span", { class: "median" }, render(value)), element("span", { class: "range" }, interval));
+/** The parameters above their intervals. */
+function parameters({ cold_seconds: cold, hit_seconds: hit, pages, residual_share: off }: Fit): HTMLElement {
+  const values = `cold ${milliseconds(cold.value)}, warm ${milliseconds(hit.value)}, ${compact(pages.value)} pages; off by ${(100 * off).toFixed(1)} %`;
+  const intervals = [interval(cold, milliseconds), interval(hit, milliseconds), interval(pages, compact)].join(", ");
+  return element("span", { class: "cell" }, values, element("span", { class: "range" }, intervals));
 }
+
+const interval = ({ low, high }: Estimate, render: (value: number) => string): string =>
+  low === null || high === null ? "not known" : range(render(low), render(high));
