@@ -4,6 +4,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use procfs::{Current as _, Meminfo};
+use serde::Serialize;
 
 use super::Error;
 use super::cgroup::read_memory_limit;
@@ -25,13 +26,29 @@ pub fn read_memory() -> Result<Memory, Error> {
     Ok(Memory { total_bytes: Bytes(found.mem_total), available_bytes: Bytes(available) })
 }
 
-/// Bytes that can be loaded for process `pid` and stay: what the machine has and what the process's cgroup allows,
-/// if other page cache gives way. Page cache of the loaded files themselves, where it is there already, is part of it.
-pub fn read_loadable_bytes(pid: u32) -> Result<Bytes, Error> {
-    let available = read_memory()?.available_bytes;
+/// Whose memory is the narrower.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum MemoryBound {
+    Machine,
+    Cgroup,
+}
+
+/// What can be loaded and stay.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct LoadableMemory {
+    pub bytes: Bytes,
+    pub bound: MemoryBound,
+}
+
+/// What can be loaded for process `pid` and stay: what the machine has and what the process's cgroup allows, if other page
+/// cache gives way. Page cache of the loaded files themselves, where it is there already, is part of it.
+pub fn read_loadable_memory(pid: u32) -> Result<LoadableMemory, Error> {
+    let machine = LoadableMemory { bytes: read_memory()?.available_bytes, bound: MemoryBound::Machine };
     // Where no cgroup can be read, none limits what this process can see.
     let room = read_memory_limit(pid).ok().flatten().map(|limit| limit.room_bytes());
-    Ok(room.map_or(available, |room| room.min(available)))
+    let cgroup = room.map(|bytes| LoadableMemory { bytes, bound: MemoryBound::Cgroup });
+    Ok(cgroup.filter(|cgroup| cgroup.bytes < machine.bytes).unwrap_or(machine))
 }
 
 /// Does the kernel take memory away that was idle for a while, though none is short? A DAMON scheme does, which hosts of
@@ -78,7 +95,7 @@ mod tests {
     fn there_is_some_memory() {
         let memory = read_memory().unwrap();
         assert!(memory.total_bytes > memory.available_bytes, "{memory:?}");
-        let loadable = read_loadable_bytes(std::process::id()).unwrap();
-        assert!(loadable.0 > 0 && loadable <= memory.total_bytes, "{loadable}");
+        let loadable = read_loadable_memory(std::process::id()).unwrap();
+        assert!(loadable.bytes.0 > 0 && loadable.bytes <= memory.total_bytes, "{loadable:?}");
     }
 }

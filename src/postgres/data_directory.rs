@@ -75,6 +75,12 @@ impl DataDirectory {
         Postmaster::read(&self.path)
     }
 
+    /// Does a file that sets the server's settings have this word, wherever? Without the files that they include.
+    pub fn mentions(&self, word: &str) -> bool {
+        let files = ["postgresql.auto.conf", "postgresql.conf", "postmaster.opts"];
+        files.iter().any(|file| fs::read_to_string(self.path.join(file)).is_ok_and(|text| text.contains(word)))
+    }
+
     /// Every relation that has a file, by path. The catalog is not asked: kind and names are unknown, so that the path
     /// stands for the name and the oid of the database for its name. Symbolic links are followed in `pg_tblspc` only,
     /// where PostgreSQL makes them.

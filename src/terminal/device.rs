@@ -11,7 +11,7 @@ use crate::warm::probe::{DeviceRecord, StoredLimit};
 /// What a probe found, in full.
 pub fn render_device(record: &DeviceRecord, path: &Path) -> String {
     let measurement = &record.measurement;
-    let DeviceProfile { reads_per_second, bandwidth, largest_read, depth } = measurement.profile;
+    let DeviceProfile { reads_per_second, bandwidth, largest_read, depth, overlap } = measurement.profile;
     let depths = &measurement.by_depth;
     let sizes = &measurement.by_size;
     let mut lines = vec![
@@ -27,11 +27,15 @@ pub fn render_device(record: &DeviceRecord, path: &Path) -> String {
         ),
         format!("  reads larger than {largest_read} gain little"),
         format!(
-            "  seconds = reads ÷ {:.0} + bytes ÷ {} is off by at most {:.0} %; with the figures above by {:.0} %",
+            "  the smaller of the prices of reads and of bytes counts by {:.0} %: off by at most {:.0} %",
+            (1.0 - overlap) * 100.0,
+            measurement.profile_error_ratio_max * 100.0
+        ),
+        format!(
+            "  seconds = reads ÷ {:.0} + bytes ÷ {} is off by at most {:.0} %",
             measurement.fit.reads_per_second,
             measurement.fit.bandwidth,
-            measurement.fit.error_ratio_max * 100.0,
-            measurement.profile_error_ratio_max * 100.0
+            measurement.fit.error_ratio_max * 100.0
         ),
         String::new(),
     ];
@@ -69,7 +73,7 @@ pub fn render_device(record: &DeviceRecord, path: &Path) -> String {
 
 /// A stored profile in a line.
 pub fn render_profile(record: &DeviceRecord) -> String {
-    let DeviceProfile { reads_per_second, bandwidth, largest_read, depth } = record.measurement.profile;
+    let DeviceProfile { reads_per_second, bandwidth, largest_read, depth, .. } = record.measurement.profile;
     format!(
         "{reads_per_second:.0} reads/s, {bandwidth}/s, largest useful read {largest_read}, useful depth {depth}, a read alone {}; limit: {}; measured {}",
         micros(record.measurement.latency_us_p50),

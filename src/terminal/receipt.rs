@@ -5,11 +5,12 @@ use std::collections::BTreeMap;
 use super::columns::{Column, render_columns};
 use super::device::render_age;
 use super::printable;
+use crate::linux::memory::MemoryBound;
 use crate::units::{Bytes, Fork};
 use crate::warm::plan::Forecast;
 use crate::warm::{
-    BuffersForecast, DeviceProfile, FoundAs, PlannedDevice, ProfileSource, Receipt, RelationReceipt, SkipReason,
-    Skipped, StopReason, Tier, TierReceipt, TrafficReceipt,
+    BuffersForecast, DeviceProfile, FoundAs, MemoryReceipt, PlannedDevice, ProfileSource, Receipt, RelationReceipt,
+    SkipReason, Skipped, StopReason, Tier, TierReceipt, TrafficReceipt,
 };
 
 /// Error texts that are quoted for a reason.
@@ -36,7 +37,8 @@ pub fn render_receipt(receipt: &Receipt, is_verbose: bool) -> String {
     }));
     lines.extend(render_skipped(&receipt.skipped, receipt.block_size));
     lines.extend(render_traffic(&receipt.traffic));
-    lines.extend(receipt.stopped_by.map(|reason| format!("stopped early: {}", stop_words(reason))));
+    lines.extend(render_reread(receipt.memory.reread_bytes));
+    lines.extend(receipt.stopped_by.map(|reason| format!("stopped early: {}", stop_words(reason, receipt.memory))));
     lines.extend(receipt.remarks.iter().map(|remark| format!("note: {}", printable(remark))));
     lines.join("\n")
 }
@@ -211,10 +213,24 @@ fn reason_words(tier: Tier, reason: SkipReason) -> &'static str {
     }
 }
 
-fn stop_words(reason: StopReason) -> &'static str {
-    match reason {
-        StopReason::Interrupted => "interrupted",
-        StopReason::NoMemory => "there was no memory left to load into",
-        StopReason::DirectIo => "the server bypasses the page cache (debug_io_direct)",
+/// What did not stay at first; nothing where it is too little to mention.
+fn render_reread(reread_bytes: Bytes) -> Option<String> {
+    const MENTIONED: Bytes = Bytes(1 << 20);
+    (reread_bytes >= MENTIONED).then(|| format!("{reread_bytes} had gone again soon after and were read once more"))
+}
+
+fn stop_words(reason: StopReason, memory: MemoryReceipt) -> String {
+    let whose = match memory.bound {
+        Some(MemoryBound::Cgroup) => "the memory limit of the cgroup",
+        Some(MemoryBound::Machine) | None => "the machine's memory",
+    };
+    match (reason, memory.room_bytes) {
+        (StopReason::Interrupted, _) => "interrupted".to_owned(),
+        (StopReason::NoMemory, Some(room)) => format!("{whose} had room for {room}"),
+        (StopReason::NoMemory, None) => format!("{whose} had no room left"),
+        (StopReason::Evicted, _) => {
+            "the kernel took back what was loaded as more came: there is no room for it".to_owned()
+        }
+        (StopReason::DirectIo, _) => "the server bypasses the page cache (debug_io_direct)".to_owned(),
     }
 }

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use super::receipt::StopReason;
-use crate::units::Bytes;
+use crate::linux::memory::LoadableMemory;
 
 /// Who waits looks this often whether to stop.
 const LOOK: Duration = Duration::from_millis(50);
@@ -89,6 +89,9 @@ impl Control {
 
 /// How much of the machine's memory a restore may fill.
 pub trait Room: Send + Sync {
-    /// Bytes that can be cached and stay, those that are cached already included; `None` when nobody knows.
-    fn read_room(&self) -> Option<Bytes>;
+    /// What can be cached and stay, what is cached already included; `None` when nobody knows.
+    fn read_room(&self) -> Option<LoadableMemory>;
+
+    /// The age from which on a page may be gone though there is memory, because it was idle; `None` when none goes for that.
+    fn idle_age(&self) -> Option<Duration>;
 }

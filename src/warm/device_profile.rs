@@ -7,8 +7,9 @@ use crate::units::Bytes;
 
 /// The two prices of a device, and how to ask it.
 ///
-/// A stretch of reads costs `reads ÷ reads_per_second` and `bytes ÷ bandwidth`, one on top of the other (docs/plan.md has
-/// the measurement): what a plan saves of the one is there for the server's own misses, which wait in the same queue.
+/// A stretch of reads costs `reads ÷ reads_per_second` and `bytes ÷ bandwidth`. One is on top of the other for whoever shares
+/// the device (docs/plan.md has the measurement): what a plan saves of the one is there for the server's own misses, which
+/// wait in the same queue. A device that does nothing else may do part of the one while it does the other.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct DeviceProfile {
     /// Random reads that it serves in a second. More than 0.
@@ -19,6 +20,10 @@ pub struct DeviceProfile {
     pub largest_read: Bytes,
     /// Reads that are worth having in flight at once.
     pub depth: u32,
+    /// The part of the smaller price that an idle device works off meanwhile: 0 where the prices add up, 1 where the larger
+    /// one alone holds, as behind the kernel's limiter.
+    #[serde(default)]
+    pub overlap: f64,
 }
 
 /// The profile that a restore plans with, and where it comes from.
@@ -43,9 +48,15 @@ pub enum ProfileSource {
 }
 
 impl DeviceProfile {
-    /// Seconds that the device needs for a stretch of reads.
+    /// Seconds that the idle device needs for a stretch of reads.
     pub fn seconds(&self, reads: u64, bytes: Bytes) -> f64 {
-        reads as f64 / self.reads_per_second + bytes.seconds_at(self.bandwidth)
+        let (of_reads, of_bytes) = (reads as f64 / self.reads_per_second, bytes.seconds_at(self.bandwidth));
+        of_reads + of_bytes - self.overlap * of_reads.min(of_bytes)
+    }
+
+    /// Seconds of the device that others cannot have, when the number of reads is a measure of `read_worth` more than itself.
+    pub fn shared_seconds(&self, reads: u64, bytes: Bytes, read_worth: f64) -> f64 {
+        reads as f64 * read_worth / self.reads_per_second + bytes.seconds_at(self.bandwidth)
     }
 }
 
@@ -57,6 +68,7 @@ impl Default for DeviceProfile {
             bandwidth: Bytes(125 << 20),
             largest_read: Bytes(256 << 10),
             depth: 8,
+            overlap: 0.0,
         }
     }
 }
@@ -70,5 +82,13 @@ mod tests {
         let device = DeviceProfile { reads_per_second: 100.0, bandwidth: Bytes(1_000_000), ..DeviceProfile::default() };
         assert_eq!(device.seconds(100, Bytes(0)), 1.0);
         assert_eq!(device.seconds(100, Bytes(2_000_000)), 3.0);
+        assert_eq!(device.shared_seconds(100, Bytes(2_000_000), 0.5), 2.5);
+    }
+
+    #[test]
+    fn an_idle_device_may_do_one_while_it_does_the_other() {
+        let device = DeviceProfile { reads_per_second: 100.0, bandwidth: Bytes(1_000_000), ..DeviceProfile::default() };
+        let with = |overlap| DeviceProfile { overlap, ..device }.seconds(100, Bytes(2_000_000));
+        assert_eq!((with(0.5), with(1.0)), (2.5, 2.0));
     }
 }

@@ -21,8 +21,8 @@ pub use device_profile::{DeviceProfile, PlannedDevice, ProfileSource};
 pub use error::Error;
 pub use heat::levels as compute_heat_levels;
 pub use receipt::{
-    BuffersForecast, FoundAs, Receipt, RelationReceipt, SkipReason, Skipped, StopReason, Tier, TierReceipt,
-    TrafficReceipt,
+    BuffersForecast, FoundAs, MemoryReceipt, Receipt, RelationReceipt, SkipReason, Skipped, StopReason, Tier,
+    TierReceipt, TrafficReceipt,
 };
 pub use refusal::Refusal;
 pub use state_directory::state_directory;

@@ -7,6 +7,7 @@ use super::PlannedDevice;
 use super::plan::Forecast;
 use super::traffic::Sharing;
 use crate::failure::ErrorKind;
+use crate::linux::memory::MemoryBound;
 use crate::postgres::{RelationKind, RelationName};
 use crate::units::{Bytes, Fork};
 
@@ -55,6 +56,8 @@ pub struct Receipt {
     pub skipped: Vec<Skipped>,
     /// What the server's traffic was like while the OS tier was read.
     pub traffic: TrafficReceipt,
+    /// What the page cache had room for.
+    pub memory: MemoryReceipt,
     /// What was taken out of the page cache again because it is in shared_buffers; `None` when that was not asked for.
     pub no_double: Option<NoDouble>,
     /// `None` when it ran to its end.
@@ -108,6 +111,26 @@ pub struct TrafficReceipt {
     pub yielded_seconds: f64,
     /// By how much sooner it would have been done at the rate that the device had given before.
     pub cost_seconds: f64,
+}
+
+/// The memory that the OS tier was loaded into.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct MemoryReceipt {
+    /// What could be cached at the beginning, what was cached already included; `None` when nobody knows.
+    pub room_bytes: Option<Bytes>,
+    /// What bounds it.
+    pub bound: Option<MemoryBound>,
+    /// Bytes that had gone again soon after they were read, and were read once more.
+    pub reread_bytes: Bytes,
+}
+
+impl MemoryReceipt {
+    /// Adds what a later pass met with. What there is room for was asked before the first.
+    pub fn add(&mut self, later: MemoryReceipt) {
+        self.room_bytes = self.room_bytes.or(later.room_bytes);
+        self.bound = self.bound.or(later.bound);
+        self.reread_bytes += later.reread_bytes;
+    }
 }
 
 /// What became of one fork in one tier.
@@ -222,7 +245,10 @@ impl SkipReason {
 #[serde(rename_all = "snake_case")]
 pub enum StopReason {
     Interrupted,
+    /// The cgroup or the machine has no memory left for more.
     NoMemory,
+    /// What was loaded was taken back by the kernel while more was being loaded.
+    Evicted,
     DirectIo,
 }
 
@@ -231,7 +257,7 @@ impl StopReason {
     pub fn skip_reason(self) -> SkipReason {
         match self {
             StopReason::Interrupted => SkipReason::Interrupted,
-            StopReason::NoMemory => SkipReason::NoMemory,
+            StopReason::NoMemory | StopReason::Evicted => SkipReason::NoMemory,
             StopReason::DirectIo => SkipReason::DirectIo,
         }
     }
@@ -256,6 +282,8 @@ impl Receipt {
     fn kind_of(&self, skipped: &Skipped) -> Option<ErrorKind> {
         match skipped.reason {
             SkipReason::NoServer if self.os.is_none() => Some(ErrorKind::Failed),
+            // Such a server has no use for the page cache; what it has use for was loaded.
+            SkipReason::DirectIo if self.buffers.is_some() => None,
             // A database without tables of anybody's needs no pg_prewarm: `postgres` usually is one.
             SkipReason::NoPrewarm if !self.has_user_tables(&skipped.name.database) => None,
             reason => reason.kind(),
@@ -311,6 +339,7 @@ mod tests {
             is_dry_run: false,
             device: PlannedDevice { profile: DeviceProfile::default(), source: ProfileSource::Default },
             traffic: TrafficReceipt::default(),
+            memory: MemoryReceipt::default(),
             forecast: Forecast::default(),
             buffers_forecast: None,
             os: os.then(TierReceipt::default),
@@ -331,6 +360,8 @@ mod tests {
         assert_eq!(receipt(false, &[NoServer]).failure(), Some(ErrorKind::Failed));
         assert_eq!(receipt(true, &[Dropped, ServerGone]).failure(), Some(ErrorKind::Failed));
         assert_eq!(receipt(true, &[ServerGone, NoPrivilege]).failure(), Some(ErrorKind::Privilege));
+        assert_eq!(receipt(true, &[DirectIo]).failure(), None, "shared_buffers are what counts");
+        assert_eq!(Receipt { buffers: None, ..receipt(true, &[DirectIo]) }.failure(), Some(ErrorKind::Privilege));
         let mut catalogs = receipt(true, &[NoPrewarm]);
         assert_eq!(catalogs.failure(), Some(ErrorKind::Privilege));
         catalogs.skipped[0].name.schema = "pg_catalog".into();

@@ -1,6 +1,8 @@
-//! Every integration test in one binary: it links once. A module a feature; `servers` is what they share.
+//! Every integration test in one binary: it links once. A module a feature; `servers` and
+//! `memory_limit` are what they share.
 #![allow(clippy::unwrap_used)]
 
+mod memory_limit;
 #[macro_use]
 mod servers;
 
@@ -9,8 +11,8 @@ mod command_line;
 mod evict;
 mod heat;
 mod hydrate;
-mod judgement;
 mod map;
+mod memory;
 mod predict;
 mod probe;
 mod receipt;

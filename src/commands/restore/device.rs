@@ -8,6 +8,12 @@ use crate::commands::doctor_probe::find_profile;
 use crate::units::{Bytes, ParseBytesError};
 use crate::warm::{DeviceProfile, PlannedDevice, ProfileSource};
 
+/// Threads that read from a device that nobody has measured.
+const THREADS: u32 = 16;
+/// Threads beside which a measured depth is not heeded: fewer leave no room for sharing the device, and more than this many
+/// reads of the largest size keep any device busy.
+const PROBED_THREADS: std::ops::RangeInclusive<u32> = 8..=32;
+
 /// What the device can give. What is not told is taken from its stored profile, or else is that of a common cloud volume.
 #[derive(Clone, Copy, Debug, Args)]
 #[command(next_help_heading = "Device")]
@@ -26,9 +32,9 @@ pub struct DeviceArguments {
 }
 
 impl DeviceArguments {
-    /// The profile to plan for, with `threads` that read, and why a stored one is not used although it is there. Who tells
+    /// The profile to plan for, with as many `threads` as were asked for, and why a stored one is not used although it is there. Who tells
     /// either price means another device than the one that was measured.
-    pub fn choose(self, directory: Option<&Path>, threads: u16) -> (PlannedDevice, Option<String>) {
+    pub fn choose(self, directory: Option<&Path>, threads: Option<u16>) -> (PlannedDevice, Option<String>) {
         let is_told = self.riops.is_some() || self.rbps.is_some();
         let (stored, unusable) = match directory.filter(|_| !is_told).map(find_profile) {
             Some(Ok(stored)) => (stored, None),
@@ -41,11 +47,16 @@ impl DeviceArguments {
             None if is_told => (DeviceProfile::default(), ProfileSource::Told),
             None => (DeviceProfile::default(), ProfileSource::Default),
         };
+        let probed = match source {
+            ProfileSource::Probed { .. } => base.depth.clamp(*PROBED_THREADS.start(), *PROBED_THREADS.end()),
+            ProfileSource::Told | ProfileSource::Default => THREADS,
+        };
         let profile = DeviceProfile {
             reads_per_second: self.riops.map_or(base.reads_per_second, f64::from),
             bandwidth: self.rbps.unwrap_or(base.bandwidth),
             largest_read: self.read_size.unwrap_or(base.largest_read),
-            depth: threads.into(),
+            depth: threads.map_or(probed, u32::from),
+            overlap: base.overlap,
         };
         (PlannedDevice { profile, source }, unusable)
     }

@@ -12,6 +12,7 @@ use clap::Args;
 
 pub use device::{DeviceArguments, positive_bytes};
 use sharing::SharingArguments;
+use source::Source;
 pub use tier::TierArgument;
 
 use buffers::BuffersArguments;
@@ -21,7 +22,7 @@ use crate::cache::NEWEST;
 use crate::linux::page_cache::SystemPageCache;
 use crate::terminal::{self, WarmProgress};
 use crate::units::Bytes;
-use crate::warm::restore::{Host, Restore, RestoreOptions, SystemRoom, join_memory_cgroup};
+use crate::warm::restore::{Host, Restore, RestoreOptions, choose_room};
 use crate::warm::{Control, PlannedDevice};
 
 /// Bring back what a snapshot says was resident
@@ -61,9 +62,10 @@ pub struct RestoreArguments {
     #[arg(long, value_name = "BYTES", value_parser = positive_bytes)]
     max_rate: Option<Bytes>,
 
-    /// Threads that read; only a few of them while live traffic waits for the disk
-    #[arg(long, value_name = "N", default_value_t = 16, value_parser = clap::value_parser!(u16).range(1..=256))]
-    threads: u16,
+    /// Threads that read; only a few of them while live traffic waits for the disk [default: as many as `doctor --probe` found
+    /// useful, 8 to 32, or 16]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=256))]
+    threads: Option<u16>,
 
     #[command(flatten)]
     sharing: SharingArguments,
@@ -95,18 +97,18 @@ pub async fn run(arguments: RestoreArguments, output: OutputArguments) -> anyhow
     let (snapshot, source) = source::find(&arguments).await?;
     let pid = source.postmaster_pid();
     let progress = Arc::new(WarmProgress::new(output.shows_progress()));
+    let (room, charged) = choose_room(pid, arguments.dry_run);
     let host = Host {
         page_cache: Arc::new(SystemPageCache::new()),
-        room: Arc::new(SystemRoom { pid: pid.unwrap_or_else(std::process::id) }),
+        room: Arc::new(room),
         traffic: source.traffic(),
         control,
         watcher: Arc::clone(&progress) as _,
     };
-    let charged = pid.filter(|_| !arguments.dry_run).and_then(join_memory_cgroup);
     let place = source.place();
     let (device, unusable) =
         arguments.device.choose(place.as_ref().ok().map(|place| &*place.directory), arguments.threads);
-    let options = arguments.options(device, source.is_same_cluster());
+    let options = arguments.options(device, &source);
     let restore = Restore::new(source.request(snapshot, &arguments)?, options, place, host);
     let receipt = restore.run(source.server(&arguments)).await;
     progress.finish();
@@ -120,10 +122,10 @@ pub async fn run(arguments: RestoreArguments, output: OutputArguments) -> anyhow
 }
 
 impl RestoreArguments {
-    fn options(&self, device: PlannedDevice, same_cluster: bool) -> RestoreOptions {
+    fn options(&self, device: PlannedDevice, source: &Source) -> RestoreOptions {
         RestoreOptions {
             device,
-            threads: self.threads.into(),
+            threads: device.profile.depth as usize,
             sharing: self.sharing.sharing(),
             connections: self.buffers.connections.into(),
             budget: self.budget,
@@ -132,7 +134,8 @@ impl RestoreArguments {
             create_extensions: self.buffers.create_extensions,
             no_double: self.buffers.no_double,
             is_dry_run: self.dry_run,
-            same_cluster,
+            same_cluster: source.is_same_cluster(),
+            awaits_server: source.may_bypass_page_cache(),
         }
     }
 }

@@ -85,6 +85,11 @@ impl Source {
         Some(self.directory.as_ref()?.read_postmaster()?.pid)
     }
 
+    /// May the server read past the page cache? Something speaks for it; the server knows.
+    pub fn may_bypass_page_cache(&self) -> bool {
+        self.directory.as_ref().is_some_and(|directory| directory.mentions("debug_io_direct"))
+    }
+
     /// What the server's processes do, when it runs here.
     pub fn traffic(&self) -> Arc<dyn Traffic> {
         let directory = self.directory.clone();

@@ -4,7 +4,7 @@ use super::HostTarget;
 use crate::failure::Capability;
 use crate::linux::block_device::{BlockDevice, read_block_device};
 use crate::linux::cgroup::{DiskLimit, ReadLimit, memory_directory_of, read_memory_limit};
-use crate::linux::memory::{read_loadable_bytes, read_memory};
+use crate::linux::memory::{read_loadable_memory, read_memory};
 use crate::linux::{Error, process};
 use crate::units::Bytes;
 
@@ -17,7 +17,7 @@ pub fn check_memory(target: &HostTarget) -> Capability {
     const GROUP: &str = "page cache";
     const NAME: &str = "memory";
     let own_pid = std::process::id();
-    let measured = read_memory().and_then(|memory| Ok((memory, read_loadable_bytes(own_pid)?)));
+    let measured = read_memory().and_then(|memory| Ok((memory, read_loadable_memory(own_pid)?.bytes)));
     let (memory, own) = match measured {
         Ok(measured) => measured,
         Err(error) => return Capability::failed(GROUP, NAME, &error),

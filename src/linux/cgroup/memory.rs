@@ -60,8 +60,10 @@ fn read_group(group: &Path, version: CgroupVersion) -> Option<MemoryLimit> {
         CgroupVersion::V2 => ("memory.max", "memory.current", ["active_file", "inactive_file"]),
     };
     let read_number = |name: &str| fs::read_to_string(group.join(name)).ok()?.trim().parse::<u64>().ok();
+    // Above memory.high, which only version 2 has, the kernel takes back what is loaded as it does at the limit.
+    let limits = [limit_file, "memory.high"].into_iter().filter_map(read_number);
     // Version 2 says "max", which is no number; version 1 a number beyond any machine.
-    let limit = read_number(limit_file).filter(|limit| *limit < 1 << 62)?;
+    let limit = limits.filter(|limit| *limit < 1 << 62).min()?;
     let statistics = fs::read_to_string(group.join("memory.stat")).ok()?;
     let statistic = |word: &str| -> Option<u64> {
         statistics.lines().find_map(|line| line.strip_prefix(word)?.strip_prefix(' ')?.parse().ok())
@@ -95,6 +97,13 @@ mod tests {
         let limit = read_group(group.path(), CgroupVersion::V2).unwrap();
         assert_eq!(limit.file_bytes, Bytes(700));
         assert_eq!(limit.room_bytes(), Bytes(800));
+    }
+
+    #[test]
+    fn what_is_taken_back_counts_as_a_limit() {
+        let files = [("memory.max", "max\n"), ("memory.current", "100\n"), ("memory.stat", "")];
+        let group = write_group(&[&files[..], &[("memory.high", "600\n")]].concat());
+        assert_eq!(read_group(group.path(), CgroupVersion::V2).unwrap().limit_bytes, Bytes(600));
     }
 
     #[test]

@@ -14,12 +14,24 @@ pub struct Prices<'a> {
     pub block_size: u32,
     /// Blocks of the largest read.
     pub largest_read: u32,
+    /// What a read is worth, as a multiple of its price.
+    pub read_worth: f64,
 }
 
 impl Prices<'_> {
-    /// Seconds of the device.
+    /// Seconds of the device, for whoever shares it.
     pub fn seconds(&self, cost: Cost) -> f64 {
-        self.device.seconds(cost.reads.into(), Bytes(u64::from(cost.blocks) * u64::from(self.block_size)))
+        self.seconds_at(cost, 1.0)
+    }
+
+    /// The same, with a read as dear as it is to this plan: what decides which gaps are read over.
+    fn worth(&self, cost: Cost) -> f64 {
+        self.seconds_at(cost, self.read_worth)
+    }
+
+    fn seconds_at(&self, cost: Cost, read_worth: f64) -> f64 {
+        let bytes = Bytes(u64::from(cost.blocks) * u64::from(self.block_size));
+        self.device.shared_seconds(cost.reads.into(), bytes, read_worth)
     }
 }
 
@@ -51,7 +63,7 @@ pub fn choose(cells: &Cells, coldest: u8, prices: &Prices<'_>) -> (Merging, Cost
     // outcome is then never above either.
     let candidates = [Merging::NONE, estimate(cells, coldest, separate, prices), Merging::ALL];
     let costs = candidates.map(|merging| (merging, cost(cells, coldest, merging, prices.largest_read)));
-    costs.into_iter().min_by(|a, b| prices.seconds(a.1).total_cmp(&prices.seconds(b.1))).unwrap_or(costs[0])
+    costs.into_iter().min_by(|a, b| prices.worth(a.1).total_cmp(&prices.worth(b.1))).unwrap_or(costs[0])
 }
 
 /// The best number of shortest gaps, taking every gap for one read saved.
@@ -59,11 +71,11 @@ fn estimate(cells: &Cells, coldest: u8, separate: Cost, prices: &Prices<'_>) -> 
     let mut gaps: Vec<u16> = cells.runs(coldest).filter_map(|run| run.gap).collect();
     gaps.sort_unstable();
     let mut cost = separate;
-    let mut best = (prices.seconds(cost), 0);
+    let mut best = (prices.worth(cost), 0);
     for (index, gap) in gaps.iter().enumerate() {
         cost.reads -= 1;
         cost.blocks += u32::from(*gap);
-        let seconds = prices.seconds(cost);
+        let seconds = prices.worth(cost);
         if seconds < best.0 {
             best = (seconds, index + 1);
         }

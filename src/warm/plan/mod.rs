@@ -4,6 +4,7 @@
 //! A plan of 2 TB has to fit in memory, so it keeps *steps*, each a few megabytes of one fork, and computes the reads of
 //! a step when they are asked for ([`Plan::reads`]).
 
+mod balance;
 mod cells;
 mod chain;
 mod merge;
@@ -154,8 +155,10 @@ impl Plan {
             fork_forecasts: Vec::new(),
         };
         let mut scratch = Scratch::default();
+        let largest_read = plan.largest_read_blocks();
+        let worth = balance::choose_read_worth(&plan.forks, geometry, &device, largest_read, &mut scratch.cells);
         for fork in 0..plan.forks.len() {
-            plan.add_fork(fork, &mut scratch.cells);
+            plan.add_fork(fork, worth, &mut scratch.cells);
         }
         plan.order_steps();
         if let Some(budget) = budget {
@@ -223,9 +226,10 @@ impl Plan {
     }
 
     /// Cuts a fork into slices and each slice into steps.
-    fn add_fork(&mut self, fork: usize, cells: &mut Cells) {
+    fn add_fork(&mut self, fork: usize, read_worth: f64, cells: &mut Cells) {
         let largest_read = self.largest_read_blocks();
-        let prices = Prices { device: &self.device, block_size: self.geometry.block_size, largest_read };
+        let block_size = self.geometry.block_size;
+        let prices = Prices { device: &self.device, block_size, largest_read, read_worth };
         let wanted = &self.forks[fork];
         let heat = |level: u8| f64::from(wanted.levels[usize::from(level)].0);
         let mut slices = Slices::new(wanted, fork as u32, self.geometry.segment_blocks, largest_read);
@@ -292,12 +296,12 @@ impl Plan {
             let bytes = self.bytes(step.link.cost.blocks.into());
             sum.reads += u64::from(step.link.cost.reads);
             sum.read_bytes += bytes;
-            sum.seconds += self.device.seconds(step.link.cost.reads.into(), bytes);
             sum.planned_blocks += u64::from(step.link.wanted_blocks);
             let of_fork = &mut of_forks[self.slices[step.slice as usize].fork as usize];
             of_fork.read_bytes += bytes;
             of_fork.planned_blocks += u64::from(step.link.wanted_blocks);
         }
+        sum.seconds = self.device.seconds(sum.reads, sum.read_bytes);
         self.forecast = sum;
         self.fork_forecasts = of_forks;
     }

@@ -34,7 +34,7 @@ fn any_device() -> impl Strategy<Value = DeviceProfile> {
         reads_per_second,
         bandwidth: Bytes(megabytes << 20),
         largest_read: Bytes(blocks * 8192),
-        depth: 8,
+        ..DeviceProfile::default()
     })
 }
 
@@ -196,6 +196,29 @@ fn exhaustive(runs: &[(u32, u32)], merged: u32, device: &DeviceProfile) -> f64 {
     let over: u32 = gaps.filter(|(index, _)| merged & (1 << index) != 0).map(|(_, run)| run.1).sum();
     let blocks = over + runs.iter().map(|run| run.0).sum::<u32>();
     device.seconds(u64::from(runs.len() as u32 - merged.count_ones()), Bytes(u64::from(blocks) * 8192))
+}
+
+#[test]
+fn a_plan_that_is_short_of_bytes_on_an_idle_device_reads_over_fewer_gaps() {
+    // Blocks at random, one of six: about as many bytes in gaps as in runs.
+    let mut state = 1u64;
+    let mut blocks = RoaringBitmap::new();
+    for block in 0..200_000u32 {
+        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+        if state >> 33 < (1 << 31) / 6 {
+            blocks.insert(block);
+        }
+    }
+    let geometry = Geometry { block_size: 8192, segment_blocks: 131_072 };
+    let forecast = |overlap| {
+        let device = DeviceProfile { overlap, ..DeviceProfile::default() };
+        let forks = vec![wanted(200_000, vec![blocks.clone()], RoaringBitmap::new())];
+        Plan::new(forks, geometry, device, None).forecast()
+    };
+    let (added, larger) = (forecast(0.0), forecast(1.0));
+    assert!(larger.read_bytes < added.read_bytes && larger.reads > added.reads, "{added:?} {larger:?}");
+    let idle = DeviceProfile { overlap: 1.0, ..DeviceProfile::default() };
+    assert!(larger.seconds < 0.95 * idle.seconds(added.reads, added.read_bytes), "{added:?} {larger:?}");
 }
 
 #[test]

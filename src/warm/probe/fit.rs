@@ -61,12 +61,28 @@ pub fn compute_profile(small: Small, by_size: &[SizePoint], sequential: Bytes) -
         is_fast && read_price <= point.read_bytes.seconds_at(bandwidth) * READ_PRICE_SHARE_MAX
     };
     let largest = by_size.iter().find(is_enough).or(by_size.last()).map(|point| point.read_bytes);
-    DeviceProfile {
+    let added = DeviceProfile {
         reads_per_second: small.reads_per_second,
         bandwidth,
         largest_read: largest.unwrap_or(DeviceProfile::default().largest_read),
         depth: small.depth,
+        overlap: 0.0,
+    };
+    DeviceProfile { overlap: fit_overlap(by_size, &added), ..added }
+}
+
+/// The part of the smaller price that the device works off while it does the larger one's work: the least squares of the
+/// relative errors.
+fn fit_overlap(points: &[SizePoint], added: &DeviceProfile) -> f64 {
+    let (mut top, mut bottom) = (0.0, 0.0);
+    for point in points {
+        let smaller = (1.0 / added.reads_per_second).min(point.read_bytes.seconds_at(added.bandwidth));
+        let (over, smaller) =
+            (added.seconds(1, point.read_bytes) * point.reads_per_second - 1.0, smaller * point.reads_per_second);
+        top += over * smaller;
+        bottom += smaller * smaller;
     }
+    if bottom > 0.0 { (top / bottom).clamp(0.0, 1.0) } else { 0.0 }
 }
 
 /// The least squares of the relative errors of `a + b × bytes` as the time of a read. The profile's own prices where the
@@ -88,15 +104,13 @@ pub fn fit_prices(points: &[SizePoint], profile: &DeviceProfile) -> Fit {
     let is_sound = [a, b].iter().all(|price| price.is_finite() && *price > 0.0);
     let (reads_per_second, bandwidth) =
         if is_sound { (1.0 / a, Bytes((1.0 / b) as u64)) } else { (profile.reads_per_second, profile.bandwidth) };
-    Fit { reads_per_second, bandwidth, error_ratio_max: compute_error_ratio(points, reads_per_second, bandwidth) }
+    let fitted = DeviceProfile { reads_per_second, bandwidth, overlap: 0.0, ..*profile };
+    Fit { reads_per_second, bandwidth, error_ratio_max: compute_error_ratio(points, &fitted) }
 }
 
 /// How far these prices are off at most, as a ratio of the measured time.
-pub fn compute_error_ratio(points: &[SizePoint], reads_per_second: f64, bandwidth: Bytes) -> f64 {
-    let error = |point: &SizePoint| {
-        let told = 1.0 / reads_per_second + point.read_bytes.seconds_at(bandwidth);
-        (told * point.reads_per_second - 1.0).abs()
-    };
+pub fn compute_error_ratio(points: &[SizePoint], profile: &DeviceProfile) -> f64 {
+    let error = |point: &SizePoint| (profile.seconds(1, point.read_bytes) * point.reads_per_second - 1.0).abs();
     points.iter().map(error).fold(0.0, f64::max)
 }
 
@@ -137,6 +151,8 @@ mod tests {
         let points = size_points(|bytes| 1.0 / RATE + Bytes(bytes).seconds_at(BANDWIDTH));
         let fit = fit_prices(&points, &DeviceProfile::default());
         assert!((fit.reads_per_second - RATE).abs() < 1.0, "{fit:?}");
+        let exact = DeviceProfile { reads_per_second: RATE, bandwidth: BANDWIDTH, ..DeviceProfile::default() };
+        assert!(fit_overlap(&points, &exact) < 1e-6);
         assert!(fit.bandwidth.0.abs_diff(BANDWIDTH.0) < 1000 && fit.error_ratio_max < 1e-6, "{fit:?}");
     }
 
@@ -148,8 +164,13 @@ mod tests {
         assert_eq!((profile.reads_per_second, profile.largest_read, profile.depth), (RATE, Bytes(256 << 10), 2));
         assert!(profile.bandwidth.0.abs_diff(BANDWIDTH.0) < 10, "{profile:?}");
         let fit = fit_prices(&points, &profile);
-        let own = compute_error_ratio(&points, profile.reads_per_second, profile.bandwidth);
-        assert!(fit.error_ratio_max < own && (0.1..0.5).contains(&fit.error_ratio_max) && own > 0.6, "{fit:?} {own}");
+        let own = |overlap| compute_error_ratio(&points, &DeviceProfile { overlap, ..profile });
+        let added = own(0.0);
+        assert!(
+            fit.error_ratio_max < added && (0.1..0.5).contains(&fit.error_ratio_max) && added > 0.6,
+            "{fit:?} {added}"
+        );
+        assert!(profile.overlap > 0.99 && own(profile.overlap) < 0.01, "{profile:?}");
     }
 
     #[test]

@@ -60,7 +60,7 @@ pub struct Measurement {
     pub by_size: Vec<SizePoint>,
     /// How well `seconds = reads ÷ reads_per_second + bytes ÷ bandwidth` describes `by_size`.
     pub fit: Fit,
-    /// How far the profile's own prices are off there at most, as a ratio of the measured time.
+    /// How far the profile itself is off there at most, as a ratio of the measured time.
     pub profile_error_ratio_max: f64,
     /// What the probe itself cost.
     pub reads: u64,
@@ -141,7 +141,7 @@ impl Probe<'_> {
             latency_us_p99: alone.latency_us_p99,
             sequential_bandwidth,
             fit: fit::fit_prices(&by_size, &profile),
-            profile_error_ratio_max: fit::compute_error_ratio(&by_size, profile.reads_per_second, profile.bandwidth),
+            profile_error_ratio_max: fit::compute_error_ratio(&by_size, &profile),
             by_depth,
             by_size,
             reads: running.reads,

@@ -85,13 +85,14 @@ impl DeviceRecord {
 
     /// Why a restore cannot plan with it, if it cannot.
     fn flaw(&self) -> Option<String> {
-        let DeviceProfile { reads_per_second, bandwidth, largest_read, depth } = self.measurement.profile;
+        let DeviceProfile { reads_per_second, bandwidth, largest_read, depth, overlap } = self.measurement.profile;
         match () {
             () if self.format > FORMAT => Some(format!("its format {} is newer than this pgthaw", self.format)),
             () if !reads_per_second.is_finite() || reads_per_second <= 0.0 => Some("its reads_per_second".into()),
             () if bandwidth.0 == 0 => Some("its bandwidth".into()),
             () if !LARGEST_READ.contains(&largest_read.0) => Some("its largest_read".into()),
             () if !DEPTHS.contains(&depth) => Some("its depth".into()),
+            () if !(0.0..=1.0).contains(&overlap) => Some("its overlap".into()),
             () => None,
         }
     }

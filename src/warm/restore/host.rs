@@ -2,11 +2,11 @@
 
 use std::fmt;
 use std::sync::Arc;
+use std::time::Duration;
 
 use crate::linux::cgroup::{join_memory_of, read_memory_limit};
-use crate::linux::memory::read_loadable_bytes;
+use crate::linux::memory::{LoadableMemory, pages_out_idle, read_loadable_memory};
 use crate::linux::page_cache::PageCache;
-use crate::units::Bytes;
 use crate::warm::traffic::Traffic;
 use crate::warm::{Control, Room, Watcher};
 
@@ -26,20 +26,41 @@ impl fmt::Debug for Host {
     }
 }
 
-/// The memory that a process may fill: the server's, or this one's when the server does not run.
+/// Schemes that page out what is idle are set to 30 s and more where they were seen; the module's default is 120 s.
+const IDLE_AGE: Duration = Duration::from_secs(20);
+
+/// The memory that a process may fill.
 #[derive(Clone, Copy, Debug)]
 pub struct SystemRoom {
-    pub pid: u32,
+    /// Whom what is loaded is charged to.
+    pid: u32,
+    pages_out_idle: bool,
 }
 
 impl Room for SystemRoom {
-    fn read_room(&self) -> Option<Bytes> {
-        read_loadable_bytes(self.pid).ok()
+    fn read_room(&self) -> Option<LoadableMemory> {
+        read_loadable_memory(self.pid).ok()
+    }
+
+    fn idle_age(&self) -> Option<Duration> {
+        self.pages_out_idle.then_some(IDLE_AGE)
     }
 }
 
-/// Makes sure that what is loaded is charged where it is used. Only where memory is limited does it matter who is
-/// charged; returns what to tell the user when this process is charged in the server's stead.
+/// Sees to it that what is loaded is charged where it is used, to the server that runs as `postmaster_pid`, and says what
+/// room there is for it. Of a dry run nothing is charged. Also returns what to tell the user when this process is charged in
+/// the server's stead.
+pub fn choose_room(postmaster_pid: Option<u32>, is_dry_run: bool) -> (SystemRoom, Option<String>) {
+    let own_pid = std::process::id();
+    let (pid, remark) = match postmaster_pid {
+        Some(pid) if is_dry_run => (pid, None),
+        Some(pid) => (own_pid, join_memory_cgroup(pid)),
+        None => (own_pid, None),
+    };
+    (SystemRoom { pid, pages_out_idle: pages_out_idle() }, remark)
+}
+
+/// Joins the server's memory cgroup. Only where memory is limited does it matter who is charged.
 pub fn join_memory_cgroup(postmaster_pid: u32) -> Option<String> {
     let own = read_memory_limit(std::process::id()).ok().flatten();
     let of_server = read_memory_limit(postmaster_pid).ok().flatten();

@@ -15,6 +15,7 @@ mod no_double;
 mod os_tier;
 mod pace;
 mod request;
+mod staying;
 #[cfg(test)]
 mod tests;
 
@@ -23,11 +24,11 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use jiff::Timestamp;
-use tokio::sync::oneshot;
+use tokio::sync::{Notify, oneshot};
 use tokio::task::spawn_blocking;
 
 pub use entry::{Missing, Row};
-pub use host::{Host, SystemRoom, join_memory_cgroup};
+pub use host::{Host, SystemRoom, choose_room, join_memory_cgroup};
 pub use names::{Catalog, Found};
 pub use no_double::Buffered;
 pub use pace::Pace;
@@ -42,8 +43,8 @@ use request::Resolved;
 use super::buffers::{BuffersPass, BuffersTier};
 use super::plan::{Forecast, Geometry};
 use super::receipt::{
-    BuffersForecast, NoDouble, Receipt, RelationReceipt, SkipReason, Skipped, StopReason, Tier, TierReceipt,
-    TrafficReceipt,
+    BuffersForecast, MemoryReceipt, NoDouble, Receipt, RelationReceipt, SkipReason, Skipped, StopReason, Tier,
+    TierReceipt, TrafficReceipt,
 };
 use super::traffic::Sharing;
 use super::{PlannedDevice, Refusal};
@@ -74,6 +75,8 @@ pub struct RestoreOptions {
     pub is_dry_run: bool,
     /// Is the snapshot of this cluster? Only then do its paths mean anything.
     pub same_cluster: bool,
+    /// Reads nothing before the server has said whether it has any use for the page cache.
+    pub awaits_server: bool,
 }
 
 /// Where the cluster's files are, and how they are cut.
@@ -92,6 +95,8 @@ pub struct Restore {
     place: Result<Place, Refusal>,
     host: Host,
     governor: Governor,
+    /// The server has answered, or does not.
+    answered: Notify,
 }
 
 /// What came of asking for the server.
@@ -116,7 +121,8 @@ impl Restore {
     /// One that has not begun. Without a `place` there is a reason why the data directory is of no use.
     pub fn new(request: Request, options: RestoreOptions, place: Result<Place, Refusal>, host: Host) -> Restore {
         let RestoreOptions { sharing, threads, max_rate, device, .. } = options;
-        Restore { request, options, place, host, governor: Governor::new(sharing, threads, max_rate, device.profile) }
+        let governor = Governor::new(sharing, threads, max_rate, device.profile);
+        Restore { request, options, place, host, governor, answered: Notify::new() }
     }
 
     /// Does it. `server` may still be on its way: the OS tier does not wait for it.
@@ -156,12 +162,14 @@ impl Restore {
             None => Answer { server: Err(interrupted()), remarks: Vec::new() },
             Some(Err(error)) => {
                 self.host.control.stop_os(StopReason::Interrupted);
+                self.answered.notify_one();
                 return Err(error);
             }
         };
         if server.as_ref().is_ok_and(|server| server.facts.io_direct) {
             self.host.control.stop_os(StopReason::DirectIo);
         }
+        self.answered.notify_one();
         // Nobody tells when the first pass does not take place.
         let unresolved = told.await.unwrap_or_default();
         let databases = self.databases_to_ask(&unresolved);
@@ -243,6 +251,7 @@ impl Restore {
             relations: Vec::new(),
             skipped: Vec::new(),
             traffic: TrafficReceipt::default(),
+            memory: MemoryReceipt::default(),
             no_double: None,
             stopped_by: None,
             remarks: Vec::new(),
@@ -256,6 +265,7 @@ impl Restore {
             receipt.forecast.add(&pass.forecast);
             tier.reads += pass.reads;
             tier.seconds += pass.seconds;
+            receipt.memory.add(pass.memory);
             rows.extend(pass.rows);
         }
         self.add_rows(receipt, &mut tier, Tier::Os, rows);
@@ -320,6 +330,9 @@ async fn first_pass(this: &Arc<Restore>, tell: oneshot::Sender<Vec<Measured>>) -
             return Pass { rows, ..Pass::default() };
         }
     };
+    if this.options.awaits_server {
+        this.answered.notified().await;
+    }
     let same_cluster = this.options.same_cluster;
     let measured = on_a_thread(this, &place, move |tier| match same_cluster {
         true => tier.measure(entries),

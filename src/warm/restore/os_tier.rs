@@ -7,9 +7,10 @@ use super::entry::{Entry, Missing, Planned, Row, State, count_resident, end_of};
 use super::files::{Files, Found};
 use super::governor::Governor;
 use super::measure::read_forks;
+use crate::linux::memory::LoadableMemory;
 use crate::units::{Bytes, Fork};
 use crate::warm::plan::{Forecast, Plan};
-use crate::warm::receipt::{FoundAs, SkipReason};
+use crate::warm::receipt::{FoundAs, MemoryReceipt, SkipReason, StopReason};
 use crate::warm::traffic::Traffic;
 use crate::warm::{Control, DeviceProfile, Phase, Refusal, Room, Watcher};
 
@@ -28,6 +29,7 @@ pub struct Pass {
     /// From the first read to verified.
     pub seconds: f64,
     pub rows: Vec<Row>,
+    pub memory: MemoryReceipt,
 }
 
 /// What a pass works with.
@@ -48,6 +50,7 @@ pub struct OsTier<'a> {
 struct Allowance {
     bytes: Option<Bytes>,
     reason: SkipReason,
+    room: Option<LoadableMemory>,
 }
 
 /// Entries as a plan numbers them.
@@ -95,6 +98,8 @@ impl OsTier<'_> {
         let job = Job { plan, planned, files, resident_bytes, over_budget: allowance.reason };
         let mut pass = if is_dry_run { job.forecast() } else { self.execute(&job) };
         pass.rows.append(&mut rows);
+        pass.memory.room_bytes = allowance.room.map(|room| room.bytes);
+        pass.memory.bound = allowance.room.map(|room| room.bound);
         pass
     }
 
@@ -104,15 +109,22 @@ impl OsTier<'_> {
         let mut found = self.verify(job);
         let lost = job.lost_blocks(&found);
         if lost > 0 && self.control.os_stopped_by().is_none() {
-            outcome.add(self.read(job, &self.plan_again(job, &found, self.bytes(lost))));
+            let mut again = self.read(job, &self.plan_again(job, &found, self.bytes(lost)));
+            again.reread_bytes = again.read_bytes();
+            outcome.add(again);
             found = self.verify(job);
+        }
+        let rows = job.rows(&found, &outcome, self.control.os_stopped_by().map(|reason| reason.skip_reason()));
+        if job.over_budget == SkipReason::NoMemory && job.plan.forecast().over_budget_blocks > 0 {
+            self.control.stop_os(StopReason::NoMemory);
         }
         Pass {
             forecast: job.plan.forecast(),
             reads: outcome.reads,
             read_bytes: outcome.read_bytes(),
             seconds: started.elapsed().as_secs_f64(),
-            rows: job.rows(&found, &outcome, self.control.os_stopped_by().map(|reason| reason.skip_reason())),
+            rows,
+            memory: MemoryReceipt { reread_bytes: outcome.reread_bytes, ..MemoryReceipt::default() },
         }
     }
 
@@ -147,14 +159,15 @@ impl OsTier<'_> {
 
     /// The smaller of what the user allows and what memory does.
     fn allowance(&self, budget: Option<Bytes>, resident_bytes: Bytes) -> Allowance {
-        let room = self.room.read_room().map(|room| (room.0 as f64 * ROOM_RATIO) as u64);
-        let room = room.map(|room| Bytes(room.saturating_sub(resident_bytes.0)));
-        match (budget, room) {
-            (Some(budget), Some(room)) if room < budget => {
-                Allowance { bytes: Some(room), reason: SkipReason::NoMemory }
+        let room = self.room.read_room();
+        let left =
+            |room: LoadableMemory| Bytes(((room.bytes.0 as f64 * ROOM_RATIO) as u64).saturating_sub(resident_bytes.0));
+        match (budget, room.map(left)) {
+            (Some(budget), Some(left)) if left < budget => {
+                Allowance { bytes: Some(left), reason: SkipReason::NoMemory, room }
             }
-            (None, Some(room)) => Allowance { bytes: Some(room), reason: SkipReason::NoMemory },
-            (budget, _) => Allowance { bytes: budget, reason: SkipReason::OverBudget },
+            (None, Some(left)) => Allowance { bytes: Some(left), reason: SkipReason::NoMemory, room },
+            (budget, _) => Allowance { bytes: budget, reason: SkipReason::OverBudget, room },
         }
     }
 

@@ -2,12 +2,15 @@
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
 
 use jiff::Timestamp;
 use roaring::RoaringBitmap;
 
 use super::*;
 use crate::cache::{ForkMap, Map, MapSource, RelationMap, TierState};
+use crate::linux::memory::{LoadableMemory, MemoryBound};
 use crate::linux::page_cache::{FakePageCache, FakeRefusal};
 use crate::linux::process::Busy;
 use crate::postgres::{Relation, RelationKind, RelationName, RelationPath};
@@ -65,7 +68,11 @@ fn request(relations: Vec<RelationMap>) -> Request {
 struct Endless;
 
 impl Room for Endless {
-    fn read_room(&self) -> Option<Bytes> {
+    fn read_room(&self) -> Option<LoadableMemory> {
+        None
+    }
+
+    fn idle_age(&self) -> Option<Duration> {
         None
     }
 }
@@ -90,8 +97,12 @@ impl Traffic for AllWait {
 struct Only(u64);
 
 impl Room for Only {
-    fn read_room(&self) -> Option<Bytes> {
-        Some(Bytes(self.0))
+    fn read_room(&self) -> Option<LoadableMemory> {
+        Some(LoadableMemory { bytes: Bytes(self.0), bound: MemoryBound::Cgroup })
+    }
+
+    fn idle_age(&self) -> Option<Duration> {
+        None
     }
 }
 
@@ -108,6 +119,7 @@ fn options() -> RestoreOptions {
         no_double: false,
         is_dry_run: false,
         same_cluster: true,
+        awaits_server: false,
     }
 }
 
@@ -171,7 +183,7 @@ async fn a_restore_ends_though_some_threads_never_had_a_turn() {
     let mut restore = restore(&cache, vec![relation(1, vec![fork(100, 0..100)])]);
     restore.host.traffic = Arc::new(AllWait);
     restore.options.threads = 64;
-    let receipt = tokio::time::timeout(std::time::Duration::from_secs(60), run(restore)).await.expect("it hangs");
+    let receipt = tokio::time::timeout(Duration::from_secs(60), run(restore)).await.expect("it hangs");
     assert_eq!(receipt.os.unwrap().read_bytes, Bytes(100 * BLOCK));
 }
 
@@ -268,6 +280,60 @@ async fn pages_that_never_stay_are_told() {
     assert_eq!(receipt.os.unwrap().resident_after_bytes, Some(Bytes(90 * BLOCK)));
 }
 
+/// Told of every read, with the blocks that were asked for before it.
+struct OnRead<F>(AtomicU64, F);
+
+impl<F: Fn(u64) + Send + Sync> Watcher for OnRead<F> {
+    fn begin(&self, _phase: Phase, _total: u64) {}
+
+    fn advance(&self, amount: u64) {
+        let before = self.0.fetch_add(amount, Ordering::Relaxed);
+        if amount >= BLOCK {
+            (self.1)(before / BLOCK);
+        }
+    }
+}
+
+fn on_read(act: impl Fn(u64) + Send + Sync + 'static) -> Arc<dyn Watcher> {
+    Arc::new(OnRead(AtomicU64::new(0), act))
+}
+
+#[tokio::test]
+async fn what_is_gone_when_the_next_slice_is_read_is_read_again_before_the_end() {
+    // Slices of 1024 blocks.
+    let cache = FakePageCache::new();
+    cache.insert(file(1), 8192 * BLOCK, &[]);
+    let mut restore = restore(&cache, vec![relation(1, vec![fork(8192, 0..8192)])]);
+    restore.options.threads = 1;
+    let other = cache.clone();
+    let lost_once = std::sync::Once::new();
+    restore.host.watcher = on_read(move |before| match before {
+        1024..2048 => lost_once.call_once(|| other.lose(&file(1), pages(0, 64))),
+        6144.. => assert_eq!(other.resident(&file(1))[0].start, 0, "it is back before the end is read"),
+        _ => {}
+    });
+    let receipt = run(restore).await;
+    assert_eq!(receipt.memory.reread_bytes, Bytes(64 * BLOCK));
+    assert_eq!(receipt.os.unwrap().read_bytes, Bytes((8192 + 64) * BLOCK));
+    assert_eq!((skipped(&receipt), receipt.stopped_by), (vec![], None));
+}
+
+#[tokio::test]
+async fn a_restore_stops_when_what_it_loads_is_taken_back() {
+    // Room for 20,000 blocks that nobody tells of: what came first goes first.
+    let cache = FakePageCache::new();
+    cache.insert(file(1), 100_000 * BLOCK, &[]);
+    let mut restore = restore(&cache, vec![relation(1, vec![fork(100_000, 0..100_000)])]);
+    restore.options.threads = 1;
+    let other = cache.clone();
+    restore.host.watcher = on_read(move |before| other.lose(&file(1), pages(0, before.saturating_sub(20_000))));
+    let receipt = run(restore).await;
+    assert_eq!(receipt.stopped_by, Some(StopReason::Evicted));
+    let read = receipt.os.unwrap().read_bytes.0 / BLOCK;
+    assert!((20_000..60_000).contains(&read), "{read}");
+    assert_eq!(receipt.skipped[0].reason, SkipReason::NoMemory);
+}
+
 #[tokio::test]
 async fn a_file_that_shrinks_meanwhile_is_truncated() {
     let cache = FakePageCache::new();
@@ -314,6 +380,8 @@ async fn a_budget_is_kept_and_memory_is_one() {
     without_room.host.room = Arc::new(Only(70 * BLOCK));
     let receipt = run(without_room).await;
     assert_eq!(skipped(&receipt), [(SkipReason::NoMemory, 64)]);
+    assert_eq!(receipt.stopped_by, Some(StopReason::NoMemory));
+    assert_eq!((receipt.memory.room_bytes, receipt.memory.bound), (Some(Bytes(70 * BLOCK)), Some(MemoryBound::Cgroup)));
     assert_eq!(receipt.os.unwrap().resident_after_bytes, Some(Bytes(64 * BLOCK)));
 }
 

@@ -1,0 +1,90 @@
+//! What a restore does where memory is short, and where the server has no use for the page cache.
+
+use std::fs;
+use std::os::unix::fs::MetadataExt as _;
+
+use pgthaw::postgres::StopMode;
+use serde_json::Value;
+
+use crate::memory_limit::MemoryLimit;
+use crate::servers::{self, TestServer};
+
+/// Some 120 MB in the page cache.
+const TABLE: &str = "
+    CREATE EXTENSION pg_prewarm;
+    CREATE EXTENSION pg_buffercache;
+    CREATE TABLE large AS SELECT i, repeat('l', 300) FROM generate_series(1, 340000) AS i;
+    CHECKPOINT;
+    SELECT pg_prewarm('large', 'read');
+";
+
+fn warm_server(settings: &[(&str, &str)]) -> TestServer {
+    let server = servers::start_any(settings);
+    server.psql(TABLE);
+    server.pgthaw(&["snapshot", "take"]).ok();
+    server
+}
+
+fn megabytes(value: &Value) -> u64 {
+    value.as_u64().unwrap_or_else(|| panic!("{value}")) / 1_000_000
+}
+
+#[test]
+fn no_more_is_loaded_than_the_cgroup_has_room_for() {
+    let mut server = warm_server(&[]);
+    server.cluster.stop(StopMode::Fast).unwrap();
+    let directory = server.data_directory();
+    let directory = directory.to_str().unwrap();
+    server.pgthaw(&["evict", "--all", "--tier", "os", "-D", directory, "--yes"]).ok();
+    let Some(limit) = MemoryLimit::create(64 << 20) else { return };
+    let receipt = limit.run(server.command(&["restore", "-D", directory, "--json"])).json();
+    assert_eq!(
+        (receipt["stopped_by"].as_str(), receipt["memory"]["bound"].as_str()),
+        (Some("no_memory"), Some("cgroup"))
+    );
+    let (asked, read) = (megabytes(&receipt["os"]["asked_bytes"]), megabytes(&receipt["os"]["read_bytes"]));
+    assert!(asked > 100 && (20..68).contains(&read), "{receipt:#}");
+    assert!(megabytes(&receipt["memory"]["room_bytes"]) < 68, "{receipt:#}");
+    let kept = megabytes(&receipt["os"]["resident_after_bytes"]);
+    assert!(kept * 10 >= read * 8, "what was read fits: {receipt:#}");
+    assert!(receipt["skipped"].as_array().unwrap().iter().any(|one| one["reason"] == "no_memory"), "{receipt:#}");
+}
+
+#[test]
+fn what_is_loaded_is_charged_to_the_server_or_that_is_said() {
+    let mut server = warm_server(&[]);
+    let Some(limit) = MemoryLimit::create(1 << 30) else { return };
+    server.restart();
+    server.pgthaw(&["evict", "--all", "--tier", "os"]).ok();
+    limit.add(server.cluster.postmaster_pid().unwrap());
+    let before = limit.cached_bytes();
+    server.pgthaw(&["restore", "--tier", "os"]).ok();
+    let charged = limit.cached_bytes() - before;
+    assert!(charged > 100_000_000, "{charged} bytes");
+
+    let owner = fs::metadata(server.data_directory()).unwrap().uid();
+    let receipt = server.pgthaw_as(owner, &["restore", "--tier", "os", "--json"]).ok().json();
+    let remarks = receipt["remarks"].to_string();
+    assert!(remarks.contains("charged to pgthaw's own memory cgroup"), "{receipt:#}");
+    // An empty cgroup is all that can be removed.
+    server.cluster.stop(StopMode::Fast).unwrap();
+}
+
+#[test]
+fn a_server_that_bypasses_the_page_cache_gets_its_buffers_alone() {
+    let newest = servers::servers().last().unwrap().0;
+    let mut server = servers::start(newest, &[("debug_io_direct", "data"), ("shared_buffers", "32MB")]);
+    server.psql("CREATE EXTENSION pg_prewarm; CREATE EXTENSION pg_buffercache");
+    server.psql("CREATE TABLE t AS SELECT i, repeat('t', 300) FROM generate_series(1, 30000) AS i; CHECKPOINT");
+    server.psql("SELECT pg_prewarm('t', 'buffer')");
+    server.pgthaw(&["snapshot", "take"]).ok();
+    server.restart();
+    let receipt = server.pgthaw(&["restore", "--json"]).ok().json();
+    assert_eq!(receipt["stopped_by"], "direct_io");
+    assert_eq!((&receipt["os"]["reads"], &receipt["os"]["read_bytes"]), (&Value::from(0), &Value::from(0)));
+    let buffers = &receipt["buffers"];
+    let share = buffers["resident_after_bytes"].as_f64().unwrap() / buffers["asked_bytes"].as_f64().unwrap();
+    assert!(share > 0.95, "{receipt:#}");
+    // Whoever asks for the page cache alone asks in vain.
+    server.pgthaw(&["restore", "--tier", "os"]).ends_with(3);
+}
