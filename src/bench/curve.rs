@@ -1,7 +1,7 @@
-//! A trial as the throughput curve that `src/model/` judges.
+//! A trial as the throughput curve that `src/model/` judges, and what it says of it.
 
-use super::{Run, Trial};
-use crate::model::{self, Collector, Facts, Series};
+use super::{NOTHING, Run, Study, Trial};
+use crate::model::{self, Collector, Facts, Series, judge};
 
 /// The transactions of each second of a trial, with the reads of the workload's own backends.
 pub fn compute_series(run: &Run, trial: &Trial) -> Result<Series, model::Error> {
@@ -12,8 +12,28 @@ pub fn compute_series(run: &Run, trial: &Trial) -> Result<Series, model::Error> 
         let reads = sample.foreground_read_bytes.0 as f64 / block_size;
         collector.add(end - 1.0, end, sample.transactions as f64, Some(reads));
     }
+    collector.finish(describe_workload(&run.study, &trial.strategy), Vec::new()).check()
+}
+
+/// What the model has to know beside the curve of a trial.
+pub fn describe_workload(study: &Study, strategy: &str) -> Facts {
     // What a script of one's own reads is not known by the scale.
-    let is_builtin = ["select-only", "simple-update", "tpcb-like"].contains(&run.study.script.as_str());
-    let facts = Facts { clients: Some(run.study.clients), scale: Some(run.study.scale), is_own_script: !is_builtin };
-    collector.finish(facts, Vec::new()).check()
+    let is_builtin = ["select-only", "simple-update", "tpcb-like"].contains(&study.script.as_str());
+    Facts {
+        clients: Some(study.clients),
+        scale: Some(study.scale),
+        is_own_script: !is_builtin,
+        has_warmer: strategy != NOTHING,
+    }
+}
+
+/// Gives a trial its verdict and fit, or says why it has none. One that has them already keeps them.
+pub fn judge_trial(run: &Run, trial: &mut Trial) {
+    if trial.judgement.is_some() || trial.no_verdict.is_some() {
+        return;
+    }
+    match compute_series(run, trial) {
+        Ok(series) => trial.judgement = Some(judge(&series, None)),
+        Err(error) => trial.no_verdict = Some(error.to_string()),
+    }
 }

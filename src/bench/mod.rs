@@ -25,7 +25,7 @@ mod trial;
 mod warm;
 mod warnings;
 
-pub use curve::compute_series;
+pub use curve::{compute_series, judge_trial};
 pub use error::Error;
 pub use event::{Event, Events, LiveSecond, TrialStarted};
 pub use headline::{PGTHAW, render_headline};
@@ -33,6 +33,7 @@ pub use lab::Place;
 pub use record::{
     Device, Disk, Machine, RelationResidency, ResidencyStrip, Run, Sample, StartState, StrategyOutcome, Study, Trial,
 };
+pub use statistics::{Limits, MIN_PAIRS, Ratio, compute_ratio};
 pub use stop::Stop;
 pub use strategy::Strategy;
 pub use summary::{NOTHING, Spread, StrategySummary, Summary, compute_summary};

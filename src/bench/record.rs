@@ -5,6 +5,7 @@
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
+use crate::model::Judgement;
 use crate::postgres::ServerFacts;
 use crate::units::Bytes;
 
@@ -128,6 +129,13 @@ pub struct Trial {
     /// `warm_after_seconds` is dated within its second.
     #[serde(default)]
     pub foreground_tenths: Vec<Bytes>,
+    /// What the model says of its curve: the verdict, and the fit where one applies. `None` when it cannot be judged, and
+    /// of a trial that an older pgthaw kept.
+    #[serde(default)]
+    pub judgement: Option<Judgement>,
+    /// Why it cannot be judged.
+    #[serde(default)]
+    pub no_verdict: Option<String>,
 }
 
 /// How cold it was when the clock started: measured, not intended.
@@ -246,6 +254,8 @@ pub mod tests {
             residency: Vec::new(),
             warnings: Vec::new(),
             foreground_tenths: Vec::new(),
+            judgement: None,
+            no_verdict: None,
         }
     }
 }

@@ -11,7 +11,7 @@ use super::preparation::{Prepared, choose_settings, prepare};
 use super::stop::Stop;
 use super::strategy::Strategy;
 use super::trial::TrialSetup;
-use super::{Device, Disk, Error, Machine, Run, Study, Trial, disk, throughput};
+use super::{Device, Disk, Error, Machine, Run, Study, Trial, disk, judge_trial, throughput};
 use crate::failure::Explain as _;
 use crate::linux::block_device::{BlockDevice, read_block_device};
 use crate::linux::cgroup::DiskLimit;
@@ -115,7 +115,8 @@ async fn play(
     let mut is_interrupted = false;
     for turn in &turns {
         match setup.run(lab, turn).await {
-            Ok(trial) => {
+            Ok(mut trial) => {
+                judge_trial(&run, &mut trial);
                 events.tell(Event::TrialEnded(Box::new(trial.clone())));
                 trials.push(trial);
             }

@@ -153,6 +153,8 @@ impl TrialSetup<'_> {
             samples,
             residency: strips.map(|(relation, (before, after))| relation.describe(before, after)).collect(),
             warnings: warnings.into_iter().flatten().collect(),
+            judgement: None,
+            no_verdict: None,
         }
     }
 }

@@ -32,5 +32,6 @@ pub fn print_finished(finished: &Finished, report: Option<&Path>, output: Output
     }
     terminal::print_line(&format!("{headline}\n\n{}\n", terminal::render_run_head(run)));
     terminal::print_line(&format!("{}\n", terminal::render_tournament(&summary)));
+    terminal::print_line(&format!("{}\n", terminal::render_trial_verdicts(&summary, trials)));
     Ok(())
 }

@@ -6,6 +6,7 @@ use clap::Args;
 use serde_json::json;
 
 use super::{ExitStatus, OutputArguments, StoreArguments};
+use crate::bench::judge_trial;
 use crate::results::NEWEST;
 use crate::{report, terminal};
 
@@ -32,7 +33,9 @@ pub struct ReportArguments {
 pub async fn run(arguments: ReportArguments, output: OutputArguments) -> anyhow::Result<ExitStatus> {
     let store = arguments.store.open_existing().await?;
     let run = store.read_run(&arguments.run).await?;
-    let trials = store.read_trials(&run.id).await?;
+    let mut trials = store.read_trials(&run.id).await?;
+    // Those that an older pgthaw kept have none.
+    trials.iter_mut().for_each(|trial| judge_trial(&run, trial));
     store.close().await;
     let path = arguments.output.unwrap_or_else(|| PathBuf::from(format!("pgthaw-report-{}.html", run.id)));
     report::write_report(&path, &report::render_report(&run, &trials)?, arguments.force)?;

@@ -7,7 +7,7 @@ use serde::Serialize;
 use serde_json::json;
 
 use super::{ExitStatus, OutputArguments};
-use crate::bench::{Run, Summary, Trial, compute_summary, render_headline};
+use crate::bench::{Run, Summary, Trial, compute_summary, judge_trial, render_headline};
 use crate::results::{self, NEWEST, Store};
 use crate::terminal::{self, Canvas, RunLine};
 
@@ -112,14 +112,17 @@ struct ShownRun {
 
 async fn show(store: &Store, wanted: &str, output: OutputArguments) -> anyhow::Result<()> {
     let run = store.read_run(wanted).await?;
-    let trials = store.read_trials(&run.id).await?;
+    let mut trials = store.read_trials(&run.id).await?;
+    // Those that an older pgthaw kept have none.
+    trials.iter_mut().for_each(|trial| judge_trial(&run, trial));
     let summary = compute_summary(&run, &trials);
     let headline = render_headline(&summary);
     if output.json {
         return Ok(terminal::print_json(&ShownRun { run, headline, summary, trials })?);
     }
     terminal::print_line(&format!("{headline}\n\n{}\n", terminal::render_run_head(&run)));
-    terminal::print_line(&terminal::render_tournament(&summary));
+    terminal::print_line(&format!("{}\n", terminal::render_tournament(&summary)));
+    terminal::print_line(&terminal::render_trial_verdicts(&summary, &trials));
     Ok(())
 }
 

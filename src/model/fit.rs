@@ -6,14 +6,14 @@
 use levenberg_marquardt::{LeastSquaresProblem, LevenbergMarquardt};
 use nalgebra::storage::Owned;
 use nalgebra::{DVector, Dyn, Matrix3, OMatrix, U3, Vector3};
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use super::series::Series;
 use super::statistics::{compute_error_inflation, compute_median, compute_robust_sigma};
 use super::{Error, WarmUp};
 
 /// A parameter and its 95 % interval. A bound is `None` when the measurement sets none.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Estimate {
     pub value: f64,
     pub low: Option<f64>,
@@ -21,7 +21,7 @@ pub struct Estimate {
 }
 
 /// The closed form that fits a measurement best.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Fit {
     /// Seconds that a transaction of one client takes when nothing is cached (Td) and when everything is (Tc). Where the
     /// number of clients is not known, seconds from one transaction of all clients to the next.
@@ -196,6 +196,9 @@ fn describe(problem: &Problem<'_>, clients: u32) -> Option<Fit> {
     let covariance = normal.try_inverse().unwrap_or_else(|| Matrix3::from_element(f64::INFINITY));
     let error = |variance: f64| variance.max(0.0).sqrt() * sigma * compute_error_inflation(&kept) * INTERVAL;
     let [hit, extra, pages] = [0, 1, 2].map(|place| problem.parameters[place].exp());
+    if [hit, extra, pages].iter().any(|value| !value.is_normal()) {
+        return None;
+    }
     // ln Td = ln (Tc + A): the variance of a weighted sum of the logarithms.
     let gradient = Vector3::new(hit / (hit + extra), extra / (hit + extra), 0.0);
     let cold_variance = (gradient.transpose() * covariance * gradient)[(0, 0)];

@@ -114,6 +114,8 @@ fn trial_from(row: &SqliteRow) -> Result<Trial, sqlx::Error> {
         residency: json_of(row, "residency")?,
         warnings: json_of(row, "warnings")?,
         foreground_tenths: json_of(row, "foreground_tenths")?,
+        judgement: row.try_get::<Option<Json<_>>, _>("judgement")?.map(|judgement| judgement.0),
+        no_verdict: row.try_get("no_verdict")?,
     })
 }
 

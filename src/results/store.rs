@@ -120,6 +120,7 @@ fn migrator() -> Migrator {
         (1, "runs, trials, samples", include_str!("migrations/0001_runs_trials_samples.sql")),
         (2, "what a strategy printed", include_str!("migrations/0002_strategy_output.sql")),
         (3, "the workload's reads by tenths of a second", include_str!("migrations/0003_foreground_tenths.sql")),
+        (4, "the model's judgements", include_str!("migrations/0004_judgements.sql")),
     ];
     Migrator::with_migrations(
         migrations

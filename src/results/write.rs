@@ -20,9 +20,10 @@ const INSERT_TRIAL: &str = "
 INSERT INTO trials (
     run_id, strategy, repeat, position, started_at, start_os_resident_bytes, start_total_bytes, start_verdict,
     command, ended_after_seconds, issued_bytes, failure, warm_after_seconds, to_50_seconds, to_90_seconds,
-    to_95_seconds, served_until_warm, served, device_read_bytes, residency, warnings, output, foreground_tenths)
+    to_95_seconds, served_until_warm, served, device_read_bytes, residency, warnings, output, foreground_tenths,
+    judgement, no_verdict)
 VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20, $21, $22,
-        $23)";
+        $23, $24, $25)";
 
 const INSERT_SAMPLE: &str = "
 INSERT INTO samples (
@@ -122,6 +123,8 @@ async fn insert_trial(transaction: &mut Transaction<'_, Sqlite>, trial: &Trial) 
         .bind(Json(&trial.warnings))
         .bind(&trial.outcome.output)
         .bind(Json(&trial.foreground_tenths))
+        .bind(trial.judgement.as_ref().map(Json))
+        .bind(&trial.no_verdict)
         .execute(&mut **transaction)
         .await?;
     Ok(())

@@ -16,6 +16,7 @@ mod map_json;
 mod predict;
 mod printable;
 mod progress;
+mod ratio;
 mod receipt;
 mod results;
 mod screen;
@@ -24,6 +25,7 @@ mod snapshot_json;
 mod steady;
 mod tournament;
 mod tournament_live;
+mod trial_verdicts;
 mod warm_progress;
 
 use std::io::Write as _;
@@ -39,6 +41,7 @@ pub use map_json::render_map_json;
 pub use predict::render_prediction;
 pub use printable::printable;
 pub use progress::Progress;
+pub use ratio::render_ratio;
 pub use receipt::render_receipt;
 pub use results::{RunLine, render_disk, render_run_head, render_runs};
 pub use screen::{Canvas, Screen, wait_for_interrupt};
@@ -50,6 +53,7 @@ pub use snapshot_json::{render_difference_json, render_snapshots_json, render_ta
 pub use steady::render_judgement;
 pub use tournament::render_tournament;
 pub use tournament_live::{TournamentDisplay, render_kept_cluster, render_where_kept};
+pub use trial_verdicts::render_trial_verdicts;
 pub use warm_progress::{WarmProgress, interrupt_then_exit};
 
 /// Prints a line on standard output. A reader that went away (`| head`) ends the program quietly, as it should.

@@ -71,11 +71,13 @@ fn render_figures(judgement: &Judgement) -> Vec<String> {
     if let Some(needed) = judgement.should_have_run_seconds.filter(|needed| *needed > judgement.run_seconds) {
         lines.push(format!("needed    {} at least", render_seconds(needed)));
     }
-    lines.extend(judgement.fit.as_ref().map(render_fit));
+    lines.extend(judgement.fit.as_ref().map(|fit| format!("fit       {}", render_fit(fit))));
+    lines.extend(judgement.no_fit.as_ref().map(|why| format!("fit       none: {why}")));
     lines
 }
 
-fn render_fit(fit: &Fit) -> String {
+/// Td, Tc and P with their intervals, and how far off the curve is.
+pub(super) fn render_fit(fit: &Fit) -> String {
     let milliseconds = |value: f64| format!("{:.3} ms", value * 1e3);
     let range = |estimate: Estimate, render: &dyn Fn(f64) -> String| {
         let bounds = estimate.low.zip(estimate.high);
@@ -84,7 +86,7 @@ fn render_fit(fit: &Fit) -> String {
         format!("{} ({bounds})", render(estimate.value))
     };
     format!(
-        "fit       cold {}, warm {}, {} pages; the curve is {:.1} % off",
+        "cold {}, warm {}, {} pages; the curve is {:.1} % off",
         range(fit.cold_seconds, &milliseconds),
         range(fit.hit_seconds, &milliseconds),
         range(fit.pages, &render_short),

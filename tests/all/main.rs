@@ -11,6 +11,7 @@ mod command_line;
 mod evict;
 mod heat;
 mod hydrate;
+mod judgement;
 mod map;
 mod memory;
 mod predict;

@@ -44,6 +44,7 @@ fn the_page_shows_what_is_stored() {
     assert_eq!(seen["title"], format!("pgthaw: {headline}"));
     check_charts(&seen, &run, 20);
     check_table(&seen, &run, &trials);
+    check_verdicts(&seen, &trials);
     check_interaction(&seen, run.study.strategies.len());
     check_downloads(&seen, &run, &trials);
 }
@@ -190,6 +191,27 @@ fn check_table(seen: &Value, run: &Run, trials: &[Trial]) {
     let limit = f64::from(summary.trial_seconds);
     for (row, strategy) in rows[1..].iter().zip(&summary.strategies) {
         assert_eq!(*row, expected_row(strategy, limit, summary.bound_seconds.unwrap()));
+    }
+}
+
+/// Every trial has its verdict; where nothing warmed beside, the fit's curve is that of the model, and elsewhere none is drawn.
+fn check_verdicts(seen: &Value, trials: &[Trial]) {
+    let rows: Vec<Vec<String>> = serde_json::from_value(seen["verdicts"].clone()).unwrap();
+    assert_eq!(rows.len(), 1 + trials.len());
+    let warmed = rows.iter().find(|row| row[0] == "pgthaw").unwrap();
+    assert!(
+        warmed[2].starts_with("steady from ") && warmed[5] == "none: a warmer read beside the workload",
+        "{warmed:?}"
+    );
+    let cold = rows.iter().find(|row| row[0] == "nothing").unwrap();
+    assert!(cold[2] == "not reached" && cold[5].starts_with("cold "), "{cold:?}");
+    let fits = seen["fits"].as_object().unwrap();
+    assert_eq!(fits.len(), 3, "of nothing alone: {fits:?}");
+    for trial in trials.iter().filter(|trial| trial.strategy == "nothing") {
+        let curve = trial.judgement.as_ref().unwrap().fit.as_ref().unwrap().curve().unwrap();
+        let [at, tps] = [0, 1].map(|place| fits[&format!("fit:nothing:{}", trial.repeat)][place].as_f64().unwrap());
+        let expected = curve.throughput(curve.transactions_after(at));
+        assert!(at == 19.5 && (tps / expected - 1.0).abs() < 1e-9, "{tps} {expected}");
     }
 }
 

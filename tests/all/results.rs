@@ -225,7 +225,7 @@ fn as_printed(value: &impl serde::Serialize) -> serde_json::Value {
 }
 
 /// Asks SQLite itself, as a user would. Fields are separated by `|`.
-fn sqlite(path: &Path, sql: &str) -> String {
+pub fn sqlite(path: &Path, sql: &str) -> String {
     use sqlx::{Column as _, Connection as _, Row as _, TypeInfo as _, ValueRef as _};
     wait(async {
         let options = sqlx::sqlite::SqliteConnectOptions::new().filename(path).create_if_missing(true);

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 
 use pgthaw::bench::{
     Device, Disk, Machine, RelationResidency, ResidencyStrip, Run, Sample, StartState, StrategyOutcome, Study, Trial,
+    judge_trial,
 };
 use pgthaw::postgres::ServerFacts;
 use pgthaw::units::Bytes;
@@ -65,6 +66,7 @@ pub fn make(repeats: u32, seconds: u32) -> (Run, Vec<Trial>) {
     }
     let mut run = make_run(repeats, seconds);
     run.steady_tps = Some(STEADY_TPS);
+    trials.iter_mut().for_each(|trial| judge_trial(&run, trial));
     for (trial, position) in trials.iter_mut().zip(1..) {
         trial.position = position;
         trial.to_50_seconds = seconds_to(&trial.samples, 0.5);
@@ -141,6 +143,8 @@ fn make_trial(warmer: &Warmer, repeat: u32, seconds: u32, random: &mut StdRng) -
         foreground_tenths: samples.iter().flat_map(|sample| [Bytes(sample.foreground_read_bytes.0 / 10); 10]).collect(),
         samples,
         warnings: Vec::new(),
+        judgement: None,
+        no_verdict: None,
     }
 }
 

@@ -1,6 +1,6 @@
 // What the charts draw, computed from the trials' seconds. Pure.
 
-import type { RelationResidency, Sample, Trial } from "./record";
+import type { Fit, RelationResidency, Sample, Trial } from "./record";
 
 /** One quantity over time: the median of the repeats, and the smallest and the largest of them. */
 export interface Curve {
@@ -82,6 +82,21 @@ export function servedCurve(trials: Trial[], strategy: string): Curve {
     return points;
   });
   return join(strategy, repeats);
+}
+
+/** Throughput by the closed form in the middle of each second: t(i) = Tc i + P (Td − Tc) (1 − e^(−i/P)), turned around. */
+export function fittedCurve(fit: Fit, seconds: number): [number, number][] {
+  const hit = fit.hit_seconds.value / fit.clients;
+  const extra = (fit.cold_seconds.value - fit.hit_seconds.value) / fit.clients;
+  const pages = fit.pages.value;
+  const each = (done: number): number => hit + extra * Math.exp(-done / pages);
+  const after = (done: number): number => hit * done - pages * extra * Math.expm1(-done / pages);
+  let done = 0;
+  return Array.from({ length: seconds }, (_, second): [number, number] => {
+    // Newton's method from below: the curve is concave, so that it never goes beyond.
+    for (let step = 0; step < 50; step += 1) done += (second + 0.5 - after(done)) / each(done);
+    return [second + 0.5, 1 / each(done)];
+  });
 }
 
 /** The same curve, less the median of another at each instant. */

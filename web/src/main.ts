@@ -15,6 +15,7 @@ import { legend } from "./sections/legend";
 import { method } from "./sections/method";
 import { tournament } from "./sections/tournament";
 import { trust } from "./sections/trust";
+import { verdicts } from "./sections/verdicts";
 import { State } from "./state";
 
 declare global {
@@ -44,6 +45,7 @@ document.getElementById("page")?.replaceChildren(
     element("h2", { id: "result" }, "Times and ratios"),
     figure(warmTimes, state),
     tournament(state),
+    verdicts(data),
   ),
   residency(),
   element(

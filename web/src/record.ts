@@ -107,6 +107,35 @@ export interface Trial {
   device_read_bytes: number;
   residency: RelationResidency[];
   warnings: string[];
+  /** What the model says of its curve; null when it cannot be judged, and `no_verdict` says why. */
+  judgement: Judgement | null;
+  no_verdict: string | null;
+}
+
+export interface Judgement {
+  verdict: "steady" | "not_reached" | "periodic" | "degrading";
+  reason: string;
+  steady_from_seconds: number | null;
+  period_seconds: number | null;
+  steady_tps: number | null;
+  fit: Fit | null;
+  no_fit: string | null;
+}
+
+/** The closed form of the warm-up: seconds of a client's transaction when nothing and when all is cached, and the pages. */
+export interface Fit {
+  cold_seconds: Estimate;
+  hit_seconds: Estimate;
+  pages: Estimate;
+  residual_share: number;
+  clients: number;
+}
+
+export interface Estimate {
+  value: number;
+  /** The 95 % interval; null: not known. */
+  low: number | null;
+  high: number | null;
 }
 
 export interface Sample {

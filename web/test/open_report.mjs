@@ -54,6 +54,8 @@ async function look(page) {
     warnings: await page.locator(".trust .bad").allInnerTexts(),
     charts,
     table: await page.evaluate(tableOf, "#tournament"),
+    verdicts: await page.evaluate(() => [...document.querySelectorAll("#verdicts tr")].map((row) => [...row.children].map((cell) => cell.textContent))),
+    fits: await page.evaluate(fitsOf),
     light: await lookAt(page, "light"),
     interaction: await interact(page),
     downloads: await download(page),
@@ -76,6 +78,12 @@ async function look(page) {
 function chartsOf() {
   const series = (chart) => chart.getOption().series.map((one) => ({ id: one.id, points: one.data?.length ?? 0 }));
   return Object.fromEntries([...window.pgthawReport.charts].map(([id, chart]) => [id, series(chart)]));
+}
+
+/** The last point of every fit in the throughput chart. */
+function fitsOf() {
+  const { series } = window.pgthawReport.charts.get("throughput").getOption();
+  return Object.fromEntries(series.filter((one) => one.id.startsWith("fit:")).map((one) => [one.id, one.data.at(-1)]));
 }
 
 function tableOf(selector) {

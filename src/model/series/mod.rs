@@ -54,6 +54,9 @@ pub struct Facts {
     pub scale: Option<u32>,
     /// Was it a script other than pgbench's own? Then the scale says nothing about its pages.
     pub is_own_script: bool,
+    /// Did something read the data beside the workload? Then the closed form, which knows the workload's own reads alone,
+    /// does not apply.
+    pub has_warmer: bool,
 }
 
 impl Facts {

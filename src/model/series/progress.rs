@@ -75,7 +75,7 @@ mod tests {
         for line in ["transaction type: <builtin: select only>", "scaling factor: 100", "number of clients: 8"] {
             note_fact(line, &mut facts);
         }
-        assert_eq!(facts, Facts { clients: Some(8), scale: Some(100), is_own_script: false });
+        assert_eq!(facts, Facts { clients: Some(8), scale: Some(100), is_own_script: false, has_warmer: false });
         // PostgreSQL 15 makes 163,935 and 27,422 pages of it.
         assert!((facts.pages().unwrap() / 191_357.0 - 1.0).abs() < 0.001);
         note_fact("transaction type: my.sql", &mut facts);

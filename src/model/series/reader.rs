@@ -242,7 +242,7 @@ mod tests {
         );
         let series = read(&text).unwrap();
         assert_steady_rate(&series, 20, 500.0);
-        assert_eq!(series.facts, Facts { clients: Some(4), scale: Some(10), is_own_script: false });
+        assert_eq!(series.facts, Facts { clients: Some(4), scale: Some(10), is_own_script: false, has_warmer: false });
         assert_eq!(series.remarks, ["1 progress lines were cut short and left out"]);
     }
 

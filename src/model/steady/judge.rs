@@ -57,9 +57,19 @@ const DEEPEST: f64 = 0.02;
 /// Judges a run. `pages` is how many the workload chooses from, where somebody knows.
 pub fn judge(series: &Series, pages: Option<f64>) -> Judgement {
     let tail = Tail::find(series);
-    let fit = fit_warm_up(series).filter(|_| tail.has_warm_up || tail.trend.change > 0.0);
     let (verdict, reason) = decide(series, &tail, pages.or(series.facts.pages()));
-    describe(series, &tail, fit, verdict, reason)
+    describe(series, &tail, fit_where_it_applies(series, &tail), verdict, reason)
+}
+
+/// The fit, or why there is none.
+fn fit_where_it_applies(series: &Series, tail: &Tail) -> Result<Fit, &'static str> {
+    if series.facts.has_warmer {
+        return Err("a warmer read beside the workload");
+    }
+    if !tail.has_warm_up && tail.trend.change <= 0.0 {
+        return Err("throughput did not rise");
+    }
+    fit_warm_up(series).ok_or("the closed form comes nowhere near the curve")
 }
 
 /// The stretch that has kept the level of the end.
@@ -253,7 +263,9 @@ fn suspect_cold_plateau(series: &Series, tail: &Tail, pages: Option<f64>) -> Opt
     })
 }
 
-fn describe(series: &Series, tail: &Tail, fit: Option<Fit>, verdict: Verdict, reason: String) -> Judgement {
+fn describe(series: &Series, tail: &Tail, fitted: Result<Fit, &str>, verdict: Verdict, reason: String) -> Judgement {
+    let no_fit = fitted.as_ref().err().map(|why| (*why).to_owned());
+    let fit = fitted.ok();
     let is_level = matches!(verdict, Verdict::Steady | Verdict::Periodic);
     let curve = fit.as_ref().and_then(|fit| fit.curve().ok());
     let steady_tps = match verdict {
@@ -302,6 +314,7 @@ fn describe(series: &Series, tail: &Tail, fit: Option<Fit>, verdict: Verdict, re
         run_seconds: series.seconds(),
         should_have_run_seconds,
         fit,
+        no_fit,
         remarks: series.remarks.clone(),
     }
 }

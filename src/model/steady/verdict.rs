@@ -1,11 +1,11 @@
 //! What can be said of a run.
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use crate::model::Fit;
 
 /// The answer in one word.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Verdict {
     /// From `steady_from_seconds` on throughput kept its level.
@@ -31,7 +31,7 @@ impl Verdict {
 }
 
 /// The verdict, and the figures behind it. Seconds count from the start of the run.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Judgement {
     pub verdict: Verdict,
     /// Why, in one sentence.
@@ -52,7 +52,9 @@ pub struct Judgement {
     pub run_seconds: f64,
     /// How long it should have been for a verdict of steady; `None` when nothing says so.
     pub should_have_run_seconds: Option<f64>,
-    /// The warm-up's parameters; `None` when there was none.
+    /// The warm-up's parameters by the closed form.
     pub fit: Option<Fit>,
+    /// Why there is no fit.
+    pub no_fit: Option<String>,
     pub remarks: Vec<String>,
 }

@@ -94,7 +94,12 @@ fn make_case(kind: u64, seed: u64) -> Case {
         }
         _ => {
             let mut series = make_series(Shape::Flat(rate), random.random_range(60..600), noise, seed);
-            series.facts = Facts { clients: Some(8), scale: Some(random.random_range(1..100)), is_own_script: false };
+            series.facts = Facts {
+                clients: Some(8),
+                scale: Some(random.random_range(1..100)),
+                is_own_script: false,
+                has_warmer: false,
+            };
             Case { steady_from: Some((0.0, 0.1 * series.seconds())), ..case("prewarmed", series, Verdict::Steady) }
         }
     }

@@ -1,7 +1,7 @@
 // The charts over time.
 
-import type { ScatterSeriesOption } from "echarts";
-import { aheadOf, type Curve, rateCurve, servedCurve, stateCurve, valueAt } from "../curves";
+import type { LineSeriesOption, ScatterSeriesOption } from "echarts";
+import { aheadOf, type Curve, fittedCurve, rateCurve, servedCurve, stateCurve, valueAt } from "../curves";
 import { bytes, compact, count, latency, seconds } from "../format";
 import type { ChartPlan, View } from "./figure";
 import { curvesTable, type TimeChart, timeOption } from "./time_chart";
@@ -33,7 +33,7 @@ export const throughput: ChartPlan = plan(
     id: "throughput",
     title: "Throughput",
     explanation:
-      "Each line is the median of the repeats and each band reaches from the lowest to the highest. A ring marks where a strategy was warm.",
+      "Each line is the median of the repeats and each band reaches from the lowest to the highest. A ring marks where a strategy was warm. A thin dashed line is the closed form that fits a trial best, where nothing but the workload warmed it.",
     unit: () => "transactions per second",
     height: tall,
     controls: [AXIS],
@@ -51,10 +51,32 @@ export const throughput: ChartPlan = plan(
       renderAxis: compact,
       renderInstant: duringSecond,
       levels: steady === null ? [] : [{ value: steady, label: `steady ${compact(steady)}` }],
-      more: [warmMarks(curves, view, isLog)],
+      more: [...fits(view), warmMarks(curves, view, isLog)],
     };
   },
 );
+
+/** The fit of each trial that has one. */
+function fits({ state }: View): LineSeriesOption[] {
+  const seconds = state.data.summary.trial_seconds;
+  const shown = state.data.trials.filter((trial) => state.isVisible(trial.strategy));
+  return shown.flatMap((trial): LineSeriesOption[] => {
+    const fit = trial.judgement?.fit ?? null;
+    if (fit === null) return [];
+    return [{
+      type: "line",
+      id: `fit:${trial.strategy}:${trial.repeat}`,
+      name: trial.strategy,
+      data: fittedCurve(fit, seconds).map(([at, tps]) => [at, Math.max(1, tps)]),
+      silent: true,
+      symbol: "none",
+      lineStyle: { color: state.theme.ink, width: 1, type: [5, 4], opacity: 0.8 * state.opacity(trial.strategy) },
+      emphasis: { disabled: true },
+      tooltip: { show: false },
+      z: 4,
+    }];
+  });
+}
 
 /** A ring on each curve at the strategy's median warm time. */
 function warmMarks(curves: Curve[], view: View, isLog: boolean): ScatterSeriesOption {
