@@ -1,11 +1,13 @@
 //! Honest trials: a proven start state, a strategy, a workload, and what was measured each second.
 
+mod comparison;
 mod contender;
 mod curve;
 pub mod disk;
 mod error;
 mod event;
 mod headline;
+mod interference;
 mod lab;
 mod launch;
 mod order;
@@ -25,10 +27,12 @@ mod trial;
 mod warm;
 mod warnings;
 
+pub use comparison::{BOUND, Comparison, StrategyRatios, compute_comparison};
 pub use curve::{compute_series, judge_trial};
 pub use error::Error;
 pub use event::{Event, Events, LiveSecond, TrialStarted};
 pub use headline::{PGTHAW, render_headline};
+pub use interference::{Interference, SecondShare};
 pub use lab::Place;
 pub use record::{
     Device, Disk, Machine, RelationResidency, ResidencyStrip, Run, Sample, StartState, StrategyOutcome, Study, Trial,

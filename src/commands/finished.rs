@@ -5,7 +5,7 @@ use std::path::Path;
 use serde::Serialize;
 
 use super::OutputArguments;
-use crate::bench::{Finished, Run, Summary, Trial, compute_summary, render_headline};
+use crate::bench::{Comparison, Finished, Run, Summary, Trial, compute_comparison, compute_summary, render_headline};
 use crate::terminal;
 
 /// What `--json` prints. Not built with `json!`, which would print the strips' numbers with digits they do not have.
@@ -14,6 +14,7 @@ struct Document<'a> {
     run: &'a Run,
     headline: String,
     summary: Summary,
+    comparison: Comparison,
     trials: &'a [Trial],
     interrupted: bool,
     kept_cluster: Option<&'a Path>,
@@ -24,14 +25,25 @@ struct Document<'a> {
 pub fn print_finished(finished: &Finished, report: Option<&Path>, output: OutputArguments) -> anyhow::Result<()> {
     let Finished { run, trials, is_interrupted, kept } = finished;
     let summary = compute_summary(run, trials);
+    let comparison = compute_comparison(&summary, trials);
     let headline = render_headline(&summary);
     if output.json {
         let (interrupted, kept_cluster) = (*is_interrupted, kept.as_deref());
-        terminal::print_json(&Document { run, headline, summary, trials, interrupted, kept_cluster, report })?;
+        terminal::print_json(&Document {
+            run,
+            headline,
+            summary,
+            comparison,
+            trials,
+            interrupted,
+            kept_cluster,
+            report,
+        })?;
         return Ok(());
     }
     terminal::print_line(&format!("{headline}\n\n{}\n", terminal::render_run_head(run)));
     terminal::print_line(&format!("{}\n", terminal::render_tournament(&summary)));
+    terminal::render_comparison(&comparison).iter().for_each(|table| terminal::print_line(&format!("{table}\n")));
     terminal::print_line(&format!("{}\n", terminal::render_trial_verdicts(&summary, trials)));
     Ok(())
 }

@@ -7,7 +7,9 @@ use serde::Serialize;
 use serde_json::json;
 
 use super::{ExitStatus, OutputArguments};
-use crate::bench::{Run, Summary, Trial, compute_summary, judge_trial, render_headline};
+use crate::bench::{
+    Comparison, Run, Summary, Trial, compute_comparison, compute_summary, judge_trial, render_headline,
+};
 use crate::results::{self, NEWEST, Store};
 use crate::terminal::{self, Canvas, RunLine};
 
@@ -107,6 +109,7 @@ struct ShownRun {
     run: Run,
     headline: String,
     summary: Summary,
+    comparison: Comparison,
     trials: Vec<Trial>,
 }
 
@@ -116,12 +119,14 @@ async fn show(store: &Store, wanted: &str, output: OutputArguments) -> anyhow::R
     // Those that an older pgthaw kept have none.
     trials.iter_mut().for_each(|trial| judge_trial(&run, trial));
     let summary = compute_summary(&run, &trials);
+    let comparison = compute_comparison(&summary, &trials);
     let headline = render_headline(&summary);
     if output.json {
-        return Ok(terminal::print_json(&ShownRun { run, headline, summary, trials })?);
+        return Ok(terminal::print_json(&ShownRun { run, headline, summary, comparison, trials })?);
     }
     terminal::print_line(&format!("{headline}\n\n{}\n", terminal::render_run_head(&run)));
     terminal::print_line(&format!("{}\n", terminal::render_tournament(&summary)));
+    terminal::render_comparison(&comparison).iter().for_each(|table| terminal::print_line(&format!("{table}\n")));
     terminal::print_line(&terminal::render_trial_verdicts(&summary, &trials));
     Ok(())
 }

@@ -3,7 +3,7 @@
 use serde::Serialize;
 
 use super::Error;
-use crate::bench::{Run, Summary, Trial, compute_summary, render_headline};
+use crate::bench::{Comparison, Run, Summary, Trial, compute_comparison, compute_summary, render_headline};
 
 const SCRIPT: &str = include_str!("../../web/dist/report.js");
 const STYLE: &str = include_str!("../../web/dist/report.css");
@@ -23,6 +23,7 @@ struct ReportData<'a> {
     format: u32,
     headline: String,
     summary: Summary,
+    comparison: Comparison,
     run: &'a Run,
     trials: &'a [Trial],
     exact: ExactNumbers,
@@ -38,12 +39,13 @@ struct ExactNumbers {
 /// The report as one HTML document. Whatever names the run holds, they stay text.
 pub fn render_report(run: &Run, trials: &[Trial]) -> Result<String, Error> {
     let summary = compute_summary(run, trials);
+    let comparison = compute_comparison(&summary, trials);
     let headline = render_headline(&summary);
     let title = escape_text(&format!("pgthaw: {headline}"));
     let description = escape_text(&headline);
     let exact =
         ExactNumbers { seed: run.study.seed.to_string(), system_identifier: run.server.system_identifier.to_string() };
-    let data = ReportData { format: FORMAT, headline, summary, run, trials, exact };
+    let data = ReportData { format: FORMAT, headline, summary, comparison, run, trials, exact };
     let json = escape_json(&serde_json::to_string(&data)?);
     Ok(format!(
         r#"{SIGNATURE}<html lang="en">

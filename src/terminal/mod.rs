@@ -2,6 +2,7 @@
 #![allow(clippy::print_stdout, clippy::print_stderr, clippy::exit)]
 
 mod columns;
+mod comparison;
 mod counted;
 mod curve;
 mod demo;
@@ -30,6 +31,7 @@ mod warm_progress;
 
 use std::io::Write as _;
 
+pub use comparison::render_comparison;
 pub use demo::{render_before_and_after, render_demo_plan};
 pub use device::{render_age, render_device, render_limit, render_profile};
 pub use doctor::render_doctor;

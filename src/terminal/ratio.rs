@@ -22,6 +22,7 @@ fn render_limits(limits: Limits) -> String {
 /// Two digits behind the point as far as they matter.
 fn render_number(ratio: f64) -> String {
     match ratio {
+        0.0 => "0".to_owned(),
         ..0.095 => format!("{ratio:.3}"),
         ..9.995 => format!("{ratio:.2}"),
         ..99.95 => format!("{ratio:.1}"),

@@ -15,43 +15,55 @@ pub(super) const STYLE: TableStyle = TableStyle::new()
     .bottom_border(LineStyle::new('─', '─', '─', '─'));
 
 /// A column: its title, and a cell for every strategy.
-struct Column {
-    title: &'static str,
-    cells: Vec<Cell>,
+pub(super) struct Column {
+    pub title: String,
+    pub cells: Vec<Cell>,
 }
 
 /// Medians, with the smallest and the largest of the repeats below them. Times are seconds since the workload began; a
 /// time that was not reached within the trial stands as longer than it. Columns are left out, and named, where the
 /// terminal is too narrow.
 pub fn render_tournament(summary: &Summary) -> String {
-    let width = console::Term::stdout().size_checked().map(|(_, columns)| usize::from(columns));
-    render_within(summary, width.unwrap_or(usize::MAX))
+    render_within(summary, terminal_width().unwrap_or(usize::MAX))
+}
+
+/// Columns of the terminal; `None` when it is none.
+pub(super) fn terminal_width() -> Option<usize> {
+    console::Term::stdout().size_checked().map(|(_, columns)| usize::from(columns))
 }
 
 fn render_within(summary: &Summary, width: usize) -> String {
-    let mut columns = make_columns(summary);
-    let mut left_out = Vec::new();
-    let mut giving_way = GIVING_WAY.into_iter();
-    let mut table = render_table(&columns);
-    while table.lines().any(|line| console::measure_text_width(line) > width) {
-        let Some(title) = giving_way.next() else { break };
-        columns.retain(|column| column.title != title);
-        left_out.push(title.replace('\n', " "));
-        table = render_table(&columns);
-    }
+    let (table, left_out) = render_fitting(make_columns(summary), &GIVING_WAY, width);
     let mut lines = vec![table, render_legend(summary)];
-    if !left_out.is_empty() {
-        lines.push(format!("left out, for the terminal is narrow: {}", left_out.join("; ")));
-    }
+    lines.extend(left_out);
     for strategy in &summary.strategies {
         lines.extend(strategy.caveats.iter().map(|caveat| format!("  {}: {caveat}", strategy.strategy)));
     }
     lines.join("\n")
 }
 
+/// The table within `width` characters: the columns `giving_way` are left out, the first of them first, until it fits; and
+/// the line that tells which.
+pub(super) fn render_fitting(mut columns: Vec<Column>, giving_way: &[&str], width: usize) -> (String, Option<String>) {
+    let mut left_out = Vec::new();
+    let mut giving_way = giving_way.iter();
+    let mut table = render_table(&columns);
+    while table.lines().any(|line| console::measure_text_width(line) > width) {
+        let Some(title) = giving_way.next() else { break };
+        let all = columns.len();
+        columns.retain(|column| column.title != *title);
+        if columns.len() < all {
+            left_out.push(title.replace('\n', " "));
+            table = render_table(&columns);
+        }
+    }
+    let told = (!left_out.is_empty()).then(|| format!("left out, for the terminal is narrow: {}", left_out.join("; ")));
+    (table, told)
+}
+
 fn render_table(columns: &[Column]) -> String {
     let mut table = Table::new();
-    table.load_style(STYLE).set_header(columns.iter().map(|column| column.title));
+    table.load_style(STYLE).set_header(columns.iter().map(|column| &column.title));
     for row in 0..columns[0].cells.len() {
         table.add_row(columns.iter().map(|column| column.cells[row].clone()));
     }
@@ -77,8 +89,8 @@ fn render_legend(summary: &Summary) -> String {
 fn make_columns(summary: &Summary) -> Vec<Column> {
     let limit = format!("> {}", summary.trial_seconds);
     let ratio_limit = summary.bound_seconds.map(|bound| format!("> {:.2}", f64::from(summary.trial_seconds) / bound));
-    let column = |title, cell: &dyn Fn(&StrategySummary) -> Cell| Column {
-        title,
+    let column = |title: &str, cell: &dyn Fn(&StrategySummary) -> Cell| Column {
+        title: title.to_owned(),
         cells: summary.strategies.iter().map(cell).collect(),
     };
     let time = |title, of: fn(&StrategySummary) -> Option<Spread>| {
@@ -88,7 +100,7 @@ fn make_columns(summary: &Summary) -> Vec<Column> {
         column(title, &|one| spread_cell(of(one), "", render_count))
     };
     vec![
-        column("strategy", &name_cell),
+        column("strategy", &|one| name_cell(&one.strategy)),
         time("warm\nafter, s", |one| Some(one.warm_after_seconds)),
         time("50 %\ns", |one| one.to_50_seconds),
         time("90 %\ns", |one| one.to_90_seconds),
@@ -106,13 +118,13 @@ fn make_columns(summary: &Summary) -> Vec<Column> {
     ]
 }
 
-fn name_cell(one: &StrategySummary) -> Cell {
-    let cell = Cell::new(&one.strategy);
-    if one.strategy == PGTHAW { cell.add_attribute(Attribute::Bold) } else { cell }
+pub(super) fn name_cell(strategy: &str) -> Cell {
+    let cell = Cell::new(strategy);
+    if strategy == PGTHAW { cell.add_attribute(Attribute::Bold) } else { cell }
 }
 
 /// `6.1` above `5.9–6.4`; `beyond` for what was not reached; `–` for what does not exist.
-fn spread_cell(spread: Option<Spread>, beyond: &str, render: impl Fn(f64) -> String) -> Cell {
+pub(super) fn spread_cell(spread: Option<Spread>, beyond: &str, render: impl Fn(f64) -> String) -> Cell {
     let Some(spread) = spread.filter(|spread| spread.repeats > 0) else {
         return Cell::new("–");
     };
@@ -129,7 +141,7 @@ fn join_ends(low: &str, high: &str) -> String {
 }
 
 /// A count of transactions in at most four figures.
-fn render_count(count: f64) -> String {
+pub(super) fn render_count(count: f64) -> String {
     match count {
         ..9_999.5 => format!("{count:.0}"),
         ..999_500.0 => format!("{:.0} k", count / 1e3),

@@ -1,7 +1,10 @@
 //! What the trials of a run say: the summary that the table, `--json` and the report show, and its sentence.
 
-use pgthaw::bench::{Run, StrategySummary, Trial, compute_summary, render_headline};
-use pgthaw::terminal::{Canvas, RunLine, render_runs};
+use pgthaw::bench::{
+    Comparison, Limits, Run, StrategyRatios, StrategySummary, Trial, compute_comparison, compute_summary,
+    render_headline,
+};
+use pgthaw::terminal::{Canvas, RunLine, render_comparison, render_runs};
 use pgthaw::units::Bytes;
 
 use crate::synthetic_run;
@@ -123,6 +126,50 @@ fn the_sentence_tells_the_answer_whatever_it_is() {
     for (times, expected) in cases {
         assert_eq!(headline(&run_of(times)), expected);
     }
+}
+
+fn comparison((run, trials): &(Run, Vec<Trial>)) -> Comparison {
+    compute_comparison(&compute_summary(run, trials), trials)
+}
+
+fn ratios<'a>(comparison: &'a Comparison, strategy: &str, to: &str) -> &'a StrategyRatios {
+    comparison.ratios.iter().find(|one| one.strategy == strategy && one.to == to).unwrap()
+}
+
+#[test]
+fn a_ratio_to_an_unreached_time_is_limited_by_what_was_watched() {
+    let compared = comparison(&run_of(&[
+        ("nothing", &[None, None, None]),
+        ("cat", &[Some(7.0), Some(8.0), Some(9.0)]),
+        ("pgthaw", &[Some(3.5), Some(6.0), Some(3.0)]),
+    ]));
+    let to = |peer| ratios(&compared, "pgthaw", peer).warm_after_seconds.unwrap();
+    assert_eq!(to("cat").median, Limits::exactly(0.5));
+    assert_eq!(to("cat").interval, Some(Limits { at_least: 3.0 / 9.0, at_most: Some(0.75) }));
+    // A trial of 10 s that was not warm at its end had a cold second among its last three.
+    assert_eq!(to("nothing").median, Limits { at_least: 0.0, at_most: Some(0.5) });
+    assert_eq!(to("bound").median, Limits::exactly(0.7));
+    assert_eq!(ratios(&compared, "pgthaw", "nothing").served.unwrap().median, Limits::exactly(1.0));
+    // 1.25 bounds of 5 s, 100 transactions a second.
+    assert_eq!(compared.interference[0].served_by_deadline.unwrap().median, Some(625.0));
+}
+
+#[test]
+fn the_strategies_stand_beside_each_other_in_two_tables() {
+    let (run, trials) = synthetic_run::make(3, 20);
+    let tables = render_comparison(&comparison(&(run, trials)));
+    let [ratios, interference] = &tables[..] else { panic!("{tables:?}") };
+    for (table, titles) in
+        [(ratios, ["÷ bound", "÷ cat", "75 % of cases"]), (interference, ["lowest", "floor", "7.1 s"])]
+    {
+        assert!(titles.iter().all(|title| table.contains(title)), "{table}");
+        let widest = table.lines().filter(|line| !line.contains(" · ")).map(|line| line.chars().count()).max();
+        assert!(widest <= Some(100), "{widest:?}\n{table}");
+    }
+    let once = synthetic_run::make(1, 20);
+    assert_eq!(render_comparison(&comparison(&once)).len(), 1, "one round has no interval");
+    let alone = run_of(&[("pgthaw", &[Some(6.0)])]);
+    assert_eq!(render_comparison(&comparison(&alone)), Vec::<String>::new());
 }
 
 #[test]

@@ -7,6 +7,7 @@ use crate::bench::lab::Lab;
 use crate::bench::launch::Launch;
 use crate::bench::{Disk, Error};
 use crate::postgres::{ConnectOptions, PrewarmMode};
+use crate::warm::traffic::Sharing;
 
 const SEQSCAN: &str = "SELECT avg(abalance) FROM pgbench_accounts";
 
@@ -30,7 +31,7 @@ pub fn plan_launch(
         Strategy::Pgfincore => psql(lab, PGFINCORE_LOAD)?,
         Strategy::Cat => cat(lab),
         Strategy::Vmtouch => Launch::new("vmtouch", [OsString::from("-t"), lab.database_directory().into()]),
-        Strategy::Pgthaw => pgthaw(lab, snapshots, disk)?,
+        Strategy::Pgthaw(sharing) => pgthaw(sharing, lab, snapshots, disk)?,
     };
     Ok(Some(launch))
 }
@@ -69,10 +70,15 @@ fn psql(lab: &Lab, sql: &str) -> Result<Launch, Error> {
 }
 
 /// This very program, told what the disk can do as its user would know it.
-fn pgthaw(lab: &Lab, snapshots: &WarmSnapshots, disk: &Disk) -> Result<Launch, Error> {
+fn pgthaw(sharing: Sharing, lab: &Lab, snapshots: &WarmSnapshots, disk: &Disk) -> Result<Launch, Error> {
     let program = std::env::current_exe().map_err(|source| Error::Launch { command: "pgthaw".into(), source })?;
     let mut arguments: Vec<OsString> = vec!["restore".into(), snapshots.pgthaw_file().into()];
     arguments.extend(connection_arguments(&lab.strategy_options()));
+    match sharing {
+        Sharing::Fair => {}
+        Sharing::Gentle => arguments.push("--gentle".into()),
+        Sharing::FullSpeed => arguments.push("--full-speed".into()),
+    }
     let figures = [("--riops", disk.riops), ("--rbps", disk.rbps.map(|bytes| bytes.0))];
     let in_force = figures.into_iter().filter(|_| disk.not_enforced.is_none());
     for (option, figure) in in_force.filter_map(|(option, figure)| Some((option, figure?))) {

@@ -13,6 +13,7 @@ pub use snapshots::{WarmSnapshots, run_statement};
 
 use super::{Error, NOTHING, PGTHAW};
 use crate::postgres::PrewarmMode;
+use crate::warm::traffic::Sharing;
 
 /// A way to get warm.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -31,13 +32,13 @@ pub enum Strategy {
     Autoprewarm,
     /// pgfincore's snapshot of the page cache, through its loader.
     Pgfincore,
-    /// `pgthaw restore`.
-    Pgthaw,
+    /// `pgthaw restore`, in one of its modes.
+    Pgthaw(Sharing),
 }
 
 impl Strategy {
-    /// All of them, in the order in which people read about them.
-    pub const ALL: [Strategy; 10] = [
+    /// All of them, in the order in which people read about them; the last two are run only when they are asked for.
+    pub const ALL: [Strategy; 12] = [
         Strategy::Nothing,
         Strategy::Seqscan,
         Strategy::Cat,
@@ -47,7 +48,9 @@ impl Strategy {
         Strategy::Prewarm(PrewarmMode::Prefetch),
         Strategy::Autoprewarm,
         Strategy::Pgfincore,
-        Strategy::Pgthaw,
+        Strategy::Pgthaw(Sharing::Fair),
+        Strategy::Pgthaw(Sharing::Gentle),
+        Strategy::Pgthaw(Sharing::FullSpeed),
     ];
 
     /// The name for the command line, for results and for tables.
@@ -62,8 +65,26 @@ impl Strategy {
             Strategy::Prewarm(PrewarmMode::Prefetch) => "pg_prewarm-prefetch",
             Strategy::Autoprewarm => "autoprewarm",
             Strategy::Pgfincore => "pgfincore",
-            Strategy::Pgthaw => PGTHAW,
+            Strategy::Pgthaw(Sharing::Fair) => PGTHAW,
+            Strategy::Pgthaw(Sharing::Gentle) => "pgthaw-gentle",
+            Strategy::Pgthaw(Sharing::FullSpeed) => "pgthaw-full-speed",
         }
+    }
+
+    /// The share of the transactions of `nothing` that it leaves to the traffic in every second; `None`: it promises
+    /// nothing.
+    pub fn floor(self) -> Option<f64> {
+        match self {
+            Strategy::Pgthaw(Sharing::Fair) => Some(0.3),
+            Strategy::Pgthaw(Sharing::Gentle) => Some(0.8),
+            _ => None,
+        }
+    }
+
+    /// Those that run when none is named: pgthaw in its default mode only.
+    pub fn default_ones() -> Vec<Strategy> {
+        let is_default = |one: &Strategy| !matches!(one, Strategy::Pgthaw(Sharing::Gentle | Sharing::FullSpeed));
+        Strategy::ALL.into_iter().filter(is_default).collect()
     }
 
     /// Does its SQL scan relations, so that io workers (PostgreSQL 18) read for it?

@@ -43,7 +43,7 @@ impl WarmSnapshots {
                 .await?;
             snapshots.copy(&lab.data_directory().join(AUTOPREWARM_FILE), &snapshots.autoprewarm_file())?;
         }
-        if strategies.contains(&Strategy::Pgthaw) {
+        if strategies.iter().any(|one| matches!(one, Strategy::Pgthaw(_))) {
             snapshots.take_pgthaw(lab, server, &mut connection).await?;
         }
         Ok(snapshots)

@@ -1,0 +1,119 @@
+//! The strategies beside each other: ratios over the rounds, and what the traffic got meanwhile.
+
+use comfy_table::Cell;
+
+use super::ratio::render_ratio;
+use super::tournament::{Column, name_cell, render_count, render_fitting, spread_cell, terminal_width};
+use crate::bench::{BOUND, Comparison, Interference, MIN_PAIRS, NOTHING, Ratio, SecondShare, StrategyRatios};
+
+/// The peer that is shown beside `nothing`.
+const CAT: &str = "cat";
+
+/// Columns of the ratios that give way first where the terminal is too narrow.
+const GIVING_WAY: [&str; 2] = ["50 %\n÷ cat", "warm\n÷ nothing"];
+
+/// A title, what stands beside the strategy, and the ratio.
+type RatioColumn = (&'static str, &'static str, fn(&StrategyRatios) -> Option<Ratio>);
+
+const RATIOS: [RatioColumn; 6] = [
+    ("warm\n÷ bound", BOUND, |one| one.warm_after_seconds),
+    ("warm\n÷ nothing", NOTHING, |one| one.warm_after_seconds),
+    ("warm\n÷ cat", CAT, |one| one.warm_after_seconds),
+    ("50 %\n÷ nothing", NOTHING, |one| one.to_50_seconds),
+    ("50 %\n÷ cat", CAT, |one| one.to_50_seconds),
+    ("served\n÷ nothing", NOTHING, |one| one.served),
+];
+
+/// Two tables: the ratios once there are three rounds, and the interference where `nothing` was measured.
+pub fn render_comparison(comparison: &Comparison) -> Vec<String> {
+    let width = terminal_width().unwrap_or(usize::MAX);
+    [render_ratios(comparison, width), render_interference(comparison, width)].into_iter().flatten().collect()
+}
+
+fn render_ratios(comparison: &Comparison, width: usize) -> Option<String> {
+    let known = |column: &RatioColumn| comparison.ratios.iter().filter(|one| one.to == column.1).find_map(column.2);
+    let shown: Vec<&RatioColumn> = RATIOS.iter().filter(|column| known(column).is_some()).collect();
+    let rounds = shown.iter().filter_map(|column| known(column));
+    let fewest = rounds.min_by_key(|ratio| ratio.pairs).filter(|ratio| ratio.pairs as usize >= MIN_PAIRS)?;
+    let mut names: Vec<&str> = Vec::new();
+    for one in &comparison.ratios {
+        if !names.contains(&one.strategy.as_str()) {
+            names.push(&one.strategy);
+        }
+    }
+    let cell = |name: &str, column: &RatioColumn| {
+        let beside = comparison.ratios.iter().find(|one| one.strategy == name && one.to == column.1);
+        ratio_cell(beside.and_then(column.2))
+    };
+    let mut columns =
+        vec![Column { title: "ratios".into(), cells: names.iter().map(|name| name_cell(name)).collect() }];
+    columns.extend(shown.iter().map(|column| Column {
+        title: column.0.to_owned(),
+        cells: names.iter().map(|name| cell(name, column)).collect(),
+    }));
+    let (table, left_out) = render_fitting(columns, &GIVING_WAY, width);
+    let legend = format!(
+        "medians of the ratios within each of {} rounds, and where the true median is in {:.0} % of cases · < and >: a time \
+         was not reached",
+        fewest.pairs,
+        fewest.coverage * 100.0
+    );
+    Some([Some(table), Some(legend), left_out].into_iter().flatten().collect::<Vec<_>>().join("\n"))
+}
+
+fn render_interference(comparison: &Comparison, width: usize) -> Option<String> {
+    let all = &comparison.interference;
+    let first = all.first()?;
+    let column =
+        |title: String, cell: &dyn Fn(&Interference) -> Cell| Column { title, cells: all.iter().map(cell).collect() };
+    let mut columns = vec![
+        column("interference".into(), &|one| name_cell(&one.strategy)),
+        column("lowest\n÷ nothing".into(), &|one| Cell::new(render_lowest(one.lowest))),
+        column("floor".into(), &|one| Cell::new(render_floor(one))),
+        column("ahead in\nall from".into(), &|one| {
+            Cell::new(one.ahead_from_second.map_or("–".to_owned(), |second| format!("s {second}")))
+        }),
+    ];
+    if let Some(deadline) = comparison.deadline_seconds {
+        columns.extend([
+            column(format!("served by\n{deadline:.1} s"), &|one| spread_cell(one.served_by_deadline, "", render_count)),
+            column("that\n÷ nothing".into(), &|one| ratio_cell(one.served_ratio)),
+            column("pgthaw's\n÷ that".into(), &|one| ratio_cell(one.pgthaw_ratio)),
+        ]);
+    }
+    let (table, left_out) = render_fitting(columns, &["pgthaw's\n÷ that"], width);
+    let rounds = if first.seconds.is_empty() { "" } else { ", the median of the rounds and the least of any" };
+    let legend = format!(
+        "lowest: transactions of a second ÷ those of nothing in the same second{rounds} · ahead: from the end of that second on \
+         more served in total than by nothing"
+    );
+    Some([Some(table), Some(legend), left_out].into_iter().flatten().collect::<Vec<_>>().join("\n"))
+}
+
+fn ratio_cell(ratio: Option<Ratio>) -> Cell {
+    let Some(ratio) = ratio else { return Cell::new("–") };
+    let (median, interval) = render_ratio(&ratio);
+    let interval = interval.filter(|interval| *interval != median).map(|interval| format!("\n{interval}"));
+    Cell::new(median + &interval.unwrap_or_default())
+}
+
+/// `0.52 in s 7` above `least 0.41`.
+fn render_lowest(lowest: Option<SecondShare>) -> String {
+    let Some((second, share)) = lowest.and_then(|lowest| Some((lowest, lowest.share?))) else {
+        return "–".to_owned();
+    };
+    let median = format!("{share:.2} in s {}", second.second);
+    match second.least {
+        Some(least) if format!("{least:.2}") != format!("{share:.2}") => format!("{median}\nleast {least:.2}"),
+        _ => median,
+    }
+}
+
+/// `0.30 held`
+fn render_floor(one: &Interference) -> String {
+    match one.floor.zip(one.is_floor_held) {
+        Some((floor, true)) => format!("{floor:.2} held"),
+        Some((floor, false)) => format!("{floor:.2} missed"),
+        None => "–".to_owned(),
+    }
+}
