@@ -2,7 +2,7 @@
 
 use tokio::sync::mpsc::UnboundedSender;
 
-use super::{Run, StartState, Trial};
+use super::{Finished, Run, StartState, Trial};
 use crate::units::Bytes;
 
 /// Something that happened.
@@ -19,6 +19,8 @@ pub enum Event {
     TrialStarted(TrialStarted),
     Second(LiveSecond),
     TrialEnded(Box<Trial>),
+    /// All trials of a run are over, or it was stopped.
+    RunEnded(Box<Finished>),
 }
 
 /// A trial begins.
@@ -31,6 +33,8 @@ pub struct TrialStarted {
     pub trials: u32,
     /// Seconds that it lasts.
     pub seconds: u32,
+    /// Seconds that later acts of the same tournament are expected to take.
+    pub later_seconds: u32,
     pub start_state: StartState,
 }
 

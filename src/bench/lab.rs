@@ -97,6 +97,11 @@ impl Lab {
         self.database_directory = self.data_directory().join("base").join(oid.to_string());
     }
 
+    /// Is the benchmark's database made?
+    pub fn has_database(&self) -> bool {
+        self.database_directory != self.data_directory().join("base")
+    }
+
     /// Starts the server, from its first process on under the limit.
     pub fn start(&mut self, limit: Option<&DiskLimit>) -> Result<(), Error> {
         let mut limited = Ok(());

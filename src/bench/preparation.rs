@@ -1,7 +1,7 @@
 //! Before the first trial: a cluster with the benchmark's tables, warmed by its own workload, and the snapshots that
 //! the strategies need of that state.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::path::Path;
 use std::time::Duration;
 
@@ -57,7 +57,8 @@ pub struct Prepared {
     pub calibration_tps: Option<f64>,
 }
 
-/// Prepares the cluster; the server is running afterwards. `directory` is for logs and snapshots.
+/// Prepares the cluster for one act; the server is running afterwards. The tables that an earlier act made are used
+/// again. `directory` is the act's own, for logs and snapshots.
 pub async fn prepare(
     options: &Options,
     lab: &mut Lab,
@@ -66,10 +67,12 @@ pub async fn prepare(
     stop: &Stop,
 ) -> Result<Prepared, Error> {
     let preparation = Preparation { options, directory, events, stop };
+    if lab.has_database() {
+        preparation.forget_earlier(lab)?;
+    }
     lab.start(None)?;
     stop.check()?;
-    let (strategies, skipped) = preparation.make_database(lab).await?;
-    preparation.initialize(lab)?;
+    let (strategies, skipped) = preparation.prepare_database(lab).await?;
     preparation.restart(lab, &strategies)?;
     let calibration_tps = preparation.warm(lab)?;
     preparation.step("taking the snapshots of the warm state");
@@ -103,8 +106,14 @@ impl Preparation<'_> {
         self.events.tell(Event::Step(what.into()));
     }
 
-    /// Roles, database and extensions. Says which strategies can run, and why the others cannot.
-    async fn make_database(&self, lab: &mut Lab) -> Result<(Vec<Strategy>, Vec<(String, String)>), Error> {
+    /// What the trials of an earlier act left in memory would pass for the heat of this act's workload.
+    fn forget_earlier(&self, lab: &mut Lab) -> Result<(), Error> {
+        lab.stop()?;
+        lab.apply_evict().map(drop)
+    }
+
+    /// The database with its tables, unless it is there. Says which strategies can run, and why the others cannot.
+    async fn prepare_database(&self, lab: &mut Lab) -> Result<(Vec<Strategy>, Vec<(String, String)>), Error> {
         let server = Server::connect(&lab.connect_options("postgres")).await?;
         let mut connection = server.connect_to("postgres").await?;
         let extensions = read_installable_extensions(&mut connection).await?;
@@ -120,18 +129,33 @@ impl Preparation<'_> {
             let reasons: Vec<&str> = skipped.iter().map(|(_, remedy)| remedy.as_str()).collect();
             return Err(Error::NoStrategy(reasons.join("; ")));
         }
+        if !lab.has_database() {
+            self.make_database(lab, &server, &mut connection, &extensions).await?;
+            self.initialize(lab)?;
+        }
+        Ok((strategies, skipped))
+    }
+
+    /// Roles, database and extensions.
+    async fn make_database(
+        &self,
+        lab: &mut Lab,
+        server: &Server,
+        connection: &mut PgConnection,
+        extensions: &BTreeSet<String>,
+    ) -> Result<(), Error> {
         if lab.is_borrowed() {
-            lab.set_preloaded(read_preloaded(&mut connection).await?);
-            drop_benchmark(&mut connection).await?;
+            lab.set_preloaded(read_preloaded(connection).await?);
+            drop_benchmark(connection).await?;
         }
         for statement in [
             format!("CREATE ROLE {WORKLOAD_ROLE} LOGIN"),
             format!("CREATE ROLE {STRATEGY_ROLE} LOGIN SUPERUSER"),
             format!("CREATE DATABASE {DATABASE} OWNER {WORKLOAD_ROLE}"),
         ] {
-            run_statement(&mut connection, "make the benchmark's database", &statement).await?;
+            run_statement(connection, "make the benchmark's database", &statement).await?;
         }
-        let databases = read_databases(&mut connection).await?;
+        let databases = read_databases(connection).await?;
         if let Some(made) = databases.iter().find(|database| database.name == DATABASE) {
             lab.set_database_oid(made.oid);
         }
@@ -139,7 +163,7 @@ impl Preparation<'_> {
         for name in [PG_PREWARM, PG_BUFFERCACHE, "pgfincore"].into_iter().filter(|name| extensions.contains(*name)) {
             apply_create_extension(&mut connection, name).await?;
         }
-        Ok((strategies, skipped))
+        Ok(())
     }
 
     /// Makes pgbench's tables.

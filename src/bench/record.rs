@@ -55,6 +55,9 @@ pub struct Device {
 /// What was asked to be measured.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Study {
+    /// What the study is about, where somebody gave it a name.
+    #[serde(default)]
+    pub title: Option<String>,
     pub scale: u32,
     pub clients: u32,
     pub jobs: u32,

@@ -22,9 +22,11 @@ use crate::postgres::Programs;
 use crate::postgres::pgbench::Workload;
 use crate::units::Bytes;
 
-/// What is asked of a tournament.
+/// What is asked of a tournament, or of one act of it.
 #[derive(Clone, Debug)]
 pub struct Options {
+    /// What the act is about.
+    pub title: Option<String>,
     pub programs: Programs,
     pub place: Place,
     pub scale: u32,
@@ -40,8 +42,8 @@ pub struct Options {
     pub is_kept: bool,
 }
 
-/// A tournament that ended, or was stopped after its preparation.
-#[derive(Debug)]
+/// A tournament, or an act of it, that ended or was stopped after its preparation.
+#[derive(Clone, Debug)]
 pub struct Finished {
     pub run: Run,
     pub trials: Vec<Trial>,
@@ -50,18 +52,28 @@ pub struct Finished {
     pub kept: Option<PathBuf>,
 }
 
-/// Runs a tournament, and blocks its thread while a server starts or a trial runs: give it a thread of its own. Whatever
+/// Seconds around a trial, for stopping, evicting, starting and repeating its history; and of an act's preparation: what is
+/// expected of acts that have not begun.
+const EXPECTED_TRIAL_OVERHEAD: u32 = 5;
+const EXPECTED_PREPARATION: u32 = 15;
+
+/// Runs a tournament of one or more acts, which share place, disk and tables and each have their own workload, strategies
+/// and run, and blocks its thread while a server starts or a trial runs: give it a thread of its own. Whatever
 /// happens, the server, the limit and, unless it is kept, the cluster are gone afterwards; a lab server whose cluster
 /// was borrowed runs again.
 ///
 /// # Errors
 /// `Error::Interrupted` when it was stopped before the trials began. Trials that ended before a failure were told as
 /// events.
-pub async fn run_tournament(mut options: Options, events: &Events, stop: &Stop) -> Result<Finished, Error> {
+pub async fn run_tournament(mut acts: Vec<Options>, events: &Events, stop: &Stop) -> Result<Vec<Finished>, Error> {
+    let mut device = None;
+    for act in &mut acts {
+        device = find_device(act);
+    }
+    let Some(options) = acts.first() else { return Ok(Vec::new()) };
     let directory = tempfile::Builder::new().prefix("pgthaw-bench-").tempdir();
     let directory = directory.map_err(|source| Error::file("create a directory in", &std::env::temp_dir(), source))?;
     repair_read_ahead(options.place.directory(), events);
-    let device = find_device(&mut options);
     if let Some(reason) = &options.disk.not_enforced {
         events.tell(Event::Remark(format!("the native disk is measured, without a limit: {reason}")));
     }
@@ -72,21 +84,64 @@ pub async fn run_tournament(mut options: Options, events: &Events, stop: &Stop) 
         Place::Scratch { .. } => "making a scratch cluster".into(),
         Place::Borrowed { .. } => "stopping the lab server, to run its cluster behind a private socket".into(),
     }));
-    let settings = choose_settings(&options);
+    let settings = choose_settings(options);
     let settings: Vec<(&str, &str)> = settings.iter().map(|(name, value)| (*name, value.as_str())).collect();
     let mut lab = Lab::open(&options.programs, &options.place, &settings)?;
-    let played = play(&options, &mut lab, device.as_ref(), directory.path(), events, stop).await;
+    let played = play_acts(&acts, &mut lab, device.as_ref(), directory.path(), events, stop).await;
     let kept = lab.finish(options.is_kept && played.is_ok()).await;
     // The first failure is the one to tell.
-    Ok(Finished { kept: played.as_ref().map_or(Ok(None), |_| kept)?, ..played? })
+    let (mut played, kept) = (played?, kept?);
+    played.iter_mut().for_each(|act| act.kept.clone_from(&kept));
+    Ok(played)
 }
 
-/// Prepares the cluster and runs the trials in it.
+/// One act after the other, until one is interrupted.
+async fn play_acts(
+    acts: &[Options],
+    lab: &mut Lab,
+    device: Option<&BlockDevice>,
+    directory: &Path,
+    events: &Events,
+    stop: &Stop,
+) -> Result<Vec<Finished>, Error> {
+    let mut played: Vec<Finished> = Vec::new();
+    for (number, act) in (1..).zip(acts) {
+        if let (2.., Some(title)) = (acts.len(), &act.title) {
+            events.tell(Event::Remark(format!("act {number} of {}: {title}", acts.len())));
+        }
+        let directory = directory.join(format!("act-{number}"));
+        std::fs::create_dir(&directory).map_err(|source| Error::file("create", &directory, source))?;
+        let later_seconds = acts[number..].iter().map(expected_seconds).sum();
+        match play(act, lab, device, &directory, later_seconds, events, stop).await {
+            Ok(finished) => {
+                events.tell(Event::RunEnded(Box::new(finished.clone())));
+                played.push(finished);
+            }
+            // Stopped while the next act was prepared: those before are whole.
+            Err(Error::Interrupted) if !played.is_empty() => {
+                played.iter_mut().for_each(|act| act.is_interrupted = true);
+            }
+            Err(error) => return Err(error),
+        }
+        if played.iter().any(|act| act.is_interrupted) {
+            break;
+        }
+    }
+    Ok(played)
+}
+
+fn expected_seconds(act: &Options) -> u32 {
+    let trials = act.strategies.len() as u32 * act.repeats;
+    EXPECTED_PREPARATION + trials * (act.workload.seconds + EXPECTED_TRIAL_OVERHEAD)
+}
+
+/// Prepares the cluster for an act and runs its trials in it.
 async fn play(
     options: &Options,
     lab: &mut Lab,
     device: Option<&BlockDevice>,
     directory: &Path,
+    later_seconds: u32,
     events: &Events,
     stop: &Stop,
 ) -> Result<Finished, Error> {
@@ -108,6 +163,7 @@ async fn play(
         strips: &prepared.strips,
         directory,
         trials: turns.len() as u32,
+        later_seconds,
         events,
         stop,
     };
@@ -186,6 +242,7 @@ fn describe_run(
         server: prepared.facts.clone(),
         settings: prepared.settings.clone(),
         study: Study {
+            title: options.title.clone(),
             scale: options.scale,
             clients: workload.clients,
             jobs: workload.jobs,

@@ -36,6 +36,8 @@ pub struct TrialSetup<'a> {
     /// For logs and outputs; the trial takes a directory of its own in it.
     pub directory: &'a Path,
     pub trials: u32,
+    /// Seconds that later acts are expected to take.
+    pub later_seconds: u32,
     pub events: &'a Events,
     pub stop: &'a Stop,
 }
@@ -61,6 +63,7 @@ impl TrialSetup<'_> {
             position: turn.position,
             trials: self.trials,
             seconds: self.workload.seconds,
+            later_seconds: self.later_seconds,
             start_state: before.start_state.clone(),
         }));
         let measured = self.race(lab, turn.strategy)?;

@@ -77,16 +77,17 @@ struct WarmupArguments {
 pub async fn run(arguments: BenchArguments, output: OutputArguments) -> anyhow::Result<ExitStatus> {
     let Action::Warmup(arguments) = arguments.action;
     let store = arguments.store.open().await?;
-    let finished = run_study(arguments.options().await?, &store, output).await?;
-    print_finished(&finished, None, output)?;
-    if !output.json {
+    let acts = run_study(vec![arguments.options().await?], &store, output).await?;
+    print_finished(&acts, None, output)?;
+    for finished in acts.iter().filter(|_| !output.json) {
         terminal::print_line(&terminal::render_where_kept(&finished.run, store.path()));
         if let Some(kept) = &finished.kept {
             terminal::print_line(&terminal::render_kept_cluster(kept, finished.run.study.database_bytes));
         }
     }
     store.close().await;
-    Ok(if finished.is_interrupted { ExitStatus::Because(ErrorKind::Interrupted) } else { ExitStatus::Done })
+    let is_interrupted = acts.iter().any(|act| act.is_interrupted);
+    Ok(if is_interrupted { ExitStatus::Because(ErrorKind::Interrupted) } else { ExitStatus::Done })
 }
 
 impl WarmupArguments {
@@ -94,6 +95,7 @@ impl WarmupArguments {
         let Self { scale, clients, jobs, trials: TrialArguments { seconds, .. }, .. } = *self;
         let (programs, place) = self.choose_place().await?;
         Ok(Options {
+            title: None,
             programs,
             place,
             scale,

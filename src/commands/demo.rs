@@ -4,10 +4,11 @@ use std::path::{Path, PathBuf};
 
 use clap::Args;
 
+use super::demo_acts::{ActArguments, Acts};
 use super::finished::print_finished;
-use super::study::{DiskArguments, ScratchArguments, TrialArguments, run_study};
+use super::study::{DiskArguments, ScratchArguments, run_study};
 use super::{ExitStatus, OutputArguments, StoreArguments};
-use crate::bench::{Finished, Options, PGTHAW, Place, size};
+use crate::bench::{Finished, Options, PGTHAW, Place, compute_summary, size};
 use crate::failure::{Capability, ErrorKind};
 use crate::linux::capability::{HostTarget, check_host, check_programs};
 use crate::linux::machine::read_free_bytes;
@@ -19,7 +20,7 @@ use crate::{report, terminal};
 /// What of `pgthaw doctor` matters for the demo.
 const CHECKS: [&str; 4] = ["memory", "device", "disk-limit", "vmtouch"];
 
-/// See it all on a scratch server of its own: cold and slow, warmed in every way, proven
+/// See it all on a scratch server of its own, in two acts: everything is needed, and a hot newest tenth
 #[derive(Debug, Args)]
 pub struct DemoArguments {
     /// pgbench's scale: about 16 MB each [default: 50, less when memory or disk are short]
@@ -27,7 +28,7 @@ pub struct DemoArguments {
     scale: Option<u32>,
 
     #[command(flatten)]
-    trials: TrialArguments,
+    acts: ActArguments,
 
     /// The report's file [default: pgthaw-demo.html here]
     #[arg(short, long, value_name = "FILE", default_value = "pgthaw-demo.html", hide_default_value = true)]
@@ -45,42 +46,39 @@ pub struct DemoArguments {
 
 /// Runs the command.
 pub async fn run(arguments: DemoArguments, output: OutputArguments) -> anyhow::Result<ExitStatus> {
-    let options = arguments.options()?;
+    let acts = arguments.acts()?;
     if !output.json {
-        let checks = terminal::render_doctor(&check_machine(&options));
-        let (scale, seconds) = (options.scale, options.workload.seconds);
-        let plan = terminal::render_demo_plan(scale, size::expected_bytes(scale), &options.disk, seconds);
+        let options = &acts.options[0];
+        let checks = terminal::render_doctor(&check_machine(options));
+        let plan = terminal::render_demo_plan(options.scale, size::expected_bytes(options.scale), &options.disk);
         terminal::print_line(&format!("{checks}\n\n{plan}\n"));
     }
     let store = arguments.store.open().await?;
-    let finished = run_study(options, &store, output).await?;
+    let finished = run_study(acts.options.clone(), &store, output).await?;
     let report = write_report(&finished, &arguments.output)?;
     print_finished(&finished, report.as_deref(), output)?;
     if !output.json {
         print_end(&finished, report.as_deref(), store.path());
     }
     store.close().await;
-    Ok(if finished.is_interrupted { ExitStatus::Because(ErrorKind::Interrupted) } else { ExitStatus::Done })
+    let is_interrupted = finished.iter().any(|act| act.is_interrupted);
+    Ok(if is_interrupted { ExitStatus::Because(ErrorKind::Interrupted) } else { ExitStatus::Done })
 }
 
 impl DemoArguments {
-    fn options(&self) -> anyhow::Result<Options> {
+    fn acts(&self) -> anyhow::Result<Acts> {
         let scale = match self.scale {
             Some(scale) => scale,
             None => size::plan_scale(read_memory()?.available_bytes, read_free_bytes(&self.scratch.dir)?),
         };
-        Ok(Options {
+        self.acts.acts(Options {
+            title: None,
             programs: Programs::find(self.scratch.bin_dir.as_deref())?,
             place: Place::Scratch { parent: self.scratch.dir.clone() },
             scale,
-            workload: Workload {
-                script: Script::Builtin("select-only"),
-                clients: 8,
-                jobs: 2,
-                seconds: self.trials.seconds,
-            },
-            repeats: self.trials.repeats,
-            strategies: self.trials.strategies(),
+            workload: Workload { script: Script::Builtin("select-only"), clients: 8, jobs: 2, seconds: 1 },
+            repeats: self.acts.repeats,
+            strategies: Vec::new(),
             disk: self.disk.choose("gp3")?,
             seed: rand::random(),
             shared_buffers: self.scratch.shared_buffers,
@@ -103,25 +101,31 @@ fn check_machine(options: &Options) -> Vec<Capability> {
     [server].into_iter().chain(found).collect()
 }
 
-/// Writes the report, if any trial ended.
-fn write_report(finished: &Finished, path: &Path) -> anyhow::Result<Option<PathBuf>> {
-    if finished.trials.is_empty() {
-        return Ok(None);
-    }
-    let html = report::render_report(&finished.run, &finished.trials)?;
+/// Writes the report of the acts in which any trial ended.
+fn write_report(finished: &[Finished], path: &Path) -> anyhow::Result<Option<PathBuf>> {
+    let shown = finished.iter().filter(|act| !act.trials.is_empty()).map(|act| (&act.run, &act.trials[..]));
+    let shown: Vec<_> = shown.collect();
+    let Some((first, further)) = shown.split_first() else { return Ok(None) };
+    let html = report::render_report(*first, further)?;
     report::write_report(path, &html, false)?;
     Ok(Some(path.canonicalize()?))
 }
 
-/// Cold and warm side by side, and where everything is.
-fn print_end(finished: &Finished, report: Option<&Path>, store: &Path) {
-    let trials = &finished.trials;
-    if let Some(shown) = trials.iter().find(|trial| trial.strategy == PGTHAW).or(trials.first()) {
+/// Cold and warm side by side, what users got, and where everything is.
+fn print_end(finished: &[Finished], report: Option<&Path>, store: &Path) {
+    let trials = || finished.iter().flat_map(|act| &act.trials);
+    if let Some(shown) = trials().find(|trial| trial.strategy == PGTHAW).or(trials().next()) {
         terminal::print_line(&format!("{}\n", terminal::render_before_and_after(shown)));
     }
-    terminal::print_line(&terminal::render_where_kept(&finished.run, store));
-    if let Some(kept) = &finished.kept {
-        terminal::print_line(&terminal::render_kept_cluster(kept, finished.run.study.database_bytes));
+    for act in finished {
+        let title = act.run.study.title.as_deref().unwrap_or_default();
+        terminal::print_line(&terminal::render_served(title, &compute_summary(&act.run, &act.trials)));
+    }
+    for act in finished {
+        terminal::print_line(&terminal::render_where_kept(&act.run, store));
+    }
+    if let Some((act, kept)) = finished.iter().find_map(|act| Some((act, act.kept.as_ref()?))) {
+        terminal::print_line(&terminal::render_kept_cluster(kept, act.run.study.database_bytes));
     }
     if let Some(report) = report {
         terminal::print_line(&format!("the report: {}", report.display()));

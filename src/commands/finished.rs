@@ -11,39 +11,47 @@ use crate::terminal;
 /// What `--json` prints. Not built with `json!`, which would print the strips' numbers with digits they do not have.
 #[derive(Serialize)]
 struct Document<'a> {
-    run: &'a Run,
-    headline: String,
-    summary: Summary,
-    comparison: Comparison,
-    trials: &'a [Trial],
+    #[serde(flatten)]
+    first: Act<'a>,
+    further: Vec<Act<'a>>,
     interrupted: bool,
     kept_cluster: Option<&'a Path>,
     report: Option<&'a Path>,
 }
 
-/// The table, or everything as JSON, with the report's file when there is one.
-pub fn print_finished(finished: &Finished, report: Option<&Path>, output: OutputArguments) -> anyhow::Result<()> {
-    let Finished { run, trials, is_interrupted, kept } = finished;
-    let summary = compute_summary(run, trials);
-    let comparison = compute_comparison(&summary, trials);
-    let headline = render_headline(&summary);
-    if output.json {
-        let (interrupted, kept_cluster) = (*is_interrupted, kept.as_deref());
-        terminal::print_json(&Document {
-            run,
-            headline,
-            summary,
-            comparison,
-            trials,
-            interrupted,
-            kept_cluster,
-            report,
-        })?;
+/// A run with what follows from its trials.
+#[derive(Serialize)]
+struct Act<'a> {
+    run: &'a Run,
+    headline: String,
+    summary: Summary,
+    comparison: Comparison,
+    trials: &'a [Trial],
+}
+
+/// The tables of each act, or everything as JSON, with the report's file when there is one.
+pub fn print_finished(acts: &[Finished], report: Option<&Path>, output: OutputArguments) -> anyhow::Result<()> {
+    let mut described = acts.iter().map(describe);
+    if !output.json {
+        described.for_each(|act| print_act(&act));
         return Ok(());
     }
-    terminal::print_line(&format!("{headline}\n\n{}\n", terminal::render_run_head(run)));
-    terminal::print_line(&format!("{}\n", terminal::render_tournament(&summary)));
-    terminal::render_comparison(&comparison).iter().for_each(|table| terminal::print_line(&format!("{table}\n")));
-    terminal::print_line(&format!("{}\n", terminal::render_trial_verdicts(&summary, trials)));
-    Ok(())
+    let Some(first) = described.next() else { return Ok(()) };
+    let interrupted = acts.iter().any(|act| act.is_interrupted);
+    let kept_cluster = acts.iter().find_map(|act| act.kept.as_deref());
+    Ok(terminal::print_json(&Document { first, further: described.collect(), interrupted, kept_cluster, report })?)
+}
+
+fn describe(finished: &Finished) -> Act<'_> {
+    let Finished { run, trials, .. } = finished;
+    let summary = compute_summary(run, trials);
+    let comparison = compute_comparison(&summary, trials);
+    Act { run, headline: render_headline(&summary), summary, comparison, trials }
+}
+
+fn print_act(act: &Act<'_>) {
+    terminal::print_line(&format!("{}\n\n{}\n", act.headline, terminal::render_run_head(act.run)));
+    terminal::print_line(&format!("{}\n", terminal::render_tournament(&act.summary)));
+    terminal::render_comparison(&act.comparison).iter().for_each(|table| terminal::print_line(&format!("{table}\n")));
+    terminal::print_line(&format!("{}\n", terminal::render_trial_verdicts(&act.summary, act.trials)));
 }

@@ -6,6 +6,7 @@ mod completions;
 mod connection;
 mod current_map;
 mod demo;
+mod demo_acts;
 mod doctor;
 mod doctor_probe;
 mod evict;

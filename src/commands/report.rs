@@ -2,20 +2,21 @@
 
 use std::path::PathBuf;
 
+use anyhow::Context as _;
 use clap::Args;
 use serde_json::json;
 
 use super::{ExitStatus, OutputArguments, StoreArguments};
-use crate::bench::judge_trial;
+use crate::bench::{Run, Trial, judge_trial};
 use crate::results::NEWEST;
 use crate::{report, terminal};
 
-/// One self-contained HTML file of a run
+/// One self-contained HTML file of a run, or of several
 #[derive(Debug, Args)]
 pub struct ReportArguments {
-    /// The run, or the first characters of its name
-    #[arg(default_value = NEWEST)]
-    run: String,
+    /// The runs, or the first characters of their names; the page shows the first one first
+    #[arg(value_name = "RUN", default_value = NEWEST)]
+    runs: Vec<String>,
 
     /// The file to write [default: pgthaw-report-RUN.html here]
     #[arg(short, long, value_name = "FILE")]
@@ -32,15 +33,23 @@ pub struct ReportArguments {
 /// Runs the command.
 pub async fn run(arguments: ReportArguments, output: OutputArguments) -> anyhow::Result<ExitStatus> {
     let store = arguments.store.open_existing().await?;
-    let run = store.read_run(&arguments.run).await?;
-    let mut trials = store.read_trials(&run.id).await?;
-    // Those that an older pgthaw kept have none.
-    trials.iter_mut().for_each(|trial| judge_trial(&run, trial));
+    let mut stored = Vec::with_capacity(arguments.runs.len());
+    for wanted in &arguments.runs {
+        let run = store.read_run(wanted).await?;
+        let mut trials = store.read_trials(&run.id).await?;
+        // Those that an older pgthaw kept have none.
+        trials.iter_mut().for_each(|trial| judge_trial(&run, trial));
+        stored.push((run, trials));
+    }
     store.close().await;
-    let path = arguments.output.unwrap_or_else(|| PathBuf::from(format!("pgthaw-report-{}.html", run.id)));
-    report::write_report(&path, &report::render_report(&run, &trials)?, arguments.force)?;
+    let shown: Vec<(&Run, &[Trial])> = stored.iter().map(|(run, trials)| (run, &trials[..])).collect();
+    let (first, further) = shown.split_first().context("name a run")?;
+    let path = arguments.output.unwrap_or_else(|| PathBuf::from(format!("pgthaw-report-{}.html", first.0.id)));
+    report::write_report(&path, &report::render_report(*first, further)?, arguments.force)?;
     if output.json {
-        terminal::print_json(&json!({ "run": run.id, "trials": trials.len(), "report": path }))?;
+        let runs: Vec<&str> = shown.iter().map(|(run, _)| run.id.as_str()).collect();
+        let trials: usize = shown.iter().map(|(_, trials)| trials.len()).sum();
+        terminal::print_json(&json!({ "run": runs[0], "runs": runs, "trials": trials, "report": path }))?;
     } else {
         terminal::print_line(&path.display().to_string());
     }

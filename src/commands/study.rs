@@ -99,7 +99,8 @@ pub struct ScratchArguments {
     pub keep: bool,
 }
 
-fn choose_strategies(given: &[Strategy]) -> Vec<Strategy> {
+/// Those given, each once; none given is all that run unasked.
+pub fn choose_strategies(given: &[Strategy]) -> Vec<Strategy> {
     let mut chosen: Vec<Strategy> = if given.is_empty() { Strategy::default_ones() } else { given.to_vec() };
     let mut seen = Vec::new();
     chosen.retain(|strategy| {
@@ -110,16 +111,16 @@ fn choose_strategies(given: &[Strategy]) -> Vec<Strategy> {
     chosen
 }
 
-/// Runs a study with a live display. Each trial is kept when it ends; Ctrl-C ends it tidily, with what there is.
-pub async fn run_study(options: Options, store: &Store, output: OutputArguments) -> anyhow::Result<Finished> {
+/// Runs a study of one or more acts with a live display. Each trial is kept when it ends; Ctrl-C ends it tidily, with what
+/// there is.
+pub async fn run_study(acts: Vec<Options>, store: &Store, output: OutputArguments) -> anyhow::Result<Vec<Finished>> {
     let stop = Stop::default();
     let signals = tokio::spawn(request_on_signal(stop.clone())?);
     let (sender, events) = unbounded_channel();
     let (study_events, study_stop) = (Events::to(sender), stop.clone());
     let runtime = Handle::current();
     // A thread of its own, for a tournament waits for processes as much as for the server.
-    let study =
-        tokio::task::spawn_blocking(move || runtime.block_on(run_tournament(options, &study_events, &study_stop)));
+    let study = tokio::task::spawn_blocking(move || runtime.block_on(run_tournament(acts, &study_events, &study_stop)));
     let kept = keep_and_show(events, store, output).await;
     if kept.is_err() {
         stop.request();
@@ -127,9 +128,7 @@ pub async fn run_study(options: Options, store: &Store, output: OutputArguments)
     let finished = study.await;
     signals.abort();
     kept?;
-    let finished = finished??;
-    store.finish_run(&finished.run, &finished.trials).await?;
-    Ok(finished)
+    Ok(finished??)
 }
 
 async fn keep_and_show(
@@ -142,6 +141,7 @@ async fn keep_and_show(
         match &event {
             Event::RunStarted(run) => store.save_run(run).await?,
             Event::TrialEnded(trial) => store.save_trial(trial).await?,
+            Event::RunEnded(finished) => store.finish_run(&finished.run, &finished.trials).await?,
             _ => {}
         }
         display.show(&event);

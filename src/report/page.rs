@@ -21,6 +21,15 @@ const FORMAT: u32 = 1;
 #[derive(Serialize)]
 struct ReportData<'a> {
     format: u32,
+    #[serde(flatten)]
+    first: RunData<'a>,
+    /// The other runs of the page.
+    further: Vec<RunData<'a>>,
+}
+
+/// A run with what follows from its trials.
+#[derive(Serialize)]
+struct RunData<'a> {
     headline: String,
     summary: Summary,
     comparison: Comparison,
@@ -36,16 +45,12 @@ struct ExactNumbers {
     system_identifier: String,
 }
 
-/// The report as one HTML document. Whatever names the run holds, they stay text.
-pub fn render_report(run: &Run, trials: &[Trial]) -> Result<String, Error> {
-    let summary = compute_summary(run, trials);
-    let comparison = compute_comparison(&summary, trials);
-    let headline = render_headline(&summary);
-    let title = escape_text(&format!("pgthaw: {headline}"));
-    let description = escape_text(&headline);
-    let exact =
-        ExactNumbers { seed: run.study.seed.to_string(), system_identifier: run.server.system_identifier.to_string() };
-    let data = ReportData { format: FORMAT, headline, summary, comparison, run, trials, exact };
+/// The report of one or more runs, each with its trials, as one HTML document. Whatever names they hold, they stay text.
+pub fn render_report(first: (&Run, &[Trial]), further: &[(&Run, &[Trial])]) -> Result<String, Error> {
+    let further = further.iter().map(|run| describe_run(*run)).collect();
+    let data = ReportData { format: FORMAT, first: describe_run(first), further };
+    let title = escape_text(&format!("pgthaw: {}", data.first.headline));
+    let description = escape_text(&data.first.headline);
     let json = escape_json(&serde_json::to_string(&data)?);
     Ok(format!(
         r#"{SIGNATURE}<html lang="en">
@@ -69,6 +74,14 @@ pub fn render_report(run: &Run, trials: &[Trial]) -> Result<String, Error> {
 "#,
         policy = security_policy(),
     ))
+}
+
+fn describe_run<'a>((run, trials): (&'a Run, &'a [Trial])) -> RunData<'a> {
+    let summary = compute_summary(run, trials);
+    let comparison = compute_comparison(&summary, trials);
+    let exact =
+        ExactNumbers { seed: run.study.seed.to_string(), system_identifier: run.server.system_identifier.to_string() };
+    RunData { headline: render_headline(&summary), summary, comparison, run, trials, exact }
 }
 
 /// Nothing from anywhere, the one script, and styles within the page, which the chart library sets on its elements.

@@ -2,7 +2,8 @@
 
 use std::fmt::Write as _;
 
-use crate::bench::{Disk, RelationResidency, ResidencyStrip, Trial};
+use super::tournament::render_count;
+use crate::bench::{Disk, RelationResidency, ResidencyStrip, Summary, Trial};
 use crate::units::Bytes;
 
 /// Eighths of a character, from empty to full.
@@ -14,14 +15,24 @@ const STRIP_CHARACTERS: usize = 32;
 /// Relations that are shown: the largest.
 const RELATIONS: usize = 4;
 
-/// What is going to happen, in three lines.
-pub fn render_demo_plan(scale: u32, database: Bytes, disk: &Disk, seconds: u32) -> String {
+/// What is going to happen, in a few lines.
+pub fn render_demo_plan(scale: u32, database: Bytes, disk: &Disk) -> String {
     let disk = super::render_disk(disk);
     format!(
         "A scratch PostgreSQL gets a database of scale {scale} ({database}) on the disk {disk}.\n\
-         Each strategy starts from the same proven cold state, while pgbench runs against the server for {seconds} s.\n\
+         Each strategy starts from the same proven cold state, while pgbench runs against the server: in the first act\n\
+         everything is needed, in the second one 99 % of the transactions need the newest tenth.\n\
          Ctrl-C ends it tidily at any time."
     )
+}
+
+/// What users got in an act, who served most first: `served in all, everything is needed: cat 898 k, pgthaw 861 k, …`.
+pub fn render_served(title: &str, summary: &Summary) -> String {
+    let mut served: Vec<(&str, f64)> =
+        summary.strategies.iter().filter_map(|one| Some((one.strategy.as_str(), one.served.median?))).collect();
+    served.sort_by(|one, other| other.1.total_cmp(&one.1));
+    let served: Vec<String> = served.iter().map(|(name, count)| format!("{name} {}", render_count(*count))).collect();
+    format!("served in all, {title}: {}", served.join(", "))
 }
 
 /// The largest relations before a trial and after it, each as a strip from its first block to its last.

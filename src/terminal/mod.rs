@@ -32,7 +32,7 @@ mod warm_progress;
 use std::io::Write as _;
 
 pub use comparison::render_comparison;
-pub use demo::{render_before_and_after, render_demo_plan};
+pub use demo::{render_before_and_after, render_demo_plan, render_served};
 pub use device::{render_age, render_device, render_limit, render_profile};
 pub use doctor::render_doctor;
 pub use error_report::render_error;

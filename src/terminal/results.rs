@@ -91,8 +91,15 @@ pub fn render_run_head(run: &Run) -> String {
         ),
         format!("server   PostgreSQL {}, shared_buffers {}", server.version, server.shared_buffers_bytes),
         format!(
-            "study    scale {} ({}), {} with {} clients, {} s × {} repeats, seed {}",
-            study.scale, study.database_bytes, study.script, study.clients, study.seconds, study.repeats, study.seed
+            "study    {}scale {} ({}), {} with {} clients, {} s × {} repeats, seed {}",
+            study.title.as_ref().map(|title| format!("{title}: ")).unwrap_or_default(),
+            study.scale,
+            study.database_bytes,
+            study.script,
+            study.clients,
+            study.seconds,
+            study.repeats,
+            study.seed
         ),
         format!("disk     {}", render_disk(&study.disk)),
     ];

@@ -45,6 +45,7 @@ impl TournamentDisplay {
             Event::TrialStarted(trial) => self.current = Some(trial.clone()),
             Event::Second(second) => self.show_second(*second),
             Event::TrialEnded(trial) => self.end_trial(trial),
+            Event::RunEnded(_) => {}
         }
     }
 
@@ -114,7 +115,7 @@ fn time_left(trial: &TrialStarted, second: u32, elapsed: Duration) -> Duration {
         0 => planned + EXPECTED_OVERHEAD,
         _ => elapsed.saturating_sub(in_trial) / ended,
     };
-    (each * (trial.trials - ended)).saturating_sub(in_trial)
+    (each * (trial.trials - ended)).saturating_sub(in_trial) + Duration::from_secs(trial.later_seconds.into())
 }
 
 /// ` 3 of 10  cat                  warm after  11 s      207431 served  from a lukewarm start`
@@ -174,7 +175,7 @@ mod tests {
 
     fn trial(position: u32) -> TrialStarted {
         let start_state = StartState { os_resident_bytes: Bytes(0), total_bytes: Bytes(1), verdict: "cold".into() };
-        TrialStarted { strategy: "cat", repeat: 2, position, trials: 10, seconds: 20, start_state }
+        TrialStarted { strategy: "cat", repeat: 2, position, trials: 10, seconds: 20, later_seconds: 0, start_state }
     }
 
     #[test]
@@ -188,6 +189,8 @@ mod tests {
         assert_eq!(time_left(&trial(1), 5, Duration::from_secs(6)), Duration::from_secs(225));
         // Four trials took 25 s each.
         assert_eq!(time_left(&trial(5), 10, Duration::from_secs(110)), Duration::from_secs(140));
+        let with_later = TrialStarted { later_seconds: 90, ..trial(5) };
+        assert_eq!(time_left(&with_later, 10, Duration::from_secs(110)), Duration::from_secs(230));
     }
 
     #[test]

@@ -193,9 +193,9 @@ fn a_script_that_fails_is_told_with_pgbenchs_words() {
 }
 
 #[test]
-fn the_demo_writes_its_report() {
+fn the_demo_writes_a_report_of_both_acts() {
     let (home, place) = (Home::new(), Place::new());
-    let arguments = [["demo", "-o", "demo.html"].as_slice(), &SMALL[..4], &["--strategies", "nothing,cat"]].concat();
+    let arguments = [["demo", "-o", "demo.html"].as_slice(), &SMALL[..4], &["--strategies", "cat"]].concat();
     let child = place.command(&home, 15, &arguments).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
     let pid = child.id();
     let output = Output::from(child.wait_with_output().unwrap()).ok();
@@ -203,7 +203,12 @@ fn the_demo_writes_its_report() {
     let report = home.path().join("demo.html");
     assert!(output.stdout.contains(&report.display().to_string()), "{}", output.stdout);
     assert!(output.stdout.contains("in memory before and after"), "{}", output.stdout);
-    assert!(fs::read_to_string(report).unwrap().contains("pgbench_accounts"));
+    let html = fs::read_to_string(report).unwrap();
+    for act in ["everything is needed", "the newest tenth"] {
+        assert!(output.stdout.contains(&format!("{act}: scale 1")) && html.contains(act), "{}", output.stdout);
+    }
+    let listed = home.pgthaw(&["results", "list", "--json"]).ok().json();
+    assert_eq!(listed["runs"].as_array().unwrap().len(), 2, "a run for each act");
 }
 
 #[test]

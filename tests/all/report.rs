@@ -21,9 +21,13 @@ fn open(home: &Home, run: &Run, trials: &[Trial]) -> Value {
     let report = home.path().join("report.html");
     let printed = home.pgthaw(&["report", "-o", report.to_str().unwrap()]).ok().stdout;
     assert_eq!(Path::new(printed.trim()), report);
+    look(&report)
+}
+
+fn look(report: &Path) -> Value {
     let web = Path::new(env!("CARGO_MANIFEST_DIR")).join("web");
     let mut command = Command::new("node");
-    command.arg(web.join("test/open_report.mjs")).arg(&report).args(screenshots());
+    command.arg(web.join("test/open_report.mjs")).arg(report).args(screenshots());
     servers::output_of(&mut command).ok().json()
 }
 
@@ -98,9 +102,33 @@ fn a_run_with_little_in_it_is_shown_too() {
 }
 
 #[test]
+fn several_runs_share_a_page_and_the_keyboard_chooses() {
+    let home = Home::new();
+    let store = home.path().join("state/pgthaw/results.sqlite");
+    let ids = ["20261121-233005-0001", "20261121-233005-0002"];
+    for (id, title) in ids.into_iter().zip(["everything is needed", "a hot tenth"]) {
+        let (mut run, mut trials) = synthetic_run::make(1, 8);
+        (run.id, run.study.title) = (id.into(), Some(title.into()));
+        trials.retain(|trial| trial.strategy != "cat" || title == "a hot tenth");
+        trials.iter_mut().for_each(|trial| trial.run_id = id.into());
+        keep(&store, &run, &trials);
+    }
+    let report = home.path().join("report.html");
+    let told = home.pgthaw(&["report", ids[0], ids[1], "-o", report.to_str().unwrap(), "--json"]).ok().json();
+    assert_eq!(told["runs"], serde_json::json!(ids));
+    let seen = look(&report);
+    assert_clean(&seen);
+    let shown = |index: usize, key: &str| &seen["runs"][index][key];
+    assert_eq!((shown(0, "title"), shown(1, "title")), (&"everything is needed".into(), &"a hot tenth".into()));
+    assert_eq!((shown(0, "strategies"), shown(1, "strategies")), (&9.into(), &10.into()));
+    assert_eq!((shown(0, "has_focus"), shown(1, "has_focus")), (&true.into(), &true.into()));
+    assert_eq!(shown(1, "drawn"), seen["charts"].as_object().unwrap().len());
+}
+
+#[test]
 fn the_file_stands_alone() {
     let (run, trials) = synthetic_run::make(1, 5);
-    let html = render_report(&run, &trials).unwrap();
+    let html = render_report((&run, &trials), &[]).unwrap();
     assert!(html.contains("default-src 'none'"));
     assert_eq!(html.matches("<script").count(), 2, "the data and the one script");
     let (head, rest) = html.split_once("<script>/*").unwrap();
@@ -173,8 +201,12 @@ fn check_charts(seen: &Value, run: &Run, seconds: u64) {
         assert_eq!(points("latency", &format!("line:{strategy}")) > 0, served_any, "latency of {strategy}");
     }
     let strategies = run.study.strategies.len() as u64;
+    for strategy in run.study.strategies.iter().filter(|strategy| *strategy != "nothing") {
+        assert_eq!(points("interference", &format!("line:{strategy}")), seconds, "{strategy} beside nothing");
+    }
     assert!(points("throughput", "warm") > 0);
     assert_eq!((points("warm-times", "bars"), points("warm-times", "labels")), (strategies, strategies));
+    assert_eq!(points("ratios", "bars"), strategies, "each has a ratio to the bound");
     for chart in ["heat-1", "heat-2"] {
         assert_eq!((points(chart, "before"), points(chart, "after")), (64 * strategies, 64 * strategies), "{chart}");
     }

@@ -252,6 +252,7 @@ fn make_server() -> ServerFacts {
 
 fn make_study(repeats: u32, seconds: u32) -> Study {
     Study {
+        title: None,
         scale: 50,
         clients: 8,
         jobs: 2,

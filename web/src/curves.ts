@@ -56,6 +56,19 @@ export function rateCurve(trials: Trial[], strategy: string, value: (sample: Sam
   return join(strategy, repeats);
 }
 
+/** A second's transactions ÷ those of another strategy in the same second of the same round. */
+export function shareCurve(trials: Trial[], strategy: string, other: string): Curve {
+  const others = new Map(trialsOf(trials, other).map((trial) => [trial.repeat, trial]));
+  const repeats = trialsOf(trials, strategy).map((trial) => {
+    const base = others.get(trial.repeat)?.samples ?? [];
+    return trial.samples.flatMap((sample, index): [number, number][] => {
+      const served = base[index]?.transactions ?? 0;
+      return served > 0 ? [[sample.second - 0.5, sample.transactions / served]] : [];
+    });
+  });
+  return join(strategy, repeats);
+}
+
 /** A state at the end of each second, and at the start. */
 export function stateCurve(
   trials: Trial[],

@@ -1,11 +1,25 @@
 // Numbers as people read them. Units as pgthaw's terminal prints them: decimal bytes, seconds with one digit.
 
-import type { Spread } from "./record";
+import type { Limits, Ratio, Spread } from "./record";
 
 const whole = new Intl.NumberFormat("en-US", { maximumFractionDigits: 0 });
 
 export const seconds = (value: number): string => `${value.toFixed(1)} s`;
 export const ratio = (value: number): string => value.toFixed(2);
+/** As the terminal writes it: `0.43`, `< 0.30`, `> 1.25`, `0.40–0.47`; `?` is anything. */
+export function limits({ at_least: low, at_most: high }: Limits): string {
+  if (high === null) return low > 0 ? `> ${ratio(low)}` : "?";
+  if (ratio(low) === ratio(high)) return ratio(high);
+  return low > 0 ? `${ratio(low)}–${ratio(high)}` : `< ${ratio(high)}`;
+}
+
+/** The median, and where there is one its interval: `0.43 (0.40–0.47)`. */
+export function ratioText(value: Ratio | null): string {
+  if (value === null) return "–";
+  const [median, interval] = [limits(value.median), value.interval === null ? null : limits(value.interval)];
+  return interval === null || interval === median ? median : `${median} (${interval})`;
+}
+
 export const count = (value: number): string => whole.format(value);
 export const percent = (share: number): string => `${(share * 100).toFixed(share > 0 && share < 0.1 ? 1 : 0)} %`;
 

@@ -3,16 +3,20 @@
 import "./report.css";
 import { charts, figure } from "./charts/figure";
 import { heatMaps, sharesTable } from "./charts/heat_maps";
+import { interference } from "./charts/interference";
+import { ratios } from "./charts/ratios";
 import { device, latencies, resident, served, throughput } from "./charts/time_charts";
 import { warmTimes } from "./charts/warm_times";
 import { relationsOf } from "./curves";
 import { element } from "./element";
-import type { ReportData } from "./record";
+import type { PageData, ReportData, RunData } from "./record";
 import { downloads } from "./sections/downloads";
 import { facts } from "./sections/facts";
 import { head } from "./sections/head";
+import { interferenceTable } from "./sections/interference";
 import { legend } from "./sections/legend";
 import { method } from "./sections/method";
+import { runs } from "./sections/runs";
 import { tournament } from "./sections/tournament";
 import { trust } from "./sections/trust";
 import { verdicts } from "./sections/verdicts";
@@ -26,42 +30,65 @@ declare global {
 }
 
 const json = document.getElementById("pgthaw-data")?.textContent ?? "";
-const data = JSON.parse(json) as ReportData;
-const state = new State(data);
+const page = JSON.parse(json) as PageData;
+const all: RunData[] = [page, ...page.further];
 
-document.getElementById("page")?.replaceChildren(
-  head(state),
-  trust(data),
-  element(
-    "section",
-    { class: "charts", "aria-labelledby": "curves" },
-    element("h2", { id: "curves" }, "How it warmed up"),
-    legend(state),
-    ...[throughput, served, resident, device].map((plan) => figure(plan, state)),
-  ),
-  element(
-    "section",
-    { "aria-labelledby": "result" },
-    element("h2", { id: "result" }, "Times and ratios"),
-    figure(warmTimes, state),
-    tournament(state),
-    verdicts(data),
-  ),
-  residency(),
-  element(
-    "section",
-    { "aria-labelledby": "latencies" },
-    element("h2", { id: "latencies" }, "What a user waited"),
-    figure(latencies, state),
-  ),
-  facts(data),
-  downloads(data, json),
-  method(data),
-);
-window.pgthawReport = { data, charts };
+show(0);
 
-function residency(): HTMLElement {
-  const relations = relationsOf(data.trials);
+/** Builds the page for one of its runs. */
+function show(index: number): void {
+  const data = all[index] ?? page;
+  for (const chart of charts.values()) chart.dispose();
+  charts.clear();
+  const state = new State(data);
+  const switcher = runs(all, index, (chosen) => {
+    show(chosen);
+    document.querySelector<HTMLElement>('.runs [aria-pressed="true"]')?.focus();
+  });
+  document.getElementById("page")?.replaceChildren(...sections(state, switcher));
+  window.pgthawReport = { data, charts };
+}
+
+function sections(state: State, switcher: HTMLElement | null): HTMLElement[] {
+  const { data } = state;
+  const [ratioPlan, interferencePlan] = [ratios(data), interference(data)];
+  return [
+    head(state, switcher),
+    trust(data),
+    element(
+      "section",
+      { class: "charts", "aria-labelledby": "curves" },
+      element("h2", { id: "curves" }, "How it warmed up"),
+      legend(state),
+      ...[throughput, served].map((plan) => figure(plan, state)),
+      interferencePlan && figure(interferencePlan, state),
+      interferencePlan && interferenceTable(data),
+      ...[resident, device].map((plan) => figure(plan, state)),
+    ),
+    element(
+      "section",
+      { "aria-labelledby": "result" },
+      element("h2", { id: "result" }, "Times and ratios"),
+      figure(warmTimes, state),
+      ratioPlan && figure(ratioPlan, state),
+      tournament(state),
+      verdicts(data),
+    ),
+    residency(state),
+    element(
+      "section",
+      { "aria-labelledby": "latencies" },
+      element("h2", { id: "latencies" }, "What a user waited"),
+      figure(latencies, state),
+    ),
+    facts(data),
+    downloads(data, json),
+    method(data),
+  ];
+}
+
+function residency(state: State): HTMLElement {
+  const relations = relationsOf(state.data.trials);
   const all = element("details", { class: "numbers" }, element("summary", {}, `All ${relations.length} relations as a table`));
   all.addEventListener("toggle", () => {
     if (all.open && all.childElementCount === 1) all.append(sharesTable(state, relations));

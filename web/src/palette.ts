@@ -56,6 +56,8 @@ const DOTTED = [2, 3];
 
 const HUES: Record<string, Hue> = {
   pgthaw: { light: "#d04a02", dark: "#ff8b45" },
+  "pgthaw-gentle": { light: "#d04a02", dark: "#ff8b45", dash: DASHED },
+  "pgthaw-full-speed": { light: "#d04a02", dark: "#ff8b45", dash: DOTTED },
   nothing: { light: "#6a737b", dark: "#a6afb7", dash: DASHED },
   seqscan: { light: "#8a6d1a", dark: "#d6b656" },
   cat: { light: "#0067a5", dark: "#4fb0f0" },

@@ -1,9 +1,18 @@
 // The report's data, as src/report/ embeds it. Field names are those of src/bench/record.rs and src/bench/summary.rs.
 
-export interface ReportData {
+/** The first run of the page, and the others. */
+export interface PageData extends RunData {
   format: number;
+  further: RunData[];
+}
+
+/** What the sections of the page show. */
+export type ReportData = RunData;
+
+export interface RunData {
   headline: string;
   summary: Summary;
+  comparison: Comparison;
   run: Run;
   trials: Trial[];
   /** Numbers beyond 2^53, which JSON.parse would round. */
@@ -40,6 +49,53 @@ export interface Summary {
   strategies: StrategySummary[];
 }
 
+/** What is known of a number: `at_most` is null when it has no upper limit. */
+export interface Limits {
+  at_least: number;
+  at_most: number | null;
+}
+
+export interface Ratio {
+  median: Limits;
+  interval: Limits | null;
+  /** How often such an interval holds the true median, 0 to 1. */
+  coverage: number;
+  pairs: number;
+}
+
+export interface StrategyRatios {
+  strategy: string;
+  /** "bound", "nothing" or "cat". */
+  to: string;
+  warm_after_seconds: Ratio | null;
+  to_50_seconds: Ratio | null;
+  served: Ratio | null;
+}
+
+export interface SecondShare {
+  second: number;
+  share: number | null;
+  least: number | null;
+}
+
+export interface Interference {
+  strategy: string;
+  seconds: SecondShare[];
+  lowest: SecondShare | null;
+  floor: number | null;
+  is_floor_held: boolean | null;
+  served_by_deadline: Spread | null;
+  served_ratio: Ratio | null;
+  pgthaw_ratio: Ratio | null;
+  ahead_from_second: number | null;
+}
+
+export interface Comparison {
+  ratios: StrategyRatios[];
+  deadline_seconds: number | null;
+  interference: Interference[];
+}
+
 export interface Run {
   id: string;
   started_at: string;
@@ -68,6 +124,7 @@ export interface Run {
 }
 
 export interface Study {
+  title: string | null;
   scale: number;
   clients: number;
   jobs: number;

@@ -71,6 +71,7 @@ async function look(page) {
   await page.setViewportSize(PHONE);
   await page.reload();
   seen.phone = await lookAt(page, "phone");
+  seen.runs = await switchRuns(page);
   return { ...seen, injected: await page.evaluate(() => window.injected ?? null), errors, requests };
 }
 
@@ -160,6 +161,22 @@ async function once(page, look, isSo) {
     if (isSo(seen) || Date.now() > deadline) return seen;
     await page.waitForTimeout(50);
   }
+}
+
+/** The runs of the page: each one's button pressed in turn, and what is shown then. */
+async function switchRuns(page) {
+  const runs = [];
+  for (let index = 0; index < (await page.locator(".runs button").count()); index += 1) {
+    await page.locator(".runs button").nth(index).focus();
+    await page.keyboard.press("Enter");
+    const { drawn } = await once(page, drawnCharts, isAll);
+    const shown = await page.evaluate(() => {
+      const pressed = document.querySelector('.runs [aria-pressed="true"]');
+      return { title: pressed.querySelector("strong").textContent, has_focus: document.activeElement === pressed, strategies: document.querySelectorAll(".chip").length };
+    });
+    runs.push({ ...shown, drawn });
+  }
+  return runs;
 }
 
 /** The files that the page makes: name and content. */

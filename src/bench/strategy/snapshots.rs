@@ -36,6 +36,8 @@ impl WarmSnapshots {
         let snapshots = WarmSnapshots { directory: directory.to_owned() };
         let mut connection = server.connect_to(DATABASE).await?;
         if strategies.contains(&Strategy::Pgfincore) {
+            let drop_earlier = "DROP TABLE IF EXISTS public.pgfincore_snapshot";
+            run_statement(&mut connection, "drop pgfincore's earlier snapshot", drop_earlier).await?;
             run_statement(&mut connection, "take pgfincore's snapshot", &pgfincore_take_sql()).await?;
         }
         if strategies.contains(&Strategy::Autoprewarm) {

@@ -5,7 +5,7 @@ import { bytes, count, kibibytes, ratio, seconds, spread, time, unbroken } from 
 import type { ReportData, Spread } from "../record";
 import type { State } from "../state";
 
-export function head(state: State): HTMLElement {
+export function head(state: State, switcher: HTMLElement | null): HTMLElement {
   const { data } = state;
   const [answer = "", ...rest] = unbroken(data.headline).replace(/\.$/, "").split("; ");
   const button = element("button", { type: "button", class: "theme", click: () => state.toggleTheme() });
@@ -26,6 +26,7 @@ export function head(state: State): HTMLElement {
       element("span", { class: "soft" }, time(data.run.started_at)),
       button,
     ),
+    switcher,
     element("h1", {}, answer, rest.length > 0 && element("span", { class: "rest" }, `; ${rest.join("; ")}.`), rest.length === 0 && "."),
     element("p", { class: "study" }, study(data)),
     figures(data),
@@ -36,7 +37,7 @@ function study(data: ReportData): string {
   const { study: plan, server } = data.run;
   return [
     `PostgreSQL ${server.version.split(" ")[0] ?? ""}`,
-    `pgbench ${plan.script}, ${plan.clients} clients, scale ${plan.scale} (${bytes(plan.database_bytes)})`,
+    `${plan.title === null ? "" : `${plan.title}: `}pgbench ${plan.script}, ${plan.clients} clients, scale ${plan.scale} (${bytes(plan.database_bytes)})`,
     disk(data),
     `${plan.repeats === 1 ? "1 trial" : `${plan.repeats} trials`} of ${plan.seconds} s for each of ${data.summary.strategies.length} strategies`,
   ].join(" · ");

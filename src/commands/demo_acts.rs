@@ -1,0 +1,99 @@
+//! The two acts of `pgthaw demo`: everything is needed, and a hot newest tenth. The same disk, the same tables; who wins is
+//! another one.
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt as _;
+
+use anyhow::Context as _;
+use clap::Args;
+use tempfile::TempDir;
+
+use super::study::choose_strategies;
+use crate::bench::{Options, Strategy};
+use crate::postgres::pgbench::Script;
+
+/// 99 % of the transactions in the newest tenth of the accounts: the script of the study in lab/restore.
+const NEWEST_TENTH: &str = include_str!("../../lab/restore/newest-tenth.sql");
+
+/// The line of that script which says the scale.
+const SCALE: &str = "\\set scale 100";
+
+/// What each act is about, its strategies and the seconds of its trials: as short as shows it, for a demo that is over in
+/// five minutes.
+const EVERYTHING: &str = "everything is needed";
+const EVERYTHING_STRATEGIES: &str = "nothing,seqscan,cat,vmtouch,pg_prewarm-read,pg_prewarm-buffer,pgthaw";
+const EVERYTHING_SECONDS: u32 = 20;
+const HOT: &str = "99 % of the work in the newest tenth";
+const HOT_STRATEGIES: &str = "nothing,cat,pg_prewarm-buffer,autoprewarm,pgthaw";
+const HOT_SECONDS: u32 = 12;
+
+/// Which trials, and how long.
+#[derive(Clone, Debug, Args)]
+pub struct ActArguments {
+    /// Seconds that each trial lasts [default: 20 where everything is needed, 12 with a hot tenth]
+    #[arg(long, value_parser = clap::value_parser!(u32).range(1..))]
+    seconds: Option<u32>,
+
+    /// Trials per strategy
+    #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..))]
+    pub repeats: u32,
+
+    /// Strategies of both acts, separated by commas [default: the usual ones of each]
+    #[arg(long, value_name = "NAME,...", value_delimiter = ',')]
+    strategies: Vec<Strategy>,
+}
+
+/// The acts, with the script of the second one while they are played.
+#[derive(Debug)]
+pub struct Acts {
+    pub options: Vec<Options>,
+    _script: TempDir,
+}
+
+impl ActArguments {
+    /// Makes the two acts of what they have in common.
+    pub fn acts(&self, common: Options) -> anyhow::Result<Acts> {
+        let directory = tempfile::Builder::new().prefix("pgthaw-demo-").tempdir()?;
+        let path = directory.path().join("newest-tenth.sql");
+        fs::write(&path, newest_tenth(common.scale)).with_context(|| format!("cannot write {}", path.display()))?;
+        fs::set_permissions(directory.path(), fs::Permissions::from_mode(0o755))?;
+        let act = |title: &str, script, strategies: &str, seconds| -> anyhow::Result<Options> {
+            let mut act = Options { title: Some(title.to_owned()), ..common.clone() };
+            act.workload.script = script;
+            act.workload.seconds = self.seconds.unwrap_or(seconds);
+            act.strategies = match &self.strategies[..] {
+                [] => strategies.split(',').map(str::parse).collect::<Result<_, _>>()?,
+                given => choose_strategies(given),
+            };
+            Ok(act)
+        };
+        let options = vec![
+            act(EVERYTHING, Script::Builtin("select-only"), EVERYTHING_STRATEGIES, EVERYTHING_SECONDS)?,
+            act(HOT, Script::File(path), HOT_STRATEGIES, HOT_SECONDS)?,
+        ];
+        Ok(Acts { options, _script: directory })
+    }
+}
+
+/// pgbench does not tell a script of one's own the scale.
+fn newest_tenth(scale: u32) -> String {
+    NEWEST_TENTH.replace(SCALE, &format!("\\set scale {scale}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_script_is_that_of_the_study_at_the_demos_scale() {
+        assert_eq!(NEWEST_TENTH.matches(SCALE).count(), 1);
+        assert!(newest_tenth(7).contains("\\set scale 7\n"));
+    }
+
+    #[test]
+    fn every_act_has_strategies_that_exist() {
+        for names in [EVERYTHING_STRATEGIES, HOT_STRATEGIES] {
+            assert!(names.split(',').all(|name| name.parse::<Strategy>().is_ok()), "{names}");
+        }
+    }
+}
