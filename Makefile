@@ -84,7 +84,7 @@ bench: build ## The tournament of all ways to warm, with your own options (ARGS=
 	@target/release/pgthaw bench warmup $(ARGS)
 
 .PHONY: bench-restore
-bench-restore: build ## Restore beside live traffic, uniform and with a hot newest tenth (ARGS="--repeats 3"): 40 minutes
+bench-restore: build ## The restore study (CASES="b e" some of it, ARGS="--repeats 3"): 90 minutes
 	@lab/restore/run $(ARGS)
 
 .PHONY: bench-code

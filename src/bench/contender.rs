@@ -133,7 +133,7 @@ impl ActiveContender {
 }
 
 /// How a command failed, in one line; `None` when it did not.
-fn describe_failure(ended: Ended, output: &str) -> Option<String> {
+pub fn describe_failure(ended: Ended, output: &str) -> Option<String> {
     let last_words = output.lines().last().unwrap_or("it said nothing");
     (!ended.status.success()).then(|| format!("{}: {last_words}", ended.status))
 }
@@ -161,7 +161,10 @@ mod tests {
 
     #[test]
     fn a_failure_is_told_in_its_last_words() {
-        let ended = |code: i32| Ended { at: Duration::ZERO, status: ExitStatus::from_raw(code << 8), read_bytes: None };
+        let ended = |code: i32| {
+            let status = ExitStatus::from_raw(code << 8);
+            Ended { at: Duration::ZERO, status, read_bytes: None, cpu_time: None }
+        };
         assert_eq!(describe_failure(ended(0), "x"), None);
         let failure = describe_failure(ended(1), "CONTEXT: y\nERROR: no such table").unwrap();
         assert_eq!(failure, "exit status: 1: ERROR: no such table");

@@ -3,6 +3,8 @@
 use std::str::FromStr;
 
 use super::{Disk, Error};
+use crate::linux::DeviceNumber;
+use crate::linux::cgroup::{DiskLimit, ReadLimit};
 use crate::units::Bytes;
 
 /// What a disk can do; `None` is no limit, or the read-ahead that the device is set to anyway.
@@ -139,6 +141,14 @@ fn find_profile(known: &[NamedDisk], name: &str) -> Result<Profile, Error> {
 pub fn compute_bound_seconds(disk: &Disk, wanted: Bytes) -> Option<f64> {
     let is_in_force = disk.not_enforced.is_none();
     disk.rbps.filter(|_| is_in_force).map(|bandwidth| wanted.seconds_at(bandwidth))
+}
+
+/// Puts the disk's limit in force on a device; `None` when there is none to be had.
+pub fn create_limit(disk: &Disk, device: Option<DeviceNumber>) -> Result<Option<DiskLimit>, Error> {
+    let is_limited = disk.not_enforced.is_none() && (disk.riops.is_some() || disk.rbps.is_some());
+    let Some(device) = device.filter(|_| is_limited) else { return Ok(None) };
+    let limit = ReadLimit { reads_per_second: disk.riops, read_bytes_per_second: disk.rbps };
+    Ok(Some(DiskLimit::create(device, limit)?))
 }
 
 #[cfg(test)]

@@ -13,8 +13,12 @@ pub enum Error {
     Disk(String),
     #[error("there is no strategy \"{name}\": {known} are known")]
     UnknownStrategy { name: String, known: String },
-    #[error("none of the strategies asked for can run here: {0}")]
+    #[error("none of what was asked for can run here: {0}")]
     NoStrategy(String),
+    #[error("there is no loader \"{name}\": {known} are known")]
+    UnknownLoader { name: String, known: String },
+    #[error("the script left nothing in the page cache, so there is nothing to load")]
+    NothingWanted,
     #[error("cannot start {command}: {source}")]
     Launch { command: String, source: io::Error },
     #[error("{program} failed: {output}")]
@@ -54,7 +58,7 @@ impl Error {
 impl Explain for Error {
     fn kind(&self) -> ErrorKind {
         match self {
-            Error::Disk(_) | Error::UnknownStrategy { .. } => ErrorKind::Usage,
+            Error::Disk(_) | Error::UnknownStrategy { .. } | Error::UnknownLoader { .. } => ErrorKind::Usage,
             Error::NoStrategy(_) => ErrorKind::Privilege,
             Error::Interrupted => ErrorKind::Interrupted,
             other => other.inner().map_or(ErrorKind::Failed, Explain::kind),
@@ -63,7 +67,10 @@ impl Explain for Error {
 
     fn hint(&self) -> Option<String> {
         match self {
-            Error::NoStrategy(_) => Some("--strategies nothing,cat needs nothing but coreutils".into()),
+            Error::NoStrategy(_) => {
+                Some("--strategies nothing,cat (of bench residency: --loaders cat) needs nothing but coreutils".into())
+            }
+            Error::NothingWanted => Some("let it run for longer: --script-seconds 10".into()),
             Error::File { source, .. } if source.kind() == io::ErrorKind::StorageFull => {
                 Some("choose a smaller --scale, or another place with --dir".into())
             }

@@ -1,8 +1,10 @@
 //! What a study tells whoever watches it.
 
+use std::time::Duration;
+
 use tokio::sync::mpsc::UnboundedSender;
 
-use super::{Finished, Run, StartState, Trial};
+use super::{Finished, LoadingTrial, Run, StartState, Trial};
 use crate::units::Bytes;
 
 /// Something that happened.
@@ -21,6 +23,20 @@ pub enum Event {
     TrialEnded(Box<Trial>),
     /// All trials of a run are over, or it was stopped.
     RunEnded(Box<Finished>),
+    /// The next of a run of loaders.
+    LoadStarted(LoadStarted),
+    LoadEnded(Box<LoadingTrial>),
+}
+
+/// A loader begins.
+#[derive(Clone, Copy, Debug)]
+pub struct LoadStarted {
+    pub loader: &'static str,
+    /// From 1, of `trials`.
+    pub position: u32,
+    pub trials: u32,
+    /// What is left of the whole run; `None` before the first one has ended.
+    pub left: Option<Duration>,
 }
 
 /// A trial begins.

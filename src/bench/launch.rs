@@ -122,6 +122,8 @@ pub struct Ended {
     pub status: ExitStatus,
     /// Read from the device by the program and the children that it waited for; `None` when the kernel did not tell.
     pub read_bytes: Option<Bytes>,
+    /// Processor time of the program and the children that it waited for.
+    pub cpu_time: Option<Duration>,
 }
 
 impl Running {
@@ -133,7 +135,8 @@ impl Running {
     pub fn poll(&mut self) -> Option<Ended> {
         if self.ended.is_none() && !process::is_alive(self.pid()) {
             let (at, read_bytes) = (clock::read_monotonic(), process::read_fetched_bytes(self.pid()).ok());
-            self.ended = self.child.wait().ok().map(|status| Ended { at, status, read_bytes });
+            let cpu_time = process::read_family_cpu_time(self.pid()).ok();
+            self.ended = self.child.wait().ok().map(|status| Ended { at, status, read_bytes, cpu_time });
         }
         self.ended
     }

@@ -10,6 +10,7 @@ mod headline;
 mod interference;
 mod lab;
 mod launch;
+mod loading;
 mod order;
 mod preparation;
 mod race;
@@ -30,10 +31,14 @@ mod warnings;
 pub use comparison::{BOUND, Comparison, StrategyRatios, compute_comparison};
 pub use curve::{compute_series, judge_trial};
 pub use error::Error;
-pub use event::{Event, Events, LiveSecond, TrialStarted};
+pub use event::{Event, Events, LiveSecond, LoadStarted, TrialStarted};
 pub use headline::{PGTHAW, render_headline};
 pub use interference::{Interference, SecondShare};
 pub use lab::Place;
+pub use loading::{
+    Bound, Loader, LoaderRatio, LoaderSummary, LoadingFinished, LoadingOptions, LoadingRun, LoadingSummary,
+    LoadingTrial, RatioOf, WantedSource, apply_read_ranges, compute_loading_summary, run_loading,
+};
 pub use record::{
     Device, Disk, Machine, RelationResidency, ResidencyStrip, Run, Sample, StartState, StrategyOutcome, Study, Trial,
 };

@@ -94,15 +94,18 @@ pub async fn prepare(
     })
 }
 
-struct Preparation<'a> {
-    options: &'a Options,
-    directory: &'a Path,
-    events: &'a Events,
-    stop: &'a Stop,
+/// The steps to a cluster with the benchmark's tables.
+#[derive(Clone, Copy, Debug)]
+pub struct Preparation<'a> {
+    pub options: &'a Options,
+    pub directory: &'a Path,
+    pub events: &'a Events,
+    pub stop: &'a Stop,
 }
 
 impl Preparation<'_> {
-    fn step(&self, what: impl Into<String>) {
+    /// Tells that a step begins.
+    pub fn step(&self, what: impl Into<String>) {
         self.events.tell(Event::Step(what.into()));
     }
 
@@ -113,7 +116,7 @@ impl Preparation<'_> {
     }
 
     /// The database with its tables, unless it is there. Says which strategies can run, and why the others cannot.
-    async fn prepare_database(&self, lab: &mut Lab) -> Result<(Vec<Strategy>, Vec<(String, String)>), Error> {
+    pub async fn prepare_database(&self, lab: &mut Lab) -> Result<(Vec<Strategy>, Vec<(String, String)>), Error> {
         let server = Server::connect(&lab.connect_options("postgres")).await?;
         let mut connection = server.connect_to("postgres").await?;
         let extensions = read_installable_extensions(&mut connection).await?;
@@ -175,7 +178,7 @@ impl Preparation<'_> {
     }
 
     /// Restarts the server as the trials will find it; with autoprewarm when its snapshot has to be taken.
-    fn restart(&self, lab: &mut Lab, strategies: &[Strategy]) -> Result<(), Error> {
+    pub fn restart(&self, lab: &mut Lab, strategies: &[Strategy]) -> Result<(), Error> {
         self.stop.check()?;
         lab.stop()?;
         lab.configure_autoprewarm(strategies.contains(&Strategy::Autoprewarm))?;
@@ -183,7 +186,7 @@ impl Preparation<'_> {
     }
 
     /// Reads everything, then lets the workload make its own usage counts. Returns its pace.
-    fn warm(&self, lab: &Lab) -> Result<Option<f64>, Error> {
+    pub fn warm(&self, lab: &Lab) -> Result<Option<f64>, Error> {
         self.step("warming: reading everything");
         lab.apply_read_all(|| !self.stop.is_requested())?;
         let seconds = CALIBRATION_SECONDS.min(self.options.workload.seconds);
@@ -220,13 +223,20 @@ pub fn repeat_history(lab: &Lab, workload: &Workload, directory: &Path, stop: &S
     run_pgbench(launch_workload(lab, &workload, logs.path())?, "history", directory, stop, |_| ())
 }
 
-fn launch_workload(lab: &Lab, workload: &Workload, logs: &Path) -> Result<Launch, Error> {
+/// pgbench with a workload.
+pub fn launch_workload(lab: &Lab, workload: &Workload, logs: &Path) -> Result<Launch, Error> {
     let pgbench = Pgbench::find(&lab.programs, lab.workload_options())?;
     Ok(Launch::new(pgbench.program(), pgbench.run_arguments(workload, logs)))
 }
 
 /// Runs pgbench to its end; `hear` is given what it has said so far, now and then.
-fn run_pgbench(launch: Launch, name: &str, directory: &Path, stop: &Stop, hear: impl Fn(&str)) -> Result<(), Error> {
+pub fn run_pgbench(
+    launch: Launch,
+    name: &str,
+    directory: &Path,
+    stop: &Stop,
+    hear: impl Fn(&str),
+) -> Result<(), Error> {
     stop.check()?;
     let mut pgbench = launch.ready(name, directory, None)?.go();
     let deadline = clock::read_monotonic() + PATIENCE;

@@ -74,12 +74,7 @@ pub async fn run_tournament(mut acts: Vec<Options>, events: &Events, stop: &Stop
     let directory = tempfile::Builder::new().prefix("pgthaw-bench-").tempdir();
     let directory = directory.map_err(|source| Error::file("create a directory in", &std::env::temp_dir(), source))?;
     repair_read_ahead(options.place.directory(), events);
-    if let Some(reason) = &options.disk.not_enforced {
-        events.tell(Event::Remark(format!("the native disk is measured, without a limit: {reason}")));
-    }
-    if let Some(reason) = &options.disk.read_ahead_not_enforced {
-        events.tell(Event::Remark(format!("the device keeps its own read-ahead: {reason}")));
-    }
+    tell_disk_remarks(&options.disk, events);
     events.tell(Event::Step(match &options.place {
         Place::Scratch { .. } => "making a scratch cluster".into(),
         Place::Borrowed { .. } => "stopping the lab server, to run its cluster behind a private socket".into(),
@@ -188,8 +183,18 @@ async fn play(
     Ok(Finished { run, trials, is_interrupted, kept: None })
 }
 
+/// Tells what of the disk asked for is not in force.
+pub fn tell_disk_remarks(disk: &Disk, events: &Events) {
+    if let Some(reason) = &disk.not_enforced {
+        events.tell(Event::Remark(format!("the native disk is measured, without a limit: {reason}")));
+    }
+    if let Some(reason) = &disk.read_ahead_not_enforced {
+        events.tell(Event::Remark(format!("the device keeps its own read-ahead: {reason}")));
+    }
+}
+
 /// Puts back the read-ahead that a killed run left changed.
-fn repair_read_ahead(directory: &Path, events: &Events) {
+pub fn repair_read_ahead(directory: &Path, events: &Events) {
     // Who may not see whether there is anything to repair has no part in it.
     if let Ok(Some(own)) = ReadAhead::repair(directory) {
         let remark = format!("a run that was killed had left the device's read-ahead changed: it is {own} again");
@@ -197,13 +202,14 @@ fn repair_read_ahead(directory: &Path, events: &Events) {
     }
 }
 
-fn set_read_ahead(options: &Options) -> Result<Option<ReadAhead>, Error> {
+/// Gives the device the read-ahead of the disk asked for, if it can be had.
+pub fn set_read_ahead(options: &Options) -> Result<Option<ReadAhead>, Error> {
     let asked = options.disk.read_ahead.filter(|_| options.disk.read_ahead_not_enforced.is_none());
     Ok(asked.map(|asked| ReadAhead::set(options.place.directory(), asked)).transpose()?)
 }
 
 /// The disk that holds the cluster, if it can be limited as asked; if not, the options say why.
-fn find_device(options: &mut Options) -> Option<BlockDevice> {
+pub fn find_device(options: &mut Options) -> Option<BlockDevice> {
     let disk = &mut options.disk;
     if disk.read_ahead.is_some() {
         disk.read_ahead_not_enforced = ReadAhead::available(options.place.directory()).err().map(|e| explain(&e));
@@ -234,7 +240,7 @@ fn describe_run(
 ) -> Result<Run, Error> {
     let workload = &options.workload;
     Ok(Run {
-        id: format!("{}-{:04x}", started_at.strftime("%Y%m%d-%H%M%S"), rand::random::<u16>()),
+        id: new_run_id(started_at),
         started_at,
         ended_at: None,
         pgthaw_version: env!("CARGO_PKG_VERSION").to_owned(),
@@ -264,7 +270,13 @@ fn describe_run(
     })
 }
 
-fn describe_machine(options: &Options, device: Option<&BlockDevice>) -> Result<Machine, Error> {
+/// A name that sorts by time.
+pub fn new_run_id(started_at: Timestamp) -> String {
+    format!("{}-{:04x}", started_at.strftime("%Y%m%d-%H%M%S"), rand::random::<u16>())
+}
+
+/// The host, and the disk that holds the cluster.
+pub fn describe_machine(options: &Options, device: Option<&BlockDevice>) -> Result<Machine, Error> {
     let facts = read_machine()?;
     let device = match device {
         Some(device) => Device {

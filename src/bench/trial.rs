@@ -16,9 +16,8 @@ use super::samples::compute_samples;
 use super::stop::Stop;
 use super::strategy::{Strategy, WarmSnapshots, plan_launch};
 use super::summary::served_by;
-use super::{Disk, Error, ResidencyStrip, StartState, StrategyOutcome, Trial, warm, warnings};
+use super::{Disk, Error, ResidencyStrip, StartState, StrategyOutcome, Trial, disk, warm, warnings};
 use crate::linux::DeviceNumber;
-use crate::linux::cgroup::{DiskLimit, ReadLimit};
 use crate::postgres::pgbench::{Pgbench, Workload};
 use crate::postgres::{Server, read_buffers};
 use crate::units::Bytes;
@@ -84,7 +83,7 @@ impl TrialSetup<'_> {
     }
 
     fn race(&self, lab: &mut Lab, strategy: Strategy) -> Result<Measured, Error> {
-        let limit = self.create_limit()?;
+        let limit = disk::create_limit(self.disk, self.device)?;
         wait_for_server_start();
         lab.start(limit.as_ref())?;
         let directory = tempfile::tempdir_in(self.directory)
@@ -99,13 +98,6 @@ impl TrialSetup<'_> {
             io_workers_serve: io_workers_serve(strategy),
         };
         run_race(lab, entrants, limit, directory.path(), self.events, self.stop)
-    }
-
-    fn create_limit(&self) -> Result<Option<DiskLimit>, Error> {
-        let is_limited = self.disk.not_enforced.is_none() && (self.disk.riops.is_some() || self.disk.rbps.is_some());
-        let Some(device) = self.device.filter(|_| is_limited) else { return Ok(None) };
-        let limit = ReadLimit { reads_per_second: self.disk.riops, read_bytes_per_second: self.disk.rbps };
-        Ok(Some(DiskLimit::create(device, limit)?))
     }
 
     async fn read_strips_of_running(&self, lab: &Lab) -> Result<Vec<ResidencyStrip>, Error> {

@@ -6,6 +6,8 @@ use anyhow::Context as _;
 
 use clap::{Args, Subcommand};
 
+use super::bench_read_ranges::{self, ReadRangesArguments};
+use super::bench_residency::{self, ResidencyArguments};
 use super::finished::print_finished;
 use super::study::{DiskArguments, ScratchArguments, TrialArguments, run_study};
 use super::{
@@ -28,6 +30,11 @@ pub struct BenchArguments {
 enum Action {
     /// The tournament: how long every way to warm a cold server takes, while pgbench runs against it
     Warmup(Box<WarmupArguments>),
+    /// How long loaders take until what a snapshot asks for is verified resident, on an idle server
+    Residency(Box<ResidencyArguments>),
+    /// Read the ranges of a list, one read each
+    #[command(hide = true)]
+    ReadRanges(ReadRangesArguments),
 }
 
 #[derive(Debug, Args)]
@@ -75,7 +82,11 @@ struct WarmupArguments {
 
 /// Runs the command.
 pub async fn run(arguments: BenchArguments, output: OutputArguments) -> anyhow::Result<ExitStatus> {
-    let Action::Warmup(arguments) = arguments.action;
+    let arguments = match arguments.action {
+        Action::Warmup(arguments) => arguments,
+        Action::Residency(arguments) => return bench_residency::run(*arguments, output).await,
+        Action::ReadRanges(arguments) => return bench_read_ranges::run(&arguments),
+    };
     let store = arguments.store.open().await?;
     let acts = run_study(vec![arguments.options().await?], &store, output).await?;
     print_finished(&acts, None, output)?;

@@ -2,6 +2,8 @@
 //! and wires them together.
 
 mod bench;
+mod bench_read_ranges;
+mod bench_residency;
 mod completions;
 mod connection;
 mod current_map;

@@ -151,7 +151,7 @@ async fn keep_and_show(
 }
 
 /// Waits for a signal that means "end". The first one asks the study to stop; it needs some seconds to tidy up.
-fn request_on_signal(stop: Stop) -> std::io::Result<impl Future<Output = ()>> {
+pub fn request_on_signal(stop: Stop) -> std::io::Result<impl Future<Output = ()>> {
     let mut interrupt = signal(SignalKind::interrupt())?;
     let mut terminate = signal(SignalKind::terminate())?;
     let mut hangup = signal(SignalKind::hangup())?;

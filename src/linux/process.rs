@@ -33,6 +33,14 @@ pub fn read_cpu_time(pid: u32) -> Result<Duration, Error> {
     Ok(Duration::from_secs_f64(ticks / procfs::ticks_per_second() as f64))
 }
 
+/// The same with the time of the children that it has waited for.
+pub fn read_family_cpu_time(pid: u32) -> Result<Duration, Error> {
+    let status = read_status(pid)?;
+    let of_children = status.cutime.max(0) + status.cstime.max(0);
+    let ticks = (status.utime + status.stime) as f64 + of_children as f64;
+    Ok(Duration::from_secs_f64(ticks / procfs::ticks_per_second() as f64))
+}
+
 /// Asks a process to end (SIGTERM). One that is gone needs no asking.
 pub fn terminate(pid: u32) {
     if let Some(pid) = i32::try_from(pid).ok().and_then(Pid::from_raw) {

@@ -2,11 +2,13 @@
 
 use comfy_table::{ColumnConstraint, ContentArrangement, Table};
 use console::measure_text_width;
+use jiff::Timestamp;
 
 use super::screen::Canvas;
 use super::tournament::STYLE;
 
-use crate::bench::{Disk, Run};
+use crate::bench::{Disk, Machine, Run};
+use crate::postgres::ServerFacts;
 
 /// A run in the list, with what its trials say.
 #[derive(Debug)]
@@ -72,24 +74,12 @@ fn render_trials(line: &RunLine<'_>) -> String {
 
 /// What a run was: machine, server, study, disk, and what it says against itself.
 pub fn render_run_head(run: &Run) -> String {
-    let (machine, server, study) = (&run.machine, &run.server, &run.study);
-    let state = match run.ended_at {
-        Some(ended) => format!("{} minutes", (ended.as_second() - run.started_at.as_second() + 30) / 60),
-        None => "did not end".to_owned(),
-    };
+    let study = &run.study;
+    let [machine, server] = render_place(&run.machine, &run.server);
     let mut lines = vec![
-        format!("run      {}, {} UTC, {state}", run.id, run.started_at.strftime("%Y-%m-%d %H:%M:%S")),
-        format!(
-            "machine  {}, {} × {}, {} memory, Linux {}, {} on {}",
-            machine.hostname,
-            machine.cores,
-            machine.cpu_model,
-            machine.memory_bytes,
-            machine.kernel,
-            machine.file_system,
-            machine.device.name
-        ),
-        format!("server   PostgreSQL {}, shared_buffers {}", server.version, server.shared_buffers_bytes),
+        render_when(&run.id, run.started_at, run.ended_at),
+        machine,
+        server,
         format!(
             "study    {}scale {} ({}), {} with {} clients, {} s × {} repeats, seed {}",
             study.title.as_ref().map(|title| format!("{title}: ")).unwrap_or_default(),
@@ -106,6 +96,32 @@ pub fn render_run_head(run: &Run) -> String {
     lines.extend(study.skipped_strategies.iter().map(|(name, how)| format!("skipped  {name}: {how}")));
     lines.extend(run.warnings.iter().map(|warning| format!("warning  {warning}")));
     lines.join("\n")
+}
+
+/// `run      20261122-050413-5561, 2026-11-22 05:04:13 UTC, 3 minutes`
+pub(super) fn render_when(id: &str, started_at: Timestamp, ended_at: Option<Timestamp>) -> String {
+    let state = match ended_at {
+        Some(ended) => format!("{} minutes", (ended.as_second() - started_at.as_second() + 30) / 60),
+        None => "did not end".to_owned(),
+    };
+    format!("run      {id}, {} UTC, {state}", started_at.strftime("%Y-%m-%d %H:%M:%S"))
+}
+
+/// A line for the machine and one for the server.
+pub(super) fn render_place(machine: &Machine, server: &ServerFacts) -> [String; 2] {
+    [
+        format!(
+            "machine  {}, {} × {}, {} memory, Linux {}, {} on {}",
+            machine.hostname,
+            machine.cores,
+            machine.cpu_model,
+            machine.memory_bytes,
+            machine.kernel,
+            machine.file_system,
+            machine.device.name
+        ),
+        format!("server   PostgreSQL {}, shared_buffers {}", server.version, server.shared_buffers_bytes),
+    ]
 }
 
 /// `gp3: 3000 reads/s, 131 MB/s, read-ahead 128 KiB`, or why that is not in force.

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
-use crate::bench::{Event, LiveSecond, Run, Trial, TrialStarted};
+use crate::bench::{Event, LiveSecond, LoadStarted, Run, Trial, TrialStarted};
 use crate::units::Bytes;
 
 /// Stop, evict, start and tidy up around a trial, until the first trials show what it really takes.
@@ -46,6 +46,8 @@ impl TournamentDisplay {
             Event::Second(second) => self.show_second(*second),
             Event::TrialEnded(trial) => self.end_trial(trial),
             Event::RunEnded(_) => {}
+            Event::LoadStarted(started) => self.start_load(*started),
+            Event::LoadEnded(trial) => self.print(&super::loading::render_load_ended(trial)),
         }
     }
 
@@ -82,6 +84,14 @@ impl TournamentDisplay {
         if let Some(trial) = self.current.take() {
             self.print(&render_ended(&trial, ended));
         }
+    }
+
+    fn start_load(&mut self, started: LoadStarted) {
+        let LoadStarted { loader, position, trials, left } = started;
+        let left = left.map_or(String::new(), |left| format!("; {} left", render_duration(left)));
+        self.bar.set_prefix(format!("{position} of {trials}"));
+        self.bar.set_position(0);
+        self.bar.set_message(format!("{loader}{left}"));
     }
 
     fn print(&self, line: &str) {

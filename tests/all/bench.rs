@@ -271,3 +271,56 @@ fn terminate(data_directory: &Path) {
 fn interrupt(pid: u32) {
     kill_process(Pid::from_raw(pid as i32).unwrap(), Signal::INT).unwrap();
 }
+
+test_every_version! {
+    fn loaders_bring_back_what_a_script_read(version) {
+        let (home, place) = (Home::new(), Place::new());
+        let loaders = "pgthaw,pgthaw-both,one-read-per-range,cat";
+        let arguments = ["bench", "residency", "--json", "--disk", "gp3", "--scale", "2", "--script", "select-only"];
+        let arguments = [arguments.as_slice(), &["--script-seconds", "1", "--shared-buffers", "48MB", "--loaders", loaders]].concat();
+        let child = place.command(&home, version, &arguments).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+        let pid = child.id();
+        let printed = Output::from(child.wait_with_output().unwrap()).ok().json();
+        place.assert_nothing_is_left(pid);
+
+        let study = &printed["run"]["study"];
+        let number = |value: &Value| value.as_f64().unwrap_or_else(|| panic!("no number: {value}"));
+        let wanted = number(&study["wanted_bytes"]);
+        assert!(wanted > 0.0 && wanted <= 1.1 * number(&study["database_bytes"]), "{study}");
+        let trials = printed["trials"].as_array().unwrap();
+        assert_eq!(trials.len(), 4);
+        for trial in trials {
+            let outcome = &trial["outcome"];
+            assert_eq!(text(trial, "/start_state/verdict"), "cold", "{trial}");
+            assert_eq!(outcome["failure"], Value::Null, "{outcome}");
+            assert!(number(&outcome["resident_after_seconds"]) > 0.0);
+            assert!(number(&outcome["resident_bytes"]) >= 0.9 * wanted, "{outcome}");
+            assert_eq!(trial["loader"] == "pgthaw-both", outcome["buffers_after_seconds"].is_f64(), "{outcome}");
+        }
+        let ratios = printed["summary"]["ratios"].as_array().unwrap();
+        let pairs: Vec<(&str, &str)> = ratios.iter().map(|one| (text(one, "/dividend"), text(one, "/divisor"))).collect();
+        let to_others = [("pgthaw-both", "pgthaw"), ("pgthaw", "one-read-per-range"), ("pgthaw", "cat")];
+        // Without the privilege to limit a disk there is no bound.
+        let is_limited = study["disk"]["not_enforced"].is_null();
+        assert_eq!(pairs[usize::from(is_limited)..], to_others, "{ratios:?}");
+        assert!(ratios.iter().all(|one| one["pairs"] == 1 && number(&one["median"]["at_least"]) > 0.0), "{ratios:?}");
+    }
+}
+
+#[test]
+fn ctrl_c_while_loaders_run_leaves_nothing() {
+    let (home, place) = (Home::new(), Place::new());
+    let arguments = ["bench", "residency", "--scale", "1", "--repeats", "500", "--loaders", "cat"];
+    let mut child = place.command(&home, 15, &arguments).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let pid = child.id();
+    let mut lines = BufReader::new(child.stderr.take().unwrap()).lines().map(Result::unwrap);
+    assert!(lines.any(|line| line.contains("round 1  cat")), "no trial ended");
+    interrupt(pid);
+    drop(lines);
+    let output = Output::from(child.wait_with_output().unwrap()).ends_with(130);
+    assert!(output.stdout.contains("cat"), "the table of what ended is printed: {}", output.stdout);
+    place.assert_nothing_is_left(pid);
+    let refused = ["bench", "residency", "--loaders", "dd"];
+    let refused = Output::from(place.command(&home, 15, &refused).output().unwrap()).ends_with(2);
+    assert!(refused.stderr.contains("there is no loader \"dd\""), "{}", refused.stderr);
+}

@@ -28,7 +28,8 @@ pub fn find_obstacle(
     }
 }
 
-fn find_program(name: &str) -> Option<String> {
+/// What is said of a program that is not there; `None` when it is.
+pub fn find_program(name: &str) -> Option<String> {
     let path = std::env::var_os("PATH").unwrap_or_default();
     let is_there = std::env::split_paths(&path).any(|directory| directory.join(name).is_file());
     (!is_there).then(|| format!("no {name} in PATH: apt-get install {name}"))

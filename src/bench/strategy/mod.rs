@@ -7,7 +7,7 @@ mod snapshots;
 use std::fmt;
 use std::str::FromStr;
 
-pub use availability::find_obstacle;
+pub use availability::{find_obstacle, find_program};
 pub use commands::{describe, plan_launch};
 pub use snapshots::{WarmSnapshots, run_statement};
 

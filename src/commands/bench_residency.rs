@@ -1,0 +1,144 @@
+//! `pgthaw bench residency`: the work is done in `src/bench/loading/`.
+
+use std::path::Path;
+use std::time::Duration;
+
+use clap::Args;
+use serde::Serialize;
+use tokio::runtime::Handle;
+use tokio::sync::mpsc::unbounded_channel;
+
+use super::study::{DiskArguments, ScratchArguments, request_on_signal};
+use super::{ExitStatus, OutputArguments};
+use crate::bench::{
+    Events, Loader, LoadingFinished, LoadingOptions, LoadingRun, LoadingSummary, LoadingTrial, Options, Place, Stop,
+    WantedSource, compute_loading_summary, run_loading,
+};
+use crate::failure::ErrorKind;
+use crate::postgres::Programs;
+use crate::postgres::pgbench::{Script, Workload};
+use crate::terminal::{self, TournamentDisplay};
+
+/// Seconds that the workload runs on the warm server when everything is wanted, to make its usage counts.
+const WARM_SECONDS: u32 = 5;
+
+#[derive(Debug, Args)]
+pub struct ResidencyArguments {
+    /// pgbench's scale: about 16 MB each
+    #[arg(long, default_value_t = 50, value_parser = clap::value_parser!(u32).range(1..))]
+    scale: u32,
+
+    /// What this workload reads from a cold start is wanted: select-only, simple-update, tpcb-like, or a file of
+    /// pgbench's [default: everything is wanted]
+    #[arg(long, value_name = "SCRIPT")]
+    script: Option<Script>,
+
+    /// Seconds that it runs
+    #[arg(long, default_value_t = 3, requires = "script", value_parser = clap::value_parser!(u32).range(1..))]
+    script_seconds: u32,
+
+    /// pgbench's clients
+    #[arg(long, default_value_t = 8, value_parser = clap::value_parser!(u32).range(1..))]
+    clients: u32,
+
+    /// Loaders, separated by commas: pgthaw, pgthaw-both (until shared_buffers are back), one-read-per-range, pgfincore,
+    /// cat, vmtouch, fio-buffered, fio-direct
+    #[arg(
+        long,
+        value_name = "NAME,...",
+        value_delimiter = ',',
+        default_value = "pgthaw,one-read-per-range,pgfincore,cat,vmtouch"
+    )]
+    loaders: Vec<Loader>,
+
+    /// Rounds: each holds every loader once, in random order
+    #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..))]
+    repeats: u32,
+
+    /// Seconds after which a loader is not waited for any longer
+    #[arg(long, value_name = "SECONDS", default_value_t = 120, value_parser = clap::value_parser!(u32).range(1..))]
+    patience: u32,
+
+    /// Seed of the order of the trials [default: random]
+    #[arg(long)]
+    seed: Option<u64>,
+
+    #[command(flatten)]
+    disk: DiskArguments,
+
+    #[command(flatten)]
+    scratch: ScratchArguments,
+}
+
+/// What `--json` prints.
+#[derive(Serialize)]
+struct Document<'a> {
+    run: &'a LoadingRun,
+    summary: LoadingSummary,
+    trials: &'a [LoadingTrial],
+    interrupted: bool,
+    kept_cluster: Option<&'a Path>,
+}
+
+/// Runs the command.
+pub async fn run(arguments: ResidencyArguments, output: OutputArguments) -> anyhow::Result<ExitStatus> {
+    let options = arguments.options()?;
+    let stop = Stop::default();
+    let signals = tokio::spawn(request_on_signal(stop.clone())?);
+    let (sender, mut events) = unbounded_channel();
+    let (study_events, study_stop) = (Events::to(sender), stop.clone());
+    let runtime = Handle::current();
+    // A thread of its own, for a study waits for processes as much as for the server.
+    let study = tokio::task::spawn_blocking(move || runtime.block_on(run_loading(options, &study_events, &study_stop)));
+    let mut display = TournamentDisplay::new(output.shows_progress());
+    while let Some(event) = events.recv().await {
+        display.show(&event);
+    }
+    display.finish();
+    let finished = study.await;
+    signals.abort();
+    let finished = finished??;
+    print(&finished, output)?;
+    Ok(if finished.is_interrupted { ExitStatus::Because(ErrorKind::Interrupted) } else { ExitStatus::Done })
+}
+
+fn print(finished: &LoadingFinished, output: OutputArguments) -> anyhow::Result<()> {
+    let LoadingFinished { run, trials, is_interrupted, kept } = finished;
+    let summary = compute_loading_summary(run, trials);
+    if output.json {
+        let (interrupted, kept_cluster) = (*is_interrupted, kept.as_deref());
+        terminal::print_json(&Document { run, summary, trials, interrupted, kept_cluster })?;
+        return Ok(());
+    }
+    terminal::print_line(&terminal::render_loading_head(run));
+    terminal::print_line(&terminal::render_loading(run, &summary));
+    if let Some(kept) = kept {
+        terminal::print_line(&terminal::render_kept_cluster(kept, run.study.database_bytes));
+    }
+    Ok(())
+}
+
+impl ResidencyArguments {
+    fn options(&self) -> anyhow::Result<LoadingOptions> {
+        let (wanted, seconds) = match self.script {
+            Some(_) => (WantedSource::Script, self.script_seconds),
+            None => (WantedSource::Everything, WARM_SECONDS),
+        };
+        let script = self.script.clone().unwrap_or(Script::Builtin("select-only"));
+        let loaders = Loader::ALL.into_iter().filter(|loader| self.loaders.contains(loader)).collect();
+        let base = Options {
+            title: None,
+            programs: Programs::find(self.scratch.bin_dir.as_deref())?,
+            place: Place::Scratch { parent: self.scratch.dir.clone() },
+            scale: self.scale,
+            workload: Workload { script, clients: self.clients, jobs: 2, seconds },
+            repeats: self.repeats,
+            strategies: Vec::new(),
+            disk: self.disk.choose("native")?,
+            seed: self.seed.unwrap_or_else(rand::random),
+            shared_buffers: self.scratch.shared_buffers,
+            is_kept: self.scratch.keep,
+        };
+        Ok(LoadingOptions { base, loaders, wanted, patience: Duration::from_secs(self.patience.into()) })
+    }
+}

@@ -1,0 +1,132 @@
+//! Loaders: how long each took until what was wanted was resident, and pgthaw's ratios to the others.
+
+use comfy_table::{Attribute, Cell, CellAlignment, Table};
+
+use super::ratio::render_ratio;
+use super::results::{render_disk, render_place, render_when};
+use super::tournament::{STYLE, render_count, spread_cell};
+use crate::bench::{LoaderRatio, LoaderSummary, LoadingRun, LoadingSummary, LoadingTrial, PGTHAW, RatioOf, Spread};
+use crate::units::Bytes;
+
+/// What a run of loaders was: machine, server, what was wanted, disk, and what it says against itself.
+pub fn render_loading_head(run: &LoadingRun) -> String {
+    let study = &run.study;
+    let [machine, server] = render_place(&run.machine, &run.server);
+    let source = match &study.script {
+        Some(script) => {
+            format!("what {} s of {script} with {} clients read from cold", study.script_seconds, study.clients)
+        }
+        None => "everything".to_owned(),
+    };
+    let mut lines = vec![
+        render_when(&run.id, run.started_at, run.ended_at),
+        machine,
+        server,
+        format!(
+            "wanted   {source}: {} in {} pages and {} pieces, of scale {} ({})",
+            study.wanted_bytes, study.wanted_pages, study.wanted_pieces, study.scale, study.database_bytes
+        ),
+        format!("study    {} rounds, seed {}", study.rounds, study.seed),
+        format!("disk     {}", render_disk(&study.disk)),
+    ];
+    lines.extend(study.bound.map(|bound| {
+        format!(
+            "bound    {:.2} s: the best merging of gaps has {} reads of {} in all",
+            bound.seconds, bound.reads, bound.read_bytes
+        )
+    }));
+    lines.extend(study.skipped_loaders.iter().map(|(name, how)| format!("skipped  {name}: {how}")));
+    lines.extend(run.warnings.iter().map(|warning| format!("warning  {warning}")));
+    lines.join("\n")
+}
+
+/// The table of the loaders, and the ratios.
+pub fn render_loading(run: &LoadingRun, summary: &LoadingSummary) -> String {
+    let mut lines = vec![render_table(run, &summary.loaders), render_legend(run, summary)];
+    for loader in &summary.loaders {
+        lines.extend(loader.caveats.iter().map(|caveat| format!("  {}: {caveat}", loader.loader)));
+    }
+    if !summary.ratios.is_empty() {
+        lines.push("\nmedian of the rounds' ratios, and its 95 % interval".to_owned());
+        lines.extend(summary.ratios.iter().map(render_pair));
+    }
+    lines.join("\n")
+}
+
+fn render_table(run: &LoadingRun, loaders: &[LoaderSummary]) -> String {
+    let beyond = format!("> {}", run.study.patience_seconds);
+    let seconds = |value: Option<Spread>| spread_cell(value, &beyond, |value| format!("{value:.2}"));
+    let bytes = |value: Option<Spread>| spread_cell(value, "", |value| Bytes(value as u64).to_string());
+    let mut table = Table::new();
+    table.load_style(STYLE);
+    table.set_header([
+        "loader",
+        "resident\nafter, s",
+        "buffers back\nafter, s",
+        "rate\nper s",
+        "CPU s\nper GB",
+        "device\nread",
+        "device\nreads",
+    ]);
+    for loader in loaders {
+        let name = Cell::new(&loader.loader);
+        table.add_row([
+            if loader.loader == PGTHAW { name.add_attribute(Attribute::Bold) } else { name },
+            seconds(loader.resident_after_seconds),
+            seconds(loader.buffers_after_seconds),
+            bytes(Some(loader.bytes_per_second)),
+            seconds(loader.cpu_seconds_per_gb),
+            bytes(loader.device_read_bytes),
+            spread_cell(loader.device_reads, "", render_count),
+        ]);
+    }
+    for column in table.column_iter_mut().skip(1) {
+        column.set_cell_alignment(CellAlignment::Right);
+    }
+    table.trim_fmt()
+}
+
+fn render_legend(run: &LoadingRun, summary: &LoadingSummary) -> String {
+    let study = &run.study;
+    let mut legend = format!(
+        "medians, with the smallest and the largest of the rounds · resident: {:.0} % of the wanted pages, each looked at · \
+         CPU: the loader's own processes",
+        study.resident_share * 100.0
+    );
+    if summary.loaders.iter().any(|loader| loader.buffers_after_seconds.is_some()) {
+        legend += &format!(
+            " · back: 90 % of the {} that were in shared_buffers, and of the {} with a usage count of 3 or more as many again",
+            study.former_buffers_bytes, study.former_hot_bytes
+        );
+    }
+    legend
+}
+
+/// `  pgthaw ÷ bound               1.16 (1.12–1.20), 6 pairs: seconds`
+fn render_pair(pair: &LoaderRatio) -> String {
+    let what = match pair.of {
+        RatioOf::Seconds => "seconds",
+        RatioOf::BuffersSeconds => "seconds, shared_buffers to page cache alone",
+        RatioOf::BytesPerSecond => "bytes per second",
+    };
+    let (median, interval) = render_ratio(&pair.ratio);
+    let interval = interval.map_or(String::new(), |interval| format!(" ({interval})"));
+    let names = format!("{} ÷ {}", pair.dividend, pair.divisor);
+    format!("  {names:<28} {median}{interval}, {} pairs: {what}", pair.ratio.pairs)
+}
+
+/// `pgthaw               resident after 4.12 s`
+pub fn render_load_ended(trial: &LoadingTrial) -> String {
+    let outcome = &trial.outcome;
+    let mut parts = vec![match (outcome.resident_after_seconds, outcome.own_seconds) {
+        (Some(seconds), _) => format!("resident after {seconds:.2} s"),
+        (None, Some(seconds)) => format!("took {seconds:.2} s by its own account"),
+        (None, None) => format!("{} became resident", outcome.resident_bytes),
+    }];
+    parts.extend(outcome.buffers_after_seconds.map(|seconds| format!("shared_buffers back after {seconds:.2} s")));
+    if trial.start_state.verdict != "cold" {
+        parts.push(format!("from a {} start", trial.start_state.verdict));
+    }
+    parts.extend(outcome.failure.as_ref().map(|failure| format!("FAILED: {failure}")));
+    format!("round {}  {:<20} {}", trial.round, trial.loader, parts.join(", "))
+}
