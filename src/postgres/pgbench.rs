@@ -19,6 +19,11 @@ pub enum Script {
     File(PathBuf),
 }
 
+/// Neither a built-in script nor a file.
+#[derive(Clone, Debug, thiserror::Error)]
+#[error("there is no file {}, and pgbench's own scripts are {}", .0.display(), BUILTIN_SCRIPTS.join(", "))]
+pub struct NoSuchScript(PathBuf);
+
 const BUILTIN_SCRIPTS: [&str; 3] = ["select-only", "simple-update", "tpcb-like"];
 
 impl Script {
@@ -32,12 +37,16 @@ impl Script {
 }
 
 impl FromStr for Script {
-    type Err = std::convert::Infallible;
+    type Err = NoSuchScript;
 
-    /// A builtin's name; anything else is a file.
+    /// A builtin's name; anything else is a file that must be there, as a study must not find out late that it is not.
     fn from_str(text: &str) -> Result<Script, Self::Err> {
-        let builtin = BUILTIN_SCRIPTS.into_iter().find(|name| *name == text);
-        Ok(builtin.map_or_else(|| Script::File(text.into()), Script::Builtin))
+        let file = PathBuf::from(text);
+        match BUILTIN_SCRIPTS.into_iter().find(|name| *name == text) {
+            Some(name) => Ok(Script::Builtin(name)),
+            None if file.is_file() => Ok(Script::File(file)),
+            None => Err(NoSuchScript(file)),
+        }
     }
 }
 
@@ -279,7 +288,8 @@ mod tests {
 
     #[test]
     fn a_name_is_a_builtin_or_a_file() {
-        assert_eq!("tpcb-like".parse(), Ok(Script::Builtin("tpcb-like")));
-        assert_eq!("scripts/hot.sql".parse::<Script>().unwrap().name(), "hot.sql");
+        assert_eq!("tpcb-like".parse::<Script>().unwrap(), Script::Builtin("tpcb-like"));
+        assert!("no/such/script.sql".parse::<Script>().unwrap_err().to_string().contains("select-only"));
+        assert_eq!(Script::File("scripts/hot.sql".into()).name(), "hot.sql");
     }
 }

@@ -178,6 +178,7 @@ fn what_makes_no_sense_is_refused_before_anything_is_made() {
     refused(&["--rbps", "fast"], "is not an amount of data");
     refused(&["--read-ahead", "100kB"], "whole pages of 4 KiB");
     refused(&["--scale", "0"], "0");
+    refused(&["--script", "hot.sql"], "there is no file hot.sql");
     assert!(fs::read_dir(place.0.path()).unwrap().next().is_none());
 }
 
