@@ -35,6 +35,9 @@ const EXPERIMENT_LASTS: Duration = Duration::from_millis(250);
 /// volume busy (docs/journal/2026-11-22-four-threads.md).
 const SHARED_DEPTH_MIN: usize = 4;
 
+/// And at most, whatever the bandwidth: beside more than these next to nothing is served.
+const SHARED_DEPTH_MAX: usize = 8;
+
 /// Below this part of the bandwidth that the device has shown, the server's own misses are in the way: each costs a read
 /// and splits one of ours.
 const PUSHED_BELOW: f64 = 0.85;
@@ -147,8 +150,8 @@ impl SharedDepth {
     pub fn adapt(&mut self, achieved: Bytes, possible: Bytes, threads: usize) {
         let share = achieved.seconds_at(possible);
         self.0 = match self.0 {
-            depth if share < PUSHED_BELOW => (depth + depth.div_ceil(2)).min(threads),
-            depth if share > REACHED_ABOVE => (depth - 1).max(SHARED_DEPTH_MIN),
+            depth if share < PUSHED_BELOW => (depth + depth.div_ceil(2)).min(SHARED_DEPTH_MAX).min(threads),
+            depth if share > REACHED_ABOVE => (depth - depth.div_ceil(3)).max(SHARED_DEPTH_MIN),
             depth => depth,
         };
     }
@@ -359,7 +362,7 @@ mod tests {
         assert_eq!(adapt(100_000_000, 5), 4);
         assert_eq!(adapt(80_000_000, 1), 6);
         assert_eq!(adapt(90_000_000, 5), 6);
-        assert_eq!(adapt(80_000_000, 9), 16);
+        assert_eq!(adapt(80_000_000, 9), 8);
         assert_eq!(adapt(99_000_000, 20), 4);
     }
 

@@ -9,7 +9,7 @@ use super::pace::Pace;
 use crate::units::Bytes;
 use crate::warm::receipt::TrafficReceipt;
 use crate::warm::traffic::{Allowed, LOOK_INTERVAL, Load, Looks, SharedDepth, Sharing, Traffic};
-use crate::warm::{Control, DeviceProfile};
+use crate::warm::{Control, PlannedDevice, ProfileSource};
 
 /// How long reads at full speed are counted for one opinion on the device's bandwidth.
 const BANDWIDTH_SPAN: Duration = Duration::from_millis(500);
@@ -40,6 +40,7 @@ pub struct Governor {
 struct Seen {
     /// By the profile, until there is a measurement.
     bandwidth: Bytes,
+    /// Also when the user or a probe told: what comes beside traffic, which takes reads of its own, is no better opinion.
     is_measured: bool,
     shared_depth: SharedDepth,
     receipt: TrafficReceipt,
@@ -66,8 +67,9 @@ impl Seen {
 }
 
 impl Governor {
-    pub fn new(sharing: Sharing, threads: usize, max_rate: Option<Bytes>, device: DeviceProfile) -> Governor {
-        let allowed = sharing.allow(Load::Waiting, device.bandwidth, SharedDepth::default(), threads);
+    pub fn new(sharing: Sharing, threads: usize, max_rate: Option<Bytes>, device: PlannedDevice) -> Governor {
+        let bandwidth = device.profile.bandwidth;
+        let allowed = sharing.allow(Load::Waiting, bandwidth, SharedDepth::default(), threads);
         let governor = Governor {
             sharing,
             threads,
@@ -75,8 +77,8 @@ impl Governor {
             depth: AtomicUsize::new(0),
             read_bytes: AtomicU64::new(0),
             seen: Mutex::new(Seen {
-                bandwidth: device.bandwidth,
-                is_measured: false,
+                bandwidth,
+                is_measured: device.source != ProfileSource::Default,
                 shared_depth: SharedDepth::default(),
                 receipt: TrafficReceipt { sharing, ..TrafficReceipt::default() },
             }),
@@ -188,15 +190,20 @@ impl Governor {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::warm::DeviceProfile;
+
+    fn planned(source: ProfileSource) -> PlannedDevice {
+        PlannedDevice { profile: DeviceProfile::default(), source }
+    }
 
     #[test]
     fn a_stretch_of_small_files_is_no_measurement_of_the_device() {
-        let device = DeviceProfile::default();
+        let device = planned(ProfileSource::Default);
         let governor = Governor::new(Sharing::Fair, 16, None, device);
         let mut seen = governor.lock();
         seen.learn(Bytes(0));
         seen.learn(Bytes(1_000_000));
-        assert_eq!(seen.bandwidth, device.bandwidth, "a restore never comes to a stop");
+        assert_eq!(seen.bandwidth, device.profile.bandwidth, "a restore never comes to a stop");
         seen.learn(Bytes(90_000_000));
         assert_eq!(seen.bandwidth, Bytes(90_000_000), "measured on the device itself");
         seen.learn(Bytes(80_000_000));
@@ -206,8 +213,18 @@ mod tests {
     }
 
     #[test]
+    fn what_was_told_of_the_device_is_not_forgotten_beside_traffic() {
+        let governor = Governor::new(Sharing::Fair, 16, None, planned(ProfileSource::Told));
+        let told = governor.lock().bandwidth;
+        governor.lock().learn(Bytes(told.0 / 2));
+        assert_eq!(governor.lock().bandwidth, told);
+        governor.lock().learn(Bytes(told.0 * 2));
+        assert_eq!(governor.lock().bandwidth, Bytes(told.0 * 2));
+    }
+
+    #[test]
     fn only_as_many_threads_read_as_the_traffic_leaves_room_for() {
-        let governor = Governor::new(Sharing::Gentle, 16, None, DeviceProfile::default());
+        let governor = Governor::new(Sharing::Gentle, 16, None, planned(ProfileSource::Default));
         governor.enter(0, || panic!("the first may read at once"));
         let asked = AtomicUsize::new(0);
         governor.enter(1, || asked.fetch_add(1, Ordering::Relaxed) < 3);

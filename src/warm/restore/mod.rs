@@ -121,7 +121,7 @@ impl Restore {
     /// One that has not begun. Without a `place` there is a reason why the data directory is of no use.
     pub fn new(request: Request, options: RestoreOptions, place: Result<Place, Refusal>, host: Host) -> Restore {
         let RestoreOptions { sharing, threads, max_rate, device, .. } = options;
-        let governor = Governor::new(sharing, threads, max_rate, device.profile);
+        let governor = Governor::new(sharing, threads, max_rate, device);
         Restore { request, options, place, host, governor, answered: Notify::new() }
     }
 
