@@ -36,7 +36,7 @@ const EXPERIMENT_LASTS: Duration = Duration::from_millis(250);
 const SHARED_DEPTH_MIN: usize = 4;
 
 /// And at most, whatever the bandwidth: beside more than these next to nothing is served.
-const SHARED_DEPTH_MAX: usize = 8;
+const SHARED_DEPTH_MAX: usize = 12;
 
 /// Below this part of the bandwidth that the device has shown, the server's own misses are in the way: each costs a read
 /// and splits one of ours.
@@ -362,7 +362,7 @@ mod tests {
         assert_eq!(adapt(100_000_000, 5), 4);
         assert_eq!(adapt(80_000_000, 1), 6);
         assert_eq!(adapt(90_000_000, 5), 6);
-        assert_eq!(adapt(80_000_000, 9), 8);
+        assert_eq!(adapt(80_000_000, 9), 12);
         assert_eq!(adapt(99_000_000, 20), 4);
     }
 
