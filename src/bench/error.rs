@@ -4,7 +4,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use crate::failure::{ErrorKind, Explain};
-use crate::{cache, linux, observe, postgres};
+use crate::{cache, linux, model, observe, postgres};
 
 /// What can go wrong with a study.
 #[derive(Debug, thiserror::Error)]
@@ -35,6 +35,8 @@ pub enum Error {
     Cache(#[from] cache::Error),
     #[error(transparent)]
     Observe(#[from] observe::Error),
+    #[error(transparent)]
+    Model(#[from] model::Error),
 }
 
 impl Error {
@@ -50,6 +52,7 @@ impl Error {
             Error::Postgres(error) => Some(error),
             Error::Cache(error) => Some(error),
             Error::Observe(error) => Some(error),
+            Error::Model(error) => Some(error),
             _ => None,
         }
     }

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use tokio::sync::mpsc::UnboundedSender;
 
-use super::{Finished, LoadingTrial, Run, StartState, Trial};
+use super::{Finished, LoadingTrial, Run, StartState, Trial, UntilWarm};
 use crate::units::Bytes;
 
 /// Something that happened.
@@ -47,10 +47,11 @@ pub struct TrialStarted {
     /// From 1, of `trials`.
     pub position: u32,
     pub trials: u32,
-    /// Seconds that it lasts.
+    /// Seconds that it lasts, or with `until_steady` that it lasts at most.
     pub seconds: u32,
     /// Seconds that later acts of the same tournament are expected to take.
     pub later_seconds: u32,
+    pub until_steady: bool,
     pub start_state: StartState,
 }
 
@@ -64,6 +65,7 @@ pub struct LiveSecond {
     /// Read from the device in this second.
     pub device_read_bytes: Bytes,
     pub os_resident_bytes: Bytes,
+    pub until_warm: UntilWarm,
 }
 
 /// Where events go. Nobody has to listen.

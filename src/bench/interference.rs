@@ -126,7 +126,7 @@ mod tests {
     fn a_second_is_compared_with_the_same_second_of_the_same_round() {
         let pgthaw = compute_interference("pgthaw", "pgthaw", &run(), Some(2.5));
         let shares: Vec<_> = pgthaw.seconds.iter().map(|second| (second.share, second.least)).collect();
-        assert_eq!(shares[..3], [(Some(0.6), Some(0.5)), (Some(0.3), Some(0.2)), (None, None)]);
+        assert_eq!(shares[..3], [(Some(0.6), Some(0.5)), (Some(f64::midpoint(0.4, 0.2)), Some(0.2)), (None, None)]);
         assert_eq!(pgthaw.lowest.map(|lowest| lowest.second), Some(2));
         assert_eq!((pgthaw.floor, pgthaw.is_floor_held), (Some(0.3), Some(true)));
         // 95 and 95 of 200 by the middle of the third second, in which nothing served nothing.

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, Command, ExitStatus, Stdio};
 use std::time::Duration;
 
-use rustix::process::{Pid, Signal, kill_process_group};
+use rustix::process::{Pid, Signal, kill_process, kill_process_group};
 
 use super::Error;
 use crate::linux::cgroup::DiskLimit;
@@ -171,6 +171,15 @@ impl Running {
         let characters = printed.trim().chars();
         let skipped = characters.clone().count().saturating_sub(OUTPUT_TAIL_CHARACTERS);
         characters.skip(skipped).collect()
+    }
+
+    /// Rings the alarm clock by which pgbench ends a run: what is under way is finished, and its log is whole.
+    pub fn ring_alarm(&mut self) {
+        let pid = i32::try_from(self.pid()).ok().and_then(Pid::from_raw);
+        if let (None, Some(pid)) = (self.poll(), pid) {
+            // Not reaped yet, so the number is still its own.
+            let _ = kill_process(pid, Signal::ALARM);
+        }
     }
 
     /// Ends it and its group, and waits.

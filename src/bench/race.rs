@@ -1,19 +1,20 @@
 //! The seconds that count: workload, strategy and sampler from the same instant on, under the same limit.
 
 use std::path::Path;
-use std::sync::mpsc::{Receiver, channel};
+use std::sync::mpsc::channel;
 use std::time::Duration;
 
 use super::Error;
 use super::contender::{Contender, Outcome};
-use super::event::{Event, Events, LiveSecond};
+use super::event::Events;
 use super::lab::Lab;
 use super::launch::{Launch, Running};
 use super::stop::Stop;
+use super::watch::{Watch, Watched};
 use crate::linux::cgroup::DiskLimit;
 use crate::linux::page_cache::PageCache as _;
-use crate::linux::{DeviceNumber, clock, process};
-use crate::observe::{BackendReads, BackendRole, Reading, Sampler, Second, Sources, compute_seconds, compute_tenths};
+use crate::linux::{DeviceNumber, clock};
+use crate::observe::{BackendReads, BackendRole, Sampler, Second, Sources, compute_seconds, compute_tenths};
 use crate::postgres::pgbench::{Intervals, Said, parse_said, read_intervals};
 use crate::units::Bytes;
 
@@ -34,10 +35,12 @@ const PGBENCH_GRACE: Duration = Duration::from_secs(60);
 pub struct Entrants {
     pub pgbench: Launch,
     pub contender: Contender,
+    /// That it lasts, or at most when it ends when it is steady.
     pub seconds: u32,
     pub device: Option<DeviceNumber>,
     /// Whom io workers read for.
     pub io_workers_serve: BackendRole,
+    pub watched: Watched,
 }
 
 /// What was measured.
@@ -84,7 +87,7 @@ pub fn wait_for_server_start() {
     std::thread::sleep(Duration::from_millis(wait_ms as u64));
 }
 
-/// Runs workload and strategy against the started server. `limit` ends with the last second, so that what is still
+/// Runs workload and strategy against the started server, for so many seconds or until it is steady. `limit` ends with the last second, so that what is still
 /// queued behind it does not hold up the end.
 pub fn run_race(
     lab: &Lab,
@@ -117,25 +120,31 @@ pub fn run_race(
 
     let head_start_bytes = limit.as_ref().map(read_used).transpose()?;
 
-    let mut watch = Watch::new(readings, events, pgbench.pid());
-    while clock::read_monotonic() < start.after(entrants.seconds) {
+    let mut watch = Watch::new(entrants.watched, readings, events, pgbench.pid());
+    let mut is_early = false;
+    while !is_early && clock::read_monotonic() < start.after(entrants.seconds) {
         stop.check()?;
         contender.poll(lab);
-        watch.poll(&pgbench);
+        is_early = watch.poll(&pgbench);
         if pgbench.poll().is_some_and(|ended| !ended.status.success()) {
             return Err(pgbench_error(&pgbench));
         }
         std::thread::sleep(POLL_INTERVAL);
     }
-    let readings = sampler.finish()?;
+    if is_early {
+        pgbench.ring_alarm();
+    }
+    let readings = if is_early { sampler.stop()? } else { sampler.finish()? };
+    // The first reading is that of the start.
+    let seconds = entrants.seconds.min(readings.seconds.len().saturating_sub(1) as u32);
     let used = limit.as_ref().map(read_used).transpose()?;
     let outcome = contender.finish(lab);
     limit.map_or(Ok(()), DiskLimit::remove)?;
-    wait_for(&mut pgbench, start.after(entrants.seconds) + PGBENCH_GRACE, stop)?;
+    wait_for(&mut pgbench, start.after(seconds) + PGBENCH_GRACE, stop)?;
     Ok(Measured {
         start_unix: start.unix,
-        seconds: compute_seconds(&readings.seconds, start.monotonic, entrants.seconds),
-        foreground_tenths: compute_tenths(&readings.workload, start.monotonic, entrants.seconds),
+        seconds: compute_seconds(&readings.seconds, start.monotonic, seconds),
+        foreground_tenths: compute_tenths(&readings.workload, start.monotonic, seconds),
         intervals: read_intervals(&logs)?,
         outcome,
         generator_shares: watch.generator_shares,
@@ -168,54 +177,6 @@ pub fn pgbench_error(pgbench: &Running) -> Error {
     Error::Program { program: "pgbench", output }
 }
 
-/// Follows the readings while they come, for the live display and for what the generator costs.
-struct Watch<'a> {
-    readings: Receiver<Reading>,
-    events: &'a Events,
-    pgbench_pid: u32,
-    previous: Option<(Reading, Duration)>,
-    second: u32,
-    generator_shares: Vec<f64>,
-}
-
-impl<'a> Watch<'a> {
-    fn new(readings: Receiver<Reading>, events: &'a Events, pgbench_pid: u32) -> Watch<'a> {
-        Watch { readings, events, pgbench_pid, previous: None, second: 0, generator_shares: Vec::new() }
-    }
-
-    fn poll(&mut self, pgbench: &Running) {
-        while let Ok(reading) = self.readings.try_recv() {
-            self.see(reading, pgbench);
-        }
-    }
-
-    fn see(&mut self, reading: Reading, pgbench: &Running) {
-        let cpu = process::read_cpu_time(self.pgbench_pid).unwrap_or_default();
-        let mut device_read_bytes = Bytes(0);
-        if let Some((before, cpu_before)) = self.previous {
-            let elapsed = (reading.monotonic - before.monotonic).as_secs_f64();
-            self.generator_shares.push(cpu.saturating_sub(cpu_before).as_secs_f64() / elapsed);
-            device_read_bytes = reading.counters.since(before.counters).device_read_bytes;
-        }
-        self.events.tell(Event::Second(LiveSecond {
-            second: self.second,
-            tps: last_throughput(&pgbench.read_stderr()),
-            device_read_bytes,
-            os_resident_bytes: reading.os_resident_bytes,
-        }));
-        self.previous = Some((reading, cpu));
-        self.second += 1;
-    }
-}
-
-/// What pgbench said last of its throughput.
-fn last_throughput(said: &str) -> Option<f64> {
-    said.lines().rev().find_map(|line| match parse_said(line) {
-        Said::Throughput(tps) => Some(tps),
-        _ => None,
-    })
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -228,12 +189,5 @@ mod tests {
         let until_monotonic = (start.monotonic - monotonic).as_millis() as i64;
         assert!(until_unix > 0);
         assert!((until_unix - until_monotonic).abs() <= 50, "{until_unix} {until_monotonic}");
-    }
-
-    #[test]
-    fn the_last_line_of_progress_counts() {
-        let said = "pgbench (15.18)\nprogress: 1.0 s, 10.0 tps, lat 1\nprogress: 2.0 s, 20.5 tps, lat 1\n";
-        assert_eq!(last_throughput(said), Some(20.5));
-        assert_eq!(last_throughput(""), None);
     }
 }

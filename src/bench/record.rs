@@ -5,6 +5,7 @@
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
+use super::StudyForecast;
 use crate::model::Judgement;
 use crate::postgres::ServerFacts;
 use crate::units::Bytes;
@@ -63,8 +64,11 @@ pub struct Study {
     pub jobs: u32,
     /// `select-only`, `tpcb-like`, `simple-update`, or a file's name.
     pub script: String,
-    /// Seconds that each trial lasts.
+    /// Seconds that each trial lasts, or with `until_steady` that it lasts at most.
     pub seconds: u32,
+    /// Does a trial end when the verdict over it is steady?
+    #[serde(default)]
+    pub until_steady: bool,
     pub repeats: u32,
     /// In the order given; the order of the trials is random.
     pub strategies: Vec<String>,
@@ -80,6 +84,10 @@ pub struct Study {
     /// `wanted_bytes ÷ bandwidth`: no warmer can be faster. `None` on the native disk, whose bandwidth is not known.
     pub bound_seconds: Option<f64>,
     pub start_state: String,
+    /// What the model said before the trials of a server that nothing warms. `None` when the device's figures are not known,
+    /// or the workload is not pgbench's own.
+    #[serde(default)]
+    pub forecast: Option<StudyForecast>,
 }
 
 /// The limit on the device and its read-ahead, common to the server and to every strategy.

@@ -67,6 +67,11 @@ impl StripRelation {
         strip.shares()
     }
 
+    /// Name and size.
+    pub fn size(&self) -> (String, Bytes) {
+        (self.relation.name.to_string(), self.total_bytes)
+    }
+
     /// Both strips of a trial together.
     pub fn describe(&self, before: ResidencyStrip, after: ResidencyStrip) -> RelationResidency {
         RelationResidency {

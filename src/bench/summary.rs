@@ -34,7 +34,7 @@ pub struct StrategySummary {
     /// Transactions served until it was warm; over the whole trial when it never was.
     pub served_until_warm: Spread,
     /// Transactions that `nothing` had served by this strategy's median warm time (by the end of the trial when there
-    /// is none). `None` when `nothing` was not measured, and for `nothing` itself.
+    /// is none). `None` when `nothing` was not measured for so long, and for `nothing` itself.
     pub nothing_served_by_then: Option<Spread>,
     /// Transactions served over the whole trial.
     pub served: Spread,
@@ -144,6 +144,12 @@ fn summarise_strategy(name: &str, all: &[Trial], bound_seconds: Option<f64>, is_
 fn nothing_served_by(strategy: &str, seconds: Option<f64>, all: &[Trial]) -> Option<Spread> {
     let baseline: Vec<&Trial> = all.iter().filter(|trial| trial.strategy == NOTHING).collect();
     if strategy == NOTHING || baseline.is_empty() {
+        return None;
+    }
+    // A trial that ended when it was steady says nothing of later instants.
+    let longest = all.iter().map(|trial| trial.samples.len()).max().unwrap_or(0);
+    let needed = seconds.map_or(longest, |seconds| seconds.ceil() as usize);
+    if baseline.iter().any(|trial| trial.samples.len() < needed) {
         return None;
     }
     Some(Spread::of(baseline.iter().map(|trial| Some(served_by(&trial.samples, seconds.unwrap_or(f64::INFINITY))))))

@@ -4,22 +4,28 @@ use std::path::{Path, PathBuf};
 
 use jiff::Timestamp;
 
+use super::curve::describe_workload;
 use super::event::{Event, Events};
+use super::forecast::{ForecastInputs, compute_forecast};
 use super::lab::{Lab, Place};
 use super::order::plan_order;
 use super::preparation::{Prepared, choose_settings, prepare};
+use super::residency::StripRelation;
 use super::stop::Stop;
 use super::strategy::Strategy;
 use super::trial::TrialSetup;
-use super::{Device, Disk, Error, Machine, Run, Study, Trial, disk, judge_trial, throughput};
+use super::until_warm::WarmGoal;
+use super::warnings::warn_of_short_trials;
+use super::{Device, Disk, Error, Machine, NOTHING, Run, Study, StudyForecast, Trial, disk, judge_trial, throughput};
 use crate::failure::Explain as _;
 use crate::linux::block_device::{BlockDevice, read_block_device};
 use crate::linux::cgroup::DiskLimit;
 use crate::linux::machine::{read_machine, read_mount};
 use crate::linux::memory::pages_out_idle;
 use crate::linux::read_ahead::ReadAhead;
+use crate::model;
 use crate::postgres::Programs;
-use crate::postgres::pgbench::Workload;
+use crate::postgres::pgbench::{Script, Workload};
 use crate::units::Bytes;
 
 /// What is asked of a tournament, or of one act of it.
@@ -38,6 +44,10 @@ pub struct Options {
     pub seed: u64,
     /// `None`: of a scratch cluster a quarter of the database, at most 256 MiB; of a borrowed one its own.
     pub shared_buffers: Option<Bytes>,
+    /// End a trial when the verdict over it is steady?
+    pub until_steady: bool,
+    /// What the device gives, for the forecast; `None` when nobody knows.
+    pub device: Option<model::Device>,
     /// Leave a scratch cluster, or the benchmark's database in a borrowed one, in place.
     pub is_kept: bool,
 }
@@ -146,10 +156,19 @@ async fn play(
     // anew; until the trials end, because a borrowed cluster's own server has to open its files with the device's own.
     let read_ahead = set_read_ahead(options)?;
     let mut run = describe_run(options, &prepared, device, started_at)?;
+    let Study { forecast, strategies, seconds, until_steady, .. } = &run.study;
+    let short =
+        forecast.as_ref().and_then(|forecast| warn_of_short_trials(forecast, strategies, *seconds, *until_steady));
+    if let Some(warning) = short {
+        events.tell(Event::Remark(warning.clone()));
+        run.warnings.push(warning);
+    }
     events.tell(Event::RunStarted(Box::new(run.clone())));
     let turns = plan_order(&prepared.strategies, options.repeats, options.seed);
     let setup = TrialSetup {
         run_id: &run.id,
+        study: &run.study,
+        goal: describe_goal(&prepared, &run.study),
         workload: &options.workload,
         disk: &options.disk,
         device: device.map(|device| device.number),
@@ -239,12 +258,14 @@ fn describe_run(
     started_at: Timestamp,
 ) -> Result<Run, Error> {
     let workload = &options.workload;
+    let machine = describe_machine(options, device)?;
+    let forecast = forecast_nothing(options, prepared, machine.cores)?;
     Ok(Run {
         id: new_run_id(started_at),
         started_at,
         ended_at: None,
         pgthaw_version: env!("CARGO_PKG_VERSION").to_owned(),
-        machine: describe_machine(options, device)?,
+        machine,
         server: prepared.facts.clone(),
         settings: prepared.settings.clone(),
         study: Study {
@@ -254,6 +275,7 @@ fn describe_run(
             jobs: workload.jobs,
             script: workload.script.name(),
             seconds: workload.seconds,
+            until_steady: options.until_steady,
             repeats: options.repeats,
             strategies: prepared.strategies.iter().map(|strategy| strategy.name().to_owned()).collect(),
             skipped_strategies: prepared.skipped.clone(),
@@ -264,10 +286,37 @@ fn describe_run(
             bound_seconds: disk::compute_bound_seconds(&options.disk, prepared.wanted_bytes),
             start_state:
                 "cold: all read and the workload run, then stopped, its files evicted and measured, then started".into(),
+            forecast,
         },
         steady_tps: None,
         warnings: compute_run_warnings(options, prepared),
     })
+}
+
+/// What the model says of a server that nothing warms, where enough is known.
+fn forecast_nothing(options: &Options, prepared: &Prepared, cores: u32) -> Result<Option<StudyForecast>, Error> {
+    let is_builtin = matches!(options.workload.script, Script::Builtin(_));
+    let device = options.device.as_ref().filter(|_| is_builtin && options.disk.not_enforced.is_none());
+    let (Some(device), Some(warm_tps)) = (device, prepared.calibration_tps) else { return Ok(None) };
+    let relations: Vec<(String, Bytes)> = prepared.strips.iter().map(StripRelation::size).collect();
+    Ok(compute_forecast(&ForecastInputs {
+        device,
+        cores,
+        clients: options.workload.clients,
+        warm_tps,
+        relations: &relations,
+        block_size: Bytes(prepared.facts.block_size.into()),
+    })?)
+}
+
+/// When a trial is warm, as far as that can be told while it runs.
+fn describe_goal(prepared: &Prepared, study: &Study) -> WarmGoal {
+    WarmGoal {
+        wanted_bytes: prepared.wanted_bytes,
+        block_size: Bytes(prepared.facts.block_size.into()),
+        warm_tps: prepared.calibration_tps,
+        is_uniform: !describe_workload(study, NOTHING).is_own_script,
+    }
 }
 
 /// A name that sorts by time.
@@ -310,6 +359,9 @@ fn compute_run_warnings(options: &Options, prepared: &Prepared) -> Vec<String> {
     }
     if options.repeats < 2 {
         warnings.push("one trial per strategy shows no spread: --repeats 3".into());
+    }
+    if options.until_steady {
+        warnings.push("trials ended when they were steady: what was served in all is of different durations".into());
     }
     let pages_out_idle = pages_out_idle();
     if prepared.wanted_bytes.0 < prepared.database_bytes.0 * 9 / 10 {

@@ -5,6 +5,7 @@ use std::path::Path;
 use jiff::Timestamp;
 
 use super::contender::{Contender, io_workers_serve};
+use super::curve::describe_workload;
 use super::event::{Event, Events, TrialStarted};
 use super::lab::{DATABASE, Lab};
 use super::launch::Launch;
@@ -16,7 +17,9 @@ use super::samples::compute_samples;
 use super::stop::Stop;
 use super::strategy::{Strategy, WarmSnapshots, plan_launch};
 use super::summary::served_by;
-use super::{Disk, Error, ResidencyStrip, StartState, StrategyOutcome, Trial, disk, warm, warnings};
+use super::until_warm::WarmGoal;
+use super::watch::Watched;
+use super::{Disk, Error, ResidencyStrip, StartState, StrategyOutcome, Study, Trial, disk, warm, warnings};
 use crate::linux::DeviceNumber;
 use crate::postgres::pgbench::{Pgbench, Workload};
 use crate::postgres::{Server, read_buffers};
@@ -26,6 +29,8 @@ use crate::units::Bytes;
 #[derive(Debug)]
 pub struct TrialSetup<'a> {
     pub run_id: &'a str,
+    pub study: &'a Study,
+    pub goal: WarmGoal,
     pub workload: &'a Workload,
     pub disk: &'a Disk,
     pub device: Option<DeviceNumber>,
@@ -63,6 +68,7 @@ impl TrialSetup<'_> {
             trials: self.trials,
             seconds: self.workload.seconds,
             later_seconds: self.later_seconds,
+            until_steady: self.study.until_steady,
             start_state: before.start_state.clone(),
         }));
         let measured = self.race(lab, turn.strategy)?;
@@ -96,6 +102,11 @@ impl TrialSetup<'_> {
             seconds: self.workload.seconds,
             device: self.device,
             io_workers_serve: io_workers_serve(strategy),
+            watched: Watched {
+                goal: self.goal,
+                facts: describe_workload(self.study, strategy.name()),
+                stops_when_steady: self.study.until_steady,
+            },
         };
         run_race(lab, entrants, limit, directory.path(), self.events, self.stop)
     }

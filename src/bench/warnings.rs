@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use super::{Disk, Sample};
+use super::{Disk, NOTHING, Sample, StudyForecast};
 use crate::observe::Second;
 use crate::units::Bytes;
 
@@ -67,6 +67,28 @@ pub fn warn_of_neighbours(device: Bytes, own: Option<Bytes>) -> Option<String> {
     is_much.then(|| format!("others read {others} from the device meanwhile: stop them, and repeat"))
 }
 
+/// Trials in which doing nothing will not get warm, by the forecast.
+pub fn warn_of_short_trials(
+    forecast: &StudyForecast,
+    strategies: &[String],
+    seconds: u32,
+    until_steady: bool,
+) -> Option<String> {
+    let warm = forecast.warm_after_seconds?;
+    let is_short = f64::from(seconds) < warm.seconds && strategies.iter().any(|one| one == NOTHING);
+    let whole = 1.2 * warm.high.unwrap_or(warm.seconds) + 10.0;
+    is_short.then(|| {
+        format!(
+            "{NOTHING} is forecast to be warm after {:.0} s ({:.0} to {} s), and no trial lasts longer than {} s: --seconds {whole:.0}{}",
+            warm.seconds,
+            warm.low,
+            warm.high.map_or("more".to_owned(), |high| format!("{high:.0}")),
+            seconds,
+            if until_steady { "" } else { " --until-steady shows all of it" }
+        )
+    })
+}
+
 /// What was read before the clock started, when it is worth a word: of the database's `total`.
 pub fn warn_of_head_start(read: Option<Bytes>, total: Bytes) -> Option<String> {
     let read = read?;
@@ -79,6 +101,7 @@ mod tests {
     use super::*;
     use crate::bench::disk::tests::named;
     use crate::bench::record::tests::sample;
+    use crate::model::Span;
     use crate::observe::Counters;
 
     fn second(lateness_ms: u64) -> Second {
@@ -127,5 +150,27 @@ mod tests {
         assert!(warn_of_neighbours(Bytes(1_000_000_000), Some(Bytes(500_000_000))).is_some());
         assert_eq!(warn_of_neighbours(Bytes(1_000_000_000), None), None);
         assert_eq!(warn_of_neighbours(Bytes(10), Some(Bytes(1000))), None);
+    }
+
+    #[test]
+    fn trials_shorter_than_the_forecast_are_told() {
+        let span = |seconds: f64| Some(Span { seconds, low: 0.87 * seconds, high: Some(1.17 * seconds) });
+        let forecast = |seconds: f64| StudyForecast {
+            cold_tps: 1500.0,
+            steady_tps: 65_000.0,
+            to_50_seconds: span(0.9 * seconds),
+            warm_after_seconds: span(seconds),
+        };
+        let both = ["nothing".to_owned(), "pgthaw".to_owned()];
+        let warning =
+            |seconds: f64, until_steady: bool| warn_of_short_trials(&forecast(seconds), &both, 20, until_steady);
+        assert_eq!(
+            warning(60.0, false).unwrap(),
+            "nothing is forecast to be warm after 60 s (52 to 70 s), and no trial lasts longer than 20 s: --seconds 94 --until-steady shows all of it"
+        );
+        assert!(warning(60.0, true).unwrap().ends_with("--seconds 94"));
+        assert_eq!(warning(19.0, false), None);
+        let without = ["pgthaw".to_owned()];
+        assert_eq!(warn_of_short_trials(&forecast(60.0), &without, 20, false), None);
     }
 }

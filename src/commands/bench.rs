@@ -6,6 +6,7 @@ use anyhow::Context as _;
 
 use clap::{Args, Subcommand};
 
+use super::bench_device::find_bench_device;
 use super::bench_read_ranges::{self, ReadRangesArguments};
 use super::bench_residency::{self, ResidencyArguments};
 use super::finished::print_finished;
@@ -105,6 +106,8 @@ impl WarmupArguments {
     async fn options(&self) -> anyhow::Result<Options> {
         let Self { scale, clients, jobs, trials: TrialArguments { seconds, .. }, .. } = *self;
         let (programs, place) = self.choose_place().await?;
+        let disk = self.disk.choose("native")?;
+        let device = find_bench_device(&disk, place.directory());
         Ok(Options {
             title: None,
             programs,
@@ -113,9 +116,11 @@ impl WarmupArguments {
             workload: Workload { script: self.script.clone(), clients, jobs, seconds },
             repeats: self.trials.repeats,
             strategies: self.trials.strategies(),
-            disk: self.disk.choose("native")?,
+            disk,
             seed: self.seed.unwrap_or_else(rand::random),
             shared_buffers: self.scratch.shared_buffers,
+            until_steady: self.trials.until_steady,
+            device,
             is_kept: self.scratch.keep,
         })
     }

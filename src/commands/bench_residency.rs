@@ -137,6 +137,8 @@ impl ResidencyArguments {
             disk: self.disk.choose("native")?,
             seed: self.seed.unwrap_or_else(rand::random),
             shared_buffers: self.scratch.shared_buffers,
+            until_steady: false,
+            device: None,
             is_kept: self.scratch.keep,
         };
         Ok(LoadingOptions { base, loaders, wanted, patience: Duration::from_secs(self.patience.into()) })

@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 
 use clap::Args;
 
+use super::bench_device::find_bench_device;
 use super::demo_acts::{ActArguments, Acts};
 use super::finished::print_finished;
 use super::study::{DiskArguments, ScratchArguments, run_study};
@@ -71,6 +72,8 @@ impl DemoArguments {
             Some(scale) => scale,
             None => size::plan_scale(read_memory()?.available_bytes, read_free_bytes(&self.scratch.dir)?),
         };
+        let disk = self.disk.choose("gp3")?;
+        let device = find_bench_device(&disk, &self.scratch.dir);
         self.acts.acts(Options {
             title: None,
             programs: Programs::find(self.scratch.bin_dir.as_deref())?,
@@ -79,9 +82,11 @@ impl DemoArguments {
             workload: Workload { script: Script::Builtin("select-only"), clients: 8, jobs: 2, seconds: 1 },
             repeats: self.acts.repeats,
             strategies: Vec::new(),
-            disk: self.disk.choose("gp3")?,
+            disk,
             seed: rand::random(),
             shared_buffers: self.scratch.shared_buffers,
+            until_steady: false,
+            device,
             is_kept: self.scratch.keep,
         })
     }

@@ -2,6 +2,7 @@
 //! and wires them together.
 
 mod bench;
+mod bench_device;
 mod bench_read_ranges;
 mod bench_residency;
 mod completions;

@@ -25,6 +25,10 @@ pub struct TrialArguments {
     #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..))]
     pub repeats: u32,
 
+    /// End each trial when the verdict over it is steady; --seconds is then the longest that one may last
+    #[arg(long)]
+    pub until_steady: bool,
+
     /// Strategies, separated by commas [default: all that can run here, of pgthaw's modes the default one; there are
     /// pgthaw-gentle and pgthaw-full-speed too]
     #[arg(long, value_name = "NAME,...", value_delimiter = ',')]

@@ -1,7 +1,7 @@
 //! What a person asks of a forecast: how long until half of the throughput, until nearly all of it, until warm, and how
 //! sure that is.
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use super::general::{Forecast, ForecastPoint, Server, Warmer, Workload, compute_forecast};
 use super::{Device, Error};
@@ -24,7 +24,7 @@ pub struct Scenario {
 }
 
 /// Seconds, and what they are when device and processor are [`UNCERTAINTY`] better or worse than told.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Span {
     pub seconds: f64,
     pub low: f64,

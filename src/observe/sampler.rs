@@ -76,7 +76,7 @@ pub struct Readings {
 #[derive(Debug)]
 pub struct Sampler {
     thread: JoinHandle<Result<Readings, Error>>,
-    _stop: Sender<()>,
+    stop: Sender<()>,
 }
 
 impl Sampler {
@@ -90,14 +90,25 @@ impl Sampler {
     ) -> Sampler {
         let (stop, stopped) = channel();
         let thread = std::thread::spawn(move || sample(sources, start, seconds, on_reading, &stopped));
-        Sampler { thread, _stop: stop }
+        Sampler { thread, stop }
+    }
+
+    /// Ends before the schedule does, and returns the readings so far.
+    pub fn stop(self) -> Result<Readings, Error> {
+        let Sampler { thread, stop } = self;
+        drop(stop);
+        join(thread)
     }
 
     /// Waits for the last reading and returns all of them.
     pub fn finish(self) -> Result<Readings, Error> {
-        // A panic in the thread is a defect, not a state to go on from.
-        self.thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+        join(self.thread)
     }
+}
+
+fn join(thread: JoinHandle<Result<Readings, Error>>) -> Result<Readings, Error> {
+    // A panic in the thread is a defect, not a state to go on from.
+    thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
 }
 
 fn sample(
@@ -158,12 +169,10 @@ mod tests {
     }
 
     #[test]
-    fn dropping_ends_the_thread_before_its_schedule() {
+    fn it_can_be_stopped_before_its_schedule() {
         let far_away = clock::read_monotonic() + Duration::from_secs(3600);
-        let Sampler { thread, _stop } =
-            Sampler::start(sources(Vec::new()), far_away, 3600, |_| panic!("nothing is due"));
-        drop(_stop);
-        assert_eq!(thread.join().unwrap().unwrap(), Readings::default());
+        let sampler = Sampler::start(sources(Vec::new()), far_away, 3600, |_| panic!("nothing is due"));
+        assert_eq!(sampler.stop().unwrap(), Readings::default());
     }
 
     #[test]

@@ -194,8 +194,12 @@ fn parse_line(line: &str) -> Option<(i64, Interval)> {
 /// What a line of pgbench's standard error is.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Said {
-    /// `progress: 5.0 s, 12345.6 tps, lat 0.6 ms stddev 0.1`: transactions per second of the last second.
-    Throughput(f64),
+    /// `progress: 5.0 s, 12345.6 tps, lat 0.6 ms stddev 0.1`: seconds since its start, and transactions per second since
+    /// the line before.
+    Throughput {
+        until_seconds: f64,
+        tps: f64,
+    },
     /// `200000 of 5000000 tuples (4%) done`: the share of the tables that is made, 0 to 1.
     Initialized(f64),
     Other,
@@ -204,8 +208,9 @@ pub enum Said {
 /// Understands a line of standard error.
 pub fn parse_said(line: &str) -> Said {
     if let Some(progress) = line.strip_prefix("progress: ") {
-        let tps = progress.split(", ").find_map(|part| part.strip_suffix(" tps"));
-        return tps.and_then(|tps| tps.parse().ok()).map_or(Said::Other, Said::Throughput);
+        let figure = |unit: &str| progress.split(", ").find_map(|part| part.strip_suffix(unit)?.parse().ok());
+        let figures = figure(" s").zip(figure(" tps"));
+        return figures.map_or(Said::Other, |(until_seconds, tps)| Said::Throughput { until_seconds, tps });
     }
     let percent = line.split_once(" tuples (").and_then(|(_, rest)| rest.split_once('%'));
     percent
@@ -261,8 +266,9 @@ mod tests {
     #[test]
     fn understands_progress() {
         let old = "progress: 5.0 s, 12345.6 tps, lat 0.643 ms stddev 0.101";
-        assert_eq!(parse_said(old), Said::Throughput(12345.6));
-        assert_eq!(parse_said("progress: 1.0 s, 0.0 tps, lat -nan ms stddev -nan, 0 failed"), Said::Throughput(0.0));
+        assert_eq!(parse_said(old), Said::Throughput { until_seconds: 5.0, tps: 12345.6 });
+        let stalled = "progress: 1.0 s, 0.0 tps, lat -nan ms stddev -nan, 0 failed";
+        assert_eq!(parse_said(stalled), Said::Throughput { until_seconds: 1.0, tps: 0.0 });
         let initialize = "200000 of 5000000 tuples (4%) done (elapsed 5.10 s, remaining 120.00 s)";
         assert_eq!(parse_said(initialize), Said::Initialized(0.04));
         // 14 and later name the table.

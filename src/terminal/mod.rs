@@ -56,7 +56,7 @@ pub use snapshot::{
 pub use snapshot_json::{render_difference_json, render_snapshots_json, render_taken_json, render_verdicts_json};
 pub use steady::render_judgement;
 pub use tournament::render_tournament;
-pub use tournament_live::{TournamentDisplay, render_kept_cluster, render_where_kept};
+pub use tournament_live::{TournamentDisplay, render_kept_cluster, render_study_forecast, render_where_kept};
 pub use trial_verdicts::render_trial_verdicts;
 pub use warm_progress::{WarmProgress, interrupt_then_exit};
 

@@ -7,7 +7,7 @@ use jiff::Timestamp;
 use super::screen::Canvas;
 use super::tournament::STYLE;
 
-use crate::bench::{Disk, Machine, Run};
+use crate::bench::{Disk, Machine, NOTHING, Run};
 use crate::postgres::ServerFacts;
 
 /// A run in the list, with what its trials say.
@@ -81,18 +81,21 @@ pub fn render_run_head(run: &Run) -> String {
         machine,
         server,
         format!(
-            "study    {}scale {} ({}), {} with {} clients, {} s × {} repeats, seed {}",
+            "study    {}scale {} ({}), {} with {} clients, {}{} s × {} repeats, seed {}",
             study.title.as_ref().map(|title| format!("{title}: ")).unwrap_or_default(),
             study.scale,
             study.database_bytes,
             study.script,
             study.clients,
+            if study.until_steady { "until steady, at most " } else { "" },
             study.seconds,
             study.repeats,
             study.seed
         ),
         format!("disk     {}", render_disk(&study.disk)),
     ];
+    let forecast = study.forecast.as_ref().map(super::render_study_forecast);
+    lines.extend(forecast.map(|forecast| format!("forecast {NOTHING}: {forecast}")));
     lines.extend(study.skipped_strategies.iter().map(|(name, how)| format!("skipped  {name}: {how}")));
     lines.extend(run.warnings.iter().map(|warning| format!("warning  {warning}")));
     lines.join("\n")

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
-use crate::bench::{Event, LiveSecond, LoadStarted, Run, Trial, TrialStarted};
+use crate::bench::{Event, LiveSecond, LoadStarted, Run, StudyForecast, Trial, TrialStarted, UntilWarm};
 use crate::units::Bytes;
 
 /// Stop, evict, start and tidy up around a trial, until the first trials show what it really takes.
@@ -67,6 +67,9 @@ impl TournamentDisplay {
 
     fn start_trials(&mut self, run: &Run) {
         self.trials_began = Some(Instant::now());
+        if let Some(forecast) = &run.study.forecast {
+            self.print(&format!("forecast of a cold start that nothing warms: {}", render_study_forecast(forecast)));
+        }
         for line in render_skipped(&run.study.skipped_strategies) {
             self.print(&line);
         }
@@ -101,15 +104,39 @@ impl TournamentDisplay {
     }
 }
 
-/// `cat (repeat 2): 12 of 20 s, 1234 tps, 125 MB/s from the device, 830 MB resident; 3 min 20 s left`
+/// `half of 45 k tps after 51 s, warm after 62 s (53 to 74)`
+pub fn render_study_forecast(forecast: &StudyForecast) -> String {
+    let half = forecast.to_50_seconds.map_or("never".to_owned(), |span| format!("after {:.0} s", span.seconds));
+    let warm = forecast.warm_after_seconds.map_or("never".to_owned(), |span| {
+        let high = span.high.map_or("never".to_owned(), |high| format!("{high:.0}"));
+        format!("after {:.0} s ({:.0} to {high})", span.seconds, span.low)
+    });
+    format!("half of {} tps {half}, warm {warm}", super::curve::render_short(forecast.steady_tps))
+}
+
+/// `, warm in about 12 s`, with what that means when the trial ends before.
+fn render_until_warm(trial: &TrialStarted, second: LiveSecond) -> String {
+    match second.until_warm {
+        UntilWarm::Unknown => String::new(),
+        UntilWarm::Warm => ", warm".to_owned(),
+        UntilWarm::Seconds(left) if f64::from(second.second) + left > f64::from(trial.seconds) => {
+            format!(", warm in about {} (after its end)", render_duration(Duration::from_secs_f64(left)))
+        }
+        UntilWarm::Seconds(left) => format!(", warm in about {}", render_duration(Duration::from_secs_f64(left))),
+    }
+}
+
+/// `cat (repeat 2): 12 of 20 s, 1234 tps, warm in about 6 s, 125 MB/s from the device, 830 MB resident; 3 min 20 s left`
 fn render_second(trial: &TrialStarted, second: LiveSecond, left: Duration) -> String {
     let tps = second.tps.map_or("–".to_owned(), |tps| format!("{tps:.0}"));
     format!(
-        "{} (repeat {}): {} of {} s, {tps} tps, {}/s from the device, {} resident; {} left",
+        "{} (repeat {}): {} of {}{} s, {tps} tps{}, {}/s from the device, {} resident; {} left",
         trial.strategy,
         trial.repeat,
         second.second,
+        if trial.until_steady { "at most " } else { "" },
         trial.seconds,
+        render_until_warm(trial, second),
         second.device_read_bytes,
         second.os_resident_bytes,
         render_duration(left)
@@ -185,7 +212,16 @@ mod tests {
 
     fn trial(position: u32) -> TrialStarted {
         let start_state = StartState { os_resident_bytes: Bytes(0), total_bytes: Bytes(1), verdict: "cold".into() };
-        TrialStarted { strategy: "cat", repeat: 2, position, trials: 10, seconds: 20, later_seconds: 0, start_state }
+        TrialStarted {
+            strategy: "cat",
+            repeat: 2,
+            position,
+            trials: 10,
+            seconds: 20,
+            later_seconds: 0,
+            until_steady: false,
+            start_state,
+        }
     }
 
     #[test]
@@ -210,11 +246,14 @@ mod tests {
             tps: Some(1234.4),
             device_read_bytes: Bytes(125_000_000),
             os_resident_bytes: Bytes(830_000_000),
+            until_warm: UntilWarm::Seconds(6.2),
         };
         assert_eq!(
             render_second(&trial(1), second, Duration::from_secs(200)),
-            "cat (repeat 2): 12 of 20 s, 1234 tps, 125 MB/s from the device, 830 MB resident; 3 min 20 s left"
+            "cat (repeat 2): 12 of 20 s, 1234 tps, warm in about 6 s, 125 MB/s from the device, 830 MB resident; 3 min 20 s left"
         );
+        let later = LiveSecond { until_warm: UntilWarm::Seconds(90.0), ..second };
+        assert_eq!(render_until_warm(&trial(1), later), ", warm in about 1 min 30 s (after its end)");
     }
 
     #[test]

@@ -4,9 +4,10 @@
 use std::path::PathBuf;
 
 use pgthaw::bench::{
-    Device, Disk, Machine, RelationResidency, ResidencyStrip, Run, Sample, StartState, StrategyOutcome, Study, Trial,
-    judge_trial,
+    Device, Disk, Machine, RelationResidency, ResidencyStrip, Run, Sample, StartState, StrategyOutcome, Study,
+    StudyForecast, Trial, judge_trial,
 };
+use pgthaw::model::Span;
 use pgthaw::postgres::ServerFacts;
 use pgthaw::units::Bytes;
 use rand::rngs::StdRng;
@@ -274,5 +275,12 @@ fn make_study(repeats: u32, seconds: u32) -> Study {
         wanted_bytes: Bytes(total_bytes() as u64),
         bound_seconds: Some(total_bytes() / RBPS),
         start_state: "stopped, evicted, proven cold, started".into(),
+        until_steady: false,
+        forecast: Some(StudyForecast {
+            cold_tps: 1500.0,
+            steady_tps: STEADY_TPS,
+            to_50_seconds: Some(Span { seconds: 25.0, low: 21.5, high: Some(29.5) }),
+            warm_after_seconds: Some(Span { seconds: 30.0, low: 26.0, high: None }),
+        }),
     }
 }

@@ -138,6 +138,17 @@ export interface Study {
   wanted_bytes: number;
   bound_seconds: number | null;
   start_state: string;
+  /** Does a trial end when it is steady? `seconds` is then the longest that one lasts. */
+  until_steady: boolean;
+  /** What the model said before the trials of a server that nothing warms. */
+  forecast: { steady_tps: number; to_50_seconds: Span | null; warm_after_seconds: Span | null } | null;
+}
+
+export interface Span {
+  seconds: number;
+  low: number;
+  /** null: never. */
+  high: number | null;
 }
 
 export interface Trial {

@@ -41,7 +41,7 @@ pub fn read_device(arguments: &PredictArguments, directory: Option<&Path>) -> Re
 }
 
 /// A measured device: how long a read takes by how many are in flight.
-fn probed(record: &DeviceRecord) -> Device {
+pub fn probed(record: &DeviceRecord) -> Device {
     let measurement = &record.measurement;
     let point = |point: &crate::warm::probe::DepthPoint| {
         let depth = f64::from(point.depth);

@@ -4,7 +4,7 @@ mod bare;
 mod base;
 mod change;
 mod classes;
-mod hardware;
+pub(super) mod hardware;
 mod live;
 mod scenarios;
 mod values;

@@ -91,6 +91,12 @@ impl Series {
         self.buckets.iter().map(|bucket| bucket.transactions).sum()
     }
 
+    /// Transactions in the buckets that begin before `seconds`.
+    pub fn transactions_until(&self, seconds: f64) -> f64 {
+        let buckets = (seconds / self.width_seconds).ceil().max(0.0) as usize;
+        self.buckets.iter().take(buckets).map(|bucket| bucket.transactions).sum()
+    }
+
     /// Seconds for which there are figures.
     pub fn covered_seconds(&self) -> f64 {
         self.buckets.iter().map(|bucket| bucket.covered_seconds).sum()

@@ -41,6 +41,10 @@ const NEW_LEVEL_SHARE: f64 = 0.5;
 /// Below this share of the end's level, the run's beginning shows a warm-up.
 const WARMING_SHARE: f64 = 0.75;
 
+/// A start that is slow for less is that of connections, catalogs and bursts of a limiter, and no warm-up, where the number
+/// of pages does not say how long one must be.
+const SLOW_START_SECONDS: f64 = 10.0;
+
 /// Without a known size: pages that the hot part of a database may have, 64 GiB of 8 kB. A hot part that does not fit into
 /// memory never gets warm: its plateau is its steady state.
 const MOST_PAGES: f64 = (64_u64 << 30) as f64 / 8192.0;
@@ -87,8 +91,9 @@ struct Tail {
     late_trend: Trend,
     /// In values.
     period: Option<usize>,
-    /// Did it begin clearly slower?
+    /// Did it begin clearly slower? And when did it no longer run so, in values.
     has_warm_up: bool,
+    slow_until: usize,
     /// A level before the tail that was faster, as a share of the end's.
     faster_before: Option<f64>,
 }
@@ -115,12 +120,16 @@ impl Tail {
         let last = start.min(rates.len() - end);
         let before = segments.iter().filter(|segment| segment.end <= last && segment.len() as f64 >= shortest);
         let fastest = before.map(mean).fold(0.0, f64::max);
+        let is_slow = |log: &f64| *log < WARMING_SHARE.ln();
+        let slow = smooth.iter().take((rates.len() / 20).max(3)).position(is_slow);
+        let slow_until = slow.map(|slow| slow + smooth[slow..].iter().take_while(|log| is_slow(log)).count());
         Tail {
             width,
             trend: fit_trend(&raw[raw.len() - whole..]),
             late_trend: fit_trend(&raw[raw.len() - whole / 2..]),
             period,
-            has_warm_up: smooth.iter().take((rates.len() / 20).max(3)).any(|log| *log < WARMING_SHARE.ln()),
+            has_warm_up: slow_until.is_some(),
+            slow_until: slow_until.unwrap_or(0),
             faster_before: (fastest > FASTER_BEFORE).then(|| fastest.exp()),
             rates,
             start,
@@ -200,13 +209,23 @@ fn decide(series: &Series, tail: &Tail, pages: Option<f64>) -> (Verdict, String)
         let reason = format!("it fell by {} over its last {:.0} s", percent(-tail.trend.change), seconds(tail));
         return (Verdict::Degrading, reason);
     }
-    let may_be_cold = !tail.has_warm_up && reads != Some(Floor::Warm);
+    let may_be_cold = reads != Some(Floor::Warm) && !has_warmed(series, tail, pages);
     if let Some(reason) = may_be_cold.then(|| suspect_cold_plateau(series, tail, pages)).flatten() {
         return (Verdict::NotReached, reason);
     }
     match tail.period {
         Some(_) => (Verdict::Periodic, "the same dips come back again and again".into()),
         None => (Verdict::Steady, "it kept its level until the end".into()),
+    }
+}
+
+/// Was it slow at first for long enough to bring in what the workload chooses from? A cold server whose first seconds are slow
+/// jumps to its plateau as if it had got warm.
+fn has_warmed(series: &Series, tail: &Tail, pages: Option<f64>) -> bool {
+    let seconds = tail.slow_until as f64 * tail.width;
+    match pages {
+        Some(pages) => series.transactions_until(seconds) >= pages,
+        None => seconds >= SLOW_START_SECONDS,
     }
 }
 
@@ -244,7 +263,7 @@ fn read_floor(series: &Series, tail: &Tail) -> Option<Floor> {
     })
 }
 
-/// A run that was flat from its start may have been cold all the time: throughput of a cold server rises by about i ÷ P in
+/// A run that was flat from its start, or nearly so, may have been cold all the time: throughput of a cold server rises by about i ÷ P in
 /// i transactions, which a large P hides. It is believed only when the largest rise that the noise can hide means a
 /// database that is larger than `pages`.
 fn suspect_cold_plateau(series: &Series, tail: &Tail, pages: Option<f64>) -> Option<String> {
@@ -257,7 +276,8 @@ fn suspect_cold_plateau(series: &Series, tail: &Tail, pages: Option<f64>) -> Opt
             None => "a database whose size is not known (give --pages)".to_owned(),
         };
         format!(
-            "it was flat from the start, and {:.0} transactions are too few to tell a warm server from a cold one with {what}",
+            "it was flat {}, and {:.0} transactions are too few to tell a warm server from a cold one with {what}",
+            if tail.has_warm_up { "after a short slow start" } else { "from the start" },
             series.transactions()
         )
     })

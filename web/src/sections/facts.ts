@@ -2,7 +2,7 @@
 
 import { type Child, element, table } from "../element";
 import { bytes, count, kibibytes, percent, seconds, time } from "../format";
-import type { ReportData, Trial } from "../record";
+import type { ReportData, Study, Trial } from "../record";
 import { disk } from "./head";
 
 export function facts(data: ReportData): HTMLElement {
@@ -37,7 +37,8 @@ export function facts(data: ReportData): HTMLElement {
         ["disk", disk(data)],
         ["bound", study.bound_seconds === null ? "not known" : `${seconds(study.bound_seconds)} = bytes ÷ bandwidth`],
         ["start state", study.start_state],
-        ["trials", `${study.repeats} × ${study.seconds} s per strategy`],
+        ["forecast of nothing", forecast(study)],
+        ["trials", `${study.repeats} × ${study.until_steady ? "until steady, at most " : ""}${study.seconds} s per strategy`],
         ["seed of the order", data.exact.seed],
         ["pgthaw", data.run.pgthaw_version],
       ]),
@@ -51,6 +52,13 @@ export function facts(data: ReportData): HTMLElement {
     element("h3", {}, "Every trial, in the order in which they ran"),
     everyTrial(data),
   );
+}
+
+function forecast(study: Study): string {
+  if (study.forecast === null) return "none: the device's figures or the workload are not known";
+  const { to_50_seconds: half, warm_after_seconds: warm } = study.forecast;
+  const ends = warm === null ? "" : ` (${warm.low.toFixed(0)} to ${warm.high === null ? "never" : warm.high.toFixed(0)})`;
+  return `half of its throughput after ${half === null ? "–" : seconds(half.seconds)}, warm ${warm === null ? "never" : `after ${seconds(warm.seconds)}`}${ends}`;
 }
 
 const code = (text: string): HTMLElement => element("code", {}, text);
