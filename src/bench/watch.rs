@@ -138,8 +138,13 @@ mod tests {
             read_bytes: Bytes(misses * 8192),
             resident_bytes: Bytes(0),
         };
-        let cold = vec![second(1500.0, 3000); 12];
+        // 3000 reads a second of 133,900 pages: fewer transactions miss from second to second.
+        let cold: Vec<PassedSecond> =
+            (0..12).map(|passed| second(1500.0 / (1.0 - 0.0224 * f64::from(passed)), 3000)).collect();
         assert!(!is_steady(&cold, &watched));
+        let mut beside_a_warmer = watched;
+        beside_a_warmer.facts.has_warmer = true;
+        assert!(!is_steady(&[second(400.0, 800); 30], &beside_a_warmer));
         let mut warmed = cold;
         warmed.extend((0..8).map(|wiggle| second(40_000.0 + f64::from(wiggle % 3) * 100.0, 4)));
         assert!(is_steady(&warmed, &watched) && !is_steady(&warmed[..14], &watched));

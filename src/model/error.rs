@@ -26,6 +26,8 @@ pub enum Error {
     UnknownFormat,
     #[error("{intervals} intervals are too few to judge: at least {FEWEST_INTERVALS} are needed")]
     TooShort { intervals: usize },
+    #[error("none of its {intervals} intervals has a figure")]
+    NoFigures { intervals: u64 },
     #[error("not a single transaction was served")]
     NoTransactions,
     #[error("line {line}: time runs backwards, from {before} to {after}")]
@@ -72,6 +74,7 @@ impl Explain for Error {
                 "give it what `pgbench --progress=1` prints, an aggregated log, or a CSV file with a header such as \"time,tps\""
                     .into(),
             ),
+            Error::NoFigures { .. } => Some("pgbench prints nan for what it could not measure: see what it complained of".into()),
             Error::TooShort { .. } => Some("run longer, or report more often: `pgbench --progress=1`".into()),
             Error::NoTransactions => Some("see in the server's log what kept it from serving any".into()),
             Error::TimeBackwards { .. } => Some(

@@ -6,6 +6,9 @@ use super::progress::{EARLIEST_EPOCH, is_progress, note_fact, parse_progress};
 use super::{Collector, Facts, Series};
 use crate::model::Error;
 
+/// No server does so many transactions in a second, or in an interval.
+const MOST_RATE: f64 = 1e12;
+
 /// A transaction of another thread of pgbench may stand this much too late in the log.
 const LOG_DISORDER_SECONDS: f64 = 1.0;
 
@@ -20,6 +23,8 @@ pub struct Reader {
     origin: f64,
     last_time: f64,
     collector: Option<Collector>,
+    /// Intervals with a figure, and without.
+    figures: u64,
     missing: u64,
     cut_short: u64,
 }
@@ -94,6 +99,9 @@ impl Reader {
         if self.cut_short > 0 {
             remarks.push(format!("{} progress lines were cut short and left out", self.cut_short));
         }
+        if self.missing > 0 && self.figures == 0 {
+            return Err(Error::NoFigures { intervals: self.missing });
+        }
         let collector = self.collector.ok_or(Error::TooShort { intervals: usize::from(self.first.is_some()) })?;
         collector.finish(self.facts, remarks).check()
     }
@@ -111,7 +119,7 @@ impl Reader {
         if !sample.end.is_finite() {
             return Err(Error::BadNumber { line: self.line, text: sample.end.to_string() });
         }
-        if sample.rate < 0.0 || sample.rate.is_infinite() {
+        if sample.rate < 0.0 || sample.rate > MOST_RATE {
             return Err(Error::BadNumber { line: self.line, text: sample.rate.to_string() });
         }
         if self.collector.is_some() {
@@ -151,6 +159,7 @@ impl Reader {
             self.missing += 1;
             return Ok(());
         }
+        self.figures += 1;
         let seconds = if sample.is_count { 1.0 } else { end - start };
         let reads = sample.reads.filter(|reads| reads.is_finite()).map(|reads| reads * seconds);
         if let Some(collector) = &mut self.collector {
@@ -309,7 +318,8 @@ mod tests {
         assert!(matches!(read("time,tps\nnan,5\n"), Err(Error::BadNumber { .. })));
         assert_eq!(read("time,tps\n1,0,5,0\n"), Err(Error::DecimalCommas { line: 2 }));
         let only_nan = format!("time,tps\n{}", lines(20, |second| format!("{second},nan")));
-        assert_eq!(read(&only_nan), Err(Error::TooShort { intervals: 0 }));
+        assert_eq!(read(&only_nan), Err(Error::NoFigures { intervals: 20 }));
+        assert!(matches!(read("1,1e300\n2,1e300\n"), Err(Error::BadNumber { .. })));
         let logs = "1700000005 5 1 1 1 1\n1700000006 5 1 1 1 1\n1700000001 5 1 1 1 1\n";
         assert!(matches!(read(logs), Err(Error::TimeBackwards { line: 3, .. })));
     }

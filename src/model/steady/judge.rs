@@ -94,6 +94,8 @@ struct Tail {
     /// Did it begin clearly slower? And when did it no longer run so, in values.
     has_warm_up: bool,
     slow_until: usize,
+    /// Of all that followed.
+    rise_since_slow: Trend,
     /// A level before the tail that was faster, as a share of the end's.
     faster_before: Option<f64>,
 }
@@ -129,6 +131,7 @@ impl Tail {
             late_trend: fit_trend(&raw[raw.len() - whole / 2..]),
             period,
             has_warm_up: slow_until.is_some(),
+            rise_since_slow: fit_trend(&raw[slow_until.unwrap_or(0).min(start)..]),
             slow_until: slow_until.unwrap_or(0),
             faster_before: (fastest > FASTER_BEFORE).then(|| fastest.exp()),
             rates,
@@ -263,12 +266,18 @@ fn read_floor(series: &Series, tail: &Tail) -> Option<Floor> {
     })
 }
 
-/// A run that was flat from its start, or nearly so, may have been cold all the time: throughput of a cold server rises by about i ÷ P in
-/// i transactions, which a large P hides. It is believed only when the largest rise that the noise can hide means a
-/// database that is larger than `pages`.
+/// A run that was flat from its start, or nearly so, may have been cold all the time: throughput of a cold server rises by
+/// about i ÷ P in i transactions, which a large P hides. It is believed only when the largest rise that the noise can hide
+/// since the slow start, if there was one, means a database that is larger than `pages`. Beside a warmer nothing is believed:
+/// the device that it leaves to the workload may be the limit for as long as it reads.
 fn suspect_cold_plateau(series: &Series, tail: &Tail, pages: Option<f64>) -> Option<String> {
-    let hidden_rise = (tail.trend.change.max(0.0) + 2.0 * tail.trend.error).max(1e-3);
-    let least_pages = series.transactions() * tail.share() / hidden_rise;
+    if series.facts.has_warmer {
+        return Some("it still read from the device, beside a warmer".to_owned());
+    }
+    let rise = &tail.rise_since_slow;
+    let hidden_rise = (rise.change.max(0.0) + ERRORS * rise.error).max(1e-3);
+    let transactions = series.transactions() - series.transactions_until(tail.slow_until as f64 * tail.width);
+    let least_pages = transactions / hidden_rise;
     let most_pages = pages.unwrap_or(MOST_PAGES);
     (least_pages < most_pages).then(|| {
         let what = match pages {
