@@ -1,7 +1,8 @@
-//! Which way of reading fills the page cache fastest? Fills one cold file by every engine, in random order, and prints
-//! the seconds until all of it is *verified* to be resident: an engine whose calls return early gains nothing by it.
+//! Which way of reading fills the page cache fastest? Every engine does the same reads of one cold file, in random order, and
+//! what counts is the time until all of it is *verified* to be resident: an engine whose calls return early gains nothing by
+//! it. Beside it stands the processor time that its calls took.
 //!
-//! `cargo bench --bench fill_engines -- --megabytes 1500 --riops 3000 --rbps 125MiB`
+//! `cargo bench --bench fill_engines -- --megabytes 1500 --runs 22000 --riops 3000 --rbps 125MiB`
 #![allow(clippy::print_stdout)]
 
 use std::fs::File;
@@ -10,7 +11,7 @@ use std::os::fd::AsRawFd as _;
 use std::os::unix::fs::FileExt as _;
 use std::path::{Path, PathBuf};
 use std::ptr;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -19,24 +20,28 @@ use clap::Parser;
 use io_uring::{IoUring, opcode, types};
 use pgthaw::linux::block_device::read_block_device;
 use pgthaw::linux::cgroup::{DiskLimit, ReadLimit};
+use pgthaw::linux::read_ahead::ReadAhead;
 use pgthaw::linux::page_cache::{CachedFile, PageCache as _, SystemPageCache};
 use pgthaw::units::{Bytes, PageRange};
-use rand::RngCore as _;
+use pgthaw::warm::DeviceProfile;
+use pgthaw::warm::plan::{Geometry, Plan, Precedence, Scratch, WantedFork};
 use rand::seq::SliceRandom as _;
+use rand::{Rng as _, RngCore as _};
+use roaring::RoaringBitmap;
 use rustix::fs::{Advice, fadvise};
 use rustix::mm::{MapFlags, ProtFlags, mmap, munmap};
 
-/// Bytes of one MADV_POPULATE_READ: the call cannot be interrupted.
-const POPULATE_BYTES: u64 = 16 << 20;
+const PAGE: u64 = 4096;
+const BLOCK: u64 = 8192;
+
+/// Bytes of a read of everything: what a restore plans for a common cloud volume.
+const LARGEST_READ: usize = 256 << 10;
 
 /// The most that is read ahead by one WILLNEED is the device's limit; more is silently cut.
 const WILLNEED_MAX: u64 = 1 << 20;
 
-/// An engine that has not filled the file by then never will.
-const PATIENCE: Duration = Duration::from_secs(120);
-
-/// Reads under way at a time in the ring.
-const DEPTH: usize = 32;
+/// An engine that has not filled the file by then never will. The kernel may take back what was read in between.
+const PATIENCE: Duration = Duration::from_secs(5);
 
 #[derive(Debug, Parser)]
 struct Arguments {
@@ -46,6 +51,9 @@ struct Arguments {
     /// Where the file is made: a directory on the disk to measure
     #[arg(long, default_value = "/var/tmp")]
     directory: PathBuf,
+    /// Read so many runs of blocks, a fifth of the file in all, instead of everything
+    #[arg(long)]
+    runs: Option<u64>,
     #[arg(long, default_value_t = 3)]
     repeats: usize,
     /// Only engines whose name has this in it
@@ -57,57 +65,81 @@ struct Arguments {
     /// Limit the disk to so many read bytes a second
     #[arg(long)]
     rbps: Option<Bytes>,
+    /// Set the disk's read-ahead meanwhile
+    #[arg(long)]
+    read_ahead: Option<Bytes>,
     /// cargo bench says so
     #[arg(long, hide = true)]
     bench: bool,
 }
 
+/// What is to be read of the file, in order: offset and bytes of each read.
+type Reads = Vec<(u64, usize)>;
+
 #[derive(Clone, Copy, Debug)]
 enum Engine {
-    Pread { threads: u64, bytes: u64 },
-    Uring { bytes: u64 },
-    WillNeed { bytes: u64 },
-    PopulateRead,
+    Pread { threads: usize },
+    Uring { depth: usize },
+    WillNeed { most: usize },
+    PopulateRead { threads: usize },
 }
 
 impl Engine {
     fn all(read_ahead_bytes: u64) -> Vec<Engine> {
-        let sizes = [64 << 10, 256 << 10, 1 << 20];
-        let preads = [1, 4, 8].into_iter().flat_map(|threads| sizes.map(|bytes| Engine::Pread { threads, bytes }));
-        let others = [Engine::WillNeed { bytes: read_ahead_bytes.min(WILLNEED_MAX) }, Engine::PopulateRead];
-        preads.chain(sizes.map(|bytes| Engine::Uring { bytes })).chain(others).collect()
+        let preads = [1, 4, 16].map(|threads| Engine::Pread { threads });
+        let rings = [16, 64].map(|depth| Engine::Uring { depth });
+        let populates = [1, 16].map(|threads| Engine::PopulateRead { threads });
+        let will_need = Engine::WillNeed { most: read_ahead_bytes.clamp(4096, WILLNEED_MAX) as usize };
+        preads.into_iter().chain(rings).chain(populates).chain([will_need]).collect()
     }
 
     fn name(self) -> String {
         match self {
-            Engine::Pread { threads, bytes } => format!("pread {threads} x {} KiB", bytes >> 10),
-            Engine::Uring { bytes } => format!("io_uring {DEPTH} x {} KiB", bytes >> 10),
-            Engine::WillNeed { bytes } => format!("WILLNEED {} KiB", bytes >> 10),
-            Engine::PopulateRead => "MADV_POPULATE_READ".into(),
+            Engine::Pread { threads } => format!("pread, {threads} threads"),
+            Engine::Uring { depth } => format!("io_uring, {depth} in flight"),
+            Engine::WillNeed { most } => format!("WILLNEED of {} KiB at most", most >> 10),
+            Engine::PopulateRead { threads } => format!("MADV_POPULATE_READ, {threads} threads"),
         }
     }
 
-    fn fill(self, file: &File, size: u64) -> anyhow::Result<()> {
+    fn fill(self, file: &File, reads: &Reads) -> anyhow::Result<()> {
         match self {
-            Engine::Pread { threads, bytes } => fill_with_pread(file, size, threads, bytes),
-            Engine::Uring { bytes } => fill_with_uring(file, size, bytes),
-            Engine::WillNeed { bytes } => fill_with_willneed(file, size, bytes),
-            Engine::PopulateRead => fill_with_populate(file, size),
+            Engine::Pread { threads } => {
+                fadvise(file, 0, None, Advice::Random)?;
+                on_threads(reads, threads, |(offset, bytes), buffer| {
+                    buffer.resize(bytes, 0);
+                    file.read_at(buffer, offset)?;
+                    Ok(())
+                })
+            }
+            Engine::Uring { depth } => {
+                fadvise(file, 0, None, Advice::Random)?;
+                fill_with_uring(file, reads, depth)
+            }
+            Engine::WillNeed { most } => reads.iter().try_for_each(|(offset, bytes)| {
+                (0..*bytes).step_by(most).try_for_each(|at| {
+                    let piece = std::num::NonZeroU64::new(most.min(bytes - at) as u64);
+                    Ok(fadvise(file, offset + at as u64, piece, Advice::WillNeed)?)
+                })
+            }),
+            Engine::PopulateRead { threads } => fill_with_populate(file, reads, threads),
         }
     }
 }
 
-fn fill_with_pread(file: &File, size: u64, threads: u64, bytes: u64) -> anyhow::Result<()> {
-    let next = AtomicU64::new(0);
+/// Each thread takes the next read, as a restore does.
+fn on_threads(
+    reads: &Reads,
+    threads: usize,
+    apply: impl Fn((u64, usize), &mut Vec<u8>) -> anyhow::Result<()> + Sync,
+) -> anyhow::Result<()> {
+    let next = AtomicUsize::new(0);
     let work = || -> anyhow::Result<()> {
-        let mut buffer = vec![0; bytes as usize];
-        loop {
-            let offset = next.fetch_add(bytes, Ordering::Relaxed);
-            if offset >= size {
-                return Ok(());
-            }
-            file.read_at(&mut buffer, offset)?;
+        let mut buffer = Vec::new();
+        while let Some(read) = reads.get(next.fetch_add(1, Ordering::Relaxed)) {
+            apply(*read, &mut buffer)?;
         }
+        Ok(())
     };
     thread::scope(|scope| {
         let workers: Vec<_> = (0..threads).map(|_| scope.spawn(work)).collect();
@@ -115,20 +147,22 @@ fn fill_with_pread(file: &File, size: u64, threads: u64, bytes: u64) -> anyhow::
     })
 }
 
-fn fill_with_uring(file: &File, size: u64, bytes: u64) -> anyhow::Result<()> {
-    let mut ring = IoUring::new(DEPTH as u32).context("set up a ring")?;
-    let mut buffers = vec![vec![0_u8; bytes as usize]; DEPTH];
-    let mut idle: Vec<usize> = (0..DEPTH).collect();
-    let mut offset = 0;
-    while offset < size || idle.len() < DEPTH {
-        while offset < size
-            && let Some(slot) = idle.pop()
-        {
-            let read = opcode::Read::new(types::Fd(file.as_raw_fd()), buffers[slot].as_mut_ptr(), bytes as u32);
-            let entry = read.offset(offset).build().user_data(slot as u64);
+fn fill_with_uring(file: &File, reads: &Reads, depth: usize) -> anyhow::Result<()> {
+    let largest = reads.iter().map(|(_, bytes)| *bytes).max().unwrap_or(0);
+    let mut ring = IoUring::new(depth as u32).context("set up a ring")?;
+    let mut buffers = vec![vec![0_u8; largest]; depth];
+    let mut idle: Vec<usize> = (0..depth).collect();
+    let mut rest = reads.iter().peekable();
+    while rest.peek().is_some() || idle.len() < depth {
+        while let Some(slot) = idle.pop() {
+            let Some((offset, bytes)) = rest.next() else {
+                idle.push(slot);
+                break;
+            };
+            let read = opcode::Read::new(types::Fd(file.as_raw_fd()), buffers[slot].as_mut_ptr(), *bytes as u32);
+            let entry = read.offset(*offset).build().user_data(slot as u64);
             // SAFETY: the file and the slot's buffer live until the loop has seen the completion of this read.
             unsafe { ring.submission().push(&entry) }.context("queue a read")?;
-            offset += bytes;
         }
         ring.submit_and_wait(1)?;
         for completion in ring.completion() {
@@ -141,51 +175,102 @@ fn fill_with_uring(file: &File, size: u64, bytes: u64) -> anyhow::Result<()> {
     Ok(())
 }
 
-fn fill_with_willneed(file: &File, size: u64, bytes: u64) -> anyhow::Result<()> {
-    for offset in (0..size).step_by(bytes as usize) {
-        fadvise(file, offset, std::num::NonZeroU64::new(bytes), Advice::WillNeed)?;
-    }
-    Ok(())
-}
-
-fn fill_with_populate(file: &File, size: u64) -> anyhow::Result<()> {
+fn fill_with_populate(file: &File, reads: &Reads, threads: usize) -> anyhow::Result<()> {
+    let size = file.metadata()?.len() as usize;
     // SAFETY: the kernel chooses the address, so nothing else is touched; the file does not shrink meanwhile.
-    let address = unsafe { mmap(ptr::null_mut(), size as usize, ProtFlags::READ, MapFlags::SHARED, file, 0) }?;
-    let filled = (0..size).step_by(POPULATE_BYTES as usize).try_for_each(|offset| {
-        let bytes = POPULATE_BYTES.min(size - offset) as usize;
+    let address = unsafe { mmap(ptr::null_mut(), size, ProtFlags::READ, MapFlags::SHARED, file, 0) }? as usize;
+    let filled = on_threads(reads, threads, |(offset, bytes), _| {
+        let start = (address + offset as usize) as *mut libc::c_void;
         // SAFETY: the range lies inside the mapping.
-        let status = unsafe { libc::madvise(address.byte_add(offset as usize), bytes, libc::MADV_POPULATE_READ) };
-        if status == 0 { Ok(()) } else { Err(std::io::Error::last_os_error()) }
+        match unsafe { libc::madvise(start, bytes, libc::MADV_POPULATE_READ) } {
+            0 => Ok(()),
+            _ => Err(std::io::Error::last_os_error().into()),
+        }
     });
     // SAFETY: this is the whole mapping, and nothing refers into it any more.
-    unsafe { munmap(address, size as usize) }?;
-    Ok(filled?)
+    unsafe { munmap(address as *mut libc::c_void, size) }?;
+    filled
 }
 
-/// Seconds until the whole file is resident, and the seconds after which the engine's own calls had returned.
-fn measure(engine: Engine, path: &Path, cached: &dyn CachedFile, pages: u64) -> anyhow::Result<(f64, f64)> {
+/// Everything, in order.
+fn read_everything(bytes: u64) -> Reads {
+    (0..bytes).step_by(LARGEST_READ).map(|offset| (offset, LARGEST_READ.min((bytes - offset) as usize))).collect()
+}
+
+/// So many runs of blocks at random, a fifth of the file in all, as the plan of a restore reads them.
+fn read_scattered(bytes: u64, runs: u64) -> Reads {
+    let blocks = (bytes / BLOCK) as u32;
+    let wanted_of = |share: f64| (f64::from(blocks) / runs as f64 * share).max(1.0);
+    let (run, gap) = (wanted_of(0.18), wanted_of(0.82));
+    let mut wanted = RoaringBitmap::new();
+    let mut at = 0;
+    let mut random = rand::rng();
+    let mut length = |mean: f64| 1 + (-random.random_range(f64::MIN_POSITIVE..1.0).ln() * (mean - 1.0)).round() as u32;
+    while at < blocks {
+        let end = (at + length(run)).min(blocks);
+        wanted.insert_range(at..end);
+        at = end + length(gap);
+    }
+    let fork = WantedFork {
+        precedence: Precedence::ByHeat,
+        is_index: false,
+        blocks: blocks.into(),
+        levels: vec![(1.0, wanted)],
+        resident: RoaringBitmap::new(),
+        places: Vec::new(),
+    };
+    let geometry = Geometry { block_size: BLOCK as u32, segment_blocks: 131_072 };
+    let plan = Plan::new(vec![fork], geometry, DeviceProfile::default(), None);
+    let mut scratch = Scratch::default();
+    let reads = (0..plan.steps()).flat_map(|step| plan.reads(step, &mut scratch).to_vec());
+    reads.map(|read| (read.range.start * BLOCK, (read.range.blocks() * BLOCK) as usize)).collect()
+}
+
+/// Seconds until all of `wanted` is resident; those after which the engine's own calls had returned, and the processor's by
+/// then.
+fn measure(engine: Engine, path: &Path, cached: &dyn CachedFile, reads: &Reads) -> anyhow::Result<[f64; 3]> {
+    let mut wanted = RoaringBitmap::new();
+    for (offset, bytes) in reads {
+        wanted.insert_range((offset / PAGE) as u32..((offset + *bytes as u64) / PAGE) as u32);
+    }
     cached.apply_evict()?;
-    let warm = resident_pages(cached, pages)?;
-    if warm * 100 > pages {
-        bail!("{warm} of {pages} pages stayed: not a cold start");
+    let warm = resident_pages(cached, &wanted)?;
+    if warm * 100 > wanted.len() {
+        bail!("{warm} of {} pages stayed: not a cold start", wanted.len());
     }
     let file = File::open(path)?;
-    let start = Instant::now();
-    engine.fill(&file, cached.size_bytes())?;
-    let returned = start.elapsed().as_secs_f64();
+    let (start, used) = (Instant::now(), cpu_seconds());
+    engine.fill(&file, reads)?;
+    let (returned, used) = (start.elapsed().as_secs_f64(), cpu_seconds() - used);
     // The kernel may take single pages back at any moment.
-    while resident_pages(cached, pages)? * 1000 < pages * 995 {
+    while resident_pages(cached, &wanted)? * 1000 < wanted.len() * 995 {
         if start.elapsed() > PATIENCE {
-            bail!("never resident: {} of {pages} pages", resident_pages(cached, pages)?);
+            bail!("never resident: {} of {} pages", resident_pages(cached, &wanted)?, wanted.len());
         }
         thread::sleep(Duration::from_millis(5));
     }
-    Ok((start.elapsed().as_secs_f64(), returned))
+    Ok([start.elapsed().as_secs_f64(), returned, used])
+}
+
+/// Processor time of this process and the kernel's work for it.
+fn cpu_seconds() -> f64 {
+    // SAFETY: all zeros is a valid rusage, and the call fills the one that it is given.
+    let usage = unsafe {
+        let mut usage: libc::rusage = std::mem::zeroed();
+        libc::getrusage(libc::RUSAGE_SELF, &raw mut usage);
+        usage
+    };
+    let seconds = |time: libc::timeval| time.tv_sec as f64 + time.tv_usec as f64 * 1e-6;
+    seconds(usage.ru_utime) + seconds(usage.ru_stime)
 }
 
 /// By mincore, which knows whether the data has arrived; cachestat counts pages that are still being read.
-fn resident_pages(cached: &dyn CachedFile, pages: u64) -> anyhow::Result<u64> {
-    Ok(cached.read_resident(PageRange::new(0, pages))?.iter().map(|run| run.pages()).sum())
+fn resident_pages(cached: &dyn CachedFile, wanted: &RoaringBitmap) -> anyhow::Result<u64> {
+    let mut resident = RoaringBitmap::new();
+    for run in cached.read_resident(PageRange::new(0, cached.size_bytes() / PAGE))? {
+        resident.insert_range(run.start as u32..run.end as u32);
+    }
+    Ok(resident.intersection_len(wanted))
 }
 
 fn write_file(directory: &Path, bytes: u64) -> anyhow::Result<tempfile::NamedTempFile> {
@@ -210,71 +295,73 @@ fn limit_disk(arguments: &Arguments) -> anyhow::Result<Option<DiskLimit>> {
     Ok(Some(disk))
 }
 
-/// What one engine took, a value for each repeat.
+/// What one engine took, for each repeat: seconds until all was resident, until its calls had returned, of the processor.
 #[derive(Debug)]
 struct Timings {
     engine: Engine,
-    /// Seconds until the whole file was resident.
-    resident: Vec<f64>,
-    /// Seconds until the engine's own calls had returned.
-    returned: Vec<f64>,
+    repeats: Vec<[f64; 3]>,
 }
 
 impl Timings {
-    fn new(engine: Engine) -> Timings {
-        Timings { engine, resident: Vec::new(), returned: Vec::new() }
+    fn sorted(&self, which: usize) -> Vec<f64> {
+        let mut values: Vec<f64> = self.repeats.iter().map(|one| one[which]).collect();
+        values.sort_by(f64::total_cmp);
+        values
     }
 
-    fn sort(&mut self) {
-        self.resident.sort_by(f64::total_cmp);
-        self.returned.sort_by(f64::total_cmp);
-    }
-
-    /// Medians, once sorted.
-    fn typical(&self) -> (f64, f64) {
-        (self.resident[self.resident.len() / 2], self.returned[self.returned.len() / 2])
+    fn median(&self, which: usize) -> f64 {
+        let values = self.sorted(which);
+        values[values.len() / 2]
     }
 }
 
 fn print_timings(timings: &[Timings], bytes: u64) {
-    println!("{:24} {:>10} {:>10} {:>9} {:>9} {:>9}", "engine", "seconds", "MB/s", "fastest", "slowest", "returned");
+    let head = ["engine", "seconds", "fastest", "slowest", "returned", "MB/s", "CPU s/GB"];
+    println!(
+        "{:32} {:>8} {:>8} {:>8} {:>8} {:>8} {:>9}",
+        head[0], head[1], head[2], head[3], head[4], head[5], head[6]
+    );
     for one in timings {
-        let (typical, returned) = one.typical();
-        let (fastest, slowest) = (one.resident[0], one.resident[one.resident.len() - 1]);
-        let rate = bytes as f64 / 1e6 / typical;
-        println!("{:24} {typical:>10.3} {rate:>10.0} {fastest:>9.3} {slowest:>9.3} {returned:>9.3}", one.engine.name());
+        let (seconds, all) = (one.median(0), one.sorted(0));
+        let (rate, cpu) = (bytes as f64 / 1e6 / seconds, one.median(2) / (bytes as f64 / 1e9));
+        let (fastest, slowest, returned) = (all[0], all[all.len() - 1], one.median(1));
+        let name = one.engine.name();
+        println!("{name:32} {seconds:>8.3} {fastest:>8.3} {slowest:>8.3} {returned:>8.3} {rate:>8.0} {cpu:>9.3}");
     }
 }
 
 fn main() -> anyhow::Result<()> {
     let arguments = Arguments::parse();
-    let bytes = arguments.megabytes << 20;
+    let size = arguments.megabytes << 20;
+    let _read_ahead = arguments.read_ahead.map(|asked| ReadAhead::set(&arguments.directory, asked)).transpose()?;
     let device = read_block_device(&arguments.directory)?;
-    let file = write_file(&arguments.directory, bytes)?;
+    let file = write_file(&arguments.directory, size)?;
     let cache = SystemPageCache::new();
     let cached = cache.open(file.path())?.context("the file is gone")?;
-    let pages = bytes / cache.page_bytes();
     let _limit = limit_disk(&arguments)?;
-    println!("{} of a file on {}, read-ahead {}", Bytes(bytes), device.name, device.read_ahead_bytes);
+    let reads = match arguments.runs {
+        Some(runs) => read_scattered(size, runs),
+        None => read_everything(size),
+    };
+    let bytes = reads.iter().map(|(_, bytes)| *bytes as u64).sum();
+    let what = format!("{} in {} reads of a file of {}", Bytes(bytes), reads.len(), Bytes(size));
+    println!("{what} on {}, read-ahead {}, {} repeats", device.name, device.read_ahead_bytes, arguments.repeats);
 
-    let mut timings: Vec<Timings> = Engine::all(device.read_ahead_bytes.0).into_iter().map(Timings::new).collect();
+    let all = Engine::all(device.read_ahead_bytes.0).into_iter();
+    let mut timings: Vec<Timings> = all.map(|engine| Timings { engine, repeats: Vec::new() }).collect();
     timings.retain(|one| one.engine.name().contains(&arguments.only));
     for _ in 0..arguments.repeats {
         // Random order: a drift of the device must not look like a difference of the engines.
         timings.shuffle(&mut rand::rng());
         for one in &mut timings {
-            match measure(one.engine, file.path(), &*cached, pages) {
-                Ok((resident, returned)) => {
-                    one.resident.push(resident);
-                    one.returned.push(returned);
-                }
+            match measure(one.engine, file.path(), &*cached, &reads) {
+                Ok(timing) => one.repeats.push(timing),
                 Err(error) => println!("{}: {error:#}", one.engine.name()),
             }
         }
     }
-    timings.retain(|one| !one.resident.is_empty());
-    timings.iter_mut().for_each(Timings::sort);
-    timings.sort_by(|one, other| one.typical().0.total_cmp(&other.typical().0));
+    timings.retain(|one| !one.repeats.is_empty());
+    timings.sort_by(|one, other| one.median(0).total_cmp(&other.median(0)));
     print_timings(&timings, bytes);
     Ok(())
 }
