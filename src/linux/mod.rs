@@ -6,6 +6,7 @@ pub mod cgroup;
 pub mod clock;
 pub mod direct_read;
 mod error;
+pub mod extents;
 pub mod machine;
 pub mod memory;
 pub mod page_cache;

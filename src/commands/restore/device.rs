@@ -5,6 +5,7 @@ use std::path::Path;
 use clap::Args;
 
 use crate::commands::doctor_probe::find_profile;
+use crate::linux::block_device::read_block_device;
 use crate::units::{Bytes, ParseBytesError};
 use crate::warm::{DeviceProfile, PlannedDevice, ProfileSource};
 
@@ -29,6 +30,15 @@ pub struct DeviceArguments {
     /// The largest read worth issuing [default: as `doctor --probe` measured, or 256KiB]
     #[arg(long, value_name = "BYTES", value_parser = positive_bytes)]
     read_size: Option<Bytes>,
+}
+
+/// Fewer reads a second than this come of a head that moves. Many a virtual disk says that it rotates, and does not.
+const SEEKING_READS_PER_SECOND: f64 = 1000.0;
+
+/// Does the disk of a directory turn, by its own account and by what it gives?
+pub fn seeks(directory: Option<&Path>, profile: &DeviceProfile) -> bool {
+    let says_so = |directory| read_block_device(directory).is_ok_and(|disk| disk.is_rotational);
+    profile.reads_per_second < SEEKING_READS_PER_SECOND && directory.is_some_and(says_so)
 }
 
 impl DeviceArguments {

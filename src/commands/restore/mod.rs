@@ -123,7 +123,9 @@ pub async fn run(arguments: RestoreArguments, output: OutputArguments) -> anyhow
 
 impl RestoreArguments {
     fn options(&self, device: PlannedDevice, source: &Source) -> RestoreOptions {
+        let place = source.place().ok();
         RestoreOptions {
+            seeks: device::seeks(place.as_ref().map(|place| &*place.directory), &device.profile),
             device,
             threads: device.profile.depth as usize,
             sharing: self.sharing.sharing(),

@@ -8,6 +8,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use super::{Activity, CachedFile, PageCache, PageCounts};
 use crate::linux::Error;
+use crate::linux::extents::Extent;
 use crate::units::PageRange;
 
 const PAGE_BYTES: u64 = 4096;
@@ -50,6 +51,7 @@ struct State {
     active: Vec<PageRange>,
     /// Pages that no eviction removes.
     pinned: Vec<PageRange>,
+    extents: Vec<Extent>,
     refusal: Option<FakeRefusal>,
 }
 
@@ -90,6 +92,11 @@ impl FakePageCache {
             add(&mut state.resident, range);
             add(&mut state.pinned, range);
         });
+    }
+
+    /// Says where on its device the file lies.
+    pub fn place(&self, path: &Path, extents: &[Extent]) {
+        self.change(path, |state| state.extents = extents.to_vec());
     }
 
     /// Makes the file refuse something from now on.
@@ -205,6 +212,10 @@ impl CachedFile for FakeFile {
             visit(PageRange::new(at, range.end), Activity::Referenced);
         }
         Ok(())
+    }
+
+    fn read_extents(&self) -> Result<Vec<Extent>, Error> {
+        Ok(lock(&self.state).extents.clone())
     }
 
     fn apply_read(&self, offset: u64, buffer: &mut [u8]) -> Result<usize, Error> {

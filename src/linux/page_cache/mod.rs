@@ -16,6 +16,7 @@ mod system_tests;
 use std::path::Path;
 
 use super::Error;
+use super::extents::Extent;
 use crate::units::PageRange;
 
 pub use drop_caches::apply_drop_caches;
@@ -78,6 +79,9 @@ pub trait CachedFile: Send + Sync {
     /// How often the pages of `range` were read, all of which are cached: maximal runs in order, told to `visit`. Looking
     /// does not count as reading. `Error::Unavailable` for all but root.
     fn visit_activity(&self, range: PageRange, visit: &mut dyn FnMut(PageRange, Activity)) -> Result<(), Error>;
+
+    /// Where on its device the file lies. `Error::File` where the file system does not tell.
+    fn read_extents(&self) -> Result<Vec<Extent>, Error>;
 
     /// Reads `buffer.len()` bytes at `offset` through the page cache, for the sake of the cache. Fewer at the end of
     /// the file; 0 past it (the file was truncated meanwhile).

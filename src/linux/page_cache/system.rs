@@ -15,6 +15,7 @@ use rustix::thread::{CapabilitySet, capabilities};
 use super::page_flags::PageTables;
 use super::{Activity, CachedFile, PageCache, PageCounts, cachestat, mincore};
 use crate::linux::Error;
+use crate::linux::extents::{Extent, read_extents};
 use crate::units::PageRange;
 
 /// The page cache of the machine that this runs on.
@@ -227,6 +228,10 @@ impl CachedFile for SystemFile {
         tables
             .visit_activity(self.file.as_fd(), self.cache.page_bytes, range, visit)
             .map_err(|error| Error::file("read the page flags of", &self.path, error))
+    }
+
+    fn read_extents(&self) -> Result<Vec<Extent>, Error> {
+        read_extents(self.file.as_fd()).map_err(|error| Error::file("find on its device", &self.path, error))
     }
 
     fn apply_read(&self, offset: u64, buffer: &mut [u8]) -> Result<usize, Error> {

@@ -120,6 +120,7 @@ mod tests {
             blocks: 100,
             levels: levels.collect(),
             resident: resident.iter().collect(),
+            places: Vec::new(),
         };
         let mut cells = Cells::default();
         cells.fill(&fork, 10, 30);

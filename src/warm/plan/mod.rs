@@ -52,6 +52,25 @@ pub struct WantedFork {
     pub levels: Vec<(f32, RoaringBitmap)>,
     /// Blocks that need no read.
     pub resident: RoaringBitmap,
+    /// Where it lies on a device that seeks, in the fork's order; empty where that does not matter, or is not known.
+    pub places: Vec<Place>,
+}
+
+/// From this block on a fork lies contiguously on its device.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Place {
+    pub first_block: u64,
+    /// Bytes from the beginning of the device.
+    pub device_bytes: u64,
+}
+
+impl WantedFork {
+    /// The place of a block on the device, after all that is known when it is not.
+    fn place_of(&self, block: u64, block_size: u32) -> u64 {
+        let at = self.places.partition_point(|place| place.first_block <= block);
+        let place = at.checked_sub(1).map(|at| self.places[at]);
+        place.map_or(u64::MAX, |place| place.device_bytes + (block - place.first_block) * u64::from(block_size))
+    }
 }
 
 /// Levels of heat that a fork may have.
@@ -246,13 +265,20 @@ impl Plan {
     }
 
     fn order_steps(&mut self) {
-        // Steps are kept by place, so their index is their place.
+        let place = |slice: &Slice| self.forks[slice.fork as usize].place_of(slice.start, self.geometry.block_size);
+        let places: Vec<u64> = match self.forks.iter().any(|fork| !fork.places.is_empty()) {
+            true => self.slices.iter().map(place).collect(),
+            false => Vec::new(),
+        };
+        // Steps are kept by fork and block, so their index orders them where no place does.
         let key = |index: &u32| {
             let step = &self.steps[*index as usize];
-            (step.precedence, Reverse(density_class(step.link.density())), *index)
+            let place = places.get(step.slice as usize);
+            (step.precedence, Reverse(density_class(step.link.density())), place, *index)
         };
-        self.order = (0..self.steps.len() as u32).collect();
-        self.order.sort_unstable_by_key(key);
+        let mut order: Vec<u32> = (0..self.steps.len() as u32).collect();
+        order.sort_unstable_by_key(key);
+        self.order = order;
     }
 
     /// Keeps of the order what is within the budget. The last step may lose some of its reads.

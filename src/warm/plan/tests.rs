@@ -8,7 +8,7 @@ const GEOMETRY: Geometry = Geometry { block_size: 8192, segment_blocks: 700 };
 
 fn wanted(blocks: u64, levels: Vec<RoaringBitmap>, resident: RoaringBitmap) -> WantedFork {
     let levels = levels.into_iter().enumerate().map(|(level, blocks)| (2f32.powi(level as i32), blocks)).collect();
-    WantedFork { precedence: Precedence::ByHeat, is_index: false, blocks, levels, resident }
+    WantedFork { precedence: Precedence::ByHeat, is_index: false, blocks, levels, resident, places: Vec::new() }
 }
 
 /// Runs of blocks, so that there is something to merge.
@@ -240,6 +240,21 @@ fn hot_slices_come_first_and_equal_ones_by_position() {
     assert_eq!(rest[0], 0);
     assert!(rest.is_sorted());
     assert_eq!(plan.forecast().read_bytes, Bytes(12_000 * 8192));
+}
+
+#[test]
+fn what_is_equally_hot_is_read_as_it_lies_on_a_device_that_seeks() {
+    let all: RoaringBitmap = (0..4096).collect();
+    let mut forks = vec![wanted(4096, vec![all], RoaringBitmap::new()); 3];
+    let place = |first_block, device_bytes| Place { first_block, device_bytes };
+    // Two halves the wrong way round, something before both, and something that nobody knows.
+    forks[0].places = vec![place(0, 1 << 30), place(2048, 1 << 29)];
+    forks[1].places = vec![place(0, 1 << 20)];
+    let plan = Plan::new(forks, Geometry { block_size: 8192, segment_blocks: 131_072 }, DeviceProfile::default(), None);
+    let starts: Vec<(usize, u64)> = all_reads(&plan).iter().map(|read| (read.fork, read.range.start)).collect();
+    let firsts = |fork: usize| starts.iter().position(|(of, _)| *of == fork).unwrap();
+    assert_eq!((firsts(1), starts[firsts(0)], starts.last().unwrap().0), (0, (0, 2048), 2));
+    assert_eq!(plan.forecast().planned_blocks, 3 * 4096);
 }
 
 #[test]

@@ -134,7 +134,8 @@ impl Entry {
             entry: self,
         };
         let Entry { precedence, is_index, .. } = planned.entry;
-        let wanted = WantedFork { precedence, is_index, blocks: found.blocks, levels, resident: found.resident };
+        let (blocks, resident) = (found.blocks, found.resident);
+        let wanted = WantedFork { precedence, is_index, blocks, levels, resident, places: Vec::new() };
         (planned, wanted)
     }
 

@@ -7,10 +7,11 @@ use std::sync::{Arc, Mutex, PoisonError};
 use roaring::RoaringBitmap;
 
 use crate::linux;
+use crate::linux::extents::Extent;
 use crate::linux::page_cache::{CachedFile, PageCache, read_resident_pages};
 use crate::postgres::RelationPath;
 use crate::units::{BlockRange, Fork, PageRange};
-use crate::warm::plan::Geometry;
+use crate::warm::plan::{Geometry, Place};
 
 /// Files that the engine keeps open. More than the threads that read, fewer than any limit on open files.
 const OPEN_FILES_MAX: usize = 128;
@@ -64,6 +65,22 @@ impl Files<'_> {
             }
         }
         Ok(found)
+    }
+
+    /// Where a fork of so many blocks lies on its device; nothing of what cannot be told.
+    pub fn read_places(&self, path: &RelationPath, fork: Fork, blocks: u64) -> Vec<Place> {
+        let Geometry { block_size, segment_blocks } = self.geometry;
+        let mut places = Vec::new();
+        for segment in 0..blocks.div_ceil(segment_blocks.into()) as u32 {
+            let Ok(Some(file)) = self.open(path, fork, segment) else { break };
+            let first = u64::from(segment) * u64::from(segment_blocks);
+            let place = |extent: Extent| Place {
+                first_block: first + extent.start / u64::from(block_size),
+                device_bytes: extent.device_start,
+            };
+            places.extend(file.read_extents().unwrap_or_default().into_iter().map(place));
+        }
+        places
     }
 
     /// The pages that hold blocks of a segment.

@@ -56,6 +56,8 @@ use crate::units::Bytes;
 #[derive(Clone, Copy, Debug)]
 pub struct RestoreOptions {
     pub device: PlannedDevice,
+    /// Does the device turn, so that what lies together should be read together?
+    pub seeks: bool,
     /// Threads that read when nobody else needs the device.
     pub threads: usize,
     /// How the device is shared with live traffic.
@@ -227,6 +229,7 @@ impl Restore {
         work(&OsTier {
             files: Files { cache: &*self.host.page_cache, directory: &place.directory, geometry: place.geometry },
             device: self.options.device.profile,
+            seeks: self.options.seeks,
             threads: self.options.threads,
             governor: &self.governor,
             traffic: &*self.host.traffic,

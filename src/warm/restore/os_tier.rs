@@ -9,8 +9,9 @@ use super::governor::Governor;
 use super::measure::read_forks;
 use crate::linux::memory::LoadableMemory;
 use crate::units::{Bytes, Fork};
-use crate::warm::plan::{Forecast, Plan};
+use crate::warm::plan::{Forecast, Plan, WantedFork};
 use crate::warm::receipt::{FoundAs, MemoryReceipt, SkipReason, StopReason};
+use crate::warm::threads::map_on_threads;
 use crate::warm::traffic::Traffic;
 use crate::warm::{Control, DeviceProfile, Phase, Refusal, Room, Watcher};
 
@@ -37,6 +38,8 @@ pub struct Pass {
 pub struct OsTier<'a> {
     pub files: Files<'a>,
     pub device: DeviceProfile,
+    /// Does it cost the device time to go from one place to another?
+    pub seeks: bool,
     pub threads: usize,
     pub governor: &'a Governor,
     pub traffic: &'a dyn Traffic,
@@ -91,6 +94,7 @@ impl OsTier<'_> {
                 State::Refused(why) => rows.push(entry.absent_row(&why)),
             }
         }
+        self.place(&planned, &mut forks);
         let resident_bytes = self.bytes(planned.iter().map(|one| one.resident_before).sum());
         let allowance = self.allowance(budget, resident_bytes);
         let plan = Plan::new(forks, self.files.geometry, self.device, allowance.bytes);
@@ -101,6 +105,21 @@ impl OsTier<'_> {
         pass.memory.room_bytes = allowance.room.map(|room| room.bytes);
         pass.memory.bound = allowance.room.map(|room| room.bound);
         pass
+    }
+
+    /// Finds out where the forks lie, of which something is to be read, when the device is one that seeks.
+    fn place(&self, planned: &[Planned], forks: &mut [WantedFork]) {
+        if !self.seeks {
+            return;
+        }
+        let places = map_on_threads(planned.len(), self.threads, |at| {
+            let Planned { entry, blocks, wanted_blocks, resident_before, .. } = &planned[at];
+            match wanted_blocks > resident_before {
+                true => self.files.read_places(&entry.path, entry.fork, *blocks),
+                false => Vec::new(),
+            }
+        });
+        forks.iter_mut().zip(places).for_each(|(fork, places)| fork.places = places);
     }
 
     fn execute(&self, job: &Job) -> Pass {

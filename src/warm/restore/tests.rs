@@ -10,6 +10,7 @@ use roaring::RoaringBitmap;
 
 use super::*;
 use crate::cache::{ForkMap, Map, MapSource, RelationMap, TierState};
+use crate::linux::extents::Extent;
 use crate::linux::memory::{LoadableMemory, MemoryBound};
 use crate::linux::page_cache::{FakePageCache, FakeRefusal};
 use crate::linux::process::Busy;
@@ -109,6 +110,7 @@ impl Room for Only {
 fn options() -> RestoreOptions {
     RestoreOptions {
         device: PlannedDevice { profile: DeviceProfile::default(), source: ProfileSource::Default },
+        seeks: false,
         threads: 4,
         sharing: Sharing::default(),
         connections: 1,
@@ -230,6 +232,30 @@ async fn refusals_are_told_with_their_reason() {
     let reasons: Vec<_> = receipt.skipped.iter().map(|one| (one.reason, one.blocks, one.detail.is_some())).collect();
     let refused = (SkipReason::NoPermission, 100, true);
     assert_eq!(reasons, [refused, refused, (SkipReason::ReadFailed, 100, true)]);
+}
+
+#[tokio::test]
+async fn a_device_that_seeks_is_read_as_the_files_lie() {
+    // Each is one slice; the watcher is told of a read before it is done.
+    let cache = FakePageCache::new();
+    let relations: Vec<RelationMap> = (1..4).map(|number| relation(number, vec![fork(1000, 0..1000)])).collect();
+    for (number, device_start) in [(1, 3 << 30), (2, 1 << 30), (3, 2 << 30)] {
+        cache.insert(file(number), 1000 * BLOCK, &[]);
+        cache.place(&file(number), &[Extent { start: 0, device_start, bytes: 1000 * BLOCK }]);
+    }
+    let mut restore = restore(&cache, relations);
+    (restore.options.threads, restore.options.seeks) = (1, true);
+    let other = cache.clone();
+    let order = Arc::new(std::sync::Mutex::new(Vec::new()));
+    let seen = Arc::clone(&order);
+    restore.host.watcher = on_read(move |_| {
+        let cached = (1..4).filter(|number| !other.resident(&file(*number)).is_empty()).collect::<Vec<u32>>();
+        seen.lock().unwrap().push(cached);
+    });
+    run(restore).await;
+    let mut order = order.lock().unwrap().clone();
+    order.dedup();
+    assert_eq!(order, [vec![], vec![2], vec![2, 3], vec![1, 2, 3]]);
 }
 
 /// Does something when the reading begins for the first time or again.
