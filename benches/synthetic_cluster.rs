@@ -136,6 +136,7 @@ impl Traffic for Nobody {
 async fn plan(map: Map, cold: FakePageCache, directory: &DataDirectory) -> anyhow::Result<Receipt> {
     let DataDirectory { path, block_size, segment_blocks, .. } = directory.clone();
     let options = RestoreOptions {
+        seeks: false,
         device: PlannedDevice { profile: DeviceProfile::default(), source: ProfileSource::Default },
         threads: 4,
         sharing: Sharing::default(),
