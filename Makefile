@@ -87,6 +87,10 @@ bench: build ## The tournament of all ways to warm, with your own options (ARGS=
 bench-restore: build ## The restore study (CASES="b e" some of it, ARGS="--repeats 3"): 90 minutes
 	@lab/restore/run $(ARGS)
 
+.PHONY: bench-predict
+bench-predict: build ## Forecasts beside trials: how far off the model is (ARGS="uniform-25-c4"): 12 minutes
+	@lab/predict/run $(ARGS)
+
 .PHONY: bench-code
 bench-code: web ## What pgthaw's own computing costs (criterion)
 	cargo bench --locked --benches

@@ -28,6 +28,7 @@ fn make_workload(popularity: &Popularity) -> Workload {
         copy_seconds: 0.005e-3,
         read_seconds: 0.01e-3,
         read_ahead_pages: 1.0,
+        startup_reads: 0.0,
     }
 }
 

@@ -143,12 +143,21 @@ pub fn compute_bound_seconds(disk: &Disk, wanted: Bytes) -> Option<f64> {
     disk.rbps.filter(|_| is_in_force).map(|bandwidth| wanted.seconds_at(bandwidth))
 }
 
-/// Puts the disk's limit in force on a device; `None` when there is none to be had.
-pub fn create_limit(disk: &Disk, device: Option<DeviceNumber>) -> Result<Option<DiskLimit>, Error> {
+/// The limit that is asked for, with one on the memory of those who join; `None` where there is nothing to limit, or no device
+/// that can be.
+pub fn create_limit(
+    disk: &Disk,
+    device: Option<DeviceNumber>,
+    memory: Option<Bytes>,
+) -> Result<Option<DiskLimit>, Error> {
     let is_limited = disk.not_enforced.is_none() && (disk.riops.is_some() || disk.rbps.is_some());
-    let Some(device) = device.filter(|_| is_limited) else { return Ok(None) };
-    let limit = ReadLimit { reads_per_second: disk.riops, read_bytes_per_second: disk.rbps };
-    Ok(Some(DiskLimit::create(device, limit)?))
+    let Some(device) = device.filter(|_| is_limited || memory.is_some()) else { return Ok(None) };
+    let asked = ReadLimit { reads_per_second: disk.riops, read_bytes_per_second: disk.rbps };
+    let limit = DiskLimit::create(device, if is_limited { asked } else { ReadLimit::default() })?;
+    Ok(Some(match memory {
+        Some(memory) => limit.with_memory(memory)?,
+        None => limit,
+    }))
 }
 
 #[cfg(test)]

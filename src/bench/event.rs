@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use tokio::sync::mpsc::UnboundedSender;
 
-use super::{Finished, LoadingTrial, Run, StartState, Trial, UntilWarm};
+use super::{Calibration, Finished, LoadingTrial, Run, StartState, Trial, UntilWarm};
 use crate::units::Bytes;
 
 /// Something that happened.
@@ -16,6 +16,8 @@ pub enum Event {
     StepShare(f64),
     /// Something to know, that is no reason to stop.
     Remark(String),
+    /// What the warm server showed, before the first trial.
+    Calibrated(Box<Calibration>),
     /// The preparation is over: the trials begin.
     RunStarted(Box<Run>),
     TrialStarted(TrialStarted),

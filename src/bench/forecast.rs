@@ -61,6 +61,7 @@ pub fn compute_forecast(inputs: &ForecastInputs<'_>) -> Result<Option<StudyForec
         copy_seconds: 0.0,
         read_seconds: 0.0,
         read_ahead_pages: 1.0,
+        startup_reads: 0.0,
     };
     let (buffers_pages, os_pages) = (f64::INFINITY, f64::INFINITY);
     let server = Server { device: inputs.device.clone(), cores, buffers_pages, os_pages, block_bytes };

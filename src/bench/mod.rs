@@ -1,5 +1,6 @@
 //! Honest trials: a proven start state, a strategy, a workload, and what was measured each second.
 
+mod calibration;
 mod comparison;
 mod contender;
 mod curve;
@@ -9,6 +10,7 @@ mod event;
 mod forecast;
 mod headline;
 mod interference;
+mod judged;
 mod lab;
 mod launch;
 mod loading;
@@ -31,6 +33,7 @@ mod warm;
 mod warnings;
 mod watch;
 
+pub use calibration::Calibration;
 pub use comparison::{BOUND, Comparison, StrategyRatios, compute_comparison};
 pub use curve::{compute_series, judge_trial};
 pub use error::Error;
@@ -38,6 +41,7 @@ pub use event::{Event, Events, LiveSecond, LoadStarted, TrialStarted};
 pub use forecast::StudyForecast;
 pub use headline::{PGTHAW, render_headline};
 pub use interference::{Interference, SecondShare};
+pub use judged::{JudgedForecast, SweepVerdict, WrittenForecast, judge_forecast, judge_sweep};
 pub use lab::Place;
 pub use loading::{
     Bound, Loader, LoaderRatio, LoaderSummary, LoadingFinished, LoadingOptions, LoadingRun, LoadingSummary,

@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use sqlx::postgres::PgConnection;
 
+use super::calibration::Calibration;
 use super::event::{Event, Events};
 use super::lab::{DATABASE, Lab, Place, drop_benchmark};
 use super::launch::Launch;
@@ -21,8 +22,8 @@ use crate::linux::clock;
 use crate::observe::{STRATEGY_ROLE, WORKLOAD_ROLE};
 use crate::postgres::pgbench::{Pgbench, Said, Workload, parse_said, read_intervals};
 use crate::postgres::{
-    PG_BUFFERCACHE, PG_PREWARM, Server, ServerFacts, apply_create_extension, read_databases, read_fork_blocks,
-    read_installable_extensions, read_preloaded, read_relations, read_settings,
+    PG_BUFFERCACHE, PG_PREWARM, Server, ServerFacts, apply_create_extension, read_activity, read_databases,
+    read_fork_blocks, read_installable_extensions, read_preloaded, read_relations, read_settings,
 };
 use crate::units::{Bytes, Fork};
 
@@ -53,8 +54,7 @@ pub struct Prepared {
     pub strips: Vec<StripRelation>,
     pub database_bytes: Bytes,
     pub wanted_bytes: Bytes,
-    /// Of the warm server without a limit; `None` when it served nothing.
-    pub calibration_tps: Option<f64>,
+    pub calibration: Calibration,
 }
 
 /// Prepares the cluster for one act; the server is running afterwards. The tables that an earlier act made are used
@@ -74,7 +74,7 @@ pub async fn prepare(
     stop.check()?;
     let (strategies, skipped) = preparation.prepare_database(lab).await?;
     preparation.restart(lab, &strategies)?;
-    let calibration_tps = preparation.warm(lab)?;
+    let calibration = preparation.warm(lab).await?;
     preparation.step("taking the snapshots of the warm state");
     let server = Server::connect(&lab.connect_options(DATABASE)).await?;
     let snapshots = WarmSnapshots::take(&strategies, lab, &server, directory).await?;
@@ -90,7 +90,7 @@ pub async fn prepare(
         snapshots,
         database_bytes,
         wanted_bytes,
-        calibration_tps,
+        calibration,
     })
 }
 
@@ -185,8 +185,8 @@ impl Preparation<'_> {
         lab.start(None)
     }
 
-    /// Reads everything, then lets the workload make its own usage counts. Returns its pace.
-    pub fn warm(&self, lab: &Lab) -> Result<Option<f64>, Error> {
+    /// Reads everything, then lets the workload make its own usage counts, and watches what it asks for.
+    pub async fn warm(&self, lab: &Lab) -> Result<Calibration, Error> {
         self.step("warming: reading everything");
         lab.apply_read_all(|| !self.stop.is_requested())?;
         let seconds = CALIBRATION_SECONDS.min(self.options.workload.seconds);
@@ -194,12 +194,17 @@ impl Preparation<'_> {
         let logs = self.directory.join("calibration-logs");
         std::fs::create_dir(&logs).map_err(|source| Error::file("create", &logs, source))?;
         let workload = Workload { seconds, ..self.options.workload.clone() };
+        let server = Server::connect(&lab.connect_options(DATABASE)).await?;
+        let mut connection = server.connect_to(DATABASE).await?;
+        let before = read_activity(&mut connection).await?;
         self.run_pgbench(launch_workload(lab, &workload, &logs)?, "calibration")?;
+        let activity = read_activity(&mut connection).await?.since(&before);
         let intervals = read_intervals(&logs)?;
         let paces: Vec<f64> = intervals.values().map(|interval| interval.transactions as f64).collect();
         // The first and the last second are not whole ones.
         let whole = if paces.len() > 2 { &paces[1..paces.len() - 1] } else { &paces[..] };
-        Ok(compute_median(whole.to_vec()).filter(|tps| *tps > 0.0))
+        let tps = compute_median(whole.to_vec()).filter(|tps| *tps > 0.0);
+        Ok(Calibration { tps, activity, facts: server.facts.clone() })
     }
 
     /// Runs pgbench to its end, and tells how far the tables are made.

@@ -88,6 +88,9 @@ pub struct Study {
     /// or the workload is not pgbench's own.
     #[serde(default)]
     pub forecast: Option<StudyForecast>,
+    /// Memory of the server in a trial, shared memory and page cache included; `None` is no limit.
+    #[serde(default)]
+    pub memory: Option<Bytes>,
 }
 
 /// The limit on the device and its read-ahead, common to the server and to every strategy.

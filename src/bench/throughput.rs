@@ -23,7 +23,7 @@ pub fn compute_seconds_to(samples: &[Sample], share: f64, steady_tps: f64) -> Op
 }
 
 /// Centred; at both ends over the seconds that there are.
-fn compute_running_median(samples: &[Sample]) -> Vec<f64> {
+pub fn compute_running_median(samples: &[Sample]) -> Vec<f64> {
     let half = WINDOW_SECONDS / 2;
     let window = |index: usize| &samples[index.saturating_sub(half)..(index + half + 1).min(samples.len())];
     let median =

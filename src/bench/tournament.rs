@@ -42,6 +42,8 @@ pub struct Options {
     pub strategies: Vec<Strategy>,
     pub disk: Disk,
     pub seed: u64,
+    /// Memory of the server in the trials, page cache included; `None` is no limit.
+    pub memory: Option<Bytes>,
     /// `None`: of a scratch cluster a quarter of the database, at most 256 MiB; of a borrowed one its own.
     pub shared_buffers: Option<Bytes>,
     /// End a trial when the verdict over it is steady?
@@ -155,6 +157,7 @@ async fn play(
     // From here on, because files keep the read-ahead that they were opened with and each trial starts the server
     // anew; until the trials end, because a borrowed cluster's own server has to open its files with the device's own.
     let read_ahead = set_read_ahead(options)?;
+    events.tell(Event::Calibrated(Box::new(prepared.calibration.clone())));
     let mut run = describe_run(options, &prepared, device, started_at)?;
     let Study { forecast, strategies, seconds, until_steady, .. } = &run.study;
     let short =
@@ -171,6 +174,7 @@ async fn play(
         goal: describe_goal(&prepared, &run.study),
         workload: &options.workload,
         disk: &options.disk,
+        memory: options.memory,
         device: device.map(|device| device.number),
         block_size: Bytes(prepared.facts.block_size.into()),
         snapshots: &prepared.snapshots,
@@ -198,7 +202,7 @@ async fn play(
         }
     }
     read_ahead.map_or(Ok(()), ReadAhead::put_back)?;
-    conclude(&mut run, &mut trials, prepared.calibration_tps);
+    conclude(&mut run, &mut trials, prepared.calibration.tps);
     Ok(Finished { run, trials, is_interrupted, kept: None })
 }
 
@@ -287,6 +291,7 @@ fn describe_run(
             start_state:
                 "cold: all read and the workload run, then stopped, its files evicted and measured, then started".into(),
             forecast,
+            memory: options.memory,
         },
         steady_tps: None,
         warnings: compute_run_warnings(options, prepared),
@@ -297,7 +302,7 @@ fn describe_run(
 fn forecast_nothing(options: &Options, prepared: &Prepared, cores: u32) -> Result<Option<StudyForecast>, Error> {
     let is_builtin = matches!(options.workload.script, Script::Builtin(_));
     let device = options.device.as_ref().filter(|_| is_builtin && options.disk.not_enforced.is_none());
-    let (Some(device), Some(warm_tps)) = (device, prepared.calibration_tps) else { return Ok(None) };
+    let (Some(device), Some(warm_tps)) = (device, prepared.calibration.tps) else { return Ok(None) };
     let relations: Vec<(String, Bytes)> = prepared.strips.iter().map(StripRelation::size).collect();
     Ok(compute_forecast(&ForecastInputs {
         device,
@@ -314,7 +319,7 @@ fn describe_goal(prepared: &Prepared, study: &Study) -> WarmGoal {
     WarmGoal {
         wanted_bytes: prepared.wanted_bytes,
         block_size: Bytes(prepared.facts.block_size.into()),
-        warm_tps: prepared.calibration_tps,
+        warm_tps: prepared.calibration.tps,
         is_uniform: !describe_workload(study, NOTHING).is_own_script,
     }
 }

@@ -33,6 +33,8 @@ pub struct TrialSetup<'a> {
     pub goal: WarmGoal,
     pub workload: &'a Workload,
     pub disk: &'a Disk,
+    /// Memory that the server may use.
+    pub memory: Option<Bytes>,
     pub device: Option<DeviceNumber>,
     pub block_size: Bytes,
     pub snapshots: &'a WarmSnapshots,
@@ -89,7 +91,7 @@ impl TrialSetup<'_> {
     }
 
     fn race(&self, lab: &mut Lab, strategy: Strategy) -> Result<Measured, Error> {
-        let limit = disk::create_limit(self.disk, self.device)?;
+        let limit = disk::create_limit(self.disk, self.device, self.memory)?;
         wait_for_server_start();
         lab.start(limit.as_ref())?;
         let directory = tempfile::tempdir_in(self.directory)

@@ -102,6 +102,7 @@ mod tests {
             copy_seconds: 0.0,
             read_seconds: 0.0,
             read_ahead_pages: 1.0,
+            startup_reads: 0.0,
         };
         let device = Device::with_limits(3000.0, 131_072_000.0, 0.5e-3);
         let server =

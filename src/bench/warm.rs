@@ -53,7 +53,7 @@ pub fn compute_warm_after(samples: &[Sample], tenths: &[Bytes], block_size: Byte
 }
 
 /// The index of the first second from which the trial stays warm to its end.
-fn find_first_warm(samples: &[Sample], block_size: Bytes) -> Option<usize> {
+pub fn find_first_warm(samples: &[Sample], block_size: Bytes) -> Option<usize> {
     let shares: Vec<Option<f64>> = samples.iter().map(|sample| compute_miss_share(sample, block_size)).collect();
     let is_below = |index: usize, limit: f64| shares[index].is_some_and(|share| share < limit);
     let is_warm = |index: usize| is_below(index, WARM_SHARE);

@@ -55,7 +55,7 @@ pub async fn run(arguments: DemoArguments, output: OutputArguments) -> anyhow::R
         terminal::print_line(&format!("{checks}\n\n{plan}\n"));
     }
     let store = arguments.store.open().await?;
-    let finished = run_study(acts.options.clone(), &store, output).await?;
+    let finished = run_study(acts.options.clone(), &store, output, |_| Ok(())).await?;
     let report = write_report(&finished, &arguments.output)?;
     print_finished(&finished, report.as_deref(), output)?;
     if !output.json {
@@ -79,11 +79,12 @@ impl DemoArguments {
             programs: Programs::find(self.scratch.bin_dir.as_deref())?,
             place: Place::Scratch { parent: self.scratch.dir.clone() },
             scale,
-            workload: Workload { script: Script::Builtin("select-only"), clients: 8, jobs: 2, seconds: 1 },
+            workload: Workload { script: Script::Builtin("select-only"), clients: 8, jobs: 2, seconds: 1, scale },
             repeats: self.acts.repeats,
             strategies: Vec::new(),
             disk,
             seed: rand::random(),
+            memory: None,
             shared_buffers: self.scratch.shared_buffers,
             until_steady: false,
             device,

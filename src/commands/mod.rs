@@ -3,6 +3,9 @@
 
 mod bench;
 mod bench_device;
+mod bench_forecast;
+mod bench_judge;
+mod bench_point;
 mod bench_read_ranges;
 mod bench_residency;
 mod completions;

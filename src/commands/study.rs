@@ -116,8 +116,13 @@ pub fn choose_strategies(given: &[Strategy]) -> Vec<Strategy> {
 }
 
 /// Runs a study of one or more acts with a live display. Each trial is kept when it ends; Ctrl-C ends it tidily, with what
-/// there is.
-pub async fn run_study(acts: Vec<Options>, store: &Store, output: OutputArguments) -> anyhow::Result<Vec<Finished>> {
+/// there is. `hear` is told each event too; its failure ends the study.
+pub async fn run_study(
+    acts: Vec<Options>,
+    store: &Store,
+    output: OutputArguments,
+    hear: impl FnMut(&Event) -> anyhow::Result<()>,
+) -> anyhow::Result<Vec<Finished>> {
     let stop = Stop::default();
     let signals = tokio::spawn(request_on_signal(stop.clone())?);
     let (sender, events) = unbounded_channel();
@@ -125,7 +130,7 @@ pub async fn run_study(acts: Vec<Options>, store: &Store, output: OutputArgument
     let runtime = Handle::current();
     // A thread of its own, for a tournament waits for processes as much as for the server.
     let study = tokio::task::spawn_blocking(move || runtime.block_on(run_tournament(acts, &study_events, &study_stop)));
-    let kept = keep_and_show(events, store, output).await;
+    let kept = keep_and_show(events, store, output, hear).await;
     if kept.is_err() {
         stop.request();
     }
@@ -139,6 +144,7 @@ async fn keep_and_show(
     mut events: UnboundedReceiver<Event>,
     store: &Store,
     output: OutputArguments,
+    mut hear: impl FnMut(&Event) -> anyhow::Result<()>,
 ) -> anyhow::Result<()> {
     let mut display = TournamentDisplay::new(output.shows_progress());
     while let Some(event) = events.recv().await {
@@ -148,6 +154,7 @@ async fn keep_and_show(
             Event::RunEnded(finished) => store.finish_run(&finished.run, &finished.trials).await?,
             _ => {}
         }
+        hear(&event)?;
         display.show(&event);
     }
     display.finish();

@@ -14,8 +14,10 @@ pub enum Error {
     ColdFasterThanWarm { cold_seconds: f64, hit_seconds: f64 },
     #[error("there are no pages to warm")]
     NoPages,
-    #[error("a forecast for a server needs one that runs: what its clients ask for is not in its files")]
+    #[error("a forecast for a server needs one that runs, or a snapshot: what its clients ask for is not in its files")]
     NoServer,
+    #[error("the server does not run, so what a warm transaction takes is not known")]
+    StoppedServer,
     #[error("what a read takes is not known")]
     NoDevice,
     #[error("the server is idle, so what a warm transaction takes is not known")]
@@ -68,6 +70,7 @@ impl Explain for Error {
             }
             Error::NoPages => Some("name the relations' sizes in blocks".into()),
             Error::NoServer => Some("give bare numbers: --pages, --hit, and --miss or --riops".into()),
+            Error::StoppedServer => Some("say it (--hit 0.2ms --clients 8)".into()),
             Error::NoDevice => Some("say --miss, what a cold transaction takes, or --riops, what the device serves".into()),
             Error::IdleServer => Some("say it (--hit 0.2ms --clients 8), or ask while its clients are at work".into()),
             Error::Empty | Error::UnknownFormat => Some(

@@ -28,6 +28,8 @@ pub struct RelationActivity {
     pub requests: u64,
     /// Scans begun: of an index descents from its root.
     pub scans: u64,
+    /// As VACUUM, ANALYZE or CREATE INDEX last counted or estimated them; `None` when they never did.
+    pub tuples: Option<f64>,
 }
 
 /// The counts of the connected database.
@@ -47,6 +49,7 @@ pub async fn read_activity(connection: &mut PgConnection) -> Result<Activity, Er
             blocks: count(row, "blocks")?,
             requests: count(row, "requests")?,
             scans: count(row, "scans")?,
+            tuples: Some(row.try_get::<f64, _>("tuples")?).filter(|tuples| *tuples > 0.0),
         })
     };
     Ok(Activity {

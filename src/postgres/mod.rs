@@ -22,6 +22,7 @@ mod relation_path;
 mod remedy;
 mod scratch;
 mod server;
+mod statements;
 
 pub use activity::{Activity, RelationActivity, read_activity};
 pub use buffer_eviction::{EvictedBuffers, apply_checkpoint, apply_evict_buffers};
@@ -45,3 +46,4 @@ pub use relation_path::{RelationPath, RelationPathError};
 pub use remedy::Psql;
 pub use scratch::{LAB_CLUSTER_NAME, ScratchCluster, StopMode};
 pub use server::{Server, ServerFacts};
+pub use statements::{Statements, read_statements};

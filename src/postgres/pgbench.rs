@@ -57,6 +57,8 @@ pub struct Workload {
     pub clients: u32,
     pub jobs: u32,
     pub seconds: u32,
+    /// Of the tables: a script's `:scale`.
+    pub scale: u32,
 }
 
 /// pgbench, and the database that it works in.
@@ -97,7 +99,10 @@ impl Pgbench {
         arguments.push(prefix);
         match &workload.script {
             Script::Builtin(name) => arguments.extend(to_arguments(["-b", name])),
-            Script::File(path) => arguments.extend(["-f".into(), path.into()]),
+            Script::File(path) => {
+                // pgbench finds it out for its own scripts alone.
+                arguments.extend(["-f".into(), path.into(), "-D".into(), format!("scale={}", workload.scale).into()]);
+            }
         }
         let jobs = workload.jobs.min(workload.clients);
         for (option, value) in [("-c", workload.clients), ("-j", jobs), ("-T", workload.seconds)] {
@@ -282,7 +287,7 @@ mod tests {
     #[test]
     fn asks_for_what_is_measured() {
         let pgbench = Pgbench { program: "pgbench".into(), connection: options() };
-        let workload = Workload { script: Script::Builtin("select-only"), clients: 1, jobs: 2, seconds: 20 };
+        let workload = Workload { script: Script::Builtin("select-only"), clients: 1, jobs: 2, seconds: 20, scale: 1 };
         let arguments = pgbench.run_arguments(&workload, Path::new("/tmp/logs"));
         let line = arguments.join(std::ffi::OsStr::new(" ")).into_string().unwrap();
         assert_eq!(

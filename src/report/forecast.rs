@@ -137,6 +137,7 @@ mod tests {
             tps,
             reads_per_second: 0.0,
             reading_share: 0.0,
+            pages_per_transaction: 0.0,
             resident_share: 0.0,
         };
         let outlook = |name: &str| Outlook {

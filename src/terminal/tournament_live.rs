@@ -41,6 +41,7 @@ impl TournamentDisplay {
             Event::Step(what) => self.show_step(what),
             Event::StepShare(share) => self.bar.set_position((share * 1000.0) as u64),
             Event::Remark(remark) => self.print(remark),
+            Event::Calibrated(_) => {}
             Event::RunStarted(run) => self.start_trials(run),
             Event::TrialStarted(trial) => self.current = Some(trial.clone()),
             Event::Second(second) => self.show_second(*second),

@@ -348,3 +348,56 @@ fn ctrl_c_while_loaders_run_leaves_nothing() {
     let refused = Output::from(place.command(&home, 15, &refused).output().unwrap()).ends_with(2);
     assert!(refused.stderr.contains("there is no loader \"dd\""), "{}", refused.stderr);
 }
+
+/// Small enough to be warm within the trial on any disk.
+#[test]
+fn a_forecast_is_written_before_its_trial_and_judged() {
+    let (home, place) = (Home::new(), Place::new());
+    let version = servers::servers().last().unwrap().0;
+    let point = ["bench", "forecast", "--name", "small", "--scale", "1", "--seconds", "7", "--clients", "2"];
+    let script = place.0.path().join("part.sql");
+    // Without a limit in force every account is asked for sooner or later.
+    fs::write(&script, "\\set aid random(1, 100000 * :scale)\nSELECT abalance FROM pgbench_accounts WHERE aid = :aid;")
+        .unwrap();
+    let more = ["--riops", "1000", "--rbps", "100MiB", "--json", "--script", script.to_str().unwrap()];
+    let child = place.command(&home, version, &[&point[..], &more].concat()).stdout(Stdio::piped()).spawn().unwrap();
+    let pid = child.id();
+    let printed = Output::from(child.wait_with_output().unwrap()).ok();
+    fs::remove_file(script).unwrap();
+    place.assert_nothing_is_left(pid);
+    let judged = printed.json();
+    // 1640 blocks of the table and 276 of its index at 1000 reads/s.
+    let warm = judged["forecast"]["warm_after_seconds"].as_f64().unwrap();
+    assert!((1.2..4.0).contains(&warm), "{judged}");
+    assert!(text(&judged, "/forecast/written_at") < text(&judged, "/trial_started_at"), "{judged}");
+    assert!(judged["forecast"]["calibration_tps"].as_f64().unwrap() > 100.0, "{judged}");
+    assert_eq!(judged["seconds"].as_array().unwrap().len(), 7);
+
+    let file = home.path().join("small.json");
+    fs::write(&file, &printed.stdout).unwrap();
+    let verdict = home.pgthaw(&["bench", "judge", file.to_str().unwrap(), "--json"]).ok().json();
+    assert_eq!(verdict["verdict"]["points"], 1);
+    assert!(home.pgthaw(&["bench", "judge", file.to_str().unwrap()]).ok().stdout.contains("1 points"));
+    fs::write(&file, "{}").unwrap();
+    assert!(
+        home.pgthaw(&["bench", "judge", file.to_str().unwrap()]).ends_with(1).stderr.contains("no judged forecast")
+    );
+}
+
+/// A server that may use less memory than its data needs never gets warm.
+#[test]
+fn a_limit_on_memory_is_in_force() {
+    let (home, place) = (Home::new(), Place::new());
+    let version = servers::servers().last().unwrap().0;
+    let trial = ["bench", "warmup", "--scale", "8", "--seconds", "4", "--clients", "2", "--strategies", "nothing"];
+    let limited = ["--memory", "90MB", "--shared-buffers", "16MB", "--json"];
+    let output = Output::from(place.command(&home, version, &[&trial[..], &limited].concat()).output().unwrap());
+    if pgthaw::linux::cgroup::DiskLimit::available().is_err() {
+        return;
+    }
+    let printed = output.ok().json();
+    assert_eq!(printed["run"]["study"]["memory"], 90_000_000);
+    let last = printed["trials"][0]["samples"].as_array().unwrap().last().unwrap().clone();
+    let resident = last["os_resident_bytes"].as_u64().unwrap();
+    assert!(resident < 90_000_000, "{last}");
+}

@@ -155,10 +155,58 @@ fn a_snapshot_says_what_is_popular() {
 }
 
 #[test]
+fn a_stopped_server_is_forecast_from_its_files_and_its_snapshot() {
+    let mut server = servers::start_any(&[]);
+    let version = servers::servers().last().unwrap().0;
+    assert!(pgbench(&server, version, &["-i", "-q", "-s", "2"]).status().unwrap().success());
+    server.psql("VACUUM ANALYZE pgbench_accounts");
+    assert!(pgbench(&server, version, &["-S", "-t", "2000"]).status().unwrap().success());
+    server.cluster.stop(pgthaw::postgres::StopMode::Fast).unwrap();
+    let directory = server.data_directory();
+    let stopped = ["predict", "-D", directory.to_str().unwrap()];
+    let refused = server.home.pgthaw(&stopped).ends_with(2);
+    assert!(refused.stderr.contains("needs one that runs, or a snapshot"), "{}", refused.stderr);
+    server.cluster.start().unwrap();
+    assert!(pgbench(&server, version, &["-S", "-t", "2000"]).status().unwrap().success());
+    server.pgthaw(&["snapshot", "take"]).ok();
+    server.cluster.stop(pgthaw::postgres::StopMode::Fast).unwrap();
+    let refused = server.home.pgthaw(&stopped).ends_with(2);
+    assert!(refused.stderr.contains("the server does not run, so what a warm"), "{}", refused.stderr);
+    let told = ["--hit", "0.2ms", "--clients", "4", "--riops", "1000", "--rbps", "100MiB", "--json"];
+    let prediction = server.home.pgthaw(&[&stopped[..], &told].concat()).ok().json();
+    let assumptions = prediction["assumptions"].to_string();
+    assert!(
+        assumptions.contains("the server does not run") && assumptions.contains("by the snapshot of"),
+        "{assumptions}"
+    );
+    // The two relations have 3828 blocks.
+    let [cold, restore] = &prediction["scenarios"].as_array().unwrap()[..] else { panic!("{prediction}") };
+    assert!((1.5..10.0).contains(&seconds(cold, "warm_after_seconds")), "{cold}");
+    assert!(seconds(restore, "warm_after_seconds") < 0.5 * seconds(cold, "warm_after_seconds"), "{restore}");
+}
+
+#[test]
+fn an_idle_servers_statements_say_what_a_transaction_takes() {
+    let server = servers::start_any(&[("shared_preload_libraries", "pg_stat_statements")]);
+    let version = servers::servers().last().unwrap().0;
+    assert!(pgbench(&server, version, &["-i", "-q", "-s", "1"]).status().unwrap().success());
+    server.psql("CREATE EXTENSION pg_stat_statements");
+    assert!(pgbench(&server, version, &["-S", "-t", "2000"]).status().unwrap().success());
+    let prediction = server.pgthaw(&["predict", "-d", "postgres", "--observe", "2", "--json"]).ok().json();
+    assert!(prediction["assumptions"].to_string().contains("of pg_stat_statements"), "{prediction}");
+    let steady = prediction["scenarios"][0]["steady_tps"].as_f64().unwrap();
+    assert!(steady > 100.0, "{steady}");
+}
+
+#[test]
 fn without_a_server_there_is_no_forecast_of_one() {
     let mut server = servers::start_any(&[]);
     server.cluster.stop(pgthaw::postgres::StopMode::Fast).unwrap();
     let directory = server.data_directory();
     let stopped = Home::new().pgthaw(&["predict", "-D", directory.to_str().unwrap()]).ends_with(2);
-    assert!(stopped.stderr.contains("needs one that runs") && stopped.stderr.contains("--pages"), "{}", stopped.stderr);
+    assert!(
+        stopped.stderr.contains("needs one that runs, or a snapshot") && stopped.stderr.contains("--pages"),
+        "{}",
+        stopped.stderr
+    );
 }

@@ -79,7 +79,7 @@ macro_rules! test_every_version {
 pub struct TestServer {
     pub cluster: ScratchCluster,
     programs: Programs,
-    home: Home,
+    pub home: Home,
 }
 
 /// Where pgthaw keeps its state and looks for its settings while a test runs.

@@ -282,5 +282,6 @@ fn make_study(repeats: u32, seconds: u32) -> Study {
             to_50_seconds: Some(Span { seconds: 25.0, low: 21.5, high: Some(29.5) }),
             warm_after_seconds: Some(Span { seconds: 30.0, low: 26.0, high: None }),
         }),
+        memory: None,
     }
 }

@@ -59,7 +59,7 @@ pub async fn prepare_loading(
     match options.wanted {
         WantedSource::Everything => {
             preparation.restart(lab, &[])?;
-            preparation.warm(lab)?;
+            preparation.warm(lab).await?;
         }
         WantedSource::Script => run_from_cold(&preparation, lab)?,
     }

@@ -76,7 +76,7 @@ impl LoadSetup<'_> {
         let started_at = Timestamp::now();
         lab.stop()?;
         let start_state = lab.apply_evict()?;
-        let limit = disk::create_limit(self.disk, self.device)?;
+        let limit = disk::create_limit(self.disk, self.device, None)?;
         lab.start(limit.as_ref())?;
         let directory = tempfile::tempdir_in(self.directory)
             .map_err(|source| Error::file("create a directory in", self.directory, source))?;

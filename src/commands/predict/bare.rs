@@ -1,7 +1,7 @@
 //! A forecast from numbers alone, without any server.
 
 use super::base::Steepest;
-use super::hardware::DEFAULT_LATENCY_SECONDS;
+use super::hardware::{DEFAULT_LATENCY_SECONDS, read_cores};
 use super::{Base, Knees, PredictArguments};
 use crate::model::{Device, Error, PageClass, Popularity, Server, WarmUp, Workload};
 
@@ -36,10 +36,11 @@ pub fn make_base(arguments: &PredictArguments) -> Result<Base, Error> {
         hit_seconds: hit,
         copy_seconds: 0.0,
         read_seconds: 0.0,
-        read_ahead_pages: 1.0,
+        read_ahead_pages: arguments.read_ahead.map_or(1.0, |bytes| bytes.0 as f64 / BLOCK_BYTES),
+        startup_reads: 0.0,
     };
     workload.check()?;
-    let cores = arguments.cores.unwrap_or_else(|| std::thread::available_parallelism().map_or(1.0, |n| n.get() as f64));
+    let cores = read_cores(arguments);
     let bandwidth = arguments.rbps.map_or(f64::INFINITY, |rbps| rbps.0 as f64);
     let server = Server {
         device: Device::with_limits(arguments.riops.unwrap_or(f64::INFINITY), bandwidth, latency),
@@ -57,6 +58,7 @@ pub fn make_base(arguments: &PredictArguments) -> Result<Base, Error> {
         workload,
         server,
         knees,
+        restore: None,
     })
 }
 

@@ -2,7 +2,9 @@
 
 use serde::Serialize;
 
+use super::classes::WantedClass;
 use crate::model::{Knee, Server, Workload};
+use crate::warm::plan::Geometry;
 
 /// What all scenarios begin with.
 #[derive(Debug)]
@@ -11,8 +13,17 @@ pub struct Base {
     pub server: Server,
     pub assumptions: Vec<String>,
     pub knees: Option<Knees>,
+    /// What a restore of the newest snapshot would read; `None` without one.
+    pub restore: Option<RestoreInput>,
     /// Is there a bandwidth, by which a restore can be forecast?
     pub has_bandwidth: bool,
+}
+
+/// What the planner of a restore has to know.
+#[derive(Debug)]
+pub struct RestoreInput {
+    pub wanted: Vec<WantedClass>,
+    pub geometry: Geometry,
 }
 
 /// Where throughput rises most steeply by the closed form.

@@ -1,5 +1,7 @@
 //! Classes of pages from what was counted of each relation, and from a snapshot's heat.
 
+use roaring::RoaringBitmap;
+
 use crate::cache::{ForkMap, Map};
 use crate::model::{Bin, PageClass, Popularity};
 use crate::postgres::{Activity, RelationActivity, RelationKind};
@@ -17,6 +19,36 @@ const INNER_SHARE: f64 = 1.0 / 256.0;
 /// How often what a snapshot did not find is asked for, relative to the coldest that it found.
 const ABSENT: f64 = 0.05;
 
+/// What a restore wants of a relation, by heat, coldest first: the bins of its class from the last but one to the first.
+#[derive(Debug)]
+pub struct WantedClass {
+    /// Place of the class.
+    pub class: usize,
+    pub blocks: u64,
+    pub is_index: bool,
+    pub levels: Vec<(f32, RoaringBitmap)>,
+}
+
+/// The wanted blocks of the classes whose popularity is a snapshot's.
+pub fn wanted_of(classes: &[PageClass], activity: &Activity, map: &Map) -> Vec<WantedClass> {
+    let wanted = |(class, one): (usize, &PageClass)| {
+        let Popularity::Measured(_) = one.popularity else { return None };
+        let relation = activity.relations.iter().find(|relation| class_name(relation) == one.name)?;
+        let levels = levels_of(find_fork(map, relation)?, map);
+        let is_index = relation.kind == RelationKind::Index;
+        Some(WantedClass { class, blocks: relation.blocks, is_index, levels })
+    };
+    classes.iter().enumerate().filter_map(wanted).collect()
+}
+
+fn class_name(relation: &RelationActivity) -> String {
+    format!("{}.{}", relation.schema, relation.name)
+}
+
+fn levels_of(fork: &ForkMap, map: &Map) -> Vec<(f32, RoaringBitmap)> {
+    compute_heat_levels(fork, map.os_heat, &(&fork.os | &fork.all_buffers()))
+}
+
 /// A class for each table, two for each index.
 pub fn make_classes(activity: &Activity, map: Option<&Map>, told: Option<&PopularityArgument>) -> Vec<PageClass> {
     let transactions = activity.transactions.max(1) as f64;
@@ -27,10 +59,10 @@ pub fn make_classes(activity: &Activity, map: Option<&Map>, told: Option<&Popula
             continue;
         }
         let popularity = told
-            .map(|told| told.0.clone())
+            .map(|told| told.over(relation.tuples.map(|tuples| tuples / relation.blocks as f64)))
             .or_else(|| Some(measured(find_fork(map?, relation)?, map?, relation.blocks)))
             .unwrap_or(Popularity::Uniform);
-        let name = format!("{}.{}", relation.schema, relation.name);
+        let name = class_name(relation);
         let class = |name: String, pages, accesses, popularity| PageClass {
             name,
             pages,
@@ -65,12 +97,12 @@ fn find_fork<'a>(map: &'a Map, relation: &RelationActivity) -> Option<&'a ForkMa
 
 /// The levels of heat of what was resident, and the rest.
 fn measured(fork: &ForkMap, map: &Map, blocks: u64) -> Popularity {
-    let wanted = &fork.os | &fork.all_buffers();
-    let levels = compute_heat_levels(fork, map.os_heat, &wanted);
+    let levels = levels_of(fork, map);
     let coldest = levels.first().map_or(1.0, |(heat, _)| f64::from(*heat));
     let mut bins: Vec<Bin> =
         levels.iter().map(|(heat, blocks)| Bin { pages: blocks.len() as f64, weight: f64::from(*heat) }).collect();
-    let absent = blocks.saturating_sub(wanted.len()) as f64;
+    let resident: u64 = levels.iter().map(|(_, blocks)| blocks.len()).sum();
+    let absent = blocks.saturating_sub(resident) as f64;
     bins.push(Bin { pages: absent, weight: coldest * ABSENT });
     Popularity::Measured(bins)
 }
@@ -80,7 +112,16 @@ mod tests {
     use super::*;
 
     fn relation(oid: u32, kind: RelationKind, blocks: u64, requests: u64, scans: u64) -> RelationActivity {
-        RelationActivity { oid, schema: "public".into(), name: format!("r{oid}"), kind, blocks, requests, scans }
+        RelationActivity {
+            oid,
+            schema: "public".into(),
+            name: format!("r{oid}"),
+            kind,
+            blocks,
+            requests,
+            scans,
+            tuples: None,
+        }
     }
 
     #[test]

@@ -4,9 +4,9 @@ use std::path::Path;
 
 use super::PredictArguments;
 use crate::commands::doctor_probe::find_profile;
+use crate::linux::block_device::read_block_device;
 use crate::linux::memory::read_memory;
 use crate::model::Device;
-use crate::postgres::Server;
 use crate::units::Bytes;
 use crate::warm::probe::DeviceRecord;
 use crate::warm::{self, DeviceProfile};
@@ -14,20 +14,50 @@ use crate::warm::{self, DeviceProfile};
 /// A read on a device of which only limits are told: of a common cloud volume.
 pub const DEFAULT_LATENCY_SECONDS: f64 = 0.5e-3;
 
-/// The device, and where its figures are from. What is told wins over what was probed.
+/// VM_READAHEAD_PAGES of include/linux/mm.h.
+const DEFAULT_READ_AHEAD: Bytes = Bytes(128 << 10);
+
+/// What the kernel's work on a read takes of a processor, beyond copying a cached block: 33 µs on the machine of the lab
+/// (docs/model.md). Of a latency that was measured it is a part.
+pub const READ_CPU_SECONDS: f64 = 33e-6;
+
+/// Reads of catalogs, one after the other, before a server that has just been started runs its first transaction: of some 160
+/// blocks, many of them read ahead (docs/model.md).
+pub const STARTUP_READS: f64 = 40.0;
+
+/// The device, and where its figures are from. Limits that are told hold on top of what was probed.
 pub fn read_device(arguments: &PredictArguments, directory: Option<&Path>) -> Result<(Device, String), warm::Error> {
-    let is_told = arguments.riops.is_some() || arguments.rbps.is_some();
-    let stored = match directory.filter(|_| !is_told).map(find_profile) {
+    read_device_with(arguments.riops, arguments.rbps, directory)
+}
+
+/// The same, by the limits alone.
+pub fn read_device_with(
+    riops: Option<f64>,
+    rbps: Option<Bytes>,
+    directory: Option<&Path>,
+) -> Result<(Device, String), warm::Error> {
+    let stored = match directory.map(find_profile) {
         // A device that cannot be found out has no profile either.
         None | Some(Err(warm::Error::Linux(_))) => None,
         Some(found) => found?,
     };
+    let is_told = riops.is_some() || rbps.is_some();
     let (device, source) = match stored {
-        Some(record) => (probed(&record), format!("probed {}", record.measured_at.strftime("%Y-%m-%d"))),
+        Some(record) => {
+            let device = probed(&record);
+            let day = record.measured_at.strftime("%Y-%m-%d");
+            let source = if is_told { format!("as told; latency as probed {day}") } else { format!("probed {day}") };
+            let limited = Device {
+                reads_per_second: riops.unwrap_or(device.reads_per_second),
+                bandwidth: rbps.map_or(device.bandwidth, |rbps| rbps.0 as f64),
+                ..device
+            };
+            (limited, source)
+        }
         None => {
             let common = DeviceProfile::default();
-            let riops = arguments.riops.unwrap_or(common.reads_per_second);
-            let rbps = arguments.rbps.unwrap_or(common.bandwidth).0 as f64;
+            let riops = riops.unwrap_or(common.reads_per_second);
+            let rbps = rbps.unwrap_or(common.bandwidth).0 as f64;
             let source = if is_told { "as told" } else { "a common cloud volume, for nothing is known of this one" };
             (Device::with_limits(riops, rbps, DEFAULT_LATENCY_SECONDS), source.to_owned())
         }
@@ -40,7 +70,7 @@ pub fn read_device(arguments: &PredictArguments, directory: Option<&Path>) -> Re
     Ok((device, described))
 }
 
-/// A measured device: how long a read takes by how many are in flight.
+/// A measured device: how long a read takes by how many are in flight, without the kernel's own work.
 pub fn probed(record: &DeviceRecord) -> Device {
     let measurement = &record.measurement;
     let point = |point: &crate::warm::probe::DepthPoint| {
@@ -51,6 +81,7 @@ pub fn probed(record: &DeviceRecord) -> Device {
     if latency.is_empty() {
         latency.push((1.0, measurement.latency_us_p50 * 1e-6));
     }
+    latency.iter_mut().for_each(|(_, seconds)| *seconds = (*seconds - READ_CPU_SECONDS).max(READ_CPU_SECONDS));
     Device {
         reads_per_second: measurement.profile.reads_per_second,
         bandwidth: measurement.profile.bandwidth.0 as f64,
@@ -58,14 +89,25 @@ pub fn probed(record: &DeviceRecord) -> Device {
     }
 }
 
+/// How far the kernel reads ahead: as told, as the device is set, or Linux's own default.
+pub fn read_ahead_bytes(told: Option<Bytes>, directory: Option<&Path>) -> Bytes {
+    let set = || read_block_device(directory?).ok().map(|device| device.read_ahead_bytes);
+    told.or_else(set).unwrap_or(DEFAULT_READ_AHEAD)
+}
+
+/// Processors, as told or as this machine has.
+pub fn read_cores(arguments: &PredictArguments) -> f64 {
+    arguments.cores.unwrap_or_else(|| std::thread::available_parallelism().map_or(1.0, |n| n.get() as f64))
+}
+
 /// Pages that server and page cache can hold together. Of a server elsewhere it is not known.
 pub fn read_memory_pages(
     arguments: &PredictArguments,
-    server: &Server,
+    is_local: bool,
     block_bytes: f64,
     assumptions: &mut Vec<String>,
 ) -> f64 {
-    let here = server.is_local_socket().then(read_memory).and_then(Result::ok).map(|memory| memory.total_bytes);
+    let here = is_local.then(read_memory).and_then(Result::ok).map(|memory| memory.total_bytes);
     match arguments.memory.or(here) {
         Some(memory) => {
             assumptions.push(format!("{memory} of memory for what is cached"));

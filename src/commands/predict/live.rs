@@ -5,14 +5,13 @@ use std::time::{Duration, Instant};
 
 use anyhow::bail;
 
-use super::classes::make_classes;
-use super::hardware::{read_device, read_memory_pages};
+use super::hardware::{read_cores, read_memory_pages};
+use super::known::{Known, describe_snapshot, read_heat};
 use super::{Base, PredictArguments};
-use crate::cache::{Map, NEWEST};
 use crate::commands::Target;
-use crate::model::{Server as ModelServer, Workload};
-use crate::postgres::{Activity, Server, read_activity};
+use crate::postgres::{Activity, Server, read_activity, read_statements};
 use crate::terminal::Progress;
+use crate::warm::plan::Geometry;
 
 /// Looks at the clients at work while it watches.
 const LOOKS: u32 = 10;
@@ -28,43 +27,59 @@ struct Watched {
 }
 
 /// The server that is connected to, with its workload as it is now.
-pub async fn make_base(arguments: &PredictArguments, shows_progress: bool) -> anyhow::Result<Base> {
-    let target = Target::open(&arguments.connection).await?;
-    let Some(server) = &target.server else {
-        bail!(crate::model::Error::NoServer);
-    };
+pub async fn make_base(
+    arguments: &PredictArguments,
+    target: &Target,
+    server: &Server,
+    shows_progress: bool,
+) -> anyhow::Result<Base> {
     let watched = watch(server, arguments.observe, shows_progress).await?;
-    let snapshot = read_heat(arguments, server);
-    let cores = arguments.cores.unwrap_or_else(|| std::thread::available_parallelism().map_or(1.0, |n| n.get() as f64));
+    let snapshot = read_heat(arguments, server.facts.system_identifier);
+    let cores = read_cores(arguments);
     let pace = watched.pace.map(|(tps, clients)| (tps, arguments.clients.map_or(clients, f64::from).max(1.0)));
-    let (hit_seconds, clients) = match (arguments.hit, pace) {
-        (Some(hit), pace) => (hit, arguments.clients.unwrap_or_else(|| pace.map_or(1, |(_, n)| n.round() as u32))),
-        (None, Some((tps, clients))) => (clients.min(cores) / tps, clients.round() as u32),
-        (None, None) => bail!(crate::model::Error::IdleServer),
+    let statements = if pace.is_none() && arguments.hit.is_none() {
+        read_statements(&mut server.connect_to(&server.database).await?).await?
+    } else {
+        None
     };
-    let classes = make_classes(&watched.activity, snapshot.as_ref(), arguments.popularity.as_ref());
-    let mut assumptions = vec![
-        describe_pace(&watched, arguments.observe),
+    let told_clients = || arguments.clients.unwrap_or_else(|| pace.map_or(1, |(_, n)| n.round() as u32));
+    let (hit_seconds, clients) = match (arguments.hit, pace, &statements) {
+        (Some(hit), ..) => (hit, told_clients()),
+        (None, Some((tps, clients)), _) => (clients.min(cores) / tps, clients.round() as u32),
+        (None, None, Some(statements)) => (statements.seconds, told_clients()),
+        (None, None, None) => bail!(crate::model::Error::IdleServer),
+    };
+    let mut assumptions = vec![describe_pace(&watched, arguments.observe)];
+    assumptions.extend(statements.map(|statements| {
+        format!(
+            "a transaction is one of the {:.0} statements of pg_stat_statements, {:.3} ms without what they waited for reads",
+            statements.calls,
+            statements.seconds * 1e3
+        )
+    }));
+    assumptions.extend([
         match (&snapshot, &arguments.popularity) {
             (_, Some(_)) => "popularity as told".to_owned(),
-            (Some(map), None) => {
-                format!("popularity by the snapshot of {}", map.taken_at.strftime("%Y-%m-%d %H:%M UTC"))
-            }
+            (Some(map), None) => describe_snapshot(map),
             (None, None) => "all blocks of a relation equally popular: there is no snapshot of this cluster".to_owned(),
         },
         format!("{clients} clients, a warm transaction takes {:.3} ms of one of {cores} processors", hit_seconds * 1e3),
         "it is warm now, and this is its normal throughput".to_owned(),
-    ];
+    ]);
     let block_bytes = f64::from(server.facts.block_size);
-    let (device, described) = read_device(arguments, target.data_directory.as_ref().map(|directory| &*directory.path))?;
-    assumptions.push(described);
-    let memory = read_memory_pages(arguments, server, block_bytes, &mut assumptions);
-    let workload =
-        Workload { clients, classes, hit_seconds, copy_seconds: 0.0, read_seconds: 0.0, read_ahead_pages: 1.0 };
-    workload.check()?;
-    let model = ModelServer { device, cores, buffers_pages: f64::INFINITY, os_pages: memory, block_bytes };
-    model.check()?;
-    Ok(Base { workload, server: model, assumptions, knees: None, has_bandwidth: true })
+    let memory = read_memory_pages(arguments, server.is_local_socket(), block_bytes, &mut assumptions);
+    let known = Known {
+        activity: watched.activity,
+        snapshot,
+        clients,
+        hit_seconds,
+        cores,
+        memory_pages: memory,
+        geometry: Geometry { block_size: server.facts.block_size, segment_blocks: server.facts.segment_blocks },
+        directory: target.data_directory.as_ref().map(|directory| directory.path.clone()),
+        is_local: server.is_local_socket(),
+    };
+    known.make_base(arguments, assumptions)
 }
 
 async fn watch(server: &Server, seconds: u32, shows_progress: bool) -> anyhow::Result<Watched> {
@@ -97,11 +112,4 @@ fn describe_pace(watched: &Watched, seconds: u32) -> String {
         }
         None => "the server is idle: what clients ask for is what its statistics have counted so far".to_owned(),
     }
-}
-
-/// The newest snapshot, where there is one that can be read: a forecast is made without it too.
-fn read_heat(arguments: &PredictArguments, server: &Server) -> Option<Map> {
-    let store = arguments.snapshots.open();
-    let chosen = store.read(NEWEST, server.facts.system_identifier).ok()?;
-    Some(chosen.snapshot.map)
 }

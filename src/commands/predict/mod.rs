@@ -5,8 +5,11 @@ mod base;
 mod change;
 mod classes;
 pub(super) mod hardware;
+mod known;
 mod live;
+mod restore_plan;
 mod scenarios;
+mod stopped;
 mod values;
 
 use std::path::PathBuf;
@@ -14,8 +17,12 @@ use std::path::PathBuf;
 use clap::Args;
 use serde::Serialize;
 
+pub use self::classes::make_classes;
+pub use self::hardware::{READ_CPU_SECONDS, STARTUP_READS, read_ahead_bytes, read_device_with};
+pub use self::values::PopularityArgument;
+
 use self::base::{Base, Knees};
-use self::values::{PopularityArgument, parse_seconds};
+use self::values::{parse_seconds, positive_number};
 use super::restore::positive_bytes;
 use super::{ConnectionArguments, ExitStatus, OutputArguments, SnapshotsArguments};
 use crate::model::{Outlook, compute_outlook};
@@ -26,7 +33,8 @@ use crate::units::Bytes;
 /// How long a warm-up will take, before it happens
 ///
 /// For a running server: watches what its clients ask for, takes the device from `doctor --probe` and popularity from the
-/// newest snapshot. Or from bare numbers: the sizes of what a transaction reads a block of (--pages, once for each relation),
+/// newest snapshot; while it is idle, the time of a transaction from pg_stat_statements. For one that does not run (-D):
+/// relations and popularity from its newest snapshot, sizes from its files. Or from bare numbers: the sizes of what a transaction reads a block of (--pages, once for each relation),
 /// the latency of a cold and of a warm transaction (--miss, --hit), the number of clients.
 #[derive(Debug, Args)]
 pub struct PredictArguments {
@@ -57,6 +65,10 @@ pub struct PredictArguments {
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=100_000))]
     clients: Option<u32>,
 
+    /// Of a server that does not run: blocks that a transaction asks for, a table's and an index's leaf each
+    #[arg(long, value_name = "BLOCKS", default_value_t = 2.0, value_parser = positive_number)]
+    accesses: f64,
+
     /// Processors that server and clients share [default: as many as this machine has]
     #[arg(long, value_name = "N")]
     cores: Option<f64>,
@@ -70,6 +82,11 @@ pub struct PredictArguments {
     /// limit]
     #[arg(long, value_name = "BYTES", value_parser = positive_bytes)]
     rbps: Option<Bytes>,
+
+    /// How far the kernel reads ahead on that device [default: of a local server's device as it is set; else 128KiB, Linux's
+    /// own, and nothing without a server]
+    #[arg(long, value_name = "BYTES")]
+    read_ahead: Option<Bytes>,
 
     /// Memory for what is cached [default: this machine's; without a server enough for all]
     #[arg(long, value_name = "BYTES", value_parser = positive_bytes)]
@@ -110,7 +127,7 @@ struct Prediction {
 /// Runs the command.
 pub async fn run(arguments: PredictArguments, output: OutputArguments) -> anyhow::Result<ExitStatus> {
     let base = if arguments.pages.is_empty() {
-        live::make_base(&arguments, output.shows_progress()).await?
+        known::make_base_of_server(&arguments, output.shows_progress()).await?
     } else {
         bare::make_base(&arguments)?
     };

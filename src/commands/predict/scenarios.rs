@@ -2,11 +2,15 @@
 
 use super::Base;
 use super::change::Changes;
+use super::restore_plan::plan_warmer;
 use crate::model::{Scenario, Warmer};
 
 /// A restore beside live traffic: reads in flight, and their size (docs/plan.md).
-const RESTORE_DEPTH: u32 = 4;
+pub const RESTORE_DEPTH: u32 = 4;
 const RESTORE_READ_BYTES: f64 = 262_144.0;
+
+/// Until its first read: the program starts, reads the snapshot and plans.
+pub const RESTORE_BEGINS_SECONDS: f64 = 0.1;
 
 /// A cold restart, the same with all relations as one where there are several and the closed form applies, with a restore
 /// where a bandwidth is known, and each case of `--what-if`.
@@ -18,12 +22,12 @@ pub fn make_scenarios(base: &Base, what_if: &[Changes]) -> Vec<Scenario> {
         scenarios.push(as_one_relation(&cold));
     }
     if base.has_bandwidth {
-        scenarios.push(with_restore(&cold, "with pgthaw restore"));
+        scenarios.push(with_restore(base, &cold, "with pgthaw restore"));
     }
     for changes in what_if {
         let changed = changes.apply(&cold);
         if base.has_bandwidth {
-            scenarios.push(with_restore(&changed, &format!("{}, restore", changed.name)));
+            scenarios.push(with_restore(base, &changed, &format!("{}, restore", changed.name)));
         }
         scenarios.push(changed);
     }
@@ -42,8 +46,16 @@ fn as_one_relation(cold: &Scenario) -> Scenario {
     one
 }
 
-fn with_restore(scenario: &Scenario, name: &str) -> Scenario {
-    let block = scenario.server.block_bytes;
-    let warmer = Warmer::hottest_first(&scenario.workload, block, RESTORE_DEPTH, RESTORE_READ_BYTES);
+/// By the planner's own order where there is a snapshot, else the most popular pages first.
+fn with_restore(base: &Base, scenario: &Scenario, name: &str) -> Scenario {
+    let Scenario { workload, server, .. } = scenario;
+    let planned = base
+        .restore
+        .as_ref()
+        .and_then(|restore| plan_warmer(&workload.classes, &restore.wanted, &server.device, restore.geometry));
+    let warmer = planned.unwrap_or_else(|| Warmer {
+        begins_after_seconds: RESTORE_BEGINS_SECONDS,
+        ..Warmer::hottest_first(workload, server.block_bytes, RESTORE_DEPTH, RESTORE_READ_BYTES)
+    });
     Scenario { name: name.to_owned(), warmer: Some(warmer), ..scenario.clone() }
 }

@@ -18,9 +18,29 @@ pub fn parse_seconds(text: &str) -> Result<f64, String> {
     }
 }
 
+/// A number above 0.
+pub fn positive_number(text: &str) -> Result<f64, String> {
+    match text.parse::<f64>() {
+        Ok(number) if number.is_finite() && number > 0.0 => Ok(number),
+        _ => Err("must be a number above 0".to_owned()),
+    }
+}
+
 /// How rows are chosen, as pgbench's random functions do.
 #[derive(Clone, Debug, PartialEq)]
 pub struct PopularityArgument(pub Popularity);
+
+impl PopularityArgument {
+    /// Over a relation with so many rows on a page, where that is known.
+    pub fn over(&self, rows_per_page: Option<f64>) -> Popularity {
+        match (&self.0, rows_per_page) {
+            (Popularity::Zipfian { exponent, is_permuted, .. }, Some(rows_per_page)) => {
+                Popularity::Zipfian { exponent: *exponent, rows_per_page, is_permuted: *is_permuted }
+            }
+            (told, _) => told.clone(),
+        }
+    }
+}
 
 impl FromStr for PopularityArgument {
     type Err = String;

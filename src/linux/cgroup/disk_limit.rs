@@ -10,6 +10,7 @@ use super::hierarchy::{CgroupVersion, Controller, Hierarchy};
 use super::own_cgroup::OwnCgroup;
 use super::throttle::{self, ReadLimit, ReadUsage};
 use crate::linux::{DeviceNumber, Error};
+use crate::units::Bytes;
 
 /// The limit on the reads of a process from `device`: of its own cgroup and of those above it, which all hold.
 pub fn read_limit_of(pid: u32, device: DeviceNumber) -> Result<ReadLimit, Error> {
@@ -27,6 +28,8 @@ pub fn read_limit_of(pid: u32, device: DeviceNumber) -> Result<ReadLimit, Error>
 #[derive(Debug)]
 pub struct DiskLimit {
     cgroup: OwnCgroup,
+    /// In version 1 a limit on memory is a cgroup of another tree.
+    memory: Option<OwnCgroup>,
     device: DeviceNumber,
     in_force: ReadLimit,
 }
@@ -56,7 +59,25 @@ impl DiskLimit {
                 remedy: "ask for whole numbers above 0, reads per second below 2³²".into(),
             });
         }
-        Ok(DiskLimit { cgroup, device, in_force })
+        Ok(DiskLimit { cgroup, memory: None, device, in_force })
+    }
+
+    /// Whoever joins may use so much memory too, page cache and shared memory included.
+    pub fn with_memory(mut self, limit: Bytes) -> Result<DiskLimit, Error> {
+        let hierarchy = Hierarchy::find(Controller::Memory)?;
+        match (self.cgroup.version(), hierarchy.version) {
+            (CgroupVersion::V2, CgroupVersion::V2) => {
+                self.cgroup.hand_down(&hierarchy)?;
+                self.cgroup.write("memory.max", &limit.0.to_string())?;
+            }
+            (_, version) => {
+                let own = OwnCgroup::create(hierarchy)?;
+                let file = if version == CgroupVersion::V1 { "memory.limit_in_bytes" } else { "memory.max" };
+                own.write(file, &limit.0.to_string())?;
+                self.memory = Some(own);
+            }
+        }
+        Ok(self)
     }
 
     /// The limit as the kernel reads it back.
@@ -71,17 +92,21 @@ impl DiskLimit {
     /// Limits a process, with all of its threads and the children that it starts from now on; children that it has
     /// already are not limited.
     pub fn join(&self, pid: u32) -> Result<(), Error> {
+        self.memory.iter().try_for_each(|memory| memory.join(pid))?;
         self.cgroup.join(pid)
     }
 
     /// Makes a command start limited: its process joins before it runs the program, so that not a byte is read outside
     /// of the limit, and whoever it runs as.
     pub fn limit_command(&self, command: &mut Command) -> Result<(), Error> {
-        let path = self.procs_file();
-        let procs = File::options().write(true).open(&path).map_err(|error| Error::cgroup("open", &path, error))?;
-        let join = move || (&procs).write_all(b"0");
-        // SAFETY: between fork and exec the closure makes one write(2), which is async-signal-safe, and allocates nothing.
-        unsafe { command.pre_exec(join) };
+        for cgroup in [Some(&self.cgroup), self.memory.as_ref()].into_iter().flatten() {
+            let path = cgroup.file("cgroup.procs");
+            let procs = File::options().write(true).open(&path).map_err(|error| Error::cgroup("open", &path, error))?;
+            let join = move || (&procs).write_all(b"0");
+            // SAFETY: between fork and exec the closure makes one write(2), which is async-signal-safe, and allocates
+            // nothing.
+            unsafe { command.pre_exec(join) };
+        }
         Ok(())
     }
 
@@ -97,6 +122,7 @@ impl DiskLimit {
 
     /// Ends the limit and says whether that worked. Dropping ends it too, and keeps quiet.
     pub fn remove(self) -> Result<(), Error> {
+        self.memory.map_or(Ok(()), OwnCgroup::remove)?;
         self.cgroup.remove()
     }
 }

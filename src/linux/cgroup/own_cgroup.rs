@@ -43,6 +43,11 @@ impl OwnCgroup {
         Ok(OwnCgroup { hierarchy, directory, homes: Mutex::default(), is_removed: false })
     }
 
+    /// Makes another controller of version 2 available here.
+    pub fn hand_down(&self, other: &Hierarchy) -> Result<(), Error> {
+        enable_controller(other)
+    }
+
     pub fn version(&self) -> CgroupVersion {
         self.hierarchy.version
     }

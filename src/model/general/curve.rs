@@ -14,6 +14,8 @@ pub struct ForecastPoint {
     pub reads_per_second: f64,
     /// Share of transactions that read from the device, 0 to 1.
     pub reading_share: f64,
+    /// Pages that the workload reads from the device for a transaction, those that are read ahead included.
+    pub pages_per_transaction: f64,
     /// Share of the pages that are cached, 0 to 1.
     pub resident_share: f64,
 }
@@ -40,9 +42,11 @@ impl Forecast {
         self.last_crossing(|point| point.tps >= level, |point| point.tps - level)
     }
 
-    /// Seconds until fewer than 1 % of transactions read from the device; `None` when they always do.
+    /// Seconds until fewer than 1 % of transactions read from the device, by the pages that are read, as `bench` measures it;
+    /// `None` when they always do.
     pub fn seconds_to_warm(&self) -> Option<f64> {
-        self.last_crossing(|point| point.reading_share < WARM_SHARE, |point| WARM_SHARE - point.reading_share)
+        let excess = |point: &ForecastPoint| WARM_SHARE - point.pages_per_transaction;
+        self.last_crossing(|point| excess(point) > 0.0, excess)
     }
 
     /// Transactions done after `seconds`; after the last point at the steady rate.

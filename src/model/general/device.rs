@@ -33,10 +33,18 @@ impl Device {
         seconds_before + (seconds - seconds_before) * (depth - before) / (at - before)
     }
 
-    /// Seconds until all that is in flight is served once: `depth` reads of `bytes` of the workload, and those of the
-    /// warmer. The limits hold for the sum; a queue serves who waits in turn, so each gets its share of what is in flight.
-    pub fn cycle_seconds(&self, depth: f64, bytes: f64, warmer: Option<&Warmer>) -> f64 {
-        let (beside, beside_bytes) = warmer.map_or((0.0, 0.0), |warmer| (f64::from(warmer.depth), warmer.read_bytes));
+    /// How often in a second `reads` with `bytes` in all can be done: by the limits alone, which are budgets.
+    pub fn most_per_second(&self, reads: f64, bytes: f64) -> f64 {
+        let by_reads = if reads > 0.0 { self.reads_per_second / reads } else { f64::INFINITY };
+        let by_bytes = if bytes > 0.0 { self.bandwidth / bytes } else { f64::INFINITY };
+        by_reads.min(by_bytes)
+    }
+
+    /// Seconds until all that is in flight is served once: `depth` reads of `bytes` of the workload, and those of a
+    /// warmer, which keeps the device at its limit. The limits hold for the sum; a queue serves who waits in turn, so each
+    /// gets its share of what is in flight.
+    pub fn shared_cycle_seconds(&self, depth: f64, bytes: f64, warmer: &Warmer) -> f64 {
+        let (beside, beside_bytes) = (f64::from(warmer.depth), warmer.read_bytes);
         let reads = depth + beside;
         let by_bytes = (depth * bytes + beside * beside_bytes) / self.bandwidth;
         self.latency_at(reads).max(reads / self.reads_per_second).max(by_bytes)
@@ -50,10 +58,11 @@ mod tests {
     #[test]
     fn the_tightest_limit_counts() {
         let device = Device::with_limits(3000.0, 125e6, 0.5e-3);
-        assert_eq!(device.cycle_seconds(1.0, 8192.0, None), 0.5e-3);
-        assert_eq!(device.cycle_seconds(30.0, 8192.0, None), 30.0 / 3000.0);
+        assert_eq!(device.most_per_second(2.0, 16_384.0), 1500.0);
+        assert_eq!(device.most_per_second(1.0, 262_144.0), 125e6 / 262_144.0);
+        assert_eq!(device.most_per_second(0.0, 0.0), f64::INFINITY);
         let warmer = Warmer { steps: Vec::new(), depth: 4, read_bytes: 262_144.0, begins_after_seconds: 0.0 };
-        let shared = device.cycle_seconds(1.0, 8192.0, Some(&warmer));
+        let shared = device.shared_cycle_seconds(1.0, 8192.0, &warmer);
         assert_eq!(shared, (8192.0 + 4.0 * 262_144.0) / 125e6);
     }
 

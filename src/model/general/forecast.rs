@@ -1,9 +1,10 @@
 //! Integrates the warm-up over transactions.
 //!
-//! The state is how likely a page of each bin is still missing. That depends on the transactions done, on what read-ahead
-//! brought by the way, and on what the warmer has read; the speed with which transactions are done depends on it in turn.
+//! The state is how likely a page of each bin is still missing. That depends on the transactions done, on what the kernel
+//! read ahead by the way, and on what the warmer has read; the speed with which transactions are done depends on it in turn.
 
 use super::network::{Demand, compute_flow};
+use super::read_ahead::{Ahead, behind_a_mark, behind_a_miss};
 use super::tiers::{SteadyMisses, compute_steady_misses, survival};
 use super::{Bin, Forecast, ForecastPoint, Server, Warmer, Workload};
 use crate::model::Error;
@@ -17,6 +18,9 @@ const WARMER_STEP: f64 = 0.01;
 
 /// The end: so close to the steady throughput and to its reads.
 const CLOSE: f64 = 1e-3;
+
+/// Rounds in which marks of a full cache find their number.
+const MARK_ROUNDS: usize = 30;
 
 /// A forecast ends here in any case.
 const MOST_STEPS: usize = 5000;
@@ -53,8 +57,21 @@ enum Moment {
 struct View {
     point: ForecastPoint,
     warmer_reads: f64,
-    /// Reads per transaction, by class.
-    reads: Vec<f64>,
+    by_class: Vec<ClassView>,
+}
+
+/// What a transaction does to a class.
+#[derive(Clone, Debug, Default)]
+struct ClassView {
+    /// Pages that it waits for.
+    misses: f64,
+    /// Pages read, and reads of the device, with what is read ahead.
+    read_pages: f64,
+    reads: f64,
+    /// By bin: how likely a missing page is read ahead.
+    ahead: Vec<f64>,
+    /// By bin: by how many the marked pages become more.
+    marks: Vec<f64>,
 }
 
 #[derive(Clone, Debug)]
@@ -66,10 +83,14 @@ struct Model<'a> {
     steady: SteadyMisses,
     seconds: f64,
     transactions: f64,
-    /// By class: what read-ahead brought, as the exponent of the probability that it missed a page.
-    ahead: Vec<f64>,
-    /// By class and bin: the share that the warmer has not read.
+    /// By class and bin: what read-ahead brought, as the exponent of the probability that it missed a page.
+    ahead: Vec<Vec<f64>>,
+    /// By class and bin: pages at which the kernel reads on; also in the steady state.
+    marks: Vec<Vec<f64>>,
+    steady_marks: Vec<Vec<f64>>,
+    /// By class and bin: the share that the warmer has not read, and what it was when the warmer's step began.
     unwarmed: Vec<Vec<f64>>,
+    unwarmed_before: Vec<Vec<f64>>,
     /// The warmer's step, and the reads of it that are done.
     warm_step: usize,
     warm_reads: f64,
@@ -86,22 +107,55 @@ impl<'a> Model<'a> {
         bins: Vec<Vec<Bin>>,
         steady: SteadyMisses,
     ) -> Model<'a> {
-        let unwarmed = bins.iter().map(|bins| vec![1.0; bins.len()]).collect();
-        Model {
-            ahead: vec![0.0; bins.len()],
-            unwarmed,
+        let each_bin = |value: f64| -> Vec<Vec<f64>> { bins.iter().map(|bins| vec![value; bins.len()]).collect() };
+        let one_by_one = server.device.latency_at(1.0).max(1.0 / server.device.reads_per_second);
+        let mut model = Model {
+            ahead: each_bin(0.0),
+            marks: each_bin(0.0),
+            steady_marks: each_bin(0.0),
+            unwarmed: each_bin(1.0),
+            unwarmed_before: each_bin(1.0),
             workload,
             server,
             warmer: warmer.filter(|warmer| !warmer.steps.is_empty()),
             bins,
             steady,
-            seconds: 0.0,
+            seconds: workload.startup_reads * one_by_one,
             transactions: 0.0,
             warm_step: 0,
             warm_reads: 0.0,
             warmer_ended: None,
             full_since: None,
+        };
+        model.settle_steady_marks();
+        model
+    }
+
+    /// Where a full cache drops marked pages as fast as others are marked.
+    fn settle_steady_marks(&mut self) {
+        let missing = self.all_missing(Moment::Steady);
+        let reads_ahead = self.workload.read_ahead_pages >= 3.0;
+        if !reads_ahead || missing.iter().flatten().all(|missing| *missing == 0.0) {
+            return;
         }
+        for _ in 0..MARK_ROUNDS {
+            let views: Vec<ClassView> =
+                (0..self.bins.len()).map(|class| self.look_at_class(class, &missing[class], Moment::Steady)).collect();
+            let dropped = views.iter().map(|view| view.read_pages).sum::<f64>() / self.server.os_pages;
+            for (class, view) in views.iter().enumerate() {
+                for (bin, change) in view.marks.iter().enumerate() {
+                    let (marks, weight) = (self.steady_marks[class][bin], self.bins[class][bin].weight);
+                    // Newton's step towards as many as come and go: each goes when it is asked for, or dropped.
+                    let next = marks + (change - marks * dropped) / (weight + dropped).max(f64::MIN_POSITIVE);
+                    self.steady_marks[class][bin] = next.clamp(0.0, self.bins[class][bin].pages);
+                }
+            }
+        }
+    }
+
+    fn all_missing(&self, moment: Moment) -> Vec<Vec<f64>> {
+        let of = |class: usize| (0..self.bins[class].len()).map(|bin| self.missing(class, bin, moment)).collect();
+        (0..self.bins.len()).map(of).collect()
     }
 
     /// The probability that a page of a bin is not cached anywhere.
@@ -112,7 +166,7 @@ impl<'a> Model<'a> {
         }
         let until = self.full_since.unwrap_or(self.transactions);
         let filled = survival(self.bins[class][bin].weight, until)
-            * (-self.ahead[class]).exp()
+            * (-self.ahead[class][bin]).exp()
             * self.unwarmed[class][bin]
             * (1.0 - self.workload.classes[class].resident_share);
         // A full cache forgets what it holds by accident within as many transactions as filled it.
@@ -125,42 +179,87 @@ impl<'a> Model<'a> {
             Moment::Now => self.transactions.min(self.steady.buffers_time),
             Moment::Steady => self.steady.buffers_time,
         };
-        let (mut reads, mut copies, mut pages, mut resident) = (Vec::new(), 0.0, 0.0, 0.0);
+        let all_missing = self.all_missing(moment);
+        let (mut copies, mut pages, mut resident) = (0.0, 0.0, 0.0);
         for (class, bins) in self.bins.iter().enumerate() {
-            let mut class_reads = 0.0;
             for (place, bin) in bins.iter().enumerate() {
-                let missing = self.missing(class, place, moment);
-                let accesses = bin.pages * bin.weight;
-                class_reads += accesses * missing;
-                copies += accesses * (survival(bin.weight, buffers_age) - missing).max(0.0);
+                let missing = all_missing[class][place];
+                copies += bin.pages * bin.weight * (survival(bin.weight, buffers_age) - missing).max(0.0);
                 resident += bin.pages * (1.0 - missing);
                 pages += bin.pages;
             }
-            reads.push(class_reads);
         }
-        let read_sum: f64 = reads.iter().sum();
+        let by_class: Vec<ClassView> =
+            (0..self.bins.len()).map(|class| self.look_at_class(class, &all_missing[class], moment)).collect();
+        let sum = |of: fn(&ClassView) -> f64| by_class.iter().map(of).sum::<f64>();
+        let (misses, read_pages, reads) =
+            (sum(|view| view.misses), sum(|view| view.read_pages), sum(|view| view.reads));
         let workload = self.workload;
         let demand = Demand {
-            cpu_seconds: workload.hit_seconds + copies * workload.copy_seconds + read_sum * workload.read_seconds,
-            reads: read_sum,
-            read_bytes: workload.read_ahead_pages.max(1.0) * self.server.block_bytes,
+            cpu_seconds: workload.hit_seconds + copies * workload.copy_seconds + misses * workload.read_seconds,
+            misses,
+            reads,
+            bytes: read_pages * self.server.block_bytes,
         };
         let is_warming = moment == Moment::Now && self.is_warming();
         let warmer = self.warmer.filter(|_| is_warming);
         let flow = compute_flow(workload.clients, self.server.cores, demand, &self.server.device, warmer);
-        let without = |(class, reads): (usize, &f64)| {
+        let without = |(class, view): (usize, &ClassView)| {
             let accesses = workload.classes[class].accesses;
-            (1.0 - (reads / accesses).min(1.0)).powf(accesses)
+            (1.0 - (view.misses / accesses).min(1.0)).powf(accesses)
         };
         let point = ForecastPoint {
             seconds: self.seconds,
             transactions: self.transactions,
             tps: flow.tps,
-            reads_per_second: flow.tps * read_sum,
-            reading_share: 1.0 - reads.iter().enumerate().map(without).product::<f64>(),
+            reads_per_second: flow.tps * reads,
+            reading_share: 1.0 - by_class.iter().enumerate().map(without).product::<f64>(),
+            pages_per_transaction: read_pages,
             resident_share: resident / pages,
         };
-        View { point, warmer_reads: flow.warmer_reads, reads }
+        View { point, warmer_reads: flow.warmer_reads, by_class }
+    }
+
+    /// What a transaction reads of a class, and what the kernel reads beside it.
+    fn look_at_class(&self, class: usize, missing: &[f64], moment: Moment) -> ClassView {
+        let bins = &self.bins[class];
+        let gaps: f64 = bins.iter().zip(missing).map(|(bin, missing)| bin.pages * missing).sum();
+        let pages: f64 = bins.iter().map(|bin| bin.pages).sum();
+        let window = self.workload.read_ahead_pages;
+        let is_scattered = self.workload.classes[class].popularity.is_scattered();
+        let all_marks = if moment == Moment::Steady { &self.steady_marks } else { &self.marks };
+        let mut view = ClassView { marks: vec![0.0; bins.len()], ahead: vec![0.0; bins.len()], ..ClassView::default() };
+        // What is read ahead and marked anywhere in the class.
+        let (mut anywhere, mut marked) = (0.0, 0.0);
+        let mut around = (behind_a_miss(gaps / pages, window), behind_a_mark(gaps / pages, window));
+        for (place, bin) in bins.iter().enumerate() {
+            let misses = bin.pages * bin.weight * missing[place];
+            if !is_scattered {
+                around = (behind_a_miss(missing[place], window), behind_a_mark(missing[place], window));
+            }
+            let (at_miss, at_mark): (Ahead, Ahead) = around;
+            let passed = all_marks[class][place] * bin.weight;
+            let ahead = misses * at_miss.pages + passed * at_mark.pages;
+            view.misses += misses;
+            view.read_pages += misses + ahead;
+            view.reads += misses * (1.0 + at_miss.reads) + passed * at_mark.reads;
+            let new_marks = misses * at_miss.marks + passed * at_mark.marks;
+            view.marks[place] -= passed;
+            if is_scattered {
+                anywhere += ahead;
+                marked += new_marks;
+            } else {
+                view.marks[place] += new_marks;
+                view.ahead[place] = ahead / (bin.pages * missing[place]).max(f64::MIN_POSITIVE);
+            }
+        }
+        if is_scattered && gaps > 0.0 {
+            for (place, bin) in bins.iter().enumerate() {
+                view.ahead[place] = anywhere / gaps;
+                view.marks[place] += marked * bin.pages * missing[place] / gaps;
+            }
+        }
+        view
     }
 
     fn is_warming(&self) -> bool {
@@ -190,10 +289,21 @@ impl<'a> Model<'a> {
         let seconds = transactions / view.point.tps;
         self.seconds += seconds;
         self.transactions += transactions;
+        let dropped = match self.full_since {
+            Some(_) => view.by_class.iter().map(|class| class.read_pages).sum::<f64>() / self.server.os_pages,
+            None => 0.0,
+        };
+        for (class, seen) in view.by_class.iter().enumerate() {
+            for (bin, change) in seen.marks.iter().enumerate() {
+                let marks = &mut self.marks[class][bin];
+                *marks = (*marks + (change - *marks * dropped) * transactions).clamp(0.0, self.bins[class][bin].pages);
+            }
+        }
         if self.full_since.is_none() {
-            for (class, reads) in view.reads.iter().enumerate() {
-                let neighbours = (self.workload.read_ahead_pages - 1.0).max(0.0);
-                self.ahead[class] += neighbours * reads * transactions / self.workload.classes[class].pages;
+            for (class, seen) in view.by_class.iter().enumerate() {
+                for (bin, share) in seen.ahead.iter().enumerate() {
+                    self.ahead[class][bin] += share * transactions;
+                }
             }
             let pages: f64 = self.bins.iter().flatten().map(|bin| bin.pages).sum();
             if view.point.resident_share * pages >= self.server.os_pages {
@@ -217,13 +327,15 @@ impl<'a> Model<'a> {
                 self.warm_reads + reads / needed * (step.reads - self.warm_reads)
             };
             for bin in bins {
-                self.unwarmed[step.class][bin] = 1.0 - done / step.reads;
+                let brought = step.share * done / step.reads;
+                self.unwarmed[step.class][bin] = (self.unwarmed_before[step.class][bin] - brought).max(0.0);
             }
             self.warm_reads = done;
             if needed > reads {
                 return;
             }
             reads -= needed;
+            self.unwarmed_before[step.class].clone_from(&self.unwarmed[step.class]);
             self.warm_step += 1;
             self.warm_reads = 0.0;
             if self.warmer.is_some_and(|warmer| self.warm_step == warmer.steps.len()) {

@@ -6,6 +6,7 @@ mod device;
 mod forecast;
 mod network;
 mod popularity;
+mod read_ahead;
 #[cfg(test)]
 mod simulation_tests;
 mod tiers;

@@ -44,6 +44,11 @@ pub struct Bin {
 }
 
 impl Popularity {
+    /// Do pages of like popularity lie anywhere, or side by side? Of what was measured it is not known.
+    pub fn is_scattered(&self) -> bool {
+        matches!(self, Popularity::Zipfian { is_permuted: true, .. } | Popularity::Measured(_))
+    }
+
     /// Bins of a class of `pages`, the most popular first; all accesses together are 1.
     pub fn bins(&self, pages: f64) -> Vec<Bin> {
         let mut bins = match self {

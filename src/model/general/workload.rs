@@ -25,8 +25,11 @@ pub struct Workload {
     /// Seconds of a core that a page costs that is copied from the page cache, and one that is read from the device.
     pub copy_seconds: f64,
     pub read_seconds: f64,
-    /// Pages that one read of the device brings, itself included: 1 without read-ahead.
+    /// Pages that the kernel reads ahead at most: 1 or less without read-ahead.
     pub read_ahead_pages: f64,
+    /// Reads of the device, one after the other, before the first transaction: of the catalogs, by a server that has just
+    /// been started.
+    pub startup_reads: f64,
 }
 
 /// What the server has.
@@ -59,6 +62,8 @@ pub struct WarmStep {
     pub class: usize,
     /// The bin of [`Popularity::bins`], the most popular first; `None`: all pages as they lie in the file.
     pub bin: Option<usize>,
+    /// Share of these pages that it brings, 0 to 1: the steps of one bin bring all of it at most.
+    pub share: f64,
     /// Reads of the warmer's size that it takes, gaps included.
     pub reads: f64,
 }
@@ -114,6 +119,7 @@ impl Warmer {
         let step = |(class, one): (usize, &PageClass)| WarmStep {
             class,
             bin: None,
+            share: 1.0,
             reads: one.pages * block_bytes / read_bytes,
         };
         Warmer {
@@ -132,7 +138,7 @@ impl Warmer {
         for (class, bins) in bins.iter().enumerate() {
             for (place, bin) in bins.iter().enumerate() {
                 let reads = bin.pages * block_bytes / read_bytes;
-                steps.push((bin.weight, WarmStep { class, bin: Some(place), reads }));
+                steps.push((bin.weight, WarmStep { class, bin: Some(place), share: 1.0, reads }));
             }
         }
         steps.sort_by(|one, other| other.0.total_cmp(&one.0));

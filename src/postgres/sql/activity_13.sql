@@ -7,7 +7,8 @@ SELECT
     c.relkind::text AS relkind,
     coalesce(pg_relation_size(c.oid, 'main'), 0) / current_setting('block_size')::bigint AS blocks,
     coalesce(pg_stat_get_blocks_fetched(c.oid), 0) AS requests,
-    coalesce(pg_stat_get_numscans(c.oid), 0) AS scans
+    coalesce(pg_stat_get_numscans(c.oid), 0) AS scans,
+    c.reltuples::float8 AS tuples
 FROM pg_class c
 JOIN pg_namespace n ON n.oid = c.relnamespace
 WHERE c.relkind IN ('r', 'i', 't', 'm')

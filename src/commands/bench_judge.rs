@@ -1,0 +1,43 @@
+//! `pgthaw bench judge`: the work is done in `src/bench/forecast.rs`.
+
+use std::fs;
+use std::path::PathBuf;
+
+use anyhow::Context as _;
+use clap::Args;
+use serde::Serialize;
+
+use super::{ExitStatus, OutputArguments};
+use crate::bench::{JudgedForecast, SweepVerdict, judge_sweep};
+use crate::terminal;
+
+/// How far off the forecasts of a sweep were: of files that `bench forecast --json` wrote
+#[derive(Debug, Args)]
+pub struct JudgeArguments {
+    #[arg(required = true)]
+    files: Vec<PathBuf>,
+}
+
+/// What `--json` prints.
+#[derive(Serialize)]
+struct Document {
+    verdict: SweepVerdict,
+    points: Vec<JudgedForecast>,
+}
+
+/// Runs the command.
+pub fn run(arguments: &JudgeArguments, output: OutputArguments) -> anyhow::Result<ExitStatus> {
+    let read = |path: &PathBuf| -> anyhow::Result<JudgedForecast> {
+        let text = fs::read_to_string(path).with_context(|| format!("cannot read {}", path.display()))?;
+        serde_json::from_str(&text).with_context(|| format!("{} is no judged forecast", path.display()))
+    };
+    let points = arguments.files.iter().map(read).collect::<anyhow::Result<Vec<_>>>()?;
+    let verdict = judge_sweep(&points);
+    if output.json {
+        terminal::print_json(&Document { verdict, points })?;
+    } else {
+        terminal::print_line(&terminal::render_judged_forecasts(&points));
+        terminal::print_line(&terminal::render_sweep_verdict(&verdict));
+    }
+    Ok(ExitStatus::Done)
+}

@@ -1,0 +1,82 @@
+//! What is known of a server, running or not, and what the model makes of it.
+
+use std::path::PathBuf;
+
+use super::base::RestoreInput;
+use super::classes::{make_classes, wanted_of};
+use super::hardware::{READ_CPU_SECONDS, STARTUP_READS, read_ahead_bytes, read_device};
+use super::{Base, PredictArguments, live, stopped};
+use crate::cache::{Map, NEWEST};
+use crate::commands::Target;
+use crate::model::{Error, Server, Workload};
+use crate::postgres::Activity;
+use crate::warm::plan::Geometry;
+
+/// The server that is connected to, or the one whose directory is named.
+pub async fn make_base_of_server(arguments: &PredictArguments, shows_progress: bool) -> anyhow::Result<Base> {
+    let target = Target::open(&arguments.connection).await?;
+    match (&target.server, &target.data_directory) {
+        (Some(server), _) => live::make_base(arguments, &target, server, shows_progress).await,
+        (None, Some(directory)) => stopped::make_base(arguments, directory),
+        (None, None) => anyhow::bail!(Error::NoServer),
+    }
+}
+
+/// Enough for a forecast.
+pub struct Known {
+    pub activity: Activity,
+    pub snapshot: Option<Map>,
+    pub clients: u32,
+    pub hit_seconds: f64,
+    pub cores: f64,
+    pub memory_pages: f64,
+    pub geometry: Geometry,
+    pub directory: Option<PathBuf>,
+    /// Is the device one of this machine's?
+    pub is_local: bool,
+}
+
+impl Known {
+    /// With the device's profile; `assumptions` go first.
+    pub fn make_base(self, arguments: &PredictArguments, mut assumptions: Vec<String>) -> anyhow::Result<Base> {
+        let block_bytes = f64::from(self.geometry.block_size);
+        let (device, described) = read_device(arguments, self.directory.as_deref())?;
+        assumptions.push(described);
+        let read_ahead = read_ahead_bytes(arguments.read_ahead, self.directory.as_deref().filter(|_| self.is_local));
+        assumptions.push(format!("the kernel reads ahead by up to {read_ahead}"));
+        let workload = Workload {
+            clients: self.clients,
+            classes: make_classes(&self.activity, self.snapshot.as_ref(), arguments.popularity.as_ref()),
+            hit_seconds: self.hit_seconds,
+            copy_seconds: 0.0,
+            read_seconds: READ_CPU_SECONDS,
+            read_ahead_pages: read_ahead.0 as f64 / block_bytes,
+            startup_reads: STARTUP_READS,
+        };
+        workload.check()?;
+        let server = Server {
+            device,
+            cores: self.cores,
+            buffers_pages: f64::INFINITY,
+            os_pages: self.memory_pages,
+            block_bytes,
+        };
+        server.check()?;
+        let wanted = self.snapshot.map(|map| wanted_of(&workload.classes, &self.activity, &map));
+        let restore =
+            wanted.filter(|wanted| !wanted.is_empty()).map(|wanted| RestoreInput { wanted, geometry: self.geometry });
+        Ok(Base { workload, server, assumptions, knees: None, restore, has_bandwidth: true })
+    }
+}
+
+/// The newest snapshot, where there is one that can be read: a forecast is made without it too.
+pub fn read_heat(arguments: &PredictArguments, system_identifier: u64) -> Option<Map> {
+    let store = arguments.snapshots.open();
+    let chosen = store.read(NEWEST, system_identifier).ok()?;
+    Some(chosen.snapshot.map)
+}
+
+/// Which one it was.
+pub fn describe_snapshot(map: &Map) -> String {
+    format!("popularity by the snapshot of {}", map.taken_at.strftime("%Y-%m-%d %H:%M UTC"))
+}

@@ -1,0 +1,99 @@
+//! A forecast for a server that does not run: what is asked for is guessed from its newest snapshot, sizes are those of its
+//! files.
+
+use std::path::Path;
+
+use super::hardware::{read_cores, read_memory_pages};
+use super::known::{Known, describe_snapshot, read_heat};
+use super::{Base, PredictArguments};
+use crate::cache::{Map, RelationMap};
+use crate::model::Error;
+use crate::postgres::{Activity, DataDirectory, RelationActivity, RelationKind};
+use crate::units::Fork;
+use crate::warm::compute_heat_levels;
+use crate::warm::plan::Geometry;
+
+/// Transactions that the guessed counts stand for: enough that a rare relation is one count.
+const TRANSACTIONS: f64 = 1e6;
+
+/// Segments of a relation at most: of 32 TB in files of 1 GB.
+const MOST_SEGMENTS: u32 = 32_768;
+
+/// The files of a stopped server, with what its newest snapshot says of them.
+pub fn make_base(arguments: &PredictArguments, directory: &DataDirectory) -> anyhow::Result<Base> {
+    let map = read_heat(arguments, directory.system_identifier).ok_or(Error::NoServer)?;
+    let hit_seconds = arguments.hit.ok_or(Error::StoppedServer)?;
+    let cores = read_cores(arguments);
+    let clients = arguments.clients.unwrap_or(1);
+    let activity = guess_activity(&map, directory, arguments.accesses);
+    let mut assumptions = vec![
+        format!(
+            "the server does not run: a transaction asks for {} blocks of the {} relations that the snapshot found warm, by their heat",
+            arguments.accesses,
+            activity.relations.len()
+        ),
+        describe_snapshot(&map),
+        format!("{clients} clients, a warm transaction takes {:.3} ms of one of {cores} processors", hit_seconds * 1e3),
+    ];
+    let geometry = Geometry { block_size: directory.block_size, segment_blocks: directory.segment_blocks };
+    let block_bytes = f64::from(directory.block_size);
+    let known = Known {
+        activity,
+        clients,
+        hit_seconds,
+        cores,
+        memory_pages: read_memory_pages(arguments, true, block_bytes, &mut assumptions),
+        geometry,
+        directory: Some(directory.path.clone()),
+        is_local: true,
+        snapshot: Some(map),
+    };
+    known.make_base(arguments, assumptions)
+}
+
+/// Heat is how often a block is used, relative to the others: a relation's share of the accesses is the sum over its blocks.
+fn guess_activity(map: &Map, directory: &DataDirectory, accesses: f64) -> Activity {
+    let heat = |relation: &RelationMap| -> f64 {
+        let Some(main) = relation.forks.iter().find(|fork| fork.fork == Fork::Main) else { return 0.0 };
+        let levels = compute_heat_levels(main, map.os_heat, &(&main.os | &main.all_buffers()));
+        levels.iter().map(|(heat, blocks)| f64::from(*heat) * blocks.len() as f64).sum()
+    };
+    let warm: Vec<(&RelationMap, f64)> = map
+        .relations
+        .iter()
+        .filter(|relation| !relation.relation.is_system)
+        .map(|relation| (relation, heat(relation)))
+        .filter(|(_, heat)| *heat > 0.0)
+        .collect();
+    let total: f64 = warm.iter().map(|(_, heat)| heat).sum();
+    let relations = warm.into_iter().map(|(one, heat)| {
+        let requests = (TRANSACTIONS * accesses * heat / total) as u64;
+        let relation = &one.relation;
+        RelationActivity {
+            oid: relation.oid,
+            schema: relation.name.schema.clone(),
+            name: relation.name.name.clone(),
+            kind: relation.kind,
+            blocks: read_blocks(one, directory),
+            requests,
+            // Leaves alone: what is above them is warm at once.
+            scans: if relation.kind == RelationKind::Index { requests } else { 0 },
+            tuples: None,
+        }
+    });
+    Activity { transactions: TRANSACTIONS as u64, clients: 0, relations: relations.collect() }
+}
+
+/// Blocks of the main fork as its files are now; where they are gone, as the snapshot saw them.
+fn read_blocks(relation: &RelationMap, directory: &DataDirectory) -> u64 {
+    let path = &relation.relation.path;
+    let size = |segment| {
+        let file = path.segment_file(Path::new(&directory.path), Fork::Main, segment);
+        std::fs::metadata(file).ok().map(|metadata| metadata.len())
+    };
+    let bytes: u64 = (0..MOST_SEGMENTS).map_while(size).sum();
+    match bytes / u64::from(directory.block_size) {
+        0 => relation.forks.iter().find(|fork| fork.fork == Fork::Main).map_or(0, |fork| fork.blocks),
+        blocks => blocks,
+    }
+}
