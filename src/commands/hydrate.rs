@@ -29,7 +29,7 @@ pub struct HydrateArguments {
     #[command(flatten)]
     connection: ConnectionArguments,
 
-    #[command(flatten)]
+    #[command(flatten, next_help_heading = "Hydrate")]
     snapshots: SnapshotsArguments,
 
     /// Read no more than this in a second

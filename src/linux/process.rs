@@ -10,6 +10,9 @@ use rustix::process::{Pid, Signal, kill_process};
 use super::Error;
 use crate::units::Bytes;
 
+/// How gladly the kernel ends this process where memory runs out: -1000 to 1000 (proc(5)).
+const OOM_SCORE_ADJUSTMENT: &str = "/proc/self/oom_score_adj";
+
 /// What some processes were doing at one instant.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Busy {
@@ -46,6 +49,12 @@ pub fn terminate(pid: u32) {
     if let Some(pid) = i32::try_from(pid).ok().and_then(Pid::from_raw) {
         let _ = kill_process(pid, Signal::TERM);
     }
+}
+
+/// Where memory runs out, the kernel ends this process before any other, as far as that can be had.
+pub fn volunteer_for_oom() {
+    // Anybody may raise the own score; where it cannot be done the process is a candidate like any other.
+    let _ = std::fs::write(OOM_SCORE_ADJUSTMENT, "1000");
 }
 
 /// The processes whose parent is `pid`. Backends of a server are those of its postmaster.
@@ -129,6 +138,15 @@ mod tests {
         assert_eq!(count_busy(&[me, child.id(), u32::MAX]), Busy { running: 1, waiting: 0 });
         child.kill().unwrap();
         child.wait().unwrap();
+    }
+
+    #[test]
+    fn a_volunteer_is_the_first_that_memory_is_taken_from() {
+        let before = std::fs::read_to_string(OOM_SCORE_ADJUSTMENT).unwrap();
+        volunteer_for_oom();
+        assert_eq!(std::fs::read_to_string(OOM_SCORE_ADJUSTMENT).unwrap().trim(), "1000");
+        // Lowering it again takes a privilege.
+        let _ = std::fs::write(OOM_SCORE_ADJUSTMENT, before.trim());
     }
 
     #[test]

@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 
 use serde::Serialize;
 
-use crate::linux::process::{Busy, count_busy, read_children, read_title};
+use crate::linux::process::{Busy, count_busy, is_alive, read_children, read_title};
 use crate::units::Bytes;
 
 /// How often the server's processes are looked at.
@@ -94,7 +94,7 @@ pub enum Load {
 
 /// Sees what the server's processes do.
 pub trait Traffic: Send + Sync {
-    /// What they do at this instant; `None` when there is no server on this host.
+    /// What they do at this instant; `None` when no server is seen on this host.
     fn read_busy(&self) -> Option<Busy>;
 }
 
@@ -237,7 +237,8 @@ pub struct ServerTraffic<P> {
 #[derive(Debug, Default)]
 struct Backends {
     read_at: Option<Instant>,
-    pids: Vec<u32>,
+    /// `None` while no postmaster is seen.
+    pids: Option<Vec<u32>>,
 }
 
 impl<P> fmt::Debug for ServerTraffic<P> {
@@ -257,22 +258,22 @@ impl<P: Fn() -> Option<u32> + Send + Sync> Traffic for ServerTraffic<P> {
     fn read_busy(&self) -> Option<Busy> {
         let mut backends = self.backends.lock().unwrap_or_else(PoisonError::into_inner);
         if backends.read_at.is_none_or(|at| at.elapsed() >= BACKENDS_INTERVAL) {
-            let pids = (self.postmaster)().map(read_backends).unwrap_or_default();
+            let pids = (self.postmaster)().and_then(read_backends);
             *backends = Backends { read_at: Some(Instant::now()), pids };
         }
-        (!backends.pids.is_empty()).then(|| count_busy(&backends.pids))
+        backends.pids.as_deref().map(count_busy)
     }
 }
 
 /// The server's processes that serve somebody: not those that write, which wait for the disk whenever they work.
-fn read_backends(postmaster: u32) -> Vec<u32> {
-    let mut pids = read_children(postmaster).unwrap_or_default();
+fn read_backends(postmaster: u32) -> Option<Vec<u32>> {
+    let mut pids = read_children(postmaster).ok().filter(|_| is_alive(postmaster))?;
     pids.retain(|pid| {
         let title = read_title(*pid).unwrap_or_default();
         !["checkpointer", "background writer", "walwriter"].iter().any(|writer| title.contains(writer))
     });
     let step = pids.len().div_ceil(PROCESSES_MAX).max(1);
-    pids.into_iter().step_by(step).collect()
+    Some(pids.into_iter().step_by(step).collect())
 }
 
 #[cfg(test)]
@@ -376,5 +377,7 @@ mod tests {
     fn a_server_that_does_not_run_is_no_traffic() {
         assert_eq!(ServerTraffic::new(|| None).read_busy(), None);
         assert_eq!(ServerTraffic::new(|| Some(u32::MAX)).read_busy(), None);
+        let own = std::process::id();
+        assert!(ServerTraffic::new(move || Some(own)).read_busy().is_some(), "it runs, and serves nobody");
     }
 }

@@ -32,6 +32,10 @@ pub struct Governor {
     depth: AtomicUsize,
     /// Bytes that were read so far.
     read_bytes: AtomicU64,
+    /// `false` once it is known that no server runs.
+    may_have_server: AtomicBool,
+    /// The server's processes were seen.
+    is_seen: AtomicBool,
     seen: Mutex<Seen>,
 }
 
@@ -76,6 +80,8 @@ impl Governor {
             pace: Pace::new(max_rate),
             depth: AtomicUsize::new(0),
             read_bytes: AtomicU64::new(0),
+            may_have_server: AtomicBool::new(true),
+            is_seen: AtomicBool::new(false),
             seen: Mutex::new(Seen {
                 bandwidth,
                 is_measured: device.source != ProfileSource::Default,
@@ -111,12 +117,35 @@ impl Governor {
         let started = Instant::now();
         let mut looked_at = started;
         while !is_done.load(Ordering::Relaxed) {
-            let load = looks.add(started.elapsed(), traffic.read_busy().unwrap_or_default());
+            let load = self.look(&mut looks, started.elapsed(), traffic);
             let allowed = self.allow(load);
             window = self.measure(window, load, allowed);
             self.count(load, allowed, looked_at.elapsed());
             looked_at = Instant::now();
             thread::sleep(LOOK_INTERVAL);
+        }
+    }
+
+    /// No server runs: there is nobody to be gentle with.
+    pub fn note_no_server(&self) {
+        self.may_have_server.store(false, Ordering::Relaxed);
+    }
+
+    /// Were the server's processes ever seen? They are not from outside of their pid namespace.
+    pub fn has_seen_server(&self) -> bool {
+        self.is_seen.load(Ordering::Relaxed)
+    }
+
+    /// One look at the traffic. Who asked to be gentle is so also with a server that cannot be seen.
+    fn look(&self, looks: &mut Looks, now: Duration, traffic: &dyn Traffic) -> Load {
+        let busy = traffic.read_busy();
+        if busy.is_some() {
+            self.is_seen.store(true, Ordering::Relaxed);
+        }
+        let is_unseen = self.may_have_server.load(Ordering::Relaxed) && !self.has_seen_server();
+        match self.sharing {
+            Sharing::Gentle if is_unseen => Load::Waiting,
+            _ => looks.add(now, busy.unwrap_or_default()),
         }
     }
 
@@ -190,7 +219,39 @@ impl Governor {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::linux::process::Busy;
     use crate::warm::DeviceProfile;
+
+    struct Fixed(Option<Busy>);
+
+    impl Traffic for Fixed {
+        fn read_busy(&self) -> Option<Busy> {
+            self.0
+        }
+    }
+
+    /// What such traffic is taken for after two seconds of looking.
+    fn load_of(governor: &Governor, busy: Option<Busy>) -> Load {
+        let mut looks = Looks::default();
+        let times = (0..2000).step_by(LOOK_INTERVAL.as_millis() as usize).map(Duration::from_millis);
+        times.map(|now| governor.look(&mut looks, now, &Fixed(busy))).last().unwrap()
+    }
+
+    #[test]
+    fn a_gentle_restore_stays_so_beside_a_server_that_cannot_be_seen() {
+        let new = |sharing| Governor::new(sharing, 16, None, planned(ProfileSource::Default));
+        let gentle = new(Sharing::Gentle);
+        assert_eq!(load_of(&gentle, None), Load::Waiting);
+        gentle.note_no_server();
+        assert_eq!(load_of(&gentle, None), Load::Idle, "nobody is there: full speed");
+        assert!(!gentle.has_seen_server());
+
+        let gentle = new(Sharing::Gentle);
+        assert_eq!(load_of(&gentle, Some(Busy::default())), Load::Idle);
+        assert!(gentle.has_seen_server());
+        assert_eq!(load_of(&gentle, None), Load::Idle, "it was seen, and has stopped");
+        assert_eq!(load_of(&new(Sharing::Fair), None), Load::Idle);
+    }
 
     fn planned(source: ProfileSource) -> PlannedDevice {
         PlannedDevice { profile: DeviceProfile::default(), source }

@@ -7,6 +7,7 @@ use std::time::Duration;
 use crate::linux::cgroup::{join_memory_of, read_memory_limit};
 use crate::linux::memory::{LoadableMemory, pages_out_idle, read_loadable_memory};
 use crate::linux::page_cache::PageCache;
+use crate::linux::process::volunteer_for_oom;
 use crate::warm::traffic::Traffic;
 use crate::warm::{Control, Room, Watcher};
 
@@ -67,6 +68,8 @@ pub fn join_memory_cgroup(postmaster_pid: u32) -> Option<String> {
     if own.is_none() && of_server.is_none() {
         return None;
     }
+    // In there, what memory runs out for is the server: it is not to be ended in our stead.
+    volunteer_for_oom();
     let error = join_memory_of(postmaster_pid).err()?;
     Some(format!(
         "what is loaded is charged to pgthaw's own memory cgroup and may go with it: {error} (run pgthaw as root, or inside the server's cgroup)"

@@ -147,6 +147,7 @@ impl Restore {
             receipt.no_double = drop_doubles(&this, std::mem::take(&mut pass.buffered)).await;
             this.add_buffers(&mut receipt, pass);
         }
+        receipt.remarks.extend(this.remark_unseen(server.is_ok()));
         receipt.traffic = this.governor.receipt();
         receipt.stopped_by = this.host.control.os_stopped_by();
         Ok(receipt)
@@ -171,6 +172,9 @@ impl Restore {
         if server.as_ref().is_ok_and(|server| server.facts.io_direct) {
             self.host.control.stop_os(StopReason::DirectIo);
         }
+        if server.as_ref().is_err_and(|why| why.reason == SkipReason::NoServer) {
+            self.governor.note_no_server();
+        }
         self.answered.notify_one();
         // Nobody tells when the first pass does not take place.
         let unresolved = told.await.unwrap_or_default();
@@ -184,6 +188,22 @@ impl Restore {
             },
         };
         Ok(Late { server, catalog, unresolved, remarks })
+    }
+
+    /// What to say when the server answers and none of its processes was seen.
+    fn remark_unseen(&self, has_answered: bool) -> Option<String> {
+        let shares = self.request.tiers.os && self.place.is_ok() && !self.options.is_dry_run;
+        let is_seen = self.governor.has_seen_server() || self.host.traffic.read_busy().is_some();
+        let consequence = match self.options.sharing {
+            _ if !has_answered || !shares || is_seen => return None,
+            Sharing::FullSpeed => return None,
+            Sharing::Fair => "was not yielded to",
+            Sharing::Gentle => "was taken to go on all the time",
+        };
+        Some(format!(
+            "the server answers, but none of its processes is seen here (a container, another pid namespace): its traffic \
+             cannot be seen and {consequence}; --max-rate limits what a restore takes"
+        ))
     }
 
     /// The databases whose relations have to be known by name. The shared catalogs' is empty.

@@ -189,6 +189,20 @@ async fn a_restore_ends_though_some_threads_never_had_a_turn() {
     assert_eq!(receipt.os.unwrap().read_bytes, Bytes(100 * BLOCK));
 }
 
+#[test]
+fn a_server_that_answers_and_cannot_be_seen_is_told_of() {
+    let told = |sharing, traffic: Arc<dyn Traffic>, has_answered| {
+        let mut restore = restore(&FakePageCache::new(), vec![]);
+        (restore.options.sharing, restore.host.traffic) = (sharing, traffic);
+        restore.remark_unseen(has_answered).unwrap_or_default()
+    };
+    assert!(told(Sharing::Fair, Arc::new(NoServer), true).contains("was not yielded to; --max-rate limits"));
+    assert!(told(Sharing::Gentle, Arc::new(NoServer), true).contains("all the time"));
+    assert_eq!(told(Sharing::FullSpeed, Arc::new(NoServer), true), "");
+    assert_eq!(told(Sharing::Fair, Arc::new(NoServer), false), "");
+    assert_eq!(told(Sharing::Fair, Arc::new(AllWait), true), "");
+}
+
 #[tokio::test]
 async fn a_dry_run_reads_nothing() {
     let cache = FakePageCache::new();
