@@ -12,7 +12,7 @@ use crate::linux::block_device::read_block_device;
 use crate::postgres::DataDirectory;
 use crate::terminal::{self, WarmProgress};
 use crate::units::Bytes;
-use crate::warm::hydrate::{Hydration, HydrationReceipt, HydrationState, StateStore};
+use crate::warm::hydrate::{Hydration, HydrationReceipt, StateStore};
 use crate::warm::{Control, Error, state_directory};
 
 /// Touch every block of a volume that was made from a volume snapshot, once
@@ -40,7 +40,7 @@ pub struct HydrateArguments {
     #[arg(long, value_name = "N", default_value_t = 16, value_parser = clap::value_parser!(u16).range(1..=256))]
     threads: u16,
 
-    /// Begin anew, as for another volume with the same name
+    /// Read all of it again, whatever earlier runs did: for a volume that cannot be told from an earlier one
     #[arg(long)]
     again: bool,
 }
@@ -92,10 +92,11 @@ impl HydrateArguments {
     }
 
     fn hydrate(&self, hydration: &Hydration<'_>) -> Result<HydrationReceipt, Error> {
-        let DataDirectory { path, system_identifier, .. } = hydration.directory;
-        let device = read_block_device(path)?;
-        let store = StateStore::open(&state_directory(), *system_identifier, &device.identity);
-        let mut state = if self.again { HydrationState::new() } else { store.read()? };
-        hydration.run(&mut state, |state| store.keep(state))
+        let device = read_block_device(&hydration.directory.path)?;
+        let store = StateStore::open(&state_directory(), hydration.directory, &device)?;
+        let (mut state, remark) = if self.again { (store.begin(), None) } else { store.read()? };
+        let mut receipt = hydration.run(&mut state, |state| store.keep(state))?;
+        receipt.remarks.extend(remark);
+        Ok(receipt)
     }
 }

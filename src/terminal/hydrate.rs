@@ -3,10 +3,26 @@
 use super::device::render_age;
 use super::printable;
 use crate::units::Bytes;
-use crate::warm::hydrate::HydrationReceipt;
+use crate::warm::hydrate::{FinishedRun, HydrationReceipt};
 
 /// What was read, what is left, and what failed.
 pub fn render_hydration(receipt: &HydrationReceipt) -> String {
+    let mut lines = match &receipt.finished_before {
+        Some(FinishedRun { at, device }) => vec![format!(
+            "nothing read: an earlier run {} ({at:.0}) on {device} touched everything; --again reads it again",
+            render_age(*at)
+        )],
+        None => render_reads(receipt),
+    };
+    if receipt.failed_reads > 0 {
+        lines.push(format!("{} reads failed:", receipt.failed_reads));
+        lines.extend(receipt.failures.iter().map(|failure| format!("  {}", printable(&failure.detail))));
+    }
+    lines.extend(receipt.remarks.iter().map(|remark| format!("note: {}", printable(remark))));
+    lines.join("\n")
+}
+
+fn render_reads(receipt: &HydrationReceipt) -> Vec<String> {
     let HydrationReceipt { read_bytes, seconds, files, total_bytes, done_before_bytes, left_bytes, .. } = receipt;
     let rate = Bytes((read_bytes.0 as f64 / seconds.max(1e-3)) as u64);
     let mut lines = vec![format!("read {read_bytes} in {seconds:.1} s ({rate}/s), of {total_bytes} in {files} files")];
@@ -19,10 +35,5 @@ pub fn render_hydration(receipt: &HydrationReceipt) -> String {
         Bytes(0) => lines.push("every block has been touched".to_owned()),
         left => lines.push(format!("{left} are left: the next run goes on from here")),
     }
-    if receipt.failed_reads > 0 {
-        lines.push(format!("{} reads failed:", receipt.failed_reads));
-        lines.extend(receipt.failures.iter().map(|failure| format!("  {}", printable(&failure.detail))));
-    }
-    lines.extend(receipt.remarks.iter().map(|remark| format!("note: {}", printable(remark))));
-    lines.join("\n")
+    lines
 }

@@ -68,6 +68,8 @@ pub struct HydrationReceipt {
     pub seconds: f64,
     /// When the earlier run was that this one goes on with.
     pub resumed_from: Option<Timestamp>,
+    /// The earlier run that touched everything: this one read nothing.
+    pub finished_before: Option<FinishedRun>,
     /// When the snapshot was taken that says what is hot.
     pub snapshot_taken_at: Option<Timestamp>,
     /// Reads that failed: the first of them one by one.
@@ -75,6 +77,14 @@ pub struct HydrationReceipt {
     pub failures: Vec<HydrationFailure>,
     pub is_interrupted: bool,
     pub remarks: Vec<String>,
+}
+
+/// A run that touched every block.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct FinishedRun {
+    pub at: Timestamp,
+    /// As in /sys/block.
+    pub device: String,
 }
 
 /// A file that could not be read.
@@ -99,7 +109,7 @@ struct Work<'a> {
 }
 
 impl Hydration<'_> {
-    /// Reads what `state` does not have yet, and tells `keep` now and then how far it is. Blocks.
+    /// Reads what `state` does not have yet, nothing when it is finished, and tells `keep` now and then how far it is. Blocks.
     ///
     /// # Errors
     /// When the directory cannot be listed, or when `keep` fails.
@@ -115,6 +125,7 @@ impl Hydration<'_> {
             let with = done.iter().zip(chunks.lengths()).filter(|(done, _)| done.load(Ordering::Relaxed));
             Bytes(with.map(|(_, bytes)| bytes).sum())
         };
+        let finished_before = state.finished().map(|(at, device)| FinishedRun { at, device: device.to_owned() });
         let total_bytes = Bytes(chunks.lengths().sum());
         let done_before_bytes = bytes_of(&done);
         let resumed_from = state.resumed_from();
@@ -129,10 +140,12 @@ impl Hydration<'_> {
             failed_reads: AtomicU64::new(0),
             failures: Mutex::default(),
         };
-        work.run_threads(|| {
-            work.note(state);
-            keep(state)
-        })?;
+        if finished_before.is_none() {
+            work.run_threads(|| {
+                work.note(state);
+                keep(state)
+            })?;
+        }
         Ok(HydrationReceipt {
             files: chunks.files() as u64,
             total_bytes,
@@ -141,6 +154,7 @@ impl Hydration<'_> {
             left_bytes: Bytes(total_bytes.0 - bytes_of(&work.done).0),
             seconds: started.elapsed().as_secs_f64(),
             resumed_from,
+            finished_before,
             snapshot_taken_at: self.hot.map(|map| map.taken_at),
             failed_reads: work.failed_reads.into_inner(),
             failures: work.failures.into_inner().unwrap_or_else(PoisonError::into_inner),
@@ -221,6 +235,9 @@ impl Work<'_> {
     fn note(&self, state: &mut HydrationState) {
         let done = self.chunks.iter().zip(&self.done).filter(|(_, done)| done.load(Ordering::Relaxed));
         state.set(done.map(|(chunk, _)| chunk));
+        if self.done.iter().all(|done| done.load(Ordering::Relaxed)) {
+            state.finish();
+        }
     }
 }
 

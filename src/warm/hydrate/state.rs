@@ -1,14 +1,18 @@
-//! What of a volume was touched already: a JSON file for each cluster and device.
+//! What of a volume was touched already: a JSON file for each cluster in its place.
 
 use std::collections::BTreeMap;
 use std::fs;
-use std::io;
+use std::io::{self, Write as _};
+use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
 use super::chunks::CHUNK;
+use crate::linux;
+use crate::linux::block_device::BlockDevice;
+use crate::postgres::DataDirectory;
 use crate::warm::Error;
 
 /// The version of the format. A greater one is not read.
@@ -18,16 +22,39 @@ const FORMAT: u32 = 1;
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct HydrationState {
     format: u32,
+    place: Place,
     updated_at: Option<Timestamp>,
+    /// Was everything read that there was? It is not gone on with: what was written since was touched by being written.
+    is_finished: bool,
     chunk_bytes: u64,
     /// Of each file below the data directory the chunks that were read, as `[start, end)`, in order.
     files: BTreeMap<String, Vec<(u64, u64)>>,
 }
 
+/// Where a cluster is.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+struct Place {
+    /// Without links.
+    data_directory: String,
+    /// The device's name at that time, as in /sys/block.
+    device: String,
+}
+
 impl HydrationState {
     /// Nothing is done.
-    pub fn new() -> HydrationState {
-        HydrationState { format: FORMAT, updated_at: None, chunk_bytes: CHUNK, files: BTreeMap::new() }
+    fn new(place: Place) -> HydrationState {
+        let files = BTreeMap::new();
+        HydrationState { format: FORMAT, place, updated_at: None, is_finished: false, chunk_bytes: CHUNK, files }
+    }
+
+    /// When everything had been read, and the name of the device; `None` when that has not been.
+    pub fn finished(&self) -> Option<(Timestamp, &str)> {
+        self.updated_at.filter(|_| self.is_finished).map(|at| (at, self.place.device.as_str()))
+    }
+
+    /// Everything has been read.
+    pub fn finish(&mut self) {
+        self.is_finished = true;
     }
 
     /// Was this chunk read?
@@ -54,26 +81,30 @@ impl HydrationState {
     }
 }
 
-impl Default for HydrationState {
-    fn default() -> HydrationState {
-        HydrationState::new()
-    }
-}
-
-/// Where states are kept.
+/// Where the state of one cluster is kept.
 #[derive(Clone, Debug)]
 pub struct StateStore {
     path: PathBuf,
+    place: Place,
 }
 
 impl StateStore {
-    /// The state of a cluster on a device, in the directory `state` of pgthaw: another volume of the same cluster begins
-    /// anew.
-    pub fn open(state: &Path, system_identifier: u64, device_identity: &str) -> StateStore {
+    /// The state of a cluster in its place, in the directory `state` of pgthaw. What a device calls itself does not tell
+    /// volumes apart everywhere, as many hypervisors give all disks one serial number and the identity of a logical volume is
+    /// copied with it. So the cluster's path, its file system's device number and the inode of PG_VERSION count too: when one
+    /// of them differs, all begins anew. A copy that has all of them in common is not found out.
+    pub fn open(state: &Path, directory: &DataDirectory, device: &BlockDevice) -> Result<StateStore, linux::Error> {
+        let canonical = fs::canonicalize(&directory.path);
+        let canonical = canonical.map_err(|error| linux::Error::file("look at", &directory.path, error))?;
+        let version = canonical.join("PG_VERSION");
+        let version = fs::metadata(&version).map_err(|error| linux::Error::file("look at", &version, error))?;
         let is_plain = |letter: char| letter.is_ascii_alphanumeric() || matches!(letter, '-' | '_');
-        let mut device: String = device_identity.chars().map(|one| if is_plain(one) { one } else { '_' }).collect();
-        device.truncate(150);
-        StateStore { path: state.join(format!("hydrated/{system_identifier}.{device}.json")) }
+        let mut identity: String = device.identity.chars().map(|one| if is_plain(one) { one } else { '_' }).collect();
+        identity.truncate(150);
+        let (cluster, file_system, inode) = (directory.system_identifier, version.dev(), version.ino());
+        let path = state.join(format!("hydrated/{cluster}.{identity}.{file_system}-{inode}.json"));
+        let data_directory = canonical.to_string_lossy().into_owned();
+        Ok(StateStore { path, place: Place { data_directory, device: device.name.clone() } })
     }
 
     /// The file.
@@ -81,29 +112,45 @@ impl StateStore {
         &self.path
     }
 
-    /// What was done; nothing when there is no file.
-    pub fn read(&self) -> Result<HydrationState, Error> {
+    /// Nothing is done.
+    pub fn begin(&self) -> HydrationState {
+        HydrationState::new(self.place.clone())
+    }
+
+    /// What was done; nothing when there is no file, or one of another place. Also what to tell the user when the file is
+    /// damaged: all begins anew then, which only takes longer.
+    pub fn read(&self) -> Result<(HydrationState, Option<String>), Error> {
         let text = match fs::read(&self.path) {
             Ok(text) => text,
-            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(HydrationState::new()),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok((self.begin(), None)),
             Err(source) => return Err(self.failed("read", source)),
         };
         match serde_json::from_slice::<HydrationState>(&text) {
-            Ok(state) if state.format <= FORMAT && state.chunk_bytes == CHUNK => Ok(state),
-            Ok(_) => Err(self.failed("use", io::Error::other("another version of pgthaw wrote it"))),
-            Err(error) => Err(self.failed("use", error.into())),
+            Ok(state) if state.format > FORMAT || state.chunk_bytes != CHUNK => {
+                Err(self.failed("use", io::Error::other("another version of pgthaw wrote it")))
+            }
+            Ok(state) if state.place.data_directory != self.place.data_directory => Ok((self.begin(), None)),
+            Ok(state) => Ok((state, None)),
+            Err(error) => {
+                let path = self.path.display();
+                Ok((
+                    self.begin(),
+                    Some(format!("all began anew, as {path}, which says what was done, is damaged: {error}")),
+                ))
+            }
         }
     }
 
-    /// Keeps what was done, whole or not at all.
+    /// Keeps what was done, whole or not at all, also when the power fails.
     pub fn keep(&self, state: &HydrationState) -> Result<(), Error> {
         let directory = self.path.parent().unwrap_or(Path::new("."));
         let failed = |source| self.failed("write", source);
         fs::create_dir_all(directory).map_err(failed)?;
-        let temporary = tempfile::NamedTempFile::new_in(directory).map_err(failed)?;
+        let mut temporary = tempfile::NamedTempFile::new_in(directory).map_err(failed)?;
         let text = serde_json::to_vec(state).map_err(io::Error::from).map_err(failed)?;
-        fs::write(temporary.path(), text).map_err(failed)?;
-        temporary.persist(&self.path).map(drop).map_err(|error| failed(error.error))
+        temporary.write_all(&text).and_then(|()| temporary.as_file().sync_all()).map_err(failed)?;
+        temporary.persist(&self.path).map_err(|error| failed(error.error))?;
+        fs::File::open(directory).and_then(|directory| directory.sync_all()).map_err(failed)
     }
 
     fn failed(&self, action: &'static str, source: io::Error) -> Error {
@@ -114,20 +161,67 @@ impl StateStore {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::linux::block_device::DeviceNumber;
+    use crate::postgres::ClusterState;
+    use crate::units::Bytes;
+
+    /// A store for a cluster at `path`, on a disk with a serial number that all have.
+    fn store(state: &Path, path: &Path) -> StateStore {
+        fs::create_dir_all(path).unwrap();
+        fs::write(path.join("PG_VERSION"), "15").unwrap();
+        let directory = DataDirectory {
+            path: path.to_owned(),
+            version_major: 15,
+            system_identifier: 7,
+            state: ClusterState::InProduction,
+            block_size: 8192,
+            segment_blocks: 131_072,
+            owner_uid: 0,
+        };
+        let device = BlockDevice {
+            name: "sda".into(),
+            number: DeviceNumber { major: 8, minor: 0 },
+            identity: "drive/0-2048".into(),
+            is_rotational: false,
+            read_ahead_bytes: Bytes(0),
+            max_request_bytes: Bytes(0),
+        };
+        StateStore::open(state, &directory, &device).unwrap()
+    }
 
     #[test]
     fn what_was_done_is_known_again() {
         let directory = tempfile::tempdir().unwrap();
-        let store = StateStore::open(directory.path(), 7, "vol-1/2");
-        let mut state = store.read().unwrap();
-        assert_eq!((state.resumed_from(), state.has("base/5/1", 0)), (None, false));
+        let store = store(&directory.path().join("state"), &directory.path().join("data"));
+        let (mut state, _) = store.read().unwrap();
+        assert_eq!((state.resumed_from(), state.has("base/5/1", 0), state.finished()), (None, false, None));
         state.set([("base/5/1", 3), ("base/5/2", 0), ("base/5/1", 1), ("base/5/1", 2)].into_iter());
+        state.finish();
         store.keep(&state).unwrap();
-        let again = store.read().unwrap();
-        assert_eq!(again, state);
+        let (again, remark) = store.read().unwrap();
+        assert_eq!((&again, remark), (&state, None));
         assert_eq!([0, 1, 3, 4].map(|chunk| again.has("base/5/1", chunk)), [false, true, true, false]);
-        assert!(StateStore::open(directory.path(), 7, "vol-2").read().unwrap().resumed_from().is_none());
-        fs::write(store.path(), "{}").unwrap();
-        assert!(store.read().unwrap_err().to_string().contains("cannot use"));
+        assert_eq!(again.finished().unwrap().1, "sda");
+        fs::write(store.path(), "{\"format\": 1").unwrap();
+        let (anew, remark) = store.read().unwrap();
+        assert_eq!(anew, store.begin());
+        assert!(remark.unwrap().contains("damaged"));
+    }
+
+    #[test]
+    fn the_same_cluster_elsewhere_begins_anew_though_the_disks_have_one_serial_number() {
+        let directory = tempfile::tempdir().unwrap();
+        let (state, data) = (directory.path().join("state"), directory.path().join("data"));
+        let one = store(&state, &data);
+        let mut done = one.begin();
+        done.set([("base/5/1", 0)].into_iter());
+        one.keep(&done).unwrap();
+        let another = store(&state, &directory.path().join("copy"));
+        assert_eq!(another.read().unwrap().0, another.begin());
+        // Mounted elsewhere the inode is the same.
+        fs::rename(&data, directory.path().join("moved")).unwrap();
+        let moved = store(&state, &directory.path().join("moved"));
+        assert_eq!(moved.path(), one.path());
+        assert_eq!(moved.read().unwrap().0, moved.begin());
     }
 }
