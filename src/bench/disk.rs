@@ -1,10 +1,14 @@
 //! The disk that a study asks for: a limit on the device that holds the data directory, and its read-ahead.
 
+use std::path::Path;
 use std::str::FromStr;
 
 use super::{Disk, Error};
-use crate::linux::DeviceNumber;
+use crate::failure::Explain as _;
+use crate::linux::block_device::read_block_device;
 use crate::linux::cgroup::{DiskLimit, ReadLimit};
+use crate::linux::read_ahead::ReadAhead;
+use crate::linux::{self, DeviceNumber};
 use crate::units::Bytes;
 
 /// What a disk can do; `None` is no limit, or the read-ahead that the device is set to anyway.
@@ -141,6 +145,25 @@ fn find_profile(known: &[NamedDisk], name: &str) -> Result<Profile, Error> {
 pub fn compute_bound_seconds(disk: &Disk, wanted: Bytes) -> Option<f64> {
     let is_in_force = disk.not_enforced.is_none();
     disk.rbps.filter(|_| is_in_force).map(|bandwidth| wanted.seconds_at(bandwidth))
+}
+
+/// The disk as it can be had in a directory; what cannot be had says why.
+pub fn choose_in_force(directory: &Path, mut disk: Disk) -> Disk {
+    if disk.read_ahead.is_some() {
+        disk.read_ahead_not_enforced = ReadAhead::available(directory).err().map(|error| explain(&error));
+    }
+    if disk.riops.is_some() || disk.rbps.is_some() {
+        let possible = read_block_device(directory).and_then(|_| DiskLimit::available());
+        disk.not_enforced = possible.err().map(|error| explain(&error));
+    }
+    disk
+}
+
+fn explain(error: &linux::Error) -> String {
+    match error.hint() {
+        Some(hint) => format!("{error}; {hint}"),
+        None => error.to_string(),
+    }
 }
 
 /// The limit that is asked for, with one on the memory of those who join; `None` where there is nothing to limit, or no device

@@ -4,6 +4,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use crate::failure::{ErrorKind, Explain};
+use crate::units::Bytes;
 use crate::{cache, linux, model, observe, postgres};
 
 /// What can go wrong with a study.
@@ -19,6 +20,16 @@ pub enum Error {
     UnknownLoader { name: String, known: String },
     #[error("the script left nothing in the page cache, so there is nothing to load")]
     NothingWanted,
+    #[error("{}: {problem}", path.display())]
+    Spec { path: PathBuf, problem: String },
+    #[error("the sweep {id} is running already, in {}", directory.display())]
+    RunningAlready { id: String, directory: PathBuf },
+    #[error("{needed} are needed in {}, where {free} are free", directory.display())]
+    NoRoom { needed: Bytes, free: Bytes, directory: PathBuf },
+    #[error("{0}")]
+    Setting(String),
+    #[error("{0}")]
+    Selection(String),
     #[error("cannot start {command}: {source}")]
     Launch { command: String, source: io::Error },
     #[error("{program} failed: {output}")]
@@ -61,7 +72,12 @@ impl Error {
 impl Explain for Error {
     fn kind(&self) -> ErrorKind {
         match self {
-            Error::Disk(_) | Error::UnknownStrategy { .. } | Error::UnknownLoader { .. } => ErrorKind::Usage,
+            Error::Disk(_)
+            | Error::UnknownStrategy { .. }
+            | Error::UnknownLoader { .. }
+            | Error::Spec { .. }
+            | Error::Setting(_)
+            | Error::Selection(_) => ErrorKind::Usage,
             Error::NoStrategy(_) => ErrorKind::Privilege,
             Error::Interrupted => ErrorKind::Interrupted,
             other => other.inner().map_or(ErrorKind::Failed, Explain::kind),
@@ -74,6 +90,10 @@ impl Explain for Error {
                 Some("--strategies nothing,cat (of bench residency: --loaders cat) needs nothing but coreutils".into())
             }
             Error::NothingWanted => Some("let it run for longer: --script-seconds 10".into()),
+            Error::Spec { .. } => Some("docs/sweep.md has every key, and `--dry-run` tells what a file means".into()),
+            Error::Selection(_) => Some("`pgthaw results show` has the axes of a sweep and their values".into()),
+            Error::RunningAlready { .. } => Some("wait for its end, or name another results store and --dir".into()),
+            Error::NoRoom { .. } => Some("choose smaller scales, or another place with --dir".into()),
             Error::File { source, .. } if source.kind() == io::ErrorKind::StorageFull => {
                 Some("choose a smaller --scale, or another place with --dir".into())
             }

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use tokio::sync::mpsc::UnboundedSender;
 
-use super::{Calibration, Finished, LoadingTrial, Run, StartState, Trial, UntilWarm};
+use super::{Calibration, Finished, LoadingTrial, Run, StartState, SweepRun, SweepTrial, Trial, UntilWarm};
 use crate::units::Bytes;
 
 /// Something that happened.
@@ -28,6 +28,10 @@ pub enum Event {
     /// The next of a run of loaders.
     LoadStarted(LoadStarted),
     LoadEnded(Box<LoadingTrial>),
+    /// A sweep begins; one of its trials begins, and ends.
+    SweepStarted(Box<SweepRun>),
+    SweepTrialStarted(SweepTrialStarted),
+    SweepTrialEnded(Box<SweepTrial>),
 }
 
 /// A loader begins.
@@ -39,6 +43,21 @@ pub struct LoadStarted {
     pub trials: u32,
     /// What is left of the whole run; `None` before the first one has ended.
     pub left: Option<Duration>,
+}
+
+/// A trial of a sweep begins: first of all its start state is made.
+#[derive(Clone, Debug)]
+pub struct SweepTrialStarted {
+    /// The point, by what varies.
+    pub label: String,
+    pub repeat: u32,
+    /// From 1, of `trials`, those that ended earlier included.
+    pub position: u32,
+    pub trials: u32,
+    /// Seconds that it lasts; `None` when it ends by its transactions.
+    pub seconds: Option<u32>,
+    /// Until the whole sweep is over.
+    pub left: Duration,
 }
 
 /// A trial begins.

@@ -13,7 +13,7 @@ use crate::observe::{STRATEGY_ROLE, WORKLOAD_ROLE};
 use crate::postgres::{ConnectOptions, DataDirectory, Lender, PG_PREWARM, Programs, ScratchCluster, Server, StopMode};
 use crate::units::{Bytes, PageRange};
 
-/// The database that the workload runs in.
+/// The database that the workload runs in, unless another is named.
 pub const DATABASE: &str = "pgthaw_bench";
 
 /// Of the database's files, at most this share may be resident in a cold start.
@@ -51,6 +51,8 @@ pub struct Lab {
     preloaded: String,
     pub programs: Programs,
     cache: SystemPageCache,
+    /// The benchmark database.
+    database: String,
     /// Where the benchmark database's files are; known once it is made.
     database_directory: PathBuf,
 }
@@ -67,9 +69,24 @@ impl Lab {
                 (cluster, Some(lender))
             }
         };
-        let database_directory = cluster.data_directory().join("base");
-        let (programs, cache) = (programs.clone(), SystemPageCache::new());
-        Ok(Lab { cluster, lender, preloaded: String::new(), programs, cache, database_directory })
+        Ok(Lab::of(cluster, lender, programs))
+    }
+
+    /// Takes over the cluster that a killed run has left in `directory`.
+    pub fn adopt(programs: &Programs, directory: &Path) -> Result<Lab, Error> {
+        Ok(Lab::of(ScratchCluster::adopt_when_stopped(programs, directory)?, None, programs))
+    }
+
+    fn of(cluster: ScratchCluster, lender: Option<Lender>, programs: &Programs) -> Lab {
+        Lab {
+            database_directory: cluster.data_directory().join("base"),
+            database: DATABASE.to_owned(),
+            preloaded: String::new(),
+            programs: programs.clone(),
+            cache: SystemPageCache::new(),
+            cluster,
+            lender,
+        }
     }
 
     pub fn is_borrowed(&self) -> bool {
@@ -92,7 +109,23 @@ impl Lab {
         self.configure(&settings.each_ref().map(|(name, value)| (*name, value.as_str())))
     }
 
-    /// Says which database is the benchmark's.
+    /// The cluster, whose settings may be replaced and whose log may be read.
+    pub fn cluster(&self) -> &ScratchCluster {
+        &self.cluster
+    }
+
+    /// From now on this database is the benchmark's.
+    pub fn use_database(&mut self, name: &str, oid: u32) {
+        name.clone_into(&mut self.database);
+        self.set_database_oid(oid);
+    }
+
+    /// The benchmark's database.
+    pub fn database(&self) -> &str {
+        &self.database
+    }
+
+    /// Says what number the benchmark's database has.
     pub fn set_database_oid(&mut self, oid: u32) {
         self.database_directory = self.data_directory().join("base").join(oid.to_string());
     }
@@ -142,12 +175,12 @@ impl Lab {
 
     /// How pgbench connects.
     pub fn workload_options(&self) -> ConnectOptions {
-        ConnectOptions { user: Some(WORKLOAD_ROLE.into()), ..self.connect_options(DATABASE) }
+        ConnectOptions { user: Some(WORKLOAD_ROLE.into()), ..self.connect_options(&self.database) }
     }
 
     /// How strategies connect.
     pub fn strategy_options(&self) -> ConnectOptions {
-        ConnectOptions { user: Some(STRATEGY_ROLE.into()), ..self.connect_options(DATABASE) }
+        ConnectOptions { user: Some(STRATEGY_ROLE.into()), ..self.connect_options(&self.database) }
     }
 
     pub fn page_cache(&self) -> &SystemPageCache {

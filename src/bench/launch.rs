@@ -160,6 +160,11 @@ impl Running {
         }
     }
 
+    /// Standard output so far.
+    pub fn read_stdout(&self) -> String {
+        read_lossy(&self.output.stdout)
+    }
+
     /// The lines of standard error so far.
     pub fn read_stderr(&self) -> String {
         read_lossy(&self.output.stderr)
@@ -167,7 +172,7 @@ impl Running {
 
     /// The end of what it printed: standard output, then standard error.
     pub fn read_output_tail(&self) -> String {
-        let printed = format!("{}{}", read_lossy(&self.output.stdout), self.read_stderr());
+        let printed = format!("{}{}", self.read_stdout(), self.read_stderr());
         let characters = printed.trim().chars();
         let skipped = characters.clone().count().saturating_sub(OUTPUT_TAIL_CHARACTERS);
         characters.skip(skipped).collect()

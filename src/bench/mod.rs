@@ -25,6 +25,7 @@ mod statistics;
 mod stop;
 mod strategy;
 mod summary;
+mod sweep;
 mod throughput;
 mod tournament;
 mod trial;
@@ -37,7 +38,7 @@ pub use calibration::Calibration;
 pub use comparison::{BOUND, Comparison, StrategyRatios, compute_comparison};
 pub use curve::{compute_series, judge_trial};
 pub use error::Error;
-pub use event::{Event, Events, LiveSecond, LoadStarted, TrialStarted};
+pub use event::{Event, Events, LiveSecond, LoadStarted, SweepTrialStarted, TrialStarted};
 pub use forecast::StudyForecast;
 pub use headline::{PGTHAW, render_headline};
 pub use interference::{Interference, SecondShare};
@@ -54,5 +55,11 @@ pub use statistics::{Limits, MIN_PAIRS, Ratio, compute_ratio};
 pub use stop::Stop;
 pub use strategy::Strategy;
 pub use summary::{NOTHING, Spread, StrategySummary, Summary, compute_summary};
+pub use sweep::{
+    BufferUse, CellComparison, Checkpoint, Earlier, LatencyHistogram, Metric, PlannedPoint, Point, PointSummary, Range,
+    ScriptLatency, Selection, Side, StartAsked, Sweep, SweepComparison, SweepFinished, SweepOptions, SweepPlan,
+    SweepRun, SweepSample, SweepTrial, UnreadableHistogram, compute_sweep_comparison, compute_sweep_summary,
+    plan_sweep, read_sweep, run_sweep,
+};
 pub use tournament::{Finished, Options, run_tournament};
 pub use until_warm::UntilWarm;

@@ -1,6 +1,6 @@
 //! The seconds that count: workload, strategy and sampler from the same instant on, under the same limit.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::mpsc::channel;
 use std::time::Duration;
 
@@ -8,14 +8,14 @@ use super::Error;
 use super::contender::{Contender, Outcome};
 use super::event::Events;
 use super::lab::Lab;
-use super::launch::{Launch, Running};
+use super::launch::{Ended, Launch, Running};
 use super::stop::Stop;
-use super::watch::{Watch, Watched};
+use super::watch::{Watch, Watched, read_paces};
 use crate::linux::cgroup::DiskLimit;
 use crate::linux::page_cache::PageCache as _;
 use crate::linux::{DeviceNumber, clock};
 use crate::observe::{BackendReads, BackendRole, Sampler, Second, Sources, compute_seconds, compute_tenths};
-use crate::postgres::pgbench::{Intervals, Said, parse_said, read_intervals};
+use crate::postgres::pgbench::{Said, parse_said};
 use crate::units::Bytes;
 
 /// The start is at least this far away when everything is ready.
@@ -35,8 +35,10 @@ const PGBENCH_GRACE: Duration = Duration::from_secs(60);
 pub struct Entrants {
     pub pgbench: Launch,
     pub contender: Contender,
-    /// That it lasts, or at most when it ends when it is steady.
+    /// That it lasts, or at most when it ends when it is steady or by itself.
     pub seconds: u32,
+    /// The race is over when the workload is.
+    pub ends_by_itself: bool,
     pub device: Option<DeviceNumber>,
     /// Whom io workers read for.
     pub io_workers_serve: BackendRole,
@@ -51,7 +53,13 @@ pub struct Measured {
     pub seconds: Vec<Second>,
     /// Read by the workload in each tenth of a second.
     pub foreground_tenths: Vec<Bytes>,
-    pub intervals: Intervals,
+    /// Where pgbench's logs are.
+    pub logs: PathBuf,
+    /// What pgbench said of itself: its report, and its progress second by second.
+    pub report: String,
+    pub progress: Vec<f64>,
+    /// When pgbench was over, since the start.
+    pub ended_after: Duration,
     pub outcome: Outcome,
     /// Processors that pgbench used in each second.
     pub generator_shares: Vec<f64>,
@@ -126,8 +134,10 @@ pub fn run_race(
         stop.check()?;
         contender.poll(lab);
         is_early = watch.poll(&pgbench);
-        if pgbench.poll().is_some_and(|ended| !ended.status.success()) {
-            return Err(pgbench_error(&pgbench));
+        match pgbench.poll() {
+            Some(ended) if !ended.status.success() => return Err(pgbench_error(&pgbench)),
+            Some(_) if entrants.ends_by_itself => is_early = true,
+            _ => {}
         }
         std::thread::sleep(POLL_INTERVAL);
     }
@@ -140,12 +150,15 @@ pub fn run_race(
     let used = limit.as_ref().map(read_used).transpose()?;
     let outcome = contender.finish(lab);
     limit.map_or(Ok(()), DiskLimit::remove)?;
-    wait_for(&mut pgbench, start.after(seconds) + PGBENCH_GRACE, stop)?;
+    let ended = wait_for(&mut pgbench, start.after(seconds) + PGBENCH_GRACE, stop)?;
     Ok(Measured {
         start_unix: start.unix,
         seconds: compute_seconds(&readings.seconds, start.monotonic, seconds),
         foreground_tenths: compute_tenths(&readings.workload, start.monotonic, seconds),
-        intervals: read_intervals(&logs)?,
+        logs,
+        report: pgbench.read_stdout(),
+        progress: read_paces(&pgbench.read_stderr()),
+        ended_after: ended.at.saturating_sub(start.monotonic),
         outcome,
         generator_shares: watch.generator_shares,
         limited_read_bytes: used.zip(head_start_bytes).map(|(used, before)| Bytes(used.0.saturating_sub(before.0))),
@@ -157,11 +170,11 @@ fn read_used(limit: &DiskLimit) -> Result<Bytes, Error> {
     Ok(limit.read_usage()?.read_bytes)
 }
 
-fn wait_for(pgbench: &mut Running, deadline: Duration, stop: &Stop) -> Result<(), Error> {
+fn wait_for(pgbench: &mut Running, deadline: Duration, stop: &Stop) -> Result<Ended, Error> {
     let ended = pgbench.wait_until(deadline, || !stop.is_requested());
     stop.check()?;
     match ended {
-        Some(ended) if ended.status.success() => Ok(()),
+        Some(ended) if ended.status.success() => Ok(ended),
         _ => Err(pgbench_error(pgbench)),
     }
 }

@@ -17,9 +17,7 @@ use super::trial::TrialSetup;
 use super::until_warm::WarmGoal;
 use super::warnings::warn_of_short_trials;
 use super::{Device, Disk, Error, Machine, NOTHING, Run, Study, StudyForecast, Trial, disk, judge_trial, throughput};
-use crate::failure::Explain as _;
 use crate::linux::block_device::{BlockDevice, read_block_device};
-use crate::linux::cgroup::DiskLimit;
 use crate::linux::machine::{read_machine, read_mount};
 use crate::linux::memory::pages_out_idle;
 use crate::linux::read_ahead::ReadAhead;
@@ -233,25 +231,8 @@ pub fn set_read_ahead(options: &Options) -> Result<Option<ReadAhead>, Error> {
 
 /// The disk that holds the cluster, if it can be limited as asked; if not, the options say why.
 pub fn find_device(options: &mut Options) -> Option<BlockDevice> {
-    let disk = &mut options.disk;
-    if disk.read_ahead.is_some() {
-        disk.read_ahead_not_enforced = ReadAhead::available(options.place.directory()).err().map(|e| explain(&e));
-    }
-    let wants_limit = disk.riops.is_some() || disk.rbps.is_some();
-    let device = read_block_device(options.place.directory());
-    let possible =
-        device.as_ref().map_err(explain).and_then(|_| DiskLimit::available().map(drop).map_err(|e| explain(&e)));
-    if let (true, Err(reason)) = (wants_limit, possible) {
-        disk.not_enforced = Some(reason);
-    }
-    device.ok()
-}
-
-fn explain(error: &crate::linux::Error) -> String {
-    match error.hint() {
-        Some(hint) => format!("{error}; {hint}"),
-        None => error.to_string(),
-    }
+    options.disk = disk::choose_in_force(options.place.directory(), options.disk.clone());
+    read_block_device(options.place.directory()).ok()
 }
 
 /// What is known before the first trial.
@@ -262,7 +243,7 @@ fn describe_run(
     started_at: Timestamp,
 ) -> Result<Run, Error> {
     let workload = &options.workload;
-    let machine = describe_machine(options, device)?;
+    let machine = describe_machine(options.place.directory(), device)?;
     let forecast = forecast_nothing(options, prepared, machine.cores)?;
     Ok(Run {
         id: new_run_id(started_at),
@@ -329,8 +310,8 @@ pub fn new_run_id(started_at: Timestamp) -> String {
     format!("{}-{:04x}", started_at.strftime("%Y%m%d-%H%M%S"), rand::random::<u16>())
 }
 
-/// The host, and the disk that holds the cluster.
-pub fn describe_machine(options: &Options, device: Option<&BlockDevice>) -> Result<Machine, Error> {
+/// The host, and the disk that holds `directory`.
+pub fn describe_machine(directory: &Path, device: Option<&BlockDevice>) -> Result<Machine, Error> {
     let facts = read_machine()?;
     let device = match device {
         Some(device) => Device {
@@ -349,7 +330,7 @@ pub fn describe_machine(options: &Options, device: Option<&BlockDevice>) -> Resu
         cpu_model: facts.cpu_model,
         cores: facts.cores,
         memory_bytes: facts.memory_bytes,
-        file_system: read_mount(options.place.directory())?.file_system,
+        file_system: read_mount(directory)?.file_system,
         device,
     })
 }

@@ -19,9 +19,9 @@ use super::strategy::{Strategy, WarmSnapshots, plan_launch};
 use super::summary::served_by;
 use super::until_warm::WarmGoal;
 use super::watch::Watched;
-use super::{Disk, Error, ResidencyStrip, StartState, StrategyOutcome, Study, Trial, disk, warm, warnings};
+use super::{Disk, Error, ResidencyStrip, Sample, StartState, StrategyOutcome, Study, Trial, disk, warm, warnings};
 use crate::linux::DeviceNumber;
-use crate::postgres::pgbench::{Pgbench, Workload};
+use crate::postgres::pgbench::{Intervals, Pgbench, Workload, read_intervals};
 use crate::postgres::{Server, read_buffers};
 use crate::units::Bytes;
 
@@ -73,9 +73,10 @@ impl TrialSetup<'_> {
             until_steady: self.study.until_steady,
             start_state: before.start_state.clone(),
         }));
-        let measured = self.race(lab, turn.strategy)?;
+        let (measured, intervals) = self.race(lab, turn.strategy)?;
         let after = self.read_strips_of_running(lab).await?;
-        Ok(self.conclude(turn, before, measured, after))
+        let samples = compute_samples(&measured.seconds, &intervals, measured.start_unix);
+        Ok(self.conclude(turn, before, measured, samples, after))
     }
 
     fn make_cold(&self, lab: &mut Lab, strategy: Strategy) -> Result<Before, Error> {
@@ -90,7 +91,7 @@ impl TrialSetup<'_> {
         Ok(Before { started_at, start_state, strips })
     }
 
-    fn race(&self, lab: &mut Lab, strategy: Strategy) -> Result<Measured, Error> {
+    fn race(&self, lab: &mut Lab, strategy: Strategy) -> Result<(Measured, Intervals), Error> {
         let limit = disk::create_limit(self.disk, self.device, self.memory)?;
         wait_for_server_start();
         lab.start(limit.as_ref())?;
@@ -102,6 +103,7 @@ impl TrialSetup<'_> {
             pgbench: Launch::new(pgbench.program(), arguments),
             contender: Contender { strategy, launch: plan_launch(strategy, lab, self.snapshots, self.disk)? },
             seconds: self.workload.seconds,
+            ends_by_itself: false,
             device: self.device,
             io_workers_serve: io_workers_serve(strategy),
             watched: Watched {
@@ -110,7 +112,9 @@ impl TrialSetup<'_> {
                 stops_when_steady: self.study.until_steady,
             },
         };
-        run_race(lab, entrants, limit, directory.path(), self.events, self.stop)
+        let measured = run_race(lab, entrants, limit, directory.path(), self.events, self.stop)?;
+        let intervals = read_intervals(&measured.logs)?;
+        Ok((measured, intervals))
     }
 
     async fn read_strips_of_running(&self, lab: &Lab) -> Result<Vec<ResidencyStrip>, Error> {
@@ -124,9 +128,15 @@ impl TrialSetup<'_> {
     }
 
     /// What the measurement shows, and what speaks against it. Throughput thresholds follow when the run ends.
-    fn conclude(&self, turn: &Turn<Strategy>, before: Before, measured: Measured, after: Vec<ResidencyStrip>) -> Trial {
+    fn conclude(
+        &self,
+        turn: &Turn<Strategy>,
+        before: Before,
+        measured: Measured,
+        samples: Vec<Sample>,
+        after: Vec<ResidencyStrip>,
+    ) -> Trial {
         let strips = self.strips.iter().zip(before.strips.into_iter().zip(after));
-        let samples = compute_samples(&measured.seconds, &measured.intervals, measured.start_unix);
         let warm_after_seconds = warm::compute_warm_after(&samples, &measured.foreground_tenths, self.block_size);
         let device_read_bytes = samples.iter().map(|sample| sample.device_read_bytes).sum();
         let warnings = [

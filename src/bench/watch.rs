@@ -92,7 +92,7 @@ impl<'a> Watch<'a> {
 }
 
 /// Transactions in each second that pgbench told of. A line that comes late stands for several.
-fn read_paces(said: &str) -> Vec<f64> {
+pub fn read_paces(said: &str) -> Vec<f64> {
     let mut paces = Vec::new();
     for line in said.lines() {
         if let Said::Throughput { until_seconds, tps } = parse_said(line) {

@@ -7,6 +7,7 @@ use super::bench_judge::{self, JudgeArguments};
 use super::bench_point::PointArguments;
 use super::bench_read_ranges::{self, ReadRangesArguments};
 use super::bench_residency::{self, ResidencyArguments};
+use super::bench_sweep::{self, SweepArguments};
 use super::finished::print_finished;
 use super::study::{TrialArguments, run_study};
 use super::{ExitStatus, OutputArguments};
@@ -14,7 +15,7 @@ use crate::bench::Options;
 use crate::failure::ErrorKind;
 use crate::terminal;
 
-/// Measure warm-ups honestly: proven start state, repeats, randomised order
+/// Measure honestly: proven start state, repeats, randomised order
 #[derive(Debug, Args)]
 pub struct BenchArguments {
     #[command(subcommand)]
@@ -32,6 +33,7 @@ enum Action {
     ReadRanges(ReadRangesArguments),
     Forecast(Box<ForecastArguments>),
     Judge(JudgeArguments),
+    Sweep(Box<SweepArguments>),
 }
 
 #[derive(Debug, Args)]
@@ -51,6 +53,7 @@ pub async fn run(arguments: BenchArguments, output: OutputArguments) -> anyhow::
         Action::Forecast(arguments) => bench_forecast::run(*arguments, output).await,
         Action::Judge(arguments) => bench_judge::run(&arguments, output),
         Action::ReadRanges(arguments) => bench_read_ranges::run(&arguments),
+        Action::Sweep(arguments) => bench_sweep::run(*arguments, output).await,
     }
 }
 

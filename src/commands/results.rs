@@ -1,16 +1,16 @@
 //! `pgthaw results`: the work is done in `src/results/`.
 
-use std::path::PathBuf;
-
 use clap::{Args, Subcommand};
 use serde::Serialize;
 use serde_json::json;
 
-use super::{ExitStatus, OutputArguments};
+use super::results_compare::{CompareArguments, compare};
+use super::results_sweep::{self, read_sweep_lines, show_sweep};
+use super::{ExitStatus, OutputArguments, StoreArguments};
 use crate::bench::{
     Comparison, Run, Summary, Trial, compute_comparison, compute_summary, judge_trial, render_headline,
 };
-use crate::results::{self, NEWEST, Store};
+use crate::results::{NEWEST, Store};
 use crate::terminal::{self, Canvas, RunLine};
 
 /// What earlier runs measured
@@ -23,31 +23,6 @@ pub struct ResultsArguments {
     action: Action,
 }
 
-/// Where results are kept.
-#[derive(Clone, Debug, Default, Args)]
-#[command(next_help_heading = "Results")]
-pub struct StoreArguments {
-    /// The file that keeps results [default: pgthaw/results.sqlite in $XDG_STATE_HOME or ~/.local/state]
-    #[arg(long = "results", value_name = "FILE", env = "PGTHAW_RESULTS", global = true)]
-    file: Option<PathBuf>,
-}
-
-impl StoreArguments {
-    /// The store to write to; made when it is not there.
-    pub async fn open(&self) -> Result<Store, results::Error> {
-        Store::open(&self.path()?).await
-    }
-
-    /// The store to read from, which must be there.
-    pub async fn open_existing(&self) -> Result<Store, results::Error> {
-        Store::open_existing(&self.path()?).await
-    }
-
-    fn path(&self) -> Result<PathBuf, results::Error> {
-        self.file.clone().map_or_else(results::default_path, Ok)
-    }
-}
-
 #[derive(Debug, Subcommand)]
 enum Action {
     /// List the runs, newest first
@@ -58,6 +33,8 @@ enum Action {
         #[arg(default_value = NEWEST)]
         run: String,
     },
+    /// Hold two sides of a sweep against each other: ratios of the trials of a block, with what chance leaves open
+    Compare(CompareArguments),
     /// Forget a run with its trials
     Drop {
         /// The run, or the first characters of its name
@@ -71,6 +48,7 @@ pub async fn run(arguments: ResultsArguments, output: OutputArguments) -> anyhow
     match arguments.action {
         Action::List => list(&store, output).await?,
         Action::Show { run } => show(&store, &run, output).await?,
+        Action::Compare(arguments) => compare(&store, &arguments, output).await?,
         Action::Drop { run } => drop(&store, &run, output).await?,
     }
     store.close().await;
@@ -79,6 +57,7 @@ pub async fn run(arguments: ResultsArguments, output: OutputArguments) -> anyhow
 
 async fn list(store: &Store, output: OutputArguments) -> anyhow::Result<()> {
     let runs = store.read_runs().await?;
+    let sweeps = read_sweep_lines(store).await?;
     let mut lines = Vec::with_capacity(runs.len());
     for run in &runs {
         let trials = store.read_outcomes(&run.id).await?;
@@ -86,10 +65,16 @@ async fn list(store: &Store, output: OutputArguments) -> anyhow::Result<()> {
     }
     if output.json {
         let lines: Vec<_> = lines.iter().map(line_json).collect();
-        terminal::print_json(&json!({ "results": store.path(), "runs": lines }))?;
-    } else if lines.is_empty() {
+        let sweeps: Vec<_> = sweeps.iter().map(results_sweep::line_json).collect();
+        terminal::print_json(&json!({ "results": store.path(), "runs": lines, "sweeps": sweeps }))?;
+        return Ok(());
+    }
+    for (sweep, trials) in &sweeps {
+        terminal::print_line(&terminal::render_sweep_line(sweep, *trials));
+    }
+    if lines.is_empty() && sweeps.is_empty() {
         terminal::print_remark(&format!("{} holds no run yet", store.path().display()));
-    } else {
+    } else if !lines.is_empty() {
         terminal::print_line(&terminal::render_runs(&lines, Canvas::of_stdout(false)));
     }
     Ok(())
@@ -114,6 +99,9 @@ struct ShownRun {
 }
 
 async fn show(store: &Store, wanted: &str, output: OutputArguments) -> anyhow::Result<()> {
+    if let Some(sweep) = store.find_sweep(wanted).await? {
+        return show_sweep(store, &sweep, output).await;
+    }
     let run = store.read_run(wanted).await?;
     let mut trials = store.read_trials(&run.id).await?;
     // Those that an older pgthaw kept have none.
@@ -132,12 +120,21 @@ async fn show(store: &Store, wanted: &str, output: OutputArguments) -> anyhow::R
 }
 
 async fn drop(store: &Store, wanted: &str, output: OutputArguments) -> anyhow::Result<()> {
-    let run = store.read_run(wanted).await?;
-    store.drop_run(&run.id).await?;
+    let id = match store.find_sweep(wanted).await? {
+        Some(sweep) => {
+            store.drop_sweep(&sweep.id).await?;
+            sweep.id
+        }
+        None => {
+            let run = store.read_run(wanted).await?;
+            store.drop_run(&run.id).await?;
+            run.id
+        }
+    };
     if output.json {
-        terminal::print_json(&json!({ "dropped": run.id }))?;
+        terminal::print_json(&json!({ "dropped": id }))?;
     } else {
-        terminal::print_line(&format!("dropped {}", run.id));
+        terminal::print_line(&format!("dropped {id}"));
     }
     Ok(())
 }

@@ -128,3 +128,10 @@ fn decode_name(row: &PgRow, column: &str) -> Result<Option<String>, sqlx::Error>
     let bytes = value.as_bytes().map_err(sqlx::Error::Decode)?;
     Ok(Some(String::from_utf8_lossy(bytes).into_owned()))
 }
+
+/// The comment on a database; `None` without one.
+pub async fn read_database_comment(connection: &mut PgConnection, name: &str) -> Result<Option<String>, Error> {
+    let question = include_str!("sql/database_comment_13.sql");
+    let comment = sqlx::query_scalar(question).bind(name).fetch_one(connection).await;
+    comment.map_err(|source| Error::Query { action: "read the comment on a database", source })
+}

@@ -34,3 +34,42 @@ pub async fn read_preloaded(connection: &mut PgConnection) -> Result<String, Err
     let question = include_str!("sql/preloaded_13.sql");
     sqlx::query_scalar(question).fetch_one(connection).await.map_err(failed)
 }
+
+/// What the server says of one setting.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SettingState {
+    pub name: String,
+    /// When it can change: `postmaster` at a start, `internal` never, any other while the server runs.
+    pub context: String,
+    /// Where its value is from: `configuration file`, `command line`, `default` …
+    pub source: String,
+    /// A changed value waits for a restart.
+    pub pending_restart: bool,
+}
+
+/// What the server says of these settings; those that it does not know are left out.
+pub async fn read_setting_states(connection: &mut PgConnection, names: &[String]) -> Result<Vec<SettingState>, Error> {
+    let failed = |source| Error::Query { action: "ask for settings", source };
+    let rows = sqlx::query(include_str!("sql/setting_contexts_13.sql")).bind(names).fetch_all(connection).await;
+    let decode = |row: &sqlx::postgres::PgRow| {
+        Ok(SettingState {
+            name: row.try_get("name")?,
+            context: row.try_get("context")?,
+            source: row.try_get("source")?,
+            pending_restart: row.try_get("pending_restart")?,
+        })
+    };
+    rows.map_err(failed)?.iter().map(decode).collect::<Result<_, sqlx::Error>>().map_err(failed)
+}
+
+/// Every setting that the server knows.
+pub async fn read_setting_names(connection: &mut PgConnection) -> Result<Vec<String>, Error> {
+    let names = sqlx::query_scalar(include_str!("sql/setting_names_13.sql")).fetch_all(connection).await;
+    names.map_err(|source| Error::Query { action: "list the settings", source })
+}
+
+/// Settings of the configuration files that the running server cannot use as they stand, and why.
+pub async fn read_setting_errors(connection: &mut PgConnection) -> Result<Vec<(String, String)>, Error> {
+    let errors = sqlx::query_as(include_str!("sql/setting_errors_13.sql")).fetch_all(connection).await;
+    errors.map_err(|source| Error::Query { action: "ask for mistakes in the configuration", source })
+}

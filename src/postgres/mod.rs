@@ -23,12 +23,14 @@ mod remedy;
 mod scratch;
 mod server;
 mod statements;
+mod statistics;
 
 pub use activity::{Activity, RelationActivity, read_activity};
 pub use buffer_eviction::{EvictedBuffers, apply_checkpoint, apply_evict_buffers};
 pub use buffercache::{Buffer, PG_BUFFERCACHE, UsageSummary, read_buffers, read_usage_summary};
 pub use catalog::{
-    BlockReads, Database, ForkBlocks, read_block_reads, read_databases, read_fork_blocks, read_relations,
+    BlockReads, Database, ForkBlocks, read_block_reads, read_database_comment, read_databases, read_fork_blocks,
+    read_relations,
 };
 pub use configured::read_configured_setting;
 pub use connect_options::ConnectOptions;
@@ -36,7 +38,10 @@ pub use control_file::ClusterState;
 pub use data_directory::DataDirectory;
 pub use error::Error;
 pub use extension::{Extension, apply_create_extension, find_extension};
-pub use inventory::{read_installable_extensions, read_preloaded, read_settings};
+pub use inventory::{
+    SettingState, read_installable_extensions, read_preloaded, read_setting_errors, read_setting_names,
+    read_setting_states, read_settings,
+};
 pub use lender::Lender;
 pub use postmaster::Postmaster;
 pub use prewarm::{PG_PREWARM, PrewarmMode, Prewarmer};
@@ -47,3 +52,4 @@ pub use remedy::Psql;
 pub use scratch::{LAB_CLUSTER_NAME, ScratchCluster, StopMode};
 pub use server::{Server, ServerFacts};
 pub use statements::{Statements, read_statements};
+pub use statistics::{RowDelta, ServerStatistics, StatisticsDelta, read_server_statistics};

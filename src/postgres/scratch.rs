@@ -3,6 +3,8 @@
 //!
 //! The calls block until the server did what was asked: call them from a thread that may wait.
 
+mod changing;
+
 use std::collections::BTreeMap;
 use std::fs::{self, File, Permissions};
 use std::io::Write as _;

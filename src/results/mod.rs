@@ -5,6 +5,8 @@
 mod error;
 mod read;
 mod store;
+mod sweep_read;
+mod sweep_write;
 mod write;
 
 pub use error::Error;

@@ -138,40 +138,40 @@ fn sample_from(row: &SqliteRow) -> Result<((String, u32), Sample), sqlx::Error> 
     Ok((trial, sample))
 }
 
-fn json_of<T: serde::de::DeserializeOwned>(row: &SqliteRow, column: &str) -> Result<T, sqlx::Error>
+pub(super) fn json_of<T: serde::de::DeserializeOwned>(row: &SqliteRow, column: &str) -> Result<T, sqlx::Error>
 where
     Json<T>: Type<Sqlite>,
 {
     Ok(row.try_get::<Json<T>, _>(column)?.0)
 }
 
-fn time_of(row: &SqliteRow, column: &str) -> Result<Timestamp, sqlx::Error> {
+pub(super) fn time_of(row: &SqliteRow, column: &str) -> Result<Timestamp, sqlx::Error> {
     let text: String = row.try_get(column)?;
     text.parse().map_err(|error: jiff::Error| unreadable(column, error))
 }
 
-fn optional_time_of(row: &SqliteRow, column: &str) -> Result<Option<Timestamp>, sqlx::Error> {
+pub(super) fn optional_time_of(row: &SqliteRow, column: &str) -> Result<Option<Timestamp>, sqlx::Error> {
     let text: Option<String> = row.try_get(column)?;
     text.map(|text| text.parse().map_err(|error: jiff::Error| unreadable(column, error))).transpose()
 }
 
 /// A count that must fit, and must not be negative.
-fn number_of<T: TryFrom<i64>>(row: &SqliteRow, column: &str) -> Result<T, sqlx::Error>
+pub(super) fn number_of<T: TryFrom<i64>>(row: &SqliteRow, column: &str) -> Result<T, sqlx::Error>
 where
     T::Error: std::error::Error + Send + Sync + 'static,
 {
     T::try_from(row.try_get(column)?).map_err(|error| unreadable(column, error))
 }
 
-fn optional_number_of(row: &SqliteRow, column: &str) -> Result<Option<u64>, sqlx::Error> {
+pub(super) fn optional_number_of(row: &SqliteRow, column: &str) -> Result<Option<u64>, sqlx::Error> {
     let number: Option<i64> = row.try_get(column)?;
     number.map(|number| u64::try_from(number).map_err(|error| unreadable(column, error))).transpose()
 }
 
-fn bytes_of(row: &SqliteRow, column: &str) -> Result<Bytes, sqlx::Error> {
+pub(super) fn bytes_of(row: &SqliteRow, column: &str) -> Result<Bytes, sqlx::Error> {
     number_of(row, column).map(Bytes)
 }
 
-fn unreadable(column: &str, error: impl std::error::Error + Send + Sync + 'static) -> sqlx::Error {
+pub(super) fn unreadable(column: &str, error: impl std::error::Error + Send + Sync + 'static) -> sqlx::Error {
     sqlx::Error::ColumnDecode { index: column.to_owned(), source: Box::new(error) }
 }

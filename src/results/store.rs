@@ -121,6 +121,7 @@ fn migrator() -> Migrator {
         (2, "what a strategy printed", include_str!("migrations/0002_strategy_output.sql")),
         (3, "the workload's reads by tenths of a second", include_str!("migrations/0003_foreground_tenths.sql")),
         (4, "the model's judgements", include_str!("migrations/0004_judgements.sql")),
+        (5, "sweeps", include_str!("migrations/0005_sweeps.sql")),
     ];
     Migrator::with_migrations(
         migrations

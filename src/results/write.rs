@@ -156,15 +156,15 @@ async fn insert_sample(
 }
 
 /// Nanoseconds, always nine digits: the text sorts by time.
-fn sql_time(time: Timestamp) -> String {
+pub(super) fn sql_time(time: Timestamp) -> String {
     format!("{time:.9}")
 }
 
 /// SQL has no unsigned integers. No count of a trial comes near 2⁶³.
-fn sql_integer(count: u64) -> i64 {
+pub(super) fn sql_integer(count: u64) -> i64 {
     i64::try_from(count).unwrap_or(i64::MAX)
 }
 
-fn sql_bytes(amount: Bytes) -> i64 {
+pub(super) fn sql_bytes(amount: Bytes) -> i64 {
     sql_integer(amount.0)
 }

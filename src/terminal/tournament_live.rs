@@ -49,6 +49,8 @@ impl TournamentDisplay {
             Event::RunEnded(_) => {}
             Event::LoadStarted(started) => self.start_load(*started),
             Event::LoadEnded(trial) => self.print(&super::loading::render_load_ended(trial)),
+            // Sweeps have a display of their own.
+            Event::SweepStarted(_) | Event::SweepTrialStarted(_) | Event::SweepTrialEnded(_) => {}
         }
     }
 
@@ -188,7 +190,7 @@ fn render_skipped(skipped: &[(String, String)]) -> Vec<String> {
 }
 
 /// `3 min 20 s`
-fn render_duration(duration: Duration) -> String {
+pub fn render_duration(duration: Duration) -> String {
     match duration.as_secs() {
         seconds @ 0..60 => format!("{seconds} s"),
         seconds @ 60..3600 => format!("{} min {} s", seconds / 60, seconds % 60),

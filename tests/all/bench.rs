@@ -17,17 +17,17 @@ use super::servers::{self, Home, Output, programs};
 const SMALL: [&str; 8] = ["--scale", "1", "--seconds", "4", "--clients", "2", "--strategies", "nothing,pgthaw"];
 
 /// Where the clusters of one test are made.
-struct Place(TempDir);
+pub struct Place(pub TempDir);
 
 impl Place {
-    fn new() -> Place {
+    pub fn new() -> Place {
         let directory = tempfile::Builder::new().prefix("pgthaw-bench-test-").tempdir_in("/var/tmp").unwrap();
         // The server's user has to reach it.
         fs::set_permissions(directory.path(), Permissions::from_mode(0o777)).unwrap();
         Place(directory)
     }
 
-    fn command(&self, home: &Home, version: u32, arguments: &[&str]) -> Command {
+    pub fn command(&self, home: &Home, version: u32, arguments: &[&str]) -> Command {
         let mut command = home.command(arguments);
         command.arg("--dir").arg(self.0.path()).arg("--bin-dir").arg(programs(version).bin_dir());
         // For what a tournament keeps while it runs: it has to be gone too.
@@ -37,7 +37,7 @@ impl Place {
 
     /// No file, no process, no cgroup is left of a pgthaw that had this pid.
     #[track_caller]
-    fn assert_nothing_is_left(&self, pid: u32) {
+    pub fn assert_nothing_is_left(&self, pid: u32) {
         let left: Vec<_> = fs::read_dir(self.0.path()).unwrap().map(|entry| entry.unwrap().path()).collect();
         assert!(left.is_empty(), "{left:?}");
         let place = self.0.path().to_str().unwrap();
@@ -58,7 +58,7 @@ impl Place {
     }
 }
 
-fn text<'a>(value: &'a Value, pointer: &str) -> &'a str {
+pub fn text<'a>(value: &'a Value, pointer: &str) -> &'a str {
     value.pointer(pointer).and_then(Value::as_str).unwrap_or_else(|| panic!("no {pointer} in {value}"))
 }
 

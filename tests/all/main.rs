@@ -26,4 +26,5 @@ mod server_target;
 mod snapshot;
 mod steady;
 mod summary;
+mod sweep;
 mod synthetic_run;

@@ -154,7 +154,7 @@ fn describe_run(
         started_at,
         ended_at: None,
         pgthaw_version: env!("CARGO_PKG_VERSION").to_owned(),
-        machine: describe_machine(base, device)?,
+        machine: describe_machine(base.place.directory(), device)?,
         server: prepared.facts.clone(),
         settings: prepared.settings.clone(),
         study: LoadingStudy {

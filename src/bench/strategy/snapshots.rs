@@ -11,7 +11,7 @@ use sqlx::postgres::PgConnection;
 use super::Strategy;
 use super::commands::pgfincore_take_sql;
 use crate::bench::Error;
-use crate::bench::lab::{DATABASE, Lab};
+use crate::bench::lab::Lab;
 use crate::cache::{HeatInputs, MapInputs, Snapshot, read_heat, read_map};
 use crate::postgres::{self, DataDirectory, Server, read_databases};
 
@@ -34,7 +34,7 @@ impl WarmSnapshots {
         directory: &Path,
     ) -> Result<WarmSnapshots, Error> {
         let snapshots = WarmSnapshots { directory: directory.to_owned() };
-        let mut connection = server.connect_to(DATABASE).await?;
+        let mut connection = server.connect_to(lab.database()).await?;
         if strategies.contains(&Strategy::Pgfincore) {
             let drop_earlier = "DROP TABLE IF EXISTS public.pgfincore_snapshot";
             run_statement(&mut connection, "drop pgfincore's earlier snapshot", drop_earlier).await?;
@@ -62,7 +62,7 @@ impl WarmSnapshots {
 
     async fn take_pgthaw(&self, lab: &Lab, server: &Server, connection: &mut PgConnection) -> Result<(), Error> {
         let mut databases = read_databases(connection).await?;
-        databases.retain(|database| database.name == DATABASE);
+        databases.retain(|database| database.name == lab.database());
         let data_directory = DataDirectory::open(&lab.data_directory())?;
         let map = read_map(MapInputs {
             server: Some(server),

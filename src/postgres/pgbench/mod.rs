@@ -9,10 +9,21 @@ use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
+use serde::Serialize;
+
+mod load;
+mod outcome;
+mod transactions;
+
+pub use load::{Length, Load, TransactionLog};
+pub use outcome::{PgbenchOutcome, parse_outcome, read_pgbench_version};
+pub use transactions::{LoggedTransaction, TransactionEnd, visit_transactions};
+
 use super::{ConnectOptions, Error, Programs};
 
 /// What the clients run.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
 pub enum Script {
     /// One of pgbench's own: `select-only`, `simple-update` or `tpcb-like`.
     Builtin(&'static str),
@@ -24,7 +35,8 @@ pub enum Script {
 #[error("there is no file {}, and pgbench's own scripts are {}", .0.display(), BUILTIN_SCRIPTS.join(", "))]
 pub struct NoSuchScript(PathBuf);
 
-const BUILTIN_SCRIPTS: [&str; 3] = ["select-only", "simple-update", "tpcb-like"];
+/// pgbench's own scripts.
+pub const BUILTIN_SCRIPTS: [&str; 3] = ["select-only", "simple-update", "tpcb-like"];
 
 impl Script {
     /// What people read: the builtin's name, or the file's.
@@ -50,7 +62,7 @@ impl FromStr for Script {
     }
 }
 
-/// A workload.
+/// A workload: one script, for some seconds, as fast as it goes. [`Load`] is everything that pgbench can be asked for.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Workload {
     pub script: Script,
@@ -90,24 +102,16 @@ impl Pgbench {
         arguments
     }
 
-    /// Arguments that run `workload` once, logging into `log_directory`. Prepared statements, for the planner is not
-    /// what is measured; no vacuum before, for it would warm the table.
+    /// Arguments that run `workload` once, logging each second into `log_directory`.
     pub fn run_arguments(&self, workload: &Workload, log_directory: &Path) -> Vec<OsString> {
-        let mut arguments = to_arguments(["-n", "-M", "prepared", "-P", "1", "--log", "--aggregate-interval=1"]);
-        let mut prefix = OsString::from("--log-prefix=");
-        prefix.push(log_directory.join("log"));
-        arguments.push(prefix);
-        match &workload.script {
-            Script::Builtin(name) => arguments.extend(to_arguments(["-b", name])),
-            Script::File(path) => {
-                // pgbench finds it out for its own scripts alone.
-                arguments.extend(["-f".into(), path.into(), "-D".into(), format!("scale={}", workload.scale).into()]);
-            }
-        }
-        let jobs = workload.jobs.min(workload.clients);
-        for (option, value) in [("-c", workload.clients), ("-j", jobs), ("-T", workload.seconds)] {
-            arguments.extend([option.into(), value.to_string().into()]);
-        }
+        self.load_arguments(&Load::from(workload), log_directory)
+    }
+
+    /// Arguments that run `load` once, logging into `log_directory`. Prepared statements, for the planner is not what is
+    /// measured; no vacuum before, for it would warm the table.
+    pub fn load_arguments(&self, load: &Load, log_directory: &Path) -> Vec<OsString> {
+        let mut arguments = to_arguments(["-n", "-M", "prepared", "-P", "1", "--log"]);
+        arguments.extend(load.arguments(&log_directory.join("log")));
         arguments.extend(self.connection_arguments());
         arguments
     }
@@ -138,7 +142,8 @@ pub struct Interval {
 }
 
 impl Interval {
-    fn merge(&mut self, other: Interval) {
+    /// Adds what another thread served in the same second.
+    pub fn merge(&mut self, other: Interval) {
         if other.transactions == 0 {
             return;
         }

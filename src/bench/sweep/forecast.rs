@@ -1,0 +1,196 @@
+//! What a sweep will take: seconds, and bytes of the disk.
+
+use std::time::Duration;
+
+use super::Point;
+use super::start::StartAsked;
+use crate::bench::{Disk, size};
+use crate::model::{Device, Forecast, PageClass, Popularity, Server, Workload, compute_forecast};
+use crate::units::Bytes;
+
+/// Stop, start, vacuum, checkpoint, looks at the server: around every trial.
+const AROUND_SECONDS: f64 = 4.0;
+
+/// A second stop and start.
+const RESTART_SECONDS: f64 = 2.0;
+
+/// The history of a trial that starts cold, warm or restored.
+const HISTORY_SECONDS: f64 = 3.0;
+
+/// Read from the page cache or from a disk without limit; until it has been measured.
+const READ_ALL_BYTES_PER_SECOND: f64 = 1e9;
+
+/// Making pgbench's tables, for a unit of scale.
+const INITIALIZE_SECONDS: f64 = 0.25;
+const CLUSTER_SECONDS: f64 = 3.0;
+
+/// The write-ahead log that the server keeps with its default max_wal_size, and some more.
+const WAL_BYTES: u64 = 1_500_000_000;
+
+/// pgbench_accounts at scale 1: 100,000 rows in 1640 blocks, and the leaves of its index.
+const HEAP_BLOCKS_PER_SCALE: f64 = 1640.0;
+const LEAVES_PER_SCALE: f64 = 274.0;
+
+/// Until it was measured: of a core for a transaction whose blocks are all in memory, of a random read, and more
+/// transactions per second than any server here.
+const HIT_SECONDS: f64 = 50e-6;
+const READ_SECONDS: f64 = 0.5e-3;
+const BLOCK_BYTES: f64 = 8192.0;
+
+/// Seconds that a trial of this point is expected to take, with all that belongs to it.
+pub fn expected_seconds(point: &Point, disk: &Disk) -> f64 {
+    let bytes = size::expected_bytes(point.scale).0 as f64;
+    let read_all = bytes / READ_ALL_BYTES_PER_SECOND;
+    let start = match point.start {
+        StartAsked::AsIs => 0.0,
+        StartAsked::Warm => HISTORY_SECONDS + read_all,
+        // Read back after it was evicted.
+        StartAsked::Cold => HISTORY_SECONDS + 2.0 * read_all + RESTART_SECONDS,
+        StartAsked::Restored => {
+            let bandwidth = disk.rbps.map_or(READ_ALL_BYTES_PER_SECOND, |rbps| rbps.0 as f64);
+            HISTORY_SECONDS + read_all + RESTART_SECONDS + bytes / bandwidth
+        }
+    };
+    AROUND_SECONDS + start + workload_seconds(point, disk)
+}
+
+/// Of pgbench itself. How long transactions take is not known: where the start is cold the model says, elsewhere it is
+/// as fast as the processors allow, or as the rate asks.
+fn workload_seconds(point: &Point, disk: &Disk) -> f64 {
+    if let Some(seconds) = point.seconds {
+        return seconds.into();
+    }
+    let transactions = f64::from(point.transactions.unwrap_or_default()) * f64::from(point.clients);
+    if let Some(rate) = point.rate {
+        return transactions / rate;
+    }
+    let cold = (point.start == StartAsked::Cold).then(|| forecast_cold(point, disk)).flatten();
+    match cold {
+        Some(forecast) => seconds_to_transactions(&forecast, transactions),
+        None => transactions * HIT_SECONDS / cores().min(point.clients.into()),
+    }
+}
+
+fn seconds_to_transactions(forecast: &Forecast, transactions: f64) -> f64 {
+    let points = &forecast.points;
+    let reached = points.iter().find(|point| point.transactions >= transactions);
+    reached.map(|point| point.seconds).unwrap_or_else(|| {
+        let (seconds, done) = points.last().map_or((0.0, 0.0), |last| (last.seconds, last.transactions));
+        seconds + (transactions - done) / forecast.steady_tps.max(1e-9)
+    })
+}
+
+/// When a cold start of pgbench's own scripts is warm by the model; `None` where the disk's figures are not known, or
+/// the script is one's own, or it starts warm.
+pub fn forecast_warm_seconds(point: &Point, disk: &Disk) -> Option<f64> {
+    let is_known = point.script == "select-only" && point.start == StartAsked::Cold;
+    let has_figures = disk.riops.is_some() || disk.rbps.is_some();
+    if !is_known || !has_figures || disk.not_enforced.is_some() {
+        return None;
+    }
+    forecast_cold(point, disk)?.seconds_to_warm()
+}
+
+fn forecast_cold(point: &Point, disk: &Disk) -> Option<Forecast> {
+    let class = |name: &str, pages: f64| PageClass {
+        name: name.to_owned(),
+        pages: pages * f64::from(point.scale),
+        accesses: 1.0,
+        popularity: Popularity::Uniform,
+        resident_share: 0.0,
+    };
+    let workload = Workload {
+        clients: point.clients,
+        classes: vec![class("heap", HEAP_BLOCKS_PER_SCALE), class("leaves", LEAVES_PER_SCALE)],
+        hit_seconds: HIT_SECONDS,
+        copy_seconds: 0.0,
+        read_seconds: 0.0,
+        read_ahead_pages: 1.0,
+        startup_reads: 0.0,
+    };
+    let figure = |limit: Option<u64>| limit.map_or(f64::INFINITY, |limit| limit as f64);
+    let server = Server {
+        device: Device::with_limits(figure(disk.riops), figure(disk.rbps.map(|rbps| rbps.0)), READ_SECONDS),
+        cores: cores(),
+        buffers_pages: f64::INFINITY,
+        os_pages: f64::INFINITY,
+        block_bytes: BLOCK_BYTES,
+    };
+    compute_forecast(&workload, &server, None).ok()
+}
+
+fn cores() -> f64 {
+    std::thread::available_parallelism().map_or(1.0, |cores| cores.get() as f64)
+}
+
+/// Seconds until the databases of these scales are made.
+pub fn preparation_seconds(scales: &[u32]) -> f64 {
+    CLUSTER_SECONDS + scales.iter().map(|scale| f64::from(*scale) * INITIALIZE_SECONDS).sum::<f64>()
+}
+
+/// Bytes of the disk that the sweep needs at most, but for its results.
+pub fn expected_disk_bytes(scales: &[u32]) -> Bytes {
+    Bytes(scales.iter().map(|scale| size::expected_bytes(*scale).0).sum::<u64>() + WAL_BYTES)
+}
+
+/// What is left, learnt from what the trials so far took against what was expected of them.
+#[derive(Clone, Debug, Default)]
+pub struct TimeLeft {
+    expected_of_ended: f64,
+    took: f64,
+}
+
+impl TimeLeft {
+    /// A trial has ended that was expected to take `expected` seconds.
+    pub fn learn(&mut self, expected: f64, took: Duration) {
+        self.expected_of_ended += expected;
+        self.took += took.as_secs_f64();
+    }
+
+    /// For trials of which so many seconds are expected.
+    pub fn left(&self, expected: f64) -> Duration {
+        let pace = if self.expected_of_ended > 0.0 { self.took / self.expected_of_ended } else { 1.0 };
+        Duration::from_secs_f64((expected * pace).max(0.0))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::bench::disk::tests::named;
+    use crate::bench::sweep::spec::tests::sweep;
+
+    fn point(text: &str) -> Point {
+        sweep(text).unwrap().point(0)
+    }
+
+    #[test]
+    fn a_cold_start_on_a_limited_disk_is_forecast() {
+        let cold = point("[points]\nscale = 100\nclients = 8\nstart = \"cold\"\nseconds = 60\n");
+        let warm_after = forecast_warm_seconds(&cold, &named("gp3")).unwrap();
+        // 191,400 blocks at 3000 reads per second take 64 s when each is read once.
+        assert!((40.0..400.0).contains(&warm_after), "{warm_after}");
+        assert_eq!(forecast_warm_seconds(&cold, &named("native")), None);
+        let warm = Point { start: StartAsked::Warm, ..cold.clone() };
+        assert_eq!(forecast_warm_seconds(&warm, &named("gp3")), None);
+        assert!(expected_seconds(&cold, &named("gp3")) > 60.0);
+    }
+
+    #[test]
+    fn transactions_take_as_long_as_the_rate_or_the_model_says() {
+        let rate = point("[points]\nclients = 4\ntransactions = 1000\nrate = 100\n");
+        assert_eq!(workload_seconds(&rate, &named("native")), 40.0);
+        let cold = "[points]\nscale = 100\nclients = 4\ntransactions = 1000\nstart = \"cold\"\n";
+        let limited = workload_seconds(&point(cold), &named("hdd"));
+        // Two reads each of 200 per second.
+        assert!((30.0..50.0).contains(&limited), "{limited}");
+    }
+
+    #[test]
+    fn time_left_learns_from_what_trials_took() {
+        let mut left = TimeLeft::default();
+        assert_eq!(left.left(10.0), Duration::from_secs(10));
+        left.learn(5.0, Duration::from_secs(10));
+        assert_eq!(left.left(10.0), Duration::from_secs(20));
+    }
+}

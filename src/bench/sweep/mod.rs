@@ -1,0 +1,28 @@
+//! Sweeps: a study file, the points that it means, and their trials in random order, each kept when it ends.
+
+mod axis;
+mod compare;
+mod forecast;
+mod latency;
+mod log;
+mod plan;
+mod point;
+mod prepare;
+mod record;
+mod run;
+mod server;
+mod spec;
+mod start;
+mod summary;
+mod trial;
+
+pub use compare::{CellComparison, Metric, Selection, Side, SweepComparison, compute_sweep_comparison};
+pub use plan::{PlannedPoint, SweepPlan, plan_sweep};
+pub use point::Point;
+pub use record::{
+    BufferUse, Checkpoint, LatencyHistogram, ScriptLatency, SweepRun, SweepSample, SweepTrial, UnreadableHistogram,
+};
+pub use run::{Earlier, SweepFinished, SweepOptions, run_sweep};
+pub use spec::{Sweep, read_sweep};
+pub use start::StartAsked;
+pub use summary::{PointSummary, Range, compute_sweep_summary};

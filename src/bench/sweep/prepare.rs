@@ -1,0 +1,233 @@
+//! Before the first trial: a cluster with a database for each scale, or the one that a killed run has left.
+
+use std::collections::BTreeMap;
+use std::fs::{self, File, TryLockError};
+use std::io::Write as _;
+use std::path::{Path, PathBuf};
+
+use sqlx::postgres::PgConnection;
+
+use super::log::LOG_LINE_PREFIX;
+use super::run::SweepOptions;
+use super::server::{CONTROL_DATABASE, check_setting_names};
+use super::spec::DatabaseSpec;
+use crate::bench::event::{Event, Events};
+use crate::bench::lab::{DATABASE, Lab, Place};
+use crate::bench::launch::Launch;
+use crate::bench::preparation::run_pgbench;
+use crate::bench::stop::Stop;
+use crate::bench::strategy::run_statement;
+use crate::bench::{Error, size};
+use crate::observe::{STRATEGY_ROLE, WORKLOAD_ROLE};
+use crate::postgres::pgbench::{Pgbench, Said, parse_said};
+use crate::postgres::{
+    ConnectOptions, PG_BUFFERCACHE, PG_PREWARM, Programs, Server, apply_create_extension, read_database_comment,
+    read_databases, read_installable_extensions,
+};
+
+/// Names the sweep in the directory of its cluster. Whoever runs the sweep holds it locked.
+const CLAIM_FILE: &str = "pgthaw-sweep";
+
+/// Connections beside the workload's: pgthaw's own and a reserve.
+const SPARE_CONNECTIONS: u32 = 20;
+
+/// A cluster, and the lock that says that somebody uses it.
+#[derive(Debug)]
+pub struct OpenLab {
+    pub lab: Lab,
+    pub is_adopted: bool,
+    /// Held while the cluster is in use.
+    pub claim: File,
+}
+
+/// Makes a cluster for the sweep `id`, or takes over what a killed run of it has left below `parent`.
+pub fn open_lab(programs: &Programs, parent: &Path, id: &str, clients_max: u32) -> Result<OpenLab, Error> {
+    if let Some(directory) = find_left(parent, id) {
+        let claim = claim(&directory, id)?;
+        let lab = Lab::adopt(programs, &directory)?;
+        return Ok(OpenLab { lab, is_adopted: true, claim });
+    }
+    let settings = base_settings(clients_max);
+    let settings: Vec<(&str, &str)> = settings.iter().map(|(name, value)| (*name, value.as_str())).collect();
+    let lab = Lab::open(programs, &Place::Scratch { parent: parent.to_owned() }, &settings)?;
+    lab.cluster().allow_replaceable_settings()?;
+    let data_directory = lab.data_directory();
+    let claim = claim(data_directory.parent().unwrap_or(&data_directory), id)?;
+    Ok(OpenLab { lab, is_adopted: false, claim })
+}
+
+/// PostgreSQL's defaults, but for what would come between the trials, and for what is read from the log.
+fn base_settings(clients_max: u32) -> [(&'static str, String); 4] {
+    [
+        ("max_connections", (clients_max + SPARE_CONNECTIONS).to_string()),
+        ("autovacuum", "off".to_owned()),
+        ("log_checkpoints", "on".to_owned()),
+        ("log_line_prefix", LOG_LINE_PREFIX.to_owned()),
+    ]
+}
+
+fn find_left(parent: &Path, id: &str) -> Option<PathBuf> {
+    let entries = fs::read_dir(parent).ok()?;
+    let directories = entries.flatten().map(|entry| entry.path());
+    directories.into_iter().find(|path| fs::read_to_string(path.join(CLAIM_FILE)).is_ok_and(|text| text == id))
+}
+
+fn claim(directory: &Path, id: &str) -> Result<File, Error> {
+    let path = directory.join(CLAIM_FILE);
+    let failed = |source| Error::file("write", &path, source);
+    // Not truncated: until it is locked it may be somebody else's.
+    let mut file = File::options().create(true).truncate(false).write(true).open(&path).map_err(failed)?;
+    match file.try_lock() {
+        Ok(()) => {}
+        Err(TryLockError::WouldBlock) => {
+            return Err(Error::RunningAlready { id: id.to_owned(), directory: directory.to_owned() });
+        }
+        Err(TryLockError::Error(source)) => return Err(failed(source)),
+    }
+    file.write_all(id.as_bytes()).map_err(failed)?;
+    Ok(file)
+}
+
+/// The database of a scale.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ScaleDatabase {
+    pub name: String,
+    pub oid: u32,
+}
+
+/// Makes the databases that are not there yet. The server runs afterwards.
+pub async fn make_databases(
+    options: &SweepOptions,
+    lab: &mut Lab,
+    directory: &Path,
+    events: &Events,
+    stop: &Stop,
+) -> Result<BTreeMap<u32, ScaleDatabase>, Error> {
+    lab.cluster().replace_settings(&[])?;
+    lab.start(None)?;
+    stop.check()?;
+    let server = Server::connect(&lab.connect_options(CONTROL_DATABASE)).await?;
+    let mut connection = server.connect_to(CONTROL_DATABASE).await?;
+    check_setting_names(&mut connection, &options.sweep).await?;
+    make_roles(&mut connection).await?;
+    if read_installable_extensions(&mut connection).await?.contains(PG_BUFFERCACHE) {
+        apply_create_extension(&mut connection, PG_BUFFERCACHE).await?;
+    }
+    let maker = Maker { database: &options.sweep.database, directory, events, stop };
+    let mut databases = BTreeMap::new();
+    for scale in &options.sweep.axes.scale {
+        databases.insert(*scale, maker.make(lab, &server, &mut connection, *scale).await?);
+    }
+    Ok(databases)
+}
+
+async fn make_roles(connection: &mut PgConnection) -> Result<(), Error> {
+    for (role, attributes) in [(WORKLOAD_ROLE, "LOGIN"), (STRATEGY_ROLE, "LOGIN SUPERUSER")] {
+        let make =
+            format!("DO $$ BEGIN IF to_regrole('{role}') IS NULL THEN CREATE ROLE {role} {attributes}; END IF; END $$");
+        run_statement(connection, "make the benchmark's roles", &make).await?;
+    }
+    Ok(())
+}
+
+async fn find_database(connection: &mut PgConnection, name: &str) -> Result<Option<ScaleDatabase>, Error> {
+    let databases = read_databases(connection).await?;
+    let found = databases.iter().find(|database| database.name == name);
+    Ok(found.map(|database| ScaleDatabase { name: name.to_owned(), oid: database.oid }))
+}
+
+struct Maker<'a> {
+    database: &'a DatabaseSpec,
+    directory: &'a Path,
+    events: &'a Events,
+    stop: &'a Stop,
+}
+
+impl Maker<'_> {
+    /// The database of a scale; one that is whole already stays.
+    async fn make(
+        &self,
+        lab: &mut Lab,
+        server: &Server,
+        connection: &mut PgConnection,
+        scale: u32,
+    ) -> Result<ScaleDatabase, Error> {
+        let name = format!("{DATABASE}_{scale}");
+        if let Some(database) = find_database(connection, &name).await? {
+            if self.is_whole(connection, &name).await? {
+                return Ok(database);
+            }
+            run_statement(connection, "drop half a database", &format!("DROP DATABASE {name}")).await?;
+        }
+        let create = format!("CREATE DATABASE {name} OWNER {WORKLOAD_ROLE}");
+        run_statement(connection, "make the benchmark's database", &create).await?;
+        let Some(database) = find_database(connection, &name).await? else {
+            return Err(Error::Setting(format!("the database {name} vanished")));
+        };
+        lab.use_database(&database.name, database.oid);
+        let mut inside = server.connect_to(&name).await?;
+        let extensions = read_installable_extensions(&mut inside).await?;
+        for extension in [PG_PREWARM, PG_BUFFERCACHE].into_iter().filter(|one| extensions.contains(*one)) {
+            apply_create_extension(&mut inside, extension).await?;
+        }
+        self.fill(lab, scale)?;
+        let mark = format!("COMMENT ON DATABASE {name} IS '{}'", self.mark());
+        run_statement(connection, "mark the benchmark's database", &mark).await?;
+        Ok(database)
+    }
+
+    /// What a database that is whole is commented with: how it was made.
+    fn mark(&self) -> String {
+        format!("made by pgthaw {:?}", self.database).replace('\'', "")
+    }
+
+    async fn is_whole(&self, connection: &mut PgConnection, name: &str) -> Result<bool, Error> {
+        Ok(read_database_comment(connection, name).await? == Some(self.mark()))
+    }
+
+    /// pgbench's tables, then the user's own set-up.
+    fn fill(&self, lab: &Lab, scale: u32) -> Result<(), Error> {
+        let bytes = size::expected_bytes(scale);
+        self.events.tell(Event::Step(format!("making pgbench's tables, scale {scale} ({bytes})")));
+        let pgbench = Pgbench::find(&lab.programs, lab.workload_options())?;
+        let own = self.database.initialize.iter().map(Into::into);
+        let arguments = own.chain(pgbench.initialize_arguments(scale));
+        run_pgbench(Launch::new(pgbench.program(), arguments), "initialize", self.directory, self.stop, |said| {
+            if let Some(Said::Initialized(share)) = said.lines().map(parse_said).next_back() {
+                self.events.tell(Event::StepShare(share));
+            }
+        })?;
+        let Some(setup) = &self.database.setup else { return Ok(()) };
+        self.events.tell(Event::Step(format!("running {}", setup.display())));
+        let ConnectOptions { host, port, user, database } = lab.workload_options();
+        let mut arguments: Vec<String> = ["-XAtq", "-v", "ON_ERROR_STOP=1"].map(str::to_owned).to_vec();
+        let given = [("-h", host), ("-p", port.map(|port| port.to_string())), ("-U", user), ("-d", database)];
+        let given = given.into_iter().filter_map(|(option, value)| Some([option.to_owned(), value?]));
+        arguments.extend(given.flatten());
+        arguments.extend(["-v".into(), format!("scale={scale}"), "-f".into(), setup.display().to_string()]);
+        let launch = Launch::new(lab.programs.path("psql")?, arguments);
+        run_pgbench(launch, "setup", self.directory, self.stop, |_| ()).map_err(|error| match error {
+            Error::Program { output, .. } => Error::Program { program: "psql", output },
+            other => other,
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_claim_is_held_by_one() {
+        let parent = tempfile::tempdir().unwrap();
+        let directory = parent.path().join("pgthaw-lab-x");
+        fs::create_dir(&directory).unwrap();
+        assert_eq!(find_left(parent.path(), "7"), None);
+        let held = claim(&directory, "7").unwrap();
+        assert!(matches!(claim(&directory, "7"), Err(Error::RunningAlready { .. })));
+        assert_eq!(find_left(parent.path(), "7"), Some(directory.clone()));
+        assert_eq!(find_left(parent.path(), "8"), None);
+        drop(held);
+        drop(claim(&directory, "7").unwrap());
+    }
+}

@@ -1,0 +1,227 @@
+//! What a sweep and its trials leave behind: the types that the results store keeps.
+//!
+//! Field names are part of `--json` (docs/formats.md): add, never rename.
+
+use std::fmt;
+
+use hdrhistogram::Histogram;
+use hdrhistogram::serialization::{Deserializer, Serializer as _, V2DeflateSerializer};
+use jiff::Timestamp;
+use serde::{Deserialize, Serialize};
+
+use super::Point;
+use crate::bench::{Machine, StartState};
+use crate::postgres::{ServerFacts, StatisticsDelta};
+use crate::units::Bytes;
+
+/// One invocation of `bench sweep`, and those that went on where it was interrupted.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct SweepRun {
+    /// Unique, sortable by time: `20261121-233005-4f2a`.
+    pub id: String,
+    pub started_at: Timestamp,
+    /// `None` until every trial has ended.
+    pub ended_at: Option<Timestamp>,
+    pub pgthaw_version: String,
+    /// `pgbench (PostgreSQL) 15.18 (Debian 15.18-0+deb12u1)`.
+    pub pgbench_version: String,
+    pub machine: Machine,
+    pub server: ServerFacts,
+    /// What the study asks, for people.
+    pub question: String,
+    /// SHA-256 of what the study file means: the same study has the same.
+    pub digest: String,
+    /// The study as it was understood.
+    pub study: serde_json::Value,
+    /// Names of the axes with more than one value.
+    pub varied: Vec<String>,
+    pub points: u32,
+    pub repeats: u32,
+    /// Seed of the random order.
+    pub seed: u64,
+    pub warnings: Vec<String>,
+}
+
+/// One repetition of one point.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct SweepTrial {
+    pub sweep_id: String,
+    /// The point's number, from 0, and what it is.
+    pub number: u32,
+    pub point: Point,
+    /// From 1.
+    pub repeat: u32,
+    /// Position in the random order, from 1.
+    pub position: u32,
+    pub started_at: Timestamp,
+    /// Measured right before the clock started; `None` when it did not come to that.
+    pub start_state: Option<StartState>,
+    /// pgbench's command.
+    pub command: String,
+    /// Why there are no figures; `None` when it went well.
+    pub failure: Option<String>,
+    /// Seconds from the start of pgbench to its end.
+    pub lasted_seconds: f64,
+    /// By pgbench's own count: those that ended well, that failed, that were due too long ago.
+    pub transactions: u64,
+    pub failed: u64,
+    pub skipped: u64,
+    /// Transactions per second, without the time that the first connections took.
+    pub tps: f64,
+    /// Transactions of the slowest whole second.
+    pub worst_second_tps: Option<f64>,
+    /// Of the transactions of all scripts, as [`ScriptLatency::response`]; `None` when there are no figures.
+    pub latency: Option<LatencyHistogram>,
+    pub samples: Vec<SweepSample>,
+    pub scripts: Vec<ScriptLatency>,
+    /// What grew in the server's statistics views.
+    pub statistics: StatisticsDelta,
+    pub buffers_before: Vec<BufferUse>,
+    pub buffers_after: Vec<BufferUse>,
+    /// Those that ended within the trial, as the server logged them.
+    pub checkpoints: Vec<Checkpoint>,
+    /// Settings of the server that are not the default, name and value.
+    pub settings: Vec<(String, String)>,
+    /// Read from the device by anybody.
+    pub device_read_bytes: Bytes,
+    pub warnings: Vec<String>,
+}
+
+/// One second of a trial.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct SweepSample {
+    /// End of the second, since the start of pgbench; 1 for the first.
+    pub second: u32,
+    /// Milliseconds since the machine booted, and since 1970 UTC, when it was read.
+    pub monotonic_ms: u64,
+    pub wall_ms: i64,
+    pub transactions: u64,
+    /// Latency of the transactions that were logged, in microseconds; `None` in a second without any.
+    pub latency_us_mean: Option<f64>,
+    pub latency_us_min: Option<u64>,
+    pub latency_us_max: Option<u64>,
+    /// Read from the device by the workload's own backends, and by anybody.
+    pub foreground_read_bytes: Bytes,
+    pub device_read_bytes: Bytes,
+    pub device_reads: u64,
+    /// Of the database's files, in the page cache.
+    pub os_resident_bytes: Bytes,
+}
+
+/// How long the transactions of a script took.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct ScriptLatency {
+    pub script: String,
+    /// Answered, failed and skipped transactions in the log: of all, or of the share that was logged.
+    pub answered: u64,
+    pub failed: u64,
+    pub skipped: u64,
+    /// Under a rate from when a transaction was due, otherwise from when it began.
+    pub response: LatencyHistogram,
+    /// Under a rate from when it began; `None` without one, where it is the same.
+    pub service: Option<LatencyHistogram>,
+}
+
+/// A histogram of latencies in microseconds with three significant digits, in HdrHistogram's own compressed form (V2
+/// with zlib), which its libraries in every language read and merge.
+#[derive(Clone, PartialEq, Serialize, Deserialize)]
+pub struct LatencyHistogram {
+    pub count: u64,
+    pub mean_us: f64,
+    pub p50_us: u64,
+    pub p90_us: u64,
+    pub p95_us: u64,
+    pub p99_us: u64,
+    pub p999_us: u64,
+    pub max_us: u64,
+    /// In `--json` its bytes are left out: the store has them.
+    #[serde(skip)]
+    encoded: Vec<u8>,
+}
+
+impl fmt::Debug for LatencyHistogram {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("LatencyHistogram").field("count", &self.count).field("p99_us", &self.p99_us).finish()
+    }
+}
+
+/// A histogram that the store holds and that is none.
+#[derive(Debug, thiserror::Error)]
+#[error("the latencies are no histogram: {0}")]
+pub struct UnreadableHistogram(String);
+
+impl LatencyHistogram {
+    pub fn new(histogram: &Histogram<u64>) -> LatencyHistogram {
+        let quantile = |share| histogram.value_at_quantile(share);
+        let mut encoded = Vec::new();
+        // Writing to memory fails for counts beyond 2⁶³ alone.
+        if V2DeflateSerializer::new().serialize(histogram, &mut encoded).is_err() {
+            encoded.clear();
+        }
+        LatencyHistogram {
+            count: histogram.len(),
+            mean_us: histogram.mean(),
+            p50_us: quantile(0.5),
+            p90_us: quantile(0.9),
+            p95_us: quantile(0.95),
+            p99_us: quantile(0.99),
+            p999_us: quantile(0.999),
+            max_us: histogram.max(),
+            encoded,
+        }
+    }
+
+    /// The histogram itself.
+    pub fn encoded(&self) -> &[u8] {
+        &self.encoded
+    }
+
+    /// Reads back what [`LatencyHistogram::new`] has encoded.
+    pub fn decode(encoded: &[u8]) -> Result<LatencyHistogram, UnreadableHistogram> {
+        let histogram = Deserializer::new().deserialize(&mut &encoded[..]);
+        histogram
+            .map(|histogram| LatencyHistogram::new(&histogram))
+            .map_err(|error| UnreadableHistogram(error.to_string()))
+    }
+}
+
+/// The used buffers of one usage count, of the whole cluster.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct BufferUse {
+    /// 0 to 5.
+    pub usage_count: u8,
+    pub buffers: u64,
+    pub dirty: u64,
+}
+
+/// A checkpoint, as the server logs it.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Checkpoint {
+    /// Seconds since the start of pgbench at which it ended; when it began is earlier by `total_seconds`.
+    pub ended_after_seconds: f64,
+    /// `time`, `wal`, `immediate force wait` …: why it was made; empty when that was logged before the trial.
+    pub reason: String,
+    pub buffers: u64,
+    pub write_seconds: f64,
+    pub sync_seconds: f64,
+    pub total_seconds: f64,
+    /// Of one file's synchronisation.
+    pub longest_sync_seconds: f64,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_histogram_comes_back_with_its_counts() {
+        let mut histogram = Histogram::new(3).unwrap();
+        for latency in [100, 200, 300, 40_000] {
+            histogram.record(latency).unwrap();
+        }
+        let kept = LatencyHistogram::new(&histogram);
+        assert_eq!((kept.count, kept.p50_us, kept.max_us), (4, 200, 40_031));
+        assert_eq!(LatencyHistogram::decode(&kept.encoded).unwrap(), kept);
+        assert!(LatencyHistogram::decode(b"no histogram").is_err());
+    }
+}

@@ -1,0 +1,115 @@
+//! What the server shows of itself around a trial, and the settings that a trial asks of it.
+
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+use sqlx::postgres::PgConnection;
+
+use super::Sweep;
+use super::record::BufferUse;
+use crate::bench::Error;
+use crate::bench::lab::Lab;
+use crate::bench::strategy::run_statement;
+use crate::postgres::{
+    Server, ServerStatistics, read_server_statistics, read_setting_errors, read_setting_names, read_setting_states,
+    read_settings, read_usage_summary,
+};
+
+/// Where pgthaw connects to during trials: looking at the server warms no page of the benchmark's database.
+pub const CONTROL_DATABASE: &str = "postgres";
+
+/// Backends report what they counted when they end, other processes in each of their rounds; 13 and 14 collect it in a
+/// process that writes it down twice a second.
+pub const STATISTICS_DELAY: Duration = Duration::from_millis(600);
+
+/// One look at a running server.
+#[derive(Debug)]
+pub struct Look {
+    pub statistics: ServerStatistics,
+    /// Nothing where there is no pg_buffercache.
+    pub buffers: Vec<BufferUse>,
+    /// Settings that are not the default.
+    pub settings: Vec<(String, String)>,
+    /// Bytes of its log.
+    pub log_bytes: u64,
+}
+
+/// Looks at the lab's server.
+pub async fn read_look(lab: &Lab) -> Result<Look, Error> {
+    let (server, mut connection) = connect(lab).await?;
+    let summary = read_usage_summary(&mut connection).await.unwrap_or_default();
+    let as_use = |one: &crate::postgres::UsageSummary| BufferUse {
+        usage_count: one.usage_count,
+        buffers: one.buffers,
+        dirty: one.dirty,
+    };
+    Ok(Look {
+        buffers: summary.iter().map(as_use).collect(),
+        settings: read_settings(&mut connection).await?,
+        log_bytes: lab.cluster().log_bytes(),
+        // Last, so that the rest of the look is not counted.
+        statistics: read_server_statistics(&mut connection, server.facts.version_num, lab.database()).await?,
+    })
+}
+
+/// Connects as the superuser, outside of the benchmark's database.
+pub async fn connect(lab: &Lab) -> Result<(Server, PgConnection), Error> {
+    let server = Server::connect(&lab.connect_options(CONTROL_DATABASE)).await?;
+    let connection = server.connect_to(CONTROL_DATABASE).await?;
+    Ok((server, connection))
+}
+
+/// Refuses settings that the server does not know or that nobody can set, before anything else is done. Names with a
+/// point may be those of a library that is not loaded yet.
+pub async fn check_setting_names(connection: &mut PgConnection, sweep: &Sweep) -> Result<(), Error> {
+    let asked: Vec<String> = sweep.axes.settings.iter().map(|(name, _)| name.clone()).collect();
+    let states = read_setting_states(connection, &asked).await?;
+    if let Some(fixed) = states.iter().find(|state| state.context == "internal") {
+        let name = &fixed.name;
+        return Err(Error::Setting(format!("settings.{name}: it was fixed when the server was built; remove it")));
+    }
+    let known: BTreeSet<&str> = states.iter().map(|state| state.name.as_str()).collect();
+    let Some(unknown) = asked.iter().find(|name| !name.contains('.') && !known.contains(name.as_str())) else {
+        return Ok(());
+    };
+    let names = read_setting_names(connection).await?;
+    let near = names
+        .iter()
+        .max_by(|one, other| strsim::jaro_winkler(one, unknown).total_cmp(&strsim::jaro_winkler(other, unknown)));
+    let near = near.map(|near| format!("; is {near} meant?")).unwrap_or_default();
+    Err(Error::Setting(format!("settings.{unknown}: this server has no such setting{near}")))
+}
+
+/// Does any of these settings, when it changes, need a restart?
+pub async fn needs_restart(connection: &mut PgConnection, changed: &[String]) -> Result<bool, Error> {
+    let states = read_setting_states(connection, changed).await?;
+    // One that is not known yet belongs to a library, which is loaded at the start.
+    Ok(states.len() < changed.len() || states.iter().any(|state| state.context == "postmaster"))
+}
+
+/// Lets the running server read its settings anew, and waits until it has.
+pub async fn apply_reload(connection: &mut PgConnection) -> Result<(), Error> {
+    // The next session starts with what the postmaster knows then; it needs a moment for the signal.
+    run_statement(connection, "reload the settings", "SELECT pg_reload_conf()").await?;
+    tokio::time::sleep(Duration::from_millis(200)).await;
+    Ok(())
+}
+
+/// Compares what was asked with what is in force. An error: the server does not take a value.
+pub async fn check_settings(lab: &Lab, asked: &[(String, String)]) -> Result<Vec<String>, Error> {
+    if asked.is_empty() {
+        return Ok(Vec::new());
+    }
+    let (_, mut connection) = connect(lab).await?;
+    let names: Vec<String> = asked.iter().map(|(name, _)| name.clone()).collect();
+    let is_asked = |name: &String| names.contains(name);
+    let errors = read_setting_errors(&mut connection).await?;
+    if let Some((name, error)) = errors.into_iter().find(|(name, _)| is_asked(name)) {
+        return Err(Error::Setting(format!("settings.{name}: {error}")));
+    }
+    let states = read_setting_states(&mut connection, &names).await?;
+    let not_in_force = states.iter().filter(|state| state.source != "configuration file" || state.pending_restart);
+    Ok(not_in_force
+        .map(|state| format!("the setting {} is not in force: its value is from the {}", state.name, state.source))
+        .collect())
+}

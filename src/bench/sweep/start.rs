@@ -1,0 +1,303 @@
+//! How a trial starts: what is asked for, how it is made, and what was measured of it.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use serde::{Deserialize, Serialize};
+
+use super::Point;
+use super::server::{apply_reload, check_settings, connect, needs_restart};
+use crate::bench::lab::Lab;
+use crate::bench::launch::Launch;
+use crate::bench::preparation::run_pgbench;
+use crate::bench::race::wait_for_server_start;
+use crate::bench::stop::Stop;
+use crate::bench::strategy::{Strategy, WarmSnapshots, plan_launch, run_statement};
+use crate::bench::{Disk, Error, StartState, disk};
+use crate::linux::DeviceNumber;
+use crate::linux::cgroup::DiskLimit;
+use crate::linux::read_ahead::ReadAhead;
+use crate::postgres::Server;
+use crate::postgres::pgbench::{Length, Load, Pgbench, TransactionLog};
+use crate::units::Bytes;
+use crate::warm::traffic::Sharing;
+
+/// Seconds that the workload runs before a trial that starts cold, warm or restored, no longer than the trial itself:
+/// then each follows on the same, whatever the one before it did (docs/journal/2026-11-22-the-same-history.md).
+const HISTORY_SECONDS: u32 = 3;
+
+/// A database is warm, and a snapshot restored, when this share of it is resident: the kernel may take some back at any
+/// moment.
+const WARM_SHARE: f64 = 0.95;
+const COLD_SHARE: f64 = 0.01;
+
+/// The state in which a trial is asked to start.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum StartAsked {
+    /// The server stopped, the cluster's files out of the page cache, the server started.
+    Cold,
+    /// Everything read, then some seconds of the workload.
+    Warm,
+    /// Cold, then `pgthaw restore` of a snapshot of the warm state, to its end.
+    Restored,
+    /// As the trial before has left it.
+    AsIs,
+}
+
+impl StartAsked {
+    pub const ALL: [StartAsked; 4] = [StartAsked::Cold, StartAsked::Warm, StartAsked::Restored, StartAsked::AsIs];
+
+    /// The word of the study file.
+    pub fn name(self) -> &'static str {
+        match self {
+            StartAsked::Cold => "cold",
+            StartAsked::Warm => "warm",
+            StartAsked::Restored => "restored",
+            StartAsked::AsIs => "as-is",
+        }
+    }
+}
+
+/// A server that is ready for a trial.
+#[derive(Debug)]
+pub struct Started {
+    pub limit: Option<DiskLimit>,
+    pub read_ahead: Option<ReadAhead>,
+    pub state: StartState,
+    pub warnings: Vec<String>,
+}
+
+/// Makes start states.
+#[derive(Debug)]
+pub struct Starter<'a> {
+    pub device: Option<DeviceNumber>,
+    /// Of the warm state, by scale.
+    pub snapshots: &'a BTreeMap<u32, WarmSnapshot>,
+    pub directory: &'a Path,
+    pub stop: &'a Stop,
+}
+
+/// A snapshot of the warm state.
+#[derive(Debug)]
+pub struct WarmSnapshot {
+    pub snapshots: WarmSnapshots,
+    /// Of the database, resident in the page cache when it was taken.
+    pub wanted: Bytes,
+}
+
+impl Starter<'_> {
+    /// Brings the server into the state that the point asks for, and measures what came of it. `before` are the
+    /// settings that it runs with; `None` when it does not run.
+    pub async fn make(
+        &self,
+        lab: &mut Lab,
+        point: &Point,
+        load: &Load,
+        disk: &Disk,
+        before: Option<&[(String, String)]>,
+    ) -> Result<Started, Error> {
+        self.stop.check()?;
+        match point.start {
+            StartAsked::AsIs => self.leave(lab, point, disk, before).await,
+            StartAsked::Warm => {
+                lab.stop()?;
+                lab.cluster().replace_settings(&point.settings)?;
+                let (read_ahead, limit) = self.start_limited(lab, disk)?;
+                let warnings = check_settings(lab, &point.settings).await?;
+                self.repeat_history(lab, load).await?;
+                let state = read_state(lab)?;
+                Ok(Started { limit, read_ahead, state, warnings })
+            }
+            StartAsked::Cold | StartAsked::Restored => self.make_cold(lab, point, load, disk).await,
+        }
+    }
+
+    async fn make_cold(&self, lab: &mut Lab, point: &Point, load: &Load, disk: &Disk) -> Result<Started, Error> {
+        lab.stop()?;
+        lab.cluster().replace_settings(&point.settings)?;
+        lab.start(None)?;
+        let warnings = check_settings(lab, &point.settings).await?;
+        self.repeat_history(lab, load).await?;
+        lab.stop()?;
+        let cold = lab.apply_evict()?;
+        wait_for_server_start();
+        let (read_ahead, limit) = self.start_limited(lab, disk)?;
+        let state = match point.start {
+            StartAsked::Restored => self.restore(lab, point, disk, limit.as_ref())?,
+            _ => cold,
+        };
+        Ok(Started { limit, read_ahead, state, warnings })
+    }
+
+    /// Changes nothing but what the point needs: its settings, and its disk.
+    async fn leave(
+        &self,
+        lab: &mut Lab,
+        point: &Point,
+        disk: &Disk,
+        before: Option<&[(String, String)]>,
+    ) -> Result<Started, Error> {
+        let before_settings = before.unwrap_or_default();
+        let changed = changed_names(before_settings, &point.settings);
+        lab.cluster().replace_settings(&point.settings)?;
+        let has_limit = disk.not_enforced.is_none() && (disk.riops.is_some() || disk.rbps.is_some());
+        let mut restarts = before.is_none() || has_limit || disk.read_ahead.is_some();
+        if !restarts && !changed.is_empty() {
+            let (_, mut connection) = connect(lab).await?;
+            restarts = needs_restart(&mut connection, &changed).await?;
+            if !restarts {
+                apply_reload(&mut connection).await?;
+            }
+        }
+        let (read_ahead, limit) = match restarts {
+            true => {
+                lab.stop()?;
+                self.start_limited(lab, disk)?
+            }
+            false => (None, None),
+        };
+        let warnings = check_settings(lab, &point.settings).await?;
+        Ok(Started { limit, read_ahead, state: read_state(lab)?, warnings })
+    }
+
+    /// Starts the server on this disk. Files keep the read-ahead that they were opened with, so it comes first.
+    fn start_limited(&self, lab: &mut Lab, disk: &Disk) -> Result<(Option<ReadAhead>, Option<DiskLimit>), Error> {
+        let asked = disk.read_ahead.filter(|_| disk.read_ahead_not_enforced.is_none());
+        let read_ahead = asked.map(|asked| ReadAhead::set(&lab.data_directory(), asked)).transpose()?;
+        let limit = disk::create_limit(disk, self.device, None)?;
+        lab.start(limit.as_ref())?;
+        Ok((read_ahead, limit))
+    }
+
+    /// What the workload adds is taken away again, everything is read, and the workload runs for a while.
+    pub async fn repeat_history(&self, lab: &Lab, load: &Load) -> Result<(), Error> {
+        tidy(lab).await?;
+        lab.apply_read_all(|| !self.stop.is_requested())?;
+        let seconds = match load.length {
+            Length::Seconds(seconds) => seconds.min(HISTORY_SECONDS),
+            Length::Transactions(_) => HISTORY_SECONDS,
+        };
+        let history =
+            Load { rate: None, length: Length::Seconds(seconds), log: TransactionLog::Seconds, ..load.clone() };
+        let logs = tempfile::tempdir_in(self.directory)
+            .map_err(|source| Error::file("create a directory in", self.directory, source))?;
+        let pgbench = Pgbench::find(&lab.programs, lab.workload_options())?;
+        let launch = Launch::new(pgbench.program(), pgbench.load_arguments(&history, logs.path()));
+        run_pgbench(launch, "history", logs.path(), self.stop, |_| ())?;
+        let (_, mut connection) = connect(lab).await?;
+        run_statement(&mut connection, "write a checkpoint", "CHECKPOINT").await
+    }
+
+    /// Runs `pgthaw restore` to its end.
+    fn restore(&self, lab: &Lab, point: &Point, disk: &Disk, limit: Option<&DiskLimit>) -> Result<StartState, Error> {
+        let Some(warm) = self.snapshots.get(&point.scale) else {
+            return Err(Error::Setting(format!("there is no snapshot of scale {}", point.scale)));
+        };
+        if let Some(launch) = plan_launch(Strategy::Pgthaw(Sharing::FullSpeed), lab, &warm.snapshots, disk)? {
+            let mut restore = launch.ready("restore", self.directory, limit)?.go();
+            let ended = restore.wait_until(std::time::Duration::MAX, || !self.stop.is_requested());
+            self.stop.check()?;
+            if !ended.is_some_and(|ended| ended.status.success()) {
+                return Err(Error::Program { program: "pgthaw restore", output: restore.read_output_tail() });
+            }
+        }
+        let (os_resident_bytes, total_bytes) = lab.read_resident()?;
+        let is_there = os_resident_bytes.0 as f64 >= WARM_SHARE * warm.wanted.0 as f64;
+        let verdict = if is_there { "restored" } else { "lukewarm" };
+        Ok(StartState { os_resident_bytes, total_bytes, verdict: verdict.to_owned() })
+    }
+
+    /// Takes the snapshot of the warm state of the database that the lab uses; the server runs.
+    pub async fn take_snapshot(&self, lab: &Lab, scale: u32, load: &Load) -> Result<WarmSnapshot, Error> {
+        self.repeat_history(lab, load).await?;
+        let directory = self.directory.join(format!("snapshot-{scale}"));
+        std::fs::create_dir_all(&directory).map_err(|source| Error::file("create", &directory, source))?;
+        let server = Server::connect(&lab.connect_options(lab.database())).await?;
+        let snapshots = WarmSnapshots::take(&[Strategy::Pgthaw(Sharing::FullSpeed)], lab, &server, &directory).await?;
+        Ok(WarmSnapshot { snapshots, wanted: lab.read_resident()?.0 })
+    }
+}
+
+/// Takes away what the workload has added, as far as that goes without making the tables anew.
+async fn tidy(lab: &Lab) -> Result<(), Error> {
+    let server = Server::connect(&lab.connect_options(lab.database())).await?;
+    let mut connection = server.connect_to(lab.database()).await?;
+    let history = "DO $$ BEGIN IF to_regclass('public.pgbench_history') IS NOT NULL THEN \
+                   TRUNCATE public.pgbench_history; END IF; END $$";
+    run_statement(&mut connection, "empty pgbench_history", history).await?;
+    run_statement(&mut connection, "vacuum the benchmark's database", "VACUUM").await
+}
+
+/// What of the database is resident now.
+fn read_state(lab: &Lab) -> Result<StartState, Error> {
+    let (os_resident_bytes, total_bytes) = lab.read_resident()?;
+    Ok(StartState { os_resident_bytes, total_bytes, verdict: judge(os_resident_bytes, total_bytes).to_owned() })
+}
+
+fn judge(resident: Bytes, total: Bytes) -> &'static str {
+    match resident.0 as f64 / total.0.max(1) as f64 {
+        share if share >= WARM_SHARE => "warm",
+        share if share <= COLD_SHARE => "cold",
+        _ => "lukewarm",
+    }
+}
+
+/// Names whose value differs, or that only one of the two has.
+fn changed_names(before: &[(String, String)], after: &[(String, String)]) -> Vec<String> {
+    let differs = |one: &&(String, String), others: &[(String, String)]| !others.contains(one);
+    let mut names: Vec<String> =
+        before.iter().filter(|one| differs(one, after)).map(|(name, _)| name.clone()).collect();
+    names.extend(after.iter().filter(|one| differs(one, before)).map(|(name, _)| name.clone()));
+    names.sort();
+    names.dedup();
+    names
+}
+
+/// What to say of a start that is not as it was asked for.
+pub fn warn_of_start(asked: StartAsked, state: &StartState) -> Option<String> {
+    let is_as_asked = asked == StartAsked::AsIs || state.verdict == asked.name();
+    (!is_as_asked).then(|| {
+        format!(
+            "it was to start {} and started {}: {} of {} were in the page cache; does the database fit into memory, and does nothing else use it?",
+            asked.name(),
+            state.verdict,
+            state.os_resident_bytes,
+            state.total_bytes
+        )
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_start_that_is_not_as_asked_is_told() {
+        let state = |verdict: &str| StartState {
+            os_resident_bytes: Bytes(500),
+            total_bytes: Bytes(1000),
+            verdict: verdict.to_owned(),
+        };
+        assert_eq!(warn_of_start(StartAsked::Warm, &state("warm")), None);
+        assert_eq!(warn_of_start(StartAsked::AsIs, &state("lukewarm")), None);
+        let warning = warn_of_start(StartAsked::Cold, &state("lukewarm")).unwrap();
+        assert!(warning.contains("to start cold and started lukewarm: 500 B of 1.00 kB"), "{warning}");
+    }
+
+    #[test]
+    fn warm_is_nearly_all_and_cold_nearly_nothing() {
+        let judge = |resident| judge(Bytes(resident), Bytes(1000));
+        assert_eq!([0, 10, 11, 949, 950, 1000].map(judge), ["cold", "cold", "lukewarm", "lukewarm", "warm", "warm"]);
+    }
+
+    #[test]
+    fn a_setting_that_is_gone_changed_too() {
+        let of = |pairs: &[(&str, &str)]| {
+            pairs.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect::<Vec<_>>()
+        };
+        let changed =
+            changed_names(&of(&[("a", "1"), ("b", "2"), ("c", "3")]), &of(&[("a", "1"), ("b", "9"), ("d", "4")]));
+        assert_eq!(changed, ["b", "c", "d"]);
+    }
+}

@@ -1,0 +1,93 @@
+//! What the trials of each point say together.
+
+use std::collections::BTreeMap;
+
+use serde::Serialize;
+
+use super::{SweepRun, SweepTrial};
+use crate::bench::statistics::compute_median;
+
+/// A figure over the repeats of a point.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct Range {
+    pub median: f64,
+    pub min: f64,
+    pub max: f64,
+}
+
+/// One point of a sweep, with what its trials measured.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct PointSummary {
+    pub number: u32,
+    /// The point by what varies.
+    pub label: String,
+    /// Values of the axes that vary, in the order of [`SweepRun::varied`].
+    pub values: Vec<String>,
+    /// Trials that ended, and those of them that have no figures.
+    pub trials: u32,
+    pub failures: u32,
+    /// Transactions per second; `None` when no trial has figures, as below.
+    pub tps: Option<Range>,
+    pub worst_second_tps: Option<Range>,
+    pub latency_us_p50: Option<Range>,
+    pub latency_us_p99: Option<Range>,
+    pub device_read_bytes: Option<Range>,
+    /// That ended within a trial.
+    pub checkpoints: Option<Range>,
+    /// What trials say against themselves, each text once, with how many say so.
+    pub warnings: BTreeMap<String, u32>,
+}
+
+/// The points of which a trial has ended, in the order of their numbers.
+pub fn compute_sweep_summary(run: &SweepRun, trials: &[SweepTrial]) -> Vec<PointSummary> {
+    let mut points: BTreeMap<u32, Vec<&SweepTrial>> = BTreeMap::new();
+    for trial in trials {
+        points.entry(trial.number).or_default().push(trial);
+    }
+    points.into_values().map(|trials| summarize(run, &trials)).collect()
+}
+
+/// `trials` are all of one point, and at least one.
+fn summarize(run: &SweepRun, trials: &[&SweepTrial]) -> PointSummary {
+    let good: Vec<&SweepTrial> = trials.iter().copied().filter(|trial| trial.failure.is_none()).collect();
+    let range = |of: fn(&SweepTrial) -> Option<f64>| range_of(good.iter().filter_map(|trial| of(trial)).collect());
+    let mut warnings: BTreeMap<String, u32> = BTreeMap::new();
+    for trial in trials {
+        let failure = trial.failure.as_ref().map(|failure| format!("failed: {failure}"));
+        for warning in trial.warnings.iter().cloned().chain(failure) {
+            *warnings.entry(warning).or_default() += 1;
+        }
+    }
+    let point = &trials[0].point;
+    PointSummary {
+        number: trials[0].number,
+        label: point.render(&run.varied),
+        values: run.varied.iter().map(|axis| point.value(axis).unwrap_or_default()).collect(),
+        trials: trials.len() as u32,
+        failures: (trials.len() - good.len()) as u32,
+        tps: range(|trial| Some(trial.tps)),
+        worst_second_tps: range(|trial| trial.worst_second_tps),
+        latency_us_p50: range(|trial| Some(trial.latency.as_ref()?.p50_us as f64)),
+        latency_us_p99: range(|trial| Some(trial.latency.as_ref()?.p99_us as f64)),
+        device_read_bytes: range(|trial| Some(trial.device_read_bytes.0 as f64)),
+        checkpoints: range(|trial| Some(trial.checkpoints.len() as f64)),
+        warnings,
+    }
+}
+
+fn range_of(values: Vec<f64>) -> Option<Range> {
+    let (min, max) =
+        values.iter().fold((f64::INFINITY, 0.0_f64), |(min, max), value| (min.min(*value), max.max(*value)));
+    Some(Range { median: compute_median(values)?, min, max })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_range_is_of_what_is_there() {
+        assert_eq!(range_of(vec![3.0, 1.0, 8.0]), Some(Range { median: 3.0, min: 1.0, max: 8.0 }));
+        assert_eq!(range_of(Vec::new()), None);
+    }
+}

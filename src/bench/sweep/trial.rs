@@ -1,0 +1,284 @@
+//! One trial of a sweep: the start state made and measured, pgbench, and what everybody counted meanwhile.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use jiff::Timestamp;
+
+use super::latency::Latencies;
+use super::log::parse_checkpoints;
+use super::prepare::ScaleDatabase;
+use super::record::{SweepSample, SweepTrial};
+use super::server::{Look, STATISTICS_DELAY, read_look};
+use super::start::{StartAsked, Started, Starter, WarmSnapshot, warn_of_start};
+use super::{Point, Sweep};
+use crate::bench::contender::{Contender, io_workers_serve};
+use crate::bench::event::Events;
+use crate::bench::lab::Lab;
+use crate::bench::launch::Launch;
+use crate::bench::order::Turn;
+use crate::bench::race::{Entrants, Measured, run_race};
+use crate::bench::samples::compute_samples;
+use crate::bench::stop::Stop;
+use crate::bench::strategy::Strategy;
+use crate::bench::until_warm::WarmGoal;
+use crate::bench::watch::Watched;
+use crate::bench::{Disk, Error, Sample, StartState, warnings};
+use crate::linux::DeviceNumber;
+use crate::linux::read_ahead::ReadAhead;
+use crate::model::Facts;
+use crate::postgres::pgbench::{Length, Load, Pgbench, PgbenchOutcome, Script, parse_outcome, visit_transactions};
+use crate::postgres::{self, StatisticsDelta};
+use crate::units::Bytes;
+
+/// A trial that ends by its transactions is given up after this many seconds.
+const PATIENCE_SECONDS: u32 = 24 * 3600;
+
+/// Fewer transactions than this leave the 99th percentile to a handful of them.
+const TRANSACTIONS_MIN: u64 = 1000;
+
+/// What all trials of a sweep have in common.
+#[derive(Debug)]
+pub struct TrialSetup<'a> {
+    pub sweep_id: &'a str,
+    pub sweep: &'a Sweep,
+    pub device: Option<DeviceNumber>,
+    /// Of the server's blocks.
+    pub block_size: Bytes,
+    pub databases: &'a BTreeMap<u32, ScaleDatabase>,
+    pub snapshots: &'a BTreeMap<u32, WarmSnapshot>,
+    /// Those that are in force here, or why not, by name.
+    pub disks: &'a BTreeMap<String, Disk>,
+    pub directory: &'a Path,
+    pub events: &'a Events,
+    pub stop: &'a Stop,
+}
+
+/// What a trial that went well has measured.
+struct Measurement {
+    started: Begun,
+    measured: Measured,
+    latencies: Latencies,
+    outcome: PgbenchOutcome,
+    before: Look,
+    after: Look,
+    log: String,
+}
+
+/// The start, without what held only while the trial ran.
+struct Begun {
+    state: StartState,
+    warnings: Vec<String>,
+    command: String,
+}
+
+impl TrialSetup<'_> {
+    /// Runs one trial. `running` are the settings that the server runs with, if it runs. A failure of pgbench or of the
+    /// server belongs to the trial; any other ends the sweep.
+    pub async fn run(
+        &self,
+        lab: &mut Lab,
+        turn: &Turn<u32>,
+        running: Option<&[(String, String)]>,
+    ) -> Result<SweepTrial, Error> {
+        let point = self.sweep.point(turn.strategy);
+        let started_at = Timestamp::now();
+        let mut trial = empty_trial(self.sweep_id, &point, turn, started_at);
+        match self.measure(lab, &point, running).await {
+            Ok(measurement) => self.conclude(&mut trial, measurement),
+            Err(error) if is_of_trial(&error) => trial.failure = Some(error.to_string()),
+            Err(error) => return Err(error),
+        }
+        Ok(trial)
+    }
+
+    async fn measure(
+        &self,
+        lab: &mut Lab,
+        point: &Point,
+        running: Option<&[(String, String)]>,
+    ) -> Result<Measurement, Error> {
+        if let Some(database) = self.databases.get(&point.scale) {
+            lab.use_database(&database.name, database.oid);
+        }
+        let (load, disk) = (self.sweep.load(point), self.disk(point));
+        let starter =
+            Starter { device: self.device, snapshots: self.snapshots, directory: self.directory, stop: self.stop };
+        let Started { limit, read_ahead, state, warnings } = starter.make(lab, point, &load, &disk, running).await?;
+        let before = read_look(lab).await?;
+
+        let directory = tempfile::tempdir_in(self.directory)
+            .map_err(|source| Error::file("create a directory in", self.directory, source))?;
+        let pgbench = Pgbench::find(&lab.programs, lab.workload_options())?;
+        let arguments = pgbench.load_arguments(&load, &directory.path().join("pgbench"));
+        let launch = Launch::new(pgbench.program(), arguments);
+        let started = Begun { state, warnings, command: launch.render() };
+        let entrants = Entrants {
+            pgbench: launch,
+            contender: Contender { strategy: Strategy::Nothing, launch: None },
+            seconds: point.seconds.unwrap_or(PATIENCE_SECONDS),
+            ends_by_itself: matches!(load.length, Length::Transactions(_)),
+            device: self.device,
+            io_workers_serve: io_workers_serve(Strategy::Nothing),
+            watched: self.watched(point, &load, started.state.total_bytes),
+        };
+        let measured = run_race(lab, entrants, limit, directory.path(), self.events, self.stop)?;
+        read_ahead.map_or(Ok(()), ReadAhead::put_back)?;
+
+        let mut latencies = Latencies::new(script_names(&load), load.rate.is_some());
+        visit_transactions(&measured.logs, |one| latencies.add(one))?;
+        let unfinished =
+            || Error::Program { program: "pgbench", output: format!("its report is: {}", measured.report) };
+        let outcome = parse_outcome(&measured.report).ok_or_else(unfinished)?;
+        tokio::time::sleep(STATISTICS_DELAY).await;
+        let after = read_look(lab).await?;
+        let log = lab.cluster().log_since(before.log_bytes)?;
+        Ok(Measurement { started, measured, latencies, outcome, before, after, log })
+    }
+
+    /// Trials of a sweep last as long as they were asked to.
+    fn watched(&self, point: &Point, load: &Load, database_bytes: Bytes) -> Watched {
+        let is_own_script = load.scripts.iter().any(|(script, _)| matches!(script, Script::File(_)));
+        let block_size = self.block_size;
+        Watched {
+            goal: WarmGoal { wanted_bytes: database_bytes, block_size, warm_tps: None, is_uniform: !is_own_script },
+            facts: Facts { clients: Some(point.clients), scale: Some(point.scale), is_own_script, has_warmer: false },
+            stops_when_steady: false,
+        }
+    }
+
+    fn disk(&self, point: &Point) -> Disk {
+        self.disks.get(&point.disk).cloned().unwrap_or_else(|| self.sweep.disk(point))
+    }
+
+    fn conclude(&self, trial: &mut SweepTrial, measurement: Measurement) {
+        let Measurement { started, measured, latencies, outcome, before, after, log } = measurement;
+        let seconds = compute_samples(&measured.seconds, &latencies.intervals, measured.start_unix);
+        let disk = self.disk(&trial.point);
+        trial.samples = with_progress(&seconds, &measured.progress, self.sweep.logged_share);
+        trial.worst_second_tps = compute_worst_second(&trial.samples);
+        trial.device_read_bytes = seconds.iter().map(|second| second.device_read_bytes).sum();
+        let is_cold = trial.point.start == StartAsked::Cold;
+        let head_start = measured.head_start_bytes.filter(|_| is_cold);
+        let found = [
+            warn_of_start(trial.point.start, &started.state),
+            warnings::warn_of_late_readings(&measured.seconds),
+            warnings::warn_of_saturation(&measured.generator_shares, trial.point.jobs.min(trial.point.clients)),
+            warnings::warn_of_missing_limit(&seconds, &disk),
+            warnings::warn_of_neighbours(trial.device_read_bytes, measured.limited_read_bytes),
+            warnings::warn_of_head_start(head_start, started.state.total_bytes),
+            warn_of_few(outcome.transactions),
+        ];
+        trial.warnings = started.warnings.into_iter().chain(found.into_iter().flatten()).collect();
+        trial.start_state = Some(started.state);
+        trial.command = started.command;
+        trial.lasted_seconds = measured.ended_after.as_secs_f64();
+        trial.latency = Some(latencies.overall());
+        trial.scripts = latencies.scripts();
+        trial.statistics = after.statistics.since(&before.statistics);
+        trial.buffers_before = before.buffers;
+        trial.buffers_after = after.buffers;
+        trial.checkpoints = parse_checkpoints(&log, measured.start_unix);
+        trial.settings = after.settings;
+        (trial.transactions, trial.failed, trial.skipped) = (outcome.transactions, outcome.failed, outcome.skipped);
+        trial.tps = outcome.tps;
+    }
+}
+
+/// Failures that say something of the point, and leave the next one as good as ever.
+fn is_of_trial(error: &Error) -> bool {
+    matches!(error, Error::Program { .. } | Error::Setting(_) | Error::Postgres(postgres::Error::Program { .. }))
+}
+
+fn script_names(load: &Load) -> Vec<String> {
+    load.scripts.iter().map(|(script, _)| script.name()).collect()
+}
+
+fn empty_trial(sweep_id: &str, point: &Point, turn: &Turn<u32>, started_at: Timestamp) -> SweepTrial {
+    SweepTrial {
+        sweep_id: sweep_id.to_owned(),
+        number: turn.strategy,
+        point: point.clone(),
+        repeat: turn.repeat,
+        position: turn.position,
+        started_at,
+        start_state: None,
+        command: String::new(),
+        failure: None,
+        lasted_seconds: 0.0,
+        transactions: 0,
+        failed: 0,
+        skipped: 0,
+        tps: 0.0,
+        worst_second_tps: None,
+        latency: None,
+        samples: Vec::new(),
+        scripts: Vec::new(),
+        statistics: StatisticsDelta::default(),
+        buffers_before: Vec::new(),
+        buffers_after: Vec::new(),
+        checkpoints: Vec::new(),
+        settings: Vec::new(),
+        device_read_bytes: Bytes(0),
+        warnings: Vec::new(),
+    }
+}
+
+/// The samples as they are kept. Where a share of the transactions was logged alone, pgbench's own progress says how many
+/// there were.
+fn with_progress(seconds: &[Sample], progress: &[f64], logged_share: f64) -> Vec<SweepSample> {
+    let sample = |(index, second): (usize, &Sample)| SweepSample {
+        second: second.second,
+        monotonic_ms: second.monotonic_ms,
+        wall_ms: second.wall_ms,
+        transactions: match logged_share < 1.0 {
+            true => progress.get(index).copied().unwrap_or_default().round() as u64,
+            false => second.transactions,
+        },
+        latency_us_mean: second.latency_us_mean,
+        latency_us_min: second.latency_us_min,
+        latency_us_max: second.latency_us_max,
+        foreground_read_bytes: second.foreground_read_bytes,
+        device_read_bytes: second.device_read_bytes,
+        device_reads: second.device_reads,
+        os_resident_bytes: second.os_resident_bytes,
+    };
+    seconds.iter().enumerate().map(sample).collect()
+}
+
+/// Of the seconds between the first, in which the clients connect, and the last, in which they end.
+fn compute_worst_second(samples: &[SweepSample]) -> Option<f64> {
+    let whole = samples.get(1..samples.len().checked_sub(1)?)?;
+    whole.iter().map(|sample| sample.transactions).min().map(|worst| worst as f64)
+}
+
+fn warn_of_few(transactions: u64) -> Option<String> {
+    (transactions < TRANSACTIONS_MIN)
+        .then(|| format!("{transactions} transactions are too few for a 99th percentile: let the trial last longer"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::bench::record::tests::sample;
+
+    #[test]
+    fn the_worst_second_is_a_whole_one() {
+        let of = |counts: &[u64]| {
+            let seconds: Vec<Sample> = (1..).zip(counts).map(|(second, count)| sample(second, *count, 0)).collect();
+            compute_worst_second(&with_progress(&seconds, &[], 1.0))
+        };
+        assert_eq!(of(&[1, 50, 40, 60, 2]), Some(40.0));
+        assert_eq!(of(&[1, 2]), None);
+        assert_eq!(of(&[]), None);
+    }
+
+    #[test]
+    fn of_a_sampled_log_the_progress_counts() {
+        let seconds = [sample(1, 3, 0), sample(2, 4, 0)];
+        let kept = with_progress(&seconds, &[30.4], 0.1);
+        assert_eq!(kept.iter().map(|one| one.transactions).collect::<Vec<_>>(), [30, 0]);
+        let kept = with_progress(&seconds, &[30.4], 1.0);
+        assert_eq!(kept.iter().map(|one| one.transactions).collect::<Vec<_>>(), [3, 4]);
+    }
+}

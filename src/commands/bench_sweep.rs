@@ -1,0 +1,128 @@
+//! `pgthaw bench sweep`: the work is done in `src/bench/sweep/`.
+
+use std::path::PathBuf;
+
+use clap::Args;
+use serde_json::json;
+use tokio::runtime::Handle;
+use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
+
+use super::results_sweep::print_sweep;
+use super::study::request_on_signal;
+use super::{ExitStatus, OutputArguments, StoreArguments};
+use crate::bench::{
+    Earlier, Event, Events, Stop, Sweep, SweepFinished, SweepOptions, plan_sweep, read_sweep, run_sweep,
+};
+use crate::failure::ErrorKind;
+use crate::linux::machine::read_machine;
+use crate::postgres::Programs;
+use crate::results::Store;
+use crate::terminal::{self, Canvas, SweepDisplay};
+
+/// A study of points, from a file
+#[derive(Debug, Args)]
+pub struct SweepArguments {
+    /// The study (docs/sweep.md). One that was interrupted goes on where it stopped
+    spec: PathBuf,
+
+    /// Print the points, their order, how long it will take and the room that it needs, and do nothing
+    #[arg(long)]
+    dry_run: bool,
+
+    /// Begin anew, even when a run of the same study was interrupted
+    #[arg(long)]
+    anew: bool,
+
+    /// Make the scratch cluster below this directory, on the disk to be measured
+    #[arg(long, value_name = "DIRECTORY", default_value = "/var/tmp")]
+    dir: PathBuf,
+
+    /// PostgreSQL's programs [default: of pg_config, or the newest in /usr/lib/postgresql]
+    #[arg(long, value_name = "DIRECTORY", env = "PGTHAW_BIN_DIR")]
+    bin_dir: Option<PathBuf>,
+
+    #[command(flatten)]
+    store: StoreArguments,
+}
+
+/// Runs the command.
+pub async fn run(arguments: SweepArguments, output: OutputArguments) -> anyhow::Result<ExitStatus> {
+    let sweep = read_sweep(&arguments.spec)?;
+    if arguments.dry_run {
+        return dry_run(&arguments, &sweep, output);
+    }
+    let programs = Programs::find(arguments.bin_dir.as_deref())?;
+    let store = arguments.store.open().await?;
+    let earlier = if arguments.anew { None } else { find_earlier(&store, &sweep).await? };
+    if let (Some(earlier), true) = (&earlier, output.shows_progress()) {
+        let (done, all) = (earlier.finished.len(), sweep.trials());
+        terminal::print_remark(&format!("going on with {}: {done} of {all} trials are done", earlier.run.id));
+    }
+    let options = SweepOptions { programs, parent: arguments.dir, sweep, earlier };
+    let finished = run_and_keep(options, &store, output).await?;
+    store.save_sweep(&finished.run).await?;
+    let trials = store.read_sweep_trials(&finished.run.id).await?;
+    print_sweep(&finished.run, &trials, output)?;
+    store.close().await;
+    Ok(match finished {
+        SweepFinished { is_interrupted: true, .. } => ExitStatus::Because(ErrorKind::Interrupted),
+        SweepFinished { failed: 1.., .. } => ExitStatus::Because(ErrorKind::Failed),
+        _ => ExitStatus::Done,
+    })
+}
+
+fn dry_run(arguments: &SweepArguments, sweep: &Sweep, output: OutputArguments) -> anyhow::Result<ExitStatus> {
+    let plan = plan_sweep(sweep, sweep.seed.unwrap_or_else(rand::random), &arguments.dir)?;
+    if output.json {
+        terminal::print_json(&json!({ "plan": plan }))?;
+    } else {
+        terminal::print_line(&terminal::render_sweep_plan(&plan, Canvas::of_stdout(false).width));
+    }
+    plan.check_room(&arguments.dir)?;
+    Ok(ExitStatus::Done)
+}
+
+/// A run of the same study on this host that did not get to its end.
+async fn find_earlier(store: &Store, sweep: &Sweep) -> anyhow::Result<Option<Earlier>> {
+    let hostname = read_machine()?.hostname;
+    let Some(run) = store.find_unfinished_sweep(&sweep.digest(), &hostname).await? else { return Ok(None) };
+    let finished = store.read_finished(&run.id).await?;
+    Ok(Some(Earlier { run, finished }))
+}
+
+/// Runs a sweep with a live display. Each trial is kept when it ends; Ctrl-C ends it tidily.
+async fn run_and_keep(options: SweepOptions, store: &Store, output: OutputArguments) -> anyhow::Result<SweepFinished> {
+    let stop = Stop::default();
+    let signals = tokio::spawn(request_on_signal(stop.clone())?);
+    let (sender, events) = unbounded_channel();
+    let (sweep_events, sweep_stop) = (Events::to(sender), stop.clone());
+    let runtime = Handle::current();
+    // A thread of its own, for a sweep waits for processes as much as for the server.
+    let sweep = tokio::task::spawn_blocking(move || runtime.block_on(run_sweep(options, &sweep_events, &sweep_stop)));
+    let kept = keep_and_show(events, store, output).await;
+    if kept.is_err() {
+        stop.request();
+    }
+    let finished = sweep.await;
+    signals.abort();
+    kept?;
+    Ok(finished??)
+}
+
+async fn keep_and_show(
+    mut events: UnboundedReceiver<Event>,
+    store: &Store,
+    output: OutputArguments,
+) -> anyhow::Result<()> {
+    let mut display = SweepDisplay::new(output.shows_progress());
+    while let Some(event) = events.recv().await {
+        match &event {
+            Event::SweepStarted(run) => store.save_sweep(run).await?,
+            Event::SweepTrialEnded(trial) => store.save_sweep_trial(trial).await?,
+            _ => {}
+        }
+        display.show(&event);
+    }
+    display.finish();
+    Ok(())
+}

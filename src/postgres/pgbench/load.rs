@@ -1,0 +1,125 @@
+//! Everything that pgbench can be asked to do to a server, as its arguments.
+
+use std::ffi::OsString;
+use std::path::Path;
+
+use super::{Script, Workload, to_arguments};
+
+/// What the clients do, and for how long.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Load {
+    /// What a client chooses from before each transaction, each with its weight.
+    pub scripts: Vec<(Script, u32)>,
+    /// Variables of the scripts, by name.
+    pub variables: Vec<(String, String)>,
+    pub clients: u32,
+    /// Threads; not more than there are clients.
+    pub jobs: u32,
+    /// Transactions per second in all; `None`: as fast as it goes.
+    pub rate: Option<f64>,
+    pub length: Length,
+    pub log: TransactionLog,
+}
+
+/// How long a load lasts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Length {
+    Seconds(u32),
+    /// Of each client.
+    Transactions(u32),
+}
+
+/// What pgbench writes down.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum TransactionLog {
+    /// A line for each second.
+    Seconds,
+    /// A line for each transaction, or for this share of them, above 0 to 1, chosen at random.
+    Transactions(f64),
+}
+
+impl From<&Workload> for Load {
+    fn from(workload: &Workload) -> Load {
+        // pgbench finds the scale out for its own scripts alone.
+        let variables = match workload.script {
+            Script::Builtin(_) => Vec::new(),
+            Script::File(_) => vec![("scale".to_owned(), workload.scale.to_string())],
+        };
+        Load {
+            scripts: vec![(workload.script.clone(), 1)],
+            variables,
+            clients: workload.clients,
+            jobs: workload.jobs,
+            rate: None,
+            length: Length::Seconds(workload.seconds),
+            log: TransactionLog::Seconds,
+        }
+    }
+}
+
+impl Load {
+    /// pgbench's options, logging into files whose names begin with `log_prefix`.
+    pub(super) fn arguments(&self, log_prefix: &Path) -> Vec<OsString> {
+        let mut arguments = match self.log {
+            TransactionLog::Seconds => to_arguments(["--aggregate-interval=1"]),
+            TransactionLog::Transactions(share) if share < 1.0 => vec![format!("--sampling-rate={share}").into()],
+            TransactionLog::Transactions(_) => Vec::new(),
+        };
+        let mut prefix = OsString::from("--log-prefix=");
+        prefix.push(log_prefix);
+        arguments.push(prefix);
+        arguments.extend(self.scripts.iter().flat_map(|(script, weight)| script_arguments(script, *weight)));
+        arguments
+            .extend(self.variables.iter().flat_map(|(name, value)| ["-D".into(), format!("{name}={value}").into()]));
+        arguments.extend(self.rate.into_iter().flat_map(|rate| ["-R".into(), OsString::from(rate.to_string())]));
+        let length = match self.length {
+            Length::Seconds(seconds) => ("-T", seconds),
+            Length::Transactions(transactions) => ("-t", transactions),
+        };
+        for (option, value) in [("-c", self.clients), ("-j", self.jobs.min(self.clients)), length] {
+            arguments.extend([option.into(), value.to_string().into()]);
+        }
+        arguments
+    }
+}
+
+/// pgbench takes what follows the last `@` of a name for its weight, so a name that has one gets another.
+fn script_arguments(script: &Script, weight: u32) -> [OsString; 2] {
+    let (option, mut name) = match script {
+        Script::Builtin(name) => ("-b", OsString::from(name)),
+        Script::File(path) => ("-f", path.clone().into_os_string()),
+    };
+    if weight != 1 || name.to_string_lossy().contains('@') {
+        name.push(format!("@{weight}"));
+    }
+    [option.into(), name]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn render(load: &Load) -> String {
+        load.arguments(Path::new("/l/log")).join(std::ffi::OsStr::new(" ")).into_string().unwrap()
+    }
+
+    #[test]
+    fn everything_has_its_option() {
+        let load = Load {
+            scripts: vec![(Script::Builtin("select-only"), 9), (Script::File("/s/a@b.sql".into()), 1)],
+            variables: vec![("rows".into(), "10".into())],
+            clients: 8,
+            jobs: 2,
+            rate: Some(500.5),
+            length: Length::Transactions(100),
+            log: TransactionLog::Transactions(0.25),
+        };
+        assert_eq!(
+            render(&load),
+            "--sampling-rate=0.25 --log-prefix=/l/log -b select-only@9 -f /s/a@b.sql@1 -D rows=10 -R 500.5 -c 8 -j 2 -t 100"
+        );
+        let whole = Load { log: TransactionLog::Transactions(1.0), length: Length::Seconds(3), rate: None, ..load };
+        let rendered = render(&whole);
+        assert!(rendered.starts_with("--log-prefix") && rendered.ends_with("-D rows=10 -c 8 -j 2 -T 3"), "{rendered}");
+    }
+}

@@ -1,0 +1,77 @@
+//! What pgbench prints when it is done, and which pgbench it is.
+
+use std::path::Path;
+use std::process::Command;
+
+use super::Error;
+
+/// What a run achieved, by pgbench's own count.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct PgbenchOutcome {
+    /// Transactions that ended well.
+    pub transactions: u64,
+    /// Transactions that failed, from PostgreSQL 15 on; older ones end the client.
+    pub failed: u64,
+    /// Transactions that were not begun because they were due too long ago.
+    pub skipped: u64,
+    /// Transactions per second, without the time that the first connections took.
+    pub tps: f64,
+}
+
+/// Reads the report on standard output. `None` when it has no count of transactions: pgbench did not get to its end.
+pub fn parse_outcome(report: &str) -> Option<PgbenchOutcome> {
+    let mut outcome = None;
+    for line in report.lines() {
+        if let Some(count) = line.strip_prefix("number of transactions actually processed: ") {
+            outcome = Some(PgbenchOutcome { transactions: leading_number(count)?, ..PgbenchOutcome::default() });
+        }
+        let Some(outcome) = &mut outcome else { continue };
+        if let Some(count) = line.strip_prefix("number of failed transactions: ") {
+            outcome.failed = leading_number(count)?;
+        } else if let Some(count) = line.strip_prefix("number of transactions skipped: ") {
+            outcome.skipped = leading_number(count)?;
+        } else if let Some(rate) = line.strip_prefix("tps = ") {
+            // 13 says it with and without the connections' time, in this order; later ones without alone.
+            outcome.tps = rate.split_once(' ')?.0.parse().ok()?;
+        }
+    }
+    outcome
+}
+
+/// The count before `/`, ` ` or the end.
+fn leading_number(text: &str) -> Option<u64> {
+    text.split(['/', ' ']).next()?.parse().ok()
+}
+
+/// `pgbench (PostgreSQL) 15.18 (Debian 15.18-0+deb12u1)`: the line in which the program names itself.
+pub fn read_pgbench_version(program: &Path) -> Result<String, Error> {
+    let failed = |output: String| Error::Program { program: "pgbench".into(), output };
+    let output = Command::new(program).arg("--version").output().map_err(|source| failed(source.to_string()))?;
+    Ok(String::from_utf8_lossy(&output.stdout).trim().to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_report_of_every_version_is_read() {
+        let old = "transaction type: <builtin: select only>\nnumber of transactions actually processed: 1000/1000\n\
+                   tps = 10.5 (including connections establishing)\ntps = 11.5 (excluding connections establishing)\n";
+        let expected = PgbenchOutcome { transactions: 1000, tps: 11.5, ..PgbenchOutcome::default() };
+        assert_eq!(parse_outcome(old), Some(expected));
+        let new = "duration: 3 s\nnumber of transactions actually processed: 77\nnumber of failed transactions: 3 (3.750%)\n\
+                   number of transactions skipped: 4 (5.1%)\nlatency average = 1 ms\n\
+                   initial connection time = 4.1 ms\ntps = 25.6 (without initial connection time)\n";
+        let expected = PgbenchOutcome { transactions: 77, failed: 3, skipped: 4, tps: 25.6 };
+        assert_eq!(parse_outcome(new), Some(expected));
+    }
+
+    #[test]
+    fn a_run_that_served_nothing_has_no_rate_and_one_that_broke_off_no_outcome() {
+        let nothing = "number of transactions actually processed: 0\n";
+        assert_eq!(parse_outcome(nothing), Some(PgbenchOutcome::default()));
+        assert_eq!(parse_outcome("pgbench (15.18)\n"), None);
+        assert_eq!(parse_outcome("number of transactions actually processed: many\n"), None);
+    }
+}

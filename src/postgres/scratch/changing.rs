@@ -1,0 +1,81 @@
+//! A cluster whose settings change from start to start, and whose log is read in parts.
+
+use std::fs::{self, File};
+use std::io::{Read as _, Seek as _, SeekFrom};
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use super::{POLL_INTERVAL, STOP_LIMIT, ScratchCluster};
+use crate::postgres::{DataDirectory, Error, Programs};
+
+/// The file in the data directory that holds the replaceable settings.
+const REPLACEABLE_FILE: &str = "pgthaw.conf";
+
+impl ScratchCluster {
+    /// From now on the settings of [`ScratchCluster::replace_settings`] count, after those that were configured before.
+    pub fn allow_replaceable_settings(&self) -> Result<(), Error> {
+        self.configure(&[("include_if_exists", REPLACEABLE_FILE)])
+    }
+
+    /// Sets these, and no longer those that were set so before. They count from the next start or reload. No value has
+    /// a line break.
+    pub fn replace_settings(&self, settings: &[(String, String)]) -> Result<(), Error> {
+        let path = self.data_directory().join(REPLACEABLE_FILE);
+        let quote = |value: &str| value.replace('\\', r"\\").replace('\'', "''");
+        let lines: String = settings.iter().map(|(name, value)| format!("{name} = '{}'\n", quote(value))).collect();
+        fs::write(&path, lines).map_err(|source| Error::File { action: "write", path, source })
+    }
+
+    /// Bytes of the server's log so far.
+    pub fn log_bytes(&self) -> u64 {
+        fs::metadata(self.log_file()).map_or(0, |metadata| metadata.len())
+    }
+
+    /// What the server has logged after its first `skipped` bytes.
+    pub fn log_since(&self, skipped: u64) -> Result<String, Error> {
+        let path = self.log_file();
+        let mut bytes = Vec::new();
+        let read = File::open(&path).and_then(|mut log| {
+            log.seek(SeekFrom::Start(skipped))?;
+            log.read_to_end(&mut bytes)
+        });
+        read.map_err(|source| Error::File { action: "read", path, source })?;
+        Ok(String::from_utf8_lossy(&bytes).into_owned())
+    }
+
+    /// As [`ScratchCluster::adopt`] of a cluster whose owner was killed: its server may still be stopping.
+    pub fn adopt_when_stopped(programs: &Programs, directory: &Path) -> Result<ScratchCluster, Error> {
+        let began = Instant::now();
+        let is_running =
+            || DataDirectory::open(&directory.join("data")).is_ok_and(|data| data.read_postmaster().is_some());
+        while is_running() {
+            if began.elapsed() > STOP_LIMIT {
+                let path = directory.to_owned();
+                return Err(Error::DataDirectory { path, reason: "its server does not stop".into() });
+            }
+            std::thread::sleep(POLL_INTERVAL.max(Duration::from_millis(100)));
+        }
+        ScratchCluster::adopt(programs, directory)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn settings_are_replaced_as_a_whole_and_the_log_is_read_from_where_it_was() {
+        let programs = Programs::find(None).unwrap();
+        let mut cluster = ScratchCluster::create(&programs, Path::new("/tmp"), &[("fsync", "off")]).unwrap();
+        cluster.allow_replaceable_settings().unwrap();
+        let set = |name: &str, value: &str| (name.to_owned(), value.to_owned());
+        cluster.replace_settings(&[set("application_name", r"it's a \ here"), set("work_mem", "no amount")]).unwrap();
+        assert!(cluster.start().unwrap_err().to_string().contains("work_mem"));
+        cluster.replace_settings(&[set("application_name", r"it's a \ here")]).unwrap();
+        let before = cluster.log_bytes();
+        cluster.start().unwrap();
+        let logged = cluster.log_since(before).unwrap();
+        assert!(logged.contains("ready to accept connections") && !logged.contains("work_mem"), "{logged}");
+        assert!(cluster.log_since(0).unwrap().contains("work_mem"));
+    }
+}

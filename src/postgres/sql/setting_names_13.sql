@@ -1,0 +1,2 @@
+-- Every setting that the server knows.
+SELECT name FROM pg_settings

@@ -1,0 +1,175 @@
+//! Sweeps: the plan of one, and what its points showed.
+
+use std::time::Duration;
+
+use super::columns::{Column, render_columns};
+use super::printable::printable;
+use super::screen::Canvas;
+use super::tournament_live::render_duration;
+use crate::bench::{PointSummary, Range, SweepPlan, SweepRun};
+
+/// Lines of the points and of the order; `--json` has all of them.
+const LINES_MAX: usize = 60;
+
+/// What `bench sweep --dry-run` prints.
+pub fn render_sweep_plan(plan: &SweepPlan, width: Option<usize>) -> String {
+    let shown = &plan.points[..plan.points.len().min(LINES_MAX)];
+    let cells = |cell: &dyn Fn(&crate::bench::PlannedPoint) -> String| shown.iter().map(cell).collect::<Vec<_>>();
+    let columns = vec![
+        Column::number("point", 0, cells(&|point| point.number.to_string())),
+        Column::text("what", 20, cells(&|point| told(&point.label))),
+        Column::number("a trial", 0, cells(&|point| render_seconds(point.expected_seconds))),
+        Column::number(
+            "warm by the model",
+            1,
+            cells(&|point| point.warm_after_seconds.map(render_seconds).unwrap_or_default()),
+        ),
+    ];
+    let mut lines = Vec::new();
+    if !plan.question.is_empty() {
+        lines.extend([told(&plan.question), String::new()]);
+    }
+    lines.extend(render_columns(columns, width, "…"));
+    if shown.len() < plan.points.len() {
+        lines.push(format!("… {} points more: --json", plan.points.len() - shown.len()));
+    }
+    let order: Vec<String> = plan.order.iter().take(LINES_MAX).map(u32::to_string).collect();
+    let more = if plan.order.len() > LINES_MAX { " …" } else { "" };
+    lines.extend([
+        String::new(),
+        format!("order     {}{more} (seed {}; every point once in each block)", order.join(" "), plan.seed),
+        format!(
+            "trials    {} points × {} repeats = {}, about {}",
+            plan.points.len(),
+            plan.repeats,
+            plan.order.len(),
+            render_seconds(plan.expected_seconds)
+        ),
+        format!(
+            "disk      {} of databases; {} are needed with the log, {} are free",
+            plan.database_bytes, plan.needed_bytes, plan.free_bytes
+        ),
+    ]);
+    if plan.needed_bytes > plan.free_bytes {
+        lines.push("          NOT ENOUGH: choose smaller scales, or another place with --dir".to_owned());
+    }
+    lines.join("\n")
+}
+
+/// What a sweep was: study, machine, server, and what it says against itself. `trials` have ended.
+pub fn render_sweep_head(run: &SweepRun, trials: usize) -> String {
+    let planned = run.points * run.repeats;
+    let state = match run.ended_at {
+        Some(_) => format!("{planned} trials"),
+        None => format!("{trials} of {planned} trials: the same `bench sweep` goes on with it"),
+    };
+    let mut lines = vec![
+        format!("sweep    {}, {} UTC, {state}", run.id, run.started_at.strftime("%Y-%m-%d %H:%M:%S")),
+        format!(
+            "machine  {}, {} × {}, {} memory, Linux {}",
+            run.machine.hostname,
+            run.machine.cores,
+            run.machine.cpu_model,
+            run.machine.memory_bytes,
+            run.machine.kernel
+        ),
+        format!("server   PostgreSQL {}; {}", run.server.version, run.pgbench_version),
+        format!("study    {} points × {} repeats, seed {}", run.points, run.repeats, run.seed),
+    ];
+    if !run.question.is_empty() {
+        lines.insert(0, format!("{}\n", told(&run.question)));
+    }
+    lines.extend(run.warnings.iter().map(|warning| format!("warning  {warning}")));
+    lines.join("\n")
+}
+
+/// A sweep in the list of results.
+pub fn render_sweep_line(run: &SweepRun, trials: usize) -> String {
+    let when = run.started_at.strftime("%Y-%m-%d %H:%M");
+    let what = if run.varied.is_empty() { "one point".to_owned() } else { run.varied.join(" × ") };
+    let planned = run.points * run.repeats;
+    let question = if run.question.is_empty() { String::new() } else { format!("  {}", told(&run.question)) };
+    format!("{}  {when}  sweep of {}  {trials} of {planned} trials{question}", run.id, told(&what))
+}
+
+/// A row per point, and below what its trials say against themselves.
+pub fn render_sweep_points(run: &SweepRun, points: &[PointSummary], canvas: Canvas) -> String {
+    let cells = |cell: &dyn Fn(&PointSummary) -> String| points.iter().map(cell).collect::<Vec<_>>();
+    let mut columns: Vec<Column> = Vec::new();
+    for (place, axis) in run.varied.iter().enumerate() {
+        let values = cells(&|point| point.values.get(place).map(|value| told(value)).unwrap_or_default());
+        // Titles are constants elsewhere; here the study gives them, and they fit above their values.
+        columns.push(Column::text("", 8, [vec![told(axis)], values].concat()));
+    }
+    if columns.is_empty() {
+        columns.push(Column::text("", 8, [vec!["point".to_owned()], cells(&|point| told(&point.label))].concat()));
+    }
+    let number = |title: &str, priority, values: Vec<String>| {
+        Column::number("", priority, [vec![title.to_owned()], values].concat())
+    };
+    columns.extend([
+        number("tps", 0, cells(&|point| middle(point.tps))),
+        number("min–max", 2, cells(&|point| spread(point.tps))),
+        number("worst second", 1, cells(&|point| middle(point.worst_second_tps))),
+        number("p50 ms", 4, cells(&|point| milliseconds(point.latency_us_p50))),
+        number("p99 ms", 1, cells(&|point| milliseconds(point.latency_us_p99))),
+        number("checkpoints", 5, cells(&|point| middle(point.checkpoints))),
+        number("trials", 3, cells(&render_trials)),
+    ]);
+    // The first line would be the empty titles.
+    let mut lines: Vec<String> = render_columns(columns, canvas.width, "…").into_iter().skip(1).collect();
+    for point in points {
+        for (warning, trials) in &point.warnings {
+            let head = format!("{} ({trials} of {})", told(&point.label), point.trials);
+            lines.push(format!("warning  {head}: {}", told(warning)));
+        }
+    }
+    lines.join("\n")
+}
+
+fn render_trials(point: &PointSummary) -> String {
+    match point.failures {
+        0 => point.trials.to_string(),
+        failures => format!("{} ({failures} failed)", point.trials),
+    }
+}
+
+fn middle(range: Option<Range>) -> String {
+    range.map(|range| render_figure(range.median)).unwrap_or_default()
+}
+
+fn spread(range: Option<Range>) -> String {
+    range.map(|range| format!("{}–{}", render_figure(range.min), render_figure(range.max))).unwrap_or_default()
+}
+
+fn milliseconds(range: Option<Range>) -> String {
+    range.map(|range| format!("{:.2}", range.median / 1000.0)).unwrap_or_default()
+}
+
+fn render_figure(figure: f64) -> String {
+    if figure < 10.0 && figure.fract() != 0.0 { format!("{figure:.1}") } else { format!("{figure:.0}") }
+}
+
+/// Text of the study file, with nothing that a terminal would obey.
+fn told(text: &str) -> String {
+    printable(text).into_owned()
+}
+
+fn render_seconds(seconds: f64) -> String {
+    render_duration(Duration::from_secs_f64(seconds.clamp(0.0, 1e9)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn figures_have_as_many_digits_as_they_need() {
+        assert_eq!([0.0, 2.0, 2.5, 12.5, 12345.6].map(render_figure), ["0", "2", "2.5", "12", "12346"]);
+        let range = Range { median: 2000.0, min: 1.0, max: 3000.0 };
+        assert_eq!(
+            (spread(Some(range)), milliseconds(Some(range)), middle(None)),
+            ("1–3000".into(), "2.00".into(), String::new())
+        );
+    }
+}

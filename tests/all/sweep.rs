@@ -1,0 +1,235 @@
+//! `bench sweep` from end to end: what is kept of each trial, going on after a kill, and studies that make no sense.
+
+use std::fs;
+use std::io::{BufRead as _, BufReader};
+use std::path::PathBuf;
+use std::process::{Child, ChildStderr, Command, Stdio};
+
+use rustix::process::{Pid, Signal, kill_process};
+use serde_json::{Value, json};
+
+use super::bench::{Place, text};
+use super::servers::{Home, Output};
+
+/// A study file in the home directory.
+fn spec(home: &Home, text: &str) -> PathBuf {
+    let path = home.path().join("study.toml");
+    fs::write(&path, text).unwrap();
+    path
+}
+
+fn sweep(place: &Place, home: &Home, version: u32, spec: &str, more: &[&str]) -> Command {
+    place.command(home, version, &[["bench", "sweep", spec].as_slice(), more].concat())
+}
+
+fn trials(printed: &Value) -> &Vec<Value> {
+    printed["trials"].as_array().unwrap()
+}
+
+test_every_version! {
+    fn a_trial_keeps_all_that_was_counted(version) {
+        let (home, place) = (Home::new(), Place::new());
+        let study = "question = 'cold or <b>warm</b>?'\nrepeats = 1\n[points]\nclients = 2\nseconds = 3\n\
+                     script = { select-only = 1, simple-update = 1 }\nstart = ['cold', 'warm']\n\
+                     [settings]\nwork_mem = '5MB'\nshared_buffers = '16MB'\n";
+        let path = spec(&home, study);
+        let child = sweep(&place, &home, version, path.to_str().unwrap(), &["--json"]);
+        let child = { child }.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+        let pid = child.id();
+        let printed = Output::from(child.wait_with_output().unwrap()).ok().json();
+        place.assert_nothing_is_left(pid);
+
+        assert!(printed["sweep"]["ended_at"].is_string());
+        assert_eq!(printed["sweep"]["varied"], json!(["start"]));
+        assert_eq!(trials(&printed).len(), 2);
+        trials(&printed).iter().for_each(check_trial);
+        let kept = home.pgthaw(&["results", "show", "--json"]).ok().json();
+        assert!(kept == printed, "what was kept differs from what was printed");
+        let shown = home.pgthaw(&["results", "show", text(&printed, "/sweep/id")]).ok();
+        assert!(shown.stdout.contains("p99 ms") && shown.stdout.contains("<b>warm</b>"), "{}", shown.stdout);
+        let listed = home.pgthaw(&["results", "list", "--json"]).ok().json();
+        assert_eq!(listed["sweeps"][0]["trials"], 2);
+    }
+}
+
+fn check_trial(trial: &Value) {
+    assert_eq!(trial["failure"], Value::Null, "{trial}");
+    assert_eq!(trial["start_state"]["verdict"], trial["point"]["start"], "{}", trial["warnings"]);
+    let count = |value: &Value| value.as_u64().unwrap_or_else(|| panic!("{value} is no count"));
+    let transactions = count(&trial["transactions"]);
+    assert!(transactions > 0 && trial["tps"].as_f64().unwrap() > 0.0, "{trial}");
+    // pgbench's report, its log by scripts, and its log by seconds count the same.
+    let scripts = trial["scripts"].as_array().unwrap();
+    let names: Vec<&str> = scripts.iter().map(|script| text(script, "/script")).collect();
+    assert_eq!(names, ["select-only", "simple-update"]);
+    assert!(scripts.iter().all(|script| count(&script["answered"]) > 0 && script["service"].is_null()));
+    assert_eq!(scripts.iter().map(|script| count(&script["response"]["count"])).sum::<u64>(), transactions);
+    assert_eq!(count(&trial["latency"]["count"]), transactions);
+    let samples = trial["samples"].as_array().unwrap();
+    assert_eq!(samples.len(), 3);
+    let by_seconds: u64 = samples.iter().map(|sample| count(&sample["transactions"])).sum();
+    // What ended after the last whole second belongs to none.
+    assert!(by_seconds <= transactions && by_seconds > transactions / 2, "{by_seconds} of {transactions}");
+    // The server counts more than the workload alone.
+    let database = &trial["statistics"]["pg_stat_database"][0]["added"];
+    assert!(database["xact_commit"].as_f64().unwrap() >= transactions as f64, "{}", trial["statistics"]);
+    let settings = trial["settings"].as_array().unwrap();
+    for asked in [json!(["work_mem", "5MB"]), json!(["shared_buffers", "16MB"])] {
+        assert!(settings.contains(&asked), "{settings:?}");
+    }
+    assert!(!trial["buffers_after"].as_array().unwrap().is_empty());
+}
+
+#[test]
+fn a_trial_may_end_by_its_transactions_keep_a_rate_and_start_restored_or_as_it_is() {
+    let (home, place) = (Home::new(), Place::new());
+    fs::write(home.path().join("wrong.sql"), "SELECT no_such_column FROM pgbench_accounts;\n").unwrap();
+    let study = "repeats = 1\nseed = 1\n[points]\nclients = 2\ntransactions = 100\nrate = 400\n\
+                 script = ['select-only', 'wrong.sql']\nstart = ['restored', 'as-is']\n[settings]\nwork_mem = ['5MB', '6MB']\n";
+    let path = spec(&home, study);
+    let output = sweep(&place, &home, 15, path.to_str().unwrap(), &["--json"]).output().unwrap();
+    let printed = Output::from(output).ends_with(1).json();
+    assert_eq!(trials(&printed).len(), 8);
+    for trial in trials(&printed) {
+        if text(trial, "/point/script") == "wrong.sql" {
+            assert!(text(trial, "/failure").contains("no_such_column"), "{trial}");
+            continue;
+        }
+        assert_eq!((&trial["failure"], &trial["transactions"]), (&Value::Null, &json!(200)), "{trial}");
+        assert!(trial["scripts"][0]["service"]["count"] == 200, "{trial}");
+        let asked = json!(["work_mem", trial["point"]["settings"][0][1]]);
+        assert!(trial["settings"].as_array().unwrap().contains(&asked), "{trial}");
+        if text(trial, "/point/start") == "restored" {
+            assert_eq!(text(trial, "/start_state/verdict"), "restored", "{trial}");
+        }
+    }
+    assert!(fs::read_dir(place.0.path()).unwrap().next().is_none());
+}
+
+/// Runs until so many trials have ended, by what is printed.
+fn run_until(mut command: Command, ended: usize) -> (Child, std::io::Lines<BufReader<ChildStderr>>) {
+    let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let mut lines = BufReader::new(child.stderr.take().unwrap()).lines();
+    let mut seen = 0;
+    while seen < ended {
+        let line = lines.next().unwrap().unwrap();
+        seen += usize::from(line.contains(" tps"));
+    }
+    (child, lines)
+}
+
+#[test]
+fn an_interrupted_sweep_goes_on_and_no_trial_is_lost_or_doubled() {
+    let (home, place) = (Home::new(), Place::new());
+    let path = spec(&home, "repeats = 3\n[points]\nclients = [1, 2]\nseconds = 1\nstart = 'as-is'\n");
+    let again = || sweep(&place, &home, 15, path.to_str().unwrap(), &[]);
+    let stored = || home.pgthaw(&["results", "show", "--json"]).ok().json();
+    // A person stops it: nothing is left but what was kept.
+    let (child, lines) = run_until(again(), 1);
+    let pid = child.id();
+    kill_process(Pid::from_raw(pid as i32).unwrap(), Signal::INT).unwrap();
+    drop(lines);
+    let output = Output::from(child.wait_with_output().unwrap()).ends_with(130);
+    assert!(output.stdout.contains("of 6 trials: the same `bench sweep` goes on"), "{}", output.stdout);
+    place.assert_nothing_is_left(pid);
+    let first = stored();
+    assert!(!trials(&first).is_empty());
+
+    // A power cut, as far as one process can have one: twice.
+    let mut before = first.clone();
+    for _ in 0..2 {
+        let (mut child, _lines) = run_until(again(), 1);
+        child.kill().unwrap();
+        child.wait().unwrap();
+        let now = stored();
+        assert!(trials(&now).len() >= trials(&before).len());
+        before = now;
+    }
+    let printed = Output::from(again().arg("--json").output().unwrap()).ok().json();
+    assert_eq!(text(&printed, "/sweep/id"), text(&first, "/sweep/id"));
+    let mut keys: Vec<String> =
+        trials(&printed).iter().map(|one| format!("{} {}", one["number"], one["repeat"])).collect();
+    keys.sort();
+    assert_eq!(keys, ["0 1", "0 2", "0 3", "1 1", "1 2", "1 3"]);
+    for kept in trials(&before) {
+        assert!(trials(&printed).contains(kept), "a finished trial changed");
+    }
+    let left: Vec<_> = fs::read_dir(place.0.path()).unwrap().map(|entry| entry.unwrap().file_name()).collect();
+    let is_cluster = |name: &std::ffi::OsString| name.to_string_lossy().starts_with("pgthaw-lab-");
+    assert!(!left.iter().any(is_cluster), "a cluster is left: {left:?}");
+
+    let listed = home.pgthaw(&["results", "list", "--json"]).ok().json();
+    assert_eq!(listed["sweeps"].as_array().unwrap().len(), 1);
+    assert_eq!(listed["sweeps"][0]["trials"], 6);
+
+    // Its blocks are pairs, and three of them are too few to show anything.
+    let compared = home.pgthaw(&["results", "compare", "clients=1", "clients=2", "--json"]).ok().json();
+    assert_eq!(compared["cells"][0]["ratio"]["pairs"], 3);
+    let ratio = compared["cells"][0]["ratio"]["median"]["at_least"].as_f64().unwrap();
+    let tps = |clients: u64| {
+        let of = trials(&printed).iter().filter(|one| one["point"]["clients"] == clients);
+        of.map(|one| one["tps"].as_f64().unwrap()).collect::<Vec<_>>()
+    };
+    let range =
+        |values: Vec<f64>| values.iter().fold((f64::MAX, 0.0_f64), |(low, high), one| (low.min(*one), high.max(*one)));
+    let ((low_1, high_1), (low_2, high_2)) = (range(tps(1)), range(tps(2)));
+    assert!(ratio >= low_2 / high_1 && ratio <= high_2 / low_1, "{ratio}: {:?} {:?}", tps(1), tps(2));
+    assert!(compared["cells"][0]["p"].as_f64().unwrap() >= 0.25);
+    assert!(text(&compared, "/warnings/0").contains("3 pairs cannot show a difference"));
+    let told = home.pgthaw(&["results", "compare", "clients=1", "clients=2", "--metric", "p99"]).ok().stdout;
+    assert!(told.contains("p99 of B against A") && told.contains("the whole"), "{told}");
+    let wrong = home.pgthaw(&["results", "compare", "clients=1", "clients=64"]).ends_with(2);
+    assert!(wrong.stderr.contains("clients=64 holds no trial; the sweep varies clients"), "{}", wrong.stderr);
+}
+
+#[test]
+fn a_dry_run_tells_what_would_happen_and_does_nothing() {
+    let (home, place) = (Home::new(), Place::new());
+    let path = spec(
+        &home,
+        "question = 'how large?'\nseed = 7\n[points]\nscale = [1, 10]\nclients = [1, 4]\nstart = 'cold'\ndisk = 'gp3'\n",
+    );
+    let dry = |more: &[&str]| {
+        let arguments = [["--dry-run"].as_slice(), more].concat();
+        Output::from(sweep(&place, &home, 15, path.to_str().unwrap(), &arguments).output().unwrap()).ok()
+    };
+    let plan = dry(&["--json"]).json();
+    assert_eq!(plan["plan"]["points"].as_array().unwrap().len(), 4);
+    assert_eq!(plan["plan"]["order"].as_array().unwrap().len(), 12);
+    assert_eq!(plan["plan"]["order"], dry(&["--json"]).json()["plan"]["order"], "the seed decides");
+    let warm: Vec<f64> = plan["plan"]["points"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|one| one["warm_after_seconds"].as_f64().unwrap())
+        .collect();
+    assert!(warm[2] > warm[0], "a larger database takes longer: {warm:?}");
+    let told = dry(&[]).stdout;
+    for part in ["how large?", "scale 10, clients 4", "4 points × 3 repeats = 12", "seed 7", "176 MB of databases"] {
+        assert!(told.contains(part), "{part}: {told}");
+    }
+    assert!(fs::read_dir(place.0.path()).unwrap().next().is_none());
+    assert!(!home.path().join("state/pgthaw/results.sqlite").exists());
+}
+
+#[test]
+fn a_study_that_makes_no_sense_is_refused_before_anything_is_made() {
+    let (home, place) = (Home::new(), Place::new());
+    let refused = |text: &str, parts: &[&str]| {
+        let path = spec(&home, text);
+        let output = Output::from(sweep(&place, &home, 15, path.to_str().unwrap(), &[]).output().unwrap()).ends_with(2);
+        for part in parts {
+            assert!(output.stderr.contains(part), "{part}: {}", output.stderr);
+        }
+    };
+    refused("[points]\nscales = 1\n", &["study.toml", "scales", "expected one of", "docs/sweep.md"]);
+    let thousand: Vec<String> = (1..=1000).map(|number| number.to_string()).collect();
+    let list = thousand.join(",");
+    refused(
+        &format!("[points]\nscale=[{list}]\nclients=[{list}]\nseconds=[1,2,3,4,5,6,7,8,9,10]\n"),
+        &["10000000 points", "at most 100000 trials"],
+    );
+    refused("[settings]\nport = 1\n", &["settings.port"]);
+    refused("[points]\nseconds = 1\n[settings]\nwork_men = '4MB'\n", &["settings.work_men", "is work_mem meant?"]);
+    assert!(fs::read_dir(place.0.path()).unwrap().next().is_none());
+}
