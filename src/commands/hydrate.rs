@@ -4,22 +4,23 @@ use std::sync::Arc;
 
 use clap::Args;
 
-use super::restore::positive_bytes;
+use super::restore::{SharingArguments, positive_bytes};
 use super::{ConnectionArguments, ExitStatus, OutputArguments, SnapshotsArguments, Target};
-use crate::cache::{NEWEST, Snapshot, SnapshotStore};
-use crate::failure::ErrorKind;
+use crate::cache::{self, Chosen, NEWEST, Snapshot};
 use crate::linux::block_device::read_block_device;
 use crate::postgres::DataDirectory;
 use crate::terminal::{self, WarmProgress};
 use crate::units::Bytes;
 use crate::warm::hydrate::{Hydration, HydrationReceipt, StateStore};
+use crate::warm::traffic::ServerTraffic;
 use crate::warm::{Control, Error, state_directory};
 
 /// Touch every block of a volume that was made from a volume snapshot, once
 ///
 /// Such a volume fetches each block from far away when it is first read. Reads everything below the data directory past the
 /// page cache, so that nothing warm is pushed out; what a snapshot of pgthaw's knows to be hot comes first. What was done is
-/// kept: after Ctrl-C or a crash the next run goes on. It works while the server runs. To bring memory back, use restore.
+/// kept: after Ctrl-C or a crash the next run goes on. It works while the server runs: as long as that works, only a few reads
+/// are in flight at a time. To bring memory back, use restore.
 #[derive(Debug, Args)]
 pub struct HydrateArguments {
     /// The pgthaw snapshot that says what is hot: `newest`, the beginning of a name, or a file
@@ -36,9 +37,12 @@ pub struct HydrateArguments {
     #[arg(long, value_name = "BYTES", value_parser = positive_bytes)]
     max_rate: Option<Bytes>,
 
-    /// Reads at a time: a block that comes from far away takes long, so that many help
+    /// Reads at a time: a block that comes from far away takes long, so that many help; only a few of them while the server works
     #[arg(long, value_name = "N", default_value_t = 16, value_parser = clap::value_parser!(u16).range(1..=256))]
     threads: u16,
+
+    #[command(flatten)]
+    sharing: SharingArguments,
 
     /// Read all of it again, whatever earlier runs did: for a volume that cannot be told from an earlier one
     #[arg(long)]
@@ -50,18 +54,24 @@ pub async fn run(arguments: HydrateArguments, output: OutputArguments) -> anyhow
     let control = Arc::new(Control::default());
     let interrupted = Arc::clone(&control);
     tokio::spawn(terminal::interrupt_then_exit(move || interrupted.interrupt()));
+    if !arguments.connection.databases.is_empty() {
+        return Err(Error::DatabaseToHydrate.into());
+    }
     let target = Target::open(&arguments.connection).await?;
     let directory = target.data_directory.ok_or(Error::NothingToHydrate)?;
-    let (snapshot, remark) = arguments.find_snapshot(&directory);
+    let (snapshot, remark) = arguments.find_snapshot(&directory)?;
     let progress = Arc::new(WarmProgress::new(output.shows_progress()));
     let watcher = Arc::clone(&progress);
     let receipt = tokio::task::spawn_blocking(move || {
         let hot = snapshot.as_ref().map(|snapshot| &snapshot.map);
+        let traffic = ServerTraffic::new(|| Some(directory.read_postmaster()?.pid));
         arguments.hydrate(&Hydration {
             directory: &directory,
             hot,
             threads: arguments.threads.into(),
             max_rate: arguments.max_rate,
+            sharing: arguments.sharing.sharing(),
+            traffic: &traffic,
             control: &control,
             watcher: &*watcher,
         })
@@ -74,20 +84,26 @@ pub async fn run(arguments: HydrateArguments, output: OutputArguments) -> anyhow
         true => terminal::print_json(&receipt)?,
         false => terminal::print_line(&terminal::render_hydration(&receipt)),
     }
-    Ok(match receipt {
-        HydrationReceipt { is_interrupted: true, .. } => ExitStatus::Because(ErrorKind::Interrupted),
-        HydrationReceipt { failed_reads: 0, .. } => ExitStatus::Done,
-        _ => ExitStatus::Because(ErrorKind::Failed),
-    })
+    Ok(receipt.failure().map_or(ExitStatus::Done, ExitStatus::Because))
 }
 
 impl HydrateArguments {
-    /// What is hot, or why nobody knows: the order is a convenience.
-    fn find_snapshot(&self, directory: &DataDirectory) -> (Option<Snapshot>, Option<String>) {
-        let store: SnapshotStore = self.snapshots.open();
-        match store.read(&self.snapshot, directory.system_identifier) {
-            Ok(chosen) => (Some(chosen.snapshot), None),
-            Err(error) => (None, Some(format!("the order is that of the files, as nothing says what is hot: {error}"))),
+    /// What is hot, or why nobody knows: the order is a convenience, unless the user says which.
+    fn find_snapshot(&self, directory: &DataDirectory) -> Result<(Option<Snapshot>, Option<String>), cache::Error> {
+        match self.read_snapshot(directory.system_identifier) {
+            Ok(snapshot) => Ok((Some(snapshot), None)),
+            Err(error) if self.snapshot == NEWEST => {
+                Ok((None, Some(format!("the order is that of the files, as nothing says what is hot: {error}"))))
+            }
+            Err(error) => Err(error),
+        }
+    }
+
+    fn read_snapshot(&self, cluster: u64) -> Result<Snapshot, cache::Error> {
+        let Chosen { snapshot, path, .. } = self.snapshots.open().read(&self.snapshot, cluster)?;
+        match snapshot.map.source.system_identifier {
+            other if other != cluster => Err(cache::Error::OtherCluster { path, snapshot: other, cluster }),
+            _ => Ok(snapshot),
         }
     }
 

@@ -3,7 +3,9 @@
 use super::device::render_age;
 use super::printable;
 use crate::units::Bytes;
+use crate::warm::TrafficReceipt;
 use crate::warm::hydrate::{FinishedRun, HydrationReceipt};
+use crate::warm::traffic::Sharing;
 
 /// What was read, what is left, and what failed.
 pub fn render_hydration(receipt: &HydrationReceipt) -> String {
@@ -14,6 +16,13 @@ pub fn render_hydration(receipt: &HydrationReceipt) -> String {
         )],
         None => render_reads(receipt),
     };
+    let TrafficReceipt { waiting_seconds, flowing_seconds, .. } = receipt.traffic;
+    if receipt.traffic.sharing != Sharing::FullSpeed && waiting_seconds + flowing_seconds >= 1.0 {
+        lines.push(format!(
+            "the server worked for {:.1} s of it: few reads at a time meanwhile (--full-speed does not yield)",
+            waiting_seconds + flowing_seconds
+        ));
+    }
     if receipt.failed_reads > 0 {
         lines.push(format!("{} reads failed:", receipt.failed_reads));
         lines.extend(receipt.failures.iter().map(|failure| format!("  {}", printable(&failure.detail))));
@@ -32,6 +41,9 @@ fn render_reads(receipt: &HydrationReceipt) -> Vec<String> {
             .map(|at| format!("{done_before_bytes} were done {} already; --again begins anew", render_age(at))),
     );
     match left_bytes {
+        Bytes(0) if receipt.failed_reads > 0 => {
+            lines.push("every block that could be listed has been touched".to_owned())
+        }
         Bytes(0) => lines.push("every block has been touched".to_owned()),
         left => lines.push(format!("{left} are left: the next run goes on from here")),
     }

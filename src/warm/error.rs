@@ -24,6 +24,8 @@ pub enum Error {
     TooFewReads(String),
     #[error("there is nothing to hydrate: the data directory is not on this host, or not known")]
     NothingToHydrate,
+    #[error("-d names a database, and hydrate reads all of a cluster")]
+    DatabaseToHydrate,
     #[error("cannot {action} what was hydrated already, {}: {source}", path.display())]
     HydrationFile { action: &'static str, path: PathBuf, source: io::Error },
     #[error("cannot {action} the device's profile {}: {source}", path.display())]
@@ -41,7 +43,7 @@ pub enum Error {
 impl Explain for Error {
     fn kind(&self) -> ErrorKind {
         match self {
-            Error::BlockSize { .. } | Error::NothingNamed => ErrorKind::Usage,
+            Error::BlockSize { .. } | Error::NothingNamed | Error::DatabaseToHydrate => ErrorKind::Usage,
             Error::NothingToProbe | Error::NothingToHydrate | Error::OsTierHidden { .. } => ErrorKind::Privilege,
             Error::TooLittleToProbe { .. } | Error::TooFewReads(_) | Error::ProfileUnusable { .. } => ErrorKind::Failed,
             Error::ProfileFile { source, .. } | Error::HydrationFile { source, .. } => match source.kind() {
@@ -56,6 +58,7 @@ impl Explain for Error {
 
     fn hint(&self) -> Option<String> {
         match self {
+            Error::DatabaseToHydrate => Some("leave -d out (in pgthaw.toml: dbname)".into()),
             Error::NothingNamed => Some("--relation, --schema, -d DATABASE or --all".into()),
             Error::NothingToProbe | Error::NothingToHydrate => Some("name it with --data-dir, on the server's host".into()),
             Error::TooLittleToProbe { .. } | Error::TooFewReads(_) => {

@@ -45,7 +45,12 @@ fn every_block_is_read_once_and_an_interruption_loses_little() {
     let text = server.pgthaw(&["hydrate"]).ok().stdout;
     assert!(text.starts_with("nothing read: an earlier run") && text.contains("--again"), "{text}");
     assert!(!text.contains("every block has been touched"), "{text}");
-    let again = server.pgthaw(&["hydrate", "--again", "--json"]).ok().json();
+    let again = server.pgthaw(&["hydrate", "--again", "--full-speed", "--json"]).ok().json();
     assert_eq!((bytes(&again, "done_before_bytes"), &again["resumed_from"]), (0, &serde_json::Value::Null));
     assert!(bytes(&again, "read_bytes") > 50_000_000, "{again:#}");
+    assert_eq!((&second["traffic"]["sharing"], &again["traffic"]["sharing"]), (&"fair".into(), &"full_speed".into()));
+
+    let refused = server.pgthaw(&["hydrate", "-d", "nosuchdb"]).ends_with(2).stderr;
+    assert!(refused.contains("leave -d out"), "{refused}");
+    server.pgthaw(&["hydrate", "1999"]).ends_with(2);
 }

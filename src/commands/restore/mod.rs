@@ -11,7 +11,7 @@ use std::sync::Arc;
 use clap::Args;
 
 pub use device::{DeviceArguments, positive_bytes};
-use sharing::SharingArguments;
+pub use sharing::SharingArguments;
 use source::Source;
 pub use tier::TierArgument;
 

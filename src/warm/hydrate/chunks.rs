@@ -22,13 +22,16 @@ pub struct Chunks {
     files: Vec<(String, u64)>,
     /// A file's number and the chunk's in it.
     order: Vec<(u32, u32)>,
+    /// Directories that this user may not list, by their paths below the data directory.
+    pub refused: Vec<(String, Error)>,
 }
 
 impl Chunks {
     /// Lists the directory. First what every start of the server needs, then what is hot in `hot`, the write-ahead log last.
     pub fn list(directory: &DataDirectory, hot: Option<&Map>) -> Result<Chunks, Error> {
-        let mut files = Vec::new();
-        walk(&directory.path, "", &mut files)?;
+        let mut found = Found::default();
+        found.walk(&directory.path, "")?;
+        let Found { mut files, refused } = found;
         files.sort();
         let heat = hot.map(|map| Heat::of(map, directory)).unwrap_or_default();
         let mut order: Vec<((u8, Reverse<i32>), u32, u32)> = Vec::new();
@@ -38,7 +41,7 @@ impl Chunks {
             }
         }
         order.sort_unstable();
-        Ok(Chunks { files, order: order.into_iter().map(|(_, file, chunk)| (file, chunk)).collect() })
+        Ok(Chunks { files, order: order.into_iter().map(|(_, file, chunk)| (file, chunk)).collect(), refused })
     }
 
     pub fn files(&self) -> usize {
@@ -76,27 +79,47 @@ fn class_of(path: &str) -> u8 {
     }
 }
 
-/// Lists files. Links are followed where PostgreSQL makes them: tablespaces, and a write-ahead log that is elsewhere.
-fn walk(root: &Path, below: &str, files: &mut Vec<(String, u64)>) -> Result<(), Error> {
-    let directory = root.join(below);
-    let entries = match fs::read_dir(&directory).and_then(Iterator::collect::<io::Result<Vec<DirEntry>>>) {
-        Ok(entries) => entries,
-        // Dropped meanwhile.
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
-        Err(error) => return Err(Error::file("list", &directory, error)),
-    };
-    for entry in entries {
-        let Ok(name) = entry.file_name().into_string() else { continue };
-        let path = if below.is_empty() { name } else { format!("{below}/{name}") };
-        let is_ours = below == "pg_tblspc" || path == "pg_wal";
-        let Ok(kind) = entry.file_type() else { continue };
-        match is_directory(&entry, kind, is_ours) {
-            true => walk(root, &path, files)?,
-            false if kind.is_file() => files.extend(entry.metadata().ok().map(|metadata| (path, metadata.len()))),
-            false => {}
+/// What was found below a data directory.
+#[derive(Default)]
+struct Found {
+    files: Vec<(String, u64)>,
+    refused: Vec<(String, Error)>,
+}
+
+impl Found {
+    /// Lists files. Links are followed where PostgreSQL makes them: tablespaces, and a write-ahead log that is elsewhere.
+    fn walk(&mut self, root: &Path, below: &str) -> Result<(), Error> {
+        let directory = root.join(below);
+        let entries = match fs::read_dir(&directory).and_then(Iterator::collect::<io::Result<Vec<DirEntry>>>) {
+            Ok(entries) => entries,
+            // Dropped meanwhile.
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
+            Err(error) if error.kind() == io::ErrorKind::PermissionDenied && !below.is_empty() => {
+                self.refused.push((below.to_owned(), Error::file("list", &directory, error)));
+                return Ok(());
+            }
+            Err(error) => return Err(Error::file("list", &directory, error)),
+        };
+        // Beside PostgreSQL's own there may be others' in it: a lost+found, when a file system is mounted there.
+        let is_tablespace = Path::new(below).parent() == Some(Path::new("pg_tblspc"));
+        for entry in entries {
+            let Ok(name) = entry.file_name().into_string() else { continue };
+            if is_tablespace && !name.starts_with("PG_") {
+                continue;
+            }
+            let path = if below.is_empty() { name } else { format!("{below}/{name}") };
+            let is_ours = below == "pg_tblspc" || path == "pg_wal";
+            let Ok(kind) = entry.file_type() else { continue };
+            match is_directory(&entry, kind, is_ours) {
+                true => self.walk(root, &path)?,
+                false if kind.is_file() => {
+                    self.files.extend(entry.metadata().ok().map(|metadata| (path, metadata.len())));
+                }
+                false => {}
+            }
         }
+        Ok(())
     }
-    Ok(())
 }
 
 fn is_directory(entry: &DirEntry, kind: FileType, follow: bool) -> bool {
@@ -218,7 +241,10 @@ mod tests {
         write("base/5/2", 24 * MEGABYTE);
         write("base/5/2_vm", 8192);
         write("pg_wal/000000010000000000000001", 16 * MEGABYTE);
-        fs::write(elsewhere.path().join("3"), "x").unwrap();
+        fs::create_dir_all(elsewhere.path().join("PG_15_202209061/5")).unwrap();
+        fs::write(elsewhere.path().join("PG_15_202209061/5/3"), "x").unwrap();
+        fs::create_dir(elsewhere.path().join("lost+found")).unwrap();
+        fs::write(elsewhere.path().join("lost+found/#12"), "x").unwrap();
         fs::create_dir_all(root.path().join("pg_tblspc")).unwrap();
         symlink(elsewhere.path(), root.path().join("pg_tblspc/16390")).unwrap();
         symlink("/etc", root.path().join("base/6")).unwrap();
@@ -226,7 +252,7 @@ mod tests {
         let chunks = Chunks::list(&directory(root.path()), Some(&map(1100..2000))).unwrap();
         let order: Vec<(&str, u64)> = chunks.iter().collect();
         assert_eq!(order[..2], [("global/pg_control", 0), ("base/5/2", 1)]);
-        let cold = [("base/5/1", 0), ("base/5/1", 1), ("base/5/2_vm", 0), ("pg_tblspc/16390/3", 0)];
+        let cold = [("base/5/1", 0), ("base/5/1", 1), ("base/5/2_vm", 0), ("pg_tblspc/16390/PG_15_202209061/5/3", 0)];
         assert!(cold.iter().all(|one| order[4..8].contains(one)), "{order:?}");
         assert!(order[8..].iter().all(|(path, _)| is_wal(path)) && order.len() == 10, "{order:?}");
         assert_eq!(chunks.lengths().sum::<u64>(), 8192 * 2 + 49 * MEGABYTE + 1);

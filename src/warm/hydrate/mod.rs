@@ -20,9 +20,11 @@ pub use state::{HydrationState, StateStore};
 
 use chunks::{CHUNK, Chunks};
 
-use super::restore::Pace;
-use super::{Control, Phase, Watcher};
+use super::restore::Governor;
+use super::traffic::{Sharing, Traffic};
+use super::{Control, DeviceProfile, Phase, PlannedDevice, ProfileSource, TrafficReceipt, Watcher};
 use crate::cache::Map;
+use crate::failure::{ErrorKind, Explain as _};
 use crate::linux;
 use crate::linux::direct_read::{AlignedBuffer, DirectFile};
 use crate::postgres::DataDirectory;
@@ -46,6 +48,9 @@ pub struct Hydration<'a> {
     pub threads: usize,
     /// Bytes per second.
     pub max_rate: Option<Bytes>,
+    /// How the device is shared with live traffic.
+    pub sharing: Sharing,
+    pub traffic: &'a dyn Traffic,
     pub control: &'a Control,
     pub watcher: &'a dyn Watcher,
 }
@@ -74,9 +79,27 @@ pub struct HydrationReceipt {
     pub snapshot_taken_at: Option<Timestamp>,
     /// Reads that failed: the first of them one by one.
     pub failed_reads: u64,
+    /// Of these, the ones that this user may not do.
+    pub denied_reads: u64,
     pub failures: Vec<HydrationFailure>,
+    /// What the server did meanwhile, and what was left to it.
+    pub traffic: TrafficReceipt,
     pub is_interrupted: bool,
     pub remarks: Vec<String>,
+}
+
+impl HydrationReceipt {
+    /// What kept it from its end.
+    pub fn failure(&self) -> Option<ErrorKind> {
+        match self {
+            HydrationReceipt { is_interrupted: true, .. } => Some(ErrorKind::Interrupted),
+            HydrationReceipt { failed_reads: 0, .. } => None,
+            HydrationReceipt { failed_reads, denied_reads, .. } if failed_reads == denied_reads => {
+                Some(ErrorKind::Privilege)
+            }
+            _ => Some(ErrorKind::Failed),
+        }
+    }
 }
 
 /// A run that touched every block.
@@ -87,7 +110,7 @@ pub struct FinishedRun {
     pub device: String,
 }
 
-/// A file that could not be read.
+/// A file that could not be read, or a directory that could not be listed.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct HydrationFailure {
     /// Below the data directory.
@@ -99,12 +122,13 @@ pub struct HydrationFailure {
 struct Work<'a> {
     hydration: Hydration<'a>,
     chunks: &'a Chunks,
-    pace: Pace,
+    governor: Governor,
     next: AtomicUsize,
     /// Of each chunk.
     done: Vec<AtomicBool>,
     read_bytes: AtomicU64,
     failed_reads: AtomicU64,
+    denied_reads: AtomicU64,
     failures: Mutex<Vec<HydrationFailure>>,
 }
 
@@ -133,14 +157,16 @@ impl Hydration<'_> {
         let work = Work {
             hydration: *self,
             chunks: &chunks,
-            pace: Pace::new(self.max_rate),
+            governor: self.governor(),
             next: AtomicUsize::new(0),
             done,
             read_bytes: AtomicU64::new(0),
             failed_reads: AtomicU64::new(0),
+            denied_reads: AtomicU64::new(0),
             failures: Mutex::default(),
         };
         if finished_before.is_none() {
+            chunks.refused.iter().for_each(|(path, error)| work.fail(path, error));
             work.run_threads(|| {
                 work.note(state);
                 keep(state)
@@ -156,11 +182,19 @@ impl Hydration<'_> {
             resumed_from,
             finished_before,
             snapshot_taken_at: self.hot.map(|map| map.taken_at),
+            traffic: work.governor.receipt(),
             failed_reads: work.failed_reads.into_inner(),
+            denied_reads: work.denied_reads.into_inner(),
             failures: work.failures.into_inner().unwrap_or_else(PoisonError::into_inner),
             is_interrupted: self.control.is_interrupted(),
             remarks: Vec::new(),
         })
+    }
+
+    /// Nobody knows what a volume gives that has not been read yet: what it gives on the way is learnt.
+    fn governor(&self) -> Governor {
+        let device = PlannedDevice { profile: DeviceProfile::default(), source: ProfileSource::Default };
+        Governor::new(self.sharing, self.threads.max(1), self.max_rate, device)
     }
 }
 
@@ -168,24 +202,35 @@ impl Work<'_> {
     /// Reads until all is done or the user stops it; calls `keep` meanwhile and at the end. A failure to keep what was done
     /// stops the reads too.
     fn run_threads<E>(&self, mut keep: impl FnMut() -> Result<(), E>) -> Result<(), E> {
+        let is_done = AtomicBool::new(false);
         thread::scope(|scope| {
-            let workers: Vec<_> = (0..self.hydration.threads.max(1)).map(|_| scope.spawn(|| self.read_on())).collect();
+            scope.spawn(|| self.governor.watch(self.hydration.traffic, &is_done));
+            let threads = 0..self.hydration.threads.max(1);
+            let workers: Vec<_> = threads.map(|thread| scope.spawn(move || self.read_on(thread))).collect();
             let mut kept_at = Instant::now();
-            while !workers.iter().all(|worker| worker.is_finished()) {
+            let mut kept = Ok(());
+            while kept.is_ok() && !workers.iter().all(|worker| worker.is_finished()) {
                 thread::sleep(LOOK);
                 if kept_at.elapsed() >= KEEP_INTERVAL {
-                    keep().inspect_err(|_| self.hydration.control.interrupt())?;
+                    kept = keep().inspect_err(|_| self.hydration.control.interrupt());
                     kept_at = Instant::now();
                 }
             }
-            keep()
+            is_done.store(true, Ordering::Relaxed);
+            kept.and_then(|()| keep())
         })
     }
 
+    /// Is there a chunk that no thread took? Then who took one may wait until it may go on.
+    fn goes_on(&self) -> bool {
+        self.next.load(Ordering::Relaxed) < self.done.len() && !self.hydration.control.is_interrupted()
+    }
+
     /// One thread's life.
-    fn read_on(&self) {
+    fn read_on(&self, thread: usize) {
         let mut buffer = AlignedBuffer::new(READ as usize);
         loop {
+            self.governor.enter(thread, || self.goes_on());
             let at = self.next.fetch_add(1, Ordering::Relaxed);
             if at >= self.done.len() || self.hydration.control.is_interrupted() {
                 return;
@@ -194,7 +239,8 @@ impl Work<'_> {
                 continue;
             }
             let (path, chunk) = self.chunks.get(at);
-            match self.read_chunk(path, chunk * CHUNK..chunk * CHUNK + self.chunks.length(at), &mut buffer) {
+            let range = chunk * CHUNK..chunk * CHUNK + self.chunks.length(at);
+            match self.read_chunk(thread, path, range, &mut buffer) {
                 Ok(is_whole) => self.done[at].store(is_whole, Ordering::Relaxed),
                 Err(error) => self.fail(path, &error),
             }
@@ -202,19 +248,27 @@ impl Work<'_> {
     }
 
     /// Was all of it read? A file that is gone needs nothing any more.
-    fn read_chunk(&self, path: &str, range: Range<u64>, buffer: &mut AlignedBuffer) -> Result<bool, linux::Error> {
+    fn read_chunk(
+        &self,
+        thread: usize,
+        path: &str,
+        range: Range<u64>,
+        buffer: &mut AlignedBuffer,
+    ) -> Result<bool, linux::Error> {
         let file = match DirectFile::open(&self.hydration.directory.path.join(path)) {
             Ok(file) => file,
             Err(linux::Error::File { source, .. }) if source.kind() == std::io::ErrorKind::NotFound => return Ok(true),
             Err(error) => return Err(error),
         };
         for offset in range.clone().step_by(READ as usize) {
-            self.pace.wait(Bytes(READ.min(range.end - offset)), self.hydration.control);
+            self.governor.enter(thread, || self.goes_on());
+            self.governor.wait(Bytes(READ.min(range.end - offset)), self.hydration.control);
             if self.hydration.control.is_interrupted() {
                 return Ok(false);
             }
             let bytes = file.read_at(offset, READ as usize, buffer)? as u64;
             self.read_bytes.fetch_add(bytes, Ordering::Relaxed);
+            self.governor.advance(bytes);
             self.hydration.watcher.advance(bytes);
             if bytes < READ {
                 break;
@@ -225,6 +279,9 @@ impl Work<'_> {
 
     fn fail(&self, path: &str, error: &linux::Error) {
         self.failed_reads.fetch_add(1, Ordering::Relaxed);
+        if error.kind() == ErrorKind::Privilege {
+            self.denied_reads.fetch_add(1, Ordering::Relaxed);
+        }
         let mut failures = self.failures.lock().unwrap_or_else(PoisonError::into_inner);
         if failures.len() < FAILURES_MAX && failures.last().is_none_or(|last| last.path != path) {
             failures.push(HydrationFailure { path: path.to_owned(), detail: error.to_string() });
@@ -235,7 +292,7 @@ impl Work<'_> {
     fn note(&self, state: &mut HydrationState) {
         let done = self.chunks.iter().zip(&self.done).filter(|(_, done)| done.load(Ordering::Relaxed));
         state.set(done.map(|(chunk, _)| chunk));
-        if self.done.iter().all(|done| done.load(Ordering::Relaxed)) {
+        if self.chunks.refused.is_empty() && self.done.iter().all(|done| done.load(Ordering::Relaxed)) {
             state.finish();
         }
     }
@@ -244,4 +301,62 @@ impl Work<'_> {
 /// Is this the name of a file that PostgreSQL alone reads, all of it in order, and recycles?
 fn is_wal(path: &str) -> bool {
     Path::new(path).starts_with("pg_wal")
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use super::*;
+    use crate::linux::process::Busy;
+    use crate::postgres::ClusterState;
+    use crate::warm::Unwatched;
+
+    /// A server whose processes all wait for the disk.
+    struct Waiting;
+
+    impl Traffic for Waiting {
+        fn read_busy(&self) -> Option<Busy> {
+            Some(Busy { running: 0, waiting: 8 })
+        }
+    }
+
+    #[test]
+    fn beside_live_traffic_all_is_read_at_the_rate_and_with_no_thread_left_waiting() {
+        let root = tempfile::tempdir_in("/var/tmp").unwrap();
+        fs::write(root.path().join("PG_VERSION"), "15").unwrap();
+        for name in ["1", "2", "3"] {
+            fs::File::create(root.path().join(name)).unwrap().set_len(9 << 20).unwrap();
+        }
+        if DirectFile::open(&root.path().join("1")).is_err() {
+            return;
+        }
+        let directory = DataDirectory {
+            path: root.path().to_owned(),
+            version_major: 15,
+            system_identifier: 7,
+            state: ClusterState::InProduction,
+            block_size: 8192,
+            segment_blocks: 131_072,
+            owner_uid: 0,
+        };
+        let hydration = Hydration {
+            directory: &directory,
+            hot: None,
+            threads: 16,
+            max_rate: Some(Bytes(100 << 20)),
+            sharing: Sharing::Fair,
+            traffic: &Waiting,
+            control: &Control::default(),
+            watcher: &Unwatched,
+        };
+        let mut state = HydrationState::for_tests();
+        let receipt = hydration.run(&mut state, |_| Ok::<(), linux::Error>(())).unwrap();
+        assert_eq!(
+            (receipt.read_bytes, receipt.left_bytes, receipt.failure()),
+            (Bytes((27 << 20) + 2), Bytes(0), None)
+        );
+        assert!(receipt.traffic.waiting_seconds > 0.0, "{receipt:?}");
+        assert!(state.finished().is_some());
+    }
 }

@@ -47,6 +47,11 @@ impl HydrationState {
         HydrationState { format: FORMAT, place, updated_at: None, is_finished: false, chunk_bytes: CHUNK, files }
     }
 
+    #[cfg(test)]
+    pub fn for_tests() -> HydrationState {
+        HydrationState::new(Place { data_directory: "/data".into(), device: "sda".into() })
+    }
+
     /// When everything had been read, and the name of the device; `None` when that has not been.
     pub fn finished(&self) -> Option<(Timestamp, &str)> {
         self.updated_at.filter(|_| self.is_finished).map(|at| (at, self.place.device.as_str()))

@@ -28,15 +28,14 @@ use tokio::sync::{Notify, oneshot};
 use tokio::task::spawn_blocking;
 
 pub use entry::{Missing, Row};
+pub use governor::Governor;
 pub use host::{Host, SystemRoom, choose_room, join_memory_cgroup};
 pub use names::{Catalog, Found};
 pub use no_double::Buffered;
-pub use pace::Pace;
 pub use request::{Request, Tiers, compare_paths};
 
 use entry::{Entry, State};
 use files::Files;
-use governor::Governor;
 use os_tier::{Measured, OsTier, Pass};
 use request::Resolved;
 
