@@ -209,6 +209,9 @@ fn reason_words(tier: Tier, reason: SkipReason) -> &'static str {
         SkipReason::NoPrivilege => "the role lacks a privilege",
         SkipReason::NoPrewarm => "the database has no pg_prewarm; --create-extensions creates it",
         SkipReason::NoFreeBuffer => "no buffer is free; --buffers-budget pushes others out",
+        SkipReason::FreeBuffersUnknown => {
+            "cannot see what is free there; --buffers-budget says how much to load all the same"
+        }
         SkipReason::NoDataDirectory => "the data directory is not on this host; --tier buffers does without it",
     }
 }

@@ -221,6 +221,8 @@ pub enum SkipReason {
     NoPrewarm,
     /// shared_buffers had no free buffer for it.
     NoFreeBuffer,
+    /// Nobody can see which buffers are free, and no budget says how many to fill.
+    FreeBuffersUnknown,
     /// The data directory is not on this host.
     NoDataDirectory,
 }
@@ -230,7 +232,7 @@ impl SkipReason {
     pub fn kind(self) -> Option<ErrorKind> {
         use SkipReason::*;
         match self {
-            NoPermission | LoginRefused | NoPrivilege | NoPrewarm | DirectIo | NoDataDirectory => {
+            NoPermission | LoginRefused | NoPrivilege | NoPrewarm | FreeBuffersUnknown | DirectIo | NoDataDirectory => {
                 Some(ErrorKind::Privilege)
             }
             ServerGone | ReadFailed => Some(ErrorKind::Failed),

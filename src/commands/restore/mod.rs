@@ -78,7 +78,7 @@ pub struct RestoreArguments {
     #[arg(short, long, help_heading = "Output")]
     verbose: bool,
 
-    /// Read no more than this in a second
+    /// Read no more than this from the device in a second; shared_buffers are filled as slowly unless all is in the page cache
     #[arg(long, help_heading = "Live traffic", value_name = "BYTES", value_parser = positive_bytes)]
     max_rate: Option<Bytes>,
 

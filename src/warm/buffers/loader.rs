@@ -8,8 +8,10 @@ use futures_util::future::join_all;
 use super::BuffersTier;
 use super::jobs::{Job, JobPlan, Want};
 use crate::postgres::{Error, PrewarmMode, Prewarmer};
+use crate::units::Bytes;
 use crate::warm::Refusal;
 use crate::warm::receipt::SkipReason;
+use crate::warm::restore::Pace;
 
 /// What was loaded.
 #[derive(Debug, Default)]
@@ -40,6 +42,7 @@ impl Loaded {
 pub struct Loader<'a> {
     tier: BuffersTier<'a>,
     wants: &'a [Want],
+    pace: Pace,
     jobs: Mutex<VecDeque<Job>>,
     loaded: Mutex<Loaded>,
 }
@@ -57,7 +60,13 @@ impl<'a> Loader<'a> {
     ) -> Loader<'a> {
         let none = vec![0; wants.len()];
         let loaded = Loaded { blocks: none.clone(), past_end: none, databases: refused, ..Loaded::default() };
-        Loader { tier, wants, jobs: Mutex::new(jobs.into()), loaded: Mutex::new(loaded) }
+        Loader {
+            tier,
+            wants,
+            pace: Pace::new(tier.max_rate),
+            jobs: Mutex::new(jobs.into()),
+            loaded: Mutex::new(loaded),
+        }
     }
 
     /// Loads until all is done, the user stops it, or the server is gone.
@@ -70,6 +79,10 @@ impl<'a> Loader<'a> {
     async fn work(&self, is_first: bool) {
         let mut open: Open = None;
         while let Some(job) = self.take() {
+            let bytes = Bytes(job.new_blocks() * u64::from(self.tier.server.facts.block_size));
+            if !self.pace.wait_async(bytes, self.tier.control).await {
+                return;
+            }
             match self.apply(&job, &mut open).await {
                 Ok(blocks) => {
                     let mut loaded = lock(&self.loaded);
@@ -86,7 +99,7 @@ impl<'a> Loader<'a> {
                     self.note(&job, &failure);
                 }
             }
-            self.tier.watcher.advance(job.new_blocks() * u64::from(self.tier.server.facts.block_size));
+            self.tier.watcher.advance(bytes.0);
         }
     }
 

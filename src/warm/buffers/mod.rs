@@ -30,6 +30,8 @@ pub struct BuffersTier<'a> {
     pub connections: usize,
     /// `None`: as many buffers as are free.
     pub budget: Option<Bytes>,
+    /// Bytes per second; `None`: as fast as it goes.
+    pub max_rate: Option<Bytes>,
     pub create_extensions: bool,
     /// Plan and tell; load nothing.
     pub is_dry_run: bool,
@@ -59,7 +61,9 @@ impl BuffersTier<'_> {
         let before = self.read_current(&wants, &databases, &mut pass.remarks).await;
         let refused = self.prepare(&databases).await;
         let started = Instant::now();
-        let mut plan = plan_jobs(&wants, before.as_ref(), self.budget_blocks(before.as_ref()));
+        let budget_blocks = self.budget_blocks(before.as_ref());
+        let before = before.ok();
+        let mut plan = plan_jobs(&wants, before.as_ref(), budget_blocks);
         plan.jobs.retain(|job| !refused.contains_key(&wants[job.want].database));
         pass.forecast = self.forecast(&plan);
         let loaded = match self.is_dry_run {
@@ -70,7 +74,7 @@ impl BuffersTier<'_> {
             }
         };
         let after = match (&before, &loaded.server_gone) {
-            (Some(_), None) if !self.is_dry_run => self.read_current(&wants, &databases, &mut pass.remarks).await,
+            (Some(_), None) if !self.is_dry_run => self.read_current(&wants, &databases, &mut pass.remarks).await.ok(),
             _ => None,
         };
         pass.seconds = if self.is_dry_run { 0.0 } else { started.elapsed().as_secs_f64() };
@@ -144,26 +148,36 @@ impl BuffersTier<'_> {
         wants
     }
 
-    /// What is in shared_buffers now; `None` with a remark when nobody can see.
-    async fn read_current(&self, wants: &[Want], databases: &[String], remarks: &mut Vec<String>) -> Option<Current> {
-        match Current::read(self.server, databases, wants).await {
-            Ok(current) => Some(current),
-            Err(error) => {
-                remarks.push(format!("what is in shared_buffers was not measured: {error}"));
-                None
-            }
-        }
+    /// What is in shared_buffers now; with a remark when nobody can see.
+    async fn read_current(
+        &self,
+        wants: &[Want],
+        databases: &[String],
+        remarks: &mut Vec<String>,
+    ) -> Result<Current, Refusal> {
+        Current::read(self.server, databases, wants).await.map_err(|error| {
+            remarks.push(format!("what is in shared_buffers was not measured: {error}"));
+            Refusal::of(&error)
+        })
     }
 
     /// Buffers that may be filled. Without a word from the user nothing that live traffic brought in is pushed out.
-    fn budget_blocks(&self, before: Option<&Current>) -> u64 {
+    fn budget_blocks(&self, before: Result<&Current, &Refusal>) -> u64 {
         let facts = &self.server.facts;
         let all = facts.shared_buffers_bytes.0 / u64::from(facts.block_size);
-        match (self.budget, before) {
-            (Some(budget), _) => (budget.0 / u64::from(facts.block_size)).min(all),
-            (None, Some(before)) => all.saturating_sub(before.used),
-            (None, None) => all,
-        }
+        let budget = self.budget.map(|budget| budget.0 / u64::from(facts.block_size));
+        fillable(all, budget, before.map(|before| before.used))
+    }
+}
+
+/// Of `all` buffers those that may be filled: the budget, or what is not `used`.
+fn fillable(all: u64, budget: Option<u64>, used: Result<u64, &Refusal>) -> u64 {
+    match (budget, used) {
+        (Some(budget), _) => budget.min(all),
+        (None, Ok(used)) => all.saturating_sub(used),
+        // The statements will say so.
+        (None, Err(why)) if why.reason == SkipReason::ServerGone => all,
+        (None, Err(_)) => 0,
     }
 }
 
@@ -195,6 +209,7 @@ impl Facts<'_> {
         let over_budget = over_budget.min(missing);
         let reason = match self.tier.budget {
             Some(_) => SkipReason::OverBudget,
+            None if self.before.is_none() => SkipReason::FreeBuffersUnknown,
             None => SkipReason::NoFreeBuffer,
         };
         let why = self.why_missing(at, want);
@@ -224,5 +239,21 @@ impl Facts<'_> {
             None if self.tier.control.is_interrupted() => Refusal::because(SkipReason::Interrupted),
             None => Refusal::because(SkipReason::DidNotStay),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_live_traffic_brought_in_is_pushed_out_only_on_request() {
+        let unseen = Refusal::because(SkipReason::NoPrivilege);
+        assert_eq!(fillable(100, None, Ok(30)), 70);
+        assert_eq!(fillable(100, None, Err(&unseen)), 0);
+        assert_eq!(fillable(100, Some(60), Err(&unseen)), 60);
+        assert_eq!(fillable(100, Some(600), Ok(30)), 100);
+        let gone = Refusal::because(SkipReason::ServerGone);
+        assert_eq!(fillable(100, None, Err(&gone)), 100);
     }
 }

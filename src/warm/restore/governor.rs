@@ -30,8 +30,13 @@ pub struct Governor {
     threads: usize,
     pace: Pace,
     depth: AtomicUsize,
-    /// Bytes that were read so far.
+    /// Bytes that were read so far, and the reads that brought them.
     read_bytes: AtomicU64,
+    reads: AtomicU64,
+    /// A mean read of at least so many bytes shows what bandwidth the device has.
+    large_read: Bytes,
+    /// Reads are slower than the device because the user wants it.
+    is_limited: bool,
     /// `false` once it is known that no server runs.
     may_have_server: AtomicBool,
     /// The server's processes were seen.
@@ -46,6 +51,8 @@ struct Seen {
     bandwidth: Bytes,
     /// Also when the user or a probe told: what comes beside traffic, which takes reads of its own, is no better opinion.
     is_measured: bool,
+    /// What the stretch before brought, if it was undisturbed.
+    undisturbed: Option<Bytes>,
     shared_depth: SharedDepth,
     receipt: TrafficReceipt,
 }
@@ -55,16 +62,22 @@ struct Seen {
 struct Window {
     start: Instant,
     read_before: u64,
+    reads_before: u64,
     is_burst: bool,
 }
 
 impl Seen {
     /// What half a second at full speed brought. The first measurement counts for more than the profile, later ones when
-    /// they are faster.
-    fn learn(&mut self, achieved: Bytes) {
-        if self.is_measured {
+    /// they are faster, or two of them, of large reads that nobody disturbed, are slower: a volume's credit is used up.
+    fn learn(&mut self, achieved: Bytes, is_undisturbed: bool) {
+        let is_measurement = achieved.seconds_at(self.bandwidth) >= BANDWIDTH_SHARE_MIN;
+        let before = self.undisturbed.take();
+        self.undisturbed = (is_undisturbed && is_measurement).then_some(achieved);
+        if let (Some(before), Some(now)) = (before, self.undisturbed) {
+            (self.bandwidth, self.is_measured) = (before.max(now), true);
+        } else if self.is_measured {
             self.bandwidth = self.bandwidth.max(achieved);
-        } else if achieved.seconds_at(self.bandwidth) >= BANDWIDTH_SHARE_MIN {
+        } else if is_measurement {
             (self.bandwidth, self.is_measured) = (achieved, true);
         }
     }
@@ -80,11 +93,15 @@ impl Governor {
             pace: Pace::new(max_rate),
             depth: AtomicUsize::new(0),
             read_bytes: AtomicU64::new(0),
+            reads: AtomicU64::new(0),
+            large_read: Bytes(device.profile.largest_read.0 / 2),
+            is_limited: max_rate.is_some(),
             may_have_server: AtomicBool::new(true),
             is_seen: AtomicBool::new(false),
             seen: Mutex::new(Seen {
                 bandwidth,
                 is_measured: device.source != ProfileSource::Default,
+                undisturbed: None,
                 shared_depth: SharedDepth::default(),
                 receipt: TrafficReceipt { sharing, ..TrafficReceipt::default() },
             }),
@@ -108,6 +125,7 @@ impl Governor {
     /// So many bytes came from the device.
     pub fn advance(&self, read: u64) {
         self.read_bytes.fetch_add(read, Ordering::Relaxed);
+        self.reads.fetch_add(u64::from(read > 0), Ordering::Relaxed);
     }
 
     /// Watches the traffic until `is_done`.
@@ -176,8 +194,9 @@ impl Governor {
             return None;
         }
         let read_now = self.read_bytes.load(Ordering::Relaxed);
-        let next = |is_burst| Some(Window { start: Instant::now(), read_before: read_now, is_burst });
-        let Some(Window { start, read_before, is_burst }) = window else { return next(true) };
+        let reads_before = self.reads.load(Ordering::Relaxed);
+        let next = |is_burst| Some(Window { start: Instant::now(), read_before: read_now, reads_before, is_burst });
+        let Some(Window { start, read_before, is_burst, .. }) = window else { return next(true) };
         let elapsed = start.elapsed();
         if is_burst && elapsed >= BURST_SPAN {
             return next(false);
@@ -186,13 +205,22 @@ impl Governor {
             return window;
         }
         let achieved = Bytes(((read_now - read_before) as f64 / elapsed.as_secs_f64()) as u64);
+        let is_undisturbed = load == Load::Idle && self.shows_bandwidth(window);
         let mut seen = self.lock();
-        seen.learn(achieved);
+        seen.learn(achieved, is_undisturbed);
         if load == Load::Waiting && seen.is_measured {
             let possible = seen.bandwidth;
             seen.shared_depth.adapt(achieved, possible, self.threads);
         }
         next(false)
+    }
+
+    /// Were the reads since the window's start large ones, at the device's own speed?
+    fn shows_bandwidth(&self, window: Option<Window>) -> bool {
+        let Some(Window { read_before, reads_before, .. }) = window.filter(|_| !self.is_limited) else { return false };
+        let read = self.read_bytes.load(Ordering::Relaxed) - read_before;
+        let reads = self.reads.load(Ordering::Relaxed) - reads_before;
+        reads > 0 && read / reads >= self.large_read.0
     }
 
     fn count(&self, load: Load, allowed: Allowed, lasted: Duration) {
@@ -262,14 +290,14 @@ mod tests {
         let device = planned(ProfileSource::Default);
         let governor = Governor::new(Sharing::Fair, 16, None, device);
         let mut seen = governor.lock();
-        seen.learn(Bytes(0));
-        seen.learn(Bytes(1_000_000));
+        seen.learn(Bytes(0), false);
+        seen.learn(Bytes(1_000_000), false);
         assert_eq!(seen.bandwidth, device.profile.bandwidth, "a restore never comes to a stop");
-        seen.learn(Bytes(90_000_000));
+        seen.learn(Bytes(90_000_000), false);
         assert_eq!(seen.bandwidth, Bytes(90_000_000), "measured on the device itself");
-        seen.learn(Bytes(80_000_000));
+        seen.learn(Bytes(80_000_000), false);
         assert_eq!(seen.bandwidth, Bytes(90_000_000));
-        seen.learn(Bytes(2_000_000_000));
+        seen.learn(Bytes(2_000_000_000), false);
         assert_eq!(seen.bandwidth, Bytes(2_000_000_000));
     }
 
@@ -277,10 +305,40 @@ mod tests {
     fn what_was_told_of_the_device_is_not_forgotten_beside_traffic() {
         let governor = Governor::new(Sharing::Fair, 16, None, planned(ProfileSource::Told));
         let told = governor.lock().bandwidth;
-        governor.lock().learn(Bytes(told.0 / 2));
+        governor.lock().learn(Bytes(told.0 / 2), false);
         assert_eq!(governor.lock().bandwidth, told);
-        governor.lock().learn(Bytes(told.0 * 2));
+        governor.lock().learn(Bytes(told.0 * 2), false);
         assert_eq!(governor.lock().bandwidth, Bytes(told.0 * 2));
+    }
+
+    #[test]
+    fn a_bandwidth_that_is_no_longer_there_is_forgotten_when_nobody_disturbs() {
+        let governor = Governor::new(Sharing::Fair, 16, None, planned(ProfileSource::Told));
+        let mut seen = governor.lock();
+        let told = seen.bandwidth;
+        let (half, tenth) = (Bytes(told.0 / 2), Bytes(told.0 / 10));
+        for (achieved, is_undisturbed) in [(half, true), (half, false), (half, true), (tenth, true), (half, true)] {
+            seen.learn(achieved, is_undisturbed);
+            assert_eq!(seen.bandwidth, told, "one stretch, or one of small files, is no proof");
+        }
+        seen.learn(Bytes(half.0 - 1), true);
+        assert_eq!(seen.bandwidth, half, "the faster of two");
+        seen.learn(told, false);
+        assert_eq!(seen.bandwidth, told);
+    }
+
+    #[test]
+    fn only_large_reads_at_the_devices_own_speed_show_its_bandwidth() {
+        let shows = |max_rate, reads: u64, bytes: u64| {
+            let governor = Governor::new(Sharing::Fair, 16, max_rate, planned(ProfileSource::Told));
+            let window = Window { start: Instant::now(), read_before: 0, reads_before: 0, is_burst: false };
+            (0..reads).for_each(|_| governor.advance(bytes));
+            governor.shows_bandwidth(Some(window))
+        };
+        assert!(shows(None, 10, 256 << 10));
+        assert!(!shows(None, 10, 8 << 10));
+        assert!(!shows(None, 0, 0));
+        assert!(!shows(Some(Bytes(1 << 20)), 10, 256 << 10));
     }
 
     #[test]

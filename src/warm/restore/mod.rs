@@ -67,7 +67,7 @@ pub struct RestoreOptions {
     pub budget: Option<Bytes>,
     /// Bytes that the buffers tier may load; `None`: as many buffers as are free.
     pub buffers_budget: Option<Bytes>,
-    /// Bytes per second that the OS tier may read.
+    /// Bytes per second that may be read from the device.
     pub max_rate: Option<Bytes>,
     pub create_extensions: bool,
     /// Take out of the page cache what is in shared_buffers at the end.
@@ -142,7 +142,8 @@ impl Restore {
         let second = second_pass(&this, first.read_bytes, unresolved, catalog.as_ref()).await;
         this.add_os(&mut receipt, [first, second]);
         if this.request.tiers.buffers {
-            let mut pass = this.buffers_pass(server.as_ref(), catalog.as_ref()).await;
+            let is_cached = receipt.os.is_some_and(|os| os.resident_after_bytes == Some(os.asked_bytes));
+            let mut pass = this.buffers_pass(is_cached, server.as_ref(), catalog.as_ref()).await;
             receipt.no_double = drop_doubles(&this, std::mem::take(&mut pass.buffered)).await;
             this.add_buffers(&mut receipt, pass);
         }
@@ -217,8 +218,10 @@ impl Restore {
         databases
     }
 
+    /// Fills shared_buffers. Unless all of it `is_cached`, the server reads from the device, which is shared with others.
     async fn buffers_pass(
         &self,
+        is_cached: bool,
         server: Result<&Server, &Refusal>,
         catalog: Result<&Catalog, &Refusal>,
     ) -> BuffersPass {
@@ -230,7 +233,11 @@ impl Restore {
             (Ok(server), Ok(catalog)) => {
                 let tier = BuffersTier {
                     server,
-                    connections: self.options.connections,
+                    connections: match self.options.sharing {
+                        Sharing::Gentle if !is_cached => 1,
+                        _ => self.options.connections,
+                    },
+                    max_rate: self.options.max_rate.filter(|_| !is_cached),
                     budget: self.options.buffers_budget,
                     create_extensions: self.options.create_extensions,
                     is_dry_run: self.options.is_dry_run,
@@ -255,7 +262,14 @@ impl Restore {
             control: &self.host.control,
             watcher: &*self.host.watcher,
             room: &*self.host.room,
+            reserved: self.reserved(),
         })
+    }
+
+    /// What the buffers tier will load at most, by what is known before the server answers.
+    fn reserved(&self) -> Bytes {
+        let asked = self.request.buffers_bytes();
+        self.options.buffers_budget.map_or(asked, |budget| budget.min(asked))
     }
 
     fn new_receipt(&self, started_at: Timestamp) -> Receipt {

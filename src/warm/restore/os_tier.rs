@@ -46,6 +46,8 @@ pub struct OsTier<'a> {
     pub control: &'a Control,
     pub watcher: &'a dyn Watcher,
     pub room: &'a dyn Room,
+    /// What the buffers tier is to load: shared_buffers that are still cold take no memory yet.
+    pub reserved: Bytes,
 }
 
 /// How much may be read, and what to say of the rest.
@@ -179,8 +181,10 @@ impl OsTier<'_> {
     /// The smaller of what the user allows and what memory does.
     fn allowance(&self, budget: Option<Bytes>, resident_bytes: Bytes) -> Allowance {
         let room = self.room.read_room();
-        let left =
-            |room: LoadableMemory| Bytes(((room.bytes.0 as f64 * ROOM_RATIO) as u64).saturating_sub(resident_bytes.0));
+        let left = |room: LoadableMemory| {
+            let all = Bytes((room.bytes.0 as f64 * ROOM_RATIO) as u64);
+            Bytes(spare_reserved(all, self.reserved).0.saturating_sub(resident_bytes.0))
+        };
         match (budget, room.map(left)) {
             (Some(budget), Some(left)) if left < budget => {
                 Allowance { bytes: Some(left), reason: SkipReason::NoMemory, room }
@@ -193,6 +197,12 @@ impl OsTier<'_> {
     fn bytes(&self, blocks: u64) -> Bytes {
         Bytes(blocks * u64::from(self.files.geometry.block_size))
     }
+}
+
+/// What of `all` the page cache may have. What shared_buffers are to get passes through the page cache first, and may go
+/// from there while they fill: for that much there is room in any case.
+fn spare_reserved(all: Bytes, reserved: Bytes) -> Bytes {
+    Bytes(all.0.saturating_sub(reserved.0)).max(all.min(reserved))
 }
 
 impl Job {

@@ -50,6 +50,14 @@ impl Pace {
         }
     }
 
+    /// As `wait`, for what is not of the OS tier: until the user interrupts it. Returns whether the turn came.
+    pub async fn wait_async(&self, bytes: Bytes, control: &Control) -> bool {
+        if let Some(turn) = self.take_turn(bytes) {
+            return control.unless_interrupted(tokio::time::sleep_until(turn.into())).await.is_some();
+        }
+        true
+    }
+
     /// The moment from which the read may begin. What was not used in the past is lost.
     fn take_turn(&self, bytes: Bytes) -> Option<Instant> {
         let mut turns = self.lock();
@@ -97,6 +105,16 @@ mod tests {
         assert_eq!(pace.take_turn(Bytes(10)).unwrap(), first + Duration::from_secs(1));
         pace.set_rate(None);
         assert!(pace.take_turn(Bytes(10)).is_some());
+    }
+
+    #[tokio::test]
+    async fn an_interrupted_turn_does_not_come() {
+        let control = Control::default();
+        assert!(Pace::new(None).wait_async(Bytes(1 << 40), &control).await);
+        let pace = Pace::new(Some(Bytes(1)));
+        assert!(pace.wait_async(Bytes(1 << 30), &control).await, "the first need not wait");
+        control.interrupt();
+        assert!(!pace.wait_async(Bytes(1), &control).await);
     }
 
     #[test]

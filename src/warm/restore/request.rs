@@ -90,6 +90,13 @@ impl Request {
         }
     }
 
+    /// What the buffers tier is asked for.
+    pub fn buffers_bytes(&self) -> Bytes {
+        let forks = self.map.relations.iter().flat_map(|one| &one.forks).filter(|_| self.tiers.buffers);
+        let blocks: u64 = forks.map(|fork| fork.all_buffers().len()).sum();
+        Bytes(blocks * u64::from(self.map.source.block_size))
+    }
+
     /// A row for every fork that was in shared_buffers, none of which is loaded.
     pub fn buffers_rows(&self, refusal: &Refusal) -> Vec<Row> {
         let relations = self.map.relations.iter().enumerate();

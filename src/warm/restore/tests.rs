@@ -426,6 +426,28 @@ async fn a_budget_is_kept_and_memory_is_one() {
 }
 
 #[tokio::test]
+async fn memory_that_shared_buffers_will_take_is_left_to_them() {
+    let read_beside = |buffers: std::ops::Range<u32>, budget: Option<u64>| async move {
+        let cache = FakePageCache::new();
+        cache.insert(file(1), 1024 * BLOCK, &[]);
+        let mut one = fork(1024, 0..1024);
+        one.buffers[5] = buffers.collect::<RoaringBitmap>();
+        let mut restore = restore(&cache, vec![relation(1, vec![one])]);
+        (restore.request.tiers.buffers, restore.host.room) = (true, Arc::new(Only(1000 * BLOCK)));
+        restore.options.buffers_budget = budget.map(|blocks| Bytes(blocks * BLOCK));
+        run(restore).await.os.unwrap().read_bytes.0 / BLOCK
+    };
+    let nothing_reserved = read_beside(0..0, None).await;
+    let reserved = read_beside(0..320, None).await;
+    assert!((900..=960).contains(&nothing_reserved), "{nothing_reserved}");
+    assert!((580..=640).contains(&reserved), "{reserved}");
+    let budgeted = read_beside(0..320, Some(64)).await;
+    assert!((840..=900).contains(&budgeted), "{budgeted}");
+    let most = read_beside(0..800, None).await;
+    assert!((750..=810).contains(&most), "what goes to shared_buffers is read in large reads all the same: {most}");
+}
+
+#[tokio::test]
 async fn an_interrupted_restore_gives_its_receipt() {
     let cache = FakePageCache::new();
     cache.insert(file(1), 100 * BLOCK, &[]);
