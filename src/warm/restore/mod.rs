@@ -266,8 +266,11 @@ impl Restore {
         })
     }
 
-    /// What the buffers tier will load at most, by what is known before the server answers.
+    /// What the buffers tier will load at most, by what is known before the server answers. Where none runs it loads nothing.
     fn reserved(&self) -> Bytes {
+        if self.host.traffic.read_busy().is_none() {
+            return Bytes(0);
+        }
         let asked = self.request.buffers_bytes();
         self.options.buffers_budget.map_or(asked, |budget| budget.min(asked))
     }

@@ -434,6 +434,8 @@ async fn memory_that_shared_buffers_will_take_is_left_to_them() {
         one.buffers[5] = buffers.collect::<RoaringBitmap>();
         let mut restore = restore(&cache, vec![relation(1, vec![one])]);
         (restore.request.tiers.buffers, restore.host.room) = (true, Arc::new(Only(1000 * BLOCK)));
+        assert_eq!(restore.reserved(), Bytes(0), "no server runs");
+        restore.host.traffic = Arc::new(AllWait);
         restore.options.buffers_budget = budget.map(|blocks| Bytes(blocks * BLOCK));
         run(restore).await.os.unwrap().read_bytes.0 / BLOCK
     };
