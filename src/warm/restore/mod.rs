@@ -32,6 +32,7 @@ pub use governor::Governor;
 pub use host::{Host, SystemRoom, choose_room, join_memory_cgroup};
 pub use names::{Catalog, Found};
 pub use no_double::Buffered;
+pub use pace::Pace;
 pub use request::{Request, Tiers, compare_paths};
 
 use entry::{Entry, State};
