@@ -58,6 +58,7 @@ pub async fn run(arguments: HydrateArguments, output: OutputArguments) -> anyhow
         return Err(Error::DatabaseToHydrate.into());
     }
     let target = Target::open(&arguments.connection).await?;
+    let has_server = target.server.is_some();
     let directory = target.data_directory.ok_or(Error::NothingToHydrate)?;
     let (snapshot, remark) = arguments.find_snapshot(&directory)?;
     let progress = Arc::new(WarmProgress::new(output.shows_progress()));
@@ -72,6 +73,7 @@ pub async fn run(arguments: HydrateArguments, output: OutputArguments) -> anyhow
             max_rate: arguments.max_rate,
             sharing: arguments.sharing.sharing(),
             traffic: &traffic,
+            has_server,
             control: &control,
             watcher: &*watcher,
         })

@@ -51,6 +51,8 @@ pub struct Hydration<'a> {
     /// How the device is shared with live traffic.
     pub sharing: Sharing,
     pub traffic: &'a dyn Traffic,
+    /// Does a server answer? Beside none there is nobody to be gentle with.
+    pub has_server: bool,
     pub control: &'a Control,
     pub watcher: &'a dyn Watcher,
 }
@@ -194,7 +196,11 @@ impl Hydration<'_> {
     /// Nobody knows what a volume gives that has not been read yet: what it gives on the way is learnt.
     fn governor(&self) -> Governor {
         let device = PlannedDevice { profile: DeviceProfile::default(), source: ProfileSource::Default };
-        Governor::new(self.sharing, self.threads.max(1), self.max_rate, device)
+        let governor = Governor::new(self.sharing, self.threads.max(1), self.max_rate, device);
+        if !self.has_server {
+            governor.note_no_server();
+        }
+        governor
     }
 }
 
@@ -347,6 +353,7 @@ mod tests {
             max_rate: Some(Bytes(100 << 20)),
             sharing: Sharing::Fair,
             traffic: &Waiting,
+            has_server: true,
             control: &Control::default(),
             watcher: &Unwatched,
         };
