@@ -41,12 +41,12 @@ pub struct HydrateArguments {
     #[arg(long, value_name = "N", default_value_t = 16, value_parser = clap::value_parser!(u16).range(1..=256))]
     threads: u16,
 
-    #[command(flatten)]
-    sharing: SharingArguments,
-
     /// Read all of it again, whatever earlier runs did: for a volume that cannot be told from an earlier one
     #[arg(long)]
     again: bool,
+
+    #[command(flatten)]
+    sharing: SharingArguments,
 }
 
 /// Runs the command.

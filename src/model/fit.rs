@@ -196,7 +196,8 @@ fn describe(problem: &Problem<'_>, clients: u32) -> Option<Fit> {
     let covariance = normal.try_inverse().unwrap_or_else(|| Matrix3::from_element(f64::INFINITY));
     let error = |variance: f64| variance.max(0.0).sqrt() * sigma * compute_error_inflation(&kept) * INTERVAL;
     let [hit, extra, pages] = [0, 1, 2].map(|place| problem.parameters[place].exp());
-    if [hit, extra, pages].iter().any(|value| !value.is_normal()) {
+    // A warm end that nothing was seen of may be fitted as next to nothing.
+    if !hit.is_finite() || !extra.is_normal() || !pages.is_normal() {
         return None;
     }
     // ln Td = ln (Tc + A): the variance of a weighted sum of the logarithms.
