@@ -73,11 +73,6 @@ impl Progress {
         self.bar.set_position(done);
     }
 
-    /// Sets the total, when it becomes known late.
-    pub fn set_total(&self, total: u64) {
-        self.bar.set_length(total);
-    }
-
     /// Says what is being done now.
     pub fn say(&self, what: impl Into<String>) {
         self.bar.set_message(what.into());
