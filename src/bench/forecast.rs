@@ -2,7 +2,13 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::model::{self, Device, PageClass, Popularity, Scenario, Server, Span, Workload, compute_outlook};
+use super::{Calibration, Options};
+use crate::linux::block_device::{DEFAULT_READ_AHEAD, read_block_device};
+use crate::linux::machine::count_cores;
+use crate::model::{
+    self, ColdStart, Device, PageClass, Popularity, Scenario, Span, compute_hit_seconds, compute_outlook,
+};
+use crate::postgres::pgbench::Script;
 use crate::units::Bytes;
 
 /// The table that pgbench's own scripts read, and its index.
@@ -11,6 +17,13 @@ const INDEX: &str = "public.pgbench_accounts_pkey";
 
 /// Of an index, the share of its blocks that are not leaves: one in some hundred. They are read in the first instant.
 const LEAF_SHARE: f64 = 1.0 - 1.0 / 256.0;
+
+/// pgbench asks the catalogs about its tables before it runs a script of its own: in so many reads.
+const PGBENCH_READS: f64 = 90.0;
+
+/// Private memory of a server, and of each backend: seen as 1.5 to 3 MB of the latter.
+const SERVER_BYTES: f64 = 12e6;
+const BACKEND_BYTES: f64 = 2.5e6;
 
 /// The forecast for `nothing`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -24,28 +37,62 @@ pub struct StudyForecast {
     pub warm_after_seconds: Option<Span>,
 }
 
-/// What a forecast is made of.
-#[derive(Clone, Debug)]
-pub struct ForecastInputs<'a> {
-    pub device: &'a Device,
-    pub cores: u32,
-    pub clients: u32,
-    /// Of the warm server, measured.
-    pub warm_tps: f64,
-    /// Names and sizes.
-    pub relations: &'a [(String, Bytes)],
-    pub block_size: Bytes,
+/// A cold start of what `options` ask for, whose transactions choose from `classes`. The disk of the options is the one in
+/// force.
+pub fn describe_cold_start(
+    options: &Options,
+    calibration: &Calibration,
+    device: &Device,
+    classes: Vec<PageClass>,
+) -> Result<Scenario, model::Error> {
+    let warm_tps = calibration.tps.ok_or(model::Error::IdleServer)?;
+    let clients = options.workload.clients;
+    let block_bytes = f64::from(calibration.facts.block_size);
+    let buffers = calibration.facts.shared_buffers_bytes.0 as f64;
+    let private = SERVER_BYTES + BACKEND_BYTES * f64::from(clients);
+    let room = options.memory.map_or(f64::INFINITY, |memory| memory.0 as f64 - buffers - private);
+    let cores = count_cores();
+    let cold = ColdStart {
+        clients,
+        classes,
+        hit_seconds: compute_hit_seconds(warm_tps, clients.into(), cores),
+        cores,
+        device: device.clone(),
+        read_ahead: read_ahead_in_force(options),
+        block_bytes,
+        buffers_pages: buffers / block_bytes,
+        // Where there is no room the server has one page of it at a time.
+        os_pages: (room / block_bytes).max(1.0),
+        client_reads: if matches!(options.workload.script, Script::Builtin(_)) { PGBENCH_READS } else { 0.0 },
+    };
+    Ok(cold.scenario())
 }
 
-/// Forecasts a cold start of pgbench's own scripts: each transaction reads a row of the table by its index, all rows equally
-/// likely. `None` where the tables are not pgbench's.
-pub fn compute_forecast(inputs: &ForecastInputs<'_>) -> Result<Option<StudyForecast>, model::Error> {
-    let block_bytes = inputs.block_size.0.max(1) as f64;
+/// How far the kernel reads ahead in the trials.
+pub fn read_ahead_in_force(options: &Options) -> Bytes {
+    let asked = options.disk.read_ahead.filter(|_| options.disk.read_ahead_not_enforced.is_none());
+    let set = || read_block_device(options.place.directory()).ok().map(|device| device.read_ahead_bytes);
+    asked.or_else(set).unwrap_or(DEFAULT_READ_AHEAD)
+}
+
+/// Forecasts a scenario for a study.
+pub fn compute_study_forecast(scenario: &Scenario) -> Result<StudyForecast, model::Error> {
+    let outlook = compute_outlook(scenario)?;
+    Ok(StudyForecast {
+        cold_tps: outlook.cold_tps,
+        steady_tps: outlook.steady_tps,
+        to_50_seconds: outlook.to_50_seconds,
+        warm_after_seconds: outlook.warm_after_seconds,
+    })
+}
+
+/// What pgbench's own scripts choose from: each transaction reads a row of the table by its index, all rows equally likely.
+/// `None` where the tables, of which names and sizes are given, are not pgbench's.
+pub fn make_pgbench_classes(relations: &[(String, Bytes)], block_size: Bytes) -> Option<Vec<PageClass>> {
     let pages = |name: &str| {
-        let found = inputs.relations.iter().find(|(relation, _)| relation == name);
-        found.map(|(_, bytes)| bytes.0 as f64 / block_bytes)
+        let found = relations.iter().find(|(relation, _)| relation == name);
+        found.map(|(_, bytes)| bytes.0 as f64 / block_size.0.max(1) as f64)
     };
-    let (Some(table), Some(index)) = (pages(TABLE), pages(INDEX)) else { return Ok(None) };
     let class = |name: &str, pages: f64| PageClass {
         name: name.to_owned(),
         pages,
@@ -53,49 +100,39 @@ pub fn compute_forecast(inputs: &ForecastInputs<'_>) -> Result<Option<StudyForec
         popularity: Popularity::Uniform,
         resident_share: 0.0,
     };
-    let cores = f64::from(inputs.cores);
-    let workload = Workload {
-        clients: inputs.clients,
-        classes: vec![class(TABLE, table), class(INDEX, index * LEAF_SHARE)],
-        hit_seconds: cores.min(inputs.clients.into()) / inputs.warm_tps,
-        copy_seconds: 0.0,
-        read_seconds: 0.0,
-        read_ahead_pages: 1.0,
-        startup_reads: 0.0,
-    };
-    let (buffers_pages, os_pages) = (f64::INFINITY, f64::INFINITY);
-    let server = Server { device: inputs.device.clone(), cores, buffers_pages, os_pages, block_bytes };
-    let outlook = compute_outlook(&Scenario { name: "nothing".into(), workload, server, warmer: None })?;
-    Ok(Some(StudyForecast {
-        cold_tps: outlook.cold_tps,
-        steady_tps: outlook.steady_tps,
-        to_50_seconds: outlook.to_50_seconds,
-        warm_after_seconds: outlook.warm_after_seconds,
-    }))
+    Some(vec![class(TABLE, pages(TABLE)?), class(INDEX, pages(INDEX)? * LEAF_SHARE)])
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn inputs<'a>(device: &'a Device, relations: &'a [(String, Bytes)]) -> ForecastInputs<'a> {
-        ForecastInputs { device, cores: 2, clients: 8, warm_tps: 65_000.0, relations, block_size: Bytes(8192) }
-    }
+    const BLOCK: Bytes = Bytes(8192);
 
     #[test]
     fn a_cold_start_takes_as_long_as_was_measured() {
         // Scale 100 on a disk of 3000 reads/s: half of the throughput after 53 s, measured (docs/journal).
         let relations = [(TABLE.to_owned(), Bytes(163_935 * 8192)), (INDEX.to_owned(), Bytes(27_422 * 8192))];
-        let device = Device::with_limits(3000.0, 131_072_000.0, 0.5e-3);
-        let forecast = compute_forecast(&inputs(&device, &relations)).unwrap().unwrap();
+        let cold = ColdStart {
+            clients: 8,
+            classes: make_pgbench_classes(&relations, BLOCK).unwrap(),
+            hit_seconds: compute_hit_seconds(65_000.0, 8.0, 2.0),
+            cores: 2.0,
+            device: Device::with_limits(3000.0, 131_072_000.0, 0.5e-3),
+            read_ahead: DEFAULT_READ_AHEAD,
+            block_bytes: 8192.0,
+            buffers_pages: 32_768.0,
+            os_pages: f64::INFINITY,
+            client_reads: PGBENCH_READS,
+        };
+        let forecast = compute_study_forecast(&cold.scenario()).unwrap();
         let (half, warm) = (forecast.to_50_seconds.unwrap(), forecast.warm_after_seconds.unwrap());
-        assert!((half.seconds / 53.0 - 1.0).abs() < 0.15 && warm.seconds > half.seconds, "{forecast:?}");
+        assert!((half.seconds / 53.0 - 1.0).abs() < 0.1 && warm.seconds > half.seconds, "{forecast:?}");
         assert!((forecast.steady_tps / 65_000.0 - 1.0).abs() < 0.01, "{forecast:?}");
     }
 
     #[test]
     fn other_tables_have_no_forecast() {
-        let device = Device::with_limits(3000.0, 131_072_000.0, 0.5e-3);
-        assert_eq!(compute_forecast(&inputs(&device, &[("public.mine".to_owned(), Bytes(8192))])).unwrap(), None);
+        assert_eq!(make_pgbench_classes(&[("public.mine".to_owned(), BLOCK)], BLOCK), None);
     }
 }

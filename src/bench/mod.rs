@@ -39,7 +39,7 @@ pub use comparison::{BOUND, Comparison, StrategyRatios, compute_comparison};
 pub use curve::{compute_series, judge_trial};
 pub use error::Error;
 pub use event::{Event, Events, LiveSecond, LoadStarted, SweepTrialStarted, TrialStarted};
-pub use forecast::StudyForecast;
+pub use forecast::{StudyForecast, describe_cold_start, read_ahead_in_force};
 pub use headline::{PGTHAW, render_headline};
 pub use interference::{Interference, SecondShare};
 pub use judged::{JudgedForecast, SweepVerdict, WrittenForecast, judge_forecast, judge_sweep};

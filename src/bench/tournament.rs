@@ -6,7 +6,7 @@ use jiff::Timestamp;
 
 use super::curve::describe_workload;
 use super::event::{Event, Events};
-use super::forecast::{ForecastInputs, compute_forecast};
+use super::forecast::{compute_study_forecast, describe_cold_start, make_pgbench_classes};
 use super::lab::{Lab, Place};
 use super::order::plan_order;
 use super::preparation::{Prepared, choose_settings, prepare};
@@ -244,7 +244,7 @@ fn describe_run(
 ) -> Result<Run, Error> {
     let workload = &options.workload;
     let machine = describe_machine(options.place.directory(), device)?;
-    let forecast = forecast_nothing(options, prepared, machine.cores)?;
+    let forecast = forecast_nothing(options, prepared)?;
     Ok(Run {
         id: new_run_id(started_at),
         started_at,
@@ -280,19 +280,14 @@ fn describe_run(
 }
 
 /// What the model says of a server that nothing warms, where enough is known.
-fn forecast_nothing(options: &Options, prepared: &Prepared, cores: u32) -> Result<Option<StudyForecast>, Error> {
+fn forecast_nothing(options: &Options, prepared: &Prepared) -> Result<Option<StudyForecast>, Error> {
     let is_builtin = matches!(options.workload.script, Script::Builtin(_));
     let device = options.device.as_ref().filter(|_| is_builtin && options.disk.not_enforced.is_none());
-    let (Some(device), Some(warm_tps)) = (device, prepared.calibration.tps) else { return Ok(None) };
     let relations: Vec<(String, Bytes)> = prepared.strips.iter().map(StripRelation::size).collect();
-    Ok(compute_forecast(&ForecastInputs {
-        device,
-        cores,
-        clients: options.workload.clients,
-        warm_tps,
-        relations: &relations,
-        block_size: Bytes(prepared.facts.block_size.into()),
-    })?)
+    let classes = make_pgbench_classes(&relations, Bytes(prepared.facts.block_size.into()));
+    let (Some(device), Some(_), Some(classes)) = (device, prepared.calibration.tps, classes) else { return Ok(None) };
+    let cold = describe_cold_start(options, &prepared.calibration, device, classes)?;
+    Ok(Some(compute_study_forecast(&cold)?))
 }
 
 /// When a trial is warm, as far as that can be told while it runs.

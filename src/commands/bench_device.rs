@@ -3,16 +3,22 @@
 use std::path::Path;
 
 use super::doctor_probe::find_profile;
-use super::predict::hardware::{DEFAULT_LATENCY_SECONDS, probed};
+use super::predict::hardware::read_device_with;
 use crate::bench::Disk;
 use crate::model::Device;
+use crate::warm;
 
-/// The limit where one is asked for, else what `doctor --probe` measured.
+/// The limits in force, with the latency of `doctor --probe`; without either a common cloud volume. Says which.
+pub fn read_bench_device(disk: &Disk, directory: &Path) -> Result<(Device, String), warm::Error> {
+    let riops = disk.riops.filter(|_| disk.not_enforced.is_none());
+    let rbps = disk.rbps.filter(|_| disk.not_enforced.is_none());
+    read_device_with(riops.map(|riops| riops as f64), rbps, Some(directory))
+}
+
+/// The same, where it need not be guessed.
 pub fn find_bench_device(disk: &Disk, directory: &Path) -> Option<Device> {
-    if disk.riops.is_none() && disk.rbps.is_none() {
-        return find_profile(directory).ok().flatten().map(|record| probed(&record));
-    }
-    let reads = disk.riops.map_or(f64::INFINITY, |reads| reads as f64);
-    let bandwidth = disk.rbps.map_or(f64::INFINITY, |bytes| bytes.0 as f64);
-    Some(Device::with_limits(reads, bandwidth, DEFAULT_LATENCY_SECONDS))
+    let is_limited = disk.not_enforced.is_none() && (disk.riops.is_some() || disk.rbps.is_some());
+    let is_known = is_limited || matches!(find_profile(directory), Ok(Some(_)));
+    let (device, _) = is_known.then(|| read_bench_device(disk, directory).ok()).flatten()?;
+    Some(device)
 }

@@ -4,16 +4,16 @@ use anyhow::Context as _;
 use clap::Args;
 use jiff::Timestamp;
 
+use super::bench_device::read_bench_device;
 use super::bench_point::PointArguments;
-use super::predict::{
-    PopularityArgument, READ_CPU_SECONDS, STARTUP_READS, make_classes, read_ahead_bytes, read_device_with,
-};
+use super::predict::{PopularityArgument, make_classes};
 use super::study::run_study;
 use super::{ExitStatus, OutputArguments};
-use crate::bench::{Calibration, Event, Options, Strategy, WrittenForecast, judge_forecast};
+use crate::bench::{
+    Calibration, Event, Options, Strategy, WrittenForecast, describe_cold_start, judge_forecast, read_ahead_in_force,
+};
 use crate::failure::ErrorKind;
-use crate::model::{Error, Scenario, Server, Workload, compute_outlook};
-use crate::postgres::pgbench::Script;
+use crate::model::{Error, compute_outlook};
 use crate::terminal;
 
 /// Forecast a cold start, then measure it: how far off the forecast is here
@@ -37,13 +37,6 @@ pub struct ForecastArguments {
     #[arg(long, default_value = "forecast")]
     name: String,
 }
-
-/// pgbench asks the catalogs about its tables before it runs a script of its own: in so many reads.
-const PGBENCH_READS: f64 = 90.0;
-
-/// Private memory of a server, and of each backend: seen as 1.5 to 3 MB of the latter.
-const SERVER_BYTES: f64 = 12e6;
-const BACKEND_BYTES: f64 = 2.5e6;
 
 /// Runs the command.
 pub async fn run(arguments: ForecastArguments, output: OutputArguments) -> anyhow::Result<ExitStatus> {
@@ -85,39 +78,19 @@ fn forecast(
     popularity: &PopularityArgument,
     named: &str,
 ) -> anyhow::Result<WrittenForecast> {
-    let tps = calibration.tps.ok_or(Error::IdleServer)?;
-    let clients = options.workload.clients;
-    let cores = std::thread::available_parallelism().map_or(1.0, |n| n.get() as f64);
-    let block_bytes = f64::from(calibration.facts.block_size);
-    let directory = Some(options.place.directory());
-    let riops = options.disk.riops.map(|riops| riops as f64);
-    let (device, described) = read_device_with(riops, options.disk.rbps, directory)?;
-    let read_ahead = read_ahead_bytes(options.disk.read_ahead, directory);
-    let buffers = calibration.facts.shared_buffers_bytes.0 as f64;
-    let private = SERVER_BYTES + BACKEND_BYTES * f64::from(clients);
-    let room = options.memory.map_or(f64::INFINITY, |memory| memory.0 as f64 - buffers - private);
-    let own_reads = if matches!(options.workload.script, Script::Builtin(_)) { PGBENCH_READS } else { 0.0 };
-    let workload = Workload {
-        clients,
-        classes: make_classes(&calibration.activity, None, Some(popularity)),
-        hit_seconds: f64::from(clients).min(cores) / tps,
-        copy_seconds: 0.0,
-        read_seconds: READ_CPU_SECONDS,
-        read_ahead_pages: read_ahead.0 as f64 / block_bytes,
-        startup_reads: STARTUP_READS + own_reads,
-    };
-    let (buffers_pages, os_pages) = (buffers / block_bytes, room / block_bytes);
-    let server = Server { device, cores, buffers_pages, os_pages, block_bytes };
-    let scenario = Scenario { name: "cold restart".into(), workload, server, warmer: None };
+    let calibration_tps = calibration.tps.ok_or(Error::IdleServer)?;
+    let (device, described) = read_bench_device(&options.disk, options.place.directory())?;
+    let classes = make_classes(&calibration.activity, None, Some(popularity));
+    let scenario = describe_cold_start(options, calibration, &device, classes)?;
     let outlook = compute_outlook(&scenario)?;
     let each = |class: &crate::model::PageClass| {
         format!("{}: {:.0} blocks, {:.2} of them in a transaction", class.name, class.pages, class.accesses)
     };
     let mut assumptions: Vec<String> = scenario.workload.classes.iter().map(each).collect();
-    assumptions.extend([described, format!("the kernel reads ahead by up to {read_ahead}")]);
+    assumptions.extend([described, format!("the kernel reads ahead by up to {}", read_ahead_in_force(options))]);
     Ok(WrittenForecast {
         written_at: Timestamp::now(),
-        calibration_tps: tps,
+        calibration_tps,
         popularity: named.to_owned(),
         assumptions,
         to_50_seconds: outlook.to_50_seconds.map(|span| span.seconds),

@@ -8,6 +8,7 @@ use clap::Args;
 use super::bench_device::find_bench_device;
 use super::study::{DiskArguments, ScratchArguments};
 use super::{ConnectionArguments, LabArguments, StoreArguments, Target, require_lab_server};
+use crate::bench::disk::choose_in_force;
 use crate::bench::{Options, Place, Strategy};
 use crate::postgres::Programs;
 use crate::postgres::pgbench::{Script, Workload};
@@ -63,7 +64,7 @@ impl PointArguments {
     pub async fn options(&self, seconds: u32, repeats: u32, strategies: Vec<Strategy>) -> anyhow::Result<Options> {
         let Self { scale, clients, jobs, .. } = *self;
         let (programs, place) = self.choose_place().await?;
-        let disk = self.disk.choose("native")?;
+        let disk = choose_in_force(place.directory(), self.disk.choose("native")?);
         let device = find_bench_device(&disk, place.directory());
         Ok(Options {
             title: None,

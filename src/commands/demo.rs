@@ -9,6 +9,7 @@ use super::demo_acts::{ActArguments, Acts};
 use super::finished::print_finished;
 use super::study::{DiskArguments, ScratchArguments, run_study};
 use super::{ExitStatus, OutputArguments, StoreArguments};
+use crate::bench::disk::choose_in_force;
 use crate::bench::{Finished, Options, PGTHAW, Place, compute_summary, size};
 use crate::failure::{Capability, ErrorKind};
 use crate::linux::capability::{HostTarget, check_host, check_programs};
@@ -72,7 +73,7 @@ impl DemoArguments {
             Some(scale) => scale,
             None => size::plan_scale(read_memory()?.available_bytes, read_free_bytes(&self.scratch.dir)?),
         };
-        let disk = self.disk.choose("gp3")?;
+        let disk = choose_in_force(&self.scratch.dir, self.disk.choose("gp3")?);
         let device = find_bench_device(&disk, &self.scratch.dir);
         self.acts.acts(Options {
             title: None,

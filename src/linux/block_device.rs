@@ -16,6 +16,9 @@ use crate::units::Bytes;
 /// The kernel's sector in /proc/diskstats, whatever the device's own is.
 const SECTOR_BYTES: u64 = 512;
 
+/// How far Linux reads ahead on a disk that nobody set otherwise: VM_READAHEAD_PAGES of include/linux/mm.h.
+pub const DEFAULT_READ_AHEAD: Bytes = Bytes(128 << 10);
+
 /// Where devices keep what they call themselves, in their directory in /sys: NVMe and SCSI disks, virtio disks, logical
 /// volumes, arrays.
 const IDENTITIES: [&str; 6] = ["wwid", "device/wwid", "device/serial", "serial", "dm/uuid", "md/uuid"];

@@ -47,6 +47,11 @@ pub fn read_machine() -> Result<MachineFacts, Error> {
     })
 }
 
+/// Processors that this process may use; 1 where the kernel does not say.
+pub fn count_cores() -> f64 {
+    std::thread::available_parallelism().map_or(1.0, |cores| cores.get() as f64)
+}
+
 /// Bytes that this user may still write to the file system of `path`.
 pub fn read_free_bytes(path: &Path) -> Result<Bytes, Error> {
     let status = statvfs(path).map_err(|error| Error::file("look at the file system of", path, error.into()))?;

@@ -2,6 +2,7 @@
 //! curve says. Pure functions, no input or output. docs/model.md derives the formulas.
 
 mod closed_form;
+mod cold_start;
 mod error;
 mod fill;
 mod fit;
@@ -15,6 +16,7 @@ mod steady;
 mod synthetic;
 
 pub use closed_form::{Component, Knee, WarmUp};
+pub use cold_start::{ColdStart, READ_CPU_SECONDS, compute_hit_seconds};
 pub use error::Error;
 pub use fill::compute_fill_seconds;
 pub use fit::{Estimate, Fit, fit_warm_up};

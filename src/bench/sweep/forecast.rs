@@ -5,7 +5,9 @@ use std::time::Duration;
 use super::Point;
 use super::start::StartAsked;
 use crate::bench::{Disk, size};
-use crate::model::{Device, Forecast, PageClass, Popularity, Server, Workload, compute_forecast};
+use crate::linux::block_device::DEFAULT_READ_AHEAD;
+use crate::linux::machine::count_cores;
+use crate::model::{ColdStart, Device, Forecast, PageClass, Popularity, Scenario, compute_forecast};
 use crate::units::Bytes;
 
 /// Stop, start, vacuum, checkpoint, looks at the server: around every trial.
@@ -67,7 +69,7 @@ fn workload_seconds(point: &Point, disk: &Disk) -> f64 {
     let cold = (point.start == StartAsked::Cold).then(|| forecast_cold(point, disk)).flatten();
     match cold {
         Some(forecast) => seconds_to_transactions(&forecast, transactions),
-        None => transactions * HIT_SECONDS / cores().min(point.clients.into()),
+        None => transactions * HIT_SECONDS / count_cores().min(point.clients.into()),
     }
 }
 
@@ -99,28 +101,21 @@ fn forecast_cold(point: &Point, disk: &Disk) -> Option<Forecast> {
         popularity: Popularity::Uniform,
         resident_share: 0.0,
     };
-    let workload = Workload {
+    let figure = |limit: Option<u64>| limit.map_or(f64::INFINITY, |limit| limit as f64);
+    let cold = ColdStart {
         clients: point.clients,
         classes: vec![class("heap", HEAP_BLOCKS_PER_SCALE), class("leaves", LEAVES_PER_SCALE)],
         hit_seconds: HIT_SECONDS,
-        copy_seconds: 0.0,
-        read_seconds: 0.0,
-        read_ahead_pages: 1.0,
-        startup_reads: 0.0,
-    };
-    let figure = |limit: Option<u64>| limit.map_or(f64::INFINITY, |limit| limit as f64);
-    let server = Server {
+        cores: count_cores(),
         device: Device::with_limits(figure(disk.riops), figure(disk.rbps.map(|rbps| rbps.0)), READ_SECONDS),
-        cores: cores(),
+        read_ahead: disk.read_ahead.unwrap_or(DEFAULT_READ_AHEAD),
+        block_bytes: BLOCK_BYTES,
         buffers_pages: f64::INFINITY,
         os_pages: f64::INFINITY,
-        block_bytes: BLOCK_BYTES,
+        client_reads: 0.0,
     };
+    let Scenario { workload, server, .. } = cold.scenario();
     compute_forecast(&workload, &server, None).ok()
-}
-
-fn cores() -> f64 {
-    std::thread::available_parallelism().map_or(1.0, |cores| cores.get() as f64)
 }
 
 /// Seconds until the databases of these scales are made.

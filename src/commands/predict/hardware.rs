@@ -4,26 +4,16 @@ use std::path::Path;
 
 use super::PredictArguments;
 use crate::commands::doctor_probe::find_profile;
-use crate::linux::block_device::read_block_device;
+use crate::linux::block_device::{DEFAULT_READ_AHEAD, read_block_device};
+use crate::linux::machine::count_cores;
 use crate::linux::memory::read_memory;
-use crate::model::Device;
+use crate::model::{Device, READ_CPU_SECONDS};
 use crate::units::Bytes;
 use crate::warm::probe::DeviceRecord;
 use crate::warm::{self, DeviceProfile};
 
 /// A read on a device of which only limits are told: of a common cloud volume.
 pub const DEFAULT_LATENCY_SECONDS: f64 = 0.5e-3;
-
-/// VM_READAHEAD_PAGES of include/linux/mm.h.
-const DEFAULT_READ_AHEAD: Bytes = Bytes(128 << 10);
-
-/// What the kernel's work on a read takes of a processor, beyond copying a cached block: 33 µs on the machine of the lab
-/// (docs/model.md). Of a latency that was measured it is a part.
-pub const READ_CPU_SECONDS: f64 = 33e-6;
-
-/// Reads of catalogs, one after the other, before a server that has just been started runs its first transaction: of some 160
-/// blocks, many of them read ahead (docs/model.md).
-pub const STARTUP_READS: f64 = 40.0;
 
 /// The device, and where its figures are from. Limits that are told hold on top of what was probed.
 pub fn read_device(arguments: &PredictArguments, directory: Option<&Path>) -> Result<(Device, String), warm::Error> {
@@ -97,7 +87,7 @@ pub fn read_ahead_bytes(told: Option<Bytes>, directory: Option<&Path>) -> Bytes 
 
 /// Processors, as told or as this machine has.
 pub fn read_cores(arguments: &PredictArguments) -> f64 {
-    arguments.cores.unwrap_or_else(|| std::thread::available_parallelism().map_or(1.0, |n| n.get() as f64))
+    arguments.cores.unwrap_or_else(count_cores)
 }
 
 /// Pages that server and page cache can hold together. Of a server elsewhere it is not known.

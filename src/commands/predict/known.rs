@@ -4,11 +4,11 @@ use std::path::PathBuf;
 
 use super::base::RestoreInput;
 use super::classes::{make_classes, wanted_of};
-use super::hardware::{READ_CPU_SECONDS, STARTUP_READS, read_ahead_bytes, read_device};
+use super::hardware::{read_ahead_bytes, read_device};
 use super::{Base, PredictArguments, live, stopped};
 use crate::cache::{Map, NEWEST};
 use crate::commands::Target;
-use crate::model::{Error, Server, Workload};
+use crate::model::{ColdStart, Error, Scenario};
 use crate::postgres::Activity;
 use crate::warm::plan::Geometry;
 
@@ -44,23 +44,20 @@ impl Known {
         assumptions.push(described);
         let read_ahead = read_ahead_bytes(arguments.read_ahead, self.directory.as_deref().filter(|_| self.is_local));
         assumptions.push(format!("the kernel reads ahead by up to {read_ahead}"));
-        let workload = Workload {
+        let cold = ColdStart {
             clients: self.clients,
             classes: make_classes(&self.activity, self.snapshot.as_ref(), arguments.popularity.as_ref()),
             hit_seconds: self.hit_seconds,
-            copy_seconds: 0.0,
-            read_seconds: READ_CPU_SECONDS,
-            read_ahead_pages: read_ahead.0 as f64 / block_bytes,
-            startup_reads: STARTUP_READS,
-        };
-        workload.check()?;
-        let server = Server {
-            device,
             cores: self.cores,
+            device,
+            read_ahead,
+            block_bytes,
             buffers_pages: f64::INFINITY,
             os_pages: self.memory_pages,
-            block_bytes,
+            client_reads: 0.0,
         };
+        let Scenario { workload, server, .. } = cold.scenario();
+        workload.check()?;
         server.check()?;
         let wanted = self.snapshot.map(|map| wanted_of(&workload.classes, &self.activity, &map));
         let restore =

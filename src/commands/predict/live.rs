@@ -9,6 +9,7 @@ use super::hardware::{read_cores, read_memory_pages};
 use super::known::{Known, describe_snapshot, read_heat};
 use super::{Base, PredictArguments};
 use crate::commands::Target;
+use crate::model::compute_hit_seconds;
 use crate::postgres::{Activity, Server, read_activity, read_statements};
 use crate::terminal::Progress;
 use crate::warm::plan::Geometry;
@@ -45,7 +46,7 @@ pub async fn make_base(
     let told_clients = || arguments.clients.unwrap_or_else(|| pace.map_or(1, |(_, n)| n.round() as u32));
     let (hit_seconds, clients) = match (arguments.hit, pace, &statements) {
         (Some(hit), ..) => (hit, told_clients()),
-        (None, Some((tps, clients)), _) => (clients.min(cores) / tps, clients.round() as u32),
+        (None, Some((tps, clients)), _) => (compute_hit_seconds(tps, clients, cores), clients.round() as u32),
         (None, None, Some(statements)) => (statements.seconds, told_clients()),
         (None, None, None) => bail!(crate::model::Error::IdleServer),
     };

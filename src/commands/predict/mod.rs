@@ -18,7 +18,6 @@ use clap::Args;
 use serde::Serialize;
 
 pub use self::classes::make_classes;
-pub use self::hardware::{READ_CPU_SECONDS, STARTUP_READS, read_ahead_bytes, read_device_with};
 pub use self::values::PopularityArgument;
 
 use self::base::{Base, Knees};
