@@ -47,7 +47,22 @@ pub enum ProfileSource {
     Default,
 }
 
+/// A read is large enough when its own price is at most this share of that of its bytes: a larger one would spare the
+/// device hardly anything.
+pub const READ_PRICE_SHARE_MAX: f64 = 0.25;
+
+/// A read that nobody measured is never larger than this.
+const TOLD_READ_MAX: u64 = 4 << 20;
+
 impl DeviceProfile {
+    /// A device of which somebody tells the two prices: the slower it seeks, the larger its reads have to be.
+    pub fn told(reads_per_second: f64, bandwidth: Bytes) -> DeviceProfile {
+        let usual = DeviceProfile::default();
+        let useful = bandwidth.0 as f64 / reads_per_second / READ_PRICE_SHARE_MAX;
+        let largest_read = (useful as u64).clamp(usual.largest_read.0, TOLD_READ_MAX).next_power_of_two();
+        DeviceProfile { reads_per_second, bandwidth, largest_read: Bytes(largest_read), ..usual }
+    }
+
     /// Seconds that the idle device needs for a stretch of reads.
     pub fn seconds(&self, reads: u64, bytes: Bytes) -> f64 {
         let (of_reads, of_bytes) = (reads as f64 / self.reads_per_second, bytes.seconds_at(self.bandwidth));
@@ -83,6 +98,15 @@ mod tests {
         assert_eq!(device.seconds(100, Bytes(0)), 1.0);
         assert_eq!(device.seconds(100, Bytes(2_000_000)), 3.0);
         assert_eq!(device.shared_seconds(100, Bytes(2_000_000), 0.5), 2.5);
+    }
+
+    #[test]
+    fn a_device_that_seeks_is_read_in_larger_pieces() {
+        let largest = |riops: f64, rbps: u64| DeviceProfile::told(riops, Bytes(rbps)).largest_read;
+        assert_eq!(largest(3000.0, 125 << 20), Bytes(256 << 10));
+        assert_eq!(largest(200.0, 87_000_000), Bytes(2 << 20));
+        assert_eq!(largest(1.0, 1 << 40), Bytes(4 << 20));
+        assert_eq!(largest(1e6, 1), Bytes(256 << 10));
     }
 
     #[test]

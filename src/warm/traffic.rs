@@ -35,6 +35,9 @@ const EXPERIMENT_LASTS: Duration = Duration::from_millis(250);
 /// volume busy (docs/journal/2026-11-22-four-threads.md).
 const SHARED_DEPTH_MIN: usize = 4;
 
+/// To begin with: a cold server's misses take most of the reads, and the hottest is what comes first.
+const SHARED_DEPTH_START: usize = 6;
+
 /// And at most, whatever the bandwidth: beside more than these next to nothing is served.
 const SHARED_DEPTH_MAX: usize = 12;
 
@@ -64,8 +67,11 @@ const IDLE_BELOW: f64 = 0.1;
 /// Processes of one server that are looked at; with more, every nth.
 const PROCESSES_MAX: usize = 32;
 
-/// How often new backends are looked for.
-const BACKENDS_INTERVAL: Duration = Duration::from_secs(1);
+/// How often new backends are looked for, ...
+const BACKENDS_INTERVAL: Duration = Duration::from_millis(250);
+
+/// ... and when there are many, whose names take time to read.
+const MANY_BACKENDS_INTERVAL: Duration = Duration::from_secs(1);
 
 /// How the device is shared with live traffic.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
@@ -141,7 +147,7 @@ pub struct SharedDepth(usize);
 
 impl Default for SharedDepth {
     fn default() -> SharedDepth {
-        SharedDepth(SHARED_DEPTH_MIN)
+        SharedDepth(SHARED_DEPTH_START)
     }
 }
 
@@ -248,7 +254,7 @@ impl<P> fmt::Debug for ServerTraffic<P> {
 }
 
 impl<P: Fn() -> Option<u32> + Send + Sync> ServerTraffic<P> {
-    /// `postmaster` is asked every second: the server may be started while the restore runs.
+    /// `postmaster` is asked four times a second: the server may be started while the restore runs.
     pub fn new(postmaster: P) -> ServerTraffic<P> {
         ServerTraffic { postmaster, backends: Mutex::default() }
     }
@@ -257,11 +263,21 @@ impl<P: Fn() -> Option<u32> + Send + Sync> ServerTraffic<P> {
 impl<P: Fn() -> Option<u32> + Send + Sync> Traffic for ServerTraffic<P> {
     fn read_busy(&self) -> Option<Busy> {
         let mut backends = self.backends.lock().unwrap_or_else(PoisonError::into_inner);
-        if backends.read_at.is_none_or(|at| at.elapsed() >= BACKENDS_INTERVAL) {
+        let interval = backends.interval();
+        if backends.read_at.is_none_or(|at| at.elapsed() >= interval) {
             let pids = (self.postmaster)().and_then(read_backends);
             *backends = Backends { read_at: Some(Instant::now()), pids };
         }
         backends.pids.as_deref().map(count_busy)
+    }
+}
+
+impl Backends {
+    fn interval(&self) -> Duration {
+        match &self.pids {
+            Some(pids) if pids.len() * 2 > PROCESSES_MAX => MANY_BACKENDS_INTERVAL,
+            _ => BACKENDS_INTERVAL,
+        }
     }
 }
 
@@ -339,8 +355,8 @@ mod tests {
     fn who_flows_is_left_a_little_and_who_waits_is_left_nothing() {
         let fair = |load| Sharing::Fair.allow(load, BANDWIDTH, SharedDepth::default(), 16);
         assert_eq!(fair(Load::Idle), Allowed { depth: 16, rate: None });
-        assert_eq!(fair(Load::Waiting), Allowed { depth: 4, rate: None });
-        assert_eq!(fair(Load::Flowing), Allowed { depth: 4, rate: Some(Bytes(93_000_000)) });
+        assert_eq!(fair(Load::Waiting), Allowed { depth: SHARED_DEPTH_START, rate: None });
+        assert_eq!(fair(Load::Flowing), Allowed { depth: SHARED_DEPTH_START, rate: Some(Bytes(93_000_000)) });
     }
 
     #[test]

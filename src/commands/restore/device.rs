@@ -27,7 +27,7 @@ pub struct DeviceArguments {
     #[arg(long, value_name = "BYTES", value_parser = positive_bytes)]
     rbps: Option<Bytes>,
 
-    /// The largest read worth issuing [default: as `doctor --probe` measured, or 256KiB]
+    /// The largest read worth issuing [default: as `doctor --probe` measured, or 256KiB, more where seeks are slow]
     #[arg(long, value_name = "BYTES", value_parser = positive_bytes)]
     read_size: Option<Bytes>,
 }
@@ -54,7 +54,7 @@ impl DeviceArguments {
         };
         let (base, source) = match stored {
             Some(record) => (record.measurement.profile, ProfileSource::Probed { measured_at: record.measured_at }),
-            None if is_told => (DeviceProfile::default(), ProfileSource::Told),
+            None if is_told => (self.told(), ProfileSource::Told),
             None => (DeviceProfile::default(), ProfileSource::Default),
         };
         let probed = match source {
@@ -62,13 +62,17 @@ impl DeviceArguments {
             ProfileSource::Told | ProfileSource::Default => THREADS,
         };
         let profile = DeviceProfile {
-            reads_per_second: self.riops.map_or(base.reads_per_second, f64::from),
-            bandwidth: self.rbps.unwrap_or(base.bandwidth),
             largest_read: self.read_size.unwrap_or(base.largest_read),
             depth: threads.map_or(probed, u32::from),
-            overlap: base.overlap,
+            ..base
         };
         (PlannedDevice { profile, source }, unusable)
+    }
+
+    fn told(self) -> DeviceProfile {
+        let usual = DeviceProfile::default();
+        let reads_per_second = self.riops.map_or(usual.reads_per_second, f64::from);
+        DeviceProfile::told(reads_per_second, self.rbps.unwrap_or(usual.bandwidth))
     }
 }
 

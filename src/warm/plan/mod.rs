@@ -197,6 +197,11 @@ impl Plan {
         self.geometry
     }
 
+    /// What the device delivers in the time that one read costs on top.
+    pub fn gap_bytes(&self) -> Bytes {
+        Bytes((self.device.bandwidth.0 as f64 / self.device.reads_per_second) as u64)
+    }
+
     /// How many stretches of reads it has, in order.
     pub fn steps(&self) -> usize {
         self.order.len()

@@ -4,15 +4,12 @@ use serde::{Deserialize, Serialize};
 
 use super::{DepthPoint, SizePoint};
 use crate::units::Bytes;
-use crate::warm::DeviceProfile;
+use crate::warm::device_profile::{DeviceProfile, READ_PRICE_SHARE_MAX};
 
 /// Rates within this share of the best count as the best: measuring again would move them as much.
 const AS_GOOD_AS_BEST: f64 = 0.9;
 /// More in flight is worth it when it gains at least this.
 const GAIN_MIN: f64 = 1.05;
-/// A read is large enough when its own price is at most this share of that of its bytes: a larger one would spare the
-/// device hardly anything.
-const READ_PRICE_SHARE_MAX: f64 = 0.25;
 
 /// The prices that describe the measured reads best, one added to the other.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]

@@ -11,6 +11,7 @@ use roaring::RoaringBitmap;
 
 use super::files::{Files, OpenFiles};
 use super::governor::Governor;
+use super::read_over::drop_splits;
 use super::staying::{Left, Staying};
 use crate::linux;
 use crate::linux::page_cache::CachedFile;
@@ -97,6 +98,8 @@ struct Place {
 struct Work<'a> {
     engine: &'a Engine<'a>,
     files: OpenFiles<'a>,
+    /// Of cached pages in the midst of a read, what the device rather reads again than leaves out.
+    gap_pages: u64,
     queue: Mutex<Queue>,
     is_exhausted: AtomicBool,
     staying: Staying,
@@ -131,6 +134,7 @@ impl Engine<'_> {
         let work = Work {
             engine: self,
             files: OpenFiles::new(self.files),
+            gap_pages: self.plan.gap_bytes().0 / self.files.cache.page_bytes(),
             queue: Mutex::new(queue),
             is_exhausted: AtomicBool::new(false),
             staying: Staying::default(),
@@ -293,11 +297,16 @@ impl Work<'_> {
         let fork = &engine.forks[read.fork];
         let Place { segment, first, range, pages } = self.place(read.range);
         let Some(file) = self.files.get((read.fork, segment), &fork.path, fork.fork)? else { return Ok(0) };
-        let missing = pages.pages().saturating_sub(file.read_counts(pages)?.cached);
+        let counts = file.read_counts(pages)?;
+        let missing = pages.pages().saturating_sub(counts.cached);
         if missing == 0 {
             return Ok(0);
         }
-        let missing_bytes = missing * engine.files.cache.page_bytes();
+        let dropped = match engine.governor.is_short_of_reads() {
+            true => drop_splits(&*file, pages, counts, self.gap_pages)?,
+            false => 0,
+        };
+        let missing_bytes = (missing + dropped) * engine.files.cache.page_bytes();
         engine.governor.wait(Bytes(missing_bytes), engine.control);
         buffer.resize(self.bytes(range) as usize, 0);
         let offset = range.start * u64::from(engine.files.geometry.block_size);

@@ -20,6 +20,15 @@ const BURST_SPAN: Duration = Duration::from_millis(200);
 /// Less than this part of what the profile says is no measurement of the device: such a stretch was of a few small files.
 const BANDWIDTH_SHARE_MIN: f64 = 0.25;
 
+/// How long reads are counted to tell what the device is short of.
+const SHORTAGE_SPAN: Duration = Duration::from_millis(200);
+
+/// Less than this part of the bandwidth from large reads: something else than bytes is what the device is short of.
+const SHORT_OF_READS_RATIO: f64 = 0.85;
+
+/// Who asked to be gentle takes nobody for granted: a server that just came up is asked a moment later.
+const GENTLE_PATIENCE: Duration = Duration::from_secs(1);
+
 /// A thread whose turn it is not looks this often whether it came.
 const LOOK: Duration = Duration::from_millis(10);
 
@@ -37,6 +46,8 @@ pub struct Governor {
     large_read: Bytes,
     /// Reads are slower than the device because the user wants it.
     is_limited: bool,
+    /// The device is short of reads rather than of bytes, by what a fifth of a second at full speed brought.
+    is_short_of_reads: AtomicBool,
     /// `false` once it is known that no server runs.
     may_have_server: AtomicBool,
     /// The server's processes were seen.
@@ -96,6 +107,7 @@ impl Governor {
             reads: AtomicU64::new(0),
             large_read: Bytes(device.profile.largest_read.0 / 2),
             is_limited: max_rate.is_some(),
+            is_short_of_reads: AtomicBool::new(true),
             may_have_server: AtomicBool::new(true),
             is_seen: AtomicBool::new(false),
             seen: Mutex::new(Seen {
@@ -117,6 +129,12 @@ impl Governor {
         }
     }
 
+    /// Is a read dearer than the bytes of a short gap? So it is by the prices of the device; beside traffic only until its
+    /// bytes run out.
+    pub fn is_short_of_reads(&self) -> bool {
+        self.is_short_of_reads.load(Ordering::Relaxed)
+    }
+
     /// Waits for the turn of a read of so many bytes.
     pub fn wait(&self, bytes: Bytes, control: &Control) {
         self.pace.wait(bytes, control);
@@ -131,13 +149,14 @@ impl Governor {
     /// Watches the traffic until `is_done`.
     pub fn watch(&self, traffic: &dyn Traffic, is_done: &AtomicBool) {
         let mut looks = Looks::default();
-        let mut window = None;
+        let (mut window, mut stretch) = (None, None);
         let started = Instant::now();
         let mut looked_at = started;
         while !is_done.load(Ordering::Relaxed) {
             let load = self.look(&mut looks, started.elapsed(), traffic);
             let allowed = self.allow(load);
             window = self.measure(window, load, allowed);
+            stretch = self.judge_shortage(stretch, allowed);
             self.count(load, allowed, looked_at.elapsed());
             looked_at = Instant::now();
             thread::sleep(LOOK_INTERVAL);
@@ -160,10 +179,12 @@ impl Governor {
         if busy.is_some() {
             self.is_seen.store(true, Ordering::Relaxed);
         }
-        let is_unseen = self.may_have_server.load(Ordering::Relaxed) && !self.has_seen_server();
-        match self.sharing {
-            Sharing::Gentle if is_unseen => Load::Waiting,
-            _ => looks.add(now, busy.unwrap_or_default()),
+        let may_have_server = self.may_have_server.load(Ordering::Relaxed);
+        let load = looks.add(now, busy.unwrap_or_default());
+        let is_trusted = self.has_seen_server() && now >= GENTLE_PATIENCE;
+        match load {
+            Load::Idle if self.sharing == Sharing::Gentle && may_have_server && !is_trusted => Load::Waiting,
+            load => load,
         }
     }
 
@@ -190,12 +211,13 @@ impl Governor {
     /// The fastest half second at full speed is what the device can give, and what the others are measured against. Takes
     /// and returns the window that is being counted.
     fn measure(&self, window: Option<Window>, load: Load, allowed: Allowed) -> Option<Window> {
-        if allowed.rate.is_some() {
-            return None;
-        }
         let read_now = self.read_bytes.load(Ordering::Relaxed);
         let reads_before = self.reads.load(Ordering::Relaxed);
         let next = |is_burst| Some(Window { start: Instant::now(), read_before: read_now, reads_before, is_burst });
+        if allowed.rate.is_some() {
+            // Who was held back only a little has no credit to burst with afterwards.
+            return if self.is_held_back(allowed) { None } else { next(false) };
+        }
         let Some(Window { start, read_before, is_burst, .. }) = window else { return next(true) };
         let elapsed = start.elapsed();
         if is_burst && elapsed >= BURST_SPAN {
@@ -213,6 +235,31 @@ impl Governor {
             seen.shared_depth.adapt(achieved, possible, self.threads);
         }
         next(false)
+    }
+
+    /// Is so little allowed that what comes says nothing of the device?
+    fn is_held_back(&self, allowed: Allowed) -> bool {
+        allowed.rate.is_some_and(|rate| rate.seconds_at(self.lock().bandwidth) < SHORT_OF_READS_RATIO)
+    }
+
+    /// Finds out what the device is short of. Takes and returns when the stretch that is being counted began, and what was
+    /// read by then.
+    fn judge_shortage(&self, stretch: Option<(Instant, u64)>, allowed: Allowed) -> Option<(Instant, u64)> {
+        let read_now = self.read_bytes.load(Ordering::Relaxed);
+        let next = Some((Instant::now(), read_now));
+        if self.is_held_back(allowed) {
+            self.is_short_of_reads.store(false, Ordering::Relaxed);
+            return None;
+        }
+        let Some((start, read_before)) = stretch else { return next };
+        let elapsed = start.elapsed();
+        if elapsed < SHORTAGE_SPAN {
+            return stretch;
+        }
+        let possible = self.lock().bandwidth.0 as f64 * elapsed.as_secs_f64();
+        let is_short = ((read_now - read_before) as f64) < possible * SHORT_OF_READS_RATIO;
+        self.is_short_of_reads.store(is_short, Ordering::Relaxed);
+        next
     }
 
     /// Were the reads since the window's start large ones, at the device's own speed?

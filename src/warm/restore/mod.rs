@@ -14,6 +14,7 @@ mod names;
 mod no_double;
 mod os_tier;
 mod pace;
+mod read_over;
 mod request;
 mod staying;
 #[cfg(test)]
