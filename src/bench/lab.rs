@@ -8,6 +8,8 @@ use sqlx::postgres::PgConnection;
 use super::strategy::run_statement;
 use super::{Error, StartState};
 use crate::linux::cgroup::DiskLimit;
+use crate::linux::idle_memory;
+use crate::linux::memory::pages_out_idle;
 use crate::linux::page_cache::{CachedFile, PageCache as _, SystemPageCache};
 use crate::observe::{STRATEGY_ROLE, WORKLOAD_ROLE};
 use crate::postgres::{ConnectOptions, DataDirectory, Lender, PG_PREWARM, Programs, ScratchCluster, Server, StopMode};
@@ -21,6 +23,9 @@ const COLD_SHARE: f64 = 0.01;
 
 /// Evictions before a start counts as lukewarm: the kernel may keep pages that are under way.
 const EVICTION_TRIES: u32 = 3;
+
+/// A smaller database is loaded, and the trial over, before anything can be held for idle.
+const AGEING_BYTES: Bytes = Bytes(256 << 20);
 
 /// Where the benchmark runs.
 #[derive(Clone, Debug)]
@@ -232,6 +237,17 @@ impl Lab {
                 break;
             }
             state = self.evict_once()?;
+        }
+        Ok(state)
+    }
+
+    /// Takes the stopped cluster out of the page cache, as the start of a trial. Where the kernel pages out what was idle for
+    /// a while, the memory that the trial is going to fill has been in use a moment before: else what is loaded goes again
+    /// seconds later (docs/journal/2026-11-22-the-same-history.md).
+    pub fn make_cold(&self) -> Result<StartState, Error> {
+        let state = self.apply_evict()?;
+        if state.total_bytes >= AGEING_BYTES && pages_out_idle() {
+            idle_memory::apply_use(Bytes(state.total_bytes.0 * 3))?;
         }
         Ok(state)
     }

@@ -84,7 +84,7 @@ impl TrialSetup<'_> {
         let started_at = Timestamp::now();
         lab.stop()?;
         self.snapshots.place(strategy, lab)?;
-        let start_state = lab.apply_evict()?;
+        let start_state = lab.make_cold()?;
         // Of a stopped server, whose buffers are empty.
         let strips = self.strips.iter().map(|one| one.read(&lab.data_directory(), lab.page_cache(), &[]));
         let strips = strips.collect::<Result<_, _>>()?;

@@ -7,6 +7,7 @@ pub mod clock;
 pub mod direct_read;
 mod error;
 pub mod extents;
+pub mod idle_memory;
 pub mod machine;
 pub mod memory;
 pub mod page_cache;

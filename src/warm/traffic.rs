@@ -39,7 +39,7 @@ const SHARED_DEPTH_MIN: usize = 4;
 const SHARED_DEPTH_START: usize = 6;
 
 /// And at most, whatever the bandwidth: beside more than these next to nothing is served.
-const SHARED_DEPTH_MAX: usize = 12;
+const SHARED_DEPTH_MAX: usize = 10;
 
 /// Below this part of the bandwidth that the device has shown, the server's own misses are in the way: each costs a read
 /// and splits one of ours.
@@ -157,7 +157,7 @@ impl SharedDepth {
         let share = achieved.seconds_at(possible);
         self.0 = match self.0 {
             depth if share < PUSHED_BELOW => (depth + depth.div_ceil(2)).min(SHARED_DEPTH_MAX).min(threads),
-            depth if share > REACHED_ABOVE => (depth - depth.div_ceil(3)).max(SHARED_DEPTH_MIN),
+            depth if share > REACHED_ABOVE => (depth / 2).max(SHARED_DEPTH_MIN),
             depth => depth,
         };
     }
@@ -379,7 +379,7 @@ mod tests {
         assert_eq!(adapt(100_000_000, 5), 4);
         assert_eq!(adapt(80_000_000, 1), 6);
         assert_eq!(adapt(90_000_000, 5), 6);
-        assert_eq!(adapt(80_000_000, 9), 12);
+        assert_eq!(adapt(80_000_000, 9), 10);
         assert_eq!(adapt(99_000_000, 20), 4);
     }
 

@@ -75,7 +75,7 @@ impl LoadSetup<'_> {
         self.stop.check()?;
         let started_at = Timestamp::now();
         lab.stop()?;
-        let start_state = lab.apply_evict()?;
+        let start_state = lab.make_cold()?;
         let limit = disk::create_limit(self.disk, self.device, None)?;
         lab.start(limit.as_ref())?;
         let directory = tempfile::tempdir_in(self.directory)

@@ -120,7 +120,7 @@ impl Starter<'_> {
         let warnings = check_settings(lab, &point.settings).await?;
         self.repeat_history(lab, load).await?;
         lab.stop()?;
-        let cold = lab.apply_evict()?;
+        let cold = lab.make_cold()?;
         wait_for_server_start();
         let (read_ahead, limit) = self.start_limited(lab, disk)?;
         let state = match point.start {
