@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use tokio::sync::mpsc::UnboundedSender;
 
-use super::{Calibration, Finished, LoadingTrial, Run, StartState, SweepRun, SweepTrial, Trial, UntilWarm};
+use super::{Calibration, Finished, LoadingRun, LoadingTrial, Run, StartState, SweepRun, SweepTrial, Trial, UntilWarm};
 use crate::units::Bytes;
 
 /// Something that happened.
@@ -25,7 +25,8 @@ pub enum Event {
     TrialEnded(Box<Trial>),
     /// All trials of a run are over, or it was stopped.
     RunEnded(Box<Finished>),
-    /// The next of a run of loaders.
+    /// A run of loaders begins; the next of its loaders begins, and ends.
+    LoadingStarted(Box<LoadingRun>),
     LoadStarted(LoadStarted),
     LoadEnded(Box<LoadingTrial>),
     /// A sweep begins; one of its trials begins, and ends.

@@ -17,6 +17,7 @@ mod loading;
 mod order;
 mod preparation;
 mod race;
+mod ratio_text;
 mod record;
 mod residency;
 mod samples;
@@ -45,9 +46,10 @@ pub use interference::{Interference, SecondShare};
 pub use judged::{JudgedForecast, SweepVerdict, WrittenForecast, judge_forecast, judge_sweep};
 pub use lab::Place;
 pub use loading::{
-    Bound, Loader, LoaderRatio, LoaderSummary, LoadingFinished, LoadingOptions, LoadingRun, LoadingSummary,
-    LoadingTrial, RatioOf, WantedSource, apply_read_ranges, compute_loading_summary, run_loading,
+    Bound, LoadOutcome, LoadSample, Loader, LoaderRatio, LoaderSummary, LoadingFinished, LoadingOptions, LoadingRun,
+    LoadingSummary, LoadingTrial, RatioOf, WantedSource, apply_read_ranges, compute_loading_summary, run_loading,
 };
+pub use ratio_text::render_ratio;
 pub use record::{
     Device, Disk, Machine, RelationResidency, ResidencyStrip, Run, Sample, StartState, StrategyOutcome, Study, Trial,
 };

@@ -65,7 +65,7 @@ async fn run_warmup(arguments: WarmupArguments, output: OutputArguments) -> anyh
     let acts = run_study(vec![options], &store, output, |_| Ok(())).await?;
     print_finished(&acts, None, output)?;
     for finished in acts.iter().filter(|_| !output.json) {
-        terminal::print_line(&terminal::render_where_kept(&finished.run, store.path()));
+        terminal::print_line(&terminal::render_where_kept(&finished.run.id, store.path()));
         if let Some(kept) = &finished.kept {
             terminal::print_line(&terminal::render_kept_cluster(kept, finished.run.study.database_bytes));
         }

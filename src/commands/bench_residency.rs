@@ -1,22 +1,19 @@
 //! `pgthaw bench residency`: the work is done in `src/bench/loading/`.
 
-use std::path::Path;
 use std::time::Duration;
 
 use clap::Args;
-use serde::Serialize;
 use tokio::runtime::Handle;
 use tokio::sync::mpsc::unbounded_channel;
 
+use super::results_loading::{keep_loading, print_loading};
 use super::study::{DiskArguments, ScratchArguments, request_on_signal};
-use super::{ExitStatus, OutputArguments};
-use crate::bench::{
-    Events, Loader, LoadingFinished, LoadingOptions, LoadingRun, LoadingSummary, LoadingTrial, Options, Place, Stop,
-    WantedSource, compute_loading_summary, run_loading,
-};
+use super::{ExitStatus, OutputArguments, StoreArguments};
+use crate::bench::{Events, Loader, LoadingFinished, LoadingOptions, Options, Place, Stop, WantedSource, run_loading};
 use crate::failure::ErrorKind;
 use crate::postgres::Programs;
 use crate::postgres::pgbench::{Script, Workload};
+use crate::results::Store;
 use crate::terminal::{self, TournamentDisplay};
 
 /// Seconds that the workload runs on the warm server when everything is wanted, to make its usage counts.
@@ -68,21 +65,15 @@ pub struct ResidencyArguments {
 
     #[command(flatten)]
     scratch: ScratchArguments,
-}
 
-/// What `--json` prints.
-#[derive(Serialize)]
-struct Document<'a> {
-    run: &'a LoadingRun,
-    summary: LoadingSummary,
-    trials: &'a [LoadingTrial],
-    interrupted: bool,
-    kept_cluster: Option<&'a Path>,
+    #[command(flatten)]
+    store: StoreArguments,
 }
 
 /// Runs the command.
 pub async fn run(arguments: ResidencyArguments, output: OutputArguments) -> anyhow::Result<ExitStatus> {
     let options = arguments.options()?;
+    let store = arguments.store.open().await?;
     let stop = Stop::default();
     let signals = tokio::spawn(request_on_signal(stop.clone())?);
     let (sender, mut events) = unbounded_channel();
@@ -91,27 +82,34 @@ pub async fn run(arguments: ResidencyArguments, output: OutputArguments) -> anyh
     // A thread of its own, for a study waits for processes as much as for the server.
     let study = tokio::task::spawn_blocking(move || runtime.block_on(run_loading(options, &study_events, &study_stop)));
     let mut display = TournamentDisplay::new(output.shows_progress());
+    let (mut run_id, mut kept) = (String::new(), Ok(()));
     while let Some(event) = events.recv().await {
+        if kept.is_ok() {
+            kept = keep_loading(&event, &mut run_id, &store).await;
+        }
+        if kept.is_err() {
+            stop.request();
+        }
         display.show(&event);
     }
     display.finish();
     let finished = study.await;
     signals.abort();
+    kept?;
     let finished = finished??;
-    print(&finished, output)?;
+    store.save_loading(&finished.run).await?;
+    print(&finished, &store, output)?;
+    store.close().await;
     Ok(if finished.is_interrupted { ExitStatus::Because(ErrorKind::Interrupted) } else { ExitStatus::Done })
 }
 
-fn print(finished: &LoadingFinished, output: OutputArguments) -> anyhow::Result<()> {
+fn print(finished: &LoadingFinished, store: &Store, output: OutputArguments) -> anyhow::Result<()> {
     let LoadingFinished { run, trials, is_interrupted, kept } = finished;
-    let summary = compute_loading_summary(run, trials);
+    print_loading((run, trials), *is_interrupted, kept.as_deref(), output)?;
     if output.json {
-        let (interrupted, kept_cluster) = (*is_interrupted, kept.as_deref());
-        terminal::print_json(&Document { run, summary, trials, interrupted, kept_cluster })?;
         return Ok(());
     }
-    terminal::print_line(&terminal::render_loading_head(run));
-    terminal::print_line(&terminal::render_loading(run, &summary));
+    terminal::print_line(&terminal::render_where_kept(&run.id, store.path()));
     if let Some(kept) = kept {
         terminal::print_line(&terminal::render_kept_cluster(kept, run.study.database_bytes));
     }

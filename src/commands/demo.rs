@@ -129,7 +129,7 @@ fn print_end(finished: &[Finished], report: Option<&Path>, store: &Path) {
         terminal::print_line(&terminal::render_served(title, &compute_summary(&act.run, &act.trials)));
     }
     for act in finished {
-        terminal::print_line(&terminal::render_where_kept(&act.run, store));
+        terminal::print_line(&terminal::render_where_kept(&act.run.id, store));
     }
     if let Some((act, kept)) = finished.iter().find_map(|act| Some((act, act.kept.as_ref()?))) {
         terminal::print_line(&terminal::render_kept_cluster(kept, act.run.study.database_bytes));

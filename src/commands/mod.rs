@@ -28,6 +28,7 @@ mod report;
 mod restore;
 mod results;
 mod results_compare;
+mod results_loading;
 mod results_sweep;
 mod settings;
 mod snapshot;

@@ -6,6 +6,7 @@ use anyhow::Context as _;
 use clap::Args;
 use serde_json::json;
 
+use super::results_loading::report_loading;
 use super::{ExitStatus, OutputArguments, StoreArguments};
 use crate::bench::{Run, Trial, judge_trial};
 use crate::results::NEWEST;
@@ -33,6 +34,13 @@ pub struct ReportArguments {
 /// Runs the command.
 pub async fn run(arguments: ReportArguments, output: OutputArguments) -> anyhow::Result<ExitStatus> {
     let store = arguments.store.open_existing().await?;
+    if let [wanted] = &arguments.runs[..]
+        && let Some(loading) = store.find_loading(wanted).await?
+    {
+        report_loading(&store, &loading, arguments.output, arguments.force, output).await?;
+        store.close().await;
+        return Ok(ExitStatus::Done);
+    }
     let mut stored = Vec::with_capacity(arguments.runs.len());
     for wanted in &arguments.runs {
         let run = store.read_run(wanted).await?;

@@ -5,6 +5,7 @@ use serde::Serialize;
 use serde_json::json;
 
 use super::results_compare::{CompareArguments, compare};
+use super::results_loading::{self, read_loading_lines, show_loading};
 use super::results_sweep::{self, read_sweep_lines, show_sweep};
 use super::{ExitStatus, OutputArguments, StoreArguments};
 use crate::bench::{
@@ -58,6 +59,7 @@ pub async fn run(arguments: ResultsArguments, output: OutputArguments) -> anyhow
 async fn list(store: &Store, output: OutputArguments) -> anyhow::Result<()> {
     let runs = store.read_runs().await?;
     let sweeps = read_sweep_lines(store).await?;
+    let loadings = read_loading_lines(store).await?;
     let mut lines = Vec::with_capacity(runs.len());
     for run in &runs {
         let trials = store.read_outcomes(&run.id).await?;
@@ -66,13 +68,17 @@ async fn list(store: &Store, output: OutputArguments) -> anyhow::Result<()> {
     if output.json {
         let lines: Vec<_> = lines.iter().map(line_json).collect();
         let sweeps: Vec<_> = sweeps.iter().map(results_sweep::line_json).collect();
-        terminal::print_json(&json!({ "results": store.path(), "runs": lines, "sweeps": sweeps }))?;
-        return Ok(());
+        let loadings: Vec<_> = loadings.iter().map(results_loading::line_json).collect();
+        let lists = json!({ "results": store.path(), "runs": lines, "sweeps": sweeps, "loadings": loadings });
+        return Ok(terminal::print_json(&lists)?);
     }
     for (sweep, trials) in &sweeps {
         terminal::print_line(&terminal::render_sweep_line(sweep, *trials));
     }
-    if lines.is_empty() && sweeps.is_empty() {
+    for (loading, trials) in &loadings {
+        terminal::print_line(&terminal::render_loading_line(loading, *trials));
+    }
+    if lines.is_empty() && sweeps.is_empty() && loadings.is_empty() {
         terminal::print_remark(&format!("{} holds no run yet", store.path().display()));
     } else if !lines.is_empty() {
         terminal::print_line(&terminal::render_runs(&lines, Canvas::of_stdout(false)));
@@ -102,6 +108,9 @@ async fn show(store: &Store, wanted: &str, output: OutputArguments) -> anyhow::R
     if let Some(sweep) = store.find_sweep(wanted).await? {
         return show_sweep(store, &sweep, output).await;
     }
+    if let Some(loading) = store.find_loading(wanted).await? {
+        return show_loading(store, &loading, output).await;
+    }
     let run = store.read_run(wanted).await?;
     let mut trials = store.read_trials(&run.id).await?;
     // Those that an older pgthaw kept have none.
@@ -120,16 +129,16 @@ async fn show(store: &Store, wanted: &str, output: OutputArguments) -> anyhow::R
 }
 
 async fn drop(store: &Store, wanted: &str, output: OutputArguments) -> anyhow::Result<()> {
-    let id = match store.find_sweep(wanted).await? {
-        Some(sweep) => {
-            store.drop_sweep(&sweep.id).await?;
-            sweep.id
-        }
-        None => {
-            let run = store.read_run(wanted).await?;
-            store.drop_run(&run.id).await?;
-            run.id
-        }
+    let id = if let Some(sweep) = store.find_sweep(wanted).await? {
+        store.drop_sweep(&sweep.id).await?;
+        sweep.id
+    } else if let Some(loading) = store.find_loading(wanted).await? {
+        store.drop_loading(&loading.id).await?;
+        loading.id
+    } else {
+        let run = store.read_run(wanted).await?;
+        store.drop_run(&run.id).await?;
+        run.id
     };
     if output.json {
         terminal::print_json(&json!({ "dropped": id }))?;

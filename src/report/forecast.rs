@@ -3,7 +3,8 @@
 use std::fmt::Write as _;
 
 use super::Error;
-use super::page::{SIGNATURE, escape_json, escape_text};
+use super::document::{COLOURS, render_document};
+use super::page::escape_text;
 use crate::model::{Outlook, Span};
 
 /// The drawing's size in its own units, and the room for the axes' numbers.
@@ -19,49 +20,27 @@ const GRID: u32 = 4;
 /// The time axis goes a little beyond what is slowest to reach 95 %.
 const BEYOND: f64 = 1.15;
 
-/// Colours that can be told apart in the light and in the dark, also by those who see fewer of them (Okabe and Ito 2008).
-const COLOURS: [&str; 6] = ["#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9"];
-
-const STYLE: &str = "body{font:16px/1.5 system-ui,sans-serif;max-width:60rem;margin:2rem auto;padding:0 1rem}\
-svg{width:100%;height:auto}svg text{font-size:13px;fill:currentColor}.grid{stroke:currentColor;opacity:.2}\
-table{border-collapse:collapse;width:100%}th,td{padding:.3rem .6rem;text-align:right;border-bottom:1px solid #8884}\
-th:first-child,td:first-child{text-align:left}.table{overflow-x:auto}.mark{display:inline-block;width:1rem;height:.3rem;\
-margin-right:.5rem;vertical-align:middle}";
-
 /// The forecast as one HTML document. Whatever names it holds, they stay text.
 pub fn render_forecast(outlooks: &[Outlook], assumptions: &[String]) -> Result<String, Error> {
-    let json = escape_json(&serde_json::to_string(&serde_json::json!({
+    let json = serde_json::to_string(&serde_json::json!({
         "format": 1, "assumptions": assumptions, "scenarios": outlooks,
-    }))?);
+    }))?;
     let notes: String = assumptions.iter().fold(String::new(), |mut notes, one| {
         // Writing into a string does not fail.
         let _ = write!(notes, "<li>{}</li>", escape_text(one));
         notes
     });
     let (drawing, table) = (render_drawing(outlooks), render_table(outlooks));
-    Ok(format!(
-        r#"{SIGNATURE}<html lang="en">
-<head>
-<meta charset="utf-8">
-<meta http-equiv="Content-Security-Policy" content="default-src 'none'; style-src 'unsafe-inline'">
-<meta name="viewport" content="width=device-width, initial-scale=1">
-<meta name="color-scheme" content="light dark">
-<title>pgthaw: forecast of a warm-up</title>
-<style>{STYLE}</style>
-</head>
-<body>
-<h1>Forecast of a warm-up</h1>
+    let body = format!(
+        r#"<h1>Forecast of a warm-up</h1>
 {drawing}
 <div class="table">{table}</div>
 <p>In brackets: device and processor 15 % faster or slower than told. Warm: fewer than 1 % of transactions read from the
 device.</p>
 <h2>Assumed</h2>
-<ul>{notes}</ul>
-<script type="application/json" id="pgthaw-data">{json}</script>
-</body>
-</html>
-"#
-    ))
+<ul>{notes}</ul>"#
+    );
+    Ok(render_document("forecast of a warm-up", &body, &json))
 }
 
 fn render_drawing(outlooks: &[Outlook]) -> String {
@@ -128,6 +107,7 @@ fn render_table(outlooks: &[Outlook]) -> String {
 mod tests {
     use super::*;
     use crate::model::ForecastPoint;
+    use crate::report::page::SIGNATURE;
 
     #[test]
     fn names_stay_text_and_every_scenario_has_its_curve() {

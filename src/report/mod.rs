@@ -1,11 +1,14 @@
 //! The report of a run: one HTML file that holds its script, its style and its data, and asks the network for nothing.
 
+mod document;
 mod error;
 mod file;
 mod forecast;
+mod loading;
 mod page;
 
 pub use error::Error;
 pub use file::write_report;
 pub use forecast::render_forecast;
+pub use loading::render_loading_report;
 pub use page::render_report;

@@ -74,7 +74,7 @@ impl Explain for Error {
     fn hint(&self) -> Option<String> {
         match self {
             Error::Missing(_) | Error::Empty(_) => Some(
-                "`pgthaw bench warmup`, `bench sweep` or `pgthaw demo` makes results; --results or PGTHAW_RESULTS names another file"
+                "`pgthaw bench warmup`, `bench residency`, `bench sweep` or `pgthaw demo` makes results; --results or PGTHAW_RESULTS names another file"
                     .into(),
             ),
             Error::NoHome => Some("name the file with --results or PGTHAW_RESULTS".into()),

@@ -3,6 +3,8 @@
 //! One SQLite file. The schema is in `migrations/`, in SQL that PostgreSQL takes too; docs/formats.md documents it.
 
 mod error;
+mod loading;
+mod names;
 mod read;
 mod store;
 mod sweep_read;

@@ -7,12 +7,19 @@ use sqlx::sqlite::SqliteRow;
 use sqlx::types::Json;
 use sqlx::{Row as _, Type, sqlite::Sqlite};
 
+use super::names::{Named, choose};
 use super::{Error, Store};
 use crate::bench::{Run, Sample, StartState, StrategyOutcome, Trial};
 use crate::units::Bytes;
 
 /// What stands for the run that was started last.
 pub const NEWEST: &str = "newest";
+
+impl Named for Run {
+    fn id(&self) -> &str {
+        &self.id
+    }
+}
 
 impl Store {
     /// All runs, the newest first.
@@ -31,18 +38,7 @@ impl Store {
         if wanted == NEWEST {
             return Ok(runs.swap_remove(0));
         }
-        if let Some(exact) = runs.iter().position(|run| run.id == wanted) {
-            return Ok(runs.swap_remove(exact));
-        }
-        runs.retain(|run| run.id.starts_with(wanted));
-        match runs.len() {
-            0 => Err(Error::UnknownRun(wanted.to_owned())),
-            1 => Ok(runs.swap_remove(0)),
-            _ => {
-                let matches = runs.into_iter().map(|run| run.id).collect();
-                Err(Error::AmbiguousRun { wanted: wanted.to_owned(), matches })
-            }
-        }
+        choose(runs, wanted)?.ok_or_else(|| Error::UnknownRun(wanted.to_owned()))
     }
 
     /// The trials of a run with every second of them, in the order in which they ran.

@@ -122,6 +122,7 @@ fn migrator() -> Migrator {
         (3, "the workload's reads by tenths of a second", include_str!("migrations/0003_foreground_tenths.sql")),
         (4, "the model's judgements", include_str!("migrations/0004_judgements.sql")),
         (5, "sweeps", include_str!("migrations/0005_sweeps.sql")),
+        (6, "runs of loaders", include_str!("migrations/0006_loadings.sql")),
     ];
     Migrator::with_migrations(
         migrations

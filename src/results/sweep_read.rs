@@ -5,9 +5,16 @@ use std::collections::{BTreeSet, HashMap};
 use sqlx::Row as _;
 use sqlx::sqlite::SqliteRow;
 
+use super::names::{Kind, Named, choose};
 use super::read::{bytes_of, json_of, number_of, optional_number_of, optional_time_of, time_of, unreadable};
 use super::{Error, NEWEST, Store};
 use crate::bench::{LatencyHistogram, ScriptLatency, StartState, SweepRun, SweepSample, SweepTrial};
+
+impl Named for SweepRun {
+    fn id(&self) -> &str {
+        &self.id
+    }
+}
 
 impl Store {
     /// All sweeps, the newest first.
@@ -20,23 +27,12 @@ impl Store {
     /// The sweep that is meant: by its id, by the first characters of it when no other begins so, or `newest`. `None`:
     /// no sweep is.
     pub async fn find_sweep(&self, wanted: &str) -> Result<Option<SweepRun>, Error> {
-        let mut sweeps = self.read_sweeps().await?;
+        let sweeps = self.read_sweeps().await?;
         if wanted == NEWEST {
-            let runs = self.read_runs().await?;
-            let newest_run = runs.first().map(|run| run.started_at);
-            return Ok(sweeps.into_iter().next().filter(|sweep| newest_run.is_none_or(|run| run < sweep.started_at)));
+            let is_newest = self.read_newest_kind().await? == Some(Kind::Sweep);
+            return Ok(sweeps.into_iter().next().filter(|_| is_newest));
         }
-        if let Some(exact) = sweeps.iter().position(|sweep| sweep.id == wanted) {
-            return Ok(Some(sweeps.swap_remove(exact)));
-        }
-        sweeps.retain(|sweep| sweep.id.starts_with(wanted));
-        match sweeps.len() {
-            0 | 1 => Ok(sweeps.pop()),
-            _ => {
-                let matches = sweeps.into_iter().map(|sweep| sweep.id).collect();
-                Err(Error::AmbiguousRun { wanted: wanted.to_owned(), matches })
-            }
-        }
+        choose(sweeps, wanted)
     }
 
     /// The newest sweep of this meaning on this host that did not get to its end.

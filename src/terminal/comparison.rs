@@ -2,9 +2,10 @@
 
 use comfy_table::Cell;
 
-use super::ratio::render_ratio;
 use super::tournament::{Column, name_cell, render_count, render_fitting, spread_cell, terminal_width};
-use crate::bench::{BOUND, Comparison, Interference, MIN_PAIRS, NOTHING, Ratio, SecondShare, StrategyRatios};
+use crate::bench::{
+    BOUND, Comparison, Interference, MIN_PAIRS, NOTHING, Ratio, SecondShare, StrategyRatios, render_ratio,
+};
 
 /// The peer that is shown beside `nothing`.
 const CAT: &str = "cat";

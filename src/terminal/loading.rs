@@ -2,10 +2,12 @@
 
 use comfy_table::{Attribute, Cell, CellAlignment, Table};
 
-use super::ratio::render_ratio;
+use super::printable;
 use super::results::{render_disk, render_place, render_when};
 use super::tournament::{STYLE, render_count, spread_cell};
-use crate::bench::{LoaderRatio, LoaderSummary, LoadingRun, LoadingSummary, LoadingTrial, PGTHAW, RatioOf, Spread};
+use crate::bench::{
+    LoaderRatio, LoaderSummary, LoadingRun, LoadingSummary, LoadingTrial, PGTHAW, RatioOf, Spread, render_ratio,
+};
 use crate::units::Bytes;
 
 /// What a run of loaders was: machine, server, what was wanted, disk, and what it says against itself.
@@ -113,6 +115,20 @@ fn render_pair(pair: &LoaderRatio) -> String {
     let interval = interval.map_or(String::new(), |interval| format!(" ({interval})"));
     let names = format!("{} ÷ {}", pair.dividend, pair.divisor);
     format!("  {names:<28} {median}{interval}, {} pairs: {what}", pair.ratio.pairs)
+}
+
+/// A run of loaders in the list of runs.
+pub fn render_loading_line(run: &LoadingRun, trials: usize) -> String {
+    let study = &run.study;
+    let when = run.started_at.strftime("%Y-%m-%d %H:%M");
+    let planned = study.loaders.len() * study.rounds as usize;
+    let what =
+        study.script.as_deref().map_or("everything".to_owned(), |script| format!("what {} reads", printable(script)));
+    let (loaders, disk, scale) = (study.loaders.len(), printable(&study.disk.name), study.scale);
+    format!(
+        "{}  {when}  residency of {what}, scale {scale}, {disk}: {loaders} loaders  {trials} of {planned} trials",
+        run.id
+    )
 }
 
 /// `pgthaw               resident after 4.12 s`

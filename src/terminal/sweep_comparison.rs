@@ -2,8 +2,7 @@
 
 use super::columns::{Column, render_columns};
 use super::printable::printable;
-use super::ratio::render_ratio;
-use crate::bench::{CellComparison, SweepComparison};
+use crate::bench::{CellComparison, SweepComparison, render_ratio};
 
 /// A row per cell, and what speaks against the comparison.
 pub fn render_sweep_comparison(comparison: &SweepComparison, width: Option<usize>) -> String {

@@ -50,7 +50,10 @@ impl TournamentDisplay {
             Event::LoadStarted(started) => self.start_load(*started),
             Event::LoadEnded(trial) => self.print(&super::loading::render_load_ended(trial)),
             // Sweeps have a display of their own.
-            Event::SweepStarted(_) | Event::SweepTrialStarted(_) | Event::SweepTrialEnded(_) => {}
+            Event::LoadingStarted(_)
+            | Event::SweepStarted(_)
+            | Event::SweepTrialStarted(_)
+            | Event::SweepTrialEnded(_) => {}
         }
     }
 
@@ -199,8 +202,8 @@ pub fn render_duration(duration: Duration) -> String {
 }
 
 /// What `bench warmup` says below its table: where the numbers are, and how to draw them.
-pub fn render_where_kept(run: &Run, store: &std::path::Path) -> String {
-    format!("kept as {} in {}; draw it: pgthaw report {}", run.id, store.display(), run.id)
+pub fn render_where_kept(id: &str, store: &std::path::Path) -> String {
+    format!("kept as {id} in {}; draw it: pgthaw report {id}", store.display())
 }
 
 /// What was left in place, for whoever asked for it.

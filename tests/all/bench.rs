@@ -333,6 +333,8 @@ test_every_version! {
         let is_limited = study["disk"]["not_enforced"].is_null();
         assert_eq!(pairs[usize::from(is_limited)..], to_others, "{ratios:?}");
         assert!(ratios.iter().all(|one| one["pairs"] == 1 && number(&one["median"]["at_least"]) > 0.0), "{ratios:?}");
+        let stored = home.pgthaw(&["results", "show", "--json"]).ok().json();
+        assert_eq!((&stored["run"], &stored["trials"]), (&printed["run"], &printed["trials"]));
     }
 }
 

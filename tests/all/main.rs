@@ -12,6 +12,7 @@ mod evict;
 mod heat;
 mod hydrate;
 mod judgement;
+mod loading;
 mod map;
 mod memory;
 mod predict;

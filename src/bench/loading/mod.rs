@@ -16,6 +16,6 @@ mod watch;
 pub use bound::Bound;
 pub use loader::Loader;
 pub use ranges::apply_read_ranges;
-pub use record::{LoadingRun, LoadingTrial};
+pub use record::{LoadOutcome, LoadSample, LoadingRun, LoadingTrial};
 pub use study::{LoadingFinished, LoadingOptions, WantedSource, run_loading};
 pub use summary::{LoaderRatio, LoaderSummary, LoadingSummary, RatioOf, compute_loading_summary};

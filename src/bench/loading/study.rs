@@ -99,6 +99,7 @@ async fn play(
     }
     let range_list = directory.join("ranges");
     write_list(&range_list, &prepared.wanted, lab.page_cache().page_bytes())?;
+    events.tell(Event::LoadingStarted(Box::new(run.clone())));
     let setup = LoadSetup {
         prepared: &prepared,
         disk: &options.base.disk,

@@ -1,6 +1,6 @@
 //! A ratio as people read it, with what is not known of it.
 
-use crate::bench::{Limits, Ratio};
+use super::{Limits, Ratio};
 
 /// The median, and where there is one its interval: `0.43` and `0.40–0.47`. What is only limited is told as that:
 /// `< 0.30`, `> 1.25`; `?` is anything.

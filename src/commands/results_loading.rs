@@ -1,0 +1,94 @@
+//! Runs of loaders in `pgthaw results` and `pgthaw report`: the work is done in `src/results/` and `src/bench/loading/`.
+
+use std::path::{Path, PathBuf};
+
+use serde::Serialize;
+use serde_json::{Value, json};
+
+use super::OutputArguments;
+use crate::bench::{Event, LoadingRun, LoadingSummary, LoadingTrial, compute_loading_summary};
+use crate::results::{self, Store};
+use crate::{report, terminal};
+
+/// What `--json` prints of a run of loaders.
+#[derive(Serialize)]
+struct Document<'a> {
+    run: &'a LoadingRun,
+    summary: LoadingSummary,
+    trials: &'a [LoadingTrial],
+    interrupted: bool,
+    kept_cluster: Option<&'a Path>,
+}
+
+/// Keeps what an event brings: the run when it begins, each of its trials when it ends.
+pub async fn keep_loading(event: &Event, run_id: &mut String, store: &Store) -> Result<(), results::Error> {
+    match event {
+        Event::LoadingStarted(run) => {
+            run_id.clone_from(&run.id);
+            store.save_loading(run).await
+        }
+        Event::LoadEnded(trial) => store.save_loading_trial(run_id, trial).await,
+        _ => Ok(()),
+    }
+}
+
+/// A run that has just ended: everything as JSON, or head and tables.
+pub fn print_loading(
+    (run, trials): (&LoadingRun, &[LoadingTrial]),
+    interrupted: bool,
+    kept_cluster: Option<&Path>,
+    output: OutputArguments,
+) -> anyhow::Result<()> {
+    let summary = compute_loading_summary(run, trials);
+    if output.json {
+        return Ok(terminal::print_json(&Document { run, summary, trials, interrupted, kept_cluster })?);
+    }
+    terminal::print_line(&terminal::render_loading_head(run));
+    terminal::print_line(&terminal::render_loading(run, &summary));
+    Ok(())
+}
+
+/// Shows a stored run.
+pub async fn show_loading(store: &Store, run: &LoadingRun, output: OutputArguments) -> anyhow::Result<()> {
+    let trials = store.read_loading_trials(&run.id).await?;
+    print_loading((run, &trials), run.ended_at.is_none(), None, output)
+}
+
+/// The runs of loaders of a store, the newest first, with how many trials of each have ended.
+pub async fn read_loading_lines(store: &Store) -> anyhow::Result<Vec<(LoadingRun, usize)>> {
+    let mut lines = Vec::new();
+    for run in store.read_loadings().await? {
+        let trials = store.read_loading_trials(&run.id).await?.len();
+        lines.push((run, trials));
+    }
+    Ok(lines)
+}
+
+/// A run of loaders in the list.
+pub fn line_json((run, trials): &(LoadingRun, usize)) -> Value {
+    json!({
+        "id": run.id, "started_at": run.started_at, "ended_at": run.ended_at, "scale": run.study.scale,
+        "disk": run.study.disk.name, "script": run.study.script, "loaders": run.study.loaders,
+        "rounds": run.study.rounds, "trials": trials,
+    })
+}
+
+/// Writes the page of a stored run.
+pub async fn report_loading(
+    store: &Store,
+    run: &LoadingRun,
+    path: Option<PathBuf>,
+    force: bool,
+    output: OutputArguments,
+) -> anyhow::Result<()> {
+    let trials = store.read_loading_trials(&run.id).await?;
+    let path = path.unwrap_or_else(|| PathBuf::from(format!("pgthaw-report-{}.html", run.id)));
+    let summary = compute_loading_summary(run, &trials);
+    report::write_report(&path, &report::render_loading_report(run, &summary, &trials)?, force)?;
+    if output.json {
+        terminal::print_json(&json!({ "run": run.id, "runs": [run.id], "trials": trials.len(), "report": path }))?;
+    } else {
+        terminal::print_line(&path.display().to_string());
+    }
+    Ok(())
+}

@@ -1,0 +1,155 @@
+//! Keeps runs of loaders and their trials, and reads them back.
+
+use sqlx::Row as _;
+use sqlx::sqlite::SqliteRow;
+use sqlx::types::Json;
+
+use super::names::{Kind, Named, choose};
+use super::read::{bytes_of, json_of, number_of, optional_number_of, optional_time_of, time_of};
+use super::write::{sql_bytes, sql_integer, sql_time};
+use super::{Error, NEWEST, Store};
+use crate::bench::{LoadOutcome, LoadingRun, LoadingTrial, StartState};
+use crate::units::Bytes;
+
+const UPSERT_RUN: &str = "
+INSERT INTO loading_runs (id, started_at, ended_at, pgthaw_version, machine, server, settings, study, warnings)
+VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9)
+ON CONFLICT (id) DO UPDATE SET ended_at = excluded.ended_at, warnings = excluded.warnings";
+
+const INSERT_TRIAL: &str = "
+INSERT INTO loading_trials (
+    run_id, loader, round, position, started_at, start_os_resident_bytes, start_total_bytes, start_verdict, command,
+    resident_after_seconds, buffers_after_seconds, ended_after_seconds, own_bytes, own_seconds, resident_bytes,
+    cpu_seconds, device_read_bytes, device_reads, failure, output, samples, warnings)
+VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20, $21, $22)";
+
+impl Named for LoadingRun {
+    fn id(&self) -> &str {
+        &self.id
+    }
+}
+
+impl Store {
+    /// Keeps a run of loaders, new or ended.
+    pub async fn save_loading(&self, run: &LoadingRun) -> Result<(), Error> {
+        let saved = sqlx::query(UPSERT_RUN)
+            .bind(&run.id)
+            .bind(sql_time(run.started_at))
+            .bind(run.ended_at.map(sql_time))
+            .bind(&run.pgthaw_version)
+            .bind(Json(&run.machine))
+            .bind(Json(&run.server))
+            .bind(Json(&run.settings))
+            .bind(Json(&run.study))
+            .bind(Json(&run.warnings))
+            .execute(&self.pool)
+            .await;
+        saved.map(drop).map_err(self.failed_to("write"))
+    }
+
+    /// Keeps a trial of a run that was saved.
+    pub async fn save_loading_trial(&self, run_id: &str, trial: &LoadingTrial) -> Result<(), Error> {
+        let outcome = &trial.outcome;
+        let saved = sqlx::query(INSERT_TRIAL)
+            .bind(run_id)
+            .bind(&trial.loader)
+            .bind(i64::from(trial.round))
+            .bind(i64::from(trial.position))
+            .bind(sql_time(trial.started_at))
+            .bind(sql_bytes(trial.start_state.os_resident_bytes))
+            .bind(sql_bytes(trial.start_state.total_bytes))
+            .bind(&trial.start_state.verdict)
+            .bind(&trial.command)
+            .bind(outcome.resident_after_seconds)
+            .bind(outcome.buffers_after_seconds)
+            .bind(outcome.ended_after_seconds)
+            .bind(outcome.own_bytes.map(sql_bytes))
+            .bind(outcome.own_seconds)
+            .bind(sql_bytes(outcome.resident_bytes))
+            .bind(outcome.cpu_seconds)
+            .bind(outcome.device_read_bytes.map(sql_bytes))
+            .bind(outcome.device_reads.map(sql_integer))
+            .bind(&outcome.failure)
+            .bind(&outcome.output)
+            .bind(Json(&trial.samples))
+            .bind(Json(&trial.warnings))
+            .execute(&self.pool)
+            .await;
+        saved.map(drop).map_err(self.failed_to("write"))
+    }
+
+    /// Forgets a run of loaders with its trials.
+    pub async fn drop_loading(&self, id: &str) -> Result<(), Error> {
+        let dropped = sqlx::query("DELETE FROM loading_runs WHERE id = $1").bind(id).execute(&self.pool).await;
+        dropped.map(drop).map_err(self.failed_to("write"))
+    }
+
+    /// All runs of loaders, the newest first.
+    pub async fn read_loadings(&self) -> Result<Vec<LoadingRun>, Error> {
+        let rows = sqlx::query("SELECT * FROM loading_runs ORDER BY started_at DESC, id DESC");
+        let rows = rows.fetch_all(&self.pool).await.map_err(self.failed_to("read"))?;
+        rows.iter().map(|row| run_from(row).map_err(self.failed_to("read"))).collect()
+    }
+
+    /// The run of loaders that is meant: by its id, by the first characters of it when no other begins so, or `newest`.
+    /// `None`: no run of loaders is.
+    pub async fn find_loading(&self, wanted: &str) -> Result<Option<LoadingRun>, Error> {
+        let runs = self.read_loadings().await?;
+        if wanted == NEWEST {
+            let is_newest = self.read_newest_kind().await? == Some(Kind::Loading);
+            return Ok(runs.into_iter().next().filter(|_| is_newest));
+        }
+        choose(runs, wanted)
+    }
+
+    /// The trials of a run of loaders, in the order in which they ran.
+    pub async fn read_loading_trials(&self, run_id: &str) -> Result<Vec<LoadingTrial>, Error> {
+        let query = "SELECT * FROM loading_trials WHERE run_id = $1 ORDER BY position";
+        let rows = sqlx::query(query).bind(run_id).fetch_all(&self.pool).await.map_err(self.failed_to("read"))?;
+        rows.iter().map(|row| trial_from(row).map_err(self.failed_to("read"))).collect()
+    }
+}
+
+fn run_from(row: &SqliteRow) -> Result<LoadingRun, sqlx::Error> {
+    Ok(LoadingRun {
+        id: row.try_get("id")?,
+        started_at: time_of(row, "started_at")?,
+        ended_at: optional_time_of(row, "ended_at")?,
+        pgthaw_version: row.try_get("pgthaw_version")?,
+        machine: json_of(row, "machine")?,
+        server: json_of(row, "server")?,
+        settings: json_of(row, "settings")?,
+        study: json_of(row, "study")?,
+        warnings: json_of(row, "warnings")?,
+    })
+}
+
+fn trial_from(row: &SqliteRow) -> Result<LoadingTrial, sqlx::Error> {
+    Ok(LoadingTrial {
+        loader: row.try_get("loader")?,
+        round: number_of(row, "round")?,
+        position: number_of(row, "position")?,
+        started_at: time_of(row, "started_at")?,
+        start_state: StartState {
+            os_resident_bytes: bytes_of(row, "start_os_resident_bytes")?,
+            total_bytes: bytes_of(row, "start_total_bytes")?,
+            verdict: row.try_get("start_verdict")?,
+        },
+        command: row.try_get("command")?,
+        outcome: LoadOutcome {
+            resident_after_seconds: row.try_get("resident_after_seconds")?,
+            buffers_after_seconds: row.try_get("buffers_after_seconds")?,
+            ended_after_seconds: row.try_get("ended_after_seconds")?,
+            own_bytes: optional_number_of(row, "own_bytes")?.map(Bytes),
+            own_seconds: row.try_get("own_seconds")?,
+            resident_bytes: bytes_of(row, "resident_bytes")?,
+            cpu_seconds: row.try_get("cpu_seconds")?,
+            device_read_bytes: optional_number_of(row, "device_read_bytes")?.map(Bytes),
+            device_reads: optional_number_of(row, "device_reads")?,
+            failure: row.try_get("failure")?,
+            output: row.try_get("output")?,
+        },
+        samples: json_of(row, "samples")?,
+        warnings: json_of(row, "warnings")?,
+    })
+}

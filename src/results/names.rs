@@ -1,0 +1,52 @@
+//! Which run is meant by a name, of whatever kind: tournaments, sweeps, loaders.
+
+use sqlx::Row as _;
+
+use super::{Error, Store};
+
+/// The kinds of runs that a store keeps.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Kind {
+    Tournament,
+    Sweep,
+    Loading,
+}
+
+/// Which kind the run is that was started last.
+const NEWEST_KIND: &str = "
+SELECT kind FROM (
+    SELECT 'tournament' AS kind, started_at FROM runs
+    UNION ALL SELECT 'sweep', started_at FROM sweeps
+    UNION ALL SELECT 'loading', started_at FROM loading_runs
+) AS everything ORDER BY started_at DESC LIMIT 1";
+
+/// What has a name.
+pub(super) trait Named {
+    fn id(&self) -> &str;
+}
+
+/// The one whose id is `wanted`, or begins with it when no other does.
+pub(super) fn choose<T: Named>(mut all: Vec<T>, wanted: &str) -> Result<Option<T>, Error> {
+    if let Some(exact) = all.iter().position(|one| one.id() == wanted) {
+        return Ok(Some(all.swap_remove(exact)));
+    }
+    all.retain(|one| one.id().starts_with(wanted));
+    if all.len() > 1 {
+        let matches = all.iter().map(|one| one.id().to_owned()).collect();
+        return Err(Error::AmbiguousRun { wanted: wanted.to_owned(), matches });
+    }
+    Ok(all.pop())
+}
+
+impl Store {
+    /// Of the run that was started last; `None` in an empty store.
+    pub(super) async fn read_newest_kind(&self) -> Result<Option<Kind>, Error> {
+        let row = sqlx::query(NEWEST_KIND).fetch_optional(&self.pool).await.map_err(self.failed_to("read"))?;
+        let kind = row.map(|row| row.try_get::<String, _>("kind")).transpose().map_err(self.failed_to("read"))?;
+        Ok(kind.map(|kind| match kind.as_str() {
+            "sweep" => Kind::Sweep,
+            "loading" => Kind::Loading,
+            _ => Kind::Tournament,
+        }))
+    }
+}
