@@ -1,20 +1,124 @@
-//! Which of a device's two prices a whole plan is short of, and what a read is worth then.
+//! Which gaps a whole plan reads over, on a device that does one thing while it does the other.
 //!
-//! A device that does one thing while it does the other takes about as long as the larger sum of a plan's prices. A plan that
-//! is short of bytes should read over fewer gaps than the prices by themselves say, one that is short of reads over more.
+//! Such a device takes about as long as the larger of a plan's two prices. A plan that is short of bytes should read over fewer
+//! gaps than the prices by themselves say, one that is short of reads over more. Of all gaps the m shortest are always the best m
+//! to read over, so all m are tried; what the largest read makes of that is computed exactly, and both extremes compete with it.
 
 use super::cells::Cells;
+use super::merge::{self, Cost, Merging, Prices};
 use super::slices::Slices;
 use super::{Geometry, WantedFork};
 use crate::units::Bytes;
 use crate::warm::DeviceProfile;
 
-/// Longer gaps are never read over for the sake of balance alone.
-const GAP_MAX: usize = 64;
+/// Longer gaps are read over with all others or not at all.
+const GAP_MAX: usize = 1024;
 
-/// A read is never worth less or more than this: the server's own misses need reads and bytes, of which an idle device knows
-/// nothing.
+/// A read is worth so much of its own price, if that costs no more than [`PREFERENCE_PREMIUM`]: the server's own misses need
+/// reads and bytes, of which an idle device knows nothing.
 const WORTH: std::ops::RangeInclusive<f64> = 0.5..=4.0;
+const PREFERENCE_PREMIUM: f64 = 0.05;
+
+/// What a read is worth where only reads count, as a multiple of its price.
+const READS_ALONE: f64 = 1e6;
+
+/// Which gaps to read over.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Balance {
+    /// Those that save more than they cost: the prices add up, and no plan is short of one of them.
+    ByPrice,
+    None,
+    All,
+    /// Those shorter than `length` blocks, and by position the first `ties` of exactly that length.
+    UpTo {
+        length: u16,
+        ties: u64,
+    },
+}
+
+/// Prices slice by slice, in their order.
+#[derive(Clone, Copy, Debug)]
+pub struct Pricing<'a> {
+    pub device: &'a DeviceProfile,
+    pub geometry: Geometry,
+    /// Blocks of the largest read.
+    pub largest_read: u32,
+    pub balance: Balance,
+}
+
+impl<'a> Pricing<'a> {
+    /// Of the next slice.
+    pub fn next(&mut self, cells: &Cells) -> Prices<'a> {
+        let (read_worth, ties) = match &mut self.balance {
+            Balance::ByPrice => (1.0, None),
+            Balance::None => (0.0, None),
+            Balance::All => (READS_ALONE, None),
+            Balance::UpTo { length, ties } => {
+                let (length, allowed) = (*length, *ties);
+                let here = cells.runs(0).filter(|run| run.gap == Some(length)).count() as u64;
+                *ties -= here.min(allowed);
+                let longest = if allowed == 0 { f64::from(length) - 0.5 } else { f64::from(length) + 0.5 };
+                let ties = (0 < allowed && allowed < here).then_some((length, allowed as u16));
+                (longest.max(0.0) / self.price_blocks(), ties)
+            }
+        };
+        let block_size = self.geometry.block_size;
+        Prices { device: self.device, block_size, largest_read: self.largest_read, read_worth, ties }
+    }
+
+    /// Blocks that the device delivers for the price of one read.
+    fn price_blocks(&self) -> f64 {
+        self.device.bandwidth.0 as f64 / self.device.reads_per_second / f64::from(self.geometry.block_size)
+    }
+
+    fn seconds(&self, reads: u64, blocks: u64) -> f64 {
+        self.device.seconds(reads, Bytes(blocks * u64::from(self.geometry.block_size)))
+    }
+}
+
+/// What takes the idle device the least time, and the seconds that it then needs at most when every slice is read at once. Where
+/// the prices add up each slice finds out by itself, and nothing is said of the whole.
+pub fn choose_balance(forks: &[WantedFork], pricing: Pricing<'_>, cells: &mut Cells) -> (Balance, f64) {
+    if pricing.device.overlap == 0.0 {
+        return (Balance::ByPrice, f64::INFINITY);
+    }
+    let mut gaps = Gaps::default();
+    let (mut separate, mut joined) = (Total::default(), Total::default());
+    for_each_slice(forks, &pricing, cells, |cells| {
+        gaps.add(cells);
+        separate.add(merge::cost(cells, 0, Merging::NONE, pricing.largest_read));
+        joined.add(merge::cost(cells, 0, Merging::ALL, pricing.largest_read));
+    });
+    let balance = gaps.choose(&pricing);
+    let (mut balanced, mut turns) = (Total::default(), Pricing { balance, ..pricing });
+    for_each_slice(forks, &pricing, cells, |cells| balanced.add(merge::choose(cells, 0, &turns.next(cells)).1));
+    let candidates = [(balance, balanced), (Balance::None, separate), (Balance::All, joined)];
+    let timed = candidates.map(|(balance, total)| (balance, pricing.seconds(total.reads, total.blocks)));
+    timed.into_iter().min_by(|one, other| one.1.total_cmp(&other.1)).unwrap_or(timed[0])
+}
+
+fn for_each_slice(forks: &[WantedFork], pricing: &Pricing<'_>, cells: &mut Cells, mut visit: impl FnMut(&Cells)) {
+    for (number, fork) in forks.iter().enumerate() {
+        let mut slices = Slices::new(fork, number as u32, pricing.geometry.segment_blocks, pricing.largest_read);
+        while slices.next(cells).is_some() {
+            visit(cells);
+        }
+    }
+}
+
+/// What a whole plan costs.
+#[derive(Clone, Copy, Debug, Default)]
+struct Total {
+    reads: u64,
+    blocks: u64,
+}
+
+impl Total {
+    fn add(&mut self, cost: Cost) {
+        self.reads += u64::from(cost.reads);
+        self.blocks += u64::from(cost.blocks);
+    }
+}
 
 /// The runs of all that is wanted, and the gaps between them.
 #[derive(Debug)]
@@ -22,31 +126,13 @@ struct Gaps {
     runs: u64,
     blocks: u64,
     /// Gaps by their length in blocks.
-    lengths: [u64; GAP_MAX + 1],
+    lengths: Vec<u64>,
 }
 
-/// What a read is worth to a plan, as a multiple of its own price: 1 on a device whose prices add up, where no plan is short
-/// of one of them.
-pub fn choose_read_worth(
-    forks: &[WantedFork],
-    geometry: Geometry,
-    device: &DeviceProfile,
-    largest_read: u32,
-    cells: &mut Cells,
-) -> f64 {
-    if device.overlap == 0.0 {
-        return 1.0;
+impl Default for Gaps {
+    fn default() -> Gaps {
+        Gaps { runs: 0, blocks: 0, lengths: vec![0; GAP_MAX + 1] }
     }
-    let mut gaps = Gaps { runs: 0, blocks: 0, lengths: [0; GAP_MAX + 1] };
-    for (number, fork) in forks.iter().enumerate() {
-        let mut slices = Slices::new(fork, number as u32, geometry.segment_blocks, largest_read);
-        while slices.next(cells).is_some() {
-            gaps.add(cells);
-        }
-    }
-    let own_price = device.bandwidth.0 as f64 / device.reads_per_second / f64::from(geometry.block_size);
-    let longest = gaps.choose_longest(geometry.block_size, device);
-    longest.map_or(1.0, |longest| ((longest as f64 + 0.5) / own_price).clamp(*WORTH.start(), *WORTH.end()))
 }
 
 impl Gaps {
@@ -60,19 +146,36 @@ impl Gaps {
         }
     }
 
-    /// The longest gap to read over. `None` where there is nothing to choose.
-    fn choose_longest(&self, block_size: u32, device: &DeviceProfile) -> Option<usize> {
+    /// The best number of shortest gaps, taking every gap for one read saved; or, where that takes hardly longer, those that a
+    /// read within [`WORTH`] is worth.
+    fn choose(&self, pricing: &Pricing<'_>) -> Balance {
         let (mut reads, mut blocks) = (self.runs, self.blocks);
-        let mut best = (f64::INFINITY, None);
-        for (length, count) in self.lengths.iter().enumerate() {
-            reads -= count;
-            blocks += count * length as u64;
-            let seconds = device.seconds(reads, Bytes(blocks * u64::from(block_size)));
-            if seconds < best.0 {
-                best = (seconds, Some(length));
+        let mut best = (pricing.seconds(reads, blocks), 0, 0);
+        // With all gaps up to each length.
+        let mut all_up_to = Vec::with_capacity(self.lengths.len());
+        for (length, count) in (0u16..).zip(&self.lengths) {
+            // Within one length the larger price falls until it is the smaller one.
+            let blocks_of_reads = reads as f64 * pricing.price_blocks() - blocks as f64;
+            let even = (blocks_of_reads / (pricing.price_blocks() + f64::from(length))).clamp(0.0, *count as f64);
+            for ties in [even.floor() as u64, even.ceil() as u64, *count] {
+                let seconds = pricing.seconds(reads - ties, blocks + ties * u64::from(length));
+                if seconds < best.0 {
+                    best = (seconds, length, ties);
+                }
             }
+            reads -= count;
+            blocks += count * u64::from(length);
+            all_up_to.push(pricing.seconds(reads, blocks));
         }
-        best.1.filter(|_| self.lengths.iter().any(|count| *count > 0))
+        let (seconds, length, ties) = best;
+        let [shortest, longest] =
+            [WORTH.start(), WORTH.end()].map(|worth| (worth * pricing.price_blocks()).min(GAP_MAX as f64) as u16);
+        let preferred = length.clamp(shortest, longest);
+        let is_cheap = all_up_to[usize::from(preferred)] <= seconds * (1.0 + PREFERENCE_PREMIUM);
+        match preferred != length && is_cheap {
+            true => Balance::UpTo { length: preferred, ties: u64::MAX },
+            false => Balance::UpTo { length, ties },
+        }
     }
 }
 
@@ -80,40 +183,45 @@ impl Gaps {
 mod tests {
     use super::*;
 
-    /// As scattered as may be: gaps of every length, the shorter the more.
+    fn pricing(device: &DeviceProfile) -> Pricing<'_> {
+        let geometry = Geometry { block_size: 8192, segment_blocks: 131_072 };
+        Pricing { device, geometry, largest_read: 32, balance: Balance::ByPrice }
+    }
+
+    /// As scattered as may be: gaps of every length up to 64, the shorter the more.
     fn scattered() -> Gaps {
-        let lengths = std::array::from_fn(|length| if length == 0 { 0 } else { 4000 >> (length / 4).min(12) });
-        Gaps { runs: lengths.iter().sum::<u64>() + 1000, blocks: 35_000, lengths }
+        let mut gaps = Gaps::default();
+        (1..=64).for_each(|length| gaps.lengths[length] = 4000 >> (length / 4).min(12));
+        Gaps { runs: gaps.lengths.iter().sum::<u64>() + 1000, blocks: 35_000, ..gaps }
     }
 
     #[test]
     fn a_plan_is_balanced_between_the_two_prices() {
         let device = DeviceProfile { overlap: 1.0, ..DeviceProfile::default() };
-        let longest = scattered().choose_longest(8192, &device).unwrap();
-        let seconds = |longest: usize| {
-            let gaps = scattered();
-            let over = &gaps.lengths[..=longest];
-            let blocks: u64 = over.iter().enumerate().map(|(length, count)| length as u64 * count).sum();
-            let reads = (gaps.runs - over.iter().sum::<u64>()) as f64 / device.reads_per_second;
-            (reads, Bytes((gaps.blocks + blocks) * 8192).seconds_at(device.bandwidth))
-        };
-        let larger = |(reads, bytes): (f64, f64)| reads.max(bytes);
-        assert!((0..=GAP_MAX).all(|other| larger(seconds(longest)) <= larger(seconds(other))), "{longest}");
-        let (reads, bytes) = seconds(longest);
-        assert!((reads / bytes - 1.0).abs() < 0.3, "{reads} {bytes}");
+        let Balance::UpTo { length, ties } = scattered().choose(&pricing(&device)) else { panic!("not balanced") };
+        let gaps = scattered();
+        let shorter: u64 = gaps.lengths[..usize::from(length)].iter().sum();
+        let over =
+            (0u64..).zip(&gaps.lengths[..usize::from(length)]).map(|(length, count)| length * count).sum::<u64>();
+        let reads = (gaps.runs - shorter - ties) as f64 / device.reads_per_second;
+        let blocks = gaps.blocks + over + ties * u64::from(length);
+        let bytes = Bytes(blocks * 8192).seconds_at(device.bandwidth);
+        assert!((reads / bytes - 1.0).abs() < 0.001, "{reads} {bytes}");
+    }
+
+    #[test]
+    fn what_the_servers_own_misses_need_is_left_where_it_costs_hardly_anything() {
+        // Nearly all of it in one run: neither choice changes much, and no gap is read over for the last percent.
+        let device = DeviceProfile { overlap: 1.0, ..DeviceProfile::default() };
+        let mut gaps = Gaps { runs: 101, blocks: 1_000_000, ..Gaps::default() };
+        gaps.lengths[2] = 100;
+        // 5.3 blocks are the price of a read; half of it is the least that a read is worth.
+        assert_eq!(gaps.choose(&pricing(&device)), Balance::UpTo { length: 2, ties: u64::MAX });
     }
 
     #[test]
     fn prices_that_add_up_are_what_they_are() {
-        let worth = choose_read_worth(
-            &[],
-            Geometry { block_size: 8192, segment_blocks: 131_072 },
-            &DeviceProfile::default(),
-            32,
-            &mut Cells::default(),
-        );
-        assert_eq!(worth, 1.0);
-        let nothing = Gaps { runs: 3, blocks: 300, lengths: [0; GAP_MAX + 1] };
-        assert_eq!(nothing.choose_longest(8192, &DeviceProfile::default()), None);
+        let chosen = choose_balance(&[], pricing(&DeviceProfile::default()), &mut Cells::default());
+        assert_eq!(chosen, (Balance::ByPrice, f64::INFINITY));
     }
 }

@@ -7,9 +7,6 @@
 use super::cells::Cells;
 use super::merge::{self, Cost, Merging, Prices};
 
-/// The part of a slice's device time that reading its hot blocks first may cost on top.
-pub const HOTTEST_FIRST_PREMIUM: f64 = 0.2;
-
 /// How many times denser than what follows a pass has to be. Each pass adds reads, and live traffic needs reads too.
 const PASS_GAIN_MIN: f64 = 2.0;
 
@@ -35,17 +32,18 @@ impl Link {
     }
 }
 
-/// The passes over a slice, in order, each of less heat per second than the one before.
-pub fn links(slice: &Cells, heat: impl Fn(u8) -> f64, prices: &Prices<'_>) -> Vec<Link> {
+/// The passes over a slice, in order, each of less heat per second than the one before; `premium` is the part of the slice's
+/// device time that reading its hot blocks first may cost on top.
+pub fn links(slice: &Cells, heat: impl Fn(u8) -> f64, prices: &Prices<'_>, premium: f64) -> Vec<Link> {
     let levels: Vec<u8> = slice.levels().collect();
     let Some(coldest) = levels.last() else { return Vec::new() };
     let whole = link(slice, *coldest, &heat, prices);
-    if levels.len() == 1 {
+    if levels.len() == 1 || premium == 0.0 {
         return vec![whole];
     }
     let chain = decompose(slice, &levels, &heat, prices);
     let seconds: f64 = chain.iter().map(|link| link.seconds).sum();
-    if seconds > whole.seconds * (1.0 + HOTTEST_FIRST_PREMIUM) { vec![whole] } else { chain }
+    if seconds > whole.seconds * (1.0 + premium) { vec![whole] } else { chain }
 }
 
 fn decompose(slice: &Cells, levels: &[u8], heat: &impl Fn(u8) -> f64, prices: &Prices<'_>) -> Vec<Link> {

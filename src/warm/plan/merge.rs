@@ -16,6 +16,8 @@ pub struct Prices<'a> {
     pub largest_read: u32,
     /// What a read is worth, as a multiple of its price.
     pub read_worth: f64,
+    /// Of the gaps of this length only so many may be read over, and no longer ones.
+    pub ties: Option<(u16, u16)>,
 }
 
 impl Prices<'_> {
@@ -51,9 +53,9 @@ pub struct Merging {
 
 impl Merging {
     /// One read per run.
-    const NONE: Merging = Merging { gap: 0, ties: 0 };
+    pub const NONE: Merging = Merging { gap: 0, ties: 0 };
     /// Over every gap.
-    const ALL: Merging = Merging { gap: u16::MAX, ties: 0 };
+    pub const ALL: Merging = Merging { gap: u16::MAX, ties: 0 };
 }
 
 /// The choice that takes the device the least time, and its cost.
@@ -62,8 +64,9 @@ pub fn choose(cells: &Cells, coldest: u8, prices: &Prices<'_>) -> (Merging, Cost
     // The estimate does not know how the largest read cuts what was merged, so the two extremes compete too: the
     // outcome is then never above either.
     let candidates = [Merging::NONE, estimate(cells, coldest, separate, prices), Merging::ALL];
-    let costs = candidates.map(|merging| (merging, cost(cells, coldest, merging, prices.largest_read)));
-    costs.into_iter().min_by(|a, b| prices.worth(a.1).total_cmp(&prices.worth(b.1))).unwrap_or(costs[0])
+    let allowed = if prices.ties.is_some() { &candidates[..2] } else { &candidates };
+    let costs = allowed.iter().map(|merging| (*merging, cost(cells, coldest, *merging, prices.largest_read)));
+    costs.min_by(|a, b| prices.worth(a.1).total_cmp(&prices.worth(b.1))).unwrap_or((Merging::NONE, separate))
 }
 
 /// The best number of shortest gaps, taking every gap for one read saved.
@@ -82,7 +85,8 @@ fn estimate(cells: &Cells, coldest: u8, separate: Cost, prices: &Prices<'_>) -> 
     }
     let Some(gap) = best.1.checked_sub(1).map(|last| gaps[last]) else { return Merging::NONE };
     let shorter = gaps.partition_point(|other| *other < gap);
-    Merging { gap, ties: (best.1 - shorter) as u16 }
+    let most = prices.ties.filter(|(length, _)| *length == gap).map_or(u16::MAX, |(_, most)| most);
+    Merging { gap, ties: ((best.1 - shorter) as u16).min(most) }
 }
 
 /// What the reads cost, exactly.

@@ -18,9 +18,10 @@ use std::cmp::Reverse;
 use roaring::RoaringBitmap;
 use serde::Serialize;
 
+use balance::{Pricing, choose_balance};
 use cells::Cells;
 use chain::Link;
-use merge::{Cost, Prices};
+use merge::Cost;
 use slices::{Slice, Slices};
 
 use super::DeviceProfile;
@@ -129,6 +130,9 @@ pub struct ForkForecast {
     pub planned_blocks: u64,
 }
 
+/// The part of the device's time that reading hot blocks first may cost on top.
+const HOTTEST_FIRST_PREMIUM: f64 = 0.2;
+
 /// One pass over one slice of a fork.
 #[derive(Clone, Copy, Debug, PartialEq)]
 struct Step {
@@ -174,11 +178,7 @@ impl Plan {
             fork_forecasts: Vec::new(),
         };
         let mut scratch = Scratch::default();
-        let largest_read = plan.largest_read_blocks();
-        let worth = balance::choose_read_worth(&plan.forks, geometry, &device, largest_read, &mut scratch.cells);
-        for fork in 0..plan.forks.len() {
-            plan.add_fork(fork, worth, &mut scratch.cells);
-        }
+        plan.cut_into_steps(&mut scratch.cells);
         plan.order_steps();
         if let Some(budget) = budget {
             plan.apply_budget(budget, &mut scratch);
@@ -249,18 +249,42 @@ impl Plan {
         blocks.clamp(1, slices::MAX_READ_BLOCKS.into()) as u32
     }
 
+    /// Cuts all forks into slices and these into steps. Where the prices overlap what each slice pays for its hottest blocks
+    /// does not bound what the whole pays, so it is looked at, and less is paid where it is too much.
+    fn cut_into_steps(&mut self, cells: &mut Cells) {
+        let (device, geometry, largest_read) = (self.device, self.geometry, self.largest_read_blocks());
+        let pricing = Pricing { device: &device, geometry, largest_read, balance: balance::Balance::ByPrice };
+        let (balance, seconds) = choose_balance(&self.forks, pricing, cells);
+        for premium in [HOTTEST_FIRST_PREMIUM, HOTTEST_FIRST_PREMIUM / 2.0, 0.0] {
+            let mut pricing = Pricing { balance, ..pricing };
+            self.slices.clear();
+            self.steps.clear();
+            self.forecast.resident_blocks = 0;
+            for fork in 0..self.forks.len() {
+                self.add_fork(fork, &mut pricing, premium, cells);
+            }
+            if self.steps_seconds() <= seconds * (1.0 + HOTTEST_FIRST_PREMIUM) {
+                break;
+            }
+        }
+    }
+
+    /// Of the idle device, for all steps.
+    fn steps_seconds(&self) -> f64 {
+        let costs = self.steps.iter().map(|step| (u64::from(step.link.cost.reads), u64::from(step.link.cost.blocks)));
+        let (reads, blocks) = costs.fold((0, 0), |sum, cost| (sum.0 + cost.0, sum.1 + cost.1));
+        self.device.seconds(reads, self.bytes(blocks))
+    }
+
     /// Cuts a fork into slices and each slice into steps.
-    fn add_fork(&mut self, fork: usize, read_worth: f64, cells: &mut Cells) {
-        let largest_read = self.largest_read_blocks();
-        let block_size = self.geometry.block_size;
-        let prices = Prices { device: &self.device, block_size, largest_read, read_worth };
+    fn add_fork(&mut self, fork: usize, pricing: &mut Pricing<'_>, premium: f64, cells: &mut Cells) {
         let wanted = &self.forks[fork];
         let heat = |level: u8| f64::from(wanted.levels[usize::from(level)].0);
-        let mut slices = Slices::new(wanted, fork as u32, self.geometry.segment_blocks, largest_read);
+        let mut slices = Slices::new(wanted, fork as u32, self.geometry.segment_blocks, pricing.largest_read);
         while let Some(slice) = slices.next(cells) {
             self.forecast.resident_blocks += cells.resident_wanted;
             let precedence = if slice.is_head { Precedence::IndexHead } else { wanted.precedence };
-            let links = chain::links(cells, heat, &prices);
+            let links = chain::links(cells, heat, &pricing.next(cells), premium);
             if !links.is_empty() {
                 let number = self.slices.len() as u32;
                 self.slices.push(slice);
