@@ -12,8 +12,8 @@ pub struct BuffersArguments {
     #[arg(long, value_name = "BYTES")]
     pub buffers_budget: Option<Bytes>,
 
-    /// Connections that load shared_buffers
-    #[arg(long, value_name = "N", default_value_t = 4, value_parser = clap::value_parser!(u16).range(1..=64))]
+    /// Connections that load shared_buffers at most: there is one more as long as that brings noticeably more
+    #[arg(long, value_name = "N", default_value_t = 8, value_parser = clap::value_parser!(u16).range(1..=64))]
     pub connections: u16,
 
     /// Run CREATE EXTENSION pg_prewarm in the databases that lack it

@@ -1,17 +1,24 @@
-//! Runs the statements: each connection takes the next one, in their order.
+//! Runs the statements: each connection takes the next one, in their order. There are as many connections as help.
 
 use std::collections::{BTreeMap, VecDeque};
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
 
-use futures_util::future::join_all;
+use futures_util::StreamExt as _;
+use futures_util::stream::FuturesUnordered;
 
 use super::BuffersTier;
+use super::crew::{Crew, Done};
 use super::jobs::{Job, JobPlan, Want};
 use crate::postgres::{Error, PrewarmMode, Prewarmer};
 use crate::units::Bytes;
 use crate::warm::Refusal;
 use crate::warm::receipt::SkipReason;
 use crate::warm::restore::Pace;
+
+/// How often it is looked whether one connection more would help.
+const LOOK: Duration = Duration::from_millis(100);
 
 /// What was loaded.
 #[derive(Debug, Default)]
@@ -45,6 +52,10 @@ pub struct Loader<'a> {
     pace: Pace,
     jobs: Mutex<VecDeque<Job>>,
     loaded: Mutex<Loaded>,
+    /// By all connections, blocks that were only used again included.
+    done: Mutex<Done>,
+    /// The connections that are to be at work.
+    wanted: AtomicUsize,
 }
 
 /// A connection, to the database that it was last needed for.
@@ -66,19 +77,46 @@ impl<'a> Loader<'a> {
             pace: Pace::new(tier.max_rate),
             jobs: Mutex::new(jobs.into()),
             loaded: Mutex::new(loaded),
+            done: Mutex::new(Done::default()),
+            wanted: AtomicUsize::new(1),
         }
     }
 
     /// Loads until all is done, the user stops it, or the server is gone.
     pub async fn run(self) -> Loaded {
-        join_all((0..self.tier.connections.max(1)).map(|nth| self.work(nth == 0))).await;
+        self.work_together().await;
         self.loaded.into_inner().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// One connection's life. Only the first insists when the server has no connection left to give.
-    async fn work(&self, is_first: bool) {
+    /// Begins with one connection and adds others as long as they help.
+    async fn work_together(&self) {
+        let (mut crew, began) = (Crew::new(self.tier.connections), Instant::now());
+        let mut connections = FuturesUnordered::from_iter([self.work(0)]);
+        loop {
+            tokio::select! {
+                ended = connections.next() => match ended {
+                    Some(()) => {}
+                    // One that was refused its connection gave its statement back when the others had ended.
+                    None if self.is_unfinished() => connections.push(self.work(0)),
+                    None => return,
+                },
+                () = tokio::time::sleep(LOOK) => {
+                    let done = *lock(&self.done);
+                    let wanted = crew.judge(began.elapsed(), done);
+                    let before = self.wanted.swap(wanted, Ordering::Relaxed);
+                    connections.extend((before..wanted).map(|nth| self.work(nth)));
+                }
+            }
+        }
+    }
+
+    /// One connection's life, until nothing is left or it is one too many. Only the first insists when the server has no
+    /// connection left to give.
+    async fn work(&self, nth: usize) {
         let mut open: Open = None;
-        while let Some(job) = self.take() {
+        while nth < self.wanted.load(Ordering::Relaxed)
+            && let Some(job) = self.take()
+        {
             let bytes = Bytes(job.new_blocks() * u64::from(self.tier.server.facts.block_size));
             if !self.pace.wait_async(bytes, self.tier.control).await {
                 return;
@@ -89,8 +127,11 @@ impl<'a> Loader<'a> {
                     loaded.statements += 1;
                     loaded.blocks[job.want] += blocks.min(job.new_blocks());
                     loaded.past_end[job.want] += job.new_blocks().saturating_sub(blocks);
+                    let mut done = lock(&self.done);
+                    done.statements += 1;
+                    done.blocks += job.blocks;
                 }
-                Err(failure) if failure.is_too_many() && !is_first => {
+                Err(failure) if failure.is_too_many() && nth > 0 => {
                     lock(&self.jobs).push_front(job);
                     return;
                 }
@@ -101,6 +142,11 @@ impl<'a> Loader<'a> {
             }
             self.tier.watcher.advance(bytes.0);
         }
+    }
+
+    fn is_unfinished(&self) -> bool {
+        let is_stopped = self.tier.control.is_interrupted() || lock(&self.loaded).server_gone.is_some();
+        !is_stopped && !lock(&self.jobs).is_empty()
     }
 
     /// The next statement that makes sense.

@@ -1,5 +1,6 @@
 //! The buffers tier: loads into shared_buffers what was there, the most used first, over several connections.
 
+mod crew;
 mod current;
 mod jobs;
 mod loader;
@@ -27,6 +28,7 @@ const TEMPLATES: [&str; 2] = ["template0", "template1"];
 #[derive(Clone, Copy)]
 pub struct BuffersTier<'a> {
     pub server: &'a Server,
+    /// At most; there are as many as help.
     pub connections: usize,
     /// `None`: as many buffers as are free.
     pub budget: Option<Bytes>,
