@@ -31,7 +31,7 @@ fn subject_clause(subject: &StrategySummary, summary: &Summary) -> String {
     let Some(seconds) = subject.warm_after_seconds.median else {
         return format!("{name} was not warm within {} s", summary.trial_seconds);
     };
-    match subject.bound_ratio.and_then(|ratio| ratio.median) {
+    match subject.bound_ratio.filter(|_| summary.is_bounded()).and_then(|ratio| ratio.median) {
         Some(ratio) => format!("{name} was warm after {seconds:.1} s, {ratio:.2} × the bound"),
         None => format!("{name} was warm after {seconds:.1} s"),
     }

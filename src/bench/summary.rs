@@ -19,6 +19,17 @@ pub struct Summary {
     pub strategies: Vec<StrategySummary>,
 }
 
+/// A strategy that was warm before this part of the bound did not need all that the bound is about.
+const BOUND_HOLDS_FROM: f64 = 0.95;
+
+impl Summary {
+    /// Is the bound one? Where most of the work needs a part of what was resident, a server is warm before the rest is loaded.
+    pub fn is_bounded(&self) -> bool {
+        let ratios = || self.strategies.iter().filter_map(|one| one.bound_ratio?.min);
+        self.bound_seconds.is_some() && ratios().all(|ratio| ratio >= BOUND_HOLDS_FROM)
+    }
+}
+
 /// One strategy over its repeats.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct StrategySummary {

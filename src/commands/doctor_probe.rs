@@ -22,8 +22,10 @@ pub const NAME: &str = "profile";
 #[derive(Clone, Copy, Debug, Args)]
 #[command(next_help_heading = "Probe")]
 pub struct ProbeArguments {
-    /// Measure what the data directory's device gives, and keep it for restore: reads relation files past the page cache,
-    /// writes nothing there, takes at most 10 seconds of the device
+    /// Measure what the data directory's device gives, and keep it for restore, hydrate, predict and bench: reads relation files
+    /// past the page cache and writes nothing there, but saturates the device for up to 10 seconds, in which everybody else waits.
+    /// A profile is kept for this user, and holds for the device under the limit of this cgroup: probe as the user, and in the
+    /// cgroup, that will restore
     #[arg(long, conflicts_with = "require")]
     pub probe: bool,
 

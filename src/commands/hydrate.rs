@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use clap::Args;
 
-use super::restore::{SharingArguments, positive_bytes};
+use super::restore::{DeviceArguments, SharingArguments, rate};
 use super::{ConnectionArguments, ExitStatus, OutputArguments, SnapshotsArguments, Target};
 use crate::cache::{self, Chosen, NEWEST, Snapshot};
 use crate::linux::block_device::read_block_device;
@@ -33,8 +33,8 @@ pub struct HydrateArguments {
     #[command(flatten, next_help_heading = "Hydrate")]
     snapshots: SnapshotsArguments,
 
-    /// Read no more than this in a second
-    #[arg(long, value_name = "BYTES", value_parser = positive_bytes)]
+    /// Read no more than this in a second, such as 50MB
+    #[arg(long, value_name = "BYTES", value_parser = rate)]
     max_rate: Option<Bytes>,
 
     /// Reads at a time: a block that comes from far away takes long, so that many help; only a few of them while the server works
@@ -61,6 +61,8 @@ pub async fn run(arguments: HydrateArguments, output: OutputArguments) -> anyhow
     let has_server = target.server.is_some();
     let directory = target.data_directory.ok_or(Error::NothingToHydrate)?;
     let (snapshot, remark) = arguments.find_snapshot(&directory)?;
+    // Of a volume that was never read a profile is rare; one that was probed all the same says where to begin.
+    let (device, unusable) = DeviceArguments::default().choose(Some(&directory.path), Some(arguments.threads));
     let progress = Arc::new(WarmProgress::new(output.shows_progress()));
     let watcher = Arc::clone(&progress);
     let receipt = tokio::task::spawn_blocking(move || {
@@ -72,6 +74,7 @@ pub async fn run(arguments: HydrateArguments, output: OutputArguments) -> anyhow
             threads: arguments.threads.into(),
             max_rate: arguments.max_rate,
             sharing: arguments.sharing.sharing(),
+            device,
             traffic: &traffic,
             has_server,
             control: &control,
@@ -81,7 +84,7 @@ pub async fn run(arguments: HydrateArguments, output: OutputArguments) -> anyhow
     let receipt = receipt.await;
     progress.finish();
     let mut receipt = receipt??;
-    receipt.remarks.extend(remark);
+    receipt.remarks.extend(remark.into_iter().chain(unusable));
     match output.json {
         true => terminal::print_json(&receipt)?,
         false => terminal::print_line(&terminal::render_hydration(&receipt)),

@@ -38,6 +38,9 @@ impl Explain for MeasuredError {
             MeasuredError::Unreadable { source, .. } if source.kind() == io::ErrorKind::NotFound => {
                 Some("a stored run is named without a dot or a slash; `pgthaw results list` lists them".into())
             }
+            MeasuredError::Unreadable { source, .. } if source.kind() == io::ErrorKind::IsADirectory => {
+                Some("name a file in it: what `pgbench --progress` printed, or one of its logs, pgbench_log.*".into())
+            }
             _ => None,
         }
     }

@@ -46,8 +46,8 @@ impl TrialArguments {
 #[derive(Clone, Debug, Args)]
 #[command(next_help_heading = "Disk (needs root and a writable cgroup; without, the native disk is measured)")]
 pub struct DiskArguments {
-    /// gp3 (3000 reads/s, 125 MiB/s, read-ahead 128 KiB), hdd (200 reads/s, 87 MB/s, 1 MiB), native, or one named by
-    /// --named-disk
+    /// gp3 (3000 reads/s, 125 MiB/s, read-ahead 128 KiB), hdd (200 reads/s, 87 MB/s, 1 MiB), native (as it is), or one named
+    /// by --named-disk [default: native; of demo gp3]
     #[arg(long, value_name = "NAME")]
     disk: Option<String>,
 

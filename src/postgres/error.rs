@@ -78,6 +78,9 @@ impl Error {
     }
 }
 
+/// What making a scratch cluster begins with.
+pub(super) const CREATE_DIRECTORY_IN: &str = "create a directory in";
+
 /// What [`super::apply_create_extension`] does.
 pub(super) const CREATE_EXTENSION: &str = "create an extension";
 
@@ -145,6 +148,9 @@ impl Explain for Error {
             ),
             Error::File { source, .. } if source.kind() == io::ErrorKind::PermissionDenied => {
                 Some("run pgthaw as the owner of the data directory (usually postgres) or as root".into())
+            }
+            Error::File { action: CREATE_DIRECTORY_IN, path, source } if source.kind() == io::ErrorKind::NotFound => {
+                Some(format!("make it first (mkdir -p {}), or name another place with --dir", path.display()))
             }
             Error::Query { action, source } => query_hint(action, source),
             Error::Version(_)

@@ -18,6 +18,7 @@ use std::time::{Duration, Instant};
 use rustix::process::{Pid, Signal};
 use tempfile::TempDir;
 
+use super::error::CREATE_DIRECTORY_IN;
 use super::programs::run;
 use super::{ConnectOptions, DataDirectory, Error, Programs};
 
@@ -152,7 +153,7 @@ impl ScratchCluster {
                 is_kept: false,
                 server: None,
             }),
-            Err(source) => Err(Error::File { action: "create a directory in", path: "/tmp".into(), source }),
+            Err(source) => Err(Error::File { action: CREATE_DIRECTORY_IN, path: "/tmp".into(), source }),
         }
     }
 
@@ -434,7 +435,7 @@ fn new_directory(parent: &Path, owner: Option<Owner>) -> Result<PathBuf, Error> 
         give_to(directory.path(), owner)?;
         Ok(directory.keep())
     };
-    make().map_err(|source| Error::File { action: "create a directory in", path: parent.to_owned(), source })
+    make().map_err(|source| Error::File { action: CREATE_DIRECTORY_IN, path: parent.to_owned(), source })
 }
 
 /// Gives a directory to the user that the server runs as, and closes it to others.

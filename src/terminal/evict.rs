@@ -4,8 +4,9 @@ use std::collections::BTreeMap;
 
 use super::columns::{Column, render_columns};
 use super::printable;
+use crate::postgres::RelationName;
 use crate::units::Bytes;
-use crate::warm::evict::{EvictReceipt, EvictedFork, EvictedTier, Stay, StayReason};
+use crate::warm::evict::{BuffersStay, EvictReceipt, EvictedFork, EvictedTier, Stay, StayReason};
 
 /// What went and what stayed, in a few lines; with `is_verbose` also a row for every fork.
 pub fn render_evict_receipt(receipt: &EvictReceipt, is_verbose: bool) -> String {
@@ -17,6 +18,7 @@ pub fn render_evict_receipt(receipt: &EvictReceipt, is_verbose: bool) -> String 
     lines.extend(receipt.os.map(|tier| tier_line("page cache", tier, receipt.is_dry_run)));
     lines.extend(receipt.buffers.map(|tier| tier_line("shared_buffers", tier, receipt.is_dry_run)));
     lines.extend(render_stayed(&receipt.stayed));
+    lines.extend(render_buffers_stayed(&receipt.buffers_stayed));
     if receipt.is_interrupted {
         lines.push("stopped early: interrupted".to_owned());
     }
@@ -50,16 +52,30 @@ fn render_stayed(stayed: &[Stay]) -> Vec<String> {
     stayed.iter().for_each(|stay| reasons.entry(stay.reason).or_default().push(stay));
     let line = |(reason, stays): (StayReason, Vec<&Stay>)| {
         let bytes: Bytes = stays.iter().map(|stay| stay.bytes).sum();
-        let mut names: Vec<String> = stays.iter().map(|stay| printable(&stay.name.to_string()).into_owned()).collect();
-        names.dedup();
-        let more = names.len().saturating_sub(3);
-        names.truncate(3);
-        let more = if more > 0 { format!(" and {more} more") } else { String::new() };
+        let names = render_names(stays.iter().map(|stay| &stay.name));
         let detail = stays.iter().find_map(|stay| stay.detail.as_deref());
         let detail = detail.map(|detail| format!(": {}", printable(detail))).unwrap_or_default();
-        format!("stayed: {bytes} of {}{more}: {}{detail}", names.join(", "), reason_words(reason))
+        format!("stayed: {bytes} of {names}: {}{detail}", reason_words(reason))
     };
     reasons.into_iter().map(line).collect()
+}
+
+/// Pinned buffers, and those that the server has read again since: it does when a connection looks at its catalogs.
+fn render_buffers_stayed(stayed: &[BuffersStay]) -> Option<String> {
+    let bytes: Bytes = stayed.iter().map(|stay| stay.bytes).sum();
+    let names = render_names(stayed.iter().map(|stay| &stay.name));
+    let text = format!("stayed in shared_buffers: {bytes} of {names}: the server was using them, or read them again");
+    (!stayed.is_empty()).then_some(text)
+}
+
+/// The first three, and how many more there are.
+fn render_names<'a>(names: impl Iterator<Item = &'a RelationName>) -> String {
+    let mut names: Vec<String> = names.map(|name| printable(&name.to_string()).into_owned()).collect();
+    names.dedup();
+    let more = names.len().saturating_sub(3);
+    names.truncate(3);
+    let more = if more > 0 { format!(" and {more} more") } else { String::new() };
+    names.join(", ") + &more
 }
 
 fn reason_words(reason: StayReason) -> &'static str {

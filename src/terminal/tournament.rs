@@ -8,6 +8,8 @@ use crate::units::Bytes;
 /// Columns that give way first where the terminal is too narrow for all.
 const GIVING_WAY: [&str; 5] = ["served\nin all", "50 %\ns", "device\nread", "command\ntook, s", "95 %\ns"];
 
+const BOUND_TITLE: &str = "× bound";
+
 /// Lines above and below, and under the header.
 pub(super) const STYLE: TableStyle = TableStyle::new()
     .top_border(LineStyle::new('─', '─', '─', '─'))
@@ -75,6 +77,9 @@ fn render_table(columns: &[Column]) -> String {
 
 fn render_legend(summary: &Summary) -> String {
     let bound = match summary.bound_seconds {
+        Some(bound) if !summary.is_bounded() => format!(
+            "no × bound: the work needs a part of what was resident, and is warm before all of it is loaded ({bound:.1} s at the disk's bandwidth)"
+        ),
         Some(bound) => format!("bound: {bound:.1} s = bytes ÷ bandwidth"),
         None => "bound: not known on a device without a limit".to_owned(),
     };
@@ -99,13 +104,13 @@ fn make_columns(summary: &Summary) -> Vec<Column> {
     let count = |title, of: fn(&StrategySummary) -> Option<Spread>| {
         column(title, &|one| spread_cell(of(one), "", render_count))
     };
-    vec![
+    let mut columns = vec![
         column("strategy", &|one| name_cell(&one.strategy)),
         time("warm\nafter, s", |one| Some(one.warm_after_seconds)),
         time("50 %\ns", |one| one.to_50_seconds),
         time("90 %\ns", |one| one.to_90_seconds),
         time("95 %\ns", |one| one.to_95_seconds),
-        column("× bound", &|one| {
+        column(BOUND_TITLE, &|one| {
             spread_cell(one.bound_ratio, ratio_limit.as_deref().unwrap_or(""), |ratio| format!("{ratio:.2}"))
         }),
         count("served\nby then", |one| Some(one.served_until_warm)),
@@ -115,7 +120,9 @@ fn make_columns(summary: &Summary) -> Vec<Column> {
         column("device\nread", &|one| {
             spread_cell(Some(one.device_read_bytes), "", |bytes| Bytes(bytes as u64).to_string())
         }),
-    ]
+    ];
+    columns.retain(|column| column.title != BOUND_TITLE || summary.bound_seconds.is_none() || summary.is_bounded());
+    columns
 }
 
 pub(super) fn name_cell(strategy: &str) -> Cell {
@@ -177,6 +184,36 @@ mod tests {
     fn counts_have_few_figures() {
         let counts = [512.0, 9999.0, 207_431.0, 999_600.0, 12_345_678.0].map(render_count);
         assert_eq!(counts, ["512", "9999", "207 k", "1.00 M", "12.3 M"]);
+    }
+
+    #[test]
+    fn a_bound_that_is_none_is_not_drawn() {
+        let strategy = |warm: f64| StrategySummary {
+            strategy: "pgthaw".into(),
+            trials: 1,
+            warm_after_seconds: Spread::of([Some(warm)]),
+            to_50_seconds: None,
+            to_90_seconds: None,
+            to_95_seconds: None,
+            bound_ratio: Some(Spread::of([Some(warm / 5.0)])),
+            served_until_warm: Spread::of([Some(1.0)]),
+            nothing_served_by_then: None,
+            served: Spread::of([Some(1.0)]),
+            ended_after_seconds: None,
+            device_read_bytes: Spread::of([Some(1.0)]),
+            caveats: Vec::new(),
+        };
+        let render = |warm: f64| {
+            let summary = Summary { bound_seconds: Some(5.0), trial_seconds: 20, strategies: vec![strategy(warm)] };
+            (render_within(&summary, usize::MAX), crate::bench::render_headline(&summary))
+        };
+        let (hot, sentence) = render(1.5);
+        assert!(
+            hot.contains("no × bound") && !hot.contains("0.30") && !sentence.contains("bound"),
+            "{hot}\n{sentence}"
+        );
+        let (whole, sentence) = render(6.0);
+        assert!(whole.contains("1.20") && sentence.contains("1.20 × the bound"), "{whole}\n{sentence}");
     }
 
     #[test]

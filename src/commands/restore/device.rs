@@ -16,7 +16,7 @@ const THREADS: u32 = 16;
 const PROBED_THREADS: std::ops::RangeInclusive<u32> = 8..=32;
 
 /// What the device can give. What is not told is taken from its stored profile, or else is that of a common cloud volume.
-#[derive(Clone, Copy, Debug, Args)]
+#[derive(Clone, Copy, Debug, Default, Args)]
 #[command(next_help_heading = "Device")]
 pub struct DeviceArguments {
     /// Reads that the device serves in a second [default: as `doctor --probe` measured, or 3000]
@@ -76,10 +76,36 @@ impl DeviceArguments {
     }
 }
 
+/// Slower than this nobody means: a number without its unit is bytes.
+const RATE_MIN: Bytes = Bytes(64 << 10);
+
+/// An amount of data in a second: `50MB`, `50MB/s`.
+pub fn rate(text: &str) -> Result<Bytes, String> {
+    match text.trim().strip_suffix("/s").unwrap_or(text).parse() {
+        Ok(rate) if rate < RATE_MIN => Err(format!(
+            "{rate} a second would never come to an end: write the unit too, such as 50MB (at least 64KiB)"
+        )),
+        parsed => parsed.map_err(|error: ParseBytesError| error.to_string()),
+    }
+}
+
 /// An amount of data that is not 0.
 pub fn positive_bytes(text: &str) -> Result<Bytes, String> {
     match text.parse() {
         Ok(Bytes(0)) => Err("must be more than 0".to_owned()),
         parsed => parsed.map_err(|error: ParseBytesError| error.to_string()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_rate_has_a_unit() {
+        assert_eq!(rate("50MB"), Ok(Bytes(50_000_000)));
+        assert_eq!(rate("1.5 MiB/s"), Ok(Bytes(1_572_864)));
+        assert!(rate("50").unwrap_err().contains("write the unit too"));
+        assert!(rate("fast").unwrap_err().contains("such as 125MiB"));
     }
 }

@@ -10,7 +10,7 @@ use std::sync::Arc;
 
 use clap::Args;
 
-pub use device::{DeviceArguments, positive_bytes};
+pub use device::{DeviceArguments, positive_bytes, rate};
 pub use sharing::SharingArguments;
 use source::Source;
 pub use tier::TierArgument;
@@ -78,8 +78,9 @@ pub struct RestoreArguments {
     #[arg(short, long, help_heading = "Output")]
     verbose: bool,
 
-    /// Read no more than this from the device in a second; shared_buffers are filled as slowly unless all is in the page cache
-    #[arg(long, help_heading = "Live traffic", value_name = "BYTES", value_parser = positive_bytes)]
+    /// Read no more than this from the device in a second, such as 50MB; shared_buffers are filled as slowly unless all is in the
+    /// page cache
+    #[arg(long, help_heading = "Live traffic", value_name = "BYTES", value_parser = rate)]
     max_rate: Option<Bytes>,
 
     #[command(flatten)]

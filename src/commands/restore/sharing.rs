@@ -11,7 +11,7 @@ use crate::warm::traffic::Sharing;
 #[derive(Clone, Copy, Debug, Args)]
 #[command(next_help_heading = "Live traffic")]
 pub struct SharingArguments {
-    /// Take a small part of the device as long as there is traffic
+    /// Take 30 % of the bandwidth as long as there is traffic; --max-rate says it in bytes
     #[arg(long, conflicts_with = "full_speed")]
     gentle: bool,
 

@@ -6,18 +6,17 @@
 mod os;
 mod receipt;
 
-pub use receipt::{EvictReceipt, EvictedFork, EvictedTier, Stay, StayReason};
+pub use receipt::{BuffersStay, EvictReceipt, EvictedFork, EvictedTier, Stay, StayReason};
 
-use std::collections::HashSet;
+use std::cmp::Reverse;
+use std::collections::{HashMap, HashSet};
 use std::path::Path;
 
 use super::restore::Tiers;
 use super::{Control, Error, Watcher};
-use crate::cache::{Map, TierState};
+use crate::cache::{Map, RelationMap, TierState};
 use crate::linux::page_cache::{PageCache, apply_drop_caches};
-use crate::postgres::{
-    EvictedBuffers, PG_BUFFERCACHE, RelationPath, Server, apply_checkpoint, apply_evict_buffers, read_buffers,
-};
+use crate::postgres::{PG_BUFFERCACHE, RelationPath, Server, apply_checkpoint, apply_evict_buffers, read_buffers};
 use crate::units::Bytes;
 
 /// What to make cold, and how.
@@ -110,25 +109,36 @@ impl Eviction<'_> {
         let mut connection = server.connect_with_extension(PG_BUFFERCACHE, &databases).await?;
         let paths: Vec<RelationPath> = self.map.relations.iter().map(|one| one.relation.path.clone()).collect();
         let chosen = (!self.is_whole_cluster).then_some(&paths[..]);
-        match apply_evict_buffers(&mut connection, chosen).await? {
-            Some(EvictedBuffers { .. }) => {}
-            None => {
-                receipt.buffers_stay = true;
-                receipt.remarks.push(format!(
-                    "shared_buffers stay as they are: PostgreSQL {} cannot evict buffers (17 and later can); restart the server, or give --tier os to leave them alone",
-                    server.facts.version
-                ));
-            }
+        if apply_evict_buffers(&mut connection, chosen).await?.is_none() {
+            receipt.buffers_stay = true;
+            receipt.remarks.push(format!(
+                "shared_buffers stay as they are: PostgreSQL {} cannot evict buffers (17 and later can); restart the server, or give --tier os to leave them alone",
+                server.facts.version
+            ));
         }
-        let wanted: HashSet<(u32, u32, u32)> = paths.iter().map(key).collect();
-        let mut after = 0;
+        let mut after: HashMap<RelationKey, u64> = paths.iter().map(|path| (key(path), 0)).collect();
         read_buffers(&mut connection, |buffer| {
-            after += u64::from(wanted.contains(&(buffer.tablespace_oid, buffer.database_oid, buffer.relfilenumber)));
+            let found = after.get_mut(&(buffer.tablespace_oid, buffer.database_oid, buffer.relfilenumber));
+            found.into_iter().for_each(|blocks| *blocks += 1);
         })
         .await?;
-        tier.resident_after_bytes = Some(self.bytes(after));
+        tier.resident_after_bytes = Some(self.bytes(after.values().sum()));
         receipt.buffers = Some(tier);
+        if !receipt.buffers_stay {
+            receipt.buffers_stayed = self.name_buffers(&after);
+        }
         Ok(())
+    }
+
+    /// Whose the buffers are, by the blocks of each relation.
+    fn name_buffers(&self, blocks: &HashMap<RelationKey, u64>) -> Vec<BuffersStay> {
+        let stay = |one: &RelationMap| {
+            let bytes = self.bytes(*blocks.get(&key(&one.relation.path)).filter(|blocks| **blocks > 0)?);
+            Some(BuffersStay { name: one.relation.name.clone(), bytes })
+        };
+        let mut stayed: Vec<BuffersStay> = self.map.relations.iter().filter_map(stay).collect();
+        stayed.sort_by_key(|stay| Reverse(stay.bytes));
+        stayed
     }
 
     fn os_bytes(&self) -> Option<Bytes> {
@@ -144,6 +154,9 @@ impl Eviction<'_> {
     }
 }
 
-fn key(path: &RelationPath) -> (u32, u32, u32) {
+/// Tablespace, database, relfilenumber.
+type RelationKey = (u32, u32, u32);
+
+fn key(path: &RelationPath) -> RelationKey {
     (path.tablespace_oid(), path.database_oid(), path.relfilenumber())
 }

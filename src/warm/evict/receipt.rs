@@ -19,6 +19,8 @@ pub struct EvictReceipt {
     pub relations: Vec<EvictedFork>,
     /// What is still in the OS page cache.
     pub stayed: Vec<Stay>,
+    /// What is still in shared_buffers, the most first, of a server that can evict.
+    pub buffers_stayed: Vec<BuffersStay>,
     pub is_interrupted: bool,
     pub remarks: Vec<String>,
 }
@@ -54,6 +56,14 @@ pub struct Stay {
     pub detail: Option<String>,
 }
 
+/// A relation that still has buffers.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct BuffersStay {
+    #[serde(flatten)]
+    pub name: RelationName,
+    pub bytes: Bytes,
+}
+
 /// Why something is still cached.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
 #[serde(rename_all = "snake_case")]
@@ -79,6 +89,7 @@ impl EvictReceipt {
             buffers_stay: false,
             relations: Vec::new(),
             stayed: Vec::new(),
+            buffers_stayed: Vec::new(),
             is_interrupted: false,
             remarks: Vec::new(),
         }

@@ -22,7 +22,7 @@ use chunks::{CHUNK, Chunks};
 
 use super::restore::Governor;
 use super::traffic::{Sharing, Traffic};
-use super::{Control, DeviceProfile, Phase, PlannedDevice, ProfileSource, TrafficReceipt, Watcher};
+use super::{Control, Phase, PlannedDevice, TrafficReceipt, Watcher};
 use crate::cache::Map;
 use crate::failure::{ErrorKind, Explain as _};
 use crate::linux;
@@ -50,6 +50,8 @@ pub struct Hydration<'a> {
     pub max_rate: Option<Bytes>,
     /// How the device is shared with live traffic.
     pub sharing: Sharing,
+    /// What it gives, as far as it was probed.
+    pub device: PlannedDevice,
     pub traffic: &'a dyn Traffic,
     /// Does a server answer? Beside none there is nobody to be gentle with.
     pub has_server: bool,
@@ -193,10 +195,9 @@ impl Hydration<'_> {
         })
     }
 
-    /// Nobody knows what a volume gives that has not been read yet: what it gives on the way is learnt.
+    /// What a volume gives that has not been read yet is learnt on the way.
     fn governor(&self) -> Governor {
-        let device = PlannedDevice { profile: DeviceProfile::default(), source: ProfileSource::Default };
-        let governor = Governor::new(self.sharing, self.threads.max(1), self.max_rate, device);
+        let governor = Governor::new(self.sharing, self.threads.max(1), self.max_rate, self.device);
         if !self.has_server {
             governor.note_no_server();
         }
@@ -317,6 +318,7 @@ mod tests {
     use crate::linux::process::Busy;
     use crate::postgres::ClusterState;
     use crate::warm::Unwatched;
+    use crate::warm::{DeviceProfile, ProfileSource};
 
     /// A server whose processes all wait for the disk.
     struct Waiting;
@@ -351,6 +353,7 @@ mod tests {
             hot: None,
             threads: 16,
             max_rate: Some(Bytes(100 << 20)),
+            device: PlannedDevice { profile: DeviceProfile::default(), source: ProfileSource::Default },
             sharing: Sharing::Fair,
             traffic: &Waiting,
             has_server: true,
