@@ -17,9 +17,11 @@ pub struct Interference {
     pub seconds: Vec<SecondShare>,
     /// The second with the least share, the first of several.
     pub lowest: Option<SecondShare>,
+    /// The least share of any second in any round.
+    pub least: Option<LeastShare>,
     /// The least share that the strategy promises for every second; `None` when it promises none.
     pub floor: Option<f64>,
-    /// Is no second's share below the floor?
+    /// Is no second's share below the floor, in any round?
     pub is_floor_held: Option<bool>,
     /// Transactions served by the deadline of the comparison.
     pub served_by_deadline: Option<Spread>,
@@ -43,19 +45,31 @@ pub struct SecondShare {
     pub least: Option<f64>,
 }
 
+/// Transactions of one second of one round ÷ those of `nothing`.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct LeastShare {
+    /// From 1.
+    pub second: u32,
+    /// From 1.
+    pub repeat: u32,
+    pub share: f64,
+}
+
 /// A strategy beside `nothing`, and `pgthaw` beside the strategy.
 pub fn compute_interference(name: &str, pgthaw: &str, trials: &[Trial], deadline: Option<f64>) -> Interference {
     let rounds = pair_rounds(trials, name, NOTHING);
     let seconds = compute_shares(&rounds);
     let known = seconds.iter().filter_map(|second| Some((second.share?, *second)));
     let lowest = known.min_by(|(one, _), (other, _)| one.total_cmp(other)).map(|(_, second)| second);
+    let least = find_least(&rounds);
     let floor = name.parse::<Strategy>().ok().and_then(Strategy::floor);
     let own = trials.iter().filter(|trial| trial.strategy == name);
     Interference {
         strategy: name.to_owned(),
         lowest,
+        least,
         floor,
-        is_floor_held: floor.zip(lowest.and_then(|lowest| lowest.share)).map(|(floor, share)| share >= floor),
+        is_floor_held: floor.zip(least).map(|(floor, least)| least.share >= floor),
         served_by_deadline: deadline.map(|at| Spread::of(own.map(|trial| Some(served_by(&trial.samples, at))))),
         served_ratio: deadline.and_then(|at| compute_served_ratio(&rounds, at)),
         pgthaw_ratio: deadline
@@ -76,12 +90,26 @@ fn common_seconds(rounds: &[(&Trial, &Trial)]) -> usize {
     rounds.iter().map(|(one, other)| one.samples.len().min(other.samples.len())).min().unwrap_or(0)
 }
 
-fn compute_shares(rounds: &[(&Trial, &Trial)]) -> Vec<SecondShare> {
-    let share = |one: &Sample, nothing: &Sample| {
-        (nothing.transactions > 0).then(|| one.transactions as f64 / nothing.transactions as f64)
+fn compute_share(one: &Sample, nothing: &Sample) -> Option<f64> {
+    (nothing.transactions > 0).then(|| one.transactions as f64 / nothing.transactions as f64)
+}
+
+fn find_least(rounds: &[(&Trial, &Trial)]) -> Option<LeastShare> {
+    let all = common_seconds(rounds);
+    let of_round = |(one, nothing): &(&Trial, &Trial)| {
+        let repeat = one.repeat;
+        let shares = one.samples.iter().zip(&nothing.samples).take(all).zip(1..);
+        let shares = shares.filter_map(|((one, nothing), second)| {
+            Some(LeastShare { second, repeat, share: compute_share(one, nothing)? })
+        });
+        shares.collect::<Vec<_>>()
     };
+    rounds.iter().flat_map(of_round).min_by(|one, other| one.share.total_cmp(&other.share))
+}
+
+fn compute_shares(rounds: &[(&Trial, &Trial)]) -> Vec<SecondShare> {
     let second = |index: usize| {
-        let shares = rounds.iter().filter_map(|(one, nothing)| share(&one.samples[index], &nothing.samples[index]));
+        let shares = rounds.iter().filter_map(|(one, nothing)| compute_share(&one.samples[index], &nothing.samples[index]));
         let shares: Vec<f64> = shares.collect();
         let least = shares.iter().copied().min_by(f64::total_cmp);
         SecondShare { second: index as u32 + 1, share: compute_median(shares), least }
@@ -128,7 +156,8 @@ mod tests {
         let shares: Vec<_> = pgthaw.seconds.iter().map(|second| (second.share, second.least)).collect();
         assert_eq!(shares[..3], [(Some(0.6), Some(0.5)), (Some(f64::midpoint(0.4, 0.2)), Some(0.2)), (None, None)]);
         assert_eq!(pgthaw.lowest.map(|lowest| lowest.second), Some(2));
-        assert_eq!((pgthaw.floor, pgthaw.is_floor_held), (Some(0.3), Some(true)));
+        assert_eq!(pgthaw.least, Some(LeastShare { second: 2, repeat: 2, share: 0.2 }));
+        assert_eq!((pgthaw.floor, pgthaw.is_floor_held), (Some(0.3), Some(false)));
         // 95 and 95 of 200 by the middle of the third second, in which nothing served nothing.
         assert_eq!(pgthaw.served_ratio.map(|ratio| ratio.median), Some(Limits::exactly(95.0 / 200.0)));
         assert_eq!((pgthaw.pgthaw_ratio, pgthaw.ahead_from_second), (None, Some(4)));
@@ -137,8 +166,9 @@ mod tests {
     #[test]
     fn a_floor_is_held_in_every_second_or_not_at_all() {
         let mut trials = run();
-        trials[1].samples[1].transactions = 39;
-        assert_eq!(compute_interference("pgthaw", "pgthaw", &trials, None).is_floor_held, Some(false));
+        assert_eq!(compute_interference("pgthaw", "pgthaw", &trials, None).is_floor_held, Some(false), "in one round");
+        trials[3].samples[1].transactions = 30;
+        assert_eq!(compute_interference("pgthaw", "pgthaw", &trials, None).is_floor_held, Some(true));
         for trial in &mut trials {
             trial.strategy = trial.strategy.replace("pgthaw", "pgthaw-full-speed");
         }

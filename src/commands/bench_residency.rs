@@ -49,7 +49,7 @@ pub struct ResidencyArguments {
     loaders: Vec<Loader>,
 
     /// Rounds: each holds every loader once, in random order
-    #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..))]
+    #[arg(long, default_value_t = 1, overrides_with = "repeats", value_parser = clap::value_parser!(u32).range(1..))]
     repeats: u32,
 
     /// Seconds after which a loader is not waited for any longer

@@ -18,11 +18,11 @@ use crate::units::Bytes;
 #[derive(Clone, Debug, Args)]
 pub struct TrialArguments {
     /// Seconds that each trial lasts
-    #[arg(long, default_value_t = 20, value_parser = clap::value_parser!(u32).range(1..))]
+    #[arg(long, default_value_t = 20, overrides_with = "seconds", value_parser = clap::value_parser!(u32).range(1..))]
     pub seconds: u32,
 
     /// Trials per strategy
-    #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..))]
+    #[arg(long, default_value_t = 1, overrides_with = "repeats", value_parser = clap::value_parser!(u32).range(1..))]
     pub repeats: u32,
 
     /// End each trial when the verdict over it is steady; --seconds is then the longest that one may last

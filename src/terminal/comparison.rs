@@ -4,7 +4,7 @@ use comfy_table::Cell;
 
 use super::tournament::{Column, name_cell, render_count, render_fitting, spread_cell, terminal_width};
 use crate::bench::{
-    BOUND, Comparison, Interference, MIN_PAIRS, NOTHING, Ratio, SecondShare, StrategyRatios, render_ratio,
+    BOUND, Comparison, Interference, MIN_PAIRS, NOTHING, Ratio, StrategyRatios, render_ratio,
 };
 
 /// The peer that is shown beside `nothing`.
@@ -69,7 +69,7 @@ fn render_interference(comparison: &Comparison, width: usize) -> Option<String> 
         |title: String, cell: &dyn Fn(&Interference) -> Cell| Column { title, cells: all.iter().map(cell).collect() };
     let mut columns = vec![
         column("interference".into(), &|one| name_cell(&one.strategy)),
-        column("lowest\n÷ nothing".into(), &|one| Cell::new(render_lowest(one.lowest))),
+        column("lowest\n÷ nothing".into(), &|one| Cell::new(render_lowest(one))),
         column("floor".into(), &|one| Cell::new(render_floor(one))),
         column("ahead in\nall from".into(), &|one| {
             Cell::new(one.ahead_from_second.map_or("–".to_owned(), |second| format!("s {second}")))
@@ -83,7 +83,10 @@ fn render_interference(comparison: &Comparison, width: usize) -> Option<String> 
         ]);
     }
     let (table, left_out) = render_fitting(columns, &["pgthaw's\n÷ that"], width);
-    let rounds = if first.seconds.is_empty() { "" } else { ", the median of the rounds and the least of any" };
+    let rounds = match first.seconds.is_empty() {
+        true => "",
+        false => ", the second with the lowest median of the rounds and the least of any second of any round, by which the floor is judged",
+    };
     let legend = format!(
         "lowest: transactions of a second ÷ those of nothing in the same second{rounds} · ahead: from the end of that second on \
          more served in total than by nothing"
@@ -98,14 +101,16 @@ fn ratio_cell(ratio: Option<Ratio>) -> Cell {
     Cell::new(median + &interval.unwrap_or_default())
 }
 
-/// `0.52 in s 7` above `least 0.41`.
-fn render_lowest(lowest: Option<SecondShare>) -> String {
-    let Some((second, share)) = lowest.and_then(|lowest| Some((lowest, lowest.share?))) else {
+/// `0.52 in s 7` above `least 0.41 in s 8`.
+fn render_lowest(one: &Interference) -> String {
+    let Some((second, share)) = one.lowest.and_then(|lowest| Some((lowest.second, lowest.share?))) else {
         return "–".to_owned();
     };
-    let median = format!("{share:.2} in s {}", second.second);
-    match second.least {
-        Some(least) if format!("{least:.2}") != format!("{share:.2}") => format!("{median}\nleast {least:.2}"),
+    let median = format!("{share:.2} in s {second}");
+    match one.least {
+        Some(least) if format!("{:.2}", least.share) != format!("{share:.2}") => {
+            format!("{median}\nleast {:.2} in s {}", least.share, least.second)
+        }
         _ => median,
     }
 }

@@ -78,10 +78,17 @@ export interface SecondShare {
   least: number | null;
 }
 
+export interface LeastShare {
+  second: number;
+  repeat: number;
+  share: number;
+}
+
 export interface Interference {
   strategy: string;
   seconds: SecondShare[];
   lowest: SecondShare | null;
+  least: LeastShare | null;
   floor: number | null;
   is_floor_held: boolean | null;
   served_by_deadline: Spread | null;

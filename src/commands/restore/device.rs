@@ -28,7 +28,7 @@ pub struct DeviceArguments {
     rbps: Option<Bytes>,
 
     /// The largest read worth issuing [default: as `doctor --probe` measured, or 256KiB, more where seeks are slow]
-    #[arg(long, value_name = "BYTES", value_parser = positive_bytes)]
+    #[arg(long, value_name = "BYTES", value_parser = read_size)]
     read_size: Option<Bytes>,
 }
 
@@ -86,6 +86,14 @@ pub fn rate(text: &str) -> Result<Bytes, String> {
             "{rate} a second would never come to an end: write the unit too, such as 50MB (at least 64KiB)"
         )),
         parsed => parsed.map_err(|error: ParseBytesError| error.to_string()),
+    }
+}
+
+/// What a read may have: a page of the kernel's at least, and no more than a plan cuts its slices by.
+fn read_size(text: &str) -> Result<Bytes, String> {
+    match positive_bytes(text)? {
+        Bytes(bytes) if !(4096..=16 << 20).contains(&bytes) => Err("must be from 4 KiB to 16 MiB".to_owned()),
+        bytes => Ok(bytes),
     }
 }
 

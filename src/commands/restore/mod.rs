@@ -32,7 +32,7 @@ use crate::warm::{Control, PlannedDevice};
 /// Prints a receipt: what was asked, what was resident before and after, what was left out and why. Ctrl-C stops it
 /// cleanly, a second one at once.
 ///
-/// It shares the device with the server's traffic: beside traffic that waits for the disk, at most twelve reads are in flight;
+/// It shares the device with the server's traffic: beside traffic that waits for the disk, at most ten reads are in flight;
 /// beside traffic that flows it takes 93 % of the bandwidth, with --gentle 30 % beside either. Nobody busy: full speed.
 ///
 /// Exit status: 0 when all was loaded or what was left out is a matter of course (over the budget, dropped or truncated

@@ -154,7 +154,7 @@ impl Governor {
         let mut looked_at = started;
         while !is_done.load(Ordering::Relaxed) {
             let load = self.look(&mut looks, started.elapsed(), traffic);
-            let allowed = self.allow(load);
+            let allowed = self.allow(self.distrust(load, started.elapsed()));
             window = self.measure(window, load, allowed);
             stretch = self.judge_shortage(stretch, allowed);
             self.count(load, allowed, looked_at.elapsed());
@@ -173,17 +173,22 @@ impl Governor {
         self.is_seen.load(Ordering::Relaxed)
     }
 
-    /// One look at the traffic. Who asked to be gentle is so also with a server that cannot be seen.
+    /// One look at the traffic.
     fn look(&self, looks: &mut Looks, now: Duration, traffic: &dyn Traffic) -> Load {
         let busy = traffic.read_busy();
         if busy.is_some() {
             self.is_seen.store(true, Ordering::Relaxed);
         }
-        let may_have_server = self.may_have_server.load(Ordering::Relaxed);
-        let load = looks.add(now, busy.unwrap_or_default());
+        looks.add(now, busy.unwrap_or_default())
+    }
+
+    /// What to reckon with. Who asked to be gentle is so also with a server that cannot be seen, or that only just was.
+    fn distrust(&self, load: Load, now: Duration) -> Load {
         let is_trusted = self.has_seen_server() && now >= GENTLE_PATIENCE;
         match load {
-            Load::Idle if self.sharing == Sharing::Gentle && may_have_server && !is_trusted => Load::Waiting,
+            Load::Idle if self.sharing == Sharing::Gentle && !is_trusted && self.may_have_server.load(Ordering::Relaxed) => {
+                Load::Waiting
+            }
             load => load,
         }
     }
@@ -309,7 +314,7 @@ mod tests {
     fn load_of(governor: &Governor, busy: Option<Busy>) -> Load {
         let mut looks = Looks::default();
         let times = (0..2000).step_by(LOOK_INTERVAL.as_millis() as usize).map(Duration::from_millis);
-        times.map(|now| governor.look(&mut looks, now, &Fixed(busy))).last().unwrap()
+        times.map(|now| governor.distrust(governor.look(&mut looks, now, &Fixed(busy)), now)).last().unwrap()
     }
 
     #[test]
