@@ -98,6 +98,11 @@ pub struct Gated {
 }
 
 impl Gated {
+    /// Of the process that becomes the program.
+    pub fn pid(&self) -> u32 {
+        self.running.pid()
+    }
+
     /// Opens the gate.
     pub fn go(mut self) -> Running {
         // If the process is gone already, its end is seen by the first poll.

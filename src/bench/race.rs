@@ -14,7 +14,10 @@ use super::watch::{Watch, Watched, read_paces};
 use crate::linux::cgroup::DiskLimit;
 use crate::linux::page_cache::PageCache as _;
 use crate::linux::{DeviceNumber, clock};
-use crate::observe::{BackendReads, BackendRole, Sampler, Second, Sources, compute_seconds, compute_tenths};
+use crate::observe::{
+    BackendReads, BackendRole, GaugeSampler, GaugeSources, OsSample, Sampler, Second, Sources, compute_seconds,
+    compute_tenths,
+};
 use crate::postgres::pgbench::{Said, parse_said};
 use crate::units::Bytes;
 
@@ -43,6 +46,45 @@ pub struct Entrants {
     /// Whom io workers read for.
     pub io_workers_serve: BackendRole,
     pub watched: Watched,
+    /// Is the machine gauged each second?
+    pub gauged: Option<Gauged>,
+}
+
+impl Entrants {
+    fn sources(&self, lab: &Lab) -> Result<Sources, Error> {
+        Ok(Sources {
+            device: self.device,
+            backends: BackendReads::new(lab.postmaster_pid(), self.io_workers_serve),
+            files: lab.open_database_files()?,
+            page_bytes: lab.page_cache().page_bytes(),
+        })
+    }
+}
+
+/// What to know of gauging the machine.
+#[derive(Clone, Copy, Debug)]
+pub struct Gauged {
+    /// The backend that serves pgthaw's own looks at the server meanwhile.
+    pub observer_pid: Option<u32>,
+}
+
+impl Gauged {
+    fn start(
+        self,
+        lab: &Lab,
+        device: Option<DeviceNumber>,
+        generator_pid: u32,
+        start: Start,
+        seconds: u32,
+    ) -> GaugeSampler {
+        let sources = GaugeSources {
+            device,
+            generator_pid,
+            postmaster_pid: lab.postmaster_pid(),
+            observer_pid: self.observer_pid,
+        };
+        GaugeSampler::start(sources, start.monotonic, seconds)
+    }
 }
 
 /// What was measured.
@@ -63,6 +105,8 @@ pub struct Measured {
     pub outcome: Outcome,
     /// Processors that pgbench used in each second.
     pub generator_shares: Vec<f64>,
+    /// What the machine did; nothing where it was not gauged.
+    pub os_samples: Vec<OsSample>,
     /// Read by everybody under the limit; `None` without one.
     pub limited_read_bytes: Option<Bytes>,
     /// The same from the server's start on until the clock started.
@@ -107,12 +151,7 @@ pub fn run_race(
 ) -> Result<Measured, Error> {
     let logs = directory.join("pgbench");
     std::fs::create_dir(&logs).map_err(|source| Error::file("create", &logs, source))?;
-    let sources = Sources {
-        device: entrants.device,
-        backends: BackendReads::new(lab.postmaster_pid(), entrants.io_workers_serve),
-        files: lab.open_database_files()?,
-        page_bytes: lab.page_cache().page_bytes(),
-    };
+    let (sources, device, seconds) = (entrants.sources(lab)?, entrants.device, entrants.seconds);
     let pgbench = entrants.pgbench.ready("pgbench", directory, None)?;
     let contender = entrants.contender.ready(lab, directory, limit.as_ref())?;
 
@@ -122,6 +161,7 @@ pub fn run_race(
         // The listener is gone when the trial was stopped.
         let _ = tell.send(*reading);
     });
+    let gauges = entrants.gauged.map(|gauged| gauged.start(lab, device, pgbench.pid(), start, seconds));
     std::thread::sleep(start.monotonic.saturating_sub(clock::read_monotonic()));
     let mut pgbench = pgbench.go();
     let mut contender = contender.go(start.monotonic);
@@ -144,6 +184,7 @@ pub fn run_race(
     if is_early {
         pgbench.ring_alarm();
     }
+    let os_samples = gauges.map(|gauges| if is_early { gauges.stop() } else { gauges.finish() }).unwrap_or_default();
     let readings = if is_early { sampler.stop()? } else { sampler.finish()? };
     // The first reading is that of the start.
     let seconds = entrants.seconds.min(readings.seconds.len().saturating_sub(1) as u32);
@@ -161,6 +202,7 @@ pub fn run_race(
         ended_after: ended.at.saturating_sub(start.monotonic),
         outcome,
         generator_shares: watch.generator_shares,
+        os_samples,
         limited_read_bytes: used.zip(head_start_bytes).map(|(used, before)| Bytes(used.0.saturating_sub(before.0))),
         head_start_bytes,
     })

@@ -111,6 +111,7 @@ impl TrialSetup<'_> {
                 facts: describe_workload(self.study, strategy.name()),
                 stops_when_steady: self.study.until_steady,
             },
+            gauged: None,
         };
         let measured = run_race(lab, entrants, limit, directory.path(), self.events, self.stop)?;
         let intervals = read_intervals(&measured.logs)?;

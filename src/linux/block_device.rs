@@ -75,6 +75,11 @@ pub struct DeviceCounters {
     pub busy_ms: u64,
     /// Requests under way now.
     pub in_flight: u64,
+    /// Milliseconds that reads and writes took, added up, and that all requests did: divided by the time that passed, the
+    /// last is the mean length of the queue.
+    pub read_ms: u64,
+    pub write_ms: u64,
+    pub queued_ms: u64,
 }
 
 /// The disk that holds `path`. `Error::NoBlockDevice` says why there is none (tmpfs, overlay, network).
@@ -157,6 +162,9 @@ pub fn read_device_counters(number: DeviceNumber) -> Result<DeviceCounters, Erro
         written_bytes: Bytes(device.sectors_written * SECTOR_BYTES),
         busy_ms: device.time_in_progress,
         in_flight: device.in_progress,
+        read_ms: device.time_reading,
+        write_ms: device.time_writing,
+        queued_ms: device.weighted_time_in_progress,
     })
 }
 

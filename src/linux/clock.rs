@@ -16,3 +16,9 @@ pub fn read_wall_ms() -> i64 {
     // A clock before 1970 is not set; 0 says so.
     SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_millis() as i64)
 }
+
+/// What this process has had of the processors, with all of its threads.
+pub fn read_own_cpu_time() -> Duration {
+    let used = clock_gettime(ClockId::ProcessCPUTime);
+    Duration::new(used.tv_sec as u64, used.tv_nsec as u32)
+}

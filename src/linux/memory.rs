@@ -26,6 +26,28 @@ pub fn read_memory() -> Result<Memory, Error> {
     Ok(Memory { total_bytes: Bytes(found.mem_total), available_bytes: Bytes(available) })
 }
 
+/// What the machine's memory holds now.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct MemoryUse {
+    pub available_bytes: Bytes,
+    /// Of files, shared memory included.
+    pub cached_bytes: Bytes,
+    /// Of files, changed and not yet on their way to a disk, and on their way.
+    pub dirty_bytes: Bytes,
+    pub writeback_bytes: Bytes,
+}
+
+/// What the machine's memory holds now.
+pub fn read_memory_use() -> Result<MemoryUse, Error> {
+    let found = Meminfo::current().map_err(|error| Error::proc("read /proc/meminfo", error))?;
+    Ok(MemoryUse {
+        available_bytes: Bytes(found.mem_available.unwrap_or(found.mem_free + found.cached)),
+        cached_bytes: Bytes(found.cached),
+        dirty_bytes: Bytes(found.dirty),
+        writeback_bytes: Bytes(found.writeback),
+    })
+}
+
 /// Whose memory is the narrower.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
@@ -95,6 +117,8 @@ mod tests {
     fn there_is_some_memory() {
         let memory = read_memory().unwrap();
         assert!(memory.total_bytes > memory.available_bytes, "{memory:?}");
+        let holds = read_memory_use().unwrap();
+        assert!(holds.cached_bytes.0 > 0 && holds.cached_bytes < memory.total_bytes, "{holds:?}");
         let loadable = read_loadable_memory(std::process::id()).unwrap();
         assert!(loadable.bytes.0 > 0 && loadable.bytes <= memory.total_bytes, "{loadable:?}");
     }

@@ -14,6 +14,7 @@ pub mod page_cache;
 pub mod pressure;
 pub mod process;
 pub mod read_ahead;
+pub mod schedule;
 
 pub use block_device::DeviceNumber;
 pub use error::Error;

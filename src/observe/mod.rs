@@ -2,6 +2,7 @@
 
 mod backends;
 mod error;
+mod gauges;
 mod sampler;
 mod series;
 
@@ -9,5 +10,6 @@ pub use backends::{
     BackendReads, BackendRole, BackendTotals, STRATEGY_ROLE, WORKLOAD_ROLE, apply_end_strategy_backends,
 };
 pub use error::Error;
+pub use gauges::{DeviceUse, GaugeSampler, GaugeSources, OsSample, PressureRatios, ServerPart, TaskShare};
 pub use sampler::{Readings, Sampler, Sources};
 pub use series::{Counters, Reading, Second, compute_seconds, compute_tenths};

@@ -141,7 +141,7 @@ fn sample(
 }
 
 /// False when it was stopped before.
-fn wait_until(instant: Duration, stopped: &Receiver<()>) -> bool {
+pub(super) fn wait_until(instant: Duration, stopped: &Receiver<()>) -> bool {
     let left = instant.saturating_sub(clock::read_monotonic());
     stopped.recv_timeout(left) == Err(RecvTimeoutError::Timeout)
 }

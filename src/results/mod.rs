@@ -7,6 +7,7 @@ mod loading;
 mod names;
 mod read;
 mod store;
+mod sweep_gauges;
 mod sweep_read;
 mod sweep_write;
 mod write;

@@ -123,6 +123,7 @@ fn migrator() -> Migrator {
         (4, "the model's judgements", include_str!("migrations/0004_judgements.sql")),
         (5, "sweeps", include_str!("migrations/0005_sweeps.sql")),
         (6, "runs of loaders", include_str!("migrations/0006_loadings.sql")),
+        (7, "what the machine did in each second of a trial", include_str!("migrations/0007_sweep_os_samples.sql")),
     ];
     Migrator::with_migrations(
         migrations

@@ -7,6 +7,7 @@ use sqlx::sqlite::SqliteRow;
 
 use super::names::{Kind, Named, choose};
 use super::read::{bytes_of, json_of, number_of, optional_number_of, optional_time_of, time_of, unreadable};
+use super::sweep_gauges::{SELECT_OS_SAMPLES, os_sample_from};
 use super::{Error, NEWEST, Store};
 use crate::bench::{LatencyHistogram, ScriptLatency, StartState, SweepRun, SweepSample, SweepTrial};
 
@@ -61,26 +62,38 @@ impl Store {
     /// The trials of a sweep with every second of them, in the order in which they ran.
     pub async fn read_sweep_trials(&self, sweep_id: &str) -> Result<Vec<SweepTrial>, Error> {
         let mut trials = self.read_sweep_outcomes(sweep_id).await?;
+        let query = "SELECT * FROM sweep_scripts WHERE sweep_id = $1 ORDER BY number, repeat, place";
+        self.read_parts(query, script_from, &mut trials, |trial, script| trial.scripts.push(script)).await?;
+        let query = "SELECT * FROM sweep_samples WHERE sweep_id = $1 ORDER BY number, repeat, second";
+        self.read_parts(query, sample_from, &mut trials, |trial, sample| trial.samples.push(sample)).await?;
+        let query = SELECT_OS_SAMPLES;
+        self.read_parts(query, os_sample_from, &mut trials, |trial, sample| trial.os_samples.push(sample)).await?;
+        Ok(trials)
+    }
+
+    /// Gives each row of a query over the trials' sweep to the trial that it belongs to.
+    async fn read_parts<T>(
+        &self,
+        query: &'static str,
+        part_from: impl Fn(&SqliteRow) -> Result<T, sqlx::Error>,
+        trials: &mut [SweepTrial],
+        give: impl Fn(&mut SweepTrial, T),
+    ) -> Result<(), Error> {
+        let Some(first) = trials.first() else { return Ok(()) };
+        let rows = sqlx::query(query).bind(&first.sweep_id).fetch_all(&self.pool).await;
+        let rows = rows.map_err(self.failed_to("read"))?;
         let places: HashMap<(u32, u32), usize> =
             trials.iter().enumerate().map(|(place, trial)| ((trial.number, trial.repeat), place)).collect();
-        let place_of = |row: &SqliteRow| -> Result<Option<usize>, sqlx::Error> {
-            Ok(places.get(&(number_of(row, "number")?, number_of(row, "repeat")?)).copied())
+        let part = |row: &SqliteRow| -> Result<_, sqlx::Error> {
+            Ok(((number_of(row, "number")?, number_of(row, "repeat")?), part_from(row)?))
         };
-        let query = "SELECT * FROM sweep_scripts WHERE sweep_id = $1 ORDER BY number, repeat, place";
-        let rows = sqlx::query(query).bind(sweep_id).fetch_all(&self.pool).await.map_err(self.failed_to("read"))?;
         for row in &rows {
-            let place = place_of(row).map_err(self.failed_to("read"))?;
-            let script = script_from(row).map_err(self.failed_to("read"))?;
-            place.into_iter().for_each(|place| trials[place].scripts.push(script.clone()));
+            let (key, part) = part(row).map_err(self.failed_to("read"))?;
+            if let Some(place) = places.get(&key) {
+                give(&mut trials[*place], part);
+            }
         }
-        let query = "SELECT * FROM sweep_samples WHERE sweep_id = $1 ORDER BY number, repeat, second";
-        let rows = sqlx::query(query).bind(sweep_id).fetch_all(&self.pool).await.map_err(self.failed_to("read"))?;
-        for row in &rows {
-            let place = place_of(row).map_err(self.failed_to("read"))?;
-            let sample = sample_from(row).map_err(self.failed_to("read"))?;
-            place.into_iter().for_each(|place| trials[place].samples.push(sample));
-        }
-        Ok(trials)
+        Ok(())
     }
 }
 
@@ -130,6 +143,7 @@ fn trial_from(row: &SqliteRow) -> Result<SweepTrial, sqlx::Error> {
         worst_second_tps: row.try_get("worst_second_tps")?,
         latency: histogram_of(row, "latency")?,
         samples: Vec::new(),
+        os_samples: Vec::new(),
         scripts: Vec::new(),
         statistics: json_of(row, "statistics")?,
         buffers_before: json_of(row, "buffers_before")?,

@@ -3,6 +3,7 @@
 use sqlx::types::Json;
 use sqlx::{Sqlite, Transaction};
 
+use super::sweep_gauges::insert_os_sample;
 use super::write::{sql_bytes, sql_integer, sql_time};
 use super::{Error, Store};
 use crate::bench::{LatencyHistogram, ScriptLatency, SweepRun, SweepSample, SweepTrial};
@@ -81,6 +82,9 @@ async fn insert_all(transaction: &mut Transaction<'_, Sqlite>, trial: &SweepTria
     }
     for sample in &trial.samples {
         insert_sample(transaction, trial, sample).await?;
+    }
+    for sample in &trial.os_samples {
+        insert_os_sample(transaction, trial, sample).await?;
     }
     Ok(())
 }

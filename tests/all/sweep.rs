@@ -70,6 +70,7 @@ fn check_trial(trial: &Value) {
     let by_seconds: u64 = samples.iter().map(|sample| count(&sample["transactions"])).sum();
     // What ended after the last whole second belongs to none.
     assert!(by_seconds <= transactions && by_seconds > transactions / 2, "{by_seconds} of {transactions}");
+    check_os_samples(trial);
     // The server counts more than the workload alone.
     let database = &trial["statistics"]["pg_stat_database"][0]["added"];
     assert!(database["xact_commit"].as_f64().unwrap() >= transactions as f64, "{}", trial["statistics"]);
@@ -78,6 +79,23 @@ fn check_trial(trial: &Value) {
         assert!(settings.contains(&asked), "{settings:?}");
     }
     assert!(!trial["buffers_after"].as_array().unwrap().is_empty());
+}
+
+/// What the machine did: of each second, and the workload is seen in it.
+fn check_os_samples(trial: &Value) {
+    let seconds = trial["os_samples"].as_array().unwrap();
+    assert_eq!(seconds.iter().map(|one| one["second"].as_u64().unwrap()).collect::<Vec<_>>(), [1, 2, 3]);
+    let sum = |pointer: &str| -> f64 {
+        seconds.iter().map(|one| one.pointer(pointer).and_then(Value::as_f64).unwrap_or_default()).sum()
+    };
+    assert!(sum("/generator_threads/0/cpu_seconds") > 0.0, "{seconds:?}");
+    assert!(sum("/server/client backend/cpu_seconds") > 0.0, "{seconds:?}");
+    assert_eq!(seconds[1]["server"]["client backend"]["tasks"], 2, "{seconds:?}");
+    assert_eq!(seconds[1]["server"]["checkpointer"]["tasks"], 1, "{seconds:?}");
+    // pgthaw's own looks cost little; the bound is wide, for the machine may be slow and the build not optimized.
+    assert!(sum("/pgthaw_cpu_seconds") < 0.5, "{seconds:?}");
+    assert!(sum("/processors_busy_seconds") >= sum("/generator_threads/0/cpu_seconds"), "{seconds:?}");
+    assert!(seconds.iter().all(|one| one["available_bytes"].as_u64().unwrap() > 0));
 }
 
 #[test]

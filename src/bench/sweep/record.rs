@@ -11,6 +11,7 @@ use serde::{Deserialize, Serialize};
 
 use super::Point;
 use crate::bench::{Machine, StartState};
+use crate::observe::OsSample;
 use crate::postgres::{ServerFacts, StatisticsDelta};
 use crate::units::Bytes;
 
@@ -73,6 +74,9 @@ pub struct SweepTrial {
     /// Of the transactions of all scripts, as [`ScriptLatency::response`]; `None` when there are no figures.
     pub latency: Option<LatencyHistogram>,
     pub samples: Vec<SweepSample>,
+    /// What the machine did in each second.
+    #[serde(default)]
+    pub os_samples: Vec<OsSample>,
     pub scripts: Vec<ScriptLatency>,
     /// What grew in the server's statistics views.
     pub statistics: StatisticsDelta,

@@ -17,7 +17,7 @@ use crate::bench::event::Events;
 use crate::bench::lab::Lab;
 use crate::bench::launch::Launch;
 use crate::bench::order::Turn;
-use crate::bench::race::{Entrants, Measured, run_race};
+use crate::bench::race::{Entrants, Gauged, Measured, run_race};
 use crate::bench::samples::compute_samples;
 use crate::bench::stop::Stop;
 use crate::bench::strategy::Strategy;
@@ -121,6 +121,7 @@ impl TrialSetup<'_> {
             device: self.device,
             io_workers_serve: io_workers_serve(Strategy::Nothing),
             watched: self.watched(point, &load, started.state.total_bytes),
+            gauged: Some(Gauged { observer_pid: None }),
         };
         let measured = run_race(lab, entrants, limit, directory.path(), self.events, self.stop)?;
         read_ahead.map_or(Ok(()), ReadAhead::put_back)?;
@@ -156,6 +157,7 @@ impl TrialSetup<'_> {
         let seconds = compute_samples(&measured.seconds, &latencies.intervals, measured.start_unix);
         let disk = self.disk(&trial.point);
         trial.samples = with_progress(&seconds, &measured.progress, self.sweep.logged_share);
+        trial.os_samples = measured.os_samples;
         trial.worst_second_tps = compute_worst_second(&trial.samples);
         trial.device_read_bytes = seconds.iter().map(|second| second.device_read_bytes).sum();
         let is_cold = trial.point.start == StartAsked::Cold;
@@ -213,6 +215,7 @@ fn empty_trial(sweep_id: &str, point: &Point, turn: &Turn<u32>, started_at: Time
         worst_second_tps: None,
         latency: None,
         samples: Vec::new(),
+        os_samples: Vec::new(),
         scripts: Vec::new(),
         statistics: StatisticsDelta::default(),
         buffers_before: Vec::new(),

@@ -1,0 +1,136 @@
+//! The scheduler's account: what processors ran, and how long who was ready had to wait for one.
+
+use std::time::Duration;
+
+use procfs::process::{Process, Schedstat, Stat};
+use procfs::{CurrentSI as _, KernelStats, ProcResult};
+
+use super::Error;
+
+/// What a process or a thread has had of the processors so far.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct TaskTime {
+    /// On a processor.
+    pub cpu: Duration,
+    /// Ready to run, and waiting for a processor: run-queue delay. 0 where the kernel does not count it
+    /// (CONFIG_SCHED_INFO).
+    pub run_delay: Duration,
+}
+
+impl TaskTime {
+    /// What was added since `earlier`.
+    pub fn since(self, earlier: TaskTime) -> TaskTime {
+        TaskTime {
+            cpu: self.cpu.saturating_sub(earlier.cpu),
+            run_delay: self.run_delay.saturating_sub(earlier.run_delay),
+        }
+    }
+}
+
+impl std::ops::Add for TaskTime {
+    type Output = TaskTime;
+
+    fn add(self, other: TaskTime) -> TaskTime {
+        TaskTime { cpu: self.cpu + other.cpu, run_delay: self.run_delay + other.run_delay }
+    }
+}
+
+/// What all processors together did so far.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ProcessorTimes {
+    /// Ran something, the kernel's own work included.
+    pub busy: Duration,
+    /// Idle while something waited for a disk; a hint at most (proc(5)).
+    pub iowait: Duration,
+    /// Had something to run, and the hypervisor gave the time to somebody else.
+    pub steal: Duration,
+}
+
+/// Of a process with one thread, as PostgreSQL's are; of one with several, its first thread's.
+pub fn read_task_time(pid: u32) -> Result<TaskTime, Error> {
+    let process = open(pid)?;
+    account(|| process.schedstat(), || process.stat()).map_err(|error| Error::proc("read /proc/PID/schedstat", error))
+}
+
+/// Of each thread of a process, by its number, in the order in which they were made. A thread that ends meanwhile is left
+/// out.
+pub fn read_thread_times(pid: u32) -> Result<Vec<(u32, TaskTime)>, Error> {
+    let tasks = open(pid)?.tasks().map_err(|error| Error::proc("list /proc/PID/task", error))?;
+    let time =
+        |task: procfs::process::Task| Some((task.tid as u32, account(|| task.schedstat(), || task.stat()).ok()?));
+    let mut times: Vec<(u32, TaskTime)> = tasks.filter_map(|task| time(task.ok()?)).collect();
+    times.sort_unstable_by_key(|(thread, _)| *thread);
+    Ok(times)
+}
+
+/// What all processors did since the machine booted.
+pub fn read_processor_times() -> Result<ProcessorTimes, Error> {
+    let all = KernelStats::current().map_err(|error| Error::proc("read /proc/stat", error))?.total;
+    let ticks = |count: Option<u64>| of_ticks(count.unwrap_or_default());
+    // What guests ran is part of `user`.
+    let kernel = of_ticks(all.system) + ticks(all.irq) + ticks(all.softirq);
+    Ok(ProcessorTimes {
+        busy: of_ticks(all.user) + of_ticks(all.nice) + kernel,
+        iowait: ticks(all.iowait),
+        steal: ticks(all.steal),
+    })
+}
+
+fn account(
+    schedstat: impl FnOnce() -> ProcResult<Schedstat>,
+    stat: impl FnOnce() -> ProcResult<Stat>,
+) -> ProcResult<TaskTime> {
+    match schedstat() {
+        // Without CONFIG_SCHED_INFO there is no file, or three zeros: then the coarser count remains.
+        Ok(found) if found.pcount > 0 => Ok(TaskTime {
+            cpu: Duration::from_nanos(found.sum_exec_runtime),
+            run_delay: Duration::from_nanos(found.run_delay),
+        }),
+        _ => stat().map(|stat| TaskTime { cpu: of_ticks(stat.utime + stat.stime), run_delay: Duration::ZERO }),
+    }
+}
+
+fn of_ticks(ticks: u64) -> Duration {
+    Duration::from_secs_f64(ticks as f64 / procfs::ticks_per_second() as f64)
+}
+
+fn open(pid: u32) -> Result<Process, Error> {
+    Process::new(pid as i32).map_err(|error| Error::proc("open /proc/PID", error))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::linux::clock;
+
+    #[test]
+    fn a_thread_that_spins_is_told_from_one_that_sleeps() {
+        let before = read_thread_times(std::process::id()).unwrap();
+        let spinner = std::thread::spawn(|| {
+            let until = clock::read_monotonic() + Duration::from_millis(300);
+            while clock::read_monotonic() < until {
+                std::hint::spin_loop();
+            }
+            let me = rustix::thread::gettid().as_raw_nonzero().get() as u32;
+            (me, read_thread_times(std::process::id()).unwrap())
+        });
+        let (spinner, after) = spinner.join().unwrap();
+        let of = |times: &[(u32, TaskTime)], thread: u32| {
+            times.iter().find(|(known, _)| *known == thread).map(|(_, time)| *time).unwrap_or_default()
+        };
+        let spun = of(&after, spinner).since(of(&before, spinner));
+        // Whether it ran or waited for a processor, it never slept.
+        assert!((spun.cpu + spun.run_delay).as_secs_f64() > 0.25, "{spun:?}");
+        let me = rustix::thread::gettid().as_raw_nonzero().get() as u32;
+        let slept = of(&after, me).since(of(&before, me));
+        assert!(slept.cpu.as_secs_f64() < 0.1, "{slept:?}");
+    }
+
+    #[test]
+    fn processors_have_done_something_since_the_boot() {
+        let first = read_processor_times().unwrap();
+        assert!(first.busy > Duration::ZERO);
+        assert!(read_processor_times().unwrap().busy >= first.busy);
+        assert!(read_task_time(1).is_ok() && read_task_time(u32::MAX >> 1).is_err());
+    }
+}

@@ -1,0 +1,131 @@
+//! Reads all gauges once per second on an absolute schedule, in a thread of its own.
+
+use std::collections::BTreeMap;
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use super::processes::{PartTime, ServerPart, ServerProcesses};
+use super::sample::{OsSample, compute_os_samples};
+use crate::linux::block_device::{DeviceCounters, DeviceNumber, read_device_counters};
+use crate::linux::clock;
+use crate::linux::memory::{MemoryUse, read_memory_use};
+use crate::linux::pressure::{Pressure, Resource, read_pressure};
+use crate::linux::schedule::{ProcessorTimes, TaskTime, read_processor_times, read_thread_times};
+use crate::observe::sampler::wait_until;
+
+/// Where the gauges are.
+#[derive(Clone, Copy, Debug)]
+pub struct GaugeSources {
+    /// The disk that holds the data directory; `None` where there is none (tmpfs).
+    pub device: Option<DeviceNumber>,
+    /// The load generator.
+    pub generator_pid: u32,
+    pub postmaster_pid: u32,
+    /// The backend that serves pgthaw's own looks, if there is one.
+    pub observer_pid: Option<u32>,
+}
+
+/// All gauges at one moment. What cannot be read is as if nothing had happened: a trial is not given up for it.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct GaugeReading {
+    /// Seconds since the start that the schedule meant.
+    pub second: u32,
+    /// When it really was, since the machine booted.
+    pub monotonic: Duration,
+    /// Of the generator's threads, in the order in which they were made.
+    pub generator: Vec<TaskTime>,
+    pub server: BTreeMap<ServerPart, PartTime>,
+    /// Processor time of this process.
+    pub own_cpu: Duration,
+    pub processors: ProcessorTimes,
+    pub device: Option<DeviceCounters>,
+    pub memory: MemoryUse,
+    pub cpu_pressure: Option<Pressure>,
+    pub io_pressure: Option<Pressure>,
+    pub memory_pressure: Option<Pressure>,
+}
+
+impl GaugeReading {
+    fn read(second: u32, sources: &GaugeSources, processes: &mut ServerProcesses) -> GaugeReading {
+        let threads = read_thread_times(sources.generator_pid).unwrap_or_default();
+        let pressure = |resource| read_pressure(resource).ok().flatten();
+        GaugeReading {
+            second,
+            monotonic: clock::read_monotonic(),
+            generator: threads.into_iter().map(|(_, time)| time).collect(),
+            server: processes.read(),
+            own_cpu: clock::read_own_cpu_time(),
+            processors: read_processor_times().unwrap_or_default(),
+            device: sources.device.and_then(|device| read_device_counters(device).ok()),
+            memory: read_memory_use().unwrap_or_default(),
+            cpu_pressure: pressure(Resource::Cpu),
+            io_pressure: pressure(Resource::Io),
+            memory_pressure: pressure(Resource::Memory),
+        }
+    }
+}
+
+/// The thread that reads. Dropping it stops it at its next tick.
+#[derive(Debug)]
+pub struct GaugeSampler {
+    thread: JoinHandle<Vec<GaugeReading>>,
+    stop: Sender<()>,
+}
+
+impl GaugeSampler {
+    /// Reads at `start` (a monotonic instant) and at the end of each of `seconds` seconds. A second whose end has passed
+    /// before it could be read shares what the next reading brings.
+    pub fn start(sources: GaugeSources, start: Duration, seconds: u32) -> GaugeSampler {
+        let (stop, stopped) = channel();
+        let thread = std::thread::spawn(move || sample(sources, start, seconds, &stopped));
+        GaugeSampler { thread, stop }
+    }
+
+    /// Ends before the schedule does, and returns what happened in each second so far.
+    pub fn stop(self) -> Vec<OsSample> {
+        let GaugeSampler { thread, stop } = self;
+        drop(stop);
+        join(thread)
+    }
+
+    /// Waits for the last reading, and returns what happened in each second.
+    pub fn finish(self) -> Vec<OsSample> {
+        join(self.thread)
+    }
+}
+
+fn join(thread: JoinHandle<Vec<GaugeReading>>) -> Vec<OsSample> {
+    // A panic in the thread is a defect, not a state to go on from.
+    compute_os_samples(&thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)))
+}
+
+fn sample(sources: GaugeSources, start: Duration, seconds: u32, stopped: &Receiver<()>) -> Vec<GaugeReading> {
+    let mut processes = ServerProcesses::new(sources.postmaster_pid, sources.observer_pid);
+    let mut readings = Vec::new();
+    let mut second = 0;
+    while second <= seconds && wait_until(start + Duration::from_secs(second.into()), stopped) {
+        readings.push(GaugeReading::read(second, &sources, &mut processes));
+        let passed = clock::read_monotonic().saturating_sub(start).as_secs() as u32;
+        second = passed.max(second) + 1;
+    }
+    readings
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_second_has_a_sample_and_it_can_be_stopped_before_its_schedule() {
+        let me = std::process::id();
+        let sources = GaugeSources { device: None, generator_pid: me, postmaster_pid: me, observer_pid: None };
+        let start = clock::read_monotonic();
+        let sampler = GaugeSampler::start(sources, start, 3600);
+        std::thread::sleep(Duration::from_millis(1300));
+        let samples = sampler.stop();
+        assert_eq!(samples.iter().map(|sample| sample.second).collect::<Vec<_>>(), [1]);
+        assert!(!samples[0].generator_threads.is_empty() && samples[0].device.is_none());
+        assert!(samples[0].processors_busy_seconds > 0.0, "{samples:?}");
+    }
+}

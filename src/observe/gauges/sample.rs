@@ -1,0 +1,258 @@
+//! From readings of the gauges to what happened in each second.
+//!
+//! Field names are part of `--json` (docs/formats.md): add, never rename.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+
+use super::processes::PartTime;
+use super::reading::GaugeReading;
+use crate::linux::block_device::DeviceCounters;
+use crate::linux::pressure::Pressure;
+use crate::linux::schedule::TaskTime;
+use crate::units::Bytes;
+
+/// One second of the machine. Seconds of processor time within one second are processors in use.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct OsSample {
+    /// End of the second, since the start of the workload; 1 for the first.
+    pub second: u32,
+    /// The load generator's threads, in the order in which they were made.
+    pub generator_threads: Vec<TaskShare>,
+    /// The server's processes by what they are for ([`super::ServerPart`]).
+    pub server: BTreeMap<String, TaskShare>,
+    /// pgthaw's own, all threads.
+    pub pgthaw_cpu_seconds: f64,
+    /// Of all processors: at work, idle beside something that waited for a disk, taken by the hypervisor.
+    pub processors_busy_seconds: f64,
+    pub processors_iowait_seconds: f64,
+    pub processors_steal_seconds: f64,
+    /// The data directory's disk; `None` where there is none.
+    pub device: Option<DeviceUse>,
+    pub available_bytes: Bytes,
+    pub cached_bytes: Bytes,
+    pub dirty_bytes: Bytes,
+    pub writeback_bytes: Bytes,
+    pub pressure: PressureRatios,
+}
+
+/// What a thread, or several processes, had of the processors within a second.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct TaskShare {
+    /// How many they are.
+    pub tasks: u32,
+    pub cpu_seconds: f64,
+    /// Ready to run, and waiting for a processor.
+    pub run_delay_seconds: f64,
+}
+
+/// What a disk did within a second, for anybody.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct DeviceUse {
+    pub reads: u64,
+    pub read_bytes: Bytes,
+    pub writes: u64,
+    pub written_bytes: Bytes,
+    /// How long a read or a write took in the mean, waiting included; `None` without any.
+    pub read_await_us: Option<f64>,
+    pub write_await_us: Option<f64>,
+    /// Requests under way in the mean.
+    pub queue: f64,
+    /// Share of the second in which at least one was.
+    pub busy_ratio: f64,
+}
+
+/// Shares of a second in which some task, or all that had something to do, waited for a resource (PSI); `None` where the
+/// kernel does not measure it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct PressureRatios {
+    pub cpu_some: Option<f64>,
+    pub io_some: Option<f64>,
+    pub io_full: Option<f64>,
+    pub memory_some: Option<f64>,
+    pub memory_full: Option<f64>,
+}
+
+impl OsSample {
+    /// All threads of the generator together.
+    pub fn generator(&self) -> TaskShare {
+        self.generator_threads.iter().copied().fold(TaskShare::default(), TaskShare::plus)
+    }
+
+    /// All processes of the server together.
+    pub fn server_total(&self) -> TaskShare {
+        self.server.values().copied().fold(TaskShare::default(), TaskShare::plus)
+    }
+
+    /// The generator's thread with the most processor time.
+    pub fn busiest_thread_cpu_seconds(&self) -> f64 {
+        self.generator_threads.iter().map(|thread| thread.cpu_seconds).fold(0.0, f64::max)
+    }
+}
+
+impl TaskShare {
+    fn plus(self, other: TaskShare) -> TaskShare {
+        TaskShare {
+            tasks: self.tasks + other.tasks,
+            cpu_seconds: self.cpu_seconds + other.cpu_seconds,
+            run_delay_seconds: self.run_delay_seconds + other.run_delay_seconds,
+        }
+    }
+}
+
+/// What happened in each second up to the last reading. A late reading is scaled to a second; a second without a
+/// reading of its own has what the next one brought, in equal parts.
+pub fn compute_os_samples(readings: &[GaugeReading]) -> Vec<OsSample> {
+    let mut samples = Vec::new();
+    for pair in readings.windows(2) {
+        let span = Span { before: &pair[0], after: &pair[1] };
+        samples.extend((pair[0].second + 1..=pair[1].second).map(|second| span.sample(second)));
+    }
+    samples
+}
+
+/// What lies between two readings.
+struct Span<'a> {
+    before: &'a GaugeReading,
+    after: &'a GaugeReading,
+}
+
+impl Span<'_> {
+    fn sample(&self, second: u32) -> OsSample {
+        let (before, after) = (self.before, self.after);
+        let threads = (0..after.generator.len()).map(|thread| {
+            // A thread that was not there yet began at nothing.
+            let earlier = before.generator.get(thread).copied().unwrap_or_default();
+            self.share(1, after.generator[thread].since(earlier))
+        });
+        let pressure = |of: fn(&GaugeReading) -> Option<Pressure>, total: fn(&Pressure) -> u64| {
+            let (from, to) = (of(before)?, of(after)?);
+            Some(self.per_second(total(&to).saturating_sub(total(&from)) as f64 / 1e6).min(1.0))
+        };
+        let (some, full) = (|one: &Pressure| one.some_us_total, |one: &Pressure| one.full_us_total);
+        let (ran, ran_before) = (after.processors, before.processors);
+        OsSample {
+            second,
+            generator_threads: threads.collect(),
+            server: self.server(),
+            pgthaw_cpu_seconds: self.grown(before.own_cpu, after.own_cpu),
+            processors_busy_seconds: self.grown(ran_before.busy, ran.busy),
+            processors_iowait_seconds: self.grown(ran_before.iowait, ran.iowait),
+            processors_steal_seconds: self.grown(ran_before.steal, ran.steal),
+            device: before.device.zip(after.device).map(|(from, to)| self.device(from, to)),
+            available_bytes: after.memory.available_bytes,
+            cached_bytes: after.memory.cached_bytes,
+            dirty_bytes: after.memory.dirty_bytes,
+            writeback_bytes: after.memory.writeback_bytes,
+            pressure: PressureRatios {
+                cpu_some: pressure(|one| one.cpu_pressure, some),
+                io_some: pressure(|one| one.io_pressure, some),
+                io_full: pressure(|one| one.io_pressure, full),
+                memory_some: pressure(|one| one.memory_pressure, some),
+                memory_full: pressure(|one| one.memory_pressure, full),
+            },
+        }
+    }
+
+    fn server(&self) -> BTreeMap<String, TaskShare> {
+        let share = |(part, now): (&_, &PartTime)| {
+            let earlier = self.before.server.get(part).copied().unwrap_or_default();
+            (*part, self.share(now.processes, now.time.since(earlier.time)))
+        };
+        let name = |(part, share): (super::ServerPart, TaskShare)| (part.name().to_owned(), share);
+        self.after.server.iter().map(share).map(name).collect()
+    }
+
+    fn device(&self, from: DeviceCounters, to: DeviceCounters) -> DeviceUse {
+        let grown = |of: fn(&DeviceCounters) -> u64| of(&to).saturating_sub(of(&from)) as f64;
+        let count = |of| self.per_second(grown(of)).round() as u64;
+        let await_us = |milliseconds: f64, requests: f64| (requests > 0.0).then(|| milliseconds * 1000.0 / requests);
+        DeviceUse {
+            reads: count(|one| one.reads),
+            read_bytes: Bytes(count(|one| one.read_bytes.0)),
+            writes: count(|one| one.writes),
+            written_bytes: Bytes(count(|one| one.written_bytes.0)),
+            read_await_us: await_us(grown(|one| one.read_ms), grown(|one| one.reads)),
+            write_await_us: await_us(grown(|one| one.write_ms), grown(|one| one.writes)),
+            queue: self.per_second(grown(|one| one.queued_ms) / 1000.0),
+            busy_ratio: self.per_second(grown(|one| one.busy_ms) / 1000.0).min(1.0),
+        }
+    }
+
+    fn share(&self, tasks: u32, time: TaskTime) -> TaskShare {
+        TaskShare {
+            tasks,
+            cpu_seconds: self.per_second(time.cpu.as_secs_f64()),
+            run_delay_seconds: self.per_second(time.run_delay.as_secs_f64()),
+        }
+    }
+
+    fn grown(&self, from: Duration, to: Duration) -> f64 {
+        self.per_second(to.saturating_sub(from).as_secs_f64())
+    }
+
+    fn per_second(&self, amount: f64) -> f64 {
+        let seconds = self.after.monotonic.saturating_sub(self.before.monotonic).as_secs_f64();
+        if seconds > 0.0 { amount / seconds } else { 0.0 }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::linux::schedule::ProcessorTimes;
+    use crate::observe::gauges::ServerPart;
+
+    fn reading(second: u32, milliseconds: u64) -> GaugeReading {
+        let time = |share: f64| TaskTime {
+            cpu: Duration::from_millis(milliseconds).mul_f64(share),
+            run_delay: Duration::from_millis(milliseconds / 10),
+        };
+        GaugeReading {
+            second,
+            monotonic: Duration::from_millis(50_000 + milliseconds),
+            // The second thread is there from the first second on.
+            generator: if second == 0 { vec![time(0.5)] } else { vec![time(0.5), time(0.25)] },
+            server: BTreeMap::from([(ServerPart::ClientBackend, PartTime { processes: 4, time: time(1.0) })]),
+            own_cpu: Duration::from_millis(milliseconds / 100),
+            processors: ProcessorTimes { busy: Duration::from_millis(2 * milliseconds), ..ProcessorTimes::default() },
+            device: Some(DeviceCounters {
+                reads: milliseconds,
+                read_bytes: Bytes(milliseconds * 8192),
+                read_ms: milliseconds * 3,
+                queued_ms: milliseconds * 4,
+                busy_ms: milliseconds / 2,
+                ..DeviceCounters::default()
+            }),
+            ..GaugeReading::default()
+        }
+    }
+
+    #[test]
+    fn seconds_are_differences_scaled_to_a_second() {
+        let samples = compute_os_samples(&[reading(0, 0), reading(1, 1200), reading(2, 2000)]);
+        assert_eq!(samples.len(), 2);
+        for sample in &samples {
+            assert!((sample.generator_threads[0].cpu_seconds - 0.5).abs() < 1e-6, "{sample:?}");
+            assert!((sample.server["client backend"].run_delay_seconds - 0.1).abs() < 1e-6, "{sample:?}");
+            assert!((sample.processors_busy_seconds - 2.0).abs() < 1e-6, "{sample:?}");
+            assert!((sample.pgthaw_cpu_seconds - 0.01).abs() < 1e-6, "{sample:?}");
+            let device = sample.device.unwrap();
+            assert_eq!((device.reads, device.read_bytes, device.read_await_us), (1000, Bytes(8_192_000), Some(3000.0)));
+            assert_eq!((device.queue, device.busy_ratio, device.write_await_us), (4.0, 0.5, None));
+        }
+        assert_eq!((samples[1].generator().tasks, samples[1].server_total().tasks), (2, 4));
+        assert!((samples[1].busiest_thread_cpu_seconds() - 0.5).abs() < 1e-6);
+        assert_eq!(samples[0].pressure, PressureRatios::default());
+    }
+
+    #[test]
+    fn a_second_without_a_reading_shares_the_next() {
+        let samples = compute_os_samples(&[reading(0, 0), reading(3, 3000)]);
+        assert_eq!(samples.iter().map(|sample| sample.second).collect::<Vec<_>>(), [1, 2, 3]);
+        assert!(samples.iter().all(|sample| sample.device.unwrap().reads == 1000));
+        assert!(compute_os_samples(&[reading(0, 0)]).is_empty());
+    }
+}
