@@ -92,6 +92,8 @@ impl Gauged {
 pub struct Measured {
     /// The start, in whole seconds since 1970.
     pub start_unix: i64,
+    /// The same, since the machine booted.
+    pub start_monotonic: Duration,
     pub seconds: Vec<Second>,
     /// Read by the workload in each tenth of a second.
     pub foreground_tenths: Vec<Bytes>,
@@ -194,6 +196,7 @@ pub fn run_race(
     let ended = wait_for(&mut pgbench, start.after(seconds) + PGBENCH_GRACE, stop)?;
     Ok(Measured {
         start_unix: start.unix,
+        start_monotonic: start.monotonic,
         seconds: compute_seconds(&readings.seconds, start.monotonic, seconds),
         foreground_tenths: compute_tenths(&readings.workload, start.monotonic, seconds),
         logs,

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 
+use serde::{Deserialize, Serialize};
 use sqlx::postgres::PgConnection;
 use sqlx::{Connection as _, Row as _};
 
@@ -18,6 +19,33 @@ pub async fn read_settings(connection: &mut PgConnection) -> Result<Vec<(String,
     let rows = sqlx::query(include_str!("sql/settings_13.sql")).fetch_all(&mut *transaction).await.map_err(failed)?;
     transaction.rollback().await.map_err(failed)?;
     rows.iter().map(|row| Ok((row.try_get("name")?, row.try_get("value")?))).collect::<Result<_, _>>().map_err(failed)
+}
+
+/// A setting as new sessions begin with it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ConfiguredSetting {
+    pub name: String,
+    /// In `unit`; `None` when this role may not see it.
+    pub value: Option<String>,
+    /// `8kB`, `ms`; `None` of a number without one, and of what is no number.
+    pub unit: Option<String>,
+    /// `default`, `configuration file`, `command line` …
+    pub source: String,
+}
+
+/// Every setting of the server.
+pub async fn read_configuration(connection: &mut PgConnection) -> Result<Vec<ConfiguredSetting>, Error> {
+    let failed = |source| Error::Query { action: "read the configuration", source };
+    let rows = sqlx::query(include_str!("sql/configuration_13.sql")).fetch_all(connection).await.map_err(failed)?;
+    let decode = |row: &sqlx::postgres::PgRow| {
+        Ok(ConfiguredSetting {
+            name: row.try_get("name")?,
+            value: row.try_get("value")?,
+            unit: row.try_get("unit")?,
+            source: row.try_get("source")?,
+        })
+    };
+    rows.iter().map(decode).collect::<Result<_, sqlx::Error>>().map_err(failed)
 }
 
 /// Names of the extensions whose files the server has.

@@ -24,6 +24,7 @@ mod scratch;
 mod server;
 mod statements;
 mod statistics;
+mod waits;
 
 pub use activity::{Activity, RelationActivity, read_activity};
 pub use buffer_eviction::{EvictedBuffers, apply_checkpoint, apply_evict_buffers};
@@ -39,8 +40,8 @@ pub use data_directory::DataDirectory;
 pub use error::Error;
 pub use extension::{Extension, apply_create_extension, find_extension};
 pub use inventory::{
-    SettingState, read_installable_extensions, read_preloaded, read_setting_errors, read_setting_names,
-    read_setting_states, read_settings,
+    ConfiguredSetting, SettingState, read_configuration, read_installable_extensions, read_preloaded,
+    read_setting_errors, read_setting_names, read_setting_states, read_settings,
 };
 pub use lender::Lender;
 pub use postmaster::Postmaster;
@@ -53,3 +54,4 @@ pub use scratch::{LAB_CLUSTER_NAME, ScratchCluster, StopMode};
 pub use server::{Server, ServerFacts};
 pub use statements::{Statements, read_statements};
 pub use statistics::{RowDelta, ServerStatistics, StatisticsDelta, read_server_statistics};
+pub use waits::{Wait, read_backend_pid, read_waits};

@@ -141,6 +141,17 @@ where
     Ok(row.try_get::<Json<T>, _>(column)?.0)
 }
 
+/// JSON of a column that older rows do not have.
+pub(super) fn optional_json_of<T: serde::de::DeserializeOwned>(
+    row: &SqliteRow,
+    column: &str,
+) -> Result<Option<T>, sqlx::Error>
+where
+    Json<T>: Type<Sqlite>,
+{
+    Ok(row.try_get::<Option<Json<T>>, _>(column)?.map(|found| found.0))
+}
+
 pub(super) fn time_of(row: &SqliteRow, column: &str) -> Result<Timestamp, sqlx::Error> {
     let text: String = row.try_get(column)?;
     text.parse().map_err(|error: jiff::Error| unreadable(column, error))

@@ -124,6 +124,7 @@ fn migrator() -> Migrator {
         (5, "sweeps", include_str!("migrations/0005_sweeps.sql")),
         (6, "runs of loaders", include_str!("migrations/0006_loadings.sql")),
         (7, "what the machine did in each second of a trial", include_str!("migrations/0007_sweep_os_samples.sql")),
+        (8, "what the server's processes waited for", include_str!("migrations/0008_sweep_wait_samples.sql")),
     ];
     Migrator::with_migrations(
         migrations

@@ -7,7 +7,7 @@ use sqlx::{Row as _, Sqlite, Transaction};
 use super::read::{bytes_of, json_of, number_of, optional_number_of};
 use super::write::{sql_bytes, sql_integer};
 use crate::bench::SweepTrial;
-use crate::observe::{DeviceUse, OsSample, PressureRatios};
+use crate::observe::{DeviceUse, OsSample, PressureRatios, WaitSample, Waits};
 use crate::units::Bytes;
 
 const INSERT_OS_SAMPLE: &str = "
@@ -21,8 +21,14 @@ INSERT INTO sweep_os_samples (
 VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20, $21, $22, $23, $24,
         $25, $26, $27, $28, $29, $30, $31, $32)";
 
+const INSERT_WAIT_SAMPLE: &str = "
+INSERT INTO sweep_wait_samples (sweep_id, number, repeat, second, looks, waits) VALUES ($1, $2, $3, $4, $5, $6)";
+
 pub(super) const SELECT_OS_SAMPLES: &str =
     "SELECT * FROM sweep_os_samples WHERE sweep_id = $1 ORDER BY number, repeat, second";
+
+pub(super) const SELECT_WAIT_SAMPLES: &str =
+    "SELECT * FROM sweep_wait_samples WHERE sweep_id = $1 ORDER BY number, repeat, second";
 
 pub(super) async fn insert_os_sample(
     transaction: &mut Transaction<'_, Sqlite>,
@@ -105,4 +111,26 @@ fn device_from(row: &SqliteRow) -> Result<Option<DeviceUse>, sqlx::Error> {
         queue: row.try_get::<Option<f64>, _>("device_queue")?.unwrap_or_default(),
         busy_ratio: row.try_get::<Option<f64>, _>("device_busy_ratio")?.unwrap_or_default(),
     }))
+}
+
+pub(super) async fn insert_wait_sample(
+    transaction: &mut Transaction<'_, Sqlite>,
+    trial: &SweepTrial,
+    sample: &WaitSample,
+) -> Result<(), sqlx::Error> {
+    sqlx::query(INSERT_WAIT_SAMPLE)
+        .bind(&trial.sweep_id)
+        .bind(i64::from(trial.number))
+        .bind(i64::from(trial.repeat))
+        .bind(i64::from(sample.second))
+        .bind(i64::from(sample.seen.looks))
+        .bind(Json(&sample.seen.waits))
+        .execute(&mut **transaction)
+        .await?;
+    Ok(())
+}
+
+pub(super) fn wait_sample_from(row: &SqliteRow) -> Result<WaitSample, sqlx::Error> {
+    let seen = Waits { looks: number_of(row, "looks")?, waits: json_of(row, "waits")? };
+    Ok(WaitSample { second: number_of(row, "second")?, seen })
 }

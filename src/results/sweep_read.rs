@@ -6,8 +6,10 @@ use sqlx::Row as _;
 use sqlx::sqlite::SqliteRow;
 
 use super::names::{Kind, Named, choose};
-use super::read::{bytes_of, json_of, number_of, optional_number_of, optional_time_of, time_of, unreadable};
-use super::sweep_gauges::{SELECT_OS_SAMPLES, os_sample_from};
+use super::read::{
+    bytes_of, json_of, number_of, optional_json_of, optional_number_of, optional_time_of, time_of, unreadable,
+};
+use super::sweep_gauges::{SELECT_OS_SAMPLES, SELECT_WAIT_SAMPLES, os_sample_from, wait_sample_from};
 use super::{Error, NEWEST, Store};
 use crate::bench::{LatencyHistogram, ScriptLatency, StartState, SweepRun, SweepSample, SweepTrial};
 
@@ -68,6 +70,8 @@ impl Store {
         self.read_parts(query, sample_from, &mut trials, |trial, sample| trial.samples.push(sample)).await?;
         let query = SELECT_OS_SAMPLES;
         self.read_parts(query, os_sample_from, &mut trials, |trial, sample| trial.os_samples.push(sample)).await?;
+        let query = SELECT_WAIT_SAMPLES;
+        self.read_parts(query, wait_sample_from, &mut trials, |trial, sample| trial.wait_samples.push(sample)).await?;
         Ok(trials)
     }
 
@@ -107,6 +111,7 @@ fn sweep_from(row: &SqliteRow) -> Result<SweepRun, sqlx::Error> {
         pgbench_version: row.try_get("pgbench_version")?,
         machine: json_of(row, "machine")?,
         server: json_of(row, "server")?,
+        configuration: optional_json_of(row, "configuration")?.unwrap_or_default(),
         question: row.try_get("question")?,
         digest: row.try_get("digest")?,
         study: json_of(row, "study")?,
@@ -139,16 +144,21 @@ fn trial_from(row: &SqliteRow) -> Result<SweepTrial, sqlx::Error> {
         transactions: number_of(row, "transactions")?,
         failed: number_of(row, "failed")?,
         skipped: number_of(row, "skipped")?,
+        retried: optional_number_of(row, "retried")?.unwrap_or_default(),
+        retries: optional_number_of(row, "retries")?.unwrap_or_default(),
         tps: row.try_get("tps")?,
         worst_second_tps: row.try_get("worst_second_tps")?,
         latency: histogram_of(row, "latency")?,
         samples: Vec::new(),
         os_samples: Vec::new(),
+        wait_samples: Vec::new(),
+        waits: optional_json_of(row, "waits")?.unwrap_or_default(),
         scripts: Vec::new(),
         statistics: json_of(row, "statistics")?,
         buffers_before: json_of(row, "buffers_before")?,
         buffers_after: json_of(row, "buffers_after")?,
         checkpoints: json_of(row, "checkpoints")?,
+        checkpoint_begun: optional_json_of::<Option<_>>(row, "checkpoint_begun")?.flatten(),
         settings: json_of(row, "settings")?,
         device_read_bytes: bytes_of(row, "device_read_bytes")?,
         warnings: json_of(row, "warnings")?,

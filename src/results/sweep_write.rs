@@ -3,7 +3,7 @@
 use sqlx::types::Json;
 use sqlx::{Sqlite, Transaction};
 
-use super::sweep_gauges::insert_os_sample;
+use super::sweep_gauges::{insert_os_sample, insert_wait_sample};
 use super::write::{sql_bytes, sql_integer, sql_time};
 use super::{Error, Store};
 use crate::bench::{LatencyHistogram, ScriptLatency, SweepRun, SweepSample, SweepTrial};
@@ -11,8 +11,8 @@ use crate::bench::{LatencyHistogram, ScriptLatency, SweepRun, SweepSample, Sweep
 const UPSERT_SWEEP: &str = "
 INSERT INTO sweeps (
     id, started_at, ended_at, pgthaw_version, pgbench_version, machine, server, question, digest, study, varied, points,
-    repeats, seed, warnings)
-VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15)
+    repeats, seed, warnings, configuration)
+VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16)
 ON CONFLICT (id) DO UPDATE SET ended_at = excluded.ended_at, warnings = excluded.warnings";
 
 const INSERT_TRIAL: &str = "
@@ -20,9 +20,9 @@ INSERT INTO sweep_trials (
     sweep_id, number, repeat, position, started_at, point, start_os_resident_bytes, start_total_bytes, start_verdict,
     command, failure, lasted_seconds, transactions, failed, skipped, tps, worst_second_tps, latency_us_p50,
     latency_us_p99, latency, statistics, buffers_before, buffers_after, checkpoints, settings, device_read_bytes,
-    warnings)
+    warnings, waits, checkpoint_begun, retried, retries)
 VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20, $21, $22, $23, $24,
-        $25, $26, $27)";
+        $25, $26, $27, $28, $29, $30, $31)";
 
 const INSERT_SCRIPT: &str = "
 INSERT INTO sweep_scripts (sweep_id, number, repeat, place, script, answered, failed, skipped, response, service)
@@ -53,6 +53,7 @@ impl Store {
             .bind(i64::from(run.repeats))
             .bind(run.seed.to_string())
             .bind(Json(&run.warnings))
+            .bind(Json(&run.configuration))
             .execute(&self.pool)
             .await;
         saved.map(drop).map_err(self.failed_to("write"))
@@ -85,6 +86,9 @@ async fn insert_all(transaction: &mut Transaction<'_, Sqlite>, trial: &SweepTria
     }
     for sample in &trial.os_samples {
         insert_os_sample(transaction, trial, sample).await?;
+    }
+    for sample in &trial.wait_samples {
+        insert_wait_sample(transaction, trial, sample).await?;
     }
     Ok(())
 }
@@ -119,6 +123,10 @@ async fn insert_trial(transaction: &mut Transaction<'_, Sqlite>, trial: &SweepTr
         .bind(Json(&trial.settings))
         .bind(sql_bytes(trial.device_read_bytes))
         .bind(Json(&trial.warnings))
+        .bind(Json(&trial.waits))
+        .bind(Json(&trial.checkpoint_begun))
+        .bind(sql_integer(trial.retried))
+        .bind(sql_integer(trial.retries))
         .execute(&mut **transaction)
         .await?;
     Ok(())

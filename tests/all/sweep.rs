@@ -43,6 +43,8 @@ test_every_version! {
         assert_eq!(printed["sweep"]["varied"], json!(["start"]));
         assert_eq!(trials(&printed).len(), 2);
         trials(&printed).iter().for_each(check_trial);
+        let configuration = printed["sweep"]["configuration"].as_array().unwrap();
+        assert!(configuration.iter().any(|one| one["name"] == "autovacuum" && one["value"] == "off"));
         let kept = home.pgthaw(&["results", "show", "--json"]).ok().json();
         assert!(kept == printed, "what was kept differs from what was printed");
         let shown = home.pgthaw(&["results", "show", text(&printed, "/sweep/id")]).ok();
@@ -71,6 +73,7 @@ fn check_trial(trial: &Value) {
     // What ended after the last whole second belongs to none.
     assert!(by_seconds <= transactions && by_seconds > transactions / 2, "{by_seconds} of {transactions}");
     check_os_samples(trial);
+    check_waits(trial);
     // The server counts more than the workload alone.
     let database = &trial["statistics"]["pg_stat_database"][0]["added"];
     assert!(database["xact_commit"].as_f64().unwrap() >= transactions as f64, "{}", trial["statistics"]);
@@ -79,6 +82,19 @@ fn check_trial(trial: &Value) {
         assert!(settings.contains(&asked), "{settings:?}");
     }
     assert!(!trial["buffers_after"].as_array().unwrap().is_empty());
+}
+
+/// What the server's processes were seen to do: in the mean as many client backends as there are clients.
+fn check_waits(trial: &Value) {
+    let looks = trial["waits"]["looks"].as_f64().unwrap();
+    assert!(looks >= 6.0, "{}", trial["waits"]);
+    let seen = |one: &Value| one["backend"] == "client backend";
+    let waits = trial["waits"]["waits"].as_array().unwrap();
+    let observed: f64 = waits.iter().filter(|one| seen(one)).map(|one| one["observed"].as_f64().unwrap()).sum();
+    assert!((1.5..=2.0).contains(&(observed / looks)), "{}", trial["waits"]);
+    let seconds = trial["wait_samples"].as_array().unwrap();
+    assert_eq!(seconds.iter().map(|one| one["looks"].as_f64().unwrap()).sum::<f64>(), looks);
+    assert!(trial["retries"] == 0 && trial["checkpoint_begun"].is_null(), "{trial}");
 }
 
 /// What the machine did: of each second, and the workload is seen in it.

@@ -1,6 +1,6 @@
 //! Checkpoints, as the server logs them.
 
-use super::record::Checkpoint;
+use super::record::{Checkpoint, CheckpointBegun};
 
 /// How the sweep's servers begin a line of their log: seconds since 1970 with milliseconds, and the process.
 pub const LOG_LINE_PREFIX: &str = "%n [%p] ";
@@ -8,19 +8,38 @@ pub const LOG_LINE_PREFIX: &str = "%n [%p] ";
 const STARTING: &str = "LOG:  checkpoint starting: ";
 const COMPLETE: &str = "LOG:  checkpoint complete: ";
 
-/// The checkpoints that ended in this part of a log, by the clock of a workload that began at `start_unix`.
-pub fn parse_checkpoints(log: &str, start_unix: i64) -> Vec<Checkpoint> {
-    let mut reason = String::new();
-    let mut checkpoints = Vec::new();
+/// What a part of a log says of checkpoints, by the clock of a workload that began at `start_unix`.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct LoggedCheckpoints {
+    /// Those that ended in it.
+    pub ended: Vec<Checkpoint>,
+    /// The one that began last and did not end.
+    pub begun: Option<CheckpointBegun>,
+}
+
+/// Reads the log's lines about checkpoints.
+pub fn parse_checkpoints(log: &str, start_unix: i64) -> LoggedCheckpoints {
+    let mut checkpoints = LoggedCheckpoints::default();
     for line in log.lines() {
-        if let Some((_, why)) = line.split_once(STARTING) {
-            reason = why.trim().to_owned();
+        if let Some((head, why)) = line.split_once(STARTING) {
+            let began_after_seconds = logged_after_seconds(head, start_unix);
+            let reason = why.trim().to_owned();
+            checkpoints.begun =
+                began_after_seconds.map(|began_after_seconds| CheckpointBegun { began_after_seconds, reason });
         } else if let Some(mut ended) = parse_complete(line, start_unix) {
-            ended.reason = std::mem::take(&mut reason);
-            checkpoints.push(ended);
+            if let Some(begun) = checkpoints.begun.take() {
+                ended.reason = begun.reason;
+                ended.began_after_seconds = begun.began_after_seconds;
+            }
+            checkpoints.ended.push(ended);
         }
     }
     checkpoints
+}
+
+fn logged_after_seconds(head: &str, start_unix: i64) -> Option<f64> {
+    let unix: f64 = head.split_ascii_whitespace().next()?.parse().ok()?;
+    Some(unix - start_unix as f64)
 }
 
 /// `1763793000.123 [77] LOG:  checkpoint complete: wrote 1040 buffers (6.3%); …; write=1.001 s, sync=0.01 s, total=1.1 s;
@@ -31,14 +50,18 @@ fn parse_complete(line: &str, start_unix: i64) -> Option<Checkpoint> {
         let (_, rest) = said.split_once(&format!("{name}="))?;
         rest.split_once(" s")?.0.parse().ok()
     };
-    let ended_unix: f64 = head.split_ascii_whitespace().next()?.parse().ok()?;
+    let (ended_after_seconds, total_seconds) = (logged_after_seconds(head, start_unix)?, seconds("total")?);
+    let (_, files) = said.split_once("sync files=")?;
     Some(Checkpoint {
-        ended_after_seconds: ended_unix - start_unix as f64,
+        // Until it is known better.
+        began_after_seconds: ended_after_seconds - total_seconds,
+        ended_after_seconds,
         reason: String::new(),
         buffers: said.strip_prefix("wrote ")?.split_once(' ')?.0.parse().ok()?,
         write_seconds: seconds("write")?,
         sync_seconds: seconds("sync")?,
-        total_seconds: seconds("total")?,
+        total_seconds,
+        sync_files: files.split_once(',')?.0.parse().ok()?,
         longest_sync_seconds: seconds("longest")?,
     })
 }
@@ -54,18 +77,27 @@ mod tests {
             write=3.301 s, sync=0.050 s, total=3.400 s; sync files=9, longest=0.041 s, average=0.001 s; distance=1 kB\n\
             1009.000 [7] LOG:  checkpoint complete: wrote 1 buffers (0.0%), wrote 2 SLRU buffers; 0 WAL file(s) added, 0 \
             removed, 0 recycled; write=0.001 s, sync=0.002 s, total=0.003 s; sync files=1, longest=0.002 s, average=0 s\n";
-        let checkpoints = parse_checkpoints(log, 1000);
+        let LoggedCheckpoints { ended: checkpoints, begun } = parse_checkpoints(log, 1000);
         assert_eq!(checkpoints.len(), 2);
+        assert_eq!(begun, None);
         let first = &checkpoints[0];
         assert_eq!((first.reason.as_str(), first.buffers, first.write_seconds), ("time", 1040, 3.301));
         assert_eq!((first.ended_after_seconds, first.sync_seconds, first.longest_sync_seconds), (3.5, 0.05, 0.041));
+        assert!((first.began_after_seconds - 0.1).abs() < 1e-6 && first.sync_files == 9, "{first:?}");
         assert_eq!((checkpoints[1].reason.as_str(), checkpoints[1].buffers), ("", 1));
+        assert!((checkpoints[1].began_after_seconds - 8.997).abs() < 1e-6, "{checkpoints:?}");
+    }
+
+    #[test]
+    fn a_checkpoint_that_did_not_end_is_known_to_have_begun() {
+        let begun = parse_checkpoints("1004.250 [7] LOG:  checkpoint starting: wal\n", 1000).begun;
+        assert_eq!(begun, Some(CheckpointBegun { began_after_seconds: 4.25, reason: "wal".into() }));
     }
 
     #[test]
     fn what_is_no_checkpoint_is_passed_over() {
         let log =
             "LOG:  checkpoint complete: wrote many buffers\n1 [2] LOG:  checkpoint complete: wrote 1 buffers (0%)\n";
-        assert_eq!(parse_checkpoints(log, 0), []);
+        assert_eq!(parse_checkpoints(log, 0), LoggedCheckpoints::default());
     }
 }

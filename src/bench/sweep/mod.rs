@@ -20,7 +20,8 @@ pub use compare::{CellComparison, Metric, Selection, Side, SweepComparison, comp
 pub use plan::{PlannedPoint, SweepPlan, plan_sweep};
 pub use point::Point;
 pub use record::{
-    BufferUse, Checkpoint, LatencyHistogram, ScriptLatency, SweepRun, SweepSample, SweepTrial, UnreadableHistogram,
+    BufferUse, Checkpoint, CheckpointBegun, LatencyHistogram, ScriptLatency, SweepRun, SweepSample, SweepTrial,
+    UnreadableHistogram,
 };
 pub use run::{Earlier, SweepFinished, SweepOptions, run_sweep};
 pub use spec::{Sweep, read_sweep};

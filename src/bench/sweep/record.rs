@@ -11,8 +11,8 @@ use serde::{Deserialize, Serialize};
 
 use super::Point;
 use crate::bench::{Machine, StartState};
-use crate::observe::OsSample;
-use crate::postgres::{ServerFacts, StatisticsDelta};
+use crate::observe::{OsSample, WaitSample, Waits};
+use crate::postgres::{ConfiguredSetting, ServerFacts, StatisticsDelta};
 use crate::units::Bytes;
 
 /// One invocation of `bench sweep`, and those that went on where it was interrupted.
@@ -28,6 +28,9 @@ pub struct SweepRun {
     pub pgbench_version: String,
     pub machine: Machine,
     pub server: ServerFacts,
+    /// Every setting of the server before the first trial; a trial has its own beside them.
+    #[serde(default)]
+    pub configuration: Vec<ConfiguredSetting>,
     /// What the study asks, for people.
     pub question: String,
     /// SHA-256 of what the study file means: the same study has the same.
@@ -67,6 +70,11 @@ pub struct SweepTrial {
     pub transactions: u64,
     pub failed: u64,
     pub skipped: u64,
+    /// Those that were tried more than once, and how often in all.
+    #[serde(default)]
+    pub retried: u64,
+    #[serde(default)]
+    pub retries: u64,
     /// Transactions per second, without the time that the first connections took.
     pub tps: f64,
     /// Transactions of the slowest whole second.
@@ -77,6 +85,11 @@ pub struct SweepTrial {
     /// What the machine did in each second.
     #[serde(default)]
     pub os_samples: Vec<OsSample>,
+    /// What the server's processes were seen to wait for, in each second and over the whole trial.
+    #[serde(default)]
+    pub wait_samples: Vec<WaitSample>,
+    #[serde(default)]
+    pub waits: Waits,
     pub scripts: Vec<ScriptLatency>,
     /// What grew in the server's statistics views.
     pub statistics: StatisticsDelta,
@@ -84,6 +97,9 @@ pub struct SweepTrial {
     pub buffers_after: Vec<BufferUse>,
     /// Those that ended within the trial, as the server logged them.
     pub checkpoints: Vec<Checkpoint>,
+    /// The one that began within the trial and did not end in it.
+    #[serde(default)]
+    pub checkpoint_begun: Option<CheckpointBegun>,
     /// Settings of the server that are not the default, name and value.
     pub settings: Vec<(String, String)>,
     /// Read from the device by anybody.
@@ -198,10 +214,22 @@ pub struct BufferUse {
     pub dirty: u64,
 }
 
-/// A checkpoint, as the server logs it.
+/// A checkpoint that has not ended.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct CheckpointBegun {
+    /// Seconds since the start of pgbench.
+    pub began_after_seconds: f64,
+    /// `time`, `wal`, `immediate force wait` …
+    pub reason: String,
+}
+
+/// A checkpoint, as the server logs it. It writes for `write_seconds` from its beginning on, then synchronises for
+/// `sync_seconds`, and what is left of `total_seconds` is the rest.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Checkpoint {
-    /// Seconds since the start of pgbench at which it ended; when it began is earlier by `total_seconds`.
+    /// Seconds since the start of pgbench; below 0 when it began before.
+    #[serde(default)]
+    pub began_after_seconds: f64,
     pub ended_after_seconds: f64,
     /// `time`, `wal`, `immediate force wait` …: why it was made; empty when that was logged before the trial.
     pub reason: String,
@@ -209,6 +237,8 @@ pub struct Checkpoint {
     pub write_seconds: f64,
     pub sync_seconds: f64,
     pub total_seconds: f64,
+    #[serde(default)]
+    pub sync_files: u64,
     /// Of one file's synchronisation.
     pub longest_sync_seconds: f64,
 }

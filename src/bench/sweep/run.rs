@@ -23,8 +23,8 @@ use crate::bench::tournament::{describe_machine, new_run_id, repair_read_ahead};
 use crate::bench::{Disk, Error};
 use crate::linux::block_device::{BlockDevice, read_block_device};
 use crate::linux::memory::pages_out_idle;
-use crate::postgres::Programs;
 use crate::postgres::pgbench::{Pgbench, read_pgbench_version};
+use crate::postgres::{Programs, read_configuration};
 use crate::units::Bytes;
 
 /// What is asked of a sweep.
@@ -217,7 +217,7 @@ impl Play<'_> {
         disks: &BTreeMap<String, Disk>,
     ) -> Result<SweepRun, Error> {
         let sweep = &self.options.sweep;
-        let (server, _) = connect(lab).await?;
+        let (server, mut connection) = connect(lab).await?;
         let pgbench = Pgbench::find(&lab.programs, lab.workload_options())?;
         Ok(SweepRun {
             id: self.id.clone(),
@@ -227,6 +227,7 @@ impl Play<'_> {
             pgbench_version: read_pgbench_version(pgbench.program())?,
             machine: describe_machine(&self.options.parent, device)?,
             server: server.facts,
+            configuration: read_configuration(&mut connection).await?,
             question: sweep.question.clone(),
             digest: sweep.digest(),
             study: serde_json::to_value(sweep).unwrap_or_else(|_| unreachable!("maps of text become JSON")),

@@ -27,6 +27,7 @@ const CLIENTS_MAX: u32 = 10_000;
 const SECONDS_MAX: u32 = 7 * 24 * 3600;
 const TRANSACTIONS_MAX: u32 = 1_000_000_000;
 const REPEATS_MAX: u32 = 1000;
+const TRIES_MAX: u32 = 1_000_000;
 
 /// Options of `pgbench -i` that change what is measured and nothing else.
 const INITIALIZE_OPTIONS: [&str; 5] =
@@ -42,6 +43,8 @@ pub struct Sweep {
     pub seed: Option<u64>,
     /// Share of the transactions whose latency is kept, above 0 to 1.
     pub logged_share: f64,
+    /// How often a transaction is tried that fails by a deadlock or a serialization failure.
+    pub max_tries: u32,
     pub axes: Axes,
     /// The scripts behind each value of the axis `script`.
     pub scripts: BTreeMap<String, Mix>,
@@ -67,6 +70,7 @@ struct RawSweep {
     repeats: Option<Value>,
     seed: Option<Value>,
     logged_share: Option<Value>,
+    max_tries: Option<Value>,
     #[serde(default)]
     points: RawPoints,
     #[serde(default)]
@@ -121,6 +125,8 @@ fn parse_sweep(text: &str, directory: &Path) -> Result<Sweep, String> {
         .repeats
         .as_ref()
         .map_or(Ok(3), |value| Axis { key: "repeats", value: Some(value) }.whole_number(REPEATS_MAX))?;
+    let max_tries = Axis { key: "max_tries", value: raw.max_tries.as_ref() };
+    let max_tries = max_tries.value.map_or(Ok(1), |_| max_tries.whole_number(TRIES_MAX))?;
     check_size(&axes, repeats)?;
     let disks = read_disks(&raw.disks, &axes.disk)?;
     let database = read_database(raw.database, directory)?;
@@ -134,6 +140,7 @@ fn parse_sweep(text: &str, directory: &Path) -> Result<Sweep, String> {
         repeats,
         seed: raw.seed.as_ref().map(read_seed).transpose()?,
         logged_share: raw.logged_share.as_ref().map_or(Ok(1.0), read_share)?,
+        max_tries,
         contents: contents.collect::<Result<_, String>>()?,
         axes,
         scripts,
@@ -288,6 +295,7 @@ impl Sweep {
             clients: point.clients,
             jobs: point.jobs,
             rate: point.rate,
+            max_tries: self.max_tries,
             length: match (point.seconds, point.transactions) {
                 (None, Some(transactions)) => Length::Transactions(transactions),
                 (seconds, _) => Length::Seconds(seconds.unwrap_or_default()),

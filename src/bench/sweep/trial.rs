@@ -9,7 +9,7 @@ use super::latency::Latencies;
 use super::log::parse_checkpoints;
 use super::prepare::ScaleDatabase;
 use super::record::{SweepSample, SweepTrial};
-use super::server::{Look, STATISTICS_DELAY, read_look};
+use super::server::{Look, STATISTICS_DELAY, connect, read_look};
 use super::start::{StartAsked, Started, Starter, WarmSnapshot, warn_of_start};
 use super::{Point, Sweep};
 use crate::bench::contender::{Contender, io_workers_serve};
@@ -27,8 +27,9 @@ use crate::bench::{Disk, Error, Sample, StartState, warnings};
 use crate::linux::DeviceNumber;
 use crate::linux::read_ahead::ReadAhead;
 use crate::model::Facts;
+use crate::observe::{WaitSample, WaitSampler, Waits};
 use crate::postgres::pgbench::{Length, Load, Pgbench, PgbenchOutcome, Script, parse_outcome, visit_transactions};
-use crate::postgres::{self, StatisticsDelta};
+use crate::postgres::{self, StatisticsDelta, read_backend_pid};
 use crate::units::Bytes;
 
 /// A trial that ends by its transactions is given up after this many seconds.
@@ -60,6 +61,7 @@ struct Measurement {
     measured: Measured,
     latencies: Latencies,
     outcome: PgbenchOutcome,
+    waits: Vec<WaitSample>,
     before: Look,
     after: Look,
     log: String,
@@ -113,6 +115,9 @@ impl TrialSetup<'_> {
         let arguments = pgbench.load_arguments(&load, &directory.path().join("pgbench"));
         let launch = Launch::new(pgbench.program(), arguments);
         let started = Begun { state, warnings, command: launch.render() };
+        let (_, mut observer) = connect(lab).await?;
+        let observer_pid = read_backend_pid(&mut observer).await?;
+        let looks = WaitSampler::start(observer);
         let entrants = Entrants {
             pgbench: launch,
             contender: Contender { strategy: Strategy::Nothing, launch: None },
@@ -121,9 +126,10 @@ impl TrialSetup<'_> {
             device: self.device,
             io_workers_serve: io_workers_serve(Strategy::Nothing),
             watched: self.watched(point, &load, started.state.total_bytes),
-            gauged: Some(Gauged { observer_pid: None }),
+            gauged: Some(Gauged { observer_pid: Some(observer_pid) }),
         };
         let measured = run_race(lab, entrants, limit, directory.path(), self.events, self.stop)?;
+        let waits = looks.stop(measured.start_monotonic, measured.seconds.len() as u32).await;
         read_ahead.map_or(Ok(()), ReadAhead::put_back)?;
 
         let mut latencies = Latencies::new(script_names(&load), load.rate.is_some());
@@ -134,7 +140,7 @@ impl TrialSetup<'_> {
         tokio::time::sleep(STATISTICS_DELAY).await;
         let after = read_look(lab).await?;
         let log = lab.cluster().log_since(before.log_bytes)?;
-        Ok(Measurement { started, measured, latencies, outcome, before, after, log })
+        Ok(Measurement { started, measured, latencies, outcome, waits, before, after, log })
     }
 
     /// Trials of a sweep last as long as they were asked to.
@@ -153,11 +159,13 @@ impl TrialSetup<'_> {
     }
 
     fn conclude(&self, trial: &mut SweepTrial, measurement: Measurement) {
-        let Measurement { started, measured, latencies, outcome, before, after, log } = measurement;
+        let Measurement { started, measured, latencies, outcome, waits, before, after, log } = measurement;
         let seconds = compute_samples(&measured.seconds, &latencies.intervals, measured.start_unix);
         let disk = self.disk(&trial.point);
         trial.samples = with_progress(&seconds, &measured.progress, self.sweep.logged_share);
         trial.os_samples = measured.os_samples;
+        trial.waits = Waits::total(&waits);
+        trial.wait_samples = waits;
         trial.worst_second_tps = compute_worst_second(&trial.samples);
         trial.device_read_bytes = seconds.iter().map(|second| second.device_read_bytes).sum();
         let is_cold = trial.point.start == StartAsked::Cold;
@@ -180,9 +188,11 @@ impl TrialSetup<'_> {
         trial.statistics = after.statistics.since(&before.statistics);
         trial.buffers_before = before.buffers;
         trial.buffers_after = after.buffers;
-        trial.checkpoints = parse_checkpoints(&log, measured.start_unix);
+        let checkpoints = parse_checkpoints(&log, measured.start_unix);
+        (trial.checkpoints, trial.checkpoint_begun) = (checkpoints.ended, checkpoints.begun);
         trial.settings = after.settings;
         (trial.transactions, trial.failed, trial.skipped) = (outcome.transactions, outcome.failed, outcome.skipped);
+        (trial.retried, trial.retries) = (outcome.retried, outcome.retries);
         trial.tps = outcome.tps;
     }
 }
@@ -211,16 +221,21 @@ fn empty_trial(sweep_id: &str, point: &Point, turn: &Turn<u32>, started_at: Time
         transactions: 0,
         failed: 0,
         skipped: 0,
+        retried: 0,
+        retries: 0,
         tps: 0.0,
         worst_second_tps: None,
         latency: None,
         samples: Vec::new(),
         os_samples: Vec::new(),
+        wait_samples: Vec::new(),
+        waits: Waits::default(),
         scripts: Vec::new(),
         statistics: StatisticsDelta::default(),
         buffers_before: Vec::new(),
         buffers_after: Vec::new(),
         checkpoints: Vec::new(),
+        checkpoint_begun: None,
         settings: Vec::new(),
         device_read_bytes: Bytes(0),
         warnings: Vec::new(),

@@ -17,6 +17,9 @@ pub struct Load {
     pub jobs: u32,
     /// Transactions per second in all; `None`: as fast as it goes.
     pub rate: Option<f64>,
+    /// How often a transaction is tried that fails by a deadlock or a serialization failure; more than once from
+    /// PostgreSQL 15 on.
+    pub max_tries: u32,
     pub length: Length,
     pub log: TransactionLog,
 }
@@ -51,6 +54,7 @@ impl From<&Workload> for Load {
             clients: workload.clients,
             jobs: workload.jobs,
             rate: None,
+            max_tries: 1,
             length: Length::Seconds(workload.seconds),
             log: TransactionLog::Seconds,
         }
@@ -72,6 +76,9 @@ impl Load {
         arguments
             .extend(self.variables.iter().flat_map(|(name, value)| ["-D".into(), format!("{name}={value}").into()]));
         arguments.extend(self.rate.into_iter().flat_map(|rate| ["-R".into(), OsString::from(rate.to_string())]));
+        if self.max_tries > 1 {
+            arguments.push(format!("--max-tries={}", self.max_tries).into());
+        }
         let length = match self.length {
             Length::Seconds(seconds) => ("-T", seconds),
             Length::Transactions(transactions) => ("-t", transactions),
@@ -112,13 +119,15 @@ mod tests {
             jobs: 2,
             rate: Some(500.5),
             length: Length::Transactions(100),
+            max_tries: 3,
             log: TransactionLog::Transactions(0.25),
         };
         assert_eq!(
             render(&load),
-            "--sampling-rate=0.25 --log-prefix=/l/log -b select-only@9 -f /s/a@b.sql@1 -D rows=10 -R 500.5 -c 8 -j 2 -t 100"
+            "--sampling-rate=0.25 --log-prefix=/l/log -b select-only@9 -f /s/a@b.sql@1 -D rows=10 -R 500.5 --max-tries=3 -c 8 -j 2 -t 100"
         );
-        let whole = Load { log: TransactionLog::Transactions(1.0), length: Length::Seconds(3), rate: None, ..load };
+        let length = Length::Seconds(3);
+        let whole = Load { log: TransactionLog::Transactions(1.0), length, rate: None, max_tries: 1, ..load };
         let rendered = render(&whole);
         assert!(rendered.starts_with("--log-prefix") && rendered.ends_with("-D rows=10 -c 8 -j 2 -T 3"), "{rendered}");
     }

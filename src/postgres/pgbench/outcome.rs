@@ -14,6 +14,9 @@ pub struct PgbenchOutcome {
     pub failed: u64,
     /// Transactions that were not begun because they were due too long ago.
     pub skipped: u64,
+    /// Transactions that were tried more than once, and how often in all, from PostgreSQL 15 on.
+    pub retried: u64,
+    pub retries: u64,
     /// Transactions per second, without the time that the first connections took.
     pub tps: f64,
 }
@@ -30,6 +33,10 @@ pub fn parse_outcome(report: &str) -> Option<PgbenchOutcome> {
             outcome.failed = leading_number(count)?;
         } else if let Some(count) = line.strip_prefix("number of transactions skipped: ") {
             outcome.skipped = leading_number(count)?;
+        } else if let Some(count) = line.strip_prefix("number of transactions retried: ") {
+            outcome.retried = leading_number(count)?;
+        } else if let Some(count) = line.strip_prefix("total number of retries: ") {
+            outcome.retries = leading_number(count)?;
         } else if let Some(rate) = line.strip_prefix("tps = ") {
             // 13 says it with and without the connections' time, in this order; later ones without alone.
             outcome.tps = rate.split_once(' ')?.0.parse().ok()?;
@@ -61,9 +68,10 @@ mod tests {
         let expected = PgbenchOutcome { transactions: 1000, tps: 11.5, ..PgbenchOutcome::default() };
         assert_eq!(parse_outcome(old), Some(expected));
         let new = "duration: 3 s\nnumber of transactions actually processed: 77\nnumber of failed transactions: 3 (3.750%)\n\
-                   number of transactions skipped: 4 (5.1%)\nlatency average = 1 ms\n\
+                   number of transactions skipped: 4 (5.1%)\nnumber of transactions retried: 5 (6.250%)\n\
+                   total number of retries: 9\nlatency average = 1 ms\n\
                    initial connection time = 4.1 ms\ntps = 25.6 (without initial connection time)\n";
-        let expected = PgbenchOutcome { transactions: 77, failed: 3, skipped: 4, tps: 25.6 };
+        let expected = PgbenchOutcome { transactions: 77, failed: 3, skipped: 4, retried: 5, retries: 9, tps: 25.6 };
         assert_eq!(parse_outcome(new), Some(expected));
     }
 

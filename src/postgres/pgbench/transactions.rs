@@ -20,6 +20,7 @@ pub struct LoggedTransaction {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TransactionEnd {
     /// It was answered after `latency_us` microseconds: under a rate since it was due, of which it began `lag_us` late.
+    /// Without a rate `lag_us` means nothing: where transactions are tried again, the number of retries stands there.
     Answered { latency_us: u64, lag_us: u64 },
     /// It failed, after all its retries.
     Failed,

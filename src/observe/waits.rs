@@ -1,0 +1,172 @@
+//! Looks several times a second at what the server's backends wait for, in a task of its own, and adds up by seconds.
+//!
+//! Field names are part of `--json` (docs/formats.md): add, never rename.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+use sqlx::postgres::PgConnection;
+use tokio::sync::oneshot;
+use tokio::task::JoinHandle;
+use tokio::time::{MissedTickBehavior, interval};
+
+use crate::linux::clock;
+use crate::postgres::{Wait, read_waits};
+
+/// Four looks a second find what lasts; each costs the server well under a millisecond.
+const LOOK_INTERVAL: Duration = Duration::from_millis(250);
+
+/// What was seen within one second.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct WaitSample {
+    /// End of the second, since the start of the workload; 1 for the first.
+    pub second: u32,
+    #[serde(flatten)]
+    pub seen: Waits,
+}
+
+/// What several looks have seen.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Waits {
+    pub looks: u32,
+    pub waits: Vec<ObservedWait>,
+}
+
+/// Processes that did the same. Divided by the looks, `observed` is how many did so in the mean.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct ObservedWait {
+    #[serde(flatten)]
+    pub wait: Wait,
+    pub observed: u32,
+}
+
+impl Waits {
+    /// Processes in the mean of which `is_meant` is so; 0 without a look.
+    pub fn mean(&self, is_meant: impl Fn(&Wait) -> bool) -> f64 {
+        let seen: u32 = self.waits.iter().filter(|one| is_meant(&one.wait)).map(|one| one.observed).sum();
+        f64::from(seen) / f64::from(self.looks.max(1))
+    }
+
+    /// What the seconds saw together.
+    pub fn total<'a>(samples: impl IntoIterator<Item = &'a WaitSample>) -> Waits {
+        let mut sum = Sum::default();
+        for sample in samples {
+            sum.looks += sample.seen.looks;
+            sample.seen.waits.iter().for_each(|one| sum.add(one.wait.clone(), one.observed));
+        }
+        sum.finish()
+    }
+}
+
+#[derive(Debug, Default)]
+struct Sum {
+    looks: u32,
+    observed: BTreeMap<Wait, u32>,
+}
+
+impl Sum {
+    fn add(&mut self, wait: Wait, observed: u32) {
+        *self.observed.entry(wait).or_default() += observed;
+    }
+
+    /// What was seen most often comes first.
+    fn finish(self) -> Waits {
+        let mut waits: Vec<ObservedWait> =
+            self.observed.into_iter().map(|(wait, observed)| ObservedWait { wait, observed }).collect();
+        waits.sort_by_key(|one| std::cmp::Reverse(one.observed));
+        Waits { looks: self.looks, waits }
+    }
+}
+
+/// One look, and when it was, since the machine booted.
+type Look = (Duration, Vec<(Wait, u32)>);
+
+/// The task that looks. Dropping it ends it.
+#[derive(Debug)]
+pub struct WaitSampler {
+    task: JoinHandle<Vec<Look>>,
+    stop: oneshot::Sender<()>,
+}
+
+impl WaitSampler {
+    /// Looks through this connection from now on. Where the server does not answer any more it looks no more.
+    pub fn start(connection: PgConnection) -> WaitSampler {
+        let (stop, stopped) = oneshot::channel();
+        WaitSampler { task: tokio::spawn(look(connection, stopped)), stop }
+    }
+
+    /// Ends, and returns what was seen in each of the first `seconds` seconds since `start` in which there was a look.
+    pub async fn stop(self, start: Duration, seconds: u32) -> Vec<WaitSample> {
+        drop(self.stop);
+        // It ends by itself, and is aborted by nobody.
+        let looks = self.task.await.unwrap_or_default();
+        compute_wait_samples(looks, start, seconds)
+    }
+}
+
+async fn look(mut connection: PgConnection, mut stopped: oneshot::Receiver<()>) -> Vec<Look> {
+    let mut looks = Vec::new();
+    let mut ticks = interval(LOOK_INTERVAL);
+    // After a late look there is no hurry to make up for it.
+    ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    loop {
+        tokio::select! {
+            _ = &mut stopped => return looks,
+            _ = ticks.tick() => {}
+        }
+        let Ok(seen) = read_waits(&mut connection).await else { return looks };
+        looks.push((clock::read_monotonic(), seen));
+    }
+}
+
+fn compute_wait_samples(looks: Vec<Look>, start: Duration, seconds: u32) -> Vec<WaitSample> {
+    let mut sums = BTreeMap::<u32, Sum>::new();
+    for (at, seen) in looks {
+        let Some(since) = at.checked_sub(start) else { continue };
+        let sum = sums.entry(since.as_secs() as u32 + 1).or_default();
+        sum.looks += 1;
+        seen.into_iter().for_each(|(wait, observed)| sum.add(wait, observed));
+    }
+    let sample = |(second, sum): (u32, Sum)| WaitSample { second, seen: sum.finish() };
+    sums.into_iter().map(sample).filter(|sample| sample.second <= seconds).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn wait(state: &str, event: Option<&str>) -> Wait {
+        Wait {
+            backend: "client backend".into(),
+            state: Some(state.into()),
+            event_type: event.map(|_| "Client".into()),
+            event: event.map(str::to_owned),
+        }
+    }
+
+    #[test]
+    fn looks_are_added_up_by_seconds_and_those_outside_belong_to_none() {
+        let start = Duration::from_secs(100);
+        let at = |ms: u64| Duration::from_millis(100_000 + ms);
+        let (idle, active) = (wait("idle", Some("ClientRead")), wait("active", None));
+        let looks = vec![
+            (Duration::from_secs(99), vec![(active.clone(), 7)]),
+            (at(250), vec![(idle.clone(), 3), (active.clone(), 1)]),
+            (at(900), vec![(idle.clone(), 2), (active.clone(), 2)]),
+            (at(2100), vec![(active.clone(), 4)]),
+            (at(3100), vec![(active.clone(), 9)]),
+        ];
+        let samples = compute_wait_samples(looks, start, 3);
+        assert_eq!(samples.iter().map(|one| (one.second, one.seen.looks)).collect::<Vec<_>>(), [(1, 2), (3, 1)]);
+        assert_eq!(samples[0].seen.waits[0], ObservedWait { wait: idle, observed: 5 });
+        let total = Waits::total(&samples);
+        assert_eq!((total.looks, total.waits[0].observed), (3, 7));
+        let is_idle = |wait: &Wait| wait.state.as_deref() == Some("idle");
+        assert!((total.mean(is_idle) - 5.0 / 3.0).abs() < 1e-9);
+        assert_eq!(Waits::default().mean(is_idle), 0.0);
+        let text = serde_json::to_value(&samples[1]).unwrap();
+        assert_eq!(text["waits"][0]["state"], "active");
+        assert_eq!(serde_json::from_value::<WaitSample>(text).unwrap(), samples[1]);
+    }
+}
