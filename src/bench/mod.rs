@@ -58,10 +58,11 @@ pub use stop::Stop;
 pub use strategy::Strategy;
 pub use summary::{NOTHING, Spread, StrategySummary, Summary, compute_summary};
 pub use sweep::{
-    BufferUse, CellComparison, Checkpoint, CheckpointBegun, Earlier, LatencyHistogram, Metric, PlannedPoint, Point,
-    PointSummary, Range, ScriptLatency, Selection, Side, StartAsked, Sweep, SweepComparison, SweepFinished,
-    SweepOptions, SweepPlan, SweepRun, SweepSample, SweepTrial, UnreadableHistogram, compute_sweep_comparison,
-    compute_sweep_summary, plan_sweep, read_sweep, run_sweep,
+    BufferUse, CellComparison, Checkpoint, CheckpointBegun, Earlier, Exceeded, Finding, GeneratorCalibration,
+    LatencyHistogram, MeasurementVerdict, Metric, PlannedPoint, Point, PointSummary, PointVerdict, Range, Saturation,
+    SaturationSign, ScriptLatency, Selection, Side, StartAsked, Sweep, SweepComparison, SweepFinished, SweepOptions,
+    SweepPlan, SweepRun, SweepSample, SweepTrial, UnreadableHistogram, compute_sweep_comparison, compute_sweep_summary,
+    compute_sweep_verdicts, plan_sweep, read_sweep, run_sweep, texts_of,
 };
 pub use tournament::{Finished, Options, run_tournament};
 pub use until_warm::UntilWarm;

@@ -24,12 +24,23 @@ const NEIGHBOUR_SHARE: f64 = 0.05;
 const NEIGHBOUR_BYTES: Bytes = Bytes(20_000_000);
 
 /// Readings that came late.
-pub fn warn_of_late_readings(seconds: &[Second]) -> Option<String> {
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct LateReadings {
+    pub count: usize,
+    pub worst: Duration,
+}
+
+/// Readings that came late, if there are any.
+pub fn find_late_readings(seconds: &[Second]) -> Option<LateReadings> {
     let late: Vec<Duration> = seconds.iter().map(|one| one.lateness).filter(|lateness| *lateness > LATE).collect();
-    let worst = late.iter().max()?;
+    late.iter().max().map(|worst| LateReadings { count: late.len(), worst: *worst })
+}
+
+/// Readings that came late.
+pub fn warn_of_late_readings(seconds: &[Second]) -> Option<String> {
+    let LateReadings { count, worst } = find_late_readings(seconds)?;
     Some(format!(
-        "{} of {} readings came late, by up to {} ms, and were scaled: run fewer other programs",
-        late.len(),
+        "{count} of {} readings came late, by up to {} ms, and were scaled: run fewer other programs",
         seconds.len(),
         worst.as_millis()
     ))
@@ -43,8 +54,15 @@ pub fn warn_of_saturation(shares: &[f64], jobs: u32) -> Option<String> {
     })
 }
 
-/// A limit that the device did not keep to.
-pub fn warn_of_missing_limit(samples: &[Sample], disk: &Disk) -> Option<String> {
+/// What a device delivered per second at most, over [`RATE_SECONDS`].
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct DeviceRates {
+    pub bytes: Bytes,
+    pub reads: f64,
+}
+
+/// The rates of a device that did not keep to its limit.
+pub fn find_missing_limit(samples: &[Sample], disk: &Disk) -> Option<DeviceRates> {
     let highest = |of: fn(&Sample) -> u64| {
         let window = |window: &[Sample]| window.iter().map(of).sum::<u64>() as f64 / RATE_SECONDS as f64;
         samples.windows(RATE_SECONDS).map(window).fold(0.0, f64::max)
@@ -52,19 +70,29 @@ pub fn warn_of_missing_limit(samples: &[Sample], disk: &Disk) -> Option<String> 
     let (bytes, reads) = (highest(|one| one.device_read_bytes.0), highest(|one| one.device_reads));
     let exceeds = |rate: f64, limit: Option<u64>| limit.is_some_and(|limit| rate > LIMIT_TOLERANCE * limit as f64);
     let is_exceeded = exceeds(bytes, disk.rbps.map(|limit| limit.0)) || exceeds(reads, disk.riops);
-    (is_exceeded && disk.not_enforced.is_none()).then(|| {
-        format!(
-            "the device delivered {} and {reads:.0} reads per second for {RATE_SECONDS} s, above its limit: it is not in force, or others read from the device",
-            Bytes(bytes as u64)
-        )
-    })
+    (is_exceeded && disk.not_enforced.is_none()).then_some(DeviceRates { bytes: Bytes(bytes as u64), reads })
 }
 
-/// Others that read from the device. `own` is what the limited processes read; `None` when that is not known.
-pub fn warn_of_neighbours(device: Bytes, own: Option<Bytes>) -> Option<String> {
+/// A limit that the device did not keep to.
+pub fn warn_of_missing_limit(samples: &[Sample], disk: &Disk) -> Option<String> {
+    let DeviceRates { bytes, reads } = find_missing_limit(samples, disk)?;
+    Some(format!(
+        "the device delivered {bytes} and {reads:.0} reads per second for {RATE_SECONDS} s, above its limit: it is not in force, or others read from the device"
+    ))
+}
+
+/// What others read from the device, when it is worth a word. `own` is what the limited processes read; `None` when that
+/// is not known.
+pub fn find_neighbours(device: Bytes, own: Option<Bytes>) -> Option<Bytes> {
     let others = Bytes(device.0.saturating_sub(own?.0));
     let is_much = others > NEIGHBOUR_BYTES && others.0 as f64 > NEIGHBOUR_SHARE * device.0 as f64;
-    is_much.then(|| format!("others read {others} from the device meanwhile: stop them, and repeat"))
+    is_much.then_some(others)
+}
+
+/// Others that read from the device.
+pub fn warn_of_neighbours(device: Bytes, own: Option<Bytes>) -> Option<String> {
+    let others = find_neighbours(device, own)?;
+    Some(format!("others read {others} from the device meanwhile: stop them, and repeat"))
 }
 
 /// Trials in which doing nothing will not get warm, by the forecast.
@@ -90,10 +118,14 @@ pub fn warn_of_short_trials(
 }
 
 /// What was read before the clock started, when it is worth a word: of the database's `total`.
+pub fn find_head_start(read: Option<Bytes>, total: Bytes) -> Option<Bytes> {
+    read.filter(|read| read.0 as f64 > HEAD_START_SHARE * total.0 as f64)
+}
+
+/// What was read before the clock started.
 pub fn warn_of_head_start(read: Option<Bytes>, total: Bytes) -> Option<String> {
-    let read = read?;
-    let is_much = read.0 as f64 > HEAD_START_SHARE * total.0 as f64;
-    is_much.then(|| format!("{read} were read while the server started, before the clock did: a head start"))
+    let read = find_head_start(read, total)?;
+    Some(format!("{read} were read while the server started, before the clock did: a head start"))
 }
 
 #[cfg(test)]

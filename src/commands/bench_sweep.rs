@@ -11,7 +11,8 @@ use super::results_sweep::print_sweep;
 use super::study::request_on_signal;
 use super::{ExitStatus, OutputArguments, StoreArguments};
 use crate::bench::{
-    Earlier, Event, Events, Stop, Sweep, SweepFinished, SweepOptions, plan_sweep, read_sweep, run_sweep,
+    Earlier, Event, Events, Stop, Sweep, SweepFinished, SweepOptions, compute_sweep_verdicts, plan_sweep, read_sweep,
+    run_sweep, texts_of,
 };
 use crate::failure::ErrorKind;
 use crate::linux::machine::read_machine;
@@ -59,9 +60,13 @@ pub async fn run(arguments: SweepArguments, output: OutputArguments) -> anyhow::
         terminal::print_remark(&format!("going on with {}: {done} of {all} trials are done", earlier.run.id));
     }
     let options = SweepOptions { programs, parent: arguments.dir, sweep, earlier };
-    let finished = run_and_keep(options, &store, output).await?;
-    store.save_sweep(&finished.run).await?;
+    let mut finished = run_and_keep(options, &store, output).await?;
     let trials = store.read_sweep_trials(&finished.run.id).await?;
+    if !finished.is_interrupted {
+        finished.run.verdicts.extend(compute_sweep_verdicts(&trials));
+        finished.run.warnings = texts_of(&finished.run.verdicts);
+    }
+    store.save_sweep(&finished.run).await?;
     print_sweep(&finished.run, &trials, output)?;
     store.close().await;
     Ok(match finished {

@@ -101,3 +101,9 @@ pub async fn read_setting_errors(connection: &mut PgConnection) -> Result<Vec<(S
     let errors = sqlx::query_as(include_str!("sql/setting_errors_13.sql")).fetch_all(connection).await;
     errors.map_err(|source| Error::Query { action: "ask for mistakes in the configuration", source })
 }
+
+/// Settings that ALTER ROLE or ALTER DATABASE has given to some sessions, with their values.
+pub async fn read_setting_overrides(connection: &mut PgConnection) -> Result<Vec<(String, String)>, Error> {
+    let overrides = sqlx::query_as(include_str!("sql/setting_overrides_13.sql")).fetch_all(connection).await;
+    overrides.map_err(|source| Error::Query { action: "ask for settings of roles and databases", source })
+}

@@ -41,7 +41,7 @@ pub use error::Error;
 pub use extension::{Extension, apply_create_extension, find_extension};
 pub use inventory::{
     ConfiguredSetting, SettingState, read_configuration, read_installable_extensions, read_preloaded,
-    read_setting_errors, read_setting_names, read_setting_states, read_settings,
+    read_setting_errors, read_setting_names, read_setting_overrides, read_setting_states, read_settings,
 };
 pub use lender::Lender;
 pub use postmaster::Postmaster;

@@ -125,6 +125,7 @@ fn migrator() -> Migrator {
         (6, "runs of loaders", include_str!("migrations/0006_loadings.sql")),
         (7, "what the machine did in each second of a trial", include_str!("migrations/0007_sweep_os_samples.sql")),
         (8, "what the server's processes waited for", include_str!("migrations/0008_sweep_wait_samples.sql")),
+        (9, "what speaks against trials and sweeps", include_str!("migrations/0009_sweep_verdicts.sql")),
     ];
     Migrator::with_migrations(
         migrations

@@ -119,6 +119,8 @@ fn sweep_from(row: &SqliteRow) -> Result<SweepRun, sqlx::Error> {
         points: number_of(row, "points")?,
         repeats: number_of(row, "repeats")?,
         seed: seed.parse().map_err(|error: std::num::ParseIntError| unreadable("seed", error))?,
+        generator: optional_json_of(row, "generator")?.unwrap_or_default(),
+        verdicts: optional_json_of(row, "verdicts")?.unwrap_or_default(),
         warnings: json_of(row, "warnings")?,
     })
 }
@@ -159,8 +161,11 @@ fn trial_from(row: &SqliteRow) -> Result<SweepTrial, sqlx::Error> {
         buffers_after: json_of(row, "buffers_after")?,
         checkpoints: json_of(row, "checkpoints")?,
         checkpoint_begun: optional_json_of::<Option<_>>(row, "checkpoint_begun")?.flatten(),
+        checkpoint_cycles: optional_number_of(row, "checkpoint_cycles")?.unwrap_or_default() as u32,
+        cycle_tps: row.try_get("cycle_tps")?,
         settings: json_of(row, "settings")?,
         device_read_bytes: bytes_of(row, "device_read_bytes")?,
+        verdicts: optional_json_of(row, "verdicts")?.unwrap_or_default(),
         warnings: json_of(row, "warnings")?,
     })
 }

@@ -11,18 +11,20 @@ use crate::bench::{LatencyHistogram, ScriptLatency, SweepRun, SweepSample, Sweep
 const UPSERT_SWEEP: &str = "
 INSERT INTO sweeps (
     id, started_at, ended_at, pgthaw_version, pgbench_version, machine, server, question, digest, study, varied, points,
-    repeats, seed, warnings, configuration)
-VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16)
-ON CONFLICT (id) DO UPDATE SET ended_at = excluded.ended_at, warnings = excluded.warnings";
+    repeats, seed, warnings, configuration, verdicts, generator)
+VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18)
+ON CONFLICT (id) DO UPDATE SET
+    ended_at = excluded.ended_at, warnings = excluded.warnings, verdicts = excluded.verdicts,
+    generator = excluded.generator";
 
 const INSERT_TRIAL: &str = "
 INSERT INTO sweep_trials (
     sweep_id, number, repeat, position, started_at, point, start_os_resident_bytes, start_total_bytes, start_verdict,
     command, failure, lasted_seconds, transactions, failed, skipped, tps, worst_second_tps, latency_us_p50,
     latency_us_p99, latency, statistics, buffers_before, buffers_after, checkpoints, settings, device_read_bytes,
-    warnings, waits, checkpoint_begun, retried, retries)
+    warnings, waits, checkpoint_begun, retried, retries, verdicts, checkpoint_cycles, cycle_tps)
 VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20, $21, $22, $23, $24,
-        $25, $26, $27, $28, $29, $30, $31)";
+        $25, $26, $27, $28, $29, $30, $31, $32, $33, $34)";
 
 const INSERT_SCRIPT: &str = "
 INSERT INTO sweep_scripts (sweep_id, number, repeat, place, script, answered, failed, skipped, response, service)
@@ -54,6 +56,8 @@ impl Store {
             .bind(run.seed.to_string())
             .bind(Json(&run.warnings))
             .bind(Json(&run.configuration))
+            .bind(Json(&run.verdicts))
+            .bind(Json(&run.generator))
             .execute(&self.pool)
             .await;
         saved.map(drop).map_err(self.failed_to("write"))
@@ -127,6 +131,9 @@ async fn insert_trial(transaction: &mut Transaction<'_, Sqlite>, trial: &SweepTr
         .bind(Json(&trial.checkpoint_begun))
         .bind(sql_integer(trial.retried))
         .bind(sql_integer(trial.retries))
+        .bind(Json(&trial.verdicts))
+        .bind(i64::from(trial.checkpoint_cycles))
+        .bind(trial.cycle_tps)
         .execute(&mut **transaction)
         .await?;
     Ok(())

@@ -6,7 +6,7 @@ use super::columns::{Column, render_columns};
 use super::printable::printable;
 use super::screen::Canvas;
 use super::tournament_live::render_duration;
-use crate::bench::{PointSummary, Range, SweepPlan, SweepRun};
+use crate::bench::{PointSummary, PointVerdict, Range, SweepPlan, SweepRun};
 
 /// Lines of the points and of the order; `--json` has all of them.
 const LINES_MAX: usize = 60;
@@ -79,7 +79,8 @@ pub fn render_sweep_head(run: &SweepRun, trials: usize) -> String {
     if !run.question.is_empty() {
         lines.insert(0, format!("{}\n", told(&run.question)));
     }
-    lines.extend(run.warnings.iter().map(|warning| format!("warning  {warning}")));
+    let head = if run.verdicts.is_empty() { "warning" } else { "verdict" };
+    lines.extend(run.warnings.iter().map(|warning| format!("{head}  {}", told(warning))));
     lines.join("\n")
 }
 
@@ -119,6 +120,10 @@ pub fn render_sweep_points(run: &SweepRun, points: &[PointSummary], canvas: Canv
     // The first line would be the empty titles.
     let mut lines: Vec<String> = render_columns(columns, canvas.width, "…").into_iter().skip(1).collect();
     for point in points {
+        for PointVerdict { trials, sentence, remedy, .. } in &point.verdicts {
+            let head = format!("{} ({trials} of {})", told(&point.label), point.trials);
+            lines.push(format!("verdict  {head}: {}: {}", told(sentence), told(remedy)));
+        }
         for (warning, trials) in &point.warnings {
             let head = format!("{} ({trials} of {})", told(&point.label), point.trials);
             lines.push(format!("warning  {head}: {}", told(warning)));

@@ -103,7 +103,8 @@ fn render_ended(trial: &SweepTrialStarted, ended: &SweepTrial) -> String {
     let p99 = ended.latency.as_ref().map(|latency| format!("  p99 {:.2} ms", latency.p99_us as f64 / 1000.0));
     let warnings = match ended.warnings.len() {
         0 => String::new(),
-        count => format!("  {count} warnings"),
+        1 => "  1 verdict against it".to_owned(),
+        count => format!("  {count} verdicts against it"),
     };
     format!("{head}  {:.0} tps{}{warnings}", ended.tps, p99.unwrap_or_default())
 }

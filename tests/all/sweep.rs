@@ -43,6 +43,9 @@ test_every_version! {
         assert_eq!(printed["sweep"]["varied"], json!(["start"]));
         assert_eq!(trials(&printed).len(), 2);
         trials(&printed).iter().for_each(check_trial);
+        check_verdicts(&printed["sweep"]["verdicts"], &printed["sweep"]["warnings"]);
+        assert!(has_kind(&printed["sweep"]["verdicts"], "one_repeat"));
+        assert!(printed["sweep"]["generator"][0]["tps"].as_f64().unwrap() > 0.0, "{}", printed["sweep"]["generator"]);
         let configuration = printed["sweep"]["configuration"].as_array().unwrap();
         assert!(configuration.iter().any(|one| one["name"] == "autovacuum" && one["value"] == "off"));
         let kept = home.pgthaw(&["results", "show", "--json"]).ok().json();
@@ -74,6 +77,8 @@ fn check_trial(trial: &Value) {
     assert!(by_seconds <= transactions && by_seconds > transactions / 2, "{by_seconds} of {transactions}");
     check_os_samples(trial);
     check_waits(trial);
+    check_verdicts(&trial["verdicts"], &trial["warnings"]);
+    assert!(!has_kind(&trial["verdicts"], "fsync_off") && !has_kind(&trial["verdicts"], "autovacuum"));
     // The server counts more than the workload alone.
     let database = &trial["statistics"]["pg_stat_database"][0]["added"];
     assert!(database["xact_commit"].as_f64().unwrap() >= transactions as f64, "{}", trial["statistics"]);
@@ -82,6 +87,20 @@ fn check_trial(trial: &Value) {
         assert!(settings.contains(&asked), "{settings:?}");
     }
     assert!(!trial["buffers_after"].as_array().unwrap().is_empty());
+}
+
+/// Every verdict has its kind, its sentence and its remedy, and its text stands among the warnings.
+fn check_verdicts(verdicts: &Value, warnings: &Value) {
+    let verdicts = verdicts.as_array().unwrap();
+    assert_eq!(verdicts.len(), warnings.as_array().unwrap().len());
+    for (verdict, warning) in verdicts.iter().zip(warnings.as_array().unwrap()) {
+        assert!(!text(verdict, "/kind").is_empty());
+        assert_eq!(warning.as_str().unwrap(), format!("{}: {}", text(verdict, "/sentence"), text(verdict, "/remedy")));
+    }
+}
+
+fn has_kind(verdicts: &Value, kind: &str) -> bool {
+    verdicts.as_array().unwrap().iter().any(|verdict| verdict["kind"] == kind)
 }
 
 /// What the server's processes were seen to do: in the mean as many client backends as there are clients.
@@ -138,6 +157,26 @@ fn a_trial_may_end_by_its_transactions_keep_a_rate_and_start_restored_or_as_it_i
         }
     }
     assert!(fs::read_dir(place.0.path()).unwrap().next().is_none());
+}
+
+#[test]
+fn what_speaks_against_a_trial_is_found() {
+    let (home, place) = (Home::new(), Place::new());
+    fs::write(home.path().join("setup.sql"), "ALTER ROLE pgthaw_workload SET work_mem = '7MB';\n").unwrap();
+    let study = "repeats = 1\n[points]\nclients = 1\nseconds = 2\nrate = 20\nstart = 'as-is'\n\
+                 [settings]\nfsync = 'off'\nwork_mem = '5MB'\nshared_buffers = '64MB'\n\
+                 [exceeds]\nshared_buffers = 1\n[database]\nsetup = 'setup.sql'\n";
+    let path = spec(&home, study);
+    let output = sweep(&place, &home, 15, path.to_str().unwrap(), &["--json"]).output().unwrap();
+    let printed = Output::from(output).ok().json();
+    let verdicts = &trials(&printed)[0]["verdicts"];
+    for kind in ["fsync_off", "fits_cache", "too_few_transactions", "not_in_force"] {
+        assert!(has_kind(verdicts, kind), "{kind} is not among {verdicts}");
+    }
+    // At 20 transactions a second nobody is busy.
+    assert!(!has_kind(verdicts, "generator_saturated"), "{verdicts}");
+    let shown = home.pgthaw(&["results", "show", text(&printed, "/sweep/id")]).ok();
+    assert!(shown.stdout.contains("fsync is off") && shown.stdout.contains("has set it to 7MB") && shown.stdout.contains("repeats = 3"), "{}", shown.stdout);
 }
 
 /// Runs until so many trials have ended, by what is printed.

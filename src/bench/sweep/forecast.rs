@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use super::Point;
 use super::start::StartAsked;
+use super::verdict::CALIBRATION_SECONDS;
 use crate::bench::{Disk, size};
 use crate::linux::block_device::DEFAULT_READ_AHEAD;
 use crate::linux::machine::count_cores;
@@ -118,9 +119,10 @@ fn forecast_cold(point: &Point, disk: &Disk) -> Option<Forecast> {
     compute_forecast(&workload, &server, None).ok()
 }
 
-/// Seconds until the databases of these scales are made.
-pub fn preparation_seconds(scales: &[u32]) -> f64 {
-    CLUSTER_SECONDS + scales.iter().map(|scale| f64::from(*scale) * INITIALIZE_SECONDS).sum::<f64>()
+/// Seconds until the databases of these scales are made, and pgbench was tried with an empty statement.
+pub fn preparation_seconds(scales: &[u32], jobs: usize) -> f64 {
+    let calibration = f64::from(CALIBRATION_SECONDS + 1) * jobs as f64;
+    CLUSTER_SECONDS + calibration + scales.iter().map(|scale| f64::from(*scale) * INITIALIZE_SECONDS).sum::<f64>()
 }
 
 /// Bytes of the disk that the sweep needs at most, but for its results.

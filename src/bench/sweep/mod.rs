@@ -15,6 +15,7 @@ mod spec;
 mod start;
 mod summary;
 mod trial;
+mod verdict;
 
 pub use compare::{CellComparison, Metric, Selection, Side, SweepComparison, compute_sweep_comparison};
 pub use plan::{PlannedPoint, SweepPlan, plan_sweep};
@@ -24,6 +25,9 @@ pub use record::{
     UnreadableHistogram,
 };
 pub use run::{Earlier, SweepFinished, SweepOptions, run_sweep};
-pub use spec::{Sweep, read_sweep};
+pub use spec::{Exceeded, Sweep, read_sweep};
 pub use start::StartAsked;
-pub use summary::{PointSummary, Range, compute_sweep_summary};
+pub use summary::{PointSummary, PointVerdict, Range, compute_sweep_summary};
+pub use verdict::{
+    Finding, GeneratorCalibration, MeasurementVerdict, Saturation, SaturationSign, compute_sweep_verdicts, texts_of,
+};

@@ -57,11 +57,13 @@ pub fn open_lab(programs: &Programs, parent: &Path, id: &str, clients_max: u32) 
 }
 
 /// PostgreSQL's defaults, but for what would come between the trials, and for what is read from the log.
-fn base_settings(clients_max: u32) -> [(&'static str, String); 4] {
+fn base_settings(clients_max: u32) -> [(&'static str, String); 5] {
     [
         ("max_connections", (clients_max + SPARE_CONNECTIONS).to_string()),
         ("autovacuum", "off".to_owned()),
         ("log_checkpoints", "on".to_owned()),
+        // Where a study turns autovacuum on, its work is found in the log.
+        ("log_autovacuum_min_duration", "0".to_owned()),
         ("log_line_prefix", LOG_LINE_PREFIX.to_owned()),
     ]
 }

@@ -10,6 +10,7 @@ use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
 use super::Point;
+use super::verdict::{GeneratorCalibration, MeasurementVerdict};
 use crate::bench::{Machine, StartState};
 use crate::observe::{OsSample, WaitSample, Waits};
 use crate::postgres::{ConfiguredSetting, ServerFacts, StatisticsDelta};
@@ -43,6 +44,13 @@ pub struct SweepRun {
     pub repeats: u32,
     /// Seed of the random order.
     pub seed: u64,
+    /// What pgbench does here with an empty statement, for each number of threads.
+    #[serde(default)]
+    pub generator: Vec<GeneratorCalibration>,
+    /// What speaks against the whole sweep.
+    #[serde(default)]
+    pub verdicts: Vec<MeasurementVerdict>,
+    /// The same as texts.
     pub warnings: Vec<String>,
 }
 
@@ -100,10 +108,20 @@ pub struct SweepTrial {
     /// The one that began within the trial and did not end in it.
     #[serde(default)]
     pub checkpoint_begun: Option<CheckpointBegun>,
+    /// Whole cycles of checkpoints within the trial, from the beginning of one to that of the next, and transactions per
+    /// second within them; `None` without a whole one.
+    #[serde(default)]
+    pub checkpoint_cycles: u32,
+    #[serde(default)]
+    pub cycle_tps: Option<f64>,
     /// Settings of the server that are not the default, name and value.
     pub settings: Vec<(String, String)>,
     /// Read from the device by anybody.
     pub device_read_bytes: Bytes,
+    /// What speaks against the trial.
+    #[serde(default)]
+    pub verdicts: Vec<MeasurementVerdict>,
+    /// The same as texts.
     pub warnings: Vec<String>,
 }
 

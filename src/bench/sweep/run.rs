@@ -14,6 +14,7 @@ use super::record::{SweepRun, SweepTrial};
 use super::server::connect;
 use super::start::{StartAsked, Starter, WarmSnapshot};
 use super::trial::TrialSetup;
+use super::verdict::{GeneratorCalibration, calibrate_generator, compute_start_verdicts, texts_of};
 use crate::bench::disk::choose_in_force;
 use crate::bench::event::{Event, Events, SweepTrialStarted};
 use crate::bench::lab::Lab;
@@ -22,7 +23,6 @@ use crate::bench::stop::Stop;
 use crate::bench::tournament::{describe_machine, new_run_id, repair_read_ahead};
 use crate::bench::{Disk, Error};
 use crate::linux::block_device::{BlockDevice, read_block_device};
-use crate::linux::memory::pages_out_idle;
 use crate::postgres::pgbench::{Pgbench, read_pgbench_version};
 use crate::postgres::{Programs, read_configuration};
 use crate::units::Bytes;
@@ -106,6 +106,10 @@ impl Play<'_> {
             Some(earlier) => earlier.run.clone(),
             None => self.describe(lab, device.as_ref(), &disks).await?,
         };
+        if run.generator.is_empty() {
+            run.generator = self.calibrate(lab, &databases)?;
+        }
+        let (machine, generator) = (run.machine.clone(), run.generator.clone());
         self.events.tell(Event::SweepStarted(Box::new(run.clone())));
         let snapshots = self.take_snapshots(lab, &databases).await?;
         let setup = TrialSetup {
@@ -113,6 +117,8 @@ impl Play<'_> {
             sweep,
             device: device.map(|device| device.number),
             block_size: Bytes(run.server.block_size.into()),
+            machine: &machine,
+            generator: &generator,
             databases: &databases,
             snapshots: &snapshots,
             disks: &disks,
@@ -210,6 +216,17 @@ impl Play<'_> {
         Ok(snapshots)
     }
 
+    fn calibrate(
+        &self,
+        lab: &mut Lab,
+        databases: &BTreeMap<u32, ScaleDatabase>,
+    ) -> Result<Vec<GeneratorCalibration>, Error> {
+        if let Some(database) = databases.values().next() {
+            lab.use_database(&database.name, database.oid);
+        }
+        calibrate_generator(lab, &self.options.sweep, self.directory, self.events, self.stop)
+    }
+
     async fn describe(
         &self,
         lab: &Lab,
@@ -219,6 +236,8 @@ impl Play<'_> {
         let sweep = &self.options.sweep;
         let (server, mut connection) = connect(lab).await?;
         let pgbench = Pgbench::find(&lab.programs, lab.workload_options())?;
+        let configuration = read_configuration(&mut connection).await?;
+        let verdicts = compute_start_verdicts(sweep, disks, &configuration);
         Ok(SweepRun {
             id: self.id.clone(),
             started_at: self.started_at,
@@ -227,7 +246,7 @@ impl Play<'_> {
             pgbench_version: read_pgbench_version(pgbench.program())?,
             machine: describe_machine(&self.options.parent, device)?,
             server: server.facts,
-            configuration: read_configuration(&mut connection).await?,
+            configuration,
             question: sweep.question.clone(),
             digest: sweep.digest(),
             study: serde_json::to_value(sweep).unwrap_or_else(|_| unreachable!("maps of text become JSON")),
@@ -235,24 +254,9 @@ impl Play<'_> {
             points: sweep.points(),
             repeats: sweep.repeats,
             seed: self.seed,
-            warnings: compute_warnings(sweep, disks),
+            generator: Vec::new(),
+            warnings: texts_of(&verdicts),
+            verdicts,
         })
     }
-}
-
-fn compute_warnings(sweep: &Sweep, disks: &BTreeMap<String, Disk>) -> Vec<String> {
-    let mut warnings = Vec::new();
-    for (name, disk) in disks {
-        for reason in [&disk.not_enforced, &disk.read_ahead_not_enforced].into_iter().flatten() {
-            warnings.push(format!("the disk {name} is not in force: {reason}"));
-        }
-    }
-    if sweep.repeats < 2 {
-        warnings.push("one trial per point shows no spread: repeats = 3".into());
-    }
-    if pages_out_idle() {
-        warnings
-            .push("the kernel pages out memory that was idle for a while (DAMON): a warm start may not stay so".into());
-    }
-    warnings
 }

@@ -7,13 +7,15 @@ use sqlx::postgres::PgConnection;
 
 use super::Sweep;
 use super::record::BufferUse;
+use super::verdict::Finding;
 use crate::bench::Error;
 use crate::bench::lab::Lab;
 use crate::bench::strategy::run_statement;
 use crate::postgres::{
-    Server, ServerStatistics, read_server_statistics, read_setting_errors, read_setting_names, read_setting_states,
-    read_settings, read_usage_summary,
+    Server, ServerStatistics, SettingState, read_server_statistics, read_setting_errors, read_setting_names,
+    read_setting_overrides, read_setting_states, read_settings, read_usage_summary,
 };
+use crate::units::Bytes;
 
 /// Where pgthaw connects to during trials: looking at the server warms no page of the benchmark's database.
 pub const CONTROL_DATABASE: &str = "postgres";
@@ -30,6 +32,7 @@ pub struct Look {
     pub buffers: Vec<BufferUse>,
     /// Settings that are not the default.
     pub settings: Vec<(String, String)>,
+    pub shared_buffers: Bytes,
     /// Bytes of its log.
     pub log_bytes: u64,
 }
@@ -46,6 +49,7 @@ pub async fn read_look(lab: &Lab) -> Result<Look, Error> {
     Ok(Look {
         buffers: summary.iter().map(as_use).collect(),
         settings: read_settings(&mut connection).await?,
+        shared_buffers: server.facts.shared_buffers_bytes,
         log_bytes: lab.cluster().log_bytes(),
         // Last, so that the rest of the look is not counted.
         statistics: read_server_statistics(&mut connection, server.facts.version_num, lab.database()).await?,
@@ -96,7 +100,7 @@ pub async fn apply_reload(connection: &mut PgConnection) -> Result<(), Error> {
 }
 
 /// Compares what was asked with what is in force. An error: the server does not take a value.
-pub async fn check_settings(lab: &Lab, asked: &[(String, String)]) -> Result<Vec<String>, Error> {
+pub async fn check_settings(lab: &Lab, asked: &[(String, String)]) -> Result<Vec<Finding>, Error> {
     if asked.is_empty() {
         return Ok(Vec::new());
     }
@@ -108,8 +112,18 @@ pub async fn check_settings(lab: &Lab, asked: &[(String, String)]) -> Result<Vec
         return Err(Error::Setting(format!("settings.{name}: {error}")));
     }
     let states = read_setting_states(&mut connection, &names).await?;
-    let not_in_force = states.iter().filter(|state| state.source != "configuration file" || state.pending_restart);
-    Ok(not_in_force
-        .map(|state| format!("the setting {} is not in force: its value is from the {}", state.name, state.source))
-        .collect())
+    let waiting = states.iter().filter(|state| state.source != "configuration file" || state.pending_restart);
+    let reason = |state: &SettingState| match state.pending_restart {
+        true => "it waits for a restart".to_owned(),
+        false => format!("its value is from the {}", state.source),
+    };
+    let not_in_force = |name: &str, reason| Finding::NotInForce { what: format!("the setting {name}"), reason };
+    let mut findings: Vec<Finding> = waiting.map(|state| not_in_force(&state.name, reason(state))).collect();
+    for (name, value) in read_setting_overrides(&mut connection).await? {
+        if asked.iter().any(|(known, wanted)| *known == name && *wanted != value) {
+            let reason = format!("ALTER ROLE or ALTER DATABASE has set it to {value}");
+            findings.push(not_in_force(&name, reason));
+        }
+    }
+    Ok(findings)
 }

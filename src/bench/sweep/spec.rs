@@ -50,8 +50,28 @@ pub struct Sweep {
     pub scripts: BTreeMap<String, Mix>,
     pub disks: BTreeMap<String, Disk>,
     pub database: DatabaseSpec,
+    /// From which scale on the database is meant to exceed a cache.
+    pub exceeds: BTreeMap<Exceeded, u32>,
     /// Of the files that it names: an edited script makes another study.
     contents: BTreeMap<PathBuf, String>,
+}
+
+/// A cache that a database may be meant to exceed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Exceeded {
+    SharedBuffers,
+    Memory,
+}
+
+impl Exceeded {
+    /// The word of the study file.
+    pub fn name(self) -> &'static str {
+        match self {
+            Exceeded::SharedBuffers => "shared_buffers",
+            Exceeded::Memory => "memory",
+        }
+    }
 }
 
 /// How the databases are made.
@@ -81,6 +101,8 @@ struct RawSweep {
     disks: BTreeMap<String, String>,
     #[serde(default)]
     database: RawDatabase,
+    #[serde(default)]
+    exceeds: BTreeMap<Exceeded, Value>,
 }
 
 #[derive(Debug, Default, Deserialize)]
@@ -141,6 +163,7 @@ fn parse_sweep(text: &str, directory: &Path) -> Result<Sweep, String> {
         seed: raw.seed.as_ref().map(read_seed).transpose()?,
         logged_share: raw.logged_share.as_ref().map_or(Ok(1.0), read_share)?,
         max_tries,
+        exceeds: read_exceeds(&raw.exceeds)?,
         contents: contents.collect::<Result<_, String>>()?,
         axes,
         scripts,
@@ -224,6 +247,16 @@ fn read_disks(own: &BTreeMap<String, String>, asked: &[String]) -> Result<BTreeM
             .map_err(|error| format!("points.disk: {error}; a disk of your own stands in [disks]"))
     };
     asked.iter().map(choose).collect()
+}
+
+fn read_exceeds(raw: &BTreeMap<Exceeded, Value>) -> Result<BTreeMap<Exceeded, u32>, String> {
+    let scale = |(cache, value): (&Exceeded, &Value)| {
+        let scale = value.as_integer().and_then(|scale| u32::try_from(scale).ok()).filter(|scale| *scale > 0);
+        let wrong =
+            || format!("exceeds.{}: {value} is no scale; write the smallest scale that is to exceed it", cache.name());
+        Ok((*cache, scale.ok_or_else(wrong)?))
+    };
+    raw.iter().map(scale).collect()
 }
 
 fn read_database(raw: RawDatabase, directory: &Path) -> Result<DatabaseSpec, String> {

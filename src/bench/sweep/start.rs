@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use super::Point;
 use super::server::{apply_reload, check_settings, connect, needs_restart};
+use super::verdict::Finding;
 use crate::bench::lab::Lab;
 use crate::bench::launch::Launch;
 use crate::bench::preparation::run_pgbench;
@@ -65,7 +66,8 @@ pub struct Started {
     pub limit: Option<DiskLimit>,
     pub read_ahead: Option<ReadAhead>,
     pub state: StartState,
-    pub warnings: Vec<String>,
+    /// What speaks against it already.
+    pub findings: Vec<Finding>,
 }
 
 /// Makes start states.
@@ -104,10 +106,10 @@ impl Starter<'_> {
                 lab.stop()?;
                 lab.cluster().replace_settings(&point.settings)?;
                 let (read_ahead, limit) = self.start_limited(lab, disk)?;
-                let warnings = check_settings(lab, &point.settings).await?;
+                let findings = check_settings(lab, &point.settings).await?;
                 self.repeat_history(lab, load).await?;
                 let state = read_state(lab)?;
-                Ok(Started { limit, read_ahead, state, warnings })
+                Ok(Started { limit, read_ahead, state, findings })
             }
             StartAsked::Cold | StartAsked::Restored => self.make_cold(lab, point, load, disk).await,
         }
@@ -117,7 +119,7 @@ impl Starter<'_> {
         lab.stop()?;
         lab.cluster().replace_settings(&point.settings)?;
         lab.start(None)?;
-        let warnings = check_settings(lab, &point.settings).await?;
+        let findings = check_settings(lab, &point.settings).await?;
         self.repeat_history(lab, load).await?;
         lab.stop()?;
         let cold = lab.make_cold()?;
@@ -127,7 +129,7 @@ impl Starter<'_> {
             StartAsked::Restored => self.restore(lab, point, disk, limit.as_ref())?,
             _ => cold,
         };
-        Ok(Started { limit, read_ahead, state, warnings })
+        Ok(Started { limit, read_ahead, state, findings })
     }
 
     /// Changes nothing but what the point needs: its settings, and its disk.
@@ -157,8 +159,8 @@ impl Starter<'_> {
             }
             false => (None, None),
         };
-        let warnings = check_settings(lab, &point.settings).await?;
-        Ok(Started { limit, read_ahead, state: read_state(lab)?, warnings })
+        let findings = check_settings(lab, &point.settings).await?;
+        Ok(Started { limit, read_ahead, state: read_state(lab)?, findings })
     }
 
     /// Starts the server on this disk. Files keep the read-ahead that they were opened with, so it comes first.
@@ -254,36 +256,9 @@ fn changed_names(before: &[(String, String)], after: &[(String, String)]) -> Vec
     names
 }
 
-/// What to say of a start that is not as it was asked for.
-pub fn warn_of_start(asked: StartAsked, state: &StartState) -> Option<String> {
-    let is_as_asked = asked == StartAsked::AsIs || state.verdict == asked.name();
-    (!is_as_asked).then(|| {
-        format!(
-            "it was to start {} and started {}: {} of {} were in the page cache; does the database fit into memory, and does nothing else use it?",
-            asked.name(),
-            state.verdict,
-            state.os_resident_bytes,
-            state.total_bytes
-        )
-    })
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn a_start_that_is_not_as_asked_is_told() {
-        let state = |verdict: &str| StartState {
-            os_resident_bytes: Bytes(500),
-            total_bytes: Bytes(1000),
-            verdict: verdict.to_owned(),
-        };
-        assert_eq!(warn_of_start(StartAsked::Warm, &state("warm")), None);
-        assert_eq!(warn_of_start(StartAsked::AsIs, &state("lukewarm")), None);
-        let warning = warn_of_start(StartAsked::Cold, &state("lukewarm")).unwrap();
-        assert!(warning.contains("to start cold and started lukewarm: 500 B of 1.00 kB"), "{warning}");
-    }
 
     #[test]
     fn warm_is_nearly_all_and_cold_nearly_nothing() {

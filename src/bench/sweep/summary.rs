@@ -1,6 +1,6 @@
 //! What the trials of each point say together.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use serde::Serialize;
 
@@ -13,6 +13,17 @@ pub struct Range {
     pub median: f64,
     pub min: f64,
     pub max: f64,
+}
+
+/// What speaks against trials of a point.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct PointVerdict {
+    pub kind: &'static str,
+    /// Of how many trials it was told.
+    pub trials: u32,
+    /// As of the first of them.
+    pub sentence: String,
+    pub remedy: String,
 }
 
 /// One point of a sweep, with what its trials measured.
@@ -34,7 +45,9 @@ pub struct PointSummary {
     pub device_read_bytes: Option<Range>,
     /// That ended within a trial.
     pub checkpoints: Option<Range>,
-    /// What trials say against themselves, each text once, with how many say so.
+    /// What speaks against its trials.
+    pub verdicts: Vec<PointVerdict>,
+    /// Failures, and what trials that have no verdicts say against themselves, each text once, with how many say so.
     pub warnings: BTreeMap<String, u32>,
 }
 
@@ -54,7 +67,9 @@ fn summarize(run: &SweepRun, trials: &[&SweepTrial]) -> PointSummary {
     let mut warnings: BTreeMap<String, u32> = BTreeMap::new();
     for trial in trials {
         let failure = trial.failure.as_ref().map(|failure| format!("failed: {failure}"));
-        for warning in trial.warnings.iter().cloned().chain(failure) {
+        // Verdicts say the same with more figures; older trials have texts alone.
+        let texts = if trial.verdicts.is_empty() { trial.warnings.as_slice() } else { &[] };
+        for warning in texts.iter().cloned().chain(failure) {
             *warnings.entry(warning).or_default() += 1;
         }
     }
@@ -71,8 +86,31 @@ fn summarize(run: &SweepRun, trials: &[&SweepTrial]) -> PointSummary {
         latency_us_p99: range(|trial| Some(trial.latency.as_ref()?.p99_us as f64)),
         device_read_bytes: range(|trial| Some(trial.device_read_bytes.0 as f64)),
         checkpoints: range(|trial| Some(trial.checkpoints.len() as f64)),
+        verdicts: collect_verdicts(trials),
         warnings,
     }
+}
+
+/// One of each kind, the first that was told.
+fn collect_verdicts(trials: &[&SweepTrial]) -> Vec<PointVerdict> {
+    let mut collected: Vec<PointVerdict> = Vec::new();
+    for trial in trials {
+        // A trial counts once for a kind.
+        let mut seen = BTreeSet::new();
+        for verdict in trial.verdicts.iter().filter(|verdict| seen.insert(verdict.finding.kind())) {
+            let kind = verdict.finding.kind();
+            match collected.iter_mut().find(|one| one.kind == kind) {
+                Some(known) => known.trials += 1,
+                None => collected.push(PointVerdict {
+                    kind,
+                    trials: 1,
+                    sentence: verdict.sentence.clone(),
+                    remedy: verdict.remedy.clone(),
+                }),
+            }
+        }
+    }
+    collected
 }
 
 fn range_of(values: Vec<f64>) -> Option<Range> {

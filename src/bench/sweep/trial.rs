@@ -10,8 +10,9 @@ use super::log::parse_checkpoints;
 use super::prepare::ScaleDatabase;
 use super::record::{SweepSample, SweepTrial};
 use super::server::{Look, STATISTICS_DELAY, connect, read_look};
-use super::start::{StartAsked, Started, Starter, WarmSnapshot, warn_of_start};
-use super::{Point, Sweep};
+use super::start::{Started, Starter, WarmSnapshot};
+use super::verdict::{Circumstances, Finding, GeneratorCalibration, compute_cycles, compute_trial_verdicts, texts_of};
+use super::{Exceeded, Point, Sweep};
 use crate::bench::contender::{Contender, io_workers_serve};
 use crate::bench::event::Events;
 use crate::bench::lab::Lab;
@@ -23,7 +24,7 @@ use crate::bench::stop::Stop;
 use crate::bench::strategy::Strategy;
 use crate::bench::until_warm::WarmGoal;
 use crate::bench::watch::Watched;
-use crate::bench::{Disk, Error, Sample, StartState, warnings};
+use crate::bench::{Disk, Error, Machine, Sample, StartState};
 use crate::linux::DeviceNumber;
 use crate::linux::read_ahead::ReadAhead;
 use crate::model::Facts;
@@ -35,9 +36,6 @@ use crate::units::Bytes;
 /// A trial that ends by its transactions is given up after this many seconds.
 const PATIENCE_SECONDS: u32 = 24 * 3600;
 
-/// Fewer transactions than this leave the 99th percentile to a handful of them.
-const TRANSACTIONS_MIN: u64 = 1000;
-
 /// What all trials of a sweep have in common.
 #[derive(Debug)]
 pub struct TrialSetup<'a> {
@@ -46,6 +44,9 @@ pub struct TrialSetup<'a> {
     pub device: Option<DeviceNumber>,
     /// Of the server's blocks.
     pub block_size: Bytes,
+    pub machine: &'a Machine,
+    /// What pgbench does here with an empty statement.
+    pub generator: &'a [GeneratorCalibration],
     pub databases: &'a BTreeMap<u32, ScaleDatabase>,
     pub snapshots: &'a BTreeMap<u32, WarmSnapshot>,
     /// Those that are in force here, or why not, by name.
@@ -70,7 +71,7 @@ struct Measurement {
 /// The start, without what held only while the trial ran.
 struct Begun {
     state: StartState,
-    warnings: Vec<String>,
+    findings: Vec<Finding>,
     command: String,
 }
 
@@ -106,7 +107,7 @@ impl TrialSetup<'_> {
         let (load, disk) = (self.sweep.load(point), self.disk(point));
         let starter =
             Starter { device: self.device, snapshots: self.snapshots, directory: self.directory, stop: self.stop };
-        let Started { limit, read_ahead, state, warnings } = starter.make(lab, point, &load, &disk, running).await?;
+        let Started { limit, read_ahead, state, findings } = starter.make(lab, point, &load, &disk, running).await?;
         let before = read_look(lab).await?;
 
         let directory = tempfile::tempdir_in(self.directory)
@@ -114,7 +115,7 @@ impl TrialSetup<'_> {
         let pgbench = Pgbench::find(&lab.programs, lab.workload_options())?;
         let arguments = pgbench.load_arguments(&load, &directory.path().join("pgbench"));
         let launch = Launch::new(pgbench.program(), arguments);
-        let started = Begun { state, warnings, command: launch.render() };
+        let started = Begun { state, findings, command: launch.render() };
         let (_, mut observer) = connect(lab).await?;
         let observer_pid = read_backend_pid(&mut observer).await?;
         let looks = WaitSampler::start(observer);
@@ -125,7 +126,7 @@ impl TrialSetup<'_> {
             ends_by_itself: matches!(load.length, Length::Transactions(_)),
             device: self.device,
             io_workers_serve: io_workers_serve(Strategy::Nothing),
-            watched: self.watched(point, &load, started.state.total_bytes),
+            watched: self.watched(point, started.state.total_bytes),
             gauged: Some(Gauged { observer_pid: Some(observer_pid) }),
         };
         let measured = run_race(lab, entrants, limit, directory.path(), self.events, self.stop)?;
@@ -144,8 +145,8 @@ impl TrialSetup<'_> {
     }
 
     /// Trials of a sweep last as long as they were asked to.
-    fn watched(&self, point: &Point, load: &Load, database_bytes: Bytes) -> Watched {
-        let is_own_script = load.scripts.iter().any(|(script, _)| matches!(script, Script::File(_)));
+    fn watched(&self, point: &Point, database_bytes: Bytes) -> Watched {
+        let is_own_script = self.has_own_script(point);
         let block_size = self.block_size;
         Watched {
             goal: WarmGoal { wanted_bytes: database_bytes, block_size, warm_tps: None, is_uniform: !is_own_script },
@@ -163,23 +164,11 @@ impl TrialSetup<'_> {
         let seconds = compute_samples(&measured.seconds, &latencies.intervals, measured.start_unix);
         let disk = self.disk(&trial.point);
         trial.samples = with_progress(&seconds, &measured.progress, self.sweep.logged_share);
-        trial.os_samples = measured.os_samples;
+        trial.os_samples.clone_from(&measured.os_samples);
         trial.waits = Waits::total(&waits);
         trial.wait_samples = waits;
         trial.worst_second_tps = compute_worst_second(&trial.samples);
         trial.device_read_bytes = seconds.iter().map(|second| second.device_read_bytes).sum();
-        let is_cold = trial.point.start == StartAsked::Cold;
-        let head_start = measured.head_start_bytes.filter(|_| is_cold);
-        let found = [
-            warn_of_start(trial.point.start, &started.state),
-            warnings::warn_of_late_readings(&measured.seconds),
-            warnings::warn_of_saturation(&measured.generator_shares, trial.point.jobs.min(trial.point.clients)),
-            warnings::warn_of_missing_limit(&seconds, &disk),
-            warnings::warn_of_neighbours(trial.device_read_bytes, measured.limited_read_bytes),
-            warnings::warn_of_head_start(head_start, started.state.total_bytes),
-            warn_of_few(outcome.transactions),
-        ];
-        trial.warnings = started.warnings.into_iter().chain(found.into_iter().flatten()).collect();
         trial.start_state = Some(started.state);
         trial.command = started.command;
         trial.lasted_seconds = measured.ended_after.as_secs_f64();
@@ -194,6 +183,40 @@ impl TrialSetup<'_> {
         (trial.transactions, trial.failed, trial.skipped) = (outcome.transactions, outcome.failed, outcome.skipped);
         (trial.retried, trial.retries) = (outcome.retried, outcome.retries);
         trial.tps = outcome.tps;
+        (trial.checkpoint_cycles, trial.cycle_tps) = compute_cycles(trial);
+        let circumstances = Circumstances {
+            start: started.findings,
+            disk: &disk,
+            seconds: &seconds,
+            measured: &measured,
+            block_size: self.block_size,
+            is_own_script: self.has_own_script(&trial.point),
+            calibration: self.calibration(&trial.point),
+            exceeded: self.exceeded(&trial.point, after.shared_buffers),
+            log: &log,
+            processors: self.machine.cores,
+        };
+        trial.verdicts = compute_trial_verdicts(trial, circumstances);
+        trial.warnings = texts_of(&trial.verdicts);
+    }
+
+    fn has_own_script(&self, point: &Point) -> bool {
+        self.sweep.load(point).scripts.iter().any(|(script, _)| matches!(script, Script::File(_)))
+    }
+
+    fn calibration(&self, point: &Point) -> Option<&GeneratorCalibration> {
+        let threads = point.jobs.min(point.clients);
+        self.generator.iter().find(|one| one.jobs == threads)
+    }
+
+    /// Caches that the point's database is meant to exceed, with their sizes.
+    fn exceeded(&self, point: &Point, shared_buffers: Bytes) -> Vec<(Exceeded, Bytes)> {
+        let meant = self.sweep.exceeds.iter().filter(|(_, from)| point.scale >= **from);
+        let size = |cache: Exceeded| match cache {
+            Exceeded::SharedBuffers => shared_buffers,
+            Exceeded::Memory => self.machine.memory_bytes,
+        };
+        meant.map(|(cache, _)| (*cache, size(*cache))).collect()
     }
 }
 
@@ -236,8 +259,11 @@ fn empty_trial(sweep_id: &str, point: &Point, turn: &Turn<u32>, started_at: Time
         buffers_after: Vec::new(),
         checkpoints: Vec::new(),
         checkpoint_begun: None,
+        checkpoint_cycles: 0,
+        cycle_tps: None,
         settings: Vec::new(),
         device_read_bytes: Bytes(0),
+        verdicts: Vec::new(),
         warnings: Vec::new(),
     }
 }
@@ -270,15 +296,17 @@ fn compute_worst_second(samples: &[SweepSample]) -> Option<f64> {
     whole.iter().map(|sample| sample.transactions).min().map(|worst| worst as f64)
 }
 
-fn warn_of_few(transactions: u64) -> Option<String> {
-    (transactions < TRANSACTIONS_MIN)
-        .then(|| format!("{transactions} transactions are too few for a 99th percentile: let the trial last longer"))
-}
-
 #[cfg(test)]
-mod tests {
+pub mod tests {
     use super::*;
     use crate::bench::record::tests::sample;
+    use crate::bench::sweep::spec::tests::sweep;
+
+    /// A trial that has no figures yet.
+    pub fn trial() -> SweepTrial {
+        let turn = Turn { strategy: 0, repeat: 1, position: 1 };
+        empty_trial("1", &sweep("").unwrap().point(0), &turn, Timestamp::UNIX_EPOCH)
+    }
 
     #[test]
     fn the_worst_second_is_a_whole_one() {

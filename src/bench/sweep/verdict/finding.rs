@@ -1,0 +1,285 @@
+//! What can speak against a measurement: every kind with its figures, its sentence and its remedy.
+//!
+//! Names of kinds and figures are part of `--json` (docs/formats.md): add, never rename.
+
+use serde::{Deserialize, Serialize};
+
+use crate::units::Bytes;
+
+/// What was found, of a trial or of a whole sweep.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "kind", rename_all = "snake_case")]
+pub enum Finding {
+    /// Throughput did not keep a level: `not_reached` or `degrading`, and why.
+    NeverSteady {
+        verdict: String,
+        reason: String,
+        should_have_run_seconds: Option<f64>,
+    },
+    StartNotAsAsked {
+        asked: String,
+        found: String,
+        resident_bytes: Bytes,
+        total_bytes: Bytes,
+    },
+    /// Points that are compared saw different numbers of checkpoints, and of whole cycles from one's beginning to the next.
+    UnequalCheckpoints {
+        fewest: u32,
+        most: u32,
+        fewest_cycles: u32,
+        most_cycles: u32,
+    },
+    GeneratorSaturated(Saturation),
+    /// Too few transactions lie beyond the percentile (0 to 1) that is shown.
+    TooFewTransactions {
+        percentile: f64,
+        transactions: u64,
+        needed: u64,
+    },
+    /// By the model a trial of this size needs so many seconds until it is warm.
+    RuntimeTooShort {
+        seconds: u32,
+        needed_seconds: f64,
+    },
+    /// The database was meant to exceed this cache, and does not.
+    FitsCache {
+        cache: String,
+        database_bytes: Bytes,
+        cache_bytes: Bytes,
+    },
+    /// Autovacuum worked meanwhile on these tables.
+    Autovacuum {
+        runs: u32,
+        tables: Vec<String>,
+    },
+    AssertionsEnabled,
+    FsyncOff,
+    /// What was asked for is not so.
+    NotInForce {
+        what: String,
+        reason: String,
+    },
+    /// Generator and server used up the processors that they share. Shares are of all processors' time.
+    SharedProcessors {
+        busy_ratio: f64,
+        generator_ratio: f64,
+        processors: u32,
+    },
+    /// Repeats of the same point differ by so much: the median over the points of largest ÷ smallest.
+    NoiseFloor {
+        ratio: f64,
+        repeats: u32,
+    },
+    OneRepeat,
+    /// The hypervisor gave this share of all processors' time to others.
+    ProcessorsTaken {
+        ratio: f64,
+    },
+    LateReadings {
+        late: usize,
+        readings: usize,
+        worst_ms: u64,
+    },
+    /// Read from the device by others.
+    OthersRead {
+        bytes: Bytes,
+    },
+    /// Read while the server started, before the clock did.
+    HeadStart {
+        bytes: Bytes,
+    },
+    /// The kernel pages out memory that was idle (DAMON).
+    IdleMemoryPagedOut,
+}
+
+/// By which signs the load generator itself was the limit.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Saturation {
+    pub sign: SaturationSign,
+    pub threads: u32,
+    /// Of the busiest thread of pgbench, medians over the seconds: on a processor, and ready to run and waiting for one.
+    pub cpu_ratio: f64,
+    pub run_delay_ratio: f64,
+    /// Share of the server's client backends that waited for pgbench; `None` where that says nothing.
+    pub idle_backends_ratio: Option<f64>,
+    /// Of a transaction's response, the part before it was begun; `None` without a rate.
+    pub lag_ratio: Option<f64>,
+    /// What pgbench reached with as many clients and threads and an empty statement; `None` when it was not tried.
+    pub empty_tps: Option<f64>,
+}
+
+/// The sign that decided.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum SaturationSign {
+    /// A thread used nearly as much of a core as with an empty statement.
+    NearOneCore,
+    /// A thread always had something to do, while backends waited for it.
+    NeverIdle,
+    /// Transactions began late while a thread always had something to do.
+    ScheduleLag,
+}
+
+impl Finding {
+    /// The kind's name, as in `--json`.
+    pub fn kind(&self) -> &'static str {
+        match self {
+            Finding::NeverSteady { .. } => "never_steady",
+            Finding::StartNotAsAsked { .. } => "start_not_as_asked",
+            Finding::UnequalCheckpoints { .. } => "unequal_checkpoints",
+            Finding::GeneratorSaturated(_) => "generator_saturated",
+            Finding::TooFewTransactions { .. } => "too_few_transactions",
+            Finding::RuntimeTooShort { .. } => "runtime_too_short",
+            Finding::FitsCache { .. } => "fits_cache",
+            Finding::Autovacuum { .. } => "autovacuum",
+            Finding::AssertionsEnabled => "assertions_enabled",
+            Finding::FsyncOff => "fsync_off",
+            Finding::NotInForce { .. } => "not_in_force",
+            Finding::SharedProcessors { .. } => "shared_processors",
+            Finding::NoiseFloor { .. } => "noise_floor",
+            Finding::OneRepeat => "one_repeat",
+            Finding::ProcessorsTaken { .. } => "processors_taken",
+            Finding::LateReadings { .. } => "late_readings",
+            Finding::OthersRead { .. } => "others_read",
+            Finding::HeadStart { .. } => "head_start",
+            Finding::IdleMemoryPagedOut => "idle_memory_paged_out",
+        }
+    }
+
+    /// What is so.
+    pub fn sentence(&self) -> String {
+        match self {
+            Finding::NeverSteady { verdict, reason, .. } => {
+                format!("never steady ({}): {reason}", verdict.replace('_', " "))
+            }
+            Finding::StartNotAsAsked { asked, found, resident_bytes, total_bytes } => format!(
+                "it was to start {asked} and started {found}: {resident_bytes} of {total_bytes} were in the page cache"
+            ),
+            Finding::UnequalCheckpoints { fewest, most, fewest_cycles, most_cycles } => format!(
+                "the trials saw {fewest} to {most} checkpoints, and {fewest_cycles} to {most_cycles} whole cycles of them: they are not alike"
+            ),
+            Finding::GeneratorSaturated(saturation) => saturation.sentence(),
+            Finding::TooFewTransactions { percentile, transactions, needed } => {
+                let percentile = percentile * 100.0;
+                format!(
+                    "{transactions} transactions are too few for the {percentile}th percentile, which needs {needed}"
+                )
+            }
+            Finding::RuntimeTooShort { seconds, needed_seconds } => {
+                format!("it lasts {seconds} s, and by the model is warm after {needed_seconds:.0} s")
+            }
+            Finding::FitsCache { cache, database_bytes, cache_bytes } => {
+                format!(
+                    "the database has {database_bytes} and fits into {cache}, {cache_bytes}, which it was to exceed"
+                )
+            }
+            Finding::Autovacuum { runs, tables } => {
+                format!("autovacuum worked {runs} times meanwhile, on {}", tables.join(", "))
+            }
+            Finding::AssertionsEnabled => "the server was built with assertions, which slow it down".into(),
+            Finding::FsyncOff => "fsync is off: what was written did not have to reach the disk".into(),
+            Finding::NotInForce { what, reason } => format!("{what} is not in force: {reason}"),
+            Finding::SharedProcessors { busy_ratio, generator_ratio, processors } => format!(
+                "server and pgbench share {processors} processors, which were {} busy; pgbench took {} of their time",
+                percent(*busy_ratio),
+                percent(*generator_ratio)
+            ),
+            Finding::NoiseFloor { ratio, repeats } => format!(
+                "the fastest of {repeats} repeats of a point is {} faster than the slowest in the median: smaller differences between points may be noise",
+                percent(ratio - 1.0)
+            ),
+            Finding::OneRepeat => "one trial per point shows no spread".into(),
+            Finding::ProcessorsTaken { ratio } => {
+                format!("the hypervisor gave {} of the processors' time to others", percent(*ratio))
+            }
+            Finding::LateReadings { late, readings, worst_ms } => {
+                format!("{late} of {readings} readings came late, by up to {worst_ms} ms, and were scaled")
+            }
+            Finding::OthersRead { bytes } => format!("others read {bytes} from the device meanwhile"),
+            Finding::HeadStart { bytes } => {
+                format!("{bytes} were read while the server started, before the clock did: a head start")
+            }
+            Finding::IdleMemoryPagedOut => {
+                "the kernel pages out memory that was idle for a while (DAMON): a warm start may not stay so".into()
+            }
+        }
+    }
+
+    /// What to do about it.
+    pub fn remedy(&self) -> String {
+        match self {
+            Finding::NeverSteady { should_have_run_seconds: Some(seconds), .. } => {
+                format!("let the trial last {seconds:.0} s (points.seconds), or start it warm")
+            }
+            Finding::NeverSteady { .. } => "let the trial last longer (points.seconds), or start it warm".into(),
+            Finding::StartNotAsAsked { .. } => {
+                "see that the database fits into memory, and that nothing else uses it".into()
+            }
+            Finding::UnequalCheckpoints { .. } => {
+                "let trials last several times checkpoint_timeout, or compare cycle_tps, which is of whole cycles"
+                    .into()
+            }
+            Finding::GeneratorSaturated(Saturation { sign: SaturationSign::ScheduleLag, .. }) => {
+                "ask for a lower rate, give pgbench more threads (points.jobs), or run it on processors of its own"
+                    .into()
+            }
+            Finding::GeneratorSaturated(_) => {
+                "give pgbench more threads (points.jobs), or run it on processors of its own".into()
+            }
+            Finding::TooFewTransactions { .. } => {
+                "let the trial last longer (points.seconds), or read a lower percentile".into()
+            }
+            Finding::RuntimeTooShort { needed_seconds, .. } => {
+                format!("points.seconds = {:.0}, or a smaller scale", 1.2 * needed_seconds + 10.0)
+            }
+            Finding::FitsCache { .. } => "choose a larger scale, or make the cache smaller".into(),
+            Finding::Autovacuum { .. } => {
+                "let trials last long enough to have all of it, or leave autovacuum off (the default of a study)".into()
+            }
+            Finding::AssertionsEnabled => "use a server that was built without --enable-cassert (--bin-dir)".into(),
+            Finding::FsyncOff => "fsync = on, unless it is what the study is about".into(),
+            Finding::NotInForce { .. } => "see that it can be had here; what was measured is without it".into(),
+            Finding::SharedProcessors { .. } => {
+                "compare points of one machine alone, or keep pgbench and the server on processors of their own".into()
+            }
+            Finding::NoiseFloor { .. } => "more repeats, longer trials, and fewer other programs".into(),
+            Finding::OneRepeat => "repeats = 3, or more".into(),
+            Finding::ProcessorsTaken { .. } => "measure at another time, or on a machine of one's own".into(),
+            Finding::LateReadings { .. } => "run fewer other programs".into(),
+            Finding::OthersRead { .. } => "stop them, and repeat".into(),
+            Finding::HeadStart { .. } => "count it with what the trial read".into(),
+            Finding::IdleMemoryPagedOut => {
+                "stop the scheme (/sys/kernel/mm/damon/admin) or the module damon_reclaim while measuring".into()
+            }
+        }
+    }
+}
+
+impl Saturation {
+    fn sentence(&self) -> String {
+        let Saturation { threads, cpu_ratio, run_delay_ratio, .. } = self;
+        let busy = format!(
+            "the busiest of pgbench's {threads} threads ran {} of the time and waited for a processor {}",
+            percent(*cpu_ratio),
+            percent(*run_delay_ratio)
+        );
+        let why = match self.sign {
+            SaturationSign::NearOneCore => String::new(),
+            SaturationSign::NeverIdle => {
+                format!(
+                    ", while {} of the backends waited for it",
+                    percent(self.idle_backends_ratio.unwrap_or_default())
+                )
+            }
+            SaturationSign::ScheduleLag => {
+                format!(", and {} of the response is being begun late", percent(self.lag_ratio.unwrap_or_default()))
+            }
+        };
+        let empty = self.empty_tps.map(|tps| format!("; an empty statement it does {tps:.0} times a second"));
+        format!("pgbench itself is the limit: {busy}{why}{}", empty.unwrap_or_default())
+    }
+}
+
+fn percent(ratio: f64) -> String {
+    format!("{:.0} %", 100.0 * ratio)
+}

@@ -1,0 +1,219 @@
+//! Was pgbench itself the limit? Judged by its threads and by who waits for whom, against what it does with an empty
+//! statement.
+
+use std::path::Path;
+
+use serde::{Deserialize, Serialize};
+
+use super::finding::{Finding, Saturation, SaturationSign};
+use crate::bench::Error;
+use crate::bench::contender::{Contender, io_workers_serve};
+use crate::bench::event::{Event, Events};
+use crate::bench::lab::Lab;
+use crate::bench::launch::Launch;
+use crate::bench::race::{Entrants, Gauged, run_race};
+use crate::bench::statistics::compute_median;
+use crate::bench::stop::Stop;
+use crate::bench::strategy::Strategy;
+use crate::bench::sweep::{Sweep, SweepTrial};
+use crate::bench::until_warm::WarmGoal;
+use crate::bench::watch::Watched;
+use crate::model::Facts;
+use crate::observe::{OsSample, TaskShare, Waits};
+use crate::postgres::pgbench::{Length, Load, Pgbench, Script, TransactionLog, parse_outcome};
+use crate::units::Bytes;
+
+/// The cheapest statement that there is: without one pgbench refuses a script.
+const EMPTY_STATEMENT: &str = "SELECT;\n";
+
+pub const CALIBRATION_SECONDS: u32 = 3;
+
+/// A thread that uses this share of what it used with the empty statement is the limit, and so is one with this share
+/// of a core.
+const NEAR: f64 = 0.9;
+
+/// With the empty statement the server may be the limit as well: a thread that used less says nothing.
+const CALIBRATED_MIN: f64 = 0.7;
+
+/// Ready or running for so much of the time, a thread had hardly a moment to wait for the server.
+const NEVER_IDLE: f64 = 0.9;
+
+/// With so many backends waiting for it, it is pgbench that clients wait for.
+const IDLE_BACKENDS: f64 = 0.5;
+
+/// More of the response than this being begun late is told.
+const LAG: f64 = 0.1;
+
+/// What pgbench does with an empty statement.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct GeneratorCalibration {
+    pub clients: u32,
+    pub jobs: u32,
+    pub tps: f64,
+    /// Of its busiest thread, median over the seconds: on a processor, and waiting for one.
+    pub cpu_ratio: f64,
+    pub run_delay_ratio: f64,
+}
+
+/// Runs the empty statement for each number of threads of the study, with the most clients that it has.
+pub fn calibrate_generator(
+    lab: &Lab,
+    sweep: &Sweep,
+    directory: &Path,
+    events: &Events,
+    stop: &Stop,
+) -> Result<Vec<GeneratorCalibration>, Error> {
+    let clients = sweep.axes.clients.iter().copied().max().unwrap_or(1);
+    let mut threads: Vec<u32> = sweep.axes.jobs.iter().map(|jobs| (*jobs).min(clients)).collect();
+    threads.sort_unstable();
+    threads.dedup();
+    let run = |jobs| {
+        events.tell(Event::Step(format!(
+            "trying what pgbench can do: an empty statement, {clients} clients, {jobs} jobs"
+        )));
+        calibrate(lab, clients, jobs, directory, events, stop)
+    };
+    threads.into_iter().map(run).collect()
+}
+
+fn calibrate(
+    lab: &Lab,
+    clients: u32,
+    jobs: u32,
+    directory: &Path,
+    events: &Events,
+    stop: &Stop,
+) -> Result<GeneratorCalibration, Error> {
+    let directory =
+        tempfile::tempdir_in(directory).map_err(|source| Error::file("create a directory in", directory, source))?;
+    let script = directory.path().join("empty.sql");
+    std::fs::write(&script, EMPTY_STATEMENT).map_err(|source| Error::file("write", &script, source))?;
+    let load = Load {
+        scripts: vec![(Script::File(script), 1)],
+        variables: Vec::new(),
+        clients,
+        jobs,
+        rate: None,
+        max_tries: 1,
+        length: Length::Seconds(CALIBRATION_SECONDS),
+        log: TransactionLog::Seconds,
+    };
+    let pgbench = Pgbench::find(&lab.programs, lab.workload_options())?;
+    let arguments = pgbench.load_arguments(&load, &directory.path().join("pgbench"));
+    let goal = WarmGoal { wanted_bytes: Bytes(0), block_size: Bytes(1), warm_tps: None, is_uniform: false };
+    let entrants = Entrants {
+        pgbench: Launch::new(pgbench.program(), arguments),
+        contender: Contender { strategy: Strategy::Nothing, launch: None },
+        seconds: CALIBRATION_SECONDS,
+        ends_by_itself: false,
+        device: None,
+        io_workers_serve: io_workers_serve(Strategy::Nothing),
+        watched: Watched { goal, facts: Facts::default(), stops_when_steady: false },
+        gauged: Some(Gauged { observer_pid: None }),
+    };
+    let measured = run_race(lab, entrants, None, directory.path(), events, stop)?;
+    let (cpu_ratio, run_delay_ratio) = busiest_thread(&measured.os_samples);
+    let tps = parse_outcome(&measured.report).map_or(0.0, |outcome| outcome.tps);
+    Ok(GeneratorCalibration { clients, jobs, tps, cpu_ratio, run_delay_ratio })
+}
+
+/// What of the generator is known of a trial.
+#[derive(Clone, Copy, Debug)]
+pub struct GeneratorSigns<'a> {
+    pub calibration: Option<&'a GeneratorCalibration>,
+    /// May a client pause by its script's own will? Then backends that wait for it say nothing.
+    pub may_pause: bool,
+}
+
+/// Was the generator the limit?
+pub fn find_saturation(trial: &SweepTrial, signs: GeneratorSigns<'_>) -> Option<Finding> {
+    let point = &trial.point;
+    let threads = point.jobs.min(point.clients);
+    let (cpu_ratio, run_delay_ratio) = busiest_thread(&trial.os_samples);
+    let idle = (!signs.may_pause && point.rate.is_none() && trial.waits.looks > 0)
+        .then(|| idle_backends(&trial.waits) / f64::from(point.clients));
+    let lag = compute_lag_ratio(trial);
+    let calibrated = signs.calibration.map(|one| one.cpu_ratio).filter(|ratio| *ratio >= CALIBRATED_MIN);
+    let sign = choose_sign(cpu_ratio, run_delay_ratio, calibrated.unwrap_or(1.0), idle, lag)?;
+    Some(Finding::GeneratorSaturated(Saturation {
+        sign,
+        threads,
+        cpu_ratio,
+        run_delay_ratio,
+        idle_backends_ratio: idle,
+        lag_ratio: lag,
+        empty_tps: signs.calibration.map(|one| one.tps),
+    }))
+}
+
+fn choose_sign(
+    cpu: f64,
+    run_delay: f64,
+    calibrated: f64,
+    idle: Option<f64>,
+    lag: Option<f64>,
+) -> Option<SaturationSign> {
+    let is_never_idle = cpu + run_delay >= NEVER_IDLE;
+    if cpu >= NEAR * calibrated {
+        Some(SaturationSign::NearOneCore)
+    } else if is_never_idle && idle.is_some_and(|idle| idle >= IDLE_BACKENDS) {
+        Some(SaturationSign::NeverIdle)
+    } else if is_never_idle && lag.is_some_and(|lag| lag >= LAG) {
+        Some(SaturationSign::ScheduleLag)
+    } else {
+        None
+    }
+}
+
+/// On a processor, and waiting for one: of the thread that was busiest in each second, medians over the whole seconds.
+fn busiest_thread(samples: &[OsSample]) -> (f64, f64) {
+    // In the first second clients connect.
+    let whole = if samples.len() > 2 { &samples[1..] } else { samples };
+    let busiest = |sample: &OsSample| -> TaskShare {
+        let busy = |share: &TaskShare| share.cpu_seconds + share.run_delay_seconds;
+        let threads = sample.generator_threads.iter().copied();
+        threads.max_by(|one, other| busy(one).total_cmp(&busy(other))).unwrap_or_default()
+    };
+    let median = |of: fn(&TaskShare) -> f64| {
+        let shares: Vec<f64> = whole.iter().map(|sample| of(&busiest(sample))).collect();
+        compute_median(shares).unwrap_or_default()
+    };
+    (median(|share| share.cpu_seconds), median(|share| share.run_delay_seconds))
+}
+
+/// Client backends, in the mean, that waited for their client to ask for something.
+fn idle_backends(waits: &Waits) -> f64 {
+    waits.mean(|wait| wait.backend == "client backend" && wait.event.as_deref() == Some("ClientRead"))
+}
+
+/// Of the time from when transactions were due to their answers, the part before they began; `None` without a rate.
+fn compute_lag_ratio(trial: &SweepTrial) -> Option<f64> {
+    let (mut response, mut lag) = (0.0, 0.0);
+    for script in &trial.scripts {
+        let service = script.service.as_ref()?;
+        let count = script.response.count as f64;
+        response += script.response.mean_us * count;
+        lag += (script.response.mean_us - service.mean_us) * count;
+    }
+    (response > 0.0).then(|| lag / response)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_generator_is_the_limit_when_its_thread_is_and_not_when_the_processors_are() {
+        let sign = |cpu, delay, idle| choose_sign(cpu, delay, 1.0, idle, None);
+        assert_eq!(sign(0.95, 0.0, None), Some(SaturationSign::NearOneCore));
+        assert_eq!(sign(0.6, 0.35, Some(0.8)), Some(SaturationSign::NeverIdle));
+        // It always has something to do, but so have the backends: there are too few processors for both.
+        assert_eq!(sign(0.6, 0.35, Some(0.2)), None);
+        // Backends wait for it because it waits for them in turn.
+        assert_eq!(sign(0.3, 0.1, Some(0.8)), None);
+        // By what it can do here at most.
+        assert_eq!(choose_sign(0.75, 0.0, 0.8, None, None), Some(SaturationSign::NearOneCore));
+        assert_eq!(choose_sign(0.5, 0.45, 1.0, None, Some(0.3)), Some(SaturationSign::ScheduleLag));
+        assert_eq!(choose_sign(0.1, 0.05, 1.0, None, Some(0.9)), None);
+    }
+}

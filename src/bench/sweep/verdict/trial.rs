@@ -1,0 +1,210 @@
+//! What speaks against one trial.
+
+use std::collections::BTreeSet;
+
+use super::MeasurementVerdict;
+use super::finding::Finding;
+use super::generator::{GeneratorCalibration, GeneratorSigns, find_saturation};
+use crate::bench::race::Measured;
+use crate::bench::statistics::compute_median;
+use crate::bench::sweep::forecast::forecast_warm_seconds;
+use crate::bench::sweep::start::StartAsked;
+use crate::bench::sweep::{Exceeded, SweepTrial};
+use crate::bench::{Disk, Sample, warnings};
+use crate::model::{Collector, Facts, Verdict, judge};
+use crate::observe::OsSample;
+use crate::units::Bytes;
+
+/// The percentile that tables show, and how many samples have to lie beyond it.
+const PERCENTILE: f64 = 0.99;
+const SAMPLES_BEYOND: f64 = 10.0;
+
+/// Processors this busy have nothing to spare; a generator that takes less of them is not worth a word.
+const BUSY: f64 = 0.9;
+const GENERATOR_MIN: f64 = 0.1;
+
+/// Of the processors' time, taken by the hypervisor.
+const TAKEN: f64 = 0.05;
+
+/// How the server begins a line of its log about autovacuum's work.
+const AUTOVACUUM: [&str; 3] =
+    ["automatic vacuum of table ", "automatic aggressive vacuum of table ", "automatic analyze of table "];
+
+/// What a trial was measured under, beside what is kept of it.
+#[derive(Debug)]
+pub struct Circumstances<'a> {
+    /// Found while its start state was made.
+    pub start: Vec<Finding>,
+    pub disk: &'a Disk,
+    pub seconds: &'a [Sample],
+    pub measured: &'a Measured,
+    /// Of the server's blocks.
+    pub block_size: Bytes,
+    /// Is any of its scripts none of pgbench's own?
+    pub is_own_script: bool,
+    pub calibration: Option<&'a GeneratorCalibration>,
+    /// Caches that a database of this scale is meant to exceed, with their sizes.
+    pub exceeded: Vec<(Exceeded, Bytes)>,
+    /// What the server logged meanwhile.
+    pub log: &'a str,
+    pub processors: u32,
+}
+
+/// Every verdict on a trial whose figures are known.
+pub fn compute_trial_verdicts(trial: &SweepTrial, circumstances: Circumstances<'_>) -> Vec<MeasurementVerdict> {
+    let Circumstances { disk, measured, is_own_script, .. } = circumstances;
+    let signs = GeneratorSigns { calibration: circumstances.calibration, may_pause: is_own_script };
+    let total_bytes = trial.start_state.as_ref().map(|start| start.total_bytes).unwrap_or_default();
+    let found = [
+        find_other_start(trial),
+        find_unsteady(trial, circumstances.block_size, is_own_script),
+        find_short(trial, disk),
+        find_few(trial),
+        find_saturation(trial, signs),
+        find_shared_processors(&trial.os_samples, circumstances.processors),
+        find_taken_processors(&trial.os_samples, circumstances.processors),
+        find_autovacuum(circumstances.log),
+        trial.settings.iter().any(|(name, value)| name == "fsync" && value == "off").then_some(Finding::FsyncOff),
+        find_missing_limit(circumstances.seconds, disk),
+        warnings::find_late_readings(&measured.seconds).map(|late| Finding::LateReadings {
+            late: late.count,
+            readings: measured.seconds.len(),
+            worst_ms: late.worst.as_millis() as u64,
+        }),
+        warnings::find_neighbours(trial.device_read_bytes, measured.limited_read_bytes)
+            .map(|bytes| Finding::OthersRead { bytes }),
+        warnings::find_head_start(
+            measured.head_start_bytes.filter(|_| trial.point.start == StartAsked::Cold),
+            total_bytes,
+        )
+        .map(|bytes| Finding::HeadStart { bytes }),
+    ];
+    let fitting = circumstances.exceeded.into_iter().filter(|(_, size)| total_bytes <= *size);
+    let fitting = fitting.map(|(cache, cache_bytes)| Finding::FitsCache {
+        cache: cache.name().to_owned(),
+        database_bytes: total_bytes,
+        cache_bytes,
+    });
+    let findings = circumstances.start.into_iter().chain(found.into_iter().flatten()).chain(fitting);
+    findings.map(MeasurementVerdict::from).collect()
+}
+
+fn find_other_start(trial: &SweepTrial) -> Option<Finding> {
+    let (asked, state) = (trial.point.start, trial.start_state.as_ref()?);
+    let is_as_asked = asked == StartAsked::AsIs || state.verdict == asked.name();
+    (!is_as_asked).then(|| Finding::StartNotAsAsked {
+        asked: asked.name().to_owned(),
+        found: state.verdict.clone(),
+        resident_bytes: state.os_resident_bytes,
+        total_bytes: state.total_bytes,
+    })
+}
+
+/// By the same judge as `pgthaw steady`. Of a trial that is too short for it nothing is said.
+fn find_unsteady(trial: &SweepTrial, block_size: Bytes, is_own_script: bool) -> Option<Finding> {
+    let mut collector = Collector::new(1.0);
+    for sample in &trial.samples {
+        let (end, reads) =
+            (f64::from(sample.second), sample.foreground_read_bytes.0 as f64 / block_size.0.max(1) as f64);
+        collector.add(end - 1.0, end, sample.transactions as f64, Some(reads));
+    }
+    let (clients, scale) = (Some(trial.point.clients), Some(trial.point.scale));
+    let facts = Facts { clients, scale, is_own_script, has_warmer: false };
+    let judgement = judge(&collector.finish(facts, Vec::new()).check().ok()?, None);
+    let verdict = match judgement.verdict {
+        Verdict::Steady | Verdict::Periodic => return None,
+        Verdict::NotReached => "not_reached",
+        Verdict::Degrading => "degrading",
+    };
+    Some(Finding::NeverSteady {
+        verdict: verdict.to_owned(),
+        reason: judgement.reason,
+        should_have_run_seconds: judgement.should_have_run_seconds,
+    })
+}
+
+fn find_short(trial: &SweepTrial, disk: &Disk) -> Option<Finding> {
+    let (seconds, needed_seconds) = (trial.point.seconds?, forecast_warm_seconds(&trial.point, disk)?);
+    (f64::from(seconds) < needed_seconds).then_some(Finding::RuntimeTooShort { seconds, needed_seconds })
+}
+
+fn find_few(trial: &SweepTrial) -> Option<Finding> {
+    let needed = (SAMPLES_BEYOND / (1.0 - PERCENTILE)).round() as u64;
+    // Those whose latency is kept: with `logged_share` fewer than there were.
+    let transactions = trial.latency.as_ref()?.count;
+    (transactions < needed).then_some(Finding::TooFewTransactions { percentile: PERCENTILE, transactions, needed })
+}
+
+fn find_shared_processors(samples: &[OsSample], processors: u32) -> Option<Finding> {
+    let share = |of: fn(&OsSample) -> f64| median_share(samples, processors, of);
+    let busy_ratio = share(|one| one.processors_busy_seconds)?.min(1.0);
+    let generator_ratio = share(|one| one.generator().cpu_seconds)?;
+    let is_told = busy_ratio >= BUSY && generator_ratio >= GENERATOR_MIN;
+    is_told.then_some(Finding::SharedProcessors { busy_ratio, generator_ratio, processors })
+}
+
+fn find_taken_processors(samples: &[OsSample], processors: u32) -> Option<Finding> {
+    let ratio = median_share(samples, processors, |one| one.processors_steal_seconds)?;
+    (ratio >= TAKEN).then_some(Finding::ProcessorsTaken { ratio })
+}
+
+fn median_share(samples: &[OsSample], processors: u32, of: fn(&OsSample) -> f64) -> Option<f64> {
+    compute_median(samples.iter().map(|sample| of(sample) / f64::from(processors.max(1))).collect())
+}
+
+fn find_autovacuum(log: &str) -> Option<Finding> {
+    let table = |line: &str| {
+        let rest = AUTOVACUUM.iter().find_map(|sign| line.split_once(sign))?.1;
+        // `"database.schema.table": index scans: 0`
+        rest.split('"').nth(1).map(str::to_owned)
+    };
+    let tables: Vec<String> = log.lines().filter_map(table).collect();
+    let runs = tables.len() as u32;
+    let tables: BTreeSet<String> = tables.into_iter().collect();
+    (runs > 0).then(|| Finding::Autovacuum { runs, tables: tables.into_iter().collect() })
+}
+
+fn find_missing_limit(seconds: &[Sample], disk: &Disk) -> Option<Finding> {
+    let rates = warnings::find_missing_limit(seconds, disk)?;
+    Some(Finding::NotInForce {
+        what: format!("the limit of the disk {}", disk.name),
+        reason: format!("it delivered {} and {:.0} reads per second for a while", rates.bytes, rates.reads),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn autovacuum_is_found_in_the_log() {
+        let log = "1763793000.1 [7] LOG:  automatic vacuum of table \"b.public.pgbench_tellers\": index scans: 1\n\
+                   \tpages: 0 removed\n\
+                   1763793000.2 [7] LOG:  automatic analyze of table \"b.public.pgbench_tellers\"\n\
+                   1763793000.3 [7] LOG:  automatic analyze of table \"b.public.x\" system usage: CPU\n";
+        let Some(Finding::Autovacuum { runs, tables }) = find_autovacuum(log) else { panic!("nothing was found") };
+        assert_eq!((runs, tables.len()), (3, 2));
+        assert_eq!(tables[0], "b.public.pgbench_tellers");
+        assert_eq!(find_autovacuum("LOG:  checkpoint starting: time\n"), None);
+    }
+
+    #[test]
+    fn shared_processors_are_told_when_there_are_none_to_spare() {
+        let sample = |busy: f64, generator: f64, steal: f64| {
+            serde_json::from_value::<OsSample>(serde_json::json!({
+                "second": 1,
+                "generator_threads": [{"tasks": 1, "cpu_seconds": generator, "run_delay_seconds": 0.0}],
+                "server": {}, "pgthaw_cpu_seconds": 0.0, "processors_busy_seconds": busy,
+                "processors_iowait_seconds": 0.0, "processors_steal_seconds": steal, "device": null,
+                "available_bytes": 0, "cached_bytes": 0, "dirty_bytes": 0, "writeback_bytes": 0,
+                "pressure": {"cpu_some": null, "io_some": null, "io_full": null, "memory_some": null, "memory_full": null},
+            }))
+            .unwrap()
+        };
+        assert!(find_shared_processors(&[sample(1.95, 0.6, 0.0)], 2).is_some());
+        assert_eq!(find_shared_processors(&[sample(1.2, 0.6, 0.0)], 2), None);
+        assert_eq!(find_shared_processors(&[sample(1.95, 0.1, 0.0)], 2), None);
+        assert_eq!(find_shared_processors(&[], 2), None);
+        assert!(find_taken_processors(&[sample(1.0, 0.0, 0.2)], 2).is_some());
+    }
+}
