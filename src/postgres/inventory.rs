@@ -75,10 +75,17 @@ pub struct SettingState {
     pub pending_restart: bool,
 }
 
-/// What the server says of these settings; those that it does not know are left out.
+/// What the server says of these settings to sessions that set nothing for themselves, as pgthaw's own do; those that it
+/// does not know are left out.
 pub async fn read_setting_states(connection: &mut PgConnection, names: &[String]) -> Result<Vec<SettingState>, Error> {
     let failed = |source| Error::Query { action: "ask for settings", source };
-    let rows = sqlx::query(include_str!("sql/setting_contexts_13.sql")).bind(names).fetch_all(connection).await;
+    // The end of the transaction takes the reset back.
+    let mut transaction = connection.begin().await.map_err(failed)?;
+    let reset = sqlx::raw_sql(include_str!("sql/session_reset_13.sql"));
+    reset.execute(&mut *transaction).await.map_err(failed)?;
+    let question = sqlx::query(include_str!("sql/setting_contexts_13.sql")).bind(names);
+    let rows = question.fetch_all(&mut *transaction).await.map_err(failed)?;
+    transaction.rollback().await.map_err(failed)?;
     let decode = |row: &sqlx::postgres::PgRow| {
         Ok(SettingState {
             name: row.try_get("name")?,
@@ -87,7 +94,7 @@ pub async fn read_setting_states(connection: &mut PgConnection, names: &[String]
             pending_restart: row.try_get("pending_restart")?,
         })
     };
-    rows.map_err(failed)?.iter().map(decode).collect::<Result<_, sqlx::Error>>().map_err(failed)
+    rows.iter().map(decode).collect::<Result<_, sqlx::Error>>().map_err(failed)
 }
 
 /// Every setting that the server knows.

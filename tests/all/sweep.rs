@@ -78,6 +78,7 @@ fn check_trial(trial: &Value) {
     check_os_samples(trial);
     check_waits(trial);
     check_verdicts(&trial["verdicts"], &trial["warnings"]);
+    assert!(!has_kind(&trial["verdicts"], "not_in_force"), "{}", trial["verdicts"]);
     assert!(!has_kind(&trial["verdicts"], "fsync_off") && !has_kind(&trial["verdicts"], "autovacuum"));
     // The server counts more than the workload alone.
     let database = &trial["statistics"]["pg_stat_database"][0]["added"];
@@ -176,7 +177,13 @@ fn what_speaks_against_a_trial_is_found() {
     // At 20 transactions a second nobody is busy.
     assert!(!has_kind(verdicts, "generator_saturated"), "{verdicts}");
     let shown = home.pgthaw(&["results", "show", text(&printed, "/sweep/id")]).ok();
-    assert!(shown.stdout.contains("fsync is off") && shown.stdout.contains("has set it to 7MB") && shown.stdout.contains("repeats = 3"), "{}", shown.stdout);
+    assert!(
+        shown.stdout.contains("fsync is off")
+            && shown.stdout.contains("has set it to 7MB")
+            && shown.stdout.contains("repeats = 3"),
+        "{}",
+        shown.stdout
+    );
 }
 
 /// Runs until so many trials have ended, by what is printed.

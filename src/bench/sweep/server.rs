@@ -24,6 +24,9 @@ pub const CONTROL_DATABASE: &str = "postgres";
 /// process that writes it down twice a second.
 pub const STATISTICS_DELAY: Duration = Duration::from_millis(600);
 
+/// Where a setting's value may be from: the study's own file, or pgthaw's own session, which sets a few for itself.
+const AS_ASKED_SOURCES: [&str; 3] = ["configuration file", "client", "session"];
+
 /// One look at a running server.
 #[derive(Debug)]
 pub struct Look {
@@ -112,7 +115,8 @@ pub async fn check_settings(lab: &Lab, asked: &[(String, String)]) -> Result<Vec
         return Err(Error::Setting(format!("settings.{name}: {error}")));
     }
     let states = read_setting_states(&mut connection, &names).await?;
-    let waiting = states.iter().filter(|state| state.source != "configuration file" || state.pending_restart);
+    let is_as_asked = |source: &String| AS_ASKED_SOURCES.contains(&source.as_str());
+    let waiting = states.iter().filter(|state| !is_as_asked(&state.source) || state.pending_restart);
     let reason = |state: &SettingState| match state.pending_restart {
         true => "it waits for a restart".to_owned(),
         false => format!("its value is from the {}", state.source),

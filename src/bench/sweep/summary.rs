@@ -91,18 +91,23 @@ fn summarize(run: &SweepRun, trials: &[&SweepTrial]) -> PointSummary {
     }
 }
 
-/// One of each kind, the first that was told.
+/// One of each kind and subject, the first that was told.
 fn collect_verdicts(trials: &[&SweepTrial]) -> Vec<PointVerdict> {
+    let mut places: BTreeMap<(&str, &str), usize> = BTreeMap::new();
     let mut collected: Vec<PointVerdict> = Vec::new();
     for trial in trials {
-        // A trial counts once for a kind.
+        // A trial counts once.
         let mut seen = BTreeSet::new();
-        for verdict in trial.verdicts.iter().filter(|verdict| seen.insert(verdict.finding.kind())) {
-            let kind = verdict.finding.kind();
-            match collected.iter_mut().find(|one| one.kind == kind) {
+        for verdict in &trial.verdicts {
+            let key = (verdict.finding.kind(), verdict.finding.subject());
+            if !seen.insert(key) {
+                continue;
+            }
+            let place = *places.entry(key).or_insert(collected.len());
+            match collected.get_mut(place) {
                 Some(known) => known.trials += 1,
                 None => collected.push(PointVerdict {
-                    kind,
+                    kind: verdict.finding.kind(),
                     trials: 1,
                     sentence: verdict.sentence.clone(),
                     remedy: verdict.remedy.clone(),

@@ -146,6 +146,15 @@ impl Finding {
         }
     }
 
+    /// What it is about, where one kind can be told of several things.
+    pub fn subject(&self) -> &str {
+        match self {
+            Finding::NotInForce { what, .. } => what,
+            Finding::FitsCache { cache, .. } => cache,
+            _ => "",
+        }
+    }
+
     /// What is so.
     pub fn sentence(&self) -> String {
         match self {
