@@ -109,7 +109,8 @@ fn find_least(rounds: &[(&Trial, &Trial)]) -> Option<LeastShare> {
 
 fn compute_shares(rounds: &[(&Trial, &Trial)]) -> Vec<SecondShare> {
     let second = |index: usize| {
-        let shares = rounds.iter().filter_map(|(one, nothing)| compute_share(&one.samples[index], &nothing.samples[index]));
+        let shares =
+            rounds.iter().filter_map(|(one, nothing)| compute_share(&one.samples[index], &nothing.samples[index]));
         let shares: Vec<f64> = shares.collect();
         let least = shares.iter().copied().min_by(f64::total_cmp);
         SecondShare { second: index as u32 + 1, share: compute_median(shares), least }

@@ -3,9 +3,7 @@
 use comfy_table::Cell;
 
 use super::tournament::{Column, name_cell, render_count, render_fitting, spread_cell, terminal_width};
-use crate::bench::{
-    BOUND, Comparison, Interference, MIN_PAIRS, NOTHING, Ratio, StrategyRatios, render_ratio,
-};
+use crate::bench::{BOUND, Comparison, Interference, MIN_PAIRS, NOTHING, Ratio, StrategyRatios, render_ratio};
 
 /// The peer that is shown beside `nothing`.
 const CAT: &str = "cat";
@@ -85,7 +83,9 @@ fn render_interference(comparison: &Comparison, width: usize) -> Option<String> 
     let (table, left_out) = render_fitting(columns, &["pgthaw's\n÷ that"], width);
     let rounds = match first.seconds.is_empty() {
         true => "",
-        false => ", the second with the lowest median of the rounds and the least of any second of any round, by which the floor is judged",
+        false => {
+            ", the second with the lowest median of the rounds and the least of any second of any round, by which the floor is judged"
+        }
     };
     let legend = format!(
         "lowest: transactions of a second ÷ those of nothing in the same second{rounds} · ahead: from the end of that second on \

@@ -186,7 +186,9 @@ impl Governor {
     fn distrust(&self, load: Load, now: Duration) -> Load {
         let is_trusted = self.has_seen_server() && now >= GENTLE_PATIENCE;
         match load {
-            Load::Idle if self.sharing == Sharing::Gentle && !is_trusted && self.may_have_server.load(Ordering::Relaxed) => {
+            Load::Idle
+                if self.sharing == Sharing::Gentle && !is_trusted && self.may_have_server.load(Ordering::Relaxed) =>
+            {
                 Load::Waiting
             }
             load => load,
