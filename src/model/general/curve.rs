@@ -20,6 +20,13 @@ pub struct ForecastPoint {
     pub resident_share: f64,
 }
 
+impl ForecastPoint {
+    /// Do fewer than 1 % of transactions read from the device, by the pages that are read?
+    pub(super) fn is_warm(&self) -> bool {
+        self.pages_per_transaction < WARM_SHARE
+    }
+}
+
 /// The course of a warm-up, from its start to its steady state.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Forecast {
@@ -46,7 +53,7 @@ impl Forecast {
     /// `None` when they always do.
     pub fn seconds_to_warm(&self) -> Option<f64> {
         let excess = |point: &ForecastPoint| WARM_SHARE - point.pages_per_transaction;
-        self.last_crossing(|point| excess(point) > 0.0, excess)
+        self.last_crossing(ForecastPoint::is_warm, excess)
     }
 
     /// Transactions done after `seconds`; after the last point at the steady rate.
@@ -75,5 +82,50 @@ impl Forecast {
         let (below, above) = (excess(one), excess(other));
         let share = if above > below { -below / (above - below) } else { 1.0 };
         Some(one.seconds + share * (other.seconds - one.seconds))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::{Device, PageClass, Popularity, Server, Workload, compute_forecast};
+    use super::*;
+
+    fn forecast(read_ahead_pages: f64) -> Forecast {
+        let class = |pages: f64| PageClass {
+            name: format!("{pages} pages"),
+            pages,
+            accesses: 1.0,
+            popularity: Popularity::Uniform,
+            resident_share: 0.0,
+        };
+        let workload = Workload {
+            clients: 4,
+            classes: vec![class(32_787.0), class(5486.0)],
+            hit_seconds: 0.107e-3,
+            copy_seconds: 0.0,
+            read_seconds: 0.0,
+            read_ahead_pages,
+            startup_reads: 0.0,
+        };
+        let device = Device::with_limits(3000.0, 131_072_000.0, 0.5e-3);
+        let server =
+            Server { device, cores: 2.0, buffers_pages: f64::INFINITY, os_pages: f64::INFINITY, block_bytes: 8192.0 };
+        compute_forecast(&workload, &server, None).unwrap()
+    }
+
+    /// The farther the kernel reads ahead, the more pages a rare read brings: transactions that read are no measure of them.
+    #[test]
+    fn what_fits_into_memory_gets_warm_however_far_the_kernel_reads_ahead() {
+        let windows = (1..=2048).filter(|window: &u32| window.is_power_of_two() || window % 37 == 0);
+        let mut before: Option<f64> = None;
+        for window in windows {
+            let forecast = forecast(window.into());
+            let warm = forecast.seconds_to_warm();
+            let seconds = warm.unwrap_or_else(|| panic!("{window} pages: {:?}", forecast.points.last()));
+            assert!(forecast.points.last().is_some_and(ForecastPoint::is_warm), "{window}");
+            // From one window to the next by no leap.
+            assert!(before.is_none_or(|before| (0.5..1.5).contains(&(seconds / before))), "{window}: {before:?} {seconds}");
+            before = Some(seconds);
+        }
     }
 }

@@ -344,9 +344,11 @@ impl<'a> Model<'a> {
         }
     }
 
+    /// Where transactions that read are few, each may still read much ahead: what gets warm has to be warm by the pages too.
     fn is_done(&self, now: &ForecastPoint, end: &View) -> bool {
         let is_warmed = self.warmer.is_none_or(|warmer| self.warm_step >= warmer.steps.len());
         let is_fast = (now.tps / end.point.tps - 1.0).abs() < CLOSE;
-        is_warmed && is_fast && (now.reading_share - end.point.reading_share).abs() < CLOSE
+        let is_read = now.is_warm() || !end.point.is_warm();
+        is_warmed && is_fast && is_read && (now.reading_share - end.point.reading_share).abs() < CLOSE
     }
 }
