@@ -22,6 +22,14 @@ pub enum Error {
     NoDevice,
     #[error("the server is idle, so what a warm transaction takes is not known")]
     IdleServer,
+    #[error(
+        "no client of the database \"{database}\" is at work: the server is idle there, so what a warm transaction takes is not known"
+    )]
+    IdleDatabase { database: String },
+    #[error(
+        "the server is not warm: {reads}, so its {tps:.0} transactions per second are those of a cold server, and what a warm transaction takes is not known"
+    )]
+    ColdServer { tps: f64, reads: String },
     #[error("the file is empty")]
     Empty,
     #[error("there are no progress lines, no lines of a pgbench log and no columns of time and rate in it")]
@@ -70,9 +78,17 @@ impl Explain for Error {
             }
             Error::NoPages => Some("name the relations' sizes in blocks".into()),
             Error::NoServer => Some("give bare numbers: --pages, --hit, and --miss or --riops".into()),
-            Error::StoppedServer => Some("say it (--hit 0.2ms --clients 8)".into()),
+            Error::StoppedServer => Some("say it (--hit 0.2ms or --tps 5000, with --clients 8)".into()),
             Error::NoDevice => Some("say --miss, what a cold transaction takes, or --riops, what the device serves".into()),
             Error::IdleServer => Some("say it (--hit 0.2ms --clients 8), or ask while its clients are at work".into()),
+            Error::IdleDatabase { .. } => Some(
+                "name the database that is at work (-d), say what it does when warm (--tps 5000 --clients 8, or --hit 0.2ms), or ask while its clients are at work"
+                    .into(),
+            ),
+            Error::ColdServer { tps, .. } => Some(format!(
+                "say what it does when warm (--tps 5000, or --hit 0.2ms), or ask when it is; if it always reads so much, this is its normal throughput: --tps {}",
+                tps.round().max(1.0)
+            )),
             Error::Empty | Error::UnknownFormat => Some(
                 "give it what `pgbench --progress=1` prints, an aggregated log, or a CSV file with a header such as \"time,tps\""
                     .into(),

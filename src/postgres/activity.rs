@@ -12,6 +12,11 @@ pub struct Activity {
     pub transactions: u64,
     /// Client backends that did something within the last second, without the one that asked.
     pub clients: u32,
+    /// Blocks that were found in shared_buffers, and those that were not: read from the page cache or from the device.
+    pub blocks_hit: u64,
+    pub blocks_read: u64,
+    /// The processes that read for its clients.
+    pub pids: Vec<u32>,
     pub relations: Vec<RelationActivity>,
 }
 
@@ -55,6 +60,9 @@ pub async fn read_activity(connection: &mut PgConnection) -> Result<Activity, Er
     Ok(Activity {
         transactions: count(&row, "transactions").map_err(failed)?,
         clients: count(&row, "clients").map_err(failed)? as u32,
+        blocks_hit: count(&row, "blocks_hit").map_err(failed)?,
+        blocks_read: count(&row, "blocks_read").map_err(failed)?,
+        pids: row.try_get::<Vec<i32>, _>("pids").map_err(failed)?.into_iter().map(i32::unsigned_abs).collect(),
         relations: rows.iter().map(relation).collect::<Result<_, _>>().map_err(failed)?,
     })
 }
@@ -74,6 +82,9 @@ impl Activity {
         Activity {
             transactions: self.transactions.saturating_sub(before.transactions),
             clients: self.clients,
+            blocks_hit: self.blocks_hit.saturating_sub(before.blocks_hit),
+            blocks_read: self.blocks_read.saturating_sub(before.blocks_read),
+            pids: self.pids.clone(),
             relations: relations.collect(),
         }
     }

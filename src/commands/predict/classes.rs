@@ -131,7 +131,7 @@ mod tests {
             relation(2, RelationKind::Index, 2745, 3000, 1000),
             relation(3, RelationKind::Table, 9, 0, 0),
         ];
-        let classes = make_classes(&Activity { transactions: 1000, clients: 1, relations }, None, None);
+        let classes = make_classes(&Activity { transactions: 1000, relations, ..Activity::default() }, None, None);
         let found: Vec<(&str, f64)> = classes.iter().map(|class| (class.name.as_str(), class.accesses)).collect();
         assert_eq!(found, [("public.r1", 1.0), ("public.r2", 1.0), ("public.r2, inner pages", 2.0)]);
         assert_eq!(classes[1].pages + classes[2].pages, 2745.0);

@@ -7,6 +7,7 @@ mod classes;
 pub(super) mod hardware;
 mod known;
 mod live;
+mod reads;
 mod restore_plan;
 mod scenarios;
 mod stopped;
@@ -24,14 +25,14 @@ use self::base::{Base, Knees};
 use self::values::{parse_seconds, positive_number};
 use super::restore::positive_bytes;
 use super::{ConnectionArguments, ExitStatus, OutputArguments, SnapshotsArguments};
-use crate::model::{Outlook, compute_outlook};
+use crate::model::{Outlook, compute_hit_seconds, compute_outlook};
 use crate::report;
 use crate::terminal::{self, Canvas};
 use crate::units::Bytes;
 
 /// How long a warm-up will take, before it happens
 ///
-/// For a running server: watches what its clients ask for, takes the device from `doctor --probe` and popularity from the
+/// For a running server: watches what the clients of the database (-d) ask for, takes the device from `doctor --probe` and popularity from the
 /// newest snapshot; while it is idle, the time of a transaction from pg_stat_statements. For one that does not run (-D):
 /// relations and popularity from its newest snapshot, sizes from its files. Or from bare numbers: the sizes of what a transaction reads a block of (--pages, once for each relation),
 /// the latency of a cold and of a warm transaction (--miss, --hit), the number of clients.
@@ -55,6 +56,11 @@ pub struct PredictArguments {
     /// running server, as watched]
     #[arg(long, value_name = "TIME", value_parser = parse_seconds)]
     hit: Option<f64>,
+
+    /// What the server does when it is warm, with as many clients, in transactions per second: where it is cold now, or idle
+    /// [default: of a running server, as watched]
+    #[arg(long, value_name = "TPS", value_parser = positive_number, conflicts_with_all = ["hit", "pages"])]
+    tps: Option<f64>,
 
     /// What a transaction takes when nothing is cached, such as 4.7ms: of one client
     #[arg(long, value_name = "TIME", value_parser = parse_seconds)]
@@ -112,6 +118,13 @@ pub struct PredictArguments {
     /// Draw with ASCII alone
     #[arg(long)]
     ascii: bool,
+}
+
+impl PredictArguments {
+    /// Seconds of a core that a warm transaction takes, as told.
+    fn told_hit_seconds(&self, clients: f64, cores: f64) -> Option<f64> {
+        self.hit.or_else(|| self.tps.map(|tps| compute_hit_seconds(tps, clients, cores)))
+    }
 }
 
 /// What `--json` prints.

@@ -22,9 +22,9 @@ const MOST_SEGMENTS: u32 = 32_768;
 /// The files of a stopped server, with what its newest snapshot says of them.
 pub fn make_base(arguments: &PredictArguments, directory: &DataDirectory) -> anyhow::Result<Base> {
     let map = read_heat(arguments, directory.system_identifier).ok_or(Error::NoServer)?;
-    let hit_seconds = arguments.hit.ok_or(Error::StoppedServer)?;
     let cores = read_cores(arguments);
     let clients = arguments.clients.unwrap_or(1);
+    let hit_seconds = arguments.told_hit_seconds(clients.into(), cores).ok_or(Error::StoppedServer)?;
     let activity = guess_activity(&map, directory, arguments.accesses);
     let mut assumptions = vec![
         format!(
@@ -81,7 +81,7 @@ fn guess_activity(map: &Map, directory: &DataDirectory, accesses: f64) -> Activi
             tuples: None,
         }
     });
-    Activity { transactions: TRANSACTIONS as u64, clients: 0, relations: relations.collect() }
+    Activity { transactions: TRANSACTIONS as u64, relations: relations.collect(), ..Activity::default() }
 }
 
 /// Blocks of the main fork as its files are now; where they are gone, as the snapshot saw them.

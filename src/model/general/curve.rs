@@ -124,7 +124,10 @@ mod tests {
             let seconds = warm.unwrap_or_else(|| panic!("{window} pages: {:?}", forecast.points.last()));
             assert!(forecast.points.last().is_some_and(ForecastPoint::is_warm), "{window}");
             // From one window to the next by no leap.
-            assert!(before.is_none_or(|before| (0.5..1.5).contains(&(seconds / before))), "{window}: {before:?} {seconds}");
+            assert!(
+                before.is_none_or(|before| (0.5..1.5).contains(&(seconds / before))),
+                "{window}: {before:?} {seconds}"
+            );
             before = Some(seconds);
         }
     }

@@ -1,12 +1,19 @@
--- Transactions of this database since the statistics began, and clients of it that are at work: between two quick statements
--- a backend is idle for a moment.
+-- Transactions of this database since the statistics began, with the blocks that they found in shared_buffers and those that
+-- they did not; clients of it that are at work: between two quick statements a backend is idle for a moment; and the processes
+-- that read for them. Workers that do the reads of others (PostgreSQL 18) belong to no database.
 SELECT
-    xact_commit + xact_rollback AS transactions,
-    (SELECT count(*)
-     FROM pg_stat_activity
-     WHERE datname = current_database()
-       AND backend_type = 'client backend'
-       AND (state <> 'idle' OR state_change > clock_timestamp() - interval '1 second')
-       AND pid <> pg_backend_pid()) AS clients
-FROM pg_stat_database
-WHERE datname = current_database()
+    d.xact_commit + d.xact_rollback AS transactions,
+    d.blks_hit AS blocks_hit,
+    d.blks_read AS blocks_read,
+    count(*) FILTER (
+        WHERE a.backend_type = 'client backend'
+          AND (a.state <> 'idle' OR a.state_change > clock_timestamp() - interval '1 second')
+    ) AS clients,
+    coalesce(array_agg(a.pid) FILTER (WHERE a.pid IS NOT NULL), '{}') AS pids
+FROM pg_stat_database d
+LEFT JOIN pg_stat_activity a
+    ON (a.datname = d.datname OR a.backend_type = 'io worker')
+   AND (a.backend_type IS NULL OR a.backend_type IN ('client backend', 'parallel worker', 'io worker'))
+   AND a.pid <> pg_backend_pid()
+WHERE d.datname = current_database()
+GROUP BY d.xact_commit, d.xact_rollback, d.blks_hit, d.blks_read
