@@ -116,7 +116,7 @@ mod tests {
     /// The farther the kernel reads ahead, the more pages a rare read brings: transactions that read are no measure of them.
     #[test]
     fn what_fits_into_memory_gets_warm_however_far_the_kernel_reads_ahead() {
-        let windows = (1..=2048).filter(|window: &u32| window.is_power_of_two() || window % 37 == 0);
+        let windows = (1..=2048).filter(|window: &u32| window.is_power_of_two() || window.is_multiple_of(37));
         let mut before: Option<f64> = None;
         for window in windows {
             let forecast = forecast(window.into());
