@@ -3,7 +3,7 @@
 use serde::Serialize;
 
 use super::classes::WantedClass;
-use crate::model::{Knee, Server, Workload};
+use crate::model::{Knee, Outlook, Server, Workload};
 use crate::warm::plan::Geometry;
 
 /// What all scenarios begin with.
@@ -24,6 +24,15 @@ pub struct Base {
 pub struct RestoreInput {
     pub wanted: Vec<WantedClass>,
     pub geometry: Geometry,
+}
+
+/// What `--json` prints.
+#[derive(Debug, Serialize)]
+pub struct Prediction {
+    pub assumptions: Vec<String>,
+    /// Of one client and uniform popularity: the closed form's knees.
+    pub knees: Option<Knees>,
+    pub scenarios: Vec<Outlook>,
 }
 
 /// Where throughput rises most steeply by the closed form.

@@ -16,16 +16,15 @@ mod values;
 use std::path::PathBuf;
 
 use clap::Args;
-use serde::Serialize;
 
 pub use self::classes::make_classes;
 pub use self::values::PopularityArgument;
 
-use self::base::{Base, Knees};
+use self::base::{Base, Knees, Prediction};
 use self::values::{parse_seconds, positive_number};
 use super::restore::positive_bytes;
 use super::{ConnectionArguments, ExitStatus, OutputArguments, SnapshotsArguments};
-use crate::model::{Outlook, compute_hit_seconds, compute_outlook};
+use crate::model::compute_outlook;
 use crate::report;
 use crate::terminal::{self, Canvas};
 use crate::units::Bytes;
@@ -118,22 +117,6 @@ pub struct PredictArguments {
     /// Draw with ASCII alone
     #[arg(long)]
     ascii: bool,
-}
-
-impl PredictArguments {
-    /// Seconds of a core that a warm transaction takes, as told.
-    fn told_hit_seconds(&self, clients: f64, cores: f64) -> Option<f64> {
-        self.hit.or_else(|| self.tps.map(|tps| compute_hit_seconds(tps, clients, cores)))
-    }
-}
-
-/// What `--json` prints.
-#[derive(Debug, Serialize)]
-struct Prediction {
-    assumptions: Vec<String>,
-    /// Of one client and uniform popularity: the closed form's knees.
-    knees: Option<Knees>,
-    scenarios: Vec<Outlook>,
 }
 
 /// Runs the command.
