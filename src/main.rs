@@ -21,7 +21,10 @@ async fn main() -> ExitCode {
     };
     let (as_json, named) = (cli.as_json(), cli.connection());
     match cli.run().await {
-        Ok(status) => ExitCode::from(status.code()),
+        Ok(status) => match terminal::output_failure() {
+            None => ExitCode::from(status.code()),
+            Some(failure) => fail(&anyhow::anyhow!("cannot write to standard output: {failure}"), &named, as_json),
+        },
         Err(error) => fail(&error, &named, as_json),
     }
 }

@@ -45,7 +45,7 @@ pub async fn run(arguments: MapArguments, output: OutputArguments) -> anyhow::Re
     Ok(ExitStatus::Done)
 }
 
-/// Redraws until Ctrl-C. Where standard output is no terminal, one table follows the other.
+/// Redraws until Ctrl-C. Where standard output is no terminal, one table follows the other until nobody reads them.
 async fn watch(
     target: &Target,
     arguments: &MapArguments,
@@ -56,7 +56,7 @@ async fn watch(
     let screen = is_terminal.then(Screen::enter).transpose()?;
     let quiet = OutputArguments { quiet: true, ..output };
     let draw = async {
-        loop {
+        while terminal::is_output_open() {
             let map = read_current_map(target, &arguments.snapshots.open(), quiet).await?;
             let table = arguments.view.render(&map, Canvas::of_stdout(arguments.view.ascii))?;
             let picture = format!("{}, every {} s until Ctrl-C\n{table}", Zoned::now().strftime("%T"), pause.as_secs());
@@ -66,6 +66,7 @@ async fn watch(
             }
             tokio::time::sleep(pause).await;
         }
+        anyhow::Ok(())
     };
     tokio::select! {
         ended = draw => ended,

@@ -33,7 +33,8 @@ mod tournament_live;
 mod trial_verdicts;
 mod warm_progress;
 
-use std::io::Write as _;
+use std::io::{self, Write as _};
+use std::sync::OnceLock;
 
 pub use comparison::render_comparison;
 pub use demo::{render_before_and_after, render_demo_plan, render_served};
@@ -66,11 +67,28 @@ pub use tournament_live::{TournamentDisplay, render_kept_cluster, render_study_f
 pub use trial_verdicts::render_trial_verdicts;
 pub use warm_progress::{WarmProgress, interrupt_then_exit};
 
-/// Prints a line on standard output. A reader that went away (`| head`) ends the program quietly, as it should.
+/// What became of standard output: nothing, until a write fails.
+static OUTPUT_FAILURE: OnceLock<io::Error> = OnceLock::new();
+
+/// Prints a line on standard output. After a failure nothing more is printed, and the command goes on: its exit status is
+/// an answer of its own.
 pub fn print_line(line: &str) {
-    if writeln!(std::io::stdout().lock(), "{line}").is_err() {
-        std::process::exit(0);
+    if is_output_open()
+        && let Err(error) = writeln!(io::stdout().lock(), "{line}")
+    {
+        // Only the first failure is kept.
+        let _ = OUTPUT_FAILURE.set(error);
     }
+}
+
+/// Does what is printed still go anywhere? What prints for ever ends when it does not.
+pub fn is_output_open() -> bool {
+    OUTPUT_FAILURE.get().is_none()
+}
+
+/// Why what was printed is not all there. A reader that went away (`| head`) had what it wanted: that is no failure.
+pub fn output_failure() -> Option<&'static io::Error> {
+    OUTPUT_FAILURE.get().filter(|error| error.kind() != io::ErrorKind::BrokenPipe)
 }
 
 /// Prints a value as one JSON document on standard output.

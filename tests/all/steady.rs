@@ -80,6 +80,22 @@ fn a_stored_run_is_judged_trial_by_trial() {
     home.pgthaw(&["steady", "no-such-run", "--results", results]).ends_with(2);
 }
 
+/// Its exit status is the answer: what becomes of the text must not turn it into "steady".
+#[test]
+fn a_reader_that_went_away_does_not_change_the_answer_and_a_full_disk_is_a_failure() {
+    let home = Home::new();
+    let file = fixture("cold_short.txt");
+    for arguments in [vec!["steady", &file], vec!["steady", &file, "--json"]] {
+        let (reader, writer) = std::io::pipe().unwrap();
+        drop(reader);
+        let status = home.command(&arguments).stdout(writer).status().unwrap();
+        assert_eq!(status.code(), Some(10), "{arguments:?}");
+        let full = fs::File::options().write(true).open("/dev/full").unwrap();
+        let output = Output::from(home.command(&arguments).stdout(full).output().unwrap()).ends_with(1);
+        assert!(output.stderr.contains("cannot write to standard output: No space left"), "{}", output.stderr);
+    }
+}
+
 #[test]
 fn standard_input_is_read() {
     let home = Home::new();
