@@ -24,6 +24,7 @@ pub fn describe_workload(study: &Study, strategy: &str) -> Facts {
         scale: Some(study.scale),
         is_own_script: !is_builtin,
         has_warmer: strategy != NOTHING,
+        is_rate_limited: false,
     }
 }
 

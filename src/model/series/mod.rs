@@ -57,6 +57,8 @@ pub struct Facts {
     /// Did something read the data beside the workload? Then the closed form, which knows the workload's own reads alone,
     /// does not apply.
     pub has_warmer: bool,
+    /// Did the clients hold back (`pgbench --rate`)? Then throughput does not say what the server could do.
+    pub is_rate_limited: bool,
 }
 
 impl Facts {

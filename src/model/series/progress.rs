@@ -27,8 +27,10 @@ pub fn is_progress(line: &str) -> bool {
     line.trim_start().starts_with("progress:")
 }
 
-/// Notes what a line of pgbench's summary tells.
+/// Notes what a line tells beside its figures: a line of pgbench's summary, or a progress line.
 pub fn note_fact(line: &str, facts: &mut Facts) {
+    // pgbench tells how far behind its schedule it is only where `--rate` gave it one.
+    facts.is_rate_limited |= line.starts_with("rate limit schedule lag:") || is_behind_schedule(line);
     let value = |name: &str| line.strip_prefix(name).and_then(|value| value.trim().parse().ok());
     facts.clients = value("number of clients:").or(facts.clients);
     facts.scale = value("scaling factor:").or(facts.scale);
@@ -36,6 +38,10 @@ pub fn note_fact(line: &str, facts: &mut Facts) {
     if line.strip_prefix("transaction type:").is_some_and(|kind| !kind.trim().starts_with("<builtin")) {
         facts.is_own_script = true;
     }
+}
+
+fn is_behind_schedule(line: &str) -> bool {
+    line.contains("progress:") && line.split(", ").any(|figure| figure.starts_with("lag "))
 }
 
 #[cfg(test)]
@@ -75,10 +81,24 @@ mod tests {
         for line in ["transaction type: <builtin: select only>", "scaling factor: 100", "number of clients: 8"] {
             note_fact(line, &mut facts);
         }
-        assert_eq!(facts, Facts { clients: Some(8), scale: Some(100), is_own_script: false, has_warmer: false });
+        assert_eq!(facts, Facts { clients: Some(8), scale: Some(100), ..Facts::default() });
         // PostgreSQL 15 makes 163,935 and 27,422 pages of it.
         assert!((facts.pages().unwrap() / 191_357.0 - 1.0).abs() < 0.001);
         note_fact("transaction type: my.sql", &mut facts);
         assert_eq!(facts.pages(), None);
+    }
+
+    #[test]
+    fn a_limited_rate_is_told_by_the_lag() {
+        let is_limited = |line: &str| {
+            let mut facts = Facts::default();
+            note_fact(line, &mut facts);
+            facts.is_rate_limited
+        };
+        assert!(is_limited("progress: 10.0 s, 33.4 tps, lat 29.882 ms stddev 18.185, lag 0.011 ms, 3 skipped"));
+        assert!(is_limited("progress: 10.0 s, 33.4 tps, lat 29.882 ms stddev 18.185, 0 failed, lag 0.011 ms"));
+        assert!(is_limited("rate limit schedule lag: avg 2.504 (max 128.034) ms"));
+        assert!(!is_limited("progress: 10.0 s, 33.4 tps, lat 29.882 ms stddev 18.185, 0 failed"));
+        assert!(!is_limited("number of transactions above the 50.0 ms latency limit: 3/9 (33.333%)"));
     }
 }

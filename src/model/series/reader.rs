@@ -107,10 +107,11 @@ impl Reader {
     }
 
     fn push_progress(&mut self, line: &str) -> Result<(), Error> {
+        note_fact(line, &mut self.facts);
         match parse_progress(line) {
             Some((end, rate)) => self.push_sample(Sample { end, rate, is_count: false, reads: None })?,
             None if is_progress(line) => self.cut_short += 1,
-            None => note_fact(line, &mut self.facts),
+            None => {}
         }
         Ok(())
     }
@@ -251,7 +252,7 @@ mod tests {
         );
         let series = read(&text).unwrap();
         assert_steady_rate(&series, 20, 500.0);
-        assert_eq!(series.facts, Facts { clients: Some(4), scale: Some(10), is_own_script: false, has_warmer: false });
+        assert_eq!(series.facts, Facts { clients: Some(4), scale: Some(10), ..Facts::default() });
         assert_eq!(series.remarks, ["1 progress lines were cut short and left out"]);
     }
 

@@ -70,6 +70,9 @@ fn fit_where_it_applies(series: &Series, tail: &Tail) -> Result<Fit, &'static st
     if series.facts.has_warmer {
         return Err("a warmer read beside the workload");
     }
+    if series.facts.is_rate_limited {
+        return Err("the rate was limited");
+    }
     if !tail.has_warm_up && tail.trend.change <= 0.0 {
         return Err("throughput did not rise");
     }
@@ -211,6 +214,9 @@ fn decide(series: &Series, tail: &Tail, pages: Option<f64>) -> (Verdict, String)
     if falls {
         let reason = format!("it fell by {} over its last {:.0} s", percent(-tail.trend.change), seconds(tail));
         return (Verdict::Degrading, reason);
+    }
+    if series.facts.is_rate_limited && reads != Some(Floor::Warm) {
+        return (Verdict::NotReached, "the rate was limited: a cold server keeps it too".into());
     }
     let may_be_cold = reads != Some(Floor::Warm) && !has_warmed(series, tail, pages);
     if let Some(reason) = may_be_cold.then(|| suspect_cold_plateau(series, tail, pages)).flatten() {

@@ -95,12 +95,8 @@ fn make_case(kind: u64, seed: u64) -> Case {
         7 => make_slow_start(&mut random, noise, seed),
         _ => {
             let mut series = make_series(Shape::Flat(rate), random.random_range(60..600), noise, seed);
-            series.facts = Facts {
-                clients: Some(8),
-                scale: Some(random.random_range(1..100)),
-                is_own_script: false,
-                has_warmer: false,
-            };
+            series.facts =
+                Facts { clients: Some(8), scale: Some(random.random_range(1..100)), ..Facts::default() };
             Case { steady_from: Some((0.0, 0.1 * series.seconds())), ..case("prewarmed", series, Verdict::Steady) }
         }
     }
@@ -178,4 +174,23 @@ fn reads_at_their_floor_prove_a_short_tail_and_falling_ones_refuse_a_long_one() 
     assert_eq!(judge(&series(16, &warm), None).verdict, Verdict::Steady);
     assert_eq!(judge(&series(80, &warm), None).verdict, Verdict::Steady);
     assert_eq!(judge(&series(80, &falling), None).verdict, Verdict::NotReached);
+}
+
+#[test]
+fn a_limited_rate_proves_nothing_but_its_reads_may() {
+    let series = |reads: Option<f64>, is_rate_limited: bool| {
+        let mut collector = Collector::new(1.0);
+        for second in 0..600 {
+            let start = f64::from(second);
+            collector.add(start, start + 1.0, 5000.0 + f64::from(second % 7), reads);
+        }
+        // By its scale it is long enough to be told from a cold run.
+        collector.finish(Facts { scale: Some(1), is_rate_limited, ..Facts::default() }, Vec::new())
+    };
+    assert_eq!(judge(&series(None, false), None).verdict, Verdict::Steady);
+    let limited = judge(&series(None, true), None);
+    assert_eq!((limited.verdict, limited.fit), (Verdict::NotReached, None));
+    assert_eq!(limited.reason, "the rate was limited: a cold server keeps it too");
+    assert_eq!(judge(&series(Some(400.0), true), None).verdict, Verdict::NotReached);
+    assert_eq!(judge(&series(Some(3.0), true), None).verdict, Verdict::Steady);
 }
