@@ -57,6 +57,11 @@ impl Fit {
         let clients = f64::from(self.clients);
         WarmUp::simple(self.pages.value, self.cold_seconds.value / clients, self.hit_seconds.value / clients)
     }
+
+    /// Does the measurement bound how fast it is when warm?
+    pub fn knows_warm(&self) -> bool {
+        self.hit_seconds.low.is_some()
+    }
 }
 
 /// Fits the closed form; `None` when throughput does not rise, or no curve comes near.

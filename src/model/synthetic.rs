@@ -10,6 +10,12 @@ use super::series::{Collector, Facts, Series};
 #[derive(Clone, Copy, Debug)]
 pub enum Shape<'a> {
     Warming(&'a WarmUp),
+    /// A cold server whose clients wait for a device at its limit: a transaction reads a page of a table, and one of an index
+    /// of a sixth of its pages.
+    DeviceLimited {
+        table_pages: f64,
+        reads_per_second: f64,
+    },
     Flat(f64),
 }
 
@@ -51,6 +57,9 @@ pub fn make_modulated(shape: Shape<'_>, seconds: u32, noise: Noise, seed: u64, f
         }
         let count = match shape {
             Shape::Flat(rate) => rate * pace,
+            Shape::DeviceLimited { table_pages, reads_per_second } => {
+                serve_device_limited(table_pages, reads_per_second * pace, done)
+            }
             // A noisy second is a longer or shorter one of the curve.
             Shape::Warming(curve) => curve.transactions_after(curve.seconds_after(done) + pace) - done,
         };
@@ -58,4 +67,15 @@ pub fn make_modulated(shape: Shape<'_>, seconds: u32, noise: Noise, seed: u64, f
         collector.add(f64::from(second), f64::from(second) + 1.0, count, None);
     }
     collector.finish(Facts::default(), Vec::new())
+}
+
+/// Index pages of such a shape are a table's by this.
+const TABLE_PER_INDEX_PAGES: f64 = 6.0;
+
+/// Transactions in a second of so many reads, after `done`.
+fn serve_device_limited(table_pages: f64, reads: f64, done: f64) -> f64 {
+    const STEPS: u32 = 10;
+    let miss = |done: f64| (-done / table_pages).exp() + (-TABLE_PER_INDEX_PAGES * done / table_pages).exp();
+    let end = (0..STEPS).fold(done, |done, _| done + reads / f64::from(STEPS) / miss(done));
+    end - done
 }

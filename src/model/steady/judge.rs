@@ -52,6 +52,9 @@ const MOST_PAGES: f64 = (64_u64 << 30) as f64 / 8192.0;
 /// Warm is: fewer than 1 % of transactions read from the device.
 const WARM_READS: f64 = 0.01;
 
+/// Of the warm throughput by the fit, what a steady run has reached at its end.
+const REACHED_SHARE: f64 = 0.95;
+
 /// Reads per transaction may fall by this share from the tail's first half to its second and still be at their floor.
 const READS_FALL: f64 = 0.15;
 
@@ -61,8 +64,9 @@ const DEEPEST: f64 = 0.02;
 /// Judges a run. `pages` is how many the workload chooses from, where somebody knows.
 pub fn judge(series: &Series, pages: Option<f64>) -> Judgement {
     let tail = Tail::find(series);
-    let (verdict, reason) = decide(series, &tail, pages.or(series.facts.pages()));
-    describe(series, &tail, fit_where_it_applies(series, &tail), verdict, reason)
+    let fitted = fit_where_it_applies(series, &tail);
+    let (verdict, reason) = decide(series, &tail, fitted.as_ref().ok(), pages.or(series.facts.pages()));
+    describe(series, &tail, fitted, verdict, reason)
 }
 
 /// The fit, or why there is none.
@@ -191,7 +195,7 @@ fn read_rates(series: &Series) -> (f64, Vec<f64>) {
 }
 
 /// The rules, in the order of what they would hide.
-fn decide(series: &Series, tail: &Tail, pages: Option<f64>) -> (Verdict, String) {
+fn decide(series: &Series, tail: &Tail, fit: Option<&Fit>, pages: Option<f64>) -> (Verdict, String) {
     let reads = read_floor(series, tail);
     let rises = tail.trend.exceeds(LEAST_RISE, ERRORS) && !tail.has_levelled_off();
     let falls = Trend { change: -tail.trend.change, ..tail.trend }.exceeds(LEAST_FALL, ERRORS);
@@ -222,10 +226,21 @@ fn decide(series: &Series, tail: &Tail, pages: Option<f64>) -> (Verdict, String)
     if let Some(reason) = may_be_cold.then(|| suspect_cold_plateau(series, tail, pages)).flatten() {
         return (Verdict::NotReached, reason);
     }
-    match tail.period {
-        Some(_) => (Verdict::Periodic, "the same dips come back again and again".into()),
-        None => (Verdict::Steady, "it kept its level until the end".into()),
+    let reached = fit.filter(|_| reads != Some(Floor::Warm)).and_then(|fit| reached_by_fit(series, tail, fit));
+    match (tail.period, reached) {
+        (Some(_), _) => (Verdict::Periodic, "the same dips come back again and again".into()),
+        (None, Some(share)) if share < REACHED_SHARE => {
+            (Verdict::NotReached, format!("by its fit it had reached {} of its warm throughput", percent(share)))
+        }
+        (None, _) => (Verdict::Steady, "it kept its level until the end".into()),
     }
+}
+
+/// Of a run that visibly rose: the share of the warm throughput that its fit has at the end. The noise of a short tail hides
+/// a rise that the whole curve shows.
+fn reached_by_fit(series: &Series, tail: &Tail, fit: &Fit) -> Option<f64> {
+    let curve = fit.curve().ok().filter(|_| tail.has_warm_up && fit.knows_warm())?;
+    Some(curve.throughput(series.transactions()) / curve.steady_throughput())
 }
 
 /// Was it slow at first for long enough to bring in what the workload chooses from? A cold server whose first seconds are slow
@@ -308,11 +323,9 @@ fn describe(series: &Series, tail: &Tail, fitted: Result<Fit, &str>, verdict: Ve
         // With its dips, for they belong to it.
         Verdict::Periodic => Some(tail.rates[tail.start..].iter().sum::<f64>() / tail.len() as f64),
         // The fit's promise, where the measurement bounds it.
-        Verdict::NotReached => fit
-            .as_ref()
-            .filter(|fit| fit.hit_seconds.low.is_some())
-            .and(curve.as_ref())
-            .map(|curve| curve.steady_throughput()),
+        Verdict::NotReached => {
+            fit.as_ref().filter(|fit| fit.knows_warm()).and(curve.as_ref()).map(|curve| curve.steady_throughput())
+        }
         Verdict::Degrading => None,
     };
     let mean_tps = series.transactions() / series.covered_seconds().max(f64::MIN_POSITIVE);
