@@ -20,6 +20,13 @@ pub struct Estimate {
     pub high: Option<f64>,
 }
 
+impl Estimate {
+    /// Does the interval say that it is not this?
+    pub fn excludes(&self, value: f64) -> bool {
+        self.low.is_some_and(|low| value < low) || self.high.is_some_and(|high| value > high)
+    }
+}
+
 /// The closed form that fits a measurement best.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Fit {

@@ -79,17 +79,34 @@ fn render_figures(judgement: &Judgement) -> Vec<String> {
 /// Td, Tc and P with their intervals, and how far off the curve is.
 pub(super) fn render_fit(fit: &Fit) -> String {
     let milliseconds = |value: f64| format!("{:.3} ms", value * 1e3);
+    // A value without bounds is any value.
     let range = |estimate: Estimate, render: &dyn Fn(f64) -> String| {
-        let bounds = estimate.low.zip(estimate.high);
-        let bounds =
-            bounds.map_or("not known".to_owned(), |(low, high)| format!("{} to {}", render(low), render(high)));
-        format!("{} ({bounds})", render(estimate.value))
+        estimate.low.zip(estimate.high).map_or("not known".to_owned(), |(low, high)| {
+            format!("{} ({} to {})", render(estimate.value), render(low), render(high))
+        })
     };
     format!(
-        "cold {}, warm {}, {} pages; the curve is {:.1} % off",
+        "cold {}, warm {}, pages {}; the curve is {:.1} % off",
         range(fit.cold_seconds, &milliseconds),
         range(fit.hit_seconds, &milliseconds),
         range(fit.pages, &render_short),
         100.0 * fit.residual_share
     )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_the_fit_does_not_know_has_no_figure() {
+        let known = |value: f64| Estimate { value, low: Some(0.5 * value), high: Some(2.0 * value) };
+        let hit_seconds = Estimate { value: 1e-9, low: None, high: None };
+        let fit =
+            Fit { cold_seconds: known(0.016), hit_seconds, pages: known(800.0), residual_share: 0.056, clients: 1 };
+        assert_eq!(
+            render_fit(&fit),
+            "cold 16.000 ms (8.000 ms to 32.000 ms), warm not known, pages 800 (400 to 1600); the curve is 5.6 % off"
+        );
+    }
 }

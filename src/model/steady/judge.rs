@@ -65,8 +65,15 @@ const DEEPEST: f64 = 0.02;
 pub fn judge(series: &Series, pages: Option<f64>) -> Judgement {
     let tail = Tail::find(series);
     let fitted = fit_where_it_applies(series, &tail);
-    let (verdict, reason) = decide(series, &tail, fitted.as_ref().ok(), pages.or(series.facts.pages()));
-    describe(series, &tail, fitted, verdict, reason)
+    let pages = pages.or(series.facts.pages());
+    let (verdict, reason) = decide(series, &tail, fitted.as_ref().ok(), pages);
+    let mut judgement = describe(series, &tail, fitted, verdict, reason);
+    if let (Verdict::NotReached, Some(fit), Some(pages)) = (verdict, &judgement.fit, pages)
+        && fit.pages.excludes(pages)
+    {
+        judgement.drop_promise(pages);
+    }
+    judgement
 }
 
 /// The fit, or why there is none.

@@ -58,3 +58,14 @@ pub struct Judgement {
     pub no_fit: Option<String>,
     pub remarks: Vec<String>,
 }
+
+impl Judgement {
+    /// Takes back what the fit promised of a run that did not reach it: it does not know of all `pages`.
+    pub(super) fn drop_promise(&mut self, pages: f64) {
+        self.steady_tps = None;
+        self.mean_error_share = None;
+        (self.to_50_seconds, self.to_90_seconds, self.to_95_seconds) = (None, None, None);
+        self.should_have_run_seconds = None;
+        self.remarks.push(format!("the fit promises nothing: the workload chooses from {pages:.0} pages"));
+    }
+}
