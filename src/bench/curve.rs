@@ -1,5 +1,6 @@
 //! A trial as the throughput curve that `src/model/` judges, and what it says of it.
 
+use super::warnings::warn_of_lost_verdict;
 use super::{NOTHING, Run, Study, Trial};
 use crate::model::{self, Collector, Facts, Series, judge};
 
@@ -37,4 +38,6 @@ pub fn judge_trial(run: &Run, trial: &mut Trial) {
         Ok(series) => trial.judgement = Some(judge(&series, None)),
         Err(error) => trial.no_verdict = Some(error.to_string()),
     }
+    let verdict = trial.judgement.as_ref().map(|judgement| judgement.verdict);
+    trial.warnings.extend(warn_of_lost_verdict(&run.study, trial.samples.len(), verdict));
 }

@@ -2,7 +2,8 @@
 
 use std::time::Duration;
 
-use super::{Disk, NOTHING, Sample, StudyForecast};
+use super::{Disk, NOTHING, Sample, Study, StudyForecast};
+use crate::model::Verdict;
 use crate::observe::Second;
 use crate::units::Bytes;
 
@@ -114,6 +115,16 @@ pub fn warn_of_short_trials(
             seconds,
             if until_steady { "" } else { " --until-steady shows all of it" }
         )
+    })
+}
+
+/// A trial of `--until-steady` that ended by a verdict, which its curve does not bear out now that it is whole: pgbench tells
+/// of its seconds a little differently than the samples do.
+pub fn warn_of_lost_verdict(study: &Study, samples: usize, verdict: Option<Verdict>) -> Option<String> {
+    let ended_early = study.until_steady && samples + 1 < study.seconds as usize;
+    let is_borne_out = matches!(verdict, Some(Verdict::Steady | Verdict::Periodic));
+    (ended_early && !is_borne_out).then(|| {
+        format!("it ended after {samples} s as it looked steady, and is not by its whole curve: repeat it without --until-steady")
     })
 }
 

@@ -1,5 +1,6 @@
 //! Finds the kind and the hint of whatever went wrong.
 
+use super::steady::UnknownStrategy;
 use super::{MeasuredError, NotALabServer, SettingsError};
 use crate::failure::{ErrorKind, Explain};
 use crate::{bench, cache, linux, model, observe, postgres, report, results, warm};
@@ -39,6 +40,7 @@ fn as_explain<'a>(cause: &'a (dyn std::error::Error + 'static)) -> Option<&'a dy
         .or_else(|| cast::<NotALabServer>(cause))
         .or_else(|| cast::<MeasuredError>(cause))
         .or_else(|| cast::<SettingsError>(cause))
+        .or_else(|| cast::<UnknownStrategy>(cause))
 }
 
 #[cfg(test)]

@@ -8,6 +8,7 @@ use serde::Serialize;
 use super::measured::read_series;
 use super::{ExitStatus, OutputArguments, StoreArguments};
 use crate::bench::{Trial, compute_series};
+use crate::failure::{ErrorKind, Explain};
 use crate::model::{self, Judgement, Series, Verdict, judge};
 use crate::terminal::{self, Canvas};
 
@@ -35,6 +36,24 @@ pub struct SteadyArguments {
 
     #[command(flatten)]
     store: StoreArguments,
+}
+
+/// The run has no such trial.
+#[derive(Debug, thiserror::Error)]
+#[error("the run has no trial of the strategy {wanted}")]
+pub struct UnknownStrategy {
+    wanted: String,
+    known: Vec<String>,
+}
+
+impl Explain for UnknownStrategy {
+    fn kind(&self) -> ErrorKind {
+        ErrorKind::Usage
+    }
+
+    fn hint(&self) -> Option<String> {
+        Some(format!("it has trials of {}", self.known.join(", ")))
+    }
 }
 
 /// A curve and its name: the file, or `STRATEGY, repeat N`. Of a trial there may be none to judge.
@@ -92,7 +111,15 @@ async fn read_run(arguments: &SteadyArguments) -> anyhow::Result<Vec<Measured>> 
     let run = store.read_run(&arguments.source).await?;
     let mut trials = store.read_trials(&run.id).await?;
     store.close().await;
-    trials.retain(|trial| arguments.strategy.as_ref().is_none_or(|wanted| trial.strategy == *wanted));
+    if let Some(wanted) = &arguments.strategy {
+        let mut known: Vec<String> = trials.iter().map(|trial| trial.strategy.clone()).collect();
+        known.sort();
+        known.dedup();
+        trials.retain(|trial| trial.strategy == *wanted);
+        if trials.is_empty() {
+            return Err(UnknownStrategy { wanted: wanted.clone(), known }.into());
+        }
+    }
     let measure = |trial: &Trial| (format!("{}, repeat {}", trial.strategy, trial.repeat), compute_series(&run, trial));
     Ok(trials.iter().map(measure).collect())
 }

@@ -55,6 +55,19 @@ fn what_cannot_be_judged_says_why() {
 }
 
 #[test]
+fn a_trial_that_ended_as_steady_and_is_not_has_a_warning() {
+    let warned = |seconds: u32, until_steady: bool, at_most: u32| {
+        let (mut run, trial) = warming(NOTHING, seconds);
+        (run.study.until_steady, run.study.seconds) = (until_steady, at_most);
+        judged((run, trial)).warnings.iter().any(|warning| warning.contains("as it looked steady"))
+    };
+    assert!(warned(12, true, 120), "a cold trial that ended early");
+    assert!(!warned(12, true, 12), "it lasted as long as it might");
+    assert!(!warned(12, false, 120), "it was not to end by its verdict");
+    assert!(!warned(120, true, 600), "steady");
+}
+
+#[test]
 fn a_verdict_that_is_there_stays() {
     let (run, mut trial) = warming(NOTHING, 20);
     trial.no_verdict = Some("told before".into());

@@ -93,6 +93,12 @@ fn a_stored_run_is_judged_trial_by_trial() {
     // The trials that never got warm decide.
     home.pgthaw(&["steady", &run.id, "--results", results]).ends_with(10);
     home.pgthaw(&["steady", "no-such-run", "--results", results]).ends_with(2);
+    let unknown = home.pgthaw(&["steady", "newest", "--strategy", "nosuch", "--results", results]).ends_with(2);
+    assert!(
+        unknown.stderr.contains("hint: it has trials of ") && unknown.stderr.contains("nothing"),
+        "{}",
+        unknown.stderr
+    );
 }
 
 /// Its exit status is the answer: what becomes of the text must not turn it into "steady".

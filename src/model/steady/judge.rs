@@ -5,7 +5,7 @@ use super::segment::{SAME_LEVEL, find_segments, find_tail_start};
 use super::trend::{Trend, fit_trend};
 use super::{Judgement, Verdict};
 use crate::model::statistics::{compute_median, compute_noise_sigma, compute_running_median};
-use crate::model::{Fit, Series, fit_warm_up};
+use crate::model::{Bucket, Fit, Series, fit_warm_up};
 
 /// Values that are judged, at most: the exact segmentation takes the square of it.
 const MOST_VALUES: usize = 400;
@@ -60,6 +60,9 @@ const READS_FALL: f64 = 0.15;
 
 /// Throughput below this share of the level is a stall, however deep.
 const DEEPEST: f64 = 0.02;
+
+/// A stall at the end that has lasted so long is no dip that recovers.
+const SILENT_SECONDS: f64 = 5.0;
 
 /// Judges a run. `pages` is how many the workload chooses from, where somebody knows.
 pub fn judge(series: &Series, pages: Option<f64>) -> Judgement {
@@ -209,6 +212,10 @@ fn decide(series: &Series, tail: &Tail, fit: Option<&Fit>, pages: Option<f64>) -
     let least = if reads == Some(Floor::Warm) { PROVEN_TAIL_VALUES } else { LEAST_TAIL_VALUES };
     let is_short = tail.share() < LEAST_TAIL_SHARE || tail.len() < least;
     let percent = |share: f64| format!("{:.0} %", 100.0 * share);
+    let silent = silent_seconds(series, tail);
+    if silent >= SILENT_SECONDS && tail.period.is_none() {
+        return (Verdict::Degrading, format!("it served next to nothing in its last {silent:.0} s"));
+    }
     if let Some(faster) = tail.faster_before.filter(|_| falls || tail.share() < NEW_LEVEL_SHARE) {
         return (Verdict::Degrading, format!("it was {} faster before", percent(faster - 1.0)));
     }
@@ -241,6 +248,12 @@ fn decide(series: &Series, tail: &Tail, fit: Option<&Fit>, pages: Option<f64>) -
         }
         (None, _) => (Verdict::Steady, "it kept its level until the end".into()),
     }
+}
+
+/// Seconds at the end with next to no throughput: a stall that is not over.
+fn silent_seconds(series: &Series, tail: &Tail) -> f64 {
+    let is_silent = |bucket: &&Bucket| bucket.rate().is_some_and(|rate| rate <= DEEPEST * tail.level);
+    series.buckets.iter().rev().take_while(is_silent).count() as f64 * series.width_seconds
 }
 
 /// Of a run that visibly rose: the share of the warm throughput that its fit has at the end. The noise of a short tail hides
@@ -281,7 +294,7 @@ fn read_floor(series: &Series, tail: &Tail) -> Option<Floor> {
     }
     let from = (tail.start_seconds() / series.width_seconds) as usize;
     let buckets = &series.buckets[from.min(series.buckets.len())..];
-    let per_transaction = |buckets: &[crate::model::Bucket]| {
+    let per_transaction = |buckets: &[Bucket]| {
         let transactions: f64 = buckets.iter().map(|bucket| bucket.transactions).sum();
         buckets.iter().map(|bucket| bucket.reads).sum::<f64>() / transactions.max(1.0)
     };

@@ -214,3 +214,19 @@ fn a_limited_rate_proves_nothing_but_its_reads_may() {
     assert_eq!(judge(&series(Some(400.0), true), None).verdict, Verdict::NotReached);
     assert_eq!(judge(&series(Some(3.0), true), None).verdict, Verdict::Steady);
 }
+
+#[test]
+fn a_run_that_ends_in_a_stall_is_not_steady() {
+    let ending_in = |silent: u32, seconds: u32| {
+        let mut series =
+            make_series(Shape::Flat(10_000.0), seconds, Noise { sigma: 0.02, rho: 0.0, stalls_per_second: 0.0 }, 1);
+        series.facts.scale = Some(1);
+        let from = series.buckets.len() - silent as usize;
+        series.buckets[from..].iter_mut().for_each(|bucket| bucket.transactions = 0.0);
+        judge(&series, None).verdict
+    };
+    assert_eq!((ending_in(0, 210), ending_in(2, 210)), (Verdict::Steady, Verdict::Steady));
+    for (silent, seconds) in [(10, 210), (10, 3600), (60, 260)] {
+        assert_eq!(ending_in(silent, seconds), Verdict::Degrading, "{silent} of {seconds} s");
+    }
+}
