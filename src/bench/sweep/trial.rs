@@ -150,12 +150,7 @@ impl TrialSetup<'_> {
         let block_size = self.block_size;
         Watched {
             goal: WarmGoal { wanted_bytes: database_bytes, block_size, warm_tps: None, is_uniform: !is_own_script },
-            facts: Facts {
-                clients: Some(point.clients),
-                scale: Some(point.scale),
-                is_own_script,
-                ..Facts::default()
-            },
+            facts: Facts { clients: Some(point.clients), scale: Some(point.scale), is_own_script, ..Facts::default() },
             stops_when_steady: false,
         }
     }
