@@ -109,7 +109,7 @@ fn find_unsteady(trial: &SweepTrial, block_size: Bytes, is_own_script: bool) -> 
         collector.add(end - 1.0, end, sample.transactions as f64, Some(reads));
     }
     let (clients, scale) = (Some(trial.point.clients), Some(trial.point.scale));
-    let facts = Facts { clients, scale, is_own_script, has_warmer: false };
+    let facts = Facts { clients, scale, is_own_script, ..Facts::default() };
     let judgement = judge(&collector.finish(facts, Vec::new()).check().ok()?, None);
     let verdict = match judgement.verdict {
         Verdict::Steady | Verdict::Periodic => return None,
