@@ -16,6 +16,9 @@ use crate::warm::{DeviceProfile, Error, state_directory};
 /// The version of the format. A greater one is not read.
 const FORMAT: u32 = 1;
 
+/// What is measured may be so much above the limit that is in force.
+const UNFELT_RATIO: f64 = 1.15;
+
 /// The largest read and the deepest queue that a profile may name: a file is somebody's text.
 const LARGEST_READ: std::ops::RangeInclusive<u64> = 4096..=16 << 20;
 const DEPTHS: std::ops::RangeInclusive<u32> = 1..=1024;
@@ -62,12 +65,23 @@ impl DeviceRecord {
         device: &BlockDevice,
         limit: ReadLimit,
         mut measurement: Measurement,
-        remarks: Vec<String>,
+        mut remarks: Vec<String>,
     ) -> DeviceRecord {
         let profile = &mut measurement.profile;
-        profile.reads_per_second =
-            limit.reads_per_second.map_or(f64::MAX, |most| most as f64).min(profile.reads_per_second);
-        profile.bandwidth = limit.read_bytes_per_second.unwrap_or(profile.bandwidth).min(profile.bandwidth);
+        let most_reads = limit.reads_per_second.map_or(f64::MAX, |most| most as f64);
+        let most_bytes = limit.read_bytes_per_second.unwrap_or(profile.bandwidth);
+        if profile.reads_per_second > most_reads * UNFELT_RATIO
+            || profile.bandwidth.0 as f64 > most_bytes.0 as f64 * UNFELT_RATIO
+        {
+            // What was measured is how the device is without the limit.
+            profile.overlap = 0.0;
+            remarks.push(
+                "the limit was not felt within the budget, so its own figures are taken: a larger --probe-budget measures it"
+                    .into(),
+            );
+        }
+        profile.reads_per_second = most_reads.min(profile.reads_per_second);
+        profile.bandwidth = most_bytes.min(profile.bandwidth);
         DeviceRecord {
             format: FORMAT,
             measured_at: Timestamp::now(),
@@ -211,6 +225,9 @@ mod tests {
         let record = DeviceRecord::new(&device(), limit, measurement(), Vec::new());
         let profile = record.measurement.profile;
         assert_eq!((profile.reads_per_second, profile.bandwidth), (2000.0, Bytes(100 << 20)));
+        assert!(record.remarks[0].starts_with("the limit was not felt"), "{:?}", record.remarks);
+        let felt = ReadLimit { reads_per_second: Some(2900), read_bytes_per_second: Some(Bytes(120 << 20)) };
+        assert_eq!(DeviceRecord::new(&device(), felt, measurement(), Vec::new()).remarks, Vec::<String>::new());
         let free = DeviceRecord::new(&device(), ReadLimit::default(), measurement(), Vec::new());
         assert_eq!(free.measurement.profile, DeviceProfile::default());
     }
