@@ -2,6 +2,7 @@
 
 use super::series::FEWEST_INTERVALS;
 use crate::failure::{ErrorKind, Explain};
+use crate::units::Bytes;
 
 /// A figure that no server can have.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
@@ -12,6 +13,8 @@ pub enum Error {
         "a transaction that reads from the device cannot take less time ({cold_seconds} s) than one that does not ({hit_seconds} s)"
     )]
     ColdFasterThanWarm { cold_seconds: f64, hit_seconds: f64 },
+    #[error("shared_buffers of {buffers} do not fit into {memory} of memory")]
+    BuffersBeyondMemory { buffers: Bytes, memory: Bytes },
     #[error("there are no pages to warm")]
     NoPages,
     #[error("a forecast for a server needs one that runs, or a snapshot: what its clients ask for is not in its files")]
@@ -76,6 +79,10 @@ impl Explain for Error {
             Error::ColdFasterThanWarm { .. } => {
                 Some("the first is the latency when nothing is cached, the second when everything is".into())
             }
+            Error::BuffersBeyondMemory { .. } => Some(
+                "memory is for shared_buffers and the page cache together: --memory 16GiB, --what-if shared_buffers=4GiB,memory=16GiB"
+                    .into(),
+            ),
             Error::NoPages => Some("name the relations' sizes in blocks".into()),
             Error::NoServer => Some("give bare numbers: --pages, --hit, and --miss or --riops".into()),
             Error::StoppedServer => Some("say it (--hit 0.2ms or --tps 5000, with --clients 8)".into()),

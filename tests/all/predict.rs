@@ -59,6 +59,31 @@ fn limits_bring_a_restore_and_cases_to_compare() {
     assert!(prediction["knees"].is_null());
 }
 
+/// shared_buffers are a part of the memory: what is in both tiers is held twice.
+#[test]
+fn larger_shared_buffers_are_no_additional_memory() {
+    let numbers = ["predict", "--pages", "1000000", "--riops", "3000", "--rbps", "125MiB", "--hit", "0.1ms"];
+    let machine = ["--clients", "8", "--cores", "2", "--memory", "4GiB", "--json"];
+    let steady = |case: &str| {
+        let prediction = Home::new().pgthaw(&[&numbers[..], &machine, &["--what-if", case]].concat()).ok().json();
+        let scenarios = prediction["scenarios"].as_array().unwrap().clone();
+        let tps = |place: usize| scenarios[place]["steady_tps"].as_f64().unwrap();
+        (tps(0), tps(scenarios.len() - 1))
+    };
+    let (base, half) = steady("shared_buffers=2GiB");
+    assert!(half < 0.95 * base, "{base} {half}");
+    // All or nearly nothing of the memory: one tier.
+    for case in ["shared_buffers=4GiB", "shared_buffers=8MiB"] {
+        let (base, changed) = steady(case);
+        assert!((changed / base - 1.0).abs() < 0.02, "{case}: {base} {changed}");
+    }
+    let (_, larger) = steady("shared_buffers=2GiB,memory=16GiB");
+    assert!(larger > 2.0 * base, "{base} {larger}");
+    let refused = [&numbers[..], &machine, &["--what-if", "shared_buffers=5GiB"]].concat();
+    let refused = Home::new().pgthaw(&refused).ends_with(2);
+    assert!(refused.stderr.contains("do not fit into 4"), "{}", refused.stderr);
+}
+
 #[test]
 fn the_page_stands_for_itself() {
     let home = Home::new();

@@ -3,7 +3,7 @@
 use std::str::FromStr;
 
 use super::values::parse_seconds;
-use crate::model::{Device, Scenario, Server, Workload};
+use crate::model::{Device, Error, Scenario, Server, Workload};
 use crate::units::Bytes;
 
 /// Changes of one case.
@@ -64,13 +64,24 @@ fn parse_change(text: &str) -> Result<Change, String> {
 
 impl Changes {
     /// The scenario with these changes, named by them.
-    pub fn apply(&self, scenario: &Scenario) -> Scenario {
+    ///
+    /// # Errors
+    /// When shared_buffers do not fit into the memory.
+    pub fn apply(&self, scenario: &Scenario) -> Result<Scenario, Error> {
         let mut changed = Scenario { name: self.text.clone(), ..scenario.clone() };
+        let Scenario { server, workload, .. } = &mut changed;
+        let (mut memory, mut buffers) = (server.memory_pages(), server.buffers_pages);
         for change in &self.changes {
-            let Scenario { server, workload, .. } = &mut changed;
-            change.apply(server, workload);
+            match change {
+                Change::Memory(bytes) => memory = bytes / server.block_bytes,
+                Change::SharedBuffers(bytes) => buffers = bytes / server.block_bytes,
+                other => other.apply(server, workload),
+            }
         }
-        changed
+        if self.changes.iter().any(|change| matches!(change, Change::Memory(_) | Change::SharedBuffers(_))) {
+            server.divide_memory(memory, buffers)?;
+        }
+        Ok(changed)
     }
 }
 
@@ -80,8 +91,8 @@ impl Change {
         match self {
             Change::Riops(riops) => *reads_per_second = riops,
             Change::Rbps(rbps) => *bandwidth = rbps,
-            Change::Memory(bytes) => server.os_pages = bytes / server.block_bytes,
-            Change::SharedBuffers(bytes) => server.buffers_pages = bytes / server.block_bytes,
+            // These depend on each other: `Changes::apply` divides the memory.
+            Change::Memory(_) | Change::SharedBuffers(_) => {}
             Change::Clients(clients) => workload.clients = clients,
             Change::Cores(cores) => server.cores = cores,
             Change::Hit(seconds) => workload.hit_seconds = seconds,

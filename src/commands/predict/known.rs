@@ -30,6 +30,8 @@ pub struct Known {
     pub hit_seconds: f64,
     pub cores: f64,
     pub memory_pages: f64,
+    /// Its shared_buffers; infinite where they are not known.
+    pub buffers_pages: f64,
     pub geometry: Geometry,
     pub directory: Option<PathBuf>,
     /// Is the device one of this machine's?
@@ -52,11 +54,12 @@ impl Known {
             device,
             read_ahead,
             block_bytes,
-            buffers_pages: f64::INFINITY,
+            buffers_pages: self.buffers_pages,
             os_pages: self.memory_pages,
             client_reads: 0.0,
         };
-        let Scenario { workload, server, .. } = cold.scenario();
+        let Scenario { workload, mut server, .. } = cold.scenario();
+        server.divide_memory(self.memory_pages, self.buffers_pages)?;
         workload.check()?;
         server.check()?;
         let wanted = self.snapshot.map(|map| wanted_of(&workload.classes, &self.activity, &map));

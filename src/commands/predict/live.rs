@@ -83,6 +83,7 @@ pub async fn make_base(
         hit_seconds,
         cores,
         memory_pages: memory,
+        buffers_pages: server.facts.shared_buffers_bytes.0 as f64 / block_bytes,
         geometry: Geometry { block_size: server.facts.block_size, segment_blocks: server.facts.segment_blocks },
         directory: target.data_directory.as_ref().map(|directory| directory.path.clone()),
         is_local: server.is_local_socket(),

@@ -92,7 +92,7 @@ pub struct PredictArguments {
     #[arg(long, value_name = "BYTES")]
     read_ahead: Option<Bytes>,
 
-    /// Memory for what is cached [default: this machine's; without a server enough for all]
+    /// Memory for what is cached, shared_buffers included [default: this machine's; without a server enough for all]
     #[arg(long, value_name = "BYTES", value_parser = positive_bytes)]
     memory: Option<Bytes>,
 
@@ -101,7 +101,7 @@ pub struct PredictArguments {
     #[arg(long, value_name = "WHICH")]
     popularity: Option<PopularityArgument>,
 
-    /// What would be if: riops=10000, rbps=500MiB, memory=8GiB, clients=16, cores=8, hit=0.1ms; several changes of one case
+    /// What would be if: riops=10000, rbps=500MiB, memory=8GiB, shared_buffers=2GiB (a part of the memory), clients=16, cores=8, hit=0.1ms; several changes of one case
     /// are joined by commas, several cases repeat the option
     #[arg(long, value_name = "CHANGES")]
     what_if: Vec<change::Changes>,
@@ -126,7 +126,7 @@ pub async fn run(arguments: PredictArguments, output: OutputArguments) -> anyhow
     } else {
         bare::make_base(&arguments)?
     };
-    let scenarios = scenarios::make_scenarios(&base, &arguments.what_if);
+    let scenarios = scenarios::make_scenarios(&base, &arguments.what_if)?;
     let outlooks = scenarios.iter().map(compute_outlook).collect::<Result<Vec<_>, _>>()?;
     let prediction = Prediction { assumptions: base.assumptions, knees: base.knees, scenarios: outlooks };
     if let Some(path) = &arguments.html {

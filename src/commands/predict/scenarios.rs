@@ -3,7 +3,7 @@
 use super::Base;
 use super::change::Changes;
 use super::restore_plan::plan_warmer;
-use crate::model::{Scenario, Warmer};
+use crate::model::{Error, Scenario, Warmer};
 
 /// A restore beside live traffic: reads in flight, and their size (docs/plan.md).
 pub const RESTORE_DEPTH: u32 = 4;
@@ -14,7 +14,7 @@ pub const RESTORE_BEGINS_SECONDS: f64 = 0.1;
 
 /// A cold restart, the same with all relations as one where there are several and the closed form applies, with a restore
 /// where a bandwidth is known, and each case of `--what-if`.
-pub fn make_scenarios(base: &Base, what_if: &[Changes]) -> Vec<Scenario> {
+pub fn make_scenarios(base: &Base, what_if: &[Changes]) -> Result<Vec<Scenario>, Error> {
     let (workload, server) = (base.workload.clone(), base.server.clone());
     let cold = Scenario { name: "cold restart".into(), workload, server, warmer: None };
     let mut scenarios = vec![cold.clone()];
@@ -25,13 +25,13 @@ pub fn make_scenarios(base: &Base, what_if: &[Changes]) -> Vec<Scenario> {
         scenarios.push(with_restore(base, &cold, "with pgthaw restore"));
     }
     for changes in what_if {
-        let changed = changes.apply(&cold);
+        let changed = changes.apply(&cold)?;
         if base.has_bandwidth {
             scenarios.push(with_restore(base, &changed, &format!("{}, restore", changed.name)));
         }
         scenarios.push(changed);
     }
-    scenarios
+    Ok(scenarios)
 }
 
 /// The simple curve of the closed form: a transaction reads one block out of all.

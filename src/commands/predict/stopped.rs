@@ -8,8 +8,8 @@ use super::known::{Known, describe_snapshot, read_heat};
 use super::{Base, PredictArguments};
 use crate::cache::{Map, RelationMap};
 use crate::model::Error;
-use crate::postgres::{Activity, DataDirectory, RelationActivity, RelationKind};
-use crate::units::Fork;
+use crate::postgres::{Activity, DataDirectory, RelationActivity, RelationKind, read_configured_setting};
+use crate::units::{Bytes, Fork};
 use crate::warm::compute_heat_levels;
 use crate::warm::plan::Geometry;
 
@@ -43,12 +43,20 @@ pub fn make_base(arguments: &PredictArguments, directory: &DataDirectory) -> any
         hit_seconds,
         cores,
         memory_pages: read_memory_pages(arguments, true, block_bytes, &mut assumptions),
+        buffers_pages: read_buffers_pages(directory).unwrap_or(f64::INFINITY),
         geometry,
         directory: Some(directory.path.clone()),
         is_local: true,
         snapshot: Some(map),
     };
     known.make_base(arguments, assumptions)
+}
+
+/// shared_buffers that the server would start with, where its programs are here to say so: in blocks, or with a unit.
+fn read_buffers_pages(directory: &DataDirectory) -> Option<f64> {
+    let text = read_configured_setting(directory, "shared_buffers").ok()?;
+    let blocks = || Some(text.parse::<Bytes>().ok()?.0 as f64 / f64::from(directory.block_size));
+    text.parse::<u32>().ok().map(f64::from).or_else(blocks)
 }
 
 /// Heat is how often a block is used, relative to the others: a relation's share of the accesses is the sum over its blocks.

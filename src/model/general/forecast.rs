@@ -262,6 +262,12 @@ impl<'a> Model<'a> {
         view
     }
 
+    /// Pages that fill the larger tier: until then nothing is forgotten by both.
+    fn capacity(&self) -> f64 {
+        let Server { buffers_pages, os_pages, .. } = self.server;
+        if buffers_pages.is_finite() { os_pages.max(*buffers_pages) } else { *os_pages }
+    }
+
     fn is_warming(&self) -> bool {
         self.warmer
             .is_some_and(|warmer| self.warm_step < warmer.steps.len() && self.seconds >= warmer.begins_after_seconds)
@@ -306,7 +312,7 @@ impl<'a> Model<'a> {
                 }
             }
             let pages: f64 = self.bins.iter().flatten().map(|bin| bin.pages).sum();
-            if view.point.resident_share * pages >= self.server.os_pages {
+            if view.point.resident_share * pages >= self.capacity() {
                 self.full_since = Some(self.transactions);
             }
         }

@@ -35,13 +35,15 @@ pub fn survival(rate: f64, time: f64) -> f64 {
 pub fn compute_steady_misses(bins: &[Vec<Bin>], buffers_pages: f64, os_pages: f64) -> SteadyMisses {
     let all = bins.iter().flatten();
     let buffers_time = find_characteristic_time(all.clone(), buffers_pages);
-    // The page cache is asked only for what is not in shared_buffers. Where these hold everything, it is the only tier.
-    let is_single = buffers_time.is_infinite();
+    // The page cache is asked only for what is not in shared_buffers. Where these are not told apart, it is the only tier.
+    let is_single = buffers_pages.is_infinite();
     let behind = |bin: &Bin| if is_single { bin.weight } else { bin.weight * survival(bin.weight, buffers_time) };
     let asked: Vec<Bin> = all.map(|bin| Bin { weight: behind(bin), ..*bin }).collect();
     let os_time = find_characteristic_time(asked.iter(), os_pages);
     let device = |bin: &Bin| match is_single {
         true => survival(bin.weight, os_time),
+        // shared_buffers hold all that is used.
+        false if buffers_time.is_infinite() => survival(bin.weight, buffers_time),
         false => {
             let beyond = (os_time - buffers_time).max(0.0);
             survival(bin.weight, buffers_time) * survival(behind(bin), beyond)
@@ -65,6 +67,14 @@ mod tests {
         assert!((misses.device[0][0] - 0.4).abs() < 1e-6, "{misses:?}");
         let misses = compute_steady_misses(&uniform(1000.0), f64::INFINITY, 1000.0);
         assert_eq!(misses.device[0][0], 0.0);
+    }
+
+    #[test]
+    fn shared_buffers_that_hold_everything_need_no_page_cache() {
+        let misses = compute_steady_misses(&uniform(1000.0), 1000.0, 1.0);
+        assert_eq!(misses.device[0][0], 0.0);
+        let misses = compute_steady_misses(&uniform(1000.0), 600.0, 1.0);
+        assert!((misses.device[0][0] - 0.4).abs() < 1e-2, "{misses:?}");
     }
 
     #[test]

@@ -2,6 +2,7 @@
 
 use super::{Bin, Device, Popularity};
 use crate::model::Error;
+use crate::units::Bytes;
 
 /// Pages that transactions choose from in the same way: an index's root, its inner pages, its leaves, the heap, TOAST.
 #[derive(Clone, Debug, PartialEq)]
@@ -94,6 +95,30 @@ impl Workload {
 }
 
 impl Server {
+    /// Memory that shared_buffers and the page cache share, in pages; infinite where everything fits.
+    pub fn memory_pages(&self) -> f64 {
+        self.os_pages + if self.buffers_pages.is_finite() { self.buffers_pages } else { 0.0 }
+    }
+
+    /// Gives shared_buffers their part of the memory, and what is left to the page cache; infinite `buffers_pages` are none of
+    /// their own.
+    ///
+    /// # Errors
+    /// When the memory does not hold them.
+    pub fn divide_memory(&mut self, memory_pages: f64, buffers_pages: f64) -> Result<(), Error> {
+        self.buffers_pages = buffers_pages;
+        self.os_pages = memory_pages;
+        if buffers_pages.is_finite() && memory_pages.is_finite() {
+            if buffers_pages > memory_pages {
+                let bytes = |pages: f64| Bytes((pages * self.block_bytes) as u64);
+                return Err(Error::BuffersBeyondMemory { buffers: bytes(buffers_pages), memory: bytes(memory_pages) });
+            }
+            // Where there is no room the server has one page of it at a time.
+            self.os_pages = (memory_pages - buffers_pages).max(1.0);
+        }
+        Ok(())
+    }
+
     /// Refuses what no server can have.
     pub fn check(&self) -> Result<(), Error> {
         let device = &self.device;
