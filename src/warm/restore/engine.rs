@@ -302,12 +302,13 @@ impl Work<'_> {
         if missing == 0 {
             return Ok(0);
         }
+        engine.governor.wait(Bytes(missing * engine.files.cache.page_bytes()), engine.control);
+        // Not before the wait: what is dropped is to be back at once.
         let dropped = match engine.governor.is_short_of_reads() {
             true => drop_splits(&*file, pages, counts, self.gap_pages)?,
             false => 0,
         };
         let missing_bytes = (missing + dropped) * engine.files.cache.page_bytes();
-        engine.governor.wait(Bytes(missing_bytes), engine.control);
         buffer.resize(self.bytes(range) as usize, 0);
         let offset = range.start * u64::from(engine.files.geometry.block_size);
         let filled = file.apply_read(offset, buffer)? as u64;

@@ -107,7 +107,7 @@ impl Governor {
             reads: AtomicU64::new(0),
             large_read: Bytes(device.profile.largest_read.0 / 2),
             is_limited: max_rate.is_some(),
-            is_short_of_reads: AtomicBool::new(true),
+            is_short_of_reads: AtomicBool::new(max_rate.is_none()),
             may_have_server: AtomicBool::new(true),
             is_seen: AtomicBool::new(false),
             seen: Mutex::new(Seen {
@@ -244,9 +244,10 @@ impl Governor {
         next(false)
     }
 
-    /// Is so little allowed that what comes says nothing of the device?
+    /// Is so little allowed, by the user or beside the traffic, that what comes says nothing of the device?
     fn is_held_back(&self, allowed: Allowed) -> bool {
-        allowed.rate.is_some_and(|rate| rate.seconds_at(self.lock().bandwidth) < SHORT_OF_READS_RATIO)
+        self.is_limited
+            || allowed.rate.is_some_and(|rate| rate.seconds_at(self.lock().bandwidth) < SHORT_OF_READS_RATIO)
     }
 
     /// Finds out what the device is short of. Takes and returns when the stretch that is being counted began, and what was
@@ -393,6 +394,18 @@ mod tests {
         assert!(!shows(None, 10, 8 << 10));
         assert!(!shows(None, 0, 0));
         assert!(!shows(Some(Bytes(1 << 20)), 10, 256 << 10));
+    }
+
+    #[test]
+    fn what_a_rate_that_was_asked_for_brings_is_no_lack_of_reads() {
+        let is_short = |max_rate| {
+            let governor = Governor::new(Sharing::Fair, 16, max_rate, planned(ProfileSource::Told));
+            let long_ago = Instant::now().checked_sub(SHORTAGE_SPAN * 2).map(|start| (start, 0));
+            governor.judge_shortage(long_ago, Allowed { depth: 4, rate: None });
+            governor.is_short_of_reads()
+        };
+        assert!(is_short(None));
+        assert!(!is_short(Some(Bytes(1 << 20))));
     }
 
     #[test]
