@@ -5,10 +5,10 @@ use sqlx::sqlite::SqliteRow;
 use sqlx::types::Json;
 
 use super::names::{Kind, Named, choose};
-use super::read::{bytes_of, json_of, number_of, optional_number_of, optional_time_of, time_of};
+use super::read::{bytes_of, json_of, number_of, optional_number_of, optional_time_of, start_state_of, time_of};
 use super::write::{sql_bytes, sql_integer, sql_time};
 use super::{Error, NEWEST, Store};
-use crate::bench::{LoadOutcome, LoadingRun, LoadingTrial, StartState};
+use crate::bench::{LoadOutcome, LoadingRun, LoadingTrial};
 use crate::units::Bytes;
 
 const UPSERT_RUN: &str = "
@@ -130,11 +130,7 @@ fn trial_from(row: &SqliteRow) -> Result<LoadingTrial, sqlx::Error> {
         round: number_of(row, "round")?,
         position: number_of(row, "position")?,
         started_at: time_of(row, "started_at")?,
-        start_state: StartState {
-            os_resident_bytes: bytes_of(row, "start_os_resident_bytes")?,
-            total_bytes: bytes_of(row, "start_total_bytes")?,
-            verdict: row.try_get("start_verdict")?,
-        },
+        start_state: start_state_of(row)?,
         command: row.try_get("command")?,
         outcome: LoadOutcome {
             resident_after_seconds: row.try_get("resident_after_seconds")?,

@@ -80,6 +80,15 @@ fn run_from(row: &SqliteRow) -> Result<Run, sqlx::Error> {
     })
 }
 
+/// How a trial began.
+pub(super) fn start_state_of(row: &SqliteRow) -> Result<StartState, sqlx::Error> {
+    Ok(StartState {
+        os_resident_bytes: bytes_of(row, "start_os_resident_bytes")?,
+        total_bytes: bytes_of(row, "start_total_bytes")?,
+        verdict: row.try_get("start_verdict")?,
+    })
+}
+
 fn trial_from(row: &SqliteRow) -> Result<Trial, sqlx::Error> {
     Ok(Trial {
         run_id: row.try_get("run_id")?,
@@ -87,11 +96,7 @@ fn trial_from(row: &SqliteRow) -> Result<Trial, sqlx::Error> {
         repeat: number_of(row, "repeat")?,
         position: number_of(row, "position")?,
         started_at: time_of(row, "started_at")?,
-        start_state: StartState {
-            os_resident_bytes: bytes_of(row, "start_os_resident_bytes")?,
-            total_bytes: bytes_of(row, "start_total_bytes")?,
-            verdict: row.try_get("start_verdict")?,
-        },
+        start_state: start_state_of(row)?,
         samples: Vec::new(),
         outcome: StrategyOutcome {
             command: row.try_get("command")?,

@@ -7,11 +7,12 @@ use sqlx::sqlite::SqliteRow;
 
 use super::names::{Kind, Named, choose};
 use super::read::{
-    bytes_of, json_of, number_of, optional_json_of, optional_number_of, optional_time_of, time_of, unreadable,
+    bytes_of, json_of, number_of, optional_json_of, optional_number_of, optional_time_of, start_state_of, time_of,
+    unreadable,
 };
 use super::sweep_gauges::{SELECT_OS_SAMPLES, SELECT_WAIT_SAMPLES, os_sample_from, wait_sample_from};
 use super::{Error, NEWEST, Store};
-use crate::bench::{LatencyHistogram, ScriptLatency, StartState, SweepRun, SweepSample, SweepTrial};
+use crate::bench::{LatencyHistogram, ScriptLatency, SweepRun, SweepSample, SweepTrial};
 
 impl Named for SweepRun {
     fn id(&self) -> &str {
@@ -127,11 +128,6 @@ fn sweep_from(row: &SqliteRow) -> Result<SweepRun, sqlx::Error> {
 
 fn trial_from(row: &SqliteRow) -> Result<SweepTrial, sqlx::Error> {
     let verdict: Option<String> = row.try_get("start_verdict")?;
-    let start = |verdict| -> Result<StartState, sqlx::Error> {
-        let (os_resident_bytes, total_bytes) =
-            (bytes_of(row, "start_os_resident_bytes")?, bytes_of(row, "start_total_bytes")?);
-        Ok(StartState { os_resident_bytes, total_bytes, verdict })
-    };
     Ok(SweepTrial {
         sweep_id: row.try_get("sweep_id")?,
         number: number_of(row, "number")?,
@@ -139,7 +135,7 @@ fn trial_from(row: &SqliteRow) -> Result<SweepTrial, sqlx::Error> {
         repeat: number_of(row, "repeat")?,
         position: number_of(row, "position")?,
         started_at: time_of(row, "started_at")?,
-        start_state: verdict.map(start).transpose()?,
+        start_state: verdict.map(|_| start_state_of(row)).transpose()?,
         command: row.try_get("command")?,
         failure: row.try_get("failure")?,
         lasted_seconds: row.try_get("lasted_seconds")?,
