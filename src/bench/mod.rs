@@ -1,5 +1,6 @@
 //! Honest trials: a proven start state, a strategy, a workload, and what was measured each second.
 
+mod bootstrap;
 mod calibration;
 mod comparison;
 mod contender;
@@ -21,6 +22,7 @@ mod ratio_text;
 mod record;
 mod residency;
 mod samples;
+mod significance;
 pub mod size;
 mod statistics;
 mod stop;
@@ -35,6 +37,7 @@ mod warm;
 mod warnings;
 mod watch;
 
+pub use bootstrap::{MedianInterval, compute_median_interval};
 pub use calibration::Calibration;
 pub use comparison::{BOUND, Comparison, StrategyRatios, compute_comparison};
 pub use curve::{compute_series, judge_trial};
@@ -59,10 +62,11 @@ pub use strategy::Strategy;
 pub use summary::{NOTHING, Spread, StrategySummary, Summary, compute_summary};
 pub use sweep::{
     BufferUse, CellComparison, Checkpoint, CheckpointBegun, Earlier, Exceeded, Finding, GeneratorCalibration,
-    LatencyHistogram, MeasurementVerdict, Metric, PlannedPoint, Point, PointSummary, PointVerdict, Range, Saturation,
-    SaturationSign, ScriptLatency, Selection, Side, StartAsked, Sweep, SweepComparison, SweepFinished, SweepOptions,
-    SweepPlan, SweepRun, SweepSample, SweepTrial, UnreadableHistogram, compute_sweep_comparison, compute_sweep_summary,
-    compute_sweep_verdicts, plan_sweep, read_sweep, run_sweep, texts_of,
+    LatencyHistogram, MeasurementVerdict, Metric, Noise, NoiseCell, Percentile, PlannedPoint, Point, PointSummary,
+    PointVerdict, Range, Saturation, SaturationSign, ScriptLatency, Selection, Side, StartAsked, Sweep,
+    SweepComparison, SweepFinished, SweepOptions, SweepPlan, SweepRun, SweepSample, SweepTrial, UnreadableHistogram,
+    compute_noise, compute_sweep_comparison, compute_sweep_summary, compute_sweep_verdicts, plan_sweep, read_sweep,
+    run_sweep, texts_of,
 };
 pub use tournament::{Finished, Options, run_tournament};
 pub use until_warm::UntilWarm;

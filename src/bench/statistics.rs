@@ -76,7 +76,7 @@ pub fn compute_ratio(pairs: &[(Limits, Limits)]) -> Option<Ratio> {
 
 /// How many of `count` values in their order lie beyond each end of the interval, and how often it then holds the true
 /// median: unless too few, or too many, of the values are below it.
-fn compute_left_out(count: usize) -> (usize, f64) {
+pub(super) fn compute_left_out(count: usize) -> (usize, f64) {
     let mut left_out = 0;
     // Of `count` fair coins none shows heads; then at most one, and so on.
     let mut exactly = 0.5_f64.powi(count as i32);

@@ -34,6 +34,10 @@ pub struct SweepArguments {
     #[arg(long)]
     anew: bool,
 
+    /// Measure every point twice, as sides A and A': what they differ by is the noise (`pgthaw results noise`)
+    #[arg(long)]
+    aa: bool,
+
     /// Make the scratch cluster below this directory, on the disk to be measured
     #[arg(long, value_name = "DIRECTORY", default_value = "/var/tmp")]
     dir: PathBuf,
@@ -48,7 +52,7 @@ pub struct SweepArguments {
 
 /// Runs the command.
 pub async fn run(arguments: SweepArguments, output: OutputArguments) -> anyhow::Result<ExitStatus> {
-    let sweep = read_sweep(&arguments.spec)?;
+    let sweep = read_sweep(&arguments.spec, arguments.aa)?;
     if arguments.dry_run {
         return dry_run(&arguments, &sweep, output);
     }

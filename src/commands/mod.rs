@@ -29,6 +29,7 @@ mod restore;
 mod results;
 mod results_compare;
 mod results_loading;
+mod results_noise;
 mod results_sweep;
 mod settings;
 mod snapshot;

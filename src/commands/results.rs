@@ -6,6 +6,7 @@ use serde_json::json;
 
 use super::results_compare::{CompareArguments, compare};
 use super::results_loading::{self, read_loading_lines, show_loading};
+use super::results_noise::{NoiseArguments, show_noise};
 use super::results_sweep::{self, read_sweep_lines, show_sweep};
 use super::{ExitStatus, OutputArguments, StoreArguments};
 use crate::bench::{
@@ -36,6 +37,8 @@ enum Action {
     },
     /// Hold two sides of a sweep against each other: ratios of the trials of a block, with what chance leaves open
     Compare(CompareArguments),
+    /// Tell what equal sides of a sweep differ by: the noise floor, and how often it is taken for a difference
+    Noise(NoiseArguments),
     /// Forget a run with its trials
     Drop {
         /// The run, or the first characters of its name
@@ -50,6 +53,7 @@ pub async fn run(arguments: ResultsArguments, output: OutputArguments) -> anyhow
         Action::List => list(&store, output).await?,
         Action::Show { run } => show(&store, &run, output).await?,
         Action::Compare(arguments) => compare(&store, &arguments, output).await?,
+        Action::Noise(arguments) => show_noise(&store, &arguments, output).await?,
         Action::Drop { run } => drop(&store, &run, output).await?,
     }
     store.close().await;

@@ -16,7 +16,7 @@ pub struct CompareArguments {
     /// The other side, which is divided by the first
     b: Selection,
 
-    /// tps, worst-second, p50 or p99
+    /// tps, worst-second, p50, p95, p99 or p999; a percentile needs ten transactions beyond it in a trial
     #[arg(long, default_value = "tps")]
     metric: Metric,
 }
@@ -37,13 +37,17 @@ pub async fn compare(store: &Store, arguments: &CompareArguments, output: Output
 }
 
 async fn read_side(store: &Store, selection: &Selection) -> anyhow::Result<(SweepRun, Vec<SweepTrial>)> {
-    let run = match &selection.sweep {
+    read_sweep_outcomes(store, selection.sweep.as_deref()).await
+}
+
+/// A sweep, the newest of them when none is named, with its trials but without their seconds.
+pub async fn read_sweep_outcomes(store: &Store, wanted: Option<&str>) -> anyhow::Result<(SweepRun, Vec<SweepTrial>)> {
+    let run = match wanted {
         Some(wanted) => store.find_sweep(wanted).await?,
         // Of the sweeps alone, even when a tournament came later.
         None => store.read_sweeps().await?.into_iter().next(),
     };
-    let wanted = || selection.sweep.clone().unwrap_or_else(|| NEWEST.to_owned());
-    let run = run.ok_or_else(|| results::Error::UnknownRun(wanted()))?;
+    let run = run.ok_or_else(|| results::Error::UnknownRun(wanted.unwrap_or(NEWEST).to_owned()))?;
     let trials = store.read_sweep_outcomes(&run.id).await?;
     Ok((run, trials))
 }

@@ -60,7 +60,7 @@ pub use snapshot::{
 pub use snapshot_json::{render_difference_json, render_snapshots_json, render_taken_json, render_verdicts_json};
 pub use steady::render_judgement;
 pub use sweep::{render_sweep_head, render_sweep_line, render_sweep_plan, render_sweep_points};
-pub use sweep_comparison::render_sweep_comparison;
+pub use sweep_comparison::{render_noise, render_sweep_comparison};
 pub use sweep_live::SweepDisplay;
 pub use tournament::render_tournament;
 pub use tournament_live::{TournamentDisplay, render_kept_cluster, render_study_forecast, render_where_kept};

@@ -110,12 +110,13 @@ pub fn render_sweep_points(run: &SweepRun, points: &[PointSummary], canvas: Canv
     };
     columns.extend([
         number("tps", 0, cells(&|point| middle(point.tps))),
-        number("min–max", 2, cells(&|point| spread(point.tps))),
+        number("min–max", 3, cells(&|point| spread(point.tps))),
+        number("interval", 2, cells(&|point| interval(point.tps))),
         number("worst second", 1, cells(&|point| middle(point.worst_second_tps))),
-        number("p50 ms", 4, cells(&|point| milliseconds(point.latency_us_p50))),
+        number("p50 ms", 5, cells(&|point| milliseconds(point.latency_us_p50))),
         number("p99 ms", 1, cells(&|point| milliseconds(point.latency_us_p99))),
-        number("checkpoints", 5, cells(&|point| middle(point.checkpoints))),
-        number("trials", 3, cells(&render_trials)),
+        number("checkpoints", 6, cells(&|point| middle(point.checkpoints))),
+        number("trials", 4, cells(&render_trials)),
     ]);
     // The first line would be the empty titles.
     let mut lines: Vec<String> = render_columns(columns, canvas.width, "…").into_iter().skip(1).collect();
@@ -147,6 +148,12 @@ fn spread(range: Option<Range>) -> String {
     range.map(|range| format!("{}–{}", render_figure(range.min), render_figure(range.max))).unwrap_or_default()
 }
 
+/// Of the median, where there are trials enough: `9800–10200`. Of fewer it is their range, which stands beside it.
+fn interval(range: Option<Range>) -> String {
+    let interval = range.and_then(|range| range.interval).filter(|interval| interval.coverage >= 0.95);
+    interval.map(|interval| format!("{}–{}", render_figure(interval.low), render_figure(interval.high))).unwrap_or_default()
+}
+
 fn milliseconds(range: Option<Range>) -> String {
     range.map(|range| format!("{:.2}", range.median / 1000.0)).unwrap_or_default()
 }
@@ -171,7 +178,7 @@ mod tests {
     #[test]
     fn figures_have_as_many_digits_as_they_need() {
         assert_eq!([0.0, 2.0, 2.5, 12.5, 12345.6].map(render_figure), ["0", "2", "2.5", "12", "12346"]);
-        let range = Range { median: 2000.0, min: 1.0, max: 3000.0 };
+        let range = Range { median: 2000.0, min: 1.0, max: 3000.0, interval: None };
         assert_eq!(
             (spread(Some(range)), milliseconds(Some(range)), middle(None)),
             ("1–3000".into(), "2.00".into(), String::new())

@@ -2,19 +2,19 @@
 
 use super::columns::{Column, render_columns};
 use super::printable::printable;
-use crate::bench::{CellComparison, SweepComparison, render_ratio};
+use crate::bench::{CellComparison, Noise, NoiseCell, SweepComparison, render_ratio};
 
 /// A row per cell, and what speaks against the comparison.
 pub fn render_sweep_comparison(comparison: &SweepComparison, width: Option<usize>) -> String {
     let cells = |cell: &dyn Fn(&CellComparison) -> String| comparison.cells.iter().map(cell).collect::<Vec<_>>();
     let columns = vec![
-        Column::text("where", 12, cells(&render_label)),
+        Column::text("where", 12, cells(&|cell| render_label(&cell.label))),
         Column::number("B ÷ A", 0, cells(&|cell| render_ratio(&cell.ratio).0)),
         Column::number("interval", 0, cells(&|cell| render_ratio(&cell.ratio).1.unwrap_or_default())),
         Column::number("holds in", 3, cells(&|cell| format!("{:.0} %", 100.0 * cell.ratio.coverage))),
         Column::number("p", 2, cells(&|cell| format!("{:.3}", cell.p))),
         Column::number("p (Holm)", 0, cells(&|cell| format!("{:.3}", cell.p_holm))),
-        Column::number("detectable", 1, cells(&render_detectable)),
+        Column::number("detectable", 1, cells(&|cell| render_change(cell.smallest_detectable))),
         Column::number("pairs", 0, cells(&|cell| cell.ratio.pairs.to_string())),
     ];
     let mut lines = vec![
@@ -24,15 +24,42 @@ pub fn render_sweep_comparison(comparison: &SweepComparison, width: Option<usize
         String::new(),
     ];
     lines.extend(render_columns(columns, width, "…"));
+    lines.extend(comparison.noise_floor.map(|floor| format!("noise floor of the sweep: {}", render_change(Some(floor)))));
     lines.extend(comparison.warnings.iter().map(|warning| format!("warning  {warning}")));
     lines.join("\n")
 }
 
-fn render_label(cell: &CellComparison) -> String {
-    if cell.label.is_empty() { "the whole".to_owned() } else { printable(&cell.label).into_owned() }
+/// What equal sides differ by: a row per figure and cell.
+pub fn render_noise(sweep: &str, noises: &[Noise], width: Option<usize>) -> String {
+    let rows: Vec<(&Noise, &NoiseCell)> =
+        noises.iter().flat_map(|noise| noise.cells.iter().map(move |cell| (noise, cell))).collect();
+    let cells = |cell: &dyn Fn(&NoiseCell) -> String| rows.iter().map(|(_, row)| cell(row)).collect::<Vec<_>>();
+    let columns = vec![
+        Column::word("of", 0, rows.iter().map(|(noise, _)| noise.metric.name().to_owned()).collect()),
+        Column::text("where", 12, cells(&|cell| render_label(&cell.label))),
+        Column::number("A' ÷ A", 0, cells(&|cell| render_ratio(&cell.ratio).0)),
+        Column::number("interval", 2, cells(&|cell| render_ratio(&cell.ratio).1.unwrap_or_default())),
+        Column::number("p", 0, cells(&|cell| format!("{:.3}", cell.p))),
+        Column::number("noise floor", 0, cells(&|cell| render_change(cell.floor))),
+        Column::number("detectable", 1, cells(&|cell| render_change(cell.smallest_detectable))),
+        Column::number("taken for a difference", 3, cells(&render_false_share)),
+        Column::number("pairs", 0, cells(&|cell| cell.ratio.pairs.to_string())),
+    ];
+    let mut lines = vec![format!("A' against A, which are the same, in {sweep}"), String::new()];
+    lines.extend(render_columns(columns, width, "…"));
+    lines.join("\n")
 }
 
-/// `± 3.1 %`: what so many pairs would find.
-fn render_detectable(cell: &CellComparison) -> String {
-    cell.smallest_detectable.map(|ratio| format!("± {:.1} %", 100.0 * (ratio - 1.0))).unwrap_or_default()
+/// Of studies of eight pairs each.
+fn render_false_share(cell: &NoiseCell) -> String {
+    cell.false_share.map(|share| format!("{:.1} %", 100.0 * share)).unwrap_or_default()
+}
+
+fn render_label(label: &str) -> String {
+    if label.is_empty() { "the whole".to_owned() } else { printable(label).into_owned() }
+}
+
+/// `± 3.1 %`: a ratio above 1, in either direction.
+fn render_change(ratio: Option<f64>) -> String {
+    ratio.map(|ratio| format!("± {:.1} %", 100.0 * (ratio - 1.0))).unwrap_or_default()
 }

@@ -100,7 +100,8 @@ fn render_ended(trial: &SweepTrialStarted, ended: &SweepTrial) -> String {
     if let Some(failure) = &ended.failure {
         return format!("{head}  FAILED: {}", printable(failure));
     }
-    let p99 = ended.latency.as_ref().map(|latency| format!("  p99 {:.2} ms", latency.p99_us as f64 / 1000.0));
+    let p99 = ended.latency.as_ref().and_then(|latency| latency.percentile(0.99));
+    let p99 = p99.map(|p99| format!("  p99 {:.2} ms", p99.us as f64 / 1000.0));
     let warnings = match ended.warnings.len() {
         0 => String::new(),
         1 => "  1 verdict against it".to_owned(),

@@ -263,6 +263,34 @@ fn an_interrupted_sweep_goes_on_and_no_trial_is_lost_or_doubled() {
 }
 
 #[test]
+fn a_study_of_equal_sides_tells_its_noise() {
+    let (home, place) = (Home::new(), Place::new());
+    let path = spec(&home, "repeats = 3\n[points]\nclients = [1, 2]\nseconds = 1\nstart = 'as-is'\n");
+    let output = sweep(&place, &home, 15, path.to_str().unwrap(), &["--aa", "--json"]).output().unwrap();
+    let printed = Output::from(output).ok().json();
+    assert_eq!(printed["sweep"]["varied"], json!(["clients", "side"]));
+    assert_eq!(trials(&printed).len(), 12);
+    let tps = &printed["points"][0]["tps"];
+    assert_eq!((&tps["interval"]["low"], &tps["interval"]["high"]), (&tps["min"], &tps["max"]), "the range of three");
+    assert_eq!(tps["interval"]["coverage"], 0.75);
+
+    let noise = home.pgthaw(&["results", "noise", "--json"]).ok().json();
+    let of_tps = &noise["noise"][0];
+    assert_eq!(of_tps["metric"], "tps");
+    let labels: Vec<&str> = of_tps["cells"].as_array().unwrap().iter().map(|cell| text(cell, "/label")).collect();
+    assert_eq!(labels, ["clients 1", "clients 2"]);
+    let floor = of_tps["floor"].as_f64().unwrap();
+    assert!(floor >= 1.0 && of_tps["cells"][0]["ratio"]["pairs"] == 3, "{of_tps}");
+    let told = home.pgthaw(&["results", "noise"]).ok().stdout;
+    assert!(told.contains("noise floor") && told.contains("clients 2"), "{told}");
+
+    let compared = home.pgthaw(&["results", "compare", "clients=1", "clients=2", "--json"]).ok().json();
+    let labels: Vec<&str> = compared["cells"].as_array().unwrap().iter().map(|cell| text(cell, "/label")).collect();
+    assert_eq!(labels, ["side A", "side A'"]);
+    assert_eq!(compared["noise_floor"].as_f64(), Some(floor));
+}
+
+#[test]
 fn a_dry_run_tells_what_would_happen_and_does_nothing() {
     let (home, place) = (Home::new(), Place::new());
     let path = spec(

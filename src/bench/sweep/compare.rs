@@ -3,32 +3,16 @@
 use std::collections::BTreeMap;
 use std::str::FromStr;
 
-use rand::rngs::StdRng;
-use rand::{Rng as _, SeedableRng as _};
 use serde::Serialize;
 
-use super::{SweepRun, SweepTrial};
+use super::point::SIDE;
+use super::{Noise, SweepRun, SweepTrial, compute_noise};
 use crate::bench::Error;
+use crate::bench::significance::{compute_holm, compute_p, compute_smallest_detectable};
 use crate::bench::statistics::{Limits, Ratio, compute_ratio};
-
-/// Up to so many pairs every permutation is tried; of more a sample.
-const EXACT_PAIRS: usize = 16;
-const SAMPLED_PERMUTATIONS: u32 = 100_000;
 
 /// Fewer pairs than this cannot show anything at the usual level: 2 ÷ 2⁵ is above 0.05.
 pub const TELLING_PAIRS: u32 = 6;
-
-/// Student's t by degrees of freedom from 1: the 97.5 % and the 80 % quantile, for a test at 5 % on two sides that finds
-/// a true difference in 80 % of studies. Beyond the tables those of the normal distribution are close.
-const T_975: [f64; 20] = [
-    12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262, 2.228, 2.201, 2.179, 2.160, 2.145, 2.131, 2.120,
-    2.110, 2.101, 2.093, 2.086,
-];
-const T_80: [f64; 20] = [
-    1.376, 1.061, 0.978, 0.941, 0.920, 0.906, 0.896, 0.889, 0.883, 0.879, 0.876, 0.873, 0.870, 0.868, 0.866, 0.865,
-    0.863, 0.862, 0.861, 0.860,
-];
-const NORMAL: (f64, f64) = (1.960, 0.842);
 
 /// What is compared.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
@@ -40,12 +24,15 @@ pub enum Metric {
     WorstSecond,
     /// The median latency.
     P50,
-    /// The 99th percentile of latency.
+    /// The 95th, the 99th and the 99.9th percentile of latency.
+    P95,
     P99,
+    P999,
 }
 
 impl Metric {
-    pub const ALL: [Metric; 4] = [Metric::Tps, Metric::WorstSecond, Metric::P50, Metric::P99];
+    pub const ALL: [Metric; 6] =
+        [Metric::Tps, Metric::WorstSecond, Metric::P50, Metric::P95, Metric::P99, Metric::P999];
 
     /// For the command line and for tables.
     pub fn name(self) -> &'static str {
@@ -53,7 +40,9 @@ impl Metric {
             Metric::Tps => "tps",
             Metric::WorstSecond => "worst-second",
             Metric::P50 => "p50",
+            Metric::P95 => "p95",
             Metric::P99 => "p99",
+            Metric::P999 => "p999",
         }
     }
 
@@ -63,11 +52,18 @@ impl Metric {
             _ if trial.failure.is_some() => None,
             Metric::Tps => Some(trial.tps),
             Metric::WorstSecond => trial.worst_second_tps,
-            Metric::P50 => Some(trial.latency.as_ref()?.p50_us as f64),
-            Metric::P99 => Some(trial.latency.as_ref()?.p99_us as f64),
+            Metric::P50 => percentile(trial, 0.5),
+            Metric::P95 => percentile(trial, 0.95),
+            Metric::P99 => percentile(trial, 0.99),
+            Metric::P999 => percentile(trial, 0.999),
         };
         figure.filter(|figure| *figure > 0.0)
     }
+}
+
+/// In microseconds; `None` when too few transactions lie beyond it.
+fn percentile(trial: &SweepTrial, share: f64) -> Option<f64> {
+    Some(trial.latency.as_ref()?.percentile(share)?.us as f64)
 }
 
 impl FromStr for Metric {
@@ -116,6 +112,8 @@ pub struct SweepComparison {
     pub a: String,
     pub b: String,
     pub cells: Vec<CellComparison>,
+    /// The ratio, above 1, that equal sides of the same sweep reach: of a study that measures every point twice.
+    pub noise_floor: Option<f64>,
     /// What speaks against it.
     pub warnings: Vec<String>,
 }
@@ -149,25 +147,62 @@ pub struct Side<'a> {
 /// # Errors
 /// When a side names an axis or a value that its sweep does not have, or more than one point of a side falls into a cell.
 pub fn compute_sweep_comparison(a: Side<'_>, b: Side<'_>, metric: Metric) -> Result<SweepComparison, Error> {
-    let compared: Vec<&String> = a.selection.values.keys().chain(b.selection.values.keys()).collect();
-    let (of_a, of_b) = (a.figures(&compared, metric)?, b.figures(&compared, metric)?);
-    let mut cells = Vec::new();
-    for (label, blocks) in &of_a {
-        let Some(others) = of_b.get(label) else { continue };
-        let pairs = blocks.iter().filter_map(|(block, figure)| Some((*others.get(block)?, *figure)));
-        let pairs: Vec<(f64, f64)> = pairs.collect();
-        let limits: Vec<_> = pairs.iter().map(|(b, a)| (Limits::exactly(*b), Limits::exactly(*a))).collect();
-        let Some(ratio) = compute_ratio(&limits) else { continue };
-        let logs: Vec<f64> = pairs.iter().map(|(b, a)| (b / a).ln()).collect();
-        let (p, smallest_detectable) = (compute_p(&logs), compute_smallest_detectable(&logs));
-        cells.push(CellComparison { label: label.clone(), ratio, p, p_holm: p, smallest_detectable });
-    }
+    let mut cells: Vec<CellComparison> = pair_cells(a, b, metric)?.iter().filter_map(compare_cell).collect();
     if cells.is_empty() {
         return Err(Error::Selection("the two sides have no point in common beside what is compared".into()));
     }
-    apply_holm(&mut cells);
-    let warnings = compute_warnings(a, b, &cells);
-    Ok(SweepComparison { metric, a: a.name(), b: b.name(), cells, warnings })
+    let adjusted = compute_holm(&cells.iter().map(|cell| cell.p).collect::<Vec<_>>());
+    cells.iter_mut().zip(adjusted).for_each(|(cell, p)| cell.p_holm = p);
+    let noise_floor = find_noise_floor(a, b, metric);
+    let warnings = compute_warnings(a, b, &cells, noise_floor);
+    Ok(SweepComparison { metric, a: a.name(), b: b.name(), cells, noise_floor, warnings })
+}
+
+/// The figures of B and A that were measured in one block, of each cell that both have.
+pub fn pair_cells(a: Side<'_>, b: Side<'_>, metric: Metric) -> Result<Vec<PairedCell>, Error> {
+    let compared: Vec<&String> = a.selection.values.keys().chain(b.selection.values.keys()).collect();
+    let (of_a, of_b) = (a.figures(&compared, metric)?, b.figures(&compared, metric)?);
+    let pair = |(label, blocks): (String, BTreeMap<u32, f64>)| {
+        let others = of_b.get(&label)?;
+        let pairs = blocks.iter().filter_map(|(block, figure)| Some((*others.get(block)?, *figure)));
+        Some(PairedCell { pairs: pairs.collect(), label })
+    };
+    Ok(of_a.into_iter().filter_map(pair).collect())
+}
+
+/// A cell with its figures of B and A, a pair for each block.
+#[derive(Clone, Debug)]
+pub struct PairedCell {
+    pub label: String,
+    pub pairs: Vec<(f64, f64)>,
+}
+
+impl PairedCell {
+    /// B ÷ A.
+    pub fn ratio(&self) -> Option<Ratio> {
+        let limits = self.pairs.iter().map(|(b, a)| (Limits::exactly(*b), Limits::exactly(*a)));
+        compute_ratio(&limits.collect::<Vec<_>>())
+    }
+
+    /// Of the ratios of the pairs: differences up and down are alike then.
+    pub fn logs(&self) -> Vec<f64> {
+        self.pairs.iter().map(|(b, a)| (b / a).ln()).collect()
+    }
+}
+
+fn compare_cell(cell: &PairedCell) -> Option<CellComparison> {
+    let (ratio, logs) = (cell.ratio()?, cell.logs());
+    let (p, smallest_detectable) = (compute_p(&logs), compute_smallest_detectable(&logs));
+    Some(CellComparison { label: cell.label.clone(), ratio, p, p_holm: p, smallest_detectable })
+}
+
+/// Of the sweeps that measure their points twice, unless that is what is compared.
+fn find_noise_floor(a: Side<'_>, b: Side<'_>, metric: Metric) -> Option<f64> {
+    if a.selection.values.contains_key(SIDE) || b.selection.values.contains_key(SIDE) {
+        return None;
+    }
+    let floor = |side: Side<'_>| compute_noise(side.run, side.trials, metric).ok().and_then(|noise: Noise| noise.floor);
+    [floor(a), floor(b)].into_iter().flatten().reduce(f64::max)
 }
 
 /// Block to figure, by cell.
@@ -208,47 +243,7 @@ impl Side<'_> {
     }
 }
 
-/// The signs of the logarithms turned over in every way: the share in which their sum is at least as far from 0.
-fn compute_p(logs: &[f64]) -> f64 {
-    let seen = logs.iter().sum::<f64>().abs();
-    // Sums of the same terms in another order differ in their last digits.
-    let is_as_far = |sum: f64| sum.abs() >= seen * (1.0 - 1e-9);
-    if logs.len() <= EXACT_PAIRS {
-        let all = 1_u32 << logs.len();
-        let sum = |signs: u32| -> f64 {
-            let signed = |(place, log): (usize, &f64)| if (signs >> place) & 1 == 1 { -log } else { *log };
-            logs.iter().enumerate().map(signed).sum()
-        };
-        return (0..all).filter(|signs| is_as_far(sum(*signs))).count() as f64 / f64::from(all);
-    }
-    let mut random = StdRng::seed_from_u64(0);
-    let far = (0..SAMPLED_PERMUTATIONS)
-        .filter(|_| is_as_far(logs.iter().map(|log| if random.random::<bool>() { -log } else { *log }).sum()));
-    // What was seen is one of the permutations.
-    (far.count() as f64 + 1.0) / (f64::from(SAMPLED_PERMUTATIONS) + 1.0)
-}
-
-/// The smallest ratio that so many pairs with this scatter find in 80 % of studies.
-fn compute_smallest_detectable(logs: &[f64]) -> Option<f64> {
-    let freedom = logs.len().checked_sub(2)?;
-    let mean = logs.iter().sum::<f64>() / logs.len() as f64;
-    let variance = logs.iter().map(|log| (log - mean).powi(2)).sum::<f64>() / (logs.len() - 1) as f64;
-    let (upper, power) = (T_975.get(freedom).unwrap_or(&NORMAL.0), T_80.get(freedom).unwrap_or(&NORMAL.1));
-    Some(((upper + power) * (variance / logs.len() as f64).sqrt()).exp())
-}
-
-/// Holm's step-down: the smallest p counts as often as there are cells, the next once less, and none less than one before.
-fn apply_holm(cells: &mut [CellComparison]) {
-    let mut order: Vec<usize> = (0..cells.len()).collect();
-    order.sort_by(|one, other| cells[*one].p.total_cmp(&cells[*other].p));
-    let mut least = 0.0_f64;
-    for (rank, place) in order.iter().enumerate() {
-        least = least.max((cells[*place].p * (cells.len() - rank) as f64).min(1.0));
-        cells[*place].p_holm = least;
-    }
-}
-
-fn compute_warnings(a: Side<'_>, b: Side<'_>, cells: &[CellComparison]) -> Vec<String> {
+fn compute_warnings(a: Side<'_>, b: Side<'_>, cells: &[CellComparison], noise_floor: Option<f64>) -> Vec<String> {
     let mut warnings = Vec::new();
     if a.run.id != b.run.id {
         warnings.push("the sides are of two sweeps, one after the other: a drift of the machine looks like a difference; measure both in one sweep".to_owned());
@@ -259,17 +254,23 @@ fn compute_warnings(a: Side<'_>, b: Side<'_>, cells: &[CellComparison]) -> Vec<S
             "{fewest} pairs cannot show a difference at p < 0.05, however large it is: repeats = {TELLING_PAIRS} or more"
         ));
     }
+    let is_within = |ratio: &Ratio, floor: f64| ratio.median.at_most.is_some_and(|most| most.ln().abs() <= floor.ln());
+    if let Some(floor) = noise_floor {
+        let within = cells.iter().filter(|cell| is_within(&cell.ratio, floor)).count();
+        let all = cells.len();
+        if within > 0 {
+            let floor = 100.0 * (floor - 1.0);
+            warnings.push(format!(
+                "{within} of {all} differences are within the noise floor: equal sides of the sweep differ by up to {floor:.1} %"
+            ));
+        }
+    }
     warnings
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    fn cell(p: f64) -> CellComparison {
-        let ratio = compute_ratio(&[(Limits::exactly(1.0), Limits::exactly(1.0))]).unwrap();
-        CellComparison { label: String::new(), ratio, p, p_holm: p, smallest_detectable: None }
-    }
 
     #[test]
     fn a_side_names_a_sweep_values_or_both() {
@@ -278,50 +279,6 @@ mod tests {
         assert_eq!(of("x=1:2").values["x"], "1:2");
         assert_eq!((of("2026").sweep.as_deref(), of("2026").values.len()), (Some("2026"), 0));
         assert!("2026:clients".parse::<Selection>().is_err() && "=4".parse::<Selection>().is_err());
-        assert!("p999".parse::<Metric>().unwrap_err().to_string().contains("tps, worst-second, p50, p99"));
-    }
-
-    #[test]
-    fn all_pairs_on_one_side_are_as_rare_as_coins() {
-        assert_eq!(compute_p(&[0.1, 0.2, 0.3]), 0.25);
-        assert_eq!(compute_p(&[0.1; 6]), 2.0 / 64.0);
-        assert_eq!(compute_p(&[-0.1, 0.1]), 1.0);
-        assert_eq!(compute_p(&[0.0, 0.0]), 1.0);
-        assert!(compute_p(&[0.1; 17]) < 1e-4 && compute_p(&[0.1; 17]) > 0.0);
-    }
-
-    #[test]
-    fn equal_sides_are_found_different_as_often_as_the_level_says() {
-        let mut random = StdRng::seed_from_u64(3);
-        let mut is_found = || {
-            let logs: Vec<f64> = (0..8).map(|_| random.random_range(-0.1..0.1)).collect();
-            compute_p(&logs) <= 0.05
-        };
-        let found = (0..1000).filter(|_| is_found()).count();
-        // 50 expected at most; three standard deviations are 21.
-        assert!((20..=71).contains(&found), "{found} of 1000");
-    }
-
-    #[test]
-    fn what_is_detectable_is_found_in_most_studies() {
-        let mut random = StdRng::seed_from_u64(4);
-        // About normal, with a standard deviation of 0.02.
-        let mut noise = || (0..12).map(|_| random.random_range(-0.5..0.5)).sum::<f64>() * 0.02;
-        let found = (0..300).filter(|_| {
-            let still: Vec<f64> = (0..8).map(|_| noise()).collect();
-            let shift = compute_smallest_detectable(&still).unwrap().ln();
-            compute_p(&(0..8).map(|_| shift + noise()).collect::<Vec<_>>()) <= 0.05
-        });
-        // 80 % where the scatter is known; it is estimated from eight.
-        let found = found.count();
-        assert!((195..=285).contains(&found), "{found} of 300");
-        assert_eq!(compute_smallest_detectable(&[0.1]), None);
-    }
-
-    #[test]
-    fn holm_never_makes_a_larger_p_smaller_than_a_smaller_one() {
-        let mut cells = [0.04, 0.01, 0.03].map(cell);
-        apply_holm(&mut cells);
-        assert_eq!(cells.map(|cell| cell.p_holm), [0.06, 0.03, 0.06]);
+        assert!("p98".parse::<Metric>().unwrap_err().to_string().contains("tps, worst-second, p50, p95, p99, p999"));
     }
 }

@@ -5,6 +5,7 @@ mod compare;
 mod forecast;
 mod latency;
 mod log;
+mod noise;
 mod plan;
 mod point;
 mod prepare;
@@ -18,11 +19,12 @@ mod trial;
 mod verdict;
 
 pub use compare::{CellComparison, Metric, Selection, Side, SweepComparison, compute_sweep_comparison};
+pub use noise::{Noise, NoiseCell, compute_noise};
 pub use plan::{PlannedPoint, SweepPlan, plan_sweep};
 pub use point::Point;
 pub use record::{
-    BufferUse, Checkpoint, CheckpointBegun, LatencyHistogram, ScriptLatency, SweepRun, SweepSample, SweepTrial,
-    UnreadableHistogram,
+    BufferUse, Checkpoint, CheckpointBegun, LatencyHistogram, Percentile, ScriptLatency, SweepRun, SweepSample,
+    SweepTrial, UnreadableHistogram,
 };
 pub use run::{Earlier, SweepFinished, SweepOptions, run_sweep};
 pub use spec::{Exceeded, Sweep, read_sweep};

@@ -22,7 +22,14 @@ pub struct Point {
     /// The scripts' variables, and the server's settings, by name.
     pub variables: Vec<(String, String)>,
     pub settings: Vec<(String, String)>,
+    /// Of a study that measures each point twice: which of the two this is, `A` or `A'`. Nothing else tells them apart.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub side: Option<String>,
 }
+
+/// The axis of points that are measured twice, and its values.
+pub const SIDE: &str = "side";
+pub const SIDES: [&str; 2] = ["A", "A'"];
 
 /// What each axis names; none is empty.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -37,6 +44,9 @@ pub struct Axes {
     pub disk: Vec<String>,
     pub variables: Vec<(String, Vec<String>)>,
     pub settings: Vec<(String, Vec<String>)>,
+    /// Is each point there twice, as [`SIDES`]?
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub is_twice: bool,
 }
 
 /// How long trials last: one of the two for all points.
@@ -84,7 +94,8 @@ impl Axes {
             axes.iter().map(|(name, values)| (name.clone(), values[place()].clone())).collect()
         };
         let (variables, settings) = (named(&self.variables), named(&self.settings));
-        Point { scale, clients, jobs, script, rate, seconds, transactions, start, disk, variables, settings }
+        let side = self.is_twice.then(|| SIDES[place()].to_owned());
+        Point { scale, clients, jobs, script, rate, seconds, transactions, start, disk, variables, settings, side }
     }
 
     /// Names of the axes with more than one value: by these the points differ.
@@ -95,7 +106,7 @@ impl Axes {
         };
         let fixed = ["scale", "clients", "jobs", "script", "rate", length, "start", "disk"].map(str::to_owned);
         let named = self.variables.iter().chain(&self.settings).map(|(name, _)| name.clone());
-        let names = fixed.into_iter().chain(named);
+        let names = fixed.into_iter().chain(named).chain([SIDE.to_owned()]);
         names.zip(self.lengths()).filter(|(_, length)| *length > 1).map(|(name, _)| name).collect()
     }
 
@@ -111,7 +122,8 @@ impl Axes {
             self.start.len(),
             self.disk.len(),
         ];
-        fixed.into_iter().chain(self.variables.iter().chain(&self.settings).map(|(_, values)| values.len())).collect()
+        let named = self.variables.iter().chain(&self.settings).map(|(_, values)| values.len());
+        fixed.into_iter().chain(named).chain([if self.is_twice { SIDES.len() } else { 1 }]).collect()
     }
 }
 
@@ -128,6 +140,7 @@ impl Point {
             "transactions" => self.transactions.map(|transactions| transactions.to_string()),
             "start" => Some(self.start.name().to_owned()),
             "disk" => Some(self.disk.clone()),
+            SIDE => self.side.clone(),
             name => {
                 let mut named = self.variables.iter().chain(&self.settings);
                 named.find(|(known, _)| known == name).map(|(_, value)| value.clone())
@@ -139,7 +152,8 @@ impl Point {
     pub fn values(&self) -> Vec<(String, String)> {
         let fixed = ["scale", "clients", "jobs", "script", "rate", "seconds", "transactions", "start", "disk"];
         let fixed = fixed.into_iter().filter_map(|axis| Some((axis.to_owned(), self.value(axis)?)));
-        fixed.chain(self.variables.iter().chain(&self.settings).cloned()).collect()
+        let side = self.side.clone().map(|side| (SIDE.to_owned(), side));
+        fixed.chain(self.variables.iter().chain(&self.settings).cloned()).chain(side).collect()
     }
 
     /// `scale 10, clients 4`: the point by these axes; what it is when there are none.
@@ -176,6 +190,7 @@ pub mod tests {
             disk: names(lengths[7]),
             variables: vec![("rows".into(), names(lengths[8]))],
             settings: vec![("work_mem".into(), names(lengths[9]))],
+            is_twice: false,
         }
     }
 
@@ -187,6 +202,15 @@ pub mod tests {
         assert_eq!(seen(2), "scale 1, work_mem v3");
         assert_eq!(seen(3), "scale 2, work_mem v1");
         assert_eq!(axes.count(), 6);
+    }
+
+    #[test]
+    fn a_point_that_is_there_twice_is_told_apart_by_its_side_alone() {
+        let axes = Axes { is_twice: true, ..axes([2, 1, 1, 1, 1, 1, 1, 1, 1, 1]) };
+        let seen = |number| axes.point(number).render(&axes.varied());
+        assert_eq!([0, 1, 2, 3].map(seen), ["scale 1, side A", "scale 1, side A'", "scale 2, side A", "scale 2, side A'"]);
+        assert_eq!(axes.count(), 4);
+        assert_eq!(Point { side: None, ..axes.point(1) }, Point { side: None, ..axes.point(0) });
     }
 
     #[test]

@@ -172,9 +172,32 @@ pub struct LatencyHistogram {
     pub p99_us: u64,
     pub p999_us: u64,
     pub max_us: u64,
+    /// Of the shares above those that enough transactions lie beyond, with what chance leaves open.
+    #[serde(default)]
+    pub percentiles: Vec<Percentile>,
     /// In `--json` its bytes are left out: the store has them.
     #[serde(skip)]
     encoded: Vec<u8>,
+}
+
+/// Shares of the transactions of which a percentile is told.
+const SHARES: [f64; 5] = [0.5, 0.9, 0.95, 0.99, 0.999];
+
+/// So many transactions must lie beyond a percentile: fewer leave it to a handful of them.
+const BEYOND_MIN: f64 = 10.0;
+
+/// Of a normal distribution 95 % lie within so many standard deviations.
+const DEVIATIONS_95: f64 = 1.96;
+
+/// A percentile with the interval that holds the true one in 95 % of cases, were the transactions independent: by the
+/// binomial distribution of how many lie below. They are not, so what the trials differ by is the wider interval.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Percentile {
+    /// 0 to 1.
+    pub share: f64,
+    pub us: u64,
+    pub low_us: u64,
+    pub high_us: u64,
 }
 
 impl fmt::Debug for LatencyHistogram {
@@ -205,8 +228,14 @@ impl LatencyHistogram {
             p99_us: quantile(0.99),
             p999_us: quantile(0.999),
             max_us: histogram.max(),
+            percentiles: SHARES.into_iter().filter_map(|share| compute_percentile(histogram, share)).collect(),
             encoded,
         }
+    }
+
+    /// The percentile of this share of the transactions; `None` when too few lie beyond it.
+    pub fn percentile(&self, share: f64) -> Option<&Percentile> {
+        self.percentiles.iter().find(|percentile| percentile.share == share)
     }
 
     /// The histogram itself.
@@ -221,6 +250,21 @@ impl LatencyHistogram {
             .map(|histogram| LatencyHistogram::new(&histogram))
             .map_err(|error| UnreadableHistogram(error.to_string()))
     }
+}
+
+fn compute_percentile(histogram: &Histogram<u64>, share: f64) -> Option<Percentile> {
+    let count = histogram.len() as f64;
+    // 1 - 0.999 is a little more than a thousandth.
+    if count * (1.0 - share) < BEYOND_MIN * (1.0 - 1e-9) {
+        return None;
+    }
+    let deviation = DEVIATIONS_95 * (share * (1.0 - share) / count).sqrt();
+    Some(Percentile {
+        share,
+        us: histogram.value_at_quantile(share),
+        low_us: histogram.value_at_quantile((share - deviation).max(0.0)),
+        high_us: histogram.value_at_quantile((share + deviation).min(1.0)),
+    })
 }
 
 /// The used buffers of one usage count, of the whole cluster.
@@ -275,5 +319,22 @@ mod tests {
         assert_eq!((kept.count, kept.p50_us, kept.max_us), (4, 200, 40_031));
         assert_eq!(LatencyHistogram::decode(&kept.encoded).unwrap(), kept);
         assert!(LatencyHistogram::decode(b"no histogram").is_err());
+    }
+
+    #[test]
+    fn a_percentile_needs_ten_beyond_it_and_has_an_interval() {
+        let of = |count: u64| {
+            let mut histogram = Histogram::new(3).unwrap();
+            (1..=count).for_each(|latency| histogram.record(latency).unwrap());
+            LatencyHistogram::new(&histogram)
+        };
+        let shares = |count| of(count).percentiles.iter().map(|one| one.share).collect::<Vec<_>>();
+        assert_eq!(shares(19), [0.0; 0]);
+        assert_eq!(shares(20), [0.5]);
+        assert_eq!(shares(999), [0.5, 0.9, 0.95]);
+        assert_eq!(shares(10_000), SHARES);
+        let p99 = *of(1000).percentile(0.99).unwrap();
+        // 990 ± 1.96 × √(1000 × 0.99 × 0.01).
+        assert_eq!((p99.us, p99.low_us, p99.high_us), (990, 984, 997));
     }
 }

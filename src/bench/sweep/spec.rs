@@ -10,7 +10,7 @@ use sha2::{Digest as _, Sha256};
 use toml::{Table, Value};
 
 use super::axis::{Axis, Mix, read_settings, read_variables};
-use super::point::{Axes, AxisLength, Point};
+use super::point::{Axes, AxisLength, Point, SIDE};
 use crate::bench::disk::{AskedDisk, NamedDisk, choose_disk};
 use crate::bench::{Disk, Error};
 use crate::postgres::pgbench::{BUILTIN_SCRIPTS, Length, Load, Script, TransactionLog};
@@ -92,6 +92,8 @@ struct RawSweep {
     logged_share: Option<Value>,
     max_tries: Option<Value>,
     #[serde(default)]
+    aa: bool,
+    #[serde(default)]
     points: RawPoints,
     #[serde(default)]
     variables: Table,
@@ -127,8 +129,9 @@ struct RawDatabase {
     setup: Option<PathBuf>,
 }
 
-/// Reads and checks a study file. Files that it names are looked for beside it.
-pub fn read_sweep(path: &Path) -> Result<Sweep, Error> {
+/// Reads and checks a study file. Files that it names are looked for beside it. `is_twice`: every point is measured twice,
+/// whatever the file says.
+pub fn read_sweep(path: &Path, is_twice: bool) -> Result<Sweep, Error> {
     let failed = |source| Error::file("read", path, source);
     let size = std::fs::metadata(path).map_err(failed)?.len();
     let wrong = |problem| Error::Spec { path: path.to_owned(), problem };
@@ -137,11 +140,12 @@ pub fn read_sweep(path: &Path) -> Result<Sweep, Error> {
     }
     let text = std::fs::read_to_string(path).map_err(failed)?;
     let directory = path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
-    parse_sweep(&text, directory).map_err(wrong)
+    parse_sweep(&text, directory, is_twice).map_err(wrong)
 }
 
-fn parse_sweep(text: &str, directory: &Path) -> Result<Sweep, String> {
-    let raw: RawSweep = toml::from_str(text).map_err(|error| error.to_string())?;
+fn parse_sweep(text: &str, directory: &Path, is_twice: bool) -> Result<Sweep, String> {
+    let mut raw: RawSweep = toml::from_str(text).map_err(|error| error.to_string())?;
+    raw.aa |= is_twice;
     let (axes, scripts) = read_axes(&raw, directory)?;
     let repeats = raw
         .repeats
@@ -203,6 +207,7 @@ fn read_axes(raw: &RawSweep, directory: &Path) -> Result<(Axes, Scripts), String
         disk: axis("points.disk", points.disk.as_ref()).names("native")?,
         variables: read_variables(&raw.variables)?,
         settings: read_settings(&raw.settings)?,
+        is_twice: raw.aa,
     };
     check_names(&axes)?;
     Ok((axes, scripts.into_iter().collect()))
@@ -210,7 +215,8 @@ fn read_axes(raw: &RawSweep, directory: &Path) -> Result<(Axes, Scripts), String
 
 /// An axis is known by its name alone.
 fn check_names(axes: &Axes) -> Result<(), String> {
-    const OWN: [&str; 9] = ["scale", "clients", "jobs", "script", "rate", "seconds", "transactions", "start", "disk"];
+    const OWN: [&str; 10] =
+        ["scale", "clients", "jobs", "script", "rate", "seconds", "transactions", "start", "disk", SIDE];
     let is_setting = |name: &str| axes.settings.iter().any(|(setting, _)| setting == name);
     match axes.variables.iter().find(|(name, _)| OWN.contains(&name.as_str()) || is_setting(name)) {
         Some((name, _)) => Err(format!(
@@ -356,7 +362,7 @@ pub mod tests {
 
     /// A study of this text, with scripts in the temporary directory.
     pub fn sweep(text: &str) -> Result<Sweep, String> {
-        parse_sweep(text, &std::env::temp_dir())
+        parse_sweep(text, &std::env::temp_dir(), false)
     }
 
     #[track_caller]
@@ -419,6 +425,16 @@ pub mod tests {
     }
 
     #[test]
+    fn a_study_may_measure_every_point_twice() {
+        let study = sweep("aa = true\n[points]\nclients = [1, 2]\n").unwrap();
+        assert_eq!((study.points(), study.axes.varied()), (4, vec!["clients".to_owned(), "side".to_owned()]));
+        let given = parse_sweep("[points]\nclients = [1, 2]\n", &std::env::temp_dir(), true).unwrap();
+        assert_eq!(given, study);
+        assert_ne!(given.digest(), sweep("[points]\nclients = [1, 2]\n").unwrap().digest());
+        assert_refused("[variables]\nside = 1\n", &["variables.side"]);
+    }
+
+    #[test]
     fn a_wrong_key_is_named_with_what_is_allowed() {
         assert_refused("[points]\nscales = 1\n", &["scales", "scale", "clients", "line 2"]);
         assert_refused("[point]\nscale = 1\n", &["point", "points"]);
@@ -474,7 +490,7 @@ pub mod tests {
         let script = directory.path().join("one.sql");
         let digest = |text: &str| {
             std::fs::write(&script, text).unwrap();
-            parse_sweep("[points]\nscript = \"one.sql\"\n", directory.path()).unwrap().digest()
+            parse_sweep("[points]\nscript = \"one.sql\"\n", directory.path(), false).unwrap().digest()
         };
         assert_ne!(digest("SELECT 1;"), digest("SELECT 2;"));
     }
@@ -484,7 +500,7 @@ pub mod tests {
         let directory = tempfile::tempdir().unwrap();
         let name = "a; rm -rf $(x) 'y'.sql";
         std::fs::write(directory.path().join(name), "SELECT 1;").unwrap();
-        let study = parse_sweep(&format!("[points]\nscript = \"{name}\"\n"), directory.path()).unwrap();
+        let study = parse_sweep(&format!("[points]\nscript = \"{name}\"\n"), directory.path(), false).unwrap();
         let load = study.load(&study.point(0));
         assert_eq!(load.scripts, [(Script::File(directory.path().canonicalize().unwrap().join(name)), 1)]);
     }

@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde::Serialize;
 
 use super::{SweepRun, SweepTrial};
+use crate::bench::bootstrap::{MedianInterval, compute_median_interval};
 use crate::bench::statistics::compute_median;
 
 /// A figure over the repeats of a point.
@@ -13,6 +14,8 @@ pub struct Range {
     pub median: f64,
     pub min: f64,
     pub max: f64,
+    /// Of the median; `None` of fewer than three trials.
+    pub interval: Option<MedianInterval>,
 }
 
 /// What speaks against trials of a point.
@@ -40,8 +43,11 @@ pub struct PointSummary {
     /// Transactions per second; `None` when no trial has figures, as below.
     pub tps: Option<Range>,
     pub worst_second_tps: Option<Range>,
+    /// Of the trials with enough transactions beyond the percentile.
     pub latency_us_p50: Option<Range>,
+    pub latency_us_p95: Option<Range>,
     pub latency_us_p99: Option<Range>,
+    pub latency_us_p999: Option<Range>,
     pub device_read_bytes: Option<Range>,
     /// That ended within a trial.
     pub checkpoints: Option<Range>,
@@ -64,6 +70,10 @@ pub fn compute_sweep_summary(run: &SweepRun, trials: &[SweepTrial]) -> Vec<Point
 fn summarize(run: &SweepRun, trials: &[&SweepTrial]) -> PointSummary {
     let good: Vec<&SweepTrial> = trials.iter().copied().filter(|trial| trial.failure.is_none()).collect();
     let range = |of: fn(&SweepTrial) -> Option<f64>| range_of(good.iter().filter_map(|trial| of(trial)).collect());
+    let percentile = |share: f64| {
+        let of = |trial: &&SweepTrial| Some(trial.latency.as_ref()?.percentile(share)?.us as f64);
+        range_of(good.iter().filter_map(of).collect())
+    };
     let mut warnings: BTreeMap<String, u32> = BTreeMap::new();
     for trial in trials {
         let failure = trial.failure.as_ref().map(|failure| format!("failed: {failure}"));
@@ -82,8 +92,10 @@ fn summarize(run: &SweepRun, trials: &[&SweepTrial]) -> PointSummary {
         failures: (trials.len() - good.len()) as u32,
         tps: range(|trial| Some(trial.tps)),
         worst_second_tps: range(|trial| trial.worst_second_tps),
-        latency_us_p50: range(|trial| Some(trial.latency.as_ref()?.p50_us as f64)),
-        latency_us_p99: range(|trial| Some(trial.latency.as_ref()?.p99_us as f64)),
+        latency_us_p50: percentile(0.5),
+        latency_us_p95: percentile(0.95),
+        latency_us_p99: percentile(0.99),
+        latency_us_p999: percentile(0.999),
         device_read_bytes: range(|trial| Some(trial.device_read_bytes.0 as f64)),
         checkpoints: range(|trial| Some(trial.checkpoints.len() as f64)),
         verdicts: collect_verdicts(trials),
@@ -121,7 +133,7 @@ fn collect_verdicts(trials: &[&SweepTrial]) -> Vec<PointVerdict> {
 fn range_of(values: Vec<f64>) -> Option<Range> {
     let (min, max) =
         values.iter().fold((f64::INFINITY, 0.0_f64), |(min, max), value| (min.min(*value), max.max(*value)));
-    Some(Range { median: compute_median(values)?, min, max })
+    Some(Range { median: compute_median(values.clone())?, min, max, interval: compute_median_interval(values) })
 }
 
 #[cfg(test)]
@@ -130,7 +142,10 @@ mod tests {
 
     #[test]
     fn a_range_is_of_what_is_there() {
-        assert_eq!(range_of(vec![3.0, 1.0, 8.0]), Some(Range { median: 3.0, min: 1.0, max: 8.0 }));
+        let range = range_of(vec![3.0, 1.0, 8.0]).unwrap();
+        assert_eq!((range.median, range.min, range.max), (3.0, 1.0, 8.0));
+        assert_eq!(range.interval.map(|interval| (interval.low, interval.high)), Some((1.0, 8.0)));
+        assert_eq!(range_of(vec![3.0, 1.0]).unwrap().interval, None);
         assert_eq!(range_of(Vec::new()), None);
     }
 }
