@@ -30,6 +30,8 @@ pub enum Error {
     Setting(String),
     #[error("{0}")]
     Selection(String),
+    #[error("{0}")]
+    Import(String),
     #[error("cannot start {command}: {source}")]
     Launch { command: String, source: io::Error },
     #[error("{program} failed: {output}")]
@@ -77,7 +79,8 @@ impl Explain for Error {
             | Error::UnknownLoader { .. }
             | Error::Spec { .. }
             | Error::Setting(_)
-            | Error::Selection(_) => ErrorKind::Usage,
+            | Error::Selection(_)
+            | Error::Import(_) => ErrorKind::Usage,
             Error::NoStrategy(_) => ErrorKind::Privilege,
             Error::Interrupted => ErrorKind::Interrupted,
             other => other.inner().map_or(ErrorKind::Failed, Explain::kind),
@@ -92,6 +95,10 @@ impl Explain for Error {
             Error::NothingWanted => Some("let it run for longer: --script-seconds 10".into()),
             Error::Spec { .. } => Some("docs/sweep.md has every key, and `--dry-run` tells what a file means".into()),
             Error::Selection(_) => Some("`pgthaw results show` has the axes of a sweep and their values".into()),
+            Error::Import(_) => Some(
+                "name logs of `pgbench --log`, what it printed, or a directory of either; docs/queries.md says more"
+                    .into(),
+            ),
             Error::RunningAlready { .. } => Some("wait for its end, or name another results store and --dir".into()),
             Error::NoRoom { .. } => Some("choose smaller scales, or another place with --dir".into()),
             Error::File { source, .. } if source.kind() == io::ErrorKind::StorageFull => {

@@ -62,11 +62,11 @@ pub use strategy::Strategy;
 pub use summary::{NOTHING, Spread, StrategySummary, Summary, compute_summary};
 pub use sweep::{
     BufferUse, CellComparison, Checkpoint, CheckpointBegun, Earlier, Exceeded, Finding, GeneratorCalibration,
-    LatencyHistogram, MeasurementVerdict, Metric, Noise, NoiseCell, Percentile, PlannedPoint, Point, PointSummary,
-    PointVerdict, Range, Saturation, SaturationSign, ScriptLatency, Selection, Side, StartAsked, Sweep,
-    SweepComparison, SweepFinished, SweepOptions, SweepPlan, SweepRun, SweepSample, SweepTrial, UnreadableHistogram,
-    compute_noise, compute_sweep_comparison, compute_sweep_summary, compute_sweep_verdicts, plan_sweep, read_sweep,
-    run_sweep, texts_of,
+    ImportOptions, Imported, LatencyHistogram, MeasurementVerdict, Metric, Noise, NoiseCell, Percentile, PlannedPoint,
+    Point, PointSummary, PointVerdict, Range, Saturation, SaturationSign, ScriptLatency, Selection, Side, StartAsked,
+    Sweep, SweepComparison, SweepFinished, SweepOptions, SweepPlan, SweepRun, SweepTrial, UnreadableHistogram,
+    compute_noise, compute_sweep_comparison, compute_sweep_summary, compute_sweep_verdicts, plan_sweep, read_import,
+    read_sweep, run_sweep, texts_of,
 };
 pub use tournament::{Finished, Options, run_tournament};
 pub use until_warm::UntilWarm;

@@ -9,6 +9,7 @@ use super::bench_read_ranges::{self, ReadRangesArguments};
 use super::bench_residency::{self, ResidencyArguments};
 use super::bench_sweep::{self, SweepArguments};
 use super::finished::print_finished;
+use super::store::close_written;
 use super::study::{TrialArguments, run_study};
 use super::{ExitStatus, OutputArguments};
 use crate::bench::Options;
@@ -59,18 +60,18 @@ pub async fn run(arguments: BenchArguments, output: OutputArguments) -> anyhow::
 
 async fn run_warmup(arguments: WarmupArguments, output: OutputArguments) -> anyhow::Result<ExitStatus> {
     let WarmupArguments { trials, point } = arguments;
-    let store = point.store.open().await?;
+    let store = point.store.open_for_study(output).await?;
     let options = point.options(trials.seconds, trials.repeats, trials.strategies()).await?;
     let options = Options { until_steady: trials.until_steady, ..options };
     let acts = run_study(vec![options], &store, output, |_| Ok(())).await?;
     print_finished(&acts, None, output)?;
     for finished in acts.iter().filter(|_| !output.json) {
-        terminal::print_line(&terminal::render_where_kept(&finished.run.id, store.path()));
+        terminal::print_line(&terminal::render_where_kept(&finished.run.id, store.place()));
         if let Some(kept) = &finished.kept {
             terminal::print_line(&terminal::render_kept_cluster(kept, finished.run.study.database_bytes));
         }
     }
-    store.close().await;
+    close_written(store, output).await?;
     let is_interrupted = acts.iter().any(|act| act.is_interrupted);
     Ok(if is_interrupted { ExitStatus::Because(ErrorKind::Interrupted) } else { ExitStatus::Done })
 }

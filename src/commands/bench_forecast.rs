@@ -7,6 +7,7 @@ use jiff::Timestamp;
 use super::bench_device::read_bench_device;
 use super::bench_point::PointArguments;
 use super::predict::{PopularityArgument, make_classes};
+use super::store::close_written;
 use super::study::run_study;
 use super::{ExitStatus, OutputArguments};
 use crate::bench::{
@@ -41,7 +42,7 @@ pub struct ForecastArguments {
 /// Runs the command.
 pub async fn run(arguments: ForecastArguments, output: OutputArguments) -> anyhow::Result<ExitStatus> {
     let popularity: PopularityArgument = arguments.popularity.parse().map_err(anyhow::Error::msg)?;
-    let store = arguments.point.store.open().await?;
+    let store = arguments.point.store.open_for_study(output).await?;
     let options = arguments.point.options(arguments.seconds, 1, vec![Strategy::Nothing]).await?;
     let asked = options.clone();
     let mut written = None;
@@ -56,7 +57,7 @@ pub async fn run(arguments: ForecastArguments, output: OutputArguments) -> anyho
         Ok(())
     })
     .await?;
-    store.close().await;
+    close_written(store, output).await?;
     let finished = acts.first().context("the study left nothing behind")?;
     if finished.is_interrupted {
         return Ok(ExitStatus::Because(ErrorKind::Interrupted));

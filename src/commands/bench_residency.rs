@@ -7,6 +7,7 @@ use tokio::runtime::Handle;
 use tokio::sync::mpsc::unbounded_channel;
 
 use super::results_loading::{keep_loading, print_loading};
+use super::store::close_written;
 use super::study::{DiskArguments, ScratchArguments, request_on_signal};
 use super::{ExitStatus, OutputArguments, StoreArguments};
 use crate::bench::{Events, Loader, LoadingFinished, LoadingOptions, Options, Place, Stop, WantedSource, run_loading};
@@ -73,7 +74,7 @@ pub struct ResidencyArguments {
 /// Runs the command.
 pub async fn run(arguments: ResidencyArguments, output: OutputArguments) -> anyhow::Result<ExitStatus> {
     let options = arguments.options()?;
-    let store = arguments.store.open().await?;
+    let store = arguments.store.open_for_study(output).await?;
     let stop = Stop::default();
     let signals = tokio::spawn(request_on_signal(stop.clone())?);
     let (sender, mut events) = unbounded_channel();
@@ -99,7 +100,7 @@ pub async fn run(arguments: ResidencyArguments, output: OutputArguments) -> anyh
     let finished = finished??;
     store.save_loading(&finished.run).await?;
     print(&finished, &store, output)?;
-    store.close().await;
+    close_written(store, output).await?;
     Ok(if finished.is_interrupted { ExitStatus::Because(ErrorKind::Interrupted) } else { ExitStatus::Done })
 }
 
@@ -109,7 +110,7 @@ fn print(finished: &LoadingFinished, store: &Store, output: OutputArguments) -> 
     if output.json {
         return Ok(());
     }
-    terminal::print_line(&terminal::render_where_kept(&run.id, store.path()));
+    terminal::print_line(&terminal::render_where_kept(&run.id, store.place()));
     if let Some(kept) = kept {
         terminal::print_line(&terminal::render_kept_cluster(kept, run.study.database_bytes));
     }

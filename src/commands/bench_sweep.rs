@@ -8,6 +8,7 @@ use tokio::runtime::Handle;
 use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
 
 use super::results_sweep::print_sweep;
+use super::store::close_written;
 use super::study::request_on_signal;
 use super::{ExitStatus, OutputArguments, StoreArguments};
 use crate::bench::{
@@ -57,7 +58,7 @@ pub async fn run(arguments: SweepArguments, output: OutputArguments) -> anyhow::
         return dry_run(&arguments, &sweep, output);
     }
     let programs = Programs::find(arguments.bin_dir.as_deref())?;
-    let store = arguments.store.open().await?;
+    let store = arguments.store.open_for_study(output).await?;
     let earlier = if arguments.anew { None } else { find_earlier(&store, &sweep).await? };
     if let (Some(earlier), true) = (&earlier, output.shows_progress()) {
         let (done, all) = (earlier.finished.len(), sweep.trials());
@@ -72,7 +73,7 @@ pub async fn run(arguments: SweepArguments, output: OutputArguments) -> anyhow::
     }
     store.save_sweep(&finished.run).await?;
     print_sweep(&finished.run, &trials, output)?;
-    store.close().await;
+    close_written(store, output).await?;
     Ok(match finished {
         SweepFinished { is_interrupted: true, .. } => ExitStatus::Because(ErrorKind::Interrupted),
         SweepFinished { failed: 1.., .. } => ExitStatus::Because(ErrorKind::Failed),

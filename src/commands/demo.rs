@@ -7,6 +7,7 @@ use clap::Args;
 use super::bench_device::find_bench_device;
 use super::demo_acts::{ActArguments, Acts};
 use super::finished::print_finished;
+use super::store::close_written;
 use super::study::{DiskArguments, ScratchArguments, run_study};
 use super::{ExitStatus, OutputArguments, StoreArguments};
 use crate::bench::disk::choose_in_force;
@@ -55,14 +56,14 @@ pub async fn run(arguments: DemoArguments, output: OutputArguments) -> anyhow::R
         let plan = terminal::render_demo_plan(options.scale, size::expected_bytes(options.scale), &options.disk);
         terminal::print_line(&format!("{checks}\n\n{plan}\n"));
     }
-    let store = arguments.store.open().await?;
+    let store = arguments.store.open_for_study(output).await?;
     let finished = run_study(acts.options.clone(), &store, output, |_| Ok(())).await?;
     let report = write_report(&finished, &arguments.output)?;
     print_finished(&finished, report.as_deref(), output)?;
     if !output.json {
-        print_end(&finished, report.as_deref(), store.path());
+        print_end(&finished, report.as_deref(), store.place());
     }
-    store.close().await;
+    close_written(store, output).await?;
     let is_interrupted = finished.iter().any(|act| act.is_interrupted);
     Ok(if is_interrupted { ExitStatus::Because(ErrorKind::Interrupted) } else { ExitStatus::Done })
 }
@@ -119,7 +120,7 @@ fn write_report(finished: &[Finished], path: &Path) -> anyhow::Result<Option<Pat
 }
 
 /// Cold and warm side by side, what users got, and where everything is.
-fn print_end(finished: &[Finished], report: Option<&Path>, store: &Path) {
+fn print_end(finished: &[Finished], report: Option<&Path>, store: &dyn std::fmt::Display) {
     let trials = || finished.iter().flat_map(|act| &act.trials);
     if let Some(shown) = trials().find(|trial| trial.strategy == PGTHAW).or(trials().next()) {
         terminal::print_line(&format!("{}\n", terminal::render_before_and_after(shown)));

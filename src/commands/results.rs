@@ -5,15 +5,18 @@ use serde::Serialize;
 use serde_json::json;
 
 use super::results_compare::{CompareArguments, compare};
-use super::results_loading::{self, read_loading_lines, show_loading};
+use super::results_export::{ExportArguments, export};
+use super::results_import::{ImportArguments, import};
+use super::results_list::list;
+use super::results_loading::show_loading;
 use super::results_noise::{NoiseArguments, show_noise};
-use super::results_sweep::{self, read_sweep_lines, show_sweep};
+use super::results_sweep::show_sweep;
 use super::{ExitStatus, OutputArguments, StoreArguments};
 use crate::bench::{
     Comparison, Run, Summary, Trial, compute_comparison, compute_summary, judge_trial, render_headline,
 };
 use crate::results::{NEWEST, Store};
-use crate::terminal::{self, Canvas, RunLine};
+use crate::terminal;
 
 /// What earlier runs measured
 #[derive(Debug, Args)]
@@ -39,6 +42,12 @@ enum Action {
     Compare(CompareArguments),
     /// Tell what equal sides of a sweep differ by: the noise floor, and how often it is taken for a difference
     Noise(NoiseArguments),
+    /// Write results for other programs: CSV, JSON or Parquet
+    Export(ExportArguments),
+    /// Keep what others measured: pgbench's logs, progress and report, and directories of pgbench-tools
+    Import(ImportArguments),
+    /// Send what waits here for the server that --results names
+    Send,
     /// Forget a run with its trials
     Drop {
         /// The run, or the first characters of its name
@@ -48,54 +57,22 @@ enum Action {
 
 /// Runs the command.
 pub async fn run(arguments: ResultsArguments, output: OutputArguments) -> anyhow::Result<ExitStatus> {
-    let store = arguments.store.open_existing().await?;
+    let store = match arguments.action {
+        Action::Send | Action::Import(_) => arguments.store.open().await?,
+        _ => arguments.store.open_existing().await?,
+    };
     match arguments.action {
         Action::List => list(&store, output).await?,
         Action::Show { run } => show(&store, &run, output).await?,
         Action::Compare(arguments) => compare(&store, &arguments, output).await?,
         Action::Noise(arguments) => show_noise(&store, &arguments, output).await?,
+        Action::Export(arguments) => export(&store, arguments, output).await?,
         Action::Drop { run } => drop(&store, &run, output).await?,
+        Action::Import(arguments) => import(&store, arguments, output).await?,
+        Action::Send => send(&store, output).await?,
     }
     store.close().await;
     Ok(ExitStatus::Done)
-}
-
-async fn list(store: &Store, output: OutputArguments) -> anyhow::Result<()> {
-    let runs = store.read_runs().await?;
-    let sweeps = read_sweep_lines(store).await?;
-    let loadings = read_loading_lines(store).await?;
-    let mut lines = Vec::with_capacity(runs.len());
-    for run in &runs {
-        let trials = store.read_outcomes(&run.id).await?;
-        lines.push(RunLine { run, trials: trials.len(), headline: render_headline(&compute_summary(run, &trials)) });
-    }
-    if output.json {
-        let lines: Vec<_> = lines.iter().map(line_json).collect();
-        let sweeps: Vec<_> = sweeps.iter().map(results_sweep::line_json).collect();
-        let loadings: Vec<_> = loadings.iter().map(results_loading::line_json).collect();
-        let lists = json!({ "results": store.path(), "runs": lines, "sweeps": sweeps, "loadings": loadings });
-        return Ok(terminal::print_json(&lists)?);
-    }
-    for (sweep, trials) in &sweeps {
-        terminal::print_line(&terminal::render_sweep_line(sweep, *trials));
-    }
-    for (loading, trials) in &loadings {
-        terminal::print_line(&terminal::render_loading_line(loading, *trials));
-    }
-    if lines.is_empty() && sweeps.is_empty() && loadings.is_empty() {
-        terminal::print_remark(&format!("{} holds no run yet", store.path().display()));
-    } else if !lines.is_empty() {
-        terminal::print_line(&terminal::render_runs(&lines, Canvas::of_stdout(false)));
-    }
-    Ok(())
-}
-
-fn line_json(line: &RunLine<'_>) -> serde_json::Value {
-    let Run { id, started_at, ended_at, study, .. } = line.run;
-    json!({
-        "id": id, "started_at": started_at, "ended_at": ended_at, "scale": study.scale, "disk": study.disk.name,
-        "strategies": study.strategies, "trials": line.trials, "headline": line.headline,
-    })
 }
 
 /// What `show --json` prints.
@@ -129,6 +106,16 @@ async fn show(store: &Store, wanted: &str, output: OutputArguments) -> anyhow::R
     terminal::print_line(&format!("{}\n", terminal::render_tournament(&summary)));
     terminal::render_comparison(&comparison).iter().for_each(|table| terminal::print_line(&format!("{table}\n")));
     terminal::print_line(&terminal::render_trial_verdicts(&summary, &trials));
+    Ok(())
+}
+
+async fn send(store: &Store, output: OutputArguments) -> anyhow::Result<()> {
+    let sent = store.send().await?;
+    if output.json {
+        terminal::print_json(&json!({ "sent": sent }))?;
+    } else {
+        terminal::print_line(&format!("{sent} sent"));
+    }
     Ok(())
 }
 

@@ -1,32 +1,62 @@
 //! The options that say where results are kept.
 
-use std::path::PathBuf;
-
 use clap::Args;
 
-use crate::results::{self, Store};
+use super::OutputArguments;
+use crate::results::{self, Place, Store};
+use crate::terminal;
 
 /// Where results are kept.
 #[derive(Clone, Debug, Default, Args)]
 #[command(next_help_heading = "Results")]
 pub struct StoreArguments {
-    /// The file that keeps results [default: pgthaw/results.sqlite in $XDG_STATE_HOME or ~/.local/state]
-    #[arg(long = "results", value_name = "FILE", env = "PGTHAW_RESULTS", global = true)]
-    file: Option<PathBuf>,
+    /// The file that keeps results, or a database of a server: postgres://USER@HOST/DATABASE [default:
+    /// pgthaw/results.sqlite in $XDG_STATE_HOME or ~/.local/state]
+    #[arg(long = "results", value_name = "FILE|ADDRESS", env = "PGTHAW_RESULTS", global = true)]
+    place: Option<String>,
 }
 
 impl StoreArguments {
     /// The store to write to; made when it is not there.
     pub async fn open(&self) -> Result<Store, results::Error> {
-        Store::open(&self.path()?).await
+        self.place()?.open().await
+    }
+
+    /// The store to write to, for a study: that a server does not answer is told before it begins.
+    pub async fn open_for_study(&self, output: OutputArguments) -> Result<Store, results::Error> {
+        let store = self.open().await?;
+        if let Err(error) = store.send().await
+            && !output.quiet
+        {
+            terminal::print_remark(&format!("{error}; results are kept in {} until it does", store.place()));
+        }
+        Ok(store)
     }
 
     /// The store to read from, which must be there.
     pub async fn open_existing(&self) -> Result<Store, results::Error> {
-        Store::open_existing(&self.path()?).await
+        self.place()?.open_existing().await
     }
 
-    fn path(&self) -> Result<PathBuf, results::Error> {
-        self.file.clone().map_or_else(results::default_path, Ok)
+    fn place(&self) -> Result<Place, results::Error> {
+        match &self.place {
+            Some(text) => text.parse(),
+            None => Ok(Place::File(results::default_path()?)),
+        }
     }
+}
+
+/// Closes a store that was written to. What a server did not take is told: it is kept, and is no failure.
+pub async fn close_written(store: Store, output: OutputArguments) -> Result<(), results::Error> {
+    if let Err(error) = store.send().await {
+        let waiting = store.count_unsent().await?;
+        if !output.quiet {
+            terminal::print_remark(&format!(
+                "{error}; {waiting} results wait in {}, and `pgthaw results send` sends them",
+                store.place()
+            ));
+        }
+    }
+    store.close().await;
+    Ok(())
 }

@@ -2,6 +2,8 @@
 
 use std::path::PathBuf;
 
+use super::Place;
+use super::place::ServerPlace;
 use crate::failure::{ErrorKind, Explain};
 
 /// What can go wrong with the results store.
@@ -11,18 +13,24 @@ pub enum Error {
     Missing(PathBuf),
     #[error("neither XDG_STATE_HOME nor HOME says where results belong")]
     NoHome,
-    #[error("{} is not a results store of pgthaw", .0.display())]
-    Foreign(PathBuf),
-    #[error("the results store {} was written by a newer pgthaw", .0.display())]
-    Newer(PathBuf),
-    #[error("the results store {} is damaged: {reason}", path.display())]
-    Damaged { path: PathBuf, reason: String },
+    #[error("this address of a results server cannot be read: {0}")]
+    Address(String),
+    #[error("{0} is not a results store of pgthaw")]
+    Foreign(Place),
+    #[error("the results store {0} was written by a newer pgthaw")]
+    Newer(Place),
+    #[error("the results store {place} is damaged: {reason}")]
+    Damaged { place: Place, reason: String },
+    #[error("the results server {server} does not answer: {source}")]
+    Away { server: ServerPlace, source: sqlx::Error },
     #[error("cannot {action} {}: {source}", path.display())]
     File { action: &'static str, path: PathBuf, source: std::io::Error },
-    #[error("cannot {action} {}: {source}", path.display())]
-    Access { action: &'static str, path: PathBuf, source: sqlx::Error },
-    #[error("the results store {} holds no run yet", .0.display())]
-    Empty(PathBuf),
+    #[error("cannot {action} {place}: {source}")]
+    Access { action: &'static str, place: Place, source: sqlx::Error },
+    #[error("cannot write what is exported: {0}")]
+    Export(std::io::Error),
+    #[error("the results store {0} holds no run yet")]
+    Empty(Place),
     #[error("no run is called \"{0}\"")]
     UnknownRun(String),
     #[error("\"{wanted}\" begins the names of several runs: {}", matches.join(", "))]
@@ -30,14 +38,38 @@ pub enum Error {
 }
 
 impl Error {
-    /// Sorts what SQLite said, by its primary result code (<https://sqlite.org/rescode.html>).
-    pub(super) fn from_sqlite(action: &'static str, path: PathBuf, source: sqlx::Error) -> Error {
-        match primary_code(&source) {
-            Some(11) => Error::Damaged { path, reason: source.to_string() },
-            Some(26) => Error::Foreign(path),
-            _ if is_unreadable_value(&source) => Error::Damaged { path, reason: source.to_string() },
-            _ => Error::Access { action, path, source },
+    /// Sorts what the database said while doing `action`.
+    pub(super) fn from_database(action: &'static str, place: &Place, source: sqlx::Error) -> Error {
+        match place {
+            Place::File(_) => Error::from_sqlite(action, place.clone(), source),
+            Place::Server(server) if is_away(&source) => Error::Away { server: server.clone(), source },
+            Place::Server(_) if is_unreadable_value(&source) => {
+                Error::Damaged { place: place.clone(), reason: source.to_string() }
+            }
+            Place::Server(_) => Error::Access { action, place: place.clone(), source },
         }
+    }
+
+    /// By SQLite's primary result code (<https://sqlite.org/rescode.html>).
+    fn from_sqlite(action: &'static str, place: Place, source: sqlx::Error) -> Error {
+        match primary_code(&source) {
+            Some(11) => Error::Damaged { place, reason: source.to_string() },
+            Some(26) => Error::Foreign(place),
+            _ if is_unreadable_value(&source) => Error::Damaged { place, reason: source.to_string() },
+            _ => Error::Access { action, place, source },
+        }
+    }
+}
+
+/// Nobody there, or nobody who can: connections that fail or break (class 08), a server that is shut down, has crashed or
+/// starts (57P01 to 57P03), or has too many connections.
+fn is_away(error: &sqlx::Error) -> bool {
+    let code = error.as_database_error().and_then(|error| error.code());
+    match (error, code.as_deref()) {
+        (_, Some(code)) => code.starts_with("08") || ["57P01", "57P02", "57P03", "53300"].contains(&code),
+        (sqlx::Error::Io(_) | sqlx::Error::Tls(_) | sqlx::Error::Protocol(_), None) => true,
+        (sqlx::Error::PoolTimedOut | sqlx::Error::PoolClosed | sqlx::Error::WorkerCrashed, None) => true,
+        _ => false,
     }
 }
 
@@ -51,9 +83,13 @@ fn is_unreadable_value(error: &sqlx::Error) -> bool {
     matches!(error, sqlx::Error::ColumnDecode { .. } | sqlx::Error::Decode(_) | sqlx::Error::ColumnNotFound(_))
 }
 
-/// SQLITE_PERM, READONLY, CANTOPEN and AUTH.
-fn is_refused(error: &sqlx::Error) -> bool {
-    matches!(primary_code(error), Some(3 | 8 | 14 | 23))
+/// SQLITE_PERM, READONLY, CANTOPEN and AUTH; of a server a login or a privilege that is missing.
+fn is_refused(place: &Place, error: &sqlx::Error) -> bool {
+    let code = error.as_database_error().and_then(|error| error.code());
+    match place {
+        Place::File(_) => matches!(primary_code(error), Some(3 | 8 | 14 | 23)),
+        Place::Server(_) => code.is_some_and(|code| code.starts_with("28") || code == "42501"),
+    }
 }
 
 impl Explain for Error {
@@ -61,13 +97,19 @@ impl Explain for Error {
         match self {
             Error::Missing(_)
             | Error::NoHome
+            | Error::Address(_)
             | Error::Foreign(_)
             | Error::Empty(_)
             | Error::UnknownRun(_)
             | Error::AmbiguousRun { .. } => ErrorKind::Usage,
             Error::File { source, .. } if source.kind() == std::io::ErrorKind::PermissionDenied => ErrorKind::Privilege,
-            Error::Access { source, .. } if is_refused(source) => ErrorKind::Privilege,
-            Error::Newer(_) | Error::Damaged { .. } | Error::File { .. } | Error::Access { .. } => ErrorKind::Failed,
+            Error::Access { place, source, .. } if is_refused(place, source) => ErrorKind::Privilege,
+            Error::Newer(_)
+            | Error::Damaged { .. }
+            | Error::Export(_)
+            | Error::Away { .. }
+            | Error::File { .. }
+            | Error::Access { .. } => ErrorKind::Failed,
         }
     }
 
@@ -77,24 +119,34 @@ impl Explain for Error {
                 "`pgthaw bench warmup`, `bench residency`, `bench sweep` or `pgthaw demo` makes results; --results or PGTHAW_RESULTS names another file"
                     .into(),
             ),
+            Error::Address(_) => Some("write postgres://USER@HOST:PORT/DATABASE".into()),
+            Error::Away { .. } => Some(
+                "results for it wait in the local file; `pgthaw results send` sends them when it is back, as does every command that \
+                 uses it"
+                    .into(),
+            ),
             Error::NoHome => Some("name the file with --results or PGTHAW_RESULTS".into()),
             Error::Foreign(_) => {
                 Some("name another file with --results or PGTHAW_RESULTS: this one is left as it is".into())
             }
             Error::Newer(_) => Some("use that pgthaw, or name another file with --results".into()),
-            Error::Damaged { path, .. } => Some(format!(
+            Error::Damaged { place: Place::Server(_), .. } => None,
+            Error::Damaged { place, .. } => Some(format!(
                 "move it away and a new one is made; `sqlite3 {} .recover` may get rows back",
-                path.display()
+                place
             )),
             Error::UnknownRun(_) => {
                 Some("`pgthaw results list` lists the runs; the first characters of a name are enough".into())
             }
             Error::AmbiguousRun { .. } => Some("give more of its name".into()),
-            Error::Access { source, .. } if is_refused(source) => Some(
+            Error::Access { place: place @ Place::Server(_), source, .. } if is_refused(place, source) => Some(
+                "the role needs a password (in the address or the password file) and privileges on the tables of the store".into(),
+            ),
+            Error::Access { place, source, .. } if is_refused(place, source) => Some(
                 "the file and its directory must be readable and writable: SQLite keeps its journal beside the file"
                     .into(),
             ),
-            Error::File { .. } | Error::Access { .. } => None,
+            Error::Export(_) | Error::File { .. } | Error::Access { .. } => None,
         }
     }
 }

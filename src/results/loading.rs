@@ -1,10 +1,10 @@
 //! Keeps runs of loaders and their trials, and reads them back.
 
-use sqlx::Row as _;
-use sqlx::sqlite::SqliteRow;
 use sqlx::types::Json;
 
+use super::database::{Query, Row, Transaction, Values};
 use super::names::{Kind, Named, choose};
+use super::queue::Unsent;
 use super::read::{bytes_of, json_of, number_of, optional_number_of, optional_time_of, start_state_of, time_of};
 use super::write::{sql_bytes, sql_integer, sql_time};
 use super::{Error, NEWEST, Store};
@@ -20,8 +20,7 @@ const INSERT_TRIAL: &str = "
 INSERT INTO loading_trials (
     run_id, loader, round, position, started_at, start_os_resident_bytes, start_total_bytes, start_verdict, command,
     resident_after_seconds, buffers_after_seconds, ended_after_seconds, own_bytes, own_seconds, resident_bytes,
-    cpu_seconds, device_read_bytes, device_reads, failure, output, samples, warnings)
-VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20, $21, $22)";
+    cpu_seconds, device_read_bytes, device_reads, failure, output, samples, warnings)";
 
 impl Named for LoadingRun {
     fn id(&self) -> &str {
@@ -32,63 +31,32 @@ impl Named for LoadingRun {
 impl Store {
     /// Keeps a run of loaders, new or ended.
     pub async fn save_loading(&self, run: &LoadingRun) -> Result<(), Error> {
-        let saved = sqlx::query(UPSERT_RUN)
-            .bind(&run.id)
-            .bind(sql_time(run.started_at))
-            .bind(run.ended_at.map(sql_time))
-            .bind(&run.pgthaw_version)
-            .bind(Json(&run.machine))
-            .bind(Json(&run.server))
-            .bind(Json(&run.settings))
-            .bind(Json(&run.study))
-            .bind(Json(&run.warnings))
-            .execute(&self.pool)
-            .await;
-        saved.map(drop).map_err(self.failed_to("write"))
+        let failed = self.failed_to("write");
+        let mut transaction = self.database.begin().await.map_err(&failed)?;
+        upsert_loading(&mut transaction, run).await.map_err(&failed)?;
+        self.mark_unsent(&mut transaction, &Unsent::loading(&run.id)).await.map_err(&failed)?;
+        transaction.commit().await.map_err(&failed)?;
+        self.send_if_possible().await
     }
 
     /// Keeps a trial of a run that was saved.
     pub async fn save_loading_trial(&self, run_id: &str, trial: &LoadingTrial) -> Result<(), Error> {
-        let outcome = &trial.outcome;
-        let saved = sqlx::query(INSERT_TRIAL)
-            .bind(run_id)
-            .bind(&trial.loader)
-            .bind(i64::from(trial.round))
-            .bind(i64::from(trial.position))
-            .bind(sql_time(trial.started_at))
-            .bind(sql_bytes(trial.start_state.os_resident_bytes))
-            .bind(sql_bytes(trial.start_state.total_bytes))
-            .bind(&trial.start_state.verdict)
-            .bind(&trial.command)
-            .bind(outcome.resident_after_seconds)
-            .bind(outcome.buffers_after_seconds)
-            .bind(outcome.ended_after_seconds)
-            .bind(outcome.own_bytes.map(sql_bytes))
-            .bind(outcome.own_seconds)
-            .bind(sql_bytes(outcome.resident_bytes))
-            .bind(outcome.cpu_seconds)
-            .bind(outcome.device_read_bytes.map(sql_bytes))
-            .bind(outcome.device_reads.map(sql_integer))
-            .bind(&outcome.failure)
-            .bind(&outcome.output)
-            .bind(Json(&trial.samples))
-            .bind(Json(&trial.warnings))
-            .execute(&self.pool)
-            .await;
-        saved.map(drop).map_err(self.failed_to("write"))
+        let failed = self.failed_to("write");
+        let mut transaction = self.database.begin().await.map_err(&failed)?;
+        insert_loading_trials(&mut transaction, run_id, std::slice::from_ref(trial), "").await.map_err(&failed)?;
+        self.mark_unsent(&mut transaction, &Unsent::loading(run_id)).await.map_err(&failed)?;
+        transaction.commit().await.map_err(&failed)?;
+        self.send_if_possible().await
     }
 
     /// Forgets a run of loaders with its trials.
     pub async fn drop_loading(&self, id: &str) -> Result<(), Error> {
-        let dropped = sqlx::query("DELETE FROM loading_runs WHERE id = $1").bind(id).execute(&self.pool).await;
-        dropped.map(drop).map_err(self.failed_to("write"))
+        self.execute(Query::new("DELETE FROM loading_runs WHERE id = $1").bind(id)).await.map(drop)
     }
 
     /// All runs of loaders, the newest first.
     pub async fn read_loadings(&self) -> Result<Vec<LoadingRun>, Error> {
-        let rows = sqlx::query("SELECT * FROM loading_runs ORDER BY started_at DESC, id DESC");
-        let rows = rows.fetch_all(&self.pool).await.map_err(self.failed_to("read"))?;
-        rows.iter().map(|row| run_from(row).map_err(self.failed_to("read"))).collect()
+        self.read(Query::new("SELECT * FROM loading_runs ORDER BY started_at DESC, id DESC"), run_from).await
     }
 
     /// The run of loaders that is meant: by its id, by the first characters of it when no other begins so, or `newest`.
@@ -105,12 +73,65 @@ impl Store {
     /// The trials of a run of loaders, in the order in which they ran.
     pub async fn read_loading_trials(&self, run_id: &str) -> Result<Vec<LoadingTrial>, Error> {
         let query = "SELECT * FROM loading_trials WHERE run_id = $1 ORDER BY position";
-        let rows = sqlx::query(query).bind(run_id).fetch_all(&self.pool).await.map_err(self.failed_to("read"))?;
-        rows.iter().map(|row| trial_from(row).map_err(self.failed_to("read"))).collect()
+        self.read(Query::new(query).bind(run_id), trial_from).await
     }
 }
 
-fn run_from(row: &SqliteRow) -> Result<LoadingRun, sqlx::Error> {
+pub(super) async fn upsert_loading(transaction: &mut Transaction, run: &LoadingRun) -> Result<(), sqlx::Error> {
+    Query::new(UPSERT_RUN)
+        .bind(&run.id)
+        .bind(sql_time(run.started_at))
+        .bind(run.ended_at.map(sql_time))
+        .bind(&run.pgthaw_version)
+        .bind(Json(&run.machine))
+        .bind(Json(&run.server))
+        .bind(Json(&run.settings))
+        .bind(Json(&run.study))
+        .bind(Json(&run.warnings))
+        .execute(transaction)
+        .await?;
+    Ok(())
+}
+
+/// Inserts trials of a run. With `on_conflict` that does nothing, those that are there already stay as they are.
+pub(super) async fn insert_loading_trials(
+    transaction: &mut Transaction,
+    run_id: &str,
+    trials: &[LoadingTrial],
+    on_conflict: &str,
+) -> Result<(), sqlx::Error> {
+    let rows = trials.iter().map(|trial| trial_values(run_id, trial)).collect();
+    transaction.insert(INSERT_TRIAL, rows, on_conflict).await.map(drop)
+}
+
+fn trial_values(run_id: &str, trial: &LoadingTrial) -> Values {
+    let outcome = &trial.outcome;
+    Values::default()
+        .bind(run_id)
+        .bind(&trial.loader)
+        .bind(i64::from(trial.round))
+        .bind(i64::from(trial.position))
+        .bind(sql_time(trial.started_at))
+        .bind(sql_bytes(trial.start_state.os_resident_bytes))
+        .bind(sql_bytes(trial.start_state.total_bytes))
+        .bind(&trial.start_state.verdict)
+        .bind(&trial.command)
+        .bind(outcome.resident_after_seconds)
+        .bind(outcome.buffers_after_seconds)
+        .bind(outcome.ended_after_seconds)
+        .bind(outcome.own_bytes.map(sql_bytes))
+        .bind(outcome.own_seconds)
+        .bind(sql_bytes(outcome.resident_bytes))
+        .bind(outcome.cpu_seconds)
+        .bind(outcome.device_read_bytes.map(sql_bytes))
+        .bind(outcome.device_reads.map(sql_integer))
+        .bind(&outcome.failure)
+        .bind(&outcome.output)
+        .bind(Json(&trial.samples))
+        .bind(Json(&trial.warnings))
+}
+
+fn run_from(row: &Row) -> Result<LoadingRun, sqlx::Error> {
     Ok(LoadingRun {
         id: row.try_get("id")?,
         started_at: time_of(row, "started_at")?,
@@ -124,7 +145,7 @@ fn run_from(row: &SqliteRow) -> Result<LoadingRun, sqlx::Error> {
     })
 }
 
-fn trial_from(row: &SqliteRow) -> Result<LoadingTrial, sqlx::Error> {
+fn trial_from(row: &Row) -> Result<LoadingTrial, sqlx::Error> {
     Ok(LoadingTrial {
         loader: row.try_get("loader")?,
         round: number_of(row, "round")?,

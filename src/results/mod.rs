@@ -1,10 +1,15 @@
 //! The results store: every run, its trials, and every second of them, in SQL.
 //!
-//! One SQLite file. The schema is in `migrations/`, in SQL that PostgreSQL takes too; docs/formats.md documents it.
+//! A SQLite file, or a PostgreSQL server that a file stands before. The schema is in `migrations/`, in SQL that both take;
+//! docs/formats.md documents it.
 
+mod database;
 mod error;
+mod export;
 mod loading;
 mod names;
+mod place;
+mod queue;
 mod read;
 mod store;
 mod sweep_gauges;
@@ -13,5 +18,7 @@ mod sweep_write;
 mod write;
 
 pub use error::Error;
+pub use export::{Detail, ExportColumn, ExportFormat, ExportTable};
+pub use place::{Place, ServerPlace};
 pub use read::NEWEST;
 pub use store::{Store, default_path};

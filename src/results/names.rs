@@ -1,7 +1,6 @@
 //! Which run is meant by a name, of whatever kind: tournaments, sweeps, loaders.
 
-use sqlx::Row as _;
-
+use super::database::Query;
 use super::{Error, Store};
 
 /// The kinds of runs that a store keeps.
@@ -41,8 +40,8 @@ pub(super) fn choose<T: Named>(mut all: Vec<T>, wanted: &str) -> Result<Option<T
 impl Store {
     /// Of the run that was started last; `None` in an empty store.
     pub(super) async fn read_newest_kind(&self) -> Result<Option<Kind>, Error> {
-        let row = sqlx::query(NEWEST_KIND).fetch_optional(&self.pool).await.map_err(self.failed_to("read"))?;
-        let kind = row.map(|row| row.try_get::<String, _>("kind")).transpose().map_err(self.failed_to("read"))?;
+        let kinds: Vec<String> = self.read(Query::new(NEWEST_KIND), |row| row.try_get("kind")).await?;
+        let kind = kinds.into_iter().next();
         Ok(kind.map(|kind| match kind.as_str() {
             "sweep" => Kind::Sweep,
             "loading" => Kind::Loading,

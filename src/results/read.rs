@@ -3,10 +3,8 @@
 use std::collections::HashMap;
 
 use jiff::Timestamp;
-use sqlx::sqlite::SqliteRow;
-use sqlx::types::Json;
-use sqlx::{Row as _, Type, sqlite::Sqlite};
 
+use super::database::{Query, Row};
 use super::names::{Named, choose};
 use super::{Error, Store};
 use crate::bench::{Run, Sample, StartState, StrategyOutcome, Trial};
@@ -24,16 +22,14 @@ impl Named for Run {
 impl Store {
     /// All runs, the newest first.
     pub async fn read_runs(&self) -> Result<Vec<Run>, Error> {
-        let rows = sqlx::query("SELECT * FROM runs ORDER BY started_at DESC, id DESC").fetch_all(&self.pool).await;
-        let rows = rows.map_err(self.failed_to("read"))?;
-        rows.iter().map(|row| run_from(row).map_err(self.failed_to("read"))).collect()
+        self.read(Query::new("SELECT * FROM runs ORDER BY started_at DESC, id DESC"), run_from).await
     }
 
     /// One run: by its id, by the first characters of it when no other begins so, or `newest`.
     pub async fn read_run(&self, wanted: &str) -> Result<Run, Error> {
         let mut runs = self.read_runs().await?;
         if runs.is_empty() {
-            return Err(Error::Empty(self.path().to_owned()));
+            return Err(Error::Empty(self.place().clone()));
         }
         if wanted == NEWEST {
             return Ok(runs.swap_remove(0));
@@ -44,10 +40,8 @@ impl Store {
     /// The trials of a run with every second of them, in the order in which they ran.
     pub async fn read_trials(&self, run_id: &str) -> Result<Vec<Trial>, Error> {
         let query = "SELECT * FROM samples WHERE run_id = $1 ORDER BY strategy, repeat, second";
-        let rows = sqlx::query(query).bind(run_id).fetch_all(&self.pool).await.map_err(self.failed_to("read"))?;
         let mut samples: HashMap<(String, u32), Vec<Sample>> = HashMap::new();
-        for row in &rows {
-            let (trial, sample) = sample_from(row).map_err(self.failed_to("read"))?;
+        for (trial, sample) in self.read(Query::new(query).bind(run_id), sample_of_trial).await? {
             samples.entry(trial).or_default().push(sample);
         }
         let mut trials = self.read_outcomes(run_id).await?;
@@ -60,12 +54,21 @@ impl Store {
     /// The trials of a run without their seconds: enough for times and counts.
     pub async fn read_outcomes(&self, run_id: &str) -> Result<Vec<Trial>, Error> {
         let query = "SELECT * FROM trials WHERE run_id = $1 ORDER BY position, strategy, repeat";
-        let rows = sqlx::query(query).bind(run_id).fetch_all(&self.pool).await.map_err(self.failed_to("read"))?;
-        rows.iter().map(|row| trial_from(row).map_err(self.failed_to("read"))).collect()
+        self.read(Query::new(query).bind(run_id), trial_from).await
+    }
+
+    /// The rows that answer a query, as what they stand for.
+    pub(super) async fn read<T>(
+        &self,
+        query: Query,
+        from: impl Fn(&Row) -> Result<T, sqlx::Error>,
+    ) -> Result<Vec<T>, Error> {
+        let rows = query.fetch(&self.database).await.map_err(self.failed_to("read"))?;
+        rows.iter().map(|row| from(row).map_err(self.failed_to("read"))).collect()
     }
 }
 
-fn run_from(row: &SqliteRow) -> Result<Run, sqlx::Error> {
+fn run_from(row: &Row) -> Result<Run, sqlx::Error> {
     Ok(Run {
         id: row.try_get("id")?,
         started_at: time_of(row, "started_at")?,
@@ -81,7 +84,7 @@ fn run_from(row: &SqliteRow) -> Result<Run, sqlx::Error> {
 }
 
 /// How a trial began.
-pub(super) fn start_state_of(row: &SqliteRow) -> Result<StartState, sqlx::Error> {
+pub(super) fn start_state_of(row: &Row) -> Result<StartState, sqlx::Error> {
     Ok(StartState {
         os_resident_bytes: bytes_of(row, "start_os_resident_bytes")?,
         total_bytes: bytes_of(row, "start_total_bytes")?,
@@ -89,7 +92,7 @@ pub(super) fn start_state_of(row: &SqliteRow) -> Result<StartState, sqlx::Error>
     })
 }
 
-fn trial_from(row: &SqliteRow) -> Result<Trial, sqlx::Error> {
+fn trial_from(row: &Row) -> Result<Trial, sqlx::Error> {
     Ok(Trial {
         run_id: row.try_get("run_id")?,
         strategy: row.try_get("strategy")?,
@@ -115,15 +118,19 @@ fn trial_from(row: &SqliteRow) -> Result<Trial, sqlx::Error> {
         residency: json_of(row, "residency")?,
         warnings: json_of(row, "warnings")?,
         foreground_tenths: json_of(row, "foreground_tenths")?,
-        judgement: row.try_get::<Option<Json<_>>, _>("judgement")?.map(|judgement| judgement.0),
+        judgement: row.json("judgement")?,
         no_verdict: row.try_get("no_verdict")?,
     })
 }
 
 /// A sample, and the strategy and repeat that it belongs to.
-fn sample_from(row: &SqliteRow) -> Result<((String, u32), Sample), sqlx::Error> {
-    let trial = (row.try_get("strategy")?, number_of(row, "repeat")?);
-    let sample = Sample {
+fn sample_of_trial(row: &Row) -> Result<((String, u32), Sample), sqlx::Error> {
+    Ok(((row.try_get("strategy")?, number_of(row, "repeat")?), sample_from(row)?))
+}
+
+/// Of a trial of a run or of a sweep.
+pub(super) fn sample_from(row: &Row) -> Result<Sample, sqlx::Error> {
+    Ok(Sample {
         second: number_of(row, "second")?,
         monotonic_ms: number_of(row, "monotonic_ms")?,
         wall_ms: row.try_get("wall_ms")?,
@@ -135,55 +142,52 @@ fn sample_from(row: &SqliteRow) -> Result<((String, u32), Sample), sqlx::Error> 
         device_read_bytes: bytes_of(row, "device_read_bytes")?,
         device_reads: number_of(row, "device_reads")?,
         os_resident_bytes: bytes_of(row, "os_resident_bytes")?,
-    };
-    Ok((trial, sample))
+    })
 }
 
-pub(super) fn json_of<T: serde::de::DeserializeOwned>(row: &SqliteRow, column: &str) -> Result<T, sqlx::Error>
-where
-    Json<T>: Type<Sqlite>,
-{
-    Ok(row.try_get::<Json<T>, _>(column)?.0)
+pub(super) fn json_of<T: serde::de::DeserializeOwned>(row: &Row, column: &str) -> Result<T, sqlx::Error> {
+    row.json(column)?.ok_or_else(|| missing(column))
 }
 
 /// JSON of a column that older rows do not have.
 pub(super) fn optional_json_of<T: serde::de::DeserializeOwned>(
-    row: &SqliteRow,
+    row: &Row,
     column: &str,
-) -> Result<Option<T>, sqlx::Error>
-where
-    Json<T>: Type<Sqlite>,
-{
-    Ok(row.try_get::<Option<Json<T>>, _>(column)?.map(|found| found.0))
+) -> Result<Option<T>, sqlx::Error> {
+    row.json(column)
 }
 
-pub(super) fn time_of(row: &SqliteRow, column: &str) -> Result<Timestamp, sqlx::Error> {
+pub(super) fn time_of(row: &Row, column: &str) -> Result<Timestamp, sqlx::Error> {
     let text: String = row.try_get(column)?;
     text.parse().map_err(|error: jiff::Error| unreadable(column, error))
 }
 
-pub(super) fn optional_time_of(row: &SqliteRow, column: &str) -> Result<Option<Timestamp>, sqlx::Error> {
+pub(super) fn optional_time_of(row: &Row, column: &str) -> Result<Option<Timestamp>, sqlx::Error> {
     let text: Option<String> = row.try_get(column)?;
     text.map(|text| text.parse().map_err(|error: jiff::Error| unreadable(column, error))).transpose()
 }
 
 /// A count that must fit, and must not be negative.
-pub(super) fn number_of<T: TryFrom<i64>>(row: &SqliteRow, column: &str) -> Result<T, sqlx::Error>
+pub(super) fn number_of<T: TryFrom<i64>>(row: &Row, column: &str) -> Result<T, sqlx::Error>
 where
     T::Error: std::error::Error + Send + Sync + 'static,
 {
-    T::try_from(row.try_get(column)?).map_err(|error| unreadable(column, error))
+    let number = row.integer(column)?.ok_or_else(|| missing(column))?;
+    T::try_from(number).map_err(|error| unreadable(column, error))
 }
 
-pub(super) fn optional_number_of(row: &SqliteRow, column: &str) -> Result<Option<u64>, sqlx::Error> {
-    let number: Option<i64> = row.try_get(column)?;
-    number.map(|number| u64::try_from(number).map_err(|error| unreadable(column, error))).transpose()
+pub(super) fn optional_number_of(row: &Row, column: &str) -> Result<Option<u64>, sqlx::Error> {
+    row.integer(column)?.map(|number| u64::try_from(number).map_err(|error| unreadable(column, error))).transpose()
 }
 
-pub(super) fn bytes_of(row: &SqliteRow, column: &str) -> Result<Bytes, sqlx::Error> {
+pub(super) fn bytes_of(row: &Row, column: &str) -> Result<Bytes, sqlx::Error> {
     number_of(row, column).map(Bytes)
 }
 
 pub(super) fn unreadable(column: &str, error: impl std::error::Error + Send + Sync + 'static) -> sqlx::Error {
     sqlx::Error::ColumnDecode { index: column.to_owned(), source: Box::new(error) }
+}
+
+pub(super) fn missing(column: &str) -> sqlx::Error {
+    unreadable(column, std::io::Error::other("there is none"))
 }

@@ -3,11 +3,16 @@
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use sqlx::SqlSafeStr as _;
 use sqlx::migrate::{MigrateError, Migration, MigrationType, Migrator};
-use sqlx::sqlite::{SqliteConnectOptions, SqliteJournalMode, SqlitePool, SqlitePoolOptions, SqliteSynchronous};
-use sqlx::{Row as _, SqlSafeStr as _};
+use sqlx::postgres::PgPoolOptions;
+use sqlx::sqlite::{SqliteConnectOptions, SqliteJournalMode, SqlitePoolOptions, SqliteSynchronous};
 
 use super::Error;
+use super::database::{Database, Query, Row};
+use super::place::{Place, ServerPlace};
+use super::queue::Queue;
+use super::read::missing;
 
 /// `PRAGMA application_id` of a results store: "thaw" in ASCII. It tells our file from any other SQLite file.
 const APPLICATION_ID: i32 = i32::from_be_bytes(*b"thaw");
@@ -15,11 +20,16 @@ const APPLICATION_ID: i32 = i32::from_be_bytes(*b"thaw");
 /// How long to wait for another pgthaw that is writing. A trial is written in well under a second.
 const BUSY_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// The results of runs, kept in one file.
+/// How long to wait for a server to answer.
+const SERVER_TIMEOUT: Duration = Duration::from_secs(5);
+
+/// The results of runs.
 #[derive(Debug)]
 pub struct Store {
-    pub(super) pool: SqlitePool,
-    path: PathBuf,
+    pub(super) database: Database,
+    place: Place,
+    /// Of a file from which a server gets what is written.
+    pub(super) queue: Option<Queue>,
 }
 
 /// Where results are kept when nobody says otherwise: `$XDG_STATE_HOME/pgthaw/results.sqlite`, by default under
@@ -40,29 +50,34 @@ impl Store {
                 source,
             })?;
         }
-        Store::connect(path).await
+        Store::connect_file(path).await
+    }
+
+    /// Opens the local file to write to it, and from it to a server.
+    pub(super) async fn open_queue(path: &Path, server: &ServerPlace) -> Result<Store, Error> {
+        Ok(Store { queue: Some(Queue::new(server)), ..Store::open(path).await? })
     }
 
     /// Opens a store that must be there: readers never make one.
     pub async fn open_existing(path: &Path) -> Result<Store, Error> {
         match std::fs::metadata(path) {
-            Ok(_) => Store::connect(path).await,
+            Ok(_) => Store::connect_file(path).await,
             Err(source) if source.kind() == std::io::ErrorKind::NotFound => Err(Error::Missing(path.to_owned())),
             Err(source) => Err(Error::File { action: "open", path: path.to_owned(), source }),
         }
     }
 
-    /// The file.
-    pub fn path(&self) -> &Path {
-        &self.path
+    /// Where it is.
+    pub fn place(&self) -> &Place {
+        &self.place
     }
 
-    /// Closes the file, so that its journal is gone.
+    /// Closes it; of a file, so that its journal is gone.
     pub async fn close(self) {
-        self.pool.close().await;
+        self.database.close().await;
     }
 
-    async fn connect(path: &Path) -> Result<Store, Error> {
+    async fn connect_file(path: &Path) -> Result<Store, Error> {
         // A rollback journal and not WAL: one file at rest, works on every file system, and after kill -9 the next
         // opening rolls back. Trials are seconds apart, so its slower commits do not matter.
         let options = SqliteConnectOptions::new()
@@ -73,44 +88,73 @@ impl Store {
             .synchronous(SqliteSynchronous::Full)
             .busy_timeout(BUSY_TIMEOUT);
         let pool = SqlitePoolOptions::new().max_connections(1).connect_with(options).await;
-        let pool = pool.map_err(|source| Error::from_sqlite("open", path.to_owned(), source))?;
-        let store = Store { pool, path: path.to_owned() };
-        store.claim().await?;
+        let place = Place::File(path.to_owned());
+        let pool = pool.map_err(|source| Error::from_database("open", &place, source))?;
+        let store = Store { database: Database::Sqlite(pool), place, queue: None };
+        store.claim_file().await?;
+        store.migrate().await?;
+        Ok(store)
+    }
+
+    /// Connects to a server, and makes its tables when they are not there.
+    pub async fn connect_server(server: &ServerPlace) -> Result<Store, Error> {
+        let pool = PgPoolOptions::new().max_connections(2).acquire_timeout(SERVER_TIMEOUT);
+        let place = Place::Server(server.clone());
+        let connected = pool.connect_with(*server.options.clone()).await;
+        let pool = connected.map_err(|source| Error::from_database("open", &place, source))?;
+        let store = Store { database: Database::Postgres(pool), place, queue: None };
+        store.check_server().await?;
         store.migrate().await?;
         Ok(store)
     }
 
     /// Marks a new file as ours; refuses one that is not.
-    async fn claim(&self) -> Result<(), Error> {
+    async fn claim_file(&self) -> Result<(), Error> {
         let facts = "SELECT (SELECT application_id FROM pragma_application_id) AS application_id, \
                      (SELECT count(*) FROM sqlite_schema) AS objects";
-        let row = sqlx::query(facts).fetch_one(&self.pool).await.map_err(self.failed_to("open"))?;
-        let (application_id, objects): (i32, i64) = (row.get("application_id"), row.get("objects"));
-        if application_id == APPLICATION_ID {
-            return Ok(());
+        let whole = |column: Option<i64>| column.ok_or_else(|| missing("application_id"));
+        let fact = |row: &Row| Ok((whole(row.integer("application_id")?)?, whole(row.integer("objects")?)?));
+        let facts = Query::new(facts).fetch(&self.database).await.map_err(self.failed_to("open"))?;
+        let facts: Vec<(i64, i64)> =
+            facts.iter().map(fact).collect::<Result<_, _>>().map_err(self.failed_to("open"))?;
+        match facts.first() {
+            Some((application_id, _)) if *application_id == i64::from(APPLICATION_ID) => Ok(()),
+            Some((0, 0)) => {
+                self.execute(Query::new(format!("PRAGMA application_id = {APPLICATION_ID}"))).await.map(drop)
+            }
+            _ => Err(Error::Foreign(self.place.clone())),
         }
-        if application_id != 0 || objects != 0 {
-            return Err(Error::Foreign(self.path.clone()));
+    }
+
+    /// Refuses a database whose tables have our names and are not ours.
+    async fn check_server(&self) -> Result<(), Error> {
+        let facts = "SELECT CAST(to_regclass('runs') IS NOT NULL AS INTEGER) AS runs, \
+                     CAST(to_regclass('_sqlx_migrations') IS NOT NULL AS INTEGER) AS history";
+        let facts = self.read(Query::new(facts), |row| Ok((row.integer("runs")?, row.integer("history")?))).await?;
+        match facts.first() {
+            Some((Some(1), Some(0))) => Err(Error::Foreign(self.place.clone())),
+            _ => Ok(()),
         }
-        let claim = sqlx::AssertSqlSafe(format!("PRAGMA application_id = {APPLICATION_ID}"));
-        sqlx::query(claim).execute(&self.pool).await.map_err(self.failed_to("write"))?;
-        Ok(())
     }
 
     async fn migrate(&self) -> Result<(), Error> {
-        migrator().run(&self.pool).await.map_err(|error| match error {
-            MigrateError::VersionMissing(_) | MigrateError::VersionMismatch(_) => Error::Newer(self.path.clone()),
+        let migrated = match &self.database {
+            Database::Sqlite(pool) => migrator().run(pool).await,
+            Database::Postgres(pool) => migrator().run(pool).await,
+        };
+        migrated.map_err(|error| match error {
+            MigrateError::VersionMissing(_) | MigrateError::VersionMismatch(_) => Error::Newer(self.place.clone()),
             MigrateError::Execute(source) | MigrateError::ExecuteMigration(source, _) => {
                 self.failed_to("bring up to date")(source)
             }
-            other => Error::Damaged { path: self.path.clone(), reason: other.to_string() },
+            other => Error::Damaged { place: self.place.clone(), reason: other.to_string() },
         })
     }
 
-    /// Turns what SQLite said while doing `action` into this folder's error.
+    /// Turns what the database said while doing `action` into this folder's error.
     pub(super) fn failed_to(&self, action: &'static str) -> impl Fn(sqlx::Error) -> Error {
-        let path = self.path.clone();
-        move |source| Error::from_sqlite(action, path.clone(), source)
+        let place = self.place.clone();
+        move |source| Error::from_database(action, &place, source)
     }
 }
 
@@ -126,6 +170,8 @@ fn migrator() -> Migrator {
         (7, "what the machine did in each second of a trial", include_str!("migrations/0007_sweep_os_samples.sql")),
         (8, "what the server's processes waited for", include_str!("migrations/0008_sweep_wait_samples.sql")),
         (9, "what speaks against trials and sweeps", include_str!("migrations/0009_sweep_verdicts.sql")),
+        (10, "what a server has not got yet", include_str!("migrations/0010_unsent.sql")),
+        (11, "views of runs, points and seconds", include_str!("migrations/0011_views.sql")),
     ];
     Migrator::with_migrations(
         migrations

@@ -1,46 +1,29 @@
 //! Writes and reads what was gauged beside the trials of sweeps, second by second.
 
-use sqlx::sqlite::SqliteRow;
 use sqlx::types::Json;
-use sqlx::{Row as _, Sqlite, Transaction};
 
+use super::database::{Row, Values};
 use super::read::{bytes_of, json_of, number_of, optional_number_of};
 use super::write::{sql_bytes, sql_integer};
-use crate::bench::SweepTrial;
 use crate::observe::{DeviceUse, OsSample, PressureRatios, WaitSample, Waits};
 use crate::units::Bytes;
 
-const INSERT_OS_SAMPLE: &str = "
+pub(super) const INSERT_OS_SAMPLE: &str = "
 INSERT INTO sweep_os_samples (
     sweep_id, number, repeat, second, generator_cpu_seconds, generator_run_delay_seconds, busiest_thread_cpu_seconds,
     generator_threads, server_cpu_seconds, server_run_delay_seconds, server, pgthaw_cpu_seconds, processors_busy_seconds,
     processors_iowait_seconds, processors_steal_seconds, device_reads, device_read_bytes, device_writes,
     device_written_bytes, device_read_await_us, device_write_await_us, device_queue, device_busy_ratio, available_bytes,
     cached_bytes, dirty_bytes, writeback_bytes, pressure_cpu_some, pressure_io_some, pressure_io_full,
-    pressure_memory_some, pressure_memory_full)
-VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20, $21, $22, $23, $24,
-        $25, $26, $27, $28, $29, $30, $31, $32)";
+    pressure_memory_some, pressure_memory_full)";
 
-const INSERT_WAIT_SAMPLE: &str = "
-INSERT INTO sweep_wait_samples (sweep_id, number, repeat, second, looks, waits) VALUES ($1, $2, $3, $4, $5, $6)";
+pub(super) const INSERT_WAIT_SAMPLE: &str = "
+INSERT INTO sweep_wait_samples (sweep_id, number, repeat, second, looks, waits)";
 
-pub(super) const SELECT_OS_SAMPLES: &str =
-    "SELECT * FROM sweep_os_samples WHERE sweep_id = $1 ORDER BY number, repeat, second";
-
-pub(super) const SELECT_WAIT_SAMPLES: &str =
-    "SELECT * FROM sweep_wait_samples WHERE sweep_id = $1 ORDER BY number, repeat, second";
-
-pub(super) async fn insert_os_sample(
-    transaction: &mut Transaction<'_, Sqlite>,
-    trial: &SweepTrial,
-    sample: &OsSample,
-) -> Result<(), sqlx::Error> {
+/// Behind the values that say which trial.
+pub(super) fn os_sample_values(key: Values, sample: &OsSample) -> Values {
     let (generator, server, device) = (sample.generator(), sample.server_total(), sample.device.as_ref());
-    sqlx::query(INSERT_OS_SAMPLE)
-        .bind(&trial.sweep_id)
-        .bind(i64::from(trial.number))
-        .bind(i64::from(trial.repeat))
-        .bind(i64::from(sample.second))
+    key.bind(i64::from(sample.second))
         .bind(generator.cpu_seconds)
         .bind(generator.run_delay_seconds)
         .bind(sample.busiest_thread_cpu_seconds())
@@ -69,12 +52,9 @@ pub(super) async fn insert_os_sample(
         .bind(sample.pressure.io_full)
         .bind(sample.pressure.memory_some)
         .bind(sample.pressure.memory_full)
-        .execute(&mut **transaction)
-        .await?;
-    Ok(())
 }
 
-pub(super) fn os_sample_from(row: &SqliteRow) -> Result<OsSample, sqlx::Error> {
+pub(super) fn os_sample_from(row: &Row) -> Result<OsSample, sqlx::Error> {
     Ok(OsSample {
         second: number_of(row, "second")?,
         generator_threads: json_of(row, "generator_threads")?,
@@ -98,7 +78,7 @@ pub(super) fn os_sample_from(row: &SqliteRow) -> Result<OsSample, sqlx::Error> {
     })
 }
 
-fn device_from(row: &SqliteRow) -> Result<Option<DeviceUse>, sqlx::Error> {
+fn device_from(row: &Row) -> Result<Option<DeviceUse>, sqlx::Error> {
     let Some(reads) = optional_number_of(row, "device_reads")? else { return Ok(None) };
     let bytes = |column| optional_number_of(row, column).map(|bytes| Bytes(bytes.unwrap_or_default()));
     Ok(Some(DeviceUse {
@@ -108,29 +88,17 @@ fn device_from(row: &SqliteRow) -> Result<Option<DeviceUse>, sqlx::Error> {
         written_bytes: bytes("device_written_bytes")?,
         read_await_us: row.try_get("device_read_await_us")?,
         write_await_us: row.try_get("device_write_await_us")?,
-        queue: row.try_get::<Option<f64>, _>("device_queue")?.unwrap_or_default(),
-        busy_ratio: row.try_get::<Option<f64>, _>("device_busy_ratio")?.unwrap_or_default(),
+        queue: row.try_get::<Option<f64>>("device_queue")?.unwrap_or_default(),
+        busy_ratio: row.try_get::<Option<f64>>("device_busy_ratio")?.unwrap_or_default(),
     }))
 }
 
-pub(super) async fn insert_wait_sample(
-    transaction: &mut Transaction<'_, Sqlite>,
-    trial: &SweepTrial,
-    sample: &WaitSample,
-) -> Result<(), sqlx::Error> {
-    sqlx::query(INSERT_WAIT_SAMPLE)
-        .bind(&trial.sweep_id)
-        .bind(i64::from(trial.number))
-        .bind(i64::from(trial.repeat))
-        .bind(i64::from(sample.second))
-        .bind(i64::from(sample.seen.looks))
-        .bind(Json(&sample.seen.waits))
-        .execute(&mut **transaction)
-        .await?;
-    Ok(())
+/// Behind the values that say which trial.
+pub(super) fn wait_sample_values(key: Values, sample: &WaitSample) -> Values {
+    key.bind(i64::from(sample.second)).bind(i64::from(sample.seen.looks)).bind(Json(&sample.seen.waits))
 }
 
-pub(super) fn wait_sample_from(row: &SqliteRow) -> Result<WaitSample, sqlx::Error> {
+pub(super) fn wait_sample_from(row: &Row) -> Result<WaitSample, sqlx::Error> {
     let seen = Waits { looks: number_of(row, "looks")?, waits: json_of(row, "waits")? };
     Ok(WaitSample { second: number_of(row, "second")?, seen })
 }

@@ -2,17 +2,15 @@
 
 use std::collections::{BTreeSet, HashMap};
 
-use sqlx::Row as _;
-use sqlx::sqlite::SqliteRow;
-
+use super::database::{Query, Row};
 use super::names::{Kind, Named, choose};
 use super::read::{
-    bytes_of, json_of, number_of, optional_json_of, optional_number_of, optional_time_of, start_state_of, time_of,
-    unreadable,
+    bytes_of, json_of, missing, number_of, optional_json_of, optional_number_of, optional_time_of, sample_from,
+    start_state_of, time_of, unreadable,
 };
-use super::sweep_gauges::{SELECT_OS_SAMPLES, SELECT_WAIT_SAMPLES, os_sample_from, wait_sample_from};
+use super::sweep_gauges::{os_sample_from, wait_sample_from};
 use super::{Error, NEWEST, Store};
-use crate::bench::{LatencyHistogram, ScriptLatency, SweepRun, SweepSample, SweepTrial};
+use crate::bench::{LatencyHistogram, ScriptLatency, SweepRun, SweepTrial};
 
 impl Named for SweepRun {
     fn id(&self) -> &str {
@@ -23,9 +21,7 @@ impl Named for SweepRun {
 impl Store {
     /// All sweeps, the newest first.
     pub async fn read_sweeps(&self) -> Result<Vec<SweepRun>, Error> {
-        let rows = sqlx::query("SELECT * FROM sweeps ORDER BY started_at DESC, id DESC").fetch_all(&self.pool).await;
-        let rows = rows.map_err(self.failed_to("read"))?;
-        rows.iter().map(|row| sweep_from(row).map_err(self.failed_to("read"))).collect()
+        self.read(Query::new("SELECT * FROM sweeps ORDER BY started_at DESC, id DESC"), sweep_from).await
     }
 
     /// The sweep that is meant: by its id, by the first characters of it when no other begins so, or `newest`. `None`:
@@ -49,29 +45,40 @@ impl Store {
 
     /// Point's number and repeat of the trials of a sweep.
     pub async fn read_finished(&self, sweep_id: &str) -> Result<BTreeSet<(u32, u32)>, Error> {
-        let rows = sqlx::query("SELECT number, repeat FROM sweep_trials WHERE sweep_id = $1");
-        let rows = rows.bind(sweep_id).fetch_all(&self.pool).await.map_err(self.failed_to("read"))?;
-        let key = |row: &SqliteRow| Ok((number_of(row, "number")?, number_of(row, "repeat")?));
-        rows.iter().map(key).collect::<Result<_, sqlx::Error>>().map_err(self.failed_to("read"))
+        let query = Query::new("SELECT number, repeat FROM sweep_trials WHERE sweep_id = $1").bind(sweep_id);
+        Ok(self.read(query, key_of).await?.into_iter().collect())
     }
 
     /// The trials of a sweep without their seconds and scripts, in the order in which they ran.
     pub async fn read_sweep_outcomes(&self, sweep_id: &str) -> Result<Vec<SweepTrial>, Error> {
-        let query = "SELECT * FROM sweep_trials WHERE sweep_id = $1 ORDER BY position";
-        let rows = sqlx::query(query).bind(sweep_id).fetch_all(&self.pool).await.map_err(self.failed_to("read"))?;
-        rows.iter().map(|row| trial_from(row).map_err(self.failed_to("read"))).collect()
+        self.read(Of::sweep(sweep_id).select("sweep_trials", "position"), trial_from).await
     }
 
     /// The trials of a sweep with every second of them, in the order in which they ran.
     pub async fn read_sweep_trials(&self, sweep_id: &str) -> Result<Vec<SweepTrial>, Error> {
-        let mut trials = self.read_sweep_outcomes(sweep_id).await?;
-        let query = "SELECT * FROM sweep_scripts WHERE sweep_id = $1 ORDER BY number, repeat, place";
+        self.read_whole_trials(&Of::sweep(sweep_id)).await
+    }
+
+    /// One trial with every second of it; `None` when there is none.
+    pub async fn read_sweep_trial(
+        &self,
+        sweep_id: &str,
+        number: u32,
+        repeat: u32,
+    ) -> Result<Option<SweepTrial>, Error> {
+        let of = Of { sweep_id, only: Some((number, repeat)) };
+        Ok(self.read_whole_trials(&of).await?.pop())
+    }
+
+    async fn read_whole_trials(&self, of: &Of<'_>) -> Result<Vec<SweepTrial>, Error> {
+        let mut trials = self.read(of.select("sweep_trials", "position"), trial_from).await?;
+        let query = of.select("sweep_scripts", "number, repeat, place");
         self.read_parts(query, script_from, &mut trials, |trial, script| trial.scripts.push(script)).await?;
-        let query = "SELECT * FROM sweep_samples WHERE sweep_id = $1 ORDER BY number, repeat, second";
+        let query = of.select("sweep_samples", "number, repeat, second");
         self.read_parts(query, sample_from, &mut trials, |trial, sample| trial.samples.push(sample)).await?;
-        let query = SELECT_OS_SAMPLES;
+        let query = of.select("sweep_os_samples", "number, repeat, second");
         self.read_parts(query, os_sample_from, &mut trials, |trial, sample| trial.os_samples.push(sample)).await?;
-        let query = SELECT_WAIT_SAMPLES;
+        let query = of.select("sweep_wait_samples", "number, repeat, second");
         self.read_parts(query, wait_sample_from, &mut trials, |trial, sample| trial.wait_samples.push(sample)).await?;
         Ok(trials)
     }
@@ -79,21 +86,14 @@ impl Store {
     /// Gives each row of a query over the trials' sweep to the trial that it belongs to.
     async fn read_parts<T>(
         &self,
-        query: &'static str,
-        part_from: impl Fn(&SqliteRow) -> Result<T, sqlx::Error>,
+        query: Query,
+        part_from: impl Fn(&Row) -> Result<T, sqlx::Error>,
         trials: &mut [SweepTrial],
         give: impl Fn(&mut SweepTrial, T),
     ) -> Result<(), Error> {
-        let Some(first) = trials.first() else { return Ok(()) };
-        let rows = sqlx::query(query).bind(&first.sweep_id).fetch_all(&self.pool).await;
-        let rows = rows.map_err(self.failed_to("read"))?;
         let places: HashMap<(u32, u32), usize> =
             trials.iter().enumerate().map(|(place, trial)| ((trial.number, trial.repeat), place)).collect();
-        let part = |row: &SqliteRow| -> Result<_, sqlx::Error> {
-            Ok(((number_of(row, "number")?, number_of(row, "repeat")?), part_from(row)?))
-        };
-        for row in &rows {
-            let (key, part) = part(row).map_err(self.failed_to("read"))?;
+        for (key, part) in self.read(query, |row| Ok((key_of(row)?, part_from(row)?))).await? {
             if let Some(place) = places.get(&key) {
                 give(&mut trials[*place], part);
             }
@@ -102,7 +102,31 @@ impl Store {
     }
 }
 
-fn sweep_from(row: &SqliteRow) -> Result<SweepRun, sqlx::Error> {
+/// Which trials of a sweep are read: all, or the one with this number and repeat.
+struct Of<'a> {
+    sweep_id: &'a str,
+    only: Option<(u32, u32)>,
+}
+
+impl<'a> Of<'a> {
+    fn sweep(sweep_id: &'a str) -> Of<'a> {
+        Of { sweep_id, only: None }
+    }
+
+    fn select(&self, table: &str, order: &str) -> Query {
+        let which = if self.only.is_some() { " AND number = $2 AND repeat = $3" } else { "" };
+        let query = Query::new(format!("SELECT * FROM {table} WHERE sweep_id = $1{which} ORDER BY {order}"));
+        let query = query.bind(self.sweep_id);
+        self.only.iter().fold(query, |query, (number, repeat)| query.bind(i64::from(*number)).bind(i64::from(*repeat)))
+    }
+}
+
+/// Number of the point, and repeat.
+fn key_of(row: &Row) -> Result<(u32, u32), sqlx::Error> {
+    Ok((number_of(row, "number")?, number_of(row, "repeat")?))
+}
+
+fn sweep_from(row: &Row) -> Result<SweepRun, sqlx::Error> {
     let seed: String = row.try_get("seed")?;
     Ok(SweepRun {
         id: row.try_get("id")?,
@@ -123,10 +147,11 @@ fn sweep_from(row: &SqliteRow) -> Result<SweepRun, sqlx::Error> {
         generator: optional_json_of(row, "generator")?.unwrap_or_default(),
         verdicts: optional_json_of(row, "verdicts")?.unwrap_or_default(),
         warnings: json_of(row, "warnings")?,
+        source: row.try_get("source")?,
     })
 }
 
-fn trial_from(row: &SqliteRow) -> Result<SweepTrial, sqlx::Error> {
+fn trial_from(row: &Row) -> Result<SweepTrial, sqlx::Error> {
     let verdict: Option<String> = row.try_get("start_verdict")?;
     Ok(SweepTrial {
         sweep_id: row.try_get("sweep_id")?,
@@ -166,36 +191,19 @@ fn trial_from(row: &SqliteRow) -> Result<SweepTrial, sqlx::Error> {
     })
 }
 
-fn script_from(row: &SqliteRow) -> Result<ScriptLatency, sqlx::Error> {
-    let nothing = || unreadable("response", std::io::Error::other("there is none"));
+fn script_from(row: &Row) -> Result<ScriptLatency, sqlx::Error> {
     Ok(ScriptLatency {
         script: row.try_get("script")?,
         answered: number_of(row, "answered")?,
         failed: number_of(row, "failed")?,
         skipped: number_of(row, "skipped")?,
-        response: histogram_of(row, "response")?.ok_or_else(nothing)?,
+        response: histogram_of(row, "response")?.ok_or_else(|| missing("response"))?,
         service: histogram_of(row, "service")?,
     })
 }
 
-fn histogram_of(row: &SqliteRow, column: &str) -> Result<Option<LatencyHistogram>, sqlx::Error> {
+fn histogram_of(row: &Row, column: &str) -> Result<Option<LatencyHistogram>, sqlx::Error> {
     let encoded: Option<Vec<u8>> = row.try_get(column)?;
     let decode = |encoded: Vec<u8>| LatencyHistogram::decode(&encoded).map_err(|error| unreadable(column, error));
     encoded.map(decode).transpose()
-}
-
-fn sample_from(row: &SqliteRow) -> Result<SweepSample, sqlx::Error> {
-    Ok(SweepSample {
-        second: number_of(row, "second")?,
-        monotonic_ms: number_of(row, "monotonic_ms")?,
-        wall_ms: row.try_get("wall_ms")?,
-        transactions: number_of(row, "transactions")?,
-        latency_us_mean: row.try_get("latency_us_mean")?,
-        latency_us_min: optional_number_of(row, "latency_us_min")?,
-        latency_us_max: optional_number_of(row, "latency_us_max")?,
-        foreground_read_bytes: bytes_of(row, "foreground_read_bytes")?,
-        device_read_bytes: bytes_of(row, "device_read_bytes")?,
-        device_reads: number_of(row, "device_reads")?,
-        os_resident_bytes: bytes_of(row, "os_resident_bytes")?,
-    })
 }

@@ -2,8 +2,9 @@
 
 use jiff::Timestamp;
 use sqlx::types::Json;
-use sqlx::{Sqlite, Transaction};
 
+use super::database::{Query, Transaction, Values};
+use super::queue::Unsent;
 use super::{Error, Store};
 use crate::bench::{Run, Sample, Trial};
 use crate::units::Bytes;
@@ -21,54 +22,62 @@ INSERT INTO trials (
     run_id, strategy, repeat, position, started_at, start_os_resident_bytes, start_total_bytes, start_verdict,
     command, ended_after_seconds, issued_bytes, failure, warm_after_seconds, to_50_seconds, to_90_seconds,
     to_95_seconds, served_until_warm, served, device_read_bytes, residency, warnings, output, foreground_tenths,
-    judgement, no_verdict)
-VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20, $21, $22,
-        $23, $24, $25)";
+    judgement, no_verdict)";
 
 const INSERT_SAMPLE: &str = "
 INSERT INTO samples (
     run_id, strategy, repeat, second, monotonic_ms, wall_ms, transactions, latency_us_mean, latency_us_min,
-    latency_us_max, foreground_read_bytes, device_read_bytes, device_reads, os_resident_bytes)
-VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14)";
+    latency_us_max, foreground_read_bytes, device_read_bytes, device_reads, os_resident_bytes)";
 
 impl Store {
     /// Keeps a run, new or changed.
     pub async fn save_run(&self, run: &Run) -> Result<(), Error> {
-        let mut transaction = self.pool.begin().await.map_err(self.failed_to("write"))?;
-        upsert_run(&mut transaction, run).await.map_err(self.failed_to("write"))?;
-        transaction.commit().await.map_err(self.failed_to("write"))
+        self.save_all(Some(run), &[], &run.id).await
     }
 
     /// Keeps a trial of a run that was saved; one of the same strategy and repeat is replaced.
     pub async fn save_trial(&self, trial: &Trial) -> Result<(), Error> {
-        let mut transaction = self.pool.begin().await.map_err(self.failed_to("write"))?;
-        replace_trial(&mut transaction, trial).await.map_err(self.failed_to("write"))?;
-        transaction.commit().await.map_err(self.failed_to("write"))
+        self.save_all(None, std::slice::from_ref(trial), &trial.run_id).await
     }
 
     /// Keeps what is known only at the end: the run with its steady throughput, and the trials judged by it.
     pub async fn finish_run(&self, run: &Run, trials: &[Trial]) -> Result<(), Error> {
-        let mut transaction = self.pool.begin().await.map_err(self.failed_to("write"))?;
-        upsert_run(&mut transaction, run).await.map_err(self.failed_to("write"))?;
-        for trial in trials {
-            replace_trial(&mut transaction, trial).await.map_err(self.failed_to("write"))?;
+        self.save_all(Some(run), trials, &run.id).await
+    }
+
+    async fn save_all(&self, run: Option<&Run>, trials: &[Trial], id: &str) -> Result<(), Error> {
+        let failed = self.failed_to("write");
+        let mut transaction = self.database.begin().await.map_err(&failed)?;
+        if let Some(run) = run {
+            upsert_run(&mut transaction, run).await.map_err(&failed)?;
         }
-        transaction.commit().await.map_err(self.failed_to("write"))
+        for trial in trials {
+            replace_trial(&mut transaction, trial).await.map_err(&failed)?;
+        }
+        self.mark_unsent(&mut transaction, &Unsent::run(id)).await.map_err(&failed)?;
+        transaction.commit().await.map_err(&failed)?;
+        self.send_if_possible().await
     }
 
     /// Forgets a run with its trials.
     pub async fn drop_run(&self, id: &str) -> Result<(), Error> {
-        let dropped = sqlx::query("DELETE FROM runs WHERE id = $1")
-            .bind(id)
-            .execute(&self.pool)
-            .await
-            .map_err(self.failed_to("write"))?;
-        if dropped.rows_affected() == 0 { Err(Error::UnknownRun(id.to_owned())) } else { Ok(()) }
+        match self.execute(Query::new("DELETE FROM runs WHERE id = $1").bind(id)).await? {
+            0 => Err(Error::UnknownRun(id.to_owned())),
+            _ => Ok(()),
+        }
+    }
+
+    /// A single statement that changes something.
+    pub(super) async fn execute(&self, query: Query) -> Result<u64, Error> {
+        let mut transaction = self.database.begin().await.map_err(self.failed_to("write"))?;
+        let changed = query.execute(&mut transaction).await.map_err(self.failed_to("write"))?;
+        transaction.commit().await.map_err(self.failed_to("write"))?;
+        Ok(changed)
     }
 }
 
-async fn upsert_run(transaction: &mut Transaction<'_, Sqlite>, run: &Run) -> Result<(), sqlx::Error> {
-    sqlx::query(UPSERT_RUN)
+pub(super) async fn upsert_run(transaction: &mut Transaction, run: &Run) -> Result<(), sqlx::Error> {
+    Query::new(UPSERT_RUN)
         .bind(&run.id)
         .bind(sql_time(run.started_at))
         .bind(run.ended_at.map(sql_time))
@@ -79,27 +88,27 @@ async fn upsert_run(transaction: &mut Transaction<'_, Sqlite>, run: &Run) -> Res
         .bind(Json(&run.study))
         .bind(run.steady_tps)
         .bind(Json(&run.warnings))
-        .execute(&mut **transaction)
+        .execute(transaction)
         .await?;
     Ok(())
 }
 
-async fn replace_trial(transaction: &mut Transaction<'_, Sqlite>, trial: &Trial) -> Result<(), sqlx::Error> {
-    sqlx::query("DELETE FROM trials WHERE run_id = $1 AND strategy = $2 AND repeat = $3")
+pub(super) async fn replace_trial(transaction: &mut Transaction, trial: &Trial) -> Result<(), sqlx::Error> {
+    Query::new("DELETE FROM trials WHERE run_id = $1 AND strategy = $2 AND repeat = $3")
         .bind(&trial.run_id)
         .bind(&trial.strategy)
         .bind(i64::from(trial.repeat))
-        .execute(&mut **transaction)
+        .execute(transaction)
         .await?;
-    insert_trial(transaction, trial).await?;
-    for sample in &trial.samples {
-        insert_sample(transaction, trial, sample).await?;
-    }
+    transaction.insert(INSERT_TRIAL, vec![trial_values(trial)], "").await?;
+    let key = Values::default().bind(&trial.run_id).bind(&trial.strategy).bind(i64::from(trial.repeat));
+    let samples = trial.samples.iter().map(|sample| sample_values(key.clone(), sample)).collect();
+    transaction.insert(INSERT_SAMPLE, samples, "").await?;
     Ok(())
 }
 
-async fn insert_trial(transaction: &mut Transaction<'_, Sqlite>, trial: &Trial) -> Result<(), sqlx::Error> {
-    sqlx::query(INSERT_TRIAL)
+fn trial_values(trial: &Trial) -> Values {
+    Values::default()
         .bind(&trial.run_id)
         .bind(&trial.strategy)
         .bind(i64::from(trial.repeat))
@@ -125,21 +134,11 @@ async fn insert_trial(transaction: &mut Transaction<'_, Sqlite>, trial: &Trial) 
         .bind(Json(&trial.foreground_tenths))
         .bind(trial.judgement.as_ref().map(Json))
         .bind(&trial.no_verdict)
-        .execute(&mut **transaction)
-        .await?;
-    Ok(())
 }
 
-async fn insert_sample(
-    transaction: &mut Transaction<'_, Sqlite>,
-    trial: &Trial,
-    sample: &Sample,
-) -> Result<(), sqlx::Error> {
-    sqlx::query(INSERT_SAMPLE)
-        .bind(&trial.run_id)
-        .bind(&trial.strategy)
-        .bind(i64::from(trial.repeat))
-        .bind(i64::from(sample.second))
+/// Of a trial of a run or of a sweep, behind the values that say which.
+pub(super) fn sample_values(key: Values, sample: &Sample) -> Values {
+    key.bind(i64::from(sample.second))
         .bind(sql_integer(sample.monotonic_ms))
         .bind(sample.wall_ms)
         .bind(sql_integer(sample.transactions))
@@ -150,9 +149,6 @@ async fn insert_sample(
         .bind(sql_bytes(sample.device_read_bytes))
         .bind(sql_integer(sample.device_reads))
         .bind(sql_bytes(sample.os_resident_bytes))
-        .execute(&mut **transaction)
-        .await?;
-    Ok(())
 }
 
 /// Nanoseconds, always nine digits: the text sorts by time.

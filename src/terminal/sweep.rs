@@ -151,7 +151,9 @@ fn spread(range: Option<Range>) -> String {
 /// Of the median, where there are trials enough: `9800–10200`. Of fewer it is their range, which stands beside it.
 fn interval(range: Option<Range>) -> String {
     let interval = range.and_then(|range| range.interval).filter(|interval| interval.coverage >= 0.95);
-    interval.map(|interval| format!("{}–{}", render_figure(interval.low), render_figure(interval.high))).unwrap_or_default()
+    interval
+        .map(|interval| format!("{}–{}", render_figure(interval.low), render_figure(interval.high)))
+        .unwrap_or_default()
 }
 
 fn milliseconds(range: Option<Range>) -> String {

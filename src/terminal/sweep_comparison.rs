@@ -24,7 +24,9 @@ pub fn render_sweep_comparison(comparison: &SweepComparison, width: Option<usize
         String::new(),
     ];
     lines.extend(render_columns(columns, width, "…"));
-    lines.extend(comparison.noise_floor.map(|floor| format!("noise floor of the sweep: {}", render_change(Some(floor)))));
+    lines.extend(
+        comparison.noise_floor.map(|floor| format!("noise floor of the sweep: {}", render_change(Some(floor)))),
+    );
     lines.extend(comparison.warnings.iter().map(|warning| format!("warning  {warning}")));
     lines.join("\n")
 }

@@ -202,8 +202,8 @@ pub fn render_duration(duration: Duration) -> String {
 }
 
 /// What `bench warmup` says below its table: where the numbers are, and how to draw them.
-pub fn render_where_kept(id: &str, store: &std::path::Path) -> String {
-    format!("kept as {id} in {}; draw it: pgthaw report {id}", store.display())
+pub fn render_where_kept(id: &str, store: &dyn std::fmt::Display) -> String {
+    format!("kept as {id} in {store}; draw it: pgthaw report {id}")
 }
 
 /// What was left in place, for whoever asked for it.

@@ -21,6 +21,8 @@ mod receipt;
 mod report;
 mod restore;
 mod results;
+mod results_exchange;
+mod results_server;
 mod server_doctor;
 mod server_postgres;
 mod server_target;

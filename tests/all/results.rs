@@ -11,7 +11,7 @@ use tokio::runtime::Runtime;
 use crate::servers::{self, Home};
 use crate::synthetic_run;
 
-fn wait<T>(work: impl Future<Output = T>) -> T {
+pub fn wait<T>(work: impl Future<Output = T>) -> T {
     Runtime::new().unwrap().block_on(work)
 }
 
@@ -23,13 +23,17 @@ fn file(home: &Home) -> PathBuf {
 pub fn keep(path: &Path, run: &Run, trials: &[Trial]) {
     wait(async {
         let store = Store::open(path).await.unwrap();
-        store.save_run(run).await.unwrap();
-        for trial in trials {
-            store.save_trial(trial).await.unwrap();
-        }
-        store.finish_run(run, trials).await.unwrap();
+        keep_in(&store, run, trials).await;
         store.close().await;
     });
+}
+
+pub async fn keep_in(store: &Store, run: &Run, trials: &[Trial]) {
+    store.save_run(run).await.unwrap();
+    for trial in trials {
+        store.save_trial(trial).await.unwrap();
+    }
+    store.finish_run(run, trials).await.unwrap();
 }
 
 fn read(path: &Path, wanted: &str) -> Result<(Run, Vec<Trial>), Error> {

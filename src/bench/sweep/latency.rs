@@ -92,7 +92,7 @@ mod tests {
     #[test]
     fn under_a_rate_waiting_belongs_to_the_response_alone() {
         let mut latencies = Latencies::new(vec!["a".into(), "b".into()], true);
-        let line = |script, second, ended| LoggedTransaction { script, second, ended };
+        let line = |script, second, ended| LoggedTransaction { client: 0, script, second, ended };
         latencies.add(line(0, 7, TransactionEnd::Answered { latency_us: 900, lag_us: 500 }));
         latencies.add(line(0, 7, TransactionEnd::Answered { latency_us: 100, lag_us: 0 }));
         latencies.add(line(1, 8, TransactionEnd::Failed));

@@ -3,6 +3,7 @@
 mod axis;
 mod compare;
 mod forecast;
+mod import;
 mod latency;
 mod log;
 mod noise;
@@ -19,12 +20,13 @@ mod trial;
 mod verdict;
 
 pub use compare::{CellComparison, Metric, Selection, Side, SweepComparison, compute_sweep_comparison};
+pub use import::{ImportOptions, Imported, read_import};
 pub use noise::{Noise, NoiseCell, compute_noise};
 pub use plan::{PlannedPoint, SweepPlan, plan_sweep};
 pub use point::Point;
 pub use record::{
-    BufferUse, Checkpoint, CheckpointBegun, LatencyHistogram, Percentile, ScriptLatency, SweepRun, SweepSample,
-    SweepTrial, UnreadableHistogram,
+    BufferUse, Checkpoint, CheckpointBegun, LatencyHistogram, Percentile, ScriptLatency, SweepRun, SweepTrial,
+    UnreadableHistogram,
 };
 pub use run::{Earlier, SweepFinished, SweepOptions, run_sweep};
 pub use spec::{Exceeded, Sweep, read_sweep};

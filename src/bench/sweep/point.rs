@@ -208,7 +208,10 @@ pub mod tests {
     fn a_point_that_is_there_twice_is_told_apart_by_its_side_alone() {
         let axes = Axes { is_twice: true, ..axes([2, 1, 1, 1, 1, 1, 1, 1, 1, 1]) };
         let seen = |number| axes.point(number).render(&axes.varied());
-        assert_eq!([0, 1, 2, 3].map(seen), ["scale 1, side A", "scale 1, side A'", "scale 2, side A", "scale 2, side A'"]);
+        assert_eq!(
+            [0, 1, 2, 3].map(seen),
+            ["scale 1, side A", "scale 1, side A'", "scale 2, side A", "scale 2, side A'"]
+        );
         assert_eq!(axes.count(), 4);
         assert_eq!(Point { side: None, ..axes.point(1) }, Point { side: None, ..axes.point(0) });
     }

@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 
 use super::Point;
 use super::verdict::{GeneratorCalibration, MeasurementVerdict};
-use crate::bench::{Machine, StartState};
+use crate::bench::{Machine, Sample, StartState};
 use crate::observe::{OsSample, WaitSample, Waits};
 use crate::postgres::{ConfiguredSetting, ServerFacts, StatisticsDelta};
 use crate::units::Bytes;
@@ -52,6 +52,9 @@ pub struct SweepRun {
     pub verdicts: Vec<MeasurementVerdict>,
     /// The same as texts.
     pub warnings: Vec<String>,
+    /// What it was imported from; `None`: pgthaw measured it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub source: Option<String>,
 }
 
 /// One repetition of one point.
@@ -89,7 +92,8 @@ pub struct SweepTrial {
     pub worst_second_tps: Option<f64>,
     /// Of the transactions of all scripts, as [`ScriptLatency::response`]; `None` when there are no figures.
     pub latency: Option<LatencyHistogram>,
-    pub samples: Vec<SweepSample>,
+    /// With a share of the transactions logged alone, `transactions` is by pgbench's own progress.
+    pub samples: Vec<Sample>,
     /// What the machine did in each second.
     #[serde(default)]
     pub os_samples: Vec<OsSample>,
@@ -123,27 +127,6 @@ pub struct SweepTrial {
     pub verdicts: Vec<MeasurementVerdict>,
     /// The same as texts.
     pub warnings: Vec<String>,
-}
-
-/// One second of a trial.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
-pub struct SweepSample {
-    /// End of the second, since the start of pgbench; 1 for the first.
-    pub second: u32,
-    /// Milliseconds since the machine booted, and since 1970 UTC, when it was read.
-    pub monotonic_ms: u64,
-    pub wall_ms: i64,
-    pub transactions: u64,
-    /// Latency of the transactions that were logged, in microseconds; `None` in a second without any.
-    pub latency_us_mean: Option<f64>,
-    pub latency_us_min: Option<u64>,
-    pub latency_us_max: Option<u64>,
-    /// Read from the device by the workload's own backends, and by anybody.
-    pub foreground_read_bytes: Bytes,
-    pub device_read_bytes: Bytes,
-    pub device_reads: u64,
-    /// Of the database's files, in the page cache.
-    pub os_resident_bytes: Bytes,
 }
 
 /// How long the transactions of a script took.

@@ -257,6 +257,7 @@ impl Play<'_> {
             generator: Vec::new(),
             warnings: texts_of(&verdicts),
             verdicts,
+            source: None,
         })
     }
 }

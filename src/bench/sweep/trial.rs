@@ -8,7 +8,7 @@ use jiff::Timestamp;
 use super::latency::Latencies;
 use super::log::parse_checkpoints;
 use super::prepare::ScaleDatabase;
-use super::record::{SweepSample, SweepTrial};
+use super::record::SweepTrial;
 use super::server::{Look, STATISTICS_DELAY, connect, read_look};
 use super::start::{Started, Starter, WarmSnapshot};
 use super::verdict::{Circumstances, Finding, GeneratorCalibration, compute_cycles, compute_trial_verdicts, texts_of};
@@ -163,7 +163,7 @@ impl TrialSetup<'_> {
         let Measurement { started, measured, latencies, outcome, waits, before, after, log } = measurement;
         let seconds = compute_samples(&measured.seconds, &latencies.intervals, measured.start_unix);
         let disk = self.disk(&trial.point);
-        trial.samples = with_progress(&seconds, &measured.progress, self.sweep.logged_share);
+        trial.samples = with_progress(seconds.clone(), &measured.progress, self.sweep.logged_share);
         trial.os_samples.clone_from(&measured.os_samples);
         trial.waits = Waits::total(&waits);
         trial.wait_samples = waits;
@@ -270,28 +270,17 @@ fn empty_trial(sweep_id: &str, point: &Point, turn: &Turn<u32>, started_at: Time
 
 /// The samples as they are kept. Where a share of the transactions was logged alone, pgbench's own progress says how many
 /// there were.
-fn with_progress(seconds: &[Sample], progress: &[f64], logged_share: f64) -> Vec<SweepSample> {
-    let sample = |(index, second): (usize, &Sample)| SweepSample {
-        second: second.second,
-        monotonic_ms: second.monotonic_ms,
-        wall_ms: second.wall_ms,
-        transactions: match logged_share < 1.0 {
-            true => progress.get(index).copied().unwrap_or_default().round() as u64,
-            false => second.transactions,
-        },
-        latency_us_mean: second.latency_us_mean,
-        latency_us_min: second.latency_us_min,
-        latency_us_max: second.latency_us_max,
-        foreground_read_bytes: second.foreground_read_bytes,
-        device_read_bytes: second.device_read_bytes,
-        device_reads: second.device_reads,
-        os_resident_bytes: second.os_resident_bytes,
-    };
-    seconds.iter().enumerate().map(sample).collect()
+fn with_progress(mut seconds: Vec<Sample>, progress: &[f64], logged_share: f64) -> Vec<Sample> {
+    if logged_share < 1.0 {
+        for (place, second) in seconds.iter_mut().enumerate() {
+            second.transactions = progress.get(place).copied().unwrap_or_default().round() as u64;
+        }
+    }
+    seconds
 }
 
 /// Of the seconds between the first, in which the clients connect, and the last, in which they end.
-fn compute_worst_second(samples: &[SweepSample]) -> Option<f64> {
+pub fn compute_worst_second(samples: &[Sample]) -> Option<f64> {
     let whole = samples.get(1..samples.len().checked_sub(1)?)?;
     whole.iter().map(|sample| sample.transactions).min().map(|worst| worst as f64)
 }
@@ -312,7 +301,7 @@ pub mod tests {
     fn the_worst_second_is_a_whole_one() {
         let of = |counts: &[u64]| {
             let seconds: Vec<Sample> = (1..).zip(counts).map(|(second, count)| sample(second, *count, 0)).collect();
-            compute_worst_second(&with_progress(&seconds, &[], 1.0))
+            compute_worst_second(&seconds)
         };
         assert_eq!(of(&[1, 50, 40, 60, 2]), Some(40.0));
         assert_eq!(of(&[1, 2]), None);
@@ -322,9 +311,9 @@ pub mod tests {
     #[test]
     fn of_a_sampled_log_the_progress_counts() {
         let seconds = [sample(1, 3, 0), sample(2, 4, 0)];
-        let kept = with_progress(&seconds, &[30.4], 0.1);
+        let kept = with_progress(seconds.to_vec(), &[30.4], 0.1);
         assert_eq!(kept.iter().map(|one| one.transactions).collect::<Vec<_>>(), [30, 0]);
-        let kept = with_progress(&seconds, &[30.4], 1.0);
+        let kept = with_progress(seconds.to_vec(), &[30.4], 1.0);
         assert_eq!(kept.iter().map(|one| one.transactions).collect::<Vec<_>>(), [3, 4]);
     }
 }

@@ -13,11 +13,13 @@ use serde::Serialize;
 
 mod load;
 mod outcome;
+mod report;
 mod transactions;
 
 pub use load::{Length, Load, TransactionLog};
 pub use outcome::{PgbenchOutcome, parse_outcome, read_pgbench_version};
-pub use transactions::{LoggedTransaction, TransactionEnd, visit_transactions};
+pub use report::{PgbenchReport, Progress, parse_report};
+pub use transactions::{LoggedTransaction, TransactionEnd, parse_transaction, visit_transactions};
 
 use super::{ConnectOptions, Error, Programs};
 
@@ -182,14 +184,16 @@ fn merge_log(merged: &mut Intervals, text: &str) -> Result<(), Error> {
     for line in text.lines() {
         let output = || format!("this line of its log makes no sense: {line:?}");
         let (second, interval) =
-            parse_line(line).ok_or_else(|| Error::Program { program: "pgbench".into(), output: output() })?;
+            parse_interval(line).ok_or_else(|| Error::Program { program: "pgbench".into(), output: output() })?;
         merged.entry(second).or_default().merge(interval);
     }
     Ok(())
 }
 
+/// Understands a line of a log of intervals: when it began, and what ended in it.
+///
 /// `interval_start transactions sum_latency sum_latency_2 min_latency max_latency …`
-fn parse_line(line: &str) -> Option<(i64, Interval)> {
+pub fn parse_interval(line: &str) -> Option<(i64, Interval)> {
     let columns: Vec<&str> = line.split_ascii_whitespace().collect();
     let [second, transactions, sum, _squares, min, max, ..] = columns.as_slice() else { return None };
     let interval = Interval {

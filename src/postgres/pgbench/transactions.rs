@@ -9,6 +9,7 @@ use super::Error;
 /// One line of the log.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LoggedTransaction {
+    pub client: u32,
     /// Place of the script among those that were given, from 0.
     pub script: u32,
     /// When it ended, in whole seconds since 1970.
@@ -38,16 +39,20 @@ pub fn visit_transactions(log_directory: &Path, mut visit: impl FnMut(LoggedTran
         let mut line = String::new();
         while reader.read_line(&mut line).map_err(|source| failed("read", &path, source))? > 0 {
             let output = || format!("this line of its log makes no sense: {line:?}");
-            visit(parse_line(&line).ok_or_else(|| Error::Program { program: "pgbench".into(), output: output() })?);
+            visit(
+                parse_transaction(&line)
+                    .ok_or_else(|| Error::Program { program: "pgbench".into(), output: output() })?,
+            );
             line.clear();
         }
     }
     Ok(())
 }
 
-fn parse_line(line: &str) -> Option<LoggedTransaction> {
+/// Understands a line of the log.
+pub fn parse_transaction(line: &str) -> Option<LoggedTransaction> {
     let mut columns = line.split_ascii_whitespace();
-    let (_client, _number) = (columns.next()?, columns.next()?);
+    let (client, _number) = (columns.next()?.parse().ok()?, columns.next()?);
     let latency = columns.next()?;
     let (script, second) = (columns.next()?.parse().ok()?, columns.next()?.parse().ok()?);
     let _microseconds = columns.next()?;
@@ -60,7 +65,7 @@ fn parse_line(line: &str) -> Option<LoggedTransaction> {
             lag_us: columns.next().map_or(Some(0), |lag| lag.parse().ok())?,
         },
     };
-    Some(LoggedTransaction { script, second, ended })
+    Some(LoggedTransaction { client, script, second, ended })
 }
 
 #[cfg(test)]
@@ -70,16 +75,16 @@ mod tests {
     #[test]
     fn lines_of_all_kinds_are_read() {
         let answered = |latency_us, lag_us| TransactionEnd::Answered { latency_us, lag_us };
-        let ended = |line| parse_line(line).unwrap().ended;
+        let ended = |line| parse_transaction(line).unwrap().ended;
         assert_eq!(
-            parse_line("0 199 2241 1 1175850568 995598\n").unwrap(),
-            LoggedTransaction { script: 1, second: 1_175_850_568, ended: answered(2241, 0) }
+            parse_transaction("0 199 2241 1 1175850568 995598\n").unwrap(),
+            LoggedTransaction { client: 0, script: 1, second: 1_175_850_568, ended: answered(2241, 0) }
         );
         assert_eq!(ended("0 81 4621 0 1412881037 912698 3005\n"), answered(4621, 3005));
         assert_eq!(ended("0 83 skipped 0 1412881037 914578 5217\n"), TransactionEnd::Skipped);
         assert_eq!(ended("3 0 failed 0 1499414498 84905 9\n"), TransactionEnd::Failed);
         for torn in ["0 199 22", "", "0 1 -5 0 1 1", "0 1 5 x 1 1"] {
-            assert_eq!(parse_line(torn), None, "{torn}");
+            assert_eq!(parse_transaction(torn), None, "{torn}");
         }
     }
 

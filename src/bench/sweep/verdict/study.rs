@@ -96,8 +96,9 @@ pub fn compute_cycles(trial: &SweepTrial) -> (u32, Option<f64>) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::bench::Sample;
+    use crate::bench::sweep::CheckpointBegun;
     use crate::bench::sweep::trial::tests::trial;
-    use crate::bench::sweep::{CheckpointBegun, SweepSample};
 
     fn begun(began_after_seconds: f64) -> CheckpointBegun {
         CheckpointBegun { began_after_seconds, reason: "time".into() }
@@ -121,7 +122,7 @@ mod tests {
     fn cycles_go_from_one_beginning_to_the_next() {
         let mut one = trial();
         one.lasted_seconds = 10.0;
-        one.samples = (1..=10).map(|second| SweepSample { transactions: second.into(), ..sample(second) }).collect();
+        one.samples = (1..=10).map(|second| Sample { transactions: second.into(), ..sample(second) }).collect();
         assert_eq!(compute_cycles(&one), (0, None));
         // That one began before the trial did.
         one.checkpoints = vec![checkpoint(-0.5), checkpoint(2.0)];
@@ -131,8 +132,8 @@ mod tests {
         assert_eq!(compute_cycles(&one), (1, Some(4.5)));
     }
 
-    fn sample(second: u32) -> SweepSample {
-        SweepSample {
+    fn sample(second: u32) -> Sample {
+        Sample {
             second,
             monotonic_ms: 0,
             wall_ms: 0,

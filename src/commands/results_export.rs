@@ -1,0 +1,72 @@
+//! `pgthaw results export`: the work is done in `src/results/export/`.
+
+use std::fs::File;
+use std::io::{BufWriter, IsTerminal as _, stdout};
+use std::path::PathBuf;
+
+use anyhow::{Context as _, bail};
+use clap::Args;
+
+use super::OutputArguments;
+use crate::results::{Detail, ExportFormat, NEWEST, Store};
+use crate::terminal;
+
+/// What goes where.
+#[derive(Debug, Args)]
+pub struct ExportArguments {
+    /// Runs or sweeps, or the first characters of their names; of several either all are runs or all are sweeps
+    #[arg(default_value = NEWEST)]
+    runs: Vec<String>,
+
+    /// points (of sweeps), trials or seconds: the views of docs/queries.md
+    #[arg(long, default_value = "trials")]
+    rows: Detail,
+
+    /// csv, json or parquet [default: as the file's name ends, or csv]
+    #[arg(long)]
+    format: Option<ExportFormat>,
+
+    /// The file [default: standard output]
+    #[arg(short, long, value_name = "FILE")]
+    output: Option<PathBuf>,
+}
+
+/// Writes results for other programs.
+pub async fn export(store: &Store, arguments: ExportArguments, output: OutputArguments) -> anyhow::Result<()> {
+    let mut found: Vec<(String, bool)> = Vec::new();
+    for wanted in &arguments.runs {
+        if let Some(loading) = store.find_loading(wanted).await? {
+            bail!("{} is a run of `bench residency`, which the view loading_summary shows", loading.id);
+        }
+        found.push(match store.find_sweep(wanted).await? {
+            Some(sweep) => (sweep.id, true),
+            None => (store.read_run(wanted).await?.id, false),
+        });
+    }
+    let is_sweep = found.iter().all(|(_, is_sweep)| *is_sweep);
+    if !is_sweep && found.iter().any(|(_, is_sweep)| *is_sweep) {
+        bail!("sweeps and other runs have different columns: export them one after the other");
+    }
+    let Some(table) = arguments.rows.table(is_sweep) else {
+        bail!("points are of sweeps alone: --rows trials");
+    };
+    let ids: Vec<String> = found.into_iter().map(|(id, _)| id).collect();
+    let format = arguments.format.or_else(|| format_of(arguments.output.as_ref()?)).unwrap_or(ExportFormat::Csv);
+    let Some(path) = arguments.output else {
+        if format == ExportFormat::Parquet && stdout().is_terminal() {
+            bail!("Parquet is nothing for a terminal: --output FILE");
+        }
+        store.export(table, &ids, format, BufWriter::new(stdout())).await?;
+        return Ok(());
+    };
+    let file = File::create(&path).with_context(|| format!("cannot write {}", path.display()))?;
+    let rows = store.export(table, &ids, format, BufWriter::new(file)).await?;
+    if output.shows_progress() {
+        terminal::print_remark(&format!("{rows} rows in {}", path.display()));
+    }
+    Ok(())
+}
+
+fn format_of(path: &std::path::Path) -> Option<ExportFormat> {
+    path.extension()?.to_str()?.parse().ok()
+}

@@ -1,0 +1,51 @@
+//! `pgthaw results import`: the work is done in `src/bench/sweep/import/`.
+
+use std::path::PathBuf;
+
+use anyhow::bail;
+use clap::Args;
+
+use super::OutputArguments;
+use super::results_sweep::show_sweep;
+use crate::bench::{ImportOptions, Imported, read_import};
+use crate::results::Store;
+
+/// What is imported.
+#[derive(Debug, Args)]
+pub struct ImportArguments {
+    /// Logs of `pgbench --log` (of transactions or of intervals), what pgbench printed, a directory of one trial's files, or
+    /// one of many such directories, as pgbench-tools makes them
+    #[arg(required = true)]
+    paths: Vec<PathBuf>,
+
+    /// What was asked [default: imported from the paths]
+    #[arg(long)]
+    question: Option<String>,
+
+    /// pgbench's scale, where its report does not say it
+    #[arg(long)]
+    scale: Option<u32>,
+
+    /// The number of clients, where neither report nor log says it
+    #[arg(long)]
+    clients: Option<u32>,
+
+    /// The script's name, where the report does not say it
+    #[arg(long)]
+    script: Option<String>,
+}
+
+/// Keeps it as a sweep.
+pub async fn import(store: &Store, arguments: ImportArguments, output: OutputArguments) -> anyhow::Result<()> {
+    let ImportArguments { paths, question, scale, clients, script } = arguments;
+    let options = ImportOptions { paths, question, scale, clients, script };
+    let Imported { run, trials } = read_import(&options)?;
+    if let Some(known) = store.read_sweeps().await?.iter().find(|known| known.digest == run.digest) {
+        bail!("the same was imported already, as {}", known.id);
+    }
+    store.save_sweep(&run).await?;
+    for trial in &trials {
+        store.save_sweep_trial(trial).await?;
+    }
+    show_sweep(store, &run, output).await
+}

@@ -1,0 +1,49 @@
+//! `pgthaw results list`: the work is done in `src/results/`.
+
+use serde_json::json;
+
+use super::OutputArguments;
+use super::results_loading::{self, read_loading_lines};
+use super::results_sweep::{self, read_sweep_lines};
+use crate::bench::{Run, compute_summary, render_headline};
+use crate::results::Store;
+use crate::terminal::{self, Canvas, RunLine};
+
+/// Lists runs of all kinds, the newest first.
+pub async fn list(store: &Store, output: OutputArguments) -> anyhow::Result<()> {
+    let runs = store.read_runs().await?;
+    let sweeps = read_sweep_lines(store).await?;
+    let loadings = read_loading_lines(store).await?;
+    let mut lines = Vec::with_capacity(runs.len());
+    for run in &runs {
+        let trials = store.read_outcomes(&run.id).await?;
+        lines.push(RunLine { run, trials: trials.len(), headline: render_headline(&compute_summary(run, &trials)) });
+    }
+    if output.json {
+        let lines: Vec<_> = lines.iter().map(line_json).collect();
+        let sweeps: Vec<_> = sweeps.iter().map(results_sweep::line_json).collect();
+        let loadings: Vec<_> = loadings.iter().map(results_loading::line_json).collect();
+        let lists = json!({ "results": store.place(), "runs": lines, "sweeps": sweeps, "loadings": loadings });
+        return Ok(terminal::print_json(&lists)?);
+    }
+    for (sweep, trials) in &sweeps {
+        terminal::print_line(&terminal::render_sweep_line(sweep, *trials));
+    }
+    for (loading, trials) in &loadings {
+        terminal::print_line(&terminal::render_loading_line(loading, *trials));
+    }
+    if lines.is_empty() && sweeps.is_empty() && loadings.is_empty() {
+        terminal::print_remark(&format!("{} holds no run yet", store.place()));
+    } else if !lines.is_empty() {
+        terminal::print_line(&terminal::render_runs(&lines, Canvas::of_stdout(false)));
+    }
+    Ok(())
+}
+
+fn line_json(line: &RunLine<'_>) -> serde_json::Value {
+    let Run { id, started_at, ended_at, study, .. } = line.run;
+    json!({
+        "id": id, "started_at": started_at, "ended_at": ended_at, "scale": study.scale, "disk": study.disk.name,
+        "strategies": study.strategies, "trials": line.trials, "headline": line.headline,
+    })
+}

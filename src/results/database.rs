@@ -1,0 +1,324 @@
+//! The database behind a store: a SQLite file or a PostgreSQL server, asked in the same SQL.
+
+use std::borrow::Cow;
+
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use sqlx::encode::IsNull;
+use sqlx::error::BoxDynError;
+use sqlx::postgres::types::Oid;
+use sqlx::postgres::{PgArgumentBuffer, PgPool, PgRow, PgTypeInfo};
+use sqlx::sqlite::{SqlitePool, SqliteRow};
+use sqlx::types::Json;
+use sqlx::{AssertSqlSafe, Decode, Encode, Postgres, Row as _, Sqlite, Type};
+
+/// Values of one statement: SQLite takes 32,766, PostgreSQL 65,535.
+const VALUES_MAX: usize = 30_000;
+
+/// `json` in pg_type.
+const JSON_OID: Oid = Oid(114);
+
+/// One or the other.
+#[derive(Clone, Debug)]
+pub(super) enum Database {
+    Sqlite(SqlitePool),
+    Postgres(PgPool),
+}
+
+/// What is bound to a statement.
+#[derive(Clone, Debug)]
+pub(super) enum Value {
+    Text(Option<String>),
+    Integer(Option<i64>),
+    Float(Option<f64>),
+    Bytes(Option<Vec<u8>>),
+    Json(Option<JsonText>),
+}
+
+/// A document as it is stored: its text, and never PostgreSQL's jsonb, which would order its keys anew.
+#[derive(Clone, Debug)]
+pub(super) struct JsonText(String);
+
+/// A statement with its values.
+#[derive(Clone, Debug)]
+pub(super) struct Query {
+    sql: Cow<'static, str>,
+    values: Vec<Value>,
+}
+
+/// The values of a row that is inserted.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Values(Vec<Value>);
+
+/// What is done all together, or not at all.
+#[derive(Debug)]
+pub(super) enum Transaction {
+    Sqlite(sqlx::Transaction<'static, Sqlite>),
+    Postgres(sqlx::Transaction<'static, Postgres>),
+}
+
+/// A row of an answer.
+pub(super) enum Row {
+    Sqlite(SqliteRow),
+    Postgres(PgRow),
+}
+
+/// A query of sqlx with the values bound; the two differ in what a document is.
+macro_rules! bind_all {
+    ($query:expr, $document:expr) => {{
+        // Statements with as many rows as there are would fill the cache of prepared ones.
+        let Query { sql, values } = $query;
+        let is_fixed = matches!(sql, Cow::Borrowed(_));
+        let mut query = sqlx::query(AssertSqlSafe(sql.into_owned())).persistent(is_fixed);
+        for value in values {
+            query = match value {
+                Value::Text(value) => query.bind(value),
+                Value::Integer(value) => query.bind(value),
+                Value::Float(value) => query.bind(value),
+                Value::Bytes(value) => query.bind(value),
+                Value::Json(value) => query.bind(value.map($document)),
+            };
+        }
+        query
+    }};
+}
+
+impl Query {
+    pub fn new(sql: impl Into<Cow<'static, str>>) -> Query {
+        Query { sql: sql.into(), values: Vec::new() }
+    }
+
+    pub fn bind(mut self, value: impl Into<Value>) -> Query {
+        self.values.push(value.into());
+        self
+    }
+
+    /// The rows that answer it.
+    pub async fn fetch(self, database: &Database) -> Result<Vec<Row>, sqlx::Error> {
+        Ok(match database {
+            Database::Sqlite(pool) => {
+                let rows = bind_all!(self, |document| document.0).fetch_all(pool).await?;
+                rows.into_iter().map(Row::Sqlite).collect()
+            }
+            Database::Postgres(pool) => {
+                let rows = bind_all!(self.without_nul(), |document| document).fetch_all(pool).await?;
+                rows.into_iter().map(Row::Postgres).collect()
+            }
+        })
+    }
+
+    /// Does it, and tells how many rows it was done to.
+    pub async fn execute(self, transaction: &mut Transaction) -> Result<u64, sqlx::Error> {
+        Ok(match transaction {
+            Transaction::Sqlite(inner) => {
+                bind_all!(self, |document| document.0).execute(&mut **inner).await?.rows_affected()
+            }
+            Transaction::Postgres(inner) => {
+                bind_all!(self.without_nul(), |document| document).execute(&mut **inner).await?.rows_affected()
+            }
+        })
+    }
+
+    /// PostgreSQL's texts hold every character but one, which a program that was run may have printed.
+    fn without_nul(mut self) -> Query {
+        for value in &mut self.values {
+            if let Value::Text(Some(text)) = value
+                && text.contains('\0')
+            {
+                *text = text.replace('\0', "\u{fffd}");
+            }
+        }
+        self
+    }
+}
+
+impl Values {
+    pub fn bind(mut self, value: impl Into<Value>) -> Values {
+        self.0.push(value.into());
+        self
+    }
+}
+
+impl Database {
+    pub async fn begin(&self) -> Result<Transaction, sqlx::Error> {
+        Ok(match self {
+            Database::Sqlite(pool) => Transaction::Sqlite(pool.begin().await?),
+            Database::Postgres(pool) => Transaction::Postgres(pool.begin().await?),
+        })
+    }
+
+    pub async fn close(&self) {
+        match self {
+            Database::Sqlite(pool) => pool.close().await,
+            Database::Postgres(pool) => pool.close().await,
+        }
+    }
+}
+
+impl Transaction {
+    pub async fn commit(self) -> Result<(), sqlx::Error> {
+        match self {
+            Transaction::Sqlite(inner) => inner.commit().await,
+            Transaction::Postgres(inner) => inner.commit().await,
+        }
+    }
+
+    /// Inserts rows, many with one statement. `into` is the statement up to its columns, `more` what follows the values.
+    pub async fn insert(&mut self, into: &'static str, rows: Vec<Values>, more: &str) -> Result<u64, sqlx::Error> {
+        let columns = rows.first().map_or(1, |row| row.0.len());
+        let mut inserted = 0;
+        for chunk in rows.chunks(VALUES_MAX / columns) {
+            let row = |place: usize| {
+                let values = (1..=columns).map(|column| format!("${}", place * columns + column));
+                format!("({})", values.collect::<Vec<_>>().join(", "))
+            };
+            let values: Vec<String> = (0..chunk.len()).map(row).collect();
+            let sql = format!("{into} VALUES {} {more}", values.join(", "));
+            let values = chunk.iter().flat_map(|row| row.0.clone()).collect();
+            inserted += Query { sql: sql.into(), values }.execute(self).await?;
+        }
+        Ok(inserted)
+    }
+}
+
+impl Row {
+    /// A value that both have in the same type.
+    pub fn try_get<T>(&self, column: &str) -> Result<T, sqlx::Error>
+    where
+        T: for<'r> Decode<'r, Sqlite> + Type<Sqlite> + for<'r> Decode<'r, Postgres> + Type<Postgres>,
+    {
+        match self {
+            Row::Sqlite(row) => row.try_get(column),
+            Row::Postgres(row) => row.try_get(column),
+        }
+    }
+
+    /// A whole number, however wide the column is.
+    pub fn integer(&self, column: &str) -> Result<Option<i64>, sqlx::Error> {
+        match self {
+            Row::Sqlite(row) => row.try_get(column),
+            Row::Postgres(row) => match row.try_get::<Option<i64>, _>(column) {
+                Ok(value) => Ok(value),
+                Err(_) => Ok(row.try_get::<Option<i32>, _>(column)?.map(i64::from)),
+            },
+        }
+    }
+
+    /// A text, or a document as it stands there.
+    pub fn text(&self, column: &str) -> Result<Option<String>, sqlx::Error> {
+        match self {
+            Row::Sqlite(row) => row.try_get_unchecked(column),
+            Row::Postgres(row) => row.try_get_unchecked(column),
+        }
+    }
+
+    /// A document; PostgreSQL gives a text column as it is.
+    pub fn json<T: DeserializeOwned>(&self, column: &str) -> Result<Option<T>, sqlx::Error> {
+        let read = |text: String| serde_json::from_str(&text);
+        self.text(column)?
+            .map(read)
+            .transpose()
+            .map_err(|source| sqlx::Error::ColumnDecode { index: column.to_owned(), source: Box::new(source) })
+    }
+}
+
+impl Type<Postgres> for JsonText {
+    fn type_info() -> PgTypeInfo {
+        PgTypeInfo::with_oid(JSON_OID)
+    }
+}
+
+impl Encode<'_, Postgres> for JsonText {
+    fn encode_by_ref(&self, buffer: &mut PgArgumentBuffer) -> Result<IsNull, BoxDynError> {
+        buffer.extend_from_slice(self.0.as_bytes());
+        Ok(IsNull::No)
+    }
+}
+
+impl From<&String> for Value {
+    fn from(text: &String) -> Value {
+        Value::Text(Some(text.clone()))
+    }
+}
+
+impl From<&str> for Value {
+    fn from(text: &str) -> Value {
+        Value::Text(Some(text.to_owned()))
+    }
+}
+
+impl From<String> for Value {
+    fn from(text: String) -> Value {
+        Value::Text(Some(text))
+    }
+}
+
+impl From<Option<String>> for Value {
+    fn from(text: Option<String>) -> Value {
+        Value::Text(text)
+    }
+}
+
+impl From<Option<&String>> for Value {
+    fn from(text: Option<&String>) -> Value {
+        Value::Text(text.cloned())
+    }
+}
+
+impl From<&Option<String>> for Value {
+    fn from(text: &Option<String>) -> Value {
+        Value::Text(text.clone())
+    }
+}
+
+impl From<i64> for Value {
+    fn from(number: i64) -> Value {
+        Value::Integer(Some(number))
+    }
+}
+
+impl From<Option<i64>> for Value {
+    fn from(number: Option<i64>) -> Value {
+        Value::Integer(number)
+    }
+}
+
+impl From<f64> for Value {
+    fn from(number: f64) -> Value {
+        Value::Float(Some(number))
+    }
+}
+
+impl From<Option<f64>> for Value {
+    fn from(number: Option<f64>) -> Value {
+        Value::Float(number)
+    }
+}
+
+impl From<&[u8]> for Value {
+    fn from(bytes: &[u8]) -> Value {
+        Value::Bytes(Some(bytes.to_owned()))
+    }
+}
+
+impl From<Option<&[u8]>> for Value {
+    fn from(bytes: Option<&[u8]>) -> Value {
+        Value::Bytes(bytes.map(<[u8]>::to_owned))
+    }
+}
+
+impl<T: Serialize> From<Json<T>> for Value {
+    fn from(document: Json<T>) -> Value {
+        Value::Json(Some(to_text(&document.0)))
+    }
+}
+
+impl<T: Serialize> From<Option<Json<T>>> for Value {
+    fn from(document: Option<Json<T>>) -> Value {
+        Value::Json(document.map(|document| to_text(&document.0)))
+    }
+}
+
+fn to_text(document: &impl Serialize) -> JsonText {
+    JsonText(serde_json::to_string(document).unwrap_or_else(|_| unreachable!("records become JSON")))
+}

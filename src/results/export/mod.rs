@@ -1,0 +1,98 @@
+//! Results as tables for other programs: CSV, JSON and Parquet, read from the documented views.
+//!
+//! Runs are read and written one after the other, so that a large store needs the memory of its largest run.
+
+mod csv;
+mod json;
+mod parquet;
+mod table;
+
+use std::io::Write;
+use std::str::FromStr;
+
+pub use table::{Detail, ExportColumn, ExportTable};
+
+use super::database::{Query, Row};
+use super::{Error, Store};
+
+/// One value; `None` is SQL's NULL.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) enum Cell {
+    Text(Option<String>),
+    Integer(Option<i64>),
+    Float(Option<f64>),
+}
+
+/// What can be written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ExportFormat {
+    Csv,
+    Json,
+    Parquet,
+}
+
+impl ExportFormat {
+    pub const ALL: [ExportFormat; 3] = [ExportFormat::Csv, ExportFormat::Json, ExportFormat::Parquet];
+
+    /// As files of it end.
+    pub fn name(self) -> &'static str {
+        match self {
+            ExportFormat::Csv => "csv",
+            ExportFormat::Json => "json",
+            ExportFormat::Parquet => "parquet",
+        }
+    }
+}
+
+impl FromStr for ExportFormat {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<ExportFormat, String> {
+        let found = ExportFormat::ALL.into_iter().find(|format| format.name() == text);
+        found.ok_or_else(|| format!("it is one of {}", ExportFormat::ALL.map(ExportFormat::name).join(", ")))
+    }
+}
+
+/// Writes groups of rows, and what belongs behind them.
+trait RowWriter {
+    fn write(&mut self, rows: Vec<Vec<Cell>>) -> std::io::Result<()>;
+    fn finish(self: Box<Self>) -> std::io::Result<()>;
+}
+
+impl Store {
+    /// Writes the rows of a table that belong to these runs or sweeps. Tells how many there were.
+    pub async fn export<W: Write + Send + 'static>(
+        &self,
+        table: ExportTable,
+        ids: &[String],
+        format: ExportFormat,
+        output: W,
+    ) -> Result<u64, Error> {
+        let failed = |source: std::io::Error| Error::Export(source);
+        let mut writer: Box<dyn RowWriter> = match format {
+            ExportFormat::Csv => Box::new(csv::CsvRows::new(table, output).map_err(failed)?),
+            ExportFormat::Json => Box::new(json::JsonRows::new(table, output)),
+            ExportFormat::Parquet => Box::new(parquet::ParquetRows::new(table, output).map_err(failed)?),
+        };
+        let mut exported = 0;
+        for id in ids {
+            let query = Query::new(table.query()).bind(id);
+            let rows = self.read(query, |row| cells_of(table, row)).await?;
+            exported += rows.len() as u64;
+            writer.write(rows).map_err(failed)?;
+        }
+        writer.finish().map_err(failed)?;
+        Ok(exported)
+    }
+}
+
+fn cells_of(table: ExportTable, row: &Row) -> Result<Vec<Cell>, sqlx::Error> {
+    let cell = |column: &ExportColumn| {
+        Ok(match column.kind {
+            table::Kind::Text => Cell::Text(row.text(column.name)?),
+            table::Kind::Integer => Cell::Integer(row.integer(column.name)?),
+            table::Kind::Float => Cell::Float(row.try_get(column.name)?),
+        })
+    };
+    table.columns().iter().map(cell).collect()
+}

@@ -1,0 +1,228 @@
+//! Which tables can be exported: a documented view each, its columns with their types.
+
+use std::str::FromStr;
+
+/// Rows of one kind.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ExportTable {
+    /// Of `bench warmup`: the trials, and every second of them.
+    Trials,
+    Seconds,
+    /// Of `bench sweep`: the points, the trials, and every second of them.
+    SweepPoints,
+    SweepTrials,
+    SweepSeconds,
+}
+
+/// A column of a table.
+#[derive(Clone, Copy, Debug)]
+pub struct ExportColumn {
+    pub name: &'static str,
+    pub(super) kind: Kind,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Kind {
+    Text,
+    Integer,
+    Float,
+}
+
+const fn text(name: &'static str) -> ExportColumn {
+    ExportColumn { name, kind: Kind::Text }
+}
+
+const fn integer(name: &'static str) -> ExportColumn {
+    ExportColumn { name, kind: Kind::Integer }
+}
+
+const fn float(name: &'static str) -> ExportColumn {
+    ExportColumn { name, kind: Kind::Float }
+}
+
+const TRIALS: &[ExportColumn] = &[
+    text("run_id"),
+    text("run_started_at"),
+    text("hostname"),
+    text("server_version"),
+    integer("scale"),
+    integer("clients"),
+    text("script"),
+    text("disk"),
+    float("bound_seconds"),
+    float("steady_tps"),
+    text("strategy"),
+    integer("repeat"),
+    integer("position"),
+    text("start_verdict"),
+    float("warm_after_seconds"),
+    float("bound_ratio"),
+    float("to_50_seconds"),
+    float("to_90_seconds"),
+    float("to_95_seconds"),
+    integer("served_until_warm"),
+    integer("served"),
+    float("ended_after_seconds"),
+    integer("issued_bytes"),
+    integer("device_read_bytes"),
+    text("failure"),
+];
+
+const SECONDS: &[ExportColumn] = &[
+    text("run_id"),
+    text("strategy"),
+    integer("repeat"),
+    integer("second"),
+    integer("wall_ms"),
+    integer("transactions"),
+    float("latency_us_mean"),
+    integer("latency_us_min"),
+    integer("latency_us_max"),
+    integer("foreground_read_bytes"),
+    integer("device_read_bytes"),
+    integer("device_reads"),
+    integer("os_resident_bytes"),
+];
+
+const SWEEP_POINTS: &[ExportColumn] = &[
+    text("sweep_id"),
+    integer("number"),
+    integer("scale"),
+    integer("clients"),
+    integer("jobs"),
+    text("script"),
+    float("rate"),
+    text("start_asked"),
+    text("disk"),
+    text("side"),
+    text("variables"),
+    text("point_settings"),
+    integer("trials"),
+    float("tps_median"),
+    float("tps_min"),
+    float("tps_max"),
+    float("worst_second_tps"),
+];
+
+const SWEEP_TRIALS: &[ExportColumn] = &[
+    text("sweep_id"),
+    text("question"),
+    integer("number"),
+    integer("repeat"),
+    integer("position"),
+    text("started_at"),
+    integer("scale"),
+    integer("clients"),
+    integer("jobs"),
+    text("script"),
+    float("rate"),
+    text("start_asked"),
+    text("start_verdict"),
+    text("disk"),
+    text("side"),
+    text("variables"),
+    text("point_settings"),
+    float("lasted_seconds"),
+    float("tps"),
+    float("worst_second_tps"),
+    integer("latency_us_p50"),
+    integer("latency_us_p95"),
+    integer("latency_us_p99"),
+    integer("latency_us_p999"),
+    integer("transactions"),
+    integer("failed"),
+    integer("skipped"),
+    integer("device_read_bytes"),
+    text("failure"),
+];
+
+const SWEEP_SECONDS: &[ExportColumn] = &[
+    text("sweep_id"),
+    integer("number"),
+    integer("repeat"),
+    integer("scale"),
+    integer("clients"),
+    text("script"),
+    text("start_asked"),
+    integer("second"),
+    integer("wall_ms"),
+    integer("transactions"),
+    float("latency_us_mean"),
+    integer("latency_us_min"),
+    integer("latency_us_max"),
+    integer("foreground_read_bytes"),
+    integer("device_read_bytes"),
+    integer("device_reads"),
+    integer("os_resident_bytes"),
+    float("generator_cpu_seconds"),
+    float("busiest_thread_cpu_seconds"),
+    float("server_cpu_seconds"),
+    float("server_run_delay_seconds"),
+    float("processors_busy_seconds"),
+    integer("device_writes"),
+    integer("device_written_bytes"),
+    float("device_queue"),
+    integer("dirty_bytes"),
+    integer("writeback_bytes"),
+    float("pressure_io_some"),
+];
+
+impl ExportTable {
+    /// The columns, in their order.
+    pub fn columns(self) -> &'static [ExportColumn] {
+        match self {
+            ExportTable::Trials => TRIALS,
+            ExportTable::Seconds => SECONDS,
+            ExportTable::SweepPoints => SWEEP_POINTS,
+            ExportTable::SweepTrials => SWEEP_TRIALS,
+            ExportTable::SweepSeconds => SWEEP_SECONDS,
+        }
+    }
+
+    /// The rows of one run or sweep.
+    pub(super) fn query(self) -> String {
+        let (view, run, order) = match self {
+            ExportTable::Trials => ("trial_summary", "run_id", "position"),
+            ExportTable::Seconds => ("samples", "run_id", "strategy, repeat, second"),
+            ExportTable::SweepPoints => ("sweep_points", "sweep_id", "number"),
+            ExportTable::SweepTrials => ("sweep_summary", "sweep_id", "position"),
+            ExportTable::SweepSeconds => ("sweep_seconds", "sweep_id", "number, repeat, second"),
+        };
+        let columns: Vec<&str> = self.columns().iter().map(|column| column.name).collect();
+        format!("SELECT {} FROM {view} WHERE {run} = $1 ORDER BY {order}", columns.join(", "))
+    }
+}
+
+/// What a user asks for: a table of whatever the run is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Detail {
+    Points,
+    Trials,
+    Seconds,
+}
+
+impl Detail {
+    pub const ALL: [(Detail, &str); 3] =
+        [(Detail::Points, "points"), (Detail::Trials, "trials"), (Detail::Seconds, "seconds")];
+
+    /// The table of a sweep, or of a tournament, which has no points.
+    pub fn table(self, is_sweep: bool) -> Option<ExportTable> {
+        match (self, is_sweep) {
+            (Detail::Points, false) => None,
+            (Detail::Trials, false) => Some(ExportTable::Trials),
+            (Detail::Seconds, false) => Some(ExportTable::Seconds),
+            (Detail::Points, true) => Some(ExportTable::SweepPoints),
+            (Detail::Trials, true) => Some(ExportTable::SweepTrials),
+            (Detail::Seconds, true) => Some(ExportTable::SweepSeconds),
+        }
+    }
+}
+
+impl FromStr for Detail {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Detail, String> {
+        let found = Detail::ALL.into_iter().find(|(_, name)| *name == text);
+        found.map(|(detail, _)| detail).ok_or_else(|| "it is one of points, trials, seconds".to_owned())
+    }
+}

@@ -1,0 +1,269 @@
+//! Results for a server: kept in the local file first, and sent as soon as the server takes them.
+//!
+//! What is written and that it is not sent yet are one transaction of the file, and on the server everything of a trial
+//! is one transaction that does nothing when the trial is there already. So nothing is lost when the server, this machine or
+//! the connection goes at any moment, and nothing comes twice.
+
+use std::collections::BTreeSet;
+use std::time::{Duration, Instant};
+
+use tokio::sync::Mutex;
+
+use super::database::{Query, Row, Transaction};
+use super::loading::{insert_loading_trials, upsert_loading};
+use super::place::ServerPlace;
+use super::read::{missing, number_of};
+use super::sweep_write::{insert_sweep_trial, upsert_sweep};
+use super::write::{replace_trial, upsert_run};
+use super::{Error, Store};
+use crate::bench::{LoadingRun, LoadingTrial, Run, SweepRun, SweepTrial, Trial};
+
+/// After the server did not answer, how long it is left alone. Whoever writes does not wait for it meanwhile.
+const PAUSE: Duration = Duration::from_secs(10);
+
+const MARK: &str = "
+INSERT INTO unsent (server, kind, id, number, repeat, changes) VALUES ($1, $2, $3, $4, $5, 1)
+ON CONFLICT (server, kind, id, number, repeat) DO UPDATE SET changes = unsent.changes + 1";
+
+/// Only what has not changed since it was read.
+const UNMARK: &str = "
+DELETE FROM unsent
+WHERE server = $1 AND kind = $2 AND id = $3 AND number = $4 AND repeat = $5 AND changes = $6";
+
+/// A finished trial is never written over.
+const LEAVE: &str = "ON CONFLICT DO NOTHING";
+
+const SELECT: &str = "SELECT * FROM unsent WHERE server = $1 ORDER BY id, kind, number, repeat";
+
+/// The way to the server.
+#[derive(Debug)]
+pub(super) struct Queue {
+    server: ServerPlace,
+    link: Mutex<Link>,
+}
+
+#[derive(Debug, Default)]
+struct Link {
+    store: Option<Box<Store>>,
+    failed_at: Option<Instant>,
+}
+
+/// Something that the server does not have yet.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Unsent {
+    kind: Kind,
+    id: String,
+    /// Of a trial of a sweep; else 0.
+    number: u32,
+    repeat: u32,
+    /// How often it was marked.
+    changes: i64,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Kind {
+    /// A tournament with its trials.
+    Run,
+    /// A sweep without its trials.
+    Sweep,
+    SweepTrial,
+    /// A run of loaders with its trials.
+    Loading,
+}
+
+impl Kind {
+    const ALL: [Kind; 4] = [Kind::Run, Kind::Sweep, Kind::SweepTrial, Kind::Loading];
+
+    fn name(self) -> &'static str {
+        match self {
+            Kind::Run => "run",
+            Kind::Sweep => "sweep",
+            Kind::SweepTrial => "sweep trial",
+            Kind::Loading => "loading",
+        }
+    }
+}
+
+impl Unsent {
+    pub fn run(id: &str) -> Unsent {
+        Unsent { kind: Kind::Run, id: id.to_owned(), number: 0, repeat: 0, changes: 0 }
+    }
+
+    pub fn loading(id: &str) -> Unsent {
+        Unsent { kind: Kind::Loading, ..Unsent::run(id) }
+    }
+
+    pub fn sweep(id: &str) -> Unsent {
+        Unsent { kind: Kind::Sweep, ..Unsent::run(id) }
+    }
+
+    pub fn sweep_trial(id: &str, number: u32, repeat: u32) -> Unsent {
+        Unsent { kind: Kind::SweepTrial, number, repeat, ..Unsent::run(id) }
+    }
+
+    fn bind(&self, sql: &'static str, server: &str) -> Query {
+        let query = Query::new(sql).bind(server).bind(self.kind.name()).bind(&self.id);
+        query.bind(i64::from(self.number)).bind(i64::from(self.repeat))
+    }
+}
+
+impl Queue {
+    pub fn new(server: &ServerPlace) -> Queue {
+        Queue { server: server.clone(), link: Mutex::default() }
+    }
+}
+
+impl Store {
+    /// Notes that the server has not got this yet. A store without a server has nothing to note.
+    pub(super) async fn mark_unsent(&self, transaction: &mut Transaction, unsent: &Unsent) -> Result<(), sqlx::Error> {
+        let Some(queue) = &self.queue else { return Ok(()) };
+        unsent.bind(MARK, &queue.server.to_string()).execute(transaction).await.map(drop)
+    }
+
+    /// How many trials and the like wait for the server.
+    pub async fn count_unsent(&self) -> Result<usize, Error> {
+        match &self.queue {
+            Some(queue) => Ok(self.read_unsent(queue).await?.len()),
+            None => Ok(0),
+        }
+    }
+
+    /// Sends what waits; of a store without a server nothing does. Tells how many things were sent.
+    ///
+    /// # Errors
+    /// When the server does not answer, even if nothing waits, or does not take it: it goes on waiting.
+    pub async fn send(&self) -> Result<usize, Error> {
+        self.send_and_note().await.map_err(|error| match error {
+            SendError::Here(error) | SendError::There(error) => error,
+        })
+    }
+
+    /// Sends what waits unless the server did not answer a moment ago. That the server does not take it is no failure: what
+    /// was written is kept here.
+    pub(super) async fn send_if_possible(&self) -> Result<(), Error> {
+        let Some(queue) = &self.queue else { return Ok(()) };
+        let failed_at = queue.link.lock().await.failed_at;
+        if failed_at.is_some_and(|failed_at| failed_at.elapsed() < PAUSE) {
+            return Ok(());
+        }
+        match self.send_and_note().await {
+            Ok(_) | Err(SendError::There(_)) => Ok(()),
+            Err(SendError::Here(error)) => Err(error),
+        }
+    }
+
+    async fn send_and_note(&self) -> Result<usize, SendError> {
+        let Some(queue) = &self.queue else { return Ok(0) };
+        let mut link = queue.link.lock().await;
+        let sent = self.send_all(queue, &mut link).await;
+        link.failed_at = sent.is_err().then(Instant::now);
+        if sent.is_err() {
+            link.store = None;
+        }
+        sent
+    }
+
+    async fn send_all(&self, queue: &Queue, link: &mut Link) -> Result<usize, SendError> {
+        let waiting = self.read_unsent(queue).await.map_err(SendError::Here)?;
+        if link.store.is_none() {
+            let connected = Store::connect_server(&queue.server).await;
+            link.store = Some(Box::new(connected.map_err(SendError::There)?));
+        }
+        let Some(server) = &link.store else { return Ok(0) };
+        let mut known = BTreeSet::new();
+        for unsent in &waiting {
+            self.send_one(server, unsent, &mut known).await?;
+            let done = unsent.bind(UNMARK, &queue.server.to_string()).bind(unsent.changes);
+            self.execute(done).await.map_err(SendError::Here)?;
+        }
+        Ok(waiting.len())
+    }
+
+    /// One transaction on the server.
+    async fn send_one(&self, server: &Store, unsent: &Unsent, known: &mut BTreeSet<String>) -> Result<(), SendError> {
+        let there = |source| SendError::There(server.failed_to("write")(source));
+        let content = self.read_content(unsent, known).await.map_err(SendError::Here)?;
+        let mut transaction = server.database.begin().await.map_err(there)?;
+        content.write(&mut transaction).await.map_err(there)?;
+        transaction.commit().await.map_err(there)
+    }
+
+    /// What is to be written; nothing of what was dropped here meanwhile.
+    async fn read_content(&self, unsent: &Unsent, known_sweeps: &mut BTreeSet<String>) -> Result<Content, Error> {
+        let mut content = Content::default();
+        if unsent.kind == Kind::Run {
+            content.run = self.read_runs().await?.into_iter().find(|run| run.id == unsent.id);
+            content.trials = self.read_trials(&unsent.id).await?;
+            return Ok(content);
+        }
+        if unsent.kind == Kind::Loading {
+            content.loading = self.read_loadings().await?.into_iter().find(|run| run.id == unsent.id);
+            content.loading_trials = self.read_loading_trials(&unsent.id).await?;
+            return Ok(content);
+        }
+        // A trial needs its sweep, which somebody may have dropped on the server.
+        if unsent.kind == Kind::Sweep || known_sweeps.insert(unsent.id.clone()) {
+            content.sweep = self.read_sweeps().await?.into_iter().find(|sweep| sweep.id == unsent.id);
+        }
+        if unsent.kind == Kind::SweepTrial {
+            content.sweep_trial = self.read_sweep_trial(&unsent.id, unsent.number, unsent.repeat).await?;
+        }
+        Ok(content)
+    }
+
+    async fn read_unsent(&self, queue: &Queue) -> Result<Vec<Unsent>, Error> {
+        self.read(Query::new(SELECT).bind(queue.server.to_string()), unsent_from).await
+    }
+}
+
+/// What is written on the server in one transaction.
+#[derive(Default)]
+struct Content {
+    run: Option<Run>,
+    trials: Vec<Trial>,
+    sweep: Option<SweepRun>,
+    sweep_trial: Option<SweepTrial>,
+    loading: Option<LoadingRun>,
+    loading_trials: Vec<LoadingTrial>,
+}
+
+impl Content {
+    async fn write(&self, transaction: &mut Transaction) -> Result<(), sqlx::Error> {
+        if let Some(run) = &self.run {
+            upsert_run(transaction, run).await?;
+        }
+        for trial in &self.trials {
+            replace_trial(transaction, trial).await?;
+        }
+        if let Some(sweep) = &self.sweep {
+            upsert_sweep(transaction, sweep).await?;
+        }
+        if let Some(trial) = &self.sweep_trial {
+            insert_sweep_trial(transaction, trial, LEAVE).await?;
+        }
+        if let Some(run) = &self.loading {
+            upsert_loading(transaction, run).await?;
+            insert_loading_trials(transaction, &run.id, &self.loading_trials, LEAVE).await?;
+        }
+        Ok(())
+    }
+}
+
+/// Which side failed.
+#[derive(Debug)]
+enum SendError {
+    Here(Error),
+    There(Error),
+}
+
+fn unsent_from(row: &Row) -> Result<Unsent, sqlx::Error> {
+    let kind: String = row.try_get("kind")?;
+    let kind = Kind::ALL.into_iter().find(|known| known.name() == kind);
+    Ok(Unsent {
+        kind: kind.ok_or_else(|| missing("kind"))?,
+        id: row.try_get("id")?,
+        number: number_of(row, "number")?,
+        repeat: number_of(row, "repeat")?,
+        changes: number_of(row, "changes")?,
+    })
+}

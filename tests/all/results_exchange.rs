@@ -1,0 +1,211 @@
+//! `results export` and `results import`, and the questions of docs/queries.md.
+
+use std::fs;
+use std::path::Path;
+
+use parquet::file::reader::{FileReader as _, SerializedFileReader};
+use parquet::record::Field;
+use pgthaw::results::{Place as StorePlace, Store};
+use serde_json::{Value, json};
+
+use super::bench::text;
+use super::results::{keep, keep_in, sqlite, wait};
+use super::servers::{self, Home};
+use super::synthetic_run;
+
+/// A home whose store holds a tournament of ten strategies.
+fn with_a_run(repeats: u32, seconds: u32) -> (Home, String) {
+    let home = Home::new();
+    let (run, trials) = synthetic_run::make(repeats, seconds);
+    keep(&home.path().join("state/pgthaw/results.sqlite"), &run, &trials);
+    (home, run.id)
+}
+
+/// A log of transactions of so many seconds, `per_second` each, from the first second on.
+fn transactions(first: u64, seconds: u64, per_second: u64) -> String {
+    let line = |number: u64| {
+        let (second, latency) = (first + number / per_second, 100 + number % 900);
+        format!("{} {number} {latency} 0 {second} {}\n", number % 4, number % per_second * 10)
+    };
+    (0..seconds * per_second).map(line).collect()
+}
+
+const REPORT: &str = "transaction type: <builtin: select only>\nscaling factor: 10\nquery mode: simple\n\
+    number of clients: 4\nnumber of threads: 2\nduration: 3 s\nnumber of transactions actually processed: 6000\n\
+    latency average = 0.5 ms\ntps = 1999.5 (without initial connection time)\n";
+
+#[test]
+fn every_format_holds_the_same_rows() {
+    let (home, id) = with_a_run(2, 20);
+    let csv = home.pgthaw(&["results", "export"]).ok().stdout;
+    let lines: Vec<&str> = csv.lines().collect();
+    assert!(lines[0].starts_with("run_id,run_started_at,hostname") && lines.len() == 21, "{csv}");
+    let objects = home.pgthaw(&["results", "export", &id, "--format", "json"]).ok().json();
+    let objects = objects.as_array().unwrap();
+    assert_eq!(objects.len(), 20);
+    for (line, object) in lines[1..].iter().zip(objects) {
+        assert!(line.contains(text(object, "/strategy")), "{line} {object}");
+    }
+    let file = home.path().join("seconds.parquet");
+    home.pgthaw(&["results", "export", "--rows", "seconds", "-o", file.to_str().unwrap()]).ok();
+    let reader = SerializedFileReader::new(fs::File::open(&file).unwrap()).unwrap();
+    let rows: Vec<_> = reader.get_row_iter(None).unwrap().map(Result::unwrap).collect();
+    assert_eq!(rows.len(), 20 * 20);
+    let served: i64 = rows
+        .iter()
+        .flat_map(|row| row.get_column_iter())
+        .filter(|(name, _)| *name == "transactions")
+        .map(|(_, field)| match field {
+            Field::Long(count) => *count,
+            other => panic!("{other}"),
+        })
+        .sum();
+    let store = home.path().join("state/pgthaw/results.sqlite");
+    assert_eq!(sqlite(&store, "SELECT sum(transactions) FROM samples"), served.to_string());
+    let refused = home.pgthaw(&["results", "export", "--rows", "points"]).ends_with(1);
+    assert!(refused.stderr.contains("points are of sweeps alone"), "{}", refused.stderr);
+}
+
+#[test]
+fn a_log_with_its_report_is_a_trial() {
+    let home = Home::new();
+    let directory = home.path().join("one");
+    fs::create_dir(&directory).unwrap();
+    fs::write(directory.join("pgbench_log.7"), transactions(1_650_260_550, 3, 1000)).unwrap();
+    fs::write(directory.join("pgbench_log.7.1"), transactions(1_650_260_550, 3, 1000)).unwrap();
+    fs::write(directory.join("out.txt"), REPORT).unwrap();
+    let imported = home.pgthaw(&["results", "import", directory.to_str().unwrap(), "--json"]).ok().json();
+    let trial = &imported["trials"][0];
+    assert_eq!(trial["point"]["script"], "select-only");
+    assert_eq!((&trial["point"]["scale"], &trial["point"]["clients"]), (&json!(10), &json!(4)));
+    assert_eq!((&trial["transactions"], &trial["tps"]), (&json!(6000), &json!(1999.5)));
+    let samples: Vec<&Value> = trial["samples"].as_array().unwrap().iter().collect();
+    assert_eq!(samples.iter().map(|one| one["transactions"].as_u64().unwrap()).collect::<Vec<_>>(), [2000; 3]);
+    assert_eq!(trial["latency"]["count"], 6000);
+    assert!(imported["points"][0]["latency_us_p99"]["median"].as_f64().unwrap() > 900.0);
+    assert_eq!(text(trial, "/started_at"), "2022-04-18T05:42:30Z");
+    assert!(text(&imported, "/sweep/source").ends_with("/one"));
+    // What is shown is what was kept, and the same is not kept twice.
+    assert!(home.pgthaw(&["results", "show", "--json"]).ok().json() == imported);
+    let again = home.pgthaw(&["results", "import", directory.to_str().unwrap()]).ends_with(1);
+    assert!(again.stderr.contains("was imported already"), "{}", again.stderr);
+}
+
+#[test]
+fn intervals_and_progress_have_seconds_and_no_percentiles() {
+    let home = Home::new();
+    let intervals = home.path().join("intervals.log");
+    fs::write(&intervals, "1650260550 100 50000 0 80 1200\n1650260551 50 25000 0 90 900\n").unwrap();
+    let progress = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures/pgbench/cold_short.txt");
+    let arguments = ["results", "import", intervals.to_str().unwrap(), progress.to_str().unwrap(), "--json"];
+    let imported = home.pgthaw(&arguments).ok().json();
+    let trials = imported["trials"].as_array().unwrap();
+    let by_seconds = trials.iter().find(|trial| text(trial, "/command").ends_with("intervals.log")).unwrap();
+    assert_eq!((&by_seconds["transactions"], &by_seconds["latency"]), (&json!(150), &Value::Null));
+    assert_eq!(by_seconds["samples"][0]["latency_us_mean"], 500.0);
+    assert!(text(by_seconds, "/warnings/0").contains("--scale"), "{}", by_seconds["warnings"]);
+    let by_progress = trials.iter().find(|trial| text(trial, "/command").ends_with("cold_short.txt")).unwrap();
+    assert_eq!(by_progress["samples"][0]["transactions"], 524);
+    assert!(by_progress["samples"].as_array().unwrap().len() > 5 && by_progress["tps"].as_f64().unwrap() > 500.0);
+}
+
+#[test]
+fn directories_of_pgbench_tools_are_trials_of_one_study() {
+    let home = Home::new();
+    let results = home.path().join("results");
+    for (test, clients) in [(1, 4), (2, 8), (3, 4)] {
+        let directory = results.join("oldserver").join(test.to_string());
+        fs::create_dir_all(&directory).unwrap();
+        let report = REPORT.replace("clients: 4", &format!("clients: {clients}"));
+        fs::write(directory.join("results.txt"), format!("starting vacuum...end.\n{report}")).unwrap();
+        let seconds = format!(
+            "collected,samples,min_latency,avg_latency,max_latency\n165026055{test},1000,0.1,0.5,9.5\n165026056{test},900,0.1,0.5,7\n"
+        );
+        fs::write(directory.join("latency_1s.csv"), seconds).unwrap();
+        fs::write(directory.join("vmstat.log"), "procs -----------memory----------\n").unwrap();
+        fs::write(directory.join("index.html"), "<html>\n").unwrap();
+    }
+    let path = results.to_str().unwrap();
+    let imported = home.pgthaw(&["results", "import", path, "--question", "the old server", "--json"]).ok().json();
+    assert_eq!(imported["sweep"]["varied"], json!(["clients"]));
+    assert_eq!((&imported["sweep"]["points"], &imported["sweep"]["repeats"]), (&json!(2), &json!(2)));
+    let trial = &imported["trials"][0];
+    assert_eq!(trial["samples"].as_array().unwrap().len(), 11);
+    assert_eq!(
+        (&trial["samples"][0]["transactions"], &trial["samples"][0]["latency_us_max"]),
+        (&json!(1000), &json!(9500))
+    );
+    let csv = home.pgthaw(&["results", "export", "--rows", "points"]).ok().stdout;
+    assert!(csv.lines().count() == 3 && csv.contains(",1999.5,"), "{csv}");
+    let shown = home.pgthaw(&["results", "show"]).ok().stdout;
+    assert!(shown.contains("the old server") && shown.contains("imported"), "{shown}");
+}
+
+#[test]
+fn what_is_no_result_is_refused_and_nothing_is_kept() {
+    let home = Home::new();
+    let letters = home.path().join("letters.txt");
+    fs::write(&letters, "Dear diary\n").unwrap();
+    let refused = home.pgthaw(&["results", "import", letters.to_str().unwrap()]).ends_with(2);
+    assert!(refused.stderr.contains("holds no result of pgbench"), "{}", refused.stderr);
+    let torn = home.path().join("torn.log");
+    fs::write(&torn, "0 0 100 0 1650260550 1\nDear diary\n0 1 100 0 1650260550 2\n").unwrap();
+    let refused = home.pgthaw(&["results", "import", torn.to_str().unwrap()]).ends_with(2);
+    assert!(refused.stderr.contains("line 2 makes no sense"), "{}", refused.stderr);
+    home.pgthaw(&["results", "import", "/nowhere"]).ends_with(1);
+    assert_eq!(home.pgthaw(&["results", "list", "--json"]).ok().json()["sweeps"], json!([]));
+}
+
+/// The statements of docs/queries.md.
+fn questions() -> Vec<String> {
+    let document = fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/queries.md")).unwrap();
+    let blocks = document.split("```sql\n").skip(1);
+    blocks.map(|block| block.split("```").next().unwrap().to_owned()).collect()
+}
+
+#[test]
+fn the_questions_of_the_documentation_are_answered_by_both_databases() {
+    let (home, _) = with_a_run(1, 5);
+    let directory = home.path().join("one");
+    fs::create_dir(&directory).unwrap();
+    fs::write(directory.join("pgbench_log.7"), transactions(1_650_260_550, 3, 1000)).unwrap();
+    home.pgthaw(&["results", "import", directory.to_str().unwrap(), "--scale", "10", "--script", "select-only"]).ok();
+    let file = home.path().join("state/pgthaw/results.sqlite");
+
+    let server = servers::start_any(&[]);
+    let address = format!(
+        "postgres://{}@/postgres?host={}&port={}",
+        server.psql("SELECT current_user"),
+        server.cluster.socket_directory().display(),
+        server.psql("SHOW port")
+    );
+    let (run, trials) = synthetic_run::make(1, 5);
+    wait(async {
+        let StorePlace::Server(place) = address.parse().unwrap() else { panic!("{address} is no server") };
+        let (store, local) = (Store::connect_server(&place).await.unwrap(), Store::open(&file).await.unwrap());
+        keep_in(&store, &run, &trials).await;
+        for sweep in local.read_sweeps().await.unwrap() {
+            store.save_sweep(&sweep).await.unwrap();
+            for trial in local.read_sweep_trials(&sweep.id).await.unwrap() {
+                store.save_sweep_trial(&trial).await.unwrap();
+            }
+        }
+    });
+    let asked = questions();
+    assert!(asked.len() >= 7, "{asked:?}");
+    for question in &asked {
+        if !question.contains("json_array_elements") {
+            sqlite(&file, question);
+        }
+        if !question.contains("json_each") {
+            server.psql(question);
+        }
+    }
+    let counts = "SELECT (SELECT count(*) FROM sweep_points), (SELECT count(*) FROM sweep_summary), \
+                  (SELECT count(*) FROM sweep_seconds), (SELECT count(*) FROM all_runs)";
+    assert_eq!(sqlite(&file, counts), "1|1|3|2");
+    assert_eq!(server.psql(counts), "1|1|3|2");
+    let median = "SELECT CAST(tps_median AS INTEGER), trials FROM sweep_points";
+    assert_eq!(sqlite(&file, median), "1000|1");
+    assert_eq!(server.psql(median), "1000|1");
+}

@@ -1,0 +1,219 @@
+//! Results on a PostgreSQL server: several writers, a server that goes away, and a sweep that is killed meanwhile.
+
+use std::fs;
+use std::io::{BufRead as _, BufReader};
+use std::path::PathBuf;
+use std::process::{Command, Stdio};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use pgthaw::postgres::StopMode;
+use pgthaw::results::{NEWEST, Place as StorePlace, ServerPlace, Store};
+use serde_json::Value;
+
+use super::bench::{Place, text};
+use super::results::{keep_in, wait};
+use super::servers::{self, Home, Output, TestServer};
+use super::synthetic_run;
+
+/// The address of a database of the server.
+fn address(server: &TestServer) -> String {
+    let port = server.psql("SHOW port");
+    let user = server.psql("SELECT current_user");
+    format!("postgres://{user}@/postgres?host={}&port={port}", server.cluster.socket_directory().display())
+}
+
+fn place(server: &TestServer) -> ServerPlace {
+    match address(server).parse().unwrap() {
+        StorePlace::Server(server) => server,
+        StorePlace::File(file) => panic!("{} is no server", file.display()),
+    }
+}
+
+fn spec(home: &Home, text: &str) -> PathBuf {
+    let path = home.path().join("study.toml");
+    fs::write(&path, text).unwrap();
+    path
+}
+
+/// `bench sweep` of the study into this place.
+fn sweep(place: &Place, home: &Home, spec: &str, results: &str) -> Command {
+    place.command(home, 15, &["bench", "sweep", spec, "--results", results])
+}
+
+/// `number repeat` of the trials that a server has, in order.
+fn trials_on(server: &TestServer) -> Vec<String> {
+    let rows = server.psql("SELECT number || ' ' || repeat FROM sweep_trials ORDER BY 1");
+    rows.lines().map(str::to_owned).collect()
+}
+
+fn trials(printed: &Value) -> Vec<String> {
+    let trials = printed["trials"].as_array().unwrap();
+    let mut keys: Vec<String> = trials.iter().map(|one| format!("{} {}", one["number"], one["repeat"])).collect();
+    keys.sort();
+    keys
+}
+
+test_every_version! {
+    fn what_was_kept_on_a_server_comes_back_to_the_last_digit(version) {
+        let server = servers::start(version, &[]);
+        let (mut run, trials) = synthetic_run::make(2, 20);
+        run.study.title = Some("a title with a \"quote\", a \\ and ünicode".into());
+        wait(async {
+            let store = Store::connect_server(&place(&server)).await.unwrap();
+            keep_in(&store, &run, &trials).await;
+            // Twice: a trial that is saved again replaces itself.
+            keep_in(&store, &run, &trials).await;
+            assert_eq!(store.read_run(NEWEST).await.unwrap(), run);
+            assert_eq!(store.read_trials(&run.id).await.unwrap(), trials);
+            store.close().await;
+        });
+        let results = address(&server);
+        let shown = server.home.pgthaw(&["results", "show", "--json", "--results", &results]).ok().json();
+        assert_eq!(shown["trials"].as_array().unwrap().len(), trials.len());
+        let listed = server.home.pgthaw(&["results", "list", "--results", &results]).ok().stdout;
+        assert!(listed.contains(&run.id), "{listed}");
+        // The views are there too, and medians by SQL.
+        assert_eq!(server.psql("SELECT kind, trials FROM all_runs"), format!("warmup|{}", trials.len()));
+        server.home.pgthaw(&["results", "drop", &run.id, "--results", &results]).ok();
+        assert_eq!(server.psql("SELECT count(*) FROM samples"), "0");
+    }
+}
+
+#[test]
+fn several_machines_write_at_once() {
+    let server = servers::start_any(&[]);
+    let writers: Vec<_> = (0..6)
+        .map(|number| {
+            let place = place(&server);
+            thread::spawn(move || {
+                let (mut run, mut trials) = synthetic_run::make(1, 20);
+                run.id = format!("20260101-00000{number}-aaaa");
+                trials.iter_mut().for_each(|trial| trial.run_id.clone_from(&run.id));
+                // All of them find no tables, and make them.
+                wait(async {
+                    let store = Store::connect_server(&place).await.unwrap();
+                    keep_in(&store, &run, &trials).await;
+                    store.close().await;
+                });
+            })
+        })
+        .collect();
+    writers.into_iter().for_each(|writer| writer.join().unwrap());
+    assert_eq!(server.psql("SELECT count(*), count(DISTINCT run_id) FROM trials"), "60|6");
+    assert_eq!(server.psql("SELECT count(*) FROM samples"), "1200");
+}
+
+#[test]
+fn a_database_of_somebody_else_is_refused_and_a_server_that_is_away_told() {
+    let mut server = servers::start_any(&[]);
+    server.psql("CREATE TABLE runs (theirs text)");
+    let results = address(&server);
+    let refused = server.home.pgthaw(&["results", "list", "--results", &results]).ends_with(2);
+    assert!(refused.stderr.contains("is not a results store of pgthaw"), "{}", refused.stderr);
+    assert_eq!(server.psql("SELECT count(*) FROM pg_class WHERE relname = 'trials'"), "0");
+    server.cluster.stop(StopMode::Fast).unwrap();
+    let away = server.home.pgthaw(&["results", "list", "--results", &results]).ends_with(1);
+    assert!(away.stderr.contains("does not answer"), "{}", away.stderr);
+    let wrong = server.home.pgthaw(&["results", "list", "--results", "postgres://x:y:z"]).ends_with(2);
+    assert!(wrong.stderr.contains("postgres://USER@HOST:PORT/DATABASE"), "{}", wrong.stderr);
+}
+
+#[test]
+fn a_server_that_is_killed_during_a_sweep_gets_every_trial_once() {
+    let (home, place) = (Home::new(), Place::new());
+    let mut server = servers::start_any(&[("restart_after_crash", "off")]);
+    let results = address(&server);
+    let path = spec(&home, "repeats = 4\n[points]\nclients = [1, 2]\nseconds = 1\nstart = 'as-is'\n");
+    let mut command = sweep(&place, &home, path.to_str().unwrap(), &results);
+    let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let mut lines = BufReader::new(child.stderr.take().unwrap()).lines();
+    let mut ended = |count: usize| {
+        let mut seen = 0;
+        while seen < count {
+            let line = lines.next().unwrap().unwrap();
+            seen += usize::from(line.contains(" tps"));
+        }
+    };
+    ended(2);
+    // As a power cut would: no connection is told.
+    server.cluster.stop(StopMode::Immediate).unwrap();
+    ended(3);
+    server.cluster.start().unwrap();
+    ended(3);
+    drop(lines);
+    let output = Output::from(child.wait_with_output().unwrap()).ok();
+    assert!(output.stdout.contains("8 trials"), "{}", output.stdout);
+    let all = ["0 1", "0 2", "0 3", "0 4", "1 1", "1 2", "1 3", "1 4"];
+    assert_eq!(trials_on(&server), all);
+    assert_eq!(server.psql("SELECT count(*) FROM sweeps WHERE ended_at IS NOT NULL"), "1");
+    assert_eq!(server.psql("SELECT count(*) FROM sweep_samples"), "8");
+    assert_eq!(server.psql("SELECT count(*) FROM unsent"), "0");
+    // What the server has is what the local file has.
+    let local = home.pgthaw(&["results", "show", "--json"]).ok().json();
+    let remote = home.pgthaw(&["results", "show", "--json", "--results", &results]).ok().json();
+    assert!(local == remote, "what was sent differs from what was kept");
+}
+
+#[test]
+fn what_waits_is_sent_when_the_server_is_back() {
+    let (home, place) = (Home::new(), Place::new());
+    let mut server = servers::start_any(&[]);
+    let results = address(&server);
+    server.cluster.stop(StopMode::Fast).unwrap();
+    let path = spec(&home, "repeats = 2\n[points]\nseconds = 1\nstart = 'as-is'\n");
+    let output = sweep(&place, &home, path.to_str().unwrap(), &results).output().unwrap();
+    let output = Output::from(output).ok();
+    assert!(output.stderr.contains("does not answer") && output.stderr.contains("results send"), "{}", output.stderr);
+    home.pgthaw(&["results", "send", "--results", &results]).ends_with(1);
+    server.cluster.start().unwrap();
+    let sent = home.pgthaw(&["results", "send", "--json", "--results", &results]).ok().json();
+    assert_eq!(sent["sent"], 3, "the sweep and its trials");
+    assert_eq!(trials_on(&server), ["0 1", "0 2"]);
+    assert_eq!(home.pgthaw(&["results", "send", "--json", "--results", &results]).ok().json()["sent"], 0);
+}
+
+#[test]
+fn a_sweep_that_is_killed_at_any_moment_loses_and_doubles_nothing() {
+    let (home, place) = (Home::new(), Place::new());
+    let server = servers::start_any(&[]);
+    let results = address(&server);
+    let path = spec(&home, "repeats = 3\n[points]\nclients = [1, 2]\nseconds = 1\nstart = 'as-is'\n");
+    let listed = || home.pgthaw(&["results", "list", "--json"]);
+    let has_ended = || {
+        let listed = listed();
+        listed.status == 0 && listed.json()["sweeps"][0]["ended_at"].is_string()
+    };
+    let mut random = 7_u64;
+    let mut before: Vec<String> = Vec::new();
+    for _ in 0..5 {
+        if has_ended() {
+            break;
+        }
+        let mut command = sweep(&place, &home, path.to_str().unwrap(), &results);
+        let mut child = command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+        random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        let end = Instant::now() + Duration::from_millis(1500 + (random >> 33) % 6000);
+        while Instant::now() < end && child.try_wait().unwrap().is_none() {
+            thread::sleep(Duration::from_millis(5));
+        }
+        let _ = child.kill();
+        child.wait().unwrap();
+        // Killed before its first trial it has left no sweep.
+        let local = home.pgthaw(&["results", "show", "--json"]);
+        let now = if local.status == 0 { trials(&local.json()) } else { Vec::new() };
+        assert!(before.iter().all(|trial| now.contains(trial)), "{before:?} became {now:?}");
+        before = now;
+    }
+    if !has_ended() {
+        Output::from(sweep(&place, &home, path.to_str().unwrap(), &results).output().unwrap()).ok();
+    }
+    home.pgthaw(&["results", "send", "--results", &results]).ok();
+    let kept = home.pgthaw(&["results", "show", "--json"]).ok().json();
+    let all = ["0 1", "0 2", "0 3", "1 1", "1 2", "1 3"];
+    assert_eq!(trials(&kept), all);
+    assert_eq!(trials_on(&server), all);
+    assert_eq!(server.psql("SELECT count(*) FROM sweeps"), "1");
+    let remote = home.pgthaw(&["results", "show", text(&kept, "/sweep/id"), "--json", "--results", &results]);
+    assert!(remote.ok().json() == kept, "what was sent differs from what was kept");
+}
