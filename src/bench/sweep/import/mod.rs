@@ -90,25 +90,10 @@ fn describe_trial(
     if transactions == 0 && seconds == 0 {
         return Err(Error::Import(format!("{} holds no result of pgbench", files.path.display())));
     }
-    let script = options.script.clone().or_else(|| report.script.clone()).unwrap_or_else(|| "unknown".to_owned());
-    let point = Point {
-        scale,
-        clients,
-        jobs: report.threads.unwrap_or(1),
-        script,
-        rate: None,
-        seconds: if report.transactions.is_some() { None } else { report.seconds.or(Some(seconds)) },
-        transactions: report.transactions,
-        start: StartAsked::AsIs,
-        disk: "native".to_owned(),
-        variables: Vec::new(),
-        settings: Vec::new(),
-        side: None,
-    };
     Ok(SweepTrial {
         sweep_id: String::new(),
         number: 0,
-        point,
+        point: describe_point(options, report, (scale, clients), seconds),
         repeat: 1,
         position: 1,
         started_at: measured.started_at.unwrap_or(files.written_at),
@@ -141,6 +126,29 @@ fn describe_trial(
         verdicts: Vec::new(),
         warnings,
     })
+}
+
+/// What was measured, as far as it is known; `seconds` are those that have figures.
+fn describe_point(
+    options: &ImportOptions,
+    report: &PgbenchReport,
+    (scale, clients): (u32, u32),
+    seconds: u32,
+) -> Point {
+    Point {
+        scale,
+        clients,
+        jobs: report.threads.unwrap_or(1),
+        script: options.script.clone().or_else(|| report.script.clone()).unwrap_or_else(|| "unknown".to_owned()),
+        rate: None,
+        seconds: if report.transactions.is_some() { None } else { report.seconds.or(Some(seconds)) },
+        transactions: report.transactions,
+        start: StartAsked::AsIs,
+        disk: "native".to_owned(),
+        variables: Vec::new(),
+        settings: Vec::new(),
+        side: None,
+    }
 }
 
 /// Points by what they are, in the order in which they come first; trials of one point are its repeats.
