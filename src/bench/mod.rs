@@ -36,6 +36,7 @@ mod until_warm;
 mod warm;
 mod warnings;
 mod watch;
+mod work_directory;
 
 pub use bootstrap::{MedianInterval, compute_median_interval};
 pub use calibration::Calibration;

@@ -16,6 +16,7 @@ use super::strategy::Strategy;
 use super::trial::TrialSetup;
 use super::until_warm::WarmGoal;
 use super::warnings::warn_of_short_trials;
+use super::work_directory::{WorkDirectory, sweep_abandoned};
 use super::{Device, Disk, Error, Machine, NOTHING, Run, Study, StudyForecast, Trial, disk, judge_trial, throughput};
 use crate::linux::block_device::{BlockDevice, read_block_device};
 use crate::linux::machine::{read_machine, read_mount};
@@ -81,8 +82,8 @@ pub async fn run_tournament(mut acts: Vec<Options>, events: &Events, stop: &Stop
         device = find_device(act);
     }
     let Some(options) = acts.first() else { return Ok(Vec::new()) };
-    let directory = tempfile::Builder::new().prefix("pgthaw-bench-").tempdir();
-    let directory = directory.map_err(|source| Error::file("create a directory in", &std::env::temp_dir(), source))?;
+    sweep_abandoned(&options.place, events);
+    let directory = WorkDirectory::create()?;
     repair_read_ahead(options.place.directory(), events);
     tell_disk_remarks(&options.disk, events);
     events.tell(Event::Step(match &options.place {

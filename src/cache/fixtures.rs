@@ -1,4 +1,4 @@
-//! Maps for this folder's tests.
+//! Maps for tests.
 
 use super::{ForkMap, Map, MapSource, RelationMap, TierState};
 use crate::postgres::{Relation, RelationKind, RelationName, RelationPath};

@@ -3,7 +3,7 @@
 mod difference;
 mod error;
 #[cfg(test)]
-mod fixtures;
+pub mod fixtures;
 mod heat;
 mod identity;
 mod map;

@@ -3,14 +3,15 @@
 use std::time::Duration;
 
 use clap::Args;
-use tokio::runtime::Handle;
-use tokio::sync::mpsc::unbounded_channel;
+use tokio::sync::mpsc::UnboundedReceiver;
 
 use super::results_loading::{keep_loading, print_loading};
 use super::store::close_written;
-use super::study::{DiskArguments, ScratchArguments, request_on_signal};
+use super::study::{DiskArguments, ScratchArguments, run_and_hear};
 use super::{ExitStatus, OutputArguments, StoreArguments};
-use crate::bench::{Events, Loader, LoadingFinished, LoadingOptions, Options, Place, Stop, WantedSource, run_loading};
+use crate::bench::{
+    Event, Events, Loader, LoadingFinished, LoadingOptions, Options, Place, Stop, WantedSource, run_loading,
+};
 use crate::failure::ErrorKind;
 use crate::postgres::Programs;
 use crate::postgres::pgbench::{Script, Workload};
@@ -75,33 +76,27 @@ pub struct ResidencyArguments {
 pub async fn run(arguments: ResidencyArguments, output: OutputArguments) -> anyhow::Result<ExitStatus> {
     let options = arguments.options()?;
     let store = arguments.store.open_for_study(output).await?;
-    let stop = Stop::default();
-    let signals = tokio::spawn(request_on_signal(stop.clone())?);
-    let (sender, mut events) = unbounded_channel();
-    let (study_events, study_stop) = (Events::to(sender), stop.clone());
-    let runtime = Handle::current();
-    // A thread of its own, for a study waits for processes as much as for the server.
-    let study = tokio::task::spawn_blocking(move || runtime.block_on(run_loading(options, &study_events, &study_stop)));
-    let mut display = TournamentDisplay::new(output.shows_progress());
-    let (mut run_id, mut kept) = (String::new(), Ok(()));
-    while let Some(event) = events.recv().await {
-        if kept.is_ok() {
-            kept = keep_loading(&event, &mut run_id, &store).await;
-        }
-        if kept.is_err() {
-            stop.request();
-        }
-        display.show(&event);
-    }
-    display.finish();
-    let finished = study.await;
-    signals.abort();
-    kept?;
-    let finished = finished??;
+    let study = async move |events: Events, stop: Stop| run_loading(options, &events, &stop).await;
+    let finished = run_and_hear(study, |events| keep_and_show(events, &store, output)).await?;
     store.save_loading(&finished.run).await?;
     print(&finished, &store, output)?;
     close_written(store, output).await?;
     Ok(if finished.is_interrupted { ExitStatus::Because(ErrorKind::Interrupted) } else { ExitStatus::Done })
+}
+
+async fn keep_and_show(
+    mut events: UnboundedReceiver<Event>,
+    store: &Store,
+    output: OutputArguments,
+) -> anyhow::Result<()> {
+    let mut display = TournamentDisplay::new(output.shows_progress());
+    let mut run_id = String::new();
+    while let Some(event) = events.recv().await {
+        keep_loading(&event, &mut run_id, store).await?;
+        display.show(&event);
+    }
+    display.finish();
+    Ok(())
 }
 
 fn print(finished: &LoadingFinished, store: &Store, output: OutputArguments) -> anyhow::Result<()> {

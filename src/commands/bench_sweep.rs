@@ -4,12 +4,11 @@ use std::path::PathBuf;
 
 use clap::Args;
 use serde_json::json;
-use tokio::runtime::Handle;
-use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
+use tokio::sync::mpsc::UnboundedReceiver;
 
 use super::results_sweep::print_sweep;
 use super::store::close_written;
-use super::study::request_on_signal;
+use super::study::run_and_hear;
 use super::{ExitStatus, OutputArguments, StoreArguments};
 use crate::bench::{
     Earlier, Event, Events, Stop, Sweep, SweepFinished, SweepOptions, compute_sweep_verdicts, plan_sweep, read_sweep,
@@ -102,21 +101,8 @@ async fn find_earlier(store: &Store, sweep: &Sweep) -> anyhow::Result<Option<Ear
 
 /// Runs a sweep with a live display. Each trial is kept when it ends; Ctrl-C ends it tidily.
 async fn run_and_keep(options: SweepOptions, store: &Store, output: OutputArguments) -> anyhow::Result<SweepFinished> {
-    let stop = Stop::default();
-    let signals = tokio::spawn(request_on_signal(stop.clone())?);
-    let (sender, events) = unbounded_channel();
-    let (sweep_events, sweep_stop) = (Events::to(sender), stop.clone());
-    let runtime = Handle::current();
-    // A thread of its own, for a sweep waits for processes as much as for the server.
-    let sweep = tokio::task::spawn_blocking(move || runtime.block_on(run_sweep(options, &sweep_events, &sweep_stop)));
-    let kept = keep_and_show(events, store, output).await;
-    if kept.is_err() {
-        stop.request();
-    }
-    let finished = sweep.await;
-    signals.abort();
-    kept?;
-    Ok(finished??)
+    let sweep = async move |events: Events, stop: Stop| run_sweep(options, &events, &stop).await;
+    run_and_hear(sweep, |events| keep_and_show(events, store, output)).await
 }
 
 async fn keep_and_show(

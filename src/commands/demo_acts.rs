@@ -10,6 +10,7 @@ use tempfile::TempDir;
 
 use super::study::choose_strategies;
 use crate::bench::{Options, Strategy};
+use crate::postgres::OwnerMark;
 use crate::postgres::pgbench::Script;
 
 /// 99 % of the transactions in the newest tenth of the accounts: the script of the study in lab/restore.
@@ -47,13 +48,14 @@ pub struct ActArguments {
 #[derive(Debug)]
 pub struct Acts {
     pub options: Vec<Options>,
-    _script: TempDir,
+    _script: (TempDir, OwnerMark),
 }
 
 impl ActArguments {
     /// Makes the two acts of what they have in common.
     pub fn acts(&self, common: Options) -> anyhow::Result<Acts> {
         let directory = tempfile::Builder::new().prefix("pgthaw-demo-").tempdir()?;
+        let mark = OwnerMark::place(directory.path())?;
         let path = directory.path().join("newest-tenth.sql");
         fs::write(&path, newest_tenth(common.scale)).with_context(|| format!("cannot write {}", path.display()))?;
         fs::set_permissions(directory.path(), fs::Permissions::from_mode(0o755))?;
@@ -71,7 +73,7 @@ impl ActArguments {
             act(EVERYTHING, Script::Builtin("select-only"), EVERYTHING_STRATEGIES, EVERYTHING_SECONDS)?,
             act(HOT, Script::File(path), HOT_STRATEGIES, HOT_SECONDS)?,
         ];
-        Ok(Acts { options, _script: directory })
+        Ok(Acts { options, _script: (directory, mark) })
     }
 }
 

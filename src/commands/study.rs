@@ -123,20 +123,32 @@ pub async fn run_study(
     output: OutputArguments,
     hear: impl FnMut(&Event) -> anyhow::Result<()>,
 ) -> anyhow::Result<Vec<Finished>> {
+    let study = async move |events: Events, stop: Stop| run_tournament(acts, &events, &stop).await;
+    run_and_hear(study, |events| keep_and_show(events, store, output, hear)).await
+}
+
+/// Runs a study to its end while `hear` takes its events. A signal ends it tidily, and so does a failure of `hear`.
+pub async fn run_and_hear<T: Send + 'static, Ran, Heard>(
+    study: impl FnOnce(Events, Stop) -> Ran + Send + 'static,
+    hear: impl FnOnce(UnboundedReceiver<Event>) -> Heard,
+) -> anyhow::Result<T>
+where
+    Ran: Future<Output = Result<T, Error>>,
+    Heard: Future<Output = anyhow::Result<()>>,
+{
     let stop = Stop::default();
     let signals = tokio::spawn(request_on_signal(stop.clone())?);
     let (sender, events) = unbounded_channel();
-    let (study_events, study_stop) = (Events::to(sender), stop.clone());
-    let runtime = Handle::current();
-    // A thread of its own, for a tournament waits for processes as much as for the server.
-    let study = tokio::task::spawn_blocking(move || runtime.block_on(run_tournament(acts, &study_events, &study_stop)));
-    let kept = keep_and_show(events, store, output, hear).await;
-    if kept.is_err() {
+    let (runtime, study_stop) = (Handle::current(), stop.clone());
+    // A thread of its own, for a study waits for processes as much as for the server.
+    let study = tokio::task::spawn_blocking(move || runtime.block_on(study(Events::to(sender), study_stop)));
+    let heard = hear(events).await;
+    if heard.is_err() {
         stop.request();
     }
     let finished = study.await;
     signals.abort();
-    kept?;
+    heard?;
     Ok(finished??)
 }
 

@@ -13,6 +13,7 @@ mod error;
 mod extension;
 mod inventory;
 mod lender;
+mod owner_mark;
 pub mod pgbench;
 mod postmaster;
 mod prewarm;
@@ -44,6 +45,7 @@ pub use inventory::{
     read_setting_errors, read_setting_names, read_setting_overrides, read_setting_states, read_settings,
 };
 pub use lender::Lender;
+pub use owner_mark::{OwnerMark, remove_abandoned};
 pub use postmaster::Postmaster;
 pub use prewarm::{PG_PREWARM, PrewarmMode, Prewarmer};
 pub use programs::{MissingProgram, Programs, ProgramsVersion};

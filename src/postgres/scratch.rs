@@ -4,11 +4,11 @@
 //! The calls block until the server did what was asked: call them from a thread that may wait.
 
 mod changing;
+mod owner;
 
 use std::collections::BTreeMap;
-use std::fs::{self, File, Permissions};
+use std::fs::{self, File};
 use std::io::Write as _;
-use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _, chown};
 use std::os::unix::process::CommandExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, Command, Stdio};
@@ -18,9 +18,11 @@ use std::time::{Duration, Instant};
 use rustix::process::{Pid, Signal};
 use tempfile::TempDir;
 
+use owner::{Owner, give_to, new_directory, server_owner};
+
 use super::error::CREATE_DIRECTORY_IN;
 use super::programs::run;
-use super::{ConnectOptions, DataDirectory, Error, Programs};
+use super::{ConnectOptions, DataDirectory, Error, OwnerMark, Programs};
 
 /// `cluster_name` of a scratch cluster. Commands that hurt a cache do so without asking where they find this name.
 pub const LAB_CLUSTER_NAME: &str = "pgthaw-lab";
@@ -61,9 +63,12 @@ pub struct ScratchCluster {
     programs: Programs,
     /// Holds `server.log`, and `data/` unless that is borrowed.
     directory: PathBuf,
+    /// Says that `directory` goes with this process; `None` of one that was taken over.
+    mark: Option<OwnerMark>,
     borrowed: Option<Borrowed>,
     /// Short, as a socket's path may have 107 bytes only, and closed to other users, as the server asks no password.
     socket_directory: TempDir,
+    _socket_mark: OwnerMark,
     is_kept: bool,
     server: Option<RunningServer>,
 }
@@ -85,19 +90,11 @@ struct Borrowed {
     settings: Mutex<BTreeMap<String, String>>,
 }
 
-/// Whom the server runs as: it refuses to be root.
-#[derive(Clone, Copy, Debug)]
-struct Owner {
-    uid: u32,
-    gid: u32,
-}
-
 impl ScratchCluster {
     /// Makes a new cluster in a new directory below `parent`, which the system user `postgres` must be able to reach
     /// when pgthaw runs as root. Later `settings` win over earlier ones. Nothing stays behind when it fails.
     pub fn create(programs: &Programs, parent: &Path, settings: &[(&str, &str)]) -> Result<ScratchCluster, Error> {
-        let directory = new_directory(parent, server_owner())?;
-        let cluster = ScratchCluster::in_directory(programs, directory)?;
+        let cluster = ScratchCluster::in_new_directory(programs, parent, server_owner())?;
         cluster.run_initdb()?;
         cluster.configure(&[("listen_addresses", ""), ("cluster_name", LAB_CLUSTER_NAME)])?;
         cluster.configure(settings)?;
@@ -125,8 +122,7 @@ impl ScratchCluster {
         options: &[String],
     ) -> Result<ScratchCluster, Error> {
         let owner = rustix::process::geteuid().is_root().then(|| Owner::of(data_directory)).transpose()?;
-        let directory = new_directory(Path::new("/tmp"), owner)?;
-        let mut cluster = ScratchCluster::in_directory(programs, directory)?;
+        let mut cluster = ScratchCluster::in_new_directory(programs, Path::new("/tmp"), owner)?;
         cluster.borrowed = Some(Borrowed {
             data_directory: data_directory.path.clone(),
             owner,
@@ -139,17 +135,28 @@ impl ScratchCluster {
         Ok(cluster)
     }
 
+    fn in_new_directory(programs: &Programs, parent: &Path, owner: Option<Owner>) -> Result<ScratchCluster, Error> {
+        let (directory, mark) = new_directory(parent, owner)?;
+        let mut cluster = ScratchCluster::in_directory(programs, directory)?;
+        cluster.mark = Some(mark);
+        Ok(cluster)
+    }
+
     fn in_directory(programs: &Programs, directory: PathBuf) -> Result<ScratchCluster, Error> {
-        let socket_directory = tempfile::Builder::new()
-            .prefix("pgthaw-")
-            .tempdir_in("/tmp")
-            .and_then(|socket_directory| give_to(socket_directory.path(), server_owner()).map(|()| socket_directory));
-        match socket_directory {
-            Ok(socket_directory) => Ok(ScratchCluster {
+        let make = || {
+            let socket_directory = tempfile::Builder::new().prefix("pgthaw-").tempdir_in("/tmp")?;
+            let mark = OwnerMark::place(socket_directory.path())?;
+            give_to(socket_directory.path(), server_owner())?;
+            Ok((socket_directory, mark))
+        };
+        match make() {
+            Ok((socket_directory, socket_mark)) => Ok(ScratchCluster {
                 programs: programs.clone(),
                 directory,
+                mark: None,
                 borrowed: None,
                 socket_directory,
+                _socket_mark: socket_mark,
                 is_kept: false,
                 server: None,
             }),
@@ -253,10 +260,17 @@ impl ScratchCluster {
     /// Leaves the directory in place when this is dropped, and returns it. [`ScratchCluster::adopt`] takes it up again.
     pub fn keep(mut self) -> PathBuf {
         self.is_kept = true;
+        self.outlive_owner();
         match &self.borrowed {
             Some(borrowed) => borrowed.data_directory.clone(),
             None => self.directory.clone(),
         }
+    }
+
+    /// From now on the directory stays also when this process is killed: somebody will come back for it.
+    pub fn outlive_owner(&self) {
+        // Where it cannot be removed the directory cannot be either.
+        let _ = self.mark.as_ref().map(OwnerMark::remove);
     }
 
     /// Says who may connect to a borrowed cluster.
@@ -372,16 +386,6 @@ impl Borrowed {
     }
 }
 
-impl Owner {
-    /// Who owns a data directory runs its server.
-    fn of(data_directory: &DataDirectory) -> Result<Owner, Error> {
-        let path = &data_directory.path;
-        let metadata = fs::metadata(path);
-        let metadata = metadata.map_err(|source| Error::File { action: "look at", path: path.clone(), source })?;
-        Ok(Owner { uid: metadata.uid(), gid: metadata.gid() })
-    }
-}
-
 impl RunningServer {
     fn is_alive(&mut self) -> bool {
         matches!(self.postmaster.try_wait(), Ok(None))
@@ -427,38 +431,6 @@ fn is_ready(pid_file: &Path, postmaster_pid: Option<u32>) -> bool {
     let Ok(text) = fs::read_to_string(pid_file) else { return false };
     let lines: Vec<&str> = text.lines().map(str::trim).collect();
     lines.first().and_then(|pid| pid.parse().ok()) == postmaster_pid && lines.get(7) == Some(&"ready")
-}
-
-fn new_directory(parent: &Path, owner: Option<Owner>) -> Result<PathBuf, Error> {
-    let make = || {
-        let directory = tempfile::Builder::new().prefix("pgthaw-lab-").tempdir_in(parent)?;
-        give_to(directory.path(), owner)?;
-        Ok(directory.keep())
-    };
-    make().map_err(|source| Error::File { action: CREATE_DIRECTORY_IN, path: parent.to_owned(), source })
-}
-
-/// Gives a directory to the user that the server runs as, and closes it to others.
-fn give_to(directory: &Path, owner: Option<Owner>) -> std::io::Result<()> {
-    fs::set_permissions(directory, Permissions::from_mode(0o700))?;
-    match owner {
-        Some(owner) => chown(directory, Some(owner.uid), Some(owner.gid)),
-        None => Ok(()),
-    }
-}
-
-/// Root runs servers as the system user `postgres`, or, where there is none, as `nobody`; others as themselves.
-fn server_owner() -> Option<Owner> {
-    if !rustix::process::geteuid().is_root() {
-        return None;
-    }
-    let passwd = fs::read_to_string("/etc/passwd").unwrap_or_default();
-    find_user(&passwd, "postgres").or_else(|| find_user(&passwd, "nobody"))
-}
-
-fn find_user(passwd: &str, name: &str) -> Option<Owner> {
-    let fields = passwd.lines().map(|line| line.split(':').collect::<Vec<_>>()).find(|fields| fields[0] == name)?;
-    Some(Owner { uid: fields.get(2)?.parse().ok()?, gid: fields.get(3)?.parse().ok()? })
 }
 
 fn program_error(program: &str, source: &std::io::Error) -> Error {
@@ -584,13 +556,5 @@ mod tests {
         // What the kernel does to a process that is killed.
         drop(pipe);
         assert!(postmaster.wait().unwrap().success());
-    }
-
-    #[test]
-    fn finds_users() {
-        let passwd = "root:x:0:0:root:/root:/bin/bash\npostgres:x:104:110::/var/lib/postgresql:/bin/bash\n";
-        let owner = find_user(passwd, "postgres").unwrap();
-        assert_eq!((owner.uid, owner.gid), (104, 110));
-        assert!(find_user(passwd, "nobody").is_none());
     }
 }

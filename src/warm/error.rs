@@ -40,19 +40,28 @@ pub enum Error {
     Cache(#[from] cache::Error),
 }
 
+impl Error {
+    /// What explains itself below.
+    fn inner(&self) -> Option<&dyn Explain> {
+        match self {
+            Error::Linux(error) => Some(error),
+            Error::Postgres(error) => Some(error),
+            Error::Cache(error) => Some(error),
+            _ => None,
+        }
+    }
+}
+
 impl Explain for Error {
     fn kind(&self) -> ErrorKind {
         match self {
             Error::BlockSize { .. } | Error::NothingNamed | Error::DatabaseToHydrate => ErrorKind::Usage,
             Error::NothingToProbe | Error::NothingToHydrate | Error::OsTierHidden { .. } => ErrorKind::Privilege,
-            Error::TooLittleToProbe { .. } | Error::TooFewReads(_) | Error::ProfileUnusable { .. } => ErrorKind::Failed,
             Error::ProfileFile { source, .. } | Error::HydrationFile { source, .. } => match source.kind() {
                 io::ErrorKind::PermissionDenied | io::ErrorKind::ReadOnlyFilesystem => ErrorKind::Privilege,
                 _ => ErrorKind::Failed,
             },
-            Error::Linux(inner) => inner.kind(),
-            Error::Postgres(inner) => inner.kind(),
-            Error::Cache(inner) => inner.kind(),
+            other => other.inner().map_or(ErrorKind::Failed, Explain::kind),
         }
     }
 
@@ -69,9 +78,7 @@ impl Explain for Error {
             Error::ProfileUnusable { .. } => Some("pgthaw doctor --probe makes it anew".into()),
             Error::OsTierHidden { .. } => Some("give --tier buffers to empty shared_buffers alone".into()),
             Error::BlockSize { .. } => Some("blocks of different sizes do not correspond: warm this cluster with a workload and take a snapshot of it".into()),
-            Error::Linux(inner) => inner.hint(),
-            Error::Postgres(inner) => inner.hint(),
-            Error::Cache(inner) => inner.hint(),
+            other => other.inner().and_then(Explain::hint),
         }
     }
 }

@@ -3,8 +3,9 @@
 use std::fs::{self, Permissions};
 use std::io::{BufRead as _, BufReader};
 use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
+use std::time::Duration;
 
 use rustix::fs::{Access, access, major, minor};
 use rustix::process::{Pid, Signal, kill_process};
@@ -299,6 +300,33 @@ fn terminate(data_directory: &Path) {
 
 fn interrupt(pid: u32) {
     kill_process(Pid::from_raw(pid as i32).unwrap(), Signal::INT).unwrap();
+}
+
+#[test]
+fn what_a_killed_run_left_is_removed_by_the_next_one() {
+    let (home, place) = (Home::new(), Place::new());
+    let arguments = ["bench", "residency", "--scale", "1", "--repeats", "500", "--loaders", "cat"];
+    let mut child = place.command(&home, 15, &arguments).stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
+    let mut lines = BufReader::new(child.stderr.take().unwrap()).lines().map(Result::unwrap);
+    assert!(lines.any(|line| line.contains("round 1  cat")), "no trial ended");
+    child.kill().unwrap();
+    child.wait().unwrap();
+    let left = || fs::read_dir(place.0.path()).unwrap().map(|entry| entry.unwrap().path()).collect::<Vec<PathBuf>>();
+    let has_server = |left: &PathBuf| left.join("data/postmaster.pid").exists();
+    assert!(left().len() >= 2, "cluster and logs: {:?}", left());
+    // The server stops by itself when nobody owns it any more.
+    while left().iter().any(has_server) {
+        std::thread::sleep(Duration::from_millis(50));
+    }
+    let next = ["bench", "residency", "--scale", "1", "--loaders", "cat"];
+    let child = place.command(&home, 15, &next).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let pid = child.id();
+    let output = Output::from(child.wait_with_output().unwrap()).ok();
+    assert!(output.stderr.contains("a run that was killed had left"), "{}", output.stderr);
+    place.assert_nothing_is_left(pid);
+    // What ended before the kill was kept.
+    let list = home.pgthaw(&["results", "list", "--json"]).ok().json();
+    assert!(list["loadings"][1]["trials"].as_u64().unwrap() >= 1, "{list}");
 }
 
 test_every_version! {

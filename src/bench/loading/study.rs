@@ -20,6 +20,7 @@ use crate::bench::stop::Stop;
 use crate::bench::tournament::{
     describe_machine, find_device, new_run_id, repair_read_ahead, set_read_ahead, tell_disk_remarks,
 };
+use crate::bench::work_directory::{WorkDirectory, sweep_abandoned};
 use crate::bench::{Error, Options};
 use crate::linux::block_device::BlockDevice;
 use crate::linux::memory::pages_out_idle;
@@ -64,8 +65,8 @@ pub struct LoadingFinished {
 /// # Errors
 /// `Error::Interrupted` when it was stopped before the trials began.
 pub async fn run_loading(mut options: LoadingOptions, events: &Events, stop: &Stop) -> Result<LoadingFinished, Error> {
-    let directory = tempfile::Builder::new().prefix("pgthaw-bench-").tempdir();
-    let directory = directory.map_err(|source| Error::file("create a directory in", &std::env::temp_dir(), source))?;
+    sweep_abandoned(&options.base.place, events);
+    let directory = WorkDirectory::create()?;
     options.base.strategies = options.loaders.iter().map(|loader| loader.strategy()).collect();
     repair_read_ahead(options.base.place.directory(), events);
     let device = find_device(&mut options.base);

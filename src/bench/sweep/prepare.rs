@@ -53,6 +53,8 @@ pub fn open_lab(programs: &Programs, parent: &Path, id: &str, clients_max: u32) 
     lab.cluster().allow_replaceable_settings()?;
     let data_directory = lab.data_directory();
     let claim = claim(data_directory.parent().unwrap_or(&data_directory), id)?;
+    // The next run of the sweep goes on with it.
+    lab.cluster().outlive_owner();
     Ok(OpenLab { lab, is_adopted: false, claim })
 }
 

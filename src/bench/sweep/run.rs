@@ -21,7 +21,8 @@ use crate::bench::lab::Lab;
 use crate::bench::order::Turn;
 use crate::bench::stop::Stop;
 use crate::bench::tournament::{describe_machine, new_run_id, repair_read_ahead};
-use crate::bench::{Disk, Error};
+use crate::bench::work_directory::{WorkDirectory, sweep_abandoned};
+use crate::bench::{Disk, Error, Place};
 use crate::linux::block_device::{BlockDevice, read_block_device};
 use crate::postgres::pgbench::{Pgbench, read_pgbench_version};
 use crate::postgres::{Programs, read_configuration};
@@ -62,8 +63,8 @@ pub struct SweepFinished {
 /// # Errors
 /// `Error::Interrupted` when it was stopped before the trials began.
 pub async fn run_sweep(options: SweepOptions, events: &Events, stop: &Stop) -> Result<SweepFinished, Error> {
-    let directory = tempfile::Builder::new().prefix("pgthaw-sweep-").tempdir();
-    let directory = directory.map_err(|source| Error::file("create a directory in", &std::env::temp_dir(), source))?;
+    sweep_abandoned(&Place::Scratch { parent: options.parent.clone() }, events);
+    let directory = WorkDirectory::create()?;
     let earlier = options.earlier.as_ref();
     let seed = earlier.map(|earlier| earlier.run.seed).or(options.sweep.seed).unwrap_or_else(rand::random);
     plan_sweep(&options.sweep, seed, &options.parent)?.check_room(&options.parent)?;

@@ -94,12 +94,10 @@ fn why(eviction: &Eviction<'_>, left: Left) -> Option<StayReason> {
 mod tests {
     use std::path::PathBuf;
 
-    use jiff::Timestamp;
-
     use super::*;
-    use crate::cache::{Map, MapSource, RelationMap, TierState};
+    use crate::cache::fixtures::{self, map_of};
+    use crate::cache::{Map, RelationMap};
     use crate::linux::page_cache::{FakePageCache, FakeRefusal};
-    use crate::postgres::{RelationKind, RelationName, RelationPath};
     use crate::units::Fork;
     use crate::warm::restore::Tiers;
     use crate::warm::{Control, Unwatched};
@@ -107,36 +105,7 @@ mod tests {
     fn relation(relfilenumber: u32, blocks: u32) -> RelationMap {
         let mut fork = ForkMap::empty(Fork::Main, blocks.into());
         fork.os.insert_range(0..blocks);
-        let relation = Relation {
-            name: RelationName { database: "d".into(), schema: "s".into(), name: relfilenumber.to_string() },
-            kind: RelationKind::Table,
-            oid: 0,
-            path: RelationPath::Base { database_oid: 5, relfilenumber },
-            tablespace: "pg_default".into(),
-            parent: None,
-            is_system: false,
-        };
-        RelationMap { relation, forks: vec![fork] }
-    }
-
-    fn map(relations: Vec<RelationMap>) -> Map {
-        Map {
-            taken_at: Timestamp::UNIX_EPOCH,
-            source: MapSource {
-                system_identifier: 7,
-                version_num: 150_000,
-                block_size: 8192,
-                segment_blocks: 131_072,
-                data_directory: None,
-                lsn: String::new(),
-                timeline: 1,
-            },
-            os: TierState::Measured,
-            buffers: TierState::Measured,
-            os_heat: Default::default(),
-            relations,
-            remarks: Vec::new(),
-        }
+        fixtures::relation(relfilenumber, fork)
     }
 
     async fn evict(cache: &FakePageCache, map: &Map, is_dry_run: bool) -> EvictReceipt {
@@ -168,12 +137,12 @@ mod tests {
         cache.pin(&file("2"), PageRange::new(4, 6));
         cache.insert(file("3"), 8192, &[PageRange::new(0, 2)]);
         cache.refuse(&file("3"), FakeRefusal::Open);
-        let map = map(vec![relation(1, 131_073), relation(2, 10), relation(3, 1)]);
+        let map = map_of(vec![relation(1, 131_073), relation(2, 10), relation(3, 1)]);
         let receipt = evict(&cache, &map, false).await;
         assert!(cache.resident(&file("1")).is_empty() && cache.resident(&file("1.1")).is_empty());
         let stayed: Vec<_> =
             receipt.stayed.iter().map(|stay| (&stay.name.name[..], stay.bytes.0, stay.reason)).collect();
-        assert_eq!(stayed, [("2", 8192, StayReason::InUse), ("3", 8192, StayReason::Refused)]);
+        assert_eq!(stayed, [("relation_2", 8192, StayReason::InUse), ("relation_3", 8192, StayReason::Refused)]);
         let os = receipt.os.unwrap();
         assert_eq!(os.resident_before_bytes, Some(Bytes(131_084 * 8192)));
         assert_eq!(os.resident_after_bytes, Some(Bytes(2 * 8192)));
@@ -183,7 +152,7 @@ mod tests {
     async fn a_dry_run_evicts_nothing() {
         let cache = FakePageCache::new();
         cache.insert(file("1"), 8192, &[PageRange::new(0, 2)]);
-        let receipt = evict(&cache, &map(vec![relation(1, 1)]), true).await;
+        let receipt = evict(&cache, &map_of(vec![relation(1, 1)]), true).await;
         assert_eq!(receipt.os.unwrap().resident_before_bytes, Some(Bytes(8192)));
         assert_eq!(cache.calls().evictions, 0);
     }

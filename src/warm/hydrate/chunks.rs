@@ -173,11 +173,10 @@ impl Heat {
 mod tests {
     use std::os::unix::fs::symlink;
 
-    use jiff::Timestamp;
-
     use super::*;
-    use crate::cache::{HeatSource, MapSource, RelationMap, TierState};
-    use crate::postgres::{ClusterState, RelationKind, RelationName};
+    use crate::cache::TierState;
+    use crate::cache::fixtures::{map_of, relation};
+    use crate::postgres::ClusterState;
     use crate::units::Fork;
 
     const MEGABYTE: u64 = 1 << 20;
@@ -198,33 +197,8 @@ mod tests {
         let mut fork = ForkMap::empty(Fork::Main, 3072);
         fork.os.insert_range(0..3072);
         fork.buffers[5].insert_range(hot);
-        let path = "base/5/2".parse().unwrap();
-        let relation = Relation {
-            name: RelationName { database: "d".into(), schema: "s".into(), name: "t".into() },
-            kind: RelationKind::Table,
-            oid: 2,
-            path,
-            tablespace: String::new(),
-            parent: None,
-            is_system: false,
-        };
-        Map {
-            taken_at: Timestamp::UNIX_EPOCH,
-            source: MapSource {
-                system_identifier: 7,
-                version_num: 150_000,
-                block_size: 8192,
-                segment_blocks: 131_072,
-                data_directory: None,
-                lsn: String::new(),
-                timeline: 1,
-            },
-            os: TierState::Measured,
-            buffers: TierState::Measured,
-            os_heat: HeatSource::None,
-            relations: vec![RelationMap { relation, forks: vec![fork] }],
-            remarks: Vec::new(),
-        }
+        let map = map_of(vec![relation(2, fork)]);
+        Map { buffers: TierState::Measured, ..map }
     }
 
     #[test]
