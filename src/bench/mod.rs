@@ -62,12 +62,13 @@ pub use stop::Stop;
 pub use strategy::Strategy;
 pub use summary::{NOTHING, Spread, StrategySummary, Summary, compute_summary};
 pub use sweep::{
-    BufferUse, CellComparison, Checkpoint, CheckpointBegun, Earlier, Exceeded, Finding, GeneratorCalibration,
-    ImportOptions, Imported, LatencyHistogram, MeasurementVerdict, Metric, Noise, NoiseCell, Percentile, PlannedPoint,
-    Point, PointSummary, PointVerdict, Range, Saturation, SaturationSign, ScriptLatency, Selection, Side, StartAsked,
-    Sweep, SweepComparison, SweepFinished, SweepOptions, SweepPlan, SweepRun, SweepTrial, UnreadableHistogram,
-    compute_noise, compute_sweep_comparison, compute_sweep_summary, compute_sweep_verdicts, plan_sweep, read_import,
-    read_sweep, run_sweep, texts_of,
+    BackgroundWrites, BufferUse, CellComparison, Checkpoint, CheckpointBegun, Earlier, Envelope, Exceeded, Finding,
+    GeneratorCalibration, ImportOptions, Imported, LatencyHistogram, MeasurementVerdict, Metric, Noise, NoiseCell,
+    Percentile, PlannedPoint, Point, PointSummary, PointVerdict, Range, Saturation, SaturationSign, ScriptLatency,
+    Selection, Side, StartAsked, Sweep, SweepComparison, SweepFinished, SweepOptions, SweepPlan, SweepRun, SweepTrial,
+    TrialOutline, TrialSeries, UnreadableHistogram, compute_noise, compute_outline_summary, compute_sweep_comparison,
+    compute_sweep_summary, compute_sweep_verdicts, plan_sweep, read_import, read_sweep, render_sweep_headline,
+    run_sweep, texts_of,
 };
 pub use tournament::{Finished, Options, run_tournament};
 pub use until_warm::UntilWarm;

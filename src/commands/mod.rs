@@ -25,6 +25,7 @@ mod map;
 mod measured;
 mod predict;
 mod report;
+mod report_sweep;
 mod restore;
 mod results;
 mod results_compare;

@@ -6,16 +6,17 @@ use anyhow::Context as _;
 use clap::Args;
 use serde_json::json;
 
+use super::report_sweep::report_sweeps;
 use super::results_loading::report_loading;
 use super::{ExitStatus, OutputArguments, StoreArguments};
-use crate::bench::{Run, Trial, judge_trial};
-use crate::results::NEWEST;
+use crate::bench::{Run, SweepRun, Trial, judge_trial};
+use crate::results::{NEWEST, Store};
 use crate::{report, terminal};
 
-/// One self-contained HTML file of a run, or of several
+/// One self-contained HTML file of a run or a sweep, or of several
 #[derive(Debug, Args)]
 pub struct ReportArguments {
-    /// The runs, or the first characters of their names; the page shows the first one first
+    /// The runs, or the sweeps, or the first characters of their names; the page shows the first one first
     #[arg(value_name = "RUN", default_value = NEWEST)]
     runs: Vec<String>,
 
@@ -41,6 +42,31 @@ pub async fn run(arguments: ReportArguments, output: OutputArguments) -> anyhow:
         store.close().await;
         return Ok(ExitStatus::Done);
     }
+    let sweeps = find_sweeps(&store, &arguments.runs).await?;
+    if !sweeps.is_empty() {
+        report_sweeps(&store, sweeps, arguments.output, arguments.force, output).await?;
+        store.close().await;
+        return Ok(ExitStatus::Done);
+    }
+    report_runs(&store, &arguments, output).await?;
+    store.close().await;
+    Ok(ExitStatus::Done)
+}
+
+/// The sweeps that are meant; none when runs are.
+async fn find_sweeps(store: &Store, wanted: &[String]) -> anyhow::Result<Vec<SweepRun>> {
+    let mut sweeps = Vec::new();
+    for one in wanted {
+        sweeps.extend(store.find_sweep(one).await?);
+    }
+    anyhow::ensure!(
+        sweeps.is_empty() || sweeps.len() == wanted.len(),
+        "a page shows either runs or sweeps: name them in two reports"
+    );
+    Ok(sweeps)
+}
+
+async fn report_runs(store: &Store, arguments: &ReportArguments, output: OutputArguments) -> anyhow::Result<()> {
     let mut stored = Vec::with_capacity(arguments.runs.len());
     for wanted in &arguments.runs {
         let run = store.read_run(wanted).await?;
@@ -49,10 +75,9 @@ pub async fn run(arguments: ReportArguments, output: OutputArguments) -> anyhow:
         trials.iter_mut().for_each(|trial| judge_trial(&run, trial));
         stored.push((run, trials));
     }
-    store.close().await;
     let shown: Vec<(&Run, &[Trial])> = stored.iter().map(|(run, trials)| (run, &trials[..])).collect();
     let (first, further) = shown.split_first().context("name a run")?;
-    let path = arguments.output.unwrap_or_else(|| PathBuf::from(format!("pgthaw-report-{}.html", first.0.id)));
+    let path = arguments.output.clone().unwrap_or_else(|| PathBuf::from(format!("pgthaw-report-{}.html", first.0.id)));
     report::write_report(&path, &report::render_report(*first, further)?, arguments.force)?;
     if output.json {
         let runs: Vec<&str> = shown.iter().map(|(run, _)| run.id.as_str()).collect();
@@ -61,5 +86,5 @@ pub async fn run(arguments: ReportArguments, output: OutputArguments) -> anyhow:
     } else {
         terminal::print_line(&path.display().to_string());
     }
-    Ok(ExitStatus::Done)
+    Ok(())
 }

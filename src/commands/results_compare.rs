@@ -3,8 +3,8 @@
 use clap::Args;
 
 use super::OutputArguments;
-use crate::bench::{Metric, Selection, Side, SweepRun, SweepTrial, compute_sweep_comparison};
-use crate::results::{self, NEWEST, Store};
+use crate::bench::{Metric, Selection, Side, compute_sweep_comparison};
+use crate::results::Store;
 use crate::terminal::{self, Canvas};
 
 /// What is held against what.
@@ -23,8 +23,8 @@ pub struct CompareArguments {
 
 /// Compares two sides, cell by cell.
 pub async fn compare(store: &Store, arguments: &CompareArguments, output: OutputArguments) -> anyhow::Result<()> {
-    let (run_a, trials_a) = read_side(store, &arguments.a).await?;
-    let (run_b, trials_b) = read_side(store, &arguments.b).await?;
+    let (run_a, trials_a) = store.read_side(&arguments.a).await?;
+    let (run_b, trials_b) = store.read_side(&arguments.b).await?;
     let a = Side { selection: &arguments.a, run: &run_a, trials: &trials_a };
     let b = Side { selection: &arguments.b, run: &run_b, trials: &trials_b };
     let comparison = compute_sweep_comparison(a, b, arguments.metric)?;
@@ -34,20 +34,4 @@ pub async fn compare(store: &Store, arguments: &CompareArguments, output: Output
         terminal::print_line(&terminal::render_sweep_comparison(&comparison, Canvas::of_stdout(false).width));
     }
     Ok(())
-}
-
-async fn read_side(store: &Store, selection: &Selection) -> anyhow::Result<(SweepRun, Vec<SweepTrial>)> {
-    read_sweep_outcomes(store, selection.sweep.as_deref()).await
-}
-
-/// A sweep, the newest of them when none is named, with its trials but without their seconds.
-pub async fn read_sweep_outcomes(store: &Store, wanted: Option<&str>) -> anyhow::Result<(SweepRun, Vec<SweepTrial>)> {
-    let run = match wanted {
-        Some(wanted) => store.find_sweep(wanted).await?,
-        // Of the sweeps alone, even when a tournament came later.
-        None => store.read_sweeps().await?.into_iter().next(),
-    };
-    let run = run.ok_or_else(|| results::Error::UnknownRun(wanted.unwrap_or(NEWEST).to_owned()))?;
-    let trials = store.read_sweep_outcomes(&run.id).await?;
-    Ok((run, trials))
 }

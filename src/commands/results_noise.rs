@@ -4,7 +4,6 @@ use clap::Args;
 use serde_json::json;
 
 use super::OutputArguments;
-use super::results_compare::read_sweep_outcomes;
 use crate::bench::{Metric, Noise, compute_noise};
 use crate::results::Store;
 use crate::terminal::{self, Canvas};
@@ -18,7 +17,7 @@ pub struct NoiseArguments {
 
 /// Shows what the equal sides of a sweep differ by, in every figure.
 pub async fn show_noise(store: &Store, arguments: &NoiseArguments, output: OutputArguments) -> anyhow::Result<()> {
-    let (run, trials) = read_sweep_outcomes(store, arguments.sweep.as_deref()).await?;
+    let (run, trials) = store.read_sweep_or_newest(arguments.sweep.as_deref()).await?;
     let noises = Metric::ALL.into_iter().map(|metric| compute_noise(&run, &trials, metric));
     let noises: Vec<Noise> = noises.collect::<Result<_, _>>()?;
     if output.json {

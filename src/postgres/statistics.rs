@@ -98,7 +98,8 @@ impl StatisticsDelta {
     /// What was added to a column of a view, over all of its rows; 0 when nothing was.
     pub fn sum(&self, view: &str, column: &str) -> f64 {
         let rows = self.0.get(view).into_iter().flatten();
-        rows.filter_map(|row| row.added.get(column)).sum()
+        // The sum of no floats is -0.0.
+        rows.filter_map(|row| row.added.get(column)).fold(0.0, |sum, added| sum + added)
     }
 }
 

@@ -1,4 +1,4 @@
-//! The report of a run: one HTML file that holds its script, its style and its data, and asks the network for nothing.
+//! The report of runs, or of sweeps: one HTML file that holds its script, its style and its data, and asks the network for nothing.
 
 mod document;
 mod error;
@@ -6,9 +6,11 @@ mod file;
 mod forecast;
 mod loading;
 mod page;
+mod study;
 
 pub use error::Error;
 pub use file::write_report;
 pub use forecast::render_forecast;
 pub use loading::render_loading_report;
 pub use page::render_report;
+pub use study::{StudyData, StudyInPage, TrialData, render_served_page, render_sweep_report};

@@ -21,6 +21,7 @@ const FORMAT: u32 = 1;
 #[derive(Serialize)]
 struct ReportData<'a> {
     format: u32,
+    kind: &'static str,
     #[serde(flatten)]
     first: RunData<'a>,
     /// The other runs of the page.
@@ -48,23 +49,35 @@ struct ExactNumbers {
 /// The report of one or more runs, each with its trials, as one HTML document. Whatever names they hold, they stay text.
 pub fn render_report(first: (&Run, &[Trial]), further: &[(&Run, &[Trial])]) -> Result<String, Error> {
     let further = further.iter().map(|run| describe_run(*run)).collect();
-    let data = ReportData { format: FORMAT, first: describe_run(first), further };
-    let title = escape_text(&format!("pgthaw: {}", data.first.headline));
-    let description = escape_text(&data.first.headline);
-    let json = escape_json(&serde_json::to_string(&data)?);
-    Ok(format!(
+    let data = ReportData { format: FORMAT, kind: "runs", first: describe_run(first), further };
+    Ok(render_page(PageKind::Alone, &data.first.headline, &serde_json::to_string(&data)?))
+}
+
+/// How a page comes by its data.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum PageKind {
+    /// It holds them, and asks nobody for anything.
+    Alone,
+    /// It asks where it came from.
+    Served,
+}
+
+/// The front end with its data, which is JSON. The title stays text whatever it is.
+pub(super) fn render_page(kind: PageKind, title: &str, json: &str) -> String {
+    let (title, json) = (escape_text(title), escape_json(json));
+    format!(
         r#"{SIGNATURE}<html lang="en">
 <head>
 <meta charset="utf-8">
 <meta http-equiv="Content-Security-Policy" content="{policy}">
 <meta name="viewport" content="width=device-width, initial-scale=1">
 <meta name="color-scheme" content="light dark">
-<title>{title}</title>
+<title>pgthaw: {title}</title>
 <style>{STYLE}</style>
 </head>
 <body>
 <main id="page">
-<h1>{description}</h1>
+<h1>{title}</h1>
 <noscript><p>The curves and the table are drawn by a script in this file. The numbers are in its source, as JSON.</p></noscript>
 </main>
 <script type="application/json" id="pgthaw-data">{json}</script>
@@ -72,8 +85,8 @@ pub fn render_report(first: (&Run, &[Trial]), further: &[(&Run, &[Trial])]) -> R
 </body>
 </html>
 "#,
-        policy = security_policy(),
-    ))
+        policy = security_policy(kind),
+    )
 }
 
 fn describe_run<'a>((run, trials): (&'a Run, &'a [Trial])) -> RunData<'a> {
@@ -84,10 +97,15 @@ fn describe_run<'a>((run, trials): (&'a Run, &'a [Trial])) -> RunData<'a> {
     RunData { headline: render_headline(&summary), summary, comparison, run, trials, exact }
 }
 
-/// Nothing from anywhere, the one script, and styles within the page, which the chart library sets on its elements.
-fn security_policy() -> String {
+/// Nothing from anywhere, the one script, and styles within the page, which the chart library sets on its elements. A
+/// served page may ask its own server.
+fn security_policy(kind: PageKind) -> String {
+    let connect = match kind {
+        PageKind::Alone => "",
+        PageKind::Served => "connect-src 'self'; ",
+    };
     format!(
-        "default-src 'none'; script-src 'sha256-{SCRIPT_SHA256}'; style-src 'unsafe-inline'; img-src data:; \
+        "default-src 'none'; {connect}script-src 'sha256-{SCRIPT_SHA256}'; style-src 'unsafe-inline'; img-src data:; \
          base-uri 'none'; form-action 'none'"
     )
 }

@@ -13,6 +13,7 @@ mod queue;
 mod read;
 mod store;
 mod sweep_gauges;
+mod sweep_outline;
 mod sweep_read;
 mod sweep_write;
 mod write;

@@ -70,3 +70,13 @@ export function table(caption: string, columns: Column[], rows: Child[][], class
     ),
   );
 }
+
+/** Rows beyond which a table is folded: a page is to open at once. */
+export const MANY_ROWS = 200;
+
+/** Something long that is made when it is first looked at. */
+export function folded(summary: string, make: () => Node): HTMLElement {
+  const box = element("details", { class: "numbers" }, element("summary", {}, summary));
+  box.addEventListener("toggle", () => box.open && box.childElementCount === 1 && box.append(make()));
+  return box;
+}

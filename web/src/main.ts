@@ -1,105 +1,22 @@
-// Builds the report from the data that stands in the page.
+// Reads what stands in the page, and shows it: runs, studies, or what the server has.
 
 import "./report.css";
-import { charts, figure } from "./charts/figure";
-import { heatMaps, sharesTable } from "./charts/heat_maps";
-import { interference } from "./charts/interference";
-import { ratios } from "./charts/ratios";
-import { device, latencies, resident, served, throughput } from "./charts/time_charts";
-import { warmTimes } from "./charts/warm_times";
-import { relationsOf } from "./curves";
-import { element } from "./element";
-import type { PageData, ReportData, RunData } from "./record";
-import { downloads } from "./sections/downloads";
-import { facts } from "./sections/facts";
-import { head } from "./sections/head";
-import { interferenceTable } from "./sections/interference";
-import { legend } from "./sections/legend";
-import { method } from "./sections/method";
-import { runs } from "./sections/runs";
-import { tournament } from "./sections/tournament";
-import { trust } from "./sections/trust";
-import { verdicts } from "./sections/verdicts";
-import { State } from "./state";
+import "./study/study.css";
+import type { charts } from "./charts/figure";
+import type { PageData } from "./record";
+import { showRuns } from "./run_report";
+import { showStudies } from "./study/app";
+import type { StudiesPageData } from "./study/record";
+import { EmbeddedSource, ServedSource } from "./study/source";
 
 declare global {
   interface Window {
     /** For tests. */
-    pgthawReport?: { data: ReportData; charts: typeof charts };
+    pgthawReport?: { charts: typeof charts };
   }
 }
 
 const json = document.getElementById("pgthaw-data")?.textContent ?? "";
-const page = JSON.parse(json) as PageData;
-const all: RunData[] = [page, ...page.further];
-
-show(0);
-
-/** Builds the page for one of its runs. */
-function show(index: number): void {
-  const data = all[index] ?? page;
-  for (const chart of charts.values()) chart.dispose();
-  charts.clear();
-  const state = new State(data);
-  const switcher = runs(all, index, (chosen) => {
-    show(chosen);
-    document.querySelector<HTMLElement>('.runs [aria-pressed="true"]')?.focus();
-  });
-  document.getElementById("page")?.replaceChildren(...sections(state, switcher));
-  window.pgthawReport = { data, charts };
-}
-
-function sections(state: State, switcher: HTMLElement | null): HTMLElement[] {
-  const { data } = state;
-  const [ratioPlan, interferencePlan] = [ratios(data), interference(data)];
-  return [
-    head(state, switcher),
-    trust(data),
-    element(
-      "section",
-      { class: "charts", "aria-labelledby": "curves" },
-      element("h2", { id: "curves" }, "How it warmed up"),
-      legend(state),
-      ...[throughput, served].map((plan) => figure(plan, state)),
-      interferencePlan && figure(interferencePlan, state),
-      interferencePlan && interferenceTable(data),
-      ...[resident, device].map((plan) => figure(plan, state)),
-    ),
-    element(
-      "section",
-      { "aria-labelledby": "result" },
-      element("h2", { id: "result" }, "Times and ratios"),
-      figure(warmTimes, state),
-      ratioPlan && figure(ratioPlan, state),
-      tournament(state),
-      verdicts(data),
-    ),
-    residency(state),
-    element(
-      "section",
-      { "aria-labelledby": "latencies" },
-      element("h2", { id: "latencies" }, "What a user waited"),
-      figure(latencies, state),
-    ),
-    facts(data),
-    downloads(data, json),
-    method(data),
-  ];
-}
-
-function residency(state: State): HTMLElement {
-  const relations = relationsOf(state.data.trials);
-  const all = element("details", { class: "numbers" }, element("summary", {}, `All ${relations.length} relations as a table`));
-  all.addEventListener("toggle", () => {
-    if (all.open && all.childElementCount === 1) all.append(sharesTable(state, relations));
-  });
-  return element(
-    "section",
-    { "aria-labelledby": "residency" },
-    element("h2", { id: "residency" }, "What was in memory, before and after"),
-    element("p", { class: "lead" }, "Every relation is cut into equal pieces. The stronger its colour, the more of a piece was resident when the trial began and when it ended."),
-    ...(relations.length === 0 ? [element("p", { class: "soft" }, "No residency was stored with these trials.")] : []),
-    ...heatMaps(state).map((plan) => figure(plan, state)),
-    relations.length > 0 && all,
-  );
-}
+const page = JSON.parse(json) as PageData | StudiesPageData;
+if (page.kind === "runs") showRuns(page, json);
+else showStudies(page.kind === "served" ? new ServedSource() : new EmbeddedSource(page.studies));

@@ -2,6 +2,7 @@
 
 /** The first run of the page, and the others. */
 export interface PageData extends RunData {
+  kind: "runs";
   format: number;
   further: RunData[];
 }

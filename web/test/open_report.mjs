@@ -1,50 +1,17 @@
 // Opens a report in headless Chromium as a reader does, and prints what is seen as JSON.
 // node open_report.mjs REPORT.html [DIRECTORY]; with a directory it leaves screenshots and the report there.
-import { existsSync } from "node:fs";
-import { copyFile, mkdtemp, rm } from "node:fs/promises";
-import { tmpdir } from "node:os";
+import { copyFile } from "node:fs/promises";
 import { join, resolve } from "node:path";
 import { pathToFileURL } from "node:url";
-import { chromium } from "playwright-core";
-
-const LAPTOP = { width: 1280, height: 800 };
-const PHONE = { width: 390, height: 844 };
-const QUIET = [
-  "--disable-gpu", "--no-first-run", "--disable-background-networking", "--disable-component-update", "--disable-sync",
-];
-
-const isAll = ({ all, drawn }) => all > 0 && drawn === all;
+import { download, drawnCharts, isAll, listen, lookAt, once, PHONE, tellWhatIsSeen } from "./browser.mjs";
 
 const [report, screenshots] = process.argv.slice(2);
 const address = pathToFileURL(resolve(report)).href;
 if (screenshots) await copyFile(report, join(screenshots, "report.html"));
-const program = [process.env.PGTHAW_CHROMIUM, "/usr/bin/chromium", "/usr/bin/chromium-browser", "/usr/bin/google-chrome"]
-  .find((path) => path !== undefined && existsSync(path));
-if (program === undefined) throw new Error("no Chromium: apt-get install chromium, or name it in PGTHAW_CHROMIUM");
-
-const profile = await mkdtemp(join(tmpdir(), "pgthaw-chromium-"));
-const context = await chromium.launchPersistentContext(profile, {
-  executablePath: program,
-  headless: true,
-  chromiumSandbox: process.getuid() !== 0,
-  args: QUIET,
-  viewport: LAPTOP,
-  colorScheme: "light",
-  acceptDownloads: true,
-});
-try {
-  console.log(JSON.stringify(await look(await context.newPage())));
-} finally {
-  await context.close();
-  await rm(profile, { recursive: true, force: true });
-}
+await tellWhatIsSeen(look);
 
 async function look(page) {
-  const errors = [];
-  const requests = [];
-  page.on("console", (message) => ["error", "warning"].includes(message.type()) && errors.push(message.text()));
-  page.on("pageerror", (error) => errors.push(String(error)));
-  page.on("request", (request) => request.url() !== address && requests.push(request.url()));
+  const { errors, requests } = listen(page, (url) => url === address);
   await page.goto(address);
   await once(page, drawnCharts, isAll);
   const charts = await page.evaluate(chartsOf);
@@ -56,7 +23,7 @@ async function look(page) {
     table: await page.evaluate(tableOf, "#tournament"),
     verdicts: await page.evaluate(() => [...document.querySelectorAll("#verdicts tr")].map((row) => [...row.children].map((cell) => cell.textContent))),
     fits: await page.evaluate(fitsOf),
-    light: await lookAt(page, "light"),
+    light: await lookAt(page, "light", screenshots),
     interaction: await interact(page),
     downloads: await download(page),
   };
@@ -66,11 +33,11 @@ async function look(page) {
   await page.evaluate(() => localStorage.clear());
   await page.emulateMedia({ colorScheme: "dark" });
   await page.reload();
-  seen.dark = await lookAt(page, "dark");
+  seen.dark = await lookAt(page, "dark", screenshots);
   await page.emulateMedia({ colorScheme: "light" });
   await page.setViewportSize(PHONE);
   await page.reload();
-  seen.phone = await lookAt(page, "phone");
+  seen.phone = await lookAt(page, "phone", screenshots);
   seen.runs = await switchRuns(page);
   return { ...seen, injected: await page.evaluate(() => window.injected ?? null), errors, requests };
 }
@@ -95,30 +62,6 @@ function tableOf(selector) {
 function background() {
   return getComputedStyle(document.body).backgroundColor;
 }
-
-/** How a page of this width and theme comes out. */
-async function lookAt(page, name) {
-  const drawn = await once(page, drawnCharts, isAll);
-  if (screenshots) await page.screenshot({ path: join(screenshots, `${name}.png`), fullPage: true });
-  const seen = await page.evaluate(() => {
-    const width = document.documentElement.clientWidth;
-    const isInScroller = (element) => element.closest(".scroll, svg, .unseen") !== null;
-    const wide = [...document.querySelectorAll("#page *")].filter((element) => !isInScroller(element) && element.getBoundingClientRect().right > width + 1);
-    return {
-      background: getComputedStyle(document.body).backgroundColor,
-      overflow: document.documentElement.scrollWidth - width,
-      clipped: wide.map((element) => `${element.tagName}.${element.className}`),
-    };
-  });
-  return { ...seen, drawn: drawn.drawn };
-}
-
-/** How many charts there are, and how many are drawn. Runs in the page. */
-function drawnCharts() {
-  const boxes = [...document.querySelectorAll(".chart")];
-  return { all: boxes.length, drawn: boxes.filter((box) => box.querySelector("svg path") !== null).length };
-}
-
 
 /** The throughput chart as it is drawn now: its lines, and its vertical axis. Runs in the page. */
 function drawnThroughput() {
@@ -153,16 +96,6 @@ async function interact(page) {
   return { hidden, axis, numbers, pointer };
 }
 
-/** What the page shows once it is so. A chart is drawn when it is next on screen, which is soon and not at once. */
-async function once(page, look, isSo) {
-  const deadline = Date.now() + 30_000;
-  for (;;) {
-    const seen = await page.evaluate(look);
-    if (isSo(seen) || Date.now() > deadline) return seen;
-    await page.waitForTimeout(50);
-  }
-}
-
 /** The runs of the page: each one's button pressed in turn, and what is shown then. */
 async function switchRuns(page) {
   const runs = [];
@@ -177,17 +110,4 @@ async function switchRuns(page) {
     runs.push({ ...shown, drawn });
   }
   return runs;
-}
-
-/** The files that the page makes: name and content. */
-async function download(page) {
-  const files = {};
-  for (const button of await page.locator("[data-file]").all()) {
-    const [saved] = await Promise.all([page.waitForEvent("download"), button.click()]);
-    const stream = await saved.createReadStream();
-    let text = "";
-    for await (const piece of stream) text += piece;
-    files[saved.suggestedFilename()] = text;
-  }
-  return files;
 }

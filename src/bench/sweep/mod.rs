@@ -3,15 +3,18 @@
 mod axis;
 mod compare;
 mod forecast;
+mod headline;
 mod import;
 mod latency;
 mod log;
 mod noise;
+mod outline;
 mod plan;
 mod point;
 mod prepare;
 mod record;
 mod run;
+mod series;
 mod server;
 mod spec;
 mod start;
@@ -20,8 +23,10 @@ mod trial;
 mod verdict;
 
 pub use compare::{CellComparison, Metric, Selection, Side, SweepComparison, compute_sweep_comparison};
+pub use headline::render_sweep_headline;
 pub use import::{ImportOptions, Imported, read_import};
 pub use noise::{Noise, NoiseCell, compute_noise};
+pub use outline::{BackgroundWrites, TrialOutline};
 pub use plan::{PlannedPoint, SweepPlan, plan_sweep};
 pub use point::Point;
 pub use record::{
@@ -29,9 +34,10 @@ pub use record::{
     UnreadableHistogram,
 };
 pub use run::{Earlier, SweepFinished, SweepOptions, run_sweep};
+pub use series::{Envelope, TrialSeries};
 pub use spec::{Exceeded, Sweep, read_sweep};
 pub use start::StartAsked;
-pub use summary::{PointSummary, PointVerdict, Range, compute_sweep_summary};
+pub use summary::{PointSummary, PointVerdict, Range, compute_outline_summary, compute_sweep_summary};
 pub use verdict::{
     Finding, GeneratorCalibration, MeasurementVerdict, Saturation, SaturationSign, compute_sweep_verdicts, texts_of,
 };

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde::Serialize;
 
-use super::{SweepRun, SweepTrial};
+use super::{BackgroundWrites, SweepRun, SweepTrial, TrialOutline};
 use crate::bench::bootstrap::{MedianInterval, compute_median_interval};
 use crate::bench::statistics::compute_median;
 
@@ -51,6 +51,8 @@ pub struct PointSummary {
     pub device_read_bytes: Option<Range>,
     /// That ended within a trial.
     pub checkpoints: Option<Range>,
+    /// Medians.
+    pub background: Option<BackgroundWrites>,
     /// What speaks against its trials.
     pub verdicts: Vec<PointVerdict>,
     /// Failures, and what trials that have no verdicts say against themselves, each text once, with how many say so.
@@ -59,7 +61,12 @@ pub struct PointSummary {
 
 /// The points of which a trial has ended, in the order of their numbers.
 pub fn compute_sweep_summary(run: &SweepRun, trials: &[SweepTrial]) -> Vec<PointSummary> {
-    let mut points: BTreeMap<u32, Vec<&SweepTrial>> = BTreeMap::new();
+    compute_outline_summary(run, &trials.iter().map(TrialOutline::from).collect::<Vec<_>>())
+}
+
+/// The same of trials that are known by their outlines.
+pub fn compute_outline_summary(run: &SweepRun, trials: &[TrialOutline]) -> Vec<PointSummary> {
+    let mut points: BTreeMap<u32, Vec<&TrialOutline>> = BTreeMap::new();
     for trial in trials {
         points.entry(trial.number).or_default().push(trial);
     }
@@ -67,13 +74,9 @@ pub fn compute_sweep_summary(run: &SweepRun, trials: &[SweepTrial]) -> Vec<Point
 }
 
 /// `trials` are all of one point, and at least one.
-fn summarize(run: &SweepRun, trials: &[&SweepTrial]) -> PointSummary {
-    let good: Vec<&SweepTrial> = trials.iter().copied().filter(|trial| trial.failure.is_none()).collect();
-    let range = |of: fn(&SweepTrial) -> Option<f64>| range_of(good.iter().filter_map(|trial| of(trial)).collect());
-    let percentile = |share: f64| {
-        let of = |trial: &&SweepTrial| Some(trial.latency.as_ref()?.percentile(share)?.us as f64);
-        range_of(good.iter().filter_map(of).collect())
-    };
+fn summarize(run: &SweepRun, trials: &[&TrialOutline]) -> PointSummary {
+    let good: Vec<&TrialOutline> = trials.iter().copied().filter(|trial| trial.failure.is_none()).collect();
+    let range = |of: fn(&TrialOutline) -> Option<f64>| range_of(good.iter().filter_map(|trial| of(trial)).collect());
     let mut warnings: BTreeMap<String, u32> = BTreeMap::new();
     for trial in trials {
         let failure = trial.failure.as_ref().map(|failure| format!("failed: {failure}"));
@@ -92,19 +95,20 @@ fn summarize(run: &SweepRun, trials: &[&SweepTrial]) -> PointSummary {
         failures: (trials.len() - good.len()) as u32,
         tps: range(|trial| Some(trial.tps)),
         worst_second_tps: range(|trial| trial.worst_second_tps),
-        latency_us_p50: percentile(0.5),
-        latency_us_p95: percentile(0.95),
-        latency_us_p99: percentile(0.99),
-        latency_us_p999: percentile(0.999),
-        device_read_bytes: range(|trial| Some(trial.device_read_bytes.0 as f64)),
-        checkpoints: range(|trial| Some(trial.checkpoints.len() as f64)),
+        latency_us_p50: range(|trial| trial.latency_us_p50.map(|us| us as f64)),
+        latency_us_p95: range(|trial| trial.latency_us_p95.map(|us| us as f64)),
+        latency_us_p99: range(|trial| trial.latency_us_p99.map(|us| us as f64)),
+        latency_us_p999: range(|trial| trial.latency_us_p999.map(|us| us as f64)),
+        device_read_bytes: range(|trial| Some(trial.device_read_bytes as f64)),
+        checkpoints: range(|trial| Some(f64::from(trial.checkpoints))),
+        background: compute_background(&good),
         verdicts: collect_verdicts(trials),
         warnings,
     }
 }
 
 /// One of each kind and subject, the first that was told.
-fn collect_verdicts(trials: &[&SweepTrial]) -> Vec<PointVerdict> {
+fn collect_verdicts(trials: &[&TrialOutline]) -> Vec<PointVerdict> {
     let mut places: BTreeMap<(&str, &str), usize> = BTreeMap::new();
     let mut collected: Vec<PointVerdict> = Vec::new();
     for trial in trials {
@@ -128,6 +132,20 @@ fn collect_verdicts(trials: &[&SweepTrial]) -> Vec<PointVerdict> {
         }
     }
     collected
+}
+
+fn compute_background(trials: &[&TrialOutline]) -> Option<BackgroundWrites> {
+    let median =
+        |of: fn(&BackgroundWrites) -> f64| compute_median(trials.iter().map(|trial| of(&trial.background)).collect());
+    Some(BackgroundWrites {
+        checkpoints_timed: median(|one| one.checkpoints_timed)?,
+        checkpoints_requested: median(|one| one.checkpoints_requested)?,
+        buffers_checkpoint: median(|one| one.buffers_checkpoint)?,
+        buffers_clean: median(|one| one.buffers_clean)?,
+        buffers_backend: median(|one| one.buffers_backend)?,
+        maxwritten_clean: median(|one| one.maxwritten_clean)?,
+        buffers_alloc: median(|one| one.buffers_alloc)?,
+    })
 }
 
 fn range_of(values: Vec<f64>) -> Option<Range> {

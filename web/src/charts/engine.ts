@@ -1,7 +1,7 @@
 // The parts of ECharts that are used, and nothing else of it.
 
 import { BarChart, CustomChart, HeatmapChart, LineChart, ScatterChart } from "echarts/charts";
-import { AriaComponent, GridComponent, MarkLineComponent, TooltipComponent, VisualMapComponent } from "echarts/components";
+import { AriaComponent, GridComponent, MarkAreaComponent, MarkLineComponent, TitleComponent, TooltipComponent, VisualMapComponent } from "echarts/components";
 import * as echarts from "echarts/core";
 import { SVGRenderer } from "echarts/renderers";
 import type { Theme } from "../palette";
@@ -13,9 +13,11 @@ echarts.use([
   GridComponent,
   HeatmapChart,
   LineChart,
+  MarkAreaComponent,
   MarkLineComponent,
   ScatterChart,
   SVGRenderer,
+  TitleComponent,
   TooltipComponent,
   VisualMapComponent,
 ]);

@@ -1,13 +1,14 @@
 // A figure: title, explanation, controls, the chart, and the same numbers as a table.
 
 import type { EChartsOption } from "echarts";
+import type { Backdrop } from "../appearance";
 import { element } from "../element";
 import type { State } from "../state";
 import { type Chart, createChart } from "./engine";
 
 /** What a chart is drawn for. */
-export interface View {
-  state: State;
+export interface View<S extends Backdrop = State> {
+  state: S;
   width: number;
   isNarrow: boolean;
   /** The chosen value of each control. */
@@ -20,18 +21,20 @@ export interface Control {
   options: [value: string, label: string][];
 }
 
-export interface ChartPlan {
+export interface ChartPlan<S extends Backdrop = State> {
   /** Name in the page's address and for tests. */
   id: string;
   title: string;
   explanation: string;
   /** The axis's quantity and unit, above the chart. */
-  unit: (view: View) => string;
+  unit: (view: View<S>) => string;
   controls?: Control[];
-  height: (view: View) => number;
-  option: (view: View) => EChartsOption;
+  height: (view: View<S>) => number;
+  option: (view: View<S>) => EChartsOption;
+  /** What the colours mean, where the page does not say it elsewhere. */
+  legend?: (view: View<S>) => HTMLElement | null;
   /** The numbers of the chart; made when they are first looked at. */
-  numbers: (view: View) => HTMLElement;
+  numbers: (view: View<S>) => HTMLElement;
 }
 
 /** The charts of the page by id, for tests. */
@@ -39,14 +42,15 @@ export const charts = new Map<string, Chart>();
 
 const NARROW = 560;
 
-export function figure(plan: ChartPlan, state: State): HTMLElement {
+export function figure<S extends Backdrop>(plan: ChartPlan<S>, state: S): HTMLElement {
   const choices: Record<string, string> = {};
   const box = element("div", { class: "chart", role: "img", "aria-label": `${plan.title}. ${plan.explanation}` });
   const unit = element("p", { class: "unit" });
   const numbers = element("details", { class: "numbers" }, element("summary", {}, "The numbers of this chart"));
+  const legend = element("div", { class: "chart-legend" });
   let chart: Chart | null = null;
 
-  const view = (): View => {
+  const view = (): View<S> => {
     const width = box.clientWidth;
     return { state, width, isNarrow: width < NARROW, choices };
   };
@@ -58,6 +62,7 @@ export function figure(plan: ChartPlan, state: State): HTMLElement {
     isStale = now.width === 0;
     if (isStale) return;
     unit.textContent = plan.unit(now);
+    legend.replaceChildren(...[plan.legend?.(now) ?? []].flat());
     box.style.height = `${plan.height(now)}px`;
     chart ??= createChart(box);
     chart.resize();
@@ -90,6 +95,7 @@ export function figure(plan: ChartPlan, state: State): HTMLElement {
       element("figcaption", {}, element("h3", {}, plan.title), element("p", {}, plan.explanation)),
       controls.length > 0 && element("div", { class: "controls" }, ...controls),
     ),
+    plan.legend !== undefined && legend,
     unit,
     box,
     numbers,

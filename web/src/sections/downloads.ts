@@ -24,7 +24,7 @@ export function downloads(data: ReportData, json: string): HTMLElement {
   );
 }
 
-function download(label: string, file: string, type: string, content: () => string): HTMLElement {
+export function download(label: string, file: string, type: string, content: () => string): HTMLElement {
   const save = (): void => {
     const address = URL.createObjectURL(new Blob([content()], { type }));
     element("a", { href: address, download: file }).click();
@@ -34,7 +34,7 @@ function download(label: string, file: string, type: string, content: () => stri
 }
 
 /** RFC 4180, for programs: field names as stored, a missing value is empty. */
-function csv(header: string[], rows: Value[][]): string {
+export function csv(header: string[], rows: Value[][]): string {
   const field = (value: Value): string => {
     const text = value === null ? "" : String(value);
     return /[",\r\n]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text;

@@ -1,0 +1,103 @@
+//! The answer of a sweep in one sentence: the best throughput, and what it hides.
+
+use super::PointSummary;
+
+/// A worst second or a percentile that is this much better elsewhere is worth a word.
+const TELLING: f64 = 1.25;
+
+/// One sentence: which point served most, what its worst second and its slowest hundredth were, and which point is calmer.
+pub fn render_sweep_headline(points: &[PointSummary]) -> String {
+    let tps = |point: &PointSummary| point.tps.map_or(f64::NEG_INFINITY, |range| range.median);
+    let Some(best) = points.iter().filter(|point| point.tps.is_some()).max_by(|a, b| tps(a).total_cmp(&tps(b))) else {
+        return "No trial has figures.".to_owned();
+    };
+    let mut sentence = format!("Most transactions per second: {} at {}", whole(tps(best)), best.label);
+    let hidden = [
+        best.worst_second_tps.map(|range| format!("its worst second served {}", whole(range.median))),
+        best.latency_us_p99.map(|range| format!("one in a hundred waited {} or longer", latency(range.median))),
+    ];
+    let hidden: Vec<String> = hidden.into_iter().flatten().collect();
+    if !hidden.is_empty() {
+        sentence += &format!("; {}", hidden.join(", "));
+    }
+    if let Some(calmer) = find_calmer(best, points) {
+        sentence += &format!("; {calmer}");
+    }
+    sentence + "."
+}
+
+/// The point whose worst second, or else whose 99th percentile, is the best, when that is not the fastest point's and
+/// much better than it.
+fn find_calmer(best: &PointSummary, points: &[PointSummary]) -> Option<String> {
+    let others = || points.iter().filter(|point| point.number != best.number);
+    let worst = |point: &PointSummary| point.worst_second_tps.map_or(0.0, |range| range.median);
+    let steadiest = others().max_by(|a, b| worst(a).total_cmp(&worst(b)));
+    if let Some(point) = steadiest.filter(|point| worst(point) > worst(best) * TELLING) {
+        return Some(format!("the best worst second, {}, is at {}", whole(worst(point)), point.label));
+    }
+    let p99 = |point: &PointSummary| point.latency_us_p99.map_or(f64::INFINITY, |range| range.median);
+    let quickest = others().min_by(|a, b| p99(a).total_cmp(&p99(b)));
+    let point = quickest.filter(|point| p99(point) * TELLING < p99(best))?;
+    let served = point.tps.map_or_else(|| "–".to_owned(), |range| whole(range.median));
+    Some(format!("at {} one in a hundred waited {}, with {served} per second", point.label, latency(p99(point))))
+}
+
+fn whole(value: f64) -> String {
+    let digits = format!("{value:.0}");
+    let groups = digits.as_bytes().rchunks(3).rev().map(String::from_utf8_lossy);
+    groups.collect::<Vec<_>>().join(",")
+}
+
+fn latency(us: f64) -> String {
+    match us {
+        ..1000.0 => format!("{us:.0} µs"),
+        ..10_000.0 => format!("{:.1} ms", us / 1000.0),
+        ..1_000_000.0 => format!("{:.0} ms", us / 1000.0),
+        _ => format!("{:.1} s", us / 1_000_000.0),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use super::*;
+    use crate::bench::sweep::summary::Range;
+
+    fn point(number: u32, tps: f64, worst: f64, p99: f64) -> PointSummary {
+        let one = |value: f64| Some(Range { median: value, min: value, max: value, interval: None });
+        PointSummary {
+            number,
+            label: format!("clients {number}"),
+            values: Vec::new(),
+            trials: 1,
+            failures: 0,
+            tps: one(tps),
+            worst_second_tps: one(worst),
+            latency_us_p50: None,
+            latency_us_p95: None,
+            latency_us_p99: one(p99),
+            latency_us_p999: None,
+            device_read_bytes: None,
+            checkpoints: None,
+            background: None,
+            verdicts: Vec::new(),
+            warnings: BTreeMap::new(),
+        }
+    }
+
+    #[test]
+    fn the_fastest_point_is_told_with_what_it_hides() {
+        let told = render_sweep_headline(&[point(1, 12_345.0, 100.0, 90_000.0), point(2, 11_000.0, 9000.0, 2000.0)]);
+        assert_eq!(
+            told,
+            "Most transactions per second: 12,345 at clients 1; its worst second served 100, one in a hundred waited \
+             90 ms or longer; the best worst second, 9,000, is at clients 2."
+        );
+        let told = render_sweep_headline(&[point(1, 10.0, 9.0, 9000.0), point(2, 9.0, 9.0, 500.0)]);
+        assert!(told.ends_with("; at clients 2 one in a hundred waited 500 µs, with 9 per second."), "{told}");
+        let told = render_sweep_headline(&[point(1, 10.0, 9.0, 1000.0), point(2, 9.0, 9.0, 950.0)]);
+        assert!(told.ends_with("waited 1.0 ms or longer."), "{told}");
+        assert_eq!(render_sweep_headline(&[]), "No trial has figures.");
+    }
+}

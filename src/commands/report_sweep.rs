@@ -1,0 +1,68 @@
+//! `pgthaw report` of sweeps: the work is done in `src/report/`.
+
+use std::path::{Path, PathBuf};
+
+use serde_json::json;
+
+use super::OutputArguments;
+use crate::bench::SweepRun;
+use crate::report::{self, StudyData, StudyInPage, TrialData};
+use crate::results::{self, Store};
+use crate::terminal;
+
+/// Beyond so many trials a page holds their figures and not their curves: `pgthaw serve` shows those too.
+const TRIALS_MAX: usize = 1000;
+
+/// Spans of all curves in a page together, and of one of them.
+const SPANS_MAX: u32 = 200_000;
+const SPANS_OF_TRIAL_MAX: u32 = 1000;
+
+/// Writes a page of these sweeps.
+pub async fn report_sweeps(
+    store: &Store,
+    sweeps: Vec<SweepRun>,
+    path: Option<PathBuf>,
+    force: bool,
+    output: OutputArguments,
+) -> anyhow::Result<()> {
+    let mut studies = Vec::with_capacity(sweeps.len());
+    for sweep in sweeps {
+        studies.push(read_study(store, sweep).await?);
+    }
+    let ids: Vec<&str> = studies.iter().map(|one| one.study.sweep.id.as_str()).collect();
+    let path = path.unwrap_or_else(|| PathBuf::from(format!("pgthaw-report-{}.html", ids.first().unwrap_or(&"none"))));
+    report::write_report(&path, &report::render_sweep_report(&studies)?, force)?;
+    tell(&studies, &ids, &path, output)
+}
+
+fn tell(studies: &[StudyInPage], ids: &[&str], path: &Path, output: OutputArguments) -> anyhow::Result<()> {
+    let trials: usize = studies.iter().map(|one| one.study.trials.len()).sum();
+    if output.json {
+        return Ok(terminal::print_json(
+            &json!({ "run": ids.first(), "runs": ids, "trials": trials, "report": path }),
+        )?);
+    }
+    for study in studies.iter().filter(|one| one.details.is_none()) {
+        let id = &study.study.sweep.id;
+        terminal::print_remark(&format!(
+            "the page has no curves of the {trials} trials of {id}: `pgthaw serve` has them"
+        ));
+    }
+    terminal::print_line(&path.display().to_string());
+    Ok(())
+}
+
+async fn read_study(store: &Store, sweep: SweepRun) -> Result<StudyInPage, results::Error> {
+    let trials = store.read_sweep_outlines(&sweep.id).await?;
+    let details = match trials.len() {
+        ..=TRIALS_MAX => Some(read_details(store, &sweep.id).await?),
+        _ => None,
+    };
+    Ok(StudyInPage { study: StudyData::new(sweep, trials), details })
+}
+
+async fn read_details(store: &Store, sweep_id: &str) -> Result<Vec<TrialData>, results::Error> {
+    let trials = store.read_sweep_trials(sweep_id).await?;
+    let spans = (SPANS_MAX / trials.len().max(1) as u32).min(SPANS_OF_TRIAL_MAX);
+    Ok(trials.into_iter().map(|trial| TrialData::new(trial, spans)).collect())
+}

@@ -1,0 +1,84 @@
+//! The page of sweeps: the front end, and of each sweep what it draws.
+
+use serde::Serialize;
+
+use super::Error;
+use super::page::{PageKind, render_page};
+use crate::bench::{
+    PointSummary, SweepRun, SweepTrial, TrialOutline, TrialSeries, compute_outline_summary, render_sweep_headline,
+};
+
+/// Version of the data in the page (docs/formats.md).
+const FORMAT: u32 = 1;
+
+/// A sweep as it is looked at: `serve` sends this, and the page of a report holds it.
+#[derive(Clone, Debug, Serialize)]
+pub struct StudyData {
+    pub headline: String,
+    pub sweep: SweepRun,
+    /// Numbers beyond 2⁵³ as text: a browser would round them.
+    pub exact: ExactNumbers,
+    pub points: Vec<PointSummary>,
+    pub trials: Vec<TrialOutline>,
+}
+
+/// Numbers that JavaScript does not keep.
+#[derive(Clone, Debug, Serialize)]
+pub struct ExactNumbers {
+    pub seed: String,
+    pub system_identifier: String,
+}
+
+/// A trial as it is looked at: what it left behind, and its curves.
+#[derive(Clone, Debug, Serialize)]
+pub struct TrialData {
+    pub trial: SweepTrial,
+    pub series: TrialSeries,
+}
+
+/// A sweep for a page that nobody serves: all of its trials with it, unless they are too many.
+#[derive(Clone, Debug, Serialize)]
+pub struct StudyInPage {
+    pub study: StudyData,
+    pub details: Option<Vec<TrialData>>,
+}
+
+#[derive(Serialize)]
+struct PageData<'a> {
+    format: u32,
+    kind: &'static str,
+    studies: &'a [StudyInPage],
+}
+
+impl TrialData {
+    /// The trial without its seconds, which the curves stand for in at most so many spans.
+    pub fn new(mut trial: SweepTrial, spans_max: u32) -> TrialData {
+        let series = TrialSeries::new(&trial, spans_max);
+        trial.samples.clear();
+        TrialData { trial, series }
+    }
+}
+
+impl StudyData {
+    pub fn new(sweep: SweepRun, trials: Vec<TrialOutline>) -> StudyData {
+        let points = compute_outline_summary(&sweep, &trials);
+        let exact = ExactNumbers {
+            seed: sweep.seed.to_string(),
+            system_identifier: sweep.server.system_identifier.to_string(),
+        };
+        StudyData { headline: render_sweep_headline(&points), sweep, exact, points, trials }
+    }
+}
+
+/// The report of one or more sweeps as one HTML document. Whatever names they hold, they stay text.
+pub fn render_sweep_report(studies: &[StudyInPage]) -> Result<String, Error> {
+    let question = studies.first().map_or("", |one| &one.study.sweep.question);
+    let json = serde_json::to_string(&PageData { format: FORMAT, kind: "studies", studies })?;
+    Ok(render_page(PageKind::Alone, question, &json))
+}
+
+/// The page of `serve`, which asks for what it shows.
+pub fn render_served_page() -> Result<String, Error> {
+    let json = serde_json::to_string(&PageData { format: FORMAT, kind: "served", studies: &[] })?;
+    Ok(render_page(PageKind::Served, "studies", &json))
+}

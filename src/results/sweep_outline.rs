@@ -1,0 +1,64 @@
+//! Reads what pictures of a sweep need, and no more: a large one is not read second by second.
+
+use super::database::{Query, Row};
+use super::read::{bytes_of, json_of, number_of, optional_json_of, optional_number_of, time_of};
+use super::{Error, NEWEST, Store};
+use crate::bench::{BackgroundWrites, Checkpoint, Selection, SweepRun, SweepTrial, TrialOutline};
+use crate::postgres::StatisticsDelta;
+
+const OUTLINES: &str = "
+SELECT number, repeat, position, started_at, point, start_verdict, failure, tps, worst_second_tps, latency_us_p50,
+       latency_us_p95, latency_us_p99, latency_us_p999, device_read_bytes, checkpoints, statistics, verdicts,
+       warnings
+FROM sweep_trials
+WHERE sweep_id = $1
+ORDER BY position";
+
+impl Store {
+    /// The trials of a sweep in a few figures, in the order in which they ran.
+    pub async fn read_sweep_outlines(&self, sweep_id: &str) -> Result<Vec<TrialOutline>, Error> {
+        self.read(Query::new(OUTLINES).bind(sweep_id), outline_from).await
+    }
+
+    /// The sweep that a side of a comparison means, with its trials.
+    pub async fn read_side(&self, side: &Selection) -> Result<(SweepRun, Vec<SweepTrial>), Error> {
+        self.read_sweep_or_newest(side.sweep.as_deref()).await
+    }
+
+    /// A sweep, the newest of them when none is named, with its trials but without their seconds.
+    pub async fn read_sweep_or_newest(&self, wanted: Option<&str>) -> Result<(SweepRun, Vec<SweepTrial>), Error> {
+        let run = match wanted {
+            Some(wanted) => self.find_sweep(wanted).await?,
+            // Of the sweeps alone, even when a tournament came later.
+            None => self.read_sweeps().await?.into_iter().next(),
+        };
+        let run = run.ok_or_else(|| Error::UnknownRun(wanted.unwrap_or(NEWEST).to_owned()))?;
+        let trials = self.read_sweep_outcomes(&run.id).await?;
+        Ok((run, trials))
+    }
+}
+
+fn outline_from(row: &Row) -> Result<TrialOutline, sqlx::Error> {
+    let statistics: StatisticsDelta = json_of(row, "statistics")?;
+    let checkpoints: Vec<Checkpoint> = json_of(row, "checkpoints")?;
+    Ok(TrialOutline {
+        number: number_of(row, "number")?,
+        repeat: number_of(row, "repeat")?,
+        position: number_of(row, "position")?,
+        started_at: time_of(row, "started_at")?,
+        start_verdict: row.try_get("start_verdict")?,
+        failure: row.try_get("failure")?,
+        tps: row.try_get("tps")?,
+        worst_second_tps: row.try_get("worst_second_tps")?,
+        latency_us_p50: optional_number_of(row, "latency_us_p50")?,
+        latency_us_p95: optional_number_of(row, "latency_us_p95")?,
+        latency_us_p99: optional_number_of(row, "latency_us_p99")?,
+        latency_us_p999: optional_number_of(row, "latency_us_p999")?,
+        device_read_bytes: bytes_of(row, "device_read_bytes")?.0,
+        checkpoints: checkpoints.len() as u32,
+        point: json_of(row, "point")?,
+        verdicts: optional_json_of(row, "verdicts")?.unwrap_or_default(),
+        warnings: json_of(row, "warnings")?,
+        background: BackgroundWrites::of(&statistics),
+    })
+}

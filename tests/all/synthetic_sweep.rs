@@ -1,0 +1,278 @@
+//! A sweep as `bench sweep` stores it, made without a server: throughput grows with the clients up to a point, falls with
+//! the size, and stalls at checkpoints.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+
+use hdrhistogram::Histogram;
+use pgthaw::bench::{
+    BufferUse, Checkpoint, Device, LatencyHistogram, Machine, Point, Sample, ScriptLatency, StartAsked, StartState,
+    SweepRun, SweepTrial,
+};
+use pgthaw::observe::Waits;
+use pgthaw::postgres::{RowDelta, ServerFacts, StatisticsDelta};
+use pgthaw::units::Bytes;
+use rand::rngs::StdRng;
+use rand::{Rng as _, SeedableRng as _};
+use serde_json::json;
+
+/// What the sweep varies.
+pub struct Shape<'a> {
+    pub scales: &'a [u32],
+    pub clients: &'a [u32],
+    /// Values of shared_buffers.
+    pub buffers: &'a [&'a str],
+    pub repeats: u32,
+    pub seconds: u32,
+}
+
+/// Seconds between checkpoints, and that one lasts.
+const CHECKPOINT_EVERY: u32 = 30;
+const CHECKPOINT_SECONDS: u32 = 6;
+
+/// A finished sweep with its trials.
+pub fn make(shape: &Shape<'_>) -> (SweepRun, Vec<SweepTrial>) {
+    let run = make_run(shape);
+    let mut random = StdRng::seed_from_u64(11);
+    let mut trials = Vec::new();
+    for repeat in 1..=shape.repeats {
+        let mut number = 0;
+        for scale in shape.scales {
+            for clients in shape.clients {
+                for buffers in shape.buffers {
+                    let place = Place { number, repeat, position: trials.len() as u32 + 1 };
+                    trials.push(make_trial(
+                        &run.id,
+                        &point(*scale, *clients, buffers, shape.seconds),
+                        &place,
+                        &mut random,
+                    ));
+                    number += 1;
+                }
+            }
+        }
+    }
+    (run, trials)
+}
+
+struct Place {
+    number: u32,
+    repeat: u32,
+    position: u32,
+}
+
+fn point(scale: u32, clients: u32, buffers: &str, seconds: u32) -> Point {
+    Point {
+        scale,
+        clients,
+        jobs: clients.min(2),
+        script: "tpcb-like".into(),
+        rate: None,
+        seconds: Some(seconds),
+        transactions: None,
+        start: StartAsked::Warm,
+        disk: "native".into(),
+        variables: Vec::new(),
+        settings: vec![("shared_buffers".into(), buffers.into())],
+        side: None,
+    }
+}
+
+fn make_trial(sweep_id: &str, point: &Point, place: &Place, random: &mut StdRng) -> SweepTrial {
+    let clients = f64::from(point.clients);
+    // Beyond eight clients more of them only wait.
+    let level =
+        900.0 * clients.min(8.0) * (1.0 - 0.01 * (clients - 8.0).max(0.0)) / (1.0 + f64::from(point.scale) / 40.0);
+    let seconds = point.seconds.unwrap_or(10);
+    let samples: Vec<Sample> = (1..=seconds).map(|second| make_sample(second, level, clients, random)).collect();
+    let transactions: u64 = samples.iter().map(|sample| sample.transactions).sum();
+    let checkpoints = make_checkpoints(seconds);
+    let latency = make_latency(clients / level * 1e6, random);
+    SweepTrial {
+        sweep_id: sweep_id.to_owned(),
+        number: place.number,
+        point: point.clone(),
+        repeat: place.repeat,
+        position: place.position,
+        started_at: "2026-11-22T08:00:00Z".parse().unwrap(),
+        start_state: Some(StartState {
+            os_resident_bytes: Bytes(15_000_000 * u64::from(point.scale)),
+            total_bytes: Bytes(15_400_000 * u64::from(point.scale)),
+            verdict: "warm".into(),
+        }),
+        command: format!("pgbench --client {} --builtin tpcb-like", point.clients),
+        failure: None,
+        lasted_seconds: f64::from(seconds),
+        transactions,
+        failed: 0,
+        skipped: 0,
+        retried: 0,
+        retries: 0,
+        tps: transactions as f64 / f64::from(seconds),
+        worst_second_tps: samples.iter().map(|sample| sample.transactions as f64).reduce(f64::min),
+        scripts: vec![ScriptLatency {
+            script: "tpcb-like".into(),
+            answered: transactions,
+            failed: 0,
+            skipped: 0,
+            response: latency.clone(),
+            service: None,
+        }],
+        latency: Some(latency),
+        os_samples: Vec::new(),
+        wait_samples: Vec::new(),
+        waits: Waits::default(),
+        statistics: make_statistics(checkpoints.len() as f64, transactions as f64),
+        buffers_before: (0..6).map(|usage| buffer_use(usage, 2000)).collect(),
+        buffers_after: (0..6).map(|usage| buffer_use(usage, 2500)).collect(),
+        checkpoint_begun: None,
+        checkpoint_cycles: checkpoints.len().saturating_sub(1) as u32,
+        cycle_tps: None,
+        checkpoints,
+        settings: point.settings.iter().cloned().chain([("max_wal_size".to_owned(), "256MB".to_owned())]).collect(),
+        device_read_bytes: samples.iter().map(|sample| sample.device_read_bytes).sum(),
+        samples,
+        verdicts: Vec::new(),
+        warnings: Vec::new(),
+    }
+}
+
+fn make_sample(second: u32, level: f64, clients: f64, random: &mut StdRng) -> Sample {
+    let is_checkpoint = second % CHECKPOINT_EVERY >= CHECKPOINT_EVERY - CHECKPOINT_SECONDS;
+    let served = level * random.random_range(0.94..1.04) * if is_checkpoint { 0.35 } else { 1.0 };
+    let latency = clients / served.max(1.0) * 1e6;
+    let read = random.random_range(0.0..2e6);
+    Sample {
+        second,
+        monotonic_ms: 5_000_000 + u64::from(second) * 1000,
+        wall_ms: 1_795_334_400_000 + i64::from(second) * 1000,
+        transactions: served as u64,
+        latency_us_mean: Some(latency),
+        latency_us_min: Some((latency * 0.3) as u64),
+        latency_us_max: Some((latency * random.random_range(4.0..if is_checkpoint { 90.0 } else { 12.0 })) as u64),
+        foreground_read_bytes: Bytes((read * 0.8) as u64),
+        device_read_bytes: Bytes(read as u64),
+        device_reads: (read / 8192.0) as u64,
+        os_resident_bytes: Bytes(15_000_000 + 20_000 * u64::from(second)),
+    }
+}
+
+fn make_checkpoints(seconds: u32) -> Vec<Checkpoint> {
+    let ends = (CHECKPOINT_EVERY..=seconds).step_by(CHECKPOINT_EVERY as usize);
+    let checkpoint = |end: u32| Checkpoint {
+        began_after_seconds: f64::from(end - CHECKPOINT_SECONDS),
+        ended_after_seconds: f64::from(end),
+        reason: "time".into(),
+        buffers: 1200,
+        write_seconds: 5.0,
+        sync_seconds: 0.8,
+        total_seconds: f64::from(CHECKPOINT_SECONDS),
+        sync_files: 30,
+        longest_sync_seconds: 0.4,
+    };
+    ends.map(checkpoint).collect()
+}
+
+fn make_latency(typical_us: f64, random: &mut StdRng) -> LatencyHistogram {
+    let mut histogram = Histogram::new(3).unwrap();
+    for _ in 0..2000 {
+        let tail = if random.random_bool(0.02) { random.random_range(5.0..40.0) } else { 1.0 };
+        histogram.record((typical_us * random.random_range(0.6..1.6) * tail) as u64 + 1).unwrap();
+    }
+    LatencyHistogram::new(&histogram)
+}
+
+fn make_statistics(checkpoints: f64, transactions: f64) -> StatisticsDelta {
+    let row = |key: &[(&str, &str)], added: &[(&str, f64)]| RowDelta {
+        key: key.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect(),
+        added: added.iter().map(|(name, value)| ((*name).to_owned(), *value)).collect(),
+    };
+    let bgwriter = [
+        ("checkpoints_timed", checkpoints),
+        ("checkpoints_req", 1.0),
+        ("buffers_checkpoint", 1200.0 * checkpoints),
+        ("buffers_clean", 300.0),
+        ("buffers_backend", transactions / 50.0),
+        ("maxwritten_clean", 3.0),
+        ("buffers_alloc", transactions / 20.0),
+    ];
+    let database =
+        [("xact_commit", transactions), ("blks_hit", transactions * 40.0), ("blks_read", transactions / 20.0)];
+    StatisticsDelta(BTreeMap::from([
+        ("pg_stat_bgwriter".to_owned(), vec![row(&[], &bgwriter)]),
+        ("pg_stat_database".to_owned(), vec![row(&[("datname", "pgthaw_bench_1")], &database)]),
+        (
+            "pg_stat_wal".to_owned(),
+            vec![row(&[], &[("wal_records", transactions * 9.0), ("wal_bytes", transactions * 900.0)])],
+        ),
+    ]))
+}
+
+fn buffer_use(usage_count: u8, buffers: u64) -> BufferUse {
+    BufferUse { usage_count, buffers, dirty: buffers / 5 }
+}
+
+fn make_run(shape: &Shape<'_>) -> SweepRun {
+    let lengths =
+        [("scale", shape.scales.len()), ("clients", shape.clients.len()), ("shared_buffers", shape.buffers.len())];
+    SweepRun {
+        id: "20261122-080000-5eed".into(),
+        started_at: "2026-11-22T08:00:00Z".parse().unwrap(),
+        ended_at: Some("2026-11-22T09:30:00Z".parse().unwrap()),
+        pgthaw_version: "0.1.0".into(),
+        pgbench_version: "pgbench (PostgreSQL) 15.18".into(),
+        machine: make_machine(),
+        server: make_server(),
+        configuration: Vec::new(),
+        question: "What do clients and size do to the worst second?".into(),
+        digest: "0".repeat(64),
+        study: json!({ "question": "What do clients and size do to the worst second?", "repeats": shape.repeats }),
+        varied: lengths.iter().filter(|(_, length)| *length > 1).map(|(name, _)| (*name).to_owned()).collect(),
+        points: lengths.iter().map(|(_, length)| *length as u32).product(),
+        repeats: shape.repeats,
+        seed: 12_345_678_901_234_567_890,
+        generator: Vec::new(),
+        verdicts: Vec::new(),
+        warnings: Vec::new(),
+        source: None,
+    }
+}
+
+fn make_machine() -> Machine {
+    Machine {
+        hostname: "lab-7".into(),
+        kernel: "6.18.0-amd64".into(),
+        cpu_model: "Example CPU @ 2.60GHz".into(),
+        cores: 8,
+        memory_bytes: Bytes(34_359_738_368),
+        file_system: "ext4".into(),
+        device: Device {
+            name: "nvme0n1".into(),
+            major_minor: "259:0".into(),
+            rotational: false,
+            read_ahead_bytes: Bytes(131_072),
+        },
+    }
+}
+
+fn make_server() -> ServerFacts {
+    ServerFacts {
+        version_num: 150_018,
+        version: "15.18 (Debian 15.18-0+deb12u1)".into(),
+        // Beyond what a browser's numbers hold exactly.
+        system_identifier: 7_575_839_201_123_456_789,
+        block_size: 8192,
+        segment_blocks: 131_072,
+        shared_buffers_bytes: Bytes(134_217_728),
+        data_directory: Some(PathBuf::from("/srv/lab/data")),
+        cluster_name: "pgthaw-lab".into(),
+        io_direct: false,
+        io_method: None,
+        in_recovery: false,
+        lsn: "0/5A0001C8".into(),
+        timeline: 1,
+        role: "postgres".into(),
+        is_superuser: true,
+        postmaster_pid: Some(4711),
+    }
+}

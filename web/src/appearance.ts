@@ -1,0 +1,83 @@
+// Light or dark, on screen or on paper: what every chart redraws itself for.
+
+import { type Theme, theme } from "./palette";
+
+const THEME_KEY = "pgthaw-report-theme";
+
+/** What a chart needs to know of the page around it. */
+export interface Backdrop {
+  readonly theme: Theme;
+  readonly isDark: boolean;
+  readonly isPrinting: boolean;
+  subscribe(listener: () => void): void;
+}
+
+export class Appearance implements Backdrop {
+  readonly #listeners = new Set<() => void>();
+  readonly #prefersDark = matchMedia("(prefers-color-scheme: dark)");
+  #chosenTheme: "light" | "dark" | null = readTheme();
+  #isPrinting = false;
+
+  constructor() {
+    this.#prefersDark.addEventListener("change", () => this.changed());
+    addEventListener("beforeprint", () => this.#setPrinting(true));
+    addEventListener("afterprint", () => this.#setPrinting(false));
+    this.#markTheme();
+  }
+
+  subscribe(listener: () => void): void {
+    this.#listeners.add(listener);
+  }
+
+  /** Nothing that was drawn before is on the page any more. */
+  forgetListeners(): void {
+    this.#listeners.clear();
+  }
+
+  get isDark(): boolean {
+    if (this.#isPrinting) return false;
+    return this.#chosenTheme === null ? this.#prefersDark.matches : this.#chosenTheme === "dark";
+  }
+
+  /** Paper is white, and needs every chart at once. */
+  get isPrinting(): boolean {
+    return this.#isPrinting;
+  }
+
+  get theme(): Theme {
+    return theme(this.isDark);
+  }
+
+  toggleTheme(): void {
+    this.#chosenTheme = this.isDark ? "light" : "dark";
+    try {
+      localStorage.setItem(THEME_KEY, this.#chosenTheme);
+    } catch {
+      // A page opened from a file may be denied storage: the choice then lasts as long as the page.
+    }
+    this.changed();
+  }
+
+  protected changed(): void {
+    this.#markTheme();
+    for (const listener of this.#listeners) listener();
+  }
+
+  #setPrinting(isPrinting: boolean): void {
+    this.#isPrinting = isPrinting;
+    this.changed();
+  }
+
+  #markTheme(): void {
+    document.documentElement.dataset["theme"] = this.isDark ? "dark" : "light";
+  }
+}
+
+function readTheme(): "light" | "dark" | null {
+  try {
+    const stored = localStorage.getItem(THEME_KEY);
+    return stored === "light" || stored === "dark" ? stored : null;
+  } catch {
+    return null;
+  }
+}

@@ -1,0 +1,41 @@
+// The figures of a point that can be drawn.
+
+import { bytes, compact, count, latency } from "../format";
+import type { PointSummary, Range } from "./record";
+
+export interface Metric {
+  id: string;
+  label: string;
+  unit: string;
+  of: (point: PointSummary) => Range | null;
+  render: (value: number) => string;
+  renderAxis: (value: number) => string;
+  isLowBetter: boolean;
+  /** Its values differ by orders of magnitude. */
+  isLog: boolean;
+}
+
+const rate = { render: count, renderAxis: compact, isLog: false };
+const time = { render: latency, renderAxis: latency, isLog: true, isLowBetter: true };
+
+export const TPS: Metric = { id: "tps", label: "throughput", unit: "transactions per second", of: (one) => one.tps, isLowBetter: false, ...rate };
+export const WORST: Metric = { id: "worst-second", label: "worst second", unit: "transactions in the worst second", of: (one) => one.worst_second_tps, isLowBetter: false, ...rate };
+export const P50: Metric = { id: "p50", label: "median latency", unit: "median latency", of: (one) => one.latency_us_p50, ...time };
+export const P99: Metric = { id: "p99", label: "99th percentile", unit: "99th percentile of latency", of: (one) => one.latency_us_p99, ...time };
+
+export const METRICS: Metric[] = [
+  TPS,
+  WORST,
+  P50,
+  P99,
+  { id: "read", label: "device reads", unit: "bytes read from the device in a trial", of: (one) => one.device_read_bytes, render: bytes, renderAxis: bytes, isLowBetter: true, isLog: false },
+  { id: "checkpoints", label: "checkpoints", unit: "checkpoints that ended in a trial", of: (one) => one.checkpoints, isLowBetter: true, ...rate },
+];
+
+export const metricOf = (id: string | null): Metric => METRICS.find((one) => one.id === id) ?? TPS;
+
+/** `394–719`, or nothing where both are the same as shown. */
+export function rangeText(range: Range, render: (value: number) => string): string {
+  const [low, high] = [render(range.min), render(range.max)];
+  return low === high ? "" : `${low}–${high}`;
+}

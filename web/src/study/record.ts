@@ -1,0 +1,211 @@
+// The data of studies, as src/report/study.rs and src/serve/ send them. Field names are those of src/bench/sweep/.
+
+import type { Ratio, Run } from "../record";
+
+export interface StudiesPageData {
+  format: number;
+  kind: "studies" | "served";
+  studies: StudyInPage[];
+}
+
+/** A study of a page that nobody serves; `details` is null when there are too many trials. */
+export interface StudyInPage {
+  study: StudyData;
+  details: TrialData[] | null;
+}
+
+export interface StudyData {
+  headline: string;
+  sweep: SweepRun;
+  /** Numbers beyond 2^53, which JSON.parse would round. */
+  exact: { seed: string; system_identifier: string };
+  points: PointSummary[];
+  trials: TrialOutline[];
+}
+
+export interface SweepRun {
+  id: string;
+  started_at: string;
+  ended_at: string | null;
+  pgthaw_version: string;
+  pgbench_version: string;
+  machine: Run["machine"];
+  server: Run["server"];
+  question: string;
+  digest: string;
+  study: unknown;
+  /** Names of the axes with more than one value. */
+  varied: string[];
+  points: number;
+  repeats: number;
+  warnings: string[];
+}
+
+export interface Range {
+  median: number;
+  min: number;
+  max: number;
+}
+
+export interface PointSummary {
+  number: number;
+  label: string;
+  /** On the axes of `varied`. */
+  values: string[];
+  trials: number;
+  failures: number;
+  tps: Range | null;
+  worst_second_tps: Range | null;
+  latency_us_p50: Range | null;
+  latency_us_p99: Range | null;
+  device_read_bytes: Range | null;
+  checkpoints: Range | null;
+  /** Medians. */
+  background: BackgroundWrites | null;
+  /** Text to number of trials. */
+  warnings: Record<string, number>;
+}
+
+export interface BackgroundWrites {
+  checkpoints_timed: number;
+  checkpoints_requested: number;
+  buffers_checkpoint: number;
+  buffers_clean: number;
+  buffers_backend: number;
+  maxwritten_clean: number;
+  buffers_alloc: number;
+}
+
+export interface TrialOutline {
+  number: number;
+  repeat: number;
+  position: number;
+  started_at: string;
+  start_verdict: string | null;
+  failure: string | null;
+  tps: number;
+  worst_second_tps: number | null;
+  latency_us_p50: number | null;
+  latency_us_p99: number | null;
+  device_read_bytes: number;
+  checkpoints: number;
+}
+
+export interface TrialData {
+  trial: SweepTrial;
+  series: TrialSeries;
+}
+
+export interface SweepTrial {
+  sweep_id: string;
+  number: number;
+  point: Record<string, unknown>;
+  repeat: number;
+  position: number;
+  started_at: string;
+  start_state: { os_resident_bytes: number; total_bytes: number; verdict: string } | null;
+  command: string;
+  failure: string | null;
+  lasted_seconds: number;
+  transactions: number;
+  failed: number;
+  skipped: number;
+  tps: number;
+  worst_second_tps: number | null;
+  latency: Latency | null;
+  scripts: { script: string; answered: number; failed: number; skipped: number; response: Latency; service: Latency | null }[];
+  statistics: Record<string, { key: Record<string, string>; added: Record<string, number> }[]>;
+  buffers_before: BufferUse[];
+  buffers_after: BufferUse[];
+  checkpoints: Checkpoint[];
+  settings: [string, string][];
+  device_read_bytes: number;
+  warnings: string[];
+}
+
+export interface Latency {
+  count: number;
+  mean_us: number;
+  p50_us: number;
+  p90_us: number;
+  p95_us: number;
+  p99_us: number;
+  p999_us: number;
+  max_us: number;
+}
+
+export interface BufferUse {
+  usage_count: number;
+  buffers: number;
+  dirty: number;
+}
+
+export interface Checkpoint {
+  ended_after_seconds: number;
+  reason: string;
+  buffers: number;
+  write_seconds: number;
+  sync_seconds: number;
+  total_seconds: number;
+  longest_sync_seconds: number;
+}
+
+export interface Envelope {
+  mean: number[];
+  min: number[];
+  max: number[];
+}
+
+/** Columns; each span joins `width` seconds and is dated by its end. */
+export interface TrialSeries {
+  width: number;
+  second: number[];
+  tps: Envelope;
+  latency_us_mean: (number | null)[];
+  latency_us_min: (number | null)[];
+  latency_us_max: (number | null)[];
+  foreground_read_bytes: number[];
+  device_read_bytes: Envelope;
+  device_reads: number[];
+  os_resident_bytes: number[];
+}
+
+/** What can be opened: a study, or a run of another kind with a page of its own. */
+export interface StudyLine {
+  id: string;
+  kind: "sweep" | "run";
+  question: string;
+  started_at: string;
+  ended_at: string | null;
+  host: string;
+  server: string;
+  varied: string[];
+  points: number;
+  repeats: number;
+  trials: number;
+  failures: number;
+}
+
+export interface Comparison {
+  metric: string;
+  a: string;
+  b: string;
+  cells: { label: string; ratio: Ratio; p: number; p_holm: number; smallest_detectable: number | null }[];
+  warnings: string[];
+}
+
+/** Trials that run now, on the machine that serves. */
+export interface LiveTrial {
+  sweep_id: string;
+  question: string;
+  label: string;
+  repeat: number;
+  position: number;
+  trials: number;
+  /** That it lasts; null: it ends by its transactions. */
+  seconds: number | null;
+  /** Until the whole sweep is over, when the trial began. */
+  left_seconds: number;
+  began_at: string;
+  samples: { second: number; tps: number | null; device_read_bytes: number; os_resident_bytes: number }[];
+}

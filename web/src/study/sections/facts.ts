@@ -1,0 +1,47 @@
+// Machine, server and study: what one needs to measure it again.
+
+import { type Child, element } from "../../element";
+import { bytes, count, kibibytes, time } from "../../format";
+import type { StudyData } from "../record";
+
+export function facts({ sweep, exact }: StudyData): HTMLElement {
+  const { machine, server } = sweep;
+  return element(
+    "section",
+    { "aria-labelledby": "facts" },
+    element("h2", { id: "facts" }, "Machine, server and study"),
+    element(
+      "div",
+      { class: "cards" },
+      card("Machine", [
+        ["host", machine.hostname],
+        ["kernel", machine.kernel],
+        ["processor", `${machine.cores} × ${machine.cpu_model}`],
+        ["memory", bytes(machine.memory_bytes)],
+        ["file system", machine.file_system],
+        ["device", `${machine.device.name} (${machine.device.major_minor})`],
+        ["read-ahead of its own", kibibytes(machine.device.read_ahead_bytes)],
+      ]),
+      card("Server", [
+        ["version", server.version],
+        ["pgbench", sweep.pgbench_version],
+        ["block size", `${count(server.block_size)} B`],
+        ["system identifier", exact.system_identifier],
+      ]),
+      card("Study", [
+        ["id", sweep.id],
+        ["began", time(sweep.started_at)],
+        ["ended", sweep.ended_at === null ? "not yet" : time(sweep.ended_at)],
+        ["seed of the order", exact.seed],
+        ["SHA-256 of its meaning", sweep.digest],
+        ["pgthaw", sweep.pgthaw_version],
+      ]),
+    ),
+    element("details", { class: "numbers" }, element("summary", {}, "The study as it was understood"), element("pre", {}, JSON.stringify(sweep.study, null, 2))),
+  );
+}
+
+export function card(title: string, entries: [string, string][]): HTMLElement {
+  const items = entries.flatMap(([name, value]): Child[] => [element("dt", {}, name), element("dd", {}, value)]);
+  return element("div", { class: "card" }, element("h3", {}, title), element("dl", {}, ...items));
+}

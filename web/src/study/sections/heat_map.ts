@@ -1,0 +1,107 @@
+// The heat map: two axes, a table a small multiple, whose cells are links to the trials.
+
+import { element } from "../../element";
+import { heatColor, inkOn } from "../colours";
+import { METRICS, rangeText } from "../metrics";
+import { doubtOf, valuesOf } from "../pivot";
+import type { PointSummary } from "../record";
+import type { StudyState } from "../state";
+
+export function heatMap(state: StudyState): HTMLElement {
+  const panels = element("div", { class: "heat-panels" });
+  const scale = element("p", { class: "heat-scale soft" });
+  const bubble = element("div", { class: "bubble pointer", role: "tooltip", id: "heat-bubble", hidden: true });
+  const draw = (): void => {
+    const shade = shadeOf(state);
+    panels.replaceChildren(...valuesOf(state.axes, state.layout.facet).map((facet) => panelOf(state, facet, shade, bubble)));
+    scale.replaceChildren(...scaleOf(state, shade));
+    bubble.hidden = true;
+  };
+  state.subscribe(draw);
+  draw();
+  return element(
+    "figure",
+    { id: "heat", class: "heat" },
+    element("figcaption", {}, element("h3", {}, "Two axes at a glance"), element("p", {}, "Each cell is the median of its trials; point at it, or move to it with the keyboard, for the spread and what speaks against it. A hatched cell failed, is missing or has a warning. It opens its trials.")),
+    scale, panels, bubble,
+  );
+}
+
+/** Where on the scale a value is, 0 to 1. */
+interface Shade {
+  low: number;
+  high: number;
+  of: (value: number) => number;
+}
+
+function shadeOf({ study, metric }: StudyState): Shade {
+  const values = study.points.flatMap((point) => metric.of(point)?.median ?? []);
+  const [low, high] = [Math.min(...values), Math.max(...values)];
+  const on = metric.isLog ? (value: number) => Math.log(Math.max(1, value)) : (value: number) => value;
+  const width = on(high) - on(low);
+  return { low, high, of: (value) => (width > 0 ? (on(value) - on(low)) / width : 0.5) };
+}
+
+function scaleOf({ theme, metric }: StudyState, shade: Shade): (Node | string)[] {
+  if (!Number.isFinite(shade.low)) return ["No trial has this figure."];
+  const bar = element("span", { class: "heat-bar", "aria-hidden": "true" });
+  bar.style.background = `linear-gradient(90deg, ${[0, 0.25, 0.5, 0.75, 1].map((share) => heatColor(share, theme)).join(", ")})`;
+  return [`${metric.unit}: ${metric.render(shade.low)} `, bar, ` ${metric.render(shade.high)}${metric.isLog ? ", on a logarithmic scale" : ""}`];
+}
+
+function panelOf(state: StudyState, facet: string, shade: Shade, bubble: HTMLElement): HTMLElement {
+  const { layout, axes, metric } = state;
+  const [xs, ys] = [valuesOf(axes, layout.x), valuesOf(axes, layout.y)];
+  const title = layout.facet === "" ? "" : `${layout.facet} ${facet}`;
+  const corner = [layout.y, layout.x].filter((name) => name !== "").join(" \\ ");
+  const head = element("tr", {}, element("th", { scope: "col", class: "corner" }, corner), ...xs.map((x) => element("th", { scope: "col" }, x)));
+  const rows = ys.map((y) => element("tr", {}, element("th", { scope: "row" }, y === "" ? metric.label : y), ...xs.map((x) => cellOf(state, state.points.at(layout, x, y, facet), shade, bubble))));
+  const name = `${metric.unit}${title === "" ? "" : `, ${title}`}`;
+  return element(
+    "div",
+    { class: "heat-panel" },
+    title !== "" && element("h4", {}, title),
+    element("div", { class: "heat-scroll", tabindex: 0, role: "region", "aria-label": name },
+      element("table", {}, element("caption", { class: "unseen" }, name), element("thead", {}, head), element("tbody", {}, ...rows))),
+  );
+}
+
+function cellOf(state: StudyState, point: PointSummary | null, shade: Shade, bubble: HTMLElement): HTMLElement {
+  const { metric, theme } = state;
+  const doubt = doubtOf(point);
+  if (point === null) return element("td", { class: "missing hatched" }, element("span", { class: "unseen" }, "not measured"));
+  const range = metric.of(point);
+  const cell = element("td", { class: doubt === null ? "" : doubt === "failed" ? "failed hatched" : "doubtful" });
+  if (range !== null) {
+    cell.style.backgroundColor = heatColor(shade.of(range.median), theme);
+    cell.style.color = inkOn(cell.style.backgroundColor);
+  }
+  const text = range === null ? "–" : metric.renderAxis(range.median);
+  const against = doubt === null ? "" : `; ${Object.keys(point.warnings).length} against it`;
+  const told = `${point.label}: ${range === null ? "no figure" : `${metric.render(range.median)}, ${rangeText(range, metric.render) || "no spread"}`}, ${point.trials} trials${against}`;
+  const link = element("a", { href: state.linkToPoint(point.number), "aria-label": told }, text);
+  const show = (): void => showBubble(bubble, cell, point);
+  const hide = (): void => { bubble.hidden = true; };
+  cell.addEventListener("mouseenter", show);
+  cell.addEventListener("mouseleave", hide);
+  link.addEventListener("focus", show);
+  link.addEventListener("blur", hide);
+  link.addEventListener("keydown", (event) => event.key === "Escape" && hide());
+  cell.append(link);
+  return cell;
+}
+
+function showBubble(bubble: HTMLElement, cell: HTMLElement, point: PointSummary): void {
+  const rows = METRICS.map((metric) => {
+    const range = metric.of(point);
+    return element("tr", {}, element("td", {}, metric.label), element("td", { class: "number" }, range === null ? "–" : metric.render(range.median)),
+      element("td", { class: "number soft" }, range === null ? "" : rangeText(range, metric.render)));
+  });
+  const warnings = Object.entries(point.warnings).map(([text, trials]) => element("p", { class: "against" }, `${text} (${trials} of ${point.trials})`));
+  bubble.replaceChildren(element("p", {}, `${point.label} · ${point.trials} trials`), element("table", {}, ...rows), ...warnings);
+  bubble.hidden = false;
+  const [box, place] = [bubble.offsetParent?.getBoundingClientRect() ?? new DOMRect(), cell.getBoundingClientRect()];
+  const left = Math.min(place.left - box.left, box.width - bubble.offsetWidth);
+  bubble.style.left = `${Math.max(0, left)}px`;
+  bubble.style.top = `${place.bottom - box.top + 6}px`;
+}

@@ -1,0 +1,92 @@
+// Headless Chromium for the tests of pages, and what they all look at.
+import { existsSync } from "node:fs";
+import { mkdtemp, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { chromium } from "playwright-core";
+
+export const LAPTOP = { width: 1280, height: 800 };
+export const PHONE = { width: 390, height: 844 };
+const QUIET = [
+  "--disable-gpu", "--no-first-run", "--disable-background-networking", "--disable-component-update", "--disable-sync",
+];
+
+/** Runs `look` in a fresh profile, and prints what it has seen as JSON. */
+export async function tellWhatIsSeen(look) {
+  const program = [process.env.PGTHAW_CHROMIUM, "/usr/bin/chromium", "/usr/bin/chromium-browser", "/usr/bin/google-chrome"]
+    .find((path) => path !== undefined && existsSync(path));
+  if (program === undefined) throw new Error("no Chromium: apt-get install chromium, or name it in PGTHAW_CHROMIUM");
+  const profile = await mkdtemp(join(tmpdir(), "pgthaw-chromium-"));
+  const context = await chromium.launchPersistentContext(profile, {
+    executablePath: program,
+    headless: true,
+    chromiumSandbox: process.getuid() !== 0,
+    args: QUIET,
+    viewport: LAPTOP,
+    colorScheme: "light",
+    acceptDownloads: true,
+  });
+  try {
+    console.log(JSON.stringify(await look(await context.newPage())));
+  } finally {
+    await context.close();
+    await rm(profile, { recursive: true, force: true });
+  }
+}
+
+/** What the page complains of, and what it asks for beside those addresses that `isExpected` knows. */
+export function listen(page, isExpected) {
+  const [errors, requests] = [[], []];
+  page.on("console", (message) => ["error", "warning"].includes(message.type()) && errors.push(message.text()));
+  page.on("pageerror", (error) => errors.push(String(error)));
+  page.on("request", (request) => isExpected(request.url()) || requests.push(request.url()));
+  return { errors, requests };
+}
+
+/** What the page shows once it is so. A chart is drawn when it is next on screen, which is soon and not at once. */
+export async function once(page, look, isSo) {
+  const deadline = Date.now() + 30_000;
+  for (;;) {
+    const seen = await page.evaluate(look);
+    if (isSo(seen) || Date.now() > deadline) return seen;
+    await page.waitForTimeout(50);
+  }
+}
+
+/** How many charts there are, and how many are drawn. Runs in the page. */
+export function drawnCharts() {
+  const boxes = [...document.querySelectorAll(".chart")];
+  return { all: boxes.length, drawn: boxes.filter((box) => box.querySelector("svg path") !== null).length };
+}
+
+export const isAll = ({ all, drawn }) => all > 0 && drawn === all;
+
+/** How a page of this width and theme comes out. */
+export async function lookAt(page, name, screenshots) {
+  const drawn = await once(page, drawnCharts, isAll);
+  if (screenshots) await page.screenshot({ path: join(screenshots, `${name}.png`), fullPage: true });
+  const seen = await page.evaluate(() => {
+    const width = document.documentElement.clientWidth;
+    const isInScroller = (element) => element.closest(".scroll, .heat-scroll, svg, .unseen") !== null;
+    const wide = [...document.querySelectorAll("#page *")].filter((element) => !isInScroller(element) && element.getBoundingClientRect().right > width + 1);
+    return {
+      background: getComputedStyle(document.body).backgroundColor,
+      overflow: document.documentElement.scrollWidth - width,
+      clipped: wide.map((element) => `${element.tagName}.${element.className}`),
+    };
+  });
+  return { ...seen, drawn: drawn.drawn };
+}
+
+/** The files that the page makes: name and content. */
+export async function download(page) {
+  const files = {};
+  for (const button of await page.locator("[data-file]").all()) {
+    const [saved] = await Promise.all([page.waitForEvent("download"), button.click()]);
+    const stream = await saved.createReadStream();
+    let text = "";
+    for await (const piece of stream) text += piece;
+    files[saved.suggestedFilename()] = text;
+  }
+  return files;
+}

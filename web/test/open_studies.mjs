@@ -1,0 +1,128 @@
+// Opens studies in headless Chromium as a reader does, in a report or as they are served, and prints what is seen as JSON.
+// node open_studies.mjs FILE|ADDRESS [DIRECTORY]; with a directory it leaves screenshots there.
+import { resolve } from "node:path";
+import { pathToFileURL } from "node:url";
+import { download, drawnCharts, isAll, listen, lookAt, once, PHONE, tellWhatIsSeen } from "./browser.mjs";
+
+const [place, screenshots] = process.argv.slice(2);
+const isServed = place.startsWith("http");
+const address = isServed ? place : pathToFileURL(resolve(place)).href;
+
+await tellWhatIsSeen(look);
+
+async function look(page) {
+  // A server is asked for what is shown, and nobody else.
+  const { errors, requests } = listen(page, (url) => (isServed ? url.startsWith(new URL(address).origin) : url === address));
+  await page.goto(address);
+  const studies = isServed ? await chooseStudy(page) : null;
+  await once(page, drawnCharts, isAll);
+  const seen = {
+    studies,
+    title: await page.title(),
+    headline: await page.locator("h1").innerText(),
+    answer: await page.locator(".answer").innerText(),
+    warnings: await page.locator(".trust .bad").allInnerTexts(),
+    charts: await page.evaluate(chartsOf),
+    heat: await page.evaluate(heatOf),
+    tables: await page.evaluate(() => Object.fromEntries(["fooled", "background", "points", "beside"].map((id) => [id, document.querySelectorAll(`#${id} tbody tr`).length]))),
+    light: await lookAt(page, "study-light", screenshots),
+    keyboard: await useKeyboard(page),
+    downloads: await download(page),
+  };
+  await page.emulateMedia({ colorScheme: "dark" });
+  seen.dark = await lookAt(page, "study-dark", screenshots);
+  await page.emulateMedia({ colorScheme: "light" });
+  seen.trial = await openTrial(page);
+  await page.setViewportSize(PHONE);
+  seen.trialOnPhone = await lookAt(page, "trial-phone", screenshots);
+  await page.goBack();
+  await page.locator("#heat").waitFor();
+  seen.phone = await lookAt(page, "study-phone", screenshots);
+  if (isServed) Object.assign(seen, await compareAndWatch(page));
+  return { ...seen, injected: await page.evaluate(() => window.injected ?? null), errors, requests };
+}
+
+/** The list of studies, filtered to the newest sweep, which is opened. */
+async function chooseStudy(page) {
+  await page.locator(".studies tbody tr").first().waitFor();
+  const all = await page.locator(".studies tbody th").allInnerTexts();
+  await lookAtList(page);
+  await page.locator("#filter").fill("no such study");
+  const none = await page.locator(".studies tbody tr").count();
+  await page.locator("#filter").fill("");
+  await page.locator('.studies a[href^="#/study/"]').first().click();
+  await page.locator("#heat").waitFor();
+  return { all, none };
+}
+
+async function lookAtList(page) {
+  if (screenshots) await page.screenshot({ path: `${screenshots}/studies.png`, fullPage: true });
+}
+
+/** Compares two sides of the study that was opened, and looks for a trial that runs. */
+async function compareAndWatch(page) {
+  await page.getByRole("link", { name: "compare", exact: true }).click();
+  for (const [side, values] of [["a", "clients=1"], ["b", "clients=8"]]) await page.locator(`#values-${side}`).fill(values);
+  await page.getByRole("button", { name: "Compare" }).click();
+  await page.locator("#ratio-cells").waitFor();
+  await once(page, drawnCharts, isAll);
+  await lookAt(page, "compare-phone", screenshots);
+  const compared = { rows: await page.locator("#ratio-cells tbody tr").count(), charts: await page.evaluate(chartsOf), address: page.url() };
+  await page.getByRole("link", { name: "running now" }).click();
+  await page.locator("#no-live").waitFor();
+  return { compared, live: await page.locator("#no-live").innerText() };
+}
+
+/** Every chart's series, with the points that each holds. */
+function chartsOf() {
+  const series = (chart) => chart.getOption().series.map((one) => ({ id: one.id, points: one.data?.length ?? 0 }));
+  return Object.fromEntries([...window.pgthawReport.charts].map(([id, chart]) => [id, series(chart)]));
+}
+
+/** The cells of the heat map: what a screen reader is told of each, and whether it is marked. */
+function heatOf() {
+  return [...document.querySelectorAll("#heat td")].map((cell) => ({ told: cell.querySelector("a")?.getAttribute("aria-label") ?? cell.textContent, marked: cell.className }));
+}
+
+/** Chooses another figure, points at a cell, and opens the address again: all without a mouse. */
+async function useKeyboard(page) {
+  await page.locator("#pivot-metric").focus();
+  await page.keyboard.press("ArrowDown");
+  const metric = await page.locator("#pivot-metric").inputValue();
+  const unit = await page.locator("#lines .unit").innerText();
+  const isStillFocused = await page.evaluate(() => document.activeElement?.id);
+  await page.locator("#heat td a").first().focus();
+  const bubble = await page.locator("#heat-bubble").innerText();
+  if (screenshots) await page.locator("#heat").screenshot({ path: `${screenshots}/heat-focus.png` });
+  await page.keyboard.press("Escape");
+  const isHidden = await page.locator("#heat-bubble").isHidden();
+  await page.reload();
+  await page.locator("#pivot-metric").waitFor();
+  await once(page, drawnCharts, isAll);
+  const reloaded = await page.locator("#pivot-metric").inputValue();
+  return { metric, unit, isStillFocused, bubble, isHidden, reloaded };
+}
+
+/** Follows a cell of the heat map to its trial, and holds another beside it. */
+async function openTrial(page) {
+  await page.locator("#heat td a").first().focus();
+  await page.keyboard.press("Enter");
+  await page.locator("#trial").waitFor();
+  const seen = { headline: await page.locator("h1").innerText(), focused: await page.evaluate(() => document.activeElement?.tagName), light: await lookAt(page, "trial-light", screenshots) };
+  const charts = await page.evaluate(chartsOf);
+  await page.locator("#beside-trial").selectOption({ index: 1 });
+  await page.locator("text=In which the two trials differ").waitFor();
+  await once(page, drawnCharts, isAll);
+  const both = await page.evaluate(chartsOf);
+  const box = await page.locator("#trial .chart").boundingBox();
+  await page.mouse.move(box.x + box.width / 2, box.y + 60);
+  await page.waitForSelector("#trial .pointer");
+  const pointer = await page.locator("#trial .pointer").innerText();
+  await page.mouse.move(0, 0);
+  await page.emulateMedia({ colorScheme: "dark" });
+  const dark = await lookAt(page, "trial-dark", screenshots);
+  await page.emulateMedia({ colorScheme: "light" });
+  await page.goBack();
+  await page.locator("#trial").waitFor();
+  return { ...seen, charts, both, pointer, dark };
+}
