@@ -11,6 +11,7 @@ pub mod observe;
 pub mod postgres;
 pub mod report;
 pub mod results;
+pub mod serve;
 pub mod terminal;
 pub mod units;
 pub mod warm;

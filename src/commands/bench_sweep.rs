@@ -18,6 +18,7 @@ use crate::failure::ErrorKind;
 use crate::linux::machine::read_machine;
 use crate::postgres::Programs;
 use crate::results::Store;
+use crate::serve::LiveBoard;
 use crate::terminal::{self, Canvas, SweepDisplay};
 
 /// A study of points, from a file
@@ -111,9 +112,15 @@ async fn keep_and_show(
     output: OutputArguments,
 ) -> anyhow::Result<()> {
     let mut display = SweepDisplay::new(output.shows_progress());
+    let mut board: Option<LiveBoard> = None;
     while let Some(event) = events.recv().await {
         match &event {
-            Event::SweepStarted(run) => store.save_sweep(run).await?,
+            Event::SweepStarted(run) => {
+                store.save_sweep(run).await?;
+                board = Some(LiveBoard::new(run));
+            }
+            Event::SweepTrialStarted(trial) => board.iter_mut().for_each(|board| board.begin(trial)),
+            Event::Second(second) => board.iter_mut().for_each(|board| board.add(second)),
             Event::SweepTrialEnded(trial) => store.save_sweep_trial(trial).await?,
             _ => {}
         }

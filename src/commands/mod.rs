@@ -35,6 +35,7 @@ mod results_list;
 mod results_loading;
 mod results_noise;
 mod results_sweep;
+mod serve;
 mod settings;
 mod snapshot;
 mod snapshot_diff;
@@ -129,6 +130,7 @@ enum Command {
     Bench(bench::BenchArguments),
     Results(results::ResultsArguments),
     Report(report::ReportArguments),
+    Serve(serve::ServeArguments),
     Predict(predict::PredictArguments),
     Steady(steady::SteadyArguments),
     Demo(demo::DemoArguments),
@@ -172,6 +174,7 @@ impl Cli {
             Command::Bench(arguments) => bench::run(arguments, output).await,
             Command::Results(arguments) => results::run(arguments, output).await,
             Command::Report(arguments) => report::run(arguments, output).await,
+            Command::Serve(arguments) => serve::run(arguments, output).await,
             Command::Predict(arguments) => predict::run(arguments, output).await,
             Command::Steady(arguments) => steady::run(arguments, output).await,
             Command::Demo(arguments) => demo::run(arguments, output).await,

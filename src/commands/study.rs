@@ -175,6 +175,15 @@ async fn keep_and_show(
 
 /// Waits for a signal that means "end". The first one asks the study to stop; it needs some seconds to tidy up.
 pub fn request_on_signal(stop: Stop) -> std::io::Result<impl Future<Output = ()>> {
+    let heard = hear_signals()?;
+    Ok(async move {
+        heard.await;
+        stop.request();
+    })
+}
+
+/// Waits for Ctrl-C, or for what else asks a program to end.
+pub fn hear_signals() -> std::io::Result<impl Future<Output = ()>> {
     let mut interrupt = signal(SignalKind::interrupt())?;
     let mut terminate = signal(SignalKind::terminate())?;
     let mut hangup = signal(SignalKind::hangup())?;
@@ -184,7 +193,6 @@ pub fn request_on_signal(stop: Stop) -> std::io::Result<impl Future<Output = ()>
             _ = terminate.recv() => {}
             _ = hangup.recv() => {}
         }
-        stop.request();
     })
 }
 

@@ -24,6 +24,7 @@ mod restore;
 mod results;
 mod results_exchange;
 mod results_server;
+mod serve;
 mod server_doctor;
 mod server_postgres;
 mod server_target;

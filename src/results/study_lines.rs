@@ -1,0 +1,102 @@
+//! What there is to look at: sweeps and runs, each in a line.
+
+use std::collections::HashMap;
+
+use jiff::Timestamp;
+use serde::Serialize;
+
+use super::database::{Query, Row};
+use super::read::number_of;
+use super::{Error, Store};
+use crate::bench::{Run, SweepRun};
+
+/// A sweep or a run, with how far it came.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct StudyLine {
+    pub id: String,
+    pub kind: StudyKind,
+    pub question: String,
+    pub started_at: Timestamp,
+    pub ended_at: Option<Timestamp>,
+    pub host: String,
+    pub server: String,
+    /// Axes of a sweep with more than one value.
+    pub varied: Vec<String>,
+    /// Points of a sweep, strategies of a run.
+    pub points: u32,
+    pub repeats: u32,
+    /// That have ended, and those of them that failed.
+    pub trials: u64,
+    pub failures: u64,
+}
+
+/// What sort of study it is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum StudyKind {
+    Sweep,
+    Run,
+}
+
+/// Trials and failures.
+type Counts = HashMap<String, (u64, u64)>;
+
+impl Store {
+    /// Everything that was kept, the newest first.
+    pub async fn read_study_lines(&self) -> Result<Vec<StudyLine>, Error> {
+        let sweep_counts =
+            "SELECT sweep_id AS id, count(*) AS trials, count(failure) AS failures FROM sweep_trials GROUP BY sweep_id";
+        let run_counts =
+            "SELECT run_id AS id, count(*) AS trials, count(failure) AS failures FROM trials GROUP BY run_id";
+        let (of_sweeps, of_runs) = (self.read_counts(sweep_counts).await?, self.read_counts(run_counts).await?);
+        let sweeps = self.read_sweeps().await?.into_iter().map(|sweep| line_of_sweep(sweep, &of_sweeps));
+        let runs = self.read_runs().await?.into_iter().map(|run| line_of_run(run, &of_runs));
+        let mut lines: Vec<StudyLine> = sweeps.chain(runs).collect();
+        lines.sort_by_key(|line| std::cmp::Reverse(line.started_at));
+        Ok(lines)
+    }
+
+    async fn read_counts(&self, query: &'static str) -> Result<Counts, Error> {
+        let count = |row: &Row| -> Result<_, sqlx::Error> {
+            Ok((row.try_get("id")?, (number_of(row, "trials")?, number_of(row, "failures")?)))
+        };
+        Ok(self.read(Query::new(query), count).await?.into_iter().collect())
+    }
+}
+
+fn line_of_sweep(sweep: SweepRun, counts: &Counts) -> StudyLine {
+    let (trials, failures) = counts.get(&sweep.id).copied().unwrap_or_default();
+    StudyLine {
+        id: sweep.id,
+        kind: StudyKind::Sweep,
+        question: sweep.question,
+        started_at: sweep.started_at,
+        ended_at: sweep.ended_at,
+        host: sweep.machine.hostname,
+        server: sweep.server.version,
+        varied: sweep.varied,
+        points: sweep.points,
+        repeats: sweep.repeats,
+        trials,
+        failures,
+    }
+}
+
+fn line_of_run(run: Run, counts: &Counts) -> StudyLine {
+    let (trials, failures) = counts.get(&run.id).copied().unwrap_or_default();
+    let subject = || format!("ways to warm: pgbench {}, scale {}", run.study.script, run.study.scale);
+    StudyLine {
+        question: run.study.title.clone().unwrap_or_else(subject),
+        id: run.id,
+        kind: StudyKind::Run,
+        started_at: run.started_at,
+        ended_at: run.ended_at,
+        host: run.machine.hostname,
+        server: run.server.version,
+        varied: Vec::new(),
+        points: run.study.strategies.len() as u32,
+        repeats: run.study.repeats,
+        trials,
+        failures,
+    }
+}

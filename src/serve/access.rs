@@ -1,0 +1,185 @@
+//! Who may ask: those who know the token; without one those who reach the loopback address, by its own names.
+
+use axum::extract::{Request, State};
+use axum::http::header::{AUTHORIZATION, COOKIE, HOST, LOCATION, SET_COOKIE};
+use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
+use axum::middleware::Next;
+use axum::response::{IntoResponse as _, Response};
+use sha2::{Digest as _, Sha256};
+
+use super::Error;
+
+/// Fewest characters of a token: it must not be guessed.
+pub(super) const TOKEN_MIN: usize = 16;
+
+const COOKIE_NAME: &str = "pgthaw_token";
+
+/// What is asked of those who do not know the token; it runs nothing.
+const FORM: &str = r#"<!doctype html><html lang="en"><meta charset="utf-8"><title>pgthaw</title>
+<meta name="viewport" content="width=device-width, initial-scale=1"><meta name="color-scheme" content="light dark">
+<h1>pgthaw</h1><form method="get" action="/"><label>Token <input name="token" type="password" autofocus></label>
+<button>Open</button></form></html>"#;
+
+const FORM_POLICY: &str = "default-src 'none'; form-action 'self'; frame-ancestors 'none'";
+
+/// Headers of every answer: nothing is kept, framed, guessed or told to other pages.
+const HEADERS: [(&str, &str); 4] = [
+    ("cache-control", "no-store"),
+    ("x-content-type-options", "nosniff"),
+    ("x-frame-options", "DENY"),
+    ("referrer-policy", "no-referrer"),
+];
+
+/// A secret, of which only its digest is kept. Comparing digests takes the same time whatever is guessed right.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub struct Token([u8; 32]);
+
+impl std::fmt::Debug for Token {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Token(…)")
+    }
+}
+
+impl Token {
+    /// # Errors
+    /// When it is too short.
+    pub fn new(secret: &str) -> Result<Token, Error> {
+        match secret.chars().count() {
+            TOKEN_MIN.. => Ok(Token::digest(secret)),
+            _ => Err(Error::WeakToken),
+        }
+    }
+
+    fn digest(secret: &str) -> Token {
+        Token(Sha256::digest(secret.as_bytes()).into())
+    }
+}
+
+/// Lets pass who may ask.
+pub(super) async fn guard(State(token): State<Option<Token>>, request: Request, next: Next) -> Response {
+    let mut response = match judge(token, request.headers(), request.uri().query()) {
+        Verdict::Pass => next.run(request).await,
+        Verdict::Remember(secret) => remember(&secret),
+        Verdict::Ask => {
+            let policy = HeaderName::from_static("content-security-policy");
+            let html = HeaderValue::from_static("text/html; charset=utf-8");
+            let headers = [(policy, HeaderValue::from_static(FORM_POLICY)), (axum::http::header::CONTENT_TYPE, html)];
+            (StatusCode::UNAUTHORIZED, headers, FORM).into_response()
+        }
+        Verdict::Refuse => (StatusCode::FORBIDDEN, "this name is not one of the loopback address").into_response(),
+    };
+    for (name, value) in HEADERS {
+        response.headers_mut().insert(HeaderName::from_static(name), HeaderValue::from_static(value));
+    }
+    response
+}
+
+#[derive(Debug, PartialEq, Eq)]
+enum Verdict {
+    Pass,
+    /// The right token stood in the address: the browser shall keep it, and the address lose it.
+    Remember(String),
+    Ask,
+    /// A page of somebody else's has a name that leads here (DNS rebinding).
+    Refuse,
+}
+
+fn judge(token: Option<Token>, headers: &HeaderMap, query: Option<&str>) -> Verdict {
+    let Some(token) = token else {
+        let host = headers.get(HOST).and_then(|host| host.to_str().ok());
+        return if host.is_some_and(is_loopback) { Verdict::Pass } else { Verdict::Refuse };
+    };
+    let is_right = |secret: &String| Token::digest(secret) == token;
+    if let Some(secret) = find_in_query(query).filter(is_right) {
+        return Verdict::Remember(secret);
+    }
+    let given = find_in_cookies(headers).into_iter().chain(find_in_authorization(headers)).any(|one| is_right(&one));
+    if given { Verdict::Pass } else { Verdict::Ask }
+}
+
+/// `localhost:8432`, `127.0.0.1`, `[::1]:8432`.
+fn is_loopback(host: &str) -> bool {
+    let is_port = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
+    ["localhost", "127.0.0.1", "[::1]"].into_iter().any(|name| {
+        let rest = host.strip_prefix(name);
+        rest.is_some_and(|rest| rest.is_empty() || rest.strip_prefix(':').is_some_and(is_port))
+    })
+}
+
+fn find_in_query(query: Option<&str>) -> Option<String> {
+    let mut pairs = url::form_urlencoded::parse(query.unwrap_or_default().as_bytes());
+    pairs.find(|(name, _)| name == "token").map(|(_, value)| value.into_owned())
+}
+
+fn find_in_cookies(headers: &HeaderMap) -> Vec<String> {
+    let cookies = headers.get_all(COOKIE).iter().filter_map(|cookie| cookie.to_str().ok());
+    let pairs = cookies.flat_map(|cookies| cookies.split(';')).filter_map(|pair| pair.trim().split_once('='));
+    let named = pairs.filter(|(name, _)| *name == COOKIE_NAME);
+    // As it was written: a secret may have characters that a cookie may not.
+    named.filter_map(|(_, value)| decode_hex(value)).collect()
+}
+
+fn find_in_authorization(headers: &HeaderMap) -> Option<String> {
+    let value = headers.get(AUTHORIZATION)?.to_str().ok()?;
+    value.strip_prefix("Bearer ").map(str::to_owned)
+}
+
+fn remember(secret: &str) -> Response {
+    let hex: String = secret.bytes().map(|byte| format!("{byte:02x}")).collect();
+    let cookie = format!("{COOKIE_NAME}={hex}; HttpOnly; SameSite=Strict; Path=/");
+    let headers = [(LOCATION, "/".to_owned()), (SET_COOKIE, cookie)];
+    (StatusCode::SEE_OTHER, headers).into_response()
+}
+
+fn decode_hex(text: &str) -> Option<String> {
+    let digits: Option<Vec<u8>> = text.chars().map(|digit| digit.to_digit(16).map(|digit| digit as u8)).collect();
+    let bytes = digits?.chunks(2).map(|pair| pair.iter().fold(0, |byte, digit| byte * 16 + digit)).collect();
+    String::from_utf8(bytes).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SECRET: &str = "a secret; of öne who knows";
+
+    fn headers(name: HeaderName, value: &str) -> HeaderMap {
+        HeaderMap::from_iter([(name, HeaderValue::from_str(value).unwrap())])
+    }
+
+    #[test]
+    fn without_a_token_the_loopback_address_has_its_own_names_alone() {
+        let verdict = |host: &str| judge(None, &headers(HOST, host), None);
+        for host in ["localhost:8432", "127.0.0.1:8432", "[::1]:8432", "localhost"] {
+            assert_eq!(verdict(host), Verdict::Pass, "{host}");
+        }
+        for host in ["evil.example:8432", "localhost.evil.example", "127.0.0.1.evil.example", "localhost:", ""] {
+            assert_eq!(verdict(host), Verdict::Refuse, "{host}");
+        }
+        assert_eq!(judge(None, &HeaderMap::new(), None), Verdict::Refuse);
+    }
+
+    #[test]
+    fn a_token_is_asked_for_kept_and_never_half_right() {
+        let token = Some(Token::new(SECRET).unwrap());
+        let query = url::form_urlencoded::Serializer::new(String::new()).append_pair("token", SECRET).finish();
+        assert_eq!(judge(token, &HeaderMap::new(), Some(&query)), Verdict::Remember(SECRET.into()));
+        let response = remember(SECRET);
+        let cookie = response.headers()[SET_COOKIE].to_str().unwrap().split(';').next().unwrap().to_owned();
+        assert_eq!(judge(token, &headers(COOKIE, &format!("other=1; {cookie}")), None), Verdict::Pass);
+        let bearer = |secret: &str| {
+            HeaderMap::from_iter([(
+                AUTHORIZATION,
+                HeaderValue::from_bytes(format!("Bearer {secret}").as_bytes()).unwrap(),
+            )])
+        };
+        let plain = Some(Token::new("0123456789abcdef").unwrap());
+        assert_eq!(judge(plain, &bearer("0123456789abcdef"), None), Verdict::Pass);
+        for wrong in ["0123456789abcde", "0123456789abcdef0", ""] {
+            assert_eq!(judge(plain, &bearer(wrong), None), Verdict::Ask, "{wrong}");
+            assert_eq!(judge(plain, &HeaderMap::new(), Some(&format!("token={wrong}"))), Verdict::Ask, "{wrong}");
+        }
+        assert!(matches!(Token::new("short"), Err(Error::WeakToken)));
+        assert_eq!(format!("{token:?}"), "Some(Token(…))");
+    }
+}

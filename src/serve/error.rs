@@ -1,0 +1,50 @@
+//! Failures of serving.
+
+use std::net::SocketAddr;
+use std::path::PathBuf;
+
+use crate::failure::{ErrorKind, Explain};
+use crate::report;
+
+/// What can go wrong before anybody asks for something.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    #[error("{0} can be reached from other machines, and no token keeps them out")]
+    NoToken(SocketAddr),
+    #[error("a token needs at least {} characters", super::access::TOKEN_MIN)]
+    WeakToken,
+    #[error("cannot read the token in {}: {source}", path.display())]
+    TokenFile { path: PathBuf, source: std::io::Error },
+    #[error("cannot listen on {address}: {source}")]
+    Listen { address: SocketAddr, source: std::io::Error },
+    #[error("cannot serve: {0}")]
+    Serve(std::io::Error),
+    #[error(transparent)]
+    Page(#[from] report::Error),
+}
+
+impl Explain for Error {
+    fn kind(&self) -> ErrorKind {
+        match self {
+            Error::NoToken(_) | Error::WeakToken => ErrorKind::Usage,
+            Error::Listen { source, .. } | Error::TokenFile { source, .. }
+                if source.kind() == std::io::ErrorKind::PermissionDenied =>
+            {
+                ErrorKind::Privilege
+            }
+            Error::TokenFile { .. } => ErrorKind::Usage,
+            Error::Listen { .. } | Error::Serve(_) | Error::Page(_) => ErrorKind::Failed,
+        }
+    }
+
+    fn hint(&self) -> Option<String> {
+        match self {
+            Error::NoToken(_) | Error::WeakToken => Some(
+                "write a secret into a file that only you can read, and name it: openssl rand -hex 16 > token; chmod 600 token; --token-file token"
+                    .into(),
+            ),
+            Error::Listen { .. } => Some("--port names another port, and 0 any that is free".into()),
+            Error::TokenFile { .. } | Error::Serve(_) | Error::Page(_) => None,
+        }
+    }
+}

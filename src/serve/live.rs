@@ -1,0 +1,177 @@
+//! The trial that runs now: the process that runs it writes it down each second, in memory, and whoever serves reads it.
+//!
+//! Nothing of it reaches a disk: a store that is written each second would be part of what is measured.
+
+use std::fs::{self, DirBuilder, File, OpenOptions};
+use std::io::{Read as _, Seek as _, Write as _};
+use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _, OpenOptionsExt as _};
+use std::path::PathBuf;
+
+use jiff::Timestamp;
+use rustix::fs::{FlockOperation, OFlags, flock};
+use serde::{Deserialize, Serialize};
+
+use crate::bench::{LiveSecond, SweepRun, SweepTrialStarted};
+use crate::units::Bytes;
+
+/// A trial that runs, with its seconds so far.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct LiveTrial {
+    pub sweep_id: String,
+    pub question: String,
+    pub label: String,
+    pub repeat: u32,
+    pub position: u32,
+    pub trials: u32,
+    pub seconds: Option<u32>,
+    /// Until the whole sweep is over, when the trial began.
+    pub left_seconds: f64,
+    pub began_at: Timestamp,
+    #[serde(default)]
+    pub samples: Vec<LiveSample>,
+}
+
+/// A second of it.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct LiveSample {
+    pub second: u32,
+    pub tps: Option<f64>,
+    pub device_read_bytes: Bytes,
+    pub os_resident_bytes: Bytes,
+}
+
+/// Where a process writes down what it runs. It is a convenience: what cannot be written is left out.
+#[derive(Debug)]
+pub struct LiveBoard {
+    sweep_id: String,
+    question: String,
+    file: Option<File>,
+    path: PathBuf,
+}
+
+impl LiveBoard {
+    /// For a sweep. The file is held locked as long as the board is there.
+    pub fn new(sweep: &SweepRun) -> LiveBoard {
+        let path = directory().join(format!("{}.jsonl", sweep.id));
+        let file = make_directory().then(|| open_locked(&path)).flatten();
+        LiveBoard { sweep_id: sweep.id.clone(), question: sweep.question.clone(), file, path }
+    }
+
+    /// A trial begins: what was written of the one before is gone.
+    pub fn begin(&mut self, trial: &SweepTrialStarted) {
+        let header = LiveTrial {
+            sweep_id: self.sweep_id.clone(),
+            question: self.question.clone(),
+            label: trial.label.clone(),
+            repeat: trial.repeat,
+            position: trial.position,
+            trials: trial.trials,
+            seconds: trial.seconds,
+            left_seconds: trial.left.as_secs_f64(),
+            began_at: Timestamp::now(),
+            samples: Vec::new(),
+        };
+        if let Some(file) = &mut self.file {
+            // A board that cannot be written shows less.
+            let _ = file.set_len(0).and_then(|()| file.rewind());
+        }
+        self.write(&header);
+    }
+
+    pub fn add(&mut self, second: &LiveSecond) {
+        let LiveSecond { second, tps, device_read_bytes, os_resident_bytes, .. } = *second;
+        self.write(&LiveSample { second, tps, device_read_bytes, os_resident_bytes });
+    }
+
+    fn write(&mut self, line: &impl Serialize) {
+        if let (Some(file), Ok(text)) = (&mut self.file, serde_json::to_string(line)) {
+            let _ = writeln!(file, "{text}");
+        }
+    }
+}
+
+impl Drop for LiveBoard {
+    fn drop(&mut self) {
+        if self.file.is_some() {
+            let _ = fs::remove_file(&self.path);
+        }
+    }
+}
+
+/// The trials that run on this machine, of this user's processes.
+pub fn read_live() -> Vec<LiveTrial> {
+    if !is_own(&directory()) {
+        return Vec::new();
+    }
+    let entries = fs::read_dir(directory()).into_iter().flatten().flatten();
+    let mut trials: Vec<LiveTrial> = entries.filter_map(|entry| read_board(&entry.path())).collect();
+    trials.sort_by(|one, other| one.sweep_id.cmp(&other.sweep_id));
+    trials
+}
+
+fn read_board(path: &std::path::Path) -> Option<LiveTrial> {
+    let mut file = OpenOptions::new().read(true).custom_flags(OFlags::NOFOLLOW.bits() as i32).open(path).ok()?;
+    if flock(&file, FlockOperation::NonBlockingLockShared).is_ok() {
+        // Whoever wrote it was killed.
+        let _ = fs::remove_file(path);
+        return None;
+    }
+    let mut text = String::new();
+    file.read_to_string(&mut text).ok()?;
+    parse_board(&text)
+}
+
+/// The header, and the seconds below it; the last line may be written right now.
+fn parse_board(text: &str) -> Option<LiveTrial> {
+    let (header, seconds) = text.split_once('\n')?;
+    let mut trial: LiveTrial = serde_json::from_str(header).ok()?;
+    trial.samples = seconds.lines().filter_map(|line| serde_json::from_str(line).ok()).collect();
+    Some(trial)
+}
+
+/// In memory, and of this user alone.
+fn directory() -> PathBuf {
+    let runtime = std::env::var_os("XDG_RUNTIME_DIR").map(PathBuf::from).filter(|path| path.is_absolute());
+    runtime.map_or_else(
+        || PathBuf::from(format!("/dev/shm/pgthaw-{}", rustix::process::geteuid().as_raw())),
+        |runtime| runtime.join("pgthaw"),
+    )
+}
+
+fn make_directory() -> bool {
+    let directory = directory();
+    let _ = DirBuilder::new().mode(0o700).create(&directory);
+    is_own(&directory)
+}
+
+/// /dev/shm is everybody's: a directory that another user made there is not written to.
+fn is_own(directory: &std::path::Path) -> bool {
+    let facts = fs::symlink_metadata(directory);
+    facts.is_ok_and(|facts| {
+        facts.is_dir() && facts.uid() == rustix::process::geteuid().as_raw() && facts.mode() & 0o077 == 0
+    })
+}
+
+fn open_locked(path: &std::path::Path) -> Option<File> {
+    let mut options = OpenOptions::new();
+    options.create(true).write(true).truncate(false).mode(0o600).custom_flags(OFlags::NOFOLLOW.bits() as i32);
+    let file = options.open(path).ok()?;
+    flock(&file, FlockOperation::NonBlockingLockExclusive).ok()?;
+    Some(file)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_board_is_read_up_to_the_line_that_is_being_written() {
+        let header = r#"{"sweep_id":"s","question":"q","label":"clients 4","repeat":1,"position":2,"trials":6,"seconds":30,"left_seconds":90.0,"began_at":"2026-11-22T10:00:00Z"}"#;
+        let second = r#"{"second":1,"tps":100.0,"device_read_bytes":0,"os_resident_bytes":5}"#;
+        let trial = parse_board(&format!("{header}\n{second}\n{}", &second[..20])).unwrap();
+        assert_eq!((trial.label.as_str(), trial.samples.len()), ("clients 4", 1));
+        assert_eq!(trial.samples[0].tps, Some(100.0));
+        assert_eq!(parse_board(&header[..40]), None);
+        assert_eq!(parse_board(""), None);
+    }
+}

@@ -1,0 +1,13 @@
+//! Shows what the results store holds to browsers: the front end of the report, which asks for what it shows. It reads,
+//! and changes nothing.
+
+mod access;
+mod answers;
+mod error;
+mod live;
+mod server;
+
+pub use access::Token;
+pub use error::Error;
+pub use live::LiveBoard;
+pub use server::{Server, ServerOptions};

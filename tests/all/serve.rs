@@ -1,0 +1,218 @@
+//! `pgthaw serve`: who may ask, what is answered, and its pages in a browser.
+
+use std::fs;
+use std::io::{BufRead as _, BufReader, Read as _, Write as _};
+use std::net::TcpStream;
+use std::process::{Child, Stdio};
+
+use rustix::process::{Pid, Signal, kill_process};
+use serde_json::{Value, json};
+
+use crate::report_sweep::{HOSTILE, SHAPE, assert_clean, keep, look, make_hostile};
+use crate::servers::Home;
+use crate::synthetic_sweep::{self, Shape};
+use crate::{results, synthetic_run};
+
+const SECRET: &str = "0123456789abcdef";
+
+/// A server that runs as long as this is there.
+struct Served {
+    child: Child,
+    /// `127.0.0.1:40123`.
+    host: String,
+}
+
+impl Drop for Served {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+fn serve(home: &Home, options: &[&str]) -> Served {
+    let mut command = home.command(&[&["serve", "--port", "0", "--json"], options].concat());
+    let mut child = command.env("XDG_RUNTIME_DIR", home.path()).stdout(Stdio::piped()).spawn().unwrap();
+    let mut told = String::new();
+    // One document, on several lines, which ends with the brace of its first.
+    for line in BufReader::new(child.stdout.take().unwrap()).lines() {
+        told += &line.unwrap();
+        if serde_json::from_str::<Value>(&told).is_ok() {
+            break;
+        }
+    }
+    let told: Value = serde_json::from_str(&told).unwrap();
+    let host = told["address"].as_str().unwrap().trim_start_matches("http://").trim_end_matches('/').to_owned();
+    Served { child, host }
+}
+
+/// An answer, as it came.
+struct Answer {
+    status: u16,
+    head: String,
+    body: String,
+}
+
+impl Answer {
+    fn json(&self) -> Value {
+        serde_json::from_str(&self.body).unwrap_or_else(|error| panic!("{error}: {}", self.body))
+    }
+}
+
+impl Served {
+    fn get(&self, path: &str) -> Answer {
+        self.ask(path, &format!("Host: {}\r\n", self.host))
+    }
+
+    fn ask(&self, path: &str, headers: &str) -> Answer {
+        let mut stream = TcpStream::connect(&self.host).unwrap();
+        write!(stream, "GET {path} HTTP/1.0\r\n{headers}\r\n").unwrap();
+        let mut text = String::new();
+        stream.read_to_string(&mut text).unwrap();
+        let (head, body) = text.split_once("\r\n\r\n").unwrap();
+        let status = head.split(' ').nth(1).unwrap().parse().unwrap();
+        Answer { status, head: head.to_lowercase(), body: body.to_owned() }
+    }
+}
+
+fn with_sweep(home: &Home, shape: &Shape<'_>) -> String {
+    let (run, trials) = synthetic_sweep::make(shape);
+    keep(&home.path().join("state/pgthaw/results.sqlite"), &run, &trials);
+    run.id
+}
+
+#[test]
+fn what_is_stored_is_answered() {
+    let home = Home::new();
+    let id = with_sweep(&home, &SHAPE);
+    let (run, trials) = synthetic_run::make(1, 8);
+    results::keep(&home.path().join("state/pgthaw/results.sqlite"), &run, &trials);
+    let served = serve(&home, &[]);
+
+    let lines = served.get("/api/studies").json();
+    assert_eq!((&lines[0]["id"], &lines[0]["kind"], &lines[0]["trials"]), (&json!(id), &json!("sweep"), &json!(36)));
+    assert_eq!((&lines[1]["id"], &lines[1]["kind"], &lines[1]["trials"]), (&json!(run.id), &json!("run"), &json!(10)));
+    let study = served.get(&format!("/api/studies/{id}")).json();
+    assert_eq!((study["points"].as_array().unwrap().len(), study["trials"].as_array().unwrap().len()), (18, 36));
+    assert!(study["points"][0]["tps"]["median"].as_f64().unwrap() > 0.0);
+    assert_eq!(study["points"][0]["background"]["checkpoints_timed"], 2.0);
+    let trial = served.get(&format!("/api/studies/{id}/trials/3/2")).json();
+    assert_eq!((&trial["trial"]["repeat"], &trial["trial"]["samples"]), (&json!(2), &json!([])));
+    assert_eq!((&trial["series"]["width"], trial["series"]["second"].as_array().unwrap().len()), (&json!(1), 70));
+    let compared = served.get("/api/compare?a=clients%3D1&b=clients%3D8&metric=tps").json();
+    assert_eq!(compared["cells"].as_array().unwrap().len(), 6);
+    assert!(compared["cells"][0]["ratio"]["median"]["at_least"].as_f64().unwrap() > 4.0);
+    assert!(served.get(&format!("/runs/{}", run.id)).body.contains("pgthaw report"));
+    assert_eq!(served.get("/api/live").json(), json!([]));
+}
+
+#[test]
+fn what_is_not_there_is_said_and_nothing_is_changed() {
+    let home = Home::new();
+    let id = with_sweep(&home, &Shape { scales: &[1], buffers: &["1GB"], repeats: 1, seconds: 8, ..SHAPE });
+    let served = serve(&home, &[]);
+    let missing = [
+        "/api/studies/none".to_owned(),
+        format!("/api/studies/{id}/trials/999/1"),
+        "/runs/%27%3B%20DROP%20TABLE%20sweeps".to_owned(),
+        "/api/compare?a=clients%3D1&b=clients%3D9&metric=tps".to_owned(),
+        format!("/api/compare?a={id}%3Aclients%3D1&b=clients%3D8&metric=nonsense"),
+    ];
+    for path in &missing {
+        let answer = served.get(path);
+        assert_eq!(answer.status, 404, "{path}: {}", answer.body);
+        assert!(!answer.json()["error"]["message"].as_str().unwrap().is_empty());
+    }
+    let mut stream = TcpStream::connect(&served.host).unwrap();
+    write!(stream, "DELETE /api/studies/{id} HTTP/1.0\r\nHost: {}\r\n\r\n", served.host).unwrap();
+    let mut text = String::new();
+    stream.read_to_string(&mut text).unwrap();
+    assert!(text.starts_with("HTTP/1.0 405"), "{text}");
+    assert_eq!(served.get("/api/studies").json().as_array().unwrap().len(), 1);
+}
+
+#[test]
+fn another_name_for_the_loopback_address_is_refused() {
+    let home = Home::new();
+    with_sweep(&home, &Shape { scales: &[1], buffers: &["1GB"], repeats: 1, seconds: 8, ..SHAPE });
+    let served = serve(&home, &[]);
+    assert_eq!(served.ask("/api/studies", "Host: evil.example\r\n").status, 403);
+    let page = served.get("/");
+    assert_eq!(page.status, 200);
+    for header in ["cache-control: no-store", "x-frame-options: deny", "x-content-type-options: nosniff"] {
+        assert!(page.head.contains(header), "{header}: {}", page.head);
+    }
+    assert!(page.body.contains("connect-src 'self'; script-src 'sha256-"));
+}
+
+#[test]
+fn others_need_the_token() {
+    let home = Home::new();
+    with_sweep(&home, &Shape { scales: &[1], buffers: &["1GB"], repeats: 1, seconds: 8, ..SHAPE });
+    let (weak, token) = (home.path().join("weak"), home.path().join("token"));
+    fs::write(&weak, "short\n").unwrap();
+    fs::write(&token, format!("{SECRET}\n")).unwrap();
+    let refused = home.pgthaw(&["serve", "--listen", "0.0.0.0:0"]).ends_with(2);
+    assert!(refused.stderr.contains("no token keeps them out"), "{}", refused.stderr);
+    let refused = home.pgthaw(&["serve", "--listen", "0.0.0.0:0", "--token-file", weak.to_str().unwrap()]).ends_with(2);
+    assert!(refused.stderr.contains("at least 16 characters"), "{}", refused.stderr);
+
+    let served = serve(&home, &["--token-file", token.to_str().unwrap()]);
+    let asked = served.get("/api/studies");
+    assert_eq!(asked.status, 401);
+    assert!(!asked.body.contains("sweep") && asked.body.contains("<form"));
+    assert_eq!(served.get("/?token=fedcba9876543210").status, 401);
+    let right = served.get(&format!("/?token={SECRET}"));
+    assert_eq!(right.status, 303);
+    assert!(
+        right.head.contains("location: /\r\n") && right.head.contains("httponly; samesite=strict"),
+        "{}",
+        right.head
+    );
+    let cookie = right.head.lines().find_map(|line| line.strip_prefix("set-cookie: ")).unwrap();
+    let cookie = cookie.split(';').next().unwrap().replace("PGTHAW", "pgthaw");
+    assert_eq!(served.ask("/api/studies", &format!("Cookie: {cookie}\r\n")).status, 200);
+    assert_eq!(served.ask("/api/studies", &format!("Authorization: Bearer {SECRET}\r\n")).status, 200);
+}
+
+#[test]
+fn it_ends_when_it_is_asked_to() {
+    let home = Home::new();
+    with_sweep(&home, &Shape { scales: &[1], buffers: &["1GB"], repeats: 1, seconds: 8, ..SHAPE });
+    let mut served = serve(&home, &[]);
+    kill_process(Pid::from_child(&served.child), Signal::INT).unwrap();
+    assert!(served.child.wait().unwrap().success());
+}
+
+#[test]
+fn the_pages_show_what_is_stored() {
+    let home = Home::new();
+    with_sweep(&home, &SHAPE);
+    let (run, trials) = synthetic_run::make(1, 8);
+    results::keep(&home.path().join("state/pgthaw/results.sqlite"), &run, &trials);
+    let served = serve(&home, &[]);
+    let seen = look(&format!("http://{}/", served.host));
+    assert_clean(&seen);
+    assert_eq!((seen["studies"]["all"].as_array().unwrap().len(), &seen["studies"]["none"]), (2, &json!(0)));
+    assert_eq!(seen["heat"].as_array().unwrap().len(), 18);
+    assert_eq!(
+        (&seen["keyboard"]["metric"], &seen["keyboard"]["reloaded"]),
+        (&json!("worst-second"), &json!("worst-second"))
+    );
+    assert_eq!(seen["compared"]["rows"], 6);
+    assert!(seen["compared"]["charts"]["ratios"].as_array().unwrap().len() >= 2, "{}", seen["compared"]);
+    assert!(seen["live"].as_str().unwrap().contains("No sweep runs"), "{}", seen["live"]);
+}
+
+#[test]
+fn hostile_names_stay_text_when_they_are_served() {
+    let home = Home::new();
+    let (mut run, mut trials) = synthetic_sweep::make(&Shape { scales: &[1], clients: &[1, 8], repeats: 1, ..SHAPE });
+    make_hostile(&mut run, &mut trials);
+    keep(&home.path().join("state/pgthaw/results.sqlite"), &run, &trials);
+    let served = serve(&home, &[]);
+    let seen = look(&format!("http://{}/", served.host));
+    assert_clean(&seen);
+    assert_eq!(seen["studies"]["all"], json!([HOSTILE]));
+    assert_eq!(seen["headline"], HOSTILE);
+    assert_eq!(served.get("/api/studies").json().as_array().unwrap().len(), 1);
+}
