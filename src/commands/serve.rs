@@ -52,7 +52,7 @@ pub async fn run(arguments: ServeArguments, output: OutputArguments) -> anyhow::
             terminal::print_remark("serving until Ctrl-C");
         }
     }
-    server.run(store, hear_signals()?).await?.close().await;
+    server.run(store, hear_signals()?).await?;
     Ok(ExitStatus::Done)
 }
 

@@ -54,12 +54,15 @@ impl Server {
         self.listener.local_addr().map_err(Error::Serve)
     }
 
-    /// Answers until `end`, and then what was asked before.
-    pub async fn run(self, store: Store, end: impl Future<Output = ()> + Send + 'static) -> Result<Store, Error> {
+    /// Answers until `end`, and then what was asked before; closes the store.
+    pub async fn run(self, store: Store, end: impl Future<Output = ()> + Send + 'static) -> Result<(), Error> {
         let served = Arc::new(Served { store, page: render_served_page()? });
         let router = routes(Arc::clone(&served), self.token);
         axum::serve(self.listener, router).with_graceful_shutdown(end).await.map_err(Error::Serve)?;
-        Arc::into_inner(served).map(|served| served.store).ok_or_else(|| Error::Serve(std::io::ErrorKind::Other.into()))
+        if let Some(served) = Arc::into_inner(served) {
+            served.store.close().await;
+        }
+        Ok(())
     }
 }
 

@@ -1,6 +1,6 @@
 // The figures of a point that can be drawn.
 
-import { bytes, compact, count, latency } from "../format";
+import { bytes, compact, count, latency, percent } from "../format";
 import type { PointSummary, Range } from "./record";
 
 export interface Metric {
@@ -38,4 +38,11 @@ export const metricOf = (id: string | null): Metric => METRICS.find((one) => one
 export function rangeText(range: Range, render: (value: number) => string): string {
   const [low, high] = [render(range.min), render(range.max)];
   return low === high ? "" : `${low}–${high}`;
+}
+
+/** `median within 380–720 (in 75 % of cases)`, where there are trials enough. */
+export function intervalText(range: Range, render: (value: number) => string): string {
+  const { interval } = range;
+  if (!interval) return "";
+  return `${render(interval.low)}–${render(interval.high)} (holds in ${percent(interval.coverage)})`;
 }

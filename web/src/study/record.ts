@@ -45,6 +45,8 @@ export interface Range {
   median: number;
   min: number;
   max: number;
+  /** Of the median; null with fewer than three trials. */
+  interval?: { low: number; high: number; coverage: number } | null;
 }
 
 export interface PointSummary {

@@ -2,7 +2,7 @@
 
 import { element } from "../../element";
 import { heatColor, inkOn } from "../colours";
-import { METRICS, rangeText } from "../metrics";
+import { intervalText, METRICS, rangeText } from "../metrics";
 import { doubtOf, valuesOf } from "../pivot";
 import type { PointSummary } from "../record";
 import type { StudyState } from "../state";
@@ -80,7 +80,7 @@ function cellOf(state: StudyState, point: PointSummary | null, shade: Shade, bub
   const against = doubt === null ? "" : `; ${Object.keys(point.warnings).length} against it`;
   const told = `${point.label}: ${range === null ? "no figure" : `${metric.render(range.median)}, ${rangeText(range, metric.render) || "no spread"}`}, ${point.trials} trials${against}`;
   const link = element("a", { href: state.linkToPoint(point.number), "aria-label": told }, text);
-  const show = (): void => showBubble(bubble, cell, point);
+  const show = (): void => showBubble(state, bubble, cell, point);
   const hide = (): void => { bubble.hidden = true; };
   cell.addEventListener("mouseenter", show);
   cell.addEventListener("mouseleave", hide);
@@ -91,14 +91,16 @@ function cellOf(state: StudyState, point: PointSummary | null, shade: Shade, bub
   return cell;
 }
 
-function showBubble(bubble: HTMLElement, cell: HTMLElement, point: PointSummary): void {
+function showBubble(state: StudyState, bubble: HTMLElement, cell: HTMLElement, point: PointSummary): void {
   const rows = METRICS.map((metric) => {
     const range = metric.of(point);
     return element("tr", {}, element("td", {}, metric.label), element("td", { class: "number" }, range === null ? "–" : metric.render(range.median)),
       element("td", { class: "number soft" }, range === null ? "" : rangeText(range, metric.render)));
   });
+  const median = state.metric.of(point);
+  const interval = median === null ? "" : intervalText(median, state.metric.render);
   const warnings = Object.entries(point.warnings).map(([text, trials]) => element("p", { class: "against" }, `${text} (${trials} of ${point.trials})`));
-  bubble.replaceChildren(element("p", {}, `${point.label} · ${point.trials} trials`), element("table", {}, ...rows), ...warnings);
+  bubble.replaceChildren(element("p", {}, `${point.label} · ${point.trials} trials`), element("table", {}, ...rows), ...(interval === "" ? [] : [element("p", {}, `${state.metric.label}: the median lies in ${interval}`)]), ...warnings);
   bubble.hidden = false;
   const [box, place] = [bubble.offsetParent?.getBoundingClientRect() ?? new DOMRect(), cell.getBoundingClientRect()];
   const left = Math.min(place.left - box.left, box.width - bubble.offsetWidth);
