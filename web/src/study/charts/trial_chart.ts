@@ -103,7 +103,7 @@ function titleOf(state: TrialStage, panel: Panel, top: number): NonNullable<ECha
   // Braces would be marks of the chart library's.
   const plain = (text: string): string => text.replace(/[{}|]/g, " ");
   const names = curves.length < 2 ? [] : curves.map((curve, which) => `{c${which}|━ ${plain(curve.name)}}`);
-  const rich = Object.fromEntries(curves.map((_, which) => [`c${which}`, { color: lineStyleOf(2 * which, state.isDark).color, fontSize: 12, fontWeight: 400 as const }]));
+  const rich = Object.fromEntries(curves.map((_, which) => [`c${which}`, { color: lineStyleOf(which, state.isDark).color, fontSize: 12, fontWeight: 400 as const }]));
   return { text: [panel.title, ...names].join("   "), left: 0, top, padding: 0, textStyle: { fontSize: 12.5, fontWeight: 600, color: state.theme.ink, rich } };
 }
 
@@ -113,10 +113,14 @@ const middles = ({ series }: TrialData): number[] => series.second.map((end, ind
 /** A log axis has no zero. */
 const onAxis = (panel: Panel, value: number | null): number | null => (value === null ? null : panel.isLog ? Math.max(1, value) : value);
 
+/** The curves of a panel have colours of their own; a lone one has its trial's. The other trial's lines are dashed. */
+const colourOf = (curves: Curve[], place: number, which: number): number => (curves.length > 1 ? which : place);
+
 function seriesOf(state: TrialStage, panel: Panel, index: number, data: TrialData, place: number): SeriesOption[] {
   const at = middles(data);
-  return panel.curves(data).flatMap((curve, which): SeriesOption[] => {
-    const { color } = lineStyleOf(place + 2 * which, state.isDark);
+  const curves = panel.curves(data);
+  return curves.flatMap((curve, which): SeriesOption[] => {
+    const { color } = lineStyleOf(colourOf(curves, place, which), state.isDark);
     const line: LineSeriesOption = {
       type: "line", id: `line:${panel.id}:${place}:${which}`, name: curve.name, xAxisIndex: index, yAxisIndex: index,
       data: curve.values.map((value, span) => [at[span] ?? 0, onAxis(panel, value)]),
@@ -171,7 +175,8 @@ function tooltip(state: TrialStage, panels: Panel[]): NonNullable<EChartsOption[
       const at = value[0];
       const rows = panels.flatMap((panel) => state.trials.flatMap((data, place) => {
         const span = middles(data).findIndex((middle) => middle >= at - 1e-9);
-        return panel.curves(data).flatMap((curve, which) => rowOf(panel, curve, span, place + 2 * which, state.isDark));
+        const curves = panel.curves(data);
+        return curves.flatMap((curve, which) => rowOf(panel, curve, span, colourOf(curves, place, which), state.isDark));
       }));
       const checkpoints = state.shown.trial.checkpoints.filter(({ ended_after_seconds: end, total_seconds: total }) => at >= end - total && at <= end).map(({ reason, buffers }) => element("p", {}, `checkpoint (${reason}), ${buffers} buffers`));
       return element("div", { class: "pointer" }, element("p", {}, `at ${seconds(at)}`), element("table", {}, ...rows), ...checkpoints);
