@@ -2,7 +2,7 @@
 //! studies, this study, and one of its trials? Goal: 2 seconds for each.
 //!
 //! `cargo bench --bench large_store`; with `--keep FILE` the store stays there, to look at it: `pgthaw serve --results FILE`.
-#![allow(clippy::print_stdout)]
+#![allow(clippy::print_stdout, clippy::unwrap_used)]
 
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};

@@ -3,7 +3,7 @@
 use super::steady::UnknownStrategy;
 use super::{MeasuredError, NotALabServer, SettingsError};
 use crate::failure::{ErrorKind, Explain};
-use crate::{bench, cache, linux, model, observe, postgres, report, results, warm};
+use crate::{bench, cache, linux, model, observe, postgres, report, results, serve, warm};
 
 /// The kind and hint of the first error in the chain that has them.
 pub fn explain(error: &anyhow::Error) -> (ErrorKind, Option<String>) {
@@ -37,6 +37,7 @@ fn as_explain<'a>(cause: &'a (dyn std::error::Error + 'static)) -> Option<&'a dy
         .or_else(|| cast::<model::Error>(cause))
         .or_else(|| cast::<results::Error>(cause))
         .or_else(|| cast::<report::Error>(cause))
+        .or_else(|| cast::<serve::Error>(cause))
         .or_else(|| cast::<NotALabServer>(cause))
         .or_else(|| cast::<MeasuredError>(cause))
         .or_else(|| cast::<SettingsError>(cause))

@@ -42,6 +42,8 @@ pub async fn run(arguments: ServeArguments, output: OutputArguments) -> anyhow::
     };
     let store = arguments.store.open_existing().await?;
     let server = Server::bind(options).await?;
+    // Heard from the moment on at which somebody knows that it serves.
+    let end = hear_signals()?;
     let address = format!("http://{}/", server.address()?);
     if output.json {
         terminal::print_json(&json!({ "address": address, "results": store.place(), "needs_token": token.is_some() }))?;
@@ -52,7 +54,7 @@ pub async fn run(arguments: ServeArguments, output: OutputArguments) -> anyhow::
             terminal::print_remark("serving until Ctrl-C");
         }
     }
-    server.run(store, hear_signals()?).await?;
+    server.run(store, end).await?;
     Ok(ExitStatus::Done)
 }
 

@@ -29,9 +29,9 @@ async function look(page) {
     keyboard: await useKeyboard(page),
     downloads: await download(page),
   };
-  await page.emulateMedia({ colorScheme: "dark" });
+  await choose(page, "dark");
   seen.dark = await lookAt(page, "study-dark", screenshots);
-  await page.emulateMedia({ colorScheme: "light" });
+  await choose(page, "light");
   seen.trial = await openTrial(page);
   await page.setViewportSize(PHONE);
   seen.trialOnPhone = await lookAt(page, "trial-phone", screenshots);
@@ -103,6 +103,12 @@ async function useKeyboard(page) {
   return { metric, unit, isStillFocused, bubble, isHidden, reloaded };
 }
 
+/** Light or dark. Everything is drawn anew then, and a cell that has the focus loses it. */
+async function choose(page, scheme) {
+  await page.emulateMedia({ colorScheme: scheme });
+  await page.waitForFunction((wanted) => document.documentElement.dataset.theme === wanted, scheme);
+}
+
 /** Follows a cell of the heat map to its trial, and holds another beside it. */
 async function openTrial(page) {
   await page.locator("#heat td a").first().focus();
@@ -114,14 +120,15 @@ async function openTrial(page) {
   await page.locator("text=In which the two trials differ").waitFor();
   await once(page, drawnCharts, isAll);
   const both = await page.evaluate(chartsOf);
+  await page.locator("#trial").evaluate((figure) => figure.scrollIntoView());
   const box = await page.locator("#trial .chart").boundingBox();
   await page.mouse.move(box.x + box.width / 2, box.y + 60);
   await page.waitForSelector("#trial .pointer");
   const pointer = await page.locator("#trial .pointer").innerText();
   await page.mouse.move(0, 0);
-  await page.emulateMedia({ colorScheme: "dark" });
+  await choose(page, "dark");
   const dark = await lookAt(page, "trial-dark", screenshots);
-  await page.emulateMedia({ colorScheme: "light" });
+  await choose(page, "light");
   await page.goBack();
   await page.locator("#trial").waitFor();
   return { ...seen, charts, both, pointer, dark };

@@ -1,6 +1,6 @@
 // A trial on one time axis: its panels, with checkpoints shaded across all of them.
 
-import type { CustomSeriesOption, EChartsOption, LineSeriesOption, SeriesOption } from "echarts";
+import type { CustomSeriesOption, EChartsOption, LineSeriesOption, SeriesOption, TitleComponentOption } from "echarts";
 import type { Appearance, Backdrop } from "../../appearance";
 import { textStyle } from "../../charts/engine";
 import type { ChartPlan, View } from "../../charts/figure";
@@ -98,7 +98,7 @@ function option(view: View<TrialStage>): EChartsOption {
 }
 
 /** Where a panel has several curves, their names stand beside its title in their colours. */
-function titleOf(state: TrialStage, panel: Panel, top: number): NonNullable<EChartsOption["title"]> {
+function titleOf(state: TrialStage, panel: Panel, top: number): TitleComponentOption {
   const curves = panel.curves(state.shown);
   // Braces would be marks of the chart library's.
   const plain = (text: string): string => text.replace(/[{}|]/g, " ");
