@@ -86,10 +86,12 @@ function heatOf() {
 
 /** Chooses another figure, points at a cell, and opens the address again: all without a mouse. */
 async function useKeyboard(page) {
+  const before = await page.locator("#lines .unit").innerText();
   await page.locator("#pivot-metric").focus();
   await page.keyboard.press("ArrowDown");
   const metric = await page.locator("#pivot-metric").inputValue();
-  const unit = await page.locator("#lines .unit").innerText();
+  // The choice goes into the address, and what the address says is drawn after that.
+  const unit = await once(page, () => document.querySelector("#lines .unit")?.textContent, (text) => text !== before);
   const isStillFocused = await page.evaluate(() => document.activeElement?.id);
   await page.locator("#heat td a").first().focus();
   const bubble = await page.locator("#heat-bubble").innerText();

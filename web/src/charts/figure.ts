@@ -61,13 +61,16 @@ export function figure<S extends Backdrop>(plan: ChartPlan<S>, state: S): HTMLEl
     const now = view();
     isStale = now.width === 0;
     if (isStale) return;
-    unit.textContent = plan.unit(now);
-    legend.replaceChildren(...[plan.legend?.(now) ?? []].flat());
+    describe(now);
     box.style.height = `${plan.height(now)}px`;
     chart ??= createChart(box);
     chart.resize();
     chart.setOption({ animation: false, ...plan.option(now) }, { notMerge: true });
     charts.set(plan.id, chart);
+  };
+  const describe = (now: View<S>): void => {
+    unit.textContent = plan.unit(now);
+    legend.replaceChildren(...[plan.legend?.(now) ?? []].flat());
     if (numbers.open) listNumbers();
   };
   const listNumbers = (): void => {
@@ -77,8 +80,10 @@ export function figure<S extends Backdrop>(plan: ChartPlan<S>, state: S): HTMLEl
 
   const controls = (plan.controls ?? []).map((control) => segments(control, choices, draw));
   const drawWhenSeen = (): void => {
-    if (isOnScreen || state.isPrinting) draw();
-    else isStale = true;
+    if (isOnScreen || state.isPrinting) return draw();
+    isStale = true;
+    // Its text is read aloud wherever it is.
+    describe(view());
   };
   new ResizeObserver(draw).observe(box);
   new IntersectionObserver((entries) => {
