@@ -25,7 +25,8 @@ impl Store {
         self.read_sweep_or_newest(side.sweep.as_deref()).await
     }
 
-    /// A sweep, the newest of them when none is named, with its trials but without their seconds.
+    /// A sweep, the newest of them when none is named, with its trials; with their seconds where these are needed to cut
+    /// trials to whole cycles of checkpoints.
     pub async fn read_sweep_or_newest(&self, wanted: Option<&str>) -> Result<(SweepRun, Vec<SweepTrial>), Error> {
         let run = match wanted {
             Some(wanted) => self.find_sweep(wanted).await?,
@@ -33,7 +34,10 @@ impl Store {
             None => self.read_sweeps().await?.into_iter().next(),
         };
         let run = run.ok_or_else(|| Error::UnknownRun(wanted.unwrap_or(NEWEST).to_owned()))?;
-        let trials = self.read_sweep_outcomes(&run.id).await?;
+        let mut trials = self.read_sweep_outcomes(&run.id).await?;
+        if trials.iter().any(|trial| trial.checkpoint_cycles > 0) {
+            self.add_samples(&run.id, &mut trials).await?;
+        }
         Ok((run, trials))
     }
 }

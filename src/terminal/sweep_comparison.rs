@@ -16,6 +16,7 @@ pub fn render_sweep_comparison(comparison: &SweepComparison, width: Option<usize
         Column::number("p (Holm)", 0, cells(&|cell| format!("{:.3}", cell.p_holm))),
         Column::number("detectable", 1, cells(&|cell| render_change(cell.smallest_detectable))),
         Column::number("pairs", 0, cells(&|cell| cell.ratio.pairs.to_string())),
+        Column::number("cycles", 4, cells(&|cell| render_cycles(cell.cycles))),
     ];
     let mut lines = vec![
         format!("{} of B against A", comparison.metric.name()),
@@ -55,6 +56,11 @@ pub fn render_noise(sweep: &str, noises: &[Noise], width: Option<usize>) -> Stri
 /// Of studies of eight pairs each.
 fn render_false_share(cell: &NoiseCell) -> String {
     cell.false_share.map(|share| format!("{:.1} %", 100.0 * share)).unwrap_or_default()
+}
+
+/// Whole cycles of checkpoints that the trials were cut to.
+fn render_cycles(cycles: u32) -> String {
+    if cycles == 0 { String::new() } else { cycles.to_string() }
 }
 
 fn render_label(label: &str) -> String {

@@ -5,6 +5,7 @@ use std::str::FromStr;
 
 use serde::Serialize;
 
+use super::cycles::{Window, count_checkpoints};
 use super::point::SIDE;
 use super::{Noise, SweepRun, SweepTrial, compute_noise};
 use crate::bench::Error;
@@ -46,18 +47,25 @@ impl Metric {
         }
     }
 
-    /// The figure of a trial; `None` when it has none, or nothing can be divided by it.
-    fn of(self, trial: &SweepTrial) -> Option<f64> {
-        let figure = match self {
+    /// The figure of a trial, or of a part of it; `None` when it has none, or nothing can be divided by it.
+    fn of(self, trial: &SweepTrial, window: Option<Window>) -> Option<f64> {
+        let figure = match (self, window) {
             _ if trial.failure.is_some() => None,
-            Metric::Tps => Some(trial.tps),
-            Metric::WorstSecond => trial.worst_second_tps,
-            Metric::P50 => percentile(trial, 0.5),
-            Metric::P95 => percentile(trial, 0.95),
-            Metric::P99 => percentile(trial, 0.99),
-            Metric::P999 => percentile(trial, 0.999),
+            (Metric::Tps, None) => Some(trial.tps),
+            (Metric::Tps, Some(window)) => Some(window.tps(trial)),
+            (Metric::WorstSecond, None) => trial.worst_second_tps,
+            (Metric::WorstSecond, Some(window)) => window.worst_second_tps(trial),
+            (Metric::P50, _) => percentile(trial, 0.5),
+            (Metric::P95, _) => percentile(trial, 0.95),
+            (Metric::P99, _) => percentile(trial, 0.99),
+            (Metric::P999, _) => percentile(trial, 0.999),
         };
         figure.filter(|figure| *figure > 0.0)
+    }
+
+    /// Is it a figure of seconds, that a part of a trial has as well? Percentiles are of whole trials.
+    fn is_by_second(self) -> bool {
+        matches!(self, Metric::Tps | Metric::WorstSecond)
     }
 }
 
@@ -132,6 +140,9 @@ pub struct CellComparison {
     pub p_holm: f64,
     /// The ratio, above 1, that as many such pairs find in 80 % of studies; `None` with a single pair.
     pub smallest_detectable: Option<f64>,
+    /// Whole cycles of checkpoints that both trials of a pair were cut to, of the pair with the fewest; 0: the trials as a
+    /// whole.
+    pub cycles: u32,
 }
 
 /// A side with what it stands for.
@@ -147,24 +158,26 @@ pub struct Side<'a> {
 /// # Errors
 /// When a side names an axis or a value that its sweep does not have, or more than one point of a side falls into a cell.
 pub fn compute_sweep_comparison(a: Side<'_>, b: Side<'_>, metric: Metric) -> Result<SweepComparison, Error> {
-    let mut cells: Vec<CellComparison> = pair_cells(a, b, metric)?.iter().filter_map(compare_cell).collect();
+    let paired = pair_cells(a, b, metric)?;
+    let mut cells: Vec<CellComparison> = paired.iter().filter_map(compare_cell).collect();
     if cells.is_empty() {
         return Err(Error::Selection("the two sides have no point in common beside what is compared".into()));
     }
     let adjusted = compute_holm(&cells.iter().map(|cell| cell.p).collect::<Vec<_>>());
     cells.iter_mut().zip(adjusted).for_each(|(cell, p)| cell.p_holm = p);
     let noise_floor = find_noise_floor(a, b, metric);
-    let warnings = compute_warnings(a, b, &cells, noise_floor);
+    let mut warnings = compute_warnings(a, b, &cells, noise_floor);
+    warnings.extend(warn_of_unequal_checkpoints(&paired));
     Ok(SweepComparison { metric, a: a.name(), b: b.name(), cells, noise_floor, warnings })
 }
 
 /// The figures of B and A that were measured in one block, of each cell that both have.
 pub fn pair_cells(a: Side<'_>, b: Side<'_>, metric: Metric) -> Result<Vec<PairedCell>, Error> {
     let compared: Vec<&String> = a.selection.values.keys().chain(b.selection.values.keys()).collect();
-    let (of_a, of_b) = (a.figures(&compared, metric)?, b.figures(&compared, metric)?);
-    let pair = |(label, blocks): (String, BTreeMap<u32, f64>)| {
+    let (of_a, of_b) = (a.trials_of_cells(&compared)?, b.trials_of_cells(&compared)?);
+    let pair = |(label, blocks): (String, BTreeMap<u32, &SweepTrial>)| {
         let others = of_b.get(&label)?;
-        let pairs = blocks.iter().filter_map(|(block, figure)| Some((*others.get(block)?, *figure)));
+        let pairs = blocks.iter().filter_map(|(block, one)| Pair::of(others.get(block)?, one, metric));
         Some(PairedCell { pairs: pairs.collect(), label })
     };
     Ok(of_a.into_iter().filter_map(pair).collect())
@@ -174,26 +187,53 @@ pub fn pair_cells(a: Side<'_>, b: Side<'_>, metric: Metric) -> Result<Vec<Paired
 #[derive(Clone, Debug)]
 pub struct PairedCell {
     pub label: String,
-    pub pairs: Vec<(f64, f64)>,
+    pub pairs: Vec<Pair>,
+}
+
+/// Two trials of one block.
+#[derive(Clone, Copy, Debug)]
+pub struct Pair {
+    pub b: f64,
+    pub a: f64,
+    /// Whole cycles of checkpoints that both were cut to; 0: they stand as a whole.
+    pub cycles: u32,
+    /// As a whole, and one of them saw more checkpoints than the other.
+    pub is_unequal: bool,
+}
+
+impl Pair {
+    /// Cut to as many whole cycles as both have, where there are such.
+    fn of(b: &SweepTrial, a: &SweepTrial, metric: Metric) -> Option<Pair> {
+        let common = a.checkpoint_cycles.min(b.checkpoint_cycles);
+        let windows = |cycles: u32| Some((Window::of(b, cycles)?, Window::of(a, cycles)?));
+        let cut = windows(common).filter(|_| metric.is_by_second());
+        Some(Pair {
+            b: metric.of(b, cut.map(|(window, _)| window))?,
+            a: metric.of(a, cut.map(|(_, window)| window))?,
+            cycles: cut.map_or(0, |_| common),
+            is_unequal: cut.is_none() && count_checkpoints(a) != count_checkpoints(b),
+        })
+    }
 }
 
 impl PairedCell {
     /// B ÷ A.
     pub fn ratio(&self) -> Option<Ratio> {
-        let limits = self.pairs.iter().map(|(b, a)| (Limits::exactly(*b), Limits::exactly(*a)));
+        let limits = self.pairs.iter().map(|pair| (Limits::exactly(pair.b), Limits::exactly(pair.a)));
         compute_ratio(&limits.collect::<Vec<_>>())
     }
 
     /// Of the ratios of the pairs: differences up and down are alike then.
     pub fn logs(&self) -> Vec<f64> {
-        self.pairs.iter().map(|(b, a)| (b / a).ln()).collect()
+        self.pairs.iter().map(|pair| (pair.b / pair.a).ln()).collect()
     }
 }
 
 fn compare_cell(cell: &PairedCell) -> Option<CellComparison> {
     let (ratio, logs) = (cell.ratio()?, cell.logs());
     let (p, smallest_detectable) = (compute_p(&logs), compute_smallest_detectable(&logs));
-    Some(CellComparison { label: cell.label.clone(), ratio, p, p_holm: p, smallest_detectable })
+    let cycles = cell.pairs.iter().map(|pair| pair.cycles).min().unwrap_or_default();
+    Some(CellComparison { label: cell.label.clone(), ratio, p, p_holm: p, smallest_detectable, cycles })
 }
 
 /// Of the sweeps that measure their points twice, unless that is what is compared.
@@ -205,17 +245,17 @@ fn find_noise_floor(a: Side<'_>, b: Side<'_>, metric: Metric) -> Option<f64> {
     [floor(a), floor(b)].into_iter().flatten().reduce(f64::max)
 }
 
-/// Block to figure, by cell.
-type Figures = BTreeMap<String, BTreeMap<u32, f64>>;
+/// Block to trial, by cell.
+type CellTrials<'a> = BTreeMap<String, BTreeMap<u32, &'a SweepTrial>>;
 
-impl Side<'_> {
+impl<'a> Side<'a> {
     fn name(&self) -> String {
         let values = self.selection.values.iter().map(|(axis, value)| format!("{axis}={value}"));
         format!("{}:{}", self.run.id, values.collect::<Vec<_>>().join(","))
     }
 
-    fn figures(&self, compared: &[&String], metric: Metric) -> Result<Figures, Error> {
-        let mut figures = Figures::new();
+    fn trials_of_cells(&self, compared: &[&String]) -> Result<CellTrials<'a>, Error> {
+        let mut cells = CellTrials::new();
         let mut points: BTreeMap<String, u32> = BTreeMap::new();
         for trial in self.trials.iter().filter(|trial| self.has(trial)) {
             let rest: Vec<String> = self.run.varied.iter().filter(|axis| !compared.contains(axis)).cloned().collect();
@@ -227,15 +267,13 @@ impl Side<'_> {
                 );
                 return Err(Error::Selection(text));
             }
-            if let Some(figure) = metric.of(trial) {
-                figures.entry(label).or_default().insert(trial.repeat, figure);
-            }
+            cells.entry(label).or_default().insert(trial.repeat, trial);
         }
         if points.is_empty() {
             let axes = self.run.varied.join(", ");
             return Err(Error::Selection(format!("{} holds no trial; the sweep varies {axes}", self.name())));
         }
-        Ok(figures)
+        Ok(cells)
     }
 
     fn has(&self, trial: &SweepTrial) -> bool {
@@ -268,9 +306,39 @@ fn compute_warnings(a: Side<'_>, b: Side<'_>, cells: &[CellComparison], noise_fl
     warnings
 }
 
+fn warn_of_unequal_checkpoints(cells: &[PairedCell]) -> Option<String> {
+    let pairs = || cells.iter().flat_map(|cell| &cell.pairs);
+    let unequal = pairs().filter(|pair| pair.is_unequal).count();
+    (unequal > 0).then(|| {
+        format!(
+            "in {unequal} of {} pairs one trial saw more checkpoints than the other, and they were not cut to whole cycles: let trials last several times checkpoint_timeout, and compare tps or worst-second",
+            pairs().count()
+        )
+    })
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::bench::sweep::cycles::tests::counting;
+
+    #[test]
+    fn pairs_are_cut_to_the_whole_cycles_that_both_have() {
+        let of = |begins: &[f64]| {
+            let mut trial = counting(begins);
+            trial.checkpoint_cycles = super::super::cycles::compute_cycles(&trial).0;
+            trial
+        };
+        let pair = |b: &[f64], a: &[f64], metric| {
+            let pair = Pair::of(&of(b), &of(a), metric).unwrap();
+            (pair.b, pair.a, pair.cycles, pair.is_unequal)
+        };
+        // Seconds 3 to 6 of one, 1 to 4 of the other, which has another cycle.
+        assert_eq!(pair(&[2.0, 6.0], &[0.0, 4.0, 8.0], Metric::Tps), (4.5, 2.5, 1, false));
+        assert_eq!(pair(&[2.0, 6.0], &[0.0, 4.0, 8.0], Metric::WorstSecond), (3.0, 1.0, 1, false));
+        assert_eq!(pair(&[2.0], &[0.0, 4.0], Metric::Tps), (5.5, 5.5, 0, true));
+        assert_eq!(pair(&[2.0], &[3.0], Metric::Tps), (5.5, 5.5, 0, false));
+    }
 
     #[test]
     fn a_side_names_a_sweep_values_or_both() {

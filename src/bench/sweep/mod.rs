@@ -2,6 +2,7 @@
 
 mod axis;
 mod compare;
+mod cycles;
 mod forecast;
 mod headline;
 mod import;

@@ -100,10 +100,12 @@ fn compute_false_share(logs: &[f64]) -> Option<f64> {
 mod tests {
     use rand::Rng as _;
 
+    use super::super::compare::Pair;
     use super::*;
 
     fn cell(logs: &[f64]) -> NoiseCell {
-        let pairs = logs.iter().map(|log| (log.exp(), 1.0)).collect();
+        let pair = |log: &f64| Pair { b: log.exp(), a: 1.0, cycles: 0, is_unequal: false };
+        let pairs = logs.iter().map(pair).collect();
         compute_cell(&PairedCell { label: String::new(), pairs }).unwrap()
     }
 

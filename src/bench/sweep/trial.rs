@@ -5,13 +5,14 @@ use std::path::Path;
 
 use jiff::Timestamp;
 
+use super::cycles::compute_cycles;
 use super::latency::Latencies;
 use super::log::parse_checkpoints;
 use super::prepare::ScaleDatabase;
 use super::record::SweepTrial;
 use super::server::{Look, STATISTICS_DELAY, connect, read_look};
 use super::start::{Started, Starter, WarmSnapshot};
-use super::verdict::{Circumstances, Finding, GeneratorCalibration, compute_cycles, compute_trial_verdicts, texts_of};
+use super::verdict::{Circumstances, Finding, GeneratorCalibration, compute_trial_verdicts, texts_of};
 use super::{Exceeded, Point, Sweep};
 use crate::bench::contender::{Contender, io_workers_serve};
 use crate::bench::event::Events;

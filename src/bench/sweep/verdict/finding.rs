@@ -225,7 +225,7 @@ impl Finding {
                 "see that the database fits into memory, and that nothing else uses it".into()
             }
             Finding::UnequalCheckpoints { .. } => {
-                "let trials last several times checkpoint_timeout, or compare cycle_tps, which is of whole cycles"
+                "let trials last several times checkpoint_timeout: results compare cuts pairs to whole cycles where both trials have some"
                     .into()
             }
             Finding::GeneratorSaturated(Saturation { sign: SaturationSign::ScheduleLag, .. }) => {

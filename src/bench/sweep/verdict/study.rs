@@ -6,6 +6,7 @@ use super::MeasurementVerdict;
 use super::finding::Finding;
 use crate::bench::Disk;
 use crate::bench::statistics::compute_median;
+use crate::bench::sweep::cycles::count_checkpoints;
 use crate::bench::sweep::{Sweep, SweepTrial};
 use crate::linux::memory::pages_out_idle;
 use crate::postgres::ConfiguredSetting;
@@ -57,11 +58,6 @@ fn find_unequal_checkpoints(trials: &[&SweepTrial]) -> Option<Finding> {
     differ.then_some(Finding::UnequalCheckpoints { fewest, most, fewest_cycles, most_cycles })
 }
 
-/// Those that ended in a trial, and one that only began.
-fn count_checkpoints(trial: &SweepTrial) -> u32 {
-    trial.checkpoints.len() as u32 + u32::from(trial.checkpoint_begun.is_some())
-}
-
 fn find_noise(trials: &[&SweepTrial]) -> Option<Finding> {
     let mut points: BTreeMap<u32, Vec<f64>> = BTreeMap::new();
     for trial in trials.iter().filter(|trial| trial.tps > 0.0) {
@@ -77,76 +73,11 @@ fn find_noise(trials: &[&SweepTrial]) -> Option<Finding> {
     (ratio >= NOISE).then_some(Finding::NoiseFloor { ratio, repeats })
 }
 
-/// How many whole cycles of checkpoints a trial has, from the beginning of one to that of the next, and its transactions
-/// per second within them.
-pub fn compute_cycles(trial: &SweepTrial) -> (u32, Option<f64>) {
-    let ended = trial.checkpoints.iter().map(|one| one.began_after_seconds);
-    let begun = trial.checkpoint_begun.iter().map(|one| one.began_after_seconds);
-    let mut begins: Vec<f64> =
-        ended.chain(begun).filter(|began| (0.0..=trial.lasted_seconds).contains(began)).collect();
-    begins.sort_by(f64::total_cmp);
-    let [first, .., last] = begins[..] else { return (0, None) };
-    // Whole seconds within.
-    let within = |second: f64| second > first.ceil() && second <= last.floor();
-    let seconds = last.floor() - first.ceil();
-    let served: u64 = trial.samples.iter().filter(|one| within(one.second.into())).map(|one| one.transactions).sum();
-    (begins.len() as u32 - 1, (seconds >= 1.0).then(|| served as f64 / seconds))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::bench::Sample;
-    use crate::bench::sweep::CheckpointBegun;
+    use crate::bench::sweep::cycles::tests::checkpoint;
     use crate::bench::sweep::trial::tests::trial;
-
-    fn begun(began_after_seconds: f64) -> CheckpointBegun {
-        CheckpointBegun { began_after_seconds, reason: "time".into() }
-    }
-
-    fn checkpoint(began_after_seconds: f64) -> crate::bench::sweep::Checkpoint {
-        crate::bench::sweep::Checkpoint {
-            began_after_seconds,
-            ended_after_seconds: began_after_seconds + 1.0,
-            reason: "time".into(),
-            buffers: 1,
-            write_seconds: 0.5,
-            sync_seconds: 0.1,
-            total_seconds: 1.0,
-            sync_files: 1,
-            longest_sync_seconds: 0.1,
-        }
-    }
-
-    #[test]
-    fn cycles_go_from_one_beginning_to_the_next() {
-        let mut one = trial();
-        one.lasted_seconds = 10.0;
-        one.samples = (1..=10).map(|second| Sample { transactions: second.into(), ..sample(second) }).collect();
-        assert_eq!(compute_cycles(&one), (0, None));
-        // That one began before the trial did.
-        one.checkpoints = vec![checkpoint(-0.5), checkpoint(2.0)];
-        assert_eq!(compute_cycles(&one), (0, None));
-        one.checkpoint_begun = Some(begun(6.5));
-        // Seconds 3 to 6.
-        assert_eq!(compute_cycles(&one), (1, Some(4.5)));
-    }
-
-    fn sample(second: u32) -> Sample {
-        Sample {
-            second,
-            monotonic_ms: 0,
-            wall_ms: 0,
-            transactions: 0,
-            latency_us_mean: None,
-            latency_us_min: None,
-            latency_us_max: None,
-            foreground_read_bytes: crate::units::Bytes(0),
-            device_read_bytes: crate::units::Bytes(0),
-            device_reads: 0,
-            os_resident_bytes: crate::units::Bytes(0),
-        }
-    }
 
     #[test]
     fn trials_with_other_checkpoints_are_told_and_so_is_noise() {
