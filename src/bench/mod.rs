@@ -62,13 +62,13 @@ pub use stop::Stop;
 pub use strategy::Strategy;
 pub use summary::{NOTHING, Spread, StrategySummary, Summary, compute_summary};
 pub use sweep::{
-    BackgroundWrites, BufferUse, CellComparison, Checkpoint, CheckpointBegun, Earlier, Envelope, Exceeded, Finding,
-    GeneratorCalibration, ImportOptions, Imported, LatencyHistogram, MeasurementVerdict, Metric, Noise, NoiseCell,
-    Percentile, PlannedPoint, Point, PointSummary, PointVerdict, Range, Saturation, SaturationSign, ScriptLatency,
-    Selection, Side, StartAsked, Sweep, SweepComparison, SweepFinished, SweepOptions, SweepPlan, SweepRun, SweepTrial,
-    TrialOutline, TrialSeries, UnreadableHistogram, compute_noise, compute_outline_summary, compute_sweep_comparison,
-    compute_sweep_summary, compute_sweep_verdicts, plan_sweep, read_import, read_sweep, render_sweep_headline,
-    run_sweep, texts_of,
+    BackgroundWrites, BufferUse, CellComparison, Checkpoint, CheckpointBegun, Column, Earlier, Envelope, Exceeded,
+    Finding, GeneratorCalibration, ImportOptions, Imported, LatencyHistogram, MachineSeries, MeasurementVerdict,
+    Metric, Noise, NoiseCell, Percentile, PlannedPoint, Point, PointSummary, PointVerdict, Range, Saturation,
+    SaturationSign, ScriptLatency, Selection, Side, Stall, StartAsked, Sweep, SweepComparison, SweepFinished,
+    SweepOptions, SweepPlan, SweepRun, SweepTrial, TrialOutline, TrialSeries, UnreadableHistogram, WaitSeries,
+    compute_noise, compute_noises, compute_outline_summary, compute_sweep_comparison, compute_sweep_summary,
+    compute_sweep_verdicts, is_twice, plan_sweep, read_import, read_sweep, render_sweep_headline, run_sweep, texts_of,
 };
 pub use tournament::{Finished, Options, run_tournament};
 pub use until_warm::UntilWarm;

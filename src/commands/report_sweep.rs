@@ -58,7 +58,8 @@ async fn read_study(store: &Store, sweep: SweepRun) -> Result<StudyInPage, resul
         ..=TRIALS_MAX => Some(read_details(store, &sweep.id).await?),
         _ => None,
     };
-    Ok(StudyInPage { study: StudyData::new(sweep, trials), details })
+    let noise = store.read_noise(&sweep).await?;
+    Ok(StudyInPage { study: StudyData::new(sweep, trials, noise), details })
 }
 
 async fn read_details(store: &Store, sweep_id: &str) -> Result<Vec<TrialData>, results::Error> {

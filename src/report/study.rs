@@ -5,7 +5,8 @@ use serde::Serialize;
 use super::Error;
 use super::page::{PageKind, render_page};
 use crate::bench::{
-    PointSummary, SweepRun, SweepTrial, TrialOutline, TrialSeries, compute_outline_summary, render_sweep_headline,
+    Noise, PointSummary, SweepRun, SweepTrial, TrialOutline, TrialSeries, compute_outline_summary,
+    render_sweep_headline,
 };
 
 /// Version of the data in the page (docs/formats.md).
@@ -20,6 +21,8 @@ pub struct StudyData {
     pub exact: ExactNumbers,
     pub points: Vec<PointSummary>,
     pub trials: Vec<TrialOutline>,
+    /// What equal sides differ by, figure by figure; nothing when no point was measured twice.
+    pub noise: Vec<Noise>,
 }
 
 /// Numbers that JavaScript does not keep.
@@ -55,18 +58,20 @@ impl TrialData {
     pub fn new(mut trial: SweepTrial, spans_max: u32) -> TrialData {
         let series = TrialSeries::new(&trial, spans_max);
         trial.samples.clear();
+        trial.os_samples.clear();
+        trial.wait_samples.clear();
         TrialData { trial, series }
     }
 }
 
 impl StudyData {
-    pub fn new(sweep: SweepRun, trials: Vec<TrialOutline>) -> StudyData {
+    pub fn new(sweep: SweepRun, trials: Vec<TrialOutline>, noise: Vec<Noise>) -> StudyData {
         let points = compute_outline_summary(&sweep, &trials);
         let exact = ExactNumbers {
             seed: sweep.seed.to_string(),
             system_identifier: sweep.server.system_identifier.to_string(),
         };
-        StudyData { headline: render_sweep_headline(&points), sweep, exact, points, trials }
+        StudyData { headline: render_sweep_headline(&points), sweep, exact, points, trials, noise }
     }
 }
 

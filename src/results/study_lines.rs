@@ -1,4 +1,4 @@
-//! What there is to look at: sweeps and runs, each in a line.
+//! What there is to look at: sweeps, runs and runs of loaders, each in a line.
 
 use std::collections::HashMap;
 
@@ -8,9 +8,9 @@ use serde::Serialize;
 use super::database::{Query, Row};
 use super::read::number_of;
 use super::{Error, Store};
-use crate::bench::{Run, SweepRun};
+use crate::bench::{LoadingRun, Run, SweepRun};
 
-/// A sweep or a run, with how far it came.
+/// A sweep, a run, or a run of loaders, with how far it came.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct StudyLine {
     pub id: String,
@@ -22,7 +22,7 @@ pub struct StudyLine {
     pub server: String,
     /// Axes of a sweep with more than one value.
     pub varied: Vec<String>,
-    /// Points of a sweep, strategies of a run.
+    /// Points of a sweep, strategies of a run, loaders.
     pub points: u32,
     pub repeats: u32,
     /// That have ended, and those of them that failed.
@@ -36,6 +36,7 @@ pub struct StudyLine {
 pub enum StudyKind {
     Sweep,
     Run,
+    Loading,
 }
 
 /// Trials and failures.
@@ -48,10 +49,14 @@ impl Store {
             "SELECT sweep_id AS id, count(*) AS trials, count(failure) AS failures FROM sweep_trials GROUP BY sweep_id";
         let run_counts =
             "SELECT run_id AS id, count(*) AS trials, count(failure) AS failures FROM trials GROUP BY run_id";
+        let loading_counts =
+            "SELECT run_id AS id, count(*) AS trials, count(failure) AS failures FROM loading_trials GROUP BY run_id";
         let (of_sweeps, of_runs) = (self.read_counts(sweep_counts).await?, self.read_counts(run_counts).await?);
+        let of_loadings = self.read_counts(loading_counts).await?;
         let sweeps = self.read_sweeps().await?.into_iter().map(|sweep| line_of_sweep(sweep, &of_sweeps));
         let runs = self.read_runs().await?.into_iter().map(|run| line_of_run(run, &of_runs));
-        let mut lines: Vec<StudyLine> = sweeps.chain(runs).collect();
+        let loadings = self.read_loadings().await?.into_iter().map(|run| line_of_loading(run, &of_loadings));
+        let mut lines: Vec<StudyLine> = sweeps.chain(runs).chain(loadings).collect();
         lines.sort_by_key(|line| std::cmp::Reverse(line.started_at));
         Ok(lines)
     }
@@ -96,6 +101,25 @@ fn line_of_run(run: Run, counts: &Counts) -> StudyLine {
         varied: Vec::new(),
         points: run.study.strategies.len() as u32,
         repeats: run.study.repeats,
+        trials,
+        failures,
+    }
+}
+
+fn line_of_loading(run: LoadingRun, counts: &Counts) -> StudyLine {
+    let (trials, failures) = counts.get(&run.id).copied().unwrap_or_default();
+    let wanted = run.study.script.as_ref().map_or("everything".to_owned(), |script| format!("what {script} reads"));
+    StudyLine {
+        question: format!("ways to load {wanted}, scale {}, disk {}", run.study.scale, run.study.disk.name),
+        id: run.id,
+        kind: StudyKind::Loading,
+        started_at: run.started_at,
+        ended_at: run.ended_at,
+        host: run.machine.hostname,
+        server: run.server.version,
+        varied: Vec::new(),
+        points: run.study.loaders.len() as u32,
+        repeats: run.study.rounds,
         trials,
         failures,
     }

@@ -3,7 +3,9 @@
 use super::database::{Query, Row};
 use super::read::{bytes_of, json_of, number_of, optional_json_of, optional_number_of, time_of};
 use super::{Error, NEWEST, Store};
-use crate::bench::{BackgroundWrites, Checkpoint, Selection, SweepRun, SweepTrial, TrialOutline};
+use crate::bench::{
+    BackgroundWrites, Checkpoint, Noise, Selection, SweepRun, SweepTrial, TrialOutline, compute_noises, is_twice,
+};
 use crate::postgres::StatisticsDelta;
 
 const OUTLINES: &str = "
@@ -14,10 +16,22 @@ FROM sweep_trials
 WHERE sweep_id = $1
 ORDER BY position";
 
+/// Of so many trials the noise is computed while somebody waits for a page.
+const NOISE_TRIALS_MAX: u32 = 1000;
+
 impl Store {
     /// The trials of a sweep in a few figures, in the order in which they ran.
     pub async fn read_sweep_outlines(&self, sweep_id: &str) -> Result<Vec<TrialOutline>, Error> {
         self.read(Query::new(OUTLINES).bind(sweep_id), outline_from).await
+    }
+
+    /// What equal sides of a sweep differ by; nothing when it does not measure its points twice, or is too large to tell at
+    /// once: `results noise` does.
+    pub async fn read_noise(&self, sweep: &SweepRun) -> Result<Vec<Noise>, Error> {
+        if !is_twice(sweep) || sweep.points.saturating_mul(sweep.repeats) > NOISE_TRIALS_MAX {
+            return Ok(Vec::new());
+        }
+        Ok(compute_noises(sweep, &self.read_sweep_outcomes(&sweep.id).await?))
     }
 
     /// The sweep that a side of a comparison means, with its trials.

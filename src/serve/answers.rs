@@ -10,9 +10,11 @@ use serde::Deserialize;
 use serde_json::json;
 
 use super::live::{LiveTrial, read_live};
-use crate::bench::{self, Selection, Side, SweepComparison, compute_sweep_comparison, judge_trial};
+use crate::bench::{
+    self, Selection, Side, SweepComparison, compute_loading_summary, compute_sweep_comparison, judge_trial,
+};
 use crate::failure::{ErrorKind, Explain};
-use crate::report::{self, StudyData, TrialData, render_report};
+use crate::report::{self, StudyData, TrialData, render_loading_report, render_report};
 use crate::results::{self, Store, StudyLine};
 
 /// Spans of a trial's curves: about one for each point of a wide screen.
@@ -32,8 +34,12 @@ pub(super) async fn page(State(served): Shared) -> Html<String> {
     Html(served.page.clone())
 }
 
-/// The report of a run.
+/// The report of a run, or of a run of loaders.
 pub(super) async fn run(State(served): Shared, Path(id): Path<String>) -> Result<Html<String>, Failure> {
+    if let Some(run) = served.store.find_loading(&id).await? {
+        let trials = served.store.read_loading_trials(&run.id).await?;
+        return Ok(Html(render_loading_report(&run, &compute_loading_summary(&run, &trials), &trials)?));
+    }
     let run = served.store.read_run(&id).await?;
     let mut trials = served.store.read_trials(&run.id).await?;
     // Those that an older pgthaw kept have none.
@@ -48,7 +54,8 @@ pub(super) async fn studies(State(served): Shared) -> Result<Json<Vec<StudyLine>
 pub(super) async fn study(State(served): Shared, Path(id): Path<String>) -> Result<Json<StudyData>, Failure> {
     let sweep = served.store.find_sweep(&id).await?.ok_or_else(|| Failure::missing(&id))?;
     let trials = served.store.read_sweep_outlines(&sweep.id).await?;
-    Ok(Json(StudyData::new(sweep, trials)))
+    let noise = served.store.read_noise(&sweep).await?;
+    Ok(Json(StudyData::new(sweep, trials, noise)))
 }
 
 pub(super) async fn trial(

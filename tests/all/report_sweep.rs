@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::process::Command;
 
-use pgthaw::bench::{SweepRun, SweepTrial};
+use pgthaw::bench::{Finding, Saturation, SaturationSign, SweepRun, SweepTrial};
 use pgthaw::results::Store;
 use serde_json::{Value, json};
 use tokio::runtime::Runtime;
@@ -61,11 +61,15 @@ fn the_page_shows_the_points_their_costs_and_every_trial() {
     let home = Home::new();
     let (run, mut trials) = synthetic_sweep::make(&SHAPE);
     trials[0].warnings.push("3 of 70 readings came late".into());
+    trials[1].verdicts.push(saturated().into());
     let seen = open(&home, &run, &trials);
     assert_clean(&seen);
     assert_eq!(seen["headline"], run.question);
     assert!(seen["answer"].as_str().unwrap().starts_with("Most transactions per second: "), "{}", seen["answer"]);
-    assert_eq!(seen["warnings"].as_array().unwrap().len(), 1);
+    let warnings: Vec<&str> = seen["warnings"].as_array().unwrap().iter().filter_map(Value::as_str).collect();
+    assert_eq!(warnings.len(), 2);
+    // What was not measured as asked comes first, and says what to do.
+    assert!(warnings[0].contains("Pgbench itself is the limit") && warnings[0].contains("points.jobs"), "{warnings:?}");
     check_heat(&seen);
     // Two small multiples with a line and its uprights for each of three scales.
     assert_eq!(seen["charts"]["lines"].as_array().unwrap().len(), 2 * 2 * 3);
@@ -77,11 +81,24 @@ fn the_page_shows_the_points_their_costs_and_every_trial() {
     check_downloads(&seen, &run, trials.len());
 }
 
+fn saturated() -> Finding {
+    Finding::GeneratorSaturated(Saturation {
+        sign: SaturationSign::NearOneCore,
+        threads: 1,
+        cpu_ratio: 0.98,
+        run_delay_ratio: 0.1,
+        idle_backends_ratio: None,
+        lag_ratio: None,
+        empty_tps: Some(40_000.0),
+    })
+}
+
 fn check_heat(seen: &Value) {
     let cells = seen["heat"].as_array().unwrap();
     assert_eq!(cells.len(), 18);
     let marked: Vec<&Value> = cells.iter().filter(|cell| cell["marked"] != "").collect();
-    assert_eq!(marked.len(), 1);
+    let marks: Vec<&str> = marked.iter().filter_map(|cell| cell["marked"].as_str()).collect();
+    assert_eq!(marks, ["doubtful", "refused hatched"]);
     let told = marked[0]["told"].as_str().unwrap();
     assert!(
         told.starts_with("scale 1, clients 1, shared_buffers 32MB: ") && told.ends_with("2 trials; 1 against it"),
@@ -110,6 +127,15 @@ fn check_trial(trial: &Value) {
         assert_eq!(points(&trial["charts"], curve), Some(70), "{curve}");
         assert_eq!(points(&trial["both"], &curve.replacen(":0:", ":1:", 1)), Some(70), "{curve}");
     }
+    // Areas hide each other: they are of the trial that is shown.
+    for curve in ["line:waits:0:3", "line:processors:0:3", "line:device:0:2", "line:await:0:1", "line:dirty:0:1"] {
+        assert_eq!(points(&trial["charts"], curve), Some(70), "{curve}");
+    }
+    assert_eq!(points(&trial["both"], "line:waits:1:0"), None);
+    let stalls: Vec<&str> = trial["stalls"].as_array().unwrap().iter().filter_map(Value::as_str).collect();
+    assert_eq!(stalls.len(), 3);
+    assert!(stalls[1].starts_with("45–47 s") && stalls[1].contains("waited for LWLock WALWrite"), "{stalls:?}");
+    assert!(stalls[2].contains("a checkpoint (time) wrote buffers"), "{stalls:?}");
     let pointer = trial["pointer"].as_str().unwrap();
     assert!(pointer.contains("mean latency") && pointer.contains("at 3"), "{pointer}");
 }

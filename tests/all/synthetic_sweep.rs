@@ -1,5 +1,5 @@
 //! A sweep as `bench sweep` stores it, made without a server: throughput grows with the clients up to a point, falls with
-//! the size, and stalls at checkpoints.
+//! the size, and stalls at checkpoints and once beside them.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -9,8 +9,8 @@ use pgthaw::bench::{
     BufferUse, Checkpoint, Device, LatencyHistogram, Machine, Point, Sample, ScriptLatency, StartAsked, StartState,
     SweepRun, SweepTrial,
 };
-use pgthaw::observe::Waits;
-use pgthaw::postgres::{RowDelta, ServerFacts, StatisticsDelta};
+use pgthaw::observe::{DeviceUse, ObservedWait, OsSample, PressureRatios, TaskShare, WaitSample, Waits};
+use pgthaw::postgres::{RowDelta, ServerFacts, StatisticsDelta, Wait};
 use pgthaw::units::Bytes;
 use rand::rngs::StdRng;
 use rand::{Rng as _, SeedableRng as _};
@@ -29,6 +29,9 @@ pub struct Shape<'a> {
 /// Seconds between checkpoints, and that one lasts.
 const CHECKPOINT_EVERY: u32 = 30;
 const CHECKPOINT_SECONDS: u32 = 6;
+
+/// The second in which hardly anything is served: all wait for the log.
+const STALL_SECOND: u32 = 46;
 
 /// A finished sweep with its trials.
 pub fn make(shape: &Shape<'_>) -> (SweepRun, Vec<SweepTrial>) {
@@ -87,6 +90,7 @@ fn make_trial(sweep_id: &str, point: &Point, place: &Place, random: &mut StdRng)
     let samples: Vec<Sample> = (1..=seconds).map(|second| make_sample(second, level, clients, random)).collect();
     let transactions: u64 = samples.iter().map(|sample| sample.transactions).sum();
     let checkpoints = make_checkpoints(seconds);
+    let wait_samples: Vec<WaitSample> = (1..=seconds).map(|second| make_wait_sample(second, point.clients)).collect();
     let latency = make_latency(clients / level * 1e6, random);
     SweepTrial {
         sweep_id: sweep_id.to_owned(),
@@ -119,9 +123,9 @@ fn make_trial(sweep_id: &str, point: &Point, place: &Place, random: &mut StdRng)
             service: None,
         }],
         latency: Some(latency),
-        os_samples: Vec::new(),
-        wait_samples: Vec::new(),
-        waits: Waits::default(),
+        os_samples: (1..=seconds).map(|second| make_os_sample(second, clients, random)).collect(),
+        waits: Waits::total(&wait_samples),
+        wait_samples,
         statistics: make_statistics(checkpoints.len() as f64, transactions as f64),
         buffers_before: (0..6).map(|usage| buffer_use(usage, 2000)).collect(),
         buffers_after: (0..6).map(|usage| buffer_use(usage, 2500)).collect(),
@@ -138,8 +142,15 @@ fn make_trial(sweep_id: &str, point: &Point, place: &Place, random: &mut StdRng)
 }
 
 fn make_sample(second: u32, level: f64, clients: f64, random: &mut StdRng) -> Sample {
-    let is_checkpoint = second % CHECKPOINT_EVERY >= CHECKPOINT_EVERY - CHECKPOINT_SECONDS;
-    let served = level * random.random_range(0.94..1.04) * if is_checkpoint { 0.35 } else { 1.0 };
+    let is_checkpoint = is_checkpoint(second);
+    let share = if is_stall(second) {
+        0.06
+    } else if is_checkpoint {
+        0.35
+    } else {
+        1.0
+    };
+    let served = level * random.random_range(0.94..1.04) * share;
     let latency = clients / served.max(1.0) * 1e6;
     let read = random.random_range(0.0..2e6);
     Sample {
@@ -155,6 +166,77 @@ fn make_sample(second: u32, level: f64, clients: f64, random: &mut StdRng) -> Sa
         device_reads: (read / 8192.0) as u64,
         os_resident_bytes: Bytes(15_000_000 + 20_000 * u64::from(second)),
     }
+}
+
+fn is_checkpoint(second: u32) -> bool {
+    (second - 1) % CHECKPOINT_EVERY >= CHECKPOINT_EVERY - CHECKPOINT_SECONDS
+}
+
+fn is_stall(second: u32) -> bool {
+    (STALL_SECOND..STALL_SECOND + 2).contains(&second)
+}
+
+fn make_os_sample(second: u32, clients: f64, random: &mut StdRng) -> OsSample {
+    let load = clients.min(8.0) / 8.0 * if is_stall(second) { 0.1 } else { random.random_range(0.9..1.0) };
+    let share = |tasks: u32, cpu: f64| TaskShare { tasks, cpu_seconds: cpu, run_delay_seconds: cpu / 20.0 };
+    let written = if is_checkpoint(second) { 3e7 } else { 4e6 } * random.random_range(0.8..1.2);
+    OsSample {
+        second,
+        generator_threads: vec![share(1, 0.5 * load), share(1, 0.45 * load)],
+        server: BTreeMap::from([
+            ("client backend".to_owned(), share(clients as u32, 4.2 * load)),
+            ("checkpointer".to_owned(), share(1, if is_checkpoint(second) { 0.2 } else { 0.0 })),
+            ("walwriter".to_owned(), share(1, 0.1 * load)),
+        ]),
+        pgthaw_cpu_seconds: 0.02,
+        processors_busy_seconds: 5.6 * load + 0.1,
+        processors_iowait_seconds: if is_stall(second) { 1.4 } else { 0.2 },
+        processors_steal_seconds: 0.0,
+        device: Some(DeviceUse {
+            reads: 40,
+            read_bytes: Bytes(800_000),
+            writes: (written / 16_384.0) as u64,
+            written_bytes: Bytes(written as u64),
+            read_await_us: Some(300.0),
+            write_await_us: Some(if is_stall(second) { 180_000.0 } else { 900.0 }),
+            queue: if is_checkpoint(second) { 12.0 } else { 1.5 } * random.random_range(0.8..1.2),
+            busy_ratio: 0.4,
+        }),
+        available_bytes: Bytes(20_000_000_000),
+        cached_bytes: Bytes(9_000_000_000),
+        dirty_bytes: Bytes(40_000_000 + 6_000_000 * u64::from(second % CHECKPOINT_EVERY)),
+        writeback_bytes: Bytes(if is_checkpoint(second) { 25_000_000 } else { 0 }),
+        pressure: PressureRatios {
+            cpu_some: Some(0.2 * load),
+            io_some: Some(if is_stall(second) { 0.9 } else { 0.1 }),
+            io_full: Some(0.0),
+            memory_some: Some(0.0),
+            memory_full: Some(0.0),
+        },
+    }
+}
+
+/// In a stall the backends wait for the log, else they mostly work, or wait for pgbench.
+fn make_wait_sample(second: u32, clients: u32) -> WaitSample {
+    const LOOKS: u32 = 4;
+    let wait = |kind: &str, event: &str, share: f64| ObservedWait {
+        wait: Wait {
+            backend: "client backend".into(),
+            state: Some("active".into()),
+            event_type: (!kind.is_empty()).then(|| kind.to_owned()),
+            event: (!event.is_empty()).then(|| event.to_owned()),
+        },
+        observed: (share * f64::from(clients * LOOKS)).round() as u32,
+    };
+    let shares = match (is_stall(second), is_checkpoint(second)) {
+        (true, _) => [0.05, 0.85, 0.0, 0.1, 0.0],
+        (false, true) => [0.25, 0.2, 0.35, 0.05, 0.15],
+        (false, false) => [0.45, 0.1, 0.1, 0.1, 0.25],
+    };
+    let kinds =
+        [("", ""), ("LWLock", "WALWrite"), ("IO", "DataFileRead"), ("Lock", "transactionid"), ("Client", "ClientRead")];
+    let waits = kinds.into_iter().zip(shares).map(|((kind, event), share)| wait(kind, event, share));
+    WaitSample { second, seen: Waits { looks: LOOKS, waits: waits.filter(|one| one.observed > 0).collect() } }
 }
 
 fn make_checkpoints(seconds: u32) -> Vec<Checkpoint> {

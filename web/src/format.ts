@@ -35,6 +35,9 @@ export function bytes(value: number): string {
   return `${scaled.toFixed(digits)} ${units[unit]}`;
 }
 
+/** The same on an axis, whose steps are round. */
+export const axisBytes = (value: number): string => bytes(value).replace(/\.00 /, " ").replace(/(\.\d)0 /, "$1 ");
+
 /** The kernel's own unit for read-ahead. */
 export const kibibytes = (value: number): string => `${count(value / 1024)} KiB`;
 

@@ -118,6 +118,7 @@ async function openTrial(page) {
   await page.locator("#trial").waitFor();
   const seen = { headline: await page.locator("h1").innerText(), focused: await page.evaluate(() => document.activeElement?.tagName), light: await lookAt(page, "trial-light", screenshots) };
   const charts = await page.evaluate(chartsOf);
+  const stalls = await page.evaluate(() => [...document.querySelectorAll("#stalls tbody tr")].map((row) => [...row.children].map((cell) => cell.textContent).join(" ")));
   await page.locator("#beside-trial").selectOption({ index: 1 });
   await page.locator("text=In which the two trials differ").waitFor();
   await once(page, drawnCharts, isAll);
@@ -133,5 +134,5 @@ async function openTrial(page) {
   await choose(page, "light");
   await page.goBack();
   await page.locator("#trial").waitFor();
-  return { ...seen, charts, both, pointer, dark };
+  return { ...seen, charts, both, stalls, pointer, dark };
 }

@@ -26,7 +26,7 @@ mod verdict;
 pub use compare::{CellComparison, Metric, Selection, Side, SweepComparison, compute_sweep_comparison};
 pub use headline::render_sweep_headline;
 pub use import::{ImportOptions, Imported, read_import};
-pub use noise::{Noise, NoiseCell, compute_noise};
+pub use noise::{Noise, NoiseCell, compute_noise, compute_noises, is_twice};
 pub use outline::{BackgroundWrites, TrialOutline};
 pub use plan::{PlannedPoint, SweepPlan, plan_sweep};
 pub use point::Point;
@@ -35,7 +35,7 @@ pub use record::{
     UnreadableHistogram,
 };
 pub use run::{Earlier, SweepFinished, SweepOptions, run_sweep};
-pub use series::{Envelope, TrialSeries};
+pub use series::{Column, Envelope, MachineSeries, Stall, TrialSeries, WaitSeries};
 pub use spec::{Exceeded, Sweep, read_sweep};
 pub use start::StartAsked;
 pub use summary::{PointSummary, PointVerdict, Range, compute_outline_summary, compute_sweep_summary};

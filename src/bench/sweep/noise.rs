@@ -49,12 +49,22 @@ pub struct NoiseCell {
     pub false_share: Option<f64>,
 }
 
+/// Does the sweep measure each point twice?
+pub fn is_twice(run: &SweepRun) -> bool {
+    run.varied.iter().any(|axis| axis == SIDE)
+}
+
+/// The noise of every figure; nothing when the sweep does not measure its points twice, or no trial of one side has ended.
+pub fn compute_noises(run: &SweepRun, trials: &[SweepTrial]) -> Vec<Noise> {
+    Metric::ALL.into_iter().filter_map(|metric| compute_noise(run, trials, metric).ok()).collect()
+}
+
 /// Compares the sides of a sweep that measures every point twice.
 ///
 /// # Errors
 /// When the sweep does not, or no trial of one side has ended.
 pub fn compute_noise(run: &SweepRun, trials: &[SweepTrial], metric: Metric) -> Result<Noise, Error> {
-    if !run.varied.iter().any(|axis| axis == SIDE) {
+    if !is_twice(run) {
         return Err(Error::Selection(format!("{} does not measure its points twice: bench sweep --aa does", run.id)));
     }
     let [a, b] = SIDES.map(|side| Selection {

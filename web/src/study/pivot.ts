@@ -97,11 +97,22 @@ export function valuesOf(axes: Axis[], name: string): string[] {
   return axes.find((axis) => axis.name === name)?.values ?? [""];
 }
 
-/** Something against the figures of a point. */
-export type Doubt = "failed" | "missing" | "doubtful" | null;
+/** Something against the figures of a point: there are none, they are not what was asked for, or less is wrong. */
+export type Doubt = "failed" | "missing" | "refused" | "doubtful" | null;
+
+/** What was measured is not what the study asked for: such a figure answers another question. */
+const REFUSED = ["start_not_as_asked", "not_in_force", "generator_saturated", "fits_cache", "assertions_enabled"];
+
+export const isRefused = (kind: string): boolean => REFUSED.includes(kind);
+
+/** What speaks against a point, each in a sentence, with how many of its trials say so. */
+export function againstOf({ verdicts, warnings }: PointSummary): { text: string; trials: number }[] {
+  return [...verdicts.map(({ sentence, trials }) => ({ text: sentence, trials })), ...Object.entries(warnings).map(([text, trials]) => ({ text, trials }))];
+}
 
 export function doubtOf(point: PointSummary | null): Doubt {
   if (point === null) return "missing";
   if (point.tps === null) return "failed";
-  return Object.keys(point.warnings).length > 0 || point.failures > 0 ? "doubtful" : null;
+  if (point.verdicts.some(({ kind }) => isRefused(kind))) return "refused";
+  return againstOf(point).length > 0 || point.failures > 0 ? "doubtful" : null;
 }

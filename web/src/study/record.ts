@@ -21,6 +21,8 @@ export interface StudyData {
   exact: { seed: string; system_identifier: string };
   points: PointSummary[];
   trials: TrialOutline[];
+  /** Only of a study that measures its points twice. */
+  noise: Noise[];
 }
 
 export interface SweepRun {
@@ -38,7 +40,10 @@ export interface SweepRun {
   varied: string[];
   points: number;
   repeats: number;
+  verdicts: MeasurementVerdict[];
   warnings: string[];
+  /** What it was imported from. */
+  source?: string;
 }
 
 export interface Range {
@@ -59,13 +64,35 @@ export interface PointSummary {
   tps: Range | null;
   worst_second_tps: Range | null;
   latency_us_p50: Range | null;
+  latency_us_p95: Range | null;
   latency_us_p99: Range | null;
+  latency_us_p999: Range | null;
   device_read_bytes: Range | null;
   checkpoints: Range | null;
   /** Medians. */
   background: BackgroundWrites | null;
-  /** Text to number of trials. */
+  verdicts: PointVerdict[];
+  /** Text to number of trials: failures, and what trials without verdicts said. */
   warnings: Record<string, number>;
+}
+
+/** What speaks against a measurement, and what to do about it. */
+export interface MeasurementVerdict {
+  kind: string;
+  sentence: string;
+  remedy: string;
+}
+
+/** The same of some trials of a point. */
+export interface PointVerdict extends MeasurementVerdict {
+  trials: number;
+}
+
+/** What equal sides differ by in a figure. */
+export interface Noise {
+  metric: string;
+  cells: { label: string; ratio: Ratio; p: number; floor: number | null; smallest_detectable: number | null; false_share: number | null }[];
+  floor: number | null;
 }
 
 export interface BackgroundWrites {
@@ -88,7 +115,9 @@ export interface TrialOutline {
   tps: number;
   worst_second_tps: number | null;
   latency_us_p50: number | null;
+  latency_us_p95: number | null;
   latency_us_p99: number | null;
+  latency_us_p999: number | null;
   device_read_bytes: number;
   checkpoints: number;
 }
@@ -112,6 +141,8 @@ export interface SweepTrial {
   transactions: number;
   failed: number;
   skipped: number;
+  retried: number;
+  retries: number;
   tps: number;
   worst_second_tps: number | null;
   latency: Latency | null;
@@ -120,8 +151,12 @@ export interface SweepTrial {
   buffers_before: BufferUse[];
   buffers_after: BufferUse[];
   checkpoints: Checkpoint[];
+  checkpoint_begun: { began_after_seconds: number; reason: string } | null;
+  checkpoint_cycles: number;
+  cycle_tps: number | null;
   settings: [string, string][];
   device_read_bytes: number;
+  verdicts: MeasurementVerdict[];
   warnings: string[];
 }
 
@@ -134,6 +169,8 @@ export interface Latency {
   p99_us: number;
   p999_us: number;
   max_us: number;
+  /** Of the shares that enough transactions lie beyond. */
+  percentiles: { share: number; us: number; low_us: number; high_us: number }[];
 }
 
 export interface BufferUse {
@@ -170,12 +207,53 @@ export interface TrialSeries {
   device_read_bytes: Envelope;
   device_reads: number[];
   os_resident_bytes: number[];
+  machine: MachineSeries | null;
+  waits: WaitSeries[];
+  stalls: Stall[];
+}
+
+type Column = (number | null)[];
+
+export interface MachineSeries {
+  server_cpu: Column;
+  generator_cpu: Column;
+  pgthaw_cpu: Column;
+  others_cpu: Column;
+  iowait_cpu: Column;
+  steal_cpu: Column;
+  busiest_thread_ratio: Column;
+  server_run_delay: Column;
+  device_written_bytes: Column;
+  device_written_bytes_min: Column;
+  device_written_bytes_max: Column;
+  read_await_us: Column;
+  write_await_us: Column;
+  dirty_bytes: Column;
+  writeback_bytes: Column;
+  cpu_pressure: Column;
+  io_pressure: Column;
+  memory_pressure: Column;
+}
+
+/** Backends that did the same; without a kind they were on a processor. */
+export interface WaitSeries {
+  kind: string | null;
+  event: string | null;
+  processes: Column;
+}
+
+export interface Stall {
+  from_second: number;
+  until_second: number;
+  least_tps: number;
+  usual_tps: number;
+  seen: string[];
 }
 
 /** What can be opened: a study, or a run of another kind with a page of its own. */
 export interface StudyLine {
   id: string;
-  kind: "sweep" | "run";
+  kind: "sweep" | "run" | "loading";
   question: string;
   started_at: string;
   ended_at: string | null;
@@ -193,6 +271,8 @@ export interface Comparison {
   a: string;
   b: string;
   cells: { label: string; ratio: Ratio; p: number; p_holm: number; smallest_detectable: number | null }[];
+  /** The ratio that equal sides reach; null: no point was measured twice. */
+  noise_floor: number | null;
   warnings: string[];
 }
 

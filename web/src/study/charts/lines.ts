@@ -6,7 +6,7 @@ import type { ChartPlan, View } from "../../charts/figure";
 import { element, table } from "../../element";
 import { lineStyleOf } from "../colours";
 import { rangeText } from "../metrics";
-import { valuesOf } from "../pivot";
+import { doubtOf, valuesOf } from "../pivot";
 import type { PointSummary } from "../record";
 import type { StudyState } from "../state";
 import { chips } from "./legend";
@@ -18,7 +18,7 @@ const GAP = 30;
 export const lines: ChartPlan<StudyState> = {
   id: "lines",
   title: "Over one axis",
-  explanation: "Each line joins the medians of the points; an upright reaches from the lowest trial to the highest. A ring marks a point with something against it.",
+  explanation: "Each line joins the medians of the points; an upright reaches from the lowest trial to the highest, and its broad part is the interval of the median, where there are three trials or more. A ring marks a point with something against it.",
   unit: ({ state }) => state.metric.unit,
   height: (view) => rowsOf(view) * (facetsOf(view).length > 1 ? PANEL_HEIGHT : LONE_HEIGHT),
   legend: ({ state }) => chips(state),
@@ -92,7 +92,7 @@ function seriesOf(view: View<StudyState>, facet: string, grid: number, y: string
   const line: LineSeriesOption = {
     type: "line", id: `line:${facet}:${y}`, name: y, xAxisIndex: grid, yAxisIndex: grid,
     data: found.map((point) => {
-      const isDoubtful = point !== null && Object.keys(point.warnings).length > 0;
+      const isDoubtful = point !== null && doubtOf(point) !== null;
       return {
         value: point === null ? null : (metric.of(point)?.median ?? null),
         itemStyle: isDoubtful ? { color: theme.paper, borderColor: color, borderWidth: 1.5 } : { color },
@@ -105,12 +105,13 @@ function seriesOf(view: View<StudyState>, facet: string, grid: number, y: string
     type: "custom", id: `range:${facet}:${y}`, xAxisIndex: grid, yAxisIndex: grid, silent: true, z: 3,
     data: found.flatMap((point, index) => {
       const range = point === null ? null : metric.of(point);
-      return range === null ? [] : [[index, range.min, range.max]];
+      if (range === null) return [];
+      return [[index, range.min, range.max], ...(range.interval ? [[index, range.interval.low, range.interval.high, 1]] : [])];
     }),
     encode: { x: 0, y: [1, 2] },
     renderItem: (_, api) => {
       const [from, to] = [api.coord([api.value(0), api.value(1)]), api.coord([api.value(0), api.value(2)])] as [[number, number], [number, number]];
-      return { type: "line", shape: { x1: from[0], y1: from[1], x2: to[0], y2: to[1] }, style: { stroke: color, lineWidth: 1.5, opacity: 0.65 } };
+      return { type: "line", shape: { x1: from[0], y1: from[1], x2: to[0], y2: to[1] }, style: api.value(3) === 1 ? { stroke: color, lineWidth: 6, opacity: 0.35 } : { stroke: color, lineWidth: 1.5, opacity: 0.65 } };
     },
   };
   return [whiskers, line];

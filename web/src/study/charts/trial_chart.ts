@@ -9,11 +9,16 @@ import { seconds } from "../../format";
 import { lineStyleOf } from "../colours";
 import type { TrialData } from "../record";
 import { swatchOf } from "./legend";
+import { marks, marksAt } from "./trial_marks";
 import { type Curve, type Panel, PANELS } from "./trial_panels";
 
-/** Height of a panel with the weight 1, and the room for its title. */
+/** Height of a panel with the weight 1, of a line of its title, and the room around that. */
 const UNIT = 120;
-const TITLE = 34;
+const TITLE_LINE = 17;
+const AROUND_TITLE = 17;
+
+/** About as wide is a character of a title. */
+const CHARACTER = 6.6;
 
 /** A trial on the page, and one that is held beside it. */
 export class TrialStage implements Backdrop {
@@ -54,9 +59,9 @@ const panelsOf = (stage: TrialStage): Panel[] => PANELS.filter((panel) => stage.
 export const trialChart: ChartPlan<TrialStage> = {
   id: "trial",
   title: "Second by second",
-  explanation: "All panels share the time axis. A band reaches from the least to the most; grey uprights are checkpoints, from their beginning to their end.",
+  explanation: "All panels share the time axis. A band reaches from the least to the most. Grey uprights are checkpoints, darker while they synchronise files; yellow ones are stalls, each below a triangle.",
   unit: ({ state: { shown } }) => (shown.series.width > 1 ? `each point joins ${shown.series.width} seconds; its band holds the least and the most of them` : "each point is a second"),
-  height: ({ state }) => panelsOf(state).reduce((sum, panel) => sum + panel.weight * UNIT + TITLE, 0) + 30,
+  height: (view) => (placesOf(view).at(-1)?.bottom ?? 0) + 34,
   legend: ({ state }) => (state.other === null ? null : both(state)),
   option,
   numbers,
@@ -64,47 +69,81 @@ export const trialChart: ChartPlan<TrialStage> = {
 
 function both({ shown, other, isDark }: TrialStage): HTMLElement {
   const name = (data: TrialData, place: number): HTMLElement => element("span", { class: "key" }, swatchOf(place, isDark), `point ${data.trial.number}, repeat ${data.trial.repeat}`);
-  return element("p", { class: "keys" }, name(shown, 0), other !== null && name(other, 1));
+  return element("p", { class: "keys" }, name(shown, 0), other !== null && name(other, 1), element("span", { class: "soft" }, "The other’s lines are dashed; areas and marks are of this one."));
+}
+
+/** Where a panel is, with the lines of its title. */
+interface Place {
+  panel: Panel;
+  title: string[];
+  titleTop: number;
+  top: number;
+  bottom: number;
+}
+
+function placesOf(view: View<TrialStage>): Place[] {
+  let top = 0;
+  return panelsOf(view.state).map((panel) => {
+    const title = titleLines(view.state, panel, view.width);
+    const titleTop = top + 6;
+    const gridTop = titleTop + title.length * TITLE_LINE + 6;
+    const bottom = gridTop + panel.weight * UNIT - 8;
+    top = bottom + AROUND_TITLE;
+    return { panel, title, titleTop, top: gridTop, bottom };
+  });
+}
+
+/** Braces and bars would be marks of the chart library's. */
+const plain = (text: string): string => text.replace(/[{}|]/g, " ");
+
+/** Where a panel has several curves, their names stand beside its title in their colours, on as many lines as they need. */
+function titleLines({ shown }: TrialStage, panel: Panel, width: number): string[] {
+  const curves = panel.curves(shown);
+  const names = curves.length < 2 ? [] : curves.map((curve) => `━ ${plain(curve.name)}`);
+  const lines = [panel.title];
+  let used = panel.title.length;
+  for (const [which, name] of names.entries()) {
+    const fits = (used + name.length + 3) * CHARACTER < width;
+    const marked = `{c${which}|${name}}`;
+    if (fits) lines.push(`${lines.pop() ?? ""}   ${marked}`);
+    else lines.push(marked);
+    used = fits ? used + name.length + 3 : name.length;
+  }
+  return lines;
 }
 
 function option(view: View<TrialStage>): EChartsOption {
   const { state } = view;
   const { theme } = state;
-  const panels = panelsOf(state);
-  let top = 0;
-  const grids = panels.map(({ weight }) => {
-    const grid = { left: view.isNarrow ? 52 : 66, right: 12, top: top + TITLE - 8, height: weight * UNIT - 8 };
-    top += weight * UNIT + TITLE;
-    return grid;
-  });
+  const places = placesOf(view);
+  const last = places.length - 1;
   return {
     textStyle: textStyle(theme),
-    grid: grids,
-    title: panels.map((panel, index) => titleOf(state, panel, (grids[index]?.top ?? 0) - 22)),
+    grid: places.map(({ top, bottom }) => ({ left: view.isNarrow ? 52 : 66, right: 12, top, height: bottom - top })),
+    title: places.map((place) => titleOf(state, place)),
     axisPointer: { link: [{ xAxisIndex: "all" }] },
-    xAxis: panels.map((_, index) => ({
+    xAxis: places.map((_, index) => ({
       type: "value", gridIndex: index, min: 0, max: state.seconds, splitNumber: view.isNarrow ? 4 : 10, splitLine: { show: false },
-      axisLine: { lineStyle: { color: theme.soft } }, axisTick: { show: index === panels.length - 1, lineStyle: { color: theme.soft } },
-      axisLabel: { show: index === panels.length - 1, color: theme.soft, formatter: "{value} s", hideOverlap: true },
+      axisLine: { lineStyle: { color: theme.soft } }, axisTick: { show: index === last, lineStyle: { color: theme.soft } },
+      axisLabel: { show: index === last, color: theme.soft, formatter: "{value} s", hideOverlap: true },
       axisPointer: { show: true, label: { show: false }, lineStyle: { color: theme.soft, type: "solid", width: 1 } },
     })),
-    yAxis: panels.map((panel, index) => ({
+    yAxis: places.map(({ panel }, index) => ({
       gridIndex: index, splitNumber: 3, axisLabel: { color: theme.soft, formatter: panel.renderAxis, hideOverlap: true }, splitLine: { lineStyle: { color: theme.rule } },
-      axisLine: { show: false }, axisPointer: { show: false }, ...(panel.isLog ? { type: "log" as const } : { type: "value" as const, min: 0 }),
+      axisLine: { show: false }, axisPointer: { show: false }, ...(panel.max === undefined ? {} : { max: panel.max, interval: panel.max / 2 }), ...(panel.isLog ? { type: "log" as const } : { type: "value" as const, min: 0 }),
     })),
-    tooltip: tooltip(state, panels),
-    series: panels.flatMap((panel, index) => [shading(state, index), ...state.trials.flatMap((data, place) => seriesOf(state, panel, index, data, place))]),
+    tooltip: tooltip(state, places.map(({ panel }) => panel)),
+    series: places.flatMap(({ panel }, index) => [
+      ...marks(state.shown, theme, index),
+      ...(panel.isStack ? [state.shown] : state.trials).flatMap((data, place) => seriesOf(state, panel, index, data, place)),
+    ]),
   };
 }
 
-/** Where a panel has several curves, their names stand beside its title in their colours. */
-function titleOf(state: TrialStage, panel: Panel, top: number): TitleComponentOption {
+function titleOf(state: TrialStage, { panel, title, titleTop }: Place): TitleComponentOption {
   const curves = panel.curves(state.shown);
-  // Braces would be marks of the chart library's.
-  const plain = (text: string): string => text.replace(/[{}|]/g, " ");
-  const names = curves.length < 2 ? [] : curves.map((curve, which) => `{c${which}|━ ${plain(curve.name)}}`);
-  const rich = Object.fromEntries(curves.map((_, which) => [`c${which}`, { color: lineStyleOf(which, state.isDark).color, fontSize: 12, fontWeight: 400 as const }]));
-  return { text: [panel.title, ...names].join("   "), left: 0, top, padding: 0, textStyle: { fontSize: 12.5, fontWeight: 600, color: state.theme.ink, rich } };
+  const rich = Object.fromEntries(curves.map((curve, which) => [`c${which}`, { color: colourOf(state, curves, curve, 0, which), fontSize: 12, fontWeight: 400 as const }]));
+  return { text: title.join("\n"), left: 0, top: titleTop, padding: 0, textStyle: { fontSize: 12.5, lineHeight: TITLE_LINE, fontWeight: 600, color: state.theme.ink, rich } };
 }
 
 /** A span is drawn at its middle. */
@@ -114,18 +153,24 @@ const middles = ({ series }: TrialData): number[] => series.second.map((end, ind
 const onAxis = (panel: Panel, value: number | null): number | null => (value === null ? null : panel.isLog ? Math.max(1, value) : value);
 
 /** The curves of a panel have colours of their own; a lone one has its trial's. The other trial's lines are dashed. */
-const colourOf = (curves: Curve[], place: number, which: number): number => (curves.length > 1 ? which : place);
+function colourOf({ isDark }: TrialStage, curves: Curve[], curve: Curve, place: number, which: number): string {
+  if (curve.colors) return curve.colors[isDark ? 1 : 0];
+  // Those that have a colour of their own take none of the others'.
+  const own = curves.slice(0, which).filter((one) => one.colors === undefined).length;
+  return lineStyleOf(curves.length > 1 ? own : place, isDark).color;
+}
 
 function seriesOf(state: TrialStage, panel: Panel, index: number, data: TrialData, place: number): SeriesOption[] {
   const at = middles(data);
   const curves = panel.curves(data);
   return curves.flatMap((curve, which): SeriesOption[] => {
-    const { color } = lineStyleOf(colourOf(curves, place, which), state.isDark);
+    const color = colourOf(state, curves, curve, place, which);
     const line: LineSeriesOption = {
       type: "line", id: `line:${panel.id}:${place}:${which}`, name: curve.name, xAxisIndex: index, yAxisIndex: index,
       data: curve.values.map((value, span) => [at[span] ?? 0, onAxis(panel, value)]),
-      symbol: "circle", symbolSize: 4, showSymbol: at.length <= 2, lineStyle: { color, width: 1.6, type: place === 1 ? [5, 3] : "solid" }, itemStyle: { color },
+      symbol: "circle", symbolSize: 4, showSymbol: at.length <= 2, lineStyle: { color, width: panel.isStack ? 0.8 : 1.6, type: place === 1 ? [5, 3] : "solid" }, itemStyle: { color },
       emphasis: { disabled: true }, z: 4,
+      ...(panel.isStack ? { stack: panel.id, areaStyle: { color, opacity: 0.75 } } : {}),
       ...(curve.values.length > 4000 ? { sampling: "minmax" as const } : {}),
     };
     return curve.low && curve.high ? [band(panel, index, at, curve, color, `${panel.id}:${place}:${which}`), line] : [line];
@@ -149,21 +194,6 @@ function band(panel: Panel, index: number, at: number[], curve: Curve, color: st
   };
 }
 
-/** Checkpoints of the trial that is shown. */
-function shading({ shown, theme }: TrialStage, index: number): LineSeriesOption {
-  const areas = shown.trial.checkpoints.map(({ ended_after_seconds: end, total_seconds: total, reason }): [{ xAxis: number; name?: string }, { xAxis: number }] => [
-    { xAxis: Math.max(0, end - total), ...(index === 0 ? { name: reason } : {}) }, { xAxis: end },
-  ]);
-  return {
-    type: "line", id: `checkpoints:${index}`, xAxisIndex: index, yAxisIndex: index, data: [], silent: true, z: 1,
-    markArea: {
-      silent: true, animation: false, itemStyle: { color: theme.soft, opacity: 0.16, borderColor: theme.soft, borderWidth: 0.5 },
-      label: { show: index === 0 && areas.length <= 12, position: "insideTop", color: theme.soft, fontSize: 10, formatter: ({ name }) => name },
-      data: areas,
-    },
-  };
-}
-
 function tooltip(state: TrialStage, panels: Panel[]): NonNullable<EChartsOption["tooltip"]> {
   const { theme } = state;
   return {
@@ -173,22 +203,25 @@ function tooltip(state: TrialStage, panels: Panel[]): NonNullable<EChartsOption[
       const value = first?.value;
       if (!first || !Array.isArray(value) || typeof value[0] !== "number") return "";
       const at = value[0];
-      const rows = panels.flatMap((panel) => state.trials.flatMap((data, place) => {
+      const rows = panels.flatMap((panel) => (panel.isStack ? [state.shown] : state.trials).flatMap((data, place) => {
         const span = middles(data).findIndex((middle) => middle >= at - 1e-9);
         const curves = panel.curves(data);
-        return curves.flatMap((curve, which) => rowOf(panel, curve, span, colourOf(curves, place, which), state.isDark));
+        return curves.flatMap((curve, which) => rowOf(panel, curve, span, colourOf(state, curves, curve, place, which)));
       }));
-      const checkpoints = state.shown.trial.checkpoints.filter(({ ended_after_seconds: end, total_seconds: total }) => at >= end - total && at <= end).map(({ reason, buffers }) => element("p", {}, `checkpoint (${reason}), ${buffers} buffers`));
-      return element("div", { class: "pointer" }, element("p", {}, `at ${seconds(at)}`), element("table", {}, ...rows), ...checkpoints);
+      const told = marksAt(state.shown, at).map((text) => element("p", {}, text));
+      return element("div", { class: "pointer" }, element("p", {}, `at ${seconds(at)}`), element("table", {}, ...rows), ...told);
     },
   };
 }
 
-function rowOf(panel: Panel, curve: Curve, span: number, place: number, isDark: boolean): HTMLElement[] {
+function rowOf(panel: Panel, curve: Curve, span: number, color: string): HTMLElement[] {
   const value = curve.values[span] ?? null;
-  if (value === null) return [];
+  // Of what is stacked there is much that is nothing.
+  if (value === null || (panel.isStack && value < 0.05)) return [];
+  const mark = element("span", { class: "swatch", "aria-hidden": "true" });
+  mark.style.background = color;
   const [low, high] = [curve.low?.[span] ?? null, curve.high?.[span] ?? null];
-  return [element("tr", {}, element("td", {}, swatchOf(place, isDark)), element("td", {}, curve.name), element("td", { class: "number" }, panel.render(value)),
+  return [element("tr", {}, element("td", {}, mark), element("td", {}, curve.name), element("td", { class: "number" }, panel.render(value)),
     element("td", { class: "number soft" }, low === null || high === null ? "" : `${panel.render(low)}–${panel.render(high)}`))];
 }
 

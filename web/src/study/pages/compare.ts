@@ -13,7 +13,7 @@ import { select } from "../sections/pivot_bar";
 import type { Source } from "../source";
 
 /** The figures that the server compares. */
-const COMPARED = METRICS.filter(({ id }) => ["tps", "worst-second", "p50", "p99"].includes(id)).map(({ id, label }): [string, string] => [id, label]);
+const COMPARED = METRICS.filter(({ id }) => ["tps", "worst-second", "p50", "p95", "p99", "p999"].includes(id)).map(({ id, label }): [string, string] => [id, label]);
 
 interface Side {
   id: string;
@@ -78,16 +78,16 @@ async function compared(source: Source, appearance: Appearance, a: Side, b: Side
 
 const ROW = 30;
 
-function ratios({ cells: all, a, b }: Comparison): ChartPlan<Appearance> {
+function ratios({ cells: all, a, b, noise_floor: floor }: Comparison): ChartPlan<Appearance> {
   return {
-    id: "ratios", title: "B ÷ A", explanation: `${b} ÷ ${a}: a point is the median of the pairs, the line its interval; beyond the upright at 1 B is larger.`,
+    id: "ratios", title: "B ÷ A", explanation: `${b} ÷ ${a}: a point is the median of the pairs, the line its interval; beyond the upright at 1 B is larger.${floor === null ? "" : " Within the shaded part equal sides of this study lie too."}`,
     unit: () => "ratio", height: () => all.length * ROW + 70,
-    option: (view) => ratioOption(view, all),
+    option: (view) => ratioOption(view, all, floor),
     numbers: () => cells({ cells: all } as Comparison),
   };
 }
 
-function ratioOption(view: View<Appearance>, all: Comparison["cells"]): EChartsOption {
+function ratioOption(view: View<Appearance>, all: Comparison["cells"], floor: number | null): EChartsOption {
   const { theme } = view.state;
   const rows = [...all].reverse();
   const middle = (index: number): number => rows[index]?.ratio.median.at_least ?? 1;
@@ -95,7 +95,7 @@ function ratioOption(view: View<Appearance>, all: Comparison["cells"]): EChartsO
     const interval = rows[index]?.ratio.interval;
     return [interval?.at_least ?? middle(index), interval?.at_most ?? middle(index)];
   };
-  const extremes = rows.flatMap((_, index) => ends(index));
+  const extremes = [...rows.flatMap((_, index) => ends(index)), ...(floor === null ? [] : [1 / floor, floor])];
   const whiskers: CustomSeriesOption = {
     type: "custom", id: "interval", silent: true, data: rows.map((_, index) => [...ends(index), index]), encode: { x: [0, 1], y: 2 },
     renderItem: (_, api) => {
@@ -116,6 +116,7 @@ function ratioOption(view: View<Appearance>, all: Comparison["cells"]): EChartsO
     series: [whiskers, {
       type: "scatter", id: "median", symbolSize: 9, itemStyle: { color: theme.isDark ? "#4fb0f0" : "#0067a5" }, data: rows.map((_, index) => [middle(index), index]),
       markLine: { silent: true, symbol: "none", label: { show: false }, data: [{ xAxis: 1, lineStyle: { color: theme.soft, type: "solid", width: 1 } }] },
+      ...(floor === null ? {} : { markArea: { silent: true, animation: false, itemStyle: { color: theme.soft, opacity: 0.16 }, data: [[{ xAxis: 1 / floor }, { xAxis: floor }]] } }),
     }],
   };
 }

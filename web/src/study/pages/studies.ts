@@ -39,7 +39,7 @@ function listOf(lines: StudyLine[], chosen: string[], choose: (id: string, isCho
     element("a", { href: line.kind === "sweep" ? linkTo(["study", line.id]) : `runs/${encodeURIComponent(line.id)}` }, line.question === "" ? line.id : line.question),
     time(line.started_at).slice(0, 19),
     line.ended_at !== null ? "ended" : "not ended",
-    line.kind === "sweep" ? line.varied.join(", ") || "nothing" : "ways of warming",
+    line.kind === "sweep" ? line.varied.join(", ") || "nothing" : line.kind === "run" ? "ways of warming" : "ways of loading",
     `${count(line.trials)} of ${count(line.points * line.repeats)}${line.failures > 0 ? `, ${count(line.failures)} failed` : ""}`,
     line.host,
     line.server.split(" ")[0] ?? "",

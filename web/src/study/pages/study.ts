@@ -12,6 +12,7 @@ import { facts } from "../sections/facts";
 import { fooled } from "../sections/fooled";
 import { head, verdicts } from "../sections/head";
 import { heatMap } from "../sections/heat_map";
+import { noise } from "../sections/noise";
 import { pivotBar } from "../sections/pivot_bar";
 import { everyPoint } from "../sections/points";
 import type { Source } from "../source";
@@ -27,7 +28,7 @@ export async function studyPage(source: Source, appearance: Appearance, id: stri
   return [
     ...top,
     section("pictures", "The points", pivotBar(state), heatMap(state), state.axes.length > 0 ? figure(lines, state) : null),
-    section("costs", "Throughput is not all", fooled(state), figure(tradeOff, state)),
+    section("costs", "Throughput is not all", fooled(state), figure(tradeOff, state), noise(study)),
     section("writes", "Checkpoints and settings", background(state), beside(state, source)),
     section("every-point", "Every point and every trial", everyPoint(study)),
     facts(study),

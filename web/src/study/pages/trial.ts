@@ -3,12 +3,14 @@
 import type { Appearance } from "../../appearance";
 import { figure } from "../../charts/figure";
 import { type Child, element, table } from "../../element";
-import { bytes, count, latency, percent, seconds, time } from "../../format";
+import { bytes, count, latency, percent, range, seconds, time } from "../../format";
 import { linkTo } from "../address";
 import { TrialStage, trialChart } from "../charts/trial_chart";
+import { stalls } from "../charts/trial_marks";
 import type { Latency, StudyData, SweepTrial, TrialData, TrialOutline } from "../record";
 import { settingDifferences } from "../sections/beside";
 import { card } from "../sections/facts";
+import { badItem, told } from "../sections/head";
 import { select } from "../sections/pivot_bar";
 import type { Source } from "../source";
 
@@ -23,7 +25,7 @@ export async function trialPage(source: Source, appearance: Appearance, id: stri
   const top = [crumbs(study, label), element("h1", { tabindex: -1 }, label), element("p", { class: "study" }, summary(outline)), siblings(study, outline, beside)];
   if (data === null) return [...top, element("p", {}, "This page has the figures of its trials and not their curves: pgthaw serve shows those too.")];
   const curves = data.series.second.length > 0 ? figure(trialChart, new TrialStage(appearance, data, other)) : element("p", {}, "No second of it was kept.");
-  return [...top, warnings(data.trial), curves, ...details(data, other)];
+  return [...top, warnings(data.trial), curves, ...[stalls(data) ?? []].flat(), ...details(data, other)];
 }
 
 async function otherTrial(source: Source, id: string, beside: string | null): Promise<TrialData | null> {
@@ -71,10 +73,10 @@ function siblings(study: StudyData, shown: TrialOutline, beside: string | null):
 }
 
 function warnings(trial: SweepTrial): HTMLElement {
-  const all = [...(trial.failure === null ? [] : [`It failed: ${trial.failure}`]), ...trial.warnings];
+  const failed = trial.failure === null ? [] : [{ kind: "", sentence: `It failed: ${trial.failure}`, remedy: "" }];
+  const all = [...failed, ...told(trial)];
   if (all.length === 0) return element("p", { class: "soft" }, "The trial says nothing against itself.");
-  return element("section", { class: "trust warned" }, element("h2", {}, "What the trial says against itself"),
-    element("ul", {}, ...all.map((text) => element("li", { class: "bad" }, element("span", { class: "mark", "aria-hidden": "true" }, "!"), text))));
+  return element("section", { class: "trust warned" }, element("h2", {}, "What the trial says against itself"), element("ul", {}, ...all.map((one) => badItem(one))));
 }
 
 function details({ trial }: TrialData, other: TrialData | null): HTMLElement[] {
@@ -93,13 +95,15 @@ function workload(trial: SweepTrial): HTMLElement {
   return card("Point", named);
 }
 
-function start({ start_state: state, lasted_seconds: lasted, transactions, failed, skipped }: SweepTrial): HTMLElement {
+function start({ start_state: state, lasted_seconds: lasted, transactions, failed, skipped, retries, checkpoint_cycles: cycles, cycle_tps: cycle }: SweepTrial): HTMLElement {
   return card("Trial", [
     ["started", state === null ? "not" : `${state.verdict}: ${percent(state.total_bytes > 0 ? state.os_resident_bytes / state.total_bytes : 0)} of ${bytes(state.total_bytes)} in the page cache`],
     ["lasted", seconds(lasted)],
     ["transactions", count(transactions)],
     ["failed", count(failed)],
     ["skipped", count(skipped)],
+    ["tried again", count(retries)],
+    ["whole cycles of checkpoints", cycle === null ? count(cycles) : `${count(cycles)}, with ${count(cycle)} transactions per second`],
   ]);
 }
 
@@ -113,14 +117,21 @@ function reads({ device_read_bytes: read, checkpoints: all }: SweepTrial): HTMLE
   ]);
 }
 
+/** A percentile with its interval; without enough transactions beyond it there is none. */
+function percentile({ percentiles }: Latency, share: number): Child {
+  const found = percentiles.find((one) => one.share === share);
+  if (!found) return element("span", { class: "soft", title: "fewer than ten transactions lie beyond it" }, "–");
+  return element("span", { class: "cell" }, element("span", { class: "median" }, latency(found.us)), element("span", { class: "range" }, range(latency(found.low_us), latency(found.high_us))));
+}
+
 function latencies({ latency: all, scripts }: SweepTrial): HTMLElement {
   const columns = ["", "answered", "mean", "50 %", "90 %", "95 %", "99 %", "99.9 %", "longest"].map((title, index) => ({ title, isNumber: index > 0 }));
-  const row = (name: string, one: Latency): Child[] => [name, count(one.count), ...[one.mean_us, one.p50_us, one.p90_us, one.p95_us, one.p99_us, one.p999_us, one.max_us].map(latency)];
+  const row = (name: string, one: Latency): Child[] => [name, count(one.count), latency(one.mean_us), ...[0.5, 0.9, 0.95, 0.99, 0.999].map((share) => percentile(one, share)), latency(one.max_us)];
   const rows = [
     ...(all === null ? [] : [row("all scripts", all)]),
     ...scripts.flatMap((one) => [row(one.service === null ? one.script : `${one.script}, since it was due`, one.response), ...(one.service === null ? [] : [row(`${one.script}, since it began`, one.service)])]),
   ];
-  return table("Latency by script", columns, rows);
+  return table("Latency by script, with intervals of 95 %", columns, rows, "low");
 }
 
 function checkpoints({ checkpoints: all }: SweepTrial): HTMLElement {

@@ -6,7 +6,7 @@ import { METRICS } from "../metrics";
 import type { StudyData, TrialOutline } from "../record";
 
 const FIELDS: (keyof TrialOutline)[] = [
-  "number", "repeat", "position", "started_at", "start_verdict", "failure", "tps", "worst_second_tps", "latency_us_p50", "latency_us_p99",
+  "number", "repeat", "position", "started_at", "start_verdict", "failure", "tps", "worst_second_tps", "latency_us_p50", "latency_us_p95", "latency_us_p99", "latency_us_p999",
   "device_read_bytes", "checkpoints",
 ];
 

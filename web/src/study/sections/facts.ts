@@ -35,6 +35,7 @@ export function facts({ sweep, exact }: StudyData): HTMLElement {
         ["seed of the order", exact.seed],
         ["SHA-256 of its meaning", sweep.digest],
         ["pgthaw", sweep.pgthaw_version],
+        ...(sweep.source === undefined ? [] : [["imported from", sweep.source] as [string, string]]),
       ]),
     ),
     element("details", { class: "numbers" }, element("summary", {}, "The study as it was understood"), element("pre", {}, JSON.stringify(sweep.study, null, 2))),

@@ -2,8 +2,8 @@
 
 import { element } from "../../element";
 import { count, time, unbroken } from "../../format";
-import { type Axis, axesOf } from "../pivot";
-import type { StudyData } from "../record";
+import { type Axis, axesOf, isRefused } from "../pivot";
+import type { MeasurementVerdict, StudyData } from "../record";
 
 export function head(study: StudyData): HTMLElement {
   const { sweep } = study;
@@ -27,30 +27,25 @@ function axisText({ name, values }: Axis): string {
   return values.length <= 6 ? `${name} ${values.join(", ")}` : `${name} ${values[0] ?? ""} to ${values.at(-1) ?? ""} (${values.length} values)`;
 }
 
-interface Verdict {
-  text: string;
-  points: string[];
-  trials: number;
-}
-
-/** Points that are named for one warning; more are counted. */
+/** Points that are named for one verdict; more are counted. */
 const NAMED = 4;
 
 export function verdicts(study: StudyData): HTMLElement {
   const { sweep, trials } = study;
-  const found = verdictsOf(study);
-  const own = [
-    ...(sweep.ended_at === null ? ["The study has not ended: it still runs, or was stopped. Trials may be missing."] : []),
-    ...sweep.warnings,
-  ];
-  const against = own.length + found.length;
-  const bad = [...own, ...found.map(textOf)].map((text) => item(false, text));
+  const unfinished = sweep.ended_at === null ? [{ kind: "", sentence: "The study has not ended: it still runs, or was stopped. Trials may be missing.", remedy: "" }] : [];
+  const bad = [...[...unfinished, ...told(sweep)].map((one) => badItem(one)), ...verdictsOf(study).map((one) => badItem(one, where(one)))];
   const good = [
-    item(true, `${count(trials.length)} of ${count(sweep.points * sweep.repeats)} trials are here, in random order within blocks (seed ${study.exact.seed}).`),
-    ...(trials.some((trial) => trial.failure !== null) ? [] : [item(true, "No trial failed.")]),
+    goodItem(`${count(trials.length)} of ${count(sweep.points * sweep.repeats)} trials are here, in random order within blocks (seed ${study.exact.seed}).`),
+    ...(trials.some((trial) => trial.failure !== null) ? [] : [goodItem("No trial failed.")]),
   ];
-  const title = against === 0 ? "Nothing speaks against these numbers" : `${against === 1 ? "One thing speaks" : `${count(against)} things speak`} against these numbers`;
-  return element("section", { class: against === 0 ? "trust" : "trust warned", "aria-labelledby": "trust" }, element("h2", { id: "trust" }, title), list(bad, good));
+  const title = bad.length === 0 ? "Nothing speaks against these numbers" : `${bad.length === 1 ? "One thing speaks" : `${count(bad.length)} things speak`} against these numbers`;
+  return element("section", { class: bad.length === 0 ? "trust" : "trust warned", "aria-labelledby": "trust" }, element("h2", { id: "trust" }, title), list(bad, good));
+}
+
+/** Verdicts, and texts that say more than they do: an older pgthaw kept texts alone. */
+export function told({ verdicts: all, warnings }: { verdicts: MeasurementVerdict[]; warnings: string[] }): MeasurementVerdict[] {
+  const texts = new Set(all.map(({ sentence, remedy }) => `${sentence}: ${remedy}`));
+  return [...all, ...warnings.filter((text) => !texts.has(text)).map((sentence) => ({ kind: "", sentence, remedy: "" }))];
 }
 
 const LISTED = 12;
@@ -61,29 +56,44 @@ function list(bad: HTMLElement[], good: HTMLElement[]): HTMLElement {
   return element("div", {}, element("ul", {}, ...bad.slice(0, LISTED)), rest, element("ul", {}, ...good));
 }
 
-function item(isGood: boolean, text: string): HTMLElement {
-  return element("li", { class: isGood ? "good" : "bad" },
-    element("span", { class: "mark", "aria-hidden": "true" }, isGood ? "✓" : "!"),
-    element("span", { class: "unseen" }, isGood ? "In order: " : "Warning: "), text);
+/** What is wrong, where, and what to do about it. */
+export function badItem({ kind, sentence, remedy }: MeasurementVerdict, place = ""): HTMLElement {
+  const refused = isRefused(kind);
+  return element("li", { class: refused ? "bad refused" : "bad" },
+    element("span", { class: "mark", "aria-hidden": "true" }, "!"),
+    element("span", { class: "unseen" }, refused ? "Not what was asked for: " : "Warning: "),
+    sentence.charAt(0).toUpperCase() + sentence.slice(1), place !== "" && ` (${place})`,
+    remedy !== "" && element("span", { class: "remedy" }, element("span", { class: "unseen" }, "Remedy: "), remedy));
 }
 
-/** Each text once, whatever its numbers are, with the points that say so. */
+function goodItem(text: string): HTMLElement {
+  return element("li", { class: "good" }, element("span", { class: "mark", "aria-hidden": "true" }, "✓"), element("span", { class: "unseen" }, "In order: "), text);
+}
+
+interface Verdict extends MeasurementVerdict {
+  points: string[];
+  trials: number;
+}
+
+/** Each kind once, whatever its numbers are, with the points that say so; what was not measured as asked comes first. */
 function verdictsOf({ points }: StudyData): Verdict[] {
   const byKind = new Map<string, Verdict>();
+  const add = (key: string, verdict: MeasurementVerdict, point: string, trials: number): void => {
+    const known = byKind.get(key);
+    if (known) {
+      known.trials += trials;
+      if (!known.points.includes(point)) known.points.push(point);
+    } else byKind.set(key, { ...verdict, points: [point], trials });
+  };
+  const withoutNumbers = (text: string): string => text.replace(/\d+(?:[.,]\d+)?/g, "#");
   for (const point of points) {
-    for (const [text, trials] of Object.entries(point.warnings)) {
-      const kind = text.replace(/\d+(?:[.,]\d+)?/g, "#");
-      const known = byKind.get(kind);
-      if (known) {
-        known.trials += trials;
-        if (!known.points.includes(point.label)) known.points.push(point.label);
-      } else byKind.set(kind, { text, points: [point.label], trials });
-    }
+    for (const verdict of point.verdicts) add(`${verdict.kind} ${verdict.kind === "not_in_force" ? verdict.sentence : ""}`, verdict, point.label, verdict.trials);
+    for (const [sentence, trials] of Object.entries(point.warnings)) add(withoutNumbers(sentence), { kind: "", sentence, remedy: "" }, point.label, trials);
   }
-  return [...byKind.values()].sort((a, b) => b.trials - a.trials);
+  return [...byKind.values()].sort((a, b) => Number(isRefused(b.kind)) - Number(isRefused(a.kind)) || b.trials - a.trials);
 }
 
-function textOf({ text, points, trials }: Verdict): string {
+function where({ points, trials }: Verdict): string {
   const named = points.length <= NAMED ? points.join("; ") : `${points.slice(0, NAMED).join("; ")}; and ${points.length - NAMED} other points`;
-  return `${trials > 1 ? `${count(trials)} trials, of which the first: ` : ""}${text} (${named})`;
+  return trials > 1 ? `the first of ${count(trials)} trials that say so, at ${named}` : named;
 }

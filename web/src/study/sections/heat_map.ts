@@ -2,8 +2,8 @@
 
 import { element } from "../../element";
 import { heatColor, inkOn } from "../colours";
-import { intervalText, METRICS, rangeText } from "../metrics";
-import { doubtOf, valuesOf } from "../pivot";
+import { endsOf, intervalText, METRICS, rangeText } from "../metrics";
+import { againstOf, doubtOf, valuesOf } from "../pivot";
 import type { PointSummary } from "../record";
 import type { StudyState } from "../state";
 
@@ -22,7 +22,7 @@ export function heatMap(state: StudyState): HTMLElement {
   return element(
     "figure",
     { id: "heat", class: "heat" },
-    element("figcaption", {}, element("h3", {}, "Two axes at a glance"), element("p", {}, "Each cell is the median of its trials; point at it, or move to it with the keyboard, for the spread and what speaks against it. A hatched cell failed, is missing or has a warning. It opens its trials.")),
+    element("figcaption", {}, element("h3", {}, "Two axes at a glance"), element("p", {}, "Each cell is the median of its trials; point at it, or move to it with the keyboard, for the spread and what speaks against it. Below it stands the interval of the median, or with fewer than three trials their span. A hatched cell failed, is missing, or measured something else than was asked for; a folded corner is a lesser doubt. It opens its trials.")),
     scale, panels, bubble,
   );
 }
@@ -71,15 +71,16 @@ function cellOf(state: StudyState, point: PointSummary | null, shade: Shade, bub
   const doubt = doubtOf(point);
   if (point === null) return element("td", { class: "missing hatched" }, element("span", { class: "unseen" }, "not measured"));
   const range = metric.of(point);
-  const cell = element("td", { class: doubt === null ? "" : doubt === "failed" ? "failed hatched" : "doubtful" });
+  const cell = element("td", { class: doubt === null ? "" : doubt === "doubtful" ? doubt : `${doubt} hatched` });
   if (range !== null) {
     cell.style.backgroundColor = heatColor(shade.of(range.median), theme);
     cell.style.color = inkOn(cell.style.backgroundColor);
   }
   const text = range === null ? "–" : metric.renderAxis(range.median);
-  const against = doubt === null ? "" : `; ${Object.keys(point.warnings).length} against it`;
+  const around = range === null ? "" : rangeText({ ...range, ...endsOf(range) }, metric.renderAxis);
+  const against = doubt === null ? "" : `; ${againstOf(point).length} against it`;
   const told = `${point.label}: ${range === null ? "no figure" : `${metric.render(range.median)}, ${rangeText(range, metric.render) || "no spread"}`}, ${point.trials} trials${against}`;
-  const link = element("a", { href: state.linkToPoint(point.number), "aria-label": told }, text);
+  const link = element("a", { href: state.linkToPoint(point.number), "aria-label": told }, text, around !== "" && element("span", { class: "around" }, around));
   const show = (): void => showBubble(state, bubble, cell, point);
   const hide = (): void => { bubble.hidden = true; };
   cell.addEventListener("mouseenter", show);
@@ -99,7 +100,7 @@ function showBubble(state: StudyState, bubble: HTMLElement, cell: HTMLElement, p
   });
   const median = state.metric.of(point);
   const interval = median === null ? "" : intervalText(median, state.metric.render);
-  const warnings = Object.entries(point.warnings).map(([text, trials]) => element("p", { class: "against" }, `${text} (${trials} of ${point.trials})`));
+  const warnings = againstOf(point).map(({ text, trials }) => element("p", { class: "against" }, `${text} (${trials} of ${point.trials})`));
   bubble.replaceChildren(element("p", {}, `${point.label} · ${point.trials} trials`), element("table", {}, ...rows), ...(interval === "" ? [] : [element("p", {}, `${state.metric.label}: the median lies in ${interval}`)]), ...warnings);
   bubble.hidden = false;
   const [box, place] = [bubble.offsetParent?.getBoundingClientRect() ?? new DOMRect(), cell.getBoundingClientRect()];

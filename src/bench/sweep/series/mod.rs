@@ -1,9 +1,20 @@
 //! The seconds of a trial as they are drawn: joined to spans where there are many, with the ends of each span kept.
 
+mod machine;
+mod stall;
+mod waits;
+
 use serde::Serialize;
+
+pub use machine::MachineSeries;
+pub use stall::{Stall, compute_stalls};
+pub use waits::{WaitSeries, compute_wait_series};
 
 use super::SweepTrial;
 use crate::bench::Sample;
+
+/// A value for each span; `None` where there is none.
+pub type Column = Vec<Option<f64>>;
 
 /// A trial's curves, column by column. In spans of more than a second each has its least and its most beside its mean: a
 /// stall of one second stays visible however many are joined.
@@ -25,6 +36,11 @@ pub struct TrialSeries {
     pub device_reads: Vec<f64>,
     /// At its least, because it is what has gone that matters.
     pub os_resident_bytes: Vec<u64>,
+    /// `None` when the machine was not gauged.
+    pub machine: Option<MachineSeries>,
+    /// What the workload's backends did; nothing when nobody looked.
+    pub waits: Vec<WaitSeries>,
+    pub stalls: Vec<Stall>,
 }
 
 /// A quantity over the seconds of each span.
@@ -51,6 +67,12 @@ impl TrialSeries {
         for span in trial.samples.chunks(width as usize) {
             series.push(span);
         }
+        if !trial.os_samples.is_empty() {
+            let spans = spans_of(&series.second, &trial.os_samples, |sample| sample.second);
+            series.machine = Some(MachineSeries::new(&spans));
+        }
+        series.waits = compute_wait_series(&spans_of(&series.second, &trial.wait_samples, |sample| sample.second));
+        series.stalls = compute_stalls(trial);
         series
     }
 
@@ -68,16 +90,40 @@ impl TrialSeries {
     }
 }
 
+/// What belongs to each span, by the seconds at which the spans end. Samples are in order.
+fn spans_of<'a, T>(ends: &[u32], samples: &'a [T], second: impl Fn(&T) -> u32) -> Vec<&'a [T]> {
+    let mut from = 0;
+    let mut span = |end: &u32| {
+        let until = from + samples[from..].partition_point(|sample| second(sample) <= *end);
+        &samples[std::mem::replace(&mut from, until)..until]
+    };
+    ends.iter().map(&mut span).collect()
+}
+
+fn mean_of<T>(span: &[T], of: impl Fn(&T) -> Option<f64>) -> Option<f64> {
+    let (sum, count) = span.iter().filter_map(of).fold((0.0, 0.0), |(sum, count), value| (sum + value, count + 1.0));
+    (count > 0.0).then(|| sum / count)
+}
+
+fn most_of<T>(span: &[T], of: impl Fn(&T) -> Option<f64>) -> Option<f64> {
+    span.iter().filter_map(of).reduce(f64::max)
+}
+
+/// To three decimals: a page holds many of them.
+fn round(value: f64) -> f64 {
+    (value * 1000.0).round() / 1000.0
+}
+
 fn mean(values: impl Iterator<Item = f64>) -> f64 {
     let (sum, count) = values.fold((0.0, 0.0), |(sum, count), value| (sum + value, count + 1.0));
-    if count > 0.0 { sum / count } else { 0.0 }
+    if count > 0.0 { round(sum / count) } else { 0.0 }
 }
 
 /// Of the transactions, wherever in the span they were.
 fn mean_latency(span: &[Sample]) -> Option<f64> {
     let served = span.iter().filter_map(|sample| Some((sample.latency_us_mean?, sample.transactions as f64)));
     let (sum, count) = served.fold((0.0, 0.0), |(sum, count), (mean, served)| (sum + mean * served, count + served));
-    (count > 0.0).then(|| sum / count)
+    (count > 0.0).then(|| round(sum / count))
 }
 
 #[cfg(test)]
@@ -112,5 +158,13 @@ mod tests {
         assert_eq!((series.device_read_bytes.max[0], series.os_resident_bytes[0]), (3000.0, 97));
         series.push(&[second(4, 0, 0)]);
         assert_eq!((series.latency_us_mean[1], series.latency_us_max[1]), (None, None));
+    }
+
+    #[test]
+    fn samples_stand_in_the_span_of_their_second() {
+        let spans = spans_of(&[3, 6, 9], &[1, 2, 3, 5, 8], |second| *second);
+        assert_eq!(spans, [&[1, 2, 3][..], &[5], &[8]]);
+        assert_eq!(spans_of(&[3, 6], &[5], |second| *second), [&[][..], &[5]]);
+        assert_eq!(mean_of(&[1.0, 2.0], |value| (*value > 1.0).then_some(*value)), Some(2.0));
     }
 }
