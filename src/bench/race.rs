@@ -15,8 +15,8 @@ use crate::linux::cgroup::DiskLimit;
 use crate::linux::page_cache::PageCache as _;
 use crate::linux::{DeviceNumber, clock};
 use crate::observe::{
-    BackendReads, BackendRole, GaugeSampler, GaugeSources, OsSample, Sampler, Second, Sources, compute_seconds,
-    compute_tenths,
+    BackendReads, BackendRole, Cadence, GaugeSampler, GaugeSources, OsSample, Sampler, Second, Sources,
+    compute_seconds, compute_tenths,
 };
 use crate::postgres::pgbench::{Said, parse_said};
 use crate::units::Bytes;
@@ -29,6 +29,9 @@ const LEAD: Duration = Duration::from_millis(100);
 const SERVER_START_MS: i64 = 500;
 
 const POLL_INTERVAL: Duration = Duration::from_millis(20);
+
+/// The same where looking closely is not worth its price.
+const SPARING_POLL_INTERVAL: Duration = Duration::from_millis(100);
 
 /// pgbench ends by itself after its seconds; a client that waits for a read through a crowded disk may need longer.
 const PGBENCH_GRACE: Duration = Duration::from_secs(60);
@@ -46,6 +49,7 @@ pub struct Entrants {
     /// Whom io workers read for.
     pub io_workers_serve: BackendRole,
     pub watched: Watched,
+    pub cadence: Cadence,
     /// Is the machine gauged each second?
     pub gauged: Option<Gauged>,
 }
@@ -57,6 +61,7 @@ impl Entrants {
             backends: BackendReads::new(lab.postmaster_pid(), self.io_workers_serve),
             files: lab.open_database_files()?,
             page_bytes: lab.page_cache().page_bytes(),
+            cadence: self.cadence,
         })
     }
 }
@@ -171,6 +176,10 @@ pub fn run_race(
     let head_start_bytes = limit.as_ref().map(read_used).transpose()?;
 
     let mut watch = Watch::new(entrants.watched, readings, events, pgbench.pid());
+    let poll_interval = match entrants.cadence {
+        Cadence::Close => POLL_INTERVAL,
+        Cadence::Sparing => SPARING_POLL_INTERVAL,
+    };
     let mut is_early = false;
     while !is_early && clock::read_monotonic() < start.after(entrants.seconds) {
         stop.check()?;
@@ -181,7 +190,7 @@ pub fn run_race(
             Some(_) if entrants.ends_by_itself => is_early = true,
             _ => {}
         }
-        std::thread::sleep(POLL_INTERVAL);
+        std::thread::sleep(poll_interval);
     }
     if is_early {
         pgbench.ring_alarm();

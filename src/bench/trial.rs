@@ -21,6 +21,7 @@ use super::until_warm::WarmGoal;
 use super::watch::Watched;
 use super::{Disk, Error, ResidencyStrip, Sample, StartState, StrategyOutcome, Study, Trial, disk, warm, warnings};
 use crate::linux::DeviceNumber;
+use crate::observe::Cadence;
 use crate::postgres::pgbench::{Intervals, Pgbench, Workload, read_intervals};
 use crate::postgres::{Server, read_buffers};
 use crate::units::Bytes;
@@ -111,6 +112,7 @@ impl TrialSetup<'_> {
                 facts: describe_workload(self.study, strategy.name()),
                 stops_when_steady: self.study.until_steady,
             },
+            cadence: Cadence::Close,
             gauged: None,
         };
         let measured = run_race(lab, entrants, limit, directory.path(), self.events, self.stop)?;

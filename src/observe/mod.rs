@@ -13,6 +13,6 @@ pub use backends::{
 };
 pub use error::Error;
 pub use gauges::{DeviceUse, GaugeSampler, GaugeSources, OsSample, PressureRatios, ServerPart, TaskShare};
-pub use sampler::{Readings, Sampler, Sources};
+pub use sampler::{Cadence, Readings, Sampler, Sources};
 pub use series::{Counters, Reading, Second, compute_seconds, compute_tenths};
 pub use waits::{ObservedWait, WaitSample, WaitSampler, Waits};

@@ -20,6 +20,18 @@ const TICK: Duration = Duration::from_millis(100);
 /// For so many ticks new backends are looked for at each; later at full seconds only.
 const SEARCH_TICKS: u32 = 3 * TICKS_PER_SECOND;
 
+/// How closely is looked: looking takes processor time from what is looked at.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Cadence {
+    /// At the workload's reads each tenth of a second, at residency each second: of a server that gets warm.
+    Close,
+    /// At everything once a second, and at residency as seldom as keeps its counting within a share of the time.
+    Sparing,
+}
+
+/// Counting what is resident takes at most this share of one processor with [`Cadence::Sparing`].
+const RESIDENCY_SHARE: f64 = 0.005;
+
 /// Where the counters are.
 pub struct Sources {
     /// The disk that holds the data directory; `None` where there is none (tmpfs), whose reads then count as 0.
@@ -28,6 +40,15 @@ pub struct Sources {
     /// The files whose residency is counted.
     pub files: Vec<Box<dyn CachedFile>>,
     pub page_bytes: u64,
+    pub cadence: Cadence,
+}
+
+/// What was resident when it was counted last.
+#[derive(Clone, Copy, Debug, Default)]
+struct Resident {
+    bytes: Bytes,
+    /// Until this monotonic instant it stands for what is.
+    good_until: Duration,
 }
 
 impl fmt::Debug for Sources {
@@ -37,8 +58,8 @@ impl fmt::Debug for Sources {
 }
 
 impl Sources {
-    /// Reads every counter now.
-    pub fn read(&mut self) -> Result<Reading, Error> {
+    /// Reads every counter now, and residency when its turn has come.
+    fn read(&mut self, resident: &mut Resident) -> Result<Reading, Error> {
         let device = self.device.map(read_device_counters).transpose()?.unwrap_or_default();
         let backends = self.backends.read()?;
         let monotonic = clock::read_monotonic();
@@ -48,7 +69,21 @@ impl Sources {
             workload_read_bytes: backends.workload_read_bytes,
             strategy_read_bytes: backends.strategy_read_bytes,
         };
-        Ok(Reading { monotonic, wall_ms: clock::read_wall_ms(), counters, os_resident_bytes: self.read_resident()? })
+        if monotonic >= resident.good_until {
+            *resident = self.count_resident()?;
+        }
+        Ok(Reading { monotonic, wall_ms: clock::read_wall_ms(), counters, os_resident_bytes: resident.bytes })
+    }
+
+    fn count_resident(&self) -> Result<Resident, Error> {
+        let began = clock::read_monotonic();
+        let bytes = self.read_resident()?;
+        let ended = clock::read_monotonic();
+        let good_for = match self.cadence {
+            Cadence::Close => Duration::ZERO,
+            Cadence::Sparing => ended.saturating_sub(began).div_f64(RESIDENCY_SHARE),
+        };
+        Ok(Resident { bytes, good_until: began + good_for })
     }
 
     /// Bytes of the files that are in the page cache.
@@ -118,14 +153,18 @@ fn sample(
     mut on_reading: impl FnMut(&Reading),
     stopped: &Receiver<()>,
 ) -> Result<Readings, Error> {
-    let mut readings = Readings::default();
-    for tick in 0..=seconds * TICKS_PER_SECOND {
+    let (mut readings, mut resident) = (Readings::default(), Resident::default());
+    let step = match sources.cadence {
+        Cadence::Close => 1,
+        Cadence::Sparing => TICKS_PER_SECOND,
+    };
+    for tick in (0..=seconds * TICKS_PER_SECOND).step_by(step as usize) {
         if !wait_until(start + TICK * tick, stopped) {
             break;
         }
         let is_full_second = tick % TICKS_PER_SECOND == 0;
         let workload_read_bytes = if is_full_second {
-            let reading = sources.read()?;
+            let reading = sources.read(&mut resident)?;
             on_reading(&reading);
             readings.seconds.push(reading);
             reading.counters.workload_read_bytes
@@ -154,7 +193,8 @@ mod tests {
 
     fn sources(files: Vec<Box<dyn CachedFile>>) -> Sources {
         let backends = BackendReads::new(std::process::id(), BackendRole::Workload);
-        Sources { device: None, backends, files, page_bytes: SystemPageCache::new().page_bytes() }
+        let page_bytes = SystemPageCache::new().page_bytes();
+        Sources { device: None, backends, files, page_bytes, cadence: Cadence::Close }
     }
 
     #[test]
@@ -166,6 +206,22 @@ mod tests {
         assert_eq!(readings.workload.len(), 11);
         assert!(readings.seconds[1].monotonic - start >= Duration::from_secs(1));
         assert_eq!(compute_seconds(&readings.seconds, start, 1).len(), 1);
+    }
+
+    #[test]
+    fn sparing_looks_once_a_second_and_counts_seldom() {
+        let file = tempfile::NamedTempFile::new().unwrap();
+        std::fs::write(file.path(), vec![1; 1 << 20]).unwrap();
+        let cached = SystemPageCache::new().open(file.path()).unwrap().unwrap();
+        let sparing = Sources { cadence: Cadence::Sparing, ..sources(vec![cached]) };
+        let counted = sparing.count_resident().unwrap();
+        let now = clock::read_monotonic();
+        // Good for two hundred times what the count took, and no longer.
+        assert_eq!(counted.bytes, Bytes(1 << 20));
+        assert!(counted.good_until > now && counted.good_until < now + Duration::from_secs(60));
+        let readings = Sampler::start(sparing, now, 1, |_| {}).finish().unwrap();
+        assert_eq!((readings.seconds.len(), readings.workload.len()), (2, 2));
+        assert_eq!(readings.seconds[0].os_resident_bytes, Bytes(1 << 20));
     }
 
     #[test]

@@ -13,7 +13,7 @@ use super::record::SweepTrial;
 use super::server::{Look, STATISTICS_DELAY, connect, read_look};
 use super::start::{Started, Starter, WarmSnapshot};
 use super::verdict::{Circumstances, Finding, GeneratorCalibration, compute_trial_verdicts, texts_of};
-use super::{Exceeded, Point, Sweep};
+use super::{Exceeded, Point, StartAsked, Sweep};
 use crate::bench::contender::{Contender, io_workers_serve};
 use crate::bench::event::Events;
 use crate::bench::lab::Lab;
@@ -29,7 +29,7 @@ use crate::bench::{Disk, Error, Machine, Sample, StartState};
 use crate::linux::DeviceNumber;
 use crate::linux::read_ahead::ReadAhead;
 use crate::model::Facts;
-use crate::observe::{WaitSample, WaitSampler, Waits};
+use crate::observe::{Cadence, WaitSample, WaitSampler, Waits};
 use crate::postgres::pgbench::{Length, Load, Pgbench, PgbenchOutcome, Script, parse_outcome, visit_transactions};
 use crate::postgres::{self, StatisticsDelta, read_backend_pid};
 use crate::units::Bytes;
@@ -55,6 +55,14 @@ pub struct TrialSetup<'a> {
     pub directory: &'a Path,
     pub events: &'a Events,
     pub stop: &'a Stop,
+}
+
+/// A cold server has processors to spare, and what it has read is the question.
+fn choose_cadence(start: StartAsked) -> Cadence {
+    match start {
+        StartAsked::Cold => Cadence::Close,
+        StartAsked::Warm | StartAsked::Restored | StartAsked::AsIs => Cadence::Sparing,
+    }
 }
 
 /// What a trial that went well has measured.
@@ -128,6 +136,7 @@ impl TrialSetup<'_> {
             device: self.device,
             io_workers_serve: io_workers_serve(Strategy::Nothing),
             watched: self.watched(point, started.state.total_bytes),
+            cadence: choose_cadence(point.start),
             gauged: Some(Gauged { observer_pid: Some(observer_pid) }),
         };
         let measured = run_race(lab, entrants, limit, directory.path(), self.events, self.stop)?;

@@ -19,7 +19,7 @@ use crate::bench::sweep::{Sweep, SweepTrial};
 use crate::bench::until_warm::WarmGoal;
 use crate::bench::watch::Watched;
 use crate::model::Facts;
-use crate::observe::{OsSample, TaskShare, Waits};
+use crate::observe::{Cadence, OsSample, TaskShare, Waits};
 use crate::postgres::pgbench::{Length, Load, Pgbench, Script, TransactionLog, parse_outcome};
 use crate::units::Bytes;
 
@@ -109,6 +109,7 @@ fn calibrate(
         device: None,
         io_workers_serve: io_workers_serve(Strategy::Nothing),
         watched: Watched { goal, facts: Facts::default(), stops_when_steady: false },
+        cadence: Cadence::Sparing,
         gauged: Some(Gauged { observer_pid: None }),
     };
     let measured = run_race(lab, entrants, None, directory.path(), events, stop)?;
