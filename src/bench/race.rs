@@ -176,10 +176,6 @@ pub fn run_race(
     let head_start_bytes = limit.as_ref().map(read_used).transpose()?;
 
     let mut watch = Watch::new(entrants.watched, readings, events, pgbench.pid());
-    let poll_interval = match entrants.cadence {
-        Cadence::Close => POLL_INTERVAL,
-        Cadence::Sparing => SPARING_POLL_INTERVAL,
-    };
     let mut is_early = false;
     while !is_early && clock::read_monotonic() < start.after(entrants.seconds) {
         stop.check()?;
@@ -190,7 +186,7 @@ pub fn run_race(
             Some(_) if entrants.ends_by_itself => is_early = true,
             _ => {}
         }
-        std::thread::sleep(poll_interval);
+        std::thread::sleep(poll_interval(entrants.cadence));
     }
     if is_early {
         pgbench.ring_alarm();
@@ -218,6 +214,13 @@ pub fn run_race(
         limited_read_bytes: used.zip(head_start_bytes).map(|(used, before)| Bytes(used.0.saturating_sub(before.0))),
         head_start_bytes,
     })
+}
+
+fn poll_interval(cadence: Cadence) -> Duration {
+    match cadence {
+        Cadence::Close => POLL_INTERVAL,
+        Cadence::Sparing => SPARING_POLL_INTERVAL,
+    }
 }
 
 fn read_used(limit: &DiskLimit) -> Result<Bytes, Error> {
