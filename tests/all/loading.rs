@@ -11,7 +11,7 @@ use crate::synthetic_run;
 const LOADERS: [&str; 3] = ["pgthaw", "pgthaw-both", "cat"];
 
 /// Six rounds in which pgthaw takes 4 s, cat 5 s, and shared_buffers are back after 5.2 s.
-fn make(id: &str, started_at: &str) -> (LoadingRun, Vec<LoadingTrial>) {
+pub fn make(id: &str, started_at: &str) -> (LoadingRun, Vec<LoadingTrial>) {
     let (run, trials) = synthetic_run::make(1, 20);
     let disk = serde_json::to_value(&run.study.disk).unwrap();
     let study = json!({
@@ -46,7 +46,7 @@ fn make(id: &str, started_at: &str) -> (LoadingRun, Vec<LoadingTrial>) {
 }
 
 /// Keeps a run as `bench residency` does.
-fn keep(home: &Home, run: &LoadingRun, trials: &[LoadingTrial]) {
+pub fn keep(home: &Home, run: &LoadingRun, trials: &[LoadingTrial]) {
     Runtime::new().unwrap().block_on(async {
         let store = Store::open(&home.path().join("state/pgthaw/results.sqlite")).await.unwrap();
         store.save_loading(&LoadingRun { ended_at: None, ..run.clone() }).await.unwrap();

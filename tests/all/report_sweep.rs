@@ -26,11 +26,16 @@ pub fn keep(path: &Path, run: &SweepRun, trials: &[SweepTrial]) {
     });
 }
 
-/// What a reader of studies sees there (web/test/open_studies.mjs).
+/// What a reader of studies sees there.
 pub fn look(place: &str) -> Value {
-    let web = Path::new(env!("CARGO_MANIFEST_DIR")).join("web");
+    look_by("open_studies.mjs", place)
+}
+
+/// What one of the readers in web/test sees there.
+pub fn look_by(reader: &str, place: &str) -> Value {
+    let web = Path::new(env!("CARGO_MANIFEST_DIR")).join("web/test");
     let mut command = Command::new("node");
-    command.arg(web.join("test/open_studies.mjs")).arg(place).args(std::env::var_os("PGTHAW_SCREENSHOTS"));
+    command.arg(web.join(reader)).arg(place).args(std::env::var_os("PGTHAW_SCREENSHOTS"));
     servers::output_of(&mut command).ok().json()
 }
 
@@ -110,6 +115,9 @@ fn check_keyboard(keyboard: &Value) {
     assert_eq!((&keyboard["metric"], &keyboard["reloaded"]), (&json!("worst-second"), &json!("worst-second")));
     assert_eq!(keyboard["unit"], "transactions in the worst second");
     assert_eq!((&keyboard["isStillFocused"], &keyboard["isHidden"]), (&json!("pivot-metric"), &json!(true)));
+    // From the first cell one to the right and one down.
+    let moved = keyboard["moved"].as_str().unwrap();
+    assert!(moved.starts_with("scale 10, clients 8, shared_buffers 32MB: "), "{moved}");
     let bubble = keyboard["bubble"].as_str().unwrap();
     assert!(bubble.contains("99th percentile") && bubble.contains("readings came late"), "{bubble}");
 }

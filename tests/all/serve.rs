@@ -4,14 +4,16 @@ use std::fs;
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::TcpStream;
 use std::process::{Child, Stdio};
+use std::time::Duration;
 
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::{Value, json};
 
-use crate::report_sweep::{HOSTILE, SHAPE, assert_clean, keep, look, make_hostile};
+use crate::bench::Place;
+use crate::report_sweep::{HOSTILE, SHAPE, assert_clean, keep, look, look_by, make_hostile};
 use crate::servers::Home;
 use crate::synthetic_sweep::{self, Shape};
-use crate::{results, synthetic_run};
+use crate::{loading, results, synthetic_run};
 
 const SECRET: &str = "0123456789abcdef";
 
@@ -86,9 +88,16 @@ fn what_is_stored_is_answered() {
     let id = with_sweep(&home, &SHAPE);
     let (run, trials) = synthetic_run::make(1, 8);
     results::keep(&home.path().join("state/pgthaw/results.sqlite"), &run, &trials);
+    let (loaders, loads) = loading::make("20260301-000000-aaaa", "2026-03-01T00:00:00Z");
+    loading::keep(&home, &loaders, &loads);
     let served = serve(&home, &[]);
 
     let lines = served.get("/api/studies").json();
+    assert_eq!(
+        (&lines[2]["id"], &lines[2]["kind"], &lines[2]["trials"]),
+        (&json!(loaders.id), &json!("loading"), &json!(18))
+    );
+    assert!(served.get(&format!("/runs/{}", loaders.id)).body.contains("pgthaw report"));
     assert_eq!((&lines[0]["id"], &lines[0]["kind"], &lines[0]["trials"]), (&json!(id), &json!("sweep"), &json!(36)));
     assert_eq!((&lines[1]["id"], &lines[1]["kind"], &lines[1]["trials"]), (&json!(run.id), &json!("run"), &json!(10)));
     let study = served.get(&format!("/api/studies/{id}")).json();
@@ -201,6 +210,45 @@ fn the_pages_show_what_is_stored() {
     assert_eq!(seen["compared"]["rows"], 6);
     assert!(seen["compared"]["charts"]["ratios"].as_array().unwrap().len() >= 2, "{}", seen["compared"]);
     assert!(seen["live"].as_str().unwrap().contains("No sweep runs"), "{}", seen["live"]);
+}
+
+#[test]
+fn the_trial_that_runs_is_shown() {
+    let (home, place) = (Home::new(), Place::new());
+    let study = home.path().join("study.toml");
+    fs::write(
+        &study,
+        "question = 'What runs?'\nrepeats = 9\n[points]\nclients = [1, 2]\nseconds = 9\nstart = 'as-is'\n",
+    )
+    .unwrap();
+    let mut sweep = place.command(&home, 15, &["bench", "sweep", study.to_str().unwrap(), "--quiet"]);
+    let sweep = Running(sweep.env("XDG_RUNTIME_DIR", home.path()).stdout(Stdio::null()).spawn().unwrap());
+    // There is no store before the sweep has begun.
+    while !home.path().join("state/pgthaw/results.sqlite").exists() {
+        std::thread::sleep(Duration::from_millis(100));
+    }
+    let served = serve(&home, &[]);
+    let seen = look_by("open_live.mjs", &format!("http://{}/", served.host));
+    assert_eq!((&seen["errors"], &seen["requests"]), (&json!([]), &json!([])), "{seen:#}");
+    assert!(seen["first"]["announced"].as_str().unwrap().contains(" of 18 runs: clients "), "{seen:#}");
+    assert!(seen["later"]["points"].as_u64().unwrap() >= 4, "{seen:#}");
+    for view in [&seen["light"], &seen["phone"]] {
+        assert_eq!((&view["overflow"], &view["clipped"]), (&json!(0), &json!([])), "{view}");
+    }
+    assert_eq!(seen["study"], "What runs?");
+    kill_process(Pid::from_child(&sweep.0), Signal::INT).unwrap();
+    drop(sweep);
+    assert_eq!(served.get("/api/live").json(), json!([]));
+}
+
+/// It has ended when this is gone.
+struct Running(Child);
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        let _ = kill_process(Pid::from_child(&self.0), Signal::INT);
+        let _ = self.0.wait();
+    }
 }
 
 #[test]

@@ -96,13 +96,16 @@ async function useKeyboard(page) {
   await page.locator("#heat td a").first().focus();
   const bubble = await page.locator("#heat-bubble").innerText();
   if (screenshots) await page.locator("#heat").screenshot({ path: `${screenshots}/heat-focus.png` });
+  await page.keyboard.press("ArrowRight");
+  await page.keyboard.press("ArrowDown");
+  const moved = await page.evaluate(() => document.activeElement?.getAttribute("aria-label"));
   await page.keyboard.press("Escape");
   const isHidden = await page.locator("#heat-bubble").isHidden();
   await page.reload();
   await page.locator("#pivot-metric").waitFor();
   await once(page, drawnCharts, isAll);
   const reloaded = await page.locator("#pivot-metric").inputValue();
-  return { metric, unit, isStillFocused, bubble, isHidden, reloaded };
+  return { metric, unit, isStillFocused, bubble, moved, isHidden, reloaded };
 }
 
 /** Light or dark. Everything is drawn anew then, and a cell that has the focus loses it. */

@@ -74,7 +74,11 @@ export function figure<S extends Backdrop>(plan: ChartPlan<S>, state: S): HTMLEl
     if (numbers.open) listNumbers();
   };
   const listNumbers = (): void => {
+    const before = numbers.querySelector(".scroll");
+    const [left, top] = [before?.scrollLeft ?? 0, before?.scrollTop ?? 0];
     numbers.replaceChildren(numbers.firstElementChild as Element, plan.numbers(view()));
+    // Who reads a table that grows stays where he was.
+    numbers.querySelector(".scroll")?.scrollTo(left, top);
   };
   numbers.addEventListener("toggle", () => numbers.open && listNumbers());
 

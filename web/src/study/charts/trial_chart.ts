@@ -119,7 +119,8 @@ function option(view: View<TrialStage>): EChartsOption {
   const last = places.length - 1;
   return {
     textStyle: textStyle(theme),
-    grid: places.map(({ top, bottom }) => ({ left: view.isNarrow ? 52 : 66, right: 12, top, height: bottom - top })),
+    // Room that a label of one panel takes would move its time axis away from the others'.
+    grid: places.map(({ top, bottom }) => ({ left: view.isNarrow ? 52 : 66, right: 16, top, height: bottom - top, outerBoundsMode: "none" as const })),
     title: places.map((place) => titleOf(state, place)),
     axisPointer: { link: [{ xAxisIndex: "all" }] },
     xAxis: places.map((_, index) => ({

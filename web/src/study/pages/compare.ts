@@ -96,6 +96,9 @@ function ratioOption(view: View<Appearance>, all: Comparison["cells"], floor: nu
     return [interval?.at_least ?? middle(index), interval?.at_most ?? middle(index)];
   };
   const extremes = [...rows.flatMap((_, index) => ends(index)), ...(floor === null ? [] : [1 / floor, floor])];
+  // Ends that read well, whatever the intervals are.
+  const least = Math.min(0.9, ...extremes);
+  const [low, high] = [least > 0.2 ? Math.floor(least * 9.5) / 10 : least * 0.9, Math.ceil(Math.max(1.1, ...extremes) * 10.5) / 10];
   const whiskers: CustomSeriesOption = {
     type: "custom", id: "interval", silent: true, data: rows.map((_, index) => [...ends(index), index]), encode: { x: [0, 1], y: 2 },
     renderItem: (_, api) => {
@@ -106,8 +109,8 @@ function ratioOption(view: View<Appearance>, all: Comparison["cells"], floor: nu
   return {
     textStyle: textStyle(theme),
     grid: { left: 8, right: 24, top: 10, bottom: 30, containLabel: true },
-    xAxis: { type: "log", min: Math.min(0.9, ...extremes) * 0.95, max: Math.max(1.1, ...extremes) * 1.05, axisLabel: { color: theme.soft, formatter: shortRatio, hideOverlap: true }, splitLine: { lineStyle: { color: theme.rule } }, minorTick: { show: true } },
-    yAxis: { type: "category", data: rows.map(({ label }) => (label === "" ? "all" : label)), axisTick: { show: false }, axisLine: { show: false }, axisLabel: { color: theme.ink, width: view.isNarrow ? 110 : 320, overflow: "truncate", interval: 0 } },
+    xAxis: { ...(high / low > 4 ? { type: "log" as const, logBase: 2 } : { type: "value" as const }), min: low, max: high, axisLabel: { color: theme.soft, formatter: shortRatio, hideOverlap: true }, splitLine: { lineStyle: { color: theme.rule } }, minInterval: 0.01, splitNumber: view.isNarrow ? 4 : 8 },
+    yAxis: { type: "category", data: rows.map(({ label }) => (label === "" ? "all" : label)), axisTick: { show: false }, axisLine: { show: false }, axisLabel: { color: theme.ink, width: view.isNarrow ? 130 : 320, overflow: "break", fontSize: view.isNarrow ? 11 : 12, lineHeight: 13, interval: 0 } },
     tooltip: { trigger: "item", confine: true, transitionDuration: 0, backgroundColor: theme.paper, borderColor: theme.rule, textStyle: { color: theme.ink, fontSize: 12 },
       formatter: (params) => {
         const cell = rows[(Array.isArray(params) ? params[0] : params)?.dataIndex ?? 0];

@@ -5,7 +5,7 @@ import type { Appearance } from "../../appearance";
 import { textStyle } from "../../charts/engine";
 import { type ChartPlan, figure, type View } from "../../charts/figure";
 import { element, table } from "../../element";
-import { bytes, compact, count } from "../../format";
+import { axisBytes, bytes, compact, count } from "../../format";
 import { linkTo } from "../address";
 import { lineStyleOf } from "../colours";
 import type { LiveTrial } from "../record";
@@ -45,42 +45,72 @@ class LiveStage {
   }
 }
 
+/** A trial on the page. */
+class LiveBox {
+  readonly #stage: LiveStage;
+  readonly #told = element("p", { class: "study" });
+  readonly #bar = element("progress", { "aria-label": "Of the trial" });
+  /** Read aloud when another trial begins, and not each second. */
+  readonly #announced = element("p", { class: "unseen", role: "status" });
+  readonly box: HTMLElement;
+
+  constructor(appearance: Appearance, trial: LiveTrial) {
+    this.#stage = new LiveStage(appearance, trial);
+    const title = element("h2", {}, element("a", { href: linkTo(["study", trial.sweep_id]) }, trial.question === "" ? trial.sweep_id : trial.question));
+    this.box = element("section", { class: "live" }, title, this.#told, this.#bar, this.#announced, figure(plan(trial.sweep_id), this.#stage));
+    this.show(trial);
+  }
+
+  show(trial: LiveTrial): void {
+    this.#stage.trial = trial;
+    this.#told.textContent = progressOf(trial);
+    this.#bar.hidden = trial.seconds === null;
+    this.#bar.max = trial.seconds ?? 1;
+    this.#bar.value = trial.samples.at(-1)?.second ?? 0;
+    const begun = `Trial ${trial.position} of ${trial.trials} runs: ${trial.label}, repeat ${trial.repeat}`;
+    if (this.#announced.textContent !== begun) this.#announced.textContent = begun;
+    this.#stage.tell();
+  }
+}
+
 /** It asks again each second, as long as it is on the page. */
 export async function livePage(source: Source, appearance: Appearance): Promise<HTMLElement[]> {
   const content = element("div", {});
-  const stages = new Map<string, { stage: LiveStage; box: HTMLElement; told: HTMLElement }>();
+  const boxes = new Map<string, LiveBox>();
+  const nothing = element("p", { id: "no-live", role: "status" }, "No sweep runs on this machine. One that begins appears here by itself.");
+  const unanswered = element("p", { class: "against", role: "alert", hidden: true });
   const update = async (): Promise<void> => {
     const trials = await source.live();
     const running = new Set(trials.map((trial) => trial.sweep_id));
-    for (const [id, { box }] of stages) {
+    for (const [id, { box }] of boxes) {
       if (running.has(id)) continue;
       box.remove();
-      stages.delete(id);
+      boxes.delete(id);
     }
     for (const trial of trials) {
-      const known = stages.get(trial.sweep_id);
-      if (known) {
-        known.stage.trial = trial;
-        known.told.textContent = progressOf(trial);
-        known.stage.tell();
-      } else {
-        const stage = new LiveStage(appearance, trial);
-        const told = element("p", { class: "study" }, progressOf(trial));
-        const box = element("section", {}, element("h2", {}, element("a", { href: linkTo(["study", trial.sweep_id]) }, trial.question === "" ? trial.sweep_id : trial.question)), told, figure(plan(trial.sweep_id), stage));
-        stages.set(trial.sweep_id, { stage, box, told });
-        content.append(box);
+      const known = boxes.get(trial.sweep_id);
+      if (known) known.show(trial);
+      else {
+        const made = new LiveBox(appearance, trial);
+        boxes.set(trial.sweep_id, made);
+        content.append(made.box);
       }
     }
     nothing.hidden = trials.length > 0;
+    unanswered.hidden = true;
   };
-  const nothing = element("p", { id: "no-live", role: "status" }, "No sweep runs on this machine. One that begins appears here by itself.");
+  const tell = (): void => {
+    if (!unanswered.hidden) return;
+    unanswered.textContent = `pgthaw serve does not answer since ${new Date().toLocaleTimeString()}: what is shown is from before.`;
+    unanswered.hidden = false;
+  };
   await update();
   const timer = setInterval(() => {
     if (!content.isConnected) clearInterval(timer);
     // Somebody who does not look need not be told.
-    else if (!document.hidden) void update().catch(() => undefined);
+    else if (!document.hidden) void update().catch(tell);
   }, EVERY_MS);
-  return [element("h1", { tabindex: -1 }, "Running now"), nothing, content];
+  return [element("h1", { tabindex: -1 }, "Running now"), nothing, unanswered, content];
 }
 
 function progressOf(trial: LiveTrial): string {
@@ -110,9 +140,9 @@ function option({ state }: View<LiveStage>): EChartsOption {
   const [served, resident] = [lineStyleOf(0, state.isDark).color, lineStyleOf(2, state.isDark).color];
   return {
     textStyle: textStyle(theme),
-    grid: [{ left: 66, right: 12, top: 10, height: 190 }, { left: 66, right: 12, top: 226, height: 110 }],
+    grid: [{ left: 66, right: 16, top: 10, height: 190, outerBoundsMode: "none" }, { left: 66, right: 16, top: 226, height: 110, outerBoundsMode: "none" }],
     xAxis: [{ ...axis, gridIndex: 0, axisLabel: { show: false } }, { ...axis, gridIndex: 1, axisLabel: { color: theme.soft, formatter: "{value} s" } }],
-    yAxis: [{ ...values, gridIndex: 0, axisLabel: { color: theme.soft, formatter: compact } }, { ...values, gridIndex: 1, axisLabel: { color: theme.soft, formatter: bytes } }],
+    yAxis: [{ ...values, gridIndex: 0, axisLabel: { color: theme.soft, formatter: compact } }, { ...values, gridIndex: 1, axisLabel: { color: theme.soft, formatter: axisBytes } }],
     series: [
       { ...shared, type: "line", id: "tps", xAxisIndex: 0, yAxisIndex: 0, data: trial.samples.map((one) => [one.second, one.tps]), lineStyle: { color: served, width: 2 }, itemStyle: { color: served } },
       { ...shared, type: "line", id: "resident", xAxisIndex: 1, yAxisIndex: 1, data: trial.samples.map((one) => [one.second, one.os_resident_bytes]), lineStyle: { color: resident, width: 2 }, itemStyle: { color: resident } },

@@ -22,7 +22,7 @@ export function heatMap(state: StudyState): HTMLElement {
   return element(
     "figure",
     { id: "heat", class: "heat" },
-    element("figcaption", {}, element("h3", {}, "Two axes at a glance"), element("p", {}, "Each cell is the median of its trials; point at it, or move to it with the keyboard, for the spread and what speaks against it. Below it stands the interval of the median, or with fewer than three trials their span. A hatched cell failed, is missing, or measured something else than was asked for; a folded corner is a lesser doubt. It opens its trials.")),
+    element("figcaption", {}, element("h3", {}, "Two axes at a glance"), element("p", {}, "Each cell is the median of its trials; point at it, or move to it with the arrow keys, for the spread and what speaks against it. Below it stands the interval of the median, or with fewer than three trials their span. A hatched cell failed, is missing, or measured something else than was asked for; a folded corner is a lesser doubt. It opens its trials.")),
     scale, panels, bubble,
   );
 }
@@ -57,13 +57,37 @@ function panelOf(state: StudyState, facet: string, shade: Shade, bubble: HTMLEle
   const head = element("tr", {}, element("th", { scope: "col", class: "corner" }, corner), ...xs.map((x) => element("th", { scope: "col" }, x)));
   const rows = ys.map((y) => element("tr", {}, element("th", { scope: "row" }, y === "" ? metric.label : y), ...xs.map((x) => cellOf(state, state.points.at(layout, x, y, facet), shade, bubble))));
   const name = `${metric.unit}${title === "" ? "" : `, ${title}`}`;
+  const cells = rows.map((row) => [...row.querySelectorAll<HTMLElement>("td")].map((cell) => cell.querySelector("a")));
+  for (const [place, link] of cells.flat().filter((one) => one !== null).entries()) link.tabIndex = place === 0 ? 0 : -1;
+  const body = element("tbody", { keydown: (event) => move(event as KeyboardEvent, cells) }, ...rows);
   return element(
     "div",
     { class: "heat-panel" },
     title !== "" && element("h4", {}, title),
     element("div", { class: "heat-scroll", tabindex: 0, role: "region", "aria-label": name },
-      element("table", {}, element("caption", { class: "unseen" }, name), element("thead", {}, head), element("tbody", {}, ...rows))),
+      element("table", {}, element("caption", { class: "unseen" }, name), element("thead", {}, head), body)),
   );
+}
+
+const STEPS: Record<string, [down: number, right: number]> = { ArrowUp: [-1, 0], ArrowDown: [1, 0], ArrowLeft: [0, -1], ArrowRight: [0, 1] };
+
+/** The arrow keys go from cell to cell, so that Tab passes a table in one step; points that are missing are passed over. */
+function move(event: KeyboardEvent, cells: (HTMLAnchorElement | null)[][]): void {
+  const step = STEPS[event.key];
+  const row = cells.findIndex((links) => links.some((link) => link !== null && link === event.target));
+  if (!step || row < 0) return;
+  let [down, right] = [row, (cells[row] ?? []).findIndex((link) => link === event.target)];
+  for (;;) {
+    [down, right] = [down + step[0], right + step[1]];
+    const link = cells[down]?.[right];
+    if (link === undefined) break;
+    if (link === null) continue;
+    (event.target as HTMLElement).tabIndex = -1;
+    link.tabIndex = 0;
+    link.focus();
+    break;
+  }
+  event.preventDefault();
 }
 
 function cellOf(state: StudyState, point: PointSummary | null, shade: Shade, bubble: HTMLElement): HTMLElement {
