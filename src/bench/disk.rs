@@ -6,7 +6,7 @@ use std::str::FromStr;
 use super::{Disk, Error};
 use crate::failure::Explain as _;
 use crate::linux::block_device::read_block_device;
-use crate::linux::cgroup::{DiskLimit, ReadLimit};
+use crate::linux::cgroup::{DiskLimit, ReadLimit, WriteLimit};
 use crate::linux::read_ahead::ReadAhead;
 use crate::linux::{self, DeviceNumber};
 use crate::units::Bytes;
@@ -17,24 +17,29 @@ struct Profile {
     riops: Option<u64>,
     rbps: Option<Bytes>,
     read_ahead: Option<Bytes>,
+    wiops: Option<u64>,
+    wbps: Option<Bytes>,
 }
 
 /// A general-purpose cloud volume at its base price: 3000 reads/s, 125 MiB/s (Amazon EBS gp3). Its read-ahead is
 /// Linux's default for every disk (VM_READAHEAD_PAGES of include/linux/mm.h): virtual machines elsewhere have been
 /// seen with 8 MiB, with which `cat` reads as on no such volume.
-const GP3: Profile = Profile { riops: Some(3000), rbps: Some(Bytes(125 << 20)), read_ahead: Some(Bytes(128 << 10)) };
+const GP3: Profile =
+    Profile { riops: Some(3000), rbps: Some(Bytes(125 << 20)), read_ahead: Some(Bytes(128 << 10)), ..NATIVE };
 
 /// A rotating disk: 200 reads/s, 87 MB/s. The limiter charges every read a seek, so the read-ahead is 1 MiB: with it a
 /// reader in order reaches the bandwidth, as on a real one.
-const HDD: Profile = Profile { riops: Some(200), rbps: Some(Bytes(87_000_000)), read_ahead: Some(Bytes(1 << 20)) };
+const HDD: Profile =
+    Profile { riops: Some(200), rbps: Some(Bytes(87_000_000)), read_ahead: Some(Bytes(1 << 20)), ..NATIVE };
 
-const NATIVE: Profile = Profile { riops: None, rbps: None, read_ahead: None };
+const NATIVE: Profile = Profile { riops: None, rbps: None, read_ahead: None, wiops: None, wbps: None };
 
 /// The kernel keeps a read-ahead in whole pages.
 const PAGE_BYTES: u64 = 4096;
 
 /// A disk that the user gave a name: `san=20000,1GiB,128KiB` is 20,000 reads and 1 GiB per second with a read-ahead of
-/// 128 KiB. Each may be left out: `san=,1GiB` has no limit on reads, and the device's own read-ahead.
+/// 128 KiB. Each may be left out: `san=,1GiB` has no limit on reads, and the device's own read-ahead. Two more limit
+/// writes: `san=20000,1GiB,128KiB,5000,250MiB`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NamedDisk {
     name: String,
@@ -51,6 +56,8 @@ impl FromStr for NamedDisk {
             riops: parse_figure(text, figures.next())?,
             rbps: parse_figure(text, figures.next())?,
             read_ahead: parse_figure(text, figures.next())?,
+            wiops: parse_figure(text, figures.next())?,
+            wbps: parse_figure(text, figures.next())?,
         };
         match figures.next() {
             Some(_) => Err(wrong_disk(text)),
@@ -66,7 +73,9 @@ fn parse_figure<T: FromStr>(text: &str, figure: Option<&str>) -> Result<Option<T
 }
 
 fn wrong_disk(text: &str) -> Error {
-    Error::Disk(format!("\"{text}\" is no disk; write NAME=READS,BYTES,READ-AHEAD such as san=20000,1GiB,128KiB"))
+    Error::Disk(format!(
+        "\"{text}\" is no disk; write NAME=READS,BYTES,READ-AHEAD,WRITES,BYTES such as san=20000,1GiB,128KiB (each may be left out)"
+    ))
 }
 
 /// A read-ahead that is asked for by itself.
@@ -116,8 +125,9 @@ pub fn choose_disk(known: &[NamedDisk], asked: AskedDisk<'_>) -> Result<Disk, Er
         riops: asked.riops.or(named.riops),
         rbps: asked.rbps.or(named.rbps),
         read_ahead: asked.read_ahead.map_or(named.read_ahead, AskedReadAhead::bytes),
+        ..named
     };
-    if chosen.riops == Some(0) || chosen.rbps == Some(Bytes(0)) {
+    if [chosen.riops, chosen.wiops].contains(&Some(0)) || [chosen.rbps, chosen.wbps].contains(&Some(Bytes(0))) {
         return Err(Error::Disk("a limit of 0 would stop the server: leave it out for no limit".into()));
     }
     if let Some(read_ahead) = chosen.read_ahead.filter(|read_ahead| read_ahead.0 % PAGE_BYTES != 0) {
@@ -125,8 +135,18 @@ pub fn choose_disk(known: &[NamedDisk], asked: AskedDisk<'_>) -> Result<Disk, Er
         return Err(Error::Disk(wrong));
     }
     let name = if chosen == named { name } else { "custom" };
-    let Profile { riops, rbps, read_ahead } = chosen;
-    Ok(Disk { name: name.to_owned(), riops, rbps, not_enforced: None, read_ahead, read_ahead_not_enforced: None })
+    let Profile { riops, rbps, read_ahead, wiops, wbps } = chosen;
+    Ok(Disk {
+        name: name.to_owned(),
+        riops,
+        rbps,
+        wiops,
+        wbps,
+        writes_not_enforced: None,
+        not_enforced: None,
+        read_ahead,
+        read_ahead_not_enforced: None,
+    })
 }
 
 fn find_profile(known: &[NamedDisk], name: &str) -> Result<Profile, Error> {
@@ -148,15 +168,47 @@ pub fn compute_bound_seconds(disk: &Disk, wanted: Bytes) -> Option<f64> {
 }
 
 /// The disk as it can be had in a directory; what cannot be had says why.
-pub fn choose_in_force(directory: &Path, mut disk: Disk) -> Disk {
+pub fn choose_in_force(directory: &Path, disk: Disk) -> Disk {
+    choose_in_force_on(directory, disk, DeviceUse::Shared)
+}
+
+/// Who uses the device that is limited.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum DeviceUse {
+    /// Anybody: those who join the limit are limited.
+    Shared,
+    /// Whom the study starts, alone: the device itself is limited.
+    Own,
+}
+
+/// The same, where it is known who uses the device.
+pub fn choose_in_force_on(directory: &Path, mut disk: Disk, device_use: DeviceUse) -> Disk {
     if disk.read_ahead.is_some() {
         disk.read_ahead_not_enforced = ReadAhead::available(directory).err().map(|error| explain(&error));
     }
+    let is_possible = || read_block_device(directory).and_then(|_| DiskLimit::available());
     if disk.riops.is_some() || disk.rbps.is_some() {
-        let possible = read_block_device(directory).and_then(|_| DiskLimit::available());
-        disk.not_enforced = possible.err().map(|error| explain(&error));
+        disk.not_enforced = is_possible().err().map(|error| explain(&error));
+    }
+    if disk.limits_writes() {
+        let is_own = device_use == DeviceUse::Own;
+        let possible = is_possible().and_then(|_| DiskLimit::writes_available(is_own));
+        disk.writes_not_enforced = possible.err().map(|error| explain(&error));
     }
     disk
+}
+
+impl Disk {
+    /// Is a limit on writes asked for?
+    pub fn limits_writes(&self) -> bool {
+        self.wiops.is_some() || self.wbps.is_some()
+    }
+
+    /// Is anything limited that can be?
+    pub fn is_limited(&self) -> bool {
+        let reads = self.not_enforced.is_none() && (self.riops.is_some() || self.rbps.is_some());
+        reads || (self.writes_not_enforced.is_none() && self.limits_writes())
+    }
 }
 
 fn explain(error: &linux::Error) -> String {
@@ -173,14 +225,35 @@ pub fn create_limit(
     device: Option<DeviceNumber>,
     memory: Option<Bytes>,
 ) -> Result<Option<DiskLimit>, Error> {
-    let is_limited = disk.not_enforced.is_none() && (disk.riops.is_some() || disk.rbps.is_some());
-    let Some(device) = device.filter(|_| is_limited || memory.is_some()) else { return Ok(None) };
-    let asked = ReadLimit { reads_per_second: disk.riops, read_bytes_per_second: disk.rbps };
-    let limit = DiskLimit::create(device, if is_limited { asked } else { ReadLimit::default() })?;
+    let Some(device) = device.filter(|_| disk.is_limited() || memory.is_some()) else { return Ok(None) };
+    let limit = DiskLimit::create(device, read_limit_of(disk))?;
+    let limit = limit_writes(limit, disk)?;
     Ok(Some(match memory {
         Some(memory) => limit.with_memory(memory)?,
         None => limit,
     }))
+}
+
+/// The same of a device that nobody else uses.
+pub fn create_limit_on_own(disk: &Disk, device: Option<DeviceNumber>) -> Result<Option<DiskLimit>, Error> {
+    let Some(device) = device.filter(|_| disk.is_limited()) else { return Ok(None) };
+    let limit = DiskLimit::create_for_own(device, read_limit_of(disk))?;
+    limit_writes(limit, disk).map(Some)
+}
+
+fn read_limit_of(disk: &Disk) -> ReadLimit {
+    match disk.not_enforced {
+        None => ReadLimit { reads_per_second: disk.riops, read_bytes_per_second: disk.rbps },
+        Some(_) => ReadLimit::default(),
+    }
+}
+
+fn limit_writes(limit: DiskLimit, disk: &Disk) -> Result<DiskLimit, Error> {
+    let asked = WriteLimit { writes_per_second: disk.wiops, written_bytes_per_second: disk.wbps };
+    match disk.writes_not_enforced.is_none() && disk.limits_writes() {
+        true => Ok(limit.with_writes(asked)?),
+        false => Ok(limit),
+    }
 }
 
 #[cfg(test)]
@@ -232,16 +305,19 @@ pub mod tests {
 
     #[test]
     fn a_disk_can_have_a_name_of_ones_own() {
-        let texts = ["san=20000,1GiB,256KiB", "tape=,1MB", "ram=9"];
+        let texts = ["san=20000,1GiB,256KiB", "tape=,1MB", "ram=9", "pen=,,,400,1MiB"];
         let known: Vec<NamedDisk> = texts.map(|text| text.parse().unwrap()).into();
         let choose = |name| choose_disk(&known, AskedDisk { name: Some(name), ..AskedDisk::default() });
         let figures = |name| choose(name).map(|disk| (disk.riops, disk.rbps, disk.read_ahead)).unwrap();
         assert_eq!(figures("san"), (Some(20000), Some(Bytes(1 << 30)), Some(Bytes(256 << 10))));
         assert_eq!(figures("tape"), (None, Some(Bytes(1_000_000)), None));
         assert_eq!(figures("ram"), (Some(9), None, None));
+        let pen = choose("pen").unwrap();
+        assert_eq!((pen.wiops, pen.wbps, pen.riops), (Some(400), Some(Bytes(1 << 20)), None));
+        assert!(pen.limits_writes() && pen.is_limited());
         let unknown = choose("nas").unwrap_err().to_string();
-        assert!(unknown.contains("gp3, hdd, native, san, tape, ram"), "{unknown}");
-        for wrong in ["san", "san=fast", "san=1,fast", "san=1,1MB,far", "san=1,1MB,4KiB,9"] {
+        assert!(unknown.contains("gp3, hdd, native, san, tape, ram, pen"), "{unknown}");
+        for wrong in ["san", "san=fast", "san=1,fast", "san=1,1MB,far", "san=1,1MB,4KiB,9,1MB,7"] {
             assert!(wrong.parse::<NamedDisk>().is_err(), "{wrong}");
         }
     }

@@ -102,6 +102,14 @@ pub struct Disk {
     pub riops: Option<u64>,
     /// Read bytes per second; `None` is no limit.
     pub rbps: Option<Bytes>,
+    /// Writes and written bytes per second; `None` is no limit.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub wiops: Option<u64>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub wbps: Option<Bytes>,
+    /// Why the limit on writes is not in force, when one was asked for.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub writes_not_enforced: Option<String>,
     /// Why the limit is not in force, when one was asked for.
     pub not_enforced: Option<String>,
     /// How far the kernel reads ahead of a reader; `None` is as the device is set on this machine.

@@ -32,6 +32,11 @@ impl AlignedBuffer {
         AlignedBuffer { memory, start }
     }
 
+    /// All of it: zeros where nothing was read.
+    pub fn as_slice(&self) -> &[u8] {
+        &self.memory[self.start..self.start + self.memory.len() - ALIGNMENT]
+    }
+
     fn slice(&mut self, bytes: usize) -> &mut [u8] {
         &mut self.memory[self.start..self.start + bytes]
     }

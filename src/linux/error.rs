@@ -22,6 +22,8 @@ pub enum Error {
     Setting { action: &'static str, path: PathBuf, source: io::Error },
     #[error("{} is on no block device: {reason}", path.display())]
     NoBlockDevice { path: PathBuf, reason: String },
+    #[error("{program} failed: {output}")]
+    Program { program: String, output: String },
     #[error("{what} is not possible here: {reason}")]
     Unavailable { what: &'static str, reason: String, remedy: String },
 }
@@ -58,6 +60,7 @@ impl Explain for Error {
     fn kind(&self) -> ErrorKind {
         match self {
             Error::ResidencyHidden(_) | Error::NoBlockDevice { .. } | Error::Unavailable { .. } => ErrorKind::Privilege,
+            Error::Program { .. } => ErrorKind::Failed,
             Error::File { source, .. }
             | Error::Call { source, .. }
             | Error::Cgroup { source, .. }
@@ -83,6 +86,9 @@ impl Explain for Error {
             Error::Cgroup { source, .. } => Some(cgroup_hint(source)),
             Error::Setting { .. } => Some("run pgthaw as root; in a container: docker run --privileged".into()),
             Error::NoBlockDevice { .. } => Some("put the data directory on a file system of a disk".into()),
+            Error::Program { .. } => {
+                Some("dmesg may say more: of a mount option that the kernel does not take, for one".into())
+            }
             Error::Unavailable { remedy, .. } => Some(remedy.clone()),
         }
     }

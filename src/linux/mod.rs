@@ -8,6 +8,7 @@ pub mod direct_read;
 mod error;
 pub mod extents;
 pub mod idle_memory;
+pub mod loop_file_system;
 pub mod machine;
 pub mod memory;
 pub mod page_cache;

@@ -8,9 +8,13 @@ use std::process::Command;
 
 use super::hierarchy::{CgroupVersion, Controller, Hierarchy};
 use super::own_cgroup::OwnCgroup;
-use super::throttle::{self, ReadLimit, ReadUsage};
+use super::throttle::{self, ReadLimit, ReadUsage, WriteLimit};
+use super::whole_device::WholeDevice;
 use crate::linux::{DeviceNumber, Error};
 use crate::units::Bytes;
+
+/// Whoever is written here joins.
+const PROCS_FILE: &str = "cgroup.procs";
 
 /// The limit on the reads of a process from `device`: of its own cgroup and of those above it, which all hold.
 pub fn read_limit_of(pid: u32, device: DeviceNumber) -> Result<ReadLimit, Error> {
@@ -24,14 +28,21 @@ pub fn read_limit_of(pid: u32, device: DeviceNumber) -> Result<ReadLimit, Error>
     Ok(limits.fold(ReadLimit::default(), ReadLimit::and))
 }
 
-/// A limit on the reads of the processes that join it, in force until this is dropped.
+/// A limit on the reads, and perhaps the writes, of the processes that join it, in force until this is dropped.
 #[derive(Debug)]
 pub struct DiskLimit {
-    cgroup: OwnCgroup,
+    group: Group,
     /// In version 1 a limit on memory is a cgroup of another tree.
     memory: Option<OwnCgroup>,
     device: DeviceNumber,
     in_force: ReadLimit,
+}
+
+/// Where the limit stands.
+#[derive(Debug)]
+enum Group {
+    Own(OwnCgroup),
+    Whole(WholeDevice),
 }
 
 impl DiskLimit {
@@ -44,31 +55,77 @@ impl DiskLimit {
         Ok(version)
     }
 
+    /// Can writes be limited, on a device that nobody else uses (`is_own`) or on any?
+    pub fn writes_available(is_own: bool) -> Result<(), Error> {
+        if is_own || DiskLimit::available()? == CgroupVersion::V2 {
+            return DiskLimit::available().map(drop);
+        }
+        Err(Error::Unavailable {
+            what: "limiting writes",
+            reason: "with cgroups of version 1 the kernel writes journals and dirty pages past the limit".into(),
+            remedy: "measure on a file system of the study's own, which is limited as a whole: points.file_system"
+                .into(),
+        })
+    }
+
     /// Limits the reads from `device`, a whole disk: a partition has no limit of its own. Nobody is limited until
     /// someone joins. Fails when the kernel took another limit than the one asked for.
     pub fn create(device: DeviceNumber, asked: ReadLimit) -> Result<DiskLimit, Error> {
         let cgroup = OwnCgroup::create(Hierarchy::find(Controller::Io)?)?;
-        for (file, line) in throttle::limit_lines(cgroup.version(), device, asked) {
-            cgroup.write(file, &line)?;
+        DiskLimit::in_group(Group::Own(cgroup), device, asked)
+    }
+
+    /// Limits a device that nobody else uses, such as a loop device. In version 1 that is a limit on the device itself,
+    /// whoever reads or writes; in version 2, where what is written back is charged to whom it is for, as
+    /// [`DiskLimit::create`].
+    pub fn create_for_own(device: DeviceNumber, asked: ReadLimit) -> Result<DiskLimit, Error> {
+        let hierarchy = Hierarchy::find(Controller::Io)?;
+        match hierarchy.version {
+            CgroupVersion::V1 => {
+                DiskLimit::in_group(Group::Whole(WholeDevice::create(hierarchy, device)?), device, asked)
+            }
+            CgroupVersion::V2 => DiskLimit::create(device, asked),
         }
-        let in_force = throttle::read_limit(cgroup.version(), device, |file| cgroup.read(file))?;
+    }
+
+    fn in_group(group: Group, device: DeviceNumber, asked: ReadLimit) -> Result<DiskLimit, Error> {
+        let version = group.version();
+        for (file, line) in throttle::limit_lines(version, device, asked) {
+            group.write(file, &line)?;
+        }
+        let in_force = throttle::read_limit(version, device, |file| group.read(file))?;
         if in_force != asked {
-            return Err(Error::Unavailable {
-                what: "this disk limit",
-                reason: format!("asked for {asked:?} on device {device}, the kernel has {in_force:?}"),
-                remedy: "ask for whole numbers above 0, reads per second below 2³²".into(),
-            });
+            return Err(other_limit(format!("asked for {asked:?} on device {device}, the kernel has {in_force:?}")));
         }
-        Ok(DiskLimit { cgroup, memory: None, device, in_force })
+        Ok(DiskLimit { group, memory: None, device, in_force })
+    }
+
+    /// Whoever joins may write so much too; [`DiskLimit::writes_available`] says where that holds.
+    pub fn with_writes(self, asked: WriteLimit) -> Result<DiskLimit, Error> {
+        let (version, device) = (self.group.version(), self.device);
+        if let Group::Own(cgroup) = &self.group
+            && version == CgroupVersion::V2
+        {
+            // Dirty pages are charged to a cgroup where both controllers are.
+            cgroup.hand_down(&Hierarchy::find(Controller::Memory)?)?;
+        }
+        for (file, line) in throttle::write_limit_lines(version, device, asked) {
+            self.group.write(file, &line)?;
+        }
+        let in_force = throttle::read_write_limit(version, device, |file| self.group.read(file))?;
+        if in_force != asked {
+            return Err(other_limit(format!("asked for {asked:?} on device {device}, the kernel has {in_force:?}")));
+        }
+        Ok(self)
     }
 
     /// Whoever joins may use so much memory too, page cache and shared memory included.
     pub fn with_memory(mut self, limit: Bytes) -> Result<DiskLimit, Error> {
         let hierarchy = Hierarchy::find(Controller::Memory)?;
-        match (self.cgroup.version(), hierarchy.version) {
-            (CgroupVersion::V2, CgroupVersion::V2) => {
-                self.cgroup.hand_down(&hierarchy)?;
-                self.cgroup.write("memory.max", &limit.0.to_string())?;
+        match (&self.group, hierarchy.version) {
+            (Group::Own(cgroup), CgroupVersion::V2) if cgroup.version() == CgroupVersion::V2 => {
+                cgroup.hand_down(&hierarchy)?;
+                cgroup.write("memory.max", &limit.0.to_string())?;
             }
             (_, version) => {
                 let own = OwnCgroup::create(hierarchy)?;
@@ -86,21 +143,24 @@ impl DiskLimit {
     }
 
     pub fn version(&self) -> CgroupVersion {
-        self.cgroup.version()
+        self.group.version()
     }
 
     /// Limits a process, with all of its threads and the children that it starts from now on; children that it has
     /// already are not limited.
     pub fn join(&self, pid: u32) -> Result<(), Error> {
         self.memory.iter().try_for_each(|memory| memory.join(pid))?;
-        self.cgroup.join(pid)
+        match &self.group {
+            Group::Own(cgroup) => cgroup.join(pid),
+            Group::Whole(whole) => whole.join(pid),
+        }
     }
 
     /// Makes a command start limited: its process joins before it runs the program, so that not a byte is read outside
     /// of the limit, and whoever it runs as.
     pub fn limit_command(&self, command: &mut Command) -> Result<(), Error> {
-        for cgroup in [Some(&self.cgroup), self.memory.as_ref()].into_iter().flatten() {
-            let path = cgroup.file("cgroup.procs");
+        let memory = self.memory.as_ref().map(|cgroup| cgroup.file(PROCS_FILE));
+        for path in [self.procs_file()].into_iter().chain(memory) {
             let procs = File::options().write(true).open(&path).map_err(|error| Error::cgroup("open", &path, error))?;
             let join = move || (&procs).write_all(b"0");
             // SAFETY: between fork and exec the closure makes one write(2), which is async-signal-safe, and allocates
@@ -112,17 +172,54 @@ impl DiskLimit {
 
     /// The file to which a process that is about to run a program writes `0` to be limited itself.
     pub fn procs_file(&self) -> PathBuf {
-        self.cgroup.file("cgroup.procs")
+        match &self.group {
+            Group::Own(cgroup) => cgroup.file(PROCS_FILE),
+            Group::Whole(whole) => whole.file(PROCS_FILE),
+        }
     }
 
     /// What all that joined have read from the device so far.
     pub fn read_usage(&self) -> Result<ReadUsage, Error> {
-        throttle::read_usage(self.cgroup.version(), self.device, |file| self.cgroup.read(file))
+        match &self.group {
+            Group::Own(cgroup) => throttle::read_usage(cgroup.version(), self.device, |file| cgroup.read(file)),
+            Group::Whole(whole) => whole.read_usage(),
+        }
     }
 
     /// Ends the limit and says whether that worked. Dropping ends it too, and keeps quiet.
     pub fn remove(self) -> Result<(), Error> {
         self.memory.map_or(Ok(()), OwnCgroup::remove)?;
-        self.cgroup.remove()
+        match self.group {
+            Group::Own(cgroup) => cgroup.remove(),
+            Group::Whole(whole) => whole.clear(),
+        }
     }
+}
+
+impl Group {
+    fn version(&self) -> CgroupVersion {
+        match self {
+            Group::Own(cgroup) => cgroup.version(),
+            Group::Whole(_) => CgroupVersion::V1,
+        }
+    }
+
+    fn read(&self, file: &str) -> Result<String, Error> {
+        match self {
+            Group::Own(cgroup) => cgroup.read(file),
+            Group::Whole(whole) => whole.read(file),
+        }
+    }
+
+    fn write(&self, file: &str, text: &str) -> Result<(), Error> {
+        match self {
+            Group::Own(cgroup) => cgroup.write(file, text),
+            Group::Whole(whole) => whole.write(file, text),
+        }
+    }
+}
+
+fn other_limit(reason: String) -> Error {
+    let remedy = "ask for whole numbers above 0, operations per second below 2³²".into();
+    Error::Unavailable { what: "this disk limit", reason, remedy }
 }

@@ -7,8 +7,10 @@ mod hierarchy;
 mod memory;
 mod own_cgroup;
 mod throttle;
+mod whole_device;
 
 pub use disk_limit::{DiskLimit, read_limit_of};
 pub use hierarchy::CgroupVersion;
 pub use memory::{MemoryLimit, join_memory_of, memory_directory_of, read_memory_limit};
-pub use throttle::{ReadLimit, ReadUsage};
+pub use throttle::{ReadLimit, ReadUsage, WriteLimit};
+pub use whole_device::clear_limits_on_own;

@@ -6,6 +6,8 @@ use crate::units::Bytes;
 
 const V1_READS_LIMIT: &str = "blkio.throttle.read_iops_device";
 const V1_BYTES_LIMIT: &str = "blkio.throttle.read_bps_device";
+const V1_WRITES_LIMIT: &str = "blkio.throttle.write_iops_device";
+const V1_WRITTEN_BYTES_LIMIT: &str = "blkio.throttle.write_bps_device";
 const V1_READS: &str = "blkio.throttle.io_serviced";
 const V1_BYTES: &str = "blkio.throttle.io_service_bytes";
 const V2_LIMIT: &str = "io.max";
@@ -30,6 +32,13 @@ impl ReadLimit {
     }
 }
 
+/// A limit on what is written to a device. `None` is no limit.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct WriteLimit {
+    pub writes_per_second: Option<u64>,
+    pub written_bytes_per_second: Option<Bytes>,
+}
+
 /// What the processes of a cgroup have read from a device so far.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ReadUsage {
@@ -39,18 +48,43 @@ pub struct ReadUsage {
 
 /// What has to be written to which file to set a limit.
 pub fn limit_lines(version: CgroupVersion, device: DeviceNumber, limit: ReadLimit) -> Vec<(&'static str, String)> {
-    let reads = limit.reads_per_second;
     let bytes = limit.read_bytes_per_second.map(|bytes| bytes.0);
+    let files = [(V1_READS_LIMIT, "riops", limit.reads_per_second), (V1_BYTES_LIMIT, "rbps", bytes)];
+    lines_of(version, device, files)
+}
+
+/// The same of a limit on writes.
+pub fn write_limit_lines(
+    version: CgroupVersion,
+    device: DeviceNumber,
+    limit: WriteLimit,
+) -> Vec<(&'static str, String)> {
+    let bytes = limit.written_bytes_per_second.map(|bytes| bytes.0);
+    let files = [(V1_WRITES_LIMIT, "wiops", limit.writes_per_second), (V1_WRITTEN_BYTES_LIMIT, "wbps", bytes)];
+    lines_of(version, device, files)
+}
+
+fn lines_of(
+    version: CgroupVersion,
+    device: DeviceNumber,
+    [operations, bytes]: [(&'static str, &str, Option<u64>); 2],
+) -> Vec<(&'static str, String)> {
     match version {
-        CgroupVersion::V1 => [(V1_READS_LIMIT, reads), (V1_BYTES_LIMIT, bytes)]
+        CgroupVersion::V1 => [operations, bytes]
             .into_iter()
-            .filter_map(|(file, value)| Some((file, format!("{device} {}", value?))))
+            .filter_map(|(file, _, value)| Some((file, format!("{device} {}", value?))))
             .collect(),
         CgroupVersion::V2 => {
             let word = |value: Option<u64>| value.map_or("max".to_owned(), |value| value.to_string());
-            vec![(V2_LIMIT, format!("{device} rbps={} riops={}", word(bytes), word(reads)))]
+            let words = [bytes, operations].map(|(_, key, value)| format!("{key}={}", word(value)));
+            vec![(V2_LIMIT, format!("{device} {}", words.join(" ")))]
         }
     }
+}
+
+/// What has to be written to which file of version 1 to end every limit on a device.
+pub fn v1_lines_without_limit(device: DeviceNumber) -> [(&'static str, String); 4] {
+    [V1_READS_LIMIT, V1_BYTES_LIMIT, V1_WRITES_LIMIT, V1_WRITTEN_BYTES_LIMIT].map(|file| (file, format!("{device} 0")))
 }
 
 /// The limit in force, from the files that `read` gives.
@@ -59,16 +93,37 @@ pub fn read_limit<E>(
     device: DeviceNumber,
     read: impl Fn(&'static str) -> Result<String, E>,
 ) -> Result<ReadLimit, E> {
-    let (reads, bytes) = match version {
+    let files = [(V1_READS_LIMIT, "riops"), (V1_BYTES_LIMIT, "rbps")];
+    let [reads_per_second, bytes] = figures_in_force(version, device, files, read)?;
+    Ok(ReadLimit { reads_per_second, read_bytes_per_second: bytes.map(Bytes) })
+}
+
+/// The same of a limit on writes.
+pub fn read_write_limit<E>(
+    version: CgroupVersion,
+    device: DeviceNumber,
+    read: impl Fn(&'static str) -> Result<String, E>,
+) -> Result<WriteLimit, E> {
+    let files = [(V1_WRITES_LIMIT, "wiops"), (V1_WRITTEN_BYTES_LIMIT, "wbps")];
+    let [writes_per_second, bytes] = figures_in_force(version, device, files, read)?;
+    Ok(WriteLimit { writes_per_second, written_bytes_per_second: bytes.map(Bytes) })
+}
+
+fn figures_in_force<E>(
+    version: CgroupVersion,
+    device: DeviceNumber,
+    [operations, bytes]: [(&'static str, &str); 2],
+    read: impl Fn(&'static str) -> Result<String, E>,
+) -> Result<[Option<u64>; 2], E> {
+    match version {
         CgroupVersion::V1 => {
-            (v1_value(&read(V1_READS_LIMIT)?, device, None), v1_value(&read(V1_BYTES_LIMIT)?, device, None))
+            Ok([v1_value(&read(operations.0)?, device, None), v1_value(&read(bytes.0)?, device, None)])
         }
         CgroupVersion::V2 => {
             let text = read(V2_LIMIT)?;
-            (v2_value(&text, device, "riops"), v2_value(&text, device, "rbps"))
+            Ok([v2_value(&text, device, operations.1), v2_value(&text, device, bytes.1)])
         }
-    };
-    Ok(ReadLimit { reads_per_second: reads, read_bytes_per_second: bytes.map(Bytes) })
+    }
 }
 
 /// What was read so far, from the files that `read` gives. A device that was not touched yet is not listed.
@@ -146,6 +201,23 @@ mod tests {
         assert_eq!(read_limit(CgroupVersion::V2, DEVICE, read).unwrap(), bytes_only);
         let usage = read_usage(CgroupVersion::V2, DEVICE, read).unwrap();
         assert_eq!(usage, ReadUsage { reads: 12, read_bytes: Bytes(98304) });
+    }
+
+    #[test]
+    fn writes_have_limits_of_their_own() {
+        let limit = WriteLimit { writes_per_second: Some(400), written_bytes_per_second: Some(Bytes(1 << 20)) };
+        let v1 = write_limit_lines(CgroupVersion::V1, DEVICE, limit);
+        assert_eq!(v1, [(V1_WRITES_LIMIT, "254:0 400".into()), (V1_WRITTEN_BYTES_LIMIT, "254:0 1048576".into())]);
+        let v2 = write_limit_lines(CgroupVersion::V2, DEVICE, limit);
+        assert_eq!(v2, [(V2_LIMIT, "254:0 wbps=1048576 wiops=400".into())]);
+        let read = |name: &'static str| match name {
+            V1_WRITES_LIMIT => Ok::<_, ()>("254:0 400\n".into()),
+            V1_WRITTEN_BYTES_LIMIT => Ok("254:0 1048576\n".into()),
+            _ => Ok("254:0 rbps=max wbps=1048576 riops=max wiops=400\n".into()),
+        };
+        for version in [CgroupVersion::V1, CgroupVersion::V2] {
+            assert_eq!(read_write_limit(version, DEVICE, read), Ok(limit));
+        }
     }
 
     #[test]
