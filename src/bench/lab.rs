@@ -58,6 +58,8 @@ pub struct Lab {
     cache: SystemPageCache,
     /// The benchmark database.
     database: String,
+    /// The file that the cluster's file system lies in, if that is one's own.
+    backing_file: Option<PathBuf>,
     /// Where the benchmark database's files are; known once it is made.
     database_directory: PathBuf,
 }
@@ -87,6 +89,7 @@ impl Lab {
             database_directory: cluster.data_directory().join("base"),
             database: DATABASE.to_owned(),
             preloaded: String::new(),
+            backing_file: None,
             programs: programs.clone(),
             cache: SystemPageCache::new(),
             cluster,
@@ -117,6 +120,11 @@ impl Lab {
     /// The cluster, whose settings may be replaced and whose log may be read.
     pub fn cluster(&self) -> &ScratchCluster {
         &self.cluster
+    }
+
+    /// Says in which file the cluster's file system lies: what of it is in the page cache has to go too.
+    pub fn set_backing_file(&mut self, path: PathBuf) {
+        self.backing_file = Some(path);
     }
 
     /// From now on this database is the benchmark's.
@@ -257,8 +265,19 @@ impl Lab {
             let file = self.cache.open(path)?;
             Ok(file.map_or(Ok(()), |file| file.apply_evict())?)
         })?;
+        let backing = self.evict_backing_file()?;
         let (os_resident_bytes, total_bytes) = self.read_resident()?;
-        Ok(judge_start(os_resident_bytes, total_bytes))
+        Ok(judge_start(os_resident_bytes + backing, total_bytes))
+    }
+
+    /// What stays of it in the page cache.
+    fn evict_backing_file(&self) -> Result<Bytes, Error> {
+        let Some(path) = &self.backing_file else { return Ok(Bytes(0)) };
+        let Some(file) = self.cache.open(path)? else { return Ok(Bytes(0)) };
+        file.apply_evict()?;
+        let page_bytes = self.cache.page_bytes();
+        let pages = file.read_counts(PageRange::new(0, file.size_bytes().div_ceil(page_bytes)))?.cached;
+        Ok(Bytes(pages * page_bytes))
     }
 
     /// Stops the server and starts the lender's again. With `keep` a scratch cluster, or the benchmark's database of a

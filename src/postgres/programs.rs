@@ -12,6 +12,8 @@ const DEBIAN_ROOT: &str = "/usr/lib/postgresql";
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Programs {
     bin_dir: PathBuf,
+    /// Where pgbench is taken from first, if not from there.
+    pgbench_dir: Option<PathBuf>,
 }
 
 /// What an installation says of its version.
@@ -39,7 +41,7 @@ impl Programs {
             None => bin_dir_of_pg_config().filter(|directory| has_server(directory)).or_else(newest_debian_bin_dir),
         };
         match found {
-            Some(bin_dir) => Ok(Programs { bin_dir }),
+            Some(bin_dir) => Ok(Programs { bin_dir, pgbench_dir: None }),
             None => Err(Error::ProgramMissing(match bin_dir {
                 Some(named) => named.join("postgres").display().to_string(),
                 None => "postgres".to_owned(),
@@ -60,7 +62,15 @@ impl Programs {
 
     /// Every installation below `/usr/lib/postgresql`, oldest first.
     pub fn find_all() -> Vec<Programs> {
-        debian_bin_dirs(Path::new(DEBIAN_ROOT)).into_iter().map(|(_, bin_dir)| Programs { bin_dir }).collect()
+        debian_bin_dirs(Path::new(DEBIAN_ROOT))
+            .into_iter()
+            .map(|(_, bin_dir)| Programs { bin_dir, pgbench_dir: None })
+            .collect()
+    }
+
+    /// The same with the pgbench of another installation.
+    pub fn with_pgbench_of(self, other: &Programs) -> Programs {
+        Programs { pgbench_dir: Some(other.bin_dir.clone()), ..self }
     }
 
     /// The directory that holds them.
@@ -71,7 +81,8 @@ impl Programs {
     /// The file of a program. A client program (psql, pgbench) that is not with the server is taken from PATH or from
     /// the newest version below `/usr/lib/postgresql`.
     pub fn path(&self, name: &str) -> Result<PathBuf, Error> {
-        let mut places = vec![self.bin_dir.clone()];
+        let other = self.pgbench_dir.iter().filter(|_| name == "pgbench");
+        let mut places: Vec<PathBuf> = other.chain([&self.bin_dir]).cloned().collect();
         if is_client(name) {
             places.extend(std::env::split_paths(&std::env::var_os("PATH").unwrap_or_default()));
             places.extend(newest_debian_bin_dir());

@@ -32,5 +32,6 @@ mod snapshot;
 mod steady;
 mod summary;
 mod sweep;
+mod sweep_grounds;
 mod synthetic_run;
 mod synthetic_sweep;

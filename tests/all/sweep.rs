@@ -12,17 +12,17 @@ use super::bench::{Place, text};
 use super::servers::{Home, Output};
 
 /// A study file in the home directory.
-fn spec(home: &Home, text: &str) -> PathBuf {
+pub fn spec(home: &Home, text: &str) -> PathBuf {
     let path = home.path().join("study.toml");
     fs::write(&path, text).unwrap();
     path
 }
 
-fn sweep(place: &Place, home: &Home, version: u32, spec: &str, more: &[&str]) -> Command {
+pub fn sweep(place: &Place, home: &Home, version: u32, spec: &str, more: &[&str]) -> Command {
     place.command(home, version, &[["bench", "sweep", spec].as_slice(), more].concat())
 }
 
-fn trials(printed: &Value) -> &Vec<Value> {
+pub fn trials(printed: &Value) -> &Vec<Value> {
     printed["trials"].as_array().unwrap()
 }
 
@@ -187,7 +187,7 @@ fn what_speaks_against_a_trial_is_found() {
 }
 
 /// Runs until so many trials have ended, by what is printed.
-fn run_until(mut command: Command, ended: usize) -> (Child, std::io::Lines<BufReader<ChildStderr>>) {
+pub fn run_until(mut command: Command, ended: usize) -> (Child, std::io::Lines<BufReader<ChildStderr>>) {
     let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
     let mut lines = BufReader::new(child.stderr.take().unwrap()).lines();
     let mut seen = 0;

@@ -75,6 +75,8 @@ fn point(scale: u32, clients: u32, buffers: &str, seconds: u32) -> Point {
         transactions: None,
         start: StartAsked::Warm,
         disk: "native".into(),
+        file_system: "native".into(),
+        server: "default".into(),
         variables: Vec::new(),
         settings: vec![("shared_buffers".into(), buffers.into())],
         side: None,

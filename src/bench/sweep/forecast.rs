@@ -2,9 +2,11 @@
 
 use std::time::Duration;
 
-use super::Point;
+use super::ground::FileSystemSpec;
+use super::point::Axes;
 use super::start::StartAsked;
 use super::verdict::CALIBRATION_SECONDS;
+use super::{Point, Sweep};
 use crate::bench::{Disk, size};
 use crate::linux::block_device::DEFAULT_READ_AHEAD;
 use crate::linux::machine::count_cores;
@@ -26,6 +28,12 @@ const READ_ALL_BYTES_PER_SECOND: f64 = 1e9;
 /// Making pgbench's tables, for a unit of scale.
 const INITIALIZE_SECONDS: f64 = 0.25;
 const CLUSTER_SECONDS: f64 = 3.0;
+
+/// Of a file system's image, which is written in full; until it has been measured.
+const WRITE_BYTES_PER_SECOND: f64 = 500e6;
+
+/// Of an image, for what a file system needs itself.
+const IMAGE_SPARE_BYTES: u64 = 512 << 20;
 
 /// The write-ahead log that the server keeps with its default max_wal_size, and some more.
 const WAL_BYTES: u64 = 1_500_000_000;
@@ -119,15 +127,56 @@ fn forecast_cold(point: &Point, disk: &Disk) -> Option<Forecast> {
     compute_forecast(&workload, &server, None).ok()
 }
 
-/// Seconds until the databases of these scales are made, and pgbench was tried with an empty statement.
-pub fn preparation_seconds(scales: &[u32], jobs: usize) -> f64 {
-    let calibration = f64::from(CALIBRATION_SECONDS + 1) * jobs as f64;
-    CLUSTER_SECONDS + calibration + scales.iter().map(|scale| f64::from(*scale) * INITIALIZE_SECONDS).sum::<f64>()
+/// Seconds until every cluster has the study's databases, and pgbench was tried with an empty statement.
+pub fn preparation_seconds(sweep: &Sweep) -> f64 {
+    let Axes { scale, jobs, server, file_system, .. } = &sweep.axes;
+    let calibration = f64::from(CALIBRATION_SECONDS + 1) * jobs.len() as f64;
+    let databases = scale.iter().map(|scale| f64::from(*scale) * INITIALIZE_SECONDS).sum::<f64>();
+    let images: f64 = sweep.file_systems.values().map(|spec| image_bytes(spec, sweep).0 as f64).sum();
+    let servers = server.len() as f64;
+    calibration + servers * (file_system.len() as f64 * (CLUSTER_SECONDS + databases) + images / WRITE_BYTES_PER_SECOND)
 }
 
 /// Bytes of the disk that the sweep needs at most, but for its results.
-pub fn expected_disk_bytes(scales: &[u32]) -> Bytes {
+fn expected_disk_bytes(scales: &[u32]) -> Bytes {
     Bytes(scales.iter().map(|scale| size::expected_bytes(*scale).0).sum::<u64>() + WAL_BYTES)
+}
+
+/// Of a file system's image: what the study says, or twice what is expected to be in it, for a database grows and a file
+/// system that copies on write holds some of it twice.
+pub fn image_bytes(spec: &FileSystemSpec, sweep: &Sweep) -> Bytes {
+    spec.size.unwrap_or_else(|| {
+        let databases: u64 = sweep.axes.scale.iter().map(|scale| size::expected_bytes(*scale).0).sum();
+        Bytes(2 * (databases + wal_bytes(sweep)) + IMAGE_SPARE_BYTES)
+    })
+}
+
+/// The write-ahead log with the largest max_wal_size of the study.
+fn wal_bytes(sweep: &Sweep) -> u64 {
+    let sizes = sweep.axes.settings.iter().filter(|(name, _)| name == "max_wal_size").flat_map(|(_, values)| values);
+    sizes.filter_map(|size| parse_wal_size(size)).max().map_or(WAL_BYTES, |size| size + size / 4)
+}
+
+/// As PostgreSQL has it: in MB when no unit is written, units by 1024.
+fn parse_wal_size(text: &str) -> Option<u64> {
+    let digits = text.find(|one: char| !one.is_ascii_digit()).unwrap_or(text.len());
+    let factor = match text[digits..].trim() {
+        "" | "MB" => 1_u64 << 20,
+        "GB" => 1 << 30,
+        "TB" => 1 << 40,
+        _ => return None,
+    };
+    text[..digits].parse::<u64>().ok()?.checked_mul(factor)
+}
+
+/// Bytes of the disk that all clusters of a sweep need, but for its results.
+pub fn needed_bytes(sweep: &Sweep) -> Bytes {
+    let of = |name: &String| match sweep.file_systems.get(name) {
+        Some(spec) => image_bytes(spec, sweep),
+        None => expected_disk_bytes(&sweep.axes.scale),
+    };
+    let one_server: u64 = sweep.axes.file_system.iter().map(|name| of(name).0).sum();
+    Bytes(one_server * sweep.axes.server.len() as u64)
 }
 
 /// What is left, learnt from what the trials so far took against what was expected of them.
@@ -181,6 +230,20 @@ mod tests {
         let limited = workload_seconds(&point(cold), &named("hdd"));
         // Two reads each of 200 per second.
         assert!((30.0..50.0).contains(&limited), "{limited}");
+    }
+
+    #[test]
+    fn an_image_has_room_for_the_log_and_for_a_copy() {
+        let study =
+            |text: &str| sweep(&format!("[points]\nscale = 10\nfile_system = [\"native\", \"xfs\"]\n{text}")).unwrap();
+        let (plain, large) = (study(""), study("[settings]\nmax_wal_size = [\"1GB\", \"8GB\"]\n"));
+        let image = |study: &Sweep| image_bytes(&study.file_systems["xfs"], study).0;
+        assert_eq!(image(&plain), 2 * (160_000_000 + WAL_BYTES) + IMAGE_SPARE_BYTES);
+        assert_eq!(image(&large), 2 * (160_000_000 + (10 << 30)) + IMAGE_SPARE_BYTES);
+        assert_eq!(needed_bytes(&plain).0, 160_000_000 + WAL_BYTES + image(&plain));
+        assert!(preparation_seconds(&large) > preparation_seconds(&plain) + 30.0);
+        assert_eq!(parse_wal_size("64"), Some(64 << 20));
+        assert_eq!(parse_wal_size("a lot"), None);
     }
 
     #[test]

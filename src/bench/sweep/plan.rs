@@ -4,7 +4,7 @@ use std::path::Path;
 
 use serde::Serialize;
 
-use super::forecast::{expected_disk_bytes, expected_seconds, forecast_warm_seconds, preparation_seconds};
+use super::forecast::{expected_seconds, forecast_warm_seconds, needed_bytes, preparation_seconds};
 use super::{Point, Sweep};
 use crate::bench::order::{Turn, plan_order};
 use crate::bench::{Error, size};
@@ -55,9 +55,9 @@ pub fn plan_sweep(sweep: &Sweep, seed: u64, parent: &Path) -> Result<SweepPlan, 
         repeats: sweep.repeats,
         seed,
         order: plan_turns(sweep, seed).into_iter().map(|turn| turn.strategy).collect(),
-        expected_seconds: preparation_seconds(scales, sweep.axes.jobs.len()) + trials * f64::from(sweep.repeats),
+        expected_seconds: preparation_seconds(sweep) + trials * f64::from(sweep.repeats),
         database_bytes: scales.iter().map(|scale| size::expected_bytes(*scale)).sum(),
-        needed_bytes: expected_disk_bytes(scales),
+        needed_bytes: needed_bytes(sweep),
         free_bytes: read_free_bytes(parent)?,
         points,
     })

@@ -19,6 +19,12 @@ pub struct Point {
     pub transactions: Option<u32>,
     pub start: StartAsked,
     pub disk: String,
+    /// Where the cluster lies: `native`, or one that is made for it.
+    #[serde(default = "native")]
+    pub file_system: String,
+    /// Whose programs the server is: `default`, a major version, or a name of the study file.
+    #[serde(default = "default_server")]
+    pub server: String,
     /// The scripts' variables, and the server's settings, by name.
     pub variables: Vec<(String, String)>,
     pub settings: Vec<(String, String)>,
@@ -26,6 +32,24 @@ pub struct Point {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub side: Option<String>,
 }
+
+/// The file system of the directory that the study is made in.
+pub const NATIVE: &str = "native";
+
+/// The programs that are found without being asked for.
+pub const DEFAULT_SERVER: &str = "default";
+
+fn native() -> String {
+    NATIVE.to_owned()
+}
+
+fn default_server() -> String {
+    DEFAULT_SERVER.to_owned()
+}
+
+/// Names of the axes that every study has, whatever it varies; variables and settings come after them.
+pub const FIXED_AXES: [&str; 11] =
+    ["scale", "clients", "jobs", "script", "rate", "seconds", "transactions", "start", "disk", "file_system", "server"];
 
 /// The axis of points that are measured twice, and its values.
 pub const SIDE: &str = "side";
@@ -42,6 +66,8 @@ pub struct Axes {
     pub length: AxisLength,
     pub start: Vec<StartAsked>,
     pub disk: Vec<String>,
+    pub file_system: Vec<String>,
+    pub server: Vec<String>,
     pub variables: Vec<(String, Vec<String>)>,
     pub settings: Vec<(String, Vec<String>)>,
     /// Is each point there twice, as [`SIDES`]?
@@ -90,23 +116,39 @@ impl Axes {
             AxisLength::Transactions(_) => (None, Some(length)),
         };
         let (start, disk) = (self.start[place()], self.disk[place()].clone());
+        let (file_system, server) = (self.file_system[place()].clone(), self.server[place()].clone());
         let mut named = |axes: &[(String, Vec<String>)]| -> Vec<(String, String)> {
             axes.iter().map(|(name, values)| (name.clone(), values[place()].clone())).collect()
         };
         let (variables, settings) = (named(&self.variables), named(&self.settings));
         let side = self.is_twice.then(|| SIDES[place()].to_owned());
-        Point { scale, clients, jobs, script, rate, seconds, transactions, start, disk, variables, settings, side }
+        Point {
+            scale,
+            clients,
+            jobs,
+            script,
+            rate,
+            seconds,
+            transactions,
+            start,
+            disk,
+            file_system,
+            server,
+            variables,
+            settings,
+            side,
+        }
     }
 
     /// Names of the axes with more than one value: by these the points differ.
     pub fn varied(&self) -> Vec<String> {
-        let length = match self.length {
-            AxisLength::Seconds(_) => "seconds",
-            AxisLength::Transactions(_) => "transactions",
+        let other_length = match self.length {
+            AxisLength::Seconds(_) => "transactions",
+            AxisLength::Transactions(_) => "seconds",
         };
-        let fixed = ["scale", "clients", "jobs", "script", "rate", length, "start", "disk"].map(str::to_owned);
+        let fixed = FIXED_AXES.into_iter().filter(|name| *name != other_length).map(str::to_owned);
         let named = self.variables.iter().chain(&self.settings).map(|(name, _)| name.clone());
-        let names = fixed.into_iter().chain(named).chain([SIDE.to_owned()]);
+        let names = fixed.chain(named).chain([SIDE.to_owned()]);
         names.zip(self.lengths()).filter(|(_, length)| *length > 1).map(|(name, _)| name).collect()
     }
 
@@ -121,6 +163,8 @@ impl Axes {
             self.length.values().len(),
             self.start.len(),
             self.disk.len(),
+            self.file_system.len(),
+            self.server.len(),
         ];
         let named = self.variables.iter().chain(&self.settings).map(|(_, values)| values.len());
         fixed.into_iter().chain(named).chain([if self.is_twice { SIDES.len() } else { 1 }]).collect()
@@ -140,6 +184,8 @@ impl Point {
             "transactions" => self.transactions.map(|transactions| transactions.to_string()),
             "start" => Some(self.start.name().to_owned()),
             "disk" => Some(self.disk.clone()),
+            "file_system" => Some(self.file_system.clone()),
+            "server" => Some(self.server.clone()),
             SIDE => self.side.clone(),
             name => {
                 let mut named = self.variables.iter().chain(&self.settings);
@@ -150,8 +196,7 @@ impl Point {
 
     /// Every axis with its value.
     pub fn values(&self) -> Vec<(String, String)> {
-        let fixed = ["scale", "clients", "jobs", "script", "rate", "seconds", "transactions", "start", "disk"];
-        let fixed = fixed.into_iter().filter_map(|axis| Some((axis.to_owned(), self.value(axis)?)));
+        let fixed = FIXED_AXES.into_iter().filter_map(|axis| Some((axis.to_owned(), self.value(axis)?)));
         let side = self.side.clone().map(|side| (SIDE.to_owned(), side));
         fixed.chain(self.variables.iter().chain(&self.settings).cloned()).chain(side).collect()
     }
@@ -175,7 +220,7 @@ pub mod tests {
     use super::*;
 
     /// Axes with so many values each.
-    pub fn axes(lengths: [usize; 10]) -> Axes {
+    pub fn axes(lengths: [usize; 12]) -> Axes {
         let numbers = |length: usize| (1..=length as u32).collect::<Vec<_>>();
         let names = |length: usize| (1..=length).map(|number| format!("v{number}")).collect::<Vec<_>>();
         let starts = [StartAsked::Cold, StartAsked::Warm, StartAsked::Restored, StartAsked::AsIs];
@@ -188,6 +233,8 @@ pub mod tests {
             length: AxisLength::Seconds(numbers(lengths[5])),
             start: starts[..lengths[6]].to_vec(),
             disk: names(lengths[7]),
+            file_system: names(lengths[10]),
+            server: names(lengths[11]),
             variables: vec![("rows".into(), names(lengths[8]))],
             settings: vec![("work_mem".into(), names(lengths[9]))],
             is_twice: false,
@@ -196,7 +243,7 @@ pub mod tests {
 
     #[test]
     fn the_last_axis_changes_fastest() {
-        let axes = axes([2, 1, 1, 1, 1, 1, 1, 1, 1, 3]);
+        let axes = axes([2, 1, 1, 1, 1, 1, 1, 1, 1, 3, 1, 1]);
         let seen = |number| axes.point(number).render(&axes.varied());
         assert_eq!(seen(0), "scale 1, work_mem v1");
         assert_eq!(seen(2), "scale 1, work_mem v3");
@@ -206,7 +253,7 @@ pub mod tests {
 
     #[test]
     fn a_point_that_is_there_twice_is_told_apart_by_its_side_alone() {
-        let axes = Axes { is_twice: true, ..axes([2, 1, 1, 1, 1, 1, 1, 1, 1, 1]) };
+        let axes = Axes { is_twice: true, ..axes([2, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1]) };
         let seen = |number| axes.point(number).render(&axes.varied());
         assert_eq!(
             [0, 1, 2, 3].map(seen),
@@ -218,20 +265,20 @@ pub mod tests {
 
     #[test]
     fn a_single_point_has_a_name_too() {
-        let axes = axes([1; 10]);
+        let axes = axes([1; 12]);
         assert_eq!(axes.point(0).render(&axes.varied()), "v1, scale 1, 1 clients");
     }
 
     #[test]
     fn more_points_than_the_type_holds_are_many() {
-        let many = Axes { settings: vec![("a".into(), vec!["v".into(); 1000]); 60], ..axes([1; 10]) };
+        let many = Axes { settings: vec![("a".into(), vec!["v".into(); 1000]); 60], ..axes([1; 12]) };
         assert_eq!(many.count(), u128::MAX);
     }
 
     proptest! {
         /// Every combination is there, each once.
         #[test]
-        fn every_combination_has_one_number(lengths in prop::array::uniform10(1usize..4)) {
+        fn every_combination_has_one_number(lengths in prop::array::uniform12(1usize..4)) {
             prop_assume!(lengths.iter().product::<usize>() < 3000);
             let axes = axes(lengths);
             let count = axes.count();
@@ -242,13 +289,13 @@ pub mod tests {
 
         /// A point says of itself what its axes are made of.
         #[test]
-        fn a_point_tells_its_values(number in 0u128..1024) {
-            let axes = axes([2; 10]);
+        fn a_point_tells_its_values(number in 0u128..4096) {
+            let axes = axes([2; 12]);
             let point = axes.point(number);
             for (axis, value) in point.values() {
                 prop_assert_eq!(point.value(&axis), Some(value));
             }
-            prop_assert_eq!(axes.varied().len(), 10);
+            prop_assert_eq!(axes.varied().len(), 12);
         }
     }
 }

@@ -40,7 +40,7 @@ pub struct OpenLab {
     pub claim: File,
 }
 
-/// Makes a cluster for the sweep `id`, or takes over what a killed run of it has left below `parent`.
+/// Makes a cluster that is claimed with `id`, or takes over what a killed run has left below `parent` with this claim.
 pub fn open_lab(programs: &Programs, parent: &Path, id: &str, clients_max: u32) -> Result<OpenLab, Error> {
     if let Some(directory) = find_left(parent, id) {
         let claim = claim(&directory, id)?;
@@ -70,13 +70,19 @@ fn base_settings(clients_max: u32) -> [(&'static str, String); 5] {
     ]
 }
 
-fn find_left(parent: &Path, id: &str) -> Option<PathBuf> {
+/// The directory below `parent` with this claim.
+pub fn find_left(parent: &Path, id: &str) -> Option<PathBuf> {
     let entries = fs::read_dir(parent).ok()?;
-    let directories = entries.flatten().map(|entry| entry.path());
-    directories.into_iter().find(|path| fs::read_to_string(path.join(CLAIM_FILE)).is_ok_and(|text| text == id))
+    entries.flatten().map(|entry| entry.path()).find(|path| read_claim(path).is_some_and(|text| text == id))
 }
 
-fn claim(directory: &Path, id: &str) -> Result<File, Error> {
+/// What a directory is claimed with.
+pub fn read_claim(directory: &Path) -> Option<String> {
+    fs::read_to_string(directory.join(CLAIM_FILE)).ok()
+}
+
+/// Claims a directory until the file is closed.
+pub fn claim(directory: &Path, id: &str) -> Result<File, Error> {
     let path = directory.join(CLAIM_FILE);
     let failed = |source| Error::file("write", &path, source);
     // Not truncated: until it is locked it may be somebody else's.

@@ -9,24 +9,21 @@ use jiff::Timestamp;
 use super::Sweep;
 use super::forecast::{TimeLeft, expected_seconds};
 use super::plan::{plan_sweep, plan_turns};
-use super::prepare::{OpenLab, ScaleDatabase, make_databases, open_lab};
 use super::record::{SweepRun, SweepTrial};
 use super::server::connect;
-use super::start::{StartAsked, Starter, WarmSnapshot};
+use super::site::{Site, SiteKey, SiteMaker};
+use super::start::{StartAsked, Starter};
 use super::trial::TrialSetup;
 use super::verdict::{GeneratorCalibration, calibrate_generator, compute_start_verdicts, texts_of};
-use crate::bench::disk::choose_in_force;
 use crate::bench::event::{Event, Events, SweepTrialStarted};
-use crate::bench::lab::Lab;
 use crate::bench::order::Turn;
 use crate::bench::stop::Stop;
 use crate::bench::tournament::{describe_machine, new_run_id, repair_read_ahead};
 use crate::bench::work_directory::{WorkDirectory, sweep_abandoned};
 use crate::bench::{Disk, Error, Place};
-use crate::linux::block_device::{BlockDevice, read_block_device};
+use crate::linux::block_device::read_block_device;
 use crate::postgres::pgbench::{Pgbench, read_pgbench_version};
 use crate::postgres::{Programs, read_configuration};
-use crate::units::Bytes;
 
 /// What is asked of a sweep.
 #[derive(Debug)]
@@ -71,25 +68,27 @@ pub async fn run_sweep(options: SweepOptions, events: &Events, stop: &Stop) -> R
     repair_read_ahead(&options.parent, events);
     let started_at = Timestamp::now();
     let id = earlier.map_or_else(|| new_run_id(started_at), |earlier| earlier.run.id.clone());
-    events.tell(Event::Step("making a scratch cluster".into()));
-    let clients_max = options.sweep.axes.clients.iter().copied().max().unwrap_or(1);
-    let OpenLab { mut lab, is_adopted, claim: _claim } =
-        open_lab(&options.programs, &options.parent, &id, clients_max)?;
-    if is_adopted {
-        events.tell(Event::Remark("a run that was killed has left its cluster: it is used again".into()));
-    }
-    let play = Play { options: &options, id, seed, started_at, directory: directory.path(), events, stop };
-    let played = play.run(&mut lab).await;
+    let maker = SiteMaker::new(&options, &id, directory.path(), events, stop)?;
+    maker.remove_left();
+    let play = Play { options: &options, id: &id, seed, started_at, directory: directory.path(), events, stop };
+    let mut sites = BTreeMap::new();
+    let played = play.run(&maker, &mut sites).await;
     // The first failure is the one to tell.
-    let tidied = lab.finish(false).await;
+    let mut tidied = Ok(());
+    for site in sites.into_values() {
+        let finished = site.finish().await;
+        tidied = tidied.and(finished);
+    }
     let finished = played?;
-    tidied.map(|_| finished)
+    tidied.map(|()| finished)
 }
+
+type Sites = BTreeMap<SiteKey, Site>;
 
 /// What stays the same while a sweep runs.
 struct Play<'a> {
     options: &'a SweepOptions,
-    id: String,
+    id: &'a str,
     seed: u64,
     started_at: Timestamp,
     directory: &'a Path,
@@ -98,37 +97,41 @@ struct Play<'a> {
 }
 
 impl Play<'_> {
-    async fn run(&self, lab: &mut Lab) -> Result<SweepFinished, Error> {
+    async fn run(&self, maker: &SiteMaker<'_>, sites: &mut Sites) -> Result<SweepFinished, Error> {
         let sweep = &self.options.sweep;
-        let device = read_block_device(&self.options.parent).ok();
-        let disks = self.find_disks();
-        let databases = make_databases(self.options, lab, self.directory, self.events, self.stop).await?;
-        let mut run = match &self.options.earlier {
-            Some(earlier) => earlier.run.clone(),
-            None => self.describe(lab, device.as_ref(), &disks).await?,
-        };
-        if run.generator.is_empty() {
-            run.generator = self.calibrate(lab, &databases)?;
+        let mut run = self.options.earlier.as_ref().map(|earlier| earlier.run.clone());
+        for key in SiteKey::all(sweep) {
+            let site = sites.entry(key.clone()).or_insert(maker.make(&key).await?);
+            let described = match run.take() {
+                Some(run) => run,
+                None => self.describe(site).await?,
+            };
+            let described = run.insert(described);
+            if described.generator.is_empty() {
+                described.generator = self.calibrate(site)?;
+            }
+            self.take_snapshots(site).await?;
+            site.rest()?;
+        }
+        let Some(mut run) = run else { unreachable!("every axis has a value") };
+        let found = compute_start_verdicts(sweep, &disks_of(sites), &run.configuration);
+        if self.options.earlier.is_none() {
+            run.warnings = texts_of(&found);
+            run.verdicts = found;
         }
         let (machine, generator) = (run.machine.clone(), run.generator.clone());
         self.events.tell(Event::SweepStarted(Box::new(run.clone())));
-        let snapshots = self.take_snapshots(lab, &databases).await?;
         let setup = TrialSetup {
-            sweep_id: &self.id,
+            sweep_id: self.id,
             sweep,
-            device: device.map(|device| device.number),
-            block_size: Bytes(run.server.block_size.into()),
             machine: &machine,
             generator: &generator,
-            databases: &databases,
-            snapshots: &snapshots,
-            disks: &disks,
             directory: self.directory,
             events: self.events,
             stop: self.stop,
         };
         let mut finished = SweepFinished { run: run.clone(), trials: 0, failed: 0, is_interrupted: false };
-        match self.run_trials(lab, &setup, &mut finished).await {
+        match self.run_trials(sites, &setup, &mut finished).await {
             Ok(()) => run.ended_at = Some(Timestamp::now()),
             Err(Error::Interrupted) => finished.is_interrupted = true,
             Err(error) => return Err(error),
@@ -138,7 +141,7 @@ impl Play<'_> {
 
     async fn run_trials(
         &self,
-        lab: &mut Lab,
+        sites: &mut Sites,
         setup: &TrialSetup<'_>,
         finished: &mut SweepFinished,
     ) -> Result<(), Error> {
@@ -155,7 +158,7 @@ impl Play<'_> {
         };
         let mut expected_left: f64 = left.iter().map(expected).sum();
         let mut time_left = TimeLeft::default();
-        let mut running: Option<Vec<(String, String)>> = None;
+        let mut last: Option<SiteKey> = None;
         for turn in &left {
             let (began, point) = (Instant::now(), setup.sweep.point(turn.strategy));
             self.events.tell(Event::SweepTrialStarted(SweepTrialStarted {
@@ -166,11 +169,16 @@ impl Play<'_> {
                 seconds: point.seconds,
                 left: time_left.left(expected_left),
             }));
-            let trial = setup.run(lab, turn, running.as_deref()).await?;
+            let key = SiteKey::of(&point);
+            // One server runs at a time.
+            let other = last.replace(key.clone()).filter(|last| *last != key);
+            other.and_then(|other| sites.get_mut(&other)).map_or(Ok(()), Site::rest)?;
+            let Some(site) = sites.get_mut(&key) else { unreachable!("every point has a site") };
+            let trial = setup.run(site, turn).await?;
             finished.trials += 1;
             finished.failed += u32::from(trial.failure.is_some());
             // After a failure nobody knows how the server runs.
-            running = trial.failure.is_none().then(|| point.settings.clone());
+            site.running = trial.failure.is_none().then(|| point.settings.clone());
             self.tell_end(trial);
             expected_left -= expected(turn);
             time_left.learn(expected(turn), began.elapsed());
@@ -182,72 +190,51 @@ impl Play<'_> {
         self.events.tell(Event::SweepTrialEnded(Box::new(trial)));
     }
 
-    /// Each disk of the study, or why it cannot be had.
-    fn find_disks(&self) -> BTreeMap<String, Disk> {
-        let find = |(name, disk): (&String, &Disk)| (name.clone(), choose_in_force(&self.options.parent, disk.clone()));
-        let disks: BTreeMap<String, Disk> = self.options.sweep.disks.iter().map(find).collect();
-        for (name, disk) in &disks {
-            for reason in [&disk.not_enforced, &disk.read_ahead_not_enforced].into_iter().flatten() {
-                self.events.tell(Event::Remark(format!("the disk {name} is not in force: {reason}")));
-            }
-        }
-        disks
-    }
-
     /// Of the warm state, for the scales of points that start restored.
-    async fn take_snapshots(
-        &self,
-        lab: &mut Lab,
-        databases: &BTreeMap<u32, ScaleDatabase>,
-    ) -> Result<BTreeMap<u32, WarmSnapshot>, Error> {
+    async fn take_snapshots(&self, site: &mut Site) -> Result<(), Error> {
         let sweep = &self.options.sweep;
-        let mut snapshots = BTreeMap::new();
         if !sweep.axes.start.contains(&StartAsked::Restored) {
-            return Ok(snapshots);
+            return Ok(());
         }
-        for (scale, database) in databases {
+        for (scale, database) in &site.databases {
             self.stop.check()?;
             self.events.tell(Event::Step(format!("taking the snapshot of the warm state, scale {scale}")));
-            lab.use_database(&database.name, database.oid);
-            let starter =
-                Starter { device: None, snapshots: &BTreeMap::new(), directory: self.directory, stop: self.stop };
+            site.lab.use_database(&database.name, database.oid);
+            let starter = Starter {
+                device: None,
+                device_use: site.device_use,
+                snapshots: &BTreeMap::new(),
+                directory: self.directory,
+                stop: self.stop,
+            };
             let load = sweep.load(&sweep.point(0));
-            snapshots.insert(*scale, starter.take_snapshot(lab, *scale, &load).await?);
+            let snapshot = starter.take_snapshot(&site.lab, *scale, &load).await?;
+            site.snapshots.insert(*scale, snapshot);
         }
-        Ok(snapshots)
+        Ok(())
     }
 
-    fn calibrate(
-        &self,
-        lab: &mut Lab,
-        databases: &BTreeMap<u32, ScaleDatabase>,
-    ) -> Result<Vec<GeneratorCalibration>, Error> {
-        if let Some(database) = databases.values().next() {
-            lab.use_database(&database.name, database.oid);
+    fn calibrate(&self, site: &mut Site) -> Result<Vec<GeneratorCalibration>, Error> {
+        if let Some(database) = site.databases.values().next() {
+            site.lab.use_database(&database.name, database.oid);
         }
-        calibrate_generator(lab, &self.options.sweep, self.directory, self.events, self.stop)
+        calibrate_generator(&site.lab, &self.options.sweep, self.directory, self.events, self.stop)
     }
 
-    async fn describe(
-        &self,
-        lab: &Lab,
-        device: Option<&BlockDevice>,
-        disks: &BTreeMap<String, Disk>,
-    ) -> Result<SweepRun, Error> {
+    async fn describe(&self, site: &Site) -> Result<SweepRun, Error> {
         let sweep = &self.options.sweep;
-        let (server, mut connection) = connect(lab).await?;
-        let pgbench = Pgbench::find(&lab.programs, lab.workload_options())?;
-        let configuration = read_configuration(&mut connection).await?;
-        let verdicts = compute_start_verdicts(sweep, disks, &configuration);
+        let (server, mut connection) = connect(&site.lab).await?;
+        let pgbench = Pgbench::find(&site.lab.programs, site.lab.workload_options())?;
+        let device = read_block_device(&self.options.parent).ok();
         Ok(SweepRun {
-            id: self.id.clone(),
+            id: self.id.to_owned(),
             started_at: self.started_at,
             ended_at: None,
             pgthaw_version: env!("CARGO_PKG_VERSION").to_owned(),
             pgbench_version: read_pgbench_version(pgbench.program())?,
-            machine: describe_machine(&self.options.parent, device)?,
+            machine: describe_machine(&self.options.parent, device.as_ref())?,
             server: server.facts,
-            configuration,
+            configuration: read_configuration(&mut connection).await?,
             question: sweep.question.clone(),
             digest: sweep.digest(),
             study: serde_json::to_value(sweep).unwrap_or_else(|_| unreachable!("maps of text become JSON")),
@@ -256,9 +243,20 @@ impl Play<'_> {
             repeats: sweep.repeats,
             seed: self.seed,
             generator: Vec::new(),
-            warnings: texts_of(&verdicts),
-            verdicts,
+            warnings: Vec::new(),
+            verdicts: Vec::new(),
             source: None,
         })
     }
+}
+
+/// Every disk of every site; where there are several file systems it says on which.
+fn disks_of(sites: &Sites) -> BTreeMap<String, Disk> {
+    let file_systems: BTreeSet<&String> = sites.keys().map(|key| &key.file_system).collect();
+    let name = |key: &SiteKey, disk: &String| match file_systems.len() {
+        1 => disk.clone(),
+        _ => format!("{disk} on {}", key.file_system),
+    };
+    let disks = sites.iter().flat_map(|(key, site)| site.disks.iter().map(move |(disk, found)| (key, disk, found)));
+    disks.map(|(key, disk, found)| (name(key, disk), found.clone())).collect()
 }

@@ -10,7 +10,8 @@ use sha2::{Digest as _, Sha256};
 use toml::{Table, Value};
 
 use super::axis::{Axis, Mix, read_settings, read_variables};
-use super::point::{Axes, AxisLength, Point, SIDE};
+use super::ground::{FileSystemSpec, ServerSpec, read_file_systems, read_servers};
+use super::point::{Axes, AxisLength, DEFAULT_SERVER, FIXED_AXES, NATIVE, Point, SIDE};
 use crate::bench::disk::{AskedDisk, NamedDisk, choose_disk};
 use crate::bench::{Disk, Error};
 use crate::postgres::pgbench::{BUILTIN_SCRIPTS, Length, Load, Script, TransactionLog};
@@ -49,6 +50,10 @@ pub struct Sweep {
     /// The scripts behind each value of the axis `script`.
     pub scripts: BTreeMap<String, Mix>,
     pub disks: BTreeMap<String, Disk>,
+    /// Those of the axis `file_system`, but for the native one.
+    pub file_systems: BTreeMap<String, FileSystemSpec>,
+    /// The programs of the axis `server`, but for the default.
+    pub servers: BTreeMap<String, ServerSpec>,
     pub database: DatabaseSpec,
     /// From which scale on the database is meant to exceed a cache.
     pub exceeds: BTreeMap<Exceeded, u32>,
@@ -102,6 +107,10 @@ struct RawSweep {
     #[serde(default)]
     disks: BTreeMap<String, String>,
     #[serde(default)]
+    file_systems: Table,
+    #[serde(default)]
+    servers: BTreeMap<String, PathBuf>,
+    #[serde(default)]
     database: RawDatabase,
     #[serde(default)]
     exceeds: BTreeMap<Exceeded, Value>,
@@ -119,6 +128,8 @@ struct RawPoints {
     transactions: Option<Value>,
     start: Option<Value>,
     disk: Option<Value>,
+    file_system: Option<Value>,
+    server: Option<Value>,
 }
 
 #[derive(Debug, Default, Deserialize)]
@@ -155,6 +166,8 @@ fn parse_sweep(text: &str, directory: &Path, is_twice: bool) -> Result<Sweep, St
     let max_tries = max_tries.value.map_or(Ok(1), |_| max_tries.whole_number(TRIES_MAX))?;
     check_size(&axes, repeats)?;
     let disks = read_disks(&raw.disks, &axes.disk)?;
+    let file_systems = read_file_systems(&raw.file_systems, &axes.file_system)?;
+    let servers = read_servers(&raw.servers, &axes.server)?;
     let database = read_database(raw.database, directory)?;
     let files = scripts.values().flatten().filter_map(|(script, _)| match script {
         Script::File(path) => Some(path),
@@ -172,6 +185,8 @@ fn parse_sweep(text: &str, directory: &Path, is_twice: bool) -> Result<Sweep, St
         axes,
         scripts,
         disks,
+        file_systems,
+        servers,
         database,
     })
 }
@@ -204,7 +219,9 @@ fn read_axes(raw: &RawSweep, directory: &Path) -> Result<(Axes, Scripts), String
         rate: axis("points.rate", points.rate.as_ref()).rates()?,
         length,
         start: axis("points.start", points.start.as_ref()).starts()?,
-        disk: axis("points.disk", points.disk.as_ref()).names("native")?,
+        disk: axis("points.disk", points.disk.as_ref()).names(NATIVE)?,
+        file_system: axis("points.file_system", points.file_system.as_ref()).names(NATIVE)?,
+        server: axis("points.server", points.server.as_ref()).names(DEFAULT_SERVER)?,
         variables: read_variables(&raw.variables)?,
         settings: read_settings(&raw.settings)?,
         is_twice: raw.aa,
@@ -215,10 +232,12 @@ fn read_axes(raw: &RawSweep, directory: &Path) -> Result<(Axes, Scripts), String
 
 /// An axis is known by its name alone.
 fn check_names(axes: &Axes) -> Result<(), String> {
-    const OWN: [&str; 10] =
-        ["scale", "clients", "jobs", "script", "rate", "seconds", "transactions", "start", "disk", SIDE];
     let is_setting = |name: &str| axes.settings.iter().any(|(setting, _)| setting == name);
-    match axes.variables.iter().find(|(name, _)| OWN.contains(&name.as_str()) || is_setting(name)) {
+    match axes
+        .variables
+        .iter()
+        .find(|(name, _)| FIXED_AXES.contains(&name.as_str()) || name == SIDE || is_setting(name))
+    {
         Some((name, _)) => Err(format!(
             "variables.{name}: the name means something else in this file; give the variable another, here and in the script"
         )),
@@ -366,7 +385,7 @@ pub mod tests {
     }
 
     #[track_caller]
-    fn assert_refused(text: &str, parts: &[&str]) {
+    pub fn assert_refused(text: &str, parts: &[&str]) {
         let problem = sweep(text).unwrap_err();
         for part in parts {
             assert!(problem.contains(part), "{part:?} is not said: {problem}");

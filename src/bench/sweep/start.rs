@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 use super::Point;
 use super::server::{apply_reload, check_settings, connect, needs_restart};
 use super::verdict::Finding;
+use crate::bench::disk::DeviceUse;
 use crate::bench::lab::Lab;
 use crate::bench::launch::Launch;
 use crate::bench::preparation::run_pgbench;
@@ -74,6 +75,7 @@ pub struct Started {
 #[derive(Debug)]
 pub struct Starter<'a> {
     pub device: Option<DeviceNumber>,
+    pub device_use: DeviceUse,
     /// Of the warm state, by scale.
     pub snapshots: &'a BTreeMap<u32, WarmSnapshot>,
     pub directory: &'a Path,
@@ -143,8 +145,7 @@ impl Starter<'_> {
         let before_settings = before.unwrap_or_default();
         let changed = changed_names(before_settings, &point.settings);
         lab.cluster().replace_settings(&point.settings)?;
-        let has_limit = disk.not_enforced.is_none() && (disk.riops.is_some() || disk.rbps.is_some());
-        let mut restarts = before.is_none() || has_limit || disk.read_ahead.is_some();
+        let mut restarts = before.is_none() || disk.is_limited() || disk.read_ahead.is_some();
         if !restarts && !changed.is_empty() {
             let (_, mut connection) = connect(lab).await?;
             restarts = needs_restart(&mut connection, &changed).await?;
@@ -167,7 +168,10 @@ impl Starter<'_> {
     fn start_limited(&self, lab: &mut Lab, disk: &Disk) -> Result<(Option<ReadAhead>, Option<DiskLimit>), Error> {
         let asked = disk.read_ahead.filter(|_| disk.read_ahead_not_enforced.is_none());
         let read_ahead = asked.map(|asked| ReadAhead::set(&lab.data_directory(), asked)).transpose()?;
-        let limit = disk::create_limit(disk, self.device, None)?;
+        let limit = match self.device_use {
+            DeviceUse::Shared => disk::create_limit(disk, self.device, None)?,
+            DeviceUse::Own => disk::create_limit_on_own(disk, self.device)?,
+        };
         lab.start(limit.as_ref())?;
         Ok((read_ahead, limit))
     }

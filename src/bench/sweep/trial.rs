@@ -1,6 +1,5 @@
 //! One trial of a sweep: the start state made and measured, pgbench, and what everybody counted meanwhile.
 
-use std::collections::BTreeMap;
 use std::path::Path;
 
 use jiff::Timestamp;
@@ -8,15 +7,14 @@ use jiff::Timestamp;
 use super::cycles::compute_cycles;
 use super::latency::Latencies;
 use super::log::parse_checkpoints;
-use super::prepare::ScaleDatabase;
 use super::record::SweepTrial;
 use super::server::{Look, STATISTICS_DELAY, connect, read_look};
-use super::start::{Started, Starter, WarmSnapshot};
+use super::site::Site;
+use super::start::{Started, Starter};
 use super::verdict::{Circumstances, Finding, GeneratorCalibration, compute_trial_verdicts, texts_of};
 use super::{Exceeded, Point, StartAsked, Sweep};
 use crate::bench::contender::{Contender, io_workers_serve};
 use crate::bench::event::Events;
-use crate::bench::lab::Lab;
 use crate::bench::launch::Launch;
 use crate::bench::order::Turn;
 use crate::bench::race::{Entrants, Gauged, Measured, run_race};
@@ -26,7 +24,6 @@ use crate::bench::strategy::Strategy;
 use crate::bench::until_warm::WarmGoal;
 use crate::bench::watch::Watched;
 use crate::bench::{Disk, Error, Machine, Sample, StartState};
-use crate::linux::DeviceNumber;
 use crate::linux::read_ahead::ReadAhead;
 use crate::model::Facts;
 use crate::observe::{Cadence, WaitSample, WaitSampler, Waits};
@@ -42,16 +39,9 @@ const PATIENCE_SECONDS: u32 = 24 * 3600;
 pub struct TrialSetup<'a> {
     pub sweep_id: &'a str,
     pub sweep: &'a Sweep,
-    pub device: Option<DeviceNumber>,
-    /// Of the server's blocks.
-    pub block_size: Bytes,
     pub machine: &'a Machine,
     /// What pgbench does here with an empty statement.
     pub generator: &'a [GeneratorCalibration],
-    pub databases: &'a BTreeMap<u32, ScaleDatabase>,
-    pub snapshots: &'a BTreeMap<u32, WarmSnapshot>,
-    /// Those that are in force here, or why not, by name.
-    pub disks: &'a BTreeMap<String, Disk>,
     pub directory: &'a Path,
     pub events: &'a Events,
     pub stop: &'a Stop,
@@ -85,38 +75,35 @@ struct Begun {
 }
 
 impl TrialSetup<'_> {
-    /// Runs one trial. `running` are the settings that the server runs with, if it runs. A failure of pgbench or of the
-    /// server belongs to the trial; any other ends the sweep.
-    pub async fn run(
-        &self,
-        lab: &mut Lab,
-        turn: &Turn<u32>,
-        running: Option<&[(String, String)]>,
-    ) -> Result<SweepTrial, Error> {
+    /// Runs one trial on its site. A failure of pgbench or of the server belongs to the trial; any other ends the sweep.
+    pub async fn run(&self, site: &mut Site, turn: &Turn<u32>) -> Result<SweepTrial, Error> {
         let point = self.sweep.point(turn.strategy);
         let started_at = Timestamp::now();
         let mut trial = empty_trial(self.sweep_id, &point, turn, started_at);
-        match self.measure(lab, &point, running).await {
-            Ok(measurement) => self.conclude(&mut trial, measurement),
+        match self.measure(site, &point).await {
+            Ok(measurement) => self.conclude(&mut trial, measurement, site),
             Err(error) if is_of_trial(&error) => trial.failure = Some(error.to_string()),
             Err(error) => return Err(error),
         }
         Ok(trial)
     }
 
-    async fn measure(
-        &self,
-        lab: &mut Lab,
-        point: &Point,
-        running: Option<&[(String, String)]>,
-    ) -> Result<Measurement, Error> {
-        if let Some(database) = self.databases.get(&point.scale) {
-            lab.use_database(&database.name, database.oid);
+    async fn measure(&self, site: &mut Site, point: &Point) -> Result<Measurement, Error> {
+        if let Some(database) = site.databases.get(&point.scale) {
+            site.lab.use_database(&database.name, database.oid);
         }
-        let (load, disk) = (self.sweep.load(point), self.disk(point));
-        let starter =
-            Starter { device: self.device, snapshots: self.snapshots, directory: self.directory, stop: self.stop };
-        let Started { limit, read_ahead, state, findings } = starter.make(lab, point, &load, &disk, running).await?;
+        let (load, disk) = (self.sweep.load(point), self.disk(site, point));
+        let starter = Starter {
+            device: site.device,
+            device_use: site.device_use,
+            snapshots: &site.snapshots,
+            directory: self.directory,
+            stop: self.stop,
+        };
+        let started = starter.make(&mut site.lab, point, &load, &disk, site.running.as_deref()).await?;
+        let Started { limit, read_ahead, state, mut findings } = started;
+        findings.extend(site.read_deviations()?);
+        let (site, lab) = (&*site, &site.lab);
         let before = read_look(lab).await?;
 
         let directory = tempfile::tempdir_in(self.directory)
@@ -133,9 +120,9 @@ impl TrialSetup<'_> {
             contender: Contender { strategy: Strategy::Nothing, launch: None },
             seconds: point.seconds.unwrap_or(PATIENCE_SECONDS),
             ends_by_itself: matches!(load.length, Length::Transactions(_)),
-            device: self.device,
+            device: site.device,
             io_workers_serve: io_workers_serve(Strategy::Nothing),
-            watched: self.watched(point, started.state.total_bytes),
+            watched: self.watched(site, point, started.state.total_bytes),
             cadence: choose_cadence(point.start),
             gauged: Some(Gauged { observer_pid: Some(observer_pid) }),
         };
@@ -155,9 +142,9 @@ impl TrialSetup<'_> {
     }
 
     /// Trials of a sweep last as long as they were asked to.
-    fn watched(&self, point: &Point, database_bytes: Bytes) -> Watched {
+    fn watched(&self, site: &Site, point: &Point, database_bytes: Bytes) -> Watched {
         let is_own_script = self.has_own_script(point);
-        let block_size = self.block_size;
+        let block_size = site.block_size;
         Watched {
             goal: WarmGoal { wanted_bytes: database_bytes, block_size, warm_tps: None, is_uniform: !is_own_script },
             facts: Facts { clients: Some(point.clients), scale: Some(point.scale), is_own_script, ..Facts::default() },
@@ -165,14 +152,14 @@ impl TrialSetup<'_> {
         }
     }
 
-    fn disk(&self, point: &Point) -> Disk {
-        self.disks.get(&point.disk).cloned().unwrap_or_else(|| self.sweep.disk(point))
+    fn disk(&self, site: &Site, point: &Point) -> Disk {
+        site.disks.get(&point.disk).cloned().unwrap_or_else(|| self.sweep.disk(point))
     }
 
-    fn conclude(&self, trial: &mut SweepTrial, measurement: Measurement) {
+    fn conclude(&self, trial: &mut SweepTrial, measurement: Measurement, site: &Site) {
         let Measurement { started, measured, latencies, outcome, waits, before, after, log } = measurement;
         let seconds = compute_samples(&measured.seconds, &latencies.intervals, measured.start_unix);
-        let disk = self.disk(&trial.point);
+        let disk = self.disk(site, &trial.point);
         trial.samples = with_progress(seconds.clone(), &measured.progress, self.sweep.logged_share);
         trial.os_samples.clone_from(&measured.os_samples);
         trial.waits = Waits::total(&waits);
@@ -199,7 +186,7 @@ impl TrialSetup<'_> {
             disk: &disk,
             seconds: &seconds,
             measured: &measured,
-            block_size: self.block_size,
+            block_size: site.block_size,
             is_own_script: self.has_own_script(&trial.point),
             calibration: self.calibration(&trial.point),
             exceeded: self.exceeded(&trial.point, after.shared_buffers),

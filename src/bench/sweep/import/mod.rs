@@ -14,6 +14,7 @@ use sha2::{Digest as _, Sha256};
 
 use self::files::{TrialFiles, find_trials};
 use self::seconds::Measured;
+use super::point::{DEFAULT_SERVER, NATIVE};
 use super::record::{SweepRun, SweepTrial};
 use super::{Point, StartAsked};
 use crate::bench::tournament::new_run_id;
@@ -144,7 +145,9 @@ fn describe_point(
         seconds: if report.transactions.is_some() { None } else { report.seconds.or(Some(seconds)) },
         transactions: report.transactions,
         start: StartAsked::AsIs,
-        disk: "native".to_owned(),
+        disk: NATIVE.to_owned(),
+        file_system: NATIVE.to_owned(),
+        server: DEFAULT_SERVER.to_owned(),
         variables: Vec::new(),
         settings: Vec::new(),
         side: None,

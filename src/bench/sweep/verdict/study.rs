@@ -27,6 +27,7 @@ pub fn compute_start_verdicts(
             reason: reason.clone(),
         };
         findings.extend(disk.not_enforced.as_ref().map(|reason| not_in_force("limit", reason)));
+        findings.extend(disk.writes_not_enforced.as_ref().map(|reason| not_in_force("limit on writes", reason)));
         findings.extend(disk.read_ahead_not_enforced.as_ref().map(|reason| not_in_force("read-ahead", reason)));
     }
     let has_assertions =

@@ -1,0 +1,284 @@
+//! Where points are measured: a cluster of its own for each file system with each server's programs.
+
+use std::collections::BTreeMap;
+use std::fs::{self, File, Permissions};
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::{Path, PathBuf};
+
+use super::forecast::image_bytes;
+use super::ground::{FileSystemSpec, ServerSpec};
+use super::point::{DEFAULT_SERVER, NATIVE};
+use super::prepare::{OpenLab, ScaleDatabase, claim, find_left, make_databases, open_lab, read_claim};
+use super::run::SweepOptions;
+use super::server::connect;
+use super::start::WarmSnapshot;
+use super::verdict::Finding;
+use super::{Point, Sweep};
+use crate::bench::disk::{DeviceUse, choose_in_force_on};
+use crate::bench::event::{Event, Events};
+use crate::bench::lab::Lab;
+use crate::bench::stop::Stop;
+use crate::bench::{Disk, Error};
+use crate::linux::DeviceNumber;
+use crate::linux::block_device::read_block_device;
+use crate::linux::loop_file_system::{FileSystemAsked, LoopFileSystem};
+use crate::postgres::Programs;
+use crate::units::Bytes;
+
+/// Directories that hold a file system of a study are named by this.
+const PREFIX: &str = "pgthaw-fs-";
+
+/// Which site a point belongs to.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct SiteKey {
+    pub file_system: String,
+    pub server: String,
+}
+
+impl SiteKey {
+    pub fn of(point: &Point) -> SiteKey {
+        SiteKey { file_system: point.file_system.clone(), server: point.server.clone() }
+    }
+
+    /// Every site of a study.
+    pub fn all(sweep: &Sweep) -> Vec<SiteKey> {
+        let key = |file_system: &String, server: &String| SiteKey {
+            file_system: file_system.clone(),
+            server: server.clone(),
+        };
+        let axes = &sweep.axes;
+        axes.file_system.iter().flat_map(|one| axes.server.iter().map(move |server| key(one, server))).collect()
+    }
+
+    /// What the directory of a site is claimed with: the sweep, and which of its sites it is.
+    fn claim_text(&self, id: &str) -> String {
+        let parts = [("file_system", &self.file_system, NATIVE), ("server", &self.server, DEFAULT_SERVER)];
+        let own = parts.into_iter().filter(|(_, value, usual)| value != usual);
+        let own = own.map(|(axis, value, _)| format!("{axis}={value}"));
+        [id.to_owned()].into_iter().chain(own).collect::<Vec<_>>().join(" ")
+    }
+}
+
+/// What sites are made of.
+#[derive(Debug)]
+pub struct SiteMaker<'a> {
+    pub options: &'a SweepOptions,
+    /// Of each server of the study.
+    pub programs: BTreeMap<String, Programs>,
+    pub id: &'a str,
+    /// For what programs say meanwhile.
+    pub directory: &'a Path,
+    pub events: &'a Events,
+    pub stop: &'a Stop,
+}
+
+/// A cluster with its databases, and what it stands on.
+#[derive(Debug)]
+pub struct Site {
+    // Dropped in this order: the server first, then what it stands on.
+    pub lab: Lab,
+    /// Held while the cluster is in use; it lies on the file system.
+    cluster_claim: File,
+    file_system: Option<OwnFileSystem>,
+    pub databases: BTreeMap<u32, ScaleDatabase>,
+    /// Of the warm state, by scale.
+    pub snapshots: BTreeMap<u32, WarmSnapshot>,
+    pub device: Option<DeviceNumber>,
+    pub device_use: DeviceUse,
+    /// Those that are in force here, or why not, by name.
+    pub disks: BTreeMap<String, Disk>,
+    /// Of the server's blocks.
+    pub block_size: Bytes,
+    /// The settings that the server runs with; `None` when it does not run.
+    pub running: Option<Vec<(String, String)>>,
+}
+
+/// A file system that was made for a site.
+#[derive(Debug)]
+struct OwnFileSystem {
+    mounted: LoopFileSystem,
+    asked: FileSystemAsked,
+    /// Held while it is in use.
+    _claim: File,
+}
+
+impl SiteMaker<'_> {
+    /// Looks for everything that sites are made of, before anything is made.
+    pub fn new<'a>(
+        options: &'a SweepOptions,
+        id: &'a str,
+        directory: &'a Path,
+        events: &'a Events,
+        stop: &'a Stop,
+    ) -> Result<SiteMaker<'a>, Error> {
+        for spec in options.sweep.file_systems.values() {
+            spec.asked.check_available()?;
+        }
+        let find = |name: &String| {
+            Ok((
+                name.clone(),
+                match options.sweep.servers.get(name) {
+                    None => options.programs.clone(),
+                    Some(ServerSpec::Major(major)) => Programs::find_version(None, *major)?,
+                    Some(ServerSpec::Programs(bin_dir)) => Programs::find(Some(bin_dir))?,
+                },
+            ))
+        };
+        let programs = options.sweep.axes.server.iter().map(find).collect::<Result<_, Error>>()?;
+        Ok(SiteMaker { options, programs: with_common_pgbench(programs), id, directory, events, stop })
+    }
+
+    /// Makes a site with its databases, or takes over what a killed run of the sweep has left of it. Its server runs
+    /// afterwards.
+    pub async fn make(&self, key: &SiteKey) -> Result<Site, Error> {
+        self.stop.check()?;
+        let parent = &self.options.parent;
+        let programs = self.programs.get(&key.server).unwrap_or(&self.options.programs);
+        let clients_max = self.options.sweep.axes.clients.iter().copied().max().unwrap_or(1);
+        let text = key.claim_text(self.id);
+        let spec = self.options.sweep.file_systems.get(&key.file_system);
+        let file_system = spec.map(|spec| self.make_file_system(&key.file_system, spec, &text)).transpose()?;
+        let place = file_system.as_ref().map_or_else(|| parent.clone(), |own| own.mounted.mount_point());
+        self.events.tell(Event::Step("making a scratch cluster".into()));
+        let OpenLab { mut lab, is_adopted, claim } = open_lab(programs, &place, &text, clients_max)?;
+        if is_adopted {
+            self.events.tell(Event::Remark("a run that was killed has left its cluster: it is used again".into()));
+        }
+        if let Some(own) = &file_system {
+            lab.set_backing_file(own.mounted.image());
+        }
+        let device_use = if file_system.is_some() { DeviceUse::Own } else { DeviceUse::Shared };
+        let mut site = Site {
+            device: read_block_device(&place).ok().map(|device| device.number),
+            disks: self.find_disks(&place, device_use),
+            lab,
+            cluster_claim: claim,
+            file_system,
+            databases: BTreeMap::new(),
+            snapshots: BTreeMap::new(),
+            device_use,
+            block_size: Bytes(0),
+            running: None,
+        };
+        site.databases = make_databases(self.options, &mut site.lab, self.directory, self.events, self.stop).await?;
+        site.block_size = Bytes(connect(&site.lab).await?.0.facts.block_size.into());
+        Ok(site)
+    }
+
+    fn make_file_system(&self, name: &str, spec: &FileSystemSpec, text: &str) -> Result<OwnFileSystem, Error> {
+        let parent = &self.options.parent;
+        if let Some(directory) = find_left(parent, text) {
+            let claim = claim(&directory, text)?;
+            let left = LoopFileSystem::in_directory(&directory);
+            // Without a whole cluster it is not worth much, and may be half made itself.
+            if left.mount_again(&spec.asked).is_ok() && find_left(&left.mount_point(), text).is_some() {
+                return Ok(OwnFileSystem { mounted: left, asked: spec.asked.clone(), _claim: claim });
+            }
+            left.remove()?;
+        }
+        self.events.tell(Event::Step(format!("making the file system {name}")));
+        let directory = tempfile::Builder::new().prefix(PREFIX).tempdir_in(parent);
+        let directory = directory.map_err(|source| Error::file("create a directory in", parent, source))?;
+        let claim = claim(directory.path(), text)?;
+        // The server's user goes through to the mount point.
+        fs::set_permissions(directory.path(), Permissions::from_mode(0o711))
+            .map_err(|source| Error::file("open to others", directory.path(), source))?;
+        let file_system = LoopFileSystem::in_directory(&directory.keep());
+        let is_written = file_system.write_image(image_bytes(spec, &self.options.sweep), |share| {
+            self.events.tell(Event::StepShare(share));
+            !self.stop.is_requested()
+        })?;
+        if !is_written {
+            return Err(Error::Interrupted);
+        }
+        file_system.make(&spec.asked)?;
+        Ok(OwnFileSystem { mounted: file_system, asked: spec.asked.clone(), _claim: claim })
+    }
+
+    /// Removes the file systems that killed runs of other sweeps have left: they hold room, a device and a mount.
+    pub fn remove_left(&self) {
+        let Ok(entries) = fs::read_dir(&self.options.parent) else { return };
+        let is_own = |path: &PathBuf| path.file_name().is_some_and(|name| name.to_string_lossy().starts_with(PREFIX));
+        for directory in entries.flatten().map(|entry| entry.path()).filter(is_own) {
+            // Of a living run it is locked, or not yet written.
+            let Some(text) = read_claim(&directory).filter(|text| !text.is_empty() && !text.starts_with(self.id))
+            else {
+                continue;
+            };
+            let Ok(_claim) = claim(&directory, &text) else { continue };
+            let said = match LoopFileSystem::in_directory(&directory).remove() {
+                Ok(()) => "a run that was killed had left a file system: it is removed".to_owned(),
+                Err(error) => format!("a run that was killed has left a file system that cannot be removed: {error}"),
+            };
+            self.events.tell(Event::Remark(said));
+        }
+    }
+
+    /// Each disk of the study, or why it cannot be had.
+    fn find_disks(&self, place: &Path, device_use: DeviceUse) -> BTreeMap<String, Disk> {
+        let find = |(name, disk): (&String, &Disk)| (name.clone(), choose_in_force_on(place, disk.clone(), device_use));
+        let disks: BTreeMap<String, Disk> = self.options.sweep.disks.iter().map(find).collect();
+        for (name, disk) in &disks {
+            let reasons = [&disk.not_enforced, &disk.writes_not_enforced, &disk.read_ahead_not_enforced];
+            for reason in reasons.into_iter().flatten() {
+                self.events.tell(Event::Remark(format!("the disk {name} is not in force: {reason}")));
+            }
+        }
+        disks
+    }
+}
+
+impl Site {
+    /// What of the file system and its device is not as it was asked for.
+    pub fn read_deviations(&self) -> Result<Vec<Finding>, Error> {
+        let Some(own) = &self.file_system else { return Ok(Vec::new()) };
+        let deviations = own.mounted.read_facts()?.deviations(&own.asked);
+        Ok(deviations.into_iter().map(|one| Finding::NotInForce { what: one.what, reason: one.found }).collect())
+    }
+
+    /// Stops the server, for another site's turn.
+    pub fn rest(&mut self) -> Result<(), Error> {
+        self.running = None;
+        self.lab.stop()
+    }
+
+    /// Takes everything away.
+    pub async fn finish(self) -> Result<(), Error> {
+        let Site { lab, cluster_claim, file_system, .. } = self;
+        // The first failure is the one to tell.
+        let finished = lab.finish(false).await.map(drop);
+        drop(cluster_claim);
+        let removed = file_system.map_or(Ok(()), |own| own.mounted.remove());
+        finished.and(removed.map_err(Error::from))
+    }
+}
+
+/// Servers of several versions are measured by one pgbench, the newest that lies beside any of them: else the difference
+/// might be its own.
+fn with_common_pgbench(programs: BTreeMap<String, Programs>) -> BTreeMap<String, Programs> {
+    let has_own = |one: &&Programs| one.bin_dir().join("pgbench").is_file();
+    let newest = programs.values().filter(has_own).max_by_key(|one| one.version().map_or(0, |version| version.major));
+    match newest.cloned() {
+        Some(newest) if programs.len() > 1 => {
+            programs.into_iter().map(|(name, one)| (name, one.with_pgbench_of(&newest))).collect()
+        }
+        _ => programs,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::bench::sweep::spec::tests::sweep;
+
+    #[test]
+    fn every_pair_of_file_system_and_server_is_a_site_with_a_claim_of_its_own() {
+        let study = sweep("[points]\nfile_system = [\"native\", \"xfs\"]\nserver = [\"default\", \"15\"]\n").unwrap();
+        let keys = SiteKey::all(&study);
+        let claims: Vec<String> = keys.iter().map(|key| key.claim_text("7")).collect();
+        assert_eq!(claims, ["7", "7 server=15", "7 file_system=xfs", "7 file_system=xfs server=15"]);
+        for number in 0..study.points() {
+            assert!(keys.contains(&SiteKey::of(&study.point(number))));
+        }
+    }
+}

@@ -1,0 +1,164 @@
+//! `bench sweep` on file systems that it makes, and with servers of several versions; the studies in lab/.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use rustix::process::{Pid, Signal, kill_process};
+use serde_json::{Value, json};
+
+use super::bench::{Place, text};
+use super::servers::{self, Home, Output};
+use super::sweep::{run_until, spec, sweep, trials};
+
+/// Where file systems can be made; elsewhere the refusal says what to do.
+fn can_mount() -> bool {
+    rustix::process::geteuid().is_root() && Path::new("/dev/loop-control").exists()
+}
+
+fn is_named(listed: &str, place: &Place) -> bool {
+    listed.contains(place.0.path().to_str().unwrap())
+}
+
+#[track_caller]
+fn assert_unmounted(place: &Place) {
+    assert!(!is_named(&fs::read_to_string("/proc/self/mountinfo").unwrap(), place));
+    let attached = Command::new("losetup").arg("--all").output().unwrap();
+    let attached = String::from_utf8(attached.stdout).unwrap();
+    assert!(!is_named(&attached, place), "{attached}");
+}
+
+fn kinds(trial: &Value) -> Vec<&str> {
+    trial["verdicts"].as_array().unwrap().iter().map(|verdict| text(verdict, "/kind")).collect()
+}
+
+#[test]
+fn a_trial_runs_on_the_file_system_that_it_asks_for_and_writes_no_faster_than_it_may() {
+    let (home, place) = (Home::new(), Place::new());
+    let study = "repeats = 1\n[points]\nclients = 4\nseconds = 3\nscript = 'tpcb-like'\nstart = 'cold'\ndisk = 'slow'\n\
+                 file_system = ['native', 'own']\n[disks]\nslow = ',,,150,'\n\
+                 [file_systems]\nown = { mount = 'ext4,noatime,commit=9', size = '512MiB' }\n\
+                 [settings]\nmax_wal_size = '64MB'\n";
+    let path = spec(&home, study);
+    let child = sweep(&place, &home, 15, path.to_str().unwrap(), &["--json"]);
+    let child = { child }.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let pid = child.id();
+    let output = Output::from(child.wait_with_output().unwrap());
+    if !can_mount() {
+        let output = output.ends_with(3);
+        assert!(output.stderr.contains("root") || output.stderr.contains("loop"), "{}", output.stderr);
+        return;
+    }
+    let printed = output.ok().json();
+    place.assert_nothing_is_left(pid);
+    assert_unmounted(&place);
+    assert_eq!(printed["sweep"]["varied"], json!(["file_system"]));
+    let of = |name: &str| {
+        trials(&printed)
+            .iter()
+            .find(|trial| trial["point"]["file_system"] == name)
+            .unwrap_or_else(|| panic!("{printed}"))
+    };
+    let own = of("own");
+    assert_eq!(own["failure"], Value::Null, "{own}");
+    assert_eq!(own["start_state"]["verdict"], "cold", "{}", own["verdicts"]);
+    assert!(!kinds(own).contains(&"not_in_force"), "{}", own["verdicts"]);
+    // A commit is a write at least, and so is what the journal does for it.
+    let writes: u64 =
+        own["os_samples"].as_array().unwrap().iter().map(|second| second["device"]["writes"].as_u64().unwrap()).sum();
+    assert!(writes > 0 && writes <= 4 * 150, "{writes} writes in 3 s");
+    // Where it cannot be limited that is said, and it is not.
+    let told = &printed["sweep"]["verdicts"];
+    let is_told = told.as_array().unwrap().iter().any(|one| text(one, "/sentence").contains("limit on writes"));
+    assert_eq!(is_told, Path::new("/sys/fs/cgroup/blkio").exists(), "{told}");
+}
+
+#[test]
+fn what_an_ended_run_leaves_of_a_file_system_is_taken_over_or_removed() {
+    let (home, place) = (Home::new(), Place::new());
+    if !can_mount() {
+        return servers::say_untested(&"file systems are made by root alone");
+    }
+    let study = |seconds: u32| {
+        format!(
+            "repeats = 3\n[points]\nseconds = {seconds}\nstart = 'as-is'\nfile_system = 'own'\n\
+             [file_systems]\nown = {{ mount = 'xfs', size = '512MiB' }}\n[settings]\nmax_wal_size = '64MB'\n"
+        )
+    };
+    let path = spec(&home, &study(1));
+    let run = || sweep(&place, &home, 15, path.to_str().unwrap(), &[]);
+    // A person stops it.
+    let (child, lines) = run_until(run(), 1);
+    let pid = child.id();
+    kill_process(Pid::from_raw(pid as i32).unwrap(), Signal::INT).unwrap();
+    drop(lines);
+    Output::from(child.wait_with_output().unwrap()).ends_with(130);
+    place.assert_nothing_is_left(pid);
+    assert_unmounted(&place);
+
+    // A power cut, as far as one process can have one: the same study goes on with the same image.
+    let (mut child, _lines) = run_until(run(), 1);
+    child.kill().unwrap();
+    child.wait().unwrap();
+    let images = || -> Vec<PathBuf> {
+        let entries = fs::read_dir(place.0.path()).unwrap().map(|entry| entry.unwrap().path());
+        entries.filter(|path| path.join("image").exists()).collect()
+    };
+    let left = images();
+    assert_eq!(left.len(), 1);
+    let (mut child, _lines) = run_until(run(), 1);
+    assert_eq!(images(), left);
+    child.kill().unwrap();
+    child.wait().unwrap();
+
+    // Another study has no use for it.
+    fs::write(&path, study(2)).unwrap();
+    let output = Output::from(run().output().unwrap()).ok();
+    assert!(output.stderr.contains("had left a file system: it is removed"), "{}", output.stderr);
+    assert!(images().is_empty());
+    assert_unmounted(&place);
+}
+
+#[test]
+fn servers_of_several_versions_are_measured_by_one_pgbench() {
+    let (home, place) = (Home::new(), Place::new());
+    let bin_dirs = [15, 18].map(|version| servers::programs(version).bin_dir().display().to_string());
+    let study = format!(
+        "repeats = 1\n[points]\nseconds = 2\nserver = ['old', 'new']\n[servers]\nold = '{}'\nnew = '{}'\n",
+        bin_dirs[0], bin_dirs[1]
+    );
+    let path = spec(&home, &study);
+    let child = sweep(&place, &home, 15, path.to_str().unwrap(), &["--json"]);
+    let child = { child }.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let pid = child.id();
+    let printed = Output::from(child.wait_with_output().unwrap()).ok().json();
+    place.assert_nothing_is_left(pid);
+    assert!(text(&printed, "/sweep/pgbench_version").contains("(PostgreSQL) 18"), "{}", printed["sweep"]);
+    assert_eq!(trials(&printed).len(), 2);
+    for trial in trials(&printed) {
+        assert_eq!(trial["failure"], Value::Null, "{trial}");
+        assert!(text(trial, "/command").contains(&bin_dirs[1]), "{}", trial["command"]);
+        // PostgreSQL has this view since 16.
+        let is_new = trial["statistics"].get("pg_stat_io").is_some();
+        assert_eq!(is_new, trial["point"]["server"] == "new", "{}", trial["statistics"]);
+    }
+}
+
+#[test]
+fn every_study_of_the_lab_is_one() {
+    let (home, place) = (Home::new(), Place::new());
+    let mut seen = 0;
+    for directory in fs::read_dir(Path::new(env!("CARGO_MANIFEST_DIR")).join("lab")).unwrap() {
+        for file in fs::read_dir(directory.unwrap().path()).unwrap().map(|entry| entry.unwrap().path()) {
+            if file.extension().is_none_or(|extension| extension != "toml") {
+                continue;
+            }
+            let command = sweep(&place, &home, 15, file.to_str().unwrap(), &["--dry-run", "--json"]).output().unwrap();
+            let plan = Output::from(command).ok().json();
+            assert!(!text(&plan, "/plan/question").is_empty(), "{}: {plan}", file.display());
+            assert!(file.with_file_name("README.md").exists(), "{}", file.display());
+            seen += 1;
+        }
+    }
+    assert!(seen >= 10, "{seen}");
+}
