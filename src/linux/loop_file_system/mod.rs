@@ -36,6 +36,8 @@ const IMAGE_BYTES_MIN: u64 = 512 << 20;
 
 /// A server that is still stopping keeps its file system busy.
 const UNMOUNT_LIMIT: Duration = Duration::from_secs(60);
+/// Whoever looks at a loop device just then holds it for a moment.
+const DETACH_LIMIT: Duration = Duration::from_secs(10);
 const POLL_INTERVAL: Duration = Duration::from_millis(100);
 
 /// A kind of file system that can be made.
@@ -251,7 +253,7 @@ impl LoopFileSystem {
         let path = self.mount_point();
         let path = fs::canonicalize(&path).unwrap_or(path);
         // The last one lies on top.
-        Ok(mounts.into_iter().filter(|mount| mount.mount_point == path).last())
+        Ok(mounts.into_iter().rfind(|mount| mount.mount_point == path))
     }
 
     fn take_away(&self) -> Result<(), Error> {
@@ -283,13 +285,21 @@ impl LoopFileSystem {
         if !image.exists() {
             return Ok(());
         }
-        let listed = run("losetup", ["--noheadings", "--output", "NAME", "--associated", &image.to_string_lossy()])?;
-        for device in listed.lines().map(str::trim).filter(|device| !device.is_empty()) {
-            put_back_queue(device);
-            // It may go by itself meanwhile, for its mount has ended.
-            let _ = run("losetup", ["--detach", device]);
+        let began = Instant::now();
+        loop {
+            let of_image = ["--noheadings", "--output", "NAME", "--associated", &image.to_string_lossy()];
+            let listed = run("losetup", of_image)?;
+            let mut devices = listed.lines().map(str::trim).filter(|device| !device.is_empty()).peekable();
+            if devices.peek().is_none() || began.elapsed() > DETACH_LIMIT {
+                return Ok(());
+            }
+            for device in devices {
+                put_back_queue(device);
+                // It may go by itself meanwhile, for its mount has ended; the kernel takes a moment for it.
+                let _ = run("losetup", ["--detach", device]);
+            }
+            std::thread::sleep(POLL_INTERVAL);
         }
-        Ok(())
     }
 }
 
