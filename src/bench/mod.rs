@@ -9,6 +9,7 @@ pub mod disk;
 mod error;
 mod event;
 mod forecast;
+mod generator;
 mod headline;
 mod interference;
 mod judged;

@@ -9,9 +9,9 @@ use sqlx::postgres::PgConnection;
 
 use super::calibration::Calibration;
 use super::event::{Event, Events};
+use super::generator::pgbench_error;
 use super::lab::{DATABASE, Lab, Place, drop_benchmark};
 use super::launch::Launch;
-use super::race::pgbench_error;
 use super::residency::StripRelation;
 use super::statistics::compute_median;
 use super::stop::Stop;

@@ -1,16 +1,16 @@
 //! The seconds that count: workload, strategy and sampler from the same instant on, under the same limit.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::mpsc::channel;
 use std::time::Duration;
 
 use super::Error;
 use super::contender::{Contender, Outcome};
 use super::event::Events;
+use super::generator::Generator;
 use super::lab::Lab;
-use super::launch::{Ended, Launch, Running};
 use super::stop::Stop;
-use super::watch::{Watch, Watched, read_paces};
+use super::watch::{Watch, Watched};
 use crate::linux::cgroup::DiskLimit;
 use crate::linux::page_cache::PageCache as _;
 use crate::linux::{DeviceNumber, clock};
@@ -18,11 +18,7 @@ use crate::observe::{
     BackendReads, BackendRole, Cadence, GaugeSampler, GaugeSources, OsSample, Sampler, Second, Sources,
     compute_seconds, compute_tenths,
 };
-use crate::postgres::pgbench::{Said, parse_said};
 use crate::units::Bytes;
-
-/// The start is at least this far away when everything is ready.
-const LEAD: Duration = Duration::from_millis(100);
 
 /// A server is started at this part of a second, so that it is ready shortly before the next one begins: what it reads
 /// meanwhile (autoprewarm begins at once) is a head start.
@@ -38,8 +34,8 @@ const PGBENCH_GRACE: Duration = Duration::from_secs(60);
 
 /// Who runs.
 #[derive(Debug)]
-pub struct Entrants {
-    pub pgbench: Launch,
+pub struct Entrants<'a> {
+    pub generator: &'a mut dyn Generator,
     pub contender: Contender,
     /// That it lasts, or at most when it ends when it is steady or by itself.
     pub seconds: u32,
@@ -54,7 +50,7 @@ pub struct Entrants {
     pub gauged: Option<Gauged>,
 }
 
-impl Entrants {
+impl Entrants<'_> {
     fn sources(&self, lab: &Lab) -> Result<Sources, Error> {
         Ok(Sources {
             device: self.device,
@@ -78,13 +74,13 @@ impl Gauged {
         self,
         lab: &Lab,
         device: Option<DeviceNumber>,
-        generator_pid: u32,
+        generator_pids: Vec<u32>,
         start: Start,
         seconds: u32,
     ) -> GaugeSampler {
         let sources = GaugeSources {
             device,
-            generator_pid,
+            generator_pids,
             postmaster_pid: lab.postmaster_pid(),
             observer_pid: self.observer_pid,
         };
@@ -102,10 +98,7 @@ pub struct Measured {
     pub seconds: Vec<Second>,
     /// Read by the workload in each tenth of a second.
     pub foreground_tenths: Vec<Bytes>,
-    /// Where pgbench's logs are.
-    pub logs: PathBuf,
-    /// What pgbench said of itself: its report, and its progress second by second.
-    pub report: String,
+    /// Transactions in each second, as pgbench said meanwhile.
     pub progress: Vec<f64>,
     /// When pgbench was over, since the start.
     pub ended_after: Duration,
@@ -123,15 +116,17 @@ pub struct Measured {
 /// The instant at which everything starts, on both clocks. It is a whole second of the wall clock, because pgbench logs
 /// by these.
 #[derive(Clone, Copy, Debug)]
-struct Start {
-    unix: i64,
-    monotonic: Duration,
+pub struct Start {
+    /// Seconds since 1970.
+    pub unix: i64,
+    /// Since the machine booted.
+    pub monotonic: Duration,
 }
 
 impl Start {
-    fn choose() -> Start {
+    fn choose(lead: Duration) -> Start {
         let (wall_ms, monotonic) = (clock::read_wall_ms(), clock::read_monotonic());
-        let unix = (wall_ms + LEAD.as_millis() as i64).div_euclid(1000) + 1;
+        let unix = (wall_ms + lead.as_millis() as i64).div_euclid(1000) + 1;
         Start { unix, monotonic: monotonic + Duration::from_millis((unix * 1000 - wall_ms) as u64) }
     }
 
@@ -156,40 +151,35 @@ pub fn run_race(
     events: &Events,
     stop: &Stop,
 ) -> Result<Measured, Error> {
-    let logs = directory.join("pgbench");
-    std::fs::create_dir(&logs).map_err(|source| Error::file("create", &logs, source))?;
     let (sources, device, seconds) = (entrants.sources(lab)?, entrants.device, entrants.seconds);
-    let pgbench = entrants.pgbench.ready("pgbench", directory, None)?;
+    let generator = entrants.generator;
     let contender = entrants.contender.ready(lab, directory, limit.as_ref())?;
 
-    let start = Start::choose();
+    let start = Start::choose(generator.lead());
+    let generator_pids = generator.announce(start)?;
     let (tell, readings) = channel();
     let sampler = Sampler::start(sources, start.monotonic, entrants.seconds, move |reading| {
         // The listener is gone when the trial was stopped.
         let _ = tell.send(*reading);
     });
-    let gauges = entrants.gauged.map(|gauged| gauged.start(lab, device, pgbench.pid(), start, seconds));
+    let gauges = entrants.gauged.map(|gauged| gauged.start(lab, device, generator_pids.clone(), start, seconds));
     std::thread::sleep(start.monotonic.saturating_sub(clock::read_monotonic()));
-    let mut pgbench = pgbench.go();
+    generator.go();
     let mut contender = contender.go(start.monotonic);
 
     let head_start_bytes = limit.as_ref().map(read_used).transpose()?;
 
-    let mut watch = Watch::new(entrants.watched, readings, events, pgbench.pid());
+    let mut watch = Watch::new(entrants.watched, readings, events, generator_pids);
     let mut is_early = false;
     while !is_early && clock::read_monotonic() < start.after(entrants.seconds) {
         stop.check()?;
         contender.poll(lab);
-        is_early = watch.poll(&pgbench);
-        match pgbench.poll() {
-            Some(ended) if !ended.status.success() => return Err(pgbench_error(&pgbench)),
-            Some(_) if entrants.ends_by_itself => is_early = true,
-            _ => {}
-        }
+        is_early = watch.poll(generator);
+        is_early |= generator.poll()?.is_some() && entrants.ends_by_itself;
         std::thread::sleep(poll_interval(entrants.cadence));
     }
     if is_early {
-        pgbench.ring_alarm();
+        generator.end_early();
     }
     let os_samples = gauges.map(|gauges| if is_early { gauges.stop() } else { gauges.finish() }).unwrap_or_default();
     let readings = if is_early { sampler.stop()? } else { sampler.finish()? };
@@ -198,16 +188,14 @@ pub fn run_race(
     let used = limit.as_ref().map(read_used).transpose()?;
     let outcome = contender.finish(lab);
     limit.map_or(Ok(()), DiskLimit::remove)?;
-    let ended = wait_for(&mut pgbench, start.after(seconds) + PGBENCH_GRACE, stop)?;
+    let ended_at = wait_for(generator, start.after(seconds) + PGBENCH_GRACE, stop)?;
     Ok(Measured {
         start_unix: start.unix,
         start_monotonic: start.monotonic,
         seconds: compute_seconds(&readings.seconds, start.monotonic, seconds),
         foreground_tenths: compute_tenths(&readings.workload, start.monotonic, seconds),
-        logs,
-        report: pgbench.read_stdout(),
-        progress: read_paces(&pgbench.read_stderr()),
-        ended_after: ended.at.saturating_sub(start.monotonic),
+        progress: generator.read_paces(),
+        ended_after: ended_at.saturating_sub(start.monotonic),
         outcome,
         generator_shares: watch.generator_shares,
         os_samples,
@@ -227,24 +215,17 @@ fn read_used(limit: &DiskLimit) -> Result<Bytes, Error> {
     Ok(limit.read_usage()?.read_bytes)
 }
 
-fn wait_for(pgbench: &mut Running, deadline: Duration, stop: &Stop) -> Result<Ended, Error> {
-    let ended = pgbench.wait_until(deadline, || !stop.is_requested());
-    stop.check()?;
-    match ended {
-        Some(ended) if ended.status.success() => Ok(ended),
-        _ => Err(pgbench_error(pgbench)),
+fn wait_for(generator: &mut dyn Generator, deadline: Duration, stop: &Stop) -> Result<Duration, Error> {
+    loop {
+        stop.check()?;
+        if let Some(ended_at) = generator.poll()? {
+            return Ok(ended_at);
+        }
+        if clock::read_monotonic() >= deadline {
+            return Err(generator.failure());
+        }
+        std::thread::sleep(POLL_INTERVAL);
     }
-}
-
-/// What pgbench complained of, without its progress.
-pub fn pgbench_error(pgbench: &Running) -> Error {
-    let said = pgbench.read_stderr();
-    let complaints: Vec<&str> = said.lines().filter(|line| parse_said(line) == Said::Other).collect();
-    let output = match complaints.is_empty() {
-        true => "it did not end by itself, and said nothing".to_owned(),
-        false => complaints.join("\n"),
-    };
-    Error::Program { program: "pgbench", output }
 }
 
 #[cfg(test)]
@@ -253,7 +234,7 @@ mod tests {
 
     #[test]
     fn the_start_is_a_whole_second_that_is_still_to_come() {
-        let start = Start::choose();
+        let start = Start::choose(Duration::from_millis(100));
         let (wall_ms, monotonic) = (clock::read_wall_ms(), clock::read_monotonic());
         let until_unix = start.unix * 1000 - wall_ms;
         let until_monotonic = (start.monotonic - monotonic).as_millis() as i64;

@@ -7,6 +7,7 @@ use jiff::Timestamp;
 use super::contender::{Contender, io_workers_serve};
 use super::curve::describe_workload;
 use super::event::{Event, Events, TrialStarted};
+use super::generator::LocalPgbench;
 use super::lab::{DATABASE, Lab};
 use super::launch::Launch;
 use super::order::Turn;
@@ -99,9 +100,11 @@ impl TrialSetup<'_> {
         let directory = tempfile::tempdir_in(self.directory)
             .map_err(|source| Error::file("create a directory in", self.directory, source))?;
         let pgbench = Pgbench::find(&lab.programs, lab.workload_options())?;
-        let arguments = pgbench.run_arguments(self.workload, &directory.path().join("pgbench"));
+        let arguments = pgbench.run_arguments(self.workload, &LocalPgbench::logs_in(directory.path()));
+        let launch = Launch::new(pgbench.program(), arguments);
+        let mut pgbench = LocalPgbench::ready(&launch, directory.path())?;
         let entrants = Entrants {
-            pgbench: Launch::new(pgbench.program(), arguments),
+            generator: &mut pgbench,
             contender: Contender { strategy, launch: plan_launch(strategy, lab, self.snapshots, self.disk)? },
             seconds: self.workload.seconds,
             ends_by_itself: false,
@@ -116,7 +119,7 @@ impl TrialSetup<'_> {
             gauged: None,
         };
         let measured = run_race(lab, entrants, limit, directory.path(), self.events, self.stop)?;
-        let intervals = read_intervals(&measured.logs)?;
+        let intervals = read_intervals(pgbench.logs())?;
         Ok((measured, intervals))
     }
 

@@ -4,7 +4,7 @@ use std::sync::mpsc::Receiver;
 use std::time::Duration;
 
 use super::event::{Event, Events, LiveSecond};
-use super::launch::Running;
+use super::generator::Generator;
 use super::until_warm::{PassedSecond, WarmGoal, compute_until_warm};
 use crate::linux::process;
 use crate::model::{Collector, Facts, Verdict, judge};
@@ -31,7 +31,8 @@ pub struct Watch<'a> {
     watched: Watched,
     readings: Receiver<Reading>,
     events: &'a Events,
-    pgbench_pid: u32,
+    /// Processes of this host that make the load.
+    generator_pids: Vec<u32>,
     previous: Option<(Reading, Duration)>,
     passed: Vec<PassedSecond>,
     steady_seconds: u32,
@@ -40,12 +41,17 @@ pub struct Watch<'a> {
 }
 
 impl<'a> Watch<'a> {
-    pub fn new(watched: Watched, readings: Receiver<Reading>, events: &'a Events, pgbench_pid: u32) -> Watch<'a> {
+    pub fn new(
+        watched: Watched,
+        readings: Receiver<Reading>,
+        events: &'a Events,
+        generator_pids: Vec<u32>,
+    ) -> Watch<'a> {
         Watch {
             watched,
             readings,
             events,
-            pgbench_pid,
+            generator_pids,
             previous: None,
             passed: Vec::new(),
             steady_seconds: 0,
@@ -54,16 +60,17 @@ impl<'a> Watch<'a> {
     }
 
     /// Takes what was read meanwhile. True when the trial may end, for it is steady.
-    pub fn poll(&mut self, pgbench: &Running) -> bool {
+    pub fn poll(&mut self, generator: &dyn Generator) -> bool {
         while let Ok(reading) = self.readings.try_recv() {
-            self.see(reading, pgbench);
+            self.see(reading, generator);
         }
         self.steady_seconds >= STEADY_SECONDS
     }
 
-    fn see(&mut self, reading: Reading, pgbench: &Running) {
-        let cpu = process::read_cpu_time(self.pgbench_pid).unwrap_or_default();
-        let paces = read_paces(&pgbench.read_stderr());
+    fn see(&mut self, reading: Reading, generator: &dyn Generator) {
+        let cpu_of = |pid: &u32| process::read_cpu_time(*pid).unwrap_or_default();
+        let cpu: Duration = self.generator_pids.iter().map(cpu_of).sum();
+        let paces = generator.read_paces();
         let mut device_read_bytes = Bytes(0);
         if let Some((before, cpu_before)) = self.previous {
             let elapsed = (reading.monotonic - before.monotonic).as_secs_f64();

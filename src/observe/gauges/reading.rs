@@ -15,12 +15,12 @@ use crate::linux::schedule::{ProcessorTimes, TaskTime, read_processor_times, rea
 use crate::observe::sampler::wait_until;
 
 /// Where the gauges are.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub struct GaugeSources {
     /// The disk that holds the data directory; `None` where there is none (tmpfs).
     pub device: Option<DeviceNumber>,
-    /// The load generator.
-    pub generator_pid: u32,
+    /// Processes of the load generator.
+    pub generator_pids: Vec<u32>,
     pub postmaster_pid: u32,
     /// The backend that serves pgthaw's own looks, if there is one.
     pub observer_pid: Option<u32>,
@@ -33,8 +33,8 @@ pub struct GaugeReading {
     pub second: u32,
     /// When it really was, since the machine booted.
     pub monotonic: Duration,
-    /// Of the generator's threads, in the order in which they were made.
-    pub generator: Vec<TaskTime>,
+    /// Of the generator's threads by their number, process by process in the order in which they were made.
+    pub generator: Vec<(u32, TaskTime)>,
     pub server: BTreeMap<ServerPart, PartTime>,
     /// Processor time of this process.
     pub own_cpu: Duration,
@@ -48,12 +48,13 @@ pub struct GaugeReading {
 
 impl GaugeReading {
     fn read(second: u32, sources: &GaugeSources, processes: &mut ServerProcesses) -> GaugeReading {
-        let threads = read_thread_times(sources.generator_pid).unwrap_or_default();
+        let threads_of = |pid: &u32| read_thread_times(*pid).unwrap_or_default();
+        let threads = sources.generator_pids.iter().flat_map(threads_of);
         let pressure = |resource| read_pressure(resource).ok().flatten();
         GaugeReading {
             second,
             monotonic: clock::read_monotonic(),
-            generator: threads.into_iter().map(|(_, time)| time).collect(),
+            generator: threads.collect(),
             server: processes.read(),
             own_cpu: clock::read_own_cpu_time(),
             processors: read_processor_times().unwrap_or_default(),
@@ -119,7 +120,7 @@ mod tests {
     #[test]
     fn every_second_has_a_sample_and_it_can_be_stopped_before_its_schedule() {
         let me = std::process::id();
-        let sources = GaugeSources { device: None, generator_pid: me, postmaster_pid: me, observer_pid: None };
+        let sources = GaugeSources { device: None, generator_pids: vec![me], postmaster_pid: me, observer_pid: None };
         let start = clock::read_monotonic();
         let sampler = GaugeSampler::start(sources, start, 3600);
         std::thread::sleep(Duration::from_millis(1300));

@@ -122,10 +122,10 @@ struct Span<'a> {
 impl Span<'_> {
     fn sample(&self, second: u32) -> OsSample {
         let (before, after) = (self.before, self.after);
-        let threads = (0..after.generator.len()).map(|thread| {
+        let threads = after.generator.iter().map(|(thread, time)| {
             // A thread that was not there yet began at nothing.
-            let earlier = before.generator.get(thread).copied().unwrap_or_default();
-            self.share(1, after.generator[thread].since(earlier))
+            let earlier = before.generator.iter().find(|(known, _)| known == thread);
+            self.share(1, time.since(earlier.map(|(_, time)| *time).unwrap_or_default()))
         });
         let pressure = |of: fn(&GaugeReading) -> Option<Pressure>, total: fn(&Pressure) -> u64| {
             let (from, to) = (of(before)?, of(after)?);
@@ -214,7 +214,7 @@ mod tests {
             second,
             monotonic: Duration::from_millis(50_000 + milliseconds),
             // The second thread is there from the first second on.
-            generator: if second == 0 { vec![time(0.5)] } else { vec![time(0.5), time(0.25)] },
+            generator: if second == 0 { vec![(7, time(0.5))] } else { vec![(7, time(0.5)), (9, time(0.25))] },
             server: BTreeMap::from([(ServerPart::ClientBackend, PartTime { processes: 4, time: time(1.0) })]),
             own_cpu: Duration::from_millis(milliseconds / 100),
             processors: ProcessorTimes { busy: Duration::from_millis(2 * milliseconds), ..ProcessorTimes::default() },
