@@ -17,6 +17,11 @@ pub fn read_wall_ms() -> i64 {
     SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_millis() as i64)
 }
 
+/// Nanoseconds since 1970 UTC.
+pub fn read_wall_ns() -> i64 {
+    SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_nanos() as i64)
+}
+
 /// What this process has had of the processors, with all of its threads.
 pub fn read_own_cpu_time() -> Duration {
     let used = clock_gettime(ClockId::ProcessCPUTime);

@@ -8,6 +8,7 @@ use rustix::fs::{AtFlags, CWD, StatxFlags, statvfs, statx};
 
 use super::Error;
 use super::memory::read_memory;
+use super::process::read_pid_namespace;
 use crate::units::Bytes;
 
 /// The host, for a record of what was measured where.
@@ -30,6 +31,22 @@ pub struct Mount {
     pub file_system: String,
     /// What is mounted: of a disk's file system its device.
     pub source: PathBuf,
+}
+
+/// By what processes of this machine are told from those of others: numbers of processes mean the same where both agree.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct MachineIdentity {
+    /// Of the boot; empty where it is not known.
+    pub boot: String,
+    /// The namespace of processes, such as `pid:[4026531836]`; empty where it is not known.
+    pub processes: String,
+}
+
+/// The machine that this process runs on.
+pub fn read_identity() -> MachineIdentity {
+    let boot = std::fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap_or_default();
+    let processes = read_pid_namespace().map_or_else(|_| String::new(), |number| format!("pid:[{number}]"));
+    MachineIdentity { boot: boot.trim().to_owned(), processes }
 }
 
 /// Asks the kernel who and what it runs on.

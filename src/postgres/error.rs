@@ -39,6 +39,8 @@ pub enum Error {
     DataFile { path: PathBuf, reason: String },
     #[error("cannot find PostgreSQL's program {0}")]
     ProgramMissing(String),
+    #[error("cannot listen on {host}: {reason}")]
+    Listen { host: String, reason: String },
     #[error("{program} failed: {output}")]
     Program { program: String, output: String },
     #[error("cannot {action} {}: {source}", path.display())]
@@ -105,6 +107,7 @@ impl Explain for Error {
             | Error::DatabaseMissing { .. }
             | Error::OtherCluster { .. }
             | Error::Version(_)
+            | Error::Listen { .. }
             | Error::Option { .. } => ErrorKind::Usage,
             Error::File { source, .. } if source.kind() == io::ErrorKind::PermissionDenied => ErrorKind::Privilege,
             Error::Connect { source, .. } | Error::Query { source, .. } if is_privilege(source) => ErrorKind::Privilege,
@@ -136,6 +139,7 @@ impl Explain for Error {
             Error::DataDirectory { .. } => {
                 Some("name the directory that holds PG_VERSION, as SHOW data_directory prints it".into())
             }
+            Error::Listen { .. } => Some("`ip address` lists the addresses of this machine".into()),
             Error::DatabaseMissing { .. } => Some(
                 "psql -l lists the databases; of a stopped server only their oids are known: give one as -d".into(),
             ),

@@ -52,7 +52,7 @@ pub use programs::{MissingProgram, Programs, ProgramsVersion};
 pub use relation::{Relation, RelationKind, RelationName};
 pub use relation_path::{RelationPath, RelationPathError};
 pub use remedy::Psql;
-pub use scratch::{LAB_CLUSTER_NAME, ScratchCluster, StopMode};
+pub use scratch::{LAB_CLUSTER_NAME, Listening, ScratchCluster, StopMode};
 pub use server::{Server, ServerFacts};
 pub use statements::{Statements, read_statements};
 pub use statistics::{RowDelta, ServerStatistics, StatisticsDelta, read_server_statistics};

@@ -4,6 +4,7 @@
 //! The calls block until the server did what was asked: call them from a thread that may wait.
 
 mod changing;
+mod listening;
 mod owner;
 
 use std::collections::BTreeMap;
@@ -18,6 +19,7 @@ use std::time::{Duration, Instant};
 use rustix::process::{Pid, Signal};
 use tempfile::TempDir;
 
+pub use listening::Listening;
 use owner::{Owner, give_to, new_directory, server_owner};
 
 use super::error::CREATE_DIRECTORY_IN;
@@ -29,7 +31,7 @@ pub const LAB_CLUSTER_NAME: &str = "pgthaw-lab";
 
 /// The cluster's superuser.
 const SUPERUSER: &str = "postgres";
-/// The port's number is part of the socket's name only; nothing listens on TCP.
+/// Unless it listens, the port's number is part of the socket's name only.
 const PORT: u16 = 5432;
 const POLL_INTERVAL: Duration = Duration::from_millis(20);
 /// A crash of a large cluster under load may need this long to recover.
@@ -69,6 +71,7 @@ pub struct ScratchCluster {
     /// Short, as a socket's path may have 107 bytes only, and closed to other users, as the server asks no password.
     socket_directory: TempDir,
     _socket_mark: OwnerMark,
+    port: u16,
     is_kept: bool,
     server: Option<RunningServer>,
 }
@@ -157,6 +160,7 @@ impl ScratchCluster {
                 borrowed: None,
                 socket_directory,
                 _socket_mark: socket_mark,
+                port: PORT,
                 is_kept: false,
                 server: None,
             }),
@@ -238,7 +242,7 @@ impl ScratchCluster {
     pub fn connect_options(&self, database: &str) -> ConnectOptions {
         ConnectOptions {
             host: Some(self.socket_directory().display().to_string()),
-            port: Some(PORT),
+            port: Some(self.port),
             user: Some(SUPERUSER.into()),
             database: Some(database.into()),
         }
@@ -278,18 +282,6 @@ impl ScratchCluster {
         self.directory.join("pg_hba.conf")
     }
 
-    /// The last lines that the server logged, for messages.
-    pub fn log_tail(&self) -> String {
-        let log = fs::read(self.log_file()).unwrap_or_default();
-        let log = String::from_utf8_lossy(&log);
-        let lines: Vec<&str> = log.lines().collect();
-        lines[lines.len().saturating_sub(10)..].join("\n")
-    }
-
-    fn log_file(&self) -> PathBuf {
-        self.directory.join("server.log")
-    }
-
     fn pid_file(&self) -> PathBuf {
         self.data_directory().join("postmaster.pid")
     }
@@ -317,7 +309,7 @@ impl ScratchCluster {
         // What comes later wins: the lender's own options come first, so that its socket stays out of the way.
         command.args(self.borrowed.iter().flat_map(|borrowed| &borrowed.options));
         command.arg("-k").arg(self.socket_directory());
-        command.args(["-p", &PORT.to_string(), "-c", "logging_collector=off", "-c", "log_destination=stderr"]);
+        command.args(["-p", &self.port.to_string(), "-c", "logging_collector=off", "-c", "log_destination=stderr"]);
         if let Some(borrowed) = &self.borrowed {
             command.args(borrowed.arguments(&self.hba_file()));
         }

@@ -91,6 +91,11 @@ impl Pgbench {
         Ok(Pgbench { program, connection })
     }
 
+    /// The one in PATH: for arguments that are not used here.
+    pub fn in_path(connection: ConnectOptions) -> Pgbench {
+        Pgbench { program: "pgbench".into(), connection }
+    }
+
     /// The program's file.
     pub fn program(&self) -> &Path {
         &self.program

@@ -12,9 +12,22 @@ pub struct LoggedTransaction {
     pub client: u32,
     /// Place of the script among those that were given, from 0.
     pub script: u32,
-    /// When it ended, in whole seconds since 1970.
+    /// When it ended: seconds since 1970, and microseconds of that second.
     pub second: i64,
+    pub microsecond: u32,
     pub ended: TransactionEnd,
+}
+
+impl LoggedTransaction {
+    /// The same by a clock that is so many microseconds behind the one of the log.
+    pub fn by_clock_behind(self, microseconds: i64) -> LoggedTransaction {
+        let ended_us = self.second * 1_000_000 + i64::from(self.microsecond) - microseconds;
+        LoggedTransaction {
+            second: ended_us.div_euclid(1_000_000),
+            microsecond: ended_us.rem_euclid(1_000_000) as u32,
+            ..self
+        }
+    }
 }
 
 /// How a transaction ended.
@@ -55,7 +68,7 @@ pub fn parse_transaction(line: &str) -> Option<LoggedTransaction> {
     let (client, _number) = (columns.next()?.parse().ok()?, columns.next()?);
     let latency = columns.next()?;
     let (script, second) = (columns.next()?.parse().ok()?, columns.next()?.parse().ok()?);
-    let _microseconds = columns.next()?;
+    let microsecond = columns.next()?.parse().ok()?;
     let ended = match latency {
         "skipped" => TransactionEnd::Skipped,
         // 15 and later: `failed`, or what failed.
@@ -65,7 +78,7 @@ pub fn parse_transaction(line: &str) -> Option<LoggedTransaction> {
             lag_us: columns.next().map_or(Some(0), |lag| lag.parse().ok())?,
         },
     };
-    Some(LoggedTransaction { client, script, second, ended })
+    Some(LoggedTransaction { client, script, second, microsecond, ended })
 }
 
 #[cfg(test)]
@@ -78,7 +91,13 @@ mod tests {
         let ended = |line| parse_transaction(line).unwrap().ended;
         assert_eq!(
             parse_transaction("0 199 2241 1 1175850568 995598\n").unwrap(),
-            LoggedTransaction { client: 0, script: 1, second: 1_175_850_568, ended: answered(2241, 0) }
+            LoggedTransaction {
+                client: 0,
+                script: 1,
+                second: 1_175_850_568,
+                microsecond: 995_598,
+                ended: answered(2241, 0)
+            }
         );
         assert_eq!(ended("0 81 4621 0 1412881037 912698 3005\n"), answered(4621, 3005));
         assert_eq!(ended("0 83 skipped 0 1412881037 914578 5217\n"), TransactionEnd::Skipped);
@@ -86,6 +105,20 @@ mod tests {
         for torn in ["0 199 22", "", "0 1 -5 0 1 1", "0 1 5 x 1 1"] {
             assert_eq!(parse_transaction(torn), None, "{torn}");
         }
+    }
+
+    #[test]
+    fn another_clock_may_put_it_into_another_second() {
+        let logged = parse_transaction("0 199 2241 1 100 200000\n").unwrap();
+        let at = |behind| {
+            let moved = logged.by_clock_behind(behind);
+            (moved.second, moved.microsecond)
+        };
+        assert_eq!(
+            [at(0), at(200_001), at(-800_000), at(3_000_000)],
+            [(100, 200_000), (99, 999_999), (101, 0), (97, 200_000)]
+        );
+        assert_eq!(logged.by_clock_behind(7).ended, logged.ended);
     }
 
     #[test]

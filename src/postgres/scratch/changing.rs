@@ -2,7 +2,7 @@
 
 use std::fs::{self, File};
 use std::io::{Read as _, Seek as _, SeekFrom};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use super::{POLL_INTERVAL, STOP_LIMIT, ScratchCluster};
@@ -24,6 +24,18 @@ impl ScratchCluster {
         let quote = |value: &str| value.replace('\\', r"\\").replace('\'', "''");
         let lines: String = settings.iter().map(|(name, value)| format!("{name} = '{}'\n", quote(value))).collect();
         fs::write(&path, lines).map_err(|source| Error::File { action: "write", path, source })
+    }
+
+    /// The last lines that the server logged, for messages.
+    pub fn log_tail(&self) -> String {
+        let log = fs::read(self.log_file()).unwrap_or_default();
+        let log = String::from_utf8_lossy(&log);
+        let lines: Vec<&str> = log.lines().collect();
+        lines[lines.len().saturating_sub(10)..].join("\n")
+    }
+
+    pub(super) fn log_file(&self) -> PathBuf {
+        self.directory.join("server.log")
     }
 
     /// Bytes of the server's log so far.
