@@ -34,6 +34,8 @@ pub enum Error {
     Import(String),
     #[error("cannot start {command}: {source}")]
     Launch { command: String, source: io::Error },
+    #[error("pgbench on {host} failed: {output}")]
+    Generator { host: String, output: String },
     #[error("{program} failed: {output}")]
     Program { program: &'static str, output: String },
     #[error("cannot {action} {}: {source}", path.display())]
@@ -99,6 +101,9 @@ impl Explain for Error {
                 "name logs of `pgbench --log`, what it printed, or a directory of either; docs/queries.md says more"
                     .into(),
             ),
+            Error::Generator { .. } => {
+                Some("generators.command in the study says how a host is reached: try it by hand, with `true`".into())
+            }
             Error::RunningAlready { .. } => Some("wait for its end, or name another results store and --dir".into()),
             Error::NoRoom { .. } => Some("choose smaller scales, or another place with --dir".into()),
             Error::File { source, .. } if source.kind() == io::ErrorKind::StorageFull => {

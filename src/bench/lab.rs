@@ -12,7 +12,9 @@ use crate::linux::idle_memory;
 use crate::linux::memory::pages_out_idle;
 use crate::linux::page_cache::{CachedFile, PageCache as _, SystemPageCache};
 use crate::observe::{STRATEGY_ROLE, WORKLOAD_ROLE};
-use crate::postgres::{ConnectOptions, DataDirectory, Lender, PG_PREWARM, Programs, ScratchCluster, Server, StopMode};
+use crate::postgres::{
+    ConnectOptions, DataDirectory, Lender, Listening, PG_PREWARM, Programs, ScratchCluster, Server, StopMode,
+};
 use crate::units::{Bytes, PageRange};
 
 /// The database that the workload runs in, unless another is named.
@@ -56,6 +58,8 @@ pub struct Lab {
     preloaded: String,
     pub programs: Programs,
     cache: SystemPageCache,
+    /// Where pgbench on other hosts reaches the server.
+    listening: Option<Listening>,
     /// The benchmark database.
     database: String,
     /// The file that the cluster's file system lies in, if that is one's own.
@@ -92,6 +96,7 @@ impl Lab {
             backing_file: None,
             programs: programs.clone(),
             cache: SystemPageCache::new(),
+            listening: None,
             cluster,
             lender,
         }
@@ -115,6 +120,19 @@ impl Lab {
     pub fn configure_autoprewarm(&self, is_on: bool) -> Result<(), Error> {
         let settings = autoprewarm_settings(&self.preloaded, is_on);
         self.configure(&settings.each_ref().map(|(name, value)| (*name, value.as_str())))
+    }
+
+    /// From the next start on the workload's role reaches the server at this address of the machine, with its password.
+    pub fn listen(&mut self, host: &str) -> Result<(), Error> {
+        let listening = Listening::find(host, WORKLOAD_ROLE)?;
+        self.cluster.listen(&listening)?;
+        self.listening = Some(listening);
+        Ok(())
+    }
+
+    /// Where that is.
+    pub fn listening(&self) -> Option<&Listening> {
+        self.listening.as_ref()
     }
 
     /// The cluster, whose settings may be replaced and whose log may be read.

@@ -172,6 +172,7 @@ fn migrator() -> Migrator {
         (9, "what speaks against trials and sweeps", include_str!("migrations/0009_sweep_verdicts.sql")),
         (10, "what a server has not got yet", include_str!("migrations/0010_unsent.sql")),
         (11, "views of runs, points and seconds", include_str!("migrations/0011_views.sql")),
+        (12, "the hosts that made a trial's load", include_str!("migrations/0012_sweep_generators.sql")),
     ];
     Migrator::with_migrations(
         migrations

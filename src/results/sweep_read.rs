@@ -171,6 +171,7 @@ fn trial_from(row: &Row) -> Result<SweepTrial, sqlx::Error> {
         started_at: time_of(row, "started_at")?,
         start_state: verdict.map(|_| start_state_of(row)).transpose()?,
         command: row.try_get("command")?,
+        generators: optional_json_of(row, "generators")?,
         failure: row.try_get("failure")?,
         lasted_seconds: row.try_get("lasted_seconds")?,
         transactions: number_of(row, "transactions")?,

@@ -9,6 +9,7 @@ mod servers;
 mod bench;
 mod command_line;
 mod evict;
+mod generators;
 mod heat;
 mod hydrate;
 mod judgement;

@@ -95,6 +95,7 @@ fn saturated() -> Finding {
         idle_backends_ratio: None,
         lag_ratio: None,
         empty_tps: Some(40_000.0),
+        unseen_hosts: Vec::new(),
     })
 }
 

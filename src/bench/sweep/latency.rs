@@ -56,6 +56,20 @@ impl Latencies {
         }
     }
 
+    /// Adds what another generator's log of the same load holds: as if both were one.
+    pub fn merge(&mut self, other: &Latencies) {
+        for (script, same) in self.scripts.iter_mut().zip(&other.scripts) {
+            script.failed += same.failed;
+            script.skipped += same.skipped;
+            // They grow as they need.
+            let _ = script.response.add(&same.response);
+            let _ = script.service.add(&same.service);
+        }
+        for (second, interval) in &other.intervals {
+            self.intervals.entry(*second).or_default().merge(*interval);
+        }
+    }
+
     /// The responses of all scripts together.
     pub fn overall(&self) -> LatencyHistogram {
         let mut all = empty_histogram();
@@ -87,12 +101,14 @@ fn empty_histogram() -> Histogram<u64> {
 
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
+
     use super::*;
 
     #[test]
     fn under_a_rate_waiting_belongs_to_the_response_alone() {
         let mut latencies = Latencies::new(vec!["a".into(), "b".into()], true);
-        let line = |script, second, ended| LoggedTransaction { client: 0, script, second, ended };
+        let line = |script, second, ended| LoggedTransaction { client: 0, script, second, microsecond: 0, ended };
         latencies.add(line(0, 7, TransactionEnd::Answered { latency_us: 900, lag_us: 500 }));
         latencies.add(line(0, 7, TransactionEnd::Answered { latency_us: 100, lag_us: 0 }));
         latencies.add(line(1, 8, TransactionEnd::Failed));
@@ -104,6 +120,32 @@ mod tests {
         assert_eq!((latencies.overall().count, latencies.overall().max_us), (2, 900));
         assert_eq!(latencies.intervals.len(), 1);
         assert_eq!(latencies.intervals[&7].latency_us_mean(), Some(500.0));
+    }
+
+    proptest! {
+        /// However the lines are shared out over generators, their sum is what one pgbench would have logged.
+        #[test]
+        fn a_merge_loses_nothing(lines in prop::collection::vec((0u32..2, 0i64..4, 0u64..100_000_000, 0u64..1000, 0usize..3), 0..200)) {
+            let new = || Latencies::new(vec!["a".into(), "b".into()], true);
+            let (mut one, mut shared) = (new(), [new(), new(), new()]);
+            for (script, second, latency_us, lag_us, host) in lines {
+                let ended = match latency_us % 10 {
+                    0 => TransactionEnd::Failed,
+                    1 => TransactionEnd::Skipped,
+                    _ => TransactionEnd::Answered { latency_us, lag_us },
+                };
+                let line = LoggedTransaction { client: 0, script, second, microsecond: 0, ended };
+                one.add(line);
+                shared[host].add(line);
+            }
+            let mut merged = new();
+            shared.iter().for_each(|other| merged.merge(other));
+            for (merged, one) in merged.scripts.iter().zip(&one.scripts) {
+                prop_assert_eq!((merged.failed, merged.skipped), (one.failed, one.skipped));
+                prop_assert!(merged.response == one.response && merged.service == one.service);
+            }
+            prop_assert_eq!(merged.intervals, one.intervals);
+        }
     }
 
     #[test]

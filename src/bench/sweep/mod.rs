@@ -4,6 +4,7 @@ mod axis;
 mod compare;
 mod cycles;
 mod forecast;
+mod generators;
 mod ground;
 mod headline;
 mod import;
@@ -26,6 +27,7 @@ mod trial;
 mod verdict;
 
 pub use compare::{CellComparison, Metric, Selection, Side, SweepComparison, compute_sweep_comparison};
+pub use generators::{TrialGenerator, TrialGenerators};
 pub use headline::render_sweep_headline;
 pub use import::{ImportOptions, Imported, read_import};
 pub use noise::{Noise, NoiseCell, compute_noise, compute_noises, is_twice};

@@ -10,6 +10,7 @@ use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
 use super::Point;
+use super::generators::TrialGenerators;
 use super::verdict::{GeneratorCalibration, MeasurementVerdict};
 use crate::bench::{Machine, Sample, StartState};
 use crate::observe::{OsSample, WaitSample, Waits};
@@ -73,6 +74,9 @@ pub struct SweepTrial {
     pub start_state: Option<StartState>,
     /// pgbench's command.
     pub command: String,
+    /// The hosts that made the load; `None`: pgbench ran on this one.
+    #[serde(default)]
+    pub generators: Option<TrialGenerators>,
     /// Why there are no figures; `None` when it went well.
     pub failure: Option<String>,
     /// Seconds from the start of pgbench to its end.

@@ -8,6 +8,7 @@ use jiff::Timestamp;
 
 use super::Sweep;
 use super::forecast::{TimeLeft, expected_seconds};
+use super::generators::check_hosts;
 use super::plan::{plan_sweep, plan_turns};
 use super::record::{SweepRun, SweepTrial};
 use super::server::connect;
@@ -68,6 +69,12 @@ pub async fn run_sweep(options: SweepOptions, events: &Events, stop: &Stop) -> R
     repair_read_ahead(&options.parent, events);
     let started_at = Timestamp::now();
     let id = earlier.map_or_else(|| new_run_id(started_at), |earlier| earlier.run.id.clone());
+    if let Some(generators) = &options.sweep.generators {
+        events.tell(Event::Step("reaching the load generators".into()));
+        for host in check_hosts(generators, directory.path(), stop)? {
+            events.tell(Event::Remark(host));
+        }
+    }
     let maker = SiteMaker::new(&options, &id, directory.path(), events, stop)?;
     maker.remove_left();
     let play = Play { options: &options, id: &id, seed, started_at, directory: directory.path(), events, stop };
@@ -107,7 +114,8 @@ impl Play<'_> {
                 None => self.describe(site).await?,
             };
             let described = run.insert(described);
-            if described.generator.is_empty() {
+            // Of other hosts that would say nothing.
+            if described.generator.is_empty() && sweep.generators.is_none() {
                 described.generator = self.calibrate(site)?;
             }
             self.take_snapshots(site).await?;

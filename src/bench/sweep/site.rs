@@ -144,6 +144,9 @@ impl SiteMaker<'_> {
         if is_adopted {
             self.events.tell(Event::Remark("a run that was killed has left its cluster: it is used again".into()));
         }
+        if let Some(generators) = &self.options.sweep.generators {
+            lab.listen(&generators.address)?;
+        }
         if let Some(own) = &file_system {
             lab.set_backing_file(own.mounted.image());
         }

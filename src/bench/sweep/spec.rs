@@ -10,6 +10,7 @@ use sha2::{Digest as _, Sha256};
 use toml::{Table, Value};
 
 use super::axis::{Axis, Mix, read_settings, read_variables};
+use super::generators::{Generators, RawGenerators, read_generators};
 use super::ground::{FileSystemSpec, ServerSpec, read_file_systems, read_servers};
 use super::point::{Axes, AxisLength, DEFAULT_SERVER, FIXED_AXES, NATIVE, Point, SIDE};
 use crate::bench::disk::{AskedDisk, NamedDisk, choose_disk};
@@ -57,6 +58,9 @@ pub struct Sweep {
     pub database: DatabaseSpec,
     /// From which scale on the database is meant to exceed a cache.
     pub exceeds: BTreeMap<Exceeded, u32>,
+    /// The hosts that make the load; `None`: this one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub generators: Option<Generators>,
     /// Of the files that it names: an edited script makes another study.
     contents: BTreeMap<PathBuf, String>,
 }
@@ -114,6 +118,7 @@ struct RawSweep {
     database: RawDatabase,
     #[serde(default)]
     exceeds: BTreeMap<Exceeded, Value>,
+    generators: Option<RawGenerators>,
 }
 
 #[derive(Debug, Default, Deserialize)]
@@ -181,6 +186,7 @@ fn parse_sweep(text: &str, directory: &Path, is_twice: bool) -> Result<Sweep, St
         logged_share: raw.logged_share.as_ref().map_or(Ok(1.0), read_share)?,
         max_tries,
         exceeds: read_exceeds(&raw.exceeds)?,
+        generators: raw.generators.as_ref().map(read_generators).transpose()?,
         contents: contents.collect::<Result<_, String>>()?,
         axes,
         scripts,

@@ -5,7 +5,7 @@ use std::path::Path;
 use jiff::Timestamp;
 
 use super::cycles::compute_cycles;
-use super::latency::Latencies;
+use super::generators::{LoadFigures, TrialLoad};
 use super::log::parse_checkpoints;
 use super::record::SweepTrial;
 use super::server::{Look, STATISTICS_DELAY, connect, read_look};
@@ -15,7 +15,6 @@ use super::verdict::{Circumstances, Finding, GeneratorCalibration, compute_trial
 use super::{Exceeded, Point, StartAsked, Sweep};
 use crate::bench::contender::{Contender, io_workers_serve};
 use crate::bench::event::Events;
-use crate::bench::launch::Launch;
 use crate::bench::order::Turn;
 use crate::bench::race::{Entrants, Gauged, Measured, run_race};
 use crate::bench::samples::compute_samples;
@@ -27,7 +26,7 @@ use crate::bench::{Disk, Error, Machine, Sample, StartState};
 use crate::linux::read_ahead::ReadAhead;
 use crate::model::Facts;
 use crate::observe::{Cadence, WaitSample, WaitSampler, Waits};
-use crate::postgres::pgbench::{Length, Load, Pgbench, PgbenchOutcome, Script, parse_outcome, visit_transactions};
+use crate::postgres::pgbench::{Length, Script};
 use crate::postgres::{self, StatisticsDelta, read_backend_pid};
 use crate::units::Bytes;
 
@@ -59,8 +58,7 @@ fn choose_cadence(start: StartAsked) -> Cadence {
 struct Measurement {
     started: Begun,
     measured: Measured,
-    latencies: Latencies,
-    outcome: PgbenchOutcome,
+    figures: LoadFigures,
     waits: Vec<WaitSample>,
     before: Look,
     after: Look,
@@ -108,15 +106,14 @@ impl TrialSetup<'_> {
 
         let directory = tempfile::tempdir_in(self.directory)
             .map_err(|source| Error::file("create a directory in", self.directory, source))?;
-        let pgbench = Pgbench::find(&lab.programs, lab.workload_options())?;
-        let arguments = pgbench.load_arguments(&load, &directory.path().join("pgbench"));
-        let launch = Launch::new(pgbench.program(), arguments);
-        let started = Begun { state, findings, command: launch.render() };
+        let generators = self.sweep.generators.as_ref();
+        let mut running_load = TrialLoad::ready(lab, &load, generators, directory.path(), self.stop).await?;
+        let started = Begun { state, findings, command: running_load.command() };
         let (_, mut observer) = connect(lab).await?;
         let observer_pid = read_backend_pid(&mut observer).await?;
         let looks = WaitSampler::start(observer);
         let entrants = Entrants {
-            pgbench: launch,
+            generator: running_load.generator(),
             contender: Contender { strategy: Strategy::Nothing, launch: None },
             seconds: point.seconds.unwrap_or(PATIENCE_SECONDS),
             ends_by_itself: matches!(load.length, Length::Transactions(_)),
@@ -130,15 +127,11 @@ impl TrialSetup<'_> {
         let waits = looks.stop(measured.start_monotonic, measured.seconds.len() as u32).await;
         read_ahead.map_or(Ok(()), ReadAhead::put_back)?;
 
-        let mut latencies = Latencies::new(script_names(&load), load.rate.is_some());
-        visit_transactions(&measured.logs, |one| latencies.add(one))?;
-        let unfinished =
-            || Error::Program { program: "pgbench", output: format!("its report is: {}", measured.report) };
-        let outcome = parse_outcome(&measured.report).ok_or_else(unfinished)?;
+        let figures = running_load.finish(&load)?;
         tokio::time::sleep(STATISTICS_DELAY).await;
         let after = read_look(lab).await?;
         let log = lab.cluster().log_since(before.log_bytes)?;
-        Ok(Measurement { started, measured, latencies, outcome, waits, before, after, log })
+        Ok(Measurement { started, measured, figures, waits, before, after, log })
     }
 
     /// Trials of a sweep last as long as they were asked to.
@@ -157,7 +150,8 @@ impl TrialSetup<'_> {
     }
 
     fn conclude(&self, trial: &mut SweepTrial, measurement: Measurement, site: &Site) {
-        let Measurement { started, measured, latencies, outcome, waits, before, after, log } = measurement;
+        let Measurement { started, measured, figures, waits, before, after, log } = measurement;
+        let LoadFigures { latencies, outcome, generators } = figures;
         let seconds = compute_samples(&measured.seconds, &latencies.intervals, measured.start_unix);
         let disk = self.disk(site, &trial.point);
         trial.samples = with_progress(seconds.clone(), &measured.progress, self.sweep.logged_share);
@@ -168,6 +162,7 @@ impl TrialSetup<'_> {
         trial.device_read_bytes = seconds.iter().map(|second| second.device_read_bytes).sum();
         trial.start_state = Some(started.state);
         trial.command = started.command;
+        trial.generators = generators;
         trial.lasted_seconds = measured.ended_after.as_secs_f64();
         trial.latency = Some(latencies.overall());
         trial.scripts = latencies.scripts();
@@ -219,11 +214,13 @@ impl TrialSetup<'_> {
 
 /// Failures that say something of the point, and leave the next one as good as ever.
 fn is_of_trial(error: &Error) -> bool {
-    matches!(error, Error::Program { .. } | Error::Setting(_) | Error::Postgres(postgres::Error::Program { .. }))
-}
-
-fn script_names(load: &Load) -> Vec<String> {
-    load.scripts.iter().map(|(script, _)| script.name()).collect()
+    matches!(
+        error,
+        Error::Program { .. }
+            | Error::Generator { .. }
+            | Error::Setting(_)
+            | Error::Postgres(postgres::Error::Program { .. })
+    )
 }
 
 fn empty_trial(sweep_id: &str, point: &Point, turn: &Turn<u32>, started_at: Timestamp) -> SweepTrial {
@@ -236,6 +233,7 @@ fn empty_trial(sweep_id: &str, point: &Point, turn: &Turn<u32>, started_at: Time
         started_at,
         start_state: None,
         command: String::new(),
+        generators: None,
         failure: None,
         lasted_seconds: 0.0,
         transactions: 0,

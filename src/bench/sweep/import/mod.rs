@@ -100,6 +100,7 @@ fn describe_trial(
         started_at: measured.started_at.unwrap_or(files.written_at),
         start_state: None,
         command: files.path.display().to_string(),
+        generators: None,
         failure: None,
         lasted_seconds: f64::from(report.seconds.unwrap_or(seconds)),
         transactions,

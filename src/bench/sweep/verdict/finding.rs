@@ -90,6 +90,15 @@ pub enum Finding {
     },
     /// The kernel pages out memory that was idle (DAMON).
     IdleMemoryPagedOut,
+    /// Nobody saw what pgbench's threads did on these hosts, and without a rate nothing else tells of it.
+    GeneratorsUnseen {
+        hosts: Vec<String>,
+    },
+    /// The hosts began so far apart; the clocks leave so much open.
+    GeneratorsApart {
+        spread_ms: f64,
+        uncertainty_ms: f64,
+    },
 }
 
 /// By which signs the load generator itself was the limit.
@@ -106,6 +115,9 @@ pub struct Saturation {
     pub lag_ratio: Option<f64>,
     /// What pgbench reached with as many clients and threads and an empty statement; `None` when it was not tried.
     pub empty_tps: Option<f64>,
+    /// Hosts whose threads nobody saw.
+    #[serde(default)]
+    pub unseen_hosts: Vec<String>,
 }
 
 /// The sign that decided.
@@ -116,7 +128,8 @@ pub enum SaturationSign {
     NearOneCore,
     /// A thread always had something to do, while backends waited for it.
     NeverIdle,
-    /// Transactions began late while a thread always had something to do.
+    /// Transactions began late while a thread always had something to do, or, where threads are not seen, while backends
+    /// waited for it.
     ScheduleLag,
 }
 
@@ -143,6 +156,8 @@ impl Finding {
             Finding::OthersRead { .. } => "others_read",
             Finding::HeadStart { .. } => "head_start",
             Finding::IdleMemoryPagedOut => "idle_memory_paged_out",
+            Finding::GeneratorsUnseen { .. } => "generators_unseen",
+            Finding::GeneratorsApart { .. } => "generators_apart",
         }
     }
 
@@ -211,6 +226,12 @@ impl Finding {
             Finding::IdleMemoryPagedOut => {
                 "the kernel pages out memory that was idle for a while (DAMON): a warm start may not stay so".into()
             }
+            Finding::GeneratorsUnseen { hosts } => {
+                format!("whether pgbench was the limit is not known: its threads on {} are not seen", hosts.join(", "))
+            }
+            Finding::GeneratorsApart { spread_ms, uncertainty_ms } => format!(
+                "the generators began {spread_ms:.0} ms apart (± {uncertainty_ms:.0} ms), so not all of the load was there at once"
+            ),
         }
     }
 
@@ -260,6 +281,12 @@ impl Finding {
             Finding::IdleMemoryPagedOut => {
                 "stop the scheme (/sys/kernel/mm/damon/admin) or the module damon_reclaim while measuring".into()
             }
+            Finding::GeneratorsUnseen { .. } => {
+                "look at the processors there, or ask for a rate (points.rate): being late shows it from here".into()
+            }
+            Finding::GeneratorsApart { .. } => {
+                "give the hosts less else to do, and let trials last so long that it does not matter".into()
+            }
         }
     }
 }
@@ -267,11 +294,16 @@ impl Finding {
 impl Saturation {
     fn sentence(&self) -> String {
         let Saturation { threads, cpu_ratio, run_delay_ratio, .. } = self;
-        let busy = format!(
+        let seen = format!(
             "the busiest of pgbench's {threads} threads ran {} of the time and waited for a processor {}",
             percent(*cpu_ratio),
             percent(*run_delay_ratio)
         );
+        let busy = match self.unseen_hosts.is_empty() {
+            true => seen,
+            false if *threads == 0 => format!("its threads on {} are not seen", self.unseen_hosts.join(", ")),
+            false => format!("{seen} (those on {} are not seen)", self.unseen_hosts.join(", ")),
+        };
         let why = match self.sign {
             SaturationSign::NearOneCore => String::new(),
             SaturationSign::NeverIdle => {
@@ -281,7 +313,10 @@ impl Saturation {
                 )
             }
             SaturationSign::ScheduleLag => {
-                format!(", and {} of the response is being begun late", percent(self.lag_ratio.unwrap_or_default()))
+                let idle =
+                    self.idle_backends_ratio.map(|idle| format!(" while {} of the backends wait", percent(idle)));
+                let lag = percent(self.lag_ratio.unwrap_or_default());
+                format!(", and {lag} of the response is being begun late{}", idle.unwrap_or_default())
             }
         };
         let empty = self.empty_tps.map(|tps| format!("; an empty statement it does {tps:.0} times a second"));

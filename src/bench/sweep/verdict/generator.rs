@@ -9,6 +9,7 @@ use super::finding::{Finding, Saturation, SaturationSign};
 use crate::bench::Error;
 use crate::bench::contender::{Contender, io_workers_serve};
 use crate::bench::event::{Event, Events};
+use crate::bench::generator::LocalPgbench;
 use crate::bench::lab::Lab;
 use crate::bench::launch::Launch;
 use crate::bench::race::{Entrants, Gauged, run_race};
@@ -99,10 +100,12 @@ fn calibrate(
         log: TransactionLog::Seconds,
     };
     let pgbench = Pgbench::find(&lab.programs, lab.workload_options())?;
-    let arguments = pgbench.load_arguments(&load, &directory.path().join("pgbench"));
+    let arguments = pgbench.load_arguments(&load, &LocalPgbench::logs_in(directory.path()));
+    let launch = Launch::new(pgbench.program(), arguments);
+    let mut pgbench = LocalPgbench::ready(&launch, directory.path())?;
     let goal = WarmGoal { wanted_bytes: Bytes(0), block_size: Bytes(1), warm_tps: None, is_uniform: false };
     let entrants = Entrants {
-        pgbench: Launch::new(pgbench.program(), arguments),
+        generator: &mut pgbench,
         contender: Contender { strategy: Strategy::Nothing, launch: None },
         seconds: CALIBRATION_SECONDS,
         ends_by_itself: false,
@@ -114,7 +117,7 @@ fn calibrate(
     };
     let measured = run_race(lab, entrants, None, directory.path(), events, stop)?;
     let (cpu_ratio, run_delay_ratio) = busiest_thread(&measured.os_samples);
-    let tps = parse_outcome(&measured.report).map_or(0.0, |outcome| outcome.tps);
+    let tps = parse_outcome(&pgbench.read_report()).map_or(0.0, |outcome| outcome.tps);
     Ok(GeneratorCalibration { clients, jobs, tps, cpu_ratio, run_delay_ratio })
 }
 
@@ -126,16 +129,27 @@ pub struct GeneratorSigns<'a> {
     pub may_pause: bool,
 }
 
-/// Was the generator the limit?
+/// Was the generator the limit? `None`: it was not; where that cannot be known, this is what is found.
 pub fn find_saturation(trial: &SweepTrial, signs: GeneratorSigns<'_>) -> Option<Finding> {
     let point = &trial.point;
-    let threads = point.jobs.min(point.clients);
+    let (threads, unseen_hosts) = match &trial.generators {
+        Some(generators) => (generators.seen_jobs(), generators.unseen()),
+        None => (point.jobs.min(point.clients), Vec::new()),
+    };
     let (cpu_ratio, run_delay_ratio) = busiest_thread(&trial.os_samples);
-    let idle = (!signs.may_pause && point.rate.is_none() && trial.waits.looks > 0)
+    // Under a rate clients wait for the next transaction to be due: only where it is late already that says something.
+    let says_something = point.rate.is_none() || !unseen_hosts.is_empty();
+    let idle = (!signs.may_pause && says_something && trial.waits.looks > 0)
         .then(|| idle_backends(&trial.waits) / f64::from(point.clients));
     let lag = compute_lag_ratio(trial);
     let calibrated = signs.calibration.map(|one| one.cpu_ratio).filter(|ratio| *ratio >= CALIBRATED_MIN);
-    let sign = choose_sign(cpu_ratio, run_delay_ratio, calibrated.unwrap_or(1.0), idle, lag)?;
+    let idle_alone = idle.filter(|_| point.rate.is_none());
+    let sign = choose_sign(cpu_ratio, run_delay_ratio, calibrated.unwrap_or(1.0), idle_alone, lag);
+    let unseen_sign = || is_late_while_idle(idle, lag).then_some(SaturationSign::ScheduleLag);
+    let Some(sign) = sign.or_else(|| unseen_sign().filter(|_| !unseen_hosts.is_empty())) else {
+        let is_unknown = !unseen_hosts.is_empty() && lag.is_none();
+        return is_unknown.then_some(Finding::GeneratorsUnseen { hosts: unseen_hosts });
+    };
     Some(Finding::GeneratorSaturated(Saturation {
         sign,
         threads,
@@ -144,6 +158,7 @@ pub fn find_saturation(trial: &SweepTrial, signs: GeneratorSigns<'_>) -> Option<
         idle_backends_ratio: idle,
         lag_ratio: lag,
         empty_tps: signs.calibration.map(|one| one.tps),
+        unseen_hosts,
     }))
 }
 
@@ -164,6 +179,11 @@ fn choose_sign(
     } else {
         None
     }
+}
+
+/// Transactions are due, and backends could have them.
+fn is_late_while_idle(idle: Option<f64>, lag: Option<f64>) -> bool {
+    idle.is_some_and(|idle| idle >= IDLE_BACKENDS) && lag.is_some_and(|lag| lag >= LAG)
 }
 
 /// On a processor, and waiting for one: of the thread that was busiest in each second, medians over the whole seconds.
@@ -202,6 +222,8 @@ fn compute_lag_ratio(trial: &SweepTrial) -> Option<f64> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::bench::sweep::trial::tests::trial;
+    use crate::bench::sweep::{TrialGenerator, TrialGenerators};
 
     #[test]
     fn the_generator_is_the_limit_when_its_thread_is_and_not_when_the_processors_are() {
@@ -216,5 +238,29 @@ mod tests {
         assert_eq!(choose_sign(0.75, 0.0, 0.8, None, None), Some(SaturationSign::NearOneCore));
         assert_eq!(choose_sign(0.5, 0.45, 1.0, None, Some(0.3)), Some(SaturationSign::ScheduleLag));
         assert_eq!(choose_sign(0.1, 0.05, 1.0, None, Some(0.9)), None);
+    }
+
+    #[test]
+    fn of_hosts_that_are_not_seen_only_being_late_tells() {
+        let host = |is_seen| TrialGenerator {
+            host: if is_seen { "here" } else { "there" }.into(),
+            clients: 2,
+            jobs: 1,
+            pgbench_version: String::new(),
+            clock_offset_ms: 0.0,
+            clock_uncertainty_ms: 0.0,
+            started_after_ms: 1.0,
+            transactions: 1,
+            tps: 1.0,
+            is_seen,
+        };
+        let signs = GeneratorSigns { calibration: None, may_pause: false };
+        let with = |hosts: Vec<TrialGenerator>| SweepTrial { generators: Some(TrialGenerators::new(hosts)), ..trial() };
+        assert_eq!(find_saturation(&with(vec![host(true)]), signs), None);
+        let unseen = Finding::GeneratorsUnseen { hosts: vec!["there".into()] };
+        assert_eq!(find_saturation(&with(vec![host(true), host(false)]), signs), Some(unseen));
+        assert!(is_late_while_idle(Some(0.6), Some(0.2)));
+        // The backends are what it is late for.
+        assert!(!is_late_while_idle(Some(0.1), Some(0.9)) && !is_late_while_idle(Some(0.9), None));
     }
 }

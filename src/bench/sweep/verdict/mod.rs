@@ -54,10 +54,13 @@ mod tests {
             idle_backends_ratio: Some(0.8),
             lag_ratio: None,
             empty_tps: Some(40_000.4),
+            unseen_hosts: vec!["bench1".into()],
         };
         for finding in [
             Finding::GeneratorSaturated(saturation),
             Finding::FsyncOff,
+            Finding::GeneratorsApart { spread_ms: 120.5, uncertainty_ms: 2.5 },
+            Finding::GeneratorsUnseen { hosts: vec!["bench1".into()] },
             Finding::FitsCache { cache: "memory".into(), database_bytes: Bytes(5), cache_bytes: Bytes(10) },
             Finding::Autovacuum { runs: 2, tables: vec!["pgbench_accounts".into()] },
         ] {

@@ -23,6 +23,9 @@ const SAMPLES_BEYOND: f64 = 10.0;
 const BUSY: f64 = 0.9;
 const GENERATOR_MIN: f64 = 0.1;
 
+/// Generators that began further apart than this are told.
+const START_SPREAD_MS_MAX: f64 = 100.0;
+
 /// Of the processors' time, taken by the hypervisor.
 const TAKEN: f64 = 0.05;
 
@@ -61,6 +64,7 @@ pub fn compute_trial_verdicts(trial: &SweepTrial, circumstances: Circumstances<'
         find_short(trial, disk),
         find_few(trial),
         find_saturation(trial, signs),
+        find_generators_apart(trial),
         find_shared_processors(&trial.os_samples, circumstances.processors),
         find_taken_processors(&trial.os_samples, circumstances.processors),
         find_autovacuum(circumstances.log),
@@ -133,6 +137,12 @@ fn find_few(trial: &SweepTrial) -> Option<Finding> {
     // Those whose latency is kept: with `logged_share` fewer than there were.
     let transactions = trial.latency.as_ref()?.count;
     (transactions < needed).then_some(Finding::TooFewTransactions { percentile: PERCENTILE, transactions, needed })
+}
+
+fn find_generators_apart(trial: &SweepTrial) -> Option<Finding> {
+    let generators = trial.generators.as_ref()?;
+    let (spread_ms, uncertainty_ms) = (generators.start_spread_ms, generators.start_uncertainty_ms());
+    (spread_ms > START_SPREAD_MS_MAX).then_some(Finding::GeneratorsApart { spread_ms, uncertainty_ms })
 }
 
 fn find_shared_processors(samples: &[OsSample], processors: u32) -> Option<Finding> {

@@ -1,0 +1,167 @@
+//! `[generators]` of the study file.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use serde::{Deserialize, Serialize};
+use toml::Value;
+
+/// More hosts than this need another way of starting them.
+const HOSTS_MAX: usize = 64;
+
+/// Stands for the host in the command that reaches it.
+const HOST: &str = "{host}";
+
+/// No password is asked for, no terminal is made, and a host that is gone is noticed.
+const COMMAND: [&str; 6] = ["ssh", "-T", "-o", "BatchMode=yes", "-o", "ServerAliveInterval=5"];
+
+/// The hosts that make a trial's load together.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Generators {
+    pub hosts: Vec<String>,
+    /// What reaches a host, in whose arguments `{host}` is the host; `sh` comes behind.
+    command: Vec<String>,
+    /// Under which the hosts reach the server: one of this machine's.
+    pub address: String,
+    /// pgbench on a host; those that are not here have it in PATH.
+    pgbench: BTreeMap<String, String>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct RawGenerators {
+    hosts: Vec<String>,
+    command: Option<Vec<String>>,
+    address: String,
+    pgbench: Option<Value>,
+}
+
+/// Checks what stands in the study file. A message names the key, and what is allowed there.
+pub fn read_generators(raw: &RawGenerators) -> Result<Generators, String> {
+    let RawGenerators { hosts, command, address, pgbench } = raw;
+    if hosts.is_empty() || hosts.len() > HOSTS_MAX {
+        return Err(format!("generators.hosts: it has {} hosts; write 1 to {HOSTS_MAX}", hosts.len()));
+    }
+    let mut known = BTreeSet::new();
+    for host in hosts {
+        // What begins with a dash would be an option of ssh.
+        let is_word = |c: char| c.is_ascii_alphanumeric() || "-_.:@%[]".contains(c);
+        if !host.chars().all(is_word) || !host.starts_with(|c: char| c.is_ascii_alphanumeric() || c == '_' || c == '[')
+        {
+            return Err(format!(
+                "generators.hosts: {host:?} is no host; write a name such as \"bench1\" or \"user@bench2\""
+            ));
+        }
+        if !known.insert(host) {
+            return Err(format!("generators.hosts: {host} is there twice"));
+        }
+    }
+    let command = match command {
+        Some(command) => command.clone(),
+        None => COMMAND.into_iter().chain([HOST]).map(str::to_owned).collect(),
+    };
+    if !command.iter().skip(1).any(|word| word.contains(HOST)) || command.iter().any(|word| word.contains('\0')) {
+        return Err(format!(
+            "generators.command: {command:?} reaches no host; write a program and its arguments, with {HOST} among them, such as [\"ip\", \"netns\", \"exec\", \"{HOST}\"]"
+        ));
+    }
+    let is_address = |c: char| c.is_ascii_alphanumeric() || "-_.:%".contains(c);
+    if address.is_empty() || address.starts_with('-') || !address.chars().all(is_address) {
+        return Err(format!(
+            "generators.address: {address:?} is no address; write the one under which the hosts reach this machine"
+        ));
+    }
+    Ok(Generators {
+        hosts: hosts.clone(),
+        command,
+        address: address.clone(),
+        pgbench: read_programs(pgbench.as_ref(), hosts)?,
+    })
+}
+
+/// One program for all hosts, or a table with one for some of them.
+fn read_programs(value: Option<&Value>, hosts: &[String]) -> Result<BTreeMap<String, String>, String> {
+    let wrong = |value: &Value| {
+        format!(
+            "generators.pgbench: {value} is no program; write its file, or a table of them such as {{ bench1 = \"/opt/18/bin/pgbench\" }}"
+        )
+    };
+    let is_program = |program: &str| !program.is_empty() && !program.starts_with('-') && !program.contains('\0');
+    match value {
+        None => Ok(BTreeMap::new()),
+        Some(Value::String(program)) if is_program(program) => {
+            Ok(hosts.iter().map(|host| (host.clone(), program.clone())).collect())
+        }
+        Some(Value::Table(programs)) => {
+            let of_host = |(host, program): (&String, &Value)| {
+                if !hosts.contains(host) {
+                    return Err(format!("generators.pgbench.{host}: it is none of the hosts {}", hosts.join(", ")));
+                }
+                let program = program.as_str().filter(|program| is_program(program)).ok_or_else(|| wrong(program))?;
+                Ok((host.clone(), program.to_owned()))
+            };
+            programs.iter().map(of_host).collect()
+        }
+        Some(other) => Err(wrong(other)),
+    }
+}
+
+impl Generators {
+    /// The program that reaches a host, and its arguments.
+    pub fn command(&self, host: &str) -> Vec<String> {
+        let words = self.command.iter().map(|word| word.replace(HOST, host));
+        words.chain(["sh".to_owned()]).collect()
+    }
+
+    /// pgbench on a host; `None`: it is looked for there.
+    pub fn pgbench(&self, host: &str) -> Option<&str> {
+        self.pgbench.get(host).map(String::as_str)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(text: &str) -> Result<Generators, String> {
+        let raw: RawGenerators = toml::from_str(text).map_err(|error| error.to_string())?;
+        read_generators(&raw)
+    }
+
+    #[test]
+    fn ssh_is_what_reaches_a_host_unless_something_else_does() {
+        let text = "hosts = ['bench1', 'me@bench2']\naddress = '10.0.0.1'\n";
+        let generators = read(text).unwrap();
+        let words = "ssh -T -o BatchMode=yes -o ServerAliveInterval=5 me@bench2 sh";
+        assert_eq!(generators.command("me@bench2").join(" "), words);
+        let generators = read(&format!("{text}command = ['ip', 'netns', 'exec', '{{host}}']\n")).unwrap();
+        assert_eq!(generators.command("bench1"), ["ip", "netns", "exec", "bench1", "sh"]);
+    }
+
+    #[test]
+    fn hosts_may_have_different_programs() {
+        let of = |pgbench: &str| read(&format!("hosts = ['a', 'b']\naddress = 'x'\npgbench = {pgbench}\n"));
+        let all = of("'/opt/pgbench'").unwrap();
+        assert_eq!((all.pgbench("a"), all.pgbench("b")), (Some("/opt/pgbench"), Some("/opt/pgbench")));
+        let some = of("{ b = '/opt/18/pgbench' }").unwrap();
+        assert_eq!((some.pgbench("a"), some.pgbench("b")), (None, Some("/opt/18/pgbench")));
+        assert!(of("{ c = '/x' }").unwrap_err().contains("generators.pgbench.c"));
+        assert!(of("7").unwrap_err().contains("generators.pgbench"));
+    }
+
+    #[test]
+    fn what_is_no_host_is_refused_with_what_is_allowed() {
+        let refused = |text: &str, part: &str| {
+            let problem = read(text).unwrap_err();
+            assert!(problem.contains(part), "{part:?} is not said: {problem}");
+        };
+        refused("hosts = []\naddress = 'x'\n", "1 to 64");
+        for host in ["-oProxyCommand=x", "a b", "a;b", "", "$(x)"] {
+            refused(&format!("hosts = ['{host}']\naddress = 'x'\n"), "is no host");
+        }
+        refused("hosts = ['a', 'a']\naddress = 'x'\n", "twice");
+        refused("hosts = ['a']\naddress = '/tmp'\n", "generators.address");
+        refused("hosts = ['a']\n", "address");
+        refused("hosts = ['a']\naddress = 'x'\ncommand = ['ssh']\n", "{host}");
+        refused("hosts = ['a']\naddress = 'x'\nuser = 'me'\n", "user");
+    }
+}
