@@ -80,11 +80,16 @@ impl Network {
         command
     }
 
-    /// The processes with this name in a host's namespace.
+    /// The processes of a host's namespace that have this name; of pgbench those that run a load.
     fn processes(host: &str, name: &str) -> Vec<Pid> {
         let listed = Command::new("ip").args(["netns", "pids", host]).output().unwrap();
         let pids = String::from_utf8(listed.stdout).unwrap();
-        let is_it = |pid: &&str| fs::read_to_string(format!("/proc/{pid}/comm")).is_ok_and(|comm| comm.trim() == name);
+        let has = |pid: &str, file: &str, text: &str| {
+            fs::read_to_string(format!("/proc/{pid}/{file}")).is_ok_and(|content| content.contains(text))
+        };
+        let is_it = |pid: &&str| {
+            has(pid, "comm", &format!("{name}\n")) && (name != "pgbench" || has(pid, "cmdline", "--log-prefix"))
+        };
         pids.split_whitespace().filter(is_it).map(|pid| Pid::from_raw(pid.parse().unwrap()).unwrap()).collect()
     }
 
@@ -335,7 +340,7 @@ impl Sshd {
         let has = |path: &PathBuf, file: &str, text: &str| {
             fs::read(path.join(file)).is_ok_and(|bytes| String::from_utf8_lossy(&bytes).contains(text))
         };
-        processes.filter(|process| has(process, "comm", "pgbench") && has(process, "environ", &mark)).collect()
+        processes.filter(|process| has(process, "cmdline", "--log-prefix") && has(process, "environ", &mark)).collect()
     }
 }
 

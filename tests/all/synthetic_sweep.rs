@@ -107,6 +107,7 @@ fn make_trial(sweep_id: &str, point: &Point, place: &Place, random: &mut StdRng)
             verdict: "warm".into(),
         }),
         command: format!("pgbench --client {} --builtin tpcb-like", point.clients),
+        generators: None,
         failure: None,
         lasted_seconds: f64::from(seconds),
         transactions,
