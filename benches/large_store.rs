@@ -72,11 +72,11 @@ async fn main() -> anyhow::Result<()> {
         let started = Instant::now();
         let bytes = ask(&host, what).await?;
         slowest = slowest.max(started.elapsed());
-        println!("{:>8.0?}  {bytes:>9} bytes  {what}", started.elapsed());
+        println!("{:>8.2?}  {bytes:>9} bytes  {what}", started.elapsed());
     }
     drop(end);
     running.await??;
-    println!("the slowest took {slowest:.0?}; the goal is {GOAL:.0?}");
+    println!("the slowest took {slowest:.2?}; the goal is {GOAL:.0?}");
     ensure!(!arguments.check || slowest <= GOAL, "the goal was missed");
     Ok(())
 }

@@ -5,16 +5,16 @@ use std::path::{Path, PathBuf};
 use serde_json::json;
 
 use super::OutputArguments;
-use crate::bench::SweepRun;
+use crate::bench::{SweepRun, TrialOutline};
 use crate::report::{self, StudyData, StudyInPage, TrialData};
 use crate::results::{self, Store};
-use crate::terminal;
+use crate::terminal::{self, Progress};
 
 /// Beyond so many trials a page holds their figures and not their curves: `pgthaw serve` shows those too.
 const TRIALS_MAX: usize = 1000;
 
 /// Spans of all curves in a page together, and of one of them.
-const SPANS_MAX: u32 = 200_000;
+const SPANS_MAX: u32 = 100_000;
 const SPANS_OF_TRIAL_MAX: u32 = 1000;
 
 /// Writes a page of these sweeps.
@@ -27,7 +27,7 @@ pub async fn report_sweeps(
 ) -> anyhow::Result<()> {
     let mut studies = Vec::with_capacity(sweeps.len());
     for sweep in sweeps {
-        studies.push(read_study(store, sweep).await?);
+        studies.push(read_study(store, sweep, output).await?);
     }
     let ids: Vec<&str> = studies.iter().map(|one| one.study.sweep.id.as_str()).collect();
     let path = path.unwrap_or_else(|| PathBuf::from(format!("pgthaw-report-{}.html", ids.first().unwrap_or(&"none"))));
@@ -52,18 +52,31 @@ fn tell(studies: &[StudyInPage], ids: &[&str], path: &Path, output: OutputArgume
     Ok(())
 }
 
-async fn read_study(store: &Store, sweep: SweepRun) -> Result<StudyInPage, results::Error> {
+async fn read_study(store: &Store, sweep: SweepRun, output: OutputArguments) -> Result<StudyInPage, results::Error> {
     let trials = store.read_sweep_outlines(&sweep.id).await?;
     let details = match trials.len() {
-        ..=TRIALS_MAX => Some(read_details(store, &sweep.id).await?),
+        ..=TRIALS_MAX => Some(read_details(store, &sweep.id, &trials, output).await?),
         _ => None,
     };
     let noise = store.read_noise(&sweep).await?;
     Ok(StudyInPage { study: StudyData::new(sweep, trials, noise), details })
 }
 
-async fn read_details(store: &Store, sweep_id: &str) -> Result<Vec<TrialData>, results::Error> {
-    let trials = store.read_sweep_trials(sweep_id).await?;
+/// One trial after the other: the seconds of all of them together may not fit into memory.
+async fn read_details(
+    store: &Store,
+    sweep_id: &str,
+    trials: &[TrialOutline],
+    output: OutputArguments,
+) -> Result<Vec<TrialData>, results::Error> {
     let spans = (SPANS_MAX / trials.len().max(1) as u32).min(SPANS_OF_TRIAL_MAX);
-    Ok(trials.into_iter().map(|trial| TrialData::new(trial, spans)).collect())
+    let progress = Progress::steps_when_slow("reading trials", output.shows_progress());
+    let mut details = Vec::with_capacity(trials.len());
+    for (outline, read) in trials.iter().zip(1..) {
+        let trial = store.read_sweep_trial(sweep_id, outline.number, outline.repeat).await?;
+        details.extend(trial.map(|trial| TrialData::new(trial, spans)));
+        progress.reach(read, trials.len() as u64);
+    }
+    progress.finish();
+    Ok(details)
 }

@@ -6,7 +6,7 @@ use std::time::Duration;
 use sqlx::SqlSafeStr as _;
 use sqlx::migrate::{MigrateError, Migration, MigrationType, Migrator};
 use sqlx::postgres::PgPoolOptions;
-use sqlx::sqlite::{SqliteConnectOptions, SqliteJournalMode, SqlitePoolOptions, SqliteSynchronous};
+use sqlx::sqlite::{SqliteConnectOptions, SqliteJournalMode, SqlitePool, SqlitePoolOptions, SqliteSynchronous};
 
 use super::Error;
 use super::database::{Database, Query, Row};
@@ -22,6 +22,10 @@ const BUSY_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// How long to wait for a server to answer.
 const SERVER_TIMEOUT: Duration = Duration::from_secs(5);
+
+/// How often bringing a file up to date is tried, and how long apart: all of it takes well under a second.
+const MIGRATION_TRIES: u32 = 10;
+const MIGRATION_PAUSE: Duration = Duration::from_millis(200);
 
 /// The results of runs.
 #[derive(Debug)]
@@ -139,7 +143,8 @@ impl Store {
 
     async fn migrate(&self) -> Result<(), Error> {
         let migrated = match &self.database {
-            Database::Sqlite(pool) => migrator().run(pool).await,
+            Database::Sqlite(pool) => migrate_file(pool).await,
+            // The server has a lock for it.
             Database::Postgres(pool) => migrator().run(pool).await,
         };
         migrated.map_err(|error| match error {
@@ -156,6 +161,20 @@ impl Store {
         let place = self.place.clone();
         move |source| Error::from_database(action, &place, source)
     }
+}
+
+/// Another pgthaw may bring the same file up to date at this moment, and what it has done fails here: it is not done again
+/// when it is seen to be done.
+async fn migrate_file(pool: &SqlitePool) -> Result<(), MigrateError> {
+    for _ in 1..MIGRATION_TRIES {
+        match migrator().run(pool).await {
+            Err(MigrateError::Execute(_) | MigrateError::ExecuteMigration(..)) => {
+                tokio::time::sleep(MIGRATION_PAUSE).await;
+            }
+            done => return done,
+        }
+    }
+    migrator().run(pool).await
 }
 
 /// The schema's history. A migration is never changed once it was released.

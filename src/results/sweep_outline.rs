@@ -31,7 +31,7 @@ impl Store {
         if !is_twice(sweep) || sweep.points.saturating_mul(sweep.repeats) > NOISE_TRIALS_MAX {
             return Ok(Vec::new());
         }
-        Ok(compute_noises(sweep, &self.read_sweep_outcomes(&sweep.id).await?))
+        Ok(compute_noises(sweep, &self.read_comparable_trials(&sweep.id).await?))
     }
 
     /// The sweep that a side of a comparison means, with its trials.
@@ -39,8 +39,7 @@ impl Store {
         self.read_sweep_or_newest(side.sweep.as_deref()).await
     }
 
-    /// A sweep, the newest of them when none is named, with its trials; with their seconds where these are needed to cut
-    /// trials to whole cycles of checkpoints.
+    /// A sweep, the newest of them when none is named, with its trials as they are compared.
     pub async fn read_sweep_or_newest(&self, wanted: Option<&str>) -> Result<(SweepRun, Vec<SweepTrial>), Error> {
         let run = match wanted {
             Some(wanted) => self.find_sweep(wanted).await?,
@@ -48,11 +47,17 @@ impl Store {
             None => self.read_sweeps().await?.into_iter().next(),
         };
         let run = run.ok_or_else(|| Error::UnknownRun(wanted.unwrap_or(NEWEST).to_owned()))?;
-        let mut trials = self.read_sweep_outcomes(&run.id).await?;
-        if trials.iter().any(|trial| trial.checkpoint_cycles > 0) {
-            self.add_samples(&run.id, &mut trials).await?;
-        }
+        let trials = self.read_comparable_trials(&run.id).await?;
         Ok((run, trials))
+    }
+
+    /// With their seconds where these are needed to cut trials to whole cycles of checkpoints.
+    async fn read_comparable_trials(&self, sweep_id: &str) -> Result<Vec<SweepTrial>, Error> {
+        let mut trials = self.read_sweep_outcomes(sweep_id).await?;
+        if trials.iter().any(|trial| trial.checkpoint_cycles > 0) {
+            self.add_samples(sweep_id, &mut trials).await?;
+        }
+        Ok(trials)
     }
 }
 

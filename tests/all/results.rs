@@ -119,6 +119,22 @@ fn readers_make_no_store() {
 }
 
 #[test]
+fn a_new_store_may_be_opened_by_several_at_once() {
+    let home = Home::new();
+    let open = |path: PathBuf| {
+        std::thread::spawn(move || {
+            wait(async {
+                let store = Store::open(&path).await.unwrap();
+                assert!(store.read_sweeps().await.unwrap().is_empty());
+                store.close().await;
+            });
+        })
+    };
+    let opened: Vec<_> = (0..8).map(|_| open(file(&home))).collect();
+    opened.into_iter().for_each(|one| one.join().unwrap());
+}
+
+#[test]
 fn an_empty_store_says_so() {
     let home = Home::new();
     wait(async { Store::open(&file(&home)).await.unwrap().close().await });

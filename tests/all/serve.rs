@@ -222,9 +222,10 @@ fn the_trial_that_runs_is_shown() {
     )
     .unwrap();
     let mut sweep = place.command(&home, 15, &["bench", "sweep", study.to_str().unwrap(), "--quiet"]);
-    let sweep = Running(sweep.env("XDG_RUNTIME_DIR", home.path()).stdout(Stdio::null()).spawn().unwrap());
+    let mut sweep = Running(sweep.env("XDG_RUNTIME_DIR", home.path()).stdout(Stdio::null()).spawn().unwrap());
     // There is no store before the sweep has begun.
     while !home.path().join("state/pgthaw/results.sqlite").exists() {
+        assert!(sweep.0.try_wait().unwrap().is_none(), "the sweep ended before it began");
         std::thread::sleep(Duration::from_millis(100));
     }
     let served = serve(&home, &[]);

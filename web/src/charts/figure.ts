@@ -42,6 +42,9 @@ export const charts = new Map<string, Chart>();
 
 const NARROW = 560;
 
+/** So long charts that nobody sees leave the page to those that are seen. */
+const OFF_SCREEN_MS = 250;
+
 export function figure<S extends Backdrop>(plan: ChartPlan<S>, state: S): HTMLElement {
   const choices: Record<string, string> = {};
   const box = element("div", { class: "chart", role: "img", "aria-label": `${plan.title}. ${plan.explanation}` });
@@ -54,9 +57,9 @@ export function figure<S extends Backdrop>(plan: ChartPlan<S>, state: S): HTMLEl
     const width = box.clientWidth;
     return { state, width, isNarrow: width < NARROW, choices };
   };
-  // A chart that is not on screen waits until it is: the page stays quick however many there are.
-  let isOnScreen = true;
-  let isStale = false;
+  // A chart that is not on screen waits for those that are: the page opens quickly however many there are.
+  let isOnScreen = false;
+  let isStale = true;
   const draw = (): void => {
     const now = view();
     isStale = now.width === 0;
@@ -89,7 +92,11 @@ export function figure<S extends Backdrop>(plan: ChartPlan<S>, state: S): HTMLEl
     // Its text is read aloud wherever it is.
     describe(view());
   };
-  new ResizeObserver(draw).observe(box);
+  new ResizeObserver(() => {
+    if (isOnScreen || state.isPrinting) return draw();
+    isStale = true;
+    setTimeout(() => isStale && draw(), OFF_SCREEN_MS);
+  }).observe(box);
   new IntersectionObserver((entries) => {
     isOnScreen = entries.at(-1)?.isIntersecting ?? true;
     if (isOnScreen && isStale) draw();

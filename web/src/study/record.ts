@@ -270,7 +270,7 @@ export interface Comparison {
   metric: string;
   a: string;
   b: string;
-  cells: { label: string; ratio: Ratio; p: number; p_holm: number; smallest_detectable: number | null }[];
+  cells: { label: string; ratio: Ratio; p: number; p_holm: number; smallest_detectable: number | null; cycles: number }[];
   /** The ratio that equal sides reach; null: no point was measured twice. */
   noise_floor: number | null;
   warnings: string[];

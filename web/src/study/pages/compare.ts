@@ -125,10 +125,10 @@ function ratioOption(view: View<Appearance>, all: Comparison["cells"], floor: nu
 }
 
 function cells({ cells: all }: Comparison): HTMLElement {
-  const columns = ["cell", "B ÷ A", "pairs", "interval holds in", "p", "p (Holm)", "detectable"].map((title, index) => ({ title, isNumber: index > 0 }));
+  const columns = ["cell", "B ÷ A", "pairs", "interval holds in", "p", "p (Holm)", "detectable", "checkpoint cycles"].map((title, index) => ({ title, isNumber: index > 0 }));
   const rows = all.map((cell): Child[] => [
     cell.label === "" ? "all" : cell.label, ratioText(cell.ratio), String(cell.ratio.pairs), shortRatio(cell.ratio.coverage), cell.p.toFixed(4), cell.p_holm.toFixed(4),
-    cell.smallest_detectable === null ? "–" : `${shortRatio(cell.smallest_detectable)} ×`,
+    cell.smallest_detectable === null ? "–" : `${shortRatio(cell.smallest_detectable)} ×`, cell.cycles === 0 ? "whole trials" : String(cell.cycles),
   ]);
   const made = table("Ratios by cell", columns, rows, "low");
   made.id = "ratio-cells";
