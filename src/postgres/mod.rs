@@ -55,5 +55,7 @@ pub use remedy::Psql;
 pub use scratch::{LAB_CLUSTER_NAME, Listening, ScratchCluster, StopMode};
 pub use server::{Server, ServerFacts};
 pub use statements::{Statements, read_statements};
-pub use statistics::{RowDelta, ServerStatistics, StatisticsDelta, read_server_statistics};
+#[cfg(test)]
+pub use statistics::tests::statistics_of;
+pub use statistics::{RowDelta, ServerStatistics, StatisticsDelta, read_server_statistics, read_table_statistics};
 pub use waits::{Wait, read_backend_pid, read_waits};

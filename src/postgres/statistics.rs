@@ -12,10 +12,10 @@ use sqlx::postgres::PgConnection;
 use super::Error;
 
 /// Columns that say which row it is, in views with several.
-const KEYS: [&str; 4] = ["datname", "backend_type", "object", "context"];
+const KEYS: [&str; 6] = ["datname", "backend_type", "object", "context", "schemaname", "relname"];
 
 /// Columns that number what they stand for, and count nothing.
-const NUMBERS: [&str; 1] = ["datid"];
+const NUMBERS: [&str; 2] = ["datid", "relid"];
 
 /// What the views show at one moment.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -66,7 +66,25 @@ pub async fn read_server_statistics(
     Ok(statistics)
 }
 
+/// Reads pg_stat_user_tables of the connected database, with the tables' sizes (`total_bytes`).
+pub async fn read_table_statistics(connection: &mut PgConnection) -> Result<ServerStatistics, Error> {
+    let failed = |source| Error::Query { action: "read the tables' statistics", source };
+    let question = include_str!("sql/table_statistics_13.sql");
+    let rows: Vec<(String, String)> = sqlx::query_as(question).fetch_all(connection).await.map_err(failed)?;
+    let mut statistics = ServerStatistics::default();
+    for (view, counters) in rows {
+        statistics.add(view, &counters).map_err(|source| failed(sqlx::Error::Decode(source.into())))?;
+    }
+    Ok(statistics)
+}
+
 impl ServerStatistics {
+    /// What a column of a view shows, by the last part of the rows' keys: of tables that is their name.
+    pub fn column(&self, view: &str, column: &str) -> BTreeMap<&str, f64> {
+        let rows = self.rows.iter().filter(|((name, _), _)| name == view);
+        rows.filter_map(|((_, key), row)| Some((key.last()?.1.as_str(), *row.get(column)?))).collect()
+    }
+
     fn add(&mut self, view: String, counters: &str) -> Result<(), serde_json::Error> {
         let columns: BTreeMap<String, Value> = serde_json::from_str(counters)?;
         let text = |name: &str| Some((name.to_owned(), columns.get(name)?.as_str()?.to_owned()));
@@ -95,6 +113,12 @@ impl ServerStatistics {
 }
 
 impl StatisticsDelta {
+    /// Both.
+    pub fn and(mut self, other: StatisticsDelta) -> StatisticsDelta {
+        self.0.extend(other.0);
+        self
+    }
+
     /// What was added to a column of a view, over all of its rows; 0 when nothing was.
     pub fn sum(&self, view: &str, column: &str) -> f64 {
         let rows = self.0.get(view).into_iter().flatten();
@@ -104,13 +128,18 @@ impl StatisticsDelta {
 }
 
 #[cfg(test)]
-mod tests {
+pub mod tests {
     use super::*;
 
-    fn statistics(rows: &[(&str, &str)]) -> ServerStatistics {
+    /// What views with these rows show.
+    pub fn statistics_of(rows: impl IntoIterator<Item = (String, String)>) -> ServerStatistics {
         let mut statistics = ServerStatistics::default();
-        rows.iter().for_each(|(view, counters)| statistics.add((*view).to_owned(), counters).unwrap());
+        rows.into_iter().for_each(|(view, counters)| statistics.add(view, &counters).unwrap());
         statistics
+    }
+
+    fn statistics(rows: &[(&str, &str)]) -> ServerStatistics {
+        statistics_of(rows.iter().map(|(view, counters)| ((*view).to_owned(), (*counters).to_owned())))
     }
 
     #[test]

@@ -10,7 +10,7 @@ use crate::postgres::StatisticsDelta;
 
 const OUTLINES: &str = "
 SELECT number, repeat, position, started_at, point, start_verdict, failure, tps, worst_second_tps, latency_us_p50,
-       latency_us_p95, latency_us_p99, latency_us_p999, device_read_bytes, checkpoints, statistics, verdicts,
+       latency_us_p95, latency_us_p99, latency_us_p999, device_read_bytes, late, skipped, checkpoints, statistics, verdicts,
        warnings
 FROM sweep_trials
 WHERE sweep_id = $1
@@ -78,6 +78,8 @@ fn outline_from(row: &Row) -> Result<TrialOutline, sqlx::Error> {
         latency_us_p99: optional_number_of(row, "latency_us_p99")?,
         latency_us_p999: optional_number_of(row, "latency_us_p999")?,
         device_read_bytes: bytes_of(row, "device_read_bytes")?.0,
+        late: optional_number_of(row, "late")?.unwrap_or_default(),
+        skipped: number_of(row, "skipped")?,
         checkpoints: checkpoints.len() as u32,
         point: json_of(row, "point")?,
         verdicts: optional_json_of(row, "verdicts")?.unwrap_or_default(),

@@ -24,7 +24,7 @@ INSERT INTO sweep_trials (
     command, failure, lasted_seconds, transactions, failed, skipped, tps, worst_second_tps, latency_us_p50,
     latency_us_p95, latency_us_p99, latency_us_p999, latency, statistics, buffers_before, buffers_after, checkpoints,
     settings, device_read_bytes, warnings, waits, checkpoint_begun, retried, retries, verdicts, checkpoint_cycles,
-    cycle_tps, generators)";
+    cycle_tps, generators, late, file_system, server_version)";
 
 const INSERT_SCRIPT: &str = "
 INSERT INTO sweep_scripts (sweep_id, number, repeat, place, script, answered, failed, skipped, response, service)";
@@ -154,6 +154,9 @@ fn trial_values(trial: &SweepTrial) -> Values {
         .bind(i64::from(trial.checkpoint_cycles))
         .bind(trial.cycle_tps)
         .bind(trial.generators.as_ref().map(Json))
+        .bind(sql_integer(trial.late))
+        .bind(trial.file_system.as_ref().map(Json))
+        .bind(&trial.server_version)
 }
 
 fn script_values(key: Values, place: i64, script: &ScriptLatency) -> Values {

@@ -93,6 +93,9 @@ pub fn render_sweep_line(run: &SweepRun, trials: usize) -> String {
     format!("{}  {when}  sweep of {}  {trials} of {planned} trials{question}", run.id, told(&what))
 }
 
+/// A figure over the trials of a point.
+type Figure = fn(&PointSummary) -> Option<Range>;
+
 /// A row per point, and below what its trials say against themselves.
 pub fn render_sweep_points(run: &SweepRun, points: &[PointSummary], canvas: Canvas) -> String {
     let cells = |cell: &dyn Fn(&PointSummary) -> String| points.iter().map(cell).collect::<Vec<_>>();
@@ -118,6 +121,12 @@ pub fn render_sweep_points(run: &SweepRun, points: &[PointSummary], canvas: Canv
         number("checkpoints", 6, cells(&|point| middle(point.checkpoints))),
         number("trials", 4, cells(&render_trials)),
     ]);
+    let limited: [(&str, Figure); 2] = [("late", |point| point.late), ("skipped", |point| point.skipped)];
+    for (title, of) in limited {
+        if points.iter().filter_map(of).any(|range| range.max > 0.0) {
+            columns.push(number(title, 3, cells(&|point| middle(of(point)))));
+        }
+    }
     // The first line would be the empty titles.
     let mut lines: Vec<String> = render_columns(columns, canvas.width, "…").into_iter().skip(1).collect();
     for point in points {

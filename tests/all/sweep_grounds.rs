@@ -1,6 +1,7 @@
 //! `bench sweep` on file systems that it makes, and with servers of several versions; the studies in lab/.
 
 use std::fs;
+use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
@@ -63,6 +64,12 @@ fn a_trial_runs_on_the_file_system_that_it_asks_for_and_writes_no_faster_than_it
     assert_eq!(own["failure"], Value::Null, "{own}");
     assert_eq!(own["start_state"]["verdict"], "cold", "{}", own["verdicts"]);
     assert!(!kinds(own).contains(&"not_in_force"), "{}", own["verdicts"]);
+    assert_eq!(own["file_system"]["kind"], "ext4", "{own}");
+    assert!(own["file_system"]["options"].as_array().unwrap().contains(&json!("commit=9")), "{}", own["file_system"]);
+    assert_eq!(own["file_system"]["image_bytes"], 512 << 20);
+    assert_eq!(of("native")["file_system"], Value::Null);
+    // What was kept comes back.
+    assert_eq!(home.pgthaw(&["results", "show", "--json"]).ok().json(), printed);
     // A commit is a write at least, and so is what the journal does for it.
     let writes: u64 =
         own["os_samples"].as_array().unwrap().iter().map(|second| second["device"]["writes"].as_u64().unwrap()).sum();
@@ -138,9 +145,60 @@ fn servers_of_several_versions_are_measured_by_one_pgbench() {
     for trial in trials(&printed) {
         assert_eq!(trial["failure"], Value::Null, "{trial}");
         assert!(text(trial, "/command").contains(&bin_dirs[1]), "{}", trial["command"]);
+        let major = if trial["point"]["server"] == "new" { "18" } else { "15" };
+        assert!(text(trial, "/server_version").starts_with(major), "{trial}");
         // PostgreSQL has this view since 16.
         let is_new = trial["statistics"].get("pg_stat_io").is_some();
         assert_eq!(is_new, trial["point"]["server"] == "new", "{}", trial["statistics"]);
+    }
+}
+
+#[test]
+fn transactions_above_the_limit_are_late_and_programs_of_the_study_make_its_database() {
+    let (home, place) = (Home::new(), Place::new());
+    fs::write(home.path().join("slow.sql"), "SELECT pg_sleep(0.01);\nUPDATE pgbench_branches SET bbalance = 1;\n")
+        .unwrap();
+    // No shell reads the name or the arguments.
+    let (name, said) = ("./load; touch $(x).sh", home.path().join("said"));
+    let script =
+        format!("#!/bin/sh\necho \"$PGDATABASE $PGUSER $PGTHAW_SCALE ${{PGHOST:+socket}} $1\" >'{}'\n", said.display());
+    fs::write(home.path().join(name), script).unwrap();
+    fs::set_permissions(home.path().join(name), fs::Permissions::from_mode(0o755)).unwrap();
+    let study = format!(
+        "repeats = 1\n[points]\nclients = 2\nseconds = 2\nrate = 40\nscript = 'slow.sql'\nlatency_limit_ms = ['none', 5]\n\
+         [database]\ncommands = [['{name}', '$(id) `id` ; |']]\n"
+    );
+    let path = spec(&home, &study);
+    let child = sweep(&place, &home, 15, path.to_str().unwrap(), &["--json"]);
+    let printed = Output::from({ child }.output().unwrap()).ok().json();
+    assert_eq!(fs::read_to_string(&said).unwrap(), "pgthaw_bench_1 pgthaw_workload 1 socket $(id) `id` ; |\n");
+    let of = |limit: Value| trials(&printed).iter().find(|one| one["point"]["latency_limit_ms"] == limit).unwrap();
+    assert_eq!((&of(Value::Null)["late"], &of(Value::Null)["skipped"]), (&json!(0), &json!(0)));
+    let limited = of(json!(5.0));
+    // One that is skipped has a latency above the limit too, and pgbench counts it there.
+    assert!(limited["transactions"].as_u64() <= limited["late"].as_u64(), "{limited}");
+    assert!(text(limited, "/command").contains("--latency-limit=5"), "{}", limited["command"]);
+    let shown = home.pgthaw(&["results", "show"]).ok().stdout;
+    assert!(shown.contains("late"), "{shown}");
+    let tables = limited["statistics"]["pg_stat_user_tables"].as_array().unwrap();
+    let branches = tables.iter().find(|table| table["key"]["relname"] == "pgbench_branches").unwrap();
+    assert!(branches["added"]["n_tup_upd"].as_f64().unwrap() > 0.0, "{branches}");
+
+    for (command, part) in [
+        ("[]", "a program is missing"),
+        ("['']", "a program is missing"),
+        ("['-S', 'sh']", "is no program"),
+        ("['A=b']", "is no program"),
+        ("['./no-such']", "no-such"),
+    ] {
+        let path = spec(&home, &format!("[database]\ncommands = [{command}]\n"));
+        let output = Output::from(sweep(&place, &home, 15, path.to_str().unwrap(), &[]).output().unwrap()).ends_with(2);
+        assert!(output.stderr.contains("database.commands") && output.stderr.contains(part), "{}", output.stderr);
+    }
+    for limit in ["0", "-1", "'fast'", "[]"] {
+        let path = spec(&home, &format!("[points]\nlatency_limit_ms = {limit}\n"));
+        let output = Output::from(sweep(&place, &home, 15, path.to_str().unwrap(), &[]).output().unwrap()).ends_with(2);
+        assert!(output.stderr.contains("points.latency_limit_ms"), "{}", output.stderr);
     }
 }
 

@@ -77,6 +77,7 @@ fn point(scale: u32, clients: u32, buffers: &str, seconds: u32) -> Point {
         disk: "native".into(),
         file_system: "native".into(),
         server: "default".into(),
+        latency_limit_ms: None,
         variables: Vec::new(),
         settings: vec![("shared_buffers".into(), buffers.into())],
         side: None,
@@ -115,6 +116,9 @@ fn make_trial(sweep_id: &str, point: &Point, place: &Place, random: &mut StdRng)
         skipped: 0,
         retried: 0,
         retries: 0,
+        late: 0,
+        file_system: None,
+        server_version: None,
         tps: transactions as f64 / f64::from(seconds),
         worst_second_tps: samples.iter().map(|sample| sample.transactions as f64).reduce(f64::min),
         scripts: vec![ScriptLatency {

@@ -90,6 +90,16 @@ impl Axis<'_> {
         })
     }
 
+    /// Milliseconds; `None` is no limit.
+    pub fn latency_limits(&self) -> Result<Vec<Option<f64>>, String> {
+        self.read(None, "milliseconds above 0, or \"none\"", |value| match value {
+            Value::String(word) => (word == "none").then_some(None),
+            Value::Integer(limit) => (*limit > 0).then_some(Some(*limit as f64)),
+            Value::Float(limit) => (limit.is_finite() && *limit > 0.0).then_some(Some(*limit)),
+            _ => None,
+        })
+    }
+
     /// Start states.
     pub fn starts(&self) -> Result<Vec<StartAsked>, String> {
         let names = StartAsked::ALL.map(StartAsked::name).join(", ");

@@ -79,6 +79,8 @@ mod tests {
             latency_us_p99: one(p99),
             latency_us_p999: None,
             device_read_bytes: None,
+            late: None,
+            skipped: None,
             checkpoints: None,
             background: None,
             verdicts: Vec::new(),

@@ -24,6 +24,9 @@ pub struct TrialOutline {
     pub latency_us_p99: Option<u64>,
     pub latency_us_p999: Option<u64>,
     pub device_read_bytes: u64,
+    /// Transactions above the latency limit, and those that were due too long ago to begin.
+    pub late: u64,
+    pub skipped: u64,
     pub checkpoints: u32,
     /// These are told by point: `PointSummary` has them.
     #[serde(skip)]
@@ -90,6 +93,8 @@ impl From<&SweepTrial> for TrialOutline {
             latency_us_p99: percentile(0.99),
             latency_us_p999: percentile(0.999),
             device_read_bytes: trial.device_read_bytes.0,
+            late: trial.late,
+            skipped: trial.skipped,
             checkpoints: trial.checkpoints.len() as u32,
             point: trial.point.clone(),
             verdicts: trial.verdicts.clone(),

@@ -25,6 +25,9 @@ pub struct Point {
     /// Whose programs the server is: `default`, a major version, or a name of the study file.
     #[serde(default = "default_server")]
     pub server: String,
+    /// Above it a transaction is late; `None`: none is.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub latency_limit_ms: Option<f64>,
     /// The scripts' variables, and the server's settings, by name.
     pub variables: Vec<(String, String)>,
     pub settings: Vec<(String, String)>,
@@ -48,8 +51,20 @@ fn default_server() -> String {
 }
 
 /// Names of the axes that every study has, whatever it varies; variables and settings come after them.
-pub const FIXED_AXES: [&str; 11] =
-    ["scale", "clients", "jobs", "script", "rate", "seconds", "transactions", "start", "disk", "file_system", "server"];
+pub const FIXED_AXES: [&str; 12] = [
+    "scale",
+    "clients",
+    "jobs",
+    "script",
+    "rate",
+    "seconds",
+    "transactions",
+    "start",
+    "disk",
+    "file_system",
+    "server",
+    "latency_limit_ms",
+];
 
 /// The axis of points that are measured twice, and its values.
 pub const SIDE: &str = "side";
@@ -68,6 +83,7 @@ pub struct Axes {
     pub disk: Vec<String>,
     pub file_system: Vec<String>,
     pub server: Vec<String>,
+    pub latency_limit_ms: Vec<Option<f64>>,
     pub variables: Vec<(String, Vec<String>)>,
     pub settings: Vec<(String, Vec<String>)>,
     /// Is each point there twice, as [`SIDES`]?
@@ -117,6 +133,7 @@ impl Axes {
         };
         let (start, disk) = (self.start[place()], self.disk[place()].clone());
         let (file_system, server) = (self.file_system[place()].clone(), self.server[place()].clone());
+        let latency_limit_ms = self.latency_limit_ms[place()];
         let mut named = |axes: &[(String, Vec<String>)]| -> Vec<(String, String)> {
             axes.iter().map(|(name, values)| (name.clone(), values[place()].clone())).collect()
         };
@@ -134,6 +151,7 @@ impl Axes {
             disk,
             file_system,
             server,
+            latency_limit_ms,
             variables,
             settings,
             side,
@@ -165,6 +183,7 @@ impl Axes {
             self.disk.len(),
             self.file_system.len(),
             self.server.len(),
+            self.latency_limit_ms.len(),
         ];
         let named = self.variables.iter().chain(&self.settings).map(|(_, values)| values.len());
         fixed.into_iter().chain(named).chain([if self.is_twice { SIDES.len() } else { 1 }]).collect()
@@ -186,6 +205,7 @@ impl Point {
             "disk" => Some(self.disk.clone()),
             "file_system" => Some(self.file_system.clone()),
             "server" => Some(self.server.clone()),
+            "latency_limit_ms" => self.latency_limit_ms.map(|limit| limit.to_string()),
             SIDE => self.side.clone(),
             name => {
                 let mut named = self.variables.iter().chain(&self.settings);
@@ -235,6 +255,7 @@ pub mod tests {
             disk: names(lengths[7]),
             file_system: names(lengths[10]),
             server: names(lengths[11]),
+            latency_limit_ms: vec![None],
             variables: vec![("rows".into(), names(lengths[8]))],
             settings: vec![("work_mem".into(), names(lengths[9]))],
             is_twice: false,

@@ -207,6 +207,30 @@ impl Maker<'_> {
                 self.events.tell(Event::StepShare(share));
             }
         })?;
+        self.run_setup(lab, scale)?;
+        self.database.commands.iter().try_for_each(|command| self.run_command(lab, scale, command))
+    }
+
+    /// A program of the study, told where the database is as every client of PostgreSQL is: by variables. No shell reads it.
+    fn run_command(&self, lab: &Lab, scale: u32, command: &[String]) -> Result<(), Error> {
+        let ConnectOptions { host, port, user, database } = lab.workload_options();
+        let port = port.map(|port| port.to_string());
+        let given = [("PGHOST", host), ("PGPORT", port), ("PGUSER", user), ("PGDATABASE", database)];
+        let given = given.into_iter().filter_map(|(name, value)| Some(format!("{name}={}", value?)));
+        let variables = given.chain([format!("PGTHAW_SCALE={scale}")]);
+        let told = Launch::new(command.first().cloned().unwrap_or_default(), command.iter().skip(1)).render();
+        self.events.tell(Event::Step(format!("running {told}")));
+        let launch = Launch::new("env", variables.chain(command.iter().cloned()));
+        run_pgbench(launch, "command", self.directory, self.stop, |_| ()).map_err(|error| match error {
+            Error::Program { output, .. } => {
+                Error::Program { program: "a command of database.commands", output: format!("{told}: {output}") }
+            }
+            other => other,
+        })
+    }
+
+    /// The user's own SQL.
+    fn run_setup(&self, lab: &Lab, scale: u32) -> Result<(), Error> {
         let Some(setup) = &self.database.setup else { return Ok(()) };
         self.events.tell(Event::Step(format!("running {}", setup.display())));
         let ConnectOptions { host, port, user, database } = lab.workload_options();

@@ -13,6 +13,7 @@ use super::Point;
 use super::generators::TrialGenerators;
 use super::verdict::{GeneratorCalibration, MeasurementVerdict};
 use crate::bench::{Machine, Sample, StartState};
+use crate::linux::loop_file_system::FileSystemFacts;
 use crate::observe::{OsSample, WaitSample, Waits};
 use crate::postgres::{ConfiguredSetting, ServerFacts, StatisticsDelta};
 use crate::units::Bytes;
@@ -90,6 +91,9 @@ pub struct SweepTrial {
     pub retried: u64,
     #[serde(default)]
     pub retries: u64,
+    /// Of those that ended well, above the latency limit.
+    #[serde(default)]
+    pub late: u64,
     /// Transactions per second, without the time that the first connections took.
     pub tps: f64,
     /// Transactions of the slowest whole second.
@@ -126,6 +130,12 @@ pub struct SweepTrial {
     pub settings: Vec<(String, String)>,
     /// Read from the device by anybody.
     pub device_read_bytes: Bytes,
+    /// The file system that was made for it, as it was read back; `None` on the one that was there.
+    #[serde(default)]
+    pub file_system: Option<FileSystemFacts>,
+    /// As the server says it; `None` when it did not come to that.
+    #[serde(default)]
+    pub server_version: Option<String>,
     /// What speaks against the trial.
     #[serde(default)]
     pub verdicts: Vec<MeasurementVerdict>,

@@ -13,7 +13,7 @@ use crate::bench::lab::Lab;
 use crate::bench::strategy::run_statement;
 use crate::postgres::{
     Server, ServerStatistics, SettingState, read_server_statistics, read_setting_errors, read_setting_names,
-    read_setting_overrides, read_setting_states, read_settings, read_usage_summary,
+    read_setting_overrides, read_setting_states, read_settings, read_table_statistics, read_usage_summary,
 };
 use crate::units::Bytes;
 
@@ -23,6 +23,9 @@ pub const CONTROL_DATABASE: &str = "postgres";
 /// Backends report what they counted when they end, other processes in each of their rounds; 13 and 14 collect it in a
 /// process that writes it down twice a second.
 pub const STATISTICS_DELAY: Duration = Duration::from_millis(600);
+
+/// From this version on a backend's counts are there when it has ended.
+const COUNTS_AT_ONCE_SINCE: u32 = 150_000;
 
 /// Where a setting's value may be from: the study's own file, or pgthaw's own session, which sets a few for itself.
 const AS_ASKED_SOURCES: [&str; 3] = ["configuration file", "client", "session"];
@@ -36,6 +39,7 @@ pub struct Look {
     /// Settings that are not the default.
     pub settings: Vec<(String, String)>,
     pub shared_buffers: Bytes,
+    pub version: String,
     /// Bytes of its log.
     pub log_bytes: u64,
 }
@@ -53,10 +57,20 @@ pub async fn read_look(lab: &Lab) -> Result<Look, Error> {
         buffers: summary.iter().map(as_use).collect(),
         settings: read_settings(&mut connection).await?,
         shared_buffers: server.facts.shared_buffers_bytes,
+        version: server.facts.version.clone(),
         log_bytes: lab.cluster().log_bytes(),
         // Last, so that the rest of the look is not counted.
         statistics: read_server_statistics(&mut connection, server.facts.version_num, lab.database()).await?,
     })
+}
+
+/// Looks at the benchmark's tables.
+pub async fn read_tables(lab: &Lab) -> Result<ServerStatistics, Error> {
+    let server = Server::connect(&lab.connect_options(lab.database())).await?;
+    if server.facts.version_num < COUNTS_AT_ONCE_SINCE {
+        tokio::time::sleep(STATISTICS_DELAY).await;
+    }
+    Ok(read_table_statistics(&mut server.connect_to(lab.database()).await?).await?)
 }
 
 /// Connects as the superuser, outside of the benchmark's database.

@@ -21,7 +21,7 @@ use crate::bench::stop::Stop;
 use crate::bench::{Disk, Error};
 use crate::linux::DeviceNumber;
 use crate::linux::block_device::read_block_device;
-use crate::linux::loop_file_system::{FileSystemAsked, LoopFileSystem};
+use crate::linux::loop_file_system::{FileSystemAsked, FileSystemFacts, LoopFileSystem};
 use crate::postgres::Programs;
 use crate::units::Bytes;
 
@@ -232,11 +232,13 @@ impl SiteMaker<'_> {
 }
 
 impl Site {
-    /// What of the file system and its device is not as it was asked for.
-    pub fn read_deviations(&self) -> Result<Vec<Finding>, Error> {
-        let Some(own) = &self.file_system else { return Ok(Vec::new()) };
-        let deviations = own.mounted.read_facts()?.deviations(&own.asked);
-        Ok(deviations.into_iter().map(|one| Finding::NotInForce { what: one.what, reason: one.found }).collect())
+    /// The file system that was made for it, and what of it and its device is not as it was asked for.
+    pub fn read_file_system(&self) -> Result<(Option<FileSystemFacts>, Vec<Finding>), Error> {
+        let Some(own) = &self.file_system else { return Ok((None, Vec::new())) };
+        let facts = own.mounted.read_facts()?;
+        let deviations = facts.deviations(&own.asked).into_iter();
+        let findings = deviations.map(|one| Finding::NotInForce { what: one.what, reason: one.found }).collect();
+        Ok((Some(facts), findings))
     }
 
     /// Stops the server, for another site's turn.

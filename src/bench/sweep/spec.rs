@@ -90,6 +90,8 @@ pub struct DatabaseSpec {
     pub initialize: Vec<String>,
     /// SQL that psql runs in each database afterwards.
     pub setup: Option<PathBuf>,
+    /// Programs with their arguments, run after that.
+    pub commands: Vec<Vec<String>>,
 }
 
 #[derive(Debug, Deserialize)]
@@ -135,6 +137,7 @@ struct RawPoints {
     disk: Option<Value>,
     file_system: Option<Value>,
     server: Option<Value>,
+    latency_limit_ms: Option<Value>,
 }
 
 #[derive(Debug, Default, Deserialize)]
@@ -143,6 +146,8 @@ struct RawDatabase {
     #[serde(default)]
     initialize: Vec<String>,
     setup: Option<PathBuf>,
+    #[serde(default)]
+    commands: Vec<Vec<String>>,
 }
 
 /// Reads and checks a study file. Files that it names are looked for beside it. `is_twice`: every point is measured twice,
@@ -178,7 +183,10 @@ fn parse_sweep(text: &str, directory: &Path, is_twice: bool) -> Result<Sweep, St
         Script::File(path) => Some(path),
         Script::Builtin(_) => None,
     });
-    let contents = files.chain(&database.setup).map(|path| Ok((path.clone(), read_digest(path)?)));
+    let programs: Vec<PathBuf> =
+        database.commands.iter().filter_map(|command| command.first()).map(PathBuf::from).collect();
+    let own_programs = programs.iter().filter(|program| program.is_absolute());
+    let contents = files.chain(&database.setup).chain(own_programs).map(|path| Ok((path.clone(), read_digest(path)?)));
     Ok(Sweep {
         question: raw.question.unwrap_or_default(),
         repeats,
@@ -228,6 +236,7 @@ fn read_axes(raw: &RawSweep, directory: &Path) -> Result<(Axes, Scripts), String
         disk: axis("points.disk", points.disk.as_ref()).names(NATIVE)?,
         file_system: axis("points.file_system", points.file_system.as_ref()).names(NATIVE)?,
         server: axis("points.server", points.server.as_ref()).names(DEFAULT_SERVER)?,
+        latency_limit_ms: axis("points.latency_limit_ms", points.latency_limit_ms.as_ref()).latency_limits()?,
         variables: read_variables(&raw.variables)?,
         settings: read_settings(&raw.settings)?,
         is_twice: raw.aa,
@@ -297,7 +306,27 @@ fn read_database(raw: RawDatabase, directory: &Path) -> Result<DatabaseSpec, Str
         return Err(format!("database.initialize: {option:?} is not among {known}; the scale is an axis of [points]"));
     }
     let setup = raw.setup.map(|name| find_file("database.setup", directory, &name)).transpose()?;
-    Ok(DatabaseSpec { initialize: raw.initialize, setup })
+    let commands = raw.commands.into_iter().map(|command| find_command(directory, command));
+    Ok(DatabaseSpec { initialize: raw.initialize, setup, commands: commands.collect::<Result<_, _>>()? })
+}
+
+/// A program that lies beside the study file is meant by its whole name, any other is looked for in PATH when it is run.
+fn find_command(directory: &Path, mut command: Vec<String>) -> Result<Vec<String>, String> {
+    let wrong =
+        |problem: &str| format!("database.commands: {problem}; write lists such as [\"./load\", \"--rows=1000\"]");
+    if command.iter().flat_map(|word| word.chars()).any(char::is_control) {
+        return Err(wrong("a word has a control character"));
+    }
+    let program =
+        command.first_mut().filter(|program| !program.is_empty()).ok_or_else(|| wrong("a program is missing"))?;
+    // `env` would take it for an option or for a variable.
+    if program.starts_with('-') || program.contains('=') {
+        return Err(wrong(&format!("{program:?} is no program")));
+    }
+    if program.contains('/') {
+        *program = find_file("database.commands", directory, Path::new(&*program))?.display().to_string();
+    }
+    Ok(command)
 }
 
 /// A file beside the study file, by its whole name: pgbench runs elsewhere.
@@ -359,6 +388,7 @@ impl Sweep {
             clients: point.clients,
             jobs: point.jobs,
             rate: point.rate,
+            latency_limit_ms: point.latency_limit_ms,
             max_tries: self.max_tries,
             length: match (point.seconds, point.transactions) {
                 (None, Some(transactions)) => Length::Transactions(transactions),

@@ -6,7 +6,7 @@ use std::path::Path;
 use serde::{Deserialize, Serialize};
 
 use super::Point;
-use super::server::{apply_reload, check_settings, connect, needs_restart};
+use super::server::{apply_reload, check_settings, connect, needs_restart, read_tables};
 use super::verdict::Finding;
 use crate::bench::disk::DeviceUse;
 use crate::bench::lab::Lab;
@@ -19,8 +19,8 @@ use crate::bench::{Disk, Error, StartState, disk};
 use crate::linux::DeviceNumber;
 use crate::linux::cgroup::DiskLimit;
 use crate::linux::read_ahead::ReadAhead;
-use crate::postgres::Server;
 use crate::postgres::pgbench::{Length, Load, Pgbench, TransactionLog};
+use crate::postgres::{Server, ServerStatistics};
 use crate::units::Bytes;
 use crate::warm::traffic::Sharing;
 
@@ -67,6 +67,8 @@ pub struct Started {
     pub limit: Option<DiskLimit>,
     pub read_ahead: Option<ReadAhead>,
     pub state: StartState,
+    /// Of the benchmark's tables, before the trial. Read before a cold start: afterwards the look would warm it.
+    pub tables: ServerStatistics,
     /// What speaks against it already.
     pub findings: Vec<Finding>,
 }
@@ -110,8 +112,9 @@ impl Starter<'_> {
                 let (read_ahead, limit) = self.start_limited(lab, disk)?;
                 let findings = check_settings(lab, &point.settings).await?;
                 self.repeat_history(lab, load).await?;
+                let tables = read_tables(lab).await?;
                 let state = read_state(lab)?;
-                Ok(Started { limit, read_ahead, state, findings })
+                Ok(Started { limit, read_ahead, state, tables, findings })
             }
             StartAsked::Cold | StartAsked::Restored => self.make_cold(lab, point, load, disk).await,
         }
@@ -123,6 +126,7 @@ impl Starter<'_> {
         lab.start(None)?;
         let findings = check_settings(lab, &point.settings).await?;
         self.repeat_history(lab, load).await?;
+        let tables = read_tables(lab).await?;
         lab.stop()?;
         let cold = lab.make_cold()?;
         wait_for_server_start();
@@ -131,7 +135,7 @@ impl Starter<'_> {
             StartAsked::Restored => self.restore(lab, point, disk, limit.as_ref())?,
             _ => cold,
         };
-        Ok(Started { limit, read_ahead, state, findings })
+        Ok(Started { limit, read_ahead, state, tables, findings })
     }
 
     /// Changes nothing but what the point needs: its settings, and its disk.
@@ -161,7 +165,8 @@ impl Starter<'_> {
             false => (None, None),
         };
         let findings = check_settings(lab, &point.settings).await?;
-        Ok(Started { limit, read_ahead, state: read_state(lab)?, findings })
+        let tables = read_tables(lab).await?;
+        Ok(Started { limit, read_ahead, state: read_state(lab)?, tables, findings })
     }
 
     /// Starts the server on this disk. Files keep the read-ahead that they were opened with, so it comes first.
@@ -184,8 +189,13 @@ impl Starter<'_> {
             Length::Seconds(seconds) => seconds.min(HISTORY_SECONDS),
             Length::Transactions(_) => HISTORY_SECONDS,
         };
-        let history =
-            Load { rate: None, length: Length::Seconds(seconds), log: TransactionLog::Seconds, ..load.clone() };
+        let history = Load {
+            rate: None,
+            latency_limit_ms: None,
+            length: Length::Seconds(seconds),
+            log: TransactionLog::Seconds,
+            ..load.clone()
+        };
         let logs = tempfile::tempdir_in(self.directory)
             .map_err(|source| Error::file("create a directory in", self.directory, source))?;
         let pgbench = Pgbench::find(&lab.programs, lab.workload_options())?;

@@ -49,6 +49,9 @@ pub struct PointSummary {
     pub latency_us_p99: Option<Range>,
     pub latency_us_p999: Option<Range>,
     pub device_read_bytes: Option<Range>,
+    /// Transactions above the latency limit, and those that were not begun because they were due too long ago.
+    pub late: Option<Range>,
+    pub skipped: Option<Range>,
     /// That ended within a trial.
     pub checkpoints: Option<Range>,
     /// Medians.
@@ -100,6 +103,8 @@ fn summarize(run: &SweepRun, trials: &[&TrialOutline]) -> PointSummary {
         latency_us_p99: range(|trial| trial.latency_us_p99.map(|us| us as f64)),
         latency_us_p999: range(|trial| trial.latency_us_p999.map(|us| us as f64)),
         device_read_bytes: range(|trial| Some(trial.device_read_bytes as f64)),
+        late: range(|trial| Some(trial.late as f64)),
+        skipped: range(|trial| Some(trial.skipped as f64)),
         checkpoints: range(|trial| Some(f64::from(trial.checkpoints))),
         background: compute_background(&good),
         verdicts: collect_verdicts(trials),

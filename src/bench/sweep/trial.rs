@@ -8,10 +8,10 @@ use super::cycles::compute_cycles;
 use super::generators::{LoadFigures, TrialLoad};
 use super::log::parse_checkpoints;
 use super::record::SweepTrial;
-use super::server::{Look, STATISTICS_DELAY, connect, read_look};
+use super::server::{Look, STATISTICS_DELAY, connect, read_look, read_tables};
 use super::site::Site;
 use super::start::{Started, Starter};
-use super::verdict::{Circumstances, Finding, GeneratorCalibration, compute_trial_verdicts, texts_of};
+use super::verdict::{Circumstances, Finding, GeneratorCalibration, TableGrowth, compute_trial_verdicts, texts_of};
 use super::{Exceeded, Point, StartAsked, Sweep};
 use crate::bench::contender::{Contender, io_workers_serve};
 use crate::bench::event::Events;
@@ -23,11 +23,12 @@ use crate::bench::strategy::Strategy;
 use crate::bench::until_warm::WarmGoal;
 use crate::bench::watch::Watched;
 use crate::bench::{Disk, Error, Machine, Sample, StartState};
+use crate::linux::loop_file_system::FileSystemFacts;
 use crate::linux::read_ahead::ReadAhead;
 use crate::model::Facts;
 use crate::observe::{Cadence, WaitSample, WaitSampler, Waits};
 use crate::postgres::pgbench::{Length, Script};
-use crate::postgres::{self, StatisticsDelta, read_backend_pid};
+use crate::postgres::{self, ServerStatistics, StatisticsDelta, read_backend_pid};
 use crate::units::Bytes;
 
 /// A trial that ends by its transactions is given up after this many seconds.
@@ -62,6 +63,8 @@ struct Measurement {
     waits: Vec<WaitSample>,
     before: Look,
     after: Look,
+    /// Of the benchmark's tables, afterwards.
+    tables: ServerStatistics,
     log: String,
 }
 
@@ -70,6 +73,9 @@ struct Begun {
     state: StartState,
     findings: Vec<Finding>,
     command: String,
+    file_system: Option<FileSystemFacts>,
+    /// Of the benchmark's tables, before.
+    tables: ServerStatistics,
 }
 
 impl TrialSetup<'_> {
@@ -99,8 +105,9 @@ impl TrialSetup<'_> {
             stop: self.stop,
         };
         let started = starter.make(&mut site.lab, point, &load, &disk, site.running.as_deref()).await?;
-        let Started { limit, read_ahead, state, mut findings } = started;
-        findings.extend(site.read_deviations()?);
+        let Started { limit, read_ahead, state, tables, mut findings } = started;
+        let (file_system, deviations) = site.read_file_system()?;
+        findings.extend(deviations);
         let (site, lab) = (&*site, &site.lab);
         let before = read_look(lab).await?;
 
@@ -108,7 +115,7 @@ impl TrialSetup<'_> {
             .map_err(|source| Error::file("create a directory in", self.directory, source))?;
         let generators = self.sweep.generators.as_ref();
         let mut running_load = TrialLoad::ready(lab, &load, generators, directory.path(), self.stop).await?;
-        let started = Begun { state, findings, command: running_load.command() };
+        let started = Begun { state, findings, command: running_load.command(), file_system, tables };
         let (_, mut observer) = connect(lab).await?;
         let observer_pid = read_backend_pid(&mut observer).await?;
         let looks = WaitSampler::start(observer);
@@ -131,7 +138,8 @@ impl TrialSetup<'_> {
         tokio::time::sleep(STATISTICS_DELAY).await;
         let after = read_look(lab).await?;
         let log = lab.cluster().log_since(before.log_bytes)?;
-        Ok(Measurement { started, measured, figures, waits, before, after, log })
+        let tables = read_tables(lab).await?;
+        Ok(Measurement { started, measured, figures, waits, before, after, tables, log })
     }
 
     /// Trials of a sweep last as long as they were asked to.
@@ -150,7 +158,7 @@ impl TrialSetup<'_> {
     }
 
     fn conclude(&self, trial: &mut SweepTrial, measurement: Measurement, site: &Site) {
-        let Measurement { started, measured, figures, waits, before, after, log } = measurement;
+        let Measurement { started, measured, figures, waits, before, after, tables, log } = measurement;
         let LoadFigures { latencies, outcome, generators } = figures;
         let seconds = compute_samples(&measured.seconds, &latencies.intervals, measured.start_unix);
         let disk = self.disk(site, &trial.point);
@@ -166,7 +174,10 @@ impl TrialSetup<'_> {
         trial.lasted_seconds = measured.ended_after.as_secs_f64();
         trial.latency = Some(latencies.overall());
         trial.scripts = latencies.scripts();
-        trial.statistics = after.statistics.since(&before.statistics);
+        trial.file_system = started.file_system;
+        trial.server_version = Some(after.version);
+        let grown = TableGrowth { before: &started.tables, after: &tables };
+        trial.statistics = after.statistics.since(&before.statistics).and(tables.since(&started.tables));
         trial.buffers_before = before.buffers;
         trial.buffers_after = after.buffers;
         let checkpoints = parse_checkpoints(&log, measured.start_unix);
@@ -174,6 +185,7 @@ impl TrialSetup<'_> {
         trial.settings = after.settings;
         (trial.transactions, trial.failed, trial.skipped) = (outcome.transactions, outcome.failed, outcome.skipped);
         (trial.retried, trial.retries) = (outcome.retried, outcome.retries);
+        trial.late = outcome.late;
         trial.tps = outcome.tps;
         (trial.checkpoint_cycles, trial.cycle_tps) = compute_cycles(trial);
         let circumstances = Circumstances {
@@ -186,6 +198,7 @@ impl TrialSetup<'_> {
             calibration: self.calibration(&trial.point),
             exceeded: self.exceeded(&trial.point, after.shared_buffers),
             log: &log,
+            tables: grown,
             processors: self.machine.cores,
         };
         trial.verdicts = compute_trial_verdicts(trial, circumstances);
@@ -241,6 +254,7 @@ fn empty_trial(sweep_id: &str, point: &Point, turn: &Turn<u32>, started_at: Time
         skipped: 0,
         retried: 0,
         retries: 0,
+        late: 0,
         tps: 0.0,
         worst_second_tps: None,
         latency: None,
@@ -258,6 +272,8 @@ fn empty_trial(sweep_id: &str, point: &Point, turn: &Turn<u32>, started_at: Time
         cycle_tps: None,
         settings: Vec::new(),
         device_read_bytes: Bytes(0),
+        file_system: None,
+        server_version: None,
         verdicts: Vec::new(),
         warnings: Vec::new(),
     }

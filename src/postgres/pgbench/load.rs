@@ -17,6 +17,8 @@ pub struct Load {
     pub jobs: u32,
     /// Transactions per second in all; `None`: as fast as it goes.
     pub rate: Option<f64>,
+    /// Transactions that take longer are counted; under a rate those that are due longer ago are skipped.
+    pub latency_limit_ms: Option<f64>,
     /// How often a transaction is tried that fails by a deadlock or a serialization failure; more than once from
     /// PostgreSQL 15 on.
     pub max_tries: u32,
@@ -54,6 +56,7 @@ impl From<&Workload> for Load {
             clients: workload.clients,
             jobs: workload.jobs,
             rate: None,
+            latency_limit_ms: None,
             max_tries: 1,
             length: Length::Seconds(workload.seconds),
             log: TransactionLog::Seconds,
@@ -76,6 +79,7 @@ impl Load {
         arguments
             .extend(self.variables.iter().flat_map(|(name, value)| ["-D".into(), format!("{name}={value}").into()]));
         arguments.extend(self.rate.into_iter().flat_map(|rate| ["-R".into(), OsString::from(rate.to_string())]));
+        arguments.extend(self.latency_limit_ms.map(|limit| format!("--latency-limit={limit}").into()));
         if self.max_tries > 1 {
             arguments.push(format!("--max-tries={}", self.max_tries).into());
         }
@@ -118,16 +122,24 @@ mod tests {
             clients: 8,
             jobs: 2,
             rate: Some(500.5),
+            latency_limit_ms: Some(7.5),
             length: Length::Transactions(100),
             max_tries: 3,
             log: TransactionLog::Transactions(0.25),
         };
         assert_eq!(
             render(&load),
-            "--sampling-rate=0.25 --log-prefix=/l/log -b select-only@9 -f /s/a@b.sql@1 -D rows=10 -R 500.5 --max-tries=3 -c 8 -j 2 -t 100"
+            "--sampling-rate=0.25 --log-prefix=/l/log -b select-only@9 -f /s/a@b.sql@1 -D rows=10 -R 500.5 --latency-limit=7.5 --max-tries=3 -c 8 -j 2 -t 100"
         );
         let length = Length::Seconds(3);
-        let whole = Load { log: TransactionLog::Transactions(1.0), length, rate: None, max_tries: 1, ..load };
+        let whole = Load {
+            log: TransactionLog::Transactions(1.0),
+            length,
+            rate: None,
+            latency_limit_ms: None,
+            max_tries: 1,
+            ..load
+        };
         let rendered = render(&whole);
         assert!(rendered.starts_with("--log-prefix") && rendered.ends_with("-D rows=10 -c 8 -j 2 -T 3"), "{rendered}");
     }

@@ -14,6 +14,8 @@ pub struct PgbenchOutcome {
     pub failed: u64,
     /// Transactions that were not begun because they were due too long ago.
     pub skipped: u64,
+    /// Transactions above the latency limit.
+    pub late: u64,
     /// Transactions that were tried more than once, and how often in all, from PostgreSQL 15 on.
     pub retried: u64,
     pub retries: u64,
@@ -33,6 +35,8 @@ pub fn parse_outcome(report: &str) -> Option<PgbenchOutcome> {
             outcome.failed = leading_number(count)?;
         } else if let Some(count) = line.strip_prefix("number of transactions skipped: ") {
             outcome.skipped = leading_number(count)?;
+        } else if let Some(limited) = line.strip_prefix("number of transactions above the ") {
+            outcome.late = leading_number(limited.split_once(": ")?.1)?;
         } else if let Some(count) = line.strip_prefix("number of transactions retried: ") {
             outcome.retried = leading_number(count)?;
         } else if let Some(count) = line.strip_prefix("total number of retries: ") {
@@ -68,10 +72,12 @@ mod tests {
         let expected = PgbenchOutcome { transactions: 1000, tps: 11.5, ..PgbenchOutcome::default() };
         assert_eq!(parse_outcome(old), Some(expected));
         let new = "duration: 3 s\nnumber of transactions actually processed: 77\nnumber of failed transactions: 3 (3.750%)\n\
-                   number of transactions skipped: 4 (5.1%)\nnumber of transactions retried: 5 (6.250%)\n\
+                   number of transactions skipped: 4 (5.1%)\n\
+                   number of transactions above the 5.0 ms latency limit: 6/77 (7.792%)\nnumber of transactions retried: 5 (6.250%)\n\
                    total number of retries: 9\nlatency average = 1 ms\n\
                    initial connection time = 4.1 ms\ntps = 25.6 (without initial connection time)\n";
-        let expected = PgbenchOutcome { transactions: 77, failed: 3, skipped: 4, retried: 5, retries: 9, tps: 25.6 };
+        let expected =
+            PgbenchOutcome { transactions: 77, failed: 3, skipped: 4, late: 6, retried: 5, retries: 9, tps: 25.6 };
         assert_eq!(parse_outcome(new), Some(expected));
     }
 

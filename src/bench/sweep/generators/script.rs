@@ -110,6 +110,7 @@ mod tests {
             clients: 2,
             jobs: 1,
             rate: None,
+            latency_limit_ms: None,
             max_tries: 1,
             length: Length::Seconds(5),
             log: TransactionLog::Transactions(1.0),

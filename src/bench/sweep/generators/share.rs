@@ -33,6 +33,7 @@ mod tests {
             clients,
             jobs,
             rate: Some(1000.0),
+            latency_limit_ms: None,
             max_tries: 1,
             length: Length::Seconds(1),
             log: TransactionLog::Seconds,

@@ -52,6 +52,12 @@ pub enum Finding {
         runs: u32,
         tables: Vec<String>,
     },
+    /// Tables that nothing was inserted into grew, or dead rows piled up in them: shares of their size, and of their rows.
+    Bloat {
+        grown_ratio: f64,
+        dead_ratio: f64,
+        tables: Vec<String>,
+    },
     AssertionsEnabled,
     FsyncOff,
     /// What was asked for is not so.
@@ -145,6 +151,7 @@ impl Finding {
             Finding::RuntimeTooShort { .. } => "runtime_too_short",
             Finding::FitsCache { .. } => "fits_cache",
             Finding::Autovacuum { .. } => "autovacuum",
+            Finding::Bloat { .. } => "bloat",
             Finding::AssertionsEnabled => "assertions_enabled",
             Finding::FsyncOff => "fsync_off",
             Finding::NotInForce { .. } => "not_in_force",
@@ -200,6 +207,12 @@ impl Finding {
             Finding::Autovacuum { runs, tables } => {
                 format!("autovacuum worked {runs} times meanwhile, on {}", tables.join(", "))
             }
+            Finding::Bloat { grown_ratio, dead_ratio, tables } => format!(
+                "updates and deletes left something behind in {}: the tables grew by {}, and {} of their rows are dead",
+                tables.join(", "),
+                percent(*grown_ratio),
+                percent(*dead_ratio)
+            ),
             Finding::AssertionsEnabled => "the server was built with assertions, which slow it down".into(),
             Finding::FsyncOff => "fsync is off: what was written did not have to reach the disk".into(),
             Finding::NotInForce { what, reason } => format!("{what} is not in force: {reason}"),
@@ -265,6 +278,9 @@ impl Finding {
             Finding::FitsCache { .. } => "choose a larger scale, or make the cache smaller".into(),
             Finding::Autovacuum { .. } => {
                 "let trials last long enough to have all of it, or leave autovacuum off (the default of a study)".into()
+            }
+            Finding::Bloat { .. } => {
+                "compare trials of the same length, or turn autovacuum on and let them last long enough to have all of it".into()
             }
             Finding::AssertionsEnabled => "use a server that was built without --enable-cassert (--bin-dir)".into(),
             Finding::FsyncOff => "fsync = on, unless it is what the study is about".into(),

@@ -95,6 +95,7 @@ fn calibrate(
         clients,
         jobs,
         rate: None,
+        latency_limit_ms: None,
         max_tries: 1,
         length: Length::Seconds(CALIBRATION_SECONDS),
         log: TransactionLog::Seconds,

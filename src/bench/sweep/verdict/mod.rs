@@ -1,5 +1,6 @@
 //! Verdicts on the measurement itself: what speaks against a trial, or against the whole sweep, each with its remedy.
 
+mod bloat;
 mod finding;
 mod generator;
 mod study;
@@ -7,6 +8,7 @@ mod trial;
 
 use serde::{Deserialize, Serialize};
 
+pub use bloat::TableGrowth;
 pub use finding::{Finding, Saturation, SaturationSign};
 pub use generator::{CALIBRATION_SECONDS, GeneratorCalibration, calibrate_generator};
 pub use study::{compute_start_verdicts, compute_sweep_verdicts};

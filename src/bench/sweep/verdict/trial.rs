@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 
 use super::MeasurementVerdict;
+use super::bloat::TableGrowth;
 use super::finding::Finding;
 use super::generator::{GeneratorCalibration, GeneratorSigns, find_saturation};
 use crate::bench::race::Measured;
@@ -50,6 +51,7 @@ pub struct Circumstances<'a> {
     pub exceeded: Vec<(Exceeded, Bytes)>,
     /// What the server logged meanwhile.
     pub log: &'a str,
+    pub tables: TableGrowth<'a>,
     pub processors: u32,
 }
 
@@ -68,6 +70,7 @@ pub fn compute_trial_verdicts(trial: &SweepTrial, circumstances: Circumstances<'
         find_shared_processors(&trial.os_samples, circumstances.processors),
         find_taken_processors(&trial.os_samples, circumstances.processors),
         find_autovacuum(circumstances.log),
+        circumstances.tables.find_bloat(),
         trial.settings.iter().any(|(name, value)| name == "fsync" && value == "off").then_some(Finding::FsyncOff),
         find_missing_limit(circumstances.seconds, disk),
         warnings::find_late_readings(&measured.seconds).map(|late| Finding::LateReadings {
