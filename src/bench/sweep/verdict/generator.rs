@@ -128,6 +128,9 @@ pub struct GeneratorSigns<'a> {
     pub calibration: Option<&'a GeneratorCalibration>,
     /// May a client pause by its script's own will? Then backends that wait for it say nothing.
     pub may_pause: bool,
+    /// Had the machine no processor to spare? Then threads wait for one and not for each other, and a backend that was
+    /// asked for something and has no processor yet looks as if it waited for its client.
+    pub are_processors_full: bool,
 }
 
 /// Was the generator the limit? `None`: it was not; where that cannot be known, this is what is found.
@@ -144,7 +147,7 @@ pub fn find_saturation(trial: &SweepTrial, signs: GeneratorSigns<'_>) -> Option<
         .then(|| idle_backends(&trial.waits) / f64::from(point.clients));
     let lag = compute_lag_ratio(trial);
     let calibrated = signs.calibration.map(|one| one.cpu_ratio).filter(|ratio| *ratio >= CALIBRATED_MIN);
-    let idle_alone = idle.filter(|_| point.rate.is_none());
+    let idle_alone = idle.filter(|_| point.rate.is_none() && !signs.are_processors_full);
     let sign = choose_sign(cpu_ratio, run_delay_ratio, calibrated.unwrap_or(1.0), idle_alone, lag);
     let unseen_sign = || is_late_while_idle(idle, lag).then_some(SaturationSign::ScheduleLag);
     let Some(sign) = sign.or_else(|| unseen_sign().filter(|_| !unseen_hosts.is_empty())) else {
@@ -255,7 +258,7 @@ mod tests {
             tps: 1.0,
             is_seen,
         };
-        let signs = GeneratorSigns { calibration: None, may_pause: false };
+        let signs = GeneratorSigns { calibration: None, may_pause: false, are_processors_full: false };
         let with = |hosts: Vec<TrialGenerator>| SweepTrial { generators: Some(TrialGenerators::new(hosts)), ..trial() };
         assert_eq!(find_saturation(&with(vec![host(true)]), signs), None);
         let unseen = Finding::GeneratorsUnseen { hosts: vec!["there".into()] };

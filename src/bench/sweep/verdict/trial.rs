@@ -58,7 +58,12 @@ pub struct Circumstances<'a> {
 /// Every verdict on a trial whose figures are known.
 pub fn compute_trial_verdicts(trial: &SweepTrial, circumstances: Circumstances<'_>) -> Vec<MeasurementVerdict> {
     let Circumstances { disk, measured, is_own_script, .. } = circumstances;
-    let signs = GeneratorSigns { calibration: circumstances.calibration, may_pause: is_own_script };
+    let processors = circumstances.processors;
+    let signs = GeneratorSigns {
+        calibration: circumstances.calibration,
+        may_pause: is_own_script,
+        are_processors_full: compute_busy_ratio(&trial.os_samples, processors).is_some_and(|ratio| ratio >= BUSY),
+    };
     let total_bytes = trial.start_state.as_ref().map(|start| start.total_bytes).unwrap_or_default();
     let found = [
         find_other_start(trial),
@@ -149,11 +154,14 @@ fn find_generators_apart(trial: &SweepTrial) -> Option<Finding> {
 }
 
 fn find_shared_processors(samples: &[OsSample], processors: u32) -> Option<Finding> {
-    let share = |of: fn(&OsSample) -> f64| median_share(samples, processors, of);
-    let busy_ratio = share(|one| one.processors_busy_seconds)?.min(1.0);
-    let generator_ratio = share(|one| one.generator().cpu_seconds)?;
+    let busy_ratio = compute_busy_ratio(samples, processors)?;
+    let generator_ratio = median_share(samples, processors, |one| one.generator().cpu_seconds)?;
     let is_told = busy_ratio >= BUSY && generator_ratio >= GENERATOR_MIN;
     is_told.then_some(Finding::SharedProcessors { busy_ratio, generator_ratio, processors })
+}
+
+fn compute_busy_ratio(samples: &[OsSample], processors: u32) -> Option<f64> {
+    Some(median_share(samples, processors, |one| one.processors_busy_seconds)?.min(1.0))
 }
 
 fn find_taken_processors(samples: &[OsSample], processors: u32) -> Option<Finding> {
