@@ -3,10 +3,10 @@
 use std::path::Path;
 use std::time::Duration;
 
-use super::Error;
 use super::lab::Lab;
 use super::launch::{Ended, Gated, Launch, Running};
 use super::strategy::{Strategy, describe};
+use super::{Error, StrategyOutcome};
 use crate::linux::cgroup::DiskLimit;
 use crate::observe::{BackendReads, BackendRole, apply_end_strategy_backends};
 use crate::units::Bytes;
@@ -38,6 +38,18 @@ pub struct Outcome {
     pub failure: Option<String>,
     /// The end of what it printed.
     pub output: String,
+}
+
+impl From<Outcome> for StrategyOutcome {
+    fn from(outcome: Outcome) -> StrategyOutcome {
+        StrategyOutcome {
+            command: outcome.command,
+            ended_after_seconds: outcome.ended_after.map(|after| after.as_secs_f64()),
+            issued_bytes: outcome.issued_bytes,
+            failure: outcome.failure,
+            output: outcome.output,
+        }
+    }
 }
 
 impl Contender {

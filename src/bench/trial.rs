@@ -20,7 +20,7 @@ use super::strategy::{Strategy, WarmSnapshots, plan_launch};
 use super::summary::served_by;
 use super::until_warm::WarmGoal;
 use super::watch::Watched;
-use super::{Disk, Error, ResidencyStrip, Sample, StartState, StrategyOutcome, Study, Trial, disk, warm, warnings};
+use super::{Disk, Error, ResidencyStrip, Sample, StartState, Study, Trial, disk, warm, warnings};
 use crate::linux::DeviceNumber;
 use crate::observe::Cadence;
 use crate::postgres::pgbench::{Intervals, Pgbench, Workload, read_intervals};
@@ -159,13 +159,7 @@ impl TrialSetup<'_> {
             position: turn.position,
             started_at: before.started_at,
             start_state: before.start_state,
-            outcome: StrategyOutcome {
-                command: measured.outcome.command,
-                ended_after_seconds: measured.outcome.ended_after.map(|after| after.as_secs_f64()),
-                issued_bytes: measured.outcome.issued_bytes,
-                failure: measured.outcome.failure,
-                output: measured.outcome.output,
-            },
+            outcome: measured.outcome.into(),
             warm_after_seconds,
             to_50_seconds: None,
             to_90_seconds: None,

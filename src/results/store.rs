@@ -193,6 +193,7 @@ fn migrator() -> Migrator {
         (11, "views of runs, points and seconds", include_str!("migrations/0011_views.sql")),
         (12, "the hosts that made a trial's load", include_str!("migrations/0012_sweep_generators.sql")),
         (13, "what trials stood on, and late transactions", include_str!("migrations/0013_sweep_grounds.sql")),
+        (14, "what warmed the servers of trials", include_str!("migrations/0014_sweep_strategies.sql")),
     ];
     Migrator::with_migrations(
         migrations

@@ -6,6 +6,7 @@ use toml::{Table, Value};
 
 use super::StartAsked;
 use super::spec::find_file;
+use crate::bench::Strategy;
 use crate::postgres::pgbench::{BUILTIN_SCRIPTS, Script};
 
 /// Weights of pgbench are small numbers.
@@ -111,6 +112,13 @@ impl Axis<'_> {
     /// Names, which are looked up later.
     pub fn names(&self, default: &str) -> Result<Vec<String>, String> {
         self.read(default.to_owned(), "a name", |value| value.as_str().map(str::to_owned))
+    }
+
+    /// Strategies by their names.
+    pub fn strategies(&self) -> Result<Vec<String>, String> {
+        let allowed = format!("one of {}", Strategy::ALL.map(Strategy::name).join(", "));
+        let known = |value: &Value| value.as_str().filter(|name| name.parse::<Strategy>().is_ok()).map(str::to_owned);
+        self.read(Strategy::Nothing.name().to_owned(), &allowed, known)
     }
 
     /// Scripts by what they are called: a built-in, a file, or a table of them with their weights.

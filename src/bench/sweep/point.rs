@@ -3,6 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::StartAsked;
+use crate::bench::{NOTHING, Strategy};
 
 /// What is measured: one combination of parameters.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -28,6 +29,9 @@ pub struct Point {
     /// Above it a transaction is late; `None`: none is.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub latency_limit_ms: Option<f64>,
+    /// What warms the cold server beside the load, by its name ([`crate::bench::Strategy`]).
+    #[serde(default = "nothing")]
+    pub strategy: String,
     /// The scripts' variables, and the server's settings, by name.
     pub variables: Vec<(String, String)>,
     pub settings: Vec<(String, String)>,
@@ -50,8 +54,12 @@ fn default_server() -> String {
     DEFAULT_SERVER.to_owned()
 }
 
+fn nothing() -> String {
+    NOTHING.to_owned()
+}
+
 /// Names of the axes that every study has, whatever it varies; variables and settings come after them.
-pub const FIXED_AXES: [&str; 12] = [
+pub const FIXED_AXES: [&str; 13] = [
     "scale",
     "clients",
     "jobs",
@@ -64,6 +72,7 @@ pub const FIXED_AXES: [&str; 12] = [
     "file_system",
     "server",
     "latency_limit_ms",
+    "strategy",
 ];
 
 /// The axis of points that are measured twice, and its values.
@@ -84,6 +93,7 @@ pub struct Axes {
     pub file_system: Vec<String>,
     pub server: Vec<String>,
     pub latency_limit_ms: Vec<Option<f64>>,
+    pub strategy: Vec<String>,
     pub variables: Vec<(String, Vec<String>)>,
     pub settings: Vec<(String, Vec<String>)>,
     /// Is each point there twice, as [`SIDES`]?
@@ -133,7 +143,7 @@ impl Axes {
         };
         let (start, disk) = (self.start[place()], self.disk[place()].clone());
         let (file_system, server) = (self.file_system[place()].clone(), self.server[place()].clone());
-        let latency_limit_ms = self.latency_limit_ms[place()];
+        let (latency_limit_ms, strategy) = (self.latency_limit_ms[place()], self.strategy[place()].clone());
         let mut named = |axes: &[(String, Vec<String>)]| -> Vec<(String, String)> {
             axes.iter().map(|(name, values)| (name.clone(), values[place()].clone())).collect()
         };
@@ -152,6 +162,7 @@ impl Axes {
             file_system,
             server,
             latency_limit_ms,
+            strategy,
             variables,
             settings,
             side,
@@ -184,6 +195,7 @@ impl Axes {
             self.file_system.len(),
             self.server.len(),
             self.latency_limit_ms.len(),
+            self.strategy.len(),
         ];
         let named = self.variables.iter().chain(&self.settings).map(|(_, values)| values.len());
         fixed.into_iter().chain(named).chain([if self.is_twice { SIDES.len() } else { 1 }]).collect()
@@ -191,6 +203,11 @@ impl Axes {
 }
 
 impl Point {
+    /// What warms the cold server beside the load.
+    pub fn strategy(&self) -> Strategy {
+        self.strategy.parse().unwrap_or(Strategy::Nothing)
+    }
+
     /// The value on an axis, as the study file would have it; `None` when there is no such axis.
     pub fn value(&self, axis: &str) -> Option<String> {
         match axis {
@@ -205,6 +222,7 @@ impl Point {
             "disk" => Some(self.disk.clone()),
             "file_system" => Some(self.file_system.clone()),
             "server" => Some(self.server.clone()),
+            "strategy" => Some(self.strategy.clone()),
             "latency_limit_ms" => self.latency_limit_ms.map(|limit| limit.to_string()),
             SIDE => self.side.clone(),
             name => {
@@ -256,6 +274,7 @@ pub mod tests {
             file_system: names(lengths[10]),
             server: names(lengths[11]),
             latency_limit_ms: vec![None],
+            strategy: vec![NOTHING.to_owned()],
             variables: vec![("rows".into(), names(lengths[8]))],
             settings: vec![("work_mem".into(), names(lengths[9]))],
             is_twice: false,

@@ -1,12 +1,13 @@
 //! Before the first trial: a cluster with a database for each scale, or the one that a killed run has left.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs::{self, File, TryLockError};
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
 
 use sqlx::postgres::PgConnection;
 
+use super::Sweep;
 use super::log::LOG_LINE_PREFIX;
 use super::run::SweepOptions;
 use super::server::{CONTROL_DATABASE, check_setting_names};
@@ -16,7 +17,7 @@ use crate::bench::lab::{DATABASE, Lab, Place};
 use crate::bench::launch::Launch;
 use crate::bench::preparation::run_pgbench;
 use crate::bench::stop::Stop;
-use crate::bench::strategy::run_statement;
+use crate::bench::strategy::{Strategy, find_obstacle, run_statement};
 use crate::bench::{Error, size};
 use crate::observe::{STRATEGY_ROLE, WORKLOAD_ROLE};
 use crate::postgres::pgbench::{Pgbench, Said, parse_said};
@@ -120,15 +121,32 @@ pub async fn make_databases(
     let mut connection = server.connect_to(CONTROL_DATABASE).await?;
     check_setting_names(&mut connection, &options.sweep).await?;
     make_roles(&mut connection).await?;
-    if read_installable_extensions(&mut connection).await?.contains(PG_BUFFERCACHE) {
+    let extensions = read_installable_extensions(&mut connection).await?;
+    check_strategies(&options.sweep, &lab.programs, server.facts.version_num / 10_000, &extensions)?;
+    if extensions.contains(PG_BUFFERCACHE) {
         apply_create_extension(&mut connection, PG_BUFFERCACHE).await?;
     }
-    let maker = Maker { database: &options.sweep.database, directory, events, stop };
+    let has_pgfincore = options.sweep.strategies().contains(&Strategy::Pgfincore);
+    let maker = Maker { database: &options.sweep.database, has_pgfincore, directory, events, stop };
     let mut databases = BTreeMap::new();
     for scale in &options.sweep.axes.scale {
         databases.insert(*scale, maker.make(lab, &server, &mut connection, *scale).await?);
     }
     Ok(databases)
+}
+
+/// Each strategy was asked for by its name: one that cannot run here is told before anything is made.
+fn check_strategies(
+    sweep: &Sweep,
+    programs: &Programs,
+    version_major: u32,
+    extensions: &BTreeSet<String>,
+) -> Result<(), Error> {
+    let obstacle = |strategy: Strategy| {
+        find_obstacle(strategy, programs, version_major, extensions).map(|what| format!("{strategy}: {what}"))
+    };
+    let obstacles: Vec<String> = sweep.strategies().into_iter().filter_map(obstacle).collect();
+    if obstacles.is_empty() { Ok(()) } else { Err(Error::Setting(obstacles.join("; "))) }
 }
 
 async fn make_roles(connection: &mut PgConnection) -> Result<(), Error> {
@@ -148,6 +166,7 @@ async fn find_database(connection: &mut PgConnection, name: &str) -> Result<Opti
 
 struct Maker<'a> {
     database: &'a DatabaseSpec,
+    has_pgfincore: bool,
     directory: &'a Path,
     events: &'a Events,
     stop: &'a Stop,
@@ -177,7 +196,8 @@ impl Maker<'_> {
         lab.use_database(&database.name, database.oid);
         let mut inside = server.connect_to(&name).await?;
         let extensions = read_installable_extensions(&mut inside).await?;
-        for extension in [PG_PREWARM, PG_BUFFERCACHE].into_iter().filter(|one| extensions.contains(*one)) {
+        let wanted = [PG_PREWARM, PG_BUFFERCACHE].into_iter().chain(self.has_pgfincore.then_some("pgfincore"));
+        for extension in wanted.filter(|one| extensions.contains(*one)) {
             apply_create_extension(&mut inside, extension).await?;
         }
         self.fill(lab, scale)?;

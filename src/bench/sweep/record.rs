@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 use super::Point;
 use super::generators::TrialGenerators;
 use super::verdict::{GeneratorCalibration, MeasurementVerdict};
-use crate::bench::{Machine, Sample, StartState};
+use crate::bench::{Machine, Sample, StartState, StrategyOutcome};
 use crate::linux::loop_file_system::FileSystemFacts;
 use crate::observe::{OsSample, WaitSample, Waits};
 use crate::postgres::{ConfiguredSetting, ServerFacts, StatisticsDelta};
@@ -75,6 +75,9 @@ pub struct SweepTrial {
     pub start_state: Option<StartState>,
     /// pgbench's command.
     pub command: String,
+    /// What warmed the server beside the load did; `None` where nothing did.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub strategy_outcome: Option<StrategyOutcome>,
     /// The hosts that made the load; `None`: pgbench ran on this one.
     #[serde(default)]
     pub generators: Option<TrialGenerators>,

@@ -13,12 +13,13 @@ use super::plan::{plan_sweep, plan_turns};
 use super::record::{SweepRun, SweepTrial};
 use super::server::connect;
 use super::site::{Site, SiteKey, SiteMaker};
-use super::start::{StartAsked, Starter};
+use super::start::Starter;
 use super::trial::TrialSetup;
 use super::verdict::{GeneratorCalibration, calibrate_generator, compute_start_verdicts, texts_of};
 use crate::bench::event::{Event, Events, SweepTrialStarted};
 use crate::bench::order::Turn;
 use crate::bench::stop::Stop;
+use crate::bench::strategy::Strategy;
 use crate::bench::tournament::{describe_machine, new_run_id, repair_read_ahead};
 use crate::bench::work_directory::{WorkDirectory, sweep_abandoned};
 use crate::bench::{Disk, Error, Place};
@@ -198,10 +199,11 @@ impl Play<'_> {
         self.events.tell(Event::SweepTrialEnded(Box::new(trial)));
     }
 
-    /// Of the warm state, for the scales of points that start restored.
+    /// Of the warm state, for points that start restored, and for strategies that bring it back.
     async fn take_snapshots(&self, site: &mut Site) -> Result<(), Error> {
         let sweep = &self.options.sweep;
-        if !sweep.axes.start.contains(&StartAsked::Restored) {
+        let strategies = sweep.strategies();
+        if strategies == [Strategy::Nothing] {
             return Ok(());
         }
         for (scale, database) in &site.databases {
@@ -216,7 +218,7 @@ impl Play<'_> {
                 stop: self.stop,
             };
             let load = sweep.load(&sweep.point(0));
-            let snapshot = starter.take_snapshot(&site.lab, *scale, &load).await?;
+            let snapshot = starter.take_snapshot(&mut site.lab, *scale, &load, &strategies).await?;
             site.snapshots.insert(*scale, snapshot);
         }
         Ok(())

@@ -17,7 +17,9 @@ use super::{Point, Sweep};
 use crate::bench::disk::{DeviceUse, choose_in_force_on};
 use crate::bench::event::{Event, Events};
 use crate::bench::lab::Lab;
+use crate::bench::launch::Launch;
 use crate::bench::stop::Stop;
+use crate::bench::strategy::plan_launch;
 use crate::bench::{Disk, Error};
 use crate::linux::DeviceNumber;
 use crate::linux::block_device::read_block_device;
@@ -239,6 +241,12 @@ impl Site {
         let deviations = facts.deviations(&own.asked).into_iter();
         let findings = deviations.map(|one| Finding::NotInForce { what: one.what, reason: one.found }).collect();
         Ok((Some(facts), findings))
+    }
+
+    /// What is run to warm the server of a point; `None` where nothing is, or the server does it.
+    pub fn plan_strategy(&self, point: &Point, disk: &Disk) -> Result<Option<Launch>, Error> {
+        let Some(warm) = self.snapshots.get(&point.scale) else { return Ok(None) };
+        plan_launch(point.strategy(), &self.lab, &warm.snapshots, disk)
     }
 
     /// Stops the server, for another site's turn.

@@ -9,13 +9,15 @@ use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
 use toml::{Table, Value};
 
+use super::StartAsked;
 use super::axis::{Axis, Mix, read_settings, read_variables};
 use super::generators::{Generators, RawGenerators, read_generators};
 use super::ground::{FileSystemSpec, ServerSpec, read_file_systems, read_servers};
 use super::point::{Axes, AxisLength, DEFAULT_SERVER, FIXED_AXES, NATIVE, Point, SIDE};
 use crate::bench::disk::{AskedDisk, NamedDisk, choose_disk};
-use crate::bench::{Disk, Error};
+use crate::bench::{Disk, Error, NOTHING, Strategy};
 use crate::postgres::pgbench::{BUILTIN_SCRIPTS, Length, Load, Script, TransactionLog};
+use crate::warm::traffic::Sharing;
 
 /// Longer files are no study by hand.
 const FILE_BYTES_MAX: u64 = 1 << 20;
@@ -138,6 +140,7 @@ struct RawPoints {
     file_system: Option<Value>,
     server: Option<Value>,
     latency_limit_ms: Option<Value>,
+    strategy: Option<Value>,
 }
 
 #[derive(Debug, Default, Deserialize)]
@@ -237,11 +240,13 @@ fn read_axes(raw: &RawSweep, directory: &Path) -> Result<(Axes, Scripts), String
         file_system: axis("points.file_system", points.file_system.as_ref()).names(NATIVE)?,
         server: axis("points.server", points.server.as_ref()).names(DEFAULT_SERVER)?,
         latency_limit_ms: axis("points.latency_limit_ms", points.latency_limit_ms.as_ref()).latency_limits()?,
+        strategy: axis("points.strategy", points.strategy.as_ref()).strategies()?,
         variables: read_variables(&raw.variables)?,
         settings: read_settings(&raw.settings)?,
         is_twice: raw.aa,
     };
     check_names(&axes)?;
+    check_strategies(&axes)?;
     Ok((axes, scripts.into_iter().collect()))
 }
 
@@ -258,6 +263,15 @@ fn check_names(axes: &Axes) -> Result<(), String> {
         )),
         None => Ok(()),
     }
+}
+
+/// A server that is warm already says nothing of what warms it.
+fn check_strategies(axes: &Axes) -> Result<(), String> {
+    let warms = axes.strategy.iter().any(|name| name != NOTHING);
+    if !warms || axes.start == [StartAsked::Cold] {
+        return Ok(());
+    }
+    Err("points.strategy: a strategy warms a cold server, beside the load; write start = \"cold\"".into())
 }
 
 /// Refuses too much before anything is made of it.
@@ -378,6 +392,15 @@ impl Sweep {
     /// The point with this number, from 0.
     pub fn point(&self, number: u32) -> Point {
         self.axes.point(number.into())
+    }
+
+    /// What warms servers in it, [`Strategy::Nothing`] where nothing does.
+    pub fn strategies(&self) -> Vec<Strategy> {
+        let mut strategies: Vec<Strategy> = self.axes.strategy.iter().filter_map(|name| name.parse().ok()).collect();
+        if self.axes.start.contains(&StartAsked::Restored) {
+            strategies.push(Strategy::Pgthaw(Sharing::FullSpeed));
+        }
+        strategies
     }
 
     /// What pgbench does at a point.
@@ -503,6 +526,8 @@ pub mod tests {
         );
         assert_refused("[points]\nrate = -1\n", &["points.rate", "unlimited"]);
         assert_refused("[points]\nstart = \"hot\"\n", &["points.start", "cold, warm, restored, as-is"]);
+        assert_refused("[points]\nstrategy = \"dd\"\nstart = \"cold\"\n", &["points.strategy", "pg_prewarm-read"]);
+        assert_refused("[points]\nstrategy = \"cat\"\n", &["points.strategy", "start = \"cold\""]);
         assert_refused("[points]\ndisk = \"floppy\"\n", &["points.disk", "floppy", "gp3", "[disks]"]);
         assert_refused("[disks]\nslow = \"fast\"\n", &["disks.slow", "READS,BYTES,READ-AHEAD"]);
         assert_refused("repeats = 0\n", &["repeats", "from 1 to 1000"]);

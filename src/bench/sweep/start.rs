@@ -90,6 +90,8 @@ pub struct WarmSnapshot {
     pub snapshots: WarmSnapshots,
     /// Of the database, resident in the page cache when it was taken.
     pub wanted: Bytes,
+    /// Is autoprewarm among what warms the study's servers? Then each start has it, or has not.
+    pub has_autoprewarm: bool,
 }
 
 impl Starter<'_> {
@@ -128,6 +130,9 @@ impl Starter<'_> {
         self.repeat_history(lab, load).await?;
         let tables = read_tables(lab).await?;
         lab.stop()?;
+        if let Some(warm) = self.snapshots.get(&point.scale).filter(|warm| warm.has_autoprewarm) {
+            warm.snapshots.place(point.strategy(), lab)?;
+        }
         let cold = lab.make_cold()?;
         wait_for_server_start();
         let (read_ahead, limit) = self.start_limited(lab, disk)?;
@@ -224,14 +229,27 @@ impl Starter<'_> {
         Ok(StartState { os_resident_bytes, total_bytes, verdict: verdict.to_owned() })
     }
 
-    /// Takes the snapshot of the warm state of the database that the lab uses; the server runs.
-    pub async fn take_snapshot(&self, lab: &Lab, scale: u32, load: &Load) -> Result<WarmSnapshot, Error> {
+    /// Takes the snapshots of the warm state, those that `strategies` need, of the database that the lab uses. The server
+    /// runs.
+    pub async fn take_snapshot(
+        &self,
+        lab: &mut Lab,
+        scale: u32,
+        load: &Load,
+        strategies: &[Strategy],
+    ) -> Result<WarmSnapshot, Error> {
+        let has_autoprewarm = strategies.contains(&Strategy::Autoprewarm);
+        if has_autoprewarm {
+            lab.stop()?;
+            lab.configure_autoprewarm(true)?;
+            lab.start(None)?;
+        }
         self.repeat_history(lab, load).await?;
         let directory = self.directory.join(format!("snapshot-{scale}"));
         std::fs::create_dir_all(&directory).map_err(|source| Error::file("create", &directory, source))?;
         let server = Server::connect(&lab.connect_options(lab.database())).await?;
-        let snapshots = WarmSnapshots::take(&[Strategy::Pgthaw(Sharing::FullSpeed)], lab, &server, &directory).await?;
-        Ok(WarmSnapshot { snapshots, wanted: lab.read_resident()?.0 })
+        let snapshots = WarmSnapshots::take(strategies, lab, &server, &directory).await?;
+        Ok(WarmSnapshot { snapshots, wanted: lab.read_resident()?.0, has_autoprewarm })
     }
 }
 

@@ -108,7 +108,7 @@ impl TrialSetup<'_> {
         let Started { limit, read_ahead, state, tables, mut findings } = started;
         let (file_system, deviations) = site.read_file_system()?;
         findings.extend(deviations);
-        let (site, lab) = (&*site, &site.lab);
+        let (site, lab, strategy) = (&*site, &site.lab, point.strategy());
         let before = read_look(lab).await?;
 
         let directory = tempfile::tempdir_in(self.directory)
@@ -121,11 +121,11 @@ impl TrialSetup<'_> {
         let looks = WaitSampler::start(observer);
         let entrants = Entrants {
             generator: running_load.generator(),
-            contender: Contender { strategy: Strategy::Nothing, launch: None },
+            contender: Contender { strategy, launch: site.plan_strategy(point, &disk)? },
             seconds: point.seconds.unwrap_or(PATIENCE_SECONDS),
             ends_by_itself: matches!(load.length, Length::Transactions(_)),
             device: site.device,
-            io_workers_serve: io_workers_serve(Strategy::Nothing),
+            io_workers_serve: io_workers_serve(strategy),
             watched: self.watched(site, point, started.state.total_bytes),
             cadence: choose_cadence(point.start),
             gauged: Some(Gauged { observer_pid: Some(observer_pid) }),
@@ -148,7 +148,13 @@ impl TrialSetup<'_> {
         let block_size = site.block_size;
         Watched {
             goal: WarmGoal { wanted_bytes: database_bytes, block_size, warm_tps: None, is_uniform: !is_own_script },
-            facts: Facts { clients: Some(point.clients), scale: Some(point.scale), is_own_script, ..Facts::default() },
+            facts: Facts {
+                clients: Some(point.clients),
+                scale: Some(point.scale),
+                is_own_script,
+                has_warmer: point.strategy() != Strategy::Nothing,
+                ..Facts::default()
+            },
             stops_when_steady: false,
         }
     }
@@ -188,6 +194,8 @@ impl TrialSetup<'_> {
         trial.late = outcome.late;
         trial.tps = outcome.tps;
         (trial.checkpoint_cycles, trial.cycle_tps) = compute_cycles(trial);
+        let has_strategy = trial.point.strategy() != Strategy::Nothing;
+        trial.strategy_outcome = has_strategy.then(|| measured.outcome.clone().into());
         let circumstances = Circumstances {
             start: started.findings,
             disk: &disk,
@@ -246,6 +254,7 @@ fn empty_trial(sweep_id: &str, point: &Point, turn: &Turn<u32>, started_at: Time
         started_at,
         start_state: None,
         command: String::new(),
+        strategy_outcome: None,
         generators: None,
         failure: None,
         lasted_seconds: 0.0,

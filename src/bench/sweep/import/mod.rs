@@ -18,7 +18,7 @@ use super::point::{DEFAULT_SERVER, NATIVE};
 use super::record::{SweepRun, SweepTrial};
 use super::{Point, StartAsked};
 use crate::bench::tournament::new_run_id;
-use crate::bench::{Device, Error, Machine};
+use crate::bench::{Device, Error, Machine, NOTHING};
 use crate::observe::Waits;
 use crate::postgres::pgbench::PgbenchReport;
 use crate::postgres::{ServerFacts, StatisticsDelta};
@@ -100,6 +100,7 @@ fn describe_trial(
         started_at: measured.started_at.unwrap_or(files.written_at),
         start_state: None,
         command: files.path.display().to_string(),
+        strategy_outcome: None,
         generators: None,
         failure: None,
         lasted_seconds: f64::from(report.seconds.unwrap_or(seconds)),
@@ -153,6 +154,7 @@ fn describe_point(
         file_system: NATIVE.to_owned(),
         server: DEFAULT_SERVER.to_owned(),
         latency_limit_ms: None,
+        strategy: NOTHING.to_owned(),
         variables: Vec::new(),
         settings: Vec::new(),
         side: None,

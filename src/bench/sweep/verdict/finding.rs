@@ -94,6 +94,11 @@ pub enum Finding {
     HeadStart {
         bytes: Bytes,
     },
+    /// What was to warm the server failed.
+    StrategyFailed {
+        strategy: String,
+        reason: String,
+    },
     /// The kernel pages out memory that was idle (DAMON).
     IdleMemoryPagedOut,
     /// Nobody saw what pgbench's threads did on these hosts, and without a rate nothing else tells of it.
@@ -162,6 +167,7 @@ impl Finding {
             Finding::LateReadings { .. } => "late_readings",
             Finding::OthersRead { .. } => "others_read",
             Finding::HeadStart { .. } => "head_start",
+            Finding::StrategyFailed { .. } => "strategy_failed",
             Finding::IdleMemoryPagedOut => "idle_memory_paged_out",
             Finding::GeneratorsUnseen { .. } => "generators_unseen",
             Finding::GeneratorsApart { .. } => "generators_apart",
@@ -233,6 +239,7 @@ impl Finding {
                 format!("{late} of {readings} readings came late, by up to {worst_ms} ms, and were scaled")
             }
             Finding::OthersRead { bytes } => format!("others read {bytes} from the device meanwhile"),
+            Finding::StrategyFailed { strategy, reason } => format!("{strategy} failed: {reason}"),
             Finding::HeadStart { bytes } => {
                 format!("{bytes} were read while the server started, before the clock did: a head start")
             }
@@ -294,6 +301,7 @@ impl Finding {
             Finding::LateReadings { .. } => "run fewer other programs".into(),
             Finding::OthersRead { .. } => "stop them, and repeat".into(),
             Finding::HeadStart { .. } => "count it with what the trial read".into(),
+            Finding::StrategyFailed { .. } => "see to what it says, and measure anew: the trial warmed itself".into(),
             Finding::IdleMemoryPagedOut => {
                 "stop the scheme (/sys/kernel/mm/damon/admin) or the module damon_reclaim while measuring".into()
             }

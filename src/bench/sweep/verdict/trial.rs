@@ -74,6 +74,7 @@ pub fn compute_trial_verdicts(trial: &SweepTrial, circumstances: Circumstances<'
         find_generators_apart(trial),
         find_shared_processors(&trial.os_samples, circumstances.processors),
         find_taken_processors(&trial.os_samples, circumstances.processors),
+        find_failed_strategy(trial),
         find_autovacuum(circumstances.log),
         circumstances.tables.find_bloat(),
         trial.settings.iter().any(|(name, value)| name == "fsync" && value == "off").then_some(Finding::FsyncOff),
@@ -171,6 +172,11 @@ fn find_taken_processors(samples: &[OsSample], processors: u32) -> Option<Findin
 
 fn median_share(samples: &[OsSample], processors: u32, of: fn(&OsSample) -> f64) -> Option<f64> {
     compute_median(samples.iter().map(|sample| of(sample) / f64::from(processors.max(1))).collect())
+}
+
+fn find_failed_strategy(trial: &SweepTrial) -> Option<Finding> {
+    let reason = trial.strategy_outcome.as_ref()?.failure.clone()?;
+    Some(Finding::StrategyFailed { strategy: trial.point.strategy.clone(), reason })
 }
 
 fn find_autovacuum(log: &str) -> Option<Finding> {
