@@ -158,10 +158,10 @@ fn value_of(table: &str, column: &str) -> String {
     match (table, column) {
         (_, "number") => "$1".into(),
         (_, "repeat") => "$2".into(),
-        ("sweep_trials", "position") => "$3".into(),
-        ("sweep_trials", "point") => "$4".into(),
-        ("sweep_trials", "tps") => "$5".into(),
-        ("sweep_trials", "worst_second_tps") => "$6".into(),
+        ("sweep_trials" | "sweep_outlines", "position") => "$3".into(),
+        ("sweep_trials" | "sweep_outlines", "point") => "$4".into(),
+        ("sweep_trials" | "sweep_outlines", "tps") => "$5".into(),
+        ("sweep_trials" | "sweep_outlines", "worst_second_tps") => "$6".into(),
         // The same second is another in each trial.
         ("sweep_samples", "transactions") => "transactions + abs(random() % 400)".into(),
         ("sweep_samples", "latency_us_max") => "latency_us_max + abs(random() % 9000)".into(),

@@ -194,6 +194,7 @@ fn migrator() -> Migrator {
         (12, "the hosts that made a trial's load", include_str!("migrations/0012_sweep_generators.sql")),
         (13, "what trials stood on, and late transactions", include_str!("migrations/0013_sweep_grounds.sql")),
         (14, "what warmed the servers of trials", include_str!("migrations/0014_sweep_strategies.sql")),
+        (15, "trials in a few figures", include_str!("migrations/0015_sweep_outlines.sql")),
     ];
     Migrator::with_migrations(
         migrations

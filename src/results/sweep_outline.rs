@@ -1,20 +1,37 @@
 //! Reads what pictures of a sweep need, and no more: a large one is not read second by second.
 
-use super::database::{Query, Row};
+use sqlx::types::Json;
+
+use super::database::{Query, Row, Values};
 use super::read::{bytes_of, json_of, number_of, optional_json_of, optional_number_of, time_of};
+use super::write::{sql_integer, sql_time};
 use super::{Error, NEWEST, Store};
 use crate::bench::{
     BackgroundWrites, Checkpoint, Noise, Selection, SweepRun, SweepTrial, TrialOutline, compute_noises, is_twice,
 };
 use crate::postgres::StatisticsDelta;
 
-const OUTLINES: &str = "
+const OUTLINES: &str = "SELECT * FROM sweep_outlines WHERE sweep_id = $1";
+
+/// Of trials that are older than outlines.
+const WITHOUT_OUTLINE: &str = "
 SELECT number, repeat, position, started_at, point, start_verdict, failure, tps, worst_second_tps, latency_us_p50,
        latency_us_p95, latency_us_p99, latency_us_p999, device_read_bytes, late, skipped, checkpoints, statistics, verdicts,
        warnings
 FROM sweep_trials
 WHERE sweep_id = $1
-ORDER BY position";
+  AND NOT EXISTS (
+      SELECT 1
+      FROM sweep_outlines
+      WHERE sweep_outlines.sweep_id = sweep_trials.sweep_id
+        AND sweep_outlines.number = sweep_trials.number
+        AND sweep_outlines.repeat = sweep_trials.repeat)";
+
+pub(super) const INSERT_OUTLINE: &str = "
+INSERT INTO sweep_outlines (
+    sweep_id, number, repeat, position, started_at, point, start_verdict, failure, tps, worst_second_tps, latency_us_p50,
+    latency_us_p95, latency_us_p99, latency_us_p999, device_read_bytes, late, skipped, checkpoint_count, background, verdicts,
+    warnings)";
 
 /// Of so many trials the noise is computed while somebody waits for a page.
 const NOISE_TRIALS_MAX: u32 = 1000;
@@ -22,7 +39,10 @@ const NOISE_TRIALS_MAX: u32 = 1000;
 impl Store {
     /// The trials of a sweep in a few figures, in the order in which they ran.
     pub async fn read_sweep_outlines(&self, sweep_id: &str) -> Result<Vec<TrialOutline>, Error> {
-        self.read(Query::new(OUTLINES).bind(sweep_id), outline_from).await
+        let mut outlines = self.read(Query::new(OUTLINES).bind(sweep_id), kept_outline_from).await?;
+        outlines.extend(self.read(Query::new(WITHOUT_OUTLINE).bind(sweep_id), outline_of_trial_from).await?);
+        outlines.sort_by_key(|outline| outline.position);
+        Ok(outlines)
     }
 
     /// What equal sides of a sweep differ by; nothing when it does not measure its points twice, or is too large to tell at
@@ -61,9 +81,17 @@ impl Store {
     }
 }
 
-fn outline_from(row: &Row) -> Result<TrialOutline, sqlx::Error> {
+fn kept_outline_from(row: &Row) -> Result<TrialOutline, sqlx::Error> {
+    outline_from(row, number_of(row, "checkpoint_count")?, json_of(row, "background")?)
+}
+
+fn outline_of_trial_from(row: &Row) -> Result<TrialOutline, sqlx::Error> {
     let statistics: StatisticsDelta = json_of(row, "statistics")?;
     let checkpoints: Vec<Checkpoint> = json_of(row, "checkpoints")?;
+    outline_from(row, checkpoints.len() as u32, BackgroundWrites::of(&statistics))
+}
+
+fn outline_from(row: &Row, checkpoints: u32, background: BackgroundWrites) -> Result<TrialOutline, sqlx::Error> {
     Ok(TrialOutline {
         number: number_of(row, "number")?,
         repeat: number_of(row, "repeat")?,
@@ -80,10 +108,33 @@ fn outline_from(row: &Row) -> Result<TrialOutline, sqlx::Error> {
         device_read_bytes: bytes_of(row, "device_read_bytes")?.0,
         late: optional_number_of(row, "late")?.unwrap_or_default(),
         skipped: number_of(row, "skipped")?,
-        checkpoints: checkpoints.len() as u32,
+        checkpoints,
         point: json_of(row, "point")?,
         verdicts: optional_json_of(row, "verdicts")?.unwrap_or_default(),
         warnings: json_of(row, "warnings")?,
-        background: BackgroundWrites::of(&statistics),
+        background,
     })
+}
+
+/// Behind the values that say which trial.
+pub(super) fn outline_values(key: Values, outline: &TrialOutline) -> Values {
+    let percentile = |us: Option<u64>| us.map(sql_integer);
+    key.bind(i64::from(outline.position))
+        .bind(sql_time(outline.started_at))
+        .bind(Json(&outline.point))
+        .bind(&outline.start_verdict)
+        .bind(&outline.failure)
+        .bind(outline.tps)
+        .bind(outline.worst_second_tps)
+        .bind(percentile(outline.latency_us_p50))
+        .bind(percentile(outline.latency_us_p95))
+        .bind(percentile(outline.latency_us_p99))
+        .bind(percentile(outline.latency_us_p999))
+        .bind(sql_integer(outline.device_read_bytes))
+        .bind(sql_integer(outline.late))
+        .bind(sql_integer(outline.skipped))
+        .bind(i64::from(outline.checkpoints))
+        .bind(Json(&outline.background))
+        .bind(Json(&outline.verdicts))
+        .bind(Json(&outline.warnings))
 }

@@ -5,9 +5,10 @@ use sqlx::types::Json;
 use super::database::{Query, Transaction, Values};
 use super::queue::Unsent;
 use super::sweep_gauges::{INSERT_OS_SAMPLE, INSERT_WAIT_SAMPLE, os_sample_values, wait_sample_values};
+use super::sweep_outline::{INSERT_OUTLINE, outline_values};
 use super::write::{sample_values, sql_bytes, sql_integer, sql_time};
 use super::{Error, Store};
-use crate::bench::{LatencyHistogram, ScriptLatency, SweepRun, SweepTrial};
+use crate::bench::{LatencyHistogram, ScriptLatency, SweepRun, SweepTrial, TrialOutline};
 
 const UPSERT_SWEEP: &str = "
 INSERT INTO sweeps (
@@ -102,6 +103,8 @@ pub(super) async fn insert_sweep_trial(
         return Ok(());
     }
     let key = Values::default().bind(&trial.sweep_id).bind(i64::from(trial.number)).bind(i64::from(trial.repeat));
+    let outline = outline_values(key.clone(), &TrialOutline::from(trial));
+    transaction.insert(INSERT_OUTLINE, vec![outline], "").await?;
     let scripts = (0..).zip(&trial.scripts).map(|(place, script)| script_values(key.clone(), place, script));
     transaction.insert(INSERT_SCRIPT, scripts.collect(), "").await?;
     let samples = trial.samples.iter().map(|sample| sample_values(key.clone(), sample));

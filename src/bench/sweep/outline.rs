@@ -1,7 +1,7 @@
 //! A trial in a few figures: enough for every picture over the points of a sweep, however many trials it has.
 
 use jiff::Timestamp;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use super::verdict::MeasurementVerdict;
 use super::{Point, SweepTrial};
@@ -40,7 +40,7 @@ pub struct TrialOutline {
 }
 
 /// Who wrote buffers out, and what made the checkpoints: of one trial, or the medians of several.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct BackgroundWrites {
     pub checkpoints_timed: f64,
     pub checkpoints_requested: f64,
