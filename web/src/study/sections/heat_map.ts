@@ -36,14 +36,16 @@ interface Shade {
 
 function shadeOf({ study, metric }: StudyState): Shade {
   const values = study.points.flatMap((point) => metric.of(point)?.median ?? []);
-  const [low, high] = [Math.min(...values), Math.max(...values)];
+  const high = Math.max(...values);
+  // Never less than from half to whole: all colours of the scale between two equals would make a difference of them.
+  const low = Math.min(...values, high / 2);
   const on = metric.isLog ? (value: number) => Math.log(Math.max(1, value)) : (value: number) => value;
   const width = on(high) - on(low);
   return { low, high, of: (value) => (width > 0 ? (on(value) - on(low)) / width : 0.5) };
 }
 
 function scaleOf({ theme, metric }: StudyState, shade: Shade): (Node | string)[] {
-  if (!Number.isFinite(shade.low)) return ["No trial has this figure."];
+  if (!Number.isFinite(shade.high)) return ["No trial has this figure."];
   const bar = element("span", { class: "heat-bar", "aria-hidden": "true" });
   bar.style.background = `linear-gradient(90deg, ${[0, 0.25, 0.5, 0.75, 1].map((share) => heatColor(share, theme)).join(", ")})`;
   return [`${metric.unit}: ${metric.render(shade.low)} `, bar, ` ${metric.render(shade.high)}${metric.isLog ? ", on a logarithmic scale" : ""}`];
