@@ -64,18 +64,22 @@ export const isAll = ({ all, drawn }) => all > 0 && drawn === all;
 /** How a page of this width and theme comes out. */
 export async function lookAt(page, name, screenshots) {
   const drawn = await once(page, drawnCharts, isAll);
+  // A chart that is not on screen takes the page's new width a moment later.
+  const seen = await once(page, layout, ({ overflow, clipped }) => overflow === 0 && clipped.length === 0);
   if (screenshots) await page.screenshot({ path: join(screenshots, `${name}.png`), fullPage: true });
-  const seen = await page.evaluate(() => {
-    const width = document.documentElement.clientWidth;
-    const isInScroller = (element) => element.closest(".scroll, .heat-scroll, svg, .unseen") !== null;
-    const wide = [...document.querySelectorAll("#page *")].filter((element) => !isInScroller(element) && element.getBoundingClientRect().right > width + 1);
-    return {
-      background: getComputedStyle(document.body).backgroundColor,
-      overflow: document.documentElement.scrollWidth - width,
-      clipped: wide.map((element) => `${element.tagName}.${element.className}`),
-    };
-  });
   return { ...seen, drawn: drawn.drawn };
+}
+
+/** What is wider than the page. Runs in the page. */
+function layout() {
+  const width = document.documentElement.clientWidth;
+  const isInScroller = (element) => element.closest(".scroll, .heat-scroll, svg, .unseen") !== null;
+  const wide = [...document.querySelectorAll("#page *")].filter((element) => !isInScroller(element) && element.getBoundingClientRect().right > width + 1);
+  return {
+    background: getComputedStyle(document.body).backgroundColor,
+    overflow: document.documentElement.scrollWidth - width,
+    clipped: wide.map((element) => `${element.tagName}.${element.className}`),
+  };
 }
 
 /** The files that the page makes: name and content. */
