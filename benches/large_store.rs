@@ -17,6 +17,8 @@ use sqlx::{AssertSqlSafe, ConnectOptions as _, Connection as _};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
 
+#[path = "../tests/all/synthetic_host.rs"]
+mod synthetic_host;
 #[path = "../tests/all/synthetic_sweep.rs"]
 mod synthetic_sweep;
 

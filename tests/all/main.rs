@@ -34,5 +34,6 @@ mod steady;
 mod summary;
 mod sweep;
 mod sweep_grounds;
+mod synthetic_host;
 mod synthetic_run;
 mod synthetic_sweep;

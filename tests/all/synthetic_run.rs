@@ -1,17 +1,16 @@
 //! A run as `bench warmup` stores it, made without a server: a database of 750 MB on a disk of 3000 reads and 125 MiB
 //! a second, warmed in ten ways that behave as the real ones do.
 
-use std::path::PathBuf;
-
 use pgthaw::bench::{
-    Device, Disk, Machine, RelationResidency, ResidencyStrip, Run, Sample, StartState, StrategyOutcome, Study,
-    StudyForecast, Trial, judge_trial,
+    Disk, RelationResidency, ResidencyStrip, Run, Sample, StartState, StrategyOutcome, Study, StudyForecast, Trial,
+    judge_trial,
 };
 use pgthaw::model::Span;
-use pgthaw::postgres::ServerFacts;
 use pgthaw::units::Bytes;
 use rand::rngs::StdRng;
 use rand::{Rng as _, SeedableRng as _};
+
+use super::synthetic_host;
 
 const BLOCK_SIZE: f64 = 8192.0;
 const CELLS: usize = 64;
@@ -199,8 +198,8 @@ fn make_run(repeats: u32, seconds: u32) -> Run {
         started_at: "2026-11-21T23:30:05.123456789Z".parse().unwrap(),
         ended_at: Some("2026-11-21T23:52:41.5Z".parse().unwrap()),
         pgthaw_version: "0.1.0".into(),
-        machine: make_machine(),
-        server: make_server(),
+        machine: synthetic_host::make_machine(),
+        server: synthetic_host::make_server(),
         settings: vec![
             ("shared_buffers".into(), "128MB".into()),
             ("max_wal_size".into(), "4GB".into()),
@@ -209,45 +208,6 @@ fn make_run(repeats: u32, seconds: u32) -> Run {
         study: make_study(repeats, seconds),
         steady_tps: None,
         warnings: Vec::new(),
-    }
-}
-
-fn make_machine() -> Machine {
-    Machine {
-        hostname: "lab-7".into(),
-        kernel: "6.18.0-amd64".into(),
-        cpu_model: "Example CPU @ 2.60GHz".into(),
-        cores: 8,
-        memory_bytes: Bytes(34_359_738_368),
-        file_system: "ext4".into(),
-        device: Device {
-            name: "nvme0n1".into(),
-            major_minor: "259:0".into(),
-            rotational: false,
-            read_ahead_bytes: Bytes(131_072),
-        },
-    }
-}
-
-fn make_server() -> ServerFacts {
-    ServerFacts {
-        version_num: 150_018,
-        version: "15.18 (Debian 15.18-0+deb12u1)".into(),
-        // Beyond what a browser's numbers hold exactly.
-        system_identifier: 7_575_839_201_123_456_789,
-        block_size: 8192,
-        segment_blocks: 131_072,
-        shared_buffers_bytes: Bytes(134_217_728),
-        data_directory: Some(PathBuf::from("/srv/lab/data")),
-        cluster_name: "pgthaw-lab".into(),
-        io_direct: false,
-        io_method: None,
-        in_recovery: false,
-        lsn: "0/5A0001C8".into(),
-        timeline: 1,
-        role: "postgres".into(),
-        is_superuser: true,
-        postmaster_pid: Some(4711),
     }
 }
 

@@ -2,19 +2,19 @@
 //! the size, and stalls at checkpoints and once beside them.
 
 use std::collections::BTreeMap;
-use std::path::PathBuf;
 
 use hdrhistogram::Histogram;
 use pgthaw::bench::{
-    BufferUse, Checkpoint, Device, LatencyHistogram, Machine, Point, Sample, ScriptLatency, StartAsked, StartState,
-    SweepRun, SweepTrial,
+    BufferUse, Checkpoint, LatencyHistogram, Point, Sample, ScriptLatency, StartAsked, StartState, SweepRun, SweepTrial,
 };
 use pgthaw::observe::{DeviceUse, ObservedWait, OsSample, PressureRatios, TaskShare, WaitSample, Waits};
-use pgthaw::postgres::{RowDelta, ServerFacts, StatisticsDelta, Wait};
+use pgthaw::postgres::{RowDelta, StatisticsDelta, Wait};
 use pgthaw::units::Bytes;
 use rand::rngs::StdRng;
 use rand::{Rng as _, SeedableRng as _};
 use serde_json::json;
+
+use super::synthetic_host;
 
 /// What the sweep varies.
 pub struct Shape<'a> {
@@ -312,8 +312,8 @@ fn make_run(shape: &Shape<'_>) -> SweepRun {
         ended_at: Some("2026-11-22T09:30:00Z".parse().unwrap()),
         pgthaw_version: "0.1.0".into(),
         pgbench_version: "pgbench (PostgreSQL) 15.18".into(),
-        machine: make_machine(),
-        server: make_server(),
+        machine: synthetic_host::make_machine(),
+        server: synthetic_host::make_server(),
         configuration: Vec::new(),
         question: "What do clients and size do to the worst second?".into(),
         digest: "0".repeat(64),
@@ -326,44 +326,5 @@ fn make_run(shape: &Shape<'_>) -> SweepRun {
         verdicts: Vec::new(),
         warnings: Vec::new(),
         source: None,
-    }
-}
-
-fn make_machine() -> Machine {
-    Machine {
-        hostname: "lab-7".into(),
-        kernel: "6.18.0-amd64".into(),
-        cpu_model: "Example CPU @ 2.60GHz".into(),
-        cores: 8,
-        memory_bytes: Bytes(34_359_738_368),
-        file_system: "ext4".into(),
-        device: Device {
-            name: "nvme0n1".into(),
-            major_minor: "259:0".into(),
-            rotational: false,
-            read_ahead_bytes: Bytes(131_072),
-        },
-    }
-}
-
-fn make_server() -> ServerFacts {
-    ServerFacts {
-        version_num: 150_018,
-        version: "15.18 (Debian 15.18-0+deb12u1)".into(),
-        // Beyond what a browser's numbers hold exactly.
-        system_identifier: 7_575_839_201_123_456_789,
-        block_size: 8192,
-        segment_blocks: 131_072,
-        shared_buffers_bytes: Bytes(134_217_728),
-        data_directory: Some(PathBuf::from("/srv/lab/data")),
-        cluster_name: "pgthaw-lab".into(),
-        io_direct: false,
-        io_method: None,
-        in_recovery: false,
-        lsn: "0/5A0001C8".into(),
-        timeline: 1,
-        role: "postgres".into(),
-        is_superuser: true,
-        postmaster_pid: Some(4711),
     }
 }

@@ -244,7 +244,8 @@ fn is_of_trial(error: &Error) -> bool {
     )
 }
 
-fn empty_trial(sweep_id: &str, point: &Point, turn: &Turn<u32>, started_at: Timestamp) -> SweepTrial {
+/// A trial without figures yet.
+pub fn empty_trial(sweep_id: &str, point: &Point, turn: &Turn<u32>, started_at: Timestamp) -> SweepTrial {
     SweepTrial {
         sweep_id: sweep_id.to_owned(),
         number: turn.strategy,

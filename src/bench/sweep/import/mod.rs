@@ -16,12 +16,13 @@ use self::files::{TrialFiles, find_trials};
 use self::seconds::Measured;
 use super::point::{DEFAULT_SERVER, NATIVE};
 use super::record::{SweepRun, SweepTrial};
+use super::trial::{compute_worst_second, empty_trial};
 use super::{Point, StartAsked};
+use crate::bench::order::Turn;
 use crate::bench::tournament::new_run_id;
 use crate::bench::{Device, Error, Machine, NOTHING};
-use crate::observe::Waits;
+use crate::postgres::ServerFacts;
 use crate::postgres::pgbench::PgbenchReport;
-use crate::postgres::{ServerFacts, StatisticsDelta};
 use crate::units::Bytes;
 
 /// What is imported, and what is known of it beside what the files say.
@@ -91,18 +92,12 @@ fn describe_trial(
     if transactions == 0 && seconds == 0 {
         return Err(Error::Import(format!("{} holds no result of pgbench", files.path.display())));
     }
+    let point = describe_point(options, report, (scale, clients), seconds);
+    let started_at = measured.started_at.unwrap_or(files.written_at);
+    // The sweep, and which of its trials it is, are known when all are read.
+    let turn = Turn { strategy: 0, repeat: 1, position: 1 };
     Ok(SweepTrial {
-        sweep_id: String::new(),
-        number: 0,
-        point: describe_point(options, report, (scale, clients), seconds),
-        repeat: 1,
-        position: 1,
-        started_at: measured.started_at.unwrap_or(files.written_at),
-        start_state: None,
         command: files.path.display().to_string(),
-        strategy_outcome: None,
-        generators: None,
-        failure: None,
         lasted_seconds: f64::from(report.seconds.unwrap_or(seconds)),
         transactions,
         failed: outcome.failed,
@@ -110,27 +105,13 @@ fn describe_trial(
         retried: outcome.retried,
         retries: outcome.retries,
         late: outcome.late,
-        file_system: None,
-        server_version: None,
         tps,
-        worst_second_tps: super::trial::compute_worst_second(&measured.samples).filter(|_| measured.is_by_second),
+        worst_second_tps: compute_worst_second(&measured.samples).filter(|_| measured.is_by_second),
         latency: measured.latency,
         samples: measured.samples,
-        os_samples: Vec::new(),
-        wait_samples: Vec::new(),
-        waits: Waits::default(),
         scripts: measured.scripts,
-        statistics: StatisticsDelta::default(),
-        buffers_before: Vec::new(),
-        buffers_after: Vec::new(),
-        checkpoints: Vec::new(),
-        checkpoint_begun: None,
-        checkpoint_cycles: 0,
-        cycle_tps: None,
-        settings: Vec::new(),
-        device_read_bytes: Bytes(0),
-        verdicts: Vec::new(),
         warnings,
+        ..empty_trial("", &point, &turn, started_at)
     })
 }
 
