@@ -80,3 +80,9 @@ export function folded(summary: string, make: () => Node): HTMLElement {
   box.addEventListener("toggle", () => box.open && box.childElementCount === 1 && box.append(make()));
   return box;
 }
+
+/** Facts under a title. */
+export function card(title: string, entries: [string, string][]): HTMLElement {
+  const list = entries.flatMap(([name, value]): Child[] => [element("dt", {}, name), element("dd", {}, value)]);
+  return element("div", { class: "card" }, element("h3", {}, title), element("dl", {}, ...list));
+}

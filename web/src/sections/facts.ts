@@ -1,6 +1,6 @@
 // Machine, server, study and every trial: what one needs to measure it again.
 
-import { type Child, element, table } from "../element";
+import { type Child, card, element, table } from "../element";
 import { bytes, count, kibibytes, percent, seconds, time } from "../format";
 import type { ReportData, Study, Trial } from "../record";
 import { disk } from "./head";
@@ -62,11 +62,6 @@ function forecast(study: Study): string {
 }
 
 const code = (text: string): HTMLElement => element("code", {}, text);
-
-function card(title: string, entries: [string, string][]): HTMLElement {
-  const list = entries.flatMap(([name, value]): Child[] => [element("dt", {}, name), element("dd", {}, value)]);
-  return element("div", { class: "card" }, element("h3", {}, title), element("dl", {}, ...list));
-}
 
 function commands(data: ReportData): HTMLElement {
   const rows = data.summary.strategies.map((one) => {

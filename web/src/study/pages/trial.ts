@@ -2,14 +2,13 @@
 
 import type { Appearance } from "../../appearance";
 import { figure } from "../../charts/figure";
-import { type Child, element, table } from "../../element";
+import { type Child, card, element, table } from "../../element";
 import { bytes, count, latency, percent, range, seconds, time } from "../../format";
 import { linkTo } from "../address";
 import { TrialStage, trialChart } from "../charts/trial_chart";
 import { stalls } from "../charts/trial_marks";
 import type { Latency, StudyData, SweepTrial, TrialData, TrialOutline } from "../record";
 import { settingDifferences } from "../sections/beside";
-import { card } from "../sections/facts";
 import { badItem, told } from "../sections/head";
 import { select } from "../sections/pivot_bar";
 import type { Source } from "../source";

@@ -1,6 +1,6 @@
 // Machine, server and study: what one needs to measure it again.
 
-import { type Child, element } from "../../element";
+import { card, element } from "../../element";
 import { bytes, count, kibibytes, time } from "../../format";
 import type { StudyData } from "../record";
 
@@ -40,9 +40,4 @@ export function facts({ sweep, exact }: StudyData): HTMLElement {
     ),
     element("details", { class: "numbers" }, element("summary", {}, "The study as it was understood"), element("pre", {}, JSON.stringify(sweep.study, null, 2))),
   );
-}
-
-export function card(title: string, entries: [string, string][]): HTMLElement {
-  const items = entries.flatMap(([name, value]): Child[] => [element("dt", {}, name), element("dd", {}, value)]);
-  return element("div", { class: "card" }, element("h3", {}, title), element("dl", {}, ...items));
 }
