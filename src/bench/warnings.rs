@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use super::{Disk, NOTHING, Sample, Study, StudyForecast};
 use crate::model::Verdict;
-use crate::observe::Second;
+use crate::observe::{DeviceUse, OsSample, Second};
 use crate::units::Bytes;
 
 /// A reading this late is told.
@@ -55,30 +55,46 @@ pub fn warn_of_saturation(shares: &[f64], jobs: u32) -> Option<String> {
     })
 }
 
-/// What a device delivered per second at most, over [`RATE_SECONDS`].
+/// What a device read or wrote per second at most, over [`RATE_SECONDS`].
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct DeviceRates {
     pub bytes: Bytes,
-    pub reads: f64,
+    pub requests: f64,
 }
 
-/// The rates of a device that did not keep to its limit.
+impl DeviceRates {
+    fn highest<S>(samples: &[S], bytes: impl Fn(&S) -> u64, requests: impl Fn(&S) -> u64) -> DeviceRates {
+        let highest = |of: &dyn Fn(&S) -> u64| {
+            let window = |window: &[S]| window.iter().map(of).sum::<u64>() as f64 / RATE_SECONDS as f64;
+            samples.windows(RATE_SECONDS).map(window).fold(0.0, f64::max)
+        };
+        DeviceRates { bytes: Bytes(highest(&bytes) as u64), requests: highest(&requests) }
+    }
+
+    fn exceeds(&self, bytes: Option<Bytes>, requests: Option<u64>) -> bool {
+        let exceeds = |rate: f64, limit: Option<u64>| limit.is_some_and(|limit| rate > LIMIT_TOLERANCE * limit as f64);
+        exceeds(self.bytes.0 as f64, bytes.map(|limit| limit.0)) || exceeds(self.requests, requests)
+    }
+}
+
+/// The rates of a device that did not keep to its limit on reads.
 pub fn find_missing_limit(samples: &[Sample], disk: &Disk) -> Option<DeviceRates> {
-    let highest = |of: fn(&Sample) -> u64| {
-        let window = |window: &[Sample]| window.iter().map(of).sum::<u64>() as f64 / RATE_SECONDS as f64;
-        samples.windows(RATE_SECONDS).map(window).fold(0.0, f64::max)
-    };
-    let (bytes, reads) = (highest(|one| one.device_read_bytes.0), highest(|one| one.device_reads));
-    let exceeds = |rate: f64, limit: Option<u64>| limit.is_some_and(|limit| rate > LIMIT_TOLERANCE * limit as f64);
-    let is_exceeded = exceeds(bytes, disk.rbps.map(|limit| limit.0)) || exceeds(reads, disk.riops);
-    (is_exceeded && disk.not_enforced.is_none()).then_some(DeviceRates { bytes: Bytes(bytes as u64), reads })
+    let rates = DeviceRates::highest(samples, |one| one.device_read_bytes.0, |one| one.device_reads);
+    (disk.not_enforced.is_none() && rates.exceeds(disk.rbps, disk.riops)).then_some(rates)
+}
+
+/// The rates of a device that did not keep to its limit on writes.
+pub fn find_missing_write_limit(samples: &[OsSample], disk: &Disk) -> Option<DeviceRates> {
+    let device: Vec<DeviceUse> = samples.iter().filter_map(|sample| sample.device).collect();
+    let rates = DeviceRates::highest(&device, |one| one.written_bytes.0, |one| one.writes);
+    (disk.writes_not_enforced.is_none() && rates.exceeds(disk.wbps, disk.wiops)).then_some(rates)
 }
 
 /// A limit that the device did not keep to.
 pub fn warn_of_missing_limit(samples: &[Sample], disk: &Disk) -> Option<String> {
-    let DeviceRates { bytes, reads } = find_missing_limit(samples, disk)?;
+    let DeviceRates { bytes, requests } = find_missing_limit(samples, disk)?;
     Some(format!(
-        "the device delivered {bytes} and {reads:.0} reads per second for {RATE_SECONDS} s, above its limit: it is not in force, or others read from the device"
+        "the device delivered {bytes} and {requests:.0} reads per second for {RATE_SECONDS} s, above its limit: it is not in force, or others read from the device"
     ))
 }
 

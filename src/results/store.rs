@@ -195,6 +195,7 @@ fn migrator() -> Migrator {
         (13, "what trials stood on, and late transactions", include_str!("migrations/0013_sweep_grounds.sql")),
         (14, "what warmed the servers of trials", include_str!("migrations/0014_sweep_strategies.sql")),
         (15, "trials in a few figures", include_str!("migrations/0015_sweep_outlines.sql")),
+        (16, "what trials wrote to the device", include_str!("migrations/0016_outline_writes.sql")),
     ];
     Migrator::with_migrations(
         migrations

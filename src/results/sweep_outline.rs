@@ -16,8 +16,8 @@ const OUTLINES: &str = "SELECT * FROM sweep_outlines WHERE sweep_id = $1";
 /// Of trials that are older than outlines.
 const WITHOUT_OUTLINE: &str = "
 SELECT number, repeat, position, started_at, point, start_verdict, failure, tps, worst_second_tps, latency_us_p50,
-       latency_us_p95, latency_us_p99, latency_us_p999, device_read_bytes, late, skipped, checkpoints, statistics, verdicts,
-       warnings
+       latency_us_p95, latency_us_p99, latency_us_p999, device_read_bytes, NULL AS device_writes_per_second,
+       NULL AS device_written_bytes, late, skipped, checkpoints, statistics, verdicts, warnings
 FROM sweep_trials
 WHERE sweep_id = $1
   AND NOT EXISTS (
@@ -30,8 +30,8 @@ WHERE sweep_id = $1
 pub(super) const INSERT_OUTLINE: &str = "
 INSERT INTO sweep_outlines (
     sweep_id, number, repeat, position, started_at, point, start_verdict, failure, tps, worst_second_tps, latency_us_p50,
-    latency_us_p95, latency_us_p99, latency_us_p999, device_read_bytes, late, skipped, checkpoint_count, background, verdicts,
-    warnings)";
+    latency_us_p95, latency_us_p99, latency_us_p999, device_read_bytes, device_writes_per_second, device_written_bytes, late,
+    skipped, checkpoint_count, background, verdicts, warnings)";
 
 /// Of so many trials the noise is computed while somebody waits for a page.
 const NOISE_TRIALS_MAX: u32 = 1000;
@@ -106,6 +106,8 @@ fn outline_from(row: &Row, checkpoints: u32, background: BackgroundWrites) -> Re
         latency_us_p99: optional_number_of(row, "latency_us_p99")?,
         latency_us_p999: optional_number_of(row, "latency_us_p999")?,
         device_read_bytes: bytes_of(row, "device_read_bytes")?.0,
+        device_writes_per_second: row.try_get("device_writes_per_second")?,
+        device_written_bytes: optional_number_of(row, "device_written_bytes")?,
         late: optional_number_of(row, "late")?.unwrap_or_default(),
         skipped: number_of(row, "skipped")?,
         checkpoints,
@@ -131,6 +133,8 @@ pub(super) fn outline_values(key: Values, outline: &TrialOutline) -> Values {
         .bind(percentile(outline.latency_us_p99))
         .bind(percentile(outline.latency_us_p999))
         .bind(sql_integer(outline.device_read_bytes))
+        .bind(outline.device_writes_per_second)
+        .bind(outline.device_written_bytes.map(sql_integer))
         .bind(sql_integer(outline.late))
         .bind(sql_integer(outline.skipped))
         .bind(i64::from(outline.checkpoints))

@@ -7,6 +7,7 @@ use super::printable::printable;
 use super::screen::Canvas;
 use super::tournament_live::render_duration;
 use crate::bench::{PointSummary, PointVerdict, Range, SweepPlan, SweepRun};
+use crate::units::Bytes;
 
 /// Lines of the points and of the order; `--json` has all of them.
 const LINES_MAX: usize = 60;
@@ -50,6 +51,9 @@ pub fn render_sweep_plan(plan: &SweepPlan, width: Option<usize>) -> String {
             plan.database_bytes, plan.needed_bytes, plan.free_bytes
         ),
     ]);
+    if !plan.hosts.is_empty() {
+        lines.push(format!("hosts     {}: each makes its part of the load", told(&plan.hosts.join(", "))));
+    }
     if plan.needed_bytes > plan.free_bytes {
         lines.push("          NOT ENOUGH: choose smaller scales, or another place with --dir".to_owned());
     }
@@ -118,6 +122,8 @@ pub fn render_sweep_points(run: &SweepRun, points: &[PointSummary], canvas: Canv
         number("worst second", 1, cells(&|point| middle(point.worst_second_tps))),
         number("p50 ms", 5, cells(&|point| milliseconds(point.latency_us_p50))),
         number("p99 ms", 1, cells(&|point| milliseconds(point.latency_us_p99))),
+        number("writes/s", 4, cells(&|point| middle(point.device_writes_per_second))),
+        number("written", 4, cells(&|point| amount(point.device_written_bytes))),
         number("checkpoints", 6, cells(&|point| middle(point.checkpoints))),
         number("trials", 4, cells(&render_trials)),
     ]);
@@ -163,6 +169,10 @@ fn interval(range: Option<Range>) -> String {
     interval
         .map(|interval| format!("{}–{}", render_figure(interval.low), render_figure(interval.high)))
         .unwrap_or_default()
+}
+
+fn amount(range: Option<Range>) -> String {
+    range.map(|range| Bytes(range.median as u64).to_string()).unwrap_or_default()
 }
 
 fn milliseconds(range: Option<Range>) -> String {

@@ -1,17 +1,19 @@
-//! The answer of a sweep in one sentence: the best throughput, and what it hides.
+//! The answer of a sweep in one sentence: the best throughput, what it hides, and what it may be mistaken for.
 
 use super::PointSummary;
+use super::summary::Range;
 
 /// A worst second or a percentile that is this much better elsewhere is worth a word.
 const TELLING: f64 = 1.25;
 
-/// One sentence: which point served most, what its worst second and its slowest hundredth were, and which point is calmer.
+/// One sentence: which point served most, what its worst second and its slowest hundredth were, which point is calmer, and
+/// which others the trials do not tell from it.
 pub fn render_sweep_headline(points: &[PointSummary]) -> String {
     let tps = |point: &PointSummary| point.tps.map_or(f64::NEG_INFINITY, |range| range.median);
     let Some(best) = points.iter().filter(|point| point.tps.is_some()).max_by(|a, b| tps(a).total_cmp(&tps(b))) else {
         return "No trial has figures.".to_owned();
     };
-    let mut sentence = format!("Most transactions per second: {} at {}", whole(tps(best)), best.label);
+    let mut sentence = format!("Most transactions per second: {} at {}", median_and_range(best.tps), best.label);
     let hidden = [
         best.worst_second_tps.map(|range| format!("its worst second served {}", whole(range.median))),
         best.latency_us_p99.map(|range| format!("one in a hundred waited {} or longer", latency(range.median))),
@@ -23,7 +25,34 @@ pub fn render_sweep_headline(points: &[PointSummary]) -> String {
     if let Some(calmer) = find_calmer(best, points) {
         sentence += &format!("; {calmer}");
     }
+    if let Some(rivals) = render_rivals(best, points) {
+        sentence += &format!("; {rivals}");
+    }
     sentence + "."
+}
+
+/// `2,936 (2,900–2,990)`, where the trials differ.
+fn median_and_range(range: Option<Range>) -> String {
+    let Some(range) = range else { return "–".to_owned() };
+    let [median, min, max] = [range.median, range.min, range.max].map(whole);
+    if min == max { median } else { format!("{median} ({min}–{max})") }
+}
+
+/// The points of which a trial was as fast as one of the fastest point's, the fastest of them by name.
+fn render_rivals(best: &PointSummary, points: &[PointSummary]) -> Option<String> {
+    let slowest = best.tps?.min;
+    let others = points.iter().filter(|point| point.number != best.number);
+    let rivals = others.filter_map(|point| Some((point, point.tps?))).filter(|(_, tps)| tps.max >= slowest);
+    let mut rivals: Vec<(&PointSummary, Range)> = rivals.collect();
+    rivals.sort_by(|(_, one), (_, other)| other.median.total_cmp(&one.median));
+    let (first, tps) = rivals.first()?;
+    let more = match rivals.len() - 1 {
+        0 => String::new(),
+        1 => ", or one point more,".to_owned(),
+        count => format!(", or {count} points more,"),
+    };
+    let first = format!("{} with {}", first.label, median_and_range(Some(*tps)));
+    Some(format!("whether {first}{more} is slower at all, these trials do not decide"))
 }
 
 /// The point whose worst second, or else whose 99th percentile, is the best, when that is not the fastest point's and
@@ -62,7 +91,6 @@ mod tests {
     use std::collections::BTreeMap;
 
     use super::*;
-    use crate::bench::sweep::summary::Range;
 
     fn point(number: u32, tps: f64, worst: f64, p99: f64) -> PointSummary {
         let one = |value: f64| Some(Range { median: value, min: value, max: value, interval: None });
@@ -79,6 +107,8 @@ mod tests {
             latency_us_p99: one(p99),
             latency_us_p999: None,
             device_read_bytes: None,
+            device_writes_per_second: None,
+            device_written_bytes: None,
             late: None,
             skipped: None,
             checkpoints: None,
@@ -101,5 +131,24 @@ mod tests {
         let told = render_sweep_headline(&[point(1, 10.0, 9.0, 1000.0), point(2, 9.0, 9.0, 950.0)]);
         assert!(told.ends_with("waited 1.0 ms or longer."), "{told}");
         assert_eq!(render_sweep_headline(&[]), "No trial has figures.");
+    }
+
+    #[test]
+    fn what_the_trials_do_not_tell_apart_is_told() {
+        let between = |number, median, min, max| PointSummary {
+            tps: Some(Range { median, min, max, interval: None }),
+            ..point(number, median, 9.0, 1000.0)
+        };
+        let (best, rival) = (between(1, 2000.0, 1900.0, 2050.0), between(2, 1850.0, 1700.0, 1900.0));
+        let (slow, other) = (between(3, 1800.0, 1700.0, 1899.0), between(4, 1840.0, 1700.0, 1950.0));
+        let told = render_sweep_headline(&[best.clone(), rival.clone(), slow.clone()]);
+        assert!(told.starts_with("Most transactions per second: 2,000 (1,900–2,050) at clients 1;"), "{told}");
+        assert!(
+            told.ends_with("; whether clients 2 with 1,850 (1,700–1,900) is slower at all, these trials do not decide."),
+            "{told}"
+        );
+        let told = render_sweep_headline(&[other, slow.clone(), rival, best.clone()]);
+        assert!(told.contains("(1,700–1,900), or one point more, is slower at all"), "{told}");
+        assert!(!render_sweep_headline(&[best, slow]).contains("decide"));
     }
 }

@@ -5,6 +5,7 @@ use serde::{Deserialize, Serialize};
 
 use super::verdict::MeasurementVerdict;
 use super::{Point, SweepTrial};
+use crate::observe::DeviceUse;
 use crate::postgres::StatisticsDelta;
 
 /// What is told of a trial beside the others.
@@ -24,6 +25,9 @@ pub struct TrialOutline {
     pub latency_us_p99: Option<u64>,
     pub latency_us_p999: Option<u64>,
     pub device_read_bytes: u64,
+    /// By anybody, over the seconds that were gauged: the mean, and the sum. `None` where no device was.
+    pub device_writes_per_second: Option<f64>,
+    pub device_written_bytes: Option<u64>,
     /// Transactions above the latency limit, and those that were due too long ago to begin.
     pub late: u64,
     pub skipped: u64,
@@ -79,6 +83,10 @@ impl BackgroundWrites {
 impl From<&SweepTrial> for TrialOutline {
     fn from(trial: &SweepTrial) -> TrialOutline {
         let percentile = |share| Some(trial.latency.as_ref()?.percentile(share)?.us);
+        let device: Vec<DeviceUse> = trial.os_samples.iter().filter_map(|sample| sample.device).collect();
+        let writes: u64 = device.iter().map(|second| second.writes).sum();
+        let written: u64 = device.iter().map(|second| second.written_bytes.0).sum();
+        let is_gauged = !device.is_empty();
         TrialOutline {
             number: trial.number,
             repeat: trial.repeat,
@@ -93,6 +101,8 @@ impl From<&SweepTrial> for TrialOutline {
             latency_us_p99: percentile(0.99),
             latency_us_p999: percentile(0.999),
             device_read_bytes: trial.device_read_bytes.0,
+            device_writes_per_second: is_gauged.then(|| writes as f64 / device.len() as f64),
+            device_written_bytes: is_gauged.then_some(written),
             late: trial.late,
             skipped: trial.skipped,
             checkpoints: trial.checkpoints.len() as u32,

@@ -21,6 +21,8 @@ pub struct SweepPlan {
     /// Of the order below; without one in the study file another run has another order.
     pub seed: u64,
     pub points: Vec<PlannedPoint>,
+    /// Where pgbench runs; none is here alone.
+    pub hosts: Vec<String>,
     /// The points' numbers in the order of their trials.
     pub order: Vec<u32>,
     /// Of the whole sweep, preparation included.
@@ -54,6 +56,7 @@ pub fn plan_sweep(sweep: &Sweep, seed: u64, parent: &Path) -> Result<SweepPlan, 
         varied: sweep.axes.varied(),
         repeats: sweep.repeats,
         seed,
+        hosts: sweep.generators.iter().flat_map(|generators| generators.hosts.clone()).collect(),
         order: plan_turns(sweep, seed).into_iter().map(|turn| turn.strategy).collect(),
         expected_seconds: preparation_seconds(sweep) + trials * f64::from(sweep.repeats),
         database_bytes: scales.iter().map(|scale| size::expected_bytes(*scale)).sum(),

@@ -113,7 +113,10 @@ impl Starter<'_> {
                 lab.cluster().replace_settings(&point.settings)?;
                 let (read_ahead, limit) = self.start_limited(lab, disk)?;
                 let findings = check_settings(lab, &point.settings).await?;
+                // To write a checkpoint to a slow disk takes so long that the kernel may page out what was idle for it.
+                limit.as_ref().map_or(Ok(()), DiskLimit::lift)?;
                 self.repeat_history(lab, load).await?;
+                limit.as_ref().map_or(Ok(()), DiskLimit::enforce)?;
                 let tables = read_tables(lab).await?;
                 let state = read_state(lab)?;
                 Ok(Started { limit, read_ahead, state, tables, findings })

@@ -49,6 +49,9 @@ pub struct PointSummary {
     pub latency_us_p99: Option<Range>,
     pub latency_us_p999: Option<Range>,
     pub device_read_bytes: Option<Range>,
+    /// Of the trials whose device was gauged: writes per second in the mean, and all that was written.
+    pub device_writes_per_second: Option<Range>,
+    pub device_written_bytes: Option<Range>,
     /// Transactions above the latency limit, and those that were not begun because they were due too long ago.
     pub late: Option<Range>,
     pub skipped: Option<Range>,
@@ -103,6 +106,8 @@ fn summarize(run: &SweepRun, trials: &[&TrialOutline]) -> PointSummary {
         latency_us_p99: range(|trial| trial.latency_us_p99.map(|us| us as f64)),
         latency_us_p999: range(|trial| trial.latency_us_p999.map(|us| us as f64)),
         device_read_bytes: range(|trial| Some(trial.device_read_bytes as f64)),
+        device_writes_per_second: range(|trial| trial.device_writes_per_second),
+        device_written_bytes: range(|trial| trial.device_written_bytes.map(|bytes| bytes as f64)),
         late: range(|trial| Some(trial.late as f64)),
         skipped: range(|trial| Some(trial.skipped as f64)),
         checkpoints: range(|trial| Some(f64::from(trial.checkpoints))),

@@ -35,7 +35,8 @@ pub struct DiskLimit {
     /// In version 1 a limit on memory is a cgroup of another tree.
     memory: Option<OwnCgroup>,
     device: DeviceNumber,
-    in_force: ReadLimit,
+    reads: ReadLimit,
+    writes: WriteLimit,
 }
 
 /// Where the limit stands.
@@ -88,35 +89,50 @@ impl DiskLimit {
         }
     }
 
-    fn in_group(group: Group, device: DeviceNumber, asked: ReadLimit) -> Result<DiskLimit, Error> {
-        let version = group.version();
-        for (file, line) in throttle::limit_lines(version, device, asked) {
-            group.write(file, &line)?;
-        }
-        let in_force = throttle::read_limit(version, device, |file| group.read(file))?;
-        if in_force != asked {
-            return Err(other_limit(format!("asked for {asked:?} on device {device}, the kernel has {in_force:?}")));
-        }
-        Ok(DiskLimit { group, memory: None, device, in_force })
+    fn in_group(group: Group, device: DeviceNumber, reads: ReadLimit) -> Result<DiskLimit, Error> {
+        let limit = DiskLimit { group, memory: None, device, reads, writes: WriteLimit::default() };
+        limit.enforce()?;
+        Ok(limit)
     }
 
     /// Whoever joins may write so much too; [`DiskLimit::writes_available`] says where that holds.
-    pub fn with_writes(self, asked: WriteLimit) -> Result<DiskLimit, Error> {
-        let (version, device) = (self.group.version(), self.device);
+    pub fn with_writes(mut self, asked: WriteLimit) -> Result<DiskLimit, Error> {
         if let Group::Own(cgroup) = &self.group
-            && version == CgroupVersion::V2
+            && self.version() == CgroupVersion::V2
         {
             // Dirty pages are charged to a cgroup where both controllers are.
             cgroup.hand_down(&Hierarchy::find(Controller::Memory)?)?;
         }
-        for (file, line) in throttle::write_limit_lines(version, device, asked) {
-            self.group.write(file, &line)?;
-        }
-        let in_force = throttle::read_write_limit(version, device, |file| self.group.read(file))?;
-        if in_force != asked {
+        self.writes = asked;
+        self.enforce()?;
+        Ok(self)
+    }
+
+    /// Puts the limit in force again, as it is from the beginning. Fails when the kernel took another than the one that was
+    /// asked for.
+    pub fn enforce(&self) -> Result<(), Error> {
+        let (version, device, reads, writes) = (self.version(), self.device, self.reads, self.writes);
+        self.write_all(throttle::limit_lines(version, device, reads))?;
+        self.write_all(throttle::write_limit_lines(version, device, writes))?;
+        let read = |file| self.group.read(file);
+        let in_force = (
+            throttle::read_limit(version, device, read)?,
+            throttle::read_write_limit(version, device, read)?,
+        );
+        if in_force != (reads, writes) {
+            let asked = (reads, writes);
             return Err(other_limit(format!("asked for {asked:?} on device {device}, the kernel has {in_force:?}")));
         }
-        Ok(self)
+        Ok(())
+    }
+
+    /// Lets those who joined read and write as fast as the device can, until [`DiskLimit::enforce`].
+    pub fn lift(&self) -> Result<(), Error> {
+        self.write_all(throttle::lines_without_limit(self.version(), self.device))
+    }
+
+    fn write_all(&self, lines: Vec<(&'static str, String)>) -> Result<(), Error> {
+        lines.iter().try_for_each(|(file, line)| self.group.write(file, line))
     }
 
     /// Whoever joins may use so much memory too, page cache and shared memory included.
@@ -135,11 +151,6 @@ impl DiskLimit {
             }
         }
         Ok(self)
-    }
-
-    /// The limit as the kernel reads it back.
-    pub fn in_force(&self) -> ReadLimit {
-        self.in_force
     }
 
     pub fn version(&self) -> CgroupVersion {

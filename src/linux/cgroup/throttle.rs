@@ -82,9 +82,14 @@ fn lines_of(
     }
 }
 
-/// What has to be written to which file of version 1 to end every limit on a device.
-pub fn v1_lines_without_limit(device: DeviceNumber) -> [(&'static str, String); 4] {
-    [V1_READS_LIMIT, V1_BYTES_LIMIT, V1_WRITES_LIMIT, V1_WRITTEN_BYTES_LIMIT].map(|file| (file, format!("{device} 0")))
+/// What has to be written to which file to end every limit on a device.
+pub fn lines_without_limit(version: CgroupVersion, device: DeviceNumber) -> Vec<(&'static str, String)> {
+    match version {
+        CgroupVersion::V1 => [V1_READS_LIMIT, V1_BYTES_LIMIT, V1_WRITES_LIMIT, V1_WRITTEN_BYTES_LIMIT]
+            .map(|file| (file, format!("{device} 0")))
+            .into(),
+        CgroupVersion::V2 => vec![(V2_LIMIT, format!("{device} rbps=max riops=max wbps=max wiops=max"))],
+    }
 }
 
 /// The limit in force, from the files that `read` gives.

@@ -68,7 +68,8 @@ impl WholeDevice {
 
     /// Ends the limits. Dropping ends them too, and keeps quiet.
     pub fn clear(&self) -> Result<(), Error> {
-        throttle::v1_lines_without_limit(self.device).iter().try_for_each(|(file, line)| self.write(file, line))
+        let lines = throttle::lines_without_limit(CgroupVersion::V1, self.device);
+        lines.iter().try_for_each(|(file, line)| self.write(file, line))
     }
 }
 

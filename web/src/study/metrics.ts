@@ -33,6 +33,8 @@ export const METRICS: Metric[] = [
   P99,
   P999,
   { id: "read", label: "device reads", unit: "bytes read from the device in a trial", of: (one) => one.device_read_bytes, render: bytes, renderAxis: bytes, isLowBetter: true, isLog: false },
+  { id: "writes", label: "device writes", unit: "writes of the device per second", of: (one) => one.device_writes_per_second, isLowBetter: true, ...rate },
+  { id: "written", label: "device written", unit: "bytes written to the device in a trial", of: (one) => one.device_written_bytes, render: bytes, renderAxis: bytes, isLowBetter: true, isLog: false },
   { id: "checkpoints", label: "checkpoints", unit: "checkpoints that ended in a trial", of: (one) => one.checkpoints, isLowBetter: true, ...rate },
 ];
 

@@ -68,6 +68,9 @@ export interface PointSummary {
   latency_us_p99: Range | null;
   latency_us_p999: Range | null;
   device_read_bytes: Range | null;
+  /** Where the device was gauged. */
+  device_writes_per_second: Range | null;
+  device_written_bytes: Range | null;
   checkpoints: Range | null;
   /** Medians. */
   background: BackgroundWrites | null;
@@ -119,6 +122,8 @@ export interface TrialOutline {
   latency_us_p99: number | null;
   latency_us_p999: number | null;
   device_read_bytes: number;
+  device_writes_per_second: number | null;
+  device_written_bytes: number | null;
   checkpoints: number;
 }
 
@@ -147,6 +152,8 @@ export interface SweepTrial {
   worst_second_tps: number | null;
   latency: Latency | null;
   scripts: { script: string; answered: number; failed: number; skipped: number; response: Latency; service: Latency | null }[];
+  /** Absent where pgbench ran here alone. */
+  generators?: { start_spread_ms: number; hosts: TrialGenerator[] } | null;
   statistics: Record<string, { key: Record<string, string>; added: Record<string, number> }[]>;
   buffers_before: BufferUse[];
   buffers_after: BufferUse[];
@@ -158,6 +165,19 @@ export interface SweepTrial {
   device_read_bytes: number;
   verdicts: MeasurementVerdict[];
   warnings: string[];
+}
+
+export interface TrialGenerator {
+  host: string;
+  clients: number;
+  jobs: number;
+  pgbench_version: string;
+  clock_offset_ms: number;
+  clock_uncertainty_ms: number;
+  started_after_ms: number;
+  transactions: number;
+  tps: number;
+  is_seen: boolean;
 }
 
 export interface Latency {

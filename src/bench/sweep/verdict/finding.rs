@@ -110,6 +110,10 @@ pub enum Finding {
         spread_ms: f64,
         uncertainty_ms: f64,
     },
+    /// The hosts have not the same pgbench: what each of them said of itself.
+    GeneratorsDiffer {
+        versions: Vec<String>,
+    },
 }
 
 /// By which signs the load generator itself was the limit.
@@ -171,6 +175,7 @@ impl Finding {
             Finding::IdleMemoryPagedOut => "idle_memory_paged_out",
             Finding::GeneratorsUnseen { .. } => "generators_unseen",
             Finding::GeneratorsApart { .. } => "generators_apart",
+            Finding::GeneratorsDiffer { .. } => "generators_differ",
         }
     }
 
@@ -252,6 +257,9 @@ impl Finding {
             Finding::GeneratorsApart { spread_ms, uncertainty_ms } => format!(
                 "the generators began {spread_ms:.0} ms apart (± {uncertainty_ms:.0} ms), so not all of the load was there at once"
             ),
+            Finding::GeneratorsDiffer { versions } => {
+                format!("the hosts have not the same pgbench: {}", versions.join(", "))
+            }
         }
     }
 
@@ -310,6 +318,9 @@ impl Finding {
             }
             Finding::GeneratorsApart { .. } => {
                 "give the hosts less else to do, and let trials last so long that it does not matter".into()
+            }
+            Finding::GeneratorsDiffer { .. } => {
+                "install the same one everywhere, or say where it is (generators.pgbench)".into()
             }
         }
     }

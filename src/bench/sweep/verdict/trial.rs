@@ -10,7 +10,7 @@ use crate::bench::race::Measured;
 use crate::bench::statistics::compute_median;
 use crate::bench::sweep::forecast::forecast_warm_seconds;
 use crate::bench::sweep::start::StartAsked;
-use crate::bench::sweep::{Exceeded, SweepTrial};
+use crate::bench::sweep::{Exceeded, SweepTrial, TrialGenerator};
 use crate::bench::{Disk, Sample, warnings};
 use crate::model::{Collector, Facts, Verdict, judge};
 use crate::observe::OsSample;
@@ -72,6 +72,7 @@ pub fn compute_trial_verdicts(trial: &SweepTrial, circumstances: Circumstances<'
         find_few(trial),
         find_saturation(trial, signs),
         find_generators_apart(trial),
+        find_differing_generators(trial),
         find_shared_processors(&trial.os_samples, circumstances.processors),
         find_taken_processors(&trial.os_samples, circumstances.processors),
         find_failed_strategy(trial),
@@ -79,6 +80,7 @@ pub fn compute_trial_verdicts(trial: &SweepTrial, circumstances: Circumstances<'
         circumstances.tables.find_bloat(),
         trial.settings.iter().any(|(name, value)| name == "fsync" && value == "off").then_some(Finding::FsyncOff),
         find_missing_limit(circumstances.seconds, disk),
+        find_missing_write_limit(&trial.os_samples, disk),
         warnings::find_late_readings(&measured.seconds).map(|late| Finding::LateReadings {
             late: late.count,
             readings: measured.seconds.len(),
@@ -154,6 +156,13 @@ fn find_generators_apart(trial: &SweepTrial) -> Option<Finding> {
     (spread_ms > START_SPREAD_MS_MAX).then_some(Finding::GeneratorsApart { spread_ms, uncertainty_ms })
 }
 
+fn find_differing_generators(trial: &SweepTrial) -> Option<Finding> {
+    let hosts = &trial.generators.as_ref()?.hosts;
+    let versions: BTreeSet<&str> = hosts.iter().map(|host| host.pgbench_version.as_str()).collect();
+    let told = |host: &TrialGenerator| format!("{} {}", host.host, host.pgbench_version);
+    (versions.len() > 1).then(|| Finding::GeneratorsDiffer { versions: hosts.iter().map(told).collect() })
+}
+
 fn find_shared_processors(samples: &[OsSample], processors: u32) -> Option<Finding> {
     let busy_ratio = compute_busy_ratio(samples, processors)?;
     let generator_ratio = median_share(samples, processors, |one| one.generator().cpu_seconds)?;
@@ -195,13 +204,23 @@ fn find_missing_limit(seconds: &[Sample], disk: &Disk) -> Option<Finding> {
     let rates = warnings::find_missing_limit(seconds, disk)?;
     Some(Finding::NotInForce {
         what: format!("the limit of the disk {}", disk.name),
-        reason: format!("it delivered {} and {:.0} reads per second for a while", rates.bytes, rates.reads),
+        reason: format!("it delivered {} and {:.0} reads per second for a while", rates.bytes, rates.requests),
+    })
+}
+
+fn find_missing_write_limit(samples: &[OsSample], disk: &Disk) -> Option<Finding> {
+    let rates = warnings::find_missing_write_limit(samples, disk)?;
+    Some(Finding::NotInForce {
+        what: format!("the limit on writes of the disk {}", disk.name),
+        reason: format!("it took {} and {:.0} writes per second for a while", rates.bytes, rates.requests),
     })
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::bench::sweep::TrialGenerators;
+    use crate::bench::sweep::trial::tests::trial;
 
     #[test]
     fn autovacuum_is_found_in_the_log() {
@@ -213,6 +232,29 @@ mod tests {
         assert_eq!((runs, tables.len()), (3, 2));
         assert_eq!(tables[0], "b.public.pgbench_tellers");
         assert_eq!(find_autovacuum("LOG:  checkpoint starting: time\n"), None);
+    }
+
+    #[test]
+    fn hosts_with_another_pgbench_are_told() {
+        let host = |host: &str, version: &str| TrialGenerator {
+            host: host.into(),
+            clients: 1,
+            jobs: 1,
+            pgbench_version: version.into(),
+            clock_offset_ms: 0.0,
+            clock_uncertainty_ms: 0.0,
+            started_after_ms: 0.0,
+            transactions: 1,
+            tps: 1.0,
+            is_seen: true,
+        };
+        let with = |version: &str| {
+            let hosts = vec![host("bench1", "pgbench 15"), host("bench2", version)];
+            find_differing_generators(&SweepTrial { generators: Some(TrialGenerators::new(hosts)), ..trial() })
+        };
+        assert_eq!(with("pgbench 15"), None);
+        let told = with("pgbench 18").unwrap().sentence();
+        assert!(told.ends_with("bench1 pgbench 15, bench2 pgbench 18"), "{told}");
     }
 
     #[test]

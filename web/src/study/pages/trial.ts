@@ -82,7 +82,7 @@ function details({ trial }: TrialData, other: TrialData | null): HTMLElement[] {
   return [
     element("section", { "aria-labelledby": "kept" }, element("h2", { id: "kept" }, "What was kept of it"),
       element("div", { class: "cards" }, workload(trial), start(trial), reads(trial)),
-      element("h3", {}, "pgbench"), element("pre", {}, trial.command === "" ? "It was not started." : trial.command)),
+      element("h3", {}, "pgbench"), element("pre", {}, trial.command === "" ? "It was not started." : trial.command), hosts(trial)),
     element("section", { "aria-labelledby": "latencies" }, element("h2", { id: "latencies" }, "Latency"), latencies(trial)),
     element("section", { "aria-labelledby": "server" }, element("h2", { id: "server" }, "What the server counted"), checkpoints(trial), statistics(trial), buffers(trial)),
     element("section", { "aria-labelledby": "settings" }, element("h2", { id: "settings" }, "Settings"), ...settings(trial, other?.trial ?? null)),
@@ -114,6 +114,17 @@ function reads({ device_read_bytes: read, checkpoints: all }: SweepTrial): HTMLE
     ["buffers that they wrote", count(all.reduce((sum, one) => sum + one.buffers, 0))],
     ["longest synchronisation of a file", all.length === 0 ? "–" : seconds(longest)],
   ]);
+}
+
+/** Who made the load, where it was not this machine alone. */
+function hosts({ generators }: SweepTrial): HTMLElement | null {
+  if (!generators) return null;
+  const milliseconds = (value: number): string => `${value.toFixed(1)} ms`;
+  const columns = ["host", "pgbench", "clients", "threads", "began after", "its clock ahead by", "transactions", "per second"].map((title, index) => ({ title, isNumber: index > 1 }));
+  const rows = generators.hosts.map((one) => [
+    one.host, one.pgbench_version, count(one.clients), count(one.jobs), milliseconds(one.started_after_ms), `${milliseconds(one.clock_offset_ms)} ± ${milliseconds(one.clock_uncertainty_ms)}`, count(one.transactions), count(one.tps),
+  ]);
+  return table("Hosts that made the load", columns, rows, "low");
 }
 
 /** A percentile with its interval; without enough transactions beyond it there is none. */

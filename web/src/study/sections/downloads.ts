@@ -7,7 +7,7 @@ import type { StudyData, TrialOutline } from "../record";
 
 const FIELDS: (keyof TrialOutline)[] = [
   "number", "repeat", "position", "started_at", "start_verdict", "failure", "tps", "worst_second_tps", "latency_us_p50", "latency_us_p95", "latency_us_p99", "latency_us_p999",
-  "device_read_bytes", "checkpoints",
+  "device_read_bytes", "device_writes_per_second", "device_written_bytes", "checkpoints",
 ];
 
 export function downloads(study: StudyData): HTMLElement {
