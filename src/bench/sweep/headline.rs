@@ -144,7 +144,9 @@ mod tests {
         let told = render_sweep_headline(&[best.clone(), rival.clone(), slow.clone()]);
         assert!(told.starts_with("Most transactions per second: 2,000 (1,900–2,050) at clients 1;"), "{told}");
         assert!(
-            told.ends_with("; whether clients 2 with 1,850 (1,700–1,900) is slower at all, these trials do not decide."),
+            told.ends_with(
+                "; whether clients 2 with 1,850 (1,700–1,900) is slower at all, these trials do not decide."
+            ),
             "{told}"
         );
         let told = render_sweep_headline(&[other, slow.clone(), rival, best.clone()]);

@@ -115,10 +115,8 @@ impl DiskLimit {
         self.write_all(throttle::limit_lines(version, device, reads))?;
         self.write_all(throttle::write_limit_lines(version, device, writes))?;
         let read = |file| self.group.read(file);
-        let in_force = (
-            throttle::read_limit(version, device, read)?,
-            throttle::read_write_limit(version, device, read)?,
-        );
+        let in_force =
+            (throttle::read_limit(version, device, read)?, throttle::read_write_limit(version, device, read)?);
         if in_force != (reads, writes) {
             let asked = (reads, writes);
             return Err(other_limit(format!("asked for {asked:?} on device {device}, the kernel has {in_force:?}")));
