@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use super::verdict::MeasurementVerdict;
 use super::{Point, SweepTrial};
 use crate::observe::DeviceUse;
-use crate::postgres::StatisticsDelta;
+use crate::postgres::{RowDelta, StatisticsDelta};
 
 /// What is told of a trial beside the others.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -62,11 +62,12 @@ impl BackgroundWrites {
         let sum = |view: &str, column: &str| statistics.sum(view, column);
         let either =
             |until_16: &str, since_17: &str| sum("pg_stat_bgwriter", until_16) + sum("pg_stat_checkpointer", since_17);
-        // Since 17 what backends wrote themselves is in pg_stat_io alone.
+        // Since 17 what backends wrote themselves is in pg_stat_io alone, beside what they wrote of temporary tables, and
+        // since 18 of the log.
         let has_checkpointer = statistics.0.contains_key("pg_stat_checkpointer");
         let io = statistics.0.get("pg_stat_io").filter(|_| has_checkpointer).into_iter().flatten();
-        let by_backends =
-            io.filter(|row| row.key.get("backend_type").is_some_and(|backend| backend == "client backend"));
+        let is = |row: &RowDelta, name: &str, value: &str| row.key.get(name).is_some_and(|known| known == value);
+        let by_backends = io.filter(|row| is(row, "backend_type", "client backend") && is(row, "object", "relation"));
         let written = by_backends.filter_map(|row| row.added.get("writes")).fold(0.0, |sum, added| sum + added);
         BackgroundWrites {
             checkpoints_timed: either("checkpoints_timed", "num_timed"),
@@ -119,7 +120,6 @@ mod tests {
     use std::collections::BTreeMap;
 
     use super::*;
-    use crate::postgres::RowDelta;
 
     fn row(key: &[(&str, &str)], added: &[(&str, f64)]) -> RowDelta {
         RowDelta {
@@ -128,12 +128,17 @@ mod tests {
         }
     }
 
+    /// Of pg_stat_io.
+    fn io(backend_type: &str, object: &str, writes: f64) -> RowDelta {
+        row(&[("backend_type", backend_type), ("object", object), ("context", "normal")], &[("writes", writes)])
+    }
+
     #[test]
     fn writes_are_found_where_each_version_has_them() {
         let until_16 = StatisticsDelta(BTreeMap::from([
             ("pg_stat_bgwriter".to_owned(), vec![row(&[], &[("checkpoints_req", 2.0), ("buffers_backend", 7.0)])]),
             // Counted once: 16 has both.
-            ("pg_stat_io".to_owned(), vec![row(&[("backend_type", "client backend")], &[("writes", 7.0)])]),
+            ("pg_stat_io".to_owned(), vec![io("client backend", "relation", 7.0)]),
         ]));
         let found = BackgroundWrites::of(&until_16);
         assert_eq!((found.checkpoints_requested, found.buffers_backend), (2.0, 7.0));
@@ -142,8 +147,10 @@ mod tests {
             (
                 "pg_stat_io".to_owned(),
                 vec![
-                    row(&[("backend_type", "client backend")], &[("writes", 3.0)]),
-                    row(&[("backend_type", "checkpointer")], &[("writes", 50.0)]),
+                    io("client backend", "relation", 3.0),
+                    io("client backend", "temp relation", 20.0),
+                    io("client backend", "wal", 900.0),
+                    io("checkpointer", "relation", 50.0),
                 ],
             ),
         ]));
