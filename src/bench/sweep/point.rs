@@ -223,7 +223,7 @@ impl Point {
             "file_system" => Some(self.file_system.clone()),
             "server" => Some(self.server.clone()),
             "strategy" => Some(self.strategy.clone()),
-            "latency_limit_ms" => self.latency_limit_ms.map(|limit| limit.to_string()),
+            "latency_limit_ms" => Some(self.latency_limit_ms.map_or("none".to_owned(), |limit| limit.to_string())),
             SIDE => self.side.clone(),
             name => {
                 let mut named = self.variables.iter().chain(&self.settings);
@@ -307,6 +307,14 @@ pub mod tests {
     fn a_single_point_has_a_name_too() {
         let axes = axes([1; 12]);
         assert_eq!(axes.point(0).render(&axes.varied()), "v1, scale 1, 1 clients");
+    }
+
+    #[test]
+    fn what_is_without_a_limit_is_found_by_the_word_of_the_study_file() {
+        let axes = Axes { rate: vec![None], latency_limit_ms: vec![None, Some(50.0)], ..axes([1; 12]) };
+        let limits = [0, 1].map(|number| axes.point(number).value("latency_limit_ms").unwrap());
+        assert_eq!((limits, axes.point(0).value("rate").unwrap()), (["none".into(), "50".into()], "unlimited".into()));
+        assert_eq!(axes.point(0).render(&axes.varied()), "latency_limit_ms none");
     }
 
     #[test]
