@@ -6,7 +6,7 @@ use clap::Args;
 use tokio::sync::mpsc::UnboundedReceiver;
 
 use super::results_loading::{keep_loading, print_loading};
-use super::store::close_written;
+use super::store::{close_written, keep};
 use super::study::{DiskArguments, ScratchArguments, run_and_hear};
 use super::{ExitStatus, OutputArguments, StoreArguments};
 use crate::bench::{
@@ -92,7 +92,7 @@ async fn keep_and_show(
     let mut display = TournamentDisplay::new(output.shows_progress());
     let mut run_id = String::new();
     while let Some(event) = events.recv().await {
-        keep_loading(&event, &mut run_id, store).await?;
+        keep(store, output, keep_loading(&event, &mut run_id, store)).await?;
         display.show(&event);
     }
     display.finish();

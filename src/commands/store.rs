@@ -1,6 +1,10 @@
 //! The options that say where results are kept.
 
+use std::pin::pin;
+use std::time::Duration;
+
 use clap::Args;
+use tokio::time::timeout;
 
 use super::OutputArguments;
 use crate::results::{self, Place, Store};
@@ -44,6 +48,29 @@ impl StoreArguments {
             None => Ok(Place::File(results::default_path()?)),
         }
     }
+}
+
+/// After so long it is told that something is not kept yet.
+const TOLD_AFTER: Duration = Duration::from_secs(5);
+
+/// Waits until something is kept, however long that takes: it was measured, and cannot be had again.
+pub async fn keep(
+    store: &Store,
+    output: OutputArguments,
+    kept: impl Future<Output = Result<(), results::Error>>,
+) -> Result<(), results::Error> {
+    let mut kept = pin!(kept);
+    if let Ok(done) = timeout(TOLD_AFTER, &mut kept).await {
+        return done;
+    }
+    if !output.quiet {
+        terminal::print_remark(&format!(
+            "{} cannot be written to yet: another program may read it (an export, `sqlite3`). What was measured is kept as \
+             soon as that ends",
+            store.place()
+        ));
+    }
+    kept.await
 }
 
 /// Closes a store that was written to. What a server did not take is told: it is kept, and is no failure.

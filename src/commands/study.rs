@@ -8,6 +8,7 @@ use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
 
 use super::OutputArguments;
+use super::store::keep;
 use crate::bench::disk::{AskedDisk, AskedReadAhead, NamedDisk, choose_disk};
 use crate::bench::{Disk, Error, Event, Events, Finished, Options, Stop, Strategy, run_tournament};
 use crate::results::Store;
@@ -162,7 +163,7 @@ async fn keep_and_show(
     while let Some(event) = events.recv().await {
         match &event {
             Event::RunStarted(run) => store.save_run(run).await?,
-            Event::TrialEnded(trial) => store.save_trial(trial).await?,
+            Event::TrialEnded(trial) => keep(store, output, store.save_trial(trial)).await?,
             Event::RunEnded(finished) => store.finish_run(&finished.run, &finished.trials).await?,
             _ => {}
         }

@@ -79,6 +79,11 @@ fn primary_code(error: &sqlx::Error) -> Option<u32> {
     Some(code.parse::<u32>().ok()? & 0xff)
 }
 
+/// SQLITE_BUSY: somebody else has the file.
+fn is_busy(error: &sqlx::Error) -> bool {
+    primary_code(error) == Some(5)
+}
+
 fn is_unreadable_value(error: &sqlx::Error) -> bool {
     matches!(error, sqlx::Error::ColumnDecode { .. } | sqlx::Error::Decode(_) | sqlx::Error::ColumnNotFound(_))
 }
@@ -145,6 +150,9 @@ impl Explain for Error {
             Error::Access { place, source, .. } if is_refused(place, source) => Some(
                 "the file and its directory must be readable and writable: SQLite keeps its journal beside the file"
                     .into(),
+            ),
+            Error::Access { place: Place::File(_), source, .. } if is_busy(source) => Some(
+                "another program has the file for long, such as `sqlite3` within a transaction: it is free when that ends".into(),
             ),
             Error::Export(_) | Error::File { .. } | Error::Access { .. } => None,
         }

@@ -63,7 +63,7 @@ impl Place {
                 let queue = default_path()?;
                 // What waits here belongs to the answer.
                 if queue.exists() {
-                    let queue = Store::open_queue(&queue, server).await?;
+                    let queue = Store::open_existing_queue(&queue, server).await?;
                     if queue.count_unsent().await? > 0 {
                         queue.send().await?;
                     }

@@ -17,8 +17,12 @@ use super::read::missing;
 /// `PRAGMA application_id` of a results store: "thaw" in ASCII. It tells our file from any other SQLite file.
 const APPLICATION_ID: i32 = i32::from_be_bytes(*b"thaw");
 
-/// How long to wait for another pgthaw that is writing. A trial is written in well under a second.
-const BUSY_TIMEOUT: Duration = Duration::from_secs(10);
+/// How long a reader waits for another pgthaw that is writing. A trial is written in well under a second.
+const READ_TIMEOUT: Duration = Duration::from_secs(10);
+
+/// How long a writer waits for readers, who may have the file for as long as they like: what is written was measured, and is
+/// lost when it gives up. SQLite counts to 24 days.
+const WRITE_TIMEOUT: Duration = Duration::from_secs(20 * 24 * 60 * 60);
 
 /// How long to wait for a server to answer.
 const SERVER_TIMEOUT: Duration = Duration::from_secs(5);
@@ -54,7 +58,7 @@ impl Store {
                 source,
             })?;
         }
-        Store::connect_file(path).await
+        Store::connect_file(path, WRITE_TIMEOUT).await
     }
 
     /// Opens the local file to write to it, and from it to a server.
@@ -62,10 +66,15 @@ impl Store {
         Ok(Store { queue: Some(Queue::new(server)), ..Store::open(path).await? })
     }
 
+    /// Opens the local file to send what waits in it.
+    pub(super) async fn open_existing_queue(path: &Path, server: &ServerPlace) -> Result<Store, Error> {
+        Ok(Store { queue: Some(Queue::new(server)), ..Store::open_existing(path).await? })
+    }
+
     /// Opens a store that must be there: readers never make one.
     pub async fn open_existing(path: &Path) -> Result<Store, Error> {
         match std::fs::metadata(path) {
-            Ok(_) => Store::connect_file(path).await,
+            Ok(_) => Store::connect_file(path, READ_TIMEOUT).await,
             Err(source) if source.kind() == std::io::ErrorKind::NotFound => Err(Error::Missing(path.to_owned())),
             Err(source) => Err(Error::File { action: "open", path: path.to_owned(), source }),
         }
@@ -81,16 +90,18 @@ impl Store {
         self.database.close().await;
     }
 
-    async fn connect_file(path: &Path) -> Result<Store, Error> {
-        // A rollback journal and not WAL: one file at rest, works on every file system, and after kill -9 the next
-        // opening rolls back. Trials are seconds apart, so its slower commits do not matter.
+    /// `timeout` is how long to wait for others that have the file.
+    async fn connect_file(path: &Path, timeout: Duration) -> Result<Store, Error> {
+        // A rollback journal and not WAL: one file at rest, works on every file system and in a directory that may only be
+        // read, and after kill -9 the next opening rolls back. Trials are seconds apart, so its slower commits do not
+        // matter, nor does waiting for a reader.
         let options = SqliteConnectOptions::new()
             .filename(path)
             .create_if_missing(true)
             .foreign_keys(true)
             .journal_mode(SqliteJournalMode::Delete)
             .synchronous(SqliteSynchronous::Full)
-            .busy_timeout(BUSY_TIMEOUT);
+            .busy_timeout(timeout);
         let pool = SqlitePoolOptions::new().max_connections(1).connect_with(options).await;
         let place = Place::File(path.to_owned());
         let pool = pool.map_err(|source| Error::from_database("open", &place, source))?;
