@@ -6,8 +6,8 @@ use clap::Args;
 use serde_json::json;
 use tokio::sync::mpsc::UnboundedReceiver;
 
-use super::results_sweep::print_sweep;
-use super::store::close_written;
+use super::results_sweep::show_sweep;
+use super::store::{close_written, keep};
 use super::study::run_and_hear;
 use super::{ExitStatus, OutputArguments, StoreArguments};
 use crate::bench::{
@@ -66,13 +66,13 @@ pub async fn run(arguments: SweepArguments, output: OutputArguments) -> anyhow::
     }
     let options = SweepOptions { programs, parent: arguments.dir, sweep, earlier };
     let mut finished = run_and_keep(options, &store, output).await?;
-    let trials = store.read_sweep_trials(&finished.run.id).await?;
     if !finished.is_interrupted {
+        let trials = store.read_sweep_outcomes(&finished.run.id).await?;
         finished.run.verdicts.extend(compute_sweep_verdicts(&trials));
         finished.run.warnings = texts_of(&finished.run.verdicts);
     }
     store.save_sweep(&finished.run).await?;
-    print_sweep(&finished.run, &trials, output)?;
+    show_sweep(&store, &finished.run, output).await?;
     close_written(store, output).await?;
     Ok(match finished {
         SweepFinished { is_interrupted: true, .. } => ExitStatus::Because(ErrorKind::Interrupted),
@@ -121,7 +121,7 @@ async fn keep_and_show(
             }
             Event::SweepTrialStarted(trial) => board.iter_mut().for_each(|board| board.begin(trial)),
             Event::Second(second) => board.iter_mut().for_each(|board| board.add(second)),
-            Event::SweepTrialEnded(trial) => store.save_sweep_trial(trial).await?,
+            Event::SweepTrialEnded(trial) => keep(store, output, store.save_sweep_trial(trial)).await?,
             _ => {}
         }
         display.show(&event);

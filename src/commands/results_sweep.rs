@@ -4,32 +4,48 @@ use serde::Serialize;
 use serde_json::{Value, json};
 
 use super::OutputArguments;
-use crate::bench::{PointSummary, SweepRun, SweepTrial, compute_sweep_summary};
+use crate::bench::{PointSummary, SweepRun, TrialOutline, compute_outline_summary};
 use crate::results::Store;
 use crate::terminal::{self, Canvas};
 
-/// What `--json` prints of a sweep.
+/// What `--json` prints of a sweep, up to its trials.
 #[derive(Serialize)]
-struct Document<'a> {
+struct Head<'a> {
     sweep: &'a SweepRun,
     points: Vec<PointSummary>,
-    trials: &'a [SweepTrial],
+    trials: [(); 0],
 }
 
-/// The table of points, or everything as JSON.
-pub fn print_sweep(run: &SweepRun, trials: &[SweepTrial], output: OutputArguments) -> anyhow::Result<()> {
-    let points = compute_sweep_summary(run, trials);
+/// How the head ends, with room for the trials before it.
+const END: &str = "]\n}";
+
+/// Shows a stored sweep: the table of points, for which a few figures of each trial are enough, or everything as JSON.
+pub async fn show_sweep(store: &Store, run: &SweepRun, output: OutputArguments) -> anyhow::Result<()> {
+    let trials = store.read_sweep_outlines(&run.id).await?;
+    let points = compute_outline_summary(run, &trials);
     if output.json {
-        return Ok(terminal::print_json(&Document { sweep: run, points, trials })?);
+        return print_everything(store, Head { sweep: run, points, trials: [] }, &trials).await;
     }
     terminal::print_line(&format!("{}\n", terminal::render_sweep_head(run, trials.len())));
     terminal::print_line(&terminal::render_sweep_points(run, &points, Canvas::of_stdout(false)));
     Ok(())
 }
 
-/// Shows a stored sweep.
-pub async fn show_sweep(store: &Store, run: &SweepRun, output: OutputArguments) -> anyhow::Result<()> {
-    print_sweep(run, &store.read_sweep_trials(&run.id).await?, output)
+/// Trial by trial: all seconds of a large sweep are more than fits into memory.
+async fn print_everything(store: &Store, head: Head<'_>, trials: &[TrialOutline]) -> anyhow::Result<()> {
+    let mut before = serde_json::to_string_pretty(&head)?.trim_end_matches(END).to_owned();
+    for outline in trials {
+        let trial = store.read_sweep_trial(&head.sweep.id, outline.number, outline.repeat).await?;
+        // Somebody may have dropped it meanwhile.
+        let Some(trial) = trial.filter(|_| terminal::is_output_open()) else { break };
+        let indented = serde_json::to_string_pretty(&trial)?.replace('\n', "\n    ");
+        terminal::print_line(&before);
+        before = format!("    {indented},");
+    }
+    let has_any = before.ends_with(',');
+    let last = before.trim_end_matches(',');
+    terminal::print_line(&if has_any { format!("{last}\n  {END}") } else { format!("{last}{END}") });
+    Ok(())
 }
 
 /// The sweeps of a store, the newest first, with how many trials of each have ended.

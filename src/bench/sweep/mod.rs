@@ -42,7 +42,7 @@ pub use run::{Earlier, SweepFinished, SweepOptions, run_sweep};
 pub use series::{Column, Envelope, MachineSeries, Stall, TrialSeries, WaitSeries};
 pub use spec::{Exceeded, Sweep, read_sweep};
 pub use start::StartAsked;
-pub use summary::{PointSummary, PointVerdict, Range, compute_outline_summary, compute_sweep_summary};
+pub use summary::{PointSummary, PointVerdict, Range, compute_outline_summary};
 pub use verdict::{
     Finding, GeneratorCalibration, MeasurementVerdict, Saturation, SaturationSign, compute_sweep_verdicts, texts_of,
 };

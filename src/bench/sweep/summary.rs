@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde::Serialize;
 
-use super::{BackgroundWrites, SweepRun, SweepTrial, TrialOutline};
+use super::{BackgroundWrites, SweepRun, TrialOutline};
 use crate::bench::bootstrap::{MedianInterval, compute_median_interval};
 use crate::bench::statistics::compute_median;
 
@@ -66,11 +66,6 @@ pub struct PointSummary {
 }
 
 /// The points of which a trial has ended, in the order of their numbers.
-pub fn compute_sweep_summary(run: &SweepRun, trials: &[SweepTrial]) -> Vec<PointSummary> {
-    compute_outline_summary(run, &trials.iter().map(TrialOutline::from).collect::<Vec<_>>())
-}
-
-/// The same of trials that are known by their outlines.
 pub fn compute_outline_summary(run: &SweepRun, trials: &[TrialOutline]) -> Vec<PointSummary> {
     let mut points: BTreeMap<u32, Vec<&TrialOutline>> = BTreeMap::new();
     for trial in trials {
