@@ -35,12 +35,11 @@ impl Store {
         choose(sweeps, wanted)
     }
 
-    /// The newest sweep of this meaning on this host that did not get to its end.
+    /// The newest sweep of this meaning on this host, when it did not get to its end. Older ones were given up.
     pub async fn find_unfinished_sweep(&self, digest: &str, hostname: &str) -> Result<Option<SweepRun>, Error> {
         let sweeps = self.read_sweeps().await?;
-        let is_left =
-            |sweep: &SweepRun| sweep.ended_at.is_none() && sweep.digest == digest && sweep.machine.hostname == hostname;
-        Ok(sweeps.into_iter().find(is_left))
+        let newest = sweeps.into_iter().find(|sweep| sweep.digest == digest && sweep.machine.hostname == hostname);
+        Ok(newest.filter(|sweep| sweep.ended_at.is_none()))
     }
 
     /// Point's number and repeat of the trials of a sweep.
