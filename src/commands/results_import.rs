@@ -41,11 +41,8 @@ pub async fn import(store: &Store, arguments: ImportArguments, output: OutputArg
     let options = ImportOptions { paths, question, scale, clients, script };
     let Imported { run, trials } = read_import(&options)?;
     if let Some(known) = store.read_sweeps().await?.iter().find(|known| known.digest == run.digest) {
-        bail!("the same was imported already, as {}", known.id);
+        bail!("the same was imported already, as {0}; `pgthaw results drop {0}` forgets it", known.id);
     }
-    store.save_sweep(&run).await?;
-    for trial in &trials {
-        store.save_sweep_trial(trial).await?;
-    }
+    store.save_whole_sweep(&run, &trials).await?;
     show_sweep(store, &run, output).await
 }

@@ -1,4 +1,4 @@
-//! Writes sweeps and their trials, each in one transaction.
+//! Writes sweeps and their trials, each in one transaction, or a whole sweep.
 
 use sqlx::types::Json;
 
@@ -56,6 +56,21 @@ impl Store {
         insert_sweep_trial(&mut transaction, trial, "").await.map_err(&failed)?;
         let unsent = Unsent::sweep_trial(&trial.sweep_id, trial.number, trial.repeat);
         self.mark_unsent(&mut transaction, &unsent).await.map_err(&failed)?;
+        transaction.commit().await.map_err(&failed)?;
+        self.send_if_possible().await
+    }
+
+    /// Keeps a sweep with all of its trials, or nothing of it.
+    pub async fn save_whole_sweep(&self, run: &SweepRun, trials: &[SweepTrial]) -> Result<(), Error> {
+        let failed = self.failed_to("write");
+        let mut transaction = self.database.begin().await.map_err(&failed)?;
+        upsert_sweep(&mut transaction, run).await.map_err(&failed)?;
+        self.mark_unsent(&mut transaction, &Unsent::sweep(&run.id)).await.map_err(&failed)?;
+        for trial in trials {
+            insert_sweep_trial(&mut transaction, trial, "").await.map_err(&failed)?;
+            let unsent = Unsent::sweep_trial(&run.id, trial.number, trial.repeat);
+            self.mark_unsent(&mut transaction, &unsent).await.map_err(&failed)?;
+        }
         transaction.commit().await.map_err(&failed)?;
         self.send_if_possible().await
     }

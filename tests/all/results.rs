@@ -2,14 +2,16 @@
 
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
+use std::time::Duration;
 
-use pgthaw::bench::{Run, Trial, compute_summary};
+use pgthaw::bench::{Run, SweepRun, SweepTrial, Trial, compute_summary};
 use pgthaw::results::{Error, NEWEST, Store};
 use pgthaw::terminal::render_tournament;
 use tokio::runtime::Runtime;
 
 use crate::servers::{self, Home};
 use crate::synthetic_run;
+use crate::synthetic_sweep::{self, Shape};
 
 pub fn wait<T>(work: impl Future<Output = T>) -> T {
     Runtime::new().unwrap().block_on(work)
@@ -208,6 +210,90 @@ fn a_run_that_is_being_written_can_be_listed() {
             assert!(reader.wait().unwrap().success());
         }
     });
+}
+
+/// For longer than a reader waits.
+#[test]
+fn a_trial_is_kept_however_long_somebody_reads() {
+    use sqlx::Connection as _;
+    let home = Home::new();
+    let (run, trials) = synthetic_run::make(1, 5);
+    wait(async {
+        let store = Store::open(&file(&home)).await.unwrap();
+        store.save_run(&run).await.unwrap();
+        let options = sqlx::sqlite::SqliteConnectOptions::new().filename(file(&home));
+        let mut reader = sqlx::SqliteConnection::connect_with(&options).await.unwrap();
+        let mut reading = reader.begin().await.unwrap();
+        sqlx::query("SELECT count(*) FROM runs").fetch_one(&mut *reading).await.unwrap();
+        let ends = async {
+            tokio::time::sleep(Duration::from_secs(12)).await;
+            reading.rollback().await.unwrap();
+        };
+        let (kept, ()) = tokio::join!(store.save_trial(&trials[0]), ends);
+        kept.unwrap();
+        assert_eq!(store.read_trials(&run.id).await.unwrap(), trials[..1]);
+    });
+}
+
+/// Two points, each measured once.
+fn a_sweep() -> (SweepRun, Vec<SweepTrial>) {
+    synthetic_sweep::make(&Shape { scales: &[1], clients: &[1, 8], buffers: &["1GB"], repeats: 1, seconds: 5 })
+}
+
+#[test]
+fn a_sweep_that_was_begun_anew_is_gone_on_with_and_no_older_one() {
+    let home = Home::new();
+    let begun = |day: u32| SweepRun {
+        id: format!("2026010{day}-000000-aaaa"),
+        started_at: format!("2026-01-0{day}T00:00:00Z").parse().unwrap(),
+        ended_at: None,
+        ..a_sweep().0
+    };
+    let (old, anew) = (begun(1), begun(2));
+    wait(async {
+        let store = Store::open(&file(&home)).await.unwrap();
+        let unfinished = async || store.find_unfinished_sweep(&anew.digest, &anew.machine.hostname).await.unwrap();
+        store.save_sweep(&old).await.unwrap();
+        assert_eq!(unfinished().await.as_ref(), Some(&old));
+        store.save_sweep(&anew).await.unwrap();
+        assert_eq!(unfinished().await.as_ref(), Some(&anew));
+        store.save_sweep(&SweepRun { ended_at: Some(anew.started_at), ..anew.clone() }).await.unwrap();
+        assert_eq!(unfinished().await, None);
+    });
+}
+
+#[test]
+fn a_whole_sweep_is_kept_or_nothing_of_it() {
+    let home = Home::new();
+    let (run, mut trials) = a_sweep();
+    wait(async {
+        let store = Store::open(&file(&home)).await.unwrap();
+        // The same repetition of the same point.
+        trials.push(trials[0].clone());
+        store.save_whole_sweep(&run, &trials).await.unwrap_err();
+        assert!(store.read_sweeps().await.unwrap().is_empty());
+        trials.pop();
+        store.save_whole_sweep(&run, &trials).await.unwrap();
+        assert_eq!(store.read_sweep_trials(&run.id).await.unwrap(), trials);
+    });
+}
+
+#[test]
+fn points_are_shown_without_reading_every_second() {
+    let home = Home::new();
+    let (run, trials) = a_sweep();
+    wait(async { Store::open(&file(&home)).await.unwrap().save_whole_sweep(&run, &trials).await.unwrap() });
+    let json = home.pgthaw(&["results", "show", "--json"]).ok().json();
+    assert!(json["trials"] == as_printed(&trials) && json["points"][1]["number"] == 1, "{json:#}");
+    // Such a second cannot be read.
+    sqlite(&file(&home), "UPDATE sweep_samples SET transactions = -1");
+    home.pgthaw(&["results", "show", "--json"]).ends_with(1);
+    let shown = home.pgthaw(&["results", "show"]).ok().stdout;
+    assert!(shown.contains("2 points"), "{shown}");
+    // A sweep whose first trial has not ended.
+    sqlite(&file(&home), "DELETE FROM sweep_trials");
+    sqlite(&file(&home), "DELETE FROM sweep_outlines");
+    assert_eq!(home.pgthaw(&["results", "show", "--json"]).ok().json()["trials"], serde_json::json!([]));
 }
 
 #[test]

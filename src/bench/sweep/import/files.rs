@@ -13,6 +13,9 @@ use crate::postgres::pgbench::{PgbenchReport, parse_interval, parse_report, pars
 const TOOLS_REPORT: &str = "results.txt";
 const TOOLS_SECONDS: &str = "collected,samples,min_latency,avg_latency,max_latency";
 
+/// Its directory of results: `results/SERVER/TEST/`, formerly `results/TEST/`.
+const TOOLS_RESULTS: &str = "results";
+
 /// Of a text that is no log: a report with a day of progress has less.
 const REPORT_BYTES_MAX: u64 = 64 << 20;
 
@@ -24,6 +27,8 @@ const TIME_MIN: i64 = 1_000_000_000;
 pub struct TrialFiles {
     /// What was named, or found below it.
     pub path: PathBuf,
+    /// What pgbench-tools calls the server, which may be a set of tests of it.
+    pub server: Option<String>,
     pub report: Option<(PathBuf, PgbenchReport)>,
     /// Logs of single transactions, of intervals, and pgbench-tools' table of seconds.
     pub transactions: Vec<PathBuf>,
@@ -62,7 +67,8 @@ fn find_below(directory: &Path, depth: usize, found: &mut Vec<TrialFiles>) -> Re
     let has_report = files.iter().any(|file| file.ends_with(TOOLS_REPORT));
     let trial = collect(directory, files)?;
     if trial.is_any() {
-        found.push(trial);
+        let server = if has_report { read_server_name(directory) } else { None };
+        found.push(TrialFiles { server, ..trial });
     }
     // Below a trial of pgbench-tools there are none.
     if !has_report && depth < DEPTH_MAX {
@@ -73,9 +79,17 @@ fn find_below(directory: &Path, depth: usize, found: &mut Vec<TrialFiles>) -> Re
     Ok(())
 }
 
+/// By the directory that the trial's is in.
+fn read_server_name(trial: &Path) -> Option<String> {
+    let trial = fs::canonicalize(trial).ok()?;
+    let name = trial.parent()?.file_name()?.to_string_lossy().into_owned();
+    (name != TOOLS_RESULTS).then_some(name)
+}
+
 fn collect(path: &Path, files: Vec<PathBuf>) -> Result<TrialFiles, Error> {
     let mut trial = TrialFiles {
         path: path.to_owned(),
+        server: None,
         report: None,
         transactions: Vec::new(),
         intervals: Vec::new(),

@@ -92,7 +92,8 @@ fn describe_trial(
     if transactions == 0 && seconds == 0 {
         return Err(Error::Import(format!("{} holds no result of pgbench", files.path.display())));
     }
-    let point = describe_point(options, report, (scale, clients), seconds);
+    let server = files.server.clone().unwrap_or_else(|| DEFAULT_SERVER.to_owned());
+    let point = Point { server, ..describe_point(options, report, (scale, clients), seconds) };
     let started_at = measured.started_at.unwrap_or(files.written_at);
     // The sweep, and which of its trials it is, are known when all are read.
     let turn = Turn { strategy: 0, repeat: 1, position: 1 };
@@ -223,7 +224,7 @@ fn unknown_server() -> ServerFacts {
 
 /// Names of what the points differ in.
 fn compute_varied(trials: &[SweepTrial]) -> Vec<String> {
-    let axes = ["scale", "clients", "jobs", "script", "transactions"];
+    let axes = ["scale", "clients", "jobs", "script", "transactions", "server"];
     let differs = |axis: &&str| {
         let mut values: Vec<Option<String>> = trials.iter().map(|trial| trial.point.value(axis)).collect();
         values.sort();
