@@ -207,6 +207,7 @@ fn migrator() -> Migrator {
         (14, "what warmed the servers of trials", include_str!("migrations/0014_sweep_strategies.sql")),
         (15, "trials in a few figures", include_str!("migrations/0015_sweep_outlines.sql")),
         (16, "what trials wrote to the device", include_str!("migrations/0016_outline_writes.sql")),
+        (17, "views of every axis", include_str!("migrations/0017_views_of_axes.sql")),
     ];
     Migrator::with_migrations(
         migrations

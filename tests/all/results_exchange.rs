@@ -5,13 +5,16 @@ use std::path::Path;
 
 use parquet::file::reader::{FileReader as _, SerializedFileReader};
 use parquet::record::Field;
-use pgthaw::results::{Place as StorePlace, Store};
+use pgthaw::bench::{Point, SweepRun, SweepTrial};
+use pgthaw::results::Store;
 use serde_json::{Value, json};
 
 use super::bench::text;
 use super::results::{keep, keep_in, sqlite, wait};
+use super::results_server::place;
 use super::servers::{self, Home};
 use super::synthetic_run;
+use super::synthetic_sweep::{self, Shape};
 
 /// A home whose store holds a tournament of ten strategies.
 fn with_a_run(repeats: u32, seconds: u32) -> (Home, String) {
@@ -142,6 +145,77 @@ fn directories_of_pgbench_tools_are_trials_of_one_study() {
 }
 
 #[test]
+fn what_pgbench_tools_calls_a_server_is_an_axis() {
+    let home = Home::new();
+    let results = home.path().join("results");
+    for test in ["pg15/1", "pg15/2", "pg17/1", "1"] {
+        fs::create_dir_all(results.join(test)).unwrap();
+        fs::write(results.join(test).join("results.txt"), REPORT).unwrap();
+    }
+    let imported = home.pgthaw(&["results", "import", results.to_str().unwrap(), "--json"]).ok().json();
+    assert_eq!(imported["sweep"]["varied"], json!(["server"]));
+    let points = imported["points"].as_array().unwrap();
+    let mut trials: Vec<(&str, &Value)> =
+        points.iter().map(|point| (text(point, "/values/0"), &point["trials"])).collect();
+    trials.sort_by_key(|(server, _)| *server);
+    assert_eq!(trials, [("default", &json!(1)), ("pg15", &json!(2)), ("pg17", &json!(1))]);
+}
+
+/// Two points that differ in where they lie, in whose server it is, in what warms it and in what is late.
+fn sweep_of_grounds() -> (SweepRun, Vec<SweepTrial>) {
+    let shape = Shape { scales: &[1], clients: &[4, 4], buffers: &["16MB"], repeats: 1, seconds: 3 };
+    let (run, mut trials) = synthetic_sweep::make(&shape);
+    let grounds = [("ext4", "17", "nothing", None), ("xfs", "18", "cat", Some(50.0))];
+    for (trial, (file_system, server, strategy, latency_limit_ms)) in trials.iter_mut().zip(grounds) {
+        trial.point = Point {
+            file_system: file_system.into(),
+            server: server.into(),
+            strategy: strategy.into(),
+            latency_limit_ms,
+            ..trial.point.clone()
+        };
+    }
+    let xfs = &mut trials[1];
+    (xfs.late, xfs.retried, xfs.retries, xfs.checkpoint_cycles) = (7, 3, 4, 2);
+    (xfs.cycle_tps, xfs.server_version) = (Some(100.5), Some("18.0".into()));
+    (run, trials)
+}
+
+#[test]
+fn the_views_and_what_is_exported_tell_file_systems_and_servers_apart() {
+    let home = Home::new();
+    let file = home.path().join("state/pgthaw/results.sqlite");
+    let server = servers::start_any(&[]);
+    let (run, trials) = sweep_of_grounds();
+    wait(async {
+        Store::open(&file).await.unwrap().save_whole_sweep(&run, &trials).await.unwrap();
+        Store::connect_server(&place(&server)).await.unwrap().save_whole_sweep(&run, &trials).await.unwrap();
+    });
+    let ask = |question: &str| {
+        let answers = (sqlite(&file, question), server.psql(question));
+        assert_eq!(answers.0, answers.1, "{question}");
+        answers.0
+    };
+    for (view, detail) in [("sweep_points", "points"), ("sweep_summary", "trials"), ("sweep_seconds", "seconds")] {
+        let grounds = ask(&format!(
+            "SELECT DISTINCT number, file_system, server, strategy, CAST(coalesce(latency_limit_ms, 0) AS INTEGER) \
+             FROM {view} ORDER BY number"
+        ));
+        assert_eq!(grounds, "0|ext4|17|nothing|0\n1|xfs|18|cat|50", "{view}");
+        let rows = home.pgthaw(&["results", "export", "--rows", detail, "--format", "json"]).ok().json();
+        let (first, last) = (&rows[0], rows.as_array().unwrap().last().unwrap());
+        assert_eq!((text(first, "/file_system"), text(last, "/file_system")), ("ext4", "xfs"), "{view}");
+        assert_eq!((&first["latency_limit_ms"], &last["latency_limit_ms"]), (&Value::Null, &json!(50.0)), "{view}");
+    }
+    let told = "SELECT number FROM sweep_summary WHERE late = 7 AND retried = 3 AND retries = 4 AND checkpoint_cycles = 2 \
+                AND cycle_tps = 100.5 AND server_version = '18.0' AND device_writes_per_second > 0 AND device_written_bytes > 0";
+    assert_eq!(ask(told), "1");
+    let exported = home.pgthaw(&["results", "export", "--format", "json"]).ok().json();
+    let told = ["late", "retried", "retries", "checkpoint_cycles", "cycle_tps", "server_version"];
+    assert_eq!(told.map(|column| exported[1][column].to_string()), ["7", "3", "4", "2", "100.5", "\"18.0\""]);
+}
+
+#[test]
 fn what_is_no_result_is_refused_and_nothing_is_kept() {
     let home = Home::new();
     let letters = home.path().join("letters.txt");
@@ -173,16 +247,9 @@ fn the_questions_of_the_documentation_are_answered_by_both_databases() {
     let file = home.path().join("state/pgthaw/results.sqlite");
 
     let server = servers::start_any(&[]);
-    let address = format!(
-        "postgres://{}@/postgres?host={}&port={}",
-        server.psql("SELECT current_user"),
-        server.cluster.socket_directory().display(),
-        server.psql("SHOW port")
-    );
     let (run, trials) = synthetic_run::make(1, 5);
     wait(async {
-        let StorePlace::Server(place) = address.parse().unwrap() else { panic!("{address} is no server") };
-        let (store, local) = (Store::connect_server(&place).await.unwrap(), Store::open(&file).await.unwrap());
+        let (store, local) = (Store::connect_server(&place(&server)).await.unwrap(), Store::open(&file).await.unwrap());
         keep_in(&store, &run, &trials).await;
         for sweep in local.read_sweeps().await.unwrap() {
             store.save_sweep(&sweep).await.unwrap();

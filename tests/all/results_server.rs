@@ -17,13 +17,13 @@ use super::servers::{self, Home, Output, TestServer};
 use super::synthetic_run;
 
 /// The address of a database of the server.
-fn address(server: &TestServer) -> String {
+pub fn address(server: &TestServer) -> String {
     let port = server.psql("SHOW port");
     let user = server.psql("SELECT current_user");
     format!("postgres://{user}@/postgres?host={}&port={port}", server.cluster.socket_directory().display())
 }
 
-fn place(server: &TestServer) -> ServerPlace {
+pub fn place(server: &TestServer) -> ServerPlace {
     match address(server).parse().unwrap() {
         StorePlace::Server(server) => server,
         StorePlace::File(file) => panic!("{} is no server", file.display()),
