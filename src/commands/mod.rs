@@ -29,6 +29,7 @@ mod report_sweep;
 mod restore;
 mod results;
 mod results_compare;
+mod results_drop;
 mod results_export;
 mod results_import;
 mod results_list;

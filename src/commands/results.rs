@@ -5,6 +5,7 @@ use serde::Serialize;
 use serde_json::json;
 
 use super::results_compare::{CompareArguments, compare};
+use super::results_drop::drop_run;
 use super::results_export::{ExportArguments, export};
 use super::results_import::{ImportArguments, import};
 use super::results_list::list;
@@ -67,7 +68,7 @@ pub async fn run(arguments: ResultsArguments, output: OutputArguments) -> anyhow
         Action::Compare(arguments) => compare(&store, &arguments, output).await?,
         Action::Noise(arguments) => show_noise(&store, &arguments, output).await?,
         Action::Export(arguments) => export(&store, arguments, output).await?,
-        Action::Drop { run } => drop(&store, &run, output).await?,
+        Action::Drop { run } => drop_run(&store, arguments.store.open_local_copy().await?, &run, output).await?,
         Action::Import(arguments) => import(&store, arguments, output).await?,
         Action::Send => send(&store, output).await?,
     }
@@ -115,26 +116,6 @@ async fn send(store: &Store, output: OutputArguments) -> anyhow::Result<()> {
         terminal::print_json(&json!({ "sent": sent }))?;
     } else {
         terminal::print_line(&format!("{sent} sent"));
-    }
-    Ok(())
-}
-
-async fn drop(store: &Store, wanted: &str, output: OutputArguments) -> anyhow::Result<()> {
-    let id = if let Some(sweep) = store.find_sweep(wanted).await? {
-        store.drop_sweep(&sweep.id).await?;
-        sweep.id
-    } else if let Some(loading) = store.find_loading(wanted).await? {
-        store.drop_loading(&loading.id).await?;
-        loading.id
-    } else {
-        let run = store.read_run(wanted).await?;
-        store.drop_run(&run.id).await?;
-        run.id
-    };
-    if output.json {
-        terminal::print_json(&json!({ "dropped": id }))?;
-    } else {
-        terminal::print_line(&format!("dropped {id}"));
     }
     Ok(())
 }

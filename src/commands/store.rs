@@ -42,6 +42,11 @@ impl StoreArguments {
         self.place()?.open_existing().await
     }
 
+    /// The local file that stands before a server; `None` where there is none.
+    pub async fn open_local_copy(&self) -> Result<Option<Store>, results::Error> {
+        self.place()?.open_local_copy().await
+    }
+
     fn place(&self) -> Result<Place, results::Error> {
         match &self.place {
             Some(text) => text.parse(),

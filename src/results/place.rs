@@ -73,6 +73,13 @@ impl Place {
             }
         }
     }
+
+    /// Opens the local file that stands before a server; `None` where there is none.
+    pub async fn open_local_copy(&self) -> Result<Option<Store>, Error> {
+        let Place::Server(_) = self else { return Ok(None) };
+        let path = default_path()?;
+        Ok(if path.exists() { Some(Store::open_existing(&path).await?) } else { None })
+    }
 }
 
 impl fmt::Display for Place {

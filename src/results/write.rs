@@ -61,10 +61,7 @@ impl Store {
 
     /// Forgets a run with its trials.
     pub async fn drop_run(&self, id: &str) -> Result<(), Error> {
-        match self.execute(Query::new("DELETE FROM runs WHERE id = $1").bind(id)).await? {
-            0 => Err(Error::UnknownRun(id.to_owned())),
-            _ => Ok(()),
-        }
+        self.execute(Query::new("DELETE FROM runs WHERE id = $1").bind(id)).await.map(drop)
     }
 
     /// A single statement that changes something.

@@ -174,6 +174,27 @@ fn what_waits_is_sent_when_the_server_is_back() {
 }
 
 #[test]
+fn what_is_dropped_on_the_server_is_dropped_here_too() {
+    let home = Home::new();
+    let server = servers::start_any(&[]);
+    let results = address(&server);
+    let log = home.path().join("pgbench_log.7");
+    fs::write(&log, "1650260550 100 50000 0 80 1200\n1650260551 50 25000 0 90 900\n").unwrap();
+    home.pgthaw(&["results", "import", log.to_str().unwrap(), "--results", &results]).ok();
+    assert_eq!(server.psql("SELECT count(*) FROM sweep_trials"), "1");
+    let listed = || home.pgthaw(&["results", "list", "--json"]).ok().json();
+    let id = text(&listed(), "/sweeps/0/id").to_owned();
+    home.pgthaw(&["results", "drop", &id, "--results", &results]).ok();
+    assert_eq!(server.psql("SELECT count(*) FROM sweeps"), "0");
+    assert_eq!(listed()["sweeps"], serde_json::json!([]));
+    // What another machine kept is not here.
+    let (run, trials) = synthetic_run::make(1, 5);
+    wait(async { keep_in(&Store::connect_server(&place(&server)).await.unwrap(), &run, &trials).await });
+    home.pgthaw(&["results", "drop", &run.id, "--results", &results]).ok();
+    assert_eq!(server.psql("SELECT count(*) FROM runs"), "0");
+}
+
+#[test]
 fn a_sweep_that_is_killed_at_any_moment_loses_and_doubles_nothing() {
     let (home, place) = (Home::new(), Place::new());
     let server = servers::start_any(&[]);
