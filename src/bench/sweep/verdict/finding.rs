@@ -201,20 +201,16 @@ impl Finding {
                 "the trials saw {fewest} to {most} checkpoints, and {fewest_cycles} to {most_cycles} whole cycles of them: they are not alike"
             ),
             Finding::GeneratorSaturated(saturation) => saturation.sentence(),
-            Finding::TooFewTransactions { percentile, transactions, needed } => {
-                let percentile = percentile * 100.0;
-                format!(
-                    "{transactions} transactions are too few for the {percentile}th percentile, which needs {needed}"
-                )
-            }
+            Finding::TooFewTransactions { percentile, transactions, needed } => format!(
+                "{transactions} transactions are too few for the {}th percentile, which needs {needed}",
+                percentile * 100.0
+            ),
             Finding::RuntimeTooShort { seconds, needed_seconds } => {
                 format!("it lasts {seconds} s, and by the model is warm after {needed_seconds:.0} s")
             }
-            Finding::FitsCache { cache, database_bytes, cache_bytes } => {
-                format!(
-                    "the database has {database_bytes} and fits into {cache}, {cache_bytes}, which it was to exceed"
-                )
-            }
+            Finding::FitsCache { cache, database_bytes, cache_bytes } => format!(
+                "the database has {database_bytes} and fits into {cache}, {cache_bytes}, which it was to exceed"
+            ),
             Finding::Autovacuum { runs, tables } => {
                 format!("autovacuum worked {runs} times meanwhile, on {}", tables.join(", "))
             }
