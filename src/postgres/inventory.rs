@@ -73,6 +73,14 @@ pub struct SettingState {
     pub source: String,
     /// A changed value waits for a restart.
     pub pending_restart: bool,
+    /// `bool`, `integer`, `real`, `enum` or `string`.
+    pub kind: String,
+    /// `8kB`, `ms`; `None` of a number without one, and of what is no number.
+    pub unit: Option<String>,
+    /// Words that are allowed; `None` of what is no `enum`.
+    pub allowed: Option<Vec<String>>,
+    /// What new sessions begin with, in `unit`.
+    pub value: Option<String>,
 }
 
 /// What the server says of these settings to sessions that set nothing for themselves, as pgthaw's own do; those that it
@@ -92,9 +100,19 @@ pub async fn read_setting_states(connection: &mut PgConnection, names: &[String]
             context: row.try_get("context")?,
             source: row.try_get("source")?,
             pending_restart: row.try_get("pending_restart")?,
+            kind: row.try_get("kind")?,
+            unit: row.try_get("unit")?,
+            allowed: row.try_get("allowed")?,
+            value: row.try_get("value")?,
         })
     };
     rows.iter().map(decode).collect::<Result<_, sqlx::Error>>().map_err(failed)
+}
+
+/// When the server read its configuration files last, by its clock: something else after it has read them again.
+pub async fn read_load_time(connection: &mut PgConnection) -> Result<String, Error> {
+    let time = sqlx::query_scalar(include_str!("sql/load_time_13.sql")).fetch_one(connection).await;
+    time.map_err(|source| Error::Query { action: "ask when the settings were read", source })
 }
 
 /// Every setting that the server knows.

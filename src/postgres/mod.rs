@@ -3,6 +3,7 @@
 mod activity;
 mod buffer_eviction;
 mod buffercache;
+mod build;
 pub mod capability;
 mod catalog;
 mod configured;
@@ -23,6 +24,7 @@ mod relation_path;
 mod remedy;
 mod scratch;
 mod server;
+mod setting_value;
 mod statements;
 mod statistics;
 mod waits;
@@ -30,6 +32,7 @@ mod waits;
 pub use activity::{Activity, RelationActivity, read_activity};
 pub use buffer_eviction::{EvictedBuffers, apply_checkpoint, apply_evict_buffers};
 pub use buffercache::{Buffer, PG_BUFFERCACHE, UsageSummary, read_buffers, read_usage_summary};
+pub use build::{ServerBuild, read_server_build};
 pub use catalog::{
     BlockReads, Database, ForkBlocks, read_block_reads, read_database_comment, read_databases, read_fork_blocks,
     read_relations,
@@ -41,7 +44,7 @@ pub use data_directory::DataDirectory;
 pub use error::Error;
 pub use extension::{Extension, apply_create_extension, find_extension};
 pub use inventory::{
-    ConfiguredSetting, SettingState, read_configuration, read_installable_extensions, read_preloaded,
+    ConfiguredSetting, SettingState, read_configuration, read_installable_extensions, read_load_time, read_preloaded,
     read_setting_errors, read_setting_names, read_setting_overrides, read_setting_states, read_settings,
 };
 pub use lender::Lender;
@@ -53,7 +56,8 @@ pub use relation::{Relation, RelationKind, RelationName};
 pub use relation_path::{RelationPath, RelationPathError};
 pub use remedy::Psql;
 pub use scratch::{LAB_CLUSTER_NAME, Listening, ScratchCluster, StopMode};
-pub use server::{Server, ServerFacts};
+pub use server::{Server, ServerFacts, apply_no_session_limits};
+pub use setting_value::parse_setting_number;
 pub use statements::{Statements, read_statements};
 #[cfg(test)]
 pub use statistics::tests::statistics_of;

@@ -135,6 +135,12 @@ async fn connect_within(options: &PgConnectOptions, address: &str, timeout: Dura
     }
 }
 
+/// What limits sessions of this server, such as statement_timeout, no longer limits this one.
+pub async fn apply_no_session_limits(connection: &mut PgConnection) -> Result<(), Error> {
+    let done = sqlx::query(include_str!("sql/session_no_limits_13.sql")).execute(connection).await;
+    done.map(drop).map_err(|source| Error::Query { action: "set up pgthaw's own session", source })
+}
+
 /// Refuses a server that is too old. One that does not say its version is let pass.
 fn check_version(connection: &PgConnection) -> Result<(), Error> {
     match connection.server_version_num() {

@@ -85,6 +85,31 @@ fn cold_servers_are_warmed_by_what_the_study_names() {
     assert!(kept == printed, "what was kept differs from what was printed");
 }
 
+test_every_version! {
+    fn a_setting_is_in_force_however_it_is_written_and_none_stops_pgthaw(version) {
+        let (home, place) = (Home::new(), Place::new());
+        let study = "repeats = 1\n[points]\nseconds = 1\n[settings]\nshared_buffers = '0.03GB'\nwal_buffers = -1\n\
+                     checkpoint_timeout = '1.5min'\nmax_wal_size = '1GB'\nwork_mem = '6144kB'\njit = 'FALSE'\n\
+                     vacuum_cost_delay = '1500us'\nrandom_page_cost = 1.25\nlog_file_mode = '0640'\nwal_compression = '1'\n\
+                     synchronous_commit = 'yes'\nsearch_path = '\"$user\",   public'\nautovacuum_work_mem = -1\n\
+                     default_text_search_config = 'english'\nstatement_timeout = '1min'\n\
+                     idle_in_transaction_session_timeout = '90s'\ndefault_transaction_read_only = true\n";
+        let path = spec(&home, study);
+        let output = sweep(&place, &home, version, path.to_str().unwrap(), &["--json"]).output().unwrap();
+        let printed = Output::from(output).ok().json();
+        let trial = &trials(&printed)[0];
+        assert!(!has_kind(&trial["verdicts"], "not_in_force"), "{}", trial["verdicts"]);
+        let settings = trial["settings"].as_array().unwrap();
+        for read_back in [
+            json!(["statement_timeout", "1min"]),
+            json!(["default_transaction_read_only", "on"]),
+            json!(["shared_buffers", "31MB"]),
+        ] {
+            assert!(settings.contains(&read_back), "{read_back} is not among {settings:?}");
+        }
+    }
+}
+
 fn check_trial(trial: &Value) {
     assert_eq!(trial["failure"], Value::Null, "{trial}");
     assert_eq!(trial["start_state"]["verdict"], trial["point"]["start"], "{}", trial["warnings"]);
@@ -193,8 +218,9 @@ fn what_speaks_against_a_trial_is_found() {
     let (home, place) = (Home::new(), Place::new());
     fs::write(home.path().join("setup.sql"), "ALTER ROLE pgthaw_workload SET work_mem = '7MB';\n").unwrap();
     let study = "repeats = 1\n[points]\nclients = 1\nseconds = 2\nrate = 20\nstart = 'as-is'\n\
-                 [settings]\nfsync = 'off'\nwork_mem = '5MB'\nshared_buffers = '64MB'\n\
-                 [exceeds]\nshared_buffers = 1\n[database]\nsetup = 'setup.sql'\n";
+                 [settings]\nfsync = 'off'\nwork_mem = '5MB'\nshared_buffers = '64MB'\nrandom_page_cost = 2\n\
+                 [exceeds]\nshared_buffers = 1\n[database]\nsetup = 'setup.sql'\n\
+                 commands = [['psql', '-XqU', 'postgres', '-c', 'ALTER SYSTEM SET random_page_cost = 3']]\n";
     let path = spec(&home, study);
     let output = sweep(&place, &home, 15, path.to_str().unwrap(), &["--json"]).output().unwrap();
     let printed = Output::from(output).ok().json();
@@ -208,6 +234,7 @@ fn what_speaks_against_a_trial_is_found() {
     assert!(
         shown.stdout.contains("fsync is off")
             && shown.stdout.contains("has set it to 7MB")
+            && shown.stdout.contains("2 was asked for, and it is 3")
             && shown.stdout.contains("repeats = 3"),
         "{}",
         shown.stdout

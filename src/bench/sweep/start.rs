@@ -6,7 +6,7 @@ use std::path::Path;
 use serde::{Deserialize, Serialize};
 
 use super::Point;
-use super::server::{apply_reload, check_settings, connect, needs_restart, read_tables};
+use super::server::{apply_reload, check_settings, connect, connect_to, needs_restart, read_tables};
 use super::verdict::Finding;
 use crate::bench::disk::DeviceUse;
 use crate::bench::lab::Lab;
@@ -157,12 +157,13 @@ impl Starter<'_> {
         let before_settings = before.unwrap_or_default();
         let changed = changed_names(before_settings, &point.settings);
         lab.cluster().replace_settings(&point.settings)?;
+        let mut findings = Vec::new();
         let mut restarts = before.is_none() || disk.is_limited() || disk.read_ahead.is_some();
         if !restarts && !changed.is_empty() {
             let (_, mut connection) = connect(lab).await?;
             restarts = needs_restart(&mut connection, &changed).await?;
             if !restarts {
-                apply_reload(&mut connection).await?;
+                findings.extend(apply_reload(&mut connection).await?);
             }
         }
         let (read_ahead, limit) = match restarts {
@@ -172,7 +173,7 @@ impl Starter<'_> {
             }
             false => (None, None),
         };
-        let findings = check_settings(lab, &point.settings).await?;
+        findings.extend(check_settings(lab, &point.settings).await?);
         let tables = read_tables(lab).await?;
         Ok(Started { limit, read_ahead, state: read_state(lab)?, tables, findings })
     }
@@ -258,8 +259,7 @@ impl Starter<'_> {
 
 /// Takes away what the workload has added, as far as that goes without making the tables anew.
 async fn tidy(lab: &Lab) -> Result<(), Error> {
-    let server = Server::connect(&lab.connect_options(lab.database())).await?;
-    let mut connection = server.connect_to(lab.database()).await?;
+    let (_, mut connection) = connect_to(lab, lab.database()).await?;
     let history = "DO $$ BEGIN IF to_regclass('public.pgbench_history') IS NOT NULL THEN \
                    TRUNCATE public.pgbench_history; END IF; END $$";
     run_statement(&mut connection, "empty pgbench_history", history).await?;
