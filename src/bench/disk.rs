@@ -34,6 +34,8 @@ const HDD: Profile =
 
 const NATIVE: Profile = Profile { riops: None, rbps: None, read_ahead: None, wiops: None, wbps: None };
 
+const BUILT_IN: [(&str, Profile); 3] = [("gp3", GP3), ("hdd", HDD), ("native", NATIVE)];
+
 /// The kernel keeps a read-ahead in whole pages.
 const PAGE_BYTES: u64 = 4096;
 
@@ -59,9 +61,13 @@ impl FromStr for NamedDisk {
             wiops: parse_figure(text, figures.next())?,
             wbps: parse_figure(text, figures.next())?,
         };
+        let name = name.trim();
         match figures.next() {
             Some(_) => Err(wrong_disk(text)),
-            None => Ok(NamedDisk { name: name.trim().to_owned(), profile }),
+            None if is_built_in(name) => {
+                Err(Error::Disk(format!("the disk {name} is known already; give this one another name")))
+            }
+            None => Ok(NamedDisk { name: name.to_owned(), profile }),
         }
     }
 }
@@ -149,10 +155,14 @@ pub fn choose_disk(known: &[NamedDisk], asked: AskedDisk<'_>) -> Result<Disk, Er
     })
 }
 
+/// Is it a disk that needs no figures?
+pub fn is_built_in(name: &str) -> bool {
+    BUILT_IN.iter().any(|(known, _)| *known == name)
+}
+
 fn find_profile(known: &[NamedDisk], name: &str) -> Result<Profile, Error> {
-    let built_in = [("gp3", GP3), ("hdd", HDD), ("native", NATIVE)];
     let own = known.iter().map(|disk| (disk.name.as_str(), disk.profile));
-    let all: Vec<(&str, Profile)> = built_in.into_iter().chain(own).collect();
+    let all: Vec<(&str, Profile)> = BUILT_IN.into_iter().chain(own).collect();
     let found = all.iter().find(|(known, _)| *known == name);
     found.map(|(_, profile)| *profile).ok_or_else(|| {
         let names: Vec<&str> = all.iter().map(|(name, _)| *name).collect();
@@ -320,6 +330,15 @@ pub mod tests {
         for wrong in ["san", "san=fast", "san=1,fast", "san=1,1MB,far", "san=1,1MB,4KiB,9,1MB,7"] {
             assert!(wrong.parse::<NamedDisk>().is_err(), "{wrong}");
         }
+    }
+
+    #[test]
+    fn a_disk_of_ones_own_has_a_name_of_its_own() {
+        for name in ["gp3", " hdd ", "native"] {
+            let refused = format!("{name}=9,1MB").parse::<NamedDisk>().unwrap_err().to_string();
+            assert!(refused.contains(name.trim()) && refused.contains("another name"), "{refused}");
+        }
+        assert!("gp2=9,1MB".parse::<NamedDisk>().is_ok());
     }
 
     #[test]

@@ -1,5 +1,6 @@
 //! The values that a key of the study file names: one, or a list of them.
 
+use std::ops::RangeInclusive;
 use std::path::Path;
 
 use toml::{Table, Value};
@@ -12,8 +13,25 @@ use crate::postgres::pgbench::{BUILTIN_SCRIPTS, Script};
 /// Weights of pgbench are small numbers.
 const WEIGHT_MAX: u32 = 1_000_000;
 
-/// Settings by which pgthaw reaches the server and reads its log.
-const OWN_SETTINGS: [&str; 17] = [
+/// Transactions per second: from one in 17 minutes to more than any generator makes.
+const RATES: RangeInclusive<f64> = 0.001..=10_000_000.0;
+
+/// From the microsecond that pgbench counts in to the longest trial that there is.
+const LATENCY_LIMITS_MS: RangeInclusive<f64> = 0.001..=604_800_000.0;
+
+/// Settings by which pgthaw reads what it tells of a trial: the server's log, its counts, and what its processes do.
+const WATCHED_SETTINGS: [&str; 7] = [
+    "lc_messages",
+    "log_autovacuum_min_duration",
+    "log_checkpoints",
+    "log_error_verbosity",
+    "log_min_messages",
+    "track_activities",
+    "track_counts",
+];
+
+/// Settings by which pgthaw reaches the server and its log.
+const OWN_SETTINGS: [&str; 16] = [
     "allow_alter_system",
     "cluster_name",
     "config_file",
@@ -22,7 +40,6 @@ const OWN_SETTINGS: [&str; 17] = [
     "hba_file",
     "ident_file",
     "listen_addresses",
-    "log_checkpoints",
     "log_destination",
     "log_line_prefix",
     "logging_collector",
@@ -83,20 +100,22 @@ impl Axis<'_> {
 
     /// Transactions per second; `None` is no limit.
     pub fn rates(&self) -> Result<Vec<Option<f64>>, String> {
-        self.read(None, "transactions per second, or \"unlimited\"", |value| match value {
-            Value::String(word) => (word == "unlimited").then_some(None),
-            Value::Integer(rate) => (*rate > 0).then_some(Some(*rate as f64)),
-            Value::Float(rate) => (rate.is_finite() && *rate > 0.0).then_some(Some(*rate)),
-            _ => None,
-        })
+        self.numbers_or("unlimited", &RATES, "transactions per second")
     }
 
     /// Milliseconds; `None` is no limit.
     pub fn latency_limits(&self) -> Result<Vec<Option<f64>>, String> {
-        self.read(None, "milliseconds above 0, or \"none\"", |value| match value {
-            Value::String(word) => (word == "none").then_some(None),
-            Value::Integer(limit) => (*limit > 0).then_some(Some(*limit as f64)),
-            Value::Float(limit) => (limit.is_finite() && *limit > 0.0).then_some(Some(*limit)),
+        self.numbers_or("none", &LATENCY_LIMITS_MS, "milliseconds")
+    }
+
+    /// Numbers of `unit` within `bounds`; `None` is `word`, which is the default.
+    fn numbers_or(&self, word: &str, bounds: &RangeInclusive<f64>, unit: &str) -> Result<Vec<Option<f64>>, String> {
+        let allowed = format!("{unit} from {} to {}, or \"{word}\"", bounds.start(), bounds.end());
+        let number = |number: f64| bounds.contains(&number).then_some(Some(number));
+        self.read(None, &allowed, |value| match value {
+            Value::String(text) => (text == word).then_some(None),
+            Value::Integer(whole) => number(*whole as f64),
+            Value::Float(any) => number(*any),
             _ => None,
         })
     }
@@ -215,6 +234,14 @@ fn collect_settings(prefix: &str, table: &Table, settings: &mut Vec<(String, Vec
                 "settings.{name}: pgthaw sets this itself, to reach the server and to read its log; remove it"
             ));
         }
+        if WATCHED_SETTINGS.contains(&name.as_str()) {
+            return Err(format!(
+                "settings.{name}: with another value pgthaw would not see what the server logs, counts or does; remove it"
+            ));
+        }
+        if settings.iter().any(|(known, _)| *known == name) {
+            return Err(format!("settings.{name}: it is there twice, as one name and as a table; remove one of them"));
+        }
         settings.push((name.clone(), read_texts(&format!("settings.{name}"), value)?));
     }
     Ok(())
@@ -235,5 +262,35 @@ fn read_texts(key: &str, value: &Value) -> Result<Vec<String>, String> {
     match values.iter().find(|text| text.chars().any(char::is_control)) {
         Some(text) => Err(format!("{key}: {text:?} has a control character; a value is one line")),
         None => Ok(values),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::bench::sweep::spec::tests::{assert_refused, sweep};
+
+    #[test]
+    fn a_rate_and_a_limit_have_bounds() {
+        for rate in ["1e-300", "0.0001", "1e9", "inf", "nan", "-inf", "0"] {
+            assert_refused(&format!("[points]\nrate = {rate}\n"), &["points.rate", "from 0.001 to 10000000, or"]);
+        }
+        for limit in ["0", "0.0001", "1e12", "nan"] {
+            let text = format!("[points]\nlatency_limit_ms = {limit}\n");
+            assert_refused(&text, &["points.latency_limit_ms", "milliseconds from 0.001 to 604800000, or \"none\""]);
+        }
+        let study = sweep("[points]\nrate = [0.001, 10_000_000]\nlatency_limit_ms = [0.001, \"none\"]\n").unwrap();
+        assert_eq!((study.point(0).rate, study.point(0).latency_limit_ms), (Some(0.001), Some(0.001)));
+        assert_eq!((study.point(3).rate, study.point(3).latency_limit_ms), (Some(1e7), None));
+    }
+
+    #[test]
+    fn a_setting_stands_once_and_never_hides_what_is_measured() {
+        assert_refused("[settings]\n\"a.b\" = 1\n[settings.a]\nb = 2\n", &["settings.a.b", "twice"]);
+        for name in
+            ["lc_messages", "log_min_messages", "log_autovacuum_min_duration", "track_counts", "track_activities"]
+        {
+            assert_refused(&format!("[settings]\n{name} = 1\n"), &[name, "pgthaw would not see"]);
+        }
+        assert_refused("[settings]\nlog_checkpoints = false\n", &["settings.log_checkpoints", "logs"]);
     }
 }

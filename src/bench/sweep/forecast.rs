@@ -11,7 +11,11 @@ use crate::bench::{Disk, size};
 use crate::linux::block_device::DEFAULT_READ_AHEAD;
 use crate::linux::machine::count_cores;
 use crate::model::{ColdStart, Device, Forecast, PageClass, Popularity, Scenario, compute_forecast};
+use crate::postgres::parse_setting_number;
 use crate::units::Bytes;
+
+/// Nobody waits for more than 30 years.
+const LEFT_SECONDS_MAX: f64 = 1e9;
 
 /// Stop, start, vacuum, checkpoint, looks at the server: around every trial.
 const AROUND_SECONDS: f64 = 4.0;
@@ -137,18 +141,16 @@ pub fn preparation_seconds(sweep: &Sweep) -> f64 {
     calibration + servers * (file_system.len() as f64 * (CLUSTER_SECONDS + databases) + images / WRITE_BYTES_PER_SECOND)
 }
 
-/// Bytes of the disk that the sweep needs at most, but for its results.
-fn expected_disk_bytes(scales: &[u32]) -> Bytes {
-    Bytes(scales.iter().map(|scale| size::expected_bytes(*scale).0).sum::<u64>() + WAL_BYTES)
+/// Bytes of the disk that a cluster of the sweep needs at most.
+fn expected_disk_bytes(sweep: &Sweep) -> Bytes {
+    let databases: u64 = sweep.axes.scale.iter().map(|scale| size::expected_bytes(*scale).0).sum();
+    Bytes(databases + wal_bytes(sweep))
 }
 
 /// Of a file system's image: what the study says, or twice what is expected to be in it, for a database grows and a file
 /// system that copies on write holds some of it twice.
 pub fn image_bytes(spec: &FileSystemSpec, sweep: &Sweep) -> Bytes {
-    spec.size.unwrap_or_else(|| {
-        let databases: u64 = sweep.axes.scale.iter().map(|scale| size::expected_bytes(*scale).0).sum();
-        Bytes(2 * (databases + wal_bytes(sweep)) + IMAGE_SPARE_BYTES)
-    })
+    spec.size.unwrap_or_else(|| Bytes(2 * expected_disk_bytes(sweep).0 + IMAGE_SPARE_BYTES))
 }
 
 /// The write-ahead log with the largest max_wal_size of the study.
@@ -157,23 +159,17 @@ fn wal_bytes(sweep: &Sweep) -> u64 {
     sizes.filter_map(|size| parse_wal_size(size)).max().map_or(WAL_BYTES, |size| size + size / 4)
 }
 
-/// As PostgreSQL has it: in MB when no unit is written, units by 1024.
+/// As PostgreSQL has it: in MB when no unit is written, units by 1024. It refuses more than an `int` of MB.
 fn parse_wal_size(text: &str) -> Option<u64> {
-    let digits = text.find(|one: char| !one.is_ascii_digit()).unwrap_or(text.len());
-    let factor = match text[digits..].trim() {
-        "" | "MB" => 1_u64 << 20,
-        "GB" => 1 << 30,
-        "TB" => 1 << 40,
-        _ => return None,
-    };
-    text[..digits].parse::<u64>().ok()?.checked_mul(factor)
+    let megabytes = parse_setting_number(text, Some("MB")).filter(|size| (0.0..=f64::from(i32::MAX)).contains(size))?;
+    Some((megabytes as u64) << 20)
 }
 
 /// Bytes of the disk that all clusters of a sweep need, but for its results.
 pub fn needed_bytes(sweep: &Sweep) -> Bytes {
     let of = |name: &String| match sweep.file_systems.get(name) {
         Some(spec) => image_bytes(spec, sweep),
-        None => expected_disk_bytes(&sweep.axes.scale),
+        None => expected_disk_bytes(sweep),
     };
     let one_server: u64 = sweep.axes.file_system.iter().map(|name| of(name).0).sum();
     Bytes(one_server * sweep.axes.server.len() as u64)
@@ -196,7 +192,8 @@ impl TimeLeft {
     /// For trials of which so many seconds are expected.
     pub fn left(&self, expected: f64) -> Duration {
         let pace = if self.expected_of_ended > 0.0 { self.took / self.expected_of_ended } else { 1.0 };
-        Duration::from_secs_f64((expected * pace).max(0.0))
+        let seconds = (expected * pace).clamp(0.0, LEFT_SECONDS_MAX);
+        Duration::try_from_secs_f64(seconds).unwrap_or_default()
     }
 }
 
@@ -241,9 +238,11 @@ mod tests {
         assert_eq!(image(&plain), 2 * (160_000_000 + WAL_BYTES) + IMAGE_SPARE_BYTES);
         assert_eq!(image(&large), 2 * (160_000_000 + (10 << 30)) + IMAGE_SPARE_BYTES);
         assert_eq!(needed_bytes(&plain).0, 160_000_000 + WAL_BYTES + image(&plain));
+        assert_eq!(needed_bytes(&large).0, 160_000_000 + (10 << 30) + image(&large));
         assert!(preparation_seconds(&large) > preparation_seconds(&plain) + 30.0);
         assert_eq!(parse_wal_size("64"), Some(64 << 20));
-        assert_eq!(parse_wal_size("a lot"), None);
+        assert_eq!(parse_wal_size("1.5GB"), Some(1536 << 20));
+        assert_eq!([parse_wal_size("a lot"), parse_wal_size("16000000TB"), parse_wal_size("-1")], [None; 3]);
     }
 
     #[test]
@@ -252,5 +251,7 @@ mod tests {
         assert_eq!(left.left(10.0), Duration::from_secs(10));
         left.learn(5.0, Duration::from_secs(10));
         assert_eq!(left.left(10.0), Duration::from_secs(20));
+        assert_eq!(left.left(1e300), Duration::from_secs(1_000_000_000));
+        assert_eq!(left.left(f64::NAN), Duration::ZERO);
     }
 }

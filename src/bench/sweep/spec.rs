@@ -14,7 +14,7 @@ use super::axis::{Axis, Mix, read_settings, read_variables};
 use super::generators::{Generators, RawGenerators, read_generators};
 use super::ground::{FileSystemSpec, ServerSpec, read_file_systems, read_servers};
 use super::point::{Axes, AxisLength, DEFAULT_SERVER, FIXED_AXES, NATIVE, Point, SIDE};
-use crate::bench::disk::{AskedDisk, NamedDisk, choose_disk};
+use crate::bench::disk::{AskedDisk, NamedDisk, choose_disk, is_built_in};
 use crate::bench::{Disk, Error, NOTHING, Strategy};
 use crate::postgres::pgbench::{BUILTIN_SCRIPTS, Length, Load, Script, TransactionLog};
 use crate::warm::traffic::Sharing;
@@ -288,6 +288,9 @@ fn check_size(axes: &Axes, repeats: u32) -> Result<(), String> {
 }
 
 fn read_disks(own: &BTreeMap<String, String>, asked: &[String]) -> Result<BTreeMap<String, Disk>, String> {
+    if let Some(name) = own.keys().find(|name| is_built_in(name.trim())) {
+        return Err(format!("disks.{name}: it is one that needs no figures; give this one another name"));
+    }
     let known = own.iter().map(|(name, figures)| {
         let disk: Result<NamedDisk, Error> = format!("{name}={figures}").parse();
         disk.map_err(|_| {
@@ -530,6 +533,7 @@ pub mod tests {
         assert_refused("[points]\nstrategy = \"cat\"\n", &["points.strategy", "start = \"cold\""]);
         assert_refused("[points]\ndisk = \"floppy\"\n", &["points.disk", "floppy", "gp3", "[disks]"]);
         assert_refused("[disks]\nslow = \"fast\"\n", &["disks.slow", "READS,BYTES,READ-AHEAD"]);
+        assert_refused("[disks]\ngp3 = \"16000,1GiB\"\n", &["disks.gp3", "another name"]);
         assert_refused("repeats = 0\n", &["repeats", "from 1 to 1000"]);
         assert_refused("seed = -1\n", &["seed", "from 0"]);
         assert_refused("logged_share = 0\n", &["logged_share", "above 0"]);
