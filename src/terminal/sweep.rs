@@ -135,8 +135,10 @@ pub fn render_sweep_points(run: &SweepRun, points: &[PointSummary], canvas: Canv
     }
     // The first line would be the empty titles.
     let mut lines: Vec<String> = render_columns(columns, canvas.width, "…").into_iter().skip(1).collect();
+    // What the head has said of the whole sweep stands there alone.
+    let is_new = |verdict: &&PointVerdict| !run.verdicts.iter().any(|told| told.sentence == verdict.sentence);
     for point in points {
-        for PointVerdict { trials, sentence, remedy, .. } in &point.verdicts {
+        for PointVerdict { trials, sentence, remedy, .. } in point.verdicts.iter().filter(is_new) {
             let head = format!("{} ({trials} of {})", told(&point.label), point.trials);
             lines.push(format!("verdict  {head}: {}: {}", told(sentence), told(remedy)));
         }

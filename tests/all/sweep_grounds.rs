@@ -78,6 +78,10 @@ fn a_trial_runs_on_the_file_system_that_it_asks_for_and_writes_no_faster_than_it
     let told = &printed["sweep"]["verdicts"];
     let is_told = told.as_array().unwrap().iter().any(|one| text(one, "/sentence").contains("limit on writes"));
     assert_eq!(is_told, Path::new("/sys/fs/cgroup/blkio").exists(), "{told}");
+    // Of each trial that is without it, and to people once.
+    assert_eq!(kinds(of("native")).contains(&"not_in_force"), is_told, "{}", of("native")["verdicts"]);
+    let shown = home.pgthaw(&["results", "show"]).ok().stdout;
+    assert_eq!(shown.matches("limit on writes").count(), usize::from(is_told), "{shown}");
 }
 
 #[test]

@@ -4,6 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use super::StartAsked;
 use crate::bench::{NOTHING, Strategy};
+use crate::model::Facts;
 
 /// What is measured: one combination of parameters.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -206,6 +207,17 @@ impl Point {
     /// What warms the cold server beside the load.
     pub fn strategy(&self) -> Strategy {
         self.strategy.parse().unwrap_or(Strategy::Nothing)
+    }
+
+    /// What judges of its curve have to know.
+    pub fn facts(&self, is_own_script: bool) -> Facts {
+        Facts {
+            clients: Some(self.clients),
+            scale: Some(self.scale),
+            is_own_script,
+            has_warmer: self.strategy() != Strategy::Nothing,
+            ..Facts::default()
+        }
     }
 
     /// The value on an axis, as the study file would have it; `None` when there is no such axis.

@@ -25,7 +25,7 @@ use crate::bench::work_directory::{WorkDirectory, sweep_abandoned};
 use crate::bench::{Disk, Error, Place};
 use crate::linux::block_device::read_block_device;
 use crate::postgres::pgbench::{Pgbench, read_pgbench_version};
-use crate::postgres::{Programs, read_configuration};
+use crate::postgres::{Programs, ServerBuild, read_configuration};
 
 /// What is asked of a sweep.
 #[derive(Debug)]
@@ -123,7 +123,7 @@ impl Play<'_> {
             site.rest()?;
         }
         let Some(mut run) = run else { unreachable!("every axis has a value") };
-        let found = compute_start_verdicts(sweep, &disks_of(sites), &run.configuration);
+        let found = compute_start_verdicts(sweep, &disks_of(sites, sweep), &builds_of(sites));
         if self.options.earlier.is_none() {
             run.warnings = texts_of(&found);
             run.verdicts = found;
@@ -260,13 +260,13 @@ impl Play<'_> {
     }
 }
 
-/// Every disk of every site; where there are several file systems it says on which.
-fn disks_of(sites: &Sites) -> BTreeMap<String, Disk> {
-    let file_systems: BTreeSet<&String> = sites.keys().map(|key| &key.file_system).collect();
-    let name = |key: &SiteKey, disk: &String| match file_systems.len() {
-        1 => disk.clone(),
-        _ => format!("{disk} on {}", key.file_system),
-    };
+/// Every disk of every site.
+fn disks_of(sites: &Sites, sweep: &Sweep) -> BTreeMap<String, Disk> {
     let disks = sites.iter().flat_map(|(key, site)| site.disks.iter().map(move |(disk, found)| (key, disk, found)));
-    disks.map(|(key, disk, found)| (name(key, disk), found.clone())).collect()
+    disks.map(|(key, disk, found)| (key.name_disk(disk, sweep), found.clone())).collect()
+}
+
+/// How each server of the study was built.
+fn builds_of(sites: &Sites) -> BTreeMap<String, ServerBuild> {
+    sites.iter().map(|(key, site)| (key.server.clone(), site.build.clone())).collect()
 }

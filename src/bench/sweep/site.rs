@@ -24,7 +24,7 @@ use crate::bench::{Disk, Error};
 use crate::linux::DeviceNumber;
 use crate::linux::block_device::read_block_device;
 use crate::linux::loop_file_system::{FileSystemAsked, FileSystemFacts, LoopFileSystem};
-use crate::postgres::Programs;
+use crate::postgres::{Programs, ServerBuild, read_server_build};
 use crate::units::Bytes;
 
 /// Directories that hold a file system of a study are named by this.
@@ -50,6 +50,14 @@ impl SiteKey {
         };
         let axes = &sweep.axes;
         axes.file_system.iter().flat_map(|one| axes.server.iter().map(move |server| key(one, server))).collect()
+    }
+
+    /// What a disk is called here; where there are several file systems it says on which.
+    pub fn name_disk(&self, disk: &str, sweep: &Sweep) -> String {
+        match sweep.axes.file_system.len() {
+            1 => disk.to_owned(),
+            _ => format!("{disk} on {}", self.file_system),
+        }
     }
 
     /// What the directory of a site is claimed with: the sweep, and which of its sites it is.
@@ -91,6 +99,7 @@ pub struct Site {
     pub disks: BTreeMap<String, Disk>,
     /// Of the server's blocks.
     pub block_size: Bytes,
+    pub build: ServerBuild,
     /// The settings that the server runs with; `None` when it does not run.
     pub running: Option<Vec<(String, String)>>,
 }
@@ -163,10 +172,13 @@ impl SiteMaker<'_> {
             snapshots: BTreeMap::new(),
             device_use,
             block_size: Bytes(0),
+            build: ServerBuild::default(),
             running: None,
         };
         site.databases = make_databases(self.options, &mut site.lab, self.directory, self.events, self.stop).await?;
-        site.block_size = Bytes(connect(&site.lab).await?.0.facts.block_size.into());
+        let (server, mut connection) = connect(&site.lab).await?;
+        site.block_size = Bytes(server.facts.block_size.into());
+        site.build = read_server_build(&mut connection).await?;
         Ok(site)
     }
 

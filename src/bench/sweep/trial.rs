@@ -9,7 +9,7 @@ use super::generators::{LoadFigures, TrialLoad};
 use super::log::parse_checkpoints;
 use super::record::SweepTrial;
 use super::server::{Look, STATISTICS_DELAY, connect, read_look, read_tables};
-use super::site::Site;
+use super::site::{Site, SiteKey};
 use super::start::{Started, Starter};
 use super::verdict::{Circumstances, Finding, GeneratorCalibration, TableGrowth, compute_trial_verdicts, texts_of};
 use super::{Exceeded, Point, StartAsked, Sweep};
@@ -25,7 +25,6 @@ use crate::bench::watch::Watched;
 use crate::bench::{Disk, Error, Machine, Sample, StartState};
 use crate::linux::loop_file_system::FileSystemFacts;
 use crate::linux::read_ahead::ReadAhead;
-use crate::model::Facts;
 use crate::observe::{Cadence, WaitSample, WaitSampler, Waits};
 use crate::postgres::pgbench::{Length, Script};
 use crate::postgres::{self, ServerStatistics, StatisticsDelta, read_backend_pid};
@@ -148,13 +147,7 @@ impl TrialSetup<'_> {
         let block_size = site.block_size;
         Watched {
             goal: WarmGoal { wanted_bytes: database_bytes, block_size, warm_tps: None, is_uniform: !is_own_script },
-            facts: Facts {
-                clients: Some(point.clients),
-                scale: Some(point.scale),
-                is_own_script,
-                has_warmer: point.strategy() != Strategy::Nothing,
-                ..Facts::default()
-            },
+            facts: point.facts(is_own_script),
             stops_when_steady: false,
         }
     }
@@ -199,15 +192,18 @@ impl TrialSetup<'_> {
         let circumstances = Circumstances {
             start: started.findings,
             disk: &disk,
+            disk_name: SiteKey::of(&trial.point).name_disk(&trial.point.disk, self.sweep),
             seconds: &seconds,
             measured: &measured,
             block_size: site.block_size,
             is_own_script: self.has_own_script(&trial.point),
+            may_pause: self.sweep.load(&trial.point).scripts.iter().any(|(script, _)| script.may_pause()),
             calibration: self.calibration(&trial.point),
             exceeded: self.exceeded(&trial.point, after.shared_buffers),
             log: &log,
             tables: grown,
             processors: self.machine.cores,
+            memory: self.machine.memory_bytes,
         };
         trial.verdicts = compute_trial_verdicts(trial, circumstances);
         trial.warnings = texts_of(&trial.verdicts);
@@ -233,14 +229,16 @@ impl TrialSetup<'_> {
     }
 }
 
-/// Failures that say something of the point, and leave the next one as good as ever.
+/// Failures that say something of the point, and leave the next one as good as ever. Its settings may keep pgthaw's own
+/// sessions out, or refuse what they ask.
 fn is_of_trial(error: &Error) -> bool {
+    use postgres::Error::{Connect, ConnectTimeout, Program, Query};
     matches!(
         error,
         Error::Program { .. }
             | Error::Generator { .. }
             | Error::Setting(_)
-            | Error::Postgres(postgres::Error::Program { .. })
+            | Error::Postgres(Program { .. } | Query { .. } | Connect { .. } | ConnectTimeout { .. })
     )
 }
 
@@ -316,6 +314,19 @@ pub mod tests {
     pub fn trial() -> SweepTrial {
         let turn = Turn { strategy: 0, repeat: 1, position: 1 };
         empty_trial("1", &sweep("").unwrap().point(0), &turn, Timestamp::UNIX_EPOCH)
+    }
+
+    #[test]
+    fn what_a_server_refuses_belongs_to_the_trial_and_what_the_machine_does_to_the_sweep() {
+        let refused = || sqlx::Error::Protocol("canceling statement due to statement timeout".into());
+        let query = postgres::Error::Query { action: "vacuum", source: refused() };
+        let connect = postgres::Error::Connect { address: "/tmp:5432".into(), source: refused() };
+        let timeout = postgres::Error::ConnectTimeout { address: "/tmp:5432".into(), seconds: 10 };
+        for error in [query, connect, timeout] {
+            assert!(is_of_trial(&Error::Postgres(error)));
+        }
+        let full = Error::file("write", Path::new("/x"), std::io::ErrorKind::StorageFull.into());
+        assert!(!is_of_trial(&full) && !is_of_trial(&Error::Interrupted));
     }
 
     #[test]

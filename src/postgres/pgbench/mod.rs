@@ -50,6 +50,26 @@ impl Script {
     }
 }
 
+/// Meta commands by which a script lets its client wait for something else than the server.
+const PAUSES: [&str; 3] = ["sleep", "shell", "setshell"];
+
+impl Script {
+    /// May a client pause by the script's own will? One that calls pg_sleep does not: it waits for the server. A file that
+    /// cannot be read may do anything.
+    pub fn may_pause(&self) -> bool {
+        match self {
+            Script::Builtin(_) => false,
+            Script::File(path) => std::fs::read(path).map_or(true, |text| has_pause(&String::from_utf8_lossy(&text))),
+        }
+    }
+}
+
+/// Has a script such a line? A meta command stands at the beginning of one.
+fn has_pause(text: &str) -> bool {
+    let commands = text.lines().filter_map(|line| line.trim_start().strip_prefix('\\'));
+    commands.filter_map(|command| command.split_ascii_whitespace().next()).any(|name| PAUSES.contains(&name))
+}
+
 impl FromStr for Script {
     type Err = NoSuchScript;
 
@@ -309,6 +329,17 @@ mod tests {
             "-n -M prepared -P 1 --log --aggregate-interval=1 --log-prefix=/tmp/logs/log -b select-only \
              -c 1 -j 1 -T 20 -h /tmp/s -p 5432 -U pgthaw_workload bench"
         );
+    }
+
+    #[test]
+    fn a_client_pauses_where_its_script_says_so() {
+        for pausing in ["\\sleep 5 ms\n", "SELECT 1;\n  \\shell true\n", "\\setshell x echo 1\r\nSELECT :x;\r\n"] {
+            assert!(has_pause(pausing), "{pausing}");
+        }
+        for busy in ["\\set x random(1, 9)\nSELECT :x;\n", "-- \\sleep 5\nSELECT pg_sleep(1);\n", "\\sleepy\n", ""] {
+            assert!(!has_pause(busy), "{busy}");
+        }
+        assert!(Script::File("no/such/script.sql".into()).may_pause() && !Script::Builtin("tpcb-like").may_pause());
     }
 
     #[test]

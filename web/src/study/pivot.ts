@@ -101,7 +101,7 @@ export function valuesOf(axes: Axis[], name: string): string[] {
 export type Doubt = "failed" | "missing" | "refused" | "doubtful" | null;
 
 /** What was measured is not what the study asked for: such a figure answers another question. */
-const REFUSED = ["start_not_as_asked", "not_in_force", "generator_saturated", "fits_cache", "assertions_enabled"];
+const REFUSED = ["start_not_as_asked", "not_in_force", "strategy_failed", "generator_saturated", "fits_cache"];
 
 export const isRefused = (kind: string): boolean => REFUSED.includes(kind);
 

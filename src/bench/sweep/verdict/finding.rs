@@ -15,12 +15,18 @@ pub enum Finding {
         verdict: String,
         reason: String,
         should_have_run_seconds: Option<f64>,
+        /// How the trial started, by the word of the study file; empty where it was not kept.
+        #[serde(default)]
+        start: String,
     },
     StartNotAsAsked {
         asked: String,
         found: String,
         resident_bytes: Bytes,
         total_bytes: Bytes,
+        /// Of the machine; `None` where it was not kept.
+        #[serde(default)]
+        memory_bytes: Option<Bytes>,
     },
     /// Points that are compared saw different numbers of checkpoints, and of whole cycles from one's beginning to the next.
     UnequalCheckpoints {
@@ -58,7 +64,16 @@ pub enum Finding {
         dead_ratio: f64,
         tables: Vec<String>,
     },
-    AssertionsEnabled,
+    /// These servers; none is named where the study has one alone.
+    AssertionsEnabled {
+        #[serde(default)]
+        servers: Vec<String>,
+    },
+    /// The same; `level` is the last `-O…` of the compiler's flags, empty where there is none.
+    UnoptimisedBuild {
+        servers: Vec<String>,
+        level: String,
+    },
     FsyncOff,
     /// What was asked for is not so.
     NotInForce {
@@ -161,7 +176,8 @@ impl Finding {
             Finding::FitsCache { .. } => "fits_cache",
             Finding::Autovacuum { .. } => "autovacuum",
             Finding::Bloat { .. } => "bloat",
-            Finding::AssertionsEnabled => "assertions_enabled",
+            Finding::AssertionsEnabled { .. } => "assertions_enabled",
+            Finding::UnoptimisedBuild { .. } => "unoptimised_build",
             Finding::FsyncOff => "fsync_off",
             Finding::NotInForce { .. } => "not_in_force",
             Finding::SharedProcessors { .. } => "shared_processors",
@@ -194,7 +210,7 @@ impl Finding {
             Finding::NeverSteady { verdict, reason, .. } => {
                 format!("never steady ({}): {reason}", verdict.replace('_', " "))
             }
-            Finding::StartNotAsAsked { asked, found, resident_bytes, total_bytes } => format!(
+            Finding::StartNotAsAsked { asked, found, resident_bytes, total_bytes, .. } => format!(
                 "it was to start {asked} and started {found}: {resident_bytes} of {total_bytes} were in the page cache"
             ),
             Finding::UnequalCheckpoints { fewest, most, fewest_cycles, most_cycles } => format!(
@@ -214,24 +230,17 @@ impl Finding {
             Finding::Autovacuum { runs, tables } => {
                 format!("autovacuum worked {runs} times meanwhile, on {}", tables.join(", "))
             }
-            Finding::Bloat { grown_ratio, dead_ratio, tables } => format!(
-                "updates and deletes left something behind in {}: the tables grew by {}, and {} of their rows are dead",
-                tables.join(", "),
-                percent(*grown_ratio),
-                percent(*dead_ratio)
-            ),
-            Finding::AssertionsEnabled => "the server was built with assertions, which slow it down".into(),
+            Finding::Bloat { grown_ratio, dead_ratio, tables } => bloat_sentence(*grown_ratio, *dead_ratio, tables),
+            Finding::AssertionsEnabled { servers } => {
+                format!("{} built with assertions, which cost time", who_was(servers))
+            }
+            Finding::UnoptimisedBuild { servers, level } => unoptimised_sentence(servers, level),
             Finding::FsyncOff => "fsync is off: what was written did not have to reach the disk".into(),
             Finding::NotInForce { what, reason } => format!("{what} is not in force: {reason}"),
-            Finding::SharedProcessors { busy_ratio, generator_ratio, processors } => format!(
-                "server and pgbench share {processors} processors, which were {} busy; pgbench took {} of their time",
-                percent(*busy_ratio),
-                percent(*generator_ratio)
-            ),
-            Finding::NoiseFloor { ratio, repeats } => format!(
-                "the fastest of {repeats} repeats of a point is {} faster than the slowest in the median: smaller differences between points may be noise",
-                percent(ratio - 1.0)
-            ),
+            Finding::SharedProcessors { busy_ratio, generator_ratio, processors } => {
+                shared_sentence(*busy_ratio, *generator_ratio, *processors)
+            }
+            Finding::NoiseFloor { ratio, repeats } => noise_sentence(*ratio, *repeats),
             Finding::OneRepeat => "one trial per point shows no spread".into(),
             Finding::ProcessorsTaken { ratio } => {
                 format!("the hypervisor gave {} of the processors' time to others", percent(*ratio))
@@ -262,12 +271,11 @@ impl Finding {
     /// What to do about it.
     pub fn remedy(&self) -> String {
         match self {
-            Finding::NeverSteady { should_have_run_seconds: Some(seconds), .. } => {
-                format!("let the trial last {seconds:.0} s (points.seconds), or start it warm")
+            Finding::NeverSteady { verdict, start, should_have_run_seconds, .. } => {
+                steady_remedy(verdict, start, *should_have_run_seconds)
             }
-            Finding::NeverSteady { .. } => "let the trial last longer (points.seconds), or start it warm".into(),
-            Finding::StartNotAsAsked { .. } => {
-                "see that the database fits into memory, and that nothing else uses it".into()
+            Finding::StartNotAsAsked { asked, total_bytes, memory_bytes, .. } => {
+                start_remedy(asked, *total_bytes, *memory_bytes)
             }
             Finding::UnequalCheckpoints { .. } => {
                 "let trials last several times checkpoint_timeout: results compare cuts pairs to whole cycles where both trials have some"
@@ -293,7 +301,12 @@ impl Finding {
             Finding::Bloat { .. } => {
                 "compare trials of the same length, or turn autovacuum on and let them last long enough to have all of it".into()
             }
-            Finding::AssertionsEnabled => "use a server that was built without --enable-cassert (--bin-dir)".into(),
+            Finding::AssertionsEnabled { .. } => {
+                "use a server that was built without --enable-cassert (--bin-dir, or [servers])".into()
+            }
+            Finding::UnoptimisedBuild { .. } => {
+                "use a server that was built with -O2, as packages are (--bin-dir, or [servers])".into()
+            }
             Finding::FsyncOff => "fsync = on, unless it is what the study is about".into(),
             Finding::NotInForce { .. } => "see that it can be had here; what was measured is without it".into(),
             Finding::SharedProcessors { .. } => {
@@ -355,6 +368,104 @@ impl Saturation {
     }
 }
 
+fn who_was(servers: &[String]) -> String {
+    match servers {
+        [] => "the server was".to_owned(),
+        [one] => format!("the server {one} was"),
+        several => format!("the servers {} were", several.join(", ")),
+    }
+}
+
+fn unoptimised_sentence(servers: &[String], level: &str) -> String {
+    let flags = if level.is_empty() { "no -O" } else { level };
+    format!("{} built for debugging, which costs time: the compiler's flags have {flags}", who_was(servers))
+}
+
+fn bloat_sentence(grown_ratio: f64, dead_ratio: f64, tables: &[String]) -> String {
+    format!(
+        "updates and deletes left something behind in {}: the tables grew by {}, and {} of their rows are dead",
+        tables.join(", "),
+        percent(grown_ratio),
+        percent(dead_ratio)
+    )
+}
+
+fn shared_sentence(busy_ratio: f64, generator_ratio: f64, processors: u32) -> String {
+    format!(
+        "server and pgbench share {processors} processors, which were {} busy; pgbench took {} of their time",
+        percent(busy_ratio),
+        percent(generator_ratio)
+    )
+}
+
+fn noise_sentence(ratio: f64, repeats: u32) -> String {
+    format!(
+        "the fastest of {repeats} repeats of a point is {} faster than the slowest in the median: smaller differences between points may be noise",
+        percent(ratio - 1.0)
+    )
+}
+
+/// A trial that started warm cannot be started warmer, and one that becomes slower is not cured by patience alone.
+fn steady_remedy(verdict: &str, start: &str, should_have_run_seconds: Option<f64>) -> String {
+    let longer = match should_have_run_seconds {
+        Some(seconds) => format!("let the trial last {seconds:.0} s (points.seconds)"),
+        None => "let the trial last longer (points.seconds)".to_owned(),
+    };
+    match start {
+        _ if verdict == "degrading" => {
+            format!("see what makes it slower the longer it runs (bloat, checkpoints, other programs), or {longer}")
+        }
+        "warm" | "restored" => longer,
+        _ => format!("{longer}, or start it warm"),
+    }
+}
+
+fn start_remedy(asked: &str, total: Bytes, memory: Option<Bytes>) -> String {
+    match memory {
+        _ if asked == "cold" => "see that nothing else reads the cluster's files, and repeat".to_owned(),
+        Some(memory) if total >= memory => format!(
+            "{total} do not fit into the machine's memory of {memory}: choose a smaller scale, or start = \"cold\""
+        ),
+        _ => "see that the database fits into memory, and that nothing else uses it".to_owned(),
+    }
+}
+
 fn percent(ratio: f64) -> String {
     format!("{:.0} %", 100.0 * ratio)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_remedy_is_one_for_this_trial() {
+        let steady = |verdict: &str, start: &str| {
+            let (verdict, start) = (verdict.to_owned(), start.to_owned());
+            Finding::NeverSteady { verdict, reason: String::new(), should_have_run_seconds: Some(70.0), start }.remedy()
+        };
+        assert_eq!(steady("not_reached", "warm"), "let the trial last 70 s (points.seconds)");
+        assert_eq!(steady("not_reached", "cold"), "let the trial last 70 s (points.seconds), or start it warm");
+        assert!(steady("degrading", "cold").starts_with("see what makes it slower"));
+        let start = |asked: &str, memory: Option<u64>| {
+            let memory_bytes = memory.map(Bytes);
+            let (asked, found) = (asked.to_owned(), "lukewarm".to_owned());
+            Finding::StartNotAsAsked { asked, found, resident_bytes: Bytes(1), total_bytes: Bytes(9), memory_bytes }
+                .remedy()
+        };
+        assert!(start("warm", Some(9)).starts_with("9 B do not fit into the machine's memory of 9 B"));
+        assert!(start("warm", Some(10)).contains("nothing else uses it"));
+        assert!(start("cold", Some(1)).contains("nothing else reads the cluster's files"));
+    }
+
+    #[test]
+    fn what_older_versions_kept_is_still_read() {
+        let read = |text: &str| serde_json::from_str::<Finding>(text).unwrap();
+        assert_eq!(read(r#"{"kind": "assertions_enabled"}"#), Finding::AssertionsEnabled { servers: Vec::new() });
+        let start = r#"{"kind": "start_not_as_asked", "asked": "warm", "found": "cold", "resident_bytes": 1, "total_bytes": 2}"#;
+        assert!(read(start).remedy().contains("fits into memory"));
+        let steady =
+            r#"{"kind": "never_steady", "verdict": "not_reached", "reason": "", "should_have_run_seconds": null}"#;
+        assert!(read(steady).remedy().ends_with("or start it warm"));
+    }
 }

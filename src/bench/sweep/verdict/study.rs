@@ -4,41 +4,52 @@ use std::collections::BTreeMap;
 
 use super::MeasurementVerdict;
 use super::finding::Finding;
+use super::trial::find_unenforced;
 use crate::bench::Disk;
 use crate::bench::statistics::compute_median;
 use crate::bench::sweep::cycles::count_checkpoints;
 use crate::bench::sweep::{Sweep, SweepTrial};
 use crate::linux::memory::pages_out_idle;
-use crate::postgres::ConfiguredSetting;
+use crate::postgres::ServerBuild;
 
 /// Repeats of one point that differ by more than this are told.
 const NOISE: f64 = 1.1;
 
-/// What can be told before the first trial.
+/// What can be told before the first trial. `disks` and `builds` are known by their names, those of the servers.
 pub fn compute_start_verdicts(
     sweep: &Sweep,
     disks: &BTreeMap<String, Disk>,
-    configuration: &[ConfiguredSetting],
+    builds: &BTreeMap<String, ServerBuild>,
 ) -> Vec<MeasurementVerdict> {
-    let mut findings = Vec::new();
-    for (name, disk) in disks {
-        let not_in_force = |what: &str, reason: &String| Finding::NotInForce {
-            what: format!("the {what} of the disk {name}"),
-            reason: reason.clone(),
-        };
-        findings.extend(disk.not_enforced.as_ref().map(|reason| not_in_force("limit", reason)));
-        findings.extend(disk.writes_not_enforced.as_ref().map(|reason| not_in_force("limit on writes", reason)));
-        findings.extend(disk.read_ahead_not_enforced.as_ref().map(|reason| not_in_force("read-ahead", reason)));
-    }
-    let has_assertions =
-        |setting: &ConfiguredSetting| setting.name == "debug_assertions" && setting.value.as_deref() == Some("on");
-    let found = [
-        configuration.iter().any(has_assertions).then_some(Finding::AssertionsEnabled),
-        (sweep.repeats < 2).then_some(Finding::OneRepeat),
-        pages_out_idle().then_some(Finding::IdleMemoryPagedOut),
-    ];
+    let mut findings: Vec<Finding> = disks.iter().flat_map(|(name, disk)| find_unenforced(name, disk)).collect();
+    findings.extend(find_debug_builds(builds));
+    let found =
+        [(sweep.repeats < 2).then_some(Finding::OneRepeat), pages_out_idle().then_some(Finding::IdleMemoryPagedOut)];
     findings.extend(found.into_iter().flatten());
     findings.into_iter().map(MeasurementVerdict::from).collect()
+}
+
+/// Servers that were built to find mistakes, and not to be fast.
+fn find_debug_builds(builds: &BTreeMap<String, ServerBuild>) -> Vec<Finding> {
+    // Of one server alone its name says nothing.
+    let named =
+        |servers: Vec<&String>| if builds.len() > 1 { servers.into_iter().cloned().collect() } else { Vec::new() };
+    let asserting = builds.iter().filter(|(_, build)| build.has_assertions).map(|(name, _)| name);
+    let asserting: Vec<&String> = asserting.collect();
+    let mut levels: BTreeMap<&str, Vec<&String>> = BTreeMap::new();
+    for (name, build) in builds {
+        if let Some(level) = build.weak_optimisation() {
+            levels.entry(level).or_default().push(name);
+        }
+    }
+    let unoptimised = levels
+        .into_iter()
+        .map(|(level, servers)| Finding::UnoptimisedBuild { servers: named(servers), level: level.to_owned() });
+    let mut findings: Vec<Finding> = unoptimised.collect();
+    if !asserting.is_empty() {
+        findings.insert(0, Finding::AssertionsEnabled { servers: named(asserting) });
+    }
+    findings
 }
 
 /// What the trials show together.
@@ -79,6 +90,26 @@ mod tests {
     use super::*;
     use crate::bench::sweep::cycles::tests::checkpoint;
     use crate::bench::sweep::trial::tests::trial;
+
+    #[test]
+    fn every_server_that_was_built_for_debugging_is_told() {
+        let build = |has_assertions, flags: &str| ServerBuild { has_assertions, compiler_flags: flags.to_owned() };
+        let told = |builds: &[(&str, ServerBuild)]| {
+            let builds = builds.iter().map(|(name, build)| ((*name).to_owned(), build.clone())).collect();
+            find_debug_builds(&builds).iter().map(Finding::sentence).collect::<Vec<_>>()
+        };
+        let fast = build(false, "-g -O2");
+        assert_eq!(told(&[("default", fast.clone()), ("15", fast.clone())]), [""; 0]);
+        assert_eq!(
+            told(&[("default", fast.clone()), ("mine", build(true, "-O0"))]),
+            [
+                "the server mine was built with assertions, which cost time",
+                "the server mine was built for debugging, which costs time: the compiler's flags have -O0"
+            ]
+        );
+        assert_eq!(told(&[("default", build(true, "-O2"))]), ["the server was built with assertions, which cost time"]);
+        assert!(told(&[("default", build(false, "-g -Wall"))])[0].ends_with("have no -O"));
+    }
 
     #[test]
     fn trials_with_other_checkpoints_are_told_and_so_is_noise() {

@@ -12,7 +12,7 @@ use crate::bench::sweep::forecast::forecast_warm_seconds;
 use crate::bench::sweep::start::StartAsked;
 use crate::bench::sweep::{Exceeded, SweepTrial, TrialGenerator};
 use crate::bench::{Disk, Sample, warnings};
-use crate::model::{Collector, Facts, Verdict, judge};
+use crate::model::{Collector, Verdict, judge};
 use crate::observe::OsSample;
 use crate::units::Bytes;
 
@@ -31,8 +31,13 @@ const START_SPREAD_MS_MAX: f64 = 100.0;
 const TAKEN: f64 = 0.05;
 
 /// How the server begins a line of its log about autovacuum's work.
-const AUTOVACUUM: [&str; 3] =
-    ["automatic vacuum of table ", "automatic aggressive vacuum of table ", "automatic analyze of table "];
+const AUTOVACUUM: [&str; 5] = [
+    "automatic vacuum of table ",
+    "automatic aggressive vacuum of table ",
+    "automatic vacuum to prevent wraparound of table ",
+    "automatic aggressive vacuum to prevent wraparound of table ",
+    "automatic analyze of table ",
+];
 
 /// What a trial was measured under, beside what is kept of it.
 #[derive(Debug)]
@@ -40,19 +45,24 @@ pub struct Circumstances<'a> {
     /// Found while its start state was made.
     pub start: Vec<Finding>,
     pub disk: &'a Disk,
+    /// What the sweep calls it.
+    pub disk_name: String,
     pub seconds: &'a [Sample],
     pub measured: &'a Measured,
     /// Of the server's blocks.
     pub block_size: Bytes,
-    /// Is any of its scripts none of pgbench's own?
+    /// Is any of its scripts none of pgbench's own? And may a client pause by the will of one?
     pub is_own_script: bool,
+    pub may_pause: bool,
     pub calibration: Option<&'a GeneratorCalibration>,
     /// Caches that a database of this scale is meant to exceed, with their sizes.
     pub exceeded: Vec<(Exceeded, Bytes)>,
     /// What the server logged meanwhile.
     pub log: &'a str,
     pub tables: TableGrowth<'a>,
+    /// Of the machine.
     pub processors: u32,
+    pub memory: Bytes,
 }
 
 /// Every verdict on a trial whose figures are known.
@@ -61,12 +71,12 @@ pub fn compute_trial_verdicts(trial: &SweepTrial, circumstances: Circumstances<'
     let processors = circumstances.processors;
     let signs = GeneratorSigns {
         calibration: circumstances.calibration,
-        may_pause: is_own_script,
+        may_pause: circumstances.may_pause,
         are_processors_full: compute_busy_ratio(&trial.os_samples, processors).is_some_and(|ratio| ratio >= BUSY),
     };
     let total_bytes = trial.start_state.as_ref().map(|start| start.total_bytes).unwrap_or_default();
     let found = [
-        find_other_start(trial),
+        find_other_start(trial, circumstances.memory),
         find_unsteady(trial, circumstances.block_size, is_own_script),
         find_short(trial, disk),
         find_few(trial),
@@ -100,11 +110,12 @@ pub fn compute_trial_verdicts(trial: &SweepTrial, circumstances: Circumstances<'
         database_bytes: total_bytes,
         cache_bytes,
     });
-    let findings = circumstances.start.into_iter().chain(found.into_iter().flatten()).chain(fitting);
+    let unenforced = find_unenforced(&circumstances.disk_name, disk);
+    let findings = circumstances.start.into_iter().chain(unenforced).chain(found.into_iter().flatten()).chain(fitting);
     findings.map(MeasurementVerdict::from).collect()
 }
 
-fn find_other_start(trial: &SweepTrial) -> Option<Finding> {
+fn find_other_start(trial: &SweepTrial, memory: Bytes) -> Option<Finding> {
     let (asked, state) = (trial.point.start, trial.start_state.as_ref()?);
     let is_as_asked = asked == StartAsked::AsIs || state.verdict == asked.name();
     (!is_as_asked).then(|| Finding::StartNotAsAsked {
@@ -112,6 +123,7 @@ fn find_other_start(trial: &SweepTrial) -> Option<Finding> {
         found: state.verdict.clone(),
         resident_bytes: state.os_resident_bytes,
         total_bytes: state.total_bytes,
+        memory_bytes: Some(memory),
     })
 }
 
@@ -123,8 +135,7 @@ fn find_unsteady(trial: &SweepTrial, block_size: Bytes, is_own_script: bool) -> 
             (f64::from(sample.second), sample.foreground_read_bytes.0 as f64 / block_size.0.max(1) as f64);
         collector.add(end - 1.0, end, sample.transactions as f64, Some(reads));
     }
-    let (clients, scale) = (Some(trial.point.clients), Some(trial.point.scale));
-    let facts = Facts { clients, scale, is_own_script, ..Facts::default() };
+    let facts = trial.point.facts(is_own_script);
     let judgement = judge(&collector.finish(facts, Vec::new()).check().ok()?, None);
     let verdict = match judgement.verdict {
         Verdict::Steady | Verdict::Periodic => return None,
@@ -135,6 +146,7 @@ fn find_unsteady(trial: &SweepTrial, block_size: Bytes, is_own_script: bool) -> 
         verdict: verdict.to_owned(),
         reason: judgement.reason,
         should_have_run_seconds: judgement.should_have_run_seconds,
+        start: trial.point.start.name().to_owned(),
     })
 }
 
@@ -200,6 +212,19 @@ fn find_autovacuum(log: &str) -> Option<Finding> {
     (runs > 0).then(|| Finding::Autovacuum { runs, tables: tables.into_iter().collect() })
 }
 
+/// What was asked of a disk and cannot be had here. `name` is what the sweep calls it.
+pub fn find_unenforced(name: &str, disk: &Disk) -> Vec<Finding> {
+    let asked = [
+        ("limit", &disk.not_enforced),
+        ("limit on writes", &disk.writes_not_enforced),
+        ("read-ahead", &disk.read_ahead_not_enforced),
+    ];
+    let not_in_force = |(what, reason): (&str, &Option<String>)| {
+        Some(Finding::NotInForce { what: format!("the {what} of the disk {name}"), reason: reason.clone()? })
+    };
+    asked.into_iter().filter_map(not_in_force).collect()
+}
+
 fn find_missing_limit(seconds: &[Sample], disk: &Disk) -> Option<Finding> {
     let rates = warnings::find_missing_limit(seconds, disk)?;
     Some(Finding::NotInForce {
@@ -219,17 +244,52 @@ fn find_missing_write_limit(samples: &[OsSample], disk: &Disk) -> Option<Finding
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::bench::sweep::TrialGenerators;
+    use crate::bench::disk::tests::named;
+    use crate::bench::record::tests::sample;
     use crate::bench::sweep::trial::tests::trial;
+    use crate::bench::sweep::{Point, TrialGenerators};
+
+    #[test]
+    fn what_a_disk_cannot_have_here_is_told_of_each_trial() {
+        let disk = Disk {
+            not_enforced: Some("no cgroups".into()),
+            read_ahead_not_enforced: Some("btrfs".into()),
+            ..named("gp3")
+        };
+        let told: Vec<String> = find_unenforced("gp3 on xfs", &disk).iter().map(Finding::sentence).collect();
+        assert_eq!(
+            told,
+            [
+                "the limit of the disk gp3 on xfs is not in force: no cgroups",
+                "the read-ahead of the disk gp3 on xfs is not in force: btrfs"
+            ]
+        );
+        assert!(find_unenforced("gp3", &named("gp3")).is_empty());
+    }
+
+    #[test]
+    fn a_plateau_beside_a_warmer_is_not_believed() {
+        // Each transaction reads two blocks from the device, and it stays so.
+        let samples = (1..=30).map(|second| sample(second, 400, 800 * 8192)).collect();
+        let flat = SweepTrial { samples, ..trial() };
+        let beside = |strategy: &str| {
+            let point = Point { strategy: strategy.into(), start: StartAsked::Cold, ..flat.point.clone() };
+            find_unsteady(&SweepTrial { point, ..flat.clone() }, Bytes(8192), true)
+        };
+        let Some(Finding::NeverSteady { reason, start, .. }) = beside("cat") else { panic!("it is believed") };
+        assert!(reason.contains("beside a warmer") && start == "cold", "{reason}");
+    }
 
     #[test]
     fn autovacuum_is_found_in_the_log() {
         let log = "1763793000.1 [7] LOG:  automatic vacuum of table \"b.public.pgbench_tellers\": index scans: 1\n\
                    \tpages: 0 removed\n\
                    1763793000.2 [7] LOG:  automatic analyze of table \"b.public.pgbench_tellers\"\n\
+                   1763793000.3 [7] LOG:  automatic vacuum to prevent wraparound of table \"b.public.y\": index scans: 0\n\
+                   1763793000.3 [7] LOG:  automatic aggressive vacuum to prevent wraparound of table \"b.public.y\": x\n\
                    1763793000.3 [7] LOG:  automatic analyze of table \"b.public.x\" system usage: CPU\n";
         let Some(Finding::Autovacuum { runs, tables }) = find_autovacuum(log) else { panic!("nothing was found") };
-        assert_eq!((runs, tables.len()), (3, 2));
+        assert_eq!((runs, tables.len()), (5, 3));
         assert_eq!(tables[0], "b.public.pgbench_tellers");
         assert_eq!(find_autovacuum("LOG:  checkpoint starting: time\n"), None);
     }

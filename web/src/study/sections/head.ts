@@ -33,7 +33,9 @@ const NAMED = 4;
 export function verdicts(study: StudyData): HTMLElement {
   const { sweep, trials } = study;
   const unfinished = sweep.ended_at === null ? [{ kind: "", sentence: "The study has not ended: it still runs, or was stopped. Trials may be missing.", remedy: "" }] : [];
-  const bad = [...[...unfinished, ...told(sweep)].map((one) => badItem(one)), ...verdictsOf(study).map((one) => badItem(one, where(one)))];
+  const ofPoints = verdictsOf(study);
+  const ofSweep = told(sweep).filter(({ sentence }) => !ofPoints.some((one) => one.sentence === sentence));
+  const bad = [...[...unfinished, ...ofSweep].map((one) => badItem(one)), ...ofPoints.map((one) => badItem(one, where(one)))];
   const good = [
     goodItem(`${count(trials.length)} of ${count(sweep.points * sweep.repeats)} trials are here, in random order within blocks (seed ${study.exact.seed}).`),
     ...(trials.some((trial) => trial.failure !== null) ? [] : [goodItem("No trial failed.")]),
