@@ -2,32 +2,24 @@
 
 use std::path::{Path, PathBuf};
 
-use tempfile::TempDir;
-
 use super::event::{Event, Events};
 use super::{Error, Place};
-use crate::postgres::{OwnerMark, remove_abandoned};
+use crate::postgres::{MarkedDirectory, remove_abandoned};
 
 /// A directory that is gone when the study is.
 #[derive(Debug)]
-pub struct WorkDirectory {
-    directory: TempDir,
-    _mark: OwnerMark,
-}
+pub struct WorkDirectory(MarkedDirectory);
 
 impl WorkDirectory {
     /// Makes one in the system's directory for temporary files.
     pub fn create() -> Result<WorkDirectory, Error> {
-        let make = || {
-            let directory = tempfile::Builder::new().prefix("pgthaw-bench-").tempdir()?;
-            let mark = OwnerMark::place(directory.path())?;
-            Ok(WorkDirectory { directory, _mark: mark })
-        };
-        make().map_err(|source| Error::file("create a directory in", &std::env::temp_dir(), source))
+        let parent = std::env::temp_dir();
+        let made = MarkedDirectory::create("pgthaw-bench-", &parent);
+        made.map(WorkDirectory).map_err(|source| Error::file("create a directory in", &parent, source))
     }
 
     pub fn path(&self) -> &Path {
-        self.directory.path()
+        self.0.path()
     }
 }
 

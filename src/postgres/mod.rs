@@ -48,14 +48,14 @@ pub use inventory::{
     read_setting_errors, read_setting_names, read_setting_overrides, read_setting_states, read_settings,
 };
 pub use lender::Lender;
-pub use owner_mark::{OwnerMark, remove_abandoned};
+pub use owner_mark::{MarkedDirectory, OwnerMark, has_server, remove_abandoned};
 pub use postmaster::Postmaster;
 pub use prewarm::{PG_PREWARM, PrewarmMode, Prewarmer};
 pub use programs::{MissingProgram, Programs, ProgramsVersion};
 pub use relation::{Relation, RelationKind, RelationName};
 pub use relation_path::{RelationPath, RelationPathError};
 pub use remedy::Psql;
-pub use scratch::{LAB_CLUSTER_NAME, Listening, ScratchCluster, StopMode};
+pub use scratch::{CLUSTER_PREFIX, LAB_CLUSTER_NAME, Listening, ScratchCluster, StopMode, has_cluster, remove_cluster};
 pub use server::{Server, ServerFacts, apply_no_session_limits};
 pub use setting_value::parse_setting_number;
 pub use statements::{Statements, read_statements};

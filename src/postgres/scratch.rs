@@ -6,6 +6,7 @@
 mod changing;
 mod listening;
 mod owner;
+mod removing;
 
 use std::collections::BTreeMap;
 use std::fs::{self, File};
@@ -17,14 +18,17 @@ use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal};
-use tempfile::TempDir;
 
 pub use listening::Listening;
-use owner::{Owner, give_to, new_directory, server_owner};
+pub use owner::CLUSTER_PREFIX;
+pub(super) use owner::server_owner;
+use owner::{Owner, give_to, new_directory};
+pub use removing::{has_cluster, remove_cluster};
 
 use super::error::CREATE_DIRECTORY_IN;
+use super::owner_mark::{remove_mark, remove_marked};
 use super::programs::run;
-use super::{ConnectOptions, DataDirectory, Error, OwnerMark, Programs};
+use super::{ConnectOptions, DataDirectory, Error, MarkedDirectory, OwnerMark, Programs};
 
 /// `cluster_name` of a scratch cluster. Commands that hurt a cache do so without asking where they find this name.
 pub const LAB_CLUSTER_NAME: &str = "pgthaw-lab";
@@ -69,8 +73,7 @@ pub struct ScratchCluster {
     mark: Option<OwnerMark>,
     borrowed: Option<Borrowed>,
     /// Short, as a socket's path may have 107 bytes only, and closed to other users, as the server asks no password.
-    socket_directory: TempDir,
-    _socket_mark: OwnerMark,
+    socket_directory: MarkedDirectory,
     port: u16,
     is_kept: bool,
     server: Option<RunningServer>,
@@ -108,7 +111,8 @@ impl ScratchCluster {
     /// it is removed on drop unless kept again.
     pub fn adopt(programs: &Programs, directory: &Path) -> Result<ScratchCluster, Error> {
         let cluster = ScratchCluster::in_directory(programs, directory.to_owned())?;
-        if cluster.data_directory().join("PG_VERSION").is_file() {
+        if has_cluster(&cluster.directory) {
+            remove_mark(&cluster.directory);
             return Ok(cluster);
         }
         let path = cluster.data_directory();
@@ -147,19 +151,17 @@ impl ScratchCluster {
 
     fn in_directory(programs: &Programs, directory: PathBuf) -> Result<ScratchCluster, Error> {
         let make = || {
-            let socket_directory = tempfile::Builder::new().prefix("pgthaw-").tempdir_in("/tmp")?;
-            let mark = OwnerMark::place(socket_directory.path())?;
+            let socket_directory = MarkedDirectory::create("pgthaw-", Path::new("/tmp"))?;
             give_to(socket_directory.path(), server_owner())?;
-            Ok((socket_directory, mark))
+            Ok(socket_directory)
         };
         match make() {
-            Ok((socket_directory, socket_mark)) => Ok(ScratchCluster {
+            Ok(socket_directory) => Ok(ScratchCluster {
                 programs: programs.clone(),
                 directory,
                 mark: None,
                 borrowed: None,
                 socket_directory,
-                _socket_mark: socket_mark,
                 port: PORT,
                 is_kept: false,
                 server: None,
@@ -352,7 +354,7 @@ impl Drop for ScratchCluster {
         if self.is_kept || self.borrowed.is_some() {
             let _ = self.stop(StopMode::Fast);
             if self.borrowed.is_some() {
-                let _ = fs::remove_dir_all(&self.directory);
+                let _ = remove_marked(&self.directory);
             }
             return;
         }
@@ -362,7 +364,7 @@ impl Drop for ScratchCluster {
             let _ = self.start();
         }
         let _ = self.stop(StopMode::Immediate);
-        let _ = fs::remove_dir_all(&self.directory);
+        let _ = remove_cluster(&self.directory);
     }
 }
 
@@ -497,7 +499,11 @@ mod tests {
         let programs = Programs::find(None).unwrap();
         let directory = cluster(&[]).keep();
         assert!(directory.join("data/PG_VERSION").exists());
-        drop(ScratchCluster::adopt(&programs, &directory).unwrap());
+        // Its owner was killed before it was kept: what says that it goes with its owner must not stay.
+        let _left = OwnerMark::place(&directory).unwrap();
+        let adopted = ScratchCluster::adopt(&programs, &directory).unwrap();
+        assert!(!directory.join(".pgthaw-owner").exists());
+        drop(adopted);
         assert!(!directory.exists());
     }
 

@@ -271,6 +271,8 @@ impl LoopFileSystem {
             }
         }
         self.detach()?;
+        // First: whoever is killed meanwhile leaves what says whose it was, and not the image alone.
+        let _ = fs::remove_file(self.image());
         match fs::remove_dir_all(&self.directory) {
             Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
                 Err(Error::file("remove", &self.directory, error))

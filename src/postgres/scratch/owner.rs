@@ -7,6 +7,9 @@ use std::path::{Path, PathBuf};
 use crate::postgres::error::CREATE_DIRECTORY_IN;
 use crate::postgres::{DataDirectory, Error, OwnerMark};
 
+/// How the names of clusters' directories begin.
+pub const CLUSTER_PREFIX: &str = "pgthaw-lab-";
+
 /// Whom the server runs as: it refuses to be root.
 #[derive(Clone, Copy, Debug)]
 pub struct Owner {
@@ -27,7 +30,7 @@ impl Owner {
 /// A new directory for a cluster, marked as this process's.
 pub fn new_directory(parent: &Path, owner: Option<Owner>) -> Result<(PathBuf, OwnerMark), Error> {
     let make = || {
-        let directory = tempfile::Builder::new().prefix("pgthaw-lab-").tempdir_in(parent)?;
+        let directory = tempfile::Builder::new().prefix(CLUSTER_PREFIX).tempdir_in(parent)?;
         let mark = OwnerMark::place(directory.path())?;
         give_to(directory.path(), owner)?;
         Ok((directory.keep(), mark))
