@@ -12,6 +12,7 @@ use super::results_list::list;
 use super::results_loading::show_loading;
 use super::results_noise::{NoiseArguments, show_noise};
 use super::results_sweep::show_sweep;
+use super::store::close_written;
 use super::{ExitStatus, OutputArguments, StoreArguments};
 use crate::bench::{
     Comparison, Run, Summary, Trial, compute_comparison, compute_summary, judge_trial, render_headline,
@@ -62,6 +63,7 @@ pub async fn run(arguments: ResultsArguments, output: OutputArguments) -> anyhow
         Action::Send | Action::Import(_) => arguments.store.open().await?,
         _ => arguments.store.open_existing().await?,
     };
+    let is_written = matches!(arguments.action, Action::Import(_));
     match arguments.action {
         Action::List => list(&store, output).await?,
         Action::Show { run } => show(&store, &run, output).await?,
@@ -72,7 +74,10 @@ pub async fn run(arguments: ResultsArguments, output: OutputArguments) -> anyhow
         Action::Import(arguments) => import(&store, arguments, output).await?,
         Action::Send => send(&store, output).await?,
     }
-    store.close().await;
+    match is_written {
+        true => close_written(store, output).await?,
+        false => store.close().await,
+    }
     Ok(ExitStatus::Done)
 }
 

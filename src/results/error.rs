@@ -62,11 +62,13 @@ impl Error {
 }
 
 /// Nobody there, or nobody who can: connections that fail or break (class 08), a server that is shut down, has crashed or
-/// starts (57P01 to 57P03), or has too many connections.
+/// starts (57P01 to 57P03), has too many connections, or does not get at its tables in time (55P03, 57014).
 fn is_away(error: &sqlx::Error) -> bool {
     let code = error.as_database_error().and_then(|error| error.code());
     match (error, code.as_deref()) {
-        (_, Some(code)) => code.starts_with("08") || ["57P01", "57P02", "57P03", "53300"].contains(&code),
+        (_, Some(code)) => {
+            code.starts_with("08") || ["57P01", "57P02", "57P03", "53300", "55P03", "57014"].contains(&code)
+        }
         (sqlx::Error::Io(_) | sqlx::Error::Tls(_) | sqlx::Error::Protocol(_), None) => true,
         (sqlx::Error::PoolTimedOut | sqlx::Error::PoolClosed | sqlx::Error::WorkerCrashed, None) => true,
         _ => false,

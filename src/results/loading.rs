@@ -36,7 +36,8 @@ impl Store {
         upsert_loading(&mut transaction, run).await.map_err(&failed)?;
         self.mark_unsent(&mut transaction, &Unsent::loading(&run.id)).await.map_err(&failed)?;
         transaction.commit().await.map_err(&failed)?;
-        self.send_if_possible().await
+        self.send_soon();
+        Ok(())
     }
 
     /// Keeps a trial of a run that was saved.
@@ -46,7 +47,8 @@ impl Store {
         insert_loading_trials(&mut transaction, run_id, std::slice::from_ref(trial), "").await.map_err(&failed)?;
         self.mark_unsent(&mut transaction, &Unsent::loading(run_id)).await.map_err(&failed)?;
         transaction.commit().await.map_err(&failed)?;
-        self.send_if_possible().await
+        self.send_soon();
+        Ok(())
     }
 
     /// Forgets a run of loaders with its trials.

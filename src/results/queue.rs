@@ -5,9 +5,12 @@
 //! the connection goes at any moment, and nothing comes twice.
 
 use std::collections::BTreeSet;
+use std::io;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use tokio::sync::Mutex;
+use tokio::time::timeout;
 
 use super::database::{Query, Row, Transaction};
 use super::loading::{insert_loading_trials, upsert_loading};
@@ -20,6 +23,9 @@ use crate::bench::{LoadingRun, LoadingTrial, Run, SweepRun, SweepTrial, Trial};
 
 /// After the server did not answer, how long it is left alone. Whoever writes does not wait for it meanwhile.
 const PAUSE: Duration = Duration::from_secs(10);
+
+/// A server that has not taken one thing within this is away: it may be stopped, or somebody holds a lock on its tables.
+const SEND_LIMIT: Duration = Duration::from_secs(60);
 
 const MARK: &str = "
 INSERT INTO unsent (server, kind, id, number, repeat, changes) VALUES ($1, $2, $3, $4, $5, 1)
@@ -36,10 +42,10 @@ const LEAVE: &str = "ON CONFLICT DO NOTHING";
 const SELECT: &str = "SELECT * FROM unsent WHERE server = $1 ORDER BY id, kind, number, repeat";
 
 /// The way to the server.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct Queue {
     server: ServerPlace,
-    link: Mutex<Link>,
+    link: Arc<Mutex<Link>>,
 }
 
 #[derive(Debug, Default)]
@@ -109,7 +115,7 @@ impl Unsent {
 
 impl Queue {
     pub fn new(server: &ServerPlace) -> Queue {
-        Queue { server: server.clone(), link: Mutex::default() }
+        Queue { server: server.clone(), link: Arc::default() }
     }
 }
 
@@ -133,29 +139,31 @@ impl Store {
     /// # Errors
     /// When the server does not answer, even if nothing waits, or does not take it: it goes on waiting.
     pub async fn send(&self) -> Result<usize, Error> {
-        self.send_and_note().await.map_err(|error| match error {
-            SendError::Here(error) | SendError::There(error) => error,
-        })
-    }
-
-    /// Sends what waits unless the server did not answer a moment ago. That the server does not take it is no failure: what
-    /// was written is kept here.
-    pub(super) async fn send_if_possible(&self) -> Result<(), Error> {
-        let Some(queue) = &self.queue else { return Ok(()) };
-        let failed_at = queue.link.lock().await.failed_at;
-        if failed_at.is_some_and(|failed_at| failed_at.elapsed() < PAUSE) {
-            return Ok(());
-        }
-        match self.send_and_note().await {
-            Ok(_) | Err(SendError::There(_)) => Ok(()),
-            Err(SendError::Here(error)) => Err(error),
-        }
-    }
-
-    async fn send_and_note(&self) -> Result<usize, SendError> {
         let Some(queue) = &self.queue else { return Ok(0) };
         let mut link = queue.link.lock().await;
-        let sent = self.send_all(queue, &mut link).await;
+        self.send_and_note(queue, &mut link).await
+    }
+
+    /// Begins to send what waits, unless the server did not answer a moment ago. Whoever writes does not wait for it, nor hear
+    /// whether the server takes it: what was written is kept here.
+    pub(super) fn send_soon(&self) {
+        if self.queue.is_some() {
+            let store = self.clone();
+            tokio::spawn(async move { store.send_unless_away().await });
+        }
+    }
+
+    async fn send_unless_away(&self) {
+        let Some(queue) = &self.queue else { return };
+        let mut link = queue.link.lock().await;
+        if link.failed_at.is_none_or(|failed_at| failed_at.elapsed() >= PAUSE) {
+            // A failure is noted in the link.
+            let _ = self.send_and_note(queue, &mut link).await;
+        }
+    }
+
+    async fn send_and_note(&self, queue: &Queue, link: &mut Link) -> Result<usize, Error> {
+        let sent = self.send_all(queue, link).await;
         link.failed_at = sent.is_err().then(Instant::now);
         if sent.is_err() {
             link.store = None;
@@ -163,29 +171,29 @@ impl Store {
         sent
     }
 
-    async fn send_all(&self, queue: &Queue, link: &mut Link) -> Result<usize, SendError> {
-        let waiting = self.read_unsent(queue).await.map_err(SendError::Here)?;
+    async fn send_all(&self, queue: &Queue, link: &mut Link) -> Result<usize, Error> {
+        let waiting = self.read_unsent(queue).await?;
         if link.store.is_none() {
-            let connected = Store::connect_server(&queue.server).await;
-            link.store = Some(Box::new(connected.map_err(SendError::There)?));
+            let connected = within_limit(queue, Store::connect_sender(&queue.server)).await?;
+            link.store = Some(Box::new(connected));
         }
         let Some(server) = &link.store else { return Ok(0) };
         let mut known = BTreeSet::new();
         for unsent in &waiting {
-            self.send_one(server, unsent, &mut known).await?;
+            let content = self.read_content(unsent, &mut known).await?;
+            within_limit(queue, server.take_over(&content)).await?;
             let done = unsent.bind(UNMARK, &queue.server.to_string()).bind(unsent.changes);
-            self.execute(done).await.map_err(SendError::Here)?;
+            self.execute(done).await?;
         }
         Ok(waiting.len())
     }
 
     /// One transaction on the server.
-    async fn send_one(&self, server: &Store, unsent: &Unsent, known: &mut BTreeSet<String>) -> Result<(), SendError> {
-        let there = |source| SendError::There(server.failed_to("write")(source));
-        let content = self.read_content(unsent, known).await.map_err(SendError::Here)?;
-        let mut transaction = server.database.begin().await.map_err(there)?;
-        content.write(&mut transaction).await.map_err(there)?;
-        transaction.commit().await.map_err(there)
+    async fn take_over(&self, content: &Content) -> Result<(), Error> {
+        let failed = self.failed_to("write");
+        let mut transaction = self.database.begin().await.map_err(&failed)?;
+        content.write(&mut transaction).await.map_err(&failed)?;
+        transaction.commit().await.map_err(&failed)
     }
 
     /// What is to be written; nothing of what was dropped here meanwhile.
@@ -249,11 +257,15 @@ impl Content {
     }
 }
 
-/// Which side failed.
-#[derive(Debug)]
-enum SendError {
-    Here(Error),
-    There(Error),
+/// What is asked of the server, unless it takes longer than a server that is there would.
+async fn within_limit<T>(queue: &Queue, asked: impl Future<Output = Result<T, Error>>) -> Result<T, Error> {
+    match timeout(SEND_LIMIT, asked).await {
+        Ok(answer) => answer,
+        Err(_) => {
+            let late = io::Error::new(io::ErrorKind::TimedOut, format!("nothing within {} s", SEND_LIMIT.as_secs()));
+            Err(Error::Away { server: queue.server.clone(), source: late.into() })
+        }
+    }
 }
 
 fn unsent_from(row: &Row) -> Result<Unsent, sqlx::Error> {

@@ -31,8 +31,12 @@ const SERVER_TIMEOUT: Duration = Duration::from_secs(5);
 const MIGRATION_TRIES: u32 = 10;
 const MIGRATION_PAUSE: Duration = Duration::from_millis(200);
 
+/// Of a session that results are sent through: whoever holds a lock on a table of the server does not keep it for ever, and what
+/// was given up here is soon given up there.
+const SENDER_SESSION: &str = "SET lock_timeout = '10s'; SET statement_timeout = '60s'";
+
 /// The results of runs.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct Store {
     pub(super) database: Database,
     place: Place,
@@ -113,7 +117,19 @@ impl Store {
 
     /// Connects to a server, and makes its tables when they are not there.
     pub async fn connect_server(server: &ServerPlace) -> Result<Store, Error> {
-        let pool = PgPoolOptions::new().max_connections(2).acquire_timeout(SERVER_TIMEOUT);
+        Store::connect_pool(server, PgPoolOptions::new()).await
+    }
+
+    /// The same to send results to it: a server that is busy otherwise is not waited for.
+    pub(super) async fn connect_sender(server: &ServerPlace) -> Result<Store, Error> {
+        let pool = PgPoolOptions::new().after_connect(|connection, _| {
+            Box::pin(async move { sqlx::raw_sql(SENDER_SESSION).execute(connection).await.map(drop) })
+        });
+        Store::connect_pool(server, pool).await
+    }
+
+    async fn connect_pool(server: &ServerPlace, pool: PgPoolOptions) -> Result<Store, Error> {
+        let pool = pool.max_connections(2).acquire_timeout(SERVER_TIMEOUT);
         let place = Place::Server(server.clone());
         let connected = pool.connect_with(*server.options.clone()).await;
         let pool = connected.map_err(|source| Error::from_database("open", &place, source))?;

@@ -42,6 +42,12 @@ impl Store {
         Ok(newest.filter(|sweep| sweep.ended_at.is_none()))
     }
 
+    /// Ids of the sweeps that did not get to their end.
+    pub async fn read_unfinished_sweeps(&self) -> Result<BTreeSet<String>, Error> {
+        let query = Query::new("SELECT id FROM sweeps WHERE ended_at IS NULL");
+        Ok(self.read(query, |row| row.try_get("id")).await?.into_iter().collect())
+    }
+
     /// Point's number and repeat of the trials of a sweep.
     pub async fn read_finished(&self, sweep_id: &str) -> Result<BTreeSet<(u32, u32)>, Error> {
         let query = Query::new("SELECT number, repeat FROM sweep_trials WHERE sweep_id = $1").bind(sweep_id);

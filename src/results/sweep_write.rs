@@ -36,6 +36,14 @@ INSERT INTO sweep_samples (
     latency_us_max, foreground_read_bytes, device_read_bytes, device_reads, os_resident_bytes)";
 
 impl Store {
+    /// Keeps a sweep of which nothing was measured yet. A server hears of it with the next change.
+    pub async fn open_sweep(&self, run: &SweepRun) -> Result<(), Error> {
+        let failed = self.failed_to("write");
+        let mut transaction = self.database.begin().await.map_err(&failed)?;
+        upsert_sweep(&mut transaction, run).await.map_err(&failed)?;
+        transaction.commit().await.map_err(&failed)
+    }
+
     /// Keeps a sweep, new or changed.
     pub async fn save_sweep(&self, run: &SweepRun) -> Result<(), Error> {
         let failed = self.failed_to("write");
@@ -43,7 +51,8 @@ impl Store {
         upsert_sweep(&mut transaction, run).await.map_err(&failed)?;
         self.mark_unsent(&mut transaction, &Unsent::sweep(&run.id)).await.map_err(&failed)?;
         transaction.commit().await.map_err(&failed)?;
-        self.send_if_possible().await
+        self.send_soon();
+        Ok(())
     }
 
     /// Keeps a trial of a sweep that was saved.
@@ -57,7 +66,8 @@ impl Store {
         let unsent = Unsent::sweep_trial(&trial.sweep_id, trial.number, trial.repeat);
         self.mark_unsent(&mut transaction, &unsent).await.map_err(&failed)?;
         transaction.commit().await.map_err(&failed)?;
-        self.send_if_possible().await
+        self.send_soon();
+        Ok(())
     }
 
     /// Keeps a sweep with all of its trials, or nothing of it.

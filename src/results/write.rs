@@ -56,7 +56,8 @@ impl Store {
         }
         self.mark_unsent(&mut transaction, &Unsent::run(id)).await.map_err(&failed)?;
         transaction.commit().await.map_err(&failed)?;
-        self.send_if_possible().await
+        self.send_soon();
+        Ok(())
     }
 
     /// Forgets a run with its trials.

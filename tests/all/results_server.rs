@@ -1,7 +1,7 @@
 //! Results on a PostgreSQL server: several writers, a server that goes away, and a sweep that is killed meanwhile.
 
 use std::fs;
-use std::io::{BufRead as _, BufReader};
+use std::io::{BufRead as _, BufReader, Write as _};
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
 use std::thread;
@@ -153,6 +153,41 @@ fn a_server_that_is_killed_during_a_sweep_gets_every_trial_once() {
     let local = home.pgthaw(&["results", "show", "--json"]).ok().json();
     let remote = home.pgthaw(&["results", "show", "--json", "--results", &results]).ok().json();
     assert!(local == remote, "what was sent differs from what was kept");
+}
+
+#[test]
+fn a_server_whose_tables_are_locked_keeps_no_trial_from_being_kept_here() {
+    let (home, place) = (Home::new(), Place::new());
+    let server = servers::start_any(&[]);
+    let results = address(&server);
+    home.pgthaw(&["results", "send", "--results", &results]).ok();
+    let mut psql = server.command_of("psql");
+    psql.args(["-XAtq", "-d", "postgres"]).stdin(Stdio::piped()).stdout(Stdio::piped());
+    let mut locker = psql.spawn().unwrap();
+    let mut pipe = locker.stdin.take().unwrap();
+    pipe.write_all(b"BEGIN; LOCK TABLE sweep_trials; SELECT 'locked';\n").unwrap();
+    let mut said = BufReader::new(locker.stdout.take().unwrap()).lines();
+    assert_eq!(said.next().unwrap().unwrap(), "locked");
+
+    let path = spec(&home, "repeats = 4\n[points]\nseconds = 1\nstart = 'as-is'\n");
+    let mut command = sweep(&place, &home, path.to_str().unwrap(), &results);
+    let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let lines = BufReader::new(child.stderr.take().unwrap()).lines();
+    let mut seen = 0;
+    for line in lines {
+        let line = line.unwrap();
+        if line.contains(" tps") {
+            seen += 1;
+            let kept = home.pgthaw(&["results", "show", "--json"]).ok().json();
+            assert!(trials(&kept).len() >= seen, "{seen} trials ended: {:?}", trials(&kept));
+        }
+    }
+    Output::from(child.wait_with_output().unwrap()).ok();
+    assert_eq!(seen, 4);
+    drop(pipe);
+    locker.wait().unwrap();
+    home.pgthaw(&["results", "send", "--results", &results]).ok();
+    assert_eq!(trials_on(&server), ["0 1", "0 2", "0 3", "0 4"]);
 }
 
 #[test]

@@ -184,13 +184,19 @@ impl TestServer {
 
     /// Runs SQL in a database.
     pub fn psql_in(&self, database: &str, sql: &str) -> String {
-        let mut command = Command::new(self.programs.path("psql").unwrap());
+        let mut command = self.command_of("psql");
         command.args(["-XAtq", "-v", "ON_ERROR_STOP=1", "-d", database]);
-        self.address(&mut command);
         // Not -c, which makes one transaction of it all: some commands refuse that.
         let mut psql = command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
         psql.stdin.take().unwrap().write_all(sql.as_bytes()).unwrap();
         Output::from(psql.wait_with_output().unwrap()).ok().stdout.trim_end().to_owned()
+    }
+
+    /// One of PostgreSQL's own programs against this server.
+    pub fn command_of(&self, program: &str) -> Command {
+        let mut command = Command::new(self.programs.path(program).unwrap());
+        self.address(&mut command);
+        command
     }
 
     /// Runs pgthaw against this server.
