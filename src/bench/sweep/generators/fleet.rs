@@ -15,6 +15,7 @@ use crate::bench::generator::Generator;
 use crate::bench::race::Start;
 use crate::bench::stop::Stop;
 use crate::bench::sweep::latency::Latencies;
+use crate::linux::clock;
 use crate::linux::machine::{MachineIdentity, read_identity};
 use crate::postgres::ConnectOptions;
 use crate::postgres::pgbench::{Length, Load, PgbenchOutcome, TransactionLog, parse_outcome, visit_transactions};
@@ -24,6 +25,10 @@ const LEAD: Duration = Duration::from_millis(300);
 const LEAD_ROUND_TRIPS: u32 = 4;
 
 const POLL_INTERVAL: Duration = Duration::from_millis(20);
+
+/// A host that has ended its load and sends not a byte of its logs for so long is lost: not every way to reach a host finds out by
+/// itself.
+const SILENCE_LIMIT: Duration = Duration::from_secs(60);
 
 /// What a fleet is to do.
 #[derive(Debug)]
@@ -135,9 +140,14 @@ impl Fleet {
 
     /// Waits until the hosts have sent all they have, and counts it, each host for itself, by this host's clock.
     pub fn finish(mut self, new: impl Fn() -> Latencies) -> Result<Vec<MemberFigures>, Error> {
+        let began = clock::read_monotonic();
         while !self.members.iter().all(|member| member.is_done) {
             self.stop.check()?;
             self.members.iter_mut().try_for_each(Member::listen)?;
+            let sending = self.members.iter_mut().filter(|member| !member.is_done);
+            sending
+                .map(|member| &mut member.session)
+                .try_for_each(|session| session.check_heard(began, SILENCE_LIMIT))?;
             std::thread::sleep(POLL_INTERVAL);
         }
         let start = self.start;

@@ -4,7 +4,9 @@ use std::fs::File;
 use std::io::{self, BufRead as _, BufReader, Read as _, Write as _};
 use std::os::unix::process::CommandExt as _;
 use std::path::{Path, PathBuf};
-use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
+use std::process::{Child, ChildStdin, Command, Stdio};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, TryRecvError, channel};
 use std::thread::JoinHandle;
 use std::time::Duration;
@@ -44,7 +46,40 @@ pub struct Session {
     opening: Option<JoinHandle<io::Result<ChildStdin>>>,
     pipe: Option<ChildStdin>,
     heard: Receiver<Heard>,
+    last_byte: LastByte,
     files: SessionFiles,
+}
+
+/// When the last byte of a host came, in milliseconds since the machine booted.
+#[derive(Clone, Debug)]
+struct LastByte(Arc<AtomicU64>);
+
+impl LastByte {
+    fn now() -> LastByte {
+        LastByte(Arc::new(AtomicU64::new(read_monotonic_ms())))
+    }
+
+    fn at(&self) -> Duration {
+        Duration::from_millis(self.0.load(Ordering::Relaxed))
+    }
+}
+
+fn read_monotonic_ms() -> u64 {
+    clock::read_monotonic().as_millis() as u64
+}
+
+/// Notes when something was read.
+struct Noting<R> {
+    inner: R,
+    last_byte: LastByte,
+}
+
+impl<R: io::Read> io::Read for Noting<R> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let read = self.inner.read(buffer)?;
+        self.last_byte.0.store(read_monotonic_ms(), Ordering::Relaxed);
+        Ok(read)
+    }
 }
 
 /// Where a host's output goes, on this host.
@@ -87,9 +122,10 @@ impl Session {
         // A pipe holds less than a script may have, and nobody may be there to read it.
         let opening = std::thread::spawn(move || pipe.write_all(&script).map(|()| pipe));
         let (tell, heard) = channel();
-        let kept = files.clone();
-        std::thread::spawn(move || listen(stdout, &kept, &tell));
-        Ok(Session { host: host.to_owned(), child, opening: Some(opening), pipe: None, heard, files })
+        let (kept, last_byte) = (files.clone(), LastByte::now());
+        let output = Noting { inner: stdout, last_byte: last_byte.clone() };
+        std::thread::spawn(move || listen(output, &kept, &tell));
+        Ok(Session { host: host.to_owned(), child, opening: Some(opening), pipe: None, heard, last_byte, files })
     }
 
     /// Waits for the next answer.
@@ -115,6 +151,15 @@ impl Session {
             Ok(heard) => self.check(heard).map(Some),
             Err(TryRecvError::Empty) => Ok(None),
             Err(TryRecvError::Disconnected) => Err(self.gone()),
+        }
+    }
+
+    /// An error when not a byte has come for so long, since it was `asked` for some.
+    pub fn check_heard(&mut self, asked: Duration, limit: Duration) -> Result<(), Error> {
+        let silent = clock::read_monotonic().saturating_sub(self.last_byte.at().max(asked));
+        match silent < limit {
+            true => Ok(()),
+            false => Err(self.failure(&format!("nothing of what it logged comes for {} s", limit.as_secs()))),
         }
     }
 
@@ -237,7 +282,7 @@ impl SessionFiles {
 }
 
 /// Passes on what a host says, and keeps the files that it sends.
-fn listen(stdout: ChildStdout, files: &SessionFiles, tell: &Sender<Heard>) {
+fn listen(stdout: impl io::Read, files: &SessionFiles, tell: &Sender<Heard>) {
     let mut reader = BufReader::with_capacity(1 << 17, stdout);
     let mut logs = 0;
     let mut line = Vec::new();
@@ -318,6 +363,19 @@ mod tests {
         session.take_pipe().unwrap();
         let found = session.measure_offset(&stop).unwrap();
         assert!((found.offset_ns - 5_000_000_000).abs() <= found.uncertainty_ns, "{found:?}");
+    }
+
+    #[test]
+    fn a_host_of_which_no_byte_comes_is_lost_and_a_slow_one_is_not() {
+        let directory = tempfile::tempdir().unwrap();
+        let mut session = open("echo pgthaw done; sleep 600", directory.path());
+        assert_eq!(session.wait(&Stop::default()).unwrap().answer, Some(Answer::Done));
+        let (now, limit) = (clock::read_monotonic(), Duration::from_millis(20));
+        session.check_heard(now, Duration::from_secs(60)).unwrap();
+        std::thread::sleep(2 * limit);
+        session.check_heard(clock::read_monotonic(), limit).unwrap();
+        let error = session.check_heard(now, limit).unwrap_err().to_string();
+        assert!(error.contains("pgbench on h failed") && error.contains("nothing of what it logged"), "{error}");
     }
 
     #[test]
