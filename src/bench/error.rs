@@ -22,8 +22,10 @@ pub enum Error {
     NothingWanted,
     #[error("{}: {problem}", path.display())]
     Spec { path: PathBuf, problem: String },
-    #[error("the sweep {id} is running already, in {}", directory.display())]
-    RunningAlready { id: String, directory: PathBuf },
+    #[error("the sweep {id} is running already, {who}")]
+    RunningAlready { id: String, who: String },
+    #[error("the sweep {id} was begun with {began} and would go on with {now}")]
+    OtherGround { id: String, began: String, now: String },
     #[error("{needed} are needed in {}, where {free} are free", directory.display())]
     NoRoom { needed: Bytes, free: Bytes, directory: PathBuf },
     #[error("{0}")]
@@ -80,6 +82,7 @@ impl Explain for Error {
             | Error::UnknownStrategy { .. }
             | Error::UnknownLoader { .. }
             | Error::Spec { .. }
+            | Error::OtherGround { .. }
             | Error::Setting(_)
             | Error::Selection(_)
             | Error::Import(_) => ErrorKind::Usage,
@@ -104,7 +107,11 @@ impl Explain for Error {
             Error::Generator { .. } => {
                 Some("generators.command in the study says how a host is reached: try it by hand, with `true`".into())
             }
-            Error::RunningAlready { .. } => Some("wait for its end, or name another results store and --dir".into()),
+            Error::RunningAlready { .. } => Some("wait for its end, or begin another run with --anew".into()),
+            Error::OtherGround { .. } => Some(
+                "one sweep has one server and one disk: give the --bin-dir and the --dir that it began with, or --anew for another run"
+                    .into(),
+            ),
             Error::NoRoom { .. } => Some("choose smaller scales, or another place with --dir".into()),
             Error::File { source, .. } if source.kind() == io::ErrorKind::StorageFull => {
                 Some("choose a smaller --scale, or another place with --dir".into())

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use tokio::sync::mpsc::UnboundedSender;
+use tokio::sync::mpsc::{Receiver, Sender, UnboundedSender, channel};
 
 use super::{Calibration, Finished, LoadingRun, LoadingTrial, Run, StartState, SweepRun, SweepTrial, Trial, UntilWarm};
 use crate::units::Bytes;
@@ -29,10 +29,32 @@ pub enum Event {
     LoadingStarted(Box<LoadingRun>),
     LoadStarted(LoadStarted),
     LoadEnded(Box<LoadingTrial>),
-    /// A sweep begins; one of its trials begins, and ends.
+    /// A sweep is known by its name, before anything that takes long; its trials begin; one of them begins, and ends.
+    SweepOpened(SweepOpened),
     SweepStarted(Box<SweepRun>),
     SweepTrialStarted(SweepTrialStarted),
     SweepTrialEnded(Box<SweepTrial>),
+}
+
+/// A sweep that goes on after a kill once it is kept: whoever keeps it says so.
+#[derive(Clone, Debug)]
+pub struct SweepOpened {
+    pub run: Box<SweepRun>,
+    kept: Sender<()>,
+}
+
+impl SweepOpened {
+    /// The other end hears that it was kept; when nobody keeps it, that nothing comes any more.
+    pub fn new(run: SweepRun) -> (SweepOpened, Receiver<()>) {
+        let (kept, is_kept) = channel(1);
+        (SweepOpened { run: Box::new(run), kept }, is_kept)
+    }
+
+    /// From now on it goes on after a kill.
+    pub fn note_kept(&self) {
+        // Nobody waits for it when the sweep was stopped meanwhile.
+        let _ = self.kept.try_send(());
+    }
 }
 
 /// A loader begins.

@@ -44,7 +44,7 @@ pub use calibration::Calibration;
 pub use comparison::{BOUND, Comparison, StrategyRatios, compute_comparison};
 pub use curve::{compute_series, judge_trial};
 pub use error::Error;
-pub use event::{Event, Events, LiveSecond, LoadStarted, SweepTrialStarted, TrialStarted};
+pub use event::{Event, Events, LiveSecond, LoadStarted, SweepOpened, SweepTrialStarted, TrialStarted};
 pub use forecast::{StudyForecast, describe_cold_start, read_ahead_in_force};
 pub use headline::{PGTHAW, render_headline};
 pub use interference::{Interference, SecondShare};
@@ -67,9 +67,10 @@ pub use sweep::{
     Finding, GeneratorCalibration, ImportOptions, Imported, LatencyHistogram, MachineSeries, MeasurementVerdict,
     Metric, Noise, NoiseCell, Percentile, PlannedPoint, Point, PointSummary, PointVerdict, Range, Saturation,
     SaturationSign, ScriptLatency, Selection, Side, Stall, StartAsked, Sweep, SweepComparison, SweepFinished,
-    SweepOptions, SweepPlan, SweepRun, SweepTrial, TrialGenerator, TrialGenerators, TrialOutline, TrialSeries,
-    UnreadableHistogram, WaitSeries, compute_noise, compute_noises, compute_outline_summary, compute_sweep_comparison,
-    compute_sweep_verdicts, is_twice, plan_sweep, read_import, read_sweep, render_sweep_headline, run_sweep, texts_of,
+    SweepLock, SweepOptions, SweepPlan, SweepRun, SweepTrial, TrialGenerator, TrialGenerators, TrialOutline,
+    TrialSeries, UnreadableHistogram, WaitSeries, compute_noise, compute_noises, compute_outline_summary,
+    compute_sweep_comparison, compute_sweep_verdicts, is_twice, plan_sweep, read_import, read_sweep,
+    render_sweep_headline, run_sweep, texts_of,
 };
 pub use tournament::{Finished, Options, run_tournament};
 pub use until_warm::UntilWarm;

@@ -301,6 +301,9 @@ fn describe_goal(prepared: &Prepared, study: &Study) -> WarmGoal {
     }
 }
 
+/// What stands for the disk of a file system that has none.
+pub const NO_DISK: &str = "none";
+
 /// A name that sorts by time.
 pub fn new_run_id(started_at: Timestamp) -> String {
     format!("{}-{:04x}", started_at.strftime("%Y%m%d-%H%M%S"), rand::random::<u16>())
@@ -317,7 +320,7 @@ pub fn describe_machine(directory: &Path, device: Option<&BlockDevice>) -> Resul
             read_ahead_bytes: device.read_ahead_bytes,
         },
         None => {
-            Device { name: "none".into(), major_minor: String::new(), rotational: false, read_ahead_bytes: Bytes(0) }
+            Device { name: NO_DISK.into(), major_minor: String::new(), rotational: false, read_ahead_bytes: Bytes(0) }
         }
     };
     Ok(Machine {

@@ -9,13 +9,13 @@ use tokio::sync::mpsc::UnboundedReceiver;
 use super::results_sweep::show_sweep;
 use super::store::{close_written, keep};
 use super::study::run_and_hear;
+use super::sweep_earlier::{find_earlier, lock_directory};
 use super::{ExitStatus, OutputArguments, StoreArguments};
 use crate::bench::{
-    Earlier, Event, Events, Stop, Sweep, SweepFinished, SweepOptions, compute_sweep_verdicts, plan_sweep, read_sweep,
+    Event, Events, Stop, Sweep, SweepFinished, SweepLock, SweepOptions, compute_sweep_verdicts, plan_sweep, read_sweep,
     run_sweep, texts_of,
 };
 use crate::failure::ErrorKind;
-use crate::linux::machine::read_machine;
 use crate::postgres::Programs;
 use crate::results::Store;
 use crate::serve::LiveBoard;
@@ -59,12 +59,17 @@ pub async fn run(arguments: SweepArguments, output: OutputArguments) -> anyhow::
     }
     let programs = Programs::find(arguments.bin_dir.as_deref())?;
     let store = arguments.store.open_for_study(output).await?;
-    let earlier = if arguments.anew { None } else { find_earlier(&store, &sweep).await? };
-    if let (Some(earlier), true) = (&earlier, output.shows_progress()) {
+    let earlier = if arguments.anew { None } else { find_earlier(&store, &sweep, &arguments.dir).await? };
+    if let (Some((_, earlier)), true) = (&earlier, output.shows_progress()) {
         let (done, all) = (earlier.finished.len(), sweep.trials());
         terminal::print_remark(&format!("going on with {}: {done} of {all} trials are done", earlier.run.id));
     }
-    let options = SweepOptions { programs, parent: arguments.dir, sweep, earlier };
+    let (lock, earlier) = match earlier {
+        Some((lock, earlier)) => (lock, Some(earlier)),
+        None => (SweepLock::of_new(&lock_directory(&store), &arguments.dir)?, None),
+    };
+    let (id, unfinished) = (lock.id().to_owned(), store.read_unfinished_sweeps().await?);
+    let options = SweepOptions { id, programs, parent: arguments.dir, sweep, earlier, unfinished };
     let mut finished = run_and_keep(options, &store, output).await?;
     if !finished.is_interrupted {
         let trials = store.read_sweep_outcomes(&finished.run.id).await?;
@@ -92,14 +97,6 @@ fn dry_run(arguments: &SweepArguments, sweep: &Sweep, output: OutputArguments) -
     Ok(ExitStatus::Done)
 }
 
-/// A run of the same study on this host that did not get to its end.
-async fn find_earlier(store: &Store, sweep: &Sweep) -> anyhow::Result<Option<Earlier>> {
-    let hostname = read_machine()?.hostname;
-    let Some(run) = store.find_unfinished_sweep(&sweep.digest(), &hostname).await? else { return Ok(None) };
-    let finished = store.read_finished(&run.id).await?;
-    Ok(Some(Earlier { run, finished }))
-}
-
 /// Runs a sweep with a live display. Each trial is kept when it ends; Ctrl-C ends it tidily.
 async fn run_and_keep(options: SweepOptions, store: &Store, output: OutputArguments) -> anyhow::Result<SweepFinished> {
     let sweep = async move |events: Events, stop: Stop| run_sweep(options, &events, &stop).await;
@@ -112,12 +109,17 @@ async fn keep_and_show(
     output: OutputArguments,
 ) -> anyhow::Result<()> {
     let mut display = SweepDisplay::new(output.shows_progress());
-    let mut board: Option<LiveBoard> = None;
+    let (mut board, mut opened): (Option<LiveBoard>, Option<String>) = (None, None);
     while let Some(event) = events.recv().await {
         match &event {
+            Event::SweepOpened(sweep) => {
+                store.open_sweep(&sweep.run).await?;
+                sweep.note_kept();
+                opened = Some(sweep.run.id.clone());
+            }
             Event::SweepStarted(run) => {
                 store.save_sweep(run).await?;
-                board = Some(LiveBoard::new(run));
+                (board, opened) = (Some(LiveBoard::new(run)), None);
             }
             Event::SweepTrialStarted(trial) => board.iter_mut().for_each(|board| board.begin(trial)),
             Event::Second(second) => board.iter_mut().for_each(|board| board.add(second)),
@@ -127,5 +129,9 @@ async fn keep_and_show(
         display.show(&event);
     }
     display.finish();
+    // It ended before its first trial, and took away what it had made: nobody goes on with it.
+    if let Some(id) = opened {
+        store.drop_sweep(&id).await?;
+    }
     Ok(())
 }

@@ -45,6 +45,7 @@ mod snapshot_take;
 mod steady;
 mod store;
 mod study;
+mod sweep_earlier;
 mod target;
 mod view;
 

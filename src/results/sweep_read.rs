@@ -1,6 +1,6 @@
 //! Reads sweeps and their trials back.
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::{BTreeSet, HashMap, HashSet};
 
 use super::database::{Query, Row};
 use super::names::{Kind, Named, choose};
@@ -42,10 +42,13 @@ impl Store {
         Ok(newest.filter(|sweep| sweep.ended_at.is_none()))
     }
 
-    /// Ids of the sweeps that did not get to their end.
+    /// Ids of the sweeps that are gone on with: of each study on its host the newest, if it did not get to its end.
     pub async fn read_unfinished_sweeps(&self) -> Result<BTreeSet<String>, Error> {
-        let query = Query::new("SELECT id FROM sweeps WHERE ended_at IS NULL");
-        Ok(self.read(query, |row| row.try_get("id")).await?.into_iter().collect())
+        let mut known = HashSet::new();
+        let mut sweeps = self.read_sweeps().await?;
+        sweeps.retain(|sweep| known.insert((sweep.digest.clone(), sweep.machine.hostname.clone())));
+        sweeps.retain(|sweep| sweep.ended_at.is_none());
+        Ok(sweeps.into_iter().map(|sweep| sweep.id).collect())
     }
 
     /// Point's number and repeat of the trials of a sweep.

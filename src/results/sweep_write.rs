@@ -82,7 +82,8 @@ impl Store {
             self.mark_unsent(&mut transaction, &unsent).await.map_err(&failed)?;
         }
         transaction.commit().await.map_err(&failed)?;
-        self.send_if_possible().await
+        self.send_soon();
+        Ok(())
     }
 
     /// Forgets a sweep with its trials.

@@ -51,6 +51,7 @@ impl TournamentDisplay {
             Event::LoadEnded(trial) => self.print(&super::loading::render_load_ended(trial)),
             // Sweeps have a display of their own.
             Event::LoadingStarted(_)
+            | Event::SweepOpened(_)
             | Event::SweepStarted(_)
             | Event::SweepTrialStarted(_)
             | Event::SweepTrialEnded(_) => {}

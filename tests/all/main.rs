@@ -34,6 +34,7 @@ mod steady;
 mod summary;
 mod sweep;
 mod sweep_grounds;
+mod sweep_resume;
 mod synthetic_host;
 mod synthetic_run;
 mod synthetic_sweep;

@@ -167,12 +167,16 @@ fn parse_wal_size(text: &str) -> Option<u64> {
 
 /// Bytes of the disk that all clusters of a sweep need, but for its results.
 pub fn needed_bytes(sweep: &Sweep) -> Bytes {
-    let of = |name: &String| match sweep.file_systems.get(name) {
+    let one_server: u64 = sweep.axes.file_system.iter().map(|name| needed_bytes_on(name, sweep).0).sum();
+    Bytes(one_server * sweep.axes.server.len() as u64)
+}
+
+/// The same of one cluster, on the file system of this name.
+pub fn needed_bytes_on(file_system: &str, sweep: &Sweep) -> Bytes {
+    match sweep.file_systems.get(file_system) {
         Some(spec) => image_bytes(spec, sweep),
         None => expected_disk_bytes(sweep),
-    };
-    let one_server: u64 = sweep.axes.file_system.iter().map(|name| of(name).0).sum();
-    Bytes(one_server * sweep.axes.server.len() as u64)
+    }
 }
 
 /// What is left, learnt from what the trials so far took against what was expected of them.

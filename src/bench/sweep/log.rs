@@ -8,6 +8,20 @@ pub const LOG_LINE_PREFIX: &str = "%n [%p] ";
 const STARTING: &str = "LOG:  checkpoint starting: ";
 const COMPLETE: &str = "LOG:  checkpoint complete: ";
 
+/// How a line about what autovacuum did goes on.
+pub const AUTOVACUUM: [&str; 5] = [
+    "automatic vacuum of table ",
+    "automatic aggressive vacuum of table ",
+    "automatic vacuum to prevent wraparound of table ",
+    "automatic aggressive vacuum to prevent wraparound of table ",
+    "automatic analyze of table ",
+];
+
+/// Is a line of the log of any use? A server may log each of its statements.
+pub fn tells_of_trial(line: &str) -> bool {
+    [STARTING, COMPLETE].into_iter().chain(AUTOVACUUM).any(|sign| line.contains(sign))
+}
+
 /// What a part of a log says of checkpoints, by the clock of a workload that began at `start_unix`.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct LoggedCheckpoints {
@@ -86,6 +100,18 @@ mod tests {
         assert!((first.began_after_seconds - 0.1).abs() < 1e-6 && first.sync_files == 9, "{first:?}");
         assert_eq!((checkpoints[1].reason.as_str(), checkpoints[1].buffers), ("", 1));
         assert!((checkpoints[1].began_after_seconds - 8.997).abs() < 1e-6, "{checkpoints:?}");
+    }
+
+    #[test]
+    fn lines_that_are_read_are_kept_and_no_others() {
+        let lines = ["7 [7] LOG:  checkpoint starting: time", "7 [7] LOG:  automatic analyze of table \"b.public.x\""];
+        assert!(lines.into_iter().all(tells_of_trial));
+        let others = [
+            "7 [7] LOG:  statement: SELECT 1",
+            "\tpages: 0 removed",
+            "7 [7] LOG:  checkpoints are occurring too often",
+        ];
+        assert!(!others.into_iter().any(tells_of_trial));
     }
 
     #[test]

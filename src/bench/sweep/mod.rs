@@ -2,13 +2,17 @@
 
 mod axis;
 mod compare;
+mod copies;
 mod cycles;
+mod earlier;
 mod forecast;
 mod generators;
 mod ground;
 mod headline;
 mod import;
 mod latency;
+mod left;
+mod lock;
 mod log;
 mod noise;
 mod outline;
@@ -27,9 +31,11 @@ mod trial;
 mod verdict;
 
 pub use compare::{CellComparison, Metric, Selection, Side, SweepComparison, compute_sweep_comparison};
+pub use earlier::Earlier;
 pub use generators::{TrialGenerator, TrialGenerators};
 pub use headline::render_sweep_headline;
 pub use import::{ImportOptions, Imported, read_import};
+pub use lock::SweepLock;
 pub use noise::{Noise, NoiseCell, compute_noise, compute_noises, is_twice};
 pub use outline::{BackgroundWrites, TrialOutline};
 pub use plan::{PlannedPoint, SweepPlan, plan_sweep};
@@ -38,7 +44,7 @@ pub use record::{
     BufferUse, Checkpoint, CheckpointBegun, LatencyHistogram, Percentile, ScriptLatency, SweepRun, SweepTrial,
     UnreadableHistogram,
 };
-pub use run::{Earlier, SweepFinished, SweepOptions, run_sweep};
+pub use run::{SweepFinished, SweepOptions, run_sweep};
 pub use series::{Column, Envelope, MachineSeries, Stall, TrialSeries, WaitSeries};
 pub use spec::{Exceeded, Sweep, read_sweep};
 pub use start::StartAsked;

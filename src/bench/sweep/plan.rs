@@ -87,10 +87,15 @@ pub fn plan_turns(sweep: &Sweep, seed: u64) -> Vec<Turn<u32>> {
 impl SweepPlan {
     /// An error when the disk has not enough room.
     pub fn check_room(&self, parent: &Path) -> Result<(), Error> {
-        if self.needed_bytes <= self.free_bytes {
-            return Ok(());
-        }
-        Err(Error::NoRoom { needed: self.needed_bytes, free: self.free_bytes, directory: parent.to_owned() })
+        check_room(self.needed_bytes, self.free_bytes, parent)
+    }
+}
+
+/// An error when that is more than is free.
+pub fn check_room(needed: Bytes, free: Bytes, parent: &Path) -> Result<(), Error> {
+    match needed <= free {
+        true => Ok(()),
+        false => Err(Error::NoRoom { needed, free, directory: parent.to_owned() }),
     }
 }
 

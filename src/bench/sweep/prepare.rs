@@ -1,16 +1,17 @@
 //! Before the first trial: a cluster with a database for each scale, or the one that a killed run has left.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::fs::{self, File, TryLockError};
-use std::io::Write as _;
-use std::path::{Path, PathBuf};
+use std::fs::File;
+use std::path::Path;
 
 use sqlx::postgres::PgConnection;
 
 use super::Sweep;
+use super::copies::read_unchanged;
+use super::left::{claim, find_left};
 use super::log::LOG_LINE_PREFIX;
 use super::run::SweepOptions;
-use super::server::{CONTROL_DATABASE, check_setting_names};
+use super::server::{check_setting_names, connect};
 use super::spec::DatabaseSpec;
 use crate::bench::event::{Event, Events};
 use crate::bench::lab::{DATABASE, Lab, Place};
@@ -22,12 +23,9 @@ use crate::bench::{Error, size};
 use crate::observe::{STRATEGY_ROLE, WORKLOAD_ROLE};
 use crate::postgres::pgbench::{Pgbench, Said, parse_said};
 use crate::postgres::{
-    ConnectOptions, PG_BUFFERCACHE, PG_PREWARM, Programs, Server, apply_create_extension, read_database_comment,
-    read_databases, read_installable_extensions,
+    ConnectOptions, PG_BUFFERCACHE, PG_PREWARM, Programs, Server, apply_create_extension, has_cluster,
+    read_database_comment, read_databases, read_installable_extensions, remove_cluster,
 };
-
-/// Names the sweep in the directory of its cluster. Whoever runs the sweep holds it locked.
-const CLAIM_FILE: &str = "pgthaw-sweep";
 
 /// Connections beside the workload's: pgthaw's own and a reserve.
 const SPARE_CONNECTIONS: u32 = 20;
@@ -41,21 +39,24 @@ pub struct OpenLab {
     pub claim: File,
 }
 
-/// Makes a cluster that is claimed with `id`, or takes over what a killed run has left below `parent` with this claim.
-pub fn open_lab(programs: &Programs, parent: &Path, id: &str, clients_max: u32) -> Result<OpenLab, Error> {
-    if let Some(directory) = find_left(parent, id) {
-        let claim = claim(&directory, id)?;
-        let lab = Lab::adopt(programs, &directory)?;
-        return Ok(OpenLab { lab, is_adopted: true, claim });
+/// Makes a cluster that is claimed with `text`, or takes over what a killed run has left below `parent` with this claim. A new
+/// one goes with this process until somebody would come back for it: `outlive_owner` of its cluster.
+pub fn open_lab(programs: &Programs, parent: &Path, text: &str, clients_max: u32) -> Result<OpenLab, Error> {
+    if let Some(directory) = find_left(parent, text) {
+        let claim = claim(&directory, text)?;
+        if has_cluster(&directory) {
+            let lab = Lab::adopt(programs, &directory)?;
+            return Ok(OpenLab { lab, is_adopted: true, claim });
+        }
+        // Whoever was killed was removing it.
+        remove_cluster(&directory).map_err(|source| Error::file("remove", &directory, source))?;
     }
     let settings = base_settings(clients_max);
     let settings: Vec<(&str, &str)> = settings.iter().map(|(name, value)| (*name, value.as_str())).collect();
     let lab = Lab::open(programs, &Place::Scratch { parent: parent.to_owned() }, &settings)?;
     lab.cluster().allow_replaceable_settings()?;
     let data_directory = lab.data_directory();
-    let claim = claim(data_directory.parent().unwrap_or(&data_directory), id)?;
-    // The next run of the sweep goes on with it.
-    lab.cluster().outlive_owner();
+    let claim = claim(data_directory.parent().unwrap_or(&data_directory), text)?;
     Ok(OpenLab { lab, is_adopted: false, claim })
 }
 
@@ -71,34 +72,6 @@ fn base_settings(clients_max: u32) -> [(&'static str, String); 5] {
     ]
 }
 
-/// The directory below `parent` with this claim.
-pub fn find_left(parent: &Path, id: &str) -> Option<PathBuf> {
-    let entries = fs::read_dir(parent).ok()?;
-    entries.flatten().map(|entry| entry.path()).find(|path| read_claim(path).is_some_and(|text| text == id))
-}
-
-/// What a directory is claimed with.
-pub fn read_claim(directory: &Path) -> Option<String> {
-    fs::read_to_string(directory.join(CLAIM_FILE)).ok()
-}
-
-/// Claims a directory until the file is closed.
-pub fn claim(directory: &Path, id: &str) -> Result<File, Error> {
-    let path = directory.join(CLAIM_FILE);
-    let failed = |source| Error::file("write", &path, source);
-    // Not truncated: until it is locked it may be somebody else's.
-    let mut file = File::options().create(true).truncate(false).write(true).open(&path).map_err(failed)?;
-    match file.try_lock() {
-        Ok(()) => {}
-        Err(TryLockError::WouldBlock) => {
-            return Err(Error::RunningAlready { id: id.to_owned(), directory: directory.to_owned() });
-        }
-        Err(TryLockError::Error(source)) => return Err(failed(source)),
-    }
-    file.write_all(id.as_bytes()).map_err(failed)?;
-    Ok(file)
-}
-
 /// The database of a scale.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ScaleDatabase {
@@ -106,19 +79,12 @@ pub struct ScaleDatabase {
     pub oid: u32,
 }
 
-/// Makes the databases that are not there yet. The server runs afterwards.
-pub async fn make_databases(
-    options: &SweepOptions,
-    lab: &mut Lab,
-    directory: &Path,
-    events: &Events,
-    stop: &Stop,
-) -> Result<BTreeMap<u32, ScaleDatabase>, Error> {
+/// Starts the server of a cluster, and looks whether it can do what the study asks for.
+pub async fn start_server(options: &SweepOptions, lab: &mut Lab, stop: &Stop) -> Result<(), Error> {
     lab.cluster().replace_settings(&[])?;
     lab.start(None)?;
     stop.check()?;
-    let server = Server::connect(&lab.connect_options(CONTROL_DATABASE)).await?;
-    let mut connection = server.connect_to(CONTROL_DATABASE).await?;
+    let (server, mut connection) = connect(lab).await?;
     check_setting_names(&mut connection, &options.sweep).await?;
     make_roles(&mut connection).await?;
     let extensions = read_installable_extensions(&mut connection).await?;
@@ -126,10 +92,22 @@ pub async fn make_databases(
     if extensions.contains(PG_BUFFERCACHE) {
         apply_create_extension(&mut connection, PG_BUFFERCACHE).await?;
     }
-    let has_pgfincore = options.sweep.strategies().contains(&Strategy::Pgfincore);
-    let maker = Maker { database: &options.sweep.database, has_pgfincore, directory, events, stop };
+    Ok(())
+}
+
+/// Makes the databases that are not there yet. The server runs.
+pub async fn make_databases(
+    sweep: &Sweep,
+    lab: &mut Lab,
+    directory: &Path,
+    events: &Events,
+    stop: &Stop,
+) -> Result<BTreeMap<u32, ScaleDatabase>, Error> {
+    let (server, mut connection) = connect(lab).await?;
+    let has_pgfincore = sweep.strategies().contains(&Strategy::Pgfincore);
+    let maker = Maker { sweep, has_pgfincore, directory, events, stop };
     let mut databases = BTreeMap::new();
-    for scale in &options.sweep.axes.scale {
+    for scale in &sweep.axes.scale {
         databases.insert(*scale, maker.make(lab, &server, &mut connection, *scale).await?);
     }
     Ok(databases)
@@ -165,7 +143,7 @@ async fn find_database(connection: &mut PgConnection, name: &str) -> Result<Opti
 }
 
 struct Maker<'a> {
-    database: &'a DatabaseSpec,
+    sweep: &'a Sweep,
     has_pgfincore: bool,
     directory: &'a Path,
     events: &'a Events,
@@ -173,6 +151,10 @@ struct Maker<'a> {
 }
 
 impl Maker<'_> {
+    fn database(&self) -> &DatabaseSpec {
+        &self.sweep.database
+    }
+
     /// The database of a scale; one that is whole already stays.
     async fn make(
         &self,
@@ -208,7 +190,7 @@ impl Maker<'_> {
 
     /// What a database that is whole is commented with: how it was made.
     fn mark(&self) -> String {
-        format!("made by pgthaw {:?}", self.database).replace('\'', "")
+        format!("made by pgthaw {:?}", self.database()).replace('\'', "")
     }
 
     async fn is_whole(&self, connection: &mut PgConnection, name: &str) -> Result<bool, Error> {
@@ -220,7 +202,7 @@ impl Maker<'_> {
         let bytes = size::expected_bytes(scale);
         self.events.tell(Event::Step(format!("making pgbench's tables, scale {scale} ({bytes})")));
         let pgbench = Pgbench::find(&lab.programs, lab.workload_options())?;
-        let own = self.database.initialize.iter().map(Into::into);
+        let own = self.database().initialize.iter().map(Into::into);
         let arguments = own.chain(pgbench.initialize_arguments(scale));
         run_pgbench(Launch::new(pgbench.program(), arguments), "initialize", self.directory, self.stop, |said| {
             if let Some(Said::Initialized(share)) = said.lines().map(parse_said).next_back() {
@@ -228,11 +210,14 @@ impl Maker<'_> {
             }
         })?;
         self.run_setup(lab, scale)?;
-        self.database.commands.iter().try_for_each(|command| self.run_command(lab, scale, command))
+        self.database().commands.iter().try_for_each(|command| self.run_command(lab, scale, command))
     }
 
     /// A program of the study, told where the database is as every client of PostgreSQL is: by variables. No shell reads it.
     fn run_command(&self, lab: &Lab, scale: u32, command: &[String]) -> Result<(), Error> {
+        let program = command.first().map(Path::new);
+        // One that is looked for in PATH was not read.
+        program.map_or(Ok(()), |program| read_unchanged(self.sweep, program).map(drop))?;
         let ConnectOptions { host, port, user, database } = lab.workload_options();
         let port = port.map(|port| port.to_string());
         let given = [("PGHOST", host), ("PGPORT", port), ("PGUSER", user), ("PGDATABASE", database)];
@@ -251,7 +236,8 @@ impl Maker<'_> {
 
     /// The user's own SQL.
     fn run_setup(&self, lab: &Lab, scale: u32) -> Result<(), Error> {
-        let Some(setup) = &self.database.setup else { return Ok(()) };
+        let Some(setup) = &self.database().setup else { return Ok(()) };
+        read_unchanged(self.sweep, setup)?;
         self.events.tell(Event::Step(format!("running {}", setup.display())));
         let ConnectOptions { host, port, user, database } = lab.workload_options();
         let mut arguments: Vec<String> = ["-XAtq", "-v", "ON_ERROR_STOP=1"].map(str::to_owned).to_vec();
@@ -264,24 +250,5 @@ impl Maker<'_> {
             Error::Program { output, .. } => Error::Program { program: "psql", output },
             other => other,
         })
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_claim_is_held_by_one() {
-        let parent = tempfile::tempdir().unwrap();
-        let directory = parent.path().join("pgthaw-lab-x");
-        fs::create_dir(&directory).unwrap();
-        assert_eq!(find_left(parent.path(), "7"), None);
-        let held = claim(&directory, "7").unwrap();
-        assert!(matches!(claim(&directory, "7"), Err(Error::RunningAlready { .. })));
-        assert_eq!(find_left(parent.path(), "7"), Some(directory.clone()));
-        assert_eq!(find_left(parent.path(), "8"), None);
-        drop(held);
-        drop(claim(&directory, "7").unwrap());
     }
 }

@@ -6,21 +6,23 @@ use std::time::Instant;
 
 use jiff::Timestamp;
 
-use super::Sweep;
+use super::copies::ScriptCopies;
+use super::earlier::add_verdicts;
 use super::forecast::{TimeLeft, expected_seconds};
 use super::generators::check_hosts;
-use super::plan::{plan_sweep, plan_turns};
+use super::plan::plan_turns;
 use super::record::{SweepRun, SweepTrial};
 use super::server::connect;
 use super::site::{Site, SiteKey, SiteMaker};
 use super::start::Starter;
 use super::trial::TrialSetup;
 use super::verdict::{GeneratorCalibration, calibrate_generator, compute_start_verdicts, texts_of};
-use crate::bench::event::{Event, Events, SweepTrialStarted};
+use super::{Earlier, Sweep};
+use crate::bench::event::{Event, Events, SweepOpened, SweepTrialStarted};
 use crate::bench::order::Turn;
 use crate::bench::stop::Stop;
 use crate::bench::strategy::Strategy;
-use crate::bench::tournament::{describe_machine, new_run_id, repair_read_ahead};
+use crate::bench::tournament::{describe_machine, repair_read_ahead};
 use crate::bench::work_directory::{WorkDirectory, sweep_abandoned};
 use crate::bench::{Disk, Error, Place};
 use crate::linux::block_device::read_block_device;
@@ -30,20 +32,16 @@ use crate::postgres::{Programs, ServerBuild, read_configuration};
 /// What is asked of a sweep.
 #[derive(Debug)]
 pub struct SweepOptions {
+    /// Whoever runs it holds its [lock](super::SweepLock).
+    pub id: String,
     pub programs: Programs,
     /// Where the cluster is made: on the disk that is measured.
     pub parent: PathBuf,
     pub sweep: Sweep,
     /// A run of the same sweep that did not get to its end.
     pub earlier: Option<Earlier>,
-}
-
-/// What an interrupted run has left.
-#[derive(Clone, Debug)]
-pub struct Earlier {
-    pub run: SweepRun,
-    /// Number and repeat of the trials that were kept.
-    pub finished: BTreeSet<(u32, u32)>,
+    /// Ids of all sweeps that did not: what killed runs have left of them stays.
+    pub unfinished: BTreeSet<String>,
 }
 
 /// A sweep that ended, or was stopped.
@@ -60,25 +58,40 @@ pub struct SweepFinished {
 /// own. Trials are told as events when they end. Whatever happens, the server and its cluster are gone afterwards.
 ///
 /// # Errors
-/// `Error::Interrupted` when it was stopped before the trials began.
+/// `Error::Interrupted` when it was stopped before the trials began; `Error::OtherGround` when it was begun with another
+/// server or on another disk.
 pub async fn run_sweep(options: SweepOptions, events: &Events, stop: &Stop) -> Result<SweepFinished, Error> {
     sweep_abandoned(&Place::Scratch { parent: options.parent.clone() }, events);
     let directory = WorkDirectory::create()?;
-    let earlier = options.earlier.as_ref();
-    let seed = earlier.map(|earlier| earlier.run.seed).or(options.sweep.seed).unwrap_or_else(rand::random);
-    plan_sweep(&options.sweep, seed, &options.parent)?.check_room(&options.parent)?;
+    let maker = SiteMaker::new(&options, directory.path(), events, stop)?;
+    if let Some(earlier) = &options.earlier {
+        earlier.check_ground(maker.first_programs(), &options.parent)?;
+        if earlier.finished.len() as u32 >= options.sweep.trials() {
+            // It was killed when nothing was left but to say so.
+            maker.remove_left(true);
+            let run = SweepRun { ended_at: Some(Timestamp::now()), ..earlier.run.clone() };
+            return Ok(SweepFinished { run, trials: 0, failed: 0, is_interrupted: false });
+        }
+    }
+    maker.remove_left(false);
+    maker.check_room()?;
     repair_read_ahead(&options.parent, events);
-    let started_at = Timestamp::now();
-    let id = earlier.map_or_else(|| new_run_id(started_at), |earlier| earlier.run.id.clone());
     if let Some(generators) = &options.sweep.generators {
         events.tell(Event::Step("reaching the load generators".into()));
         for host in check_hosts(generators, directory.path(), stop)? {
             events.tell(Event::Remark(host));
         }
     }
-    let maker = SiteMaker::new(&options, &id, directory.path(), events, stop)?;
-    maker.remove_left();
-    let play = Play { options: &options, id: &id, seed, started_at, directory: directory.path(), events, stop };
+    let earlier_seed = options.earlier.as_ref().map(|earlier| earlier.run.seed);
+    let play = Play {
+        options: &options,
+        seed: earlier_seed.or(options.sweep.seed).unwrap_or_else(rand::random),
+        started_at: Timestamp::now(),
+        scripts: ScriptCopies::make(&options.sweep, directory.path())?,
+        directory: directory.path(),
+        events,
+        stop,
+    };
     let mut sites = BTreeMap::new();
     let played = play.run(&maker, &mut sites).await;
     // The first failure is the one to tell.
@@ -96,9 +109,9 @@ type Sites = BTreeMap<SiteKey, Site>;
 /// What stays the same while a sweep runs.
 struct Play<'a> {
     options: &'a SweepOptions,
-    id: &'a str,
     seed: u64,
     started_at: Timestamp,
+    scripts: ScriptCopies,
     directory: &'a Path,
     events: &'a Events,
     stop: &'a Stop,
@@ -108,31 +121,40 @@ impl Play<'_> {
     async fn run(&self, maker: &SiteMaker<'_>, sites: &mut Sites) -> Result<SweepFinished, Error> {
         let sweep = &self.options.sweep;
         let mut run = self.options.earlier.as_ref().map(|earlier| earlier.run.clone());
+        let mut is_kept = run.is_some();
         for key in SiteKey::all(sweep) {
-            let site = sites.entry(key.clone()).or_insert(maker.make(&key).await?);
-            let described = match run.take() {
+            let site = sites.entry(key.clone()).or_insert(maker.open(&key).await?);
+            let known = match run.take() {
                 Some(run) => run,
-                None => self.describe(site).await?,
+                None => {
+                    let run = self.describe(site).await?;
+                    is_kept = self.keep(&run).await;
+                    run
+                }
             };
-            let described = run.insert(described);
+            let known = run.insert(known);
+            // What is not kept nobody comes back for.
+            if is_kept {
+                site.outlive();
+            }
+            maker.fill(site).await?;
             // Of other hosts that would say nothing.
-            if described.generator.is_empty() && sweep.generators.is_none() {
-                described.generator = self.calibrate(site)?;
+            if known.generator.is_empty() && sweep.generators.is_none() {
+                known.generator = self.calibrate(site)?;
             }
             self.take_snapshots(site).await?;
             site.rest()?;
         }
         let Some(mut run) = run else { unreachable!("every axis has a value") };
         let found = compute_start_verdicts(sweep, &disks_of(sites, sweep), &builds_of(sites));
-        if self.options.earlier.is_none() {
-            run.warnings = texts_of(&found);
-            run.verdicts = found;
-        }
+        add_verdicts(&mut run.verdicts, found);
+        run.warnings = texts_of(&run.verdicts);
         let (machine, generator) = (run.machine.clone(), run.generator.clone());
         self.events.tell(Event::SweepStarted(Box::new(run.clone())));
         let setup = TrialSetup {
-            sweep_id: self.id,
+            sweep_id: &self.options.id,
             sweep,
+            scripts: &self.scripts,
             machine: &machine,
             generator: &generator,
             directory: self.directory,
@@ -186,8 +208,7 @@ impl Play<'_> {
             let trial = setup.run(site, turn).await?;
             finished.trials += 1;
             finished.failed += u32::from(trial.failure.is_some());
-            // After a failure nobody knows how the server runs.
-            site.running = trial.failure.is_none().then(|| point.settings.clone());
+            site.note_running(&point, trial.failure.is_some());
             self.tell_end(trial);
             expected_left -= expected(turn);
             time_left.learn(expected(turn), began.elapsed());
@@ -197,6 +218,13 @@ impl Play<'_> {
 
     fn tell_end(&self, trial: SweepTrial) {
         self.events.tell(Event::SweepTrialEnded(Box::new(trial)));
+    }
+
+    /// Has the sweep kept before anything is made that takes long; `false` when nobody keeps it.
+    async fn keep(&self, run: &SweepRun) -> bool {
+        let (opened, mut kept) = SweepOpened::new(run.clone());
+        self.events.tell(Event::SweepOpened(opened));
+        kept.recv().await.is_some()
     }
 
     /// Of the warm state, for points that start restored, and for strategies that bring it back.
@@ -217,7 +245,7 @@ impl Play<'_> {
                 directory: self.directory,
                 stop: self.stop,
             };
-            let load = sweep.load(&sweep.point(0));
+            let load = self.scripts.of(&sweep.load(&sweep.point(0)));
             let snapshot = starter.take_snapshot(&mut site.lab, *scale, &load, &strategies).await?;
             site.snapshots.insert(*scale, snapshot);
         }
@@ -237,7 +265,7 @@ impl Play<'_> {
         let pgbench = Pgbench::find(&site.lab.programs, site.lab.workload_options())?;
         let device = read_block_device(&self.options.parent).ok();
         Ok(SweepRun {
-            id: self.id.to_owned(),
+            id: self.options.id.clone(),
             started_at: self.started_at,
             ended_at: None,
             pgthaw_version: env!("CARGO_PKG_VERSION").to_owned(),

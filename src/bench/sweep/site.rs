@@ -3,15 +3,17 @@
 use std::collections::BTreeMap;
 use std::fs::{self, File, Permissions};
 use std::os::unix::fs::PermissionsExt as _;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
-use super::forecast::image_bytes;
+use super::forecast::{image_bytes, needed_bytes_on};
 use super::ground::{FileSystemSpec, ServerSpec};
+use super::left::{FILE_SYSTEM_PREFIX, claim, find_left, read_held_bytes, remove_left};
+use super::plan::check_room;
 use super::point::{DEFAULT_SERVER, NATIVE};
-use super::prepare::{OpenLab, ScaleDatabase, claim, find_left, make_databases, open_lab, read_claim};
+use super::prepare::{OpenLab, ScaleDatabase, make_databases, open_lab, start_server};
 use super::run::SweepOptions;
 use super::server::connect;
-use super::start::WarmSnapshot;
+use super::start::{WarmSnapshot, leaves_files_as_they_were};
 use super::verdict::Finding;
 use super::{Point, Sweep};
 use crate::bench::disk::{DeviceUse, choose_in_force_on};
@@ -24,11 +26,9 @@ use crate::bench::{Disk, Error};
 use crate::linux::DeviceNumber;
 use crate::linux::block_device::read_block_device;
 use crate::linux::loop_file_system::{FileSystemAsked, FileSystemFacts, LoopFileSystem};
+use crate::linux::machine::read_free_bytes;
 use crate::postgres::{Programs, ServerBuild, read_server_build};
 use crate::units::Bytes;
-
-/// Directories that hold a file system of a study are named by this.
-const PREFIX: &str = "pgthaw-fs-";
 
 /// Which site a point belongs to.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -75,7 +75,6 @@ pub struct SiteMaker<'a> {
     pub options: &'a SweepOptions,
     /// Of each server of the study.
     pub programs: BTreeMap<String, Programs>,
-    pub id: &'a str,
     /// For what programs say meanwhile.
     pub directory: &'a Path,
     pub events: &'a Events,
@@ -100,7 +99,7 @@ pub struct Site {
     /// Of the server's blocks.
     pub block_size: Bytes,
     pub build: ServerBuild,
-    /// The settings that the server runs with; `None` when it does not run.
+    /// The settings that the server runs with; `None` when it does not run, or has to be started again.
     pub running: Option<Vec<(String, String)>>,
 }
 
@@ -117,7 +116,6 @@ impl SiteMaker<'_> {
     /// Looks for everything that sites are made of, before anything is made.
     pub fn new<'a>(
         options: &'a SweepOptions,
-        id: &'a str,
         directory: &'a Path,
         events: &'a Events,
         stop: &'a Stop,
@@ -136,17 +134,23 @@ impl SiteMaker<'_> {
             ))
         };
         let programs = options.sweep.axes.server.iter().map(find).collect::<Result<_, Error>>()?;
-        Ok(SiteMaker { options, programs: with_common_pgbench(programs), id, directory, events, stop })
+        Ok(SiteMaker { options, programs: with_common_pgbench(programs), directory, events, stop })
     }
 
-    /// Makes a site with its databases, or takes over what a killed run of the sweep has left of it. Its server runs
-    /// afterwards.
-    pub async fn make(&self, key: &SiteKey) -> Result<Site, Error> {
+    /// Of the server by which the sweep is described.
+    pub fn first_programs(&self) -> &Programs {
+        let first = self.options.sweep.axes.server.first().and_then(|name| self.programs.get(name));
+        first.unwrap_or(&self.options.programs)
+    }
+
+    /// Makes a site, or takes over what a killed run of the sweep has left of it. Its server runs afterwards; it has no databases
+    /// yet, and a new one goes with this process until it [outlives](Site::outlive) it.
+    pub async fn open(&self, key: &SiteKey) -> Result<Site, Error> {
         self.stop.check()?;
         let parent = &self.options.parent;
         let programs = self.programs.get(&key.server).unwrap_or(&self.options.programs);
         let clients_max = self.options.sweep.axes.clients.iter().copied().max().unwrap_or(1);
-        let text = key.claim_text(self.id);
+        let text = key.claim_text(&self.options.id);
         let spec = self.options.sweep.file_systems.get(&key.file_system);
         let file_system = spec.map(|spec| self.make_file_system(&key.file_system, spec, &text)).transpose()?;
         let place = file_system.as_ref().map_or_else(|| parent.clone(), |own| own.mounted.mount_point());
@@ -175,11 +179,30 @@ impl SiteMaker<'_> {
             build: ServerBuild::default(),
             running: None,
         };
-        site.databases = make_databases(self.options, &mut site.lab, self.directory, self.events, self.stop).await?;
+        start_server(self.options, &mut site.lab, self.stop).await?;
         let (server, mut connection) = connect(&site.lab).await?;
         site.block_size = Bytes(server.facts.block_size.into());
         site.build = read_server_build(&mut connection).await?;
         Ok(site)
+    }
+
+    /// Makes the databases of a site whose server runs, but for those that are there and whole.
+    pub async fn fill(&self, site: &mut Site) -> Result<(), Error> {
+        let sweep = &self.options.sweep;
+        site.databases = make_databases(sweep, &mut site.lab, self.directory, self.events, self.stop).await?;
+        Ok(())
+    }
+
+    /// An error when the disk has not enough room for the sites, beside what a killed run of the sweep has left of them.
+    pub fn check_room(&self) -> Result<(), Error> {
+        let SweepOptions { sweep, parent, .. } = self.options;
+        let missing = |key: SiteKey| {
+            let left = find_left(parent, &key.claim_text(&self.options.id));
+            let held = left.map_or(Bytes(0), |directory| read_held_bytes(&directory));
+            needed_bytes_on(&key.file_system, sweep).0.saturating_sub(held.0)
+        };
+        let needed = Bytes(SiteKey::all(sweep).into_iter().map(missing).sum());
+        check_room(needed, read_free_bytes(parent)?, parent)
     }
 
     fn make_file_system(&self, name: &str, spec: &FileSystemSpec, text: &str) -> Result<OwnFileSystem, Error> {
@@ -194,7 +217,7 @@ impl SiteMaker<'_> {
             left.remove()?;
         }
         self.events.tell(Event::Step(format!("making the file system {name}")));
-        let directory = tempfile::Builder::new().prefix(PREFIX).tempdir_in(parent);
+        let directory = tempfile::Builder::new().prefix(FILE_SYSTEM_PREFIX).tempdir_in(parent);
         let directory = directory.map_err(|source| Error::file("create a directory in", parent, source))?;
         let claim = claim(directory.path(), text)?;
         // The server's user goes through to the mount point.
@@ -212,23 +235,12 @@ impl SiteMaker<'_> {
         Ok(OwnFileSystem { mounted: file_system, asked: spec.asked.clone(), _claim: claim })
     }
 
-    /// Removes the file systems that killed runs of other sweeps have left: they hold room, a device and a mount.
-    pub fn remove_left(&self) {
-        let Ok(entries) = fs::read_dir(&self.options.parent) else { return };
-        let is_own = |path: &PathBuf| path.file_name().is_some_and(|name| name.to_string_lossy().starts_with(PREFIX));
-        for directory in entries.flatten().map(|entry| entry.path()).filter(is_own) {
-            // Of a living run it is locked, or not yet written.
-            let Some(text) = read_claim(&directory).filter(|text| !text.is_empty() && !text.starts_with(self.id))
-            else {
-                continue;
-            };
-            let Ok(_claim) = claim(&directory, &text) else { continue };
-            let said = match LoopFileSystem::in_directory(&directory).remove() {
-                Ok(()) => "a run that was killed had left a file system: it is removed".to_owned(),
-                Err(error) => format!("a run that was killed has left a file system that cannot be removed: {error}"),
-            };
-            self.events.tell(Event::Remark(said));
-        }
+    /// Removes what killed runs have left that nobody comes back for; what the sweep itself has left only when it `is_over`.
+    pub fn remove_left(&self, is_over: bool) {
+        let SweepOptions { id, parent, unfinished, .. } = self.options;
+        let own = (!is_over).then_some(id.as_str());
+        let others = unfinished.iter().filter(|other| *other != id).cloned().collect();
+        remove_left(parent, own, &others, self.events);
     }
 
     /// Each disk of the study, or why it cannot be had.
@@ -259,6 +271,17 @@ impl Site {
     pub fn plan_strategy(&self, point: &Point, disk: &Disk) -> Result<Option<Launch>, Error> {
         let Some(warm) = self.snapshots.get(&point.scale) else { return Ok(None) };
         plan_launch(point.strategy(), &self.lab, &warm.snapshots, disk)
+    }
+
+    /// From now on the cluster stays when this process is killed: the sweep is kept, and goes on with it.
+    pub fn outlive(&self) {
+        self.lab.cluster().outlive_owner();
+    }
+
+    /// Says after a trial how the server runs, for a trial that starts as it is.
+    pub fn note_running(&mut self, point: &Point, has_failed: bool) {
+        let is_known = !has_failed && self.disks.get(&point.disk).is_none_or(leaves_files_as_they_were);
+        self.running = is_known.then(|| point.settings.clone());
     }
 
     /// Stops the server, for another site's turn.

@@ -63,8 +63,8 @@ pub struct Sweep {
     /// The hosts that make the load; `None`: this one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub generators: Option<Generators>,
-    /// Of the files that it names: an edited script makes another study.
-    contents: BTreeMap<PathBuf, String>,
+    /// Digests of the files that it names: an edited script makes another study.
+    pub contents: BTreeMap<PathBuf, String>,
 }
 
 /// A cache that a database may be meant to exceed.
@@ -364,7 +364,8 @@ fn read_digest(path: &Path) -> Result<String, String> {
     Ok(render_digest(&bytes))
 }
 
-fn render_digest(bytes: &[u8]) -> String {
+/// SHA-256 in hexadecimal.
+pub fn render_digest(bytes: &[u8]) -> String {
     Sha256::digest(bytes).iter().map(|byte| format!("{byte:02x}")).collect()
 }
 

@@ -96,7 +96,7 @@ pub struct WarmSnapshot {
 
 impl Starter<'_> {
     /// Brings the server into the state that the point asks for, and measures what came of it. `before` are the
-    /// settings that it runs with; `None` when it does not run.
+    /// settings that it runs with; `None` when it does not run, or has to be started again.
     pub async fn make(
         &self,
         lab: &mut Lab,
@@ -257,6 +257,11 @@ impl Starter<'_> {
     }
 }
 
+/// Can a server go on after a trial on this disk? Files that it has opened keep the read-ahead that they were opened with.
+pub fn leaves_files_as_they_were(disk: &Disk) -> bool {
+    disk.read_ahead.is_none() || disk.read_ahead_not_enforced.is_some()
+}
+
 /// Takes away what the workload has added, as far as that goes without making the tables anew.
 async fn tidy(lab: &Lab) -> Result<(), Error> {
     let (_, mut connection) = connect_to(lab, lab.database()).await?;
@@ -299,6 +304,14 @@ mod tests {
     fn warm_is_nearly_all_and_cold_nearly_nothing() {
         let judge = |resident| judge(Bytes(resident), Bytes(1000));
         assert_eq!([0, 10, 11, 949, 950, 1000].map(judge), ["cold", "cold", "lukewarm", "lukewarm", "warm", "warm"]);
+    }
+
+    #[test]
+    fn a_server_is_started_again_after_another_read_ahead() {
+        let disk = |name| disk::tests::named(name);
+        assert!(leaves_files_as_they_were(&disk("native")) && !leaves_files_as_they_were(&disk("gp3")));
+        let not_enforced = Disk { read_ahead_not_enforced: Some("no root".into()), ..disk("gp3") };
+        assert!(leaves_files_as_they_were(&not_enforced));
     }
 
     #[test]

@@ -4,9 +4,10 @@ use std::path::Path;
 
 use jiff::Timestamp;
 
+use super::copies::ScriptCopies;
 use super::cycles::compute_cycles;
 use super::generators::{LoadFigures, TrialLoad};
-use super::log::parse_checkpoints;
+use super::log::{parse_checkpoints, tells_of_trial};
 use super::record::SweepTrial;
 use super::server::{Look, STATISTICS_DELAY, connect, read_look, read_tables};
 use super::site::{Site, SiteKey};
@@ -38,6 +39,7 @@ const PATIENCE_SECONDS: u32 = 24 * 3600;
 pub struct TrialSetup<'a> {
     pub sweep_id: &'a str,
     pub sweep: &'a Sweep,
+    pub scripts: &'a ScriptCopies,
     pub machine: &'a Machine,
     /// What pgbench does here with an empty statement.
     pub generator: &'a [GeneratorCalibration],
@@ -95,7 +97,8 @@ impl TrialSetup<'_> {
         if let Some(database) = site.databases.get(&point.scale) {
             site.lab.use_database(&database.name, database.oid);
         }
-        let (load, disk) = (self.sweep.load(point), self.disk(site, point));
+        let (asked, disk) = (self.sweep.load(point), self.disk(site, point));
+        let load = self.scripts.of(&asked);
         let starter = Starter {
             device: site.device,
             device_use: site.device_use,
@@ -114,7 +117,8 @@ impl TrialSetup<'_> {
             .map_err(|source| Error::file("create a directory in", self.directory, source))?;
         let generators = self.sweep.generators.as_ref();
         let mut running_load = TrialLoad::ready(lab, &load, generators, directory.path(), self.stop).await?;
-        let started = Begun { state, findings, command: running_load.command(), file_system, tables };
+        let command = running_load.command(lab, &asked, directory.path())?;
+        let started = Begun { state, findings, command, file_system, tables };
         let (_, mut observer) = connect(lab).await?;
         let observer_pid = read_backend_pid(&mut observer).await?;
         let looks = WaitSampler::start(observer);
@@ -136,7 +140,7 @@ impl TrialSetup<'_> {
         let figures = running_load.finish(&load)?;
         tokio::time::sleep(STATISTICS_DELAY).await;
         let after = read_look(lab).await?;
-        let log = lab.cluster().log_since(before.log_bytes)?;
+        let log = lab.cluster().log_since(before.log_bytes, tells_of_trial)?;
         let tables = read_tables(lab).await?;
         Ok(Measurement { started, measured, figures, waits, before, after, tables, log })
     }

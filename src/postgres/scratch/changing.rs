@@ -1,7 +1,7 @@
 //! A cluster whose settings change from start to start, and whose log is read in parts.
 
 use std::fs::{self, File};
-use std::io::{Read as _, Seek as _, SeekFrom};
+use std::io::{BufRead as _, BufReader, Read as _, Seek as _, SeekFrom};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
@@ -10,6 +10,9 @@ use crate::postgres::{DataDirectory, Error, Programs};
 
 /// The file in the data directory that holds the replaceable settings.
 const REPLACEABLE_FILE: &str = "pgthaw.conf";
+
+/// Longer lines, such as those of a long statement, are read in pieces.
+const LINE_BYTES_MAX: u64 = 1 << 20;
 
 impl ScratchCluster {
     /// From now on the settings of [`ScratchCluster::replace_settings`] count, after those that were configured before.
@@ -43,16 +46,26 @@ impl ScratchCluster {
         fs::metadata(self.log_file()).map_or(0, |metadata| metadata.len())
     }
 
-    /// What the server has logged after its first `skipped` bytes.
-    pub fn log_since(&self, skipped: u64) -> Result<String, Error> {
+    /// The lines that the server has logged after its first `skipped` bytes, those that are `wanted`: a log may have more than fits
+    /// into memory.
+    pub fn log_since(&self, skipped: u64, wanted: impl Fn(&str) -> bool) -> Result<String, Error> {
         let path = self.log_file();
-        let mut bytes = Vec::new();
-        let read = File::open(&path).and_then(|mut log| {
+        let mut kept = String::new();
+        let mut read = || -> std::io::Result<()> {
+            let mut log = BufReader::new(File::open(&path)?);
             log.seek(SeekFrom::Start(skipped))?;
-            log.read_to_end(&mut bytes)
-        });
-        read.map_err(|source| Error::File { action: "read", path, source })?;
-        Ok(String::from_utf8_lossy(&bytes).into_owned())
+            let mut line = Vec::new();
+            while (&mut log).take(LINE_BYTES_MAX).read_until(b'\n', &mut line)? > 0 {
+                let text = String::from_utf8_lossy(&line);
+                if wanted(&text) {
+                    kept.push_str(&text);
+                }
+                line.clear();
+            }
+            Ok(())
+        };
+        read().map_err(|source| Error::File { action: "read", path: path.clone(), source })?;
+        Ok(kept)
     }
 
     /// As [`ScratchCluster::adopt`] of a cluster whose owner was killed: its server may still be stopping.
@@ -86,8 +99,10 @@ mod tests {
         cluster.replace_settings(&[set("application_name", r"it's a \ here")]).unwrap();
         let before = cluster.log_bytes();
         cluster.start().unwrap();
-        let logged = cluster.log_since(before).unwrap();
+        let logged = cluster.log_since(before, |_| true).unwrap();
         assert!(logged.contains("ready to accept connections") && !logged.contains("work_mem"), "{logged}");
-        assert!(cluster.log_since(0).unwrap().contains("work_mem"));
+        assert!(cluster.log_since(0, |_| true).unwrap().contains("work_mem"));
+        let ready = cluster.log_since(0, |line| line.contains("ready to accept")).unwrap();
+        assert!(ready.lines().count() == 1 && ready.ends_with('\n'), "{ready}");
     }
 }

@@ -19,7 +19,7 @@ use crate::postgres::pgbench::{Load, Pgbench, PgbenchOutcome, parse_outcome, vis
 /// Load that is ready to start, runs, or has ended.
 #[derive(Debug)]
 pub enum TrialLoad {
-    Here { pgbench: LocalPgbench, command: String },
+    Here(LocalPgbench),
     Hosts(Fleet),
 }
 
@@ -47,24 +47,21 @@ impl TrialLoad {
             let task = FleetTask { generators, load, connection, password: &password, directory, stop };
             return Ok(TrialLoad::Hosts(Fleet::ready(&task)?));
         }
-        let pgbench = Pgbench::find(&lab.programs, lab.workload_options())?;
-        let arguments = pgbench.load_arguments(load, &LocalPgbench::logs_in(directory));
-        let launch = Launch::new(pgbench.program(), arguments);
-        Ok(TrialLoad::Here { pgbench: LocalPgbench::ready(&launch, directory)?, command: launch.render() })
+        Ok(TrialLoad::Here(LocalPgbench::ready(&plan_launch(lab, load, directory)?, directory)?))
     }
 
-    /// What is run.
-    pub fn command(&self) -> String {
+    /// What is run, by the names that the study has for the scripts of this load: `asked` is the same before they were copied.
+    pub fn command(&self, lab: &Lab, asked: &Load, directory: &Path) -> Result<String, Error> {
         match self {
-            TrialLoad::Here { command, .. } => command.clone(),
-            TrialLoad::Hosts(fleet) => fleet.command(),
+            TrialLoad::Here(_) => Ok(plan_launch(lab, asked, directory)?.render()),
+            TrialLoad::Hosts(fleet) => Ok(fleet.command()),
         }
     }
 
     /// What the race starts and listens to.
     pub fn generator(&mut self) -> &mut dyn Generator {
         match self {
-            TrialLoad::Here { pgbench, .. } => pgbench,
+            TrialLoad::Here(pgbench) => pgbench,
             TrialLoad::Hosts(fleet) => fleet,
         }
     }
@@ -75,7 +72,7 @@ impl TrialLoad {
         let new = || Latencies::new(scripts.clone(), load.rate.is_some());
         let mut latencies = new();
         match self {
-            TrialLoad::Here { pgbench, .. } => {
+            TrialLoad::Here(pgbench) => {
                 visit_transactions(pgbench.logs(), |one| latencies.add(one))?;
                 let report = pgbench.read_report();
                 let unfinished = || Error::Program { program: "pgbench", output: format!("its report is: {report}") };
@@ -92,6 +89,13 @@ impl TrialLoad {
             }
         }
     }
+}
+
+/// pgbench on this host.
+fn plan_launch(lab: &Lab, load: &Load, directory: &Path) -> Result<Launch, Error> {
+    let pgbench = Pgbench::find(&lab.programs, lab.workload_options())?;
+    let arguments = pgbench.load_arguments(load, &LocalPgbench::logs_in(directory));
+    Ok(Launch::new(pgbench.program(), arguments))
 }
 
 /// A password that nobody knows but the hosts of this trial.

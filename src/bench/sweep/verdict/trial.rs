@@ -9,6 +9,7 @@ use super::generator::{GeneratorCalibration, GeneratorSigns, find_saturation};
 use crate::bench::race::Measured;
 use crate::bench::statistics::compute_median;
 use crate::bench::sweep::forecast::forecast_warm_seconds;
+use crate::bench::sweep::log::AUTOVACUUM;
 use crate::bench::sweep::start::StartAsked;
 use crate::bench::sweep::{Exceeded, SweepTrial, TrialGenerator};
 use crate::bench::{Disk, Sample, warnings};
@@ -29,15 +30,6 @@ const START_SPREAD_MS_MAX: f64 = 100.0;
 
 /// Of the processors' time, taken by the hypervisor.
 const TAKEN: f64 = 0.05;
-
-/// How the server begins a line of its log about autovacuum's work.
-const AUTOVACUUM: [&str; 5] = [
-    "automatic vacuum of table ",
-    "automatic aggressive vacuum of table ",
-    "automatic vacuum to prevent wraparound of table ",
-    "automatic aggressive vacuum to prevent wraparound of table ",
-    "automatic analyze of table ",
-];
 
 /// What a trial was measured under, beside what is kept of it.
 #[derive(Debug)]
