@@ -94,7 +94,8 @@ test_every_version! {
                      synchronous_commit = 'yes'\nsearch_path = '\"$user\",   public'\nautovacuum_work_mem = -1\n\
                      default_text_search_config = 'english'\nstatement_timeout = '1min'\n\
                      idle_in_transaction_session_timeout = '90s'\ndefault_transaction_read_only = true\n";
-        let path = spec(&home, study);
+        let later = if version >= 14 { "idle_session_timeout = '1s'\n" } else { "" };
+        let path = spec(&home, &format!("{study}{later}"));
         let output = sweep(&place, &home, version, path.to_str().unwrap(), &["--json"]).output().unwrap();
         let printed = Output::from(output).ok().json();
         let trial = &trials(&printed)[0];
@@ -107,6 +108,7 @@ test_every_version! {
         ] {
             assert!(settings.contains(&read_back), "{read_back} is not among {settings:?}");
         }
+        assert!(later.is_empty() || settings.contains(&json!(["idle_session_timeout", "1000ms"])), "{settings:?}");
     }
 }
 
