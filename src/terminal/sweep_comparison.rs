@@ -28,7 +28,7 @@ pub fn render_sweep_comparison(comparison: &SweepComparison, width: Option<usize
     lines.extend(
         comparison.noise_floor.map(|floor| format!("noise floor of the sweep: {}", render_change(Some(floor)))),
     );
-    lines.extend(comparison.warnings.iter().map(|warning| format!("warning  {warning}")));
+    lines.extend(comparison.warnings.iter().map(|warning| format!("verdict  {warning}")));
     lines.join("\n")
 }
 

@@ -7,6 +7,7 @@ use serde::Serialize;
 
 use super::cycles::{Window, count_checkpoints};
 use super::point::SIDE;
+use super::verdict::{Finding, MeasurementVerdict, texts_of};
 use super::{Noise, SweepRun, SweepTrial, compute_noise};
 use crate::bench::Error;
 use crate::bench::significance::{compute_holm, compute_p, compute_smallest_detectable};
@@ -122,7 +123,8 @@ pub struct SweepComparison {
     pub cells: Vec<CellComparison>,
     /// The ratio, above 1, that equal sides of the same sweep reach: of a study that measures every point twice.
     pub noise_floor: Option<f64>,
-    /// What speaks against it.
+    /// What speaks against it, and the same as texts.
+    pub verdicts: Vec<MeasurementVerdict>,
     pub warnings: Vec<String>,
 }
 
@@ -166,9 +168,15 @@ pub fn compute_sweep_comparison(a: Side<'_>, b: Side<'_>, metric: Metric) -> Res
     let adjusted = compute_holm(&cells.iter().map(|cell| cell.p).collect::<Vec<_>>());
     cells.iter_mut().zip(adjusted).for_each(|(cell, p)| cell.p_holm = p);
     let noise_floor = find_noise_floor(a, b, metric);
-    let mut warnings = compute_warnings(a, b, &cells, noise_floor);
-    warnings.extend(warn_of_unequal_checkpoints(&paired));
-    Ok(SweepComparison { metric, a: a.name(), b: b.name(), cells, noise_floor, warnings })
+    let found = [
+        (a.run.id != b.run.id).then_some(Finding::TwoSweeps),
+        find_too_few_pairs(&cells),
+        noise_floor.and_then(|floor| find_within_noise(&cells, floor)),
+        find_uncut_checkpoints(&paired),
+    ];
+    let verdicts: Vec<MeasurementVerdict> = found.into_iter().flatten().map(MeasurementVerdict::from).collect();
+    let warnings = texts_of(&verdicts);
+    Ok(SweepComparison { metric, a: a.name(), b: b.name(), cells, noise_floor, verdicts, warnings })
 }
 
 /// The figures of B and A that were measured in one block, of each cell that both have.
@@ -281,40 +289,21 @@ impl<'a> Side<'a> {
     }
 }
 
-fn compute_warnings(a: Side<'_>, b: Side<'_>, cells: &[CellComparison], noise_floor: Option<f64>) -> Vec<String> {
-    let mut warnings = Vec::new();
-    if a.run.id != b.run.id {
-        warnings.push("the sides are of two sweeps, one after the other: a drift of the machine looks like a difference; measure both in one sweep".to_owned());
-    }
-    let fewest = cells.iter().map(|cell| cell.ratio.pairs).min().unwrap_or_default();
-    if fewest < TELLING_PAIRS {
-        warnings.push(format!(
-            "{fewest} pairs cannot show a difference at p < 0.05, however large it is: repeats = {TELLING_PAIRS} or more"
-        ));
-    }
-    let is_within = |ratio: &Ratio, floor: f64| ratio.median.at_most.is_some_and(|most| most.ln().abs() <= floor.ln());
-    if let Some(floor) = noise_floor {
-        let within = cells.iter().filter(|cell| is_within(&cell.ratio, floor)).count();
-        let all = cells.len();
-        if within > 0 {
-            let floor = 100.0 * (floor - 1.0);
-            warnings.push(format!(
-                "{within} of {all} differences are within the noise floor: equal sides of the sweep differ by up to {floor:.1} %"
-            ));
-        }
-    }
-    warnings
+fn find_too_few_pairs(cells: &[CellComparison]) -> Option<Finding> {
+    let pairs = cells.iter().map(|cell| cell.ratio.pairs).min().unwrap_or_default();
+    (pairs < TELLING_PAIRS).then_some(Finding::TooFewPairs { pairs, needed: TELLING_PAIRS })
 }
 
-fn warn_of_unequal_checkpoints(cells: &[PairedCell]) -> Option<String> {
+fn find_within_noise(cells: &[CellComparison], floor_ratio: f64) -> Option<Finding> {
+    let is_within = |ratio: &Ratio| ratio.median.at_most.is_some_and(|most| most.ln().abs() <= floor_ratio.ln());
+    let within = cells.iter().filter(|cell| is_within(&cell.ratio)).count() as u32;
+    (within > 0).then_some(Finding::WithinNoise { within, differences: cells.len() as u32, floor_ratio })
+}
+
+fn find_uncut_checkpoints(cells: &[PairedCell]) -> Option<Finding> {
     let pairs = || cells.iter().flat_map(|cell| &cell.pairs);
-    let unequal = pairs().filter(|pair| pair.is_unequal).count();
-    (unequal > 0).then(|| {
-        format!(
-            "in {unequal} of {} pairs one trial saw more checkpoints than the other, and they were not cut to whole cycles: let trials last several times checkpoint_timeout, and compare tps or worst-second",
-            pairs().count()
-        )
-    })
+    let unequal = pairs().filter(|pair| pair.is_unequal).count() as u32;
+    (unequal > 0).then(|| Finding::UncutCheckpoints { unequal, pairs: pairs().count() as u32 })
 }
 
 #[cfg(test)]

@@ -293,7 +293,7 @@ export interface Comparison {
   cells: { label: string; ratio: Ratio; p: number; p_holm: number; smallest_detectable: number | null; cycles: number }[];
   /** The ratio that equal sides reach; null: no point was measured twice. */
   noise_floor: number | null;
-  warnings: string[];
+  verdicts: MeasurementVerdict[];
 }
 
 /** Trials that run now, on the machine that serves. */

@@ -92,6 +92,24 @@ pub enum Finding {
         repeats: u32,
     },
     OneRepeat,
+    /// Of a comparison: its sides were measured one after the other.
+    TwoSweeps,
+    /// Of a comparison: no difference is so large that so many pairs show it.
+    TooFewPairs {
+        pairs: u32,
+        needed: u32,
+    },
+    /// Of a comparison: so many of its differences are no larger than what equal sides reach, a ratio above 1.
+    WithinNoise {
+        within: u32,
+        differences: u32,
+        floor_ratio: f64,
+    },
+    /// Of a comparison: in so many of its pairs one trial saw more checkpoints, and they were not cut to whole cycles.
+    UncutCheckpoints {
+        unequal: u32,
+        pairs: u32,
+    },
     /// The hypervisor gave this share of all processors' time to others.
     ProcessorsTaken {
         ratio: f64,
@@ -183,6 +201,10 @@ impl Finding {
             Finding::SharedProcessors { .. } => "shared_processors",
             Finding::NoiseFloor { .. } => "noise_floor",
             Finding::OneRepeat => "one_repeat",
+            Finding::TwoSweeps => "two_sweeps",
+            Finding::TooFewPairs { .. } => "too_few_pairs",
+            Finding::WithinNoise { .. } => "within_noise",
+            Finding::UncutCheckpoints { .. } => "uncut_checkpoints",
             Finding::ProcessorsTaken { .. } => "processors_taken",
             Finding::LateReadings { .. } => "late_readings",
             Finding::OthersRead { .. } => "others_read",
@@ -242,6 +264,19 @@ impl Finding {
             }
             Finding::NoiseFloor { ratio, repeats } => noise_sentence(*ratio, *repeats),
             Finding::OneRepeat => "one trial per point shows no spread".into(),
+            Finding::TwoSweeps => {
+                "the sides are of two sweeps, one after the other: a drift of the machine looks like a difference".into()
+            }
+            Finding::TooFewPairs { pairs, .. } => {
+                format!("{pairs} pairs cannot show a difference at p < 0.05, however large it is")
+            }
+            Finding::WithinNoise { within, differences, floor_ratio } => format!(
+                "{within} of {differences} differences are within the noise floor: equal sides of the sweep differ by up to {:.1} %",
+                100.0 * (floor_ratio - 1.0)
+            ),
+            Finding::UncutCheckpoints { unequal, pairs } => format!(
+                "in {unequal} of {pairs} pairs one trial saw more checkpoints than the other, and they were not cut to whole cycles"
+            ),
             Finding::ProcessorsTaken { ratio } => {
                 format!("the hypervisor gave {} of the processors' time to others", percent(*ratio))
             }
@@ -314,6 +349,14 @@ impl Finding {
             }
             Finding::NoiseFloor { .. } => "more repeats, longer trials, and fewer other programs".into(),
             Finding::OneRepeat => "repeats = 3, or more".into(),
+            Finding::TwoSweeps => "measure both in one sweep".into(),
+            Finding::TooFewPairs { needed, .. } => format!("repeats = {needed} or more"),
+            Finding::WithinNoise { .. } => {
+                "take them for none, or measure with more repeats and longer trials until the floor is lower".into()
+            }
+            Finding::UncutCheckpoints { .. } => {
+                "let trials last several times checkpoint_timeout, and compare tps or worst-second".into()
+            }
             Finding::ProcessorsTaken { .. } => "measure at another time, or on a machine of one's own".into(),
             Finding::LateReadings { .. } => "run fewer other programs".into(),
             Finding::OthersRead { .. } => "stop them, and repeat".into(),

@@ -9,6 +9,7 @@ import { ratioText, ratio as shortRatio } from "../../format";
 import { linkTo, readAddress, remember } from "../address";
 import { METRICS } from "../metrics";
 import type { Comparison, StudyData, StudyLine } from "../record";
+import { badItem } from "../sections/head";
 import { select } from "../sections/pivot_bar";
 import type { Source } from "../source";
 
@@ -67,7 +68,7 @@ const written = ({ id, values }: Side): string => (values === "" ? id : `${id}:$
 async function compared(source: Source, appearance: Appearance, a: Side, b: Side, metric: string): Promise<HTMLElement[]> {
   const [comparison, study_a, study_b] = await Promise.all([source.compare(written(a), written(b), metric), source.study(a.id), source.study(b.id)]);
   const plan = ratios(comparison);
-  const against = comparison.warnings.map((text) => element("li", { class: "bad" }, element("span", { class: "mark", "aria-hidden": "true" }, "!"), element("span", { class: "unseen" }, "Warning: "), text));
+  const against = comparison.verdicts.map((one) => badItem(one));
   return [
     ...(against.length === 0 ? [] : [element("section", { class: "trust warned" }, element("h2", {}, "What speaks against it"), element("ul", {}, ...against))]),
     figure(plan, appearance),
