@@ -207,6 +207,32 @@ fn transactions_above_the_limit_are_late_and_programs_of_the_study_make_its_data
 }
 
 #[test]
+fn databases_made_in_several_ways_are_measured_side_by_side() {
+    let (home, place) = (Home::new(), Place::new());
+    fs::write(home.path().join("shop.sql"), "CREATE TABLE shop AS SELECT generate_series(1, 1000 * :scale) AS id;\n")
+        .unwrap();
+    fs::write(home.path().join("look.sql"), "SELECT count(*) FROM shop;\n").unwrap();
+    let study = "repeats = 1\n[points]\nseconds = 2\nscript = 'look.sql'\ndatabase = ['default', 'shop']\n\
+                 [database]\nsetup = 'shop.sql'\ninitialize = ['--partitions=2']\n\
+                 [databases.shop]\npgbench = false\nsetup = 'shop.sql'\n";
+    let path = spec(&home, study);
+    let printed = Output::from(sweep(&place, &home, 15, path.to_str().unwrap(), &["--json"]).output().unwrap());
+    let printed = printed.ok().json();
+    assert_eq!(printed["sweep"]["varied"], json!(["database"]));
+    let tables = |name: &str| -> Vec<String> {
+        let trial = trials(&printed).iter().find(|trial| trial["point"]["database"] == name).unwrap();
+        assert_eq!(trial["failure"], Value::Null, "{trial}");
+        assert!(trial["transactions"].as_u64() > Some(0) && text(trial, "/start_state/verdict") == "warm", "{trial}");
+        let tables = trial["statistics"]["pg_stat_user_tables"].as_array().unwrap();
+        tables.iter().map(|table| text(table, "/key/relname").to_owned()).collect()
+    };
+    let has = |tables: &[String], name: &str| tables.iter().any(|table| table == name);
+    let (usual, own) = (tables("default"), tables("shop"));
+    assert!(has(&usual, "shop") && has(&usual, "pgbench_accounts_2"), "{usual:?}");
+    assert!(has(&own, "shop") && !own.iter().any(|table| table.starts_with("pgbench")), "{own:?}");
+}
+
+#[test]
 fn every_study_of_the_lab_is_one() {
     let (home, place) = (Home::new(), Place::new());
     let mut seen = 0;

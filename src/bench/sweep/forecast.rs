@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use super::database::DatabaseKey;
 use super::ground::FileSystemSpec;
 use super::point::Axes;
 use super::start::StartAsked;
@@ -133,18 +134,23 @@ fn forecast_cold(point: &Point, disk: &Disk) -> Option<Forecast> {
 
 /// Seconds until every cluster has the study's databases, and pgbench was tried with an empty statement.
 pub fn preparation_seconds(sweep: &Sweep) -> f64 {
-    let Axes { scale, jobs, server, file_system, .. } = &sweep.axes;
+    let Axes { scale, jobs, server, file_system, database, .. } = &sweep.axes;
     let calibration = f64::from(CALIBRATION_SECONDS + 1) * jobs.len() as f64;
-    let databases = scale.iter().map(|scale| f64::from(*scale) * INITIALIZE_SECONDS).sum::<f64>();
+    let scales = scale.iter().map(|scale| f64::from(*scale)).sum::<f64>();
+    let databases = database.len() as f64 * scales * INITIALIZE_SECONDS;
     let images: f64 = sweep.file_systems.values().map(|spec| image_bytes(spec, sweep).0 as f64).sum();
     let servers = server.len() as f64;
     calibration + servers * (file_system.len() as f64 * (CLUSTER_SECONDS + databases) + images / WRITE_BYTES_PER_SECOND)
 }
 
+/// Of all databases of a cluster, each with pgbench's tables: what else a study makes is not known.
+pub fn database_bytes(axes: &Axes) -> Bytes {
+    DatabaseKey::all(axes).iter().map(|key| size::expected_bytes(key.scale)).sum()
+}
+
 /// Bytes of the disk that a cluster of the sweep needs at most.
 fn expected_disk_bytes(sweep: &Sweep) -> Bytes {
-    let databases: u64 = sweep.axes.scale.iter().map(|scale| size::expected_bytes(*scale).0).sum();
-    Bytes(databases + wal_bytes(sweep))
+    Bytes(database_bytes(&sweep.axes).0 + wal_bytes(sweep))
 }
 
 /// Of a file system's image: what the study says, or twice what is expected to be in it, for a database grows and a file
@@ -243,6 +249,8 @@ mod tests {
         assert_eq!(image(&large), 2 * (160_000_000 + (10 << 30)) + IMAGE_SPARE_BYTES);
         assert_eq!(needed_bytes(&plain).0, 160_000_000 + WAL_BYTES + image(&plain));
         assert_eq!(needed_bytes(&large).0, 160_000_000 + (10 << 30) + image(&large));
+        let two = study("database = [\"default\", \"parts\"]\n[databases.parts]\n");
+        assert_eq!(needed_bytes(&two).0, 320_000_000 + WAL_BYTES + image(&two));
         assert!(preparation_seconds(&large) > preparation_seconds(&plain) + 30.0);
         assert_eq!(parse_wal_size("64"), Some(64 << 20));
         assert_eq!(parse_wal_size("1.5GB"), Some(1536 << 20));

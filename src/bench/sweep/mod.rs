@@ -4,6 +4,7 @@ mod axis;
 mod compare;
 mod copies;
 mod cycles;
+mod database;
 mod earlier;
 mod forecast;
 mod generators;

@@ -4,10 +4,10 @@ use std::path::Path;
 
 use serde::Serialize;
 
-use super::forecast::{expected_seconds, forecast_warm_seconds, needed_bytes, preparation_seconds};
+use super::forecast::{database_bytes, expected_seconds, forecast_warm_seconds, needed_bytes, preparation_seconds};
 use super::{Point, Sweep};
 use crate::bench::order::{Turn, plan_order};
-use crate::bench::{Error, size};
+use crate::bench::Error;
 use crate::linux::machine::read_free_bytes;
 use crate::units::Bytes;
 
@@ -50,7 +50,6 @@ pub struct PlannedPoint {
 pub fn plan_sweep(sweep: &Sweep, seed: u64, parent: &Path) -> Result<SweepPlan, Error> {
     let points: Vec<PlannedPoint> = (0..sweep.points()).map(|number| plan_point(sweep, number)).collect();
     let trials: f64 = points.iter().map(|point| point.expected_seconds).sum();
-    let scales = &sweep.axes.scale;
     Ok(SweepPlan {
         question: sweep.question.clone(),
         varied: sweep.axes.varied(),
@@ -59,7 +58,7 @@ pub fn plan_sweep(sweep: &Sweep, seed: u64, parent: &Path) -> Result<SweepPlan, 
         hosts: sweep.generators.iter().flat_map(|generators| generators.hosts.clone()).collect(),
         order: plan_turns(sweep, seed).into_iter().map(|turn| turn.strategy).collect(),
         expected_seconds: preparation_seconds(sweep) + trials * f64::from(sweep.repeats),
-        database_bytes: scales.iter().map(|scale| size::expected_bytes(*scale)).sum(),
+        database_bytes: database_bytes(&sweep.axes),
         needed_bytes: needed_bytes(sweep),
         free_bytes: read_free_bytes(parent)?,
         points,

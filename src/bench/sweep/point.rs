@@ -33,6 +33,9 @@ pub struct Point {
     /// What warms the cold server beside the load, by its name ([`crate::bench::Strategy`]).
     #[serde(default = "nothing")]
     pub strategy: String,
+    /// How its database was made: `default`, or a name of the study file.
+    #[serde(default = "default_database")]
+    pub database: String,
     /// The scripts' variables, and the server's settings, by name.
     pub variables: Vec<(String, String)>,
     pub settings: Vec<(String, String)>,
@@ -47,6 +50,9 @@ pub const NATIVE: &str = "native";
 /// The programs that are found without being asked for.
 pub const DEFAULT_SERVER: &str = "default";
 
+/// The database of `[database]`.
+pub const DEFAULT_DATABASE: &str = "default";
+
 fn native() -> String {
     NATIVE.to_owned()
 }
@@ -55,12 +61,16 @@ fn default_server() -> String {
     DEFAULT_SERVER.to_owned()
 }
 
+fn default_database() -> String {
+    DEFAULT_DATABASE.to_owned()
+}
+
 fn nothing() -> String {
     NOTHING.to_owned()
 }
 
 /// Names of the axes that every study has, whatever it varies; variables and settings come after them.
-pub const FIXED_AXES: [&str; 13] = [
+pub const FIXED_AXES: [&str; 14] = [
     "scale",
     "clients",
     "jobs",
@@ -74,6 +84,7 @@ pub const FIXED_AXES: [&str; 13] = [
     "server",
     "latency_limit_ms",
     "strategy",
+    "database",
 ];
 
 /// The axis of points that are measured twice, and its values.
@@ -95,6 +106,7 @@ pub struct Axes {
     pub server: Vec<String>,
     pub latency_limit_ms: Vec<Option<f64>>,
     pub strategy: Vec<String>,
+    pub database: Vec<String>,
     pub variables: Vec<(String, Vec<String>)>,
     pub settings: Vec<(String, Vec<String>)>,
     /// Is each point there twice, as [`SIDES`]?
@@ -145,6 +157,7 @@ impl Axes {
         let (start, disk) = (self.start[place()], self.disk[place()].clone());
         let (file_system, server) = (self.file_system[place()].clone(), self.server[place()].clone());
         let (latency_limit_ms, strategy) = (self.latency_limit_ms[place()], self.strategy[place()].clone());
+        let database = self.database[place()].clone();
         let mut named = |axes: &[(String, Vec<String>)]| -> Vec<(String, String)> {
             axes.iter().map(|(name, values)| (name.clone(), values[place()].clone())).collect()
         };
@@ -164,6 +177,7 @@ impl Axes {
             server,
             latency_limit_ms,
             strategy,
+            database,
             variables,
             settings,
             side,
@@ -197,6 +211,7 @@ impl Axes {
             self.server.len(),
             self.latency_limit_ms.len(),
             self.strategy.len(),
+            self.database.len(),
         ];
         let named = self.variables.iter().chain(&self.settings).map(|(_, values)| values.len());
         fixed.into_iter().chain(named).chain([if self.is_twice { SIDES.len() } else { 1 }]).collect()
@@ -235,6 +250,7 @@ impl Point {
             "file_system" => Some(self.file_system.clone()),
             "server" => Some(self.server.clone()),
             "strategy" => Some(self.strategy.clone()),
+            "database" => Some(self.database.clone()),
             "latency_limit_ms" => Some(self.latency_limit_ms.map_or("none".to_owned(), |limit| limit.to_string())),
             SIDE => self.side.clone(),
             name => {
@@ -287,6 +303,7 @@ pub mod tests {
             server: names(lengths[11]),
             latency_limit_ms: vec![None],
             strategy: vec![NOTHING.to_owned()],
+            database: vec![DEFAULT_DATABASE.to_owned()],
             variables: vec![("rows".into(), names(lengths[8]))],
             settings: vec![("work_mem".into(), names(lengths[9]))],
             is_twice: false,

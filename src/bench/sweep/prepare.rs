@@ -8,13 +8,13 @@ use sqlx::postgres::PgConnection;
 
 use super::Sweep;
 use super::copies::read_unchanged;
+use super::database::{DatabaseKey, DatabaseSpec};
 use super::left::{claim, find_left};
 use super::log::LOG_LINE_PREFIX;
 use super::run::SweepOptions;
 use super::server::{check_setting_names, connect};
-use super::spec::DatabaseSpec;
 use crate::bench::event::{Event, Events};
-use crate::bench::lab::{DATABASE, Lab, Place};
+use crate::bench::lab::{Lab, Place};
 use crate::bench::launch::Launch;
 use crate::bench::preparation::run_pgbench;
 use crate::bench::stop::Stop;
@@ -72,9 +72,9 @@ fn base_settings(clients_max: u32) -> [(&'static str, String); 5] {
     ]
 }
 
-/// The database of a scale.
+/// A database of the study, as the server knows it.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct ScaleDatabase {
+pub struct MadeDatabase {
     pub name: String,
     pub oid: u32,
 }
@@ -102,13 +102,15 @@ pub async fn make_databases(
     directory: &Path,
     events: &Events,
     stop: &Stop,
-) -> Result<BTreeMap<u32, ScaleDatabase>, Error> {
+) -> Result<BTreeMap<DatabaseKey, MadeDatabase>, Error> {
     let (server, mut connection) = connect(lab).await?;
     let has_pgfincore = sweep.strategies().contains(&Strategy::Pgfincore);
-    let maker = Maker { sweep, has_pgfincore, directory, events, stop };
     let mut databases = BTreeMap::new();
-    for scale in &sweep.axes.scale {
-        databases.insert(*scale, maker.make(lab, &server, &mut connection, *scale).await?);
+    for key in DatabaseKey::all(&sweep.axes) {
+        let Some(spec) = sweep.databases.get(&key.name) else { continue };
+        let maker = Maker { sweep, key: &key, spec, has_pgfincore, directory, events, stop };
+        let made = maker.make(lab, &server, &mut connection).await?;
+        databases.insert(key, made);
     }
     Ok(databases)
 }
@@ -136,14 +138,16 @@ async fn make_roles(connection: &mut PgConnection) -> Result<(), Error> {
     Ok(())
 }
 
-async fn find_database(connection: &mut PgConnection, name: &str) -> Result<Option<ScaleDatabase>, Error> {
+async fn find_database(connection: &mut PgConnection, name: &str) -> Result<Option<MadeDatabase>, Error> {
     let databases = read_databases(connection).await?;
     let found = databases.iter().find(|database| database.name == name);
-    Ok(found.map(|database| ScaleDatabase { name: name.to_owned(), oid: database.oid }))
+    Ok(found.map(|database| MadeDatabase { name: name.to_owned(), oid: database.oid }))
 }
 
 struct Maker<'a> {
     sweep: &'a Sweep,
+    key: &'a DatabaseKey,
+    spec: &'a DatabaseSpec,
     has_pgfincore: bool,
     directory: &'a Path,
     events: &'a Events,
@@ -151,19 +155,14 @@ struct Maker<'a> {
 }
 
 impl Maker<'_> {
-    fn database(&self) -> &DatabaseSpec {
-        &self.sweep.database
-    }
-
-    /// The database of a scale; one that is whole already stays.
+    /// Makes the database; one that is whole already stays.
     async fn make(
         &self,
         lab: &mut Lab,
         server: &Server,
         connection: &mut PgConnection,
-        scale: u32,
-    ) -> Result<ScaleDatabase, Error> {
-        let name = format!("{DATABASE}_{scale}");
+    ) -> Result<MadeDatabase, Error> {
+        let name = self.key.database_name();
         if let Some(database) = find_database(connection, &name).await? {
             if self.is_whole(connection, &name).await? {
                 return Ok(database);
@@ -182,7 +181,7 @@ impl Maker<'_> {
         for extension in wanted.filter(|one| extensions.contains(*one)) {
             apply_create_extension(&mut inside, extension).await?;
         }
-        self.fill(lab, scale)?;
+        self.fill(lab)?;
         let mark = format!("COMMENT ON DATABASE {name} IS '{}'", self.mark());
         run_statement(connection, "mark the benchmark's database", &mark).await?;
         Ok(database)
@@ -190,7 +189,7 @@ impl Maker<'_> {
 
     /// What a database that is whole is commented with: how it was made.
     fn mark(&self) -> String {
-        format!("made by pgthaw {:?}", self.database()).replace('\'', "")
+        format!("made by pgthaw {:?}", self.spec).replace('\'', "")
     }
 
     async fn is_whole(&self, connection: &mut PgConnection, name: &str) -> Result<bool, Error> {
@@ -198,23 +197,29 @@ impl Maker<'_> {
     }
 
     /// pgbench's tables, then the user's own set-up.
-    fn fill(&self, lab: &Lab, scale: u32) -> Result<(), Error> {
-        let bytes = size::expected_bytes(scale);
-        self.events.tell(Event::Step(format!("making pgbench's tables, scale {scale} ({bytes})")));
+    fn fill(&self, lab: &Lab) -> Result<(), Error> {
+        if self.spec.pgbench {
+            self.make_pgbench_tables(lab)?;
+        }
+        self.run_setup(lab)?;
+        self.spec.commands.iter().try_for_each(|command| self.run_command(lab, command))
+    }
+
+    fn make_pgbench_tables(&self, lab: &Lab) -> Result<(), Error> {
+        let bytes = size::expected_bytes(self.key.scale);
+        self.events.tell(Event::Step(format!("making pgbench's tables, {} ({bytes})", self.key.render())));
         let pgbench = Pgbench::find(&lab.programs, lab.workload_options())?;
-        let own = self.database().initialize.iter().map(Into::into);
-        let arguments = own.chain(pgbench.initialize_arguments(scale));
+        let own = self.spec.initialize.iter().map(Into::into);
+        let arguments = own.chain(pgbench.initialize_arguments(self.key.scale));
         run_pgbench(Launch::new(pgbench.program(), arguments), "initialize", self.directory, self.stop, |said| {
             if let Some(Said::Initialized(share)) = said.lines().map(parse_said).next_back() {
                 self.events.tell(Event::StepShare(share));
             }
-        })?;
-        self.run_setup(lab, scale)?;
-        self.database().commands.iter().try_for_each(|command| self.run_command(lab, scale, command))
+        })
     }
 
     /// A program of the study, told where the database is as every client of PostgreSQL is: by variables. No shell reads it.
-    fn run_command(&self, lab: &Lab, scale: u32, command: &[String]) -> Result<(), Error> {
+    fn run_command(&self, lab: &Lab, command: &[String]) -> Result<(), Error> {
         let program = command.first().map(Path::new);
         // One that is looked for in PATH was not read.
         program.map_or(Ok(()), |program| read_unchanged(self.sweep, program).map(drop))?;
@@ -222,7 +227,7 @@ impl Maker<'_> {
         let port = port.map(|port| port.to_string());
         let given = [("PGHOST", host), ("PGPORT", port), ("PGUSER", user), ("PGDATABASE", database)];
         let given = given.into_iter().filter_map(|(name, value)| Some(format!("{name}={}", value?)));
-        let variables = given.chain([format!("PGTHAW_SCALE={scale}")]);
+        let variables = given.chain([format!("PGTHAW_SCALE={}", self.key.scale)]);
         let told = Launch::new(command.first().cloned().unwrap_or_default(), command.iter().skip(1)).render();
         self.events.tell(Event::Step(format!("running {told}")));
         let launch = Launch::new("env", variables.chain(command.iter().cloned()));
@@ -235,8 +240,8 @@ impl Maker<'_> {
     }
 
     /// The user's own SQL.
-    fn run_setup(&self, lab: &Lab, scale: u32) -> Result<(), Error> {
-        let Some(setup) = &self.database().setup else { return Ok(()) };
+    fn run_setup(&self, lab: &Lab) -> Result<(), Error> {
+        let Some(setup) = &self.spec.setup else { return Ok(()) };
         read_unchanged(self.sweep, setup)?;
         self.events.tell(Event::Step(format!("running {}", setup.display())));
         let ConnectOptions { host, port, user, database } = lab.workload_options();
@@ -244,7 +249,7 @@ impl Maker<'_> {
         let given = [("-h", host), ("-p", port.map(|port| port.to_string())), ("-U", user), ("-d", database)];
         let given = given.into_iter().filter_map(|(option, value)| Some([option.to_owned(), value?]));
         arguments.extend(given.flatten());
-        arguments.extend(["-v".into(), format!("scale={scale}"), "-f".into(), setup.display().to_string()]);
+        arguments.extend(["-v".into(), format!("scale={}", self.key.scale), "-f".into(), setup.display().to_string()]);
         let launch = Launch::new(lab.programs.path("psql")?, arguments);
         run_pgbench(launch, "setup", self.directory, self.stop, |_| ()).map_err(|error| match error {
             Error::Program { output, .. } => Error::Program { program: "psql", output },

@@ -234,9 +234,9 @@ impl Play<'_> {
         if strategies == [Strategy::Nothing] {
             return Ok(());
         }
-        for (scale, database) in &site.databases {
+        for (key, database) in &site.databases {
             self.stop.check()?;
-            self.events.tell(Event::Step(format!("taking the snapshot of the warm state, scale {scale}")));
+            self.events.tell(Event::Step(format!("taking the snapshot of the warm state, {}", key.render())));
             site.lab.use_database(&database.name, database.oid);
             let starter = Starter {
                 device: None,
@@ -246,8 +246,8 @@ impl Play<'_> {
                 stop: self.stop,
             };
             let load = self.scripts.of(&sweep.load(&sweep.point(0)));
-            let snapshot = starter.take_snapshot(&mut site.lab, *scale, &load, &strategies).await?;
-            site.snapshots.insert(*scale, snapshot);
+            let snapshot = starter.take_snapshot(&mut site.lab, key, &load, &strategies).await?;
+            site.snapshots.insert(key.clone(), snapshot);
         }
         Ok(())
     }

@@ -5,12 +5,13 @@ use std::fs::{self, File, Permissions};
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 
+use super::database::DatabaseKey;
 use super::forecast::{image_bytes, needed_bytes_on};
 use super::ground::{FileSystemSpec, ServerSpec};
 use super::left::{FILE_SYSTEM_PREFIX, claim, find_left, read_held_bytes, remove_left};
 use super::plan::check_room;
 use super::point::{DEFAULT_SERVER, NATIVE};
-use super::prepare::{OpenLab, ScaleDatabase, make_databases, open_lab, start_server};
+use super::prepare::{MadeDatabase, OpenLab, make_databases, open_lab, start_server};
 use super::run::SweepOptions;
 use super::server::connect;
 use super::start::{WarmSnapshot, leaves_files_as_they_were};
@@ -89,9 +90,9 @@ pub struct Site {
     /// Held while the cluster is in use; it lies on the file system.
     cluster_claim: File,
     file_system: Option<OwnFileSystem>,
-    pub databases: BTreeMap<u32, ScaleDatabase>,
-    /// Of the warm state, by scale.
-    pub snapshots: BTreeMap<u32, WarmSnapshot>,
+    pub databases: BTreeMap<DatabaseKey, MadeDatabase>,
+    /// Of the warm state of each.
+    pub snapshots: BTreeMap<DatabaseKey, WarmSnapshot>,
     pub device: Option<DeviceNumber>,
     pub device_use: DeviceUse,
     /// Those that are in force here, or why not, by name.
@@ -269,7 +270,7 @@ impl Site {
 
     /// What is run to warm the server of a point; `None` where nothing is, or the server does it.
     pub fn plan_strategy(&self, point: &Point, disk: &Disk) -> Result<Option<Launch>, Error> {
-        let Some(warm) = self.snapshots.get(&point.scale) else { return Ok(None) };
+        let Some(warm) = self.snapshots.get(&DatabaseKey::of(point)) else { return Ok(None) };
         plan_launch(point.strategy(), &self.lab, &warm.snapshots, disk)
     }
 

@@ -11,9 +11,10 @@ use toml::{Table, Value};
 
 use super::StartAsked;
 use super::axis::{Axis, Mix, read_settings, read_variables};
+use super::database::{DatabaseSpec, RawDatabase, read_databases};
 use super::generators::{Generators, RawGenerators, read_generators};
 use super::ground::{FileSystemSpec, ServerSpec, read_file_systems, read_servers};
-use super::point::{Axes, AxisLength, DEFAULT_SERVER, FIXED_AXES, NATIVE, Point, SIDE};
+use super::point::{Axes, AxisLength, DEFAULT_DATABASE, DEFAULT_SERVER, FIXED_AXES, NATIVE, Point, SIDE};
 use crate::bench::disk::{AskedDisk, NamedDisk, choose_disk, is_built_in};
 use crate::bench::{Disk, Error, NOTHING, Strategy};
 use crate::postgres::pgbench::{BUILTIN_SCRIPTS, Length, Load, Script, TransactionLog};
@@ -32,10 +33,6 @@ const SECONDS_MAX: u32 = 7 * 24 * 3600;
 const TRANSACTIONS_MAX: u32 = 1_000_000_000;
 const REPEATS_MAX: u32 = 1000;
 const TRIES_MAX: u32 = 1_000_000;
-
-/// Options of `pgbench -i` that change what is measured and nothing else.
-const INITIALIZE_OPTIONS: [&str; 5] =
-    ["--fillfactor=", "--foreign-keys", "--partitions=", "--partition-method=", "--unlogged-tables"];
 
 /// A study: what to measure, checked, and ready to run.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -57,7 +54,8 @@ pub struct Sweep {
     pub file_systems: BTreeMap<String, FileSystemSpec>,
     /// The programs of the axis `server`, but for the default.
     pub servers: BTreeMap<String, ServerSpec>,
-    pub database: DatabaseSpec,
+    /// Those of the axis `database`.
+    pub databases: BTreeMap<String, DatabaseSpec>,
     /// From which scale on the database is meant to exceed a cache.
     pub exceeds: BTreeMap<Exceeded, u32>,
     /// The hosts that make the load; `None`: this one.
@@ -85,17 +83,6 @@ impl Exceeded {
     }
 }
 
-/// How the databases are made.
-#[derive(Clone, Debug, Default, PartialEq, Serialize)]
-pub struct DatabaseSpec {
-    /// Options of `pgbench -i`.
-    pub initialize: Vec<String>,
-    /// SQL that psql runs in each database afterwards.
-    pub setup: Option<PathBuf>,
-    /// Programs with their arguments, run after that.
-    pub commands: Vec<Vec<String>>,
-}
-
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct RawSweep {
@@ -121,6 +108,8 @@ struct RawSweep {
     #[serde(default)]
     database: RawDatabase,
     #[serde(default)]
+    databases: BTreeMap<String, RawDatabase>,
+    #[serde(default)]
     exceeds: BTreeMap<Exceeded, Value>,
     generators: Option<RawGenerators>,
 }
@@ -141,16 +130,7 @@ struct RawPoints {
     server: Option<Value>,
     latency_limit_ms: Option<Value>,
     strategy: Option<Value>,
-}
-
-#[derive(Debug, Default, Deserialize)]
-#[serde(deny_unknown_fields)]
-struct RawDatabase {
-    #[serde(default)]
-    initialize: Vec<String>,
-    setup: Option<PathBuf>,
-    #[serde(default)]
-    commands: Vec<Vec<String>>,
+    database: Option<Value>,
 }
 
 /// Reads and checks a study file. Files that it names are looked for beside it. `is_twice`: every point is measured twice,
@@ -181,15 +161,17 @@ fn parse_sweep(text: &str, directory: &Path, is_twice: bool) -> Result<Sweep, St
     let disks = read_disks(&raw.disks, &axes.disk)?;
     let file_systems = read_file_systems(&raw.file_systems, &axes.file_system)?;
     let servers = read_servers(&raw.servers, &axes.server)?;
-    let database = read_database(raw.database, directory)?;
+    let databases = read_databases(raw.database, raw.databases, &axes.database, directory)?;
+    check_tables(&databases, &scripts)?;
     let files = scripts.values().flatten().filter_map(|(script, _)| match script {
         Script::File(path) => Some(path),
         Script::Builtin(_) => None,
     });
-    let programs: Vec<PathBuf> =
-        database.commands.iter().filter_map(|command| command.first()).map(PathBuf::from).collect();
+    let commands = databases.values().flat_map(|database| &database.commands);
+    let programs: Vec<PathBuf> = commands.filter_map(|command| command.first()).map(PathBuf::from).collect();
     let own_programs = programs.iter().filter(|program| program.is_absolute());
-    let contents = files.chain(&database.setup).chain(own_programs).map(|path| Ok((path.clone(), read_digest(path)?)));
+    let setups = databases.values().filter_map(|database| database.setup.as_ref());
+    let contents = files.chain(setups).chain(own_programs).map(|path| Ok((path.clone(), read_digest(path)?)));
     Ok(Sweep {
         question: raw.question.unwrap_or_default(),
         repeats,
@@ -204,7 +186,7 @@ fn parse_sweep(text: &str, directory: &Path, is_twice: bool) -> Result<Sweep, St
         disks,
         file_systems,
         servers,
-        database,
+        databases,
     })
 }
 
@@ -241,6 +223,7 @@ fn read_axes(raw: &RawSweep, directory: &Path) -> Result<(Axes, Scripts), String
         server: axis("points.server", points.server.as_ref()).names(DEFAULT_SERVER)?,
         latency_limit_ms: axis("points.latency_limit_ms", points.latency_limit_ms.as_ref()).latency_limits()?,
         strategy: axis("points.strategy", points.strategy.as_ref()).strategies()?,
+        database: axis("points.database", points.database.as_ref()).names(DEFAULT_DATABASE)?,
         variables: read_variables(&raw.variables)?,
         settings: read_settings(&raw.settings)?,
         is_twice: raw.aa,
@@ -272,6 +255,23 @@ fn check_strategies(axes: &Axes) -> Result<(), String> {
         return Ok(());
     }
     Err("points.strategy: a strategy warms a cold server, beside the load; write start = \"cold\"".into())
+}
+
+/// pgbench's own scripts are about the tables that it makes.
+fn check_tables(databases: &BTreeMap<String, DatabaseSpec>, scripts: &Scripts) -> Result<(), String> {
+    if databases.values().all(|database| database.pgbench) {
+        return Ok(());
+    }
+    let builtin = scripts.values().flatten().find_map(|(script, _)| match script {
+        Script::Builtin(name) => Some(name),
+        Script::File(_) => None,
+    });
+    match builtin {
+        Some(name) => Err(format!(
+            "points.script: {name} needs pgbench's tables, which pgbench = false leaves out of a database; write a script of your own"
+        )),
+        None => Ok(()),
+    }
 }
 
 /// Refuses too much before anything is made of it.
@@ -314,36 +314,6 @@ fn read_exceeds(raw: &BTreeMap<Exceeded, Value>) -> Result<BTreeMap<Exceeded, u3
         Ok((*cache, scale.ok_or_else(wrong)?))
     };
     raw.iter().map(scale).collect()
-}
-
-fn read_database(raw: RawDatabase, directory: &Path) -> Result<DatabaseSpec, String> {
-    let is_known = |option: &&String| INITIALIZE_OPTIONS.iter().any(|known| option.starts_with(known));
-    if let Some(option) = raw.initialize.iter().find(|option| !is_known(option)) {
-        let known = INITIALIZE_OPTIONS.join(", ");
-        return Err(format!("database.initialize: {option:?} is not among {known}; the scale is an axis of [points]"));
-    }
-    let setup = raw.setup.map(|name| find_file("database.setup", directory, &name)).transpose()?;
-    let commands = raw.commands.into_iter().map(|command| find_command(directory, command));
-    Ok(DatabaseSpec { initialize: raw.initialize, setup, commands: commands.collect::<Result<_, _>>()? })
-}
-
-/// A program that lies beside the study file is meant by its whole name, any other is looked for in PATH when it is run.
-fn find_command(directory: &Path, mut command: Vec<String>) -> Result<Vec<String>, String> {
-    let wrong =
-        |problem: &str| format!("database.commands: {problem}; write lists such as [\"./load\", \"--rows=1000\"]");
-    if command.iter().flat_map(|word| word.chars()).any(char::is_control) {
-        return Err(wrong("a word has a control character"));
-    }
-    let program =
-        command.first_mut().filter(|program| !program.is_empty()).ok_or_else(|| wrong("a program is missing"))?;
-    // `env` would take it for an option or for a variable.
-    if program.starts_with('-') || program.contains('=') {
-        return Err(wrong(&format!("{program:?} is no program")));
-    }
-    if program.contains('/') {
-        *program = find_file("database.commands", directory, Path::new(&*program))?.display().to_string();
-    }
-    Ok(command)
 }
 
 /// A file beside the study file, by its whole name: pgbench runs elsewhere.

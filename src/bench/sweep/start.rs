@@ -6,6 +6,7 @@ use std::path::Path;
 use serde::{Deserialize, Serialize};
 
 use super::Point;
+use super::database::DatabaseKey;
 use super::server::{apply_reload, check_settings, connect, connect_to, needs_restart, read_tables};
 use super::verdict::Finding;
 use crate::bench::disk::DeviceUse;
@@ -78,8 +79,8 @@ pub struct Started {
 pub struct Starter<'a> {
     pub device: Option<DeviceNumber>,
     pub device_use: DeviceUse,
-    /// Of the warm state, by scale.
-    pub snapshots: &'a BTreeMap<u32, WarmSnapshot>,
+    /// Of the warm state of each database.
+    pub snapshots: &'a BTreeMap<DatabaseKey, WarmSnapshot>,
     pub directory: &'a Path,
     pub stop: &'a Stop,
 }
@@ -133,7 +134,7 @@ impl Starter<'_> {
         self.repeat_history(lab, load).await?;
         let tables = read_tables(lab).await?;
         lab.stop()?;
-        if let Some(warm) = self.snapshots.get(&point.scale).filter(|warm| warm.has_autoprewarm) {
+        if let Some(warm) = self.snapshots.get(&DatabaseKey::of(point)).filter(|warm| warm.has_autoprewarm) {
             warm.snapshots.place(point.strategy(), lab)?;
         }
         let cold = lab.make_cold()?;
@@ -216,8 +217,9 @@ impl Starter<'_> {
 
     /// Runs `pgthaw restore` to its end.
     fn restore(&self, lab: &Lab, point: &Point, disk: &Disk, limit: Option<&DiskLimit>) -> Result<StartState, Error> {
-        let Some(warm) = self.snapshots.get(&point.scale) else {
-            return Err(Error::Setting(format!("there is no snapshot of scale {}", point.scale)));
+        let key = DatabaseKey::of(point);
+        let Some(warm) = self.snapshots.get(&key) else {
+            return Err(Error::Setting(format!("there is no snapshot of {}", key.render())));
         };
         if let Some(launch) = plan_launch(Strategy::Pgthaw(Sharing::FullSpeed), lab, &warm.snapshots, disk)? {
             let mut restore = launch.ready("restore", self.directory, limit)?.go();
@@ -238,7 +240,7 @@ impl Starter<'_> {
     pub async fn take_snapshot(
         &self,
         lab: &mut Lab,
-        scale: u32,
+        key: &DatabaseKey,
         load: &Load,
         strategies: &[Strategy],
     ) -> Result<WarmSnapshot, Error> {
@@ -249,7 +251,7 @@ impl Starter<'_> {
             lab.start(None)?;
         }
         self.repeat_history(lab, load).await?;
-        let directory = self.directory.join(format!("snapshot-{scale}"));
+        let directory = self.directory.join(format!("snapshot-{}", key.database_name()));
         std::fs::create_dir_all(&directory).map_err(|source| Error::file("create", &directory, source))?;
         let server = Server::connect(&lab.connect_options(lab.database())).await?;
         let snapshots = WarmSnapshots::take(strategies, lab, &server, &directory).await?;

@@ -6,6 +6,7 @@ use jiff::Timestamp;
 
 use super::copies::ScriptCopies;
 use super::cycles::compute_cycles;
+use super::database::DatabaseKey;
 use super::generators::{LoadFigures, TrialLoad};
 use super::log::{parse_checkpoints, tells_of_trial};
 use super::record::SweepTrial;
@@ -94,7 +95,7 @@ impl TrialSetup<'_> {
     }
 
     async fn measure(&self, site: &mut Site, point: &Point) -> Result<Measurement, Error> {
-        if let Some(database) = site.databases.get(&point.scale) {
+        if let Some(database) = site.databases.get(&DatabaseKey::of(point)) {
             site.lab.use_database(&database.name, database.oid);
         }
         let (asked, disk) = (self.sweep.load(point), self.disk(site, point));

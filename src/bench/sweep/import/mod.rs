@@ -14,7 +14,7 @@ use sha2::{Digest as _, Sha256};
 
 use self::files::{TrialFiles, find_trials};
 use self::seconds::Measured;
-use super::point::{DEFAULT_SERVER, NATIVE};
+use super::point::{DEFAULT_DATABASE, DEFAULT_SERVER, NATIVE};
 use super::record::{SweepRun, SweepTrial};
 use super::trial::{compute_worst_second, empty_trial};
 use super::{Point, StartAsked};
@@ -137,6 +137,7 @@ fn describe_point(
         server: DEFAULT_SERVER.to_owned(),
         latency_limit_ms: None,
         strategy: NOTHING.to_owned(),
+        database: DEFAULT_DATABASE.to_owned(),
         variables: Vec::new(),
         settings: Vec::new(),
         side: None,
