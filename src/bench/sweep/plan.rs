@@ -6,8 +6,8 @@ use serde::Serialize;
 
 use super::forecast::{database_bytes, expected_seconds, forecast_warm_seconds, needed_bytes, preparation_seconds};
 use super::{Point, Sweep};
-use crate::bench::order::{Turn, plan_order};
 use crate::bench::Error;
+use crate::bench::order::{Turn, plan_order};
 use crate::linux::machine::read_free_bytes;
 use crate::units::Bytes;
 

@@ -156,12 +156,7 @@ struct Maker<'a> {
 
 impl Maker<'_> {
     /// Makes the database; one that is whole already stays.
-    async fn make(
-        &self,
-        lab: &mut Lab,
-        server: &Server,
-        connection: &mut PgConnection,
-    ) -> Result<MadeDatabase, Error> {
+    async fn make(&self, lab: &mut Lab, server: &Server, connection: &mut PgConnection) -> Result<MadeDatabase, Error> {
         let name = self.key.database_name();
         if let Some(database) = find_database(connection, &name).await? {
             if self.is_whole(connection, &name).await? {

@@ -72,7 +72,12 @@ fn the_limit_of_a_process_is_seen() {
     let mut sleeper = start_sleeper();
     limit.join(sleeper.id()).unwrap();
     let device = read_block_device("/var/tmp".as_ref()).unwrap();
-    assert_eq!(read_limit_of(sleeper.id(), device.number).unwrap(), FAST);
+    let in_force = || read_limit_of(sleeper.id(), device.number).unwrap();
+    assert_eq!(in_force(), FAST);
+    limit.lift().unwrap();
+    assert_eq!(in_force(), ReadLimit::default());
+    limit.enforce().unwrap();
+    assert_eq!(in_force(), FAST);
     sleeper.kill().unwrap();
     sleeper.wait().unwrap();
 }

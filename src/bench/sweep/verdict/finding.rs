@@ -265,7 +265,8 @@ impl Finding {
             Finding::NoiseFloor { ratio, repeats } => noise_sentence(*ratio, *repeats),
             Finding::OneRepeat => "one trial per point shows no spread".into(),
             Finding::TwoSweeps => {
-                "the sides are of two sweeps, one after the other: a drift of the machine looks like a difference".into()
+                "the sides are of two sweeps, one after the other: a drift of the machine looks like a difference"
+                    .into()
             }
             Finding::TooFewPairs { pairs, .. } => {
                 format!("{pairs} pairs cannot show a difference at p < 0.05, however large it is")
