@@ -264,20 +264,10 @@ impl Finding {
             }
             Finding::NoiseFloor { ratio, repeats } => noise_sentence(*ratio, *repeats),
             Finding::OneRepeat => "one trial per point shows no spread".into(),
-            Finding::TwoSweeps => {
-                "the sides are of two sweeps, one after the other: a drift of the machine looks like a difference"
-                    .into()
-            }
-            Finding::TooFewPairs { pairs, .. } => {
-                format!("{pairs} pairs cannot show a difference at p < 0.05, however large it is")
-            }
-            Finding::WithinNoise { within, differences, floor_ratio } => format!(
-                "{within} of {differences} differences are within the noise floor: equal sides of the sweep differ by up to {:.1} %",
-                100.0 * (floor_ratio - 1.0)
-            ),
-            Finding::UncutCheckpoints { unequal, pairs } => format!(
-                "in {unequal} of {pairs} pairs one trial saw more checkpoints than the other, and they were not cut to whole cycles"
-            ),
+            Finding::TwoSweeps
+            | Finding::TooFewPairs { .. }
+            | Finding::WithinNoise { .. }
+            | Finding::UncutCheckpoints { .. } => self.comparison_words().0,
             Finding::ProcessorsTaken { ratio } => {
                 format!("the hypervisor gave {} of the processors' time to others", percent(*ratio))
             }
@@ -350,14 +340,10 @@ impl Finding {
             }
             Finding::NoiseFloor { .. } => "more repeats, longer trials, and fewer other programs".into(),
             Finding::OneRepeat => "repeats = 3, or more".into(),
-            Finding::TwoSweeps => "measure both in one sweep".into(),
-            Finding::TooFewPairs { needed, .. } => format!("repeats = {needed} or more"),
-            Finding::WithinNoise { .. } => {
-                "take them for none, or measure with more repeats and longer trials until the floor is lower".into()
-            }
-            Finding::UncutCheckpoints { .. } => {
-                "let trials last several times checkpoint_timeout, and compare tps or worst-second".into()
-            }
+            Finding::TwoSweeps
+            | Finding::TooFewPairs { .. }
+            | Finding::WithinNoise { .. }
+            | Finding::UncutCheckpoints { .. } => self.comparison_words().1,
             Finding::ProcessorsTaken { .. } => "measure at another time, or on a machine of one's own".into(),
             Finding::LateReadings { .. } => "run fewer other programs".into(),
             Finding::OthersRead { .. } => "stop them, and repeat".into(),
@@ -375,6 +361,37 @@ impl Finding {
             Finding::GeneratorsDiffer { .. } => {
                 "install the same one everywhere, or say where it is (generators.pgbench)".into()
             }
+        }
+    }
+}
+
+impl Finding {
+    /// Sentence and remedy of what is found of a comparison; empty of all else.
+    fn comparison_words(&self) -> (String, String) {
+        match self {
+            Finding::TwoSweeps => (
+                "the sides are of two sweeps, one after the other: a drift of the machine looks like a difference"
+                    .into(),
+                "measure both in one sweep".into(),
+            ),
+            Finding::TooFewPairs { pairs, needed } => (
+                format!("{pairs} pairs cannot show a difference at p < 0.05, however large it is"),
+                format!("repeats = {needed} or more"),
+            ),
+            Finding::WithinNoise { within, differences, floor_ratio } => (
+                format!(
+                    "{within} of {differences} differences are within the noise floor: equal sides of the sweep differ by up to {:.1} %",
+                    100.0 * (floor_ratio - 1.0)
+                ),
+                "take them for none, or measure with more repeats and longer trials until the floor is lower".into(),
+            ),
+            Finding::UncutCheckpoints { unequal, pairs } => (
+                format!(
+                    "in {unequal} of {pairs} pairs one trial saw more checkpoints than the other, and they were not cut to whole cycles"
+                ),
+                "let trials last several times checkpoint_timeout, and compare tps or worst-second".into(),
+            ),
+            _ => (String::new(), String::new()),
         }
     }
 }
