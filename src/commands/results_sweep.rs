@@ -4,7 +4,7 @@ use serde::Serialize;
 use serde_json::{Value, json};
 
 use super::OutputArguments;
-use crate::bench::{PointSummary, SweepRun, TrialOutline, compute_outline_summary};
+use crate::bench::{PointSummary, SweepRun, TrialOutline, compute_outline_summary, render_sweep_headline};
 use crate::results::Store;
 use crate::terminal::{self, Canvas};
 
@@ -12,6 +12,8 @@ use crate::terminal::{self, Canvas};
 #[derive(Serialize)]
 struct Head<'a> {
     sweep: &'a SweepRun,
+    /// The answer in one sentence.
+    headline: String,
     points: Vec<PointSummary>,
     trials: [(); 0],
 }
@@ -24,7 +26,8 @@ pub async fn show_sweep(store: &Store, run: &SweepRun, output: OutputArguments) 
     let trials = store.read_sweep_outlines(&run.id).await?;
     let points = compute_outline_summary(run, &trials);
     if output.json {
-        return print_everything(store, Head { sweep: run, points, trials: [] }, &trials).await;
+        let head = Head { sweep: run, headline: render_sweep_headline(&points), points, trials: [] };
+        return print_everything(store, head, &trials).await;
     }
     terminal::print_line(&format!("{}\n", terminal::render_sweep_head(run, trials.len())));
     terminal::print_line(&terminal::render_sweep_points(run, &points, Canvas::of_stdout(false)));

@@ -6,7 +6,7 @@ use super::columns::{Column, render_columns};
 use super::printable::printable;
 use super::screen::Canvas;
 use super::tournament_live::render_duration;
-use crate::bench::{PointSummary, PointVerdict, Range, SweepPlan, SweepRun};
+use crate::bench::{PointSummary, PointVerdict, Range, SweepPlan, SweepRun, render_sweep_headline};
 use crate::units::Bytes;
 
 /// Lines of the points and of the order; `--json` has all of them.
@@ -100,7 +100,7 @@ pub fn render_sweep_line(run: &SweepRun, trials: usize) -> String {
 /// A figure over the trials of a point.
 type Figure = fn(&PointSummary) -> Option<Range>;
 
-/// A row per point, and below what its trials say against themselves.
+/// The answer, a row per point, and below what their trials say against themselves.
 pub fn render_sweep_points(run: &SweepRun, points: &[PointSummary], canvas: Canvas) -> String {
     let cells = |cell: &dyn Fn(&PointSummary) -> String| points.iter().map(cell).collect::<Vec<_>>();
     let mut columns: Vec<Column> = Vec::new();
@@ -133,8 +133,9 @@ pub fn render_sweep_points(run: &SweepRun, points: &[PointSummary], canvas: Canv
             columns.push(number(title, 3, cells(&|point| middle(of(point)))));
         }
     }
+    let mut lines = vec![told(&render_sweep_headline(points)), String::new()];
     // The first line would be the empty titles.
-    let mut lines: Vec<String> = render_columns(columns, canvas.width, "…").into_iter().skip(1).collect();
+    lines.extend(render_columns(columns, canvas.width, "…").into_iter().skip(1));
     // What the head has said of the whole sweep stands there alone.
     let is_new = |verdict: &&PointVerdict| !run.verdicts.iter().any(|told| told.sentence == verdict.sentence);
     for point in points {

@@ -181,7 +181,9 @@ fn check_os_samples(trial: &Value) {
     };
     assert!(sum("/generator_threads/0/cpu_seconds") > 0.0, "{seconds:?}");
     assert!(sum("/server/client backend/cpu_seconds") > 0.0, "{seconds:?}");
-    assert_eq!(seconds[1]["server"]["client backend"]["tasks"], 2, "{seconds:?}");
+    // pgbench first asks for the scale in a session of its own, which a look may see; who has ended still counts.
+    let backends = seconds[1]["server"]["client backend"]["tasks"].as_u64().unwrap();
+    assert!((2..=3).contains(&backends), "{seconds:?}");
     assert_eq!(seconds[1]["server"]["checkpointer"]["tasks"], 1, "{seconds:?}");
     // pgthaw's own looks cost little; the bound is wide, for the machine may be slow and the build not optimized.
     assert!(sum("/pgthaw_cpu_seconds") < 0.5, "{seconds:?}");
