@@ -32,6 +32,9 @@ const SPARING_POLL_INTERVAL: Duration = Duration::from_millis(100);
 /// pgbench ends by itself after its seconds; a client that waits for a read through a crowded disk may need longer.
 const PGBENCH_GRACE: Duration = Duration::from_secs(60);
 
+/// So long of it the limit holds on: pgbench may have begun late, and what it does then is counted too.
+const LIMITED_GRACE: Duration = Duration::from_secs(3);
+
 /// Who runs.
 #[derive(Debug)]
 pub struct Entrants<'a> {
@@ -141,8 +144,8 @@ pub fn wait_for_server_start() {
     std::thread::sleep(Duration::from_millis(wait_ms as u64));
 }
 
-/// Runs workload and strategy against the started server, for so many seconds or until it is steady. `limit` ends with the last second, so that what is still
-/// queued behind it does not hold up the end.
+/// Runs workload and strategy against the started server, for so many seconds or until it is steady. `limit` ends with the
+/// generator, or a while after the last second, so that what is still queued behind it does not hold up the end.
 pub fn run_race(
     lab: &Lab,
     entrants: Entrants,
@@ -187,8 +190,12 @@ pub fn run_race(
     let seconds = entrants.seconds.min(readings.seconds.len().saturating_sub(1) as u32);
     let used = limit.as_ref().map(read_used).transpose()?;
     let outcome = contender.finish(lab);
+    let end = start.after(seconds);
+    let in_time = poll_until(generator, end + LIMITED_GRACE, stop)?;
     limit.map_or(Ok(()), DiskLimit::remove)?;
-    let ended_at = wait_for(generator, start.after(seconds) + PGBENCH_GRACE, stop)?;
+    let late = || poll_until(generator, end + PGBENCH_GRACE, stop);
+    let ended_at = in_time.map_or_else(late, |at| Ok(Some(at)))?;
+    let ended_at = ended_at.ok_or_else(|| generator.failure())?;
     Ok(Measured {
         start_unix: start.unix,
         start_monotonic: start.monotonic,
@@ -215,14 +222,13 @@ fn read_used(limit: &DiskLimit) -> Result<Bytes, Error> {
     Ok(limit.read_usage()?.read_bytes)
 }
 
-fn wait_for(generator: &mut dyn Generator, deadline: Duration, stop: &Stop) -> Result<Duration, Error> {
+/// When the generator ended; `None`: it has not until the deadline.
+fn poll_until(generator: &mut dyn Generator, deadline: Duration, stop: &Stop) -> Result<Option<Duration>, Error> {
     loop {
         stop.check()?;
-        if let Some(ended_at) = generator.poll()? {
+        let ended_at = generator.poll()?;
+        if ended_at.is_some() || clock::read_monotonic() >= deadline {
             return Ok(ended_at);
-        }
-        if clock::read_monotonic() >= deadline {
-            return Err(generator.failure());
         }
         std::thread::sleep(POLL_INTERVAL);
     }

@@ -192,12 +192,13 @@ impl ScratchCluster {
     /// Starts the server after `prepare` had its hand on the command, such as to put the process, and so everything
     /// the server ever starts, into a cgroup before it runs.
     pub fn start_with(&mut self, prepare: impl FnOnce(&mut Command)) -> Result<(), Error> {
+        let logged = self.log_bytes();
         let mut command = self.start_command()?;
         prepare(&mut command);
         let mut postmaster = command.spawn().map_err(|source| program_error("postgres", &source))?;
         let Some(pipe) = postmaster.stdin.take() else { unreachable!("standard input was asked to be a pipe") };
         self.server = Some(RunningServer { postmaster, pipe });
-        self.wait_until_ready()
+        self.wait_until_ready(logged)
     }
 
     /// Stops the server; does nothing when it does not run.
@@ -331,8 +332,8 @@ impl ScratchCluster {
         command
     }
 
-    /// Waits for the line that `pg_ctl -w` waits for too.
-    fn wait_until_ready(&mut self) -> Result<(), Error> {
+    /// Waits for the line that `pg_ctl -w` waits for too. `logged`: so many bytes of the log are of earlier starts.
+    fn wait_until_ready(&mut self, logged: u64) -> Result<(), Error> {
         let started = Instant::now();
         let pid_file = self.pid_file();
         while !is_ready(&pid_file, self.postmaster_pid()) {
@@ -340,7 +341,7 @@ impl ScratchCluster {
                 std::thread::sleep(POLL_INTERVAL);
                 continue;
             }
-            let output = self.log_tail();
+            let output = self.complaints_since(logged);
             self.crash();
             return Err(Error::Program { program: "postgres".into(), output });
         }

@@ -28,11 +28,9 @@ impl Store {
     /// One run: by its id, by the first characters of it when no other begins so, or `newest`.
     pub async fn read_run(&self, wanted: &str) -> Result<Run, Error> {
         let mut runs = self.read_runs().await?;
-        if runs.is_empty() {
-            return Err(Error::Empty(self.place().clone()));
-        }
         if wanted == NEWEST {
-            return Ok(runs.swap_remove(0));
+            let newest = (!runs.is_empty()).then(|| runs.swap_remove(0));
+            return newest.ok_or_else(|| Error::Empty(self.place().clone()));
         }
         choose(runs, wanted)?.ok_or_else(|| Error::UnknownRun(wanted.to_owned()))
     }

@@ -135,7 +135,7 @@ fn servers_of_several_versions_are_measured_by_one_pgbench() {
     let (home, place) = (Home::new(), Place::new());
     let bin_dirs = [15, 18].map(|version| servers::programs(version).bin_dir().display().to_string());
     let study = format!(
-        "repeats = 1\n[points]\nseconds = 2\nserver = ['old', 'new']\n[servers]\nold = '{}'\nnew = '{}'\n",
+        "repeats = 1\n[points]\nseconds = 2\nstart = 'restored'\nserver = ['old', 'new']\n[servers]\nold = '{}'\nnew = '{}'\n",
         bin_dirs[0], bin_dirs[1]
     );
     let path = spec(&home, &study);
@@ -149,6 +149,8 @@ fn servers_of_several_versions_are_measured_by_one_pgbench() {
     for trial in trials(&printed) {
         assert_eq!(trial["failure"], Value::Null, "{trial}");
         assert!(text(trial, "/command").contains(&bin_dirs[1]), "{}", trial["command"]);
+        // From a snapshot of its own server.
+        assert_eq!(text(trial, "/start_state/verdict"), "restored", "{trial}");
         let major = if trial["point"]["server"] == "new" { "18" } else { "15" };
         assert!(text(trial, "/server_version").starts_with(major), "{trial}");
         // PostgreSQL has this view since 16.

@@ -186,9 +186,13 @@ pub fn pair_cells(a: Side<'_>, b: Side<'_>, metric: Metric) -> Result<Vec<Paired
     let pair = |(label, blocks): (String, BTreeMap<u32, &SweepTrial>)| {
         let others = of_b.get(&label)?;
         let pairs = blocks.iter().filter_map(|(block, one)| Pair::of(others.get(block)?, one, metric));
-        Some(PairedCell { pairs: pairs.collect(), label })
+        let number = blocks.values().map(|trial| trial.number).min();
+        Some((number, PairedCell { pairs: pairs.collect(), label }))
     };
-    Ok(of_a.into_iter().filter_map(pair).collect())
+    // In the order of the study, which is not that of the words.
+    let mut cells: Vec<_> = of_a.into_iter().filter_map(pair).collect();
+    cells.sort_by_key(|(number, _)| *number);
+    Ok(cells.into_iter().map(|(_, cell)| cell).collect())
 }
 
 /// A cell with its figures of B and A, a pair for each block.

@@ -10,12 +10,16 @@ const TELLING: f64 = 1.25;
 /// which others the trials do not tell from it.
 pub fn render_sweep_headline(points: &[PointSummary]) -> String {
     let tps = |point: &PointSummary| point.tps.map_or(f64::NEG_INFINITY, |range| range.median);
+    let as_asked: Vec<PointSummary> = points.iter().filter(|point| !is_refused(point)).cloned().collect();
+    let has_any = as_asked.iter().any(|point| point.tps.is_some());
+    let points = if has_any { as_asked.as_slice() } else { points };
     let Some(best) = points.iter().filter(|point| point.tps.is_some()).max_by(|a, b| tps(a).total_cmp(&tps(b))) else {
         return "No trial has figures.".to_owned();
     };
     let mut sentence = format!("Most transactions per second: {} at {}", median_and_range(best.tps), best.label);
     let hidden = [
-        best.worst_second_tps.map(|range| format!("its worst second served {}", whole(range.median))),
+        best.worst_second_tps
+            .map(|range| format!("its worst second served {} in the median trial", whole(range.median))),
         best.latency_us_p99.map(|range| format!("one in a hundred waited {} or longer", latency(range.median))),
     ];
     let hidden: Vec<String> = hidden.into_iter().flatten().collect();
@@ -28,7 +32,15 @@ pub fn render_sweep_headline(points: &[PointSummary]) -> String {
     if let Some(rivals) = render_rivals(best, points) {
         sentence += &format!("; {rivals}");
     }
+    if is_refused(best) {
+        sentence += "; no point measured what was asked for";
+    }
     sentence + "."
+}
+
+/// Did a trial of it measure something else than was asked for?
+fn is_refused(point: &PointSummary) -> bool {
+    point.verdicts.iter().any(|verdict| verdict.is_refusing)
 }
 
 /// `2,936 (2,900–2,990)`, where the trials differ.
@@ -91,6 +103,8 @@ mod tests {
     use std::collections::BTreeMap;
 
     use super::*;
+    use crate::bench::sweep::PointVerdict;
+    use crate::bench::sweep::verdict::{Finding, MeasurementVerdict};
 
     fn point(number: u32, tps: f64, worst: f64, p99: f64) -> PointSummary {
         let one = |value: f64| Some(Range { median: value, min: value, max: value, interval: None });
@@ -123,14 +137,24 @@ mod tests {
         let told = render_sweep_headline(&[point(1, 12_345.0, 100.0, 90_000.0), point(2, 11_000.0, 9000.0, 2000.0)]);
         assert_eq!(
             told,
-            "Most transactions per second: 12,345 at clients 1; its worst second served 100, one in a hundred waited \
-             90 ms or longer; the best worst second, 9,000, is at clients 2."
+            "Most transactions per second: 12,345 at clients 1; its worst second served 100 in the median trial, one in \
+             a hundred waited 90 ms or longer; the best worst second, 9,000, is at clients 2."
         );
         let told = render_sweep_headline(&[point(1, 10.0, 9.0, 9000.0), point(2, 9.0, 9.0, 500.0)]);
         assert!(told.ends_with("; at clients 2 one in a hundred waited 500 µs, with 9 per second."), "{told}");
         let told = render_sweep_headline(&[point(1, 10.0, 9.0, 1000.0), point(2, 9.0, 9.0, 950.0)]);
         assert!(told.ends_with("waited 1.0 ms or longer."), "{told}");
         assert_eq!(render_sweep_headline(&[]), "No trial has figures.");
+    }
+
+    #[test]
+    fn what_measured_something_else_is_not_the_answer() {
+        let verdict = MeasurementVerdict::from(Finding::StrategyFailed { strategy: "cat".into(), reason: "no".into() });
+        let fast = PointSummary { verdicts: vec![PointVerdict::new(&verdict)], ..point(1, 12_000.0, 9.0, 1000.0) };
+        let told = render_sweep_headline(&[fast.clone(), point(2, 10.0, 9.0, 1000.0)]);
+        assert!(told.starts_with("Most transactions per second: 10 at clients 2;"), "{told}");
+        let told = render_sweep_headline(&[fast]);
+        assert!(told.contains("12,000") && told.ends_with("; no point measured what was asked for."), "{told}");
     }
 
     #[test]

@@ -251,7 +251,9 @@ impl Starter<'_> {
             lab.start(None)?;
         }
         self.repeat_history(lab, load).await?;
-        let directory = self.directory.join(format!("snapshot-{}", key.database_name()));
+        // Every site has databases of the same names.
+        let place = |number: u32| self.directory.join(format!("snapshot-{}-{number}", key.database_name()));
+        let directory = (0..).map(place).find(|path| !path.exists()).unwrap_or_else(|| place(0));
         std::fs::create_dir_all(&directory).map_err(|source| Error::file("create", &directory, source))?;
         let server = Server::connect(&lab.connect_options(lab.database())).await?;
         let snapshots = WarmSnapshots::take(strategies, lab, &server, &directory).await?;

@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde::Serialize;
 
+use super::verdict::MeasurementVerdict;
 use super::{BackgroundWrites, SweepRun, TrialOutline};
 use crate::bench::bootstrap::{MedianInterval, compute_median_interval};
 use crate::bench::statistics::compute_median;
@@ -27,6 +28,21 @@ pub struct PointVerdict {
     /// As of the first of them.
     pub sentence: String,
     pub remedy: String,
+    /// Was something else measured than was asked for?
+    pub is_refusing: bool,
+}
+
+impl PointVerdict {
+    /// Of one trial.
+    pub fn new(verdict: &MeasurementVerdict) -> PointVerdict {
+        PointVerdict {
+            kind: verdict.finding.kind(),
+            trials: 1,
+            sentence: verdict.sentence.clone(),
+            remedy: verdict.remedy.clone(),
+            is_refusing: verdict.finding.is_refusing(),
+        }
+    }
 }
 
 /// One point of a sweep, with what its trials measured.
@@ -127,12 +143,7 @@ fn collect_verdicts(trials: &[&TrialOutline]) -> Vec<PointVerdict> {
             let place = *places.entry(key).or_insert(collected.len());
             match collected.get_mut(place) {
                 Some(known) => known.trials += 1,
-                None => collected.push(PointVerdict {
-                    kind: verdict.finding.kind(),
-                    trials: 1,
-                    sentence: verdict.sentence.clone(),
-                    remedy: verdict.remedy.clone(),
-                }),
+                None => collected.push(PointVerdict::new(verdict)),
             }
         }
     }

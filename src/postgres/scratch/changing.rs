@@ -14,6 +14,9 @@ const REPLACEABLE_FILE: &str = "pgthaw.conf";
 /// Longer lines, such as those of a long statement, are read in pieces.
 const LINE_BYTES_MAX: u64 = 1 << 20;
 
+/// How lines of the log begin, behind their prefix, that say why a server does not start.
+const COMPLAINTS: [&str; 5] = ["PANIC:", "FATAL:", "ERROR:", "DETAIL:", "HINT:"];
+
 impl ScratchCluster {
     /// From now on the settings of [`ScratchCluster::replace_settings`] count, after those that were configured before.
     pub fn allow_replaceable_settings(&self) -> Result<(), Error> {
@@ -35,6 +38,15 @@ impl ScratchCluster {
         let log = String::from_utf8_lossy(&log);
         let lines: Vec<&str> = log.lines().collect();
         lines[lines.len().saturating_sub(10)..].join("\n")
+    }
+
+    /// What the server complains of in its log after the first `skipped` bytes; its last lines where it does not.
+    pub(super) fn complaints_since(&self, skipped: u64) -> String {
+        let complaint =
+            |line: &str| COMPLAINTS.iter().find_map(|sign| Some(line[line.find(sign)?..].trim().to_owned()));
+        let log = self.log_since(skipped, |_| true).unwrap_or_default();
+        let complaints: Vec<String> = log.lines().filter_map(complaint).collect();
+        if complaints.is_empty() { self.log_tail() } else { complaints.join("; ") }
     }
 
     pub(super) fn log_file(&self) -> PathBuf {

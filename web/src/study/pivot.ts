@@ -113,6 +113,6 @@ export function againstOf({ verdicts, warnings }: PointSummary): { text: string;
 export function doubtOf(point: PointSummary | null): Doubt {
   if (point === null) return "missing";
   if (point.tps === null) return "failed";
-  if (point.verdicts.some(({ kind }) => isRefused(kind))) return "refused";
+  if (point.verdicts.some(({ is_refusing: isRefusing }) => isRefusing)) return "refused";
   return againstOf(point).length > 0 || point.failures > 0 ? "doubtful" : null;
 }

@@ -89,6 +89,8 @@ export interface MeasurementVerdict {
 /** The same of some trials of a point. */
 export interface PointVerdict extends MeasurementVerdict {
   trials: number;
+  /** Something else was measured than was asked for. */
+  is_refusing: boolean;
 }
 
 /** What equal sides differ by in a figure. */

@@ -143,6 +143,16 @@ pub enum Finding {
         spread_ms: f64,
         uncertainty_ms: f64,
     },
+    /// The load did not last as long as it was asked to: it began late, or its last transactions took long.
+    OtherDuration {
+        asked_seconds: f64,
+        lasted_seconds: f64,
+    },
+    /// Transactions per second that were asked for, and those that there were.
+    RateNotReached {
+        asked: f64,
+        reached: f64,
+    },
     /// The hosts have not the same pgbench: what each of them said of itself.
     GeneratorsDiffer {
         versions: Vec<String>,
@@ -213,8 +223,22 @@ impl Finding {
             Finding::IdleMemoryPagedOut => "idle_memory_paged_out",
             Finding::GeneratorsUnseen { .. } => "generators_unseen",
             Finding::GeneratorsApart { .. } => "generators_apart",
+            Finding::OtherDuration { .. } => "other_duration",
+            Finding::RateNotReached { .. } => "rate_not_reached",
             Finding::GeneratorsDiffer { .. } => "generators_differ",
         }
+    }
+
+    /// Was something else measured than was asked for? Its figures answer another question.
+    pub fn is_refusing(&self) -> bool {
+        matches!(
+            self,
+            Finding::StartNotAsAsked { .. }
+                | Finding::NotInForce { .. }
+                | Finding::StrategyFailed { .. }
+                | Finding::GeneratorSaturated(_)
+                | Finding::FitsCache { .. }
+        )
     }
 
     /// What it is about, where one kind can be told of several things.
@@ -282,15 +306,11 @@ impl Finding {
             Finding::IdleMemoryPagedOut => {
                 "the kernel pages out memory that was idle for a while (DAMON): a warm start may not stay so".into()
             }
-            Finding::GeneratorsUnseen { hosts } => {
-                format!("whether pgbench was the limit is not known: its threads on {} are not seen", hosts.join(", "))
-            }
-            Finding::GeneratorsApart { spread_ms, uncertainty_ms } => format!(
-                "the generators began {spread_ms:.0} ms apart (± {uncertainty_ms:.0} ms), so not all of the load was there at once"
-            ),
-            Finding::GeneratorsDiffer { versions } => {
-                format!("the hosts have not the same pgbench: {}", versions.join(", "))
-            }
+            Finding::OtherDuration { .. }
+            | Finding::RateNotReached { .. }
+            | Finding::GeneratorsUnseen { .. }
+            | Finding::GeneratorsApart { .. }
+            | Finding::GeneratorsDiffer { .. } => self.load_words().0,
         }
     }
 
@@ -352,15 +372,44 @@ impl Finding {
             Finding::IdleMemoryPagedOut => {
                 "stop the scheme (/sys/kernel/mm/damon/admin) or the module damon_reclaim while measuring".into()
             }
-            Finding::GeneratorsUnseen { .. } => {
-                "look at the processors there, or ask for a rate (points.rate): being late shows it from here".into()
-            }
-            Finding::GeneratorsApart { .. } => {
-                "give the hosts less else to do, and let trials last so long that it does not matter".into()
-            }
-            Finding::GeneratorsDiffer { .. } => {
-                "install the same one everywhere, or say where it is (generators.pgbench)".into()
-            }
+            Finding::OtherDuration { .. }
+            | Finding::RateNotReached { .. }
+            | Finding::GeneratorsUnseen { .. }
+            | Finding::GeneratorsApart { .. }
+            | Finding::GeneratorsDiffer { .. } => self.load_words().1,
+        }
+    }
+}
+
+impl Finding {
+    /// Sentence and remedy of what is found of the load and of those who made it; empty of all else.
+    fn load_words(&self) -> (String, String) {
+        match self {
+            Finding::OtherDuration { asked_seconds, lasted_seconds } => (
+                format!(
+                    "the load lasted {lasted_seconds:.1} s instead of {asked_seconds:.0}: it began late, or its last transactions took long"
+                ),
+                "run fewer other programs, and let trials last longer".into(),
+            ),
+            Finding::RateNotReached { asked, reached } => (
+                format!("{asked:.0} transactions per second were asked for, and there were {reached:.0}"),
+                "ask for a lower rate, or read what held them up on the trial's page".into(),
+            ),
+            Finding::GeneratorsUnseen { hosts } => (
+                format!("whether pgbench was the limit is not known: its threads on {} are not seen", hosts.join(", ")),
+                "look at the processors there, or ask for a rate (points.rate): being late shows it from here".into(),
+            ),
+            Finding::GeneratorsApart { spread_ms, uncertainty_ms } => (
+                format!(
+                    "the generators began {spread_ms:.0} ms apart (± {uncertainty_ms:.0} ms), so not all of the load was there at once"
+                ),
+                "give the hosts less else to do, and let trials last so long that it does not matter".into(),
+            ),
+            Finding::GeneratorsDiffer { versions } => (
+                format!("the hosts have not the same pgbench: {}", versions.join(", ")),
+                "install the same one everywhere, or say where it is (generators.pgbench)".into(),
+            ),
+            _ => (String::new(), String::new()),
         }
     }
 }

@@ -25,6 +25,13 @@ const SAMPLES_BEYOND: f64 = 10.0;
 const BUSY: f64 = 0.9;
 const GENERATOR_MIN: f64 = 0.1;
 
+/// A load that lasts longer or shorter by more than both, in seconds and as a share, is told.
+const DURATION_OFF_MIN: f64 = 0.5;
+const DURATION_OFF_RATIO: f64 = 0.05;
+
+/// So much less than the rate that was asked for is told.
+const RATE_MISSED: f64 = 0.1;
+
 /// Generators that began further apart than this are told.
 const START_SPREAD_MS_MAX: f64 = 100.0;
 
@@ -73,6 +80,8 @@ pub fn compute_trial_verdicts(trial: &SweepTrial, circumstances: Circumstances<'
         find_short(trial, disk),
         find_few(trial),
         find_saturation(trial, signs),
+        find_other_duration(trial),
+        find_missed_rate(trial),
         find_generators_apart(trial),
         find_differing_generators(trial),
         find_shared_processors(&trial.os_samples, circumstances.processors),
@@ -152,6 +161,22 @@ fn find_few(trial: &SweepTrial) -> Option<Finding> {
     // Those whose latency is kept: with `logged_share` fewer than there were.
     let transactions = trial.latency.as_ref()?.count;
     (transactions < needed).then_some(Finding::TooFewTransactions { percentile: PERCENTILE, transactions, needed })
+}
+
+/// Of trials that last so many seconds, not so many transactions.
+fn find_other_duration(trial: &SweepTrial) -> Option<Finding> {
+    let (asked_seconds, lasted_seconds) = (f64::from(trial.point.seconds?), trial.lasted_seconds);
+    let off = (lasted_seconds - asked_seconds).abs();
+    let is_told = off > DURATION_OFF_MIN && off > DURATION_OFF_RATIO * asked_seconds;
+    is_told.then_some(Finding::OtherDuration { asked_seconds, lasted_seconds })
+}
+
+fn find_missed_rate(trial: &SweepTrial) -> Option<Finding> {
+    let asked = trial.point.rate?;
+    // pgbench draws the moments at random: how many there are scatters by the root of them.
+    let scatter = 3.0 / (asked * trial.lasted_seconds).max(1.0).sqrt();
+    let is_missed = trial.tps < asked * (1.0 - RATE_MISSED.max(scatter));
+    is_missed.then_some(Finding::RateNotReached { asked, reached: trial.tps })
 }
 
 fn find_generators_apart(trial: &SweepTrial) -> Option<Finding> {
@@ -284,6 +309,20 @@ mod tests {
         assert_eq!((runs, tables.len()), (5, 3));
         assert_eq!(tables[0], "b.public.pgbench_tellers");
         assert_eq!(find_autovacuum("LOG:  checkpoint starting: time\n"), None);
+    }
+
+    #[test]
+    fn a_load_that_was_not_as_long_or_as_much_as_it_was_asked_for_is_told() {
+        let of = |lasted_seconds, rate, tps| {
+            let mut trial = SweepTrial { lasted_seconds, tps, ..trial() };
+            (trial.point.seconds, trial.point.rate) = (Some(10), rate);
+            (find_other_duration(&trial).is_some(), find_missed_rate(&trial).is_some())
+        };
+        assert_eq!(of(10.4, None, 5.0), (false, false));
+        assert_eq!(of(12.0, Some(300.0), 95.0), (true, true));
+        assert_eq!(of(10.0, Some(300.0), 285.0), (false, false));
+        // Of thirty transactions five less is chance.
+        assert_eq!(of(10.0, Some(3.0), 2.5), (false, false));
     }
 
     #[test]

@@ -3,6 +3,7 @@
 import { element, folded, table } from "../../element";
 import { percent } from "../../format";
 import { type Metric, P50, P99, rangeText, TPS, WORST } from "../metrics";
+import { doubtOf } from "../pivot";
 import type { PointSummary } from "../record";
 import type { StudyState } from "../state";
 
@@ -26,7 +27,7 @@ export function fooled(state: StudyState): HTMLElement {
     "div",
     { id: "fooled" },
     element("h3", {}, "Don’t be fooled by throughput"),
-    element("p", { class: "lead" }, "The fastest points, and what their users got in the worst second and in the slowest hundredth of transactions. The best of each column is marked; it is seldom the same point."),
+    element("p", { class: "lead" }, "The fastest points, and what their users got in the worst second and in the slowest hundredth of transactions. The best of each column is marked; it is seldom the same point, and none that measured something else than was asked for. The worst second is that of the median trial, whose first and last are left out."),
     shown(points.slice(0, FIRST)),
     points.length > FIRST && folded(`All ${points.length} points`, () => shown(points)),
   );
@@ -34,7 +35,7 @@ export function fooled(state: StudyState): HTMLElement {
 
 function bestOf(metric: Metric, points: PointSummary[]): PointSummary | undefined {
   const value = (point: PointSummary): number => (metric.of(point)?.median ?? Number.NaN) * (metric.isLowBetter ? -1 : 1);
-  return points.filter((point) => metric.of(point) !== null).sort((a, b) => value(b) - value(a))[0];
+  return points.filter((point) => metric.of(point) !== null && doubtOf(point) !== "refused").sort((a, b) => value(b) - value(a))[0];
 }
 
 function bar(metric: Metric, point: PointSummary, points: PointSummary[], isBest: boolean): HTMLElement {
