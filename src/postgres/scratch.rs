@@ -341,7 +341,7 @@ impl ScratchCluster {
                 std::thread::sleep(POLL_INTERVAL);
                 continue;
             }
-            let output = self.complaints_since(logged);
+            let output = self.said_since(logged);
             self.crash();
             return Err(Error::Program { program: "postgres".into(), output });
         }

@@ -224,7 +224,7 @@ fn databases_made_in_several_ways_are_measured_side_by_side() {
     let bytes = |name: &str| {
         let trial = trials(&printed).iter().find(|trial| trial["point"]["database"] == name).unwrap();
         assert_eq!(trial["failure"], Value::Null, "{trial}");
-        assert!(trial["transactions"].as_u64() > Some(0) && text(trial, "/start_state/verdict") == "warm", "{trial}");
+        assert!(trial["transactions"].as_u64() > Some(0), "{trial}");
         trial["start_state"]["total_bytes"].as_u64().unwrap()
     };
     // pgbench's accounts have 13 MB.

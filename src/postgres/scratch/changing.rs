@@ -14,8 +14,8 @@ const REPLACEABLE_FILE: &str = "pgthaw.conf";
 /// Longer lines, such as those of a long statement, are read in pieces.
 const LINE_BYTES_MAX: u64 = 1 << 20;
 
-/// How lines of the log begin, behind their prefix, that say why a server does not start.
-const COMPLAINTS: [&str; 5] = ["PANIC:", "FATAL:", "ERROR:", "DETAIL:", "HINT:"];
+/// How what the server says begins, behind the prefix of its lines; a wrong setting is told by a LOG.
+const SEVERITIES: [&str; 7] = ["PANIC:", "FATAL:", "ERROR:", "WARNING:", "LOG:", "DETAIL:", "HINT:"];
 
 impl ScratchCluster {
     /// From now on the settings of [`ScratchCluster::replace_settings`] count, after those that were configured before.
@@ -40,13 +40,13 @@ impl ScratchCluster {
         lines[lines.len().saturating_sub(10)..].join("\n")
     }
 
-    /// What the server complains of in its log after the first `skipped` bytes; its last lines where it does not.
-    pub(super) fn complaints_since(&self, skipped: u64) -> String {
-        let complaint =
-            |line: &str| COMPLAINTS.iter().find_map(|sign| Some(line[line.find(sign)?..].trim().to_owned()));
+    /// What the server has said in its log after the first `skipped` bytes, without the times and numbers of processes by which
+    /// the same words differ; the log's last lines where it said nothing.
+    pub(super) fn said_since(&self, skipped: u64) -> String {
+        let words = |line: &str| SEVERITIES.iter().find_map(|sign| Some(line[line.find(sign)?..].trim().to_owned()));
         let log = self.log_since(skipped, |_| true).unwrap_or_default();
-        let complaints: Vec<String> = log.lines().filter_map(complaint).collect();
-        if complaints.is_empty() { self.log_tail() } else { complaints.join("; ") }
+        let said: Vec<String> = log.lines().filter_map(words).collect();
+        if said.is_empty() { self.log_tail() } else { said.join("; ") }
     }
 
     pub(super) fn log_file(&self) -> PathBuf {
@@ -108,6 +108,9 @@ mod tests {
         let set = |name: &str, value: &str| (name.to_owned(), value.to_owned());
         cluster.replace_settings(&[set("application_name", r"it's a \ here"), set("work_mem", "no amount")]).unwrap();
         assert!(cluster.start().unwrap_err().to_string().contains("work_mem"));
+        cluster.replace_settings(&[set("shared_buffers", "12 apples")]).unwrap();
+        let told = cluster.start().unwrap_err().to_string();
+        assert!(told.contains("12 apples") && told.contains("FATAL:") && !told.contains("work_mem"), "{told}");
         cluster.replace_settings(&[set("application_name", r"it's a \ here")]).unwrap();
         let before = cluster.log_bytes();
         cluster.start().unwrap();
