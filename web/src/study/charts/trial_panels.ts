@@ -41,6 +41,20 @@ const GREEN: [string, string] = ["#00805e", "#2fcc9f"];
 const GREY: [string, string] = ["#6a737b", "#a6afb7"];
 const BROWN: [string, string] = ["#7a5c3e", "#c9a27a"];
 
+/** What backends wait for most has a colour of its own, the same in every trial. */
+const WAITS: Record<string, [light: string, dark: string]> = {
+  "Lock transactionid": ["#a3418f", "#e596d4"],
+  "Lock tuple": ["#5d3a9b", "#b79bee"],
+  "LWLock WALWrite": ["#d04a02", "#ff8b45"],
+  "LWLock BufferContent": ["#b0214a", "#ff86a3"],
+  "IO WALSync": ["#0067a5", "#4fb0f0"],
+  "IO WALWrite": ["#0095a8", "#6fe0ee"],
+  "IO DataFileRead": ["#a88400", "#e8cc5a"],
+};
+
+/** Of the others, in the order in which they come. */
+const OTHER_WAITS: [light: string, dark: string][] = [["#5b7a00", "#b4d850"], ["#2b3a8c", "#97a6f5"], ["#8a3a00", "#e0a070"], ["#c05fa0", "#f5b5dd"]];
+
 const oneDigit = (value: number): string => value.toFixed(1);
 const short = (value: number): string => (value < 10 ? String(Number(value.toPrecision(2))) : compact(value));
 
@@ -48,11 +62,15 @@ function machine(make: (all: MachineSeries) => Curve[]): (data: TrialData) => Cu
   return ({ series }) => (series.machine === null ? [] : make(series.machine).filter(({ values }) => hasAny(values)));
 }
 
-function waitCurve({ kind, event, processes }: WaitSeries): Curve {
-  if (kind === null) return { name: "on a processor", values: processes, colors: GREEN };
-  if (kind === "Client") return { name: "waiting for pgbench", values: processes, colors: GREY };
-  if (event === null) return { name: "other waits", values: processes, colors: BROWN };
-  return { name: `${kind} ${event}`, values: processes };
+function waitCurves(waits: WaitSeries[]): Curve[] {
+  let others = 0;
+  return waits.map(({ kind, event, processes: values }) => {
+    if (kind === null) return { name: "on a processor", values, colors: GREEN };
+    if (kind === "Client") return { name: "waiting for pgbench", values, colors: GREY };
+    if (event === null) return { name: "other waits", values, colors: BROWN };
+    const name = `${kind} ${event}`;
+    return { name, values, colors: WAITS[name] ?? OTHER_WAITS[others++ % OTHER_WAITS.length] ?? BROWN };
+  });
 }
 
 export const PANELS: Panel[] = [
@@ -66,7 +84,7 @@ export const PANELS: Panel[] = [
   },
   {
     id: "waits", title: "What the backends did", render: oneDigit, renderAxis: short, isStack: true, weight: 1.4,
-    curves: ({ series }) => series.waits.map(waitCurve),
+    curves: ({ series }) => waitCurves(series.waits),
   },
   {
     id: "processors", title: "Processors at work", render: (value) => value.toFixed(2), renderAxis: short, isStack: true, weight: 1.1,
