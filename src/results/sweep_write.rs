@@ -46,13 +46,7 @@ impl Store {
 
     /// Keeps a sweep, new or changed.
     pub async fn save_sweep(&self, run: &SweepRun) -> Result<(), Error> {
-        let failed = self.failed_to("write");
-        let mut transaction = self.database.begin().await.map_err(&failed)?;
-        upsert_sweep(&mut transaction, run).await.map_err(&failed)?;
-        self.mark_unsent(&mut transaction, &Unsent::sweep(&run.id)).await.map_err(&failed)?;
-        transaction.commit().await.map_err(&failed)?;
-        self.send_soon();
-        Ok(())
+        self.save_whole_sweep(run, &[]).await
     }
 
     /// Keeps a trial of a sweep that was saved.
@@ -62,9 +56,7 @@ impl Store {
     pub async fn save_sweep_trial(&self, trial: &SweepTrial) -> Result<(), Error> {
         let failed = self.failed_to("write");
         let mut transaction = self.database.begin().await.map_err(&failed)?;
-        insert_sweep_trial(&mut transaction, trial, "").await.map_err(&failed)?;
-        let unsent = Unsent::sweep_trial(&trial.sweep_id, trial.number, trial.repeat);
-        self.mark_unsent(&mut transaction, &unsent).await.map_err(&failed)?;
+        self.add_trial(&mut transaction, trial).await.map_err(&failed)?;
         transaction.commit().await.map_err(&failed)?;
         self.send_soon();
         Ok(())
@@ -77,13 +69,16 @@ impl Store {
         upsert_sweep(&mut transaction, run).await.map_err(&failed)?;
         self.mark_unsent(&mut transaction, &Unsent::sweep(&run.id)).await.map_err(&failed)?;
         for trial in trials {
-            insert_sweep_trial(&mut transaction, trial, "").await.map_err(&failed)?;
-            let unsent = Unsent::sweep_trial(&run.id, trial.number, trial.repeat);
-            self.mark_unsent(&mut transaction, &unsent).await.map_err(&failed)?;
+            self.add_trial(&mut transaction, trial).await.map_err(&failed)?;
         }
         transaction.commit().await.map_err(&failed)?;
         self.send_soon();
         Ok(())
+    }
+
+    async fn add_trial(&self, transaction: &mut Transaction, trial: &SweepTrial) -> Result<(), sqlx::Error> {
+        insert_sweep_trial(transaction, trial, "").await?;
+        self.mark_unsent(transaction, &Unsent::sweep_trial(&trial.sweep_id, trial.number, trial.repeat)).await
     }
 
     /// Forgets a sweep with its trials.

@@ -10,10 +10,10 @@ const TELLING: f64 = 1.25;
 /// which others the trials do not tell from it.
 pub fn render_sweep_headline(points: &[PointSummary]) -> String {
     let tps = |point: &PointSummary| point.tps.map_or(f64::NEG_INFINITY, |range| range.median);
-    let as_asked: Vec<PointSummary> = points.iter().filter(|point| !is_refused(point)).cloned().collect();
-    let has_any = as_asked.iter().any(|point| point.tps.is_some());
-    let points = if has_any { as_asked.as_slice() } else { points };
-    let Some(best) = points.iter().filter(|point| point.tps.is_some()).max_by(|a, b| tps(a).total_cmp(&tps(b))) else {
+    let measured: Vec<&PointSummary> = points.iter().filter(|point| point.tps.is_some()).collect();
+    let as_asked: Vec<&PointSummary> = measured.iter().copied().filter(|point| !is_refused(point)).collect();
+    let points = if as_asked.is_empty() { measured } else { as_asked };
+    let Some(best) = points.iter().copied().max_by(|a, b| tps(a).total_cmp(&tps(b))) else {
         return "No trial has figures.".to_owned();
     };
     let mut sentence = format!("Most transactions per second: {} at {}", median_and_range(best.tps), best.label);
@@ -26,10 +26,10 @@ pub fn render_sweep_headline(points: &[PointSummary]) -> String {
     if !hidden.is_empty() {
         sentence += &format!("; {}", hidden.join(", "));
     }
-    if let Some(calmer) = find_calmer(best, points) {
+    if let Some(calmer) = find_calmer(best, &points) {
         sentence += &format!("; {calmer}");
     }
-    if let Some(rivals) = render_rivals(best, points) {
+    if let Some(rivals) = render_rivals(best, &points) {
         sentence += &format!("; {rivals}");
     }
     if is_refused(best) {
@@ -51,9 +51,9 @@ fn median_and_range(range: Option<Range>) -> String {
 }
 
 /// The points of which a trial was as fast as one of the fastest point's, the fastest of them by name.
-fn render_rivals(best: &PointSummary, points: &[PointSummary]) -> Option<String> {
+fn render_rivals(best: &PointSummary, points: &[&PointSummary]) -> Option<String> {
     let slowest = best.tps?.min;
-    let others = points.iter().filter(|point| point.number != best.number);
+    let others = points.iter().copied().filter(|point| point.number != best.number);
     let rivals = others.filter_map(|point| Some((point, point.tps?))).filter(|(_, tps)| tps.max >= slowest);
     let mut rivals: Vec<(&PointSummary, Range)> = rivals.collect();
     rivals.sort_by(|(_, one), (_, other)| other.median.total_cmp(&one.median));
@@ -69,8 +69,8 @@ fn render_rivals(best: &PointSummary, points: &[PointSummary]) -> Option<String>
 
 /// The point whose worst second, or else whose 99th percentile, is the best, when that is not the fastest point's and
 /// much better than it.
-fn find_calmer(best: &PointSummary, points: &[PointSummary]) -> Option<String> {
-    let others = || points.iter().filter(|point| point.number != best.number);
+fn find_calmer(best: &PointSummary, points: &[&PointSummary]) -> Option<String> {
+    let others = || points.iter().copied().filter(|point| point.number != best.number);
     let worst = |point: &PointSummary| point.worst_second_tps.map_or(0.0, |range| range.median);
     let steadiest = others().max_by(|a, b| worst(a).total_cmp(&worst(b)));
     if let Some(point) = steadiest.filter(|point| worst(point) > worst(best) * TELLING) {
