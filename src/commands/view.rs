@@ -1,10 +1,13 @@
 //! Which relations of a map are shown, and how: for `map` and `snapshot show`.
 
+use std::time::Duration;
+
 use clap::{Args, ValueEnum};
 
 use super::OutputArguments;
 use crate::cache::{Map, RolledUp, Selection};
 use crate::terminal::{self, Canvas, MapView};
+use crate::tui::LiveView;
 
 /// Which relations, and how.
 #[derive(Clone, Debug, Default, Args)]
@@ -99,6 +102,16 @@ impl ViewArguments {
     /// The places of the relations that are meant.
     pub fn select(&self, map: &Map) -> anyhow::Result<Vec<usize>> {
         Ok(map.select(&self.selection.selection())?)
+    }
+
+    /// How a live screen begins.
+    pub fn live(&self, pause: Duration) -> LiveView {
+        LiveView {
+            rolled_up: if self.forks { RolledUp::Not } else { self.by.unwrap_or_default().into() },
+            with_forks: self.forks,
+            with_system: self.shows_system(),
+            pause,
+        }
     }
 
     /// Who asks for relations by name wants to see them, catalogs or not.
