@@ -13,5 +13,6 @@ pub mod report;
 pub mod results;
 pub mod serve;
 pub mod terminal;
+pub mod tui;
 pub mod units;
 pub mod warm;

@@ -10,7 +10,7 @@ use syn::spanned::Spanned as _;
 use syn::visit::Visit;
 
 /// Which folders of `src/` a folder may use, itself aside. A new folder needs a row here.
-const LAYERS: [(&str, &[&str]); 15] = [
+const LAYERS: [(&str, &[&str]); 16] = [
     ("units", &[]),
     ("failure", &[]),
     ("linux", &["units", "failure"]),
@@ -23,6 +23,7 @@ const LAYERS: [(&str, &[&str]); 15] = [
     ("results", DOMAIN),
     ("report", DOMAIN),
     ("terminal", DOMAIN),
+    ("tui", &["terminal", "cache", "postgres", "units", "failure"]),
     (
         "serve",
         &["results", "report", "bench", "warm", "cache", "observe", "model", "linux", "postgres", "units", "failure"],
@@ -30,7 +31,7 @@ const LAYERS: [(&str, &[&str]); 15] = [
     (
         "commands",
         &[
-            "serve", "results", "report", "terminal", "bench", "warm", "cache", "observe", "model", "linux",
+            "serve", "results", "report", "tui", "terminal", "bench", "warm", "cache", "observe", "model", "linux",
             "postgres", "units", "failure",
         ],
     ),

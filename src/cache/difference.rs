@@ -6,7 +6,7 @@ use std::ops::AddAssign;
 use roaring::RoaringBitmap;
 
 use super::{Error, ForkMap, Identity, Map, RelationMap, Selection, TierState, compute_identities};
-use crate::postgres::Relation;
+use crate::postgres::{PartitionedTable, Relation};
 use crate::units::Fork;
 
 /// What changed from one map to another.
@@ -14,6 +14,8 @@ use crate::units::Fork;
 pub struct Difference<'a> {
     /// Relations of either map, in the order of the later one, then those that are gone.
     pub relations: Vec<RelationDifference<'a>>,
+    /// The partitioned tables of either map.
+    pub partitioned: Vec<PartitionedTable>,
     /// Were both maps able to see the OS page cache?
     pub has_os: bool,
     /// Were both maps able to see shared_buffers?
@@ -96,7 +98,7 @@ impl Difference<'_> {
     /// # Errors
     /// When there is no such relation in either map.
     pub fn select(mut self, selection: &Selection) -> Result<Self, Error> {
-        let places = selection.find(self.relations.iter().map(|one| one.relation))?;
+        let places = selection.find(self.relations.iter().map(|one| one.relation), &self.partitioned)?;
         let mut place = 0..;
         self.relations.retain(|_| place.next().is_some_and(|place| places.binary_search(&place).is_ok()));
         Ok(self)
@@ -153,7 +155,8 @@ pub fn compute_difference<'a>(before: &'a Map, after: &'a Map) -> Difference<'a>
         forks: compare_forks(&one.forks, &[], false),
     }));
     let both = |tier: fn(&Map) -> &TierState| [before, after].iter().all(|map| *tier(map) == TierState::Measured);
-    Difference { relations, has_os: both(|map| &map.os), has_buffers: both(|map| &map.buffers) }
+    let partitioned = [before.partitioned.as_slice(), &after.partitioned].concat();
+    Difference { relations, partitioned, has_os: both(|map| &map.os), has_buffers: both(|map| &map.buffers) }
 }
 
 fn compare<'a>(before: Option<&RelationMap>, after: &'a RelationMap) -> RelationDifference<'a> {

@@ -7,7 +7,7 @@ use jiff::Timestamp;
 use roaring::RoaringBitmap;
 
 use super::HeatSource;
-use crate::postgres::Relation;
+use crate::postgres::{PartitionedTable, Relation};
 use crate::units::Fork;
 
 /// Usage counts are 0 to 5: BM_MAX_USAGE_COUNT in PostgreSQL's `src/include/storage/buf_internals.h`.
@@ -49,6 +49,8 @@ pub struct Map {
     pub os_heat: HeatSource,
     /// In the catalog's order. Relations without a block are left out.
     pub relations: Vec<RelationMap>,
+    /// What the partitions among them are parts of.
+    pub partitioned: Vec<PartitionedTable>,
     /// Notes for the reader, such as databases that could not be asked for their relations' names.
     pub remarks: Vec<String>,
 }

@@ -104,24 +104,36 @@ pub struct BarCell {
     pub any: f64,
 }
 
-/// Where in a fork the resident blocks are: the fork cut into `cells` equal parts.
-pub fn compute_bar(fork: &ForkMap, cells: usize) -> Vec<BarCell> {
-    let buffers = fork.all_buffers();
-    let any = &fork.os | &buffers;
+/// Where in forks that follow each other the resident blocks are: all of them cut into `cells` equal parts.
+pub fn compute_bar(forks: &[&ForkMap], cells: usize) -> Vec<BarCell> {
+    let mut total = 0;
+    let mut tiers: Vec<(u64, u64, [RoaringBitmap; 3])> = Vec::new();
+    for fork in forks {
+        let buffers = fork.all_buffers();
+        let any = &fork.os | &buffers;
+        tiers.push((total, total + fork.blocks, [fork.os.clone(), buffers, any]));
+        total += fork.blocks;
+    }
     let cell = |number: usize| {
-        let (start, end) = compute_cell(number as u64, cells as u64, fork.blocks);
-        let share = |bitmap: &RoaringBitmap| {
-            compute_ratio(bitmap.range_cardinality(start as u32..=(end - 1) as u32), end - start)
-        };
-        BarCell { os: share(&fork.os), buffers: share(&buffers), any: share(&any) }
+        let (start, end) = compute_cell(number as u64, cells as u64, total);
+        let first = tiers.partition_point(|(_, fork_end, _)| *fork_end <= start);
+        let mut resident = [0; 3];
+        for (fork_start, fork_end, bitmaps) in tiers[first..].iter().take_while(|(fork_start, ..)| *fork_start < end) {
+            let (from, to) = (start.max(*fork_start) - fork_start, end.min(*fork_end) - fork_start);
+            for (sum, bitmap) in resident.iter_mut().zip(bitmaps).filter(|_| from < to) {
+                *sum += bitmap.range_cardinality(from as u32..=(to - 1) as u32);
+            }
+        }
+        let [os, buffers, any] = resident.map(|blocks| compute_ratio(blocks, end - start));
+        BarCell { os, buffers, any }
     };
-    match fork.blocks {
+    match total {
         0 => vec![BarCell::default(); cells],
         _ => (0..cells).map(cell).collect(),
     }
 }
 
-/// The blocks `[start, end)` of a cell; at least one, so that a fork of fewer blocks than cells shows each block in
+/// The blocks `[start, end)` of a cell; at least one, so that forks of fewer blocks than cells shows each block in
 /// several cells.
 fn compute_cell(number: u64, cells: u64, blocks: u64) -> (u64, u64) {
     let start = number * blocks / cells;
@@ -158,22 +170,35 @@ mod tests {
 
     #[test]
     fn a_bar_shows_where() {
-        let bar = compute_bar(&fork(), 10);
+        let bar = compute_bar(&[&fork()], 10);
         assert_eq!(bar[4], BarCell { os: 1.0, buffers: 1.0, any: 1.0 });
         assert_eq!(bar[5], BarCell { os: 0.0, buffers: 1.0, any: 1.0 });
         assert_eq!(bar[6], BarCell::default());
         assert_eq!(bar[9], BarCell { os: 0.0, buffers: 1.0, any: 1.0 });
-        assert_eq!(compute_bar(&fork(), 3)[1].os, (50.0 - 33.0) / 33.0);
+        assert_eq!(compute_bar(&[&fork()], 3)[1].os, (50.0 - 33.0) / 33.0);
+    }
+
+    #[test]
+    fn forks_follow_each_other_in_a_bar() {
+        let mut warm = ForkMap::empty(Fork::Main, 30);
+        warm.os.insert_range(0..30);
+        let cold = ForkMap::empty(Fork::Main, 50);
+        let bar: Vec<f64> = compute_bar(&[&warm, &cold, &ForkMap::empty(Fork::Main, 0), &warm], 11)
+            .iter()
+            .map(|cell| cell.os)
+            .collect();
+        assert_eq!(bar, [1.0, 1.0, 1.0, 0.0, 0.0, 0.0, 0.0, 0.0, 1.0, 1.0, 1.0]);
+        assert_eq!(compute_bar(&[&warm, &cold], 2)[0].os, 30.0 / 40.0);
     }
 
     #[test]
     fn a_bar_of_few_or_many_blocks_has_all_its_cells() {
         let mut one = ForkMap::empty(Fork::Main, 1);
         one.os.insert(0);
-        assert!(compute_bar(&one, 20).iter().all(|cell| cell.os == 1.0));
-        assert_eq!(compute_bar(&ForkMap::empty(Fork::Main, 0), 20), vec![BarCell::default(); 20]);
+        assert!(compute_bar(&[&one], 20).iter().all(|cell| cell.os == 1.0));
+        assert_eq!(compute_bar(&[&ForkMap::empty(Fork::Main, 0)], 20), vec![BarCell::default(); 20]);
         let mut largest = ForkMap::empty(Fork::Main, u64::from(u32::MAX));
         largest.os.insert_range(0..u32::MAX);
-        assert!(compute_bar(&largest, 20).iter().all(|cell| cell.os == 1.0));
+        assert!(compute_bar(&[&largest], 20).iter().all(|cell| cell.os == 1.0));
     }
 }

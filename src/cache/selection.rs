@@ -2,8 +2,9 @@
 
 use std::collections::HashSet;
 
-use super::Error;
-use crate::postgres::{Relation, RelationName};
+use super::name_pattern::NamePattern;
+use super::{Error, Map};
+use crate::postgres::{PartitionedTable, Relation, RelationName};
 
 /// Names that are offered when the one given is unknown.
 const NEAR_NAMES: usize = 3;
@@ -11,83 +12,91 @@ const NEAR_NAMES: usize = 3;
 /// Which relations are meant; without anything, all of them.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Selection {
-    /// Names, schema-qualified or not; `*` stands for any characters. A table brings its indexes and its TOAST table.
+    /// Names and patterns as psql takes them, schema-qualified or not ([`NamePattern`]). A table brings its indexes and its
+    /// TOAST table, a partitioned table its partitions.
     pub relations: Vec<String>,
-    /// The relations of this schema, with the TOAST tables of its tables.
+    /// The relations of the schemas of this name or pattern, with the TOAST tables of their tables.
     pub schema: Option<String>,
 }
 
+/// A relation is known by its database and its full name.
+type Key<'a> = (&'a str, String);
+
 impl Selection {
     /// The places of the relations meant, in order. `relations` are all that there are, also those of which nothing is
-    /// resident.
+    /// resident; `partitioned` are the partitioned tables, which have none of their own.
     ///
     /// # Errors
     /// When a name or a schema was given and there is no such relation: of several names, the first that is none.
-    pub fn find<'a>(&self, relations: impl Iterator<Item = &'a Relation>) -> Result<Vec<usize>, Error> {
+    pub fn find<'a>(
+        &self,
+        relations: impl Iterator<Item = &'a Relation>,
+        partitioned: &'a [PartitionedTable],
+    ) -> Result<Vec<usize>, Error> {
         let relations: Vec<&Relation> = relations.collect();
         if *self == Selection::default() {
             return Ok((0..relations.len()).collect());
         }
-        let candidates: Vec<&Relation> = relations.iter().copied().filter(|one| self.is_in_schema(one)).collect();
-        let is_absent = |name: &&String| !candidates.iter().any(|one| matches_name(name, &one.name));
-        if let Some(name) = self.relations.iter().find(is_absent) {
-            return Err(unknown_relation(name, &relations));
+        let patterns: Vec<NamePattern> = self.relations.iter().map(|name| NamePattern::new(name)).collect();
+        let schema = self.schema.as_deref().map(NamePattern::new);
+        let is_in_schema = |name: &&RelationName| schema.as_ref().is_none_or(|schema| schema.matches_schema(name));
+        let tables = || partitioned.iter().map(|one| &one.name).filter(is_in_schema);
+        let candidates = || relations.iter().map(|one| &one.name).filter(is_in_schema).chain(tables());
+        let is_absent = |pattern: &NamePattern| !candidates().any(|name| pattern.matches(name));
+        if let Some(place) = patterns.iter().position(is_absent) {
+            return Err(unknown_relation(&self.relations[place], &relations, partitioned));
         }
-        if candidates.is_empty() {
+        if candidates().next().is_none() {
             return Err(unknown_schema(self.schema.as_deref().unwrap_or_default(), &relations));
         }
-        let is_named = |one: &&&Relation| {
-            self.relations.is_empty() || self.relations.iter().any(|name| matches_name(name, &one.name))
+        // Of a schema alone only its own partitions are meant.
+        let mut meant: HashSet<Key<'_>> = match patterns.as_slice() {
+            [] => relations.iter().map(|one| &one.name).filter(is_in_schema).map(key_of).collect(),
+            _ => candidates().filter(|name| patterns.iter().any(|one| one.matches(name))).map(key_of).collect(),
         };
-        let mut owners: HashSet<(&str, String)> = candidates.iter().filter(is_named).map(|one| key_of(one)).collect();
-        // A table's TOAST table has an index too.
-        for _ in 0..2 {
-            let owned = relations.iter().filter(|one| is_owned(one, &owners)).map(|one| key_of(one));
-            let owned: Vec<(&str, String)> = owned.collect();
-            owners.extend(owned);
+        add_owned(&mut meant, &relations, partitioned);
+        Ok((0..relations.len()).filter(|place| meant.contains(&key_of(&relations[*place].name))).collect())
+    }
+}
+
+impl Map {
+    /// The places of the relations that are meant.
+    ///
+    /// # Errors
+    /// Those of [`Selection::find`].
+    pub fn select(&self, selection: &Selection) -> Result<Vec<usize>, Error> {
+        selection.find(self.relations.iter().map(|one| &one.relation), &self.partitioned)
+    }
+}
+
+/// Adds what belongs to those meant, and what belongs to that: a partition of a partition has a TOAST table with an index.
+fn add_owned<'a>(meant: &mut HashSet<Key<'a>>, relations: &[&'a Relation], partitioned: &'a [PartitionedTable]) {
+    let of_relations = relations.iter().map(|one| (&one.name, &one.parent));
+    let of_partitioned = partitioned.iter().map(|one| (&one.name, &one.parent));
+    let owned: Vec<(Key<'a>, Key<'a>)> = of_relations
+        .chain(of_partitioned)
+        .filter_map(|(name, parent)| Some((key_of(name), (name.database.as_str(), parent.clone()?))))
+        .collect();
+    loop {
+        let more = owned.iter().filter(|(one, owner)| meant.contains(owner) && !meant.contains(one));
+        let more: Vec<Key<'a>> = more.map(|(one, _)| one.clone()).collect();
+        if more.is_empty() {
+            return;
         }
-        Ok((0..relations.len()).filter(|place| owners.contains(&key_of(relations[*place]))).collect())
+        meant.extend(more);
     }
 }
 
-impl Selection {
-    fn is_in_schema(&self, one: &Relation) -> bool {
-        self.schema.as_ref().is_none_or(|schema| one.name.schema == *schema)
-    }
+fn key_of(name: &RelationName) -> Key<'_> {
+    (&name.database, name.to_string())
 }
 
-fn key_of(relation: &Relation) -> (&str, String) {
-    (&relation.name.database, relation.name.to_string())
-}
-
-fn is_owned(relation: &Relation, owners: &HashSet<(&str, String)>) -> bool {
-    let database = relation.name.database.as_str();
-    relation.parent.as_ref().is_some_and(|parent| owners.contains(&(database, parent.clone())))
-}
-
-/// Is `wanted` the relation's name, alone or with its schema, or a pattern of it?
-fn matches_name(wanted: &str, name: &RelationName) -> bool {
-    matches_pattern(wanted, &name.name) || matches_pattern(wanted, &name.to_string())
-}
-
-/// `*` stands for any characters, also for none.
-fn matches_pattern(pattern: &str, text: &str) -> bool {
-    let Some((head, rest)) = pattern.split_once('*') else { return pattern == text };
-    let Some(text) = text.strip_prefix(head) else { return false };
-    let mut parts: Vec<&str> = rest.split('*').collect();
-    let tail = parts.pop().unwrap_or_default();
-    let mut text = text;
-    for part in parts {
-        let Some(found) = text.find(part) else { return false };
-        text = &text[found + part.len()..];
-    }
-    text.ends_with(tail)
-}
-
-fn unknown_relation(name: &str, relations: &[&Relation]) -> Error {
-    let names = relations.iter().filter(|one| !one.is_system).flat_map(|one| {
-        let full = one.name.to_string();
-        let likeness = likeness(name, &one.name.name).max(likeness(name, &full));
+fn unknown_relation(name: &str, relations: &[&Relation], partitioned: &[PartitionedTable]) -> Error {
+    let written = name.replace('"', "");
+    let own = relations.iter().filter(|one| !one.is_system).map(|one| &one.name);
+    let names = own.chain(partitioned.iter().map(|one| &one.name)).flat_map(|one| {
+        let full = one.to_string();
+        let likeness = likeness(&written, &one.name).max(likeness(&written, &full));
         (likeness > 0.8).then_some((likeness, full))
     });
     Error::UnknownRelation { name: name.to_owned(), near: nearest(names.collect()) }
@@ -132,7 +141,18 @@ mod tests {
             make(4, "pg_toast", "pg_toast_1_index", Some("pg_toast.pg_toast_1")),
             make(5, "archive", "orders", None),
             make(6, "archive", "parts", None),
+            make(7, "archive", "sales_1", Some("public.sales_old")),
+            make(8, "public", "sales_2", Some("public.sales")),
+            make(9, "public", "sales_2_pkey", Some("public.sales_2")),
         ]
+    }
+
+    fn partitioned() -> Vec<PartitionedTable> {
+        let make = |name: &str, parent: Option<&str>| PartitionedTable {
+            name: RelationName { database: "app".into(), schema: "public".into(), name: name.into() },
+            parent: parent.map(str::to_owned),
+        };
+        vec![make("sales", None), make("sales_old", Some("public.sales"))]
     }
 
     fn find(relation: Option<&str>, schema: Option<&str>) -> Result<Vec<usize>, Error> {
@@ -141,7 +161,8 @@ mod tests {
 
     fn find_all(names: &[&str], schema: Option<&str>) -> Result<Vec<usize>, Error> {
         let names = names.iter().map(|name| (*name).to_owned()).collect();
-        Selection { relations: names, schema: schema.map(str::to_owned) }.find(relations().iter())
+        let selection = Selection { relations: names, schema: schema.map(str::to_owned) };
+        selection.find(relations().iter(), &partitioned())
     }
 
     #[test]
@@ -158,17 +179,25 @@ mod tests {
         assert_eq!(find(Some("orders"), None).unwrap(), [0, 1, 2, 3, 4]);
         assert_eq!(find(Some("orders"), Some("archive")).unwrap(), [4]);
         assert_eq!(find(Some("orders_pkey"), None).unwrap(), [1]);
-        assert_eq!(find(None, Some("archive")).unwrap(), [4, 5]);
-        assert_eq!(find(None, Some("public")).unwrap(), [0, 1, 2, 3]);
-        assert_eq!(find(None, None).unwrap().len(), 6);
+        assert_eq!(find(None, Some("archive")).unwrap(), [4, 5, 6]);
+        assert_eq!(find(None, Some("public")).unwrap(), [0, 1, 2, 3, 7, 8]);
+        assert_eq!(find(None, Some("arch*")).unwrap(), [4, 5, 6]);
+        assert_eq!(find(None, None).unwrap().len(), 9);
     }
 
     #[test]
-    fn a_star_stands_for_anything() {
-        assert_eq!(find(Some("p*s"), None).unwrap(), [0, 1, 2, 3, 5]);
-        assert_eq!(find(Some("archive.*"), None).unwrap(), [4, 5]);
-        assert!(matches_pattern("a*b*c", "a-b-b-c") && matches_pattern("*", "") && matches_pattern("ab*", "ab"));
-        assert!(!matches_pattern("a*b*c", "a-c") && !matches_pattern("ab*b", "ab") && !matches_pattern("b", "ab"));
+    fn a_partitioned_table_brings_its_partitions() {
+        assert_eq!(find(Some("sales"), None).unwrap(), [6, 7, 8]);
+        assert_eq!(find(Some("public.sales_old"), None).unwrap(), [6]);
+        assert_eq!(find(Some("sales_2"), None).unwrap(), [7, 8]);
+    }
+
+    #[test]
+    fn patterns_are_psqls() {
+        assert_eq!(find(Some("p*s"), None).unwrap(), [5]);
+        assert_eq!(find(Some("archive.*"), None).unwrap(), [4, 5, 6]);
+        assert_eq!(find(Some("pub*.ORDERS"), None).unwrap(), [0, 1, 2, 3]);
+        assert!(find(Some("\"ORDERS\""), None).is_err());
     }
 
     #[test]

@@ -6,6 +6,7 @@ use jiff::Timestamp;
 
 use super::snapshot_store::check_label;
 use super::{Error, HeatSource, Map, MapSource, TierState, snapshot_file};
+use crate::postgres::PartitionedTable;
 
 /// A map that was kept, with the label that the user gave it.
 ///
@@ -27,6 +28,7 @@ pub struct SnapshotHeader {
     pub os_heat: HeatSource,
     pub remarks: Vec<String>,
     pub relations: u64,
+    pub partitioned: Vec<PartitionedTable>,
     /// Blocks resident in the OS page cache.
     pub os_blocks: u64,
     /// Blocks resident in shared_buffers.
@@ -63,6 +65,7 @@ impl Snapshot {
             os_heat: self.map.os_heat,
             remarks: self.map.remarks.clone(),
             relations: self.map.relations.len() as u64,
+            partitioned: self.map.partitioned.clone(),
             os_blocks: self.map.os_blocks(),
             buffer_blocks: self.map.buffer_blocks(),
         }

@@ -306,6 +306,7 @@ mod tests {
             buffers: TierState::Measured,
             os_heat: Default::default(),
             relations: Vec::new(),
+            partitioned: Vec::new(),
             remarks: Vec::new(),
         };
         Snapshot::new(map, label.map(str::to_owned))

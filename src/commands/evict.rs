@@ -114,7 +114,7 @@ impl EvictArguments {
 
     /// The part of the map that is meant. `-d` does not mean the shared catalogs here.
     fn choose(&self, mut map: Map) -> anyhow::Result<Map> {
-        let places = self.selection.selection().find(map.relations.iter().map(|one| &one.relation))?;
+        let places = map.select(&self.selection.selection())?;
         let databases = self.named().databases()?;
         let is_meant = |place: usize| {
             let database = &map.relations[place].relation.name.database;

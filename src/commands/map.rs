@@ -1,5 +1,6 @@
 //! `pgthaw map`: the work is done in `src/cache/`.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use clap::Args;
@@ -7,9 +8,11 @@ use jiff::Zoned;
 
 use super::{
     ConnectionArguments, ExitStatus, OutputArguments, PositionalArguments, SnapshotsArguments, Target, ViewArguments,
-    read_current_map,
+    describe, read_current_map,
 };
-use crate::terminal::{self, Canvas, Screen};
+use crate::cache::Map;
+use crate::terminal::{self, Canvas};
+use crate::tui::{LiveMap, LiveScreen, Next};
 
 /// What is resident now, per relation, in shared_buffers and in the OS page cache
 ///
@@ -27,7 +30,8 @@ pub struct MapArguments {
     #[command(flatten)]
     view: ViewArguments,
 
-    /// Show it again every SECONDS, until Ctrl-C
+    /// Show it again every SECONDS, until Ctrl-C; on a terminal as a live screen that sorts, filters and unfolds by key and tells
+    /// what changed since the last look
     #[arg(long, value_name = "SECONDS", num_args = 0..=1, default_missing_value = "2", conflicts_with = "json")]
     #[arg(value_parser = clap::value_parser!(u64).range(1..=86_400))]
     watch: Option<u64>,
@@ -46,8 +50,17 @@ impl MapArguments {
 /// Runs the command.
 pub async fn run(arguments: MapArguments, output: OutputArguments) -> anyhow::Result<ExitStatus> {
     let target = Target::open(&arguments.named()).await?;
+    let is_terminal = Canvas::of_stdout(arguments.view.ascii).height.is_some();
     match arguments.watch {
-        Some(seconds) => watch(&target, &arguments, output, Duration::from_secs(seconds)).await?,
+        Some(seconds) => {
+            let watch = Watch {
+                target,
+                quiet: OutputArguments { quiet: true, ..output },
+                pause: Duration::from_secs(seconds),
+                arguments,
+            };
+            if is_terminal { show_live(Arc::new(watch)).await? } else { print_again_and_again(&watch).await? }
+        }
         None => {
             let map = read_current_map(&target, &arguments.snapshots.open(), output).await?;
             arguments.view.print(&map, output)?;
@@ -56,31 +69,71 @@ pub async fn run(arguments: MapArguments, output: OutputArguments) -> anyhow::Re
     Ok(ExitStatus::Done)
 }
 
-/// Redraws until Ctrl-C. Where standard output is no terminal, one table follows the other until nobody reads them.
-async fn watch(
-    target: &Target,
-    arguments: &MapArguments,
-    output: OutputArguments,
+/// What is looked at again and again.
+struct Watch {
+    target: Target,
+    arguments: MapArguments,
+    quiet: OutputArguments,
     pause: Duration,
-) -> anyhow::Result<()> {
-    let is_terminal = Canvas::of_stdout(arguments.view.ascii).height.is_some();
-    let screen = is_terminal.then(Screen::enter).transpose()?;
-    let quiet = OutputArguments { quiet: true, ..output };
-    let draw = async {
+}
+
+impl Watch {
+    async fn look(&self) -> anyhow::Result<Map> {
+        read_current_map(&self.target, &self.arguments.snapshots.open(), self.quiet).await
+    }
+
+    /// The map, and the places of the relations that are meant.
+    async fn look_at_selected(&self) -> anyhow::Result<(Map, Vec<usize>)> {
+        let map = self.look().await?;
+        let places = self.arguments.view.select(&map)?;
+        Ok((map, places))
+    }
+}
+
+/// One table follows the other until Ctrl-C, or until nobody reads them.
+async fn print_again_and_again(watch: &Watch) -> anyhow::Result<()> {
+    let view = &watch.arguments.view;
+    let print = async {
         while terminal::is_output_open() {
-            let map = read_current_map(target, &arguments.snapshots.open(), quiet).await?;
-            let table = arguments.view.render(&map, Canvas::of_stdout(arguments.view.ascii))?;
-            let picture = format!("{}, every {} s until Ctrl-C\n{table}", Zoned::now().strftime("%T"), pause.as_secs());
-            match &screen {
-                Some(screen) => screen.draw(&picture)?,
-                None => terminal::print_line(&format!("{picture}\n")),
-            }
-            tokio::time::sleep(pause).await;
+            let table = view.render(&watch.look().await?, Canvas::of_stdout(view.ascii))?;
+            let now = Zoned::now().strftime("%T").to_string();
+            terminal::print_line(&format!("{now}, every {} s until Ctrl-C\n{table}\n", watch.pause.as_secs()));
+            tokio::time::sleep(watch.pause).await;
         }
         anyhow::Ok(())
     };
     tokio::select! {
-        ended = draw => ended,
+        ended = print => ended,
         interrupted = terminal::wait_for_interrupt() => Ok(interrupted?),
+    }
+}
+
+/// The live screen, until a key or a signal ends it. The first look has to succeed; later ones may fail, for a server
+/// restarts and comes back.
+async fn show_live(watch: Arc<Watch>) -> anyhow::Result<()> {
+    let (map, places) = watch.look_at_selected().await?;
+    let mut live = LiveMap::new(map, places, watch.arguments.view.live(watch.pause));
+    let mut screen = LiveScreen::enter()?;
+    let mut interrupted = std::pin::pin!(terminal::wait_for_interrupt());
+    loop {
+        // A task of its own: looking at many files keeps no key waiting.
+        let next = Arc::clone(&watch);
+        let mut look = tokio::spawn(async move {
+            tokio::time::sleep(next.pause).await;
+            next.look_at_selected().await.map_err(|error| describe(&error))
+        });
+        let looked = loop {
+            screen.draw(&mut live, Canvas::of_stdout(watch.arguments.view.ascii))?;
+            tokio::select! {
+                looked = &mut look => break looked?,
+                key = screen.next_key() => if live.press(key) == Next::Quit {
+                    return Ok(());
+                },
+                ended = &mut interrupted => return Ok(ended?),
+            }
+        };
+        if !live.is_paused {
+            live.take(looked);
+        }
     }
 }

@@ -1,10 +1,13 @@
 //! Which relations of a map are shown, and how: for `map` and `snapshot show`.
 
-use clap::Args;
+use std::time::Duration;
+
+use clap::{Args, ValueEnum};
 
 use super::OutputArguments;
-use crate::cache::{Map, Selection};
+use crate::cache::{Map, RolledUp, Selection};
 use crate::terminal::{self, Canvas, MapView};
+use crate::tui::LiveView;
 
 /// Which relations, and how.
 #[derive(Clone, Debug, Default, Args)]
@@ -16,8 +19,13 @@ pub struct ViewArguments {
     #[arg(long, value_name = "N")]
     top: Option<usize>,
 
-    /// A row for each fork
-    #[arg(long)]
+    /// What a row stands for: a table with its indexes and TOAST, of a partitioned one with all partitions; a table or partition
+    /// with its indexes and TOAST; or each relation by itself [default: table, with --json relation]
+    #[arg(long, value_name = "WHAT")]
+    by: Option<ByArgument>,
+
+    /// A row for each fork of each relation
+    #[arg(long, conflicts_with = "by")]
     forks: bool,
 
     /// Show system catalogs one by one
@@ -29,15 +37,34 @@ pub struct ViewArguments {
     pub ascii: bool,
 }
 
+/// What a row stands for.
+#[derive(Clone, Copy, Debug, Default, ValueEnum)]
+enum ByArgument {
+    #[default]
+    Table,
+    Partition,
+    Relation,
+}
+
+impl From<ByArgument> for RolledUp {
+    fn from(by: ByArgument) -> RolledUp {
+        match by {
+            ByArgument::Table => RolledUp::ToTable,
+            ByArgument::Partition => RolledUp::ToPartition,
+            ByArgument::Relation => RolledUp::Not,
+        }
+    }
+}
+
 /// Which relations.
 #[derive(Clone, Debug, Default, Args)]
 pub struct SelectionArguments {
-    /// This relation, with the indexes and the TOAST of a table; `schema.name` or `name`, * for any characters; may be
-    /// repeated
+    /// This relation, with the indexes and the TOAST of a table and the partitions of a partitioned one; as SQL and psql's \d
+    /// take it: orders, public.orders, shop.public.orders, '"Odd Name"', 'sal*.*', 'orders_202?'; may be repeated
     #[arg(short, long = "relation", value_name = "NAME")]
     relations: Vec<String>,
 
-    /// The relations of this schema
+    /// The relations of this schema, or of those of a pattern: sales, 'sal*'
     #[arg(short = 'n', long, value_name = "NAME")]
     schema: Option<String>,
 }
@@ -62,19 +89,40 @@ impl ViewArguments {
 
     /// The map as text.
     pub fn render(&self, map: &Map, canvas: Canvas) -> anyhow::Result<String> {
-        let selection = self.selection.selection();
-        let places = selection.find(map.relations.iter().map(|one| &one.relation))?;
+        let places = self.select(map)?;
         let view = MapView {
             top: self.top.unwrap_or(20),
+            rolled_up: self.by.unwrap_or_default().into(),
             with_forks: self.forks,
-            with_system: self.system || selection != Selection::default(),
+            with_system: self.shows_system(),
         };
         Ok(terminal::render_map(map, &places, view, canvas))
     }
 
+    /// The places of the relations that are meant.
+    pub fn select(&self, map: &Map) -> anyhow::Result<Vec<usize>> {
+        Ok(map.select(&self.selection.selection())?)
+    }
+
+    /// How a live screen begins.
+    pub fn live(&self, pause: Duration) -> LiveView {
+        LiveView {
+            rolled_up: if self.forks { RolledUp::Not } else { self.by.unwrap_or_default().into() },
+            with_forks: self.forks,
+            with_system: self.shows_system(),
+            pause,
+        }
+    }
+
+    /// Who asks for relations by name wants to see them, catalogs or not.
+    fn shows_system(&self) -> bool {
+        self.system || self.selection.selection() != Selection::default()
+    }
+
     /// The map for programs.
     pub fn render_json(&self, map: &Map) -> anyhow::Result<serde_json::Value> {
-        let places = self.selection.selection().find(map.relations.iter().map(|one| &one.relation))?;
-        Ok(terminal::render_map_json(map, &places, self.top.unwrap_or(0)))
+        let places = self.select(map)?;
+        let rolled_up = self.by.unwrap_or(ByArgument::Relation).into();
+        Ok(terminal::render_map_json(map, &places, rolled_up, self.top.unwrap_or(0)))
     }
 }

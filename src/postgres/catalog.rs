@@ -5,7 +5,7 @@ use sqlx::postgres::types::Oid;
 use sqlx::postgres::{PgConnection, PgRow};
 use sqlx::{Row as _, ValueRef as _};
 
-use super::{Error, Relation, RelationKind, RelationName};
+use super::{Error, PartitionedTable, Relation, RelationKind, RelationName};
 use crate::units::Fork;
 
 /// A database of the cluster.
@@ -59,6 +59,21 @@ pub async fn read_relations(
     Ok(relations)
 }
 
+/// The partitioned tables of the connected `database`, by schema and name.
+pub async fn read_partitioned_tables(
+    connection: &mut PgConnection,
+    database: &Database,
+) -> Result<Vec<PartitionedTable>, Error> {
+    let failed = |source| Error::Query { action: "list the partitioned tables", source };
+    let rows = sqlx::query(include_str!("sql/partitioned_13.sql")).fetch_all(connection).await.map_err(failed)?;
+    let decode = |row: &PgRow| -> Result<PartitionedTable, sqlx::Error> {
+        Ok(PartitionedTable { name: decode_relation_name(row, &database.name)?, parent: decode_parent(row)? })
+    };
+    let mut tables: Vec<PartitionedTable> = rows.iter().map(decode).collect::<Result<_, _>>().map_err(failed)?;
+    tables.sort_unstable_by(|one, other| one.name.cmp(&other.name));
+    Ok(tables)
+}
+
 /// Blocks of every fork with at least one, of relations of the connected database. Relations that were dropped
 /// meanwhile, or that somebody has locked exclusively, are left out.
 pub async fn read_fork_blocks(connection: &mut PgConnection, relation_oids: &[u32]) -> Result<Vec<ForkBlocks>, Error> {
@@ -95,20 +110,28 @@ fn decode_relation(row: &PgRow, database: &str) -> Result<Option<Relation>, sqlx
     let path = row.try_get::<Option<&str>, _>("path")?.and_then(|path| path.parse().ok());
     let (Some(kind), Some(path)) = (kind, path) else { return Ok(None) };
     let is_shared: bool = row.try_get("relisshared")?;
-    let parent = decode_name(row, "parent_schema")?.zip(decode_name(row, "parent_name")?);
     Ok(Some(Relation {
-        name: RelationName {
-            database: if is_shared { String::new() } else { database.to_owned() },
-            schema: decode_name(row, "nspname")?.unwrap_or_default(),
-            name: decode_name(row, "relname")?.unwrap_or_default(),
-        },
+        name: decode_relation_name(row, if is_shared { "" } else { database })?,
         kind,
         oid: row.try_get::<Oid, _>("oid")?.0,
         path,
         tablespace: decode_name(row, "spcname")?.unwrap_or_default(),
-        parent: parent.map(|(schema, name)| format!("{schema}.{name}")),
+        parent: decode_parent(row)?,
         is_system: row.try_get("is_system")?,
     }))
+}
+
+fn decode_relation_name(row: &PgRow, database: &str) -> Result<RelationName, sqlx::Error> {
+    Ok(RelationName {
+        database: database.to_owned(),
+        schema: decode_name(row, "nspname")?.unwrap_or_default(),
+        name: decode_name(row, "relname")?.unwrap_or_default(),
+    })
+}
+
+fn decode_parent(row: &PgRow) -> Result<Option<String>, sqlx::Error> {
+    let parent = decode_name(row, "parent_schema")?.zip(decode_name(row, "parent_name")?);
+    Ok(parent.map(|(schema, name)| format!("{schema}.{name}")))
 }
 
 fn decode_fork_blocks(row: &PgRow) -> Result<Option<ForkBlocks>, sqlx::Error> {

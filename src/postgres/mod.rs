@@ -35,7 +35,7 @@ pub use buffercache::{Buffer, PG_BUFFERCACHE, UsageSummary, read_buffers, read_u
 pub use build::{ServerBuild, read_server_build};
 pub use catalog::{
     BlockReads, Database, ForkBlocks, read_block_reads, read_database_comment, read_databases, read_fork_blocks,
-    read_relations,
+    read_partitioned_tables, read_relations,
 };
 pub use configured::read_configured_setting;
 pub use connect::{Address, ConnectOptions, Parameters, Reached, SystemUser, parse_connection_string};
@@ -52,7 +52,7 @@ pub use owner_mark::{MarkedDirectory, OwnerMark, has_server, remove_abandoned};
 pub use postmaster::Postmaster;
 pub use prewarm::{PG_PREWARM, PrewarmMode, Prewarmer};
 pub use programs::{MissingProgram, Programs, ProgramsVersion};
-pub use relation::{Relation, RelationKind, RelationName};
+pub use relation::{PartitionedTable, Relation, RelationKind, RelationName};
 pub use relation_path::{RelationPath, RelationPathError};
 pub use remedy::{Psql, quote_argument};
 pub use scratch::{CLUSTER_PREFIX, LAB_CLUSTER_NAME, Listening, ScratchCluster, StopMode, has_cluster, remove_cluster};

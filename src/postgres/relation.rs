@@ -82,8 +82,17 @@ pub struct Relation {
     pub path: RelationPath,
     /// The tablespace's name.
     pub tablespace: String,
-    /// Of an index its table, of a TOAST table its owner.
+    /// Of an index its table, of a TOAST table its owner, of a partition its partitioned table: `schema.name`.
     pub parent: Option<String>,
     /// Is it one of PostgreSQL's own catalogs (schema pg_catalog, information_schema, or their TOAST)?
     pub is_system: bool,
+}
+
+/// A partitioned table: it has no storage, its partitions have.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PartitionedTable {
+    #[serde(flatten)]
+    pub name: RelationName,
+    /// The partitioned table that it is itself a partition of, `schema.name`.
+    pub parent: Option<String>,
 }

@@ -9,21 +9,23 @@ use super::counted::counted;
 use super::map_bar::{Seen, render_bar, render_legend};
 use super::printable::printable;
 use super::screen::Canvas;
-use crate::cache::{BarCell, ForkMap, Map, RelationMap, Residency, TierState, compute_bar};
+use crate::cache::{ForkMap, Group, Map, Residency, RolledUp, TierState, compute_bar, compute_groups};
 use crate::postgres::RelationKind;
-use crate::units::{Bytes, Fork};
+use crate::units::Bytes;
 
 /// The least width that names are cut to before columns are dropped.
 const SHORTEST_NAME: usize = 28;
 
-/// Lines around the rows: the time, titles, two of what is folded, the total, two of the legend with a line before it.
-const FRAME_LINES: usize = 8;
+/// Lines around the rows: the time, titles, two of what is folded, the total, three of the legend with a line before it.
+const FRAME_LINES: usize = 9;
 
 /// What of the map is shown.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct MapView {
     /// Rows at most; 0 for all.
     pub top: usize,
+    /// What a row stands for.
+    pub rolled_up: RolledUp,
     /// A row per fork instead of one per relation.
     pub with_forks: bool,
     /// System catalogs as rows of their own.
@@ -32,22 +34,35 @@ pub struct MapView {
 
 /// The relations of `map` at `places`, the largest first, with totals and remarks.
 pub fn render_map(map: &Map, places: &[usize], view: MapView, canvas: Canvas) -> String {
-    let selected = places.iter().filter_map(|place| map.relations.get(*place));
-    let (system, mut shown): (Vec<&RelationMap>, Vec<&RelationMap>) =
-        selected.partition(|one| one.relation.is_system && !view.with_system);
-    shown.sort_by_key(|one| std::cmp::Reverse(one.blocks()));
+    let groups = compute_groups(map, places, if view.with_forks { RolledUp::Not } else { view.rolled_up });
+    let (system, mut shown): (Vec<&Group>, Vec<&Group>) =
+        groups.iter().partition(|one| one.is_system && !view.with_system);
+    shown.sort_by_cached_key(|one| std::cmp::Reverse(one.residency(map).blocks));
     let mut rows = render_rows(map, &shown, view, canvas);
+    let relations = |groups: &[&Group]| -> usize { groups.iter().map(|one| one.members.len()).sum() };
     if !system.is_empty() {
-        rows.push(Row::folded(format!("system catalogs ({})", system.len()), &system));
+        rows.push(Row::folded(format!("system catalogs ({})", relations(&system)), map, &system));
     }
-    let all: Vec<&RelationMap> = shown.iter().chain(&system).copied().collect();
-    rows.push(Row::folded(format!("total ({})", counted(all.len(), "relation")), &all));
+    let all: Vec<&Group> = shown.iter().chain(&system).copied().collect();
+    rows.push(Row::folded(format!("total ({})", counted(relations(&all), "relation")), map, &all));
     let mark = if canvas.unicode { "…" } else { "~" };
     let mut lines = render_columns(columns(map, &rows, canvas), canvas.width, mark);
+    let shows_kinds = lines.first().is_some_and(|titles| titles.contains("kind"));
     lines.push(String::new());
     lines.push(render_legend(Seen::of(map), canvas));
+    if shows_kinds && shown.iter().any(|one| parts_of(one, map) > 0) {
+        lines.push(PARTS.to_owned());
+    }
     lines.extend(render_states(map));
     lines.join("\n")
+}
+
+/// What the number after a kind means.
+const PARTS: &str = "+2: with two indexes or TOAST tables; --by partition, --by relation unfold";
+
+/// Indexes and TOAST tables that are summed up to their tables.
+fn parts_of(group: &Group, map: &Map) -> usize {
+    group.members.len() - group.tables(map).count()
 }
 
 /// Why a tier is unknown, and what else the reader should know.
@@ -65,49 +80,54 @@ pub fn render_states(map: &Map) -> Vec<String> {
 struct Row<'a> {
     name: String,
     database: &'a str,
-    kind: &'static str,
+    kind: String,
     fork: &'static str,
     residency: Residency,
-    bar: Option<&'a ForkMap>,
+    bar: Vec<&'a ForkMap>,
 }
 
 impl<'a> Row<'a> {
-    fn relation(one: &'a RelationMap) -> Row<'a> {
-        Row { residency: one.residency(), fork: "", ..Row::fork(one, one.forks.first()) }
-    }
-
-    fn fork(one: &'a RelationMap, fork: Option<&'a ForkMap>) -> Row<'a> {
+    fn group(group: &'a Group, map: &'a Map) -> Row<'a> {
+        let bar = group.main_forks(map);
+        let first = group.relations(map).next().and_then(|one| one.forks.first());
         Row {
-            name: printable(&display_name(one)).into_owned(),
-            database: &one.relation.name.database,
-            kind: short_kind(one.relation.kind),
-            fork: fork.map_or("", |fork| fork.fork.name()),
-            residency: fork.map(ForkMap::residency).unwrap_or_default(),
-            bar: fork.filter(|fork| fork.fork == Fork::Main || fork.blocks > 0),
+            name: display_name(group, map),
+            database: &group.name.database,
+            kind: match parts_of(group, map) {
+                0 => short_kind(group.kind).to_owned(),
+                parts => format!("{} +{parts}", short_kind(group.kind)),
+            },
+            fork: "",
+            residency: group.residency(map),
+            bar: if bar.is_empty() { first.into_iter().filter(|fork| fork.blocks > 0).collect() } else { bar },
         }
     }
 
-    /// One line for several relations.
-    fn folded(name: String, relations: &[&RelationMap]) -> Row<'a> {
-        let residency = relations.iter().map(|one| one.residency()).sum();
-        Row { name, database: "", kind: "", fork: "", residency, bar: None }
+    fn fork(group: &'a Group, map: &'a Map, fork: &'a ForkMap) -> Row<'a> {
+        Row { fork: fork.fork.name(), residency: fork.residency(), bar: vec![fork], ..Row::group(group, map) }
+    }
+
+    /// One line for several rows.
+    fn folded(name: String, map: &Map, groups: &[&Group]) -> Row<'a> {
+        let residency = groups.iter().map(|one| one.residency(map)).sum();
+        Row { name, database: "", kind: String::new(), fork: "", residency, bar: Vec::new() }
     }
 }
 
-/// The rows of relations or forks, and one for those that are too many.
-fn render_rows<'a>(map: &Map, shown: &[&'a RelationMap], view: MapView, canvas: Canvas) -> Vec<Row<'a>> {
+/// The rows of groups or forks, and one for those that are too many.
+fn render_rows<'a>(map: &'a Map, shown: &[&'a Group], view: MapView, canvas: Canvas) -> Vec<Row<'a>> {
     let fitting = canvas.height.map(|height| height.saturating_sub(FRAME_LINES + states_height(map, canvas)).max(1));
     let top = [view.top, fitting.unwrap_or(0)].into_iter().filter(|limit| *limit > 0).min().unwrap_or(usize::MAX);
-    let rows_of = |one: &'a RelationMap| match view.with_forks {
-        true => one.forks.iter().map(|fork| Row::fork(one, Some(fork))).collect(),
-        false => vec![Row::relation(one)],
+    let rows_of = |one: &'a Group| match view.with_forks {
+        true => one.relations(map).flat_map(|relation| &relation.forks).map(|fork| Row::fork(one, map, fork)).collect(),
+        false => vec![Row::group(one, map)],
     };
     let mut rows = Vec::new();
     for (place, one) in shown.iter().enumerate() {
         let more = rows_of(one);
         if rows.len() + more.len() > top {
             let rest = &shown[place..];
-            rows.push(Row::folded(counted(rest.len(), "smaller one"), rest));
+            rows.push(Row::folded(counted(rest.len(), "smaller one"), map, rest));
             break;
         }
         rows.extend(more);
@@ -121,13 +141,17 @@ fn states_height(map: &Map, canvas: Canvas) -> usize {
     render_states(map).iter().map(lines).sum()
 }
 
-/// `schema.name`; of a file without a name its path.
-fn display_name(one: &RelationMap) -> String {
-    let name = &one.relation.name;
-    if name.schema.is_empty() { name.name.clone() } else { name.to_string() }
+/// `schema.name`, and of how many partitions it is the sum; of a file without a name its path.
+pub fn display_name(group: &Group, map: &Map) -> String {
+    let name = group.name.to_string();
+    let name = printable(&name);
+    match group.is_partitioned {
+        true => format!("{name} ({})", counted(group.tables(map).count(), "partition")),
+        false => name.into_owned(),
+    }
 }
 
-fn short_kind(kind: RelationKind) -> &'static str {
+pub fn short_kind(kind: RelationKind) -> &'static str {
     match kind {
         RelationKind::MaterializedView => "matview",
         RelationKind::Unknown => "file",
@@ -145,7 +169,7 @@ fn columns(map: &Map, rows: &[Row<'_>], canvas: Canvas) -> Vec<Column> {
     if databases.len() > 1 {
         columns.push(Column::word("database", 3, texts(&|row| printable(row.database).into_owned())));
     }
-    columns.push(Column::word("kind", 5, texts(&|row| row.kind.to_owned())));
+    columns.push(Column::word("kind", 5, texts(&|row| row.kind.clone())));
     if rows.iter().any(|row| !row.fork.is_empty()) {
         columns.push(Column::word("fork", 0, texts(&|row| row.fork.to_owned())));
     }
@@ -168,7 +192,7 @@ fn columns(map: &Map, rows: &[Row<'_>], canvas: Canvas) -> Vec<Column> {
     }
     let cells = bar_cells(canvas.width);
     let bar = |row: &Row<'_>| {
-        let cells: Vec<BarCell> = row.bar.map(|fork| compute_bar(fork, cells)).unwrap_or_default();
+        let cells = if row.bar.is_empty() { Vec::new() } else { compute_bar(&row.bar, cells) };
         render_bar(&cells, Seen::of(map), canvas)
     };
     columns.push(Column::word("where", 2, texts(&bar)));
@@ -211,8 +235,9 @@ fn render_usage(residency: &Residency) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::cache::MapSource;
+    use crate::cache::{MapSource, RelationMap};
     use crate::postgres::{Relation, RelationName, RelationPath};
+    use crate::units::Fork;
 
     fn relation(number: u32, name: &str, is_system: bool, blocks: u64) -> RelationMap {
         let name = RelationName { database: "app".into(), schema: "public".into(), name: name.into() };
@@ -255,6 +280,7 @@ mod tests {
                 relation(2, long, false, 100_000),
                 relation(3, "pg_class", true, 20),
             ],
+            partitioned: Vec::new(),
             remarks: Vec::new(),
         }
     }
@@ -274,7 +300,7 @@ mod tests {
         for (line, start) in lines.iter().zip(starts) {
             assert!(line.starts_with(start), "{lines:#?}");
         }
-        for part in ["matview", "819 MB", "50%", "25%", "8.19 kB", "u5 <1% u1 99%", "███"] {
+        for part in ["matview", "781 MB", "50%", "25%", "8 kB", "u5 <1% u1 99%", "███"] {
             assert!(lines[1].contains(part), "{part}: {}", lines[1]);
         }
     }
@@ -282,7 +308,9 @@ mod tests {
     #[test]
     fn it_fits_every_terminal() {
         for width in 62..200 {
-            for view in [MapView::default(), MapView { with_forks: true, with_system: true, top: 2 }] {
+            for view in
+                [MapView::default(), MapView { with_forks: true, with_system: true, top: 2, ..Default::default() }]
+            {
                 for line in lines(&map(), view, Canvas { width: Some(width), ..WIDE }) {
                     assert!(measure_text_width(&line) <= width.max(75), "{width}: {line}");
                 }
@@ -291,7 +319,7 @@ mod tests {
         let narrow = &lines(&map(), MapView::default(), Canvas { width: Some(80), ..WIDE })[1];
         assert!(narrow.starts_with("public.a_name_") && narrow.contains('…') && narrow.contains('▓'), "{narrow}");
         for height in 10..14 {
-            let view = MapView { with_forks: true, with_system: true, top: 0 };
+            let view = MapView { with_forks: true, with_system: true, top: 0, ..Default::default() };
             let lines = lines(&map(), view, Canvas { width: Some(80), height: Some(height), ..WIDE });
             assert!(lines.len() < height, "{height}: {lines:#?}");
         }

@@ -37,45 +37,50 @@ impl Seen {
 }
 
 /// What a cell is drawn for: the tier that holds most of what is warm in it.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Look {
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum CellLook {
     Cold,
     Unknown,
     Os,
     Buffers,
 }
 
-impl Look {
-    fn of(cell: BarCell, seen: Seen) -> Look {
+impl CellLook {
+    fn of(cell: BarCell, seen: Seen) -> CellLook {
         match cell {
-            BarCell { any: 0.0, .. } if seen.is_all() => Look::Cold,
-            BarCell { any: 0.0, .. } => Look::Unknown,
-            _ if cell.buffers * 2.0 >= cell.any => Look::Buffers,
-            _ => Look::Os,
+            BarCell { any: 0.0, .. } if seen.is_all() => CellLook::Cold,
+            BarCell { any: 0.0, .. } => CellLook::Unknown,
+            _ if cell.buffers * 2.0 >= cell.any => CellLook::Buffers,
+            _ => CellLook::Os,
         }
     }
 
     fn style(self) -> Style {
         match self {
-            Look::Cold | Look::Unknown => Style::new().dim(),
-            Look::Os => Style::new().fg(Color::Cyan),
-            Look::Buffers => Style::new().fg(Color::Yellow),
+            CellLook::Cold | CellLook::Unknown => Style::new().dim(),
+            CellLook::Os => Style::new().fg(Color::Cyan),
+            CellLook::Buffers => Style::new().fg(Color::Yellow),
         }
     }
 }
 
 /// The bar. A cell's glyph and colour tell the tier, its height or density how much of it is warm in either tier.
 pub fn render_bar(cells: &[BarCell], seen: Seen, canvas: Canvas) -> String {
-    let look = |cell: &BarCell| Look::of(*cell, seen);
-    let runs = cells.chunk_by(|one, other| look(one) == look(other));
-    let run = |cells: &[BarCell]| {
-        let glyphs: String = cells.iter().map(|cell| glyph(*cell, look(cell), canvas.unicode)).collect();
-        match cells.first() {
-            Some(first) if canvas.colours => look(first).style().force_styling(true).apply_to(glyphs).to_string(),
-            _ => glyphs,
-        }
+    let run = |(look, glyphs): (CellLook, String)| match canvas.colours {
+        true => look.style().force_styling(true).apply_to(glyphs).to_string(),
+        false => glyphs,
     };
-    runs.map(run).collect()
+    render_bar_runs(cells, seen, canvas.unicode).into_iter().map(run).collect()
+}
+
+/// The bar in pieces that look alike.
+pub fn render_bar_runs(cells: &[BarCell], seen: Seen, unicode: bool) -> Vec<(CellLook, String)> {
+    let look = |cell: &BarCell| CellLook::of(*cell, seen);
+    let run = |cells: &[BarCell]| {
+        let glyphs = cells.iter().map(|cell| glyph(*cell, look(cell), unicode)).collect();
+        Some((look(cells.first()?), glyphs))
+    };
+    cells.chunk_by(|one, other| look(one) == look(other)).filter_map(run).collect()
 }
 
 /// What the glyphs mean, in two lines: of the tiers that were seen.
@@ -98,15 +103,15 @@ pub fn render_legend(seen: Seen, canvas: Canvas) -> String {
     format!("{}\n{order}", glyphs.join("  "))
 }
 
-fn glyph(cell: BarCell, look: Look, unicode: bool) -> char {
+fn glyph(cell: BarCell, look: CellLook, unicode: bool) -> char {
     match (look, unicode) {
-        (Look::Unknown, _) => UNKNOWN,
-        (Look::Cold, true) => COLD,
-        (Look::Cold, false) => COLD_ASCII,
-        (Look::Os, true) => step(&OS, cell.any),
-        (Look::Os, false) => step(&OS_ASCII, cell.any),
-        (Look::Buffers, true) => step(&BUFFERS, cell.any),
-        (Look::Buffers, false) => step(&BUFFERS_ASCII, cell.any),
+        (CellLook::Unknown, _) => UNKNOWN,
+        (CellLook::Cold, true) => COLD,
+        (CellLook::Cold, false) => COLD_ASCII,
+        (CellLook::Os, true) => step(&OS, cell.any),
+        (CellLook::Os, false) => step(&OS_ASCII, cell.any),
+        (CellLook::Buffers, true) => step(&BUFFERS, cell.any),
+        (CellLook::Buffers, false) => step(&BUFFERS_ASCII, cell.any),
     }
 }
 

@@ -2,25 +2,32 @@
 
 use serde_json::{Value, json};
 
-use crate::cache::{BarCell, ForkMap, Map, MapSource, RelationMap, Residency, TierState, compute_bar};
+use crate::cache::{
+    BarCell, ForkMap, Group, Map, MapSource, RelationMap, Residency, RolledUp, TierState, compute_bar, compute_groups,
+};
 
 /// Cells of a bar in JSON.
 const BAR_CELLS: usize = 40;
 
-/// The relations of `map` at `places`, the largest first; `top` of them, or all when it is 0.
-pub fn render_map_json(map: &Map, places: &[usize], top: usize) -> Value {
-    let mut selected: Vec<&RelationMap> = places.iter().filter_map(|place| map.relations.get(*place)).collect();
-    selected.sort_by_key(|one| std::cmp::Reverse(one.blocks()));
-    let totals: Residency = selected.iter().map(|one| one.residency()).sum();
-    let shown = if top == 0 { selected.len() } else { top };
+/// The relations of `map` at `places`, each by itself or rolled up, the largest first; `top` of them, or all when it is 0.
+pub fn render_map_json(map: &Map, places: &[usize], rolled_up: RolledUp, top: usize) -> Value {
+    let mut groups = compute_groups(map, places, rolled_up);
+    groups.sort_by_cached_key(|group| std::cmp::Reverse(group.residency(map).blocks));
+    let totals: Residency = groups.iter().map(|group| group.residency(map)).sum();
+    let shown = if top == 0 { groups.len() } else { top };
+    let render = |group: &Group| match (rolled_up, group.members.as_slice()) {
+        (RolledUp::Not, [place]) => render_relation(&map.relations[*place], map),
+        _ => render_group(group, map),
+    };
     json!({
         "taken_at": map.taken_at,
         "source": render_source(&map.source),
         "os": render_tier(&map.os),
         "buffers": render_tier(&map.buffers),
         "totals": render_residency(&totals, map),
-        "relation_count": selected.len(),
-        "relations": selected.iter().take(shown).map(|one| render_relation(one, map)).collect::<Vec<Value>>(),
+        "by": rolled_up.name(),
+        "relation_count": groups.len(),
+        "relations": groups.iter().take(shown).map(render).collect::<Vec<Value>>(),
         "remarks": map.remarks,
     })
 }
@@ -65,8 +72,23 @@ fn render_relation(one: &RelationMap, map: &Map) -> Value {
     value
 }
 
+/// A table with what was summed up to it.
+fn render_group(group: &Group, map: &Map) -> Value {
+    let mut value = json!({
+        "database": group.name.database,
+        "schema": group.name.schema,
+        "name": group.name.name,
+        "kind": if group.is_partitioned { "partitioned_table" } else { group.kind.name() },
+        "is_system": group.is_system,
+        "partitions": group.is_partitioned.then(|| group.tables(map).count()),
+        "members": group.relations(map).map(|one| one.relation.name.to_string()).collect::<Vec<String>>(),
+    });
+    append(&mut value, render_residency(&group.residency(map), map));
+    value
+}
+
 fn render_fork(fork: &ForkMap, map: &Map) -> Value {
-    let bar = compute_bar(fork, BAR_CELLS);
+    let bar = compute_bar(&[fork], BAR_CELLS);
     let ratios = |tier: fn(&BarCell) -> f64| -> Vec<f64> {
         bar.iter().map(|cell| (tier(cell) * 1000.0).round() / 1000.0).collect()
     };

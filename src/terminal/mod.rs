@@ -39,6 +39,7 @@ use std::io::{self, Write as _};
 use std::sync::OnceLock;
 
 pub use comparison::render_comparison;
+pub use counted::counted;
 pub use demo::{render_before_and_after, render_demo_plan, render_served};
 pub use device::{render_age, render_device, render_limit, render_profile};
 pub use doctor::render_doctor;
@@ -47,16 +48,17 @@ pub use evict::render_evict_receipt;
 pub use forecasts::{render_judged_forecasts, render_sweep_verdict, render_written_forecast};
 pub use hydrate::render_hydration;
 pub use loading::{render_loading, render_loading_head, render_loading_line};
-pub use map::{MapView, render_map, render_states};
+pub use map::{MapView, display_name, render_map, render_percent, render_states, short_kind};
+pub use map_bar::{CellLook, Seen, render_bar_runs};
 pub use map_json::render_map_json;
 pub use password::ask_password;
 pub use pasted::{PastedCommands, complete_commands, complete_commands_with};
 pub use predict::render_prediction;
-pub use printable::printable;
+pub use printable::{printable, shorten_middle};
 pub use progress::Progress;
 pub use receipt::render_receipt;
 pub use results::{RunLine, render_disk, render_run_head, render_runs};
-pub use screen::{Canvas, Screen, wait_for_interrupt};
+pub use screen::{Canvas, wait_for_interrupt};
 pub use snapshot::{
     SnapshotLine, Taken, render_difference, render_snapshot_head, render_snapshots, render_taken, render_verdicts,
     render_warmer,

@@ -1,6 +1,6 @@
-//! What the terminal can show, and redrawing it in place.
+//! What the terminal can show, and when the user wants an end.
 
-use std::io::{self, Write as _};
+use std::io;
 
 use console::Term;
 use tokio::signal::unix::{SignalKind, signal};
@@ -41,37 +41,6 @@ fn is_utf8_locale() -> bool {
 fn is_utf8(locale: &str) -> bool {
     let locale = locale.to_ascii_lowercase();
     locale.contains("utf-8") || locale.contains("utf8")
-}
-
-/// The terminal's other screen, where pictures replace each other. The first one comes back when this is dropped.
-#[derive(Debug)]
-pub struct Screen(());
-
-const ENTER: &str = "\x1b[?1049h\x1b[?25l";
-const LEAVE: &str = "\x1b[?25h\x1b[?1049l";
-const HOME_AND_CLEAR: &str = "\x1b[H\x1b[J";
-
-impl Screen {
-    /// Changes to the other screen and hides the cursor.
-    pub fn enter() -> io::Result<Screen> {
-        write!(io::stdout(), "{ENTER}")?;
-        Ok(Screen(()))
-    }
-
-    /// Replaces the picture.
-    pub fn draw(&self, picture: &str) -> io::Result<()> {
-        let mut stdout = io::stdout().lock();
-        write!(stdout, "{HOME_AND_CLEAR}{picture}")?;
-        stdout.flush()
-    }
-}
-
-impl Drop for Screen {
-    fn drop(&mut self) {
-        let mut stdout = io::stdout().lock();
-        // There is nobody left to tell when this fails.
-        let _ = write!(stdout, "{LEAVE}").and_then(|()| stdout.flush());
-    }
 }
 
 /// Returns when the user (Ctrl-C) or the system (SIGTERM, SIGHUP) wants an end.

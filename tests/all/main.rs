@@ -25,6 +25,7 @@ mod restore;
 mod results;
 mod results_exchange;
 mod results_server;
+mod rolled_up;
 mod serve;
 mod server_doctor;
 mod server_postgres;

@@ -1,4 +1,5 @@
-// Numbers as people read them. Units as pgthaw's terminal prints them: decimal bytes, seconds with one digit.
+// Numbers as people read them. Units as pgthaw's terminal prints them (src/units/bytes.rs): sizes as PostgreSQL prints them,
+// bandwidths in powers of ten as vendors do, seconds with one digit.
 
 import type { Limits, Ratio, Spread } from "./record";
 
@@ -23,23 +24,26 @@ export function ratioText(value: Ratio | null): string {
 export const count = (value: number): string => whole.format(value);
 export const percent = (share: number): string => `${(share * 100).toFixed(share > 0 && share < 0.1 ? 1 : 0)} %`;
 
-export function bytes(value: number): string {
-  const units = ["B", "kB", "MB", "GB", "TB", "PB"];
+/** At least three figures, without the zeros at their end. */
+function scaled(value: number, step: number, units: string[]): string {
   let unit = 0;
-  let scaled = value;
-  while (scaled >= 999.5 && unit < units.length - 1) {
-    scaled /= 1000;
+  let rest = value;
+  while (rest >= step - 0.5 && unit < units.length - 1) {
+    rest /= step;
     unit += 1;
   }
-  const digits = unit > 0 && scaled < 9.995 ? 2 : 0;
-  return `${scaled.toFixed(digits)} ${units[unit]}`;
+  const digits = unit === 0 || rest >= 99.95 ? 0 : rest < 9.995 ? 2 : 1;
+  return `${Number(rest.toFixed(digits))} ${units[unit]}`;
 }
 
-/** The same on an axis, whose steps are round. */
-export const axisBytes = (value: number): string => bytes(value).replace(/\.00 /, " ").replace(/(\.\d)0 /, "$1 ");
+/** A size: 256 MB are 2²⁸ bytes. */
+export const bytes = (value: number): string => scaled(value, 1024, ["bytes", "kB", "MB", "GB", "TB", "PB"]);
 
-/** The kernel's own unit for read-ahead. */
-export const kibibytes = (value: number): string => `${count(value / 1024)} KiB`;
+/** Bytes in a second: 131 MB/s are 131,000,000. */
+export const bandwidth = (value: number): string => scaled(value, 1000, ["B/s", "kB/s", "MB/s", "GB/s", "TB/s", "PB/s"]);
+
+/** Steps of an axis of sizes, at most so many: powers of two, so that its labels are round. */
+export const sizeSteps = (highest: number, steps: number): number => 2 ** Math.ceil(Math.log2(Math.max(highest, steps) / steps));
 
 export function latency(microseconds: number): string {
   if (microseconds < 1000) return `${microseconds.toFixed(0)} µs`;

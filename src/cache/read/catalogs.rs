@@ -4,9 +4,12 @@ use std::collections::{HashMap, HashSet};
 
 use futures_util::{StreamExt as _, stream};
 
-use super::{MapInputs, files, unread};
+use super::{Listed, MapInputs, files, unread};
 use crate::cache::{Error, ForkMap, RelationMap};
-use crate::postgres::{self, Database, ForkBlocks, Relation, RelationPath, Server, read_fork_blocks, read_relations};
+use crate::postgres::{
+    self, Database, ForkBlocks, Relation, RelationPath, Server, read_fork_blocks, read_partitioned_tables,
+    read_relations,
+};
 
 /// Connections at once.
 const CONNECTIONS: usize = 4;
@@ -14,27 +17,31 @@ const CONNECTIONS: usize = 4;
 /// Relations in the databases meant, in the catalogs' order, with the shared catalogs. With `with_sizes` the server is
 /// asked for the sizes of the forks too, for want of files to look at. Of a database that cannot be connected to, the
 /// files are listed if they can be.
-pub async fn read_catalogs(
-    server: &Server,
-    inputs: &MapInputs<'_>,
+pub async fn read_catalogs<'a>(
+    server: &'a Server,
+    inputs: &MapInputs<'a>,
     with_sizes: bool,
     remarks: &mut Vec<String>,
-) -> Result<Vec<RelationMap>, Error> {
-    let answers = stream::iter(inputs.databases.iter().filter(|database| database.allows_connections))
-        .map(|database| async move { (database, read_database(server, database, with_sizes).await) })
-        .buffered(CONNECTIONS);
-    let answers: Vec<(&Database, Result<Vec<RelationMap>, postgres::Error>)> = answers.collect().await;
+) -> Result<Listed, Error> {
+    let ask = |database: &'a Database| async move { (database, read_database(server, database, with_sizes).await) };
+    // All at hand, so that the closures are not kept over an await: a spawned task could not have them.
+    let asked: Vec<_> = inputs.databases.iter().filter(|database| database.allows_connections).map(ask).collect();
+    let answers: Vec<(&Database, Result<Listed, postgres::Error>)> =
+        stream::iter(asked).buffered(CONNECTIONS).collect().await;
 
-    let mut relations = Vec::new();
+    let Listed { mut relations, mut partitioned } = Listed::default();
     let mut shared: HashSet<RelationPath> = HashSet::new();
     let mut closed: Vec<&Database> = inputs.databases.iter().filter(|database| !database.allows_connections).collect();
     for (database, answer) in answers {
         match answer {
             // Every database lists the shared catalogs: the first one counts.
-            Ok(found) => relations.extend(found.into_iter().filter(|found| {
-                let path = &found.relation.path;
-                !matches!(path, RelationPath::Global { .. }) || shared.insert(path.clone())
-            })),
+            Ok(found) => {
+                partitioned.extend(found.partitioned);
+                relations.extend(found.relations.into_iter().filter(|found| {
+                    let path = &found.relation.path;
+                    !matches!(path, RelationPath::Global { .. }) || shared.insert(path.clone())
+                }));
+            }
             Err(error) if error.is_about_database() => {
                 remarks.push(format!("the relations of database \"{}\" have no names here: {error}", database.name));
                 closed.push(database);
@@ -47,22 +54,19 @@ pub async fn read_catalogs(
     {
         relations.extend(files::read_unnamed(directory, &closed)?);
     }
-    Ok(relations)
+    Ok(Listed { relations, partitioned })
 }
 
-async fn read_database(
-    server: &Server,
-    database: &Database,
-    with_sizes: bool,
-) -> Result<Vec<RelationMap>, postgres::Error> {
+async fn read_database(server: &Server, database: &Database, with_sizes: bool) -> Result<Listed, postgres::Error> {
     let mut connection = server.connect_to(&database.name).await?;
     let relations = read_relations(&mut connection, database, true).await?;
+    let partitioned = read_partitioned_tables(&mut connection, database).await?;
     if !with_sizes {
-        return Ok(relations.into_iter().map(unread).collect());
+        return Ok(Listed { relations: relations.into_iter().map(unread).collect(), partitioned });
     }
     let oids: Vec<u32> = relations.iter().map(|relation| relation.oid).collect();
     let sizes = read_fork_blocks(&mut connection, &oids).await?;
-    Ok(join_sizes(relations, &sizes))
+    Ok(Listed { relations: join_sizes(relations, &sizes), partitioned })
 }
 
 fn join_sizes(relations: Vec<Relation>, sizes: &[ForkBlocks]) -> Vec<RelationMap> {

@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use super::{MapInputs, unread};
+use super::{Listed, MapInputs, unread};
 use crate::cache::{Error, RelationMap, Snapshot};
 use crate::postgres::{DataDirectory, Database, Relation, RelationPath};
 
@@ -10,18 +10,20 @@ use crate::postgres::{DataDirectory, Database, Relation, RelationPath};
 const FIRST_NORMAL_OID: u32 = 16_384;
 
 /// Every relation of the directory in the databases meant.
-pub fn read_files(inputs: &MapInputs<'_>, remarks: &mut Vec<String>) -> Result<Vec<RelationMap>, Error> {
-    let Some(directory) = inputs.data_directory else { return Ok(Vec::new()) };
+pub fn read_files(inputs: &MapInputs<'_>, remarks: &mut Vec<String>) -> Result<Listed, Error> {
+    let Some(directory) = inputs.data_directory else { return Ok(Listed::default()) };
     let databases: Vec<&Database> = inputs.databases.iter().collect();
     let relations = scan(directory, |path| matches!(path, RelationPath::Global { .. }) || is_in(path, &databases))?;
     Ok(match inputs.names {
-        Some(snapshot) => name(relations, snapshot, remarks),
+        Some(snapshot) => {
+            Listed { relations: name(relations, snapshot, remarks), partitioned: snapshot.map.partitioned.clone() }
+        }
         None => {
             remarks.push(
                 "the catalogs cannot be read, so files stand for relations; a snapshot of this cluster would know their names"
                     .to_owned(),
             );
-            relations
+            Listed { relations, partitioned: Vec::new() }
         }
     })
 }

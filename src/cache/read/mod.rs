@@ -13,7 +13,7 @@ use jiff::Timestamp;
 use super::{Error, HeatSource, Map, MapSource, RelationMap, Snapshot, TierState};
 use crate::failure::{ErrorKind, Explain};
 use crate::linux::page_cache::PageCache;
-use crate::postgres::{DataDirectory, Database, Server};
+use crate::postgres::{DataDirectory, Database, PartitionedTable, Server};
 
 /// What a map is read from. At least one of `server` and `data_directory` is there.
 #[derive(Clone, Copy)]
@@ -48,7 +48,7 @@ pub async fn read_map(inputs: MapInputs<'_>) -> Result<Map, Error> {
     let taken_at = Timestamp::now();
     let mut remarks = Vec::new();
     let os = os::probe(&inputs);
-    let mut relations = match inputs.server {
+    let Listed { mut relations, partitioned } = match inputs.server {
         Some(server) => catalogs::read_catalogs(server, &inputs, os != TierState::Measured, &mut remarks).await?,
         None => files::read_files(&inputs, &mut remarks)?,
     };
@@ -63,7 +63,23 @@ pub async fn read_map(inputs: MapInputs<'_>) -> Result<Map, Error> {
     if inputs.server.is_some_and(|server| server.facts.io_direct) {
         remarks.push("debug_io_direct has data: this server's reads bypass the OS page cache".to_owned());
     }
-    Ok(Map { taken_at, source: read_source(&inputs), os, buffers, os_heat: HeatSource::None, relations, remarks })
+    Ok(Map {
+        taken_at,
+        source: read_source(&inputs),
+        os,
+        buffers,
+        os_heat: HeatSource::None,
+        relations,
+        partitioned,
+        remarks,
+    })
+}
+
+/// What there is to look at.
+#[derive(Debug, Default)]
+struct Listed {
+    relations: Vec<RelationMap>,
+    partitioned: Vec<PartitionedTable>,
 }
 
 /// A relation of which nothing is known to be resident yet.

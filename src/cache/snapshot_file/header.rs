@@ -8,6 +8,7 @@ use parquet::file::metadata::KeyValue;
 
 use super::{FORMAT_VERSION, checksum};
 use crate::cache::{Error, HeatSource, MapSource, SnapshotHeader, TierState};
+use crate::postgres::PartitionedTable;
 
 const FORMAT: &str = "pgthaw.format_version";
 const SYSTEM_IDENTIFIER: &str = "pgthaw.system_identifier";
@@ -23,6 +24,7 @@ const BUFFERS_TIER: &str = "pgthaw.buffers_tier";
 const OS_HEAT: &str = "pgthaw.os_heat";
 const REMARKS: &str = "pgthaw.remarks";
 const RELATIONS: &str = "pgthaw.relations";
+const PARTITIONED: &str = "pgthaw.partitioned";
 const OS_BLOCKS: &str = "pgthaw.os_blocks";
 const BUFFER_BLOCKS: &str = "pgthaw.buffers_blocks";
 
@@ -33,6 +35,8 @@ const UNKNOWN: &str = "unknown: ";
 pub fn encode(header: &SnapshotHeader) -> Vec<KeyValue> {
     let source = &header.source;
     let remarks = serde_json::Value::from(header.remarks.clone()).to_string();
+    // Texts alone: they cannot fail.
+    let partitioned = serde_json::to_string(&header.partitioned).unwrap_or_default();
     let pairs = [
         (FORMAT, FORMAT_VERSION.to_string()),
         (SYSTEM_IDENTIFIER, source.system_identifier.to_string()),
@@ -48,6 +52,7 @@ pub fn encode(header: &SnapshotHeader) -> Vec<KeyValue> {
         (OS_HEAT, header.os_heat.name().to_owned()),
         (REMARKS, remarks),
         (RELATIONS, header.relations.to_string()),
+        (PARTITIONED, partitioned),
         (OS_BLOCKS, header.os_blocks.to_string()),
         (BUFFER_BLOCKS, header.buffer_blocks.to_string()),
         (checksum::KEY, checksum::ZEROS.to_string()),
@@ -102,6 +107,7 @@ impl<'a> Metadata<'a> {
             os_heat: self.heat()?,
             remarks: serde_json::from_str(self.text(REMARKS)?).map_err(|_| self.wrong(REMARKS))?,
             relations: self.number(RELATIONS)?,
+            partitioned: self.partitioned()?,
             os_blocks: self.number(OS_BLOCKS)?,
             buffer_blocks: self.number(BUFFER_BLOCKS)?,
         })
@@ -149,6 +155,12 @@ impl<'a> Metadata<'a> {
     fn heat(&self) -> Result<HeatSource, Error> {
         let name = self.values.get(OS_HEAT).copied().unwrap_or(HeatSource::None.name());
         HeatSource::from_name(name).ok_or_else(|| self.wrong(OS_HEAT))
+    }
+
+    /// The first snapshots did not know partitioned tables.
+    fn partitioned(&self) -> Result<Vec<PartitionedTable>, Error> {
+        let text = self.values.get(PARTITIONED).copied().unwrap_or("[]");
+        serde_json::from_str(text).map_err(|_| self.wrong(PARTITIONED))
     }
 
     fn wrong(&self, key: &str) -> Error {

@@ -119,7 +119,7 @@ impl Source {
         if let Some(here) = here.filter(|here| *here != block_size) {
             return Err(warm::Error::BlockSize { snapshot: block_size, cluster: here }.into());
         }
-        let places = arguments.selection.selection().find(map.relations.iter().map(|one| &one.relation))?;
+        let places = map.select(&arguments.selection.selection())?;
         let scope = Scope::of(&arguments.connection.databases()?);
         let mut places = places.into_iter().peekable();
         let mut at = 0;

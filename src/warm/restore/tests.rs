@@ -61,6 +61,7 @@ fn request(relations: Vec<RelationMap>) -> Request {
         buffers: TierState::Measured,
         os_heat: Default::default(),
         relations,
+        partitioned: Vec::new(),
         remarks: Vec::new(),
     };
     Request::new(map, Tiers { os: true, buffers: false })

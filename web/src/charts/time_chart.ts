@@ -3,7 +3,7 @@
 import type { CustomSeriesOption, EChartsOption, LineSeriesOption, SeriesOption, TooltipComponentOption } from "echarts";
 import type { Curve, Point } from "../curves";
 import { type Child, element, table } from "../element";
-import { range, seconds } from "../format";
+import { bytes, range, seconds, sizeSteps } from "../format";
 import type { State } from "../state";
 import { textStyle } from "./engine";
 import type { View } from "./figure";
@@ -61,9 +61,12 @@ function valueAxis(view: View, chart: TimeChart): NonNullable<EChartsOption["yAx
     splitLine: { lineStyle: { color: theme.rule } },
     axisLine: { show: false },
   };
-  if (!chart.isLog) return { ...shared, type: "value", splitNumber: 5 };
+  if (!chart.isLog) return { ...shared, type: "value", splitNumber: 5, ...(chart.renderAxis === bytes ? { interval: sizeSteps(highestOf(chart), 5) } : {}) };
   return chart.floor === undefined ? { ...shared, type: "log" } : { ...shared, type: "log", min: chart.floor };
 }
+
+const highestOf = ({ curves, levels = [] }: TimeChart): number =>
+  Math.max(0, ...curves.flatMap(({ points }) => points.map(({ max }) => max)), ...levels.map(({ value }) => value));
 
 const onAxis = (chart: TimeChart, value: number): number => (chart.isLog ? Math.max(value, chart.floor ?? 0) : value);
 

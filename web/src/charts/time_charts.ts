@@ -2,7 +2,7 @@
 
 import type { LineSeriesOption, ScatterSeriesOption } from "echarts";
 import { aheadOf, type Curve, fittedCurve, rateCurve, servedCurve, stateCurve, valueAt } from "../curves";
-import { bytes, compact, count, latency, seconds } from "../format";
+import { bandwidth, bytes, compact, count, latency, seconds } from "../format";
 import type { ChartPlan, View } from "./figure";
 import { curvesTable, type TimeChart, timeOption } from "./time_chart";
 
@@ -166,13 +166,13 @@ export const device: ChartPlan = plan(
     const { rbps, riops } = run.study.disk;
     const isReads = view.choices["of"] === "reads";
     const limit = isReads ? riops : rbps;
-    const render = isReads ? count : (value: number) => `${bytes(value)}/s`;
+    const render = isReads ? count : bandwidth;
     return {
       curves: perStrategy(view, (strategy) =>
         rateCurve(trials, strategy, (sample) => (isReads ? sample.device_reads : sample.device_read_bytes)),
       ),
       render,
-      renderAxis: isReads ? compact : bytes,
+      renderAxis: isReads ? compact : bandwidth,
       renderInstant: duringSecond,
       levels: limit === null ? [] : [{ value: limit, label: `limit ${render(limit)}`, isLabelRight: true }],
     };

@@ -1,7 +1,7 @@
 // Machine, server, study and every trial: what one needs to measure it again.
 
 import { type Child, card, element, table } from "../element";
-import { bytes, count, kibibytes, percent, seconds, time } from "../format";
+import { bytes, count, percent, seconds, time } from "../format";
 import type { ReportData, Study, Trial } from "../record";
 import { disk } from "./head";
 
@@ -21,7 +21,7 @@ export function facts(data: ReportData): HTMLElement {
         ["memory", bytes(machine.memory_bytes)],
         ["file system", machine.file_system],
         ["device", `${machine.device.name} (${machine.device.major_minor}), ${machine.device.rotational ? "rotating" : "not rotating"}`],
-        ["read-ahead of its own", kibibytes(machine.device.read_ahead_bytes)],
+        ["read-ahead of its own", bytes(machine.device.read_ahead_bytes)],
       ]),
       card("Server", [
         ["version", server.version],

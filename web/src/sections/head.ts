@@ -1,7 +1,7 @@
 // The answer first: one sentence, the study it holds for, and four figures.
 
 import { element } from "../element";
-import { bytes, count, kibibytes, ratio, seconds, spread, time, unbroken } from "../format";
+import { bandwidth, bytes, count, ratio, seconds, spread, time, unbroken } from "../format";
 import type { ReportData, Spread } from "../record";
 import type { State } from "../state";
 
@@ -47,12 +47,12 @@ export function disk(data: ReportData): string {
   const { disk: limit } = data.run.study;
   const limits = [
     limit.riops === null ? null : `${count(limit.riops)} reads/s`,
-    limit.rbps === null ? null : `${bytes(limit.rbps)}/s`,
+    limit.rbps === null ? null : bandwidth(limit.rbps),
   ].filter((one) => one !== null);
   const text = `${limit.name} disk${limits.length > 0 ? `, ${limits.join(", ")}` : ""}`;
   const limited = limit.not_enforced === null ? text : `${text} (not in force)`;
   if (limit.read_ahead === null) return limited;
-  return `${limited}, read-ahead ${kibibytes(limit.read_ahead)}${limit.read_ahead_not_enforced === null ? "" : " (not in force)"}`;
+  return `${limited}, read-ahead ${bytes(limit.read_ahead)}${limit.read_ahead_not_enforced === null ? "" : " (not in force)"}`;
 }
 
 /** The figures of pgthaw, or of the soonest strategy when pgthaw did not take part. */

@@ -4,8 +4,9 @@ import type { CustomSeriesOption, EChartsOption, LineSeriesOption, SeriesOption 
 import { textStyle } from "../../charts/engine";
 import type { ChartPlan, View } from "../../charts/figure";
 import { element, table } from "../../element";
+import { bytes, sizeSteps } from "../../format";
 import { lineStyleOf } from "../colours";
-import { rangeText } from "../metrics";
+import { type Metric, rangeText } from "../metrics";
 import { doubtOf, valuesOf } from "../pivot";
 import type { PointSummary } from "../record";
 import type { StudyState } from "../state";
@@ -59,11 +60,16 @@ function option(view: View<StudyState>): EChartsOption {
       gridIndex: index, axisLabel: { color: theme.soft, formatter: metric.renderAxis }, splitLine: { lineStyle: { color: theme.rule } }, axisLine: { show: false },
       ...(metric.isLog
         ? { type: "log" as const, min: 10 ** Math.floor(Math.log10(Math.max(1, lowest))), max: 10 ** Math.ceil(Math.log10(Math.max(10, highest))) }
-        : { type: "value" as const, min: 0, ...(highest > 0 ? { max: niceAbove(highest) } : {}), splitNumber: 4 }),
+        : { type: "value" as const, min: 0, ...(highest > 0 ? endOf(metric, highest) : {}), splitNumber: 4 }),
     })),
     tooltip: tooltip(view),
     series,
   };
+}
+
+function endOf(metric: Metric, highest: number): { max: number; interval?: number } {
+  const interval = sizeSteps(highest, 4);
+  return metric.renderAxis === bytes ? { max: Math.ceil(highest / interval) * interval, interval } : { max: niceAbove(highest) };
 }
 
 /** Small multiples share their axis: its end is the next number that reads well. */

@@ -5,7 +5,7 @@ import type { Appearance, Backdrop } from "../../appearance";
 import { textStyle } from "../../charts/engine";
 import type { ChartPlan, View } from "../../charts/figure";
 import { element, table } from "../../element";
-import { seconds } from "../../format";
+import { bytes, seconds, sizeSteps } from "../../format";
 import { lineStyleOf } from "../colours";
 import type { TrialData } from "../record";
 import { swatchOf } from "./legend";
@@ -131,7 +131,7 @@ function option(view: View<TrialStage>): EChartsOption {
     })),
     yAxis: places.map(({ panel }, index) => ({
       gridIndex: index, splitNumber: 3, axisLabel: { color: theme.soft, formatter: panel.renderAxis, hideOverlap: true }, splitLine: { lineStyle: { color: theme.rule } },
-      axisLine: { show: false }, axisPointer: { show: false }, ...(panel.max === undefined ? {} : { max: panel.max, interval: panel.max / 2 }), ...(panel.isLog ? { type: "log" as const } : { type: "value" as const, min: 0 }),
+      axisLine: { show: false }, axisPointer: { show: false }, ...stepsOf(state, panel), ...(panel.isLog ? { type: "log" as const } : { type: "value" as const, min: 0 }),
     })),
     tooltip: tooltip(state, places.map(({ panel }) => panel)),
     series: places.flatMap(({ panel }, index) => [
@@ -139,6 +139,14 @@ function option(view: View<TrialStage>): EChartsOption {
       ...(panel.isStack ? [state.shown] : state.trials).flatMap((data, place) => seriesOf(state, panel, index, data, place)),
     ]),
   };
+}
+
+/** Where the steps of a panel's axis are told to be: of a share, and of sizes. */
+function stepsOf(state: TrialStage, panel: Panel): { max?: number; interval?: number } {
+  if (panel.max !== undefined) return { max: panel.max, interval: panel.max / 2 };
+  if (panel.renderAxis !== bytes) return {};
+  const values = state.trials.flatMap((data) => panel.curves(data)).flatMap((curve) => [...curve.values, ...(curve.high ?? [])]);
+  return { interval: sizeSteps(values.reduce((highest: number, value) => Math.max(highest, value ?? 0), 0), 3) };
 }
 
 function titleOf(state: TrialStage, { panel, title, titleTop }: Place): TitleComponentOption {

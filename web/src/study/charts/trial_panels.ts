@@ -1,6 +1,6 @@
 // What is drawn of a trial, one panel above the other.
 
-import { axisBytes, bytes, compact, count, latency, percent } from "../../format";
+import { bandwidth, bytes, compact, count, latency, percent } from "../../format";
 import type { MachineSeries, TrialData, TrialSeries, WaitSeries } from "../record";
 
 type Values = (number | null)[];
@@ -98,11 +98,11 @@ export const PANELS: Panel[] = [
     ]),
   },
   {
-    id: "resident", title: "The database in the page cache", render: bytes, renderAxis: axisBytes, weight: 1,
+    id: "resident", title: "The database in the page cache", render: bytes, renderAxis: bytes, weight: 1,
     curves: ({ series }) => (hasAny(series.os_resident_bytes) ? [{ name: "resident", values: series.os_resident_bytes }] : []),
   },
   {
-    id: "device", title: "The device, per second", render: bytes, renderAxis: axisBytes, weight: 1.2,
+    id: "device", title: "The device, per second", render: bandwidth, renderAxis: bandwidth, weight: 1.2,
     curves: ({ series }) => [
       { name: "read by anybody", values: series.device_read_bytes.mean, ...ends(series, series.device_read_bytes.min, series.device_read_bytes.max) },
       { name: "read by the workload", values: series.foreground_read_bytes },
@@ -114,7 +114,7 @@ export const PANELS: Panel[] = [
     curves: machine((all) => [{ name: "a read", values: all.read_await_us }, { name: "a write", values: all.write_await_us }]),
   },
   {
-    id: "dirty", title: "Memory that must be written", render: bytes, renderAxis: axisBytes, weight: 0.9,
+    id: "dirty", title: "Memory that must be written", render: bytes, renderAxis: bytes, weight: 0.9,
     curves: machine((all) => [{ name: "dirty", values: all.dirty_bytes }, { name: "being written", values: all.writeback_bytes }]),
   },
   {

@@ -5,7 +5,7 @@ import type { Appearance } from "../../appearance";
 import { textStyle } from "../../charts/engine";
 import { type ChartPlan, figure, type View } from "../../charts/figure";
 import { element, table } from "../../element";
-import { axisBytes, bytes, compact, count } from "../../format";
+import { bandwidth, bytes, compact, count, sizeSteps } from "../../format";
 import { linkTo } from "../address";
 import { lineStyleOf } from "../colours";
 import type { LiveTrial } from "../record";
@@ -127,7 +127,7 @@ function plan(id: string): ChartPlan<LiveStage> {
   return {
     id: `live-${id}`, title: "Transactions per second, and the database in the page cache", explanation: "As pgbench and the kernel tell it; what is kept is counted from pgbench’s log when the trial has ended.",
     unit: () => "transactions per second above, resident bytes below", height: () => 380, option,
-    numbers: ({ state }) => table("Seconds so far", ["second", "transactions", "resident", "read"].map((title) => ({ title, isNumber: true })), state.trial.samples.map((one) => [String(one.second), one.tps === null ? "–" : count(one.tps), bytes(one.os_resident_bytes), bytes(one.device_read_bytes)])),
+    numbers: ({ state }) => table("Seconds so far", ["second", "transactions", "resident", "read"].map((title) => ({ title, isNumber: true })), state.trial.samples.map((one) => [String(one.second), one.tps === null ? "–" : count(one.tps), bytes(one.os_resident_bytes), bandwidth(one.device_read_bytes)])),
   };
 }
 
@@ -142,7 +142,7 @@ function option({ state }: View<LiveStage>): EChartsOption {
     textStyle: textStyle(theme),
     grid: [{ left: 66, right: 16, top: 10, height: 190, outerBoundsMode: "none" }, { left: 66, right: 16, top: 226, height: 110, outerBoundsMode: "none" }],
     xAxis: [{ ...axis, gridIndex: 0, axisLabel: { show: false } }, { ...axis, gridIndex: 1, axisLabel: { color: theme.soft, formatter: "{value} s" } }],
-    yAxis: [{ ...values, gridIndex: 0, axisLabel: { color: theme.soft, formatter: compact } }, { ...values, gridIndex: 1, axisLabel: { color: theme.soft, formatter: axisBytes } }],
+    yAxis: [{ ...values, gridIndex: 0, axisLabel: { color: theme.soft, formatter: compact } }, { ...values, gridIndex: 1, axisLabel: { color: theme.soft, formatter: bytes }, interval: sizeSteps(Math.max(...trial.samples.map((one) => one.os_resident_bytes)), 3) }],
     series: [
       { ...shared, type: "line", id: "tps", xAxisIndex: 0, yAxisIndex: 0, data: trial.samples.map((one) => [one.second, one.tps]), lineStyle: { color: served, width: 2 }, itemStyle: { color: served } },
       { ...shared, type: "line", id: "resident", xAxisIndex: 1, yAxisIndex: 1, data: trial.samples.map((one) => [one.second, one.os_resident_bytes]), lineStyle: { color: resident, width: 2 }, itemStyle: { color: resident } },

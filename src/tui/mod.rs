@@ -1,0 +1,12 @@
+//! Live screens: what is shown and which key does what (pure), drawing, and the terminal that is borrowed meanwhile.
+
+mod changes;
+mod draw;
+mod live_map;
+mod rows;
+#[cfg(test)]
+mod rows_fixture;
+mod screen;
+
+pub use live_map::{LiveMap, LiveView, Next};
+pub use screen::{Key, LiveScreen};
