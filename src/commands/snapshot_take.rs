@@ -6,7 +6,7 @@ use clap::Args;
 
 use super::snapshot_place::SnapshotPlace;
 use super::{ExitStatus, OutputArguments, Target, add_heat, read_current_map};
-use crate::cache::Snapshot;
+use crate::cache::{Snapshot, Tiers};
 use crate::terminal::{self, Taken};
 
 /// What to call it, and where to put it.
@@ -45,8 +45,9 @@ pub async fn take(arguments: TakeArguments, output: OutputArguments) -> anyhow::
             let generation = store.keep(&snapshot)?;
             let dropped =
                 store.prune(generation.system_identifier, snapshot.label.as_deref(), arguments.keep.into())?;
-            let warmer = store.find_warmer(&generation, header.resident_blocks())?;
-            Taken { dropped, warmer, ..Taken::alone(header, generation.path)? }
+            let (candidates, _) = store.read_candidates(generation.system_identifier)?;
+            let restore = candidates.select(target.situation(Tiers::BOTH));
+            Taken { dropped, restore, ..Taken::alone(header, generation.path)? }
         }
     };
     if output.json {
@@ -54,7 +55,7 @@ pub async fn take(arguments: TakeArguments, output: OutputArguments) -> anyhow::
     } else {
         terminal::print_line(&terminal::render_taken(&taken));
         terminal::render_states(&snapshot.map).iter().for_each(|line| terminal::print_remark(line));
-        terminal::render_warmer(&taken).iter().for_each(|line| terminal::print_remark(line));
+        terminal::render_passed_over(&taken).iter().for_each(|line| terminal::print_remark(line));
     }
     Ok(ExitStatus::Done)
 }

@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
+use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use sqlx::postgres::{PgConnectOptions, PgConnection, PgRow};
 use sqlx::{Connection as _, Row as _};
@@ -59,6 +60,8 @@ pub struct Server {
     pub address: String,
     /// The database of the first connection.
     pub database: String,
+    /// When it was started, by this machine's clock.
+    pub started_at: Option<Timestamp>,
 }
 
 impl Server {
@@ -71,9 +74,9 @@ impl Server {
             let options = resolved.sqlx.clone().database(&database);
             match connect_within(&options, &resolved.address, resolved.timeout).await {
                 Ok(mut connection) => {
-                    let facts = read_facts(&mut connection).await?;
+                    let (facts, started_at) = read_facts(&mut connection).await?;
                     let (address, timeout) = (resolved.address, resolved.timeout);
-                    return Ok(Server { options, timeout, facts, address, database });
+                    return Ok(Server { options, timeout, facts, address, database, started_at });
                 }
                 Err(error) if error.is_about_database() => refused = refused.or(Some(error)),
                 Err(error) => return Err(error),
@@ -151,13 +154,16 @@ fn check_version(connection: &PgConnection) -> Result<(), Error> {
     }
 }
 
-async fn read_facts(connection: &mut PgConnection) -> Result<ServerFacts, Error> {
+/// What it says of itself, and when it was started.
+async fn read_facts(connection: &mut PgConnection) -> Result<(ServerFacts, Option<Timestamp>), Error> {
     let failed = |source| Error::Query { action: "ask the server about itself", source };
     let row = sqlx::query(include_str!("sql/server_facts_13.sql")).fetch_one(connection).await.map_err(failed)?;
     let backend_pid: i32 = row.try_get("backend_pid").map_err(failed)?;
+    let uptime = Duration::try_from_secs_f64(row.try_get("uptime_seconds").map_err(failed)?).ok();
+    let started_at = uptime.and_then(|uptime| Timestamp::now().checked_sub(uptime).ok());
     let mut facts = decode_facts(&row).map_err(failed)?;
     facts.postmaster_pid = find_postmaster(&facts, backend_pid);
-    Ok(facts)
+    Ok((facts, started_at))
 }
 
 /// The server's process, if it runs on this host: a container's or another host's may have the same directory, and a

@@ -32,6 +32,8 @@ pub struct BuffersTier<'a> {
     pub connections: usize,
     /// `None`: as many buffers as are free.
     pub budget: Option<Bytes>,
+    /// What a budget of both tiers leaves for this one, whatever is free.
+    pub limit: Option<Bytes>,
     /// Bytes per second; `None`: as fast as it goes.
     pub max_rate: Option<Bytes>,
     pub create_extensions: bool,
@@ -63,7 +65,7 @@ impl BuffersTier<'_> {
         let before = self.read_current(&wants, &databases, &mut pass.remarks).await;
         let refused = self.prepare(&databases).await;
         let started = Instant::now();
-        let budget_blocks = self.budget_blocks(before.as_ref());
+        let (budget_blocks, over_budget) = self.budget_blocks(before.as_ref());
         let before = before.ok();
         let mut plan = plan_jobs(&wants, before.as_ref(), budget_blocks);
         plan.jobs.retain(|job| !refused.contains_key(&wants[job.want].database));
@@ -81,7 +83,7 @@ impl BuffersTier<'_> {
         };
         pass.seconds = if self.is_dry_run { 0.0 } else { started.elapsed().as_secs_f64() };
         pass.statements = loaded.statements;
-        let facts = Facts { before: before.as_ref(), after: after.as_ref(), loaded: &loaded, tier: *self };
+        let facts = Facts { before: before.as_ref(), after: after.as_ref(), loaded: &loaded, over_budget, tier: *self };
         pass.buffered = after.iter().flat_map(|after| buffered(&wants, after)).collect();
         pass.rows.extend(wants.iter().enumerate().map(|(at, want)| facts.row(at, want, plan.over_budget[at])));
         pass
@@ -163,12 +165,22 @@ impl BuffersTier<'_> {
         })
     }
 
-    /// Buffers that may be filled. Without a word from the user nothing that live traffic brought in is pushed out.
-    fn budget_blocks(&self, before: Result<&Current, &Refusal>) -> u64 {
+    /// Buffers that may be filled, and what to say of what goes beyond them. Without a word from the user nothing that live
+    /// traffic brought in is pushed out.
+    fn budget_blocks(&self, before: Result<&Current, &Refusal>) -> (u64, SkipReason) {
         let facts = &self.server.facts;
-        let all = facts.shared_buffers_bytes.0 / u64::from(facts.block_size);
-        let budget = self.budget.map(|budget| budget.0 / u64::from(facts.block_size));
-        fillable(all, budget, before.map(|before| before.used))
+        let blocks = |bytes: Bytes| bytes.0 / u64::from(facts.block_size);
+        let used = before.map(|before| before.used);
+        let fillable = fillable(blocks(facts.shared_buffers_bytes), self.budget.map(blocks), used);
+        let reason = match self.budget {
+            Some(_) => SkipReason::OverBudget,
+            None if used.is_err() => SkipReason::FreeBuffersUnknown,
+            None => SkipReason::NoFreeBuffer,
+        };
+        match self.limit.map(blocks) {
+            Some(limit) if limit < fillable => (limit, SkipReason::OverBudget),
+            _ => (fillable, reason),
+        }
     }
 }
 
@@ -198,6 +210,8 @@ struct Facts<'a> {
     before: Option<&'a Current>,
     after: Option<&'a Current>,
     loaded: &'a Loaded,
+    /// Why what had no room had none.
+    over_budget: SkipReason,
     tier: BuffersTier<'a>,
 }
 
@@ -209,15 +223,10 @@ impl Facts<'_> {
         let there = after.unwrap_or_else(|| before.unwrap_or(0) + loaded_blocks).min(want.asked());
         let missing = want.asked() - there;
         let over_budget = over_budget.min(missing);
-        let reason = match self.tier.budget {
-            Some(_) => SkipReason::OverBudget,
-            None if self.before.is_none() => SkipReason::FreeBuffersUnknown,
-            None => SkipReason::NoFreeBuffer,
-        };
         let why = self.why_missing(at, want);
         let truncated = self.loaded.past_end[at].min(missing - over_budget);
         let skips: Vec<Missing> = vec![
-            (reason, over_budget, None),
+            (self.over_budget, over_budget, None),
             (SkipReason::Truncated, truncated, None),
             (why.reason, missing - over_budget - truncated, why.detail),
         ];
