@@ -25,7 +25,9 @@ pub fn render_reason(selected: &Selected) -> String {
         Reason::Named => "it was named".to_owned(),
         Reason::WarmestBeforeStart => format!("the warmest from before the server's start{start}"),
         Reason::AsWarmSinceStart => format!("the newest as warm as those before the start{start}"),
-        Reason::NewestSinceStart => format!("the newest; none is from before the start{start}"),
+        Reason::NewestSinceStart => {
+            "the newest that holds something; none is from before the server's start".to_owned()
+        }
         Reason::WarmestOfAll => "the warmest; no server runs, so all are from before its start".to_owned(),
         Reason::WarmestStartUnknown => "the warmest; when the server was started is not known".to_owned(),
     }

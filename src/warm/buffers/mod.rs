@@ -15,7 +15,7 @@ use roaring::RoaringBitmap;
 
 use crate::cache::RelationMap;
 use crate::postgres::{Error, PG_PREWARM, Server, apply_create_extension, find_extension};
-use crate::units::Bytes;
+use crate::units::{Bytes, Fork};
 use crate::warm::receipt::{BuffersForecast, FoundAs, SkipReason};
 use crate::warm::restore::{Buffered, Catalog, Found, Missing, Request, Row, compare_paths};
 use crate::warm::{Control, Phase, Refusal, Watcher};
@@ -34,6 +34,8 @@ pub struct BuffersTier<'a> {
     pub budget: Option<Bytes>,
     /// What a budget of both tiers leaves for this one, whatever is free.
     pub limit: Option<Bytes>,
+    /// Load only what is in the page cache: what is not would come into that one too, beyond the budget.
+    pub cached: Option<&'a Cached>,
     /// Bytes per second; `None`: as fast as it goes.
     pub max_rate: Option<Bytes>,
     pub create_extensions: bool,
@@ -42,6 +44,9 @@ pub struct BuffersTier<'a> {
     pub control: &'a Control,
     pub watcher: &'a dyn Watcher,
 }
+
+/// Blocks that are in the page cache, by the number of their relation in the request and by fork.
+pub type Cached = BTreeMap<(usize, Fork), RoaringBitmap>;
 
 /// What was done.
 #[derive(Debug, Default)]
@@ -67,7 +72,10 @@ impl BuffersTier<'_> {
         let started = Instant::now();
         let (budget_blocks, over_budget) = self.budget_blocks(before.as_ref());
         let before = before.ok();
-        let mut plan = plan_jobs(&wants, before.as_ref(), budget_blocks);
+        let allowed: Option<Vec<RoaringBitmap>> = self.cached.map(|cached| {
+            wants.iter().map(|want| cached.get(&(want.relation, want.fork)).cloned().unwrap_or_default()).collect()
+        });
+        let mut plan = plan_jobs(&wants, before.as_ref(), budget_blocks, allowed.as_deref());
         plan.jobs.retain(|job| !refused.contains_key(&wants[job.want].database));
         pass.forecast = self.forecast(&plan);
         let loaded = match self.is_dry_run {
@@ -178,7 +186,7 @@ impl BuffersTier<'_> {
             None => SkipReason::NoFreeBuffer,
         };
         match self.limit.map(blocks) {
-            Some(limit) if limit < fillable => (limit, SkipReason::OverBudget),
+            Some(limit) if limit < fillable || self.cached.is_some() => (limit.min(fillable), SkipReason::OverBudget),
             _ => (fillable, reason),
         }
     }

@@ -41,7 +41,7 @@ use files::Files;
 use os_tier::{Measured, OsTier, Pass};
 use request::Resolved;
 
-use super::buffers::{BuffersPass, BuffersTier};
+use super::buffers::{BuffersPass, BuffersTier, Cached};
 use super::plan::{Forecast, Geometry};
 use super::receipt::{
     BuffersForecast, MemoryReceipt, NoDouble, Receipt, RelationReceipt, SkipReason, Skipped, StopReason, Tier,
@@ -147,7 +147,9 @@ impl Restore {
         this.add_os(&mut receipt, [first, second]);
         if this.request.tiers.buffers {
             let is_cached = receipt.os.is_some_and(|os| os.resident_after_bytes == Some(os.asked_bytes));
-            let mut pass = this.buffers_pass(is_cached, left, server.as_ref(), catalog.as_ref()).await;
+            let cached = read_cached(&this, catalog.as_ref()).await;
+            let budget = left.map(|left| (left, cached.as_ref()));
+            let mut pass = this.buffers_pass(is_cached, budget, server.as_ref(), catalog.as_ref()).await;
             receipt.no_double = drop_doubles(&this, std::mem::take(&mut pass.buffered)).await;
             this.add_buffers(&mut receipt, pass);
         }
@@ -222,12 +224,12 @@ impl Restore {
         databases
     }
 
-    /// Fills shared_buffers, with what is `left` of a budget. Unless all of it `is_cached`, the server reads from the device,
-    /// which is shared with others.
+    /// Fills shared_buffers, within what is left of a `budget` and out of what is in the page cache. Unless all of it `is_cached`,
+    /// the server reads from the device, which is shared with others.
     async fn buffers_pass(
         &self,
         is_cached: bool,
-        left: Option<Bytes>,
+        budget: Option<(Bytes, Option<&Cached>)>,
         server: Result<&Server, &Refusal>,
         catalog: Result<&Catalog, &Refusal>,
     ) -> BuffersPass {
@@ -245,7 +247,8 @@ impl Restore {
                     },
                     max_rate: self.options.max_rate.filter(|_| !is_cached),
                     budget: self.options.buffers_budget,
-                    limit: left,
+                    limit: budget.map(|(left, _)| left),
+                    cached: budget.and_then(|(_, cached)| cached),
                     create_extensions: self.options.create_extensions,
                     is_dry_run: self.options.is_dry_run,
                     control: &self.host.control,
@@ -443,6 +446,31 @@ fn resolve_all(this: &Restore, unresolved: Vec<Measured>, catalog: &Catalog) -> 
         }
     }
     (entries, skipped)
+}
+
+/// Under a budget, what is in the page cache of all that was asked for. `None` where the page cache has no part in it.
+async fn read_cached(this: &Arc<Restore>, catalog: Result<&Catalog, &Refusal>) -> Option<Cached> {
+    let (place, catalog) = (this.place.clone().ok()?, catalog.ok()?);
+    let bypasses = this.host.control.os_stopped_by() == Some(StopReason::DirectIo);
+    if this.options.budget.is_none() || this.options.is_dry_run || !this.request.tiers.os || bypasses {
+        return None;
+    }
+    let request = &this.request;
+    let locate = |mut entry: Entry| {
+        let file = &request.map.relations[entry.relation].relation.path;
+        match catalog.find(&request.identities[entry.relation], this.options.same_cluster.then_some(file)) {
+            Found::Relation(now) => entry.path = now.path.clone(),
+            Found::Nothing | Found::Unreachable(_) => return None,
+        }
+        Some(entry)
+    };
+    let entries = request.entries().into_iter().filter_map(locate).collect();
+    let looked = on_a_thread(this, &place, move |tier| tier.look(entries, &|| None)).await;
+    let resident = |(entry, state): Measured| match state {
+        State::There(found) => Some(((entry.relation, entry.fork), found.resident)),
+        State::Missing | State::Refused(_) => None,
+    };
+    Some(looked.into_iter().filter_map(resident).collect())
 }
 
 /// Why a file that is not there cannot be found by its relation's name either.
