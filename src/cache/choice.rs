@@ -80,8 +80,6 @@ pub enum Reason {
 /// one from before the start, and is no newer than any other.
 pub fn choose(headers: &[SnapshotHeader], situation: Situation) -> Option<(usize, Reason)> {
     let Situation { start, tiers, now } = situation;
-    let age = |at: &usize| (!is_to_come(&headers[*at], now), headers[*at].taken_at, *at);
-    let newest = |among: Vec<usize>| among.into_iter().max_by_key(age);
     let filled: Vec<usize> = (0..headers.len()).filter(|at| Warmth::of(&headers[*at], tiers).is_some()).collect();
     let is_before = |at: &usize| match start {
         LastStart::At(start) => headers[*at].taken_at < start || is_to_come(&headers[*at], now),
@@ -89,11 +87,9 @@ pub fn choose(headers: &[SnapshotHeader], situation: Situation) -> Option<(usize
     };
     let before: Vec<usize> = filled.iter().copied().filter(is_before).collect();
     let Some(warmest) = find_warmest(headers, &before, tiers) else {
-        return newest(filled).map(|at| (at, Reason::NewestSinceStart));
+        return find_newest(headers, filled, now).map(|at| (at, Reason::NewestSinceStart));
     };
-    let least = Warmth::of(&headers[warmest], tiers)?;
-    let is_as_warm = |at: &usize| Warmth::of(&headers[*at], tiers).is_some_and(|one| one.reaches(least, NEARLY));
-    let chosen = newest(filled.into_iter().filter(is_as_warm).collect())?;
+    let chosen = find_newest(headers, as_warm(headers, filled, warmest, tiers), now)?;
     let reason = match start {
         LastStart::At(_) if is_before(&chosen) => Reason::WarmestBeforeStart,
         LastStart::At(_) => Reason::AsWarmSinceStart,
@@ -103,11 +99,27 @@ pub fn choose(headers: &[SnapshotHeader], situation: Situation) -> Option<(usize
     Some((chosen, reason))
 }
 
-/// The warmest, where `header` holds clearly less of a tier than it ([`CLEARLY`]).
-pub fn find_warmer(headers: &[SnapshotHeader], than: &SnapshotHeader, tiers: Tiers) -> Option<usize> {
+/// The warmest, or the newest that is nearly as warm, where `than` holds clearly less of a tier ([`CLEARLY`]).
+pub fn find_warmer(
+    headers: &[SnapshotHeader],
+    than: &SnapshotHeader,
+    Situation { tiers, now, .. }: Situation,
+) -> Option<usize> {
     let filled: Vec<usize> = (0..headers.len()).filter(|at| Warmth::of(&headers[*at], tiers).is_some()).collect();
     let warmest = find_warmest(headers, &filled, tiers)?;
-    is_clearly_colder(than, &headers[warmest], tiers).then_some(warmest)
+    let warmer = find_newest(headers, as_warm(headers, filled, warmest, tiers), now)?;
+    is_clearly_colder(than, &headers[warmer], tiers).then_some(warmer)
+}
+
+/// Those of `among` that are nearly as warm as one ([`NEARLY`]), itself included.
+fn as_warm(headers: &[SnapshotHeader], among: Vec<usize>, warmest: usize, tiers: Tiers) -> Vec<usize> {
+    let Some(least) = Warmth::of(&headers[warmest], tiers) else { return Vec::new() };
+    let is_as_warm = |at: &usize| Warmth::of(&headers[*at], tiers).is_some_and(|one| one.reaches(least, NEARLY));
+    among.into_iter().filter(is_as_warm).collect()
+}
+
+fn find_newest(headers: &[SnapshotHeader], among: Vec<usize>, now: Timestamp) -> Option<usize> {
+    among.into_iter().max_by_key(|at| (!is_to_come(&headers[*at], now), headers[*at].taken_at, *at))
 }
 
 /// Does one hold less than 80 % of what another holds of a tier?
@@ -255,12 +267,15 @@ mod tests {
     #[test]
     fn a_warmer_one_is_told_when_it_is_clearly_warmer() {
         let kept = [header(10, Some(1000), Some(100)), header(20, Some(0), Some(0))];
-        let warmer = |os, buffers| find_warmer(&kept, &header(30, os, buffers), Tiers::BOTH);
+        let situation = Situation { start: at(5), tiers: Tiers::BOTH, now: second(1000) };
+        let warmer = |os, buffers| find_warmer(&kept, &header(30, os, buffers), situation);
         assert_eq!(warmer(Some(810), Some(100)), None);
         assert_eq!(warmer(Some(790), Some(100)), Some(0));
         assert_eq!(warmer(Some(1000), Some(70)), Some(0));
         assert_eq!(warmer(Some(0), Some(0)), Some(0));
         assert_eq!(warmer(None, Some(100)), Some(0), "it knows nothing of the page cache");
-        assert_eq!(find_warmer(&kept[1..], &header(30, Some(0), None), Tiers::BOTH), None);
+        assert_eq!(find_warmer(&kept[1..], &header(30, Some(0), None), situation), None);
+        let alike = [header(10, Some(1000), Some(100)), header(20, Some(990), Some(99))];
+        assert_eq!(find_warmer(&alike, &kept[1], situation), Some(1), "of those that are alike the newest");
     }
 }

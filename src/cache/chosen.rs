@@ -30,7 +30,7 @@ pub struct Selected {
     pub reason: Reason,
     /// The server's last start; `None` when none runs, or when nobody says.
     pub server_started_at: Option<Timestamp>,
-    /// The warmest that is kept, where this one holds clearly less of a tier.
+    /// The warmest that is kept, or the newest nearly as warm, where this one holds clearly less of a tier.
     pub warmer: Option<Holding>,
 }
 
@@ -87,7 +87,7 @@ impl Candidates {
 
     /// What there is to say of one that was taken.
     fn describe(&self, holding: Holding, header: &SnapshotHeader, reason: Reason, situation: Situation) -> Selected {
-        let warmer = find_warmer(&self.headers, header, situation.tiers);
+        let warmer = find_warmer(&self.headers, header, situation);
         Selected {
             holding,
             reason,

@@ -283,16 +283,16 @@ fn a_budget_holds_for_both_tiers() {
         [&totals["os_blocks"], &totals["buffers_blocks"]].map(|blocks| blocks.as_u64().unwrap() * 8192)
     };
     let before = held();
-    const BUDGET: u64 = 20_000_000;
-    let planned = restore(&server, &["--budget", "20MB", "--dry-run"]);
+    const BUDGET: u64 = 40_000_000;
+    let planned = restore(&server, &["--budget", "40MB", "--dry-run"]);
     let promised = ["forecast", "buffers_forecast"].map(|tier| planned[tier].clone());
     let promised = promised[0]["read_bytes"].as_u64().unwrap() + promised[1]["load_bytes"].as_u64().unwrap();
     assert!((BUDGET / 2..=BUDGET).contains(&promised), "{planned:#}");
-    let receipt = restore(&server, &["--budget", "20MB"]);
+    let receipt = restore(&server, &["--budget", "40MB"]);
     let [os, buffers] = ["os", "buffers"].map(|tier| receipt[tier]["read_bytes"].as_u64().unwrap());
-    assert!(os + buffers <= BUDGET && os > BUDGET / 3 && buffers > BUDGET / 3, "{os} {buffers}");
+    assert!(os + buffers <= BUDGET && os > 15_000_000 && buffers > 1_000_000, "{os} {buffers}");
     let after = held();
-    // What shared_buffers load comes through the page cache, where the hottest are already. Some catalogs are read beside.
+    // What shared_buffers load was in the page cache by then. Some catalogs are read beside.
     let slack = 3_000_000;
     assert!(after[0] <= before[0] + os + slack, "{before:?} {after:?} {os}");
     assert!(after[1] <= before[1] + buffers + slack, "{before:?} {after:?} {buffers}");
@@ -301,9 +301,9 @@ fn a_budget_holds_for_both_tiers() {
         assert!(skipped.clone().any(|one| one["tier"] == tier && one["reason"] == "over_budget"), "{tier}");
     }
     restart_cold(&mut server);
-    let receipt = restore(&server, &["--budget", "20MB", "--buffers-budget", "4MB"]);
+    let receipt = restore(&server, &["--budget", "40MB", "--buffers-budget", "4MB"]);
     let [os, buffers] = ["os", "buffers"].map(|tier| receipt[tier]["read_bytes"].as_u64().unwrap());
-    assert!(os + buffers <= BUDGET && buffers <= 4_000_000 && os > 14_000_000, "{os} {buffers}");
-    let receipt = restore(&server, &["--budget", "20MB", "--tier", "buffers"]);
+    assert!(os + buffers <= BUDGET && buffers <= 4_000_000 && os > 30_000_000, "{os} {buffers}");
+    let receipt = restore(&server, &["--budget", "40MB", "--tier", "buffers"]);
     assert!(receipt["buffers"]["read_bytes"].as_u64().unwrap() <= BUDGET, "{receipt:#}");
 }
