@@ -13,14 +13,14 @@ use std::time::{Duration, Instant};
 
 use anyhow::Context as _;
 use clap::Parser;
-use pgthaw::cache::{Map, MapInputs, Snapshot, read_map};
+use pgthaw::cache::{Map, MapInputs, Snapshot, Tiers, read_map};
 use pgthaw::linux::memory::LoadableMemory;
 use pgthaw::linux::page_cache::FakePageCache;
 use pgthaw::linux::process::Busy;
 use pgthaw::postgres::{ClusterState, DataDirectory, Database};
 use pgthaw::units::{Bytes, PageRange};
 use pgthaw::warm::plan::{Forecast, Geometry};
-use pgthaw::warm::restore::{Answer, Host, Place, Request, Restore, RestoreOptions, Tiers};
+use pgthaw::warm::restore::{Answer, Host, Place, Request, Restore, RestoreOptions};
 use pgthaw::warm::traffic::{Sharing, Traffic};
 use pgthaw::warm::{
     Control, DeviceProfile, PlannedDevice, ProfileSource, Receipt, Refusal, Room, SkipReason, Unwatched,

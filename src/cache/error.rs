@@ -3,6 +3,7 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
+use super::Tiers;
 use crate::failure::{ErrorKind, Explain};
 use crate::{linux, postgres};
 
@@ -23,6 +24,8 @@ pub enum Error {
     OtherCluster { path: PathBuf, snapshot: u64, cluster: u64 },
     #[error("there is no snapshot in {}", .0.display())]
     NoSnapshot(PathBuf),
+    #[error("no snapshot in {} holds anything of {}", directory.display(), tiers.words())]
+    NothingHeld { directory: PathBuf, tiers: Tiers },
     #[error("no snapshot is called \"{name}\" in {}", directory.display())]
     UnknownSnapshot { name: String, directory: PathBuf },
     #[error("\"{name}\" could be any of {}", candidates.join(", "))]
@@ -71,6 +74,7 @@ impl Explain for Error {
             | Error::NewerFormat { .. }
             | Error::OtherCluster { .. }
             | Error::NoSnapshot(_)
+            | Error::NothingHeld { .. }
             | Error::UnknownSnapshot { .. }
             | Error::AmbiguousSnapshot { .. }
             | Error::Label(_)
@@ -101,8 +105,11 @@ impl Explain for Error {
             Error::NoSnapshot(_) => {
                 "take one with pgthaw snapshot take; one that another user took is in that user's home: name it with --dir"
             }
+            Error::NothingHeld { .. } => {
+                "take one with pgthaw snapshot take once the server is warm; pgthaw doctor says whether both tiers can be seen"
+            }
             Error::UnknownSnapshot { .. } => {
-                "a name is the beginning of one that pgthaw snapshot list shows, newest or newest~1; a file is a path with a / or ending in .parquet"
+                "a name is the beginning of one that pgthaw snapshot list shows, best, newest or newest~1; a file is a path with a / or ending in .parquet"
             }
             Error::AmbiguousSnapshot { .. } => "write more of the name",
             Error::Label(_) => {

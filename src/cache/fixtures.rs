@@ -1,6 +1,8 @@
 //! Maps for tests.
 
-use super::{ForkMap, Map, MapSource, RelationMap, TierState};
+use jiff::Timestamp;
+
+use super::{ForkMap, Map, MapSource, RelationMap, Snapshot, SnapshotHeader, TierState};
 use crate::postgres::{Relation, RelationKind, RelationName, RelationPath};
 use crate::units::Fork;
 
@@ -23,6 +25,23 @@ pub fn map_of(relations: Vec<RelationMap>) -> Map {
         relations,
         partitioned: Vec::new(),
         remarks: vec!["database \"template0\" was left out".to_owned()],
+    }
+}
+
+/// What a snapshot says that was taken in this second and has so many blocks of the page cache and of shared_buffers; `None`
+/// of a tier that was not seen.
+pub fn header(second: i64, os: Option<u64>, buffers: Option<u64>) -> SnapshotHeader {
+    let state = |blocks: Option<u64>| match blocks {
+        Some(_) => TierState::Measured,
+        None => TierState::Unknown { reason: "not seen".to_owned() },
+    };
+    SnapshotHeader {
+        taken_at: Timestamp::from_second(second).unwrap(),
+        os: state(os),
+        buffers: state(buffers),
+        os_blocks: os.unwrap_or(0),
+        buffer_blocks: buffers.unwrap_or(0),
+        ..Snapshot::new(map_of(Vec::new()), None).header()
     }
 }
 

@@ -1,5 +1,7 @@
 //! What is resident now (`Map`), a map that was kept (`Snapshot`), and what changed between two of them.
 
+mod choice;
+mod chosen;
 mod difference;
 mod error;
 #[cfg(test)]
@@ -16,6 +18,8 @@ mod snapshot;
 mod snapshot_file;
 mod snapshot_store;
 
+pub use choice::{LastStart, Reason, Situation, Tiers};
+pub use chosen::{BEST, Candidates, Chosen, Holding, Selected};
 pub use difference::{Change, Difference, ForkDifference, RelationDifference, TierDifference, compute_difference};
 pub use error::Error;
 pub use heat::{HeatInputs, HeatSource, USUAL_HEAT, read_heat};
@@ -26,4 +30,4 @@ pub use residency::{BarCell, Residency, compute_bar};
 pub use rollup::{Group, RolledUp, compute_groups};
 pub use selection::Selection;
 pub use snapshot::{Snapshot, SnapshotHeader};
-pub use snapshot_store::{Chosen, Generation, NEWEST, SnapshotStore, is_path};
+pub use snapshot_store::{Generation, NEWEST, SnapshotStore, is_path};

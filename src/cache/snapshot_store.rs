@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 
+use super::choice::{LastStart, Situation, Tiers, choose, is_clearly_colder};
 use super::snapshot_file::TEMPORARY_PREFIX;
 use super::{Error, Snapshot, SnapshotHeader};
 
@@ -31,15 +32,6 @@ pub struct Generation {
     pub name: String,
     pub system_identifier: u64,
     pub path: PathBuf,
-}
-
-/// The snapshot that a name meant.
-#[derive(Debug)]
-pub struct Chosen {
-    pub snapshot: Snapshot,
-    pub path: PathBuf,
-    /// Newer ones that are damaged, with what is wrong.
-    pub passed_over: Vec<Error>,
 }
 
 impl SnapshotStore {
@@ -121,36 +113,6 @@ impl SnapshotStore {
         }
     }
 
-    /// Reads the snapshot that `name` means. Whoever says [`NEWEST`] wants the newest that there is: damaged ones are
-    /// passed over. One that is named is read, or is an error.
-    pub fn read(&self, name: &str, system_identifier: u64) -> Result<Chosen, Error> {
-        let mut passed_over = Vec::new();
-        for age in 0.. {
-            let path = match age {
-                0 => self.resolve(name, system_identifier)?,
-                // When there is no older one, the newest's damage is what went wrong.
-                age => match self.resolve(&format!("{NEWEST}~{age}"), system_identifier) {
-                    Ok(path) => path,
-                    Err(_) => break,
-                },
-            };
-            match Snapshot::read(&path) {
-                Ok(snapshot) => return Ok(Chosen { snapshot, path, passed_over }),
-                Err(error) if name == NEWEST && error.is_damage() => passed_over.push(error),
-                Err(error) => return Err(error),
-            }
-        }
-        Err(passed_over.swap_remove(0))
-    }
-
-    /// Of the snapshots that are older than `taken`, the newest that is more than twice as warm: after a restart that
-    /// is the one to restore. One that cannot be read is none.
-    pub fn find_warmer(&self, taken: &Generation, blocks: u64) -> Result<Option<(Generation, SnapshotHeader)>, Error> {
-        let older = self.read_generations(taken.system_identifier)?.into_iter().filter(|one| one.name < taken.name);
-        let mut readable = older.filter_map(|one| one.read_header().ok().map(|header| (one, header)));
-        Ok(readable.find(|(_, header)| header.resident_blocks() / 2 > blocks))
-    }
-
     /// Writes a snapshot as the newest generation of its cluster. What a killed take left behind is swept first.
     pub fn keep(&self, snapshot: &Snapshot) -> Result<Generation, Error> {
         let system_identifier = snapshot.map.source.system_identifier;
@@ -163,9 +125,9 @@ impl SnapshotStore {
         Ok(Generation { name, system_identifier, path })
     }
 
-    /// Removes all but the `keep` newest snapshots of the same label, and returns what it removed. One that is more than
-    /// twice as warm as each that is kept stays too: takes that went on after a restart must not push out the only
-    /// snapshot that is worth restoring.
+    /// Removes all but the `keep` newest snapshots of the same label, and returns what it removed. The warmest of the others
+    /// stays too as long as each that is kept is clearly colder ([`CLEARLY`](super::choice::CLEARLY)): takes that went on after
+    /// a restart must not push out the only snapshot that is worth restoring.
     pub fn prune(&self, system_identifier: u64, label: Option<&str>, keep: usize) -> Result<Vec<Generation>, Error> {
         let generations = self.read_generations(system_identifier)?;
         let (kept, old): (Vec<_>, Vec<_>) = generations
@@ -173,14 +135,11 @@ impl SnapshotStore {
             .filter(|one| one.label() == label)
             .enumerate()
             .partition(|(age, _)| *age < keep.max(1));
-        if old.is_empty() {
-            return Ok(Vec::new());
+        let [kept, mut old] = [kept, old].map(|some| some.into_iter().map(|(_, one)| one).collect::<Vec<Generation>>());
+        if let Some(spared) = find_irreplaceable(&old, &kept) {
+            old.remove(spared);
         }
-        let warmest = read_warmest(kept.into_iter().map(|(_, one)| one));
-        // Whether a snapshot is whole matters only for one that would stay.
-        let stays = |one: &Generation| one.read_claimed_blocks() / 2 > warmest && one.read_header().is_ok();
-        let cold = old.into_iter().map(|(_, one)| one).filter(|one| !stays(one));
-        cold.map(|one| one.drop_file().map(|()| one)).collect()
+        old.into_iter().map(|one| one.drop_file().map(|()| one)).collect()
     }
 }
 
@@ -195,23 +154,34 @@ impl Generation {
         SnapshotHeader::read(&self.path)
     }
 
-    /// Blocks of both tiers that it holds by what its footer says; 0 when that cannot be read.
-    fn read_claimed_blocks(&self) -> u64 {
-        SnapshotHeader::read_unverified(&self.path).map_or(0, |header| header.resident_blocks())
-    }
-
     /// Removes its file.
     pub fn drop_file(&self) -> Result<(), Error> {
         fs::remove_file(&self.path).map_err(|source| Error::file("remove", &self.path, source))
     }
 }
 
-/// Blocks of the warmest of these snapshots that is whole; 0 when there is none. As a rule that reads one file to its end
-/// and of the others the footer alone.
-fn read_warmest(generations: impl Iterator<Item = Generation>) -> u64 {
-    let mut claims: Vec<(u64, Generation)> = generations.map(|one| (one.read_claimed_blocks(), one)).collect();
-    claims.sort_by_key(|(blocks, _)| std::cmp::Reverse(*blocks));
-    claims.into_iter().find(|(_, one)| one.read_header().is_ok()).map_or(0, |(blocks, _)| blocks)
+/// The one of `old` that is worth restoring more than any that is kept, if there is one. What footers say is looked at first;
+/// whether a file is whole matters only where it decides.
+fn find_irreplaceable(old: &[Generation], kept: &[Generation]) -> Option<usize> {
+    let claim = |one: &Generation| SnapshotHeader::read_unverified(&one.path).ok();
+    let is_whole = |one: &Generation| one.read_header().is_ok();
+    let mut candidates: Vec<(usize, SnapshotHeader)> =
+        old.iter().enumerate().filter_map(|(at, one)| Some((at, claim(one)?))).collect();
+    let kept: Vec<(&Generation, SnapshotHeader)> = kept.iter().filter_map(|one| Some((one, claim(one)?))).collect();
+    loop {
+        let headers: Vec<SnapshotHeader> = candidates.iter().map(|(_, header)| header.clone()).collect();
+        // All that are old enough to go are alike: when the server was started does not matter.
+        let (best, _) = choose(&headers, Situation::now(LastStart::Unknown, Tiers::BOTH))?;
+        let (at, header) = &candidates[best];
+        let replaces = |one: &&(&Generation, SnapshotHeader)| !is_clearly_colder(&one.1, header, Tiers::BOTH);
+        if kept.iter().filter(replaces).any(|(one, _)| is_whole(one)) {
+            return None;
+        }
+        if is_whole(&old[*at]) {
+            return Some(*at);
+        }
+        candidates.remove(best);
+    }
 }
 
 /// Can this stand in a file's name, and be told from the time before it?
@@ -342,30 +312,6 @@ mod tests {
     }
 
     #[test]
-    fn the_newest_is_the_newest_that_is_whole() {
-        let (_directory, store) = store();
-        let kept = [0, 1, 2].map(|second| store.keep(&snapshot(1_700_000_000 + second, None)).unwrap());
-        assert!(store.read(NEWEST, 42).unwrap().passed_over.is_empty());
-        fs::write(&kept[2].path, "").unwrap();
-        let mut bytes = fs::read(&kept[1].path).unwrap();
-        let last = bytes.len() - 20;
-        bytes[last] ^= 1;
-        fs::write(&kept[1].path, bytes).unwrap();
-        let chosen = store.read(NEWEST, 42).unwrap();
-        assert_eq!((chosen.snapshot, chosen.path), (snapshot(1_700_000_000, None), kept[0].path.clone()));
-        let damage: Vec<String> = chosen.passed_over.iter().map(Error::to_string).collect();
-        assert!(damage[0].contains("is empty") && damage[1].contains("is damaged"), "{damage:?}");
-        assert!(kept[1].read_header().is_err(), "damage of the footer shows in the list");
-        for named in ["newest~0", "newest~1", &kept[2].name] {
-            assert!(store.read(named, 42).is_err(), "{named} was named");
-        }
-        fs::write(&kept[0].path, "").unwrap();
-        let error = store.read(NEWEST, 42).unwrap_err();
-        assert!(error.to_string().contains(&kept[2].name), "{error}");
-        assert!(matches!(store.read(NEWEST, 43), Err(Error::NoSnapshot(_))));
-    }
-
-    #[test]
     fn only_the_same_label_is_pruned() {
         let (_directory, store) = store();
         for second in 0..5 {
@@ -400,13 +346,38 @@ mod tests {
     #[test]
     fn cold_snapshots_do_not_push_out_the_warm_one() {
         let (_directory, store) = store();
-        for (second, blocks) in [(0, 900), (1, 1000), (2, 10), (3, 20), (4, 30)] {
-            store.keep(&warm_snapshot(1_700_000_000 + second, blocks)).unwrap();
+        let keep = |second: i64, blocks| store.keep(&warm_snapshot(1_700_000_000 + second, blocks)).unwrap();
+        let warm = [(0, 900), (1, 1000), (2, 980)].map(|(second, blocks)| keep(second, blocks));
+        // A restart, a take each minute, another restart, and so on.
+        for minute in 0..20 {
+            keep(60 * (minute + 1), 10 + minute as u32 % 3);
+            store.prune(42, None, 7).unwrap();
+            assert!(names(&store).contains(&warm[2].name), "the newest of the warmest stays");
         }
-        assert_eq!(store.prune(42, None, 2).unwrap().len(), 1, "the one of 10 blocks is no loss");
-        assert_eq!(names(&store).len(), 4);
-        store.keep(&warm_snapshot(1_700_000_005, 800)).unwrap();
-        assert_eq!(store.prune(42, None, 2).unwrap().len(), 3, "warm again, the old ones may go");
+        assert_eq!(names(&store).len(), 8, "and it alone");
+        keep(2000, 700);
+        store.prune(42, None, 7).unwrap();
+        assert!(names(&store).contains(&warm[2].name), "nearly as warm is more than this");
+        keep(2060, 800);
+        store.prune(42, None, 7).unwrap();
+        assert_eq!(names(&store).len(), 7, "warm again, the old one may go");
+    }
+
+    #[test]
+    fn a_warm_one_of_another_label_stays_for_itself() {
+        let (_directory, store) = store();
+        let labelled = |second: i64, blocks, label: &str| {
+            let mut snapshot = warm_snapshot(1_700_000_000 + second, blocks);
+            snapshot.label = Some(label.to_owned());
+            store.keep(&snapshot).unwrap()
+        };
+        let (by_hand, timer) = (labelled(0, 1000, "by-hand"), labelled(1, 990, "timer"));
+        for minute in 1..10 {
+            labelled(60 * minute, 10, "timer");
+            store.prune(42, Some("timer"), 3).unwrap();
+        }
+        assert_eq!(names(&store).len(), 5);
+        assert!(names(&store).contains(&by_hand.name) && names(&store).contains(&timer.name));
     }
 
     #[test]
@@ -417,20 +388,11 @@ mod tests {
         let mut bytes = fs::read(&damaged.path).unwrap();
         bytes[10] ^= 1;
         fs::write(&damaged.path, bytes).unwrap();
-        assert_eq!(damaged.read_claimed_blocks(), 900, "its footer is whole");
+        let claimed = SnapshotHeader::read_unverified(&damaged.path).unwrap().resident_blocks();
+        assert_eq!(claimed, 900, "its footer is whole");
         assert_eq!(store.prune(42, None, 2).unwrap(), []);
         keep(3, 20);
         assert_eq!(store.prune(42, None, 2).unwrap(), [damaged], "what cannot be restored is not spared");
-    }
-
-    #[test]
-    fn the_newest_that_is_much_warmer_is_found() {
-        let (_directory, store) = store();
-        let keep = |second: i64, blocks| store.keep(&warm_snapshot(1_700_000_000 + second, blocks)).unwrap();
-        let (_, warm, _) = (keep(0, 1000), keep(1, 900), keep(2, 10));
-        let taken = keep(3, 400);
-        assert_eq!(store.find_warmer(&taken, 400).unwrap().map(|(one, _)| one), Some(warm));
-        assert!(store.find_warmer(&taken, 600).unwrap().is_none());
     }
 
     #[test]

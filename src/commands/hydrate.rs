@@ -5,8 +5,8 @@ use std::sync::Arc;
 use clap::Args;
 
 use super::restore::{DeviceArguments, SharingArguments, rate};
-use super::{ConnectionArguments, ExitStatus, OutputArguments, SnapshotsArguments, Target};
-use crate::cache::{self, Chosen, NEWEST, Snapshot};
+use super::{ConnectionArguments, ExitStatus, OutputArguments, SnapshotsArguments, Target, last_start_of};
+use crate::cache::{self, BEST, Chosen, NEWEST, Situation, Snapshot, Tiers};
 use crate::linux::block_device::read_block_device;
 use crate::postgres::DataDirectory;
 use crate::terminal::{self, WarmProgress};
@@ -23,8 +23,9 @@ use crate::warm::{Control, Error, state_directory};
 /// are in flight at a time. To bring memory back, use restore.
 #[derive(Debug, Args)]
 pub struct HydrateArguments {
-    /// The pgthaw snapshot that says what is hot: `newest`, the beginning of a name, or a file
-    #[arg(default_value = NEWEST)]
+    /// The pgthaw snapshot that says what is hot: `best` (the one that restore would take), `newest`, the beginning of a name, or a
+    /// file
+    #[arg(default_value = BEST)]
     snapshot: String,
 
     #[command(flatten)]
@@ -60,7 +61,7 @@ pub async fn run(arguments: HydrateArguments, output: OutputArguments) -> anyhow
     let target = Target::open(&arguments.connection).await?;
     let has_server = target.server.is_some();
     let directory = target.data_directory.ok_or(Error::NothingToHydrate)?;
-    let (snapshot, remark) = arguments.find_snapshot(&directory)?;
+    let (snapshot, remarks) = arguments.find_snapshot(&directory)?;
     // Of a volume that was never read a profile is rare; one that was probed all the same says where to begin.
     let (device, unusable) = DeviceArguments::default().choose(Some(&directory.path), Some(arguments.threads));
     let progress = Arc::new(WarmProgress::new(output.shows_progress()));
@@ -84,7 +85,7 @@ pub async fn run(arguments: HydrateArguments, output: OutputArguments) -> anyhow
     let receipt = receipt.await;
     progress.finish();
     let mut receipt = receipt??;
-    receipt.remarks.extend(remark.into_iter().chain(unusable));
+    receipt.remarks.extend(remarks.into_iter().chain(unusable));
     match output.json {
         true => terminal::print_json(&receipt)?,
         false => terminal::print_line(&terminal::render_hydration(&receipt)),
@@ -94,21 +95,23 @@ pub async fn run(arguments: HydrateArguments, output: OutputArguments) -> anyhow
 
 impl HydrateArguments {
     /// What is hot, or why nobody knows: the order is a convenience, unless the user says which.
-    fn find_snapshot(&self, directory: &DataDirectory) -> Result<(Option<Snapshot>, Option<String>), cache::Error> {
-        match self.read_snapshot(directory.system_identifier) {
-            Ok(snapshot) => Ok((Some(snapshot), None)),
-            Err(error) if self.snapshot == NEWEST => {
-                Ok((None, Some(format!("the order is that of the files, as nothing says what is hot: {error}"))))
+    fn find_snapshot(&self, directory: &DataDirectory) -> Result<(Option<Snapshot>, Vec<String>), cache::Error> {
+        match self.read_snapshot(directory) {
+            Ok((snapshot, remarks)) => Ok((Some(snapshot), remarks)),
+            Err(error) if matches!(&*self.snapshot, BEST | NEWEST) => {
+                Ok((None, vec![format!("the order is that of the files, as nothing says what is hot: {error}")]))
             }
             Err(error) => Err(error),
         }
     }
 
-    fn read_snapshot(&self, cluster: u64) -> Result<Snapshot, cache::Error> {
-        let Chosen { snapshot, path, .. } = self.snapshots.open().read(&self.snapshot, cluster)?;
+    fn read_snapshot(&self, directory: &DataDirectory) -> Result<(Snapshot, Vec<String>), cache::Error> {
+        let cluster = directory.system_identifier;
+        let situation = Situation::now(last_start_of(directory), Tiers::BOTH);
+        let Chosen { snapshot, path, remarks, .. } = self.snapshots.open().read(&self.snapshot, cluster, situation)?;
         match snapshot.map.source.system_identifier {
             other if other != cluster => Err(cache::Error::OtherCluster { path, snapshot: other, cluster }),
-            _ => Ok(snapshot),
+            _ => Ok((snapshot, remarks)),
         }
     }
 

@@ -40,6 +40,7 @@ mod serve;
 mod settings;
 mod snapshot;
 mod snapshot_diff;
+mod snapshot_list;
 mod snapshot_place;
 mod snapshot_take;
 mod steady;
@@ -61,7 +62,7 @@ pub use measured::MeasuredError;
 pub use settings::SettingsError;
 pub use snapshot_place::{SnapshotPlace, SnapshotsArguments};
 pub use store::StoreArguments;
-pub use target::{Scope, Target};
+pub use target::{Scope, Target, find_directory, last_start_of};
 pub use view::{SelectionArguments, ViewArguments};
 
 use crate::failure::ErrorKind;

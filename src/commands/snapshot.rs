@@ -6,12 +6,13 @@ use clap::{Args, Subcommand};
 use serde_json::json;
 
 use super::snapshot_diff::{DiffArguments, diff};
+use super::snapshot_list::list;
 use super::snapshot_place::SnapshotPlace;
 use super::snapshot_take::{TakeArguments, take};
 use super::{ConnectionArguments, ExitStatus, OutputArguments, ViewArguments};
 use crate::cache::{NEWEST, Snapshot};
 use crate::failure::Explain as _;
-use crate::terminal::{self, Canvas, SnapshotLine};
+use crate::terminal;
 
 /// Keep the map of what is resident, to bring it back later
 #[derive(Debug, Args)]
@@ -24,11 +25,11 @@ pub struct SnapshotArguments {
 enum Action {
     /// Keep what is resident now, in both tiers
     Take(TakeArguments),
-    /// List the snapshots, newest first
+    /// List the snapshots, newest first, and mark the one that `restore` would take
     List(SnapshotPlace),
     /// Show what a snapshot holds
     Show {
-        /// The beginning of its name, newest, newest~1 or a file
+        /// The beginning of its name, newest, newest~1, best (the one that `restore` would take) or a file
         #[arg(default_value = NEWEST)]
         snapshot: String,
         #[command(flatten)]
@@ -36,7 +37,7 @@ enum Action {
         #[command(flatten)]
         place: SnapshotPlace,
     },
-    /// Show what changed between two snapshots, or since one
+    /// Show what changed between two snapshots, or since one until now
     Diff(DiffArguments),
     /// Forget a snapshot
     Drop {
@@ -47,7 +48,7 @@ enum Action {
     },
     /// Read snapshots to their end, and compare them with their checksums
     Verify {
-        /// The beginning of its name, newest, newest~1 or a file
+        /// The beginning of its name, newest, newest~1, best (the one that `restore` would take) or a file
         #[arg(default_value = NEWEST)]
         snapshot: String,
         /// Every snapshot of every cluster
@@ -76,7 +77,7 @@ impl SnapshotArguments {
 pub async fn run(arguments: SnapshotArguments, output: OutputArguments) -> anyhow::Result<ExitStatus> {
     match arguments.action {
         Action::Take(arguments) => return take(arguments, output).await,
-        Action::List(place) => list(&place, output)?,
+        Action::List(place) => list(&place, output).await?,
         Action::Show { snapshot, view, place } => show(&place.resolve(&snapshot).await?, &view, output)?,
         Action::Diff(arguments) => diff(&arguments, output).await?,
         Action::Drop { snapshot, place } => {
@@ -90,18 +91,6 @@ pub async fn run(arguments: SnapshotArguments, output: OutputArguments) -> anyho
         Action::Verify { snapshot, all, place } => return verify(&snapshot, all, &place, output).await,
     }
     Ok(ExitStatus::Done)
-}
-
-fn list(place: &SnapshotPlace, output: OutputArguments) -> anyhow::Result<()> {
-    let lines: Vec<SnapshotLine> = place.snapshots.open().read_all()?.into_iter().map(SnapshotLine::read).collect();
-    match output.json {
-        true => terminal::print_json(&terminal::render_snapshots_json(&lines))?,
-        false if lines.is_empty() => {
-            terminal::print_line("there is no snapshot yet: pgthaw snapshot take makes one");
-        }
-        false => terminal::print_line(&terminal::render_snapshots(&lines, Canvas::of_stdout(false))),
-    }
-    Ok(())
 }
 
 fn show(path: &Path, view: &ViewArguments, output: OutputArguments) -> anyhow::Result<()> {

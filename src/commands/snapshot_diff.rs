@@ -4,14 +4,14 @@ use clap::Args;
 
 use super::snapshot_place::SnapshotPlace;
 use super::{OutputArguments, SelectionArguments, Target, read_current_map};
-use crate::cache::{Snapshot, compute_difference};
+use crate::cache::{BEST, Snapshot, compute_difference};
 use crate::terminal::{self, Canvas};
 
 /// What to compare, and what of it is shown.
 #[derive(Debug, Args)]
 pub struct DiffArguments {
-    /// The earlier one: the beginning of its name, newest, newest~1 or a file
-    before: String,
+    /// The earlier one: the beginning of its name, newest, newest~1 or a file [default: the one that `restore` would take]
+    before: Option<String>,
 
     /// The later one [default: what is resident now]
     after: Option<String>,
@@ -30,7 +30,10 @@ pub struct DiffArguments {
 /// Compares two snapshots, or one with what is resident now.
 pub async fn diff(arguments: &DiffArguments, output: OutputArguments) -> anyhow::Result<()> {
     let place = &arguments.place;
-    let before = Snapshot::read(&place.resolve(&arguments.before).await?)?.map;
+    let (before, since) = match arguments.before.as_deref() {
+        None | Some(BEST) => place.choose().await.map(|chosen| (chosen.snapshot.map, Some(chosen.selected)))?,
+        Some(name) => (Snapshot::read(&place.resolve(name).await?)?.map, None),
+    };
     let after = match &arguments.after {
         Some(name) => Snapshot::read(&place.resolve(name).await?)?.map,
         None => read_current_map(&Target::open(&place.connection).await?, &place.snapshots.open(), output).await?,
@@ -38,9 +41,10 @@ pub async fn diff(arguments: &DiffArguments, output: OutputArguments) -> anyhow:
     let difference = compute_difference(&before, &after).select(&arguments.selection.selection())?;
     let block_size = after.source.block_size;
     if output.json {
-        terminal::print_json(&terminal::render_difference_json(&difference, block_size))?;
+        terminal::print_json(&terminal::render_difference_json(&difference, block_size, since.as_ref()))?;
     } else {
         let canvas = Canvas::of_stdout(false);
+        since.iter().flat_map(terminal::render_selected).for_each(|line| terminal::print_line(&line));
         terminal::print_line(&terminal::render_difference(&difference, block_size, arguments.top, canvas));
     }
     Ok(())

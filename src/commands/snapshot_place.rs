@@ -1,11 +1,17 @@
 //! Which snapshot is meant: for `snapshot` and whatever else reads one.
 
 use std::path::PathBuf;
+use std::time::Duration;
 
 use clap::Args;
+use tokio::time::timeout;
 
-use super::{ConnectionArguments, Target};
-use crate::cache::{self, Generation, SnapshotStore, is_path};
+use super::{ConnectionArguments, Target, find_directory, last_start_of};
+use crate::cache::{self, BEST, Chosen, Generation, LastStart, Situation, SnapshotStore, Tiers, is_path};
+use crate::{postgres, terminal};
+
+/// A list is not kept waiting for a server that does not answer.
+const ANSWERS_WITHIN: Duration = Duration::from_secs(2);
 
 /// Where snapshots are kept.
 #[derive(Clone, Debug, Default, Args)]
@@ -32,13 +38,35 @@ pub struct SnapshotPlace {
     pub snapshots: SnapshotsArguments,
 }
 
+/// When a cluster's server was started.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct KnownStart(Option<(u64, LastStart)>);
+
+impl KnownStart {
+    /// Of this cluster.
+    pub fn of(self, system_identifier: u64) -> LastStart {
+        self.0.filter(|(known, _)| *known == system_identifier).map_or(LastStart::Unknown, |(_, start)| start)
+    }
+}
+
 impl SnapshotPlace {
     /// The file of the snapshot that is meant.
     pub async fn resolve(&self, name: &str) -> anyhow::Result<PathBuf> {
-        if is_path(name) {
-            return Ok(PathBuf::from(name));
+        match name {
+            _ if is_path(name) => Ok(PathBuf::from(name)),
+            BEST => Ok(self.choose().await?.path),
+            _ => Ok(self.find(name).await?.path),
         }
-        Ok(self.find(name).await?.path)
+    }
+
+    /// The snapshot that a restore would take.
+    pub async fn choose(&self) -> anyhow::Result<Chosen> {
+        let store = self.snapshots.open();
+        let cluster = self.find_cluster(&store).await?;
+        let situation = Situation::now(self.read_start().await?.of(cluster), Tiers::BOTH);
+        let chosen = store.read(BEST, cluster, situation)?;
+        chosen.remarks.iter().for_each(|remark| terminal::print_remark(&format!("note: {remark}")));
+        Ok(chosen)
     }
 
     /// The generation that is meant.
@@ -46,6 +74,17 @@ impl SnapshotPlace {
         let store = self.snapshots.open();
         let cluster = self.find_cluster(&store).await?;
         Ok(store.find(name, cluster)?)
+    }
+
+    /// When the server that the options lead to was started. Its directory says so without a server that answers; without
+    /// either nobody does.
+    pub async fn read_start(&self) -> Result<KnownStart, postgres::Error> {
+        if let Some(directory) = find_directory(&self.connection)? {
+            return Ok(KnownStart(Some((directory.system_identifier, last_start_of(&directory)))));
+        }
+        let answer = timeout(ANSWERS_WITHIN, Target::open(&self.connection)).await;
+        let known = |target: Target| Some((target.system_identifier()?, target.last_start()));
+        Ok(KnownStart(answer.ok().and_then(Result::ok).and_then(known)))
     }
 
     /// Which cluster it is. The server is asked only when it was named, or when there are several to choose from: the

@@ -8,7 +8,7 @@ use super::snapshot_place::SnapshotPlace;
 use super::{
     ConnectionArguments, ExitStatus, OutputArguments, PositionalArguments, Target, add_heat, read_current_map,
 };
-use crate::cache::Snapshot;
+use crate::cache::{Snapshot, Tiers};
 use crate::terminal::{self, Taken};
 
 /// What to call it, and where to put it.
@@ -57,8 +57,9 @@ pub async fn take(arguments: TakeArguments, output: OutputArguments) -> anyhow::
             let generation = store.keep(&snapshot)?;
             let dropped =
                 store.prune(generation.system_identifier, snapshot.label.as_deref(), arguments.keep.into())?;
-            let warmer = store.find_warmer(&generation, header.resident_blocks())?;
-            Taken { dropped, warmer, ..Taken::alone(header, generation.path)? }
+            let (candidates, _) = store.read_candidates(generation.system_identifier)?;
+            let restore = candidates.select(target.situation(Tiers::BOTH));
+            Taken { dropped, restore, ..Taken::alone(header, generation.path)? }
         }
     };
     if output.json {
@@ -66,7 +67,7 @@ pub async fn take(arguments: TakeArguments, output: OutputArguments) -> anyhow::
     } else {
         terminal::print_line(&terminal::render_taken(&taken));
         terminal::render_states(&snapshot.map).iter().for_each(|line| terminal::print_remark(line));
-        terminal::render_warmer(&taken).iter().for_each(|line| terminal::print_remark(line));
+        terminal::render_passed_over(&taken).iter().for_each(|line| terminal::print_remark(line));
     }
     Ok(ExitStatus::Done)
 }

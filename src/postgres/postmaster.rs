@@ -2,6 +2,10 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use jiff::Timestamp;
+use procfs::Current as _;
 
 /// A running server's own process, as its `postmaster.pid` describes it. See `src/include/utils/pidfile.h`.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -12,6 +16,8 @@ pub struct Postmaster {
     pub socket_directory: Option<PathBuf>,
     /// The first address it listens on; `None` when it has none.
     pub listen_address: Option<String>,
+    /// When it was started, by the clock as it was then: see [`Postmaster::read_start`].
+    pub started_at: Option<Timestamp>,
 }
 
 impl Postmaster {
@@ -21,6 +27,12 @@ impl Postmaster {
     pub(super) fn read(data_directory: &Path) -> Option<Postmaster> {
         let postmaster = parse(&fs::read_to_string(data_directory.join("postmaster.pid")).ok()?)?;
         is_server_of(postmaster.pid, data_directory).then_some(postmaster)
+    }
+
+    /// When it was started. The file has the time by the clock as it was then, in whole seconds; the age of the process knows
+    /// no clock that was set since.
+    pub fn read_start(&self) -> Option<Timestamp> {
+        read_start(self.pid).or(self.started_at)
     }
 
     /// Is this process one that the server started?
@@ -34,14 +46,23 @@ fn parse(text: &str) -> Option<Postmaster> {
     let mut lines = text.lines().map(str::trim);
     // A standalone backend writes a negative number.
     let pid = lines.next()?.parse().ok()?;
-    let [_directory, _start, port, socket, address] =
+    let [_directory, start, port, socket, address] =
         std::array::from_fn(|_| lines.next().filter(|line| !line.is_empty()));
     Some(Postmaster {
         pid,
         port: port.and_then(|port| port.parse().ok()),
         socket_directory: socket.map(PathBuf::from),
         listen_address: address.filter(|address| *address != "*").map(str::to_owned),
+        started_at: start.and_then(|start| Timestamp::from_second(start.parse().ok()?).ok()),
     })
+}
+
+/// When a process was started: now, less its age.
+fn read_start(pid: u32) -> Option<Timestamp> {
+    let process = procfs::process::Process::new(i32::try_from(pid).ok()?).ok()?;
+    let since_boot = process.stat().ok()?.starttime as f64 / procfs::ticks_per_second() as f64;
+    let age = procfs::Uptime::current().ok()?.uptime - since_boot;
+    Timestamp::now().checked_sub(Duration::try_from_secs_f64(age).ok()?).ok()
 }
 
 /// A server's working directory is its data directory. Only its owner and root may see that; for others the program's
@@ -68,6 +89,14 @@ mod tests {
         assert_eq!((postmaster.pid, postmaster.port), (4242, Some(5433)));
         assert_eq!(postmaster.socket_directory, Some(PathBuf::from("/var/run/postgresql")));
         assert_eq!(postmaster.listen_address.as_deref(), Some("localhost"));
+        assert_eq!(postmaster.started_at, Timestamp::from_second(1_700_000_000).ok());
+    }
+
+    #[test]
+    fn a_process_was_started_before_now() {
+        let age = Timestamp::now().duration_since(read_start(std::process::id()).unwrap());
+        // It is some moments old, and has run for no day.
+        assert!((-1.0..86_400.0).contains(&age.as_secs_f64()), "{age:?}");
     }
 
     #[test]

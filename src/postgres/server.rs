@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 
+use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use sqlx::Row as _;
 use sqlx::postgres::{PgConnection, PgRow};
@@ -57,6 +58,8 @@ pub struct Server {
     pub address: String,
     /// The database of the first connection.
     pub database: String,
+    /// When it was started, by this machine's clock.
+    pub started_at: Option<Timestamp>,
 }
 
 impl Server {
@@ -65,9 +68,9 @@ impl Server {
     pub async fn connect(options: &ConnectOptions) -> Result<Server, Error> {
         let (reached, mut connection) = Reached::reach(options).await?;
         prepare(&mut connection, &reached.address()).await?;
-        let facts = read_facts(&mut connection).await?;
+        let (facts, started_at) = read_facts(&mut connection).await?;
         let (address, database) = (reached.address(), reached.database.clone());
-        Ok(Server { reached, facts, address, database })
+        Ok(Server { reached, facts, address, database, started_at })
     }
 
     /// Opens a connection to another database of this server, as the same user.
@@ -144,13 +147,16 @@ fn check_version(connection: &PgConnection) -> Result<(), Error> {
     }
 }
 
-async fn read_facts(connection: &mut PgConnection) -> Result<ServerFacts, Error> {
+/// What it says of itself, and when it was started.
+async fn read_facts(connection: &mut PgConnection) -> Result<(ServerFacts, Option<Timestamp>), Error> {
     let failed = |source| Error::Query { action: "ask the server about itself", source };
     let row = sqlx::query(include_str!("sql/server_facts_13.sql")).fetch_one(connection).await.map_err(failed)?;
     let backend_pid: i32 = row.try_get("backend_pid").map_err(failed)?;
+    let uptime = Duration::try_from_secs_f64(row.try_get("uptime_seconds").map_err(failed)?).ok();
+    let started_at = uptime.and_then(|uptime| Timestamp::now().checked_sub(uptime).ok());
     let mut facts = decode_facts(&row).map_err(failed)?;
     facts.postmaster_pid = find_postmaster(&facts, backend_pid);
-    Ok(facts)
+    Ok((facts, started_at))
 }
 
 /// The server's process, if it runs on this host: a container's or another host's may have the same directory, and a

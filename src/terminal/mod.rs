@@ -24,6 +24,7 @@ mod progress;
 mod receipt;
 mod results;
 mod screen;
+mod selected;
 mod snapshot;
 mod snapshot_json;
 mod steady;
@@ -59,9 +60,10 @@ pub use progress::Progress;
 pub use receipt::render_receipt;
 pub use results::{RunLine, render_disk, render_run_head, render_runs};
 pub use screen::{Canvas, wait_for_interrupt};
+pub use selected::render_selected;
 pub use snapshot::{
-    SnapshotLine, Taken, render_difference, render_snapshot_head, render_snapshots, render_taken, render_verdicts,
-    render_warmer,
+    SnapshotLine, Taken, render_difference, render_passed_over, render_snapshot_head, render_snapshots, render_taken,
+    render_verdicts,
 };
 pub use snapshot_json::{render_difference_json, render_snapshots_json, render_taken_json, render_verdicts_json};
 pub use steady::render_judgement;

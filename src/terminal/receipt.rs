@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use super::columns::{Column, render_columns};
 use super::device::render_age;
 use super::printable;
+use super::selected::render_selected;
 use crate::linux::memory::MemoryBound;
 use crate::units::{Bytes, Fork};
 use crate::warm::plan::Forecast;
@@ -18,8 +19,9 @@ const DETAILS_MAX: usize = 3;
 
 /// What was done, in a few lines; with `is_verbose` also a row for every relation.
 pub fn render_receipt(receipt: &Receipt, is_verbose: bool) -> String {
-    let mut lines = Vec::new();
+    let mut lines: Vec<String> = receipt.snapshot.iter().flat_map(render_selected).collect();
     if is_verbose {
+        lines.push(String::new());
         lines.extend(render_relations(receipt));
         lines.push(String::new());
     }

@@ -6,8 +6,10 @@ use super::columns::{Column, render_columns};
 use super::counted::counted;
 use super::printable::printable;
 use super::screen::Canvas;
+use super::selected::render_selected;
 use crate::cache::{
-    Change, Difference, Error, Generation, RelationDifference, SnapshotHeader, TierDifference, TierState,
+    Change, Difference, Error, Generation, Holding, RelationDifference, Selected, SnapshotHeader, TierDifference,
+    TierState,
 };
 use crate::units::Bytes;
 
@@ -18,6 +20,8 @@ pub struct SnapshotLine {
     pub file_bytes: Bytes,
     /// What it says of itself, or why it cannot be read.
     pub header: Result<SnapshotHeader, String>,
+    /// Why a restore would take it; `None` of all that it would not take.
+    pub restore: Option<Selected>,
 }
 
 impl SnapshotLine {
@@ -25,7 +29,7 @@ impl SnapshotLine {
     pub fn read(generation: Generation) -> SnapshotLine {
         let header = generation.read_header().map_err(|error| error.to_string());
         let file_bytes = Bytes(std::fs::metadata(&generation.path).map_or(0, |metadata| metadata.len()));
-        SnapshotLine { generation, file_bytes, header }
+        SnapshotLine { generation, file_bytes, header, restore: None }
     }
 }
 
@@ -37,8 +41,8 @@ pub struct Taken {
     pub file_bytes: Bytes,
     /// Generations that `--keep` let go.
     pub dropped: Vec<Generation>,
-    /// An older one that is more than twice as warm.
-    pub warmer: Option<(Generation, SnapshotHeader)>,
+    /// Which of its cluster a restore would take now; `None` of one that is no generation of a store.
+    pub restore: Option<Selected>,
 }
 
 impl Taken {
@@ -48,7 +52,16 @@ impl Taken {
     /// When its file cannot be looked at.
     pub fn alone(header: SnapshotHeader, path: PathBuf) -> std::io::Result<Taken> {
         let file_bytes = Bytes(std::fs::metadata(&path)?.len());
-        Ok(Taken { header, path, file_bytes, dropped: Vec::new(), warmer: None })
+        Ok(Taken { header, path, file_bytes, dropped: Vec::new(), restore: None })
+    }
+
+    /// The one that a restore would take instead, or that is clearly warmer.
+    pub fn warmer(&self) -> Option<&Holding> {
+        let selected = self.restore.as_ref()?;
+        match selected.holding.path == self.path {
+            true => selected.warmer.as_ref(),
+            false => Some(&selected.holding),
+        }
     }
 }
 
@@ -59,7 +72,9 @@ pub fn render_snapshots(lines: &[SnapshotLine], canvas: Canvas) -> String {
         texts(&|line| line.header.as_ref().map(text).unwrap_or_default())
     };
     let bytes = |header: &SnapshotHeader, blocks: u64| bytes_of(header, blocks).to_string();
-    let mut columns = vec![Column::text("snapshot", 24, texts(&|line| printable(&line.generation.name).into_owned()))];
+    let marks = texts(&|line| if line.restore.is_some() { "*" } else { "" }.to_owned());
+    let mut columns = vec![Column::word("", 0, marks)];
+    columns.push(Column::text("snapshot", 24, texts(&|line| printable(&line.generation.name).into_owned())));
     let first = lines.first().map(|line| line.generation.system_identifier);
     if lines.iter().any(|line| Some(line.generation.system_identifier) != first) {
         columns.push(Column::word("cluster", 1, texts(&|line| line.generation.system_identifier.to_string())));
@@ -73,7 +88,11 @@ pub fn render_snapshots(lines: &[SnapshotLine], canvas: Canvas) -> String {
     if trouble.iter().any(|why| !why.is_empty()) {
         columns.push(Column::text("cannot be read", 20, trouble));
     }
-    render_columns(columns, canvas.width, mark(canvas)).join("\n")
+    let mut table = render_columns(columns, canvas.width, mark(canvas));
+    for selected in lines.iter().filter_map(|line| line.restore.as_ref()) {
+        table.extend(prefix("* pgthaw restore takes ", render_selected(selected)));
+    }
+    table.join("\n")
 }
 
 /// What a snapshot says of itself, in one line.
@@ -100,7 +119,7 @@ pub fn render_taken(taken: &Taken) -> String {
         TierState::Unknown { .. } => "nothing (not seen)".to_owned(),
     };
     let mut lines = vec![format!(
-        "kept {} of the OS page cache and {} of shared_buffers, in {}: {} ({file_bytes})",
+        "kept {} of the OS page cache and {} of shared_buffers, in {}\n  {} ({file_bytes})",
         amount(&header.os, header.os_blocks),
         amount(&header.buffers, header.buffer_blocks),
         counted(header.relations as usize, "relation"),
@@ -110,15 +129,21 @@ pub fn render_taken(taken: &Taken) -> String {
     lines.join("\n")
 }
 
-/// Which older one to restore rather, if there is one that is much warmer.
-pub fn render_warmer(taken: &Taken) -> Option<String> {
-    let (warmer, header) = taken.warmer.as_ref()?;
-    let name = printable(&warmer.name);
-    Some(format!(
-        "note: this one holds {}, less than half of the {} of {name}: pgthaw restore now takes this one, pgthaw restore {name} the warmer one",
-        bytes_of(&taken.header, taken.header.resident_blocks()),
-        bytes_of(header, header.resident_blocks())
-    ))
+/// Which one a restore takes instead of the one just taken, and why.
+pub fn render_passed_over(taken: &Taken) -> Vec<String> {
+    let Some(selected) = &taken.restore else { return Vec::new() };
+    match (selected.holding.path == taken.path, &selected.warmer) {
+        (true, None) => Vec::new(),
+        // It is the newest of a server that never restarted.
+        (true, Some(_)) => prefix("note: pgthaw restore takes this ", render_selected(selected)),
+        (false, _) => prefix("note: pgthaw restore does not take this one, but ", render_selected(selected)),
+    }
+}
+
+/// Lines with something before the first.
+fn prefix(before: &str, mut lines: Vec<String>) -> Vec<String> {
+    lines.iter_mut().take(1).for_each(|line| line.insert_str(0, before));
+    lines
 }
 
 fn bytes_of(header: &SnapshotHeader, blocks: u64) -> Bytes {

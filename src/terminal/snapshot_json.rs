@@ -6,7 +6,8 @@ use serde_json::{Value, json};
 
 use super::map_json::{render_source, render_tier};
 use super::snapshot::{SnapshotLine, Taken};
-use crate::cache::{Difference, Error, ForkDifference, RelationDifference, SnapshotHeader, TierDifference};
+use crate::cache::{Difference, Error, ForkDifference, RelationDifference, Selected, SnapshotHeader, TierDifference};
+use crate::units::Bytes;
 
 /// The list of snapshots.
 pub fn render_snapshots_json(lines: &[SnapshotLine]) -> Value {
@@ -18,6 +19,7 @@ pub fn render_snapshots_json(lines: &[SnapshotLine]) -> Value {
             "file_bytes": line.file_bytes,
             "header": line.header.as_ref().ok().map(render_header_json),
             "error": line.header.as_ref().err(),
+            "restore": line.restore,
         })
     };
     json!({ "snapshots": lines.iter().map(render).collect::<Vec<Value>>() })
@@ -41,8 +43,10 @@ pub fn render_header_json(header: &SnapshotHeader) -> Value {
 
 /// What was kept, when it was taken.
 pub fn render_taken_json(taken: &Taken) -> Value {
-    let warmer = taken.warmer.as_ref().map(|(one, header)| {
-        json!({ "name": one.name, "path": one.path, "os_blocks": header.os_blocks, "buffers_blocks": header.buffer_blocks })
+    let blocks = |bytes: Option<Bytes>| bytes.map_or(0, |bytes| bytes.0 / u64::from(taken.header.source.block_size));
+    let warmer = taken.warmer().map(|one| {
+        let (os, buffers) = (blocks(one.os_bytes), blocks(one.buffers_bytes));
+        json!({ "name": one.name, "path": one.path, "os_blocks": os, "buffers_blocks": buffers })
     });
     json!({
         "path": taken.path,
@@ -50,6 +54,7 @@ pub fn render_taken_json(taken: &Taken) -> Value {
         "header": render_header_json(&taken.header),
         "dropped": taken.dropped.iter().map(|old| &old.name).collect::<Vec<&String>>(),
         "warmer": warmer,
+        "restore": taken.restore,
     })
 }
 
@@ -59,8 +64,8 @@ pub fn render_verdicts_json(verdicts: &[(&PathBuf, Option<Error>)]) -> Value {
     json!({ "snapshots": verdicts.iter().map(render).collect::<Vec<Value>>() })
 }
 
-/// What changed, per relation and fork; relations that are as they were too.
-pub fn render_difference_json(difference: &Difference<'_>, block_size: u32) -> Value {
+/// What changed, per relation and fork; relations that are as they were too. `since`: the snapshot, where it was chosen.
+pub fn render_difference_json(difference: &Difference<'_>, block_size: u32, since: Option<&Selected>) -> Value {
     let tier = |is_seen: bool, tier: TierDifference| {
         is_seen.then(|| json!({ "gained_blocks": tier.gained, "lost_blocks": tier.lost, "kept_blocks": tier.kept }))
     };
@@ -87,6 +92,7 @@ pub fn render_difference_json(difference: &Difference<'_>, block_size: u32) -> V
         })
     };
     json!({
+        "snapshot": since,
         "block_size": block_size,
         "os": tier(difference.has_os, difference.os()),
         "buffers": tier(difference.has_buffers, difference.buffers()),

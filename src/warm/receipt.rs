@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 use super::PlannedDevice;
 use super::plan::Forecast;
 use super::traffic::Sharing;
+use crate::cache::Selected;
 use crate::failure::ErrorKind;
 use crate::linux::memory::MemoryBound;
 use crate::postgres::{RelationKind, RelationName};
@@ -34,6 +35,8 @@ impl Tier {
 /// What a restore did. Everything under `resident_*` was measured, not deduced from what was issued.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Receipt {
+    /// Which snapshot, and why; `None` of a map that is none.
+    pub snapshot: Option<Selected>,
     /// When the snapshot was taken.
     pub snapshot_taken_at: Timestamp,
     pub started_at: Timestamp,
@@ -335,6 +338,7 @@ mod tests {
             detail: None,
         };
         Receipt {
+            snapshot: None,
             snapshot_taken_at: Timestamp::UNIX_EPOCH,
             started_at: Timestamp::UNIX_EPOCH,
             block_size: 8192,

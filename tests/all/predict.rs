@@ -175,7 +175,10 @@ fn a_snapshot_says_what_is_popular() {
     let prediction =
         server.pgthaw(&["predict", "-d", "postgres", "--observe", "2", "--hit", "0.2ms", "--json"]).ok().json();
     let assumptions = prediction["assumptions"].to_string();
-    assert!(assumptions.contains("popularity by the snapshot of") && assumptions.contains("is idle"), "{assumptions}");
+    assert!(
+        assumptions.contains("popularity and restore by snapshot") && assumptions.contains("is idle"),
+        "{assumptions}"
+    );
     assert!(seconds(&prediction["scenarios"][0], "warm_after_seconds") > 0.0);
 }
 

@@ -193,7 +193,7 @@ fn a_dry_run_tells_what_it_would_cost() {
     let bound = forecast["read_bytes"].as_f64().unwrap() / 10e6;
     assert!(forecast["seconds"].as_f64().unwrap() >= bound && bound > 1.0, "{receipt:#}");
     let text = server.pgthaw(&["restore", "--dry-run"]).ok().stdout;
-    assert!(text.starts_with("would read "), "{text}");
+    assert!(text.starts_with("snapshot ") && text.contains("\nwould read "), "{text}");
     let receipt = restore(&server, &["--dry-run"]).ok().json();
     assert!(receipt["forecast"]["read_bytes"].as_f64().unwrap() > 0.9 * forecast["read_bytes"].as_f64().unwrap());
 }

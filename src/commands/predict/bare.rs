@@ -53,6 +53,7 @@ pub fn make_base(arguments: &PredictArguments) -> Result<Base, Error> {
     let is_closed_form = clients == 1 && popularity == Popularity::Uniform && arguments.riops.is_none();
     let knees = arguments.miss.filter(|_| is_closed_form).map(|cold| find_knees(arguments, cold, hit)).transpose()?;
     Ok(Base {
+        snapshot: None,
         assumptions: assumptions(arguments, clients, latency, cores),
         has_bandwidth: arguments.rbps.is_some(),
         workload,

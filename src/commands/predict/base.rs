@@ -3,6 +3,7 @@
 use serde::Serialize;
 
 use super::classes::WantedClass;
+use crate::cache::Selected;
 use crate::model::{Knee, Outlook, Server, Workload};
 use crate::warm::plan::Geometry;
 
@@ -13,7 +14,9 @@ pub struct Base {
     pub server: Server,
     pub assumptions: Vec<String>,
     pub knees: Option<Knees>,
-    /// What a restore of the newest snapshot would read; `None` without one.
+    /// The snapshot that a restore would take; `None` without one.
+    pub snapshot: Option<Selected>,
+    /// What a restore of it would read.
     pub restore: Option<RestoreInput>,
     /// Is there a bandwidth, by which a restore can be forecast?
     pub has_bandwidth: bool,
@@ -30,6 +33,8 @@ pub struct RestoreInput {
 #[derive(Debug, Serialize)]
 pub struct Prediction {
     pub assumptions: Vec<String>,
+    /// What popularity and the restore are of; `None` without one.
+    pub snapshot: Option<Selected>,
     /// Of one client and uniform popularity: the closed form's knees.
     pub knees: Option<Knees>,
     pub scenarios: Vec<Outlook>,

@@ -6,10 +6,11 @@ use super::base::RestoreInput;
 use super::classes::{make_classes, wanted_of};
 use super::hardware::{read_ahead_bytes, read_device};
 use super::{Base, PredictArguments, live, stopped};
-use crate::cache::{Map, NEWEST};
+use crate::cache::{BEST, Chosen, Tiers};
 use crate::commands::Target;
 use crate::model::{ColdStart, Error, Scenario};
 use crate::postgres::Activity;
+use crate::terminal;
 use crate::warm::plan::Geometry;
 
 /// The server that is connected to, or the one whose directory is named.
@@ -17,7 +18,7 @@ pub async fn make_base_of_server(arguments: &PredictArguments, shows_progress: b
     let target = Target::open(&arguments.connection).await?;
     match (&target.server, &target.data_directory) {
         (Some(server), _) => live::make_base(arguments, &target, server, shows_progress).await,
-        (None, Some(directory)) => stopped::make_base(arguments, directory),
+        (None, Some(directory)) => stopped::make_base(arguments, &target, directory),
         (None, None) => anyhow::bail!(Error::NoServer),
     }
 }
@@ -25,7 +26,7 @@ pub async fn make_base_of_server(arguments: &PredictArguments, shows_progress: b
 /// Enough for a forecast.
 pub struct Known {
     pub activity: Activity,
-    pub snapshot: Option<Map>,
+    pub snapshot: Option<Chosen>,
     pub clients: u32,
     pub hit_seconds: f64,
     pub cores: f64,
@@ -48,7 +49,11 @@ impl Known {
         assumptions.push(format!("the kernel reads ahead by up to {read_ahead}"));
         let cold = ColdStart {
             clients: self.clients,
-            classes: make_classes(&self.activity, self.snapshot.as_ref(), arguments.popularity.as_ref()),
+            classes: make_classes(
+                &self.activity,
+                self.snapshot.as_ref().map(|chosen| &chosen.snapshot.map),
+                arguments.popularity.as_ref(),
+            ),
             hit_seconds: self.hit_seconds,
             cores: self.cores,
             device,
@@ -62,21 +67,24 @@ impl Known {
         server.divide_memory(self.memory_pages, self.buffers_pages)?;
         workload.check()?;
         server.check()?;
-        let wanted = self.snapshot.map(|map| wanted_of(&workload.classes, &self.activity, &map));
+        let wanted =
+            self.snapshot.as_ref().map(|chosen| wanted_of(&workload.classes, &self.activity, &chosen.snapshot.map));
         let restore =
             wanted.filter(|wanted| !wanted.is_empty()).map(|wanted| RestoreInput { wanted, geometry: self.geometry });
-        Ok(Base { workload, server, assumptions, knees: None, restore, has_bandwidth: true })
+        let snapshot = self.snapshot.map(|chosen| chosen.selected);
+        Ok(Base { snapshot, workload, server, assumptions, knees: None, restore, has_bandwidth: true })
     }
 }
 
-/// The newest snapshot, where there is one that can be read: a forecast is made without it too.
-pub fn read_heat(arguments: &PredictArguments, system_identifier: u64) -> Option<Map> {
+/// The snapshot that a restore would take, where there is one that can be read: a forecast is made without it too.
+pub fn read_heat(arguments: &PredictArguments, target: &Target) -> Option<Chosen> {
     let store = arguments.snapshots.open();
-    let chosen = store.read(NEWEST, system_identifier).ok()?;
-    Some(chosen.snapshot.map)
+    store.read(BEST, target.system_identifier()?, target.situation(Tiers::BOTH)).ok()
 }
 
-/// Which one it was.
-pub fn describe_snapshot(map: &Map) -> String {
-    format!("popularity by the snapshot of {}", map.taken_at.strftime("%Y-%m-%d %H:%M UTC"))
+/// Which one it was, why, and what there is to know of others. `what` is by it, such as popularity.
+pub fn describe_snapshot(what: &str, chosen: &Chosen) -> Vec<String> {
+    let mut lines = terminal::render_selected(&chosen.selected);
+    lines.iter_mut().take(1).for_each(|line| line.insert_str(0, what));
+    lines.into_iter().map(|line| line.trim().to_owned()).chain(chosen.remarks.iter().cloned()).collect()
 }

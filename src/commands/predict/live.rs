@@ -1,5 +1,5 @@
-//! A forecast for a running server: what its clients ask for is watched, sizes come from its catalog, heat from its newest
-//! snapshot.
+//! A forecast for a running server: what its clients ask for is watched, sizes come from its catalog, heat from the snapshot that
+//! a restore would take.
 
 use std::time::{Duration, Instant};
 
@@ -38,7 +38,7 @@ pub async fn make_base(
     shows_progress: bool,
 ) -> anyhow::Result<Base> {
     let watched = watch(server, arguments.observe, shows_progress).await?;
-    let snapshot = read_heat(arguments, server.facts.system_identifier);
+    let snapshot = read_heat(arguments, target);
     let cores = read_cores(arguments);
     let pace = watched.pace.map(|(tps, clients)| (tps, arguments.clients.map_or(clients, f64::from).max(1.0)));
     let told_clients = || arguments.clients.unwrap_or_else(|| pace.map_or(1, |(_, n)| n.round() as u32));
@@ -65,12 +65,15 @@ pub async fn make_base(
             statements.seconds * 1e3
         )
     }));
+    assumptions.extend(match (&snapshot, &arguments.popularity) {
+        (None, Some(_)) => vec!["popularity as told".to_owned()],
+        (Some(chosen), Some(_)) => describe_snapshot("popularity as told, restore by ", chosen),
+        (Some(chosen), None) => describe_snapshot("popularity and restore by ", chosen),
+        (None, None) => {
+            vec!["all blocks of a relation equally popular: there is no snapshot of this cluster".to_owned()]
+        }
+    });
     assumptions.extend([
-        match (&snapshot, &arguments.popularity) {
-            (_, Some(_)) => "popularity as told".to_owned(),
-            (Some(map), None) => describe_snapshot(map),
-            (None, None) => "all blocks of a relation equally popular: there is no snapshot of this cluster".to_owned(),
-        },
         format!("{clients} clients, a warm transaction takes {:.3} ms of one of {cores} processors", hit_seconds * 1e3),
         describe_normal(told.is_some(), &watched),
     ]);

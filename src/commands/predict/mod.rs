@@ -32,8 +32,8 @@ use crate::units::Bytes;
 /// How long a warm-up will take, before it happens
 ///
 /// For a running server: watches what the clients of the database (-d) ask for, takes the device from `doctor --probe` and popularity from the
-/// newest snapshot; while it is idle, the time of a transaction from pg_stat_statements. For one that does not run (-D):
-/// relations and popularity from its newest snapshot, sizes from its files. Or from bare numbers: the sizes of what a transaction reads a block of (--pages, once for each relation),
+/// snapshot that `restore` would take; while it is idle, the time of a transaction from pg_stat_statements. For one that does not run (-D):
+/// relations and popularity from that snapshot, sizes from its files. Or from bare numbers: the sizes of what a transaction reads a block of (--pages, once for each relation),
 /// the latency of a cold and of a warm transaction (--miss, --hit), the number of clients.
 #[derive(Debug, Args)]
 pub struct PredictArguments {
@@ -97,7 +97,7 @@ pub struct PredictArguments {
     memory: Option<Bytes>,
 
     /// How rows are chosen: uniform, zipfian:1.07, permuted:1.07, gaussian:5, exponential:10, newest:0.1:0.99 [default: by the
-    /// newest snapshot, else uniform]
+    /// snapshot that restore would take, else uniform]
     #[arg(long, value_name = "WHICH")]
     popularity: Option<PopularityArgument>,
 
@@ -128,7 +128,8 @@ pub async fn run(arguments: PredictArguments, output: OutputArguments) -> anyhow
     };
     let scenarios = scenarios::make_scenarios(&base, &arguments.what_if)?;
     let outlooks = scenarios.iter().map(compute_outlook).collect::<Result<Vec<_>, _>>()?;
-    let prediction = Prediction { assumptions: base.assumptions, knees: base.knees, scenarios: outlooks };
+    let Base { assumptions, snapshot, knees, .. } = base;
+    let prediction = Prediction { assumptions, snapshot, knees, scenarios: outlooks };
     if let Some(path) = &arguments.html {
         let page = report::render_forecast(&prediction.scenarios, &prediction.assumptions)?;
         report::write_report(path, &page, arguments.force)?;

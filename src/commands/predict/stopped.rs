@@ -1,5 +1,5 @@
-//! A forecast for a server that does not run: what is asked for is guessed from its newest snapshot, sizes are those of its
-//! files.
+//! A forecast for a server that does not run: what is asked for is guessed from the snapshot that a restore would take, sizes are
+//! those of its files.
 
 use std::path::Path;
 
@@ -7,6 +7,7 @@ use super::hardware::{read_cores, read_memory_pages};
 use super::known::{Known, describe_snapshot, read_heat};
 use super::{Base, PredictArguments};
 use crate::cache::{Map, RelationMap};
+use crate::commands::Target;
 use crate::model::Error;
 use crate::postgres::{Activity, DataDirectory, RelationActivity, RelationKind, read_configured_setting};
 use crate::units::{Bytes, Fork};
@@ -19,22 +20,23 @@ const TRANSACTIONS: f64 = 1e6;
 /// Segments of a relation at most: of 32 TB in files of 1 GB.
 const MOST_SEGMENTS: u32 = 32_768;
 
-/// The files of a stopped server, with what its newest snapshot says of them.
-pub fn make_base(arguments: &PredictArguments, directory: &DataDirectory) -> anyhow::Result<Base> {
-    let map = read_heat(arguments, directory.system_identifier).ok_or(Error::NoServer)?;
+/// The files of a stopped server, with what the snapshot says of them.
+pub fn make_base(arguments: &PredictArguments, target: &Target, directory: &DataDirectory) -> anyhow::Result<Base> {
+    let chosen = read_heat(arguments, target).ok_or(Error::NoServer)?;
     let cores = read_cores(arguments);
     let clients = arguments.clients.unwrap_or(1);
     let hit_seconds = arguments.told_hit_seconds(clients.into(), cores).ok_or(Error::StoppedServer)?;
-    let activity = guess_activity(&map, directory, arguments.accesses);
-    let mut assumptions = vec![
-        format!(
-            "the server does not run: a transaction asks for {} blocks of the {} relations that the snapshot found warm, by their heat",
-            arguments.accesses,
-            activity.relations.len()
-        ),
-        describe_snapshot(&map),
-        format!("{clients} clients, a warm transaction takes {:.3} ms of one of {cores} processors", hit_seconds * 1e3),
-    ];
+    let activity = guess_activity(&chosen.snapshot.map, directory, arguments.accesses);
+    let mut assumptions = vec![format!(
+        "the server does not run: a transaction asks for {} blocks of the {} relations that the snapshot found warm, by their heat",
+        arguments.accesses,
+        activity.relations.len()
+    )];
+    assumptions.extend(describe_snapshot("popularity and restore by ", &chosen));
+    assumptions.push(format!(
+        "{clients} clients, a warm transaction takes {:.3} ms of one of {cores} processors",
+        hit_seconds * 1e3
+    ));
     let geometry = Geometry { block_size: directory.block_size, segment_blocks: directory.segment_blocks };
     let block_bytes = f64::from(directory.block_size);
     let known = Known {
@@ -47,7 +49,7 @@ pub fn make_base(arguments: &PredictArguments, directory: &DataDirectory) -> any
         geometry,
         directory: Some(directory.path.clone()),
         is_local: true,
-        snapshot: Some(map),
+        snapshot: Some(chosen),
     };
     known.make_base(arguments, assumptions)
 }

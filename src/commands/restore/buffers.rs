@@ -8,7 +8,7 @@ use crate::units::Bytes;
 #[derive(Clone, Copy, Debug, Args)]
 #[command(next_help_heading = "shared_buffers")]
 pub struct BuffersArguments {
-    /// Load no more than this into shared_buffers [default: what is free there]
+    /// Load no more than this into shared_buffers, and push out others for it [default: what is free there]
     #[arg(long, value_name = "BYTES")]
     pub buffers_budget: Option<Bytes>,
 

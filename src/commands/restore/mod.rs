@@ -18,19 +18,24 @@ pub use tier::TierArgument;
 use buffers::BuffersArguments;
 
 use super::{ConnectionArguments, ExitStatus, OutputArguments, SelectionArguments, SnapshotsArguments};
-use crate::cache::NEWEST;
+use crate::cache::BEST;
 use crate::linux::page_cache::SystemPageCache;
 use crate::terminal::{self, WarmProgress};
 use crate::units::Bytes;
 use crate::warm::restore::{Host, Restore, RestoreOptions, choose_room};
-use crate::warm::{Control, PlannedDevice};
+use crate::warm::{Control, PlannedDevice, Receipt};
 
 /// Bring back what a snapshot says was resident
 ///
 /// The OS page cache first, with large reads, hottest first; then shared_buffers through pg_prewarm. Works on a running
 /// server and, for the page cache, on a stopped one before its start (--data-dir). What is resident already is not read.
-/// Prints a receipt: what was asked, what was resident before and after, what was left out and why. Ctrl-C stops it
-/// cleanly, a second one at once.
+/// Prints a receipt: which snapshot and why, what was asked, what was resident before and after, what was left out and why.
+/// Ctrl-C stops it cleanly, a second one at once.
+///
+/// Without a name it takes the warmest snapshot from before the server's last start: one that was taken since then may be of
+/// a cold server. Of those that are nearly as warm (95 % of each tier) it takes the newest, also one from since the start.
+/// Where none is from before the last start it takes the newest. One that holds nothing is never taken, a damaged one is
+/// passed over.
 ///
 /// It shares the device with the server's traffic: beside traffic that waits for the disk, at most ten reads are in flight;
 /// beside traffic that flows it takes 93 % of the bandwidth, with --gentle 30 % beside either. Nobody busy: full speed.
@@ -40,8 +45,9 @@ use crate::warm::{Control, PlannedDevice};
 /// server went away or something could not be read; 130 when interrupted.
 #[derive(Debug, Args)]
 pub struct RestoreArguments {
-    /// `newest` (the newest that is not damaged), `newest~1`, the beginning of a name that `pgthaw snapshot list` shows, or a file
-    #[arg(default_value = NEWEST)]
+    /// `best` (the warmest from before the server's last start, see above), `newest`, `newest~1`, the beginning of a name that
+    /// `pgthaw snapshot list` shows, or a file
+    #[arg(default_value = BEST)]
     snapshot: String,
 
     #[command(flatten)]
@@ -57,7 +63,8 @@ pub struct RestoreArguments {
     #[arg(long, value_enum, default_value_t = TierArgument::Both)]
     tier: TierArgument,
 
-    /// Read no more than this into the page cache, hottest first; 1GB is 1024 MB
+    /// Load no more than this into both caches together, hottest first; 1GB is 1024 MB. Half of it at most is kept for
+    /// shared_buffers, for which --buffers-budget is a limit of its own
     #[arg(long, value_name = "BYTES")]
     budget: Option<Bytes>,
 
@@ -98,7 +105,7 @@ pub async fn run(arguments: RestoreArguments, output: OutputArguments) -> anyhow
     let control = Arc::new(Control::default());
     let interrupted = Arc::clone(&control);
     tokio::spawn(terminal::interrupt_then_exit(move || interrupted.interrupt()));
-    let (snapshot, source) = source::find(&arguments).await?;
+    let (snapshot, selected, source) = source::find(&arguments).await?;
     let pid = source.postmaster_pid();
     let progress = Arc::new(WarmProgress::new(output.shows_progress()));
     let (room, charged) = choose_room(pid, arguments.dry_run);
@@ -116,7 +123,7 @@ pub async fn run(arguments: RestoreArguments, output: OutputArguments) -> anyhow
     let restore = Restore::new(source.request(snapshot, &arguments)?, options, place, host);
     let receipt = restore.run(source.server(&arguments)).await;
     progress.finish();
-    let mut receipt = receipt?;
+    let mut receipt = Receipt { snapshot: Some(selected), ..receipt? };
     receipt.remarks.extend(charged.into_iter().chain(unusable));
     match output.json {
         true => terminal::print_json(&receipt)?,

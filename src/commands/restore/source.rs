@@ -6,8 +6,8 @@ use std::sync::Arc;
 use anyhow::bail;
 
 use super::RestoreArguments;
-use crate::cache::{self, Chosen, Snapshot};
-use crate::commands::{Scope, Target, describe};
+use crate::cache::{self, Chosen, Selected, Situation, Snapshot};
+use crate::commands::{Scope, Target, describe, find_directory, last_start_of};
 use crate::postgres::{self, DataDirectory, Server};
 use crate::warm::plan::Geometry;
 use crate::warm::restore::{Answer, Place, Request};
@@ -29,50 +29,43 @@ pub struct Source {
 }
 
 /// Finds the snapshot, and asks the server only when there is no other way.
-pub async fn find(arguments: &RestoreArguments) -> anyhow::Result<(Snapshot, Source)> {
+pub async fn find(arguments: &RestoreArguments) -> anyhow::Result<(Snapshot, Selected, Source)> {
     if !arguments.other_cluster
-        && let Some(directory) = find_directory(arguments)?
+        && let Some(directory) = find_directory(&arguments.connection)?
     {
         let cluster = directory.system_identifier;
-        let (snapshot, remarks) = read(arguments, cluster)?;
+        let situation = Situation::now(last_start_of(&directory), arguments.tier.tiers());
+        let (snapshot, selected, remarks) = read(arguments, cluster, situation)?;
         let had_server = directory.read_postmaster().is_some();
         let (directory, target) = (Some(directory), None);
         let source =
             Source { cluster, directory, directory_refusal: None, had_server, is_same_cluster: true, target, remarks };
-        return Ok((snapshot, source));
+        return Ok((snapshot, selected, source));
     }
     let mut target = Target::open(&arguments.connection).await?;
     let Some(cluster) = target.system_identifier() else { bail!("there is neither a server nor a data directory") };
-    let (snapshot, remarks) = read(arguments, cluster)?;
+    let (snapshot, selected, remarks) = read(arguments, cluster, target.situation(arguments.tier.tiers()))?;
     let is_same_cluster = snapshot.map.source.system_identifier == cluster;
     let (directory, directory_refusal) = (target.data_directory.take(), target.directory_refusal.take());
     let (had_server, target) = (target.server.is_some(), Some(target));
-    Ok((snapshot, Source { cluster, directory, directory_refusal, had_server, is_same_cluster, target, remarks }))
+    let source = Source { cluster, directory, directory_refusal, had_server, is_same_cluster, target, remarks };
+    Ok((snapshot, selected, source))
 }
 
-/// The snapshot, and what to tell of newer ones that are damaged. One of another cluster says nothing about this one's
-/// files: it is refused unless the user insists.
-fn read(arguments: &RestoreArguments, cluster: u64) -> Result<(Snapshot, Vec<String>), cache::Error> {
-    let Chosen { snapshot, path, passed_over } = arguments.snapshots.open().read(&arguments.snapshot, cluster)?;
+/// The snapshot, and what to tell of it and of others. One of another cluster says nothing about this one's files: it is
+/// refused unless the user insists.
+fn read(
+    arguments: &RestoreArguments,
+    cluster: u64,
+    situation: Situation,
+) -> Result<(Snapshot, Selected, Vec<String>), cache::Error> {
+    let chosen = arguments.snapshots.open().read(&arguments.snapshot, cluster, situation)?;
+    let Chosen { snapshot, path, selected, remarks } = chosen;
     match snapshot.map.source.system_identifier {
         other if other != cluster && !arguments.other_cluster => {
-            return Err(cache::Error::OtherCluster { path, snapshot: other, cluster });
+            Err(cache::Error::OtherCluster { path, snapshot: other, cluster })
         }
-        _ => {}
-    }
-    let taken_at = snapshot.map.taken_at.strftime("%F %T");
-    let tell = |error| format!("{error}; the one of {taken_at} UTC was taken instead");
-    Ok((snapshot, passed_over.iter().map(tell).collect()))
-}
-
-/// The data directory, when it can be known without asking the server.
-fn find_directory(arguments: &RestoreArguments) -> Result<Option<DataDirectory>, postgres::Error> {
-    match &arguments.connection.data_dir {
-        Some(path) => DataDirectory::open(path).map(Some),
-        None => {
-            let socket = arguments.connection.connect_options()?.socket_file();
-            Ok(socket.and_then(|file| DataDirectory::of_socket(&file)))
-        }
+        _ => Ok((snapshot, selected, remarks)),
     }
 }
 
@@ -136,9 +129,9 @@ impl Source {
     /// # Errors
     /// When the server turns out to be another cluster's, or nothing can be done without one that answers.
     pub async fn server(mut self, arguments: &RestoreArguments) -> anyhow::Result<Answer> {
-        let passed_over = std::mem::take(&mut self.remarks);
+        let of_snapshots = std::mem::take(&mut self.remarks);
         let mut answer = self.ask(arguments).await?;
-        answer.remarks.splice(0..0, passed_over);
+        answer.remarks.splice(0..0, of_snapshots);
         Ok(answer)
     }
 

@@ -2,7 +2,7 @@
 
 use clap::ValueEnum;
 
-use crate::warm::restore::Tiers;
+use crate::cache::Tiers;
 
 /// Which of the two caches.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]

@@ -93,6 +93,7 @@ mod tests {
             port: Some(5433),
             socket_directory: Some("/run/x".into()),
             listen_address: Some("10.0.0.1".into()),
+            started_at: None,
         };
         let options = options_for(&postmaster);
         assert_eq!((options.host.as_deref(), options.port), (Some("/run/x"), Some(5433)));

@@ -4,7 +4,8 @@ mod directory;
 mod server;
 
 use super::ConnectionArguments;
-use crate::postgres::{DataDirectory, Database, Error, Server, read_databases};
+use crate::cache::{LastStart, Situation, Tiers};
+use crate::postgres::{DataDirectory, Database, Error, Server, ServerFacts, read_databases};
 use crate::warm::Refusal;
 
 /// A cluster, by the ways that lead to it. At least one of `server` and `data_directory` is there.
@@ -83,6 +84,25 @@ impl Target {
         Ok(databases)
     }
 
+    /// When its server was started.
+    pub fn last_start(&self) -> LastStart {
+        match (&self.data_directory, &self.server) {
+            // A server that runs elsewhere, as in a container, shows in SQL alone.
+            (_, Some(Server { started_at: Some(at), facts: ServerFacts { postmaster_pid: None, .. }, .. })) => {
+                LastStart::At(*at)
+            }
+            (Some(directory), _) => last_start_of(directory),
+            (None, Some(server)) => server.started_at.map_or(LastStart::Unknown, LastStart::At),
+            (None, None) => LastStart::Unknown,
+        }
+    }
+
+    /// What decides which snapshot is to be restored into `tiers`. Over SQL alone that is shared_buffers.
+    pub fn situation(&self, tiers: Tiers) -> Situation {
+        let os = tiers.os && (self.data_directory.is_some() || !tiers.buffers);
+        Situation::now(self.last_start(), Tiers { os, ..tiers })
+    }
+
     /// Which cluster it is.
     pub fn system_identifier(&self) -> Option<u64> {
         let of_server = self.server.as_ref().map(|server| server.facts.system_identifier);
@@ -96,6 +116,25 @@ impl Target {
             (None, Some(directory)) => directory.path.display().to_string(),
             (None, None) => String::new(),
         }
+    }
+}
+
+/// The data directory, when it can be known without asking the server.
+pub fn find_directory(arguments: &ConnectionArguments) -> Result<Option<DataDirectory>, Error> {
+    match &arguments.data_dir {
+        Some(path) => DataDirectory::open(path).map(Some),
+        None => {
+            let socket = arguments.connect_options()?.socket_file();
+            Ok(socket.and_then(|file| DataDirectory::of_socket(&file)))
+        }
+    }
+}
+
+/// When the server of a directory was started, by the directory alone.
+pub fn last_start_of(directory: &DataDirectory) -> LastStart {
+    match directory.read_postmaster() {
+        Some(postmaster) => postmaster.read_start().map_or(LastStart::Unknown, LastStart::At),
+        None => LastStart::NotRunning,
     }
 }
 

@@ -13,6 +13,8 @@ SELECT
     current_setting('is_superuser') = 'on' AS is_superuser,
     current_user::text AS role,
     pg_backend_pid() AS backend_pid,
+    -- A difference, as the server's clock may not be ours.
+    extract(epoch FROM clock_timestamp() - pg_postmaster_start_time())::float8 AS uptime_seconds,
     pg_is_in_recovery() AS in_recovery,
     CASE WHEN pg_is_in_recovery()
          THEN pg_last_wal_replay_lsn()

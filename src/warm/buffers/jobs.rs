@@ -115,10 +115,16 @@ impl Want {
     }
 }
 
-/// The statements that load what of `wants` is not there `before`, at most `budget_blocks`. Catalogs come first among
+/// The statements that load what of `wants` is not there `before`, at most `budget_blocks`, and of each want only what is
+/// `allowed`, where that is limited: the rest counts as over the budget. Catalogs come first among
 /// what is equally used, then one database after another. When all is loaded the hot ones are used again: filling the
 /// last free buffers makes the clock sweep go round.
-pub fn plan_jobs(wants: &[Want], before: Option<&Current>, budget_blocks: u64) -> JobPlan {
+pub fn plan_jobs(
+    wants: &[Want],
+    before: Option<&Current>,
+    budget_blocks: u64,
+    allowed: Option<&[RoaringBitmap]>,
+) -> JobPlan {
     let mut order: Vec<(usize, &(u8, RoaringBitmap))> =
         wants.iter().enumerate().flat_map(|(at, want)| want.levels.iter().map(move |level| (at, level))).collect();
     order.sort_by_key(|(at, (usage_count, _))| {
@@ -131,6 +137,10 @@ pub fn plan_jobs(wants: &[Want], before: Option<&Current>, budget_blocks: u64) -
     for (at, (usage_count, blocks)) in order {
         let mut missing = blocks.clone();
         before.into_iter().for_each(|before| missing -= before.resident(at));
+        if let Some(allowed) = allowed {
+            plan.over_budget[at] += missing.len() - missing.intersection_len(&allowed[at]);
+            missing &= &allowed[at];
+        }
         let fitting = missing.len().min(left);
         left -= fitting;
         plan.over_budget[at] += missing.len() - fitting;
@@ -185,11 +195,19 @@ mod tests {
     #[test]
     fn the_most_used_come_first_and_the_budget_cuts_the_least_used() {
         let wants = [want(&[(1, 0..100), (5, 100..110)]), want(&[(3, 0..1000)])];
-        let plan = plan_jobs(&wants, None, 1050);
+        let plan = plan_jobs(&wants, None, 1050, None);
         let order: Vec<_> = plan.jobs.iter().map(|job| (job.want, job.new_blocks(), job.passes)).collect();
         let loads = [(0, 10, 1), (1, 512, 1), (1, 488, 1), (0, 40, 1)];
         assert_eq!(order, [&loads[..], &[(0, 0, 4), (1, 0, 3), (1, 0, 3), (0, 0, 1)]].concat());
         assert_eq!((plan.planned_blocks(), plan.over_budget), (1050, vec![60, 0]));
+    }
+
+    #[test]
+    fn what_is_not_allowed_is_over_the_budget() {
+        let allowed = [(50..105).collect(), RoaringBitmap::new()];
+        let wants = [want(&[(0, 0..100), (5, 100..110)]), want(&[(3, 0..1000)])];
+        let plan = plan_jobs(&wants, None, 30, Some(&allowed));
+        assert_eq!((plan.planned_blocks(), plan.over_budget), (30, vec![80, 1000]));
     }
 
     #[test]

@@ -15,7 +15,7 @@ use roaring::RoaringBitmap;
 
 use crate::cache::RelationMap;
 use crate::postgres::{Error, PG_PREWARM, Server, apply_create_extension, find_extension};
-use crate::units::Bytes;
+use crate::units::{Bytes, Fork};
 use crate::warm::receipt::{BuffersForecast, FoundAs, SkipReason};
 use crate::warm::restore::{Buffered, Catalog, Found, Missing, Request, Row, compare_paths};
 use crate::warm::{Control, Phase, Refusal, Watcher};
@@ -32,6 +32,10 @@ pub struct BuffersTier<'a> {
     pub connections: usize,
     /// `None`: as many buffers as are free.
     pub budget: Option<Bytes>,
+    /// What a budget of both tiers leaves for this one, whatever is free.
+    pub limit: Option<Bytes>,
+    /// Load only what is in the page cache: what is not would come into that one too, beyond the budget.
+    pub cached: Option<&'a Cached>,
     /// Bytes per second; `None`: as fast as it goes.
     pub max_rate: Option<Bytes>,
     pub create_extensions: bool,
@@ -40,6 +44,9 @@ pub struct BuffersTier<'a> {
     pub control: &'a Control,
     pub watcher: &'a dyn Watcher,
 }
+
+/// Blocks that are in the page cache, by the number of their relation in the request and by fork.
+pub type Cached = BTreeMap<(usize, Fork), RoaringBitmap>;
 
 /// What was done.
 #[derive(Debug, Default)]
@@ -63,9 +70,12 @@ impl BuffersTier<'_> {
         let before = self.read_current(&wants, &databases, &mut pass.remarks).await;
         let refused = self.prepare(&databases).await;
         let started = Instant::now();
-        let budget_blocks = self.budget_blocks(before.as_ref());
+        let (budget_blocks, over_budget) = self.budget_blocks(before.as_ref());
         let before = before.ok();
-        let mut plan = plan_jobs(&wants, before.as_ref(), budget_blocks);
+        let allowed: Option<Vec<RoaringBitmap>> = self.cached.map(|cached| {
+            wants.iter().map(|want| cached.get(&(want.relation, want.fork)).cloned().unwrap_or_default()).collect()
+        });
+        let mut plan = plan_jobs(&wants, before.as_ref(), budget_blocks, allowed.as_deref());
         plan.jobs.retain(|job| !refused.contains_key(&wants[job.want].database));
         pass.forecast = self.forecast(&plan);
         let loaded = match self.is_dry_run {
@@ -81,7 +91,7 @@ impl BuffersTier<'_> {
         };
         pass.seconds = if self.is_dry_run { 0.0 } else { started.elapsed().as_secs_f64() };
         pass.statements = loaded.statements;
-        let facts = Facts { before: before.as_ref(), after: after.as_ref(), loaded: &loaded, tier: *self };
+        let facts = Facts { before: before.as_ref(), after: after.as_ref(), loaded: &loaded, over_budget, tier: *self };
         pass.buffered = after.iter().flat_map(|after| buffered(&wants, after)).collect();
         pass.rows.extend(wants.iter().enumerate().map(|(at, want)| facts.row(at, want, plan.over_budget[at])));
         pass
@@ -163,12 +173,22 @@ impl BuffersTier<'_> {
         })
     }
 
-    /// Buffers that may be filled. Without a word from the user nothing that live traffic brought in is pushed out.
-    fn budget_blocks(&self, before: Result<&Current, &Refusal>) -> u64 {
+    /// Buffers that may be filled, and what to say of what goes beyond them. Without a word from the user nothing that live
+    /// traffic brought in is pushed out.
+    fn budget_blocks(&self, before: Result<&Current, &Refusal>) -> (u64, SkipReason) {
         let facts = &self.server.facts;
-        let all = facts.shared_buffers_bytes.0 / u64::from(facts.block_size);
-        let budget = self.budget.map(|budget| budget.0 / u64::from(facts.block_size));
-        fillable(all, budget, before.map(|before| before.used))
+        let blocks = |bytes: Bytes| bytes.0 / u64::from(facts.block_size);
+        let used = before.map(|before| before.used);
+        let fillable = fillable(blocks(facts.shared_buffers_bytes), self.budget.map(blocks), used);
+        let reason = match self.budget {
+            Some(_) => SkipReason::OverBudget,
+            None if used.is_err() => SkipReason::FreeBuffersUnknown,
+            None => SkipReason::NoFreeBuffer,
+        };
+        match self.limit.map(blocks) {
+            Some(limit) if limit < fillable || self.cached.is_some() => (limit.min(fillable), SkipReason::OverBudget),
+            _ => (fillable, reason),
+        }
     }
 }
 
@@ -198,6 +218,8 @@ struct Facts<'a> {
     before: Option<&'a Current>,
     after: Option<&'a Current>,
     loaded: &'a Loaded,
+    /// Why what had no room had none.
+    over_budget: SkipReason,
     tier: BuffersTier<'a>,
 }
 
@@ -209,15 +231,10 @@ impl Facts<'_> {
         let there = after.unwrap_or_else(|| before.unwrap_or(0) + loaded_blocks).min(want.asked());
         let missing = want.asked() - there;
         let over_budget = over_budget.min(missing);
-        let reason = match self.tier.budget {
-            Some(_) => SkipReason::OverBudget,
-            None if self.before.is_none() => SkipReason::FreeBuffersUnknown,
-            None => SkipReason::NoFreeBuffer,
-        };
         let why = self.why_missing(at, want);
         let truncated = self.loaded.past_end[at].min(missing - over_budget);
         let skips: Vec<Missing> = vec![
-            (reason, over_budget, None),
+            (self.over_budget, over_budget, None),
             (SkipReason::Truncated, truncated, None),
             (why.reason, missing - over_budget - truncated, why.detail),
         ];

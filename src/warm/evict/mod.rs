@@ -12,9 +12,8 @@ use std::cmp::Reverse;
 use std::collections::{HashMap, HashSet};
 use std::path::Path;
 
-use super::restore::Tiers;
 use super::{Control, Error, Watcher};
-use crate::cache::{Map, RelationMap, TierState};
+use crate::cache::{Map, RelationMap, TierState, Tiers};
 use crate::linux::page_cache::{PageCache, apply_drop_caches};
 use crate::postgres::{PG_BUFFERCACHE, RelationPath, Server, apply_checkpoint, apply_evict_buffers, read_buffers};
 use crate::units::Bytes;

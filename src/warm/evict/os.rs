@@ -95,11 +95,11 @@ mod tests {
     use std::path::PathBuf;
 
     use super::*;
+    use crate::cache::Tiers;
     use crate::cache::fixtures::{self, map_of};
     use crate::cache::{Map, RelationMap};
     use crate::linux::page_cache::{FakePageCache, FakeRefusal};
     use crate::units::Fork;
-    use crate::warm::restore::Tiers;
     use crate::warm::{Control, Unwatched};
 
     fn relation(relfilenumber: u32, blocks: u32) -> RelationMap {

@@ -34,14 +34,14 @@ pub use host::{Host, SystemRoom, choose_room, join_memory_cgroup};
 pub use names::{Catalog, Found};
 pub use no_double::Buffered;
 pub use pace::Pace;
-pub use request::{Request, Tiers, compare_paths};
+pub use request::{Request, compare_paths};
 
 use entry::{Entry, State};
 use files::Files;
 use os_tier::{Measured, OsTier, Pass};
 use request::Resolved;
 
-use super::buffers::{BuffersPass, BuffersTier};
+use super::buffers::{BuffersPass, BuffersTier, Cached};
 use super::plan::{Forecast, Geometry};
 use super::receipt::{
     BuffersForecast, MemoryReceipt, NoDouble, Receipt, RelationReceipt, SkipReason, Skipped, StopReason, Tier,
@@ -49,7 +49,7 @@ use super::receipt::{
 };
 use super::traffic::Sharing;
 use super::{PlannedDevice, Refusal};
-use crate::cache::TierState;
+use crate::cache::{TierState, Tiers};
 use crate::postgres::Server;
 use crate::units::Bytes;
 
@@ -65,9 +65,9 @@ pub struct RestoreOptions {
     pub sharing: Sharing,
     /// Connections that load shared_buffers.
     pub connections: usize,
-    /// Bytes that the OS tier may read.
+    /// Bytes that both tiers may load together.
     pub budget: Option<Bytes>,
-    /// Bytes that the buffers tier may load; `None`: as many buffers as are free.
+    /// Bytes that the buffers tier may load of that; `None`: as many buffers as are free.
     pub buffers_budget: Option<Bytes>,
     /// Bytes per second that may be read from the device.
     pub max_rate: Option<Bytes>,
@@ -141,11 +141,15 @@ impl Restore {
         let mut receipt = this.new_receipt(started_at);
         let Late { server, catalog, unresolved, remarks } = late;
         receipt.remarks = remarks;
-        let second = second_pass(&this, first.read_bytes, unresolved, catalog.as_ref()).await;
+        let spent = this.spent(&first);
+        let second = second_pass(&this, spent, unresolved, catalog.as_ref()).await;
+        let left = this.options.budget.map(|budget| minus(budget, spent + this.spent(&second)));
         this.add_os(&mut receipt, [first, second]);
         if this.request.tiers.buffers {
             let is_cached = receipt.os.is_some_and(|os| os.resident_after_bytes == Some(os.asked_bytes));
-            let mut pass = this.buffers_pass(is_cached, server.as_ref(), catalog.as_ref()).await;
+            let cached = read_cached(&this, catalog.as_ref()).await;
+            let budget = left.map(|left| (left, cached.as_ref()));
+            let mut pass = this.buffers_pass(is_cached, budget, server.as_ref(), catalog.as_ref()).await;
             receipt.no_double = drop_doubles(&this, std::mem::take(&mut pass.buffered)).await;
             this.add_buffers(&mut receipt, pass);
         }
@@ -220,10 +224,12 @@ impl Restore {
         databases
     }
 
-    /// Fills shared_buffers. Unless all of it `is_cached`, the server reads from the device, which is shared with others.
+    /// Fills shared_buffers, within what is left of a `budget` and out of what is in the page cache. Unless all of it `is_cached`,
+    /// the server reads from the device, which is shared with others.
     async fn buffers_pass(
         &self,
         is_cached: bool,
+        budget: Option<(Bytes, Option<&Cached>)>,
         server: Result<&Server, &Refusal>,
         catalog: Result<&Catalog, &Refusal>,
     ) -> BuffersPass {
@@ -241,6 +247,8 @@ impl Restore {
                     },
                     max_rate: self.options.max_rate.filter(|_| !is_cached),
                     budget: self.options.buffers_budget,
+                    limit: budget.map(|(left, _)| left),
+                    cached: budget.and_then(|(_, cached)| cached),
                     create_extensions: self.options.create_extensions,
                     is_dry_run: self.options.is_dry_run,
                     control: &self.host.control,
@@ -277,9 +285,20 @@ impl Restore {
         self.options.buffers_budget.map_or(asked, |budget| budget.min(asked))
     }
 
+    /// What the OS tier may read of a budget of both tiers: of what the buffers tier will ask for, half of it is kept.
+    fn os_budget(&self) -> Option<Bytes> {
+        self.options.budget.map(|budget| minus(budget, self.reserved().min(Bytes(budget.0 / 2))))
+    }
+
+    /// What a pass took of the budget, or would have.
+    fn spent(&self, pass: &Pass) -> Bytes {
+        if self.options.is_dry_run { pass.forecast.read_bytes } else { pass.read_bytes }
+    }
+
     fn new_receipt(&self, started_at: Timestamp) -> Receipt {
         let Tiers { os, buffers } = self.request.tiers;
         Receipt {
+            snapshot: None,
             snapshot_taken_at: self.request.map.taken_at,
             started_at,
             block_size: self.request.map.source.block_size,
@@ -382,7 +401,7 @@ async fn first_pass(this: &Arc<Restore>, tell: oneshot::Sender<Vec<Measured>>) -
     let (unresolved, there) = measured.await.into_iter().partition(is_unresolved);
     // Nobody listens when the server turned out to be the wrong one.
     let _ = tell.send(unresolved);
-    let (budget, is_dry_run) = (this.options.budget, this.options.is_dry_run);
+    let (budget, is_dry_run) = (this.os_budget(), this.options.is_dry_run);
     on_a_thread(this, &place, move |tier| tier.load(there, budget, is_dry_run)).await
 }
 
@@ -409,7 +428,7 @@ async fn second_pass(
             (there, missing.iter().map(|(entry, _)| entry.absent_row(&why)).collect())
         }
     };
-    let budget = this.options.budget.map(|budget| Bytes(budget.0.saturating_sub(spent.0)));
+    let budget = this.os_budget().map(|budget| minus(budget, spent));
     let is_dry_run = this.options.is_dry_run;
     let mut pass = on_a_thread(this, &place, move |tier| tier.load(measured, budget, is_dry_run)).await;
     pass.rows.append(&mut skipped);
@@ -429,6 +448,31 @@ fn resolve_all(this: &Restore, unresolved: Vec<Measured>, catalog: &Catalog) -> 
     (entries, skipped)
 }
 
+/// Under a budget, what is in the page cache of all that was asked for. `None` where the page cache has no part in it.
+async fn read_cached(this: &Arc<Restore>, catalog: Result<&Catalog, &Refusal>) -> Option<Cached> {
+    let (place, catalog) = (this.place.clone().ok()?, catalog.ok()?);
+    let bypasses = this.host.control.os_stopped_by() == Some(StopReason::DirectIo);
+    if this.options.budget.is_none() || this.options.is_dry_run || !this.request.tiers.os || bypasses {
+        return None;
+    }
+    let request = &this.request;
+    let locate = |mut entry: Entry| {
+        let file = &request.map.relations[entry.relation].relation.path;
+        match catalog.find(&request.identities[entry.relation], this.options.same_cluster.then_some(file)) {
+            Found::Relation(now) => entry.path = now.path.clone(),
+            Found::Nothing | Found::Unreachable(_) => return None,
+        }
+        Some(entry)
+    };
+    let entries = request.entries().into_iter().filter_map(locate).collect();
+    let looked = on_a_thread(this, &place, move |tier| tier.look(entries, &|| None)).await;
+    let resident = |(entry, state): Measured| match state {
+        State::There(found) => Some(((entry.relation, entry.fork), found.resident)),
+        State::Missing | State::Refused(_) => None,
+    };
+    Some(looked.into_iter().filter_map(resident).collect())
+}
+
 /// Why a file that is not there cannot be found by its relation's name either.
 fn why_gone(no_catalog: &Refusal) -> Refusal {
     match no_catalog.reason {
@@ -441,6 +485,10 @@ fn why_gone(no_catalog: &Refusal) -> Refusal {
 async fn drop_doubles(this: &Arc<Restore>, buffered: Vec<Buffered>) -> Option<NoDouble> {
     let place = this.place.clone().ok().filter(|_| this.options.no_double && !this.options.is_dry_run)?;
     Some(on_a_thread(this, &place, move |tier| no_double::apply_no_double(&tier.files, &buffered)).await)
+}
+
+fn minus(budget: Bytes, spent: Bytes) -> Bytes {
+    Bytes(budget.0.saturating_sub(spent.0))
 }
 
 /// A file that is gone, or has lost its last block as that of a truncated relation has until the next checkpoint.

@@ -68,13 +68,17 @@ struct Job {
 }
 
 impl OsTier<'_> {
-    /// Looks at the files of `entries`.
+    /// Looks at the files of `entries`, unless the tier is stopped.
     pub fn measure(&self, entries: Vec<Entry>) -> Vec<Measured> {
+        self.look(entries, &|| self.control.os_stopped_by().map(|reason| reason.skip_reason()))
+    }
+
+    /// Looks at the files of `entries` until there is a reason to stop.
+    pub fn look(&self, entries: Vec<Entry>, stop: &(dyn Fn() -> Option<SkipReason> + Sync)) -> Vec<Measured> {
         self.watcher.begin(Phase::Measuring, entries.len() as u64);
         let files: Vec<ForkFile> = entries.iter().map(Entry::file).collect();
         let ends: Vec<u64> = entries.iter().map(|entry| entry.asks.end()).collect();
-        let stop = || self.control.os_stopped_by().map(|reason| reason.skip_reason());
-        let states = read_forks(&self.files, &files, &ends, self.threads, self.watcher, &stop);
+        let states = read_forks(&self.files, &files, &ends, self.threads, self.watcher, stop);
         entries.into_iter().zip(states).collect()
     }
 

@@ -4,19 +4,12 @@ use roaring::RoaringBitmap;
 
 use super::entry::{Asks, Entry, Row};
 use super::names::{Catalog, Found};
-use crate::cache::{ForkMap, Identity, Map, TierState, compute_identities};
+use crate::cache::{ForkMap, Identity, Map, TierState, Tiers, compute_identities};
 use crate::postgres::{Relation, RelationKind, RelationPath};
 use crate::units::{Bytes, Fork};
 use crate::warm::plan::Precedence;
 use crate::warm::receipt::{FoundAs, SkipReason};
 use crate::warm::{Refusal, heat};
-
-/// Which tiers to bring back.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Tiers {
-    pub os: bool,
-    pub buffers: bool,
-}
 
 /// The part of a snapshot that was asked for.
 #[derive(Debug)]

@@ -9,7 +9,7 @@ use jiff::Timestamp;
 use roaring::RoaringBitmap;
 
 use super::*;
-use crate::cache::{ForkMap, Map, MapSource, RelationMap, TierState};
+use crate::cache::{ForkMap, Map, MapSource, RelationMap, TierState, Tiers};
 use crate::linux::extents::Extent;
 use crate::linux::memory::{LoadableMemory, MemoryBound};
 use crate::linux::page_cache::{FakePageCache, FakeRefusal};

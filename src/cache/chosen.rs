@@ -1,0 +1,327 @@
+//! The snapshot that a name means, or that is chosen when none is named, and what there is to say of the choice.
+
+use std::path::{Path, PathBuf};
+
+use jiff::Timestamp;
+use serde::Serialize;
+
+use super::choice::{LastStart, Reason, Situation, Tiers, choose, find_warmer, is_to_come};
+use super::{Error, Generation, NEWEST, Snapshot, SnapshotHeader, SnapshotStore, TierState, is_path};
+use crate::units::Bytes;
+
+/// Means the snapshot that a restore should take: see [`choose`].
+pub const BEST: &str = "best";
+
+/// The snapshot that a name meant.
+#[derive(Debug)]
+pub struct Chosen {
+    pub snapshot: Snapshot,
+    pub path: PathBuf,
+    pub selected: Selected,
+    /// What the user should know of others: damaged ones were passed over, or one bears a time that is to come.
+    pub remarks: Vec<String>,
+}
+
+/// Which snapshot was taken, why, and whether there is a warmer one.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Selected {
+    #[serde(flatten)]
+    pub holding: Holding,
+    pub reason: Reason,
+    /// The server's last start; `None` when none runs, or when nobody says.
+    pub server_started_at: Option<Timestamp>,
+    /// The warmest that is kept, or the newest nearly as warm, where this one holds clearly less of a tier.
+    pub warmer: Option<Holding>,
+}
+
+/// A snapshot, and what it holds.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Holding {
+    /// Its name in the store; of another file its path.
+    pub name: String,
+    pub path: PathBuf,
+    pub taken_at: Timestamp,
+    /// Seconds since then; negative when that is to come.
+    pub age_seconds: i64,
+    /// Of the page cache; `None` when it was not seen.
+    pub os_bytes: Option<Bytes>,
+    /// Of shared_buffers.
+    pub buffers_bytes: Option<Bytes>,
+}
+
+/// What is kept of a cluster, and can be read.
+#[derive(Debug, Default)]
+pub struct Candidates {
+    generations: Vec<Generation>,
+    headers: Vec<SnapshotHeader>,
+}
+
+impl Holding {
+    fn of(name: String, path: &Path, header: &SnapshotHeader, now: Timestamp) -> Holding {
+        let bytes = |state: &TierState, blocks: u64| {
+            (*state == TierState::Measured).then(|| Bytes(blocks * u64::from(header.source.block_size)))
+        };
+        Holding {
+            name,
+            path: path.to_owned(),
+            taken_at: header.taken_at,
+            age_seconds: now.as_second() - header.taken_at.as_second(),
+            os_bytes: bytes(&header.os, header.os_blocks),
+            buffers_bytes: bytes(&header.buffers, header.buffer_blocks),
+        }
+    }
+}
+
+impl Candidates {
+    /// Adds one.
+    pub fn add(&mut self, generation: Generation, header: SnapshotHeader) {
+        self.generations.push(generation);
+        self.headers.push(header);
+    }
+
+    /// The one that a restore would take; `None` when none holds anything.
+    pub fn select(&self, situation: Situation) -> Option<Selected> {
+        let (at, reason) = choose(&self.headers, situation)?;
+        Some(self.describe(self.holding(at, situation.now), &self.headers[at], reason, situation))
+    }
+
+    /// What there is to say of one that was taken.
+    fn describe(&self, holding: Holding, header: &SnapshotHeader, reason: Reason, situation: Situation) -> Selected {
+        let warmer = find_warmer(&self.headers, header, situation);
+        Selected {
+            holding,
+            reason,
+            server_started_at: match situation.start {
+                LastStart::At(start) => Some(start),
+                LastStart::NotRunning | LastStart::Unknown => None,
+            },
+            warmer: warmer.map(|at| self.holding(at, situation.now)),
+        }
+    }
+
+    fn holding(&self, at: usize, now: Timestamp) -> Holding {
+        let Generation { name, path, .. } = &self.generations[at];
+        Holding::of(name.clone(), path, &self.headers[at], now)
+    }
+
+    fn remark_to_come(&self, now: Timestamp) -> Option<String> {
+        let at = self.headers.iter().position(|header| is_to_come(header, now))?;
+        Some(format!(
+            "the time of snapshot {} is still to come, as if the clock had been set back since: it counts as one from before \
+             the server's start",
+            self.generations[at].name
+        ))
+    }
+}
+
+impl SnapshotStore {
+    /// Reads the snapshot that `name` means, and says why. Whoever says [`BEST`] or [`NEWEST`] wants one that there is:
+    /// damaged ones are passed over. One that is named is read, or is an error.
+    pub fn read(&self, name: &str, system_identifier: u64, situation: Situation) -> Result<Chosen, Error> {
+        let (mut candidates, mut unread) = self.read_candidates(system_identifier)?;
+        if name != BEST {
+            let (snapshot, path, passed_over) = self.read_named(name, system_identifier)?;
+            let stem = path.file_stem().filter(|_| !is_path(name)).map(|stem| stem.to_string_lossy().into_owned());
+            let header = snapshot.header();
+            let holding = Holding::of(stem.unwrap_or_else(|| name.to_owned()), &path, &header, situation.now);
+            let selected = candidates.describe(holding, &header, Reason::Named, situation);
+            let remarks = passed_over_remarks(&passed_over, header.taken_at);
+            return Ok(Chosen { snapshot, path, selected, remarks });
+        }
+        // By what footers say; whether the file keeps its word shows when it is read.
+        while let Some((at, reason)) = choose(&candidates.headers, situation) {
+            let path = candidates.generations[at].path.clone();
+            match Snapshot::read(&path) {
+                Ok(snapshot) => {
+                    let header = snapshot.header();
+                    let holding = candidates.holding(at, situation.now);
+                    let selected = candidates.describe(holding, &header, reason, situation);
+                    let mut remarks = passed_over_remarks(&unread, header.taken_at);
+                    remarks.extend(candidates.remark_to_come(situation.now));
+                    return Ok(Chosen { snapshot, path, selected, remarks });
+                }
+                Err(error) => {
+                    unread.push(error);
+                    candidates.generations.remove(at);
+                    candidates.headers.remove(at);
+                }
+            }
+        }
+        let directory = self.cluster_directory(system_identifier);
+        Err(match (unread.is_empty(), candidates.headers.is_empty()) {
+            (false, _) => unread.swap_remove(0),
+            (true, true) => Error::NoSnapshot(directory),
+            (true, false) => Error::NothingHeld { directory, tiers: situation.tiers },
+        })
+    }
+
+    /// What is kept of a cluster by what footers say, the newest first, and why the others cannot be read.
+    pub fn read_candidates(&self, system_identifier: u64) -> Result<(Candidates, Vec<Error>), Error> {
+        let mut candidates = Candidates::default();
+        let mut unread = Vec::new();
+        for generation in self.read_generations(system_identifier)? {
+            match SnapshotHeader::read_unverified(&generation.path) {
+                Ok(header) => candidates.add(generation, header),
+                Err(error) => unread.push(error),
+            }
+        }
+        Ok((candidates, unread))
+    }
+
+    fn read_named(&self, name: &str, system_identifier: u64) -> Result<(Snapshot, PathBuf, Vec<Error>), Error> {
+        let mut passed_over = Vec::new();
+        for age in 0.. {
+            let path = match age {
+                0 => self.resolve(name, system_identifier)?,
+                // When there is no older one, the newest's damage is what went wrong.
+                age => match self.resolve(&format!("{NEWEST}~{age}"), system_identifier) {
+                    Ok(path) => path,
+                    Err(_) => break,
+                },
+            };
+            match Snapshot::read(&path) {
+                Ok(snapshot) => return Ok((snapshot, path, passed_over)),
+                Err(error) if name == NEWEST && error.is_damage() => passed_over.push(error),
+                Err(error) => return Err(error),
+            }
+        }
+        Err(passed_over.swap_remove(0))
+    }
+}
+
+fn passed_over_remarks(passed_over: &[Error], taken_at: Timestamp) -> Vec<String> {
+    let instead = taken_at.strftime("%F %T");
+    passed_over.iter().map(|error| format!("{error}; the one of {instead} UTC was taken instead")).collect()
+}
+
+impl Tiers {
+    /// For messages.
+    pub fn words(self) -> &'static str {
+        match self {
+            Tiers { os: true, buffers: false } => "the page cache",
+            Tiers { os: false, buffers: true } => "shared_buffers",
+            _ => "either tier",
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use super::*;
+    use crate::cache::fixtures::{map_of, relation};
+    use crate::cache::{ForkMap, HeatSource};
+    use crate::units::Fork;
+
+    const CLUSTER: u64 = 42;
+    const NOW: i64 = 1_700_001_000;
+
+    /// A snapshot with this many blocks in the page cache.
+    fn snapshot(second: i64, blocks: u32) -> Snapshot {
+        let mut fork = ForkMap::empty(Fork::Main, 1000);
+        fork.os.insert_range(0..blocks);
+        let mut map = map_of(vec![relation(16384, fork)]);
+        map.source.system_identifier = CLUSTER;
+        map.taken_at = Timestamp::from_second(second).unwrap();
+        map.os_heat = HeatSource::None;
+        Snapshot::new(map, None)
+    }
+
+    fn situation(start: i64) -> Situation {
+        let second = |second| Timestamp::from_second(second).unwrap();
+        Situation { start: LastStart::At(second(start)), tiers: Tiers::BOTH, now: second(NOW) }
+    }
+
+    fn store() -> (tempfile::TempDir, SnapshotStore) {
+        let directory = tempfile::tempdir().unwrap();
+        let store = SnapshotStore::open(Some(directory.path().to_owned()));
+        (directory, store)
+    }
+
+    #[test]
+    fn the_newest_is_the_newest_that_is_whole() {
+        let (_directory, store) = store();
+        let since = situation(1_600_000_000);
+        let kept = [0, 1, 2].map(|second| store.keep(&snapshot(1_700_000_000 + second, 9)).unwrap());
+        for name in [NEWEST, BEST] {
+            assert!(store.read(name, CLUSTER, since).unwrap().remarks.is_empty());
+        }
+        fs::write(&kept[2].path, "").unwrap();
+        let mut bytes = fs::read(&kept[1].path).unwrap();
+        let last = bytes.len() - 20;
+        bytes[last] ^= 1;
+        fs::write(&kept[1].path, bytes).unwrap();
+        for name in [NEWEST, BEST] {
+            let chosen = store.read(name, CLUSTER, since).unwrap();
+            assert_eq!((chosen.snapshot, chosen.path), (snapshot(1_700_000_000, 9), kept[0].path.clone()));
+            let damage = chosen.remarks;
+            assert!(damage[0].contains("is empty") && damage[1].contains("is damaged"), "{damage:?}");
+        }
+        assert!(kept[1].read_header().is_err(), "damage of the footer shows in the list");
+        for named in ["newest~0", "newest~1", &kept[2].name] {
+            assert!(store.read(named, CLUSTER, since).is_err(), "{named} was named");
+        }
+        fs::write(&kept[0].path, "").unwrap();
+        for name in [NEWEST, BEST] {
+            let error = store.read(name, CLUSTER, since).unwrap_err();
+            assert!(error.to_string().contains(&kept[2].name), "{error}");
+            assert!(matches!(store.read(name, 43, since), Err(Error::NoSnapshot(_))));
+        }
+    }
+
+    #[test]
+    fn a_damaged_warm_one_gives_way_to_the_next_warmest() {
+        let (_directory, store) = store();
+        let keep = |second: i64, blocks| store.keep(&snapshot(1_700_000_000 + second, blocks)).unwrap();
+        let (second, warmest, _cold) = (keep(0, 500), keep(1, 900), keep(200, 10));
+        let restarted = situation(1_700_000_100);
+        assert_eq!(store.read(BEST, CLUSTER, restarted).unwrap().selected.holding.name, warmest.name);
+        // Its footer is whole and promises what the file does not keep.
+        let mut bytes = fs::read(&warmest.path).unwrap();
+        bytes[10] ^= 1;
+        fs::write(&warmest.path, bytes).unwrap();
+        let chosen = store.read(BEST, CLUSTER, restarted).unwrap();
+        assert_eq!(chosen.selected.holding.name, second.name);
+        assert_eq!(chosen.selected.warmer, None, "what cannot be restored is no warmer one");
+        assert!(chosen.remarks[0].contains(&warmest.name), "{:?}", chosen.remarks);
+    }
+
+    #[test]
+    fn what_is_said_of_one_that_was_named() {
+        let (_directory, store) = store();
+        let (warm, cold) = (store.keep(&snapshot(1_700_000_000, 900)), store.keep(&snapshot(1_700_000_200, 10)));
+        let (warm, cold) = (warm.unwrap(), cold.unwrap());
+        let chosen = store.read(NEWEST, CLUSTER, situation(1_700_000_100)).unwrap().selected;
+        assert_eq!((chosen.holding.name.as_str(), chosen.reason), (cold.name.as_str(), Reason::Named));
+        assert_eq!((chosen.holding.age_seconds, chosen.holding.os_bytes), (800, Some(Bytes(10 * 8192))));
+        assert_eq!(chosen.holding.buffers_bytes, None, "it was not seen");
+        assert_eq!(chosen.warmer.unwrap().name, warm.name);
+        let file = warm.path.to_str().unwrap();
+        let chosen = store.read(file, CLUSTER, situation(1_700_000_100)).unwrap().selected;
+        assert_eq!((chosen.holding.name.as_str(), chosen.warmer), (file, None));
+    }
+
+    #[test]
+    fn where_all_are_empty_the_error_says_so() {
+        let (_directory, store) = store();
+        store.keep(&snapshot(1_700_000_000, 0)).unwrap();
+        let error = store.read(BEST, CLUSTER, situation(1_600_000_000)).unwrap_err();
+        assert!(error.to_string().contains("holds anything of either tier"), "{error}");
+        store.keep(&snapshot(1_700_000_001, 5)).unwrap();
+        let buffers = Situation { tiers: Tiers { os: false, buffers: true }, ..situation(1_600_000_000) };
+        let error = store.read(BEST, CLUSTER, buffers).unwrap_err();
+        assert!(error.to_string().contains("anything of shared_buffers"), "{error}");
+    }
+
+    #[test]
+    fn a_time_that_is_to_come_is_remarked() {
+        let (_directory, store) = store();
+        let ahead = store.keep(&snapshot(NOW + 3600, 900)).unwrap();
+        store.keep(&snapshot(1_700_000_200, 10)).unwrap();
+        let chosen = store.read(BEST, CLUSTER, situation(1_700_000_100)).unwrap();
+        assert_eq!(chosen.selected.holding.name, ahead.name);
+        assert_eq!(chosen.selected.holding.age_seconds, -3600);
+        assert!(chosen.remarks[0].contains("is still to come"), "{:?}", chosen.remarks);
+    }
+}

@@ -1,0 +1,44 @@
+//! `pgthaw snapshot list`: the work is done in `src/cache/`.
+
+use super::OutputArguments;
+use super::snapshot_place::SnapshotPlace;
+use crate::cache::{Candidates, Situation, Tiers};
+use crate::terminal::{self, Canvas, SnapshotLine};
+
+/// Lists the snapshots, and marks of each cluster the one that a restore would take.
+pub async fn list(place: &SnapshotPlace, output: OutputArguments) -> anyhow::Result<()> {
+    let mut lines: Vec<SnapshotLine> = place.snapshots.open().read_all()?.into_iter().map(SnapshotLine::read).collect();
+    mark_taken(&mut lines, place).await?;
+    match output.json {
+        true => terminal::print_json(&terminal::render_snapshots_json(&lines))?,
+        false if lines.is_empty() => {
+            terminal::print_line("there is no snapshot yet: pgthaw snapshot take makes one");
+        }
+        false => terminal::print_line(&terminal::render_snapshots(&lines, Canvas::of_stdout(false))),
+    }
+    Ok(())
+}
+
+async fn mark_taken(lines: &mut [SnapshotLine], place: &SnapshotPlace) -> anyhow::Result<()> {
+    if lines.is_empty() {
+        return Ok(());
+    }
+    let known = place.read_start().await?;
+    for of_cluster in
+        lines.chunk_by_mut(|one, other| one.generation.system_identifier == other.generation.system_identifier)
+    {
+        let mut candidates = Candidates::default();
+        for line in of_cluster.iter() {
+            if let Ok(header) = &line.header {
+                candidates.add(line.generation.clone(), header.clone());
+            }
+        }
+        let start = known.of(of_cluster[0].generation.system_identifier);
+        let selected = candidates.select(Situation::now(start, Tiers::BOTH));
+        let taken = of_cluster
+            .iter_mut()
+            .find(|line| selected.as_ref().is_some_and(|selected| selected.holding.path == line.generation.path));
+        taken.into_iter().for_each(|line| line.restore.clone_from(&selected));
+    }
+    Ok(())
+}

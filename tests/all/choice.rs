@@ -1,0 +1,309 @@
+//! Which snapshot `pgthaw restore` takes by itself, on real servers that are restarted while takes go on.
+
+use jiff::{SignedDuration, Timestamp};
+use pgthaw::cache::{ForkMap, Snapshot, SnapshotStore};
+use pgthaw::postgres::StopMode;
+use serde_json::Value;
+
+use crate::servers::{self, TestServer};
+
+const NOBODY: u32 = 65_534;
+
+/// Of what was asked for, the share that has to be there: the kernel may take a page back at any time.
+const RESIDENT_MIN: f64 = 0.95;
+
+/// Some 60 MB in both tiers.
+const TABLES: &str = "
+    CREATE EXTENSION pg_prewarm;
+    CREATE EXTENSION pg_buffercache;
+    CREATE TABLE hot (id int PRIMARY KEY, body text);
+    CREATE TABLE cold (id int PRIMARY KEY, body text);
+    INSERT INTO hot SELECT i, repeat('h', 300) FROM generate_series(1, 80000) AS i;
+    INSERT INTO cold SELECT i, repeat('c', 300) FROM generate_series(1, 80000) AS i;
+    VACUUM ANALYZE hot;
+    VACUUM ANALYZE cold;
+    CHECKPOINT;
+    SELECT pg_prewarm('hot', 'buffer', 'main', 0, 999) FROM generate_series(1, 4);
+";
+
+fn warm_server() -> TestServer {
+    let server = servers::start_any(&[("shared_buffers", "128MB")]);
+    server.psql(TABLES);
+    server
+}
+
+/// Takes a snapshot as a cron job does, and returns its name.
+fn take(server: &TestServer) -> String {
+    let taken = server.pgthaw(&["snapshot", "take", "--keep", "7", "--json"]).ok().json();
+    std::path::Path::new(taken["path"].as_str().unwrap()).file_stem().unwrap().to_str().unwrap().to_owned()
+}
+
+fn evict(server: &TestServer) {
+    let receipt = server.pgthaw(&["evict", "--all", "--tier", "os", "--json"]).ok().json();
+    let (before, after) = (&receipt["os"]["resident_before_bytes"], &receipt["os"]["resident_after_bytes"]);
+    assert!(after.as_u64().unwrap() * 10 < before.as_u64().unwrap(), "{receipt:#}");
+}
+
+fn restart_cold(server: &mut TestServer) {
+    server.restart();
+    evict(server);
+}
+
+fn restore(server: &TestServer, arguments: &[&str]) -> Value {
+    server.pgthaw(&[&["restore", "--json"], arguments].concat()).ok().json()
+}
+
+fn resident_share(tier: &Value) -> f64 {
+    tier["resident_after_bytes"].as_f64().unwrap() / tier["asked_bytes"].as_f64().unwrap()
+}
+
+/// The names in the list, and of them the one that is marked.
+fn listed(server: &TestServer, arguments: &[&str]) -> (Vec<String>, Value) {
+    let list = server.pgthaw(&[&["snapshot", "list", "--json"], arguments].concat()).ok().json();
+    let lines = list["snapshots"].as_array().unwrap();
+    let names = lines.iter().map(|line| line["name"].as_str().unwrap().to_owned()).collect();
+    let marked: Vec<&Value> = lines.iter().filter(|line| !line["restore"].is_null()).collect();
+    assert_eq!(marked.len(), 1, "{list:#}");
+    assert_eq!(marked[0]["name"], marked[0]["restore"]["name"]);
+    (names, marked[0]["restore"].clone())
+}
+
+fn store_of(server: &TestServer) -> SnapshotStore {
+    SnapshotStore::open(Some(server.home().join("state/pgthaw/snapshots")))
+}
+
+test_every_version! {
+    fn a_job_that_takes_through_restarts_keeps_the_warm_set(version) {
+        let mut server = servers::start(version, &[("shared_buffers", "128MB")]);
+        server.psql(TABLES);
+        let warm: Vec<String> = (0..4).map(|_| take(&server)).collect();
+        for _restart in 0..2 {
+            restart_cold(&mut server);
+            let cold: Vec<String> = (0..8).map(|_| take(&server)).collect();
+            let (names, marked) = listed(&server, &[]);
+            assert!(names.contains(&cold[7]) && !names.contains(&cold[0]), "{names:?}");
+            let marked = marked["name"].as_str().unwrap().to_owned();
+            assert!(warm.contains(&marked), "{marked} of {names:?}");
+            let planned = restore(&server, &["--dry-run"]);
+            assert_eq!(planned["snapshot"]["name"], marked, "{planned:#}");
+        }
+        let told = server.pgthaw(&["snapshot", "take", "--keep", "7"]).ok().stderr;
+        assert!(told.contains("pgthaw restore does not take this one, but snapshot"), "{told}");
+
+        let receipt = restore(&server, &[]);
+        let chosen = &receipt["snapshot"];
+        assert!(warm.iter().any(|name| chosen["name"] == *name.as_str()), "{chosen:#}");
+        assert_eq!(chosen["reason"], "warmest_before_start");
+        assert_eq!(chosen["warmer"], Value::Null);
+        for (tier, held) in [("os", "os_bytes"), ("buffers", "buffers_bytes")] {
+            assert!(chosen[held].as_u64().unwrap() > 50_000_000, "{tier}: {chosen:#}");
+            assert!(receipt[tier]["asked_bytes"].as_u64().unwrap() > 50_000_000, "{tier}: {receipt:#}");
+            assert!(resident_share(&receipt[tier]) >= RESIDENT_MIN, "{tier}: {receipt:#}");
+        }
+        let text = server.pgthaw(&["restore"]).ok().stdout;
+        let head = format!("snapshot {}, taken ", chosen["name"].as_str().unwrap());
+        assert!(text.starts_with(&head) && text.contains("\n  why: the warmest from before"), "{text}");
+
+        // Now it is warm, and what is taken now is as good.
+        let newest = take(&server);
+        let planned = restore(&server, &["--dry-run"]);
+        assert_eq!(planned["snapshot"]["name"], newest, "{planned:#}");
+        assert!(!listed(&server, &[]).0.iter().any(|name| warm.contains(name)), "it was replaced");
+    }
+}
+
+#[test]
+fn a_server_that_never_restarted_gets_its_newest_and_hears_of_a_warmer_one() {
+    let server = warm_server();
+    let warm = take(&server);
+    evict(&server);
+    server.psql("SELECT pg_prewarm('hot', 'read', 'main', 0, 499)");
+    let told = server.pgthaw(&["snapshot", "take"]).ok().stderr;
+    assert!(told.contains("pgthaw restore takes this snapshot") && told.contains(&warm), "{told}");
+    let newest = take(&server);
+    for named in [&[][..], &["newest"]] {
+        let chosen = restore(&server, &[&["--dry-run"], named].concat())["snapshot"].clone();
+        assert_eq!((&chosen["name"], &chosen["warmer"]["name"]), (&Value::from(&*newest), &Value::from(&*warm)));
+        assert_eq!(chosen["reason"], if named.is_empty() { "newest_since_start" } else { "named" });
+        assert!(chosen["age_seconds"].as_i64().unwrap() >= 0, "{chosen:#}");
+    }
+    let text = server.pgthaw(&["restore", "--tier", "os", "--dry-run"]).ok().stdout;
+    assert!(text.contains(&format!("a warmer one: {warm}, taken ")), "{text}");
+    assert!(text.contains(&format!("pgthaw restore {warm}\n")), "{text}");
+    let chosen = restore(&server, &[&warm, "--dry-run"])["snapshot"].clone();
+    assert_eq!((&chosen["reason"], &chosen["warmer"]), (&Value::from("named"), &Value::Null));
+}
+
+#[test]
+fn one_that_holds_nothing_is_never_taken() {
+    let server = servers::start_any(&[]);
+    let path = server.pgthaw(&["snapshot", "take", "--json"]).ok().json()["path"].as_str().unwrap().to_owned();
+    let name = listed(&server, &[]).0.remove(0);
+    let mut empty = Snapshot::read(path.as_ref()).unwrap();
+    for fork in empty.map.relations.iter_mut().flat_map(|one| &mut one.forks) {
+        *fork = ForkMap::empty(fork.fork, fork.blocks);
+    }
+    empty.map.taken_at = Timestamp::now();
+    store_of(&server).keep(&empty).unwrap();
+    assert_eq!(restore(&server, &["--tier", "os"])["snapshot"]["name"], name);
+    assert_eq!(restore(&server, &["--tier", "os", "newest"])["snapshot"]["os_bytes"], 0, "it was named");
+    server.pgthaw(&["snapshot", "drop", &name]).ok();
+    for arguments in [&["restore"][..], &["restore", "--dry-run"], &["snapshot", "diff"]] {
+        let error = server.pgthaw(arguments).ends_with(2).stderr;
+        assert!(error.contains("holds anything of either tier") && error.contains("snapshot take"), "{error}");
+    }
+    let list = server.pgthaw(&["snapshot", "list"]).ok().stdout;
+    assert!(!list.contains("pgthaw restore takes"), "{list}");
+}
+
+#[test]
+fn the_list_marks_what_a_restore_takes_with_and_without_a_server() {
+    let mut server = warm_server();
+    let warm = take(&server);
+    restart_cold(&mut server);
+    take(&server);
+    let text = server.pgthaw(&["snapshot", "list"]).ok().stdout;
+    let marked: Vec<&str> = text.lines().filter(|line| line.starts_with("*  ")).collect();
+    assert!(marked.len() == 1 && marked[0].contains(&warm), "{text}");
+    assert!(text.contains(&format!("* pgthaw restore takes snapshot {warm}")), "{text}");
+    assert!(text.contains("why: the warmest from before the server's start of "), "{text}");
+    assert_eq!(listed(&server, &[]).1["reason"], "warmest_before_start");
+    server.cluster.stop(StopMode::Fast).unwrap();
+    let marked = |arguments: &[&str]| listed(&server, arguments).1;
+    assert_eq!(
+        (&marked(&[])["name"], &marked(&[])["reason"]),
+        (&Value::from(&*warm), &Value::from("warmest_start_unknown"))
+    );
+    let directory = server.data_directory();
+    let there = marked(&["-D", directory.to_str().unwrap()]);
+    assert_eq!((&there["name"], &there["reason"]), (&Value::from(&*warm), &Value::from("warmest_of_all")));
+    let receipt = restore(&server, &["-D", directory.to_str().unwrap(), "--dry-run"]);
+    assert_eq!(receipt["snapshot"]["name"], *warm);
+}
+
+#[test]
+fn a_difference_without_arguments_is_since_what_a_restore_takes() {
+    let mut server = warm_server();
+    let warm = take(&server);
+    restart_cold(&mut server);
+    take(&server);
+    let difference = server.pgthaw(&["snapshot", "diff", "--json"]).ok().json();
+    assert_eq!(difference["snapshot"]["name"], *warm);
+    assert!(difference["os"]["lost_blocks"].as_u64().unwrap() > 5000, "{:#}", difference["os"]);
+    let text = server.pgthaw(&["snapshot", "diff"]).ok().stdout;
+    assert!(text.starts_with(&format!("snapshot {warm}, taken ")), "{text}");
+    let named = server.pgthaw(&["snapshot", "diff", "newest", "--json"]).ok().json();
+    assert_eq!(named["snapshot"], Value::Null);
+    assert_eq!(
+        server
+            .pgthaw(&["snapshot", "show", "best"])
+            .ok()
+            .stdout
+            .lines()
+            .next()
+            .map(|line| line.contains("snapshot of ")),
+        Some(true)
+    );
+}
+
+#[test]
+fn a_forecast_is_of_the_restore_that_would_happen() {
+    let mut server = warm_server();
+    let warm = take(&server);
+    restart_cold(&mut server);
+    take(&server);
+    let numbers = ["predict", "--hit", "0.2ms", "--observe", "1", "--json"];
+    server.psql("SELECT count(*) FROM hot WHERE id < 100");
+    let same = |forecast: &Value, planned: &Value| {
+        for field in ["name", "path", "reason", "server_started_at", "os_bytes", "buffers_bytes", "warmer"] {
+            // Both find out when the server was started to some hundredths of a second.
+            let text = |value: &Value| value[field].to_string().chars().take(20).collect::<String>();
+            assert_eq!(text(forecast), text(planned), "{field}: {forecast:#} {planned:#}");
+        }
+        assert_eq!(forecast["name"], *warm);
+    };
+    let forecast = server.pgthaw(&numbers).ok().json();
+    same(&forecast["snapshot"], &restore(&server, &["--dry-run"])["snapshot"]);
+    assert!(forecast["assumptions"].to_string().contains("why: the warmest from before"), "{forecast:#}");
+    server.cluster.stop(StopMode::Fast).unwrap();
+    let directory = server.data_directory();
+    let directory = ["-D", directory.to_str().unwrap()];
+    let forecast = server.pgthaw(&[&numbers[..], &directory[..]].concat()).ok().json();
+    same(&forecast["snapshot"], &restore(&server, &[&["--dry-run"], &directory[..]].concat())["snapshot"]);
+    assert_eq!(forecast["snapshot"]["reason"], "warmest_of_all");
+}
+
+#[test]
+fn over_sql_alone_the_server_says_when_it_was_started() {
+    if !rustix::process::getuid().is_root() {
+        return;
+    }
+    let mut server = warm_server();
+    let over_sql = |server: &TestServer, arguments: &[&str]| server.pgthaw_as(NOBODY, arguments).ok().json();
+    let warm = over_sql(&server, &["snapshot", "take", "--json"])["path"].clone();
+    server.restart();
+    let cold = over_sql(&server, &["snapshot", "take", "--json"]);
+    assert_eq!(cold["restore"]["path"], warm, "{cold:#}");
+    assert_eq!(cold["restore"]["os_bytes"], Value::Null);
+    let planned = over_sql(&server, &["restore", "--dry-run", "--json"]);
+    assert_eq!(
+        (&planned["snapshot"]["path"], &planned["snapshot"]["reason"]),
+        (&warm, &Value::from("warmest_before_start"))
+    );
+    let list = over_sql(&server, &["snapshot", "list", "--json"]);
+    let marked: Vec<bool> =
+        list["snapshots"].as_array().unwrap().iter().map(|one| one["restore"].is_object()).collect();
+    assert_eq!(marked, [false, true], "{list:#}");
+}
+
+#[test]
+fn a_clock_that_was_set_back_is_told() {
+    let mut server = warm_server();
+    let path = server.pgthaw(&["snapshot", "take", "--json"]).ok().json()["path"].as_str().unwrap().to_owned();
+    let mut ahead = Snapshot::read(path.as_ref()).unwrap();
+    ahead.map.taken_at = Timestamp::now() + SignedDuration::from_hours(1);
+    let ahead = store_of(&server).keep(&ahead).unwrap();
+    std::fs::remove_file(path).unwrap();
+    restart_cold(&mut server);
+    take(&server);
+    let receipt = restore(&server, &["--dry-run"]);
+    assert_eq!(receipt["snapshot"]["name"], *ahead.name);
+    assert!(receipt["remarks"].to_string().contains("is still to come"), "{receipt:#}");
+    let text = server.pgthaw(&["snapshot", "list"]).ok().stdout;
+    assert!(text.contains("still to come"), "{text}");
+}
+
+#[test]
+fn a_budget_holds_for_both_tiers() {
+    let mut server = warm_server();
+    take(&server);
+    restart_cold(&mut server);
+    let held = || {
+        let totals = server.pgthaw(&["map", "--json"]).ok().json()["totals"].clone();
+        [&totals["os_blocks"], &totals["buffers_blocks"]].map(|blocks| blocks.as_u64().unwrap() * 8192)
+    };
+    let before = held();
+    const BUDGET: u64 = 40_000_000;
+    let planned = restore(&server, &["--budget", "40MB", "--dry-run"]);
+    let promised = ["forecast", "buffers_forecast"].map(|tier| planned[tier].clone());
+    let promised = promised[0]["read_bytes"].as_u64().unwrap() + promised[1]["load_bytes"].as_u64().unwrap();
+    assert!((BUDGET / 2..=BUDGET).contains(&promised), "{planned:#}");
+    let receipt = restore(&server, &["--budget", "40MB"]);
+    let [os, buffers] = ["os", "buffers"].map(|tier| receipt[tier]["read_bytes"].as_u64().unwrap());
+    assert!(os + buffers <= BUDGET && os > 15_000_000 && buffers > 1_000_000, "{os} {buffers}");
+    let after = held();
+    // What shared_buffers load was in the page cache by then. Some catalogs are read beside.
+    let slack = 3_000_000;
+    assert!(after[0] <= before[0] + os + slack, "{before:?} {after:?} {os}");
+    assert!(after[1] <= before[1] + buffers + slack, "{before:?} {after:?} {buffers}");
+    for tier in ["os", "buffers"] {
+        let skipped = receipt["skipped"].as_array().unwrap().iter();
+        assert!(skipped.clone().any(|one| one["tier"] == tier && one["reason"] == "over_budget"), "{tier}");
+    }
+    restart_cold(&mut server);
+    let receipt = restore(&server, &["--budget", "40MB", "--buffers-budget", "4MB"]);
+    let [os, buffers] = ["os", "buffers"].map(|tier| receipt[tier]["read_bytes"].as_u64().unwrap());
+    assert!(os + buffers <= BUDGET && buffers <= 4_000_000 && os > 30_000_000, "{os} {buffers}");
+    let receipt = restore(&server, &["--budget", "40MB", "--tier", "buffers"]);
+    assert!(receipt["buffers"]["read_bytes"].as_u64().unwrap() <= BUDGET, "{receipt:#}");
+}
