@@ -29,15 +29,23 @@ pub fn describe_workload(study: &Study, strategy: &str) -> Facts {
     }
 }
 
-/// Gives a trial its verdict and fit, or says why it has none. One that has them already keeps them.
+/// Gives a trial its verdict and fit, or says why it has none. One that has them keeps them, as far as the times to shares
+/// of the run's steady throughput, which are known at the run's end, do not contradict them.
 pub fn judge_trial(run: &Run, trial: &mut Trial) {
-    if trial.judgement.is_some() || trial.no_verdict.is_some() {
-        return;
+    if trial.judgement.is_none() && trial.no_verdict.is_none() {
+        match compute_series(run, trial) {
+            Ok(series) => trial.judgement = Some(judge(&series, None)),
+            Err(error) => trial.no_verdict = Some(error.to_string()),
+        }
     }
-    match compute_series(run, trial) {
-        Ok(series) => trial.judgement = Some(judge(&series, None)),
-        Err(error) => trial.no_verdict = Some(error.to_string()),
+    if let Some(judgement) = &mut trial.judgement {
+        judgement.settle(judgement.to_95_seconds);
+        judgement.settle(trial.to_95_seconds);
+        if let (Some(steady), Some(common), None) = (judgement.steady_tps, run.steady_tps, trial.to_95_seconds) {
+            judgement.tell_share(steady / common);
+        }
     }
     let verdict = trial.judgement.as_ref().map(|judgement| judgement.verdict);
-    trial.warnings.extend(warn_of_lost_verdict(&run.study, trial.samples.len(), verdict));
+    let lost = warn_of_lost_verdict(&run.study, trial.samples.len(), verdict);
+    trial.warnings.extend(lost.filter(|lost| !trial.warnings.contains(lost)));
 }

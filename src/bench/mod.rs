@@ -3,6 +3,7 @@
 mod bootstrap;
 mod calibration;
 mod comparison;
+mod consistency;
 mod contender;
 mod curve;
 pub mod disk;
@@ -42,6 +43,7 @@ mod work_directory;
 pub use bootstrap::{MedianInterval, compute_median_interval};
 pub use calibration::Calibration;
 pub use comparison::{BOUND, Comparison, StrategyRatios, compute_comparison};
+pub use consistency::find_contradictions;
 pub use curve::{compute_series, judge_trial};
 pub use error::Error;
 pub use event::{Event, Events, LiveSecond, LoadStarted, SweepOpened, SweepTrialStarted, TrialStarted};

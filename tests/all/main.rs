@@ -8,6 +8,7 @@ mod servers;
 
 mod bench;
 mod command_line;
+mod consistency;
 mod evict;
 mod generators;
 mod heat;
