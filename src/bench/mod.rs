@@ -18,6 +18,7 @@ mod lab;
 mod launch;
 mod loading;
 mod order;
+mod others;
 mod preparation;
 mod race;
 mod ratio_text;
@@ -56,6 +57,7 @@ pub use loading::{
     Bound, LoadOutcome, LoadSample, Loader, LoaderRatio, LoaderSummary, LoadingFinished, LoadingOptions, LoadingRun,
     LoadingSummary, LoadingTrial, RatioOf, WantedSource, apply_read_ranges, compute_loading_summary, run_loading,
 };
+pub use others::{Others, find_others};
 pub use ratio_text::render_ratio;
 pub use record::{
     Device, Disk, Machine, RelationResidency, ResidencyStrip, Run, Sample, StartState, StrategyOutcome, Study, Trial,
