@@ -49,7 +49,7 @@ impl Drop for Beside {
 
 /// Where a tmpfs has no device nobody reads from one.
 fn has_disk(machine: &Value) -> bool {
-    text(machine, "/device/major_minor") != ""
+    !text(machine, "/device/major_minor").is_empty()
 }
 
 #[test]

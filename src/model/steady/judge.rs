@@ -74,7 +74,8 @@ pub fn judge(series: &Series, pages: Option<f64>) -> Judgement {
     let pages = pages.or(series.facts.pages());
     let (verdict, reason) = decide(series, &tail, fitted.as_ref().ok(), pages);
     let mut judgement = describe(series, &tail, fitted, verdict, reason);
-    judgement.settle(judgement.to_95_seconds);
+    // A level that its own curve never reached is none.
+    judgement.settle(judgement.to_95_seconds.or(Some(judgement.run_seconds)));
     if let (Verdict::NotReached, Some(fit), Some(pages)) = (verdict, &judgement.fit, pages)
         && fit.pages.excludes(pages)
     {
@@ -103,7 +104,6 @@ struct Tail {
     /// Seconds of a value.
     width: f64,
     rates: Vec<f64>,
-    /// No earlier than [`REACHED_SHARE`] of the level: what is printed beside a verdict must not contradict it.
     start: usize,
     /// Transactions per second at the end.
     level: f64,
@@ -135,14 +135,13 @@ impl Tail {
         let noise = compute_noise_sigma(&logs);
         let segments = find_segments(&smooth, noise);
         let mean = |segment: &std::ops::Range<usize>| compute_median(logs[segment.clone()].to_vec()).unwrap_or(0.0);
-        let same_from = find_tail_start(&segments, mean, noise);
-        let start = find_reached(&rates, REACHED_SHARE * level).unwrap_or(rates.len()).max(same_from);
+        let start = find_tail_start(&segments, mean, noise);
         let period = find_period(&rates[start..].iter().map(|rate| (rate / level).min(1.5)).collect::<Vec<_>>());
         // Whole periods, or the last dip would be a trend.
         let whole = period.map_or(raw.len() - start, |period| (raw.len() - start) / period * period);
         let shortest = rates.len() as f64 * FASTER_SHARE;
         // What belongs to the end itself may stand above its median, when it rises.
-        let last = same_from.min(rates.len() - end);
+        let last = start.min(rates.len() - end);
         let before = segments.iter().filter(|segment| segment.end <= last && segment.len() as f64 >= shortest);
         let fastest = before.map(mean).fold(0.0, f64::max);
         let is_slow = |log: &f64| *log < WARMING_SHARE.ln();
