@@ -45,7 +45,7 @@ pub use bootstrap::{MedianInterval, compute_median_interval};
 pub use calibration::Calibration;
 pub use comparison::{BOUND, Comparison, StrategyRatios, compute_comparison};
 pub use consistency::find_contradictions;
-pub use curve::{compute_series, judge_trial};
+pub use curve::{judge_curve, judge_trial};
 pub use error::Error;
 pub use event::{Event, Events, LiveSecond, LoadStarted, SweepOpened, SweepTrialStarted, TrialStarted};
 pub use forecast::{StudyForecast, describe_cold_start, read_ahead_in_force};

@@ -6,7 +6,7 @@ use crate::bench::{NOTHING, Summary, Trial};
 use crate::model::{Judgement, Verdict, tell_from};
 
 /// What is said of trials whose level is not that of the others, to which the times beside it are.
-const OTHER_LEVEL: &str = " below the run's steady level";
+const OTHER_LEVEL: &str = ", below the run's steady level";
 
 /// Which verdicts the trials of each strategy got, in the order of the table, and the fits where nothing warmed beside.
 pub fn render_trial_verdicts(summary: &Summary, trials: &[Trial]) -> String {
