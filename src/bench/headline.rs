@@ -1,6 +1,7 @@
 //! The answer of a run in one sentence.
 
 use super::summary::{NOTHING, StrategySummary, Summary};
+use crate::model::tell_after;
 
 /// The strategy that the sentence is about, when it took part.
 pub const PGTHAW: &str = "pgthaw";
@@ -26,14 +27,19 @@ pub fn render_headline(summary: &Summary) -> String {
     format!("{}.", clauses.join("; "))
 }
 
+/// `after 6.1 s`, or at once.
+fn after(seconds: f64) -> String {
+    tell_after(seconds, &format!("{seconds:.1} s"))
+}
+
 fn subject_clause(subject: &StrategySummary, summary: &Summary) -> String {
     let name = &subject.strategy;
     let Some(seconds) = subject.warm_after_seconds.median else {
         return format!("{name} was not warm within {} s", summary.trial_seconds);
     };
     match subject.bound_ratio.filter(|_| summary.is_bounded()).and_then(|ratio| ratio.median) {
-        Some(ratio) => format!("{name} was warm after {seconds:.1} s, {ratio:.2} × the bound"),
-        None => format!("{name} was warm after {seconds:.1} s"),
+        Some(ratio) => format!("{name} was warm {}, {ratio:.2} × the bound", after(seconds)),
+        None => format!("{name} was warm {}", after(seconds)),
     }
 }
 
@@ -45,15 +51,15 @@ fn peer_clause(peer: &StrategySummary, subject: &StrategySummary, summary: &Summ
         (Some(peer), Some(subject)) if format!("{peer:.1}") == format!("{subject:.1}") => {
             format!("{name} was too, at the same time")
         }
-        (Some(peer), Some(subject)) if peer < subject => format!("{name} was sooner, after {peer:.1} s"),
-        (Some(peer), None) => format!("{name} was, after {peer:.1} s"),
-        (Some(peer), _) => format!("the next, {name}, after {peer:.1} s"),
+        (Some(peer), Some(subject)) if peer < subject => format!("{name} was sooner, {}", after(peer)),
+        (Some(peer), None) => format!("{name} was, {}", after(peer)),
+        (Some(peer), _) => format!("the next, {name}, {}", after(peer)),
     }
 }
 
 fn nothing_clause(nothing: &StrategySummary, summary: &Summary) -> String {
     match nothing.warm_after_seconds.median {
-        Some(seconds) => format!("doing nothing, after {seconds:.1} s"),
+        Some(seconds) => format!("doing nothing, {}", after(seconds)),
         None => format!("doing nothing was not within {} s", summary.trial_seconds),
     }
 }

@@ -3,6 +3,7 @@
 mod bootstrap;
 mod calibration;
 mod comparison;
+mod consistency;
 mod contender;
 mod curve;
 pub mod disk;
@@ -17,6 +18,7 @@ mod lab;
 mod launch;
 mod loading;
 mod order;
+mod others;
 mod preparation;
 mod race;
 mod ratio_text;
@@ -42,7 +44,8 @@ mod work_directory;
 pub use bootstrap::{MedianInterval, compute_median_interval};
 pub use calibration::Calibration;
 pub use comparison::{BOUND, Comparison, StrategyRatios, compute_comparison};
-pub use curve::{compute_series, judge_trial};
+pub use consistency::find_contradictions;
+pub use curve::{judge_curve, judge_trial};
 pub use error::Error;
 pub use event::{Event, Events, LiveSecond, LoadStarted, SweepOpened, SweepTrialStarted, TrialStarted};
 pub use forecast::{StudyForecast, describe_cold_start, read_ahead_in_force};
@@ -54,6 +57,7 @@ pub use loading::{
     Bound, LoadOutcome, LoadSample, Loader, LoaderRatio, LoaderSummary, LoadingFinished, LoadingOptions, LoadingRun,
     LoadingSummary, LoadingTrial, RatioOf, WantedSource, apply_read_ranges, compute_loading_summary, run_loading,
 };
+pub use others::{Others, find_others};
 pub use ratio_text::render_ratio;
 pub use record::{
     Device, Disk, Machine, RelationResidency, ResidencyStrip, Run, Sample, StartState, StrategyOutcome, Study, Trial,

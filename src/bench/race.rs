@@ -15,8 +15,8 @@ use crate::linux::cgroup::DiskLimit;
 use crate::linux::page_cache::PageCache as _;
 use crate::linux::{DeviceNumber, clock};
 use crate::observe::{
-    BackendReads, BackendRole, Cadence, GaugeSampler, GaugeSources, OsSample, Sampler, Second, Sources,
-    compute_seconds, compute_tenths,
+    BackendReads, BackendRole, Cadence, GaugeSampler, GaugeSources, MachineReading, OsSample, OthersUse, Sampler,
+    Second, Sources, compute_seconds, compute_tenths,
 };
 use crate::units::Bytes;
 
@@ -110,10 +110,10 @@ pub struct Measured {
     pub generator_shares: Vec<f64>,
     /// What the machine did; nothing where it was not gauged.
     pub os_samples: Vec<OsSample>,
-    /// Read by everybody under the limit; `None` without one.
-    pub limited_read_bytes: Option<Bytes>,
-    /// The same from the server's start on until the clock started.
+    /// Read by everybody under the limit from the server's start on until the clock started; `None` without a limit.
     pub head_start_bytes: Option<Bytes>,
+    /// What everybody else had of the machine; `None` where the kernel does not tell.
+    pub others: Option<OthersUse>,
 }
 
 /// The instant at which everything starts, on both clocks. It is a whole second of the wall clock, because pgbench logs
@@ -166,6 +166,7 @@ pub fn run_race(
         let _ = tell.send(*reading);
     });
     let gauges = entrants.gauged.map(|gauged| gauged.start(lab, device, generator_pids.clone(), start, seconds));
+    let machine_before = MachineReading::read(lab.postmaster_pid(), device);
     std::thread::sleep(start.monotonic.saturating_sub(clock::read_monotonic()));
     generator.go();
     let mut contender = contender.go(start.monotonic);
@@ -189,6 +190,9 @@ pub fn run_race(
     // The first reading is that of the start.
     let seconds = entrants.seconds.min(readings.seconds.len().saturating_sub(1) as u32);
     let used = limit.as_ref().map(read_used).transpose()?;
+    let limited_read_bytes = used.zip(head_start_bytes).map(|(used, before)| Bytes(used.0.saturating_sub(before.0)));
+    let machine_after = MachineReading::read(lab.postmaster_pid(), device);
+    let others = machine_before.zip(machine_after).map(|(from, to)| to.others_since(&from, limited_read_bytes));
     let outcome = contender.finish(lab);
     let end = start.after(seconds);
     let in_time = poll_until(generator, end + LIMITED_GRACE, stop)?;
@@ -206,8 +210,8 @@ pub fn run_race(
         outcome,
         generator_shares: watch.generator_shares,
         os_samples,
-        limited_read_bytes: used.zip(head_start_bytes).map(|(used, before)| Bytes(used.0.saturating_sub(before.0))),
         head_start_bytes,
+        others,
     })
 }
 

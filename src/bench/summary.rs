@@ -182,13 +182,21 @@ fn caveats(trials: &[&Trial]) -> Vec<String> {
             format!("started {}: {} of {} were resident", state.verdict, state.os_resident_bytes, state.total_bytes)
         });
         for text in failure.chain(start).chain(trial.warnings.iter().cloned()) {
-            match said.iter_mut().find(|(known, _)| *known == text) {
+            match said.iter_mut().find(|(known, _)| without_figures(known) == without_figures(&text)) {
                 Some((_, repeats)) => repeats.push(trial.repeat),
                 None => said.push((text, vec![trial.repeat])),
             }
         }
     }
     said.into_iter().map(|(text, repeats)| with_repeats(text, repeats, trials.len())).collect()
+}
+
+/// What others did differs a little from trial to trial, and is told once, with the first one's figures.
+fn without_figures(text: &str) -> String {
+    match text.split_once(": stop ") {
+        Some((sentence, _)) => sentence.chars().filter(|letter| !letter.is_ascii_digit()).collect(),
+        None => text.to_owned(),
+    }
 }
 
 fn with_repeats(text: String, mut repeats: Vec<u32>, of: usize) -> String {
@@ -204,6 +212,27 @@ fn with_repeats(text: String, mut repeats: Vec<u32>, of: usize) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn others_are_told_once_for_all_repeats() {
+        let warned = |repeat: u32, text: &str| Trial {
+            warnings: vec![text.to_owned()],
+            ..crate::bench::record::tests::trial("cat", repeat, Vec::new())
+        };
+        let trials = [
+            warned(1, "others used 0.9 of 2 processors meanwhile: stop make, and repeat"),
+            warned(2, "2 of 20 readings came late"),
+            warned(3, "others used 1.2 of 2 processors meanwhile: stop cc1, make, and repeat"),
+        ];
+        let told = caveats(&trials.iter().collect::<Vec<_>>());
+        assert_eq!(
+            told,
+            [
+                "others used 0.9 of 2 processors meanwhile: stop make, and repeat (repeats 1, 3 of 3)",
+                "2 of 20 readings came late (repeat 2 of 3)"
+            ]
+        );
+    }
 
     #[test]
     fn a_repeat_that_did_not_get_there_is_the_longest() {

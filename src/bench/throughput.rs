@@ -15,11 +15,12 @@ pub fn compute_steady_tps(trials: &[Trial]) -> Option<f64> {
     statistics::compute_median(warm_seconds.map(|sample| sample.transactions as f64).collect())
 }
 
-/// Seconds from the start of the workload until its throughput, as a running median over three seconds, first reaches
-/// `share` of `steady_tps`: the end of the last second before. `None` when it never does.
+/// Seconds from the start of the workload until its throughput, and its running median over three seconds with it, first
+/// reaches `share` of `steady_tps`: the end of the last second before, 0 when it began there. `None` when it never does.
 pub fn compute_seconds_to(samples: &[Sample], share: f64, steady_tps: f64) -> Option<f64> {
     let smooth = compute_running_median(samples);
-    smooth.iter().position(|&tps| tps >= share * steady_tps).map(|index| index as f64)
+    let is_there = |(sample, smooth): (&Sample, &f64)| smooth.min(sample.transactions as f64) >= share * steady_tps;
+    samples.iter().zip(&smooth).position(is_there).map(|index| index as f64)
 }
 
 /// Centred; at both ends over the seconds that there are.

@@ -374,5 +374,6 @@ fn conclude(run: &mut Run, trials: &mut [Trial], calibration_tps: Option<f64>) {
         let reached = |share| throughput::compute_seconds_to(&trial.samples, share, steady);
         let (to_50, to_90, to_95) = (reached(0.50), reached(0.90), reached(0.95));
         (trial.to_50_seconds, trial.to_90_seconds, trial.to_95_seconds) = (to_50, to_90, to_95);
+        judge_trial(run, trial);
     }
 }

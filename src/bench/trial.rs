@@ -11,6 +11,7 @@ use super::generator::LocalPgbench;
 use super::lab::{DATABASE, Lab};
 use super::launch::Launch;
 use super::order::Turn;
+use super::others::{Others, find_others};
 use super::preparation::repeat_history;
 use super::race::{Entrants, Measured, run_race, wait_for_server_start};
 use super::residency::StripRelation;
@@ -145,11 +146,13 @@ impl TrialSetup<'_> {
         let strips = self.strips.iter().zip(before.strips.into_iter().zip(after));
         let warm_after_seconds = warm::compute_warm_after(&samples, &measured.foreground_tenths, self.block_size);
         let device_read_bytes = samples.iter().map(|sample| sample.device_read_bytes).sum();
+        let others = find_others(measured.others.as_ref());
         let warnings = [
+            others.as_ref().map(Others::text),
             warnings::warn_of_late_readings(&measured.seconds),
-            warnings::warn_of_saturation(&measured.generator_shares, self.workload.jobs),
+            warnings::warn_of_saturation(&measured.generator_shares, self.workload.jobs)
+                .filter(|_| !others.as_ref().is_some_and(Others::has_processors)),
             warnings::warn_of_missing_limit(&samples, self.disk),
-            warnings::warn_of_neighbours(device_read_bytes, measured.limited_read_bytes),
             warnings::warn_of_head_start(measured.head_start_bytes, before.start_state.total_bytes),
         ];
         Trial {

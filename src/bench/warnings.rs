@@ -20,10 +20,6 @@ const RATE_SECONDS: usize = 3;
 /// Of the database, read before the clock started.
 const HEAD_START_SHARE: f64 = 0.05;
 
-/// Reads of others on the same device that are not worth a word.
-const NEIGHBOUR_SHARE: f64 = 0.05;
-const NEIGHBOUR_BYTES: Bytes = Bytes(20_000_000);
-
 /// Readings that came late.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LateReadings {
@@ -96,20 +92,6 @@ pub fn warn_of_missing_limit(samples: &[Sample], disk: &Disk) -> Option<String> 
     Some(format!(
         "the device delivered {bytes} and {requests:.0} reads per second for {RATE_SECONDS} s, above its limit: it is not in force, or others read from the device"
     ))
-}
-
-/// What others read from the device, when it is worth a word. `own` is what the limited processes read; `None` when that
-/// is not known.
-pub fn find_neighbours(device: Bytes, own: Option<Bytes>) -> Option<Bytes> {
-    let others = Bytes(device.0.saturating_sub(own?.0));
-    let is_much = others > NEIGHBOUR_BYTES && others.0 as f64 > NEIGHBOUR_SHARE * device.0 as f64;
-    is_much.then_some(others)
-}
-
-/// Others that read from the device.
-pub fn warn_of_neighbours(device: Bytes, own: Option<Bytes>) -> Option<String> {
-    let others = find_neighbours(device, own)?;
-    Some(format!("others read {others} from the device meanwhile: stop them, and repeat"))
 }
 
 /// Trials in which doing nothing will not get warm, by the forecast.
@@ -199,14 +181,6 @@ mod tests {
         assert_eq!(warn_of_head_start(Some(Bytes(50)), Bytes(1000)), None);
         assert!(warn_of_head_start(Some(Bytes(52 << 20)), Bytes(1 << 30)).unwrap().starts_with("52 MB were read"));
         assert_eq!(warn_of_head_start(None, Bytes(0)), None);
-    }
-
-    #[test]
-    fn neighbours_are_told_when_they_matter() {
-        assert_eq!(warn_of_neighbours(Bytes(1_000_000_000), Some(Bytes(990_000_000))), None);
-        assert!(warn_of_neighbours(Bytes(1_000_000_000), Some(Bytes(500_000_000))).is_some());
-        assert_eq!(warn_of_neighbours(Bytes(1_000_000_000), None), None);
-        assert_eq!(warn_of_neighbours(Bytes(10), Some(Bytes(1000))), None);
     }
 
     #[test]

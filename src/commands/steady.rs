@@ -8,7 +8,7 @@ use serde::Serialize;
 
 use super::measured::read_series;
 use super::{ExitStatus, OutputArguments, StoreArguments};
-use crate::bench::{Trial, compute_series};
+use crate::bench::{Trial, judge_curve};
 use crate::failure::{ErrorKind, Explain};
 use crate::model::{self, Judgement, Series, Verdict, judge};
 use crate::terminal::{self, Canvas};
@@ -57,8 +57,8 @@ impl Explain for UnknownStrategy {
     }
 }
 
-/// A curve and its name: the file, or `STRATEGY, repeat N`. Of a trial there may be none to judge.
-type Measured = (String, Result<Series, model::Error>);
+/// A curve, what is said of it, and its name: the file, or `STRATEGY, repeat N`. Of a trial there may be none to judge.
+type Measured = (String, Result<(Series, Judgement), model::Error>);
 
 /// A curve that was judged, or why not, as `--json` prints it.
 #[derive(Debug, Serialize)]
@@ -80,31 +80,32 @@ pub async fn run(arguments: SteadyArguments, output: OutputArguments) -> anyhow:
     let path = PathBuf::from(&arguments.source);
     // A name without a slash or a dot that is no file is a run's.
     let is_file = arguments.source == "-" || path.exists() || arguments.source.contains(['/', '.']);
-    let measured = if is_file { read_file(&path)? } else { read_run(&arguments).await? };
-    let judge_one = |(name, series): &Measured| Judged {
+    let measured = if is_file { read_file(&path, arguments.pages)? } else { read_run(&arguments).await? };
+    let tell = |(name, curve): &Measured| Judged {
         name: name.clone(),
-        judgement: series.as_ref().ok().map(|series| judge(series, arguments.pages)),
-        error: series.as_ref().err().map(ToString::to_string),
+        judgement: curve.as_ref().ok().map(|(_, judgement)| judgement.clone()),
+        error: curve.as_ref().err().map(ToString::to_string),
     };
-    let judged: Vec<Judged> = measured.iter().map(judge_one).collect();
+    let judged: Vec<_> = measured.iter().map(tell).collect();
     if output.json {
         terminal::print_json(&serde_json::json!({ "source": arguments.source, "curves": judged }))?;
     } else {
-        let canvas = Canvas::of_stdout(arguments.ascii);
-        let texts = measured.iter().zip(&judged).map(|((_, series), one)| match (series, &one.judgement) {
-            (Ok(series), Some(judgement)) => {
-                let name = (judged.len() > 1).then_some(one.name.as_str());
-                terminal::render_judgement(name, judgement, series, canvas)
+        let texts = measured.iter().map(|(name, curve)| match curve {
+            Ok((series, judgement)) => {
+                let shown = (judged.len() > 1).then_some(name.as_str());
+                terminal::render_judgement(shown, judgement, series, Canvas::of_stdout(arguments.ascii))
             }
-            _ => format!("{}\nno verdict: {}", one.name, one.error.as_deref().unwrap_or_default()),
+            Err(error) => format!("{name}\nno verdict: {error}"),
         });
         terminal::print_line(&texts.collect::<Vec<_>>().join("\n\n"));
     }
     Ok(ExitStatus::Answer(worst(judged.iter().map(Judged::verdict)).exit_code()))
 }
 
-fn read_file(path: &Path) -> anyhow::Result<Vec<Measured>> {
-    Ok(vec![(path.display().to_string(), Ok(read_series(path)?))])
+fn read_file(path: &Path, pages: Option<f64>) -> anyhow::Result<Vec<Measured>> {
+    let series = read_series(path)?;
+    let judgement = judge(&series, pages);
+    Ok(vec![(path.display().to_string(), Ok((series, judgement)))])
 }
 
 async fn read_run(arguments: &SteadyArguments) -> anyhow::Result<Vec<Measured>> {
@@ -119,8 +120,8 @@ async fn read_run(arguments: &SteadyArguments) -> anyhow::Result<Vec<Measured>> 
             return Err(UnknownStrategy { wanted: wanted.clone(), known }.into());
         }
     }
-    let measure = |trial: &Trial| (format!("{}, repeat {}", trial.strategy, trial.repeat), compute_series(&run, trial));
-    Ok(trials.iter().map(measure).collect())
+    let judge = |trial: &Trial| judge_curve(&run, trial, arguments.pages);
+    Ok(trials.iter().map(|trial| (format!("{}, repeat {}", trial.strategy, trial.repeat), judge(trial))).collect())
 }
 
 /// The verdict that a script should act on.

@@ -38,8 +38,12 @@ impl std::ops::Add for TaskTime {
 /// What all processors together did so far.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ProcessorTimes {
+    /// How many processors there are.
+    pub count: u32,
     /// Ran something, the kernel's own work included.
     pub busy: Duration,
+    /// Of that, interrupts: whoever they were for.
+    pub interrupts: Duration,
     /// Idle while something waited for a disk; a hint at most (proc(5)).
     pub iowait: Duration,
     /// Had something to run, and the hypervisor gave the time to somebody else.
@@ -65,12 +69,15 @@ pub fn read_thread_times(pid: u32) -> Result<Vec<(u32, TaskTime)>, Error> {
 
 /// What all processors did since the machine booted.
 pub fn read_processor_times() -> Result<ProcessorTimes, Error> {
-    let all = KernelStats::current().map_err(|error| Error::proc("read /proc/stat", error))?.total;
+    let statistics = KernelStats::current().map_err(|error| Error::proc("read /proc/stat", error))?;
+    let all = statistics.total;
     let ticks = |count: Option<u64>| of_ticks(count.unwrap_or_default());
     // What guests ran is part of `user`.
-    let kernel = of_ticks(all.system) + ticks(all.irq) + ticks(all.softirq);
+    let interrupts = ticks(all.irq) + ticks(all.softirq);
     Ok(ProcessorTimes {
-        busy: of_ticks(all.user) + of_ticks(all.nice) + kernel,
+        count: statistics.cpu_time.len() as u32,
+        busy: of_ticks(all.user) + of_ticks(all.nice) + of_ticks(all.system) + interrupts,
+        interrupts,
         iowait: ticks(all.iowait),
         steal: ticks(all.steal),
     })

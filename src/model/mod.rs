@@ -7,6 +7,7 @@ mod error;
 mod fill;
 mod fit;
 mod general;
+mod instant;
 mod outlook;
 mod root;
 mod series;
@@ -23,7 +24,8 @@ pub use fit::{Estimate, Fit, fit_warm_up};
 pub use general::{
     Bin, Device, Forecast, ForecastPoint, PageClass, Popularity, Server, WarmStep, Warmer, Workload, compute_forecast,
 };
+pub use instant::{AT_ONCE, is_at_once, tell_after, tell_from};
 pub use outlook::{Outlook, Scenario, Span, UNCERTAINTY, compute_outlook};
 pub use series::{Bucket, Collector, Facts, Reader, Series};
 pub use statistics::compute_median;
-pub use steady::{Judgement, Verdict, judge};
+pub use steady::{Judgement, Verdict, find_disorder, judge};

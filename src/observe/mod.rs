@@ -4,6 +4,7 @@
 mod backends;
 mod error;
 mod gauges;
+mod others;
 mod sampler;
 mod series;
 mod waits;
@@ -13,6 +14,7 @@ pub use backends::{
 };
 pub use error::Error;
 pub use gauges::{DeviceUse, GaugeSampler, GaugeSources, OsSample, PressureRatios, ServerPart, TaskShare};
+pub use others::{MachineReading, OthersUse};
 pub use sampler::{Cadence, Readings, Sampler, Sources};
 pub use series::{Counters, Reading, Second, compute_seconds, compute_tenths};
 pub use waits::{ObservedWait, WaitSample, WaitSampler, Waits};

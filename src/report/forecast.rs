@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use super::Error;
 use super::document::{COLOURS, render_document};
 use super::page::escape_text;
-use crate::model::{Outlook, Span};
+use crate::model::{AT_ONCE, Outlook, Span, is_at_once};
 
 /// The drawing's size in its own units, and the room for the axes' numbers.
 const WIDTH: f64 = 900.0;
@@ -84,6 +84,7 @@ fn render_table(outlooks: &[Outlook]) -> String {
     );
     let span = |span: Option<Span>| match span {
         None => "never".to_owned(),
+        Some(Span { high: Some(high), .. }) if is_at_once(high) => AT_ONCE.to_owned(),
         Some(Span { seconds, low, high: Some(high) }) => format!("{seconds:.1} s ({low:.1} to {high:.1})"),
         Some(Span { seconds, low, high: None }) => format!("{seconds:.1} s ({low:.1} to never)"),
     };

@@ -4,15 +4,16 @@ use comfy_table::{CellAlignment, Table};
 
 use super::tournament::STYLE;
 use crate::bench::{JudgedForecast, SweepVerdict, WrittenForecast};
+use crate::model::{AT_ONCE, is_at_once, tell_after};
 
 /// Before the trial.
 pub fn render_written_forecast(forecast: &WrittenForecast) -> String {
     format!(
-        "forecast at {}: half of {:.0} tps after {} s, warm after {} s",
+        "forecast at {}: half of {:.0} tps {}, warm {}",
         forecast.written_at.strftime("%H:%M:%S"),
         forecast.steady_tps,
-        seconds(forecast.to_50_seconds),
-        seconds(forecast.warm_after_seconds)
+        after(forecast.to_50_seconds),
+        after(forecast.warm_after_seconds)
     )
 }
 
@@ -55,8 +56,17 @@ pub fn render_sweep_verdict(verdict: &SweepVerdict) -> String {
     )
 }
 
+fn after(value: Option<f64>) -> String {
+    value.map_or("never".to_owned(), |seconds| tell_after(seconds, &format!("{seconds:.1} s")))
+}
+
 fn seconds(value: Option<f64>) -> String {
-    value.map_or("never".to_owned(), |seconds| format!("{seconds:.1}"))
+    value.map_or(
+        "never".to_owned(),
+        |seconds| {
+            if is_at_once(seconds) { AT_ONCE.to_owned() } else { format!("{seconds:.1}") }
+        },
+    )
 }
 
 fn error(value: Option<f64>) -> String {

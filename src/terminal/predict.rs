@@ -4,7 +4,7 @@ use super::columns::{Column, render_columns};
 use super::curve::{Curve, render_curves, render_seconds, render_short};
 use super::printable;
 use super::screen::Canvas;
-use crate::model::{Outlook, Span};
+use crate::model::{AT_ONCE, Outlook, Span, is_at_once, tell_after};
 
 /// Curves beyond so many would hide each other.
 const MOST_CURVES: usize = 4;
@@ -44,8 +44,9 @@ pub fn render_prediction(
 }
 
 fn render_sentence(outlook: &Outlook) -> String {
-    let after =
-        |span: Option<Span>| span.map_or("never".to_owned(), |span| format!("after {}", render_seconds(span.seconds)));
+    let after = |span: Option<Span>| {
+        span.map_or("never".to_owned(), |span| tell_after(span.seconds, &render_seconds(span.seconds)))
+    };
     format!(
         "{}: 50 % of {} tps {}, 90 % {}",
         printable(&outlook.name),
@@ -71,6 +72,9 @@ fn make_columns(outlooks: &[Outlook]) -> Vec<Column> {
 }
 
 fn render_span(span: Span) -> String {
+    if span.high.is_some_and(is_at_once) {
+        return AT_ONCE.to_owned();
+    }
     let high = span.high.map_or("never".to_owned(), render_seconds);
     let low = render_seconds(span.low);
     // A unit that both ends have is said once.

@@ -3,7 +3,7 @@
 use super::curve::{Curve, render_curves, render_seconds, render_short};
 use super::printable;
 use super::screen::Canvas;
-use crate::model::{Estimate, Fit, Judgement, Series, Verdict};
+use crate::model::{Estimate, Fit, Judgement, Series, Verdict, tell_after, tell_from};
 
 /// The verdict, the curve with its fit, and the figures. `name` stands above where there are several.
 pub fn render_judgement(name: Option<&str>, judgement: &Judgement, series: &Series, canvas: Canvas) -> String {
@@ -18,7 +18,8 @@ pub fn render_judgement(name: Option<&str>, judgement: &Judgement, series: &Seri
 }
 
 fn render_verdict(judgement: &Judgement) -> String {
-    let from = judgement.steady_from_seconds.map_or_else(String::new, |from| format!(" from {}", render_seconds(from)));
+    let from = judgement.steady_from_seconds;
+    let from = from.map_or_else(String::new, |from| format!(" {}", tell_from(from, &render_seconds(from))));
     match judgement.verdict {
         Verdict::Steady => format!("steady{from}"),
         Verdict::NotReached => "steady state not reached".to_owned(),
@@ -48,15 +49,15 @@ fn make_curves(judgement: &Judgement, series: &Series) -> Vec<Curve> {
 
 fn render_figures(judgement: &Judgement) -> Vec<String> {
     let mut lines = Vec::new();
-    let seconds = |value: Option<f64>| value.map_or("?".to_owned(), render_seconds);
+    let after = |value: Option<f64>| value.map_or("not known".to_owned(), |at| tell_after(at, &render_seconds(at)));
     if let Some(steady) = judgement.steady_tps {
         let promised = if judgement.verdict == Verdict::NotReached { " by the fit" } else { "" };
         lines.push(format!(
-            "steady    {} tps{promised}; 50 % of it after {}, 90 % after {}, 95 % after {}",
+            "steady    {} tps{promised}; 50 % of it {}, 90 % {}, 95 % {}",
             render_short(steady),
-            seconds(judgement.to_50_seconds),
-            seconds(judgement.to_90_seconds),
-            seconds(judgement.to_95_seconds)
+            after(judgement.to_50_seconds),
+            after(judgement.to_90_seconds),
+            after(judgement.to_95_seconds)
         ));
     }
     let error = judgement.mean_error_share.map_or_else(String::new, |share| match share {

@@ -3,6 +3,7 @@
 use comfy_table::{Attribute, Cell, CellAlignment, LineStyle, Table, TableStyle};
 
 use crate::bench::{PGTHAW, Spread, StrategySummary, Summary};
+use crate::model::{AT_ONCE, is_at_once};
 use crate::units::Bytes;
 
 /// Columns that give way first where the terminal is too narrow for all.
@@ -99,7 +100,7 @@ fn make_columns(summary: &Summary) -> Vec<Column> {
         cells: summary.strategies.iter().map(cell).collect(),
     };
     let time = |title, of: fn(&StrategySummary) -> Option<Spread>| {
-        column(title, &|one| spread_cell(of(one), &limit, |seconds| format!("{seconds:.1}")))
+        column(title, &|one| spread_cell(of(one), &limit, render_instant))
     };
     let count = |title, of: fn(&StrategySummary) -> Option<Spread>| {
         column(title, &|one| spread_cell(of(one), "", render_count))
@@ -128,6 +129,11 @@ fn make_columns(summary: &Summary) -> Vec<Column> {
 pub(super) fn name_cell(strategy: &str) -> Cell {
     let cell = Cell::new(strategy);
     if strategy == PGTHAW { cell.add_attribute(Attribute::Bold) } else { cell }
+}
+
+/// Seconds, or at once.
+fn render_instant(seconds: f64) -> String {
+    if is_at_once(seconds) { AT_ONCE.to_owned() } else { format!("{seconds:.1}") }
 }
 
 /// `6.1` above `5.9–6.4`; `beyond` for what was not reached; `–` for what does not exist.

@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
 use crate::bench::{Event, LiveSecond, LoadStarted, Run, StudyForecast, Trial, TrialStarted, UntilWarm};
+use crate::model::tell_after;
 use crate::units::Bytes;
 
 /// Stop, evict, start and tidy up around a trial, until the first trials show what it really takes.
@@ -113,7 +114,9 @@ impl TournamentDisplay {
 
 /// `half of 45 k tps after 51 s, warm after 62 s (53 to 74)`
 pub fn render_study_forecast(forecast: &StudyForecast) -> String {
-    let half = forecast.to_50_seconds.map_or("never".to_owned(), |span| format!("after {:.0} s", span.seconds));
+    let half = forecast
+        .to_50_seconds
+        .map_or("never".to_owned(), |span| tell_after(span.seconds, &format!("{:.0} s", span.seconds)));
     let warm = forecast.warm_after_seconds.map_or("never".to_owned(), |span| {
         let high = span.high.map_or("never".to_owned(), |high| format!("{high:.0}"));
         format!("after {:.0} s ({:.0} to {high})", span.seconds, span.low)
@@ -162,11 +165,11 @@ fn time_left(trial: &TrialStarted, second: u32, elapsed: Duration) -> Duration {
     (each * (trial.trials - ended)).saturating_sub(in_trial) + Duration::from_secs(trial.later_seconds.into())
 }
 
-/// ` 3 of 10  cat                  warm after  11 s      207431 served  from a lukewarm start`
+/// ` 3 of 10  cat                  warm after 11.3 s     207431 served  from a lukewarm start`
 fn render_ended(trial: &TrialStarted, ended: &Trial) -> String {
     let warm = match ended.warm_after_seconds {
-        Some(seconds) => format!("warm after {seconds:>3.0} s"),
-        None => format!("not warm in {:>2} s", trial.seconds),
+        Some(seconds) => format!("warm {:<11}", tell_after(seconds, &format!("{seconds:>4.1} s"))),
+        None => format!("{:<16}", format!("not warm in {:>2} s", trial.seconds)),
     };
     let position = format!("{} of {}", trial.position, trial.trials);
     let mut line = format!("{position:>9}  {:<20} {warm}  {:>9} served", trial.strategy, ended.served);

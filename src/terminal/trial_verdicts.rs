@@ -3,7 +3,10 @@
 use super::curve::render_seconds;
 use super::steady::render_fit;
 use crate::bench::{NOTHING, Summary, Trial};
-use crate::model::{Judgement, Verdict};
+use crate::model::{Judgement, Verdict, tell_from};
+
+/// What is said of trials whose level is not that of the others, to which the times beside it are.
+const OTHER_LEVEL: &str = ", below the run's steady level";
 
 /// Which verdicts the trials of each strategy got, in the order of the table, and the fits where nothing warmed beside.
 pub fn render_trial_verdicts(summary: &Summary, trials: &[Trial]) -> String {
@@ -23,10 +26,15 @@ pub fn render_trial_verdicts(summary: &Summary, trials: &[Trial]) -> String {
 fn render_counts(trials: &[&Trial]) -> String {
     let mut counted: Vec<String> = Vec::new();
     for verdict in [Verdict::Steady, Verdict::Periodic, Verdict::Degrading, Verdict::NotReached] {
-        let such: Vec<&Judgement> =
-            trials.iter().filter_map(|trial| trial.judgement.as_ref()).filter(|one| one.verdict == verdict).collect();
-        if !such.is_empty() {
-            counted.push(format!("{}{} ({} of {})", name(verdict), render_from(&such), such.len(), trials.len()));
+        for is_of_other_level in [false, true] {
+            let such = |one: &&Judgement| one.verdict == verdict && one.is_of_other_level() == is_of_other_level;
+            let such: Vec<&Judgement> =
+                trials.iter().filter_map(|trial| trial.judgement.as_ref()).filter(such).collect();
+            if !such.is_empty() {
+                let level = if is_of_other_level { OTHER_LEVEL } else { "" };
+                let (name, from) = (name(verdict), render_from(&such));
+                counted.push(format!("{name}{from}{level} ({} of {})", such.len(), trials.len()));
+            }
         }
     }
     let reasons = trials.iter().filter_map(|trial| trial.no_verdict.as_ref());
@@ -43,15 +51,14 @@ fn name(verdict: Verdict) -> &'static str {
     }
 }
 
-/// ` from 6 s`, ` from 6 s to 8 s`, or nothing.
+/// ` from 6 s`, ` from 6 s to 8 s`, ` at once`, ` at once to 3.0 s`, or nothing.
 fn render_from(judgements: &[&Judgement]) -> String {
     let from: Vec<f64> = judgements.iter().filter_map(|one| one.steady_from_seconds).collect();
     let (low, high) = (from.iter().copied().reduce(f64::min), from.iter().copied().reduce(f64::max));
-    match low.zip(high) {
-        None => String::new(),
-        Some((low, high)) if low == high => format!(" from {}", render_seconds(low)),
-        Some((low, high)) => format!(" from {} to {}", render_seconds(low), render_seconds(high)),
-    }
+    let Some((low, high)) = low.zip(high) else { return String::new() };
+    let [shown_low, shown_high] = [low, high].map(render_seconds);
+    let to = if shown_low == shown_high { String::new() } else { format!(" to {shown_high}") };
+    format!(" {}{to}", tell_from(low, &shown_low))
 }
 
 fn render_trial_fit(trial: &Trial) -> Option<String> {

@@ -66,12 +66,12 @@ pub fn make(repeats: u32, seconds: u32) -> (Run, Vec<Trial>) {
     }
     let mut run = make_run(repeats, seconds);
     run.steady_tps = Some(STEADY_TPS);
-    trials.iter_mut().for_each(|trial| judge_trial(&run, trial));
     for (trial, position) in trials.iter_mut().zip(1..) {
         trial.position = position;
         trial.to_50_seconds = seconds_to(&trial.samples, 0.5);
         trial.to_90_seconds = seconds_to(&trial.samples, 0.9);
         trial.to_95_seconds = seconds_to(&trial.samples, 0.95);
+        judge_trial(&run, trial);
     }
     (run, trials)
 }

@@ -18,12 +18,12 @@ use crate::bench::lab::Lab;
 use crate::bench::launch::{Launch, Running};
 use crate::bench::order::Turn;
 use crate::bench::stop::Stop;
-use crate::bench::{Disk, Error, StartState, disk};
+use crate::bench::{Disk, Error, StartState, disk, find_others};
 use crate::linux::block_device::read_device_counters;
 use crate::linux::cgroup::DiskLimit;
 use crate::linux::page_cache::PageCache as _;
 use crate::linux::{DeviceNumber, clock};
-use crate::observe::apply_end_strategy_backends;
+use crate::observe::{MachineReading, OthersUse, apply_end_strategy_backends};
 use crate::postgres::Server;
 use crate::units::Bytes;
 
@@ -60,6 +60,7 @@ struct Race<'a> {
     watch: Watch,
     goal_pages: u64,
     page_bytes: u64,
+    postmaster_pid: u32,
     /// To look at the buffers through; `None` of a loader that leaves them alone.
     connection: Option<PgConnection>,
     start: Duration,
@@ -83,11 +84,15 @@ impl LoadSetup<'_> {
         let fio_output = directory.path().join("fio.json");
         let launch = self.plan(lab, &fio_output).launch(turn.strategy)?;
         let race = self.open_race(lab, turn.strategy).await?;
-        let (mut outcome, samples) = race.run(&launch, turn.strategy, directory.path(), limit).await?;
+        let (mut outcome, samples, others) = race.run(&launch, turn.strategy, directory.path(), limit).await?;
         apply_end_strategy_backends(lab.postmaster_pid());
         let own = std::fs::read_to_string(&fio_output).ok().and_then(|text| parse_fio(&text));
         (outcome.own_bytes, outcome.own_seconds) = (own.map(|own| Bytes(own.0)), own.map(|own| own.1));
-        Ok(self.conclude(turn, started_at, start_state, launch.render(), outcome, samples))
+        let mut trial = self.conclude(turn, started_at, start_state, launch.render(), outcome, samples);
+        trial
+            .warnings
+            .extend(find_others(others.as_ref()).map(|others| format!("round {}: {}", turn.repeat, others.text())));
+        Ok(trial)
     }
 
     fn plan<'a>(&'a self, lab: &'a Lab, fio_output: &'a Path) -> LoadPlan<'a> {
@@ -106,6 +111,7 @@ impl LoadSetup<'_> {
             watch: Watch::open(&self.prepared.wanted, lab.page_cache())?,
             goal_pages: (pages as f64 * RESIDENT_SHARE).ceil() as u64,
             page_bytes: lab.page_cache().page_bytes(),
+            postmaster_pid: lab.postmaster_pid(),
             connection: loader.fills_buffers().then_some(connection),
             start: Duration::ZERO,
             outcome: LoadOutcome::default(),
@@ -159,9 +165,10 @@ impl Race<'_> {
         loader: Loader,
         directory: &Path,
         limit: Option<DiskLimit>,
-    ) -> Result<(LoadOutcome, Vec<LoadSample>), Error> {
+    ) -> Result<(LoadOutcome, Vec<LoadSample>, Option<OthersUse>), Error> {
         let gated = launch.ready("loader", directory, limit.as_ref())?;
         std::thread::sleep(REST);
+        let machine_before = MachineReading::read(self.postmaster_pid, self.setup.device);
         let before = self.setup.read_device(limit.as_ref());
         self.start = clock::read_monotonic();
         let mut running = gated.go();
@@ -176,6 +183,10 @@ impl Race<'_> {
         let used = before.zip(after).map(|(before, after)| (after.0 - before.0, Bytes(after.1.0 - before.1.0)));
         (self.outcome.device_reads, self.outcome.device_read_bytes) =
             (used.map(|used| used.0), used.map(|used| used.1));
+        let machine_after = MachineReading::read(self.postmaster_pid, self.setup.device);
+        // Without a limit what the device read is everybody's.
+        let known = self.outcome.device_read_bytes.filter(|_| limit.is_some());
+        let others = machine_before.zip(machine_after).map(|(from, to)| to.others_since(&from, known));
         let ended = running.poll();
         self.outcome.cpu_seconds = ended.and_then(|ended| ended.cpu_time).map(|time| time.as_secs_f64());
         self.outcome.output = running.read_output_tail();
@@ -186,7 +197,7 @@ impl Race<'_> {
         drop(running);
         limit.map_or(Ok(()), DiskLimit::remove)?;
         self.outcome.resident_bytes = Bytes(self.watch.recount()? * self.page_bytes);
-        Ok((self.outcome, self.samples))
+        Ok((self.outcome, self.samples, others))
     }
 
     /// Has all come that can come? A command that ended early may have left reads to the kernel.

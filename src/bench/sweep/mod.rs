@@ -51,5 +51,6 @@ pub use spec::{Exceeded, Sweep, read_sweep};
 pub use start::StartAsked;
 pub use summary::{PointSummary, PointVerdict, Range, compute_outline_summary};
 pub use verdict::{
-    Finding, GeneratorCalibration, MeasurementVerdict, Saturation, SaturationSign, compute_sweep_verdicts, texts_of,
+    Finding, GeneratorCalibration, MeasurementVerdict, NOISE_TOLD, Saturation, SaturationSign, compute_sweep_verdicts,
+    texts_of,
 };

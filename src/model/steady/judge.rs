@@ -3,6 +3,7 @@
 use super::period::find_period;
 use super::segment::{SAME_LEVEL, find_segments, find_tail_start};
 use super::trend::{Trend, fit_trend};
+use super::verdict::{LEAST_TAIL_SHARE, TOO_SHORT};
 use super::{Judgement, Verdict};
 use crate::model::statistics::{compute_median, compute_noise_sigma, compute_running_median};
 use crate::model::{Bucket, Fit, Series, fit_warm_up};
@@ -16,8 +17,7 @@ const END_SHARE: f64 = 0.2;
 /// A warm-up in this first part of the run does not hide a period behind it.
 const EARLY_SHARE: f64 = 0.3;
 
-/// The steady part must be so much of the run, and so many values.
-const LEAST_TAIL_SHARE: f64 = 0.15;
+/// The steady part must have so many values.
 const LEAST_TAIL_VALUES: usize = 10;
 
 /// Where reads prove that it is warm, fewer values are enough.
@@ -52,7 +52,10 @@ const MOST_PAGES: f64 = (64_u64 << 30) as f64 / 8192.0;
 /// Warm is: fewer than 1 % of transactions read from the device.
 const WARM_READS: f64 = 0.01;
 
-/// Of the warm throughput by the fit, what a steady run has reached at its end.
+/// A period shows when it is seen so often.
+const PERIODS: f64 = 3.0;
+
+/// Of the steady throughput, what a run has reached from where on it is steady, and by its fit at its end.
 const REACHED_SHARE: f64 = 0.95;
 
 /// Reads per transaction may fall by this share from the tail's first half to its second and still be at their floor.
@@ -71,6 +74,8 @@ pub fn judge(series: &Series, pages: Option<f64>) -> Judgement {
     let pages = pages.or(series.facts.pages());
     let (verdict, reason) = decide(series, &tail, fitted.as_ref().ok(), pages);
     let mut judgement = describe(series, &tail, fitted, verdict, reason);
+    // A level that its own curve never reached is none.
+    judgement.settle(judgement.to_95_seconds.or(Some(judgement.run_seconds)));
     if let (Verdict::NotReached, Some(fit), Some(pages)) = (verdict, &judgement.fit, pages)
         && fit.pages.excludes(pages)
     {
@@ -204,12 +209,19 @@ fn read_rates(series: &Series) -> (f64, Vec<f64>) {
     (series.width_seconds * group as f64, rates)
 }
 
+/// The first value at a level with neighbours that are there too (their running median), so that one lucky second is no
+/// arrival, and nothing is dated to a value that lies below.
+fn find_reached(rates: &[f64], level: f64) -> Option<usize> {
+    let smooth = compute_running_median(rates);
+    rates.iter().zip(&smooth).position(|(rate, smooth)| rate.min(*smooth) >= level)
+}
+
 /// The rules, in the order of what they would hide.
 fn decide(series: &Series, tail: &Tail, fit: Option<&Fit>, pages: Option<f64>) -> (Verdict, String) {
     let reads = read_floor(series, tail);
     let rises = tail.trend.exceeds(LEAST_RISE, ERRORS) && !tail.has_levelled_off();
     let falls = Trend { change: -tail.trend.change, ..tail.trend }.exceeds(LEAST_FALL, ERRORS);
-    let least = if reads == Some(Floor::Warm) { PROVEN_TAIL_VALUES } else { LEAST_TAIL_VALUES };
+    let least = least_values(reads);
     let is_short = tail.share() < LEAST_TAIL_SHARE || tail.len() < least;
     let percent = |share: f64| format!("{:.0} %", 100.0 * share);
     let silent = silent_seconds(series, tail);
@@ -220,10 +232,10 @@ fn decide(series: &Series, tail: &Tail, fit: Option<&Fit>, pages: Option<f64>) -
         return (Verdict::Degrading, format!("it was {} faster before", percent(faster - 1.0)));
     }
     if reads == Some(Floor::Falling) {
-        return (Verdict::NotReached, "its reads from the device were still falling at the end".into());
+        return (Verdict::NotReached, "its reads from the device still fell in the second half of its level".into());
     }
     if is_short {
-        return (Verdict::NotReached, "its level at the end did not last long enough to be one".into());
+        return (Verdict::NotReached, TOO_SHORT.into());
     }
     if rises {
         let reason = format!("it still rose by {} over its last {:.0} s", percent(tail.trend.change), seconds(tail));
@@ -285,6 +297,11 @@ enum Floor {
     /// As many as before: data larger than the cache.
     Reached,
     Falling,
+}
+
+/// Values that a tail must have.
+fn least_values(reads: Option<Floor>) -> usize {
+    if reads == Some(Floor::Warm) { PROVEN_TAIL_VALUES } else { LEAST_TAIL_VALUES }
 }
 
 /// `None` when reads are not known.
@@ -349,29 +366,22 @@ fn describe(series: &Series, tail: &Tail, fitted: Result<Fit, &str>, verdict: Ve
         Verdict::Degrading => None,
     };
     let mean_tps = series.transactions() / series.covered_seconds().max(f64::MIN_POSITIVE);
-    let smooth = compute_running_median(&tail.rates);
     let reached = |share: f64| {
-        let level = share * steady_tps?;
-        let measured = smooth.iter().position(|rate| *rate >= level).map(|place| place as f64 * tail.width);
-        measured.or_else(|| if is_level { None } else { curve.as_ref()?.seconds_to_share(share) })
+        let measured = find_reached(&tail.rates, share * steady_tps?).map(|place| place as f64 * tail.width);
+        // What the measurement does not show comes after it, whatever the fit says.
+        let promised = || Some(curve.as_ref()?.seconds_to_share(share)?.max(series.seconds()));
+        measured.or_else(|| if is_level { None } else { promised() })
     };
-    let [to_50_seconds, to_90_seconds, to_95_seconds] = [0.5, 0.9, 0.95].map(reached);
-    let least_tail = LEAST_TAIL_VALUES as f64 * tail.width;
-    let should_have_run_seconds = match verdict {
-        Verdict::Steady => {
-            Some((tail.start_seconds() / (1.0 - LEAST_TAIL_SHARE)).max(tail.start_seconds() + least_tail))
-        }
-        Verdict::Periodic => tail.period.map(|period| tail.start_seconds() + 3.0 * period as f64 * tail.width),
-        Verdict::NotReached => {
-            to_95_seconds.map(|seconds| (seconds / (1.0 - LEAST_TAIL_SHARE)).max(seconds + least_tail))
-        }
-        Verdict::Degrading => None,
+    let [to_50_seconds, to_90_seconds, to_95_seconds] = [0.5, 0.9, REACHED_SHARE].map(reached);
+    let level_lasts_seconds = match (verdict, tail.period) {
+        (Verdict::Periodic, Some(period)) => PERIODS * period as f64 * tail.width,
+        _ => least_values(read_floor(series, tail)) as f64 * tail.width,
     };
-    let should_have_run_seconds = should_have_run_seconds.filter(|seconds| is_level || *seconds > series.seconds());
-    Judgement {
+    let mut judgement = Judgement {
         verdict,
         reason,
         steady_from_seconds: is_level.then(|| tail.start_seconds()),
+        level_lasts_seconds,
         period_seconds: tail.period.filter(|_| verdict == Verdict::Periodic).map(|period| period as f64 * tail.width),
         steady_tps,
         mean_tps,
@@ -380,9 +390,16 @@ fn describe(series: &Series, tail: &Tail, fitted: Result<Fit, &str>, verdict: Ve
         to_90_seconds,
         to_95_seconds,
         run_seconds: series.seconds(),
-        should_have_run_seconds,
+        should_have_run_seconds: None,
         fit,
         no_fit,
         remarks: series.remarks.clone(),
-    }
+    };
+    let needed = match verdict {
+        Verdict::Steady | Verdict::Periodic => Some(judgement.needed_seconds(tail.start_seconds())),
+        Verdict::NotReached => to_95_seconds.map(|seconds| judgement.needed_seconds(seconds)),
+        Verdict::Degrading => None,
+    };
+    judgement.should_have_run_seconds = needed.filter(|seconds| is_level || *seconds > series.seconds());
+    judgement
 }

@@ -4,6 +4,7 @@
 //! then the tail has to pass: long enough, no trend, no period, reads at their floor where they are known, and where the
 //! run was flat from the start, proof that it was not the plateau of a cold start. docs/model.md gives the reasons.
 
+mod consistency;
 mod judge;
 mod period;
 mod segment;
@@ -12,5 +13,6 @@ mod verdict;
 #[cfg(test)]
 mod verdict_tests;
 
+pub use consistency::find_disorder;
 pub use judge::judge;
 pub use verdict::{Judgement, Verdict};

@@ -4,6 +4,20 @@ use serde::{Deserialize, Serialize};
 
 use crate::model::Fit;
 
+/// The steady part must be so much of the run.
+pub(super) const LEAST_TAIL_SHARE: f64 = 0.15;
+
+/// Why a run with too little of a level was not judged to have one.
+pub(super) const TOO_SHORT: &str = "its level at the end did not last long enough to be one";
+
+/// What follows the share of the run's level that a trial was steady at.
+const OF_THE_RUN: &str = "of the run's steady throughput";
+
+/// What a level had to last, of judgements that were kept before that was: ten seconds of a trial.
+fn ten_seconds() -> f64 {
+    10.0
+}
+
 /// The answer in one word.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -36,8 +50,12 @@ pub struct Judgement {
     pub verdict: Verdict,
     /// Why, in one sentence.
     pub reason: String,
-    /// Since when the level is that of the end; `None` unless the verdict is steady or periodic.
+    /// Since when the level is that of the end, never before `to_95_seconds`; `None` unless the verdict is steady or
+    /// periodic.
     pub steady_from_seconds: Option<f64>,
+    /// What a level has to last to be one, beside 15 % of the run.
+    #[serde(default = "ten_seconds")]
+    pub level_lasts_seconds: f64,
     pub period_seconds: Option<f64>,
     /// Transactions per second: of the steady part, or what the fit promises when it was not reached.
     pub steady_tps: Option<f64>,
@@ -45,7 +63,8 @@ pub struct Judgement {
     pub mean_tps: f64,
     /// `mean_tps` ÷ `steady_tps` - 1: how wrong the mean over the whole run is.
     pub mean_error_share: Option<f64>,
-    /// Seconds until these shares of `steady_tps`: measured, or by the fit (`None`) when not reached.
+    /// Seconds until these shares of `steady_tps`: measured, or by the fit (`None`) when not reached. 0 is at once: the run
+    /// began at that level or above it.
     pub to_50_seconds: Option<f64>,
     pub to_90_seconds: Option<f64>,
     pub to_95_seconds: Option<f64>,
@@ -60,6 +79,42 @@ pub struct Judgement {
 }
 
 impl Judgement {
+    /// How long a run that keeps its level from an instant on has to last for that to be seen.
+    pub(super) fn needed_seconds(&self, from_seconds: f64) -> f64 {
+        (from_seconds / (1.0 - LEAST_TAIL_SHARE)).max(from_seconds + self.level_lasts_seconds)
+    }
+
+    /// Makes the verdict agree with the time to 95 % that is printed beside it: steady is from then on at the earliest, and
+    /// where too little is left from then on, that it cannot be told.
+    pub fn settle(&mut self, to_95_seconds: Option<f64>) {
+        let Some((from, reached)) = self.steady_from_seconds.zip(to_95_seconds).filter(|(from, at)| from < at) else {
+            return;
+        };
+        let needed = self.needed_seconds(reached);
+        if needed <= self.run_seconds {
+            self.steady_from_seconds = Some(from.max(reached));
+            self.should_have_run_seconds = Some(needed);
+            return;
+        }
+        (self.verdict, self.reason) = (Verdict::NotReached, TOO_SHORT.to_owned());
+        (self.steady_from_seconds, self.period_seconds) = (None, None);
+        (self.steady_tps, self.mean_error_share) = (None, None);
+        (self.to_50_seconds, self.to_90_seconds, self.to_95_seconds) = (None, None, None);
+        self.should_have_run_seconds = Some(needed);
+    }
+
+    /// Tells that its level is another one than that of the other trials, which its times are of: so much of it.
+    pub fn tell_share(&mut self, share: f64) {
+        if self.steady_from_seconds.is_some() && !self.is_of_other_level() {
+            self.reason += &format!(", at {:.0} % {OF_THE_RUN}", 100.0 * share);
+        }
+    }
+
+    /// Was it steady at a level of its own?
+    pub fn is_of_other_level(&self) -> bool {
+        self.reason.ends_with(OF_THE_RUN)
+    }
+
     /// Takes back what the fit promised of a run that did not reach it: it does not know of all `pages`.
     pub(super) fn drop_promise(&mut self, pages: f64) {
         self.steady_tps = None;

@@ -2,7 +2,7 @@
 
 import type { LineSeriesOption, ScatterSeriesOption } from "echarts";
 import { aheadOf, type Curve, fittedCurve, rateCurve, servedCurve, stateCurve, valueAt } from "../curves";
-import { bandwidth, bytes, compact, count, latency, seconds } from "../format";
+import { after, bandwidth, bytes, compact, count, latency } from "../format";
 import type { ChartPlan, View } from "./figure";
 import { curvesTable, type TimeChart, timeOption } from "./time_chart";
 
@@ -97,7 +97,7 @@ function warmMarks(curves: Curve[], view: View, isLog: boolean): ScatterSeriesOp
         show: isSubject,
         position: "left" as const,
         distance: 10,
-        formatter: `warm after ${seconds(at)}`,
+        formatter: `warm ${after(at)}`,
         color,
         fontWeight: 600 as const,
       },
@@ -156,7 +156,7 @@ export const device: ChartPlan = plan(
   {
     id: "device",
     title: "Reads from the device",
-    explanation: "By the workload and the strategy together.",
+    explanation: "By anybody on the machine: the workload, what warms, the rest of the server, and other programs.",
     unit: (view) => (view.choices["of"] === "reads" ? "reads per second" : "bytes per second"),
     height: low,
     controls: [{ name: "of", label: "Quantity", options: [["bytes", "bytes"], ["reads", "reads"]] }],

@@ -2,7 +2,7 @@
 
 import type { BarSeriesOption, CustomSeriesOption, CustomSeriesRenderItemReturn, EChartsOption } from "echarts";
 import { table } from "../element";
-import { ratio, seconds, spread } from "../format";
+import { instant, ratio, seconds, spread } from "../format";
 import type { StrategySummary } from "../record";
 import { textStyle } from "./engine";
 import type { ChartPlan, View } from "./figure";
@@ -148,7 +148,7 @@ function labels(view: View): CustomSeriesOption {
 
 function figuresOf(one: StrategySummary, view: View): string {
   const reached = one.warm_after_seconds.median;
-  const time = reached === null ? `> ${view.state.data.summary.trial_seconds} s` : seconds(reached);
+  const time = reached === null ? `> ${view.state.data.summary.trial_seconds} s` : instant(reached);
   const times = ratioText(one, view);
   const figures = times === null ? time : `${time}   ${times} ×`;
   return view.isNarrow ? `${one.strategy}   ${figures}` : figures;

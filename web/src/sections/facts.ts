@@ -1,7 +1,7 @@
 // Machine, server, study and every trial: what one needs to measure it again.
 
 import { type Child, card, element, table } from "../element";
-import { bytes, count, percent, seconds, time } from "../format";
+import { after, bytes, count, instant, percent, seconds, time } from "../format";
 import type { ReportData, Study, Trial } from "../record";
 import { disk } from "./head";
 
@@ -58,7 +58,7 @@ function forecast(study: Study): string {
   if (study.forecast === null) return "none: the device's figures or the workload are not known";
   const { to_50_seconds: half, warm_after_seconds: warm } = study.forecast;
   const ends = warm === null ? "" : ` (${warm.low.toFixed(0)} to ${warm.high === null ? "never" : warm.high.toFixed(0)})`;
-  return `half of its throughput after ${half === null ? "–" : seconds(half.seconds)}, warm ${warm === null ? "never" : `after ${seconds(warm.seconds)}`}${ends}`;
+  return `half of its throughput ${half === null ? "never" : after(half.seconds)}, warm ${warm === null ? "never" : after(warm.seconds)}${ends}`;
 }
 
 const code = (text: string): HTMLElement => element("code", {}, text);
@@ -88,7 +88,7 @@ function everyTrial(data: ReportData): HTMLElement {
 }
 
 function trialRow(trial: Trial, limit: number, isSteadyKnown: boolean): Child[] {
-  const orBeyond = (value: number | null): string => (value === null ? `> ${limit} s` : seconds(value));
+  const orBeyond = (value: number | null): string => (value === null ? `> ${limit} s` : instant(value));
   const share = (value: number | null): string => (isSteadyKnown ? orBeyond(value) : "–");
   const { os_resident_bytes: resident, total_bytes: total, verdict } = trial.start_state;
   return [

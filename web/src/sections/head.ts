@@ -1,7 +1,7 @@
 // The answer first: one sentence, the study it holds for, and four figures.
 
 import { element } from "../element";
-import { bandwidth, bytes, count, ratio, seconds, spread, time, unbroken } from "../format";
+import { bandwidth, bytes, count, instant, ratio, seconds, spread, time, unbroken } from "../format";
 import type { ReportData, Spread } from "../record";
 import type { State } from "../state";
 
@@ -60,13 +60,13 @@ function figures(data: ReportData): HTMLElement | null {
   const { strategies, trial_seconds: limit, bound_seconds: bound } = data.summary;
   const subject = strategies.find((one) => one.strategy === "pgthaw") ?? strategies[0];
   if (!subject) return null;
-  const warm = spread(subject.warm_after_seconds, seconds, `${limit} s`);
+  const warm = spread(subject.warm_after_seconds, instant, `${limit} s`);
   const beyond = bound === null ? "" : `${ratio(limit / bound)} ×`;
   const times = spread(subject.bound_ratio, (value) => `${ratio(value)} ×`, beyond);
   return element(
     "dl",
     { class: "figures", "aria-label": `Figures of ${subject.strategy}` },
-    figure(`${subject.strategy} warm after`, warm.median, warm.range),
+    figure(`${subject.strategy} warm${subject.warm_after_seconds.median === 0 ? "" : " after"}`, warm.median, warm.range),
     bound === null
       ? figure("the bound", "–", "not known: the device has no limit")
       : figure(`the bound of ${seconds(bound)}`, times.median, `${bytes(data.run.study.wanted_bytes)} ÷ bandwidth`),

@@ -2,7 +2,7 @@
 
 import { swatch } from "../charts/time_chart";
 import { element } from "../element";
-import { seconds } from "../format";
+import { instant } from "../format";
 import type { State } from "../state";
 
 export function legend(state: State): HTMLElement {
@@ -26,7 +26,7 @@ export function legend(state: State): HTMLElement {
 function chip(state: State, strategy: string): HTMLElement {
   const found = state.data.summary.strategies.find((one) => one.strategy === strategy);
   const warm = found?.warm_after_seconds.median ?? null;
-  const time = warm === null ? `> ${state.data.summary.trial_seconds} s` : seconds(warm);
+  const time = warm === null ? `> ${state.data.summary.trial_seconds} s` : instant(warm);
   return element(
     "button",
     {

@@ -2,7 +2,7 @@
 
 import { swatch } from "../charts/time_chart";
 import { type Column, element, table } from "../element";
-import { bytes, count, ratio, seconds, spread } from "../format";
+import { bytes, count, instant, ratio, spread } from "../format";
 import type { Spread, StrategySummary } from "../record";
 import type { State } from "../state";
 
@@ -27,7 +27,7 @@ export function tournament(state: State): HTMLElement {
 
 function measuresOf(state: State): Measure[] {
   const { bound_seconds: bound, trial_seconds: limit } = state.data.summary;
-  const time = (title: string, of: Measure["of"]): Measure => ({ title, of, render: seconds, limit: `${limit} s`, isNumber: true });
+  const time = (title: string, of: Measure["of"]): Measure => ({ title, of, render: instant, limit: `${limit} s`, isNumber: true });
   const amount = (title: string, of: Measure["of"], render = count): Measure => ({ title, of, render, limit: "", isNumber: true });
   const beyond = bound === null ? "" : ratio(limit / bound);
   return [

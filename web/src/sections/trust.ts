@@ -41,31 +41,37 @@ function verdictsOf(data: ReportData): Verdict[] {
     ...(run.ended_at === null ? [bad("The run did not end: it is still going on, or was stopped. Trials may be missing.")] : []),
     ...run.warnings.map(bad),
     ...summary.strategies.flatMap((one) => one.caveats.map((caveat) => bad(`${one.strategy}: ${caveat}`))),
-    starts(data),
-    limit(data),
+    ...starts(data),
+    ...limit(data),
     ...repeats(data),
     ...run.study.skipped_strategies.map(([strategy, how]) => bad(`${strategy} was skipped: ${how}`)),
     { isGood: true, text: `The trials ran in random order (seed ${data.exact.seed}), each on a freshly started server.` },
   ];
 }
 
-function starts({ trials }: ReportData): Verdict {
+/** Does a trial say otherwise? No tick stands beside a warning that contradicts it. */
+const isDenied = ({ summary }: ReportData, words: string): boolean => summary.strategies.some((one) => one.caveats.some((caveat) => caveat.includes(words)));
+
+function starts(data: ReportData): Verdict[] {
+  const { trials } = data;
   const cold = trials.filter((trial) => trial.start_state.verdict === "cold").length;
   const shares = trials.map(({ start_state: state }) => (state.total_bytes > 0 ? state.os_resident_bytes / state.total_bytes : 0));
   const most = percent(Math.max(0, ...shares));
-  return {
+  if (cold === trials.length && isDenied(data, "a head start")) return [];
+  return [{
     isGood: cold === trials.length,
     text: `${count(cold)} of ${count(trials.length)} trials started cold: before the start at most ${most} of the database was measured in the page cache.`,
-  };
+  }];
 }
 
-function limit({ run }: ReportData): Verdict {
-  const { disk } = run.study;
-  if (disk.not_enforced !== null) return { isGood: false, text: `The disk ${disk.name} was asked for and is not in force: ${disk.not_enforced}` };
+function limit(data: ReportData): Verdict[] {
+  const { disk } = data.run.study;
+  if (disk.not_enforced !== null) return [{ isGood: false, text: `The disk ${disk.name} was asked for and is not in force: ${disk.not_enforced}` }];
+  if (isDenied(data, "above its limit")) return [];
   const text = disk.riops === null && disk.rbps === null
     ? "The device was not limited: its bandwidth is not known, so there is no bound to compare with."
     : `The limit of the ${disk.name} disk held for the server and for every strategy alike.`;
-  return { isGood: true, text };
+  return [{ isGood: true, text }];
 }
 
 function repeats({ trials, summary }: ReportData): Verdict[] {

@@ -1,7 +1,7 @@
 // What the model says of every trial's curve: was it ever steady, and which warm-up fits it?
 
 import { type Child, element, table } from "../element";
-import { compact, count, range, seconds } from "../format";
+import { compact, count, instant, range } from "../format";
 import type { Estimate, Fit, Judgement, ReportData, Trial } from "../record";
 
 const NAMES: Record<Judgement["verdict"], string> = {
@@ -30,7 +30,7 @@ export function verdicts(data: ReportData): HTMLElement {
 function judged({ judgement, no_verdict: why }: Trial): Child[] {
   if (judgement === null) return ["none", why ?? "", "–", "–"];
   const { verdict, reason, steady_from_seconds: from, steady_tps: steady, fit, no_fit: noFit } = judgement;
-  const since = from === null ? "" : ` from ${seconds(from)}`;
+  const since = from === null ? "" : ` ${from < 0.05 ? "" : "from "}${instant(from)}`;
   const fitted = fit === null ? `none: ${noFit ?? ""}` : parameters(fit);
   return [`${NAMES[verdict]}${since}`, reason, steady === null ? "–" : count(steady), fitted];
 }

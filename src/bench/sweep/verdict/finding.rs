@@ -4,6 +4,7 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::bench::Others;
 use crate::units::Bytes;
 
 /// What was found, of a trial or of a whole sweep.
@@ -110,7 +111,9 @@ pub enum Finding {
         unequal: u32,
         pairs: u32,
     },
-    /// The hypervisor gave this share of all processors' time to others.
+    /// Others on the machine, or beside it.
+    Others(Others),
+    /// Of older versions, which told of others apart: the share of all processors' time that the hypervisor took.
     ProcessorsTaken {
         ratio: f64,
     },
@@ -119,7 +122,7 @@ pub enum Finding {
         readings: usize,
         worst_ms: u64,
     },
-    /// Read from the device by others.
+    /// The same: read from the device by others.
     OthersRead {
         bytes: Bytes,
     },
@@ -215,6 +218,7 @@ impl Finding {
             Finding::TooFewPairs { .. } => "too_few_pairs",
             Finding::WithinNoise { .. } => "within_noise",
             Finding::UncutCheckpoints { .. } => "uncut_checkpoints",
+            Finding::Others(_) => "others",
             Finding::ProcessorsTaken { .. } => "processors_taken",
             Finding::LateReadings { .. } => "late_readings",
             Finding::OthersRead { .. } => "others_read",
@@ -292,6 +296,7 @@ impl Finding {
             | Finding::TooFewPairs { .. }
             | Finding::WithinNoise { .. }
             | Finding::UncutCheckpoints { .. } => self.comparison_words().0,
+            Finding::Others(others) => others.sentence(),
             Finding::ProcessorsTaken { ratio } => {
                 format!("the hypervisor gave {} of the processors' time to others", percent(*ratio))
             }
@@ -364,6 +369,7 @@ impl Finding {
             | Finding::TooFewPairs { .. }
             | Finding::WithinNoise { .. }
             | Finding::UncutCheckpoints { .. } => self.comparison_words().1,
+            Finding::Others(others) => others.remedy(),
             Finding::ProcessorsTaken { .. } => "measure at another time, or on a machine of one's own".into(),
             Finding::LateReadings { .. } => "run fewer other programs".into(),
             Finding::OthersRead { .. } => "stop them, and repeat".into(),

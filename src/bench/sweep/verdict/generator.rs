@@ -131,6 +131,8 @@ pub struct GeneratorSigns<'a> {
     /// Had the machine no processor to spare? Then threads wait for one and not for each other, and a backend that was
     /// asked for something and has no processor yet looks as if it waited for its client.
     pub are_processors_full: bool,
+    /// Did others have so much of the processors that pgbench is not to blame for what it did not get?
+    pub are_processors_taken: bool,
 }
 
 /// Was the generator the limit? `None`: it was not; where that cannot be known, this is what is found.
@@ -150,6 +152,8 @@ pub fn find_saturation(trial: &SweepTrial, signs: GeneratorSigns<'_>) -> Option<
     let idle_alone = idle.filter(|_| point.rate.is_none() && !signs.are_processors_full);
     let sign = choose_sign(cpu_ratio, run_delay_ratio, calibrated.unwrap_or(1.0), idle_alone, lag);
     let unseen_sign = || is_late_while_idle(idle, lag).then_some(SaturationSign::ScheduleLag);
+    let sign = sign.filter(|_| !signs.are_processors_taken);
+    let unseen_sign = || unseen_sign().filter(|_| !signs.are_processors_taken);
     let Some(sign) = sign.or_else(|| unseen_sign().filter(|_| !unseen_hosts.is_empty())) else {
         let is_unknown = !unseen_hosts.is_empty() && lag.is_none();
         return is_unknown.then_some(Finding::GeneratorsUnseen { hosts: unseen_hosts });
@@ -258,7 +262,12 @@ mod tests {
             tps: 1.0,
             is_seen,
         };
-        let signs = GeneratorSigns { calibration: None, may_pause: false, are_processors_full: false };
+        let signs = GeneratorSigns {
+            calibration: None,
+            may_pause: false,
+            are_processors_full: false,
+            are_processors_taken: false,
+        };
         let with = |hosts: Vec<TrialGenerator>| SweepTrial { generators: Some(TrialGenerators::new(hosts)), ..trial() };
         assert_eq!(find_saturation(&with(vec![host(true)]), signs), None);
         let unseen = Finding::GeneratorsUnseen { hosts: vec!["there".into()] };

@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 pub use bloat::TableGrowth;
 pub use finding::{Finding, Saturation, SaturationSign};
 pub use generator::{CALIBRATION_SECONDS, GeneratorCalibration, calibrate_generator};
-pub use study::{compute_start_verdicts, compute_sweep_verdicts};
+pub use study::{NOISE_TOLD, compute_start_verdicts, compute_sweep_verdicts};
 pub use trial::{Circumstances, compute_trial_verdicts};
 
 /// A finding, as it was told when the trial ended.

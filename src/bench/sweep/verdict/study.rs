@@ -13,7 +13,7 @@ use crate::linux::memory::pages_out_idle;
 use crate::postgres::ServerBuild;
 
 /// Repeats of one point that differ by more than this are told.
-const NOISE: f64 = 1.1;
+pub const NOISE_TOLD: f64 = 1.1;
 
 /// What can be told before the first trial. `disks` and `builds` are known by their names, those of the servers.
 pub fn compute_start_verdicts(
@@ -82,7 +82,7 @@ fn find_noise(trials: &[&SweepTrial]) -> Option<Finding> {
         (figures.len() > 1).then(|| max / min)
     };
     let ratio = compute_median(points.into_values().filter_map(ratio).collect())?;
-    (ratio >= NOISE).then_some(Finding::NoiseFloor { ratio, repeats })
+    (ratio >= NOISE_TOLD).then_some(Finding::NoiseFloor { ratio, repeats })
 }
 
 #[cfg(test)]

@@ -12,7 +12,7 @@ use crate::bench::sweep::forecast::forecast_warm_seconds;
 use crate::bench::sweep::log::AUTOVACUUM;
 use crate::bench::sweep::start::StartAsked;
 use crate::bench::sweep::{Exceeded, SweepTrial, TrialGenerator};
-use crate::bench::{Disk, Sample, warnings};
+use crate::bench::{Disk, Others, Sample, find_others, warnings};
 use crate::model::{Collector, Verdict, judge};
 use crate::observe::OsSample;
 use crate::units::Bytes;
@@ -34,9 +34,6 @@ const RATE_MISSED: f64 = 0.1;
 
 /// Generators that began further apart than this are told.
 const START_SPREAD_MS_MAX: f64 = 100.0;
-
-/// Of the processors' time, taken by the hypervisor.
-const TAKEN: f64 = 0.05;
 
 /// What a trial was measured under, beside what is kept of it.
 #[derive(Debug)]
@@ -68,13 +65,16 @@ pub struct Circumstances<'a> {
 pub fn compute_trial_verdicts(trial: &SweepTrial, circumstances: Circumstances<'_>) -> Vec<MeasurementVerdict> {
     let Circumstances { disk, measured, is_own_script, .. } = circumstances;
     let processors = circumstances.processors;
+    let others = find_others(measured.others.as_ref());
     let signs = GeneratorSigns {
         calibration: circumstances.calibration,
         may_pause: circumstances.may_pause,
         are_processors_full: compute_busy_ratio(&trial.os_samples, processors).is_some_and(|ratio| ratio >= BUSY),
+        are_processors_taken: others.as_ref().is_some_and(Others::has_processors),
     };
     let total_bytes = trial.start_state.as_ref().map(|start| start.total_bytes).unwrap_or_default();
     let found = [
+        others.clone().map(Finding::Others),
         find_other_start(trial, circumstances.memory),
         find_unsteady(trial, circumstances.block_size, is_own_script),
         find_short(trial, disk),
@@ -84,8 +84,8 @@ pub fn compute_trial_verdicts(trial: &SweepTrial, circumstances: Circumstances<'
         find_missed_rate(trial),
         find_generators_apart(trial),
         find_differing_generators(trial),
-        find_shared_processors(&trial.os_samples, circumstances.processors),
-        find_taken_processors(&trial.os_samples, circumstances.processors),
+        find_shared_processors(&trial.os_samples, circumstances.processors)
+            .filter(|_| !others.as_ref().is_some_and(Others::has_processors)),
         find_failed_strategy(trial),
         find_autovacuum(circumstances.log),
         circumstances.tables.find_bloat(),
@@ -97,8 +97,6 @@ pub fn compute_trial_verdicts(trial: &SweepTrial, circumstances: Circumstances<'
             readings: measured.seconds.len(),
             worst_ms: late.worst.as_millis() as u64,
         }),
-        warnings::find_neighbours(trial.device_read_bytes, measured.limited_read_bytes)
-            .map(|bytes| Finding::OthersRead { bytes }),
         warnings::find_head_start(
             measured.head_start_bytes.filter(|_| trial.point.start == StartAsked::Cold),
             total_bytes,
@@ -201,11 +199,6 @@ fn find_shared_processors(samples: &[OsSample], processors: u32) -> Option<Findi
 
 fn compute_busy_ratio(samples: &[OsSample], processors: u32) -> Option<f64> {
     Some(median_share(samples, processors, |one| one.processors_busy_seconds)?.min(1.0))
-}
-
-fn find_taken_processors(samples: &[OsSample], processors: u32) -> Option<Finding> {
-    let ratio = median_share(samples, processors, |one| one.processors_steal_seconds)?;
-    (ratio >= TAKEN).then_some(Finding::ProcessorsTaken { ratio })
 }
 
 fn median_share(samples: &[OsSample], processors: u32, of: fn(&OsSample) -> f64) -> Option<f64> {
@@ -365,6 +358,5 @@ mod tests {
         assert_eq!(find_shared_processors(&[sample(1.2, 0.6, 0.0)], 2), None);
         assert_eq!(find_shared_processors(&[sample(1.95, 0.1, 0.0)], 2), None);
         assert_eq!(find_shared_processors(&[], 2), None);
-        assert!(find_taken_processors(&[sample(1.0, 0.0, 0.2)], 2).is_some());
     }
 }

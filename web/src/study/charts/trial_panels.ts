@@ -92,7 +92,7 @@ export const PANELS: Panel[] = [
       { name: "for the server", values: all.server_cpu },
       { name: "for pgbench", values: all.generator_cpu },
       { name: "for pgthaw", values: all.pgthaw_cpu },
-      { name: "for others", values: all.others_cpu, colors: GREY },
+      { name: "for everybody else", values: all.others_cpu, colors: GREY },
       { name: "taken by the hypervisor", values: all.steal_cpu },
       { name: "idle, waiting for a disk", values: all.iowait_cpu, colors: BROWN },
     ]),
@@ -106,7 +106,7 @@ export const PANELS: Panel[] = [
     curves: ({ series }) => [
       { name: "read by anybody", values: series.device_read_bytes.mean, ...ends(series, series.device_read_bytes.min, series.device_read_bytes.max) },
       { name: "read by the workload", values: series.foreground_read_bytes },
-      ...(series.machine === null ? [] : [{ name: "written", values: series.machine.device_written_bytes, ...ends(series, series.machine.device_written_bytes_min, series.machine.device_written_bytes_max) }]),
+      ...(series.machine === null ? [] : [{ name: "written by anybody", values: series.machine.device_written_bytes, ...ends(series, series.machine.device_written_bytes_min, series.machine.device_written_bytes_max) }]),
     ].filter(({ values }) => hasAny(values)),
   },
   {

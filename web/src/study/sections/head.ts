@@ -32,14 +32,15 @@ const NAMED = 4;
 
 export function verdicts(study: StudyData): HTMLElement {
   const { sweep, trials } = study;
-  const unfinished = sweep.ended_at === null ? [{ kind: "", sentence: "The study has not ended: it still runs, or was stopped. Trials may be missing.", remedy: "" }] : [];
+  const planned = sweep.points * sweep.repeats;
+  const unfinished = sweep.ended_at === null ? [{ kind: "", sentence: `The study has not ended: it still runs, or was stopped. So far ${count(trials.length)} of ${count(planned)} trials are here.`, remedy: "" }] : [];
   const ofPoints = verdictsOf(study);
   const ofSweep = told(sweep).filter(({ sentence }) => !ofPoints.some((one) => one.sentence === sentence));
   const bad = [...[...unfinished, ...ofSweep].map((one) => badItem(one)), ...ofPoints.map((one) => badItem(one, where(one)))];
-  const good = [
-    goodItem(`${count(trials.length)} of ${count(sweep.points * sweep.repeats)} trials are here, in random order within blocks (seed ${study.exact.seed}).`),
-    ...(trials.some((trial) => trial.failure !== null) ? [] : [goodItem("No trial failed.")]),
-  ];
+  // No tick stands beside a warning that contradicts it.
+  const here = unfinished.length === 0 ? `${count(trials.length)} of ${count(planned)} trials are here` : "Those that are here ran";
+  const hasFailed = trials.some((trial) => trial.failure !== null) || ofPoints.some(({ kind }) => kind === "strategy_failed");
+  const good = [goodItem(`${here}, in random order within blocks (seed ${study.exact.seed}).`), ...(hasFailed ? [] : [goodItem("No trial failed.")])];
   const title = bad.length === 0 ? "Nothing speaks against these numbers" : `${bad.length === 1 ? "One thing speaks" : `${count(bad.length)} things speak`} against these numbers`;
   return element("section", { class: bad.length === 0 ? "trust" : "trust warned", "aria-labelledby": "trust" }, element("h2", { id: "trust" }, title), list(bad, good));
 }
