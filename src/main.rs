@@ -33,6 +33,6 @@ async fn main() -> ExitCode {
 fn fail(error: &anyhow::Error, named: &ConnectionArguments, as_json: bool) -> ExitCode {
     let (kind, hint) = explain(error);
     let hint = hint.map(|hint| named.complete_commands(&hint));
-    terminal::print_remark(&terminal::render_error(&describe(error), kind, hint.as_deref(), as_json));
+    terminal::print_error(&describe(error), kind, hint.as_deref(), as_json);
     ExitCode::from(kind.exit_code())
 }

@@ -16,6 +16,8 @@ mod loading;
 mod map;
 mod map_bar;
 mod map_json;
+mod moving_line;
+mod pasteable;
 mod predict;
 mod printable;
 mod progress;
@@ -32,15 +34,21 @@ mod tournament;
 mod tournament_live;
 mod trial_verdicts;
 mod warm_progress;
+mod wrap;
 
 use std::io::{self, Write as _};
 use std::sync::OnceLock;
 
+use error_report::render_error;
+use screen::{stderr_width, stdout_width};
+use wrap::wrap_text;
+
+use crate::failure::ErrorKind;
+
 pub use comparison::render_comparison;
 pub use demo::{render_before_and_after, render_demo_plan, render_served};
 pub use device::{render_age, render_device, render_limit, render_profile};
-pub use doctor::render_doctor;
-pub use error_report::render_error;
+pub use doctor::{VERDICT, render_capabilities, render_doctor, render_readiness_json};
 pub use evict::render_evict_receipt;
 pub use forecasts::{render_judged_forecasts, render_sweep_verdict, render_written_forecast};
 pub use hydrate::render_hydration;
@@ -70,9 +78,14 @@ pub use warm_progress::{WarmProgress, interrupt_then_exit};
 /// What became of standard output: nothing, until a write fails.
 static OUTPUT_FAILURE: OnceLock<io::Error> = OnceLock::new();
 
-/// Prints a line on standard output. After a failure nothing more is printed, and the command goes on: its exit status is
-/// an answer of its own.
-pub fn print_line(line: &str) {
+/// Prints lines on standard output, broken between words where a terminal is narrower than they are.
+pub fn print_line(text: &str) {
+    print_verbatim(&wrap_text(text, stdout_width()));
+}
+
+/// Prints what is read by programs, or is the name of something, as it is. After a failure nothing more is printed, and the
+/// command goes on: its exit status is an answer of its own.
+pub fn print_verbatim(line: &str) {
     if is_output_open()
         && let Err(error) = writeln!(io::stdout().lock(), "{line}")
     {
@@ -93,11 +106,17 @@ pub fn output_failure() -> Option<&'static io::Error> {
 
 /// Prints a value as one JSON document on standard output.
 pub fn print_json<T: serde::Serialize>(value: &T) -> serde_json::Result<()> {
-    print_line(&serde_json::to_string_pretty(value)?);
+    print_verbatim(&serde_json::to_string_pretty(value)?);
     Ok(())
 }
 
 /// Prints a remark on standard error, so that standard output stays what was asked for.
-pub fn print_remark(line: &str) {
-    eprintln!("{line}");
+pub fn print_remark(text: &str) {
+    eprintln!("{}", wrap_text(text, stderr_width()));
+}
+
+/// Prints a failure on standard error: with `as_json` as one line for programs.
+pub fn print_error(message: &str, kind: ErrorKind, hint: Option<&str>, as_json: bool) {
+    let text = render_error(message, kind, hint, as_json);
+    if as_json { eprintln!("{text}") } else { print_remark(&text) }
 }
