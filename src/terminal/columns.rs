@@ -94,14 +94,20 @@ fn total(widths: &[usize], columns: &[Column], cut: bool) -> usize {
     widths.iter().zip(columns).map(of).sum::<usize>() + gaps
 }
 
+/// What may be cut is cut to this width where its own shortest one is too much.
+const LEAST: usize = 8;
+
 /// Takes what is too much from the columns that may be cut, the widest first.
 fn shorten(widths: &mut [usize], columns: &[Column], width: usize) {
     let mut excess = total(widths, columns, false).saturating_sub(width);
-    while excess > 0 {
-        let can_give = |place: &usize| columns[*place].shortest.is_some_and(|shortest| widths[*place] > shortest);
-        let Some(widest) = (0..widths.len()).filter(can_give).max_by_key(|place| widths[*place]) else { break };
-        widths[widest] -= 1;
-        excess -= 1;
+    for least in [usize::MAX, LEAST] {
+        while excess > 0 {
+            let can_give =
+                |place: &usize| columns[*place].shortest.is_some_and(|shortest| widths[*place] > shortest.min(least));
+            let Some(widest) = (0..widths.len()).filter(can_give).max_by_key(|place| widths[*place]) else { break };
+            widths[widest] -= 1;
+            excess -= 1;
+        }
     }
 }
 

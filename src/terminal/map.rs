@@ -16,8 +16,9 @@ use crate::units::{Bytes, Fork};
 /// The least width that names are cut to before columns are dropped.
 const SHORTEST_NAME: usize = 28;
 
-/// Lines around the rows: the time, titles, two of what is folded, the total, two of the legend with a line before it.
-const FRAME_LINES: usize = 8;
+/// Lines around the rows: the time, titles, two of what is folded, the total, what is left out, two of the legend with a line
+/// before it.
+const FRAME_LINES: usize = 9;
 
 /// What of the map is shown.
 #[derive(Clone, Copy, Debug, Default)]

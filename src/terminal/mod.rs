@@ -115,6 +115,11 @@ pub fn print_remark(text: &str) {
     eprintln!("{}", wrap_text(text, stderr_width()));
 }
 
+/// Ends the program at once, for what cannot begin.
+pub fn exit(code: i32) -> ! {
+    std::process::exit(code)
+}
+
 /// Prints a failure on standard error: with `as_json` as one line for programs.
 pub fn print_error(message: &str, kind: ErrorKind, hint: Option<&str>, as_json: bool) {
     let text = render_error(message, kind, hint, as_json);

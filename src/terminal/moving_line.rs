@@ -208,7 +208,7 @@ mod tests {
         assert!(line(95).contains("[███   ]"), "{}", line(95));
         assert_eq!(line(42), "1234 tps, 830 MB resident, 3 min 20 s left");
         assert_eq!(line(41), "1234 tps, 830 MB, 4 min left");
-        assert_eq!(line(20), "1234 tps,…4 min left");
+        assert_eq!(line(20), "1234 tps, … min left");
     }
 
     #[test]

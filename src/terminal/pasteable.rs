@@ -70,6 +70,9 @@ pub fn find_commands(line: &str) -> Vec<Range<usize>> {
 /// The length of the command that begins at this byte, if one does.
 fn length_at(line: &str, at: usize) -> Option<usize> {
     let before = line[..at].chars().next_back();
+    if line[at..].starts_with(char::is_whitespace) {
+        return None;
+    }
     if before.is_some_and(|before| !before.is_whitespace() && !matches!(before, '(' | '→')) {
         return None;
     }
@@ -192,7 +195,8 @@ mod tests {
 
     #[test]
     fn a_command_ends_where_the_sentence_goes_on() {
-        let lines: [(&str, &[&str]); 14] = [
+        let lines: [(&str, &[&str]); 15] = [
+            ("→ pgthaw doctor --probe", &["pgthaw doctor --probe"]),
             ("pgthaw doctor says what is missing and how to get it", &["pgthaw doctor"]),
             (
                 "note: pgthaw restore now takes this one, pgthaw restore 20261122-213504.150 the warmer one",

@@ -40,10 +40,10 @@ pub fn stderr_width() -> Option<usize> {
     size_of(&Term::stderr()).map(|(_, columns)| columns)
 }
 
-/// Lines and columns.
+/// Lines and columns. A terminal that does not know its size says 0.
 fn size_of(terminal: &Term) -> Option<(usize, usize)> {
     let size = terminal.is_term().then(|| terminal.size_checked()).flatten();
-    size.map(|(rows, columns)| (rows.into(), columns.into()))
+    size.filter(|(rows, columns)| *rows > 0 && *columns > 0).map(|(rows, columns)| (rows.into(), columns.into()))
 }
 
 /// The first of the variables that is set decides, as in setlocale(3).

@@ -76,16 +76,16 @@ impl SweepDisplay {
     }
 }
 
-/// `3 of 12 [██    ] scale 10, clients 4`
+/// `3 of 12 [██    ]  scale 10, clients 4`
 fn head_parts(trial: &SweepTrialStarted) -> Vec<Part> {
     vec![
         Part::text("", 2, format!("{} of {}", trial.position, trial.trials)),
         Part::bar(5, f64::from(trial.position - 1) / f64::from(trial.trials.max(1))),
-        Part::text(" ", 1, printable(&trial.label)),
+        Part::text("  ", 1, printable(&trial.label)),
     ]
 }
 
-/// `3 of 12 [██    ] scale 10, clients 4 (repeat 2): 12 of 20 s, 1234 tps, 830 MB resident, 3 min 20 s left`
+/// `3 of 12 [██    ]  scale 10, clients 4 (repeat 2): 12 of 20 s, 1234 tps, 830 MB resident, 3 min 20 s left`
 fn second_parts(trial: &SweepTrialStarted, second: LiveSecond, elapsed: Duration) -> Vec<Part> {
     let of = trial.seconds.map(|seconds| format!(" of {seconds}")).unwrap_or_default();
     let tps = render_tps(second);
@@ -147,7 +147,7 @@ mod tests {
             |second: LiveSecond, width| render_parts(&second_parts(&trial, second, Duration::from_secs(20)), width);
         assert_eq!(
             line(second, usize::MAX),
-            "3 of 12 [██▋             ] scale 10 (repeat 2): 12 of 20 s, 1234 tps, 3 min 0 s left"
+            "3 of 12 [██▋             ]  scale 10 (repeat 2): 12 of 20 s, 1234 tps, 3 min 0 s left"
         );
         let warm = LiveSecond { os_resident_bytes: Bytes(830_000_000), ..second };
         for width in [30, 40, 60, 80] {

@@ -91,7 +91,7 @@ impl TournamentDisplay {
         let LoadStarted { loader, position, trials, left } = started;
         let done = f64::from(position - 1) / f64::from(trials.max(1));
         let head =
-            [Part::text("", 2, format!("{position} of {trials}")), Part::bar(3, done), Part::text(" ", 1, loader)];
+            [Part::text("", 2, format!("{position} of {trials}")), Part::bar(3, done), Part::text("  ", 1, loader)];
         self.line.show(head.into_iter().chain(left.map(left_part)).collect());
     }
 
@@ -129,7 +129,7 @@ fn render_until_warm(trial: &TrialStarted, second: LiveSecond) -> String {
     }
 }
 
-/// `3 of 10 [████  ] cat (repeat 2): 12 of 20 s, 1234 tps, warm in about 6 s, 125 MB/s from the device, 830 MB resident,
+/// `3 of 10 [████  ]  cat (repeat 2): 12 of 20 s, 1234 tps, warm in about 6 s, 125 MB/s from the device, 830 MB resident,
 /// 3 min 20 s left`
 fn second_parts(trial: &TrialStarted, second: LiveSecond, left: Duration) -> Vec<Part> {
     let done = f64::from(trial.position - 1) + f64::from(second.second) / f64::from(trial.seconds.max(1));
@@ -139,7 +139,7 @@ fn second_parts(trial: &TrialStarted, second: LiveSecond, left: Duration) -> Vec
     vec![
         Part::text("", 2, format!("{} of {}", trial.position, trial.trials)),
         Part::bar(5, done / f64::from(trial.trials.max(1))),
-        Part::text(" ", 1, trial.strategy),
+        Part::text("  ", 1, trial.strategy),
         Part::text(" ", 6, format!("(repeat {})", trial.repeat)),
         Part::text(": ", 3, format!("{} of {at_most}{} s", second.second, trial.seconds)),
         Part::figure(tps.clone(), tps),
@@ -262,14 +262,14 @@ mod tests {
         assert_eq!(
             line(&trial(1), usize::MAX),
             format!(
-                "1 of 10 [▉               ] cat (repeat 2): 12 of 20 s, 1234 tps, warm in about 6 s, {}/s from the device, \
+                "1 of 10 [▉               ]  cat (repeat 2): 12 of 20 s, 1234 tps, warm in about 6 s, {}/s from the device, \
                  {resident} resident, 3 min 20 s left",
                 second.device_read_bytes
             )
         );
         assert_eq!(
             line(&trial(1), 80),
-            format!("1 of 10 cat: 12 of 20 s, 1234 tps, warm in about 6 s, {resident} resident, 3 min 20 s left")
+            format!("1 of 10  cat: 12 of 20 s, 1234 tps, {resident} resident, 3 min 20 s left")
         );
         for width in [30, 40, 60, 80, 100] {
             for strategy in ["cat", "pg_prewarm-prefetch"] {
