@@ -55,6 +55,7 @@ pub use hydrate::render_hydration;
 pub use loading::{render_loading, render_loading_head, render_loading_line};
 pub use map::{MapView, render_map, render_states};
 pub use map_json::render_map_json;
+pub use pasteable::find_commands;
 pub use predict::render_prediction;
 pub use printable::printable;
 pub use progress::Progress;

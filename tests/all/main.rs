@@ -16,6 +16,7 @@ mod judgement;
 mod loading;
 mod map;
 mod memory;
+mod narrow;
 mod predict;
 mod probe;
 mod receipt;
