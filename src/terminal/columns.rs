@@ -163,7 +163,7 @@ mod tests {
     fn no_line_is_wider_than_the_terminal() {
         for width in 20..60 {
             for line in render_columns(columns(), Some(width), "…").iter().flat_map(|line| line.lines()) {
-                assert!(measure_text_width(&line) <= width, "{width}: {line}");
+                assert!(measure_text_width(line) <= width, "{width}: {line}");
             }
         }
     }

@@ -39,7 +39,7 @@ fn render_relations(forks: &[EvictedFork], width: Option<usize>) -> Vec<String> 
     let cells = |cell: &dyn Fn(&EvictedFork) -> String| forks.iter().map(cell).collect::<Vec<String>>();
     let after = |row: &EvictedFork| row.resident_after_bytes.map_or("unknown".to_owned(), |bytes| bytes.to_string());
     let columns = vec![
-        Column::text("relation", 20, cells(&|row| printable(&row.name.to_string()).into_owned())),
+        Column::text("relation", 32, cells(&|row| printable(&row.name.to_string()).into_owned())),
         Column::word("fork", 0, cells(&|row| row.fork.to_string())),
         Column::number("before", 0, cells(&|row| row.resident_before_bytes.to_string())),
         Column::number("after", 0, cells(&after)),

@@ -109,8 +109,8 @@ fn join(parts: &[&Part], size: &dyn Fn(&Part) -> Size) -> String {
 
 fn render_bar(share: f64, cells: usize) -> String {
     let eighths = (share.clamp(0.0, 1.0) * (cells * 8) as f64) as usize;
-    let part = if eighths % 8 > 0 { EIGHTHS[eighths % 8].to_string() } else { String::new() };
-    let full = "█".repeat(eighths / 8) + &part;
+    let mut full = "█".repeat(eighths / 8);
+    full.extend(EIGHTHS.get(eighths % 8).filter(|part| **part != ' '));
     format!("[{full:cells$}]")
 }
 

@@ -91,7 +91,7 @@ fn render_relations(receipt: &Receipt, width: Option<usize>) -> Vec<String> {
     let rows = &receipt.relations;
     let cells = |cell: &dyn Fn(&RelationReceipt) -> String| rows.iter().map(cell).collect::<Vec<String>>();
     let columns = vec![
-        Column::text("relation", 20, cells(&|row| relation_name(&row.name.database, &row.name.to_string()))),
+        Column::text("relation", 32, cells(&|row| relation_name(&row.name.database, &row.name.to_string()))),
         Column::word("fork", 0, cells(&|row| row.fork.to_string())),
         Column::word("tier", 0, cells(&|row| row.tier.name().to_owned())),
         Column::number("asked", 0, cells(&|row| row.asked_bytes.to_string())),

@@ -119,8 +119,9 @@ impl Wrapped {
     /// A long command that does not fit, without the punctuation of the sentence around it.
     fn add_alone(&mut self, piece: &Piece<'_>) {
         let is_in_brackets = piece.before == "(" && piece.behind.starts_with(')');
-        if !is_in_brackets {
-            self.line.extend([piece.gap, piece.before]);
+        let before = format!("{}{}", piece.gap, piece.before);
+        if !is_in_brackets && measure_text_width(&self.line) + measure_text_width(&before) <= self.width {
+            self.line += &before;
         }
         self.end_line();
         let command = piece.text.trim_matches('`');
