@@ -28,7 +28,6 @@ async fn main() -> ExitCode {
 /// Tells what went wrong and what to do about it.
 fn fail(error: &anyhow::Error, as_json: bool) -> ExitCode {
     let (kind, hint) = explain(error);
-    let hint = hint.map(|hint| terminal::complete_commands(&hint));
-    terminal::print_as_it_is(&terminal::render_error(&describe(error), kind, hint.as_deref(), as_json));
+    terminal::print_error(&describe(error), kind, hint.as_deref(), as_json);
     ExitCode::from(kind.exit_code())
 }

@@ -30,7 +30,7 @@ pub async fn run(arguments: CompletionsArguments, _output: OutputArguments) -> a
     } else if let Some(shell) = arguments.shell {
         let mut script = Vec::new();
         clap_complete::generate(shell, &mut command, "pgthaw", &mut script);
-        terminal::print_line(String::from_utf8_lossy(&script).trim_end());
+        terminal::print_verbatim(String::from_utf8_lossy(&script).trim_end());
     }
     Ok(ExitStatus::Done)
 }

@@ -52,7 +52,7 @@ pub async fn run(arguments: DemoArguments, output: OutputArguments) -> anyhow::R
     let acts = arguments.acts()?;
     if !output.json {
         let options = &acts.options[0];
-        let checks = terminal::render_doctor(&check_machine(options));
+        let checks = terminal::render_capabilities(&check_machine(options));
         let plan = terminal::render_demo_plan(options.scale, size::expected_bytes(options.scale), &options.disk);
         terminal::print_line(&format!("{checks}\n\n{plan}\n"));
     }

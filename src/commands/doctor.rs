@@ -4,13 +4,14 @@ use clap::Args;
 
 use super::doctor_probe::{ProbeArguments, check_profile, run_probe};
 use super::{ConnectionArguments, ExitStatus, OutputArguments, PositionalArguments};
-use crate::failure::{Capability, ErrorKind};
+use crate::failure::{Capability, ErrorKind, Readiness, compute_readiness};
 use crate::linux::capability::{HostTarget, check_host, check_programs};
 use crate::postgres::capability::{Checked, check_pgbench, check_server};
 use crate::terminal;
 
 /// Everything that is looked at, in the order in which it is told.
-const NAMES: [&str; 25] = [
+const NAMES: [&str; 26] = [
+    terminal::VERDICT,
     "server",
     "data-dir",
     "ownership",
@@ -74,17 +75,28 @@ pub async fn run(arguments: DoctorArguments, output: OutputArguments) -> anyhow:
     for remedy in capabilities.iter_mut().filter_map(|one| one.remedy.as_mut()) {
         *remedy = terminal::complete_commands(remedy);
     }
+    let readiness = compute_readiness(&capabilities);
     match output.json {
-        true => terminal::print_json(&capabilities)?,
-        false => terminal::print_line(&terminal::render_doctor(&capabilities)),
+        true => print_list(&capabilities, &readiness)?,
+        false => terminal::print_line(&terminal::render_doctor(&capabilities, &readiness)),
     }
-    let is_missing = |one: &&Capability| !one.ok && is_required(&arguments, one.name);
-    let missing: Vec<&str> = capabilities.iter().filter(is_missing).map(|one| one.name).collect();
+    let found = capabilities.iter().map(|one| (one.name, one.ok)).chain([(terminal::VERDICT, readiness.is_complete())]);
+    let is_missing = |(name, ok): &(&str, bool)| !ok && is_required(&arguments, name);
+    let missing: Vec<&str> = found.filter(is_missing).map(|(name, _)| name).collect();
     if missing.is_empty() {
         return Ok(ExitStatus::Done);
     }
     terminal::print_remark(&format!("asked for and not possible: {}", missing.join(", ")));
     Ok(ExitStatus::Because(ErrorKind::Privilege))
+}
+
+/// The answer and what it rests on, as one list.
+fn print_list(capabilities: &[Capability], readiness: &Readiness) -> anyhow::Result<()> {
+    let mut list = vec![terminal::render_readiness_json(readiness)];
+    for one in capabilities {
+        list.push(serde_json::to_value(one)?);
+    }
+    Ok(terminal::print_json(&list)?)
 }
 
 /// The host's checks are made on what the server's found.

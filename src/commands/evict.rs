@@ -12,7 +12,7 @@ use super::{
 use crate::cache::{Map, Selection};
 use crate::failure::ErrorKind;
 use crate::linux::page_cache::SystemPageCache;
-use crate::terminal::{self, WarmProgress};
+use crate::terminal::{self, Canvas, WarmProgress};
 use crate::warm::evict::{EvictReceipt, Eviction};
 use crate::warm::{Control, Error};
 
@@ -91,7 +91,11 @@ pub async fn run(arguments: EvictArguments, output: OutputArguments) -> anyhow::
     receipt.remarks.splice(0..0, map.remarks);
     match output.json {
         true => terminal::print_json(&receipt)?,
-        false => terminal::print_line(&terminal::render_evict_receipt(&receipt, arguments.verbose)),
+        false => terminal::print_line(&terminal::render_evict_receipt(
+            &receipt,
+            arguments.verbose,
+            Canvas::of_stdout(false).width,
+        )),
     }
     Ok(match receipt {
         EvictReceipt { is_interrupted: true, .. } => ExitStatus::Because(ErrorKind::Interrupted),

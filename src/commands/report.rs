@@ -84,7 +84,7 @@ async fn report_runs(store: &Store, arguments: &ReportArguments, output: OutputA
         let trials: usize = shown.iter().map(|(_, trials)| trials.len()).sum();
         terminal::print_json(&json!({ "run": runs[0], "runs": runs, "trials": trials, "report": path }))?;
     } else {
-        terminal::print_line(&path.display().to_string());
+        terminal::print_verbatim(&path.display().to_string());
     }
     Ok(())
 }

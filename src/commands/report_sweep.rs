@@ -48,7 +48,7 @@ fn tell(studies: &[StudyInPage], ids: &[&str], path: &Path, output: OutputArgume
             "the page has no curves of the {trials} trials of {id}: `pgthaw serve` has them"
         ));
     }
-    terminal::print_line(&path.display().to_string());
+    terminal::print_verbatim(&path.display().to_string());
     Ok(())
 }
 

@@ -88,7 +88,7 @@ pub async fn report_loading(
     if output.json {
         terminal::print_json(&json!({ "run": run.id, "runs": [run.id], "trials": trials.len(), "report": path }))?;
     } else {
-        terminal::print_line(&path.display().to_string());
+        terminal::print_verbatim(&path.display().to_string());
     }
     Ok(())
 }

@@ -16,12 +16,15 @@ pub struct Capability {
     pub detail: String,
     /// The command that mends it; `None` when it is possible, or when nothing mends it.
     pub remedy: Option<String>,
+    /// It is not possible everywhere that was asked for, but somewhere.
+    #[serde(skip)]
+    pub is_partly: bool,
 }
 
 impl Capability {
     /// It is possible.
     pub fn yes(group: &'static str, name: &'static str, detail: impl Into<String>) -> Capability {
-        Capability { name, group, ok: true, detail: detail.into(), remedy: None }
+        Capability { name, group, ok: true, detail: detail.into(), remedy: None, is_partly: false }
     }
 
     /// It is not possible.
@@ -31,11 +34,11 @@ impl Capability {
         detail: impl Into<String>,
         remedy: impl Into<String>,
     ) -> Capability {
-        Capability { name, group, ok: false, detail: detail.into(), remedy: Some(remedy.into()) }
+        Capability { name, group, ok: false, detail: detail.into(), remedy: Some(remedy.into()), is_partly: false }
     }
 
     /// It is not possible, for the reason and with the remedy that an error tells.
     pub fn failed(group: &'static str, name: &'static str, error: &dyn Explain) -> Capability {
-        Capability { name, group, ok: false, detail: error.to_string(), remedy: error.hint() }
+        Capability { name, group, ok: false, detail: error.to_string(), remedy: error.hint(), is_partly: false }
     }
 }

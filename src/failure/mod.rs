@@ -2,8 +2,10 @@
 //! what to do about it.
 
 mod capability;
+mod readiness;
 
 pub use capability::Capability;
+pub use readiness::{Missing, NEEDED, Readiness, Tiers, compute_readiness};
 
 /// What sort of failure this is. The exit status follows from it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

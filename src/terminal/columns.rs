@@ -1,8 +1,10 @@
-//! Columns that fit the terminal: the least important go first, then the widest text is cut in its middle.
+//! Columns that fit the terminal: the least important go first, which is told below, then the widest text is cut in its
+//! middle.
 
 use console::{Alignment, measure_text_width, pad_str};
 
 use super::printable::shorten_middle;
+use super::wrap::wrap_text;
 
 /// Between two columns.
 const GAP: &str = "  ";
@@ -10,7 +12,7 @@ const GAP: &str = "  ";
 /// One column of a table.
 #[derive(Clone, Debug)]
 pub struct Column {
-    pub title: &'static str,
+    pub title: String,
     pub alignment: Alignment,
     /// Columns with a greater number are dropped first; those with 0 stay.
     pub priority: u8,
@@ -21,18 +23,18 @@ pub struct Column {
 
 impl Column {
     /// A column of text, which may be cut in the middle to `shortest` cells.
-    pub fn text(title: &'static str, shortest: usize, cells: Vec<String>) -> Column {
-        Column { title, alignment: Alignment::Left, priority: 0, shortest: Some(shortest), cells }
+    pub fn text(title: impl Into<String>, shortest: usize, cells: Vec<String>) -> Column {
+        Column { title: title.into(), alignment: Alignment::Left, priority: 0, shortest: Some(shortest), cells }
     }
 
     /// A column of numbers.
-    pub fn number(title: &'static str, priority: u8, cells: Vec<String>) -> Column {
-        Column { title, alignment: Alignment::Right, priority, shortest: None, cells }
+    pub fn number(title: impl Into<String>, priority: u8, cells: Vec<String>) -> Column {
+        Column { title: title.into(), alignment: Alignment::Right, priority, shortest: None, cells }
     }
 
     /// A column of words that are never cut.
-    pub fn word(title: &'static str, priority: u8, cells: Vec<String>) -> Column {
-        Column { title, alignment: Alignment::Left, priority, shortest: None, cells }
+    pub fn word(title: impl Into<String>, priority: u8, cells: Vec<String>) -> Column {
+        Column { title: title.into(), alignment: Alignment::Left, priority, shortest: None, cells }
     }
 
     /// Cells that its widest value or its title needs.
@@ -40,17 +42,19 @@ impl Column {
         self.cells
             .iter()
             .map(|cell| measure_text_width(cell))
-            .chain([measure_text_width(self.title)])
+            .chain([measure_text_width(&self.title)])
             .max()
             .unwrap_or(0)
     }
 }
 
-/// The lines of a table with a line of titles, no wider than `width` if that is possible.
+/// The lines of a table with a line of titles, no wider than `width` if that is possible; and which columns are not there for
+/// it.
 pub fn render_columns(mut columns: Vec<Column>, width: Option<usize>, mark: &str) -> Vec<String> {
     // What nobody has a value for is not shown.
     columns.retain(|column| column.priority == 0 || column.cells.iter().any(|cell| !cell.is_empty()));
     let mut widths: Vec<usize> = columns.iter().map(Column::width).collect();
+    let mut left_out = Vec::new();
     if let Some(width) = width {
         while total(&widths, &columns, true) > width {
             let Some(least) = (0..columns.len())
@@ -59,19 +63,25 @@ pub fn render_columns(mut columns: Vec<Column>, width: Option<usize>, mark: &str
             else {
                 break;
             };
-            columns.remove(least);
+            left_out.push(columns.remove(least).title);
             widths.remove(least);
         }
         shorten(&mut widths, &columns, width);
     }
-    let titles: Vec<&str> = columns.iter().map(|column| column.title).collect();
+    let titles: Vec<&str> = columns.iter().map(|column| column.title.as_str()).collect();
     let rows = columns.iter().map(|column| column.cells.len()).max().unwrap_or(0);
     let mut lines = vec![render_line(&columns, &widths, &titles, mark)];
     for row in 0..rows {
         let cells: Vec<&str> = columns.iter().map(|column| column.cells.get(row).map_or("", String::as_str)).collect();
         lines.push(render_line(&columns, &widths, &cells, mark));
     }
+    lines.extend(render_left_out(&left_out).map(|told| wrap_text(&told, width)));
     lines
+}
+
+/// Which columns are not there; nothing when all are.
+pub fn render_left_out(titles: &[String]) -> Option<String> {
+    (!titles.is_empty()).then(|| format!("left out, for the terminal is narrow: {}", titles.join("; ")))
 }
 
 /// The width of a line; of columns that may be cut, their shortest width when `cut`.
@@ -84,14 +94,20 @@ fn total(widths: &[usize], columns: &[Column], cut: bool) -> usize {
     widths.iter().zip(columns).map(of).sum::<usize>() + gaps
 }
 
+/// What may be cut is cut to this width where its own shortest one is too much.
+const LEAST: usize = 8;
+
 /// Takes what is too much from the columns that may be cut, the widest first.
 fn shorten(widths: &mut [usize], columns: &[Column], width: usize) {
     let mut excess = total(widths, columns, false).saturating_sub(width);
-    while excess > 0 {
-        let can_give = |place: &usize| columns[*place].shortest.is_some_and(|shortest| widths[*place] > shortest);
-        let Some(widest) = (0..widths.len()).filter(can_give).max_by_key(|place| widths[*place]) else { break };
-        widths[widest] -= 1;
-        excess -= 1;
+    for least in [usize::MAX, LEAST] {
+        while excess > 0 {
+            let can_give =
+                |place: &usize| columns[*place].shortest.is_some_and(|shortest| widths[*place] > shortest.min(least));
+            let Some(widest) = (0..widths.len()).filter(can_give).max_by_key(|place| widths[*place]) else { break };
+            widths[widest] -= 1;
+            excess -= 1;
+        }
     }
 }
 
@@ -134,15 +150,20 @@ mod tests {
         let narrow =
             ["relation   kind      size  dirty", "publ…name  table  1.50 GB      3", "public.b   index     8 kB"];
         assert_eq!(render_columns(columns(), Some(32), "…"), narrow);
-        let narrower = ["relation      size  dirty", "publ…name  1.50 GB      3", "public.b      8 kB"];
+        let narrower = [
+            "relation      size  dirty",
+            "publ…name  1.50 GB      3",
+            "public.b      8 kB",
+            "left out, for the\n  terminal is narrow:\n  kind",
+        ];
         assert_eq!(render_columns(columns(), Some(25), "…"), narrower);
     }
 
     #[test]
     fn no_line_is_wider_than_the_terminal() {
-        for width in 17..60 {
-            for line in render_columns(columns(), Some(width), "…") {
-                assert!(measure_text_width(&line) <= width, "{width}: {line}");
+        for width in 20..60 {
+            for line in render_columns(columns(), Some(width), "…").iter().flat_map(|line| line.lines()) {
+                assert!(measure_text_width(line) <= width, "{width}: {line}");
             }
         }
     }

@@ -2,7 +2,8 @@
 
 use comfy_table::Cell;
 
-use super::tournament::{Column, name_cell, render_count, render_fitting, spread_cell, terminal_width};
+use super::screen::stdout_width;
+use super::tournament::{Column, name_cell, render_count, render_fitting, spread_cell};
 use crate::bench::{BOUND, Comparison, Interference, MIN_PAIRS, NOTHING, Ratio, StrategyRatios, render_ratio};
 
 /// The peer that is shown beside `nothing`.
@@ -25,7 +26,7 @@ const RATIOS: [RatioColumn; 6] = [
 
 /// Two tables: the ratios once there are three rounds, and the interference where `nothing` was measured.
 pub fn render_comparison(comparison: &Comparison) -> Vec<String> {
-    let width = terminal_width().unwrap_or(usize::MAX);
+    let width = stdout_width().unwrap_or(usize::MAX);
     [render_ratios(comparison, width), render_interference(comparison, width)].into_iter().flatten().collect()
 }
 

@@ -2,6 +2,7 @@
 
 use std::fmt::Write as _;
 
+use super::screen::stdout_width;
 use super::tournament::render_count;
 use crate::bench::{Disk, RelationResidency, ResidencyStrip, Summary, Trial};
 use crate::units::Bytes;
@@ -9,8 +10,9 @@ use crate::units::Bytes;
 /// Eighths of a character, from empty to full.
 const LEVELS: [char; 9] = [' ', '▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
 
-/// Characters of a strip.
+/// Characters of a strip, where there is room for as many, and of what else stands in its line.
 const STRIP_CHARACTERS: usize = 32;
+const BESIDE_STRIPS: usize = "    shared_buffers  []  []".len();
 
 /// Relations that are shown: the largest.
 const RELATIONS: usize = 4;
@@ -20,7 +22,7 @@ pub fn render_demo_plan(scale: u32, database: Bytes, disk: &Disk) -> String {
     let disk = super::render_disk(disk);
     format!(
         "A scratch PostgreSQL gets a database of scale {scale} ({database}) on the disk {disk}.\n\
-         Each strategy starts from the same proven cold state, while pgbench runs against the server: in the first act\n\
+         Each strategy starts from the same proven cold state, while pgbench runs against the server: in the first act \
          everything is needed, in the second one 99 % of the transactions need the newest tenth.\n\
          Ctrl-C ends it tidily at any time."
     )
@@ -37,29 +39,28 @@ pub fn render_served(title: &str, summary: &Summary) -> String {
 
 /// The largest relations before a trial and after it, each as a strip from its first block to its last.
 pub fn render_before_and_after(trial: &Trial) -> String {
+    let room = stdout_width().map_or(STRIP_CHARACTERS, |width| width.saturating_sub(BESIDE_STRIPS) / 2);
     let mut text = format!("in memory before and after {}:", trial.strategy);
-    let shown = &trial.residency[..trial.residency.len().min(RELATIONS)];
-    let width = shown.iter().map(|one| one.relation.chars().count()).max().unwrap_or(0);
-    for one in shown {
+    for one in &trial.residency[..trial.residency.len().min(RELATIONS)] {
         // Writing to a String cannot fail.
-        let _ = write!(text, "\n{}", render_relation(one, width));
+        let _ = write!(text, "\n{}", render_relation(one, room.clamp(1, STRIP_CHARACTERS)));
     }
     text
 }
 
-fn render_relation(one: &RelationResidency, width: usize) -> String {
+fn render_relation(one: &RelationResidency, characters: usize) -> String {
     let tier = |name: &str, of: fn(&ResidencyStrip) -> &Vec<f32>| {
-        format!("{name}  [{}]  [{}]", render_strip(of(&one.before)), render_strip(of(&one.after)))
+        let [before, after] = [&one.before, &one.after].map(|strip| render_strip(of(strip), characters));
+        format!("    {name:14}  [{before}]  [{after}]")
     };
-    let size = one.total_bytes;
-    let os = tier("page cache    ", |strip| &strip.os);
+    let os = tier("page cache", |strip| &strip.os);
     let buffers = tier("shared_buffers", |strip| &strip.buffers);
-    format!("  {:width$} {size:>8}  {os}\n  {:width$} {:8}  {buffers}", one.relation, "", "")
+    format!("  {}, {}\n{os}\n{buffers}", one.relation, one.total_bytes)
 }
 
 /// Shares 0 to 1 as levels; a piece that is not quite empty is never drawn as empty, nor one not quite full as full.
-fn render_strip(shares: &[f32]) -> String {
-    let each = shares.len().div_ceil(STRIP_CHARACTERS).max(1);
+fn render_strip(shares: &[f32], characters: usize) -> String {
+    let each = shares.len().div_ceil(characters).max(1);
     shares.chunks(each).map(|chunk| LEVELS[level(chunk.iter().sum::<f32>() / chunk.len() as f32)]).collect()
 }
 
@@ -77,10 +78,10 @@ mod tests {
 
     #[test]
     fn a_strip_is_honest_at_its_ends() {
-        assert_eq!(render_strip(&[0.0, 0.0, 1.0, 1.0]), "  ██");
-        assert_eq!(render_strip(&[0.001, 0.99]), "▁▇");
-        assert_eq!(render_strip(&[0.5; 64]), "▄".repeat(32));
-        assert_eq!(render_strip(&[]), "");
+        assert_eq!(render_strip(&[0.0, 0.0, 1.0, 1.0], 32), "  ██");
+        assert_eq!(render_strip(&[0.001, 0.99], 32), "▁▇");
+        assert_eq!(render_strip(&[0.5; 64], 32), "▄".repeat(32));
+        assert_eq!(render_strip(&[], 32), "");
     }
 
     #[test]
@@ -93,10 +94,15 @@ mod tests {
             before: strip(0.0),
             after: strip(1.0),
         };
-        let lines = render_relation(&relation, 23);
-        assert!(
-            lines.contains(&format!("640 MB  page cache      [{}]  [{}]", " ".repeat(32), "█".repeat(32))),
-            "{lines}"
+        let size = relation.total_bytes;
+        let (cold, warm) = (" ".repeat(32), "█".repeat(32));
+        assert_eq!(
+            render_relation(&relation, 32),
+            format!(
+                "  public.pgbench_accounts, {size}\n    page cache      [{cold}]  [{warm}]\n    shared_buffers  [{cold}]  [{cold}]"
+            )
         );
+        let narrow = render_relation(&relation, (80 - BESIDE_STRIPS) / 2);
+        assert!(narrow.lines().all(|line| console::measure_text_width(line) <= 80), "{narrow}");
     }
 }

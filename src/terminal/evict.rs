@@ -8,11 +8,11 @@ use crate::postgres::RelationName;
 use crate::units::Bytes;
 use crate::warm::evict::{BuffersStay, EvictReceipt, EvictedFork, EvictedTier, Stay, StayReason};
 
-/// What went and what stayed, in a few lines; with `is_verbose` also a row for every fork.
-pub fn render_evict_receipt(receipt: &EvictReceipt, is_verbose: bool) -> String {
+/// What went and what stayed, in a few lines; with `is_verbose` also a row for every fork, no wider than `width`.
+pub fn render_evict_receipt(receipt: &EvictReceipt, is_verbose: bool, width: Option<usize>) -> String {
     let mut lines = Vec::new();
     if is_verbose && !receipt.relations.is_empty() {
-        lines.extend(render_relations(&receipt.relations));
+        lines.extend(render_relations(&receipt.relations, width));
         lines.push(String::new());
     }
     lines.extend(receipt.os.map(|tier| tier_line("page cache", tier, receipt.is_dry_run)));
@@ -35,16 +35,16 @@ fn tier_line(name: &str, tier: EvictedTier, is_dry_run: bool) -> String {
     }
 }
 
-fn render_relations(forks: &[EvictedFork]) -> Vec<String> {
+fn render_relations(forks: &[EvictedFork], width: Option<usize>) -> Vec<String> {
     let cells = |cell: &dyn Fn(&EvictedFork) -> String| forks.iter().map(cell).collect::<Vec<String>>();
     let after = |row: &EvictedFork| row.resident_after_bytes.map_or("unknown".to_owned(), |bytes| bytes.to_string());
     let columns = vec![
-        Column::text("relation", 20, cells(&|row| printable(&row.name.to_string()).into_owned())),
+        Column::text("relation", 32, cells(&|row| printable(&row.name.to_string()).into_owned())),
         Column::word("fork", 0, cells(&|row| row.fork.to_string())),
         Column::number("before", 0, cells(&|row| row.resident_before_bytes.to_string())),
         Column::number("after", 0, cells(&after)),
     ];
-    render_columns(columns, None, "…")
+    render_columns(columns, width, "…")
 }
 
 fn render_stayed(stayed: &[Stay]) -> Vec<String> {

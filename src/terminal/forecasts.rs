@@ -1,8 +1,9 @@
 //! Forecasts beside what was measured.
 
-use comfy_table::{CellAlignment, Table};
+use comfy_table::Cell;
 
-use super::tournament::STYLE;
+use super::screen::stdout_width;
+use super::tournament::{Column, render_fitting};
 use crate::bench::{JudgedForecast, SweepVerdict, WrittenForecast};
 use crate::model::{AT_ONCE, is_at_once, tell_after};
 
@@ -17,27 +18,30 @@ pub fn render_written_forecast(forecast: &WrittenForecast) -> String {
     )
 }
 
+/// Columns that give way first where the terminal is too narrow for all.
+const GIVING_WAY: [&str; 2] = ["half:\nmeasured", "half:\nforecast"];
+
 /// A row for each point: forecast, measured and error, of half the throughput and of warm.
 pub fn render_judged_forecasts(points: &[JudgedForecast]) -> String {
-    let mut table = Table::new();
-    table.load_style(STYLE);
-    table.set_header(["point", "half: forecast", "measured", "error", "warm: forecast", "measured", "error"]);
-    for point in points {
-        let forecast = &point.forecast;
-        table.add_row([
-            point.name.clone(),
-            seconds(forecast.to_50_seconds),
-            seconds(point.to_50_seconds),
-            error(point.to_50_error),
-            seconds(forecast.warm_after_seconds),
-            seconds(point.warm_after_seconds),
-            error(point.warm_after_error),
-        ]);
-    }
-    for column in table.column_iter_mut().skip(1) {
-        column.set_cell_alignment(CellAlignment::Right);
-    }
-    table.trim_fmt()
+    render_within(points, stdout_width().unwrap_or(usize::MAX))
+}
+
+fn render_within(points: &[JudgedForecast], width: usize) -> String {
+    let column = |title: &str, cell: &dyn Fn(&JudgedForecast) -> String| Column {
+        title: title.to_owned(),
+        cells: points.iter().map(|point| Cell::new(cell(point))).collect(),
+    };
+    let columns = vec![
+        column("point", &|point| point.name.clone()),
+        column("half:\nforecast", &|point| seconds(point.forecast.to_50_seconds)),
+        column("half:\nmeasured", &|point| seconds(point.to_50_seconds)),
+        column("half:\nerror", &|point| error(point.to_50_error)),
+        column("warm:\nforecast", &|point| seconds(point.forecast.warm_after_seconds)),
+        column("warm:\nmeasured", &|point| seconds(point.warm_after_seconds)),
+        column("warm:\nerror", &|point| error(point.warm_after_error)),
+    ];
+    let (table, left_out) = render_fitting(columns, &GIVING_WAY, width);
+    [Some(table), left_out].into_iter().flatten().collect::<Vec<_>>().join("\n")
 }
 
 /// One sentence about all of them.

@@ -1,14 +1,18 @@
 //! Loaders: how long each took until what was wanted was resident, and pgthaw's ratios to the others.
 
-use comfy_table::{Attribute, Cell, CellAlignment, Table};
+use comfy_table::Cell;
 
 use super::printable;
 use super::results::{render_disk, render_place, render_when};
-use super::tournament::{STYLE, render_count, spread_cell};
+use super::screen::stdout_width;
+use super::tournament::{Column, name_cell, render_count, render_fitting, spread_cell};
 use crate::bench::{
-    LoaderRatio, LoaderSummary, LoadingRun, LoadingSummary, LoadingTrial, PGTHAW, RatioOf, Spread, render_ratio,
+    LoaderRatio, LoaderSummary, LoadingRun, LoadingSummary, LoadingTrial, RatioOf, Spread, render_ratio,
 };
 use crate::units::Bytes;
+
+/// Columns that give way first where the terminal is too narrow for all.
+const GIVING_WAY: [&str; 4] = ["device\nreads", "CPU s\nper GB", "device\nread", "rate\nper s"];
 
 /// What a run of loaders was: machine, server, what was wanted, disk, and what it says against itself.
 pub fn render_loading_head(run: &LoadingRun) -> String {
@@ -44,7 +48,10 @@ pub fn render_loading_head(run: &LoadingRun) -> String {
 
 /// The table of the loaders, and the ratios.
 pub fn render_loading(run: &LoadingRun, summary: &LoadingSummary) -> String {
-    let mut lines = vec![render_table(run, &summary.loaders), render_legend(run, summary)];
+    let width = stdout_width().unwrap_or(usize::MAX);
+    let (table, left_out) = render_fitting(make_columns(run, &summary.loaders), &GIVING_WAY, width);
+    let mut lines = vec![table, render_legend(run, summary)];
+    lines.extend(left_out);
     for loader in &summary.loaders {
         lines.extend(loader.caveats.iter().map(|caveat| format!("  {}: {caveat}", loader.loader)));
     }
@@ -55,38 +62,24 @@ pub fn render_loading(run: &LoadingRun, summary: &LoadingSummary) -> String {
     lines.join("\n")
 }
 
-fn render_table(run: &LoadingRun, loaders: &[LoaderSummary]) -> String {
+fn make_columns(run: &LoadingRun, loaders: &[LoaderSummary]) -> Vec<Column> {
     let beyond = format!("> {}", run.study.patience_seconds);
+    let column = |title: &str, cell: &dyn Fn(&LoaderSummary) -> Cell| Column {
+        title: title.to_owned(),
+        cells: loaders.iter().map(cell).collect(),
+    };
     let seconds = |value: Option<Spread>| spread_cell(value, &beyond, |value| format!("{value:.2}"));
     let rate = |value: Spread| spread_cell(Some(value), "", |value| Bytes(value as u64).per_second());
     let bytes = |value: Option<Spread>| spread_cell(value, "", |value| Bytes(value as u64).to_string());
-    let mut table = Table::new();
-    table.load_style(STYLE);
-    table.set_header([
-        "loader",
-        "resident\nafter, s",
-        "buffers back\nafter, s",
-        "rate",
-        "CPU s\nper GB",
-        "device\nread",
-        "device\nreads",
-    ]);
-    for loader in loaders {
-        let name = Cell::new(&loader.loader);
-        table.add_row([
-            if loader.loader == PGTHAW { name.add_attribute(Attribute::Bold) } else { name },
-            seconds(loader.resident_after_seconds),
-            seconds(loader.buffers_after_seconds),
-            rate(loader.bytes_per_second),
-            seconds(loader.cpu_seconds_per_gb),
-            bytes(loader.device_read_bytes),
-            spread_cell(loader.device_reads, "", render_count),
-        ]);
-    }
-    for column in table.column_iter_mut().skip(1) {
-        column.set_cell_alignment(CellAlignment::Right);
-    }
-    table.trim_fmt()
+    vec![
+        column("loader", &|one| name_cell(&one.loader)),
+        column("resident\nafter, s", &|one| seconds(one.resident_after_seconds)),
+        column("buffers back\nafter, s", &|one| seconds(one.buffers_after_seconds)),
+        column("rate", &|one| rate(one.bytes_per_second)),
+        column("CPU s\nper GB", &|one| seconds(one.cpu_seconds_per_gb)),
+        column("device\nread", &|one| bytes(one.device_read_bytes)),
+        column("device\nreads", &|one| spread_cell(one.device_reads, "", render_count)),
+    ]
 }
 
 fn render_legend(run: &LoadingRun, summary: &LoadingSummary) -> String {

@@ -16,7 +16,8 @@ use crate::units::Bytes;
 /// The least width that names are cut to before columns are dropped.
 const SHORTEST_NAME: usize = 28;
 
-/// Lines around the rows: the time, titles, two of what is folded, the total, three of the legend with a line before it.
+/// Lines around the rows: the time, titles, two of what is folded, the total, what is left out, three of the legend with a
+/// line before it.
 const FRAME_LINES: usize = 9;
 
 /// What of the map is shown.

@@ -16,7 +16,9 @@ mod loading;
 mod map;
 mod map_bar;
 mod map_json;
+mod moving_line;
 mod password;
+mod pasteable;
 mod pasted;
 mod predict;
 mod printable;
@@ -35,16 +37,22 @@ mod tournament;
 mod tournament_live;
 mod trial_verdicts;
 mod warm_progress;
+mod wrap;
 
 use std::io::{self, Write as _};
 use std::sync::OnceLock;
+
+use error_report::render_error;
+use screen::{stderr_width, stdout_width};
+use wrap::wrap_text;
+
+use crate::failure::ErrorKind;
 
 pub use comparison::render_comparison;
 pub use counted::counted;
 pub use demo::{render_before_and_after, render_demo_plan, render_served};
 pub use device::{render_age, render_device, render_limit, render_profile};
-pub use doctor::render_doctor;
-pub use error_report::render_error;
+pub use doctor::{VERDICT, render_capabilities, render_doctor, render_readiness_json};
 pub use evict::render_evict_receipt;
 pub use forecasts::{render_judged_forecasts, render_sweep_verdict, render_written_forecast};
 pub use hydrate::render_hydration;
@@ -53,6 +61,7 @@ pub use map::{MapView, display_name, render_map, render_percent, render_states, 
 pub use map_bar::{CellLook, Seen, render_bar_runs};
 pub use map_json::render_map_json;
 pub use password::ask_password;
+pub use pasteable::find_commands;
 pub use pasted::{PastedCommands, complete_commands, complete_commands_with};
 pub use predict::render_prediction;
 pub use printable::{printable, shorten_middle};
@@ -78,13 +87,14 @@ pub use warm_progress::{WarmProgress, interrupt_then_exit};
 /// What became of standard output: nothing, until a write fails.
 static OUTPUT_FAILURE: OnceLock<io::Error> = OnceLock::new();
 
-/// Prints a line on standard output. After a failure nothing more is printed, and the command goes on: its exit status is
-/// an answer of its own.
-pub fn print_line(line: &str) {
-    write_line(&complete_commands(line));
+/// Prints lines on standard output, broken between words where a terminal is narrower than they are.
+pub fn print_line(text: &str) {
+    print_verbatim(&wrap_text(&complete_commands(text), stdout_width()));
 }
 
-fn write_line(line: &str) {
+/// Prints what is read by programs, or is the name of something, as it is. After a failure nothing more is printed, and the
+/// command goes on: its exit status is an answer of its own.
+pub fn print_verbatim(line: &str) {
     if is_output_open()
         && let Err(error) = writeln!(io::stdout().lock(), "{line}")
     {
@@ -106,16 +116,25 @@ pub fn output_failure() -> Option<&'static io::Error> {
 /// Prints a value as one JSON document on standard output. What is a command in it was completed by whoever made it: names
 /// stay as they are.
 pub fn print_json<T: serde::Serialize>(value: &T) -> serde_json::Result<()> {
-    write_line(&serde_json::to_string_pretty(value)?);
+    print_verbatim(&serde_json::to_string_pretty(value)?);
     Ok(())
 }
 
 /// Prints a remark on standard error, so that standard output stays what was asked for.
-pub fn print_remark(line: &str) {
-    print_as_it_is(&complete_commands(line));
+pub fn print_remark(text: &str) {
+    eprintln!("{}", wrap_text(&complete_commands(text), stderr_width()));
 }
 
-/// Prints on standard error what was completed already, such as a failure in JSON, whose quotes are not a shell's.
-pub fn print_as_it_is(line: &str) {
-    eprintln!("{line}");
+/// Ends the program at once, for what cannot begin.
+pub fn exit(code: i32) -> ! {
+    std::process::exit(code)
+}
+
+/// Prints a failure on standard error: with `as_json` as one line for programs.
+pub fn print_error(message: &str, kind: ErrorKind, hint: Option<&str>, as_json: bool) {
+    // Before it stands in JSON, whose quotes are not a shell's.
+    let hint = hint.map(complete_commands);
+    let text = render_error(message, kind, hint.as_deref(), as_json);
+    let width = if as_json { None } else { stderr_width() };
+    eprintln!("{}", wrap_text(&text, width));
 }

@@ -1,17 +1,19 @@
 //! A progress bar with time left, on standard error, and only where a person looks.
 
-use std::fmt;
-use std::sync::{Arc, Once};
+use std::sync::{Arc, Mutex, Once, PoisonError};
 use std::time::{Duration, Instant};
 
-use indicatif::{ProgressBar, ProgressDrawTarget, ProgressState, ProgressStyle};
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressState};
 
+use super::moving_line::{Part, new_bar, time_left};
 use crate::units::Bytes;
 
 /// Progress of one long step. Draws nothing when standard error is no terminal or `--json` or `--quiet` was given.
 #[derive(Clone, Debug)]
 pub struct Progress {
     bar: ProgressBar,
+    /// What is being done now.
+    said: Arc<Mutex<String>>,
     /// When it begins to be drawn, if it is not drawn from the start.
     late: Option<Late>,
 }
@@ -26,45 +28,55 @@ struct Late {
 /// Who waits longer than this wants to know how long still.
 const PATIENCE: Duration = Duration::from_secs(2);
 
-/// Both fit a terminal of 80 columns.
-const BYTES: &str = "{prefix:>10} [{bar:16}] {done:>9} of {total} {rate} {eta} left {wide_msg}";
-const STEPS: &str = "{prefix:>10} [{bar:16}] {pos:>4} of {len}  {eta} left  {wide_msg}";
+/// How far it is, as the bar knows it.
+#[derive(Clone, Copy, Debug)]
+struct State {
+    done: u64,
+    total: u64,
+    per_second: f64,
+    left: Duration,
+}
+
+impl State {
+    fn of(state: &ProgressState) -> State {
+        State { done: state.pos(), total: state.len().unwrap_or(0), per_second: state.per_sec(), left: state.eta() }
+    }
+
+    fn share(self) -> f64 {
+        self.done as f64 / self.total.max(1) as f64
+    }
+}
 
 impl Progress {
     /// Counts bytes up to `total`.
     pub fn bytes(label: &'static str, total: Bytes, visible: bool) -> Progress {
-        Progress::new(label, total.0, BYTES, visible)
+        Progress::new(label, total.0, byte_parts, visible)
     }
 
     /// Counts steps up to `total`.
     pub fn steps(label: &'static str, total: u64, visible: bool) -> Progress {
-        Progress::new(label, total, STEPS, visible)
+        Progress::new(label, total, step_parts, visible)
     }
 
     /// Counts steps, and is drawn only when they take more than two seconds. [`Progress::reach`] says how many there are.
     pub fn steps_when_slow(label: &'static str, visible: bool) -> Progress {
         let late = visible.then(|| Late { started_at: Instant::now(), drawn: Arc::new(Once::new()) });
-        Progress { late, ..Progress::new(label, 0, STEPS, false) }
+        Progress { late, ..Progress::new(label, 0, step_parts, false) }
     }
 
-    fn new(label: &'static str, total: u64, template: &str, visible: bool) -> Progress {
-        let target = if visible { ProgressDrawTarget::stderr() } else { ProgressDrawTarget::hidden() };
-        let bar = ProgressBar::with_draw_target(Some(total), target).with_prefix(label);
-        // The templates are constants, and a test draws each.
-        let style = ProgressStyle::with_template(template).unwrap_or_else(|_| ProgressStyle::default_bar());
-        let style = style
-            .with_key("done", |state: &ProgressState, text: &mut dyn fmt::Write| {
-                let _ = write!(text, "{}", Bytes(state.pos()));
-            })
-            .with_key("total", |state: &ProgressState, text: &mut dyn fmt::Write| {
-                let _ = write!(text, "{}", Bytes(state.len().unwrap_or(0)));
-            })
-            .with_key("rate", |state: &ProgressState, text: &mut dyn fmt::Write| {
-                let _ = text.write_str(&Bytes(state.per_sec() as u64).per_second());
-            });
-        bar.set_style(style.progress_chars("█▌ "));
+    fn new(label: &'static str, total: u64, parts: fn(State) -> Vec<Part>, visible: bool) -> Progress {
+        let said: Arc<Mutex<String>> = Arc::default();
+        let shown = Arc::clone(&said);
+        let line = move |state: &ProgressState| {
+            let said = shown.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut line = vec![Part::text("", 1, label)];
+            line.extend(parts(State::of(state)));
+            line.push(Part::text("  ", 4, said.as_str()));
+            line
+        };
+        let bar = new_bar(total, visible, line);
         bar.enable_steady_tick(Duration::from_millis(200));
-        Progress { bar, late: None }
+        Progress { bar, said, late: None }
     }
 
     /// Adds to what is done.
@@ -85,7 +97,7 @@ impl Progress {
 
     /// Says what is being done now.
     pub fn say(&self, what: impl Into<String>) {
-        self.bar.set_message(what.into());
+        *self.said.lock().unwrap_or_else(PoisonError::into_inner) = what.into();
     }
 
     /// Removes the bar.
@@ -94,13 +106,39 @@ impl Progress {
     }
 }
 
+/// `[████    ] 312 MB of 1.20 GB, 125 MB/s, 8 s left`
+fn byte_parts(state: State) -> Vec<Part> {
+    let done = Bytes(state.done);
+    let rate = Bytes(state.per_second as u64).per_second();
+    vec![
+        Part::bar(3, state.share()),
+        Part::figure(format!("{done} of {}", Bytes(state.total)), done.to_string()).after(" "),
+        Part::figure(rate.clone(), rate),
+        time_left(state.left),
+    ]
+}
+
+/// `[████    ] 3 of 12, 8 s left`
+fn step_parts(state: State) -> Vec<Part> {
+    let done = format!("{} of {}", state.done, state.total);
+    vec![Part::bar(3, state.share()), Part::figure(done.clone(), done).after(" "), time_left(state.left)]
+}
+
 #[cfg(test)]
 mod tests {
+    use super::super::moving_line::render_parts;
     use super::*;
 
     #[test]
-    fn templates_are_valid() {
-        assert!(ProgressStyle::with_template(BYTES).is_ok());
-        assert!(ProgressStyle::with_template(STEPS).is_ok());
+    fn bytes_have_their_rate_and_the_time_left_at_any_width() {
+        let state = State { done: 312_000_000, total: 1_200_000_000, per_second: 125e6, left: Duration::from_secs(8) };
+        for width in [30, 40, 60, 80] {
+            let line = render_parts(&byte_parts(state), width);
+            assert!(console::measure_text_width(&line) <= width, "{line}");
+            for figure in [Bytes(state.done).to_string(), Bytes(125_000_000).per_second(), "8 s left".into()] {
+                assert!(line.contains(&figure), "{width}: {line}");
+            }
+        }
+        assert!(render_parts(&step_parts(state), 80).ends_with("312000000 of 1200000000, 8 s left"));
     }
 }

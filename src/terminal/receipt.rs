@@ -17,17 +17,17 @@ use crate::warm::{
 /// Error texts that are quoted for a reason.
 const DETAILS_MAX: usize = 3;
 
-/// What was done, in a few lines; with `is_verbose` also a row for every relation.
-pub fn render_receipt(receipt: &Receipt, is_verbose: bool) -> String {
+/// What was done, in a few lines; with `is_verbose` also a row for every relation. Tables are no wider than `width`.
+pub fn render_receipt(receipt: &Receipt, is_verbose: bool, width: Option<usize>) -> String {
     let mut lines: Vec<String> = receipt.snapshot.iter().flat_map(render_selected).collect();
     if is_verbose {
         lines.push(String::new());
-        lines.extend(render_relations(receipt));
+        lines.extend(render_relations(receipt, width));
         lines.push(String::new());
     }
     match receipt.is_dry_run {
         true => lines.extend(render_forecast(receipt)),
-        false => lines.extend(render_tiers(receipt)),
+        false => lines.extend(render_tiers(receipt, width)),
     }
     lines.extend(receipt.os.map(|_| render_planned_device(&receipt.device)));
     lines.extend(render_rewritten(receipt));
@@ -74,7 +74,7 @@ fn render_planned_device(device: &PlannedDevice) -> String {
     format!("planned for {reads_per_second:.0} reads/s and {bandwidth}, reads up to {largest_read}: {source}")
 }
 
-fn render_tiers(receipt: &Receipt) -> Vec<String> {
+fn render_tiers(receipt: &Receipt, width: Option<usize>) -> Vec<String> {
     let tiers = [(Tier::Os, receipt.os), (Tier::Buffers, receipt.buffers)];
     let tiers: Vec<(Tier, TierReceipt)> = tiers.into_iter().filter_map(|(tier, sums)| Some((tier, sums?))).collect();
     let cells = |cell: &dyn Fn(&(Tier, TierReceipt)) -> String| tiers.iter().map(cell).collect::<Vec<String>>();
@@ -83,27 +83,27 @@ fn render_tiers(receipt: &Receipt) -> Vec<String> {
         Column::number("asked", 0, cells(&|(_, sums)| sums.asked_bytes.to_string())),
         Column::number("before", 0, cells(&|(_, sums)| share(sums.resident_before_bytes, sums.asked_bytes))),
         Column::number("after", 0, cells(&|(_, sums)| share(sums.resident_after_bytes, sums.asked_bytes))),
-        Column::number("read", 0, cells(&|(_, sums)| sums.read_bytes.to_string())),
-        Column::number("reads", 1, cells(&|(_, sums)| sums.reads.to_string())),
-        Column::number("seconds", 0, cells(&|(_, sums)| format!("{:.1}", sums.seconds))),
+        Column::number("read", 1, cells(&|(_, sums)| sums.read_bytes.to_string())),
+        Column::number("reads", 3, cells(&|(_, sums)| sums.reads.to_string())),
+        Column::number("seconds", 2, cells(&|(_, sums)| format!("{:.1}", sums.seconds))),
     ];
-    render_columns(columns, None, "…")
+    render_columns(columns, width, "…")
 }
 
-fn render_relations(receipt: &Receipt) -> Vec<String> {
+fn render_relations(receipt: &Receipt, width: Option<usize>) -> Vec<String> {
     let rows = &receipt.relations;
     let cells = |cell: &dyn Fn(&RelationReceipt) -> String| rows.iter().map(cell).collect::<Vec<String>>();
     let columns = vec![
-        Column::text("relation", 20, cells(&|row| relation_name(&row.name.database, &row.name.to_string()))),
+        Column::text("relation", 32, cells(&|row| relation_name(&row.name.database, &row.name.to_string()))),
         Column::word("fork", 0, cells(&|row| row.fork.to_string())),
         Column::word("tier", 0, cells(&|row| row.tier.name().to_owned())),
         Column::number("asked", 0, cells(&|row| row.asked_bytes.to_string())),
-        Column::number("before", 0, cells(&|row| share(row.resident_before_bytes, row.asked_bytes))),
+        Column::number("before", 2, cells(&|row| share(row.resident_before_bytes, row.asked_bytes))),
         Column::number("after", 0, cells(&|row| share(row.resident_after_bytes, row.asked_bytes))),
-        Column::number("read", 0, cells(&|row| row.read_bytes.to_string())),
-        Column::word("", 2, cells(&found_words)),
+        Column::number("read", 3, cells(&|row| row.read_bytes.to_string())),
+        Column { priority: 1, ..Column::text("found", 12, cells(&found_words)) },
     ];
-    render_columns(columns, None, "…")
+    render_columns(columns, width, "…")
 }
 
 fn relation_name(database: &str, relation: &str) -> String {

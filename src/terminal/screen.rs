@@ -20,15 +20,30 @@ pub struct Canvas {
 impl Canvas {
     /// Standard output as it is. `ascii` comes from the user; a locale that is not UTF-8 says the same.
     pub fn of_stdout(ascii: bool) -> Canvas {
-        let terminal = Term::stdout();
-        let size = terminal.is_term().then(|| terminal.size_checked()).flatten();
+        let size = size_of(&Term::stdout());
         Canvas {
-            width: size.map(|(_, columns)| columns.into()),
-            height: size.map(|(rows, _)| rows.into()),
+            width: size.map(|(_, columns)| columns),
+            height: size.map(|(rows, _)| rows),
             colours: console::colors_enabled(),
             unicode: !ascii && is_utf8_locale(),
         }
     }
+}
+
+/// Cells in a line of standard output; `None` when it is no terminal: what goes to a file or a pipe is never cut.
+pub fn stdout_width() -> Option<usize> {
+    size_of(&Term::stdout()).map(|(_, columns)| columns)
+}
+
+/// Likewise of standard error, where remarks and progress go.
+pub fn stderr_width() -> Option<usize> {
+    size_of(&Term::stderr()).map(|(_, columns)| columns)
+}
+
+/// Lines and columns. A terminal that does not know its size says 0.
+fn size_of(terminal: &Term) -> Option<(usize, usize)> {
+    let size = terminal.is_term().then(|| terminal.size_checked()).flatten();
+    size.filter(|(rows, columns)| *rows > 0 && *columns > 0).map(|(rows, columns)| (rows.into(), columns.into()))
 }
 
 /// The first of the variables that is set decides, as in setlocale(3).

@@ -106,36 +106,31 @@ pub fn render_sweep_points(run: &SweepRun, points: &[PointSummary], canvas: Canv
     let mut columns: Vec<Column> = Vec::new();
     for (place, axis) in run.varied.iter().enumerate() {
         let values = cells(&|point| point.values.get(place).map(|value| told(value)).unwrap_or_default());
-        // Titles are constants elsewhere; here the study gives them, and they fit above their values.
-        columns.push(Column::text("", 8, [vec![told(axis)], values].concat()));
+        columns.push(Column::text(told(axis), 8, values));
     }
     if columns.is_empty() {
-        columns.push(Column::text("", 8, [vec!["point".to_owned()], cells(&|point| told(&point.label))].concat()));
+        columns.push(Column::text("point", 8, cells(&|point| told(&point.label))));
     }
-    let number = |title: &str, priority, values: Vec<String>| {
-        Column::number("", priority, [vec![title.to_owned()], values].concat())
-    };
     columns.extend([
-        number("tps", 0, cells(&|point| middle(point.tps))),
-        number("min–max", 3, cells(&|point| spread(point.tps))),
-        number("interval", 2, cells(&|point| interval(point.tps))),
-        number("worst second", 1, cells(&|point| middle(point.worst_second_tps))),
-        number("p50 ms", 5, cells(&|point| milliseconds(point.latency_us_p50))),
-        number("p99 ms", 1, cells(&|point| milliseconds(point.latency_us_p99))),
-        number("writes/s", 4, cells(&|point| middle(point.device_writes_per_second))),
-        number("written", 4, cells(&|point| amount(point.device_written_bytes))),
-        number("checkpoints", 6, cells(&|point| middle(point.checkpoints))),
-        number("trials", 4, cells(&render_trials)),
+        Column::number("tps", 0, cells(&|point| middle(point.tps))),
+        Column::number("min–max", 3, cells(&|point| spread(point.tps))),
+        Column::number("interval", 2, cells(&|point| interval(point.tps))),
+        Column::number("worst second", 1, cells(&|point| middle(point.worst_second_tps))),
+        Column::number("p50 ms", 5, cells(&|point| milliseconds(point.latency_us_p50))),
+        Column::number("p99 ms", 1, cells(&|point| milliseconds(point.latency_us_p99))),
+        Column::number("writes/s", 4, cells(&|point| middle(point.device_writes_per_second))),
+        Column::number("written", 4, cells(&|point| amount(point.device_written_bytes))),
+        Column::number("checkpoints", 6, cells(&|point| middle(point.checkpoints))),
+        Column::number("trials", 4, cells(&render_trials)),
     ]);
     let limited: [(&str, Figure); 2] = [("late", |point| point.late), ("skipped", |point| point.skipped)];
     for (title, of) in limited {
         if points.iter().filter_map(of).any(|range| range.max > 0.0) {
-            columns.push(number(title, 3, cells(&|point| middle(of(point)))));
+            columns.push(Column::number(title, 3, cells(&|point| middle(of(point)))));
         }
     }
     let mut lines = vec![told(&render_sweep_headline(points)), String::new()];
-    // The first line would be the empty titles.
-    lines.extend(render_columns(columns, canvas.width, "…").into_iter().skip(1));
+    lines.extend(render_columns(columns, canvas.width, "…"));
     // What the head has said of the whole sweep stands there alone.
     let is_new = |verdict: &&PointVerdict| !run.verdicts.iter().any(|told| told.sentence == verdict.sentence);
     for point in points {

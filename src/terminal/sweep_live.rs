@@ -3,39 +3,33 @@
 use std::io::IsTerminal as _;
 use std::time::{Duration, Instant};
 
-use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
-
+use super::moving_line::{MovingLine, Part, time_left};
 use super::printable::printable;
-use super::tournament_live::render_duration;
+use super::tournament_live::{prepare_parts, render_tps};
 use crate::bench::{Event, LiveSecond, SweepTrial, SweepTrialStarted};
-
-const TEMPLATE: &str = "{prefix:>11} [{bar:20}] {wide_msg}";
 
 /// Shows events as they come. Where standard error is no terminal it prints a line per step and per trial instead.
 #[derive(Debug)]
 pub struct SweepDisplay {
-    bar: ProgressBar,
+    line: MovingLine,
     is_shown: bool,
     is_drawn: bool,
+    /// What is being prepared.
+    step: String,
     current: Option<(SweepTrialStarted, Instant)>,
 }
 
 impl SweepDisplay {
     pub fn new(is_shown: bool) -> SweepDisplay {
         let is_drawn = is_shown && std::io::stderr().is_terminal();
-        let target = if is_drawn { ProgressDrawTarget::stderr() } else { ProgressDrawTarget::hidden() };
-        let bar = ProgressBar::with_draw_target(Some(1000), target);
-        // The template is a constant, and a test draws it.
-        let style = ProgressStyle::with_template(TEMPLATE).unwrap_or_else(|_| ProgressStyle::default_bar());
-        bar.set_style(style.progress_chars("█▌ "));
-        SweepDisplay { bar, is_shown, is_drawn, current: None }
+        SweepDisplay { line: MovingLine::new(is_drawn), is_shown, is_drawn, step: String::new(), current: None }
     }
 
     /// Shows one event.
     pub fn show(&mut self, event: &Event) {
         match event {
             Event::Step(what) => self.show_step(what),
-            Event::StepShare(share) => self.bar.set_position((share * 1000.0) as u64),
+            Event::StepShare(share) => self.line.show(prepare_parts(&self.step, *share)),
             Event::Remark(remark) => self.print(remark),
             Event::SweepTrialStarted(trial) => self.start(trial),
             Event::Second(second) => self.show_second(*second),
@@ -46,29 +40,27 @@ impl SweepDisplay {
 
     /// Removes the bar.
     pub fn finish(&self) {
-        self.bar.finish_and_clear();
+        self.line.finish();
     }
 
     fn show_step(&mut self, what: &str) {
-        self.bar.set_prefix("prepare");
-        self.bar.set_position(0);
-        self.bar.set_message(what.to_owned());
+        what.clone_into(&mut self.step);
+        self.line.show(prepare_parts(what, 0.0));
         if !self.is_drawn {
             self.print(what);
         }
     }
 
     fn start(&mut self, trial: &SweepTrialStarted) {
-        self.bar.set_prefix(format!("{} of {}", trial.position, trial.trials));
-        self.bar.set_position(u64::from(trial.position - 1) * 1000 / u64::from(trial.trials.max(1)));
-        let left = render_duration(trial.left);
-        self.bar.set_message(format!("{}: making its start state; {left} left", printable(&trial.label)));
+        let mut parts = head_parts(trial);
+        parts.extend([Part::text(": ", 4, "making its start state"), time_left(trial.left)]);
+        self.line.show(parts);
         self.current = Some((trial.clone(), Instant::now()));
     }
 
     fn show_second(&mut self, second: LiveSecond) {
         let Some((trial, began)) = &self.current else { return };
-        self.bar.set_message(render_second(trial, second, began.elapsed()));
+        self.line.show(second_parts(trial, second, began.elapsed()));
     }
 
     fn end(&mut self, ended: &SweepTrial) {
@@ -79,18 +71,35 @@ impl SweepDisplay {
 
     fn print(&self, line: &str) {
         if self.is_shown {
-            self.bar.suspend(|| super::print_remark(line));
+            self.line.suspend(|| super::print_remark(line));
         }
     }
 }
 
-/// `scale 10, clients 4 (repeat 2): 12 of 20 s, 1234 tps; 3 min 20 s left`
-fn render_second(trial: &SweepTrialStarted, second: LiveSecond, elapsed: Duration) -> String {
-    let tps = second.tps.map_or("–".to_owned(), |tps| format!("{tps:.0}"));
+/// `3 of 12 [██    ]  scale 10, clients 4`
+fn head_parts(trial: &SweepTrialStarted) -> Vec<Part> {
+    vec![
+        Part::text("", 2, format!("{} of {}", trial.position, trial.trials)),
+        Part::bar(5, f64::from(trial.position - 1) / f64::from(trial.trials.max(1))),
+        Part::text("  ", 1, printable(&trial.label)),
+    ]
+}
+
+/// `3 of 12 [██    ]  scale 10, clients 4 (repeat 2): 12 of 20 s, 1234 tps, 830 MB resident, 3 min 20 s left`
+fn second_parts(trial: &SweepTrialStarted, second: LiveSecond, elapsed: Duration) -> Vec<Part> {
     let of = trial.seconds.map(|seconds| format!(" of {seconds}")).unwrap_or_default();
-    let left = render_duration(trial.left.saturating_sub(elapsed));
-    let label = printable(&trial.label);
-    format!("{label} (repeat {}): {}{of} s, {tps} tps; {left} left", trial.repeat, second.second)
+    let tps = render_tps(second);
+    let mut parts = head_parts(trial);
+    parts.extend([
+        Part::text(" ", 6, format!("(repeat {})", trial.repeat)),
+        Part::text(": ", 3, format!("{}{of} s", second.second)),
+        Part::figure(tps.clone(), tps),
+    ]);
+    // Where pgbench runs on other hosts nobody counts.
+    let resident = Some(second.os_resident_bytes).filter(|bytes| bytes.0 > 0);
+    parts.extend(resident.map(|bytes| Part::figure(format!("{bytes} resident"), bytes.to_string())));
+    parts.push(time_left(trial.left.saturating_sub(elapsed)));
+    parts
 }
 
 /// `  3 of 12  scale 10, clients 4    1234 tps  p99 2.50 ms; 2 min 0 s left`
@@ -112,14 +121,10 @@ fn render_ended(trial: &SweepTrialStarted, ended: &SweepTrial) -> String {
 
 #[cfg(test)]
 mod tests {
+    use super::super::moving_line::render_parts;
     use super::*;
     use crate::bench::UntilWarm;
     use crate::units::Bytes;
-
-    #[test]
-    fn the_template_is_valid() {
-        assert!(ProgressStyle::with_template(TEMPLATE).is_ok());
-    }
 
     #[test]
     fn a_second_is_told_with_the_time_left() {
@@ -138,9 +143,18 @@ mod tests {
             os_resident_bytes: Bytes(0),
             until_warm: UntilWarm::Unknown,
         };
+        let line =
+            |second: LiveSecond, width| render_parts(&second_parts(&trial, second, Duration::from_secs(20)), width);
         assert_eq!(
-            render_second(&trial, second, Duration::from_secs(20)),
-            "scale 10 (repeat 2): 12 of 20 s, 1234 tps; 3 min 0 s left"
+            line(second, usize::MAX),
+            "3 of 12 [██▋             ]  scale 10 (repeat 2): 12 of 20 s, 1234 tps, 3 min 0 s left"
         );
+        let warm = LiveSecond { os_resident_bytes: Bytes(830_000_000), ..second };
+        for width in [30, 40, 60, 80] {
+            let line = line(warm, width);
+            assert!(console::measure_text_width(&line) <= width, "{line}");
+            let figures = ["1234 tps", &warm.os_resident_bytes.to_string(), " left"];
+            assert!(figures.iter().all(|figure| line.contains(figure)), "{width}: {line}");
+        }
     }
 }

@@ -2,6 +2,8 @@
 
 use comfy_table::{Attribute, Cell, CellAlignment, LineStyle, Table, TableStyle};
 
+use super::columns::render_left_out;
+use super::screen::stdout_width;
 use crate::bench::{PGTHAW, Spread, StrategySummary, Summary};
 use crate::model::{AT_ONCE, is_at_once};
 use crate::units::Bytes;
@@ -27,12 +29,7 @@ pub(super) struct Column {
 /// time that was not reached within the trial stands as longer than it. Columns are left out, and named, where the
 /// terminal is too narrow.
 pub fn render_tournament(summary: &Summary) -> String {
-    render_within(summary, terminal_width().unwrap_or(usize::MAX))
-}
-
-/// Columns of the terminal; `None` when it is none.
-pub(super) fn terminal_width() -> Option<usize> {
-    console::Term::stdout().size_checked().map(|(_, columns)| usize::from(columns))
+    render_within(summary, stdout_width().unwrap_or(usize::MAX))
 }
 
 fn render_within(summary: &Summary, width: usize) -> String {
@@ -60,8 +57,7 @@ pub(super) fn render_fitting(mut columns: Vec<Column>, giving_way: &[&str], widt
             table = render_table(&columns);
         }
     }
-    let told = (!left_out.is_empty()).then(|| format!("left out, for the terminal is narrow: {}", left_out.join("; ")));
-    (table, told)
+    (table, render_left_out(&left_out))
 }
 
 fn render_table(columns: &[Column]) -> String {

@@ -4,8 +4,7 @@ use std::fmt::Write as _;
 use std::io::IsTerminal as _;
 use std::time::{Duration, Instant};
 
-use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
-
+use super::moving_line::{MovingLine, Part, time_left as left_part};
 use crate::bench::{Event, LiveSecond, LoadStarted, Run, StudyForecast, Trial, TrialStarted, UntilWarm};
 use crate::model::tell_after;
 use crate::units::Bytes;
@@ -13,14 +12,14 @@ use crate::units::Bytes;
 /// Stop, evict, start and tidy up around a trial, until the first trials show what it really takes.
 const EXPECTED_OVERHEAD: Duration = Duration::from_secs(3);
 
-const TEMPLATE: &str = "{prefix:>9} [{bar:24}] {wide_msg}";
-
 /// Shows events as they come. Where standard error is no terminal it prints a line per step and per trial instead.
 #[derive(Debug)]
 pub struct TournamentDisplay {
-    bar: ProgressBar,
+    line: MovingLine,
     is_shown: bool,
     is_drawn: bool,
+    /// What is being prepared.
+    step: String,
     trials_began: Option<Instant>,
     current: Option<TrialStarted>,
 }
@@ -28,19 +27,15 @@ pub struct TournamentDisplay {
 impl TournamentDisplay {
     pub fn new(is_shown: bool) -> TournamentDisplay {
         let is_drawn = is_shown && std::io::stderr().is_terminal();
-        let target = if is_drawn { ProgressDrawTarget::stderr() } else { ProgressDrawTarget::hidden() };
-        let bar = ProgressBar::with_draw_target(Some(1000), target);
-        // The template is a constant, and a test draws it.
-        let style = ProgressStyle::with_template(TEMPLATE).unwrap_or_else(|_| ProgressStyle::default_bar());
-        bar.set_style(style.progress_chars("█▌ "));
-        TournamentDisplay { bar, is_shown, is_drawn, trials_began: None, current: None }
+        let line = MovingLine::new(is_drawn);
+        TournamentDisplay { line, is_shown, is_drawn, step: String::new(), trials_began: None, current: None }
     }
 
     /// Shows one event.
     pub fn show(&mut self, event: &Event) {
         match event {
             Event::Step(what) => self.show_step(what),
-            Event::StepShare(share) => self.bar.set_position((share * 1000.0) as u64),
+            Event::StepShare(share) => self.line.show(prepare_parts(&self.step, *share)),
             Event::Remark(remark) => self.print(remark),
             Event::Calibrated(_) => {}
             Event::RunStarted(run) => self.start_trials(run),
@@ -61,13 +56,12 @@ impl TournamentDisplay {
 
     /// Removes the bar.
     pub fn finish(&self) {
-        self.bar.finish_and_clear();
+        self.line.finish();
     }
 
     fn show_step(&mut self, what: &str) {
-        self.bar.set_prefix("prepare");
-        self.bar.set_position(0);
-        self.bar.set_message(what.to_owned());
+        what.clone_into(&mut self.step);
+        self.line.show(prepare_parts(what, 0.0));
         if !self.is_drawn {
             self.print(what);
         }
@@ -85,10 +79,7 @@ impl TournamentDisplay {
 
     fn show_second(&mut self, second: LiveSecond) {
         let (Some(trial), Some(began)) = (&self.current, self.trials_began) else { return };
-        let done = f64::from(trial.position - 1) + f64::from(second.second) / f64::from(trial.seconds.max(1));
-        self.bar.set_prefix(format!("{} of {}", trial.position, trial.trials));
-        self.bar.set_position((done / f64::from(trial.trials) * 1000.0) as u64);
-        self.bar.set_message(render_second(trial, second, time_left(trial, second.second, began.elapsed())));
+        self.line.show(second_parts(trial, second, time_left(trial, second.second, began.elapsed())));
     }
 
     fn end_trial(&mut self, ended: &Trial) {
@@ -99,15 +90,15 @@ impl TournamentDisplay {
 
     fn start_load(&mut self, started: LoadStarted) {
         let LoadStarted { loader, position, trials, left } = started;
-        let left = left.map_or(String::new(), |left| format!("; {} left", render_duration(left)));
-        self.bar.set_prefix(format!("{position} of {trials}"));
-        self.bar.set_position(0);
-        self.bar.set_message(format!("{loader}{left}"));
+        let done = f64::from(position - 1) / f64::from(trials.max(1));
+        let head =
+            [Part::text("", 2, format!("{position} of {trials}")), Part::bar(3, done), Part::text("  ", 1, loader)];
+        self.line.show(head.into_iter().chain(left.map(left_part)).collect());
     }
 
     fn print(&self, line: &str) {
         if self.is_shown {
-            self.bar.suspend(|| super::print_remark(line));
+            self.line.suspend(|| super::print_remark(line));
         }
     }
 }
@@ -124,33 +115,47 @@ pub fn render_study_forecast(forecast: &StudyForecast) -> String {
     format!("half of {} tps {half}, warm {warm}", super::curve::render_short(forecast.steady_tps))
 }
 
-/// `, warm in about 12 s`, with what that means when the trial ends before.
+/// What is being prepared, and how far that is.
+pub(super) fn prepare_parts(what: &str, share: f64) -> Vec<Part> {
+    vec![Part::text("", 2, "prepare"), Part::bar(1, share), Part::figure(what, what).after(" ")]
+}
+
+/// `warm in about 12 s`, with what that means when the trial ends before.
 fn render_until_warm(trial: &TrialStarted, second: LiveSecond) -> String {
     match second.until_warm {
         UntilWarm::Unknown => String::new(),
-        UntilWarm::Warm => ", warm".to_owned(),
+        UntilWarm::Warm => "warm".to_owned(),
         UntilWarm::Seconds(left) if f64::from(second.second) + left > f64::from(trial.seconds) => {
-            format!(", warm in about {} (after its end)", render_duration(Duration::from_secs_f64(left)))
+            format!("warm in about {} (after its end)", render_duration(Duration::from_secs_f64(left)))
         }
-        UntilWarm::Seconds(left) => format!(", warm in about {}", render_duration(Duration::from_secs_f64(left))),
+        UntilWarm::Seconds(left) => format!("warm in about {}", render_duration(Duration::from_secs_f64(left))),
     }
 }
 
-/// `cat (repeat 2): 12 of 20 s, 1234 tps, warm in about 6 s, 125 MB/s from the device, 830 MB resident; 3 min 20 s left`
-fn render_second(trial: &TrialStarted, second: LiveSecond, left: Duration) -> String {
-    let tps = second.tps.map_or("–".to_owned(), |tps| format!("{tps:.0}"));
-    format!(
-        "{} (repeat {}): {} of {}{} s, {tps} tps{}, {} from the device, {} resident; {} left",
-        trial.strategy,
-        trial.repeat,
-        second.second,
-        if trial.until_steady { "at most " } else { "" },
-        trial.seconds,
-        render_until_warm(trial, second),
-        second.device_read_bytes.per_second(),
-        second.os_resident_bytes,
-        render_duration(left)
-    )
+/// `3 of 10 [████  ]  cat (repeat 2): 12 of 20 s, 1234 tps, warm in about 6 s, 125 MB/s from the device, 830 MB resident,
+/// 3 min 20 s left`
+fn second_parts(trial: &TrialStarted, second: LiveSecond, left: Duration) -> Vec<Part> {
+    let done = f64::from(trial.position - 1) + f64::from(second.second) / f64::from(trial.seconds.max(1));
+    let tps = render_tps(second);
+    let at_most = if trial.until_steady { "at most " } else { "" };
+    let resident = second.os_resident_bytes;
+    vec![
+        Part::text("", 2, format!("{} of {}", trial.position, trial.trials)),
+        Part::bar(5, done / f64::from(trial.trials.max(1))),
+        Part::text("  ", 1, trial.strategy),
+        Part::text(" ", 6, format!("(repeat {})", trial.repeat)),
+        Part::text(": ", 3, format!("{} of {at_most}{} s", second.second, trial.seconds)),
+        Part::figure(tps.clone(), tps),
+        Part::text(", ", 4, render_until_warm(trial, second)),
+        Part::text(", ", 7, format!("{} from the device", second.device_read_bytes.per_second())),
+        Part::figure(format!("{resident} resident"), resident.to_string()),
+        left_part(left),
+    ]
+}
+
+/// `1234 tps`; before pgbench has said anything `– tps`.
+pub(super) fn render_tps(second: LiveSecond) -> String {
+    second.tps.map_or("– tps".to_owned(), |tps| format!("{tps:.0} tps"))
 }
 
 /// From what the trials so far took; before the first has ended, from what is expected.
@@ -217,6 +222,7 @@ pub fn render_kept_cluster(directory: &std::path::Path, bytes: Bytes) -> String 
 
 #[cfg(test)]
 mod tests {
+    use super::super::moving_line::render_parts;
     use super::*;
     use crate::bench::StartState;
 
@@ -232,11 +238,6 @@ mod tests {
             until_steady: false,
             start_state,
         }
-    }
-
-    #[test]
-    fn the_template_is_valid() {
-        assert!(ProgressStyle::with_template(TEMPLATE).is_ok());
     }
 
     #[test]
@@ -258,12 +259,30 @@ mod tests {
             os_resident_bytes: Bytes(830 << 20),
             until_warm: UntilWarm::Seconds(6.2),
         };
+        let resident = second.os_resident_bytes.to_string();
+        let line =
+            |trial: &TrialStarted, width| render_parts(&second_parts(trial, second, Duration::from_secs(200)), width);
         assert_eq!(
-            render_second(&trial(1), second, Duration::from_secs(200)),
-            "cat (repeat 2): 12 of 20 s, 1234 tps, warm in about 6 s, 125 MB/s from the device, 830 MB resident; 3 min 20 s left"
+            line(&trial(1), usize::MAX),
+            format!(
+                "1 of 10 [▉               ]  cat (repeat 2): 12 of 20 s, 1234 tps, warm in about 6 s, {} from the device, \
+                 {resident} resident, 3 min 20 s left",
+                second.device_read_bytes.per_second()
+            )
         );
+        assert_eq!(
+            line(&trial(1), 80),
+            format!("1 of 10  cat: 12 of 20 s, 1234 tps, {resident} resident, 3 min 20 s left")
+        );
+        for width in [30, 40, 60, 80, 100] {
+            for strategy in ["cat", "pg_prewarm-prefetch"] {
+                let line = line(&TrialStarted { strategy, ..trial(1) }, width);
+                assert!(console::measure_text_width(&line) <= width, "{line}");
+                assert!(["1234 tps", &resident, " left"].iter().all(|figure| line.contains(figure)), "{width}: {line}");
+            }
+        }
         let later = LiveSecond { until_warm: UntilWarm::Seconds(90.0), ..second };
-        assert_eq!(render_until_warm(&trial(1), later), ", warm in about 1 min 30 s (after its end)");
+        assert_eq!(render_until_warm(&trial(1), later), "warm in about 1 min 30 s (after its end)");
     }
 
     #[test]

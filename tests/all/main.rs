@@ -18,6 +18,7 @@ mod judgement;
 mod loading;
 mod map;
 mod memory;
+mod narrow;
 mod others;
 mod predict;
 mod probe;

@@ -1,6 +1,6 @@
 //! `pgthaw doctor` against real servers.
 
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use crate::servers::{self, Home};
 
@@ -18,10 +18,27 @@ fn assert_answer(lines: &Value, name: &str, ok: bool, words: &str) {
     assert!(text.contains(words), "{words:?} in {line:#}");
 }
 
+/// The verdict: tiers that can be kept, tiers that can be brought back, and which checks tell what is missing.
+#[track_caller]
+fn assert_verdict(lines: &Value, snapshot: &[&str], restore: &[&str], missing: &[&str]) {
+    let verdict = &lines[0];
+    assert_eq!(verdict["name"], "verdict");
+    assert_eq!((&verdict["snapshot"], &verdict["restore"]), (&json!(snapshot), &json!(restore)), "{verdict:#}");
+    let names: Vec<&str> =
+        verdict["missing"].as_array().unwrap().iter().map(|one| one["name"].as_str().unwrap()).collect();
+    assert_eq!(names, missing, "{verdict:#}");
+    assert_eq!(verdict["ok"], missing.is_empty(), "{verdict:#}");
+}
+
+const BOTH: &[&str] = &["os", "buffers"];
+const OS: &[&str] = &["os"];
+const BUFFERS: &[&str] = &["buffers"];
+
 test_every_version! {
     fn tells_what_a_server_lets_it_do(version) {
         let server = servers::start(version, &[]);
         let before = server.pgthaw(&["doctor", "--json"]).ok().json();
+        assert_verdict(&before, OS, OS, &["buffers", "pg_prewarm"]);
         assert_answer(&before, "server", true, &format!("PostgreSQL {version}"));
         assert_answer(&before, "data-dir", true, "is this server's");
         assert_answer(&before, "buffered-io", true, "page cache");
@@ -33,11 +50,21 @@ test_every_version! {
 
         server.psql("CREATE EXTENSION pg_buffercache; CREATE EXTENSION pg_prewarm; CREATE DATABASE \"my app\"");
         let after = server.pgthaw(&["doctor", "--json"]).ok().json();
+        assert_verdict(&after, BOTH, OS, &["pg_prewarm"]);
         assert_answer(&after, "buffers", true, "used buffers");
         assert_answer(&after, "pg_buffercache", true, "in postgres");
         assert_answer(&after, "pg_prewarm", false, "-d 'my app' -c");
         let one = server.pgthaw(&["doctor", "--json", "-d", "postgres"]).ok().json();
+        assert_verdict(&one, BOTH, BOTH, &[]);
         assert_answer(&one, "pg_prewarm", true, "in postgres");
+        let text = server.pgthaw(&["doctor", "-d", "postgres"]).ok().stdout;
+        assert!(text.starts_with("you can snapshot and restore both tiers; nothing is missing\n"), "{text}");
+        let text = server.pgthaw(&["doctor"]).ok().stdout;
+        let lines: Vec<&str> = text.lines().collect();
+        assert!(lines[0].ends_with(", of some databases, shared_buffers; one command is missing:"), "{text}");
+        let command = lines[1].trim_start();
+        assert!(command.starts_with("psql ") && command.ends_with("-c 'CREATE EXTENSION pg_prewarm'"), "{text}");
+        assert_eq!(&lines[2..4], ["", "needed for both tiers"]);
         server.pgthaw(&["doctor", "--require", "buffers", "--require", "os"]).ok();
         server.pgthaw(&["doctor", "--require", "pg_prewarm"]).ends_with(3);
     }
@@ -49,6 +76,7 @@ fn direct_reads_are_noticed() {
     let server = servers::start(newest, &[("debug_io_direct", "data")]);
     let lines = server.pgthaw(&["doctor", "--json", "--require", "buffered-io"]).ends_with(3).json();
     assert_answer(&lines, "buffered-io", false, "RESET debug_io_direct");
+    assert_verdict(&lines, OS, &[], &["buffered-io", "buffers", "pg_prewarm"]);
 }
 
 #[test]
@@ -73,6 +101,22 @@ fn a_stopped_server_has_its_directory() {
     let lines = Home::new().pgthaw(&["doctor", "--json", "-D", directory, "--require", "os"]).ok().json();
     assert_answer(&lines, "data-dir", true, "holds cluster");
     assert_answer(&lines, "server", false, "cannot connect");
+    assert_verdict(&lines, OS, OS, &["server"]);
+    // Neither a server nor a directory.
+    let nothing = Home::new().pgthaw(&["doctor", "--json", "-h", "/nowhere"]).ends_with(3).json();
+    assert_verdict(&nothing, &[], &[], &["server"]);
+}
+
+#[test]
+fn a_role_that_may_not_read_every_table_restores_no_buffers() {
+    let server = servers::start_any(&[]);
+    server.psql("CREATE EXTENSION pg_prewarm; CREATE EXTENSION pg_buffercache; CREATE TABLE secret AS SELECT 1");
+    server.psql("CREATE ROLE app LOGIN; GRANT pg_monitor TO app");
+    let lines = server.pgthaw(&["doctor", "--json", "-U", "app"]).ok().json();
+    assert_verdict(&lines, BOTH, OS, &["pg_prewarm"]);
+    assert_answer(&lines, "pg_prewarm", false, "app may not read all tables");
+    server.psql("GRANT pg_read_all_data TO app");
+    assert_verdict(&server.pgthaw(&["doctor", "--json", "-U", "app"]).ok().json(), BOTH, BOTH, &[]);
 }
 
 #[test]
@@ -124,4 +168,9 @@ fn a_stranger_is_told_what_it_may_not() {
     assert_answer(&lines, "os", false, "--data-dir");
     assert_answer(&lines, "evict", true, "scratch file");
     assert_answer(&lines, "drop-caches", false, "as root");
+    assert_verdict(&lines, &[], &[], &["data-dir", "buffers", "pg_prewarm"]);
+    server.psql("CREATE EXTENSION pg_prewarm; CREATE EXTENSION pg_buffercache");
+    let lines = server.pgthaw_as(65534, &["doctor", "--json"]).ok().json();
+    assert_verdict(&lines, BUFFERS, BUFFERS, &["data-dir"]);
+    assert_answer(&lines, "verdict", false, "sudo -u '#");
 }

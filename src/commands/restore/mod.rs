@@ -20,7 +20,7 @@ use buffers::BuffersArguments;
 use super::{ConnectionArguments, ExitStatus, OutputArguments, SelectionArguments, SnapshotsArguments};
 use crate::cache::BEST;
 use crate::linux::page_cache::SystemPageCache;
-use crate::terminal::{self, WarmProgress};
+use crate::terminal::{self, Canvas, WarmProgress};
 use crate::units::Bytes;
 use crate::warm::restore::{Host, Restore, RestoreOptions, choose_room};
 use crate::warm::{Control, PlannedDevice, Receipt};
@@ -127,7 +127,9 @@ pub async fn run(arguments: RestoreArguments, output: OutputArguments) -> anyhow
     receipt.remarks.extend(charged.into_iter().chain(unusable));
     match output.json {
         true => terminal::print_json(&receipt)?,
-        false => terminal::print_line(&terminal::render_receipt(&receipt, arguments.verbose)),
+        false => {
+            terminal::print_line(&terminal::render_receipt(&receipt, arguments.verbose, Canvas::of_stdout(false).width))
+        }
     }
     Ok(receipt.failure().map_or(ExitStatus::Done, ExitStatus::Because))
 }

@@ -24,6 +24,7 @@ pub use error::SettingsError;
 pub use file::SettingsFile;
 
 use super::ConnectionArguments;
+use crate::terminal;
 
 /// The table whose keys count for every command that connects.
 const CONNECTION: &str = "connection";
@@ -40,8 +41,19 @@ pub fn read_command_line<C: Parser>(arguments: &[OsString]) -> Result<C, Setting
             _ => return Err(problem),
         },
     };
-    let mut matches = command.get_matches_from(arguments);
-    C::from_arg_matches_mut(&mut matches).map_or_else(|error| error.exit(), Ok)
+    let parsed = command.try_get_matches_from(arguments).and_then(|mut matches| C::from_arg_matches_mut(&mut matches));
+    parsed.map_or_else(|error| refuse(&error), Ok)
+}
+
+/// Ends the program as clap does; what it says against the command line fits the terminal as all else does.
+fn refuse(error: &clap::Error) -> ! {
+    if !error.use_stderr() {
+        error.exit();
+    }
+    let text = error.render();
+    let text = if console::colors_enabled_stderr() { text.ansi().to_string() } else { text.to_string() };
+    terminal::print_remark(text.trim_end());
+    terminal::exit(error.exit_code())
 }
 
 /// Gives the options of `command` and its subcommands the defaults that the file names. A key that no option has, and

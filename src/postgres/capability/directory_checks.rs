@@ -1,5 +1,6 @@
 //! The data directory: is it here, is it this server's, whose is it?
 
+use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 
 use rustix::process::geteuid;
@@ -29,8 +30,22 @@ pub fn check_data_directory(server: Option<&Server>, named: Option<&Path>) -> (C
     };
     match open_own(server, path) {
         Ok(directory) => (Capability::yes(GROUP, NAME, describe(server, &directory)), Some(directory)),
-        Err(error) => (Capability::failed(GROUP, NAME, &error), None),
+        Err(error) => {
+            let refused = Capability::failed(GROUP, NAME, &error);
+            let remedy = owner_of_closed(path).map(run_as).or(refused.remedy);
+            (Capability { remedy, ..refused }, None)
+        }
     }
+}
+
+/// Whose a directory is that pgthaw may not look into.
+fn owner_of_closed(path: &Path) -> Option<u32> {
+    let owner = path.metadata().ok()?.uid();
+    (std::fs::read_dir(path).err()?.kind() == std::io::ErrorKind::PermissionDenied).then_some(owner)
+}
+
+fn run_as(uid: u32) -> String {
+    format!("sudo -u '#{uid}' pgthaw doctor (as the owner of the data directory)")
 }
 
 fn open_own(server: Option<&Server>, path: &Path) -> Result<DataDirectory, Error> {
@@ -68,7 +83,7 @@ pub fn check_ownership(directory: Option<&DataDirectory>) -> Capability {
         _ if user == owner => Capability::yes(GROUP, NAME, format!("pgthaw runs as its owner, user {owner}")),
         _ => {
             let detail = format!("the directory is user {owner}'s, pgthaw runs as user {user}");
-            Capability::no(GROUP, NAME, detail, format!("sudo -u '#{owner}' pgthaw doctor"))
+            Capability::no(GROUP, NAME, detail, run_as(owner))
         }
     }
 }

@@ -30,6 +30,8 @@ struct Presence {
     absent: Vec<String>,
     /// Databases that did not let us in, each with the reason.
     unreachable: Vec<String>,
+    /// Databases with tables that the role may not read, and how many: pg_prewarm does not load them for it.
+    unreadable: Vec<(String, i64)>,
     /// The version that could be installed.
     installable: Option<String>,
 }
@@ -108,13 +110,24 @@ async fn look_for(
     found: &mut Presence,
 ) -> Result<(), Error> {
     match find_extension(connection, name).await? {
-        Some(extension) => found.present.push((database.to_owned(), extension.version)),
+        Some(extension) => {
+            found.present.push((database.to_owned(), extension.version));
+            let unreadable = if name == PG_PREWARM { count_unreadable(connection).await? } else { 0 };
+            found.unreadable.extend((unreadable > 0).then(|| (database.to_owned(), unreadable)));
+        }
         None => found.absent.push(database.to_owned()),
     }
     if found.installable.is_none() {
         found.installable = read_installable(connection, name).await?;
     }
     Ok(())
+}
+
+async fn count_unreadable(connection: &mut PgConnection) -> Result<i64, Error> {
+    sqlx::query_scalar(include_str!("../sql/unreadable_tables_13.sql"))
+        .fetch_one(connection)
+        .await
+        .map_err(|source| Error::Query { action: "ask which tables the role may read", source })
 }
 
 async fn read_installable(connection: &mut PgConnection, name: &str) -> Result<Option<String>, Error> {
@@ -130,18 +143,41 @@ fn describe(server: &Server, (name, is_one_enough): (&'static str, bool), presen
     let unreachable = presence.unreachable.iter().map(|reason| format!("could not look into {reason}"));
     let mut found: Vec<String> = present.chain(unreachable).collect();
     let is_everywhere = presence.absent.is_empty() && presence.unreachable.is_empty();
+    if !presence.unreadable.is_empty() && is_everywhere {
+        let told = presence.unreadable.iter().map(|(database, tables)| format!("{tables} of {database}"));
+        let (role, tables) = (&server.facts.role, told.collect::<Vec<_>>().join(", "));
+        found.push(format!("but {role} may not read all tables, which it asks for: not {tables}"));
+        let refused = Capability::no(GROUP, name, found.join(", "), reading_remedy(server));
+        return Capability { is_partly: true, ..refused };
+    }
     if is_everywhere || (is_one_enough && !presence.present.is_empty()) {
         return Capability::yes(GROUP, name, found.join(", "));
     }
-    if presence.absent.is_empty() {
-        return Capability::no(GROUP, name, found.join(", "), "name the databases to look into: -d");
-    }
-    let Some(version) = &presence.installable else {
-        let detail = "its files are not on the server's host";
-        return Capability::no(GROUP, name, detail, package_remedy(name, server.facts.version_num / 10_000));
+    let is_partly = !presence.present.is_empty();
+    let (detail, remedy) = match &presence.installable {
+        _ if presence.absent.is_empty() => (found.join(", "), "name the databases to look into: -d".to_owned()),
+        None => {
+            let remedy = package_remedy(name, server.facts.version_num / 10_000);
+            ("its files are not on the server's host".to_owned(), remedy)
+        }
+        Some(version) => {
+            found.push(format!("not created in {}, where version {version} can be", presence.absent.join(", ")));
+            (found.join("; "), install_remedy(server, name, &presence.absent))
+        }
     };
-    found.push(format!("not created in {}, where version {version} can be", presence.absent.join(", ")));
-    Capability::no(GROUP, name, found.join("; "), install_remedy(server, name, &presence.absent))
+    Capability { is_partly, ..Capability::no(GROUP, name, detail, remedy) }
+}
+
+/// What lets the role read every table.
+fn reading_remedy(server: &Server) -> String {
+    const READ_ALL: &str = "pg_read_all_data";
+    match server.facts.version_num {
+        140_000.. => {
+            let command = Psql::at(&server.address).grant(&server.database, READ_ALL, &server.facts.role);
+            format!("{command} (as a superuser)")
+        }
+        _ => "connect as a superuser".to_owned(),
+    }
 }
 
 fn install_remedy(server: &Server, name: &str, databases: &[String]) -> String {

@@ -1,0 +1,231 @@
+//! Commands within a sentence, which a reader pastes: they are never broken.
+
+use std::ops::Range;
+
+/// What pgthaw's own commands begin with, and whether a second word follows. A test holds it against the command line.
+const OWN: &[(&str, &[&str])] = &[
+    ("doctor", &[]),
+    ("map", &[]),
+    ("snapshot", &["take", "list", "show", "diff", "verify", "drop"]),
+    ("restore", &[]),
+    ("evict", &[]),
+    ("hydrate", &[]),
+    ("bench", &["device", "forecast", "judge", "point", "read-ranges", "residency", "sweep", "warmup"]),
+    ("results", &["list", "show", "export", "import", "noise", "compare", "drop", "send"]),
+    ("report", &[]),
+    ("serve", &[]),
+    ("predict", &[]),
+    ("steady", &[]),
+    ("demo", &[]),
+    ("completions", &[]),
+];
+
+/// What other commands begin with. They go on to the end of their clause.
+const OTHERS: &[&str] = &[
+    "apt-get install ",
+    "chmod ",
+    "docker run ",
+    "echo $",
+    "ip address",
+    "mkdir -",
+    "mount -",
+    "openssl ",
+    "pg_ctlcluster ",
+    "runuser ",
+    "setcap ",
+    "su -",
+    "sudo ",
+    "systemctl ",
+];
+
+/// Where the clause of such a command ends. The first of them counts.
+const CLAUSE_ENDS: &[&str] = &[" (", ", ", "; ", ": ", " or ", " makes ", " lists "];
+
+/// A loop of the shell, to its end.
+const LOOP: (&str, &str) = ("for d in ", "; done");
+
+/// Options of one letter that take no value.
+const BARE_SHORT: &[&str] = &["-A", "-X", "-l", "-q", "-t", "-v", "-w", "-y"];
+
+/// Long options whose value looks like any word.
+const WORD_OPTIONS: &[&str] =
+    &["--by", "--dbname", "--disk", "--host", "--loaders", "--script", "--strategies", "--tier", "--username"];
+
+/// Where commands stand in a line, in order.
+pub fn find_commands(line: &str) -> Vec<Range<usize>> {
+    let mut found = Vec::new();
+    let mut at = 0;
+    while at < line.len() {
+        match length_at(line, at) {
+            Some(length) => {
+                found.push(at..at + length);
+                at += length;
+            }
+            None => at += line[at..].chars().next().map_or(1, char::len_utf8),
+        }
+    }
+    found
+}
+
+/// The length of the command that begins at this byte, if one does.
+fn length_at(line: &str, at: usize) -> Option<usize> {
+    let before = line[..at].chars().next_back();
+    if line[at..].starts_with(char::is_whitespace) {
+        return None;
+    }
+    if before.is_some_and(|before| !before.is_whitespace() && !matches!(before, '(' | '→')) {
+        return None;
+    }
+    let text = &line[at..];
+    if let Some(quoted) = text.strip_prefix('`') {
+        return Some(quoted.find('`')? + 2);
+    }
+    if let (begin, end) = LOOP
+        && text.starts_with(begin)
+    {
+        return Some(text.find(end)? + end.len());
+    }
+    if OTHERS.iter().any(|begin| text.starts_with(begin)) {
+        let end = CLAUSE_ENDS.iter().filter_map(|end| text.find(end)).min().unwrap_or(text.len());
+        return Some(text[..end].trim_end_matches(is_punctuation).len());
+    }
+    let mut words = Words { text, at: 0 };
+    match words.next()? {
+        "pgthaw" => {
+            let (_, seconds) = OWN.iter().find(|(name, _)| words.take_if(|word| word == *name))?;
+            words.take_if(|word| seconds.contains(&word));
+        }
+        "psql" if words.peek().is_some_and(|word| word.starts_with('-') || is_value(word)) => {}
+        _ => return None,
+    }
+    words.take_options();
+    Some(words.at)
+}
+
+/// The words of a shell, from the left.
+struct Words<'a> {
+    text: &'a str,
+    /// Behind the last word that was taken.
+    at: usize,
+}
+
+impl<'a> Words<'a> {
+    /// The next word without punctuation behind it, and where it ends. There is none behind punctuation.
+    fn look(&self) -> Option<(&'a str, usize)> {
+        let rest = &self.text[self.at..];
+        let begin = self.at + (rest.len() - rest.trim_start().len());
+        // Between two words there is nothing but space.
+        if self.at > 0 && begin == self.at {
+            return None;
+        }
+        let word = &self.text[begin..begin + word_length(&self.text[begin..])];
+        let word = if word.ends_with(['\'', '"']) { word } else { word.trim_end_matches(is_punctuation) };
+        (!word.is_empty()).then_some((word, begin + word.len()))
+    }
+
+    fn peek(&self) -> Option<&'a str> {
+        self.look().map(|(word, _)| word)
+    }
+
+    fn next(&mut self) -> Option<&'a str> {
+        let (word, end) = self.look()?;
+        self.at = end;
+        Some(word)
+    }
+
+    fn take_if(&mut self, is_wanted: impl FnOnce(&'a str) -> bool) -> bool {
+        let wanted = self.peek().is_some_and(is_wanted);
+        wanted && self.next().is_some()
+    }
+
+    /// Options with their values, and names; up to the first word of the sentence around.
+    fn take_options(&mut self) {
+        while let Some(word) = self.peek() {
+            let is_option = word.starts_with('-') && word.len() > 1;
+            if !is_option && !is_value(word) {
+                return;
+            }
+            self.next();
+            let is_short = word.len() == 2 && !BARE_SHORT.contains(&word);
+            if is_option && (is_short || WORD_OPTIONS.contains(&word)) {
+                self.next();
+            }
+        }
+    }
+}
+
+/// Bytes up to the first space outside of quotes, or up to a comma behind a quote.
+fn word_length(text: &str) -> usize {
+    let mut quote = None;
+    for (at, character) in text.char_indices() {
+        match quote {
+            Some(open) if open == character => quote = None,
+            Some(_) => {}
+            None if matches!(character, '\'' | '"') => quote = Some(character),
+            None if character.is_whitespace() => return at,
+            None if matches!(character, ',' | ';' | ')') && text[..at].ends_with(['\'', '"']) => return at,
+            None => {}
+        }
+    }
+    text.len()
+}
+
+fn is_punctuation(character: char) -> bool {
+    matches!(character, ',' | ';' | ':' | '.' | '?' | ')')
+}
+
+/// Is it a name, a number, a path or a placeholder, and no word of a sentence?
+fn is_value(word: &str) -> bool {
+    let is_placeholder =
+        word.len() > 1 && word.chars().all(|character| character.is_ascii_uppercase() || "_-".contains(character));
+    let has = |characters: &[char]| word.contains(characters);
+    is_placeholder
+        || word == "newest"
+        || has(&['/', '=', '~', '\'', '"', '$', '>'])
+        || word.contains(|one: char| one.is_ascii_digit())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn found(line: &str) -> Vec<&str> {
+        find_commands(line).into_iter().map(|range| &line[range]).collect()
+    }
+
+    #[test]
+    fn a_command_ends_where_the_sentence_goes_on() {
+        let lines: [(&str, &[&str]); 15] = [
+            ("→ pgthaw doctor --probe", &["pgthaw doctor --probe"]),
+            ("pgthaw doctor says what is missing and how to get it", &["pgthaw doctor"]),
+            (
+                "note: pgthaw restore now takes this one, pgthaw restore 20261122-213504.150 the warmer one",
+                &["pgthaw restore", "pgthaw restore 20261122-213504.150"],
+            ),
+            ("a cloud volume; pgthaw doctor --probe measures this one", &["pgthaw doctor --probe"]),
+            ("pgthaw doctor -p 5999 --data-dir DIRECTORY", &["pgthaw doctor -p 5999 --data-dir DIRECTORY"]),
+            (
+                "psql -h /tmp -U me -d 'my app' -c 'GRANT pg_monitor TO \"x\"', or connect as a superuser",
+                &["psql -h /tmp -U me -d 'my app' -c 'GRANT pg_monitor TO \"x\"'"],
+            ),
+            ("psql -l lists the databases; of a stopped server", &["psql -l"]),
+            (
+                "for d in a b; do psql -p 1 -d \"$d\" -c 'CREATE EXTENSION x'; done (on the primary)",
+                &["for d in a b; do psql -p 1 -d \"$d\" -c 'CREATE EXTENSION x'; done"],
+            ),
+            (
+                "mount -t tracefs tracefs /sys/kernel/tracing (as root)",
+                &["mount -t tracefs tracefs /sys/kernel/tracing"],
+            ),
+            ("make it first (mkdir -p /a/b), or name another", &["mkdir -p /a/b"]),
+            ("`pgthaw results list` lists the runs", &["`pgthaw results list`"]),
+            ("apt-get install postgresql, or name the directory", &["apt-get install postgresql"]),
+            ("run pgthaw as the owner of the data directory (usually postgres) or as root", &[]),
+            ("pgthaw evict makes the server slow; pgthaw's psql is PostgreSQL's own", &["pgthaw evict"]),
+            ("take an older one (pgthaw snapshot list), or not", &["pgthaw snapshot list"]),
+        ];
+        for (line, expected) in lines {
+            assert_eq!(found(line), expected, "{line}");
+        }
+    }
+}

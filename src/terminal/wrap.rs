@@ -1,0 +1,210 @@
+//! Lines that are wider than the terminal, broken between words.
+
+use std::ops::Range;
+
+use console::measure_text_width;
+
+use super::pasteable::find_commands;
+
+/// A narrower terminal is taken for one of this width.
+const NARROWEST: usize = 20;
+
+/// A line that continues another begins so much further right, unless the other has a margin of its own.
+const INDENT: usize = 2;
+
+/// A command of its own line that is wider than the terminal begins no further right than this.
+const COMMAND_INDENT: usize = 4;
+
+/// The text with every line that is wider than `width` broken between words; what continues it is indented. A command that
+/// could be pasted is never broken: where it does not fit it has a line of its own. Without a width, as in a file or a pipe,
+/// lines stay as they are.
+pub fn wrap_text(text: &str, width: Option<usize>) -> String {
+    let Some(width) = width.map(|width| width.max(NARROWEST)) else { return text.to_owned() };
+    let wrap = |line: &str| match measure_text_width(line) <= width {
+        true => line.to_owned(),
+        false => wrap_line(line, width).join("\n"),
+    };
+    text.split('\n').map(wrap).collect::<Vec<_>>().join("\n")
+}
+
+fn wrap_line(line: &str, width: usize) -> Vec<String> {
+    let margin = margin(line, width);
+    let (head, body) = line.split_at(margin.bytes);
+    let mut wrapped =
+        Wrapped { width, indent: margin.indent, lines: Vec::new(), line: head.to_owned(), is_empty: true };
+    for piece in split_pieces(body) {
+        wrapped.add(&piece);
+    }
+    wrapped.end_line();
+    wrapped.lines
+}
+
+/// How far the first line's own margin reaches, and how far the others are indented.
+struct Margin {
+    bytes: usize,
+    indent: usize,
+}
+
+/// What stands in front of a sentence, such as `warning  `, is its margin, if it leaves room enough; else what is left blank.
+fn margin(line: &str, width: usize) -> Margin {
+    let blank = line.len() - line.trim_start().len();
+    let widest = width * 2 / 5;
+    let sentence_end = find_commands(line).first().map_or(line.len(), |command| command.start);
+    let gaps = line[blank..sentence_end.max(blank)].match_indices("  ").map(|(at, _)| at + blank);
+    let ends = gaps.map(|at| at + (line[at..].len() - line[at..].trim_start().len()));
+    let fitting = ends.filter(|end| measure_text_width(&line[..*end]) <= widest).last();
+    match fitting {
+        Some(bytes) => Margin { bytes, indent: measure_text_width(&line[..bytes]) },
+        None => Margin { bytes: blank, indent: blank.min(widest) + INDENT },
+    }
+}
+
+/// A word or a command, with the space in front of it, and the punctuation around it.
+struct Piece<'a> {
+    gap: &'a str,
+    before: &'a str,
+    text: &'a str,
+    behind: &'a str,
+    is_command: bool,
+}
+
+fn split_pieces(body: &str) -> Vec<Piece<'_>> {
+    let mut commands = find_commands(body).into_iter().peekable();
+    let mut pieces = Vec::new();
+    let mut at = 0;
+    while let Some(space) = body[at..].find(|one: char| !one.is_whitespace()) {
+        let begin = at + space;
+        let word_end = |from: usize| body[from..].find(char::is_whitespace).map_or(body.len(), |space| from + space);
+        let of_word = commands.next_if(|command: &Range<usize>| command.start < word_end(begin));
+        let text = of_word.clone().unwrap_or(begin..word_end(begin));
+        let end = word_end(text.end);
+        pieces.push(Piece {
+            gap: &body[at..begin],
+            before: &body[begin..text.start],
+            text: &body[text.clone()],
+            behind: &body[text.end..end],
+            is_command: of_word.is_some(),
+        });
+        at = end;
+    }
+    pieces
+}
+
+struct Wrapped {
+    width: usize,
+    indent: usize,
+    lines: Vec<String>,
+    line: String,
+    /// Nothing but the margin is in the line.
+    is_empty: bool,
+}
+
+impl Wrapped {
+    fn add(&mut self, piece: &Piece<'_>) {
+        let Piece { gap, before, text, behind, is_command } = piece;
+        let gap = if self.is_empty { "" } else { gap };
+        let width = measure_text_width(text);
+        let whole = measure_text_width(gap) + measure_text_width(before) + width + measure_text_width(behind);
+        if measure_text_width(&self.line) + whole <= self.width {
+            self.line += gap;
+        } else if *is_command && width > self.width / 2 {
+            return self.add_alone(piece);
+        } else if !self.is_empty {
+            self.end_line();
+        }
+        self.line.extend([*before, text, behind]);
+        self.is_empty = false;
+    }
+
+    /// A long command that does not fit, without the punctuation of the sentence around it.
+    fn add_alone(&mut self, piece: &Piece<'_>) {
+        let is_in_brackets = piece.before == "(" && piece.behind.starts_with(')');
+        let before = format!("{}{}", piece.gap, piece.before);
+        if !is_in_brackets && measure_text_width(&self.line) + measure_text_width(&before) <= self.width {
+            self.line += &before;
+        }
+        self.end_line();
+        let command = piece.text.trim_matches('`');
+        let indent = match self.indent + measure_text_width(command) <= self.width {
+            true => self.indent,
+            false => self.indent.min(COMMAND_INDENT),
+        };
+        self.line = format!("{:indent$}{command}", "");
+        self.end_line();
+        let behind = if is_in_brackets { &piece.behind[1..] } else { piece.behind };
+        let behind = behind.trim_start_matches([',', ';', ':', '.']);
+        self.line += behind;
+        self.is_empty = behind.is_empty();
+    }
+
+    fn end_line(&mut self) {
+        let ended = std::mem::replace(&mut self.line, " ".repeat(self.indent));
+        if !matches!(ended.trim(), "" | "→") {
+            self.lines.push(ended.trim_end().to_owned());
+        }
+        self.is_empty = true;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    #[test]
+    fn lines_break_between_words_and_hang_below_their_sentence() {
+        let text = "warning  the server wrote while it was read, and that is told here\nshort";
+        let wrapped = "warning  the server wrote while it was\n         read, and that is told here\nshort";
+        assert_eq!(wrap_text(text, Some(40)), wrapped);
+        assert_eq!(wrap_text(text, None), text);
+        let hint = "  hint: take one of the user that has it, or another one";
+        assert_eq!(wrap_text(hint, Some(40)), "  hint: take one of the user that has\n    it, or another one");
+    }
+
+    #[test]
+    fn a_command_that_does_not_fit_has_a_line_of_its_own() {
+        let command = "psql -h /tmp -p 5433 -d shop -c 'CREATE EXTENSION pg_prewarm'";
+        let hint = format!("  hint: {command}, or connect as a superuser");
+        assert_eq!(
+            wrap_text(&hint, Some(64)),
+            format!("  hint:\n  {command}\n    or connect as a superuser").replace("\n  psql", "\n    psql")
+        );
+        let within = format!("connect as a superuser, who may do it ({command}), or not");
+        assert_eq!(
+            wrap_text(&within, Some(70)),
+            format!("connect as a superuser, who may do it\n  {command}\n  or not")
+        );
+        let short = "take an older one, as there are some (pgthaw snapshot list), or not";
+        let wrapped = "take an older one, as there are some\n  (pgthaw snapshot list), or not";
+        assert_eq!(wrap_text(short, Some(44)), wrapped);
+    }
+
+    #[test]
+    fn an_arrow_is_not_left_alone() {
+        let command = format!("psql -d shop -c '{}'", "x".repeat(60));
+        let line = format!("{:29}→ {command} (as a superuser)", "");
+        assert_eq!(wrap_text(&line, Some(80)), format!("    {command}\n{:31}(as a superuser)", ""));
+    }
+
+    proptest! {
+        #[test]
+        fn no_line_is_too_wide_and_no_word_is_lost(words in proptest::collection::vec("[a-zé表]{1,9}", 1..60), width in 20_usize..120, margin in "( {0,8}|[a-z]{1,7}  )") {
+            let text = format!("{margin}{}", words.join(" "));
+            let wrapped = wrap_text(&text, Some(width));
+            for line in wrapped.lines() {
+                let is_one_word = line.split_whitespace().count() == 1;
+                prop_assert!(measure_text_width(line) <= width || is_one_word, "{width}: {line}");
+            }
+            let told = |text: &str| text.split_whitespace().map(str::to_owned).collect::<Vec<_>>();
+            prop_assert_eq!(told(&wrapped), told(&text));
+        }
+
+        #[test]
+        fn a_command_stays_whole(before in "[a-z ]{0,60}", name in "[a-z0-9 ]{1,60}", behind in "[a-z ]{0,60}", width in 20_usize..120) {
+            let command = format!("psql -d '{name}' -c 'CREATE EXTENSION x'");
+            let wrapped = wrap_text(&format!("{before} {command} ({behind})"), Some(width));
+            prop_assert!(wrapped.lines().any(|line| line.contains(&command)), "{wrapped}");
+        }
+    }
+}

@@ -1,0 +1,151 @@
+//! What is printed on a terminal of 80 columns, and on narrower ones: no line is wider, unless it is a command that a reader
+//! pastes, or the name of a file.
+
+use std::ffi::OsStr;
+use std::process::Command;
+
+use clap::CommandFactory as _;
+use console::{measure_text_width, strip_ansi_codes};
+use pgthaw::commands::Cli;
+use pgthaw::results::Store;
+use pgthaw::terminal::find_commands;
+
+use crate::results::{keep, wait};
+use crate::servers::{self, Home, Output, output_of};
+use crate::synthetic_sweep::{self, Shape};
+use crate::{loading, synthetic_run};
+
+/// Runs a command on a terminal of this width. What it prints on standard error comes with the rest.
+fn on_terminal(command: &Command, width: usize) -> Output {
+    let words = [command.get_program()].into_iter().chain(command.get_args()).map(OsStr::to_str);
+    let words = shlex::try_join(words.map(Option::unwrap)).unwrap();
+    let mut script = Command::new("script");
+    script.args(["-qec", &format!("stty rows 24 cols {width}; exec {words}"), "/dev/null"]);
+    for (name, value) in command.get_envs() {
+        match value {
+            Some(value) => script.env(name, value),
+            None => script.env_remove(name),
+        };
+    }
+    script.current_dir(command.get_current_dir().unwrap()).env("LC_ALL", "C.UTF-8").env("SHELL", "/bin/sh");
+    let output = output_of(&mut script);
+    let stdout = strip_ansi_codes(&output.stdout).replace('\r', "");
+    Output { stdout, ..output }
+}
+
+/// Panics with the lines that are too wide.
+#[track_caller]
+fn assert_fits(text: &str, width: usize) {
+    let is_command =
+        |line: &str| find_commands(line.trim()).first().is_some_and(|found| found.len() == line.trim().len());
+    let is_word = |line: &str| !line.trim().contains(' ');
+    let is_wide = |line: &&str| measure_text_width(line) > width && !is_command(line) && !is_word(line);
+    let wide: Vec<&str> = text.lines().filter(is_wide).collect();
+    assert!(wide.is_empty(), "wider than {width}: {wide:#?} of\n{text}");
+}
+
+/// The words that lead to every command.
+fn command_paths() -> Vec<Vec<String>> {
+    fn walk(command: &clap::Command, path: &[String], paths: &mut Vec<Vec<String>>) {
+        for one in command.get_subcommands().filter(|one| one.get_name() != "help") {
+            let path = [path, &[one.get_name().to_owned()]].concat();
+            walk(one, &path, paths);
+            paths.push(path);
+        }
+    }
+    let mut paths = Vec::new();
+    walk(&Cli::command(), &[], &mut paths);
+    paths
+}
+
+#[test]
+fn every_help_fits() {
+    let home = Home::new();
+    for path in [vec![]].into_iter().chain(command_paths()) {
+        let mut arguments: Vec<&str> = path.iter().map(String::as_str).collect();
+        arguments.push("--help");
+        let help = on_terminal(&home.command(&arguments), 80).ok().stdout;
+        assert!(help.contains("Usage: pgthaw"), "{help}");
+        assert_fits(&help, 80);
+    }
+}
+
+#[test]
+fn every_command_is_known_as_one_that_can_be_pasted() {
+    for path in command_paths() {
+        let command = format!("pgthaw {}", path.join(" "));
+        let sentence = format!("as it is: {command} does it");
+        let found: Vec<&str> = find_commands(&sentence).into_iter().map(|range| &sentence[range]).collect();
+        assert_eq!(found, [command]);
+    }
+}
+
+#[test]
+fn what_is_said_of_a_server_fits() {
+    let server = servers::start_any(&[("shared_buffers", "16MB")]);
+    let name = "a_name_as_long_as_postgresql_lets_one_be_which_is_63_characters";
+    server.psql(&format!(
+        "CREATE EXTENSION pg_buffercache; CREATE TABLE {name} AS SELECT generate_series(1, 200000) AS i"
+    ));
+    server.pgthaw(&["snapshot", "take"]).ok();
+    let model =
+        ["--pages", "100000", "--hit", "0.2ms", "--riops", "3000", "--clients", "8", "--what-if", "riops=16000"];
+    let predict = [&["predict"], &model[..]].concat();
+    let commands: [&[&str]; 16] = [
+        &["doctor"],
+        &["map"],
+        &["map", "--forks", "--system"],
+        &["map", "-r", "no_such_relation"],
+        &["snapshot", "take"],
+        &["snapshot", "list"],
+        &["snapshot", "show", "newest"],
+        &["snapshot", "show", "no-such-snapshot"],
+        &["snapshot", "diff", "newest~1", "newest"],
+        &["restore", "--dry-run", "-q"],
+        &["evict", "--all"],
+        &["evict", "--all", "--yes", "-q", "-v"],
+        &["restore", "-q", "-v"],
+        &["hydrate", "-q"],
+        &predict,
+        &["doctor", "--require", "no-such-thing"],
+    ];
+    for arguments in commands {
+        for width in [80, 60] {
+            assert_fits(&on_terminal(&server.command(arguments), width).stdout, width);
+        }
+    }
+}
+
+#[test]
+fn what_was_measured_fits() {
+    let home = Home::new();
+    let path = home.path().join("state/pgthaw/results.sqlite");
+    let (run, trials) = synthetic_run::make(3, 20);
+    keep(&path, &run, &trials);
+    let (loading_run, loading_trials) = loading::make("20261101-000000-1111", "2026-11-01T00:00:00Z");
+    let (sweep, sweep_trials) = synthetic_sweep::make(&Shape {
+        scales: &[10, 1000],
+        clients: &[1, 64],
+        buffers: &["128MB", "16GB"],
+        repeats: 3,
+        seconds: 20,
+    });
+    loading::keep(&home, &loading_run, &loading_trials);
+    wait(async { Store::open(&path).await.unwrap().save_whole_sweep(&sweep, &sweep_trials).await.unwrap() });
+    for id in [&run.id, &loading_run.id, &sweep.id] {
+        for width in [80, 60] {
+            assert_fits(&on_terminal(&home.command(&["results", "show", id]), width).ok().stdout, width);
+        }
+    }
+    assert_fits(&on_terminal(&home.command(&["results", "list"]), 80).ok().stdout, 80);
+    assert_fits(&on_terminal(&home.command(&["steady", &run.id]), 80).stdout, 80);
+}
+
+#[test]
+fn a_pipe_gets_whole_lines() {
+    let home = Home::new();
+    let refused = home.pgthaw(&["doctor", "--require", "no-such-thing"]).ends_with(2);
+    assert!(refused.stderr.lines().any(|line| line.contains("verdict, server, data-dir") && line.ends_with("fio]")));
+    let lines = home.pgthaw(&["doctor", "-h", "/nowhere"]).ends_with(3).stdout;
+    assert!(lines.lines().any(|line| measure_text_width(line) > 100), "{lines}");
+}
