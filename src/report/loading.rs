@@ -5,8 +5,8 @@ use std::fmt::Write as _;
 use serde_json::json;
 
 use super::Error;
-use super::document::{COLOURS, render_document};
-use super::page::escape_text;
+use super::document::{class_of, render_document};
+use super::page::{PageKind, escape_text};
 use crate::bench::{
     LoaderRatio, LoaderSummary, LoadingRun, LoadingSummary, LoadingTrial, PGTHAW, RatioOf, Spread, render_ratio,
 };
@@ -32,7 +32,7 @@ struct Row {
     is_open: bool,
     whisker: Option<(f64, f64)>,
     text: String,
-    colour: &'static str,
+    class: String,
 }
 
 /// The run as one HTML document. Whatever names it holds, they stay text.
@@ -40,6 +40,7 @@ pub fn render_loading_report(
     run: &LoadingRun,
     summary: &LoadingSummary,
     trials: &[LoadingTrial],
+    kind: PageKind,
 ) -> Result<String, Error> {
     let json = serde_json::to_string(&json!({ "format": 1, "run": run, "summary": summary, "trials": trials }))?;
     let mut body = format!("<h1>{}</h1>", escape_text(&describe_wanted(run)));
@@ -55,7 +56,7 @@ pub fn render_loading_report(
                  rounds have no interval.</p>";
     }
     body += &render_table(&summary.loaders);
-    Ok(render_document(&format!("residency {}", run.id), &body, &json))
+    Ok(render_document(kind, &format!("residency {}", run.id), &body, &json))
 }
 
 fn describe_wanted(run: &LoadingRun) -> String {
@@ -91,8 +92,8 @@ fn render_facts(run: &LoadingRun) -> String {
 }
 
 /// pgthaw has a colour of its own.
-fn colour_of(loader: &str) -> &'static str {
-    if loader.starts_with(PGTHAW) { COLOURS[1] } else { COLOURS[0] }
+fn class_of_loader(loader: &str) -> String {
+    class_of(usize::from(loader.starts_with(PGTHAW)))
 }
 
 fn render_seconds(run: &LoadingRun, loaders: &[LoaderSummary]) -> String {
@@ -117,7 +118,7 @@ fn render_seconds(run: &LoadingRun, loaders: &[LoaderSummary]) -> String {
                 Some(median) => format!("{median:.2} s"),
                 None => format!("> {} s", run.study.patience_seconds),
             },
-            colour: colour_of(name),
+            class: class_of_loader(name),
         })
         .collect();
     let line = bound.map(|bound| (x(bound), format!("bound {bound:.2} s")));
@@ -150,7 +151,7 @@ fn render_ratios(ratios: &[LoaderRatio]) -> String {
                 is_open: limits.at_most != Some(limits.at_least),
                 whisker: one.ratio.interval.map(|limits| (x(limits.at_least), x(limits.at_most.unwrap_or(high)))),
                 text: interval.map_or(median.clone(), |interval| format!("{median} ({interval})")),
-                colour: colour_of(PGTHAW),
+                class: class_of_loader(PGTHAW),
             }
         })
         .collect();
@@ -165,8 +166,8 @@ fn render_rows(label: &str, rows: &[Row], line: Option<(f64, String)>) -> String
         let y = ROW * (f64::from(place) + 1.5);
         let (from, to) = (row.bar.0.min(row.bar.1), row.bar.0.max(row.bar.1));
         let paint = match row.is_open {
-            true => format!(r#"fill="none" stroke="{}" stroke-dasharray="4 3""#, row.colour),
-            false => format!(r#"fill="{}""#, row.colour),
+            true => format!(r#"class="open {}" stroke-dasharray="4 3""#, row.class),
+            false => format!(r#"class="bar {}""#, row.class),
         };
         let (text, top, width) = (y + 4.0, y - BAR, (to - from).max(1.0));
         // Writing into a string does not fail.
@@ -193,7 +194,7 @@ fn render_rows(label: &str, rows: &[Row], line: Option<(f64, String)>) -> String
             ROW - 8.0
         );
     }
-    svg + "</svg>"
+    format!(r#"<div class="drawing">{svg}</svg></div>"#)
 }
 
 fn render_table(loaders: &[LoaderSummary]) -> String {

@@ -97,7 +97,7 @@ impl TournamentDisplay {
     }
 
     fn start_load(&mut self, started: LoadStarted) {
-        let LoadStarted { loader, position, trials, left } = started;
+        let LoadStarted { loader, position, trials, left, .. } = started;
         let left = left.map_or(String::new(), |left| format!("; {} left", render_duration(left)));
         self.bar.set_prefix(format!("{position} of {trials}"));
         self.bar.set_position(0);

@@ -1,4 +1,5 @@
-// Numbers as people read them. Units as pgthaw's terminal prints them: decimal bytes, seconds with one digit.
+// Numbers as people read them, in the terminal's units: sizes as PostgreSQL has them (256 MB are 2^28 bytes), bandwidths as
+// vendors do (1 MB/s is 10^6 bytes in a second), seconds with one digit.
 
 import type { Limits, Ratio, Spread } from "./record";
 
@@ -23,23 +24,31 @@ export function ratioText(value: Ratio | null): string {
 export const count = (value: number): string => whole.format(value);
 export const percent = (share: number): string => `${(share * 100).toFixed(share > 0 && share < 0.1 ? 1 : 0)} %`;
 
-export function bytes(value: number): string {
-  const units = ["B", "kB", "MB", "GB", "TB", "PB"];
+/** A size: 1024 of a unit are one of the next. */
+export const bytes = (value: number): string => scaled(value, 1024, ["bytes", "kB", "MB", "GB", "TB", "PB"]);
+
+/** A bandwidth: 1000 of a unit are one of the next. */
+export const bandwidth = (value: number): string => scaled(value, 1000, ["B/s", "kB/s", "MB/s", "GB/s", "TB/s", "PB/s"]);
+
+/** At least three figures, without the zeros at their end, as src/units/bytes.rs prints them: `8 kB`, `1.47 GB`, `1023 MB`. */
+function scaled(value: number, step: number, units: string[]): string {
   let unit = 0;
-  let scaled = value;
-  while (scaled >= 999.5 && unit < units.length - 1) {
-    scaled /= 1000;
+  let left = value;
+  // What would be rounded to a whole one of the next unit is one.
+  while (left >= step - 0.5 && unit < units.length - 1) {
+    left /= step;
     unit += 1;
   }
-  const digits = unit > 0 && scaled < 9.995 ? 2 : 0;
-  return `${scaled.toFixed(digits)} ${units[unit]}`;
+  const digits = unit === 0 ? 0 : left < 9.995 ? 2 : left < 99.95 ? 1 : 0;
+  const text = left.toFixed(digits);
+  return `${text.includes(".") ? text.replace(/\.?0+$/, "") : text} ${units[unit]}`;
 }
 
-/** The same on an axis, whose steps are round. */
-export const axisBytes = (value: number): string => bytes(value).replace(/\.00 /, " ").replace(/(\.\d)0 /, "$1 ");
-
-/** The kernel's own unit for read-ahead. */
-export const kibibytes = (value: number): string => `${count(value / 1024)} KiB`;
+/** Steps of an axis of sizes, which are round as sizes are: at most five of them, and its end. */
+export function sizeSteps(most: number): { interval: number; max: number } {
+  const interval = 2 ** Math.max(0, Math.ceil(Math.log2(Math.max(1, most) / 5)));
+  return { interval, max: Math.max(1, Math.ceil(most / interval)) * interval };
+}
 
 export function latency(microseconds: number): string {
   if (microseconds < 1000) return `${microseconds.toFixed(0)} µs`;
@@ -47,6 +56,9 @@ export function latency(microseconds: number): string {
   if (milliseconds < 1000) return `${milliseconds.toFixed(milliseconds < 10 ? 1 : 0)} ms`;
   return `${(milliseconds / 1000).toFixed(1)} s`;
 }
+
+/** When throughput reached a share of its steady level: within the first second nothing sooner can be told. */
+export const reachedAfter = (value: number): string => (value <= 0 ? "from its first second" : seconds(value));
 
 /** 950, 46 k, 1.25 M: for axes. */
 export function compact(value: number): string {

@@ -1,16 +1,16 @@
 // Machine, server, study and every trial: what one needs to measure it again.
 
 import { type Child, card, element, table } from "../element";
-import { bytes, count, kibibytes, percent, seconds, time } from "../format";
+import { fold } from "../fold";
+import { bytes, count, percent, reachedAfter, seconds, time } from "../format";
 import type { ReportData, Study, Trial } from "../record";
 import { disk } from "./head";
 
 export function facts(data: ReportData): HTMLElement {
   const { machine, server, study, settings } = data.run;
-  return element(
-    "section",
-    { "aria-labelledby": "facts" },
-    element("h2", { id: "facts" }, "Machine, settings and study"),
+  return fold(
+    "facts",
+    "Machine, settings and study",
     element(
       "div",
       { class: "cards" },
@@ -21,7 +21,7 @@ export function facts(data: ReportData): HTMLElement {
         ["memory", bytes(machine.memory_bytes)],
         ["file system", machine.file_system],
         ["device", `${machine.device.name} (${machine.device.major_minor}), ${machine.device.rotational ? "rotating" : "not rotating"}`],
-        ["read-ahead of its own", kibibytes(machine.device.read_ahead_bytes)],
+        ["read-ahead of its own", bytes(machine.device.read_ahead_bytes)],
       ]),
       card("Server", [
         ["version", server.version],
@@ -58,7 +58,7 @@ function forecast(study: Study): string {
   if (study.forecast === null) return "none: the device's figures or the workload are not known";
   const { to_50_seconds: half, warm_after_seconds: warm } = study.forecast;
   const ends = warm === null ? "" : ` (${warm.low.toFixed(0)} to ${warm.high === null ? "never" : warm.high.toFixed(0)})`;
-  return `half of its throughput after ${half === null ? "–" : seconds(half.seconds)}, warm ${warm === null ? "never" : `after ${seconds(warm.seconds)}`}${ends}`;
+  return `half of its throughput ${half === null ? "never" : half.seconds <= 0 ? reachedAfter(half.seconds) : `after ${reachedAfter(half.seconds)}`}, warm ${warm === null ? "never" : `after ${seconds(warm.seconds)}`}${ends}`;
 }
 
 const code = (text: string): HTMLElement => element("code", {}, text);
@@ -81,7 +81,7 @@ function printed(outputs: string[]): HTMLElement | null {
 }
 
 function everyTrial(data: ReportData): HTMLElement {
-  const columns = ["#", "strategy", "repeat", "started (UTC)", "resident at the start", "warm after", "50 %", "90 %", "95 %", "served", "device read", "by the strategy", "command ended"];
+  const columns = ["#", "strategy", "repeat", "started (UTC)", "resident at the start", "warm after", "50 % after", "90 % after", "95 % after", "served (transactions)", "read from the device (by anybody)", "read by the strategy", "command ended after"];
   const limit = data.summary.trial_seconds;
   const rows = [...data.trials].sort((a, b) => a.position - b.position).map((trial) => trialRow(trial, limit, data.run.steady_tps !== null));
   return table("Every trial", columns.map((title, index) => ({ title, isNumber: index !== 1 })), rows, "low");
@@ -89,7 +89,7 @@ function everyTrial(data: ReportData): HTMLElement {
 
 function trialRow(trial: Trial, limit: number, isSteadyKnown: boolean): Child[] {
   const orBeyond = (value: number | null): string => (value === null ? `> ${limit} s` : seconds(value));
-  const share = (value: number | null): string => (isSteadyKnown ? orBeyond(value) : "–");
+  const share = (value: number | null): string => (!isSteadyKnown ? "–" : value === null ? orBeyond(value) : reachedAfter(value));
   const { os_resident_bytes: resident, total_bytes: total, verdict } = trial.start_state;
   return [
     String(trial.position),

@@ -1,15 +1,15 @@
 // Machine, server and study: what one needs to measure it again.
 
 import { card, element } from "../../element";
-import { bytes, count, kibibytes, time } from "../../format";
+import { fold } from "../../fold";
+import { bytes, count, time } from "../../format";
 import type { StudyData } from "../record";
 
 export function facts({ sweep, exact }: StudyData): HTMLElement {
   const { machine, server } = sweep;
-  return element(
-    "section",
-    { "aria-labelledby": "facts" },
-    element("h2", { id: "facts" }, "Machine, server and study"),
+  return fold(
+    "facts",
+    "Machine, server and study",
     element(
       "div",
       { class: "cards" },
@@ -20,7 +20,7 @@ export function facts({ sweep, exact }: StudyData): HTMLElement {
         ["memory", bytes(machine.memory_bytes)],
         ["file system", machine.file_system],
         ["device", `${machine.device.name} (${machine.device.major_minor})`],
-        ["read-ahead of its own", kibibytes(machine.device.read_ahead_bytes)],
+        ["read-ahead of its own", bytes(machine.device.read_ahead_bytes)],
       ]),
       card("Server", [
         ["version", server.version],
