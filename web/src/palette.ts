@@ -123,7 +123,7 @@ export function strategyStyle(strategy: string, others: string[], isDark: boolea
 /** What backends do, stacked: each wait has the same hue in every trial, and none that means something else. */
 export const WAITS = {
   "on a processor": { light: "#007f5e", dark: "#00cfa1", symbol: SYMBOLS.circle },
-  "waiting for pgbench": { light: "#677078", dark: "#a7b0b8", symbol: SYMBOLS.square },
+  "waiting for pgbench": { light: "#787e84", dark: "#6c7278", symbol: SYMBOLS.square },
   "other waits": { light: "#7e5f40", dark: "#ffbd82", symbol: SYMBOLS.triangle },
   "Lock transactionid": { light: "#b22d87", dark: "#d694cd", symbol: SYMBOLS.diamond },
   "Lock tuple": { light: "#63189f", dark: "#c29eff", symbol: SYMBOLS.plus },

@@ -5,7 +5,8 @@ import { pathToFileURL } from "node:url";
 import { drawnCharts, layout, listen, once, PHONE, tellWhatIsSeen, unfold } from "./browser.mjs";
 
 const WIDE = { width: 1400, height: 900 };
-const SIGHTS = [["light", "none"], ["dark", "none"], ["light", "deuteranopia"], ["light", "protanopia"], ["dark", "deuteranopia"], ["dark", "protanopia"]];
+const SCHEMES = ["light", "dark"];
+const SIGHTS = ["none", "deuteranopia", "protanopia"];
 
 const [directory, ...places] = process.argv.slice(2);
 if (places.length === 0) throw new Error("pictures.mjs DIRECTORY ADDRESS|FILE…");
@@ -16,10 +17,13 @@ await tellWhatIsSeen(async (page) => {
   for (const [name, address, isFirstScreen] of (await Promise.all(places.map((place) => pagesOf(page, place)))).flat()) {
     for (const size of [WIDE, PHONE]) {
       await page.setViewportSize(size);
-      await show(page, address, isFirstScreen);
-      for (const [scheme, deficiency] of SIGHTS) {
-        const wide = await picture(page, join(directory, `${name}-${size.width}-${scheme}${deficiency === "none" ? "" : `-${deficiency}`}.png`), scheme, deficiency, !isFirstScreen);
-        if (wide.length > 0) complaints.push(`${name} at ${size.width}: ${wide.join(", ")}`);
+      for (const scheme of SCHEMES) {
+        // Charts that are not on screen keep the colours in which they were drawn until they are.
+        await page.emulateMedia({ colorScheme: scheme });
+        await show(page, address, isFirstScreen);
+        for (const sight of SIGHTS) await picture(page, `${name}-${size.width}-${scheme}${sight === "none" ? "" : `-${sight}`}`, sight, !isFirstScreen);
+        const { overflow, clipped } = await page.evaluate(layout);
+        if (overflow > 0 || clipped.length > 0) complaints.push(`${name} at ${size.width}: ${overflow} px too wide; ${clipped.join(", ")}`);
       }
     }
   }
@@ -36,15 +40,11 @@ async function show(page, address, isFirstScreen) {
   await once(page, drawnCharts, ({ all, drawn }) => all === drawn, 4_000);
 }
 
-async function picture(page, path, scheme, deficiency, fullPage) {
-  await page.emulateMedia({ colorScheme: scheme });
+async function picture(page, name, sight, fullPage) {
   const session = await page.context().newCDPSession(page);
-  await session.send("Emulation.setEmulatedVisionDeficiency", { type: deficiency });
-  await page.waitForTimeout(400);
-  await page.screenshot({ path, fullPage });
+  await session.send("Emulation.setEmulatedVisionDeficiency", { type: sight });
+  await page.screenshot({ path: join(directory, `${name}.png`), fullPage });
   await session.detach();
-  const { overflow, clipped } = await page.evaluate(layout);
-  return overflow > 0 ? [`${overflow} px too wide`, ...clipped] : clipped;
 }
 
 /** Name, address, and whether its first screen alone is looked at. */

@@ -28,7 +28,7 @@ export async function studyPage(source: Source, appearance: Appearance, id: stri
   return [
     ...top,
     element("section", { "aria-labelledby": "pictures" }, element("h2", { id: "pictures" }, "The points"), pivotBar(state), heatMap(state)),
-    ...(state.axes.length > 0 ? [fold("curves", "Over one axis", figure(lines, state))] : []),
+    ...(state.axes.length > 0 ? [fold("curves", "The points as curves", figure(lines, state))] : []),
     fold("costs", "Throughput is not all", fooled(state), figure(tradeOff, state), noise(study)),
     fold("every-point", "Every point and every trial", everyPoint(study)),
     fold("writes", "Checkpoints and settings", background(state), beside(state, source)),

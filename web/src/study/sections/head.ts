@@ -57,7 +57,9 @@ export function verdicts(study: StudyData): HTMLElement {
   const unfinished = sweep.ended_at === null ? [{ kind: "", sentence: "The study has not ended: it still runs, or was stopped. Trials may be missing.", remedy: "" }] : [];
   const ofPoints = verdictsOf(study);
   const ofSweep = told(sweep).filter(({ sentence }) => !ofPoints.some((one) => one.sentence === sentence));
-  const bad = [...[...unfinished, ...ofSweep].map((one) => badItem(one)), ...ofPoints.map((one) => badItem(one, where(one)))];
+  const all = [...[...unfinished, ...ofSweep].map((verdict) => ({ verdict, place: "" })), ...ofPoints.map((verdict) => ({ verdict, place: where(verdict) }))];
+  // What measured something else than was asked for comes first, whoever says it.
+  const bad = all.sort((a, b) => Number(isRefused(b.verdict.kind)) - Number(isRefused(a.verdict.kind))).map(({ verdict, place }) => badItem(verdict, place));
   const good = [
     goodItem(`${count(trials.length)} of ${count(sweep.points * sweep.repeats)} trials are here, in random order within blocks (seed ${study.exact.seed}).`),
     ...(trials.some((trial) => trial.failure !== null) ? [] : [goodItem("No trial failed.")]),
