@@ -55,11 +55,11 @@ impl FromStr for NamedDisk {
         let (name, figures) = text.split_once('=').ok_or_else(|| wrong_disk(text))?;
         let mut figures = figures.split(',').map(str::trim);
         let profile = Profile {
-            riops: parse_figure(text, figures.next())?,
-            rbps: parse_figure(text, figures.next())?,
-            read_ahead: parse_figure(text, figures.next())?,
-            wiops: parse_figure(text, figures.next())?,
-            wbps: parse_figure(text, figures.next())?,
+            riops: parse_figure(text, figures.next(), str::parse)?,
+            rbps: parse_figure(text, figures.next(), Bytes::parse_rate)?,
+            read_ahead: parse_figure(text, figures.next(), str::parse)?,
+            wiops: parse_figure(text, figures.next(), str::parse)?,
+            wbps: parse_figure(text, figures.next(), Bytes::parse_rate)?,
         };
         let name = name.trim();
         match figures.next() {
@@ -73,9 +73,13 @@ impl FromStr for NamedDisk {
 }
 
 /// A figure of the disk `text`; nothing, or an empty one, is `None`.
-fn parse_figure<T: FromStr>(text: &str, figure: Option<&str>) -> Result<Option<T>, Error> {
+fn parse_figure<T, E>(
+    text: &str,
+    figure: Option<&str>,
+    parse: impl Fn(&str) -> Result<T, E>,
+) -> Result<Option<T>, Error> {
     let given = figure.filter(|figure| !figure.is_empty());
-    given.map(|figure| figure.parse().map_err(|_| wrong_disk(text))).transpose()
+    given.map(|figure| parse(figure).map_err(|_| wrong_disk(text))).transpose()
 }
 
 fn wrong_disk(text: &str) -> Error {
@@ -137,7 +141,7 @@ pub fn choose_disk(known: &[NamedDisk], asked: AskedDisk<'_>) -> Result<Disk, Er
         return Err(Error::Disk("a limit of 0 would stop the server: leave it out for no limit".into()));
     }
     if let Some(read_ahead) = chosen.read_ahead.filter(|read_ahead| read_ahead.0 % PAGE_BYTES != 0) {
-        let wrong = format!("a read-ahead is whole pages of 4 KiB, not {} bytes; write 128KiB or native", read_ahead.0);
+        let wrong = format!("a read-ahead is whole pages of 4 kB, not {} bytes; write 128kB or native", read_ahead.0);
         return Err(Error::Disk(wrong));
     }
     let name = if chosen == named { name } else { "custom" };
@@ -309,7 +313,7 @@ pub mod tests {
         assert_eq!(with("gp3", "128KiB").unwrap(), ("gp3".into(), Some(3000), Some(Bytes(131_072))));
         assert_eq!(with("native", "0").unwrap(), ("custom".into(), None, Some(Bytes(0))));
         assert_eq!(with("native", "native").unwrap(), ("native".into(), None, None));
-        assert!(with("gp3", "100kB").unwrap_err().to_string().contains("whole pages"));
+        assert!(with("gp3", "6kB").unwrap_err().to_string().contains("whole pages"));
         assert!("far".parse::<AskedReadAhead>().is_err());
     }
 

@@ -43,7 +43,7 @@ pub struct Options {
     pub seed: u64,
     /// Memory of the server in the trials, page cache included; `None` is no limit.
     pub memory: Option<Bytes>,
-    /// `None`: of a scratch cluster a quarter of the database, at most 256 MiB; of a borrowed one its own.
+    /// `None`: of a scratch cluster a quarter of the database, at most 256 MB; of a borrowed one its own.
     pub shared_buffers: Option<Bytes>,
     /// End a trial when the verdict over it is steady?
     pub until_steady: bool,

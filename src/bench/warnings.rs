@@ -197,9 +197,7 @@ mod tests {
     #[test]
     fn a_head_start_is_told() {
         assert_eq!(warn_of_head_start(Some(Bytes(50)), Bytes(1000)), None);
-        assert!(
-            warn_of_head_start(Some(Bytes(51_000_000)), Bytes(1_000_000_000)).unwrap().starts_with("51 MB were read")
-        );
+        assert!(warn_of_head_start(Some(Bytes(52 << 20)), Bytes(1 << 30)).unwrap().starts_with("52 MB were read"));
         assert_eq!(warn_of_head_start(None, Bytes(0)), None);
     }
 

@@ -33,7 +33,7 @@ pub struct HydrateArguments {
     #[command(flatten, next_help_heading = "Hydrate")]
     snapshots: SnapshotsArguments,
 
-    /// Read no more than this in a second, such as 50MB
+    /// Read no more than this in a second, such as 50MB (10^6 bytes)
     #[arg(long, value_name = "BYTES", value_parser = rate)]
     max_rate: Option<Bytes>,
 

@@ -48,7 +48,7 @@ impl TrialArguments {
 #[derive(Clone, Debug, Args)]
 #[command(next_help_heading = "Disk (needs root and a writable cgroup; without, the native disk is measured)")]
 pub struct DiskArguments {
-    /// gp3 (3000 reads/s, 125 MiB/s, read-ahead 128 KiB), hdd (200 reads/s, 87 MB/s, 1 MiB), native (as it is), or one named
+    /// gp3 (3000 reads/s, 125 MiB/s, read-ahead 128 kB), hdd (200 reads/s, 87 MB/s, 1 MB), native (as it is), or one named
     /// by --named-disk [default: native; of demo gp3]
     #[arg(long, value_name = "NAME")]
     disk: Option<String>,
@@ -57,8 +57,8 @@ pub struct DiskArguments {
     #[arg(long, value_name = "READS")]
     riops: Option<u64>,
 
-    /// Read bytes per second, instead of the disk's: 125MiB
-    #[arg(long, value_name = "BYTES")]
+    /// Read bytes per second, instead of the disk's: 125MiB, or 131MB (10^6 bytes, as vendors count)
+    #[arg(long, value_name = "BYTES", value_parser = Bytes::parse_rate)]
     rbps: Option<Bytes>,
 
     /// How far the kernel reads ahead, instead of the disk's: 128KiB, or native for what the device is set to. It is
@@ -96,7 +96,7 @@ pub struct ScratchArguments {
     #[arg(long, value_name = "DIRECTORY", env = "PGTHAW_BIN_DIR")]
     pub bin_dir: Option<PathBuf>,
 
-    /// shared_buffers [default: a quarter of the database, at most 256 MiB]
+    /// shared_buffers [default: a quarter of the database, at most 256 MB]
     #[arg(long, value_name = "BYTES")]
     pub shared_buffers: Option<Bytes>,
 

@@ -199,7 +199,7 @@ fn render_rows(label: &str, rows: &[Row], line: Option<(f64, String)>) -> String
 
 fn render_table(loaders: &[LoaderSummary]) -> String {
     let mut table = String::from(
-        "<h2>Numbers</h2><div class=\"table\"><table><tr><th>loader</th><th>rounds</th><th>MB a second</th><th>CPU s per GB</th>\
+        "<h2>Numbers</h2><div class=\"table\"><table><tr><th>loader</th><th>rounds</th><th>MB/s</th><th>CPU s per GB</th>\
          <th>device MB</th><th>device reads</th></tr>",
     );
     let cell = |value: Option<f64>, digits: usize| value.map_or("–".to_owned(), |value| format!("{value:.digits$}"));
@@ -212,7 +212,7 @@ fn render_table(loaders: &[LoaderSummary]) -> String {
             loader.rounds,
             cell(loader.bytes_per_second.median.map(|bytes| bytes / 1e6), 0),
             cell(median(loader.cpu_seconds_per_gb), 2),
-            cell(median(loader.device_read_bytes).map(|bytes| bytes / 1e6), 0),
+            cell(median(loader.device_read_bytes).map(|bytes| bytes / f64::from(1 << 20)), 0),
             cell(median(loader.device_reads), 0)
         );
     }

@@ -89,7 +89,7 @@ mod tests {
         let relation = RelationResidency {
             relation: "public.pgbench_accounts".into(),
             kind: "table".into(),
-            total_bytes: Bytes(640_000_000),
+            total_bytes: Bytes(640 << 20),
             before: strip(0.0),
             after: strip(1.0),
         };

@@ -5,6 +5,7 @@ use std::path::Path;
 use jiff::Timestamp;
 
 use super::columns::{Column, render_columns};
+use crate::units::Bytes;
 use crate::warm::DeviceProfile;
 use crate::warm::probe::{DeviceRecord, StoredLimit};
 
@@ -17,8 +18,9 @@ pub fn render_device(record: &DeviceRecord, path: &Path) -> String {
     let mut lines = vec![
         format!("{} ({}), limit: {}", record.device.name, record.device.major_minor, render_limit(record.limit)),
         format!(
-            "  {reads_per_second:.0} random reads/s with {depth} at a time, {bandwidth}/s (in order {}/s)",
-            measurement.sequential_bandwidth
+            "  {reads_per_second:.0} random reads/s with {depth} at a time, {} (in order {})",
+            bandwidth.per_second(),
+            measurement.sequential_bandwidth.per_second()
         ),
         format!(
             "  a read alone takes {} (99 % of them at most {})",
@@ -54,7 +56,7 @@ pub fn render_device(record: &DeviceRecord, path: &Path) -> String {
         vec![
             Column::number("read size", 0, sizes.iter().map(|point| point.read_bytes.to_string()).collect()),
             Column::number("reads/s", 0, sizes.iter().map(|point| format!("{:.0}", point.reads_per_second)).collect()),
-            Column::number("bytes/s", 0, sizes.iter().map(|point| point.bandwidth().to_string()).collect()),
+            Column::number("bandwidth", 0, sizes.iter().map(|point| point.bandwidth().per_second()).collect()),
         ],
         None,
         "…",
@@ -75,7 +77,8 @@ pub fn render_device(record: &DeviceRecord, path: &Path) -> String {
 pub fn render_profile(record: &DeviceRecord) -> String {
     let DeviceProfile { reads_per_second, bandwidth, largest_read, depth, .. } = record.measurement.profile;
     format!(
-        "{reads_per_second:.0} reads/s, {bandwidth}/s, largest useful read {largest_read}, useful depth {depth}, a read alone {}; limit: {}; measured {}",
+        "{reads_per_second:.0} reads/s, {}, largest useful read {largest_read}, useful depth {depth}, a read alone {}; limit: {}; measured {}",
+        bandwidth.per_second(),
         micros(record.measurement.latency_us_p50),
         render_limit(record.limit),
         render_age(record.measured_at)
@@ -85,7 +88,7 @@ pub fn render_profile(record: &DeviceRecord) -> String {
 /// A limit in force.
 pub fn render_limit(limit: StoredLimit) -> String {
     let reads = limit.riops.map(|riops| format!("{riops} reads/s"));
-    let bytes = limit.rbps.map(|rbps| format!("{rbps}/s"));
+    let bytes = limit.rbps.map(Bytes::per_second);
     let parts: Vec<String> = reads.into_iter().chain(bytes).collect();
     if parts.is_empty() { "none".to_owned() } else { parts.join(", ") }
 }

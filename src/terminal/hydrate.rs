@@ -33,8 +33,8 @@ pub fn render_hydration(receipt: &HydrationReceipt) -> String {
 
 fn render_reads(receipt: &HydrationReceipt) -> Vec<String> {
     let HydrationReceipt { read_bytes, seconds, files, total_bytes, done_before_bytes, left_bytes, .. } = receipt;
-    let rate = Bytes((read_bytes.0 as f64 / seconds.max(1e-3)) as u64);
-    let mut lines = vec![format!("read {read_bytes} in {seconds:.1} s ({rate}/s), of {total_bytes} in {files} files")];
+    let rate = Bytes((read_bytes.0 as f64 / seconds.max(1e-3)) as u64).per_second();
+    let mut lines = vec![format!("read {read_bytes} in {seconds:.1} s ({rate}), of {total_bytes} in {files} files")];
     lines.extend(
         receipt
             .resumed_from

@@ -58,6 +58,7 @@ pub fn render_loading(run: &LoadingRun, summary: &LoadingSummary) -> String {
 fn render_table(run: &LoadingRun, loaders: &[LoaderSummary]) -> String {
     let beyond = format!("> {}", run.study.patience_seconds);
     let seconds = |value: Option<Spread>| spread_cell(value, &beyond, |value| format!("{value:.2}"));
+    let rate = |value: Spread| spread_cell(Some(value), "", |value| Bytes(value as u64).per_second());
     let bytes = |value: Option<Spread>| spread_cell(value, "", |value| Bytes(value as u64).to_string());
     let mut table = Table::new();
     table.load_style(STYLE);
@@ -65,7 +66,7 @@ fn render_table(run: &LoadingRun, loaders: &[LoaderSummary]) -> String {
         "loader",
         "resident\nafter, s",
         "buffers back\nafter, s",
-        "rate\nper s",
+        "rate",
         "CPU s\nper GB",
         "device\nread",
         "device\nreads",
@@ -76,7 +77,7 @@ fn render_table(run: &LoadingRun, loaders: &[LoaderSummary]) -> String {
             if loader.loader == PGTHAW { name.add_attribute(Attribute::Bold) } else { name },
             seconds(loader.resident_after_seconds),
             seconds(loader.buffers_after_seconds),
-            bytes(Some(loader.bytes_per_second)),
+            rate(loader.bytes_per_second),
             seconds(loader.cpu_seconds_per_gb),
             bytes(loader.device_read_bytes),
             spread_cell(loader.device_reads, "", render_count),

@@ -274,7 +274,7 @@ mod tests {
         for (line, start) in lines.iter().zip(starts) {
             assert!(line.starts_with(start), "{lines:#?}");
         }
-        for part in ["matview", "819 MB", "50%", "25%", "8.19 kB", "u5 <1% u1 99%", "███"] {
+        for part in ["matview", "781 MB", "50%", "25%", "8 kB", "u5 <1% u1 99%", "███"] {
             assert!(lines[1].contains(part), "{part}: {}", lines[1]);
         }
     }

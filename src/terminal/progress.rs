@@ -1,9 +1,10 @@
 //! A progress bar with time left, on standard error, and only where a person looks.
 
+use std::fmt;
 use std::sync::{Arc, Once};
 use std::time::{Duration, Instant};
 
-use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressState, ProgressStyle};
 
 use crate::units::Bytes;
 
@@ -25,9 +26,8 @@ struct Late {
 /// Who waits longer than this wants to know how long still.
 const PATIENCE: Duration = Duration::from_secs(2);
 
-/// Both fit a terminal of 80 columns, and count as the tables do.
-const BYTES: &str =
-    "{prefix:>10} [{bar:16}] {decimal_bytes:>9} of {decimal_total_bytes} {decimal_bytes_per_sec} {eta} left {wide_msg}";
+/// Both fit a terminal of 80 columns.
+const BYTES: &str = "{prefix:>10} [{bar:16}] {done:>9} of {total} {rate} {eta} left {wide_msg}";
 const STEPS: &str = "{prefix:>10} [{bar:16}] {pos:>4} of {len}  {eta} left  {wide_msg}";
 
 impl Progress {
@@ -52,6 +52,16 @@ impl Progress {
         let bar = ProgressBar::with_draw_target(Some(total), target).with_prefix(label);
         // The templates are constants, and a test draws each.
         let style = ProgressStyle::with_template(template).unwrap_or_else(|_| ProgressStyle::default_bar());
+        let style = style
+            .with_key("done", |state: &ProgressState, text: &mut dyn fmt::Write| {
+                let _ = write!(text, "{}", Bytes(state.pos()));
+            })
+            .with_key("total", |state: &ProgressState, text: &mut dyn fmt::Write| {
+                let _ = write!(text, "{}", Bytes(state.len().unwrap_or(0)));
+            })
+            .with_key("rate", |state: &ProgressState, text: &mut dyn fmt::Write| {
+                let _ = text.write_str(&Bytes(state.per_sec() as u64).per_second());
+            });
         bar.set_style(style.progress_chars("█▌ "));
         bar.enable_steady_tick(Duration::from_millis(200));
         Progress { bar, late: None }

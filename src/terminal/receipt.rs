@@ -68,7 +68,8 @@ fn render_planned_device(device: &PlannedDevice) -> String {
         ProfileSource::Probed { measured_at } => format!("measured {}", render_age(measured_at)),
         ProfileSource::Default => "a common cloud volume; pgthaw doctor --probe measures this one".to_owned(),
     };
-    format!("planned for {reads_per_second:.0} reads/s and {bandwidth}/s, reads up to {largest_read}: {source}")
+    let bandwidth = bandwidth.per_second();
+    format!("planned for {reads_per_second:.0} reads/s and {bandwidth}, reads up to {largest_read}: {source}")
 }
 
 fn render_tiers(receipt: &Receipt) -> Vec<String> {

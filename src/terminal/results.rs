@@ -9,6 +9,7 @@ use super::tournament::STYLE;
 
 use crate::bench::{Disk, Machine, NOTHING, Run};
 use crate::postgres::ServerFacts;
+use crate::units::Bytes;
 
 /// A run in the list, with what its trials say.
 #[derive(Debug)]
@@ -127,10 +128,10 @@ pub(super) fn render_place(machine: &Machine, server: &ServerFacts) -> [String; 
     ]
 }
 
-/// `gp3: 3000 reads/s, 131 MB/s, read-ahead 128 KiB`, or why that is not in force.
+/// `gp3: 3000 reads/s, 131 MB/s, read-ahead 128 kB`, or why that is not in force.
 pub fn render_disk(disk: &Disk) -> String {
     let reads = disk.riops.map(|riops| format!("{riops} reads/s"));
-    let bandwidth = disk.rbps.map(|rbps| format!("{rbps}/s"));
+    let bandwidth = disk.rbps.map(Bytes::per_second);
     let limits: Vec<String> = reads.into_iter().chain(bandwidth).collect();
     let limits = if limits.is_empty() { "no limit".to_owned() } else { limits.join(", ") };
     let limits = match &disk.not_enforced {
@@ -138,7 +139,7 @@ pub fn render_disk(disk: &Disk) -> String {
         None => format!("{}: {limits}", disk.name),
     };
     // In the kernel's unit, which is that of /sys/block/NAME/queue/read_ahead_kb.
-    let Some(read_ahead) = disk.read_ahead.map(|bytes| format!("read-ahead {} KiB", bytes.0 >> 10)) else {
+    let Some(read_ahead) = disk.read_ahead.map(|bytes| format!("read-ahead {bytes}")) else {
         return limits;
     };
     match &disk.read_ahead_not_enforced {

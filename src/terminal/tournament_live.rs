@@ -137,14 +137,14 @@ fn render_until_warm(trial: &TrialStarted, second: LiveSecond) -> String {
 fn render_second(trial: &TrialStarted, second: LiveSecond, left: Duration) -> String {
     let tps = second.tps.map_or("–".to_owned(), |tps| format!("{tps:.0}"));
     format!(
-        "{} (repeat {}): {} of {}{} s, {tps} tps{}, {}/s from the device, {} resident; {} left",
+        "{} (repeat {}): {} of {}{} s, {tps} tps{}, {} from the device, {} resident; {} left",
         trial.strategy,
         trial.repeat,
         second.second,
         if trial.until_steady { "at most " } else { "" },
         trial.seconds,
         render_until_warm(trial, second),
-        second.device_read_bytes,
+        second.device_read_bytes.per_second(),
         second.os_resident_bytes,
         render_duration(left)
     )
@@ -252,7 +252,7 @@ mod tests {
             second: 12,
             tps: Some(1234.4),
             device_read_bytes: Bytes(125_000_000),
-            os_resident_bytes: Bytes(830_000_000),
+            os_resident_bytes: Bytes(830 << 20),
             until_warm: UntilWarm::Seconds(6.2),
         };
         assert_eq!(

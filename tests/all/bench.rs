@@ -205,7 +205,7 @@ fn what_makes_no_sense_is_refused_before_anything_is_made() {
     refused(&["--strategies", "nothing,dd"], "there is no strategy \"dd\"");
     refused(&["--disk", "floppy"], "there is no disk \"floppy\": gp3, hdd, native are known");
     refused(&["--rbps", "fast"], "is not an amount of data");
-    refused(&["--read-ahead", "100kB"], "whole pages of 4 KiB");
+    refused(&["--read-ahead", "6kB"], "whole pages of 4 kB");
     refused(&["--scale", "0"], "0");
     refused(&["--script", "hot.sql"], "there is no file hot.sql");
     assert!(fs::read_dir(place.0.path()).unwrap().next().is_none());

@@ -132,7 +132,7 @@ test_every_version! {
         server.psql("DELETE FROM renamed; VACUUM renamed; CHECKPOINT");
         let output = server.pgthaw(&["restore", "--tier", "os", "-v"]).ok();
         let text = &output.stdout;
-        assert!(!text.contains("0 B of") && !text.contains("a running server would know"), "{text}");
+        assert!(!text.contains("0 bytes of") && !text.contains("a running server would know"), "{text}");
         let text = server.pgthaw(&["restore", "--tier", "os"]).ok().stdout;
         assert!(text.contains("rewritten since the snapshot: "), "{text}");
         let receipt = restore(&server, &["--tier", "os"]).ok().json();

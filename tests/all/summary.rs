@@ -85,14 +85,10 @@ fn what_speaks_against_a_strategy_names_its_repeats() {
     trials[0].outcome.failure = Some("no such file".into());
     trials[2].outcome.failure = Some("no such file".into());
     trials[1].start_state.verdict = "lukewarm".into();
-    (trials[1].start_state.os_resident_bytes, trials[1].start_state.total_bytes) =
-        (Bytes(20_000_000), Bytes(1_000_000_000));
+    (trials[1].start_state.os_resident_bytes, trials[1].start_state.total_bytes) = (Bytes(20 << 20), Bytes(1 << 30));
     assert_eq!(
         strategies(&(run, trials))[0].caveats,
-        [
-            "failed: no such file (repeats 1, 3 of 3)",
-            "started lukewarm: 20 MB of 1.00 GB were resident (repeat 2 of 3)"
-        ]
+        ["failed: no such file (repeats 1, 3 of 3)", "started lukewarm: 20 MB of 1 GB were resident (repeat 2 of 3)"]
     );
 }
 

@@ -372,7 +372,7 @@ fn a_dry_run_tells_what_would_happen_and_does_nothing() {
         .collect();
     assert!(warm[2] > warm[0], "a larger database takes longer: {warm:?}");
     let told = dry(&[]).stdout;
-    for part in ["how large?", "scale 10, clients 4", "4 points × 3 repeats = 12", "seed 7", "176 MB of databases"] {
+    for part in ["how large?", "scale 10, clients 4", "4 points × 3 repeats = 12", "seed 7", "168 MB of databases"] {
         assert!(told.contains(part), "{part}: {told}");
     }
     assert!(fs::read_dir(place.0.path()).unwrap().next().is_none());

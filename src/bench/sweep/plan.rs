@@ -120,6 +120,6 @@ mod tests {
         assert_eq!(one.database_bytes, Bytes(11 * 16_000_000));
         assert!(one.check_room(Path::new("/tmp")).is_ok());
         let full = SweepPlan { free_bytes: Bytes(1), ..one };
-        assert!(full.check_room(Path::new("/x")).unwrap_err().to_string().contains("/x, where 1 B are free"));
+        assert!(full.check_room(Path::new("/x")).unwrap_err().to_string().contains("/x, where 1 bytes are free"));
     }
 }

@@ -3,6 +3,7 @@
 use std::str::FromStr;
 
 use super::values::parse_seconds;
+use super::{positive_bytes, positive_rate};
 use crate::model::{Device, Error, Scenario, Server, Workload};
 use crate::units::Bytes;
 
@@ -38,14 +39,10 @@ fn parse_change(text: &str) -> Result<Change, String> {
         Ok(number) if number.is_finite() && number > 0.0 => Ok(number),
         _ => Err(format!("\"{value}\" is not a number above 0")),
     };
-    let bytes = || match value.parse::<Bytes>() {
-        Ok(Bytes(0)) => Err("must be more than 0 bytes".to_owned()),
-        Ok(Bytes(bytes)) => Ok(bytes as f64),
-        Err(error) => Err(error.to_string()),
-    };
+    let bytes = || positive_bytes(value).map(|Bytes(bytes)| bytes as f64);
     match name.trim() {
         "riops" => number().map(Change::Riops),
-        "rbps" => bytes().map(Change::Rbps),
+        "rbps" => positive_rate(value).map(|Bytes(bytes)| Change::Rbps(bytes as f64)),
         "memory" => bytes().map(Change::Memory),
         "shared_buffers" => bytes().map(Change::SharedBuffers),
         "clients" => value

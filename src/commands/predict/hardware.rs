@@ -53,9 +53,9 @@ pub fn read_device_with(
         }
     };
     let described = format!(
-        "the device serves {:.0} reads/s and {}/s ({source})",
+        "the device serves {:.0} reads/s and {} ({source})",
         device.reads_per_second,
-        Bytes(device.bandwidth as u64)
+        Bytes(device.bandwidth as u64).per_second()
     );
     Ok((device, described))
 }

@@ -22,7 +22,7 @@ pub use self::values::PopularityArgument;
 
 use self::base::{Base, Knees, Prediction};
 use self::values::{parse_seconds, positive_number};
-use super::restore::positive_bytes;
+use super::restore::{positive_bytes, positive_rate};
 use super::{ConnectionArguments, ExitStatus, OutputArguments, SnapshotsArguments};
 use crate::model::compute_outlook;
 use crate::report;
@@ -83,8 +83,8 @@ pub struct PredictArguments {
     riops: Option<f64>,
 
     /// Bytes that it delivers in a second; by it a restore is forecast [default: as probed, else 125MiB; without a server no
-    /// limit]
-    #[arg(long, value_name = "BYTES", value_parser = positive_bytes)]
+    /// limit]; MB are 10^6 bytes
+    #[arg(long, value_name = "BYTES", value_parser = positive_rate)]
     rbps: Option<Bytes>,
 
     /// How far the kernel reads ahead on that device [default: of a local server's device as it is set; else 128KiB, Linux's

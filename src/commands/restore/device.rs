@@ -23,8 +23,8 @@ pub struct DeviceArguments {
     #[arg(long, value_name = "READS", value_parser = clap::value_parser!(u32).range(1..))]
     riops: Option<u32>,
 
-    /// Bytes that it delivers in a second [default: as `doctor --probe` measured, or 125MiB]
-    #[arg(long, value_name = "BYTES", value_parser = positive_bytes)]
+    /// Bytes that it delivers in a second [default: as `doctor --probe` measured, or 125MiB]; MB are 10^6 bytes
+    #[arg(long, value_name = "BYTES", value_parser = positive_rate)]
     rbps: Option<Bytes>,
 
     /// The largest read worth issuing [default: as `doctor --probe` measured, or 256KiB, more where seeks are slow]
@@ -81,9 +81,10 @@ const RATE_MIN: Bytes = Bytes(64 << 10);
 
 /// An amount of data in a second: `50MB`, `50MB/s`.
 pub fn rate(text: &str) -> Result<Bytes, String> {
-    match text.trim().strip_suffix("/s").unwrap_or(text).parse() {
+    match Bytes::parse_rate(text) {
         Ok(rate) if rate < RATE_MIN => Err(format!(
-            "{rate} a second would never come to an end: write the unit too, such as 50MB (at least 64KiB)"
+            "{} would never come to an end: write the unit too, such as 50MB (at least 64KiB)",
+            rate.per_second()
         )),
         parsed => parsed.map_err(|error: ParseBytesError| error.to_string()),
     }
@@ -99,7 +100,16 @@ fn read_size(text: &str) -> Result<Bytes, String> {
 
 /// An amount of data that is not 0.
 pub fn positive_bytes(text: &str) -> Result<Bytes, String> {
-    match text.parse() {
+    positive(text.parse())
+}
+
+/// A bandwidth that is not 0.
+pub fn positive_rate(text: &str) -> Result<Bytes, String> {
+    positive(Bytes::parse_rate(text))
+}
+
+fn positive(parsed: Result<Bytes, ParseBytesError>) -> Result<Bytes, String> {
+    match parsed {
         Ok(Bytes(0)) => Err("must be more than 0".to_owned()),
         parsed => parsed.map_err(|error: ParseBytesError| error.to_string()),
     }

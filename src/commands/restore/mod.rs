@@ -10,7 +10,7 @@ use std::sync::Arc;
 
 use clap::Args;
 
-pub use device::{DeviceArguments, positive_bytes, rate};
+pub use device::{DeviceArguments, positive_bytes, positive_rate, rate};
 pub use sharing::SharingArguments;
 use source::Source;
 pub use tier::TierArgument;
@@ -57,7 +57,7 @@ pub struct RestoreArguments {
     #[arg(long, value_enum, default_value_t = TierArgument::Both)]
     tier: TierArgument,
 
-    /// Read no more than this into the page cache, hottest first
+    /// Read no more than this into the page cache, hottest first; 1GB is 1024 MB
     #[arg(long, value_name = "BYTES")]
     budget: Option<Bytes>,
 
@@ -78,7 +78,7 @@ pub struct RestoreArguments {
     #[arg(short, long, help_heading = "Output")]
     verbose: bool,
 
-    /// Read no more than this from the device in a second, such as 50MB; shared_buffers are filled as slowly unless all is in the
+    /// Read no more than this from the device in a second, such as 50MB (10^6 bytes); shared_buffers are filled as slowly unless all is in the
     /// page cache
     #[arg(long, help_heading = "Live traffic", value_name = "BYTES", value_parser = rate)]
     max_rate: Option<Bytes>,

@@ -563,7 +563,7 @@ mod tests {
             Finding::StartNotAsAsked { asked, found, resident_bytes: Bytes(1), total_bytes: Bytes(9), memory_bytes }
                 .remedy()
         };
-        assert!(start("warm", Some(9)).starts_with("9 B do not fit into the machine's memory of 9 B"));
+        assert!(start("warm", Some(9)).starts_with("9 bytes do not fit into the machine's memory of 9 bytes"));
         assert!(start("warm", Some(10)).contains("nothing else uses it"));
         assert!(start("cold", Some(1)).contains("nothing else reads the cluster's files"));
     }

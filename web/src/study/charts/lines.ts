@@ -4,6 +4,7 @@ import type { CustomSeriesOption, EChartsOption, LineSeriesOption, SeriesOption 
 import { textStyle } from "../../charts/engine";
 import type { ChartPlan, View } from "../../charts/figure";
 import { element, table } from "../../element";
+import { bytes, sizeSteps } from "../../format";
 import { seriesStyle } from "../../palette";
 import { swatch } from "../../swatch";
 import { rangeText } from "../metrics";
@@ -60,7 +61,7 @@ function option(view: View<StudyState>): EChartsOption {
       gridIndex: index, axisLabel: { color: theme.soft, formatter: metric.renderAxis }, splitLine: { lineStyle: { color: theme.rule } }, axisLine: { show: false },
       ...(metric.isLog
         ? { type: "log" as const, min: 10 ** Math.floor(Math.log10(Math.max(1, lowest))), max: 10 ** Math.ceil(Math.log10(Math.max(10, highest))) }
-        : { type: "value" as const, min: 0, ...(highest > 0 ? { max: niceAbove(highest) } : {}), splitNumber: 4 }),
+        : { type: "value" as const, min: 0, ...(highest <= 0 ? {} : metric.renderAxis === bytes ? sizeSteps(highest) : { max: niceAbove(highest) }), splitNumber: 4 }),
     })),
     tooltip: tooltip(view),
     series,

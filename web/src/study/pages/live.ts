@@ -5,7 +5,7 @@ import type { Appearance } from "../../appearance";
 import { textStyle } from "../../charts/engine";
 import { type ChartPlan, figure, type View } from "../../charts/figure";
 import { element, table } from "../../element";
-import { bytes, compact, count, sizeSteps } from "../../format";
+import { bandwidth, bytes, compact, count, sizeSteps } from "../../format";
 import { leftOf } from "../../navigation";
 import { linkToStudy } from "../address";
 import { seriesStyle } from "../../palette";
@@ -127,7 +127,7 @@ function plan(id: string): ChartPlan<LiveStage> {
   return {
     id: `live-${id}`, title: "Transactions per second, and the database in the page cache", explanation: "As pgbench and the kernel tell it; what is kept is counted from pgbench’s log when the trial has ended.",
     unit: () => "transactions per second above, bytes of the database in the page cache below", height: () => 380, option,
-    numbers: ({ state }) => table("Seconds so far", ["second", "throughput (tps)", "resident", "read from the device, by anybody"].map((title) => ({ title, isNumber: true })), state.trial.samples.map((one) => [String(one.second), one.tps === null ? "–" : count(one.tps), bytes(one.os_resident_bytes), bytes(one.device_read_bytes)])),
+    numbers: ({ state }) => table("Seconds so far", ["second", "throughput (tps)", "resident", "read from the device, by anybody"].map((title) => ({ title, isNumber: true })), state.trial.samples.map((one) => [String(one.second), one.tps === null ? "–" : count(one.tps), bytes(one.os_resident_bytes), bandwidth(one.device_read_bytes)])),
   };
 }
 
