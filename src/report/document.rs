@@ -21,12 +21,12 @@ pub fn class_of(series: usize) -> String {
 }
 
 const STYLE: &str = ":root{color-scheme:light dark;--paper:light-dark(#fbfbf9,#121518);--ink:light-dark(#1b2126,#e9ecee);\
---soft:light-dark(#5b6670,#9ba6af);--rule:light-dark(#dfe3e4,#31383e);--accent:light-dark(#c24400,#ff8b45)}\
+--soft:light-dark(#5b6670,#9ba6af);--rule:light-dark(#dfe3e4,#31383e);--accent:light-dark(#c24400,#ff8b45);--warn:light-dark(#8a5a00,#e3b341)}\
 body{font:16px/1.5 system-ui,sans-serif;max-width:62rem;margin:0 auto;padding:0 1rem 3rem;background:var(--paper);\
 color:var(--ink);overflow-wrap:anywhere}nav{display:flex;flex-wrap:wrap;gap:4px 20px;padding:18px 0;\
 border-bottom:1px solid var(--rule);font-size:14px}nav .brand{font-weight:700;color:var(--accent);text-decoration:none}\
-a{color:var(--accent)}nav a{color:var(--ink)}.soft{color:var(--soft)}h1{font-size:1.6rem;line-height:1.25}\
-svg{width:100%;height:auto}.drawing{overflow-x:auto}.drawing svg{min-width:40rem}svg text{font-size:13px;fill:var(--ink)}\
+a{color:var(--accent)}nav a{color:var(--ink)}.soft{color:var(--soft)}h1{font-size:1.6rem;line-height:1.25}.answer{font-size:1.2rem}.against{color:var(--warn)}summary{cursor:pointer;margin-top:2rem}\
+svg{width:100%;height:auto}.drawing{max-width:42rem}svg text{font-size:12px;fill:var(--ink)}\
 .grid{stroke:currentColor;opacity:.2}.line{stroke:var(--ink)}.bar{fill:currentColor}.open{fill:none;stroke:currentColor}\
 .curve{fill:none;stroke:currentColor;stroke-width:2}.mark{width:2rem;height:.6rem;margin-right:.5rem;vertical-align:middle}\
 table{border-collapse:collapse;width:100%}th,td{padding:.3rem .6rem;text-align:right;border-bottom:1px solid var(--rule);\

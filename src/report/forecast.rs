@@ -8,9 +8,9 @@ use super::page::{PageKind, escape_text};
 use crate::model::{Outlook, Span};
 
 /// The drawing's size in its own units, and the room for the axes' numbers.
-const WIDTH: f64 = 900.0;
-const HEIGHT: f64 = 340.0;
-const LEFT: f64 = 70.0;
+const WIDTH: f64 = 480.0;
+const HEIGHT: f64 = 280.0;
+const LEFT: f64 = 52.0;
 const BOTTOM: f64 = 40.0;
 const TOP: f64 = 12.0;
 

@@ -12,10 +12,13 @@ use crate::bench::{
 };
 
 /// A drawing's width in its own units; where its bars begin and end, and the height of a row.
-const WIDTH: f64 = 900.0;
-const LEFT: f64 = 290.0;
-const RIGHT: f64 = 730.0;
-const ROW: f64 = 34.0;
+const WIDTH: f64 = 420.0;
+const LEFT: f64 = 4.0;
+const RIGHT: f64 = 290.0;
+const ROW: f64 = 46.0;
+
+/// A name stands above its bar, so that the drawing fits a phone.
+const NAME_ABOVE: f64 = 14.0;
 
 /// Half of a bar's thickness, and of a whisker's end.
 const BAR: f64 = 8.0;
@@ -44,7 +47,8 @@ pub fn render_loading_report(
 ) -> Result<String, Error> {
     let json = serde_json::to_string(&json!({ "format": 1, "run": run, "summary": summary, "trials": trials }))?;
     let mut body = format!("<h1>{}</h1>", escape_text(&describe_wanted(run)));
-    body += &render_facts(run);
+    let _ = write!(body, "<p class=\"answer\">{}</p>", escape_text(&describe_answer(run, summary)));
+    body += &render_against(run, &summary.loaders);
     body += "<h2>Seconds until resident</h2>";
     body += &render_seconds(run, &summary.loaders);
     body += "<p>Medians; the whisker is from the shortest to the longest round. Dashed: not reached by half of the rounds. The line \
@@ -56,6 +60,7 @@ pub fn render_loading_report(
                  rounds have no interval.</p>";
     }
     body += &render_table(&summary.loaders);
+    body += &render_facts(run);
     Ok(render_document(kind, &format!("residency {}", run.id), &body, &json))
 }
 
@@ -86,9 +91,54 @@ fn render_facts(run: &LoadingRun) -> String {
         format!("disk {}, {} rounds, seed {}", study.disk.name, study.rounds, study.seed),
     ];
     facts.extend(study.skipped_loaders.iter().map(|(name, how)| format!("without {name}: {how}")));
-    facts.extend(run.warnings.iter().map(|warning| format!("warning: {warning}")));
     let items: String = facts.iter().map(|fact| format!("<li>{}</li>", escape_text(fact))).collect();
-    format!("<ul>{items}</ul>")
+    format!("<details><summary>Machine, server and study</summary><ul>{items}</ul></details>")
+}
+
+/// The answer: pgthaw beside the bound and the soonest of the others.
+fn describe_answer(run: &LoadingRun, summary: &LoadingSummary) -> String {
+    let after = |loader: &LoaderSummary| loader.resident_after_seconds.and_then(|spread| spread.median);
+    let tell = |loader: &LoaderSummary| match after(loader) {
+        Some(seconds) => format!("{} had it resident after {seconds:.2} s", loader.loader),
+        None => format!("{} did not have it resident within {} s", loader.loader, run.study.patience_seconds),
+    };
+    let of_pgthaw = summary.loaders.iter().find(|loader| loader.loader == PGTHAW);
+    let others = summary.loaders.iter().filter(|loader| !loader.loader.starts_with(PGTHAW));
+    let soonest = others.filter_map(|loader| Some((after(loader)?, loader)));
+    let soonest = soonest.min_by(|(one, _), (other, _)| one.total_cmp(other)).map(|(_, loader)| tell(loader));
+    let bound = run.study.bound.map(|bound| format!("the disk allows no less than {:.2} s", bound.seconds));
+    let told: Vec<String> = of_pgthaw.map(tell).into_iter().chain(soonest).chain(bound).collect();
+    if told.is_empty() { String::new() } else { format!("{}.", told.join("; ")) }
+}
+
+/// What speaks against the run, and then against loaders: the same of several rounds once, with how many they are.
+fn render_against(run: &LoadingRun, loaders: &[LoaderSummary]) -> String {
+    let mut against: Vec<(String, u32)> = run.warnings.iter().map(|warning| (warning.clone(), 1)).collect();
+    let of_loaders = loaders.iter().flat_map(|loader| loader.caveats.iter().map(move |caveat| (loader, caveat)));
+    let mut seen: Vec<String> = Vec::new();
+    let first_own = against.len();
+    for (loader, caveat) in of_loaders {
+        // Rounds differ in their numbers alone.
+        let kind = format!("{}: {}", loader.loader, caveat.replace(|c: char| c.is_ascii_digit(), ""));
+        match seen.iter().position(|known| *known == kind) {
+            Some(place) => against[first_own + place].1 += 1,
+            None => {
+                seen.push(kind);
+                against.push((format!("{}: {caveat}", loader.loader), 1));
+            }
+        }
+    }
+    if against.is_empty() {
+        return "<p class=\"soft\">Nothing speaks against these numbers.</p>".into();
+    }
+    let items: String = against
+        .iter()
+        .map(|(text, times)| {
+            let more = if *times > 1 { format!(" (the first of {times} that say so)") } else { String::new() };
+            format!("<li>{}{more}</li>", escape_text(text))
+        })
+        .collect();
+    format!("<h2>What speaks against these numbers</h2><ul class=\"against\">{items}</ul>")
 }
 
 /// pgthaw has a colour of its own.
@@ -173,8 +223,8 @@ fn render_rows(label: &str, rows: &[Row], line: Option<(f64, String)>) -> String
         // Writing into a string does not fail.
         let _ = write!(
             svg,
-            r#"<text x="{:.1}" y="{text:.1}" text-anchor="end">{}</text><rect x="{from:.1}" y="{top:.1}" width="{width:.1}" height="{:.1}" {paint}/>"#,
-            LEFT - 8.0,
+            r#"<text x="{LEFT:.1}" y="{:.1}">{}</text><rect x="{from:.1}" y="{top:.1}" width="{width:.1}" height="{:.1}" {paint}/>"#,
+            y - NAME_ABOVE,
             escape_text(&row.name),
             2.0 * BAR
         );
@@ -199,8 +249,8 @@ fn render_rows(label: &str, rows: &[Row], line: Option<(f64, String)>) -> String
 
 fn render_table(loaders: &[LoaderSummary]) -> String {
     let mut table = String::from(
-        "<h2>Numbers</h2><div class=\"table\"><table><tr><th>loader</th><th>rounds</th><th>MB/s</th><th>CPU s per GB</th>\
-         <th>device MB</th><th>device reads</th></tr>",
+        "<h2>Numbers</h2><div class=\"table\"><table><tr><th>loader</th><th>rounds</th><th>loaded (MB/s)</th><th>CPU (s per GB)</th>\
+         <th>read from the device, by anybody (MB)</th><th>reads of the device, by anybody</th></tr>",
     );
     let cell = |value: Option<f64>, digits: usize| value.map_or("–".to_owned(), |value| format!("{value:.digits$}"));
     let median = |spread: Option<Spread>| spread.and_then(|spread| spread.median);
@@ -216,9 +266,5 @@ fn render_table(loaders: &[LoaderSummary]) -> String {
             cell(median(loader.device_reads), 0)
         );
     }
-    table += "</table></div>";
-    let caveats =
-        loaders.iter().flat_map(|loader| loader.caveats.iter().map(|caveat| format!("{}: {caveat}", loader.loader)));
-    let caveats: String = caveats.map(|caveat| format!("<li>{}</li>", escape_text(&caveat))).collect();
-    if caveats.is_empty() { table } else { format!("{table}<ul>{caveats}</ul>") }
+    table + "</table></div>"
 }

@@ -42,7 +42,7 @@ impl Explain for Error {
     fn hint(&self) -> Option<String> {
         match self {
             Error::NoToken(_) | Error::WeakToken => Some(
-                "write a secret into a file that only you can read, and name it: openssl rand -hex 16 > token; chmod 600 token; --token-file token"
+                "write a secret into a file that only you can read, and name it: (umask 077; openssl rand -hex 16 > token); --token-file token"
                     .into(),
             ),
             Error::TokenIsShown { path, .. } => {
