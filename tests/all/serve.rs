@@ -201,7 +201,7 @@ fn an_address_that_nothing_has_gets_a_page_that_leads_on() {
     let id = with_sweep(&home, &Shape { scales: &[1], buffers: &["1GB"], repeats: 1, seconds: 8, ..SHAPE });
     let served = serve(&home, &[]);
     let html = format!("Host: {}\r\nAccept: text/html,*/*\r\n", served.host);
-    for (path, told) in [("/studies/<b>", "there is no page /studies/"), ("/runs/none", "none")] {
+    for (path, told) in [("/studies/%3Cb%3E", "there is no page /studies/"), ("/runs/none", "none")] {
         let answer = served.ask(path, &html);
         assert_eq!(answer.status, 404, "{path}");
         assert!(answer.head.contains("content-type: text/html"), "{}", answer.head);
