@@ -97,7 +97,7 @@ function trialRow(trial: Trial, limit: number, isSteadyKnown: boolean): Child[] 
     String(trial.repeat),
     time(trial.started_at).slice(0, 19),
     `${percent(total > 0 ? resident / total : 0)}, ${verdict}`,
-    orBeyond(trial.warm_after_seconds),
+    trial.warm_after_seconds === null ? orBeyond(null) : reachedAfter(trial.warm_after_seconds),
     share(trial.to_50_seconds),
     share(trial.to_90_seconds),
     share(trial.to_95_seconds),

@@ -1,7 +1,7 @@
 // The answer first: one sentence, the study it holds for, and four figures.
 
 import { element } from "../element";
-import { bandwidth, bytes, count, ratio, seconds, spread, time, unbroken } from "../format";
+import { bandwidth, bytes, count, ratio, reachedAfter, seconds, spread, time, unbroken } from "../format";
 import type { ReportData, Spread, StrategySummary } from "../record";
 import { navigation, runningBanner } from "../navigation";
 import type { State } from "../state";
@@ -49,7 +49,7 @@ function figures(data: ReportData): HTMLElement | null {
   const { strategies, trial_seconds: limit, bound_seconds: bound } = data.summary;
   const subject = strategies.find((one) => one.strategy === "pgthaw") ?? strategies[0];
   if (!subject) return null;
-  const warm = spread(subject.warm_after_seconds, seconds, `${limit} s`);
+  const warm = spread(subject.warm_after_seconds, reachedAfter, `${limit} s`);
   const beyond = bound === null ? "" : `${ratio(limit / bound)} ×`;
   const times = spread(subject.bound_ratio, (value) => `${ratio(value)} ×`, beyond);
   return element(
@@ -68,7 +68,7 @@ function figures(data: ReportData): HTMLElement | null {
 function beside({ summary }: ReportData, subject: StrategySummary): string[] {
   const others = summary.strategies.filter((one) => one !== subject && one.strategy !== "nothing");
   const compared = [summary.strategies.find((one) => one.strategy === "nothing"), others.find((one) => !one.strategy.startsWith("pgthaw"))];
-  return compared.flatMap((one) => (one === undefined || one === subject ? [] : [`${one.strategy} ${spread(one.warm_after_seconds, seconds, `${summary.trial_seconds} s`).median}`]));
+  return compared.flatMap((one) => (one === undefined || one === subject ? [] : [`${one.strategy} ${spread(one.warm_after_seconds, reachedAfter, `${summary.trial_seconds} s`).median}`]));
 }
 
 const counted = (value: Spread): string => (value.median === null ? "–" : count(value.median));

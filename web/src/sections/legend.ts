@@ -1,7 +1,7 @@
 // One legend for all charts: each strategy can be shown or hidden, and stands out while it is pointed at.
 
 import { element } from "../element";
-import { seconds } from "../format";
+import { reachedAfter } from "../format";
 import type { State } from "../state";
 import { swatch } from "../swatch";
 
@@ -26,7 +26,7 @@ export function legend(state: State): HTMLElement {
 function chip(state: State, strategy: string): HTMLElement {
   const found = state.data.summary.strategies.find((one) => one.strategy === strategy);
   const warm = found?.warm_after_seconds.median ?? null;
-  const time = warm === null ? `> ${state.data.summary.trial_seconds} s` : seconds(warm);
+  const time = warm === null ? `> ${state.data.summary.trial_seconds} s` : reachedAfter(warm);
   return element(
     "button",
     {

@@ -31,7 +31,7 @@ function measuresOf(state: State): Measure[] {
   const amount = (title: string, of: Measure["of"], render = count): Measure => ({ title, of, render, limit: "", isNumber: true });
   const beyond = bound === null ? "" : ratio(limit / bound);
   return [
-    time("warm after", (one) => one.warm_after_seconds),
+    { ...time("warm after", (one) => one.warm_after_seconds), render: reachedAfter },
     { ...time("50 % after", (one) => one.to_50_seconds), render: reachedAfter },
     { ...time("90 % after", (one) => one.to_90_seconds), render: reachedAfter },
     { ...time("95 % after", (one) => one.to_95_seconds), render: reachedAfter },
