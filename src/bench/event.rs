@@ -61,6 +61,8 @@ impl SweepOpened {
 #[derive(Clone, Copy, Debug)]
 pub struct LoadStarted {
     pub loader: &'static str,
+    /// From 1.
+    pub round: u32,
     /// From 1, of `trials`.
     pub position: u32,
     pub trials: u32,

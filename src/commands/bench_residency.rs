@@ -16,6 +16,7 @@ use crate::failure::ErrorKind;
 use crate::postgres::Programs;
 use crate::postgres::pgbench::{Script, Workload};
 use crate::results::Store;
+use crate::serve::LiveBoard;
 use crate::terminal::{self, TournamentDisplay};
 
 /// Seconds that the workload runs on the warm server when everything is wanted, to make its usage counts.
@@ -89,10 +90,11 @@ async fn keep_and_show(
     store: &Store,
     output: OutputArguments,
 ) -> anyhow::Result<()> {
-    let mut display = TournamentDisplay::new(output.shows_progress());
+    let (mut display, mut board) = (TournamentDisplay::new(output.shows_progress()), LiveBoard::default());
     let mut run_id = String::new();
     while let Some(event) = events.recv().await {
         keep(store, output, keep_loading(&event, &mut run_id, store)).await?;
+        board.hear(&event);
         display.show(&event);
     }
     display.finish();

@@ -109,7 +109,7 @@ async fn keep_and_show(
     output: OutputArguments,
 ) -> anyhow::Result<()> {
     let mut display = SweepDisplay::new(output.shows_progress());
-    let (mut board, mut opened): (Option<LiveBoard>, Option<String>) = (None, None);
+    let (mut board, mut opened): (LiveBoard, Option<String>) = (LiveBoard::default(), None);
     while let Some(event) = events.recv().await {
         match &event {
             Event::SweepOpened(sweep) => {
@@ -119,13 +119,12 @@ async fn keep_and_show(
             }
             Event::SweepStarted(run) => {
                 store.save_sweep(run).await?;
-                (board, opened) = (Some(LiveBoard::new(run)), None);
+                opened = None;
             }
-            Event::SweepTrialStarted(trial) => board.iter_mut().for_each(|board| board.begin(trial)),
-            Event::Second(second) => board.iter_mut().for_each(|board| board.add(second)),
             Event::SweepTrialEnded(trial) => keep(store, output, store.save_sweep_trial(trial)).await?,
             _ => {}
         }
+        board.hear(&event);
         display.show(&event);
     }
     display.finish();

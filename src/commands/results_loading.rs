@@ -84,7 +84,11 @@ pub async fn report_loading(
     let trials = store.read_loading_trials(&run.id).await?;
     let path = path.unwrap_or_else(|| PathBuf::from(format!("pgthaw-report-{}.html", run.id)));
     let summary = compute_loading_summary(run, &trials);
-    report::write_report(&path, &report::render_loading_report(run, &summary, &trials)?, force)?;
+    report::write_report(
+        &path,
+        &report::render_loading_report(run, &summary, &trials, report::PageKind::Alone)?,
+        force,
+    )?;
     if output.json {
         terminal::print_json(&json!({ "run": run.id, "runs": [run.id], "trials": trials.len(), "report": path }))?;
     } else {

@@ -8,7 +8,7 @@ use serde_json::json;
 
 use super::study::hear_signals;
 use super::{ExitStatus, OutputArguments, StoreArguments};
-use crate::serve::{Error, Server, ServerOptions, Token};
+use crate::serve::{Server, ServerOptions, Token};
 use crate::terminal;
 
 /// Browse the results, compare them and watch the trial that runs, in a browser
@@ -21,11 +21,12 @@ pub struct ServeArguments {
     #[arg(long, value_name = "PORT", default_value_t = 8432, conflicts_with = "listen")]
     port: u16,
 
-    /// Listen on this address and port, such as 0.0.0.0:8432, which takes a token
+    /// Listen on this address and port, such as 0.0.0.0:8432. One that others can reach takes a token; those of 127.0.0.0/8
+    /// and ::1 are this machine's
     #[arg(long, value_name = "ADDRESS:PORT")]
     listen: Option<SocketAddr>,
 
-    /// A file whose first line is the secret that a browser must know
+    /// A file whose first line is the secret that a browser must know, and that only you can read
     #[arg(long, value_name = "FILE")]
     token_file: Option<PathBuf>,
 
@@ -35,7 +36,7 @@ pub struct ServeArguments {
 
 /// Runs the command.
 pub async fn run(arguments: ServeArguments, output: OutputArguments) -> anyhow::Result<ExitStatus> {
-    let token = arguments.token_file.map(read_token).transpose()?;
+    let token = arguments.token_file.as_deref().map(Token::read).transpose()?;
     let options = match arguments.listen {
         Some(address) => ServerOptions::listening(address, token)?,
         None => ServerOptions::loopback(arguments.port, token),
@@ -56,9 +57,4 @@ pub async fn run(arguments: ServeArguments, output: OutputArguments) -> anyhow::
     }
     server.run(store, end).await?;
     Ok(ExitStatus::Done)
-}
-
-fn read_token(path: PathBuf) -> Result<Token, Error> {
-    let text = std::fs::read_to_string(&path).map_err(|source| Error::TokenFile { path, source })?;
-    Token::new(text.lines().next().unwrap_or_default().trim())
 }

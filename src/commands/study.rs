@@ -12,6 +12,7 @@ use super::store::keep;
 use crate::bench::disk::{AskedDisk, AskedReadAhead, NamedDisk, choose_disk};
 use crate::bench::{Disk, Error, Event, Events, Finished, Options, Stop, Strategy, run_tournament};
 use crate::results::Store;
+use crate::serve::LiveBoard;
 use crate::terminal::TournamentDisplay;
 use crate::units::Bytes;
 
@@ -159,7 +160,7 @@ async fn keep_and_show(
     output: OutputArguments,
     mut hear: impl FnMut(&Event) -> anyhow::Result<()>,
 ) -> anyhow::Result<()> {
-    let mut display = TournamentDisplay::new(output.shows_progress());
+    let (mut display, mut board) = (TournamentDisplay::new(output.shows_progress()), LiveBoard::default());
     while let Some(event) = events.recv().await {
         match &event {
             Event::RunStarted(run) => store.save_run(run).await?,
@@ -168,6 +169,7 @@ async fn keep_and_show(
             _ => {}
         }
         hear(&event)?;
+        board.hear(&event);
         display.show(&event);
     }
     display.finish();

@@ -1,20 +1,52 @@
 //! A page without any script: a heading, drawings, tables, and the numbers as JSON.
 
-use super::page::{SIGNATURE, escape_json, escape_text};
+use super::page::{PageKind, SIGNATURE, escape_json, escape_text};
 
-/// Colours that can be told apart in the light and in the dark, also by those who see fewer of them (Okabe and Ito 2008).
-pub const COLOURS: [&str; 6] = ["#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9"];
+/// Colours of series on light and on dark paper: those of `web/src/palette.ts`, whose test compares them.
+const COLOURS: [(&str, &str); 6] = [
+    ("#004465", "#0086dc"),
+    ("#cb2d00", "#ff843a"),
+    ("#0f7952", "#27cf95"),
+    ("#a44998", "#dd80b2"),
+    ("#8d6f00", "#ebcb62"),
+    ("#5b29b1", "#be99ff"),
+];
 
-const STYLE: &str = "body{font:16px/1.5 system-ui,sans-serif;max-width:60rem;margin:2rem auto;padding:0 1rem}\
-svg{width:100%;height:auto}svg text{font-size:13px;fill:currentColor}.grid{stroke:currentColor;opacity:.2}\
-.line{stroke:currentColor}\
-table{border-collapse:collapse;width:100%}th,td{padding:.3rem .6rem;text-align:right;border-bottom:1px solid #8884}\
-th:first-child,td:first-child{text-align:left}.table{overflow-x:auto}.mark{display:inline-block;width:1rem;height:.3rem;\
-margin-right:.5rem;vertical-align:middle}pre{overflow-x:auto}";
+/// Dashes of lines, for those who see fewer colours; the first is solid.
+const DASHES: [&str; 6] = ["none", "7 4", "2 3", "9 3 2 3", "14 4", "4 2 1 2"];
+
+/// The class that gives a series its colour, as `color`; and its dashes, to what is drawn with a line.
+pub fn class_of(series: usize) -> String {
+    format!("series{}", series % COLOURS.len())
+}
+
+const STYLE: &str = ":root{color-scheme:light dark;--paper:light-dark(#fbfbf9,#121518);--ink:light-dark(#1b2126,#e9ecee);\
+--soft:light-dark(#5b6670,#9ba6af);--rule:light-dark(#dfe3e4,#31383e);--accent:light-dark(#c24400,#ff8b45);--warn:light-dark(#8a5a00,#e3b341)}\
+body{font:16px/1.5 system-ui,sans-serif;max-width:62rem;margin:0 auto;padding:0 1rem 3rem;background:var(--paper);\
+color:var(--ink);overflow-wrap:anywhere}nav{display:flex;flex-wrap:wrap;gap:4px 20px;padding:18px 0;\
+border-bottom:1px solid var(--rule);font-size:14px}nav .brand{font-weight:700;color:var(--accent);text-decoration:none}\
+a{color:var(--accent)}nav a{color:var(--ink)}.soft{color:var(--soft)}h1{font-size:1.6rem;line-height:1.25}.answer{font-size:1.2rem}.against{color:var(--warn)}summary{cursor:pointer;margin-top:2rem}\
+svg{width:100%;height:auto}.drawing{max-width:42rem}svg text{font-size:12px;fill:var(--ink)}\
+.grid{stroke:currentColor;opacity:.2}.line{stroke:var(--ink)}.bar{fill:currentColor}.open{fill:none;stroke:currentColor}\
+.curve{fill:none;stroke:currentColor;stroke-width:2}.mark{width:2rem;height:.6rem;margin-right:.5rem;vertical-align:middle}\
+table{border-collapse:collapse;width:100%}th,td{padding:.3rem .6rem;text-align:right;border-bottom:1px solid var(--rule);\
+white-space:nowrap}th:first-child,td:first-child{text-align:left}.table{overflow-x:auto}pre{overflow-x:auto}";
+
+fn render_style() -> String {
+    let series = COLOURS.iter().zip(DASHES).enumerate();
+    series.fold(STYLE.to_owned(), |style, (place, ((light, dark), dashes))| {
+        let class = class_of(place);
+        format!("{style}.{class}{{color:light-dark({light},{dark})}}.{class}.curve,.{class} .curve{{stroke-dasharray:{dashes}}}")
+    })
+}
+
+/// Leads to the other pages of the server.
+const NAVIGATION: &str = r#"<nav aria-label="pgthaw"><a class="brand" href="/">pgthaw</a><a href="/">studies</a><a href="/#/compare">compare</a><a href="/#/live">running now</a></nav>"#;
 
 /// The document. `title` is text; `body` is markup; `json` may hold any names.
-pub fn render_document(title: &str, body: &str, json: &str) -> String {
-    let (title, json) = (escape_text(title), escape_json(json));
+pub fn render_document(kind: PageKind, title: &str, body: &str, json: &str) -> String {
+    let (title, json, style) = (escape_text(title), escape_json(json), render_style());
+    let navigation = if kind == PageKind::Served { NAVIGATION } else { "" };
     format!(
         r#"{SIGNATURE}<html lang="en">
 <head>
@@ -23,10 +55,10 @@ pub fn render_document(title: &str, body: &str, json: &str) -> String {
 <meta name="viewport" content="width=device-width, initial-scale=1">
 <meta name="color-scheme" content="light dark">
 <title>pgthaw: {title}</title>
-<style>{STYLE}</style>
+<style>{style}</style>
 </head>
 <body>
-{body}
+{navigation}{body}
 <script type="application/json" id="pgthaw-data">{json}</script>
 </body>
 </html>

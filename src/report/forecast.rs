@@ -3,14 +3,14 @@
 use std::fmt::Write as _;
 
 use super::Error;
-use super::document::{COLOURS, render_document};
-use super::page::escape_text;
+use super::document::{class_of, render_document};
+use super::page::{PageKind, escape_text};
 use crate::model::{AT_ONCE, Outlook, Span, is_at_once};
 
 /// The drawing's size in its own units, and the room for the axes' numbers.
-const WIDTH: f64 = 900.0;
-const HEIGHT: f64 = 340.0;
-const LEFT: f64 = 70.0;
+const WIDTH: f64 = 480.0;
+const HEIGHT: f64 = 280.0;
+const LEFT: f64 = 52.0;
 const BOTTOM: f64 = 40.0;
 const TOP: f64 = 12.0;
 
@@ -33,14 +33,15 @@ pub fn render_forecast(outlooks: &[Outlook], assumptions: &[String]) -> Result<S
     let (drawing, table) = (render_drawing(outlooks), render_table(outlooks));
     let body = format!(
         r#"<h1>Forecast of a warm-up</h1>
-{drawing}
+<p>Transactions per second over the seconds since the start.</p>
+<div class="drawing">{drawing}</div>
 <div class="table">{table}</div>
 <p>In brackets: device and processor 15 % faster or slower than told. Warm: fewer than 1 % of transactions read from the
 device.</p>
 <h2>Assumed</h2>
 <ul>{notes}</ul>"#
     );
-    Ok(render_document("forecast of a warm-up", &body, &json))
+    Ok(render_document(PageKind::Alone, "forecast of a warm-up", &body, &json))
 }
 
 fn render_drawing(outlooks: &[Outlook]) -> String {
@@ -66,21 +67,21 @@ fn render_drawing(outlooks: &[Outlook]) -> String {
             height + 4.0
         );
     }
-    for (outlook, colour) in outlooks.iter().zip(COLOURS.iter().cycle()) {
+    for (place, outlook) in outlooks.iter().enumerate() {
         let mut path = String::new();
         for point in outlook.points.iter().filter(|point| point.seconds <= seconds) {
             let _ = write!(path, "{:.1},{:.1} ", x(point.seconds), y(point.tps));
         }
         // It goes on in its steady state.
         let _ = write!(path, "{WIDTH},{:.1}", y(outlook.steady_tps));
-        let _ = write!(svg, r#"<polyline fill="none" stroke="{colour}" stroke-width="2" points="{path}"/>"#);
+        let _ = write!(svg, r#"<polyline class="curve {}" points="{path}"/>"#, class_of(place));
     }
     svg + "</svg>"
 }
 
 fn render_table(outlooks: &[Outlook]) -> String {
     let mut table = String::from(
-        "<table><tr><th>scenario</th><th>cold tps</th><th>steady tps</th><th>50 %</th><th>90 %</th><th>95 %</th><th>warm</th></tr>",
+        "<table><tr><th>scenario</th><th>cold (tps)</th><th>steady (tps)</th><th>50 % after</th><th>90 % after</th><th>95 % after</th><th>warm after</th></tr>",
     );
     let span = |span: Option<Span>| match span {
         None => "never".to_owned(),
@@ -88,10 +89,11 @@ fn render_table(outlooks: &[Outlook]) -> String {
         Some(Span { seconds, low, high: Some(high) }) => format!("{seconds:.1} s ({low:.1} to {high:.1})"),
         Some(Span { seconds, low, high: None }) => format!("{seconds:.1} s ({low:.1} to never)"),
     };
-    for (outlook, colour) in outlooks.iter().zip(COLOURS.iter().cycle()) {
+    for (place, outlook) in outlooks.iter().enumerate() {
         let _ = write!(
             table,
-            r#"<tr><td><span class="mark" style="background:{colour}"></span>{}</td><td>{:.0}</td><td>{:.0}</td>"#,
+            r#"<tr><td><svg class="mark {}" viewBox="0 0 32 10" aria-hidden="true"><path class="curve" d="M0 5H32"/></svg>{}</td><td>{:.0}</td><td>{:.0}</td>"#,
+            class_of(place),
             escape_text(&outlook.name),
             outlook.cold_tps,
             outlook.steady_tps

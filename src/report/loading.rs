@@ -5,17 +5,20 @@ use std::fmt::Write as _;
 use serde_json::json;
 
 use super::Error;
-use super::document::{COLOURS, render_document};
-use super::page::escape_text;
+use super::document::{class_of, render_document};
+use super::page::{PageKind, escape_text};
 use crate::bench::{
     LoaderRatio, LoaderSummary, LoadingRun, LoadingSummary, LoadingTrial, PGTHAW, RatioOf, Spread, render_ratio,
 };
 
 /// A drawing's width in its own units; where its bars begin and end, and the height of a row.
-const WIDTH: f64 = 900.0;
-const LEFT: f64 = 290.0;
-const RIGHT: f64 = 730.0;
-const ROW: f64 = 34.0;
+const WIDTH: f64 = 420.0;
+const LEFT: f64 = 4.0;
+const RIGHT: f64 = 290.0;
+const ROW: f64 = 46.0;
+
+/// A name stands above its bar, so that the drawing fits a phone.
+const NAME_ABOVE: f64 = 14.0;
 
 /// Half of a bar's thickness, and of a whisker's end.
 const BAR: f64 = 8.0;
@@ -32,7 +35,7 @@ struct Row {
     is_open: bool,
     whisker: Option<(f64, f64)>,
     text: String,
-    colour: &'static str,
+    class: String,
 }
 
 /// The run as one HTML document. Whatever names it holds, they stay text.
@@ -40,10 +43,12 @@ pub fn render_loading_report(
     run: &LoadingRun,
     summary: &LoadingSummary,
     trials: &[LoadingTrial],
+    kind: PageKind,
 ) -> Result<String, Error> {
     let json = serde_json::to_string(&json!({ "format": 1, "run": run, "summary": summary, "trials": trials }))?;
     let mut body = format!("<h1>{}</h1>", escape_text(&describe_wanted(run)));
-    body += &render_facts(run);
+    let _ = write!(body, "<p class=\"answer\">{}</p>", escape_text(&describe_answer(run, summary)));
+    body += &render_against(run, &summary.loaders);
     body += "<h2>Seconds until resident</h2>";
     body += &render_seconds(run, &summary.loaders);
     body += "<p>Medians; the whisker is from the shortest to the longest round. Dashed: not reached by half of the rounds. The line \
@@ -55,7 +60,8 @@ pub fn render_loading_report(
                  rounds have no interval.</p>";
     }
     body += &render_table(&summary.loaders);
-    Ok(render_document(&format!("residency {}", run.id), &body, &json))
+    body += &render_facts(run);
+    Ok(render_document(kind, &format!("residency {}", run.id), &body, &json))
 }
 
 fn describe_wanted(run: &LoadingRun) -> String {
@@ -85,14 +91,59 @@ fn render_facts(run: &LoadingRun) -> String {
         format!("disk {}, {} rounds, seed {}", study.disk.name, study.rounds, study.seed),
     ];
     facts.extend(study.skipped_loaders.iter().map(|(name, how)| format!("without {name}: {how}")));
-    facts.extend(run.warnings.iter().map(|warning| format!("warning: {warning}")));
     let items: String = facts.iter().map(|fact| format!("<li>{}</li>", escape_text(fact))).collect();
-    format!("<ul>{items}</ul>")
+    format!("<details><summary>Machine, server and study</summary><ul>{items}</ul></details>")
+}
+
+/// The answer: pgthaw beside the bound and the soonest of the others.
+fn describe_answer(run: &LoadingRun, summary: &LoadingSummary) -> String {
+    let after = |loader: &LoaderSummary| loader.resident_after_seconds.and_then(|spread| spread.median);
+    let tell = |loader: &LoaderSummary| match after(loader) {
+        Some(seconds) => format!("{} had it resident after {seconds:.2} s", loader.loader),
+        None => format!("{} did not have it resident within {} s", loader.loader, run.study.patience_seconds),
+    };
+    let of_pgthaw = summary.loaders.iter().find(|loader| loader.loader == PGTHAW);
+    let others = summary.loaders.iter().filter(|loader| !loader.loader.starts_with(PGTHAW));
+    let soonest = others.filter_map(|loader| Some((after(loader)?, loader)));
+    let soonest = soonest.min_by(|(one, _), (other, _)| one.total_cmp(other)).map(|(_, loader)| tell(loader));
+    let bound = run.study.bound.map(|bound| format!("the disk allows no less than {:.2} s", bound.seconds));
+    let told: Vec<String> = of_pgthaw.map(tell).into_iter().chain(soonest).chain(bound).collect();
+    if told.is_empty() { String::new() } else { format!("{}.", told.join("; ")) }
+}
+
+/// What speaks against the run, and then against loaders: the same of several rounds once, with how many they are.
+fn render_against(run: &LoadingRun, loaders: &[LoaderSummary]) -> String {
+    let mut against: Vec<(String, u32)> = run.warnings.iter().map(|warning| (warning.clone(), 1)).collect();
+    let of_loaders = loaders.iter().flat_map(|loader| loader.caveats.iter().map(move |caveat| (loader, caveat)));
+    let mut seen: Vec<String> = Vec::new();
+    let first_own = against.len();
+    for (loader, caveat) in of_loaders {
+        // Rounds differ in their numbers alone.
+        let kind = format!("{}: {}", loader.loader, caveat.replace(|c: char| c.is_ascii_digit(), ""));
+        match seen.iter().position(|known| *known == kind) {
+            Some(place) => against[first_own + place].1 += 1,
+            None => {
+                seen.push(kind);
+                against.push((format!("{}: {caveat}", loader.loader), 1));
+            }
+        }
+    }
+    if against.is_empty() {
+        return "<p class=\"soft\">Nothing speaks against these numbers.</p>".into();
+    }
+    let items: String = against
+        .iter()
+        .map(|(text, times)| {
+            let more = if *times > 1 { format!(" (the first of {times} that say so)") } else { String::new() };
+            format!("<li>{}{more}</li>", escape_text(text))
+        })
+        .collect();
+    format!("<h2>What speaks against these numbers</h2><ul class=\"against\">{items}</ul>")
 }
 
 /// pgthaw has a colour of its own.
-fn colour_of(loader: &str) -> &'static str {
-    if loader.starts_with(PGTHAW) { COLOURS[1] } else { COLOURS[0] }
+fn class_of_loader(loader: &str) -> String {
+    class_of(usize::from(loader.starts_with(PGTHAW)))
 }
 
 fn render_seconds(run: &LoadingRun, loaders: &[LoaderSummary]) -> String {
@@ -117,7 +168,7 @@ fn render_seconds(run: &LoadingRun, loaders: &[LoaderSummary]) -> String {
                 Some(median) => format!("{median:.2} s"),
                 None => format!("> {} s", run.study.patience_seconds),
             },
-            colour: colour_of(name),
+            class: class_of_loader(name),
         })
         .collect();
     let line = bound.map(|bound| (x(bound), format!("bound {bound:.2} s")));
@@ -150,7 +201,7 @@ fn render_ratios(ratios: &[LoaderRatio]) -> String {
                 is_open: limits.at_most != Some(limits.at_least),
                 whisker: one.ratio.interval.map(|limits| (x(limits.at_least), x(limits.at_most.unwrap_or(high)))),
                 text: interval.map_or(median.clone(), |interval| format!("{median} ({interval})")),
-                colour: colour_of(PGTHAW),
+                class: class_of_loader(PGTHAW),
             }
         })
         .collect();
@@ -165,15 +216,15 @@ fn render_rows(label: &str, rows: &[Row], line: Option<(f64, String)>) -> String
         let y = ROW * (f64::from(place) + 1.5);
         let (from, to) = (row.bar.0.min(row.bar.1), row.bar.0.max(row.bar.1));
         let paint = match row.is_open {
-            true => format!(r#"fill="none" stroke="{}" stroke-dasharray="4 3""#, row.colour),
-            false => format!(r#"fill="{}""#, row.colour),
+            true => format!(r#"class="open {}" stroke-dasharray="4 3""#, row.class),
+            false => format!(r#"class="bar {}""#, row.class),
         };
         let (text, top, width) = (y + 4.0, y - BAR, (to - from).max(1.0));
         // Writing into a string does not fail.
         let _ = write!(
             svg,
-            r#"<text x="{:.1}" y="{text:.1}" text-anchor="end">{}</text><rect x="{from:.1}" y="{top:.1}" width="{width:.1}" height="{:.1}" {paint}/>"#,
-            LEFT - 8.0,
+            r#"<text x="{LEFT:.1}" y="{:.1}">{}</text><rect x="{from:.1}" y="{top:.1}" width="{width:.1}" height="{:.1}" {paint}/>"#,
+            y - NAME_ABOVE,
             escape_text(&row.name),
             2.0 * BAR
         );
@@ -193,13 +244,13 @@ fn render_rows(label: &str, rows: &[Row], line: Option<(f64, String)>) -> String
             ROW - 8.0
         );
     }
-    svg + "</svg>"
+    format!(r#"<div class="drawing">{svg}</svg></div>"#)
 }
 
 fn render_table(loaders: &[LoaderSummary]) -> String {
     let mut table = String::from(
-        "<h2>Numbers</h2><div class=\"table\"><table><tr><th>loader</th><th>rounds</th><th>MB/s</th><th>CPU s per GB</th>\
-         <th>device MB</th><th>device reads</th></tr>",
+        "<h2>Numbers</h2><div class=\"table\"><table><tr><th>loader</th><th>rounds</th><th>loaded (MB/s)</th><th>CPU (s per GB)</th>\
+         <th>read from the device, by anybody (MB)</th><th>reads of the device, by anybody</th></tr>",
     );
     let cell = |value: Option<f64>, digits: usize| value.map_or("–".to_owned(), |value| format!("{value:.digits$}"));
     let median = |spread: Option<Spread>| spread.and_then(|spread| spread.median);
@@ -215,9 +266,5 @@ fn render_table(loaders: &[LoaderSummary]) -> String {
             cell(median(loader.device_reads), 0)
         );
     }
-    table += "</table></div>";
-    let caveats =
-        loaders.iter().flat_map(|loader| loader.caveats.iter().map(|caveat| format!("{}: {caveat}", loader.loader)));
-    let caveats: String = caveats.map(|caveat| format!("<li>{}</li>", escape_text(&caveat))).collect();
-    if caveats.is_empty() { table } else { format!("{table}<ul>{caveats}</ul>") }
+    table + "</table></div>"
 }

@@ -5,6 +5,7 @@ mod error;
 mod file;
 mod forecast;
 mod loading;
+mod missing;
 mod page;
 mod study;
 
@@ -12,5 +13,6 @@ pub use error::Error;
 pub use file::write_report;
 pub use forecast::render_forecast;
 pub use loading::render_loading_report;
-pub use page::render_report;
+pub use missing::{Link, render_missing_page};
+pub use page::{PageKind, render_report, render_served_run};
 pub use study::{StudyData, StudyInPage, TrialData, render_served_page, render_sweep_report};

@@ -22,6 +22,8 @@ const FORMAT: u32 = 1;
 struct ReportData<'a> {
     format: u32,
     kind: &'static str,
+    /// Has the page others beside it?
+    is_served: bool,
     #[serde(flatten)]
     first: RunData<'a>,
     /// The other runs of the page.
@@ -48,17 +50,27 @@ struct ExactNumbers {
 
 /// The report of one or more runs, each with its trials, as one HTML document. Whatever names they hold, they stay text.
 pub fn render_report(first: (&Run, &[Trial]), further: &[(&Run, &[Trial])]) -> Result<String, Error> {
+    render_runs(PageKind::Alone, first, further)
+}
+
+/// The same of one run on a server, whose other pages it leads to.
+pub fn render_served_run(run: &Run, trials: &[Trial]) -> Result<String, Error> {
+    render_runs(PageKind::Served, (run, trials), &[])
+}
+
+fn render_runs(kind: PageKind, first: (&Run, &[Trial]), further: &[(&Run, &[Trial])]) -> Result<String, Error> {
     let further = further.iter().map(|run| describe_run(*run)).collect();
-    let data = ReportData { format: FORMAT, kind: "runs", first: describe_run(first), further };
-    Ok(render_page(PageKind::Alone, &data.first.headline, &serde_json::to_string(&data)?))
+    let is_served = kind == PageKind::Served;
+    let data = ReportData { format: FORMAT, kind: "runs", is_served, first: describe_run(first), further };
+    Ok(render_page(kind, &data.first.headline, &serde_json::to_string(&data)?))
 }
 
 /// How a page comes by its data.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum PageKind {
+pub enum PageKind {
     /// It holds them, and asks nobody for anything.
     Alone,
-    /// It asks where it came from.
+    /// It has others beside it, and asks where it came from.
     Served,
 }
 

@@ -24,4 +24,4 @@ pub use export::{Detail, ExportColumn, ExportFormat, ExportTable};
 pub use place::{Place, ServerPlace};
 pub use read::NEWEST;
 pub use store::{Store, default_path};
-pub use study_lines::{StudyKind, StudyLine};
+pub use study_lines::{StudyKind, StudyLine, question_of_loading, question_of_run};

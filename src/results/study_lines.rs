@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use jiff::Timestamp;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use super::database::{Query, Row};
 use super::read::number_of;
@@ -31,7 +31,7 @@ pub struct StudyLine {
 }
 
 /// What sort of study it is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum StudyKind {
     Sweep,
@@ -87,11 +87,22 @@ fn line_of_sweep(sweep: SweepRun, counts: &Counts) -> StudyLine {
     }
 }
 
+/// What a tournament asks, in words.
+pub fn question_of_run(run: &Run) -> String {
+    let subject = || format!("ways to warm: pgbench {}, scale {}", run.study.script, run.study.scale);
+    run.study.title.clone().unwrap_or_else(subject)
+}
+
+/// What a run of loaders asks, in words.
+pub fn question_of_loading(run: &LoadingRun) -> String {
+    let wanted = run.study.script.as_ref().map_or("everything".to_owned(), |script| format!("what {script} reads"));
+    format!("ways to load {wanted}, scale {}, disk {}", run.study.scale, run.study.disk.name)
+}
+
 fn line_of_run(run: Run, counts: &Counts) -> StudyLine {
     let (trials, failures) = counts.get(&run.id).copied().unwrap_or_default();
-    let subject = || format!("ways to warm: pgbench {}, scale {}", run.study.script, run.study.scale);
     StudyLine {
-        question: run.study.title.clone().unwrap_or_else(subject),
+        question: question_of_run(&run),
         id: run.id,
         kind: StudyKind::Run,
         started_at: run.started_at,
@@ -108,9 +119,8 @@ fn line_of_run(run: Run, counts: &Counts) -> StudyLine {
 
 fn line_of_loading(run: LoadingRun, counts: &Counts) -> StudyLine {
     let (trials, failures) = counts.get(&run.id).copied().unwrap_or_default();
-    let wanted = run.study.script.as_ref().map_or("everything".to_owned(), |script| format!("what {script} reads"));
     StudyLine {
-        question: format!("ways to load {wanted}, scale {}, disk {}", run.study.scale, run.study.disk.name),
+        question: question_of_loading(&run),
         id: run.id,
         kind: StudyKind::Loading,
         started_at: run.started_at,

@@ -1,5 +1,11 @@
 //! Who may ask: those who know the token; without one those who reach the loopback address, by its own names.
 
+use std::fs::File;
+use std::io::Read as _;
+use std::net::IpAddr;
+use std::os::unix::fs::MetadataExt as _;
+use std::path::Path;
+
 use axum::extract::{Request, State};
 use axum::http::header::{AUTHORIZATION, COOKIE, HOST, LOCATION, SET_COOKIE};
 use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
@@ -50,6 +56,23 @@ impl Token {
         }
     }
 
+    /// Of the first line of a file that nobody else can read.
+    ///
+    /// # Errors
+    /// When others can read it, when it cannot be read, or when what it holds is too short.
+    pub fn read(path: &Path) -> Result<Token, Error> {
+        let failed = |source| Error::TokenFile { path: path.to_owned(), source };
+        let mut file = File::open(path).map_err(failed)?;
+        let facts = file.metadata().map_err(failed)?;
+        // A pipe is of those who hold its ends.
+        if facts.is_file() && facts.mode() & 0o077 != 0 {
+            return Err(Error::TokenIsShown { path: path.to_owned(), mode: facts.mode() & 0o777 });
+        }
+        let mut text = String::new();
+        file.read_to_string(&mut text).map_err(failed)?;
+        Token::new(text.lines().next().unwrap_or_default().trim())
+    }
+
     fn digest(secret: &str) -> Token {
         Token(Sha256::digest(secret.as_bytes()).into())
     }
@@ -97,13 +120,24 @@ fn judge(token: Option<Token>, headers: &HeaderMap, query: Option<&str>) -> Verd
     if given { Verdict::Pass } else { Verdict::Ask }
 }
 
-/// `localhost:8432`, `127.0.0.1`, `[::1]:8432`.
+/// `localhost:8432`, `127.0.0.1`, `[::1]:8432`: a name, or an address that is one of loopback.
 fn is_loopback(host: &str) -> bool {
     let is_port = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
-    ["localhost", "127.0.0.1", "[::1]"].into_iter().any(|name| {
-        let rest = host.strip_prefix(name);
-        rest.is_some_and(|rest| rest.is_empty() || rest.strip_prefix(':').is_some_and(is_port))
-    })
+    let name = match host.rsplit_once(':') {
+        Some((name, port)) if is_port(port) => name,
+        _ => host,
+    };
+    let v6 = name.strip_prefix('[').and_then(|name| name.strip_suffix(']'));
+    let address = match v6 {
+        Some(v6) => v6.parse().map(IpAddr::V6),
+        None => name.parse().map(IpAddr::V4),
+    };
+    name == "localhost" || address.is_ok_and(is_loopback_address)
+}
+
+/// All of 127.0.0.0/8, and ::1: nobody on another machine reaches them.
+pub(super) fn is_loopback_address(address: IpAddr) -> bool {
+    address.to_canonical().is_loopback()
 }
 
 fn find_in_query(query: Option<&str>) -> Option<String> {
@@ -150,10 +184,21 @@ mod tests {
     #[test]
     fn without_a_token_the_loopback_address_has_its_own_names_alone() {
         let verdict = |host: &str| judge(None, &headers(HOST, host), None);
-        for host in ["localhost:8432", "127.0.0.1:8432", "[::1]:8432", "localhost"] {
+        for host in
+            ["localhost:8432", "127.0.0.1:8432", "[::1]:8432", "localhost", "127.0.0.1", "[::1]", "127.1.2.3:80"]
+        {
             assert_eq!(verdict(host), Verdict::Pass, "{host}");
         }
-        for host in ["evil.example:8432", "localhost.evil.example", "127.0.0.1.evil.example", "localhost:", ""] {
+        for host in [
+            "evil.example:8432",
+            "localhost.evil.example",
+            "127.0.0.1.evil.example",
+            "localhost:",
+            "128.0.0.1",
+            "::1",
+            "[127.0.0.1]",
+            "",
+        ] {
             assert_eq!(verdict(host), Verdict::Refuse, "{host}");
         }
         assert_eq!(judge(None, &HeaderMap::new(), None), Verdict::Refuse);

@@ -4,21 +4,28 @@ use std::sync::Arc;
 
 use axum::Json;
 use axum::extract::{Path, Query, State};
-use axum::http::StatusCode;
+use axum::http::header::ACCEPT;
+use axum::http::{HeaderMap, StatusCode, Uri};
 use axum::response::{Html, IntoResponse, Response};
 use serde::Deserialize;
 use serde_json::json;
+use url::form_urlencoded::byte_serialize;
 
 use super::live::{LiveTrial, read_live};
 use crate::bench::{
     self, Selection, Side, SweepComparison, compute_loading_summary, compute_sweep_comparison, judge_trial,
 };
 use crate::failure::{ErrorKind, Explain};
-use crate::report::{self, StudyData, TrialData, render_loading_report, render_report};
-use crate::results::{self, Store, StudyLine};
+use crate::report::{
+    self, Link, PageKind, StudyData, TrialData, render_loading_report, render_missing_page, render_served_run,
+};
+use crate::results::{self, Store, StudyKind, StudyLine};
 
 /// Spans of a trial's curves: about one for each point of a wide screen.
 const SPANS_MAX: u32 = 1500;
+
+/// Links on the page that says that there is none.
+const LINKS_MAX: usize = 20;
 
 /// What all answers are made from.
 #[derive(Debug)]
@@ -34,17 +41,62 @@ pub(super) async fn page(State(served): Shared) -> Html<String> {
     Html(served.page.clone())
 }
 
-/// The report of a run, or of a run of loaders.
-pub(super) async fn run(State(served): Shared, Path(id): Path<String>) -> Result<Html<String>, Failure> {
-    if let Some(run) = served.store.find_loading(&id).await? {
-        let trials = served.store.read_loading_trials(&run.id).await?;
-        return Ok(Html(render_loading_report(&run, &compute_loading_summary(&run, &trials), &trials)?));
+/// The report of a run, or of a run of loaders. Who reads pages gets one where there is none, too.
+pub(super) async fn run(State(served): Shared, Path(id): Path<String>, headers: HeaderMap) -> Response {
+    match render_run(&served, &id).await {
+        Ok(page) => Html(page).into_response(),
+        Err(failure) if failure.status == StatusCode::NOT_FOUND && reads_pages(&headers) => {
+            render_nothing(&served, &failure.message).await
+        }
+        Err(failure) => failure.into_response(),
     }
-    let run = served.store.read_run(&id).await?;
+}
+
+/// An address that nothing has.
+pub(super) async fn missing(State(served): Shared, uri: Uri) -> Response {
+    let path = uri.path();
+    if path.starts_with("/api/") {
+        return Failure::missing(path).into_response();
+    }
+    render_nothing(&served, &format!("there is no page {path}")).await
+}
+
+fn reads_pages(headers: &HeaderMap) -> bool {
+    headers.get(ACCEPT).and_then(|accept| accept.to_str().ok()).is_some_and(|accept| accept.contains("text/html"))
+}
+
+/// A page that says that there is none, and what there is.
+async fn render_nothing(served: &Served, message: &str) -> Response {
+    let links = match served.store.read_study_lines().await {
+        Ok(lines) => lines.into_iter().take(LINKS_MAX).map(|line| link_to(&line)).collect(),
+        Err(error) => return Failure::from(error).into_response(),
+    };
+    match render_missing_page(message, links) {
+        Ok(page) => (StatusCode::NOT_FOUND, Html(page)).into_response(),
+        Err(error) => Failure::from(error).into_response(),
+    }
+}
+
+fn link_to(line: &StudyLine) -> Link {
+    let id: String = byte_serialize(line.id.as_bytes()).collect();
+    let address = match line.kind {
+        StudyKind::Sweep => format!("/#/study/{id}"),
+        StudyKind::Run | StudyKind::Loading => format!("/runs/{id}"),
+    };
+    Link { address, title: line.question.clone(), note: line.started_at.strftime("%Y-%m-%d %H:%M UTC").to_string() }
+}
+
+async fn render_run(served: &Served, id: &str) -> Result<String, Failure> {
+    if let Some(run) = served.store.find_loading(id).await? {
+        let trials = served.store.read_loading_trials(&run.id).await?;
+        let summary = compute_loading_summary(&run, &trials);
+        return Ok(render_loading_report(&run, &summary, &trials, PageKind::Served)?);
+    }
+    let run = served.store.read_run(id).await?;
     let mut trials = served.store.read_trials(&run.id).await?;
     // Those that an older pgthaw kept have none.
     trials.iter_mut().for_each(|trial| judge_trial(&run, trial));
-    Ok(Html(render_report((&run, &trials), &[])?))
+    Ok(render_served_run(&run, &trials)?)
 }
 
 pub(super) async fn studies(State(served): Shared) -> Result<Json<Vec<StudyLine>>, Failure> {

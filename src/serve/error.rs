@@ -15,6 +15,8 @@ pub enum Error {
     WeakToken,
     #[error("cannot read the token in {}: {source}", path.display())]
     TokenFile { path: PathBuf, source: std::io::Error },
+    #[error("others can read the token in {} (its mode is {mode:04o})", path.display())]
+    TokenIsShown { path: PathBuf, mode: u32 },
     #[error("cannot listen on {address}: {source}")]
     Listen { address: SocketAddr, source: std::io::Error },
     #[error("cannot serve: {0}")]
@@ -26,7 +28,7 @@ pub enum Error {
 impl Explain for Error {
     fn kind(&self) -> ErrorKind {
         match self {
-            Error::NoToken(_) | Error::WeakToken => ErrorKind::Usage,
+            Error::NoToken(_) | Error::WeakToken | Error::TokenIsShown { .. } => ErrorKind::Usage,
             Error::Listen { source, .. } | Error::TokenFile { source, .. }
                 if source.kind() == std::io::ErrorKind::PermissionDenied =>
             {
@@ -40,9 +42,13 @@ impl Explain for Error {
     fn hint(&self) -> Option<String> {
         match self {
             Error::NoToken(_) | Error::WeakToken => Some(
-                "write a secret into a file that only you can read, and name it: openssl rand -hex 16 > token; chmod 600 token; --token-file token"
+                "write a secret into a file that only you can read, and name it: (umask 077; openssl rand -hex 16 > token); --token-file token"
                     .into(),
             ),
+            Error::TokenIsShown { path, .. } => {
+                let path = path.display().to_string();
+                Some(format!("chmod 600 {}, and a new secret where somebody may have read it", shlex::try_quote(&path).unwrap_or_default()))
+            }
             Error::Listen { .. } => Some("--port names another port, and 0 any that is free".into()),
             Error::TokenFile { .. } | Error::Serve(_) | Error::Page(_) => None,
         }

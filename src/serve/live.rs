@@ -11,12 +11,18 @@ use jiff::Timestamp;
 use rustix::fs::{FlockOperation, OFlags, flock};
 use serde::{Deserialize, Serialize};
 
-use crate::bench::{LiveSecond, SweepRun, SweepTrialStarted};
+use crate::bench::{Event, LiveSecond, LoadStarted, LoadingRun, Run, SweepRun, SweepTrialStarted, TrialStarted};
+use crate::results::{StudyKind, question_of_loading, question_of_run};
 use crate::units::Bytes;
+
+/// Stop, evict, start and tidy up around a trial of a tournament.
+const SECONDS_AROUND: u32 = 3;
 
 /// A trial that runs, with its seconds so far.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct LiveTrial {
+    pub kind: StudyKind,
+    /// Of the sweep, or of the run.
     pub sweep_id: String,
     pub question: String,
     pub label: String,
@@ -24,8 +30,8 @@ pub struct LiveTrial {
     pub position: u32,
     pub trials: u32,
     pub seconds: Option<u32>,
-    /// Until the whole sweep is over, when the trial began.
-    pub left_seconds: f64,
+    /// Until the whole sweep or run is over, when the trial began; of a run of loaders nothing is known before the first one ended.
+    pub left_seconds: Option<f64>,
     pub began_at: Timestamp,
     #[serde(default)]
     pub samples: Vec<LiveSample>,
@@ -41,33 +47,116 @@ pub struct LiveSample {
 }
 
 /// Where a process writes down what it runs. It is a convenience: what cannot be written is left out.
-#[derive(Debug)]
-pub struct LiveBoard {
-    sweep_id: String,
+#[derive(Debug, Default)]
+pub struct LiveBoard(Option<Board>);
+
+impl LiveBoard {
+    /// Whoever keeps what a study tells lets the board hear it too.
+    pub fn hear(&mut self, event: &Event) {
+        match event {
+            Event::SweepStarted(sweep) => self.0 = Some(Board::new(Subject::of_sweep(sweep))),
+            Event::RunStarted(run) => self.0 = Some(Board::new(Subject::of_run(run))),
+            Event::LoadingStarted(run) => self.0 = Some(Board::new(Subject::of_loading(run))),
+            Event::RunEnded(_) => self.0 = None,
+            _ => {}
+        }
+        let Some(board) = &mut self.0 else { return };
+        match event {
+            Event::SweepTrialStarted(trial) => board.begin(trial.into()),
+            Event::TrialStarted(trial) => board.begin(trial.into()),
+            Event::LoadStarted(trial) => board.begin(trial.into()),
+            Event::Second(second) => board.add(second),
+            _ => {}
+        }
+    }
+}
+
+/// A sweep or run that is on a board.
+#[derive(Clone, Debug)]
+struct Subject {
+    kind: StudyKind,
+    id: String,
     question: String,
+}
+
+impl Subject {
+    fn of_sweep(sweep: &SweepRun) -> Subject {
+        Subject { kind: StudyKind::Sweep, id: sweep.id.clone(), question: sweep.question.clone() }
+    }
+
+    fn of_run(run: &Run) -> Subject {
+        Subject { kind: StudyKind::Run, id: run.id.clone(), question: question_of_run(run) }
+    }
+
+    fn of_loading(run: &LoadingRun) -> Subject {
+        Subject { kind: StudyKind::Loading, id: run.id.clone(), question: question_of_loading(run) }
+    }
+}
+
+/// Which trial begins.
+#[derive(Clone, Debug)]
+struct Beginning {
+    label: String,
+    repeat: u32,
+    position: u32,
+    trials: u32,
+    seconds: Option<u32>,
+    left_seconds: Option<f64>,
+}
+
+impl From<&SweepTrialStarted> for Beginning {
+    fn from(trial: &SweepTrialStarted) -> Beginning {
+        let SweepTrialStarted { label, repeat, position, trials, seconds, left } = trial.clone();
+        Beginning { label, repeat, position, trials, seconds, left_seconds: Some(left.as_secs_f64()) }
+    }
+}
+
+impl From<&TrialStarted> for Beginning {
+    fn from(trial: &TrialStarted) -> Beginning {
+        let TrialStarted { strategy, repeat, position, trials, seconds, later_seconds, .. } = *trial;
+        let left = (trials + 1).saturating_sub(position) * (seconds + SECONDS_AROUND) + later_seconds;
+        let label = strategy.to_owned();
+        Beginning { label, repeat, position, trials, seconds: Some(seconds), left_seconds: Some(left.into()) }
+    }
+}
+
+impl From<&LoadStarted> for Beginning {
+    fn from(trial: &LoadStarted) -> Beginning {
+        let LoadStarted { loader, round, position, trials, left } = *trial;
+        let left_seconds = left.map(|left| left.as_secs_f64());
+        Beginning { label: loader.to_owned(), repeat: round, position, trials, seconds: None, left_seconds }
+    }
+}
+
+#[derive(Debug)]
+struct Board {
+    subject: Subject,
     file: Option<File>,
     path: PathBuf,
 }
 
-impl LiveBoard {
-    /// For a sweep. The file is held locked as long as the board is there.
-    pub fn new(sweep: &SweepRun) -> LiveBoard {
-        let path = directory().join(format!("{}.jsonl", sweep.id));
+impl Board {
+    /// The file is held locked as long as the board is there.
+    fn new(subject: Subject) -> Board {
+        let path = directory().join(format!("{}.jsonl", subject.id));
         let file = make_directory().then(|| open_locked(&path)).flatten();
-        LiveBoard { sweep_id: sweep.id.clone(), question: sweep.question.clone(), file, path }
+        Board { subject, file, path }
     }
 
     /// A trial begins: what was written of the one before is gone.
-    pub fn begin(&mut self, trial: &SweepTrialStarted) {
+    fn begin(&mut self, trial: Beginning) {
+        let Subject { kind, id, question } = self.subject.clone();
+        let Beginning { label, repeat, position, trials, seconds, left_seconds } = trial;
         let header = LiveTrial {
-            sweep_id: self.sweep_id.clone(),
-            question: self.question.clone(),
-            label: trial.label.clone(),
-            repeat: trial.repeat,
-            position: trial.position,
-            trials: trial.trials,
-            seconds: trial.seconds,
-            left_seconds: trial.left.as_secs_f64(),
+            kind,
+            sweep_id: id,
+            question,
+            label,
+            repeat,
+            position,
+            trials,
+            seconds,
+            left_seconds,
             began_at: Timestamp::now(),
             samples: Vec::new(),
         };
@@ -78,7 +167,7 @@ impl LiveBoard {
         self.write(&header);
     }
 
-    pub fn add(&mut self, second: &LiveSecond) {
+    fn add(&mut self, second: &LiveSecond) {
         let LiveSecond { second, tps, device_read_bytes, os_resident_bytes, .. } = *second;
         self.write(&LiveSample { second, tps, device_read_bytes, os_resident_bytes });
     }
@@ -90,7 +179,7 @@ impl LiveBoard {
     }
 }
 
-impl Drop for LiveBoard {
+impl Drop for Board {
     fn drop(&mut self) {
         if self.file.is_some() {
             let _ = fs::remove_file(&self.path);
@@ -166,7 +255,7 @@ mod tests {
 
     #[test]
     fn a_board_is_read_up_to_the_line_that_is_being_written() {
-        let header = r#"{"sweep_id":"s","question":"q","label":"clients 4","repeat":1,"position":2,"trials":6,"seconds":30,"left_seconds":90.0,"began_at":"2026-11-22T10:00:00Z"}"#;
+        let header = r#"{"kind":"run","sweep_id":"s","question":"q","label":"clients 4","repeat":1,"position":2,"trials":6,"seconds":30,"left_seconds":90.0,"began_at":"2026-11-22T10:00:00Z"}"#;
         let second = r#"{"second":1,"tps":100.0,"device_read_bytes":0,"os_resident_bytes":5}"#;
         let trial = parse_board(&format!("{header}\n{second}\n{}", &second[..20])).unwrap();
         assert_eq!((trial.label.as_str(), trial.samples.len()), ("clients 4", 1));

@@ -7,7 +7,7 @@ use axum::routing::get;
 use axum::{Router, middleware};
 use tokio::net::TcpListener;
 
-use super::access::guard;
+use super::access::{guard, is_loopback_address};
 use super::answers::{self, Served};
 use super::{Error, Token};
 use crate::report::render_served_page;
@@ -26,12 +26,15 @@ impl ServerOptions {
         ServerOptions { address: SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), port), token }
     }
 
-    /// An address that others may reach.
+    /// Any address.
     ///
     /// # Errors
-    /// Without a token.
+    /// Without a token, unless it is one of loopback, which nobody else can reach.
     pub fn listening(address: SocketAddr, token: Option<Token>) -> Result<ServerOptions, Error> {
-        token.map(|token| ServerOptions { address, token: Some(token) }).ok_or(Error::NoToken(address))
+        if token.is_none() && !is_loopback_address(address.ip()) {
+            return Err(Error::NoToken(address));
+        }
+        Ok(ServerOptions { address, token })
     }
 }
 
@@ -75,6 +78,7 @@ fn routes(served: Arc<Served>, token: Option<Token>) -> Router {
         .route("/api/studies/{id}/trials/{number}/{repeat}", get(answers::trial))
         .route("/api/compare", get(answers::compare))
         .route("/api/live", get(answers::live))
+        .fallback(answers::missing)
         .with_state(served)
         .layer(middleware::from_fn_with_state(token, guard))
 }

@@ -89,7 +89,7 @@ impl TournamentDisplay {
     }
 
     fn start_load(&mut self, started: LoadStarted) {
-        let LoadStarted { loader, position, trials, left } = started;
+        let LoadStarted { loader, position, trials, left, .. } = started;
         let done = f64::from(position - 1) / f64::from(trials.max(1));
         let head =
             [Part::text("", 2, format!("{position} of {trials}")), Part::bar(3, done), Part::text("  ", 1, loader)];

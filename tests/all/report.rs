@@ -51,6 +51,18 @@ fn the_page_shows_what_is_stored() {
     check_verdicts(&seen, &trials);
     check_interaction(&seen, run.study.strategies.len());
     check_downloads(&seen, &run, &trials);
+    check_first_screen(&seen["first"]);
+}
+
+/// The answer, its figures and what speaks against them are seen at once; the rest unfolds, and paper has all of it.
+fn check_first_screen(first: &Value) {
+    assert_eq!((&first["answer"], &first["against"]), (&Value::Bool(true), &Value::Bool(true)), "{first:#}");
+    let figures: Vec<&str> = first["figures"].as_array().unwrap().iter().filter_map(Value::as_str).collect();
+    assert_eq!(figures.len(), 4, "{figures:?}");
+    assert!(figures[0].starts_with("pgthaw warm after ") && figures[0].contains("nothing > 20 s"), "{figures:?}");
+    let folded = first["folded"].as_array().unwrap().len();
+    assert!(folded >= 5, "{first:#}");
+    assert_eq!((&first["folded_on_paper"], &first["folded_after"]), (&0.into(), &folded.into()));
 }
 
 #[test]
@@ -216,8 +228,8 @@ fn check_charts(seen: &Value, run: &Run, seconds: u64) {
 fn check_table(seen: &Value, run: &Run, trials: &[Trial]) {
     let summary = compute_summary(run, trials);
     let rows: Vec<Vec<String>> = serde_json::from_value(seen["table"].clone()).unwrap();
-    let header = "strategy, warm after, 50 %, 90 %, 95 %, × bound, served by then, nothing by then, served in all, \
-                  command took, device read";
+    let header = "strategy, warm after, 50 % after, 90 % after, 95 % after, warm ÷ bound (×), served by then (transactions), \
+                  nothing by then (transactions), served in all (transactions), command took, read from the device (by anybody)";
     assert_eq!(rows[0].join(", "), header);
     assert_eq!(rows.len(), summary.strategies.len() + 1);
     let limit = f64::from(summary.trial_seconds);

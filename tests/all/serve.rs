@@ -1,9 +1,11 @@
 //! `pgthaw serve`: who may ask, what is answered, and its pages in a browser.
 
-use std::fs;
+use std::fs::{self, Permissions};
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::TcpStream;
-use std::process::{Child, Stdio};
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
 use rustix::process::{Pid, Signal, kill_process};
@@ -32,7 +34,8 @@ impl Drop for Served {
 }
 
 fn serve(home: &Home, options: &[&str]) -> Served {
-    let mut command = home.command(&[&["serve", "--port", "0", "--json"], options].concat());
+    let port: &[&str] = if options.contains(&"--listen") { &[] } else { &["--port", "0"] };
+    let mut command = home.command(&[&["serve", "--json"], port, options].concat());
     let mut child = command.env("XDG_RUNTIME_DIR", home.path()).stdout(Stdio::piped()).spawn().unwrap();
     let mut told = String::new();
     // One document, on several lines, which ends with the brace of its first.
@@ -153,13 +156,71 @@ fn another_name_for_the_loopback_address_is_refused() {
     assert!(page.body.contains("connect-src 'self'; script-src 'sha256-"));
 }
 
+/// That nobody else can read.
+fn write_secret(path: &Path, secret: &str) {
+    fs::write(path, secret).unwrap();
+    fs::set_permissions(path, Permissions::from_mode(0o600)).unwrap();
+}
+
+#[test]
+fn a_token_that_others_can_read_is_refused_until_it_is_mended() {
+    let home = Home::new();
+    with_sweep(&home, &Shape { scales: &[1], buffers: &["1GB"], repeats: 1, seconds: 8, ..SHAPE });
+    let token = home.path().join("a token");
+    write_secret(&token, &format!("{SECRET}\n"));
+    for mode in [0o640, 0o604, 0o644] {
+        fs::set_permissions(&token, Permissions::from_mode(mode)).unwrap();
+        let refused = home.pgthaw(&["serve", "--port", "0", "--token-file", token.to_str().unwrap()]).ends_with(2);
+        assert!(refused.stderr.contains("others can read the token"), "{}", refused.stderr);
+        assert!(refused.stderr.contains(&format!("{mode:04o}")), "{}", refused.stderr);
+        let mend = &refused.stderr[refused.stderr.find("chmod 600 ").unwrap()..];
+        let mend = mend.split(", and").next().unwrap();
+        assert!(Command::new("sh").args(["-c", mend]).status().unwrap().success(), "{mend}");
+        let served = serve(&home, &["--token-file", token.to_str().unwrap()]);
+        assert_eq!(served.get("/api/studies").status, 401);
+    }
+}
+
+#[test]
+fn every_address_of_loopback_is_this_machines() {
+    let home = Home::new();
+    with_sweep(&home, &Shape { scales: &[1], buffers: &["1GB"], repeats: 1, seconds: 8, ..SHAPE });
+    let served = serve(&home, &["--listen", "127.3.2.1:0"]);
+    assert!(served.host.starts_with("127.3.2.1:"), "{}", served.host);
+    assert_eq!(served.get("/api/studies").status, 200);
+    assert_eq!(served.ask("/api/studies", "Host: evil.example\r\n").status, 403);
+    for address in ["0.0.0.0:0", "[::]:0"] {
+        let refused = home.pgthaw(&["serve", "--listen", address]).ends_with(2);
+        assert!(refused.stderr.contains("no token keeps them out"), "{}", refused.stderr);
+    }
+}
+
+#[test]
+fn an_address_that_nothing_has_gets_a_page_that_leads_on() {
+    let home = Home::new();
+    let id = with_sweep(&home, &Shape { scales: &[1], buffers: &["1GB"], repeats: 1, seconds: 8, ..SHAPE });
+    let served = serve(&home, &[]);
+    let html = format!("Host: {}\r\nAccept: text/html,*/*\r\n", served.host);
+    for (path, told) in [("/studies/%3Cb%3E", "there is no page /studies/"), ("/runs/none", "none")] {
+        let answer = served.ask(path, &html);
+        assert_eq!(answer.status, 404, "{path}");
+        assert!(answer.head.contains("content-type: text/html"), "{}", answer.head);
+        assert!(answer.body.contains(told) && !answer.body.contains("<b>"), "{}", answer.body);
+        assert!(answer.body.contains(&format!("/#/study/{id}")), "it leads to what there is: {}", answer.body);
+        assert!(answer.body.contains(r#"<a href="/#/live">"#), "{}", answer.body);
+    }
+    let api = served.ask("/api/nothing", &html);
+    assert_eq!(api.status, 404);
+    assert!(api.json()["error"]["message"].as_str().unwrap().contains("/api/nothing"));
+}
+
 #[test]
 fn others_need_the_token() {
     let home = Home::new();
     with_sweep(&home, &Shape { scales: &[1], buffers: &["1GB"], repeats: 1, seconds: 8, ..SHAPE });
     let (weak, token) = (home.path().join("weak"), home.path().join("token"));
-    fs::write(&weak, "short\n").unwrap();
-    fs::write(&token, format!("{SECRET}\n")).unwrap();
+    write_secret(&weak, "short\n");
+    write_secret(&token, &format!("{SECRET}\n"));
     let refused = home.pgthaw(&["serve", "--listen", "0.0.0.0:0"]).ends_with(2);
     assert!(refused.stderr.contains("no token keeps them out"), "{}", refused.stderr);
     let refused = home.pgthaw(&["serve", "--listen", "0.0.0.0:0", "--token-file", weak.to_str().unwrap()]).ends_with(2);
@@ -237,8 +298,40 @@ fn the_trial_that_runs_is_shown() {
         assert_eq!((&view["overflow"], &view["clipped"]), (&json!(0), &json!([])), "{view}");
     }
     assert_eq!(seen["study"], "What runs?");
+    assert_runs(&seen, "It runs now: trial ");
     kill_process(Pid::from_child(&sweep.0), Signal::INT).unwrap();
     drop(sweep);
+    assert_eq!(served.get("/api/live").json(), json!([]));
+}
+
+/// Its page says so, and leads to where it is seen, as to all other pages.
+#[track_caller]
+fn assert_runs(seen: &Value, told: &str) {
+    assert_eq!(seen["navigation"], json!(["pgthaw", "studies", "compare", "running now"]));
+    assert!(seen["banner"].as_str().unwrap_or_default().starts_with(told), "{seen:#}");
+}
+
+#[test]
+fn a_tournament_that_runs_is_shown_too() {
+    let (home, place) = (Home::new(), Place::new());
+    let tournament =
+        ["bench", "warmup", "--scale", "1", "--seconds", "12", "--repeats", "4", "--strategies", "nothing,cat"];
+    let mut command = place.command(&home, 15, &[&tournament[..], &["--quiet"]].concat());
+    let mut tournament = Running(command.env("XDG_RUNTIME_DIR", home.path()).stdout(Stdio::null()).spawn().unwrap());
+    while !home.path().join("state/pgthaw/results.sqlite").exists() {
+        assert!(tournament.0.try_wait().unwrap().is_none(), "the tournament ended before it began");
+        std::thread::sleep(Duration::from_millis(100));
+    }
+    let served = serve(&home, &[]);
+    let seen = look_by("open_live.mjs", &format!("http://{}/", served.host));
+    assert_eq!((&seen["errors"], &seen["requests"]), (&json!([]), &json!([])), "{seen:#}");
+    assert!(seen["first"]["announced"].as_str().unwrap().contains(" of 8 runs: "), "{seen:#}");
+    assert!(seen["later"]["points"].as_u64().unwrap() >= 4, "{seen:#}");
+    assert_runs(&seen, "It runs now: trial ");
+    let live = served.get("/api/live").json();
+    assert_eq!((&live[0]["kind"], &live[0]["seconds"]), (&json!("run"), &json!(12)), "{live:#}");
+    kill_process(Pid::from_child(&tournament.0), Signal::INT).unwrap();
+    drop(tournament);
     assert_eq!(served.get("/api/live").json(), json!([]));
 }
 

@@ -29,9 +29,12 @@ export class Appearance implements Backdrop {
     this.#listeners.add(listener);
   }
 
-  /** Nothing that was drawn before is on the page any more. */
-  forgetListeners(): void {
-    this.#listeners.clear();
+  /** Nothing that was drawn since is on the page any more. */
+  remember(): () => void {
+    const before = new Set(this.#listeners);
+    return () => {
+      for (const listener of this.#listeners) if (!before.has(listener)) this.#listeners.delete(listener);
+    };
   }
 
   get isDark(): boolean {

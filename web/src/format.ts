@@ -1,5 +1,5 @@
-// Numbers as people read them. Units as pgthaw's terminal prints them (src/units/bytes.rs): sizes as PostgreSQL prints them,
-// bandwidths in powers of ten as vendors do, seconds with one digit.
+// Numbers as people read them, in the terminal's units: sizes as PostgreSQL has them (256 MB are 2^28 bytes), bandwidths as
+// vendors do (1 MB/s is 10^6 bytes in a second), seconds with one digit.
 
 import type { Limits, Ratio, Spread } from "./record";
 
@@ -27,26 +27,31 @@ export function ratioText(value: Ratio | null): string {
 export const count = (value: number): string => whole.format(value);
 export const percent = (share: number): string => `${(share * 100).toFixed(share > 0 && share < 0.1 ? 1 : 0)} %`;
 
-/** At least three figures, without the zeros at their end. */
-function scaled(value: number, step: number, units: string[]): string {
-  let unit = 0;
-  let rest = value;
-  while (rest >= step - 0.5 && unit < units.length - 1) {
-    rest /= step;
-    unit += 1;
-  }
-  const digits = unit === 0 || rest >= 99.95 ? 0 : rest < 9.995 ? 2 : 1;
-  return `${Number(rest.toFixed(digits))} ${units[unit]}`;
-}
-
-/** A size: 256 MB are 2²⁸ bytes. */
+/** A size: 1024 of a unit are one of the next. */
 export const bytes = (value: number): string => scaled(value, 1024, ["bytes", "kB", "MB", "GB", "TB", "PB"]);
 
-/** Bytes in a second: 131 MB/s are 131,000,000. */
+/** A bandwidth: 1000 of a unit are one of the next. */
 export const bandwidth = (value: number): string => scaled(value, 1000, ["B/s", "kB/s", "MB/s", "GB/s", "TB/s", "PB/s"]);
 
-/** Steps of an axis of sizes, at most so many: powers of two, so that its labels are round. */
-export const sizeSteps = (highest: number, steps: number): number => 2 ** Math.ceil(Math.log2(Math.max(highest, steps) / steps));
+/** At least three figures, without the zeros at their end, as src/units/bytes.rs prints them: `8 kB`, `1.47 GB`, `1023 MB`. */
+function scaled(value: number, step: number, units: string[]): string {
+  let unit = 0;
+  let left = value;
+  // What would be rounded to a whole one of the next unit is one.
+  while (left >= step - 0.5 && unit < units.length - 1) {
+    left /= step;
+    unit += 1;
+  }
+  const digits = unit === 0 ? 0 : left < 9.995 ? 2 : left < 99.95 ? 1 : 0;
+  const text = left.toFixed(digits);
+  return `${text.includes(".") ? text.replace(/\.?0+$/, "") : text} ${units[unit]}`;
+}
+
+/** Steps of an axis of sizes, which are round as sizes are: at most five of them, and its end. */
+export function sizeSteps(most: number): { interval: number; max: number } {
+  const interval = 2 ** Math.max(0, Math.ceil(Math.log2(Math.max(1, most) / 5)));
+  return { interval, max: Math.max(1, Math.ceil(most / interval)) * interval };
+}
 
 export function latency(microseconds: number): string {
   if (microseconds < 1000) return `${microseconds.toFixed(0)} µs`;

@@ -3,6 +3,7 @@
 import "./report.css";
 import "./study/study.css";
 import type { charts } from "./charts/figure";
+import { unfoldForPaper } from "./fold";
 import type { PageData } from "./record";
 import { showRuns } from "./run_report";
 import { showStudies } from "./study/app";
@@ -16,6 +17,7 @@ declare global {
   }
 }
 
+unfoldForPaper();
 const json = document.getElementById("pgthaw-data")?.textContent ?? "";
 const page = JSON.parse(json) as PageData | StudiesPageData;
 if (page.kind === "runs") showRuns(page, json);

@@ -1,5 +1,6 @@
-// Colours. Okabe and Ito's palette, which people with any colour vision can tell apart, adjusted for contrast on
-// light and on dark paper; the pg_prewarm modes share a hue and differ by their dashes. A strategy keeps its colour.
+// Every colour that tells series apart, in one place; web/test/palette.test.mjs checks it. Its start is Okabe and Ito's
+// palette, moved in lightness until each pair differs for every kind of colour vision, on light and on dark paper. Colour is
+// never alone: a series has a symbol and dashes too, and no two of a picture share both.
 
 export interface Theme {
   isDark: boolean;
@@ -12,12 +13,6 @@ export interface Theme {
   warn: string;
   /** From nothing resident to all of it. */
   heat: [string, string, string];
-}
-
-export interface StrategyStyle {
-  color: string;
-  dash: number[];
-  width: number;
 }
 
 const LIGHT: Theme = {
@@ -44,46 +39,104 @@ const DARK: Theme = {
 
 export const theme = (isDark: boolean): Theme => (isDark ? DARK : LIGHT);
 
-interface Hue {
+/** A shape: as an SVG path in a square of 10, and as a character in text. */
+export interface Symbol {
+  path: string;
+  sign: string;
+}
+
+/** A series: on light and on dark paper, and the symbol that says the same. */
+export interface Hue {
   light: string;
   dark: string;
-  dash?: number[];
+  symbol: Symbol;
+}
+
+export const SYMBOLS = {
+  circle: { path: "M5 1A4 4 0 1 1 5 9A4 4 0 1 1 5 1Z", sign: "●" },
+  square: { path: "M1.4 1.4H8.6V8.6H1.4Z", sign: "■" },
+  triangle: { path: "M5 0.8L9.5 8.8H0.5Z", sign: "▲" },
+  diamond: { path: "M5 0L10 5L5 10L0 5Z", sign: "◆" },
+  plus: { path: "M3.6 0.5H6.4V3.6H9.5V6.4H6.4V9.5H3.6V6.4H0.5V3.6H3.6Z", sign: "✚" },
+  cross: { path: "M2 0L5 3L8 0L10 2L7 5L10 8L8 10L5 7L2 10L0 8L3 5L0 2Z", sign: "✖" },
+  wedge: { path: "M0.5 1.2H9.5L5 9.2Z", sign: "▼" },
+  bar: { path: "M3.4 0H6.6V10H3.4Z", sign: "▮" },
+} satisfies Record<string, Symbol>;
+
+const BLUE: Hue = { light: "#004465", dark: "#0086dc", symbol: SYMBOLS.circle };
+const ORANGE: Hue = { light: "#cb2d00", dark: "#ff843a", symbol: SYMBOLS.square };
+const GREEN: Hue = { light: "#0f7952", dark: "#27cf95", symbol: SYMBOLS.triangle };
+const PINK: Hue = { light: "#a44998", dark: "#dd80b2", symbol: SYMBOLS.diamond };
+export const OCHRE: Hue = { light: "#8d6f00", dark: "#ebcb62", symbol: SYMBOLS.plus };
+const VIOLET: Hue = { light: "#5b29b1", dark: "#be99ff", symbol: SYMBOLS.wedge };
+const SKY: Hue = { light: "#3699cb", dark: "#a6dcff", symbol: SYMBOLS.cross };
+export const GREY: Hue = { light: "#6a737b", dark: "#bbc4cc", symbol: SYMBOLS.bar };
+
+/** Values of an axis have them in this order, and quantities by their places. */
+export const SERIES: readonly Hue[] = [BLUE, ORANGE, GREEN, PINK, OCHRE, VIOLET, SKY, GREY];
+
+/** How a series is drawn: nothing of it but its width may be the only difference to another one. */
+export interface SeriesStyle {
+  color: string;
+  dash: number[];
+  symbol: Symbol;
+  width: number;
 }
 
 const SOLID: number[] = [];
 const DASHED = [7, 4];
 const DOTTED = [2, 3];
+const CHAIN = [9, 3, 2, 3];
+export const DASHES = [SOLID, DASHED, DOTTED, CHAIN];
 
-const HUES: Record<string, Hue> = {
-  pgthaw: { light: "#d04a02", dark: "#ff8b45" },
-  "pgthaw-gentle": { light: "#d04a02", dark: "#ff8b45", dash: DASHED },
-  "pgthaw-full-speed": { light: "#d04a02", dark: "#ff8b45", dash: DOTTED },
-  nothing: { light: "#6a737b", dark: "#a6afb7", dash: DASHED },
-  seqscan: { light: "#8a6d1a", dark: "#d6b656" },
-  cat: { light: "#0067a5", dark: "#4fb0f0" },
-  vmtouch: { light: "#3d9fd6", dark: "#9fdcff", dash: DASHED },
-  "pg_prewarm-read": { light: "#00805e", dark: "#2fcc9f" },
-  "pg_prewarm-buffer": { light: "#00805e", dark: "#2fcc9f", dash: DASHED },
-  "pg_prewarm-prefetch": { light: "#00805e", dark: "#2fcc9f", dash: DOTTED },
-  autoprewarm: { light: "#a3418f", dark: "#e596d4" },
-  pgfincore: { light: "#5d3a9b", dark: "#b79bee", dash: DOTTED },
+const styleOf = ({ light, dark, symbol }: Hue, isDark: boolean, dash: number[], width: number): SeriesStyle => ({ color: isDark ? dark : light, dash, symbol, width });
+
+/** Of the value with this place on its axis, or the quantity with this place in its chart; dashes tell those apart that share a hue. */
+export function seriesStyle(place: number, isDark: boolean): SeriesStyle {
+  const hue = SERIES[place % SERIES.length] as Hue;
+  return styleOf(hue, isDark, DASHES[Math.floor(place / SERIES.length) % DASHES.length] ?? SOLID, 1.8);
+}
+
+/** A strategy keeps its hue in every run; the modes of one share it and differ by their dashes. */
+const STRATEGIES: Record<string, [hue: Hue, dash: number[]]> = {
+  pgthaw: [ORANGE, SOLID],
+  "pgthaw-gentle": [ORANGE, DASHED],
+  "pgthaw-full-speed": [ORANGE, DOTTED],
+  nothing: [GREY, DASHED],
+  seqscan: [OCHRE, SOLID],
+  cat: [BLUE, SOLID],
+  vmtouch: [SKY, DASHED],
+  "pg_prewarm-read": [GREEN, SOLID],
+  "pg_prewarm-buffer": [GREEN, DASHED],
+  "pg_prewarm-prefetch": [GREEN, DOTTED],
+  autoprewarm: [PINK, SOLID],
+  pgfincore: [VIOLET, DOTTED],
 };
 
-/** For strategies that have no colour of their own yet. */
-const OTHERS: Hue[] = [
-  { light: "#b0356a", dark: "#ff8fbb" },
-  { light: "#3f7d20", dark: "#9ad974", dash: DASHED },
-  { light: "#205d86", dark: "#7cc0ec", dash: DOTTED },
-  { light: "#7a4a2b", dark: "#d3a585", dash: DASHED },
-];
-
-/** The colour, dashes and width of a strategy, the same in every chart. */
-export function strategyStyle(strategy: string, others: string[], isDark: boolean): StrategyStyle {
-  const unknown = others.filter((name) => !(name in HUES));
-  const hue = HUES[strategy] ?? OTHERS[Math.max(0, unknown.indexOf(strategy)) % OTHERS.length];
-  return {
-    color: (isDark ? hue?.dark : hue?.light) ?? "#888888",
-    dash: hue?.dash ?? SOLID,
-    width: strategy === "pgthaw" ? 3 : 1.6,
-  };
+/** Those that have no hue of their own yet take one with dashes that no other has. */
+export function strategyStyle(strategy: string, others: string[], isDark: boolean): SeriesStyle {
+  const unknown = others.filter((name) => !(name in STRATEGIES));
+  const [hue, dash] = STRATEGIES[strategy] ?? [SERIES[Math.max(0, unknown.indexOf(strategy)) % SERIES.length] as Hue, CHAIN];
+  return styleOf(hue, isDark, dash, strategy === "pgthaw" ? 3 : 1.6);
 }
+
+/** What backends do, stacked: each wait has the same hue in every trial, and none that means something else. */
+export const WAITS = {
+  "on a processor": { light: "#007f5e", dark: "#00cfa1", symbol: SYMBOLS.circle },
+  "waiting for pgbench": { light: "#787e84", dark: "#6c7278", symbol: SYMBOLS.square },
+  "other waits": { light: "#7e5f40", dark: "#ffbd82", symbol: SYMBOLS.triangle },
+  "Lock transactionid": { light: "#b22d87", dark: "#d694cd", symbol: SYMBOLS.diamond },
+  "Lock tuple": { light: "#63189f", dark: "#c29eff", symbol: SYMBOLS.plus },
+  "LWLock WALWrite": { light: "#cd6537", dark: "#ff813d", symbol: SYMBOLS.cross },
+  "LWLock BufferContent": { light: "#bd004b", dark: "#e67b93", symbol: SYMBOLS.wedge },
+  "IO WALSync": { light: "#0064ba", dark: "#009fe6", symbol: SYMBOLS.bar },
+  "IO WALWrite": { light: "#0095a9", dark: "#a4efff", symbol: SYMBOLS.circle },
+  "IO DataFileRead": { light: "#a88600", dark: "#e5c800", symbol: SYMBOLS.square },
+  "first other": { light: "#5d7a00", dark: "#d0e861", symbol: SYMBOLS.diamond },
+  "second other": { light: "#1936d8", dark: "#b2c8ff", symbol: SYMBOLS.triangle },
+  "third other": { light: "#8a3a00", dark: "#e2a171", symbol: SYMBOLS.plus },
+  "fourth other": { light: "#c864a6", dark: "#ffbbde", symbol: SYMBOLS.wedge },
+} satisfies Record<string, Hue>;
+
+/** The hue of a quantity or wait, on this paper. */
+export const hueStyle = (hue: Hue, isDark: boolean): SeriesStyle => styleOf(hue, isDark, SOLID, 1.6);

@@ -3,6 +3,8 @@
 /** The first run of the page, and the others. */
 export interface PageData extends RunData {
   kind: "runs";
+  /** Has the page others beside it? */
+  is_served: boolean;
   format: number;
   further: RunData[];
 }

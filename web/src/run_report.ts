@@ -8,6 +8,7 @@ import { device, latencies, resident, served, throughput } from "./charts/time_c
 import { warmTimes } from "./charts/warm_times";
 import { relationsOf } from "./curves";
 import { element } from "./element";
+import { fold } from "./fold";
 import type { PageData, RunData } from "./record";
 import { downloads } from "./sections/downloads";
 import { facts } from "./sections/facts";
@@ -23,56 +24,47 @@ import { State } from "./state";
 
 /** Builds the page from its data, and from the JSON that they were read from. */
 export function showRuns(page: PageData, json: string): void {
-  show([page, ...page.further], 0, json);
+  show([page, ...page.further], 0, json, page.is_served ? "../" : null);
 }
 
-/** Builds the page for one of its runs. */
-function show(all: RunData[], index: number, json: string): void {
+/** Builds the page for one of its runs; `home` is the server's front page as seen from here. */
+function show(all: RunData[], index: number, json: string, home: string | null): void {
   const data = all[index];
   if (!data) return;
   for (const chart of charts.values()) chart.dispose();
   charts.clear();
   const state = new State(data);
   const switcher = runs(all, index, (chosen) => {
-    show(all, chosen, json);
+    show(all, chosen, json, home);
     document.querySelector<HTMLElement>('.runs [aria-pressed="true"]')?.focus();
   });
-  document.getElementById("page")?.replaceChildren(...sections(state, switcher, json));
+  document.getElementById("page")?.replaceChildren(head(state, switcher, home), trust(data), ...sections(state, json));
   window.pgthawReport = { charts };
 }
 
-function sections(state: State, switcher: HTMLElement | null, json: string): HTMLElement[] {
+/** The first picture, and below it everything that unfolds. */
+function sections(state: State, json: string): HTMLElement[] {
   const { data } = state;
   const [ratioPlan, interferencePlan] = [ratios(data), interference(data)];
   return [
-    head(state, switcher),
-    trust(data),
     element(
       "section",
       { class: "charts", "aria-labelledby": "curves" },
       element("h2", { id: "curves" }, "How it warmed up"),
       legend(state),
-      ...[throughput, served].map((plan) => figure(plan, state)),
-      interferencePlan && figure(interferencePlan, state),
-      interferencePlan && interferenceTable(data),
-      ...[resident, device].map((plan) => figure(plan, state)),
+      figure(throughput, state),
+      fold(
+        "meanwhile",
+        "Meanwhile: what users got, memory and the device",
+        figure(served, state),
+        interferencePlan && figure(interferencePlan, state),
+        interferencePlan && interferenceTable(data),
+        ...[resident, device].map((plan) => figure(plan, state)),
+        figure(latencies, state),
+      ),
     ),
-    element(
-      "section",
-      { "aria-labelledby": "result" },
-      element("h2", { id: "result" }, "Times and ratios"),
-      figure(warmTimes, state),
-      ratioPlan && figure(ratioPlan, state),
-      tournament(state),
-      verdicts(data),
-    ),
+    fold("result", "Times and ratios of every strategy", figure(warmTimes, state), ratioPlan && figure(ratioPlan, state), tournament(state), verdicts(data)),
     residency(state),
-    element(
-      "section",
-      { "aria-labelledby": "latencies" },
-      element("h2", { id: "latencies" }, "What a user waited"),
-      figure(latencies, state),
-    ),
     facts(data),
     downloads(data, json),
     method(data),
@@ -85,10 +77,9 @@ function residency(state: State): HTMLElement {
   all.addEventListener("toggle", () => {
     if (all.open && all.childElementCount === 1) all.append(sharesTable(state, relations));
   });
-  return element(
-    "section",
-    { "aria-labelledby": "residency" },
-    element("h2", { id: "residency" }, "What was in memory, before and after"),
+  return fold(
+    "residency",
+    "What was in memory, before and after",
     element("p", { class: "lead" }, "Every relation is cut into equal pieces. The stronger its colour, the more of a piece was resident when the trial began and when it ended."),
     ...(relations.length === 0 ? [element("p", { class: "soft" }, "No residency was stored with these trials.")] : []),
     ...heatMaps(state).map((plan) => figure(plan, state)),

@@ -1,7 +1,7 @@
 // What the reader of a run chose: which strategies are drawn, and which one stands out.
 
 import { Appearance } from "./appearance";
-import { type StrategyStyle, strategyStyle } from "./palette";
+import { type SeriesStyle, strategyStyle } from "./palette";
 import type { ReportData } from "./record";
 
 export class State extends Appearance {
@@ -29,7 +29,7 @@ export class State extends Appearance {
     return !this.#hidden.has(strategy);
   }
 
-  style(strategy: string): StrategyStyle {
+  style(strategy: string): SeriesStyle {
     return strategyStyle(strategy, this.data.run.study.strategies, this.isDark);
   }
 

@@ -44,8 +44,8 @@ export function listen(page, isExpected) {
 }
 
 /** What the page shows once it is so. A chart is drawn when it is next on screen, which is soon and not at once. */
-export async function once(page, look, isSo) {
-  const deadline = Date.now() + 30_000;
+export async function once(page, look, isSo, patience = 30_000) {
+  const deadline = Date.now() + patience;
   for (;;) {
     const seen = await page.evaluate(look);
     if (isSo(seen) || Date.now() > deadline) return seen;
@@ -61,6 +61,13 @@ export function drawnCharts() {
 
 export const isAll = ({ all, drawn }) => all > 0 && drawn === all;
 
+/** Opens what is folded, as a reader does who wants all of it. */
+export async function unfold(page) {
+  await page.evaluate(() => {
+    for (const box of document.querySelectorAll("details.fold, .trust details")) box.open = true;
+  });
+}
+
 /** How a page of this width and theme comes out. */
 export async function lookAt(page, name, screenshots) {
   const drawn = await once(page, drawnCharts, isAll);
@@ -71,10 +78,10 @@ export async function lookAt(page, name, screenshots) {
 }
 
 /** What is wider than the page. Runs in the page. */
-function layout() {
+export function layout() {
   const width = document.documentElement.clientWidth;
-  const isInScroller = (element) => element.closest(".scroll, .heat-scroll, svg, .unseen") !== null;
-  const wide = [...document.querySelectorAll("#page *")].filter((element) => !isInScroller(element) && element.getBoundingClientRect().right > width + 1);
+  const isInScroller = (element) => element.closest(".scroll, .heat-scroll, .table, .drawing, svg, .unseen") !== null;
+  const wide = [...document.querySelectorAll("body *")].filter((element) => !isInScroller(element) && element.getBoundingClientRect().right > width + 1);
   return {
     background: getComputedStyle(document.body).backgroundColor,
     overflow: document.documentElement.scrollWidth - width,

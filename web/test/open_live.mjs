@@ -21,6 +21,10 @@ async function look(page) {
   await page.keyboard.press("Enter");
   await page.locator("#trust").waitFor();
   seen.study = await page.locator("h1").innerText();
+  seen.navigation = await page.locator("nav.bar a").allInnerTexts();
+  seen.banner = await once(page, () => document.querySelector(".running:not([hidden])")?.innerText ?? null, (text) => text !== null);
+  await page.locator(".running a").click();
+  await page.locator(".live").waitFor();
   return { ...seen, errors, requests };
 }
 

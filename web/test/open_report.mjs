@@ -3,7 +3,7 @@
 import { copyFile } from "node:fs/promises";
 import { join, resolve } from "node:path";
 import { pathToFileURL } from "node:url";
-import { download, drawnCharts, isAll, listen, lookAt, once, PHONE, tellWhatIsSeen } from "./browser.mjs";
+import { download, drawnCharts, isAll, listen, lookAt, once, PHONE, tellWhatIsSeen, unfold } from "./browser.mjs";
 
 const [report, screenshots] = process.argv.slice(2);
 const address = pathToFileURL(resolve(report)).href;
@@ -13,12 +13,15 @@ await tellWhatIsSeen(look);
 async function look(page) {
   const { errors, requests } = listen(page, (url) => url === address);
   await page.goto(address);
+  const first = await firstScreen(page);
+  await unfold(page);
   await once(page, drawnCharts, isAll);
   const charts = await page.evaluate(chartsOf);
   const seen = {
+    first,
     title: await page.title(),
     headline: await page.locator("h1").innerText(),
-    warnings: await page.locator(".trust .bad").allInnerTexts(),
+    warnings: await page.locator(".trust .bad").allTextContents(),
     charts,
     table: await page.evaluate(tableOf, "#tournament"),
     verdicts: await page.evaluate(() => [...document.querySelectorAll("#verdicts tr")].map((row) => [...row.children].map((cell) => cell.textContent))),
@@ -33,13 +36,32 @@ async function look(page) {
   await page.evaluate(() => localStorage.clear());
   await page.emulateMedia({ colorScheme: "dark" });
   await page.reload();
+  await unfold(page);
   seen.dark = await lookAt(page, "dark", screenshots);
   await page.emulateMedia({ colorScheme: "light" });
   await page.setViewportSize(PHONE);
   await page.reload();
+  await unfold(page);
   seen.phone = await lookAt(page, "phone", screenshots);
   seen.runs = await switchRuns(page);
   return { ...seen, injected: await page.evaluate(() => window.injected ?? null), errors, requests };
+}
+
+/** What is seen before anybody scrolls or unfolds, and how much paper shows. */
+async function firstScreen(page) {
+  const seen = await page.evaluate(() => {
+    const isInSight = (element) => element !== null && element.getBoundingClientRect().bottom <= innerHeight;
+    return {
+      answer: isInSight(document.querySelector("h1")),
+      figures: [...document.querySelectorAll(".figures > div")].filter(isInSight).map((figure) => figure.innerText.replaceAll("\n", " ")),
+      against: isInSight(document.querySelector("#trust")),
+      folded: [...document.querySelectorAll("details.fold:not([open]) h2")].map((title) => title.textContent),
+    };
+  });
+  await page.evaluate(() => dispatchEvent(new Event("beforeprint")));
+  const printed = await page.evaluate(() => document.querySelectorAll("details.fold:not([open])").length);
+  await page.evaluate(() => dispatchEvent(new Event("afterprint")));
+  return { ...seen, folded_on_paper: printed, folded_after: await page.evaluate(() => document.querySelectorAll("details.fold:not([open])").length) };
 }
 
 /** Every chart's series, with the points that each holds. */
@@ -102,6 +124,7 @@ async function switchRuns(page) {
   for (let index = 0; index < (await page.locator(".runs button").count()); index += 1) {
     await page.locator(".runs button").nth(index).focus();
     await page.keyboard.press("Enter");
+    await unfold(page);
     const { drawn } = await once(page, drawnCharts, isAll);
     const shown = await page.evaluate(() => {
       const pressed = document.querySelector('.runs [aria-pressed="true"]');

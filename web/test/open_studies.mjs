@@ -2,7 +2,7 @@
 // node open_studies.mjs FILE|ADDRESS [DIRECTORY]; with a directory it leaves screenshots there.
 import { resolve } from "node:path";
 import { pathToFileURL } from "node:url";
-import { download, drawnCharts, isAll, listen, lookAt, once, PHONE, tellWhatIsSeen } from "./browser.mjs";
+import { download, drawnCharts, isAll, listen, lookAt, once, PHONE, tellWhatIsSeen, unfold } from "./browser.mjs";
 
 const [place, screenshots] = process.argv.slice(2);
 const isServed = place.startsWith("http");
@@ -15,13 +15,15 @@ async function look(page) {
   const { errors, requests } = listen(page, (url) => (isServed ? url.startsWith(new URL(address).origin) : url === address));
   await page.goto(address);
   const studies = isServed ? await chooseStudy(page) : null;
+  await page.locator("#heat").waitFor();
+  await unfold(page);
   await once(page, drawnCharts, isAll);
   const seen = {
     studies,
     title: await page.title(),
     headline: await page.locator("h1").innerText(),
     answer: await page.locator(".answer").innerText(),
-    warnings: await page.locator(".trust .bad").allInnerTexts(),
+    warnings: await page.locator(".trust .bad").allTextContents(),
     charts: await page.evaluate(chartsOf),
     heat: await page.evaluate(heatOf),
     tables: await page.evaluate(() => Object.fromEntries(["fooled", "background", "points", "beside"].map((id) => [id, document.querySelectorAll(`#${id} tbody tr`).length]))),
@@ -103,6 +105,7 @@ async function useKeyboard(page) {
   const isHidden = await page.locator("#heat-bubble").isHidden();
   await page.reload();
   await page.locator("#pivot-metric").waitFor();
+  await unfold(page);
   await once(page, drawnCharts, isAll);
   const reloaded = await page.locator("#pivot-metric").inputValue();
   return { metric, unit, isStillFocused, bubble, moved, isHidden, reloaded };

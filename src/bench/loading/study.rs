@@ -119,7 +119,13 @@ async fn play(
     for turn in &turns {
         let (ended, all) = (turn.position - 1, turns.len() as u32);
         let left = began.elapsed().checked_div(ended).map(|each| each * (all - ended));
-        let started = LoadStarted { loader: turn.strategy.name(), position: turn.position, trials: all, left };
+        let started = LoadStarted {
+            loader: turn.strategy.name(),
+            round: turn.repeat,
+            position: turn.position,
+            trials: all,
+            left,
+        };
         events.tell(Event::LoadStarted(started));
         match setup.run(lab, turn).await {
             Ok(trial) => {

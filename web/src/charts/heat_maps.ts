@@ -107,7 +107,7 @@ function pointed(params: { value?: unknown; seriesName?: string }, rows: string[
 
 /** The resident shares of whole relations: every strategy, before and after, both tiers. */
 export function sharesTable(state: State, relations: RelationResidency[]): HTMLElement {
-  const columns = ["relation", "bytes", "strategy", "page cache before", "page cache after", "shared_buffers before", "shared_buffers after"].map(
+  const columns = ["relation", "size", "strategy", "page cache before", "page cache after", "shared_buffers before", "shared_buffers after"].map(
     (title, index) => ({ title, isNumber: index === 1 || index > 2 }),
   );
   const share = (strategy: string, relation: string, instant: Instant, tier: Tier): string => {

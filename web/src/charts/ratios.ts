@@ -64,7 +64,7 @@ export function ratios(data: ReportData): ChartPlan | null {
     height: (view) => rowsOf(view).length * (view.isNarrow ? NARROW_ROW_HEIGHT : ROW_HEIGHT) + 60,
     option: (view) => option(view, rowsOf(view), chosen(view)),
     numbers: () => {
-      const columns = ["strategy", ...quantities.map(({ label }) => label)].map((title, index) => ({ title, isNumber: index > 0 }));
+      const columns = ["strategy", ...quantities.map(({ label }) => `${label} (×)`)].map((title, index) => ({ title, isNumber: index > 0 }));
       const rows = data.summary.strategies.map(({ strategy }) => [
         strategy,
         ...quantities.map((quantity) => ratioText(find(data, strategy, quantity))),

@@ -3,8 +3,9 @@
 import type { CustomSeriesOption, EChartsOption, LineSeriesOption, SeriesOption, TooltipComponentOption } from "echarts";
 import type { Curve, Point } from "../curves";
 import { type Child, element, table } from "../element";
-import { bytes, range, seconds, sizeSteps } from "../format";
+import { range, seconds, sizeSteps } from "../format";
 import type { State } from "../state";
+import { sparse, swatch } from "../swatch";
 import { textStyle } from "./engine";
 import type { View } from "./figure";
 
@@ -12,6 +13,10 @@ export interface TimeChart {
   curves: Curve[];
   render: (value: number) => string;
   renderAxis: (value: number) => string;
+  /** Of the numbers in the table, where they have none themselves. */
+  tableUnit?: string;
+  /** An axis of sizes has their steps. */
+  isSize?: boolean;
   /** How an instant of a point is told. */
   renderInstant: (at: number) => string;
   isLog?: boolean;
@@ -28,7 +33,7 @@ const MANY_POINTS = 4000;
 
 export function timeOption(view: View, chart: TimeChart): EChartsOption {
   const { state, isNarrow } = view;
-  const series = chart.curves.flatMap((curve): SeriesOption[] => [band(curve, chart, state), line(curve, chart, state)]);
+  const series = chart.curves.flatMap((curve, place): SeriesOption[] => [band(curve, chart, state), line(curve, place, chart, state)]);
   return {
     textStyle: textStyle(state.theme),
     grid: { left: 8, right: isNarrow ? 8 : 16, top: 22, bottom: 8, containLabel: true },
@@ -61,16 +66,14 @@ function valueAxis(view: View, chart: TimeChart): NonNullable<EChartsOption["yAx
     splitLine: { lineStyle: { color: theme.rule } },
     axisLine: { show: false },
   };
-  if (!chart.isLog) return { ...shared, type: "value", splitNumber: 5, ...(chart.renderAxis === bytes ? { interval: sizeSteps(highestOf(chart), 5) } : {}) };
+  if (chart.isSize) return { ...shared, type: "value", min: 0, ...sizeSteps(Math.max(...chart.curves.flatMap(({ points }) => points.map((point) => point.max)), ...(chart.levels ?? []).map((level) => level.value))) };
+  if (!chart.isLog) return { ...shared, type: "value", splitNumber: 5 };
   return chart.floor === undefined ? { ...shared, type: "log" } : { ...shared, type: "log", min: chart.floor };
 }
 
-const highestOf = ({ curves, levels = [] }: TimeChart): number =>
-  Math.max(0, ...curves.flatMap(({ points }) => points.map(({ max }) => max)), ...levels.map(({ value }) => value));
-
 const onAxis = (chart: TimeChart, value: number): number => (chart.isLog ? Math.max(value, chart.floor ?? 0) : value);
 
-function line(curve: Curve, chart: TimeChart, state: State): LineSeriesOption {
+function line(curve: Curve, place: number, chart: TimeChart, state: State): LineSeriesOption {
   const style = state.style(curve.strategy);
   const isSubject = curve.strategy === "pgthaw";
   return {
@@ -78,9 +81,9 @@ function line(curve: Curve, chart: TimeChart, state: State): LineSeriesOption {
     id: `line:${curve.strategy}`,
     name: curve.strategy,
     data: curve.points.map((point) => [point.at, onAxis(chart, point.median)]),
-    symbol: "circle",
-    symbolSize: 5,
-    showSymbol: curve.points.length <= 2,
+    symbol: sparse(style.symbol, curve.points.length, place, chart.curves.length),
+    symbolSize: isSubject ? 10 : 8,
+    showSymbol: true,
     ...(curve.points.length > MANY_POINTS ? { sampling: "minmax" as const } : {}),
     lineStyle: { color: style.color, width: style.width, type: style.dash.length > 0 ? style.dash : "solid", opacity: state.opacity(curve.strategy) },
     itemStyle: { color: style.color, opacity: state.opacity(curve.strategy) },
@@ -167,7 +170,7 @@ function list(at: number, chart: TimeChart, state: State): HTMLElement {
     element(
       "tr",
       {},
-      element("td", {}, swatch(state, strategy)),
+      element("td", {}, swatch(state.style(strategy))),
       element("td", { class: strategy === "pgthaw" ? "subject" : null }, strategy),
       element("td", { class: "number" }, chart.render(point.median)),
       element("td", { class: "number soft" }, point.min === point.max ? "" : ends(point, chart.render)),
@@ -178,22 +181,10 @@ function list(at: number, chart: TimeChart, state: State): HTMLElement {
 
 const ends = (point: Point, render: (value: number) => string): string => range(render(point.min), render(point.max));
 
-/** A short piece of a strategy's line. */
-export function swatch(state: State, strategy: string): HTMLElement {
-  const { color, dash } = state.style(strategy);
-  const piece = element("span", { class: "swatch", "aria-hidden": "true" });
-  const [on, off] = dash;
-  piece.style.background =
-    on === undefined || off === undefined
-      ? color
-      : `repeating-linear-gradient(90deg, ${color} 0 ${on}px, transparent ${on}px ${on + off}px)`;
-  return piece;
-}
-
 /** Instants down, strategies across: the median, and the range below it. */
 export function curvesTable(caption: string, chart: TimeChart): HTMLElement {
   const instants = [...new Set(chart.curves.flatMap((curve) => curve.points.map((point) => point.at)))].sort((a, b) => a - b);
-  const columns = ["", ...chart.curves.map((curve) => curve.strategy)].map((title, index) => ({ title, isNumber: index > 0 }));
+  const columns = ["", ...chart.curves.map((curve) => `${curve.strategy}${chart.tableUnit === undefined ? "" : ` (${chart.tableUnit})`}`)].map((title, index) => ({ title, isNumber: index > 0 }));
   const byInstant = chart.curves.map((curve) => new Map(curve.points.map((point) => [point.at, point])));
   const rows = instants.map((at): Child[] => [
     chart.renderInstant(at),

@@ -49,6 +49,7 @@ export const throughput: ChartPlan = plan(
       floor: 1,
       render: count,
       renderAxis: compact,
+      tableUnit: "tps",
       renderInstant: duringSecond,
       levels: steady === null ? [] : [{ value: steady, label: `steady ${compact(steady)}` }],
       more: [...fits(view), warmMarks(curves, view, isLog)],
@@ -124,6 +125,7 @@ export const served: ChartPlan = plan(
       curves: isAhead ? curves.map((curve) => aheadOf(curve, baseline)) : curves,
       render: count,
       renderAxis: compact,
+      tableUnit: "transactions",
       renderInstant: afterSeconds,
     };
   },
@@ -134,7 +136,7 @@ export const resident: ChartPlan = plan(
     id: "resident",
     title: "The database in memory",
     explanation: "Bytes of its files in the operating system's page cache, measured each second.",
-    unit: () => "resident bytes",
+    unit: () => "bytes of the database in the page cache",
     height: low,
   },
   (view) => {
@@ -146,6 +148,7 @@ export const resident: ChartPlan = plan(
       ),
       render: bytes,
       renderAxis: bytes,
+      isSize: true,
       renderInstant: afterSeconds,
       levels: [{ value: total, label: `the database, ${bytes(total)}` }],
     };
@@ -155,9 +158,9 @@ export const resident: ChartPlan = plan(
 export const device: ChartPlan = plan(
   {
     id: "device",
-    title: "Reads from the device",
-    explanation: "By anybody on the machine: the workload, what warms, the rest of the server, and other programs.",
-    unit: (view) => (view.choices["of"] === "reads" ? "reads per second" : "bytes per second"),
+    title: "Reads from the device, by anybody",
+    explanation: "All that the kernel read from the device in each second, for whoever asked: the server, the strategy and everything else on this machine.",
+    unit: (view) => (view.choices["of"] === "reads" ? "reads of the device per second, by anybody" : "bytes read from the device per second, by anybody"),
     height: low,
     controls: [{ name: "of", label: "Quantity", options: [["bytes", "bytes"], ["reads", "reads"]] }],
   },
@@ -173,6 +176,7 @@ export const device: ChartPlan = plan(
       ),
       render,
       renderAxis: isReads ? compact : bandwidth,
+      ...(isReads ? { tableUnit: "reads/s" } : {}),
       renderInstant: duringSecond,
       levels: limit === null ? [] : [{ value: limit, label: `limit ${render(limit)}`, isLabelRight: true }],
     };

@@ -30,7 +30,7 @@ export const warmTimes: ChartPlan = {
   }),
   numbers: (view) => {
     const limit = `${view.state.data.summary.trial_seconds} s`;
-    const columns = ["strategy", "median", "soonest–latest", "× bound"].map((title, index) => ({ title, isNumber: index > 0 }));
+    const columns = ["strategy", "median", "soonest–latest", "÷ bound (×)"].map((title, index) => ({ title, isNumber: index > 0 }));
     const rows = [...rowsOf(view)].reverse().map((one) => {
       const time = spread(one.warm_after_seconds, seconds, limit);
       return [one.strategy, time.median, time.range ?? "–", ratioText(one, view) ?? "–"];

@@ -1,6 +1,7 @@
 // The numbers themselves, made into files by the page.
 
 import { element } from "../element";
+import { fold } from "../fold";
 import type { ReportData, Sample, Spread } from "../record";
 
 type Value = string | number | null;
@@ -8,10 +9,9 @@ type Value = string | number | null;
 /** Buttons that save the data as it was stored, and as tables. `json` is the very text that the page holds. */
 export function downloads(data: ReportData, json: string): HTMLElement {
   const name = `pgthaw-${data.run.id}`;
-  return element(
-    "section",
-    { class: "downloads", "aria-labelledby": "downloads" },
-    element("h2", { id: "downloads" }, "The numbers"),
+  return fold(
+    "downloads",
+    "The numbers",
     element("p", {}, "Everything on this page, for your own analysis."),
     element(
       "div",

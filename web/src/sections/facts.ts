@@ -1,16 +1,16 @@
 // Machine, server, study and every trial: what one needs to measure it again.
 
 import { type Child, card, element, table } from "../element";
+import { fold } from "../fold";
 import { after, bytes, count, instant, percent, seconds, time } from "../format";
 import type { ReportData, Study, Trial } from "../record";
 import { disk } from "./head";
 
 export function facts(data: ReportData): HTMLElement {
   const { machine, server, study, settings } = data.run;
-  return element(
-    "section",
-    { "aria-labelledby": "facts" },
-    element("h2", { id: "facts" }, "Machine, settings and study"),
+  return fold(
+    "facts",
+    "Machine, settings and study",
     element(
       "div",
       { class: "cards" },
@@ -81,7 +81,7 @@ function printed(outputs: string[]): HTMLElement | null {
 }
 
 function everyTrial(data: ReportData): HTMLElement {
-  const columns = ["#", "strategy", "repeat", "started (UTC)", "resident at the start", "warm after", "50 %", "90 %", "95 %", "served", "device read", "by the strategy", "command ended"];
+  const columns = ["#", "strategy", "repeat", "started (UTC)", "resident at the start", "warm after", "50 % after", "90 % after", "95 % after", "served (transactions)", "read from the device (by anybody)", "read by the strategy", "command ended after"];
   const limit = data.summary.trial_seconds;
   const rows = [...data.trials].sort((a, b) => a.position - b.position).map((trial) => trialRow(trial, limit, data.run.steady_tps !== null));
   return table("Every trial", columns.map((title, index) => ({ title, isNumber: index !== 1 })), rows, "low");
@@ -97,7 +97,7 @@ function trialRow(trial: Trial, limit: number, isSteadyKnown: boolean): Child[] 
     String(trial.repeat),
     time(trial.started_at).slice(0, 19),
     `${percent(total > 0 ? resident / total : 0)}, ${verdict}`,
-    orBeyond(trial.warm_after_seconds),
+    trial.warm_after_seconds === null ? orBeyond(null) : instant(trial.warm_after_seconds),
     share(trial.to_50_seconds),
     share(trial.to_90_seconds),
     share(trial.to_95_seconds),

@@ -2,30 +2,19 @@
 
 import { element } from "../element";
 import { bandwidth, bytes, count, instant, ratio, seconds, spread, time, unbroken } from "../format";
-import type { ReportData, Spread } from "../record";
+import { navigation, runningBanner } from "../navigation";
+import type { ReportData, Spread, StrategySummary } from "../record";
 import type { State } from "../state";
+import { ServedSource } from "../study/source";
 
-export function head(state: State, switcher: HTMLElement | null): HTMLElement {
+export function head(state: State, switcher: HTMLElement | null, home: string | null): HTMLElement {
   const { data } = state;
   const [answer = "", ...rest] = unbroken(data.headline).replace(/\.$/, "").split("; ");
-  const button = element("button", { type: "button", class: "theme", click: () => state.toggleTheme() });
-  const name = (): void => {
-    button.textContent = state.isDark ? "Light" : "Dark";
-    button.setAttribute("aria-label", `Switch to the ${state.isDark ? "light" : "dark"} theme`);
-  };
-  name();
-  state.subscribe(name);
   return element(
     "header",
     { class: "head" },
-    element(
-      "div",
-      { class: "bar" },
-      element("span", { class: "brand" }, "pgthaw"),
-      element("span", { class: "soft" }, `run ${data.run.id}`),
-      element("span", { class: "soft" }, time(data.run.started_at)),
-      button,
-    ),
+    navigation(state, home, element("span", { class: "soft" }, `run ${data.run.id}`), element("span", { class: "soft" }, time(data.run.started_at))),
+    home !== null && runningBanner(() => new ServedSource(home).live(), data.run.id, home),
     switcher,
     element("h1", {}, answer, rest.length > 0 && element("span", { class: "rest" }, `; ${rest.join("; ")}.`), rest.length === 0 && "."),
     element("p", { class: "study" }, study(data)),
@@ -66,13 +55,24 @@ function figures(data: ReportData): HTMLElement | null {
   return element(
     "dl",
     { class: "figures", "aria-label": `Figures of ${subject.strategy}` },
-    figure(`${subject.strategy} warm${subject.warm_after_seconds.median === 0 ? "" : " after"}`, warm.median, warm.range),
+    figure(
+      `${subject.strategy} warm${subject.warm_after_seconds.median === 0 ? "" : " after"}`,
+      warm.median,
+      [warm.range, ...beside(data, subject)].filter((one) => one !== null).join("; ") || null,
+    ),
     bound === null
       ? figure("the bound", "–", "not known: the device has no limit")
       : figure(`the bound of ${seconds(bound)}`, times.median, `${bytes(data.run.study.wanted_bytes)} ÷ bandwidth`),
     figure("served by then", counted(subject.served_until_warm), nothingBy(subject.nothing_served_by_then)),
     figure("steady throughput", data.run.steady_tps === null ? "–" : count(data.run.steady_tps), "transactions per second"),
   );
+}
+
+/** What the subject is held against: doing nothing, and the soonest other way. */
+function beside({ summary }: ReportData, subject: StrategySummary): string[] {
+  const others = summary.strategies.filter((one) => one !== subject && one.strategy !== "nothing");
+  const compared = [summary.strategies.find((one) => one.strategy === "nothing"), others.find((one) => !one.strategy.startsWith("pgthaw"))];
+  return compared.flatMap((one) => (one === undefined || one === subject ? [] : [`${one.strategy} ${spread(one.warm_after_seconds, instant, `${summary.trial_seconds} s`).median}`]));
 }
 
 const counted = (value: Spread): string => (value.median === null ? "–" : count(value.median));

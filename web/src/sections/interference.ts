@@ -6,8 +6,8 @@ import type { Interference, LeastShare, ReportData, SecondShare } from "../recor
 
 export function interferenceTable(data: ReportData): HTMLElement {
   const { deadline_seconds: deadline, interference } = data.comparison;
-  const titles = ["strategy", "lowest second", "least of any round", "floor", "ahead in total from"];
-  const later = deadline === null ? [] : [`served by ${seconds(deadline)}`, "÷ nothing", "pgthaw's ÷ that"];
+  const titles = ["strategy", "lowest second (÷ nothing)", "least of any round (÷ nothing)", "floor (÷ nothing)", "ahead in total from"];
+  const later = deadline === null ? [] : [`served by ${seconds(deadline)} (transactions)`, "÷ nothing (×)", "pgthaw's ÷ that (×)"];
   const columns = [...titles, ...later].map((title, index) => ({ title, isNumber: index > 0 }));
   const rows = interference.map((one) => [
     one.strategy,

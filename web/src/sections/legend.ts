@@ -1,9 +1,9 @@
 // One legend for all charts: each strategy can be shown or hidden, and stands out while it is pointed at.
 
-import { swatch } from "../charts/time_chart";
 import { element } from "../element";
 import { instant } from "../format";
 import type { State } from "../state";
+import { swatch } from "../swatch";
 
 export function legend(state: State): HTMLElement {
   const box = element("div", { class: "chips" }, ...state.strategies.map((strategy) => chip(state, strategy)));
@@ -39,7 +39,7 @@ function chip(state: State, strategy: string): HTMLElement {
       mouseenter: () => state.isVisible(strategy) && state.setFocus(strategy),
       mouseleave: () => state.setFocus(null),
     },
-    swatch(state, strategy),
+    swatch(state.style(strategy)),
     element("span", {}, strategy),
     element("span", { class: "soft" }, time),
   );
@@ -50,6 +50,6 @@ function update(state: State, box: HTMLElement): void {
   for (const button of box.querySelectorAll<HTMLElement>(".chip")) {
     const strategy = button.dataset["strategy"] ?? "";
     button.setAttribute("aria-pressed", String(state.isVisible(strategy)));
-    button.firstElementChild?.replaceWith(swatch(state, strategy));
+    button.firstElementChild?.replaceWith(swatch(state.style(strategy)));
   }
 }

@@ -1,6 +1,7 @@
 // How each number came about.
 
 import { element } from "../element";
+import { fold } from "../fold";
 import type { ReportData } from "../record";
 
 const DEFINITIONS: [string, string][] = [
@@ -16,10 +17,9 @@ const DEFINITIONS: [string, string][] = [
 
 export function method(data: ReportData): HTMLElement {
   const list = DEFINITIONS.flatMap(([term, text]) => [element("dt", {}, term), element("dd", {}, text)]);
-  return element(
-    "section",
-    { "aria-labelledby": "method" },
-    element("h2", { id: "method" }, "How the numbers came about"),
+  return fold(
+    "method",
+    "How the numbers came about",
     element("dl", { class: "method" }, ...list),
     element("p", { class: "soft" }, `Made by pgthaw ${data.run.pgthaw_version}. This file needs no network and sends nothing. It draws with Apache ECharts (Apache-2.0) and zrender (BSD-3-Clause), whose notices and licences stand in its script.`),
   );

@@ -14,7 +14,7 @@ const NAMES: Record<Judgement["verdict"], string> = {
 export function verdicts(data: ReportData): HTMLElement {
   const order = data.summary.strategies.map((one) => one.strategy);
   const trials = [...data.trials].sort((a, b) => order.indexOf(a.strategy) - order.indexOf(b.strategy) || a.repeat - b.repeat);
-  const columns = ["strategy", "repeat", "verdict", "why", "steady throughput", "fit"];
+  const columns = ["strategy", "repeat", "verdict", "why", "steady throughput (tps)", "fit"];
   const rows = trials.map((trial): Child[] => [trial.strategy, String(trial.repeat), ...judged(trial)]);
   const made = table("Verdicts over the curves", columns.map((title, index) => ({ title, isNumber: index === 1 || index === 4 })), rows, "low");
   made.id = "verdicts";

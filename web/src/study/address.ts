@@ -24,6 +24,9 @@ export function linkTo(path: (string | number)[], query: Record<string, string> 
   return `#/${path.map((part) => encodeURIComponent(String(part))).join("/")}${chosen === "" ? "" : `?${chosen}`}`;
 }
 
+/** The page of a study, or of a run of another kind: both as seen from the front page. */
+export const linkToStudy = (kind: "sweep" | "run" | "loading", id: string): string => (kind === "sweep" ? linkTo(["study", id]) : `runs/${encodeURIComponent(id)}`);
+
 /** Puts a choice into the address without leaving the page. */
 export function remember(choices: Record<string, string>): void {
   const { path, query } = readAddress();

@@ -3,6 +3,7 @@
 import { Appearance } from "../appearance";
 import { charts } from "../charts/figure";
 import { element } from "../element";
+import { navigation } from "../navigation";
 import { linkTo, readAddress } from "./address";
 import { comparePage } from "./pages/compare";
 import { livePage } from "./pages/live";
@@ -14,10 +15,13 @@ import type { Source } from "./source";
 export function showStudies(source: Source): void {
   const appearance = new Appearance();
   const content = element("div", { id: "content" });
-  document.getElementById("page")?.replaceChildren(bar(source, appearance), content);
+  const bar = source.isServed ? navigation(appearance, "") : navigation(appearance, null, element("a", { href: linkTo([]) }, "start"));
+  document.getElementById("page")?.replaceChildren(bar, content);
+  const forget = appearance.remember();
   let turn = 0;
   const show = async (isFirst: boolean): Promise<void> => {
     turn += 1;
+    forget();
     const mine = turn;
     const children = await pageOf(source, appearance).catch((error: unknown) => [element("h1", { tabindex: -1 }, "This cannot be shown"), element("p", { class: "against", role: "alert" }, error instanceof Error ? error.message : String(error))]);
     // Somebody went on meanwhile.
@@ -41,12 +45,12 @@ export function showStudies(source: Source): void {
 async function pageOf(source: Source, appearance: Appearance): Promise<HTMLElement[]> {
   const { path, query } = readAddress();
   const [kind, id, part, number, repeat] = path;
-  appearance.forgetListeners();
   if (kind === "study" && id !== undefined) {
     return part === "trial" ? trialPage(source, appearance, id, [Number(number), Number(repeat)], query.get("with")) : studyPage(source, appearance, id);
   }
   if (kind === "compare" && source.isServed) return comparePage(source, appearance);
   if (kind === "live" && source.isServed) return livePage(source, appearance);
+  if (kind !== undefined) return [...missing(path), ...(await studiesPage(source)).slice(1)];
   const only = source.isServed ? null : await loneStudy(source);
   return only === null ? studiesPage(source) : studyPage(source, appearance, only);
 }
@@ -57,24 +61,7 @@ async function loneStudy(source: Source): Promise<string | null> {
   return all.length === 1 ? (all[0]?.id ?? null) : null;
 }
 
-function bar(source: Source, appearance: Appearance): HTMLElement {
-  const button = element("button", { type: "button", class: "theme" });
-  const name = (): void => {
-    button.textContent = appearance.isDark ? "Light" : "Dark";
-    button.setAttribute("aria-label", `Switch to the ${appearance.isDark ? "light" : "dark"} theme`);
-  };
-  button.addEventListener("click", () => {
-    appearance.toggleTheme();
-    name();
-  });
-  name();
-  return element(
-    "nav",
-    { class: "bar", "aria-label": "pgthaw" },
-    element("a", { class: "brand", href: linkTo([]) }, "pgthaw"),
-    element("a", { href: linkTo([]) }, source.isServed ? "studies" : "start"),
-    source.isServed && element("a", { href: linkTo(["compare"]) }, "compare"),
-    source.isServed && element("a", { href: linkTo(["live"]) }, "running now"),
-    button,
-  );
-}
+const missing = (path: string[]): HTMLElement[] => [
+  element("h1", { tabindex: -1 }, "Nothing is here"),
+  element("p", { class: "against", role: "alert" }, `There is no page ${path.join("/")}. What there is stands below.`),
+];

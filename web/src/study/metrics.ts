@@ -7,6 +7,8 @@ export interface Metric {
   id: string;
   label: string;
   unit: string;
+  /** Of its figures in a table, where they have none themselves. */
+  tableUnit?: string;
   of: (point: PointSummary) => Range | null;
   render: (value: number) => string;
   renderAxis: (value: number) => string;
@@ -15,7 +17,8 @@ export interface Metric {
   isLog: boolean;
 }
 
-const rate = { render: count, renderAxis: compact, isLog: false };
+const number = { render: count, renderAxis: compact, isLog: false };
+const rate = { ...number, tableUnit: "tps" };
 const time = { render: latency, renderAxis: latency, isLog: true, isLowBetter: true };
 
 export const TPS: Metric = { id: "tps", label: "throughput", unit: "transactions per second", of: (one) => one.tps, isLowBetter: false, ...rate };
@@ -32,11 +35,14 @@ export const METRICS: Metric[] = [
   P95,
   P99,
   P999,
-  { id: "read", label: "device reads", unit: "bytes read from the device in a trial", of: (one) => one.device_read_bytes, render: bytes, renderAxis: bytes, isLowBetter: true, isLog: false },
-  { id: "writes", label: "device writes", unit: "writes of the device per second", of: (one) => one.device_writes_per_second, isLowBetter: true, ...rate },
-  { id: "written", label: "device written", unit: "bytes written to the device in a trial", of: (one) => one.device_written_bytes, render: bytes, renderAxis: bytes, isLowBetter: true, isLog: false },
-  { id: "checkpoints", label: "checkpoints", unit: "checkpoints that ended in a trial", of: (one) => one.checkpoints, isLowBetter: true, ...rate },
+  { id: "read", label: "device reads (by anybody)", unit: "bytes read from the device in a trial, by anybody", of: (one) => one.device_read_bytes, render: bytes, renderAxis: bytes, isLowBetter: true, isLog: false },
+  { id: "writes", label: "device writes (by anybody)", unit: "writes of the device per second, by anybody", of: (one) => one.device_writes_per_second, isLowBetter: true, ...number, tableUnit: "per second" },
+  { id: "written", label: "device written (by anybody)", unit: "bytes written to the device in a trial, by anybody", of: (one) => one.device_written_bytes, render: bytes, renderAxis: bytes, isLowBetter: true, isLog: false },
+  { id: "checkpoints", label: "checkpoints", unit: "checkpoints that ended in a trial", of: (one) => one.checkpoints, isLowBetter: true, ...number },
 ];
+
+/** The head of its column. */
+export const columnOf = ({ label, tableUnit }: Metric): string => (tableUnit === undefined ? label : `${label} (${tableUnit})`);
 
 export const metricOf = (id: string | null): Metric => METRICS.find((one) => one.id === id) ?? TPS;
 

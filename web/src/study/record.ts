@@ -300,6 +300,8 @@ export interface Comparison {
 
 /** Trials that run now, on the machine that serves. */
 export interface LiveTrial {
+  kind: StudyLine["kind"];
+  /** Of the sweep, or of the run. */
   sweep_id: string;
   question: string;
   label: string;
@@ -308,8 +310,8 @@ export interface LiveTrial {
   trials: number;
   /** That it lasts; null: it ends by its transactions. */
   seconds: number | null;
-  /** Until the whole sweep is over, when the trial began. */
-  left_seconds: number;
+  /** Until the whole sweep or run is over, when the trial began; null: not known. */
+  left_seconds: number | null;
   began_at: string;
   samples: { second: number; tps: number | null; device_read_bytes: number; os_resident_bytes: number }[];
 }

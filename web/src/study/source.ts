@@ -64,24 +64,27 @@ export class EmbeddedSource implements Source {
 export class ServedSource implements Source {
   readonly isServed = true;
 
+  /** `home` is the server's front page as seen from here. */
+  constructor(private readonly home = "") {}
+
   studies(): Promise<StudyLine[]> {
-    return ask("api/studies");
+    return ask(`${this.home}api/studies`);
   }
 
   study(id: string): Promise<StudyData> {
-    return ask(`api/studies/${encodeURIComponent(id)}`);
+    return ask(`${this.home}api/studies/${encodeURIComponent(id)}`);
   }
 
   trial(id: string, number: number, repeat: number): Promise<TrialData | null> {
-    return ask(`api/studies/${encodeURIComponent(id)}/trials/${number}/${repeat}`);
+    return ask(`${this.home}api/studies/${encodeURIComponent(id)}/trials/${number}/${repeat}`);
   }
 
   compare(a: string, b: string, metric: string): Promise<Comparison> {
-    return ask(`api/compare?${new URLSearchParams({ a, b, metric })}`);
+    return ask(`${this.home}api/compare?${new URLSearchParams({ a, b, metric })}`);
   }
 
   live(): Promise<LiveTrial[]> {
-    return ask("api/live");
+    return ask(`${this.home}api/live`);
   }
 }
 

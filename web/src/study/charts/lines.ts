@@ -5,8 +5,9 @@ import { textStyle } from "../../charts/engine";
 import type { ChartPlan, View } from "../../charts/figure";
 import { element, table } from "../../element";
 import { bytes, sizeSteps } from "../../format";
-import { lineStyleOf } from "../colours";
-import { type Metric, rangeText } from "../metrics";
+import { seriesStyle } from "../../palette";
+import { swatch } from "../../swatch";
+import { rangeText } from "../metrics";
 import { doubtOf, valuesOf } from "../pivot";
 import type { PointSummary } from "../record";
 import type { StudyState } from "../state";
@@ -60,16 +61,11 @@ function option(view: View<StudyState>): EChartsOption {
       gridIndex: index, axisLabel: { color: theme.soft, formatter: metric.renderAxis }, splitLine: { lineStyle: { color: theme.rule } }, axisLine: { show: false },
       ...(metric.isLog
         ? { type: "log" as const, min: 10 ** Math.floor(Math.log10(Math.max(1, lowest))), max: 10 ** Math.ceil(Math.log10(Math.max(10, highest))) }
-        : { type: "value" as const, min: 0, ...(highest > 0 ? endOf(metric, highest) : {}), splitNumber: 4 }),
+        : { type: "value" as const, min: 0, ...(highest <= 0 ? {} : metric.renderAxis === bytes ? sizeSteps(highest) : { max: niceAbove(highest) }), splitNumber: 4 }),
     })),
     tooltip: tooltip(view),
     series,
   };
-}
-
-function endOf(metric: Metric, highest: number): { max: number; interval?: number } {
-  const interval = sizeSteps(highest, 4);
-  return metric.renderAxis === bytes ? { max: Math.ceil(highest / interval) * interval, interval } : { max: niceAbove(highest) };
 }
 
 /** Small multiples share their axis: its end is the next number that reads well. */
@@ -93,7 +89,7 @@ function allPoints({ state }: View<StudyState>): { point: PointSummary; x: strin
 function seriesOf(view: View<StudyState>, facet: string, grid: number, y: string, place: number, xs: string[]): SeriesOption[] {
   const { state } = view;
   const { metric, layout, theme } = state;
-  const { color, dash } = lineStyleOf(place, state.isDark);
+  const { color, dash, symbol, width } = seriesStyle(place, state.isDark);
   const found = xs.map((x) => state.points.at(layout, x, y, facet));
   const line: LineSeriesOption = {
     type: "line", id: `line:${facet}:${y}`, name: y, xAxisIndex: grid, yAxisIndex: grid,
@@ -104,8 +100,8 @@ function seriesOf(view: View<StudyState>, facet: string, grid: number, y: string
         itemStyle: isDoubtful ? { color: theme.paper, borderColor: color, borderWidth: 1.5 } : { color },
       };
     }),
-    symbol: "circle", symbolSize: 7, connectNulls: false, emphasis: { disabled: true }, z: 4,
-    lineStyle: { color, width: 2, type: dash.length > 0 ? dash : "solid" },
+    symbol: `path://${symbol.path}`, symbolSize: 9, connectNulls: false, emphasis: { disabled: true }, z: 4,
+    lineStyle: { color, width, type: dash.length > 0 ? dash : "solid" },
   };
   const whiskers: CustomSeriesOption = {
     type: "custom", id: `range:${facet}:${y}`, xAxisIndex: grid, yAxisIndex: grid, silent: true, z: 3,
@@ -138,9 +134,7 @@ function tooltip(view: View<StudyState>): NonNullable<EChartsOption["tooltip"]> 
         const point = state.points.at(layout, x, y, facet);
         const range = point === null ? null : metric.of(point);
         if (range === null) return [];
-        const mark = element("span", { class: "swatch", "aria-hidden": "true" });
-        mark.style.background = lineStyleOf(place, state.isDark).color;
-        return [element("tr", {}, element("td", {}, mark), element("td", {}, y === "" ? metric.label : `${layout.y} ${y}`),
+        return [element("tr", {}, element("td", {}, swatch(seriesStyle(place, state.isDark))), element("td", {}, y === "" ? metric.label : `${layout.y} ${y}`),
           element("td", { class: "number" }, metric.render(range.median)), element("td", { class: "number soft" }, rangeText(range, metric.render)))];
       });
       const head = [layout.facet === "" ? "" : `${layout.facet} ${facet}`, `${layout.x} ${x}`].filter((part) => part.trim() !== "").join(", ");
@@ -151,7 +145,7 @@ function tooltip(view: View<StudyState>): NonNullable<EChartsOption["tooltip"]> 
 
 function numbers(view: View<StudyState>): HTMLElement {
   const { metric } = view.state;
-  const columns = ["point", "median", "lowest–highest", "trials"].map((title, index) => ({ title, isNumber: index > 0 }));
+  const columns = ["point", `median${metric.tableUnit === undefined ? "" : ` (${metric.tableUnit})`}`, "lowest–highest", "trials"].map((title, index) => ({ title, isNumber: index > 0 }));
   const rows = allPoints(view).map(({ point }) => {
     const range = metric.of(point);
     return [point.label, range === null ? "–" : metric.render(range.median), range === null ? "–" : rangeText(range, metric.render) || "–", String(point.trials)];

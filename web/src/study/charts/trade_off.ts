@@ -4,8 +4,8 @@ import type { EChartsOption, LineSeriesOption } from "echarts";
 import { textStyle } from "../../charts/engine";
 import type { ChartPlan, View } from "../../charts/figure";
 import { element, table } from "../../element";
-import { lineStyleOf } from "../colours";
-import { type Metric, P50, P99, TPS, WORST } from "../metrics";
+import { DASHES, SYMBOLS, seriesStyle } from "../../palette";
+import { columnOf, type Metric, P50, P99, TPS, WORST } from "../metrics";
 import { doubtOf, valuesOf } from "../pivot";
 import type { PointSummary } from "../record";
 import type { StudyState } from "../state";
@@ -26,7 +26,7 @@ export const tradeOff: ChartPlan<StudyState> = {
   option,
   numbers: ({ state }) => {
     const metrics = [TPS, WORST, P50, P99];
-    const columns = ["point", ...metrics.map((metric) => metric.label)].map((title, index) => ({ title, isNumber: index > 0 }));
+    const columns = ["point", ...metrics.map(columnOf)].map((title, index) => ({ title, isNumber: index > 0 }));
     const cell = (point: PointSummary) => (metric: Metric): string => {
       const range = metric.of(point);
       return range === null ? "–" : metric.render(range.median);
@@ -35,14 +35,15 @@ export const tradeOff: ChartPlan<StudyState> = {
   },
 };
 
-const SYMBOLS: [name: string, sign: string][] = [["circle", "●"], ["rect", "■"], ["triangle", "▲"], ["diamond", "◆"]];
+/** Of the small multiples. */
+const FACETS = Object.values(SYMBOLS);
 
 /** Colours of the second axis, and signs of the small multiples, which share this chart. */
 function keys(state: StudyState): HTMLElement | null {
   const colours = chips(state);
   const { facet } = state.layout;
   if (facet === "") return colours;
-  const signs = valuesOf(state.axes, facet).map((value, panel) => element("span", { class: "key" }, element("span", { "aria-hidden": "true" }, SYMBOLS[panel % SYMBOLS.length]?.[1] ?? ""), value));
+  const signs = valuesOf(state.axes, facet).map((value, panel) => element("span", { class: "key" }, element("span", { "aria-hidden": "true" }, FACETS[panel % FACETS.length]?.sign ?? ""), value));
   return element("div", {}, colours, element("p", { class: "keys" }, element("span", { class: "soft" }, facet), ...signs));
 }
 
@@ -87,10 +88,13 @@ function option(view: View<StudyState>): EChartsOption {
 function lineOf(view: View<StudyState>, placed: Placed[], panel: number, place: number): LineSeriesOption {
   const { state } = view;
   const { theme } = state;
-  const { color, dash } = lineStyleOf(place, state.isDark);
+  const { color, dash: own, symbol } = seriesStyle(place, state.isDark);
+  // Where symbols tell small multiples apart, dashes tell the lines.
+  const isFaceted = state.layout.facet !== "";
+  const dash = isFaceted ? (DASHES[place % DASHES.length] ?? own) : own;
   return {
     type: "line", id: `curve:${panel}:${place}`, symbolSize: 9, emphasis: { disabled: true },
-    symbol: SYMBOLS[panel % SYMBOLS.length]?.[0] ?? "circle",
+    symbol: `path://${(isFaceted ? FACETS[panel % FACETS.length] : symbol)?.path ?? ""}`,
     data: placed.map(({ point, x }) => ({
       value: [TPS.of(point)?.median ?? 0, against(view).of(point)?.median ?? 0],
       itemStyle: doubtOf(point) === null ? { color } : { color: theme.paper, borderColor: color, borderWidth: 1.5 },

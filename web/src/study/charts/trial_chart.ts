@@ -5,10 +5,10 @@ import type { Appearance, Backdrop } from "../../appearance";
 import { textStyle } from "../../charts/engine";
 import type { ChartPlan, View } from "../../charts/figure";
 import { element, table } from "../../element";
-import { bytes, seconds, sizeSteps } from "../../format";
-import { lineStyleOf } from "../colours";
+import { seconds, sizeSteps } from "../../format";
+import { hueStyle, type SeriesStyle, seriesStyle } from "../../palette";
+import { sparse, swatch } from "../../swatch";
 import type { TrialData } from "../record";
-import { swatchOf } from "./legend";
 import { marks, marksAt } from "./trial_marks";
 import { type Curve, type Panel, PANELS } from "./trial_panels";
 
@@ -67,8 +67,11 @@ export const trialChart: ChartPlan<TrialStage> = {
   numbers,
 };
 
+/** The other trial's lines are dashed. */
+const trialStyle = (place: number, isDark: boolean): SeriesStyle => ({ ...seriesStyle(place, isDark), dash: place === 1 ? [5, 3] : [] });
+
 function both({ shown, other, isDark }: TrialStage): HTMLElement {
-  const name = (data: TrialData, place: number): HTMLElement => element("span", { class: "key" }, swatchOf(place, isDark), `point ${data.trial.number}, repeat ${data.trial.repeat}`);
+  const name = (data: TrialData, place: number): HTMLElement => element("span", { class: "key" }, swatch(trialStyle(place, isDark)), `point ${data.trial.number}, repeat ${data.trial.repeat}`);
   return element("p", { class: "keys" }, name(shown, 0), other !== null && name(other, 1), element("span", { class: "soft" }, "The other’s lines are dashed; areas and marks are of this one."));
 }
 
@@ -96,18 +99,19 @@ function placesOf(view: View<TrialStage>): Place[] {
 /** Braces and bars would be marks of the chart library's. */
 const plain = (text: string): string => text.replace(/[{}|]/g, " ");
 
-/** Where a panel has several curves, their names stand beside its title in their colours, on as many lines as they need. */
-function titleLines({ shown }: TrialStage, panel: Panel, width: number): string[] {
-  const curves = panel.curves(shown);
-  const names = curves.length < 2 ? [] : curves.map((curve) => `━ ${plain(curve.name)}`);
+/** Where a panel has several curves, their names stand beside its title with their symbols, on as many lines as they need. */
+function titleLines(state: TrialStage, panel: Panel, width: number): string[] {
+  const curves = panel.curves(state.shown);
+  const names = curves.length < 2 ? [] : curves.map((curve) => plain(curve.name));
   const lines = [panel.title];
   let used = panel.title.length;
   for (const [which, name] of names.entries()) {
-    const fits = (used + name.length + 3) * CHARACTER < width;
-    const marked = `{c${which}|${name}}`;
+    const fits = (used + name.length + 5) * CHARACTER < width;
+    const sign = styleIn(state, curves, curves[which] as Curve, 0, which).symbol.sign;
+    const marked = `{c${which}|${sign}} {name|${name}}`;
     if (fits) lines.push(`${lines.pop() ?? ""}   ${marked}`);
     else lines.push(marked);
-    used = fits ? used + name.length + 3 : name.length;
+    used = fits ? used + name.length + 5 : name.length + 2;
   }
   return lines;
 }
@@ -131,7 +135,8 @@ function option(view: View<TrialStage>): EChartsOption {
     })),
     yAxis: places.map(({ panel }, index) => ({
       gridIndex: index, splitNumber: 3, axisLabel: { color: theme.soft, formatter: panel.renderAxis, hideOverlap: true }, splitLine: { lineStyle: { color: theme.rule } },
-      axisLine: { show: false }, axisPointer: { show: false }, ...stepsOf(state, panel), ...(panel.isLog ? { type: "log" as const } : { type: "value" as const, min: 0 }),
+      axisLine: { show: false }, axisPointer: { show: false }, ...(panel.max === undefined ? {} : { max: panel.max, interval: panel.max / 2 }), ...(panel.isLog ? { type: "log" as const } : { type: "value" as const, min: 0 }),
+      ...(panel.isSize ? sizeSteps(mostOf(state, panel)) : {}),
     })),
     tooltip: tooltip(state, places.map(({ panel }) => panel)),
     series: places.flatMap(({ panel }, index) => [
@@ -141,18 +146,12 @@ function option(view: View<TrialStage>): EChartsOption {
   };
 }
 
-/** Where the steps of a panel's axis are told to be: of a share, and of sizes. */
-function stepsOf(state: TrialStage, panel: Panel): { max?: number; interval?: number } {
-  if (panel.max !== undefined) return { max: panel.max, interval: panel.max / 2 };
-  if (panel.renderAxis !== bytes) return {};
-  const values = state.trials.flatMap((data) => panel.curves(data)).flatMap((curve) => [...curve.values, ...(curve.high ?? [])]);
-  return { interval: sizeSteps(values.reduce((highest: number, value) => Math.max(highest, value ?? 0), 0), 3) };
-}
+const mostOf = (state: TrialStage, panel: Panel): number => Math.max(1, ...state.trials.flatMap((data) => panel.curves(data).flatMap(({ values }) => values.map((value) => value ?? 0))));
 
 function titleOf(state: TrialStage, { panel, title, titleTop }: Place): TitleComponentOption {
   const curves = panel.curves(state.shown);
-  const rich = Object.fromEntries(curves.map((curve, which) => [`c${which}`, { color: colourOf(state, curves, curve, 0, which), fontSize: 12, fontWeight: 400 as const }]));
-  return { text: title.join("\n"), left: 0, top: titleTop, padding: 0, textStyle: { fontSize: 12.5, lineHeight: TITLE_LINE, fontWeight: 600, color: state.theme.ink, rich } };
+  const rich = Object.fromEntries(curves.map((curve, which) => [`c${which}`, { color: styleIn(state, curves, curve, 0, which).color, fontSize: 12, fontWeight: 400 as const }]));
+  return { text: title.join("\n"), left: 0, top: titleTop, padding: 0, textStyle: { fontSize: 12.5, lineHeight: TITLE_LINE, fontWeight: 600, color: state.theme.ink, rich: { ...rich, name: { color: state.theme.soft, fontSize: 12, fontWeight: 400 as const } } } };
 }
 
 /** A span is drawn at its middle. */
@@ -161,25 +160,28 @@ const middles = ({ series }: TrialData): number[] => series.second.map((end, ind
 /** A log axis has no zero. */
 const onAxis = (panel: Panel, value: number | null): number | null => (value === null ? null : panel.isLog ? Math.max(1, value) : value);
 
-/** The curves of a panel have colours of their own; a lone one has its trial's. The other trial's lines are dashed. */
-function colourOf({ isDark }: TrialStage, curves: Curve[], curve: Curve, place: number, which: number): string {
-  if (curve.colors) return curve.colors[isDark ? 1 : 0];
-  // Those that have a colour of their own take none of the others'.
-  const own = curves.slice(0, which).filter((one) => one.colors === undefined).length;
-  return lineStyleOf(curves.length > 1 ? own : place, isDark).color;
+/** The curves of a panel have hues of their own; a lone one has its trial's. */
+function styleIn({ isDark }: TrialStage, curves: Curve[], curve: Curve, place: number, which: number): SeriesStyle {
+  const { dash } = trialStyle(place, isDark);
+  if (curve.hue) return { ...hueStyle(curve.hue, isDark), dash };
+  // Those that have a hue of their own take none of the others'.
+  const own = curves.slice(0, which).filter((one) => one.hue === undefined).length;
+  return { ...seriesStyle(curves.length > 1 ? own : place, isDark), dash };
 }
 
 function seriesOf(state: TrialStage, panel: Panel, index: number, data: TrialData, place: number): SeriesOption[] {
   const at = middles(data);
   const curves = panel.curves(data);
   return curves.flatMap((curve, which): SeriesOption[] => {
-    const color = colourOf(state, curves, curve, place, which);
+    const { color, dash, symbol } = styleIn(state, curves, curve, place, which);
     const line: LineSeriesOption = {
       type: "line", id: `line:${panel.id}:${place}:${which}`, name: curve.name, xAxisIndex: index, yAxisIndex: index,
       data: curve.values.map((value, span) => [at[span] ?? 0, onAxis(panel, value)]),
-      symbol: "circle", symbolSize: 4, showSymbol: at.length <= 2, lineStyle: { color, width: panel.isStack ? 0.8 : 1.6, type: place === 1 ? [5, 3] : "solid" }, itemStyle: { color },
+      ...(curves.length > 1 || at.length <= 2 ? { symbol: sparse(symbol, at.length, which, curves.length), symbolSize: 8, showSymbol: true } : { showSymbol: false }),
+      // What is stacked is parted by the paper, whatever the colours are.
+      lineStyle: { color: panel.isStack ? state.theme.surround : color, width: panel.isStack ? 1.2 : 1.6, type: dash.length > 0 ? dash : "solid" }, itemStyle: panel.isStack ? { color, borderColor: state.theme.surround, borderWidth: 1 } : { color },
       emphasis: { disabled: true }, z: 4,
-      ...(panel.isStack ? { stack: panel.id, areaStyle: { color, opacity: 0.75 } } : {}),
+      ...(panel.isStack ? { stack: panel.id, areaStyle: { color, opacity: 1 } } : {}),
       ...(curve.values.length > 4000 ? { sampling: "minmax" as const } : {}),
     };
     return curve.low && curve.high ? [band(panel, index, at, curve, color, `${panel.id}:${place}:${which}`), line] : [line];
@@ -215,7 +217,7 @@ function tooltip(state: TrialStage, panels: Panel[]): NonNullable<EChartsOption[
       const rows = panels.flatMap((panel) => (panel.isStack ? [state.shown] : state.trials).flatMap((data, place) => {
         const span = middles(data).findIndex((middle) => middle >= at - 1e-9);
         const curves = panel.curves(data);
-        return curves.flatMap((curve, which) => rowOf(panel, curve, span, colourOf(state, curves, curve, place, which)));
+        return curves.flatMap((curve, which) => rowOf(panel, curve, span, styleIn(state, curves, curve, place, which)));
       }));
       const told = marksAt(state.shown, at).map((text) => element("p", {}, text));
       return element("div", { class: "pointer" }, element("p", {}, `at ${seconds(at)}`), element("table", {}, ...rows), ...told);
@@ -223,21 +225,19 @@ function tooltip(state: TrialStage, panels: Panel[]): NonNullable<EChartsOption[
   };
 }
 
-function rowOf(panel: Panel, curve: Curve, span: number, color: string): HTMLElement[] {
+function rowOf(panel: Panel, curve: Curve, span: number, style: SeriesStyle): HTMLElement[] {
   const value = curve.values[span] ?? null;
   // Of what is stacked there is much that is nothing.
   if (value === null || (panel.isStack && value < 0.05)) return [];
-  const mark = element("span", { class: "swatch", "aria-hidden": "true" });
-  mark.style.background = color;
   const [low, high] = [curve.low?.[span] ?? null, curve.high?.[span] ?? null];
-  return [element("tr", {}, element("td", {}, mark), element("td", {}, curve.name), element("td", { class: "number" }, panel.render(value)),
+  return [element("tr", {}, element("td", {}, swatch(style)), element("td", {}, curve.name), element("td", { class: "number" }, panel.render(value)),
     element("td", { class: "number soft" }, low === null || high === null ? "" : `${panel.render(low)}–${panel.render(high)}`))];
 }
 
 function numbers({ state }: View<TrialStage>): HTMLElement {
   const { shown } = state;
   const curves = panelsOf(state).flatMap((panel) => panel.curves(shown).map((curve) => ({ panel, curve })));
-  const columns = ["until", ...curves.map(({ curve }) => curve.name)].map((title) => ({ title, isNumber: true }));
+  const columns = ["until", ...curves.map(({ curve, panel }) => `${curve.name}${panel.tableUnit === undefined ? "" : ` (${panel.tableUnit})`}`)].map((title) => ({ title, isNumber: true }));
   const rows = shown.series.second.map((end, span) => [`${end} s`, ...curves.map(({ panel, curve }) => {
     const value = curve.values[span] ?? null;
     return value === null ? "–" : panel.render(value);

@@ -69,7 +69,7 @@ export function marksAt({ trial, series }: TrialData, at: number): string[] {
 export function stalls({ series }: TrialData): HTMLElement | null {
   if (series.second.length === 0) return null;
   if (series.stalls.length === 0) return element("p", { class: "soft", id: "stalls" }, "No stall: no second fell below half of what was usual around it by more than chance.");
-  const columns = ["stall", "slowest second", "usual around it", "seen meanwhile"].map((title, index) => ({ title, isNumber: index === 1 || index === 2 }));
+  const columns = ["stall", "slowest second (tps)", "usual around it (tps)", "seen meanwhile"].map((title, index) => ({ title, isNumber: index === 1 || index === 2 }));
   const rows = series.stalls.map(({ from_second: from, until_second: until, least_tps: least, usual_tps: usual, seen }) => [`${from}–${until} s`, count(least), count(usual), seen.length === 0 ? "nothing" : seen.join("; ")]);
   const made = table("Stalls", columns, rows, "low stalls");
   made.id = "stalls";

@@ -1,6 +1,7 @@
 // What is drawn of a trial, one panel above the other.
 
 import { bandwidth, bytes, compact, count, latency, percent } from "../../format";
+import { GREY, type Hue, OCHRE, WAITS } from "../../palette";
 import type { MachineSeries, TrialData, TrialSeries, WaitSeries } from "../record";
 
 type Values = (number | null)[];
@@ -11,8 +12,8 @@ export interface Curve {
   values: Values;
   low?: Values;
   high?: Values;
-  /** A colour that means something, on light and on dark paper. */
-  colors?: [light: string, dark: string];
+  /** One that means something. */
+  hue?: Hue;
 }
 
 export interface Panel {
@@ -21,6 +22,10 @@ export interface Panel {
   render: (value: number) => string;
   renderAxis: (value: number) => string;
   isLog?: boolean;
+  /** An axis of sizes has their steps. */
+  isSize?: boolean;
+  /** Of its numbers in a table, where they have none themselves. */
+  tableUnit?: string;
   /** Areas on top of each other: of the trial that is shown, for two would hide each other. */
   isStack?: boolean;
   /** The axis ends here; otherwise with what is drawn. */
@@ -37,23 +42,8 @@ const ends = (series: TrialSeries, low: Values, high: Values): Pick<Curve, "low"
 /** Is there anything but nothing? */
 const hasAny = (values: Values): boolean => values.some((value) => value !== null && value > 0);
 
-const GREEN: [string, string] = ["#00805e", "#2fcc9f"];
-const GREY: [string, string] = ["#6a737b", "#a6afb7"];
-const BROWN: [string, string] = ["#7a5c3e", "#c9a27a"];
-
-/** What backends wait for most has a colour of its own, the same in every trial. */
-const WAITS: Record<string, [light: string, dark: string]> = {
-  "Lock transactionid": ["#a3418f", "#e596d4"],
-  "Lock tuple": ["#5d3a9b", "#b79bee"],
-  "LWLock WALWrite": ["#d04a02", "#ff8b45"],
-  "LWLock BufferContent": ["#b0214a", "#ff86a3"],
-  "IO WALSync": ["#0067a5", "#4fb0f0"],
-  "IO WALWrite": ["#0095a8", "#6fe0ee"],
-  "IO DataFileRead": ["#a88400", "#e8cc5a"],
-};
-
-/** Of the others, in the order in which they come. */
-const OTHER_WAITS: [light: string, dark: string][] = [["#5b7a00", "#b4d850"], ["#2b3a8c", "#97a6f5"], ["#8a3a00", "#e0a070"], ["#c05fa0", "#f5b5dd"]];
+/** What backends wait for otherwise, in the order in which it comes. */
+const OTHER_WAITS: Hue[] = [WAITS["first other"], WAITS["second other"], WAITS["third other"], WAITS["fourth other"]];
 
 const oneDigit = (value: number): string => value.toFixed(1);
 const short = (value: number): string => (value < 10 ? String(Number(value.toPrecision(2))) : compact(value));
@@ -65,17 +55,17 @@ function machine(make: (all: MachineSeries) => Curve[]): (data: TrialData) => Cu
 function waitCurves(waits: WaitSeries[]): Curve[] {
   let others = 0;
   return waits.map(({ kind, event, processes: values }) => {
-    if (kind === null) return { name: "on a processor", values, colors: GREEN };
-    if (kind === "Client") return { name: "waiting for pgbench", values, colors: GREY };
-    if (event === null) return { name: "other waits", values, colors: BROWN };
+    if (kind === null) return { name: "on a processor", values, hue: WAITS["on a processor"] };
+    if (kind === "Client") return { name: "waiting for pgbench", values, hue: WAITS["waiting for pgbench"] };
+    if (event === null) return { name: "other waits", values, hue: WAITS["other waits"] };
     const name = `${kind} ${event}`;
-    return { name, values, colors: WAITS[name] ?? OTHER_WAITS[others++ % OTHER_WAITS.length] ?? BROWN };
+    return { name, values, hue: (WAITS as Record<string, Hue>)[name] ?? OTHER_WAITS[others++ % OTHER_WAITS.length] ?? WAITS["other waits"] };
   });
 }
 
 export const PANELS: Panel[] = [
   {
-    id: "tps", title: "Transactions per second", render: count, renderAxis: compact, weight: 1.5,
+    id: "tps", title: "Transactions per second", tableUnit: "tps", render: count, renderAxis: compact, weight: 1.5,
     curves: ({ series }) => [{ name: "transactions", values: series.tps.mean, ...ends(series, series.tps.min, series.tps.max) }],
   },
   {
@@ -83,38 +73,38 @@ export const PANELS: Panel[] = [
     curves: ({ series }) => [{ name: "mean latency", values: series.latency_us_mean, low: series.latency_us_min, high: series.latency_us_max }],
   },
   {
-    id: "waits", title: "What the backends did", render: oneDigit, renderAxis: short, isStack: true, weight: 1.4,
+    id: "waits", title: "What the backends did (backends, in the mean)", tableUnit: "backends", render: oneDigit, renderAxis: short, isStack: true, weight: 1.4,
     curves: ({ series }) => waitCurves(series.waits),
   },
   {
-    id: "processors", title: "Processors at work", render: (value) => value.toFixed(2), renderAxis: short, isStack: true, weight: 1.1,
+    id: "processors", title: "Processors at work (processors, in the mean)", tableUnit: "processors", render: (value) => value.toFixed(2), renderAxis: short, isStack: true, weight: 1.1,
     curves: machine((all) => [
       { name: "for the server", values: all.server_cpu },
       { name: "for pgbench", values: all.generator_cpu },
       { name: "for pgthaw", values: all.pgthaw_cpu },
-      { name: "for everybody else", values: all.others_cpu, colors: GREY },
+      { name: "for everybody else", values: all.others_cpu, hue: GREY },
       { name: "taken by the hypervisor", values: all.steal_cpu },
-      { name: "idle, waiting for a disk", values: all.iowait_cpu, colors: BROWN },
+      { name: "idle, waiting for a disk", values: all.iowait_cpu, hue: OCHRE },
     ]),
   },
   {
-    id: "resident", title: "The database in the page cache", render: bytes, renderAxis: bytes, weight: 1,
+    id: "resident", title: "The database in the page cache", render: bytes, renderAxis: bytes, isSize: true, weight: 1,
     curves: ({ series }) => (hasAny(series.os_resident_bytes) ? [{ name: "resident", values: series.os_resident_bytes }] : []),
   },
   {
-    id: "device", title: "The device, per second", render: bandwidth, renderAxis: bandwidth, weight: 1.2,
+    id: "device", title: "The device", render: bandwidth, renderAxis: bandwidth, weight: 1.2,
     curves: ({ series }) => [
       { name: "read by anybody", values: series.device_read_bytes.mean, ...ends(series, series.device_read_bytes.min, series.device_read_bytes.max) },
-      { name: "read by the workload", values: series.foreground_read_bytes },
+      { name: "read by the server’s backends", values: series.foreground_read_bytes },
       ...(series.machine === null ? [] : [{ name: "written by anybody", values: series.machine.device_written_bytes, ...ends(series, series.machine.device_written_bytes_min, series.machine.device_written_bytes_max) }]),
     ].filter(({ values }) => hasAny(values)),
   },
   {
-    id: "await", title: "How long the device took", render: latency, renderAxis: latency, isLog: true, weight: 0.9,
+    id: "await", title: "How long the device took, for anybody", render: latency, renderAxis: latency, isLog: true, weight: 0.9,
     curves: machine((all) => [{ name: "a read", values: all.read_await_us }, { name: "a write", values: all.write_await_us }]),
   },
   {
-    id: "dirty", title: "Memory that must be written", render: bytes, renderAxis: bytes, weight: 0.9,
+    id: "dirty", title: "Memory that must be written", render: bytes, renderAxis: bytes, isSize: true, weight: 0.9,
     curves: machine((all) => [{ name: "dirty", values: all.dirty_bytes }, { name: "being written", values: all.writeback_bytes }]),
   },
   {

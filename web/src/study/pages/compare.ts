@@ -6,6 +6,7 @@ import { textStyle } from "../../charts/engine";
 import { type ChartPlan, figure, type View } from "../../charts/figure";
 import { type Child, element, table } from "../../element";
 import { ratioText, ratio as shortRatio } from "../../format";
+import { seriesStyle } from "../../palette";
 import { linkTo, readAddress, remember } from "../address";
 import { METRICS } from "../metrics";
 import type { Comparison, StudyData, StudyLine } from "../record";
@@ -82,7 +83,7 @@ const ROW = 30;
 function ratios({ cells: all, a, b, noise_floor: floor }: Comparison): ChartPlan<Appearance> {
   return {
     id: "ratios", title: "B ÷ A", explanation: `${b} ÷ ${a}: a point is the median of the pairs, the line its interval; beyond the upright at 1 B is larger.${floor === null ? "" : " Within the shaded part equal sides of this study lie too."}`,
-    unit: () => "ratio", height: () => all.length * ROW + 70,
+    unit: () => "B ÷ A (×), on the axis below", height: () => all.length * ROW + 70,
     option: (view) => ratioOption(view, all, floor),
     numbers: () => cells({ cells: all } as Comparison),
   };
@@ -118,7 +119,7 @@ function ratioOption(view: View<Appearance>, all: Comparison["cells"], floor: nu
         return cell ? element("div", { class: "pointer" }, element("p", {}, cell.label), element("p", {}, `${ratioText(cell.ratio)}, ${cell.ratio.pairs} pairs`)) : "";
       } },
     series: [whiskers, {
-      type: "scatter", id: "median", symbolSize: 9, itemStyle: { color: theme.isDark ? "#4fb0f0" : "#0067a5" }, data: rows.map((_, index) => [middle(index), index]),
+      type: "scatter", id: "median", symbolSize: 9, itemStyle: { color: seriesStyle(0, theme.isDark).color }, data: rows.map((_, index) => [middle(index), index]),
       markLine: { silent: true, symbol: "none", label: { show: false }, data: [{ xAxis: 1, lineStyle: { color: theme.soft, type: "solid", width: 1 } }] },
       ...(floor === null ? {} : { markArea: { silent: true, animation: false, itemStyle: { color: theme.soft, opacity: 0.16 }, data: [[{ xAxis: 1 / floor }, { xAxis: floor }]] } }),
     }],
@@ -126,7 +127,7 @@ function ratioOption(view: View<Appearance>, all: Comparison["cells"], floor: nu
 }
 
 function cells({ cells: all }: Comparison): HTMLElement {
-  const columns = ["cell", "B ÷ A", "pairs", "interval holds in", "p", "p (Holm)", "detectable", "checkpoint cycles"].map((title, index) => ({ title, isNumber: index > 0 }));
+  const columns = ["cell", "B ÷ A (×)", "pairs", "interval holds in (of cases)", "p", "p (Holm)", "detectable", "checkpoint cycles"].map((title, index) => ({ title, isNumber: index > 0 }));
   const rows = all.map((cell): Child[] => [
     cell.label === "" ? "all" : cell.label, ratioText(cell.ratio), String(cell.ratio.pairs), shortRatio(cell.ratio.coverage), cell.p.toFixed(4), cell.p_holm.toFixed(4),
     cell.smallest_detectable === null ? "–" : `${shortRatio(cell.smallest_detectable)} ×`, cell.cycles === 0 ? "whole trials" : String(cell.cycles),

@@ -6,8 +6,9 @@ import { textStyle } from "../../charts/engine";
 import { type ChartPlan, figure, type View } from "../../charts/figure";
 import { element, table } from "../../element";
 import { bandwidth, bytes, compact, count, sizeSteps } from "../../format";
-import { linkTo } from "../address";
-import { lineStyleOf } from "../colours";
+import { leftOf } from "../../navigation";
+import { linkToStudy } from "../address";
+import { seriesStyle } from "../../palette";
 import type { LiveTrial } from "../record";
 import type { Source } from "../source";
 
@@ -56,8 +57,8 @@ class LiveBox {
 
   constructor(appearance: Appearance, trial: LiveTrial) {
     this.#stage = new LiveStage(appearance, trial);
-    const title = element("h2", {}, element("a", { href: linkTo(["study", trial.sweep_id]) }, trial.question === "" ? trial.sweep_id : trial.question));
-    this.box = element("section", { class: "live" }, title, this.#told, this.#bar, this.#announced, figure(plan(trial.sweep_id), this.#stage));
+    const title = element("h2", {}, element("a", { href: linkToStudy(trial.kind, trial.sweep_id) }, trial.question === "" ? trial.sweep_id : trial.question));
+    this.box = element("section", { class: "live" }, title, this.#told, this.#bar, this.#announced, trial.kind === "loading" ? null : figure(plan(trial.sweep_id), this.#stage));
     this.show(trial);
   }
 
@@ -77,7 +78,7 @@ class LiveBox {
 export async function livePage(source: Source, appearance: Appearance): Promise<HTMLElement[]> {
   const content = element("div", {});
   const boxes = new Map<string, LiveBox>();
-  const nothing = element("p", { id: "no-live", role: "status" }, "No sweep runs on this machine. One that begins appears here by itself.");
+  const nothing = element("p", { id: "no-live", role: "status" }, "No sweep runs on this machine, nor any other study. One that begins appears here by itself.");
   const unanswered = element("p", { class: "against", role: "alert", hidden: true });
   const update = async (): Promise<void> => {
     const trials = await source.live();
@@ -115,19 +116,18 @@ export async function livePage(source: Source, appearance: Appearance): Promise<
 
 function progressOf(trial: LiveTrial): string {
   const done = trial.samples.at(-1);
-  const minutes = Math.max(0, Math.round((trial.left_seconds - (Date.now() - Date.parse(trial.began_at)) / 1000) / 60));
   return [
     `trial ${trial.position} of ${trial.trials}: ${trial.label}, repeat ${trial.repeat}`,
-    done === undefined ? "the start state is being made" : `second ${done.second}${trial.seconds === null ? "" : ` of ${trial.seconds}`}${done.tps === null ? "" : `, ${count(done.tps)} transactions per second`}`,
-    minutes < 1 ? "about a minute left of the sweep" : `about ${minutes} min left of the sweep`,
+    done === undefined ? (trial.kind === "loading" ? "loading" : "the start state is being made") : `second ${done.second}${trial.seconds === null ? "" : ` of ${trial.seconds}`}${done.tps === null ? "" : `, ${count(done.tps)} transactions per second`}`,
+    ...(trial.left_seconds === null ? [] : [leftOf(trial).slice(2)]),
   ].join(" · ");
 }
 
 function plan(id: string): ChartPlan<LiveStage> {
   return {
     id: `live-${id}`, title: "Transactions per second, and the database in the page cache", explanation: "As pgbench and the kernel tell it; what is kept is counted from pgbench’s log when the trial has ended.",
-    unit: () => "transactions per second above, resident bytes below", height: () => 380, option,
-    numbers: ({ state }) => table("Seconds so far", ["second", "transactions", "resident", "read"].map((title) => ({ title, isNumber: true })), state.trial.samples.map((one) => [String(one.second), one.tps === null ? "–" : count(one.tps), bytes(one.os_resident_bytes), bandwidth(one.device_read_bytes)])),
+    unit: () => "transactions per second above, bytes of the database in the page cache below", height: () => 380, option,
+    numbers: ({ state }) => table("Seconds so far", ["second", "throughput (tps)", "resident", "read from the device, by anybody"].map((title) => ({ title, isNumber: true })), state.trial.samples.map((one) => [String(one.second), one.tps === null ? "–" : count(one.tps), bytes(one.os_resident_bytes), bandwidth(one.device_read_bytes)])),
   };
 }
 
@@ -137,12 +137,12 @@ function option({ state }: View<LiveStage>): EChartsOption {
   const shared = { symbol: "circle", symbolSize: 4, showSymbol: trial.samples.length < 3, emphasis: { disabled: true } };
   const axis = { type: "value" as const, min: 0, max: seconds, axisLine: { lineStyle: { color: theme.soft } }, splitLine: { show: false } };
   const values = { type: "value" as const, min: 0, splitNumber: 3, splitLine: { lineStyle: { color: theme.rule } } };
-  const [served, resident] = [lineStyleOf(0, state.isDark).color, lineStyleOf(2, state.isDark).color];
+  const [served, resident] = [seriesStyle(0, state.isDark).color, seriesStyle(2, state.isDark).color];
   return {
     textStyle: textStyle(theme),
     grid: [{ left: 66, right: 16, top: 10, height: 190, outerBoundsMode: "none" }, { left: 66, right: 16, top: 226, height: 110, outerBoundsMode: "none" }],
     xAxis: [{ ...axis, gridIndex: 0, axisLabel: { show: false } }, { ...axis, gridIndex: 1, axisLabel: { color: theme.soft, formatter: "{value} s" } }],
-    yAxis: [{ ...values, gridIndex: 0, axisLabel: { color: theme.soft, formatter: compact } }, { ...values, gridIndex: 1, axisLabel: { color: theme.soft, formatter: bytes }, interval: sizeSteps(Math.max(...trial.samples.map((one) => one.os_resident_bytes)), 3) }],
+    yAxis: [{ ...values, gridIndex: 0, axisLabel: { color: theme.soft, formatter: compact } }, { ...values, gridIndex: 1, ...sizeSteps(Math.max(...trial.samples.map((one) => one.os_resident_bytes), 1)), axisLabel: { color: theme.soft, formatter: bytes, hideOverlap: true } }],
     series: [
       { ...shared, type: "line", id: "tps", xAxisIndex: 0, yAxisIndex: 0, data: trial.samples.map((one) => [one.second, one.tps]), lineStyle: { color: served, width: 2 }, itemStyle: { color: served } },
       { ...shared, type: "line", id: "resident", xAxisIndex: 1, yAxisIndex: 1, data: trial.samples.map((one) => [one.second, one.os_resident_bytes]), lineStyle: { color: resident, width: 2 }, itemStyle: { color: resident } },

@@ -2,12 +2,13 @@
 
 import { type Child, element, table } from "../../element";
 import { count, time } from "../../format";
-import { linkTo, readAddress, remember } from "../address";
+import { linkTo, linkToStudy, readAddress, remember } from "../address";
 import type { StudyLine } from "../record";
 import type { Source } from "../source";
 
 export async function studiesPage(source: Source): Promise<HTMLElement[]> {
-  const all = await source.studies();
+  const [all, live] = await Promise.all([source.studies(), source.live().catch(() => [])]);
+  const running = new Map(live.map((trial) => [trial.sweep_id, `runs now: trial ${trial.position} of ${trial.trials}`]));
   const results = element("div", { "aria-live": "polite" });
   const chosen: string[] = [];
   const compare = element("a", { class: "go", hidden: true }, "Compare the two");
@@ -20,7 +21,7 @@ export async function studiesPage(source: Source): Promise<HTMLElement[]> {
   const draw = (): void => {
     const wanted = box.value.trim().toLowerCase().split(/\s+/);
     const found = all.filter((line) => wanted.every((word) => textOf(line).includes(word)));
-    results.replaceChildren(element("p", { class: "soft" }, found.length === all.length ? `${count(all.length)} in all` : `${count(found.length)} of ${count(all.length)}`), listOf(found, chosen, choose, source.isServed));
+    results.replaceChildren(element("p", { class: "soft" }, found.length === all.length ? `${count(all.length)} in all` : `${count(found.length)} of ${count(all.length)}`), listOf(found, running, chosen, choose, source.isServed));
   };
   const box = element("input", { type: "search", id: "filter", value: readAddress().query.get("filter") ?? "", placeholder: "question, host, axis, date", input: () => { remember({ filter: box.value }); draw(); } });
   draw();
@@ -33,12 +34,12 @@ export async function studiesPage(source: Source): Promise<HTMLElement[]> {
 
 const textOf = (line: StudyLine): string => [line.id, line.question, line.host, line.server, ...line.varied, line.started_at, line.kind].join(" ").toLowerCase();
 
-function listOf(lines: StudyLine[], chosen: string[], choose: (id: string, isChosen: boolean) => void, isServed: boolean): HTMLElement {
+function listOf(lines: StudyLine[], running: Map<string, string>, chosen: string[], choose: (id: string, isChosen: boolean) => void, isServed: boolean): HTMLElement {
   const columns = ["question", "began (UTC)", "state", "varies", "trials", "host", "server", ...(isServed ? ["compare"] : [])].map((title, index) => ({ title, isNumber: index === 4 }));
   const rows = lines.map((line): Child[] => [
-    element("a", { href: line.kind === "sweep" ? linkTo(["study", line.id]) : `runs/${encodeURIComponent(line.id)}` }, line.question === "" ? line.id : line.question),
+    element("a", { href: linkToStudy(line.kind, line.id) }, line.question === "" ? line.id : line.question),
     time(line.started_at).slice(0, 19),
-    line.ended_at !== null ? "ended" : "not ended",
+    running.has(line.id) ? element("a", { href: linkTo(["live"]) }, running.get(line.id)) : line.ended_at !== null ? "ended" : "not ended",
     line.kind === "sweep" ? line.varied.join(", ") || "nothing" : line.kind === "run" ? "ways of warming" : "ways of loading",
     `${count(line.trials)} of ${count(line.points * line.repeats)}${line.failures > 0 ? `, ${count(line.failures)} failed` : ""}`,
     line.host,

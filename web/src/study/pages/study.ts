@@ -3,6 +3,8 @@
 import type { Appearance } from "../../appearance";
 import { figure } from "../../charts/figure";
 import { element } from "../../element";
+import { fold } from "../../fold";
+import { runningBanner } from "../../navigation";
 import { lines } from "../charts/lines";
 import { tradeOff } from "../charts/trade_off";
 import { background } from "../sections/background";
@@ -20,17 +22,16 @@ import { StudyState } from "../state";
 
 export async function studyPage(source: Source, appearance: Appearance, id: string): Promise<HTMLElement[]> {
   const study = await source.study(id);
-  const top = [head(study), verdicts(study)];
+  const top = [...(source.isServed ? [runningBanner(() => source.live(), study.sweep.id, "")] : []), head(study), verdicts(study)];
   if (study.points.length === 0) return [...top, element("p", {}, "No trial has ended yet."), facts(study)];
   const state = new StudyState(study, appearance);
-  const section = (name: string, title: string, ...children: (HTMLElement | null)[]): HTMLElement =>
-    element("section", { "aria-labelledby": name }, element("h2", { id: name }, title), ...children);
   return [
     ...top,
-    section("pictures", "The points", pivotBar(state), heatMap(state), state.axes.length > 0 ? figure(lines, state) : null),
-    section("costs", "Throughput is not all", fooled(state), figure(tradeOff, state), noise(study)),
-    section("writes", "Checkpoints and settings", background(state), beside(state, source)),
-    section("every-point", "Every point and every trial", everyPoint(study)),
+    element("section", { "aria-labelledby": "pictures" }, element("h2", { id: "pictures" }, "The points"), pivotBar(state), heatMap(state)),
+    ...(state.axes.length > 0 ? [fold("curves", "The points as curves", figure(lines, state))] : []),
+    fold("costs", "Throughput is not all", fooled(state), figure(tradeOff, state), noise(study)),
+    fold("every-point", "Every point and every trial", everyPoint(study)),
+    fold("writes", "Checkpoints and settings", background(state), beside(state, source)),
     facts(study),
     downloads(study),
   ];

@@ -109,7 +109,7 @@ function start({ start_state: state, lasted_seconds: lasted, transactions, faile
 function reads({ device_read_bytes: read, checkpoints: all }: SweepTrial): HTMLElement {
   const longest = Math.max(0, ...all.map((one) => one.longest_sync_seconds));
   return card("Device and checkpoints", [
-    ["read from the device", bytes(read)],
+    ["read from the device, by anybody", bytes(read)],
     ["checkpoints that ended", count(all.length)],
     ["buffers that they wrote", count(all.reduce((sum, one) => sum + one.buffers, 0))],
     ["longest synchronisation of a file", all.length === 0 ? "–" : seconds(longest)],
@@ -120,7 +120,7 @@ function reads({ device_read_bytes: read, checkpoints: all }: SweepTrial): HTMLE
 function hosts({ generators }: SweepTrial): HTMLElement | null {
   if (!generators) return null;
   const milliseconds = (value: number): string => `${value.toFixed(1)} ms`;
-  const columns = ["host", "pgbench", "clients", "threads", "began after", "its clock ahead by", "transactions", "per second"].map((title, index) => ({ title, isNumber: index > 1 }));
+  const columns = ["host", "pgbench", "clients", "threads", "began after", "its clock ahead by", "transactions", "throughput (tps)"].map((title, index) => ({ title, isNumber: index > 1 }));
   const rows = generators.hosts.map((one) => [
     one.host, one.pgbench_version, count(one.clients), count(one.jobs), milliseconds(one.started_after_ms), `${milliseconds(one.clock_offset_ms)} ± ${milliseconds(one.clock_uncertainty_ms)}`, count(one.transactions), count(one.tps),
   ]);
@@ -135,7 +135,7 @@ function percentile({ percentiles }: Latency, share: number): Child {
 }
 
 function latencies({ latency: all, scripts }: SweepTrial): HTMLElement {
-  const columns = ["", "answered", "mean", "50 %", "90 %", "95 %", "99 %", "99.9 %", "longest"].map((title, index) => ({ title, isNumber: index > 0 }));
+  const columns = ["", "answered (transactions)", "mean", "50 %", "90 %", "95 %", "99 %", "99.9 %", "longest"].map((title, index) => ({ title, isNumber: index > 0 }));
   const row = (name: string, one: Latency): Child[] => [name, count(one.count), latency(one.mean_us), ...[0.5, 0.9, 0.95, 0.99, 0.999].map((share) => percentile(one, share)), latency(one.max_us)];
   const rows = [
     ...(all === null ? [] : [row("all scripts", all)]),
@@ -146,7 +146,7 @@ function latencies({ latency: all, scripts }: SweepTrial): HTMLElement {
 
 function checkpoints({ checkpoints: all }: SweepTrial): HTMLElement {
   if (all.length === 0) return element("p", { class: "soft" }, "No checkpoint ended within the trial.");
-  const columns = ["ended after", "why", "buffers", "writing", "synchronising", "longest file", "in all"].map((title, index) => ({ title, isNumber: index !== 1 }));
+  const columns = ["ended after", "why", "written (buffers)", "writing", "synchronising", "longest file", "in all"].map((title, index) => ({ title, isNumber: index !== 1 }));
   const rows = all.map((one) => [seconds(one.ended_after_seconds), one.reason, count(one.buffers), seconds(one.write_seconds), seconds(one.sync_seconds), seconds(one.longest_sync_seconds), seconds(one.total_seconds)]);
   return table("Checkpoints", columns, rows, "low");
 }
@@ -165,7 +165,7 @@ function buffers({ buffers_before: before, buffers_after: after }: SweepTrial): 
     return [count(found?.buffers ?? 0), count(found?.dirty ?? 0)];
   };
   return element("details", { class: "numbers" }, element("summary", {}, "shared_buffers by usage count, before and after"),
-    table("shared_buffers", ["usage count", "before", "of them dirty", "after", "of them dirty"].map((title) => ({ title, isNumber: true })), counts.map((usage) => [String(usage), ...of(before, usage), ...of(after, usage)])));
+    table("shared_buffers", ["usage count", "before (buffers)", "of them dirty (buffers)", "after (buffers)", "of them dirty (buffers)"].map((title) => ({ title, isNumber: true })), counts.map((usage) => [String(usage), ...of(before, usage), ...of(after, usage)])));
 }
 
 function settings(trial: SweepTrial, other: SweepTrial | null): HTMLElement[] {

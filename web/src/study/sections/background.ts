@@ -7,19 +7,19 @@ import type { StudyState } from "../state";
 
 const COLUMNS: [keyof BackgroundWrites, string][] = [
   ["checkpoints_timed", "checkpoints timed"],
-  ["checkpoints_requested", "requested"],
-  ["buffers_checkpoint", "buffers by checkpoint"],
-  ["buffers_clean", "by background writer"],
-  ["buffers_backend", "by backends"],
-  ["maxwritten_clean", "writer held back"],
-  ["buffers_alloc", "allocated"],
+  ["checkpoints_requested", "checkpoints requested"],
+  ["buffers_checkpoint", "buffers written by checkpoints"],
+  ["buffers_clean", "buffers by background writer"],
+  ["buffers_backend", "buffers by backends"],
+  ["maxwritten_clean", "writer held back (times)"],
+  ["buffers_alloc", "buffers allocated"],
 ];
 
 /** A median of few trials may be a half. */
 const figure = (value: number): string => (Number.isInteger(value) || value >= 100 ? count(value) : value.toFixed(1));
 
 export function background({ study }: StudyState): HTMLElement {
-  const columns = [["point", "throughput"], COLUMNS.map(([, title]) => title)].flat().map((title, index) => ({ title, isNumber: index > 0 }));
+  const columns = [["point", "throughput (tps)"], COLUMNS.map(([, title]) => title)].flat().map((title, index) => ({ title, isNumber: index > 0 }));
   const rows = study.points.flatMap((point) => {
     const writes = point.background;
     if (writes === null) return [];

@@ -3,7 +3,7 @@
 import { type Child, element, table } from "../../element";
 import { ratio } from "../../format";
 import { readAddress, remember } from "../address";
-import { METRICS } from "../metrics";
+import { columnOf, METRICS } from "../metrics";
 import type { PointSummary, SweepTrial } from "../record";
 import type { Source } from "../source";
 import type { StudyState } from "../state";
@@ -51,9 +51,9 @@ function figuresOf(a: PointSummary, b: PointSummary): HTMLElement {
     const [of_a, of_b] = [metric.of(a), metric.of(b)];
     const shown = [of_a, of_b].map((range) => (range === null ? "–" : metric.render(range.median)));
     const quotient = of_a !== null && of_b !== null && of_a.median > 0 ? `${ratio(of_b.median / of_a.median)} ×` : "–";
-    return [metric.label, ...shown, quotient];
+    return [columnOf(metric), ...shown, quotient];
   });
-  return table("Figures of both", ["figure", "A", "B", "B ÷ A"].map((title, index) => ({ title, isNumber: index > 0 })), rows, "pairs");
+  return table("Figures of both", ["figure", "A", "B", "B ÷ A (×)"].map((title, index) => ({ title, isNumber: index > 0 })), rows, "pairs");
 }
 
 function differencesOf(a: PointSummary, b: PointSummary, [of_a, of_b]: (SweepTrial | null)[]): HTMLElement[] {

@@ -1,6 +1,7 @@
 // The numbers of a study, made into files by the page.
 
 import { element } from "../../element";
+import { fold } from "../../fold";
 import { csv, download } from "../../sections/downloads";
 import { METRICS } from "../metrics";
 import type { StudyData, TrialOutline } from "../record";
@@ -19,10 +20,9 @@ export function downloads(study: StudyData): HTMLElement {
     [...sweep.varied, ...METRICS.flatMap(({ id }) => [id, `${id}_min`, `${id}_max`]), "trials", "failures"],
     points.map((point) => [...point.values, ...METRICS.flatMap((metric) => { const range = metric.of(point); return [range?.median ?? null, range?.min ?? null, range?.max ?? null]; }), point.trials, point.failures]),
   );
-  return element(
-    "section",
-    { class: "downloads", "aria-labelledby": "downloads" },
-    element("h2", { id: "downloads" }, "The numbers"),
+  return fold(
+    "downloads",
+    "The numbers",
     element("p", {}, "pgthaw results show --json prints everything that was stored, every second with it."),
     element("div", { class: "buttons" },
       download("The study (JSON)", `${name}.json`, "application/json", () => JSON.stringify(study)),

@@ -1,15 +1,15 @@
 // Machine, server and study: what one needs to measure it again.
 
 import { card, element } from "../../element";
+import { fold } from "../../fold";
 import { bytes, count, time } from "../../format";
 import type { StudyData } from "../record";
 
 export function facts({ sweep, exact }: StudyData): HTMLElement {
   const { machine, server } = sweep;
-  return element(
-    "section",
-    { "aria-labelledby": "facts" },
-    element("h2", { id: "facts" }, "Machine, server and study"),
+  return fold(
+    "facts",
+    "Machine, server and study",
     element(
       "div",
       { class: "cards" },

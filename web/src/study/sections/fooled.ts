@@ -20,7 +20,7 @@ export function fooled(state: StudyState): HTMLElement {
       ...[TPS, WORST, P50, P99].map((metric, index) => bar(metric, point, points, best[index] === point)),
       share(point),
     ]);
-    const columns = ["point", "throughput", "worst second", "median latency", "99th percentile", "worst ÷ mean"].map((title, index) => ({ title, isNumber: index === 5 }));
+    const columns = ["point", "throughput (tps)", "worst second (tps)", "median latency", "99th percentile", "worst ÷ mean"].map((title, index) => ({ title, isNumber: index === 5 }));
     return table("The points by throughput", columns, rows, "fooled");
   };
   return element(

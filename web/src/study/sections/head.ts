@@ -1,9 +1,11 @@
 // The question, the answer, and what speaks against it.
 
 import { element } from "../../element";
-import { count, time, unbroken } from "../../format";
-import { type Axis, axesOf, isRefused } from "../pivot";
-import type { MeasurementVerdict, StudyData } from "../record";
+import { count, ratio, time, unbroken } from "../../format";
+import { trustBox } from "../../sections/trust";
+import { P99, rangeText, TPS } from "../metrics";
+import { type Axis, axesOf, doubtOf, isRefused } from "../pivot";
+import type { MeasurementVerdict, PointSummary, StudyData } from "../record";
 
 export function head(study: StudyData): HTMLElement {
   const { sweep } = study;
@@ -12,6 +14,7 @@ export function head(study: StudyData): HTMLElement {
     { class: "head" },
     element("h1", { tabindex: -1 }, sweep.question === "" ? `Study ${sweep.id}` : sweep.question),
     element("p", { class: "answer" }, unbroken(study.headline)),
+    figures(study),
     element("p", { class: "study" }, [
       `study ${sweep.id}`,
       time(sweep.started_at),
@@ -19,6 +22,25 @@ export function head(study: StudyData): HTMLElement {
       `${count(sweep.points)} points × ${sweep.repeats} repeats`,
       ...axesOf(study).map(axisText),
     ].join(" · ")),
+  );
+}
+
+/** The best point, and what it is held against: the last one, and what its users waited. */
+function figures({ points }: StudyData): HTMLElement | null {
+  const measured = points.filter((point) => point.tps !== null && doubtOf(point) !== "refused").sort((a, b) => (b.tps?.median ?? 0) - (a.tps?.median ?? 0));
+  const [best, last] = [measured[0], measured.at(-1)];
+  if (!best?.tps || !last?.tps) return null;
+  const figure = (name: string, value: string, note: string): HTMLElement => element("div", {}, element("dt", {}, name), element("dd", {}, value), element("dd", { class: "note" }, note));
+  const spread = (point: PointSummary): string => [point.label, point.tps === null ? "" : rangeText(point.tps, TPS.render)].filter((text) => text !== "").join("; ");
+  return element(
+    "dl",
+    { class: "figures", "aria-label": "The study in figures" },
+    figure("most, transactions per second", count(best.tps.median), spread(best)),
+    ...(last === best ? [] : [
+      figure("least, transactions per second", count(last.tps.median), spread(last)),
+      figure("most ÷ least", last.tps.median > 0 ? `${ratio(best.tps.median / last.tps.median)} ×` : "–", `of ${count(measured.length)} points, medians of their trials`),
+    ]),
+    figure("99th percentile where most are served", best.latency_us_p99 === null ? "–" : P99.render(best.latency_us_p99.median), best.worst_second_tps === null ? "" : `worst second ${count(best.worst_second_tps.median)} transactions`),
   );
 }
 
@@ -36,27 +58,21 @@ export function verdicts(study: StudyData): HTMLElement {
   const unfinished = sweep.ended_at === null ? [{ kind: "", sentence: `The study has not ended: it still runs, or was stopped. So far ${count(trials.length)} of ${count(planned)} trials are here.`, remedy: "" }] : [];
   const ofPoints = verdictsOf(study);
   const ofSweep = told(sweep).filter(({ sentence }) => !ofPoints.some((one) => one.sentence === sentence));
-  const bad = [...[...unfinished, ...ofSweep].map((one) => badItem(one)), ...ofPoints.map((one) => badItem(one, where(one)))];
+  const all = [...[...unfinished, ...ofSweep].map((verdict) => ({ verdict, place: "" })), ...ofPoints.map((verdict) => ({ verdict, place: where(verdict) }))];
+  // What measured something else than was asked for comes first, whoever says it.
+  const bad = all.sort((a, b) => Number(isRefused(b.verdict.kind)) - Number(isRefused(a.verdict.kind))).map(({ verdict, place }) => badItem(verdict, place));
   // No tick stands beside a warning that contradicts it.
   const here = unfinished.length === 0 ? `${count(trials.length)} of ${count(planned)} trials are here` : "Those that are here ran";
   const hasFailed = trials.some((trial) => trial.failure !== null) || ofPoints.some(({ kind }) => kind === "strategy_failed");
   const good = [goodItem(`${here}, in random order within blocks (seed ${study.exact.seed}).`), ...(hasFailed ? [] : [goodItem("No trial failed.")])];
   const title = bad.length === 0 ? "Nothing speaks against these numbers" : `${bad.length === 1 ? "One thing speaks" : `${count(bad.length)} things speak`} against these numbers`;
-  return element("section", { class: bad.length === 0 ? "trust" : "trust warned", "aria-labelledby": "trust" }, element("h2", { id: "trust" }, title), list(bad, good));
+  return trustBox(title, bad, good);
 }
 
 /** Verdicts, and texts that say more than they do: an older pgthaw kept texts alone. */
 export function told({ verdicts: all, warnings }: { verdicts: MeasurementVerdict[]; warnings: string[] }): MeasurementVerdict[] {
   const texts = new Set(all.map(({ sentence, remedy }) => `${sentence}: ${remedy}`));
   return [...all, ...warnings.filter((text) => !texts.has(text)).map((sentence) => ({ kind: "", sentence, remedy: "" }))];
-}
-
-const LISTED = 12;
-
-function list(bad: HTMLElement[], good: HTMLElement[]): HTMLElement {
-  if (bad.length <= LISTED) return element("ul", {}, ...bad, ...good);
-  const rest = element("details", {}, element("summary", {}, `${bad.length - LISTED} more`), element("ul", {}, ...bad.slice(LISTED)));
-  return element("div", {}, element("ul", {}, ...bad.slice(0, LISTED)), rest, element("ul", {}, ...good));
 }
 
 /** What is wrong, where, and what to do about it. */

@@ -12,7 +12,7 @@ export function noise({ noise: all }: StudyData): HTMLElement | null {
     METRICS.find(({ id }) => id === metric)?.label ?? metric, cell.label === "" ? "all" : cell.label, ratioText(cell.ratio), String(cell.ratio.pairs), cell.p.toFixed(4),
     cell.floor === null ? "–" : `${ratio(cell.floor)} ×`, cell.smallest_detectable === null ? "–" : `${ratio(cell.smallest_detectable)} ×`, cell.false_share === null ? "–" : percent(cell.false_share),
   ]));
-  const columns = ["figure", "point", "A’ ÷ A", "pairs", "p", "noise floor", "detectable", "false alarms"].map((title, index) => ({ title, isNumber: index > 1 }));
+  const columns = ["figure", "point", "A’ ÷ A (×)", "pairs", "p", "noise floor", "detectable", "false alarms"].map((title, index) => ({ title, isNumber: index > 1 }));
   const made = table("What equal sides differ by", columns, rows, "low");
   made.id = "noise";
   return element("div", {}, element("h3", {}, "What equal sides differ by"),

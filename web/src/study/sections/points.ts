@@ -3,7 +3,7 @@
 import { type Child, element, folded, MANY_ROWS, table } from "../../element";
 import { bytes } from "../../format";
 import { linkTo } from "../address";
-import { METRICS, type Metric, rangeText } from "../metrics";
+import { columnOf, METRICS, type Metric, rangeText } from "../metrics";
 import type { PointSummary, StudyData, TrialOutline } from "../record";
 
 export function everyPoint(study: StudyData): HTMLElement {
@@ -18,14 +18,16 @@ function pointsTable(study: StudyData): HTMLElement {
     if (known) known.push(trial);
     else byPoint.set(trial.number, [trial]);
   }
-  const columns = [...(study.sweep.varied.length > 0 ? study.sweep.varied : ["point"]), ...METRICS.map((metric) => metric.label), "trials"];
-  const axes = columns.length - METRICS.length - 1;
+  const { varied } = study.sweep;
+  // The links come first: a table of many figures is wider than its page.
+  const named = ["trials, by repeat", ...(varied.length > 0 ? varied : ["point"])];
+  const columns = [...named, ...METRICS.map(columnOf)].map((title, index) => ({ title, isNumber: index >= named.length }));
   const rows = study.points.map((point): Child[] => [
-    ...(study.sweep.varied.length > 0 ? point.values : [point.label]),
-    ...METRICS.map((metric) => figures(metric, point)),
     trials(study, byPoint.get(point.number) ?? []),
+    ...(varied.length > 0 ? point.values : [point.label]),
+    ...METRICS.map((metric) => figures(metric, point)),
   ]);
-  const made = table("Every point", columns.map((title, index) => ({ title, isNumber: index >= axes && index < columns.length - 1 })), rows, "low");
+  const made = table("Every point", columns, rows, "low");
   made.id = "points";
   return made;
 }
