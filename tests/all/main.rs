@@ -9,6 +9,7 @@ mod servers;
 mod bench;
 mod command_line;
 mod evict;
+mod first_contact;
 mod generators;
 mod heat;
 mod hydrate;
