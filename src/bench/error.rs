@@ -3,7 +3,7 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
-use crate::failure::{ErrorKind, Explain};
+use crate::failure::{ErrorKind, Explain, FullDisk};
 use crate::units::Bytes;
 use crate::{cache, linux, model, observe, postgres};
 
@@ -113,10 +113,17 @@ impl Explain for Error {
                     .into(),
             ),
             Error::NoRoom { .. } => Some("choose smaller scales, or another place with --dir".into()),
-            Error::File { source, .. } if source.kind() == io::ErrorKind::StorageFull => {
-                Some("choose a smaller --scale, or another place with --dir".into())
-            }
             other => other.inner().and_then(Explain::hint),
         }
+    }
+
+    fn full_disk(&self) -> Option<FullDisk> {
+        let another = Some("--dir (a smaller scale needs less)");
+        let full = match self {
+            Error::File { path, source, .. } => FullDisk::of_file(source, path, another),
+            Error::Generator { output, .. } | Error::Program { output, .. } => FullDisk::of_output(output, another),
+            other => other.inner().and_then(Explain::full_disk),
+        };
+        full.map(|full| FullDisk { instead: full.instead.or(another), ..full })
     }
 }

@@ -2,8 +2,10 @@
 //! what to do about it.
 
 mod capability;
+mod full_disk;
 
 pub use capability::Capability;
+pub use full_disk::FullDisk;
 
 /// What sort of failure this is. The exit status follows from it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -46,4 +48,9 @@ pub trait Explain: std::error::Error {
 
     /// One sentence or command that mends it; `None` when the message already says all there is.
     fn hint(&self) -> Option<String>;
+
+    /// The full disk that it is about; `None`: something else went wrong. Its remedy takes the place of the hint.
+    fn full_disk(&self) -> Option<FullDisk> {
+        None
+    }
 }

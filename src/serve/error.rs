@@ -3,7 +3,7 @@
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
-use crate::failure::{ErrorKind, Explain};
+use crate::failure::{ErrorKind, Explain, FullDisk};
 use crate::report;
 
 /// What can go wrong before anybody asks for something.
@@ -45,6 +45,13 @@ impl Explain for Error {
             ),
             Error::Listen { .. } => Some("--port names another port, and 0 any that is free".into()),
             Error::TokenFile { .. } | Error::Serve(_) | Error::Page(_) => None,
+        }
+    }
+
+    fn full_disk(&self) -> Option<FullDisk> {
+        match self {
+            Error::Page(error) => error.full_disk(),
+            _ => None,
         }
     }
 }
