@@ -107,6 +107,9 @@ impl Explain for Error {
             Error::Generator { .. } => {
                 Some("generators.command in the study says how a host is reached: try it by hand, with `true`".into())
             }
+            Error::File { action: "read", source, .. } if source.kind() == io::ErrorKind::NotFound => {
+                Some("name a file that is there; docs/sweep.md shows how a study is written".into())
+            }
             Error::RunningAlready { .. } => Some("wait for its end, or begin another run with --anew".into()),
             Error::OtherGround { .. } => Some(
                 "one sweep has one server and one disk: give the --bin-dir and the --dir that it began with, or --anew for another run"

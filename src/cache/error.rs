@@ -130,7 +130,11 @@ impl Explain for Error {
 fn file_hint(source: &io::Error) -> Option<&'static str> {
     match source.kind() {
         io::ErrorKind::PermissionDenied => Some("run pgthaw as the owner, or name another directory with --dir"),
-        io::ErrorKind::FileTooLarge => Some("nothing was harmed; name another directory with --dir"),
+        // A limit of this user's or of the file system.
+        io::ErrorKind::FileTooLarge => {
+            Some("nothing was harmed; free some space, or name another directory with --dir")
+        }
+        io::ErrorKind::NotADirectory => Some("a part of this path is a file: name a directory with --dir"),
         _ => None,
     }
 }

@@ -19,15 +19,21 @@ impl FullDisk {
     /// Of the failure to write `path`.
     pub fn of_file(source: &io::Error, path: &Path, instead: Option<&'static str>) -> Option<FullDisk> {
         let is_full = matches!(source.kind(), io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded);
-        is_full.then(|| FullDisk { path: Some(path.to_owned()), instead })
+        // Libraries that write formats pack it into errors of their own.
+        let is_said = || source.raw_os_error().is_none() && has_said(&source.to_string());
+        (is_full || is_said()).then(|| FullDisk { path: Some(path.to_owned()), instead })
     }
 
     /// Of what a program said when it failed. It may name the file, in quotes.
     pub fn of_output(output: &str, instead: Option<&'static str>) -> Option<FullDisk> {
-        let line = output.lines().find(|line| SAID.iter().any(|said| line.contains(said)))?;
+        let line = output.lines().find(|line| has_said(line))?;
         let path = line.split(['"', '“', '”']).find(|part| part.starts_with('/')).map(PathBuf::from);
         Some(FullDisk { path, instead })
     }
+}
+
+fn has_said(text: &str) -> bool {
+    SAID.iter().any(|said| text.contains(said))
 }
 
 #[cfg(test)]
@@ -48,6 +54,8 @@ mod tests {
     fn only_a_full_disk_is_one() {
         let full = io::Error::from_raw_os_error(28);
         assert!(FullDisk::of_file(&full, Path::new("/x"), None).is_some());
+        let packed = io::Error::other(full.to_string());
+        assert!(FullDisk::of_file(&packed, Path::new("/x"), None).is_some());
         assert!(FullDisk::of_file(&io::ErrorKind::NotFound.into(), Path::new("/x"), None).is_none());
     }
 }

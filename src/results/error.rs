@@ -169,11 +169,12 @@ impl Explain for Error {
     fn full_disk(&self) -> Option<FullDisk> {
         let another = Some("--results FILE");
         match self {
-            Error::File { action: WRITE_EXPORT, path, source } => FullDisk::of_file(source, path, Some("--output FILE")),
-            Error::File { path, source, .. } => FullDisk::of_file(source, path, another),
-            Error::Access { place: Place::File(path), source, .. } => {
-                (primary_code(source) == Some(SQLITE_FULL)).then(|| FullDisk { path: Some(path.clone()), instead: another })
+            Error::File { action: WRITE_EXPORT, path, source } => {
+                FullDisk::of_file(source, path, Some("--output FILE"))
             }
+            Error::File { path, source, .. } => FullDisk::of_file(source, path, another),
+            Error::Access { place: Place::File(path), source, .. } => (primary_code(source) == Some(SQLITE_FULL))
+                .then(|| FullDisk { path: Some(path.clone()), instead: another }),
             _ => None,
         }
     }

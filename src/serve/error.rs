@@ -39,12 +39,12 @@ impl Explain for Error {
 
     fn hint(&self) -> Option<String> {
         match self {
-            Error::NoToken(_) | Error::WeakToken => Some(
+            Error::NoToken(_) | Error::WeakToken | Error::TokenFile { .. } => Some(
                 "write a secret into a file that only you can read, and name it: openssl rand -hex 16 > token; chmod 600 token; --token-file token"
                     .into(),
             ),
             Error::Listen { .. } => Some("--port names another port, and 0 any that is free".into()),
-            Error::TokenFile { .. } | Error::Serve(_) | Error::Page(_) => None,
+            Error::Serve(_) | Error::Page(_) => None,
         }
     }
 

@@ -17,6 +17,7 @@ mod judgement;
 mod loading;
 mod map;
 mod memory;
+mod mistakes;
 mod predict;
 mod probe;
 mod receipt;

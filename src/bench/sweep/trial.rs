@@ -240,13 +240,14 @@ impl TrialSetup<'_> {
 fn is_of_trial(error: &Error) -> bool {
     use postgres::Error::{Connect, ConnectTimeout, Program, Query};
     // Each trial after it would fail as this one does.
-    error.full_disk().is_none() && matches!(
-        error,
-        Error::Program { .. }
-            | Error::Generator { .. }
-            | Error::Setting(_)
-            | Error::Postgres(Program { .. } | Query { .. } | Connect { .. } | ConnectTimeout { .. })
-    )
+    error.full_disk().is_none()
+        && matches!(
+            error,
+            Error::Program { .. }
+                | Error::Generator { .. }
+                | Error::Setting(_)
+                | Error::Postgres(Program { .. } | Query { .. } | Connect { .. } | ConnectTimeout { .. })
+        )
 }
 
 /// A trial without figures yet.
