@@ -30,6 +30,8 @@ pub enum Error {
     NoRoom { needed: Bytes, free: Bytes, directory: PathBuf },
     #[error("{0}")]
     Setting(String),
+    #[error("settings.{name}: {why}")]
+    SettingRefused { name: String, why: String },
     #[error("{0}")]
     Selection(String),
     #[error("{0}")]
@@ -84,6 +86,7 @@ impl Explain for Error {
             | Error::Spec { .. }
             | Error::OtherGround { .. }
             | Error::Setting(_)
+            | Error::SettingRefused { .. }
             | Error::Selection(_)
             | Error::Import(_) => ErrorKind::Usage,
             Error::NoStrategy(_) => ErrorKind::Privilege,
@@ -109,6 +112,9 @@ impl Explain for Error {
             }
             Error::File { action: "read", source, .. } if source.kind() == io::ErrorKind::NotFound => {
                 Some("name a file that is there; docs/sweep.md shows how a study is written".into())
+            }
+            Error::SettingRefused { .. } => {
+                Some("mend or remove it in [settings] of the study; `postgres --describe-config` lists what there is".into())
             }
             Error::RunningAlready { .. } => Some("wait for its end, or begin another run with --anew".into()),
             Error::OtherGround { .. } => Some(

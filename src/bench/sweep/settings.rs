@@ -50,7 +50,7 @@ pub fn check_settings_known(sweep: &Sweep, servers: &BTreeMap<String, Programs>)
         let judge = SettingJudge::new(programs)?;
         let on = if sweep.axes.server.len() > 1 { format!(" (server {server})") } else { String::new() };
         for (name, value) in asked.iter().flat_map(|(name, values)| values.iter().map(move |value| (name, value))) {
-            let refused = |why: &str| Err(Error::Setting(format!("settings.{name}: {why}{on}")));
+            let refused = |why: &str| Err(Error::SettingRefused { name: name.clone(), why: format!("{why}{on}") });
             match judge.judge(name, value)? {
                 None => {}
                 Some(SettingRefusal::Unknown { nearest: None }) => return refused("this server has no such setting"),

@@ -76,7 +76,7 @@ impl World {
         self.sh("pgthaw snapshot take -o good.parquet && head -c 3000 good.parquet > truncated.parquet").ok();
         self.sh("pgthaw snapshot take --label one && pgthaw snapshot take --label two").ok();
         self.sh("sed 's/a/b/' notes.txt > notes.csv && mkdir a-directory man").ok();
-        write("study.toml", "[points]\nseconds = 5\nscale = 1\nclients = [1, 2]\n");
+        write("study.toml", "seed = 7\n[points]\nseconds = 5\nscale = 1\nclients = [1, 2]\n");
         write("key.toml", "repeat = 3\n[points]\nscale = 1\n");
         write("axis.toml", "[points]\nseconds = 5\nscale = 1\nclinets = 2\n");
         write("setting.toml", "[points]\nseconds = 5\nscale = 1\n[settings]\nwork_memm = \"4MB\"\n");
