@@ -2,7 +2,7 @@
 
 use std::process::ExitCode;
 
-use pgthaw::commands::{Cli, ConnectionArguments, describe, explain};
+use pgthaw::commands::{Cli, describe, explain};
 use pgthaw::terminal;
 
 #[tokio::main]
@@ -12,30 +12,26 @@ async fn main() -> ExitCode {
         Ok(cli) => cli,
         // What was asked for is not known yet, except for this.
         Err(error) => {
-            return fail(
-                &error,
-                &ConnectionArguments::default(),
-                arguments.iter().any(|argument| argument == "--json"),
-            );
+            return fail(&error, arguments.iter().any(|argument| argument == "--json"));
         }
     };
-    let (as_json, named) = (cli.as_json(), cli.connection());
+    let as_json = cli.as_json();
     match cli.run().await {
         Ok(status) => match terminal::output_failure() {
             None => ExitCode::from(status.code()),
             Some(failure) => {
                 let failure = std::io::Error::new(failure.kind(), failure.to_string());
-                fail(&anyhow::Error::new(failure).context("cannot write to standard output"), &named, as_json)
+                fail(&anyhow::Error::new(failure).context("cannot write to standard output"), as_json)
             }
         },
-        Err(error) => fail(&error, &named, as_json),
+        Err(error) => fail(&error, as_json),
     }
 }
 
-/// Tells what went wrong and what to do about it, on the server that was `named`.
-fn fail(error: &anyhow::Error, named: &ConnectionArguments, as_json: bool) -> ExitCode {
+/// Tells what went wrong and what to do about it.
+fn fail(error: &anyhow::Error, as_json: bool) -> ExitCode {
     let (kind, hint) = explain(error);
-    let hint = hint.map(|hint| named.complete_commands(&hint));
-    terminal::print_remark(&terminal::render_error(&describe(error), kind, hint.as_deref(), as_json));
+    let hint = hint.map(|hint| terminal::complete_commands(&hint));
+    terminal::print_as_it_is(&terminal::render_error(&describe(error), kind, hint.as_deref(), as_json));
     ExitCode::from(kind.exit_code())
 }

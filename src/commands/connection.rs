@@ -1,94 +1,253 @@
 //! The options that say which server and which databases are meant.
 
 use std::path::PathBuf;
+use std::sync::{Arc, OnceLock};
 
 use clap::Args;
 
-use crate::postgres::ConnectOptions;
-
-/// Commands in hints that connect to a server.
-const COMMANDS: [&str; 5] =
-    ["pgthaw doctor", "pgthaw map", "pgthaw evict", "pgthaw snapshot take", "pgthaw snapshot drop"];
+use crate::postgres::{
+    Address, ConnectOptions, Error, Parameters, Psql, Server, SystemUser, parse_connection_string, quote_argument,
+};
+use crate::terminal::{self, PastedCommands};
 
 /// Which server, and which of its databases.
 #[derive(Clone, Debug, Default, Args)]
 #[command(next_help_heading = "Connection (as psql's; PG* variables and ~/.pgpass count too)")]
 pub struct ConnectionArguments {
-    /// Server's host, or the directory of its socket
+    /// Server's host, or the directory of its socket; several are tried in turn: a,b
     #[arg(short = 'h', long, value_name = "HOST")]
     pub host: Option<String>,
 
     /// Server's port
     #[arg(short, long)]
-    pub port: Option<u16>,
+    pub port: Option<String>,
 
-    /// User to connect as
+    /// User to connect as [default: the operating system's; as root on a socket the server's owner]
     #[arg(short = 'U', long, value_name = "USER")]
     pub username: Option<String>,
 
-    /// Only this database (and the shared catalogs); may be repeated. Without it: every database of the cluster
+    /// Only this database (and the shared catalogs); may be repeated. Without it: every database of the cluster. Or a
+    /// connection string or URI: 'host=db user=app', postgresql://app@db/shop
     #[arg(short = 'd', long = "dbname", value_name = "DATABASE")]
     pub databases: Vec<String>,
+
+    /// Ask for a password before connecting; without it, when the server wants one
+    #[arg(short = 'W', long = "password")]
+    pub ask_password: bool,
+
+    /// Never ask for a password
+    #[arg(short = 'w', long, conflicts_with = "ask_password")]
+    pub no_password: bool,
+
+    /// Connect as this user of the operating system, for peer authentication (needs root)
+    #[arg(long = "as", value_name = "USER")]
+    pub system_user: Option<String>,
 
     /// The data directory: of a stopped server, or of the one connected to when it is not where the server says
     #[arg(short = 'D', long, value_name = "DIRECTORY", env = "PGTHAW_DATA_DIR")]
     pub data_dir: Option<PathBuf>,
+
+    /// The password that was asked for: once in a run.
+    #[arg(skip)]
+    pub asked: Arc<OnceLock<String>>,
+}
+
+/// What psql takes without an option, for commands that take nothing else so.
+#[derive(Clone, Debug, Default, Args)]
+pub struct PositionalArguments {
+    /// As -d
+    #[arg(value_name = "DBNAME")]
+    database: Option<String>,
+
+    /// As -U
+    #[arg(value_name = "USERNAME")]
+    user: Option<String>,
 }
 
 impl ConnectionArguments {
+    /// With what was said without an option, which means what it means to psql: after `-d` the first is the user.
+    pub fn with(mut self, positional: PositionalArguments) -> ConnectionArguments {
+        let mut words = [positional.database, positional.user].into_iter().flatten();
+        if self.databases.is_empty() {
+            self.databases.extend(words.next());
+        }
+        self.username = self.username.or(words.next());
+        self
+    }
+
     /// Does a server have to answer? With `--data-dir` alone none has to.
     pub fn names_server(&self) -> bool {
-        self.host.is_some() || self.port.is_some()
+        let is_in_string =
+            |parameters: Parameters| ["host", "hostaddr", "port"].iter().any(|key| parameters.get(key).is_some());
+        self.host.is_some() || self.port.is_some() || self.connection_string().ok().flatten().is_some_and(is_in_string)
     }
 
-    /// A text that tells the user to run pgthaw, with the options that lead to the same server in it.
-    pub fn complete_commands(&self, text: &str) -> String {
-        let options = self.options();
-        COMMANDS.iter().fold(text.to_owned(), |text, command| text.replace(command, &format!("{command}{options}")))
+    /// Was anything said of a server, a role or a database?
+    pub fn says_anything(&self) -> bool {
+        self.host.is_some() || self.port.is_some() || self.username.is_some() || !self.databases.is_empty()
     }
 
-    /// What says which server and databases are meant, as it would be typed.
-    fn options(&self) -> String {
-        let port = self.port.map(|port| port.to_string());
-        let directory = self.data_dir.as_ref().map(|path| path.display().to_string());
-        let single = [("-h", &self.host), ("-p", &port), ("-U", &self.username), ("-D", &directory)];
-        let single = single.into_iter().filter_map(|(option, value)| Some((option, value.as_ref()?)));
-        let databases = self.databases.iter().map(|database| ("-d", database));
-        // A NUL, which cannot be quoted, cannot have been typed either.
-        let quote = |value: &String| shlex::try_quote(value).map(String::from).unwrap_or_default();
-        single.chain(databases).map(|(option, value)| format!(" {option} {}", quote(value))).collect()
+    /// The databases that are meant, in the order of the command line; none is all.
+    pub fn databases(&self) -> Result<Vec<String>, Error> {
+        let mut names = Vec::new();
+        for text in &self.databases {
+            match parse_connection_string(text)? {
+                Some(parameters) => names.extend(parameters.get("dbname").map(str::to_owned)),
+                None => names.push(text.clone()),
+            }
+        }
+        Ok(names)
+    }
+
+    /// What the connection string among the `-d` says; `None`: they are names.
+    fn connection_string(&self) -> Result<Option<Parameters>, Error> {
+        let mut found = None;
+        for text in &self.databases {
+            match parse_connection_string(text)? {
+                Some(_) if found.is_some() => {
+                    return Err(Error::ConnectionString {
+                        reason: "there are two of them, and one server is meant".into(),
+                    });
+                }
+                Some(parameters) => found = Some(parameters),
+                None => {}
+            }
+        }
+        Ok(found)
     }
 
     /// The options for the first connection.
-    pub fn connect_options(&self) -> ConnectOptions {
-        ConnectOptions {
-            host: self.host.clone(),
-            port: self.port,
-            user: self.username.clone(),
-            database: self.databases.first().cloned(),
+    pub fn connect_options(&self) -> Result<ConnectOptions, Error> {
+        let mut parameters = self.connection_string()?.unwrap_or_default();
+        if let Some(password) = self.asked.get() {
+            parameters.set("password", password.clone());
         }
+        let port = self.port.as_deref().filter(|port| !port.is_empty());
+        let wrong = |text: &str| Error::Option { what: "port", value: text.to_owned() };
+        let is_list = port.is_some_and(|port| port.contains(','));
+        if is_list && parameters.get("port").is_none() {
+            parameters.set("port", port.unwrap_or_default().to_owned());
+        }
+        Ok(ConnectOptions {
+            host: self.host.clone(),
+            port: match port.filter(|_| !is_list) {
+                Some(text) => Some(text.parse().map_err(|_| wrong(text))?),
+                None => None,
+            },
+            user: self.username.clone(),
+            database: self.databases()?.first().cloned(),
+            parameters,
+            system_user: self.system_user.clone(),
+        })
     }
+
+    /// Connects, and asks for a password where one is missing and somebody is there to give it.
+    pub async fn connect(&self, to: impl Fn(ConnectOptions) -> ConnectOptions) -> Result<Server, Error> {
+        if self.ask_password && self.asked.get().is_none() {
+            let options = to(self.connect_options()?);
+            let who = options.describe()?.user.or(SystemUser::current().ok().map(|user| user.name));
+            self.ask(&who.unwrap_or_default()).await?;
+        }
+        let server = match Server::connect(&to(self.connect_options()?)).await {
+            Err(Error::PasswordMissing { address, user }) if !self.no_password && self.asked.get().is_none() => {
+                if !self.ask(&user).await? {
+                    return Err(Error::PasswordMissing { address, user });
+                }
+                Server::connect(&to(self.connect_options()?)).await?
+            }
+            outcome => outcome?,
+        };
+        terminal::complete_commands_with(self.pasted_commands(&server.describe(), Psql::of(&server)));
+        Ok(server)
+    }
+
+    /// Asks; false when nobody is there.
+    async fn ask(&self, user: &str) -> Result<bool, Error> {
+        let answer = terminal::ask_password(&format!("Password for user {user}: ")).await;
+        let answer = answer.map_err(|source| Error::file("ask for a password on", "/dev/tty".as_ref(), source))?;
+        Ok(answer.is_some_and(|password| self.asked.set(password).is_ok()))
+    }
+
+    /// Lets every command that is printed lead to the server that these options mean.
+    pub fn complete_printed_commands(&self) {
+        // Options that cannot be understood are told by whoever connects.
+        let address = self.connect_options().and_then(|options| options.describe()).unwrap_or_default();
+        let psql = Psql::at(&address);
+        terminal::complete_commands_with(self.pasted_commands(&address, psql));
+    }
+
+    /// What leads to the same server and databases, as it would be typed.
+    fn pasted_commands(&self, address: &Address, psql: Psql) -> PastedCommands {
+        let directory = self.data_dir.as_ref().map(|path| path.display().to_string());
+        let string = self.connection_string().ok().flatten().map(|parameters| parameters.render_without_password());
+        let databases: Vec<Option<String>> = match &string {
+            // As it was given: it may say more than host, port and role.
+            Some(_) => vec![string.clone()],
+            None => self.databases.iter().cloned().map(Some).collect(),
+        };
+        let way = if string.is_some() { String::new() } else { address.to_string() };
+        let others = [("-D", &directory), ("--as", &self.system_user)].into_iter();
+        let options = others.chain(databases.iter().map(|database| ("-d", database)));
+        let options =
+            options.filter_map(|(option, value)| Some(format!(" {option} {}", quote_argument(value.as_ref()?))));
+        PastedCommands { options: way + &options.collect::<String>(), psql: psql.to_string(), typed: typed_command() }
+    }
+}
+
+/// The command as it was typed, without the passwords of connection strings in it.
+fn typed_command() -> String {
+    let shown = |word: String| {
+        let string = parse_connection_string(&word).ok().flatten();
+        quote_argument(&string.map_or(word, |parameters| parameters.render_without_password()))
+    };
+    let words = std::env::args_os().skip(1).map(|word| shown(word.to_string_lossy().into_owned()));
+    ["pgthaw".to_owned()].into_iter().chain(words).collect::<Vec<_>>().join(" ")
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
+    fn typed(databases: &[&str]) -> ConnectionArguments {
+        let databases = databases.iter().map(|name| (*name).to_owned()).collect();
+        ConnectionArguments { databases, ..ConnectionArguments::default() }
+    }
+
     #[test]
-    fn a_hint_leads_to_the_same_server() {
-        let hint = "pgthaw doctor says what is missing, pgthaw snapshot list what there is";
-        assert_eq!(ConnectionArguments::default().complete_commands(hint), hint);
-        let typed = ConnectionArguments {
-            host: Some("/tmp/a b".into()),
-            port: Some(5433),
-            username: None,
-            databases: vec!["shop".into(), "$(reboot)".into()],
-            data_dir: Some("/srv/pg".into()),
+    fn a_database_is_a_name_or_stands_in_a_connection_string() {
+        assert_eq!(typed(&["shop", "other"]).databases().unwrap(), ["shop", "other"]);
+        let string = typed(&["host=db dbname=shop password=geheim"]);
+        assert_eq!(string.databases().unwrap(), ["shop"]);
+        assert!(string.names_server());
+        assert_eq!(string.connect_options().unwrap().database.as_deref(), Some("shop"));
+        assert!(typed(&["host=db"]).databases().unwrap().is_empty(), "no database is every database");
+        assert!(typed(&["host=a", "host=b"]).connect_options().is_err());
+        let told = typed(&["postgress://u:geheim@h/d"]).databases().unwrap_err().to_string();
+        assert!(!told.contains("geheim"), "{told}");
+    }
+
+    #[test]
+    fn words_without_an_option_mean_what_they_mean_to_psql() {
+        let words = |database: &str, user: Option<&str>| PositionalArguments {
+            database: Some(database.into()),
+            user: user.map(str::to_owned),
         };
-        assert_eq!(
-            typed.complete_commands(hint),
-            "pgthaw doctor -h '/tmp/a b' -p 5433 -D /srv/pg -d shop -d '$(reboot)' says what is missing, \
-             pgthaw snapshot list what there is"
-        );
+        let both = typed(&[]).with(words("shop", Some("app")));
+        assert_eq!((both.databases, both.username.as_deref()), (vec!["shop".into()], Some("app")));
+        let after_option = typed(&["shop"]).with(words("app", None));
+        assert_eq!((after_option.databases, after_option.username.as_deref()), (vec!["shop".into()], Some("app")));
+    }
+
+    #[test]
+    fn a_printed_command_leads_to_the_same_server_and_has_no_password() {
+        let mut arguments = typed(&["shop", "$(reboot)"]);
+        arguments.data_dir = Some("/srv/pg".into());
+        let address = Address { host: Some("/tmp/a b".into()), port: Some(5433), user: None };
+        let pasted = arguments.pasted_commands(&address, Psql::at(&address));
+        assert_eq!(pasted.options, " -h '/tmp/a b' -p 5433 -D /srv/pg -d shop -d '$(reboot)'");
+        assert_eq!(pasted.psql, "psql -h '/tmp/a b' -p 5433");
+        let string = typed(&["postgresql://app:geheim@db/shop?sslmode=require"]);
+        let pasted = string.pasted_commands(&address, Psql::at(&address));
+        assert_eq!(pasted.options, " -d 'dbname=shop host=db sslmode=require user=app'");
     }
 }

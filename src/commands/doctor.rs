@@ -3,10 +3,9 @@
 use clap::Args;
 
 use super::doctor_probe::{ProbeArguments, check_profile, run_probe};
-use super::{ConnectionArguments, ExitStatus, OutputArguments};
+use super::{ConnectionArguments, ExitStatus, OutputArguments, PositionalArguments};
 use crate::failure::{Capability, ErrorKind};
 use crate::linux::capability::{HostTarget, check_host, check_programs};
-use crate::postgres::Server;
 use crate::postgres::capability::{Checked, check_pgbench, check_server};
 use crate::terminal;
 
@@ -43,7 +42,10 @@ const NAMES: [&str; 25] = [
 #[derive(Debug, Args)]
 pub struct DoctorArguments {
     #[command(flatten)]
-    pub connection: ConnectionArguments,
+    connection: ConnectionArguments,
+
+    #[command(flatten)]
+    positional: PositionalArguments,
 
     /// Exit with status 3 unless this is possible; may be repeated
     #[arg(long, value_name = "NAME", value_parser = NAMES)]
@@ -53,17 +55,24 @@ pub struct DoctorArguments {
     probe: ProbeArguments,
 }
 
+impl DoctorArguments {
+    /// Which server and databases were named.
+    pub fn named(&self) -> ConnectionArguments {
+        self.connection.clone().with(self.positional.clone())
+    }
+}
+
 /// Runs the command.
 pub async fn run(arguments: DoctorArguments, output: OutputArguments) -> anyhow::Result<ExitStatus> {
-    let named = &arguments.connection;
+    let named = arguments.named();
     if arguments.probe.probe {
-        return run_probe(arguments.probe, named, output).await;
+        return run_probe(arguments.probe, &named, output).await;
     }
-    let server = Server::connect(&named.connect_options()).await;
-    let checked = check_server(&server, &named.databases, named.data_dir.as_deref()).await;
+    let server = named.connect(|options| options).await;
+    let checked = check_server(&server, &named.databases()?, named.data_dir.as_deref()).await;
     let mut capabilities = check_all(checked);
     for remedy in capabilities.iter_mut().filter_map(|one| one.remedy.as_mut()) {
-        *remedy = named.complete_commands(remedy);
+        *remedy = terminal::complete_commands(remedy);
     }
     match output.json {
         true => terminal::print_json(&capabilities)?,
@@ -96,12 +105,10 @@ fn check_all(checked: Checked) -> Vec<Capability> {
 
 /// Was it asked for, with `--require` or by naming the server or the directory?
 fn is_required(arguments: &DoctorArguments, name: &str) -> bool {
-    let named = &arguments.connection;
+    let named = arguments.named();
     match name {
         _ if arguments.require.iter().any(|required| required == name) => true,
-        "server" => {
-            named.host.is_some() || named.port.is_some() || named.username.is_some() || !named.databases.is_empty()
-        }
+        "server" => named.says_anything(),
         "data-dir" => named.data_dir.is_some(),
         _ => false,
     }

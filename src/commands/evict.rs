@@ -6,8 +6,8 @@ use clap::Args;
 
 use super::restore::TierArgument;
 use super::{
-    ConnectionArguments, ExitStatus, LabArguments, OutputArguments, SelectionArguments, SnapshotsArguments, Target,
-    read_current_map, require_lab_server,
+    ConnectionArguments, ExitStatus, LabArguments, OutputArguments, PositionalArguments, SelectionArguments,
+    SnapshotsArguments, Target, read_current_map, require_lab_server,
 };
 use crate::cache::{Map, Selection};
 use crate::failure::ErrorKind;
@@ -24,7 +24,10 @@ use crate::warm::{Control, Error};
 #[derive(Debug, Args)]
 pub struct EvictArguments {
     #[command(flatten)]
-    pub connection: ConnectionArguments,
+    connection: ConnectionArguments,
+
+    #[command(flatten)]
+    positional: PositionalArguments,
 
     #[command(flatten)]
     selection: SelectionArguments,
@@ -61,7 +64,7 @@ pub async fn run(arguments: EvictArguments, output: OutputArguments) -> anyhow::
     if !arguments.names_something() {
         return Err(Error::NothingNamed.into());
     }
-    let target = Target::open(&arguments.connection).await?;
+    let target = Target::open(&arguments.named()).await?;
     if !arguments.dry_run {
         require_lab_server(&target, &arguments.lab, "pgthaw evict")?;
     }
@@ -99,15 +102,20 @@ pub async fn run(arguments: EvictArguments, output: OutputArguments) -> anyhow::
 }
 
 impl EvictArguments {
+    /// Which server and databases were named.
+    pub fn named(&self) -> ConnectionArguments {
+        self.connection.clone().with(self.positional.clone())
+    }
+
     /// Everything is not the default of a command that does harm.
     fn names_something(&self) -> bool {
-        self.all || !self.connection.databases.is_empty() || self.selection.selection() != Selection::default()
+        self.all || !self.named().databases.is_empty() || self.selection.selection() != Selection::default()
     }
 
     /// The part of the map that is meant. `-d` does not mean the shared catalogs here.
     fn choose(&self, mut map: Map) -> anyhow::Result<Map> {
         let places = self.selection.selection().find(map.relations.iter().map(|one| &one.relation))?;
-        let databases = &self.connection.databases;
+        let databases = self.named().databases()?;
         let is_meant = |place: usize| {
             let database = &map.relations[place].relation.name.database;
             places.binary_search(&place).is_ok() && (self.all || databases.is_empty() || databases.contains(database))

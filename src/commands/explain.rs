@@ -34,7 +34,14 @@ fn describe_full_disk(full: &FullDisk) -> String {
 /// libraries, and name it as their source too.
 pub fn describe(error: &anyhow::Error) -> String {
     let mut texts: Vec<String> = Vec::new();
-    for text in error.chain().map(ToString::to_string) {
+    let mut is_told_whole = false;
+    for cause in error.chain() {
+        // These end with what the server said; what sqlx calls it adds only a line of the server's sources.
+        if is_told_whole && cause.is::<sqlx::Error>() {
+            break;
+        }
+        is_told_whole = cause.is::<postgres::Error>();
+        let text = cause.to_string();
         if !texts.iter().any(|told| told.contains(&text)) {
             texts.push(text);
         }
@@ -76,8 +83,7 @@ mod tests {
         let told = "cannot open /x: No such file or directory (os error 2)";
         assert_eq!(describe(&cache::Error::file("open", Path::new("/x"), cause()).into()), told);
         let within = postgres::Error::Connect { address: "/tmp:1".into(), source: sqlx::Error::Io(cause()) };
-        let told =
-            "cannot connect to /tmp:1: error communicating with database: No such file or directory (os error 2)";
+        let told = "cannot connect to /tmp:1: No such file or directory (os error 2)";
         assert_eq!(describe(&within.into()), told);
         let context = Err::<(), _>(cause()).context("cannot write manual pages").unwrap_err();
         assert_eq!(describe(&context), "cannot write manual pages: No such file or directory (os error 2)");

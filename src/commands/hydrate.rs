@@ -28,7 +28,7 @@ pub struct HydrateArguments {
     snapshot: String,
 
     #[command(flatten)]
-    connection: ConnectionArguments,
+    pub connection: ConnectionArguments,
 
     #[command(flatten, next_help_heading = "Hydrate")]
     snapshots: SnapshotsArguments,

@@ -6,7 +6,8 @@ use clap::Args;
 use jiff::Zoned;
 
 use super::{
-    ConnectionArguments, ExitStatus, OutputArguments, SnapshotsArguments, Target, ViewArguments, read_current_map,
+    ConnectionArguments, ExitStatus, OutputArguments, PositionalArguments, SnapshotsArguments, Target, ViewArguments,
+    read_current_map,
 };
 use crate::terminal::{self, Canvas, Screen};
 
@@ -18,7 +19,10 @@ use crate::terminal::{self, Canvas, Screen};
 #[derive(Debug, Args)]
 pub struct MapArguments {
     #[command(flatten)]
-    pub connection: ConnectionArguments,
+    connection: ConnectionArguments,
+
+    #[command(flatten)]
+    positional: PositionalArguments,
 
     #[command(flatten)]
     view: ViewArguments,
@@ -32,9 +36,16 @@ pub struct MapArguments {
     snapshots: SnapshotsArguments,
 }
 
+impl MapArguments {
+    /// Which server and databases were named.
+    pub fn named(&self) -> ConnectionArguments {
+        self.connection.clone().with(self.positional.clone())
+    }
+}
+
 /// Runs the command.
 pub async fn run(arguments: MapArguments, output: OutputArguments) -> anyhow::Result<ExitStatus> {
-    let target = Target::open(&arguments.connection).await?;
+    let target = Target::open(&arguments.named()).await?;
     match arguments.watch {
         Some(seconds) => watch(&target, &arguments, output, Duration::from_secs(seconds)).await?,
         None => {

@@ -53,7 +53,7 @@ use std::ffi::OsString;
 
 use clap::{Parser, Subcommand};
 
-pub use connection::ConnectionArguments;
+pub use connection::{ConnectionArguments, PositionalArguments};
 pub use current_map::{add_heat, read_current_map};
 pub use explain::{describe, explain};
 pub use lab::{LabArguments, NotALabServer, is_lab_server, require_lab_server};
@@ -151,21 +151,25 @@ impl Cli {
     }
 
     /// Which server was named, by the commands that take one.
-    pub fn connection(&self) -> ConnectionArguments {
-        let named = match &self.command {
-            Command::Doctor(arguments) => Some(&arguments.connection),
-            Command::Map(arguments) => Some(&arguments.connection),
-            Command::Snapshot(arguments) => Some(arguments.connection()),
-            Command::Evict(arguments) => Some(&arguments.connection),
-            Command::Restore(arguments) => Some(&arguments.connection),
+    fn named(&self) -> Option<ConnectionArguments> {
+        match &self.command {
+            Command::Doctor(arguments) => Some(arguments.named()),
+            Command::Map(arguments) => Some(arguments.named()),
+            Command::Snapshot(arguments) => Some(arguments.named()),
+            Command::Evict(arguments) => Some(arguments.named()),
+            Command::Restore(arguments) => Some(arguments.connection.clone()),
+            Command::Hydrate(arguments) => Some(arguments.connection.clone()),
+            Command::Predict(arguments) => Some(arguments.connection.clone()),
             _ => None,
-        };
-        named.cloned().unwrap_or_default()
+        }
     }
 
     /// Runs the subcommand.
     pub async fn run(self) -> anyhow::Result<ExitStatus> {
         let output = self.output;
+        if let Some(named) = self.named() {
+            named.complete_printed_commands();
+        }
         match self.command {
             Command::Doctor(arguments) => doctor::run(arguments, output).await,
             Command::Map(arguments) => map::run(arguments, output).await,

@@ -60,14 +60,14 @@ enum Action {
 
 impl SnapshotArguments {
     /// Which server was named.
-    pub fn connection(&self) -> &ConnectionArguments {
+    pub fn named(&self) -> ConnectionArguments {
         match &self.action {
-            Action::Take(arguments) => &arguments.place.connection,
-            Action::Diff(arguments) => &arguments.place.connection,
+            Action::Take(arguments) => arguments.named(),
+            Action::Diff(arguments) => arguments.place.connection.clone(),
             Action::List(place)
             | Action::Show { place, .. }
             | Action::Drop { place, .. }
-            | Action::Verify { place, .. } => &place.connection,
+            | Action::Verify { place, .. } => place.connection.clone(),
         }
     }
 }
@@ -96,9 +96,9 @@ fn list(place: &SnapshotPlace, output: OutputArguments) -> anyhow::Result<()> {
     let lines: Vec<SnapshotLine> = place.snapshots.open().read_all()?.into_iter().map(SnapshotLine::read).collect();
     match output.json {
         true => terminal::print_json(&terminal::render_snapshots_json(&lines))?,
-        false if lines.is_empty() => terminal::print_line(
-            &place.connection.complete_commands("there is no snapshot yet: pgthaw snapshot take makes one"),
-        ),
+        false if lines.is_empty() => {
+            terminal::print_line("there is no snapshot yet: pgthaw snapshot take makes one");
+        }
         false => terminal::print_line(&terminal::render_snapshots(&lines, Canvas::of_stdout(false))),
     }
     Ok(())

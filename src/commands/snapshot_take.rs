@@ -5,7 +5,9 @@ use std::path::PathBuf;
 use clap::Args;
 
 use super::snapshot_place::SnapshotPlace;
-use super::{ExitStatus, OutputArguments, Target, add_heat, read_current_map};
+use super::{
+    ConnectionArguments, ExitStatus, OutputArguments, PositionalArguments, Target, add_heat, read_current_map,
+};
 use crate::cache::Snapshot;
 use crate::terminal::{self, Taken};
 
@@ -13,7 +15,10 @@ use crate::terminal::{self, Taken};
 #[derive(Debug, Args)]
 pub struct TakeArguments {
     #[command(flatten)]
-    pub place: SnapshotPlace,
+    place: SnapshotPlace,
+
+    #[command(flatten)]
+    positional: PositionalArguments,
 
     /// A word for its name, such as nightly
     #[arg(long)]
@@ -28,10 +33,17 @@ pub struct TakeArguments {
     output: Option<PathBuf>,
 }
 
+impl TakeArguments {
+    /// Which server and databases were named.
+    pub fn named(&self) -> ConnectionArguments {
+        self.place.connection.clone().with(self.positional.clone())
+    }
+}
+
 /// Takes a snapshot.
 pub async fn take(arguments: TakeArguments, output: OutputArguments) -> anyhow::Result<ExitStatus> {
     let store = arguments.place.snapshots.open();
-    let target = Target::open(&arguments.place.connection).await?;
+    let target = Target::open(&arguments.named()).await?;
     let mut map = read_current_map(&target, &store, output).await?;
     add_heat(&mut map, &target, &store).await?;
     let snapshot = Snapshot::take(map, arguments.label)?;

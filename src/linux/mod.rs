@@ -7,6 +7,7 @@ pub mod clock;
 pub mod direct_read;
 mod error;
 pub mod extents;
+pub mod home;
 pub mod idle_memory;
 pub mod loop_file_system;
 pub mod machine;

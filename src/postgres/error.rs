@@ -3,19 +3,37 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
-use super::Psql;
+use super::{Psql, quote_argument};
 use crate::failure::{ErrorKind, Explain, FullDisk};
 
 /// What can go wrong with a server.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    #[error("cannot connect to {address}: {source}")]
+    #[error("cannot connect to {address}: {}", reason(source))]
     Connect { address: String, source: sqlx::Error },
     #[error("cannot connect to {address}: no answer within {seconds} s")]
     ConnectTimeout { address: String, seconds: u64 },
+    #[error("cannot connect to any of {} servers: {}", failures.len(), told(failures))]
+    NoHost { failures: Vec<Error> },
+    #[error("cannot connect to {address} as \"{user}\": the server asks for a password, and none was given")]
+    PasswordMissing { address: String, user: String },
+    #[error("{} has a password that others may read: it is not used", path.display())]
+    PasswordFileOpen { path: PathBuf },
+    #[error("{address} is not {wanted}, which target_session_attrs asks for")]
+    OtherKindOfServer { address: String, wanted: &'static str },
+    #[error("the connection string cannot be read: {reason}")]
+    ConnectionString { reason: String },
+    #[error("pgthaw cannot do what {parameter} asks for")]
+    Unsupported { parameter: &'static str },
+    #[error("no service file defines the service \"{name}\"")]
+    ServiceMissing { name: String, files: Vec<PathBuf> },
+    #[error("the operating system has no user {who}")]
+    SystemUserUnknown { who: String },
+    #[error("only root can connect as the system's user \"{user}\"")]
+    CannotActAs { user: String },
     #[error("{value:?} is no valid {what}")]
     Option { what: &'static str, value: String },
-    #[error("cannot {action}: {source}")]
+    #[error("cannot {action}: {}", reason(source))]
     Query { action: &'static str, source: sqlx::Error },
     #[error("there is no database \"{database}\" in the cluster at {cluster}")]
     DatabaseMissing { database: String, cluster: String },
@@ -65,8 +83,28 @@ impl Error {
     pub fn is_server_gone(&self) -> bool {
         match self.sqlstate().as_deref() {
             Some(state) => matches!(state, ADMIN_SHUTDOWN | CRASH_SHUTDOWN | CANNOT_CONNECT_NOW),
-            None => matches!(self, Error::Connect { .. } | Error::ConnectTimeout { .. } | Error::Query { .. }),
+            None => match self {
+                Error::NoHost { failures } => failures.iter().all(Error::is_server_gone),
+                _ => matches!(self, Error::Connect { .. } | Error::ConnectTimeout { .. } | Error::Query { .. }),
+            },
         }
+    }
+
+    /// Did a server answer and refuse, so that asking the next host of several would only present the same again?
+    pub(super) fn is_refusal(&self) -> bool {
+        let is_attempt =
+            matches!(self, Error::Connect { .. } | Error::ConnectTimeout { .. } | Error::OtherKindOfServer { .. });
+        !is_attempt || self.sqlstate().is_some_and(|state| state != CANNOT_CONNECT_NOW)
+    }
+
+    /// Did the server refuse this role, or not believe that it is this role's user who asks?
+    pub(super) fn is_about_identity(&self) -> bool {
+        self.sqlstate().as_deref() == Some(INVALID_AUTHORIZATION)
+    }
+
+    /// Was the password wrong, or missing?
+    pub(super) fn is_wrong_password(&self) -> bool {
+        self.sqlstate().as_deref() == Some(INVALID_PASSWORD)
     }
 
     /// Is it a database that nobody may connect to, as template0 is, or that is not there?
@@ -104,7 +142,14 @@ impl Explain for Error {
             Error::ExtensionMissing { .. } | Error::ExtensionPrivilege { .. } | Error::ProgramMissing(_) => {
                 ErrorKind::Privilege
             }
-            Error::DataDirectory { .. }
+            Error::PasswordMissing { .. } | Error::PasswordFileOpen { .. } | Error::CannotActAs { .. } => {
+                ErrorKind::Privilege
+            }
+            Error::ConnectionString { .. }
+            | Error::Unsupported { .. }
+            | Error::ServiceMissing { .. }
+            | Error::SystemUserUnknown { .. }
+            | Error::DataDirectory { .. }
             | Error::DatabaseMissing { .. }
             | Error::OtherCluster { .. }
             | Error::Version(_)
@@ -114,6 +159,8 @@ impl Explain for Error {
             Error::Connect { source, .. } | Error::Query { source, .. } if is_privilege(source) => ErrorKind::Privilege,
             Error::Connect { .. }
             | Error::ConnectTimeout { .. }
+            | Error::NoHost { .. }
+            | Error::OtherKindOfServer { .. }
             | Error::Query { .. }
             | Error::DataFile { .. }
             | Error::Program { .. }
@@ -127,6 +174,31 @@ impl Explain for Error {
             Error::ConnectTimeout { .. } => Some(
                 "is the host right, and does a firewall let you through? PGCONNECT_TIMEOUT sets the seconds".into(),
             ),
+            Error::NoHost { failures } => failures.iter().find_map(Explain::hint),
+            Error::PasswordMissing { .. } => Some(
+                "pgthaw … -W asks for it on a terminal; otherwise it comes from PGPASSWORD or ~/.pgpass (mode 0600)"
+                    .into(),
+            ),
+            Error::PasswordFileOpen { path } => {
+                Some(format!("chmod 600 {}", quote_argument(&path.display().to_string())))
+            }
+            Error::OtherKindOfServer { .. } => Some(
+                "name the host of such a server with -h, or leave target_session_attrs (PGTARGETSESSIONATTRS) out"
+                    .into(),
+            ),
+            Error::ConnectionString { .. } => {
+                Some("such as -d 'host=db.example user=app dbname=shop' or -d postgresql://app@db.example/shop".into())
+            }
+            Error::Unsupported { parameter } => Some(format!(
+                "leave {parameter} out (connection string, service file or PG* variable) if you can do without it: pgthaw does not \
+                 ignore it silently"
+            )),
+            Error::ServiceMissing { files, .. } => {
+                let files: Vec<String> = files.iter().map(|file| file.display().to_string()).collect();
+                Some(format!("looked in {}; PGSERVICEFILE names another file", files.join(" and ")))
+            }
+            Error::SystemUserUnknown { .. } => Some("name the role with -U; `getent passwd` lists the users".into()),
+            Error::CannotActAs { user } => Some(format!("sudo -u {} pgthaw …", quote_argument(user))),
             Error::ExtensionMissing { name, database } => Some(format!(
                 "{} (Debian: the package postgresql-contrib, or PostgreSQL's own, has it)",
                 Psql::anywhere().create_extension(std::slice::from_ref(database), name)
@@ -178,6 +250,20 @@ impl Explain for Error {
     }
 }
 
+/// What the server or the system said, without the words of the library that heard it.
+fn reason(error: &sqlx::Error) -> String {
+    match error {
+        sqlx::Error::Database(refusal) => refusal.message().to_owned(),
+        sqlx::Error::Io(error) => error.to_string(),
+        other => other.to_string(),
+    }
+}
+
+/// What was tried in vain, one after the other.
+fn told(failures: &[Error]) -> String {
+    failures.iter().map(ToString::to_string).collect::<Vec<_>>().join("; ")
+}
+
 fn sqlstate(error: &sqlx::Error) -> Option<String> {
     error.as_database_error().and_then(|refusal| refusal.code()).map(|code| code.into_owned())
 }
@@ -202,10 +288,11 @@ fn query_hint(action: &str, source: &sqlx::Error) -> Option<String> {
 
 fn connect_hint(address: &str, error: &sqlx::Error) -> String {
     match sqlstate(error).as_deref() {
-        Some(INVALID_PASSWORD) => "check the password: PGPASSWORD or ~/.pgpass (mode 0600)".into(),
+        Some(INVALID_PASSWORD) => {
+            "the password is wrong: PGPASSWORD, ~/.pgpass or the connection string has it, and pgthaw … -W asks for it".into()
+        }
         Some(INVALID_AUTHORIZATION) if address.starts_with('/') => {
-            "run as the server's own user: runuser -u postgres -- pgthaw …; or name a role that exists with -U postgres"
-                .into()
+            "run it as the server's own user: sudo -u postgres pgthaw …; or name a role that exists and is yours with -U".into()
         }
         Some(INVALID_AUTHORIZATION) => "pg_hba.conf does not let this role in from here: give another -U or -h".into(),
         Some(INVALID_CATALOG_NAME) => "name a database that exists: -d".into(),

@@ -7,7 +7,7 @@ mod build;
 pub mod capability;
 mod catalog;
 mod configured;
-mod connect_options;
+mod connect;
 mod control_file;
 mod data_directory;
 mod error;
@@ -38,7 +38,7 @@ pub use catalog::{
     read_relations,
 };
 pub use configured::{SettingJudge, SettingRefusal, read_configured_setting};
-pub use connect_options::ConnectOptions;
+pub use connect::{Address, ConnectOptions, Parameters, Reached, SystemUser, parse_connection_string};
 pub use control_file::ClusterState;
 pub use data_directory::DataDirectory;
 pub use error::Error;
@@ -54,7 +54,7 @@ pub use prewarm::{PG_PREWARM, PrewarmMode, Prewarmer};
 pub use programs::{MissingProgram, Programs, ProgramsVersion};
 pub use relation::{Relation, RelationKind, RelationName};
 pub use relation_path::{RelationPath, RelationPathError};
-pub use remedy::Psql;
+pub use remedy::{Psql, quote_argument};
 pub use scratch::{CLUSTER_PREFIX, LAB_CLUSTER_NAME, Listening, ScratchCluster, StopMode, has_cluster, remove_cluster};
 pub use server::{Server, ServerFacts, apply_no_session_limits};
 pub use setting_value::parse_setting_number;

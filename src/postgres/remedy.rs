@@ -1,23 +1,44 @@
 //! Commands that a hint tells the user to run. Names come from the server, and whoever made them chose them: they are
 //! quoted, for SQL and for the shell.
 
-/// psql, with the options that lead to a server.
+use std::fmt;
+
+use super::{Address, Server, SystemUser};
+
+/// psql, with what makes it a superuser's on a server.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Psql(String);
 
 impl Psql {
-    /// Where the address is not known: the user has to add what leads there.
-    pub(super) fn anywhere() -> Psql {
+    /// Without a word of where: whatever prints it completes it ([`Psql::of`]).
+    pub fn anywhere() -> Psql {
         Psql("psql".into())
     }
 
-    /// At an address such as `/tmp:5433`; without options where psql looks by itself.
-    pub fn at(address: &str) -> Psql {
-        match address.rsplit_once(':') {
-            Some((host, port)) if address != "/var/run/postgresql:5432" => {
-                Psql(format!("psql -h {} -p {port}", quote_argument(host)))
+    /// As whoever the address names.
+    pub fn at(address: &Address) -> Psql {
+        Psql(format!("psql{address}"))
+    }
+
+    /// As a superuser of this server: the role that is connected, if it is one; otherwise, on this host, the server's
+    /// owner, and over the network postgres.
+    pub fn of(server: &Server) -> Psql {
+        let address = server.describe();
+        let way = server.reached();
+        if let Some(user) = way.acting_as() {
+            return Psql(format!("runuser -u {} -- psql{address}", quote_argument(&user.name)));
+        }
+        if server.facts.is_superuser {
+            return Psql::at(&address);
+        }
+        match way.socket_owner() {
+            Some(owner) => {
+                let begins = if SystemUser::is_root() { "runuser -u" } else { "sudo -u" };
+                let ends = if SystemUser::is_root() { " --" } else { "" };
+                let place = Address { user: None, ..address };
+                Psql(format!("{begins} {}{ends} psql{place}", quote_argument(&owner.name)))
             }
-            _ => Psql::anywhere(),
+            None => Psql::at(&Address { user: Some("postgres".into()), ..address }),
         }
     }
 
@@ -44,12 +65,18 @@ impl Psql {
     }
 }
 
+impl fmt::Display for Psql {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
 fn quote_identifier(name: &str) -> String {
     format!("\"{}\"", name.replace('"', "\"\""))
 }
 
 /// As one word of a shell. The server's names never have the NUL that cannot be quoted.
-fn quote_argument(text: &str) -> String {
+pub fn quote_argument(text: &str) -> String {
     shlex::try_quote(text).map(String::from).unwrap_or_default()
 }
 
@@ -59,7 +86,7 @@ mod tests {
 
     #[test]
     fn names_cannot_break_out_of_a_command() {
-        let several = Psql::at("/tmp:5433").create_extension(&["shop".into(), "$(reboot)".into()], "pg_prewarm");
+        let several = at_tmp().create_extension(&["shop".into(), "$(reboot)".into()], "pg_prewarm");
         assert_eq!(
             several,
             "for d in shop '$(reboot)'; do psql -h /tmp -p 5433 -d \"$d\" -c 'CREATE EXTENSION pg_prewarm'; done"
@@ -70,9 +97,7 @@ mod tests {
         assert_eq!(words[4..], ["GRANT pg_monitor TO \"r\"\"; DROP ROLE x; --'\""]);
     }
 
-    #[test]
-    fn psql_finds_the_usual_server_itself() {
-        assert_eq!(Psql::at("/var/run/postgresql:5432"), Psql::anywhere());
-        assert_eq!(Psql::at("::1:5432").0, "psql -h ::1 -p 5432");
+    fn at_tmp() -> Psql {
+        Psql::at(&Address { host: Some("/tmp".into()), port: Some(5433), user: None })
     }
 }

@@ -248,6 +248,7 @@ impl ScratchCluster {
             port: Some(self.port),
             user: Some(SUPERUSER.into()),
             database: Some(database.into()),
+            ..ConnectOptions::default()
         }
     }
 

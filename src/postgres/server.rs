@@ -1,13 +1,12 @@
 //! A running server: how to reach it, and what it says of itself.
 
 use std::path::PathBuf;
-use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
-use sqlx::postgres::{PgConnectOptions, PgConnection, PgRow};
-use sqlx::{Connection as _, Row as _};
+use sqlx::Row as _;
+use sqlx::postgres::{PgConnection, PgRow};
 
-use super::{ConnectOptions, DataDirectory, Error, find_extension};
+use super::{Address, ConnectOptions, DataDirectory, Error, Reached, find_extension};
 use crate::units::Bytes;
 
 /// The oldest `server_version_num` that pgthaw works with.
@@ -52,8 +51,7 @@ pub struct ServerFacts {
 /// A server that answered. Connections are opened per database when needed.
 #[derive(Debug)]
 pub struct Server {
-    options: PgConnectOptions,
-    timeout: Duration,
+    reached: Reached,
     pub facts: ServerFacts,
     /// For messages: `/var/run/postgresql:5432` or `host:5432`.
     pub address: String,
@@ -65,26 +63,28 @@ impl Server {
     /// Connects as psql would, and asks the server about itself. Without a database named anywhere `postgres` is
     /// tried, then `template1`.
     pub async fn connect(options: &ConnectOptions) -> Result<Server, Error> {
-        let resolved = options.resolve()?;
-        let mut refused = None;
-        for database in resolved.databases {
-            let options = resolved.sqlx.clone().database(&database);
-            match connect_within(&options, &resolved.address, resolved.timeout).await {
-                Ok(mut connection) => {
-                    let facts = read_facts(&mut connection).await?;
-                    let (address, timeout) = (resolved.address, resolved.timeout);
-                    return Ok(Server { options, timeout, facts, address, database });
-                }
-                Err(error) if error.is_about_database() => refused = refused.or(Some(error)),
-                Err(error) => return Err(error),
-            }
-        }
-        Err(refused.unwrap_or_else(|| Error::Option { what: "database", value: String::new() }))
+        let (reached, mut connection) = Reached::reach(options).await?;
+        prepare(&mut connection, &reached.address()).await?;
+        let facts = read_facts(&mut connection).await?;
+        let (address, database) = (reached.address(), reached.database.clone());
+        Ok(Server { reached, facts, address, database })
     }
 
     /// Opens a connection to another database of this server, as the same user.
     pub async fn connect_to(&self, database: &str) -> Result<PgConnection, Error> {
-        connect_within(&self.options.clone().database(database), &self.address, self.timeout).await
+        let mut connection = self.reached.connect_to(database).await?;
+        prepare(&mut connection, &self.address).await?;
+        Ok(connection)
+    }
+
+    /// The way that led here, for commands that are shown to be pasted.
+    pub fn reached(&self) -> &Reached {
+        &self.reached
+    }
+
+    /// Where it is, as psql's options would say it.
+    pub fn describe(&self) -> Address {
+        self.reached.describe()
     }
 
     /// Opens a connection to the first of `databases` that has the extension: the connected one is looked at before
@@ -110,7 +110,7 @@ impl Server {
 
     /// Is the connection through a socket of this host?
     pub fn is_local_socket(&self) -> bool {
-        self.options.get_host().starts_with('/')
+        self.reached.is_local_socket()
     }
 
     /// What to tell of a version that pgthaw was not tested with.
@@ -121,18 +121,11 @@ impl Server {
     }
 }
 
-async fn connect_within(options: &PgConnectOptions, address: &str, timeout: Duration) -> Result<PgConnection, Error> {
-    let in_vain = |source| Error::Connect { address: address.to_owned(), source };
-    let attempt = async {
-        let mut connection = PgConnection::connect_with(options).await.map_err(in_vain)?;
-        check_version(&connection)?;
-        sqlx::query(include_str!("sql/session_13.sql")).execute(&mut connection).await.map_err(in_vain)?;
-        Ok(connection)
-    };
-    match tokio::time::timeout(timeout, attempt).await {
-        Ok(result) => result,
-        Err(_) => Err(Error::ConnectTimeout { address: address.to_owned(), seconds: timeout.as_secs() }),
-    }
+/// Makes a new connection pgthaw's own: nothing that a database's owner set is in its way.
+async fn prepare(connection: &mut PgConnection, address: &str) -> Result<(), Error> {
+    check_version(connection)?;
+    let done = sqlx::query(include_str!("sql/session_13.sql")).execute(connection).await;
+    done.map(drop).map_err(|source| Error::Connect { address: address.to_owned(), source })
 }
 
 /// What limits sessions of this server, such as statement_timeout, no longer limits this one.

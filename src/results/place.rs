@@ -8,6 +8,7 @@ use serde::{Serialize, Serializer};
 use sqlx::postgres::PgConnectOptions;
 
 use super::{Error, Store, default_path};
+use crate::postgres::{self, ConnectOptions, parse_connection_string};
 
 /// How the address of a server begins.
 const SCHEMES: [&str; 2] = ["postgres://", "postgresql://"];
@@ -34,14 +35,11 @@ impl FromStr for Place {
         if !SCHEMES.iter().any(|scheme| text.starts_with(scheme)) {
             return Ok(Place::File(PathBuf::from(text)));
         }
-        // As psql takes it: the host stands behind the question mark, or is this one.
-        let text = text.replacen("@/", "@localhost/", 1);
-        let options: PgConnectOptions =
-            text.parse().map_err(|source: sqlx::Error| Error::Address(source.to_string()))?;
-        let host = options.get_socket().map_or(options.get_host().to_owned(), |socket| socket.display().to_string());
-        let database = options.get_database().unwrap_or_else(|| options.get_username());
-        let shown = format!("postgres://{}@{host}:{}/{database}", options.get_username(), options.get_port());
-        Ok(Place::Server(ServerPlace { options: Box::new(options.application_name("pgthaw")), shown }))
+        let told = |error: postgres::Error| Error::Address(error.to_string());
+        let parameters = parse_connection_string(text).map_err(told)?.unwrap_or_default();
+        let connection = ConnectOptions { parameters, ..ConnectOptions::default() };
+        let (options, shown) = connection.plain_options().map_err(told)?;
+        Ok(Place::Server(ServerPlace { options: Box::new(options), shown }))
     }
 }
 

@@ -16,6 +16,8 @@ mod loading;
 mod map;
 mod map_bar;
 mod map_json;
+mod password;
+mod pasted;
 mod predict;
 mod printable;
 mod progress;
@@ -47,6 +49,8 @@ pub use hydrate::render_hydration;
 pub use loading::{render_loading, render_loading_head, render_loading_line};
 pub use map::{MapView, render_map, render_states};
 pub use map_json::render_map_json;
+pub use password::ask_password;
+pub use pasted::{PastedCommands, complete_commands, complete_commands_with};
 pub use predict::render_prediction;
 pub use printable::printable;
 pub use progress::Progress;
@@ -73,6 +77,10 @@ static OUTPUT_FAILURE: OnceLock<io::Error> = OnceLock::new();
 /// Prints a line on standard output. After a failure nothing more is printed, and the command goes on: its exit status is
 /// an answer of its own.
 pub fn print_line(line: &str) {
+    write_line(&complete_commands(line));
+}
+
+fn write_line(line: &str) {
     if is_output_open()
         && let Err(error) = writeln!(io::stdout().lock(), "{line}")
     {
@@ -91,13 +99,19 @@ pub fn output_failure() -> Option<&'static io::Error> {
     OUTPUT_FAILURE.get().filter(|error| error.kind() != io::ErrorKind::BrokenPipe)
 }
 
-/// Prints a value as one JSON document on standard output.
+/// Prints a value as one JSON document on standard output. What is a command in it was completed by whoever made it: names
+/// stay as they are.
 pub fn print_json<T: serde::Serialize>(value: &T) -> serde_json::Result<()> {
-    print_line(&serde_json::to_string_pretty(value)?);
+    write_line(&serde_json::to_string_pretty(value)?);
     Ok(())
 }
 
 /// Prints a remark on standard error, so that standard output stays what was asked for.
 pub fn print_remark(line: &str) {
+    print_as_it_is(&complete_commands(line));
+}
+
+/// Prints on standard error what was completed already, such as a failure in JSON, whose quotes are not a shell's.
+pub fn print_as_it_is(line: &str) {
     eprintln!("{line}");
 }

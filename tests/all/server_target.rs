@@ -25,7 +25,8 @@ fn database_names(target: &Target) -> Vec<String> {
 /// The server by its address.
 fn by_address(server: &TestServer) -> ConnectionArguments {
     let options = server.cluster.connect_options("postgres");
-    ConnectionArguments { host: options.host, port: options.port, username: options.user, ..Default::default() }
+    let port = options.port.map(|port| port.to_string());
+    ConnectionArguments { host: options.host, port, username: options.user, ..Default::default() }
 }
 
 /// The server by its directory alone.

@@ -217,7 +217,7 @@ impl Maker<'_> {
         let program = command.first().map(Path::new);
         // One that is looked for in PATH was not read.
         program.map_or(Ok(()), |program| read_unchanged(self.sweep, program).map(drop))?;
-        let ConnectOptions { host, port, user, database } = lab.workload_options();
+        let ConnectOptions { host, port, user, database, .. } = lab.workload_options();
         let port = port.map(|port| port.to_string());
         let given = [("PGHOST", host), ("PGPORT", port), ("PGUSER", user), ("PGDATABASE", database)];
         let given = given.into_iter().filter_map(|(name, value)| Some(format!("{name}={}", value?)));
@@ -238,7 +238,7 @@ impl Maker<'_> {
         let Some(setup) = &self.spec.setup else { return Ok(()) };
         read_unchanged(self.sweep, setup)?;
         self.events.tell(Event::Step(format!("running {}", setup.display())));
-        let ConnectOptions { host, port, user, database } = lab.workload_options();
+        let ConnectOptions { host, port, user, database, .. } = lab.workload_options();
         let mut arguments: Vec<String> = ["-XAtq", "-v", "ON_ERROR_STOP=1"].map(str::to_owned).to_vec();
         let given = [("-h", host), ("-p", port.map(|port| port.to_string())), ("-U", user), ("-d", database)];
         let given = given.into_iter().filter_map(|(option, value)| Some([option.to_owned(), value?]));

@@ -38,7 +38,7 @@ use crate::units::Bytes;
 #[derive(Debug, Args)]
 pub struct PredictArguments {
     #[command(flatten)]
-    connection: ConnectionArguments,
+    pub connection: ConnectionArguments,
 
     #[command(flatten)]
     snapshots: SnapshotsArguments,

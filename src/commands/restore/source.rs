@@ -70,7 +70,8 @@ fn find_directory(arguments: &RestoreArguments) -> Result<Option<DataDirectory>,
     match &arguments.connection.data_dir {
         Some(path) => DataDirectory::open(path).map(Some),
         None => {
-            Ok(arguments.connection.connect_options().socket_file().and_then(|file| DataDirectory::of_socket(&file)))
+            let socket = arguments.connection.connect_options()?.socket_file();
+            Ok(socket.and_then(|file| DataDirectory::of_socket(&file)))
         }
     }
 }
@@ -119,7 +120,7 @@ impl Source {
             return Err(warm::Error::BlockSize { snapshot: block_size, cluster: here }.into());
         }
         let places = arguments.selection.selection().find(map.relations.iter().map(|one| &one.relation))?;
-        let scope = Scope::of(&arguments.connection.databases);
+        let scope = Scope::of(&arguments.connection.databases()?);
         let mut places = places.into_iter().peekable();
         let mut at = 0;
         map.relations.retain(|one| {

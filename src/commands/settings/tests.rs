@@ -93,14 +93,14 @@ fn the_connection_counts_for_every_command_that_connects() {
     let text = "[connection]\nhost = '/tmp'\ndbname = ['a', 'b']\nport = 5433\ndata_dir = '/data'\n";
     let restore = restore(text, &["--needed=x"]);
     assert_eq!(restore.connection.databases, ["a", "b"]);
-    assert_eq!((restore.connection.host.as_deref(), restore.connection.port), (Some("/tmp"), Some(5433)));
+    assert_eq!((restore.connection.host.as_deref(), restore.connection.port.as_deref()), (Some("/tmp"), Some("5433")));
     assert_eq!(restore.connection.data_dir.as_deref(), Some(Path::new("/data")));
     let Ok(Line { command: Commands::Snapshot(Snapshot::Take(take)) }) =
         matches(text, &["snapshot", "take", "--needed=x"])
     else {
         panic!("not taken")
     };
-    assert_eq!(take.connection.port, Some(5433));
+    assert_eq!(take.connection.port.as_deref(), Some("5433"));
 }
 
 #[test]

@@ -10,7 +10,7 @@ use crate::postgres::{ConnectOptions, DataDirectory, Error, Postmaster, Server};
 /// The server and the directory are both named: they must be the same cluster.
 pub(super) async fn open_both(arguments: &ConnectionArguments, path: &Path, scope: Scope) -> Result<Target, Error> {
     let directory = DataDirectory::open(path)?;
-    let server = Server::connect(&arguments.connect_options()).await?;
+    let server = arguments.connect(|options| options).await?;
     require_same(&directory, &server)?;
     let mut remarks: Vec<String> = server.version_remark().into_iter().collect();
     remarks.extend(different_place_remark(&directory, &server));
@@ -28,7 +28,7 @@ pub(super) async fn open_directory(
         let remarks = vec![format!("no server runs in {}: its files are looked at alone", directory.path.display())];
         return Ok(Target::of_directory(directory, None, scope, remarks));
     };
-    match Server::connect(&options_for(&postmaster, arguments)).await {
+    match arguments.connect(|options| options_for(&postmaster, options)).await {
         Ok(server) => {
             require_same(&directory, &server)?;
             let remarks = server.version_remark().into_iter().collect();
@@ -45,12 +45,12 @@ pub(super) async fn open_directory(
 }
 
 /// How to reach the server that runs in a directory.
-fn options_for(postmaster: &Postmaster, arguments: &ConnectionArguments) -> ConnectOptions {
+fn options_for(postmaster: &Postmaster, options: ConnectOptions) -> ConnectOptions {
     let socket = postmaster.socket_directory.as_ref().map(|directory| directory.display().to_string());
     ConnectOptions {
         host: socket.or(postmaster.listen_address.clone()).or(Some("localhost".into())),
         port: postmaster.port,
-        ..arguments.connect_options()
+        ..options
     }
 }
 
@@ -86,19 +86,20 @@ mod tests {
 
     #[test]
     fn the_server_of_a_directory_is_reached_by_its_socket() {
-        let arguments = ConnectionArguments { username: Some("u".into()), ..Default::default() };
+        let given = ConnectOptions { user: Some("u".into()), ..Default::default() };
+        let options_for = |postmaster: &Postmaster| super::options_for(postmaster, given.clone());
         let mut postmaster = Postmaster {
             pid: 1,
             port: Some(5433),
             socket_directory: Some("/run/x".into()),
             listen_address: Some("10.0.0.1".into()),
         };
-        let options = options_for(&postmaster, &arguments);
+        let options = options_for(&postmaster);
         assert_eq!((options.host.as_deref(), options.port), (Some("/run/x"), Some(5433)));
         assert_eq!(options.user.as_deref(), Some("u"));
         postmaster.socket_directory = None;
-        assert_eq!(options_for(&postmaster, &arguments).host.as_deref(), Some("10.0.0.1"));
+        assert_eq!(options_for(&postmaster).host.as_deref(), Some("10.0.0.1"));
         postmaster.listen_address = None;
-        assert_eq!(options_for(&postmaster, &arguments).host.as_deref(), Some("localhost"));
+        assert_eq!(options_for(&postmaster).host.as_deref(), Some("localhost"));
     }
 }

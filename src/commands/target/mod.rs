@@ -57,7 +57,7 @@ impl Target {
 
     /// Finds out what the arguments mean, and opens it.
     pub async fn open(arguments: &ConnectionArguments) -> anyhow::Result<Target> {
-        let scope = Scope::of(&arguments.databases);
+        let scope = Scope::of(&arguments.databases()?);
         let target = match &arguments.data_dir {
             Some(path) if arguments.names_server() => directory::open_both(arguments, path, scope).await?,
             Some(path) => directory::open_directory(arguments, path, scope).await?,

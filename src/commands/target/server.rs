@@ -9,7 +9,7 @@ use crate::warm::{Refusal, SkipReason};
 
 /// Connects, and finds the directory.
 pub(super) async fn open_server(arguments: &ConnectionArguments, scope: Scope) -> Result<Target, Error> {
-    let server = Server::connect(&arguments.connect_options()).await?;
+    let server = arguments.connect(|options| options).await?;
     let mut remarks: Vec<String> = server.version_remark().into_iter().collect();
     let (data_directory, directory_refusal) = match find_directory(&server) {
         Ok(directory) => (Some(directory), None),
@@ -25,7 +25,7 @@ pub(super) async fn open_server(arguments: &ConnectionArguments, scope: Scope) -
 fn find_directory(server: &Server) -> Result<DataDirectory, (SkipReason, String)> {
     let Some(path) = &server.facts.data_directory else {
         let ServerFacts { role, .. } = &server.facts;
-        let remedy = Psql::at(&server.address).grant(&server.database, "pg_monitor", role);
+        let remedy = Psql::anywhere().grant(&server.database, "pg_monitor", role);
         let why = format!(
             "role \"{role}\" may not see the setting data_directory ({remedy}, or name the directory with --data-dir)"
         );

@@ -145,7 +145,7 @@ fn describe(server: &Server, (name, is_one_enough): (&'static str, bool), presen
 }
 
 fn install_remedy(server: &Server, name: &str, databases: &[String]) -> String {
-    let command = Psql::at(&server.address).create_extension(databases, name);
+    let command = Psql::anywhere().create_extension(databases, name);
     if server.facts.in_recovery { format!("{command} (on the primary)") } else { command }
 }
 

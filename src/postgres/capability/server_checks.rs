@@ -43,7 +43,7 @@ pub async fn check_role(server: &Server) -> Capability {
             GROUP,
             ROLE,
             format!("{role} has not the privileges of pg_monitor"),
-            format!("{} (as a superuser)", Psql::at(&server.address).grant(&server.database, "pg_monitor", role)),
+            Psql::anywhere().grant(&server.database, "pg_monitor", role),
         ),
     }
 }

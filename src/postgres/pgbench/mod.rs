@@ -268,6 +268,7 @@ mod tests {
             port: Some(5432),
             user: text("pgthaw_workload"),
             database: text("bench"),
+            ..ConnectOptions::default()
         }
     }
 

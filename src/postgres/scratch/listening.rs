@@ -45,6 +45,7 @@ impl Listening {
             port: Some(self.port),
             user: Some(self.role.clone()),
             database: Some(database.to_owned()),
+            ..ConnectOptions::default()
         }
     }
 }

@@ -128,6 +128,7 @@ mod tests {
             port: Some(1),
             user: Some("u".into()),
             database: Some("d".into()),
+            ..ConnectOptions::default()
         };
         let task = HostTask { load: &load(&path), connection, password: "p'w", pgbench: Some("/x y/pgbench") };
         let script = String::from_utf8(write_script(&task).unwrap().text).unwrap();

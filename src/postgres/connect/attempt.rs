@@ -1,0 +1,161 @@
+//! Connecting: host after host, as one user after the other, until a server of the wanted kind lets one in.
+
+use sqlx::postgres::{PgConnectOptions, PgConnection};
+use sqlx::{Connection as _, Row as _};
+
+use super::super::Error;
+use super::resolved::{Candidate, Identity, ResolvedOptions, Wants};
+use super::system_user::{ActingAs, SystemUser};
+use super::{Address, ConnectOptions};
+
+/// A way that led to a server, and leads to it again.
+#[derive(Debug)]
+pub struct Reached {
+    resolved: ResolvedOptions,
+    candidate: Candidate,
+    identity: Identity,
+    /// The database that was connected to.
+    pub database: String,
+}
+
+impl Reached {
+    /// Connects as psql would. Without a database named anywhere `postgres` is tried, then `template1`.
+    pub async fn reach(options: &ConnectOptions) -> Result<(Reached, PgConnection), Error> {
+        let resolved = options.resolve()?;
+        let rounds: &[Wants] = match resolved.wants {
+            Wants::PreferStandby => &[Wants::Standby, Wants::Any],
+            ref other => std::slice::from_ref(other),
+        };
+        let mut failures = Vec::new();
+        for wants in rounds {
+            for candidate in &resolved.candidates {
+                match reach_host(&resolved, candidate, *wants).await {
+                    Ok((identity, database, connection)) => {
+                        let candidate = candidate.clone();
+                        return Ok((Reached { resolved, candidate, identity, database }, connection));
+                    }
+                    // Whom one host does not believe, libpq does not present to the next either.
+                    Err(error) if error.is_refusal() => return Err(error),
+                    Err(error) => failures.push(error),
+                }
+            }
+        }
+        match failures.len() {
+            1 => Err(failures.remove(0)),
+            _ => Err(Error::NoHost { failures }),
+        }
+    }
+
+    /// Opens a connection to a database of the same server, as the same user.
+    pub async fn connect_to(&self, database: &str) -> Result<PgConnection, Error> {
+        connect_as(&self.resolved, &self.candidate, &self.identity, database).await
+    }
+
+    /// For messages: `/var/run/postgresql:5432` or `host:5432`.
+    pub fn address(&self) -> String {
+        self.candidate.address()
+    }
+
+    /// Is the connection through a socket of this host?
+    pub fn is_local_socket(&self) -> bool {
+        self.candidate.socket_file().is_some()
+    }
+
+    /// The user of the operating system that the connection is made as, where that is not this process's.
+    pub fn acting_as(&self) -> Option<&SystemUser> {
+        self.identity.system_user.as_ref()
+    }
+
+    /// Whose server listens at the socket; `None` over the network.
+    pub fn socket_owner(&self) -> Option<SystemUser> {
+        SystemUser::owner_of_socket(&self.candidate.socket_file()?)
+    }
+
+    /// As psql's options, with the role that was let in unless psql would take that by itself.
+    pub fn describe(&self) -> Address {
+        let by_itself = match self.acting_as() {
+            Some(user) => Some(user.name.clone()),
+            None => SystemUser::current().ok().map(|user| user.name),
+        };
+        let role = &self.identity.role;
+        self.candidate.describe((by_itself.as_ref() != Some(role)).then(|| role.clone()))
+    }
+}
+
+/// Connects to one host, as whoever is let in.
+async fn reach_host(
+    resolved: &ResolvedOptions,
+    candidate: &Candidate,
+    wants: Wants,
+) -> Result<(Identity, String, PgConnection), Error> {
+    let mut refused = None;
+    'identities: for identity in resolved.identities(candidate)? {
+        for database in resolved.databases() {
+            match connect_as(resolved, candidate, &identity, &database).await {
+                Ok(mut connection) => {
+                    require_kind(&mut connection, wants, candidate).await?;
+                    return Ok((identity, database, connection));
+                }
+                Err(error) if error.is_about_identity() => {
+                    refused = refused.or(Some(error));
+                    continue 'identities;
+                }
+                Err(error) if error.is_about_database() => refused = refused.or(Some(error)),
+                Err(error) => return Err(error),
+            }
+        }
+        // This one was let in, and would have been into a database that is there.
+        break;
+    }
+    Err(refused.unwrap_or_else(|| Error::Option { what: "database", value: String::new() }))
+}
+
+async fn connect_as(
+    resolved: &ResolvedOptions,
+    candidate: &Candidate,
+    identity: &Identity,
+    database: &str,
+) -> Result<PgConnection, Error> {
+    let options = candidate.options(resolved, &identity.role, database)?;
+    let address = candidate.address();
+    let attempt = open(&options, identity);
+    let outcome = match tokio::time::timeout(resolved.timeout, attempt).await {
+        Ok(outcome) => outcome,
+        Err(_) => return Err(Error::ConnectTimeout { address, seconds: resolved.timeout.as_secs() }),
+    };
+    match outcome.map_err(|source| Error::Connect { address: address.clone(), source }) {
+        // sqlx sends an empty password where there is none.
+        Err(error) if error.is_wrong_password() => match resolved.password(candidate, &identity.role, database)? {
+            Some(_) => Err(error),
+            None => Err(Error::PasswordMissing { address, user: identity.role.clone() }),
+        },
+        outcome => outcome,
+    }
+}
+
+async fn open(options: &PgConnectOptions, identity: &Identity) -> Result<PgConnection, sqlx::Error> {
+    match &identity.system_user {
+        Some(user) => ActingAs::new(user, PgConnection::connect_with(options)).await,
+        None => PgConnection::connect_with(options).await,
+    }
+}
+
+/// Is this the kind of server that target_session_attrs asks for?
+async fn require_kind(connection: &mut PgConnection, wants: Wants, candidate: &Candidate) -> Result<(), Error> {
+    if wants == Wants::Any {
+        return Ok(());
+    }
+    let row = sqlx::query(include_str!("../sql/session_kind_13.sql")).fetch_one(connection).await;
+    let read = |row: sqlx::postgres::PgRow| Ok((row.try_get("in_recovery")?, row.try_get("is_read_only")?));
+    let kind: Result<(bool, bool), sqlx::Error> = row.and_then(read);
+    let (in_recovery, is_read_only) =
+        kind.map_err(|source| Error::Query { action: "ask what kind of server this is", source })?;
+    let (fits, wanted) = match wants {
+        Wants::Any | Wants::PreferStandby => (true, ""),
+        Wants::ReadWrite => (!is_read_only, "a session that can write"),
+        Wants::ReadOnly => (is_read_only, "a session that can only read"),
+        Wants::Primary => (!in_recovery, "a primary"),
+        Wants::Standby => (in_recovery, "a standby"),
+    };
+    if fits { Ok(()) } else { Err(Error::OtherKindOfServer { address: candidate.address(), wanted }) }
+}

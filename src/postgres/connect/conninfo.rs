@@ -1,0 +1,195 @@
+//! Connection strings: `host=… user=…`, and URIs.
+//!
+//! Written here because no crate takes what libpq takes: sqlx and url know one host, tokio-postgres knows neither
+//! `sslmode=verify-full` nor `passfile` nor `service`. tests/all/psql_habits.rs gives the same strings to psql.
+
+use percent_encoding::percent_decode_str;
+
+use super::super::Error;
+use super::parameters::{Parameters, names};
+
+/// How a URI begins.
+const SCHEMES: [&str; 2] = ["postgresql://", "postgres://"];
+
+/// What `-d` was given: a connection string or a URI, or `None`: it is the name of a database.
+///
+/// # Errors
+/// When it is meant as one and cannot be read. The message has nothing of the text but names of parameters, for the rest
+/// may be a password.
+pub fn parse(text: &str) -> Result<Option<Parameters>, Error> {
+    match SCHEMES.iter().find_map(|scheme| text.strip_prefix(scheme)) {
+        Some(rest) => parse_uri(rest).map(Some),
+        None if text.contains("://") => {
+            Err(invalid("a URI begins with postgresql:// or postgres://, and this one does not".into()))
+        }
+        None if text.contains('=') => parse_pairs(text).map(Some),
+        None => Ok(None),
+    }
+}
+
+fn invalid(reason: String) -> Error {
+    Error::ConnectionString { reason }
+}
+
+/// Sets a parameter that the user named.
+fn set(parameters: &mut Parameters, key: &str, value: String) -> Result<(), Error> {
+    if parameters.set(key, value) {
+        return Ok(());
+    }
+    let near = names().max_by(|one, other| strsim::jaro(key, one).total_cmp(&strsim::jaro(key, other)));
+    let near = near.filter(|near| strsim::jaro(key, near) > 0.8);
+    // After a password an unknown word may be a part of it that was not quoted.
+    let shown =
+        if parameters.get("password").is_some() { "an option after the password".into() } else { format!("{key:?}") };
+    let near = near.map(|near| format!("; did you mean \"{near}\"?")).unwrap_or_default();
+    Err(invalid(format!("{shown} is no option that libpq knows{near}")))
+}
+
+/// `key = value` pairs; a value may stand in single quotes, and a backslash takes the next character as it is.
+fn parse_pairs(text: &str) -> Result<Parameters, Error> {
+    let mut parameters = Parameters::default();
+    let mut rest = text.trim_start();
+    let mut before = String::new();
+    while !rest.is_empty() {
+        let end = rest.find(|c: char| c == '=' || c.is_whitespace()).unwrap_or(rest.len());
+        let (key, behind) = rest.split_at(end);
+        let Some(behind) = behind.trim_start().strip_prefix('=') else {
+            let place = if before.is_empty() { "its first word".into() } else { format!("a word behind {before}=") };
+            return Err(invalid(format!("{place} has no \"=\": a value with spaces stands in single quotes")));
+        };
+        let (value, behind) = take_value(behind.trim_start())
+            .ok_or_else(|| invalid(format!("the quote that begins the value of {key} does not end")))?;
+        set(&mut parameters, key, value)?;
+        key.clone_into(&mut before);
+        rest = behind.trim_start();
+    }
+    Ok(parameters)
+}
+
+/// The value that `text` begins with, and what follows it; `None` when its quote is not closed.
+fn take_value(text: &str) -> Option<(String, &str)> {
+    let inside = text.strip_prefix('\'');
+    let is_quoted = inside.is_some();
+    let body = inside.unwrap_or(text);
+    let mut value = String::new();
+    let mut characters = body.char_indices();
+    while let Some((at, character)) = characters.next() {
+        match character {
+            '\\' => value.extend(characters.next().map(|(_, escaped)| escaped)),
+            '\'' if is_quoted => return Some((value, &body[at + 1..])),
+            c if c.is_whitespace() && !is_quoted => return Some((value, &body[at..])),
+            c => value.push(c),
+        }
+    }
+    (!is_quoted).then_some((value, ""))
+}
+
+/// `[user[:password]@][host[:port][,…]][/dbname][?key=value&…]`, behind the scheme.
+fn parse_uri(text: &str) -> Result<Parameters, Error> {
+    let mut parameters = Parameters::default();
+    // As libpq does: up to an @ it is a login, whatever stands in it, unless a slash comes first.
+    let login_end = text.find(['@', '/']).filter(|at| text[*at..].starts_with('@'));
+    let rest = login_end.map_or(text, |at| &text[at + 1..]);
+    if let Some(at) = login_end {
+        let (user, password) = text[..at].split_once(':').unwrap_or((&text[..at], ""));
+        parameters.set("user", decode(user, "user")?);
+        parameters.set("password", decode(password, "password")?);
+    }
+    let (place, query) = rest.split_once('?').unwrap_or((rest, ""));
+    let (hosts, database) = place.split_once('/').unwrap_or((place, ""));
+    let (hosts, ports) = split_hosts(hosts)?;
+    parameters.set("host", hosts);
+    parameters.set("port", ports);
+    parameters.set("dbname", decode(database, "dbname")?);
+    for pair in query.split('&').filter(|pair| !pair.is_empty()) {
+        let (key, value) =
+            pair.split_once('=').ok_or_else(|| invalid("an option behind the question mark has no \"=\"".into()))?;
+        match (&*decode(key, "option")?, &*decode(value, key)?) {
+            // JDBC's way to say it.
+            ("ssl", "true") => set(&mut parameters, "sslmode", "require".into())?,
+            (key, value) => set(&mut parameters, key, value.to_owned())?,
+        }
+    }
+    Ok(parameters)
+}
+
+/// `host:port,host:port` as two lists of one length. Addresses of IPv6 stand in brackets.
+fn split_hosts(text: &str) -> Result<(String, String), Error> {
+    let (mut hosts, mut ports) = (Vec::new(), Vec::new());
+    for one in text.split(',') {
+        let (host, port) = match one.strip_prefix('[') {
+            Some(rest) => {
+                let closed = rest.split_once(']').filter(|(_, port)| port.is_empty() || port.starts_with(':'));
+                let (host, port) =
+                    closed.ok_or_else(|| invalid("the bracket of an IPv6 address does not end".into()))?;
+                (host, port.trim_start_matches(':'))
+            }
+            None => one.split_once(':').unwrap_or((one, "")),
+        };
+        hosts.push(decode(host, "host")?);
+        ports.push(port.to_owned());
+    }
+    let has_port = ports.iter().any(|port| !port.is_empty());
+    Ok((hosts.join(","), if has_port { ports.join(",") } else { String::new() }))
+}
+
+fn decode(text: &str, what: &str) -> Result<String, Error> {
+    let is_hex = |at: usize| text.as_bytes().get(at).is_some_and(u8::is_ascii_hexdigit);
+    if text.match_indices('%').any(|(at, _)| !is_hex(at + 1) || !is_hex(at + 2) || text[at..].starts_with("%00")) {
+        let reason = format!("a % in the URI's {what} is not followed by two hexadecimal digits (a % itself is %25)");
+        return Err(invalid(reason));
+    }
+    let decoded = percent_decode_str(text).decode_utf8();
+    decoded.map(String::from).map_err(|_| invalid(format!("the URI's {what} is no UTF-8")))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn shown(text: &str) -> String {
+        parse(text).unwrap().unwrap().render_without_password()
+    }
+
+    #[test]
+    fn a_name_is_a_name() {
+        assert_eq!(parse("shop").unwrap(), None);
+        assert_eq!(parse("a b'c").unwrap(), None);
+    }
+
+    #[test]
+    fn pairs_are_read_with_quotes_and_escapes() {
+        let text = r" host = /tmp user='o\'neil' password = 'a b=c' dbname=x\ y application_name=''  ";
+        assert_eq!(shown(text), r"dbname='x y' host=/tmp user='o\'neil'");
+        assert_eq!(parse(text).unwrap().unwrap().get("password"), Some("a b=c"));
+    }
+
+    #[test]
+    fn uris_are_read_with_several_hosts() {
+        assert_eq!(shown("postgresql://"), "");
+        assert_eq!(
+            shown("postgres://u:p%40@h1:5433,[::1],h3/d%2Fb?sslmode=require"),
+            "dbname=d/b host=h1,::1,h3 port=5433,, sslmode=require user=u"
+        );
+        assert_eq!(shown("postgresql:///mydb?host=/tmp&port=5433"), "dbname=mydb host=/tmp port=5433");
+        assert_eq!(shown("postgresql://%2Fvar%2Frun/x?ssl=true"), "dbname=x host=/var/run sslmode=require");
+        assert_eq!(parse("postgres://u:p%40w@h/d").unwrap().unwrap().get("password"), Some("p@w"));
+    }
+
+    #[test]
+    fn what_cannot_be_read_is_refused_without_its_secrets() {
+        for text in [
+            "password=geheim wort",
+            "password=geheim wort=1",
+            "postgress://u:geheim@h/d",
+            "user=u password='geheim",
+            "postgres://u:geheim%zz@h/d",
+            "postgres://u:geheim@[::1/d",
+            "postgres://u:geheim@h/d?hots=1",
+        ] {
+            let told = parse(text).unwrap_err().to_string();
+            assert!(!told.contains("geheim") && !told.contains("wort"), "{text}: {told}");
+        }
+        assert!(parse("hots=1").unwrap_err().to_string().contains("did you mean \"host\""));
+    }
+}

@@ -1,0 +1,94 @@
+//! The password file: `host:port:database:user:password`, a line for each, `*` for any.
+//!
+//! sqlx reads one too, but under a socket's host name only, and without PGPASSFILE's and `passfile`'s meaning.
+
+use std::env;
+use std::fs;
+use std::io;
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::{Path, PathBuf};
+
+use super::super::Error;
+
+/// Whose password is looked for.
+pub struct Wanted<'a> {
+    /// The host as the user named it; `localhost` for a socket in the directory where libpq looks by itself.
+    pub host: &'a str,
+    pub port: u16,
+    pub database: &'a str,
+    pub user: &'a str,
+}
+
+/// The password file that is meant: the one named, or the user's own.
+pub fn place(named: Option<&str>) -> Option<PathBuf> {
+    named.map(PathBuf::from).or_else(|| Some(env::home_dir()?.join(".pgpass")))
+}
+
+/// The password of the first line that fits; `None` when there is none, or no file.
+///
+/// # Errors
+/// When others may read the file: libpq warns and goes on without it, which looks like a wrong password.
+pub fn find_password(file: &Path, wanted: &Wanted<'_>) -> Result<Option<String>, Error> {
+    let metadata = match fs::metadata(file) {
+        Ok(metadata) if metadata.is_file() => metadata,
+        Ok(_) => return Ok(None),
+        Err(error) if matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::PermissionDenied) => {
+            return Ok(None);
+        }
+        Err(error) => return Err(Error::file("look at", file, error)),
+    };
+    if metadata.permissions().mode() & 0o077 != 0 {
+        return Err(Error::PasswordFileOpen { path: file.to_owned() });
+    }
+    let text = fs::read_to_string(file).map_err(|error| Error::file("read", file, error))?;
+    let lines = text.lines().filter(|line| !line.starts_with('#'));
+    Ok(lines.filter_map(split_line).find(|fields| fits(fields, wanted)).map(|[.., password]| password))
+}
+
+fn fits(fields: &[String; 5], wanted: &Wanted<'_>) -> bool {
+    let port = wanted.port.to_string();
+    let wanted = [wanted.host, &port, wanted.database, wanted.user];
+    fields.iter().zip(wanted).all(|(field, wanted)| field == "*" || field == wanted)
+}
+
+/// The five fields; `None` for a line that has fewer. A backslash takes the next character as it is.
+fn split_line(line: &str) -> Option<[String; 5]> {
+    let mut fields: [String; 5] = Default::default();
+    let mut at = 0;
+    let mut characters = line.chars();
+    while let Some(character) = characters.next() {
+        match character {
+            '\\' => fields[at].extend(characters.next()),
+            // Behind the password's beginning nothing separates any more.
+            ':' if at < 4 => at += 1,
+            _ => fields[at].push(character),
+        }
+    }
+    (at == 4).then_some(fields)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::OpenOptionsExt as _;
+
+    use super::*;
+
+    #[test]
+    fn the_first_line_that_fits_is_taken() {
+        let directory = tempfile::tempdir().unwrap();
+        let file = directory.path().join("pgpass");
+        let lines = "# ours\nother:*:*:*:no\nlocalhost:5433:shop:app:a\\:b\\\\c:d\n*:*:*:*:any\n";
+        let options = fs::OpenOptions::new().create_new(true).write(true).mode(0o600).open(&file);
+        io::Write::write_all(&mut options.unwrap(), lines.as_bytes()).unwrap();
+        let find = |host, port, database| {
+            find_password(&file, &Wanted { host, port, database, user: "app" }).unwrap().unwrap()
+        };
+        assert_eq!(find("localhost", 5433, "shop"), "a:b\\c:d");
+        assert_eq!(find("localhost", 5433, "other"), "any");
+        assert_eq!(find("other", 1, "x"), "no");
+        fs::set_permissions(&file, fs::Permissions::from_mode(0o640)).unwrap();
+        let wanted = Wanted { host: "x", port: 1, database: "x", user: "x" };
+        assert!(matches!(find_password(&file, &wanted), Err(Error::PasswordFileOpen { .. })));
+        assert_eq!(find_password(&directory.path().join("absent"), &wanted).unwrap(), None);
+    }
+}

@@ -1,0 +1,117 @@
+//! Users of the operating system: who runs this process, and becoming another one for as long as a connection is made.
+
+use std::future::Future;
+use std::path::Path;
+use std::pin::Pin;
+use std::task::{Context, Poll};
+use std::{fs, os::unix::fs::MetadataExt as _};
+
+use nix::unistd::User;
+use rustix::process::{Uid, geteuid};
+use rustix::thread::set_thread_res_uid;
+
+use super::super::Error;
+
+/// A user of the operating system.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SystemUser {
+    pub uid: u32,
+    pub name: String,
+}
+
+impl SystemUser {
+    /// Whom this process acts as, by its effective uid and the password database, as libpq finds its default.
+    pub fn current() -> Result<SystemUser, Error> {
+        let uid = geteuid().as_raw();
+        SystemUser::of_uid(uid).ok_or(Error::SystemUserUnknown { who: format!("with uid {uid}") })
+    }
+
+    /// The one of this name.
+    pub fn named(name: &str) -> Result<SystemUser, Error> {
+        let found = User::from_name(name).ok().flatten();
+        let found = found.map(|user| SystemUser { uid: user.uid.as_raw(), name: user.name });
+        found.ok_or_else(|| Error::SystemUserUnknown { who: format!("called \"{name}\"") })
+    }
+
+    /// Whose server listens at a socket. Root's own servers do not exist: PostgreSQL refuses to run as root.
+    pub fn owner_of_socket(file: &Path) -> Option<SystemUser> {
+        let uid = fs::symlink_metadata(file).ok()?.uid();
+        SystemUser::of_uid(uid).filter(|user| user.uid != 0)
+    }
+
+    fn of_uid(uid: u32) -> Option<SystemUser> {
+        let user = User::from_uid(nix::unistd::Uid::from_raw(uid)).ok().flatten()?;
+        Some(SystemUser { uid, name: user.name })
+    }
+
+    /// Is this process root's?
+    pub fn is_root() -> bool {
+        geteuid().is_root()
+    }
+
+    /// May this process act as that user?
+    pub fn can_be_taken(&self) -> bool {
+        geteuid().is_root() || geteuid().as_raw() == self.uid
+    }
+}
+
+/// A future that acts as another user whenever it runs: the kernel tells a server's peer authentication who called
+/// `connect`, thread by thread. Between its polls the thread is itself again, and other threads never change.
+pub struct ActingAs<F> {
+    user: u32,
+    inner: Pin<Box<F>>,
+}
+
+impl<F: Future> ActingAs<F> {
+    /// Only root can be another user.
+    pub fn new(user: &SystemUser, inner: F) -> ActingAs<F> {
+        ActingAs { user: user.uid, inner: Box::pin(inner) }
+    }
+}
+
+impl<F: Future<Output = Result<T, sqlx::Error>>, T> Future for ActingAs<F> {
+    type Output = F::Output;
+
+    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<F::Output> {
+        let before = geteuid();
+        // The real and the saved uid stay, so that there is a way back.
+        let unchanged = None::<Uid>;
+        if let Err(error) = set_thread_res_uid(unchanged, Uid::from_raw(self.user), unchanged) {
+            return Poll::Ready(Err(sqlx::Error::Io(error.into())));
+        }
+        let polled = self.inner.as_mut().poll(context);
+        // Root's saved uid lets it return; should that fail, going on as somebody else would be worse than ending.
+        set_thread_res_uid(unchanged, before, unchanged).expect("a thread becomes itself again");
+        polled
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn users_are_known_by_name_and_uid() {
+        let me = SystemUser::current().unwrap();
+        assert_eq!(SystemUser::named(&me.name).unwrap(), me);
+        assert!(me.can_be_taken());
+        let error = SystemUser::named("no such user").unwrap_err();
+        assert!(error.to_string().contains("no such user"), "{error}");
+    }
+
+    #[test]
+    fn a_future_acts_as_another_user_and_the_thread_does_not() {
+        if !SystemUser::is_root() {
+            return;
+        }
+        let nobody = SystemUser::named("nobody").unwrap();
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+        let seen = runtime.block_on(ActingAs::new(&nobody, async {
+            let first = geteuid().as_raw();
+            tokio::task::yield_now().await;
+            Ok((first, geteuid().as_raw()))
+        }));
+        assert_eq!(seen.unwrap(), (nobody.uid, nobody.uid));
+        assert!(SystemUser::is_root());
+    }
+}

@@ -1,0 +1,106 @@
+//! Commands that are printed lead to the server that this run used: whoever pastes one need not add anything.
+
+use std::sync::{LazyLock, RwLock};
+
+/// Commands of pgthaw that connect to a server, longest first where one begins another.
+const CONNECTING: [&str; 12] = [
+    "doctor",
+    "map",
+    "evict",
+    "restore",
+    "hydrate",
+    "predict",
+    "snapshot take",
+    "snapshot list",
+    "snapshot show",
+    "snapshot diff",
+    "snapshot drop",
+    "snapshot verify",
+];
+
+/// What a text says where the command that runs is meant, as it was typed.
+const TYPED: &str = "pgthaw …";
+
+/// What makes a command lead to this run's server.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct PastedCommands {
+    /// Behind a command of pgthaw: ` -p 5433 -d shop`, or nothing.
+    pub options: String,
+    /// psql as a superuser, with what leads to the server: `sudo -u postgres psql -p 5433`.
+    pub psql: String,
+    /// The command that runs, as it was typed.
+    pub typed: String,
+}
+
+static PASTED: LazyLock<RwLock<Option<PastedCommands>>> = LazyLock::new(RwLock::default);
+
+/// From now on commands that are printed are completed so.
+pub fn complete_commands_with(pasted: PastedCommands) {
+    if let Ok(mut current) = PASTED.write() {
+        *current = Some(pasted);
+    }
+}
+
+/// A text that is about to be printed, with its commands completed.
+pub fn complete_commands(text: &str) -> String {
+    match PASTED.read().ok().as_deref() {
+        Some(Some(pasted)) => pasted.complete(text),
+        _ => text.to_owned(),
+    }
+}
+
+impl PastedCommands {
+    fn complete(&self, text: &str) -> String {
+        if !text.contains("pgthaw ") && !text.contains("psql ") {
+            return text.to_owned();
+        }
+        let text = CONNECTING.iter().fold(text.to_owned(), |text, name| {
+            let command = format!("pgthaw {name}");
+            replace_words(&text, &command, &format!("{command}{}", self.options))
+        });
+        let text = ["-d ", "-c ", "-l "].iter().fold(text, |text, option| {
+            replace_words(&text, &format!("psql {option}"), &format!("{} {option}", self.psql))
+        });
+        text.replace(TYPED, &self.typed)
+    }
+}
+
+/// Replaces a command where it is no part of a longer word.
+fn replace_words(text: &str, command: &str, with: &str) -> String {
+    let mut replaced = String::new();
+    let mut rest = text;
+    while let Some(at) = rest.find(command) {
+        let (before, from) = rest.split_at(at);
+        let behind = &from[command.len()..];
+        let is_word = |c: char| c.is_alphanumeric() || c == '-' || c == '_';
+        let is_whole = !before.ends_with(is_word) && (command.ends_with(' ') || !behind.starts_with(is_word));
+        replaced.push_str(before);
+        replaced.push_str(if is_whole { with } else { command });
+        rest = behind;
+    }
+    replaced + rest
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_printed_command_leads_to_the_server() {
+        let pasted = PastedCommands {
+            options: " -p 5433 -d shop".into(),
+            psql: "sudo -u postgres psql -p 5433".into(),
+            typed: "pgthaw map --top 3".into(),
+        };
+        assert_eq!(
+            pasted.complete("pgthaw snapshot take makes one, pgthaw restore x the warmer; pgthaw mapper is none"),
+            "pgthaw snapshot take -p 5433 -d shop makes one, pgthaw restore -p 5433 -d shop x the warmer; \
+             pgthaw mapper is none"
+        );
+        assert_eq!(
+            pasted.complete("psql -d shop -c 'CREATE EXTENSION pg_prewarm'"),
+            "sudo -u postgres psql -p 5433 -d shop -c 'CREATE EXTENSION pg_prewarm'"
+        );
+        assert_eq!(pasted.complete("sudo -u postgres pgthaw …"), "sudo -u postgres pgthaw map --top 3");
+    }
+}
