@@ -19,7 +19,10 @@ async fn main() -> ExitCode {
     match cli.run().await {
         Ok(status) => match terminal::output_failure() {
             None => ExitCode::from(status.code()),
-            Some(failure) => fail(&anyhow::anyhow!("cannot write to standard output: {failure}"), as_json),
+            Some(failure) => {
+                let failure = std::io::Error::new(failure.kind(), failure.to_string());
+                fail(&anyhow::Error::new(failure).context("cannot write to standard output"), as_json)
+            }
         },
         Err(error) => fail(&error, as_json),
     }

@@ -3,7 +3,7 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
-use crate::failure::{ErrorKind, Explain};
+use crate::failure::{ErrorKind, Explain, FullDisk};
 use crate::units::Bytes;
 use crate::{cache, linux, model, observe, postgres};
 
@@ -30,6 +30,8 @@ pub enum Error {
     NoRoom { needed: Bytes, free: Bytes, directory: PathBuf },
     #[error("{0}")]
     Setting(String),
+    #[error("settings.{name}: {why}")]
+    SettingRefused { name: String, why: String },
     #[error("{0}")]
     Selection(String),
     #[error("{0}")]
@@ -84,6 +86,7 @@ impl Explain for Error {
             | Error::Spec { .. }
             | Error::OtherGround { .. }
             | Error::Setting(_)
+            | Error::SettingRefused { .. }
             | Error::Selection(_)
             | Error::Import(_) => ErrorKind::Usage,
             Error::NoStrategy(_) => ErrorKind::Privilege,
@@ -107,16 +110,29 @@ impl Explain for Error {
             Error::Generator { .. } => {
                 Some("generators.command in the study says how a host is reached: try it by hand, with `true`".into())
             }
+            Error::File { action: "read", source, .. } if source.kind() == io::ErrorKind::NotFound => {
+                Some("name a file that is there; docs/sweep.md shows how a study is written".into())
+            }
+            Error::SettingRefused { .. } => {
+                Some("mend or remove it in [settings] of the study; `postgres --describe-config` lists what there is".into())
+            }
             Error::RunningAlready { .. } => Some("wait for its end, or begin another run with --anew".into()),
             Error::OtherGround { .. } => Some(
                 "one sweep has one server and one disk: give the --bin-dir and the --dir that it began with, or --anew for another run"
                     .into(),
             ),
             Error::NoRoom { .. } => Some("choose smaller scales, or another place with --dir".into()),
-            Error::File { source, .. } if source.kind() == io::ErrorKind::StorageFull => {
-                Some("choose a smaller --scale, or another place with --dir".into())
-            }
             other => other.inner().and_then(Explain::hint),
         }
+    }
+
+    fn full_disk(&self) -> Option<FullDisk> {
+        let another = Some("--dir (a smaller scale needs less)");
+        let full = match self {
+            Error::File { path, source, .. } => FullDisk::of_file(source, path, another),
+            Error::Generator { output, .. } | Error::Program { output, .. } => FullDisk::of_output(output, another),
+            other => other.inner().and_then(Explain::full_disk),
+        };
+        full.map(|full| FullDisk { instead: full.instead.or(another), ..full })
     }
 }

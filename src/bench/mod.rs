@@ -73,8 +73,8 @@ pub use sweep::{
     SaturationSign, ScriptLatency, Selection, Side, Stall, StartAsked, Sweep, SweepComparison, SweepFinished,
     SweepLock, SweepOptions, SweepPlan, SweepRun, SweepTrial, TrialGenerator, TrialGenerators, TrialOutline,
     TrialSeries, UnreadableHistogram, WaitSeries, compute_noise, compute_noises, compute_outline_summary,
-    compute_sweep_comparison, compute_sweep_verdicts, is_twice, plan_sweep, read_import, read_sweep,
-    render_sweep_headline, run_sweep, texts_of,
+    compute_sweep_comparison, compute_sweep_verdicts, is_twice, plan_sweep, read_import, read_setting_remarks,
+    read_sweep, render_sweep_headline, run_sweep, texts_of,
 };
 pub use tournament::{Finished, Options, run_tournament};
 pub use until_warm::UntilWarm;

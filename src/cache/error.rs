@@ -4,7 +4,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use super::Tiers;
-use crate::failure::{ErrorKind, Explain};
+use crate::failure::{ErrorKind, Explain, FullDisk};
 use crate::{linux, postgres};
 
 /// What can go wrong with a map or a snapshot.
@@ -123,14 +123,25 @@ impl Explain for Error {
         };
         Some(text.to_owned())
     }
+
+    fn full_disk(&self) -> Option<FullDisk> {
+        match self {
+            Error::Linux(inner) => inner.full_disk(),
+            Error::Postgres(inner) => inner.full_disk(),
+            Error::File { path, source, .. } => FullDisk::of_file(source, path, Some("--dir, or -o FILE of a take")),
+            _ => None,
+        }
+    }
 }
 
 fn file_hint(source: &io::Error) -> Option<&'static str> {
     match source.kind() {
         io::ErrorKind::PermissionDenied => Some("run pgthaw as the owner, or name another directory with --dir"),
-        io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded | io::ErrorKind::FileTooLarge => {
+        // A limit of this user's or of the file system.
+        io::ErrorKind::FileTooLarge => {
             Some("nothing was harmed; free some space, or name another directory with --dir")
         }
+        io::ErrorKind::NotADirectory => Some("a part of this path is a file: name a directory with --dir"),
         _ => None,
     }
 }

@@ -10,6 +10,7 @@ use jiff::Timestamp;
 use super::choice::{LastStart, Situation, Tiers, choose, is_clearly_colder};
 use super::snapshot_file::TEMPORARY_PREFIX;
 use super::{Error, Snapshot, SnapshotHeader};
+use crate::linux::home::state_home;
 
 const EXTENSION: &str = "parquet";
 
@@ -213,9 +214,7 @@ fn parse_age(name: &str) -> Option<usize> {
 
 /// `$XDG_STATE_HOME/pgthaw/snapshots`, by default in `~/.local/state`.
 fn default_root() -> PathBuf {
-    let absolute = |name| std::env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute());
-    let state = absolute("XDG_STATE_HOME").or_else(|| absolute("HOME").map(|home| home.join(".local/state")));
-    state.unwrap_or_else(|| PathBuf::from("/var/lib")).join("pgthaw/snapshots")
+    state_home().unwrap_or_else(|| PathBuf::from("/var/lib")).join("pgthaw/snapshots")
 }
 
 /// The names in a directory; none when it does not exist.

@@ -12,8 +12,8 @@ use super::study::run_and_hear;
 use super::sweep_earlier::{find_earlier, lock_directory};
 use super::{ExitStatus, OutputArguments, StoreArguments};
 use crate::bench::{
-    Event, Events, Stop, Sweep, SweepFinished, SweepLock, SweepOptions, compute_sweep_verdicts, plan_sweep, read_sweep,
-    run_sweep, texts_of,
+    Event, Events, Stop, Sweep, SweepFinished, SweepLock, SweepOptions, compute_sweep_verdicts, plan_sweep,
+    read_setting_remarks, read_sweep, run_sweep, texts_of,
 };
 use crate::failure::ErrorKind;
 use crate::postgres::Programs;
@@ -87,7 +87,8 @@ pub async fn run(arguments: SweepArguments, output: OutputArguments) -> anyhow::
 }
 
 fn dry_run(arguments: &SweepArguments, sweep: &Sweep, output: OutputArguments) -> anyhow::Result<ExitStatus> {
-    let plan = plan_sweep(sweep, sweep.seed.unwrap_or_else(rand::random), &arguments.dir)?;
+    let mut plan = plan_sweep(sweep, sweep.seed.unwrap_or_else(rand::random), &arguments.dir)?;
+    plan.remarks = read_setting_remarks(sweep, Programs::find(arguments.bin_dir.as_deref()))?;
     if output.json {
         terminal::print_json(&json!({ "plan": plan }))?;
     } else {

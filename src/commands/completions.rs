@@ -1,6 +1,7 @@
 //! `pgthaw completions`: the work is done in clap, from the same source as the help; nothing of `src/` is used.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
+use std::{fs, io};
 
 use anyhow::Context as _;
 use clap::{Args, CommandFactory as _};
@@ -25,12 +26,24 @@ pub struct CompletionsArguments {
 pub async fn run(arguments: CompletionsArguments, _output: OutputArguments) -> anyhow::Result<ExitStatus> {
     let mut command = Cli::command();
     if let Some(directory) = arguments.man {
-        let write = || std::fs::create_dir_all(&directory).and_then(|()| clap_mangen::generate_to(command, &directory));
-        write().with_context(|| format!("cannot write manual pages to {}", directory.display()))?;
+        write_pages(command, &directory)
+            .with_context(|| format!("cannot write manual pages to {}", directory.display()))?;
     } else if let Some(shell) = arguments.shell {
         let mut script = Vec::new();
         clap_complete::generate(shell, &mut command, "pgthaw", &mut script);
         terminal::print_verbatim(String::from_utf8_lossy(&script).trim_end());
     }
     Ok(ExitStatus::Done)
+}
+
+/// All of them or none.
+fn write_pages(command: clap::Command, directory: &Path) -> io::Result<()> {
+    fs::create_dir_all(directory)?;
+    let drafts = tempfile::Builder::new().prefix(".pgthaw-man").tempdir_in(directory)?;
+    clap_mangen::generate_to(command, drafts.path())?;
+    for draft in fs::read_dir(drafts.path())? {
+        let draft = draft?;
+        fs::rename(draft.path(), directory.join(draft.file_name()))?;
+    }
+    Ok(())
 }

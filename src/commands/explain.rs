@@ -1,13 +1,33 @@
 //! Finds the kind and the hint of whatever went wrong.
 
+use std::io;
+use std::path::Path;
+
 use super::steady::UnknownStrategy;
 use super::{MeasuredError, NotALabServer, SettingsError};
-use crate::failure::{ErrorKind, Explain};
+use crate::failure::{ErrorKind, Explain, FullDisk};
+use crate::linux::machine::{read_free_bytes, read_mount};
 use crate::{bench, cache, linux, model, observe, postgres, report, results, serve, warm};
 
 /// The kind and hint of the first error in the chain that has them.
 pub fn explain(error: &anyhow::Error) -> (ErrorKind, Option<String>) {
-    error.chain().find_map(as_explain).map_or((ErrorKind::Failed, None), |found| (found.kind(), found.hint()))
+    let Some(found) = error.chain().find_map(as_explain) else {
+        let source = error.chain().find_map(|cause| cause.downcast_ref::<io::Error>());
+        let full = source.and_then(|source| FullDisk::of_file(source, Path::new(""), None));
+        return (ErrorKind::Failed, full.map(|full| describe_full_disk(&full)));
+    };
+    let full = found.full_disk().map(|full| describe_full_disk(&full));
+    (found.kind(), full.or_else(|| found.hint()))
+}
+
+/// Which disk is full, and what to do.
+fn describe_full_disk(full: &FullDisk) -> String {
+    // The file itself is not there.
+    let there = full.path.iter().flat_map(|path| path.ancestors()).find(|path| path.exists());
+    let disk = there.and_then(|path| Some((read_free_bytes(path).ok()?, read_mount(path).ok()?.point)));
+    let disk = disk.map(|(free, point)| format!("{} is full ({free} are free); ", point.display())).unwrap_or_default();
+    let instead = full.instead.map(|instead| format!(", or name another place with {instead}")).unwrap_or_default();
+    format!("{disk}free some space{instead}")
 }
 
 /// What went wrong, and why: each cause once. Our own errors end with their cause's words, as do those of many
@@ -53,9 +73,6 @@ fn as_explain<'a>(cause: &'a (dyn std::error::Error + 'static)) -> Option<&'a dy
 
 #[cfg(test)]
 mod tests {
-    use std::io;
-    use std::path::Path;
-
     use anyhow::Context as _;
 
     use super::*;

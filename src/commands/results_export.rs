@@ -1,10 +1,9 @@
 //! `pgthaw results export`: the work is done in `src/results/export/`.
 
-use std::fs::File;
 use std::io::{BufWriter, IsTerminal as _, stdout};
 use std::path::PathBuf;
 
-use anyhow::{Context as _, bail};
+use anyhow::bail;
 use clap::Args;
 
 use super::OutputArguments;
@@ -59,8 +58,7 @@ pub async fn export(store: &Store, arguments: ExportArguments, output: OutputArg
         store.export(table, &ids, format, BufWriter::new(stdout())).await?;
         return Ok(());
     };
-    let file = File::create(&path).with_context(|| format!("cannot write {}", path.display()))?;
-    let rows = store.export(table, &ids, format, BufWriter::new(file)).await?;
+    let rows = store.export_to_file(table, &ids, format, &path).await?;
     if output.shows_progress() {
         terminal::print_remark(&format!("{rows} rows in {}", path.display()));
     }

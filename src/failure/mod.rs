@@ -2,9 +2,11 @@
 //! what to do about it.
 
 mod capability;
+mod full_disk;
 mod readiness;
 
 pub use capability::Capability;
+pub use full_disk::FullDisk;
 pub use readiness::{Missing, NEEDED, Readiness, Tiers, compute_readiness};
 
 /// What sort of failure this is. The exit status follows from it.
@@ -48,4 +50,9 @@ pub trait Explain: std::error::Error {
 
     /// One sentence or command that mends it; `None` when the message already says all there is.
     fn hint(&self) -> Option<String>;
+
+    /// The full disk that it is about; `None`: something else went wrong. Its remedy takes the place of the hint.
+    fn full_disk(&self) -> Option<FullDisk> {
+        None
+    }
 }

@@ -102,7 +102,7 @@ pub fn read_block_device(path: &Path) -> Result<BlockDevice, Error> {
 fn source_device(path: &Path) -> Result<DeviceNumber, Error> {
     let no_device = |reason| Error::NoBlockDevice { path: path.to_owned(), reason };
     let mount = read_mount(path)?;
-    let Mount { file_system, source } = &mount;
+    let Mount { file_system, source, .. } = &mount;
     let reason = format!("its file system is {file_system}");
     if !source.is_absolute() {
         return Err(no_device(reason));

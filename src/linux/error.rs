@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use procfs::ProcError;
 
-use crate::failure::{ErrorKind, Explain};
+use crate::failure::{ErrorKind, Explain, FullDisk};
 
 /// A failed system call, with the file it was made for.
 #[derive(Debug, thiserror::Error)]
@@ -76,13 +76,10 @@ impl Explain for Error {
             Error::ResidencyHidden(_) => {
                 Some("run pgthaw as the owner of the data directory (usually postgres) or as root".into())
             }
-            Error::File { source, .. } | Error::Call { source, .. } => match source.kind() {
-                io::ErrorKind::PermissionDenied => {
-                    Some("run pgthaw as the owner of the data directory (usually postgres) or as root".into())
-                }
-                io::ErrorKind::StorageFull => Some("free some space, or name another directory".into()),
-                _ => None,
-            },
+            Error::File { source, .. } | Error::Call { source, .. } => {
+                let owner = "run pgthaw as the owner of the data directory (usually postgres) or as root";
+                (source.kind() == io::ErrorKind::PermissionDenied).then(|| owner.into())
+            }
             Error::Cgroup { source, .. } => Some(cgroup_hint(source)),
             Error::Setting { .. } => Some("run pgthaw as root; in a container: docker run --privileged".into()),
             Error::NoBlockDevice { .. } => Some("put the data directory on a file system of a disk".into()),
@@ -90,6 +87,14 @@ impl Explain for Error {
                 Some("dmesg may say more: of a mount option that the kernel does not take, for one".into())
             }
             Error::Unavailable { remedy, .. } => Some(remedy.clone()),
+        }
+    }
+
+    fn full_disk(&self) -> Option<FullDisk> {
+        match self {
+            Error::File { path, source, .. } => FullDisk::of_file(source, path, None),
+            Error::Program { output, .. } => FullDisk::of_output(output, None),
+            _ => None,
         }
     }
 }

@@ -31,6 +31,8 @@ pub struct Mount {
     pub file_system: String,
     /// What is mounted: of a disk's file system its device.
     pub source: PathBuf,
+    /// Where.
+    pub point: PathBuf,
 }
 
 /// By what processes of this machine are told from those of others: numbers of processes mean the same where both agree.
@@ -87,7 +89,8 @@ pub fn read_mount(path: &Path) -> Result<Mount, Error> {
         reason: format!("/proc/self/mountinfo has no mount {}", status.stx_mnt_id),
         remedy: "use Linux 5.8 or newer".into(),
     })?;
-    Ok(Mount { file_system: mount.fs_type, source: mount.mount_source.unwrap_or_default().into() })
+    let source = mount.mount_source.unwrap_or_default().into();
+    Ok(Mount { file_system: mount.fs_type, source, point: mount.mount_point })
 }
 
 #[cfg(test)]
@@ -103,7 +106,8 @@ mod tests {
 
     #[test]
     fn knows_its_mounts() {
-        assert_eq!(read_mount("/proc/self".as_ref()).unwrap().file_system, "proc");
+        let proc = read_mount("/proc/self".as_ref()).unwrap();
+        assert_eq!((proc.file_system.as_str(), proc.point.as_path()), ("proc", Path::new("/proc")));
         assert!(read_mount("/nowhere/at/all".as_ref()).is_err());
         assert!(read_free_bytes("/var/tmp".as_ref()).unwrap().0 > 0);
     }

@@ -8,6 +8,7 @@ pub mod direct_read;
 mod error;
 pub mod extents;
 pub mod families;
+pub mod home;
 pub mod idle_memory;
 pub mod loop_file_system;
 pub mod machine;

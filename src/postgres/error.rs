@@ -4,7 +4,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use super::{Psql, quote_argument};
-use crate::failure::{ErrorKind, Explain};
+use crate::failure::{ErrorKind, Explain, FullDisk};
 
 /// What can go wrong with a server.
 #[derive(Debug, thiserror::Error)]
@@ -132,6 +132,7 @@ const INVALID_AUTHORIZATION: &str = "28000";
 const ADMIN_SHUTDOWN: &str = "57P01";
 const CRASH_SHUTDOWN: &str = "57P02";
 const CANNOT_CONNECT_NOW: &str = "57P03";
+const DISK_FULL: &str = "53100";
 const QUERY_CANCELED: &str = "57014";
 const LOCK_NOT_AVAILABLE: &str = "55P03";
 
@@ -234,6 +235,17 @@ impl Explain for Error {
             | Error::DataFile { .. }
             | Error::Program { .. }
             | Error::File { .. } => None,
+        }
+    }
+
+    fn full_disk(&self) -> Option<FullDisk> {
+        match self {
+            Error::File { path, source, .. } => FullDisk::of_file(source, path, None),
+            Error::Program { output, .. } => FullDisk::of_output(output, None),
+            Error::Query { source, .. } if sqlstate(source).as_deref() == Some(DISK_FULL) => {
+                Some(FullDisk { path: None, instead: None })
+            }
+            _ => None,
         }
     }
 }

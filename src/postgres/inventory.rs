@@ -115,12 +115,6 @@ pub async fn read_load_time(connection: &mut PgConnection) -> Result<String, Err
     time.map_err(|source| Error::Query { action: "ask when the settings were read", source })
 }
 
-/// Every setting that the server knows.
-pub async fn read_setting_names(connection: &mut PgConnection) -> Result<Vec<String>, Error> {
-    let names = sqlx::query_scalar(include_str!("sql/setting_names_13.sql")).fetch_all(connection).await;
-    names.map_err(|source| Error::Query { action: "list the settings", source })
-}
-
 /// Settings of the configuration files that the running server cannot use as they stand, and why.
 pub async fn read_setting_errors(connection: &mut PgConnection) -> Result<Vec<(String, String)>, Error> {
     let errors = sqlx::query_as(include_str!("sql/setting_errors_13.sql")).fetch_all(connection).await;

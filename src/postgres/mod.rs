@@ -37,7 +37,7 @@ pub use catalog::{
     BlockReads, Database, ForkBlocks, read_block_reads, read_database_comment, read_databases, read_fork_blocks,
     read_partitioned_tables, read_relations,
 };
-pub use configured::read_configured_setting;
+pub use configured::{SettingJudge, SettingRefusal, read_configured_setting};
 pub use connect::{Address, ConnectOptions, Parameters, Reached, SystemUser, parse_connection_string};
 pub use control_file::ClusterState;
 pub use data_directory::DataDirectory;
@@ -45,7 +45,7 @@ pub use error::Error;
 pub use extension::{Extension, apply_create_extension, find_extension};
 pub use inventory::{
     ConfiguredSetting, SettingState, read_configuration, read_installable_extensions, read_load_time, read_preloaded,
-    read_setting_errors, read_setting_names, read_setting_overrides, read_setting_states, read_settings,
+    read_setting_errors, read_setting_overrides, read_setting_states, read_settings,
 };
 pub use lender::Lender;
 pub use owner_mark::{MarkedDirectory, OwnerMark, has_server, remove_abandoned};

@@ -160,7 +160,8 @@ pub(super) fn run(command: &mut Command) -> Result<String, Error> {
     if output.status.success() {
         return Ok(String::from_utf8_lossy(&output.stdout).into_owned());
     }
-    let said = [output.stderr, output.stdout].concat();
+    // Where it complains, what it tells of its work beside that is of no use.
+    let said = if output.stderr.trim_ascii().is_empty() { output.stdout } else { output.stderr };
     Err(Error::Program { program, output: String::from_utf8_lossy(&said).trim().to_owned() })
 }
 

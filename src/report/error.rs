@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use crate::failure::{ErrorKind, Explain};
+use crate::failure::{ErrorKind, Explain, FullDisk};
 
 /// What can go wrong with a report.
 #[derive(Debug, thiserror::Error)]
@@ -33,6 +33,13 @@ impl Explain for Error {
                 Some("name a file in a directory that is there and that you may write to (-o, --html)".into())
             }
             Error::Encode(_) => None,
+        }
+    }
+
+    fn full_disk(&self) -> Option<FullDisk> {
+        match self {
+            Error::Write { path, source } => FullDisk::of_file(source, path, Some("-o, --html")),
+            Error::Encode(_) | Error::Occupied(_) => None,
         }
     }
 }

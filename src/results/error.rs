@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use super::Place;
 use super::place::ServerPlace;
-use crate::failure::{ErrorKind, Explain};
+use crate::failure::{ErrorKind, Explain, FullDisk};
 
 /// What can go wrong with the results store.
 #[derive(Debug, thiserror::Error)]
@@ -74,6 +74,12 @@ fn is_away(error: &sqlx::Error) -> bool {
         _ => false,
     }
 }
+
+/// What is done when results are exported to a file.
+pub(super) const WRITE_EXPORT: &str = "export to";
+
+/// The result code of a full disk.
+const SQLITE_FULL: u32 = 13;
 
 /// SQLite's extended codes have the primary one in their low byte.
 fn primary_code(error: &sqlx::Error) -> Option<u32> {
@@ -157,6 +163,19 @@ impl Explain for Error {
                 "another program has the file for long, such as `sqlite3` within a transaction: it is free when that ends".into(),
             ),
             Error::Export(_) | Error::File { .. } | Error::Access { .. } => None,
+        }
+    }
+
+    fn full_disk(&self) -> Option<FullDisk> {
+        let another = Some("--results FILE");
+        match self {
+            Error::File { action: WRITE_EXPORT, path, source } => {
+                FullDisk::of_file(source, path, Some("--output FILE"))
+            }
+            Error::File { path, source, .. } => FullDisk::of_file(source, path, another),
+            Error::Access { place: Place::File(path), source, .. } => (primary_code(source) == Some(SQLITE_FULL))
+                .then(|| FullDisk { path: Some(path.clone()), instead: another }),
+            _ => None,
         }
     }
 }

@@ -13,6 +13,7 @@ use super::database::{Database, Query, Row};
 use super::place::{Place, ServerPlace};
 use super::queue::Queue;
 use super::read::missing;
+use crate::linux::home::state_home;
 
 /// `PRAGMA application_id` of a results store: "thaw" in ASCII. It tells our file from any other SQLite file.
 const APPLICATION_ID: i32 = i32::from_be_bytes(*b"thaw");
@@ -47,9 +48,7 @@ pub struct Store {
 /// Where results are kept when nobody says otherwise: `$XDG_STATE_HOME/pgthaw/results.sqlite`, by default under
 /// `~/.local/state`.
 pub fn default_path() -> Result<PathBuf, Error> {
-    let absolute = |name| std::env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute());
-    let state = absolute("XDG_STATE_HOME").or_else(|| absolute("HOME").map(|home| home.join(".local/state")));
-    Ok(state.ok_or(Error::NoHome)?.join("pgthaw/results.sqlite"))
+    Ok(state_home().ok_or(Error::NoHome)?.join("pgthaw/results.sqlite"))
 }
 
 impl Store {

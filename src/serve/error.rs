@@ -3,7 +3,7 @@
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
-use crate::failure::{ErrorKind, Explain};
+use crate::failure::{ErrorKind, Explain, FullDisk};
 use crate::report;
 
 /// What can go wrong before anybody asks for something.
@@ -41,7 +41,7 @@ impl Explain for Error {
 
     fn hint(&self) -> Option<String> {
         match self {
-            Error::NoToken(_) | Error::WeakToken => Some(
+            Error::NoToken(_) | Error::WeakToken | Error::TokenFile { .. } => Some(
                 "write a secret into a file that only you can read, and name it: (umask 077; openssl rand -hex 16 > token); --token-file token"
                     .into(),
             ),
@@ -50,7 +50,14 @@ impl Explain for Error {
                 Some(format!("chmod 600 {}, and a new secret where somebody may have read it", shlex::try_quote(&path).unwrap_or_default()))
             }
             Error::Listen { .. } => Some("--port names another port, and 0 any that is free".into()),
-            Error::TokenFile { .. } | Error::Serve(_) | Error::Page(_) => None,
+            Error::Serve(_) | Error::Page(_) => None,
+        }
+    }
+
+    fn full_disk(&self) -> Option<FullDisk> {
+        match self {
+            Error::Page(error) => error.full_disk(),
+            _ => None,
         }
     }
 }

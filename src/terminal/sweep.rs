@@ -57,6 +57,7 @@ pub fn render_sweep_plan(plan: &SweepPlan, width: Option<usize>) -> String {
     if plan.needed_bytes > plan.free_bytes {
         lines.push("          NOT ENOUGH: choose smaller scales, or another place with --dir".to_owned());
     }
+    lines.extend(plan.remarks.iter().map(|remark| format!("warning   {}", told(remark))));
     lines.join("\n")
 }
 

@@ -3,7 +3,7 @@
 use std::io;
 use std::path::PathBuf;
 
-use crate::failure::{ErrorKind, Explain};
+use crate::failure::{ErrorKind, Explain, FullDisk};
 use crate::units::Bytes;
 use crate::{cache, linux, postgres};
 
@@ -79,6 +79,15 @@ impl Explain for Error {
             Error::OsTierHidden { .. } => Some("give --tier buffers to empty shared_buffers alone".into()),
             Error::BlockSize { .. } => Some("blocks of different sizes do not correspond: warm this cluster with a workload and take a snapshot of it".into()),
             other => other.inner().and_then(Explain::hint),
+        }
+    }
+
+    fn full_disk(&self) -> Option<FullDisk> {
+        match self {
+            Error::ProfileFile { path, source, .. } | Error::HydrationFile { path, source, .. } => {
+                FullDisk::of_file(source, path, Some("XDG_STATE_HOME"))
+            }
+            other => other.inner().and_then(Explain::full_disk),
         }
     }
 }

@@ -24,6 +24,7 @@ mod record;
 mod run;
 mod series;
 mod server;
+mod settings;
 mod site;
 mod spec;
 mod start;
@@ -47,6 +48,7 @@ pub use record::{
 };
 pub use run::{SweepFinished, SweepOptions, run_sweep};
 pub use series::{Column, Envelope, MachineSeries, Stall, TrialSeries, WaitSeries};
+pub use settings::read_setting_remarks;
 pub use spec::{Exceeded, Sweep, read_sweep};
 pub use start::StartAsked;
 pub use summary::{PointSummary, PointVerdict, Range, compute_outline_summary};

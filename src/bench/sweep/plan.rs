@@ -31,6 +31,8 @@ pub struct SweepPlan {
     pub database_bytes: Bytes,
     pub needed_bytes: Bytes,
     pub free_bytes: Bytes,
+    /// What speaks against single settings or values.
+    pub remarks: Vec<String>,
 }
 
 /// One point of the plan.
@@ -61,6 +63,7 @@ pub fn plan_sweep(sweep: &Sweep, seed: u64, parent: &Path) -> Result<SweepPlan, 
         database_bytes: database_bytes(&sweep.axes),
         needed_bytes: needed_bytes(sweep),
         free_bytes: read_free_bytes(parent)?,
+        remarks: Vec::new(),
         points,
     })
 }

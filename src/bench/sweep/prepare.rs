@@ -12,7 +12,7 @@ use super::database::{DatabaseKey, DatabaseSpec};
 use super::left::{claim, find_left};
 use super::log::LOG_LINE_PREFIX;
 use super::run::SweepOptions;
-use super::server::{check_setting_names, connect};
+use super::server::connect;
 use crate::bench::event::{Event, Events};
 use crate::bench::lab::{Lab, Place};
 use crate::bench::launch::Launch;
@@ -85,7 +85,6 @@ pub async fn start_server(options: &SweepOptions, lab: &mut Lab, stop: &Stop) ->
     lab.start(None)?;
     stop.check()?;
     let (server, mut connection) = connect(lab).await?;
-    check_setting_names(&mut connection, &options.sweep).await?;
     make_roles(&mut connection).await?;
     let extensions = read_installable_extensions(&mut connection).await?;
     check_strategies(&options.sweep, &lab.programs, server.facts.version_num / 10_000, &extensions)?;

@@ -1,11 +1,9 @@
 //! What the server shows of itself around a trial, and the settings that a trial asks of it.
 
-use std::collections::BTreeSet;
 use std::time::{Duration, Instant};
 
 use sqlx::postgres::PgConnection;
 
-use super::Sweep;
 use super::record::BufferUse;
 use super::verdict::Finding;
 use crate::bench::Error;
@@ -13,8 +11,8 @@ use crate::bench::lab::Lab;
 use crate::bench::strategy::run_statement;
 use crate::postgres::{
     Server, ServerStatistics, SettingState, apply_no_session_limits, read_load_time, read_server_statistics,
-    read_setting_errors, read_setting_names, read_setting_overrides, read_setting_states, read_settings,
-    read_table_statistics, read_usage_summary,
+    read_setting_errors, read_setting_overrides, read_setting_states, read_settings, read_table_statistics,
+    read_usage_summary,
 };
 use crate::units::Bytes;
 
@@ -89,27 +87,6 @@ pub async fn connect_to(lab: &Lab, database: &str) -> Result<(Server, PgConnecti
     let mut connection = server.connect_to(database).await?;
     apply_no_session_limits(&mut connection).await?;
     Ok((server, connection))
-}
-
-/// Refuses settings that the server does not know or that nobody can set, before anything else is done. Names with a
-/// point may be those of a library that is not loaded yet.
-pub async fn check_setting_names(connection: &mut PgConnection, sweep: &Sweep) -> Result<(), Error> {
-    let asked: Vec<String> = sweep.axes.settings.iter().map(|(name, _)| name.clone()).collect();
-    let states = read_setting_states(connection, &asked).await?;
-    if let Some(fixed) = states.iter().find(|state| state.context == "internal") {
-        let name = &fixed.name;
-        return Err(Error::Setting(format!("settings.{name}: it was fixed when the server was built; remove it")));
-    }
-    let known: BTreeSet<&str> = states.iter().map(|state| state.name.as_str()).collect();
-    let Some(unknown) = asked.iter().find(|name| !name.contains('.') && !known.contains(name.as_str())) else {
-        return Ok(());
-    };
-    let names = read_setting_names(connection).await?;
-    let near = names
-        .iter()
-        .max_by(|one, other| strsim::jaro_winkler(one, unknown).total_cmp(&strsim::jaro_winkler(other, unknown)));
-    let near = near.map(|near| format!("; is {near} meant?")).unwrap_or_default();
-    Err(Error::Setting(format!("settings.{unknown}: this server has no such setting{near}")))
 }
 
 /// Does any of these settings, when it changes, need a restart?

@@ -7,13 +7,14 @@ use std::path::Path;
 
 use super::database::DatabaseKey;
 use super::forecast::{image_bytes, needed_bytes_on};
-use super::ground::{FileSystemSpec, ServerSpec};
+use super::ground::FileSystemSpec;
 use super::left::{FILE_SYSTEM_PREFIX, claim, find_left, read_held_bytes, remove_left};
 use super::plan::check_room;
 use super::point::{DEFAULT_SERVER, NATIVE};
 use super::prepare::{MadeDatabase, OpenLab, make_databases, open_lab, start_server};
 use super::run::SweepOptions;
 use super::server::connect;
+use super::settings::{check_settings_known, find_servers};
 use super::start::{WarmSnapshot, leaves_files_as_they_were};
 use super::verdict::Finding;
 use super::{Point, Sweep};
@@ -124,17 +125,10 @@ impl SiteMaker<'_> {
         for spec in options.sweep.file_systems.values() {
             spec.asked.check_available()?;
         }
-        let find = |name: &String| {
-            Ok((
-                name.clone(),
-                match options.sweep.servers.get(name) {
-                    None => options.programs.clone(),
-                    Some(ServerSpec::Major(major)) => Programs::find_version(None, *major)?,
-                    Some(ServerSpec::Programs(bin_dir)) => Programs::find(Some(bin_dir))?,
-                },
-            ))
-        };
-        let programs = options.sweep.axes.server.iter().map(find).collect::<Result<_, Error>>()?;
+        let programs = find_servers(&options.sweep, &options.programs)?;
+        for remark in check_settings_known(&options.sweep, &programs)? {
+            events.tell(Event::Remark(remark));
+        }
         Ok(SiteMaker { options, programs: with_common_pgbench(programs), directory, events, stop })
     }
 

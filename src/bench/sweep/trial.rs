@@ -25,6 +25,7 @@ use crate::bench::strategy::Strategy;
 use crate::bench::until_warm::WarmGoal;
 use crate::bench::watch::Watched;
 use crate::bench::{Disk, Error, Machine, Sample, StartState};
+use crate::failure::Explain as _;
 use crate::linux::loop_file_system::FileSystemFacts;
 use crate::linux::read_ahead::ReadAhead;
 use crate::observe::{Cadence, WaitSample, WaitSampler, Waits};
@@ -238,13 +239,15 @@ impl TrialSetup<'_> {
 /// sessions out, or refuse what they ask.
 fn is_of_trial(error: &Error) -> bool {
     use postgres::Error::{Connect, ConnectTimeout, Program, Query};
-    matches!(
-        error,
-        Error::Program { .. }
-            | Error::Generator { .. }
-            | Error::Setting(_)
-            | Error::Postgres(Program { .. } | Query { .. } | Connect { .. } | ConnectTimeout { .. })
-    )
+    // Each trial after it would fail as this one does.
+    error.full_disk().is_none()
+        && matches!(
+            error,
+            Error::Program { .. }
+                | Error::Generator { .. }
+                | Error::Setting(_)
+                | Error::Postgres(Program { .. } | Query { .. } | Connect { .. } | ConnectTimeout { .. })
+        )
 }
 
 /// A trial without figures yet.
@@ -331,7 +334,8 @@ pub mod tests {
             assert!(is_of_trial(&Error::Postgres(error)));
         }
         let full = Error::file("write", Path::new("/x"), std::io::ErrorKind::StorageFull.into());
-        assert!(!is_of_trial(&full) && !is_of_trial(&Error::Interrupted));
+        let said = Error::Program { program: "pgbench", output: "ERROR:  x: No space left on device".into() };
+        assert!(!is_of_trial(&full) && !is_of_trial(&said) && !is_of_trial(&Error::Interrupted));
     }
 
     #[test]

@@ -7,12 +7,16 @@ mod json;
 mod parquet;
 mod table;
 
-use std::io::Write;
+use std::fs::{File, Permissions};
+use std::io::{BufWriter, Write};
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::Path;
 use std::str::FromStr;
 
 pub use table::{Detail, ExportColumn, ExportTable};
 
 use super::database::{Query, Row};
+use super::error::WRITE_EXPORT;
 use super::{Error, Store};
 
 /// One value; `None` is SQL's NULL.
@@ -83,6 +87,34 @@ impl Store {
         }
         writer.finish().map_err(failed)?;
         Ok(exported)
+    }
+
+    /// The same to a file, which is there whole or not at all. A device or a pipe is written to.
+    pub async fn export_to_file(
+        &self,
+        table: ExportTable,
+        ids: &[String],
+        format: ExportFormat,
+        path: &Path,
+    ) -> Result<u64, Error> {
+        let failed = |source| Error::File { action: WRITE_EXPORT, path: path.to_owned(), source };
+        let told = |error| if let Error::Export(source) = error { failed(source) } else { error };
+        if path.exists() && !path.is_file() {
+            let file = File::create(path).map_err(failed)?;
+            return self.export(table, ids, format, BufWriter::new(file)).await.map_err(told);
+        }
+        // Behind a link the file itself is replaced.
+        let target = path.canonicalize().unwrap_or_else(|_| path.to_owned());
+        let directory = target.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
+        let draft = tempfile::Builder::new()
+            .prefix(".pgthaw-export")
+            .permissions(Permissions::from_mode(0o666))
+            .tempfile_in(directory)
+            .map_err(failed)?;
+        let file = draft.reopen().map_err(failed)?;
+        let rows = self.export(table, ids, format, BufWriter::new(file)).await.map_err(told)?;
+        draft.persist(&target).map_err(|error| failed(error.error))?;
+        Ok(rows)
     }
 }
 

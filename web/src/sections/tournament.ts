@@ -1,7 +1,7 @@
 // The table of times and ratios: every column of the terminal's table.
 
 import { type Column, element, table } from "../element";
-import { bytes, count, instant, ratio, spread } from "../format";
+import { bytes, count, instant, ratio, seconds, spread } from "../format";
 import type { Spread, StrategySummary } from "../record";
 import type { State } from "../state";
 import { swatch } from "../swatch";
@@ -31,15 +31,15 @@ function measuresOf(state: State): Measure[] {
   const amount = (title: string, of: Measure["of"], render = count): Measure => ({ title, of, render, limit: "", isNumber: true });
   const beyond = bound === null ? "" : ratio(limit / bound);
   return [
-    { ...time("warm after", (one) => one.warm_after_seconds), render: instant },
-    { ...time("50 % after", (one) => one.to_50_seconds), render: instant },
-    { ...time("90 % after", (one) => one.to_90_seconds), render: instant },
-    { ...time("95 % after", (one) => one.to_95_seconds), render: instant },
+    time("warm after", (one) => one.warm_after_seconds),
+    time("50 % after", (one) => one.to_50_seconds),
+    time("90 % after", (one) => one.to_90_seconds),
+    time("95 % after", (one) => one.to_95_seconds),
     { title: "warm ÷ bound (×)", of: (one) => one.bound_ratio, render: ratio, limit: beyond, isNumber: true },
     amount("served by then (transactions)", (one) => one.served_until_warm),
     amount("nothing by then (transactions)", (one) => one.nothing_served_by_then),
     amount("served in all (transactions)", (one) => one.served),
-    time("command took", (one) => one.ended_after_seconds),
+    { ...time("command took", (one) => one.ended_after_seconds), render: seconds },
     amount("read from the device (by anybody)", (one) => one.device_read_bytes, bytes),
   ];
 }

@@ -1,2 +1,0 @@
--- Every setting that the server knows.
-SELECT name FROM pg_settings
