@@ -41,7 +41,7 @@ enum Action {
     Diff(DiffArguments),
     /// Forget a snapshot
     Drop {
-        /// The beginning of its name, newest or newest~1
+        /// The beginning of its name, newest, newest~1 or best (the one that `restore` would take)
         snapshot: String,
         #[command(flatten)]
         place: SnapshotPlace,

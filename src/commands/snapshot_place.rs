@@ -52,11 +52,10 @@ impl KnownStart {
 impl SnapshotPlace {
     /// The file of the snapshot that is meant.
     pub async fn resolve(&self, name: &str) -> anyhow::Result<PathBuf> {
-        match name {
-            _ if is_path(name) => Ok(PathBuf::from(name)),
-            BEST => Ok(self.choose().await?.path),
-            _ => Ok(self.find(name).await?.path),
+        if is_path(name) {
+            return Ok(PathBuf::from(name));
         }
+        Ok(self.find(name).await?.path)
     }
 
     /// The snapshot that a restore would take.
@@ -71,9 +70,10 @@ impl SnapshotPlace {
 
     /// The generation that is meant.
     pub async fn find(&self, name: &str) -> anyhow::Result<Generation> {
+        let chosen = if name == BEST { Some(self.choose().await?.selected.holding.name) } else { None };
         let store = self.snapshots.open();
         let cluster = self.find_cluster(&store).await?;
-        Ok(store.find(name, cluster)?)
+        Ok(store.find(chosen.as_deref().unwrap_or(name), cluster)?)
     }
 
     /// When the server that the options lead to was started. Its directory says so without a server that answers; without

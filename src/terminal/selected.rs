@@ -29,7 +29,9 @@ pub fn render_reason(selected: &Selected) -> String {
             "the newest that holds something; none is from before the server's start".to_owned()
         }
         Reason::WarmestOfAll => "the warmest; no server runs, so all are from before its start".to_owned(),
-        Reason::WarmestStartUnknown => "the warmest; when the server was started is not known".to_owned(),
+        Reason::WarmestStartUnknown => {
+            "the warmest; no server answers, so all count as from before its start".to_owned()
+        }
     }
 }
 
