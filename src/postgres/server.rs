@@ -1,6 +1,7 @@
 //! A running server: how to reach it, and what it says of itself.
 
 use std::path::PathBuf;
+use std::time::Duration;
 
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};

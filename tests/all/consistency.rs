@@ -176,6 +176,15 @@ fn a_stored_run_does_not_contradict_itself() {
     keep(&home.path().join("state/pgthaw/results.sqlite"), &run, &trials);
     let shown = home.pgthaw(&["results", "show"]).ok().stdout;
     assert!(!shown.contains("after 0.0 s") && !shown.contains("from 0.0 s"), "{shown}");
+    // Two commands say the same of each trial.
+    let kept = home.pgthaw(&["results", "show", "--json"]).ok().json();
+    let judged = home.pgthaw(&["steady", &run.id, "--json"]).json();
+    let kept = kept["trials"].as_array().unwrap().iter().map(|trial| &trial["judgement"]);
+    for (kept, judged) in kept.zip(judged["curves"].as_array().unwrap()) {
+        for field in ["verdict", "reason", "steady_from_seconds"] {
+            assert_eq!(kept[field], judged[field], "{field} of {judged}");
+        }
+    }
     let summary = compute_summary(&run, &trials);
     assert!(shown.contains(&render_headline(&summary)), "{shown}");
 }

@@ -173,7 +173,7 @@ fn reading_remedy(server: &Server) -> String {
     const READ_ALL: &str = "pg_read_all_data";
     match server.facts.version_num {
         140_000.. => {
-            let command = Psql::at(&server.address).grant(&server.database, READ_ALL, &server.facts.role);
+            let command = Psql::anywhere().grant(&server.database, READ_ALL, &server.facts.role);
             format!("{command} (as a superuser)")
         }
         _ => "connect as a superuser".to_owned(),
