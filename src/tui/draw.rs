@@ -16,7 +16,7 @@ use crate::terminal::{
 use crate::units::{Bytes, Fork};
 
 /// What names are cut to before columns are left out.
-const SHORTEST_NAME: usize = 22;
+const SHORTEST_NAME: usize = 30;
 /// Lines that what the reader has to know may take from the table.
 const MESSAGE_LINES: usize = 4;
 /// The title of what came and went since the last look.
@@ -63,9 +63,8 @@ fn status_line(live: &LiveMap) -> String {
 fn total_line(live: &LiveMap) -> String {
     let map = &live.look.map;
     let mut changed = Changed::default();
-    live.look.places.iter().filter_map(|place| live.look.changes.get(*place)).for_each(|one| changed += *one);
-    let all = live.look.places.iter().filter_map(|place| map.relations.get(*place));
-    let residency: Residency = all.map(|one| one.residency()).sum();
+    live.look.places.iter().for_each(|place| changed += live.look.changes[*place]);
+    let residency: Residency = live.look.places.iter().map(|place| live.look.residencies[*place]).sum();
     let size = Bytes(residency.blocks * u64::from(map.source.block_size));
     let mut text = size.to_string();
     let mut tier = |name: &str, state: &TierState, ratio: f64, change: String| {
@@ -284,7 +283,7 @@ mod tests {
         let text = lines.join("\n");
         for part in [
             "every 2 s, 5 relations by table, largest first",
-            "page cache 51% (+240 kB -40 kB)",
+            "page cache 52% (+240 kB -40 kB)",
             "+240 kB",
             "▃▅█ shared_buffers",
         ] {
@@ -292,7 +291,7 @@ mod tests {
         }
         assert!(lines[2].contains("relation") && lines[2].contains("buffers") && lines[2].contains("where"), "{text}");
         assert!(
-            lines[3].starts_with("- public.orders (2 part") && lines[4].starts_with("    public.orders_2"),
+            lines[3].starts_with("- public.orders (2 partitions)") && lines[4].starts_with("    public.orders_2"),
             "{text}"
         );
         assert!(lines[23].starts_with("q quit") && lines[23].contains("p pause"), "{text}");

@@ -4,6 +4,7 @@ use std::cmp::Reverse;
 use std::collections::HashSet;
 
 use super::changes::Changed;
+use super::live_map::Look;
 use crate::cache::{Group, Map, Residency, RolledUp, compute_groups};
 use crate::postgres::RelationName;
 use crate::terminal::{display_name, short_kind};
@@ -80,23 +81,24 @@ pub struct RowsAsked<'a> {
     pub unfolded: &'a HashSet<RowKey>,
 }
 
-/// The relations at `places` as rows. `changes` are those of the map's relations.
-pub fn compute_rows(map: &Map, changes: &[Changed], places: &[usize], asked: &RowsAsked<'_>) -> Vec<Row> {
+/// What was seen as rows.
+pub fn compute_rows(look: &Look, asked: &RowsAsked<'_>) -> Vec<Row> {
+    let map = &look.map;
     let filter = asked.filter.to_lowercase();
     let has_it = |name: &RelationName| name.to_string().to_lowercase().contains(&filter);
     let is_meant = |group: &Group| {
         (asked.with_system || !group.is_system)
             && (has_it(&group.name) || group.relations(map).any(|one| has_it(&one.relation.name)))
     };
-    let groups = compute_groups(map, places, asked.rolled_up).into_iter().filter(is_meant).collect();
+    let groups = compute_groups(map, &look.places, asked.rolled_up).into_iter().filter(is_meant).collect();
     let mut rows = Vec::new();
-    push_groups(&mut rows, groups, (asked.rolled_up, 0), &Looked { map, changes, asked });
+    push_groups(&mut rows, groups, (asked.rolled_up, 0), &Looked { look, map, asked });
     rows
 }
 
 struct Looked<'a> {
+    look: &'a Look,
     map: &'a Map,
-    changes: &'a [Changed],
     asked: &'a RowsAsked<'a>,
 }
 
@@ -134,14 +136,14 @@ fn parts_of(group: &Group, rolled_up: RolledUp, map: &Map) -> Option<(RolledUp, 
 
 fn row_of(group: Group, depth: usize, looked: &Looked<'_>) -> Row {
     let mut changed = Changed::default();
-    group.members.iter().filter_map(|place| looked.changes.get(*place)).for_each(|one| changed += *one);
+    group.members.iter().for_each(|place| changed += looked.look.changes[*place]);
     let more = group.members.len() - group.tables(looked.map).count();
     let kind = short_kind(group.kind);
     Row {
         key: RowKey { name: group.name.clone(), depth, fork: None },
         text: display_name(&group, looked.map),
         kind: if more > 0 { format!("{kind} +{more}") } else { kind.to_owned() },
-        residency: group.residency(looked.map),
+        residency: group.members.iter().map(|place| looked.look.residencies[*place]).sum(),
         changed,
         can_unfold: false,
         is_unfolded: false,
