@@ -83,6 +83,7 @@ function line(curve: Curve, place: number, chart: TimeChart, state: State): Line
     data: curve.points.map((point) => [point.at, onAxis(chart, point.median)]),
     symbol: sparse(style.symbol, curve.points.length, place, chart.curves.length),
     symbolSize: isSubject ? 10 : 8,
+    symbolKeepAspect: true,
     showSymbol: true,
     ...(curve.points.length > MANY_POINTS ? { sampling: "minmax" as const } : {}),
     lineStyle: { color: style.color, width: style.width, type: style.dash.length > 0 ? style.dash : "solid", opacity: state.opacity(curve.strategy) },

@@ -96,10 +96,13 @@ function warmMarks(curves: Curve[], view: View, isLog: boolean): ScatterSeriesOp
       itemStyle: { color: state.theme.paper, borderColor: color, borderWidth: isSubject ? 3 : 2, opacity: state.opacity(one.strategy) },
       label: {
         show: isSubject,
-        position: "left" as const,
+        // At the side where there is room for it.
+        position: at < state.data.summary.trial_seconds * 0.45 ? ("right" as const) : ("left" as const),
         distance: 10,
         formatter: `warm ${after(at)}`,
-        color,
+        color: state.theme.ink,
+        backgroundColor: state.theme.surround,
+        padding: [1, 3],
         fontWeight: 600 as const,
       },
     }];
@@ -150,7 +153,7 @@ export const resident: ChartPlan = plan(
       renderAxis: bytes,
       isSize: true,
       renderInstant: afterSeconds,
-      levels: [{ value: total, label: `the database, ${bytes(total)}` }],
+      levels: [{ value: total, label: `the database, ${bytes(total)}`, isLabelRight: true }],
     };
   },
 );

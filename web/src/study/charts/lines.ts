@@ -100,7 +100,7 @@ function seriesOf(view: View<StudyState>, facet: string, grid: number, y: string
         itemStyle: isDoubtful ? { color: theme.paper, borderColor: color, borderWidth: 1.5 } : { color },
       };
     }),
-    symbol: `path://${symbol.path}`, symbolSize: 9, connectNulls: false, emphasis: { disabled: true }, z: 4,
+    symbol: `path://${symbol.path}`, symbolSize: 9, symbolKeepAspect: true, connectNulls: false, emphasis: { disabled: true }, z: 4,
     lineStyle: { color, width, type: dash.length > 0 ? dash : "solid" },
   };
   const whiskers: CustomSeriesOption = {

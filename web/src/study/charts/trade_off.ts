@@ -93,7 +93,7 @@ function lineOf(view: View<StudyState>, placed: Placed[], panel: number, place: 
   const isFaceted = state.layout.facet !== "";
   const dash = isFaceted ? (DASHES[place % DASHES.length] ?? own) : own;
   return {
-    type: "line", id: `curve:${panel}:${place}`, symbolSize: 9, emphasis: { disabled: true },
+    type: "line", id: `curve:${panel}:${place}`, symbolSize: 9, symbolKeepAspect: true, emphasis: { disabled: true },
     symbol: `path://${(isFaceted ? FACETS[panel % FACETS.length] : symbol)?.path ?? ""}`,
     data: placed.map(({ point, x }) => ({
       value: [TPS.of(point)?.median ?? 0, against(view).of(point)?.median ?? 0],

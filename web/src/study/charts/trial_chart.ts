@@ -177,7 +177,7 @@ function seriesOf(state: TrialStage, panel: Panel, index: number, data: TrialDat
     const line: LineSeriesOption = {
       type: "line", id: `line:${panel.id}:${place}:${which}`, name: curve.name, xAxisIndex: index, yAxisIndex: index,
       data: curve.values.map((value, span) => [at[span] ?? 0, onAxis(panel, value)]),
-      ...(curves.length > 1 || at.length <= 2 ? { symbol: sparse(symbol, at.length, which, curves.length), symbolSize: 8, showSymbol: true } : { showSymbol: false }),
+      ...(curves.length > 1 || at.length <= 2 ? { symbol: sparse(symbol, at.length, which, curves.length), symbolSize: 8, symbolKeepAspect: true, showSymbol: true } : { showSymbol: false }),
       // What is stacked is parted by the paper, whatever the colours are.
       lineStyle: { color: panel.isStack ? state.theme.surround : color, width: panel.isStack ? 1.2 : 1.6, type: dash.length > 0 ? dash : "solid" }, itemStyle: panel.isStack ? { color, borderColor: state.theme.surround, borderWidth: 1 } : { color },
       emphasis: { disabled: true }, z: 4,
