@@ -204,7 +204,7 @@ fn a_stopped_server_is_forecast_from_its_files_and_its_snapshot() {
     let prediction = server.home.pgthaw(&[&stopped[..], &told].concat()).ok().json();
     let assumptions = prediction["assumptions"].to_string();
     assert!(
-        assumptions.contains("the server does not run") && assumptions.contains("by the snapshot of"),
+        assumptions.contains("the server does not run") && assumptions.contains("restore by snapshot "),
         "{assumptions}"
     );
     // The two relations have 3828 blocks.

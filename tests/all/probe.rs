@@ -54,17 +54,17 @@ fn a_limit_is_found_and_restore_plans_with_it() {
     assert_eq!(record["limit"], serde_json::json!({ "riops": 3000, "rbps": 131_072_000 }));
     assert!(record["measurement"]["read_bytes"].as_u64().unwrap() <= 1 << 30);
 
-    let receipt = limited(&server, &limit, &["restore", "--dry-run", "--json"]).ok().json();
+    let receipt = limited(&server, &limit, &["restore", "newest", "--dry-run", "--json"]).ok().json();
     assert_eq!(receipt["device"]["source"], "probed", "{receipt:#}");
     assert_eq!(receipt["device"]["measured_at"], record["measured_at"]);
     assert_eq!(receipt["device"]["reads_per_second"], profile["reads_per_second"]);
-    let text = limited(&server, &limit, &["restore", "--dry-run"]).ok().stdout;
+    let text = limited(&server, &limit, &["restore", "newest", "--dry-run"]).ok().stdout;
     assert!(text.contains("measured just now"), "{text}");
 
     // Without the limit it is another device, which nobody has measured; and what the user tells counts more.
-    assert_eq!(server.pgthaw(&["restore", "--dry-run", "--json"]).ok().json()["device"]["source"], "default");
+    assert_eq!(server.pgthaw(&["restore", "newest", "--dry-run", "--json"]).ok().json()["device"]["source"], "default");
     assert_eq!(profile_line(&server)["ok"], false);
-    let told = limited(&server, &limit, &["restore", "--dry-run", "--json", "--riops", "77"]).ok().json();
+    let told = limited(&server, &limit, &["restore", "newest", "--dry-run", "--json", "--riops", "77"]).ok().json();
     assert_eq!((&told["device"]["source"], &told["device"]["reads_per_second"]), (&"told".into(), &77.0.into()));
 }
 
