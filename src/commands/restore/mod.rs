@@ -32,10 +32,8 @@ use crate::warm::{Control, PlannedDevice, Receipt};
 /// Prints a receipt: which snapshot and why, what was asked, what was resident before and after, what was left out and why.
 /// Ctrl-C stops it cleanly, a second one at once.
 ///
-/// Without a name it takes the warmest snapshot from before the server's last start: one that was taken since then may be of
-/// a cold server. Of those that are nearly as warm (95 % of each tier) it takes the newest, also one from since the start.
-/// Where none is from before the last start it takes the newest. One that holds nothing is never taken, a damaged one is
-/// passed over.
+/// Without a name it takes the warmest snapshot from before the server's last start, or the newest with 95 % of each tier of
+/// that one; where none is from before it, the newest. An empty one is never taken, a damaged one is passed over.
 ///
 /// It shares the device with the server's traffic: beside traffic that waits for the disk, at most ten reads are in flight;
 /// beside traffic that flows it takes 93 % of the bandwidth, with --gentle 30 % beside either. Nobody busy: full speed.
@@ -45,8 +43,7 @@ use crate::warm::{Control, PlannedDevice, Receipt};
 /// server went away or something could not be read; 130 when interrupted.
 #[derive(Debug, Args)]
 pub struct RestoreArguments {
-    /// `best` (the warmest from before the server's last start, see above), `newest`, `newest~1`, the beginning of a name that
-    /// `pgthaw snapshot list` shows, or a file
+    /// `best` (see above), `newest`, `newest~1`, the beginning of a name that `pgthaw snapshot list` shows, or a file
     #[arg(default_value = BEST)]
     snapshot: String,
 
@@ -63,8 +60,8 @@ pub struct RestoreArguments {
     #[arg(long, value_enum, default_value_t = TierArgument::Both)]
     tier: TierArgument,
 
-    /// Load no more than this into both caches together, hottest first; 1GB is 1024 MB. Half of it at most is kept for
-    /// shared_buffers, for which --buffers-budget is a limit of its own
+    /// Load no more than this into both caches together, hottest first; of it at most half is kept for shared_buffers.
+    /// 1GB is 1024 MB
     #[arg(long, value_name = "BYTES")]
     budget: Option<Bytes>,
 
