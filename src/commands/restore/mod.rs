@@ -29,8 +29,7 @@ use crate::warm::{Control, PlannedDevice, Receipt};
 ///
 /// The OS page cache first, with large reads, hottest first; then shared_buffers through pg_prewarm. Works on a running
 /// server and, for the page cache, on a stopped one before its start (--data-dir). What is resident already is not read.
-/// Prints a receipt: which snapshot and why, what was asked, what was resident before and after, what was left out and why.
-/// Ctrl-C stops it cleanly, a second one at once.
+/// Prints a receipt: which snapshot and why, what was asked, resident before and after, left out and why. Ctrl-C stops it cleanly.
 ///
 /// Without a name it takes the warmest snapshot from before the server's last start, or the newest with 95 % of each tier of
 /// that one; where none is from before it, the newest. An empty one is never taken, a damaged one is passed over.
@@ -60,13 +59,11 @@ pub struct RestoreArguments {
     #[arg(long, value_enum, default_value_t = TierArgument::Both)]
     tier: TierArgument,
 
-    /// Load no more than this into both caches together, hottest first; of it at most half is kept for shared_buffers.
-    /// 1GB is 1024 MB
+    /// Load no more than this (1GB is 1024 MB) into both caches together, hottest first; half of it at most is for shared_buffers
     #[arg(long, value_name = "BYTES")]
     budget: Option<Bytes>,
 
-    /// Threads that read; only a few of them while live traffic waits for the disk [default: as many as `doctor --probe` found
-    /// useful, 8 to 32, or 16]
+    /// Threads that read; only a few while live traffic waits for the disk [default: what `doctor --probe` found useful, or 16]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=256))]
     threads: Option<u16>,
 
