@@ -3,7 +3,7 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
-use super::{Psql, quote_argument};
+use super::{Psql, SystemUser, quote_argument};
 use crate::failure::{ErrorKind, Explain, FullDisk};
 
 /// What can go wrong with a server.
@@ -230,8 +230,10 @@ impl Explain for Error {
                 Some(format!("make it first (mkdir -p {}), or name another place with --dir", path.display()))
             }
             Error::Query { action, source } => query_hint(action, source),
+            Error::Option { .. } => Some(
+                "it was said by an option, a connection string, a service file or a variable, which `env | grep ^PG` shows: correct it there".into(),
+            ),
             Error::Version(_)
-            | Error::Option { .. }
             | Error::DataFile { .. }
             | Error::Program { .. }
             | Error::File { .. } => None,
@@ -291,13 +293,16 @@ fn connect_hint(address: &str, error: &sqlx::Error) -> String {
         Some(INVALID_PASSWORD) => {
             "the password is wrong: PGPASSWORD, ~/.pgpass or the connection string has it, and pgthaw … -W asks for it".into()
         }
+        Some(INVALID_AUTHORIZATION) if address.starts_with('/') && SystemUser::is_root() => {
+            "leave the user out (-U, PGUSER, connection string): root then connects as the server's owner".into()
+        }
         Some(INVALID_AUTHORIZATION) if address.starts_with('/') => {
             "run it as the server's own user: sudo -u postgres pgthaw …; or name a role that exists and is yours with -U".into()
         }
         Some(INVALID_AUTHORIZATION) => "pg_hba.conf does not let this role in from here: give another -U or -h".into(),
-        Some(INVALID_CATALOG_NAME) => "name a database that exists: -d".into(),
+        Some(INVALID_CATALOG_NAME) => "psql -d postgres -l lists the databases; name one of them with -d".into(),
         Some(CANNOT_CONNECT_NOW) => "the server is starting up or shutting down: try again in a moment".into(),
-        _ => "is the server running there? -h, -p, -U and -d mean what they mean to psql; a stopped server is read with --data-dir".into(),
+        _ => "is the server running there? Debian's pg_lsclusters shows those of this machine, -h and -p name another one as psql's do, and --data-dir reads a stopped one".into(),
     }
 }
 

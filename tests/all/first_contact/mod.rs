@@ -4,6 +4,8 @@ mod readme;
 mod stock_cluster;
 mod units;
 
+use std::path::Path;
+
 use stock_cluster::StockCluster;
 
 use crate::servers::{Home, Output};
@@ -13,7 +15,7 @@ fn resident_blocks(map: &Output, relation: &str) -> (u64, Option<u64>) {
     let map = map.json();
     let rows = map["relations"].as_array().unwrap();
     let row = rows.iter().find(|row| row["name"] == relation).unwrap_or_else(|| panic!("no {relation} in {map:#}"));
-    (row["buffers"]["resident_blocks"].as_u64().unwrap(), row["os"]["resident_blocks"].as_u64())
+    (row["buffers_blocks"].as_u64().unwrap_or_else(|| panic!("{row:#}")), row["os_blocks"].as_u64())
 }
 
 /// One way to run a program on the server's own machine.
@@ -100,7 +102,7 @@ fn who_was_given_another_users_home_keeps_snapshots_in_his_own() {
     assert_eq!(way.run(&cluster, &[], &["restore", "--dry-run"]).status, 0);
     // psql's own way of asking for it finds the same one.
     let listed = WAYS[2].run(&cluster, &[], &["snapshot", "list"]).ok().stdout;
-    assert_eq!(listed.lines().count(), 2, "{listed}");
+    assert!(listed.contains(Path::new(&path).file_stem().unwrap().to_str().unwrap()), "{listed}");
 }
 
 #[test]
@@ -113,7 +115,7 @@ fn a_stranger_is_told_his_own_name_and_one_with_a_role_sees_what_sql_shows() {
 
     let refused = run(&["map"]).ends_with(3);
     assert!(refused.stderr.contains("role \"nobody\" does not exist"), "{}", refused.stderr);
-    assert!(refused.stderr.contains("hint: ") && refused.stderr.contains("runuser -u postgres"), "{}", refused.stderr);
+    assert!(refused.stderr.contains("sudo -u postgres pgthaw map"), "{}", refused.stderr);
     // As psql has it.
     let psql = ["setpriv", "--reuid", "nobody", "--regid", "nogroup", "--clear-groups", "psql", "-c", "SELECT 1"];
     assert!(cluster.run(&environment, &psql).stderr.contains("role \"nobody\" does not exist"));
