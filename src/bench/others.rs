@@ -118,19 +118,19 @@ mod tests {
             users: vec!["make".into()],
             readers: vec!["dd".into(), "make".into()],
             read_bytes: Bytes(read),
-            device_read_bytes: Bytes(800_000_000),
+            device_read_bytes: Bytes(800 << 20),
         }
     }
 
     #[test]
     fn others_are_told_with_their_figures_and_what_to_stop() {
-        let both = find_others(Some(&used(0.9, 0.0, 690_000_000))).unwrap();
+        let both = find_others(Some(&used(0.9, 0.0, 690 << 20))).unwrap();
         assert_eq!(
             both.text(),
             "others used 0.9 of 2 processors and read 690 MB of the 800 MB that the disk delivered meanwhile: stop make, \
              dd, and repeat"
         );
-        let disk = find_others(Some(&used(0.05, 0.0, 690_000_000))).unwrap();
+        let disk = find_others(Some(&used(0.05, 0.0, 690 << 20))).unwrap();
         assert!(disk.sentence().starts_with("others read 690 MB") && !disk.has_processors(), "{disk:?}");
         let processors = find_others(Some(&used(0.9, 0.0, 1000))).unwrap();
         assert!(!processors.sentence().contains("disk") && processors.has_processors(), "{processors:?}");
@@ -151,7 +151,7 @@ mod tests {
         assert_eq!(find_others(Some(&quiet)), None);
         let short = OthersUse { seconds: 0.1, ..used(0.9, 0.9, 0) };
         assert_eq!(find_others(Some(&short)), None);
-        let long = OthersUse { seconds: 3600.0, ..used(0.0, 0.0, 690_000_000) };
+        let long = OthersUse { seconds: 3600.0, ..used(0.0, 0.0, 690 << 20) };
         assert_eq!(find_others(Some(&long)), None);
         assert_eq!(find_others(None), None);
     }

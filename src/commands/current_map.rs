@@ -6,7 +6,7 @@ use super::OutputArguments;
 use super::target::Target;
 use crate::cache::{HeatInputs, Map, MapInputs, Snapshot, SnapshotStore, TierState, read_heat, read_map};
 use crate::linux::page_cache::SystemPageCache;
-use crate::terminal::Progress;
+use crate::terminal::{self, Progress};
 
 /// Reads what of the target is resident now. Without a server the names come from the newest snapshot in `snapshots`.
 pub async fn read_current_map(
@@ -35,6 +35,14 @@ pub async fn read_current_map(
         *reason = why.detail.clone().unwrap_or_default();
     }
     map.remarks.splice(0..0, target.remarks.iter().cloned());
+    // Programs read them too.
+    let states = [&mut map.os, &mut map.buffers].into_iter().filter_map(|state| match state {
+        TierState::Unknown { reason } => Some(reason),
+        _ => None,
+    });
+    for text in map.remarks.iter_mut().chain(states) {
+        *text = terminal::complete_commands(text);
+    }
     Ok(map)
 }
 

@@ -116,6 +116,41 @@ impl Error {
     pub fn is_about_database(&self) -> bool {
         matches!(self.sqlstate().as_deref(), Some(INVALID_CATALOG_NAME | INSUFFICIENT_PRIVILEGE))
     }
+
+    /// What helps where the way to a server was not understood, or ended before one let pgthaw in.
+    fn way_hint(&self) -> Option<String> {
+        match self {
+            Error::NoHost { failures } => failures.iter().find_map(Explain::hint),
+            Error::PasswordMissing { .. } => Some(
+                "pgthaw … -W asks for it on a terminal; otherwise it comes from PGPASSWORD or ~/.pgpass (mode 0600)"
+                    .into(),
+            ),
+            Error::PasswordFileOpen { path } => {
+                Some(format!("chmod 600 {}", quote_argument(&path.display().to_string())))
+            }
+            Error::OtherKindOfServer { .. } => Some(
+                "name the host of such a server with -h, or leave target_session_attrs (PGTARGETSESSIONATTRS) out"
+                    .into(),
+            ),
+            Error::ConnectionString { .. } => {
+                Some("such as -d 'host=db.example user=app dbname=shop' or -d postgresql://app@db.example/shop".into())
+            }
+            Error::Unsupported { parameter } => Some(format!(
+                "leave {parameter} out (connection string, service file or PG* variable) if you can do without it: pgthaw does not \
+                 ignore it silently"
+            )),
+            Error::ServiceMissing { files, .. } => {
+                let files: Vec<String> = files.iter().map(|file| file.display().to_string()).collect();
+                Some(format!("looked in {}; PGSERVICEFILE names another file", files.join(" and ")))
+            }
+            Error::SystemUserUnknown { .. } => Some("name the role with -U; `getent passwd` lists the users".into()),
+            Error::CannotActAs { user } => Some(format!("sudo -u {} pgthaw …", quote_argument(user))),
+            Error::Option { .. } => Some(
+                "it was said by an option, a connection string, a service file or a variable, which `env | grep ^PG` shows: correct it there".into(),
+            ),
+            _ => None,
+        }
+    }
 }
 
 /// What making a scratch cluster begins with.
@@ -174,31 +209,16 @@ impl Explain for Error {
             Error::ConnectTimeout { .. } => Some(
                 "is the host right, and does a firewall let you through? PGCONNECT_TIMEOUT sets the seconds".into(),
             ),
-            Error::NoHost { failures } => failures.iter().find_map(Explain::hint),
-            Error::PasswordMissing { .. } => Some(
-                "pgthaw … -W asks for it on a terminal; otherwise it comes from PGPASSWORD or ~/.pgpass (mode 0600)"
-                    .into(),
-            ),
-            Error::PasswordFileOpen { path } => {
-                Some(format!("chmod 600 {}", quote_argument(&path.display().to_string())))
-            }
-            Error::OtherKindOfServer { .. } => Some(
-                "name the host of such a server with -h, or leave target_session_attrs (PGTARGETSESSIONATTRS) out"
-                    .into(),
-            ),
-            Error::ConnectionString { .. } => {
-                Some("such as -d 'host=db.example user=app dbname=shop' or -d postgresql://app@db.example/shop".into())
-            }
-            Error::Unsupported { parameter } => Some(format!(
-                "leave {parameter} out (connection string, service file or PG* variable) if you can do without it: pgthaw does not \
-                 ignore it silently"
-            )),
-            Error::ServiceMissing { files, .. } => {
-                let files: Vec<String> = files.iter().map(|file| file.display().to_string()).collect();
-                Some(format!("looked in {}; PGSERVICEFILE names another file", files.join(" and ")))
-            }
-            Error::SystemUserUnknown { .. } => Some("name the role with -U; `getent passwd` lists the users".into()),
-            Error::CannotActAs { user } => Some(format!("sudo -u {} pgthaw …", quote_argument(user))),
+            Error::NoHost { .. }
+            | Error::PasswordMissing { .. }
+            | Error::PasswordFileOpen { .. }
+            | Error::OtherKindOfServer { .. }
+            | Error::ConnectionString { .. }
+            | Error::Unsupported { .. }
+            | Error::ServiceMissing { .. }
+            | Error::SystemUserUnknown { .. }
+            | Error::CannotActAs { .. }
+            | Error::Option { .. } => self.way_hint(),
             Error::ExtensionMissing { name, database } => Some(format!(
                 "{} (Debian: the package postgresql-contrib, or PostgreSQL's own, has it)",
                 Psql::anywhere().create_extension(std::slice::from_ref(database), name)
@@ -230,13 +250,7 @@ impl Explain for Error {
                 Some(format!("make it first (mkdir -p {}), or name another place with --dir", path.display()))
             }
             Error::Query { action, source } => query_hint(action, source),
-            Error::Option { .. } => Some(
-                "it was said by an option, a connection string, a service file or a variable, which `env | grep ^PG` shows: correct it there".into(),
-            ),
-            Error::Version(_)
-            | Error::DataFile { .. }
-            | Error::Program { .. }
-            | Error::File { .. } => None,
+            Error::Version(_) | Error::DataFile { .. } | Error::Program { .. } | Error::File { .. } => None,
         }
     }
 

@@ -134,7 +134,7 @@ pub fn exit(code: i32) -> ! {
 pub fn print_error(message: &str, kind: ErrorKind, hint: Option<&str>, as_json: bool) {
     // Before it stands in JSON, whose quotes are not a shell's.
     let hint = hint.map(complete_commands);
-    let text = render_error(message, kind, hint.as_deref(), as_json);
+    let text = render_error(&complete_commands(message), kind, hint.as_deref(), as_json);
     let width = if as_json { None } else { stderr_width() };
     eprintln!("{}", wrap_text(&text, width));
 }

@@ -50,23 +50,27 @@ pub fn complete_commands(text: &str) -> String {
 }
 
 impl PastedCommands {
+    /// What was completed before stays as it is.
     fn complete(&self, text: &str) -> String {
-        if !text.contains("pgthaw ") && !text.contains("psql ") {
-            return text.to_owned();
-        }
         let text = CONNECTING.iter().fold(text.to_owned(), |text, name| {
-            let command = format!("pgthaw {name}");
-            replace_words(&text, &command, &format!("{command}{}", self.options))
+            replace_whole(&text, &format!("pgthaw {name}"), |_, command, behind| {
+                (!behind.starts_with(&self.options)).then(|| format!("{command}{}", self.options))
+            })
         });
+        // `sudo -u postgres `, or nothing.
+        let first = self.psql.find("psql").map_or("", |at| &self.psql[..at]);
         let text = ["-d ", "-c ", "-l "].iter().fold(text, |text, option| {
-            replace_words(&text, &format!("psql {option}"), &format!("{} {option}", self.psql))
+            replace_whole(&text, &format!("psql {option}"), |before, _, _| {
+                (first.is_empty() || !before.ends_with(first)).then(|| format!("{} {option}", self.psql))
+            })
         });
         text.replace(TYPED, &self.typed)
     }
 }
 
-/// Replaces a command where it is no part of a longer word.
-fn replace_words(text: &str, command: &str, with: &str) -> String {
+/// Replaces a command where it is no part of a longer word, by what is made of the text before it, itself and the text
+/// behind it; `None` leaves it.
+fn replace_whole(text: &str, command: &str, with: impl Fn(&str, &str, &str) -> Option<String>) -> String {
     let mut replaced = String::new();
     let mut rest = text;
     while let Some(at) = rest.find(command) {
@@ -74,8 +78,9 @@ fn replace_words(text: &str, command: &str, with: &str) -> String {
         let behind = &from[command.len()..];
         let is_word = |c: char| c.is_alphanumeric() || c == '-' || c == '_';
         let is_whole = !before.ends_with(is_word) && (command.ends_with(' ') || !behind.starts_with(is_word));
+        let made = if is_whole { with(before, command, behind) } else { None };
         replaced.push_str(before);
-        replaced.push_str(if is_whole { with } else { command });
+        replaced.push_str(made.as_deref().unwrap_or(command));
         rest = behind;
     }
     replaced + rest
@@ -100,6 +105,16 @@ mod tests {
         assert_eq!(
             pasted.complete("psql -d shop -c 'CREATE EXTENSION pg_prewarm'"),
             "sudo -u postgres psql -p 5433 -d shop -c 'CREATE EXTENSION pg_prewarm'"
+        );
+        for text in ["pgthaw map shows it", "psql -d shop -l"] {
+            let once = pasted.complete(text);
+            assert_eq!(pasted.complete(&once), once);
+        }
+        let elsewhere = PastedCommands { psql: "runuser -u postgres -- psql".into(), ..PastedCommands::default() };
+        let once = elsewhere.complete("psql -d shop -l");
+        assert_eq!(
+            (elsewhere.complete(&once), once.as_str()),
+            (once.clone(), "runuser -u postgres -- psql -d shop -l")
         );
         assert_eq!(pasted.complete("sudo -u postgres pgthaw …"), "sudo -u postgres pgthaw map --top 3");
     }

@@ -204,7 +204,7 @@ fn what_makes_no_sense_is_refused_before_anything_is_made() {
     };
     refused(&["--strategies", "nothing,dd"], "there is no strategy \"dd\"");
     refused(&["--disk", "floppy"], "there is no disk \"floppy\": gp3, hdd, native are known");
-    refused(&["--rbps", "fast"], "is not an amount of data");
+    refused(&["--rbps", "fast"], "is not a rate");
     refused(&["--read-ahead", "6kB"], "whole pages of 4 kB");
     refused(&["--scale", "0"], "0");
     refused(&["--script", "hot.sql"], "there is no file hot.sql");
@@ -431,7 +431,7 @@ fn a_limit_on_memory_is_in_force() {
         return;
     }
     let printed = output.ok().json();
-    assert_eq!(printed["run"]["study"]["memory"], 90_000_000);
+    assert_eq!(printed["run"]["study"]["memory"], 90 << 20);
     let last = printed["trials"][0]["samples"].as_array().unwrap().last().unwrap().clone();
     let resident = last["os_resident_bytes"].as_u64().unwrap();
     assert!(resident < 90_000_000, "{last}");

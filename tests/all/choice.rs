@@ -88,7 +88,7 @@ test_every_version! {
             assert_eq!(planned["snapshot"]["name"], marked, "{planned:#}");
         }
         let told = server.pgthaw(&["snapshot", "take", "--keep", "7"]).ok().stderr;
-        assert!(told.contains("pgthaw restore does not take this one, but snapshot"), "{told}");
+        assert!(told.contains(" does not take this one, but snapshot"), "{told}");
 
         let receipt = restore(&server, &[]);
         let chosen = &receipt["snapshot"];
@@ -119,7 +119,7 @@ fn a_server_that_never_restarted_gets_its_newest_and_hears_of_a_warmer_one() {
     evict(&server);
     server.psql("SELECT pg_prewarm('hot', 'read', 'main', 0, 499)");
     let told = server.pgthaw(&["snapshot", "take"]).ok().stderr;
-    assert!(told.contains("pgthaw restore takes this snapshot") && told.contains(&warm), "{told}");
+    assert!(told.contains(" takes this snapshot") && told.contains(&warm), "{told}");
     let newest = take(&server);
     for named in [&[][..], &["newest"]] {
         let chosen = restore(&server, &[&["--dry-run"], named].concat())["snapshot"].clone();
@@ -129,7 +129,7 @@ fn a_server_that_never_restarted_gets_its_newest_and_hears_of_a_warmer_one() {
     }
     let text = server.pgthaw(&["restore", "--tier", "os", "--dry-run"]).ok().stdout;
     assert!(text.contains(&format!("a warmer one: {warm}, taken ")), "{text}");
-    assert!(text.contains(&format!("pgthaw restore {warm}\n")), "{text}");
+    assert!(text.lines().any(|line| line.contains("pgthaw restore -h ") && line.ends_with(&*warm)), "{text}");
     let chosen = restore(&server, &[&warm, "--dry-run"])["snapshot"].clone();
     assert_eq!((&chosen["reason"], &chosen["warmer"]), (&Value::from("named"), &Value::Null));
 }
@@ -153,7 +153,7 @@ fn one_that_holds_nothing_is_never_taken() {
         assert!(error.contains("holds anything of either tier") && error.contains("snapshot take"), "{error}");
     }
     let list = server.pgthaw(&["snapshot", "list"]).ok().stdout;
-    assert!(!list.contains("pgthaw restore takes"), "{list}");
+    assert!(!list.contains(" takes "), "{list}");
 }
 
 #[test]
@@ -165,7 +165,7 @@ fn the_list_marks_what_a_restore_takes_with_and_without_a_server() {
     let text = server.pgthaw(&["snapshot", "list"]).ok().stdout;
     let marked: Vec<&str> = text.lines().filter(|line| line.starts_with("*  ")).collect();
     assert!(marked.len() == 1 && marked[0].contains(&warm), "{text}");
-    assert!(text.contains(&format!("* pgthaw restore takes snapshot {warm}")), "{text}");
+    assert!(text.contains(&format!(" takes snapshot {warm}")), "{text}");
     assert!(text.contains("why: the warmest from before the server's start of "), "{text}");
     assert_eq!(listed(&server, &[]).1["reason"], "warmest_before_start");
     server.cluster.stop(StopMode::Fast).unwrap();
@@ -283,7 +283,7 @@ fn a_budget_holds_for_both_tiers() {
         [&totals["os_blocks"], &totals["buffers_blocks"]].map(|blocks| blocks.as_u64().unwrap() * 8192)
     };
     let before = held();
-    const BUDGET: u64 = 40_000_000;
+    const BUDGET: u64 = 40 << 20;
     let planned = restore(&server, &["--budget", "40MB", "--dry-run"]);
     let promised = ["forecast", "buffers_forecast"].map(|tier| planned[tier].clone());
     let promised = promised[0]["read_bytes"].as_u64().unwrap() + promised[1]["load_bytes"].as_u64().unwrap();
@@ -303,7 +303,7 @@ fn a_budget_holds_for_both_tiers() {
     restart_cold(&mut server);
     let receipt = restore(&server, &["--budget", "40MB", "--buffers-budget", "4MB"]);
     let [os, buffers] = ["os", "buffers"].map(|tier| receipt[tier]["read_bytes"].as_u64().unwrap());
-    assert!(os + buffers <= BUDGET && buffers <= 4_000_000 && os > 30_000_000, "{os} {buffers}");
+    assert!(os + buffers <= BUDGET && buffers <= 4 << 20 && os > 30_000_000, "{os} {buffers}");
     let receipt = restore(&server, &["--budget", "40MB", "--tier", "buffers"]);
     assert!(receipt["buffers"]["read_bytes"].as_u64().unwrap() <= BUDGET, "{receipt:#}");
 }

@@ -85,7 +85,7 @@ fn a_running_server_that_refuses_leaves_its_files() {
     let target = open(&arguments).unwrap();
     assert!(target.server.is_none() && target.data_directory.is_some());
     let remark = &target.remarks[0];
-    assert!(remark.contains("role \"unknown\" does not exist") && remark.contains("runuser"), "{remark}");
+    assert!(remark.contains("role \"unknown\" does not exist") && remark.contains("-U"), "{remark}");
     arguments.databases = vec!["postgres".into()];
     assert_refused(&arguments, ErrorKind::Privilege, "role \"unknown\" does not exist");
 }
@@ -204,11 +204,16 @@ fn the_environment_counts_as_for_psql() {
     assert!(with(("PGPASSWORD", "it's:a\\secret")).starts_with("true"));
 
     let password_file = server.home().join(".pgpass");
-    fs::write(&password_file, "localhost:*:shop:app:it's\\:a\\\\secret\n").unwrap();
+    let password_for =
+        |host: &str| fs::write(&password_file, format!("{host}:*:shop:app:it's\\:a\\\\secret\n")).unwrap();
+    password_for(&socket);
     fs::set_permissions(&password_file, Permissions::from_mode(0o644)).unwrap();
     assert!(answer(&app).starts_with("false"), "a password file that others can read does not count");
     fs::set_permissions(&password_file, Permissions::from_mode(0o600)).unwrap();
     assert!(answer(&app).starts_with("true"), "{}", answer(&app));
+    password_for("localhost");
+    assert!(answer(&app).starts_with("false"), "localhost is the socket where libpq looks by itself, and no other");
+    password_for(&socket);
 
     let service = format!("[mine]\nhost={socket}\nuser=app\ndbname=shop\n");
     fs::write(server.home().join(".pg_service.conf"), service).unwrap();

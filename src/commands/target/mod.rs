@@ -6,6 +6,7 @@ mod server;
 use super::ConnectionArguments;
 use crate::cache::{LastStart, Situation, Tiers};
 use crate::postgres::{DataDirectory, Database, Error, Server, ServerFacts, read_databases};
+use crate::terminal;
 use crate::warm::Refusal;
 
 /// A cluster, by the ways that lead to it. At least one of `server` and `data_directory` is there.
@@ -59,11 +60,13 @@ impl Target {
     /// Finds out what the arguments mean, and opens it.
     pub async fn open(arguments: &ConnectionArguments) -> anyhow::Result<Target> {
         let scope = Scope::of(&arguments.databases()?);
-        let target = match &arguments.data_dir {
+        let mut target = match &arguments.data_dir {
             Some(path) if arguments.names_server() => directory::open_both(arguments, path, scope).await?,
             Some(path) => directory::open_directory(arguments, path, scope).await?,
             None => server::open_server(arguments, scope).await?,
         };
+        // Programs read them too.
+        target.remarks.iter_mut().for_each(|text| *text = terminal::complete_commands(text));
         Ok(target)
     }
 

@@ -305,14 +305,14 @@ fn ssl_mode(parameters: &Parameters) -> Result<PgSslMode, Error> {
     }
 }
 
-/// libpq waits for ever with 0 or less, and at least two seconds otherwise; without any word pgthaw waits for ten.
+/// libpq waits for ever with 0 or less; without any word pgthaw waits for ten seconds.
 fn timeout(parameters: &Parameters) -> Result<Duration, Error> {
     let Some(text) = parameters.get("connect_timeout") else {
         return Ok(Duration::from_secs(CONNECT_TIMEOUT_SECONDS));
     };
     let wrong = || Error::Option { what: "connect_timeout (whole seconds)", value: text.to_owned() };
     let seconds: i64 = text.trim().parse().map_err(|_| wrong())?;
-    Ok(if seconds > 0 { Duration::from_secs(seconds.max(2).unsigned_abs()) } else { Duration::MAX })
+    Ok(if seconds > 0 { Duration::from_secs(seconds.unsigned_abs()) } else { Duration::MAX })
 }
 
 #[cfg(test)]
@@ -366,7 +366,7 @@ mod tests {
             let error = resolve(wrong).unwrap_err().to_string();
             assert!(error.contains(wrong.split('=').next().unwrap()), "{error}");
         }
-        assert_eq!(resolve("host=a connect_timeout=1").unwrap().timeout, Duration::from_secs(2));
+        assert_eq!(resolve("host=a connect_timeout=1").unwrap().timeout, Duration::from_secs(1));
     }
 
     #[test]
