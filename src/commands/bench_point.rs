@@ -92,7 +92,7 @@ impl PointArguments {
         }
         let connection = ConnectionArguments { data_dir: self.data_dir.clone(), ..ConnectionArguments::default() };
         let target = Target::open(&connection).await?;
-        require_lab_server(&target, &self.lab, "bench warmup")?;
+        require_lab_server(&target, &self.lab, "a tournament")?;
         let data_directory = target.data_directory.context("the data directory cannot be read")?;
         let programs = Programs::find_version(bin_dir, data_directory.version_major)?;
         Ok((programs, Place::Borrowed { data_directory }))

@@ -181,16 +181,19 @@ impl ConnectionArguments {
         let directory = self.data_dir.as_ref().map(|path| path.display().to_string());
         let string = self.connection_string().ok().flatten().map(|parameters| parameters.render_without_password());
         let databases: Vec<Option<String>> = match &string {
-            // As it was given: it may say more than host, port and role.
+            // As it was given: it says more than host, port and role, or wins over them.
             Some(_) => vec![string.clone()],
             None => self.databases.iter().cloned().map(Some).collect(),
         };
-        let way = if string.is_some() { String::new() } else { address.to_string() };
         let others = [("-D", &directory), ("--as", &self.system_user)].into_iter();
         let options = others.chain(databases.iter().map(|database| ("-d", database)));
         let options =
             options.filter_map(|(option, value)| Some(format!(" {option} {}", quote_argument(value.as_ref()?))));
-        PastedCommands { options: way + &options.collect::<String>(), psql: psql.to_string(), typed: typed_command() }
+        PastedCommands {
+            options: format!("{address}{}", options.collect::<String>()),
+            psql: psql.to_string(),
+            typed: typed_command(),
+        }
     }
 }
 
@@ -248,6 +251,6 @@ mod tests {
         assert_eq!(pasted.psql, "psql -h '/tmp/a b' -p 5433");
         let string = typed(&["postgresql://app:geheim@db/shop?sslmode=require"]);
         let pasted = string.pasted_commands(&address, Psql::at(&address));
-        assert_eq!(pasted.options, " -d 'dbname=shop host=db sslmode=require user=app'");
+        assert_eq!(pasted.options, " -h '/tmp/a b' -p 5433 -d 'dbname=shop host=db sslmode=require user=app'");
     }
 }

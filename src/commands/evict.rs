@@ -66,7 +66,7 @@ pub async fn run(arguments: EvictArguments, output: OutputArguments) -> anyhow::
     }
     let target = Target::open(&arguments.named()).await?;
     if !arguments.dry_run {
-        require_lab_server(&target, &arguments.lab, "pgthaw evict")?;
+        require_lab_server(&target, &arguments.lab, "evicting")?;
     }
     let control = Arc::new(Control::default());
     let interrupted = Arc::clone(&control);

@@ -24,6 +24,7 @@ mod narrow;
 mod others;
 mod predict;
 mod probe;
+mod psql_habits;
 mod receipt;
 mod report;
 mod report_sweep;

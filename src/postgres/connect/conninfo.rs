@@ -87,20 +87,22 @@ fn take_value(text: &str) -> Option<(String, &str)> {
 /// `[user[:password]@][host[:port][,…]][/dbname][?key=value&…]`, behind the scheme.
 fn parse_uri(text: &str) -> Result<Parameters, Error> {
     let mut parameters = Parameters::default();
+    let mut parts: Vec<(&str, String)> = Vec::new();
     // As libpq does: up to an @ it is a login, whatever stands in it, unless a slash comes first.
     let login_end = text.find(['@', '/']).filter(|at| text[*at..].starts_with('@'));
     let rest = login_end.map_or(text, |at| &text[at + 1..]);
     if let Some(at) = login_end {
         let (user, password) = text[..at].split_once(':').unwrap_or((&text[..at], ""));
-        parameters.set("user", decode(user, "user")?);
-        parameters.set("password", decode(password, "password")?);
+        parts.extend([("user", decode(user, "user")?), ("password", decode(password, "password")?)]);
     }
     let (place, query) = rest.split_once('?').unwrap_or((rest, ""));
     let (hosts, database) = place.split_once('/').unwrap_or((place, ""));
     let (hosts, ports) = split_hosts(hosts)?;
-    parameters.set("host", hosts);
-    parameters.set("port", ports);
-    parameters.set("dbname", decode(database, "dbname")?);
+    parts.extend([("host", hosts), ("port", ports), ("dbname", decode(database, "dbname")?)]);
+    // What has no place in a URI was not said.
+    for (key, value) in parts.into_iter().filter(|(_, value)| !value.is_empty()) {
+        parameters.set(key, value);
+    }
     for pair in query.split('&').filter(|pair| !pair.is_empty()) {
         let (key, value) =
             pair.split_once('=').ok_or_else(|| invalid("an option behind the question mark has no \"=\"".into()))?;

@@ -98,9 +98,9 @@ impl Parameters {
         })
     }
 
-    /// These, and from `others` what these do not have.
+    /// These, and from `others` what these do not have. One that is empty here is had: a connection string can say that what
+    /// the environment says does not count.
     pub fn or(mut self, others: Parameters) -> Parameters {
-        self.0.retain(|_, value| !value.is_empty());
         for (key, value) in others.0 {
             self.0.entry(key).or_insert(value);
         }
@@ -164,8 +164,9 @@ mod tests {
 
     #[test]
     fn the_first_that_says_something_wins() {
-        let all = parameters(&[("host", "a"), ("user", "")]).or(parameters(&[("host", "b"), ("user", "c")]));
-        assert_eq!((all.get("host"), all.get("user"), all.get("port")), (Some("a"), Some("c"), None));
+        let all =
+            parameters(&[("host", "a"), ("user", "")]).or(parameters(&[("host", "b"), ("user", "c"), ("port", "1")]));
+        assert_eq!((all.get("host"), all.get("user"), all.get("port")), (Some("a"), None, Some("1")));
         assert!(!Parameters::default().set("hots", "a".into()));
     }
 

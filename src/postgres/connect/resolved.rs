@@ -69,7 +69,8 @@ impl ResolvedOptions {
         let port = options.port.map(|port| port.to_string());
         let fields = [("host", &options.host), ("port", &port), ("user", &options.user), ("dbname", &options.database)];
         for (key, value) in fields {
-            given.set(key, value.clone().unwrap_or_default());
+            let value = value.as_ref().filter(|value| !value.is_empty());
+            value.map(|value| given.set(key, value.clone()));
         }
         // A host that is given replaces an address that only the environment has.
         let given = options.parameters.clone().or(given);
