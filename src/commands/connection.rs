@@ -6,7 +6,8 @@ use std::sync::{Arc, OnceLock};
 use clap::Args;
 
 use crate::postgres::{
-    Address, ConnectOptions, Error, Parameters, Psql, Server, SystemUser, parse_connection_string, quote_argument,
+    Address, ConnectOptions, Error, Parameters, Psql, Server, SystemUser, hide_password, parse_connection_string,
+    quote_argument,
 };
 use crate::terminal::{self, PastedCommands};
 
@@ -123,7 +124,6 @@ impl ConnectionArguments {
             parameters.set("password", password.clone());
         }
         let port = self.port.as_deref().filter(|port| !port.is_empty());
-        let wrong = |text: &str| Error::Option { what: "port", value: text.to_owned() };
         let is_list = port.is_some_and(|port| port.contains(','));
         if is_list && parameters.get("port").is_none() {
             parameters.set("port", port.unwrap_or_default().to_owned());
@@ -131,7 +131,7 @@ impl ConnectionArguments {
         Ok(ConnectOptions {
             host: self.host.clone(),
             port: match port.filter(|_| !is_list) {
-                Some(text) => Some(text.parse().map_err(|_| wrong(text))?),
+                Some(text) => Some(text.parse().map_err(|_| Error::wrong_port(text))?),
                 None => None,
             },
             user: self.username.clone(),
@@ -197,14 +197,12 @@ impl ConnectionArguments {
     }
 }
 
-/// The command as it was typed, without the passwords of connection strings in it.
+/// The command as it was typed, without passwords, and without what says whether to ask for one.
 fn typed_command() -> String {
-    let shown = |word: String| {
-        let string = parse_connection_string(&word).ok().flatten();
-        quote_argument(&string.map_or(word, |parameters| parameters.render_without_password()))
-    };
-    let words = std::env::args_os().skip(1).map(|word| shown(word.to_string_lossy().into_owned()));
-    ["pgthaw".to_owned()].into_iter().chain(words).collect::<Vec<_>>().join(" ")
+    let words = std::env::args_os().skip(1).map(|word| word.to_string_lossy().trim_end().to_owned());
+    let words = words.filter(|word| !matches!(&**word, "-w" | "--no-password" | "-W" | "--password"));
+    let shown = words.map(|word| quote_argument(&hide_password(&word).unwrap_or(word)));
+    ["pgthaw".to_owned()].into_iter().chain(shown).collect::<Vec<_>>().join(" ")
 }
 
 #[cfg(test)]

@@ -66,6 +66,9 @@ pub use target::{Scope, Target, find_directory, last_start_of};
 pub use view::{SelectionArguments, ViewArguments};
 
 use crate::failure::ErrorKind;
+use crate::linux::arguments::hide_arguments;
+use crate::postgres::hide_password;
+use crate::terminal;
 
 /// Gets a cold PostgreSQL back to full speed, and proves it.
 #[derive(Debug, Parser)]
@@ -143,6 +146,17 @@ enum Command {
 impl Cli {
     /// Reads the command line, the environment and `pgthaw.toml`; the first of them wins.
     pub fn read(arguments: &[OsString]) -> anyhow::Result<Cli> {
+        let words = arguments.iter().map(|word| word.to_string_lossy().into_owned());
+        let hide = |word: String| {
+            let shown = hide_password(&word)?;
+            // clap shows the value alone.
+            let value = word.split_once('=').filter(|(option, _)| option.starts_with("--"));
+            let value = value.map(|(_, value)| (value.to_owned(), "…".to_owned()));
+            Some([(word.clone(), shown)].into_iter().chain(value))
+        };
+        let hidden = words.filter_map(hide).flatten().collect();
+        terminal::hide_words(hidden);
+        hide_arguments(hide_password);
         Ok(settings::read_command_line(arguments)?)
     }
 

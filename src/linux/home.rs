@@ -30,11 +30,8 @@ fn is_foreign(home: &Path) -> bool {
     access.is_err_and(|error| error == rustix::io::Errno::ACCESS)
 }
 
-/// That of the password database. Root without HOME is a service of the system's, which has its place in /var/lib.
+/// That of the password database.
 fn own_home() -> Option<PathBuf> {
-    if geteuid().is_root() {
-        return None;
-    }
     let user = User::from_uid(nix::unistd::Uid::from_raw(geteuid().as_raw())).ok().flatten()?;
     Some(user.dir).filter(|home| home.is_dir() && !is_foreign(home))
 }

@@ -1,5 +1,6 @@
 //! What the kernel knows and does: the page cache, block devices, cgroups, processes.
 
+pub mod arguments;
 pub mod block_device;
 pub mod capability;
 pub mod cgroup;

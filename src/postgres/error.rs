@@ -3,6 +3,7 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
+use super::connect::SOCKET_DIRECTORIES;
 use super::{Psql, SystemUser, quote_argument};
 use crate::failure::{ErrorKind, Explain, FullDisk};
 
@@ -23,6 +24,10 @@ pub enum Error {
     OtherKindOfServer { address: String, wanted: &'static str },
     #[error("the connection string cannot be read: {reason}")]
     ConnectionString { reason: String },
+    #[error(
+        "there is no root certificate to verify the server's with: no ~/.postgresql/root.crt, and sslrootcert is not given"
+    )]
+    RootCertificateMissing,
     #[error("pgthaw cannot do what {parameter} asks for")]
     Unsupported { parameter: &'static str },
     #[error("no service file defines the service \"{name}\"")]
@@ -69,6 +74,13 @@ impl Error {
     /// The error of doing `action` (a verb, such as "read") to `path`.
     pub fn file(action: &'static str, path: &Path, source: io::Error) -> Error {
         Error::File { action, path: path.to_owned(), source }
+    }
+
+    /// A port that is none. Text that is no number is not shown: in a URI it may be a piece of a password.
+    pub fn wrong_port(text: &str) -> Error {
+        let is_number = text.bytes().all(|byte| byte.is_ascii_digit() || byte == b'-');
+        let value = if is_number { text.to_owned() } else { "what is given".to_owned() };
+        Error::Option { what: "port, a number from 1 to 65535", value }
     }
 
     /// The SQLSTATE, when the server refused something.
@@ -135,6 +147,9 @@ impl Error {
             Error::ConnectionString { .. } => {
                 Some("such as -d 'host=db.example user=app dbname=shop' or -d postgresql://app@db.example/shop".into())
             }
+            Error::RootCertificateMissing => Some(
+                "name the authority's certificate with sslrootcert (PGSSLROOTCERT), or sslrootcert=system for those of this machine".into(),
+            ),
             Error::Unsupported { parameter } => Some(format!(
                 "leave {parameter} out (connection string, service file or PG* variable) if you can do without it: pgthaw does not \
                  ignore it silently"
@@ -166,6 +181,8 @@ const INVALID_PASSWORD: &str = "28P01";
 const INVALID_AUTHORIZATION: &str = "28000";
 const ADMIN_SHUTDOWN: &str = "57P01";
 const CRASH_SHUTDOWN: &str = "57P02";
+const UNDEFINED_OBJECT: &str = "42704";
+const INVALID_PARAMETER_VALUE: &str = "22023";
 const CANNOT_CONNECT_NOW: &str = "57P03";
 const DISK_FULL: &str = "53100";
 const QUERY_CANCELED: &str = "57014";
@@ -181,6 +198,7 @@ impl Explain for Error {
                 ErrorKind::Privilege
             }
             Error::ConnectionString { .. }
+            | Error::RootCertificateMissing
             | Error::Unsupported { .. }
             | Error::ServiceMissing { .. }
             | Error::SystemUserUnknown { .. }
@@ -214,6 +232,7 @@ impl Explain for Error {
             | Error::PasswordFileOpen { .. }
             | Error::OtherKindOfServer { .. }
             | Error::ConnectionString { .. }
+            | Error::RootCertificateMissing
             | Error::Unsupported { .. }
             | Error::ServiceMissing { .. }
             | Error::SystemUserUnknown { .. }
@@ -275,9 +294,15 @@ fn reason(error: &sqlx::Error) -> String {
     }
 }
 
+/// Of a long list of hosts so many are told.
+const TOLD_FAILURES: usize = 5;
+
 /// What was tried in vain, one after the other.
 fn told(failures: &[Error]) -> String {
-    failures.iter().map(ToString::to_string).collect::<Vec<_>>().join("; ")
+    let shown = failures.iter().take(TOLD_FAILURES).map(ToString::to_string);
+    let more = failures.len().saturating_sub(TOLD_FAILURES);
+    let rest = (more > 0).then(|| format!("and {more} more"));
+    shown.chain(rest).collect::<Vec<_>>().join("; ")
 }
 
 fn sqlstate(error: &sqlx::Error) -> Option<String> {
@@ -302,21 +327,56 @@ fn query_hint(action: &str, source: &sqlx::Error) -> Option<String> {
     }
 }
 
+/// The options that lead to the sockets where libpq looks by itself, such as `-p 5433`.
+fn listening_sockets() -> Vec<String> {
+    let mut options = Vec::new();
+    for directory in SOCKET_DIRECTORIES {
+        for entry in std::fs::read_dir(directory).into_iter().flatten().flatten() {
+            let name = entry.file_name();
+            let port = name.to_str().and_then(|name| name.strip_prefix(".s.PGSQL.")?.parse::<u16>().ok());
+            // A socket that nobody listens at stays behind when a server is killed.
+            let is_alive = |path: &Path| {
+                SystemUser::is_trusted_owner(path) && std::os::unix::net::UnixStream::connect(path).is_ok()
+            };
+            if let Some(port) = port.filter(|_| is_alive(&entry.path())) {
+                let host = if directory == SOCKET_DIRECTORIES[0] { String::new() } else { format!("-h {directory} ") };
+                options.push(format!("{host}-p {port}"));
+            }
+        }
+    }
+    options.sort();
+    options
+}
+
 fn connect_hint(address: &str, error: &sqlx::Error) -> String {
     match sqlstate(error).as_deref() {
         Some(INVALID_PASSWORD) => {
             "the password is wrong: PGPASSWORD, ~/.pgpass or the connection string has it, and pgthaw … -W asks for it".into()
         }
         Some(INVALID_AUTHORIZATION) if address.starts_with('/') && SystemUser::is_root() => {
-            "leave the user out (-U, PGUSER, connection string): root then connects as the server's owner".into()
+            "leave the user out (-U, --as, PGUSER, connection string): root then connects as the server's owner".into()
         }
         Some(INVALID_AUTHORIZATION) if address.starts_with('/') => {
             "run it as the server's own user: sudo -u postgres pgthaw …; or name a role that exists and is yours with -U".into()
         }
         Some(INVALID_AUTHORIZATION) => "pg_hba.conf does not let this role in from here: give another -U or -h".into(),
         Some(INVALID_CATALOG_NAME) => "psql -d postgres -l lists the databases; name one of them with -d".into(),
+        Some(UNDEFINED_OBJECT | INVALID_PARAMETER_VALUE) => {
+            "options or PGOPTIONS has a setting that the server does not take: correct it there".into()
+        }
         Some(CANNOT_CONNECT_NOW) => "the server is starting up or shutting down: try again in a moment".into(),
-        _ => "is the server running there? Debian's pg_lsclusters shows those of this machine, -h and -p name another one as psql's do, and --data-dir reads a stopped one".into(),
+        None if matches!(error, sqlx::Error::Io(error) if error.to_string().contains("lookup")) => {
+            "is the host's name right? `getent hosts NAME` asks as pgthaw does".into()
+        }
+        None if address.starts_with('/') && !listening_sockets().is_empty() => format!(
+            "servers of this machine listen elsewhere: {}; --data-dir reads one that is stopped",
+            listening_sockets().join(", ")
+        ),
+        None if matches!(error, sqlx::Error::Tls(_)) => {
+            "the server was reached and its encryption refused: sslmode, sslrootcert and sslcert say what is asked of it".into()
+        }
+        Some(_) => "the server answered, and its log says more".into(),
+        None => "is the server running there? Debian's pg_lsclusters shows those of this machine, -h and -p name another one as psql's do, and --data-dir reads a stopped one".into(),
     }
 }
 

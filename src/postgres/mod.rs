@@ -38,7 +38,7 @@ pub use catalog::{
     read_partitioned_tables, read_relations,
 };
 pub use configured::{SettingJudge, SettingRefusal, read_configured_setting};
-pub use connect::{Address, ConnectOptions, Parameters, Reached, SystemUser, parse_connection_string};
+pub use connect::{Address, ConnectOptions, Parameters, Reached, SystemUser, hide_password, parse_connection_string};
 pub use control_file::ClusterState;
 pub use data_directory::DataDirectory;
 pub use error::Error;

@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use sqlx::Row as _;
 use sqlx::postgres::{PgConnection, PgRow};
 
-use super::{Address, ConnectOptions, DataDirectory, Error, Reached, find_extension};
+use super::{Address, ConnectOptions, DataDirectory, Error, Reached, find_extension, read_databases};
 use crate::units::Bytes;
 
 /// The oldest `server_version_num` that pgthaw works with.
@@ -91,25 +91,39 @@ impl Server {
         self.reached.describe()
     }
 
-    /// Opens a connection to the first of `databases` that has the extension: the connected one is looked at before
-    /// them. Databases that do not let one in are passed over.
+    /// Opens a connection to the first database that has the extension: the connected one, then `preferred`, then every other
+    /// one of the server, for what shows all of shared_buffers shows it from anywhere. Databases that do not let one in are
+    /// passed over.
     pub async fn connect_with_extension(
         &self,
         name: &'static str,
-        databases: &[String],
+        preferred: &[String],
     ) -> Result<PgConnection, Error> {
-        let others = databases.iter().filter(|database| **database != self.database);
-        for database in [&self.database].into_iter().chain(others) {
-            let mut connection = match self.connect_to(database).await {
-                Ok(connection) => connection,
-                Err(error) if error.is_server_gone() => return Err(error),
-                Err(_) => continue,
-            };
-            if find_extension(&mut connection, name).await?.is_some() {
+        let mut tried: Vec<&str> = Vec::new();
+        for database in [&self.database].into_iter().chain(preferred) {
+            if !tried.contains(&&**database) {
+                tried.push(database);
+                if let Some(connection) = self.connect_if_it_has(name, database).await? {
+                    return Ok(connection);
+                }
+            }
+        }
+        let all = read_databases(&mut self.connect_to(&self.database).await?).await?;
+        for database in all.iter().filter(|one| one.allows_connections && !tried.contains(&&*one.name)) {
+            if let Some(connection) = self.connect_if_it_has(name, &database.name).await? {
                 return Ok(connection);
             }
         }
         Err(Error::ExtensionMissing { name, database: self.database.clone() })
+    }
+
+    async fn connect_if_it_has(&self, name: &'static str, database: &str) -> Result<Option<PgConnection>, Error> {
+        let mut connection = match self.connect_to(database).await {
+            Ok(connection) => connection,
+            Err(error) if error.is_server_gone() => return Err(error),
+            Err(_) => return Ok(None),
+        };
+        Ok(find_extension(&mut connection, name).await?.map(|_| connection))
     }
 
     /// Is the connection through a socket of this host?

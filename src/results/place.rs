@@ -8,10 +8,7 @@ use serde::{Serialize, Serializer};
 use sqlx::postgres::PgConnectOptions;
 
 use super::{Error, Store, default_path};
-use crate::postgres::{self, ConnectOptions, parse_connection_string};
-
-/// How the address of a server begins.
-const SCHEMES: [&str; 2] = ["postgres://", "postgresql://"];
+use crate::postgres::{self, ConnectOptions, hide_password, parse_connection_string};
 
 /// A place that results are kept in.
 #[derive(Clone, Debug)]
@@ -32,11 +29,13 @@ impl FromStr for Place {
     type Err = Error;
 
     fn from_str(text: &str) -> Result<Place, Error> {
-        if !SCHEMES.iter().any(|scheme| text.starts_with(scheme)) {
-            return Ok(Place::File(PathBuf::from(text)));
-        }
         let told = |error: postgres::Error| Error::Address(error.to_string());
-        let parameters = parse_connection_string(text).map_err(told)?.unwrap_or_default();
+        // A file may be called anything, but not so that it could be a server's address with its password.
+        let parameters = match parse_connection_string(text) {
+            Ok(Some(parameters)) => parameters,
+            Err(error) if hide_password(text).is_some() => return Err(told(error)),
+            Ok(None) | Err(_) => return Ok(Place::File(PathBuf::from(text))),
+        };
         let connection = ConnectOptions { parameters, ..ConnectOptions::default() };
         let (options, shown) = connection.plain_options().map_err(told)?;
         Ok(Place::Server(ServerPlace { options: Box::new(options), shown }))
@@ -111,6 +110,8 @@ mod tests {
         assert_eq!(shown("a/results.sqlite"), "a/results.sqlite");
         assert_eq!(shown("postgres://lab:secret@db.example:5433/results"), "postgres://lab@db.example:5433/results");
         assert_eq!(shown("postgresql://lab@/results?host=/run/pg&port=5432"), "postgres://lab@/run/pg:5432/results");
+        assert_eq!(shown("host=db user=lab password=secret dbname=results"), "postgres://lab@db:5432/results");
+        assert!("postgress://lab:secret@db/x".parse::<Place>().is_err());
         assert!("postgres://lab@db:port/x".parse::<Place>().is_err());
     }
 }

@@ -62,7 +62,7 @@ pub use map_bar::{CellLook, Seen, render_bar_runs};
 pub use map_json::render_map_json;
 pub use password::ask_password;
 pub use pasteable::find_commands;
-pub use pasted::{PastedCommands, complete_commands, complete_commands_with};
+pub use pasted::{PastedCommands, complete_commands, complete_commands_with, hide_words};
 pub use predict::render_prediction;
 pub use printable::{printable, shorten_middle};
 pub use progress::Progress;
@@ -132,9 +132,12 @@ pub fn exit(code: i32) -> ! {
 
 /// Prints a failure on standard error: with `as_json` as one line for programs.
 pub fn print_error(message: &str, kind: ErrorKind, hint: Option<&str>, as_json: bool) {
-    // Before it stands in JSON, whose quotes are not a shell's.
-    let hint = hint.map(complete_commands);
-    let text = render_error(&complete_commands(message), kind, hint.as_deref(), as_json);
+    // Before it stands in JSON, whose quotes are not a shell's. Servers and arguments have a say in it.
+    let safe = |text: &str| complete_commands(text).split('\n').map(printable).collect::<Vec<_>>().join("\n");
+    let text = match as_json {
+        true => render_error(&complete_commands(message), kind, hint.map(complete_commands).as_deref(), true),
+        false => render_error(&safe(message), kind, hint.map(safe).as_deref(), false),
+    };
     let width = if as_json { None } else { stderr_width() };
     eprintln!("{}", wrap_text(&text, width));
 }

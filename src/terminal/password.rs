@@ -6,7 +6,7 @@ use std::io;
 use console::Term;
 use nix::sys::termios::{SetArg, tcgetattr, tcsetattr};
 
-/// What is typed without being shown; `None` when there is no terminal to ask on. Ctrl-C while it asks ends the program
+/// What is typed without being shown; `None` when there is no terminal to ask on. Ctrl-C or a signal that ends programs, while it asks, ends this one
 /// with the terminal as it was.
 pub async fn ask_password(prompt: &str) -> io::Result<Option<String>> {
     let Ok(terminal) = OpenOptions::new().read(true).write(true).open("/dev/tty") else { return Ok(None) };
@@ -17,7 +17,7 @@ pub async fn ask_password(prompt: &str) -> io::Result<Option<String>> {
     std::thread::spawn(move || answer.send(read_hidden(asked, &prompt)));
     tokio::select! {
         answer = answered => answer.unwrap_or(Err(io::ErrorKind::UnexpectedEof.into())).map(Some),
-        _ = tokio::signal::ctrl_c() => {
+        _ = super::wait_for_interrupt() => {
             tcsetattr(&terminal, SetArg::TCSANOW, &before)?;
             eprintln!();
             std::process::exit(130)

@@ -34,6 +34,16 @@ pub struct PastedCommands {
 
 static PASTED: LazyLock<RwLock<Option<PastedCommands>>> = LazyLock::new(RwLock::default);
 
+/// Words that were typed and hold a password, each with what is shown instead.
+static HIDDEN: RwLock<Vec<(String, String)>> = RwLock::new(Vec::new());
+
+/// From now on these words are never printed.
+pub fn hide_words(words: Vec<(String, String)>) {
+    if let Ok(mut hidden) = HIDDEN.write() {
+        *hidden = words;
+    }
+}
+
 /// From now on commands that are printed are completed so.
 pub fn complete_commands_with(pasted: PastedCommands) {
     if let Ok(mut current) = PASTED.write() {
@@ -41,11 +51,13 @@ pub fn complete_commands_with(pasted: PastedCommands) {
     }
 }
 
-/// A text that is about to be printed, with its commands completed.
+/// A text that is about to be printed, with its commands completed, and without what is secret of the command line.
 pub fn complete_commands(text: &str) -> String {
+    let hide = |text: String, (word, shown): &(String, String)| text.replace(&**word, shown);
+    let text = HIDDEN.read().map_or_else(|_| text.to_owned(), |hidden| hidden.iter().fold(text.to_owned(), hide));
     match PASTED.read().ok().as_deref() {
-        Some(Some(pasted)) => pasted.complete(text),
-        _ => text.to_owned(),
+        Some(Some(pasted)) => pasted.complete(&text),
+        _ => text,
     }
 }
 

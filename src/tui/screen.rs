@@ -3,7 +3,6 @@
 use std::io;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::thread::JoinHandle;
 use std::time::Duration;
 
 use ratatui::DefaultTerminal;
@@ -44,7 +43,6 @@ pub struct LiveScreen {
     terminal: DefaultTerminal,
     keys: UnboundedReceiver<Key>,
     is_over: Arc<AtomicBool>,
-    reader: Option<JoinHandle<()>>,
 }
 
 impl LiveScreen {
@@ -68,7 +66,8 @@ impl LiveScreen {
                 }
             }
         };
-        Ok(LiveScreen { terminal, keys, is_over, reader: Some(std::thread::spawn(read)) })
+        std::thread::spawn(read);
+        Ok(LiveScreen { terminal, keys, is_over })
     }
 
     /// Draws the map as it is now.
@@ -84,11 +83,8 @@ impl LiveScreen {
 
 impl Drop for LiveScreen {
     fn drop(&mut self) {
+        // The thread that reads keys is not waited for: of a terminal that is closed it would read for ever.
         self.is_over.store(true, Ordering::Relaxed);
-        if let Some(reader) = self.reader.take() {
-            // It panicked: the terminal is given back all the same.
-            let _ = reader.join();
-        }
         ratatui::restore();
     }
 }

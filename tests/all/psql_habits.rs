@@ -121,3 +121,43 @@ fn psql_and_pgthaw_reach_the_same_server_as_the_same_role() {
     assert!(differences.is_empty(), "\n{}", differences.join("\n\n"));
     assert!(reached > 20 && reached < INPUTS.len() - 10, "{reached} of {} were let in", INPUTS.len());
 }
+
+#[test]
+fn no_password_is_printed_or_seen_in_the_list_of_processes() {
+    let home = Home::new();
+    let secret = "planted-geheim";
+    for word in [
+        "postgres://a:SECRET@/d?host=/nowhere",
+        "-dpostgres://a:SECRET@/d?host=/nowhere",
+        "-wdpostgres://a:SECRET@h/d",
+        "--dbname=host=/nowhere password=SECRET",
+        "-dhost=/nowhere password=SECRET",
+        "-d=host=/nowhere password=SECRET",
+        "postgres://a:p@SECRET@/nowhere",
+        "postgres://a:SECRET/x@h:1/d",
+        "postgres:/a:SECRET@h/d",
+        "a:SECRET@h:5433/d",
+        "--password=SECRET",
+        "password=SECRET wort",
+        "host=/nowhere password='SECRET",
+    ] {
+        for more in [&["map", "-w"][..], &["results", "list", "--results"], &["map", "x", "y", "z"], &["map", "--json"]]
+        {
+            let word = word.replace("SECRET", secret);
+            let said = home.pgthaw(&[more, &[word.as_str()]].concat());
+            assert_ne!(said.status, 0, "{word}");
+            assert!(!format!("{}{}", said.stdout, said.stderr).contains(secret), "{word} {more:?}: {said:?}");
+        }
+    }
+    // Somebody who takes a connection and says nothing keeps pgthaw waiting, to be looked at.
+    let listener = std::os::unix::net::UnixListener::bind(home.path().join(".s.PGSQL.5432")).unwrap();
+    let way = format!("host={} password={secret}", home.path().display());
+    let mut waiting = home.command(&["map", "-d", &way]).spawn().unwrap();
+    let client = listener.accept().unwrap();
+    let seen = fs::read(format!("/proc/{}/cmdline", waiting.id())).unwrap();
+    waiting.kill().unwrap();
+    waiting.wait().unwrap();
+    drop(client);
+    let seen = String::from_utf8_lossy(&seen);
+    assert!(seen.contains("map") && seen.contains("host=") && !seen.contains(secret), "{seen}");
+}

@@ -2,6 +2,7 @@
 
 use std::collections::HashSet;
 use std::fs::File;
+use std::io;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -37,7 +38,7 @@ pub fn read_header(path: &Path) -> Result<SnapshotHeader, Error> {
 
 /// Reads what a file's footer says of it. Its checksum is not computed.
 pub fn read_footer(path: &Path) -> Result<SnapshotHeader, Error> {
-    let file = File::open(path).map_err(|source| Error::file("open", path, source))?;
+    let file = open(path)?;
     let parquet = decode_footer(path, &Footer::read(&file, path)?)?;
     Metadata::new(path, key_values(&parquet))?.decode()
 }
@@ -67,7 +68,7 @@ pub fn read_snapshot(path: &Path) -> Result<Snapshot, Error> {
 
 /// A file that matches its checksum, with its footer.
 fn open_verified(path: &Path) -> Result<(File, ParquetMetaData, SnapshotHeader), Error> {
-    let file = File::open(path).map_err(|source| Error::file("open", path, source))?;
+    let file = open(path)?;
     let footer = Footer::read(&file, path)?;
     let digest = checksum::verify(&file, path, &footer)?;
     let parquet = decode_footer(path, &footer)?;
@@ -282,4 +283,12 @@ fn add_blocks(fork: &mut ForkMap, tier: &str, heat: i32, bitmap: RoaringBitmap) 
         *fork.os_heat.entry(heat).or_default() |= bitmap;
     }
     Ok(())
+}
+/// Opens what is a file: to open a pipe would wait for somebody who writes into it.
+fn open(path: &Path) -> Result<File, Error> {
+    let failed = |source| Error::file("open", path, source);
+    match std::fs::metadata(path).map_err(failed)?.is_file() {
+        true => File::open(path).map_err(failed),
+        false => Err(failed(io::Error::new(io::ErrorKind::InvalidInput, "it is no regular file"))),
+    }
 }

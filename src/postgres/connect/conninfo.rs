@@ -23,7 +23,36 @@ pub fn parse(text: &str) -> Result<Option<Parameters>, Error> {
             Err(invalid("a URI begins with postgresql:// or postgres://, and this one does not".into()))
         }
         None if text.contains('=') => parse_pairs(text).map(Some),
+        None if looks_like_login(text) => {
+            Err(invalid("it looks like a URI, which begins with postgresql:// or postgres://".into()))
+        }
         None => Ok(None),
+    }
+}
+
+/// `user:password@host`: no name of a database, and not to be sent as one.
+fn looks_like_login(text: &str) -> bool {
+    text.split_once('@').is_some_and(|(login, _)| login.contains(':'))
+}
+
+/// A word of a command line as it may be shown; `None`: as it is. A connection string is shown without its password, and what
+/// could be one and cannot be read not at all.
+pub fn hide_password(word: &str) -> Option<String> {
+    let behind_option = word.split_once('=').filter(|(option, _)| option.starts_with("--"));
+    let (option, text) = match behind_option {
+        Some((option, text)) => (format!("{option}="), text),
+        None => word.strip_prefix("-d").map_or((String::new(), word), |text| ("-d".to_owned(), text)),
+    };
+    match parse(text) {
+        Ok(Some(parameters)) if parameters.has_secret() => {
+            Some(format!("{option}{}", parameters.render_without_password()))
+        }
+        _ if option == "--password=" => Some(format!("{option}…")),
+        Ok(_) => None,
+        Err(_) => {
+            let may_be_secret = text.contains("pass") || text.contains("://") || looks_like_login(text);
+            may_be_secret.then(|| format!("{option}…"))
+        }
     }
 }
 
@@ -118,6 +147,10 @@ fn parse_uri(text: &str) -> Result<Parameters, Error> {
 /// `host:port,host:port` as two lists of one length. Addresses of IPv6 stand in brackets.
 fn split_hosts(text: &str) -> Result<(String, String), Error> {
     let (mut hosts, mut ports) = (Vec::new(), Vec::new());
+    // A password with an @ in it ends at the first one.
+    if text.contains('@') {
+        return Err(invalid("an @ in a user or a password of a URI is written %40, and a / is written %2F".into()));
+    }
     for one in text.split(',') {
         let (host, port) = match one.strip_prefix('[') {
             Some(rest) => {
@@ -128,6 +161,9 @@ fn split_hosts(text: &str) -> Result<(String, String), Error> {
             }
             None => one.split_once(':').unwrap_or((one, "")),
         };
+        if !port.bytes().all(|byte| byte.is_ascii_digit()) {
+            return Err(invalid("a port of a URI is a number; a / in a password is written %2F".into()));
+        }
         hosts.push(decode(host, "host")?);
         ports.push(port.to_owned());
     }
@@ -138,7 +174,9 @@ fn split_hosts(text: &str) -> Result<(String, String), Error> {
 fn decode(text: &str, what: &str) -> Result<String, Error> {
     let is_hex = |at: usize| text.as_bytes().get(at).is_some_and(u8::is_ascii_hexdigit);
     if text.match_indices('%').any(|(at, _)| !is_hex(at + 1) || !is_hex(at + 2) || text[at..].starts_with("%00")) {
-        let reason = format!("a % in the URI's {what} is not followed by two hexadecimal digits (a % itself is %25)");
+        let reason = format!(
+            "a % in the URI's {what} is not followed by two hexadecimal digits that are not 00 (a % itself is %25)"
+        );
         return Err(invalid(reason));
     }
     let decoded = percent_decode_str(text).decode_utf8();
@@ -157,6 +195,25 @@ mod tests {
     fn a_name_is_a_name() {
         assert_eq!(parse("shop").unwrap(), None);
         assert_eq!(parse("a b'c").unwrap(), None);
+    }
+
+    #[test]
+    fn a_word_is_shown_without_what_is_secret() {
+        for word in [
+            "postgresql://u:geheim@h/d",
+            "-dpostgres://u:geheim@h/d",
+            "--dbname=password=geheim host=h",
+            "u:geheim@h/d",
+            "--results=postgress://u:geheim@h/d",
+            "password='geheim",
+            "sslpassword=geheim",
+        ] {
+            let shown = hide_password(word).unwrap_or_else(|| panic!("{word}"));
+            assert!(!shown.contains("geheim"), "{shown}");
+        }
+        for word in ["-d", "shop", "--top=3", "riops=10000", "host=h dbname=d", "--what-if=rbps=500MiB", "-p", "5433"] {
+            assert_eq!(hide_password(word), None, "{word}");
+        }
     }
 
     #[test]
@@ -186,7 +243,10 @@ mod tests {
             "postgress://u:geheim@h/d",
             "user=u password='geheim",
             "postgres://u:geheim%zz@h/d",
+            "u:geheim@h/d",
             "postgres://u:geheim@[::1/d",
+            "postgres://u:a@geheim@h/d",
+            "postgres://u:geheim/x@h/d",
             "postgres://u:geheim@h/d?hots=1",
         ] {
             let told = parse(text).unwrap_err().to_string();

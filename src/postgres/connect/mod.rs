@@ -12,7 +12,7 @@ mod system_user;
 use std::fmt;
 use std::path::{Path, PathBuf};
 
-pub use conninfo::parse as parse_connection_string;
+pub use conninfo::{hide_password, parse as parse_connection_string};
 pub use parameters::Parameters;
 pub use system_user::SystemUser;
 
@@ -90,12 +90,16 @@ impl fmt::Display for Address {
 }
 
 /// Where libpq looks for the socket: Debian's directory first, then PostgreSQL's own.
-const SOCKET_DIRECTORIES: [&str; 2] = ["/var/run/postgresql", "/tmp"];
+pub(super) const SOCKET_DIRECTORIES: [&str; 2] = ["/var/run/postgresql", "/tmp"];
 
 const DEFAULT_PORT: u16 = 5432;
 
-/// The directory that has the port's socket; without any, the one that psql would name in its complaint.
+/// The directory that has the port's socket; without any, the one that psql would name in its complaint. In /tmp anybody may
+/// put a socket and wait for passwords: one that nobody named is taken there only when it is postgres's, root's or one's own.
 fn default_host(port: u16) -> String {
-    let has_socket = |directory: &&&str| Path::new(directory).join(format!(".s.PGSQL.{port}")).exists();
+    let has_socket = |directory: &&&str| {
+        let socket = Path::new(directory).join(format!(".s.PGSQL.{port}"));
+        socket.exists() && (**directory == SOCKET_DIRECTORIES[0] || SystemUser::is_trusted_owner(&socket))
+    };
     SOCKET_DIRECTORIES.iter().find(has_socket).unwrap_or(&SOCKET_DIRECTORIES[0]).to_string()
 }

@@ -107,6 +107,11 @@ impl Parameters {
         self
     }
 
+    /// Is there anything in it that nobody else should see?
+    pub fn has_secret(&self) -> bool {
+        self.0.iter().any(|(key, value)| is_secret(key) && !value.is_empty())
+    }
+
     /// Refuses what is asked for here and cannot be had.
     pub fn check(&self) -> Result<(), Error> {
         for (key, _, support) in &KNOWN {

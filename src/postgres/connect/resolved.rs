@@ -1,8 +1,8 @@
 //! Connection options with every default filled in: which hosts to try, as whom, in which database.
 
-use std::env;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
+use std::{env, fs};
 
 use rand::seq::SliceRandom as _;
 use sqlx::postgres::{PgConnectOptions, PgSslMode};
@@ -113,7 +113,9 @@ impl ResolvedOptions {
     pub fn identities(&self, candidate: &Candidate) -> Result<Vec<Identity>, Error> {
         if let Some(user) = &self.system_user {
             let role = self.user.clone().unwrap_or_else(|| user.name.clone());
-            let system_user = (user.uid != rustix::process::geteuid().as_raw()).then(|| user.clone());
+            // Over the network nobody asks who calls.
+            let is_other = user.uid != rustix::process::geteuid().as_raw() && candidate.socket_file().is_some();
+            let system_user = is_other.then(|| user.clone());
             return Ok(vec![Identity { role, system_user }]);
         }
         let owner = candidate
@@ -192,11 +194,18 @@ impl Candidate {
         if self.host.starts_with('/') {
             return Ok(options.ssl_mode(PgSslMode::Disable));
         }
-        options = options.ssl_mode(ssl_mode(parameters)?);
         let of_user = |file: &str| Some(env::home_dir()?.join(".postgresql").join(file)).filter(|path| path.exists());
         let file = |key: &str, default| parameters.get(key).map(PathBuf::from).or_else(|| of_user(default));
+        let root = file("sslrootcert", "root.crt");
+        options = options.ssl_mode(match (ssl_mode(parameters)?, &root) {
+            // As libpq: whoever has a root certificate wants it to be looked at.
+            (PgSslMode::Require, Some(_)) => PgSslMode::VerifyCa,
+            (PgSslMode::VerifyCa | PgSslMode::VerifyFull, None) => return Err(Error::RootCertificateMissing),
+            (mode, _) => mode,
+        });
         // `system` means the system's certificates, which are sqlx's default.
-        if let Some(path) = file("sslrootcert", "root.crt").filter(|path| path != Path::new("system")) {
+        if let Some(path) = root.filter(|path| path != Path::new("system")) {
+            fs::File::open(&path).map_err(|error| Error::file("open", &path, error))?;
             options = options.ssl_root_cert(path);
         }
         if let (Some(certificate), Some(key)) = (file("sslcert", "postgresql.crt"), file("sslkey", "postgresql.key")) {
@@ -258,11 +267,7 @@ fn candidates(parameters: &Parameters) -> Result<Vec<Candidate>, Error> {
     for index in 0..count {
         let port = match ports[index.min(ports.len() - 1)] {
             "" => DEFAULT_PORT,
-            text => text
-                .parse()
-                .ok()
-                .filter(|port| *port > 0)
-                .ok_or_else(|| Error::Option { what: "port", value: text.into() })?,
+            text => text.parse().ok().filter(|port| *port > 0).ok_or_else(|| Error::wrong_port(text))?,
         };
         let (name, address) = (at(&hosts, index), at(&addresses, index));
         let host = address.or(name.clone()).unwrap_or_else(|| default_host(port));

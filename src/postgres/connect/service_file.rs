@@ -1,7 +1,7 @@
 //! Service files: connection parameters under a name.
 
-use std::env;
 use std::path::{Path, PathBuf};
+use std::{env, fs, io};
 
 use super::super::Error;
 use super::parameters::{Parameters, variable};
@@ -24,28 +24,35 @@ fn service_files() -> Vec<PathBuf> {
     of_user.into_iter().chain([of_system.join("pg_service.conf")]).collect()
 }
 
-/// One service of one file; `None` when there is no such file or no such service in it.
+/// One service of one file; `None` when there is no such file or no such service in it. Read as libpq reads it, line by line:
+/// no quotes, no escapes, and what stands in other sections is nobody's business here.
 fn read_service_file(file: &Path, service: &str) -> Result<Option<Parameters>, Error> {
-    if !file.exists() {
-        return Ok(None);
-    }
-    // libpq takes values as they stand: no quotes, no escapes.
-    let as_libpq = ini::ParseOption { enabled_quote: false, enabled_escape: false, ..Default::default() };
-    let unreadable = |reason: String| Error::DataFile { path: file.to_owned(), reason };
-    let sections = match ini::Ini::load_from_file_opt(file, as_libpq) {
-        Ok(sections) => sections,
-        // The reason would quote the line, which may be a password's.
-        Err(ini::Error::Parse(error)) => return Err(unreadable(format!("line {} is no key=value", error.line))),
-        Err(ini::Error::Io(error)) => return Err(Error::file("read", file, error)),
+    let text = match fs::read_to_string(file) {
+        Ok(text) => text,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+        Err(error) => return Err(Error::file("read", file, error)),
     };
-    let Some(properties) = sections.section(Some(service)) else { return Ok(None) };
-    let mut parameters = Parameters::default();
-    for (key, value) in properties.iter() {
-        if !parameters.set(key.trim(), value.trim().to_owned()) {
-            return Err(unreadable(format!("service \"{service}\" has an option that libpq does not know")));
+    let heading = format!("[{service}]");
+    let mut parameters: Option<Parameters> = None;
+    for (number, line) in (1..).zip(text.lines().map(str::trim)) {
+        match &mut parameters {
+            _ if line.is_empty() || line.starts_with('#') => {}
+            None if line == heading => parameters = Some(Parameters::default()),
+            None => {}
+            Some(_) if line.starts_with('[') => break,
+            // The line itself is not shown: it may be a password's.
+            Some(parameters) => {
+                let known = line
+                    .split_once('=')
+                    .is_some_and(|(key, value)| parameters.set(key.trim(), value.trim().to_owned()));
+                if !known {
+                    let reason = format!("line {number} is no option that libpq knows, key=value");
+                    return Err(Error::DataFile { path: file.to_owned(), reason });
+                }
+            }
         }
     }
-    Ok(Some(parameters))
+    Ok(parameters)
 }
 
 #[cfg(test)]
@@ -62,7 +69,9 @@ mod tests {
         assert_eq!(lab.get("password"), Some("a\"b\\n'c"));
         assert_eq!(read_service_file(&file, "absent").unwrap(), None);
         assert_eq!(read_service_file(&directory.path().join("absent"), "lab").unwrap(), None);
-        std::fs::write(&file, "[lab]\nhots=geheim\n").unwrap();
-        assert!(!read_service_file(&file, "lab").unwrap_err().to_string().contains("geheim"));
+        std::fs::write(&file, "[a]\nhostt\n[lab]\nhots=geheim\n[b]\nhost=x").unwrap();
+        let told = read_service_file(&file, "lab").unwrap_err().to_string();
+        assert!(told.contains("line 4") && !told.contains("geheim"), "{told}");
+        assert_eq!(read_service_file(&file, "b").unwrap().unwrap().get("host"), Some("x"));
     }
 }

@@ -39,6 +39,13 @@ impl SystemUser {
         SystemUser::of_uid(uid).filter(|user| user.uid != 0)
     }
 
+    /// Is a file postgres's, root's, or this user's own?
+    pub fn is_trusted_owner(file: &Path) -> bool {
+        let Ok(metadata) = fs::symlink_metadata(file) else { return false };
+        let uid = metadata.uid();
+        uid == 0 || uid == geteuid().as_raw() || SystemUser::of_uid(uid).is_some_and(|user| user.name == "postgres")
+    }
+
     fn of_uid(uid: u32) -> Option<SystemUser> {
         let user = User::from_uid(nix::unistd::Uid::from_raw(uid)).ok().flatten()?;
         Some(SystemUser { uid, name: user.name })
