@@ -180,7 +180,8 @@ fn what_belongs_to_an_empty_table_is_summed_and_found_with_it() {
         }
         let tables = ask(&["--by", "table"]);
         let expected = ["customers", "filled", "parts"].map(|name| format!("public.{name}"));
-        assert_eq!(names(&tables), expected.into());
+        let own: BTreeSet<String> = names(&tables).into_iter().filter(|name| name.starts_with("public.")).collect();
+        assert_eq!(own, expected.into());
         assert_eq!(relation(&tables, "parts")["partitions"], 3);
         assert_eq!(blocks(relation(&ask(&["--by", "partition"]), "parts_2"), "bytes"), total("parts_2"));
     }
@@ -202,11 +203,9 @@ fn a_stopped_servers_map_says_what_stands_there_without_a_name() {
         // What has no block is no row, and is not spoken of either.
         let known = format!("which knows {} of {} relations", named.len(), map["relation_count"]);
         assert!(remarks.contains(&known), "{known}: {remarks}");
-        if !unnamed.is_empty() {
-            let bytes = Bytes(unnamed.iter().map(|row| blocks(row, "bytes")).sum());
-            let rest = format!("; the other {} stand under their files' names, {bytes}", unnamed.len());
-            assert!(remarks.contains(&rest), "{rest}: {remarks}");
-        }
-        assert_eq!(later == "SELECT 1", remarks.contains("relations\""), "{remarks}");
+        let bytes = Bytes(unnamed.iter().map(|row| blocks(row, "bytes")).sum());
+        let rest = format!("; the other {} stand under their files' names, {bytes}", unnamed.len());
+        assert!(remarks.contains(&rest), "{rest}: {remarks}");
+        // Those of template0 have none, which nobody can connect to.
     }
 }
