@@ -197,6 +197,7 @@ fn a_stopped_servers_map_says_what_stands_there_without_a_name() {
         server.cluster.stop(StopMode::Fast).unwrap();
         let map = server.home.pgthaw(&["map", "--json", "-D", server.data_directory().to_str().unwrap()]).ok().json();
         server.cluster.start().unwrap();
+        // Those of template0 have no name: nobody can connect to it.
         let (unnamed, named): (Vec<&Value>, Vec<&Value>) =
             rows(&map).into_iter().partition(|row| row["kind"] == "unknown");
         let remarks = map["remarks"].to_string();
@@ -206,6 +207,5 @@ fn a_stopped_servers_map_says_what_stands_there_without_a_name() {
         let bytes = Bytes(unnamed.iter().map(|row| blocks(row, "bytes")).sum());
         let rest = format!("; the other {} stand under their files' names, {bytes}", unnamed.len());
         assert!(remarks.contains(&rest), "{rest}: {remarks}");
-        // Those of template0 have none, which nobody can connect to.
     }
 }
