@@ -14,6 +14,8 @@ use crate::units::Fork;
 pub struct Difference<'a> {
     /// Relations of either map, in the order of the later one, then those that are gone.
     pub relations: Vec<RelationDifference<'a>>,
+    /// Relations of either map that have no block there: others belong to them.
+    pub empty: Vec<&'a Relation>,
     /// The partitioned tables of either map.
     pub partitioned: Vec<PartitionedTable>,
     /// Were both maps able to see the OS page cache?
@@ -98,7 +100,8 @@ impl Difference<'_> {
     /// # Errors
     /// When there is no such relation in either map.
     pub fn select(mut self, selection: &Selection) -> Result<Self, Error> {
-        let places = selection.find(self.relations.iter().map(|one| one.relation), &self.partitioned)?;
+        let all = self.relations.iter().map(|one| one.relation).chain(self.empty.iter().copied());
+        let places = selection.find(all, &self.partitioned)?;
         let mut place = 0..;
         self.relations.retain(|_| place.next().is_some_and(|place| places.binary_search(&place).is_ok()));
         Ok(self)
@@ -142,7 +145,7 @@ fn sum(parts: impl Iterator<Item = TierDifference>) -> TierDifference {
 
 /// Compares two maps of one cluster, or of two copies of it. Relations are told apart by name, not by file.
 pub fn compute_difference<'a>(before: &'a Map, after: &'a Map) -> Difference<'a> {
-    let identities = |map: &'a Map| compute_identities(map.relations.iter().map(|one| &one.relation));
+    let identities = |map: &'a Map| compute_identities(map.every_relation());
     let mut earlier: HashMap<Identity, &RelationMap> = identities(before).into_iter().zip(&before.relations).collect();
     let later = identities(after).into_iter().zip(&after.relations);
     let mut relations: Vec<RelationDifference<'a>> =
@@ -156,7 +159,8 @@ pub fn compute_difference<'a>(before: &'a Map, after: &'a Map) -> Difference<'a>
     }));
     let both = |tier: fn(&Map) -> &TierState| [before, after].iter().all(|map| *tier(map) == TierState::Measured);
     let partitioned = [before.partitioned.as_slice(), &after.partitioned].concat();
-    Difference { relations, partitioned, has_os: both(|map| &map.os), has_buffers: both(|map| &map.buffers) }
+    let empty = before.empty.iter().chain(&after.empty).collect();
+    Difference { relations, empty, partitioned, has_os: both(|map| &map.os), has_buffers: both(|map| &map.buffers) }
 }
 
 fn compare<'a>(before: Option<&RelationMap>, after: &'a RelationMap) -> RelationDifference<'a> {

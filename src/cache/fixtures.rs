@@ -23,6 +23,7 @@ pub fn map_of(relations: Vec<RelationMap>) -> Map {
         buffers: TierState::Unknown { reason: "pg_buffercache is missing in \"app\"".to_owned() },
         os_heat: Default::default(),
         relations,
+        empty: Vec::new(),
         partitioned: Vec::new(),
         remarks: vec!["database \"template0\" was left out".to_owned()],
     }

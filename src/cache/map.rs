@@ -47,8 +47,11 @@ pub struct Map {
     pub buffers: TierState,
     /// What the heat in the page cache means.
     pub os_heat: HeatSource,
-    /// In the catalog's order. Relations without a block are left out.
+    /// In the catalog's order. Relations without a block are not among them.
     pub relations: Vec<RelationMap>,
+    /// Relations without a block: nothing of them can be resident, but others belong to them. The index of an empty table has a
+    /// block.
+    pub empty: Vec<Relation>,
     /// What the partitions among them are parts of.
     pub partitioned: Vec<PartitionedTable>,
     /// Notes for the reader, such as databases that could not be asked for their relations' names.
@@ -112,6 +115,11 @@ impl Map {
     /// Blocks resident in shared_buffers.
     pub fn buffer_blocks(&self) -> u64 {
         self.forks().map(|(_, fork)| fork.buffers.iter().map(RoaringBitmap::len).sum::<u64>()).sum()
+    }
+
+    /// Every relation, those without a block last.
+    pub fn every_relation(&self) -> impl Iterator<Item = &Relation> + Clone {
+        self.relations.iter().map(|one| &one.relation).chain(&self.empty)
     }
 
     /// Every fork with its relation.

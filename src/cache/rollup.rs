@@ -47,8 +47,8 @@ pub struct Group {
     pub name: RelationName,
     /// Of that table; a partitioned one is a table too.
     pub kind: RelationKind,
-    /// Is it a partitioned table?
-    pub is_partitioned: bool,
+    /// Of a partitioned table, how many partitions it has, also those without a block.
+    pub partitions: Option<usize>,
     pub is_system: bool,
     /// Places in the map, in its order.
     pub members: Vec<usize>,
@@ -57,7 +57,7 @@ pub struct Group {
 /// Who a group is named after.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 enum Head {
-    /// A place in the map.
+    /// A place among all relations of the map, those without a block last.
     Relation(usize),
     /// A place among the partitioned tables.
     Partitioned(usize),
@@ -72,29 +72,16 @@ pub fn compute_groups(map: &Map, places: &[usize], rolled_up: RolledUp) -> Vec<G
     for place in places.iter().copied().filter(|place| *place < map.relations.len()) {
         let head = owners.find_head(place, rolled_up);
         let group = *known.entry(head).or_insert_with(|| {
-            groups.push(named_after(map, head));
+            groups.push(owners.begin_group(head));
             groups.len() - 1
         });
         groups[group].members.push(place);
     }
-    groups
-}
-
-fn named_after(map: &Map, head: Head) -> Group {
-    let members = Vec::new();
-    match head {
-        Head::Relation(place) => {
-            let Relation { name, kind, is_system, .. } = &map.relations[place].relation;
-            Group { name: name.clone(), kind: *kind, is_partitioned: false, is_system: *is_system, members }
-        }
-        Head::Partitioned(place) => Group {
-            name: map.partitioned[place].name.clone(),
-            kind: RelationKind::Table,
-            is_partitioned: true,
-            is_system: false,
-            members,
-        },
+    for group in &mut groups {
+        let with_blocks = group.tables(map).count();
+        group.partitions = group.partitions.map(|empty| empty + with_blocks);
     }
+    groups
 }
 
 impl Group {
@@ -110,8 +97,12 @@ impl Group {
 
     /// The tables, of a partitioned one its partitions: what is neither an index nor TOAST of another.
     pub fn tables<'a>(&'a self, map: &'a Map) -> impl Iterator<Item = &'a RelationMap> {
-        let is_summed = self.members.len() > 1;
-        self.relations(map).filter(move |one| !is_summed || !is_part(&one.relation))
+        self.relations(map).filter(move |one| one.relation.name == self.name || !is_part(&one.relation))
+    }
+
+    /// Indexes and TOAST tables that are summed up to their tables.
+    pub fn parts(&self, map: &Map) -> usize {
+        self.members.len() - self.tables(map).count()
     }
 
     /// The forks that its bar shows: the main forks of its tables, one after the other.
@@ -127,27 +118,54 @@ fn is_part(relation: &Relation) -> bool {
 /// What belongs to what.
 struct Owners<'a> {
     map: &'a Map,
-    /// The relations that are meant, by database and full name.
-    meant: HashMap<(&'a str, String), usize>,
-    partitioned: HashMap<(&'a str, String), usize>,
+    /// Those without a block last: others belong to them too.
+    relations: Vec<&'a Relation>,
+    /// Of each relation. One without a block is meant where all is that belongs to it.
+    is_meant: Vec<bool>,
     /// Of each partitioned table: are all partitions meant?
     is_whole: Vec<bool>,
+    /// By database and full name.
+    by_name: HashMap<(&'a str, String), usize>,
+    partitioned: HashMap<(&'a str, String), usize>,
 }
 
 impl<'a> Owners<'a> {
     fn new(map: &'a Map, places: &[usize]) -> Owners<'a> {
         let key = |name: &'a RelationName| (name.database.as_str(), name.to_string());
-        let meant = places.iter().filter_map(|place| Some((key(&map.relations.get(*place)?.relation.name), *place)));
         let partitioned = map.partitioned.iter().enumerate().map(|(place, one)| (key(&one.name), place));
-        let is_whole = vec![true; map.partitioned.len()];
-        let mut owners = Owners { map, meant: meant.collect(), partitioned: partitioned.collect(), is_whole };
-        for one in map.relations.iter().filter(|one| one.relation.kind == RelationKind::Table) {
-            if one.relation.parent.is_some() && !owners.meant.contains_key(&key(&one.relation.name)) {
-                let incomplete: Vec<usize> = owners.ancestors(&one.relation).collect();
-                incomplete.into_iter().for_each(|place| owners.is_whole[place] = false);
-            }
+        let mut is_meant = vec![false; map.relations.len()];
+        for place in places.iter().filter(|place| **place < map.relations.len()) {
+            is_meant[*place] = true;
         }
+        let left_out: Vec<usize> = (0..is_meant.len()).filter(|place| !is_meant[*place]).collect();
+        is_meant.resize(map.relations.len() + map.empty.len(), true);
+        let mut owners = Owners {
+            map,
+            relations: map.every_relation().collect(),
+            is_meant,
+            is_whole: vec![true; map.partitioned.len()],
+            by_name: map.every_relation().enumerate().map(|(place, one)| (key(&one.name), place)).collect(),
+            partitioned: partitioned.collect(),
+        };
+        left_out.into_iter().for_each(|place| owners.leave_out(place));
         owners
+    }
+
+    /// A partitioned table is not whole without a partition, nor without what there is of an empty one.
+    fn leave_out(&mut self, place: usize) {
+        let Some(owner) = self.owners(place).last() else { return };
+        if owner != place && !self.is_empty(owner) {
+            return;
+        }
+        self.is_meant[owner] = false;
+        if self.relations[owner].kind == RelationKind::Table {
+            let incomplete: Vec<usize> = self.ancestors(self.relations[owner]).collect();
+            incomplete.into_iter().for_each(|place| self.is_whole[place] = false);
+        }
+    }
+
+    fn is_empty(&self, place: usize) -> bool {
+        place >= self.map.relations.len()
     }
 
     fn find_head(&self, place: usize, rolled_up: RolledUp) -> Head {
@@ -156,7 +174,7 @@ impl<'a> Owners<'a> {
         }
         let table = self.find_table(place);
         let whole = |ancestor: &usize| self.is_whole[*ancestor];
-        let relation = &self.map.relations[table].relation;
+        let relation = self.relations[table];
         let topmost = match (rolled_up, relation.kind) {
             (RolledUp::ToTable, RelationKind::Table) => self.ancestors(relation).take_while(whole).last(),
             _ => None,
@@ -166,12 +184,36 @@ impl<'a> Owners<'a> {
 
     /// An index's table, a TOAST table's owner, the owner of the TOAST table whose index it is; otherwise itself.
     fn find_table(&self, place: usize) -> usize {
+        // Nothing is named after an empty TOAST table: its index alone would be all of it.
+        let can_be_head = |place: &usize| !self.is_empty(*place) || !is_part(self.relations[*place]);
+        self.owners(place).take_while(|place| self.is_meant[*place]).filter(can_be_head).last().unwrap_or(place)
+    }
+
+    /// The relation at `place`, what it belongs to, what that belongs to.
+    fn owners(&self, place: usize) -> impl Iterator<Item = usize> + use<'a, '_> {
         let owner = |place: &usize| {
-            let relation = &self.map.relations[*place].relation;
+            let relation = self.relations[*place];
             let parent = relation.parent.as_ref().filter(|_| is_part(relation))?;
-            self.meant.get(&(relation.name.database.as_str(), parent.clone())).copied()
+            self.by_name.get(&(relation.name.database.as_str(), parent.clone())).copied()
         };
-        std::iter::successors(Some(place), owner).take(3).last().unwrap_or(place)
+        std::iter::successors(Some(place), owner).take(3)
+    }
+
+    /// A group without members. Of its partitions only the empty ones are counted yet.
+    fn begin_group(&self, head: Head) -> Group {
+        let members = Vec::new();
+        match head {
+            Head::Relation(place) => {
+                let Relation { name, kind, is_system, .. } = self.relations[place];
+                Group { name: name.clone(), kind: *kind, partitions: None, is_system: *is_system, members }
+            }
+            Head::Partitioned(place) => {
+                let tables = self.map.empty.iter().filter(|one| one.kind == RelationKind::Table);
+                let empty = tables.filter(|one| self.ancestors(one).any(|ancestor| ancestor == place)).count();
+                let name = self.map.partitioned[place].name.clone();
+                Group { name, kind: RelationKind::Table, partitions: Some(empty), is_system: false, members }
+            }
+        }
     }
 
     /// The partitioned tables that a table is a partition of, the nearest first.
@@ -236,7 +278,7 @@ mod tests {
         assert_eq!(blocks(&ALL, RolledUp::ToTable), expected(&[("orders", 111_111), ("lone", 1_000_000)]));
         let map = map();
         let orders = &compute_groups(&map, &ALL, RolledUp::ToTable)[0];
-        assert!(orders.is_partitioned && orders.tables(&map).count() == 3 && orders.main_forks(&map).len() == 3);
+        assert!(orders.partitions == Some(3) && orders.tables(&map).count() == 3 && orders.main_forks(&map).len() == 3);
     }
 
     #[test]
@@ -251,6 +293,37 @@ mod tests {
         assert_eq!(blocks(&[0, 1, 4], RolledUp::ToTable), expected(&[("orders_old", 10_011)]));
         assert_eq!(blocks(&[0, 5], RolledUp::ToTable), expected(&[("old_1", 1), ("new", 100_000)]));
         assert_eq!(blocks(&[1, 3], RolledUp::ToTable), expected(&[("old_1_pkey", 10), ("pg_toast_1_index", 1000)]));
+    }
+
+    /// old_2 is empty but for its index; the TOAST table of old_1 is empty, its index is not; nothing is in empty_3.
+    fn map_with_empty_ones() -> Map {
+        let mut map = map();
+        let mut empty_3 = map.relations[4].relation.clone();
+        empty_3.name.name = "empty_3".into();
+        map.relations[1].relation.parent = Some("public.old_2".into());
+        map.empty = vec![map.relations.remove(4).relation, map.relations.remove(2).relation, empty_3];
+        map
+    }
+
+    #[test]
+    fn what_belongs_to_an_empty_relation_is_summed_too() {
+        let map = map_with_empty_ones();
+        let groups = |places: &[usize], rolled_up| compute_groups(&map, places, rolled_up);
+        let rows = |places: &[usize], rolled_up| -> Vec<(String, u64, usize)> {
+            let row = |one: &Group| (one.name.name.clone(), one.residency(&map).blocks, one.parts(&map));
+            groups(places, rolled_up).iter().map(row).collect()
+        };
+        let row = |name: &str, blocks, parts| (name.to_owned(), blocks, parts);
+        let all = [0, 1, 2, 3, 4];
+        let (new, lone) = (row("new", 100_000, 0), row("lone", 1_000_000, 0));
+        let old = [row("old_1", 1001, 1), row("old_2", 10, 1)];
+        assert_eq!(rows(&all, RolledUp::ToPartition), [&old[..], &[new.clone(), lone.clone()]].concat());
+        assert_eq!(rows(&all, RolledUp::ToTable), [row("orders", 101_011, 2), lone]);
+        assert_eq!(groups(&all, RolledUp::ToTable)[0].partitions, Some(4));
+        assert_eq!(rows(&all, RolledUp::Not).len(), 5, "what has no block is no row");
+        // Without the index of the empty partition it is not all of orders.
+        assert_eq!(rows(&[0, 2, 3], RolledUp::ToTable), [row("old_1", 1001, 1), new]);
+        assert_eq!(rows(&[2], RolledUp::ToTable), [row("pg_toast_1_index", 1000, 0)]);
     }
 
     #[test]

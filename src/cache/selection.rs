@@ -60,12 +60,14 @@ impl Selection {
 }
 
 impl Map {
-    /// The places of the relations that are meant.
+    /// The places of the relations that are meant and have blocks.
     ///
     /// # Errors
     /// Those of [`Selection::find`].
     pub fn select(&self, selection: &Selection) -> Result<Vec<usize>, Error> {
-        selection.find(self.relations.iter().map(|one| &one.relation), &self.partitioned)
+        let mut places = selection.find(self.every_relation(), &self.partitioned)?;
+        places.retain(|place| *place < self.relations.len());
+        Ok(places)
     }
 }
 

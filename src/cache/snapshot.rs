@@ -6,7 +6,7 @@ use jiff::Timestamp;
 
 use super::snapshot_store::check_label;
 use super::{Error, HeatSource, Map, MapSource, TierState, snapshot_file};
-use crate::postgres::PartitionedTable;
+use crate::postgres::{PartitionedTable, Relation};
 
 /// A map that was kept, with the label that the user gave it.
 ///
@@ -28,6 +28,8 @@ pub struct SnapshotHeader {
     pub os_heat: HeatSource,
     pub remarks: Vec<String>,
     pub relations: u64,
+    /// [`Map::empty`] without PostgreSQL's own.
+    pub empty: Vec<Relation>,
     pub partitioned: Vec<PartitionedTable>,
     /// Blocks resident in the OS page cache.
     pub os_blocks: u64,
@@ -65,6 +67,7 @@ impl Snapshot {
             os_heat: self.map.os_heat,
             remarks: self.map.remarks.clone(),
             relations: self.map.relations.len() as u64,
+            empty: self.map.empty.iter().filter(|one| !one.is_system).cloned().collect(),
             partitioned: self.map.partitioned.clone(),
             os_blocks: self.map.os_blocks(),
             buffer_blocks: self.map.buffer_blocks(),

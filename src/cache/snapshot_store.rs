@@ -275,6 +275,7 @@ mod tests {
             buffers: TierState::Measured,
             os_heat: Default::default(),
             relations: Vec::new(),
+            empty: Vec::new(),
             partitioned: Vec::new(),
             remarks: Vec::new(),
         };

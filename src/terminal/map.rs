@@ -9,6 +9,7 @@ use super::counted::counted;
 use super::map_bar::{Seen, render_bar, render_legend};
 use super::printable::printable;
 use super::screen::Canvas;
+use super::wrap::wrap_text;
 use crate::cache::{ForkMap, Group, Map, Residency, RolledUp, TierState, compute_bar, compute_groups};
 use crate::postgres::RelationKind;
 use crate::units::Bytes;
@@ -16,9 +17,13 @@ use crate::units::Bytes;
 /// The least width that names are cut to before columns are dropped.
 const SHORTEST_NAME: usize = 28;
 
-/// Lines around the rows: the time, titles, two of what is folded, the total, what is left out, three of the legend with a
+/// Lines around the rows: the time, titles, two of what is folded, the total, what is left out, two of the legend with a
 /// line before it.
-const FRAME_LINES: usize = 9;
+const FRAME_LINES: usize = 8;
+
+/// Lines that tell what columns mean. A terminal of fewer lines than [`TALL`] has none to spare for them.
+const COLUMN_LEGEND_LINES: usize = 3;
+const TALL: usize = 16;
 
 /// What of the map is shown.
 #[derive(Clone, Copy, Debug, Default)]
@@ -48,22 +53,47 @@ pub fn render_map(map: &Map, places: &[usize], view: MapView, canvas: Canvas) ->
     rows.push(Row::folded(format!("total ({})", counted(relations(&all), "relation")), map, &all));
     let mark = if canvas.unicode { "…" } else { "~" };
     let mut lines = render_columns(columns(map, &rows, canvas), canvas.width, mark);
-    let shows_kinds = lines.first().is_some_and(|titles| titles.contains("kind"));
+    let titles = lines.first().cloned().unwrap_or_default();
     lines.push(String::new());
     lines.push(render_legend(Seen::of(map), canvas));
-    if shows_kinds && shown.iter().any(|one| parts_of(one, map) > 0) {
-        lines.push(PARTS.to_owned());
+    if is_tall(canvas) {
+        let legend = render_column_legend(&titles, &rows);
+        lines.extend(legend.iter().map(|told| wrap_text(told, canvas.width)));
     }
     lines.extend(render_states(map));
     lines.join("\n")
 }
 
-/// What the number after a kind means.
-const PARTS: &str = "+2: with two indexes or TOAST tables; --by partition, --by relation unfold";
-
-/// Indexes and TOAST tables that are summed up to their tables.
-fn parts_of(group: &Group, map: &Map) -> usize {
-    group.members.len() - group.tables(map).count()
+/// What the columns that are there mean, as far as their titles do not say so.
+fn render_column_legend(titles: &str, rows: &[Row<'_>]) -> Vec<String> {
+    let is_there = |title| titles.split_whitespace().any(|one| one == title);
+    let mut lines = Vec::new();
+    if is_there("both") {
+        lines.push("both: in shared_buffers and in the OS page cache, which holds it twice".to_owned());
+    }
+    if is_there("usage")
+        && let Some(usage) = rows.iter().map(|row| render_usage(&row.residency)).find(|usage| !usage.is_empty())
+    {
+        let mut words = usage.split(' ');
+        let (count, share) = (words.next().unwrap_or_default(), words.next().unwrap_or_default());
+        let number = count.trim_start_matches('u');
+        lines.push(format!("{count} {share}: {share} of its buffers have usage count {number} of 0 to 5"));
+    }
+    if is_there("kind")
+        && let Some(row) = rows.iter().find(|row| row.parts > 0)
+    {
+        let what = match row.parts {
+            1 => "an index or a TOAST table".to_owned(),
+            parts => format!("{parts} indexes and TOAST tables"),
+        };
+        let unfold = if rows.iter().any(|row| row.is_partitioned) {
+            "--by partition, --by relation unfold"
+        } else {
+            "--by relation unfolds"
+        };
+        lines.push(format!("+{}: with {what}; {unfold}", row.parts));
+    }
+    lines
 }
 
 /// Why a tier is unknown, and what else the reader should know.
@@ -82,6 +112,9 @@ struct Row<'a> {
     name: String,
     database: &'a str,
     kind: String,
+    /// Indexes and TOAST tables that are summed in it.
+    parts: usize,
+    is_partitioned: bool,
     fork: &'static str,
     residency: Residency,
     bar: Vec<&'a ForkMap>,
@@ -92,12 +125,14 @@ impl<'a> Row<'a> {
         let bar = group.main_forks(map);
         let first = group.relations(map).next().and_then(|one| one.forks.first());
         Row {
-            name: display_name(group, map),
+            name: display_name(group),
             database: &group.name.database,
-            kind: match parts_of(group, map) {
+            kind: match group.parts(map) {
                 0 => short_kind(group.kind).to_owned(),
                 parts => format!("{} +{parts}", short_kind(group.kind)),
             },
+            parts: group.parts(map),
+            is_partitioned: group.partitions.is_some(),
             fork: "",
             residency: group.residency(map),
             bar: if bar.is_empty() { first.into_iter().filter(|fork| fork.blocks > 0).collect() } else { bar },
@@ -111,13 +146,16 @@ impl<'a> Row<'a> {
     /// One line for several rows.
     fn folded(name: String, map: &Map, groups: &[&Group]) -> Row<'a> {
         let residency = groups.iter().map(|one| one.residency(map)).sum();
-        Row { name, database: "", kind: String::new(), fork: "", residency, bar: Vec::new() }
+        let (kind, bar) = (String::new(), Vec::new());
+        Row { name, database: "", kind, parts: 0, is_partitioned: false, fork: "", residency, bar }
     }
 }
 
 /// The rows of groups or forks, and one for those that are too many.
 fn render_rows<'a>(map: &'a Map, shown: &[&'a Group], view: MapView, canvas: Canvas) -> Vec<Row<'a>> {
-    let fitting = canvas.height.map(|height| height.saturating_sub(FRAME_LINES + states_height(map, canvas)).max(1));
+    let legend = if is_tall(canvas) { COLUMN_LEGEND_LINES } else { 0 };
+    let around = FRAME_LINES + legend + states_height(map, canvas);
+    let fitting = canvas.height.map(|height| height.saturating_sub(around).max(1));
     let top = [view.top, fitting.unwrap_or(0)].into_iter().filter(|limit| *limit > 0).min().unwrap_or(usize::MAX);
     let rows_of = |one: &'a Group| match view.with_forks {
         true => one.relations(map).flat_map(|relation| &relation.forks).map(|fork| Row::fork(one, map, fork)).collect(),
@@ -136,6 +174,10 @@ fn render_rows<'a>(map: &'a Map, shown: &[&'a Group], view: MapView, canvas: Can
     rows
 }
 
+fn is_tall(canvas: Canvas) -> bool {
+    canvas.height.is_none_or(|height| height >= TALL)
+}
+
 /// Lines of the terminal that the states and remarks take: they may be longer than one.
 fn states_height(map: &Map, canvas: Canvas) -> usize {
     let lines = |text: &String| canvas.width.map_or(1, |width| measure_text_width(text).div_ceil(width.max(1)).max(1));
@@ -143,12 +185,12 @@ fn states_height(map: &Map, canvas: Canvas) -> usize {
 }
 
 /// `schema.name`, and of how many partitions it is the sum; of a file without a name its path.
-pub fn display_name(group: &Group, map: &Map) -> String {
+pub fn display_name(group: &Group) -> String {
     let name = group.name.to_string();
     let name = printable(&name);
-    match group.is_partitioned {
-        true => format!("{name} ({})", counted(group.tables(map).count(), "partition")),
-        false => name.into_owned(),
+    match group.partitions {
+        Some(partitions) => format!("{name} ({})", counted(partitions, "partition")),
+        None => name.into_owned(),
     }
 }
 
@@ -281,6 +323,7 @@ mod tests {
                 relation(2, long, false, 100_000),
                 relation(3, "pg_class", true, 20),
             ],
+            empty: Vec::new(),
             partitioned: Vec::new(),
             remarks: Vec::new(),
         }
@@ -319,11 +362,27 @@ mod tests {
         }
         let narrow = &lines(&map(), MapView::default(), Canvas { width: Some(80), ..WIDE })[1];
         assert!(narrow.starts_with("public.a_name_") && narrow.contains('…') && narrow.contains('▓'), "{narrow}");
-        for height in 10..14 {
+        for height in 10..20 {
             let view = MapView { with_forks: true, with_system: true, top: 0, ..Default::default() };
             let lines = lines(&map(), view, Canvas { width: Some(80), height: Some(height), ..WIDE });
             assert!(lines.len() < height, "{height}: {lines:#?}");
         }
+    }
+
+    #[test]
+    fn the_legend_tells_of_what_is_shown_and_of_nothing_else() {
+        let mut map = map();
+        let shown = lines(&map, MapView::default(), WIDE).join("\n");
+        assert!(shown.contains("\nboth: ") && shown.contains("\nu5 <1%: <1% of its buffers"), "{shown}");
+        assert!(!shown.contains("unfold"), "{shown}");
+        map.relations[0].relation.kind = RelationKind::Index;
+        map.relations[0].relation.parent = Some(map.relations[1].relation.name.to_string());
+        let shown = lines(&map, MapView::default(), WIDE).join("\n");
+        assert!(shown.contains("+1: with an index or a TOAST table; --by relation unfolds"), "{shown}");
+        map.os = TierState::Unknown { reason: "not seen".into() };
+        assert!(!lines(&map, MapView::default(), WIDE).join("\n").contains("both"));
+        map.buffers = map.os.clone();
+        assert!(!lines(&map, MapView::default(), WIDE).join("\n").contains("usage"));
     }
 
     #[test]

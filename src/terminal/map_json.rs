@@ -78,9 +78,9 @@ fn render_group(group: &Group, map: &Map) -> Value {
         "database": group.name.database,
         "schema": group.name.schema,
         "name": group.name.name,
-        "kind": if group.is_partitioned { "partitioned_table" } else { group.kind.name() },
+        "kind": if group.partitions.is_some() { "partitioned_table" } else { group.kind.name() },
         "is_system": group.is_system,
-        "partitions": group.is_partitioned.then(|| group.tables(map).count()),
+        "partitions": group.partitions,
         "members": group.relations(map).map(|one| one.relation.name.to_string()).collect::<Vec<String>>(),
     });
     append(&mut value, render_residency(&group.residency(map), map));

@@ -21,6 +21,12 @@ const SHORTEST_NAME: usize = 30;
 const MESSAGE_LINES: usize = 4;
 /// The title of what came and went since the last look.
 const CHANGES: &str = "+-";
+/// What the keys do, in the words that there is room for.
+const KEYS: [&str; 3] = [
+    "q quit  Enter unfold  s sort  b by  / filter  f forks  c catalogs  p pause",
+    "q quit  Enter open  s sort  b by  / find  f fork  c cat  p pause",
+    "q quit Enter open s sort b by / find f fork c cat p pause",
+];
 const BAR_CELLS: usize = 10;
 const BAR_CELLS_WIDE: usize = 24;
 
@@ -42,7 +48,7 @@ pub fn draw(frame: &mut Frame<'_>, live: &mut LiveMap, canvas: Canvas) {
         messages,
     );
     frame.render_widget(Paragraph::new(legend_line(&live.look.map, canvas)), legend);
-    frame.render_widget(Paragraph::new(key_line(live)).style(Modifier::REVERSED), keys);
+    frame.render_widget(Paragraph::new(key_line(live, frame.area().width.into())).style(Modifier::REVERSED), keys);
 }
 
 /// `13:05:22, every 2 s, 628 relations by table, largest first, filter "ord"`
@@ -104,11 +110,13 @@ fn wrap(text: &str, width: usize) -> Vec<String> {
     lines
 }
 
-fn key_line(live: &LiveMap) -> String {
-    match live.is_typing {
-        true => format!("filter: {}_   Enter keeps it, Esc leaves it", printable(&live.filter)),
-        false => "q quit  Enter unfold  s sort  b by  / filter  f forks  c catalogs  p pause".to_owned(),
+/// As long as fits.
+fn key_line(live: &LiveMap, width: usize) -> String {
+    if live.is_typing {
+        return format!("filter: {}_   Enter keeps it, Esc leaves it", printable(&live.filter));
     }
+    let lines = KEYS.iter().filter(|line| line.len() <= width);
+    lines.max_by_key(|line| line.len()).unwrap_or(&KEYS[KEYS.len() - 1]).to_string()
 }
 
 fn legend_line(map: &Map, canvas: Canvas) -> Line<'static> {
@@ -296,6 +304,17 @@ mod tests {
             "{text}"
         );
         assert!(lines[23].starts_with("q quit") && lines[23].contains("p pause"), "{text}");
+    }
+
+    #[test]
+    fn every_key_is_told_at_60_columns() {
+        let mut live = live();
+        for width in [60, 70, 80] {
+            let keys = screen(&mut live, width, 24).pop().unwrap();
+            for key in ["q quit", "Enter", "s sort", "b by", "/ fi", "f fork", "c cat", "p pause"] {
+                assert!(keys.contains(key), "{width}: {key}: {keys}");
+            }
+        }
     }
 
     #[test]

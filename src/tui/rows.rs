@@ -137,11 +137,11 @@ fn parts_of(group: &Group, rolled_up: RolledUp, map: &Map) -> Option<(RolledUp, 
 fn row_of(group: Group, depth: usize, looked: &Looked<'_>) -> Row {
     let mut changed = Changed::default();
     group.members.iter().for_each(|place| changed += looked.look.changes[*place]);
-    let more = group.members.len() - group.tables(looked.map).count();
+    let more = group.parts(looked.map);
     let kind = short_kind(group.kind);
     Row {
         key: RowKey { name: group.name.clone(), depth, fork: None },
-        text: display_name(&group, looked.map),
+        text: display_name(&group),
         kind: if more > 0 { format!("{kind} +{more}") } else { kind.to_owned() },
         residency: group.members.iter().map(|place| looked.look.residencies[*place]).sum(),
         changed,

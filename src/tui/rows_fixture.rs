@@ -53,6 +53,7 @@ pub fn map() -> Map {
             relation(4, "public", "orders_1_pkey", Index, Some("public.orders_1"), 10),
             relation(5, "public", "orders_2", Table, Some("public.orders"), 1000),
         ],
+        empty: Vec::new(),
         partitioned: vec![PartitionedTable { name, parent: None }],
         remarks: Vec::new(),
     }

@@ -2,6 +2,8 @@
 
 use std::collections::BTreeSet;
 
+use pgthaw::postgres::StopMode;
+use pgthaw::units::Bytes;
 use serde_json::Value;
 
 use crate::map::relation;
@@ -141,4 +143,69 @@ fn a_snapshot_knows_what_its_partitions_are_parts_of() {
     server.pgthaw(&["restore", "--dry-run", "-r", "sales.order"]).ends_with(2);
     let diff = server.pgthaw(&["snapshot", "diff", "newest", "--json", "-r", "sales.orders"]).ok().json();
     assert_eq!(diff["relations"].as_array().unwrap().len(), 12, "{diff:#}");
+}
+
+/// Empty: a table with an index and TOAST, a partition of three; and a table that has nothing in its TOAST.
+const EMPTY: &str = "
+    CREATE EXTENSION pg_buffercache;
+    CREATE TABLE customers (id int PRIMARY KEY, body text);
+    CREATE TABLE filled AS SELECT 1 AS id, 'x'::text AS body;
+    CREATE TABLE parts (id int PRIMARY KEY, body text) PARTITION BY LIST (id);
+    CREATE TABLE parts_1 PARTITION OF parts FOR VALUES IN (1);
+    CREATE TABLE parts_2 PARTITION OF parts FOR VALUES IN (2);
+    CREATE TABLE parts_3 PARTITION OF parts FOR VALUES IN (3);
+    INSERT INTO parts SELECT i, 'x' FROM generate_series(1, 3) AS i;
+    TRUNCATE parts_2;
+    CHECKPOINT;
+";
+
+#[test]
+fn what_belongs_to_an_empty_table_is_summed_and_found_with_it() {
+    let server = servers::start_any(&[]);
+    server.psql(EMPTY);
+    let text = server.pgthaw(&["map"]).ok().stdout;
+    assert!(!text.contains("pg_toast") && !text.contains("_pkey"), "{text}");
+    assert!(text.contains("parts (3 partitions)") && text.contains("table +2"), "{text}");
+    let each = server.pgthaw(&["map", "--json"]).ok().json();
+    assert!(!names(&each).contains("public.customers"), "an empty relation is no row: {each:#}");
+    let total = |relation: &str| -> u64 {
+        server.psql(&format!("SELECT pg_total_relation_size('{relation}')")).parse().unwrap()
+    };
+    server.pgthaw(&["snapshot", "take"]).ok();
+    for command in [&["map"][..], &["snapshot", "show"]] {
+        let ask = |arguments: &[&str]| server.pgthaw(&[command, &["--json"], arguments].concat()).ok().json();
+        for table in ["customers", "filled", "parts_1", "parts_2"] {
+            let meant = ask(&["-r", table]);
+            assert_eq!(blocks(&meant["totals"], "bytes"), total(table), "{command:?} {table}: {meant:#}");
+        }
+        let tables = ask(&["--by", "table"]);
+        let expected = ["customers", "filled", "parts"].map(|name| format!("public.{name}"));
+        let own: BTreeSet<String> = names(&tables).into_iter().filter(|name| name.starts_with("public.")).collect();
+        assert_eq!(own, expected.into());
+        assert_eq!(relation(&tables, "parts")["partitions"], 3);
+        assert_eq!(blocks(relation(&ask(&["--by", "partition"]), "parts_2"), "bytes"), total("parts_2"));
+    }
+}
+
+#[test]
+fn a_stopped_servers_map_says_what_stands_there_without_a_name() {
+    let mut server = servers::start_any(&[]);
+    server.psql(EMPTY);
+    server.pgthaw(&["snapshot", "take"]).ok();
+    for later in ["SELECT 1", "CREATE TABLE later AS SELECT 1 AS i; CREATE TABLE latest AS SELECT 1 AS i; CHECKPOINT"] {
+        server.psql(later);
+        server.cluster.stop(StopMode::Fast).unwrap();
+        let map = server.home.pgthaw(&["map", "--json", "-D", server.data_directory().to_str().unwrap()]).ok().json();
+        server.cluster.start().unwrap();
+        // Those of template0 have no name: nobody can connect to it.
+        let (unnamed, named): (Vec<&Value>, Vec<&Value>) =
+            rows(&map).into_iter().partition(|row| row["kind"] == "unknown");
+        let remarks = map["remarks"].to_string();
+        // What has no block is no row, and is not spoken of either.
+        let known = format!("which knows {} of {} relations", named.len(), map["relation_count"]);
+        assert!(remarks.contains(&known), "{known}: {remarks}");
+        let bytes = Bytes(unnamed.iter().map(|row| blocks(row, "bytes")).sum());
+        let rest = format!("; the other {} stand under their files' names, {bytes}", unnamed.len());
+        assert!(remarks.contains(&rest), "{rest}: {remarks}");
+    }
 }

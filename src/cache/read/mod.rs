@@ -13,7 +13,7 @@ use jiff::Timestamp;
 use super::{Error, HeatSource, Map, MapSource, RelationMap, Snapshot, TierState};
 use crate::failure::{ErrorKind, Explain};
 use crate::linux::page_cache::PageCache;
-use crate::postgres::{DataDirectory, Database, PartitionedTable, Server};
+use crate::postgres::{DataDirectory, Database, PartitionedTable, Relation, Server};
 
 /// What a map is read from. At least one of `server` and `data_directory` is there.
 #[derive(Clone, Copy)]
@@ -50,7 +50,7 @@ pub async fn read_map(inputs: MapInputs<'_>) -> Result<Map, Error> {
     let os = os::probe(&inputs);
     let Listed { mut relations, partitioned } = match inputs.server {
         Some(server) => catalogs::read_catalogs(server, &inputs, os != TierState::Measured, &mut remarks).await?,
-        None => files::read_files(&inputs, &mut remarks)?,
+        None => files::read_files(&inputs)?,
     };
     if os == TierState::Measured {
         os::read_os_tier(&inputs, &mut relations, &mut remarks);
@@ -59,7 +59,10 @@ pub async fn read_map(inputs: MapInputs<'_>) -> Result<Map, Error> {
         Some(server) => buffers::read_buffers_tier(server, &inputs, &mut relations).await?,
         None => TierState::Unknown { reason: "there is no server to ask".to_owned() },
     };
-    relations.retain(|relation| !relation.forks.is_empty());
+    let (relations, empty): (Vec<_>, Vec<_>) = relations.into_iter().partition(|one| !one.forks.is_empty());
+    if inputs.server.is_none() && inputs.data_directory.is_some() {
+        remarks.push(files::remark_names(&inputs, &relations));
+    }
     if inputs.server.is_some_and(|server| server.facts.io_direct) {
         remarks.push("debug_io_direct has data: this server's reads bypass the OS page cache".to_owned());
     }
@@ -70,6 +73,7 @@ pub async fn read_map(inputs: MapInputs<'_>) -> Result<Map, Error> {
         buffers,
         os_heat: HeatSource::None,
         relations,
+        empty: empty.into_iter().map(|one| one.relation).collect(),
         partitioned,
         remarks,
     })
@@ -83,7 +87,7 @@ struct Listed {
 }
 
 /// A relation of which nothing is known to be resident yet.
-fn unread(relation: crate::postgres::Relation) -> RelationMap {
+fn unread(relation: Relation) -> RelationMap {
     RelationMap { relation, forks: Vec::new() }
 }
 

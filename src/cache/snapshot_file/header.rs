@@ -5,10 +5,10 @@ use std::path::Path;
 use std::str::FromStr;
 
 use parquet::file::metadata::KeyValue;
+use serde::de::DeserializeOwned;
 
 use super::{FORMAT_VERSION, checksum};
 use crate::cache::{Error, HeatSource, MapSource, SnapshotHeader, TierState};
-use crate::postgres::PartitionedTable;
 
 const FORMAT: &str = "pgthaw.format_version";
 const SYSTEM_IDENTIFIER: &str = "pgthaw.system_identifier";
@@ -24,6 +24,7 @@ const BUFFERS_TIER: &str = "pgthaw.buffers_tier";
 const OS_HEAT: &str = "pgthaw.os_heat";
 const REMARKS: &str = "pgthaw.remarks";
 const RELATIONS: &str = "pgthaw.relations";
+const EMPTY: &str = "pgthaw.empty";
 const PARTITIONED: &str = "pgthaw.partitioned";
 const OS_BLOCKS: &str = "pgthaw.os_blocks";
 const BUFFER_BLOCKS: &str = "pgthaw.buffers_blocks";
@@ -35,7 +36,8 @@ const UNKNOWN: &str = "unknown: ";
 pub fn encode(header: &SnapshotHeader) -> Vec<KeyValue> {
     let source = &header.source;
     let remarks = serde_json::Value::from(header.remarks.clone()).to_string();
-    // Texts alone: they cannot fail.
+    // Texts and numbers alone: they cannot fail.
+    let empty = serde_json::to_string(&header.empty).unwrap_or_default();
     let partitioned = serde_json::to_string(&header.partitioned).unwrap_or_default();
     let pairs = [
         (FORMAT, FORMAT_VERSION.to_string()),
@@ -52,6 +54,7 @@ pub fn encode(header: &SnapshotHeader) -> Vec<KeyValue> {
         (OS_HEAT, header.os_heat.name().to_owned()),
         (REMARKS, remarks),
         (RELATIONS, header.relations.to_string()),
+        (EMPTY, empty),
         (PARTITIONED, partitioned),
         (OS_BLOCKS, header.os_blocks.to_string()),
         (BUFFER_BLOCKS, header.buffer_blocks.to_string()),
@@ -107,7 +110,8 @@ impl<'a> Metadata<'a> {
             os_heat: self.heat()?,
             remarks: serde_json::from_str(self.text(REMARKS)?).map_err(|_| self.wrong(REMARKS))?,
             relations: self.number(RELATIONS)?,
-            partitioned: self.partitioned()?,
+            empty: self.list(EMPTY)?,
+            partitioned: self.list(PARTITIONED)?,
             os_blocks: self.number(OS_BLOCKS)?,
             buffer_blocks: self.number(BUFFER_BLOCKS)?,
         })
@@ -157,10 +161,10 @@ impl<'a> Metadata<'a> {
         HeatSource::from_name(name).ok_or_else(|| self.wrong(OS_HEAT))
     }
 
-    /// The first snapshots did not know partitioned tables.
-    fn partitioned(&self) -> Result<Vec<PartitionedTable>, Error> {
-        let text = self.values.get(PARTITIONED).copied().unwrap_or("[]");
-        serde_json::from_str(text).map_err(|_| self.wrong(PARTITIONED))
+    /// The first snapshots knew neither partitioned tables nor empty relations.
+    fn list<T: DeserializeOwned>(&self, key: &str) -> Result<Vec<T>, Error> {
+        let text = self.values.get(key).copied().unwrap_or("[]");
+        serde_json::from_str(text).map_err(|_| self.wrong(key))
     }
 
     fn wrong(&self, key: &str) -> Error {

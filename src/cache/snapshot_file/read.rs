@@ -55,6 +55,7 @@ pub fn read_snapshot(path: &Path) -> Result<Snapshot, Error> {
         buffers: header.buffers.clone(),
         os_heat: header.os_heat,
         relations,
+        empty: header.empty.clone(),
         partitioned: header.partitioned.clone(),
         remarks: header.remarks.clone(),
     };

@@ -16,7 +16,7 @@ use crate::warm::{Refusal, heat};
 pub struct Request {
     pub map: Map,
     pub tiers: Tiers,
-    /// Of the map's relations, in their order.
+    /// Of the map's relations, in their order, then of the empty ones.
     pub identities: Vec<Identity>,
 }
 
@@ -30,7 +30,7 @@ pub enum Resolved {
 impl Request {
     /// Asks for all of `map`, in these tiers.
     pub fn new(map: Map, tiers: Tiers) -> Request {
-        let identities = compute_identities(map.relations.iter().map(|one| &one.relation));
+        let identities = compute_identities(map.every_relation());
         Request { map, tiers, identities }
     }
 

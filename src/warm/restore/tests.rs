@@ -61,6 +61,7 @@ fn request(relations: Vec<RelationMap>) -> Request {
         buffers: TierState::Measured,
         os_heat: Default::default(),
         relations,
+        empty: Vec::new(),
         partitioned: Vec::new(),
         remarks: Vec::new(),
     };
