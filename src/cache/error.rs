@@ -96,7 +96,10 @@ impl Explain for Error {
             }
             Error::File { source, .. } => return file_hint(source).map(str::to_owned),
             Error::NotASnapshot { .. } => "pgthaw snapshot list shows the snapshots that there are",
-            Error::Damaged { .. } => "take an older one (pgthaw snapshot list), or remove it with pgthaw snapshot drop",
+            Error::Damaged { path, .. } => {
+                let file = postgres::quote_argument(&path.display().to_string());
+                return Some(format!("take an older one (pgthaw snapshot list), or remove it: rm {file}"));
+            }
             Error::Contradiction { .. } | Error::TooLarge { .. } => {
                 "pgthaw did not write this; use a snapshot from pgthaw snapshot list"
             }

@@ -10,7 +10,7 @@ use super::snapshot_list::list;
 use super::snapshot_place::SnapshotPlace;
 use super::snapshot_take::{TakeArguments, take};
 use super::{ConnectionArguments, ExitStatus, OutputArguments, ViewArguments};
-use crate::cache::{NEWEST, Snapshot};
+use crate::cache::{NEWEST, Snapshot, is_path};
 use crate::failure::Explain as _;
 use crate::terminal;
 
@@ -48,9 +48,8 @@ enum Action {
     },
     /// Read snapshots to their end, and compare them with their checksums
     Verify {
-        /// The beginning of its name, newest, newest~1, best (the one that `restore` would take) or a file
-        #[arg(default_value = NEWEST)]
-        snapshot: String,
+        /// The beginning of its name, newest, newest~1, best or a file [default: the newest, and the one that `restore` would take]
+        snapshot: Option<String>,
         /// Every snapshot of every cluster
         #[arg(long, conflicts_with = "snapshot")]
         all: bool,
@@ -78,39 +77,67 @@ pub async fn run(arguments: SnapshotArguments, output: OutputArguments) -> anyho
     match arguments.action {
         Action::Take(arguments) => return take(arguments, output).await,
         Action::List(place) => list(&place, output).await?,
-        Action::Show { snapshot, view, place } => show(&place.resolve(&snapshot).await?, &view, output)?,
+        Action::Show { snapshot, view, place } => show(&snapshot, &view, &place, output).await?,
         Action::Diff(arguments) => diff(&arguments, output).await?,
-        Action::Drop { snapshot, place } => {
-            let generation = place.find(&snapshot).await?;
-            generation.drop_file()?;
-            match output.json {
-                true => terminal::print_json(&json!({ "dropped": [generation.name] }))?,
-                false => terminal::print_line(&format!("dropped {}", generation.path.display())),
-            }
-        }
-        Action::Verify { snapshot, all, place } => return verify(&snapshot, all, &place, output).await,
+        Action::Drop { snapshot, place } => forget(&snapshot, &place, output).await?,
+        Action::Verify { snapshot, all, place } => return verify(snapshot.as_deref(), all, &place, output).await,
     }
     Ok(ExitStatus::Done)
 }
 
-fn show(path: &Path, view: &ViewArguments, output: OutputArguments) -> anyhow::Result<()> {
+async fn show(name: &str, view: &ViewArguments, place: &SnapshotPlace, output: OutputArguments) -> anyhow::Result<()> {
+    let kept = if is_path(name) { None } else { Some(place.find(name).await?) };
+    let (name, path) = kept.as_ref().map_or((name, Path::new(name)), |kept| (&*kept.name, &*kept.path));
     let snapshot = Snapshot::read(path)?;
     if !output.json {
-        terminal::print_line(&terminal::render_snapshot_head(&snapshot.header()));
+        terminal::print_line(&terminal::render_snapshot_head(name, &snapshot.header()));
+        if let Some(kept) = &kept
+            && let Some(selected) = place.select(kept.system_identifier).await?
+        {
+            terminal::render_other(path, &selected).iter().for_each(|line| terminal::print_remark(line));
+        }
     }
     view.print(&snapshot.map, output)
 }
 
+/// Drops one, and says which a restore takes from now on.
+async fn forget(name: &str, place: &SnapshotPlace, output: OutputArguments) -> anyhow::Result<()> {
+    let generation = place.find(name).await?;
+    let before = place.select(generation.system_identifier).await?;
+    generation.drop_file()?;
+    let restore = place.select(generation.system_identifier).await?;
+    if output.json {
+        terminal::print_json(&json!({ "dropped": [generation.name], "restore": restore }))?;
+    } else {
+        let was_taken = before.is_some_and(|before| before.holding.path == generation.path);
+        let lines = terminal::render_dropped(&generation, was_taken, restore.as_ref());
+        lines.iter().for_each(|line| terminal::print_line(line));
+    }
+    Ok(())
+}
+
 /// The status is that of whatever else would read the first one that is not whole.
-async fn verify(name: &str, all: bool, place: &SnapshotPlace, output: OutputArguments) -> anyhow::Result<ExitStatus> {
-    let paths = match all {
-        true => place.snapshots.open().read_all()?.into_iter().map(|generation| generation.path).collect(),
-        false => vec![place.resolve(name).await?],
+async fn verify(
+    name: Option<&str>,
+    all: bool,
+    place: &SnapshotPlace,
+    output: OutputArguments,
+) -> anyhow::Result<ExitStatus> {
+    let store = place.snapshots.open();
+    let paths = match name {
+        _ if all => store.read_all()?.into_iter().map(|generation| generation.path).collect(),
+        Some(name) => vec![place.resolve(name).await?],
+        None => {
+            let newest = place.find(NEWEST).await?;
+            let taken = place.select(newest.system_identifier).await?.map(|selected| selected.holding.path);
+            let taken = taken.filter(|path| *path != newest.path);
+            [newest.path].into_iter().chain(taken).collect()
+        }
     };
     let verdicts: Vec<_> = paths.iter().map(|path| (path, Snapshot::read(path).err())).collect();
     match output.json {
         true => terminal::print_json(&terminal::render_verdicts_json(&verdicts))?,
-        false => terminal::print_line(&terminal::render_verdicts(&verdicts)),
+        false => terminal::print_line(&terminal::render_verdicts(&verdicts, store.root())),
     }
     let first = verdicts.iter().find_map(|(_, error)| error.as_ref());
     Ok(first.map_or(ExitStatus::Done, |error| ExitStatus::Because(error.kind())))

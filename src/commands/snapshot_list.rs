@@ -7,12 +7,14 @@ use crate::terminal::{self, Canvas, SnapshotLine};
 
 /// Lists the snapshots, and marks of each cluster the one that a restore would take.
 pub async fn list(place: &SnapshotPlace, output: OutputArguments) -> anyhow::Result<()> {
-    let mut lines: Vec<SnapshotLine> = place.snapshots.open().read_all()?.into_iter().map(SnapshotLine::read).collect();
+    let store = place.snapshots.open();
+    let mut lines: Vec<SnapshotLine> = store.read_all()?.into_iter().map(SnapshotLine::read).collect();
     mark_taken(&mut lines, place).await?;
     match output.json {
         true => terminal::print_json(&terminal::render_snapshots_json(&lines))?,
         false if lines.is_empty() => {
-            terminal::print_line("there is no snapshot yet: pgthaw snapshot take makes one");
+            let directory = store.root().display();
+            terminal::print_line(&format!("there is no snapshot in {directory} yet: pgthaw snapshot take makes one"));
         }
         false => terminal::print_line(&terminal::render_snapshots(&lines, Canvas::of_stdout(false))),
     }

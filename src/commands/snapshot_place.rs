@@ -7,7 +7,7 @@ use clap::Args;
 use tokio::time::timeout;
 
 use super::{ConnectionArguments, Target, find_directory, last_start_of};
-use crate::cache::{self, BEST, Chosen, Generation, LastStart, Situation, SnapshotStore, Tiers, is_path};
+use crate::cache::{self, BEST, Chosen, Generation, LastStart, Selected, Situation, SnapshotStore, Tiers, is_path};
 use crate::{postgres, terminal};
 
 /// A list is not kept waiting for a server that does not answer.
@@ -22,8 +22,11 @@ pub struct SnapshotsArguments {
 }
 
 impl SnapshotsArguments {
-    /// The store.
+    /// The store. Every command that is printed from now on leads to it.
     pub fn open(&self) -> SnapshotStore {
+        if let Some(directory) = &self.directory {
+            terminal::complete_commands_with_store(directory);
+        }
         SnapshotStore::open(self.directory.clone())
     }
 }
@@ -74,6 +77,12 @@ impl SnapshotPlace {
         let store = self.snapshots.open();
         let cluster = self.find_cluster(&store).await?;
         Ok(store.find(chosen.as_deref().unwrap_or(name), cluster)?)
+    }
+
+    /// The snapshot of a cluster that a restore would take, by what the files say of themselves.
+    pub async fn select(&self, cluster: u64) -> anyhow::Result<Option<Selected>> {
+        let (candidates, _) = self.snapshots.open().read_candidates(cluster)?;
+        Ok(candidates.select(Situation::now(self.read_start().await?.of(cluster), Tiers::BOTH)))
     }
 
     /// When the server that the options lead to was started. Its directory says so without a server that answers; without

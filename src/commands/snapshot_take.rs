@@ -59,7 +59,7 @@ pub async fn take(arguments: TakeArguments, output: OutputArguments) -> anyhow::
                 store.prune(generation.system_identifier, snapshot.label.as_deref(), arguments.keep.into())?;
             let (candidates, _) = store.read_candidates(generation.system_identifier)?;
             let restore = candidates.select(target.situation(Tiers::BOTH));
-            Taken { dropped, restore, ..Taken::alone(header, generation.path)? }
+            Taken { keep: arguments.keep, dropped, restore, ..Taken::alone(header, generation.path)? }
         }
     };
     if output.json {

@@ -62,7 +62,7 @@ pub use map_bar::{CellLook, Seen, render_bar_runs};
 pub use map_json::render_map_json;
 pub use password::ask_password;
 pub use pasteable::find_commands;
-pub use pasted::{PastedCommands, complete_commands, complete_commands_with, hide_words};
+pub use pasted::{PastedCommands, complete_commands, complete_commands_with, complete_commands_with_store, hide_words};
 pub use predict::render_prediction;
 pub use printable::{printable, shorten_middle};
 pub use progress::Progress;
@@ -71,8 +71,8 @@ pub use results::{RunLine, render_disk, render_run_head, render_runs};
 pub use screen::{Canvas, wait_for_interrupt};
 pub use selected::render_selected;
 pub use snapshot::{
-    SnapshotLine, Taken, render_difference, render_passed_over, render_snapshot_head, render_snapshots, render_taken,
-    render_verdicts,
+    SnapshotLine, Taken, render_difference, render_dropped, render_other, render_passed_over, render_snapshot_head,
+    render_snapshots, render_taken, render_verdicts,
 };
 pub use snapshot_json::{render_difference_json, render_snapshots_json, render_taken_json, render_verdicts_json};
 pub use steady::render_judgement;

@@ -31,6 +31,7 @@ const OTHERS: &[&str] = &[
     "mount -",
     "openssl ",
     "pg_ctlcluster ",
+    "rm ",
     "runuser ",
     "setcap ",
     "su -",

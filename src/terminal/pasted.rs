@@ -1,6 +1,10 @@
-//! Commands that are printed lead to the server that this run used: whoever pastes one need not add anything.
+//! Commands that are printed lead to the server and the snapshots that this run used: whoever pastes one need not add
+//! anything.
 
-use std::sync::{LazyLock, RwLock};
+use std::path::Path;
+use std::sync::{LazyLock, OnceLock, RwLock};
+
+use crate::postgres::quote_argument;
 
 /// Commands of pgthaw that connect to a server, longest first where one begins another.
 const CONNECTING: [&str; 12] = [
@@ -32,6 +36,9 @@ pub struct PastedCommands {
     pub typed: String,
 }
 
+/// ` --dir DIRECTORY`, where one was given.
+static STORE: OnceLock<String> = OnceLock::new();
+
 static PASTED: LazyLock<RwLock<Option<PastedCommands>>> = LazyLock::new(RwLock::default);
 
 /// Words that were typed and hold a password, each with what is shown instead.
@@ -51,22 +58,29 @@ pub fn complete_commands_with(pasted: PastedCommands) {
     }
 }
 
+/// From now on commands that are printed keep snapshots in this directory. A run has one.
+pub fn complete_commands_with_store(directory: &Path) {
+    STORE.get_or_init(|| format!(" --dir {}", quote_argument(&directory.display().to_string())));
+}
+
 /// A text that is about to be printed, with its commands completed, and without what is secret of the command line.
 pub fn complete_commands(text: &str) -> String {
     let hide = |text: String, (word, shown): &(String, String)| text.replace(&**word, shown);
     let text = HIDDEN.read().map_or_else(|_| text.to_owned(), |hidden| hidden.iter().fold(text.to_owned(), hide));
     match PASTED.read().ok().as_deref() {
-        Some(Some(pasted)) => pasted.complete(&text),
+        Some(Some(pasted)) => pasted.complete(&text, STORE.get().map_or("", String::as_str)),
         _ => text,
     }
 }
 
 impl PastedCommands {
-    /// What was completed before stays as it is.
-    fn complete(&self, text: &str) -> String {
+    /// What was completed before stays as it is. `store`: what leads a command that reads snapshots to them.
+    fn complete(&self, text: &str, store: &str) -> String {
         let text = CONNECTING.iter().fold(text.to_owned(), |text, name| {
             replace_whole(&text, &format!("pgthaw {name}"), |_, command, behind| {
-                (!behind.starts_with(&self.options)).then(|| format!("{command}{}", self.options))
+                let store = if *name == "doctor" { "" } else { store };
+                let added = format!("{}{store}", self.options);
+                (!behind.starts_with(&added)).then(|| format!("{command}{added}"))
             })
         });
         // `sudo -u postgres `, or nothing.
@@ -109,25 +123,29 @@ mod tests {
             psql: "sudo -u postgres psql -p 5433".into(),
             typed: "pgthaw map --top 3".into(),
         };
+        let complete = |text: &str| pasted.complete(text, "");
         assert_eq!(
-            pasted.complete("pgthaw snapshot take makes one, pgthaw restore x the warmer; pgthaw mapper is none"),
+            complete("pgthaw snapshot take makes one, pgthaw restore x the warmer; pgthaw mapper is none"),
             "pgthaw snapshot take -p 5433 -d shop makes one, pgthaw restore -p 5433 -d shop x the warmer; \
              pgthaw mapper is none"
         );
+        let with_store = pasted.complete("pgthaw snapshot take, pgthaw doctor", " --dir x");
+        assert_eq!(with_store, "pgthaw snapshot take -p 5433 -d shop --dir x, pgthaw doctor -p 5433 -d shop");
+        assert_eq!(pasted.complete(&with_store, " --dir x"), with_store);
         assert_eq!(
-            pasted.complete("psql -d shop -c 'CREATE EXTENSION pg_prewarm'"),
+            complete("psql -d shop -c 'CREATE EXTENSION pg_prewarm'"),
             "sudo -u postgres psql -p 5433 -d shop -c 'CREATE EXTENSION pg_prewarm'"
         );
         for text in ["pgthaw map shows it", "psql -d shop -l"] {
-            let once = pasted.complete(text);
-            assert_eq!(pasted.complete(&once), once);
+            let once = complete(text);
+            assert_eq!(complete(&once), once);
         }
         let elsewhere = PastedCommands { psql: "runuser -u postgres -- psql".into(), ..PastedCommands::default() };
-        let once = elsewhere.complete("psql -d shop -l");
+        let once = elsewhere.complete("psql -d shop -l", "");
         assert_eq!(
-            (elsewhere.complete(&once), once.as_str()),
+            (elsewhere.complete(&once, ""), once.as_str()),
             (once.clone(), "runuser -u postgres -- psql -d shop -l")
         );
-        assert_eq!(pasted.complete("sudo -u postgres pgthaw …"), "sudo -u postgres pgthaw map --top 3");
+        assert_eq!(complete("sudo -u postgres pgthaw …"), "sudo -u postgres pgthaw map --top 3");
     }
 }

@@ -46,9 +46,10 @@ pub fn render_receipt(receipt: &Receipt, is_verbose: bool, width: Option<usize>)
 }
 
 fn render_forecast(receipt: &Receipt) -> Vec<String> {
-    let resident = |tier: &TierReceipt| {
-        let before = tier.resident_before_bytes.map_or("an unknown part".to_owned(), |bytes| bytes.to_string());
-        format!("{before} of {} asked for are resident already", tier.asked_bytes)
+    let resident = |tier: &TierReceipt| match (tier.asked_bytes, tier.resident_before_bytes) {
+        (Bytes(0), _) => "nothing is asked for".to_owned(),
+        (asked, Some(before)) => format!("{before} of {asked} asked for are resident already"),
+        (asked, None) => format!("{asked} are asked for; how much of it is resident already is unknown"),
     };
     let os = receipt.os.map(|os| {
         let Forecast { read_bytes, reads, seconds, .. } = receipt.forecast;

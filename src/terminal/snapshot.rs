@@ -1,6 +1,6 @@
 //! Snapshots as tables: the list of them, what one says of itself, and differences.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use super::columns::{Column, render_columns};
 use super::counted::counted;
@@ -8,8 +8,8 @@ use super::printable::printable;
 use super::screen::Canvas;
 use super::selected::render_selected;
 use crate::cache::{
-    Change, Difference, Error, Generation, Holding, RelationDifference, Selected, SnapshotHeader, TierDifference,
-    TierState,
+    Change, Difference, Error, Generation, Holding, Reason, RelationDifference, Selected, SnapshotHeader,
+    TierDifference, TierState,
 };
 use crate::units::Bytes;
 
@@ -39,7 +39,8 @@ pub struct Taken {
     pub header: SnapshotHeader,
     pub path: PathBuf,
     pub file_bytes: Bytes,
-    /// Generations that `--keep` let go.
+    /// How many `--keep` keeps, and the generations that it let go.
+    pub keep: u16,
     pub dropped: Vec<Generation>,
     /// Which of its cluster a restore would take now; `None` of one that is no generation of a store.
     pub restore: Option<Selected>,
@@ -52,7 +53,7 @@ impl Taken {
     /// When its file cannot be looked at.
     pub fn alone(header: SnapshotHeader, path: PathBuf) -> std::io::Result<Taken> {
         let file_bytes = Bytes(std::fs::metadata(&path)?.len());
-        Ok(Taken { header, path, file_bytes, dropped: Vec::new(), restore: None })
+        Ok(Taken { header, path, file_bytes, keep: 0, dropped: Vec::new(), restore: None })
     }
 
     /// The one that a restore would take instead, or that is clearly warmer.
@@ -71,7 +72,11 @@ pub fn render_snapshots(lines: &[SnapshotLine], canvas: Canvas) -> String {
     let of_header = |text: &dyn Fn(&SnapshotHeader) -> String| -> Vec<String> {
         texts(&|line| line.header.as_ref().map(text).unwrap_or_default())
     };
-    let bytes = |header: &SnapshotHeader, blocks: u64| bytes_of(header, blocks).to_string();
+    // As in a map: what nobody saw is not nothing.
+    let bytes = |header: &SnapshotHeader, state: &TierState, blocks: u64| match state {
+        TierState::Measured => bytes_of(header, blocks).to_string(),
+        TierState::Unknown { .. } => "?".to_owned(),
+    };
     let marks = texts(&|line| if line.restore.is_some() { "*" } else { "" }.to_owned());
     let mut columns = vec![Column::word("", 0, marks)];
     columns.push(Column::text("snapshot", 24, texts(&|line| printable(&line.generation.name).into_owned())));
@@ -81,8 +86,9 @@ pub fn render_snapshots(lines: &[SnapshotLine], canvas: Canvas) -> String {
     }
     columns.push(Column::word("taken (UTC)", 3, of_header(&|header| header.taken_at.strftime("%F %T").to_string())));
     columns.push(Column::number("relations", 4, of_header(&|header| header.relations.to_string())));
-    columns.push(Column::number("OS", 1, of_header(&|header| bytes(header, header.os_blocks))));
-    columns.push(Column::number("buffers", 1, of_header(&|header| bytes(header, header.buffer_blocks))));
+    columns.push(Column::number("OS", 1, of_header(&|header| bytes(header, &header.os, header.os_blocks))));
+    let buffers = of_header(&|header| bytes(header, &header.buffers, header.buffer_blocks));
+    columns.push(Column::number("buffers", 1, buffers));
     columns.push(Column::number("file", 2, texts(&|line| line.file_bytes.to_string())));
     let trouble = texts(&|line| line.header.as_ref().err().map(|why| printable(why).into_owned()).unwrap_or_default());
     if trouble.iter().any(|why| !why.is_empty()) {
@@ -90,21 +96,32 @@ pub fn render_snapshots(lines: &[SnapshotLine], canvas: Canvas) -> String {
     }
     let mut table = render_columns(columns, canvas.width, mark(canvas));
     for selected in lines.iter().filter_map(|line| line.restore.as_ref()) {
-        table.extend(prefix("* pgthaw restore takes ", render_selected(selected)));
+        table.extend(prefix(list_mark(selected), render_selected(selected)));
     }
     table.join("\n")
 }
 
-/// What a snapshot says of itself, in one line.
-pub fn render_snapshot_head(header: &SnapshotHeader) -> String {
+/// Of a server that does not run the command leads nowhere before it does; its directory, where one is named, is enough.
+fn list_mark(selected: &Selected) -> &'static str {
+    match selected.reason {
+        Reason::WarmestStartUnknown => "* once its server runs, pgthaw restore takes ",
+        _ => "* pgthaw restore takes ",
+    }
+}
+
+/// Which snapshot it is, and what it says of itself, in one line. `name`: its name in the store, or its path.
+pub fn render_snapshot_head(name: &str, header: &SnapshotHeader) -> String {
     let source = &header.source;
-    let label = header.label.as_ref().map(|label| format!(" ({})", printable(label))).unwrap_or_default();
+    // The name of one in the store ends with it.
+    let label = header.label.as_ref().filter(|label| !name.ends_with(*label));
+    let label = label.map(|label| format!(" ({})", printable(label))).unwrap_or_default();
     let place = match source.lsn.as_str() {
         "" => String::new(),
         lsn => format!(", LSN {} on timeline {}", printable(lsn), source.timeline),
     };
     format!(
-        "snapshot of {} UTC{label}: PostgreSQL {}, cluster {}{place}",
+        "snapshot {} of {} UTC{label}: PostgreSQL {}, cluster {}{place}",
+        printable(name),
         header.taken_at.strftime("%F %T"),
         source.version_num / 10_000,
         source.system_identifier
@@ -113,7 +130,7 @@ pub fn render_snapshot_head(header: &SnapshotHeader) -> String {
 
 /// What was kept, when it was taken.
 pub fn render_taken(taken: &Taken) -> String {
-    let Taken { header, path, file_bytes, dropped, .. } = taken;
+    let Taken { header, path, file_bytes, keep, dropped, .. } = taken;
     let amount = |state: &TierState, blocks: u64| match state {
         TierState::Measured => bytes_of(header, blocks).to_string(),
         TierState::Unknown { .. } => "nothing (not seen)".to_owned(),
@@ -125,8 +142,25 @@ pub fn render_taken(taken: &Taken) -> String {
         counted(header.relations as usize, "relation"),
         printable(&path.display().to_string())
     )];
-    lines.extend(dropped.iter().map(|old| format!("dropped {}, for --keep", old.name)));
+    lines.extend(dropped.iter().map(|old| format!("dropped {}, for --keep {keep}", old.name)));
     lines.join("\n")
+}
+
+/// Which one a restore takes, when it takes another one than that shown.
+pub fn render_other(shown: &Path, selected: &Selected) -> Option<String> {
+    let Holding { name, path, .. } = &selected.holding;
+    (path != shown).then(|| format!("note: pgthaw restore takes another one: {}", printable(name)))
+}
+
+/// That one was dropped, and which one a restore takes now, where that changed.
+pub fn render_dropped(dropped: &Generation, was_taken: bool, restore: Option<&Selected>) -> Vec<String> {
+    let mut lines = vec![format!("dropped {}", dropped.path.display())];
+    match restore {
+        Some(selected) if was_taken => lines.extend(prefix("pgthaw restore now takes ", render_selected(selected))),
+        None if was_taken => lines.push("no snapshot is left that pgthaw restore would take".to_owned()),
+        _ => {}
+    }
+    lines
 }
 
 /// Which one a restore takes instead of the one just taken, and why.
@@ -151,14 +185,14 @@ fn bytes_of(header: &SnapshotHeader, blocks: u64) -> Bytes {
 }
 
 /// Which of these files are whole, and what is wrong with the others.
-pub fn render_verdicts(verdicts: &[(&PathBuf, Option<Error>)]) -> String {
+pub fn render_verdicts(verdicts: &[(&PathBuf, Option<Error>)], directory: &Path) -> String {
     let render = |(path, error): &(&PathBuf, Option<Error>)| match error {
         None => format!("whole    {}", printable(&path.display().to_string())),
         Some(error) if error.is_damage() => format!("DAMAGED  {}", printable(&error.to_string())),
         Some(error) => format!("UNREAD   {}", printable(&error.to_string())),
     };
     match verdicts {
-        [] => "there is no snapshot to verify".to_owned(),
+        [] => format!("there is no snapshot to verify in {}", printable(&directory.display().to_string())),
         verdicts => verdicts.iter().map(render).collect::<Vec<String>>().join("\n"),
     }
 }

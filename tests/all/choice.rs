@@ -169,6 +169,8 @@ fn the_list_marks_what_a_restore_takes_with_and_without_a_server() {
     assert!(text.contains("why: the warmest from before the server's start of "), "{text}");
     assert_eq!(listed(&server, &[]).1["reason"], "warmest_before_start");
     server.cluster.stop(StopMode::Fast).unwrap();
+    let text = server.pgthaw(&["snapshot", "list"]).ok().stdout;
+    assert!(text.contains("* once its server runs, pgthaw restore "), "{text}");
     let marked = |arguments: &[&str]| listed(&server, arguments).1;
     assert_eq!(
         (&marked(&[])["name"], &marked(&[])["reason"]),
@@ -201,7 +203,7 @@ fn a_difference_without_arguments_is_since_what_a_restore_takes() {
             .stdout
             .lines()
             .next()
-            .map(|line| line.contains("snapshot of ")),
+            .map(|line| line.starts_with(&format!("snapshot {warm} of "))),
         Some(true)
     );
 }
@@ -306,4 +308,83 @@ fn a_budget_holds_for_both_tiers() {
     assert!(os + buffers <= BUDGET && buffers <= 4 << 20 && os > 30_000_000, "{os} {buffers}");
     let receipt = restore(&server, &["--budget", "40MB", "--tier", "buffers"]);
     assert!(receipt["buffers"]["read_bytes"].as_u64().unwrap() <= BUDGET, "{receipt:#}");
+}
+
+#[test]
+fn what_is_shown_verified_and_dropped_is_told_from_what_a_restore_takes() {
+    let mut server = warm_server();
+    let warm = take(&server);
+    restart_cold(&mut server);
+    let cold = take(&server);
+    let shown = server.pgthaw(&["snapshot", "show"]).ok();
+    assert!(shown.stdout.starts_with(&format!("snapshot {cold} of ")), "{shown:?}");
+    let other = |text: &str| text.contains("takes another one: ");
+    assert!(other(&shown.stderr) && shown.stderr.contains(&warm), "{shown:?}");
+    assert!(!other(&server.pgthaw(&["snapshot", "show", "best"]).ok().stderr));
+
+    let verified = server.pgthaw(&["snapshot", "verify"]).ok().stdout;
+    assert!(verified.contains(&warm) && verified.contains(&cold) && verified.lines().count() == 2, "{verified}");
+    let path = store_of(&server).cluster_directory(identifier(&server)).join(format!("{warm}.parquet"));
+    let whole = std::fs::read(&path).unwrap();
+    let mut damaged = whole.clone();
+    damaged[10] ^= 1;
+    std::fs::write(&path, damaged).unwrap();
+    let verified = server.pgthaw(&["snapshot", "verify"]).ends_with(1).stdout;
+    assert!(verified.contains("DAMAGED"), "{verified}");
+    let error = server.pgthaw(&["restore", path.to_str().unwrap()]).ends_with(1).stderr;
+    assert!(error.contains(&format!("rm {}", path.display())), "{error}");
+    std::fs::write(&path, whole).unwrap();
+
+    let newer = take(&server);
+    let dropped = server.pgthaw(&["snapshot", "drop", &cold]).ok().stdout;
+    assert!(!dropped.contains("now takes"), "{dropped}");
+    let dropped = server.pgthaw(&["snapshot", "drop", &warm]).ok().stdout;
+    assert!(dropped.contains(" now takes snapshot ") && dropped.contains(&newer), "{dropped}");
+    let dropped = server.pgthaw(&["snapshot", "drop", &newer]).ok().stdout;
+    assert!(dropped.contains("no snapshot is left that pgthaw restore "), "{dropped}");
+    let last = take(&server);
+    let dropped = server.pgthaw(&["snapshot", "drop", &last, "--json"]).ok().json();
+    assert_eq!(dropped["restore"], Value::Null);
+}
+
+fn identifier(server: &TestServer) -> u64 {
+    server.psql("SELECT system_identifier FROM pg_control_system()").trim().parse().unwrap()
+}
+
+#[test]
+fn a_database_that_is_younger_than_the_snapshot_is_named() {
+    let server = warm_server();
+    take(&server);
+    server.psql("CREATE DATABASE newdb");
+    // Without its extensions shared_buffers are another matter.
+    for arguments in [&["--tier", "os", "--dry-run"][..], &["--tier", "os"]] {
+        let remarks = restore(&server, &[arguments, &["-d", "newdb"]].concat())["remarks"].to_string();
+        assert!(remarks.contains("knows nothing of database newdb") && remarks.contains("all share"), "{remarks}");
+        let remarks = restore(&server, &[arguments, &["-d", "postgres"]].concat())["remarks"].to_string();
+        assert!(!remarks.contains("knows nothing"), "{remarks}");
+    }
+    let both = restore(&server, &["--tier", "os", "--dry-run", "-d", "postgres", "-d", "newdb"])["remarks"].to_string();
+    assert!(both.contains("database newdb") && !both.contains("all share"), "{both}");
+}
+
+#[test]
+fn a_tier_that_was_not_seen_is_not_called_empty() {
+    let server = servers::start_any(&[]);
+    for _ in 0..2 {
+        let taken = server.pgthaw(&["snapshot", "take", "--keep", "1"]).ok().stdout;
+        assert!(!taken.contains("dropped") || taken.contains(", for --keep 1"), "{taken}");
+    }
+    let cells = |text: &str| text.lines().nth(1).unwrap().to_owned();
+    let unseen = cells(&server.pgthaw(&["snapshot", "list"]).ok().stdout);
+    assert!(unseen.contains(" ? "), "{unseen}");
+    let planned = server.pgthaw(&["restore", "--dry-run"]).ok().stdout;
+    assert!(!planned.contains("an unknown part of"), "{planned}");
+    assert!(planned.contains("into shared_buffers") && planned.contains("nothing is asked for"), "{planned}");
+    let bare = server.home().join("bare store");
+    let bare = ["--dir", bare.to_str().unwrap()];
+    let list = server.pgthaw(&[&["snapshot", "list"], &bare[..]].concat()).ok().stdout;
+    assert!(list.contains(&format!("no snapshot in {} yet", bare[1])), "{list}");
+    let error = server.pgthaw(&[&["restore"], &bare[..]].concat()).ends_with(2).stderr;
+    let hint = error.lines().find(|line| line.contains("pgthaw snapshot take ")).unwrap();
+    assert!(hint.contains(&format!(" --dir '{}'", bare[1])), "{error}");
 }

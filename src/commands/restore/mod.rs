@@ -99,7 +99,7 @@ pub async fn run(arguments: RestoreArguments, output: OutputArguments) -> anyhow
     let control = Arc::new(Control::default());
     let interrupted = Arc::clone(&control);
     tokio::spawn(terminal::interrupt_then_exit(move || interrupted.interrupt()));
-    let (snapshot, selected, source) = source::find(&arguments).await?;
+    let (snapshot, selected, mut source) = source::find(&arguments).await?;
     let pid = source.postmaster_pid();
     let progress = Arc::new(WarmProgress::new(output.shows_progress()));
     let (room, charged) = choose_room(pid, arguments.dry_run);

@@ -1,12 +1,13 @@
 //! Which snapshot to restore, and where its files are: known before the server answers, if at all possible, so that a
 //! cold server keeps nobody waiting.
 
+use std::collections::HashSet;
 use std::sync::Arc;
 
 use anyhow::bail;
 
 use super::RestoreArguments;
-use crate::cache::{self, Chosen, Selected, Situation, Snapshot};
+use crate::cache::{self, Chosen, Map, Selected, Situation, Snapshot};
 use crate::commands::{Scope, Target, describe, find_directory, last_start_of};
 use crate::postgres::{self, DataDirectory, Server};
 use crate::warm::plan::Geometry;
@@ -105,7 +106,7 @@ impl Source {
     }
 
     /// What of the snapshot is meant.
-    pub fn request(&self, snapshot: Snapshot, arguments: &RestoreArguments) -> anyhow::Result<Request> {
+    pub fn request(&mut self, snapshot: Snapshot, arguments: &RestoreArguments) -> anyhow::Result<Request> {
         let here = self.directory.as_ref().map(|directory| directory.block_size);
         let mut map = snapshot.map;
         let block_size = map.source.block_size;
@@ -113,7 +114,9 @@ impl Source {
             return Err(warm::Error::BlockSize { snapshot: block_size, cluster: here }.into());
         }
         let places = map.select(&arguments.selection.selection())?;
-        let scope = Scope::of(&arguments.connection.databases()?);
+        let databases = arguments.connection.databases()?;
+        self.remarks.extend(remark_unknown(&databases, &map));
+        let scope = Scope::of(&databases);
         let mut places = places.into_iter().peekable();
         let mut at = 0;
         map.relations.retain(|one| {
@@ -164,6 +167,19 @@ impl Source {
             _ => Refusal::because(SkipReason::NoServer),
         }
     }
+}
+
+/// Which of the databases that were named the snapshot has nothing of: what it holds as a whole is no measure of them.
+fn remark_unknown(databases: &[String], map: &Map) -> Option<String> {
+    let known: HashSet<&str> = map.relations.iter().map(|one| one.relation.name.database.as_str()).collect();
+    let unknown: Vec<&str> = databases.iter().map(String::as_str).filter(|name| !known.contains(name)).collect();
+    let alone =
+        if unknown.len() == databases.len() { "; all that is asked for is of the catalogs that all share" } else { "" };
+    let noun = if unknown.len() == 1 { "database" } else { "databases" };
+    (!unknown.is_empty()).then(|| {
+        let names = unknown.join(", ");
+        format!("the snapshot knows nothing of {noun} {names}, made since or not looked at{alone}")
+    })
 }
 
 fn require_cluster(server: &Server, cluster: u64, directory: &Option<DataDirectory>) -> Result<(), postgres::Error> {
