@@ -93,8 +93,7 @@ impl Others {
 
     /// What to do about it.
     pub fn remedy(&self) -> String {
-        let who = if self.programs.is_empty() { "them".to_owned() } else { self.programs.join(", ") };
-        let here = (self.takes_processors() || self.takes_disk()).then(|| format!("stop {who}, and repeat"));
+        let here = (self.takes_processors() || self.takes_disk()).then(|| wait_for(&self.programs));
         let beside = self.is_robbed().then(|| "measure at another time, or on a machine of one's own".to_owned());
         here.into_iter().chain(beside).collect::<Vec<_>>().join("; ")
     }
@@ -103,6 +102,16 @@ impl Others {
     pub fn text(&self) -> String {
         format!("{}: {}", self.sentence(), self.remedy())
     }
+}
+
+/// Who is named may be a server that must not be stopped.
+fn wait_for(programs: &[String]) -> String {
+    let (who, have) = match programs {
+        [] => ("they".to_owned(), "have"),
+        [one] => (one.clone(), "has"),
+        [first @ .., last] => (format!("{} and {last}", first.join(", ")), "have"),
+    };
+    format!("wait until {who} {have} ended, or measure at a quieter time")
 }
 
 #[cfg(test)]
@@ -123,24 +132,27 @@ mod tests {
     }
 
     #[test]
-    fn others_are_told_with_their_figures_and_what_to_stop() {
+    fn others_are_told_with_their_figures_and_what_to_wait_for() {
         let both = find_others(Some(&used(0.9, 0.0, 690 << 20))).unwrap();
         assert_eq!(
             both.text(),
-            "others used 0.9 of 2 processors and read 690 MB of the 800 MB that the disk delivered meanwhile: stop make, \
-             dd, and repeat"
+            "others used 0.9 of 2 processors and read 690 MB of the 800 MB that the disk delivered meanwhile: wait until \
+             make and dd have ended, or measure at a quieter time"
         );
         let disk = find_others(Some(&used(0.05, 0.0, 690 << 20))).unwrap();
         assert!(disk.sentence().starts_with("others read 690 MB") && !disk.has_processors(), "{disk:?}");
         let processors = find_others(Some(&used(0.9, 0.0, 1000))).unwrap();
         assert!(!processors.sentence().contains("disk") && processors.has_processors(), "{processors:?}");
+        assert_eq!(processors.remedy(), "wait until make has ended, or measure at a quieter time");
+        let unseen = Others { programs: Vec::new(), ..processors };
+        assert_eq!(unseen.remedy(), "wait until they have ended, or measure at a quieter time");
     }
 
     #[test]
     fn neighbours_of_a_virtual_machine_are_others_by_their_name() {
         let beside = find_others(Some(&used(0.0, 0.3, 0))).unwrap();
         assert_eq!(beside.sentence(), "the hypervisor gave 0.3 of 2 processors to other machines");
-        assert!(beside.has_processors() && !beside.remedy().contains("stop"), "{}", beside.remedy());
+        assert!(beside.has_processors() && !beside.remedy().contains("wait"), "{}", beside.remedy());
     }
 
     #[test]

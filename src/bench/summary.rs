@@ -193,7 +193,8 @@ fn caveats(trials: &[&Trial]) -> Vec<String> {
 
 /// What others did differs a little from trial to trial, and is told once, with the first one's figures.
 fn without_figures(text: &str) -> String {
-    match text.split_once(": stop ") {
+    // Trials of older versions say what to stop.
+    match text.split_once(": wait until ").or_else(|| text.split_once(": stop ")) {
         Some((sentence, _)) => sentence.chars().filter(|letter| !letter.is_ascii_digit()).collect(),
         None => text.to_owned(),
     }
@@ -220,15 +221,15 @@ mod tests {
             ..crate::bench::record::tests::trial("cat", repeat, Vec::new())
         };
         let trials = [
-            warned(1, "others used 0.9 of 2 processors meanwhile: stop make, and repeat"),
+            warned(1, "others used 0.9 of 2 processors meanwhile: wait until make has ended"),
             warned(2, "2 of 20 readings came late"),
-            warned(3, "others used 1.2 of 2 processors meanwhile: stop cc1, make, and repeat"),
+            warned(3, "others used 1.2 of 2 processors meanwhile: wait until cc1 and make have ended"),
         ];
         let told = caveats(&trials.iter().collect::<Vec<_>>());
         assert_eq!(
             told,
             [
-                "others used 0.9 of 2 processors meanwhile: stop make, and repeat (repeats 1, 3 of 3)",
+                "others used 0.9 of 2 processors meanwhile: wait until make has ended (repeats 1, 3 of 3)",
                 "2 of 20 readings came late (repeat 2 of 3)"
             ]
         );

@@ -109,8 +109,8 @@ fn read_file(path: &Path, pages: Option<f64>) -> anyhow::Result<Vec<Measured>> {
 }
 
 async fn read_run(arguments: &SteadyArguments) -> anyhow::Result<Vec<Measured>> {
-    let store = arguments.store.open_existing().await?;
-    let run = store.read_run(&arguments.source).await?;
+    let store = arguments.store.open_existing().await.map_err(|error| error.of_file_or_run(&arguments.source))?;
+    let run = store.read_run(&arguments.source).await.map_err(|error| error.of_file_or_run(&arguments.source))?;
     let mut trials = store.read_trials(&run.id).await?;
     store.close().await;
     if let Some(wanted) = &arguments.strategy {

@@ -17,6 +17,8 @@ pub enum Error {
     BuffersBeyondMemory { buffers: Bytes, memory: Bytes },
     #[error("there are no pages to warm")]
     NoPages,
+    #[error("these figures give no forecast: its times are beyond any number")]
+    NoForecast,
     #[error("a forecast for a server needs one that runs, or a snapshot: what its clients ask for is not in its files")]
     NoServer,
     #[error("the server does not run, so what a warm transaction takes is not known")]
@@ -83,7 +85,14 @@ impl Explain for Error {
                 "memory is for shared_buffers and the page cache together: --memory 16GiB, --what-if shared_buffers=4GiB,memory=16GiB"
                     .into(),
             ),
-            Error::NoPages => Some("name the relations' sizes in blocks".into()),
+            Error::NoPages => Some(
+                "say how many blocks each relation has that a transaction reads (--pages 163968 --pages 27392), or name the database whose clients are at work (-d shop)"
+                    .into(),
+            ),
+            Error::NoForecast => Some(
+                "watch the usual transactions, and longer (--observe 60), or give bare numbers: --pages, --hit, and --miss or --riops"
+                    .into(),
+            ),
             Error::NoServer => Some("give bare numbers: --pages, --hit, and --miss or --riops".into()),
             Error::StoppedServer => Some("say it (--hit 0.2ms or --tps 5000, with --clients 8)".into()),
             Error::NoDevice => Some("say --miss, what a cold transaction takes, or --riops, what the device serves".into()),

@@ -16,7 +16,7 @@ const KEPT_POINTS: usize = 300;
 /// One warm-up to forecast.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Scenario {
-    /// For people: `cold restart`, `with pgthaw restore`, `riops=10000`.
+    /// For people: `cold restart`, `with a restore`, `riops=10000`.
     pub name: String,
     pub workload: Workload,
     pub server: Server,
@@ -113,7 +113,7 @@ fn thin(points: &[ForecastPoint]) -> Vec<ForecastPoint> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::model::{PageClass, Popularity};
+    use crate::model::{Bin, PageClass, Popularity};
 
     fn scenario(warmer: bool) -> Scenario {
         let class = |name: &str, pages| PageClass {
@@ -157,5 +157,37 @@ mod tests {
         let outlook = compute_outlook(&small).unwrap();
         assert_eq!((outlook.warm_after_seconds, outlook.lost_transactions), (None, None));
         assert!(outlook.steady_reading_share > 0.3 && outlook.to_50_seconds.is_some());
+    }
+
+    /// A transaction that reads a whole table leaves so little missing that a probability ends below what a number holds.
+    #[test]
+    fn however_many_pages_a_transaction_asks_for_its_times_are_finite_or_never() {
+        let bins = || vec![Bin { pages: 9000.0, weight: 1.0 }, Bin { pages: 1000.0, weight: 50.0 }];
+        for accesses in [1.0, 30.0, 1e3, 16_394.0, 1e6] {
+            for read_ahead_pages in [1.0, 3.0, 16.0, 32.0, 2048.0] {
+                for (popularity, os_pages) in [
+                    (Popularity::Uniform, f64::INFINITY),
+                    (Popularity::Measured(bins()), f64::INFINITY),
+                    (Popularity::Hot { page_share: 0.1, access_share: 0.99 }, 5000.0),
+                ] {
+                    let mut one = scenario(false);
+                    one.workload.classes.truncate(1);
+                    one.workload.classes[0] =
+                        PageClass { pages: 10_000.0, accesses, popularity, ..one.workload.classes[0].clone() };
+                    one.workload.read_ahead_pages = read_ahead_pages;
+                    one.server.os_pages = os_pages;
+                    let warmer = Warmer::hottest_first(&one.workload, 8192.0, 4, 262_144.0);
+                    for warmer in [None, Some(warmer)] {
+                        let outlook = compute_outlook(&Scenario { warmer, ..one.clone() }).unwrap();
+                        let what = format!("{accesses} pages, {read_ahead_pages} ahead of {os_pages}: {outlook:?}");
+                        let half = outlook.to_50_seconds.unwrap_or_else(|| panic!("{what}"));
+                        assert!(half.seconds.is_finite() && half.high.is_none_or(f64::is_finite), "{what}");
+                        assert!(outlook.points.iter().all(|point| point.tps > 0.0 && point.tps.is_finite()), "{what}");
+                        assert!(os_pages.is_finite() || outlook.warm_after_seconds.is_some(), "{what}");
+                        assert!(outlook.points.iter().all(|point| point.pages_per_transaction >= 0.0), "{what}");
+                    }
+                }
+            }
+        }
     }
 }

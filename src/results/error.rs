@@ -2,8 +2,8 @@
 
 use std::path::PathBuf;
 
-use super::Place;
 use super::place::ServerPlace;
+use super::{NEWEST, Place};
 use crate::failure::{ErrorKind, Explain, FullDisk};
 
 /// What can go wrong with the results store.
@@ -33,11 +33,23 @@ pub enum Error {
     Empty(Place),
     #[error("no run is called \"{0}\"")]
     UnknownRun(String),
+    #[error("there is neither a file nor a stored run called \"{0}\"")]
+    NeitherFileNorRun(String),
     #[error("\"{wanted}\" begins the names of several runs: {}", matches.join(", "))]
     AmbiguousRun { wanted: String, matches: Vec<String> },
 }
 
 impl Error {
+    /// Where a file's name may stand too, a name that is no run's may be a file's that was mistyped. The newest run is no file.
+    pub fn of_file_or_run(self, named: &str) -> Error {
+        match self {
+            Error::Missing(_) | Error::Empty(_) | Error::UnknownRun(_) if named != NEWEST => {
+                Error::NeitherFileNorRun(named.to_owned())
+            }
+            error => error,
+        }
+    }
+
     /// Sorts what the database said while doing `action`.
     pub(super) fn from_database(action: &'static str, place: &Place, source: sqlx::Error) -> Error {
         match place {
@@ -114,6 +126,7 @@ impl Explain for Error {
             | Error::Foreign(_)
             | Error::Empty(_)
             | Error::UnknownRun(_)
+            | Error::NeitherFileNorRun(_)
             | Error::AmbiguousRun { .. } => ErrorKind::Usage,
             Error::File { source, .. } if source.kind() == std::io::ErrorKind::PermissionDenied => ErrorKind::Privilege,
             Error::Access { place, source, .. } if is_refused(place, source) => ErrorKind::Privilege,
@@ -132,6 +145,9 @@ impl Explain for Error {
                 "`pgthaw bench warmup`, `bench residency`, `bench sweep` or `pgthaw demo` makes results; --results or PGTHAW_RESULTS names another file"
                     .into(),
             ),
+            Error::NeitherFileNorRun(_) => {
+                Some("a file is named with its directory or its ending (./run.log); `pgthaw results list` lists stored runs".into())
+            }
             Error::Address(_) => Some("write postgres://USER@HOST:PORT/DATABASE".into()),
             Error::Away { .. } => Some(
                 "results for it wait in the local file; `pgthaw results send` sends them when it is back, as does every command that \
@@ -177,5 +193,18 @@ impl Explain for Error {
                 .then(|| FullDisk { path: Some(path.clone()), instead: another }),
             _ => None,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_mistyped_file_is_told_as_neither_file_nor_run() {
+        let missing = || Error::Missing("/x/results.sqlite".into());
+        let told = missing().of_file_or_run("nosuch").to_string();
+        assert_eq!(told, "there is neither a file nor a stored run called \"nosuch\"");
+        assert!(missing().of_file_or_run(NEWEST).to_string().contains("no results store"));
     }
 }

@@ -7,7 +7,7 @@ use jiff::Timestamp;
 use super::columns::{Column, render_columns};
 use crate::units::Bytes;
 use crate::warm::DeviceProfile;
-use crate::warm::probe::{DeviceRecord, StoredLimit};
+use crate::warm::probe::{DepthPoint, DeviceRecord, StoredLimit};
 
 /// What a probe found, in full.
 pub fn render_device(record: &DeviceRecord, path: &Path) -> String {
@@ -18,7 +18,8 @@ pub fn render_device(record: &DeviceRecord, path: &Path) -> String {
     let mut lines = vec![
         format!("{} ({}), limit: {}", record.device.name, record.device.major_minor, render_limit(record.limit)),
         format!(
-            "  {reads_per_second:.0} random reads/s with {depth} at a time, {} (in order {})",
+            "  {}, {} (in order {})",
+            render_rate(depths, reads_per_second, depth),
             bandwidth.per_second(),
             measurement.sequential_bandwidth.per_second()
         ),
@@ -93,6 +94,13 @@ pub fn render_limit(limit: StoredLimit) -> String {
     if parts.is_empty() { "none".to_owned() } else { parts.join(", ") }
 }
 
+/// What the named depth gave; and the most, where another depth gave it.
+fn render_rate(by_depth: &[DepthPoint], most: f64, depth: u32) -> String {
+    let there = by_depth.iter().find(|point| point.depth == depth).map_or(most, |point| point.reads_per_second);
+    let beyond = (there.round() < most.round()).then(|| format!(" ({most:.0} at most)"));
+    format!("{there:.0} random reads/s with {depth} at a time{}", beyond.unwrap_or_default())
+}
+
 /// How long ago something was: `3 hours ago`.
 pub fn render_age(at: Timestamp) -> String {
     let seconds = Timestamp::now().as_second().saturating_sub(at.as_second()).max(0);
@@ -125,6 +133,11 @@ mod tests {
         assert_eq!(render_limit(StoredLimit::default()), "none");
         let limit = StoredLimit { riops: Some(3000), rbps: Some(Bytes(125_000_000)) };
         assert_eq!(render_limit(limit), "3000 reads/s, 125 MB/s");
+        let point =
+            |depth, reads_per_second| DepthPoint { depth, reads_per_second, latency_us_p50: 1.0, latency_us_p99: 2.0 };
+        let depths = [point(8, 62_586.0), point(16, 63_179.0)];
+        assert_eq!(render_rate(&depths, 63_179.0, 8), "62586 random reads/s with 8 at a time (63179 at most)");
+        assert_eq!(render_rate(&depths, 63_179.0, 16), "63179 random reads/s with 16 at a time");
         assert_eq!([micros(96.4), micros(1234.0)], ["96 µs", "1.2 ms"]);
     }
 }

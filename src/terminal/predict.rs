@@ -39,7 +39,8 @@ pub fn render_prediction(
     lines.push(String::new());
     lines.extend(knees.iter().flat_map(|knees| knees.lines().map(str::to_owned)));
     lines.push("in brackets: device and processor 15 % faster or slower than told".to_owned());
-    lines.extend(assumptions.iter().map(|assumption| format!("assumed: {}", printable(assumption))));
+    lines.push("assumed:".to_owned());
+    lines.extend(assumptions.iter().map(|assumption| format!("  {}", printable(assumption))));
     lines.join("\n")
 }
 

@@ -4,7 +4,10 @@
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 
-use pgthaw::bench::{compute_summary, find_contradictions, judge_trial, render_headline};
+use pgthaw::bench::{
+    TrialOutline, compute_outline_summary, compute_summary, find_contradictions, judge_trial, render_headline,
+    render_sweep_headline,
+};
 use pgthaw::model::{Collector, Facts, Judgement, Series, Verdict, judge};
 use pgthaw::units::Bytes;
 use rand::rngs::StdRng;
@@ -13,6 +16,7 @@ use rand::{Rng as _, SeedableRng as _};
 use crate::results::keep;
 use crate::servers::Home;
 use crate::synthetic_run;
+use crate::synthetic_sweep::{self, Shape};
 
 /// Ramps up to a plateau, and where the plateau begins.
 struct Ramp {
@@ -231,4 +235,20 @@ fn a_level_of_its_own_is_told_as_one() {
     assert!(judgement.reason.ends_with("at 50 % of the run's steady throughput"), "{judgement:?}");
     judge_trial(&run, trial);
     assert_eq!(trial.judgement, Some(judgement), "told once");
+}
+
+#[test]
+fn no_worst_second_is_above_the_throughput_beside_it() {
+    let shape = Shape { scales: &[1], clients: &[1, 8], buffers: &["1GB"], repeats: 2, seconds: 60 };
+    let (run, mut trials) = synthetic_sweep::make(&shape);
+    for excess in [0.0, 800.0] {
+        trials.iter_mut().filter(|_| excess > 0.0).for_each(|trial| trial.worst_second_tps = Some(trial.tps + excess));
+        let outlines: Vec<TrialOutline> = trials.iter().map(TrialOutline::from).collect();
+        let points = compute_outline_summary(&run, &outlines);
+        for point in &points {
+            let worst = point.worst_second_tps.map_or(0.0, |worst| worst.max);
+            assert!(point.tps.is_some_and(|tps| worst <= tps.max), "{point:?}");
+        }
+        assert_eq!(render_sweep_headline(&points).contains("worst second"), excess == 0.0);
+    }
 }

@@ -29,7 +29,7 @@ fn the_case_of_the_source_is_drawn_again() {
     assert!(both["points"].as_array().unwrap().len() > 50);
     let text = Home::new().pgthaw(&[&SOURCE[..], &["--ascii"]].concat()).ok().stdout;
     for part in
-        ["cold restart: 50 % of 4545 tps after", "as one relation", "steepest at transaction 576711", "assumed: "]
+        ["cold restart: 50 % of 4545 tps after", "as one relation", "steepest at transaction 576711", "\nassumed:\n"]
     {
         assert!(text.contains(part), "{part}: {text}");
     }
@@ -44,7 +44,7 @@ fn limits_bring_a_restore_and_cases_to_compare() {
     let names: Vec<&str> = scenarios.iter().map(|one| one["name"].as_str().unwrap()).collect();
     let expected = [
         "cold restart",
-        "with pgthaw restore",
+        "with a restore",
         "riops=10000, restore",
         "riops=10000",
         "memory=500MiB,clients=16, restore",

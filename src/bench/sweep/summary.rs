@@ -111,7 +111,8 @@ fn summarize(run: &SweepRun, trials: &[&TrialOutline]) -> PointSummary {
         trials: trials.len() as u32,
         failures: (trials.len() - good.len()) as u32,
         tps: range(|trial| Some(trial.tps)),
-        worst_second_tps: range(|trial| trial.worst_second_tps),
+        // Trials of older versions may say one that is above their throughput.
+        worst_second_tps: range(|trial| trial.worst_second_tps.filter(|worst| *worst <= trial.tps)),
         latency_us_p50: range(|trial| trial.latency_us_p50.map(|us| us as f64)),
         latency_us_p95: range(|trial| trial.latency_us_p95.map(|us| us as f64)),
         latency_us_p99: range(|trial| trial.latency_us_p99.map(|us| us as f64)),

@@ -171,7 +171,6 @@ impl TrialSetup<'_> {
         trial.os_samples.clone_from(&measured.os_samples);
         trial.waits = Waits::total(&waits);
         trial.wait_samples = waits;
-        trial.worst_second_tps = compute_worst_second(&trial.samples);
         trial.device_read_bytes = seconds.iter().map(|second| second.device_read_bytes).sum();
         trial.start_state = Some(started.state);
         trial.command = started.command;
@@ -192,6 +191,7 @@ impl TrialSetup<'_> {
         (trial.retried, trial.retries) = (outcome.retried, outcome.retries);
         trial.late = outcome.late;
         trial.tps = outcome.tps;
+        trial.worst_second_tps = compute_worst_second(&trial.samples, trial.tps);
         (trial.checkpoint_cycles, trial.cycle_tps) = compute_cycles(trial);
         let has_strategy = trial.point.strategy() != Strategy::Nothing;
         trial.strategy_outcome = has_strategy.then(|| measured.outcome.clone().into());
@@ -306,10 +306,15 @@ fn with_progress(mut seconds: Vec<Sample>, progress: &[f64], logged_share: f64) 
     seconds
 }
 
-/// Of the seconds between the first, in which the clients connect, and the last, in which they end.
-pub fn compute_worst_second(samples: &[Sample]) -> Option<f64> {
-    let whole = samples.get(1..samples.len().checked_sub(1)?)?;
-    whole.iter().map(|sample| sample.transactions).min().map(|worst| worst as f64)
+/// Of fewer whole seconds none is called the worst.
+const FEWEST_WHOLE_SECONDS: usize = 5;
+
+/// Of the seconds between the first, in which the clients connect, and the last, in which they end. `None` where these are too
+/// few, or all above the throughput of the trial: then what was slow is in the others.
+pub fn compute_worst_second(samples: &[Sample], tps: f64) -> Option<f64> {
+    let whole = samples.get(1..samples.len().checked_sub(1)?).filter(|whole| whole.len() >= FEWEST_WHOLE_SECONDS)?;
+    let worst = whole.iter().map(|sample| sample.transactions).min()? as f64;
+    (worst <= tps).then_some(worst)
 }
 
 #[cfg(test)]
@@ -342,11 +347,13 @@ pub mod tests {
     fn the_worst_second_is_a_whole_one() {
         let of = |counts: &[u64]| {
             let seconds: Vec<Sample> = (1..).zip(counts).map(|(second, count)| sample(second, *count, 0)).collect();
-            compute_worst_second(&seconds)
+            compute_worst_second(&seconds, 45.0)
         };
-        assert_eq!(of(&[1, 50, 40, 60, 2]), Some(40.0));
-        assert_eq!(of(&[1, 2]), None);
-        assert_eq!(of(&[]), None);
+        assert_eq!(of(&[1, 50, 40, 60, 50, 70, 2]), Some(40.0));
+        // Too few, and none that is slower than the trial.
+        assert_eq!(of(&[1, 50, 40, 60, 50, 2]), None);
+        assert_eq!(of(&[1, 50, 46, 60, 50, 70, 2]), None);
+        assert_eq!([of(&[1, 2]), of(&[1]), of(&[])], [None; 3]);
     }
 
     #[test]

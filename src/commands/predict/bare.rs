@@ -4,6 +4,7 @@ use super::base::Steepest;
 use super::hardware::{DEFAULT_LATENCY_SECONDS, read_cores};
 use super::{Base, Knees, PredictArguments};
 use crate::model::{Device, Error, PageClass, Popularity, Server, WarmUp, Workload};
+use crate::terminal::counted;
 
 /// Blocks are PostgreSQL's default: bare numbers do not say.
 const BLOCK_BYTES: f64 = 8192.0;
@@ -84,6 +85,6 @@ fn assumptions(arguments: &PredictArguments, clients: u32, latency: f64, cores: 
             limit(arguments.riops.map(|riops| riops.to_string())),
             limit(arguments.rbps.map(|rbps| rbps.to_string()))
         ),
-        format!("{clients} clients on {cores} processors; blocks of 8 kB"),
+        format!("{} on {cores} processors; blocks of 8 kB", counted(clients as usize, "client")),
     ]
 }

@@ -13,6 +13,7 @@ use crate::commands::Target;
 use crate::model::{Error, compute_hit_seconds};
 use crate::postgres::{Activity, Server, read_activity, read_statements};
 use crate::terminal::Progress;
+use crate::terminal::counted;
 use crate::warm::plan::Geometry;
 
 /// Looks at the clients at work while it watches.
@@ -74,7 +75,11 @@ pub async fn make_base(
         }
     });
     assumptions.extend([
-        format!("{clients} clients, a warm transaction takes {:.3} ms of one of {cores} processors", hit_seconds * 1e3),
+        format!(
+            "{}, a warm transaction takes {:.3} ms of one of {cores} processors",
+            counted(clients as usize, "client"),
+            hit_seconds * 1e3
+        ),
         describe_normal(told.is_some(), &watched),
     ]);
     let block_bytes = f64::from(server.facts.block_size);

@@ -22,7 +22,7 @@ pub fn make_scenarios(base: &Base, what_if: &[Changes]) -> Result<Vec<Scenario>,
         scenarios.push(as_one_relation(&cold));
     }
     if base.has_bandwidth {
-        scenarios.push(with_restore(base, &cold, "with pgthaw restore"));
+        scenarios.push(with_restore(base, &cold, "with a restore"));
     }
     for changes in what_if {
         let changed = changes.apply(&cold)?;

@@ -10,6 +10,7 @@ use crate::cache::{Map, RelationMap};
 use crate::commands::Target;
 use crate::model::Error;
 use crate::postgres::{Activity, DataDirectory, RelationActivity, RelationKind, read_configured_setting};
+use crate::terminal::counted;
 use crate::units::{Bytes, Fork};
 use crate::warm::compute_heat_levels;
 use crate::warm::plan::Geometry;
@@ -34,7 +35,8 @@ pub fn make_base(arguments: &PredictArguments, target: &Target, directory: &Data
     )];
     assumptions.extend(describe_snapshot("popularity and restore by ", &chosen));
     assumptions.push(format!(
-        "{clients} clients, a warm transaction takes {:.3} ms of one of {cores} processors",
+        "{}, a warm transaction takes {:.3} ms of one of {cores} processors",
+        counted(clients as usize, "client"),
         hit_seconds * 1e3
     ));
     let geometry = Geometry { block_size: directory.block_size, segment_blocks: directory.segment_blocks };

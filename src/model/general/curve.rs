@@ -25,6 +25,15 @@ impl ForecastPoint {
     pub(super) fn is_warm(&self) -> bool {
         self.pages_per_transaction < WARM_SHARE
     }
+
+    /// Are these figures that can be told?
+    pub(super) fn is_finite(&self) -> bool {
+        let ForecastPoint { seconds, transactions, tps, reads_per_second, .. } = *self;
+        let ForecastPoint { reading_share, pages_per_transaction, resident_share, .. } = *self;
+        [seconds, transactions, tps, reads_per_second, reading_share, pages_per_transaction, resident_share]
+            .into_iter()
+            .all(f64::is_finite)
+    }
 }
 
 /// The course of a warm-up, from its start to its steady state.

@@ -38,6 +38,9 @@ pub fn compute_forecast(workload: &Workload, server: &Server, warmer: Option<&Wa
         model.step();
         points.push(model.look(Moment::Now).point);
     }
+    if !points.iter().chain([&end.point]).all(ForecastPoint::is_finite) {
+        return Err(Error::NoForecast);
+    }
     Ok(Forecast {
         points,
         steady_tps: end.point.tps,

@@ -15,6 +15,11 @@ pub struct Ahead {
     pub marks: f64,
 }
 
+/// How likely one of so many pages is missing: 1 - (1 - missing)^pages, also where so little is missing that 1 - missing is 1.
+fn any_missing(missing: f64, pages: f64) -> f64 {
+    if pages > 0.0 { -(pages * (-missing).ln_1p()).exp_m1() } else { 0.0 }
+}
+
 /// Beside a page that was missing where a share `missing` of the pages around is, 0 to 1. `window` is the most that is read at
 /// once, in pages.
 pub fn behind_a_miss(missing: f64, window: f64) -> Ahead {
@@ -25,7 +30,7 @@ pub fn behind_a_miss(missing: f64, window: f64) -> Ahead {
     let cached = 1.0 - missing;
     // The mean length of the run before it, if it is longer than one page and as far as it counts.
     let long = cached * cached;
-    let run = 2.0 * long + long * cached * -(cached.powf(most - 2.0) - 1.0) / missing;
+    let run = 2.0 * long + long * cached * any_missing(missing, most - 2.0) / missing;
     Ahead { pages: missing * run, reads: missing * cached * (run - long), marks: long * missing }
 }
 
@@ -36,11 +41,11 @@ pub fn behind_a_mark(missing: f64, window: f64) -> Ahead {
     }
     let cached = 1.0 - missing;
     // A gap farther away than the window is left alone, and the mark is gone.
-    let found = -(cached.powf(window) - 1.0);
+    let found = any_missing(missing, window);
     // The mean of what is read from the gap on: 2 k + 1 pages for a gap k pages away, as far as the window.
     let doubled = ((window - 1.0) / 2.0).floor();
     let beyond = cached.powf(window);
-    let length = found + 2.0 * ((1.0 - cached.powf(doubled)) / missing - doubled * beyond);
+    let length = found + 2.0 * (any_missing(missing, doubled) / missing - doubled * beyond);
     Ahead {
         pages: found + missing * (length - found),
         reads: found + missing * cached * (length - 2.0 * found).max(0.0),
@@ -97,5 +102,18 @@ mod tests {
         assert_eq!(behind_a_mark(0.5, 0.0), Ahead::default());
         assert_eq!(behind_a_miss(0.0, 16.0), Ahead::default());
         assert_eq!(behind_a_miss(1.0, 16.0).pages, 0.0);
+        assert_eq!(behind_a_miss(1.0, 3.0).pages, 0.0);
+    }
+
+    #[test]
+    fn what_is_hardly_missing_brings_as_little_and_never_less_than_nothing() {
+        for missing in [1e-15, 1e-17, 1e-100, 1e-300] {
+            for window in [3.0, 32.0, 2048.0] {
+                let (miss, mark) = (behind_a_miss(missing, window), behind_a_mark(missing, window));
+                assert!(miss.pages >= 0.0 && miss.pages <= missing * window, "{missing} {window}: {miss:?}");
+                assert!((mark.pages / (missing * window) - 1.0).abs() < 1e-9, "{missing} {window}: {mark:?}");
+                assert!((mark.marks / (missing * window) - 1.0).abs() < 1e-9, "{missing} {window}: {mark:?}");
+            }
+        }
     }
 }

@@ -179,16 +179,29 @@ impl BuffersTier<'_> {
         let facts = &self.server.facts;
         let blocks = |bytes: Bytes| bytes.0 / u64::from(facts.block_size);
         let used = before.map(|before| before.used);
-        let fillable = fillable(blocks(facts.shared_buffers_bytes), self.budget.map(blocks), used);
-        let reason = match self.budget {
-            Some(_) => SkipReason::OverBudget,
-            None if used.is_err() => SkipReason::FreeBuffersUnknown,
-            None => SkipReason::NoFreeBuffer,
-        };
-        match self.limit.map(blocks) {
-            Some(limit) if limit < fillable || self.cached.is_some() => (limit.min(fillable), SkipReason::OverBudget),
-            _ => (fillable, reason),
-        }
+        let (budget, limit) = (self.budget.map(blocks), self.limit.map(blocks));
+        let fillable = fillable(blocks(facts.shared_buffers_bytes), budget, used);
+        cap(fillable, budget, limit, self.cached.is_some(), used)
+    }
+}
+
+/// The `fillable` buffers within the `limit` of both tiers, and what to say of what goes beyond them.
+fn cap(
+    fillable: u64,
+    budget: Option<u64>,
+    limit: Option<u64>,
+    shares_limit: bool,
+    used: Result<u64, &Refusal>,
+) -> (u64, SkipReason) {
+    let reason = match budget {
+        Some(_) => SkipReason::OverBudget,
+        // A limit is not why nothing may be filled.
+        None if used.is_err() => return (fillable.min(limit.unwrap_or(u64::MAX)), SkipReason::FreeBuffersUnknown),
+        None => SkipReason::NoFreeBuffer,
+    };
+    match limit {
+        Some(limit) if limit < fillable || shares_limit => (limit.min(fillable), SkipReason::OverBudget),
+        _ => (fillable, reason),
     }
 }
 
@@ -274,5 +287,15 @@ mod tests {
         assert_eq!(fillable(100, Some(600), Ok(30)), 100);
         let gone = Refusal::because(SkipReason::ServerGone);
         assert_eq!(fillable(100, None, Err(&gone)), 100);
+    }
+
+    #[test]
+    fn a_limit_does_not_hide_that_free_buffers_are_unknown() {
+        let unseen = Refusal::because(SkipReason::NoPrivilege);
+        let unknown = (0, SkipReason::FreeBuffersUnknown);
+        assert_eq!([false, true].map(|shares| cap(0, None, Some(50), shares, Err(&unseen))), [unknown; 2]);
+        assert_eq!(cap(60, Some(60), Some(50), true, Err(&unseen)), (50, SkipReason::OverBudget));
+        assert_eq!(cap(70, None, Some(50), true, Ok(30)), (50, SkipReason::OverBudget));
+        assert_eq!(cap(20, None, Some(50), false, Ok(80)), (20, SkipReason::NoFreeBuffer));
     }
 }

@@ -107,7 +107,7 @@ fn describe_trial(
         retries: outcome.retries,
         late: outcome.late,
         tps,
-        worst_second_tps: compute_worst_second(&measured.samples).filter(|_| measured.is_by_second),
+        worst_second_tps: compute_worst_second(&measured.samples, tps).filter(|_| measured.is_by_second),
         latency: measured.latency,
         samples: measured.samples,
         scripts: measured.scripts,

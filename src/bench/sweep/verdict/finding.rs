@@ -372,7 +372,7 @@ impl Finding {
             Finding::Others(others) => others.remedy(),
             Finding::ProcessorsTaken { .. } => "measure at another time, or on a machine of one's own".into(),
             Finding::LateReadings { .. } => "run fewer other programs".into(),
-            Finding::OthersRead { .. } => "stop them, and repeat".into(),
+            Finding::OthersRead { .. } => "wait until they have ended, or measure at a quieter time".into(),
             Finding::HeadStart { .. } => "count it with what the trial read".into(),
             Finding::StrategyFailed { .. } => "see to what it says, and measure anew: the trial warmed itself".into(),
             Finding::IdleMemoryPagedOut => {
