@@ -102,11 +102,6 @@ const RIGHTS: &[Mistake] = &[
         First("psql -d postgres -c 'GRANT pg_monitor TO bob'"),
     ),
     made(
-        "An extension is missing.",
-        "pgthaw evict -d bare --tier buffers --yes",
-        First("psql -d bare -c 'CREATE EXTENSION pg_buffercache'"),
-    ),
-    made(
         "The role may not evict.",
         "pgthaw evict -U bob -d shop -r orders --yes",
         Instead("pgthaw evict -d shop -r orders --yes"),
