@@ -171,8 +171,14 @@ impl ConnectionArguments {
     /// Lets every command that is printed lead to the server that these options mean.
     pub fn complete_printed_commands(&self) {
         // Options that cannot be understood are told by whoever connects.
-        let address = self.connect_options().and_then(|options| options.describe()).unwrap_or_default();
-        let psql = Psql::at(&address);
+        let options = self.connect_options();
+        let address = options.as_ref().ok().and_then(|options| options.describe().ok()).unwrap_or_default();
+        // Root is nobody there by himself.
+        let socket = options.ok().and_then(|options| options.socket_file()).filter(|_| SystemUser::is_root());
+        let psql = match socket.and_then(|file| SystemUser::owner_of_socket(&file)) {
+            Some(owner) if address.user.is_none() => Psql::as_user(&owner, &address),
+            _ => Psql::at(&address),
+        };
         terminal::complete_commands_with(self.pasted_commands(&address, psql));
     }
 

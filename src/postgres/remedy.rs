@@ -26,19 +26,23 @@ impl Psql {
         let address = server.describe();
         let way = server.reached();
         if let Some(user) = way.acting_as() {
-            return Psql(format!("runuser -u {} -- psql{address}", quote_argument(&user.name)));
+            return Psql::as_user(user, &address);
         }
         if server.facts.is_superuser {
             return Psql::at(&address);
         }
         match way.socket_owner() {
-            Some(owner) => {
-                let begins = if SystemUser::is_root() { "runuser -u" } else { "sudo -u" };
-                let ends = if SystemUser::is_root() { " --" } else { "" };
-                let place = Address { user: None, ..address };
-                Psql(format!("{begins} {}{ends} psql{place}", quote_argument(&owner.name)))
-            }
+            Some(owner) => Psql::as_user(&owner, &Address { user: None, ..address }),
             None => Psql::at(&Address { user: Some("postgres".into()), ..address }),
+        }
+    }
+
+    /// As a user of the operating system.
+    pub fn as_user(user: &SystemUser, address: &Address) -> Psql {
+        let name = quote_argument(&user.name);
+        match SystemUser::is_root() {
+            true => Psql(format!("runuser -u {name} -- psql{address}")),
+            false => Psql(format!("sudo -u {name} psql{address}")),
         }
     }
 

@@ -95,7 +95,8 @@ test_every_version! {
         let detail = left_out(&receipt, "buffers", "no_privilege").1;
         assert!(detail.contains(&format!("GRANT EXECUTE ON FUNCTION {function} TO \"poor\"")), "{detail}");
         server.psql(&format!("GRANT EXECUTE ON FUNCTION {function} TO poor"));
-        restore_as(&server, "poor", &["-r", "t"]).ok();
+        // Not the table with all that belongs to it: nobody can GRANT the SELECT that its TOAST index asks for.
+        restore_as(&server, "poor", &["-r", "t_pkey"]).ok();
 
         server.psql("REVOKE EXECUTE ON FUNCTION public.pg_buffercache_pages() FROM pg_monitor");
         let mut command = server.command(&["map"]);
