@@ -98,7 +98,7 @@ impl Explain for Error {
             Error::NotASnapshot { .. } => "pgthaw snapshot list shows the snapshots that there are",
             Error::Damaged { path, .. } => {
                 let file = postgres::quote_argument(&path.display().to_string());
-                return Some(format!("take an older one (pgthaw snapshot list), or remove it: rm {file}"));
+                return Some(format!("take an older one (pgthaw snapshot list), or remove it: rm -- {file}"));
             }
             Error::Contradiction { .. } | Error::TooLarge { .. } => {
                 "pgthaw did not write this; use a snapshot from pgthaw snapshot list"

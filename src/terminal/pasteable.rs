@@ -31,7 +31,7 @@ const OTHERS: &[&str] = &[
     "mount -",
     "openssl ",
     "pg_ctlcluster ",
-    "rm ",
+    "rm -- ",
     "runuser ",
     "setcap ",
     "su -",

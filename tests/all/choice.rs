@@ -332,7 +332,7 @@ fn what_is_shown_verified_and_dropped_is_told_from_what_a_restore_takes() {
     let verified = server.pgthaw(&["snapshot", "verify"]).ends_with(1).stdout;
     assert!(verified.contains("DAMAGED"), "{verified}");
     let error = server.pgthaw(&["restore", path.to_str().unwrap()]).ends_with(1).stderr;
-    assert!(error.contains(&format!("rm {}", path.display())), "{error}");
+    assert!(error.contains(&format!("rm -- {}", path.display())), "{error}");
     std::fs::write(&path, whole).unwrap();
 
     let newer = take(&server);
