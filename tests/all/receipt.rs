@@ -95,7 +95,7 @@ test_every_version! {
         let detail = left_out(&receipt, "buffers", "no_privilege").1;
         assert!(detail.contains(&format!("GRANT EXECUTE ON FUNCTION {function} TO \"poor\"")), "{detail}");
         server.psql(&format!("GRANT EXECUTE ON FUNCTION {function} TO poor"));
-        // Not the table with all that belongs to it: nobody can GRANT the SELECT that its TOAST index asks for.
+        // Not the table with all that belongs to it: for its TOAST index pg_prewarm asks for more than SELECT on the table.
         restore_as(&server, "poor", &["-r", "t_pkey"]).ok();
 
         server.psql("REVOKE EXECUTE ON FUNCTION public.pg_buffercache_pages() FROM pg_monitor");
