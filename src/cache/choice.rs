@@ -3,6 +3,7 @@
 //! A take that goes on after a restart keeps a cold server. So the newest snapshot is the right one only where the server
 //! never restarted; otherwise it is the warmest of those from before.
 
+use crate::failure::Tiers;
 use jiff::Timestamp;
 use serde::Serialize;
 
@@ -14,17 +15,6 @@ pub const NEARLY: f64 = 0.95;
 /// Less than this part of a tier is clearly colder. Between the two a cache that is warm comes and goes by itself, and a
 /// snapshot of an hour ago is no better than one of now for being a little larger.
 pub const CLEARLY: f64 = 0.8;
-
-/// Which of the two caches are meant.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Tiers {
-    pub os: bool,
-    pub buffers: bool,
-}
-
-impl Tiers {
-    pub const BOTH: Tiers = Tiers { os: true, buffers: true };
-}
 
 /// When the server was last started, as far as that is known. The reboot of a host is a start too.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

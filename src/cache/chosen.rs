@@ -1,11 +1,12 @@
 //! The snapshot that a name means, or that is chosen when none is named, and what there is to say of the choice.
 
+use crate::failure::Tiers;
 use std::path::{Path, PathBuf};
 
 use jiff::Timestamp;
 use serde::Serialize;
 
-use super::choice::{LastStart, Reason, Situation, Tiers, choose, find_warmer, is_to_come};
+use super::choice::{LastStart, Reason, Situation, choose, find_warmer, is_to_come};
 use super::{Error, Generation, NEWEST, Snapshot, SnapshotHeader, SnapshotStore, TierState, is_path};
 use crate::units::Bytes;
 

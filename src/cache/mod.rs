@@ -18,7 +18,8 @@ mod snapshot;
 mod snapshot_file;
 mod snapshot_store;
 
-pub use choice::{LastStart, Reason, Situation, Tiers};
+pub use crate::failure::Tiers;
+pub use choice::{LastStart, Reason, Situation};
 pub use chosen::{BEST, Candidates, Chosen, Holding, Selected};
 pub use difference::{Change, Difference, ForkDifference, RelationDifference, TierDifference, compute_difference};
 pub use error::Error;

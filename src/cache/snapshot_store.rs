@@ -1,5 +1,6 @@
 //! Where snapshots are kept: a directory per cluster, a file per generation.
 
+use crate::failure::Tiers;
 use std::fs::{self, File, TryLockError};
 use std::io;
 use std::path::{Path, PathBuf};
@@ -7,7 +8,7 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 
-use super::choice::{LastStart, Situation, Tiers, choose, is_clearly_colder};
+use super::choice::{LastStart, Situation, choose, is_clearly_colder};
 use super::snapshot_file::TEMPORARY_PREFIX;
 use super::{Error, Snapshot, SnapshotHeader};
 use crate::linux::home::state_home;

@@ -154,9 +154,11 @@ impl Cli {
             let value = value.map(|(_, value)| (value.to_owned(), "…".to_owned()));
             Some([(word.clone(), shown)].into_iter().chain(value))
         };
-        let hidden = words.filter_map(hide).flatten().collect();
-        terminal::hide_words(hidden);
-        hide_arguments(hide_password);
+        let hidden: Vec<(String, String)> = words.filter_map(hide).flatten().collect();
+        if !hidden.is_empty() {
+            terminal::hide_words(hidden);
+            hide_arguments(hide_password);
+        }
         Ok(settings::read_command_line(arguments)?)
     }
 

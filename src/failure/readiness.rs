@@ -7,7 +7,7 @@ use super::Capability;
 /// The checks that decide it, in the order in which one needs the other.
 pub const NEEDED: [&str; 8] = ["server", "data-dir", "ownership", "os", "buffered-io", "role", "buffers", "pg_prewarm"];
 
-/// Which tiers.
+/// Which of the two caches are meant.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Tiers {
     /// The page cache.

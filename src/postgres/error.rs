@@ -327,6 +327,18 @@ fn query_hint(action: &str, source: &sqlx::Error) -> Option<String> {
     }
 }
 
+/// Where the server may be, or how to find out.
+fn no_server_hint(address: &str) -> String {
+    let elsewhere = if address.starts_with('/') { listening_sockets() } else { Vec::new() };
+    match elsewhere.as_slice() {
+        [] => "is the server running there? Debian's pg_lsclusters shows those of this machine, -h and -p name another one as psql's do, and --data-dir reads a stopped one".into(),
+        ports => format!(
+            "servers of this machine listen elsewhere: {}; --data-dir reads one that is stopped",
+            ports.join(", ")
+        ),
+    }
+}
+
 /// The options that lead to the sockets where libpq looks by itself, such as `-p 5433`.
 fn listening_sockets() -> Vec<String> {
     let mut options = Vec::new();
@@ -368,15 +380,11 @@ fn connect_hint(address: &str, error: &sqlx::Error) -> String {
         None if matches!(error, sqlx::Error::Io(error) if error.to_string().contains("lookup")) => {
             "is the host's name right? `getent hosts NAME` asks as pgthaw does".into()
         }
-        None if address.starts_with('/') && !listening_sockets().is_empty() => format!(
-            "servers of this machine listen elsewhere: {}; --data-dir reads one that is stopped",
-            listening_sockets().join(", ")
-        ),
         None if matches!(error, sqlx::Error::Tls(_)) => {
             "the server was reached and its encryption refused: sslmode, sslrootcert and sslcert say what is asked of it".into()
         }
         Some(_) => "the server answered, and its log says more".into(),
-        None => "is the server running there? Debian's pg_lsclusters shows those of this machine, -h and -p name another one as psql's do, and --data-dir reads a stopped one".into(),
+        None => no_server_hint(address),
     }
 }
 
