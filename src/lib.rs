@@ -5,6 +5,7 @@ pub mod bench;
 pub mod cache;
 pub mod commands;
 pub mod failure;
+pub mod files;
 pub mod linux;
 pub mod model;
 pub mod observe;

@@ -1,0 +1,376 @@
+//! A directory that was opened once: all that is done below it goes through its descriptor.
+
+use std::ffi::{OsStr, OsString};
+use std::fs::File;
+use std::io;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::unix::ffi::OsStrExt as _;
+use std::path::{Component, Path, PathBuf};
+
+use rustix::fs::{
+    AtFlags, CWD, Dir, FileType, Mode, OFlags, RenameFlags, ResolveFlags, Stat, fstat, fsync, mkdirat, openat, openat2,
+    renameat_with, statat, unlinkat,
+};
+use rustix::io::Errno;
+
+use super::regular::{read_open_at_most, require_regular};
+
+const OPEN_DIRECTORY: OFlags = OFlags::RDONLY.union(OFlags::DIRECTORY).union(OFlags::CLOEXEC);
+
+/// How deep a tree may be that is removed: each level holds a descriptor.
+const DEPTH_MAX: usize = 100;
+
+/// An open directory. Names given to its methods are looked up below it: no symbolic link is followed, and `..` is refused.
+#[derive(Debug)]
+pub struct Directory {
+    descriptor: OwnedFd,
+    /// What it was called when it was opened, for messages.
+    path: PathBuf,
+}
+
+/// What stands in a directory under a name.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Entry {
+    pub name: OsString,
+    pub kind: EntryKind,
+}
+
+/// What an entry is itself, without following it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum EntryKind {
+    File,
+    Directory,
+    Link,
+    /// A pipe, a socket or a device.
+    Other,
+}
+
+impl Directory {
+    /// Opens one that a user named, through links if he likes.
+    ///
+    /// # Errors
+    /// `NotADirectory`, and those of open(2).
+    pub fn open(path: &Path) -> io::Result<Directory> {
+        Directory::adopt(openat(CWD, path, OPEN_DIRECTORY, Mode::empty())?, path)
+    }
+
+    /// Opens one unless its own name is a link.
+    ///
+    /// # Errors
+    /// Also `NotADirectory` for a link.
+    pub fn open_itself(path: &Path) -> io::Result<Directory> {
+        Directory::adopt(openat(CWD, path, OPEN_DIRECTORY | OFlags::NOFOLLOW, Mode::empty())?, path)
+    }
+
+    fn adopt(descriptor: OwnedFd, path: &Path) -> io::Result<Directory> {
+        Ok(Directory { descriptor, path: path.to_owned() })
+    }
+
+    /// What it was called when it was opened.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Owner, mode, device and inode, of the directory itself.
+    pub fn facts(&self) -> io::Result<Stat> {
+        Ok(fstat(&self.descriptor)?)
+    }
+
+    /// Those of what a name means, without following it.
+    pub fn facts_of(&self, name: impl AsRef<OsStr>) -> io::Result<Stat> {
+        Ok(statat(&self.descriptor, single(name.as_ref())?, AtFlags::SYMLINK_NOFOLLOW)?)
+    }
+
+    /// Does the name still lead to this very file or directory?
+    pub fn holds(&self, name: impl AsRef<OsStr>, opened: impl AsFd) -> io::Result<bool> {
+        let (named, opened) = match self.facts_of(name) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(false),
+            named => (named?, fstat(opened)?),
+        };
+        Ok((named.st_dev, named.st_ino) == (opened.st_dev, opened.st_ino))
+    }
+
+    /// Opens a directory below this one.
+    pub fn subdirectory(&self, below: impl AsRef<Path>) -> io::Result<Directory> {
+        let below = below.as_ref();
+        Directory::adopt(self.open_below(below, OPEN_DIRECTORY, Mode::empty())?, &self.path.join(below))
+    }
+
+    /// Opens a regular file below this one for reading.
+    ///
+    /// # Errors
+    /// `InvalidInput` for what is none; ELOOP for a link.
+    pub fn open_file(&self, below: impl AsRef<Path>) -> io::Result<File> {
+        self.open_file_with(below, OFlags::RDONLY)
+    }
+
+    /// [`Directory::open_file`] with flags of open(2), such as for writing. It makes no file.
+    pub fn open_file_with(&self, below: impl AsRef<Path>, flags: OFlags) -> io::Result<File> {
+        let flags = flags | OFlags::NONBLOCK | OFlags::NOCTTY;
+        let file = File::from(self.open_below(below.as_ref(), flags, Mode::empty())?);
+        require_regular(&file)?;
+        Ok(file)
+    }
+
+    /// All of a regular file below this one that must not have more than `limit` bytes.
+    pub fn read_at_most(&self, below: impl AsRef<Path>, limit: u64) -> io::Result<Vec<u8>> {
+        read_open_at_most(self.open_file(below)?, limit)
+    }
+
+    /// [`Directory::read_at_most`] of text.
+    pub fn read_text_at_most(&self, below: impl AsRef<Path>, limit: u64) -> io::Result<String> {
+        let not_text = |_| io::Error::new(io::ErrorKind::InvalidData, "it is not UTF-8 text");
+        String::from_utf8(self.read_at_most(below, limit)?).map_err(not_text)
+    }
+
+    /// Makes a file for writing whose name is free: a link that stands there is an error like anything else.
+    pub fn create_file(&self, name: impl AsRef<OsStr>, mode: u32) -> io::Result<File> {
+        let flags = OFlags::RDWR | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        Ok(File::from(openat(&self.descriptor, single(name.as_ref())?, flags, Mode::from_raw_mode(mode))?))
+    }
+
+    /// Makes a directory whose name is free, and opens it.
+    pub fn create_subdirectory(&self, name: impl AsRef<OsStr>, mode: u32) -> io::Result<Directory> {
+        let name = single(name.as_ref())?;
+        mkdirat(&self.descriptor, name, Mode::from_raw_mode(mode))?;
+        self.subdirectory(name)
+    }
+
+    /// The directory of that name, made when it is not there.
+    pub fn create_or_open_subdirectory(&self, name: impl AsRef<OsStr>, mode: u32) -> io::Result<Directory> {
+        match self.create_subdirectory(name.as_ref(), mode) {
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => self.subdirectory(Path::new(name.as_ref())),
+            made => made,
+        }
+    }
+
+    /// Gives one of its names another, over what has that one.
+    pub fn rename(&self, from: impl AsRef<OsStr>, to: impl AsRef<OsStr>) -> io::Result<()> {
+        let (from, to) = (single(from.as_ref())?, single(to.as_ref())?);
+        Ok(renameat_with(&self.descriptor, from, &self.descriptor, to, RenameFlags::empty())?)
+    }
+
+    /// Gives one of its names another that is free.
+    pub fn rename_to_free(&self, from: impl AsRef<OsStr>, to: impl AsRef<OsStr>) -> io::Result<()> {
+        let (from, to) = (single(from.as_ref())?, single(to.as_ref())?);
+        match renameat_with(&self.descriptor, from, &self.descriptor, to, RenameFlags::NOREPLACE) {
+            // File systems without it (NFS): a second name refuses as well, and the first goes then.
+            Err(Errno::INVAL | Errno::NOSYS) => {
+                rustix::fs::linkat(&self.descriptor, from, &self.descriptor, to, AtFlags::empty())?;
+                self.remove_file(from)
+            }
+            renamed => Ok(renamed?),
+        }
+    }
+
+    /// Removes a name that is no directory's; a link goes itself.
+    pub fn remove_file(&self, name: impl AsRef<OsStr>) -> io::Result<()> {
+        Ok(unlinkat(&self.descriptor, single(name.as_ref())?, AtFlags::empty())?)
+    }
+
+    /// Removes an empty directory.
+    pub fn remove_empty(&self, name: impl AsRef<OsStr>) -> io::Result<()> {
+        Ok(unlinkat(&self.descriptor, single(name.as_ref())?, AtFlags::REMOVEDIR)?)
+    }
+
+    /// Removes what has this name, with all that is in it: nothing that a link leads to, and nothing of another file system.
+    pub fn remove_tree(&self, name: impl AsRef<OsStr>) -> io::Result<()> {
+        self.remove_tree_of(name.as_ref(), self.facts()?.st_dev, DEPTH_MAX)
+    }
+
+    fn remove_tree_of(&self, name: &OsStr, device: u64, depth: usize) -> io::Result<()> {
+        if depth == 0 {
+            return Err(io::Error::other(format!("{} has too many levels", self.path.display())));
+        }
+        let directory = match self.subdirectory(Path::new(name)) {
+            Err(error) if matches!(error.raw_os_error(), Some(libc::ENOTDIR | libc::ELOOP)) => {
+                return self.remove_file(name);
+            }
+            directory => directory?,
+        };
+        if directory.facts()?.st_dev != device {
+            return Err(io::Error::new(
+                io::ErrorKind::ResourceBusy,
+                format!("{} is a mount point", directory.path.display()),
+            ));
+        }
+        for entry in directory.entries()? {
+            let removed = match entry.kind {
+                EntryKind::Directory => directory.remove_tree_of(&entry.name, device, depth - 1),
+                _ => directory.remove_file(&entry.name),
+            };
+            match removed {
+                Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+                _ => {}
+            }
+        }
+        self.remove_empty(name)
+    }
+
+    /// What is in it, in no order.
+    pub fn entries(&self) -> io::Result<Vec<Entry>> {
+        let mut entries = Vec::new();
+        for entry in Dir::read_from(&self.descriptor)? {
+            let entry = entry?;
+            let name = OsStr::from_bytes(entry.file_name().to_bytes()).to_owned();
+            if name == "." || name == ".." {
+                continue;
+            }
+            let kind = match entry.file_type() {
+                // Some file systems do not tell.
+                FileType::Unknown => match self.facts_of(&name) {
+                    Ok(facts) => FileType::from_raw_mode(facts.st_mode),
+                    Err(_) => continue,
+                },
+                kind => kind,
+            };
+            let kind = match kind {
+                FileType::RegularFile => EntryKind::File,
+                FileType::Directory => EntryKind::Directory,
+                FileType::Symlink => EntryKind::Link,
+                _ => EntryKind::Other,
+            };
+            entries.push(Entry { name, kind });
+        }
+        Ok(entries)
+    }
+
+    /// Makes its names durable.
+    pub fn sync(&self) -> io::Result<()> {
+        Ok(fsync(&self.descriptor)?)
+    }
+
+    fn open_below(&self, below: &Path, flags: OFlags, mode: Mode) -> io::Result<OwnedFd> {
+        let flags = flags | OFlags::CLOEXEC | OFlags::NOFOLLOW;
+        let resolve = ResolveFlags::BENEATH | ResolveFlags::NO_SYMLINKS | ResolveFlags::NO_MAGICLINKS;
+        match openat2(&self.descriptor, below, flags, mode, resolve) {
+            // Linux before 5.6 has no openat2, and some containers do not let it through.
+            Err(Errno::NOSYS | Errno::PERM) => self.walk_below(below, flags, mode),
+            // Somebody renamed a directory meanwhile, and the kernel could not be sure.
+            Err(Errno::AGAIN) => self.walk_below(below, flags, mode),
+            opened => Ok(opened?),
+        }
+    }
+
+    /// What openat2 does, name by name.
+    fn walk_below(&self, below: &Path, flags: OFlags, mode: Mode) -> io::Result<OwnedFd> {
+        let mut names = Vec::new();
+        for component in below.components() {
+            match component {
+                Component::Normal(name) => names.push(name),
+                Component::CurDir => {}
+                _ => return Err(Errno::XDEV.into()),
+            }
+        }
+        let Some((last, directories)) = names.split_last() else {
+            return Ok(openat(&self.descriptor, ".", flags, mode)?);
+        };
+        let mut parent: Option<OwnedFd> = None;
+        for name in directories {
+            let at = parent.as_ref().map_or(self.descriptor.as_fd(), AsFd::as_fd);
+            parent = Some(openat(at, *name, OPEN_DIRECTORY | OFlags::NOFOLLOW, Mode::empty())?);
+        }
+        let at = parent.as_ref().map_or(self.descriptor.as_fd(), AsFd::as_fd);
+        Ok(openat(at, *last, flags, mode)?)
+    }
+}
+
+impl AsFd for Directory {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.descriptor.as_fd()
+    }
+}
+
+/// A name that stands in the directory itself.
+fn single(name: &OsStr) -> io::Result<&OsStr> {
+    let mut components = Path::new(name).components();
+    match (components.next(), components.next()) {
+        (Some(Component::Normal(only)), None) if only == name => Ok(name),
+        _ => Err(io::Error::new(io::ErrorKind::InvalidInput, format!("{name:?} is no name in a directory"))),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+    use std::os::unix::fs::symlink;
+
+    use super::*;
+
+    /// `inside/file`, and links out of `root` and within it.
+    fn tree() -> (tempfile::TempDir, Directory) {
+        let place = tempfile::tempdir().unwrap();
+        let root = place.path().join("root");
+        fs::create_dir_all(root.join("inside/deep")).unwrap();
+        fs::create_dir(place.path().join("outside")).unwrap();
+        fs::write(place.path().join("outside/secret"), "secret").unwrap();
+        fs::write(root.join("inside/file"), "text").unwrap();
+        symlink("../outside", root.join("out")).unwrap();
+        symlink("inside", root.join("within")).unwrap();
+        symlink("../../outside/secret", root.join("inside/link")).unwrap();
+        let directory = Directory::open(&root).unwrap();
+        (place, directory)
+    }
+
+    type Open = fn(&Directory, &Path) -> io::Result<OwnedFd>;
+
+    #[test]
+    fn nothing_leads_out_with_openat2_and_without() {
+        let (_place, root) = tree();
+        let ways: [Open; 2] = [
+            |root, path| root.open_below(path, OFlags::RDONLY, Mode::empty()),
+            |root, path| root.walk_below(path, OFlags::RDONLY | OFlags::NOFOLLOW, Mode::empty()),
+        ];
+        for open in ways {
+            for path in ["inside/file", "inside", "./inside/deep", "."] {
+                open(&root, Path::new(path)).unwrap_or_else(|error| panic!("{path}: {error}"));
+            }
+            for path in ["out/secret", "out", "within/file", "inside/link", "../outside/secret", "inside/../..", "/etc"]
+            {
+                assert!(open(&root, Path::new(path)).is_err(), "{path}");
+            }
+        }
+    }
+
+    #[test]
+    fn what_was_opened_stays_what_it_was() {
+        let (place, root) = tree();
+        fs::rename(place.path().join("root"), place.path().join("moved")).unwrap();
+        symlink("outside", place.path().join("root")).unwrap();
+        assert_eq!(root.read_text_at_most("inside/file", 10).unwrap(), "text");
+        assert!(root.open_file("secret").is_err());
+        assert!(Directory::open_itself(&place.path().join("root")).is_err());
+    }
+
+    #[test]
+    fn a_tree_goes_without_what_its_links_lead_to() {
+        let (place, root) = tree();
+        for name in ["inside", "out", "within"] {
+            root.remove_tree(name).unwrap();
+        }
+        assert_eq!(root.entries().unwrap(), []);
+        assert!(place.path().join("outside/secret").exists());
+        assert_eq!(root.remove_tree("inside").unwrap_err().kind(), io::ErrorKind::NotFound);
+    }
+
+    #[test]
+    fn a_name_is_one_name() {
+        let (_place, root) = tree();
+        for name in ["", ".", "..", "a/b", "/a", "a/", "../outside"] {
+            assert!(root.create_file(name, 0o600).is_err(), "{name}");
+            assert!(root.remove_tree(name).is_err(), "{name}");
+        }
+        assert!(root.create_file("out", 0o600).is_err(), "a link is not written through");
+    }
+
+    #[test]
+    fn names_change_over_others_or_not() {
+        let (_place, root) = tree();
+        let one = root.create_file("one", 0o600).unwrap();
+        root.create_file("two", 0o600).unwrap();
+        assert_eq!(root.rename_to_free("one", "two").unwrap_err().kind(), io::ErrorKind::AlreadyExists);
+        root.rename("one", "two").unwrap();
+        assert!(root.holds("two", &one).unwrap());
+        assert!(!root.holds("one", &one).unwrap());
+    }
+}

@@ -1,0 +1,152 @@
+//! A file that appears whole under its name, or not at all.
+
+use std::ffi::{OsStr, OsString};
+use std::fs::{File, TryLockError};
+use std::io;
+
+use rustix::fs::OFlags;
+
+use super::Directory;
+
+/// A file that is being written beside the name that it will have. It is locked, which tells it from one that somebody who was
+/// killed left behind. Dropping it removes it.
+#[derive(Debug)]
+pub struct Draft {
+    directory: Directory,
+    name: OsString,
+    file: File,
+    is_placed: bool,
+}
+
+impl Draft {
+    /// Makes one in a directory. Its name begins with `prefix`, which nothing else's does there. `mode` is its mode, less what
+    /// the process's umask forbids.
+    pub fn create(directory: Directory, prefix: &str, mode: u32) -> io::Result<Draft> {
+        loop {
+            let name = OsString::from(format!("{prefix}{:016x}", rand::random::<u64>()));
+            let file = match directory.create_file(&name, mode) {
+                Err(error) if error.kind() == io::ErrorKind::AlreadyExists => continue,
+                file => file?,
+            };
+            // Not everywhere can files be locked; then drafts that were left stay.
+            let _ = file.lock();
+            // Somebody may have swept it before it was locked.
+            if directory.holds(&name, &file)? {
+                return Ok(Draft { directory, name, file, is_placed: false });
+            }
+        }
+    }
+
+    /// Where to write.
+    pub fn file(&self) -> &File {
+        &self.file
+    }
+
+    /// Makes what was written durable and gives it this name, in place of what has it.
+    pub fn place(mut self, name: impl AsRef<OsStr>) -> io::Result<()> {
+        self.file.sync_all()?;
+        self.directory.rename(&self.name, name)?;
+        self.is_placed = true;
+        self.directory.sync()
+    }
+
+    /// Makes what was written durable and gives it this name, which must be free.
+    ///
+    /// # Errors
+    /// `AlreadyExists` when it is not.
+    pub fn place_new(mut self, name: impl AsRef<OsStr>) -> io::Result<()> {
+        self.file.sync_all()?;
+        self.directory.rename_to_free(&self.name, name)?;
+        self.is_placed = true;
+        self.directory.sync()
+    }
+}
+
+impl Drop for Draft {
+    fn drop(&mut self) {
+        if !self.is_placed {
+            // What stays is swept by the next who writes here.
+            let _ = self.directory.remove_file(&self.name);
+        }
+    }
+}
+
+/// Removes the drafts that killed processes of this user left in a directory, and says how many.
+pub fn remove_abandoned_drafts(directory: &Directory, prefix: &str) -> io::Result<usize> {
+    let mut removed = 0;
+    for entry in directory.entries()? {
+        let is_draft = entry.name.to_str().is_some_and(|name| name.starts_with(prefix));
+        if is_draft && remove_if_abandoned(directory, &entry.name)? {
+            removed += 1;
+        }
+    }
+    Ok(removed)
+}
+
+fn remove_if_abandoned(directory: &Directory, name: &OsStr) -> io::Result<bool> {
+    // Another's, or no file, or gone meanwhile.
+    let Ok(file) = directory.open_file_with(name, OFlags::RDONLY) else { return Ok(false) };
+    let is_own = std::os::unix::fs::MetadataExt::uid(&file.metadata()?) == rustix::process::geteuid().as_raw();
+    match file.try_lock() {
+        Ok(()) if is_own && directory.holds(name, &file)? => directory.remove_file(name).map(|()| true),
+        Ok(()) | Err(TryLockError::WouldBlock) => Ok(false),
+        Err(TryLockError::Error(_)) => Ok(false),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+    use std::io::Write as _;
+    use std::os::unix::fs::{PermissionsExt as _, symlink};
+
+    use super::*;
+
+    fn place() -> (tempfile::TempDir, impl Fn() -> Directory) {
+        let place = tempfile::tempdir().unwrap();
+        let path = place.path().to_owned();
+        (place, move || Directory::open(&path).unwrap())
+    }
+
+    fn draft(directory: Directory, text: &str) -> Draft {
+        let draft = Draft::create(directory, ".draft-", 0o600).unwrap();
+        draft.file().write_all(text.as_bytes()).unwrap();
+        draft
+    }
+
+    #[test]
+    fn it_appears_whole_and_private_or_not_at_all() {
+        let (place, open) = place();
+        drop(draft(open(), "nothing"));
+        assert_eq!(open().entries().unwrap(), []);
+        draft(open(), "one").place_new("file").unwrap();
+        let taken = draft(open(), "two").place_new("file").unwrap_err();
+        assert_eq!(taken.kind(), io::ErrorKind::AlreadyExists);
+        draft(open(), "three").place("file").unwrap();
+        let path = place.path().join("file");
+        assert_eq!(fs::read_to_string(&path).unwrap(), "three");
+        assert_eq!(fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o600);
+        assert_eq!(open().entries().unwrap().len(), 1);
+    }
+
+    #[test]
+    fn a_link_is_replaced_and_not_followed() {
+        let (place, open) = place();
+        fs::write(place.path().join("victim"), "mine").unwrap();
+        symlink("victim", place.path().join("file")).unwrap();
+        draft(open(), "new").place("file").unwrap();
+        assert_eq!(fs::read_to_string(place.path().join("victim")).unwrap(), "mine");
+    }
+
+    #[test]
+    fn only_what_nobody_writes_any_more_is_swept() {
+        let (place, open) = place();
+        fs::write(place.path().join(".draft-left"), "").unwrap();
+        fs::write(place.path().join("victim"), "").unwrap();
+        symlink("victim", place.path().join(".draft-link")).unwrap();
+        let written = draft(open(), "being written");
+        assert_eq!(remove_abandoned_drafts(&open(), ".draft-").unwrap(), 1);
+        assert!(!place.path().join(".draft-left").exists() && place.path().join("victim").exists());
+        written.place("file").unwrap();
+    }
+}

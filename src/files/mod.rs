@@ -1,0 +1,16 @@
+//! Files in places where others may write: opened once, checked by what was opened, acted on by the descriptor.
+//!
+//! A name is looked up once. What is then read, written or removed is what the descriptor holds, however often somebody
+//! renames things meanwhile; a symbolic link below an opened directory is an error, and so is a pipe, a socket or a device
+//! where a file is expected, at once and without waiting for it.
+
+mod directory;
+mod draft;
+mod regular;
+
+pub use directory::{Directory, Entry, EntryKind};
+pub use draft::{Draft, remove_abandoned_drafts};
+pub use regular::{open_regular, read_at_most, read_open_at_most, read_text_at_most};
+
+/// Bytes that a file of settings, a lock, a token or the like may have.
+pub const SMALL_FILE_BYTES_MAX: u64 = 1 << 20;
