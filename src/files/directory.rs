@@ -175,7 +175,7 @@ impl Directory {
 
     /// Removes what has this name, with all that is in it: nothing that a link leads to, and nothing of another file system.
     pub fn remove_tree(&self, name: impl AsRef<OsStr>) -> io::Result<()> {
-        self.remove_tree_of(name.as_ref(), self.facts()?.st_dev, DEPTH_MAX)
+        self.remove_tree_of(single(name.as_ref())?, self.facts()?.st_dev, DEPTH_MAX)
     }
 
     fn remove_tree_of(&self, name: &OsStr, device: u64, depth: usize) -> io::Result<()> {
@@ -360,6 +360,7 @@ mod tests {
             assert!(root.create_file(name, 0o600).is_err(), "{name}");
             assert!(root.remove_tree(name).is_err(), "{name}");
         }
+        assert_eq!(root.entries().unwrap().len(), 3, "nothing went");
         assert!(root.create_file("out", 0o600).is_err(), "a link is not written through");
     }
 
