@@ -54,6 +54,8 @@ pub enum Error {
         /// What GRANT would have to give: a role to be a member of, or a privilege. `None`: only superusers may.
         lacking: Option<String>,
     },
+    #[error("role \"{role}\" may not read the table in database \"{database}\", which pg_prewarm asks for")]
+    TableUnreadable { database: String, role: String },
     #[error("{} is not a PostgreSQL data directory: {reason}", path.display())]
     DataDirectory { path: PathBuf, reason: String },
     #[error("{} belongs to another cluster (system identifier {directory}) than the server at {address} ({server})", path.display())]
@@ -191,9 +193,10 @@ const LOCK_NOT_AVAILABLE: &str = "55P03";
 impl Explain for Error {
     fn kind(&self) -> ErrorKind {
         match self {
-            Error::ExtensionMissing { .. } | Error::ExtensionPrivilege { .. } | Error::ProgramMissing(_) => {
-                ErrorKind::Privilege
-            }
+            Error::ExtensionMissing { .. }
+            | Error::ExtensionPrivilege { .. }
+            | Error::TableUnreadable { .. }
+            | Error::ProgramMissing(_) => ErrorKind::Privilege,
             Error::PasswordMissing { .. } | Error::PasswordFileOpen { .. } | Error::CannotActAs { .. } => {
                 ErrorKind::Privilege
             }
@@ -244,9 +247,12 @@ impl Explain for Error {
             )),
             Error::ExtensionPrivilege { lacking: None, .. } => Some("connect as a superuser".into()),
             Error::ExtensionPrivilege { database, role, lacking: Some(lacking), .. } => {
-                let since = if lacking == "pg_read_all_data" { " (PostgreSQL 14 and later)" } else { "" };
                 let command = Psql::anywhere().grant(database, lacking, role);
-                Some(format!("{command}{since}, or connect as a superuser"))
+                Some(format!("{command}, or connect as a superuser"))
+            }
+            Error::TableUnreadable { database, role } => {
+                let command = Psql::anywhere().grant(database, "pg_read_all_data", role);
+                Some(format!("{command} (PostgreSQL 14 and later), or GRANT SELECT on what it shall load, and no more"))
             }
             Error::DataDirectory { .. } => {
                 Some("name the directory that holds PG_VERSION, as SHOW data_directory prints it".into())

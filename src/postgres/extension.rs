@@ -69,22 +69,20 @@ pub(super) async fn explain_refusal(
         return error;
     }
     match (read_identity(connection).await, read_lacking(connection, name).await) {
+        // It loads what its caller may read.
+        (Ok((database, role)), Ok(None)) if name == PG_PREWARM => Error::TableUnreadable { database, role },
         (Ok((database, role)), Ok(lacking)) => Error::ExtensionPrivilege { name, database, role, lacking },
         _ => error,
     }
 }
 
 /// What the connected role needs to use an extension, as GRANT takes it before TO: the predefined role whose members
-/// may, or, when these may not either, the privilege. `None`: only superusers may.
+/// may, or, when these may not either, the privilege. `None`: nothing that can be granted.
 async fn read_lacking(connection: &mut PgConnection, name: &str) -> Result<Option<String>, sqlx::Error> {
-    let (members, other) = match name {
-        // It loads what its caller may read.
-        PG_PREWARM => ("pg_read_all_data", Some("pg_read_all_data".to_owned())),
-        _ => ("pg_monitor", None),
-    };
+    // Members of it may do more than use one function: for pg_prewarm the function alone is named.
+    let members = if name == PG_PREWARM { None } else { Some("pg_monitor") };
     let question = include_str!("sql/extension_lacking_13.sql");
-    let lacking = sqlx::query_scalar(question).bind(name).bind(members).fetch_optional(connection).await?;
-    Ok(lacking.or(other))
+    sqlx::query_scalar(question).bind(name).bind(members).fetch_optional(connection).await
 }
 
 /// The connected database and role.

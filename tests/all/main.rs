@@ -16,6 +16,7 @@ mod generators;
 mod heat;
 mod hydrate;
 mod judgement;
+mod least_privilege;
 mod loading;
 mod map;
 mod memory;

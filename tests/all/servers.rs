@@ -206,9 +206,14 @@ impl TestServer {
 
     /// Runs pgthaw against this server as another system user. Only root can.
     pub fn pgthaw_as(&self, uid: u32, arguments: &[&str]) -> Output {
+        output_of(self.command_for_others(arguments).uid(uid).gid(uid))
+    }
+
+    /// pgthaw's command against this server, of a copy of the program that other users can reach.
+    pub fn command_for_others(&self, arguments: &[&str]) -> Command {
         let mut command = self.home.command_for_others(arguments);
         self.address(&mut command);
-        output_of(command.uid(uid).gid(uid))
+        command
     }
 
     /// pgthaw's command against this server, for tests that start it and look on, or add to its environment.
