@@ -54,11 +54,28 @@ impl Draft {
     ///
     /// # Errors
     /// `AlreadyExists` when it is not.
-    pub fn place_new(mut self, name: impl AsRef<OsStr>) -> io::Result<()> {
+    pub fn place_new(self, name: impl AsRef<OsStr>) -> io::Result<()> {
+        self.place_first_free([name.as_ref().to_owned()]).map(drop)
+    }
+
+    /// Makes what was written durable and gives it the first of these names that is free. Tells which.
+    ///
+    /// # Errors
+    /// `AlreadyExists` when none is.
+    pub fn place_first_free(mut self, names: impl IntoIterator<Item = OsString>) -> io::Result<OsString> {
         self.file.sync_all()?;
-        self.directory.rename_to_free(&self.name, name)?;
-        self.is_placed = true;
-        self.directory.sync()
+        for name in names {
+            match self.directory.rename_to_free(&self.name, &name) {
+                Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
+                renamed => {
+                    renamed?;
+                    self.is_placed = true;
+                    self.directory.sync()?;
+                    return Ok(name);
+                }
+            }
+        }
+        Err(io::ErrorKind::AlreadyExists.into())
     }
 }
 

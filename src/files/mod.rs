@@ -6,10 +6,14 @@
 
 mod directory;
 mod draft;
+mod mode;
+mod owner;
 mod regular;
 
 pub use directory::{Directory, Entry, EntryKind};
 pub use draft::{Draft, remove_abandoned_drafts};
+pub use mode::{DIRECTORY_MODE, FILE_MODE, FileMode};
+pub use owner::as_owner_of;
 pub use regular::{open_regular, read_at_most, read_open_at_most, read_text_at_most};
 
 /// Bytes that a file of settings, a lock, a token or the like may have.
