@@ -19,6 +19,9 @@ impl FileMode {
     /// Read and written by their owner.
     pub const PRIVATE: FileMode = FileMode(0o600);
 
+    /// Read by everybody.
+    pub const PUBLIC: FileMode = FileMode(0o644);
+
     /// From now on everything that this process and its children make gets this mode, whatever the umask was that they began
     /// with.
     pub fn apply(self) {

@@ -33,6 +33,11 @@ pub fn as_owner_of<T: Send>(path: &Path, work: impl FnOnce() -> T + Send) -> io:
     })
 }
 
+/// Would [`as_owner_of`] act as somebody else?
+pub fn has_foreign_owner(path: &Path) -> bool {
+    foreign_owner(path).is_some()
+}
+
 /// Who decides what a path leads to, when that is not root: he owns the first name on the way that is not root's. `None` for
 /// whoever is not root himself.
 fn foreign_owner(path: &Path) -> Option<(Uid, Gid)> {
