@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use super::OutputArguments;
 use super::target::Target;
 use crate::cache::{HeatInputs, Map, MapInputs, Snapshot, SnapshotStore, TierState, read_heat, read_map};
+use crate::files::EntryKind;
 use crate::linux::page_cache::SystemPageCache;
 use crate::terminal::{self, Progress};
 
@@ -49,7 +50,8 @@ pub async fn read_current_map(
 /// Adds to a target's map how hot the blocks of its page cache are.
 pub async fn add_heat(map: &mut Map, target: &Target, snapshots: &SnapshotStore) -> anyhow::Result<()> {
     let earlier = snapshots.read_generations(map.source.system_identifier).unwrap_or_default();
-    let earlier: Vec<PathBuf> = earlier.into_iter().map(|generation| generation.path).collect();
+    let earlier: Vec<PathBuf> =
+        earlier.into_iter().filter(|one| one.kind == EntryKind::File).map(|one| one.path).collect();
     let inputs = HeatInputs {
         server: target.server.as_ref(),
         data_directory: target.data_directory.as_ref(),
@@ -65,6 +67,6 @@ pub async fn add_heat(map: &mut Map, target: &Target, snapshots: &SnapshotStore)
 /// go without.
 fn read_newest(store: &SnapshotStore, cluster: u64) -> Option<Snapshot> {
     let generations = store.read_generations(cluster).ok()?;
-    let readable = generations.iter().filter_map(|generation| Snapshot::read(&generation.path).ok());
+    let readable = generations.iter().filter_map(|generation| generation.read().ok());
     readable.into_iter().find(|snapshot| snapshot.map.relations.iter().any(|one| one.relation.oid != 0))
 }

@@ -46,7 +46,8 @@ pub fn describe(error: &anyhow::Error) -> String {
             texts.push(text);
         }
     }
-    texts.join(": ")
+    // A program's or a server's own words may quote a command with its password.
+    postgres::keep_text(texts.join(": "))
 }
 
 /// Every folder's error type stands here.

@@ -54,6 +54,15 @@ impl Directory {
         Directory::adopt(openat(CWD, path, OPEN_DIRECTORY, Mode::empty())?, path)
     }
 
+    /// Opens one that a user named, and makes what is missing of it.
+    ///
+    /// # Errors
+    /// Those of mkdir(2) and open(2).
+    pub fn create(path: &Path) -> io::Result<Directory> {
+        std::fs::create_dir_all(path)?;
+        Directory::open(path)
+    }
+
     /// Opens one unless its own name is a link.
     ///
     /// # Errors

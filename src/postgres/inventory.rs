@@ -3,10 +3,11 @@
 use std::collections::BTreeSet;
 
 use serde::{Deserialize, Serialize};
-use sqlx::postgres::PgConnection;
+use sqlx::postgres::{PgConnection, PgRow};
 use sqlx::{Connection as _, Row as _};
 
 use super::Error;
+use super::secrets::keep_setting;
 
 /// Settings that somebody set, by name, with their values as SHOW prints them to others: what pgthaw's own sessions set
 /// for themselves does not count.
@@ -18,7 +19,12 @@ pub async fn read_settings(connection: &mut PgConnection) -> Result<Vec<(String,
     reset.execute(&mut *transaction).await.map_err(failed)?;
     let rows = sqlx::query(include_str!("sql/settings_13.sql")).fetch_all(&mut *transaction).await.map_err(failed)?;
     transaction.rollback().await.map_err(failed)?;
-    rows.iter().map(|row| Ok((row.try_get("name")?, row.try_get("value")?))).collect::<Result<_, _>>().map_err(failed)
+    let kept = |row: &PgRow| {
+        let name: String = row.try_get("name")?;
+        let value = keep_setting(&name, row.try_get("value")?);
+        Ok((name, value))
+    };
+    rows.iter().map(kept).collect::<Result<_, _>>().map_err(failed)
 }
 
 /// A setting as new sessions begin with it.
@@ -37,10 +43,12 @@ pub struct ConfiguredSetting {
 pub async fn read_configuration(connection: &mut PgConnection) -> Result<Vec<ConfiguredSetting>, Error> {
     let failed = |source| Error::Query { action: "read the configuration", source };
     let rows = sqlx::query(include_str!("sql/configuration_13.sql")).fetch_all(connection).await.map_err(failed)?;
-    let decode = |row: &sqlx::postgres::PgRow| {
+    let decode = |row: &PgRow| {
+        let name: String = row.try_get("name")?;
+        let value: Option<String> = row.try_get("value")?;
         Ok(ConfiguredSetting {
-            name: row.try_get("name")?,
-            value: row.try_get("value")?,
+            value: value.map(|value| keep_setting(&name, value)),
+            name,
             unit: row.try_get("unit")?,
             source: row.try_get("source")?,
         })

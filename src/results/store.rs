@@ -1,5 +1,6 @@
 //! Opens the store, and brings its schema up to date.
 
+use std::io;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -13,6 +14,7 @@ use super::database::{Database, Query, Row};
 use super::place::{Place, ServerPlace};
 use super::queue::Queue;
 use super::read::missing;
+use crate::files::{Directory, FILE_MODE, as_owner_of, has_foreign_owner, open_regular};
 use crate::linux::home::state_home;
 
 /// `PRAGMA application_id` of a results store: "thaw" in ASCII. It tells our file from any other SQLite file.
@@ -54,13 +56,8 @@ pub fn default_path() -> Result<PathBuf, Error> {
 impl Store {
     /// Opens the store to write to it, and makes it (and its directory) when it is not there.
     pub async fn open(path: &Path) -> Result<Store, Error> {
-        if let Some(directory) = path.parent().filter(|directory| !directory.as_os_str().is_empty()) {
-            std::fs::create_dir_all(directory).map_err(|source| Error::File {
-                action: "make the directory",
-                path: directory.to_owned(),
-                source,
-            })?;
-        }
+        let made = as_owner_of(path, || make_file(path)).and_then(|made| made);
+        made.map_err(|source| Error::File { action: "make", path: path.to_owned(), source })?;
         Store::connect_file(path, WRITE_TIMEOUT).await
     }
 
@@ -76,7 +73,7 @@ impl Store {
 
     /// Opens a store that must be there: readers never make one.
     pub async fn open_existing(path: &Path) -> Result<Store, Error> {
-        match std::fs::metadata(path) {
+        match open_regular(path) {
             Ok(_) => Store::connect_file(path, READ_TIMEOUT).await,
             Err(source) if source.kind() == std::io::ErrorKind::NotFound => Err(Error::Missing(path.to_owned())),
             Err(source) => Err(Error::File { action: "open", path: path.to_owned(), source }),
@@ -100,12 +97,20 @@ impl Store {
         // matter, nor does waiting for a reader.
         let options = SqliteConnectOptions::new()
             .filename(path)
-            .create_if_missing(true)
+            .create_if_missing(false)
             .foreign_keys(true)
             .journal_mode(SqliteJournalMode::Delete)
             .synchronous(SqliteSynchronous::Full)
             .busy_timeout(timeout);
-        let pool = SqlitePoolOptions::new().max_connections(1).connect_with(options).await;
+        // One connection that stays: its thread keeps the user as whom it was begun. In a directory of somebody else's root
+        // is he, for SQLite finds the file, and makes its journal, by their names.
+        let pool = SqlitePoolOptions::new().max_connections(1).idle_timeout(None).max_lifetime(None);
+        let runtime = tokio::runtime::Handle::current();
+        let pool = match has_foreign_owner(path) {
+            false => pool.connect_with(options).await,
+            true => as_owner_of(path, || runtime.block_on(pool.connect_with(options)))
+                .unwrap_or_else(|source| Err(sqlx::Error::Io(source))),
+        };
         let place = Place::File(path.to_owned());
         let pool = pool.map_err(|source| Error::from_database("open", &place, source))?;
         let store = Store { database: Database::Sqlite(pool), place, queue: None };
@@ -186,6 +191,18 @@ impl Store {
     pub(super) fn failed_to(&self, action: &'static str) -> impl Fn(sqlx::Error) -> Error {
         let place = self.place.clone();
         move |source| Error::from_database(action, &place, source)
+    }
+}
+
+/// The file, when it is not there yet. SQLite itself would make one that others may read.
+fn make_file(path: &Path) -> io::Result<()> {
+    let name = path.file_name().ok_or(io::ErrorKind::IsADirectory)?;
+    let parent = path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    let directory = Directory::create(parent)?;
+    match directory.create_file(name, FILE_MODE) {
+        // A link of the user's own leads to it.
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => open_regular(path).map(drop),
+        made => made.map(drop),
     }
 }
 

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::fs;
-use std::io::{self, Write as _};
+use std::io;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 
@@ -10,10 +10,14 @@ use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
 use super::chunks::CHUNK;
+use crate::files::{read_at_most, write_whole};
 use crate::linux;
 use crate::linux::block_device::BlockDevice;
 use crate::postgres::DataDirectory;
 use crate::warm::Error;
+
+/// A range of chunks takes twenty bytes: this is a volume with millions of files.
+const STATE_BYTES_MAX: u64 = 256 << 20;
 
 /// The version of the format. A greater one is not read.
 const FORMAT: u32 = 1;
@@ -125,7 +129,7 @@ impl StateStore {
     /// What was done; nothing when there is no file, or one of another place. Also what to tell the user when the file is
     /// damaged: all begins anew then, which only takes longer.
     pub fn read(&self) -> Result<(HydrationState, Option<String>), Error> {
-        let text = match fs::read(&self.path) {
+        let text = match read_at_most(&self.path, STATE_BYTES_MAX) {
             Ok(text) => text,
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok((self.begin(), None)),
             Err(source) => return Err(self.failed("read", source)),
@@ -148,14 +152,9 @@ impl StateStore {
 
     /// Keeps what was done, whole or not at all, also when the power fails.
     pub fn keep(&self, state: &HydrationState) -> Result<(), Error> {
-        let directory = self.path.parent().unwrap_or(Path::new("."));
         let failed = |source| self.failed("write", source);
-        fs::create_dir_all(directory).map_err(failed)?;
-        let mut temporary = tempfile::NamedTempFile::new_in(directory).map_err(failed)?;
         let text = serde_json::to_vec(state).map_err(io::Error::from).map_err(failed)?;
-        temporary.write_all(&text).and_then(|()| temporary.as_file().sync_all()).map_err(failed)?;
-        temporary.persist(&self.path).map_err(|error| failed(error.error))?;
-        fs::File::open(directory).and_then(|directory| directory.sync_all()).map_err(failed)
+        write_whole(&self.path, &text).map_err(failed)
     }
 
     fn failed(&self, action: &'static str, source: io::Error) -> Error {
