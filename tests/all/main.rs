@@ -14,6 +14,7 @@ mod evict;
 mod first_contact;
 mod generators;
 mod heat;
+mod hostile;
 mod hydrate;
 mod judgement;
 mod loading;
