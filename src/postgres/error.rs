@@ -46,6 +46,8 @@ pub enum Error {
     Option { what: &'static str, value: String },
     #[error("cannot {action}: {}", reason(source))]
     Query { action: &'static str, source: sqlx::Error },
+    #[error("cannot {action}: the server has not answered within {seconds} s")]
+    Silent { action: &'static str, seconds: u64 },
     #[error("there is no database \"{database}\" in the cluster at {cluster}")]
     DatabaseMissing { database: String, cluster: String },
     #[error("PostgreSQL {0} is not supported: pgthaw knows 13 to 18")]
@@ -234,6 +236,7 @@ impl Explain for Error {
             | Error::NoHost { .. }
             | Error::OtherKindOfServer { .. }
             | Error::Query { .. }
+            | Error::Silent { .. }
             | Error::DataFile { .. }
             | Error::Program { .. }
             | Error::File { .. } => ErrorKind::Failed,
@@ -290,6 +293,9 @@ impl Explain for Error {
                 Some(format!("make it first (mkdir -p {}), or name another place with --dir", path.display()))
             }
             Error::Query { action, source } => query_hint(action, source),
+            Error::Silent { .. } => {
+                Some("psql -c 'SELECT * FROM pg_stat_activity' shows what its sessions wait for".into())
+            }
             Error::Version(_) | Error::DataFile { .. } | Error::Program { .. } | Error::File { .. } => None,
         }
     }

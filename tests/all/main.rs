@@ -18,6 +18,7 @@ mod hostile;
 mod hydrate;
 mod judgement;
 mod loading;
+mod lying_server;
 mod map;
 mod memory;
 mod mistakes;
