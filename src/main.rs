@@ -2,7 +2,7 @@
 
 use std::process::ExitCode;
 
-use pgthaw::commands::{Cli, describe, explain};
+use pgthaw::commands::{Cli, describe, explain, run_caught};
 use pgthaw::terminal;
 
 #[tokio::main]
@@ -16,7 +16,7 @@ async fn main() -> ExitCode {
         }
     };
     let as_json = cli.as_json();
-    match cli.run().await {
+    match run_caught(cli.run()).await {
         Ok(status) => match terminal::output_failure() {
             None => ExitCode::from(status.code()),
             Some(failure) => {

@@ -4,7 +4,7 @@ use std::io;
 use std::path::Path;
 
 use super::steady::UnknownStrategy;
-use super::{MeasuredError, NotALabServer, SettingsError};
+use super::{MeasuredError, NotALabServer, Panicked, SettingsError};
 use crate::failure::{ErrorKind, Explain, FullDisk};
 use crate::linux::machine::{read_free_bytes, read_mount};
 use crate::{bench, cache, linux, model, observe, postgres, report, results, serve, warm};
@@ -57,6 +57,7 @@ fn as_explain<'a>(cause: &'a (dyn std::error::Error + 'static)) -> Option<&'a dy
     }
     // One a line, so that two new ones seldom meet.
     cast::<linux::Error>(cause)
+        .or_else(|| cast::<Panicked>(cause))
         .or_else(|| cast::<postgres::Error>(cause))
         .or_else(|| cast::<observe::Error>(cause))
         .or_else(|| cast::<bench::Error>(cause))

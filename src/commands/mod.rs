@@ -9,6 +9,7 @@ mod bench_point;
 mod bench_read_ranges;
 mod bench_residency;
 mod bench_sweep;
+mod caught;
 mod completions;
 mod connection;
 mod current_map;
@@ -54,6 +55,7 @@ use std::ffi::OsString;
 
 use clap::{Parser, Subcommand};
 
+pub use caught::{Panicked, run_caught};
 pub use connection::{ConnectionArguments, PositionalArguments};
 pub use current_map::{add_heat, read_current_map};
 pub use explain::{describe, explain};

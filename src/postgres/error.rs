@@ -22,6 +22,12 @@ pub enum Error {
     PasswordFileOpen { path: PathBuf },
     #[error("{address} is not {wanted}, which target_session_attrs asks for")]
     OtherKindOfServer { address: String, wanted: &'static str },
+    #[error(
+        "the session at {address} would look for names in the schemas {path:?} of others: what pgthaw asked for did not reach the server"
+    )]
+    ForeignPath { address: String, path: String },
+    #[error("sessions of \"{wanted}\" in database \"{database}\" act as \"{role}\"")]
+    OtherRole { database: String, role: String, wanted: String },
     #[error("the connection string cannot be read: {reason}")]
     ConnectionString { reason: String },
     #[error(
@@ -40,6 +46,8 @@ pub enum Error {
     Option { what: &'static str, value: String },
     #[error("cannot {action}: {}", reason(source))]
     Query { action: &'static str, source: sqlx::Error },
+    #[error("cannot {action}: the server has not answered within {seconds} s")]
+    Silent { action: &'static str, seconds: u64 },
     #[error("there is no database \"{database}\" in the cluster at {cluster}")]
     DatabaseMissing { database: String, cluster: String },
     #[error("PostgreSQL {0} is not supported: pgthaw knows 13 to 18")]
@@ -146,6 +154,12 @@ impl Error {
                 "name the host of such a server with -h, or leave target_session_attrs (PGTARGETSESSIONATTRS) out"
                     .into(),
             ),
+            Error::ForeignPath { .. } => Some(POOLER_HINT.into()),
+            Error::OtherRole { database, role, .. } => Some(format!(
+                "ALTER DATABASE or ALTER ROLE … SET role says so for {}: ask {} to RESET it, or leave that database out",
+                quote_argument(database),
+                quote_argument(role)
+            )),
             Error::ConnectionString { .. } => {
                 Some("such as -d 'host=db.example user=app dbname=shop' or -d postgresql://app@db.example/shop".into())
             }
@@ -173,6 +187,10 @@ impl Error {
 /// What making a scratch cluster begins with.
 pub(super) const CREATE_DIRECTORY_IN: &str = "create a directory in";
 
+/// pgbouncer and the like refuse what they do not know of a startup packet, or leave it out where they are told to.
+const POOLER_HINT: &str = "connect to the server itself (-h, -p) rather than to a connection pooler: pgthaw's sessions begin with \
+    options=-c search_path=, so that no owner of a database can lend them functions of his own";
+
 /// What [`super::apply_create_extension`] does.
 pub(super) const CREATE_EXTENSION: &str = "create an extension";
 
@@ -186,6 +204,7 @@ const CRASH_SHUTDOWN: &str = "57P02";
 const UNDEFINED_OBJECT: &str = "42704";
 const INVALID_PARAMETER_VALUE: &str = "22023";
 const CANNOT_CONNECT_NOW: &str = "57P03";
+const PROTOCOL_VIOLATION: &str = "08P01";
 const DISK_FULL: &str = "53100";
 const QUERY_CANCELED: &str = "57014";
 const LOCK_NOT_AVAILABLE: &str = "55P03";
@@ -205,6 +224,8 @@ impl Explain for Error {
             | Error::Unsupported { .. }
             | Error::ServiceMissing { .. }
             | Error::SystemUserUnknown { .. }
+            | Error::ForeignPath { .. }
+            | Error::OtherRole { .. }
             | Error::DataDirectory { .. }
             | Error::DatabaseMissing { .. }
             | Error::OtherCluster { .. }
@@ -218,6 +239,7 @@ impl Explain for Error {
             | Error::NoHost { .. }
             | Error::OtherKindOfServer { .. }
             | Error::Query { .. }
+            | Error::Silent { .. }
             | Error::DataFile { .. }
             | Error::Program { .. }
             | Error::File { .. } => ErrorKind::Failed,
@@ -234,6 +256,8 @@ impl Explain for Error {
             | Error::PasswordMissing { .. }
             | Error::PasswordFileOpen { .. }
             | Error::OtherKindOfServer { .. }
+            | Error::ForeignPath { .. }
+            | Error::OtherRole { .. }
             | Error::ConnectionString { .. }
             | Error::RootCertificateMissing
             | Error::Unsupported { .. }
@@ -275,6 +299,9 @@ impl Explain for Error {
                 Some(format!("make it first (mkdir -p {}), or name another place with --dir", path.display()))
             }
             Error::Query { action, source } => query_hint(action, source),
+            Error::Silent { .. } => {
+                Some("psql -c 'SELECT * FROM pg_stat_activity' shows what its sessions wait for".into())
+            }
             Error::Version(_) | Error::DataFile { .. } | Error::Program { .. } | Error::File { .. } => None,
         }
     }
@@ -382,6 +409,7 @@ fn connect_hint(address: &str, error: &sqlx::Error) -> String {
         Some(UNDEFINED_OBJECT | INVALID_PARAMETER_VALUE) => {
             "options or PGOPTIONS has a setting that the server does not take: correct it there".into()
         }
+        Some(PROTOCOL_VIOLATION) if reason(error).contains("startup parameter") => POOLER_HINT.into(),
         Some(CANNOT_CONNECT_NOW) => "the server is starting up or shutting down: try again in a moment".into(),
         None if matches!(error, sqlx::Error::Io(error) if error.to_string().contains("lookup")) => {
             "is the host's name right? `getent hosts NAME` asks as pgthaw does".into()

@@ -4,10 +4,11 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use sqlx::SqlSafeStr as _;
 use sqlx::migrate::{MigrateError, Migration, MigrationType, Migrator};
-use sqlx::postgres::PgPoolOptions;
+use sqlx::postgres::{PgConnection, PgPoolOptions};
 use sqlx::sqlite::{SqliteConnectOptions, SqliteJournalMode, SqlitePool, SqlitePoolOptions, SqliteSynchronous};
+use sqlx::{Connection as _, SqlSafeStr as _};
+use tokio::time::timeout;
 
 use super::Error;
 use super::database::{Database, Query, Row};
@@ -135,8 +136,16 @@ impl Store {
     async fn connect_pool(server: &ServerPlace, pool: PgPoolOptions) -> Result<Store, Error> {
         let pool = pool.max_connections(2).acquire_timeout(SERVER_TIMEOUT);
         let place = Place::Server(server.clone());
-        let connected = pool.connect_with(*server.options.clone()).await;
+        let path = find_search_path(server).await?;
+        // Each session's startup packet has it, before what the owner of the database or the role's settings say.
+        let options = server.options.clone().options([("search_path", &path)]);
+        let connected = pool.connect_with(options).await;
         let pool = connected.map_err(|source| Error::from_database("open", &place, source))?;
+        let asked: Result<String, _> =
+            sqlx::query_scalar(include_str!("sql/session_path_13.sql")).fetch_one(&pool).await;
+        if asked.map_err(|source| Error::from_database("open", &place, source))? != path {
+            return Err(Error::Pooled { server: server.clone() });
+        }
         let store = Store { database: Database::Postgres(pool), place, queue: None };
         store.check_server().await?;
         store.migrate().await?;
@@ -163,8 +172,8 @@ impl Store {
 
     /// Refuses a database whose tables have our names and are not ours.
     async fn check_server(&self) -> Result<(), Error> {
-        let facts = "SELECT CAST(to_regclass('runs') IS NOT NULL AS INTEGER) AS runs, \
-                     CAST(to_regclass('_sqlx_migrations') IS NOT NULL AS INTEGER) AS history";
+        let facts = "SELECT CAST(pg_catalog.to_regclass('runs') IS NOT NULL AS INTEGER) AS runs, \
+                     CAST(pg_catalog.to_regclass('_sqlx_migrations') IS NOT NULL AS INTEGER) AS history";
         let facts = self.read(Query::new(facts), |row| Ok((row.integer("runs")?, row.integer("history")?))).await?;
         match facts.first() {
             Some((Some(1), Some(0))) => Err(Error::Foreign(self.place.clone())),
@@ -204,6 +213,50 @@ fn make_file(path: &Path) -> io::Result<()> {
         Err(error) if error.kind() == io::ErrorKind::AlreadyExists => open_regular(path).map(drop),
         made => made.map(drop),
     }
+}
+
+/// The search_path of sessions with a results server: the role's first schema alone, which nobody may have put functions into that
+/// this role would then call. Empty where there is no schema.
+async fn find_search_path(server: &ServerPlace) -> Result<String, Error> {
+    let place = Place::Server(server.clone());
+    let failed = |source| Error::from_database("open", &place, source);
+    let look = async {
+        let mut connection = PgConnection::connect_with(&server.options).await?;
+        let schema: Option<String> =
+            sqlx::query_scalar(include_str!("sql/schema_13.sql")).fetch_one(&mut connection).await?;
+        connection.close().await?;
+        let Some(schema) = schema else { return Ok(None) };
+        // From here on operators are PostgreSQL's own.
+        let options = server.options.clone().options([("search_path", "")]);
+        let mut connection = PgConnection::connect_with(&options).await?;
+        let path: String =
+            sqlx::query_scalar(include_str!("sql/session_path_13.sql")).fetch_one(&mut connection).await?;
+        if !path.is_empty() {
+            return Ok(Some((schema, Trust::Pooled)));
+        }
+        let intruder: Option<String> = sqlx::query_scalar(include_str!("sql/intruders_13.sql"))
+            .bind(&schema)
+            .fetch_optional(&mut connection)
+            .await?;
+        connection.close().await?;
+        Ok(Some((schema, intruder.map_or(Trust::Safe, Trust::Shared))))
+    };
+    let looked = timeout(SERVER_TIMEOUT, look).await.unwrap_or(Err(sqlx::Error::PoolTimedOut));
+    match looked.map_err(failed)? {
+        None => Ok(String::new()),
+        Some((schema, Trust::Safe)) => Ok(format!("\"{}\"", schema.replace('"', "\"\""))),
+        Some((_, Trust::Pooled)) => Err(Error::Pooled { server: server.clone() }),
+        Some((schema, Trust::Shared(who))) => Err(Error::SharedSchema { server: server.clone(), schema, who }),
+    }
+}
+
+/// Whether a schema of a results server can be worked in.
+enum Trust {
+    Safe,
+    /// A session did not get what its startup packet asked for.
+    Pooled,
+    /// This role may put functions into it.
+    Shared(String),
 }
 
 /// Another pgthaw may bring the same file up to date at this moment, and what it has done fails here: it is not done again
