@@ -96,6 +96,17 @@ impl Directory {
         Directory::adopt(self.open_below(below, OPEN_DIRECTORY, Mode::empty())?, &self.path.join(below))
     }
 
+    /// [`Directory::subdirectory`], whose own name may be a link; none before it may.
+    pub(super) fn subdirectory_behind_link(&self, below: &Path) -> io::Result<Directory> {
+        let name = below.file_name().ok_or(Errno::INVAL)?;
+        let open = |parent: BorrowedFd<'_>| openat(parent, name, OPEN_DIRECTORY, Mode::empty());
+        let opened = match below.parent().filter(|parent| !parent.as_os_str().is_empty()) {
+            Some(parent) => open(self.subdirectory(parent)?.as_fd())?,
+            None => open(self.as_fd())?,
+        };
+        Directory::adopt(opened, &self.path.join(below))
+    }
+
     /// Opens a regular file below this one for reading.
     ///
     /// # Errors

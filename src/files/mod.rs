@@ -7,10 +7,12 @@
 mod directory;
 mod draft;
 mod regular;
+mod tree;
 
 pub use directory::{Directory, Entry, EntryKind};
 pub use draft::{Draft, remove_abandoned_drafts};
-pub use regular::{open_regular, read_at_most, read_open_at_most, read_text_at_most};
+pub use regular::{open_regular, open_regular_with, read_at_most, read_open_at_most, read_text_at_most};
+pub use tree::Tree;
 
 /// Bytes that a file of settings, a lock, a token or the like may have.
 pub const SMALL_FILE_BYTES_MAX: u64 = 1 << 20;

@@ -22,6 +22,7 @@ mod memory;
 mod mistakes;
 mod narrow;
 mod others;
+mod places;
 mod predict;
 mod probe;
 mod psql_habits;

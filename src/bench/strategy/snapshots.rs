@@ -13,6 +13,7 @@ use super::commands::pgfincore_take_sql;
 use crate::bench::Error;
 use crate::bench::lab::Lab;
 use crate::cache::{HeatInputs, MapInputs, Snapshot, read_heat, read_map};
+use crate::linux::page_cache::SystemPageCache;
 use crate::postgres::{self, DataDirectory, Server, read_databases};
 
 /// autoprewarm's file, in the data directory.
@@ -64,10 +65,11 @@ impl WarmSnapshots {
         let mut databases = read_databases(connection).await?;
         databases.retain(|database| database.name == lab.database());
         let data_directory = DataDirectory::open(&lab.data_directory())?;
+        let page_cache = SystemPageCache::of(&data_directory.files);
         let map = read_map(MapInputs {
             server: Some(server),
             data_directory: Some(&data_directory),
-            page_cache: lab.page_cache(),
+            page_cache: &page_cache,
             databases: &databases,
             names: None,
             progress: &|_, _| {},
@@ -76,7 +78,7 @@ impl WarmSnapshots {
         let inputs = HeatInputs {
             server: Some(server),
             data_directory: Some(&data_directory),
-            page_cache: lab.page_cache(),
+            page_cache: &page_cache,
             databases: &databases,
             earlier: &[],
         };
