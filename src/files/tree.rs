@@ -3,14 +3,14 @@
 use std::collections::HashMap;
 use std::ffi::OsStr;
 use std::fs::File;
-use std::io;
+use std::io::{self, Read, Write as _};
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use rustix::fs::{OFlags, fstat};
+use rustix::fs::{Gid, OFlags, Uid, fchown, fstat};
 
-use super::{Directory, read_open_at_most};
+use super::{Directory, Draft, read_open_at_most};
 
 /// A directory with all that is below it. Files are regular ones of the directory's owner, and are reached through no symbolic
 /// link; so he can lead nobody who may read more than he to the files of others.
@@ -30,7 +30,11 @@ impl Tree {
     /// # Errors
     /// Those of [`Directory::open`].
     pub fn open(path: &Path, doors: &'static [&'static str]) -> io::Result<Tree> {
-        let root = Directory::open(path)?;
+        Tree::of(Directory::open(path)?, doors)
+    }
+
+    /// [`Tree::open`] of a directory that is open.
+    pub fn of(root: Directory, doors: &'static [&'static str]) -> io::Result<Tree> {
         let owner = root.facts()?.st_uid;
         Ok(Tree { root, owner, doors, open: Mutex::default() })
     }
@@ -76,6 +80,20 @@ impl Tree {
     /// All of a file of the owner's that must not have more than `limit` bytes.
     pub fn read_at_most(&self, below: impl AsRef<Path>, limit: u64) -> io::Result<Vec<u8>> {
         read_open_at_most(self.open_file(below)?, limit)
+    }
+
+    /// Adds to the end of a file of the owner's in the root that is there.
+    pub fn append(&self, name: &str, text: &str) -> io::Result<()> {
+        self.open_file_with(name, OFlags::WRONLY | OFlags::APPEND)?.write_all(text.as_bytes())
+    }
+
+    /// Makes a file of the owner's in the root, in place of what has the name, that says what `content` does.
+    pub fn replace(&self, name: &str, mut content: impl Read) -> io::Result<()> {
+        let draft = Draft::create(self.root.try_clone()?, ".pgthaw-", 0o600)?;
+        io::copy(&mut content, &mut draft.file())?;
+        let facts = self.root.facts()?;
+        fchown(draft.file(), Some(Uid::from_raw(facts.st_uid)), Some(Gid::from_raw(facts.st_gid)))?;
+        draft.place(name)
     }
 
     /// Opens a directory of the tree; `below` is its path from the root.
