@@ -6,7 +6,6 @@ use super::OutputArguments;
 use super::target::Target;
 use crate::cache::{HeatInputs, Map, MapInputs, Snapshot, SnapshotStore, TierState, read_heat, read_map};
 use crate::files::EntryKind;
-use crate::linux::page_cache::SystemPageCache;
 use crate::terminal::{self, Progress};
 
 /// Reads what of the target is resident now. Without a server the names come from the newest snapshot in `snapshots`.
@@ -24,7 +23,7 @@ pub async fn read_current_map(
     let inputs = MapInputs {
         server: target.server.as_ref(),
         data_directory: target.data_directory.as_ref(),
-        page_cache: &SystemPageCache::new(),
+        page_cache: &target.page_cache(),
         databases: &databases,
         names: names.as_ref(),
         progress: &|done, total| progress.reach(done as u64, total as u64),
@@ -55,7 +54,7 @@ pub async fn add_heat(map: &mut Map, target: &Target, snapshots: &SnapshotStore)
     let inputs = HeatInputs {
         server: target.server.as_ref(),
         data_directory: target.data_directory.as_ref(),
-        page_cache: &SystemPageCache::new(),
+        page_cache: &target.page_cache(),
         databases: &target.databases().await?,
         earlier: &earlier,
     };

@@ -88,7 +88,11 @@ fn measure(
         progress.say(what);
     };
     let before = read_device_counters(device.number)?;
-    let Some(measurement) = (Probe { files: &files, budget, control, progress: &tell }).run()? else { return Ok(None) };
+    let Some(measurement) =
+        (Probe { directory: &directory.files, files: &files, budget, control, progress: &tell }).run()?
+    else {
+        return Ok(None);
+    };
     remarks.extend(traffic_remark(&measurement, before, read_device_counters(device.number)?));
     if measurement.has_read_twice {
         remarks.push(

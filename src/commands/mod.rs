@@ -64,7 +64,7 @@ pub use measured::MeasuredError;
 pub use settings::SettingsError;
 pub use snapshot_place::{SnapshotPlace, SnapshotsArguments};
 pub use store::StoreArguments;
-pub use target::{Scope, Target, find_directory, last_start_of};
+pub use target::{Scope, Target, find_directory, last_start_of, page_cache_of};
 pub use view::{SelectionArguments, ViewArguments};
 
 use crate::failure::ErrorKind;

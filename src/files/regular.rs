@@ -15,7 +15,12 @@ const PIPE_FILE_SYSTEM: u64 = 0x5049_5045;
 /// # Errors
 /// `InvalidInput` for a directory, a pipe, a socket or a device. Nobody at the other end of a pipe is waited for.
 pub fn open_regular(path: &Path) -> io::Result<File> {
-    let flags = (OFlags::NONBLOCK | OFlags::NOCTTY).bits().cast_signed();
+    open_regular_with(path, OFlags::RDONLY)
+}
+
+/// [`open_regular`] with more flags of open(2), such as NOATIME.
+pub fn open_regular_with(path: &Path, flags: OFlags) -> io::Result<File> {
+    let flags = (flags | OFlags::NONBLOCK | OFlags::NOCTTY).bits().cast_signed();
     // A socket cannot be opened at all (ENXIO).
     let file =
         OpenOptions::new().read(true).custom_flags(flags).open(path).map_err(|error| {

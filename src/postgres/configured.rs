@@ -1,7 +1,6 @@
 //! What a cluster is configured to, and what a server would take, asked without any server.
 
 use std::fs;
-use std::os::unix::fs::MetadataExt as _;
 use std::os::unix::process::CommandExt as _;
 use std::process::Command;
 
@@ -9,6 +8,7 @@ use tempfile::TempDir;
 
 use super::lender::read_options;
 use super::programs::run;
+use super::scratch::Owner;
 use super::{DataDirectory, Error, Programs};
 
 /// The value of a setting that the cluster's server would start with: in its files, those that they include, and the
@@ -20,11 +20,15 @@ pub fn read_configured_setting(directory: &DataDirectory, name: &str) -> Result<
     let programs = Programs::find_version(None, directory.version_major)?;
     let path = &directory.path;
     let mut command = Command::new(programs.path("postgres")?);
-    command.args(["-C", name, "-D"]).arg(path).args(read_options(path)).current_dir("/").env_remove("PGDATA");
+    command
+        .args(["-C", name, "-D"])
+        .arg(path)
+        .args(read_options(&directory.files))
+        .current_dir("/")
+        .env_remove("PGDATA");
     if rustix::process::geteuid().is_root() {
-        let metadata =
-            fs::metadata(path).map_err(|source| Error::File { action: "look at", path: path.clone(), source })?;
-        command.uid(metadata.uid()).gid(metadata.gid());
+        let owner = Owner::of(directory)?;
+        command.uid(owner.uid).gid(owner.gid);
     }
     Ok(run(&mut command)?.trim_end_matches('\n').to_owned())
 }

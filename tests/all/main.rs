@@ -27,6 +27,7 @@ mod mistakes;
 mod modes;
 mod narrow;
 mod others;
+mod places;
 mod predict;
 mod probe;
 mod psql_habits;

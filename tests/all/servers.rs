@@ -15,7 +15,7 @@
 
 use std::fs::{self, File, Permissions};
 use std::io::Write as _;
-use std::os::unix::fs::PermissionsExt as _;
+use std::os::unix::fs::{PermissionsExt as _, chown};
 use std::os::unix::process::{CommandExt as _, ExitStatusExt as _};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -164,6 +164,9 @@ fn copy_of_template(programs: &Programs) -> PathBuf {
     let copy = tempfile::Builder::new().prefix("pgthaw-test-").tempdir_in("/var/tmp").unwrap().keep();
     let copied = Command::new("cp").args(["-a", "--reflink=auto"]).arg(template.join(".")).arg(&copy).status();
     assert!(copied.unwrap().success());
+    // The place is the tester's own; what is in it stays the server's.
+    chown(&copy, Some(rustix::process::getuid().as_raw()), None).unwrap();
+    fs::set_permissions(&copy, Permissions::from_mode(0o711)).unwrap();
     copy
 }
 

@@ -19,7 +19,6 @@ use buffers::BuffersArguments;
 
 use super::{ConnectionArguments, ExitStatus, OutputArguments, SelectionArguments, SnapshotsArguments};
 use crate::cache::BEST;
-use crate::linux::page_cache::SystemPageCache;
 use crate::terminal::{self, Canvas, WarmProgress};
 use crate::units::Bytes;
 use crate::warm::restore::{Host, Restore, RestoreOptions, choose_room};
@@ -104,7 +103,7 @@ pub async fn run(arguments: RestoreArguments, output: OutputArguments) -> anyhow
     let progress = Arc::new(WarmProgress::new(output.shows_progress()));
     let (room, charged) = choose_room(pid, arguments.dry_run);
     let host = Host {
-        page_cache: Arc::new(SystemPageCache::new()),
+        page_cache: Arc::new(source.page_cache()),
         room: Arc::new(room),
         traffic: source.traffic(),
         control,

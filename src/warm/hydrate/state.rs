@@ -3,7 +3,6 @@
 use std::collections::BTreeMap;
 use std::fs;
 use std::io;
-use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 
 use jiff::Timestamp;
@@ -103,16 +102,15 @@ impl StateStore {
     /// copied with it. So the cluster's path, its file system's device number and the inode of PG_VERSION count too: when one
     /// of them differs, all begins anew. A copy that has all of them in common is not found out.
     pub fn open(state: &Path, directory: &DataDirectory, device: &BlockDevice) -> Result<StateStore, linux::Error> {
-        let canonical = fs::canonicalize(&directory.path);
-        let canonical = canonical.map_err(|error| linux::Error::file("look at", &directory.path, error))?;
-        let version = canonical.join("PG_VERSION");
-        let version = fs::metadata(&version).map_err(|error| linux::Error::file("look at", &version, error))?;
+        let version = directory.files.root().facts_of("PG_VERSION");
+        let version =
+            version.map_err(|error| linux::Error::file("look at", &directory.path.join("PG_VERSION"), error))?;
         let is_plain = |letter: char| letter.is_ascii_alphanumeric() || matches!(letter, '-' | '_');
         let mut identity: String = device.identity.chars().map(|one| if is_plain(one) { one } else { '_' }).collect();
         identity.truncate(150);
-        let (cluster, file_system, inode) = (directory.system_identifier, version.dev(), version.ino());
+        let (cluster, file_system, inode) = (directory.system_identifier, version.st_dev, version.st_ino);
         let path = state.join(format!("hydrated/{cluster}.{identity}.{file_system}-{inode}.json"));
-        let data_directory = canonical.to_string_lossy().into_owned();
+        let data_directory = directory.path.to_string_lossy().into_owned();
         Ok(StateStore { path, place: Place { data_directory, device: device.name.clone() } })
     }
 
@@ -166,22 +164,13 @@ impl StateStore {
 mod tests {
     use super::*;
     use crate::linux::block_device::DeviceNumber;
-    use crate::postgres::ClusterState;
     use crate::units::Bytes;
 
     /// A store for a cluster at `path`, on a disk with a serial number that all have.
     fn store(state: &Path, path: &Path) -> StateStore {
         fs::create_dir_all(path).unwrap();
         fs::write(path.join("PG_VERSION"), "15").unwrap();
-        let directory = DataDirectory {
-            path: path.to_owned(),
-            version_major: 15,
-            system_identifier: 7,
-            state: ClusterState::InProduction,
-            block_size: 8192,
-            segment_blocks: 131_072,
-            owner_uid: 0,
-        };
+        let directory = DataDirectory::pretend(path);
         let device = BlockDevice {
             name: "sda".into(),
             number: DeviceNumber { major: 8, minor: 0 },
