@@ -1,7 +1,6 @@
 //! What of a volume was touched already: a JSON file for each cluster in its place.
 
 use std::collections::BTreeMap;
-use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
