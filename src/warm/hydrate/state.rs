@@ -161,6 +161,8 @@ impl StateStore {
 
 #[cfg(test)]
 mod tests {
+    use std::fs;
+
     use super::*;
     use crate::linux::block_device::DeviceNumber;
     use crate::units::Bytes;
