@@ -320,12 +320,21 @@ impl Explain for Error {
 
 /// What the server or the system said, without the words of the library that heard it.
 fn reason(error: &sqlx::Error) -> String {
-    match error {
+    let mut told = match error {
         sqlx::Error::Database(refusal) => refusal.message().to_owned(),
         sqlx::Error::Io(error) => error.to_string(),
         other => other.to_string(),
+    };
+    // Who lies may lie at length.
+    if let Some((end, _)) = told.char_indices().nth(TOLD_CHARACTERS) {
+        told.truncate(end);
+        told.push('…');
     }
+    told
 }
+
+/// Of a long message of a server so many characters are told.
+const TOLD_CHARACTERS: usize = 2000;
 
 /// Of a long list of hosts so many are told.
 const TOLD_FAILURES: usize = 5;

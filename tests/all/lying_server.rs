@@ -230,8 +230,8 @@ fn serve(mut stream: TcpStream, greeting: Option<Vec<u8>>, lie: &Lie) -> std::io
                 columns = honest(kind);
                 rows = usize::from(has_row(kind));
                 if let Some(bytes) = lie(kind, &mut columns, &mut rows) {
-                    stream.write_all(&bytes)?;
-                    continue;
+                    // And hangs up, for a whole answer is never to come.
+                    return stream.write_all(&bytes);
                 }
                 let row = data_row(&columns);
                 let many = row.repeat(rows.min(1000));
@@ -285,6 +285,7 @@ fn pgthaw(port: u16, arguments: &[&str]) -> Output {
         command.arg(format!("postgres://me@127.0.0.1:{port}/shop"));
     }
     command
+        .env_remove("RUST_BACKTRACE")
         .env("PGHOST", "127.0.0.1")
         .env("PGPORT", port.to_string())
         .env("PGUSER", "me")
@@ -397,16 +398,15 @@ fn what_it_says_of_itself_is_not_believed() {
         ("an error in colours", |_, _| Some(error_response("22012", b"\x1b[2J\x1b]0;t\x07"))),
     ];
     let kinds = ["path", "session", "facts", "databases", "relations", "forks", "extension", "other"];
-    for (what, change) in changes {
-        for asked in kinds {
+    for (number, (what, change)) in changes.into_iter().enumerate() {
+        for (place, asked) in kinds.into_iter().enumerate() {
             let lie = move |kind: &str, columns: &mut Vec<Column>, rows: &mut usize| {
                 if kind == asked { change(columns, rows) } else { None }
             };
             let port = listen(Some(welcome()), Box::new(lie));
-            let command = COMMANDS[(what.len() + asked.len()) % 7];
-            for command in [command, COMMANDS[1]] {
-                assert_sober(&format!("{what} for {asked}"), command, &pgthaw(port, command));
-            }
+            // Each command meets each lie in the end, of another answer each time.
+            let command = COMMANDS[(number + place) % 7];
+            assert_sober(&format!("{what} for {asked}"), command, &pgthaw(port, command));
         }
     }
 }
@@ -429,6 +429,7 @@ fn every_command_ends_when_nothing_more_is_said() {
 }
 
 #[test]
+#[ignore = "takes minutes"]
 fn a_server_with_more_relations_than_there_are_is_refused() {
     let lie = |kind: &str, _: &mut Vec<Column>, rows: &mut usize| {
         if kind == "relations" {

@@ -3,7 +3,8 @@
 WITH parts AS (
     SELECT d.classid, d.objid, e.extnamespace
     FROM pg_catalog.pg_extension e
-    JOIN pg_catalog.pg_depend d ON d.refclassid = 'pg_catalog.pg_extension'::pg_catalog.regclass AND d.refobjid = e.oid AND d.deptype = 'e'
+    JOIN pg_catalog.pg_depend d
+        ON d.refclassid = 'pg_catalog.pg_extension'::pg_catalog.regclass AND d.refobjid = e.oid AND d.deptype = 'e'
     WHERE e.extname = $1
 ),
 members AS (
@@ -30,7 +31,10 @@ FROM (
     WHERE p.proname IN ('pg_prewarm', 'pg_buffercache_pages')
       AND NOT pg_catalog.has_function_privilege(p.oid, 'EXECUTE')
     UNION ALL
-    SELECT 3, pg_catalog.format('SELECT ON %s', c.oid::pg_catalog.regclass), pg_catalog.has_table_privilege(members.role, c.oid, 'SELECT')
+    SELECT
+        3,
+        pg_catalog.format('SELECT ON %s', c.oid::pg_catalog.regclass),
+        pg_catalog.has_table_privilege(members.role, c.oid, 'SELECT')
     FROM parts
     JOIN pg_catalog.pg_class c ON parts.classid = 'pg_catalog.pg_class'::pg_catalog.regclass AND c.oid = parts.objid
     CROSS JOIN members

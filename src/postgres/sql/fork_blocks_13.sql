@@ -12,7 +12,8 @@ JOIN (VALUES
     ('vm', 'rmt', 'pu'),
     ('init', 'ritS', 'u')
 ) AS f (fork, kinds, persistences)
-    ON pg_catalog.strpos(f.kinds, c.relkind::pg_catalog.text) > 0 AND pg_catalog.strpos(f.persistences, c.relpersistence::pg_catalog.text) > 0
+    ON pg_catalog.strpos(f.kinds, c.relkind::pg_catalog.text) > 0
+   AND pg_catalog.strpos(f.persistences, c.relpersistence::pg_catalog.text) > 0
 WHERE NOT EXISTS (
     SELECT FROM pg_catalog.pg_locks l
     WHERE l.locktype = 'relation' AND l.mode = 'AccessExclusiveLock' AND l.relation = c.oid

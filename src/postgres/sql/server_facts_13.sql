@@ -14,7 +14,8 @@ SELECT
     current_user::pg_catalog.text AS role,
     pg_catalog.pg_backend_pid() AS backend_pid,
     -- A difference, as the server's clock may not be ours.
-    extract(epoch FROM pg_catalog.clock_timestamp() - pg_catalog.pg_postmaster_start_time())::pg_catalog.float8 AS uptime_seconds,
+    extract(epoch FROM pg_catalog.clock_timestamp() - pg_catalog.pg_postmaster_start_time())::pg_catalog.float8
+        AS uptime_seconds,
     pg_catalog.pg_is_in_recovery() AS in_recovery,
     CASE WHEN pg_catalog.pg_is_in_recovery()
          THEN pg_catalog.pg_last_wal_replay_lsn()

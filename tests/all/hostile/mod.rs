@@ -32,6 +32,14 @@ fn assert_unharmed(server: &TestServer, after: &str) {
 const EXTENSIONS: &str =
     "CREATE EXTENSION pg_prewarm; CREATE EXTENSION pg_buffercache; CREATE EXTENSION pg_stat_statements";
 
+/// What would make mallory a superuser, if it was taken for pg_buffercache's or pg_prewarm's.
+const FAKES: &str = "
+    CREATE FUNCTION public.seize() RETURNS bool LANGUAGE plpgsql AS
+        $$ BEGIN EXECUTE 'ALTER ROLE mallory SUPERUSER'; RETURN true; END $$;
+    CREATE VIEW public.pg_buffercache AS SELECT 1 AS bufferid, 1::oid AS relfilenode WHERE public.seize();
+    CREATE FUNCTION public.pg_prewarm(regclass, text, text, bigint, bigint) RETURNS bigint LANGUAGE plpgsql AS
+        $$ BEGIN PERFORM public.seize(); RETURN 1; END $$;";
+
 /// Each command that visits databases, with what it needs; it may fail.
 const VISITS: [&[&str]; 14] = [
     &["map"],
@@ -60,6 +68,41 @@ test_every_version! {
         let map = server.pgthaw(&["map", "--json"]).ok().json();
         let tables = map["relations"].as_array().unwrap();
         assert!(tables.iter().any(|one| one["database"] == "evil" && one["name"] == "mine"), "{map:#}");
+    }
+}
+
+test_every_version! {
+    fn extensions_in_his_schema_are_called_and_their_namesakes_are_not(version) {
+        let server = start(version, "SELECT 1");
+        let extensions = ["pg_prewarm", "pg_buffercache", "pg_stat_statements"];
+        for extension in extensions {
+            server.psql_in("evil", &format!("SET search_path = pg_catalog; CREATE EXTENSION {extension} SCHEMA x"));
+        }
+        let body = "LANGUAGE plpgsql AS $$ BEGIN PERFORM x.seize(); RETURN NULL; END $$";
+        for namesake in [
+            "pg_prewarm(regclass, text, text, bigint, integer) RETURNS bigint",
+            "pg_prewarm(oid, text, text, bigint, bigint) RETURNS bigint",
+            "pg_prewarm(regclass, text, text, bigint, bigint, integer DEFAULT 1) RETURNS bigint",
+            "pg_prewarm(regclass, text, text, numeric, numeric) RETURNS bigint",
+            "pg_buffercache_usage_counts(integer DEFAULT 1) RETURNS integer",
+            "pg_buffercache_summary(integer DEFAULT 1) RETURNS integer",
+            "pg_buffercache_evict(bigint) RETURNS bool",
+            "pg_buffercache_evict(integer, integer DEFAULT 1) RETURNS bool",
+            "pg_buffercache_pages(integer DEFAULT 1) RETURNS integer",
+        ] {
+            let create = format!("CREATE FUNCTION x.{namesake} {body}");
+            server.psql_in("evil", &format!("SET SESSION AUTHORIZATION mallory; SET search_path = pg_catalog; {create}"));
+        }
+        // What is called like an extension's, where an extension would be, is none.
+        server.psql("CREATE DATABASE fake OWNER mallory");
+        server.psql_in("fake", "GRANT ALL ON SCHEMA public TO mallory");
+        server.psql_in("fake", &format!("SET SESSION AUTHORIZATION mallory; {FAKES}"));
+        for visit in VISITS {
+            let output = server.pgthaw(visit);
+            assert_unharmed(&server, &format!("{visit:?}\n{}\n{}", output.stdout, output.stderr));
+        }
+        let map = server.pgthaw(&["map", "-d", "evil", "--json"]).ok().json();
+        assert_eq!(map["buffers"]["state"], "measured", "{map:#}");
     }
 }
 
@@ -120,7 +163,7 @@ test_every_version! {
             server.psql(&format!("ALTER DATABASE d{number} SET {setting}"));
         }
         server.psql("CREATE DATABASE unloadable; ALTER DATABASE unloadable SET session_preload_libraries = 'nosuch'");
-        server.psql("CREATE DATABASE closed ALLOW_CONNECTIONS false; CREATE DATABASE full CONNECTION LIMIT 0");
+        server.psql("CREATE DATABASE closed ALLOW_CONNECTIONS false; CREATE DATABASE crowded CONNECTION LIMIT 0");
         if version >= 17 {
             for (name, body) in [("raising", "RAISE EXCEPTION 'no'"), ("sleeping", "PERFORM pg_sleep(60)")] {
                 server.psql(&format!("CREATE DATABASE {name}"));
@@ -136,7 +179,7 @@ test_every_version! {
         let remarks = map["remarks"].to_string();
         assert!(names.contains(&"ours"), "{map:#}");
         // Of a limit of a millisecond a server may be quicker or not.
-        let may_fail = ["statement_timeout", "idle", "transaction_timeout", "role"];
+        let may_fail = ["statement_timeout", "idle", "transaction_timeout", "lock_timeout", "role", "local_preload"];
         for (number, setting) in settings.iter().enumerate() {
             let is_listed = names.contains(&format!("t{number}").as_str());
             let is_told = remarks.contains(&format!("\\\"d{number}\\\""));
