@@ -22,7 +22,7 @@ use rustix::process::{Pid, Signal};
 pub use listening::Listening;
 pub use owner::CLUSTER_PREFIX;
 pub(super) use owner::server_owner;
-use owner::{Owner, give_to, new_directory};
+use owner::{Owner, give_to, new_directory, write_as_owner};
 pub use removing::{has_cluster, remove_cluster};
 
 use super::error::CREATE_DIRECTORY_IN;
@@ -137,7 +137,7 @@ impl ScratchCluster {
             settings: Mutex::default(),
         });
         give_to(cluster.socket_directory.path(), owner)
-            .and_then(|()| fs::write(cluster.hba_file(), "local all all trust\n"))
+            .and_then(|()| write_as_owner(&cluster.hba_file(), "local all all trust\n"))
             .map_err(|source| Error::File { action: "write", path: cluster.hba_file(), source })?;
         Ok(cluster)
     }

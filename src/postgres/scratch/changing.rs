@@ -5,6 +5,7 @@ use std::io::{BufRead as _, BufReader, Read as _, Seek as _, SeekFrom};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
+use super::owner::write_as_owner;
 use super::{POLL_INTERVAL, STOP_LIMIT, ScratchCluster};
 use crate::postgres::{DataDirectory, Error, Programs};
 
@@ -29,7 +30,7 @@ impl ScratchCluster {
         let path = self.data_directory().join(REPLACEABLE_FILE);
         let quote = |value: &str| value.replace('\\', r"\\").replace('\'', "''");
         let lines: String = settings.iter().map(|(name, value)| format!("{name} = '{}'\n", quote(value))).collect();
-        fs::write(&path, lines).map_err(|source| Error::File { action: "write", path, source })
+        write_as_owner(&path, &lines).map_err(|source| Error::File { action: "write", path, source })
     }
 
     /// The last lines that the server logged, for messages.

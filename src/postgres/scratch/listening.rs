@@ -1,8 +1,8 @@
 //! A cluster that one role reaches from elsewhere, with a password.
 
-use std::fs;
 use std::net::{IpAddr, TcpListener, ToSocketAddrs as _};
 
+use super::owner::write_as_owner;
 use super::{PORT, ScratchCluster};
 use crate::postgres::{ConnectOptions, Error};
 
@@ -58,7 +58,7 @@ impl ScratchCluster {
         self.configure(&[("listen_addresses", &listening.address.to_string())])?;
         let path = self.data_directory().join("pg_hba.conf");
         let lines = format!("local all all trust\nhost all {} all scram-sha-256\n", listening.role);
-        fs::write(&path, lines).map_err(|source| Error::File { action: "write", path, source })
+        write_as_owner(&path, &lines).map_err(|source| Error::File { action: "write", path, source })
     }
 }
 

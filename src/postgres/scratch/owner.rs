@@ -4,6 +4,7 @@ use std::fs::{self, Permissions};
 use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _, chown};
 use std::path::{Path, PathBuf};
 
+use crate::files::as_owner_of;
 use crate::postgres::error::CREATE_DIRECTORY_IN;
 use crate::postgres::{DataDirectory, Error, OwnerMark};
 
@@ -45,6 +46,11 @@ pub fn give_to(directory: &Path, owner: Option<Owner>) -> std::io::Result<()> {
         Some(owner) => chown(directory, Some(owner.uid), Some(owner.gid)),
         None => Ok(()),
     }
+}
+
+/// Writes a file that the server reads: it is its user's, as what this process makes is its own alone.
+pub fn write_as_owner(path: &Path, text: &str) -> std::io::Result<()> {
+    as_owner_of(path, || fs::write(path, text))?
 }
 
 /// Root runs servers as the system user `postgres`, or, where there is none, as `nobody`; others as themselves.
