@@ -41,6 +41,17 @@ const SECRETS: [(&str, &str); 21] = [
     ("the server's log", "gq7serverlog"),
 ];
 
+/// Those that a study gets in files and variables, and that no process is to have among its arguments.
+const HANDED_OVER: [&str; 7] = [
+    "primary_conninfo",
+    "a study's setting",
+    "PGPASSWORD",
+    "the password file",
+    "the address of results",
+    "the question",
+    "the token",
+];
+
 fn secret(place: &str) -> &'static str {
     SECRETS.iter().find(|(known, _)| *known == place).unwrap_or_else(|| panic!("{place}")).1
 }
@@ -51,8 +62,12 @@ struct Search(BTreeSet<String>);
 
 impl Search {
     fn look(&mut self, place: &str, bytes: &[u8]) {
+        self.look_for(place, bytes, |_| true);
+    }
+
+    fn look_for(&mut self, place: &str, bytes: &[u8], is_meant: impl Fn(&str) -> bool) {
         let text = String::from_utf8_lossy(bytes);
-        for (name, secret) in SECRETS {
+        for (name, secret) in SECRETS.into_iter().filter(|(name, _)| is_meant(name)) {
             if text.contains(secret) {
                 self.0.insert(format!("the secret of {name} is in {place}"));
             }
@@ -186,8 +201,8 @@ fn watch_command_lines(done: &AtomicBool) -> Search {
     while !done.load(Ordering::Relaxed) {
         for process in fs::read_dir("/proc").unwrap().flatten() {
             let line = fs::read(process.path().join("cmdline")).unwrap_or_default();
-            // What was typed here, in the test's own command line, is the user's doing.
-            search.look("a command line", &line);
+            // Connection strings that another test types, and what a script's shell runs, are their users' own.
+            search.look_for("a command line", &line, |place| HANDED_OVER.contains(&place));
         }
         std::thread::sleep(Duration::from_millis(20));
     }
