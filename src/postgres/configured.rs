@@ -9,6 +9,7 @@ use tempfile::TempDir;
 use super::lender::read_options;
 use super::programs::run;
 use super::scratch::Owner;
+use super::secrets::keep_setting;
 use super::{DataDirectory, Error, Programs};
 
 /// The value of a setting that the cluster's server would start with: in its files, those that they include, and the
@@ -71,6 +72,8 @@ impl SettingJudge<'_> {
     /// When `postgres` cannot be run.
     pub fn judge(&self, name: &str, value: &str) -> Result<Option<SettingRefusal>, Error> {
         let mut command = Command::new(self.programs.path("postgres")?);
+        // Everybody sees the arguments of a program. No text that may be a secret is refused for what it says.
+        let value = if keep_setting(name, value.to_owned()) == value { value } else { "" };
         // -C first: with it the program also runs as root.
         command.args(["-C", name, "-c", &format!("{name}={value}"), "-D"]).arg(self.directory.path());
         match run(command.env("LC_ALL", "C").current_dir("/").env_remove("PGDATA")) {

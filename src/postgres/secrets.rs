@@ -89,7 +89,7 @@ pub fn keep_document(document: &mut Value) {
             for (name, value) in values {
                 match value {
                     Value::String(text) => *text = keep_setting(name, std::mem::take(text)),
-                    Value::Array(_) | Value::Object(_) if is_secret_setting(name) => *value = NOT_KEPT.into(),
+                    value if is_secret_setting(name) => hide_all(value),
                     value => keep_document(value),
                 }
             }
@@ -98,8 +98,23 @@ pub fn keep_document(document: &mut Value) {
     }
 }
 
-/// Of the words of a command one may be an option, and the next its secret.
+/// Every text, whatever it says.
+fn hide_all(value: &mut Value) {
+    match value {
+        Value::String(text) => *text = NOT_KEPT.to_owned(),
+        Value::Array(values) => values.iter_mut().for_each(hide_all),
+        Value::Object(values) => values.values_mut().for_each(hide_all),
+        Value::Null | Value::Bool(_) | Value::Number(_) => {}
+    }
+}
+
+/// Of the words of a command one may be an option, and the next its secret; of a pair the first is a name.
 fn keep_list(values: &mut [Value]) {
+    if let [Value::String(name), value] = values
+        && is_secret_setting(name)
+    {
+        return hide_all(value);
+    }
     let mut is_next_secret = false;
     for value in values {
         let option = value.as_str().filter(|word| word.starts_with("--") && !word.contains('='));
@@ -240,6 +255,7 @@ mod tests {
     fn documents_are_gone_through() {
         let mut study = json!({
             "settings": {"x.api_key": "geheim", "work_mem": "4MB", "tokens": ["geheim"]},
+            "pairs": [["x.api_key", ["geheim"]], ["y.token", "geheim"]],
             "command": ["sh", "-c", "PGPASSWORD=geheim psql", "--password", "geheim", "--clients", "4"],
             "seed": 7,
         });

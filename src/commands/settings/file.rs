@@ -61,9 +61,11 @@ impl SettingsFile {
 
     /// Reads TOML that came from `path`.
     pub fn parse(path: &Path, text: &str) -> Result<SettingsFile, SettingsError> {
-        let table = text.parse().map_err(|error: toml::de::Error| SettingsError::Syntax {
-            path: path.to_owned(),
-            problem: error.to_string().trim_end().to_owned(),
+        let table = text.parse().map_err(|error: toml::de::Error| {
+            // Not the line itself, as the library shows it: it may hold a password, or be of a file that is none of ours.
+            let before = error.span().and_then(|span| text.get(..span.start)).unwrap_or_default();
+            let line = before.matches('\n').count() + 1;
+            SettingsError::Syntax { path: path.to_owned(), problem: format!("line {line}: {}", error.message()) }
         })?;
         Ok(SettingsFile { path: path.to_owned(), table })
     }
@@ -120,8 +122,12 @@ fn as_typed(value: &toml::Value) -> Option<String> {
 
 /// A file found by its name alone counts only when it is the user's own or root's: settings can name programs to run.
 fn require_own(path: &Path, file: &File) -> Result<(), SettingsError> {
-    let owner = file.metadata().map_err(|source| cannot_read(path, source))?.uid();
-    match owner == 0 || owner == rustix::process::geteuid().as_raw() {
+    // A link of somebody else's would say which of this user's files counts.
+    let facts = [file.metadata(), path.symlink_metadata()];
+    let owners = facts.map(|facts| facts.map(|facts| facts.uid()));
+    let [file, link] = owners.map(|owner| owner.map_err(|source| cannot_read(path, source)));
+    let is_own = |owner: u32| owner == 0 || owner == rustix::process::geteuid().as_raw();
+    match is_own(file?) && is_own(link?) {
         true => Ok(()),
         false => Err(SettingsError::NotOwned(path.to_owned())),
     }
