@@ -1,8 +1,10 @@
 //! A file that appears whole under its name, or not at all.
 
 use std::ffi::{OsStr, OsString};
-use std::fs::{File, TryLockError};
-use std::io;
+use std::fs::{DirBuilder, File, TryLockError};
+use std::io::{self, Write as _};
+use std::os::unix::fs::DirBuilderExt as _;
+use std::path::Path;
 
 use rustix::fs::OFlags;
 
@@ -71,6 +73,24 @@ impl Drop for Draft {
     }
 }
 
+/// How the names of drafts begin that [`keep_whole`] makes.
+const KEPT: &str = ".pgthaw-draft-";
+
+/// Opens a directory of this user's own state, and makes it with those above it, closed to others, when it is not there.
+pub fn create_private(path: &Path) -> io::Result<Directory> {
+    DirBuilder::new().recursive(true).mode(0o700).create(path)?;
+    Directory::open(path)
+}
+
+/// Keeps a text under a name, in place of what has it, whole or not at all, and for its owner alone. What killed ones have left is
+/// swept.
+pub fn keep_whole(directory: Directory, name: impl AsRef<OsStr>, text: &[u8]) -> io::Result<()> {
+    remove_abandoned_drafts(&directory, KEPT)?;
+    let draft = Draft::create(directory, KEPT, 0o600)?;
+    draft.file().write_all(text)?;
+    draft.place(name)
+}
+
 /// Removes the drafts that killed processes of this user left in a directory, and says how many.
 pub fn remove_abandoned_drafts(directory: &Directory, prefix: &str) -> io::Result<usize> {
     let mut removed = 0;
@@ -97,7 +117,6 @@ fn remove_if_abandoned(directory: &Directory, name: &OsStr) -> io::Result<bool> 
 #[cfg(test)]
 mod tests {
     use std::fs;
-    use std::io::Write as _;
     use std::os::unix::fs::{PermissionsExt as _, symlink};
 
     use super::*;

@@ -11,7 +11,7 @@ mod regular;
 mod tree;
 
 pub use directory::{Directory, Entry, EntryKind};
-pub use draft::{Draft, remove_abandoned_drafts};
+pub use draft::{Draft, create_private, keep_whole, remove_abandoned_drafts};
 pub use own_directory::{MADE_UP_CHARACTERS, OwnDirectory};
 pub use regular::{open_regular, open_regular_with, read_at_most, read_open_at_most, read_text_at_most};
 pub use tree::Tree;

@@ -118,12 +118,16 @@ async fn connect_as(
 ) -> Result<PgConnection, Error> {
     let options = candidate.options(resolved, &identity.role, database)?;
     let address = candidate.address();
-    let attempt = open(&options, identity);
+    let attempt = async {
+        resolved.check_peer(candidate, &identity.role, database).await?;
+        let opened = open(&options, identity).await;
+        opened.map_err(|source| Error::Connect { address: address.clone(), source })
+    };
     let outcome = match tokio::time::timeout(resolved.timeout, attempt).await {
         Ok(outcome) => outcome,
         Err(_) => return Err(Error::ConnectTimeout { address, seconds: resolved.timeout.as_secs() }),
     };
-    match outcome.map_err(|source| Error::Connect { address: address.clone(), source }) {
+    match outcome {
         // sqlx sends an empty password where there is none.
         Err(error) if error.is_wrong_password() => match resolved.password(candidate, &identity.role, database)? {
             Some(_) => Err(error),

@@ -1,18 +1,21 @@
 //! What of a volume was touched already: a JSON file for each cluster in its place.
 
 use std::collections::BTreeMap;
-use std::fs;
-use std::io::{self, Write as _};
+use std::io;
 use std::path::{Path, PathBuf};
 
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
 use super::chunks::CHUNK;
+use crate::files::{create_private, keep_whole, read_at_most};
 use crate::linux;
 use crate::linux::block_device::BlockDevice;
 use crate::postgres::DataDirectory;
 use crate::warm::Error;
+
+/// Bytes that the state may have: a cluster of 100 TB has 13 million chunks, in runs.
+const STATE_BYTES_MAX: u64 = 1 << 30;
 
 /// The version of the format. A greater one is not read.
 const FORMAT: u32 = 1;
@@ -123,7 +126,7 @@ impl StateStore {
     /// What was done; nothing when there is no file, or one of another place. Also what to tell the user when the file is
     /// damaged: all begins anew then, which only takes longer.
     pub fn read(&self) -> Result<(HydrationState, Option<String>), Error> {
-        let text = match fs::read(&self.path) {
+        let text = match read_at_most(&self.path, STATE_BYTES_MAX) {
             Ok(text) => text,
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok((self.begin(), None)),
             Err(source) => return Err(self.failed("read", source)),
@@ -148,12 +151,9 @@ impl StateStore {
     pub fn keep(&self, state: &HydrationState) -> Result<(), Error> {
         let directory = self.path.parent().unwrap_or(Path::new("."));
         let failed = |source| self.failed("write", source);
-        fs::create_dir_all(directory).map_err(failed)?;
-        let mut temporary = tempfile::NamedTempFile::new_in(directory).map_err(failed)?;
         let text = serde_json::to_vec(state).map_err(io::Error::from).map_err(failed)?;
-        temporary.write_all(&text).and_then(|()| temporary.as_file().sync_all()).map_err(failed)?;
-        temporary.persist(&self.path).map_err(|error| failed(error.error))?;
-        fs::File::open(directory).and_then(|directory| directory.sync_all()).map_err(failed)
+        let directory = create_private(directory).map_err(failed)?;
+        keep_whole(directory, self.path.file_name().unwrap_or_default(), &text).map_err(failed)
     }
 
     fn failed(&self, action: &'static str, source: io::Error) -> Error {
@@ -163,6 +163,8 @@ impl StateStore {
 
 #[cfg(test)]
 mod tests {
+    use std::fs;
+
     use super::*;
     use crate::linux::block_device::DeviceNumber;
     use crate::units::Bytes;
