@@ -75,7 +75,7 @@ fn where_a_server_never_answers() {
             let mut command = home.command(arguments);
             command.env("PGHOST", "127.0.0.1").env("PGPORT", &port).env("PGUSER", "someone");
             // Some end by themselves before they come to it.
-            let is_waiting = || drop(came.recv_timeout(Duration::from_secs(1)));
+            let is_waiting = || _ = came.recv_timeout(Duration::from_secs(1));
             ends_when_told(command, signal, is_waiting);
         }
     }
