@@ -50,10 +50,11 @@ pub async fn run_probe(
     connection: &ConnectionArguments,
     output: OutputArguments,
 ) -> anyhow::Result<ExitStatus> {
+    let target = Target::open(connection).await?;
+    // From here on there is something to end in good order; until here a signal ends this process at once.
     let control = Arc::new(Control::default());
     let interrupted = Arc::clone(&control);
     tokio::spawn(terminal::interrupt_then_exit(move || interrupted.interrupt()));
-    let target = Target::open(connection).await?;
     let directory = target.data_directory.ok_or(Error::NothingToProbe)?;
     let progress = Progress::steps("probing", 0, output.shows_progress());
     let shown = progress.clone();

@@ -140,7 +140,6 @@ fn remove_if_abandoned(directory: &Directory, name: &OsStr) -> io::Result<bool> 
 #[cfg(test)]
 mod tests {
     use std::fs;
-    use std::io::Write as _;
     use std::os::unix::fs::{PermissionsExt as _, symlink};
 
     use super::*;

@@ -34,6 +34,12 @@ pub enum Error {
         "there is no root certificate to verify the server's with: no ~/.postgresql/root.crt, and sslrootcert is not given"
     )]
     RootCertificateMissing,
+    #[error(
+        "the server at {} is run by the system's user \"{user}\", not by {}: it is told nothing",
+        socket.display(),
+        wanted.as_deref().unwrap_or("postgres, root or yourself, and anybody may put a socket there")
+    )]
+    Peer { socket: PathBuf, user: String, wanted: Option<String> },
     #[error("pgthaw cannot do what {parameter} asks for")]
     Unsupported { parameter: &'static str },
     #[error("no service file defines the service \"{name}\"")]
@@ -150,6 +156,10 @@ impl Error {
             Error::PasswordFileOpen { path } => {
                 Some(format!("chmod 600 {}", quote_argument(&path.display().to_string())))
             }
+            Error::Peer { .. } => Some(
+                "name the directory of the server's own socket with -h; requirepeer=USER (PGREQUIREPEER) says whose server it must be"
+                    .into(),
+            ),
             Error::OtherKindOfServer { .. } => Some(
                 "name the host of such a server with -h, or leave target_session_attrs (PGTARGETSESSIONATTRS) out"
                     .into(),
@@ -216,9 +226,10 @@ impl Explain for Error {
             | Error::ExtensionPrivilege { .. }
             | Error::TableUnreadable { .. }
             | Error::ProgramMissing(_) => ErrorKind::Privilege,
-            Error::PasswordMissing { .. } | Error::PasswordFileOpen { .. } | Error::CannotActAs { .. } => {
-                ErrorKind::Privilege
-            }
+            Error::PasswordMissing { .. }
+            | Error::PasswordFileOpen { .. }
+            | Error::Peer { .. }
+            | Error::CannotActAs { .. } => ErrorKind::Privilege,
             Error::ConnectionString { .. }
             | Error::RootCertificateMissing
             | Error::Unsupported { .. }
@@ -255,6 +266,7 @@ impl Explain for Error {
             Error::NoHost { .. }
             | Error::PasswordMissing { .. }
             | Error::PasswordFileOpen { .. }
+            | Error::Peer { .. }
             | Error::OtherKindOfServer { .. }
             | Error::ForeignPath { .. }
             | Error::OtherRole { .. }

@@ -57,7 +57,10 @@ pub use programs::{MissingProgram, Programs, ProgramsVersion};
 pub use relation::{PartitionedTable, Relation, RelationKind, RelationName};
 pub use relation_path::{RelationPath, RelationPathError};
 pub use remedy::{Psql, is_treacherous, quote_argument};
-pub use scratch::{CLUSTER_PREFIX, LAB_CLUSTER_NAME, Listening, ScratchCluster, StopMode, has_cluster, remove_cluster};
+pub use scratch::{
+    CLUSTER_PREFIX, LAB_CLUSTER_NAME, Listening, ScratchCluster, StopMode, has_cluster, remove_cluster,
+    stop_making_clusters,
+};
 pub use secrets::{NOT_KEPT, keep_document, keep_setting, keep_text};
 pub use server::{Server, ServerFacts, apply_no_session_limits};
 pub use setting_value::parse_setting_number;

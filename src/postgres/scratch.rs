@@ -5,6 +5,7 @@
 
 mod changing;
 mod listening;
+mod making;
 mod owner;
 mod removing;
 
@@ -21,6 +22,7 @@ use std::time::{Duration, Instant};
 use rustix::process::{Pid, Signal};
 
 pub use listening::Listening;
+pub use making::stop_making_clusters;
 pub use owner::CLUSTER_PREFIX;
 pub(super) use owner::Owner;
 pub(super) use owner::server_owner;
@@ -29,9 +31,8 @@ pub use removing::{has_cluster, remove_cluster};
 
 use super::error::CREATE_DIRECTORY_IN;
 use super::owner_mark::{SOCKETS, remove_mark, remove_marked};
-use super::programs::run;
 use super::{ConnectOptions, DataDirectory, Error, MarkedDirectory, OwnerMark, Programs};
-use crate::files::{OwnDirectory, SMALL_FILE_BYTES_MAX, Tree};
+use crate::files::{OwnDirectory, SMALL_FILE_BYTES_MAX};
 use removing::remove_own_cluster;
 
 /// `cluster_name` of a scratch cluster. Commands that hurt a cache do so without asking where they find this name.
@@ -203,17 +204,6 @@ impl ScratchCluster {
         appended.map_err(|source| Error::file("write", &self.data_directory().join("postgresql.conf"), source))
     }
 
-    /// The data directory of a cluster that is not borrowed, to write what belongs to its owner.
-    fn data(&self) -> io::Result<Tree> {
-        Tree::of(self.directory.directory().subdirectory(DATA)?, &[])
-    }
-
-    /// Makes a file of the server's configuration say this and nothing else.
-    fn replace_file(&self, name: &str, text: &str) -> Result<(), Error> {
-        let replaced = self.data().and_then(|data| data.replace(name, text.as_bytes()));
-        replaced.map_err(|source| Error::file("write", &self.data_directory().join(name), source))
-    }
-
     /// Starts the server and waits until it takes connections.
     pub fn start(&mut self) -> Result<(), Error> {
         self.start_with(|_| {})
@@ -334,7 +324,7 @@ impl ScratchCluster {
         let mut command = self.as_owner(&self.programs.path("initdb")?);
         command.arg("-D").arg(self.data_directory());
         command.args(["--username", SUPERUSER, "--auth=trust", "--encoding=UTF8", "--locale=C", "--no-sync"]);
-        run(&mut command).map(drop)
+        making::run_until_stopped(&mut command)
     }
 
     fn start_command(&self) -> Result<Command, Error> {

@@ -95,10 +95,11 @@ pub struct RestoreArguments {
 
 /// Runs the command.
 pub async fn run(arguments: RestoreArguments, output: OutputArguments) -> anyhow::Result<ExitStatus> {
+    let (snapshot, selected, mut source) = source::find(&arguments).await?;
+    // From here on there is something to end in good order; until here a signal ends this process at once.
     let control = Arc::new(Control::default());
     let interrupted = Arc::clone(&control);
     tokio::spawn(terminal::interrupt_then_exit(move || interrupted.interrupt()));
-    let (snapshot, selected, mut source) = source::find(&arguments).await?;
     let pid = source.postmaster_pid();
     let progress = Arc::new(WarmProgress::new(output.shows_progress()));
     let (room, charged) = choose_room(pid, arguments.dry_run);

@@ -128,13 +128,14 @@ async fn connect_as(
     let options = candidate.options(resolved, &identity.role, database)?.options([("search_path", "")]);
     let address = candidate.address();
     let attempt = async {
-        let mut connection = open(&options, identity).await?;
+        resolved.check_peer(candidate, &identity.role, database).await?;
+        let failed = |source| Error::Connect { address: address.clone(), source };
+        let mut connection = open(&options, identity).await.map_err(failed)?;
         let path = sqlx::query_scalar::<_, String>(include_str!("../sql/session_path_13.sql"));
-        let path = path.fetch_one(&mut connection).await?;
-        Ok::<_, sqlx::Error>((connection, path))
+        let path = path.fetch_one(&mut connection).await.map_err(failed)?;
+        Ok((connection, path))
     };
-    let outcome = within(resolved.timeout, &address, attempt).await?;
-    match outcome.map_err(|source| Error::Connect { address: address.clone(), source }) {
+    match within(resolved.timeout, &address, attempt).await? {
         Ok((connection, path)) if path.is_empty() => Ok(connection),
         Ok((_, path)) => Err(Error::ForeignPath { address, path }),
         // sqlx sends an empty password where there is none.

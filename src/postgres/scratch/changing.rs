@@ -4,7 +4,8 @@ use std::io::{BufRead as _, BufReader, Read as _, Seek as _, SeekFrom};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use super::{LOG, POLL_INTERVAL, STOP_LIMIT, ScratchCluster};
+use super::{DATA, LOG, POLL_INTERVAL, STOP_LIMIT, ScratchCluster};
+use crate::files::Tree;
 use crate::postgres::{DataDirectory, Error, Programs};
 
 /// The file in the data directory that holds the replaceable settings.
@@ -28,6 +29,17 @@ impl ScratchCluster {
         let quote = |value: &str| value.replace('\\', r"\\").replace('\'', "''");
         let lines: String = settings.iter().map(|(name, value)| format!("{name} = '{}'\n", quote(value))).collect();
         self.replace_file(REPLACEABLE_FILE, &lines)
+    }
+
+    /// The data directory of a cluster that is not borrowed, to write what belongs to its owner.
+    pub(super) fn data(&self) -> std::io::Result<Tree> {
+        Tree::of(self.directory.directory().subdirectory(DATA)?, &[])
+    }
+
+    /// Makes a file of the server's configuration say this and nothing else.
+    pub(super) fn replace_file(&self, name: &str, text: &str) -> Result<(), Error> {
+        let replaced = self.data().and_then(|data| data.replace(name, text.as_bytes()));
+        replaced.map_err(|source| Error::file("write", &self.data_directory().join(name), source))
     }
 
     /// The last lines that the server logged, for messages.

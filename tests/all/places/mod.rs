@@ -1,6 +1,9 @@
 //! Files, directories and sockets that somebody else can write: what he puts there harms nobody but himself.
 
 mod files;
+mod interrupt;
+mod scratch;
+mod sockets;
 
 use std::path::Path;
 use std::process::{Command, Stdio};
@@ -36,4 +39,9 @@ pub fn make_pipe(path: &Path) {
 /// Does this test run as root, whom the attack is for?
 pub fn is_root() -> bool {
     rustix::process::geteuid().is_root()
+}
+
+/// Runs a program as another user of the system.
+pub fn run_as(user: &str, arguments: &[&str]) -> Output {
+    ends_by_itself(Command::new("setpriv").args(["--reuid", user, "--regid", user, "--clear-groups"]).args(arguments))
 }
