@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 use hdrhistogram::Histogram;
 use pgthaw::bench::LatencyHistogram;
-use pgthaw::cache::fuzzing::{self, RawRow, read_rows};
+use pgthaw::cache::fuzzing::{RawRow, read_rows};
 use pgthaw::cache::{HeatSource, Snapshot};
 use pgthaw_fuzz::map_of;
 use roaring::RoaringBitmap;
@@ -39,7 +39,7 @@ fn write_seeds(root: &Path) {
         fs::create_dir_all(root.join("snapshot_bytes")).unwrap();
         let path = root.join("snapshot_bytes").join(name);
         let _ = fs::remove_file(&path);
-        fuzzing::write(&snapshot, &path).unwrap();
+        snapshot.write(&path).unwrap();
     }
     for (place, text) in LOGS.into_iter().enumerate() {
         write("pgbench_logs", &format!("log{place}"), text.as_bytes());

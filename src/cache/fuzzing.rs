@@ -4,7 +4,7 @@ use std::path::Path;
 
 use parquet::data_type::ByteArray;
 
-use super::snapshot_file::{Columns, collect, mend, read_snapshot_from, write_snapshot};
+use super::snapshot_file::{Columns, collect, mend, read_snapshot_from};
 use super::{Error, RelationMap, Snapshot};
 
 /// What errors call a file in memory.
@@ -14,11 +14,6 @@ const NAME: &str = "fuzzed.parquet";
 pub fn read_mended(bytes: &[u8]) -> Result<Snapshot, Error> {
     let path = Path::new(NAME);
     read_snapshot_from(bytes::Bytes::from(mend(bytes, path)), path)
-}
-
-/// Writes a file, as `snapshot take` does.
-pub fn write(snapshot: &Snapshot, path: &Path) -> Result<(), Error> {
-    write_snapshot(snapshot, path)
 }
 
 /// A row of a file.

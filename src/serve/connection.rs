@@ -13,14 +13,19 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::sync::watch;
 use tokio::time::{Instant, Sleep, sleep, timeout};
 
-/// A browser sends a request within milliseconds; who stays idle for so long opens a new connection.
-const HEADER_TIMEOUT: Duration = Duration::from_secs(10);
+/// How long the other side may take.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Patience {
+    /// For the head of a request. A browser sends it within milliseconds; who is idle for longer opens a new connection.
+    pub head: Duration,
+    /// For taking the next byte of an answer.
+    pub stall: Duration,
+    /// In all. A report of 100 MB takes less over a poor line.
+    pub lifetime: Duration,
+}
 
-/// So long may a browser take no byte of its answer.
-const STALL_TIMEOUT: Duration = Duration::from_secs(20);
-
-/// However slowly: a report of 100 MB takes less over a poor line.
-const LIFETIME_MAX: Duration = Duration::from_secs(600);
+pub(super) const PATIENCE: Patience =
+    Patience { head: Duration::from_secs(10), stall: Duration::from_secs(20), lifetime: Duration::from_secs(600) };
 
 /// Requests have no body, and a few hundred bytes; a cookie has at most 4 kB.
 const REQUEST_BYTES_MAX: usize = 16 << 10;
@@ -31,11 +36,12 @@ pub(super) async fn answer(
     stream: impl AsyncRead + AsyncWrite + Unpin,
     router: Router,
     mut ending: watch::Receiver<bool>,
+    patience: Patience,
 ) {
-    let stream = TokioIo::new(Patient { stream, stalled: None });
+    let stream = TokioIo::new(Patient { stream, stall: patience.stall, stalled: None });
     let connection = http1::Builder::new()
         .timer(TokioTimer::new())
-        .header_read_timeout(HEADER_TIMEOUT)
+        .header_read_timeout(patience.head)
         .max_buf_size(REQUEST_BYTES_MAX)
         .max_headers(HEADERS_MAX)
         .serve_connection(stream, TowerToHyperService::new(router));
@@ -48,12 +54,13 @@ pub(super) async fn answer(
         }
         let _ = connection.await;
     };
-    let _ = timeout(LIFETIME_MAX, talk).await;
+    let _ = timeout(patience.lifetime, talk).await;
 }
 
-/// A stream that fails when what is written is not taken for [`STALL_TIMEOUT`].
+/// A stream that fails when what is written is not taken for too long.
 struct Patient<S> {
     stream: S,
+    stall: Duration,
     /// Runs since the other side took the last byte.
     stalled: Option<Pin<Box<Sleep>>>,
 }
@@ -65,9 +72,11 @@ impl<S> Patient<S> {
             self.stalled = None;
             return written;
         }
-        let stalled = self.stalled.get_or_insert_with(|| Box::pin(sleep(STALL_TIMEOUT)));
+        let stall = self.stall;
+        let stalled = self.stalled.get_or_insert_with(|| Box::pin(sleep(stall)));
         ready!(stalled.as_mut().poll(context));
-        stalled.as_mut().reset(Instant::now() + STALL_TIMEOUT);
+        // Whoever asks again is told again after as long.
+        stalled.as_mut().reset(Instant::now() + stall);
         Poll::Ready(Err(io::ErrorKind::TimedOut.into()))
     }
 }
@@ -92,5 +101,87 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for Patient<S> {
     fn poll_shutdown(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
         let closed = Pin::new(&mut self.stream).poll_shutdown(context);
         self.check(context, closed)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use axum::routing::get;
+    use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _, DuplexStream, duplex};
+    use tokio::task::JoinHandle;
+
+    use super::*;
+
+    const SHORT: Duration = Duration::from_millis(50);
+    const LONG: Duration = Duration::from_secs(600);
+    const PATIENT: Patience = Patience { head: LONG, stall: LONG, lifetime: LONG };
+
+    /// A browser's end of a connection on which ten megabytes are answered, and what talks at the other.
+    fn connect(patience: Patience) -> (DuplexStream, watch::Sender<bool>, JoinHandle<()>) {
+        let (browser, server) = duplex(1024);
+        let (tell_end, ending) = watch::channel(false);
+        let router = Router::new().route("/", get(async || "x".repeat(10_000_000)));
+        (browser, tell_end, tokio::spawn(answer(server, router, ending, patience)))
+    }
+
+    async fn read(mut browser: DuplexStream) -> String {
+        let mut text = Vec::new();
+        let _ = browser.read_to_end(&mut text).await;
+        String::from_utf8(text).unwrap()
+    }
+
+    #[tokio::test]
+    async fn a_head_that_does_not_come_ends_the_connection() {
+        let (mut browser, _tell_end, talk) = connect(Patience { head: SHORT, ..PATIENT });
+        browser.write_all(b"GET / HTTP/1.1\r\nHost: loc").await.unwrap();
+        talk.await.unwrap();
+        assert!(!read(browser).await.contains("200"));
+        // Nor does one stay that never says anything.
+        connect(Patience { head: SHORT, ..PATIENT }).2.await.unwrap();
+    }
+
+    #[tokio::test]
+    async fn an_answer_that_nobody_takes_ends_the_connection() {
+        for patience in [Patience { stall: SHORT, ..PATIENT }, Patience { lifetime: SHORT, ..PATIENT }] {
+            let (mut browser, _tell_end, talk) = connect(patience);
+            browser.write_all(b"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n").await.unwrap();
+            talk.await.unwrap();
+        }
+    }
+
+    #[tokio::test]
+    async fn a_body_is_not_waited_for() {
+        let (mut browser, _tell_end, talk) = connect(PATIENT);
+        browser.write_all(b"GET / HTTP/1.1\r\nHost: localhost\r\nContent-Length: 1000000\r\n\r\nx").await.unwrap();
+        let answered = read(browser).await;
+        assert!(answered.starts_with("HTTP/1.1 200") && answered.len() > 10_000_000);
+        talk.await.unwrap();
+    }
+
+    #[tokio::test]
+    async fn a_head_has_a_size() {
+        for long in [format!("GET /{} HTTP/1.1\r\n\r\n", "x".repeat(20_000)), {
+            let headers: String = (0..100).map(|number| format!("h{number}: x\r\n")).collect();
+            format!("GET / HTTP/1.1\r\nHost: localhost\r\n{headers}\r\n")
+        }] {
+            let (browser, _tell_end, talk) = connect(PATIENT);
+            let (reader, mut writer) = tokio::io::split(browser);
+            let written = tokio::spawn(async move { writer.write_all(long.as_bytes()).await });
+            let mut answered = [0; 12];
+            let mut reader = reader;
+            reader.read_exact(&mut answered).await.unwrap();
+            assert_eq!(&answered, b"HTTP/1.1 431");
+            drop(reader);
+            let _ = written.await;
+            talk.await.unwrap();
+        }
+    }
+
+    #[tokio::test]
+    async fn the_end_closes_what_is_idle() {
+        let (browser, tell_end, talk) = connect(PATIENT);
+        tell_end.send(true).unwrap();
+        talk.await.unwrap();
+        drop(browser);
     }
 }

@@ -13,7 +13,7 @@ use tokio::time::{sleep, timeout};
 
 use super::access::{guard, is_loopback_address};
 use super::answers::{self, Served};
-use super::connection::answer;
+use super::connection::{PATIENCE, answer};
 use super::{Error, Token};
 use crate::report::render_served_page;
 use crate::results::Store;
@@ -79,7 +79,7 @@ impl Server {
         let mut connections = JoinSet::new();
         tokio::select! {
             () = end => {}
-            () = accept(&self.listener, &mut connections, |stream| answer(stream, router.clone(), ending.clone())) => {}
+            () = accept(&self.listener, &mut connections, |stream| answer(stream, router.clone(), ending.clone(), PATIENCE)) => {}
         }
         drop((self.listener, router));
         let _ = tell_end.send(true);

@@ -1,10 +1,8 @@
 //! What somebody else's input may cost: snapshots that unpack to far more than they are, and programs that get few threads
 //! or descriptors.
 
-use std::fs::{self, File};
-use std::io::Read as _;
-use std::os::unix::process::CommandExt as _;
-use std::path::{Path, PathBuf};
+use std::fs;
+use std::path::PathBuf;
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
@@ -12,9 +10,11 @@ use pgthaw::cache::{ForkMap, HeatSource, Map, MapSource, RelationMap, Snapshot, 
 use pgthaw::postgres::{Relation, RelationKind, RelationName, RelationPath, StopMode};
 use pgthaw::units::Fork;
 use roaring::RoaringBitmap;
-use rustix::process::{Resource, Rlimit, setrlimit};
+use rustix::process::{Pid, Resource, Rlimit, Signal, kill_process, setrlimit};
 
+use crate::serve::{Served, serve};
 use crate::servers::{self, Home, Output};
+use crate::{results, synthetic_run};
 
 /// What reading any snapshot may take, whatever its size.
 const MEMORY_BYTES: u64 = 256 << 20;
@@ -67,12 +67,12 @@ fn bitmaps() -> Vec<RelationMap> {
     (16_384..16_384 + 4000).map(|number| relation(number, fork.clone())).collect()
 }
 
-/// The largest relations that there can be, resident as a whole.
+/// Some of the largest relations that there can be, resident as a whole.
 fn largest() -> Vec<RelationMap> {
     let mut fork = ForkMap::empty(Fork::Main, u32::MAX.into());
     fork.os.insert_range(0..u32::MAX);
     fork.os.optimize();
-    (16_384..16_384 + 12).map(|number| relation(number, fork.clone())).collect()
+    (16_384..16_384 + 3).map(|number| relation(number, fork.clone())).collect()
 }
 
 /// Of each 1024 blocks of large relations a few are in shared_buffers, more from one stretch to the next: as many heats as there
@@ -85,7 +85,7 @@ fn heats() -> Vec<RelationMap> {
     }
     fork.os.optimize();
     fork.buffers.iter_mut().for_each(|blocks| _ = blocks.optimize());
-    (16_384..16_384 + 150).map(|number| relation(number, fork.clone())).collect()
+    (16_384..16_384 + 60).map(|number| relation(number, fork.clone())).collect()
 }
 
 /// A program's end, and the most memory that it took, in bytes: as often as one can look.
@@ -137,11 +137,13 @@ fn check_memory(name: &str, relations: Vec<RelationMap>) {
         &["snapshot", "show", path],
         &["snapshot", "diff", path, path],
         &["restore", "--dry-run", path, "-D", directory, "--json"],
-        &["predict", "--snapshot", path, "-D", directory, "--json"],
     ] {
         let (output, most) = run_measured(home.command(arguments));
         let told = output.stderr.lines().last().unwrap_or_default();
-        eprintln!("{name} of {bytes} bytes: {most} bytes for {} {} ({}): {told}", arguments[0], arguments[1], output.status);
+        eprintln!(
+            "{name} of {bytes} bytes: {most} bytes for {} {} ({}): {told}",
+            arguments[0], arguments[1], output.status
+        );
         assert!([0, 1, 2, 3].contains(&output.status), "{} {}", output.status, output.stderr);
         assert!(!output.stderr.contains("panicked"), "{}", output.stderr);
         assert!(most < MEMORY_BYTES + PROGRAM_BYTES + 100 * bytes, "{most} bytes for {arguments:?} of {bytes}");
@@ -173,4 +175,140 @@ fn a_million_small_relations_are_read() {
     let (output, most) = run_measured(home.command(&["snapshot", "verify", path.to_str().unwrap()]));
     eprintln!("{bytes} bytes: {most} bytes of memory");
     output.ok();
+}
+
+/// A server of a store with a run.
+fn served() -> (Home, Served) {
+    let home = Home::new();
+    let (run, trials) = synthetic_run::make(1, 3);
+    results::keep(&home.path().join("state/pgthaw/results.sqlite"), &run, &trials);
+    let served = serve(&home, &[]);
+    (home, served)
+}
+
+/// The first line of what is answered.
+fn say(served: &Served, said: &str) -> String {
+    let mut stream = TcpStream::connect(&served.host).unwrap();
+    stream.write_all(said.as_bytes()).unwrap();
+    let mut answered = String::new();
+    stream.read_to_string(&mut answered).unwrap();
+    answered.lines().next().unwrap_or_default().to_owned()
+}
+
+#[test]
+fn a_request_names_one_host() {
+    let (_home, served) = served();
+    let ask = |first: &str, headers: &str| say(&served, &format!("{first}\r\n{headers}Connection: close\r\n\r\n"));
+    for (first, headers, status) in [
+        ("GET /api/live HTTP/1.1", "Host: localhost\r\n", "200"),
+        ("GET http://localhost/api/live HTTP/1.1", "Host: localhost\r\n", "200"),
+        ("GET /api/live HTTP/1.1", "Host: localhost\r\nHost: evil.example\r\n", "400"),
+        ("GET /api/live HTTP/1.1", "Host: localhost\r\nHost: localhost\r\n", "400"),
+        ("GET http://evil.example/api/live HTTP/1.1", "Host: localhost\r\n", "400"),
+        ("GET http://localhost/api/live HTTP/1.1", "Host: evil.example\r\n", "400"),
+        ("GET http://evil.example/api/live HTTP/1.1", "Host: evil.example\r\n", "403"),
+        ("GET /api/live HTTP/1.1", "Host: evil.example\r\n", "403"),
+        ("GET /api/live HTTP/1.1", "", "403"),
+        ("GET /api/live HTTP/1.0", "", "403"),
+        ("GET /api/live HTTP/1.1", "Host: local\u{f6}host\r\n", "400"),
+    ] {
+        let answered = ask(first, headers);
+        assert_eq!(answered.split(' ').nth(1), Some(status), "{first} {headers:?}: {answered}");
+    }
+}
+
+#[test]
+fn no_more_than_so_many_connections_are_held() {
+    let (_home, served) = served();
+    let connect = || TcpStream::connect(&served.host).unwrap();
+    let begin = || {
+        let mut stream = connect();
+        stream.write_all(b"GET /api/live HTTP/1.1\r\nHost: loc").unwrap();
+        stream
+    };
+    let mut held: Vec<TcpStream> = (0..64).map(|_| begin()).collect();
+    let mut late = connect();
+    late.write_all(b"GET /api/live HTTP/1.0\r\nHost: localhost\r\n\r\n").unwrap();
+    late.set_read_timeout(Some(Duration::from_millis(300))).unwrap();
+    let mut byte = [0];
+    assert_eq!(late.read(&mut byte).unwrap_err().kind(), ErrorKind::WouldBlock, "it is answered before there is room");
+    // One goes, and whoever waited is answered.
+    held.pop();
+    late.set_read_timeout(Some(Duration::from_secs(60))).unwrap();
+    assert_eq!((late.read(&mut byte).unwrap(), byte[0]), (1, b'H'));
+}
+
+#[test]
+fn both_signals_end_it_whoever_is_connected() {
+    for signal in [Signal::INT, Signal::TERM] {
+        let (_home, mut served) = served();
+        let mut slow = TcpStream::connect(&served.host).unwrap();
+        slow.write_all(b"GET / HTTP/1.1\r\nHost: loc").unwrap();
+        let idle = TcpStream::connect(&served.host).unwrap();
+        // Both have been accepted when a later one is answered.
+        assert!(say(&served, "GET /api/live HTTP/1.0\r\nHost: localhost\r\n\r\n").contains("200"));
+        kill_process(Pid::from_child(&served.child), signal).unwrap();
+        let status = served.child.wait().unwrap();
+        assert!(status.success(), "{status}");
+        drop((slow, idle));
+    }
+}
+
+/// A user that has no other process.
+const LONELY_UID: u32 = 54_321;
+
+/// The command with at most so much of something.
+fn limited(mut command: Command, resource: Resource, most: u64) -> Command {
+    let limit = Rlimit { current: Some(most), maximum: Some(most) };
+    // SAFETY: between fork and exec one system call is made.
+    unsafe { command.pre_exec(move || Ok(setrlimit(resource, limit)?)) };
+    command
+}
+
+#[test]
+fn where_no_thread_can_be_started_that_is_said() {
+    if !rustix::process::geteuid().is_root() {
+        return servers::say_untested(&"only root may become a user that has no process");
+    }
+    let home = Home::new();
+    let program = home.path().join("pgthaw");
+    fs::copy(env!("CARGO_BIN_EXE_pgthaw"), &program).unwrap();
+    fs::set_permissions(&program, Permissions::from_mode(0o755)).unwrap();
+    for arguments in [&["map"][..], &["snapshot", "take"], &["restore"], &["serve", "--port", "0"], &["results"]] {
+        let mut command = Command::new(&program);
+        command.args(arguments).current_dir(home.path()).env("HOME", home.path()).uid(LONELY_UID).gid(LONELY_UID);
+        let output = servers::output_of(&mut limited(command, Resource::Nproc, 1)).ends_with(1);
+        assert!(!output.stderr.contains("panicked"), "{}", output.stderr);
+        assert!(
+            output.stderr.contains("cannot start the threads") && output.stderr.contains("ulimit -u"),
+            "{}",
+            output.stderr
+        );
+    }
+}
+
+#[test]
+fn where_descriptors_run_out_that_is_said() {
+    let server = servers::start_any(&[]);
+    server.psql("CREATE EXTENSION pg_buffercache; CREATE EXTENSION pg_prewarm");
+    server.pgthaw(&["snapshot", "take"]).ok();
+    for descriptors in [5, 8, 12, 16, 24, 64] {
+        for arguments in [&["map", "--json"][..], &["snapshot", "take"], &["restore"], &["snapshot", "list"]] {
+            let command = limited(server.command(arguments), Resource::Nofile, descriptors);
+            let output = servers::output_of(&mut { command });
+            eprintln!(
+                "{descriptors} {arguments:?} {} {}",
+                output.status,
+                output.stderr.lines().next().unwrap_or_default()
+            );
+            assert!(
+                [0, 1, 3].contains(&output.status),
+                "{descriptors} {arguments:?} {} {}",
+                output.status,
+                output.stderr
+            );
+            assert!(!output.stderr.contains("panicked"), "{descriptors} {arguments:?} {}", output.stderr);
+            assert!(descriptors < 64 || output.status == 0, "{arguments:?} {}", output.stderr);
+        }
+    }
 }

@@ -32,15 +32,17 @@ impl<'a, S: ChunkReader + 'static> GroupReader<'a, S> {
         GroupReader { source, group, rows, next_column: 0 }
     }
 
-    /// What the group takes when all of its columns are unpacked, in bytes.
-    pub fn compute_unpacked_bytes(&self) -> Result<u64, String> {
+    /// What the group takes when all of its columns are unpacked, in bytes: its rows, and their bitmaps.
+    pub fn compute_unpacked_bytes(&self) -> Result<(u64, u64), String> {
         let columns = self.group.columns().iter().enumerate();
         let unpacked = columns.map(|(place, column)| {
             let (_, unpacked) =
                 self.locate_page(column, self.max_bytes(place)).map_err(|reason| in_column(column, reason))?;
             Ok(unpacked)
         });
-        unpacked.sum()
+        let mut unpacked = unpacked.collect::<Result<Vec<u64>, String>>()?;
+        let bitmaps = unpacked.pop().unwrap_or_default();
+        Ok((unpacked.iter().sum(), bitmaps))
     }
 
     /// The next column's texts or bitmaps.

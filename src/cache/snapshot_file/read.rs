@@ -3,6 +3,7 @@
 use std::collections::HashSet;
 use std::fs::File;
 use std::io;
+use std::ops::Add;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -20,10 +21,16 @@ use crate::cache::{Error, ForkMap, Map, RelationMap, Snapshot, SnapshotHeader, U
 use crate::postgres::{Relation, RelationKind, RelationName, RelationPath};
 use crate::units::Fork;
 
-/// What a snapshot may take of memory when read: so much whatever it is, and so much for each byte of its file. The most that
-/// pgthaw's own take is 30 times their file, of a million relations that are all alike ([`MOST`] of them are some millions).
+/// What a snapshot may take of memory when read, beside what each byte of its file justifies.
 const MEMORY_BYTES: u64 = 64 << 20;
-const MEMORY_BYTES_PER_FILE_BYTE: u64 = 48;
+
+/// The rows of a million relations that are all alike have three bytes each when packed, and 500 in memory.
+const ROW_MEMORY_BYTES_PER_FILE_BYTE: u64 = 200;
+
+/// Bitmaps are packed already, so zstd makes little less of those that were measured.
+const BITMAP_MEMORY_BYTES_PER_FILE_BYTE: u64 = 48;
+
+/// Whatever its size: some millions of relations.
 const MAX_MEMORY_BYTES: u64 = 2 << 30;
 
 /// What a row takes at least: a fork's eight bitmaps and, every few rows, a relation and its names.
@@ -55,8 +62,7 @@ pub fn read_snapshot(path: &Path) -> Result<Snapshot, Error> {
 /// The same of what is open already, or in memory; `path` is what errors call it.
 pub fn read_snapshot_from<S: ChunkReader + 'static>(source: S, path: &Path) -> Result<Snapshot, Error> {
     let (parquet, header) = verify(&source, path)?;
-    let room = MEMORY_BYTES + source.len().saturating_mul(MEMORY_BYTES_PER_FILE_BYTE);
-    let room = room.min(MAX_MEMORY_BYTES);
+    let room = Memory::room(source.len());
     check_shape(path, &parquet, room)?;
     let relations = read_relations(path, Arc::new(source), parquet.row_groups(), room)?;
     let map = Map {
@@ -102,8 +108,8 @@ fn key_values(metadata: &ParquetMetaData) -> &[KeyValue] {
     metadata.file_metadata().key_value_metadata().map_or(&[], Vec::as_slice)
 }
 
-/// Are these our columns, and does what the footer announces fit into `room` bytes?
-fn check_shape(path: &Path, metadata: &ParquetMetaData, room: u64) -> Result<(), Error> {
+/// Are these our columns, and does what the footer announces fit into this room?
+fn check_shape(path: &Path, metadata: &ParquetMetaData, room: Memory) -> Result<(), Error> {
     let expected = schema().map_err(|error| Error::file("describe", path, std::io::Error::other(error)))?;
     if metadata.file_metadata().schema() != &*expected {
         let reason = "its columns are not those of a snapshot".to_owned();
@@ -115,8 +121,8 @@ fn check_shape(path: &Path, metadata: &ParquetMetaData, room: u64) -> Result<(),
         return Err(Error::Contradiction { path: path.to_owned(), reason });
     }
     let rows: u64 = metadata.row_groups().iter().map(|group| group.num_rows() as u64).sum();
-    if rows * ROW_MEMORY_BYTES > room {
-        let most = room / ROW_MEMORY_BYTES;
+    if rows * ROW_MEMORY_BYTES > room.rows {
+        let most = room.rows / ROW_MEMORY_BYTES;
         return Err(Error::TooLarge {
             path: path.to_owned(),
             reason: format!("it has {rows} rows, of at most {most}"),
@@ -129,27 +135,28 @@ fn read_relations<S: ChunkReader + 'static>(
     path: &Path,
     source: Arc<S>,
     groups: &[RowGroupMetaData],
-    room: u64,
+    room: Memory,
 ) -> Result<Vec<RelationMap>, Error> {
     let wrong = |reason| Error::Contradiction { path: path.to_owned(), reason };
-    let too_large = |bytes| {
-        let reason = format!("it takes {bytes} bytes of memory, and a file of its size may take {room}");
-        Error::TooLarge { path: path.to_owned(), reason }
+    let check = |taken: Memory| {
+        let parts = [("rows", taken.rows, room.rows), ("bitmaps", taken.bitmaps, room.bitmaps)];
+        let over = parts.into_iter().find(|(_, taken, room)| taken > room);
+        over.map_or(Ok(()), |(what, taken, room)| {
+            let reason =
+                format!("its {what} take {taken} bytes of memory, and those of a file of its size {room} at most");
+            Err(Error::TooLarge { path: path.to_owned(), reason })
+        })
     };
     let mut collector = Collector::default();
     for group in groups {
         let rows = group.num_rows() as usize;
         let mut reader = GroupReader::new(Arc::clone(&source), group, rows);
         // Before any of it is unpacked.
-        let unpacked = reader.compute_unpacked_bytes().map_err(wrong)?;
-        if collector.memory_bytes + unpacked > room {
-            return Err(too_large(collector.memory_bytes + unpacked));
-        }
+        let (rows, bitmaps) = reader.compute_unpacked_bytes().map_err(wrong)?;
+        check(collector.memory + Memory { rows, bitmaps })?;
         let columns = read_columns(&mut reader).map_err(wrong)?;
         collector.add_group(&columns).map_err(wrong)?;
-        if collector.memory_bytes > room {
-            return Err(too_large(collector.memory_bytes));
-        }
+        check(collector.memory)?;
     }
     Ok(collector.relations)
 }
@@ -181,8 +188,31 @@ fn read_columns<S: ChunkReader + 'static>(group: &mut GroupReader<'_, S>) -> Res
 struct Collector {
     relations: Vec<RelationMap>,
     paths: HashSet<RelationPath>,
-    memory_bytes: u64,
+    memory: Memory,
     rows: u64,
+}
+
+/// What something takes of memory, or may take, in bytes.
+#[derive(Clone, Copy, Debug, Default)]
+struct Memory {
+    rows: u64,
+    bitmaps: u64,
+}
+
+impl Memory {
+    /// What a file of so many bytes may take.
+    fn room(file_bytes: u64) -> Memory {
+        let room = |factor| MEMORY_BYTES.saturating_add(file_bytes.saturating_mul(factor)).min(MAX_MEMORY_BYTES);
+        Memory { rows: room(ROW_MEMORY_BYTES_PER_FILE_BYTE), bitmaps: room(BITMAP_MEMORY_BYTES_PER_FILE_BYTE) }
+    }
+}
+
+impl Add for Memory {
+    type Output = Memory;
+
+    fn add(self, other: Memory) -> Memory {
+        Memory { rows: self.rows + other.rows, bitmaps: self.bitmaps + other.bitmaps }
+    }
 }
 
 impl Collector {
@@ -202,7 +232,8 @@ impl Collector {
         let bitmap = decode_bitmap(&columns.bitmap[row], columns.blocks[row], blocks)?;
         // Of a block with heat in the page cache it is kept also that it is there.
         let copies = if columns.heat[row] > 0 { 2 } else { 1 };
-        self.memory_bytes += ROW_MEMORY_BYTES + copies * compute_memory_bytes(&bitmap, columns.bitmap[row].len());
+        self.memory.rows += ROW_MEMORY_BYTES;
+        self.memory.bitmaps += copies * compute_memory_bytes(&bitmap, columns.bitmap[row].len());
         let relation = self.relations.last_mut().ok_or("it belongs to no relation")?;
         let fork = find_fork(&mut relation.forks, fork, blocks)?;
         add_blocks(fork, text(&columns.tier[row])?, columns.heat[row], bitmap)
@@ -212,7 +243,7 @@ impl Collector {
         let name = &relation.name;
         let parent = relation.parent.as_ref().map_or(0, String::len);
         let texts = [&name.database, &name.schema, &name.name, &relation.tablespace].map(String::len);
-        self.memory_bytes += (size_of::<RelationMap>() + parent + texts.iter().sum::<usize>()) as u64;
+        self.memory.rows += (size_of::<RelationMap>() + parent + texts.iter().sum::<usize>()) as u64;
         if !self.paths.insert(relation.path.clone()) {
             return Err(format!("{} was there before", relation.path));
         }
