@@ -73,6 +73,13 @@ lint: setup-test web ## Format, clippy, documentation, types of the front end, d
 	cd web && npm run --silent check
 	scripts/check-dependencies
 
+SECONDS ?= 60
+TARGETS ?=
+
+.PHONY: fuzz
+fuzz: web ## Fuzz what reads untrusted input, each target for SECONDS=60 (TARGETS="http_requests documents" some of them)
+	@scripts/fuzz $(SECONDS) $(TARGETS)
+
 .PHONY: setup-test
 setup-test:
 	@scripts/setup --for test

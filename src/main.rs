@@ -1,19 +1,25 @@
 //! Parse, run, tell how it went.
 
+use std::ffi::OsString;
 use std::process::ExitCode;
 
-use pgthaw::commands::{Cli, describe, explain, run_caught};
+use pgthaw::commands::{Cli, describe, explain, run_caught, start_runtime};
 use pgthaw::terminal;
 
-#[tokio::main]
-async fn main() -> ExitCode {
+fn main() -> ExitCode {
     let arguments: Vec<_> = std::env::args_os().collect();
-    let cli = match Cli::read(&arguments) {
+    // What was asked for is not known yet, except for this.
+    let as_json = arguments.iter().any(|argument| argument == "--json");
+    match start_runtime() {
+        Ok(runtime) => runtime.block_on(run(&arguments, as_json)),
+        Err(error) => fail(&error.into(), as_json),
+    }
+}
+
+async fn run(arguments: &[OsString], as_json: bool) -> ExitCode {
+    let cli = match Cli::read(arguments) {
         Ok(cli) => cli,
-        // What was asked for is not known yet, except for this.
-        Err(error) => {
-            return fail(&error, arguments.iter().any(|argument| argument == "--json"));
-        }
+        Err(error) => return fail(&error, as_json),
     };
     let as_json = cli.as_json();
     match run_caught(cli.run()).await {

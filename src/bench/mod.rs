@@ -10,6 +10,8 @@ pub mod disk;
 mod error;
 mod event;
 mod forecast;
+#[cfg(fuzzing)]
+pub mod fuzzing;
 mod generator;
 mod headline;
 mod interference;

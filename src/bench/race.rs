@@ -80,14 +80,14 @@ impl Gauged {
         generator_pids: Vec<u32>,
         start: Start,
         seconds: u32,
-    ) -> GaugeSampler {
+    ) -> Result<GaugeSampler, Error> {
         let sources = GaugeSources {
             device,
             generator_pids,
             postmaster_pid: lab.postmaster_pid(),
             observer_pid: self.observer_pid,
         };
-        GaugeSampler::start(sources, start.monotonic, seconds)
+        Ok(GaugeSampler::start(sources, start.monotonic, seconds)?)
     }
 }
 
@@ -164,8 +164,9 @@ pub fn run_race(
     let sampler = Sampler::start(sources, start.monotonic, entrants.seconds, move |reading| {
         // The listener is gone when the trial was stopped.
         let _ = tell.send(*reading);
-    });
-    let gauges = entrants.gauged.map(|gauged| gauged.start(lab, device, generator_pids.clone(), start, seconds));
+    })?;
+    let start_gauges = |gauged: &Gauged| gauged.start(lab, device, generator_pids.clone(), start, seconds);
+    let gauges = entrants.gauged.as_ref().map(start_gauges).transpose()?;
     let machine_before = MachineReading::read(lab.postmaster_pid(), device);
     std::thread::sleep(start.monotonic.saturating_sub(clock::read_monotonic()));
     generator.go();

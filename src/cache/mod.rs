@@ -6,6 +6,8 @@ mod difference;
 mod error;
 #[cfg(test)]
 pub mod fixtures;
+#[cfg(fuzzing)]
+pub mod fuzzing;
 mod heat;
 mod identity;
 mod map;

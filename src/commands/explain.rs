@@ -4,7 +4,7 @@ use std::io;
 use std::path::Path;
 
 use super::steady::UnknownStrategy;
-use super::{MeasuredError, NotALabServer, Panicked, SettingsError};
+use super::{MeasuredError, NoThreads, NotALabServer, Panicked, SettingsError};
 use crate::failure::{ErrorKind, Explain, FullDisk};
 use crate::linux::machine::{read_free_bytes, read_mount};
 use crate::{bench, cache, linux, model, observe, postgres, report, results, serve, warm};
@@ -67,6 +67,7 @@ fn as_explain<'a>(cause: &'a (dyn std::error::Error + 'static)) -> Option<&'a dy
         .or_else(|| cast::<results::Error>(cause))
         .or_else(|| cast::<report::Error>(cause))
         .or_else(|| cast::<serve::Error>(cause))
+        .or_else(|| cast::<NoThreads>(cause))
         .or_else(|| cast::<NotALabServer>(cause))
         .or_else(|| cast::<MeasuredError>(cause))
         .or_else(|| cast::<SettingsError>(cause))

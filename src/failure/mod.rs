@@ -9,6 +9,10 @@ pub use capability::Capability;
 pub use full_disk::FullDisk;
 pub use readiness::{Missing, NEEDED, Readiness, Tiers, compute_readiness};
 
+/// What to do where no thread can be started.
+pub const NO_THREADS: &str = "ulimit -u limits the user's processes and threads, TasksMax= those of a service, pids.max those of a \
+     container: raise it, or end what else runs under it";
+
 /// What sort of failure this is. The exit status follows from it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ErrorKind {

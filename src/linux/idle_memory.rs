@@ -6,6 +6,7 @@
 use std::hint::black_box;
 use std::num::NonZero;
 use std::process;
+use std::sync::{Mutex, PoisonError};
 use std::thread;
 use std::time::Duration;
 
@@ -13,6 +14,7 @@ use procfs::{Current as _, Meminfo};
 
 use super::Error;
 use super::memory::read_loadable_memory;
+use super::threads::on_threads;
 use crate::units::Bytes;
 
 /// Of the free memory, what is left alone.
@@ -38,9 +40,12 @@ pub fn apply_use(wanted: Bytes) -> Result<(), Error> {
     let threads = thread::available_parallelism().map_or(1, NonZero::get);
     let mut chunks: Vec<Vec<u8>> = (0..bytes / CHUNK_BYTES).map(|_| vec![0; CHUNK_BYTES]).collect();
     for _ in 0..TOUCHES {
-        thread::scope(|scope| {
-            for part in chunks.chunks_mut((bytes / CHUNK_BYTES).div_ceil(threads).max(1)) {
-                scope.spawn(|| part.iter_mut().for_each(|chunk| touch(chunk)));
+        let parts = chunks.chunks_mut((bytes / CHUNK_BYTES).div_ceil(threads).max(1));
+        let parts = Mutex::new(parts);
+        let take = || parts.lock().unwrap_or_else(PoisonError::into_inner).next();
+        on_threads(threads, |_| {
+            while let Some(part) = take() {
+                part.iter_mut().for_each(|chunk| touch(chunk));
             }
         });
         thread::sleep(PAUSE);

@@ -19,6 +19,7 @@ pub mod pressure;
 pub mod process;
 pub mod read_ahead;
 pub mod schedule;
+pub mod threads;
 
 pub use block_device::DeviceNumber;
 pub use error::Error;

@@ -122,10 +122,11 @@ impl Sampler {
         start: Duration,
         seconds: u32,
         on_reading: impl FnMut(&Reading) + Send + 'static,
-    ) -> Sampler {
+    ) -> Result<Sampler, Error> {
         let (stop, stopped) = channel();
-        let thread = std::thread::spawn(move || sample(sources, start, seconds, on_reading, &stopped));
-        Sampler { thread, stop }
+        let work = move || sample(sources, start, seconds, on_reading, &stopped);
+        let thread = std::thread::Builder::new().spawn(work).map_err(Error::Thread)?;
+        Ok(Sampler { thread, stop })
     }
 
     /// Ends before the schedule does, and returns the readings so far.
@@ -200,7 +201,7 @@ mod tests {
     #[test]
     fn reads_at_the_start_and_at_the_end_of_each_second() {
         let start = clock::read_monotonic();
-        let sampler = Sampler::start(sources(Vec::new()), start, 1, |_| {});
+        let sampler = Sampler::start(sources(Vec::new()), start, 1, |_| {}).unwrap();
         let readings = sampler.finish().unwrap();
         assert_eq!(readings.seconds.len(), 2);
         assert_eq!(readings.workload.len(), 11);
@@ -219,7 +220,7 @@ mod tests {
         // Good for two hundred times what the count took, and no longer.
         assert_eq!(counted.bytes, Bytes(1 << 20));
         assert!(counted.good_until > now && counted.good_until < now + Duration::from_secs(60));
-        let readings = Sampler::start(sparing, now, 1, |_| {}).finish().unwrap();
+        let readings = Sampler::start(sparing, now, 1, |_| {}).unwrap().finish().unwrap();
         assert_eq!((readings.seconds.len(), readings.workload.len()), (2, 2));
         assert_eq!(readings.seconds[0].os_resident_bytes, Bytes(1 << 20));
     }
@@ -227,7 +228,7 @@ mod tests {
     #[test]
     fn it_can_be_stopped_before_its_schedule() {
         let far_away = clock::read_monotonic() + Duration::from_secs(3600);
-        let sampler = Sampler::start(sources(Vec::new()), far_away, 3600, |_| panic!("nothing is due"));
+        let sampler = Sampler::start(sources(Vec::new()), far_away, 3600, |_| panic!("nothing is due")).unwrap();
         assert_eq!(sampler.stop().unwrap(), Readings::default());
     }
 

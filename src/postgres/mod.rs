@@ -13,6 +13,8 @@ mod control_file;
 mod data_directory;
 mod error;
 mod extension;
+#[cfg(fuzzing)]
+pub mod fuzzing;
 mod inventory;
 mod lender;
 mod owner_mark;

@@ -45,7 +45,7 @@ impl Postmaster {
     }
 }
 
-fn parse(text: &str) -> Option<Postmaster> {
+pub(super) fn parse(text: &str) -> Option<Postmaster> {
     let mut lines = text.lines().map(str::trim);
     // A standalone backend writes a negative number.
     let pid = lines.next()?.parse().ok()?;

@@ -8,7 +8,8 @@ use std::path::Path;
 
 use axum::extract::{Request, State};
 use axum::http::header::{AUTHORIZATION, COOKIE, HOST, LOCATION, SET_COOKIE};
-use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
+use axum::http::uri::Authority;
+use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode, Uri};
 use axum::middleware::Next;
 use axum::response::{IntoResponse as _, Response};
 use sha2::{Digest as _, Sha256};
@@ -84,7 +85,11 @@ impl Token {
 
 /// Lets pass who may ask.
 pub(super) async fn guard(State(token): State<Option<Token>>, request: Request, next: Next) -> Response {
-    let mut response = match judge(token, request.headers(), request.uri().query()) {
+    let verdict = match find_host(request.uri(), request.headers()) {
+        Ok(host) => judge(token, host, request.headers(), request.uri().query()),
+        Err(Ambiguous) => Verdict::Reject,
+    };
+    let mut response = match verdict {
         Verdict::Pass => next.run(request).await,
         Verdict::Remember(secret) => remember(&secret),
         Verdict::Ask => {
@@ -93,6 +98,7 @@ pub(super) async fn guard(State(token): State<Option<Token>>, request: Request, 
             let headers = [(policy, HeaderValue::from_static(FORM_POLICY)), (axum::http::header::CONTENT_TYPE, html)];
             (StatusCode::UNAUTHORIZED, headers, FORM).into_response()
         }
+        Verdict::Reject => (StatusCode::BAD_REQUEST, "the request does not say one host").into_response(),
         Verdict::Refuse => (StatusCode::FORBIDDEN, "this name is not one of the loopback address").into_response(),
     };
     for (name, value) in HEADERS {
@@ -109,11 +115,27 @@ enum Verdict {
     Ask,
     /// A page of somebody else's has a name that leads here (DNS rebinding).
     Refuse,
+    /// It names two hosts, or none that is text: whoever passed it on may have understood another one.
+    Reject,
 }
 
-fn judge(token: Option<Token>, headers: &HeaderMap, query: Option<&str>) -> Verdict {
+/// The request names several hosts, or something that is none.
+struct Ambiguous;
+
+/// The host that is asked for. A request to a proxy names it in its first line too, and then both must be the same. One of
+/// HTTP/1.0 may name none.
+fn find_host<'a>(uri: &'a Uri, headers: &'a HeaderMap) -> Result<Option<&'a str>, Ambiguous> {
+    let mut named = headers.get_all(HOST).iter();
+    let host = named.next().map(|host| host.to_str().map_err(|_| Ambiguous)).transpose()?;
+    match (host, uri.authority().map(Authority::as_str)) {
+        _ if named.next().is_some() => Err(Ambiguous),
+        (Some(host), Some(other)) if !host.eq_ignore_ascii_case(other) => Err(Ambiguous),
+        (host, other) => Ok(host.or(other)),
+    }
+}
+
+fn judge(token: Option<Token>, host: Option<&str>, headers: &HeaderMap, query: Option<&str>) -> Verdict {
     let Some(token) = token else {
-        let host = headers.get(HOST).and_then(|host| host.to_str().ok());
         return if host.is_some_and(is_loopback) { Verdict::Pass } else { Verdict::Refuse };
     };
     let is_right = |secret: &String| Token::digest(secret) == token;
@@ -187,7 +209,7 @@ mod tests {
 
     #[test]
     fn without_a_token_the_loopback_address_has_its_own_names_alone() {
-        let verdict = |host: &str| judge(None, &headers(HOST, host), None);
+        let verdict = |host: &str| judge(None, Some(host), &HeaderMap::new(), None);
         for host in
             ["localhost:8432", "127.0.0.1:8432", "[::1]:8432", "localhost", "127.0.0.1", "[::1]", "127.1.2.3:80"]
         {
@@ -205,17 +227,17 @@ mod tests {
         ] {
             assert_eq!(verdict(host), Verdict::Refuse, "{host}");
         }
-        assert_eq!(judge(None, &HeaderMap::new(), None), Verdict::Refuse);
+        assert_eq!(judge(None, None, &HeaderMap::new(), None), Verdict::Refuse);
     }
 
     #[test]
     fn a_token_is_asked_for_kept_and_never_half_right() {
         let token = Some(Token::new(SECRET).unwrap());
         let query = url::form_urlencoded::Serializer::new(String::new()).append_pair("token", SECRET).finish();
-        assert_eq!(judge(token, &HeaderMap::new(), Some(&query)), Verdict::Remember(SECRET.into()));
+        assert_eq!(judge(token, None, &HeaderMap::new(), Some(&query)), Verdict::Remember(SECRET.into()));
         let response = remember(SECRET);
         let cookie = response.headers()[SET_COOKIE].to_str().unwrap().split(';').next().unwrap().to_owned();
-        assert_eq!(judge(token, &headers(COOKIE, &format!("other=1; {cookie}")), None), Verdict::Pass);
+        assert_eq!(judge(token, None, &headers(COOKIE, &format!("other=1; {cookie}")), None), Verdict::Pass);
         let bearer = |secret: &str| {
             HeaderMap::from_iter([(
                 AUTHORIZATION,
@@ -223,10 +245,10 @@ mod tests {
             )])
         };
         let plain = Some(Token::new("0123456789abcdef").unwrap());
-        assert_eq!(judge(plain, &bearer("0123456789abcdef"), None), Verdict::Pass);
+        assert_eq!(judge(plain, None, &bearer("0123456789abcdef"), None), Verdict::Pass);
         for wrong in ["0123456789abcde", "0123456789abcdef0", ""] {
-            assert_eq!(judge(plain, &bearer(wrong), None), Verdict::Ask, "{wrong}");
-            assert_eq!(judge(plain, &HeaderMap::new(), Some(&format!("token={wrong}"))), Verdict::Ask, "{wrong}");
+            assert_eq!(judge(plain, None, &bearer(wrong), None), Verdict::Ask, "{wrong}");
+            assert_eq!(judge(plain, None, &HeaderMap::new(), Some(&format!("token={wrong}"))), Verdict::Ask, "{wrong}");
         }
         assert!(matches!(Token::new("short"), Err(Error::WeakToken)));
         assert_eq!(format!("{token:?}"), "Some(Token(…))");

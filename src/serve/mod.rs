@@ -3,7 +3,10 @@
 
 mod access;
 mod answers;
+mod connection;
 mod error;
+#[cfg(fuzzing)]
+pub mod fuzzing;
 mod live;
 mod server;
 

@@ -2,16 +2,30 @@
 
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::sync::Arc;
+use std::time::Duration;
 
 use axum::routing::get;
 use axum::{Router, middleware};
-use tokio::net::TcpListener;
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::{Semaphore, watch};
+use tokio::task::JoinSet;
+use tokio::time::{sleep, timeout};
 
 use super::access::{guard, is_loopback_address};
 use super::answers::{self, Served};
+use super::connection::{PATIENCE, answer};
 use super::{Error, Token};
 use crate::report::render_served_page;
 use crate::results::Store;
+
+/// Open at once: a browser opens six. Whoever comes when there are as many waits until one goes.
+const CONNECTIONS_MAX: usize = 64;
+
+/// What was asked before the end has so long to be answered.
+const GRACE: Duration = Duration::from_millis(500);
+
+/// Where descriptors have run out, some may be free by then.
+const ACCEPT_PAUSE: Duration = Duration::from_millis(200);
 
 /// Where to listen, and who may ask.
 #[derive(Clone, Copy, Debug)]
@@ -57,19 +71,53 @@ impl Server {
         self.listener.local_addr().map_err(Error::Serve)
     }
 
-    /// Answers until `end`, and then what was asked before; closes the store.
+    /// Answers until `end`, and then for a moment what was asked before; closes the store.
     pub async fn run(self, store: Store, end: impl Future<Output = ()> + Send + 'static) -> Result<(), Error> {
         let served = Arc::new(Served { store, page: render_served_page()? });
         let router = routes(Arc::clone(&served), self.token);
-        axum::serve(self.listener, router).with_graceful_shutdown(end).await.map_err(Error::Serve)?;
+        let (tell_end, ending) = watch::channel(false);
+        let mut connections = JoinSet::new();
+        tokio::select! {
+            () = end => {}
+            () = accept(&self.listener, &mut connections, |stream| answer(stream, router.clone(), ending.clone(), PATIENCE)) => {}
+        }
+        drop((self.listener, router));
+        let _ = tell_end.send(true);
+        let closing = async { while connections.join_next().await.is_some() {} };
+        let _ = timeout(GRACE, closing).await;
+        connections.shutdown().await;
         if let Some(served) = Arc::into_inner(served) {
-            served.store.close().await;
+            let _ = timeout(GRACE, served.store.close()).await;
         }
         Ok(())
     }
 }
 
-fn routes(served: Arc<Served>, token: Option<Token>) -> Router {
+/// Has `talk` speak with whoever comes, with so many at once. It ends never.
+async fn accept<F>(listener: &TcpListener, connections: &mut JoinSet<()>, talk: impl Fn(TcpStream) -> F)
+where
+    F: Future<Output = ()> + Send + 'static,
+{
+    let seats = Arc::new(Semaphore::new(CONNECTIONS_MAX));
+    loop {
+        // It is closed by nobody.
+        let Ok(seat) = Arc::clone(&seats).acquire_owned().await else { return };
+        while connections.try_join_next().is_some() {}
+        match listener.accept().await {
+            Ok((stream, _)) => {
+                let talk = talk(stream);
+                connections.spawn(async move {
+                    talk.await;
+                    drop(seat);
+                });
+            }
+            // One that is gone already, or no descriptor is free: neither is a reason to serve nobody any more.
+            Err(_) => sleep(ACCEPT_PAUSE).await,
+        }
+    }
+}
+
+pub(super) fn routes(served: Arc<Served>, token: Option<Token>) -> Router {
     Router::new()
         .route("/", get(answers::page))
         .route("/runs/{id}", get(answers::run))

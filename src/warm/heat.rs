@@ -55,20 +55,47 @@ pub fn hot(fork: &ForkMap, source: HeatSource) -> RoaringBitmap {
         HeatSource::Snapshots | HeatSource::Statistics => HOT_HEAT,
     };
     let in_os = fork.os_heat.range(hot_in_os..).map(|(_, blocks)| blocks);
-    fork.buffers[HOT_USAGE_COUNT..].iter().chain(in_os).fold(RoaringBitmap::new(), |hot, blocks| hot | blocks)
+    let mut hot =
+        fork.buffers[HOT_USAGE_COUNT..].iter().chain(in_os).fold(RoaringBitmap::new(), |hot, blocks| hot | blocks);
+    hot.optimize();
+    hot
 }
+
+/// A fork is looked at in pieces of so many blocks: on the way each 65,536 of them take kilobytes for every heat that they
+/// have, however few bytes stand for them in a snapshot.
+const PIECE: u64 = 1 << 25;
 
 /// The blocks that `wanted` asks for, by heat, coldest first. Heats can be compared between the forks of one snapshot.
 /// `source` says what the heat in the page cache means.
 pub fn levels(fork: &ForkMap, source: HeatSource, wanted: &RoaringBitmap) -> Vec<(f32, RoaringBitmap)> {
+    let end = wanted.max().map_or(0, |last| u64::from(last) + 1);
+    let mut levels = BTreeMap::new();
+    if end <= PIECE {
+        add_levels(&mut levels, fork, source, wanted);
+    } else {
+        for start in (0..end).step_by(PIECE as usize) {
+            let mut piece = RoaringBitmap::new();
+            piece.insert_range(start as u32..=(start + PIECE - 1).min(u32::MAX.into()) as u32);
+            let os_heat = fork.os_heat.iter().map(|(level, blocks)| (*level, blocks & &piece)).collect();
+            let buffers = fork.buffers.each_ref().map(|blocks| blocks & &piece);
+            let part = ForkMap { os_heat, buffers, ..ForkMap::empty(fork.fork, fork.blocks) };
+            add_levels(&mut levels, &part, source, &(wanted & &piece));
+        }
+    }
+    let levels = levels.into_iter().filter(|(_, blocks)| !blocks.is_empty());
+    levels.map(|(level, blocks)| (LEVEL_RATIO.powi(level) as f32, blocks)).collect()
+}
+
+/// Adds blocks to their levels, which are powers of [`LEVEL_RATIO`].
+fn add_levels(levels: &mut BTreeMap<i32, RoaringBitmap>, fork: &ForkMap, source: HeatSource, wanted: &RoaringBitmap) {
     let in_buffers = fork.all_buffers();
     let os_heat: Vec<(f64, RoaringBitmap)> =
         fork.os_heat.iter().map(|(level, blocks)| (os_factor(source, *level), blocks - &in_buffers)).collect();
-    let mut levels: BTreeMap<i32, RoaringBitmap> = BTreeMap::new();
+    let mut found: BTreeMap<i32, RoaringBitmap> = BTreeMap::new();
     for (heat, window) in windows(wanted, &in_buffers) {
         let window = window & wanted;
         let mut add = |factor: f64, blocks: RoaringBitmap| {
-            *levels.entry((heat * factor).log(LEVEL_RATIO).round() as i32).or_default() |= blocks;
+            *found.entry((heat * factor).log(LEVEL_RATIO).round() as i32).or_default() |= blocks;
         };
         for (factor, blocks) in BY_USAGE_COUNT.into_iter().zip(&fork.buffers) {
             add(factor, blocks & &window);
@@ -80,8 +107,10 @@ pub fn levels(fork: &ForkMap, source: HeatSource, wanted: &RoaringBitmap) -> Vec
         }
         add(os_factor(source, 0), os_only);
     }
-    let levels = levels.into_iter().filter(|(_, blocks)| !blocks.is_empty());
-    levels.map(|(level, blocks)| (LEVEL_RATIO.powi(level) as f32, blocks)).collect()
+    for (level, mut blocks) in found {
+        blocks.optimize();
+        *levels.entry(level).or_default() |= blocks;
+    }
 }
 
 /// The heat of an average block of `levels`.

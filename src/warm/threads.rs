@@ -2,12 +2,13 @@
 
 use std::panic::resume_unwind;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::thread;
+
+use crate::linux::threads::on_threads;
 
 /// What `work` comes to for each of `0..count`, in order, worked on by several threads.
 pub fn map_on_threads<T: Send>(count: usize, threads: usize, work: impl Fn(usize) -> T + Sync) -> Vec<T> {
     let next = AtomicUsize::new(0);
-    let work_some = || {
+    let work_some = |_| {
         let mut done = Vec::new();
         loop {
             match next.fetch_add(1, Ordering::Relaxed) {
@@ -16,11 +17,8 @@ pub fn map_on_threads<T: Send>(count: usize, threads: usize, work: impl Fn(usize
             }
         }
     };
-    let mut done = thread::scope(|scope| {
-        let workers: Vec<_> = (0..threads.max(1)).map(|_| scope.spawn(work_some)).collect();
-        let done = workers.into_iter().flat_map(|worker| worker.join().unwrap_or_else(|panic| resume_unwind(panic)));
-        done.collect::<Vec<_>>()
-    });
+    let done = on_threads(threads, work_some).into_iter();
+    let mut done: Vec<(usize, T)> = done.flat_map(|done| done.unwrap_or_else(|panic| resume_unwind(panic))).collect();
     done.sort_unstable_by_key(|(at, _)| *at);
     done.into_iter().map(|(_, done)| done).collect()
 }

@@ -7,6 +7,7 @@ mod memory_limit;
 mod servers;
 
 mod bench;
+mod bounds;
 mod choice;
 mod command_line;
 mod consistency;

@@ -20,10 +20,10 @@ use crate::{loading, results, synthetic_run};
 const SECRET: &str = "0123456789abcdef";
 
 /// A server that runs as long as this is there.
-struct Served {
-    child: Child,
+pub struct Served {
+    pub child: Child,
     /// `127.0.0.1:40123`.
-    host: String,
+    pub host: String,
 }
 
 impl Drop for Served {
@@ -33,7 +33,7 @@ impl Drop for Served {
     }
 }
 
-fn serve(home: &Home, options: &[&str]) -> Served {
+pub fn serve(home: &Home, options: &[&str]) -> Served {
     let port: &[&str] = if options.contains(&"--listen") { &[] } else { &["--port", "0"] };
     let mut command = home.command(&[&["serve", "--json"], port, options].concat());
     let mut child = command.env("XDG_RUNTIME_DIR", home.path()).stdout(Stdio::piped()).spawn().unwrap();

@@ -2,11 +2,11 @@
 
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::thread;
 
 use super::wanted::WantedFile;
 use crate::bench::Error;
 use crate::linux::page_cache::{CachedFile, PageCache, SystemPageCache};
+use crate::linux::threads::on_threads;
 
 /// A longer range is read in pieces, as large as those of a restore.
 const LARGEST_READ: u64 = 256 << 10;
@@ -39,19 +39,15 @@ pub fn apply_read_ranges(list: &Path, threads: usize) -> Result<(), Error> {
         reads.extend(pieces.map(|from| (files.len() - 1, from, LARGEST_READ.min(start + bytes - from))));
     }
     let next = AtomicUsize::new(0);
-    let work = || {
+    let work = |_| {
         let mut buffer = vec![0; LARGEST_READ as usize];
         while let Some((file, start, bytes)) = reads.get(next.fetch_add(1, Ordering::Relaxed)) {
             files[*file].1.apply_read(*start, &mut buffer[..*bytes as usize])?;
         }
         Ok(())
     };
-    thread::scope(|scope| {
-        let workers: Vec<_> = (0..threads.max(1)).map(|_| scope.spawn(work)).collect();
-        let ended =
-            workers.into_iter().map(|worker| worker.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)));
-        ended.collect::<Result<(), Error>>()
-    })
+    let ended = on_threads(threads, work).into_iter();
+    ended.map(|ended| ended.unwrap_or_else(|panic| std::panic::resume_unwind(panic))).collect()
 }
 
 fn parse_line(line: &str) -> Option<(u64, u64, PathBuf)> {

@@ -6,7 +6,7 @@ use super::record::{LatencyHistogram, ScriptLatency};
 use crate::postgres::pgbench::{Interval, Intervals, LoggedTransaction, TransactionEnd};
 
 /// Digits of a latency that are kept: an error of at most one in a thousand.
-const DIGITS: u8 = 3;
+pub const DIGITS: u8 = 3;
 
 /// What a log holds, while it is read.
 #[derive(Debug)]

@@ -38,6 +38,8 @@ pub use generators::{TrialGenerator, TrialGenerators};
 pub use headline::render_sweep_headline;
 pub use import::{ImportOptions, Imported, read_import};
 pub use lock::SweepLock;
+#[cfg(fuzzing)]
+pub use log::parse_checkpoints;
 pub use noise::{Noise, NoiseCell, compute_noise, compute_noises, is_twice};
 pub use outline::{BackgroundWrites, TrialOutline};
 pub use plan::{PlannedPoint, SweepPlan, plan_sweep};
@@ -49,6 +51,8 @@ pub use record::{
 pub use run::{SweepFinished, SweepOptions, run_sweep};
 pub use series::{Column, Envelope, MachineSeries, Stall, TrialSeries, WaitSeries};
 pub use settings::read_setting_remarks;
+#[cfg(fuzzing)]
+pub use spec::parse_sweep;
 pub use spec::{Exceeded, Sweep, read_sweep};
 pub use start::StartAsked;
 pub use summary::{PointSummary, PointVerdict, Range, compute_outline_summary};

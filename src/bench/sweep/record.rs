@@ -3,7 +3,9 @@
 //! Field names are part of `--json` (docs/formats.md): add, never rename.
 
 use std::fmt;
+use std::io::Read as _;
 
+use flate2::read::ZlibDecoder;
 use hdrhistogram::Histogram;
 use hdrhistogram::serialization::{Deserializer, Serializer as _, V2DeflateSerializer};
 use jiff::Timestamp;
@@ -11,6 +13,7 @@ use serde::{Deserialize, Serialize};
 
 use super::Point;
 use super::generators::TrialGenerators;
+use super::latency::DIGITS;
 use super::verdict::{GeneratorCalibration, MeasurementVerdict};
 use crate::bench::{Machine, Sample, StartState, StrategyOutcome};
 use crate::linux::loop_file_system::FileSystemFacts;
@@ -244,11 +247,45 @@ impl LatencyHistogram {
     }
 
     /// Reads back what [`LatencyHistogram::new`] has encoded.
+    ///
+    /// # Errors
+    /// When it is none, or one that takes more room or counts more than any of ours.
     pub fn decode(encoded: &[u8]) -> Result<LatencyHistogram, UnreadableHistogram> {
-        let histogram = Deserializer::new().deserialize(&mut &encoded[..]);
-        histogram
-            .map(|histogram| LatencyHistogram::new(&histogram))
-            .map_err(|error| UnreadableHistogram(error.to_string()))
+        let unpacked = unpack(encoded).map_err(UnreadableHistogram)?;
+        let histogram: Result<Histogram<u64>, _> = Deserializer::new().deserialize(&mut &unpacked[..]);
+        match histogram {
+            // Its quantiles are sums of its counts.
+            Ok(histogram) if i64::try_from(histogram.len()).is_err() => {
+                Err(UnreadableHistogram("it counts more than there can be".to_owned()))
+            }
+            Ok(histogram) => Ok(LatencyHistogram::new(&histogram)),
+            Err(error) => Err(UnreadableHistogram(error.to_string())),
+        }
+    }
+}
+
+/// A histogram of three digits over all numbers of 64 bits has 112,000 counts, each of at most nine bytes.
+const UNPACKED_BYTES_MAX: u64 = 1 << 20;
+
+/// In a V2 histogram and in the compressed form around one: what it is, and how many bytes follow. Then, in the histogram
+/// alone, five more numbers.
+const COOKIE_BYTES: usize = 8;
+const HEADER_BYTES: usize = 40;
+
+/// The plain form of a compressed histogram. HdrHistogram's own reader makes room for whatever size one announces, up to 4 GB.
+fn unpack(encoded: &[u8]) -> Result<Vec<u8>, String> {
+    let compressed = encoded.get(COOKIE_BYTES..).ok_or("it is cut short")?;
+    let mut unpacked = Vec::new();
+    let mut reader = ZlibDecoder::new(compressed).take(UNPACKED_BYTES_MAX);
+    reader.read_to_end(&mut unpacked).map_err(|error| error.to_string())?;
+    let number = |at: usize| unpacked.get(at..at + 4)?.try_into().ok().map(u32::from_be_bytes);
+    let announced = number(4).ok_or("it is cut short")? as usize;
+    if unpacked.len() < HEADER_BYTES || announced > unpacked.len() - HEADER_BYTES {
+        return Err(format!("it announces {announced} bytes and has {}", unpacked.len()));
+    }
+    match number(12) {
+        Some(digits) if digits == u32::from(DIGITS) => Ok(unpacked),
+        digits => Err(format!("it has {} significant digits", digits.unwrap_or_default())),
     }
 }
 

@@ -150,7 +150,7 @@ pub fn read_sweep(path: &Path, is_twice: bool) -> Result<Sweep, Error> {
     parse_sweep(&text, directory, is_twice).map_err(wrong)
 }
 
-fn parse_sweep(text: &str, directory: &Path, is_twice: bool) -> Result<Sweep, String> {
+pub fn parse_sweep(text: &str, directory: &Path, is_twice: bool) -> Result<Sweep, String> {
     let mut raw: RawSweep = toml::from_str(text).map_err(|error| error.to_string())?;
     raw.aa |= is_twice;
     let (axes, scripts) = read_axes(&raw, directory)?;

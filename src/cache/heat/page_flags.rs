@@ -1,6 +1,7 @@
 //! Heat from the kernel's page flags, file by file, over a few threads.
 
 use std::collections::BTreeMap;
+use std::panic::resume_unwind;
 use std::path::Path;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
@@ -9,6 +10,7 @@ use super::{HeatInputs, HeatOfForks, Levels, tidy};
 use crate::cache::{ForkMap, Map};
 use crate::linux;
 use crate::linux::page_cache::{Activity, PageCache};
+use crate::linux::threads::on_threads;
 use crate::postgres::Relation;
 use crate::units::PageRange;
 
@@ -34,17 +36,14 @@ pub fn read(map: &Map, inputs: &HeatInputs<'_>) -> Option<HeatOfForks> {
         forks.get(at).map(|(relation, fork)| (at, *relation, *fork))
     };
     let threads = std::thread::available_parallelism().map_or(1, usize::from).min(THREADS_MAX);
-    std::thread::scope(|scope| {
-        for _ in 0..threads {
-            scope.spawn(|| {
-                while let Some((at, relation, fork)) = take() {
-                    // What went away meanwhile, or cannot be opened, has no heat.
-                    let levels = look.read_fork(relation, fork).unwrap_or_default();
-                    *heat[at].lock().unwrap_or_else(PoisonError::into_inner) = levels;
-                }
-            });
+    let done = on_threads(threads, |_| {
+        while let Some((at, relation, fork)) = take() {
+            // What went away meanwhile, or cannot be opened, has no heat.
+            let levels = look.read_fork(relation, fork).unwrap_or_default();
+            *heat[at].lock().unwrap_or_else(PoisonError::into_inner) = levels;
         }
     });
+    done.into_iter().for_each(|done| done.unwrap_or_else(|panic| resume_unwind(panic)));
     Some(heat.into_iter().map(|levels| levels.into_inner().unwrap_or_else(PoisonError::into_inner)).collect())
 }
 

@@ -11,6 +11,7 @@ use super::{MapInputs, unknown_for};
 use crate::cache::{ForkMap, RelationMap, TierState};
 use crate::linux;
 use crate::linux::page_cache::{CachedFile, PageCache, read_resident_pages};
+use crate::linux::threads::on_threads;
 use crate::units::{BlockRange, Fork, PageRange};
 
 /// More threads than this gain nothing: the kernel's own locks are the limit.
@@ -49,10 +50,8 @@ pub fn read_os_tier(inputs: &MapInputs<'_>, relations: &mut [RelationMap], remar
         progress: inputs.progress,
     };
     let threads = std::thread::available_parallelism().map_or(1, usize::from).min(THREADS_MAX);
-    let mut found = std::thread::scope(|scope| {
-        let workers: Vec<_> = (0..threads).map(|_| scope.spawn(|| walk.work())).collect();
-        workers.into_iter().filter_map(|worker| worker.join().ok()).fold(Found::default(), Found::join)
-    });
+    let found = on_threads(threads, |_| walk.work()).into_iter().filter_map(Result::ok);
+    let mut found = found.fold(Found::default(), Found::join);
     found.pieces.sort_unstable_by_key(|piece| (piece.relation, piece.fork, piece.segment));
     let segment_blocks = walk.segment_blocks;
     for piece in found.pieces {

@@ -4,12 +4,14 @@
 //! it. It tells damage, not forgery.
 
 use std::fs::File;
-use std::io::{self, BufReader, Read as _, Seek as _, SeekFrom};
+use std::io::{self, BufReader, Read as _};
 use std::os::unix::fs::FileExt as _;
 use std::path::Path;
 
+use parquet::file::reader::ChunkReader;
 use sha2::{Digest as _, Sha256};
 
+use super::write::as_io_error;
 use crate::cache::Error;
 
 /// The metadata's key.
@@ -38,13 +40,13 @@ pub fn apply_checksum(file: &File, path: &Path) -> Result<(), Error> {
 }
 
 /// Compares the file with the checksum that its footer holds; `None` when it holds none.
-pub fn verify(file: &File, path: &Path, footer: &Footer) -> Result<Option<String>, Error> {
+pub fn verify(source: &impl ChunkReader, path: &Path, footer: &Footer) -> Result<Option<String>, Error> {
     let Some(offset) = footer.checksum_offset() else {
         return Ok(None);
     };
     let start = (offset - footer.offset) as usize;
     let written = footer.bytes.get(start..start + ZEROS.len()).unwrap_or_default();
-    let digest = compute_digest(file, offset).map_err(|source| Error::file("read", path, source))?;
+    let digest = compute_digest(source, offset).map_err(|source| Error::file("read", path, source))?;
     if written != digest.as_bytes() {
         let reason = "its content does not match its checksum".to_owned();
         return Err(Error::Damaged { path: path.to_owned(), reason });
@@ -61,21 +63,22 @@ pub struct Footer {
 
 impl Footer {
     /// Reads the footer of a file that claims to be Parquet.
-    pub fn read(file: &File, path: &Path) -> Result<Footer, Error> {
-        let failed = |source| Error::file("read", path, source);
+    pub fn read(source: &impl ChunkReader, path: &Path) -> Result<Footer, Error> {
+        let read = |start, length| {
+            source.get_bytes(start, length).map_err(|error| Error::file("read", path, as_io_error(error)))
+        };
         let not_one = |reason: &str| Error::NotASnapshot { path: path.to_owned(), reason: reason.into() };
         let damaged = |reason: String| Error::Damaged { path: path.to_owned(), reason };
-        let size = file.metadata().map_err(failed)?.len();
-        let (mut head, mut tail) = ([0; 4], [0; 8]);
+        let size = source.len();
         match size {
             0 => return Err(not_one("it is empty")),
             1..12 => return Err(not_one("it is too short to be one")),
-            _ => file.read_exact_at(&mut head, 0).map_err(failed)?,
+            _ => {}
         }
-        if &head != MAGIC {
+        if *read(0, MAGIC.len())? != *MAGIC {
             return Err(not_one("it is not a Parquet file"));
         }
-        file.read_exact_at(&mut tail, size - 8).map_err(failed)?;
+        let tail = read(size - 8, 8)?;
         let (length, magic) = tail.split_at(4);
         if magic != MAGIC {
             return Err(damaged("it begins as a Parquet file and does not end as one; it was cut off".into()));
@@ -85,8 +88,7 @@ impl Footer {
             return Err(damaged(format!("its footer cannot have {length} bytes")));
         }
         let offset = size - 8 - length;
-        let mut bytes = vec![0; length as usize];
-        file.read_exact_at(&mut bytes, offset).map_err(failed)?;
+        let bytes = read(offset, length as usize)?.to_vec();
         Ok(Footer { offset, bytes })
     }
 
@@ -99,13 +101,24 @@ impl Footer {
 }
 
 /// The digest in lower-case hexadecimal, reading the 64 bytes at `zeroed` as zeros.
-fn compute_digest(file: &File, zeroed: u64) -> io::Result<String> {
-    let mut reader = BufReader::with_capacity(1 << 20, file);
-    reader.seek(SeekFrom::Start(0))?;
+fn compute_digest(source: &impl ChunkReader, zeroed: u64) -> io::Result<String> {
+    let mut reader = BufReader::with_capacity(1 << 20, source.get_read(0).map_err(as_io_error)?);
     let mut hasher = Sha256::new();
     io::copy(&mut reader.by_ref().take(zeroed), &mut hasher)?;
     io::copy(&mut reader.by_ref().take(ZEROS.len() as u64), &mut io::sink())?;
     hasher.update(ZEROS);
     io::copy(&mut reader, &mut hasher)?;
     Ok(hasher.finalize().iter().map(|byte| format!("{byte:02x}")).collect())
+}
+
+/// The same file with the checksum that it should have; as it is when it has no place for one.
+#[cfg(fuzzing)]
+pub fn mend(bytes: &[u8], path: &Path) -> Vec<u8> {
+    let mut mended = bytes.to_vec();
+    let source = bytes::Bytes::copy_from_slice(bytes);
+    let offset = Footer::read(&source, path).ok().and_then(|footer| footer.checksum_offset());
+    if let Some((offset, digest)) = offset.and_then(|offset| Some((offset, compute_digest(&source, offset).ok()?))) {
+        mended[offset as usize..][..ZEROS.len()].copy_from_slice(digest.as_bytes());
+    }
+    mended
 }

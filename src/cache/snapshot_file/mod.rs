@@ -18,6 +18,12 @@ mod hostile_tests;
 #[cfg(test)]
 mod tests;
 
+#[cfg(fuzzing)]
+pub use self::{
+    checksum::mend,
+    columns::Columns,
+    read::{collect, read_snapshot_from},
+};
 pub use read::{read_footer, read_header, read_snapshot};
 pub use write::{DRAFT_PREFIX, write_draft, write_snapshot};
 

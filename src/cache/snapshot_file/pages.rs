@@ -1,7 +1,5 @@
 //! Columns of a row group from an untrusted file: one plainly encoded page each, looked at before it is unpacked.
 
-use std::fs::File;
-use std::os::unix::fs::FileExt as _;
 use std::sync::Arc;
 
 use parquet::basic::{Compression, Encoding};
@@ -9,6 +7,7 @@ use parquet::column::page::{Page, PageReader as _};
 use parquet::data_type::ByteArray;
 use parquet::file::metadata::{ColumnChunkMetaData, RowGroupMetaData};
 use parquet::file::page_index::offset_index::PageLocation;
+use parquet::file::reader::ChunkReader;
 use parquet::file::serialized_reader::SerializedPageReader;
 
 /// Bytes of the largest page: a group's bitmaps, of which the last may be that of the largest relation that
@@ -20,17 +19,30 @@ const MAX_TEXT_BYTES_PER_ROW: u64 = 1024;
 
 /// Reads a row group's columns one after the other, in the schema's order. What is wrong with one is said in words.
 #[derive(Debug)]
-pub struct GroupReader<'a> {
-    file: Arc<File>,
+pub struct GroupReader<'a, S> {
+    source: Arc<S>,
     group: &'a RowGroupMetaData,
     rows: usize,
     next_column: usize,
 }
 
-impl<'a> GroupReader<'a> {
+impl<'a, S: ChunkReader + 'static> GroupReader<'a, S> {
     /// A reader of a group whose number of rows was found acceptable.
-    pub fn new(file: Arc<File>, group: &'a RowGroupMetaData, rows: usize) -> GroupReader<'a> {
-        GroupReader { file, group, rows, next_column: 0 }
+    pub fn new(source: Arc<S>, group: &'a RowGroupMetaData, rows: usize) -> GroupReader<'a, S> {
+        GroupReader { source, group, rows, next_column: 0 }
+    }
+
+    /// What the group takes when all of its columns are unpacked, in bytes: its rows, and their bitmaps.
+    pub fn compute_unpacked_bytes(&self) -> Result<(u64, u64), String> {
+        let columns = self.group.columns().iter().enumerate();
+        let unpacked = columns.map(|(place, column)| {
+            let (_, unpacked) =
+                self.locate_page(column, self.max_bytes(place)).map_err(|reason| in_column(column, reason))?;
+            Ok(unpacked)
+        });
+        let mut unpacked = unpacked.collect::<Result<Vec<u64>, String>>()?;
+        let bitmaps = unpacked.pop().unwrap_or_default();
+        Ok((unpacked.iter().sum(), bitmaps))
     }
 
     /// The next column's texts or bitmaps.
@@ -74,19 +86,24 @@ impl<'a> GroupReader<'a> {
 
     /// Unpacks the next column's page and has `decode` make the values of it: `None` when there are too few bytes.
     fn take<T>(&mut self, decode: impl Fn(&ByteArray, usize) -> Option<Vec<T>>) -> Result<Vec<T>, String> {
-        let is_last = self.next_column + 1 == self.group.num_columns();
-        let max_bytes = if is_last { MAX_PAGE_BYTES } else { self.rows as u64 * MAX_TEXT_BYTES_PER_ROW };
+        let max_bytes = self.max_bytes(self.next_column);
         let column = self.group.columns().get(self.next_column).ok_or("a column is missing")?;
         self.next_column += 1;
         let values = self.read_page(column, max_bytes).and_then(|page| {
             decode(&page, self.rows).ok_or_else(|| format!("its page does not hold {} values", self.rows))
         });
-        values.map_err(|reason| format!("column {}: {reason}", column.column_path().string()))
+        values.map_err(|reason| in_column(column, reason))
+    }
+
+    /// What a column's page may unpack to.
+    fn max_bytes(&self, place: usize) -> u64 {
+        let is_last = place + 1 == self.group.num_columns();
+        if is_last { MAX_PAGE_BYTES } else { self.rows as u64 * MAX_TEXT_BYTES_PER_ROW }
     }
 
     fn read_page(&self, column: &ColumnChunkMetaData, max_bytes: u64) -> Result<ByteArray, String> {
-        let location = self.locate_page(column, max_bytes)?;
-        let pages = SerializedPageReader::new(Arc::clone(&self.file), column, self.rows, Some(vec![location]));
+        let (location, _) = self.locate_page(column, max_bytes)?;
+        let pages = SerializedPageReader::new(Arc::clone(&self.source), column, self.rows, Some(vec![location]));
         match pages.and_then(|mut pages| pages.get_next_page()).map_err(|error| error.to_string())? {
             Some(Page::DataPage { buf, num_values, encoding: Encoding::PLAIN, .. })
                 if num_values as usize == self.rows =>
@@ -97,9 +114,9 @@ impl<'a> GroupReader<'a> {
         }
     }
 
-    /// Where the column's only page is, when neither it nor what it unpacks to is too large.
-    fn locate_page(&self, column: &ColumnChunkMetaData, max_bytes: u64) -> Result<PageLocation, String> {
-        let file_bytes = self.file.metadata().map_err(|error| error.to_string())?.len();
+    /// Where the column's only page is, when neither it nor what it unpacks to is too large, and how much that is.
+    fn locate_page(&self, column: &ColumnChunkMetaData, max_bytes: u64) -> Result<(PageLocation, u64), String> {
+        let file_bytes = self.source.len();
         let offset = u64::try_from(column.data_page_offset()).map_err(|_| "it begins before the file")?;
         let bytes = u64::try_from(column.compressed_size()).map_err(|_| "it has a negative size")?;
         if !matches!(column.compression(), Compression::ZSTD(_)) || column.dictionary_page_offset().is_some() {
@@ -113,19 +130,22 @@ impl<'a> GroupReader<'a> {
             return Err(format!("{bytes} bytes that unpack to {unpacked}, of at most {max_bytes}"));
         }
         let compressed_page_size = i32::try_from(bytes).map_err(|_| "it is too large")?;
-        Ok(PageLocation { offset: offset as i64, compressed_page_size, first_row_index: 0 })
+        Ok((PageLocation { offset: offset as i64, compressed_page_size, first_row_index: 0 }, unpacked))
     }
 
     /// The size that the page's header announces, and that the unpacking allocates. The header is a thrift struct in
     /// compact form: its first two fields are the page's type and this size, each a byte 0x15 (next field, an i32)
     /// and a zigzag varint.
     fn read_unpacked_size(&self, offset: u64) -> Result<u64, String> {
-        let mut bytes = [0; 12];
-        self.file.read_exact_at(&mut bytes, offset).map_err(|error| error.to_string())?;
+        let bytes = self.source.get_bytes(offset, 12).map_err(|error| error.to_string())?;
         let after_type = take_number(&bytes).ok_or("its page has no header")?.1;
         let (size, _) = take_number(after_type).ok_or("its page has no size")?;
         Ok(size)
     }
+}
+
+fn in_column(column: &ColumnChunkMetaData, reason: String) -> String {
+    format!("column {}: {reason}", column.column_path().string())
 }
 
 /// Takes an i32 field that is not negative from the front of thrift's bytes.

@@ -3,11 +3,13 @@
 use std::collections::HashSet;
 use std::fs::File;
 use std::io;
+use std::ops::Add;
 use std::path::Path;
 use std::sync::Arc;
 
 use parquet::data_type::ByteArray;
 use parquet::file::metadata::{KeyValue, ParquetMetaData, ParquetMetaDataReader, RowGroupMetaData};
+use parquet::file::reader::ChunkReader;
 use roaring::RoaringBitmap;
 
 use super::checksum::{self, Footer};
@@ -19,7 +21,16 @@ use crate::cache::{Error, ForkMap, Map, RelationMap, Snapshot, SnapshotHeader, U
 use crate::postgres::{Relation, RelationKind, RelationName, RelationPath};
 use crate::units::Fork;
 
-/// What a snapshot may take of memory when read: some millions of relations.
+/// What a snapshot may take of memory when read, beside what each byte of its file justifies.
+const MEMORY_BYTES: u64 = 64 << 20;
+
+/// The rows of a million relations that are all alike have three bytes each when packed, and 500 in memory.
+const ROW_MEMORY_BYTES_PER_FILE_BYTE: u64 = 200;
+
+/// Bitmaps are packed already, so zstd makes little less of those that were measured.
+const BITMAP_MEMORY_BYTES_PER_FILE_BYTE: u64 = 48;
+
+/// Whatever its size: some millions of relations.
 const MAX_MEMORY_BYTES: u64 = 2 << 30;
 
 /// What a row takes at least: a fork's eight bitmaps and, every few rows, a relation and its names.
@@ -33,7 +44,7 @@ const MAX_RELATION_BLOCKS: i64 = u32::MAX as i64;
 
 /// Reads what a file says of itself and compares the file with its checksum. Its rows are not looked at.
 pub fn read_header(path: &Path) -> Result<SnapshotHeader, Error> {
-    open_verified(path).map(|(_, _, header)| header)
+    verify(&open(path)?, path).map(|(_, header)| header)
 }
 
 /// Reads what a file's footer says of it. Its checksum is not computed.
@@ -45,9 +56,15 @@ pub fn read_footer(path: &Path) -> Result<SnapshotHeader, Error> {
 
 /// Reads a file and checks all of it.
 pub fn read_snapshot(path: &Path) -> Result<Snapshot, Error> {
-    let (file, parquet, header) = open_verified(path)?;
-    check_shape(path, &parquet)?;
-    let relations = read_relations(path, Arc::new(file), parquet.row_groups())?;
+    read_snapshot_from(open(path)?, path)
+}
+
+/// The same of what is open already, or in memory; `path` is what errors call it.
+pub fn read_snapshot_from<S: ChunkReader + 'static>(source: S, path: &Path) -> Result<Snapshot, Error> {
+    let (parquet, header) = verify(&source, path)?;
+    let room = Memory::room(source.len());
+    check_shape(path, &parquet, room)?;
+    let relations = read_relations(path, Arc::new(source), parquet.row_groups(), room)?;
     let map = Map {
         taken_at: header.taken_at,
         source: header.source.clone(),
@@ -67,18 +84,17 @@ pub fn read_snapshot(path: &Path) -> Result<Snapshot, Error> {
     Ok(snapshot)
 }
 
-/// A file that matches its checksum, with its footer.
-fn open_verified(path: &Path) -> Result<(File, ParquetMetaData, SnapshotHeader), Error> {
-    let file = open(path)?;
-    let footer = Footer::read(&file, path)?;
-    let digest = checksum::verify(&file, path, &footer)?;
+/// What the footer says of a file that matches its checksum.
+fn verify(source: &impl ChunkReader, path: &Path) -> Result<(ParquetMetaData, SnapshotHeader), Error> {
+    let footer = Footer::read(source, path)?;
+    let digest = checksum::verify(source, path, &footer)?;
     let parquet = decode_footer(path, &footer)?;
     let metadata = Metadata::new(path, key_values(&parquet))?;
     if digest.as_deref() != Some(metadata.checksum()?) {
         return Err(Error::Damaged { path: path.to_owned(), reason: "its checksum is not where it belongs".into() });
     }
     let header = metadata.decode()?;
-    Ok((file, parquet, header))
+    Ok((parquet, header))
 }
 
 fn decode_footer(path: &Path, footer: &Footer) -> Result<ParquetMetaData, Error> {
@@ -92,8 +108,8 @@ fn key_values(metadata: &ParquetMetaData) -> &[KeyValue] {
     metadata.file_metadata().key_value_metadata().map_or(&[], Vec::as_slice)
 }
 
-/// Are these our columns, and does what the footer announces fit into memory?
-fn check_shape(path: &Path, metadata: &ParquetMetaData) -> Result<(), Error> {
+/// Are these our columns, and does what the footer announces fit into this room?
+fn check_shape(path: &Path, metadata: &ParquetMetaData, room: Memory) -> Result<(), Error> {
     let expected = schema().map_err(|error| Error::file("describe", path, std::io::Error::other(error)))?;
     if metadata.file_metadata().schema() != &*expected {
         let reason = "its columns are not those of a snapshot".to_owned();
@@ -105,8 +121,8 @@ fn check_shape(path: &Path, metadata: &ParquetMetaData) -> Result<(), Error> {
         return Err(Error::Contradiction { path: path.to_owned(), reason });
     }
     let rows: u64 = metadata.row_groups().iter().map(|group| group.num_rows() as u64).sum();
-    if rows * ROW_MEMORY_BYTES > MAX_MEMORY_BYTES {
-        let most = MAX_MEMORY_BYTES / ROW_MEMORY_BYTES;
+    if rows * ROW_MEMORY_BYTES > room.rows {
+        let most = room.rows / ROW_MEMORY_BYTES;
         return Err(Error::TooLarge {
             path: path.to_owned(),
             reason: format!("it has {rows} rows, of at most {most}"),
@@ -115,25 +131,38 @@ fn check_shape(path: &Path, metadata: &ParquetMetaData) -> Result<(), Error> {
     Ok(())
 }
 
-fn read_relations(path: &Path, file: Arc<File>, groups: &[RowGroupMetaData]) -> Result<Vec<RelationMap>, Error> {
+fn read_relations<S: ChunkReader + 'static>(
+    path: &Path,
+    source: Arc<S>,
+    groups: &[RowGroupMetaData],
+    room: Memory,
+) -> Result<Vec<RelationMap>, Error> {
     let wrong = |reason| Error::Contradiction { path: path.to_owned(), reason };
+    let check = |taken: Memory| {
+        let parts = [("rows", taken.rows, room.rows), ("bitmaps", taken.bitmaps, room.bitmaps)];
+        let over = parts.into_iter().find(|(_, taken, room)| taken > room);
+        over.map_or(Ok(()), |(what, taken, room)| {
+            let reason =
+                format!("its {what} take {taken} bytes of memory, and those of a file of its size {room} at most");
+            Err(Error::TooLarge { path: path.to_owned(), reason })
+        })
+    };
     let mut collector = Collector::default();
     for group in groups {
         let rows = group.num_rows() as usize;
-        let columns = read_columns(GroupReader::new(Arc::clone(&file), group, rows)).map_err(wrong)?;
-        for row in 0..rows {
-            collector.add(&columns, row).map_err(|reason| wrong(format!("row {}: {reason}", collector.rows)))?;
-        }
-        if collector.memory_bytes > MAX_MEMORY_BYTES {
-            let reason = format!("it takes more than {MAX_MEMORY_BYTES} bytes of memory");
-            return Err(Error::TooLarge { path: path.to_owned(), reason });
-        }
+        let mut reader = GroupReader::new(Arc::clone(&source), group, rows);
+        // Before any of it is unpacked.
+        let (rows, bitmaps) = reader.compute_unpacked_bytes().map_err(wrong)?;
+        check(collector.memory + Memory { rows, bitmaps })?;
+        let columns = read_columns(&mut reader).map_err(wrong)?;
+        collector.add_group(&columns).map_err(wrong)?;
+        check(collector.memory)?;
     }
     Ok(collector.relations)
 }
 
 /// Reads the columns in the schema's order.
-fn read_columns(mut group: GroupReader<'_>) -> Result<Columns, String> {
+fn read_columns<S: ChunkReader + 'static>(group: &mut GroupReader<'_, S>) -> Result<Columns, String> {
     Ok(Columns {
         database: group.take_bytes()?,
         schema: group.take_bytes()?,
@@ -159,11 +188,39 @@ fn read_columns(mut group: GroupReader<'_>) -> Result<Columns, String> {
 struct Collector {
     relations: Vec<RelationMap>,
     paths: HashSet<RelationPath>,
-    memory_bytes: u64,
+    memory: Memory,
     rows: u64,
 }
 
+/// What something takes of memory, or may take, in bytes.
+#[derive(Clone, Copy, Debug, Default)]
+struct Memory {
+    rows: u64,
+    bitmaps: u64,
+}
+
+impl Memory {
+    /// What a file of so many bytes may take.
+    fn room(file_bytes: u64) -> Memory {
+        let room = |factor| MEMORY_BYTES.saturating_add(file_bytes.saturating_mul(factor)).min(MAX_MEMORY_BYTES);
+        Memory { rows: room(ROW_MEMORY_BYTES_PER_FILE_BYTE), bitmaps: room(BITMAP_MEMORY_BYTES_PER_FILE_BYTE) }
+    }
+}
+
+impl Add for Memory {
+    type Output = Memory;
+
+    fn add(self, other: Memory) -> Memory {
+        Memory { rows: self.rows + other.rows, bitmaps: self.bitmaps + other.bitmaps }
+    }
+}
+
 impl Collector {
+    fn add_group(&mut self, columns: &Columns) -> Result<(), String> {
+        (0..columns.len())
+            .try_for_each(|row| self.add(columns, row).map_err(|reason| format!("row {}: {reason}", self.rows)))
+    }
+
     fn add(&mut self, columns: &Columns, row: usize) -> Result<(), String> {
         self.rows += 1;
         let relation = decode_relation(columns, row)?;
@@ -175,7 +232,8 @@ impl Collector {
         let bitmap = decode_bitmap(&columns.bitmap[row], columns.blocks[row], blocks)?;
         // Of a block with heat in the page cache it is kept also that it is there.
         let copies = if columns.heat[row] > 0 { 2 } else { 1 };
-        self.memory_bytes += ROW_MEMORY_BYTES + copies * compute_memory_bytes(&bitmap, columns.bitmap[row].len());
+        self.memory.rows += ROW_MEMORY_BYTES;
+        self.memory.bitmaps += copies * compute_memory_bytes(&bitmap, columns.bitmap[row].len());
         let relation = self.relations.last_mut().ok_or("it belongs to no relation")?;
         let fork = find_fork(&mut relation.forks, fork, blocks)?;
         add_blocks(fork, text(&columns.tier[row])?, columns.heat[row], bitmap)
@@ -183,8 +241,9 @@ impl Collector {
 
     fn begin_relation(&mut self, relation: Relation) -> Result<(), String> {
         let name = &relation.name;
+        let parent = relation.parent.as_ref().map_or(0, String::len);
         let texts = [&name.database, &name.schema, &name.name, &relation.tablespace].map(String::len);
-        self.memory_bytes += size_of::<RelationMap>() as u64 + texts.iter().sum::<usize>() as u64;
+        self.memory.rows += (size_of::<RelationMap>() + parent + texts.iter().sum::<usize>()) as u64;
         if !self.paths.insert(relation.path.clone()) {
             return Err(format!("{} was there before", relation.path));
         }
@@ -285,6 +344,15 @@ fn add_blocks(fork: &mut ForkMap, tier: &str, heat: i32, bitmap: RoaringBitmap) 
     }
     Ok(())
 }
+
+/// The relations of one group of rows.
+#[cfg(fuzzing)]
+pub fn collect(columns: &Columns) -> Result<Vec<RelationMap>, String> {
+    let mut collector = Collector::default();
+    collector.add_group(columns)?;
+    Ok(collector.relations)
+}
+
 /// Opens what is a file: to open a pipe would wait for somebody who writes into it.
 fn open(path: &Path) -> Result<File, Error> {
     let failed = |source| Error::file("open", path, source);

@@ -121,7 +121,7 @@ impl<W: Write + Send> GroupWriter<'_, W> {
 }
 
 /// The disk's own error, when that is what Parquet's stands for: a full disk has a hint of its own.
-fn as_io_error(error: ParquetError) -> io::Error {
+pub fn as_io_error(error: ParquetError) -> io::Error {
     match error {
         ParquetError::External(inner) => match inner.downcast::<io::Error>() {
             Ok(error) => *error,

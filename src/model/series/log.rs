@@ -1,7 +1,8 @@
 //! pgbench's log files: `--log` with `--aggregate-interval`, and without.
 
+use super::MOST_RATE;
 use super::number::parse_number;
-use super::progress::EARLIEST_EPOCH;
+use super::progress::{EARLIEST_EPOCH, LATEST_EPOCH};
 
 /// A line of a log.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -16,8 +17,8 @@ pub enum LogLine {
 /// versions.
 pub fn parse_interval(line: &str) -> Option<LogLine> {
     let mut words = line.split_ascii_whitespace();
-    let start = words.next().and_then(parse_number).filter(|start| *start > EARLIEST_EPOCH)?;
-    let transactions = words.next().and_then(parse_number).filter(|count| *count >= 0.0)?;
+    let start = words.next().and_then(parse_time_of_log)?;
+    let transactions = words.next().and_then(parse_number).filter(|count| (0.0..=MOST_RATE).contains(count))?;
     // Four latencies at least.
     words.nth(3)?;
     Some(LogLine::Interval { start, transactions })
@@ -31,10 +32,15 @@ pub fn parse_transaction(line: &str) -> Option<LogLine> {
     words.next()?.parse::<u64>().ok()?;
     let latency = words.next()?;
     words.next()?.parse::<u32>().ok()?;
-    let seconds = words.next().and_then(parse_number).filter(|seconds| *seconds > EARLIEST_EPOCH)?;
+    let seconds = words.next().and_then(parse_time_of_log)?;
     let microseconds: u32 = words.next()?.parse().ok().filter(|us| *us < 1_000_000)?;
     let is_served = latency.bytes().all(|byte| byte.is_ascii_digit() || byte == b'.');
     is_served.then_some(LogLine::Transaction { end: seconds + f64::from(microseconds) / 1e6 })
+}
+
+/// Seconds since 1970.
+fn parse_time_of_log(word: &str) -> Option<f64> {
+    parse_number(word).filter(|seconds| *seconds > EARLIEST_EPOCH && *seconds < LATEST_EPOCH)
 }
 
 /// Transactions that failed or were skipped are lines of a log too.

@@ -15,6 +15,9 @@ use super::Error;
 /// Fewer intervals say nothing about a trend.
 pub const FEWEST_INTERVALS: usize = 10;
 
+/// No server does so many transactions in a second, or in an interval.
+const MOST_RATE: f64 = 1e12;
+
 /// What happened in one stretch of time.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Bucket {

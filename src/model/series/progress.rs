@@ -6,6 +6,9 @@ use super::number::parse_number;
 /// Times above this are seconds since 1970 (`--progress-timestamp`), not since the start.
 pub const EARLIEST_EPOCH: f64 = 1e8;
 
+/// The year 5138: a time from here on was no clock's.
+pub const LATEST_EPOCH: f64 = 1e11;
+
 /// The time (the end of the interval) and the rate of a progress line; NaN where pgbench printed it.
 ///
 /// Every version since 9.4 begins with `progress: 5.0 s, 4711.3 tps`, what follows differs: `lat 0.211 ms stddev 0.080`

@@ -3,11 +3,8 @@
 use super::csv::Columns;
 use super::log::{LogLine, is_unserved, parse_interval, parse_transaction};
 use super::progress::{EARLIEST_EPOCH, is_progress, note_fact, parse_progress};
-use super::{Collector, Facts, Series};
+use super::{Collector, Facts, MOST_RATE, Series};
 use crate::model::Error;
-
-/// No server does so many transactions in a second, or in an interval.
-const MOST_RATE: f64 = 1e12;
 
 /// A transaction of another thread of pgbench may stand this much too late in the log.
 const LOG_DISORDER_SECONDS: f64 = 1.0;
@@ -321,6 +318,10 @@ mod tests {
         let only_nan = format!("time,tps\n{}", lines(20, |second| format!("{second},nan")));
         assert_eq!(read(&only_nan), Err(Error::NoFigures { intervals: 20 }));
         assert!(matches!(read("1,1e300\n2,1e300\n"), Err(Error::BadNumber { .. })));
+        // A number beyond all that a float holds is read as infinite.
+        for absurd in ["1700000005 5e999 1 1 1 1", "1e999 5 1 1 1 1", "0 1 2 0 1e999 7"] {
+            assert!(read(&format!("{absurd}\n{absurd}\n")).is_err(), "{absurd}");
+        }
         let logs = "1700000005 5 1 1 1 1\n1700000006 5 1 1 1 1\n1700000001 5 1 1 1 1\n";
         assert!(matches!(read(logs), Err(Error::TimeBackwards { line: 3, .. })));
     }

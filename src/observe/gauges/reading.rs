@@ -12,6 +12,7 @@ use crate::linux::clock;
 use crate::linux::memory::{MemoryUse, read_memory_use};
 use crate::linux::pressure::{Pressure, Resource, read_pressure};
 use crate::linux::schedule::{ProcessorTimes, TaskTime, read_processor_times, read_thread_times};
+use crate::observe::Error;
 use crate::observe::sampler::wait_until;
 
 /// Where the gauges are.
@@ -77,10 +78,11 @@ pub struct GaugeSampler {
 impl GaugeSampler {
     /// Reads at `start` (a monotonic instant) and at the end of each of `seconds` seconds. A second whose end has passed
     /// before it could be read shares what the next reading brings.
-    pub fn start(sources: GaugeSources, start: Duration, seconds: u32) -> GaugeSampler {
+    pub fn start(sources: GaugeSources, start: Duration, seconds: u32) -> Result<GaugeSampler, Error> {
         let (stop, stopped) = channel();
-        let thread = std::thread::spawn(move || sample(sources, start, seconds, &stopped));
-        GaugeSampler { thread, stop }
+        let work = move || sample(sources, start, seconds, &stopped);
+        let thread = std::thread::Builder::new().spawn(work).map_err(Error::Thread)?;
+        Ok(GaugeSampler { thread, stop })
     }
 
     /// Ends before the schedule does, and returns what happened in each second so far.
@@ -122,7 +124,7 @@ mod tests {
         let me = std::process::id();
         let sources = GaugeSources { device: None, generator_pids: vec![me], postmaster_pid: me, observer_pid: None };
         let start = clock::read_monotonic();
-        let sampler = GaugeSampler::start(sources, start, 3600);
+        let sampler = GaugeSampler::start(sources, start, 3600).unwrap();
         std::thread::sleep(Duration::from_millis(1300));
         let samples = sampler.stop();
         assert_eq!(samples.iter().map(|sample| sample.second).collect::<Vec<_>>(), [1]);

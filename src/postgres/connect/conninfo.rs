@@ -19,7 +19,8 @@ const SCHEMES: [&str; 2] = ["postgresql://", "postgres://"];
 pub fn parse(text: &str) -> Result<Option<Parameters>, Error> {
     match SCHEMES.iter().find_map(|scheme| text.strip_prefix(scheme)) {
         Some(rest) => parse_uri(rest).map(Some),
-        None if text.contains("://") => {
+        // Behind a `=` it is a part of a value, such as of a password.
+        None if text.split('=').next().is_some_and(|first| first.contains("://")) => {
             Err(invalid("a URI begins with postgresql:// or postgres://, and this one does not".into()))
         }
         None if text.contains('=') => parse_pairs(text).map(Some),
@@ -221,6 +222,12 @@ mod tests {
         let text = r" host = /tmp user='o\'neil' password = 'a b=c' dbname=x\ y application_name=''  ";
         assert_eq!(shown(text), r"dbname='x y' host=/tmp user='o\'neil'");
         assert_eq!(parse(text).unwrap().unwrap().get("password"), Some("a b=c"));
+    }
+
+    #[test]
+    fn a_value_may_hold_what_a_uri_begins_with() {
+        assert_eq!(parse("user=me password=a://b").unwrap().unwrap().get("password"), Some("a://b"));
+        assert!(parse("http://me@host/app?user=me").is_err());
     }
 
     #[test]

@@ -13,6 +13,9 @@ mod system_user;
 use std::fmt;
 use std::path::{Path, PathBuf};
 
+#[cfg(fuzzing)]
+pub use password_file::split_line as split_password_line;
+
 pub use conninfo::{hide_password, parse as parse_connection_string};
 pub use parameters::Parameters;
 pub use system_user::SystemUser;

@@ -59,7 +59,7 @@ fn fits(fields: &[String; 5], wanted: &Wanted<'_>) -> bool {
 }
 
 /// The five fields; `None` for a line that has fewer. A backslash takes the next character as it is.
-fn split_line(line: &str) -> Option<[String; 5]> {
+pub fn split_line(line: &str) -> Option<[String; 5]> {
     let mut fields: [String; 5] = Default::default();
     let mut at = 0;
     let mut characters = line.chars();

@@ -27,6 +27,7 @@ use crate::cache::Map;
 use crate::failure::{ErrorKind, Explain as _};
 use crate::linux;
 use crate::linux::direct_read::{AlignedBuffer, DirectFile};
+use crate::linux::threads::on_threads;
 use crate::postgres::DataDirectory;
 use crate::units::Bytes;
 
@@ -211,12 +212,20 @@ impl Work<'_> {
     fn run_threads<E>(&self, mut keep: impl FnMut() -> Result<(), E>) -> Result<(), E> {
         let is_done = AtomicBool::new(false);
         thread::scope(|scope| {
-            scope.spawn(|| self.governor.watch(self.hydration.traffic, &is_done));
-            let threads = 0..self.hydration.threads.max(1);
-            let workers: Vec<_> = threads.map(|thread| scope.spawn(move || self.read_on(thread))).collect();
+            let threads = self.hydration.threads;
+            let readers =
+                thread::Builder::new().spawn_scoped(scope, move || on_threads(threads, |one| self.read_on(one)));
+            let Ok(readers) = readers else {
+                // Not one thread is to be had: it is all read by this one.
+                self.read_on(0);
+                return keep();
+            };
+            // Without it nobody is yielded to.
+            let watch = || self.governor.watch(self.hydration.traffic, &is_done);
+            let _ = thread::Builder::new().spawn_scoped(scope, watch);
             let mut kept_at = Instant::now();
             let mut kept = Ok(());
-            while kept.is_ok() && !workers.iter().all(|worker| worker.is_finished()) {
+            while kept.is_ok() && !readers.is_finished() {
                 thread::sleep(LOOK);
                 if kept_at.elapsed() >= KEEP_INTERVAL {
                     kept = keep().inspect_err(|_| self.hydration.control.interrupt());

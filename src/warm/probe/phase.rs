@@ -2,12 +2,12 @@
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
-use std::thread;
 use std::time::{Duration, Instant};
 
 use super::files::{Deck, Places};
 use crate::linux;
 use crate::linux::direct_read::AlignedBuffer;
+use crate::linux::threads::on_threads;
 use crate::warm::{Control, Error};
 
 /// What does not count at the beginning: the kernel's limiter (blk-throttle) accounts in slices of 100 ms, and lets the
@@ -88,10 +88,8 @@ impl Phase {
             read_bytes: AtomicU64::new(0),
             failure: Mutex::default(),
         };
-        let mut completions = thread::scope(|scope| {
-            let workers: Vec<_> = (0..self.depth).map(|_| scope.spawn(|| work.read_on())).collect();
-            workers.into_iter().filter_map(|worker| worker.join().ok()).flatten().collect::<Vec<Completion>>()
-        });
+        let done = on_threads(self.depth as usize, |_| work.read_on());
+        let mut completions: Vec<Completion> = done.into_iter().filter_map(Result::ok).flatten().collect();
         let failure = work.failure.into_inner().unwrap_or_else(PoisonError::into_inner);
         match failure {
             Some(error) if completions.is_empty() => Err(error.into()),

@@ -15,6 +15,7 @@ use super::read_over::drop_splits;
 use super::staying::{Left, Staying};
 use crate::linux;
 use crate::linux::page_cache::CachedFile;
+use crate::linux::threads::on_threads;
 use crate::postgres::RelationPath;
 use crate::units::{BlockRange, Bytes, Fork, PageRange};
 use crate::warm::plan::{Plan, Read, Scratch};
@@ -146,11 +147,10 @@ impl Engine<'_> {
         };
         let is_done = AtomicBool::new(false);
         thread::scope(|scope| {
-            let work = &work;
-            let readers: Vec<_> =
-                (0..self.threads.max(1)).map(|thread| scope.spawn(move || work.read_on(thread))).collect();
-            scope.spawn(|| self.governor.watch(self.traffic, &is_done));
-            let panic = readers.into_iter().filter_map(|reader| reader.join().err()).last();
+            // Without it nobody is yielded to.
+            let _ = thread::Builder::new().spawn_scoped(scope, || self.governor.watch(self.traffic, &is_done));
+            let readers = on_threads(self.threads, |thread| work.read_on(thread));
+            let panic = readers.into_iter().filter_map(Result::err).last();
             is_done.store(true, Ordering::Relaxed);
             if let Some(panic) = panic {
                 resume_unwind(panic);

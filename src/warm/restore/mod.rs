@@ -7,6 +7,8 @@
 mod engine;
 mod entry;
 mod files;
+#[cfg(fuzzing)]
+pub mod fuzzing;
 mod governor;
 mod host;
 mod measure;

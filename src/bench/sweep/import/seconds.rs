@@ -18,6 +18,11 @@ use crate::units::Bytes;
 /// A trial that lasts longer was put together of several.
 const SECONDS_MAX: i64 = 31 * 24 * 3600;
 
+/// So many seconds may be told by files of no size, and by each of their bytes: a line of 40 bytes that stands for an hour is
+/// believed. Every second takes memory, whatever little was written of it.
+const SECONDS_MIN: u64 = 10_000;
+const SECONDS_PER_BYTE: u64 = 1000;
+
 /// pgbench takes at most so many scripts (MAX_SCRIPTS in pgbench.c).
 const SCRIPTS_MAX: u32 = 128;
 
@@ -47,7 +52,9 @@ pub fn read_trial(files: &TrialFiles) -> Result<Measured, Error> {
     if let Some(path) = &files.tools_seconds {
         return read_tools_seconds(path);
     }
-    Ok(report.map_or_else(Measured::default, |report| from_progress(&report.progress)))
+    let path = files.report.as_ref().map(|(path, _)| std::slice::from_ref(path));
+    Ok(report
+        .map_or_else(Measured::default, |report| from_progress(&report.progress, longest(path.unwrap_or_default()))))
 }
 
 fn read_transactions(paths: &[PathBuf], report: Option<&PgbenchReport>) -> Result<Measured, Error> {
@@ -68,7 +75,7 @@ fn read_transactions(paths: &[PathBuf], report: Option<&PgbenchReport>) -> Resul
     };
     let mut latencies = Latencies::new(names, has_rate);
     for_each(paths, parse_transaction, |one| latencies.add(one))?;
-    let measured = from_intervals(&latencies.intervals, 1, &paths[0])?;
+    let measured = from_intervals(&latencies.intervals, 1, paths)?;
     Ok(Measured {
         latency: Some(latencies.overall()),
         scripts: latencies.scripts(),
@@ -81,7 +88,7 @@ fn read_intervals(paths: &[PathBuf]) -> Result<Measured, Error> {
     let mut intervals = Intervals::new();
     for_each(paths, parse_interval, |(begun_at, interval)| intervals.entry(begun_at).or_default().merge(interval))?;
     let width = intervals.keys().zip(intervals.keys().skip(1)).map(|(one, next)| next - one).min().unwrap_or(1);
-    from_intervals(&intervals, width, &paths[0])
+    from_intervals(&intervals, width, paths)
 }
 
 /// A line of them is short.
@@ -109,15 +116,23 @@ fn for_each<T>(paths: &[PathBuf], parse: impl Fn(&str) -> Option<T>, mut visit: 
     Ok(())
 }
 
+/// How long a trial may have lasted of which no more than this is told.
+fn longest(paths: &[PathBuf]) -> i64 {
+    let bytes: u64 = paths.iter().filter_map(|path| Some(path.metadata().ok()?.len())).sum();
+    let seconds = SECONDS_MIN + bytes.saturating_mul(SECONDS_PER_BYTE);
+    i64::try_from(seconds).map_or(SECONDS_MAX, |seconds| seconds.min(SECONDS_MAX))
+}
+
 /// Intervals of so many seconds. A wide one is spread over its seconds.
-fn from_intervals(intervals: &Intervals, width: i64, path: &Path) -> Result<Measured, Error> {
+fn from_intervals(intervals: &Intervals, width: i64, paths: &[PathBuf]) -> Result<Measured, Error> {
     let (Some((first, _)), Some((last, _))) = (intervals.first_key_value(), intervals.last_key_value()) else {
         return Ok(Measured::default());
     };
     let end = last.saturating_add(width);
     let seconds = end.saturating_sub(*first);
-    if width < 1 || seconds > SECONDS_MAX {
-        return Err(Error::Import(format!("{} lasts {seconds} s: these are logs of several runs", path.display())));
+    if width < 1 || seconds > longest(paths) {
+        let path = paths.first().map_or(Path::new(""), PathBuf::as_path).display();
+        return Err(Error::Import(format!("{path} lasts {seconds} s: these are logs of several runs")));
     }
     let mut samples: Vec<Sample> = (0..seconds).map(|second| empty_sample(second, *first)).collect();
     for (begun_at, interval) in intervals {
@@ -175,8 +190,9 @@ fn read_tools_seconds(path: &Path) -> Result<Measured, Error> {
         true => Some(None),
         false => parse_tools_second(line).map(Some),
     };
-    for_each(&[path.to_owned()], parse, |second| intervals.extend(second))?;
-    from_intervals(&intervals, 1, path)
+    let paths = [path.to_owned()];
+    for_each(&paths, parse, |second| intervals.extend(second))?;
+    from_intervals(&intervals, 1, &paths)
 }
 
 fn parse_tools_second(line: &str) -> Option<(i64, Interval)> {
@@ -191,8 +207,8 @@ fn parse_tools_second(line: &str) -> Option<(i64, Interval)> {
     Some((*second as i64, interval))
 }
 
-/// The lines of `--progress`, however far apart.
-fn from_progress(progress: &[Progress]) -> Measured {
+/// The lines of `--progress`, however far apart, of the first `seconds_max` seconds.
+fn from_progress(progress: &[Progress], seconds_max: i64) -> Measured {
     let Some(first) = progress.first() else { return Measured::default() };
     // With --progress-timestamp the time is since 1970, and the first interval is as long as the second.
     let is_dated = first.until_seconds > 1e9;
@@ -202,7 +218,7 @@ fn from_progress(progress: &[Progress]) -> Measured {
     let mut samples: Vec<Sample> = Vec::new();
     for one in progress {
         let until = (one.until_seconds - start).round();
-        if until > SECONDS_MAX as f64 || until <= samples.len() as f64 {
+        if until > seconds_max as f64 || until <= samples.len() as f64 {
             continue;
         }
         let from = samples.len();
@@ -277,12 +293,12 @@ mod tests {
     #[test]
     fn progress_is_spread_too_dated_or_not() {
         let line = |until_seconds, tps| Progress { until_seconds, tps, latency_ms_mean: Some(2.0) };
-        let measured = from_progress(&[line(1.0, 10.0), line(2.0, 20.4), line(3.0, 0.0)]);
+        let measured = from_progress(&[line(1.0, 10.0), line(2.0, 20.4), line(3.0, 0.0)], SECONDS_MAX);
         assert_eq!((counts(&measured), measured.is_by_second), (vec![10, 20, 0], true));
-        let measured = from_progress(&[line(5.0, 10.0), line(10.0, 20.0)]);
+        let measured = from_progress(&[line(5.0, 10.0), line(10.0, 20.0)], SECONDS_MAX);
         assert_eq!((measured.samples.len(), counts(&measured).iter().sum::<u64>()), (10, 150));
-        let measured = from_progress(&[line(1_650_260_555.3, 10.0), line(1_650_260_560.3, 20.0)]);
+        let measured = from_progress(&[line(1_650_260_555.3, 10.0), line(1_650_260_560.3, 20.0)], SECONDS_MAX);
         assert_eq!((measured.samples.len(), measured.started_at.unwrap().as_second()), (10, 1_650_260_550));
-        assert!(from_progress(&[line(1e300, 1.0)]).samples.is_empty());
+        assert!(from_progress(&[line(1e300, 1.0)], SECONDS_MAX).samples.is_empty());
     }
 }

@@ -1,0 +1,147 @@
+//! Documents of the results store, edited by somebody: as text, or a sound one of which some values were replaced.
+#![no_main]
+
+use std::sync::LazyLock;
+
+use libfuzzer_sys::arbitrary::{Arbitrary, Unstructured};
+use libfuzzer_sys::{arbitrary, fuzz_target};
+use pgthaw::bench::{
+    LoadingRun, LoadingTrial, Metric, Run, Selection, Side, SweepRun, SweepTrial, Trial, TrialOutline,
+    compute_comparison, compute_loading_summary, compute_noises, compute_summary, compute_sweep_comparison,
+    judge_trial, render_headline,
+};
+use pgthaw::report::{StudyData, TrialData};
+use serde_json::{Map, Value, json};
+
+#[path = "../../tests/all/synthetic_host.rs"]
+#[allow(dead_code)]
+mod synthetic_host;
+#[path = "../../tests/all/synthetic_run.rs"]
+#[allow(dead_code)]
+mod synthetic_run;
+#[path = "../../tests/all/synthetic_sweep.rs"]
+#[allow(dead_code)]
+mod synthetic_sweep;
+
+/// A run and a sweep with few trials, each with few seconds.
+static SOUND: LazyLock<[Value; 2]> = LazyLock::new(|| {
+    let (run, trials) = synthetic_run::make(1, 4);
+    let shape = synthetic_sweep::Shape { scales: &[1], clients: &[1, 4], buffers: &["128MB"], repeats: 2, seconds: 3 };
+    let (sweep, sweep_trials) = synthetic_sweep::make(&shape);
+    [json!({ "run": run, "trials": trials[..2] }), json!({ "sweep": sweep, "trials": sweep_trials[..2] })]
+});
+
+#[derive(Arbitrary, Debug)]
+enum Edit<'a> {
+    Null,
+    Boolean(bool),
+    Small(u8),
+    Whole(i64),
+    Huge(u64),
+    Real(f64),
+    Text(&'a str),
+    Empty,
+    Remove,
+    /// As often as this.
+    Repeat(u8),
+}
+
+fuzz_target!(|bytes: &[u8]| {
+    let document = match bytes.first() {
+        Some(b'{') => match serde_json::from_slice(bytes) {
+            Ok(document) => document,
+            Err(_) => return,
+        },
+        Some(first) => edited(usize::from(*first) % SOUND.len(), &bytes[1..]),
+        None => return,
+    };
+    look_at(document);
+});
+
+/// A sound document with some of its values replaced.
+fn edited(which: usize, bytes: &[u8]) -> Value {
+    let mut document = SOUND[which].clone();
+    let mut rest = Unstructured::new(bytes);
+    for _ in 0..4 {
+        let (Ok(place), Ok(edit)) = (u16::arbitrary(&mut rest), Edit::arbitrary(&mut rest)) else { break };
+        let mut left = usize::from(place);
+        apply(&mut document, &mut left, &edit);
+        if rest.is_empty() {
+            break;
+        }
+    }
+    document
+}
+
+/// Edits the value that comes after `left` others, those within others included. True when it was found.
+fn apply(value: &mut Value, left: &mut usize, edit: &Edit<'_>) -> bool {
+    if *left == 0 {
+        *value = match edit {
+            Edit::Null | Edit::Remove => Value::Null,
+            Edit::Boolean(value) => json!(value),
+            Edit::Small(value) => json!(value),
+            Edit::Whole(value) => json!(value),
+            Edit::Huge(value) => json!(value),
+            Edit::Real(value) => json!(value),
+            Edit::Text(text) => json!(text),
+            Edit::Empty if value.is_array() => json!([]),
+            Edit::Empty => Value::Object(Map::new()),
+            Edit::Repeat(times) => match value.as_array() {
+                Some(values) if !values.is_empty() && values.len() < 8 => {
+                    values.iter().cycle().take(usize::from(*times % 16)).cloned().collect()
+                }
+                _ => Value::Array(vec![value.clone(); usize::from(*times % 4)]),
+            },
+        };
+        return true;
+    }
+    *left -= 1;
+    match value {
+        Value::Array(values) => values.iter_mut().any(|one| apply(one, left, edit)),
+        Value::Object(values) => {
+            let removed = values.iter_mut().find_map(|(key, one)| {
+                let is_here = *left == 0;
+                apply(one, left, edit).then(|| is_here.then(|| key.clone()))
+            });
+            if let (Some(Some(key)), Edit::Remove) = (&removed, edit) {
+                values.remove(key);
+            }
+            removed.is_some()
+        }
+        _ => false,
+    }
+}
+
+/// Reads it as the store does, and computes what the report and `serve` show.
+fn look_at(mut document: Value) -> Option<()> {
+    document.as_object()?;
+    let trials = document["trials"].take();
+    if !document["run"].is_null() {
+        let run: Run = serde_json::from_value(document["run"].take()).ok()?;
+        let mut trials: Vec<Trial> = serde_json::from_value(trials).ok()?;
+        trials.iter_mut().for_each(|trial| judge_trial(&run, trial));
+        let summary = compute_summary(&run, &trials);
+        let comparison = compute_comparison(&summary, &trials);
+        let _ = render_headline(&summary);
+        assert!(serde_json::to_string(&(&summary, &comparison, &trials)).is_ok());
+    } else if !document["sweep"].is_null() {
+        let sweep: SweepRun = serde_json::from_value(document["sweep"].take()).ok()?;
+        let trials: Vec<SweepTrial> = serde_json::from_value(trials).ok()?;
+        let outlines: Vec<TrialOutline> = trials.iter().map(TrialOutline::from).collect();
+        let a: Selection = "clients=1".parse().ok()?;
+        let b: Selection = "clients=4".parse().ok()?;
+        let side = |selection| Side { selection, run: &sweep, trials: &trials };
+        let compared = compute_sweep_comparison(side(&a), side(&b), Metric::Tps);
+        let noise = compute_noises(&sweep, &trials);
+        let compared = compared.ok();
+        let study = StudyData::new(sweep.clone(), outlines, noise);
+        let details: Vec<TrialData> = trials.into_iter().map(|trial| TrialData::new(trial, 16)).collect();
+        assert!(serde_json::to_string(&(study, details, compared)).is_ok());
+    } else {
+        let run: LoadingRun = serde_json::from_value(document["loading"].take()).ok()?;
+        let trials: Vec<LoadingTrial> = serde_json::from_value(trials).ok()?;
+        let summary = compute_loading_summary(&run, &trials);
+        assert!(serde_json::to_string(&summary).is_ok());
+    }
+    Some(())
+}

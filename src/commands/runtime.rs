@@ -1,0 +1,44 @@
+//! The threads that pgthaw needs before it can do anything: asked for by `main`.
+
+use std::io;
+use std::time::Duration;
+
+use tokio::runtime::{Builder, Runtime};
+
+use crate::failure::{ErrorKind, Explain, NO_THREADS};
+use crate::linux::threads::check_room;
+
+/// Beside a thread for each processor: one that may wait for a disk, and one of the results store.
+const FURTHER_THREADS: usize = 2;
+
+/// A thread that waits for disks stays when it is idle: where no second one can be started, what is asked of it would wait
+/// for ever.
+const KEPT: Duration = Duration::from_secs(365 * 24 * 3600);
+
+/// The system gives no more threads.
+#[derive(Debug, thiserror::Error)]
+#[error("cannot start the threads that pgthaw needs: {0}")]
+pub struct NoThreads(io::Error);
+
+impl Explain for NoThreads {
+    fn kind(&self) -> ErrorKind {
+        ErrorKind::Failed
+    }
+
+    fn hint(&self) -> Option<String> {
+        Some(NO_THREADS.to_owned())
+    }
+}
+
+/// Starts what runs the commands.
+///
+/// # Errors
+/// When there are too few threads to be had: tokio ends the program in the midst of it.
+pub fn start_runtime() -> Result<Runtime, NoThreads> {
+    let workers = std::thread::available_parallelism().map_or(1, usize::from);
+    check_room(workers + FURTHER_THREADS).map_err(NoThreads)?;
+    let mut builder = Builder::new_multi_thread();
+    let runtime = builder.worker_threads(workers).thread_keep_alive(KEPT).enable_all().build().map_err(NoThreads)?;
+    runtime.spawn_blocking(|| ());
+    Ok(runtime)
+}

@@ -1,0 +1,20 @@
+//! Entries for `fuzz/`: files of a data directory and of a user, which others may have written.
+
+use super::connect::split_password_line;
+use super::control_file::ControlFile;
+use super::{Postmaster, postmaster};
+
+/// Reads `global/pg_control`; the block size and the blocks of a segment.
+pub fn read_control_file(contents: &[u8]) -> Option<(u32, u32)> {
+    ControlFile::parse(contents).ok().map(|file| (file.block_size, file.segment_blocks))
+}
+
+/// Reads `postmaster.pid`.
+pub fn read_postmaster(text: &str) -> Option<Postmaster> {
+    postmaster::parse(text)
+}
+
+/// Reads a line of the password file.
+pub fn read_password_line(line: &str) -> Option<[String; 5]> {
+    split_password_line(line)
+}

@@ -1,0 +1,314 @@
+//! What somebody else's input may cost: snapshots that unpack to far more than they are, and programs that get few threads
+//! or descriptors.
+
+use std::fs;
+use std::path::PathBuf;
+use std::process::{Command, Stdio};
+use std::time::Duration;
+
+use pgthaw::cache::{ForkMap, HeatSource, Map, MapSource, RelationMap, Snapshot, TierState};
+use pgthaw::postgres::{Relation, RelationKind, RelationName, RelationPath, StopMode};
+use pgthaw::units::Fork;
+use roaring::RoaringBitmap;
+use rustix::process::{Pid, Resource, Rlimit, Signal, kill_process, setrlimit};
+
+use crate::serve::{Served, serve};
+use crate::servers::{self, Home, Output};
+use crate::{results, synthetic_run};
+
+/// What reading any snapshot may take, whatever its size.
+const MEMORY_BYTES: u64 = 256 << 20;
+
+/// The program with its libraries, its threads' stacks and what it knows of time zones, in bytes; a debug build has more.
+const PROGRAM_BYTES: u64 = 64 << 20;
+
+const SYSTEM_IDENTIFIER: u64 = 7_123_456_789_012_345_678;
+
+fn snapshot_of(relations: Vec<RelationMap>, system_identifier: u64) -> Snapshot {
+    let map = Map {
+        taken_at: "2026-11-21T23:30:05Z".parse().unwrap(),
+        source: MapSource {
+            system_identifier,
+            version_num: 150_018,
+            block_size: 8192,
+            segment_blocks: 131_072,
+            data_directory: None,
+            lsn: "0/1A2B3C4".to_owned(),
+            timeline: 1,
+        },
+        os: TierState::Measured,
+        buffers: TierState::Measured,
+        os_heat: HeatSource::None,
+        relations,
+        empty: Vec::new(),
+        partitioned: Vec::new(),
+        remarks: Vec::new(),
+    };
+    Snapshot::new(map, None)
+}
+
+fn relation(number: u32, fork: ForkMap) -> RelationMap {
+    let relation = Relation {
+        name: RelationName { database: "app".into(), schema: "public".into(), name: format!("relation_{number}") },
+        kind: RelationKind::Table,
+        oid: number,
+        path: RelationPath::Base { database_oid: 5, relfilenumber: number },
+        tablespace: "pg_default".into(),
+        parent: None,
+        is_system: false,
+    };
+    RelationMap { relation, forks: vec![fork] }
+}
+
+/// Every third block of each relation, in bitmaps of 8 kB that are all alike: 500 MB that pack to next to nothing.
+fn bitmaps() -> Vec<RelationMap> {
+    let blocks: RoaringBitmap = (0..1 << 20).step_by(3).collect();
+    let fork = ForkMap { os: blocks, ..ForkMap::empty(Fork::Main, 1 << 20) };
+    (16_384..16_384 + 4000).map(|number| relation(number, fork.clone())).collect()
+}
+
+/// Some of the largest relations that there can be, resident as a whole.
+fn largest() -> Vec<RelationMap> {
+    let mut fork = ForkMap::empty(Fork::Main, u32::MAX.into());
+    fork.os.insert_range(0..u32::MAX);
+    fork.os.optimize();
+    (16_384..16_384 + 3).map(|number| relation(number, fork.clone())).collect()
+}
+
+/// Of each 1024 blocks of large relations a few are in shared_buffers, more from one stretch to the next: as many heats as there
+/// can be.
+fn heats() -> Vec<RelationMap> {
+    let mut fork = ForkMap::empty(Fork::Main, 1 << 24);
+    fork.os.insert_range(0..1 << 24);
+    for window in 0..1_u32 << 14 {
+        fork.buffers[window as usize % 6].insert_range(window << 10..(window << 10) + (1 << (window % 10)));
+    }
+    fork.os.optimize();
+    fork.buffers.iter_mut().for_each(|blocks| _ = blocks.optimize());
+    (16_384..16_384 + 60).map(|number| relation(number, fork.clone())).collect()
+}
+
+/// A program's end, and the most memory that it took, in bytes: as often as one can look.
+fn run_measured(mut command: Command) -> (Output, u64) {
+    let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let status = format!("/proc/{}/status", child.id());
+    let read = |stream: Option<Box<dyn std::io::Read + Send>>| {
+        std::thread::spawn(move || {
+            let mut bytes = Vec::new();
+            stream.unwrap().read_to_end(&mut bytes).unwrap();
+            bytes
+        })
+    };
+    let stdout = read(child.stdout.take().map(|stream| Box::new(stream) as _));
+    let stderr = read(child.stderr.take().map(|stream| Box::new(stream) as _));
+    let mut most = 0;
+    let status = loop {
+        let text = fs::read_to_string(&status).unwrap_or_default();
+        let line = text.lines().find_map(|line| line.strip_prefix("VmHWM:")).unwrap_or("0 kB");
+        most = most.max(line.trim().trim_end_matches(" kB").parse::<u64>().unwrap() * 1024);
+        if let Some(status) = child.try_wait().unwrap() {
+            break status;
+        }
+        std::thread::sleep(Duration::from_millis(1));
+    };
+    let (stdout, stderr) = (stdout.join().unwrap(), stderr.join().unwrap());
+    (std::process::Output { status, stdout, stderr }.into(), most)
+}
+
+fn write(home: &Home, name: &str, snapshot: &Snapshot) -> (PathBuf, u64) {
+    let path = home.path().join(name);
+    snapshot.write(&path).unwrap();
+    let bytes = fs::metadata(&path).unwrap().len();
+    (path, bytes)
+}
+
+/// Has everything that reads a snapshot read this one, over a data directory that has none of its files.
+fn check_memory(name: &str, relations: Vec<RelationMap>) {
+    let mut server = servers::start_any(&[]);
+    let identifier = server.psql("SELECT system_identifier FROM pg_control_system()").trim().parse().unwrap();
+    server.cluster.stop(StopMode::Fast).unwrap();
+    let directory = server.data_directory();
+    let directory = directory.to_str().unwrap();
+    let home = Home::new();
+    let (path, bytes) = write(&home, name, &snapshot_of(relations, identifier));
+    let path = path.to_str().unwrap();
+    for arguments in [
+        &["snapshot", "verify", path][..],
+        &["snapshot", "show", path],
+        &["snapshot", "diff", path, path],
+        &["restore", "--dry-run", path, "-D", directory, "--json"],
+    ] {
+        let (output, most) = run_measured(home.command(arguments));
+        let told = output.stderr.lines().last().unwrap_or_default();
+        eprintln!(
+            "{name} of {bytes} bytes: {most} bytes for {} {} ({}): {told}",
+            arguments[0], arguments[1], output.status
+        );
+        assert!([0, 1, 2, 3].contains(&output.status), "{} {}", output.status, output.stderr);
+        assert!(!output.stderr.contains("panicked"), "{}", output.stderr);
+        assert!(most < MEMORY_BYTES + PROGRAM_BYTES + 100 * bytes, "{most} bytes for {arguments:?} of {bytes}");
+    }
+}
+
+#[test]
+fn bitmaps_that_are_all_alike_cost_no_more_than_their_file_justifies() {
+    check_memory("bitmaps.parquet", bitmaps());
+}
+
+#[test]
+fn the_largest_relations_cost_no_more_than_their_file_justifies() {
+    check_memory("largest.parquet", largest());
+}
+
+#[test]
+fn as_many_heats_as_can_be_cost_no_more_than_their_file_justifies() {
+    check_memory("heats.parquet", heats());
+}
+
+#[test]
+fn a_million_small_relations_are_read() {
+    let home = Home::new();
+    let mut fork = ForkMap::empty(Fork::Main, 1);
+    fork.os.insert(0);
+    let relations = (0..1_000_000).map(|number| relation(16_384 + number, fork.clone())).collect();
+    let (path, bytes) = write(&home, "small.parquet", &snapshot_of(relations, SYSTEM_IDENTIFIER));
+    let (output, most) = run_measured(home.command(&["snapshot", "verify", path.to_str().unwrap()]));
+    eprintln!("{bytes} bytes: {most} bytes of memory");
+    output.ok();
+}
+
+/// A server of a store with a run.
+fn served() -> (Home, Served) {
+    let home = Home::new();
+    let (run, trials) = synthetic_run::make(1, 3);
+    results::keep(&home.path().join("state/pgthaw/results.sqlite"), &run, &trials);
+    let served = serve(&home, &[]);
+    (home, served)
+}
+
+/// The first line of what is answered.
+fn say(served: &Served, said: &str) -> String {
+    let mut stream = TcpStream::connect(&served.host).unwrap();
+    stream.write_all(said.as_bytes()).unwrap();
+    let mut answered = String::new();
+    stream.read_to_string(&mut answered).unwrap();
+    answered.lines().next().unwrap_or_default().to_owned()
+}
+
+#[test]
+fn a_request_names_one_host() {
+    let (_home, served) = served();
+    let ask = |first: &str, headers: &str| say(&served, &format!("{first}\r\n{headers}Connection: close\r\n\r\n"));
+    for (first, headers, status) in [
+        ("GET /api/live HTTP/1.1", "Host: localhost\r\n", "200"),
+        ("GET http://localhost/api/live HTTP/1.1", "Host: localhost\r\n", "200"),
+        ("GET /api/live HTTP/1.1", "Host: localhost\r\nHost: evil.example\r\n", "400"),
+        ("GET /api/live HTTP/1.1", "Host: localhost\r\nHost: localhost\r\n", "400"),
+        ("GET http://evil.example/api/live HTTP/1.1", "Host: localhost\r\n", "400"),
+        ("GET http://localhost/api/live HTTP/1.1", "Host: evil.example\r\n", "400"),
+        ("GET http://evil.example/api/live HTTP/1.1", "Host: evil.example\r\n", "403"),
+        ("GET /api/live HTTP/1.1", "Host: evil.example\r\n", "403"),
+        ("GET /api/live HTTP/1.1", "", "403"),
+        ("GET /api/live HTTP/1.0", "", "403"),
+        ("GET /api/live HTTP/1.1", "Host: local\u{f6}host\r\n", "400"),
+    ] {
+        let answered = ask(first, headers);
+        assert_eq!(answered.split(' ').nth(1), Some(status), "{first} {headers:?}: {answered}");
+    }
+}
+
+#[test]
+fn no_more_than_so_many_connections_are_held() {
+    let (_home, served) = served();
+    let connect = || TcpStream::connect(&served.host).unwrap();
+    let begin = || {
+        let mut stream = connect();
+        stream.write_all(b"GET /api/live HTTP/1.1\r\nHost: loc").unwrap();
+        stream
+    };
+    let mut held: Vec<TcpStream> = (0..64).map(|_| begin()).collect();
+    let mut late = connect();
+    late.write_all(b"GET /api/live HTTP/1.0\r\nHost: localhost\r\n\r\n").unwrap();
+    late.set_read_timeout(Some(Duration::from_millis(300))).unwrap();
+    let mut byte = [0];
+    assert_eq!(late.read(&mut byte).unwrap_err().kind(), ErrorKind::WouldBlock, "it is answered before there is room");
+    // One goes, and whoever waited is answered.
+    held.pop();
+    late.set_read_timeout(Some(Duration::from_secs(60))).unwrap();
+    assert_eq!((late.read(&mut byte).unwrap(), byte[0]), (1, b'H'));
+}
+
+#[test]
+fn both_signals_end_it_whoever_is_connected() {
+    for signal in [Signal::INT, Signal::TERM] {
+        let (_home, mut served) = served();
+        let mut slow = TcpStream::connect(&served.host).unwrap();
+        slow.write_all(b"GET / HTTP/1.1\r\nHost: loc").unwrap();
+        let idle = TcpStream::connect(&served.host).unwrap();
+        // Both have been accepted when a later one is answered.
+        assert!(say(&served, "GET /api/live HTTP/1.0\r\nHost: localhost\r\n\r\n").contains("200"));
+        kill_process(Pid::from_child(&served.child), signal).unwrap();
+        let status = served.child.wait().unwrap();
+        assert!(status.success(), "{status}");
+        drop((slow, idle));
+    }
+}
+
+/// A user that has no other process.
+const LONELY_UID: u32 = 54_321;
+
+/// The command with at most so much of something.
+fn limited(mut command: Command, resource: Resource, most: u64) -> Command {
+    let limit = Rlimit { current: Some(most), maximum: Some(most) };
+    // SAFETY: between fork and exec one system call is made.
+    unsafe { command.pre_exec(move || Ok(setrlimit(resource, limit)?)) };
+    command
+}
+
+#[test]
+fn where_no_thread_can_be_started_that_is_said() {
+    if !rustix::process::geteuid().is_root() {
+        return servers::say_untested(&"only root may become a user that has no process");
+    }
+    let home = Home::new();
+    let program = home.path().join("pgthaw");
+    fs::copy(env!("CARGO_BIN_EXE_pgthaw"), &program).unwrap();
+    fs::set_permissions(&program, Permissions::from_mode(0o755)).unwrap();
+    for arguments in [&["map"][..], &["snapshot", "take"], &["restore"], &["serve", "--port", "0"], &["results"]] {
+        let mut command = Command::new(&program);
+        command.args(arguments).current_dir(home.path()).env("HOME", home.path()).uid(LONELY_UID).gid(LONELY_UID);
+        let output = servers::output_of(&mut limited(command, Resource::Nproc, 1)).ends_with(1);
+        assert!(!output.stderr.contains("panicked"), "{}", output.stderr);
+        assert!(
+            output.stderr.contains("cannot start the threads") && output.stderr.contains("ulimit -u"),
+            "{}",
+            output.stderr
+        );
+    }
+}
+
+#[test]
+fn where_descriptors_run_out_that_is_said() {
+    let server = servers::start_any(&[]);
+    server.psql("CREATE EXTENSION pg_buffercache; CREATE EXTENSION pg_prewarm");
+    server.pgthaw(&["snapshot", "take"]).ok();
+    for descriptors in [5, 8, 12, 16, 24, 64] {
+        for arguments in [&["map", "--json"][..], &["snapshot", "take"], &["restore"], &["snapshot", "list"]] {
+            let command = limited(server.command(arguments), Resource::Nofile, descriptors);
+            let output = servers::output_of(&mut { command });
+            eprintln!(
+                "{descriptors} {arguments:?} {} {}",
+                output.status,
+                output.stderr.lines().next().unwrap_or_default()
+            );
+            assert!(
+                [0, 1, 3].contains(&output.status),
+                "{descriptors} {arguments:?} {} {}",
+                output.status,
+                output.stderr
+            );
+            assert!(!output.stderr.contains("panicked"), "{descriptors} {arguments:?} {}", output.stderr);
+            assert!(descriptors < 64 || output.status == 0, "{arguments:?} {}", output.stderr);
+        }
+    }
+}
