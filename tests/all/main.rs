@@ -19,6 +19,7 @@ mod hostile;
 mod hydrate;
 mod judgement;
 mod kept;
+mod kills;
 mod least_privilege;
 mod loading;
 mod lying_server;
