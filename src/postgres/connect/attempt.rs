@@ -133,7 +133,7 @@ async fn connect_as(
         let mut connection = open(&options, identity).await.map_err(failed)?;
         let path = sqlx::query_scalar::<_, String>(include_str!("../sql/session_path_13.sql"));
         let path = path.fetch_one(&mut connection).await.map_err(failed)?;
-        Ok((connection, path))
+        Ok::<_, Error>((connection, path))
     };
     match within(resolved.timeout, &address, attempt).await? {
         Ok((connection, path)) if path.is_empty() => Ok(connection),
