@@ -388,6 +388,7 @@ const PLACES_WITH_REASON: &[(&str, &str)] = &[
     ("src/linux/cgroup/", KERNEL),
     ("src/linux/arguments.rs", KERNEL),
     ("src/linux/loop_file_system/", "files of the kernel, and its own directory"),
+    ("src/linux/machine.rs", KERNEL),
     ("src/linux/memory.rs", KERNEL),
     ("src/linux/page_cache/", "files of the kernel, and files without a name"),
     ("src/linux/process.rs", KERNEL),
