@@ -59,8 +59,13 @@ impl Directory {
     /// # Errors
     /// Those of mkdir(2) and open(2).
     pub fn create(path: &Path) -> io::Result<Directory> {
-        std::fs::create_dir_all(path)?;
-        Directory::open(path)
+        match Directory::open(path) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {
+                std::fs::create_dir_all(path)?;
+                Directory::open(path)
+            }
+            opened => opened,
+        }
     }
 
     /// Opens one unless its own name is a link.
