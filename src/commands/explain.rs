@@ -46,8 +46,17 @@ pub fn describe(error: &anyhow::Error) -> String {
             texts.push(text);
         }
     }
-    texts.join(": ")
+    // A server may say as much as it likes.
+    let mut told = texts.join(": ");
+    if let Some((end, _)) = told.char_indices().nth(TOLD_CHARACTERS) {
+        told.truncate(end);
+        told.push('…');
+    }
+    told
 }
+
+/// Of a long message so many characters are told.
+const TOLD_CHARACTERS: usize = 10_000;
 
 /// Every folder's error type stands here.
 fn as_explain<'a>(cause: &'a (dyn std::error::Error + 'static)) -> Option<&'a dyn Explain> {
