@@ -46,9 +46,18 @@ pub fn describe(error: &anyhow::Error) -> String {
             texts.push(text);
         }
     }
+    // A server may say as much as it likes.
+    let mut told = texts.join(": ");
+    if let Some((end, _)) = told.char_indices().nth(TOLD_CHARACTERS) {
+        told.truncate(end);
+        told.push('…');
+    }
     // A program's or a server's own words may quote a command with its password.
-    postgres::keep_text(texts.join(": "))
+    postgres::keep_text(told)
 }
+
+/// Of a long message so many characters are told.
+const TOLD_CHARACTERS: usize = 10_000;
 
 /// Every folder's error type stands here.
 fn as_explain<'a>(cause: &'a (dyn std::error::Error + 'static)) -> Option<&'a dyn Explain> {

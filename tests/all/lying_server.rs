@@ -180,19 +180,23 @@ fn welcome() -> Vec<u8> {
     bytes
 }
 
-fn serve(mut stream: TcpStream, greeting: Option<Vec<u8>>, lie: &Lie) -> std::io::Result<()> {
+/// Reads the startup packet, and refuses encryption before it.
+fn read_startup(stream: &mut TcpStream) -> std::io::Result<()> {
     loop {
         let mut length = [0; 4];
         stream.read_exact(&mut length)?;
         let mut packet = vec![0; u32::from_be_bytes(length) as usize - 4];
         stream.read_exact(&mut packet)?;
-        // A wish for encryption.
-        if packet.len() == 4 {
-            stream.write_all(b"N")?;
-            continue;
+        // Only a wish for encryption is as short as that.
+        if packet.len() > 4 {
+            return Ok(());
         }
-        break;
+        stream.write_all(b"N")?;
     }
+}
+
+fn serve(mut stream: TcpStream, greeting: Option<Vec<u8>>, lie: &Lie) -> std::io::Result<()> {
+    read_startup(&mut stream)?;
     let Some(greeting) = greeting else {
         return stream.read_exact(&mut [0]);
     };

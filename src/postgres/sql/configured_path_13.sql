@@ -1,7 +1,7 @@
 -- The search_path that sessions of this role in this database begin with, had pgthaw not asked for its own: as ALTER ROLE or
 -- ALTER DATABASE says, the narrower first, or else the configuration files.
 SELECT coalesce(
-    (SELECT pg_catalog.substr(entry, 13)
+    (SELECT pg_catalog.right(entry, -12)
      FROM pg_catalog.pg_db_role_setting s
      CROSS JOIN pg_catalog.unnest(s.setconfig) AS entry
      WHERE pg_catalog.starts_with(entry, 'search_path=')
