@@ -31,9 +31,15 @@ impl Draft {
             };
             // Not everywhere can files be locked; then drafts that were left stay.
             let _ = file.lock();
-            // Somebody may have swept it before it was locked.
-            if directory.holds(&name, &file)? {
-                return Ok(Draft { directory, name, file, is_placed: false });
+            match directory.holds(&name, &file) {
+                Ok(true) => return Ok(Draft { directory, name, file, is_placed: false }),
+                // Somebody has swept it before it was locked.
+                Ok(false) => {}
+                Err(error) => {
+                    // What stays is swept by the next who writes here.
+                    let _ = directory.remove_file(&name);
+                    return Err(error);
+                }
             }
         }
     }
