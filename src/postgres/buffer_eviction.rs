@@ -3,7 +3,7 @@
 use sqlx::postgres::PgConnection;
 use sqlx::postgres::types::Oid;
 
-use super::extension::{explain_refusal, require_extension};
+use super::extension::{explain_refusal, hold_extension};
 use super::{Error, PG_BUFFERCACHE, RelationPath};
 
 /// What became of the buffers.
@@ -20,7 +20,7 @@ pub async fn apply_evict_buffers(
     connection: &mut PgConnection,
     relations: Option<&[RelationPath]>,
 ) -> Result<Option<EvictedBuffers>, Error> {
-    let extension = require_extension(connection, PG_BUFFERCACHE).await?;
+    let (extension, mut held) = hold_extension(connection, PG_BUFFERCACHE).await?;
     if !extension.is_at_least(1, 5) {
         return Ok(None);
     }
@@ -32,8 +32,9 @@ pub async fn apply_evict_buffers(
         .bind(oids(RelationPath::tablespace_oid))
         .bind(oids(RelationPath::database_oid))
         .bind(oids(RelationPath::relfilenumber))
-        .fetch_one(&mut *connection)
+        .fetch_one(&mut *held)
         .await;
+    drop(held);
     match answer {
         Ok((evicted, stayed)) => Ok(Some(EvictedBuffers { evicted: evicted as u64, stayed: stayed as u64 })),
         Err(source) => Err(explain_refusal(connection, PG_BUFFERCACHE, "evict buffers", source).await),

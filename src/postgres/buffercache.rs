@@ -6,7 +6,7 @@ use sqlx::postgres::types::Oid;
 use sqlx::postgres::{PgConnection, PgRow};
 
 use super::answer::{collect_rows, in_time};
-use super::extension::{explain_refusal, require_extension};
+use super::extension::{explain_refusal, hold_extension};
 use super::{Error, Extension};
 use crate::units::{BlockNumber, Fork};
 
@@ -46,8 +46,10 @@ pub struct UsageSummary {
 /// needs pg_buffercache ([`Server::connect_with_extension`](super::Server::connect_with_extension) finds one that has
 /// it). A buffer is read while others change: the picture is not of one instant.
 pub async fn read_buffers(connection: &mut PgConnection, visit: impl FnMut(Buffer)) -> Result<(), Error> {
-    let extension = require_extension(connection, PG_BUFFERCACHE).await?;
-    match visit_buffers(connection, &extension, visit).await {
+    let (extension, mut held) = hold_extension(connection, PG_BUFFERCACHE).await?;
+    let visited = visit_buffers(&mut held, &extension, visit).await;
+    drop(held);
+    match visited {
         Err(Error::Query { source, .. }) => Err(explain_refusal(connection, PG_BUFFERCACHE, ACTION, source).await),
         visited => visited,
     }
@@ -55,14 +57,15 @@ pub async fn read_buffers(connection: &mut PgConnection, visit: impl FnMut(Buffe
 
 /// The used buffers by usage count. From pg_buffercache 1.4 on this costs a fraction of [`read_buffers`].
 pub async fn read_usage_summary(connection: &mut PgConnection) -> Result<Vec<UsageSummary>, Error> {
-    let extension = require_extension(connection, PG_BUFFERCACHE).await?;
+    let (extension, mut held) = hold_extension(connection, PG_BUFFERCACHE).await?;
     let question = if extension.is_at_least(1, 4) {
         include_str!("sql/buffer_usage_16.sql")
     } else {
         include_str!("sql/buffer_usage_13.sql")
     };
-    let rows = sqlx::query(extension.place(question)).fetch(&mut *connection);
+    let rows = sqlx::query(extension.place(question)).fetch(&mut *held);
     let summary = in_time(ACTION, collect_rows(rows, |row| decode_usage(row).map(Some))).await;
+    drop(held);
     match summary {
         Err(Error::Query { source, .. }) => Err(explain_refusal(connection, PG_BUFFERCACHE, ACTION, source).await),
         summary => summary,

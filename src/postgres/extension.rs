@@ -1,7 +1,9 @@
 //! The contrib modules inside the server: where they are, how to call them, and what to say when they are not there.
 
-use sqlx::postgres::PgConnection;
-use sqlx::{AssertSqlSafe, Row as _, SqlSafeStr as _, SqlStr};
+use std::ops::{Deref, DerefMut};
+
+use sqlx::postgres::{PgConnection, PgRow, Postgres};
+use sqlx::{AssertSqlSafe, Connection as _, Row as _, SqlSafeStr as _, SqlStr, Transaction};
 
 use super::answer::in_time;
 use super::error::CREATE_EXTENSION;
@@ -14,12 +16,60 @@ pub struct Extension {
     schema: String,
     /// Such as `1.4`.
     pub version: String,
+    /// May somebody rename or drop the schema who is no superuser and not the connected role?
+    is_movable: bool,
+    /// Could the session keep him from that?
+    is_holdable: bool,
+}
+
+/// A connection on which an extension stays where it was found, as far as the session can see to that.
+#[derive(Debug)]
+pub(super) enum Held<'c> {
+    /// Nobody may move it, or this session cannot keep anybody from it.
+    AsIs(&'c mut PgConnection),
+    /// Its schema stays until the transaction ends. There is nothing to commit.
+    Locked(Transaction<'c, Postgres>),
+}
+
+impl Held<'_> {
+    /// Lets go at once: a transaction that is only dropped ends with the connection's next question.
+    pub(super) async fn release(self) -> Result<(), sqlx::Error> {
+        match self {
+            Held::AsIs(_) => Ok(()),
+            Held::Locked(transaction) => transaction.rollback().await,
+        }
+    }
+}
+
+impl Deref for Held<'_> {
+    type Target = PgConnection;
+
+    fn deref(&self) -> &PgConnection {
+        match self {
+            Held::AsIs(connection) => connection,
+            Held::Locked(transaction) => transaction,
+        }
+    }
+}
+
+impl DerefMut for Held<'_> {
+    fn deref_mut(&mut self) -> &mut PgConnection {
+        match self {
+            Held::AsIs(connection) => connection,
+            Held::Locked(transaction) => transaction,
+        }
+    }
 }
 
 impl Extension {
     /// The text of a question whose `{schema}` is where the extension is.
     pub(super) fn place(&self, question: &'static str) -> SqlStr {
         AssertSqlSafe(question.replace("{schema}", &self.schema)).into_sql_str()
+    }
+
+    /// May it be somewhere else a moment later?
+    pub(super) fn is_movable(&self) -> bool {
+        self.is_movable
     }
 
     /// Is the extension at least `major.minor`?
@@ -100,7 +150,12 @@ mod tests {
 
     #[test]
     fn versions_compare_as_numbers() {
-        let version = |text: &str| Extension { schema: "public".into(), version: text.into() };
+        let version = |text: &str| Extension {
+            schema: "public".into(),
+            version: text.into(),
+            is_movable: false,
+            is_holdable: false,
+        };
         assert!(version("1.10").is_at_least(1, 4));
         assert!(version("2.0").is_at_least(1, 4));
         assert!(!version("1.3").is_at_least(1, 4));

@@ -4,7 +4,7 @@ use sqlx::postgres::PgConnection;
 use sqlx::postgres::types::Oid;
 
 use super::answer::in_time;
-use super::extension::{explain_refusal, require_extension};
+use super::extension::{Held, explain_refusal, hold_extension, require_extension};
 use super::{Error, Extension};
 use crate::units::{BlockRange, Fork};
 
@@ -66,7 +66,7 @@ impl Prewarmer {
     ) -> Result<u64, Error> {
         let mut loaded = 0;
         for batch in batches(ranges) {
-            match in_time(ACTION, self.prewarm_batch(relation_oid, mode, fork, &batch, passes)).await {
+            match self.prewarm_batch(relation_oid, mode, fork, &batch, passes).await {
                 Ok(blocks) => loaded += blocks,
                 Err(Error::Query { source, .. }) => {
                     return Err(explain_refusal(&mut self.connection, PG_PREWARM, ACTION, source).await);
@@ -84,19 +84,28 @@ impl Prewarmer {
         fork: Fork,
         ranges: &[BlockRange],
         passes: u32,
-    ) -> Result<u64, sqlx::Error> {
+    ) -> Result<u64, Error> {
         let starts: Vec<i64> = ranges.iter().map(|range| range.start as i64).collect();
         let ends: Vec<i64> = ranges.iter().map(|range| range.end as i64).collect();
-        let blocks: i64 = sqlx::query_scalar(self.extension.place(include_str!("sql/prewarm_13.sql")))
+        let (extension, mut connection) = self.hold().await?;
+        let prewarm = sqlx::query_scalar::<_, i64>(extension.place(include_str!("sql/prewarm_13.sql")))
             .bind(Oid(relation_oid))
             .bind(mode.name())
             .bind(fork.name())
             .bind(starts)
             .bind(ends)
-            .bind(passes as i32)
-            .fetch_one(&mut self.connection)
-            .await?;
+            .bind(passes as i32);
+        let blocks = in_time(ACTION, prewarm.fetch_one(&mut *connection)).await?;
+        in_time(ACTION, connection.release()).await?;
         Ok(blocks as u64 / u64::from(passes.max(1)))
+    }
+
+    /// pg_prewarm where it is now: it is looked for again where it may have been moved.
+    async fn hold(&mut self) -> Result<(Extension, Held<'_>), Error> {
+        match self.extension.is_movable() {
+            true => hold_extension(&mut self.connection, PG_PREWARM).await,
+            false => Ok((self.extension.clone(), Held::AsIs(&mut self.connection))),
+        }
     }
 }
 

@@ -3,7 +3,8 @@
 use sqlx::Row as _;
 use sqlx::postgres::PgConnection;
 
-use super::{Error, find_extension};
+use super::Error;
+use super::extension::hold_extension;
 
 /// Fewer say nothing.
 const FEWEST_CALLS: f64 = 200.0;
@@ -21,13 +22,16 @@ pub struct Statements {
 
 /// `None` without the extension, where it is not preloaded or not for this role, and where too few statements were run.
 pub async fn read_statements(connection: &mut PgConnection) -> Result<Option<Statements>, Error> {
-    let Some(extension) = find_extension(connection, "pg_stat_statements").await? else { return Ok(None) };
+    let (extension, mut held) = match hold_extension(connection, "pg_stat_statements").await {
+        Err(Error::ExtensionMissing { .. }) => return Ok(None),
+        held => held?,
+    };
     let question = match extension.is_at_least(RENAMED_IN.0, RENAMED_IN.1) {
         true => include_str!("sql/statements_17.sql"),
         false => include_str!("sql/statements_13.sql"),
     };
     // Not preloaded it answers with an error, and a forecast goes on without.
-    let Ok(row) = sqlx::query(extension.place(question)).fetch_one(connection).await else { return Ok(None) };
+    let Ok(row) = sqlx::query(extension.place(question)).fetch_one(&mut *held).await else { return Ok(None) };
     let failed = |source| Error::Query { action: "read pg_stat_statements", source };
     let calls: f64 = row.try_get("calls").map_err(failed)?;
     let milliseconds: f64 = row.try_get("milliseconds").map_err(failed)?;

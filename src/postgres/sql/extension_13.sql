@@ -1,5 +1,17 @@
--- Where in this database extension $1 is, and which version of it.
-SELECT pg_catalog.quote_ident(n.nspname) AS schema, e.extversion AS version
+-- Where in this database extension $1 is, and which version of it. is_movable: may somebody who is no superuser and not this role
+-- rename or drop its schema? is_holdable: could this session keep him from that?
+SELECT
+    pg_catalog.quote_ident(n.nspname) AS schema,
+    e.extversion AS version,
+    NOT EXISTS (
+        SELECT FROM pg_catalog.pg_roles o
+        WHERE o.oid = CASE WHEN pg_catalog.pg_get_userbyid(n.nspowner) = 'pg_database_owner' THEN d.datdba ELSE n.nspowner END
+          AND (o.rolsuper OR o.rolname = current_user)
+    ) AS is_movable,
+    NOT pg_catalog.pg_is_in_recovery()
+        AND pg_catalog.current_setting('transaction_read_only') = 'off'
+        AND pg_catalog.has_table_privilege('pg_catalog.pg_namespace', 'UPDATE') AS is_holdable
 FROM pg_catalog.pg_extension e
 JOIN pg_catalog.pg_namespace n ON n.oid = e.extnamespace
+JOIN pg_catalog.pg_database d ON d.datname = pg_catalog.current_database()
 WHERE e.extname = $1

@@ -1,5 +1,8 @@
 //! Databases of owners who wish whoever visits them ill: nothing of theirs is run, and nobody else's database suffers.
 
+use pgthaw::postgres::{PrewarmMode, Prewarmer, Server};
+use pgthaw::units::{BlockRange, Fork};
+
 use crate::servers::{self, TestServer, say_untested};
 
 const SHADOWS: &str = include_str!("shadows.sql");
@@ -39,6 +42,30 @@ const FAKES: &str = "
     CREATE VIEW public.pg_buffercache AS SELECT 1 AS bufferid, 1::oid AS relfilenode WHERE public.seize();
     CREATE FUNCTION public.pg_prewarm(regclass, text, text, bigint, bigint) RETURNS bigint LANGUAGE plpgsql AS
         $$ BEGIN PERFORM public.seize(); RETURN 1; END $$;";
+
+/// The owner of the schema moves the extension away, and puts something of his own in its place.
+const SWAP: &str = "SET SESSION AUTHORIZATION mallory; ALTER SCHEMA shop RENAME TO away; CREATE SCHEMA shop;
+    CREATE FUNCTION shop.pg_prewarm(regclass, text, text, bigint, bigint) RETURNS bigint LANGUAGE plpgsql AS
+        $$ BEGIN EXECUTE 'ALTER ROLE mallory SUPERUSER'; RETURN 1; END $$";
+
+test_every_version! {
+    fn an_extension_that_was_moved_meanwhile_is_called_where_it_is(version) {
+        let server = servers::start(version, &[]);
+        server.psql("CREATE ROLE mallory LOGIN; CREATE DATABASE evil OWNER mallory");
+        server.psql_in("evil", "CREATE SCHEMA shop AUTHORIZATION mallory; CREATE EXTENSION pg_prewarm SCHEMA shop");
+        let options = server.cluster.connect_options("evil");
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+        runtime.block_on(async {
+            let reached = Server::connect(&options).await.unwrap();
+            let mut prewarmer = Prewarmer::open(reached.connect_to("evil").await.unwrap()).await.unwrap();
+            server.psql_in("evil", SWAP);
+            // pg_class.
+            let loaded = prewarmer.apply_prewarm(1259, PrewarmMode::Buffer, Fork::Main, &[BlockRange::new(0, 5)], 1).await;
+            assert_eq!(loaded.unwrap(), 5);
+        });
+        assert_eq!(server.psql("SELECT rolsuper FROM pg_roles WHERE rolname = 'mallory'"), "f");
+    }
+}
 
 /// Each command that visits databases, with what it needs; it may fail.
 const VISITS: [&[&str]; 14] = [
