@@ -1,7 +1,11 @@
 //! What somebody else's input may cost: snapshots that unpack to far more than they are, and programs that get few threads
 //! or descriptors.
 
-use std::fs;
+use std::fs::{self, Permissions};
+use std::io::{ErrorKind, Read as _, Write as _};
+use std::net::TcpStream;
+use std::os::unix::fs::PermissionsExt as _;
+use std::os::unix::process::CommandExt as _;
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
 use std::time::Duration;
