@@ -317,7 +317,11 @@ fn find_fork(forks: &mut Vec<ForkMap>, fork: Fork, blocks: u64) -> Result<&mut F
         }
         Some(last) if last.fork > fork => return Err(format!("fork {fork} comes after {}", last.fork)),
         Some(last) if last.fork == fork => {}
-        _ => forks.push(ForkMap::empty(fork, blocks)),
+        _ => {
+            // Most relations have one, and a vector that grows by itself begins with room for four.
+            forks.reserve_exact(1);
+            forks.push(ForkMap::empty(fork, blocks));
+        }
     }
     forks.last_mut().ok_or_else(|| "there is no fork".to_owned())
 }
@@ -338,9 +342,12 @@ fn add_blocks(fork: &mut ForkMap, tier: &str, heat: i32, bitmap: RoaringBitmap) 
     if !level.is_disjoint(&bitmap) || !others.is_disjoint(&bitmap) {
         return Err(format!("a block is in tier {tier} twice"));
     }
-    *level |= &bitmap;
     if tier == row::OS && heat > 0 {
-        *fork.os_heat.entry(heat).or_default() |= bitmap;
+        *fork.os_heat.entry(heat).or_default() |= &bitmap;
+    }
+    match level.is_empty() {
+        true => *level = bitmap,
+        false => *level |= bitmap,
     }
     Ok(())
 }
