@@ -3,7 +3,7 @@
 use std::ffi::OsString;
 use std::process::ExitCode;
 
-use pgthaw::commands::{Cli, describe, explain, start_runtime};
+use pgthaw::commands::{Cli, describe, explain, run_caught, start_runtime};
 use pgthaw::terminal;
 
 fn main() -> ExitCode {
@@ -22,7 +22,7 @@ async fn run(arguments: &[OsString], as_json: bool) -> ExitCode {
         Err(error) => return fail(&error, as_json),
     };
     let as_json = cli.as_json();
-    match cli.run().await {
+    match run_caught(cli.run()).await {
         Ok(status) => match terminal::output_failure() {
             None => ExitCode::from(status.code()),
             Some(failure) => {

@@ -63,10 +63,16 @@ type Tree = BTreeMap<String, String>;
 fn the_tree_keeps_its_rules() {
     let tree = read_tree(Path::new(env!("CARGO_MANIFEST_DIR")));
     assert!(tree.contains_key("src/lib.rs"), "the tree was not read");
-    let rules =
-        [check_layers, check_lengths, check_names, check_reachable, check_unsafe, check_commands, |tree: &Tree| {
-            check_exceptions(tree, &LONGER_WITH_REASON)
-        }];
+    let rules = [
+        check_layers,
+        check_lengths,
+        check_names,
+        check_reachable,
+        check_unsafe,
+        check_commands,
+        check_places,
+        |tree: &Tree| check_exceptions(tree, &LONGER_WITH_REASON),
+    ];
     let violations: Vec<String> = rules.into_iter().flat_map(|rule| rule(&tree)).collect();
     assert!(violations.is_empty(), "\n{}", violations.join("\n"));
 }
@@ -363,6 +369,98 @@ fn check_commands(tree: &Tree) -> Vec<String> {
         .collect()
 }
 
+// ---- files where others may write ----
+
+const KERNEL: &str = "files of the kernel: /proc, /sys, cgroups";
+const STORE: &str = "part of the store";
+const OWN: &str = "below a directory of this process's own, which is closed to others";
+
+/// Who opens, makes or removes files by a path without `src/files/`, and why that is no harm. A folder ends with a slash.
+const PLACES_WITH_REASON: &[(&str, &str)] = &[
+    ("src/bench/", OWN),
+    ("src/cache/snapshot_file/", STORE),
+    ("src/cache/snapshot_store.rs", STORE),
+    ("src/commands/completions.rs", "where the user says that the manual pages go"),
+    ("src/commands/measured.rs", "a file of the user's, which may be a pipe: `<(…)`"),
+    ("src/commands/settings/", STORE),
+    ("src/linux/block_device.rs", KERNEL),
+    ("src/linux/capability/", "scratch files that are made anew, and /proc"),
+    ("src/linux/cgroup/", KERNEL),
+    ("src/linux/arguments.rs", KERNEL),
+    ("src/linux/loop_file_system/", "files of the kernel, and its own directory"),
+    ("src/linux/machine.rs", KERNEL),
+    ("src/linux/memory.rs", KERNEL),
+    ("src/linux/page_cache/", "files of the kernel, and files without a name"),
+    ("src/linux/process.rs", KERNEL),
+    ("src/linux/read_ahead.rs", "files of the kernel, and this user's own state"),
+    ("src/postgres/capability/directory_checks.rs", "tries whether a directory can be listed, and reads nothing"),
+    ("src/postgres/configured.rs", OWN),
+    ("src/postgres/error.rs", "lists the sockets of libpq's directories for a hint"),
+    ("src/postgres/lender.rs", "a server's own log, with no more rights than the server's"),
+    ("src/postgres/pgbench/", OWN),
+    ("src/postgres/postmaster.rs", KERNEL),
+    ("src/postgres/programs.rs", "lists where PostgreSQL is installed"),
+    ("src/postgres/scratch.rs", KERNEL),
+    ("src/report/", STORE),
+    ("src/results/", STORE),
+    ("src/serve/", STORE),
+    ("src/terminal/password.rs", "the terminal"),
+];
+
+const FS_CALLS: [&str; 13] = [
+    "read",
+    "read_to_string",
+    "read_dir",
+    "write",
+    "copy",
+    "rename",
+    "hard_link",
+    "remove_file",
+    "remove_dir",
+    "remove_dir_all",
+    "create_dir",
+    "create_dir_all",
+    "set_permissions",
+];
+
+/// Calls by path of what `src/files/` does by descriptor.
+fn check_places(tree: &Tree) -> Vec<String> {
+    let is_test = |path: &str| path.ends_with("tests.rs") || path.ends_with("fixtures.rs");
+    let elsewhere = sources(tree).filter(|(path, _)| folder_of(path) != "files" && !is_test(path));
+    let calling: Vec<(&str, Vec<String>)> = elsewhere
+        .map(|(path, text)| (path, find_path_calls(&syntax_of(path, text))))
+        .filter(|(_, calls)| !calls.is_empty())
+        .collect();
+    let allows = |entry: &str, path: &str| path == entry || (entry.ends_with('/') && path.starts_with(entry));
+    let unlisted = calling.iter().filter(|(path, _)| !PLACES_WITH_REASON.iter().any(|(entry, _)| allows(entry, path)));
+    unlisted.map(|(path, calls)| format!("{path}: {} go through src/files/", calls.join(", "))).collect()
+}
+
+fn find_path_calls(file: &syn::File) -> Vec<String> {
+    struct Calls(Vec<String>);
+    impl<'ast> Visit<'ast> for Calls {
+        fn visit_item_mod(&mut self, module: &'ast syn::ItemMod) {
+            let is_test = |attribute: &syn::Attribute| matches!(&attribute.meta, syn::Meta::List(list) if list.path.is_ident("cfg") && list.tokens.to_string() == "test");
+            if !module.attrs.iter().any(is_test) {
+                syn::visit::visit_item_mod(self, module);
+            }
+        }
+        fn visit_expr_path(&mut self, path: &'ast syn::ExprPath) {
+            let names: Vec<String> = path.path.segments.iter().map(|segment| segment.ident.to_string()).collect();
+            let is_one = match names.iter().map(String::as_str).collect::<Vec<_>>()[..] {
+                [.., "fs", call] => FS_CALLS.contains(&call),
+                [.., "File", call] => ["open", "create", "options"].contains(&call),
+                [.., "OpenOptions" | "NamedTempFile", "new" | "new_in"] | ["tempfile", ..] => true,
+                _ => false,
+            };
+            self.0.extend(is_one.then(|| names.join("::")));
+        }
+    }
+    let mut calls = Calls(Vec::new());
+    calls.visit_file(file);
+    calls.0
+}
+
 // ---- each rule finds what it is there to find ----
 
 mod planted {
@@ -471,6 +569,14 @@ mod planted {
         let text = "fn f() { unsafe { g() } }";
         assert_eq!(check_unsafe(&tree([("src/warm/a.rs", text), ("src/linux/a.rs", text)])).len(), 1);
         assert!(check_unsafe(&tree([("src/warm/a.rs", "/// unsafe\nfn f() { let s = \"unsafe\"; }")])).is_empty());
+    }
+
+    #[test]
+    fn files_that_are_opened_by_path_are_found() {
+        let text = "fn f() { let _ = (std::fs::read(p), File::open(p), tempfile::tempdir(), fs::metadata(p)); }
+            #[cfg(test)] mod tests { fn g() { std::fs::write(p, t); } }";
+        let found = check_places(&tree([("src/warm/a.rs", text), ("src/files/a.rs", text), ("src/report/a.rs", text)]));
+        assert_eq!(found, ["src/warm/a.rs: std::fs::read, File::open, tempfile::tempdir go through src/files/"]);
     }
 
     #[test]

@@ -5,6 +5,7 @@ use std::time::Duration;
 use tokio::sync::mpsc::{Receiver, Sender, UnboundedSender, channel};
 
 use super::{Calibration, Finished, LoadingRun, LoadingTrial, Run, StartState, SweepRun, SweepTrial, Trial, UntilWarm};
+use crate::postgres::keep_text;
 use crate::units::Bytes;
 
 /// Something that happened.
@@ -124,6 +125,14 @@ impl Events {
     }
 
     pub fn tell(&self, event: Event) {
+        let event = match event {
+            Event::Step(text) => Event::Step(keep_text(text)),
+            Event::Remark(text) => Event::Remark(keep_text(text)),
+            Event::SweepTrialStarted(trial) => {
+                Event::SweepTrialStarted(SweepTrialStarted { label: keep_text(trial.label), ..trial })
+            }
+            other => other,
+        };
         if let Some(sender) = &self.0 {
             // The listener may have gone; the study goes on.
             let _ = sender.send(event);

@@ -80,26 +80,27 @@ impl Lab {
                 (cluster, Some(lender))
             }
         };
-        Ok(Lab::of(cluster, lender, programs))
+        Lab::of(cluster, lender, programs)
     }
 
     /// Takes over the cluster that a killed run has left in `directory`.
     pub fn adopt(programs: &Programs, directory: &Path) -> Result<Lab, Error> {
-        Ok(Lab::of(ScratchCluster::adopt_when_stopped(programs, directory)?, None, programs))
+        Lab::of(ScratchCluster::adopt_when_stopped(programs, directory)?, None, programs)
     }
 
-    fn of(cluster: ScratchCluster, lender: Option<Lender>, programs: &Programs) -> Lab {
-        Lab {
+    fn of(cluster: ScratchCluster, lender: Option<Lender>, programs: &Programs) -> Result<Lab, Error> {
+        let cache = SystemPageCache::of(&DataDirectory::open_files(&cluster.data_directory())?);
+        Ok(Lab {
             database_directory: cluster.data_directory().join("base"),
             database: DATABASE.to_owned(),
             preloaded: String::new(),
             backing_file: None,
             programs: programs.clone(),
-            cache: SystemPageCache::new(),
+            cache,
             listening: None,
             cluster,
             lender,
-        }
+        })
     }
 
     pub fn is_borrowed(&self) -> bool {
@@ -291,7 +292,8 @@ impl Lab {
     /// What stays of it in the page cache.
     fn evict_backing_file(&self) -> Result<Bytes, Error> {
         let Some(path) = &self.backing_file else { return Ok(Bytes(0)) };
-        let Some(file) = self.cache.open(path)? else { return Ok(Bytes(0)) };
+        // It lies beside the cluster.
+        let Some(file) = SystemPageCache::new().open(path)? else { return Ok(Bytes(0)) };
         file.apply_evict()?;
         let page_bytes = self.cache.page_bytes();
         let pages = file.read_counts(PageRange::new(0, file.size_bytes().div_ceil(page_bytes)))?.cached;

@@ -1,7 +1,7 @@
 //! Programs that start at a given instant: each is made ready behind a gate, and what it cost is read when it ends.
 
 use std::ffi::OsString;
-use std::fs::{self, File};
+use std::fs::File;
 use std::io::Write as _;
 use std::os::unix::process::CommandExt as _;
 use std::path::{Path, PathBuf};
@@ -11,6 +11,7 @@ use std::time::Duration;
 use rustix::process::{Pid, Signal, kill_process, kill_process_group};
 
 use super::Error;
+use crate::files::read_at_most;
 use crate::linux::cgroup::DiskLimit;
 use crate::linux::{clock, process};
 use crate::units::Bytes;
@@ -211,8 +212,13 @@ impl Drop for Running {
     }
 }
 
+/// Bytes that a program may have printed.
+const OUTPUT_BYTES_MAX: u64 = 64 << 20;
+
 fn read_lossy(path: &Path) -> String {
-    fs::read(path).map(|bytes| String::from_utf8_lossy(&bytes).into_owned()).unwrap_or_default()
+    read_at_most(path, OUTPUT_BYTES_MAX)
+        .map(|bytes| String::from_utf8_lossy(&bytes).into_owned())
+        .unwrap_or_else(|error| error.to_string())
 }
 
 #[cfg(test)]

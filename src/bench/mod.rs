@@ -27,6 +27,7 @@ mod ratio_text;
 mod record;
 mod residency;
 mod samples;
+mod secrets;
 mod significance;
 pub mod size;
 mod statistics;
@@ -64,6 +65,7 @@ pub use ratio_text::render_ratio;
 pub use record::{
     Device, Disk, Machine, RelationResidency, ResidencyStrip, Run, Sample, StartState, StrategyOutcome, Study, Trial,
 };
+pub use secrets::Record;
 pub use statistics::{Limits, MIN_PAIRS, Ratio, compute_ratio};
 pub use stop::Stop;
 pub use strategy::Strategy;

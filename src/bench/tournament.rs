@@ -11,6 +11,7 @@ use super::lab::{Lab, Place};
 use super::order::plan_order;
 use super::preparation::{Prepared, choose_settings, prepare};
 use super::residency::StripRelation;
+use super::secrets::Record as _;
 use super::stop::Stop;
 use super::strategy::Strategy;
 use super::trial::TrialSetup;
@@ -165,6 +166,7 @@ async fn play(
         events.tell(Event::Remark(warning.clone()));
         run.warnings.push(warning);
     }
+    run.hide_secrets();
     events.tell(Event::RunStarted(Box::new(run.clone())));
     let turns = plan_order(&prepared.strategies, options.repeats, options.seed);
     let setup = TrialSetup {
@@ -190,6 +192,7 @@ async fn play(
         match setup.run(lab, turn).await {
             Ok(mut trial) => {
                 judge_trial(&run, &mut trial);
+                trial.hide_secrets();
                 events.tell(Event::TrialEnded(Box::new(trial.clone())));
                 trials.push(trial);
             }

@@ -66,13 +66,14 @@ pub enum Reason {
 /// Of those from before the server's last start the warmest; of all that are nearly as warm as that, 95 % of each tier
 /// ([`NEARLY`]), the newest. Where none is from before the last start, the newest. Never one that holds nothing.
 ///
-/// A snapshot whose time is still to come was taken by a clock that was set back since: its time says nothing. It counts as
-/// one from before the start, and is no newer than any other.
+/// `headers` are in the order in which a store has them, the one taken last first: that is known, where times are only what a
+/// clock said. Where the clock was set back after a snapshot, its time says nothing ([`says_nothing`]): it counts as one from
+/// before the start.
 pub fn choose(headers: &[SnapshotHeader], situation: Situation) -> Option<(usize, Reason)> {
     let Situation { start, tiers, now } = situation;
     let filled: Vec<usize> = (0..headers.len()).filter(|at| Warmth::of(&headers[*at], tiers).is_some()).collect();
     let is_before = |at: &usize| match start {
-        LastStart::At(start) => headers[*at].taken_at < start || is_to_come(&headers[*at], now),
+        LastStart::At(start) => headers[*at].taken_at < start || says_nothing(headers, *at, now),
         LastStart::NotRunning | LastStart::Unknown => true,
     };
     let before: Vec<usize> = filled.iter().copied().filter(is_before).collect();
@@ -108,8 +109,10 @@ fn as_warm(headers: &[SnapshotHeader], among: Vec<usize>, warmest: usize, tiers:
     among.into_iter().filter(is_as_warm).collect()
 }
 
+/// The one taken last. One whose time is still to come gives way to any other: it shall not be the newest for ever where only
+/// times tell the order.
 fn find_newest(headers: &[SnapshotHeader], among: Vec<usize>, now: Timestamp) -> Option<usize> {
-    among.into_iter().max_by_key(|at| (!is_to_come(&headers[*at], now), headers[*at].taken_at, *at))
+    among.into_iter().min_by_key(|at| (is_to_come(&headers[*at], now), *at))
 }
 
 /// Does one hold less than 80 % of what another holds of a tier?
@@ -118,7 +121,12 @@ pub fn is_clearly_colder(one: &SnapshotHeader, than: &SnapshotHeader, tiers: Tie
     Warmth::of(one, tiers).is_none_or(|one| !one.reaches(than, CLEARLY))
 }
 
-/// Was it taken by a clock that was set back since?
+/// Was the clock set back after this one? Its time is still to come then, or one that was taken later bears an earlier time.
+fn says_nothing(headers: &[SnapshotHeader], at: usize, now: Timestamp) -> bool {
+    is_to_come(&headers[at], now) || headers[..at].iter().any(|later| later.taken_at < headers[at].taken_at)
+}
+
+/// Is its time still to come?
 pub fn is_to_come(header: &SnapshotHeader, now: Timestamp) -> bool {
     header.taken_at > now
 }
@@ -163,14 +171,17 @@ mod tests {
     use super::*;
     use crate::cache::fixtures::header;
 
-    /// The second that each was taken in, what it has of the page cache and of shared_buffers.
+    /// In the order in which they were taken: the second that the clock said, what each has of the page cache and of
+    /// shared_buffers.
     fn chosen(kept: &[(i64, Option<u64>, Option<u64>)], start: LastStart) -> Option<(usize, Reason)> {
         chosen_for(kept, start, Tiers::BOTH)
     }
 
     fn chosen_for(kept: &[(i64, Option<u64>, Option<u64>)], start: LastStart, tiers: Tiers) -> Option<(usize, Reason)> {
-        let headers: Vec<SnapshotHeader> = kept.iter().map(|(at, os, buffers)| header(*at, *os, *buffers)).collect();
-        choose(&headers, Situation { start, tiers, now: second(1000) })
+        let newest_first = kept.iter().rev();
+        let headers: Vec<SnapshotHeader> = newest_first.map(|(at, os, buffers)| header(*at, *os, *buffers)).collect();
+        let (at, reason) = choose(&headers, Situation { start, tiers, now: second(1000) })?;
+        Some((kept.len() - 1 - at, reason))
     }
 
     fn second(second: i64) -> Timestamp {
@@ -255,6 +266,16 @@ mod tests {
     }
 
     #[test]
+    fn a_time_after_that_of_a_later_one_says_nothing_either() {
+        // The warm one's clock was an hour ahead; then it was set right, the server restarted, and cold takes followed.
+        let mut kept = vec![(600, Some(1000), Some(100)), (110, Some(20), Some(2)), (120, Some(30), Some(3))];
+        assert_eq!(chosen(&kept, at(100)), Some((0, Reason::WarmestBeforeStart)));
+        // The order in which they were taken says which is the newest of those that are alike.
+        kept[2] = (120, Some(1000), Some(100));
+        assert_eq!(chosen(&kept, at(100)), Some((2, Reason::AsWarmSinceStart)));
+    }
+
+    #[test]
     fn a_warmer_one_is_told_when_it_is_clearly_warmer() {
         let kept = [header(10, Some(1000), Some(100)), header(20, Some(0), Some(0))];
         let situation = Situation { start: at(5), tiers: Tiers::BOTH, now: second(1000) };
@@ -265,7 +286,7 @@ mod tests {
         assert_eq!(warmer(Some(0), Some(0)), Some(0));
         assert_eq!(warmer(None, Some(100)), Some(0), "it knows nothing of the page cache");
         assert_eq!(find_warmer(&kept[1..], &header(30, Some(0), None), situation), None);
-        let alike = [header(10, Some(1000), Some(100)), header(20, Some(990), Some(99))];
-        assert_eq!(find_warmer(&alike, &kept[1], situation), Some(1), "of those that are alike the newest");
+        let alike = [header(20, Some(990), Some(99)), header(10, Some(1000), Some(100))];
+        assert_eq!(find_warmer(&alike, &kept[1], situation), Some(0), "of those that are alike the newest");
     }
 }

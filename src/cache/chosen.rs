@@ -74,7 +74,7 @@ impl Holding {
 }
 
 impl Candidates {
-    /// Adds one.
+    /// Adds one that was taken before all that were added.
     pub fn add(&mut self, generation: Generation, header: SnapshotHeader) {
         self.generations.push(generation);
         self.headers.push(header);
@@ -132,7 +132,7 @@ impl SnapshotStore {
         // By what footers say; whether the file keeps its word shows when it is read.
         while let Some((at, reason)) = choose(&candidates.headers, situation) {
             let path = candidates.generations[at].path.clone();
-            match Snapshot::read(&path) {
+            match candidates.generations[at].read() {
                 Ok(snapshot) => {
                     let header = snapshot.header();
                     let holding = candidates.holding(at, situation.now);
@@ -161,7 +161,7 @@ impl SnapshotStore {
         let mut candidates = Candidates::default();
         let mut unread = Vec::new();
         for generation in self.read_generations(system_identifier)? {
-            match SnapshotHeader::read_unverified(&generation.path) {
+            match generation.read_unverified() {
                 Ok(header) => candidates.add(generation, header),
                 Err(error) => unread.push(error),
             }
@@ -172,15 +172,17 @@ impl SnapshotStore {
     fn read_named(&self, name: &str, system_identifier: u64) -> Result<(Snapshot, PathBuf, Vec<Error>), Error> {
         let mut passed_over = Vec::new();
         for age in 0.. {
-            let path = match age {
-                0 => self.resolve(name, system_identifier)?,
+            let generation = match age {
+                0 if is_path(name) => None,
+                0 => Some(self.find(name, system_identifier)?),
                 // When there is no older one, the newest's damage is what went wrong.
-                age => match self.resolve(&format!("{NEWEST}~{age}"), system_identifier) {
-                    Ok(path) => path,
+                age => match self.find(&format!("{NEWEST}~{age}"), system_identifier) {
+                    Ok(generation) => Some(generation),
                     Err(_) => break,
                 },
             };
-            match Snapshot::read(&path) {
+            let path = generation.as_ref().map_or_else(|| PathBuf::from(name), |one| one.path.clone());
+            match generation.map_or_else(|| Snapshot::read(&path), |one| one.read()) {
                 Ok(snapshot) => return Ok((snapshot, path, passed_over)),
                 Err(error) if name == NEWEST && error.is_damage() => passed_over.push(error),
                 Err(error) => return Err(error),

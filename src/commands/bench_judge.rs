@@ -1,6 +1,5 @@
 //! `pgthaw bench judge`: the work is done in `src/bench/forecast.rs`.
 
-use std::fs;
 use std::path::PathBuf;
 
 use anyhow::Context as _;
@@ -9,6 +8,7 @@ use serde::Serialize;
 
 use super::{ExitStatus, OutputArguments};
 use crate::bench::{JudgedForecast, SweepVerdict, judge_sweep};
+use crate::files::read_text_at_most;
 use crate::terminal;
 
 /// How far off the forecasts of a sweep were: of files that `bench forecast --json` wrote
@@ -25,10 +25,14 @@ struct Document {
     points: Vec<JudgedForecast>,
 }
 
+/// Bytes that a forecast may have.
+const FORECAST_BYTES_MAX: u64 = 64 << 20;
+
 /// Runs the command.
 pub fn run(arguments: &JudgeArguments, output: OutputArguments) -> anyhow::Result<ExitStatus> {
     let read = |path: &PathBuf| -> anyhow::Result<JudgedForecast> {
-        let text = fs::read_to_string(path).with_context(|| format!("cannot read {}", path.display()))?;
+        let text =
+            read_text_at_most(path, FORECAST_BYTES_MAX).with_context(|| format!("cannot read {}", path.display()))?;
         serde_json::from_str(&text).with_context(|| format!("{} is no judged forecast", path.display()))
     };
     let points = arguments.files.iter().map(read).collect::<anyhow::Result<Vec<_>>>()?;

@@ -8,6 +8,7 @@ use clap::{Args, CommandFactory as _};
 use clap_complete::Shell;
 
 use super::{Cli, ExitStatus, OutputArguments};
+use crate::files::{FileMode, write_whole};
 use crate::terminal;
 
 /// Print the completions of a shell, or write the manual pages
@@ -36,14 +37,14 @@ pub async fn run(arguments: CompletionsArguments, _output: OutputArguments) -> a
     Ok(ExitStatus::Done)
 }
 
-/// All of them or none.
+/// Each whole or not at all. They are no secret: everybody is to read them.
 fn write_pages(command: clap::Command, directory: &Path) -> io::Result<()> {
-    fs::create_dir_all(directory)?;
-    let drafts = tempfile::Builder::new().prefix(".pgthaw-man").tempdir_in(directory)?;
+    FileMode::PUBLIC.apply();
+    let drafts = tempfile::tempdir()?;
     clap_mangen::generate_to(command, drafts.path())?;
     for draft in fs::read_dir(drafts.path())? {
         let draft = draft?;
-        fs::rename(draft.path(), directory.join(draft.file_name()))?;
+        write_whole(&directory.join(draft.file_name()), &fs::read(draft.path())?)?;
     }
     Ok(())
 }

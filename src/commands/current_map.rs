@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use super::OutputArguments;
 use super::target::Target;
 use crate::cache::{HeatInputs, Map, MapInputs, Snapshot, SnapshotStore, TierState, read_heat, read_map};
-use crate::linux::page_cache::SystemPageCache;
+use crate::files::EntryKind;
 use crate::terminal::{self, Progress};
 
 /// Reads what of the target is resident now. Without a server the names come from the newest snapshot in `snapshots`.
@@ -23,7 +23,7 @@ pub async fn read_current_map(
     let inputs = MapInputs {
         server: target.server.as_ref(),
         data_directory: target.data_directory.as_ref(),
-        page_cache: &SystemPageCache::new(),
+        page_cache: &target.page_cache(),
         databases: &databases,
         names: names.as_ref(),
         progress: &|done, total| progress.reach(done as u64, total as u64),
@@ -49,11 +49,12 @@ pub async fn read_current_map(
 /// Adds to a target's map how hot the blocks of its page cache are.
 pub async fn add_heat(map: &mut Map, target: &Target, snapshots: &SnapshotStore) -> anyhow::Result<()> {
     let earlier = snapshots.read_generations(map.source.system_identifier).unwrap_or_default();
-    let earlier: Vec<PathBuf> = earlier.into_iter().map(|generation| generation.path).collect();
+    let earlier: Vec<PathBuf> =
+        earlier.into_iter().filter(|one| one.kind == EntryKind::File).map(|one| one.path).collect();
     let inputs = HeatInputs {
         server: target.server.as_ref(),
         data_directory: target.data_directory.as_ref(),
-        page_cache: &SystemPageCache::new(),
+        page_cache: &target.page_cache(),
         databases: &target.databases().await?,
         earlier: &earlier,
     };
@@ -65,6 +66,6 @@ pub async fn add_heat(map: &mut Map, target: &Target, snapshots: &SnapshotStore)
 /// go without.
 fn read_newest(store: &SnapshotStore, cluster: u64) -> Option<Snapshot> {
     let generations = store.read_generations(cluster).ok()?;
-    let readable = generations.iter().filter_map(|generation| Snapshot::read(&generation.path).ok());
+    let readable = generations.iter().filter_map(|generation| generation.read().ok());
     readable.into_iter().find(|snapshot| snapshot.map.relations.iter().any(|one| one.relation.oid != 0))
 }

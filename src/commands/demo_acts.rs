@@ -1,16 +1,14 @@
 //! The two acts of `pgthaw demo`: everything is needed, and a hot newest tenth. The same disk, the same tables; who wins is
 //! another one.
 
-use std::fs;
-use std::os::unix::fs::PermissionsExt as _;
+use std::io::Write as _;
 
 use anyhow::Context as _;
 use clap::Args;
-use tempfile::TempDir;
 
 use super::study::choose_strategies;
 use crate::bench::{Options, Strategy};
-use crate::postgres::OwnerMark;
+use crate::postgres::MarkedDirectory;
 use crate::postgres::pgbench::Script;
 
 /// 99 % of the transactions in the newest tenth of the accounts: the script of the study in lab/restore.
@@ -48,17 +46,18 @@ pub struct ActArguments {
 #[derive(Debug)]
 pub struct Acts {
     pub options: Vec<Options>,
-    _script: (TempDir, OwnerMark),
+    _script: MarkedDirectory,
 }
 
 impl ActArguments {
     /// Makes the two acts of what they have in common.
     pub fn acts(&self, common: Options) -> anyhow::Result<Acts> {
-        let directory = tempfile::Builder::new().prefix("pgthaw-demo-").tempdir()?;
-        let mark = OwnerMark::place(directory.path())?;
+        let directory = MarkedDirectory::create("pgthaw-demo-", &std::env::temp_dir())?;
         let path = directory.path().join("newest-tenth.sql");
-        fs::write(&path, newest_tenth(common.scale)).with_context(|| format!("cannot write {}", path.display()))?;
-        fs::set_permissions(directory.path(), fs::Permissions::from_mode(0o755))?;
+        let script = directory.directory().create_file("newest-tenth.sql", 0o644);
+        let written = script.and_then(|mut file| file.write_all(newest_tenth(common.scale).as_bytes()));
+        written.with_context(|| format!("cannot write {}", path.display()))?;
+        directory.open_to_others()?;
         let act = |title: &str, script, strategies: &str, seconds| -> anyhow::Result<Options> {
             let mut act = Options { title: Some(title.to_owned()), ..common.clone() };
             act.workload.script = script;
@@ -73,7 +72,7 @@ impl ActArguments {
             act(EVERYTHING, Script::Builtin("select-only"), EVERYTHING_STRATEGIES, EVERYTHING_SECONDS)?,
             act(HOT, Script::File(path), HOT_STRATEGIES, HOT_SECONDS)?,
         ];
-        Ok(Acts { options, _script: (directory, mark) })
+        Ok(Acts { options, _script: directory })
     }
 }
 

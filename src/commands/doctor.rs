@@ -1,5 +1,7 @@
 //! `pgthaw doctor`: the work is done in `src/linux/capability/` and `src/postgres/capability/`.
 
+use std::sync::Arc;
+
 use clap::Args;
 
 use super::doctor_probe::{ProbeArguments, check_profile, run_probe};
@@ -102,6 +104,7 @@ fn print_list(capabilities: &[Capability], readiness: &Readiness) -> anyhow::Res
 /// The host's checks are made on what the server's found.
 fn check_all(checked: Checked) -> Vec<Capability> {
     let target = HostTarget {
+        files: checked.directory.as_ref().map(|directory| Arc::clone(&directory.files)),
         data_directory: checked.directory.map(|directory| directory.path),
         data_file: checked.relation_file,
         server_pid: checked.server_pid,

@@ -50,10 +50,11 @@ pub async fn run_probe(
     connection: &ConnectionArguments,
     output: OutputArguments,
 ) -> anyhow::Result<ExitStatus> {
+    let target = Target::open(connection).await?;
+    // From here on there is something to end in good order; until here a signal ends this process at once.
     let control = Arc::new(Control::default());
     let interrupted = Arc::clone(&control);
     tokio::spawn(terminal::interrupt_then_exit(move || interrupted.interrupt()));
-    let target = Target::open(connection).await?;
     let directory = target.data_directory.ok_or(Error::NothingToProbe)?;
     let progress = Progress::steps("probing", 0, output.shows_progress());
     let shown = progress.clone();
@@ -88,7 +89,11 @@ fn measure(
         progress.say(what);
     };
     let before = read_device_counters(device.number)?;
-    let Some(measurement) = (Probe { files: &files, budget, control, progress: &tell }).run()? else { return Ok(None) };
+    let Some(measurement) =
+        (Probe { directory: &directory.files, files: &files, budget, control, progress: &tell }).run()?
+    else {
+        return Ok(None);
+    };
     remarks.extend(traffic_remark(&measurement, before, read_device_counters(device.number)?));
     if measurement.has_read_twice {
         remarks.push(

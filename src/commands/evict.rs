@@ -11,7 +11,6 @@ use super::{
 };
 use crate::cache::{Map, Selection};
 use crate::failure::ErrorKind;
-use crate::linux::page_cache::SystemPageCache;
 use crate::terminal::{self, Canvas, WarmProgress};
 use crate::warm::evict::{EvictReceipt, Eviction};
 use crate::warm::{Control, Error};
@@ -81,7 +80,7 @@ pub async fn run(arguments: EvictArguments, output: OutputArguments) -> anyhow::
         is_dry_run: arguments.dry_run,
         server: target.server.as_ref(),
         directory: target.data_directory.as_ref().map(|directory| &*directory.path),
-        page_cache: &SystemPageCache::new(),
+        page_cache: &target.page_cache(),
         control: &control,
         watcher: &progress,
     };

@@ -4,7 +4,7 @@ use std::io;
 use std::path::Path;
 
 use super::steady::UnknownStrategy;
-use super::{MeasuredError, NoThreads, NotALabServer, SettingsError};
+use super::{MeasuredError, NoThreads, NotALabServer, Panicked, SettingsError};
 use crate::failure::{ErrorKind, Explain, FullDisk};
 use crate::linux::machine::{read_free_bytes, read_mount};
 use crate::{bench, cache, linux, model, observe, postgres, report, results, serve, warm};
@@ -46,8 +46,18 @@ pub fn describe(error: &anyhow::Error) -> String {
             texts.push(text);
         }
     }
-    texts.join(": ")
+    // A server may say as much as it likes.
+    let mut told = texts.join(": ");
+    if let Some((end, _)) = told.char_indices().nth(TOLD_CHARACTERS) {
+        told.truncate(end);
+        told.push('…');
+    }
+    // A program's or a server's own words may quote a command with its password.
+    postgres::keep_text(told)
 }
+
+/// Of a long message so many characters are told.
+const TOLD_CHARACTERS: usize = 10_000;
 
 /// Every folder's error type stands here.
 fn as_explain<'a>(cause: &'a (dyn std::error::Error + 'static)) -> Option<&'a dyn Explain> {
@@ -56,6 +66,7 @@ fn as_explain<'a>(cause: &'a (dyn std::error::Error + 'static)) -> Option<&'a dy
     }
     // One a line, so that two new ones seldom meet.
     cast::<linux::Error>(cause)
+        .or_else(|| cast::<Panicked>(cause))
         .or_else(|| cast::<postgres::Error>(cause))
         .or_else(|| cast::<observe::Error>(cause))
         .or_else(|| cast::<bench::Error>(cause))

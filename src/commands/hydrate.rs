@@ -52,13 +52,14 @@ pub struct HydrateArguments {
 
 /// Runs the command.
 pub async fn run(arguments: HydrateArguments, output: OutputArguments) -> anyhow::Result<ExitStatus> {
-    let control = Arc::new(Control::default());
-    let interrupted = Arc::clone(&control);
-    tokio::spawn(terminal::interrupt_then_exit(move || interrupted.interrupt()));
     if !arguments.connection.databases.is_empty() {
         return Err(Error::DatabaseToHydrate.into());
     }
     let target = Target::open(&arguments.connection).await?;
+    // From here on there is something to end in good order; until here a signal ends this process at once.
+    let control = Arc::new(Control::default());
+    let interrupted = Arc::clone(&control);
+    tokio::spawn(terminal::interrupt_then_exit(move || interrupted.interrupt()));
     let has_server = target.server.is_some();
     let directory = target.data_directory.ok_or(Error::NothingToHydrate)?;
     let (snapshot, remarks) = arguments.find_snapshot(&directory)?;

@@ -1,12 +1,12 @@
 //! A measured curve from a file: opened here, understood in `src/model/`.
 
-use std::fs::File;
 use std::io::{self, BufRead, BufReader, Read as _};
 use std::path::{Path, PathBuf};
 
 use anyhow::Context as _;
 
 use crate::failure::{ErrorKind, Explain};
+use crate::files::open_regular_or_pipe;
 use crate::model::{Reader, Series};
 
 /// No line that pgbench writes is longer.
@@ -52,7 +52,7 @@ pub fn read_series(path: &Path) -> anyhow::Result<Series> {
     let series = if path == Path::new("-") {
         read_lines(io::stdin().lock(), path)
     } else {
-        let file = File::open(path).map_err(unreadable)?;
+        let file = open_regular_or_pipe(path).map_err(unreadable)?;
         read_lines(BufReader::with_capacity(1 << 20, file), path)
     };
     series.with_context(|| path.display().to_string())

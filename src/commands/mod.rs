@@ -9,6 +9,7 @@ mod bench_point;
 mod bench_read_ranges;
 mod bench_residency;
 mod bench_sweep;
+mod caught;
 mod completions;
 mod connection;
 mod current_map;
@@ -55,6 +56,7 @@ use std::ffi::OsString;
 
 use clap::{Parser, Subcommand};
 
+pub use caught::{Panicked, run_caught};
 pub use connection::{ConnectionArguments, PositionalArguments};
 pub use current_map::{add_heat, read_current_map};
 pub use explain::{describe, explain};
@@ -64,10 +66,11 @@ pub use runtime::{NoThreads, start_runtime};
 pub use settings::SettingsError;
 pub use snapshot_place::{SnapshotPlace, SnapshotsArguments};
 pub use store::StoreArguments;
-pub use target::{Scope, Target, find_directory, last_start_of};
+pub use target::{Scope, Target, find_directory, last_start_of, page_cache_of};
 pub use view::{SelectionArguments, ViewArguments};
 
 use crate::failure::ErrorKind;
+use crate::files::FileMode;
 use crate::linux::arguments::hide_arguments;
 use crate::postgres::hide_password;
 use crate::terminal;
@@ -93,6 +96,10 @@ pub struct OutputArguments {
     /// Draw no progress
     #[arg(short, long, global = true, help_heading = "Output")]
     pub quiet: bool,
+
+    /// Who may read the files that are written, as in chmod: 640 lets the group read them [default: 600]
+    #[arg(long, global = true, value_name = "MODE", env = "PGTHAW_MODE", help_heading = "Output")]
+    pub mode: Option<FileMode>,
 
     /// Print help; -h is psql's host
     #[arg(short = '?', long, global = true, action = clap::ArgAction::Help, help_heading = "Output")]
@@ -148,6 +155,8 @@ enum Command {
 impl Cli {
     /// Reads the command line, the environment and `pgthaw.toml`; the first of them wins.
     pub fn read(arguments: &[OsString]) -> anyhow::Result<Cli> {
+        // What is written from here on is its owner's alone, by this process and by those that it starts.
+        FileMode::PRIVATE.apply();
         let words = arguments.iter().map(|word| word.to_string_lossy().into_owned());
         let hide = |word: String| {
             let shown = hide_password(&word)?;
@@ -186,6 +195,7 @@ impl Cli {
     /// Runs the subcommand.
     pub async fn run(self) -> anyhow::Result<ExitStatus> {
         let output = self.output;
+        output.mode.unwrap_or(FileMode::PRIVATE).apply();
         if let Some(named) = self.named() {
             named.complete_printed_commands();
         }

@@ -7,7 +7,7 @@ use clap::Args;
 
 use super::OutputArguments;
 use super::results_sweep::show_sweep;
-use crate::bench::{ImportOptions, Imported, read_import};
+use crate::bench::{ImportOptions, Imported, Record, read_import};
 use crate::results::Store;
 
 /// What is imported.
@@ -39,7 +39,9 @@ pub struct ImportArguments {
 pub async fn import(store: &Store, arguments: ImportArguments, output: OutputArguments) -> anyhow::Result<()> {
     let ImportArguments { paths, question, scale, clients, script } = arguments;
     let options = ImportOptions { paths, question, scale, clients, script };
-    let Imported { run, trials } = read_import(&options)?;
+    let Imported { mut run, mut trials } = read_import(&options)?;
+    run.hide_secrets();
+    trials.iter_mut().for_each(Record::hide_secrets);
     if let Some(known) = store.read_sweeps().await?.iter().find(|known| known.digest == run.digest) {
         bail!("the same was imported already, as {0}; `pgthaw results drop {0}` forgets it", known.id);
     }

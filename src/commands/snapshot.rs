@@ -1,6 +1,6 @@
 //! `pgthaw snapshot`: the work is done in `src/cache/`.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use clap::{Args, Subcommand};
 use serde_json::json;
@@ -10,7 +10,7 @@ use super::snapshot_list::list;
 use super::snapshot_place::SnapshotPlace;
 use super::snapshot_take::{TakeArguments, take};
 use super::{ConnectionArguments, ExitStatus, OutputArguments, ViewArguments};
-use crate::cache::{NEWEST, Snapshot, is_path};
+use crate::cache::{self, Generation, NEWEST, Snapshot, is_path};
 use crate::failure::Explain as _;
 use crate::terminal;
 
@@ -87,8 +87,8 @@ pub async fn run(arguments: SnapshotArguments, output: OutputArguments) -> anyho
 
 async fn show(name: &str, view: &ViewArguments, place: &SnapshotPlace, output: OutputArguments) -> anyhow::Result<()> {
     let kept = if is_path(name) { None } else { Some(place.find(name).await?) };
+    let snapshot = kept.as_ref().map_or_else(|| Snapshot::read(Path::new(name)), |kept| kept.read())?;
     let (name, path) = kept.as_ref().map_or((name, Path::new(name)), |kept| (&*kept.name, &*kept.path));
-    let snapshot = Snapshot::read(path)?;
     if !output.json {
         terminal::print_line(&terminal::render_snapshot_head(name, &snapshot.header()));
         if let Some(kept) = &kept
@@ -104,7 +104,7 @@ async fn show(name: &str, view: &ViewArguments, place: &SnapshotPlace, output: O
 async fn forget(name: &str, place: &SnapshotPlace, output: OutputArguments) -> anyhow::Result<()> {
     let generation = place.find(name).await?;
     let before = place.select(generation.system_identifier).await?;
-    generation.drop_file()?;
+    place.snapshots.open().forget(&generation)?;
     let restore = place.select(generation.system_identifier).await?;
     if output.json {
         terminal::print_json(&json!({ "dropped": [generation.name], "restore": restore }))?;
@@ -124,21 +124,28 @@ async fn verify(
     output: OutputArguments,
 ) -> anyhow::Result<ExitStatus> {
     let store = place.snapshots.open();
-    let paths = match name {
-        _ if all => store.read_all()?.into_iter().map(|generation| generation.path).collect(),
-        Some(name) => vec![place.resolve(name).await?],
+    let of_kept = |kept: Vec<Generation>| -> Vec<(PathBuf, Option<cache::Error>)> {
+        kept.into_iter().map(|one| (one.path.clone(), one.read().err())).collect()
+    };
+    let verdicts = match name {
+        _ if all => of_kept(store.read_all()?),
+        Some(name) if is_path(name) => vec![(name.into(), Snapshot::read(Path::new(name)).err())],
+        Some(name) => of_kept(vec![place.find(name).await?]),
         None => {
             let newest = place.find(NEWEST).await?;
-            let taken = place.select(newest.system_identifier).await?.map(|selected| selected.holding.path);
-            let taken = taken.filter(|path| *path != newest.path);
-            [newest.path].into_iter().chain(taken).collect()
+            let taken = place.select(newest.system_identifier).await?.filter(|one| one.holding.path != newest.path);
+            let taken = match taken {
+                Some(selected) => Some(store.find(&selected.holding.name, newest.system_identifier)?),
+                None => None,
+            };
+            of_kept([newest].into_iter().chain(taken).collect())
         }
     };
-    let verdicts: Vec<_> = paths.iter().map(|path| (path, Snapshot::read(path).err())).collect();
+    let verdicts: Vec<_> = verdicts.iter().map(|(path, error)| (path, error.as_ref())).collect();
     match output.json {
         true => terminal::print_json(&terminal::render_verdicts_json(&verdicts))?,
         false => terminal::print_line(&terminal::render_verdicts(&verdicts, store.root())),
     }
-    let first = verdicts.iter().find_map(|(_, error)| error.as_ref());
+    let first = verdicts.iter().find_map(|(_, error)| *error);
     Ok(first.map_or(ExitStatus::Done, |error| ExitStatus::Because(error.kind())))
 }

@@ -4,7 +4,7 @@ use clap::Args;
 
 use super::snapshot_place::SnapshotPlace;
 use super::{OutputArguments, SelectionArguments, Target, read_current_map};
-use crate::cache::{BEST, Snapshot, compute_difference};
+use crate::cache::{BEST, compute_difference};
 use crate::terminal::{self, Canvas};
 
 /// What to compare, and what of it is shown.
@@ -32,10 +32,10 @@ pub async fn diff(arguments: &DiffArguments, output: OutputArguments) -> anyhow:
     let place = &arguments.place;
     let (before, since) = match arguments.before.as_deref() {
         None | Some(BEST) => place.choose().await.map(|chosen| (chosen.snapshot.map, Some(chosen.selected)))?,
-        Some(name) => (Snapshot::read(&place.resolve(name).await?)?.map, None),
+        Some(name) => (place.read(name).await?.map, None),
     };
     let after = match &arguments.after {
-        Some(name) => Snapshot::read(&place.resolve(name).await?)?.map,
+        Some(name) => place.read(name).await?.map,
         None => read_current_map(&Target::open(&place.connection).await?, &place.snapshots.open(), output).await?,
     };
     let difference = compute_difference(&before, &after).select(&arguments.selection.selection())?;

@@ -1,13 +1,15 @@
 //! Which snapshot is meant: for `snapshot` and whatever else reads one.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use clap::Args;
 use tokio::time::timeout;
 
 use super::{ConnectionArguments, Target, find_directory, last_start_of};
-use crate::cache::{self, BEST, Chosen, Generation, LastStart, Selected, Situation, SnapshotStore, Tiers, is_path};
+use crate::cache::{
+    self, BEST, Chosen, Generation, LastStart, Selected, Situation, Snapshot, SnapshotStore, Tiers, is_path,
+};
 use crate::{postgres, terminal};
 
 /// A list is not kept waiting for a server that does not answer.
@@ -53,12 +55,9 @@ impl KnownStart {
 }
 
 impl SnapshotPlace {
-    /// The file of the snapshot that is meant.
-    pub async fn resolve(&self, name: &str) -> anyhow::Result<PathBuf> {
-        if is_path(name) {
-            return Ok(PathBuf::from(name));
-        }
-        Ok(self.find(name).await?.path)
+    /// Reads the snapshot that is meant.
+    pub async fn read(&self, name: &str) -> anyhow::Result<Snapshot> {
+        Ok(if is_path(name) { Snapshot::read(Path::new(name))? } else { self.find(name).await?.read()? })
     }
 
     /// The snapshot that a restore would take.

@@ -55,8 +55,7 @@ pub async fn take(arguments: TakeArguments, output: OutputArguments) -> anyhow::
         }
         None => {
             let generation = store.keep(&snapshot)?;
-            let dropped =
-                store.prune(generation.system_identifier, snapshot.label.as_deref(), arguments.keep.into())?;
+            let dropped = store.prune(&generation, arguments.keep.into())?;
             let (candidates, _) = store.read_candidates(generation.system_identifier)?;
             let restore = candidates.select(target.situation(Tiers::BOTH));
             Taken { keep: arguments.keep, dropped, restore, ..Taken::alone(header, generation.path)? }

@@ -8,8 +8,8 @@ use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Component, Path, PathBuf};
 
 use rustix::fs::{
-    AtFlags, CWD, Dir, FileType, Mode, OFlags, RenameFlags, ResolveFlags, Stat, fstat, fsync, mkdirat, openat, openat2,
-    renameat_with, statat, unlinkat,
+    AtFlags, CWD, Dir, FileType, Gid, Mode, OFlags, RenameFlags, ResolveFlags, Stat, Uid, fchmod, fchown, fstat, fsync,
+    mkdirat, openat, openat2, renameat_with, statat, unlinkat,
 };
 use rustix::io::Errno;
 
@@ -54,6 +54,20 @@ impl Directory {
         Directory::adopt(openat(CWD, path, OPEN_DIRECTORY, Mode::empty())?, path)
     }
 
+    /// Opens one that a user named, and makes what is missing of it.
+    ///
+    /// # Errors
+    /// Those of mkdir(2) and open(2).
+    pub fn create(path: &Path) -> io::Result<Directory> {
+        match Directory::open(path) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {
+                std::fs::create_dir_all(path)?;
+                Directory::open(path)
+            }
+            opened => opened,
+        }
+    }
+
     /// Opens one unless its own name is a link.
     ///
     /// # Errors
@@ -96,6 +110,17 @@ impl Directory {
         Directory::adopt(self.open_below(below, OPEN_DIRECTORY, Mode::empty())?, &self.path.join(below))
     }
 
+    /// [`Directory::subdirectory`], whose own name may be a link; none before it may.
+    pub(super) fn subdirectory_behind_link(&self, below: &Path) -> io::Result<Directory> {
+        let name = below.file_name().ok_or(Errno::INVAL)?;
+        let open = |parent: BorrowedFd<'_>| openat(parent, name, OPEN_DIRECTORY, Mode::empty());
+        let opened = match below.parent().filter(|parent| !parent.as_os_str().is_empty()) {
+            Some(parent) => open(self.subdirectory(parent)?.as_fd())?,
+            None => open(self.as_fd())?,
+        };
+        Directory::adopt(opened, &self.path.join(below))
+    }
+
     /// Opens a regular file below this one for reading.
     ///
     /// # Errors
@@ -127,6 +152,48 @@ impl Directory {
     pub fn create_file(&self, name: impl AsRef<OsStr>, mode: u32) -> io::Result<File> {
         let flags = OFlags::RDWR | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         Ok(File::from(openat(&self.descriptor, single(name.as_ref())?, flags, Mode::from_raw_mode(mode))?))
+    }
+
+    /// Opens a regular file of this user's for reading and writing, such as a lock, and makes it when it is not there.
+    ///
+    /// # Errors
+    /// `PermissionDenied` for one of somebody else, who could hold its lock for ever.
+    pub fn open_or_create(&self, name: impl AsRef<OsStr>, mode: u32) -> io::Result<File> {
+        let name = name.as_ref();
+        match self.create_file(name, mode) {
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
+            made => return made,
+        }
+        let file = self.open_file_with(Path::new(single(name)?), OFlags::RDWR)?;
+        match fstat(&file)?.st_uid {
+            uid if uid == rustix::process::geteuid().as_raw() => Ok(file),
+            uid => Err(io::Error::new(
+                io::ErrorKind::PermissionDenied,
+                format!("it belongs to user {uid}, who may keep it locked: remove it"),
+            )),
+        }
+    }
+
+    /// Opens a regular file for adding to its end, and makes it when it is not there.
+    pub fn open_to_append(&self, name: impl AsRef<OsStr>, mode: u32) -> io::Result<File> {
+        let name = name.as_ref();
+        match self.create_file(name, mode) {
+            Err(error) if error.kind() != io::ErrorKind::AlreadyExists => return Err(error),
+            _ => {}
+        }
+        self.open_file_with(Path::new(single(name)?), OFlags::WRONLY | OFlags::APPEND)
+    }
+
+    /// Gives the directory itself to another user, and sets its mode: what is given last is what lets him in.
+    pub fn give_to(&self, owner: Option<(u32, u32)>, mode: u32) -> io::Result<()> {
+        fchmod(&self.descriptor, Mode::from_raw_mode(mode))?;
+        let Some((uid, gid)) = owner else { return Ok(()) };
+        Ok(fchown(&self.descriptor, Some(Uid::from_raw(uid)), Some(Gid::from_raw(gid)))?)
+    }
+
+    /// Another descriptor of the same directory.
+    pub fn try_clone(&self) -> io::Result<Directory> {
+        Directory::adopt(self.descriptor.try_clone()?, &self.path)
     }
 
     /// Makes a directory whose name is free, and opens it.
@@ -194,17 +261,30 @@ impl Directory {
                 format!("{} is a mount point", directory.path.display()),
             ));
         }
-        for entry in directory.entries()? {
+        directory.empty(device, depth - 1, None)?;
+        self.remove_empty(name)
+    }
+
+    /// Removes all that is in it, what is called `last` after everything else: nothing that a link leads to, and nothing of another
+    /// file system.
+    pub fn remove_contents(&self, last: impl AsRef<OsStr>) -> io::Result<()> {
+        self.empty(self.facts()?.st_dev, DEPTH_MAX, Some(last.as_ref()))
+    }
+
+    fn empty(&self, device: u64, depth: usize, last: Option<&OsStr>) -> io::Result<()> {
+        let mut entries = self.entries()?;
+        entries.sort_by_key(|entry| Some(&*entry.name) == last);
+        for entry in entries {
             let removed = match entry.kind {
-                EntryKind::Directory => directory.remove_tree_of(&entry.name, device, depth - 1),
-                _ => directory.remove_file(&entry.name),
+                EntryKind::Directory => self.remove_tree_of(&entry.name, device, depth),
+                _ => self.remove_file(&entry.name),
             };
             match removed {
                 Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
                 _ => {}
             }
         }
-        self.remove_empty(name)
+        Ok(())
     }
 
     /// What is in it, in no order.

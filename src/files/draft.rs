@@ -2,11 +2,12 @@
 
 use std::ffi::{OsStr, OsString};
 use std::fs::{File, TryLockError};
-use std::io;
+use std::io::{self, Write as _};
+use std::path::Path;
 
 use rustix::fs::OFlags;
 
-use super::Directory;
+use super::{Directory, FILE_MODE, as_owner_of};
 
 /// A file that is being written beside the name that it will have. It is locked, which tells it from one that somebody who was
 /// killed left behind. Dropping it removes it.
@@ -54,11 +55,28 @@ impl Draft {
     ///
     /// # Errors
     /// `AlreadyExists` when it is not.
-    pub fn place_new(mut self, name: impl AsRef<OsStr>) -> io::Result<()> {
+    pub fn place_new(self, name: impl AsRef<OsStr>) -> io::Result<()> {
+        self.place_first_free([name.as_ref().to_owned()]).map(drop)
+    }
+
+    /// Makes what was written durable and gives it the first of these names that is free. Tells which.
+    ///
+    /// # Errors
+    /// `AlreadyExists` when none is.
+    pub fn place_first_free(mut self, names: impl IntoIterator<Item = OsString>) -> io::Result<OsString> {
         self.file.sync_all()?;
-        self.directory.rename_to_free(&self.name, name)?;
-        self.is_placed = true;
-        self.directory.sync()
+        for name in names {
+            match self.directory.rename_to_free(&self.name, &name) {
+                Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
+                renamed => {
+                    renamed?;
+                    self.is_placed = true;
+                    self.directory.sync()?;
+                    return Ok(name);
+                }
+            }
+        }
+        Err(io::ErrorKind::AlreadyExists.into())
     }
 }
 
@@ -69,6 +87,31 @@ impl Drop for Draft {
             let _ = self.directory.remove_file(&self.name);
         }
     }
+}
+
+/// How the names of drafts begin beside a file of which there is one.
+const WHOLE_PREFIX: &str = ".pgthaw-draft-";
+
+/// Writes a file in the place of what has its name, whole or not at all; a link is replaced. Its directory is made when it is not
+/// there. Root writes in a directory of somebody else's as he.
+pub fn write_whole(path: &Path, content: &[u8]) -> io::Result<()> {
+    let draft = draft_beside(path)?;
+    draft.file().write_all(content)?;
+    draft.place(name_of(path)?)
+}
+
+/// A draft in the directory where `path` is to be, to be placed there; what a killed process left is swept.
+pub fn draft_beside(path: &Path) -> io::Result<Draft> {
+    as_owner_of(path, || {
+        let parent = path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
+        let directory = Directory::create(parent)?;
+        remove_abandoned_drafts(&directory, WHOLE_PREFIX)?;
+        Draft::create(directory, WHOLE_PREFIX, FILE_MODE)
+    })?
+}
+
+fn name_of(path: &Path) -> io::Result<&OsStr> {
+    path.file_name().ok_or_else(|| io::ErrorKind::IsADirectory.into())
 }
 
 /// Removes the drafts that killed processes of this user left in a directory, and says how many.
@@ -97,7 +140,6 @@ fn remove_if_abandoned(directory: &Directory, name: &OsStr) -> io::Result<bool> 
 #[cfg(test)]
 mod tests {
     use std::fs;
-    use std::io::Write as _;
     use std::os::unix::fs::{PermissionsExt as _, symlink};
 
     use super::*;

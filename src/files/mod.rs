@@ -6,11 +6,21 @@
 
 mod directory;
 mod draft;
+mod mode;
+mod own_directory;
+mod owner;
 mod regular;
+mod tree;
 
 pub use directory::{Directory, Entry, EntryKind};
-pub use draft::{Draft, remove_abandoned_drafts};
-pub use regular::{open_regular, read_at_most, read_open_at_most, read_text_at_most};
+pub use draft::{Draft, draft_beside, remove_abandoned_drafts, write_whole};
+pub use mode::{DIRECTORY_MODE, FILE_MODE, FileMode};
+pub use own_directory::{MADE_UP_CHARACTERS, OwnDirectory};
+pub use owner::{as_owner_of, has_foreign_owner};
+pub use regular::{
+    open_regular, open_regular_or_pipe, open_regular_with, read_at_most, read_open_at_most, read_text_at_most,
+};
+pub use tree::Tree;
 
 /// Bytes that a file of settings, a lock, a token or the like may have.
 pub const SMALL_FILE_BYTES_MAX: u64 = 1 << 20;

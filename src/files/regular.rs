@@ -5,14 +5,22 @@ use std::io::{self, Read};
 use std::os::unix::fs::{FileTypeExt as _, OpenOptionsExt as _};
 use std::path::Path;
 
-use rustix::fs::OFlags;
+use rustix::fs::{OFlags, fcntl_setfl, fstatfs};
+
+/// What `fstatfs` says of a pipe without a name.
+const PIPE_FILE_SYSTEM: u64 = 0x5049_5045;
 
 /// Opens a file for reading that a user named, through links if he likes.
 ///
 /// # Errors
 /// `InvalidInput` for a directory, a pipe, a socket or a device. Nobody at the other end of a pipe is waited for.
 pub fn open_regular(path: &Path) -> io::Result<File> {
-    let flags = (OFlags::NONBLOCK | OFlags::NOCTTY).bits().cast_signed();
+    open_regular_with(path, OFlags::RDONLY)
+}
+
+/// [`open_regular`] with more flags of open(2), such as NOATIME.
+pub fn open_regular_with(path: &Path, flags: OFlags) -> io::Result<File> {
+    let flags = (flags | OFlags::NONBLOCK | OFlags::NOCTTY).bits().cast_signed();
     // A socket cannot be opened at all (ENXIO).
     let file =
         OpenOptions::new().read(true).custom_flags(flags).open(path).map_err(|error| {
@@ -23,6 +31,22 @@ pub fn open_regular(path: &Path) -> io::Result<File> {
         })?;
     require_regular(&file)?;
     Ok(file)
+}
+
+/// [`open_regular`], or what a shell hands over: `/dev/fd/N`, `/dev/stdin` or `<(command)`, a pipe that has no name. Its other
+/// end is waited for when it is read.
+pub fn open_regular_or_pipe(path: &Path) -> io::Result<File> {
+    let handed_over = || {
+        let flags = (OFlags::NONBLOCK | OFlags::NOCTTY).bits().cast_signed();
+        let file = OpenOptions::new().read(true).custom_flags(flags).open(path).ok()?;
+        let is_nameless = fstatfs(&file).is_ok_and(|facts| facts.f_type as u64 == PIPE_FILE_SYSTEM);
+        fcntl_setfl(&file, OFlags::empty()).ok().filter(|()| is_nameless)?;
+        Some(file)
+    };
+    match std::fs::metadata(path) {
+        Ok(facts) if facts.file_type().is_fifo() => handed_over().map_or_else(|| open_regular(path), Ok),
+        _ => open_regular(path),
+    }
 }
 
 /// All of a file that must not have more than `limit` bytes.

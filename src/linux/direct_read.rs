@@ -1,11 +1,13 @@
 //! Reads past the page cache: what comes from the device and from nothing above it.
 
-use std::os::fd::OwnedFd;
+use std::fs::File;
+use std::io;
 use std::path::{Path, PathBuf};
 
-use rustix::fs::{Mode, OFlags};
+use rustix::fs::OFlags;
 
 use super::Error;
+use crate::files::{Tree, open_regular_with};
 
 /// The strictest alignment that devices ask of the offset, the length and the memory of a direct read, in bytes.
 pub const ALIGNMENT: usize = 4096;
@@ -13,7 +15,7 @@ pub const ALIGNMENT: usize = 4096;
 /// A file that was opened with O_DIRECT, to be read.
 #[derive(Debug)]
 pub struct DirectFile {
-    file: OwnedFd,
+    file: File,
     path: PathBuf,
 }
 
@@ -43,12 +45,21 @@ impl AlignedBuffer {
 }
 
 impl DirectFile {
-    /// Opens a file. The error has EINVAL where the file system has no O_DIRECT.
+    /// Opens a file that this process made. The error has EINVAL where the file system has no O_DIRECT.
     pub fn open(path: &Path) -> Result<DirectFile, Error> {
-        let flags = OFlags::RDONLY | OFlags::DIRECT | OFlags::CLOEXEC;
-        let file = rustix::fs::open(path, flags, Mode::empty());
-        let file = file.map_err(|error| Error::file("open with O_DIRECT", path, error.into()))?;
-        Ok(DirectFile { file, path: path.to_owned() })
+        DirectFile::adopt(open_regular_with(path, OFlags::DIRECT), path.to_owned())
+    }
+
+    /// Opens a file of a tree, by its path below it.
+    pub fn open_below(files: &Tree, below: &Path) -> Result<DirectFile, Error> {
+        DirectFile::adopt(files.open_file_with(below, OFlags::DIRECT), files.path().join(below))
+    }
+
+    fn adopt(opened: io::Result<File>, path: PathBuf) -> Result<DirectFile, Error> {
+        match opened {
+            Ok(file) => Ok(DirectFile { file, path }),
+            Err(source) => Err(Error::File { action: "open with O_DIRECT", path, source }),
+        }
     }
 
     /// Reads `bytes` at `offset`, both multiples of [`ALIGNMENT`]. Fewer at the end of the file.

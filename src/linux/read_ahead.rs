@@ -4,9 +4,9 @@
 //! resets the read-ahead, for as long as a run has changed it. A run that was killed leaves it there, and the next one
 //! puts it back.
 
-use std::fs::{self, DirBuilder, File, OpenOptions, TryLockError};
+use std::fs::{self, DirBuilder, File, TryLockError};
 use std::io::{ErrorKind as IoErrorKind, Write as _};
-use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _, OpenOptionsExt as _};
+use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _};
 use std::path::{Path, PathBuf};
 
 use rustix::fs::major;
@@ -14,6 +14,7 @@ use rustix::fs::major;
 use super::Error;
 use super::block_device::{BlockDevice, read_block_device};
 use super::machine::read_mount;
+use crate::files::{Directory, SMALL_FILE_BYTES_MAX, read_open_at_most};
 use crate::units::Bytes;
 
 /// Root alone looks into it, so that nobody else can hold its locks.
@@ -118,7 +119,7 @@ impl Files {
 
     fn set(self, asked: Bytes) -> Result<ReadAhead, Error> {
         let _turn = self.take_turn()?;
-        let state = OpenOptions::new().read(true).append(true).create(true).mode(0o600).open(&self.state);
+        let state = self.open_state(true);
         let mut holder = state.map_err(|error| Error::setting("open", &self.state, error))?;
         if self.lock(&holder)? {
             if let Err(error) = self.remember_and_apply(&mut holder, asked) {
@@ -137,6 +138,16 @@ impl Files {
         }
         holder.lock_shared().map_err(|error| Error::setting("lock", &self.state, error))?;
         Ok(ReadAhead { files: self, holder: Some(holder) })
+    }
+
+    /// The file that says what to put back: this user's own, in his state directory.
+    fn open_state(&self, is_made: bool) -> std::io::Result<File> {
+        let directory = Directory::open(&self.state_directory)?;
+        let name = self.state.file_name().unwrap_or_default();
+        match is_made {
+            true => directory.open_to_append(name, 0o600),
+            false => directory.open_file(name),
+        }
     }
 
     /// Is nobody else holding the read-ahead?
@@ -176,7 +187,7 @@ impl Files {
 
     /// Tells the disk's own value when there was something to put back.
     fn put_back_unless_held(&self) -> Result<Option<Bytes>, Error> {
-        let state = match File::open(&self.state) {
+        let state = match self.open_state(false) {
             Err(error) if error.kind() == IoErrorKind::NotFound => return Ok(None),
             opened => opened.map_err(|error| Error::setting("open", &self.state, error))?,
         };
@@ -195,7 +206,9 @@ impl Files {
 
     /// The disk's own value; `None` when a run was killed before it could write it down, and so before it changed it.
     fn read_remembered(&self) -> Result<Option<Bytes>, Error> {
-        let text = fs::read_to_string(&self.state).map_err(|error| Error::setting("read", &self.state, error))?;
+        let text = self.open_state(false).and_then(|state| read_open_at_most(state, SMALL_FILE_BYTES_MAX));
+        let text = text.map_err(|error| Error::setting("read", &self.state, error))?;
+        let text = String::from_utf8_lossy(&text);
         // The end of the line is the proof that the number is whole.
         Ok(text.strip_suffix('\n').and_then(parse_kib))
     }

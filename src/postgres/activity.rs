@@ -4,6 +4,7 @@ use sqlx::Row as _;
 use sqlx::postgres::types::Oid;
 use sqlx::postgres::{PgConnection, PgRow};
 
+use super::answer::{collect_rows, in_time};
 use super::{Error, RelationKind};
 
 /// Counts since the statistics began. Backends report them once a second at most.
@@ -39,14 +40,16 @@ pub struct RelationActivity {
 
 /// The counts of the connected database.
 pub async fn read_activity(connection: &mut PgConnection) -> Result<Activity, Error> {
-    let failed = |source| Error::Query { action: "read the statistics of the database", source };
+    const ACTION: &str = "read the statistics of the database";
+    let failed = |source| Error::Query { action: ACTION, source };
     // Within a transaction statistics may be those of its first look.
-    let row = sqlx::query(include_str!("sql/transactions_13.sql")).fetch_one(&mut *connection).await.map_err(failed)?;
-    let rows = sqlx::query(include_str!("sql/activity_13.sql")).fetch_all(connection).await.map_err(failed)?;
+    let row = sqlx::query(include_str!("sql/transactions_13.sql")).fetch_one(&mut *connection);
+    let row = in_time(ACTION, row).await?;
+    let rows = sqlx::query(include_str!("sql/activity_13.sql")).fetch(connection);
     let count = |row: &PgRow, column: &str| row.try_get::<i64, _>(column).map(|count| count.max(0) as u64);
-    let relation = |row: &PgRow| -> Result<RelationActivity, sqlx::Error> {
+    let relation = |row: &PgRow| {
         let kind = row.try_get::<&str, _>("relkind")?.chars().next().and_then(RelationKind::from_relkind);
-        Ok(RelationActivity {
+        Ok(Some(RelationActivity {
             oid: row.try_get::<Oid, _>("oid")?.0,
             schema: row.try_get("nspname")?,
             name: row.try_get("relname")?,
@@ -55,7 +58,7 @@ pub async fn read_activity(connection: &mut PgConnection) -> Result<Activity, Er
             requests: count(row, "requests")?,
             scans: count(row, "scans")?,
             tuples: Some(row.try_get::<f64, _>("tuples")?).filter(|tuples| *tuples > 0.0),
-        })
+        }))
     };
     Ok(Activity {
         transactions: count(&row, "transactions").map_err(failed)?,
@@ -63,7 +66,7 @@ pub async fn read_activity(connection: &mut PgConnection) -> Result<Activity, Er
         blocks_hit: count(&row, "blocks_hit").map_err(failed)?,
         blocks_read: count(&row, "blocks_read").map_err(failed)?,
         pids: row.try_get::<Vec<i32>, _>("pids").map_err(failed)?.into_iter().map(i32::unsigned_abs).collect(),
-        relations: rows.iter().map(relation).collect::<Result<_, _>>().map_err(failed)?,
+        relations: in_time(ACTION, collect_rows(rows, relation)).await?,
     })
 }
 

@@ -5,12 +5,16 @@ use sqlx::Row as _;
 use sqlx::postgres::types::Oid;
 use sqlx::postgres::{PgConnection, PgRow};
 
+use super::answer::{collect_rows, in_time};
 use super::extension::{explain_refusal, require_extension};
 use super::{Error, Extension};
 use crate::units::{BlockNumber, Fork};
 
 /// The extension's name.
 pub const PG_BUFFERCACHE: &str = "pg_buffercache";
+
+/// The greatest that shared_buffers can be.
+const BUFFERS_MAX: u32 = (1 << 30) - 1;
 
 const ACTION: &str = "read shared_buffers";
 
@@ -44,8 +48,8 @@ pub struct UsageSummary {
 pub async fn read_buffers(connection: &mut PgConnection, visit: impl FnMut(Buffer)) -> Result<(), Error> {
     let extension = require_extension(connection, PG_BUFFERCACHE).await?;
     match visit_buffers(connection, &extension, visit).await {
-        Ok(()) => Ok(()),
-        Err(source) => Err(explain_refusal(connection, PG_BUFFERCACHE, ACTION, source).await),
+        Err(Error::Query { source, .. }) => Err(explain_refusal(connection, PG_BUFFERCACHE, ACTION, source).await),
+        visited => visited,
     }
 }
 
@@ -57,10 +61,11 @@ pub async fn read_usage_summary(connection: &mut PgConnection) -> Result<Vec<Usa
     } else {
         include_str!("sql/buffer_usage_13.sql")
     };
-    let rows = sqlx::query(extension.place(question)).fetch_all(&mut *connection).await;
-    match rows.and_then(|rows| rows.iter().map(decode_usage).collect()) {
-        Ok(summary) => Ok(summary),
-        Err(source) => Err(explain_refusal(connection, PG_BUFFERCACHE, ACTION, source).await),
+    let rows = sqlx::query(extension.place(question)).fetch(&mut *connection);
+    let summary = in_time(ACTION, collect_rows(rows, |row| decode_usage(row).map(Some))).await;
+    match summary {
+        Err(Error::Query { source, .. }) => Err(explain_refusal(connection, PG_BUFFERCACHE, ACTION, source).await),
+        summary => summary,
     }
 }
 
@@ -71,13 +76,18 @@ async fn visit_buffers(
     connection: &mut PgConnection,
     extension: &Extension,
     mut visit: impl FnMut(Buffer),
-) -> Result<(), sqlx::Error> {
+) -> Result<(), Error> {
     let question = extension.place(include_str!("sql/buffers_13.sql"));
     let mut rows = sqlx::query_as::<_, BufferRow>(question).fetch(connection);
-    while let Some(row) = rows.try_next().await? {
-        as_buffer(row).into_iter().for_each(&mut visit);
+    // Of no server the buffers are numbered by more than 30 bits.
+    for _ in 0..BUFFERS_MAX {
+        match in_time(ACTION, rows.try_next()).await? {
+            Some(row) => as_buffer(row).into_iter().for_each(&mut visit),
+            None => return Ok(()),
+        }
     }
-    Ok(())
+    let source = sqlx::Error::Protocol(format!("more than {BUFFERS_MAX} buffers came"));
+    Err(Error::Query { action: ACTION, source })
 }
 
 /// `None` for a fork that this pgthaw does not know.

@@ -1,10 +1,10 @@
 //! What the catalogs know: databases, relations and how large their forks are.
 
-use futures_util::TryStreamExt as _;
 use sqlx::postgres::types::Oid;
 use sqlx::postgres::{PgConnection, PgRow};
 use sqlx::{Row as _, ValueRef as _};
 
+use super::answer::{collect_rows, in_time};
 use super::{Error, PartitionedTable, Relation, RelationKind, RelationName};
 use crate::units::Fork;
 
@@ -39,9 +39,8 @@ pub struct BlockReads {
 
 /// All databases of the cluster, by name.
 pub async fn read_databases(connection: &mut PgConnection) -> Result<Vec<Database>, Error> {
-    let failed = |source| Error::Query { action: "list the databases", source };
-    let rows = sqlx::query(include_str!("sql/databases_13.sql")).fetch_all(connection).await.map_err(failed)?;
-    rows.iter().map(decode_database).collect::<Result<_, _>>().map_err(failed)
+    let rows = sqlx::query(include_str!("sql/databases_13.sql")).fetch(connection);
+    in_time("list the databases", collect_rows(rows, |row| decode_database(row).map(Some))).await
 }
 
 /// Every relation with storage in the connected `database`, in all of its tablespaces, by schema and name. Temporary
@@ -51,10 +50,9 @@ pub async fn read_relations(
     database: &Database,
     shared: bool,
 ) -> Result<Vec<Relation>, Error> {
-    let failed = |source| Error::Query { action: "list the relations", source };
     let rows = sqlx::query(include_str!("sql/relations_13.sql")).bind(shared).fetch(connection);
-    let relations = rows.try_filter_map(async |row| decode_relation(&row, &database.name));
-    let mut relations: Vec<Relation> = relations.try_collect().await.map_err(failed)?;
+    let relations = collect_rows(rows, |row| decode_relation(row, &database.name));
+    let mut relations: Vec<Relation> = in_time("list the relations", relations).await?;
     relations.sort_unstable_by(|one, other| one.name.cmp(&other.name));
     Ok(relations)
 }
@@ -64,12 +62,11 @@ pub async fn read_partitioned_tables(
     connection: &mut PgConnection,
     database: &Database,
 ) -> Result<Vec<PartitionedTable>, Error> {
-    let failed = |source| Error::Query { action: "list the partitioned tables", source };
-    let rows = sqlx::query(include_str!("sql/partitioned_13.sql")).fetch_all(connection).await.map_err(failed)?;
-    let decode = |row: &PgRow| -> Result<PartitionedTable, sqlx::Error> {
-        Ok(PartitionedTable { name: decode_relation_name(row, &database.name)?, parent: decode_parent(row)? })
+    let rows = sqlx::query(include_str!("sql/partitioned_13.sql")).fetch(connection);
+    let decode = |row: &PgRow| {
+        Ok(Some(PartitionedTable { name: decode_relation_name(row, &database.name)?, parent: decode_parent(row)? }))
     };
-    let mut tables: Vec<PartitionedTable> = rows.iter().map(decode).collect::<Result<_, _>>().map_err(failed)?;
+    let mut tables = in_time("list the partitioned tables", collect_rows(rows, decode)).await?;
     tables.sort_unstable_by(|one, other| one.name.cmp(&other.name));
     Ok(tables)
 }
@@ -77,23 +74,23 @@ pub async fn read_partitioned_tables(
 /// Blocks of every fork with at least one, of relations of the connected database. Relations that were dropped
 /// meanwhile, or that somebody has locked exclusively, are left out.
 pub async fn read_fork_blocks(connection: &mut PgConnection, relation_oids: &[u32]) -> Result<Vec<ForkBlocks>, Error> {
-    let failed = |source| Error::Query { action: "read the sizes of the relations", source };
     let oids: Vec<Oid> = relation_oids.iter().copied().map(Oid).collect();
     let rows = sqlx::query(include_str!("sql/fork_blocks_13.sql")).bind(oids).fetch(connection);
-    rows.try_filter_map(async |row| decode_fork_blocks(&row)).try_collect().await.map_err(failed)
+    in_time("read the sizes of the relations", collect_rows(rows, decode_fork_blocks)).await
 }
 
 /// What the statistics say of every relation of the connected database and of the shared catalogs.
 pub async fn read_block_reads(connection: &mut PgConnection) -> Result<Vec<BlockReads>, Error> {
-    let failed = |source| Error::Query { action: "read the statistics of the relations", source };
-    let rows: Vec<(Oid, bool, i64)> =
-        sqlx::query_as(include_str!("sql/block_reads_13.sql")).fetch_all(connection).await.map_err(failed)?;
-    let decode = |(oid, is_shared, reads): (Oid, bool, i64)| BlockReads {
-        relation_oid: oid.0,
-        is_shared,
-        reads: reads.unsigned_abs(),
+    let rows = sqlx::query(include_str!("sql/block_reads_13.sql")).fetch(connection);
+    let decode = |row: &PgRow| {
+        let reads: i64 = row.try_get("reads")?;
+        Ok(Some(BlockReads {
+            relation_oid: row.try_get::<Oid, _>("oid")?.0,
+            is_shared: row.try_get("relisshared")?,
+            reads: reads.unsigned_abs(),
+        }))
     };
-    Ok(rows.into_iter().map(decode).collect())
+    in_time("read the statistics of the relations", collect_rows(rows, decode)).await
 }
 
 fn decode_database(row: &PgRow) -> Result<Database, sqlx::Error> {
@@ -141,6 +138,9 @@ fn decode_fork_blocks(row: &PgRow) -> Result<Option<ForkBlocks>, sqlx::Error> {
     Ok(Some(ForkBlocks { relation_oid: row.try_get::<Oid, _>("oid")?.0, fork, blocks: blocks as u64 }))
 }
 
+/// PostgreSQL's names have 63 bytes; whoever builds his own may have a few times that.
+const NAME_BYTES_MAX: usize = 1024;
+
 /// A name as text. A database with encoding SQL_ASCII may hold names that are no UTF-8: what is not is shown as `�`
 /// rather than refused.
 fn decode_name(row: &PgRow, column: &str) -> Result<Option<String>, sqlx::Error> {
@@ -149,12 +149,14 @@ fn decode_name(row: &PgRow, column: &str) -> Result<Option<String>, sqlx::Error>
         return Ok(None);
     }
     let bytes = value.as_bytes().map_err(sqlx::Error::Decode)?;
+    if bytes.len() > NAME_BYTES_MAX {
+        return Err(sqlx::Error::Decode(format!("a name of {} bytes", bytes.len()).into()));
+    }
     Ok(Some(String::from_utf8_lossy(bytes).into_owned()))
 }
 
 /// The comment on a database; `None` without one.
 pub async fn read_database_comment(connection: &mut PgConnection, name: &str) -> Result<Option<String>, Error> {
     let question = include_str!("sql/database_comment_13.sql");
-    let comment = sqlx::query_scalar(question).bind(name).fetch_one(connection).await;
-    comment.map_err(|source| Error::Query { action: "read the comment on a database", source })
+    in_time("read the comment on a database", sqlx::query_scalar(question).bind(name).fetch_one(connection)).await
 }

@@ -1,7 +1,6 @@
 //! What a cluster is configured to, and what a server would take, asked without any server.
 
 use std::fs;
-use std::os::unix::fs::MetadataExt as _;
 use std::os::unix::process::CommandExt as _;
 use std::process::Command;
 
@@ -9,6 +8,8 @@ use tempfile::TempDir;
 
 use super::lender::read_options;
 use super::programs::run;
+use super::scratch::Owner;
+use super::secrets::keep_setting;
 use super::{DataDirectory, Error, Programs};
 
 /// The value of a setting that the cluster's server would start with: in its files, those that they include, and the
@@ -20,11 +21,15 @@ pub fn read_configured_setting(directory: &DataDirectory, name: &str) -> Result<
     let programs = Programs::find_version(None, directory.version_major)?;
     let path = &directory.path;
     let mut command = Command::new(programs.path("postgres")?);
-    command.args(["-C", name, "-D"]).arg(path).args(read_options(path)).current_dir("/").env_remove("PGDATA");
+    command
+        .args(["-C", name, "-D"])
+        .arg(path)
+        .args(read_options(&directory.files))
+        .current_dir("/")
+        .env_remove("PGDATA");
     if rustix::process::geteuid().is_root() {
-        let metadata =
-            fs::metadata(path).map_err(|source| Error::File { action: "look at", path: path.clone(), source })?;
-        command.uid(metadata.uid()).gid(metadata.gid());
+        let owner = Owner::of(directory)?;
+        command.uid(owner.uid).gid(owner.gid);
     }
     Ok(run(&mut command)?.trim_end_matches('\n').to_owned())
 }
@@ -67,6 +72,8 @@ impl SettingJudge<'_> {
     /// When `postgres` cannot be run.
     pub fn judge(&self, name: &str, value: &str) -> Result<Option<SettingRefusal>, Error> {
         let mut command = Command::new(self.programs.path("postgres")?);
+        // Everybody sees the arguments of a program. No text that may be a secret is refused for what it says.
+        let value = if keep_setting(name, value.to_owned()) == value { value } else { "" };
         // -C first: with it the program also runs as root.
         command.args(["-C", name, "-c", &format!("{name}={value}"), "-D"]).arg(self.directory.path());
         match run(command.env("LC_ALL", "C").current_dir("/").env_remove("PGDATA")) {

@@ -1,17 +1,23 @@
 //! A data directory read as files: which cluster it is, who runs in it, which relations it holds.
 
 use std::collections::BTreeSet;
-use std::fs::{self, DirEntry};
 use std::io;
-use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use super::control_file::{ClusterState, ControlFile};
 use super::{Database, Error, Postmaster, Relation, RelationKind, RelationName, RelationPath};
+use crate::files::{Entry, EntryKind, SMALL_FILE_BYTES_MAX, Tree, read_text_at_most};
 use crate::units::Fork;
 
+/// Where PostgreSQL itself makes links: tablespaces, and a write-ahead log that is elsewhere.
+const DOORS: &[&str] = &["pg_tblspc/", "pg_wal"];
+
+/// Bytes that a file of the server's settings may have.
+const CONFIGURATION_BYTES_MAX: u64 = 16 << 20;
+
 /// A data directory that pgthaw may read.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug)]
 pub struct DataDirectory {
     /// Absolute, without symbolic links.
     pub path: PathBuf,
@@ -26,17 +32,16 @@ pub struct DataDirectory {
     pub segment_blocks: u32,
     /// The user that owns the directory, and that the server runs as.
     pub owner_uid: u32,
+    /// The directory itself: what is read of it is read through this.
+    pub files: Arc<Tree>,
 }
 
 impl DataDirectory {
     /// Opens the directory, and makes sure that it is one of PostgreSQL's.
     pub fn open(path: &Path) -> Result<DataDirectory, Error> {
-        let metadata = fs::metadata(path).map_err(|source| unusable(path, source))?;
-        if !metadata.is_dir() {
-            return Err(not_a_data_directory(path, "it is no directory"));
-        }
-        let path = path.canonicalize().map_err(|source| Error::file("open", path, source))?;
-        let version = read_required(&path, "PG_VERSION")?;
+        let path = path.canonicalize().map_err(|source| unusable(path, source))?;
+        let files = DataDirectory::open_files(&path)?;
+        let version = read_required(&files, "PG_VERSION")?;
         let version = String::from_utf8_lossy(&version);
         let version_major: u32 = version
             .trim()
@@ -45,7 +50,7 @@ impl DataDirectory {
         if version_major < 13 {
             return Err(Error::Version(version_major.to_string()));
         }
-        let control = ControlFile::parse(&read_required(&path, "global/pg_control")?)
+        let control = ControlFile::parse(&read_required(&files, "global/pg_control")?)
             .map_err(|reason| not_a_data_directory(&path, format!("global/pg_control: {reason}")))?;
         Ok(DataDirectory {
             version_major,
@@ -53,9 +58,15 @@ impl DataDirectory {
             state: control.state,
             block_size: control.block_size,
             segment_blocks: control.segment_blocks,
-            owner_uid: metadata.uid(),
+            owner_uid: files.owner(),
+            files,
             path,
         })
+    }
+
+    /// The files alone, called by the path as it is given.
+    pub fn open_files(path: &Path) -> Result<Arc<Tree>, Error> {
+        Tree::open(path, DOORS).map(Arc::new).map_err(|source| unusable(path, source))
     }
 
     /// The directory of the server that listens at a socket of this host, without asking it: the lock file beside the
@@ -63,7 +74,7 @@ impl DataDirectory {
     pub fn of_socket(socket: &Path) -> Option<DataDirectory> {
         let mut lock = socket.as_os_str().to_owned();
         lock.push(".lock");
-        let text = fs::read_to_string(lock).ok()?;
+        let text = read_text_at_most(Path::new(&lock), SMALL_FILE_BYTES_MAX).ok()?;
         let mut lines = text.lines();
         let pid: u32 = lines.next()?.trim().parse().ok()?;
         let directory = DataDirectory::open(Path::new(lines.next()?)).ok()?;
@@ -72,13 +83,15 @@ impl DataDirectory {
 
     /// The server that runs in the directory, if one does on this host.
     pub fn read_postmaster(&self) -> Option<Postmaster> {
-        Postmaster::read(&self.path)
+        Postmaster::read(&self.files)
     }
 
     /// Does a file that sets the server's settings have this word, wherever? Without the files that they include.
     pub fn mentions(&self, word: &str) -> bool {
         let files = ["postgresql.auto.conf", "postgresql.conf", "postmaster.opts"];
-        files.iter().any(|file| fs::read_to_string(self.path.join(file)).is_ok_and(|text| text.contains(word)))
+        // The one that its administrator writes may be a link to where he keeps it.
+        let read = |file| read_text_at_most(&self.path.join(file), CONFIGURATION_BYTES_MAX);
+        files.iter().any(|file| read(file).is_ok_and(|text| text.contains(word)))
     }
 
     /// Every relation that has a file, by path. The catalog is not asked: kind and names are unknown, so that the path
@@ -121,11 +134,10 @@ impl DataDirectory {
     /// Adds the relations of one directory of files.
     fn scan_files(&self, directory: &str, found: &mut BTreeSet<RelationPath>) -> Result<(), Error> {
         for entry in self.entries(directory)? {
-            if !entry.file_type().is_ok_and(|kind| kind.is_file()) {
+            if entry.kind != EntryKind::File {
                 continue;
             }
-            let name = entry.file_name();
-            let relation = name.to_str().and_then(relation_of_file);
+            let relation = entry.name.to_str().and_then(relation_of_file);
             found.extend(relation.and_then(|number| format!("{directory}/{number}").parse::<RelationPath>().ok()));
         }
         Ok(())
@@ -133,38 +145,57 @@ impl DataDirectory {
 
     /// Names of what is in a directory; of links only those in pg_tblspc.
     fn list(&self, directory: &str) -> Result<Vec<String>, Error> {
-        let is_wanted = |entry: &DirEntry| {
-            entry.file_type().is_ok_and(|kind| kind.is_dir() || (kind.is_symlink() && directory == "pg_tblspc"))
+        let is_wanted = |entry: &Entry| match entry.kind {
+            EntryKind::Directory => true,
+            EntryKind::Link => directory == "pg_tblspc",
+            _ => false,
         };
         let entries = self.entries(directory)?;
-        Ok(entries.into_iter().filter(is_wanted).filter_map(|entry| entry.file_name().into_string().ok()).collect())
+        Ok(entries.into_iter().filter(is_wanted).filter_map(|entry| entry.name.into_string().ok()).collect())
     }
 
     /// What is in a directory; nothing when it went away, or when it is a tablespace that is not mounted.
-    fn entries(&self, directory: &str) -> Result<Vec<DirEntry>, Error> {
-        let path = self.path.join(directory);
-        match fs::read_dir(&path).and_then(Iterator::collect) {
+    fn entries(&self, directory: &str) -> Result<Vec<Entry>, Error> {
+        match self.files.directory(directory).and_then(|found| found.entries()) {
             Ok(entries) => Ok(entries),
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(Vec::new()),
-            Err(source) => Err(Error::file("list", &path, source)),
+            Err(source) => Err(Error::file("list", &self.path.join(directory), source)),
+        }
+    }
+}
+
+#[cfg(test)]
+impl DataDirectory {
+    /// One for tests with a fake page cache, or of files that are no cluster's; of segments of 1 GB.
+    pub fn pretend(path: impl Into<PathBuf>) -> DataDirectory {
+        let path = path.into();
+        let place = if path.is_dir() { &path } else { Path::new("/") };
+        let files = Tree::open(place, DOORS).unwrap_or_else(|error| panic!("{}: {error}", place.display()));
+        DataDirectory {
+            version_major: 15,
+            system_identifier: 7,
+            state: ClusterState::InProduction,
+            block_size: 8192,
+            segment_blocks: 131_072,
+            owner_uid: files.owner(),
+            files: Arc::new(files),
+            path,
         }
     }
 }
 
 /// Reads a small file that every data directory has.
-fn read_required(directory: &Path, file: &str) -> Result<Vec<u8>, Error> {
-    let path = directory.join(file);
-    fs::read(&path).map_err(|source| match source.kind() {
-        io::ErrorKind::NotFound | io::ErrorKind::IsADirectory => {
-            not_a_data_directory(directory, format!("it has no {file}"))
-        }
-        _ => Error::file("read", &path, source),
+fn read_required(files: &Tree, file: &str) -> Result<Vec<u8>, Error> {
+    files.read_at_most(file, SMALL_FILE_BYTES_MAX).map_err(|source| match source.kind() {
+        io::ErrorKind::NotFound => not_a_data_directory(files.path(), format!("it has no {file}")),
+        _ => Error::file("read", &files.path().join(file), source),
     })
 }
 
 fn unusable(path: &Path, source: io::Error) -> Error {
     match source.kind() {
         io::ErrorKind::NotFound => not_a_data_directory(path, "there is no such directory"),
+        io::ErrorKind::NotADirectory => not_a_data_directory(path, "it is no directory"),
         _ => Error::file("open", path, source),
     }
 }
@@ -205,6 +236,7 @@ fn unnamed_relation(path: RelationPath) -> Relation {
 
 #[cfg(test)]
 mod tests {
+    use std::fs;
     use std::os::unix::fs::symlink;
 
     use super::super::control_file::tests::control_file;

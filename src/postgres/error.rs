@@ -22,12 +22,24 @@ pub enum Error {
     PasswordFileOpen { path: PathBuf },
     #[error("{address} is not {wanted}, which target_session_attrs asks for")]
     OtherKindOfServer { address: String, wanted: &'static str },
+    #[error(
+        "the session at {address} would look for names in the schemas {path:?} of others: what pgthaw asked for did not reach the server"
+    )]
+    ForeignPath { address: String, path: String },
+    #[error("sessions of \"{wanted}\" in database \"{database}\" act as \"{role}\"")]
+    OtherRole { database: String, role: String, wanted: String },
     #[error("the connection string cannot be read: {reason}")]
     ConnectionString { reason: String },
     #[error(
         "there is no root certificate to verify the server's with: no ~/.postgresql/root.crt, and sslrootcert is not given"
     )]
     RootCertificateMissing,
+    #[error(
+        "the server at {} is run by the system's user \"{user}\", not by {}: it is told nothing",
+        socket.display(),
+        wanted.as_deref().unwrap_or("postgres, root or yourself, and anybody may put a socket there")
+    )]
+    Peer { socket: PathBuf, user: String, wanted: Option<String> },
     #[error("pgthaw cannot do what {parameter} asks for")]
     Unsupported { parameter: &'static str },
     #[error("no service file defines the service \"{name}\"")]
@@ -40,6 +52,8 @@ pub enum Error {
     Option { what: &'static str, value: String },
     #[error("cannot {action}: {}", reason(source))]
     Query { action: &'static str, source: sqlx::Error },
+    #[error("cannot {action}: the server has not answered within {seconds} s")]
+    Silent { action: &'static str, seconds: u64 },
     #[error("there is no database \"{database}\" in the cluster at {cluster}")]
     DatabaseMissing { database: String, cluster: String },
     #[error("PostgreSQL {0} is not supported: pgthaw knows 13 to 18")]
@@ -54,6 +68,8 @@ pub enum Error {
         /// What GRANT would have to give: a role to be a member of, or a privilege. `None`: only superusers may.
         lacking: Option<String>,
     },
+    #[error("role \"{role}\" may not read the table in database \"{database}\", which pg_prewarm asks for")]
+    TableUnreadable { database: String, role: String },
     #[error("{} is not a PostgreSQL data directory: {reason}", path.display())]
     DataDirectory { path: PathBuf, reason: String },
     #[error("{} belongs to another cluster (system identifier {directory}) than the server at {address} ({server})", path.display())]
@@ -140,10 +156,20 @@ impl Error {
             Error::PasswordFileOpen { path } => {
                 Some(format!("chmod 600 {}", quote_argument(&path.display().to_string())))
             }
+            Error::Peer { .. } => Some(
+                "name the directory of the server's own socket with -h; requirepeer=USER (PGREQUIREPEER) says whose server it must be"
+                    .into(),
+            ),
             Error::OtherKindOfServer { .. } => Some(
                 "name the host of such a server with -h, or leave target_session_attrs (PGTARGETSESSIONATTRS) out"
                     .into(),
             ),
+            Error::ForeignPath { .. } => Some(POOLER_HINT.into()),
+            Error::OtherRole { database, role, .. } => Some(format!(
+                "ALTER DATABASE or ALTER ROLE … SET role says so for {}: ask {} to RESET it, or leave that database out",
+                quote_argument(database),
+                quote_argument(role)
+            )),
             Error::ConnectionString { .. } => {
                 Some("such as -d 'host=db.example user=app dbname=shop' or -d postgresql://app@db.example/shop".into())
             }
@@ -171,6 +197,10 @@ impl Error {
 /// What making a scratch cluster begins with.
 pub(super) const CREATE_DIRECTORY_IN: &str = "create a directory in";
 
+/// pgbouncer and the like refuse what they do not know of a startup packet, or leave it out where they are told to.
+const POOLER_HINT: &str = "connect to the server itself (-h, -p) rather than to a connection pooler: pgthaw's sessions begin with \
+    options=-c search_path=, so that no owner of a database can lend them functions of his own";
+
 /// What [`super::apply_create_extension`] does.
 pub(super) const CREATE_EXTENSION: &str = "create an extension";
 
@@ -184,6 +214,7 @@ const CRASH_SHUTDOWN: &str = "57P02";
 const UNDEFINED_OBJECT: &str = "42704";
 const INVALID_PARAMETER_VALUE: &str = "22023";
 const CANNOT_CONNECT_NOW: &str = "57P03";
+const PROTOCOL_VIOLATION: &str = "08P01";
 const DISK_FULL: &str = "53100";
 const QUERY_CANCELED: &str = "57014";
 const LOCK_NOT_AVAILABLE: &str = "55P03";
@@ -191,17 +222,21 @@ const LOCK_NOT_AVAILABLE: &str = "55P03";
 impl Explain for Error {
     fn kind(&self) -> ErrorKind {
         match self {
-            Error::ExtensionMissing { .. } | Error::ExtensionPrivilege { .. } | Error::ProgramMissing(_) => {
-                ErrorKind::Privilege
-            }
-            Error::PasswordMissing { .. } | Error::PasswordFileOpen { .. } | Error::CannotActAs { .. } => {
-                ErrorKind::Privilege
-            }
+            Error::ExtensionMissing { .. }
+            | Error::ExtensionPrivilege { .. }
+            | Error::TableUnreadable { .. }
+            | Error::ProgramMissing(_) => ErrorKind::Privilege,
+            Error::PasswordMissing { .. }
+            | Error::PasswordFileOpen { .. }
+            | Error::Peer { .. }
+            | Error::CannotActAs { .. } => ErrorKind::Privilege,
             Error::ConnectionString { .. }
             | Error::RootCertificateMissing
             | Error::Unsupported { .. }
             | Error::ServiceMissing { .. }
             | Error::SystemUserUnknown { .. }
+            | Error::ForeignPath { .. }
+            | Error::OtherRole { .. }
             | Error::DataDirectory { .. }
             | Error::DatabaseMissing { .. }
             | Error::OtherCluster { .. }
@@ -215,6 +250,7 @@ impl Explain for Error {
             | Error::NoHost { .. }
             | Error::OtherKindOfServer { .. }
             | Error::Query { .. }
+            | Error::Silent { .. }
             | Error::DataFile { .. }
             | Error::Program { .. }
             | Error::File { .. } => ErrorKind::Failed,
@@ -230,7 +266,10 @@ impl Explain for Error {
             Error::NoHost { .. }
             | Error::PasswordMissing { .. }
             | Error::PasswordFileOpen { .. }
+            | Error::Peer { .. }
             | Error::OtherKindOfServer { .. }
+            | Error::ForeignPath { .. }
+            | Error::OtherRole { .. }
             | Error::ConnectionString { .. }
             | Error::RootCertificateMissing
             | Error::Unsupported { .. }
@@ -244,9 +283,12 @@ impl Explain for Error {
             )),
             Error::ExtensionPrivilege { lacking: None, .. } => Some("connect as a superuser".into()),
             Error::ExtensionPrivilege { database, role, lacking: Some(lacking), .. } => {
-                let since = if lacking == "pg_read_all_data" { " (PostgreSQL 14 and later)" } else { "" };
                 let command = Psql::anywhere().grant(database, lacking, role);
-                Some(format!("{command}{since}, or connect as a superuser"))
+                Some(format!("{command}, or connect as a superuser"))
+            }
+            Error::TableUnreadable { database, role } => {
+                let command = Psql::anywhere().grant(database, "pg_read_all_data", role);
+                Some(format!("{command} (PostgreSQL 14 and later), or GRANT SELECT on what it shall load, and no more"))
             }
             Error::DataDirectory { .. } => {
                 Some("name the directory that holds PG_VERSION, as SHOW data_directory prints it".into())
@@ -269,6 +311,9 @@ impl Explain for Error {
                 Some(format!("make it first (mkdir -p {}), or name another place with --dir", path.display()))
             }
             Error::Query { action, source } => query_hint(action, source),
+            Error::Silent { .. } => {
+                Some("psql -c 'SELECT * FROM pg_stat_activity' shows what its sessions wait for".into())
+            }
             Error::Version(_) | Error::DataFile { .. } | Error::Program { .. } | Error::File { .. } => None,
         }
     }
@@ -287,12 +332,21 @@ impl Explain for Error {
 
 /// What the server or the system said, without the words of the library that heard it.
 fn reason(error: &sqlx::Error) -> String {
-    match error {
+    let mut told = match error {
         sqlx::Error::Database(refusal) => refusal.message().to_owned(),
         sqlx::Error::Io(error) => error.to_string(),
         other => other.to_string(),
+    };
+    // Who lies may lie at length.
+    if let Some((end, _)) = told.char_indices().nth(TOLD_CHARACTERS) {
+        told.truncate(end);
+        told.push('…');
     }
+    told
 }
+
+/// Of a long message of a server so many characters are told.
+const TOLD_CHARACTERS: usize = 2000;
 
 /// Of a long list of hosts so many are told.
 const TOLD_FAILURES: usize = 5;
@@ -376,6 +430,7 @@ fn connect_hint(address: &str, error: &sqlx::Error) -> String {
         Some(UNDEFINED_OBJECT | INVALID_PARAMETER_VALUE) => {
             "options or PGOPTIONS has a setting that the server does not take: correct it there".into()
         }
+        Some(PROTOCOL_VIOLATION) if reason(error).contains("startup parameter") => POOLER_HINT.into(),
         Some(CANNOT_CONNECT_NOW) => "the server is starting up or shutting down: try again in a moment".into(),
         None if matches!(error, sqlx::Error::Io(error) if error.to_string().contains("lookup")) => {
             "is the host's name right? `getent hosts NAME` asks as pgthaw does".into()

@@ -3,6 +3,7 @@
 use sqlx::postgres::PgConnection;
 use sqlx::{AssertSqlSafe, Row as _, SqlSafeStr as _, SqlStr};
 
+use super::answer::in_time;
 use super::error::CREATE_EXTENSION;
 use super::{Error, PG_PREWARM};
 
@@ -30,15 +31,11 @@ impl Extension {
 
 /// The extension `name` in the connected database; `None` when it is not installed there.
 pub async fn find_extension(connection: &mut PgConnection, name: &str) -> Result<Option<Extension>, Error> {
-    let failed = |source| Error::Query { action: "look for an extension", source };
-    let row = sqlx::query(include_str!("sql/extension_13.sql"))
-        .bind(name)
-        .fetch_optional(connection)
-        .await
-        .map_err(failed)?;
-    row.map(|row| Ok(Extension { schema: row.try_get("schema")?, version: row.try_get("version")? }))
-        .transpose()
-        .map_err(failed)
+    let look = async {
+        let row = sqlx::query(include_str!("sql/extension_13.sql")).bind(name).fetch_optional(connection).await?;
+        row.map(|row| Ok(Extension { schema: row.try_get("schema")?, version: row.try_get("version")? })).transpose()
+    };
+    in_time("look for an extension", look).await
 }
 
 /// The extension `name` in the connected database, or what to do to have it.
@@ -69,38 +66,32 @@ pub(super) async fn explain_refusal(
         return error;
     }
     match (read_identity(connection).await, read_lacking(connection, name).await) {
+        // It loads what its caller may read.
+        (Ok((database, role)), Ok(None)) if name == PG_PREWARM => Error::TableUnreadable { database, role },
         (Ok((database, role)), Ok(lacking)) => Error::ExtensionPrivilege { name, database, role, lacking },
         _ => error,
     }
 }
 
 /// What the connected role needs to use an extension, as GRANT takes it before TO: the predefined role whose members
-/// may, or, when these may not either, the privilege. `None`: only superusers may.
+/// may, or, when these may not either, the privilege. `None`: nothing that can be granted.
 async fn read_lacking(connection: &mut PgConnection, name: &str) -> Result<Option<String>, sqlx::Error> {
-    let (members, other) = match name {
-        // It loads what its caller may read.
-        PG_PREWARM => ("pg_read_all_data", Some("pg_read_all_data".to_owned())),
-        _ => ("pg_monitor", None),
-    };
+    // Members of it may do more than use one function: for pg_prewarm the function alone is named.
+    let members = if name == PG_PREWARM { None } else { Some("pg_monitor") };
     let question = include_str!("sql/extension_lacking_13.sql");
-    let lacking = sqlx::query_scalar(question).bind(name).bind(members).fetch_optional(connection).await?;
-    Ok(lacking.or(other))
+    sqlx::query_scalar(question).bind(name).bind(members).fetch_optional(connection).await
 }
 
 /// The connected database and role.
 async fn read_identity(connection: &mut PgConnection) -> Result<(String, String), Error> {
-    sqlx::query_as(include_str!("sql/identity_13.sql"))
-        .fetch_one(connection)
-        .await
-        .map_err(|source| Error::Query { action: "ask for the role and database", source })
+    let asked = sqlx::query_as(include_str!("sql/identity_13.sql")).fetch_one(connection);
+    in_time("ask for the role and database", asked).await
 }
 
 /// The schema, quoted, that CREATE EXTENSION would take by default: `public`, or pg_catalog where that was dropped.
 async fn read_target_schema(connection: &mut PgConnection) -> Result<String, Error> {
-    sqlx::query_scalar(include_str!("sql/extension_schema_13.sql"))
-        .fetch_one(connection)
-        .await
-        .map_err(|source| Error::Query { action: "look for a schema to install into", source })
+    let asked = sqlx::query_scalar(include_str!("sql/extension_schema_13.sql")).fetch_one(connection);
+    in_time("look for a schema to install into", asked).await
 }
 
 #[cfg(test)]

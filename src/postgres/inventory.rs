@@ -3,22 +3,48 @@
 use std::collections::BTreeSet;
 
 use serde::{Deserialize, Serialize};
-use sqlx::postgres::PgConnection;
+use sqlx::postgres::{PgConnection, PgRow};
 use sqlx::{Connection as _, Row as _};
 
 use super::Error;
+use super::secrets::keep_setting;
 
 /// Settings that somebody set, by name, with their values as SHOW prints them to others: what pgthaw's own sessions set
 /// for themselves does not count.
 pub async fn read_settings(connection: &mut PgConnection) -> Result<Vec<(String, String)>, Error> {
     let failed = |source| Error::Query { action: "read the settings", source };
+    let path = read_configured_path(connection).await;
     // The end of the transaction takes the reset back.
     let mut transaction = connection.begin().await.map_err(failed)?;
     let reset = sqlx::raw_sql(include_str!("sql/session_reset_13.sql"));
     reset.execute(&mut *transaction).await.map_err(failed)?;
     let rows = sqlx::query(include_str!("sql/settings_13.sql")).fetch_all(&mut *transaction).await.map_err(failed)?;
     transaction.rollback().await.map_err(failed)?;
-    rows.iter().map(|row| Ok((row.try_get("name")?, row.try_get("value")?))).collect::<Result<_, _>>().map_err(failed)
+    let kept = |row: &PgRow| {
+        let name: String = row.try_get("name")?;
+        let value = keep_setting(&name, row.try_get("value")?);
+        Ok((name, value))
+    };
+    let mut settings: Vec<(String, String)> = rows.iter().map(kept).collect::<Result<_, _>>().map_err(failed)?;
+    settings.extend(path.map(|path| (SEARCH_PATH.to_owned(), path)));
+    settings.sort_by(|one, other| one.0.cmp(&other.0));
+    Ok(settings)
+}
+
+/// pgthaw's sessions ask for their own as they begin, and so cannot see it as others do.
+const SEARCH_PATH: &str = "search_path";
+
+const USUAL_SEARCH_PATH: &str = "\"$user\", public";
+
+/// The search_path that others begin with; `None` when nobody set one, and for a role that may not know.
+async fn read_configured_path(connection: &mut PgConnection) -> Option<String> {
+    sqlx::query_scalar(include_str!("sql/configured_path_13.sql")).fetch_one(connection).await.ok().flatten()
+}
+
+/// What others see of search_path: its value, and where it is from.
+fn describe_path(path: Option<String>) -> (Option<String>, String) {
+    let source = if path.is_some() { "configuration file" } else { "default" };
+    (Some(path.unwrap_or_else(|| USUAL_SEARCH_PATH.to_owned())), source.to_owned())
 }
 
 /// A setting as new sessions begin with it.
@@ -36,16 +62,24 @@ pub struct ConfiguredSetting {
 /// Every setting of the server.
 pub async fn read_configuration(connection: &mut PgConnection) -> Result<Vec<ConfiguredSetting>, Error> {
     let failed = |source| Error::Query { action: "read the configuration", source };
+    let path = read_configured_path(connection).await;
     let rows = sqlx::query(include_str!("sql/configuration_13.sql")).fetch_all(connection).await.map_err(failed)?;
-    let decode = |row: &sqlx::postgres::PgRow| {
+    let decode = |row: &PgRow| {
+        let name: String = row.try_get("name")?;
+        let value: Option<String> = row.try_get("value")?;
         Ok(ConfiguredSetting {
-            name: row.try_get("name")?,
-            value: row.try_get("value")?,
+            value: value.map(|value| keep_setting(&name, value)),
+            name,
             unit: row.try_get("unit")?,
             source: row.try_get("source")?,
         })
     };
-    rows.iter().map(decode).collect::<Result<_, sqlx::Error>>().map_err(failed)
+    let mut settings: Vec<ConfiguredSetting> =
+        rows.iter().map(decode).collect::<Result<_, sqlx::Error>>().map_err(failed)?;
+    if let Some(setting) = settings.iter_mut().find(|setting| setting.name == SEARCH_PATH) {
+        (setting.value, setting.source) = describe_path(path);
+    }
+    Ok(settings)
 }
 
 /// Names of the extensions whose files the server has.
@@ -87,6 +121,7 @@ pub struct SettingState {
 /// does not know are left out.
 pub async fn read_setting_states(connection: &mut PgConnection, names: &[String]) -> Result<Vec<SettingState>, Error> {
     let failed = |source| Error::Query { action: "ask for settings", source };
+    let path = read_configured_path(connection).await;
     // The end of the transaction takes the reset back.
     let mut transaction = connection.begin().await.map_err(failed)?;
     let reset = sqlx::raw_sql(include_str!("sql/session_reset_13.sql"));
@@ -106,7 +141,11 @@ pub async fn read_setting_states(connection: &mut PgConnection, names: &[String]
             value: row.try_get("value")?,
         })
     };
-    rows.iter().map(decode).collect::<Result<_, sqlx::Error>>().map_err(failed)
+    let mut states: Vec<SettingState> = rows.iter().map(decode).collect::<Result<_, sqlx::Error>>().map_err(failed)?;
+    if let Some(state) = states.iter_mut().find(|state| state.name == SEARCH_PATH) {
+        (state.value, state.source) = describe_path(path);
+    }
+    Ok(states)
 }
 
 /// When the server read its configuration files last, by its clock: something else after it has read them again.

@@ -1,21 +1,29 @@
 //! A running server that makes way for a while, and is started again as it was.
 
-use std::fs::{self, File, OpenOptions};
+use std::fs::File;
 use std::io;
-use std::os::unix::fs::MetadataExt as _;
+use std::os::fd::OwnedFd;
+use std::os::unix::fs::OpenOptionsExt as _;
 use std::os::unix::process::CommandExt as _;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::{Command, Stdio};
 
+use rustix::fs::{FileType, OFlags, fcntl_getfl, fstat};
+use rustix::process::{Pid, PidfdFlags, PidfdGetfdFlags, pidfd_getfd, pidfd_open};
+
 use super::programs::run;
+use super::scratch::Owner;
 use super::{DataDirectory, Error, Programs};
+use crate::files::{SMALL_FILE_BYTES_MAX, Tree};
 
 /// A server that was stopped. Dropping it starts it again.
 #[derive(Debug)]
 pub struct Lender {
     data_directory: DataDirectory,
     programs: Programs,
-    /// Where it wrote what it says, when that was a file.
+    /// Where it wrote what it says, when that was a file: its own descriptor of it.
+    log: Option<OwnedFd>,
+    /// What that was called.
     log_file: PathBuf,
     was_running: bool,
     options: Vec<String>,
@@ -24,11 +32,12 @@ pub struct Lender {
 impl Lender {
     /// Stops the server of a data directory, if one runs, with a checkpoint. Its sessions end.
     pub fn stop(data_directory: DataDirectory, programs: &Programs) -> Result<Lender, Error> {
-        let options = read_options(&data_directory.path);
+        let options = read_options(&data_directory.files);
         let postmaster = data_directory.read_postmaster();
-        let log_file = postmaster.as_ref().and_then(|server| find_log_file(server.pid)).unwrap_or("/dev/null".into());
+        let found = postmaster.as_ref().and_then(|server| find_log(server.pid));
+        let (log, log_file) = found.map_or((None, "/dev/null".into()), |(log, path)| (Some(log), path));
         let programs = programs.clone();
-        let mut lender = Lender { data_directory, programs, log_file, was_running: false, options };
+        let mut lender = Lender { data_directory, programs, log, log_file, was_running: false, options };
         if postmaster.is_some() {
             run(lender.pg_ctl("stop")?.args(["-m", "fast"]))?;
             lender.was_running = true;
@@ -57,13 +66,8 @@ impl Lender {
         let options = self.options.iter().map(|option| quote(option)).collect::<Vec<_>>().join(" ");
         let mut command = self.pg_ctl("start")?;
         // The server goes on writing to where it wrote before, also where its owner may not open that file itself.
-        let log = self.open_log()?;
-        command
-            .arg("-o")
-            .arg(options)
-            .stdin(Stdio::null())
-            .stdout(log.try_clone().map_err(|e| self.log_error(e))?)
-            .stderr(log);
+        command.arg("-o").arg(options).stdin(Stdio::null());
+        command.stdout(self.log_output()?).stderr(self.log_output()?);
         let status = command.status().map_err(|e| self.log_error(e))?;
         if status.success() {
             return Ok(());
@@ -72,8 +76,9 @@ impl Lender {
         Err(Error::Program { program: "pg_ctl".into(), output })
     }
 
-    fn open_log(&self) -> Result<File, Error> {
-        OpenOptions::new().append(true).open(&self.log_file).map_err(|source| self.log_error(source))
+    fn log_output(&self) -> Result<Stdio, Error> {
+        let Some(log) = &self.log else { return Ok(Stdio::null()) };
+        log.try_clone().map(Stdio::from).map_err(|source| self.log_error(source))
     }
 
     fn log_error(&self, source: io::Error) -> Error {
@@ -85,10 +90,9 @@ impl Lender {
         let mut command = Command::new(self.programs.path("pg_ctl")?);
         let path = &self.data_directory.path;
         command.arg(action).arg("-D").arg(path).args(["-w", "-s", "-t", "300"]).current_dir(path);
-        let metadata =
-            fs::metadata(path).map_err(|source| Error::File { action: "look at", path: path.clone(), source })?;
         if rustix::process::geteuid().is_root() {
-            command.uid(metadata.uid()).gid(metadata.gid());
+            let owner = Owner::of(&self.data_directory)?;
+            command.uid(owner.uid).gid(owner.gid);
         }
         Ok(command)
     }
@@ -102,8 +106,9 @@ impl Drop for Lender {
 }
 
 /// `postmaster.opts`: the command line of the last start, the program first, each option in quotes.
-pub(super) fn read_options(data_directory: &Path) -> Vec<String> {
-    let line = fs::read_to_string(data_directory.join("postmaster.opts")).unwrap_or_default();
+pub(super) fn read_options(data_directory: &Tree) -> Vec<String> {
+    let line = data_directory.read_at_most("postmaster.opts", SMALL_FILE_BYTES_MAX).unwrap_or_default();
+    let line = String::from_utf8_lossy(&line);
     let options: Vec<String> =
         line.trim_end().split(" \"").skip(1).map(|part| part.trim_end_matches('"').to_owned()).collect();
     without_data_directory(options)
@@ -123,9 +128,21 @@ fn without_data_directory(options: Vec<String>) -> Vec<String> {
     kept
 }
 
-/// The file that a process's standard output goes to.
-fn find_log_file(pid: u32) -> Option<PathBuf> {
-    fs::read_link(format!("/proc/{pid}/fd/1")).ok().filter(|path| path.is_file())
+/// The file that a process's standard output goes to: what it may write itself, whatever has the file's name by now.
+fn find_log(pid: u32) -> Option<(OwnedFd, PathBuf)> {
+    let process = pidfd_open(Pid::from_raw(i32::try_from(pid).ok()?)?, PidfdFlags::empty()).ok()?;
+    let path = std::fs::read_link(format!("/proc/{pid}/fd/1")).ok()?;
+    let log = match pidfd_getfd(&process, 1, PidfdGetfdFlags::empty()) {
+        Ok(log) => log,
+        // Some kernels let root alone do that; what others open, they open with no more than their own rights.
+        Err(_) if !rustix::process::geteuid().is_root() => {
+            File::options().append(true).custom_flags(libc::O_NONBLOCK | libc::O_NOFOLLOW).open(&path).ok()?.into()
+        }
+        Err(_) => return None,
+    };
+    let is_file = FileType::from_raw_mode(fstat(&log).ok()?.st_mode) == FileType::RegularFile;
+    let is_written = fcntl_getfl(&log).ok()?.intersects(OFlags::WRONLY | OFlags::RDWR);
+    (is_file && is_written).then_some((log, path))
 }
 
 /// pg_ctl hands its options to a shell.
@@ -141,9 +158,9 @@ mod tests {
     fn reads_the_options_of_the_last_start() {
         let directory = tempfile::tempdir().unwrap();
         let line = "/usr/lib/postgresql/15/bin/postgres \"-D\" \"/var/lib/postgresql/15/main\" \"-c\" \"config_file=/etc/a b.conf\"\n";
-        fs::write(directory.path().join("postmaster.opts"), line).unwrap();
-        assert_eq!(read_options(directory.path()), ["-c", "config_file=/etc/a b.conf"]);
-        assert!(read_options(Path::new("/nowhere")).is_empty());
+        std::fs::write(directory.path().join("postmaster.opts"), line).unwrap();
+        let tree = Tree::open(directory.path(), &[]).unwrap();
+        assert_eq!(read_options(&tree), ["-c", "config_file=/etc/a b.conf"]);
         assert_eq!(quote("it's"), r"'it'\''s'");
     }
 }

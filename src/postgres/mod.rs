@@ -1,6 +1,7 @@
 //! What PostgreSQL knows and does: its catalogs, its buffers, its files' names, its programs.
 
 mod activity;
+mod answer;
 mod buffer_eviction;
 mod buffercache;
 mod build;
@@ -25,6 +26,7 @@ mod relation;
 mod relation_path;
 mod remedy;
 mod scratch;
+mod secrets;
 mod server;
 mod setting_value;
 mod statements;
@@ -56,8 +58,12 @@ pub use prewarm::{PG_PREWARM, PrewarmMode, Prewarmer};
 pub use programs::{MissingProgram, Programs, ProgramsVersion};
 pub use relation::{PartitionedTable, Relation, RelationKind, RelationName};
 pub use relation_path::{RelationPath, RelationPathError};
-pub use remedy::{Psql, quote_argument};
-pub use scratch::{CLUSTER_PREFIX, LAB_CLUSTER_NAME, Listening, ScratchCluster, StopMode, has_cluster, remove_cluster};
+pub use remedy::{Psql, is_treacherous, quote_argument};
+pub use scratch::{
+    CLUSTER_PREFIX, LAB_CLUSTER_NAME, Listening, ScratchCluster, StopMode, has_cluster, remove_cluster,
+    stop_making_clusters,
+};
+pub use secrets::{NOT_KEPT, keep_document, keep_setting, keep_text};
 pub use server::{Server, ServerFacts, apply_no_session_limits};
 pub use setting_value::parse_setting_number;
 pub use statements::{Statements, read_statements};

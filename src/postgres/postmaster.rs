@@ -7,6 +7,8 @@ use std::time::Duration;
 use jiff::Timestamp;
 use procfs::Current as _;
 
+use crate::files::{SMALL_FILE_BYTES_MAX, Tree};
+
 /// A running server's own process, as its `postmaster.pid` describes it. See `src/include/utils/pidfile.h`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Postmaster {
@@ -24,9 +26,10 @@ impl Postmaster {
     /// The server of this data directory. `None` when there is no file, or when the process that it names is gone, or
     /// is not a server of this directory: the file stays after a crash, its number is reused, and the number of a
     /// server in a container means another process here.
-    pub(super) fn read(data_directory: &Path) -> Option<Postmaster> {
-        let postmaster = parse(&fs::read_to_string(data_directory.join("postmaster.pid")).ok()?)?;
-        is_server_of(postmaster.pid, data_directory).then_some(postmaster)
+    pub(super) fn read(data_directory: &Tree) -> Option<Postmaster> {
+        let text = data_directory.read_at_most("postmaster.pid", SMALL_FILE_BYTES_MAX).ok()?;
+        let postmaster = parse(&String::from_utf8_lossy(&text))?;
+        is_server_of(postmaster.pid, data_directory.path()).then_some(postmaster)
     }
 
     /// When it was started. The file has the time by the clock as it was then, in whole seconds; the age of the process knows
@@ -112,8 +115,9 @@ mod tests {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().canonicalize().unwrap();
         fs::write(path.join("postmaster.pid"), format!("{}\n/data\n1\n5432\n", std::process::id())).unwrap();
-        assert_eq!(Postmaster::read(&path), None);
+        let tree = Tree::open(&path, &[]).unwrap();
+        assert_eq!(Postmaster::read(&tree), None);
         fs::write(path.join("postmaster.pid"), "4194305\n/data\n1\n5432\n").unwrap();
-        assert_eq!(Postmaster::read(&path), None);
+        assert_eq!(Postmaster::read(&tree), None);
     }
 }

@@ -3,12 +3,15 @@
 use sqlx::postgres::PgConnection;
 use sqlx::postgres::types::Oid;
 
+use super::answer::in_time;
 use super::extension::{explain_refusal, require_extension};
 use super::{Error, Extension};
 use crate::units::{BlockRange, Fork};
 
 /// The extension's name.
 pub const PG_PREWARM: &str = "pg_prewarm";
+
+const ACTION: &str = "prewarm a relation";
 
 /// Blocks that one statement loads: 8 MB of the usual blocks. A statement cannot be cancelled by dropping its future,
 /// so that this bounds what the server still does after Ctrl-C.
@@ -63,11 +66,12 @@ impl Prewarmer {
     ) -> Result<u64, Error> {
         let mut loaded = 0;
         for batch in batches(ranges) {
-            match self.prewarm_batch(relation_oid, mode, fork, &batch, passes).await {
+            match in_time(ACTION, self.prewarm_batch(relation_oid, mode, fork, &batch, passes)).await {
                 Ok(blocks) => loaded += blocks,
-                Err(source) => {
-                    return Err(explain_refusal(&mut self.connection, PG_PREWARM, "prewarm a relation", source).await);
+                Err(Error::Query { source, .. }) => {
+                    return Err(explain_refusal(&mut self.connection, PG_PREWARM, ACTION, source).await);
                 }
+                Err(error) => return Err(error),
             }
         }
         Ok(loaded)

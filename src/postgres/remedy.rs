@@ -79,9 +79,27 @@ fn quote_identifier(name: &str) -> String {
     format!("\"{}\"", name.replace('"', "\"\""))
 }
 
-/// As one word of a shell. The server's names never have the NUL that cannot be quoted.
+/// As one word of a shell. The server's names never have the NUL that cannot be quoted. Of a text with characters that a
+/// terminal would obey each byte but the plainest is written as its octal number, which bash, zsh and ksh read within `$'…'`.
 pub fn quote_argument(text: &str) -> String {
-    shlex::try_quote(text).map(String::from).unwrap_or_default()
+    if !text.contains(is_treacherous) {
+        return shlex::try_quote(text).map(String::from).unwrap_or_default();
+    }
+    let mut quoted = String::from("$'");
+    for byte in text.bytes().filter(|byte| *byte != 0) {
+        match byte {
+            b'\'' | b'\\' | ..b' ' | 0x7f.. => quoted.push_str(&format!("\\{byte:03o}")),
+            plain => quoted.push(char::from(plain)),
+        }
+    }
+    quoted + "'"
+}
+
+/// Is it a control character, or one that is invisible or turns the direction of writing?
+pub fn is_treacherous(character: char) -> bool {
+    character.is_control()
+        || matches!(character,
+            '\u{ad}' | '\u{61c}' | '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{feff}')
 }
 
 #[cfg(test)]
@@ -99,6 +117,16 @@ mod tests {
         let words = shlex::split(&hostile).unwrap();
         assert_eq!(words[..4], ["psql", "-d", "a'; rm -rf ~; '", "-c"]);
         assert_eq!(words[4..], ["GRANT pg_monitor TO \"r\"\"; DROP ROLE x; --'\""]);
+    }
+
+    #[test]
+    fn what_a_terminal_obeys_is_never_within_a_command() {
+        let name = "a'\n\x1b]0;x\x07\u{202e}\\ é; reboot";
+        let quoted = quote_argument(name);
+        assert!(!quoted.contains(is_treacherous), "{quoted}");
+        assert_eq!(quoted, r"$'a\047\012\033]0;x\007\342\200\256\134 \303\251; reboot'");
+        let echoed = std::process::Command::new("bash").args(["-c", &format!("printf %s {quoted}")]).output().unwrap();
+        assert_eq!(String::from_utf8(echoed.stdout).unwrap(), name);
     }
 
     fn at_tmp() -> Psql {

@@ -5,12 +5,14 @@
 
 mod changing;
 mod listening;
+mod making;
 mod owner;
 mod removing;
 
 use std::collections::BTreeMap;
-use std::fs::{self, File};
-use std::io::Write as _;
+use std::fs::File;
+use std::io::{self, Write as _};
+use std::os::unix::fs::MetadataExt as _;
 use std::os::unix::process::CommandExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, Command, Stdio};
@@ -20,18 +22,27 @@ use std::time::{Duration, Instant};
 use rustix::process::{Pid, Signal};
 
 pub use listening::Listening;
+pub use making::stop_making_clusters;
 pub use owner::CLUSTER_PREFIX;
+pub(super) use owner::Owner;
 pub(super) use owner::server_owner;
-use owner::{Owner, give_to, new_directory};
+use owner::{let_through, make_for, new_directory};
 pub use removing::{has_cluster, remove_cluster};
 
 use super::error::CREATE_DIRECTORY_IN;
-use super::owner_mark::{remove_mark, remove_marked};
-use super::programs::run;
+use super::owner_mark::{SOCKETS, remove_mark, remove_marked};
 use super::{ConnectOptions, DataDirectory, Error, MarkedDirectory, OwnerMark, Programs};
+use crate::files::{OwnDirectory, SMALL_FILE_BYTES_MAX};
+use removing::remove_own_cluster;
 
 /// `cluster_name` of a scratch cluster. Commands that hurt a cache do so without asking where they find this name.
 pub const LAB_CLUSTER_NAME: &str = "pgthaw-lab";
+
+/// The data directory, which belongs to the server's user, and the log, which does not.
+const DATA: &str = "data";
+const LOG: &str = "server.log";
+/// What says who may connect to a borrowed cluster.
+const HBA: &str = "pg_hba.conf";
 
 /// The cluster's superuser.
 const SUPERUSER: &str = "postgres";
@@ -67,13 +78,16 @@ pub enum StopMode {
 #[derive(Debug)]
 pub struct ScratchCluster {
     programs: Programs,
-    /// Holds `server.log`, and `data/` unless that is borrowed.
-    directory: PathBuf,
+    /// Holds `server.log`, and `data/` unless that is borrowed. Belongs to this process's user, so that the server's can put
+    /// nothing beside them.
+    directory: OwnDirectory,
     /// Says that `directory` goes with this process; `None` of one that was taken over.
     mark: Option<OwnerMark>,
     borrowed: Option<Borrowed>,
     /// Short, as a socket's path may have 107 bytes only, and closed to other users, as the server asks no password.
-    socket_directory: MarkedDirectory,
+    _sockets: MarkedDirectory,
+    /// In it: the server's user's.
+    socket_directory: PathBuf,
     port: u16,
     is_kept: bool,
     server: Option<RunningServer>,
@@ -101,6 +115,8 @@ impl ScratchCluster {
     /// when pgthaw runs as root. Later `settings` win over earlier ones. Nothing stays behind when it fails.
     pub fn create(programs: &Programs, parent: &Path, settings: &[(&str, &str)]) -> Result<ScratchCluster, Error> {
         let cluster = ScratchCluster::in_new_directory(programs, parent, server_owner())?;
+        let made = make_for(server_owner(), cluster.directory.directory(), DATA);
+        made.map_err(|source| Error::file(CREATE_DIRECTORY_IN, &cluster.directory.path(), source))?;
         cluster.run_initdb()?;
         cluster.configure(&[("listen_addresses", ""), ("cluster_name", LAB_CLUSTER_NAME)])?;
         cluster.configure(settings)?;
@@ -110,9 +126,10 @@ impl ScratchCluster {
     /// Takes over the stopped cluster in `directory/data`, such as one that was kept or copied, and its ownership:
     /// it is removed on drop unless kept again.
     pub fn adopt(programs: &Programs, directory: &Path) -> Result<ScratchCluster, Error> {
-        let cluster = ScratchCluster::in_directory(programs, directory.to_owned())?;
-        if has_cluster(&cluster.directory) {
-            remove_mark(&cluster.directory);
+        let own = OwnDirectory::open(directory).map_err(|source| Error::file("take over", directory, source))?;
+        let cluster = ScratchCluster::in_directory(programs, own, server_owner())?;
+        if has_cluster(directory) {
+            remove_mark(cluster.directory.directory());
             return Ok(cluster);
         }
         let path = cluster.data_directory();
@@ -136,32 +153,36 @@ impl ScratchCluster {
             options: options.to_vec(),
             settings: Mutex::default(),
         });
-        give_to(cluster.socket_directory.path(), owner)
-            .and_then(|()| fs::write(cluster.hba_file(), "local all all trust\n"))
-            .map_err(|source| Error::File { action: "write", path: cluster.hba_file(), source })?;
+        cluster.write_hba().map_err(|source| Error::file("write", &cluster.hba_file(), source))?;
         Ok(cluster)
     }
 
     fn in_new_directory(programs: &Programs, parent: &Path, owner: Option<Owner>) -> Result<ScratchCluster, Error> {
         let (directory, mark) = new_directory(parent, owner)?;
-        let mut cluster = ScratchCluster::in_directory(programs, directory)?;
+        let mut cluster = ScratchCluster::in_directory(programs, directory, owner)?;
         cluster.mark = Some(mark);
         Ok(cluster)
     }
 
-    fn in_directory(programs: &Programs, directory: PathBuf) -> Result<ScratchCluster, Error> {
+    fn in_directory(
+        programs: &Programs,
+        directory: OwnDirectory,
+        owner: Option<Owner>,
+    ) -> Result<ScratchCluster, Error> {
         let make = || {
-            let socket_directory = MarkedDirectory::create("pgthaw-", Path::new("/tmp"))?;
-            give_to(socket_directory.path(), server_owner())?;
-            Ok(socket_directory)
+            let sockets = MarkedDirectory::create("pgthaw-", Path::new("/tmp"))?;
+            make_for(owner, sockets.directory(), SOCKETS)?;
+            let_through(sockets.directory(), owner)?;
+            Ok(sockets)
         };
         match make() {
-            Ok(socket_directory) => Ok(ScratchCluster {
+            Ok(sockets) => Ok(ScratchCluster {
                 programs: programs.clone(),
                 directory,
                 mark: None,
                 borrowed: None,
-                socket_directory,
+                socket_directory: sockets.path().join(SOCKETS),
+                _sockets: sockets,
                 port: PORT,
                 is_kept: false,
                 server: None,
@@ -177,11 +198,10 @@ impl ScratchCluster {
             kept.extend(settings.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())));
             return Ok(());
         }
-        let path = self.data_directory().join("postgresql.conf");
         let lines: String =
             settings.iter().map(|(name, value)| format!("{name} = '{}'\n", value.replace('\'', "''"))).collect();
-        let append = || File::options().append(true).open(&path)?.write_all(lines.as_bytes());
-        append().map_err(|source| Error::File { action: "write", path: path.clone(), source })
+        let appended = self.data().and_then(|data| data.append("postgresql.conf", &lines));
+        appended.map_err(|source| Error::file("write", &self.data_directory().join("postgresql.conf"), source))
     }
 
     /// Starts the server and waits until it takes connections.
@@ -254,14 +274,14 @@ impl ScratchCluster {
 
     /// The directory of the server's socket: the `-h` of psql.
     pub fn socket_directory(&self) -> &Path {
-        self.socket_directory.path()
+        &self.socket_directory
     }
 
     /// The cluster's data directory.
     pub fn data_directory(&self) -> PathBuf {
         match &self.borrowed {
             Some(borrowed) => borrowed.data_directory.clone(),
-            None => self.directory.join("data"),
+            None => self.directory.path().join(DATA),
         }
     }
 
@@ -271,7 +291,7 @@ impl ScratchCluster {
         self.outlive_owner();
         match &self.borrowed {
             Some(borrowed) => borrowed.data_directory.clone(),
-            None => self.directory.clone(),
+            None => self.directory.path(),
         }
     }
 
@@ -283,25 +303,38 @@ impl ScratchCluster {
 
     /// Says who may connect to a borrowed cluster.
     fn hba_file(&self) -> PathBuf {
-        self.directory.join("pg_hba.conf")
+        self.directory.path().join(HBA)
     }
 
-    fn pid_file(&self) -> PathBuf {
-        self.data_directory().join("postmaster.pid")
+    fn write_hba(&self) -> io::Result<()> {
+        // The server's user reads it.
+        let mut file = self.directory.directory().create_file(HBA, 0o644)?;
+        file.set_permissions(std::os::unix::fs::PermissionsExt::from_mode(0o644))?;
+        file.write_all(b"local all all trust\n")
+    }
+
+    /// What `postmaster.pid` says; `None` when it is not there.
+    fn read_pid_file(&self) -> Option<String> {
+        let files = DataDirectory::open_files(&self.data_directory()).ok()?;
+        let text = files.read_at_most("postmaster.pid", SMALL_FILE_BYTES_MAX).ok()?;
+        Some(String::from_utf8_lossy(&text).into_owned())
     }
 
     fn run_initdb(&self) -> Result<(), Error> {
         let mut command = self.as_owner(&self.programs.path("initdb")?);
         command.arg("-D").arg(self.data_directory());
         command.args(["--username", SUPERUSER, "--auth=trust", "--encoding=UTF8", "--locale=C", "--no-sync"]);
-        run(&mut command).map(drop)
+        making::run_until_stopped(&mut command)
     }
 
     fn start_command(&self) -> Result<Command, Error> {
         let path = self.log_file();
-        let open_log = || {
-            let log = File::options().create(true).append(true).open(&path)?;
-            Ok((log.try_clone()?, log))
+        let open_log = || -> io::Result<(File, File)> {
+            let log = self.directory.directory().open_to_append(LOG, 0o600)?;
+            match log.metadata()?.uid() {
+                uid if uid == rustix::process::geteuid().as_raw() => Ok((log.try_clone()?, log)),
+                uid => Err(io::Error::new(io::ErrorKind::PermissionDenied, format!("it belongs to user {uid}"))),
+            }
         };
         let (stdout, stderr) =
             open_log().map_err(|source| Error::File { action: "open", path: path.clone(), source })?;
@@ -323,7 +356,7 @@ impl ScratchCluster {
     /// A command that runs as the cluster's owner, in its directory, without the caller's PG* variables.
     fn as_owner(&self, program: &Path) -> Command {
         let mut command = Command::new(program);
-        command.current_dir(&self.directory);
+        command.current_dir(self.directory.path());
         for (name, _) in std::env::vars_os().filter(|(name, _)| name.to_string_lossy().starts_with("PG")) {
             command.env_remove(name);
         }
@@ -336,8 +369,7 @@ impl ScratchCluster {
     /// Waits for the line that `pg_ctl -w` waits for too. `logged`: so many bytes of the log are of earlier starts.
     fn wait_until_ready(&mut self, logged: u64) -> Result<(), Error> {
         let started = Instant::now();
-        let pid_file = self.pid_file();
-        while !is_ready(&pid_file, self.postmaster_pid()) {
+        while !self.read_pid_file().is_some_and(|text| is_ready(&text, self.postmaster_pid())) {
             if self.is_running() && started.elapsed() < START_LIMIT {
                 std::thread::sleep(POLL_INTERVAL);
                 continue;
@@ -360,13 +392,13 @@ impl Drop for ScratchCluster {
             }
             return;
         }
-        if !self.is_running() && self.pid_file().exists() {
+        if !self.is_running() && self.read_pid_file().is_some() {
             // It crashed: only a server removes the shared memory that another one left.
             self.server = None;
             let _ = self.start();
         }
         let _ = self.stop(StopMode::Immediate);
-        let _ = remove_cluster(&self.directory);
+        let _ = remove_own_cluster(&self.directory);
     }
 }
 
@@ -413,7 +445,7 @@ impl RunningServer {
     /// The backends and the other processes that the postmaster started.
     fn children(&self) -> Vec<Pid> {
         let pid = self.postmaster.id();
-        let listed = fs::read_to_string(format!("/proc/{pid}/task/{pid}/children")).unwrap_or_default();
+        let listed = std::fs::read_to_string(format!("/proc/{pid}/task/{pid}/children")).unwrap_or_default();
         listed.split_whitespace().filter_map(|child| as_pid(child.parse().ok()?)).collect()
     }
 }
@@ -423,8 +455,7 @@ fn as_pid(number: u32) -> Option<Pid> {
 }
 
 /// The eighth line of `postmaster.pid` says `ready`, and the first that it is this postmaster that says so.
-fn is_ready(pid_file: &Path, postmaster_pid: Option<u32>) -> bool {
-    let Ok(text) = fs::read_to_string(pid_file) else { return false };
+fn is_ready(text: &str, postmaster_pid: Option<u32>) -> bool {
     let lines: Vec<&str> = text.lines().map(str::trim).collect();
     lines.first().and_then(|pid| pid.parse().ok()) == postmaster_pid && lines.get(7) == Some(&"ready")
 }
@@ -435,7 +466,10 @@ fn program_error(program: &str, source: &std::io::Error) -> Error {
 
 #[cfg(test)]
 mod tests {
+    use std::fs;
+
     use super::*;
+    use crate::files::Directory;
 
     fn cluster(settings: &[(&str, &str)]) -> ScratchCluster {
         let programs = Programs::find(None).unwrap();
@@ -468,7 +502,7 @@ mod tests {
 
     /// The System V segment that a server's postmaster.pid names, as the kernel lists it: its key and its number.
     fn shared_memory_of(cluster: &ScratchCluster) -> (String, String) {
-        let text = fs::read_to_string(cluster.pid_file()).unwrap();
+        let text = cluster.read_pid_file().unwrap();
         let mut words = text.lines().nth(6).unwrap().split_whitespace().map(str::to_owned);
         (words.next().unwrap(), words.next().unwrap())
     }
@@ -502,7 +536,7 @@ mod tests {
         let directory = cluster(&[]).keep();
         assert!(directory.join("data/PG_VERSION").exists());
         // Its owner was killed before it was kept: what says that it goes with its owner must not stay.
-        let _left = OwnerMark::place(&directory).unwrap();
+        let _left = OwnerMark::place(&Directory::open(&directory).unwrap()).unwrap();
         let adopted = ScratchCluster::adopt(&programs, &directory).unwrap();
         assert!(!directory.join(".pgthaw-owner").exists());
         drop(adopted);

@@ -68,16 +68,22 @@ impl Server {
     /// tried, then `template1`.
     pub async fn connect(options: &ConnectOptions) -> Result<Server, Error> {
         let (reached, mut connection) = Reached::reach(options).await?;
-        prepare(&mut connection, &reached.address()).await?;
-        let (facts, started_at) = read_facts(&mut connection).await?;
         let (address, database) = (reached.address(), reached.database.clone());
+        let asked = async {
+            prepare(&mut connection, &address).await?;
+            read_facts(&mut connection).await
+        };
+        let (facts, started_at) = reached.within(asked).await?;
         Ok(Server { reached, facts, address, database, started_at })
     }
 
-    /// Opens a connection to another database of this server, as the same user.
+    /// Opens a connection to another database of this server, as the same user and in the same role.
     pub async fn connect_to(&self, database: &str) -> Result<PgConnection, Error> {
         let mut connection = self.reached.connect_to(database).await?;
-        prepare(&mut connection, &self.address).await?;
+        let role = self.reached.within(prepare(&mut connection, &self.address)).await?;
+        if role != self.facts.role {
+            return Err(Error::OtherRole { database: database.to_owned(), role, wanted: self.facts.role.clone() });
+        }
         Ok(connection)
     }
 
@@ -118,12 +124,21 @@ impl Server {
     }
 
     async fn connect_if_it_has(&self, name: &'static str, database: &str) -> Result<Option<PgConnection>, Error> {
-        let mut connection = match self.connect_to(database).await {
-            Ok(connection) => connection,
-            Err(error) if error.is_server_gone() => return Err(error),
-            Err(_) => return Ok(None),
+        let look = async || -> Result<Option<PgConnection>, Error> {
+            let mut connection = self.connect_to(database).await?;
+            Ok(find_extension(&mut connection, name).await?.map(|_| connection))
         };
-        Ok(find_extension(&mut connection, name).await?.map(|_| connection))
+        match look().await {
+            // What one database does to its visitors is no matter of the others.
+            Err(_) if database != self.database => Ok(None),
+            Err(error) if !error.is_server_gone() => Ok(None),
+            found => found,
+        }
+    }
+
+    /// Does it still answer in the database of the first connection?
+    pub async fn is_there(&self) -> bool {
+        self.connect_to(&self.database).await.is_ok()
     }
 
     /// Is the connection through a socket of this host?
@@ -139,11 +154,11 @@ impl Server {
     }
 }
 
-/// Makes a new connection pgthaw's own: nothing that a database's owner set is in its way.
-async fn prepare(connection: &mut PgConnection, address: &str) -> Result<(), Error> {
+/// Makes a new connection pgthaw's own: nothing that a database's owner set is in its way. Tells the role that it acts as.
+async fn prepare(connection: &mut PgConnection, address: &str) -> Result<String, Error> {
     check_version(connection)?;
-    let done = sqlx::query(include_str!("sql/session_13.sql")).execute(connection).await;
-    done.map(drop).map_err(|source| Error::Connect { address: address.to_owned(), source })
+    let row = sqlx::query(include_str!("sql/session_13.sql")).fetch_one(connection).await;
+    row.and_then(|row| row.try_get("role")).map_err(|source| Error::Connect { address: address.to_owned(), source })
 }
 
 /// What limits sessions of this server, such as statement_timeout, no longer limits this one.

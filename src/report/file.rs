@@ -1,38 +1,36 @@
 //! Writes a report, whole or not at all.
 
-use std::fs::File;
-use std::io::{ErrorKind, Read as _, Write as _};
+use std::io::{ErrorKind, Read as _};
 use std::path::Path;
 
 use super::Error;
 use super::page::SIGNATURE;
+use crate::files::{open_regular, write_whole};
 
-/// Writes the document. An older report is replaced; any other file only with `replaces_anything`.
+/// Writes the document. An older report is replaced; any other file, or a link, only with `replaces_anything`, and never what
+/// is neither.
 pub fn write_report(path: &Path, html: &str, replaces_anything: bool) -> Result<(), Error> {
     let failed = |source| Error::Write { path: path.to_owned(), source };
-    if !replaces_anything && !is_free(path).map_err(failed)? {
-        return Err(Error::Occupied(path.to_owned()));
-    }
     let directory = path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
-    let mut draft = tempfile::Builder::new()
-        .prefix(".pgthaw-report")
-        .permissions(std::os::unix::fs::PermissionsExt::from_mode(0o644))
-        .tempfile_in(directory)
-        .map_err(failed)?;
-    draft.write_all(html.as_bytes()).map_err(failed)?;
-    draft.persist(path).map_err(|error| failed(error.error))?;
-    Ok(())
+    // A directory that was mistyped is not made.
+    std::fs::metadata(directory).map_err(failed)?;
+    match std::fs::symlink_metadata(path).map(|facts| facts.file_type()) {
+        Err(error) if error.kind() == ErrorKind::NotFound => {}
+        Ok(kind) if kind.is_file() || kind.is_symlink() => {
+            let is_report = kind.is_file() && is_report(path).map_err(failed)?;
+            if !is_report && !replaces_anything {
+                return Err(Error::Occupied(path.to_owned()));
+            }
+        }
+        // open(2)'s own words for a directory, and ours for a pipe or a device.
+        other => return Err(failed(other.and_then(|_| open_regular(path)).err().unwrap_or(ErrorKind::Other.into()))),
+    }
+    write_whole(path, html.as_bytes()).map_err(failed)
 }
 
-/// Nothing stands there, or a report.
-fn is_free(path: &Path) -> std::io::Result<bool> {
-    let mut file = match File::open(path) {
-        Ok(file) => file,
-        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(true),
-        Err(error) => return Err(error),
-    };
+fn is_report(path: &Path) -> std::io::Result<bool> {
     let mut beginning = vec![0; SIGNATURE.len()];
-    match file.read_exact(&mut beginning) {
+    match open_regular(path)?.read_exact(&mut beginning) {
         Ok(()) => Ok(beginning == SIGNATURE.as_bytes()),
         Err(error) if error.kind() == ErrorKind::UnexpectedEof => Ok(false),
         Err(error) => Err(error),
@@ -56,6 +54,22 @@ mod tests {
         assert_eq!(std::fs::read_to_string(&path).unwrap(), "my letters");
         write_report(&path, SIGNATURE, true).unwrap();
         assert_eq!(std::fs::read_to_string(&path).unwrap(), SIGNATURE);
+    }
+
+    #[test]
+    fn a_link_is_replaced_when_that_is_said_and_a_pipe_never() {
+        let directory = tempfile::tempdir().unwrap();
+        let [letters, link, pipe] = ["letters", "link", "pipe"].map(|name| directory.path().join(name));
+        std::fs::write(&letters, SIGNATURE).unwrap();
+        std::os::unix::fs::symlink("letters", &link).unwrap();
+        rustix::fs::mknodat(rustix::fs::CWD, &pipe, rustix::fs::FileType::Fifo, rustix::fs::Mode::RUSR, 0).unwrap();
+        assert!(matches!(write_report(&link, SIGNATURE, false), Err(Error::Occupied(_))));
+        write_report(&link, &format!("{SIGNATURE}new"), true).unwrap();
+        assert_eq!(std::fs::read_to_string(&letters).unwrap(), SIGNATURE, "it was not written through");
+        for other in [&*pipe, directory.path(), Path::new("/dev/null")] {
+            let told = write_report(other, SIGNATURE, true).unwrap_err().to_string();
+            assert!(told.contains("not a regular file"), "{told}");
+        }
     }
 
     #[test]

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use super::place::ServerPlace;
 use super::{NEWEST, Place};
 use crate::failure::{ErrorKind, Explain, FullDisk};
+use crate::postgres::quote_argument;
 
 /// What can go wrong with the results store.
 #[derive(Debug, thiserror::Error)]
@@ -27,6 +28,10 @@ pub enum Error {
     File { action: &'static str, path: PathBuf, source: std::io::Error },
     #[error("cannot {action} {place}: {source}")]
     Access { action: &'static str, place: Place, source: sqlx::Error },
+    #[error("the schema \"{schema}\" of the results server {server} is no safe place: {who} may put functions into it")]
+    SharedSchema { server: ServerPlace, schema: String, who: String },
+    #[error("what pgthaw asked of its session with the results server {server} did not reach it")]
+    Pooled { server: ServerPlace },
     #[error("cannot write what is exported: {0}")]
     Export(std::io::Error),
     #[error("the results store {0} holds no run yet")]
@@ -124,6 +129,8 @@ impl Explain for Error {
             | Error::NoHome
             | Error::Address(_)
             | Error::Foreign(_)
+            | Error::SharedSchema { .. }
+            | Error::Pooled { .. }
             | Error::Empty(_)
             | Error::UnknownRun(_)
             | Error::NeitherFileNorRun(_)
@@ -158,6 +165,12 @@ impl Explain for Error {
             Error::Foreign(_) => {
                 Some("name another file with --results or PGTHAW_RESULTS: this one is left as it is".into())
             }
+            Error::SharedSchema { schema, .. } => Some(format!(
+                "make a schema that only this role and superusers may CREATE in, and name it first in the role's search_path \
+                 (ALTER ROLE … SET search_path); or REVOKE CREATE ON SCHEMA {} FROM the others",
+                quote_argument(schema)
+            )),
+            Error::Pooled { .. } => Some("name the server itself rather than a connection pooler".into()),
             Error::Newer(_) => Some("use that pgthaw, or name another file with --results".into()),
             Error::Damaged { place: Place::Server(_), .. } => None,
             Error::Damaged { place, .. } => Some(format!(

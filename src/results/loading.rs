@@ -8,7 +8,7 @@ use super::queue::Unsent;
 use super::read::{bytes_of, json_of, number_of, optional_number_of, optional_time_of, start_state_of, time_of};
 use super::write::{sql_bytes, sql_integer, sql_time};
 use super::{Error, NEWEST, Store};
-use crate::bench::{LoadOutcome, LoadingRun, LoadingTrial};
+use crate::bench::{LoadOutcome, LoadingRun, LoadingTrial, Record as _};
 use crate::units::Bytes;
 
 const UPSERT_RUN: &str = "
@@ -134,7 +134,7 @@ fn trial_values(run_id: &str, trial: &LoadingTrial) -> Values {
 }
 
 fn run_from(row: &Row) -> Result<LoadingRun, sqlx::Error> {
-    Ok(LoadingRun {
+    let mut run = LoadingRun {
         id: row.try_get("id")?,
         started_at: time_of(row, "started_at")?,
         ended_at: optional_time_of(row, "ended_at")?,
@@ -144,11 +144,13 @@ fn run_from(row: &Row) -> Result<LoadingRun, sqlx::Error> {
         settings: json_of(row, "settings")?,
         study: json_of(row, "study")?,
         warnings: json_of(row, "warnings")?,
-    })
+    };
+    run.hide_secrets();
+    Ok(run)
 }
 
 fn trial_from(row: &Row) -> Result<LoadingTrial, sqlx::Error> {
-    Ok(LoadingTrial {
+    let mut trial = LoadingTrial {
         loader: row.try_get("loader")?,
         round: number_of(row, "round")?,
         position: number_of(row, "position")?,
@@ -170,5 +172,7 @@ fn trial_from(row: &Row) -> Result<LoadingTrial, sqlx::Error> {
         },
         samples: json_of(row, "samples")?,
         warnings: json_of(row, "warnings")?,
-    })
+    };
+    trial.hide_secrets();
+    Ok(trial)
 }

@@ -7,7 +7,7 @@ use jiff::Timestamp;
 use super::database::{Query, Row};
 use super::names::{Named, choose};
 use super::{Error, Store};
-use crate::bench::{Run, Sample, StartState, StrategyOutcome, Trial};
+use crate::bench::{Record as _, Run, Sample, StartState, StrategyOutcome, Trial};
 use crate::units::Bytes;
 
 /// What stands for the run that was started last.
@@ -67,7 +67,7 @@ impl Store {
 }
 
 fn run_from(row: &Row) -> Result<Run, sqlx::Error> {
-    Ok(Run {
+    let mut run = Run {
         id: row.try_get("id")?,
         started_at: time_of(row, "started_at")?,
         ended_at: optional_time_of(row, "ended_at")?,
@@ -78,7 +78,9 @@ fn run_from(row: &Row) -> Result<Run, sqlx::Error> {
         study: json_of(row, "study")?,
         steady_tps: row.try_get("steady_tps")?,
         warnings: json_of(row, "warnings")?,
-    })
+    };
+    run.hide_secrets();
+    Ok(run)
 }
 
 /// How a trial began.
@@ -91,7 +93,7 @@ pub(super) fn start_state_of(row: &Row) -> Result<StartState, sqlx::Error> {
 }
 
 fn trial_from(row: &Row) -> Result<Trial, sqlx::Error> {
-    Ok(Trial {
+    let mut trial = Trial {
         run_id: row.try_get("run_id")?,
         strategy: row.try_get("strategy")?,
         repeat: number_of(row, "repeat")?,
@@ -118,7 +120,9 @@ fn trial_from(row: &Row) -> Result<Trial, sqlx::Error> {
         foreground_tenths: json_of(row, "foreground_tenths")?,
         judgement: row.json("judgement")?,
         no_verdict: row.try_get("no_verdict")?,
-    })
+    };
+    trial.hide_secrets();
+    Ok(trial)
 }
 
 /// A sample, and the strategy and repeat that it belongs to.

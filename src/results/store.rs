@@ -1,18 +1,21 @@
 //! Opens the store, and brings its schema up to date.
 
+use std::io;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use sqlx::SqlSafeStr as _;
 use sqlx::migrate::{MigrateError, Migration, MigrationType, Migrator};
-use sqlx::postgres::PgPoolOptions;
+use sqlx::postgres::{PgConnection, PgPoolOptions};
 use sqlx::sqlite::{SqliteConnectOptions, SqliteJournalMode, SqlitePool, SqlitePoolOptions, SqliteSynchronous};
+use sqlx::{Connection as _, SqlSafeStr as _};
+use tokio::time::timeout;
 
 use super::Error;
 use super::database::{Database, Query, Row};
 use super::place::{Place, ServerPlace};
 use super::queue::Queue;
 use super::read::missing;
+use crate::files::{Directory, FILE_MODE, as_owner_of, has_foreign_owner, open_regular};
 use crate::linux::home::state_home;
 
 /// `PRAGMA application_id` of a results store: "thaw" in ASCII. It tells our file from any other SQLite file.
@@ -54,13 +57,8 @@ pub fn default_path() -> Result<PathBuf, Error> {
 impl Store {
     /// Opens the store to write to it, and makes it (and its directory) when it is not there.
     pub async fn open(path: &Path) -> Result<Store, Error> {
-        if let Some(directory) = path.parent().filter(|directory| !directory.as_os_str().is_empty()) {
-            std::fs::create_dir_all(directory).map_err(|source| Error::File {
-                action: "make the directory",
-                path: directory.to_owned(),
-                source,
-            })?;
-        }
+        let made = as_owner_of(path, || make_file(path)).and_then(|made| made);
+        made.map_err(|source| Error::File { action: "make", path: path.to_owned(), source })?;
         Store::connect_file(path, WRITE_TIMEOUT).await
     }
 
@@ -76,7 +74,7 @@ impl Store {
 
     /// Opens a store that must be there: readers never make one.
     pub async fn open_existing(path: &Path) -> Result<Store, Error> {
-        match std::fs::metadata(path) {
+        match open_regular(path) {
             Ok(_) => Store::connect_file(path, READ_TIMEOUT).await,
             Err(source) if source.kind() == std::io::ErrorKind::NotFound => Err(Error::Missing(path.to_owned())),
             Err(source) => Err(Error::File { action: "open", path: path.to_owned(), source }),
@@ -100,12 +98,20 @@ impl Store {
         // matter, nor does waiting for a reader.
         let options = SqliteConnectOptions::new()
             .filename(path)
-            .create_if_missing(true)
+            .create_if_missing(false)
             .foreign_keys(true)
             .journal_mode(SqliteJournalMode::Delete)
             .synchronous(SqliteSynchronous::Full)
             .busy_timeout(timeout);
-        let pool = SqlitePoolOptions::new().max_connections(1).connect_with(options).await;
+        // One connection that stays: its thread keeps the user as whom it was begun. In a directory of somebody else's root
+        // is he, for SQLite finds the file, and makes its journal, by their names.
+        let pool = SqlitePoolOptions::new().max_connections(1).idle_timeout(None).max_lifetime(None);
+        let runtime = tokio::runtime::Handle::current();
+        let pool = match has_foreign_owner(path) {
+            false => pool.connect_with(options).await,
+            true => as_owner_of(path, || runtime.block_on(pool.connect_with(options)))
+                .unwrap_or_else(|source| Err(sqlx::Error::Io(source))),
+        };
         let place = Place::File(path.to_owned());
         let pool = pool.map_err(|source| Error::from_database("open", &place, source))?;
         let store = Store { database: Database::Sqlite(pool), place, queue: None };
@@ -130,8 +136,16 @@ impl Store {
     async fn connect_pool(server: &ServerPlace, pool: PgPoolOptions) -> Result<Store, Error> {
         let pool = pool.max_connections(2).acquire_timeout(SERVER_TIMEOUT);
         let place = Place::Server(server.clone());
-        let connected = pool.connect_with(*server.options.clone()).await;
+        let path = find_search_path(server).await?;
+        // Each session's startup packet has it, before what the owner of the database or the role's settings say.
+        let options = server.options.clone().options([("search_path", &path)]);
+        let connected = pool.connect_with(options).await;
         let pool = connected.map_err(|source| Error::from_database("open", &place, source))?;
+        let asked: Result<String, _> =
+            sqlx::query_scalar(include_str!("sql/session_path_13.sql")).fetch_one(&pool).await;
+        if asked.map_err(|source| Error::from_database("open", &place, source))? != path {
+            return Err(Error::Pooled { server: server.clone() });
+        }
         let store = Store { database: Database::Postgres(pool), place, queue: None };
         store.check_server().await?;
         store.migrate().await?;
@@ -158,8 +172,8 @@ impl Store {
 
     /// Refuses a database whose tables have our names and are not ours.
     async fn check_server(&self) -> Result<(), Error> {
-        let facts = "SELECT CAST(to_regclass('runs') IS NOT NULL AS INTEGER) AS runs, \
-                     CAST(to_regclass('_sqlx_migrations') IS NOT NULL AS INTEGER) AS history";
+        let facts = "SELECT CAST(pg_catalog.to_regclass('runs') IS NOT NULL AS INTEGER) AS runs, \
+                     CAST(pg_catalog.to_regclass('_sqlx_migrations') IS NOT NULL AS INTEGER) AS history";
         let facts = self.read(Query::new(facts), |row| Ok((row.integer("runs")?, row.integer("history")?))).await?;
         match facts.first() {
             Some((Some(1), Some(0))) => Err(Error::Foreign(self.place.clone())),
@@ -187,6 +201,62 @@ impl Store {
         let place = self.place.clone();
         move |source| Error::from_database(action, &place, source)
     }
+}
+
+/// The file, when it is not there yet. SQLite itself would make one that others may read.
+fn make_file(path: &Path) -> io::Result<()> {
+    let name = path.file_name().ok_or(io::ErrorKind::IsADirectory)?;
+    let parent = path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    let directory = Directory::create(parent)?;
+    match directory.create_file(name, FILE_MODE) {
+        // A link of the user's own leads to it.
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => open_regular(path).map(drop),
+        made => made.map(drop),
+    }
+}
+
+/// The search_path of sessions with a results server: the role's first schema alone, which nobody may have put functions into that
+/// this role would then call. Empty where there is no schema.
+async fn find_search_path(server: &ServerPlace) -> Result<String, Error> {
+    let place = Place::Server(server.clone());
+    let failed = |source| Error::from_database("open", &place, source);
+    let look = async {
+        let mut connection = PgConnection::connect_with(&server.options).await?;
+        let schema: Option<String> =
+            sqlx::query_scalar(include_str!("sql/schema_13.sql")).fetch_one(&mut connection).await?;
+        connection.close().await?;
+        let Some(schema) = schema else { return Ok(None) };
+        // From here on operators are PostgreSQL's own.
+        let options = server.options.clone().options([("search_path", "")]);
+        let mut connection = PgConnection::connect_with(&options).await?;
+        let path: String =
+            sqlx::query_scalar(include_str!("sql/session_path_13.sql")).fetch_one(&mut connection).await?;
+        if !path.is_empty() {
+            return Ok(Some((schema, Trust::Pooled)));
+        }
+        let intruder: Option<String> = sqlx::query_scalar(include_str!("sql/intruders_13.sql"))
+            .bind(&schema)
+            .fetch_optional(&mut connection)
+            .await?;
+        connection.close().await?;
+        Ok(Some((schema, intruder.map_or(Trust::Safe, Trust::Shared))))
+    };
+    let looked = timeout(SERVER_TIMEOUT, look).await.unwrap_or(Err(sqlx::Error::PoolTimedOut));
+    match looked.map_err(failed)? {
+        None => Ok(String::new()),
+        Some((schema, Trust::Safe)) => Ok(format!("\"{}\"", schema.replace('"', "\"\""))),
+        Some((_, Trust::Pooled)) => Err(Error::Pooled { server: server.clone() }),
+        Some((schema, Trust::Shared(who))) => Err(Error::SharedSchema { server: server.clone(), schema, who }),
+    }
+}
+
+/// Whether a schema of a results server can be worked in.
+enum Trust {
+    Safe,
+    /// A session did not get what its startup packet asked for.
+    Pooled,
+    /// This role may put functions into it.
+    Shared(String),
 }
 
 /// Another pgthaw may bring the same file up to date at this moment, and what it has done fails here: it is not done again

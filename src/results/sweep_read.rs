@@ -10,7 +10,7 @@ use super::read::{
 };
 use super::sweep_gauges::{os_sample_from, wait_sample_from};
 use super::{Error, NEWEST, Store};
-use crate::bench::{LatencyHistogram, ScriptLatency, SweepRun, SweepTrial};
+use crate::bench::{LatencyHistogram, Record as _, ScriptLatency, SweepRun, SweepTrial};
 
 impl Named for SweepRun {
     fn id(&self) -> &str {
@@ -145,7 +145,7 @@ fn key_of(row: &Row) -> Result<(u32, u32), sqlx::Error> {
 
 fn sweep_from(row: &Row) -> Result<SweepRun, sqlx::Error> {
     let seed: String = row.try_get("seed")?;
-    Ok(SweepRun {
+    let mut sweep = SweepRun {
         id: row.try_get("id")?,
         started_at: time_of(row, "started_at")?,
         ended_at: optional_time_of(row, "ended_at")?,
@@ -165,12 +165,14 @@ fn sweep_from(row: &Row) -> Result<SweepRun, sqlx::Error> {
         verdicts: optional_json_of(row, "verdicts")?.unwrap_or_default(),
         warnings: json_of(row, "warnings")?,
         source: row.try_get("source")?,
-    })
+    };
+    sweep.hide_secrets();
+    Ok(sweep)
 }
 
 fn trial_from(row: &Row) -> Result<SweepTrial, sqlx::Error> {
     let verdict: Option<String> = row.try_get("start_verdict")?;
-    Ok(SweepTrial {
+    let mut trial = SweepTrial {
         sweep_id: row.try_get("sweep_id")?,
         number: number_of(row, "number")?,
         point: json_of(row, "point")?,
@@ -210,7 +212,9 @@ fn trial_from(row: &Row) -> Result<SweepTrial, sqlx::Error> {
         device_read_bytes: bytes_of(row, "device_read_bytes")?,
         verdicts: optional_json_of(row, "verdicts")?.unwrap_or_default(),
         warnings: json_of(row, "warnings")?,
-    })
+    };
+    trial.hide_secrets();
+    Ok(trial)
 }
 
 fn script_from(row: &Row) -> Result<ScriptLatency, sqlx::Error> {

@@ -1,8 +1,8 @@
 //! Who may ask: those who know the token; without one those who reach the loopback address, by its own names.
 
 use std::fs::File;
-use std::io::Read as _;
 use std::net::IpAddr;
+use std::os::fd::AsFd as _;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::Path;
 
@@ -15,6 +15,7 @@ use axum::response::{IntoResponse as _, Response};
 use sha2::{Digest as _, Sha256};
 
 use super::Error;
+use crate::files::{SMALL_FILE_BYTES_MAX, open_regular_or_pipe, read_open_at_most};
 
 /// Fewest characters of a token: it must not be guessed.
 pub(super) const TOKEN_MIN: usize = 16;
@@ -63,14 +64,17 @@ impl Token {
     /// When others can read it, when it cannot be read, or when what it holds is too short.
     pub fn read(path: &Path) -> Result<Token, Error> {
         let failed = |source| Error::TokenFile { path: path.to_owned(), source };
-        let mut file = File::open(path).map_err(failed)?;
+        let file = match path.as_os_str() == "-" {
+            true => File::from(std::io::stdin().as_fd().try_clone_to_owned().map_err(failed)?),
+            false => open_regular_or_pipe(path).map_err(failed)?,
+        };
         let facts = file.metadata().map_err(failed)?;
         // A pipe is of those who hold its ends.
         if facts.is_file() && facts.mode() & 0o077 != 0 {
             return Err(Error::TokenIsShown { path: path.to_owned(), mode: facts.mode() & 0o777 });
         }
-        let mut text = String::new();
-        file.read_to_string(&mut text).map_err(failed)?;
+        let text = read_open_at_most(file, SMALL_FILE_BYTES_MAX).map_err(failed)?;
+        let text = String::from_utf8_lossy(&text);
         Token::new(text.lines().next().unwrap_or_default().trim())
     }
 

@@ -2,9 +2,10 @@
 //!
 //! Nothing of it reaches a disk: a store that is written each second would be part of what is measured.
 
-use std::fs::{self, DirBuilder, File, OpenOptions};
-use std::io::{Read as _, Seek as _, Write as _};
-use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _, OpenOptionsExt as _};
+use std::ffi::OsStr;
+use std::fs::{DirBuilder, File};
+use std::io::{Seek as _, Write as _};
+use std::os::unix::fs::DirBuilderExt as _;
 use std::path::PathBuf;
 
 use jiff::Timestamp;
@@ -12,8 +13,12 @@ use rustix::fs::{FlockOperation, OFlags, flock};
 use serde::{Deserialize, Serialize};
 
 use crate::bench::{Event, LiveSecond, LoadStarted, LoadingRun, Run, SweepRun, SweepTrialStarted, TrialStarted};
+use crate::files::{Directory, read_open_at_most};
 use crate::results::{StudyKind, question_of_loading, question_of_run};
 use crate::units::Bytes;
+
+/// A second takes a hundred bytes: weeks of them.
+const BOARD_BYTES_MAX: u64 = 256 << 20;
 
 /// Stop, evict, start and tidy up around a trial of a tournament.
 const SECONDS_AROUND: u32 = 3;
@@ -131,16 +136,19 @@ impl From<&LoadStarted> for Beginning {
 #[derive(Debug)]
 struct Board {
     subject: Subject,
-    file: Option<File>,
-    path: PathBuf,
+    place: Option<(Directory, File)>,
+    name: String,
 }
 
 impl Board {
     /// The file is held locked as long as the board is there.
     fn new(subject: Subject) -> Board {
-        let path = directory().join(format!("{}.jsonl", subject.id));
-        let file = make_directory().then(|| open_locked(&path)).flatten();
-        Board { subject, file, path }
+        let name = format!("{}.jsonl", subject.id);
+        let place = open_directory(true).and_then(|directory| {
+            let file = open_locked(&directory, &name)?;
+            Some((directory, file))
+        });
+        Board { subject, place, name }
     }
 
     /// A trial begins: what was written of the one before is gone.
@@ -160,7 +168,7 @@ impl Board {
             began_at: Timestamp::now(),
             samples: Vec::new(),
         };
-        if let Some(file) = &mut self.file {
+        if let Some((_, file)) = &mut self.place {
             // A board that cannot be written shows less.
             let _ = file.set_len(0).and_then(|()| file.rewind());
         }
@@ -173,7 +181,7 @@ impl Board {
     }
 
     fn write(&mut self, line: &impl Serialize) {
-        if let (Some(file), Ok(text)) = (&mut self.file, serde_json::to_string(line)) {
+        if let (Some((_, file)), Ok(text)) = (&mut self.place, serde_json::to_string(line)) {
             let _ = writeln!(file, "{text}");
         }
     }
@@ -181,33 +189,31 @@ impl Board {
 
 impl Drop for Board {
     fn drop(&mut self) {
-        if self.file.is_some() {
-            let _ = fs::remove_file(&self.path);
+        if let Some((directory, _)) = &self.place {
+            let _ = directory.remove_file(&self.name);
         }
     }
 }
 
 /// The trials that run on this machine, of this user's processes.
 pub fn read_live() -> Vec<LiveTrial> {
-    if !is_own(&directory()) {
-        return Vec::new();
-    }
-    let entries = fs::read_dir(directory()).into_iter().flatten().flatten();
-    let mut trials: Vec<LiveTrial> = entries.filter_map(|entry| read_board(&entry.path())).collect();
+    let Some(directory) = open_directory(false) else { return Vec::new() };
+    let entries = directory.entries().unwrap_or_default();
+    let mut trials: Vec<LiveTrial> =
+        entries.into_iter().filter_map(|entry| read_board(&directory, &entry.name)).collect();
     trials.sort_by(|one, other| one.sweep_id.cmp(&other.sweep_id));
     trials
 }
 
-fn read_board(path: &std::path::Path) -> Option<LiveTrial> {
-    let mut file = OpenOptions::new().read(true).custom_flags(OFlags::NOFOLLOW.bits() as i32).open(path).ok()?;
+fn read_board(directory: &Directory, name: &OsStr) -> Option<LiveTrial> {
+    let file = directory.open_file(name).ok()?;
     if flock(&file, FlockOperation::NonBlockingLockShared).is_ok() {
         // Whoever wrote it was killed.
-        let _ = fs::remove_file(path);
+        let _ = directory.remove_file(name);
         return None;
     }
-    let mut text = String::new();
-    file.read_to_string(&mut text).ok()?;
-    parse_board(&text)
+    let text = read_open_at_most(file, BOARD_BYTES_MAX).ok()?;
+    parse_board(&String::from_utf8_lossy(&text))
 }
 
 /// The header, and the seconds below it; the last line may be written right now.
@@ -218,7 +224,19 @@ fn parse_board(text: &str) -> Option<LiveTrial> {
     Some(trial)
 }
 
-/// In memory, and of this user alone.
+/// In memory, and of this user alone: /dev/shm is everybody's, and a directory that another user made there is neither written
+/// to nor believed.
+fn open_directory(is_made: bool) -> Option<Directory> {
+    let path = directory();
+    if is_made {
+        let _ = DirBuilder::new().mode(0o700).create(&path);
+    }
+    let directory = Directory::open_itself(&path).ok()?;
+    let facts = directory.facts().ok()?;
+    let is_own = facts.st_uid == rustix::process::geteuid().as_raw() && facts.st_mode & 0o077 == 0;
+    is_own.then_some(directory)
+}
+
 fn directory() -> PathBuf {
     let runtime = std::env::var_os("XDG_RUNTIME_DIR").map(PathBuf::from).filter(|path| path.is_absolute());
     runtime.map_or_else(
@@ -227,24 +245,10 @@ fn directory() -> PathBuf {
     )
 }
 
-fn make_directory() -> bool {
-    let directory = directory();
-    let _ = DirBuilder::new().mode(0o700).create(&directory);
-    is_own(&directory)
-}
-
-/// /dev/shm is everybody's: a directory that another user made there is not written to.
-fn is_own(directory: &std::path::Path) -> bool {
-    let facts = fs::symlink_metadata(directory);
-    facts.is_ok_and(|facts| {
-        facts.is_dir() && facts.uid() == rustix::process::geteuid().as_raw() && facts.mode() & 0o077 == 0
-    })
-}
-
-fn open_locked(path: &std::path::Path) -> Option<File> {
-    let mut options = OpenOptions::new();
-    options.create(true).write(true).truncate(false).mode(0o600).custom_flags(OFlags::NOFOLLOW.bits() as i32);
-    let file = options.open(path).ok()?;
+/// One that a killed process left is taken over.
+fn open_locked(directory: &Directory, name: &str) -> Option<File> {
+    let made = directory.create_file(name, 0o600);
+    let file = made.or_else(|_| directory.open_file_with(name, OFlags::RDWR)).ok()?;
     flock(&file, FlockOperation::NonBlockingLockExclusive).ok()?;
     Some(file)
 }

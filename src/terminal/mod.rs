@@ -43,6 +43,7 @@ use std::io::{self, Write as _};
 use std::sync::OnceLock;
 
 use error_report::render_error;
+use printable::{obeyed_by_no_terminal, printable_json};
 use screen::{stderr_width, stdout_width};
 use wrap::wrap_text;
 
@@ -65,6 +66,7 @@ pub use pasteable::find_commands;
 pub use pasted::{PastedCommands, complete_commands, complete_commands_with, complete_commands_with_store, hide_words};
 pub use predict::render_prediction;
 pub use printable::{printable, shorten_middle};
+
 pub use progress::Progress;
 pub use receipt::render_receipt;
 pub use results::{RunLine, render_disk, render_run_head, render_runs};
@@ -89,7 +91,7 @@ static OUTPUT_FAILURE: OnceLock<io::Error> = OnceLock::new();
 
 /// Prints lines on standard output, broken between words where a terminal is narrower than they are.
 pub fn print_line(text: &str) {
-    print_verbatim(&wrap_text(&complete_commands(text), stdout_width()));
+    print_verbatim(&wrap_text(&obeyed_by_no_terminal(&complete_commands(text)), stdout_width()));
 }
 
 /// Prints what is read by programs, or is the name of something, as it is. After a failure nothing more is printed, and the
@@ -116,13 +118,13 @@ pub fn output_failure() -> Option<&'static io::Error> {
 /// Prints a value as one JSON document on standard output. What is a command in it was completed by whoever made it: names
 /// stay as they are.
 pub fn print_json<T: serde::Serialize>(value: &T) -> serde_json::Result<()> {
-    print_verbatim(&serde_json::to_string_pretty(value)?);
+    print_verbatim(&printable_json(&serde_json::to_string_pretty(value)?));
     Ok(())
 }
 
 /// Prints a remark on standard error, so that standard output stays what was asked for.
 pub fn print_remark(text: &str) {
-    eprintln!("{}", wrap_text(&complete_commands(text), stderr_width()));
+    eprintln!("{}", wrap_text(&obeyed_by_no_terminal(&complete_commands(text)), stderr_width()));
 }
 
 /// Ends the program at once, for what cannot begin.
@@ -135,7 +137,10 @@ pub fn print_error(message: &str, kind: ErrorKind, hint: Option<&str>, as_json: 
     // Before it stands in JSON, whose quotes are not a shell's. Servers and arguments have a say in it.
     let safe = |text: &str| complete_commands(text).split('\n').map(printable).collect::<Vec<_>>().join("\n");
     let text = match as_json {
-        true => render_error(&complete_commands(message), kind, hint.map(complete_commands).as_deref(), true),
+        true => {
+            let text = render_error(&complete_commands(message), kind, hint.map(complete_commands).as_deref(), true);
+            printable_json(&text).into_owned()
+        }
         false => render_error(&safe(message), kind, hint.map(safe).as_deref(), false),
     };
     let width = if as_json { None } else { stderr_width() };

@@ -27,6 +27,6 @@ pub async fn ask_password(prompt: &str) -> io::Result<Option<String>> {
 
 fn read_hidden(terminal: File, prompt: &str) -> io::Result<String> {
     let term = Term::read_write_pair(terminal.try_clone()?, terminal);
-    term.write_str(prompt)?;
+    term.write_str(&super::printable(prompt))?;
     term.read_secure_line()
 }

@@ -4,6 +4,8 @@ use std::borrow::Cow;
 
 use console::measure_text_width;
 
+use crate::postgres::is_treacherous;
+
 /// The text with every character that could move the cursor, change colours or turn the writing around shown as an
 /// escape such as `\u{1b}`.
 pub fn printable(text: &str) -> Cow<'_, str> {
@@ -17,11 +19,46 @@ pub fn printable(text: &str) -> Cow<'_, str> {
     Cow::Owned(text.chars().map(show).collect())
 }
 
-/// Control characters, and those that are invisible or turn the direction of writing.
-fn is_treacherous(character: char) -> bool {
-    character.is_control()
-        || matches!(character,
-            '\u{ad}' | '\u{61c}' | '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{feff}')
+/// The same of what is about to be printed, whose lines and colours stay: whatever was forgotten before ends here.
+pub fn obeyed_by_no_terminal(text: &str) -> Cow<'_, str> {
+    let mut shown = String::new();
+    let mut rest = text;
+    while let Some(at) = rest.find(is_treacherous) {
+        let (before, behind) = rest.split_at(at);
+        let kept = if behind.starts_with('\n') { 1 } else { colour_length(behind) };
+        let length = if kept > 0 { kept } else { behind.chars().next().map_or(0, char::len_utf8) };
+        shown.push_str(before);
+        match kept {
+            0 => shown.push_str(&printable(&behind[..length])),
+            _ => shown.push_str(&behind[..length]),
+        }
+        rest = &behind[length..];
+    }
+    if shown.is_empty() { Cow::Borrowed(text) } else { Cow::Owned(shown + rest) }
+}
+
+/// The length of `ESC [ … m` at the beginning of a text, where colours are shown at all.
+fn colour_length(text: &str) -> usize {
+    let Some(figures) = text.strip_prefix("\x1b[").filter(|_| console::colors_enabled()) else { return 0 };
+    let end = figures.find(|c: char| !c.is_ascii_digit() && c != ';').filter(|end| figures[*end..].starts_with('m'));
+    end.map_or(0, |end| "\x1b[".len() + end + 1)
+}
+
+/// JSON whose strings hold nothing that a terminal would obey: the same document, for none of it stands outside of a string but
+/// the ends of lines.
+pub fn printable_json(json: &str) -> Cow<'_, str> {
+    let is_raw = |character: char| is_treacherous(character) && character != '\n';
+    if !json.contains(is_raw) {
+        return Cow::Borrowed(json);
+    }
+    let mut shown = String::new();
+    for character in json.chars() {
+        match is_raw(character) {
+            true => shown.push_str(&format!("\\u{:04x}", u32::from(character))),
+            false => shown.push(character),
+        }
+    }
+    Cow::Owned(shown)
 }
 
 /// Cuts the middle out of a text that is wider than `width` cells.
@@ -62,6 +99,16 @@ mod tests {
     #[test]
     fn what_moves_the_cursor_is_escaped() {
         assert_eq!(printable("a\x1b[2Jb\n\u{202e}\u{9b}"), "a\\u{1b}[2Jb\\n\\u{202e}\\u{9b}");
+    }
+
+    #[test]
+    fn what_was_forgotten_is_escaped_in_the_end() {
+        assert_eq!(obeyed_by_no_terminal("a\nb"), "a\nb");
+        assert_eq!(obeyed_by_no_terminal("a\x1b[2Jb\n\u{202e}\r"), "a\\u{1b}[2Jb\n\\u{202e}\\r");
+        let json = serde_json::to_string_pretty(&["\x1b\u{9b}\u{202e}é", "\u{7f}"]).unwrap();
+        let shown = printable_json(&json);
+        assert!(!shown.contains(|c: char| is_treacherous(c) && c != '\n'), "{shown}");
+        assert_eq!(serde_json::from_str::<Vec<String>>(&shown).unwrap(), ["\x1b\u{9b}\u{202e}é", "\u{7f}"]);
     }
 
     #[test]

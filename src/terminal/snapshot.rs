@@ -185,8 +185,8 @@ fn bytes_of(header: &SnapshotHeader, blocks: u64) -> Bytes {
 }
 
 /// Which of these files are whole, and what is wrong with the others.
-pub fn render_verdicts(verdicts: &[(&PathBuf, Option<Error>)], directory: &Path) -> String {
-    let render = |(path, error): &(&PathBuf, Option<Error>)| match error {
+pub fn render_verdicts(verdicts: &[(&PathBuf, Option<&Error>)], directory: &Path) -> String {
+    let render = |(path, error): &(&PathBuf, Option<&Error>)| match error {
         None => format!("whole    {}", printable(&path.display().to_string())),
         Some(error) if error.is_damage() => format!("DAMAGED  {}", printable(&error.to_string())),
         Some(error) => format!("UNREAD   {}", printable(&error.to_string())),

@@ -59,8 +59,8 @@ pub fn render_taken_json(taken: &Taken) -> Value {
 }
 
 /// Which of these files are whole.
-pub fn render_verdicts_json(verdicts: &[(&PathBuf, Option<Error>)]) -> Value {
-    let render = |(path, error): &(&PathBuf, Option<Error>)| json!({ "path": path, "is_whole": error.is_none(), "error": error.as_ref().map(Error::to_string) });
+pub fn render_verdicts_json(verdicts: &[(&PathBuf, Option<&Error>)]) -> Value {
+    let render = |(path, error): &(&PathBuf, Option<&Error>)| json!({ "path": path, "is_whole": error.is_none(), "error": error.map(Error::to_string) });
     json!({ "snapshots": verdicts.iter().map(render).collect::<Vec<Value>>() })
 }
 

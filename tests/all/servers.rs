@@ -15,7 +15,7 @@
 
 use std::fs::{self, File, Permissions};
 use std::io::Write as _;
-use std::os::unix::fs::PermissionsExt as _;
+use std::os::unix::fs::{PermissionsExt as _, chown};
 use std::os::unix::process::{CommandExt as _, ExitStatusExt as _};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -164,6 +164,9 @@ fn copy_of_template(programs: &Programs) -> PathBuf {
     let copy = tempfile::Builder::new().prefix("pgthaw-test-").tempdir_in("/var/tmp").unwrap().keep();
     let copied = Command::new("cp").args(["-a", "--reflink=auto"]).arg(template.join(".")).arg(&copy).status();
     assert!(copied.unwrap().success());
+    // The place is the tester's own; what is in it stays the server's.
+    chown(&copy, Some(rustix::process::getuid().as_raw()), None).unwrap();
+    fs::set_permissions(&copy, Permissions::from_mode(0o711)).unwrap();
     copy
 }
 
@@ -206,9 +209,14 @@ impl TestServer {
 
     /// Runs pgthaw against this server as another system user. Only root can.
     pub fn pgthaw_as(&self, uid: u32, arguments: &[&str]) -> Output {
+        output_of(self.command_for_others(arguments).uid(uid).gid(uid))
+    }
+
+    /// pgthaw's command against this server, of a copy of the program that other users can reach.
+    pub fn command_for_others(&self, arguments: &[&str]) -> Command {
         let mut command = self.home.command_for_others(arguments);
         self.address(&mut command);
-        output_of(command.uid(uid).gid(uid))
+        command
     }
 
     /// pgthaw's command against this server, for tests that start it and look on, or add to its environment.

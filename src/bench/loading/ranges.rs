@@ -46,8 +46,8 @@ pub fn apply_read_ranges(list: &Path, threads: usize) -> Result<(), Error> {
         }
         Ok(())
     };
-    let ended = on_threads(threads, work).into_iter();
-    ended.map(|ended| ended.unwrap_or_else(|panic| std::panic::resume_unwind(panic))).collect()
+    let mut ended = on_threads(threads, work).into_iter();
+    ended.try_for_each(|ended| ended.unwrap_or_else(|panic| std::panic::resume_unwind(panic)))
 }
 
 fn parse_line(line: &str) -> Option<(u64, u64, PathBuf)> {

@@ -16,6 +16,7 @@ use crate::bench::event::{Event, Events, LoadStarted};
 use crate::bench::lab::Lab;
 use crate::bench::order::plan_order;
 use crate::bench::preparation::choose_settings;
+use crate::bench::secrets::Record as _;
 use crate::bench::stop::Stop;
 use crate::bench::tournament::{
     describe_machine, find_device, new_run_id, repair_read_ahead, set_read_ahead, tell_disk_remarks,
@@ -128,7 +129,8 @@ async fn play(
         };
         events.tell(Event::LoadStarted(started));
         match setup.run(lab, turn).await {
-            Ok(trial) => {
+            Ok(mut trial) => {
+                trial.hide_secrets();
                 events.tell(Event::LoadEnded(Box::new(trial.clone())));
                 trials.push(trial);
             }

@@ -9,13 +9,14 @@ use crate::bench::{Disk, Error};
 use crate::postgres::{ConnectOptions, PrewarmMode};
 use crate::warm::traffic::Sharing;
 
-const SEQSCAN: &str = "SELECT avg(abalance) FROM pgbench_accounts";
+const SEQSCAN: &str = "SELECT pg_catalog.avg(abalance) FROM public.pgbench_accounts";
 
 /// Every relation with storage of the connected database, its catalogs too.
-const WITH_STORAGE: &str = "FROM pg_class c WHERE c.relkind IN ('r', 'i', 't', 'm') AND pg_relation_size(c.oid) > 0";
+const WITH_STORAGE: &str =
+    "FROM pg_catalog.pg_class c WHERE c.relkind IN ('r', 'i', 't', 'm') AND pg_catalog.pg_relation_size(c.oid) > 0";
 
-const PGFINCORE_LOAD: &str = "SELECT sum(pages_loaded) FROM pgfincore_snapshot s, \
-     pgfadvise_loader(s.relation, 'main', s.segment, true, false, s.databit)";
+const PGFINCORE_LOAD: &str = "SELECT pg_catalog.sum(pages_loaded) FROM public.pgfincore_snapshot s, \
+     public.pgfadvise_loader(s.relation, 'main', s.segment, true, false, s.databit)";
 
 /// The command of a strategy; `None` for the two that have none: nothing, and autoprewarm, which the server starts.
 pub fn plan_launch(
@@ -45,14 +46,14 @@ pub fn describe(strategy: Strategy) -> &'static str {
 }
 
 fn prewarm_sql(mode: PrewarmMode) -> String {
-    format!("SELECT sum(pg_prewarm(c.oid, '{}')) {WITH_STORAGE}", mode.name())
+    format!("SELECT pg_catalog.sum(public.pg_prewarm(c.oid, '{}')) {WITH_STORAGE}", mode.name())
 }
 
 /// The statement that keeps pgfincore's snapshot in a table.
 pub fn pgfincore_take_sql() -> String {
     format!(
-        "CREATE TABLE public.pgfincore_snapshot AS SELECT c.oid::regclass AS relation, p.segment, p.databit \
-         FROM (SELECT c.oid {WITH_STORAGE}) c, public.pgfincore(c.oid::regclass, 'main', true) p"
+        "CREATE TABLE public.pgfincore_snapshot AS SELECT c.oid::pg_catalog.regclass AS relation, p.segment, p.databit \
+         FROM (SELECT c.oid {WITH_STORAGE}) c, public.pgfincore(c.oid::pg_catalog.regclass, 'main', true) p"
     )
 }
 
@@ -65,7 +66,8 @@ fn cat(lab: &Lab) -> Launch {
 fn psql(lab: &Lab, sql: &str) -> Result<Launch, Error> {
     let mut arguments: Vec<OsString> = ["-XAtq", "-v", "ON_ERROR_STOP=1"].map(OsString::from).to_vec();
     arguments.extend(connection_arguments(&lab.strategy_options()));
-    arguments.extend(["-c".into(), sql.into()]);
+    // In the benchmark's own database, as a superuser: whatever stands there does not come before PostgreSQL's own.
+    arguments.extend(["-c", "SET search_path = ''", "-c", sql].map(OsString::from));
     Ok(Launch::new(lab.programs.path("psql")?, arguments))
 }
 

@@ -1,8 +1,7 @@
 //! What the warm state left behind for the strategies that bring a snapshot back: each has its own, taken at the same
 //! time of the same state.
 
-use std::fs;
-use std::os::unix::fs::{MetadataExt as _, chown};
+use std::io;
 use std::path::{Path, PathBuf};
 
 use sqlx::AssertSqlSafe;
@@ -13,6 +12,8 @@ use super::commands::pgfincore_take_sql;
 use crate::bench::Error;
 use crate::bench::lab::Lab;
 use crate::cache::{HeatInputs, MapInputs, Snapshot, read_heat, read_map};
+use crate::files::Directory;
+use crate::linux::page_cache::SystemPageCache;
 use crate::postgres::{self, DataDirectory, Server, read_databases};
 
 /// autoprewarm's file, in the data directory.
@@ -43,7 +44,7 @@ impl WarmSnapshots {
         if strategies.contains(&Strategy::Autoprewarm) {
             run_statement(&mut connection, "take autoprewarm's snapshot", "SELECT public.autoprewarm_dump_now()")
                 .await?;
-            snapshots.copy(&lab.data_directory().join(AUTOPREWARM_FILE), &snapshots.autoprewarm_file())?;
+            snapshots.copy_autoprewarm(lab)?;
         }
         if strategies.iter().any(|one| matches!(one, Strategy::Pgthaw(_))) {
             snapshots.take_pgthaw(lab, server, &mut connection).await?;
@@ -56,18 +57,15 @@ impl WarmSnapshots {
         self.directory.join("warm.parquet")
     }
 
-    fn autoprewarm_file(&self) -> PathBuf {
-        self.directory.join(AUTOPREWARM_FILE)
-    }
-
     async fn take_pgthaw(&self, lab: &Lab, server: &Server, connection: &mut PgConnection) -> Result<(), Error> {
         let mut databases = read_databases(connection).await?;
         databases.retain(|database| database.name == lab.database());
         let data_directory = DataDirectory::open(&lab.data_directory())?;
+        let page_cache = SystemPageCache::of(&data_directory.files);
         let map = read_map(MapInputs {
             server: Some(server),
             data_directory: Some(&data_directory),
-            page_cache: lab.page_cache(),
+            page_cache: &page_cache,
             databases: &databases,
             names: None,
             progress: &|_, _| {},
@@ -76,7 +74,7 @@ impl WarmSnapshots {
         let inputs = HeatInputs {
             server: Some(server),
             data_directory: Some(&data_directory),
-            page_cache: lab.page_cache(),
+            page_cache: &page_cache,
             databases: &databases,
             earlier: &[],
         };
@@ -87,22 +85,25 @@ impl WarmSnapshots {
     /// Prepares the stopped server for a trial: autoprewarm's library and file are there for its own trials only, as
     /// the server writes the file anew whenever it stops.
     pub fn place(&self, strategy: Strategy, lab: &Lab) -> Result<(), Error> {
-        let placed = lab.data_directory().join(AUTOPREWARM_FILE);
         if strategy == Strategy::Autoprewarm {
-            self.copy(&self.autoprewarm_file(), &placed)?;
-            give_to_owner_of(&lab.data_directory(), &placed)?;
+            let data = DataDirectory::open_files(&lab.data_directory())?;
+            let kept = Directory::open(&self.directory).and_then(|kept| kept.open_file(AUTOPREWARM_FILE));
+            let placed = kept.and_then(|kept| data.replace(AUTOPREWARM_FILE, kept));
+            placed.map_err(|source| Error::file("copy", &self.directory.join(AUTOPREWARM_FILE), source))?;
         }
         lab.configure_autoprewarm(strategy == Strategy::Autoprewarm)
     }
 
-    fn copy(&self, from: &Path, to: &Path) -> Result<(), Error> {
-        fs::copy(from, to).map(drop).map_err(|source| Error::file("copy", from, source))
+    /// Keeps autoprewarm's file: what the server's user wrote himself, and nothing that he has a link to.
+    fn copy_autoprewarm(&self, lab: &Lab) -> Result<(), Error> {
+        let data = DataDirectory::open_files(&lab.data_directory())?;
+        let copy = || {
+            let mut kept = Directory::open(&self.directory)?.create_file(AUTOPREWARM_FILE, 0o600)?;
+            io::copy(&mut data.open_file(AUTOPREWARM_FILE)?, &mut kept)
+        };
+        let copied = copy().map_err(|source| Error::file("copy", &data.path().join(AUTOPREWARM_FILE), source));
+        copied.map(drop)
     }
-}
-
-fn give_to_owner_of(directory: &Path, path: &Path) -> Result<(), Error> {
-    let owner = fs::metadata(directory).map_err(|source| Error::file("look at", directory, source))?;
-    chown(path, Some(owner.uid()), Some(owner.gid())).map_err(|source| Error::file("give away", path, source))
 }
 
 /// Runs one statement.

@@ -6,6 +6,8 @@ use std::path::{Path, PathBuf};
 use super::Sweep;
 use super::spec::render_digest;
 use crate::bench::Error;
+use crate::files::read_at_most;
+use crate::postgres::pgbench::SCRIPT_BYTES_MAX;
 use crate::postgres::pgbench::{Load, Script};
 
 /// Copies of the scripts, by the files that they are of. Each has its file's name, by which its figures are kept.
@@ -47,7 +49,7 @@ impl ScriptCopies {
 /// known.
 pub fn read_unchanged(sweep: &Sweep, path: &Path) -> Result<Vec<u8>, Error> {
     let Some(digest) = sweep.contents.get(path) else { return Ok(Vec::new()) };
-    let content = std::fs::read(path).map_err(|source| Error::file("read", path, source))?;
+    let content = read_at_most(path, SCRIPT_BYTES_MAX).map_err(|source| Error::file("read", path, source))?;
     match render_digest(&content) == *digest {
         true => Ok(content),
         false => {

@@ -1,13 +1,13 @@
 //! What killed runs have left of sweeps: told by its claim, and taken over by its own sweep or removed by another.
 
 use std::collections::BTreeSet;
-use std::fs::{self, File, TryLockError};
+use std::fs::{File, TryLockError};
 use std::io::Write as _;
-use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 
 use crate::bench::Error;
 use crate::bench::event::{Event, Events};
+use crate::files::{Directory, EntryKind, OwnDirectory, SMALL_FILE_BYTES_MAX};
 use crate::linux::loop_file_system::LoopFileSystem;
 use crate::postgres::{CLUSTER_PREFIX, has_server, remove_cluster};
 use crate::units::Bytes;
@@ -26,13 +26,16 @@ pub fn find_left(parent: &Path, text: &str) -> Option<PathBuf> {
     directories(parent).into_iter().find(|path| read_claim(path).is_some_and(|found| found == text))
 }
 
+/// This user's own directories below `parent`, which others may write too.
 fn directories(parent: &Path) -> Vec<PathBuf> {
-    fs::read_dir(parent).into_iter().flatten().flatten().map(|entry| entry.path()).collect()
+    let entries = Directory::open(parent).and_then(|parent| parent.entries()).unwrap_or_default();
+    let paths = entries.into_iter().filter(|entry| entry.kind == EntryKind::Directory);
+    paths.map(|entry| parent.join(entry.name)).filter(|path| OwnDirectory::open(path).is_ok()).collect()
 }
 
 /// What a directory is claimed with.
 fn read_claim(directory: &Path) -> Option<String> {
-    fs::read_to_string(directory.join(CLAIM_FILE)).ok()
+    OwnDirectory::open(directory).ok()?.directory().read_text_at_most(CLAIM_FILE, SMALL_FILE_BYTES_MAX).ok()
 }
 
 /// Claims a directory until the file is closed.
@@ -40,7 +43,8 @@ pub fn claim(directory: &Path, text: &str) -> Result<File, Error> {
     let path = directory.join(CLAIM_FILE);
     let failed = |source| Error::file("write", &path, source);
     // Not truncated: until it is locked it may be somebody else's.
-    let mut file = File::options().create(true).truncate(false).write(true).open(&path).map_err(failed)?;
+    let opened = OwnDirectory::open(directory).and_then(|own| own.directory().open_or_create(CLAIM_FILE, 0o600));
+    let mut file = opened.map_err(failed)?;
     match file.try_lock() {
         Ok(()) => {}
         Err(TryLockError::WouldBlock) => {
@@ -55,16 +59,18 @@ pub fn claim(directory: &Path, text: &str) -> Result<File, Error> {
 
 /// Bytes of the disk below a directory, without what is mounted there.
 pub fn read_held_bytes(directory: &Path) -> Bytes {
-    fn sum(directory: &Path, device: u64) -> u64 {
-        let entries = fs::read_dir(directory).into_iter().flatten().flatten();
-        let held = entries.filter_map(|entry| Some((entry.path(), fs::symlink_metadata(entry.path()).ok()?)));
-        let held = held.filter(|(_, found)| found.dev() == device).map(|(path, found)| {
-            let below = if found.is_dir() { sum(&path, device) } else { 0 };
-            found.blocks() * SECTOR_BYTES + below
+    fn sum(directory: &Directory, device: u64) -> u64 {
+        let entries = directory.entries().unwrap_or_default().into_iter();
+        let held = entries.filter_map(|entry| Some((directory.facts_of(&entry.name).ok()?, entry)));
+        let held = held.filter(|(found, _)| found.st_dev == device).map(|(found, entry)| {
+            let is_directory = entry.kind == EntryKind::Directory;
+            let below = is_directory.then(|| directory.subdirectory(Path::new(&entry.name)).ok()).flatten();
+            found.st_blocks.cast_unsigned() * SECTOR_BYTES + below.map_or(0, |below| sum(&below, device))
         });
         held.sum()
     }
-    Bytes(fs::metadata(directory).map_or(0, |found| sum(directory, found.dev())))
+    let found = Directory::open(directory).and_then(|found| Ok((found.facts()?.st_dev, found)));
+    Bytes(found.map_or(0, |(device, found)| sum(&found, device)))
 }
 
 /// Removes what nobody comes back for: the file systems of every sweep but `own`, for they hold room, a device and a mount, and
@@ -94,8 +100,7 @@ fn remove_file_system(directory: &Path, text: &str) -> Option<String> {
 
 /// `None`: it stays, for it is in use, or its server is still stopping, or another user's.
 fn remove_stopped(directory: &Path, text: &str) -> Option<String> {
-    let is_own = fs::symlink_metadata(directory.join(CLAIM_FILE)).ok()?.uid() == rustix::process::geteuid().as_raw();
-    let _claim = claim(directory, text).ok().filter(|_| is_own && !has_server(directory))?;
+    let _claim = claim(directory, text).ok().filter(|_| !has_server(directory))?;
     let shown = directory.display();
     Some(match remove_cluster(directory) {
         Ok(()) => format!("a run that was killed had left {shown}, and its sweep does not go on: it is removed"),
@@ -105,6 +110,8 @@ fn remove_stopped(directory: &Path, text: &str) -> Option<String> {
 
 #[cfg(test)]
 mod tests {
+    use std::fs;
+
     use super::*;
 
     fn make(parent: &Path, name: &str, text: &str) -> PathBuf {

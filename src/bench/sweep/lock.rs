@@ -1,20 +1,24 @@
 //! One process runs a sweep at a time, wherever its clusters lie.
 
-use std::fs::{self, File, TryLockError};
-use std::io::{Read as _, Write as _};
-use std::os::unix::fs::MetadataExt as _;
-use std::path::{Path, PathBuf};
+use std::fs::{File, TryLockError};
+use std::io::Write as _;
+use std::path::Path;
 
 use jiff::Timestamp;
 
 use crate::bench::Error;
 use crate::bench::tournament::new_run_id;
+use crate::files::{Directory, read_open_at_most};
+
+/// Bytes that a lock file says whose it is with.
+const WHO_BYTES_MAX: u64 = 64 << 10;
 
 /// The right to run a sweep. The kernel takes it from whoever is killed.
 #[derive(Debug)]
 pub struct SweepLock {
     id: String,
-    path: PathBuf,
+    directory: Directory,
+    name: String,
     /// Its lock counts.
     _file: File,
 }
@@ -27,25 +31,27 @@ impl SweepLock {
 
     /// For a sweep that goes on.
     pub fn take(directory: &Path, id: &str, parent: &Path) -> Result<SweepLock, Error> {
-        remove_left(directory);
-        let path = directory.join(format!("sweep-{id}.lock"));
+        let name = format!("sweep-{id}.lock");
+        let path = directory.join(&name);
         let failed = |source| Error::file("write", &path, source);
+        let directory = Directory::open(directory).map_err(failed)?;
+        remove_left(&directory);
         loop {
-            let mut file = open(&path).map_err(failed)?;
+            let mut file = directory.open_or_create(&name, 0o600).map_err(failed)?;
             match file.try_lock() {
                 // Whoever had it removes the file and then lets go: another may have made a new one.
-                Ok(()) if !is_at(&file, &path) => continue,
+                Ok(()) if !directory.holds(&name, &file).map_err(failed)? => continue,
                 Ok(()) => {}
                 Err(TryLockError::WouldBlock) => {
-                    let mut who = String::new();
-                    file.read_to_string(&mut who).map_err(failed)?;
+                    let who = read_open_at_most(&mut file, WHO_BYTES_MAX).map_err(failed)?;
+                    let who = String::from_utf8_lossy(&who).into_owned();
                     return Err(Error::RunningAlready { id: id.to_owned(), who });
                 }
                 Err(TryLockError::Error(source)) => return Err(failed(source)),
             }
             let who = format!("as process {} in {}", std::process::id(), parent.display());
             file.set_len(0).and_then(|()| file.write_all(who.as_bytes())).map_err(failed)?;
-            return Ok(SweepLock { id: id.to_owned(), path, _file: file });
+            return Ok(SweepLock { id: id.to_owned(), directory, name, _file: file });
         }
     }
 
@@ -58,34 +64,27 @@ impl SweepLock {
 impl Drop for SweepLock {
     fn drop(&mut self) {
         // One that stays does no harm.
-        let _ = fs::remove_file(&self.path);
+        let _ = self.directory.remove_file(&self.name);
     }
 }
 
 /// Removes the locks of those who were killed.
-fn remove_left(directory: &Path) {
+fn remove_left(directory: &Directory) {
     let is_lock = |name: &str| name.starts_with("sweep-") && name.ends_with(".lock");
-    for path in fs::read_dir(directory).into_iter().flatten().flatten().map(|entry| entry.path()) {
-        let is_named = path.file_name().is_some_and(|name| is_lock(&name.to_string_lossy()));
-        let Some(file) = is_named.then(|| File::open(&path).ok()).flatten() else { continue };
-        if file.try_lock().is_ok() && is_at(&file, &path) {
+    for entry in directory.entries().unwrap_or_default() {
+        let is_named = is_lock(&entry.name.to_string_lossy());
+        let Some(file) = is_named.then(|| directory.open_file(&entry.name).ok()).flatten() else { continue };
+        if file.try_lock().is_ok() && directory.holds(&entry.name, &file).unwrap_or(false) {
             // Whoever is about to lock it sees that it is gone, and makes another.
-            let _ = fs::remove_file(&path);
+            let _ = directory.remove_file(&entry.name);
         }
     }
 }
 
-fn open(path: &Path) -> std::io::Result<File> {
-    File::options().create(true).truncate(false).read(true).write(true).open(path)
-}
-
-fn is_at(file: &File, path: &Path) -> bool {
-    let inode = |found: fs::Metadata| (found.dev(), found.ino());
-    file.metadata().map(inode).ok() == fs::metadata(path).map(inode).ok()
-}
-
 #[cfg(test)]
 mod tests {
+    use std::fs;
+
     use super::*;
 
     #[test]

@@ -130,8 +130,9 @@ fn check_strategies(
 
 async fn make_roles(connection: &mut PgConnection) -> Result<(), Error> {
     for (role, attributes) in [(WORKLOAD_ROLE, "LOGIN"), (STRATEGY_ROLE, "LOGIN SUPERUSER")] {
-        let make =
-            format!("DO $$ BEGIN IF to_regrole('{role}') IS NULL THEN CREATE ROLE {role} {attributes}; END IF; END $$");
+        let make = format!(
+            "DO $$ BEGIN IF pg_catalog.to_regrole('{role}') IS NULL THEN CREATE ROLE {role} {attributes}; END IF; END $$"
+        );
         run_statement(connection, "make the benchmark's roles", &make).await?;
     }
     Ok(())

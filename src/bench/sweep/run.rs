@@ -20,6 +20,7 @@ use super::verdict::{GeneratorCalibration, calibrate_generator, compute_start_ve
 use super::{Earlier, Sweep};
 use crate::bench::event::{Event, Events, SweepOpened, SweepTrialStarted};
 use crate::bench::order::Turn;
+use crate::bench::secrets::Record as _;
 use crate::bench::stop::Stop;
 use crate::bench::strategy::Strategy;
 use crate::bench::tournament::{describe_machine, repair_read_ahead};
@@ -216,7 +217,8 @@ impl Play<'_> {
         Ok(())
     }
 
-    fn tell_end(&self, trial: SweepTrial) {
+    fn tell_end(&self, mut trial: SweepTrial) {
+        trial.hide_secrets();
         self.events.tell(Event::SweepTrialEnded(Box::new(trial)));
     }
 
@@ -264,7 +266,7 @@ impl Play<'_> {
         let (server, mut connection) = connect(&site.lab).await?;
         let pgbench = Pgbench::find(&site.lab.programs, site.lab.workload_options())?;
         let device = read_block_device(&self.options.parent).ok();
-        Ok(SweepRun {
+        let mut run = SweepRun {
             id: self.options.id.clone(),
             started_at: self.started_at,
             ended_at: None,
@@ -284,7 +286,9 @@ impl Play<'_> {
             warnings: Vec::new(),
             verdicts: Vec::new(),
             source: None,
-        })
+        };
+        run.hide_secrets();
+        Ok(run)
     }
 }
 

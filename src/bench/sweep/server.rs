@@ -99,7 +99,7 @@ pub async fn needs_restart(connection: &mut PgConnection, changed: &[String]) ->
 /// Lets the running server read its settings anew, and waits until it has; says so when it does not.
 pub async fn apply_reload(connection: &mut PgConnection) -> Result<Option<Finding>, Error> {
     let before = read_load_time(connection).await?;
-    run_statement(connection, "reload the settings", "SELECT pg_reload_conf()").await?;
+    run_statement(connection, "reload the settings", "SELECT pg_catalog.pg_reload_conf()").await?;
     let asked_at = Instant::now();
     // This session is told by the postmaster, once that has read them for the sessions to come.
     while read_load_time(connection).await? == before {

@@ -1,8 +1,7 @@
 //! Where points are measured: a cluster of its own for each file system with each server's programs.
 
 use std::collections::BTreeMap;
-use std::fs::{self, File, Permissions};
-use std::os::unix::fs::PermissionsExt as _;
+use std::fs::File;
 use std::path::Path;
 
 use super::database::DatabaseKey;
@@ -25,6 +24,7 @@ use crate::bench::launch::Launch;
 use crate::bench::stop::Stop;
 use crate::bench::strategy::plan_launch;
 use crate::bench::{Disk, Error};
+use crate::files::OwnDirectory;
 use crate::linux::DeviceNumber;
 use crate::linux::block_device::read_block_device;
 use crate::linux::loop_file_system::{FileSystemAsked, FileSystemFacts, LoopFileSystem};
@@ -212,13 +212,14 @@ impl SiteMaker<'_> {
             left.remove()?;
         }
         self.events.tell(Event::Step(format!("making the file system {name}")));
-        let directory = tempfile::Builder::new().prefix(FILE_SYSTEM_PREFIX).tempdir_in(parent);
-        let directory = directory.map_err(|source| Error::file("create a directory in", parent, source))?;
-        let claim = claim(directory.path(), text)?;
+        let made = OwnDirectory::create(FILE_SYSTEM_PREFIX, parent);
+        let made = made.map_err(|source| Error::file("create a directory in", parent, source))?;
+        let directory = made.path();
+        let claim = claim(&directory, text)?;
         // The server's user goes through to the mount point.
-        fs::set_permissions(directory.path(), Permissions::from_mode(0o711))
-            .map_err(|source| Error::file("open to others", directory.path(), source))?;
-        let file_system = LoopFileSystem::in_directory(&directory.keep());
+        let opened = made.directory().give_to(None, 0o711);
+        opened.map_err(|source| Error::file("open to others", &directory, source))?;
+        let file_system = LoopFileSystem::in_directory(&directory);
         let is_written = file_system.write_image(image_bytes(spec, &self.options.sweep), |share| {
             self.events.tell(Event::StepShare(share));
             !self.stop.is_requested()

@@ -17,6 +17,8 @@ use super::ground::{FileSystemSpec, ServerSpec, read_file_systems, read_servers}
 use super::point::{Axes, AxisLength, DEFAULT_DATABASE, DEFAULT_SERVER, FIXED_AXES, NATIVE, Point, SIDE};
 use crate::bench::disk::{AskedDisk, NamedDisk, choose_disk, is_built_in};
 use crate::bench::{Disk, Error, NOTHING, Strategy};
+use crate::files::{read_at_most, read_text_at_most};
+use crate::postgres::pgbench::SCRIPT_BYTES_MAX;
 use crate::postgres::pgbench::{BUILTIN_SCRIPTS, Length, Load, Script, TransactionLog};
 use crate::warm::traffic::Sharing;
 
@@ -137,12 +139,13 @@ struct RawPoints {
 /// whatever the file says.
 pub fn read_sweep(path: &Path, is_twice: bool) -> Result<Sweep, Error> {
     let failed = |source| Error::file("read", path, source);
-    let size = std::fs::metadata(path).map_err(failed)?.len();
     let wrong = |problem| Error::Spec { path: path.to_owned(), problem };
-    if size > FILE_BYTES_MAX {
-        return Err(wrong(format!("it has {size} bytes; a study file has at most {FILE_BYTES_MAX}")));
-    }
-    let text = std::fs::read_to_string(path).map_err(failed)?;
+    let text = match read_text_at_most(path, FILE_BYTES_MAX) {
+        Err(error) if error.kind() == std::io::ErrorKind::FileTooLarge => {
+            return Err(wrong(format!("{error}, which is the most that a study file has")));
+        }
+        text => text.map_err(failed)?,
+    };
     let directory = path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
     parse_sweep(&text, directory, is_twice).map_err(wrong)
 }
@@ -330,7 +333,8 @@ pub fn find_file(key: &str, directory: &Path, name: &Path) -> Result<PathBuf, St
 }
 
 fn read_digest(path: &Path) -> Result<String, String> {
-    let bytes = std::fs::read(path).map_err(|error| format!("cannot read {}: {error}", path.display()))?;
+    let bytes =
+        read_at_most(path, SCRIPT_BYTES_MAX).map_err(|error| format!("cannot read {}: {error}", path.display()))?;
     Ok(render_digest(&bytes))
 }
 

@@ -269,7 +269,7 @@ pub fn leaves_files_as_they_were(disk: &Disk) -> bool {
 /// Takes away what the workload has added, as far as that goes without making the tables anew.
 async fn tidy(lab: &Lab) -> Result<(), Error> {
     let (_, mut connection) = connect_to(lab, lab.database()).await?;
-    let history = "DO $$ BEGIN IF to_regclass('public.pgbench_history') IS NOT NULL THEN \
+    let history = "DO $$ BEGIN IF pg_catalog.to_regclass('public.pgbench_history') IS NOT NULL THEN \
                    TRUNCATE public.pgbench_history; END IF; END $$";
     run_statement(&mut connection, "empty pgbench_history", history).await?;
     run_statement(&mut connection, "vacuum the benchmark's database", "VACUUM").await

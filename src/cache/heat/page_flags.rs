@@ -100,21 +100,13 @@ mod tests {
     use super::*;
     use crate::cache::fixtures::{map_of, relation};
     use crate::linux::page_cache::FakePageCache;
-    use crate::postgres::{ClusterState, DataDirectory};
+    use crate::postgres::DataDirectory;
     use crate::units::Fork;
 
     #[test]
     fn what_was_read_again_is_hotter() {
         let cache = FakePageCache::new();
-        let directory = DataDirectory {
-            path: "/data".into(),
-            version_major: 15,
-            system_identifier: 7,
-            state: ClusterState::InProduction,
-            block_size: 8192,
-            segment_blocks: 100,
-            owner_uid: 0,
-        };
+        let directory = DataDirectory { segment_blocks: 100, ..DataDirectory::pretend("/data") };
         // Blocks 40 to 110 are cached, of two segments; 90 to 105 were read again, of block 50 one page.
         cache.insert("/data/base/5/1", 100 * 8192, &[PageRange::new(80, 200)]);
         cache.insert("/data/base/5/1.1", 20 * 8192, &[PageRange::new(0, 20)]);

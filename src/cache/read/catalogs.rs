@@ -6,6 +6,7 @@ use futures_util::{StreamExt as _, stream};
 
 use super::{Listed, MapInputs, files, unread};
 use crate::cache::{Error, ForkMap, RelationMap};
+use crate::failure::Explain as _;
 use crate::postgres::{
     self, Database, ForkBlocks, Relation, RelationPath, Server, read_fork_blocks, read_partitioned_tables,
     read_relations,
@@ -32,6 +33,7 @@ pub async fn read_catalogs<'a>(
     let Listed { mut relations, mut partitioned } = Listed::default();
     let mut shared: HashSet<RelationPath> = HashSet::new();
     let mut closed: Vec<&Database> = inputs.databases.iter().filter(|database| !database.allows_connections).collect();
+    let mut is_there = answers.iter().any(|(_, answer)| answer.is_ok());
     for (database, answer) in answers {
         match answer {
             // Every database lists the shared catalogs: the first one counts.
@@ -42,8 +44,16 @@ pub async fn read_catalogs<'a>(
                     !matches!(path, RelationPath::Global { .. }) || shared.insert(path.clone())
                 }));
             }
-            Err(error) if error.is_about_database() => {
-                remarks.push(format!("the relations of database \"{}\" have no names here: {error}", database.name));
+            // Whatever one database does to its visitors is no reason to go without the others.
+            Err(error)
+                if error.is_about_database()
+                    || is_there
+                    || (database.name != server.database && server.is_there().await) =>
+            {
+                is_there |= !error.is_about_database();
+                let hint = error.hint().map(|hint| format!(" ({hint})")).unwrap_or_default();
+                remarks
+                    .push(format!("the relations of database \"{}\" have no names here: {error}{hint}", database.name));
                 closed.push(database);
             }
             Err(error) => return Err(error.into()),

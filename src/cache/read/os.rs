@@ -204,25 +204,20 @@ fn compute_blocks(pages: PageRange, page_bytes: u64, block_size: u64, blocks: u6
 
 #[cfg(test)]
 mod tests {
-    use std::path::PathBuf;
 
     use super::*;
     use crate::cache::fixtures::relation;
     use crate::linux::page_cache::{FakePageCache, FakeRefusal};
-    use crate::postgres::{ClusterState, DataDirectory};
+    use crate::postgres::DataDirectory;
 
     const SEGMENT_BLOCKS: u64 = 100;
     const BLOCK: u64 = 8192;
 
     fn directory() -> DataDirectory {
         DataDirectory {
-            path: PathBuf::from("/data"),
-            version_major: 15,
-            system_identifier: 7,
-            state: ClusterState::InProduction,
             block_size: BLOCK as u32,
             segment_blocks: SEGMENT_BLOCKS as u32,
-            owner_uid: 0,
+            ..DataDirectory::pretend("/data")
         }
     }
 

@@ -25,7 +25,7 @@ pub use self::{
     read::{collect, read_snapshot_from},
 };
 pub use read::{read_footer, read_header, read_snapshot};
-pub use write::{TEMPORARY_PREFIX, write_snapshot};
+pub use write::{DRAFT_PREFIX, write_draft, write_snapshot};
 
 /// The version of the format. A reader refuses a greater one.
 const FORMAT_VERSION: u32 = 1;

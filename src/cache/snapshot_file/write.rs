@@ -1,9 +1,7 @@
 //! Writing: to a temporary name beside the file, made durable, then renamed.
 
-use std::ffi::OsStr;
-use std::fs::{File, Permissions};
+use std::fs::File;
 use std::io::{self, Write};
-use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -17,29 +15,35 @@ use super::columns::{Columns, schema};
 use super::row::{Row, rows_of};
 use super::{BITMAP_BYTES_PER_GROUP, ROWS_PER_GROUP, checksum, header};
 use crate::cache::{Error, Snapshot};
+use crate::files::{Directory, Draft, FILE_MODE, as_owner_of, remove_abandoned_drafts};
 
 /// How the names of files begin that are being written.
-pub const TEMPORARY_PREFIX: &str = ".pgthaw-taking-";
+pub const DRAFT_PREFIX: &str = ".pgthaw-taking-";
 
 /// Writes the file at `path`, which must not exist. Whatever happens, there is a whole file or none.
 pub fn write_snapshot(snapshot: &Snapshot, path: &Path) -> Result<(), Error> {
-    let failed = |source| Error::file("write", path, source);
-    let directory = path.parent().filter(|parent| *parent != Path::new("")).unwrap_or(Path::new("."));
-    let temporary = tempfile::Builder::new()
-        .prefix(OsStr::new(TEMPORARY_PREFIX))
-        .permissions(Permissions::from_mode(0o666))
-        .tempfile_in(directory)
-        .map_err(|source| Error::file("create a file in", directory, source))?;
-    // Who sweeps stale temporaries leaves a locked one alone.
-    temporary.as_file().lock().map_err(failed)?;
-    write_rows(snapshot, temporary.as_file()).map_err(|error| failed(as_io_error(error)))?;
-    checksum::apply_checksum(temporary.as_file(), path)?;
-    temporary.as_file().sync_all().map_err(failed)?;
-    temporary.persist_noclobber(path).map_err(|error| match error.error.kind() {
-        io::ErrorKind::AlreadyExists => Error::Exists(path.to_owned()),
-        _ => failed(error.error),
-    })?;
-    File::open(directory).and_then(|directory| directory.sync_all()).map_err(failed)
+    as_owner_of(path, || {
+        let parent = path.parent().filter(|parent| *parent != Path::new("")).unwrap_or(Path::new("."));
+        let directory = Directory::open(parent).map_err(|source| Error::file("open", parent, source))?;
+        let name = path.file_name().ok_or_else(|| Error::file("write", path, io::ErrorKind::IsADirectory.into()))?;
+        // What a killed take left would stay for ever where none is kept.
+        let _ = remove_abandoned_drafts(&directory, DRAFT_PREFIX);
+        write_draft(snapshot, directory, path)?.place_new(name).map_err(|error| match error.kind() {
+            io::ErrorKind::AlreadyExists => Error::Exists(path.to_owned()),
+            _ => Error::file("write", path, error),
+        })
+    })
+    .unwrap_or_else(|source| Err(Error::file("act as the owner of", path, source)))
+}
+
+/// Writes a file that has no name yet; `path` is what messages call it.
+pub fn write_draft(snapshot: &Snapshot, directory: Directory, path: &Path) -> Result<Draft, Error> {
+    let place = directory.path().to_owned();
+    let draft = Draft::create(directory, DRAFT_PREFIX, FILE_MODE);
+    let draft = draft.map_err(|source| Error::file("create a file in", &place, source))?;
+    write_rows(snapshot, draft.file()).map_err(|error| Error::file("write", path, as_io_error(error)))?;
+    checksum::apply_checksum(draft.file(), path)?;
+    Ok(draft)
 }
 
 /// Writes a Parquet file whose checksum is still all zeros.

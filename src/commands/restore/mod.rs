@@ -19,7 +19,6 @@ use buffers::BuffersArguments;
 
 use super::{ConnectionArguments, ExitStatus, OutputArguments, SelectionArguments, SnapshotsArguments};
 use crate::cache::BEST;
-use crate::linux::page_cache::SystemPageCache;
 use crate::terminal::{self, Canvas, WarmProgress};
 use crate::units::Bytes;
 use crate::warm::restore::{Host, Restore, RestoreOptions, choose_room};
@@ -96,15 +95,16 @@ pub struct RestoreArguments {
 
 /// Runs the command.
 pub async fn run(arguments: RestoreArguments, output: OutputArguments) -> anyhow::Result<ExitStatus> {
+    let (snapshot, selected, mut source) = source::find(&arguments).await?;
+    // From here on there is something to end in good order; until here a signal ends this process at once.
     let control = Arc::new(Control::default());
     let interrupted = Arc::clone(&control);
     tokio::spawn(terminal::interrupt_then_exit(move || interrupted.interrupt()));
-    let (snapshot, selected, mut source) = source::find(&arguments).await?;
     let pid = source.postmaster_pid();
     let progress = Arc::new(WarmProgress::new(output.shows_progress()));
     let (room, charged) = choose_room(pid, arguments.dry_run);
     let host = Host {
-        page_cache: Arc::new(SystemPageCache::new()),
+        page_cache: Arc::new(source.page_cache()),
         room: Arc::new(room),
         traffic: source.traffic(),
         control,

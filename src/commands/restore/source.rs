@@ -8,7 +8,8 @@ use anyhow::bail;
 
 use super::RestoreArguments;
 use crate::cache::{self, Chosen, Map, Selected, Situation, Snapshot};
-use crate::commands::{Scope, Target, describe, find_directory, last_start_of};
+use crate::commands::{Scope, Target, describe, find_directory, last_start_of, page_cache_of};
+use crate::linux::page_cache::SystemPageCache;
 use crate::postgres::{self, DataDirectory, Server};
 use crate::warm::plan::Geometry;
 use crate::warm::restore::{Answer, Place, Request};
@@ -89,6 +90,11 @@ impl Source {
     pub fn traffic(&self) -> Arc<dyn Traffic> {
         let directory = self.directory.clone();
         Arc::new(ServerTraffic::new(move || Some(directory.as_ref()?.read_postmaster()?.pid)))
+    }
+
+    /// The cache of its files.
+    pub fn page_cache(&self) -> SystemPageCache {
+        page_cache_of(self.directory.as_ref())
     }
 
     /// Where the files are.

@@ -1,19 +1,20 @@
 //! Finds and reads `pgthaw.toml`.
 
+use std::fs::File;
 use std::io;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 
 use super::{Setting, SettingsError};
+use crate::files::{SMALL_FILE_BYTES_MAX, open_regular, open_regular_or_pipe, read_open_at_most};
 
 /// The name in every directory that is looked into.
 const NAME: &str = "pgthaw.toml";
 /// What may stand at the top of the file, for every command that has the option: the file names the list, the option one
 /// of it.
-const TOP_KEYS: [(&str, &str); 2] = [("lab_servers", "lab-server"), ("named_disks", "named-disk")];
+const TOP_KEYS: [(&str, &str); 3] = [("lab_servers", "lab-server"), ("named_disks", "named-disk"), ("mode", "mode")];
 
-const ONLY_TOP_KEYS: &str =
-    "only lab_servers and named_disks can stand at the top of the file; options go below their command: [restore]";
+const ONLY_TOP_KEYS: &str = "only lab_servers, named_disks and mode can stand at the top of the file; options go below their command: [restore]";
 
 /// The settings that a file holds, not yet compared with the options that there are.
 #[derive(Clone, Debug, Default)]
@@ -38,8 +39,9 @@ impl SettingsFile {
         let places = [Some(PathBuf::from(".")), config.map(|c| c.join("pgthaw")), Some(PathBuf::from("/etc/pgthaw"))];
         for path in places.into_iter().flatten().map(|directory| directory.join(NAME)) {
             if path.exists() {
-                require_own(&path)?;
-                return SettingsFile::read(&path);
+                let file = open_regular(&path).map_err(|source| cannot_read(&path, source))?;
+                require_own(&path, &file)?;
+                return SettingsFile::read_open(&path, file);
             }
         }
         Ok(SettingsFile::default())
@@ -47,15 +49,23 @@ impl SettingsFile {
 
     /// Reads a file whoever it belongs to.
     pub fn read(path: &Path) -> Result<SettingsFile, SettingsError> {
-        let text = std::fs::read_to_string(path).map_err(|source| cannot_read(path, source))?;
-        SettingsFile::parse(path, &text)
+        SettingsFile::read_open(path, open_regular_or_pipe(path).map_err(|source| cannot_read(path, source))?)
+    }
+
+    fn read_open(path: &Path, file: File) -> Result<SettingsFile, SettingsError> {
+        let not_text = |_| io::Error::new(io::ErrorKind::InvalidData, "it is not UTF-8 text");
+        let bytes = read_open_at_most(file, SMALL_FILE_BYTES_MAX);
+        let text = bytes.and_then(|bytes| String::from_utf8(bytes).map_err(not_text));
+        SettingsFile::parse(path, &text.map_err(|source| cannot_read(path, source))?)
     }
 
     /// Reads TOML that came from `path`.
     pub fn parse(path: &Path, text: &str) -> Result<SettingsFile, SettingsError> {
-        let table = text.parse().map_err(|error: toml::de::Error| SettingsError::Syntax {
-            path: path.to_owned(),
-            problem: error.to_string().trim_end().to_owned(),
+        let table = text.parse().map_err(|error: toml::de::Error| {
+            // Not the line itself, as the library shows it: it may hold a password, or be of a file that is none of ours.
+            let before = error.span().and_then(|span| text.get(..span.start)).unwrap_or_default();
+            let line = before.matches('\n').count() + 1;
+            SettingsError::Syntax { path: path.to_owned(), problem: format!("line {line}: {}", error.message()) }
         })?;
         Ok(SettingsFile { path: path.to_owned(), table })
     }
@@ -111,9 +121,13 @@ fn as_typed(value: &toml::Value) -> Option<String> {
 }
 
 /// A file found by its name alone counts only when it is the user's own or root's: settings can name programs to run.
-fn require_own(path: &Path) -> Result<(), SettingsError> {
-    let owner = std::fs::metadata(path).map_err(|source| cannot_read(path, source))?.uid();
-    match owner == 0 || owner == rustix::process::geteuid().as_raw() {
+fn require_own(path: &Path, file: &File) -> Result<(), SettingsError> {
+    // A link of somebody else's would say which of this user's files counts.
+    let facts = [file.metadata(), path.symlink_metadata()];
+    let owners = facts.map(|facts| facts.map(|facts| facts.uid()));
+    let [file, link] = owners.map(|owner| owner.map_err(|source| cannot_read(path, source)));
+    let is_own = |owner: u32| owner == 0 || owner == rustix::process::geteuid().as_raw();
+    match is_own(file?) && is_own(link?) {
         true => Ok(()),
         false => Err(SettingsError::NotOwned(path.to_owned())),
     }

@@ -5,6 +5,7 @@ mod server;
 
 use super::ConnectionArguments;
 use crate::cache::{LastStart, Situation, Tiers};
+use crate::linux::page_cache::SystemPageCache;
 use crate::postgres::{DataDirectory, Database, Error, Server, ServerFacts, read_databases};
 use crate::terminal;
 use crate::warm::Refusal;
@@ -50,7 +51,17 @@ impl Scope {
     }
 }
 
+/// The page cache of a directory's files, and of no others.
+pub fn page_cache_of(directory: Option<&DataDirectory>) -> SystemPageCache {
+    directory.map_or_else(SystemPageCache::new, |directory| SystemPageCache::of(&directory.files))
+}
+
 impl Target {
+    /// The cache of its files.
+    pub fn page_cache(&self) -> SystemPageCache {
+        page_cache_of(self.data_directory.as_ref())
+    }
+
     /// What a directory is, by the server that runs in it.
     fn of_directory(directory: DataDirectory, server: Option<Server>, scope: Scope, remarks: Vec<String>) -> Target {
         let data_directory = Some(directory);

@@ -32,7 +32,7 @@ pub fn check_residency(target: &HostTarget) -> Capability {
             "move the data to ext4, xfs or btrfs, or use the buffers tier alone",
         );
     }
-    match test_visibility(file) {
+    match test_visibility(&target.page_cache(), file) {
         Err(error) => Capability::failed(GROUP, NAME, &error),
         Ok(test) if !test.mincore_is_true => Capability::no(
             GROUP,
@@ -72,7 +72,7 @@ pub fn check_eviction(target: &HostTarget) -> Capability {
         let detail = format!("{stayed} of {pages} pages of a scratch file in {} stayed", directory.display());
         return Capability::no(GROUP, NAME, detail, "pgthaw evict --drop-caches (needs root)");
     }
-    let unreadable = target.data_file.as_deref().and_then(|file| SystemPageCache::new().open(file).err());
+    let unreadable = target.data_file.as_deref().and_then(|file| target.page_cache().open(file).err());
     if let Some(error) = unreadable {
         let remedy = error.hint().unwrap_or_else(|| AS_OWNER.into());
         return Capability::no(GROUP, NAME, error.to_string(), remedy);

@@ -7,8 +7,11 @@ mod program_checks;
 mod read_checks;
 
 use std::path::PathBuf;
+use std::sync::Arc;
 
+use super::page_cache::SystemPageCache;
 use crate::failure::Capability;
+use crate::files::Tree;
 
 /// What the checks are made on.
 #[derive(Clone, Debug, Default)]
@@ -17,8 +20,16 @@ pub struct HostTarget {
     pub data_directory: Option<PathBuf>,
     /// A file in it that is representative of the others, and not empty.
     pub data_file: Option<PathBuf>,
+    /// The data directory when it is PostgreSQL's: what is opened of it is opened through this.
+    pub files: Option<Arc<Tree>>,
     /// The server's process, when it runs on this host.
     pub server_pid: Option<u32>,
+}
+
+impl HostTarget {
+    fn page_cache(&self) -> SystemPageCache {
+        self.files.as_ref().map_or_else(SystemPageCache::new, SystemPageCache::of)
+    }
 }
 
 /// Makes every check. Changes nothing but a scratch file and an empty cgroup of its own; takes well under a second.
@@ -58,6 +69,7 @@ mod tests {
             HostTarget {
                 data_directory: Some(directory.path().to_owned()),
                 data_file: Some(file),
+                files: None,
                 server_pid: Some(std::process::id()),
             },
         ];
@@ -74,8 +86,11 @@ mod tests {
         let directory = tempfile::tempdir_in("/var/tmp").unwrap();
         let file = directory.path().join("1262");
         std::fs::write(&file, vec![7; 8192]).unwrap();
-        let target =
-            HostTarget { data_directory: Some(directory.path().to_owned()), data_file: Some(file), server_pid: None };
+        let target = HostTarget {
+            data_directory: Some(directory.path().to_owned()),
+            data_file: Some(file),
+            ..HostTarget::default()
+        };
         let residency = cache_checks::check_residency(&target);
         assert!(residency.ok, "{residency:?}");
         let eviction = cache_checks::check_eviction(&target);

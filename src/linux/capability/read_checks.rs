@@ -16,7 +16,7 @@ const GROUP: &str = "reading";
 pub fn check_direct_io(target: &HostTarget) -> Capability {
     const NAME: &str = "direct-io";
     let tried = match &target.data_file {
-        Some(file) => read_directly(file).map(|()| file.display().to_string()),
+        Some(file) => read_data_file(target, file).map(|()| file.display().to_string()),
         None => read_scratch_file_directly().map(|()| "a scratch file".to_owned()),
     };
     match tried {
@@ -34,11 +34,19 @@ fn read_scratch_file_directly() -> Result<(), Error> {
     let failed = |error| Error::file("write a scratch file in", &directory, error);
     let mut scratch = tempfile::NamedTempFile::new_in(&directory).map_err(failed)?;
     scratch.write_all(&[7; ALIGNMENT]).map_err(failed)?;
-    read_directly(scratch.path())
+    read_directly(&DirectFile::open(scratch.path())?)
 }
 
-fn read_directly(path: &Path) -> Result<(), Error> {
-    DirectFile::open(path)?.read_at(0, ALIGNMENT, &mut AlignedBuffer::new(ALIGNMENT)).map(drop)
+fn read_data_file(target: &HostTarget, file: &Path) -> Result<(), Error> {
+    let below = target.files.as_ref().and_then(|files| Some((files, file.strip_prefix(files.path()).ok()?)));
+    read_directly(&match below {
+        Some((files, below)) => DirectFile::open_below(files, below)?,
+        None => DirectFile::open(file)?,
+    })
+}
+
+fn read_directly(file: &DirectFile) -> Result<(), Error> {
+    file.read_at(0, ALIGNMENT, &mut AlignedBuffer::new(ALIGNMENT)).map(drop)
 }
 
 /// Can an io_uring be set up?

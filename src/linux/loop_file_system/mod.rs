@@ -21,6 +21,7 @@ use super::cgroup::clear_limits_on_own;
 use super::direct_read::AlignedBuffer;
 use super::read_ahead::ReadAhead;
 use super::{DeviceNumber, Error};
+use crate::files::OwnDirectory;
 use crate::units::Bytes;
 
 pub use self::facts::{Deviation, FileSystemFacts};
@@ -133,7 +134,9 @@ impl LoopFileSystem {
         let failed = |error| Error::file("write", &path, error);
         let pieces = size.0.max(IMAGE_BYTES_MIN).div_ceil(PIECE_BYTES);
         let open = |flags: i32| {
-            File::options().write(true).create(true).truncate(true).mode(0o600).custom_flags(flags).open(&path)
+            // Nothing has its name yet but what a first try without success has left.
+            let _ = fs::remove_file(&path);
+            File::options().write(true).create_new(true).mode(0o600).custom_flags(flags).open(&path)
         };
         // Some file systems have no O_DIRECT.
         let file = open(libc::O_DIRECT).or_else(|_| open(0)).map_err(failed)?;
@@ -273,7 +276,7 @@ impl LoopFileSystem {
         self.detach()?;
         // First: whoever is killed meanwhile leaves what says whose it was, and not the image alone.
         let _ = fs::remove_file(self.image());
-        match fs::remove_dir_all(&self.directory) {
+        match OwnDirectory::open(&self.directory).and_then(|own| own.remove(IMAGE)) {
             Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
                 Err(Error::file("remove", &self.directory, error))
             }

@@ -1,37 +1,64 @@
 //! The machine's own page cache.
 
-use std::fs::{File, OpenOptions};
+use std::fs::File;
 use std::io::{self, Write as _};
 use std::num::NonZero;
 use std::os::fd::{AsFd as _, AsRawFd as _};
-use std::os::unix::fs::{FileExt as _, MetadataExt as _, OpenOptionsExt as _};
+use std::os::unix::fs::{FileExt as _, MetadataExt as _};
 use std::path::{Path, PathBuf};
-use std::sync::OnceLock;
+use std::sync::{Arc, OnceLock};
 
-use rustix::fs::{Access, Advice, AtFlags, CWD, accessat, fadvise};
+use rustix::fs::{Access, Advice, AtFlags, CWD, OFlags, accessat, fadvise};
 use rustix::process::geteuid;
 use rustix::thread::{CapabilitySet, capabilities};
 
 use super::page_flags::PageTables;
 use super::{Activity, CachedFile, PageCache, PageCounts, cachestat, mincore};
+use crate::files::{Tree, open_regular_with};
 use crate::linux::Error;
 use crate::linux::extents::{Extent, read_extents};
 use crate::units::PageRange;
 
 /// The page cache of the machine that this runs on.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub struct SystemPageCache {
+    /// Where the files are; any that is named, of `None`.
+    files: Option<Arc<Tree>>,
+    facts: Facts,
+}
+
+/// What stays the same while this process lives.
+#[derive(Clone, Copy, Debug)]
+struct Facts {
     page_bytes: u64,
     capable_of_fowner: bool,
 }
 
 impl SystemPageCache {
-    /// Asks once for what stays the same: the size of a page and this process's capabilities.
+    /// For files that this process makes or that its user names, through links if he likes: asks once for the size of a page and
+    /// for this process's capabilities.
     pub fn new() -> SystemPageCache {
         let effective = capabilities(None).map_or(CapabilitySet::empty(), |sets| sets.effective);
-        SystemPageCache {
+        let facts = Facts {
             page_bytes: rustix::param::page_size() as u64,
             capable_of_fowner: effective.contains(CapabilitySet::FOWNER),
+        };
+        SystemPageCache { files: None, facts }
+    }
+
+    /// For the files of a tree alone: regular ones of its owner, through no link. Their paths begin with the tree's.
+    pub fn of(files: &Arc<Tree>) -> SystemPageCache {
+        SystemPageCache { files: Some(Arc::clone(files)), ..SystemPageCache::new() }
+    }
+
+    fn open_file(&self, path: &Path) -> io::Result<File> {
+        match &self.files {
+            None => open_without_atime(|flags| open_regular_with(path, flags)),
+            Some(files) => {
+                let outside = || io::Error::new(io::ErrorKind::InvalidInput, "it is not in the data directory");
+                let below = path.strip_prefix(files.path()).map_err(|_| outside())?;
+                open_without_atime(|flags| files.open_file_with(below, flags))
+            }
         }
     }
 
@@ -40,7 +67,13 @@ impl SystemPageCache {
         let metadata = file.metadata().map_err(|error| Error::file("look at", path, error))?;
         // No read-ahead: who reads through this knows which bytes it wants, and a limited disk pays for the others.
         fadvise(&file, 0, None, Advice::Random).map_err(|error| Error::file("advise on", path, error.into()))?;
-        Ok(SystemFile { file, path: path.to_owned(), size_bytes: metadata.size(), owner: metadata.uid(), cache: *self })
+        Ok(SystemFile {
+            file,
+            path: path.to_owned(),
+            size_bytes: metadata.size(),
+            owner: metadata.uid(),
+            cache: self.facts,
+        })
     }
 }
 
@@ -52,7 +85,7 @@ impl Default for SystemPageCache {
 
 impl PageCache for SystemPageCache {
     fn open(&self, path: &Path) -> Result<Option<Box<dyn CachedFile>>, Error> {
-        let file = match open_without_atime(path) {
+        let file = match self.open_file(path) {
             Ok(file) => file,
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
             Err(error) => return Err(Error::file("open", path, error)),
@@ -61,7 +94,7 @@ impl PageCache for SystemPageCache {
     }
 
     fn page_bytes(&self) -> u64 {
-        self.page_bytes
+        self.facts.page_bytes
     }
 
     fn test_activity(&self) -> Result<(), Error> {
@@ -69,13 +102,13 @@ impl PageCache for SystemPageCache {
         let failed = |source| Error::Call { action: "write a scratch file", source };
         let mut scratch = tempfile::tempfile().map_err(failed)?;
         // Page by page: what is written at once may become one large folio.
-        let page = vec![7; self.page_bytes as usize];
+        let page = vec![7; self.page_bytes() as usize];
         (0..PAGES).try_for_each(|_| scratch.write_all(&page)).map_err(failed)?;
         let file = self.adopt(scratch, Path::new("a scratch file"))?;
         let half = PAGES / 2;
-        let mut buffer = vec![0; (half * self.page_bytes) as usize];
+        let mut buffer = vec![0; (half * self.page_bytes()) as usize];
         for _ in 0..3 {
-            file.apply_read(half * self.page_bytes, &mut buffer)?;
+            file.apply_read(half * self.page_bytes(), &mut buffer)?;
         }
         settle_lists(&page).map_err(failed)?;
         let count_active = |range: PageRange| {
@@ -112,11 +145,11 @@ pub struct VisibilityTest {
 
 /// Asks for pages past the end of a file, which are never cached, without the privilege check that
 /// [`CachedFile::read_resident`] makes first.
-pub fn test_visibility(path: &Path) -> Result<VisibilityTest, Error> {
+pub fn test_visibility(cache: &SystemPageCache, path: &Path) -> Result<VisibilityTest, Error> {
     const PAGES: u64 = 16;
     let failed = |error| Error::file("look at", path, error);
-    let file = open_without_atime(path).map_err(|error| Error::file("open", path, error))?;
-    let page_bytes = rustix::param::page_size() as u64;
+    let file = cache.open_file(path).map_err(|error| Error::file("open", path, error))?;
+    let page_bytes = cache.page_bytes();
     let start = file.metadata().map_err(failed)?.size().div_ceil(page_bytes) + PAGES;
     let mut present = 0;
     let absent = PageRange::new(start, start + PAGES);
@@ -143,11 +176,9 @@ fn no_activity(reason: String) -> Error {
 }
 
 /// Opens without changing the time of last access, which only the owner and CAP_FOWNER may ask for.
-fn open_without_atime(path: &Path) -> io::Result<File> {
-    let mut options = OpenOptions::new();
-    options.read(true);
-    match options.clone().custom_flags(libc::O_NOATIME).open(path) {
-        Err(error) if error.raw_os_error() == Some(libc::EPERM) => options.open(path),
+fn open_without_atime(open: impl Fn(OFlags) -> io::Result<File>) -> io::Result<File> {
+    match open(OFlags::RDONLY | OFlags::NOATIME) {
+        Err(error) if error.raw_os_error() == Some(libc::EPERM) => open(OFlags::RDONLY),
         opened => opened,
     }
 }
@@ -158,7 +189,7 @@ struct SystemFile {
     path: PathBuf,
     size_bytes: u64,
     owner: u32,
-    cache: SystemPageCache,
+    cache: Facts,
 }
 
 impl SystemFile {

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use rustix::process::geteuid;
 
 use crate::failure::Capability;
-use crate::postgres::{DataDirectory, Error, Psql, Server};
+use crate::postgres::{DataDirectory, Error, Psql, RelationPath, Server};
 use crate::units::Fork;
 
 const GROUP: &str = "server";
@@ -90,12 +90,12 @@ pub fn check_ownership(directory: Option<&DataDirectory>) -> Capability {
 
 /// A file that holds a block at least: any of the shared catalogs.
 pub fn find_relation_file(directory: &DataDirectory) -> Option<PathBuf> {
-    let files = std::fs::read_dir(directory.path.join("global")).ok()?.flatten();
-    let is_relation = |path: &PathBuf| {
-        let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
-        let relation = format!("global/{name}").parse::<crate::postgres::RelationPath>();
-        relation.is_ok_and(|relation| relation.segment_file(&directory.path, Fork::Main, 0) == *path)
-            && path.metadata().is_ok_and(|metadata| metadata.is_file() && metadata.len() > 0)
+    let entries = directory.files.directory("global").ok()?.entries().ok()?;
+    let relations = entries.iter().filter_map(|entry| format!("global/{}", entry.name.to_str()?).parse().ok());
+    let has_blocks = |path: &PathBuf| {
+        let file = directory.files.open_file(path).and_then(|file| file.metadata());
+        file.is_ok_and(|file| file.len() > 0)
     };
-    files.map(|entry| entry.path()).find(is_relation)
+    let mut files = relations.map(|path: RelationPath| path.segment_file(Path::new(""), Fork::Main, 0));
+    files.find(has_blocks).map(|below| directory.path.join(below))
 }

@@ -95,8 +95,11 @@ async fn find_presences(server: &Server, databases: &[String]) -> [Result<Presen
                     Ok(())
                 }
             };
-            if let Err(error) = looked {
-                *presence = Err(error);
+            match looked {
+                Ok(()) => {}
+                Err(error) if *database == server.database => *presence = Err(error),
+                // What one database does to its visitors is no matter of the others.
+                Err(error) => found.unreachable.push(format!("{database}: {error}")),
             }
         }
     }

@@ -1,5 +1,7 @@
 //! Connecting: host after host, as one user after the other, until a server of the wanted kind lets one in.
 
+use std::time::Duration;
+
 use sqlx::postgres::{PgConnectOptions, PgConnection};
 use sqlx::{Connection as _, Row as _};
 
@@ -51,6 +53,11 @@ impl Reached {
         connect_as(&self.resolved, &self.candidate, &self.identity, database).await
     }
 
+    /// What a new session's first questions answer, unless the server takes longer than a connection may.
+    pub async fn within<T>(&self, asked: impl Future<Output = Result<T, Error>>) -> Result<T, Error> {
+        within(self.resolved.timeout, &self.address(), asked).await?
+    }
+
     /// For messages: `/var/run/postgresql:5432` or `host:5432`.
     pub fn address(&self) -> String {
         self.candidate.address()
@@ -93,7 +100,8 @@ async fn reach_host(
         for database in resolved.databases() {
             match connect_as(resolved, candidate, &identity, &database).await {
                 Ok(mut connection) => {
-                    require_kind(&mut connection, wants, candidate).await?;
+                    let kind = require_kind(&mut connection, wants, candidate);
+                    within(resolved.timeout, &candidate.address(), kind).await??;
                     return Ok((identity, database, connection));
                 }
                 Err(error) if error.is_about_identity() => {
@@ -116,21 +124,33 @@ async fn connect_as(
     identity: &Identity,
     database: &str,
 ) -> Result<PgConnection, Error> {
-    let options = candidate.options(resolved, &identity.role, database)?;
+    // In the startup packet it comes before what the owner of a database or a role's settings say.
+    let options = candidate.options(resolved, &identity.role, database)?.options([("search_path", "")]);
     let address = candidate.address();
-    let attempt = open(&options, identity);
-    let outcome = match tokio::time::timeout(resolved.timeout, attempt).await {
-        Ok(outcome) => outcome,
-        Err(_) => return Err(Error::ConnectTimeout { address, seconds: resolved.timeout.as_secs() }),
+    let attempt = async {
+        resolved.check_peer(candidate, &identity.role, database).await?;
+        let failed = |source| Error::Connect { address: address.clone(), source };
+        let mut connection = open(&options, identity).await.map_err(failed)?;
+        let path = sqlx::query_scalar::<_, String>(include_str!("../sql/session_path_13.sql"));
+        let path = path.fetch_one(&mut connection).await.map_err(failed)?;
+        Ok::<_, Error>((connection, path))
     };
-    match outcome.map_err(|source| Error::Connect { address: address.clone(), source }) {
+    match within(resolved.timeout, &address, attempt).await? {
+        Ok((connection, path)) if path.is_empty() => Ok(connection),
+        Ok((_, path)) => Err(Error::ForeignPath { address, path }),
         // sqlx sends an empty password where there is none.
         Err(error) if error.is_wrong_password() => match resolved.password(candidate, &identity.role, database)? {
             Some(_) => Err(error),
             None => Err(Error::PasswordMissing { address, user: identity.role.clone() }),
         },
-        outcome => outcome,
+        Err(error) => Err(error),
     }
+}
+
+/// What a server answers, unless it takes longer than one that is there would.
+async fn within<T>(limit: Duration, address: &str, asked: impl Future<Output = T>) -> Result<T, Error> {
+    let answer = tokio::time::timeout(limit, asked).await;
+    answer.map_err(|_| Error::ConnectTimeout { address: address.to_owned(), seconds: limit.as_secs() })
 }
 
 async fn open(options: &PgConnectOptions, identity: &Identity) -> Result<PgConnection, sqlx::Error> {

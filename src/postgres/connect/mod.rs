@@ -5,6 +5,7 @@ mod attempt;
 mod conninfo;
 mod parameters;
 mod password_file;
+mod peer;
 mod resolved;
 mod service_file;
 mod system_user;

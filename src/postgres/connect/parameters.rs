@@ -55,7 +55,7 @@ const KNOWN: [(&str, &str, Support); 47] = [
     ("port", "PGPORT", Honoured),
     ("replication", "", Only(&["false", "off", "no", "0"])),
     ("require_auth", "PGREQUIREAUTH", Only(&[])),
-    ("requirepeer", "PGREQUIREPEER", Only(&[])),
+    ("requirepeer", "PGREQUIREPEER", Honoured),
     ("service", "PGSERVICE", Honoured),
     ("ssl_max_protocol_version", "PGSSLMAXPROTOCOLVERSION", Only(&["TLSv1.3"])),
     ("ssl_min_protocol_version", "PGSSLMINPROTOCOLVERSION", Only(&["TLSv1", "TLSv1.1", "TLSv1.2"])),
@@ -177,11 +177,11 @@ mod tests {
 
     #[test]
     fn a_wish_that_cannot_be_met_is_refused() {
-        for (key, value) in [("requirepeer", "postgres"), ("channel_binding", "require"), ("sslcrl", "/x")] {
+        for (key, value) in [("require_auth", "none"), ("channel_binding", "require"), ("sslcrl", "/x")] {
             let error = parameters(&[(key, value)]).check().unwrap_err();
             assert!(error.to_string().contains(key), "{error}");
         }
-        parameters(&[("channel_binding", "prefer"), ("keepalives", "0"), ("requirepeer", "")]).check().unwrap();
+        parameters(&[("channel_binding", "prefer"), ("keepalives", "0"), ("requirepeer", "x")]).check().unwrap();
     }
 
     #[test]

@@ -3,12 +3,12 @@
 //! sqlx reads one too, but under a socket's host name only, and without PGPASSFILE's and `passfile`'s meaning.
 
 use std::env;
-use std::fs;
 use std::io;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 
 use super::super::Error;
+use crate::files::{SMALL_FILE_BYTES_MAX, open_regular, read_open_at_most};
 
 /// Whose password is looked for.
 pub struct Wanted<'a> {
@@ -29,18 +29,25 @@ pub fn place(named: Option<&str>) -> Option<PathBuf> {
 /// # Errors
 /// When others may read the file: libpq warns and goes on without it, which looks like a wrong password.
 pub fn find_password(file: &Path, wanted: &Wanted<'_>) -> Result<Option<String>, Error> {
-    let metadata = match fs::metadata(file) {
-        Ok(metadata) if metadata.is_file() => metadata,
-        Ok(_) => return Ok(None),
-        Err(error) if matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::PermissionDenied) => {
+    let opened = match open_regular(file) {
+        Ok(opened) => opened,
+        // As libpq: what is no file has no password.
+        Err(error)
+            if matches!(
+                error.kind(),
+                io::ErrorKind::NotFound | io::ErrorKind::PermissionDenied | io::ErrorKind::InvalidInput
+            ) =>
+        {
             return Ok(None);
         }
-        Err(error) => return Err(Error::file("look at", file, error)),
+        Err(error) => return Err(Error::file("open", file, error)),
     };
+    let metadata = opened.metadata().map_err(|error| Error::file("look at", file, error))?;
     if metadata.permissions().mode() & 0o077 != 0 {
         return Err(Error::PasswordFileOpen { path: file.to_owned() });
     }
-    let text = fs::read_to_string(file).map_err(|error| Error::file("read", file, error))?;
+    let text = read_open_at_most(opened, SMALL_FILE_BYTES_MAX).map_err(|error| Error::file("read", file, error))?;
+    let text = String::from_utf8_lossy(&text);
     let lines = text.lines().filter(|line| !line.starts_with('#'));
     Ok(lines.filter_map(split_line).find(|fields| fits(fields, wanted)).map(|[.., password]| password))
 }
@@ -70,6 +77,8 @@ pub fn split_line(line: &str) -> Option<[String; 5]> {
 #[cfg(test)]
 mod tests {
     use std::os::unix::fs::OpenOptionsExt as _;
+
+    use std::fs;
 
     use super::*;
 

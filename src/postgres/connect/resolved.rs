@@ -1,8 +1,8 @@
 //! Connection options with every default filled in: which hosts to try, as whom, in which database.
 
+use std::env;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
-use std::{env, fs};
 
 use rand::seq::SliceRandom as _;
 use sqlx::postgres::{PgConnectOptions, PgSslMode};
@@ -10,9 +10,11 @@ use sqlx::postgres::{PgConnectOptions, PgSslMode};
 use super::super::Error;
 use super::parameters::{Parameters, variable};
 use super::password_file::{Wanted, find_password, place};
+use super::peer::check_peer;
 use super::service_file::read_service;
 use super::system_user::SystemUser;
 use super::{Address, ConnectOptions, DEFAULT_PORT, SOCKET_DIRECTORIES, default_host};
+use crate::files::open_regular;
 
 /// Seconds to wait for a connection to one host unless connect_timeout or PGCONNECT_TIMEOUT says otherwise.
 const CONNECT_TIMEOUT_SECONDS: u64 = 10;
@@ -136,6 +138,14 @@ impl ResolvedOptions {
         Ok(in_order.into_iter().flatten().collect())
     }
 
+    /// Looks at who listens at a candidate's socket, where that matters.
+    pub async fn check_peer(&self, candidate: &Candidate, role: &str, database: &str) -> Result<(), Error> {
+        let Some(socket) = candidate.socket_file() else { return Ok(()) };
+        // A password file that cannot be used gives nothing away.
+        let has_password = self.password(candidate, role, database).is_ok_and(|password| password.is_some());
+        check_peer(&socket, self.parameters.get("requirepeer"), has_password).await
+    }
+
     /// The password for a database, if there is one.
     pub fn password(&self, candidate: &Candidate, role: &str, database: &str) -> Result<Option<String>, Error> {
         if let Some(password) = self.parameters.get("password") {
@@ -205,7 +215,7 @@ impl Candidate {
         });
         // `system` means the system's certificates, which are sqlx's default.
         if let Some(path) = root.filter(|path| path != Path::new("system")) {
-            fs::File::open(&path).map_err(|error| Error::file("open", &path, error))?;
+            open_regular(&path).map_err(|error| Error::file("open", &path, error))?;
             options = options.ssl_root_cert(path);
         }
         if let (Some(certificate), Some(key)) = (file("sslcert", "postgresql.crt"), file("sslkey", "postgresql.key")) {

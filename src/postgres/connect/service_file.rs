@@ -1,10 +1,11 @@
 //! Service files: connection parameters under a name.
 
 use std::path::{Path, PathBuf};
-use std::{env, fs, io};
+use std::{env, io};
 
 use super::super::Error;
 use super::parameters::{Parameters, variable};
+use crate::files::{SMALL_FILE_BYTES_MAX, read_text_at_most};
 
 /// The parameters of a service, from the user's file or the system's.
 pub fn read_service(name: &str) -> Result<Parameters, Error> {
@@ -27,7 +28,7 @@ fn service_files() -> Vec<PathBuf> {
 /// One service of one file; `None` when there is no such file or no such service in it. Read as libpq reads it, line by line:
 /// no quotes, no escapes, and what stands in other sections is nobody's business here.
 fn read_service_file(file: &Path, service: &str) -> Result<Option<Parameters>, Error> {
-    let text = match fs::read_to_string(file) {
+    let text = match read_text_at_most(file, SMALL_FILE_BYTES_MAX) {
         Ok(text) => text,
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
         Err(error) => return Err(Error::file("read", file, error)),

@@ -42,11 +42,16 @@ impl SystemUser {
     /// Is a file postgres's, root's, or this user's own?
     pub fn is_trusted_owner(file: &Path) -> bool {
         let Ok(metadata) = fs::symlink_metadata(file) else { return false };
-        let uid = metadata.uid();
+        SystemUser::is_trusted(metadata.uid())
+    }
+
+    /// Is it postgres, root, or this user himself?
+    pub fn is_trusted(uid: u32) -> bool {
         uid == 0 || uid == geteuid().as_raw() || SystemUser::of_uid(uid).is_some_and(|user| user.name == "postgres")
     }
 
-    fn of_uid(uid: u32) -> Option<SystemUser> {
+    /// The one of this number, if the system knows him.
+    pub fn of_uid(uid: u32) -> Option<SystemUser> {
         let user = User::from_uid(nix::unistd::Uid::from_raw(uid)).ok().flatten()?;
         Some(SystemUser { uid, name: user.name })
     }

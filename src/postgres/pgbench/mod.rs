@@ -22,6 +22,7 @@ pub use report::{PgbenchReport, Progress, parse_report};
 pub use transactions::{LoggedTransaction, TransactionEnd, parse_transaction, visit_transactions};
 
 use super::{ConnectOptions, Error, Programs};
+use crate::files::{read_at_most, read_text_at_most};
 
 /// What the clients run.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
@@ -50,6 +51,12 @@ impl Script {
     }
 }
 
+/// Bytes that a script may have.
+pub const SCRIPT_BYTES_MAX: u64 = 64 << 20;
+
+/// Bytes that a thread's log of intervals may have: a line of 100 bytes a second for three months.
+const LOG_BYTES_MAX: u64 = 1 << 30;
+
 /// Meta commands by which a script lets its client wait for something else than the server.
 const PAUSES: [&str; 3] = ["sleep", "shell", "setshell"];
 
@@ -59,7 +66,9 @@ impl Script {
     pub fn may_pause(&self) -> bool {
         match self {
             Script::Builtin(_) => false,
-            Script::File(path) => std::fs::read(path).map_or(true, |text| has_pause(&String::from_utf8_lossy(&text))),
+            Script::File(path) => {
+                read_at_most(path, SCRIPT_BYTES_MAX).map_or(true, |text| has_pause(&String::from_utf8_lossy(&text)))
+            }
         }
     }
 }
@@ -198,7 +207,7 @@ pub fn read_intervals(log_directory: &Path) -> Result<Intervals, Error> {
     let mut merged = Intervals::new();
     for entry in entries {
         let path = entry.map_err(|source| failed("list", log_directory, source))?.path();
-        let text = std::fs::read_to_string(&path).map_err(|source| failed("read", &path, source))?;
+        let text = read_text_at_most(&path, LOG_BYTES_MAX).map_err(|source| failed("read", &path, source))?;
         merge_log(&mut merged, &text)?;
     }
     Ok(merged)

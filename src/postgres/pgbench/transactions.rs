@@ -1,10 +1,10 @@
 //! pgbench's log of single transactions: `client number latency script seconds microseconds [lag]`, the same in 13 to 18.
 
-use std::fs::File;
-use std::io::{BufRead as _, BufReader};
+use std::io::{BufRead as _, BufReader, Read as _};
 use std::path::Path;
 
 use super::Error;
+use crate::files::open_regular;
 
 /// One line of the log.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -42,15 +42,20 @@ pub enum TransactionEnd {
     Skipped,
 }
 
+/// A line is short.
+const LINE_BYTES_MAX: u64 = 4096;
+
 /// Shows every transaction in the logs of all threads, in no order.
 pub fn visit_transactions(log_directory: &Path, mut visit: impl FnMut(LoggedTransaction)) -> Result<(), Error> {
     let failed = |action, path: &Path, source| Error::File { action, path: path.to_owned(), source };
     let entries = std::fs::read_dir(log_directory).map_err(|source| failed("list", log_directory, source))?;
     for entry in entries {
         let path = entry.map_err(|source| failed("list", log_directory, source))?.path();
-        let mut reader = BufReader::new(File::open(&path).map_err(|source| failed("open", &path, source))?);
+        let mut reader = BufReader::new(open_regular(&path).map_err(|source| failed("open", &path, source))?);
         let mut line = String::new();
-        while reader.read_line(&mut line).map_err(|source| failed("read", &path, source))? > 0 {
+        while (&mut reader).take(LINE_BYTES_MAX).read_line(&mut line).map_err(|source| failed("read", &path, source))?
+            > 0
+        {
             let output = || format!("this line of its log makes no sense: {line:?}");
             visit(
                 parse_transaction(&line)

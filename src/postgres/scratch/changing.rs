@@ -1,11 +1,11 @@
 //! A cluster whose settings change from start to start, and whose log is read in parts.
 
-use std::fs::{self, File};
 use std::io::{BufRead as _, BufReader, Read as _, Seek as _, SeekFrom};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use super::{POLL_INTERVAL, STOP_LIMIT, ScratchCluster};
+use super::{DATA, LOG, POLL_INTERVAL, STOP_LIMIT, ScratchCluster};
+use crate::files::Tree;
 use crate::postgres::{DataDirectory, Error, Programs};
 
 /// The file in the data directory that holds the replaceable settings.
@@ -26,16 +26,32 @@ impl ScratchCluster {
     /// Sets these, and no longer those that were set so before. They count from the next start or reload. No value has
     /// a line break.
     pub fn replace_settings(&self, settings: &[(String, String)]) -> Result<(), Error> {
-        let path = self.data_directory().join(REPLACEABLE_FILE);
         let quote = |value: &str| value.replace('\\', r"\\").replace('\'', "''");
         let lines: String = settings.iter().map(|(name, value)| format!("{name} = '{}'\n", quote(value))).collect();
-        fs::write(&path, lines).map_err(|source| Error::File { action: "write", path, source })
+        self.replace_file(REPLACEABLE_FILE, &lines)
+    }
+
+    /// The data directory of a cluster that is not borrowed, to write what belongs to its owner.
+    pub(super) fn data(&self) -> std::io::Result<Tree> {
+        Tree::of(self.directory.directory().subdirectory(DATA)?, &[])
+    }
+
+    /// Makes a file of the server's configuration say this and nothing else.
+    pub(super) fn replace_file(&self, name: &str, text: &str) -> Result<(), Error> {
+        let replaced = self.data().and_then(|data| data.replace(name, text.as_bytes()));
+        replaced.map_err(|source| Error::file("write", &self.data_directory().join(name), source))
     }
 
     /// The last lines that the server logged, for messages.
     pub fn log_tail(&self) -> String {
-        let log = fs::read(self.log_file()).unwrap_or_default();
-        let log = String::from_utf8_lossy(&log);
+        let mut tail = Vec::new();
+        let log = self.directory.directory().open_file(LOG).and_then(|mut log| {
+            log.seek(SeekFrom::Start(self.log_bytes().saturating_sub(LINE_BYTES_MAX)))?;
+            log.take(LINE_BYTES_MAX).read_to_end(&mut tail)
+        });
+        // What cannot be read is told by nothing.
+        drop(log);
+        let log = String::from_utf8_lossy(&tail);
         let lines: Vec<&str> = log.lines().collect();
         lines[lines.len().saturating_sub(10)..].join("\n")
     }
@@ -50,12 +66,12 @@ impl ScratchCluster {
     }
 
     pub(super) fn log_file(&self) -> PathBuf {
-        self.directory.join("server.log")
+        self.directory.path().join(LOG)
     }
 
     /// Bytes of the server's log so far.
     pub fn log_bytes(&self) -> u64 {
-        fs::metadata(self.log_file()).map_or(0, |metadata| metadata.len())
+        self.directory.directory().facts_of(LOG).map_or(0, |facts| facts.st_size.cast_unsigned())
     }
 
     /// The lines that the server has logged after its first `skipped` bytes, those that are `wanted`: a log may have more than fits
@@ -64,7 +80,7 @@ impl ScratchCluster {
         let path = self.log_file();
         let mut kept = String::new();
         let mut read = || -> std::io::Result<()> {
-            let mut log = BufReader::new(File::open(&path)?);
+            let mut log = BufReader::new(self.directory.directory().open_file(LOG)?);
             log.seek(SeekFrom::Start(skipped))?;
             let mut line = Vec::new();
             while (&mut log).take(LINE_BYTES_MAX).read_until(b'\n', &mut line)? > 0 {

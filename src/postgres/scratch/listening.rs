@@ -1,6 +1,5 @@
 //! A cluster that one role reaches from elsewhere, with a password.
 
-use std::fs;
 use std::net::{IpAddr, TcpListener, ToSocketAddrs as _};
 
 use super::{PORT, ScratchCluster};
@@ -56,9 +55,10 @@ impl ScratchCluster {
     pub fn listen(&mut self, listening: &Listening) -> Result<(), Error> {
         self.port = listening.port;
         self.configure(&[("listen_addresses", &listening.address.to_string())])?;
-        let path = self.data_directory().join("pg_hba.conf");
-        let lines = format!("local all all trust\nhost all {} all scram-sha-256\n", listening.role);
-        fs::write(&path, lines).map_err(|source| Error::File { action: "write", path, source })
+        self.replace_file(
+            "pg_hba.conf",
+            &format!("local all all trust\nhost all {} all scram-sha-256\n", listening.role),
+        )
     }
 }
 

@@ -1,9 +1,8 @@
 //! Whom a scratch server runs as, and directories of theirs.
 
-use std::fs::{self, Permissions};
-use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _, chown};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
+use crate::files::{Directory, OwnDirectory, SMALL_FILE_BYTES_MAX, read_text_at_most};
 use crate::postgres::error::CREATE_DIRECTORY_IN;
 use crate::postgres::{DataDirectory, Error, OwnerMark};
 
@@ -20,31 +19,32 @@ pub struct Owner {
 impl Owner {
     /// Who owns a data directory runs its server.
     pub fn of(data_directory: &DataDirectory) -> Result<Owner, Error> {
-        let path = &data_directory.path;
-        let metadata = fs::metadata(path);
-        let metadata = metadata.map_err(|source| Error::File { action: "look at", path: path.clone(), source })?;
-        Ok(Owner { uid: metadata.uid(), gid: metadata.gid() })
+        let facts = data_directory.files.root().facts();
+        let facts = facts.map_err(|source| Error::file("look at", &data_directory.path, source))?;
+        Ok(Owner { uid: facts.st_uid, gid: facts.st_gid })
     }
 }
 
-/// A new directory for a cluster, marked as this process's.
-pub fn new_directory(parent: &Path, owner: Option<Owner>) -> Result<(PathBuf, OwnerMark), Error> {
+/// A new directory for a cluster, marked as this process's. It stays this process's user's: where the server has another one,
+/// that one passes through and writes nothing into it.
+pub fn new_directory(parent: &Path, owner: Option<Owner>) -> Result<(OwnDirectory, OwnerMark), Error> {
     let make = || {
-        let directory = tempfile::Builder::new().prefix(CLUSTER_PREFIX).tempdir_in(parent)?;
-        let mark = OwnerMark::place(directory.path())?;
-        give_to(directory.path(), owner)?;
-        Ok((directory.keep(), mark))
+        let directory = OwnDirectory::create(CLUSTER_PREFIX, parent)?;
+        let mark = OwnerMark::place(directory.directory())?;
+        let_through(directory.directory(), owner)?;
+        Ok((directory, mark))
     };
     make().map_err(|source| Error::File { action: CREATE_DIRECTORY_IN, path: parent.to_owned(), source })
 }
 
-/// Gives a directory to the user that the server runs as, and closes it to others.
-pub fn give_to(directory: &Path, owner: Option<Owner>) -> std::io::Result<()> {
-    fs::set_permissions(directory, Permissions::from_mode(0o700))?;
-    match owner {
-        Some(owner) => chown(directory, Some(owner.uid), Some(owner.gid)),
-        None => Ok(()),
-    }
+/// Lets the user that the server runs as pass to what is his.
+pub fn let_through(directory: &Directory, owner: Option<Owner>) -> std::io::Result<()> {
+    directory.give_to(None, if owner.is_some() { 0o711 } else { 0o700 })
+}
+
+/// Makes a directory in another for the user that the server runs as, closed to others.
+pub fn make_for(owner: Option<Owner>, directory: &Directory, name: &str) -> std::io::Result<()> {
+    directory.create_subdirectory(name, 0o700)?.give_to(owner.map(|owner| (owner.uid, owner.gid)), 0o700)
 }
 
 /// Root runs servers as the system user `postgres`, or, where there is none, as `nobody`; others as themselves.
@@ -52,7 +52,7 @@ pub fn server_owner() -> Option<Owner> {
     if !rustix::process::geteuid().is_root() {
         return None;
     }
-    let passwd = fs::read_to_string("/etc/passwd").unwrap_or_default();
+    let passwd = read_text_at_most(Path::new("/etc/passwd"), SMALL_FILE_BYTES_MAX).unwrap_or_default();
     find_user(&passwd, "postgres").or_else(|| find_user(&passwd, "nobody"))
 }
 

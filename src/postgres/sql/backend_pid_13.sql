@@ -1,1 +1,1 @@
-SELECT pg_backend_pid()
+SELECT pg_catalog.pg_backend_pid()

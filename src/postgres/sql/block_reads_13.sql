@@ -3,6 +3,6 @@
 SELECT
     oid,
     relisshared,
-    greatest(pg_stat_get_blocks_fetched(oid) - pg_stat_get_blocks_hit(oid), 0) AS reads
-FROM pg_class
+    greatest(pg_catalog.pg_stat_get_blocks_fetched(oid) - pg_catalog.pg_stat_get_blocks_hit(oid), 0) AS reads
+FROM pg_catalog.pg_class
 WHERE relkind IN ('r', 'i', 't', 'm', 'S')

@@ -1,9 +1,9 @@
 -- Buffers by usage count, before pg_buffercache 1.4. Unused ones have no usage count and are left out.
 SELECT
     usagecount::int AS usage_count,
-    count(*) AS buffers,
-    count(*) FILTER (WHERE isdirty) AS dirty,
-    count(*) FILTER (WHERE pinning_backends > 0) AS pinned
+    pg_catalog.count(*) AS buffers,
+    pg_catalog.count(*) FILTER (WHERE isdirty) AS dirty,
+    pg_catalog.count(*) FILTER (WHERE pinning_backends > 0) AS pinned
 FROM {schema}.pg_buffercache
 WHERE relfilenode IS NOT NULL
 GROUP BY usagecount

@@ -1,2 +1,2 @@
 -- The comment on a database.
-SELECT shobj_description(oid, 'pg_database') FROM pg_database WHERE datname = $1
+SELECT pg_catalog.shobj_description(oid, 'pg_database') FROM pg_catalog.pg_database WHERE datname = $1

@@ -2,6 +2,6 @@
 SELECT
     oid,
     datname,
-    datallowconn AND datconnlimit <> -2 AND has_database_privilege(oid, 'CONNECT') AS allows_connections
-FROM pg_database
+    datallowconn AND datconnlimit <> -2 AND pg_catalog.has_database_privilege(oid, 'CONNECT') AS allows_connections
+FROM pg_catalog.pg_database
 ORDER BY datname

@@ -2,14 +2,17 @@
 -- databases and relfilenumbers are $1, $2 and $3, or all when these are NULL. {schema} is where pg_buffercache is.
 -- Since 18 pg_buffercache_evict has more columns; the first is still whether the buffer went. OFFSET 0 keeps the planner
 -- from evicting before it chose.
-SELECT count(*) FILTER (WHERE done.evicted) AS evicted, count(*) FILTER (WHERE NOT done.evicted) AS stayed
+SELECT
+    pg_catalog.count(*) FILTER (WHERE done.evicted) AS evicted,
+    pg_catalog.count(*) FILTER (WHERE NOT done.evicted) AS stayed
 FROM (
     SELECT b.bufferid
     FROM {schema}.pg_buffercache b
     WHERE b.relfilenode IS NOT NULL
-      AND ($1::oid[] IS NULL
+      AND ($1::pg_catalog.oid[] IS NULL
            OR (b.reltablespace, b.reldatabase, b.relfilenode) IN (
-               SELECT t, d, f FROM unnest($1::oid[], $2::oid[], $3::oid[]) AS wanted (t, d, f)))
+               SELECT ($1::pg_catalog.oid[])[i], ($2::pg_catalog.oid[])[i], ($3::pg_catalog.oid[])[i]
+               FROM pg_catalog.generate_subscripts($1::pg_catalog.oid[], 1) AS i))
     OFFSET 0
 ) AS chosen
 CROSS JOIN LATERAL {schema}.pg_buffercache_evict(chosen.bufferid) AS done (evicted)

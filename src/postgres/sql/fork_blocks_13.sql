@@ -3,17 +3,18 @@
 SELECT
     c.oid,
     f.fork,
-    pg_relation_size(c.oid, f.fork) / current_setting('block_size')::bigint AS blocks
-FROM unnest($1::oid[]) AS r (oid)
-JOIN pg_class c ON c.oid = r.oid
+    pg_catalog.pg_relation_size(c.oid, f.fork) / pg_catalog.current_setting('block_size')::bigint AS blocks
+FROM pg_catalog.unnest($1::pg_catalog.oid[]) AS r (oid)
+JOIN pg_catalog.pg_class c ON c.oid = r.oid
 JOIN (VALUES
     ('main', 'rimtS', 'pu'),
     ('fsm', 'rimt', 'pu'),
     ('vm', 'rmt', 'pu'),
     ('init', 'ritS', 'u')
 ) AS f (fork, kinds, persistences)
-    ON strpos(f.kinds, c.relkind::text) > 0 AND strpos(f.persistences, c.relpersistence::text) > 0
+    ON pg_catalog.strpos(f.kinds, c.relkind::pg_catalog.text) > 0
+   AND pg_catalog.strpos(f.persistences, c.relpersistence::pg_catalog.text) > 0
 WHERE NOT EXISTS (
-    SELECT FROM pg_locks l
+    SELECT FROM pg_catalog.pg_locks l
     WHERE l.locktype = 'relation' AND l.mode = 'AccessExclusiveLock' AND l.relation = c.oid
 )

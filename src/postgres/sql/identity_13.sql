@@ -1,2 +1,2 @@
 -- The connected database and role.
-SELECT current_database()::text, current_user::text
+SELECT pg_catalog.current_database()::pg_catalog.text, current_user::pg_catalog.text

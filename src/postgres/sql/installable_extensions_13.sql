@@ -1,2 +1,2 @@
 -- Extensions whose files the server has, created or not.
-SELECT name::text FROM pg_catalog.pg_available_extensions ORDER BY name
+SELECT name::pg_catalog.text FROM pg_catalog.pg_available_extensions ORDER BY name

@@ -1,2 +1,2 @@
 -- What the server loads when it starts, separated by commas.
-SELECT current_setting('shared_preload_libraries')
+SELECT pg_catalog.current_setting('shared_preload_libraries')

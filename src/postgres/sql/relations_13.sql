@@ -4,14 +4,14 @@ SELECT
     c.oid,
     n.nspname,
     c.relname,
-    c.relkind::text AS relkind,
+    c.relkind::pg_catalog.text AS relkind,
     c.relisshared,
     pg_catalog.pg_relation_filepath(c.oid) AS path,
     t.spcname,
     pn.nspname AS parent_schema,
     p.relname AS parent_name,
     coalesce(o.relnamespace, c.relnamespace)
-        = ANY (ARRAY['pg_catalog', 'information_schema']::regnamespace[]::oid[]) AS is_system
+        = ANY (ARRAY['pg_catalog', 'information_schema']::pg_catalog.regnamespace[]::pg_catalog.oid[]) AS is_system
 FROM pg_catalog.pg_class c
 JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace
 JOIN pg_catalog.pg_database d ON d.datname = pg_catalog.current_database()

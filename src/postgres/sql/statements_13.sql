@@ -1,8 +1,8 @@
 -- Statements of this database that were run, and milliseconds that they took without what they waited for reads and writes, as
 -- far as track_io_timing counted that.
 SELECT
-    coalesce(sum(calls), 0)::float8 AS calls,
-    coalesce(sum(total_exec_time - blk_read_time - blk_write_time), 0)::float8 AS milliseconds
+    coalesce(pg_catalog.sum(calls), 0)::pg_catalog.float8 AS calls,
+    coalesce(pg_catalog.sum(total_exec_time - blk_read_time - blk_write_time), 0)::pg_catalog.float8 AS milliseconds
 FROM {schema}.pg_stat_statements
-WHERE dbid = (SELECT oid FROM pg_database WHERE datname = current_database())
+WHERE dbid = (SELECT oid FROM pg_catalog.pg_database WHERE datname = pg_catalog.current_database())
   AND query ~* '^\s*(select|insert|update|delete|with|merge)'

@@ -1,7 +1,7 @@
 -- What the server's processes wait for at this moment, counted. The function beneath pg_stat_activity is asked, for the
 -- view joins catalogs that a cold server would have to read. Background processes that sleep until there is something to
 -- do are left out.
-SELECT backend_type, state, wait_event_type, wait_event, count(*) AS observed
-FROM pg_stat_get_activity(NULL)
-WHERE pid <> pg_backend_pid() AND wait_event_type IS DISTINCT FROM 'Activity'
+SELECT backend_type, state, wait_event_type, wait_event, pg_catalog.count(*) AS observed
+FROM pg_catalog.pg_stat_get_activity(NULL)
+WHERE pid <> pg_catalog.pg_backend_pid() AND wait_event_type IS DISTINCT FROM 'Activity'
 GROUP BY 1, 2, 3, 4

@@ -7,17 +7,23 @@ mod json;
 mod parquet;
 mod table;
 
-use std::fs::{File, Permissions};
-use std::io::{BufWriter, Write};
-use std::os::unix::fs::PermissionsExt as _;
+use std::ffi::OsString;
+use std::fs::{File, OpenOptions};
+use std::io::{self, BufWriter, ErrorKind, Write};
+use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::Path;
 use std::str::FromStr;
+
+use rustix::fs::{OFlags, fcntl_setfl};
+use rustix::io::Errno;
 
 pub use table::{Detail, ExportColumn, ExportTable};
 
 use super::database::{Query, Row};
 use super::error::WRITE_EXPORT;
 use super::{Error, Store};
+use crate::files::{Draft, as_owner_of, draft_beside};
+use crate::postgres::keep_text;
 
 /// One value; `None` is SQL's NULL.
 #[derive(Clone, Debug, PartialEq)]
@@ -99,29 +105,64 @@ impl Store {
     ) -> Result<u64, Error> {
         let failed = |source| Error::File { action: WRITE_EXPORT, path: path.to_owned(), source };
         let told = |error| if let Error::Export(source) = error { failed(source) } else { error };
-        if path.exists() && !path.is_file() {
-            let file = File::create(path).map_err(failed)?;
-            return self.export(table, ids, format, BufWriter::new(file)).await.map_err(told);
-        }
-        // Behind a link the file itself is replaced.
-        let target = path.canonicalize().unwrap_or_else(|_| path.to_owned());
-        let directory = target.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
-        let draft = tempfile::Builder::new()
-            .prefix(".pgthaw-export")
-            .permissions(Permissions::from_mode(0o666))
-            .tempfile_in(directory)
-            .map_err(failed)?;
-        let file = draft.reopen().map_err(failed)?;
+        let opened = as_owner_of(path, || open_target(path)).and_then(|opened| opened).map_err(failed)?;
+        let (target, draft) = match opened {
+            Target::Stream(file) => {
+                return self.export(table, ids, format, BufWriter::new(file)).await.map_err(told);
+            }
+            Target::File(target, draft) => (target, draft),
+        };
+        let file = draft.file().try_clone().map_err(failed)?;
         let rows = self.export(table, ids, format, BufWriter::new(file)).await.map_err(told)?;
-        draft.persist(&target).map_err(|error| failed(error.error))?;
+        draft.place(target).map_err(failed)?;
         Ok(rows)
+    }
+}
+
+/// Where an export goes.
+enum Target {
+    /// A device or a pipe.
+    Stream(File),
+    /// A draft, and the name that it gets.
+    File(OsString, Draft),
+}
+
+fn open_target(path: &Path) -> io::Result<Target> {
+    // Behind a link the file itself is replaced.
+    let target = path.canonicalize().unwrap_or_else(|_| path.to_owned());
+    match std::fs::metadata(&target) {
+        Ok(facts) if facts.is_dir() => return Err(ErrorKind::IsADirectory.into()),
+        Ok(facts) if !facts.is_file() => {
+            // A pipe that nobody reads from is no place (ENXIO); it is not waited for.
+            let flags = OFlags::NONBLOCK | OFlags::NOCTTY;
+            let file = OpenOptions::new()
+                .write(true)
+                .custom_flags(flags.bits().cast_signed())
+                .open(&target)
+                .map_err(no_reader)?;
+            fcntl_setfl(&file, OFlags::empty())?;
+            return Ok(Target::Stream(file));
+        }
+        _ => {}
+    }
+    let name = target.file_name().ok_or(ErrorKind::IsADirectory)?.to_owned();
+    // A directory that was mistyped is not made.
+    let directory = target.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    std::fs::metadata(directory)?;
+    Ok(Target::File(name, draft_beside(&target)?))
+}
+
+fn no_reader(error: io::Error) -> io::Error {
+    match Errno::from_io_error(&error) {
+        Some(Errno::NXIO) => io::Error::new(ErrorKind::BrokenPipe, "nobody reads from this pipe"),
+        _ => error,
     }
 }
 
 fn cells_of(table: ExportTable, row: &Row) -> Result<Vec<Cell>, sqlx::Error> {
     let cell = |column: &ExportColumn| {
         Ok(match column.kind {
-            table::Kind::Text => Cell::Text(row.text(column.name)?),
+            table::Kind::Text => Cell::Text(row.text(column.name)?.map(keep_text)),
             table::Kind::Integer => Cell::Integer(row.integer(column.name)?),
             table::Kind::Float => Cell::Float(row.try_get(column.name)?),
         })

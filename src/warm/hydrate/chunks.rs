@@ -2,12 +2,12 @@
 
 use std::cmp::Reverse;
 use std::collections::HashMap;
-use std::fs::{self, DirEntry, FileType};
 use std::io;
 use std::path::Path;
 
 use super::is_wal;
 use crate::cache::{ForkMap, Map};
+use crate::files::{EntryKind, Tree};
 use crate::linux::Error;
 use crate::postgres::{DataDirectory, Relation};
 use crate::warm::heat;
@@ -30,7 +30,7 @@ impl Chunks {
     /// Lists the directory. First what every start of the server needs, then what is hot in `hot`, the write-ahead log last.
     pub fn list(directory: &DataDirectory, hot: Option<&Map>) -> Result<Chunks, Error> {
         let mut found = Found::default();
-        found.walk(&directory.path, "")?;
+        found.walk(&directory.files, "")?;
         let Found { mut files, refused } = found;
         files.sort();
         let heat = hot.map(|map| Heat::of(map, directory)).unwrap_or_default();
@@ -88,42 +88,47 @@ struct Found {
 
 impl Found {
     /// Lists files. Links are followed where PostgreSQL makes them: tablespaces, and a write-ahead log that is elsewhere.
-    fn walk(&mut self, root: &Path, below: &str) -> Result<(), Error> {
-        let directory = root.join(below);
-        let entries = match fs::read_dir(&directory).and_then(Iterator::collect::<io::Result<Vec<DirEntry>>>) {
-            Ok(entries) => entries,
+    fn walk(&mut self, root: &Tree, below: &str) -> Result<(), Error> {
+        let listed = root.directory(below).and_then(|directory| Ok((directory.entries()?, directory)));
+        let (entries, directory) = match listed {
+            Ok(listed) => listed,
             // Dropped meanwhile.
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
             Err(error) if error.kind() == io::ErrorKind::PermissionDenied && !below.is_empty() => {
-                self.refused.push((below.to_owned(), Error::file("list", &directory, error)));
+                self.refused.push((below.to_owned(), Error::file("list", &root.path().join(below), error)));
                 return Ok(());
             }
-            Err(error) => return Err(Error::file("list", &directory, error)),
+            Err(error) => return Err(Error::file("list", &root.path().join(below), error)),
         };
         // Beside PostgreSQL's own there may be others' in it: a lost+found, when a file system is mounted there.
         let is_tablespace = Path::new(below).parent() == Some(Path::new("pg_tblspc"));
         for entry in entries {
-            let Ok(name) = entry.file_name().into_string() else { continue };
+            let Ok(name) = entry.name.clone().into_string() else { continue };
             if is_tablespace && !name.starts_with("PG_") {
                 continue;
             }
             let path = if below.is_empty() { name } else { format!("{below}/{name}") };
             let is_ours = below == "pg_tblspc" || path == "pg_wal";
-            let Ok(kind) = entry.file_type() else { continue };
-            match is_directory(&entry, kind, is_ours) {
-                true => self.walk(root, &path)?,
-                false if kind.is_file() => {
-                    self.files.extend(entry.metadata().ok().map(|metadata| (path, metadata.len())));
+            match entry.kind {
+                EntryKind::Directory => self.walk(root, &path)?,
+                EntryKind::Link if is_ours => self.walk_link(root, path)?,
+                EntryKind::File => {
+                    let facts = directory.facts_of(&entry.name);
+                    self.files.extend(facts.ok().map(|facts| (path, facts.st_size.cast_unsigned())));
                 }
-                false => {}
+                EntryKind::Link | EntryKind::Other => {}
             }
         }
         Ok(())
     }
-}
 
-fn is_directory(entry: &DirEntry, kind: FileType, follow: bool) -> bool {
-    kind.is_dir() || (follow && kind.is_symlink() && fs::metadata(entry.path()).is_ok_and(|behind| behind.is_dir()))
+    /// Behind a link is a directory, or nothing that is wanted.
+    fn walk_link(&mut self, root: &Tree, path: String) -> Result<(), Error> {
+        match root.directory(&path) {
+            Err(error) if error.kind() == io::ErrorKind::NotADirectory => Ok(()),
+            _ => self.walk(root, &path),
+        }
+    }
 }
 
 /// The heat of chunks, by the path of their files.
@@ -171,26 +176,18 @@ impl Heat {
 
 #[cfg(test)]
 mod tests {
+    use std::fs;
     use std::os::unix::fs::symlink;
 
     use super::*;
     use crate::cache::TierState;
     use crate::cache::fixtures::{map_of, relation};
-    use crate::postgres::ClusterState;
     use crate::units::Fork;
 
     const MEGABYTE: u64 = 1 << 20;
 
     fn directory(root: &Path) -> DataDirectory {
-        DataDirectory {
-            path: root.to_owned(),
-            version_major: 15,
-            system_identifier: 7,
-            state: ClusterState::InProduction,
-            block_size: 8192,
-            segment_blocks: 131_072,
-            owner_uid: 0,
-        }
+        DataDirectory::pretend(root)
     }
 
     fn map(hot: std::ops::Range<u32>) -> Map {

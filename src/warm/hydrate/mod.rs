@@ -271,7 +271,7 @@ impl Work<'_> {
         range: Range<u64>,
         buffer: &mut AlignedBuffer,
     ) -> Result<bool, linux::Error> {
-        let file = match DirectFile::open(&self.hydration.directory.path.join(path)) {
+        let file = match DirectFile::open_below(&self.hydration.directory.files, Path::new(path)) {
             Ok(file) => file,
             Err(linux::Error::File { source, .. }) if source.kind() == std::io::ErrorKind::NotFound => return Ok(true),
             Err(error) => return Err(error),
@@ -325,7 +325,6 @@ mod tests {
 
     use super::*;
     use crate::linux::process::Busy;
-    use crate::postgres::ClusterState;
     use crate::warm::Unwatched;
     use crate::warm::{DeviceProfile, ProfileSource};
 
@@ -348,15 +347,7 @@ mod tests {
         if DirectFile::open(&root.path().join("1")).is_err() {
             return;
         }
-        let directory = DataDirectory {
-            path: root.path().to_owned(),
-            version_major: 15,
-            system_identifier: 7,
-            state: ClusterState::InProduction,
-            block_size: 8192,
-            segment_blocks: 131_072,
-            owner_uid: 0,
-        };
+        let directory = DataDirectory::pretend(root.path());
         let hydration = Hydration {
             directory: &directory,
             hot: None,

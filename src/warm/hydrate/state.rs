@@ -1,19 +1,21 @@
 //! What of a volume was touched already: a JSON file for each cluster in its place.
 
 use std::collections::BTreeMap;
-use std::fs;
-use std::io::{self, Write as _};
-use std::os::unix::fs::MetadataExt as _;
+use std::io;
 use std::path::{Path, PathBuf};
 
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
 use super::chunks::CHUNK;
+use crate::files::{read_at_most, write_whole};
 use crate::linux;
 use crate::linux::block_device::BlockDevice;
 use crate::postgres::DataDirectory;
 use crate::warm::Error;
+
+/// A range of chunks takes twenty bytes: this is a volume with millions of files.
+const STATE_BYTES_MAX: u64 = 256 << 20;
 
 /// The version of the format. A greater one is not read.
 const FORMAT: u32 = 1;
@@ -99,16 +101,15 @@ impl StateStore {
     /// copied with it. So the cluster's path, its file system's device number and the inode of PG_VERSION count too: when one
     /// of them differs, all begins anew. A copy that has all of them in common is not found out.
     pub fn open(state: &Path, directory: &DataDirectory, device: &BlockDevice) -> Result<StateStore, linux::Error> {
-        let canonical = fs::canonicalize(&directory.path);
-        let canonical = canonical.map_err(|error| linux::Error::file("look at", &directory.path, error))?;
-        let version = canonical.join("PG_VERSION");
-        let version = fs::metadata(&version).map_err(|error| linux::Error::file("look at", &version, error))?;
+        let version = directory.files.root().facts_of("PG_VERSION");
+        let version =
+            version.map_err(|error| linux::Error::file("look at", &directory.path.join("PG_VERSION"), error))?;
         let is_plain = |letter: char| letter.is_ascii_alphanumeric() || matches!(letter, '-' | '_');
         let mut identity: String = device.identity.chars().map(|one| if is_plain(one) { one } else { '_' }).collect();
         identity.truncate(150);
-        let (cluster, file_system, inode) = (directory.system_identifier, version.dev(), version.ino());
+        let (cluster, file_system, inode) = (directory.system_identifier, version.st_dev, version.st_ino);
         let path = state.join(format!("hydrated/{cluster}.{identity}.{file_system}-{inode}.json"));
-        let data_directory = canonical.to_string_lossy().into_owned();
+        let data_directory = directory.path.to_string_lossy().into_owned();
         Ok(StateStore { path, place: Place { data_directory, device: device.name.clone() } })
     }
 
@@ -125,7 +126,7 @@ impl StateStore {
     /// What was done; nothing when there is no file, or one of another place. Also what to tell the user when the file is
     /// damaged: all begins anew then, which only takes longer.
     pub fn read(&self) -> Result<(HydrationState, Option<String>), Error> {
-        let text = match fs::read(&self.path) {
+        let text = match read_at_most(&self.path, STATE_BYTES_MAX) {
             Ok(text) => text,
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok((self.begin(), None)),
             Err(source) => return Err(self.failed("read", source)),
@@ -148,14 +149,9 @@ impl StateStore {
 
     /// Keeps what was done, whole or not at all, also when the power fails.
     pub fn keep(&self, state: &HydrationState) -> Result<(), Error> {
-        let directory = self.path.parent().unwrap_or(Path::new("."));
         let failed = |source| self.failed("write", source);
-        fs::create_dir_all(directory).map_err(failed)?;
-        let mut temporary = tempfile::NamedTempFile::new_in(directory).map_err(failed)?;
         let text = serde_json::to_vec(state).map_err(io::Error::from).map_err(failed)?;
-        temporary.write_all(&text).and_then(|()| temporary.as_file().sync_all()).map_err(failed)?;
-        temporary.persist(&self.path).map_err(|error| failed(error.error))?;
-        fs::File::open(directory).and_then(|directory| directory.sync_all()).map_err(failed)
+        write_whole(&self.path, &text).map_err(failed)
     }
 
     fn failed(&self, action: &'static str, source: io::Error) -> Error {
@@ -165,24 +161,17 @@ impl StateStore {
 
 #[cfg(test)]
 mod tests {
+    use std::fs;
+
     use super::*;
     use crate::linux::block_device::DeviceNumber;
-    use crate::postgres::ClusterState;
     use crate::units::Bytes;
 
     /// A store for a cluster at `path`, on a disk with a serial number that all have.
     fn store(state: &Path, path: &Path) -> StateStore {
         fs::create_dir_all(path).unwrap();
         fs::write(path.join("PG_VERSION"), "15").unwrap();
-        let directory = DataDirectory {
-            path: path.to_owned(),
-            version_major: 15,
-            system_identifier: 7,
-            state: ClusterState::InProduction,
-            block_size: 8192,
-            segment_blocks: 131_072,
-            owner_uid: 0,
-        };
+        let directory = DataDirectory::pretend(path);
         let device = BlockDevice {
             name: "sda".into(),
             number: DeviceNumber { major: 8, minor: 0 },

@@ -1,14 +1,15 @@
 //! What a probe reads: large files of relations, cut into chunks that are dealt out like cards.
 
 use std::collections::BTreeMap;
-use std::fs;
 use std::os::unix::fs::MetadataExt as _;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use rand::seq::SliceRandom as _;
 
+use crate::files::Tree;
+use crate::linux;
 use crate::linux::direct_read::DirectFile;
 use crate::postgres::DataDirectory;
 use crate::units::{Bytes, Fork};
@@ -29,21 +30,22 @@ const CHUNKS_PER_SIZE_MAX: usize = 4096;
 /// A file to read of.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SampleFile {
+    /// Below the data directory.
     pub path: PathBuf,
     pub size: Bytes,
 }
 
 /// The largest files of relations that are on the device of the data directory itself, in the order of their paths.
 pub fn find_sample_files(directory: &DataDirectory) -> Result<Vec<SampleFile>, Error> {
-    let device_of = |path: &PathBuf| fs::metadata(path).map(|metadata| (metadata.dev(), metadata.len())).ok();
-    let own = device_of(&directory.path);
+    let root = directory.files.root().facts();
+    let own = root.map_err(|source| linux::Error::file("look at", &directory.path, source))?.st_dev;
     let mut files = Vec::new();
     for relation in directory.scan()? {
         for segment in 0.. {
-            let path = relation.path.segment_file(&directory.path, Fork::Main, segment);
-            let Some((device, size)) = device_of(&path) else { break };
-            if own.is_some_and(|(own, _)| own == device) && size >= CHUNK {
-                files.push(SampleFile { path, size: Bytes(size) });
+            let path = relation.path.segment_file(Path::new(""), Fork::Main, segment);
+            let Some(facts) = directory.files.open_file(&path).and_then(|file| file.metadata()).ok() else { break };
+            if facts.dev() == own && facts.len() >= CHUNK {
+                files.push(SampleFile { path, size: Bytes(facts.len()) });
             }
         }
     }
@@ -94,13 +96,13 @@ pub struct Deck {
 
 impl Deck {
     /// Opens the files and shuffles.
-    pub fn new(files: &[SampleFile]) -> Result<Deck, Error> {
+    pub fn new(directory: &Tree, files: &[SampleFile]) -> Result<Deck, Error> {
         let mut chunks = chunks_of(files);
         if chunks.len() < CHUNKS_MIN {
             let found = files.iter().map(|file| file.size).sum();
             return Err(Error::TooLittleToProbe { found, needed: Bytes(CHUNKS_MIN as u64 * CHUNK) });
         }
-        let open: Result<_, _> = files.iter().map(|file| DirectFile::open(&file.path)).collect();
+        let open: Result<_, _> = files.iter().map(|file| DirectFile::open_below(directory, &file.path)).collect();
         let sequential = chunks.split_off(chunks.len() - chunks.len() / SEQUENTIAL_PART);
         chunks.shuffle(&mut rand::rng());
         Ok(Deck { open: open?, sequential: Places::new(sequential), chunks, random: Mutex::default() })
@@ -159,16 +161,17 @@ mod tests {
     use super::*;
 
     fn sample(directory: &tempfile::TempDir, megabytes: u64) -> SampleFile {
-        let path = directory.path().join(megabytes.to_string());
-        fs::File::create(&path).unwrap().set_len(megabytes * CHUNK + 5000).unwrap();
-        SampleFile { path, size: Bytes(megabytes * CHUNK + 5000) }
+        let name = megabytes.to_string();
+        let file = std::fs::File::create(directory.path().join(&name)).unwrap();
+        file.set_len(megabytes * CHUNK + 5000).unwrap();
+        SampleFile { path: name.into(), size: Bytes(megabytes * CHUNK + 5000) }
     }
 
     #[test]
     fn no_block_is_in_two_phases() {
         let directory = tempfile::tempdir_in("/var/tmp").unwrap();
         let files = [sample(&directory, 40), sample(&directory, 50)];
-        let deck = Deck::new(&files).unwrap();
+        let deck = Deck::new(&Tree::open(directory.path(), &[]).unwrap(), &files).unwrap();
         let mut seen = BTreeSet::new();
         let mut check = |places: &Places, size: u64| {
             for place in &places.places {
@@ -193,6 +196,7 @@ mod tests {
     #[test]
     fn too_little_is_refused() {
         let directory = tempfile::tempdir_in("/var/tmp").unwrap();
-        assert!(matches!(Deck::new(&[sample(&directory, 15)]), Err(Error::TooLittleToProbe { .. })));
+        let tree = Tree::open(directory.path(), &[]).unwrap();
+        assert!(matches!(Deck::new(&tree, &[sample(&directory, 15)]), Err(Error::TooLittleToProbe { .. })));
     }
 }

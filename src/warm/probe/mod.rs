@@ -22,6 +22,7 @@ use files::Deck;
 use phase::{Phase, Speed};
 
 use super::{Control, DeviceProfile, Error};
+use crate::files::Tree;
 use crate::units::Bytes;
 
 /// What a probe may take at most, unless its device hangs.
@@ -95,6 +96,8 @@ impl SizePoint {
 
 /// One probe.
 pub struct Probe<'a> {
+    /// The data directory.
+    pub directory: &'a Tree,
     /// What to read of.
     pub files: &'a [SampleFile],
     /// Bytes that it may read.
@@ -126,7 +129,8 @@ impl Probe<'_> {
     /// When there is too little to read, or when the files cannot be read directly.
     pub fn run(&self) -> Result<Option<Measurement>, Error> {
         let started = Instant::now();
-        let mut running = Running { probe: self, deck: Deck::new(self.files)?, done: 0, reads: 0, read_bytes: 0 };
+        let mut running =
+            Running { probe: self, deck: Deck::new(self.directory, self.files)?, done: 0, reads: 0, read_bytes: 0 };
         let Some(by_depth) = running.measure_depths()? else { return Ok(None) };
         let small = fit::summarize_depths(&by_depth);
         let large_depth = small.depth.clamp(*LARGE_DEPTHS.start(), *LARGE_DEPTHS.end());

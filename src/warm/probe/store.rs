@@ -1,6 +1,5 @@
 //! Where the profiles of devices are kept: a JSON file for each device and limit, made anew by each probe.
 
-use std::fs;
 use std::io;
 use std::path::PathBuf;
 
@@ -8,6 +7,7 @@ use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
 use super::Measurement;
+use crate::files::{SMALL_FILE_BYTES_MAX, read_at_most, write_whole};
 use crate::linux::block_device::BlockDevice;
 use crate::linux::cgroup::ReadLimit;
 use crate::units::Bytes;
@@ -127,7 +127,7 @@ impl ProfileStore {
     /// The profile of a device under a limit; `None` when it was never probed like that.
     pub fn find(&self, device: &BlockDevice, limit: ReadLimit) -> Result<Option<DeviceRecord>, Error> {
         let path = self.path(&device.identity, limit.into());
-        let text = match fs::read(&path) {
+        let text = match read_at_most(&path, SMALL_FILE_BYTES_MAX) {
             Ok(text) => text,
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
             Err(source) => return Err(Error::ProfileFile { action: "read", path, source }),
@@ -148,11 +148,8 @@ impl ProfileStore {
             let path = path.clone();
             move |source| Error::ProfileFile { action, path, source }
         };
-        fs::create_dir_all(&self.directory).map_err(failed("make the directory of"))?;
         let text = serde_json::to_vec_pretty(record).map_err(io::Error::from).map_err(failed("write"))?;
-        let temporary = tempfile::NamedTempFile::new_in(&self.directory).map_err(failed("create"))?;
-        fs::write(temporary.path(), text).map_err(failed("write"))?;
-        temporary.persist(&path).map_err(|error| failed("rename")(error.error))?;
+        write_whole(&path, &text).map_err(failed("write"))?;
         Ok(path)
     }
 
@@ -174,6 +171,8 @@ impl ProfileStore {
 
 #[cfg(test)]
 mod tests {
+    use std::fs;
+
     use super::*;
     use crate::linux::DeviceNumber;
     use crate::warm::probe::Fit;

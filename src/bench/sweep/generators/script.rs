@@ -3,7 +3,9 @@
 use std::path::PathBuf;
 
 use crate::bench::Error;
+use crate::files::read_at_most;
 use crate::postgres::ConnectOptions;
+use crate::postgres::pgbench::SCRIPT_BYTES_MAX;
 use crate::postgres::pgbench::{Load, Pgbench, Script};
 
 /// What is the same for all.
@@ -65,7 +67,7 @@ fn take_files(load: &mut Load) -> Result<Vec<SentFile>, Error> {
     let mut files = Vec::new();
     for (script, _) in &mut load.scripts {
         let Script::File(path) = script else { continue };
-        let content = std::fs::read(&*path).map_err(|source| Error::file("read", path, source))?;
+        let content = read_at_most(path, SCRIPT_BYTES_MAX).map_err(|source| Error::file("read", path, source))?;
         if content.contains(&0) {
             return Err(Error::Setting(format!("points.script: {} has a byte 0, and is no script", path.display())));
         }

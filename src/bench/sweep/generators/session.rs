@@ -19,6 +19,7 @@ use crate::bench::Error;
 use crate::bench::generator::complaints_of;
 use crate::bench::stop::Stop;
 use crate::bench::watch::read_paces;
+use crate::files::read_at_most;
 use crate::linux::clock;
 
 /// A host that says nothing for so long, while something is asked of it, is given up.
@@ -317,8 +318,13 @@ fn keep_file(reader: &mut impl io::Read, bytes: u64, path: &Path) -> io::Result<
     }
 }
 
+/// Bytes that a program may have printed.
+const OUTPUT_BYTES_MAX: u64 = 64 << 20;
+
 fn read_lossy(path: &Path) -> String {
-    std::fs::read(path).map(|bytes| String::from_utf8_lossy(&bytes).into_owned()).unwrap_or_default()
+    read_at_most(path, OUTPUT_BYTES_MAX)
+        .map(|bytes| String::from_utf8_lossy(&bytes).into_owned())
+        .unwrap_or_else(|error| error.to_string())
 }
 
 #[cfg(test)]

@@ -1,12 +1,13 @@
 //! Which files belong to which trial, and what each of them is: by what it holds, not by its name.
 
-use std::fs::{self, File};
+use std::fs;
 use std::io::{BufRead as _, BufReader, Read as _};
 use std::path::{Path, PathBuf};
 
 use jiff::Timestamp;
 
 use crate::bench::Error;
+use crate::files::open_regular;
 use crate::postgres::pgbench::{PgbenchReport, parse_interval, parse_report, parse_transaction};
 
 /// By these pgbench-tools knows a trial's directory.
@@ -42,7 +43,7 @@ pub struct TrialFiles {
 pub fn find_trials(path: &Path) -> Result<Vec<TrialFiles>, Error> {
     if !path.is_dir() {
         // To say what is wrong with it.
-        fs::metadata(path).map_err(|source| Error::file("read", path, source))?;
+        open_regular(path).map_err(|source| Error::file("read", path, source))?;
         return Ok(vec![collect(path, vec![path.to_owned()])?]);
     }
     let mut found = Vec::new();
@@ -99,8 +100,9 @@ fn collect(path: &Path, files: Vec<PathBuf>) -> Result<TrialFiles, Error> {
     for file in files {
         let failed = |source| Error::file("read", &file, source);
         let metadata = fs::metadata(&file).map_err(failed)?;
-        let kind = recognize(&file)?;
-        if kind == Kind::Other || !metadata.is_file() {
+        // A pipe among them is none of pgbench's.
+        let kind = if metadata.is_file() { recognize(&file)? } else { Kind::Other };
+        if kind == Kind::Other {
             continue;
         }
         let written_at = metadata.modified().ok().and_then(|time| Timestamp::try_from(time).ok());
@@ -137,7 +139,7 @@ enum Kind {
 
 /// By the first lines.
 fn recognize(path: &Path) -> Result<Kind, Error> {
-    let file = File::open(path).map_err(|source| Error::file("open", path, source))?;
+    let file = open_regular(path).map_err(|source| Error::file("open", path, source))?;
     let mut head = BufReader::new(file.take(1 << 16));
     let mut line = Vec::new();
     for _ in 0..200 {
@@ -172,7 +174,7 @@ fn recognize_line(line: &str) -> Kind {
 fn read_report(path: &Path) -> Result<PgbenchReport, Error> {
     let failed = |source| Error::file("read", path, source);
     let mut text = Vec::new();
-    File::open(path).map_err(failed)?.take(REPORT_BYTES_MAX).read_to_end(&mut text).map_err(failed)?;
+    open_regular(path).map_err(failed)?.take(REPORT_BYTES_MAX).read_to_end(&mut text).map_err(failed)?;
     Ok(parse_report(&String::from_utf8_lossy(&text)))
 }
 

@@ -1,7 +1,6 @@
 //! From the files of a trial to its seconds and latencies: from the finest that there is.
 
-use std::fs::File;
-use std::io::{BufRead as _, BufReader};
+use std::io::{BufRead as _, BufReader, Read as _};
 use std::path::{Path, PathBuf};
 
 use jiff::Timestamp;
@@ -10,6 +9,7 @@ use super::files::TrialFiles;
 use crate::bench::sweep::latency::Latencies;
 use crate::bench::sweep::record::{LatencyHistogram, ScriptLatency};
 use crate::bench::{Error, Sample};
+use crate::files::open_regular;
 use crate::postgres::pgbench::{
     Interval, Intervals, PgbenchReport, Progress, TransactionEnd, parse_interval, parse_transaction,
 };
@@ -91,13 +91,16 @@ fn read_intervals(paths: &[PathBuf]) -> Result<Measured, Error> {
     from_intervals(&intervals, width, paths)
 }
 
+/// A line of them is short.
+const LINE_BYTES_MAX: u64 = 1 << 16;
+
 /// Shows what each line of the files means. One that means nothing is told, unless it is the torn end of a file.
 fn for_each<T>(paths: &[PathBuf], parse: impl Fn(&str) -> Option<T>, mut visit: impl FnMut(T)) -> Result<(), Error> {
     for path in paths {
         let failed = |source| Error::file("read", path, source);
-        let mut lines = BufReader::new(File::open(path).map_err(failed)?);
+        let mut lines = BufReader::new(open_regular(path).map_err(failed)?);
         let (mut line, mut number) = (String::new(), 0);
-        while lines.read_line(&mut line).map_err(failed)? > 0 {
+        while (&mut lines).take(LINE_BYTES_MAX).read_line(&mut line).map_err(failed)? > 0 {
             number += 1;
             match parse(line.trim_end()) {
                 Some(meaning) => visit(meaning),

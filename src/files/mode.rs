@@ -1,0 +1,67 @@
+//! Who may read what this process writes: its owner alone, unless more was asked for.
+
+use std::str::FromStr;
+
+use rustix::fs::Mode;
+use rustix::process::umask;
+
+/// What a new file may be asked to have; the umask takes away what was not.
+pub const FILE_MODE: u32 = 0o666;
+/// The same of a directory.
+pub const DIRECTORY_MODE: u32 = 0o777;
+
+/// The mode that files get which are written for somebody to read later. Directories that are made for them let those in who may
+/// read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct FileMode(u32);
+
+impl FileMode {
+    /// Read and written by their owner.
+    pub const PRIVATE: FileMode = FileMode(0o600);
+
+    /// Read by everybody.
+    pub const PUBLIC: FileMode = FileMode(0o644);
+
+    /// From now on everything that this process and its children make gets this mode, whatever the umask was that they began
+    /// with.
+    pub fn apply(self) {
+        umask(Mode::from_raw_mode(DIRECTORY_MODE & !self.of_directories()));
+    }
+
+    /// Who may read a file may look into its directory; who may write it may make others beside it.
+    fn of_directories(self) -> u32 {
+        self.0 | (self.0 & 0o444) >> 2
+    }
+}
+
+impl FromStr for FileMode {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<FileMode, String> {
+        let digits = (3..=4).contains(&text.len()) && text.bytes().all(|byte| (b'0'..=b'7').contains(&byte));
+        let mode = u32::from_str_radix(text, 8).ok().filter(|_| digits);
+        match mode.ok_or("it is written as in chmod: 640, say")? {
+            mode if mode & 0o600 != 0o600 => Err("the owner reads and writes: 600, 640, 644, 660 or 664".into()),
+            mode if mode & !0o664 != 0 => Err("no file is to be run, or written by everybody".into()),
+            mode => Ok(FileMode(mode)),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn is_written_as_chmod_takes_it() {
+        for (text, file, directory) in
+            [("600", 0o600, 0o700), ("0640", 0o640, 0o750), ("644", 0o644, 0o755), ("660", 0o660, 0o770)]
+        {
+            let mode: FileMode = text.parse().unwrap();
+            assert_eq!((mode.0, mode.of_directories()), (file, directory), "{text}");
+        }
+        for wrong in ["", "6", "64", "06400", "+640", "rw", "680", "400", "755", "666", "4640"] {
+            assert!(wrong.parse::<FileMode>().is_err(), "{wrong}");
+        }
+    }
+}

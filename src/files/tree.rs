@@ -1,0 +1,211 @@
+//! Somebody's whole directory, such as a server's data, opened once: what is read of it is his own and nothing else.
+
+use std::collections::HashMap;
+use std::ffi::OsStr;
+use std::fs::File;
+use std::io::{self, Read, Write as _};
+use std::os::unix::ffi::OsStrExt as _;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use rustix::fs::{Gid, OFlags, Uid, fchown, fstat};
+
+use super::{Directory, Draft, read_open_at_most};
+
+/// A directory with all that is below it. Files are regular ones of the directory's owner, and are reached through no symbolic
+/// link; so he can lead nobody who may read more than he to the files of others.
+#[derive(Debug)]
+pub struct Tree {
+    root: Directory,
+    owner: u32,
+    doors: &'static [&'static str],
+    /// The doors that were gone through, by their paths below the root.
+    open: Mutex<HashMap<PathBuf, Arc<Directory>>>,
+}
+
+impl Tree {
+    /// Opens one that a user named, through links if he likes. `doors` are the places below it that may be links to directories
+    /// of the same owner elsewhere: a name, or, with a slash at its end, every name in it.
+    ///
+    /// # Errors
+    /// Those of [`Directory::open`].
+    pub fn open(path: &Path, doors: &'static [&'static str]) -> io::Result<Tree> {
+        Tree::of(Directory::open(path)?, doors)
+    }
+
+    /// [`Tree::open`] of a directory that is open.
+    pub fn of(root: Directory, doors: &'static [&'static str]) -> io::Result<Tree> {
+        let owner = root.facts()?.st_uid;
+        Ok(Tree { root, owner, doors, open: Mutex::default() })
+    }
+
+    /// What it was called when it was opened.
+    pub fn path(&self) -> &Path {
+        self.root.path()
+    }
+
+    /// The user that owns the directory, and all files that are opened below it.
+    pub fn owner(&self) -> u32 {
+        self.owner
+    }
+
+    /// The directory itself.
+    pub fn root(&self) -> &Directory {
+        &self.root
+    }
+
+    /// Opens a regular file of the owner's for reading; `below` is its path from the root.
+    ///
+    /// # Errors
+    /// `InvalidInput` for what is no regular file, ELOOP for a link, `PermissionDenied` for a file of somebody else.
+    pub fn open_file(&self, below: impl AsRef<Path>) -> io::Result<File> {
+        self.open_file_with(below, OFlags::RDONLY)
+    }
+
+    /// [`Tree::open_file`] with flags of open(2).
+    pub fn open_file_with(&self, below: impl AsRef<Path>, flags: OFlags) -> io::Result<File> {
+        let below = below.as_ref();
+        let opened = match self.door_of(below) {
+            Some((door, behind)) => self.go_through(door)?.open_file_with(behind, flags),
+            None => self.root.open_file_with(below, flags),
+        };
+        let file = opened.map_err(|error| match error.raw_os_error() {
+            Some(libc::ELOOP) => io::Error::new(io::ErrorKind::InvalidInput, "it is, or lies behind, a symbolic link"),
+            _ => error,
+        })?;
+        self.require_owner(fstat(&file)?.st_uid)?;
+        Ok(file)
+    }
+
+    /// All of a file of the owner's that must not have more than `limit` bytes.
+    pub fn read_at_most(&self, below: impl AsRef<Path>, limit: u64) -> io::Result<Vec<u8>> {
+        read_open_at_most(self.open_file(below)?, limit)
+    }
+
+    /// Adds to the end of a file of the owner's in the root that is there.
+    pub fn append(&self, name: &str, text: &str) -> io::Result<()> {
+        self.open_file_with(name, OFlags::WRONLY | OFlags::APPEND)?.write_all(text.as_bytes())
+    }
+
+    /// Makes a file of the owner's in the root, in place of what has the name, that says what `content` does.
+    pub fn replace(&self, name: &str, mut content: impl Read) -> io::Result<()> {
+        let draft = Draft::create(self.root.try_clone()?, ".pgthaw-", 0o600)?;
+        io::copy(&mut content, &mut draft.file())?;
+        let facts = self.root.facts()?;
+        fchown(draft.file(), Some(Uid::from_raw(facts.st_uid)), Some(Gid::from_raw(facts.st_gid)))?;
+        draft.place(name)
+    }
+
+    /// Opens a directory of the tree; `below` is its path from the root.
+    pub fn directory(&self, below: impl AsRef<Path>) -> io::Result<Directory> {
+        let below = below.as_ref();
+        match self.door_of(below) {
+            Some((door, behind)) if behind.as_os_str().is_empty() => self.go_through(door)?.subdirectory("."),
+            Some((door, behind)) => self.go_through(door)?.subdirectory(behind),
+            None => self.root.subdirectory(if below.as_os_str().is_empty() { Path::new(".") } else { below }),
+        }
+    }
+
+    /// Splits a path behind its door, if it has one.
+    fn door_of<'a>(&self, below: &'a Path) -> Option<(&'a Path, &'a Path)> {
+        let bytes = below.as_os_str().as_bytes();
+        let end = self.doors.iter().find_map(|door| {
+            let rest = bytes.strip_prefix(door.as_bytes())?;
+            let name =
+                if door.ends_with('/') { rest.iter().position(|one| *one == b'/').unwrap_or(rest.len()) } else { 0 };
+            let is_whole = rest.get(name).is_none_or(|one| *one == b'/');
+            (is_whole && (name > 0 || !door.ends_with('/'))).then_some(door.len() + name)
+        })?;
+        let (door, behind) = bytes.split_at(end);
+        let behind = behind.strip_prefix(b"/").unwrap_or(behind);
+        Some((Path::new(OsStr::from_bytes(door)), Path::new(OsStr::from_bytes(behind))))
+    }
+
+    /// The directory behind a door, looked up once.
+    fn go_through(&self, door: &Path) -> io::Result<Arc<Directory>> {
+        let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(directory) = open.get(door) {
+            return Ok(Arc::clone(directory));
+        }
+        let directory = self.root.subdirectory_behind_link(door)?;
+        self.require_owner(directory.facts()?.st_uid)?;
+        let directory = Arc::new(directory);
+        open.insert(door.to_owned(), Arc::clone(&directory));
+        Ok(directory)
+    }
+
+    fn require_owner(&self, uid: u32) -> io::Result<()> {
+        match uid == self.owner {
+            true => Ok(()),
+            false => Err(io::Error::new(
+                io::ErrorKind::PermissionDenied,
+                format!("it belongs to user {uid}, and {} to user {}", self.path().display(), self.owner),
+            )),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+    use std::os::unix::fs::{chown, symlink};
+
+    use rustix::fs::{CWD, FileType, Mode, mknodat};
+
+    use super::*;
+
+    const DOORS: &[&str] = &["log", "elsewhere/"];
+
+    fn tree() -> (tempfile::TempDir, Tree) {
+        let place = tempfile::tempdir().unwrap();
+        let path = |name: &str| place.path().join(name);
+        for directory in ["root/base", "root/elsewhere/3", "other/deep"] {
+            fs::create_dir_all(path(directory)).unwrap();
+        }
+        for file in ["root/base/1", "root/elsewhere/3/1", "other/1", "other/deep/1", "secret"] {
+            fs::write(path(file), file).unwrap();
+        }
+        symlink(path("other"), path("root/log")).unwrap();
+        symlink(path("other"), path("root/elsewhere/7")).unwrap();
+        symlink(path("other"), path("root/more")).unwrap();
+        symlink("../../secret", path("root/base/2")).unwrap();
+        symlink("../secret", path("other/2")).unwrap();
+        mknodat(CWD, path("root/base/3"), FileType::Fifo, Mode::RUSR, 0).unwrap();
+        let tree = Tree::open(&path("root"), DOORS).unwrap();
+        (place, tree)
+    }
+
+    #[test]
+    fn links_lead_through_doors_alone() {
+        let (_place, tree) = tree();
+        let read = |below: &str| tree.read_at_most(below, 100).map(|bytes| String::from_utf8(bytes).unwrap());
+        assert_eq!(read("base/1").unwrap(), "root/base/1");
+        assert_eq!(read("elsewhere/7/deep/1").unwrap(), "other/deep/1");
+        assert_eq!(read("elsewhere/3/1").unwrap(), "root/elsewhere/3/1", "a door may be a directory");
+        assert_eq!(read("log/1").unwrap(), "other/1");
+        for below in ["base/2", "more/1", "elsewhere/7/2", "log/2", "elsewhere/7/../../secret", "logs/1", "base/3"] {
+            assert!(read(below).is_err(), "{below}");
+        }
+        assert_eq!(read("base/9").unwrap_err().kind(), io::ErrorKind::NotFound);
+        assert!(read("base/2").unwrap_err().to_string().contains("symbolic link"));
+        let names = |below: &str| tree.directory(below).map(|found| found.entries().unwrap().len());
+        assert_eq!((names("log").unwrap(), names("elsewhere").unwrap(), names("").unwrap()), (3, 2, 4));
+        assert!(names("more").is_err());
+    }
+
+    #[test]
+    fn a_door_stays_the_one_that_was_opened_and_leads_to_the_owners_alone() {
+        if !rustix::process::geteuid().is_root() {
+            return;
+        }
+        let (place, tree) = tree();
+        tree.read_at_most("log/1", 100).unwrap();
+        fs::remove_file(place.path().join("root/log")).unwrap();
+        symlink("/etc", place.path().join("root/log")).unwrap();
+        assert!(tree.open_file("log/passwd").is_err() && tree.open_file("log/1").is_ok());
+        chown(place.path().join("root/base/1"), Some(65_534), None).unwrap();
+        assert_eq!(tree.open_file("base/1").unwrap_err().kind(), io::ErrorKind::PermissionDenied);
+        chown(place.path().join("other"), Some(65_534), None).unwrap();
+        assert_eq!(tree.open_file("elsewhere/7/1").unwrap_err().kind(), io::ErrorKind::PermissionDenied);
+    }
+}

@@ -1,0 +1,65 @@
+//! How much, and how long, a server may answer: one that is slow is waited for, one that lies is not believed.
+
+use std::time::Duration;
+
+use futures_util::{Stream, TryStreamExt as _};
+use sqlx::postgres::PgRow;
+
+use super::Error;
+
+/// A question about the catalogs takes a second or two, on a cold server behind a limited disk a minute. One that takes longer
+/// than this hangs.
+const LIMIT: Duration = Duration::from_secs(5 * 60);
+
+/// Rows that one question may bring: more relations than any cluster has that is known of, and under 2 GB with their names.
+pub(super) const ROWS_MAX: usize = 4_000_000;
+
+/// What a question brings, unless it is not answered at all.
+pub(super) async fn in_time<T>(
+    action: &'static str,
+    asked: impl Future<Output = Result<T, sqlx::Error>>,
+) -> Result<T, Error> {
+    within(LIMIT, action, asked).await
+}
+
+async fn within<T>(
+    limit: Duration,
+    action: &'static str,
+    asked: impl Future<Output = Result<T, sqlx::Error>>,
+) -> Result<T, Error> {
+    match tokio::time::timeout(limit, asked).await {
+        Ok(answer) => answer.map_err(|source| Error::Query { action, source }),
+        Err(_) => Err(Error::Silent { action, seconds: limit.as_secs() }),
+    }
+}
+
+/// The rows that `decode` makes something of. More than [`ROWS_MAX`] are an error.
+pub(super) async fn collect_rows<T>(
+    rows: impl Stream<Item = Result<PgRow, sqlx::Error>>,
+    mut decode: impl FnMut(&PgRow) -> Result<Option<T>, sqlx::Error>,
+) -> Result<Vec<T>, sqlx::Error> {
+    let mut rows = std::pin::pin!(rows);
+    let (mut collected, mut count) = (Vec::new(), 0);
+    while let Some(row) = rows.try_next().await? {
+        count += 1;
+        if count > ROWS_MAX {
+            return Err(sqlx::Error::Protocol(format!("more than {ROWS_MAX} rows came")));
+        }
+        collected.extend(decode(&row)?);
+    }
+    Ok(collected)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn silence_is_an_error_and_an_error_stays_one() {
+        let silent = within(Duration::from_millis(1), "ask", std::future::pending::<Result<(), sqlx::Error>>()).await;
+        assert!(matches!(silent, Err(Error::Silent { action: "ask", .. })), "{silent:?}");
+        let refused = in_time("ask", async { Err::<(), _>(sqlx::Error::RowNotFound) }).await;
+        assert!(matches!(refused, Err(Error::Query { action: "ask", .. })), "{refused:?}");
+        assert_eq!(in_time("ask", async { Ok(1) }).await.unwrap(), 1);
+    }
+}

@@ -1,0 +1,37 @@
+//! Making a cluster, which takes a while, and stops when the user wants no more of it.
+
+use std::process::{Command, Stdio};
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use super::POLL_INTERVAL;
+use crate::postgres::Error;
+
+/// Of the whole process: whoever hears its signals knows no cluster.
+static IS_STOPPED: AtomicBool = AtomicBool::new(false);
+
+/// From now on no cluster is made: an initdb that runs is ended, and so is any other at once.
+pub fn stop_making_clusters() {
+    IS_STOPPED.store(true, Ordering::Relaxed);
+}
+
+/// Runs a program that prints little to its end.
+pub(super) fn run_until_stopped(command: &mut Command) -> Result<(), Error> {
+    let program = command.get_program().to_string_lossy().into_owned();
+    let failed = |output: String| Error::Program { program: program.clone(), output };
+    let pipes = command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let mut child = pipes.spawn().map_err(|error| failed(error.to_string()))?;
+    while matches!(child.try_wait(), Ok(None)) {
+        if IS_STOPPED.load(Ordering::Relaxed) {
+            // It may have ended by itself meanwhile. What it has made goes with its directory.
+            let _ = child.kill();
+            let _ = child.wait();
+            return Err(failed("it was interrupted".to_owned()));
+        }
+        std::thread::sleep(POLL_INTERVAL);
+    }
+    let output = child.wait_with_output().map_err(|error| failed(error.to_string()))?;
+    match output.status.success() {
+        true => Ok(()),
+        false => Err(failed(String::from_utf8_lossy(&[output.stdout, output.stderr].concat()).trim().to_owned())),
+    }
+}

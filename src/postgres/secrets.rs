@@ -1,0 +1,269 @@
+//! What is not kept: passwords and other secrets in settings, commands and lines that a program printed.
+//!
+//! It is left out where something is recorded, so that no file, page or export can have it. In its place stands why.
+
+use std::borrow::Cow;
+use std::sync::LazyLock;
+
+use regex::bytes::{Captures, Regex};
+use serde_json::Value;
+
+/// Stands for a setting, or for the part of a text, that may be a secret.
+pub const NOT_KEPT: &str = "(not kept: it may hold a password)";
+
+/// Settings whose value as a whole is not kept: connection strings, and commands, which often have a password or a token in
+/// them that nothing tells from a path.
+const SECRET_SETTINGS: [&str; 6] = [
+    "primary_conninfo",
+    "ssl_passphrase_command",
+    "archive_command",
+    "restore_command",
+    "archive_cleanup_command",
+    "recovery_end_command",
+];
+
+/// Settings that are called like secrets and are none.
+const HARMLESS_SETTINGS: [&str; 2] = ["password_encryption", "md5_password_warnings"];
+
+/// What names of secrets have in them, of settings, variables, options and keys alike.
+const SECRET_WORDS: &str =
+    "passw(?:or)?d|passwd|passphrase|conninfo|secret|token|credential|bearer|api_?-?key|access_?-?key|private_?-?key";
+
+/// What stands between a name and its value, and the value: in quotes of some kind, or up to where a word ends.
+const VALUE: &str = r#"(?:'(?:[^'\\]|\\.|'')*'|"(?:[^"\\]|\\.)*"|[^\s'",;&(){}\[\]]+)"#;
+
+static NAMES: LazyLock<Regex> = LazyLock::new(|| compile(SECRET_WORDS));
+
+/// Parts of texts that are secrets. The first group is what stays.
+static PARTS: LazyLock<Vec<Regex>> = LazyLock::new(|| {
+    let named = format!(r#"([a-z0-9_.-]*(?:{SECRET_WORDS})[a-z0-9_.-]*["']?\s*(?:=>|:=|=|:)\s*){VALUE}"#);
+    let command = format!(r#"((?:archive|restore|cleanup|recovery_end|passphrase)_command["']?\s*=\s*){VALUE}"#);
+    let option = format!(r#"(--[a-z0-9-]*(?:{SECRET_WORDS})[a-z0-9-]*\s+){VALUE}"#);
+    [
+        // password=x, PGPASSWORD=x, "api_key": "x", my.token = 'x'
+        named.as_str(),
+        command.as_str(),
+        option.as_str(),
+        // CREATE ROLE … PASSWORD 'x'
+        r"(\b(?:password|identified\s+by)\s+)(?:(?:e|u&)?'(?:[^']|'')*'|\$[a-z0-9_]*\$[^$]*\$[a-z0-9_]*\$)",
+        // postgres://user:x@host, and user:x@host alone
+        r#"([a-z][a-z0-9+.-]*://[^\s/?#:@'"]*:)[^\s'"]+(?:@)"#,
+        r#"((?:^|[\s'"=])[a-z0-9_.%+-]+:)[^\s/@'":]+(?:@[a-z0-9\[])"#,
+        // A line of a password file.
+        r"((?:^|\s)[^\s:#]+:(?:[0-9]{1,5}|\*):[^\s:]+:[^\s:]+:)[^\s:]+",
+        r"(\b(?:bearer|authorization:\s*[a-z]+)\s+)[a-z0-9+/=._~-]{8,}",
+        // What PostgreSQL stores of a password, and keys in PEM.
+        r"((?:scram-sha-256\$))[^\s']+",
+        r"(-----BEGIN [A-Z ]*PRIVATE KEY-----)[^-]*",
+    ]
+    .map(compile)
+    .into()
+});
+
+fn compile(pattern: &str) -> Regex {
+    Regex::new(&format!("(?i-u){pattern}")).unwrap_or_else(|error| unreachable!("{error}"))
+}
+
+/// A setting's value as it may be kept.
+pub fn keep_setting(name: &str, value: String) -> String {
+    match is_secret_setting(name) && !is_nothing(&value) {
+        true => NOT_KEPT.to_owned(),
+        false => keep_text(value),
+    }
+}
+
+/// A text without what may be secret in it.
+pub fn keep_text(text: String) -> String {
+    match hide_parts(&text) {
+        Cow::Borrowed(_) => text,
+        Cow::Owned(kept) => kept,
+    }
+}
+
+/// Every text of a document, and what stands under names of secrets.
+pub fn keep_document(document: &mut Value) {
+    match document {
+        Value::String(text) => *text = keep_text(std::mem::take(text)),
+        Value::Array(values) => keep_list(values),
+        Value::Object(values) => {
+            for (name, value) in values {
+                match value {
+                    Value::String(text) => *text = keep_setting(name, std::mem::take(text)),
+                    value if is_secret_setting(name) => hide_all(value),
+                    value => keep_document(value),
+                }
+            }
+        }
+        Value::Null | Value::Bool(_) | Value::Number(_) => {}
+    }
+}
+
+/// Every text, whatever it says.
+fn hide_all(value: &mut Value) {
+    match value {
+        Value::String(text) => *text = NOT_KEPT.to_owned(),
+        Value::Array(values) => values.iter_mut().for_each(hide_all),
+        Value::Object(values) => values.values_mut().for_each(hide_all),
+        Value::Null | Value::Bool(_) | Value::Number(_) => {}
+    }
+}
+
+/// Of the words of a command one may be an option, and the next its secret; of a pair the first is a name.
+fn keep_list(values: &mut [Value]) {
+    if let [Value::String(name), value] = values
+        && is_secret_setting(name)
+    {
+        return hide_all(value);
+    }
+    let mut is_next_secret = false;
+    for value in values {
+        let option = value.as_str().filter(|word| word.starts_with("--") && !word.contains('='));
+        let names_secret = option.is_some_and(is_secret_setting);
+        match value {
+            Value::String(text) if is_next_secret => *text = NOT_KEPT.to_owned(),
+            value => keep_document(value),
+        }
+        is_next_secret = names_secret;
+    }
+}
+
+fn is_secret_setting(name: &str) -> bool {
+    let name = name.to_ascii_lowercase();
+    let is_file = ["_file", "-file", "passfile"].iter().any(|end| name.ends_with(end));
+    let is_named = SECRET_SETTINGS.contains(&&*name) || NAMES.is_match(name.as_bytes());
+    is_named && !is_file && !HARMLESS_SETTINGS.contains(&&*name)
+}
+
+/// Not set, switched, or archiving that is off: nothing that anybody had to hide.
+fn is_nothing(value: &str) -> bool {
+    matches!(value, "" | "on" | "off" | "true" | "false" | "(disabled)")
+}
+
+fn hide_parts(text: &str) -> Cow<'_, str> {
+    let mut kept: Cow<'_, [u8]> = Cow::Borrowed(text.as_bytes());
+    for part in PARTS.iter() {
+        if part.is_match(&kept) {
+            kept = Cow::Owned(part.replace_all(&kept, hide).into_owned());
+        }
+    }
+    match kept {
+        Cow::Borrowed(_) => Cow::Borrowed(text),
+        Cow::Owned(bytes) => Cow::Owned(String::from_utf8_lossy(&bytes).into_owned()),
+    }
+}
+
+fn hide(found: &Captures<'_>) -> Vec<u8> {
+    let (whole, stays) = (&found[0], &found[1]);
+    let name = String::from_utf8_lossy(stays);
+    let name = name.trim_end_matches(|c: char| c.is_whitespace() || "=:>\"'".contains(c));
+    let value = whole[stays.len()..].trim_ascii();
+    let is_harmless = [b"".as_slice(), b"''", b"\"\"", b"on", b"off", b"true", b"false"].contains(&value)
+        || value.starts_with(b"(not")
+        || name.contains("password_encryption")
+        || name.ends_with("file");
+    if is_harmless {
+        return whole.to_vec();
+    }
+    // Of an address its host stays.
+    let host: &[u8] = match whole.iter().rposition(|byte| *byte == b'@') {
+        Some(at) if stays.ends_with(b":") && at + 2 >= whole.len() => &whole[at..],
+        _ => b"",
+    };
+    [stays, NOT_KEPT.as_bytes(), host].concat()
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn secrets_in_texts_are_not_kept() {
+        for text in [
+            "host=h password=geheim dbname=d",
+            "host=h password = 'ge heim' dbname=d",
+            "PGPASSWORD=geheim psql",
+            "export MY_API_KEY=\"geheim\"",
+            "{\"secret_token\": \"geheim\", \"x\": 1}",
+            "curl --password geheim https://x",
+            "curl -H 'Authorization: Bearer geheim123'",
+            "postgres://lab:geheim@db.example/x",
+            "postgresql://lab:ge@heim@db.example/x",
+            "psql -d lab:geheim@db.example",
+            "CREATE ROLE x LOGIN PASSWORD 'geheim'",
+            "alter user x with encrypted password E'geheim';",
+            "ALTER ROLE x PASSWORD $$geheim$$",
+            "-- db.example:5432:shop:lab:geheim",
+            "STATEMENT:  SET my.api_key = 'geheim'",
+            "parameter \"primary_conninfo\" changed to \"user=x password=geheim\"",
+            "primary_conninfo = 'host=x password=''geheim'''",
+            "archive_command = 'aws --key geheim'",
+            "\\set password geheim\npassword=geheim",
+            "hash SCRAM-SHA-256$4096:geheim",
+            "-----BEGIN PRIVATE KEY-----\ngeheim\n-----END PRIVATE KEY-----",
+        ] {
+            let kept = keep_text(text.to_owned());
+            let is_hidden = !kept.contains("geheim") || text.starts_with("\\set");
+            assert!(is_hidden && !kept.contains("heim@") && kept.contains(NOT_KEPT), "{text}: {kept}");
+            assert_eq!(keep_text(kept.clone()), kept, "once is enough");
+        }
+        let shown = keep_text("postgres://lab:geheim@db.example/x and more".into());
+        assert_eq!(shown, format!("postgres://lab:{NOT_KEPT}@db.example/x and more"));
+        assert_eq!(keep_text("PASSWORD=a b ünö".into()), format!("PASSWORD={NOT_KEPT} b ünö"));
+    }
+
+    #[test]
+    fn what_is_harmless_stays_as_it_is() {
+        for text in [
+            "",
+            "SELECT abalance FROM pgbench_accounts WHERE aid = :aid;",
+            "pgbench --client=4 -T 30 -f /tmp/select.sql postgres",
+            "2026-11-23 01:02:03.123 UTC [7] LOG:  checkpoint starting: time",
+            "FATAL:  password authentication failed for user \"x\"",
+            "postgres://lab@db.example:5433/results",
+            "password_encryption = scram-sha-256",
+            "--token-file=/etc/token ssl_key_file = '/etc/key'",
+            "user@bench2:22 a:b:c",
+            "tokens per second: ",
+            "ünïcode = öne",
+        ] {
+            assert_eq!(keep_text(text.to_owned()), text);
+        }
+    }
+
+    #[test]
+    fn settings_are_known_by_their_names_too() {
+        for name in ["primary_conninfo", "archive_command", "myext.api_key", "my.Password", "a.secret_1", "x.token"] {
+            assert_eq!(keep_setting(name, "geheim".into()), NOT_KEPT, "{name}");
+            assert_eq!(keep_setting(name, String::new()), "", "{name}");
+        }
+        for (name, value) in [
+            ("password_encryption", "scram-sha-256"),
+            ("md5_password_warnings", "on"),
+            ("ssl_key_file", "server.key"),
+            ("shared_buffers", "128MB"),
+            ("archive_command", "(disabled)"),
+            ("work_mem", "4MB"),
+        ] {
+            assert_eq!(keep_setting(name, value.into()), value, "{name}");
+        }
+        assert_eq!(keep_setting("my.url", "http://a:geheim@b".into()), format!("http://a:{NOT_KEPT}@b"));
+    }
+
+    #[test]
+    fn documents_are_gone_through() {
+        let mut study = json!({
+            "settings": {"x.api_key": "geheim", "work_mem": "4MB", "tokens": ["geheim"]},
+            "pairs": [["x.api_key", ["geheim"]], ["y.token", "geheim"]],
+            "command": ["sh", "-c", "PGPASSWORD=geheim psql", "--password", "geheim", "--clients", "4"],
+            "seed": 7,
+        });
+        keep_document(&mut study);
+        assert!(!study.to_string().contains("geheim"), "{study}");
+        assert_eq!(
+            (&study["settings"]["work_mem"], &study["command"][6], &study["seed"]),
+            (&json!("4MB"), &json!("4"), &json!(7))
+        );
+    }
+}

@@ -1,0 +1,132 @@
+//! Scratch clusters, marks and locks of root in places that the server's user or anybody can write.
+
+use std::fs;
+use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _, chown, symlink};
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+use pgthaw::files::OwnDirectory;
+use pgthaw::postgres::{Programs, ScratchCluster, StopMode, remove_abandoned, remove_cluster};
+use rustix::fs::{CWD, RenameFlags, renameat_with};
+
+use super::{is_root, run_as};
+
+/// Files in the directory that root is led to.
+const VICTIMS: usize = 600;
+
+fn victim(place: &Path) -> PathBuf {
+    let victim = place.join("victim");
+    fs::create_dir(&victim).unwrap();
+    (0..VICTIMS).for_each(|number| fs::write(victim.join(number.to_string()), "mine").unwrap());
+    victim
+}
+
+fn cluster(parent: &Path) -> ScratchCluster {
+    ScratchCluster::create(&Programs::find(None).unwrap(), parent, &[("fsync", "off")]).unwrap()
+}
+
+#[test]
+fn the_servers_user_puts_nothing_beside_its_data() {
+    if !is_root() {
+        return;
+    }
+    let mut cluster = cluster(Path::new("/var/tmp"));
+    cluster.start().unwrap();
+    let data = cluster.data_directory();
+    let (own, sockets) = (data.parent().unwrap().to_owned(), cluster.socket_directory().to_owned());
+    for directory in [own.as_path(), sockets.parent().unwrap()] {
+        let facts = fs::metadata(directory).unwrap();
+        assert_eq!((facts.uid(), facts.permissions().mode() & 0o777), (0, 0o711), "{}", directory.display());
+        for name in ["server.log", "other", ".pgthaw-owner"] {
+            let planted = run_as("postgres", &["ln", "-sf", "/etc/planted", directory.join(name).to_str().unwrap()]);
+            assert_ne!(planted.status, 0, "{name}");
+        }
+        assert_ne!(run_as("postgres", &["mv", data.to_str().unwrap(), own.join("x").to_str().unwrap()]).status, 0);
+    }
+    for directory in [&data, &sockets] {
+        let facts = fs::metadata(directory).unwrap();
+        assert!(facts.uid() != 0 && facts.permissions().mode() & 0o077 == 0, "{}", directory.display());
+    }
+    drop(cluster);
+    assert!(!own.exists() && !sockets.parent().unwrap().exists());
+}
+
+#[test]
+fn what_is_configured_goes_to_files_of_the_servers_user_alone() {
+    if !is_root() {
+        return;
+    }
+    let place = tempfile::tempdir_in("/var/tmp").unwrap();
+    let secret = place.path().join("secret");
+    fs::write(&secret, "mine").unwrap();
+    let mut cluster = cluster(Path::new("/var/tmp"));
+    cluster.start().unwrap();
+    cluster.stop(StopMode::Fast).unwrap();
+    let data = cluster.data_directory();
+    cluster.allow_replaceable_settings().unwrap();
+    symlink(&secret, data.join("pgthaw.conf")).unwrap();
+    cluster.replace_settings(&[("work_mem".to_owned(), "5MB".to_owned())]).unwrap();
+    let written = fs::symlink_metadata(data.join("pgthaw.conf")).unwrap();
+    assert!(written.is_file() && written.uid() == fs::metadata(&data).unwrap().uid(), "{written:?}");
+    fs::rename(data.join("postgresql.conf"), data.join("kept.conf")).unwrap();
+    symlink(&secret, data.join("postgresql.conf")).unwrap();
+    cluster.configure(&[("work_mem", "6MB")]).unwrap_err();
+    fs::remove_file(data.join("postgresql.conf")).unwrap();
+    // A name of root's own file, as far as the kernel lets anybody make one.
+    fs::hard_link(&secret, data.join("postgresql.conf")).unwrap();
+    cluster.configure(&[("work_mem", "6MB")]).unwrap_err();
+    fs::remove_file(data.join("postgresql.conf")).unwrap();
+    fs::rename(data.join("kept.conf"), data.join("postgresql.conf")).unwrap();
+    assert_eq!(fs::read_to_string(&secret).unwrap(), "mine");
+}
+
+/// Somebody who owns the place swaps the directory of a cluster with a link to another one, again and again.
+#[test]
+fn a_swapped_link_makes_root_remove_nothing_of_others() {
+    let place = tempfile::tempdir_in("/var/tmp").unwrap();
+    let victim = victim(place.path());
+    let parent = place.path().join("parent");
+    fs::create_dir(&parent).unwrap();
+    let (left, link) = (parent.join("pgthaw-lab-left"), parent.join("swapped"));
+    symlink(&victim, &link).unwrap();
+    let stop = AtomicBool::new(false);
+    let began = Instant::now();
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            while !stop.load(Ordering::Relaxed) {
+                // One of them is gone for a moment, now and then.
+                let _ = renameat_with(CWD, &left, CWD, &link, RenameFlags::EXCHANGE);
+            }
+        });
+        while began.elapsed() < Duration::from_millis(1500) {
+            let _ = fs::create_dir(&left);
+            for name in ["1", "2", "3"] {
+                let _ = fs::write(parent.join("pgthaw-lab-left").join(name), "");
+            }
+            let _ = remove_cluster(&left);
+            remove_abandoned(&parent);
+        }
+        stop.store(true, Ordering::Relaxed);
+    });
+    let stayed = (0..VICTIMS).filter(|number| victim.join(number.to_string()).exists()).count();
+    assert_eq!(stayed, VICTIMS);
+}
+
+#[test]
+fn a_directory_of_somebody_else_is_not_taken_for_a_cluster() {
+    if !is_root() {
+        return;
+    }
+    let place = tempfile::tempdir_in("/var/tmp").unwrap();
+    let planted = place.path().join("pgthaw-lab-planted");
+    fs::create_dir_all(planted.join("data")).unwrap();
+    fs::write(planted.join("data/PG_VERSION"), "15").unwrap();
+    chown(&planted, Some(65_534), None).unwrap();
+    let error = remove_cluster(&planted).unwrap_err().to_string();
+    assert!(error.contains("belongs to user 65534"), "{error}");
+    let programs = Programs::find(None).unwrap();
+    let error = ScratchCluster::adopt(&programs, &planted).unwrap_err().to_string();
+    assert!(error.contains("belongs to user 65534"), "{error}");
+    assert!(OwnDirectory::open(&planted).is_err() && planted.join("data/PG_VERSION").exists());
+}

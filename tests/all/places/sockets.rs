@@ -1,0 +1,95 @@
+//! A socket that somebody put where anybody may.
+
+use std::fs::{self, Permissions};
+use std::io::{Read as _, Write as _};
+use std::os::unix::fs::PermissionsExt as _;
+use std::os::unix::net::UnixListener;
+use std::path::Path;
+use std::sync::mpsc::{self, Receiver};
+
+use rustix::process::Uid;
+use rustix::thread::set_thread_res_uid;
+
+use super::{ends_by_itself, is_root};
+use crate::servers::{Home, Output};
+
+const NOBODY: u32 = 65_534;
+
+/// Listens as somebody else, asks whoever comes for his password in the clear, and tells all that he says.
+fn listen_as(uid: u32, directory: &Path) -> Receiver<Vec<u8>> {
+    let (sender, heard) = mpsc::channel();
+    let socket = directory.join(".s.PGSQL.5999");
+    let (ready, is_ready) = mpsc::channel();
+    std::thread::spawn(move || {
+        // The kernel tells whoever connects who called listen(2).
+        set_thread_res_uid(None::<Uid>, Uid::from_raw(uid), None::<Uid>).unwrap();
+        let listener = UnixListener::bind(&socket).unwrap();
+        ready.send(()).unwrap();
+        for mut stream in listener.incoming().flatten() {
+            let mut said = vec![0; 4096];
+            let asked = stream.read(&mut said).unwrap_or(0);
+            // AuthenticationCleartextPassword.
+            let _ = stream.write_all(b"R\0\0\0\x08\0\0\0\x03");
+            let answered = stream.read(&mut said[asked..]).unwrap_or(0);
+            said.truncate(asked + answered);
+            let _ = sender.send(said);
+        }
+    });
+    is_ready.recv().unwrap();
+    heard
+}
+
+fn open_place() -> tempfile::TempDir {
+    let place = tempfile::tempdir_in("/var/tmp").unwrap();
+    fs::set_permissions(place.path(), Permissions::from_mode(0o1777)).unwrap();
+    place
+}
+
+fn map(place: &Path, more: &[(&str, &str)]) -> Output {
+    let home = Home::new();
+    let mut command = home.command(&["map", "-p", "5999", "-U", "someone", "-d", "postgres", "-h"]);
+    command.arg(place).env("PGPASSWORD", "geheim").envs(more.iter().copied());
+    ends_by_itself(&mut command)
+}
+
+fn has_password(heard: &Receiver<Vec<u8>>) -> bool {
+    heard.try_iter().any(|said| String::from_utf8_lossy(&said).contains("geheim"))
+}
+
+#[test]
+fn a_stranger_who_listens_where_anybody_may_hears_no_password() {
+    if !is_root() {
+        return;
+    }
+    let place = open_place();
+    let heard = listen_as(NOBODY, place.path());
+    let said = map(place.path(), &[]).ends_with(3).stderr;
+    assert!(said.contains("is run by the system's user \"nobody\"") && said.contains("requirepeer"), "{said}");
+    assert!(!has_password(&heard));
+}
+
+#[test]
+fn a_server_is_whose_requirepeer_says() {
+    if !is_root() {
+        return;
+    }
+    let place = open_place();
+    let heard = listen_as(NOBODY, place.path());
+    let said = map(place.path(), &[("PGREQUIREPEER", "postgres")]).ends_with(3).stderr;
+    assert!(said.contains("\"nobody\", not by postgres"), "{said}");
+    assert!(!has_password(&heard));
+    map(place.path(), &[("PGREQUIREPEER", "nobody")]);
+    assert!(has_password(&heard), "he was named");
+}
+
+#[test]
+fn a_directory_that_others_cannot_write_to_is_trusted_as_before() {
+    if !is_root() {
+        return;
+    }
+    let place = open_place();
+    let heard = listen_as(NOBODY, place.path());
+    fs::set_permissions(place.path(), Permissions::from_mode(0o755)).unwrap();
+    map(place.path(), &[]);
+    assert!(has_password(&heard));
+}

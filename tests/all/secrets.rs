@@ -1,0 +1,325 @@
+//! A secret in every place where one can stand, and nothing that pgthaw writes, prints, answers or runs has one of them.
+
+use std::collections::BTreeSet;
+use std::fs::{self, Permissions};
+use std::io::{BufRead as _, BufReader, Read as _, Write as _};
+use std::net::TcpStream;
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::Path;
+use std::process::{Command, Stdio};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use parquet::file::reader::{FileReader as _, SerializedFileReader};
+
+use crate::bench::Place;
+use crate::servers::{self, Home, Output, TestServer};
+use crate::sweep::{spec, sweep};
+
+/// Each place has a secret of its own, so that a failure says which.
+const SECRETS: [(&str, &str); 21] = [
+    ("primary_conninfo", "gq7primaryconninfo"),
+    ("archive_command", "gq7archivecommand"),
+    ("restore_command", "gq7restorecommand"),
+    ("ssl_passphrase_command", "gq7sslpassphrase"),
+    ("a setting of an extension", "gq7extensionapikey"),
+    ("a database's setting", "gq7databasesetting"),
+    ("a role's setting", "gq7rolesetting"),
+    ("a script's comment", "gq7scriptcomment"),
+    ("a script's shell", "gq7scriptshell"),
+    ("the question", "gq7question"),
+    ("a study's setting", "gq7studysetting"),
+    ("the command of a database", "gq7databasecommand"),
+    ("PGPASSWORD", "gq7pgpassword"),
+    ("the password file", "gq7pgpass"),
+    ("the service file", "gq7servicefile"),
+    ("pgthaw.toml", "gq7settingsfile"),
+    ("the address of results", "gq7resultsaddress"),
+    ("the token", "gq7tokengq7tokengq7token"),
+    ("a connection string", "gq7connectionstring"),
+    ("a connection string with a mistake", "gq7mistake"),
+    ("the server's log", "gq7serverlog"),
+];
+
+/// Those that a study gets in files and variables, and that no process is to have among its arguments.
+const HANDED_OVER: [&str; 7] = [
+    "primary_conninfo",
+    "a study's setting",
+    "PGPASSWORD",
+    "the password file",
+    "the address of results",
+    "the question",
+    "the token",
+];
+
+fn secret(place: &str) -> &'static str {
+    SECRETS.iter().find(|(known, _)| *known == place).unwrap_or_else(|| panic!("{place}")).1
+}
+
+/// Where secrets were found.
+#[derive(Default)]
+struct Search(BTreeSet<String>);
+
+impl Search {
+    fn look(&mut self, place: &str, bytes: &[u8]) {
+        self.look_for(place, bytes, |_| true);
+    }
+
+    fn look_for(&mut self, place: &str, bytes: &[u8], is_meant: impl Fn(&str) -> bool) {
+        let text = String::from_utf8_lossy(bytes);
+        for (name, secret) in SECRETS.into_iter().filter(|(name, _)| is_meant(name)) {
+            if text.contains(secret) {
+                self.0.insert(format!("the secret of {name} is in {place}"));
+            }
+        }
+    }
+
+    fn look_at(&mut self, what: &str, output: &Output) {
+        self.look(&format!("what {what} printed"), output.stdout.as_bytes());
+        self.look(&format!("the errors of {what}"), output.stderr.as_bytes());
+    }
+
+    /// Every file, and the rows of those that are compressed.
+    fn look_below(&mut self, directory: &Path) {
+        for path in fs::read_dir(directory).unwrap().map(|entry| entry.unwrap().path()) {
+            let name = path.display().to_string();
+            if path.is_dir() {
+                self.look_below(&path);
+            } else if path.extension().is_some_and(|end| end == "parquet") {
+                let reader = SerializedFileReader::new(fs::File::open(&path).unwrap()).unwrap();
+                let metadata = format!("{:?}", reader.metadata().file_metadata().key_value_metadata());
+                self.look(&name, metadata.as_bytes());
+                for row in reader.get_row_iter(None).unwrap() {
+                    self.look(&name, format!("{:?}", row.unwrap()).as_bytes());
+                }
+            } else {
+                self.look(&name, &fs::read(&path).unwrap());
+            }
+        }
+    }
+
+    #[track_caller]
+    fn assert_nothing(&self) {
+        assert!(self.0.is_empty(), "{:#?}", self.0);
+    }
+}
+
+/// A server with secrets in its settings.
+fn server() -> TestServer {
+    let conninfo = format!("host=/nowhere user=replica password={}", secret("primary_conninfo"));
+    let commands = ["archive_command", "restore_command", "ssl_passphrase_command"]
+        .map(|name| (name, format!("fetch --key {} %p", secret(name))));
+    let server = servers::start_any(&[
+        ("primary_conninfo", &conninfo),
+        (commands[0].0, &commands[0].1),
+        (commands[1].0, &commands[1].1),
+        (commands[2].0, &commands[2].1),
+        ("shop.api_key", secret("a setting of an extension")),
+        ("log_statement", "all"),
+    ]);
+    server.psql(&format!(
+        "ALTER DATABASE postgres SET shop.db_token = '{}'; ALTER ROLE postgres SET shop.role_secret = '{}';
+         CREATE TABLE t AS SELECT generate_series(1, 1000) AS i",
+        secret("a database's setting"),
+        secret("a role's setting"),
+    ));
+    server
+}
+
+/// The files in which libpq and pgthaw look for passwords.
+fn plant_files(home: &Path) {
+    let write = |name: &str, text: String| {
+        fs::write(home.join(name), text).unwrap();
+        fs::set_permissions(home.join(name), Permissions::from_mode(0o600)).unwrap();
+    };
+    fs::create_dir(home.join("secret")).unwrap();
+    write("secret/pgpass", format!("*:*:*:*:{}\n", secret("the password file")));
+    write("secret/service", format!("[shop]\npassword={}\n", secret("the service file")));
+    write("secret/pgthaw.toml", format!("[connection]\npassfile = \"x\"\n# {}\n", secret("pgthaw.toml")));
+    write(
+        "secret/settings.toml",
+        format!("[map]\ndbname = \"postgres://u:{}@127.0.0.1:1/x?connect_timeout=1\"\n", secret("pgthaw.toml")),
+    );
+    write("secret/token", format!("{}\n", secret("the token")));
+}
+
+#[test]
+fn commands_that_ask_a_server_tell_no_secret() {
+    let server = server();
+    plant_files(server.home());
+    let mut search = Search::default();
+    let secrets = server.home().join("secret");
+    let mut run = |arguments: &[&str], more: &dyn Fn(&mut Command)| {
+        let mut command = server.command(arguments);
+        command.env("PGPASSWORD", secret("PGPASSWORD")).env("PGSERVICEFILE", secrets.join("service"));
+        command.env("PGPASSFILE", secrets.join("pgpass")).env("PGTHAW_CONFIG", "/dev/null");
+        more(&mut command);
+        search.look_at(&arguments.join(" ").replace("gq7", "…"), &servers::output_of(&mut command));
+    };
+    let nothing = |_: &mut Command| ();
+    for arguments in [
+        &["doctor", "--json"][..],
+        &["doctor"],
+        &["map", "--json"],
+        &["snapshot", "take"],
+        &["snapshot", "take", "-o", "mine.parquet"],
+        &["snapshot", "list", "--json"],
+        &["restore", "--dry-run", "--json"],
+        &["predict", "--json"],
+    ] {
+        run(arguments, &nothing);
+    }
+    let address = format!("postgres://u:{}@127.0.0.1:1/x", secret("a connection string"));
+    let mistakes = [
+        format!("postgress://u:{}@127.0.0.1/x", secret("a connection string with a mistake")),
+        format!("password={} hots=x", secret("a connection string with a mistake")),
+        format!("--pasword={}", secret("a connection string with a mistake")),
+    ];
+    for named in [&address, &mistakes[0], &mistakes[1]] {
+        run(&["map", "-d", named], &nothing);
+        run(&["map", "--json", "-d", named], &nothing);
+        run(&["results", "list", "--results", named], &nothing);
+        run(&["snapshot", "diff", "-d", named], &nothing);
+    }
+    run(&["map"], &|command| {
+        command.env("PGTHAW_CONFIG", secrets.join("settings.toml"));
+    });
+    run(&["map"], &|command| {
+        command.env("PGTHAW_CONFIG", secrets.join("token"));
+    });
+    run(&["map"], &|command| {
+        command.env("PGSERVICE", "shop").env("PGHOST", "127.0.0.1").env("PGPORT", "1");
+    });
+    fs::remove_dir_all(&secrets).unwrap();
+    search.look_below(server.home());
+    search.assert_nothing();
+}
+
+/// What processes that were begun here have in their command lines while something runs.
+fn watch_command_lines(done: &AtomicBool) -> Search {
+    let mut search = Search::default();
+    while !done.load(Ordering::Relaxed) {
+        for process in fs::read_dir("/proc").unwrap().flatten() {
+            let line = fs::read(process.path().join("cmdline")).unwrap_or_default();
+            // Connection strings that another test types, and what a script's shell runs, are their users' own.
+            search.look_for("a command line", &line, |place| HANDED_OVER.contains(&place));
+        }
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    search
+}
+
+#[test]
+fn a_study_keeps_no_secret() {
+    let (home, place) = (Home::new(), Place::new());
+    plant_files(home.path());
+    let script = home.path().join("shop.sql");
+    let text = format!(
+        "-- password={}\n\\setshell x sh -c 'PGPASSWORD={} echo 7'\nSELECT :x;\n",
+        secret("a script's comment"),
+        secret("a script's shell")
+    );
+    fs::write(&script, text).unwrap();
+    let study = spec(
+        &home,
+        &format!(
+            "question = 'as fast as postgres://u:{}@old/x?'\nrepeats = 1\n[points]\nclients = 1\nseconds = 1\n\
+             script = '{}'\n[settings]\n'shop.api_key' = '{}'\nprimary_conninfo = 'password={}'\n\
+             log_statement = 'all'\n",
+            secret("the question"),
+            script.display(),
+            secret("a study's setting"),
+            secret("primary_conninfo"),
+        ),
+    );
+    let done = AtomicBool::new(false);
+    let (output, mut search) = std::thread::scope(|scope| {
+        let watcher = scope.spawn(|| watch_command_lines(&done));
+        let mut command = sweep(&place, &home, 15, study.to_str().unwrap(), &["--json"]);
+        command.env("PGPASSWORD", secret("PGPASSWORD"));
+        let results = format!("postgres://lab:{}@127.0.0.1:1/x", secret("the address of results"));
+        command.env("PGTHAW_RESULTS", results).env("PGPASSFILE", home.path().join("secret/pgpass"));
+        let output = servers::output_of(&mut command);
+        done.store(true, Ordering::Relaxed);
+        (output, watcher.join().unwrap())
+    });
+    search.look_at("the study", &output);
+    let output = output.ok();
+    let printed = output.json();
+    assert!(printed.to_string().contains("(not kept: it may hold a password)"), "{printed}");
+
+    for (arguments, what) in [
+        (&["results", "show", "--json"][..], "results show"),
+        (&["results", "list", "--json"], "results list"),
+        (&["report", "-o", "report.html"], "report"),
+        (&["results", "export", "-o", "trials.csv"], "export"),
+        (&["results", "export", "-o", "trials.json", "--rows", "points"], "export"),
+        (&["results", "export", "-o", "trials.parquet"], "export"),
+        (&["results", "export", "-o", "seconds.parquet", "--rows", "seconds"], "export"),
+    ] {
+        search.look_at(what, &home.pgthaw(arguments).ok());
+    }
+    look_at_answers(&home, printed["sweep"]["id"].as_str().unwrap(), &mut search);
+    fs::remove_dir_all(home.path().join("secret")).unwrap();
+    for planted in [&script, &study] {
+        fs::remove_file(planted).unwrap();
+    }
+    search.look_below(home.path());
+    search.assert_nothing();
+}
+
+/// Every answer of `serve`, and what it says of a wrong token.
+fn look_at_answers(home: &Home, sweep: &str, search: &mut Search) {
+    let token = home.path().join("secret/token");
+    let arguments = ["serve", "--json", "--port", "0", "--token-file", token.to_str().unwrap()];
+    let mut serving =
+        home.command(&arguments).env("XDG_RUNTIME_DIR", home.path()).stdout(Stdio::piped()).spawn().unwrap();
+    let mut told = String::new();
+    for line in BufReader::new(serving.stdout.take().unwrap()).lines() {
+        told += &line.unwrap();
+        if serde_json::from_str::<serde_json::Value>(&told).is_ok() {
+            break;
+        }
+    }
+    search.look("what serve printed", told.as_bytes());
+    let told: serde_json::Value = serde_json::from_str(&told).unwrap();
+    let host = told["address"].as_str().unwrap().trim_start_matches("http://").trim_end_matches('/').to_owned();
+    let mut ask = |path: &str, headers: &str| {
+        let mut stream = TcpStream::connect(&host).unwrap();
+        write!(stream, "GET {path} HTTP/1.0\r\nHost: {host}\r\n{headers}\r\n").unwrap();
+        let mut answer = Vec::new();
+        stream.read_to_end(&mut answer).unwrap();
+        search.look(&format!("the answer to {path}"), &answer);
+        String::from_utf8_lossy(&answer).into_owned()
+    };
+    let known = format!("Authorization: Bearer {}\r\n", secret("the token"));
+    assert!(ask("/", "").contains(" 401 "));
+    let study = format!("/api/studies/{sweep}");
+    let [trial, runs] = [format!("{study}/trials/0/1"), format!("/runs/{sweep}")];
+    for path in ["/", "/api/studies", &study, &trial, &runs, "/api/compare", "/api/live", "/nothing"] {
+        ask(path, &known);
+    }
+    serving.kill().unwrap();
+    serving.wait().unwrap();
+}
+
+/// What an older pgthaw kept with its secrets is shown without them.
+#[test]
+fn what_was_kept_with_a_secret_is_shown_without_it() {
+    let home = Home::new();
+    let (mut run, mut trials) = crate::synthetic_run::make(1, 3);
+    run.settings.push(("primary_conninfo".into(), format!("password={}", secret("primary_conninfo"))));
+    trials[0].outcome.output = format!("PGPASSWORD={} psql", secret("PGPASSWORD"));
+    crate::results::keep(&home.path().join("state/pgthaw/results.sqlite"), &run, &trials);
+    let mut search = Search::default();
+    for arguments in [
+        &["results", "show", "--json"][..],
+        &["results", "show"],
+        &["report", "-o", "report.html"],
+        &["results", "export", "--format", "csv"],
+    ] {
+        search.look_at(&arguments.join(" "), &home.pgthaw(arguments).ok());
+    }
+    search.look("the report", &fs::read(home.path().join("report.html")).unwrap());
+    search.assert_nothing();
+}
