@@ -22,13 +22,11 @@ use crate::postgres::{Relation, RelationKind, RelationName, RelationPath};
 use crate::units::Fork;
 
 /// What a snapshot may take of memory when read, beside what each byte of its file justifies.
-const MEMORY_BYTES: u64 = 64 << 20;
+const MEMORY_BYTES: u64 = 48 << 20;
 
-/// The rows of a million relations that are all alike have three bytes each when packed, and 500 in memory.
-const ROW_MEMORY_BYTES_PER_FILE_BYTE: u64 = 200;
-
-/// Bitmaps are packed already, so zstd makes little less of those that were measured.
-const BITMAP_MEMORY_BYTES_PER_FILE_BYTE: u64 = 48;
+/// Relations that differ have a dozen bytes each when packed, and 500 in memory; bitmaps are packed already, so zstd makes little
+/// less of those that were measured. A restore takes four times as much for what it says of each relation.
+const MEMORY_BYTES_PER_FILE_BYTE: u64 = 48;
 
 /// Whatever its size: some millions of relations.
 const MAX_MEMORY_BYTES: u64 = 2 << 30;
@@ -202,8 +200,9 @@ struct Memory {
 impl Memory {
     /// What a file of so many bytes may take.
     fn room(file_bytes: u64) -> Memory {
-        let room = |factor| MEMORY_BYTES.saturating_add(file_bytes.saturating_mul(factor)).min(MAX_MEMORY_BYTES);
-        Memory { rows: room(ROW_MEMORY_BYTES_PER_FILE_BYTE), bitmaps: room(BITMAP_MEMORY_BYTES_PER_FILE_BYTE) }
+        let room = MEMORY_BYTES.saturating_add(file_bytes.saturating_mul(MEMORY_BYTES_PER_FILE_BYTE));
+        let room = room.min(MAX_MEMORY_BYTES);
+        Memory { rows: room, bitmaps: room }
     }
 }
 
