@@ -14,7 +14,8 @@ libfuzzer_sys::fuzz_target!(|text: &str| {
     let _ = hide_password(text);
     let _ = parse_setting_number(text, None);
     if let Ok(path) = text.parse::<RelationPath>() {
-        assert_eq!(path.to_string(), text);
+        // Zeros before a number are no other path.
+        assert_eq!(path.to_string().parse(), Ok(path));
         assert!(!text.contains(".."));
     }
 });

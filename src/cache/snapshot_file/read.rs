@@ -22,13 +22,11 @@ use crate::postgres::{Relation, RelationKind, RelationName, RelationPath};
 use crate::units::Fork;
 
 /// What a snapshot may take of memory when read, beside what each byte of its file justifies.
-const MEMORY_BYTES: u64 = 64 << 20;
+const MEMORY_BYTES: u64 = 48 << 20;
 
-/// The rows of a million relations that are all alike have three bytes each when packed, and 500 in memory.
-const ROW_MEMORY_BYTES_PER_FILE_BYTE: u64 = 200;
-
-/// Bitmaps are packed already, so zstd makes little less of those that were measured.
-const BITMAP_MEMORY_BYTES_PER_FILE_BYTE: u64 = 48;
+/// Relations that differ have a dozen bytes each when packed, and 500 in memory; bitmaps are packed already, so zstd makes little
+/// less of those that were measured. A restore takes four times as much for what it says of each relation.
+const MEMORY_BYTES_PER_FILE_BYTE: u64 = 48;
 
 /// Whatever its size: some millions of relations.
 const MAX_MEMORY_BYTES: u64 = 2 << 30;
@@ -202,8 +200,9 @@ struct Memory {
 impl Memory {
     /// What a file of so many bytes may take.
     fn room(file_bytes: u64) -> Memory {
-        let room = |factor| MEMORY_BYTES.saturating_add(file_bytes.saturating_mul(factor)).min(MAX_MEMORY_BYTES);
-        Memory { rows: room(ROW_MEMORY_BYTES_PER_FILE_BYTE), bitmaps: room(BITMAP_MEMORY_BYTES_PER_FILE_BYTE) }
+        let room = MEMORY_BYTES.saturating_add(file_bytes.saturating_mul(MEMORY_BYTES_PER_FILE_BYTE));
+        let room = room.min(MAX_MEMORY_BYTES);
+        Memory { rows: room, bitmaps: room }
     }
 }
 
@@ -317,7 +316,11 @@ fn find_fork(forks: &mut Vec<ForkMap>, fork: Fork, blocks: u64) -> Result<&mut F
         }
         Some(last) if last.fork > fork => return Err(format!("fork {fork} comes after {}", last.fork)),
         Some(last) if last.fork == fork => {}
-        _ => forks.push(ForkMap::empty(fork, blocks)),
+        _ => {
+            // Most relations have one, and a vector that grows by itself begins with room for four.
+            forks.reserve_exact(1);
+            forks.push(ForkMap::empty(fork, blocks));
+        }
     }
     forks.last_mut().ok_or_else(|| "there is no fork".to_owned())
 }
@@ -338,9 +341,12 @@ fn add_blocks(fork: &mut ForkMap, tier: &str, heat: i32, bitmap: RoaringBitmap) 
     if !level.is_disjoint(&bitmap) || !others.is_disjoint(&bitmap) {
         return Err(format!("a block is in tier {tier} twice"));
     }
-    *level |= &bitmap;
     if tier == row::OS && heat > 0 {
-        *fork.os_heat.entry(heat).or_default() |= bitmap;
+        *fork.os_heat.entry(heat).or_default() |= &bitmap;
+    }
+    match level.is_empty() {
+        true => *level = bitmap,
+        false => *level |= bitmap,
     }
     Ok(())
 }
