@@ -23,7 +23,7 @@ pub struct OwnDirectory {
 impl OwnDirectory {
     /// Makes one below `parent` that is closed to others. Its name is `prefix` and some letters.
     pub fn create(prefix: &str, parent: &Path) -> io::Result<OwnDirectory> {
-        let parent = Directory::open(parent)?;
+        let parent = open_parent(parent)?;
         loop {
             let made_up = Alphanumeric.sample_string(&mut rand::rng(), MADE_UP_CHARACTERS);
             let name = OsString::from(format!("{prefix}{made_up}"));
@@ -42,7 +42,7 @@ impl OwnDirectory {
         let unnamed = || io::Error::new(io::ErrorKind::InvalidInput, format!("{} has no name", path.display()));
         let name = path.file_name().ok_or_else(unnamed)?.to_owned();
         let parent = path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
-        OwnDirectory::open_in(Directory::open(parent)?, &name)
+        OwnDirectory::open_in(open_parent(parent)?, &name)
     }
 
     /// [`OwnDirectory::open`] of a name in an open directory.
@@ -80,6 +80,11 @@ impl OwnDirectory {
             false => Ok(()),
         }
     }
+}
+
+/// By its path from the root: programs are run in the directory, where a relative one would mean another place.
+fn open_parent(parent: &Path) -> io::Result<Directory> {
+    Directory::open(&std::path::absolute(parent)?)
 }
 
 #[cfg(test)]
