@@ -2,7 +2,6 @@
 
 use std::fs;
 use std::os::unix::fs::MetadataExt as _;
-use std::process::Command;
 
 use pgthaw::postgres::StopMode;
 use serde_json::Value;
@@ -63,8 +62,7 @@ fn what_is_loaded_is_charged_to_the_server_or_that_is_said() {
     let charged = limit.cached_bytes() - before;
     assert!(charged > 100_000_000, "{charged} bytes");
 
-    // The snapshot is of whoever runs the test.
-    assert!(Command::new("chmod").args(["-R", "a+rX"]).arg(server.home().join("state")).status().unwrap().success());
+    server.show_state();
     let owner = fs::metadata(server.data_directory()).unwrap().uid();
     let receipt = server.pgthaw_as(owner, &["restore", "--tier", "os", "--json"]).ok().json();
     let remarks = receipt["remarks"].to_string();

@@ -180,6 +180,7 @@ fn files_that_a_user_may_not_read_are_not_elsewhere() {
     server.pgthaw(&["snapshot", "take", "-o", snapshot.to_str().unwrap()]).ok();
     let mode = std::os::unix::fs::PermissionsExt::from_mode(0o644);
     fs::set_permissions(&snapshot, mode).unwrap();
+    server.show_state();
     let receipt = server.pgthaw_as(NOBODY, &["restore", "--json", snapshot.to_str().unwrap()]).ends_with(3).json();
     let (blocks, detail) = left_out(&receipt, "os", "no_permission");
     assert!(blocks > 1000 && detail.contains(server.data_directory().to_str().unwrap()), "{receipt:#}");

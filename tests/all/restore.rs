@@ -251,6 +251,7 @@ fn who_may_not_read_the_files_is_told() {
     let snapshot = server.home().join("readable.parquet");
     server.pgthaw(&["snapshot", "take", "-o", snapshot.to_str().unwrap()]).ok();
     fs::set_permissions(&snapshot, fs::Permissions::from_mode(0o644)).unwrap();
+    server.show_state();
     let output = server.pgthaw_as(65534, &["restore", snapshot.to_str().unwrap(), "--tier", "os", "--json"]);
     let receipt = output.ends_with(3).json();
     assert_eq!(receipt["os"]["read_bytes"], 0, "{receipt:#}");

@@ -212,6 +212,12 @@ impl TestServer {
         output_of(self.command_for_others(arguments).uid(uid).gid(uid))
     }
 
+    /// Lets everybody read what pgthaw has kept so far, which is its owner's alone.
+    pub fn show_state(&self) {
+        let shown = Command::new("chmod").args(["-R", "a+rX"]).arg(self.home().join("state")).status();
+        assert!(shown.unwrap().success());
+    }
+
     /// pgthaw's command against this server, of a copy of the program that other users can reach.
     pub fn command_for_others(&self, arguments: &[&str]) -> Command {
         let mut command = self.home.command_for_others(arguments);
