@@ -8,8 +8,12 @@ use std::io;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Component, Path, PathBuf};
 
+use nix::unistd::User;
 use rustix::process::{Gid, Uid, geteuid};
 use rustix::thread::{set_thread_groups, set_thread_res_gid, set_thread_res_uid};
+
+/// Of a user whom the password database does not know: the kernel's overflow group.
+const NO_GROUP: u32 = 65_534;
 
 /// Symbolic links that a path may lead through, as in the kernel.
 const LINKS_MAX: u32 = 40;
@@ -56,7 +60,7 @@ fn foreign_owner(path: &Path) -> Option<(Uid, Gid)> {
         // What is not there yet is made in what was reached.
         let Ok(facts) = fs::symlink_metadata(&next) else { break };
         if facts.uid() != 0 {
-            return Some((Uid::from_raw(facts.uid()), Gid::from_raw(facts.gid())));
+            return Some((Uid::from_raw(facts.uid()), group_of(facts.uid())));
         }
         match fs::read_link(&next) {
             Ok(target) if links < LINKS_MAX => {
@@ -72,6 +76,12 @@ fn foreign_owner(path: &Path) -> Option<(Uid, Gid)> {
         }
     }
     None
+}
+
+/// The user's own group, by the password database: a file of his may be of a group that he is not in.
+fn group_of(uid: u32) -> Gid {
+    let user = User::from_uid(nix::unistd::Uid::from_raw(uid)).ok().flatten();
+    Gid::from_raw(user.map_or(NO_GROUP, |user| user.gid.as_raw()))
 }
 
 fn names_of(path: &Path) -> VecDeque<OsString> {

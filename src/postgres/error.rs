@@ -423,7 +423,9 @@ fn connect_hint(address: &str, error: &sqlx::Error) -> String {
             "leave the user out (-U, --as, PGUSER, connection string): root then connects as the server's owner".into()
         }
         Some(INVALID_AUTHORIZATION) if address.starts_with('/') => {
-            "run it as the server's own user: sudo -u postgres pgthaw …; or name a role that exists and is yours with -U".into()
+            "a socket lets each user in as the role of his own name, unless pg_ident.conf has a line for it: \
+             sudo -u postgres pgthaw … without -U, or -h localhost with that role's password"
+                .into()
         }
         Some(INVALID_AUTHORIZATION) => "pg_hba.conf does not let this role in from here: give another -U or -h".into(),
         Some(INVALID_CATALOG_NAME) => "psql -d postgres -l lists the databases; name one of them with -d".into(),

@@ -125,7 +125,7 @@ pub(super) async fn explain_refusal(
 
 /// What the connected role needs to use an extension, as GRANT takes it before TO: the predefined role whose members
 /// may, or, when these may not either, the privilege. `None`: nothing that can be granted.
-async fn read_lacking(connection: &mut PgConnection, name: &str) -> Result<Option<String>, sqlx::Error> {
+pub(super) async fn read_lacking(connection: &mut PgConnection, name: &str) -> Result<Option<String>, sqlx::Error> {
     // Members of it may do more than use one function: for pg_prewarm the function alone is named.
     let members = if name == PG_PREWARM { None } else { Some("pg_monitor") };
     let question = include_str!("sql/extension_lacking_13.sql");

@@ -165,7 +165,8 @@ pub(super) fn run(command: &mut Command) -> Result<String, Error> {
     Err(Error::Program { program, output: String::from_utf8_lossy(&said).trim().to_owned() })
 }
 
-fn command_name(command: &Command) -> String {
+/// Its name without the directory.
+pub(super) fn command_name(command: &Command) -> String {
     let path = Path::new(command.get_program());
     path.file_name().unwrap_or(path.as_os_str()).to_string_lossy().into_owned()
 }

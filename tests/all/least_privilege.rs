@@ -82,6 +82,8 @@ fn what_is_missing_is_named() {
     server.psql("REVOKE EXECUTE ON FUNCTION pg_prewarm(regclass, text, text, bigint, bigint) FROM warmer");
     let refused = as_warmer(&server, &["restore", "-r", "t"]).ends_with(3).stdout;
     assert!(refused.contains("GRANT EXECUTE ON FUNCTION"), "{refused}");
+    let refused = as_warmer(&server, &["doctor", "--require", "pg_prewarm"]).ends_with(3).stdout;
+    assert!(refused.contains("GRANT EXECUTE ON FUNCTION"), "{refused}");
     server.psql("REVOKE EXECUTE ON FUNCTION pg_buffercache_pages() FROM warmer");
     let refused = as_warmer(&server, &["doctor", "--require", "buffers"]).ends_with(3).stdout;
     assert!(refused.contains("GRANT EXECUTE ON FUNCTION"), "{refused}");

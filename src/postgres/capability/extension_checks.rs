@@ -3,6 +3,7 @@
 use sqlx::postgres::PgConnection;
 
 use crate::failure::Capability;
+use crate::postgres::extension::read_lacking;
 use crate::postgres::{
     Error, PG_BUFFERCACHE, PG_PREWARM, Psql, Server, find_extension, read_databases, read_usage_summary,
 };
@@ -32,6 +33,8 @@ struct Presence {
     unreachable: Vec<String>,
     /// Databases with tables that the role may not read, and how many: pg_prewarm does not load them for it.
     unreadable: Vec<(String, i64)>,
+    /// Databases in which the role may not use it, and what GRANT would have to give.
+    lacking: Vec<(String, String)>,
     /// The version that could be installed.
     installable: Option<String>,
 }
@@ -115,8 +118,13 @@ async fn look_for(
     match find_extension(connection, name).await? {
         Some(extension) => {
             found.present.push((database.to_owned(), extension.version));
-            let unreadable = if name == PG_PREWARM { count_unreadable(connection).await? } else { 0 };
-            found.unreadable.extend((unreadable > 0).then(|| (database.to_owned(), unreadable)));
+            if name == PG_PREWARM {
+                let unreadable = count_unreadable(connection).await?;
+                found.unreadable.extend((unreadable > 0).then(|| (database.to_owned(), unreadable)));
+                let lacking = read_lacking(connection, name).await;
+                let lacking = lacking.map_err(|source| Error::Query { action: "ask what the role may use", source })?;
+                found.lacking.extend(lacking.map(|privilege| (database.to_owned(), privilege)));
+            }
         }
         None => found.absent.push(database.to_owned()),
     }
@@ -146,6 +154,14 @@ fn describe(server: &Server, (name, is_one_enough): (&'static str, bool), presen
     let unreachable = presence.unreachable.iter().map(|reason| format!("could not look into {reason}"));
     let mut found: Vec<String> = present.chain(unreachable).collect();
     let is_everywhere = presence.absent.is_empty() && presence.unreachable.is_empty();
+    if let Some((database, privilege)) = presence.lacking.first() {
+        let role = &server.facts.role;
+        let told: Vec<&str> = presence.lacking.iter().map(|(database, _)| database.as_str()).collect();
+        found.push(format!("but {role} may not use it in {}", told.join(", ")));
+        let remedy = Psql::anywhere().grant(database, privilege, role);
+        let refused = Capability::no(GROUP, name, found.join(", "), remedy);
+        return Capability { is_partly: told.len() < presence.present.len(), ..refused };
+    }
     if !presence.unreadable.is_empty() && is_everywhere {
         let told = presence.unreadable.iter().map(|(database, tables)| format!("{tables} of {database}"));
         let (role, tables) = (&server.facts.role, told.collect::<Vec<_>>().join(", "));

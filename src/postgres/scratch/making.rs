@@ -5,6 +5,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use super::POLL_INTERVAL;
 use crate::postgres::Error;
+use crate::postgres::programs::command_name;
 
 /// Of the whole process: whoever hears its signals knows no cluster.
 static IS_STOPPED: AtomicBool = AtomicBool::new(false);
@@ -16,9 +17,9 @@ pub fn stop_making_clusters() {
 
 /// Runs a program that prints little to its end.
 pub(super) fn run_until_stopped(command: &mut Command) -> Result<(), Error> {
-    let program = command.get_program().to_string_lossy().into_owned();
+    let program = command_name(command);
     let failed = |output: String| Error::Program { program: program.clone(), output };
-    let pipes = command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let pipes = command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped());
     let mut child = pipes.spawn().map_err(|error| failed(error.to_string()))?;
     while matches!(child.try_wait(), Ok(None)) {
         if IS_STOPPED.load(Ordering::Relaxed) {
@@ -32,6 +33,7 @@ pub(super) fn run_until_stopped(command: &mut Command) -> Result<(), Error> {
     let output = child.wait_with_output().map_err(|error| failed(error.to_string()))?;
     match output.status.success() {
         true => Ok(()),
-        false => Err(failed(String::from_utf8_lossy(&[output.stdout, output.stderr].concat()).trim().to_owned())),
+        // What it did before it failed is no news.
+        false => Err(failed(String::from_utf8_lossy(&output.stderr).trim().to_owned())),
     }
 }

@@ -174,7 +174,11 @@ impl<'a> Loader<'a> {
         }
         let Some((_, prewarmer)) = open else { return Ok(0) };
         let loaded = prewarmer.apply_prewarm(want.oid, PrewarmMode::Buffer, want.fork, &job.ranges, job.passes);
-        loaded.await.map_err(Failure::OfRelation)
+        // Whoever may not use pg_prewarm for one relation may for none of the database.
+        loaded.await.map_err(|error| match error {
+            Error::ExtensionPrivilege { .. } => Failure::OfDatabase(error),
+            error => Failure::OfRelation(error),
+        })
     }
 
     async fn open(&self, database: &str) -> Result<Prewarmer, Error> {
