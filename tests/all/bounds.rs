@@ -146,11 +146,6 @@ fn check_memory(name: &str, relations: Vec<RelationMap>) {
         &["restore", "--dry-run", path, "-D", directory, "--json"],
     ] {
         let (output, most) = run_measured(home.command(arguments));
-        let told = output.stderr.lines().last().unwrap_or_default();
-        eprintln!(
-            "{name} of {bytes} bytes: {most} bytes for {} {} ({}): {told}",
-            arguments[0], arguments[1], output.status
-        );
         assert!([0, 1, 2, 3].contains(&output.status), "{} {}", output.status, output.stderr);
         assert!(!output.stderr.contains("panicked"), "{}", output.stderr);
         assert!(
@@ -314,11 +309,6 @@ fn where_descriptors_run_out_that_is_said() {
         for arguments in [&["map", "--json"][..], &["snapshot", "take"], &["restore"], &["snapshot", "list"]] {
             let command = limited(server.command(arguments), Resource::Nofile, descriptors);
             let output = servers::output_of(&mut { command });
-            eprintln!(
-                "{descriptors} {arguments:?} {} {}",
-                output.status,
-                output.stderr.lines().next().unwrap_or_default()
-            );
             assert!(
                 [0, 1, 3].contains(&output.status),
                 "{descriptors} {arguments:?} {} {}",
