@@ -10,7 +10,7 @@ use super::snapshot_list::list;
 use super::snapshot_place::SnapshotPlace;
 use super::snapshot_take::{TakeArguments, take};
 use super::{ConnectionArguments, ExitStatus, OutputArguments, ViewArguments};
-use crate::cache::{self, Generation, NEWEST, Snapshot, is_path};
+use crate::cache::{self, Generation, NEWEST, Selected, Snapshot, is_path};
 use crate::failure::Explain as _;
 use crate::terminal;
 
@@ -134,10 +134,8 @@ async fn verify(
         None => {
             let newest = place.find(NEWEST).await?;
             let taken = place.select(newest.system_identifier).await?.filter(|one| one.holding.path != newest.path);
-            let taken = match taken {
-                Some(selected) => Some(store.find(&selected.holding.name, newest.system_identifier)?),
-                None => None,
-            };
+            let find = |one: Selected| store.find(&one.holding.name, newest.system_identifier);
+            let taken = taken.map(find).transpose()?;
             of_kept([newest].into_iter().chain(taken).collect())
         }
     };

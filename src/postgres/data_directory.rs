@@ -89,9 +89,8 @@ impl DataDirectory {
     /// Does a file that sets the server's settings have this word, wherever? Without the files that they include.
     pub fn mentions(&self, word: &str) -> bool {
         let files = ["postgresql.auto.conf", "postgresql.conf", "postmaster.opts"];
-        // The one that its administrator writes may be a link to where he keeps it.
-        let read = |file| read_text_at_most(&self.path.join(file), CONFIGURATION_BYTES_MAX);
-        files.iter().any(|file| read(file).is_ok_and(|text| text.contains(word)))
+        let read = |file: &&str| self.files.read_at_most(file, CONFIGURATION_BYTES_MAX);
+        files.iter().any(|file| read(file).is_ok_and(|text| String::from_utf8_lossy(&text).contains(word)))
     }
 
     /// Every relation that has a file, by path. The catalog is not asked: kind and names are unknown, so that the path

@@ -83,9 +83,36 @@ impl Extension {
 pub async fn find_extension(connection: &mut PgConnection, name: &str) -> Result<Option<Extension>, Error> {
     let look = async {
         let row = sqlx::query(include_str!("sql/extension_13.sql")).bind(name).fetch_optional(connection).await?;
-        row.map(|row| Ok(Extension { schema: row.try_get("schema")?, version: row.try_get("version")? })).transpose()
+        let extension = |row: PgRow| {
+            Ok(Extension {
+                schema: row.try_get("schema")?,
+                version: row.try_get("version")?,
+                is_movable: row.try_get("is_movable")?,
+                is_holdable: row.try_get("is_holdable")?,
+            })
+        };
+        row.map(extension).transpose()
     };
     in_time("look for an extension", look).await
+}
+
+/// The extension `name` in the connected database, where it stays until what is held is dropped. The owner of its schema, who may
+/// be anybody, could otherwise rename that between looking and calling, and be called himself in its place.
+pub(super) async fn hold_extension<'c>(
+    connection: &'c mut PgConnection,
+    name: &'static str,
+) -> Result<(Extension, Held<'c>), Error> {
+    let extension = require_extension(connection, name).await?;
+    if !extension.is_movable || !extension.is_holdable {
+        return Ok((extension, Held::AsIs(connection)));
+    }
+    let failed = |source| Error::Query { action: "hold an extension where it is", source };
+    let mut transaction = connection.begin().await.map_err(failed)?;
+    let hold = sqlx::query(include_str!("sql/extension_hold_13.sql")).bind(name);
+    hold.execute(&mut *transaction).await.map_err(failed)?;
+    // It may have been moved a moment before.
+    let extension = require_extension(&mut transaction, name).await?;
+    Ok((extension, Held::Locked(transaction)))
 }
 
 /// The extension `name` in the connected database, or what to do to have it.

@@ -11,7 +11,7 @@ use std::process::{Command, Stdio};
 use rustix::fs::{FileType, OFlags, fcntl_getfl, fstat};
 use rustix::process::{Pid, PidfdFlags, PidfdGetfdFlags, pidfd_getfd, pidfd_open};
 
-use super::programs::run;
+use super::programs::{keep_plain_environment, run};
 use super::scratch::Owner;
 use super::{DataDirectory, Error, Programs};
 use crate::files::{SMALL_FILE_BYTES_MAX, Tree};
@@ -90,6 +90,8 @@ impl Lender {
         let mut command = Command::new(self.programs.path("pg_ctl")?);
         let path = &self.data_directory.path;
         command.arg(action).arg("-D").arg(path).args(["-w", "-s", "-t", "300"]).current_dir(path);
+        // The server keeps what it is given for as long as it lives: no password of whoever runs pgthaw, and not his home.
+        keep_plain_environment(&mut command);
         if rustix::process::geteuid().is_root() {
             let owner = Owner::of(&self.data_directory)?;
             command.uid(owner.uid).gid(owner.gid);

@@ -165,6 +165,15 @@ pub(super) fn run(command: &mut Command) -> Result<String, Error> {
     Err(Error::Program { program, output: String::from_utf8_lossy(&said).trim().to_owned() })
 }
 
+/// What a server is told of the environment that pgthaw runs in: where programs and libraries are, languages, the time zone.
+const PLAIN_VARIABLES: [&str; 7] = ["PATH", "LD_LIBRARY_PATH", "LANG", "LANGUAGE", "LC_ALL", "TZ", "TMPDIR"];
+
+/// Gives a program nothing else of the environment, where passwords may stand.
+pub(super) fn keep_plain_environment(command: &mut Command) {
+    command.env_clear();
+    command.envs(PLAIN_VARIABLES.iter().filter_map(|name| Some((name, std::env::var_os(name)?))));
+}
+
 /// Its name without the directory.
 pub(super) fn command_name(command: &Command) -> String {
     let path = Path::new(command.get_program());

@@ -31,6 +31,7 @@ pub use removing::{has_cluster, remove_cluster};
 
 use super::error::CREATE_DIRECTORY_IN;
 use super::owner_mark::{SOCKETS, remove_mark, remove_marked};
+use super::programs::keep_plain_environment;
 use super::{ConnectOptions, DataDirectory, Error, MarkedDirectory, OwnerMark, Programs};
 use crate::files::{OwnDirectory, SMALL_FILE_BYTES_MAX};
 use removing::remove_own_cluster;
@@ -357,9 +358,7 @@ impl ScratchCluster {
     fn as_owner(&self, program: &Path) -> Command {
         let mut command = Command::new(program);
         command.current_dir(self.directory.path());
-        for (name, _) in std::env::vars_os().filter(|(name, _)| name.to_string_lossy().starts_with("PG")) {
-            command.env_remove(name);
-        }
+        keep_plain_environment(&mut command);
         if let Some(owner) = self.borrowed.as_ref().map_or_else(server_owner, |borrowed| borrowed.owner) {
             command.uid(owner.uid).gid(owner.gid);
         }

@@ -26,8 +26,10 @@ const SECRET_SETTINGS: [&str; 6] = [
 const HARMLESS_SETTINGS: [&str; 2] = ["password_encryption", "md5_password_warnings"];
 
 /// What names of secrets have in them, of settings, variables, options and keys alike.
-const SECRET_WORDS: &str =
-    "passw(?:or)?d|passwd|passphrase|conninfo|secret|token|credential|bearer|api_?-?key|access_?-?key|private_?-?key";
+const SECRET_WORDS: &str = concat!(
+    "passw(?:or)?d|passwd|pwd|_pw\\b|passphrase|conninfo|secret|token|credential|bearer|licen[cs]e|signature|",
+    "[._]auth\\b|(?:api|access|private|encryption|master|signing|account|license)_?-?key"
+);
 
 /// What stands between a name and its value, and the value: in quotes of some kind, or up to where a word ends.
 const VALUE: &str = r#"(?:'(?:[^'\\]|\\.|'')*'|"(?:[^"\\]|\\.)*"|[^\s'",;&(){}\[\]]+)"#;
@@ -52,6 +54,9 @@ static PARTS: LazyLock<Vec<Regex>> = LazyLock::new(|| {
         // A line of a password file.
         r"((?:^|\s)[^\s:#]+:(?:[0-9]{1,5}|\*):[^\s:]+:[^\s:]+:)[^\s:]+",
         r"(\b(?:bearer|authorization:\s*[a-z]+)\s+)[a-z0-9+/=._~-]{8,}",
+        // Of an address: who has it may what it says. Tokens that say what they are.
+        r"([?&](?:sig|signature|key|auth|code)=)[^\s&'\x22]+",
+        r"(\b(?:gh[pousr]_|glpat-|xox[a-z]-|AKIA))[A-Za-z0-9_-]{8,}",
         // What PostgreSQL stores of a password, and keys in PEM.
         r"((?:scram-sha-256\$))[^\s']+",
         r"(-----BEGIN [A-Z ]*PRIVATE KEY-----)[^-]*",

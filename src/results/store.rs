@@ -1,6 +1,7 @@
 //! Opens the store, and brings its schema up to date.
 
 use std::io;
+use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -103,6 +104,7 @@ impl Store {
             .journal_mode(SqliteJournalMode::Delete)
             .synchronous(SqliteSynchronous::Full)
             .busy_timeout(timeout);
+        require_own_journals(path)?;
         // One connection that stays: its thread keeps the user as whom it was begun. In a directory of somebody else's root
         // is he, for SQLite finds the file, and makes its journal, by their names.
         let pool = SqlitePoolOptions::new().max_connections(1).idle_timeout(None).max_lifetime(None);
@@ -201,6 +203,22 @@ impl Store {
         let place = self.place.clone();
         move |source| Error::from_database(action, &place, source)
     }
+}
+
+/// SQLite believes what lies beside the file under these names, whoever put it there.
+fn require_own_journals(path: &Path) -> Result<(), Error> {
+    for suffix in ["-journal", "-wal", "-shm"] {
+        let mut name = path.as_os_str().to_owned();
+        name.push(suffix);
+        let (journal, file) = (std::fs::symlink_metadata(&name), std::fs::metadata(path));
+        let (Ok(journal), Ok(file)) = (journal, file) else { continue };
+        if !journal.is_file() || journal.uid() != file.uid() {
+            let reason = "somebody else put a journal beside the results store; remove it, or keep results where only you may write";
+            let source = io::Error::new(io::ErrorKind::PermissionDenied, reason);
+            return Err(Error::File { action: "use", path: name.into(), source });
+        }
+    }
+    Ok(())
 }
 
 /// The file, when it is not there yet. SQLite itself would make one that others may read.

@@ -7,7 +7,7 @@ use std::os::unix::fs::MetadataExt as _;
 use std::path::Path;
 
 use axum::extract::{Request, State};
-use axum::http::header::{AUTHORIZATION, COOKIE, HOST, LOCATION, SET_COOKIE};
+use axum::http::header::{AUTHORIZATION, CONNECTION, COOKIE, HOST, LOCATION, SET_COOKIE};
 use axum::http::uri::Authority;
 use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode, Uri};
 use axum::middleware::Next;
@@ -101,6 +101,10 @@ pub(super) async fn guard(State(token): State<Option<Token>>, request: Request, 
         Verdict::Reject => (StatusCode::BAD_REQUEST, "the request does not say one host").into_response(),
         Verdict::Refuse => (StatusCode::FORBIDDEN, "this name is not one of the loopback address").into_response(),
     };
+    // Whoever is not let in gives his seat to others.
+    if response.status().is_client_error() {
+        response.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
+    }
     for (name, value) in HEADERS {
         response.headers_mut().insert(HeaderName::from_static(name), HeaderValue::from_static(value));
     }

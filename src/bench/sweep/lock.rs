@@ -2,6 +2,7 @@
 
 use std::fs::{File, TryLockError};
 use std::io::Write as _;
+use std::os::unix::fs::MetadataExt as _;
 use std::path::Path;
 
 use jiff::Timestamp;
@@ -74,7 +75,9 @@ fn remove_left(directory: &Directory) {
     for entry in directory.entries().unwrap_or_default() {
         let is_named = is_lock(&entry.name.to_string_lossy());
         let Some(file) = is_named.then(|| directory.open_file(&entry.name).ok()).flatten() else { continue };
-        if file.try_lock().is_ok() && directory.holds(&entry.name, &file).unwrap_or(false) {
+        // Another user's is his to remove.
+        let is_own = file.metadata().is_ok_and(|facts| facts.uid() == rustix::process::geteuid().as_raw());
+        if is_own && file.try_lock().is_ok() && directory.holds(&entry.name, &file).unwrap_or(false) {
             // Whoever is about to lock it sees that it is gone, and makes another.
             let _ = directory.remove_file(&entry.name);
         }

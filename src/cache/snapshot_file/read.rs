@@ -2,7 +2,6 @@
 
 use std::collections::HashSet;
 use std::fs::File;
-use std::io;
 use std::ops::Add;
 use std::path::Path;
 use std::sync::Arc;
@@ -18,6 +17,7 @@ use super::header::Metadata;
 use super::pages::GroupReader;
 use super::{ROWS_PER_GROUP, row};
 use crate::cache::{Error, ForkMap, Map, RelationMap, Snapshot, SnapshotHeader, USAGE_COUNTS};
+use crate::files::open_regular;
 use crate::postgres::{Relation, RelationKind, RelationName, RelationPath};
 use crate::units::Fork;
 
@@ -361,9 +361,5 @@ pub fn collect(columns: &Columns) -> Result<Vec<RelationMap>, String> {
 
 /// Opens what is a file: to open a pipe would wait for somebody who writes into it.
 fn open(path: &Path) -> Result<File, Error> {
-    let failed = |source| Error::file("open", path, source);
-    match std::fs::metadata(path).map_err(failed)?.is_file() {
-        true => File::open(path).map_err(failed),
-        false => Err(failed(io::Error::new(io::ErrorKind::InvalidInput, "it is no regular file"))),
-    }
+    open_regular(path).map_err(|source| Error::file("open", path, source))
 }

@@ -10,7 +10,7 @@ mod table;
 use std::ffi::OsString;
 use std::fs::{File, OpenOptions};
 use std::io::{self, BufWriter, ErrorKind, Write};
-use std::os::unix::fs::OpenOptionsExt as _;
+use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _};
 use std::path::Path;
 use std::str::FromStr;
 
@@ -128,9 +128,11 @@ enum Target {
 }
 
 fn open_target(path: &Path) -> io::Result<Target> {
-    // Behind a link the file itself is replaced.
-    let target = path.canonicalize().unwrap_or_else(|_| path.to_owned());
-    match std::fs::metadata(&target) {
+    let is_shared = is_shared(path);
+    // Behind a link the file itself is replaced; where everybody may put a link, the link.
+    let target = if is_shared { path.to_owned() } else { path.canonicalize().unwrap_or_else(|_| path.to_owned()) };
+    match std::fs::symlink_metadata(&target) {
+        Ok(facts) if is_shared && !facts.is_dir() => {}
         Ok(facts) if facts.is_dir() => return Err(ErrorKind::IsADirectory.into()),
         Ok(facts) if !facts.is_file() => {
             // A pipe that nobody reads from is no place (ENXIO); it is not waited for.
@@ -150,6 +152,12 @@ fn open_target(path: &Path) -> io::Result<Target> {
     let directory = target.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
     std::fs::metadata(directory)?;
     Ok(Target::File(name, draft_beside(&target)?))
+}
+
+/// May everybody put something beside this file?
+fn is_shared(path: &Path) -> bool {
+    let parent = path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    std::fs::metadata(parent).is_ok_and(|facts| facts.mode() & 0o002 != 0)
 }
 
 fn no_reader(error: io::Error) -> io::Error {

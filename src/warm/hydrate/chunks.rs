@@ -10,10 +10,14 @@ use crate::cache::{ForkMap, Map};
 use crate::files::{EntryKind, Tree};
 use crate::linux::Error;
 use crate::postgres::{DataDirectory, Relation};
+use crate::units::Bytes;
 use crate::warm::heat;
 
 /// Bytes of a chunk: what is done again when an interruption comes in its middle.
 pub const CHUNK: u64 = 8 << 20;
+
+/// A cluster of 256 TB. A file with holes may say that it has more than any disk, and each piece costs memory.
+const CHUNKS_MAX: u64 = 1 << 25;
 
 /// Pieces of files.
 #[derive(Debug)]
@@ -35,6 +39,14 @@ impl Chunks {
         files.sort();
         let heat = hot.map(|map| Heat::of(map, directory)).unwrap_or_default();
         let mut order: Vec<((u8, Reverse<i32>), u32, u32)> = Vec::new();
+        let total: u64 = files.iter().map(|(_, length)| length.div_ceil(CHUNK)).fold(0, u64::saturating_add);
+        if total > CHUNKS_MAX {
+            let much = io::Error::other(format!(
+                "its files have more than {}: some are empty but in name",
+                Bytes(CHUNKS_MAX * CHUNK)
+            ));
+            return Err(Error::file("hydrate", directory.files.path(), much));
+        }
         for (number, (path, length)) in files.iter().enumerate() {
             for chunk in 0..length.div_ceil(CHUNK) as u32 {
                 order.push(((class_of(path), Reverse(heat.class(path, chunk))), number as u32, chunk));

@@ -86,7 +86,7 @@ fn describe_trial(
     let clients = known("clients", options.clients, report.clients.or(measured.clients), 1);
     let seconds = measured.samples.len() as u32;
     let outcome = report.outcome.unwrap_or_default();
-    let counted: u64 = measured.samples.iter().map(|sample| sample.transactions).sum();
+    let counted: u64 = measured.samples.iter().map(|sample| sample.transactions).fold(0, u64::saturating_add);
     let transactions = if report.outcome.is_some() { outcome.transactions } else { counted };
     let tps = if outcome.tps > 0.0 { outcome.tps } else { counted as f64 / f64::from(seconds.max(1)) };
     if transactions == 0 && seconds == 0 {
