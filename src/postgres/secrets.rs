@@ -38,12 +38,15 @@ static NAMES: LazyLock<Regex> = LazyLock::new(|| compile(SECRET_WORDS));
 
 /// Parts of texts that are secrets. The first group is what stays.
 static PARTS: LazyLock<Vec<Regex>> = LazyLock::new(|| {
-    let named = format!(r#"([a-z0-9_.-]*(?:{SECRET_WORDS})[a-z0-9_.-]*["']?\s*(?:=>|:=|=|:)\s*){VALUE}"#);
+    let named = format!(r#"([a-z0-9_.-]*(?:{SECRET_WORDS})[a-z0-9_.-]*["']?\s*(?:=>|:=|=)\s*){VALUE}"#);
+    // Without a dot: a file called x.token is no secret, and what a message says behind it neither.
+    let listed = format!(r#"((?:^|[\s,{{(])["']?[a-z0-9_-]*(?:{SECRET_WORDS})[a-z0-9_-]*["']?\s*:\s*){VALUE}"#);
     let command = format!(r#"((?:archive|restore|cleanup|recovery_end|passphrase)_command["']?\s*=\s*){VALUE}"#);
     let option = format!(r#"(--[a-z0-9-]*(?:{SECRET_WORDS})[a-z0-9-]*\s+){VALUE}"#);
     [
         // password=x, PGPASSWORD=x, "api_key": "x", my.token = 'x'
         named.as_str(),
+        listed.as_str(),
         command.as_str(),
         option.as_str(),
         // CREATE ROLE … PASSWORD 'x'

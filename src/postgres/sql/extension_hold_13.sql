@@ -3,4 +3,4 @@ SELECT
 FROM pg_catalog.pg_extension e
 JOIN pg_catalog.pg_namespace n ON n.oid = e.extnamespace
 WHERE e.extname = $1
-FOR KEY SHARE OF n
+FOR SHARE OF n

@@ -132,11 +132,11 @@ fn open_target(path: &Path) -> io::Result<Target> {
     // Behind a link the file itself is replaced; where everybody may put a link, the link.
     let target = if is_shared { path.to_owned() } else { path.canonicalize().unwrap_or_else(|_| path.to_owned()) };
     match std::fs::symlink_metadata(&target) {
-        Ok(facts) if is_shared && !facts.is_dir() => {}
+        Ok(facts) if is_shared && (facts.is_file() || facts.is_symlink()) => {}
         Ok(facts) if facts.is_dir() => return Err(ErrorKind::IsADirectory.into()),
         Ok(facts) if !facts.is_file() => {
             // A pipe that nobody reads from is no place (ENXIO); it is not waited for.
-            let flags = OFlags::NONBLOCK | OFlags::NOCTTY;
+            let flags = OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::NOFOLLOW;
             let file = OpenOptions::new()
                 .write(true)
                 .custom_flags(flags.bits().cast_signed())
