@@ -11,9 +11,6 @@ use sqlx::postgres::{PgConnection, PgRow};
 use super::{Address, ConnectOptions, DataDirectory, Error, Reached, find_extension, read_databases};
 use crate::units::Bytes;
 
-/// The oldest `server_version_num` that pgthaw works with.
-const OLDEST_VERSION_NUM: u32 = 130_000;
-
 /// From here on versions are newer than what pgthaw was tested with.
 const UNTESTED_VERSION_NUM: u32 = 190_000;
 
@@ -156,7 +153,6 @@ impl Server {
 
 /// Makes a new connection pgthaw's own: nothing that a database's owner set is in its way. Tells the role that it acts as.
 async fn prepare(connection: &mut PgConnection, address: &str) -> Result<String, Error> {
-    check_version(connection)?;
     let row = sqlx::query(include_str!("sql/session_13.sql")).fetch_one(connection).await;
     row.and_then(|row| row.try_get("role")).map_err(|source| Error::Connect { address: address.to_owned(), source })
 }
@@ -165,16 +161,6 @@ async fn prepare(connection: &mut PgConnection, address: &str) -> Result<String,
 pub async fn apply_no_session_limits(connection: &mut PgConnection) -> Result<(), Error> {
     let done = sqlx::query(include_str!("sql/session_no_limits_13.sql")).execute(connection).await;
     done.map(drop).map_err(|source| Error::Query { action: "set up pgthaw's own session", source })
-}
-
-/// Refuses a server that is too old. One that does not say its version is let pass.
-fn check_version(connection: &PgConnection) -> Result<(), Error> {
-    match connection.server_version_num() {
-        Some(number) if number < OLDEST_VERSION_NUM => {
-            Err(Error::Version(format!("{}.{}", number / 10_000, number % 10_000)))
-        }
-        _ => Ok(()),
-    }
 }
 
 /// What it says of itself, and when it was started.

@@ -10,6 +10,9 @@ use super::resolved::{Candidate, Identity, ResolvedOptions, Wants};
 use super::system_user::{ActingAs, SystemUser};
 use super::{Address, ConnectOptions};
 
+/// The oldest `server_version_num` that pgthaw works with.
+const OLDEST_VERSION_NUM: u32 = 130_000;
+
 /// A way that led to a server, and leads to it again.
 #[derive(Debug)]
 pub struct Reached {
@@ -131,6 +134,7 @@ async fn connect_as(
         resolved.check_peer(candidate, &identity.role, database).await?;
         let failed = |source| Error::Connect { address: address.clone(), source };
         let mut connection = open(&options, identity).await.map_err(failed)?;
+        check_version(&connection)?;
         let path = sqlx::query_scalar::<_, String>(include_str!("../sql/session_path_13.sql"));
         let path = path.fetch_one(&mut connection).await.map_err(failed)?;
         Ok::<_, Error>((connection, path))
@@ -157,6 +161,16 @@ async fn open(options: &PgConnectOptions, identity: &Identity) -> Result<PgConne
     match &identity.system_user {
         Some(user) => ActingAs::new(user, PgConnection::connect_with(options)).await,
         None => PgConnection::connect_with(options).await,
+    }
+}
+
+/// Refuses a server that is too old. One that does not say its version is let pass.
+fn check_version(connection: &PgConnection) -> Result<(), Error> {
+    match connection.server_version_num() {
+        Some(number) if number < OLDEST_VERSION_NUM => {
+            Err(Error::Version(format!("{}.{}", number / 10_000, number % 10_000)))
+        }
+        _ => Ok(()),
     }
 }
 
