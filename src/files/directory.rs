@@ -13,7 +13,7 @@ use rustix::fs::{
 };
 use rustix::io::Errno;
 
-use super::regular::{read_open_at_most, require_regular};
+use super::regular::{read_open_at_most, read_open_text_at_most, require_regular};
 
 const OPEN_DIRECTORY: OFlags = OFlags::RDONLY.union(OFlags::DIRECTORY).union(OFlags::CLOEXEC);
 
@@ -144,8 +144,7 @@ impl Directory {
 
     /// [`Directory::read_at_most`] of text.
     pub fn read_text_at_most(&self, below: impl AsRef<Path>, limit: u64) -> io::Result<String> {
-        let not_text = |_| io::Error::new(io::ErrorKind::InvalidData, "it is not UTF-8 text");
-        String::from_utf8(self.read_at_most(below, limit)?).map_err(not_text)
+        read_open_text_at_most(self.open_file(below)?, limit)
     }
 
     /// Makes a file for writing whose name is free: a link that stands there is an error like anything else.
@@ -359,6 +358,11 @@ impl AsFd for Directory {
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.descriptor.as_fd()
     }
+}
+
+/// The directory that a path's last name stands in: the working one for a name alone.
+pub fn directory_of(path: &Path) -> &Path {
+    path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."))
 }
 
 /// A name that stands in the directory itself.

@@ -7,7 +7,7 @@ use std::path::Path;
 
 use rustix::fs::OFlags;
 
-use super::{Directory, FILE_MODE, as_owner_of};
+use super::{Directory, FILE_MODE, as_owner_of, directory_of};
 
 /// A file that is being written beside the name that it will have. It is locked, which tells it from one that somebody who was
 /// killed left behind. Dropping it removes it.
@@ -109,8 +109,7 @@ pub fn write_whole(path: &Path, content: &[u8]) -> io::Result<()> {
 /// A draft in the directory where `path` is to be, to be placed there; what a killed process left is swept.
 pub fn draft_beside(path: &Path) -> io::Result<Draft> {
     as_owner_of(path, || {
-        let parent = path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
-        let directory = Directory::create(parent)?;
+        let directory = Directory::create(directory_of(path))?;
         remove_abandoned_drafts(&directory, WHOLE_PREFIX)?;
         Draft::create(directory, WHOLE_PREFIX, FILE_MODE)
     })?

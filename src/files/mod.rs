@@ -12,13 +12,14 @@ mod owner;
 mod regular;
 mod tree;
 
-pub use directory::{Directory, Entry, EntryKind};
+pub use directory::{Directory, Entry, EntryKind, directory_of};
 pub use draft::{Draft, draft_beside, remove_abandoned_drafts, write_whole};
 pub use mode::{DIRECTORY_MODE, FILE_MODE, FileMode};
 pub use own_directory::{MADE_UP_CHARACTERS, OwnDirectory};
 pub use owner::{as_owner_of, has_foreign_owner};
 pub use regular::{
-    open_regular, open_regular_or_pipe, open_regular_with, read_at_most, read_open_at_most, read_text_at_most,
+    open_regular, open_regular_or_pipe, open_regular_with, read_at_most, read_open_at_most, read_open_text_at_most,
+    read_text_at_most,
 };
 pub use tree::Tree;
 

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use rand::distr::{Alphanumeric, SampleString as _};
 
-use super::Directory;
+use super::{Directory, directory_of};
 
 /// Letters and digits that are made up for a name.
 pub const MADE_UP_CHARACTERS: usize = 6;
@@ -41,7 +41,7 @@ impl OwnDirectory {
     pub fn open(path: &Path) -> io::Result<OwnDirectory> {
         let unnamed = || io::Error::new(io::ErrorKind::InvalidInput, format!("{} has no name", path.display()));
         let name = path.file_name().ok_or_else(unnamed)?.to_owned();
-        let parent = path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
+        let parent = directory_of(path);
         OwnDirectory::open_in(open_parent(parent)?, &name)
     }
 

@@ -62,8 +62,16 @@ pub fn read_at_most(path: &Path, limit: u64) -> io::Result<Vec<u8>> {
 /// # Errors
 /// Also `InvalidData` for what is not UTF-8.
 pub fn read_text_at_most(path: &Path, limit: u64) -> io::Result<String> {
+    read_open_text_at_most(open_regular(path)?, limit)
+}
+
+/// [`read_open_at_most`] of text.
+///
+/// # Errors
+/// Also `InvalidData` for what is not UTF-8.
+pub fn read_open_text_at_most(file: impl Read, limit: u64) -> io::Result<String> {
     let not_text = |_| io::Error::new(io::ErrorKind::InvalidData, "it is not UTF-8 text");
-    String::from_utf8(read_at_most(path, limit)?).map_err(not_text)
+    String::from_utf8(read_open_at_most(file, limit)?).map_err(not_text)
 }
 
 /// The rest of what is open, if that is no more than `limit` bytes.

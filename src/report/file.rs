@@ -5,13 +5,13 @@ use std::path::Path;
 
 use super::Error;
 use super::page::SIGNATURE;
-use crate::files::{open_regular, write_whole};
+use crate::files::{directory_of, open_regular, write_whole};
 
 /// Writes the document. An older report is replaced; any other file, or a link, only with `replaces_anything`, and never what
 /// is neither.
 pub fn write_report(path: &Path, html: &str, replaces_anything: bool) -> Result<(), Error> {
     let failed = |source| Error::Write { path: path.to_owned(), source };
-    let directory = path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    let directory = directory_of(path);
     // A directory that was mistyped is not made.
     std::fs::metadata(directory).map_err(failed)?;
     match std::fs::symlink_metadata(path).map(|facts| facts.file_type()) {

@@ -16,7 +16,7 @@ use super::database::{Database, Query, Row};
 use super::place::{Place, ServerPlace};
 use super::queue::Queue;
 use super::read::missing;
-use crate::files::{Directory, FILE_MODE, as_owner_of, has_foreign_owner, open_regular};
+use crate::files::{Directory, FILE_MODE, as_owner_of, directory_of, has_foreign_owner, open_regular};
 use crate::linux::home::state_home;
 
 /// `PRAGMA application_id` of a results store: "thaw" in ASCII. It tells our file from any other SQLite file.
@@ -224,8 +224,7 @@ fn require_own_journals(path: &Path) -> Result<(), Error> {
 /// The file, when it is not there yet. SQLite itself would make one that others may read.
 fn make_file(path: &Path) -> io::Result<()> {
     let name = path.file_name().ok_or(io::ErrorKind::IsADirectory)?;
-    let parent = path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
-    let directory = Directory::create(parent)?;
+    let directory = Directory::create(directory_of(path))?;
     match directory.create_file(name, FILE_MODE) {
         // A link of the user's own leads to it.
         Err(error) if error.kind() == io::ErrorKind::AlreadyExists => open_regular(path).map(drop),

@@ -17,7 +17,7 @@ use super::ground::{FileSystemSpec, ServerSpec, read_file_systems, read_servers}
 use super::point::{Axes, AxisLength, DEFAULT_DATABASE, DEFAULT_SERVER, FIXED_AXES, NATIVE, Point, SIDE};
 use crate::bench::disk::{AskedDisk, NamedDisk, choose_disk, is_built_in};
 use crate::bench::{Disk, Error, NOTHING, Strategy};
-use crate::files::{read_at_most, read_text_at_most};
+use crate::files::{directory_of, read_at_most, read_text_at_most};
 use crate::postgres::pgbench::SCRIPT_BYTES_MAX;
 use crate::postgres::pgbench::{BUILTIN_SCRIPTS, Length, Load, Script, TransactionLog};
 use crate::warm::traffic::Sharing;
@@ -146,7 +146,7 @@ pub fn read_sweep(path: &Path, is_twice: bool) -> Result<Sweep, Error> {
         }
         text => text.map_err(failed)?,
     };
-    let directory = path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    let directory = directory_of(path);
     parse_sweep(&text, directory, is_twice).map_err(wrong)
 }
 

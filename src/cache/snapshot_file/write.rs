@@ -15,7 +15,7 @@ use super::columns::{Columns, schema};
 use super::row::{Row, rows_of};
 use super::{BITMAP_BYTES_PER_GROUP, ROWS_PER_GROUP, checksum, header};
 use crate::cache::{Error, Snapshot};
-use crate::files::{Directory, Draft, FILE_MODE, as_owner_of, remove_abandoned_drafts};
+use crate::files::{Directory, Draft, FILE_MODE, as_owner_of, directory_of, remove_abandoned_drafts};
 
 /// How the names of files begin that are being written.
 pub const DRAFT_PREFIX: &str = ".pgthaw-taking-";
@@ -23,7 +23,7 @@ pub const DRAFT_PREFIX: &str = ".pgthaw-taking-";
 /// Writes the file at `path`, which must not exist. Whatever happens, there is a whole file or none.
 pub fn write_snapshot(snapshot: &Snapshot, path: &Path) -> Result<(), Error> {
     as_owner_of(path, || {
-        let parent = path.parent().filter(|parent| *parent != Path::new("")).unwrap_or(Path::new("."));
+        let parent = directory_of(path);
         let directory = Directory::open(parent).map_err(|source| Error::file("open", parent, source))?;
         let name = path.file_name().ok_or_else(|| Error::file("write", path, io::ErrorKind::IsADirectory.into()))?;
         // What a killed take left would stay for ever where none is kept.

@@ -6,7 +6,7 @@ use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 
 use super::{Setting, SettingsError};
-use crate::files::{SMALL_FILE_BYTES_MAX, open_regular, open_regular_or_pipe, read_open_at_most};
+use crate::files::{SMALL_FILE_BYTES_MAX, open_regular, open_regular_or_pipe, read_open_text_at_most};
 
 /// The name in every directory that is looked into.
 const NAME: &str = "pgthaw.toml";
@@ -53,9 +53,7 @@ impl SettingsFile {
     }
 
     fn read_open(path: &Path, file: File) -> Result<SettingsFile, SettingsError> {
-        let not_text = |_| io::Error::new(io::ErrorKind::InvalidData, "it is not UTF-8 text");
-        let bytes = read_open_at_most(file, SMALL_FILE_BYTES_MAX);
-        let text = bytes.and_then(|bytes| String::from_utf8(bytes).map_err(not_text));
+        let text = read_open_text_at_most(file, SMALL_FILE_BYTES_MAX);
         SettingsFile::parse(path, &text.map_err(|source| cannot_read(path, source))?)
     }
 

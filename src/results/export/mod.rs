@@ -22,7 +22,7 @@ pub use table::{Detail, ExportColumn, ExportTable};
 use super::database::{Query, Row};
 use super::error::WRITE_EXPORT;
 use super::{Error, Store};
-use crate::files::{Draft, as_owner_of, draft_beside};
+use crate::files::{Draft, as_owner_of, directory_of, draft_beside};
 use crate::postgres::keep_text;
 
 /// One value; `None` is SQL's NULL.
@@ -149,15 +149,13 @@ fn open_target(path: &Path) -> io::Result<Target> {
     }
     let name = target.file_name().ok_or(ErrorKind::IsADirectory)?.to_owned();
     // A directory that was mistyped is not made.
-    let directory = target.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
-    std::fs::metadata(directory)?;
+    std::fs::metadata(directory_of(&target))?;
     Ok(Target::File(name, draft_beside(&target)?))
 }
 
 /// May everybody put something beside this file?
 fn is_shared(path: &Path) -> bool {
-    let parent = path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
-    std::fs::metadata(parent).is_ok_and(|facts| facts.mode() & 0o002 != 0)
+    std::fs::metadata(directory_of(path)).is_ok_and(|facts| facts.mode() & 0o002 != 0)
 }
 
 fn no_reader(error: io::Error) -> io::Error {
