@@ -49,13 +49,22 @@ pub enum Error {
     #[error(transparent)]
     Linux(#[from] linux::Error),
     #[error(transparent)]
-    Postgres(#[from] postgres::Error),
+    Postgres(postgres::Error),
     #[error(transparent)]
     Cache(#[from] cache::Error),
     #[error(transparent)]
     Observe(#[from] observe::Error),
     #[error(transparent)]
     Model(#[from] model::Error),
+}
+
+impl From<postgres::Error> for Error {
+    fn from(error: postgres::Error) -> Error {
+        match error {
+            postgres::Error::Interrupted => Error::Interrupted,
+            error => Error::Postgres(error),
+        }
+    }
 }
 
 impl Error {

@@ -11,7 +11,7 @@ use super::OutputArguments;
 use super::store::keep;
 use crate::bench::disk::{AskedDisk, AskedReadAhead, NamedDisk, choose_disk};
 use crate::bench::{Disk, Error, Event, Events, Finished, Options, Stop, Strategy, run_tournament};
-use crate::postgres::stop_making_clusters;
+use crate::postgres::hurry_clusters;
 use crate::results::Store;
 use crate::serve::LiveBoard;
 use crate::terminal::TournamentDisplay;
@@ -183,7 +183,7 @@ pub fn request_on_signal(stop: Stop) -> std::io::Result<impl Future<Output = ()>
     Ok(async move {
         heard.await;
         stop.request();
-        stop_making_clusters();
+        hurry_clusters();
     })
 }
 

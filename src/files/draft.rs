@@ -3,6 +3,7 @@
 use std::ffi::{OsStr, OsString};
 use std::fs::{File, TryLockError};
 use std::io::{self, Write as _};
+use std::os::unix::fs::MetadataExt as _;
 use std::path::Path;
 
 use rustix::fs::OFlags;
@@ -119,7 +120,8 @@ fn name_of(path: &Path) -> io::Result<&OsStr> {
     path.file_name().ok_or_else(|| io::ErrorKind::IsADirectory.into())
 }
 
-/// Removes the drafts that killed processes of this user left in a directory, and says how many.
+/// Removes the drafts that killed processes left in a directory, and says how many. They are this user's, or the directory's
+/// owner's, who may remove them anyway.
 pub fn remove_abandoned_drafts(directory: &Directory, prefix: &str) -> io::Result<usize> {
     let mut removed = 0;
     for entry in directory.entries()? {
@@ -134,7 +136,8 @@ pub fn remove_abandoned_drafts(directory: &Directory, prefix: &str) -> io::Resul
 fn remove_if_abandoned(directory: &Directory, name: &OsStr) -> io::Result<bool> {
     // Another's, or no file, or gone meanwhile.
     let Ok(file) = directory.open_file_with(name, OFlags::RDONLY) else { return Ok(false) };
-    let is_own = std::os::unix::fs::MetadataExt::uid(&file.metadata()?) == rustix::process::geteuid().as_raw();
+    let uid = file.metadata()?.uid();
+    let is_own = uid == rustix::process::geteuid().as_raw() || uid == directory.facts()?.st_uid;
     match file.try_lock() {
         Ok(()) if is_own && directory.holds(name, &file)? => directory.remove_file(name).map(|()| true),
         Ok(()) | Err(TryLockError::WouldBlock) => Ok(false),

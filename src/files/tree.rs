@@ -10,7 +10,10 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use rustix::fs::{Gid, OFlags, Uid, fchown, fstat};
 
-use super::{Directory, Draft, read_open_at_most};
+use super::{Directory, Draft, read_open_at_most, remove_abandoned_drafts};
+
+/// How drafts of what is replaced begin; nothing of PostgreSQL's is called so.
+const REPLACED_PREFIX: &str = ".pgthaw-replaced-";
 
 /// A directory with all that is below it. Files are regular ones of the directory's owner, and are reached through no symbolic
 /// link; so he can lead nobody who may read more than he to the files of others.
@@ -89,7 +92,8 @@ impl Tree {
 
     /// Makes a file of the owner's in the root, in place of what has the name, that says what `content` does.
     pub fn replace(&self, name: &str, mut content: impl Read) -> io::Result<()> {
-        let draft = Draft::create(self.root.try_clone()?, ".pgthaw-", 0o600)?;
+        remove_abandoned_drafts(&self.root, REPLACED_PREFIX)?;
+        let draft = Draft::create(self.root.try_clone()?, REPLACED_PREFIX, 0o600)?;
         io::copy(&mut content, &mut draft.file())?;
         let facts = self.root.facts()?;
         fchown(draft.file(), Some(Uid::from_raw(facts.st_uid)), Some(Gid::from_raw(facts.st_gid)))?;
@@ -191,6 +195,27 @@ mod tests {
         let names = |below: &str| tree.directory(below).map(|found| found.entries().unwrap().len());
         assert_eq!((names("log").unwrap(), names("elsewhere").unwrap(), names("").unwrap()), (3, 2, 4));
         assert!(names("more").is_err());
+    }
+
+    #[test]
+    fn what_a_killed_replacement_left_goes_with_the_next_one() {
+        let place = tempfile::tempdir().unwrap();
+        let left = |name: &str| {
+            fs::write(place.path().join(name), "half").unwrap();
+            // Killed before or after it was handed to the directory's owner.
+            let owner = if name.ends_with('2') { 65_534 } else { 0 };
+            if rustix::process::geteuid().is_root() {
+                chown(place.path(), Some(65_534), None).unwrap();
+                chown(place.path().join(name), Some(owner), None).unwrap();
+            }
+        };
+        [".pgthaw-replaced-1", ".pgthaw-replaced-2", ".other-3"].map(left);
+        let tree = Tree::open(place.path(), &[]).unwrap();
+        tree.replace("blocks", &b"whole"[..]).unwrap();
+        assert_eq!(tree.read_at_most("blocks", 100).unwrap(), b"whole");
+        let mut names: Vec<_> = tree.root().entries().unwrap().into_iter().map(|entry| entry.name).collect();
+        names.sort();
+        assert_eq!(names, [".other-3", "blocks"]);
     }
 
     #[test]

@@ -80,6 +80,9 @@ pub enum Error {
     ProgramMissing(String),
     #[error("cannot listen on {host}: {reason}")]
     Listen { host: String, reason: String },
+    /// A cluster that is made, or a server that starts, was waited for no longer: the user wants to end.
+    #[error("stopped by the user")]
+    Interrupted,
     #[error("{program} failed: {output}")]
     Program { program: String, output: String },
     #[error("cannot {action} {}: {source}", path.display())]
@@ -254,6 +257,7 @@ impl Explain for Error {
             | Error::DataFile { .. }
             | Error::Program { .. }
             | Error::File { .. } => ErrorKind::Failed,
+            Error::Interrupted => ErrorKind::Interrupted,
         }
     }
 
@@ -314,7 +318,11 @@ impl Explain for Error {
             Error::Silent { .. } => {
                 Some("psql -c 'SELECT * FROM pg_stat_activity' shows what its sessions wait for".into())
             }
-            Error::Version(_) | Error::DataFile { .. } | Error::Program { .. } | Error::File { .. } => None,
+            Error::Interrupted
+            | Error::Version(_)
+            | Error::DataFile { .. }
+            | Error::Program { .. }
+            | Error::File { .. } => None,
         }
     }
 

@@ -60,8 +60,7 @@ pub use relation::{PartitionedTable, Relation, RelationKind, RelationName};
 pub use relation_path::{RelationPath, RelationPathError};
 pub use remedy::{Psql, is_treacherous, quote_argument};
 pub use scratch::{
-    CLUSTER_PREFIX, LAB_CLUSTER_NAME, Listening, ScratchCluster, StopMode, has_cluster, remove_cluster,
-    stop_making_clusters,
+    CLUSTER_PREFIX, LAB_CLUSTER_NAME, Listening, ScratchCluster, StopMode, has_cluster, hurry_clusters, remove_cluster,
 };
 pub use secrets::{NOT_KEPT, keep_document, keep_setting, keep_text};
 pub use server::{Server, ServerFacts, apply_no_session_limits};

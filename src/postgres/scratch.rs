@@ -22,7 +22,7 @@ use std::time::{Duration, Instant};
 use rustix::process::{Pid, Signal};
 
 pub use listening::Listening;
-pub use making::stop_making_clusters;
+pub use making::hurry_clusters;
 pub use owner::CLUSTER_PREFIX;
 pub(super) use owner::Owner;
 pub(super) use owner::server_owner;
@@ -54,6 +54,9 @@ const POLL_INTERVAL: Duration = Duration::from_millis(20);
 const START_LIMIT: Duration = Duration::from_secs(300);
 /// A fast shutdown writes a checkpoint, perhaps through a limited disk.
 const STOP_LIMIT: Duration = Duration::from_secs(300);
+
+/// The postmaster kills what does not end by itself 5 s after SIGQUIT.
+const QUIT_LIMIT: Duration = Duration::from_secs(20);
 
 /// Becomes the server itself by `exec`, after leaving behind a watcher that stops the server when pgthaw goes away
 /// without saying so: then the pipe that pgthaw holds ends. The watcher is nobody's child, for the postmaster should
@@ -205,7 +208,7 @@ impl ScratchCluster {
         appended.map_err(|source| Error::file("write", &self.data_directory().join("postgresql.conf"), source))
     }
 
-    /// Starts the server and waits until it takes connections.
+    /// Starts the server and waits until it takes connections; no longer once [`hurry_clusters`] was called.
     pub fn start(&mut self) -> Result<(), Error> {
         self.start_with(|_| {})
     }
@@ -213,13 +216,21 @@ impl ScratchCluster {
     /// Starts the server after `prepare` had its hand on the command, such as to put the process, and so everything
     /// the server ever starts, into a cgroup before it runs.
     pub fn start_with(&mut self, prepare: impl FnOnce(&mut Command)) -> Result<(), Error> {
+        self.start_unless(making::is_hurried, prepare)
+    }
+
+    fn start_unless(
+        &mut self,
+        is_given_up: impl Fn() -> bool,
+        prepare: impl FnOnce(&mut Command),
+    ) -> Result<(), Error> {
         let logged = self.log_bytes();
         let mut command = self.start_command()?;
         prepare(&mut command);
         let mut postmaster = command.spawn().map_err(|source| program_error("postgres", &source))?;
         let Some(pipe) = postmaster.stdin.take() else { unreachable!("standard input was asked to be a pipe") };
         self.server = Some(RunningServer { postmaster, pipe });
-        self.wait_until_ready(logged)
+        self.wait_until_ready(logged, is_given_up)
     }
 
     /// Stops the server; does nothing when it does not run.
@@ -230,8 +241,16 @@ impl ScratchCluster {
         };
         let Some(mut server) = self.server.take() else { return Ok(()) };
         server.signal(signal);
-        if server.wait(STOP_LIMIT) {
+        // A checkpoint is for whoever reads the data again.
+        let is_of_use = self.borrowed.is_some() || self.is_kept || mode == StopMode::Immediate;
+        if server.wait(STOP_LIMIT, || !is_of_use && making::is_hurried()) {
             return Ok(());
+        }
+        if !is_of_use {
+            server.signal(Signal::QUIT);
+            if server.wait(QUIT_LIMIT, || false) {
+                return Ok(());
+            }
         }
         let output = format!("it did not stop within {} s\n{}", STOP_LIMIT.as_secs(), self.log_tail());
         self.server = Some(server);
@@ -249,7 +268,7 @@ impl ScratchCluster {
             // It may have gone by itself.
             let _ = rustix::process::kill_process(backend, Signal::KILL);
         }
-        server.wait(STOP_LIMIT);
+        server.wait(STOP_LIMIT, || false);
     }
 
     /// Is the postmaster alive?
@@ -366,9 +385,14 @@ impl ScratchCluster {
     }
 
     /// Waits for the line that `pg_ctl -w` waits for too. `logged`: so many bytes of the log are of earlier starts.
-    fn wait_until_ready(&mut self, logged: u64) -> Result<(), Error> {
+    fn wait_until_ready(&mut self, logged: u64, is_given_up: impl Fn() -> bool) -> Result<(), Error> {
         let started = Instant::now();
         while !self.read_pid_file().is_some_and(|text| is_ready(&text, self.postmaster_pid())) {
+            if is_given_up() {
+                // Not killed: the server itself removes its shared memory.
+                self.stop(if self.borrowed.is_some() { StopMode::Fast } else { StopMode::Immediate })?;
+                return Err(Error::Interrupted);
+            }
             if self.is_running() && started.elapsed() < START_LIMIT {
                 std::thread::sleep(POLL_INTERVAL);
                 continue;
@@ -394,7 +418,7 @@ impl Drop for ScratchCluster {
         if !self.is_running() && self.read_pid_file().is_some() {
             // It crashed: only a server removes the shared memory that another one left.
             self.server = None;
-            let _ = self.start();
+            let _ = self.start_unless(|| false, |_| {});
         }
         let _ = self.stop(StopMode::Immediate);
         let _ = remove_own_cluster(&self.directory);
@@ -427,11 +451,11 @@ impl RunningServer {
         }
     }
 
-    /// Waits for the postmaster's end, and dismisses the watcher then.
-    fn wait(&mut self, limit: Duration) -> bool {
+    /// Waits for the postmaster's end, and dismisses the watcher then. False when it did not come in time.
+    fn wait(&mut self, limit: Duration, is_given_up: impl Fn() -> bool) -> bool {
         let started = Instant::now();
         while self.is_alive() {
-            if started.elapsed() > limit {
+            if started.elapsed() > limit || is_given_up() {
                 return false;
             }
             std::thread::sleep(POLL_INTERVAL);
@@ -477,6 +501,21 @@ mod tests {
 
     fn is_alive(pid: u32) -> bool {
         Path::new(&format!("/proc/{pid}")).exists()
+    }
+
+    #[test]
+    fn a_start_is_waited_for_no_longer_than_somebody_wants_it() {
+        let mut cluster = cluster(&[("fsync", "off"), ("hot_standby", "off")]);
+        // A standby that nobody sends anything never gets ready.
+        fs::write(cluster.data_directory().join("standby.signal"), "").unwrap();
+        let began = Instant::now();
+        let is_given_up = || began.elapsed() > Duration::from_millis(500);
+        let error = cluster.start_unless(is_given_up, |_| {}).unwrap_err();
+        assert!(matches!(error, Error::Interrupted), "{error}");
+        assert!(began.elapsed() < START_LIMIT / 10 && !cluster.is_running(), "{:?}", began.elapsed());
+        let directory = cluster.data_directory();
+        drop(cluster);
+        assert!(!directory.exists());
     }
 
     #[test]

@@ -1,4 +1,4 @@
-//! Making a cluster, which takes a while, and stops when the user wants no more of it.
+//! What takes a while of a cluster, and ends when the user wants no more of it.
 
 use std::process::{Command, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -8,11 +8,17 @@ use crate::postgres::Error;
 use crate::postgres::programs::command_name;
 
 /// Of the whole process: whoever hears its signals knows no cluster.
-static IS_STOPPED: AtomicBool = AtomicBool::new(false);
+static IS_HURRIED: AtomicBool = AtomicBool::new(false);
 
-/// From now on no cluster is made: an initdb that runs is ended, and so is any other at once.
-pub fn stop_making_clusters() {
-    IS_STOPPED.store(true, Ordering::Relaxed);
+/// From now on clusters are on their way out: an initdb that runs is ended, a server that starts is waited for no longer, and one
+/// that writes its last checkpoint for nobody ends without it.
+pub fn hurry_clusters() {
+    IS_HURRIED.store(true, Ordering::Relaxed);
+}
+
+/// Was [`hurry_clusters`] called?
+pub(super) fn is_hurried() -> bool {
+    IS_HURRIED.load(Ordering::Relaxed)
 }
 
 /// Runs a program that prints little to its end.
@@ -22,11 +28,11 @@ pub(super) fn run_until_stopped(command: &mut Command) -> Result<(), Error> {
     let pipes = command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped());
     let mut child = pipes.spawn().map_err(|error| failed(error.to_string()))?;
     while matches!(child.try_wait(), Ok(None)) {
-        if IS_STOPPED.load(Ordering::Relaxed) {
+        if is_hurried() {
             // It may have ended by itself meanwhile. What it has made goes with its directory.
             let _ = child.kill();
             let _ = child.wait();
-            return Err(failed("it was interrupted".to_owned()));
+            return Err(Error::Interrupted);
         }
         std::thread::sleep(POLL_INTERVAL);
     }
