@@ -209,7 +209,7 @@ mod tests {
                 chown(place.path().join(name), Some(owner), None).unwrap();
             }
         };
-        [".pgthaw-replaced-1", ".pgthaw-replaced-2", ".other-3"].map(left);
+        [".pgthaw-replaced-1", ".pgthaw-replaced-2", ".other-3"].into_iter().for_each(left);
         let tree = Tree::open(place.path(), &[]).unwrap();
         tree.replace("blocks", &b"whole"[..]).unwrap();
         assert_eq!(tree.read_at_most("blocks", 100).unwrap(), b"whole");

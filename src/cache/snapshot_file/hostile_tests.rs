@@ -269,6 +269,35 @@ fn a_page_that_unpacks_to_gigabytes_is_not_unpacked() {
     assert!(matches!(error, Error::Contradiction { .. }), "{error}");
 }
 
+#[test]
+fn a_few_bytes_cannot_say_that_they_hold_milliards() {
+    let (_directory, path, _) = written(3);
+    let mut bytes = fs::read(&path).unwrap();
+    // In the footer, behind its last field: a list of 14 lists of 2³¹ − 1 truth values each, which the library would count.
+    bytes.truncate(bytes.len() - 8 - 1);
+    bytes.extend([0x19, 0xe9]);
+    (0..14).for_each(|_| bytes.extend([0xf1, 0xff, 0xff, 0xff, 0xff, 7]));
+    bytes.push(0);
+    let metadata = bytes.windows(5).rposition(|window| window == [0x15, 2, 0x19, 0xfc, 17]).unwrap();
+    let length = u32::try_from(bytes.len() - metadata).unwrap();
+    bytes.extend(length.to_le_bytes());
+    bytes.extend(b"PAR1");
+    fs::write(&path, &bytes).unwrap();
+    sign(&path);
+    for error in [read_snapshot(&path).map(drop), read_footer(&path).map(drop), read_header(&path).map(drop)] {
+        expect(&error.unwrap_err().to_string(), "its footer has what pgthaw does not write: a field 8 of type 9");
+    }
+
+    // And in front of a page, in place of what the header says of its values.
+    let (_directory, path, _) = written(3);
+    let mut bytes = fs::read(&path).unwrap();
+    let values = 4 + find(&bytes[4..], &[0x2c, 0x15]);
+    bytes[values..values + 8].copy_from_slice(&[0x79, 0xe9, 0xf1, 0xff, 0xff, 0xff, 0xff, 7]);
+    fs::write(&path, &bytes).unwrap();
+    sign(&path);
+    expect(&read_snapshot(&path).unwrap_err().to_string(), "its page begins with what pgthaw does not write");
+}
+
 fn zigzag(value: u64) -> Vec<u8> {
     let mut rest = value * 2;
     let mut bytes = Vec::new();

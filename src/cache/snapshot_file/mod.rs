@@ -11,6 +11,7 @@ mod header;
 mod pages;
 mod read;
 mod row;
+mod thrift;
 mod write;
 
 #[cfg(test)]

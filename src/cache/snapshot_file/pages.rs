@@ -10,6 +10,8 @@ use parquet::file::page_index::offset_index::PageLocation;
 use parquet::file::reader::ChunkReader;
 use parquet::file::serialized_reader::SerializedPageReader;
 
+use super::thrift::{PAGE_HEADER, PAGE_HEADER_BYTES};
+
 /// Bytes of the largest page: a group's bitmaps, of which the last may be that of the largest relation that
 /// PostgreSQL can have, 2³² blocks in 65,536 Roaring containers of 8 KiB, each with 8 bytes of header.
 const MAX_PAGE_BYTES: u64 = super::BITMAP_BYTES_PER_GROUP as u64 + 65_536 * (8192 + 8) + 16;
@@ -125,23 +127,26 @@ impl<'a, S: ChunkReader + 'static> GroupReader<'a, S> {
         if offset.checked_add(bytes).is_none_or(|end| end > file_bytes) {
             return Err("it reaches past the end of the file".to_owned());
         }
-        let unpacked = self.read_unpacked_size(offset)?;
+        let header = self.source.get_bytes(offset, bytes.min(PAGE_HEADER_BYTES as u64) as usize);
+        let header = header.map_err(|error| error.to_string())?;
+        PAGE_HEADER
+            .check(&header)
+            .map_err(|what| format!("its page begins with what pgthaw does not write: {what}"))?;
+        let unpacked = find_unpacked_size(&header)?;
         if unpacked > max_bytes || bytes > max_bytes + 1024 {
             return Err(format!("{bytes} bytes that unpack to {unpacked}, of at most {max_bytes}"));
         }
         let compressed_page_size = i32::try_from(bytes).map_err(|_| "it is too large")?;
         Ok((PageLocation { offset: offset as i64, compressed_page_size, first_row_index: 0 }, unpacked))
     }
+}
 
-    /// The size that the page's header announces, and that the unpacking allocates. The header is a thrift struct in
-    /// compact form: its first two fields are the page's type and this size, each a byte 0x15 (next field, an i32)
-    /// and a zigzag varint.
-    fn read_unpacked_size(&self, offset: u64) -> Result<u64, String> {
-        let bytes = self.source.get_bytes(offset, 12).map_err(|error| error.to_string())?;
-        let after_type = take_number(&bytes).ok_or("its page has no header")?.1;
-        let (size, _) = take_number(after_type).ok_or("its page has no size")?;
-        Ok(size)
-    }
+/// The size that a page's header announces, and that the unpacking allocates. The header is a thrift struct in compact form: its
+/// first two fields are the page's type and this size, each a byte 0x15 (next field, an i32) and a zigzag varint.
+fn find_unpacked_size(header: &[u8]) -> Result<u64, String> {
+    let after_type = take_number(header).ok_or("its page has no header")?.1;
+    let (size, _) = take_number(after_type).ok_or("its page has no size")?;
+    Ok(size)
 }
 
 fn in_column(column: &ColumnChunkMetaData, reason: String) -> String {

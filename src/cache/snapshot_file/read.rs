@@ -15,7 +15,7 @@ use super::checksum::{self, Footer};
 use super::columns::{Columns, schema};
 use super::header::Metadata;
 use super::pages::GroupReader;
-use super::{ROWS_PER_GROUP, row};
+use super::{ROWS_PER_GROUP, row, thrift};
 use crate::cache::{Error, ForkMap, Map, RelationMap, Snapshot, SnapshotHeader, USAGE_COUNTS};
 use crate::files::open_regular;
 use crate::postgres::{Relation, RelationKind, RelationName, RelationPath};
@@ -96,6 +96,10 @@ fn verify(source: &impl ChunkReader, path: &Path) -> Result<(ParquetMetaData, Sn
 }
 
 fn decode_footer(path: &Path, footer: &Footer) -> Result<ParquetMetaData, Error> {
+    thrift::FOOTER.check(&footer.bytes).map_err(|what| Error::NotASnapshot {
+        path: path.to_owned(),
+        reason: format!("its footer has what pgthaw does not write: {what}"),
+    })?;
     ParquetMetaDataReader::decode_metadata(&footer.bytes).map_err(|error| Error::Damaged {
         path: path.to_owned(),
         reason: format!("its footer cannot be read: {error}"),
