@@ -22,11 +22,9 @@ static FIXTURE: LazyLock<Fixture> = LazyLock::new(|| {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     let path = std::env::temp_dir().join(format!("pgthaw-fuzz-{}.db", std::process::id()));
     let open = || runtime.block_on(Store::open(&path)).unwrap();
-    let (one, other) = (open(), open());
-    // It lives as long as it is open.
-    std::fs::remove_file(&path).unwrap();
-    let open = Answers::new(one, None);
-    let closed = Answers::new(other, Some(Token::new(SECRET).unwrap()));
+    // The file stays: a connection that was given up in the midst of a question is made anew.
+    let closed = Answers::new(open(), Some(Token::new(SECRET).unwrap()));
+    let open = Answers::new(open(), None);
     Fixture { runtime, open, closed }
 });
 
