@@ -4,7 +4,6 @@ use std::fs::{self, Permissions};
 use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _, chown, lchown, symlink};
 use std::os::unix::process::CommandExt as _;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use rustix::fs::{CWD, RenameFlags, renameat_with};
@@ -179,17 +178,15 @@ fn a_snapshot_that_is_swapped_with_a_pipe_is_not_waited_for() {
     let taken = Path::new(taken["path"].as_str().unwrap());
     let pipe = taken.with_file_name("pipe");
     make_pipe(&pipe);
-    let stop = AtomicBool::new(false);
+    let end = Instant::now() + Duration::from_secs(4);
     std::thread::scope(|scope| {
         scope.spawn(|| {
-            while !stop.load(Ordering::Relaxed) {
+            while Instant::now() < end {
                 renameat_with(CWD, taken, CWD, &pipe, RenameFlags::EXCHANGE).unwrap();
             }
         });
-        let began = Instant::now();
-        while began.elapsed() < Duration::from_secs(3) {
+        while Instant::now() < end {
             read_snapshots(&server, taken);
         }
-        stop.store(true, Ordering::Relaxed);
     });
 }
