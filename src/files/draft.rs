@@ -107,9 +107,10 @@ pub fn write_whole(path: &Path, content: &[u8]) -> io::Result<()> {
     draft.place(name_of(path)?)
 }
 
-/// A draft in the directory where `path` is to be, to be placed there; what a killed process left is swept.
+/// A draft in the directory where `path` is to be, to be placed there; what a killed process left is swept. Whose the directory is
+/// counts, not whose that is what it replaces: who planted a name in /tmp would get what root writes.
 pub fn draft_beside(path: &Path) -> io::Result<Draft> {
-    as_owner_of(path, || {
+    as_owner_of(directory_of(path), || {
         let directory = Directory::create(directory_of(path))?;
         remove_abandoned_drafts(&directory, WHOLE_PREFIX)?;
         Draft::create(directory, WHOLE_PREFIX, FILE_MODE)

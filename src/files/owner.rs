@@ -152,4 +152,30 @@ mod tests {
         symlink("circle", place.path().join("circle")).unwrap();
         assert_eq!(foreign_owner(&place.path().join("circle")), None);
     }
+
+    #[test]
+    fn he_has_his_own_group_and_not_the_directorys() {
+        if !geteuid().is_root() {
+            return;
+        }
+        let place = open_place();
+        let (foreign, roots) = (place.path().join("foreign"), place.path().join("roots"));
+        fs::create_dir(&foreign).unwrap();
+        // Of root's group, as a directory is that was given away with chown(1).
+        chown(&foreign, Some(NOBODY), Some(0)).unwrap();
+        fs::write(&roots, "mine").unwrap();
+        fs::set_permissions(&roots, Permissions::from_mode(0o660)).unwrap();
+        let (groups, made, read) = as_owner_of(&foreign, || {
+            let groups = rustix::process::getgroups().unwrap();
+            (groups, fs::write(foreign.join("made"), ""), fs::read(&roots))
+        })
+        .unwrap();
+        made.unwrap();
+        assert_eq!(groups, [group_of(NOBODY)]);
+        assert_ne!(group_of(NOBODY), Gid::ROOT);
+        assert_eq!(fs::metadata(foreign.join("made")).unwrap().gid(), group_of(NOBODY).as_raw());
+        assert_eq!(read.unwrap_err().kind(), io::ErrorKind::PermissionDenied);
+        // A user whom nobody knows has no group that anybody is in.
+        assert_eq!(group_of(3_999_999_999).as_raw(), NO_GROUP);
+    }
 }

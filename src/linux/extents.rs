@@ -73,7 +73,10 @@ pub fn read_extents(file: BorrowedFd<'_>) -> io::Result<Vec<Extent>> {
             bytes: extent.length,
         }));
         match mapped.last() {
-            Some(last) if last.flags & LAST == 0 => start = last.logical + last.length,
+            // A file system that goes back would be asked for ever.
+            Some(last) if last.flags & LAST == 0 && last.logical.saturating_add(last.length) > start => {
+                start = last.logical.saturating_add(last.length);
+            }
             _ => return Ok(found),
         }
     }

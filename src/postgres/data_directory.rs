@@ -302,4 +302,27 @@ mod tests {
         assert!(matches!(refusal(directory_of_version("12").path()), Error::Version(_)));
         assert!(refusal(directory_of_version("fifteen").path()).to_string().contains("fifteen"));
     }
+
+    #[test]
+    fn a_word_is_looked_for_in_files_of_the_directory_alone() {
+        let root = directory_of_version("15");
+        let elsewhere = tempfile::tempdir().unwrap();
+        let secret = elsewhere.path().join("secret");
+        fs::write(&secret, "debug_io_direct = data").unwrap();
+        let mentions = |word: &str| DataDirectory::open(root.path()).unwrap().mentions(word);
+        for name in ["postgresql.auto.conf", "postgresql.conf", "postmaster.opts"] {
+            let file = root.path().join(name);
+            symlink(&secret, &file).unwrap();
+            assert!(!mentions("debug_io_direct"), "{name} leads out");
+            fs::remove_file(&file).unwrap();
+            fs::copy(&secret, &file).unwrap();
+            assert!(mentions("debug_io_direct") && !mentions("restore_command"), "{name}");
+            if rustix::process::geteuid().is_root() {
+                // A second name of somebody else's file.
+                std::os::unix::fs::chown(&file, Some(65_534), None).unwrap();
+                assert!(!mentions("debug_io_direct"), "{name} is another's");
+            }
+            fs::remove_file(&file).unwrap();
+        }
+    }
 }

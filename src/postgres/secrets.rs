@@ -23,7 +23,7 @@ const SECRET_SETTINGS: [&str; 6] = [
 ];
 
 /// Settings that are called like secrets and are none.
-const HARMLESS_SETTINGS: [&str; 2] = ["password_encryption", "md5_password_warnings"];
+const HARMLESS_SETTINGS: [&str; 3] = ["password_encryption", "md5_password_warnings", "timescaledb.license"];
 
 /// What names of secrets have in them, of settings, variables, options and keys alike.
 const SECRET_WORDS: &str = concat!(
@@ -59,7 +59,10 @@ static PARTS: LazyLock<Vec<Regex>> = LazyLock::new(|| {
         r"(\b(?:bearer|authorization:\s*[a-z]+)\s+)[a-z0-9+/=._~-]{8,}",
         // Of an address: who has it may what it says. Tokens that say what they are.
         r"([?&](?:sig|signature|key|auth|code)=)[^\s&'\x22]+",
-        r"(\b(?:gh[pousr]_|glpat-|xox[a-z]-|AKIA))[A-Za-z0-9_-]{8,}",
+        // Tables may be called nearly so.
+        r"(\b(?-i:gh[pousr]_))[a-z0-9]{30,}",
+        r"(\b(?-i:github_pat_|glpat-|xox[a-z]-))[a-z0-9_-]{20,}",
+        r"(\b(?-i:AKIA|ASIA))(?-i:[A-Z0-9]{16})\b",
         // What PostgreSQL stores of a password, and keys in PEM.
         r"((?:scram-sha-256\$))[^\s']+",
         r"(-----BEGIN [A-Z ]*PRIVATE KEY-----)[^-]*",
@@ -167,7 +170,9 @@ fn hide(found: &Captures<'_>) -> Vec<u8> {
     let value = whole[stays.len()..].trim_ascii();
     let is_harmless = [b"".as_slice(), b"''", b"\"\"", b"on", b"off", b"true", b"false"].contains(&value)
         || value.starts_with(b"(not")
-        || name.contains("password_encryption")
+        // A shell's working directory.
+        || (name.ends_with("PWD") && value.starts_with(b"/"))
+        || HARMLESS_SETTINGS.iter().any(|setting| name.ends_with(setting))
         || name.ends_with("file");
     if is_harmless {
         return whole.to_vec();
@@ -219,6 +224,56 @@ mod tests {
         let shown = keep_text("postgres://lab:geheim@db.example/x and more".into());
         assert_eq!(shown, format!("postgres://lab:{NOT_KEPT}@db.example/x and more"));
         assert_eq!(keep_text("PASSWORD=a b ünö".into()), format!("PASSWORD={NOT_KEPT} b ünö"));
+    }
+
+    #[test]
+    fn secrets_are_known_by_their_shape_or_by_words_that_others_use() {
+        for text in [
+            "Driver=x;Pwd=geheim",
+            "db_pwd=geheim",
+            "DB_PW='geheim'",
+            "pgsodium.encryption_key = 'geheim'",
+            "MASTER-KEY: geheim",
+            "signing_key=geheim",
+            "accountkey=geheim",
+            "license_key = geheim",
+            "x.auth = 'geheim'",
+            "curl https://store/x?se=1&sig=geheim",
+            "https://store/x?X-Amz-Signature=geheim&y=1",
+            "https://store/x?key=geheim",
+            "https://store/x?code=geheim",
+            "git clone ghp_geheim0123456789geheim0123456789",
+            "github_pat_11AGEHEIM0123456789_abc",
+            "glpat-geheim0123456789gehe",
+            "xoxb-geheim-0123456789-01",
+            "AKIAGEHEIM0123456789",
+        ] {
+            let kept = keep_text(text.to_owned());
+            assert!(!kept.to_lowercase().contains("geheim") && kept.contains(NOT_KEPT), "{text}: {kept}");
+            assert_eq!(keep_text(kept.clone()), kept, "once is enough");
+        }
+        assert_eq!(keep_text("https://x?sig=geheim&y=1".into()), format!("https://x?sig={NOT_KEPT}&y=1"));
+    }
+
+    #[test]
+    fn what_is_nearly_called_like_a_secret_stays_as_it_is() {
+        for text in [
+            "SELECT count(*) FROM gho_history_of_2020 JOIN ghs_statistics USING (id)",
+            "akiambience0123456789 AKIA-short xoxo-kisses",
+            "PWD=/var/lib/postgresql OLDPWD=/",
+            "timescaledb.license = 'timescale'",
+            "CREATE TABLE authors (author_key int, key text, code text)",
+            "SELECT a FROM t WHERE key = 'x' AND code = 'y'",
+            "https://x/y?monkey=1&barcode=2&author=3",
+            "foreign key (a) references b",
+            "cwd: /tmp, pwdless",
+        ] {
+            assert_eq!(keep_text(text.to_owned()), text);
+        }
+        assert_eq!(keep_setting("timescaledb.license", "apache".into()), "apache");
+        for name in ["x.pwd", "x.encryption_key", "y.license_key", "z.auth", "db_pw"] {
+            assert_eq!(keep_setting(name, "geheim".into()), NOT_KEPT, "{name}");
+        }
     }
 
     #[test]

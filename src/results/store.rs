@@ -205,14 +205,17 @@ impl Store {
     }
 }
 
-/// SQLite believes what lies beside the file under these names, whoever put it there.
+/// SQLite believes what lies beside the file under these names, whoever put it there. Behind a link it looks beside the file.
 fn require_own_journals(path: &Path) -> Result<(), Error> {
+    let path = path.canonicalize().unwrap_or_else(|_| path.to_owned());
     for suffix in ["-journal", "-wal", "-shm"] {
         let mut name = path.as_os_str().to_owned();
         name.push(suffix);
-        let (journal, file) = (std::fs::symlink_metadata(&name), std::fs::metadata(path));
+        let (journal, file) = (std::fs::symlink_metadata(&name), std::fs::metadata(&path));
         let (Ok(journal), Ok(file)) = (journal, file) else { continue };
-        if !journal.is_file() || journal.uid() != file.uid() {
+        // Where several share a file, what is left of this user's own writing is his.
+        let is_own = [file.uid(), rustix::process::geteuid().as_raw()].contains(&journal.uid());
+        if !journal.is_file() || !is_own {
             let reason = "somebody else put a journal beside the results store; remove it, or keep results where only you may write";
             let source = io::Error::new(io::ErrorKind::PermissionDenied, reason);
             return Err(Error::File { action: "use", path: name.into(), source });

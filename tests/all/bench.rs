@@ -289,7 +289,7 @@ fn a_server_that_is_no_lab_server_is_left_alone() {
 }
 
 /// Ends the server of a data directory, and waits for it.
-fn terminate(data_directory: &Path) {
+pub fn terminate(data_directory: &Path) {
     let pid_file = data_directory.join("postmaster.pid");
     let text = fs::read_to_string(&pid_file).unwrap();
     interrupt(text.lines().next().unwrap().parse().unwrap());

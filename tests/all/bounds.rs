@@ -4,7 +4,7 @@
 use std::fs::{self, Permissions};
 use std::io::{ErrorKind, Read as _, Write as _};
 use std::net::TcpStream;
-use std::os::unix::fs::PermissionsExt as _;
+use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _, chown};
 use std::os::unix::process::CommandExt as _;
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
@@ -18,7 +18,8 @@ use rustix::process::{Pid, Resource, Rlimit, Signal, kill_process, setrlimit};
 
 use crate::serve::{Served, serve};
 use crate::servers::{self, Home, Output};
-use crate::{results, synthetic_run};
+use crate::synthetic_sweep::{self, Shape};
+use crate::{report_sweep, results, synthetic_run};
 
 /// What reading any snapshot may take, whatever its size.
 const MEMORY_BYTES: u64 = 256 << 20;
@@ -264,6 +265,85 @@ fn both_signals_end_it_whoever_is_connected() {
         let status = served.child.wait().unwrap();
         assert!(status.success(), "{status}");
         drop((slow, idle));
+    }
+}
+
+#[test]
+fn who_is_not_let_in_gives_his_seat_to_others() {
+    let (home, served) = served();
+    let token = home.path().join("token");
+    fs::write(&token, "0123456789abcdef").unwrap();
+    fs::set_permissions(&token, Permissions::from_mode(0o600)).unwrap();
+    let asks_for_token = serve(&home, &["--token-file", token.to_str().unwrap()]);
+    for (served, refused, let_in, status) in [
+        (&served, "/ HTTP/1.1\r\nHost: evil.example", "Host: localhost", "403"),
+        (&served, "/ HTTP/1.1\r\nHost: localhost\r\nHost: localhost", "Host: localhost", "400"),
+        (&served, "/api/studies/none HTTP/1.1\r\nHost: localhost", "Host: localhost", "404"),
+        (&asks_for_token, "/ HTTP/1.1\r\nHost: localhost", "Authorization: Bearer 0123456789abcdef", "401"),
+    ] {
+        // They take no answer, and keep their ends.
+        let ask = |_| {
+            let mut stream = TcpStream::connect(&served.host).unwrap();
+            stream.write_all(format!("GET {refused}\r\n\r\n").as_bytes()).unwrap();
+            stream
+        };
+        let held: Vec<TcpStream> = (0..2 * 64).map(ask).collect();
+        let mut late = TcpStream::connect(&served.host).unwrap();
+        // Less than an idle one may stay.
+        late.set_read_timeout(Some(Duration::from_secs(5))).unwrap();
+        late.write_all(format!("GET /api/live HTTP/1.0\r\n{let_in}\r\n\r\n").as_bytes()).unwrap();
+        let mut answered = String::new();
+        late.read_to_string(&mut answered).unwrap();
+        assert!(answered.starts_with("HTTP/1.0 200"), "{status}: {answered}");
+        for mut stream in held {
+            let mut answered = String::new();
+            stream.read_to_string(&mut answered).unwrap();
+            assert!(answered.starts_with(&format!("HTTP/1.1 {status}")), "{answered}");
+            assert!(answered.to_lowercase().contains("connection: close\r\n"), "{answered}");
+        }
+    }
+}
+
+#[test]
+fn files_with_holes_cost_hydrate_no_memory() {
+    let mut server = servers::start_any(&[]);
+    server.cluster.stop(StopMode::Fast).unwrap();
+    let directory = server.data_directory();
+    let owner = fs::metadata(&directory).unwrap().uid();
+    for number in 0..33 {
+        let path = directory.join(format!("base/5/{}", 990_000 + number));
+        // 264 TB in all.
+        if fs::File::create(&path).unwrap().set_len(8 << 40).is_err() {
+            return servers::say_untested(&"this file system has no such large files");
+        }
+        chown(&path, Some(owner), None).unwrap();
+    }
+    let (output, most) = run_measured(server.home.command(&["hydrate", "-D", directory.to_str().unwrap()]));
+    assert!(output.status != 0 && output.stderr.contains("empty but in name"), "{} {}", output.status, output.stderr);
+    assert!(most < PROGRAM_BYTES, "{most} bytes");
+}
+
+#[test]
+fn histograms_that_unpack_to_more_than_any_are_refused() {
+    let home = Home::new();
+    let store = home.path().join("state/pgthaw/results.sqlite");
+    let shape = Shape { scales: &[1], clients: &[4], buffers: &["16MB"], repeats: 1, seconds: 3 };
+    let (run, trials) = synthetic_sweep::make(&shape);
+    report_sweep::keep(&store, &run, &trials);
+    let bomb = {
+        let mut writer = flate2::write::ZlibEncoder::new(vec![0; 8], flate2::Compression::fast());
+        // What it is, and that two gigabytes follow.
+        writer.write_all(&[0x1c, 0x84, 0x93, 0x13, 0x7f, 0xff, 0xff, 0xff]).unwrap();
+        (0..64).for_each(|_| writer.write_all(&[0; 1 << 20]).unwrap());
+        writer.finish().unwrap()
+    };
+    let hex: String = bomb.iter().map(|byte| format!("{byte:02x}")).collect();
+    results::sqlite(&store, &format!("UPDATE sweep_trials SET latency = x'{hex}'"));
+    for (arguments, status) in [(&["results", "show", "--json"][..], 1), (&["report"], 1), (&["results", "show"], 0)] {
+        let (output, most) = run_measured(home.command(arguments));
+        assert_eq!(output.status, status, "{arguments:?}: {}", output.stderr);
+        assert!(status == 0 || output.stderr.contains("the latencies are no histogram"), "{}", output.stderr);
+        assert!(most < PROGRAM_BYTES + (16 << 20), "{most} bytes for {arguments:?}");
     }
 }
 

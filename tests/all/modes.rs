@@ -2,11 +2,13 @@
 
 use std::collections::BTreeSet;
 use std::fs::{self, Permissions};
-use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
+use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _, chown};
+use std::os::unix::process::CommandExt as _;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use crate::bench::Place;
+use crate::places::attackers;
 use crate::servers::{self, Home, Output, TestServer};
 use crate::sweep::spec;
 
@@ -83,6 +85,39 @@ fn all_that_is_written_is_its_owners_alone() {
             assert!(names.iter().any(|name| name.contains(wanted)), "{wanted} is not among {names:?}");
         }
         assert!(!names.iter().any(|name| name.contains("/.pgthaw")), "no draft stays: {names:?}");
+    }
+}
+
+#[test]
+fn so_it_is_of_the_servers_user_and_of_nobody() {
+    if !rustix::process::geteuid().is_root() {
+        return servers::say_untested(&"only root can become others");
+    }
+    let server = servers::start_any(&[]);
+    server.psql("CREATE EXTENSION pg_buffercache");
+    for uid in attackers() {
+        let place = server.home().join(format!("of-{uid}"));
+        fs::create_dir(&place).unwrap();
+        chown(&place, Some(uid), Some(uid)).unwrap();
+        fs::set_permissions(&place, Permissions::from_mode(0o700)).unwrap();
+        fs::write(place.join("pgbench_log.7"), "0 0 100 0 1700000000 10\n0 1 120 0 1700000000 20\n").unwrap();
+        chown(place.join("pgbench_log.7"), Some(uid), Some(uid)).unwrap();
+        fs::set_permissions(place.join("pgbench_log.7"), Permissions::from_mode(0o600)).unwrap();
+        for arguments in [
+            &["snapshot", "take"][..],
+            &["snapshot", "take", "-o", "mine.parquet"],
+            &["results", "import", "pgbench_log.7", "--clients", "1"],
+            &["report"],
+            &["results", "export", "-o", "trials.csv"],
+        ] {
+            let mut command = server.command_for_others(arguments);
+            command.env("XDG_STATE_HOME", place.join("state")).env("HOME", &place).current_dir(&place);
+            Output::from(with_umask("000", &command).uid(uid).gid(uid).output().unwrap()).ok();
+        }
+        let written = walk(&place);
+        assert_modes(&written, 0o600, 0o700);
+        assert!(written.len() > 6, "{written:?}");
+        assert!(written.iter().all(|(path, _)| fs::metadata(path).unwrap().uid() == uid), "{uid}: {written:?}");
     }
 }
 

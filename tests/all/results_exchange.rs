@@ -230,6 +230,72 @@ fn what_is_no_result_is_refused_and_nothing_is_kept() {
     assert_eq!(home.pgthaw(&["results", "list", "--json"]).ok().json()["sweeps"], json!([]));
 }
 
+/// Files that count as far as numbers go, and further.
+const BOUNDLESS: [(&str, &str); 8] = [
+    (
+        "a.log",
+        "1700000000 18446744073709551615 1e300 0 18446744073709551615 18446744073709551615\n1700000001 18446744073709551615 1 0 0 1\n1700000002 18446744073709551615 1 0 0 1\n",
+    ),
+    (
+        "wide.log",
+        "1700000000 18446744073709551615 1 0 0 1\n1700000005 18446744073709551615 1 0 0 1\n1700000010 7 1 0 0 1\n",
+    ),
+    ("apart.log", "-9223372036854775808 1 1 0 0 1\n9223372036854775807 1 1 0 0 1\n"),
+    (
+        "transactions.log",
+        "0 0 18446744073709551615 0 1700000000 1\n4294967295 1 18446744073709551615 0 1700000000 1 18446744073709551615\n",
+    ),
+    ("scripts.log", "0 0 1 4294967295 1700000000 1\n"),
+    ("last.log", "0 0 1 0 9223372036854775807 4294967295\n"),
+    (
+        "report.txt",
+        "transaction type: x\nscaling factor: 4294967295\nnumber of clients: 4294967295\nnumber of threads: 4294967295\nduration: 4294967295 s\nnumber of transactions actually processed: 18446744073709551615\nnumber of failed transactions: 18446744073709551615 (100%)\nlatency average = 1e300 ms\ntps = 1e300 (without initial connection time)\n",
+    ),
+    (
+        "progress.txt",
+        "progress: 1.0 s, 1e300 tps, lat 1e300 ms stddev 0\nprogress: 2.0 s, 1e300 tps, lat 1e300 ms stddev 0\nprogress: 3.0 s, inf tps, lat NaN ms stddev 0\n",
+    ),
+];
+
+#[test]
+fn counts_as_large_as_numbers_go_are_kept_or_refused() {
+    let told = |home: &Home, arguments: &[&str]| {
+        let output = home.pgthaw(arguments);
+        assert!(!output.stderr.contains("panicked"), "{arguments:?}: {}", output.stderr);
+        assert!([0, 1, 2].contains(&output.status), "{arguments:?}: {} {}", output.status, output.stderr);
+        output
+    };
+    let mut kept = Vec::new();
+    for (name, text) in BOUNDLESS {
+        let home = Home::new();
+        fs::write(home.path().join(name), text).unwrap();
+        // Of another thread, or run, the same again.
+        fs::create_dir(home.path().join("two")).unwrap();
+        for copy in ["pgbench_log.1", "pgbench_log.1.1"] {
+            fs::write(home.path().join("two").join(copy), text).unwrap();
+        }
+        for path in [name, "two"] {
+            if told(&home, &["results", "import", path, "--clients", "1", "--json"]).status == 0 {
+                kept.push((name, path));
+            }
+        }
+        for arguments in [
+            &["results", "list", "--json"][..],
+            &["results", "show"],
+            &["results", "show", "--json"],
+            &["results", "export", "--rows", "seconds", "--format", "json"],
+            &["results", "export", "--rows", "points"],
+            &["report"],
+        ] {
+            told(&home, arguments);
+        }
+    }
+    for name in ["a.log", "wide.log", "transactions.log"] {
+        assert!(kept.contains(&(name, name)) && kept.contains(&(name, "two")), "{kept:?}");
+    }
+    assert!(!kept.contains(&("apart.log", "apart.log")) && !kept.contains(&("scripts.log", "scripts.log")), "{kept:?}");
+}
+
 /// The statements of docs/queries.md.
 fn questions() -> Vec<String> {
     let document = fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/queries.md")).unwrap();

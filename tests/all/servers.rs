@@ -279,7 +279,7 @@ impl Home {
     }
 
     /// As [`Home::command`], of a copy of the program that other users can reach.
-    fn command_for_others(&self, arguments: &[&str]) -> Command {
+    pub fn command_for_others(&self, arguments: &[&str]) -> Command {
         let copy = self.path().join("pgthaw");
         if !copy.exists() {
             fs::copy(env!("CARGO_BIN_EXE_pgthaw"), &copy).unwrap();

@@ -109,4 +109,20 @@ mod tests {
         drop(held);
         assert!(fs::read_dir(directory.path()).unwrap().next().is_none());
     }
+
+    #[test]
+    fn the_lock_of_another_user_is_left_to_him() {
+        if !rustix::process::geteuid().is_root() {
+            return;
+        }
+        let directory = tempfile::tempdir().unwrap();
+        let [his, own] = ["sweep-7.lock", "sweep-8.lock"].map(|name| directory.path().join(name));
+        for path in [&his, &own] {
+            fs::write(path, "as process 1 in /var/tmp").unwrap();
+        }
+        std::os::unix::fs::chown(&his, Some(65_534), None).unwrap();
+        drop(SweepLock::take(directory.path(), "9", Path::new("/")).unwrap());
+        assert!(his.exists() && !own.exists());
+        assert_eq!(fs::read_to_string(&his).unwrap(), "as process 1 in /var/tmp");
+    }
 }

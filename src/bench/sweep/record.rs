@@ -374,4 +374,46 @@ mod tests {
         // 990 ± 1.96 × √(1000 × 0.99 × 0.01).
         assert_eq!((p99.us, p99.low_us, p99.high_us), (990, 984, 997));
     }
+
+    /// The compressed form around `plain`, as HdrHistogram writes it.
+    fn pack(plain: &[u8]) -> Vec<u8> {
+        let mut packed = vec![0x1c, 0x84, 0x93, 0x14, 0, 0, 0, 0];
+        let mut writer = flate2::write::ZlibEncoder::new(&mut packed, flate2::Compression::fast());
+        std::io::Write::write_all(&mut writer, plain).unwrap();
+        writer.finish().unwrap();
+        let bytes = packed.len() - COOKIE_BYTES;
+        packed[4..8].copy_from_slice(&(bytes as u32).to_be_bytes());
+        packed
+    }
+
+    /// The head of a plain histogram that announces so many bytes and has so many digits.
+    fn head(announced: u32, digits: u32, max: u64) -> Vec<u8> {
+        let numbers = [0x1c84_9313, announced, 0, digits];
+        let numbers = numbers.iter().flat_map(|number| number.to_be_bytes());
+        numbers.chain(1_u64.to_be_bytes()).chain(max.to_be_bytes()).chain(1.0_f64.to_be_bytes()).collect()
+    }
+
+    #[test]
+    fn what_a_histogram_of_somebody_else_may_cost_is_bounded() {
+        let refused = |plain: &[u8]| LatencyHistogram::decode(&pack(plain)).unwrap_err().to_string();
+        // Much that packs to little, and announces four gigabytes.
+        assert!(
+            refused(&[head(u32::MAX, 3, u64::MAX), vec![0; 16 << 20]].concat()).contains("announces 4294967295 bytes")
+        );
+        assert!(refused(&head(1 << 19, 3, u64::MAX)).contains("announces 524288 bytes and has 40"));
+        // Five digits take a hundred times the memory of three.
+        assert!(refused(&head(0, 5, u64::MAX)).contains("5 significant digits"));
+        assert!(refused(&[]).contains("cut short"));
+        // The largest that there can be is read.
+        let widest = LatencyHistogram::decode(&pack(&head(0, 3, u64::MAX))).unwrap();
+        assert_eq!(widest.count, 0);
+        let mut counted = Histogram::<u64>::new(3).unwrap();
+        for latency in [1, 1 << 40, u64::MAX] {
+            counted.record_n(latency, 1 << 61).unwrap();
+        }
+        assert_eq!(LatencyHistogram::decode(&LatencyHistogram::new(&counted).encoded).unwrap().count, 3 << 61);
+        counted.record_n(7, 1 << 62).unwrap();
+        let more = LatencyHistogram::new(&counted);
+        assert!(LatencyHistogram::decode(&more.encoded).unwrap_err().to_string().contains("counts more"));
+    }
 }

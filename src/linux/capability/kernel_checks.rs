@@ -55,7 +55,7 @@ fn load_empty_program() -> io::Result<OwnedFd> {
     const BPF_PROG_LOAD: libc::c_int = 5;
     const BPF_PROG_TYPE_KPROBE: u32 = 2;
     // r0 = 0; exit
-    const INSTRUCTIONS: [[u8; 8]; 2] = [[0xb7, 0, 0, 0, 0, 0, 0, 0], [0x95, 0, 0, 0, 0, 0, 0, 0]];
+    static INSTRUCTIONS: [[u8; 8]; 2] = [[0xb7, 0, 0, 0, 0, 0, 0, 0], [0x95, 0, 0, 0, 0, 0, 0, 0]];
     let attributes = LoadProgram {
         program_type: BPF_PROG_TYPE_KPROBE,
         instruction_count: INSTRUCTIONS.len() as u32,
@@ -63,7 +63,7 @@ fn load_empty_program() -> io::Result<OwnedFd> {
         license: c"GPL".as_ptr() as u64,
         ..LoadProgram::default()
     };
-    // SAFETY: the struct has the layout of that part of bpf_attr and says its own size; what it points to is constant.
+    // SAFETY: the struct has the layout of that part of bpf_attr and says its own size; what it points to is static.
     let program =
         unsafe { libc::syscall(libc::SYS_bpf, BPF_PROG_LOAD, &raw const attributes, size_of::<LoadProgram>()) };
     if program < 0 {

@@ -172,8 +172,8 @@ impl DiskLimit {
         for path in [self.procs_file()].into_iter().chain(memory) {
             let procs = File::options().write(true).open(&path).map_err(|error| Error::cgroup("open", &path, error))?;
             let join = move || (&procs).write_all(b"0");
-            // SAFETY: between fork and exec the closure makes one write(2), which is async-signal-safe, and allocates
-            // nothing.
+            // SAFETY: between fork and exec the closure calls nothing but write(2), which is async-signal-safe, and allocates
+            // nothing, failed or not.
             unsafe { command.pre_exec(join) };
         }
         Ok(())

@@ -6,6 +6,7 @@ use std::os::fd::BorrowedFd;
 use std::ptr;
 
 use rustix::mm::{MapFlags, ProtFlags, mmap, munmap};
+use rustix::param::page_size;
 
 use crate::units::PageRange;
 
@@ -55,8 +56,10 @@ impl Window {
 
     /// Fills `answer`, a byte for each page of the window: bit 0 is set when the page is resident.
     fn read_residency(&self, answer: &mut [u8]) -> io::Result<()> {
+        // The kernel counts by its own pages, whatever the caller takes for one.
+        assert!(answer.len() >= self.bytes.div_ceil(page_size()), "the answer has no room for the window");
         loop {
-            // SAFETY: the range is mapped while `self` lives, and `answer` has a byte for each of its pages.
+            // SAFETY: the range is mapped while `self` lives, and `answer` has a byte for each of the kernel's pages of it.
             if unsafe { libc::mincore(self.address, self.bytes, answer.as_mut_ptr()) } == 0 {
                 return Ok(());
             }

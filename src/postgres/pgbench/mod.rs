@@ -187,7 +187,7 @@ impl Interval {
         self.latency_us_min =
             if is_first { other.latency_us_min } else { self.latency_us_min.min(other.latency_us_min) };
         self.latency_us_max = self.latency_us_max.max(other.latency_us_max);
-        self.transactions += other.transactions;
+        self.transactions = self.transactions.saturating_add(other.transactions);
         self.latency_us_sum += other.latency_us_sum;
     }
 

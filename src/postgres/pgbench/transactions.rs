@@ -21,7 +21,8 @@ pub struct LoggedTransaction {
 impl LoggedTransaction {
     /// The same by a clock that is so many microseconds behind the one of the log.
     pub fn by_clock_behind(self, microseconds: i64) -> LoggedTransaction {
-        let ended_us = self.second * 1_000_000 + i64::from(self.microsecond) - microseconds;
+        let ended_us = self.second.saturating_mul(1_000_000).saturating_add(i64::from(self.microsecond));
+        let ended_us = ended_us.saturating_sub(microseconds);
         LoggedTransaction {
             second: ended_us.div_euclid(1_000_000),
             microsecond: ended_us.rem_euclid(1_000_000) as u32,

@@ -105,7 +105,9 @@ impl Store {
     ) -> Result<u64, Error> {
         let failed = |source| Error::File { action: WRITE_EXPORT, path: path.to_owned(), source };
         let told = |error| if let Error::Export(source) = error { failed(source) } else { error };
-        let opened = as_owner_of(path, || open_target(path)).and_then(|opened| opened).map_err(failed)?;
+        // Where everybody may put a name it says nothing of who decides.
+        let place = if is_shared(path) { directory_of(path) } else { path };
+        let opened = as_owner_of(place, || open_target(path)).and_then(|opened| opened).map_err(failed)?;
         let (target, draft) = match opened {
             Target::Stream(file) => {
                 return self.export(table, ids, format, BufWriter::new(file)).await.map_err(told);
@@ -142,6 +144,9 @@ fn open_target(path: &Path) -> io::Result<Target> {
                 .custom_flags(flags.bits().cast_signed())
                 .open(&target)
                 .map_err(no_reader)?;
+            if file.metadata()?.is_file() {
+                return Err(io::Error::other("it was exchanged for a file meanwhile"));
+            }
             fcntl_setfl(&file, OFlags::empty())?;
             return Ok(Target::Stream(file));
         }

@@ -241,4 +241,20 @@ mod tests {
         assert_eq!(chunks.lengths().sum::<u64>(), 8192 * 2 + 49 * MEGABYTE + 1);
         assert_eq!(chunks.files(), 6);
     }
+
+    #[test]
+    fn files_with_holes_beyond_any_disk_are_refused_before_they_cost_memory() {
+        let root = tempfile::tempdir_in("/var/tmp").unwrap();
+        fs::create_dir_all(root.path().join("base/5")).unwrap();
+        // A file of as much as every file system takes.
+        let file_bytes = 8 << 40;
+        let hollow =
+            |number: u64| fs::File::create(root.path().join(format!("base/5/{number}"))).unwrap().set_len(file_bytes);
+        if hollow(0).is_err() {
+            return;
+        }
+        (1..=CHUNKS_MAX * CHUNK / file_bytes).for_each(|number| hollow(number).unwrap());
+        let refused = Chunks::list(&directory(root.path()), None).unwrap_err().to_string();
+        assert!(refused.contains("more than 256 TB"), "{refused}");
+    }
 }

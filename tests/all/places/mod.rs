@@ -1,7 +1,9 @@
 //! Files, directories and sockets that somebody else can write: what he puts there harms nobody but himself.
 
+mod environment;
 mod files;
 mod interrupt;
+mod planted;
 mod scratch;
 mod sockets;
 
@@ -34,6 +36,16 @@ pub fn ends_by_itself(command: &mut Command) -> Output {
 /// Makes a pipe that nobody reads or writes.
 pub fn make_pipe(path: &Path) {
     mknodat(CWD, path, FileType::Fifo, Mode::from_raw_mode(0o666), 0).unwrap();
+}
+
+/// A user who may do nothing.
+pub const NOBODY: u32 = 65_534;
+
+/// Who attacks: this process's user; as root also the server's user, and nobody.
+pub fn attackers() -> Vec<u32> {
+    let own = rustix::process::geteuid().as_raw();
+    let others = is_root().then(|| nix::unistd::User::from_name("postgres").unwrap().map(|user| user.uid.as_raw()));
+    [own].into_iter().chain(others.flatten()).chain(is_root().then_some(NOBODY)).collect()
 }
 
 /// Does this test run as root, whom the attack is for?

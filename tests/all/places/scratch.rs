@@ -1,7 +1,7 @@
 //! Scratch clusters, marks and locks of root in places that the server's user or anybody can write.
 
-use std::fs;
-use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _, chown, symlink};
+use std::fs::{self, Permissions};
+use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _, chown, lchown, symlink};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
@@ -9,8 +9,10 @@ use std::time::{Duration, Instant};
 use pgthaw::files::OwnDirectory;
 use pgthaw::postgres::{Programs, ScratchCluster, StopMode, remove_abandoned, remove_cluster};
 use rustix::fs::{CWD, RenameFlags, renameat_with};
+use rustix::process::Uid;
+use rustix::thread::set_thread_res_uid;
 
-use super::{is_root, run_as};
+use super::{attackers, is_root, run_as};
 
 /// Files in the directory that root is led to.
 const VICTIMS: usize = 600;
@@ -38,11 +40,18 @@ fn the_servers_user_puts_nothing_beside_its_data() {
     for directory in [own.as_path(), sockets.parent().unwrap()] {
         let facts = fs::metadata(directory).unwrap();
         assert_eq!((facts.uid(), facts.permissions().mode() & 0o777), (0, 0o711), "{}", directory.display());
-        for name in ["server.log", "other", ".pgthaw-owner"] {
-            let planted = run_as("postgres", &["ln", "-sf", "/etc/planted", directory.join(name).to_str().unwrap()]);
-            assert_ne!(planted.status, 0, "{name}");
+        for user in ["postgres", "nobody"] {
+            for name in ["server.log", "other", ".pgthaw-owner"] {
+                let planted = run_as(user, &["ln", "-sf", "/etc/planted", directory.join(name).to_str().unwrap()]);
+                assert_ne!(planted.status, 0, "{name} as {user}");
+            }
+            let moved = run_as(user, &["mv", data.to_str().unwrap(), own.join("x").to_str().unwrap()]);
+            assert_ne!(moved.status, 0, "as {user}");
         }
-        assert_ne!(run_as("postgres", &["mv", data.to_str().unwrap(), own.join("x").to_str().unwrap()]).status, 0);
+    }
+    for place in [&data, &sockets] {
+        assert_eq!(run_as("postgres", &["ls", place.to_str().unwrap()]).status, 0, "it is the server's");
+        assert_ne!(run_as("nobody", &["ls", place.to_str().unwrap()]).status, 0, "and nobody else's");
     }
     for directory in [&data, &sockets] {
         let facts = fs::metadata(directory).unwrap();
@@ -81,19 +90,28 @@ fn what_is_configured_goes_to_files_of_the_servers_user_alone() {
     assert_eq!(fs::read_to_string(&secret).unwrap(), "mine");
 }
 
-/// Somebody who owns the place swaps the directory of a cluster with a link to another one, again and again.
 #[test]
 fn a_swapped_link_makes_root_remove_nothing_of_others() {
+    attackers().into_iter().for_each(check_swapped_link);
+}
+
+/// Somebody who owns the place swaps the directory of a cluster with a link to another one, again and again.
+fn check_swapped_link(attacker: u32) {
     let place = tempfile::tempdir_in("/var/tmp").unwrap();
+    fs::set_permissions(place.path(), Permissions::from_mode(0o755)).unwrap();
     let victim = victim(place.path());
     let parent = place.path().join("parent");
     fs::create_dir(&parent).unwrap();
     let (left, link) = (parent.join("pgthaw-lab-left"), parent.join("swapped"));
     symlink(&victim, &link).unwrap();
+    lchown(&link, Some(attacker), None).unwrap();
+    chown(&parent, Some(attacker), None).unwrap();
     let stop = AtomicBool::new(false);
     let began = Instant::now();
     std::thread::scope(|scope| {
         scope.spawn(|| {
+            // The kernel knows users by thread.
+            set_thread_res_uid(None::<Uid>, Uid::from_raw(attacker), None::<Uid>).unwrap();
             while !stop.load(Ordering::Relaxed) {
                 // One of them is gone for a moment, now and then.
                 let _ = renameat_with(CWD, &left, CWD, &link, RenameFlags::EXCHANGE);
@@ -110,7 +128,7 @@ fn a_swapped_link_makes_root_remove_nothing_of_others() {
         stop.store(true, Ordering::Relaxed);
     });
     let stayed = (0..VICTIMS).filter(|number| victim.join(number.to_string()).exists()).count();
-    assert_eq!(stayed, VICTIMS);
+    assert_eq!(stayed, VICTIMS, "user {attacker}");
 }
 
 #[test]

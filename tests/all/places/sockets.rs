@@ -4,16 +4,15 @@ use std::fs::{self, Permissions};
 use std::io::{Read as _, Write as _};
 use std::os::unix::fs::PermissionsExt as _;
 use std::os::unix::net::UnixListener;
+use std::os::unix::process::CommandExt as _;
 use std::path::Path;
 use std::sync::mpsc::{self, Receiver};
 
 use rustix::process::Uid;
 use rustix::thread::set_thread_res_uid;
 
-use super::{ends_by_itself, is_root};
+use super::{NOBODY, attackers, ends_by_itself, is_root};
 use crate::servers::{Home, Output};
-
-const NOBODY: u32 = 65_534;
 
 /// Listens as somebody else, asks whoever comes for his password in the clear, and tells all that he says.
 fn listen_as(uid: u32, directory: &Path) -> Receiver<Vec<u8>> {
@@ -24,6 +23,7 @@ fn listen_as(uid: u32, directory: &Path) -> Receiver<Vec<u8>> {
         // The kernel tells whoever connects who called listen(2).
         set_thread_res_uid(None::<Uid>, Uid::from_raw(uid), None::<Uid>).unwrap();
         let listener = UnixListener::bind(&socket).unwrap();
+        fs::set_permissions(&socket, Permissions::from_mode(0o777)).unwrap();
         ready.send(()).unwrap();
         for mut stream in listener.incoming().flatten() {
             let mut said = vec![0; 4096];
@@ -52,6 +52,13 @@ fn map(place: &Path, more: &[(&str, &str)]) -> Output {
     ends_by_itself(&mut command)
 }
 
+/// `map` of another user's, who has a password.
+fn map_as(uid: u32, place: &Path) -> Output {
+    let home = Home::new();
+    let mut command = home.command_for_others(&["map", "-p", "5999", "-U", "someone", "-d", "postgres", "-h"]);
+    ends_by_itself(command.arg(place).env("PGPASSWORD", "geheim").uid(uid).gid(uid))
+}
+
 fn has_password(heard: &Receiver<Vec<u8>>) -> bool {
     heard.try_iter().any(|said| String::from_utf8_lossy(&said).contains("geheim"))
 }
@@ -66,6 +73,25 @@ fn a_stranger_who_listens_where_anybody_may_hears_no_password() {
     let said = map(place.path(), &[]).ends_with(3).stderr;
     assert!(said.contains("is run by the system's user \"nobody\"") && said.contains("requirepeer"), "{said}");
     assert!(!has_password(&heard));
+}
+
+/// Whoever asks: root, the server's user and nobody.
+#[test]
+fn who_listens_where_anybody_may_is_root_the_servers_user_or_oneself() {
+    if !is_root() {
+        return;
+    }
+    let [root, postgres, nobody] = attackers().try_into().unwrap();
+    const STRANGER: u32 = 54_321;
+    for asking in [root, postgres, nobody] {
+        for listening in [root, postgres, nobody, STRANGER] {
+            let place = open_place();
+            let heard = listen_as(listening, place.path());
+            let output = map_as(asking, place.path());
+            let is_trusted = [root, postgres, asking].contains(&listening);
+            assert_eq!(has_password(&heard), is_trusted, "{asking} asks {listening}: {}", output.stderr);
+        }
+    }
 }
 
 #[test]

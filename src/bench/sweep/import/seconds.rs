@@ -62,7 +62,7 @@ fn read_transactions(paths: &[PathBuf], report: Option<&PgbenchReport>) -> Resul
     // retries.
     let (mut scripts, mut clients, mut has_rate) = (0, 0, report.is_some_and(|report| report.has_rate));
     for_each(paths, parse_transaction, |one| {
-        scripts = scripts.max(one.script + 1);
+        scripts = scripts.max(one.script.saturating_add(1));
         clients = clients.max(one.client.saturating_add(1));
         has_rate |= one.ended == TransactionEnd::Skipped;
     })?;
@@ -87,7 +87,8 @@ fn read_transactions(paths: &[PathBuf], report: Option<&PgbenchReport>) -> Resul
 fn read_intervals(paths: &[PathBuf]) -> Result<Measured, Error> {
     let mut intervals = Intervals::new();
     for_each(paths, parse_interval, |(begun_at, interval)| intervals.entry(begun_at).or_default().merge(interval))?;
-    let width = intervals.keys().zip(intervals.keys().skip(1)).map(|(one, next)| next - one).min().unwrap_or(1);
+    let width =
+        intervals.keys().zip(intervals.keys().skip(1)).map(|(one, next)| next.saturating_sub(*one)).min().unwrap_or(1);
     from_intervals(&intervals, width, paths)
 }
 
@@ -156,9 +157,10 @@ fn spread_warning(seconds: f64) -> String {
 
 /// As even as whole transactions are.
 fn spread(interval: &Interval, seconds: &mut [Sample]) {
-    let width = seconds.len() as u64;
+    let width = seconds.len() as u128;
+    let counted_until = |place: u128| (u128::from(interval.transactions) * place / width) as u64;
     for (place, second) in (0..).zip(seconds) {
-        second.transactions = interval.transactions * (place + 1) / width - interval.transactions * place / width;
+        second.transactions = counted_until(place + 1) - counted_until(place);
         second.latency_us_mean = interval.latency_us_mean();
         let has_any = interval.transactions > 0;
         second.latency_us_min = has_any.then_some(interval.latency_us_min);
