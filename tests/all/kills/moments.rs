@@ -56,8 +56,9 @@ pub fn wait_until(child: &mut Child, moment: Instant) -> bool {
 }
 
 /// How long something takes: the longest of three times.
-pub fn measure(mut run: impl FnMut()) -> Duration {
+pub fn measure(mut prepare: impl FnMut(), mut run: impl FnMut()) -> Duration {
     let mut time = || {
+        prepare();
         let begun = Instant::now();
         run();
         begun.elapsed()

@@ -31,7 +31,7 @@ const FILE_WRITES: [(&str, usize); 5] =
     [("pwrite64", 40), ("fsync", 8), ("fdatasync", 12), ("ftruncate", 4), ("unlink", 6)];
 
 /// No kill is waited for longer than this: the study has ended, or never gets there.
-const PATIENCE: Duration = Duration::from_secs(30);
+const PATIENCE: Duration = Duration::from_secs(120);
 
 struct Studies {
     home: Home,
