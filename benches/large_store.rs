@@ -9,9 +9,9 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, ensure};
 use clap::Parser;
-use pgthaw::bench::{SweepRun, SweepTrial};
 use pgthaw::results::Store;
 use pgthaw::serve::{Server, ServerOptions};
+use pgthaw::study::{SweepRun, SweepTrial};
 use sqlx::sqlite::{SqliteConnectOptions, SqliteConnection, SqliteJournalMode, SqliteSynchronous};
 use sqlx::{AssertSqlSafe, ConnectOptions as _, Connection as _};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};

@@ -1,11 +1,12 @@
 //! pgthaw gets a cold PostgreSQL back to full speed, and proves it. See ARCHITECTURE.md for how the folders depend on
-//! each other; `tests/architecture.rs` holds them to it.
+//! each other; `tests/architecture/` holds them to it.
 
 pub mod bench;
 pub mod cache;
 pub mod commands;
 pub mod failure;
 pub mod files;
+pub mod lab;
 pub mod linux;
 pub mod model;
 pub mod observe;
@@ -13,7 +14,9 @@ pub mod postgres;
 pub mod report;
 pub mod results;
 pub mod serve;
+pub mod study;
 pub mod terminal;
 pub mod tui;
 pub mod units;
+pub mod verdict;
 pub mod warm;

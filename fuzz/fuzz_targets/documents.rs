@@ -5,12 +5,12 @@ use std::sync::LazyLock;
 
 use libfuzzer_sys::arbitrary::{Arbitrary, Unstructured};
 use libfuzzer_sys::{arbitrary, fuzz_target};
-use pgthaw::bench::{
-    LoadingRun, LoadingTrial, Metric, Run, Selection, Side, SweepRun, SweepTrial, Trial, TrialOutline,
-    compute_comparison, compute_loading_summary, compute_noises, compute_summary, compute_sweep_comparison,
-    judge_trial, render_headline,
-};
 use pgthaw::report::{StudyData, TrialData};
+use pgthaw::study::{LoadingRun, LoadingTrial, Run, SweepRun, SweepTrial, Trial};
+use pgthaw::verdict::{
+    Metric, Selection, Side, TrialOutline, compute_comparison, compute_loading_summary, compute_noises,
+    compute_summary, compute_sweep_comparison, judge_trial, render_headline,
+};
 use serde_json::{Map, Value, json};
 
 #[path = "../../tests/all/synthetic_host.rs"]

@@ -8,9 +8,9 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use hdrhistogram::Histogram;
-use pgthaw::bench::LatencyHistogram;
 use pgthaw::cache::fuzzing::{RawRow, read_rows};
 use pgthaw::cache::{HeatSource, Snapshot};
+use pgthaw::study::LatencyHistogram;
 use pgthaw_fuzz::map_of;
 use roaring::RoaringBitmap;
 

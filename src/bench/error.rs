@@ -1,147 +1,22 @@
-//! Failures of a study, beside those of the layers below.
+//! Failures of the rooms that only measuring uses, as those of a study.
 
-use std::io;
-use std::path::{Path, PathBuf};
+use crate::lab::{Error, Measuring};
+use crate::{cache, model, observe};
 
-use crate::failure::{ErrorKind, Explain, FullDisk};
-use crate::units::Bytes;
-use crate::{cache, linux, model, observe, postgres};
-
-/// What can go wrong with a study.
-#[derive(Debug, thiserror::Error)]
-pub enum Error {
-    #[error("{0}")]
-    Disk(String),
-    #[error("there is no strategy \"{name}\": {known} are known")]
-    UnknownStrategy { name: String, known: String },
-    #[error("none of what was asked for can run here: {0}")]
-    NoStrategy(String),
-    #[error("there is no loader \"{name}\": {known} are known")]
-    UnknownLoader { name: String, known: String },
-    #[error("the script left nothing in the page cache, so there is nothing to load")]
-    NothingWanted,
-    #[error("{}: {problem}", path.display())]
-    Spec { path: PathBuf, problem: String },
-    #[error("the sweep {id} is running already, {who}")]
-    RunningAlready { id: String, who: String },
-    #[error("the sweep {id} was begun with {began} and would go on with {now}")]
-    OtherGround { id: String, began: String, now: String },
-    #[error("{needed} are needed in {}, where {free} are free", directory.display())]
-    NoRoom { needed: Bytes, free: Bytes, directory: PathBuf },
-    #[error("{0}")]
-    Setting(String),
-    #[error("settings.{name}: {why}")]
-    SettingRefused { name: String, why: String },
-    #[error("{0}")]
-    Selection(String),
-    #[error("{0}")]
-    Import(String),
-    #[error("cannot start {command}: {source}")]
-    Launch { command: String, source: io::Error },
-    #[error("pgbench on {host} failed: {output}")]
-    Generator { host: String, output: String },
-    #[error("{program} failed: {output}")]
-    Program { program: &'static str, output: String },
-    #[error("cannot {action} {}: {source}", path.display())]
-    File { action: &'static str, path: PathBuf, source: io::Error },
-    #[error("stopped by the user")]
-    Interrupted,
-    #[error(transparent)]
-    Linux(#[from] linux::Error),
-    #[error(transparent)]
-    Postgres(postgres::Error),
-    #[error(transparent)]
-    Cache(#[from] cache::Error),
-    #[error(transparent)]
-    Observe(#[from] observe::Error),
-    #[error(transparent)]
-    Model(#[from] model::Error),
-}
-
-impl From<postgres::Error> for Error {
-    fn from(error: postgres::Error) -> Error {
-        match error {
-            postgres::Error::Interrupted => Error::Interrupted,
-            error => Error::Postgres(error),
-        }
+impl From<cache::Error> for Error {
+    fn from(error: cache::Error) -> Error {
+        Error::Measuring(Measuring(Box::new(error)))
     }
 }
 
-impl Error {
-    /// The error of doing `action` (a verb, such as "open") to `path`.
-    pub fn file(action: &'static str, path: &Path, source: io::Error) -> Error {
-        Error::File { action, path: path.to_owned(), source }
-    }
-
-    /// What explains itself below.
-    fn inner(&self) -> Option<&dyn Explain> {
-        match self {
-            Error::Linux(error) => Some(error),
-            Error::Postgres(error) => Some(error),
-            Error::Cache(error) => Some(error),
-            Error::Observe(error) => Some(error),
-            Error::Model(error) => Some(error),
-            _ => None,
-        }
+impl From<observe::Error> for Error {
+    fn from(error: observe::Error) -> Error {
+        Error::Measuring(Measuring(Box::new(error)))
     }
 }
 
-impl Explain for Error {
-    fn kind(&self) -> ErrorKind {
-        match self {
-            Error::Disk(_)
-            | Error::UnknownStrategy { .. }
-            | Error::UnknownLoader { .. }
-            | Error::Spec { .. }
-            | Error::OtherGround { .. }
-            | Error::Setting(_)
-            | Error::SettingRefused { .. }
-            | Error::Selection(_)
-            | Error::Import(_) => ErrorKind::Usage,
-            Error::NoStrategy(_) => ErrorKind::Privilege,
-            Error::Interrupted => ErrorKind::Interrupted,
-            other => other.inner().map_or(ErrorKind::Failed, Explain::kind),
-        }
-    }
-
-    fn hint(&self) -> Option<String> {
-        match self {
-            Error::NoStrategy(_) => {
-                Some("--strategies nothing,cat (of bench residency: --loaders cat) needs nothing but coreutils".into())
-            }
-            Error::NothingWanted => Some("let it run for longer: --script-seconds 10".into()),
-            Error::Spec { .. } => Some("docs/sweep.md has every key, and `--dry-run` tells what a file means".into()),
-            Error::Selection(_) => Some("`pgthaw results show` has the axes of a sweep and their values".into()),
-            Error::Import(_) => Some(
-                "name logs of `pgbench --log`, what it printed, or a directory of either; docs/queries.md says more"
-                    .into(),
-            ),
-            Error::Generator { .. } => {
-                Some("generators.command in the study says how a host is reached: try it by hand, with `true`".into())
-            }
-            Error::File { action: "read", source, .. } if source.kind() == io::ErrorKind::NotFound => {
-                Some("name a file that is there; docs/sweep.md shows how a study is written".into())
-            }
-            Error::SettingRefused { .. } => {
-                Some("mend or remove it in [settings] of the study; `postgres --describe-config` lists what there is".into())
-            }
-            Error::RunningAlready { .. } => Some("wait for its end, or begin another run with --anew".into()),
-            Error::OtherGround { .. } => Some(
-                "one sweep has one server and one disk: give the --bin-dir and the --dir that it began with, or --anew for another run"
-                    .into(),
-            ),
-            Error::NoRoom { .. } => Some("choose smaller scales, or another place with --dir".into()),
-            other => other.inner().and_then(Explain::hint),
-        }
-    }
-
-    fn full_disk(&self) -> Option<FullDisk> {
-        let another = Some("--dir (a smaller scale needs less)");
-        let full = match self {
-            Error::File { path, source, .. } => FullDisk::of_file(source, path, another),
-            Error::Generator { output, .. } | Error::Program { output, .. } => FullDisk::of_output(output, another),
-            other => other.inner().and_then(Explain::full_disk),
-        };
-        full.map(|full| FullDisk { instead: full.instead.or(another), ..full })
+impl From<model::Error> for Error {
+    fn from(error: model::Error) -> Error {
+        Error::Measuring(Measuring(Box::new(error)))
     }
 }

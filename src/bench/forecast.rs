@@ -1,14 +1,11 @@
 //! What the model says before the trials: how long the server takes when nothing warms it but the workload.
 
-use serde::{Deserialize, Serialize};
-
-use super::{Calibration, Options};
+use super::options::Options;
 use crate::linux::block_device::{DEFAULT_READ_AHEAD, read_block_device};
 use crate::linux::machine::count_cores;
-use crate::model::{
-    self, ColdStart, Device, PageClass, Popularity, Scenario, Span, compute_hit_seconds, compute_outlook,
-};
+use crate::model::{self, ColdStart, Device, PageClass, Popularity, Scenario, compute_hit_seconds, compute_outlook};
 use crate::postgres::pgbench::Script;
+use crate::study::{Calibration, StudyForecast};
 use crate::units::Bytes;
 
 /// The table that pgbench's own scripts read, and its index.
@@ -24,18 +21,6 @@ const PGBENCH_READS: f64 = 90.0;
 /// Private memory of a server, and of each backend: seen as 1.5 to 3 MB of the latter.
 const SERVER_BYTES: f64 = 12e6;
 const BACKEND_BYTES: f64 = 2.5e6;
-
-/// The forecast for `nothing`.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct StudyForecast {
-    /// Transactions per second at the start, and when warm.
-    pub cold_tps: f64,
-    pub steady_tps: f64,
-    /// Until half of `steady_tps`, and until fewer than 1 % of transactions read from the device, with what they are when
-    /// device and processor are 15 % better or worse.
-    pub to_50_seconds: Option<Span>,
-    pub warm_after_seconds: Option<Span>,
-}
 
 /// A cold start of what `options` ask for, whose transactions choose from `classes`. The disk of the options is the one in
 /// force.

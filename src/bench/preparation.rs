@@ -3,28 +3,20 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::path::Path;
-use std::time::Duration;
 
 use sqlx::postgres::PgConnection;
 
-use super::calibration::Calibration;
-use super::event::{Event, Events};
-use super::generator::pgbench_error;
-use super::lab::{DATABASE, Lab, Place, drop_benchmark};
-use super::launch::Launch;
+use super::options::Options;
 use super::residency::StripRelation;
-use super::statistics::compute_median;
-use super::stop::Stop;
-use super::strategy::{Strategy, WarmSnapshots, find_obstacle, run_statement};
-use super::tournament::Options;
-use super::{Error, size};
-use crate::linux::clock;
-use crate::observe::{STRATEGY_ROLE, WORKLOAD_ROLE};
+use super::warmer::WarmSnapshots;
+use crate::lab::{Error, Lab, Launch, Place, Stop, drop_benchmark, find_obstacle, run_pgbench, run_statement};
+use crate::model::compute_median;
 use crate::postgres::pgbench::{Pgbench, Said, Workload, parse_said, read_intervals};
 use crate::postgres::{
     PG_BUFFERCACHE, PG_PREWARM, Server, ServerFacts, apply_create_extension, read_activity, read_databases,
     read_fork_blocks, read_installable_extensions, read_preloaded, read_relations, read_settings,
 };
+use crate::study::{Calibration, DATABASE, Event, Events, STRATEGY_ROLE, Strategy, WORKLOAD_ROLE, size};
 use crate::units::{Bytes, Fork};
 
 /// Shared buffers of a scratch cluster, unless the user says otherwise: so much of the database, within these limits.
@@ -34,13 +26,10 @@ const SHARED_BUFFERS_MAX: Bytes = Bytes(256 << 20);
 
 /// Seconds that the workload runs on the warm server, to make its usage counts and to see its pace; no longer than a
 /// trial.
-const CALIBRATION_SECONDS: u32 = 5;
+pub const CALIBRATION_SECONDS: u32 = 5;
 
 /// Seconds that it runs before every further trial.
 const HISTORY_SECONDS: u32 = 3;
-
-/// A workload or a load of the tables that takes longer than this is stuck.
-const PATIENCE: Duration = Duration::from_secs(24 * 3600);
 
 /// Everything that the trials need.
 #[derive(Debug)]
@@ -232,30 +221,6 @@ pub fn repeat_history(lab: &Lab, workload: &Workload, directory: &Path, stop: &S
 pub fn launch_workload(lab: &Lab, workload: &Workload, logs: &Path) -> Result<Launch, Error> {
     let pgbench = Pgbench::find(&lab.programs, lab.workload_options())?;
     Ok(Launch::new(pgbench.program(), pgbench.run_arguments(workload, logs)))
-}
-
-/// Runs pgbench to its end; `hear` is given what it has said so far, now and then.
-pub fn run_pgbench(
-    launch: Launch,
-    name: &str,
-    directory: &Path,
-    stop: &Stop,
-    hear: impl Fn(&str),
-) -> Result<(), Error> {
-    stop.check()?;
-    let mut pgbench = launch.ready(name, directory, None)?.go();
-    let deadline = clock::read_monotonic() + PATIENCE;
-    loop {
-        let tick = (clock::read_monotonic() + Duration::from_millis(500)).min(deadline);
-        let ended = pgbench.wait_until(tick, || !stop.is_requested());
-        stop.check()?;
-        match ended {
-            Some(ended) if ended.status.success() => return Ok(()),
-            None if clock::read_monotonic() < deadline => {}
-            _ => return Err(pgbench_error(&pgbench)),
-        }
-        hear(&pgbench.read_stderr());
-    }
 }
 
 /// Settings of the cluster. A borrowed one keeps its own, but for what the user asks for. In a scratch cluster the

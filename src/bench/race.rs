@@ -4,27 +4,24 @@ use std::path::Path;
 use std::sync::mpsc::channel;
 use std::time::Duration;
 
-use super::Error;
-use super::contender::{Contender, Outcome};
-use super::event::Events;
-use super::generator::Generator;
-use super::lab::Lab;
-use super::stop::Stop;
+use super::warmer::Contender;
 use super::watch::{Watch, Watched};
+use crate::lab::{Error, Generator, Lab, Start, Stop};
 use crate::linux::cgroup::DiskLimit;
 use crate::linux::page_cache::PageCache as _;
 use crate::linux::{DeviceNumber, clock};
 use crate::observe::{
-    BackendReads, BackendRole, Cadence, GaugeSampler, GaugeSources, MachineReading, OsSample, OthersUse, Sampler,
-    Second, Sources, compute_seconds, compute_tenths,
+    BackendReads, BackendRole, Cadence, GaugeSampler, GaugeSources, MachineReading, Sampler, Sources, compute_seconds,
+    compute_tenths,
 };
+use crate::study::{Events, Measured};
 use crate::units::Bytes;
 
 /// A server is started at this part of a second, so that it is ready shortly before the next one begins: what it reads
 /// meanwhile (autoprewarm begins at once) is a head start.
 const SERVER_START_MS: i64 = 500;
 
-const POLL_INTERVAL: Duration = Duration::from_millis(20);
+pub const POLL_INTERVAL: Duration = Duration::from_millis(20);
 
 /// The same where looking closely is not worth its price.
 const SPARING_POLL_INTERVAL: Duration = Duration::from_millis(100);
@@ -88,53 +85,6 @@ impl Gauged {
             observer_pid: self.observer_pid,
         };
         Ok(GaugeSampler::start(sources, start.monotonic, seconds)?)
-    }
-}
-
-/// What was measured.
-#[derive(Debug)]
-pub struct Measured {
-    /// The start, in whole seconds since 1970.
-    pub start_unix: i64,
-    /// The same, since the machine booted.
-    pub start_monotonic: Duration,
-    pub seconds: Vec<Second>,
-    /// Read by the workload in each tenth of a second.
-    pub foreground_tenths: Vec<Bytes>,
-    /// Transactions in each second, as pgbench said meanwhile.
-    pub progress: Vec<f64>,
-    /// When pgbench was over, since the start.
-    pub ended_after: Duration,
-    pub outcome: Outcome,
-    /// Processors that pgbench used in each second.
-    pub generator_shares: Vec<f64>,
-    /// What the machine did; nothing where it was not gauged.
-    pub os_samples: Vec<OsSample>,
-    /// Read by everybody under the limit from the server's start on until the clock started; `None` without a limit.
-    pub head_start_bytes: Option<Bytes>,
-    /// What everybody else had of the machine; `None` where the kernel does not tell.
-    pub others: Option<OthersUse>,
-}
-
-/// The instant at which everything starts, on both clocks. It is a whole second of the wall clock, because pgbench logs
-/// by these.
-#[derive(Clone, Copy, Debug)]
-pub struct Start {
-    /// Seconds since 1970.
-    pub unix: i64,
-    /// Since the machine booted.
-    pub monotonic: Duration,
-}
-
-impl Start {
-    fn choose(lead: Duration) -> Start {
-        let (wall_ms, monotonic) = (clock::read_wall_ms(), clock::read_monotonic());
-        let unix = (wall_ms + lead.as_millis() as i64).div_euclid(1000) + 1;
-        Start { unix, monotonic: monotonic + Duration::from_millis((unix * 1000 - wall_ms) as u64) }
-    }
-
-    fn after(self, seconds: u32) -> Duration {
-        self.monotonic + Duration::from_secs(seconds.into())
     }
 }
 

@@ -3,9 +3,10 @@
 use std::collections::HashMap;
 use std::path::Path;
 
-use super::{Error, RelationResidency, ResidencyStrip};
+use crate::lab::Error;
 use crate::linux::page_cache::{PageCache, read_resident_pages};
 use crate::postgres::{Buffer, Relation};
+use crate::study::{RelationResidency, ResidencyStrip};
 use crate::units::{Bytes, Fork};
 
 /// Pieces of a strip: as many as a report has room for.

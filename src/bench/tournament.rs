@@ -1,68 +1,27 @@
 //! The tournament: every strategy from the same proven cold state, in random order, under the same limit.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use jiff::Timestamp;
 
-use super::curve::describe_workload;
-use super::event::{Event, Events};
 use super::forecast::{compute_study_forecast, describe_cold_start, make_pgbench_classes};
-use super::lab::{Lab, Place};
-use super::order::plan_order;
+use super::options::{Options, find_device, set_read_ahead};
 use super::preparation::{Prepared, choose_settings, prepare};
 use super::residency::StripRelation;
-use super::secrets::Record as _;
-use super::stop::Stop;
-use super::strategy::Strategy;
 use super::trial::TrialSetup;
-use super::until_warm::WarmGoal;
-use super::warnings::warn_of_short_trials;
-use super::work_directory::{WorkDirectory, sweep_abandoned};
-use super::{Device, Disk, Error, Machine, NOTHING, Run, Study, StudyForecast, Trial, disk, judge_trial, throughput};
-use crate::linux::block_device::{BlockDevice, read_block_device};
-use crate::linux::machine::{read_machine, read_mount};
+use crate::lab::{
+    Error, Lab, Place, Stop, WorkDirectory, describe_machine, remove_abandoned, repair_read_ahead, tell_disk_remarks,
+};
+use crate::linux::block_device::BlockDevice;
 use crate::linux::memory::pages_out_idle;
 use crate::linux::read_ahead::ReadAhead;
-use crate::model;
-use crate::postgres::Programs;
-use crate::postgres::pgbench::{Script, Workload};
+use crate::postgres::pgbench::Script;
+use crate::study::{
+    Event, Events, Finished, NOTHING, Record as _, Run, Study, StudyForecast, Trial, compute_bound_seconds, new_run_id,
+    plan_order,
+};
 use crate::units::Bytes;
-
-/// What is asked of a tournament, or of one act of it.
-#[derive(Clone, Debug)]
-pub struct Options {
-    /// What the act is about.
-    pub title: Option<String>,
-    pub programs: Programs,
-    pub place: Place,
-    pub scale: u32,
-    /// Each trial runs it once.
-    pub workload: Workload,
-    pub repeats: u32,
-    pub strategies: Vec<Strategy>,
-    pub disk: Disk,
-    pub seed: u64,
-    /// Memory of the server in the trials, page cache included; `None` is no limit.
-    pub memory: Option<Bytes>,
-    /// `None`: of a scratch cluster a quarter of the database, at most 256 MB; of a borrowed one its own.
-    pub shared_buffers: Option<Bytes>,
-    /// End a trial when the verdict over it is steady?
-    pub until_steady: bool,
-    /// What the device gives, for the forecast; `None` when nobody knows.
-    pub device: Option<model::Device>,
-    /// Leave a scratch cluster, or the benchmark's database in a borrowed one, in place.
-    pub is_kept: bool,
-}
-
-/// A tournament, or an act of it, that ended or was stopped after its preparation.
-#[derive(Clone, Debug)]
-pub struct Finished {
-    pub run: Run,
-    pub trials: Vec<Trial>,
-    pub is_interrupted: bool,
-    /// The cluster's directory, when it was kept.
-    pub kept: Option<PathBuf>,
-}
+use crate::verdict::{WarmGoal, describe_workload, judge_trial, throughput, warn_of_short_trials};
 
 /// Seconds around a trial, for stopping, evicting, starting and repeating its history; and of an act's preparation: what is
 /// expected of acts that have not begun.
@@ -83,7 +42,7 @@ pub async fn run_tournament(mut acts: Vec<Options>, events: &Events, stop: &Stop
         device = find_device(act);
     }
     let Some(options) = acts.first() else { return Ok(Vec::new()) };
-    sweep_abandoned(&options.place, events);
+    remove_abandoned(&options.place, events);
     let directory = WorkDirectory::create()?;
     repair_read_ahead(options.place.directory(), events);
     tell_disk_remarks(&options.disk, events);
@@ -137,7 +96,7 @@ async fn play_acts(
     Ok(played)
 }
 
-fn expected_seconds(act: &Options) -> u32 {
+pub fn expected_seconds(act: &Options) -> u32 {
     let trials = act.strategies.len() as u32 * act.repeats;
     EXPECTED_PREPARATION + trials * (act.workload.seconds + EXPECTED_TRIAL_OVERHEAD)
 }
@@ -208,37 +167,6 @@ async fn play(
     Ok(Finished { run, trials, is_interrupted, kept: None })
 }
 
-/// Tells what of the disk asked for is not in force.
-pub fn tell_disk_remarks(disk: &Disk, events: &Events) {
-    if let Some(reason) = &disk.not_enforced {
-        events.tell(Event::Remark(format!("the native disk is measured, without a limit: {reason}")));
-    }
-    if let Some(reason) = &disk.read_ahead_not_enforced {
-        events.tell(Event::Remark(format!("the device keeps its own read-ahead: {reason}")));
-    }
-}
-
-/// Puts back the read-ahead that a killed run left changed.
-pub fn repair_read_ahead(directory: &Path, events: &Events) {
-    // Who may not see whether there is anything to repair has no part in it.
-    if let Ok(Some(own)) = ReadAhead::repair(directory) {
-        let remark = format!("a run that was killed had left the device's read-ahead changed: it is {own} again");
-        events.tell(Event::Remark(remark));
-    }
-}
-
-/// Gives the device the read-ahead of the disk asked for, if it can be had.
-pub fn set_read_ahead(options: &Options) -> Result<Option<ReadAhead>, Error> {
-    let asked = options.disk.read_ahead.filter(|_| options.disk.read_ahead_not_enforced.is_none());
-    Ok(asked.map(|asked| ReadAhead::set(options.place.directory(), asked)).transpose()?)
-}
-
-/// The disk that holds the cluster, if it can be limited as asked; if not, the options say why.
-pub fn find_device(options: &mut Options) -> Option<BlockDevice> {
-    options.disk = disk::choose_in_force(options.place.directory(), options.disk.clone());
-    read_block_device(options.place.directory()).ok()
-}
-
 /// What is known before the first trial.
 fn describe_run(
     options: &Options,
@@ -272,7 +200,7 @@ fn describe_run(
             seed: options.seed,
             database_bytes: prepared.database_bytes,
             wanted_bytes: prepared.wanted_bytes,
-            bound_seconds: disk::compute_bound_seconds(&options.disk, prepared.wanted_bytes),
+            bound_seconds: compute_bound_seconds(&options.disk, prepared.wanted_bytes),
             start_state:
                 "cold: all read and the workload run, then stopped, its files evicted and measured, then started".into(),
             forecast,
@@ -302,39 +230,6 @@ fn describe_goal(prepared: &Prepared, study: &Study) -> WarmGoal {
         warm_tps: prepared.calibration.tps,
         is_uniform: !describe_workload(study, NOTHING).is_own_script,
     }
-}
-
-/// What stands for the disk of a file system that has none.
-pub const NO_DISK: &str = "none";
-
-/// A name that sorts by time.
-pub fn new_run_id(started_at: Timestamp) -> String {
-    format!("{}-{:04x}", started_at.strftime("%Y%m%d-%H%M%S"), rand::random::<u16>())
-}
-
-/// The host, and the disk that holds `directory`.
-pub fn describe_machine(directory: &Path, device: Option<&BlockDevice>) -> Result<Machine, Error> {
-    let facts = read_machine()?;
-    let device = match device {
-        Some(device) => Device {
-            name: device.name.clone(),
-            major_minor: device.number.to_string(),
-            rotational: device.is_rotational,
-            read_ahead_bytes: device.read_ahead_bytes,
-        },
-        None => {
-            Device { name: NO_DISK.into(), major_minor: String::new(), rotational: false, read_ahead_bytes: Bytes(0) }
-        }
-    };
-    Ok(Machine {
-        hostname: facts.hostname,
-        kernel: facts.kernel,
-        cpu_model: facts.cpu_model,
-        cores: facts.cores,
-        memory_bytes: facts.memory_bytes,
-        file_system: read_mount(directory)?.file_system,
-        device,
-    })
 }
 
 fn compute_run_warnings(options: &Options, prepared: &Prepared) -> Vec<String> {

@@ -4,29 +4,22 @@ use std::path::Path;
 
 use jiff::Timestamp;
 
-use super::contender::{Contender, io_workers_serve};
-use super::curve::describe_workload;
-use super::event::{Event, Events, TrialStarted};
-use super::generator::LocalPgbench;
-use super::lab::{DATABASE, Lab};
-use super::launch::Launch;
-use super::order::Turn;
-use super::others::{Others, find_others};
 use super::preparation::repeat_history;
-use super::race::{Entrants, Measured, run_race, wait_for_server_start};
+use super::race::{Entrants, run_race, wait_for_server_start};
 use super::residency::StripRelation;
-use super::samples::compute_samples;
-use super::stop::Stop;
-use super::strategy::{Strategy, WarmSnapshots, plan_launch};
-use super::summary::served_by;
-use super::until_warm::WarmGoal;
+use super::warmer::{Contender, WarmSnapshots, io_workers_serve, plan_launch};
 use super::watch::Watched;
-use super::{Disk, Error, ResidencyStrip, Sample, StartState, Study, Trial, disk, warm, warnings};
+use crate::lab::{Error, Lab, Launch, LocalPgbench, Stop, disk};
 use crate::linux::DeviceNumber;
 use crate::observe::Cadence;
 use crate::postgres::pgbench::{Intervals, Pgbench, Workload, read_intervals};
 use crate::postgres::{Server, read_buffers};
+use crate::study::{
+    DATABASE, Disk, Event, Events, Measured, Others, ResidencyStrip, Sample, StartState, Strategy, Study, Trial,
+    TrialStarted, Turn, compute_samples,
+};
 use crate::units::Bytes;
+use crate::verdict::{WarmGoal, describe_workload, find_others, served_by, warm, warnings};
 
 /// What all trials of a study have in common.
 #[derive(Debug)]
@@ -65,9 +58,9 @@ impl TrialSetup<'_> {
         if turn.position > 1 {
             repeat_history(lab, self.workload, self.directory, self.stop)?;
         }
-        let before = self.make_cold(lab, turn.strategy)?;
+        let before = self.make_cold(lab, turn.point)?;
         self.events.tell(Event::TrialStarted(TrialStarted {
-            strategy: turn.strategy.name(),
+            strategy: turn.point.name(),
             repeat: turn.repeat,
             position: turn.position,
             trials: self.trials,
@@ -76,7 +69,7 @@ impl TrialSetup<'_> {
             until_steady: self.study.until_steady,
             start_state: before.start_state.clone(),
         }));
-        let (measured, intervals) = self.race(lab, turn.strategy)?;
+        let (measured, intervals) = self.race(lab, turn.point)?;
         let after = self.read_strips_of_running(lab).await?;
         let samples = compute_samples(&measured.seconds, &intervals, measured.start_unix);
         Ok(self.conclude(turn, before, measured, samples, after))
@@ -157,7 +150,7 @@ impl TrialSetup<'_> {
         ];
         Trial {
             run_id: self.run_id.to_owned(),
-            strategy: turn.strategy.name().to_owned(),
+            strategy: turn.point.name().to_owned(),
             repeat: turn.repeat,
             position: turn.position,
             started_at: before.started_at,

@@ -3,14 +3,13 @@
 use std::sync::mpsc::Receiver;
 use std::time::Duration;
 
-use super::event::{Event, Events, LiveSecond};
-use super::generator::Generator;
-use super::until_warm::{PassedSecond, WarmGoal, compute_until_warm};
+use crate::lab::Generator;
 use crate::linux::process;
 use crate::model::{Collector, Facts, Verdict, judge};
 use crate::observe::Reading;
-use crate::postgres::pgbench::{Said, parse_said};
+use crate::study::{Event, Events, LiveSecond};
 use crate::units::Bytes;
+use crate::verdict::{PassedSecond, WarmGoal, compute_until_warm};
 
 /// So many seconds one after the other the verdict must be the same before a trial ends by it: looked at each second, chance
 /// would have many tries.
@@ -98,17 +97,6 @@ impl<'a> Watch<'a> {
     }
 }
 
-/// Transactions in each second that pgbench told of. A line that comes late stands for several.
-pub fn read_paces(said: &str) -> Vec<f64> {
-    let mut paces = Vec::new();
-    for line in said.lines() {
-        if let Said::Throughput { until_seconds, tps } = parse_said(line) {
-            paces.resize((until_seconds.round().max(0.0) as usize).max(paces.len() + 1), tps);
-        }
-    }
-    paces
-}
-
 /// Is that the verdict over the seconds so far?
 fn is_steady(passed: &[PassedSecond], watched: &Watched) -> bool {
     let block = watched.goal.block_size.0.max(1) as f64;
@@ -125,6 +113,7 @@ fn is_steady(passed: &[PassedSecond], watched: &Watched) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::lab::read_paces;
 
     #[test]
     fn every_line_of_progress_is_a_second_and_a_late_one_several() {

@@ -4,8 +4,8 @@ use std::path::Path;
 
 use super::doctor_probe::find_profile;
 use super::predict::hardware::read_device_with;
-use crate::bench::Disk;
 use crate::model::Device;
+use crate::study::Disk;
 use crate::warm;
 
 /// The limits in force, with the latency of `doctor --probe`; without either a common cloud volume. Says which.

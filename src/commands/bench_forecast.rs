@@ -10,12 +10,12 @@ use super::predict::{PopularityArgument, make_classes};
 use super::store::close_written;
 use super::study::run_study;
 use super::{ExitStatus, OutputArguments};
-use crate::bench::{
-    Calibration, Event, Options, Strategy, WrittenForecast, describe_cold_start, judge_forecast, read_ahead_in_force,
-};
+use crate::bench::{Options, describe_cold_start, read_ahead_in_force};
 use crate::failure::ErrorKind;
 use crate::model::{Error, compute_outlook};
+use crate::study::{Calibration, Event, Strategy};
 use crate::terminal;
+use crate::verdict::{WrittenForecast, judge_forecast};
 
 /// Forecast a cold start, then measure it: how far off the forecast is here
 ///

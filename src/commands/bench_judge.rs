@@ -1,4 +1,4 @@
-//! `pgthaw bench judge`: the work is done in `src/bench/forecast.rs`.
+//! `pgthaw bench judge`: the work is done in `src/verdict/judged.rs`.
 
 use std::path::PathBuf;
 
@@ -7,9 +7,9 @@ use clap::Args;
 use serde::Serialize;
 
 use super::{ExitStatus, OutputArguments};
-use crate::bench::{JudgedForecast, SweepVerdict, judge_sweep};
 use crate::files::read_text_at_most;
 use crate::terminal;
+use crate::verdict::{JudgedForecast, SweepVerdict, judge_sweep};
 
 /// How far off the forecasts of a sweep were: of files that `bench forecast --json` wrote
 #[derive(Debug, Args)]

@@ -8,10 +8,11 @@ use clap::Args;
 use super::bench_device::find_bench_device;
 use super::study::{DiskArguments, ScratchArguments};
 use super::{ConnectionArguments, LabArguments, StoreArguments, Target, require_lab_server};
-use crate::bench::disk::choose_in_force;
-use crate::bench::{Options, Place, Strategy};
+use crate::bench::Options;
+use crate::lab::{Place, choose_in_force};
 use crate::postgres::Programs;
 use crate::postgres::pgbench::{Script, Workload};
+use crate::study::Strategy;
 use crate::units::Bytes;
 
 /// What is measured: workload, disk, cluster.

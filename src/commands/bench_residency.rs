@@ -9,14 +9,14 @@ use super::results_loading::{keep_loading, print_loading};
 use super::store::{close_written, keep};
 use super::study::{DiskArguments, ScratchArguments, run_and_hear};
 use super::{ExitStatus, OutputArguments, StoreArguments};
-use crate::bench::{
-    Event, Events, Loader, LoadingFinished, LoadingOptions, Options, Place, Stop, WantedSource, run_loading,
-};
+use crate::bench::{LoadingFinished, LoadingOptions, Options, WantedSource, run_loading};
 use crate::failure::ErrorKind;
+use crate::lab::{Place, Stop};
 use crate::postgres::Programs;
 use crate::postgres::pgbench::{Script, Workload};
 use crate::results::Store;
 use crate::serve::LiveBoard;
+use crate::study::{Event, Events, Loader};
 use crate::terminal::{self, TournamentDisplay};
 
 /// Seconds that the workload runs on the warm server when everything is wanted, to make its usage counts.

@@ -11,15 +11,15 @@ use super::store::{close_written, keep};
 use super::study::run_and_hear;
 use super::sweep_earlier::{find_earlier, lock_directory};
 use super::{ExitStatus, OutputArguments, StoreArguments};
-use crate::bench::{
-    Event, Events, Stop, Sweep, SweepFinished, SweepLock, SweepOptions, compute_sweep_verdicts, plan_sweep,
-    read_setting_remarks, read_sweep, run_sweep, texts_of,
-};
+use crate::bench::{SweepFinished, SweepOptions, run_sweep};
 use crate::failure::ErrorKind;
+use crate::lab::{Stop, SweepLock, read_setting_remarks};
 use crate::postgres::Programs;
 use crate::results::Store;
 use crate::serve::LiveBoard;
+use crate::study::{Event, Events, Sweep, plan_sweep, read_sweep, texts_of};
 use crate::terminal::{self, Canvas, SweepDisplay};
+use crate::verdict::compute_sweep_verdicts;
 
 /// A study of points, from a file
 #[derive(Debug, Args)]

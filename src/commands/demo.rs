@@ -10,14 +10,16 @@ use super::finished::print_finished;
 use super::store::close_written;
 use super::study::{DiskArguments, ScratchArguments, run_study};
 use super::{ExitStatus, OutputArguments, StoreArguments};
-use crate::bench::disk::choose_in_force;
-use crate::bench::{Finished, Options, PGTHAW, Place, compute_summary, size};
+use crate::bench::Options;
 use crate::failure::{Capability, ErrorKind};
+use crate::lab::{Place, choose_in_force};
 use crate::linux::capability::{HostTarget, check_host, check_programs};
 use crate::linux::machine::read_free_bytes;
 use crate::linux::memory::read_memory;
 use crate::postgres::Programs;
 use crate::postgres::pgbench::{Script, Workload};
+use crate::study::{Finished, PGTHAW, size};
+use crate::verdict::compute_summary;
 use crate::{report, terminal};
 
 /// What of `pgthaw doctor` matters for the demo.

@@ -7,9 +7,10 @@ use anyhow::Context as _;
 use clap::Args;
 
 use super::study::choose_strategies;
-use crate::bench::{Options, Strategy};
+use crate::bench::Options;
 use crate::postgres::MarkedDirectory;
 use crate::postgres::pgbench::Script;
+use crate::study::Strategy;
 
 /// 99 % of the transactions in the newest tenth of the accounts: the script of the study in lab/restore.
 const NEWEST_TENTH: &str = include_str!("../../lab/restore/newest-tenth.sql");

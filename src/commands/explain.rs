@@ -7,7 +7,7 @@ use super::steady::UnknownStrategy;
 use super::{MeasuredError, NoThreads, NotALabServer, Panicked, SettingsError};
 use crate::failure::{ErrorKind, Explain, FullDisk};
 use crate::linux::machine::{read_free_bytes, read_mount};
-use crate::{bench, cache, linux, model, observe, postgres, report, results, serve, warm};
+use crate::{cache, lab, linux, model, observe, postgres, report, results, serve, study, warm};
 
 /// The kind and hint of the first error in the chain that has them.
 pub fn explain(error: &anyhow::Error) -> (ErrorKind, Option<String>) {
@@ -69,7 +69,8 @@ fn as_explain<'a>(cause: &'a (dyn std::error::Error + 'static)) -> Option<&'a dy
         .or_else(|| cast::<Panicked>(cause))
         .or_else(|| cast::<postgres::Error>(cause))
         .or_else(|| cast::<observe::Error>(cause))
-        .or_else(|| cast::<bench::Error>(cause))
+        .or_else(|| cast::<lab::Error>(cause))
+        .or_else(|| cast::<study::Error>(cause))
         .or_else(|| cast::<cache::Error>(cause))
         .or_else(|| cast::<warm::Error>(cause))
         .or_else(|| cast::<model::Error>(cause))

@@ -5,8 +5,9 @@ use std::path::Path;
 use serde::Serialize;
 
 use super::OutputArguments;
-use crate::bench::{Comparison, Finished, Run, Summary, Trial, compute_comparison, compute_summary, render_headline};
+use crate::study::{Finished, Run, Trial};
 use crate::terminal;
+use crate::verdict::{Comparison, Summary, compute_comparison, compute_summary, render_headline};
 
 /// What `--json` prints. Not built with `json!`, which would print the strips' numbers with digits they do not have.
 #[derive(Serialize)]

@@ -9,8 +9,9 @@ use serde_json::json;
 use super::report_sweep::report_sweeps;
 use super::results_loading::report_loading;
 use super::{ExitStatus, OutputArguments, StoreArguments};
-use crate::bench::{Run, SweepRun, Trial, judge_trial};
 use crate::results::{NEWEST, Store};
+use crate::study::{Run, SweepRun, Trial};
+use crate::verdict::judge_trial;
 use crate::{report, terminal};
 
 /// One self-contained HTML file of a run or a sweep, or of several

@@ -5,10 +5,11 @@ use std::path::{Path, PathBuf};
 use serde_json::json;
 
 use super::OutputArguments;
-use crate::bench::{SweepRun, TrialOutline};
 use crate::report::{self, StudyData, StudyInPage, TrialData};
 use crate::results::{self, Store};
+use crate::study::SweepRun;
 use crate::terminal::{self, Progress};
+use crate::verdict::TrialOutline;
 
 /// Beyond so many trials a page holds their figures and not their curves: `pgthaw serve` shows those too.
 const TRIALS_MAX: usize = 1000;

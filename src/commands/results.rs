@@ -14,11 +14,10 @@ use super::results_noise::{NoiseArguments, show_noise};
 use super::results_sweep::show_sweep;
 use super::store::close_written;
 use super::{ExitStatus, OutputArguments, StoreArguments};
-use crate::bench::{
-    Comparison, Run, Summary, Trial, compute_comparison, compute_summary, judge_trial, render_headline,
-};
 use crate::results::{NEWEST, Store};
+use crate::study::{Run, Trial};
 use crate::terminal;
+use crate::verdict::{Comparison, Summary, compute_comparison, compute_summary, judge_trial, render_headline};
 
 /// What earlier runs measured
 #[derive(Debug, Args)]

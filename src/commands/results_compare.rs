@@ -1,11 +1,11 @@
-//! `pgthaw results compare`: the work is done in `src/bench/sweep/`.
+//! `pgthaw results compare`: the work is done in `src/verdict/sweep/`.
 
 use clap::Args;
 
 use super::OutputArguments;
-use crate::bench::{Metric, Selection, Side, compute_sweep_comparison};
 use crate::results::Store;
 use crate::terminal::{self, Canvas};
+use crate::verdict::{Metric, Selection, Side, compute_sweep_comparison};
 
 /// What is held against what.
 #[derive(Debug, Args)]

@@ -1,4 +1,4 @@
-//! `pgthaw results import`: the work is done in `src/bench/sweep/import/`.
+//! `pgthaw results import`: the work is done in `src/study/sweep/import/`.
 
 use std::path::PathBuf;
 
@@ -7,8 +7,8 @@ use clap::Args;
 
 use super::OutputArguments;
 use super::results_sweep::show_sweep;
-use crate::bench::{ImportOptions, Imported, Record, read_import};
 use crate::results::Store;
+use crate::study::{ImportOptions, Imported, Record, read_import};
 
 /// What is imported.
 #[derive(Debug, Args)]

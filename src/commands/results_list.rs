@@ -5,9 +5,10 @@ use serde_json::json;
 use super::OutputArguments;
 use super::results_loading::{self, read_loading_lines};
 use super::results_sweep::{self, read_sweep_lines};
-use crate::bench::{Run, compute_summary, render_headline};
 use crate::results::Store;
+use crate::study::Run;
 use crate::terminal::{self, Canvas, RunLine};
+use crate::verdict::{compute_summary, render_headline};
 
 /// Lists runs of all kinds, the newest first.
 pub async fn list(store: &Store, output: OutputArguments) -> anyhow::Result<()> {

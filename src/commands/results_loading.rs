@@ -1,4 +1,4 @@
-//! Runs of loaders in `pgthaw results` and `pgthaw report`: the work is done in `src/results/` and `src/bench/loading/`.
+//! Runs of loaders in `pgthaw results` and `pgthaw report`: the work is done in `src/results/` and `src/verdict/loading/`.
 
 use std::path::{Path, PathBuf};
 
@@ -6,8 +6,9 @@ use serde::Serialize;
 use serde_json::{Value, json};
 
 use super::OutputArguments;
-use crate::bench::{Event, LoadingRun, LoadingSummary, LoadingTrial, compute_loading_summary};
 use crate::results::{self, Store};
+use crate::study::{Event, LoadingRun, LoadingTrial};
+use crate::verdict::{LoadingSummary, compute_loading_summary};
 use crate::{report, terminal};
 
 /// What `--json` prints of a run of loaders.

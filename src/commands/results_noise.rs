@@ -1,12 +1,12 @@
-//! `pgthaw results noise`: the work is done in `src/bench/sweep/`.
+//! `pgthaw results noise`: the work is done in `src/verdict/sweep/`.
 
 use clap::Args;
 use serde_json::json;
 
 use super::OutputArguments;
-use crate::bench::{Metric, Noise, compute_noise};
 use crate::results::Store;
 use crate::terminal::{self, Canvas};
+use crate::verdict::{Metric, Noise, compute_noise};
 
 /// Which sweep.
 #[derive(Debug, Args)]

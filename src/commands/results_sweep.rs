@@ -1,12 +1,13 @@
-//! Sweeps in `pgthaw results`: the work is done in `src/results/` and `src/bench/sweep/`.
+//! Sweeps in `pgthaw results`: the work is done in `src/results/` and `src/verdict/sweep/`.
 
 use serde::Serialize;
 use serde_json::{Value, json};
 
 use super::OutputArguments;
-use crate::bench::{PointSummary, SweepRun, TrialOutline, compute_outline_summary, render_sweep_headline};
 use crate::results::Store;
+use crate::study::SweepRun;
 use crate::terminal::{self, Canvas};
+use crate::verdict::{PointSummary, TrialOutline, compute_outline_summary, render_sweep_headline};
 
 /// What `--json` prints of a sweep, up to its trials.
 #[derive(Serialize)]

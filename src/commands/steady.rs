@@ -8,10 +8,10 @@ use serde::Serialize;
 
 use super::measured::read_series;
 use super::{ExitStatus, OutputArguments, StoreArguments};
-use crate::bench::{Trial, judge_curve};
 use crate::failure::{ErrorKind, Explain};
 use crate::model::{self, Judgement, Series, Verdict, judge};
 use crate::terminal::{self, Canvas};
+use crate::verdict::judge_curve;
 
 /// Was a run ever warm? One verdict over a measured throughput curve
 ///
@@ -120,7 +120,7 @@ async fn read_run(arguments: &SteadyArguments) -> anyhow::Result<Vec<Measured>> 
             return Err(UnknownStrategy { wanted: wanted.clone(), known }.into());
         }
     }
-    let judge = |trial: &Trial| judge_curve(&run, trial, arguments.pages);
+    let judge = |trial: &crate::study::Trial| judge_curve(&run, trial, arguments.pages);
     Ok(trials.iter().map(|trial| (format!("{}, repeat {}", trial.strategy, trial.repeat), judge(trial))).collect())
 }
 

@@ -9,11 +9,12 @@ use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
 
 use super::OutputArguments;
 use super::store::keep;
-use crate::bench::disk::{AskedDisk, AskedReadAhead, NamedDisk, choose_disk};
-use crate::bench::{Disk, Error, Event, Events, Finished, Options, Stop, Strategy, run_tournament};
+use crate::bench::{Options, run_tournament};
+use crate::lab::{Error, Stop};
 use crate::postgres::hurry_clusters;
 use crate::results::Store;
 use crate::serve::LiveBoard;
+use crate::study::{self, AskedDisk, AskedReadAhead, Disk, Event, Events, Finished, NamedDisk, Strategy, choose_disk};
 use crate::terminal::TournamentDisplay;
 use crate::units::Bytes;
 
@@ -74,7 +75,7 @@ pub struct DiskArguments {
 
 impl DiskArguments {
     /// The disk asked for, or the `default` one.
-    pub fn choose(&self, default: &str) -> Result<Disk, Error> {
+    pub fn choose(&self, default: &str) -> Result<Disk, study::Error> {
         let name = self.disk.as_deref().or_else(|| self.asks_figures_only().then_some("native")).unwrap_or(default);
         let Self { riops, rbps, read_ahead, .. } = *self;
         choose_disk(&self.named_disk, AskedDisk { name: Some(name), riops, rbps, read_ahead })

@@ -2,9 +2,11 @@
 
 use std::path::{Path, PathBuf};
 
-use crate::bench::{Earlier, Sweep, SweepLock};
+use crate::bench::Earlier;
+use crate::lab::SweepLock;
 use crate::linux::machine::read_machine;
 use crate::results::{Place, Store};
+use crate::study::Sweep;
 
 /// A run of the same study on this host that did not get to its end, and that no other process runs. Its clusters lie, or will, below
 /// `parent`.

@@ -12,13 +12,8 @@ use std::collections::HashMap;
 
 use super::Error;
 use crate::linux::process;
+use crate::study::{STRATEGY_ROLE, WORKLOAD_ROLE};
 use crate::units::Bytes;
-
-/// The role that pgbench connects as. It has no other use, so that its backends can be known by it.
-pub const WORKLOAD_ROLE: &str = "pgthaw_workload";
-
-/// The role that strategies connect as.
-pub const STRATEGY_ROLE: &str = "pgthaw_strategy";
 
 /// Whom a process of the server serves.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -9,12 +9,10 @@ mod sampler;
 mod series;
 mod waits;
 
-pub use backends::{
-    BackendReads, BackendRole, BackendTotals, STRATEGY_ROLE, WORKLOAD_ROLE, apply_end_strategy_backends,
-};
+pub use backends::{BackendReads, BackendRole, BackendTotals, apply_end_strategy_backends};
 pub use error::Error;
-pub use gauges::{DeviceUse, GaugeSampler, GaugeSources, OsSample, PressureRatios, ServerPart, TaskShare};
-pub use others::{MachineReading, OthersUse};
+pub use gauges::{GaugeSampler, GaugeSources, ServerPart};
+pub use others::MachineReading;
 pub use sampler::{Cadence, Readings, Sampler, Sources};
-pub use series::{Counters, Reading, Second, compute_seconds, compute_tenths};
-pub use waits::{ObservedWait, WaitSample, WaitSampler, Waits};
+pub use series::{Reading, compute_seconds, compute_tenths};
+pub use waits::WaitSampler;

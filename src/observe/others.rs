@@ -7,6 +7,7 @@ use crate::linux::block_device::{DeviceCounters, DeviceNumber, read_device_count
 use crate::linux::clock;
 use crate::linux::families::{FamilyUse, ProcessUse, read_family_use};
 use crate::linux::schedule::{ProcessorTimes, read_processor_times};
+use crate::study::OthersUse;
 use crate::units::Bytes;
 
 /// So many of those who used most are named.
@@ -20,23 +21,6 @@ pub struct MachineReading {
     families: FamilyUse,
     /// The disk that holds the data directory; `None` where there is none.
     device: Option<DeviceCounters>,
-}
-
-/// What others had between two readings.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub struct OthersUse {
-    pub seconds: f64,
-    /// Of the machine.
-    pub processors: u32,
-    /// That others used, and that the hypervisor gave to other machines, in the mean.
-    pub used_processors: f64,
-    pub stolen_processors: f64,
-    /// Programs that used most of them, and that read most.
-    pub users: Vec<String>,
-    pub readers: Vec<String>,
-    /// From the device by others, and by anybody; nothing where it is not known who read.
-    pub read_bytes: Bytes,
-    pub device_read_bytes: Bytes,
 }
 
 impl MachineReading {

@@ -7,10 +7,11 @@ use std::time::Duration;
 
 use super::Error;
 use super::backends::BackendReads;
-use super::series::{Counters, Reading};
+use super::series::Reading;
 use crate::linux::block_device::{DeviceNumber, read_device_counters};
 use crate::linux::clock;
 use crate::linux::page_cache::CachedFile;
+use crate::study::Counters;
 use crate::units::{Bytes, PageRange};
 
 /// The workload's reads are looked at so often.

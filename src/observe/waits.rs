@@ -5,7 +5,6 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use serde::{Deserialize, Serialize};
 use sqlx::postgres::PgConnection;
 use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
@@ -13,74 +12,13 @@ use tokio::time::{MissedTickBehavior, interval};
 
 use crate::linux::clock;
 use crate::postgres::{Wait, read_waits};
+use crate::study::{WaitSample, WaitSum};
 
 /// Four looks a second find what lasts; each costs the server well under a millisecond.
-const LOOK_INTERVAL: Duration = Duration::from_millis(250);
-
-/// What was seen within one second.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct WaitSample {
-    /// End of the second, since the start of the workload; 1 for the first.
-    pub second: u32,
-    #[serde(flatten)]
-    pub seen: Waits,
-}
-
-/// What several looks have seen.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct Waits {
-    pub looks: u32,
-    pub waits: Vec<ObservedWait>,
-}
-
-/// Processes that did the same. Divided by the looks, `observed` is how many did so in the mean.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct ObservedWait {
-    #[serde(flatten)]
-    pub wait: Wait,
-    pub observed: u32,
-}
-
-impl Waits {
-    /// Processes in the mean of which `is_meant` is so; 0 without a look.
-    pub fn mean(&self, is_meant: impl Fn(&Wait) -> bool) -> f64 {
-        let seen: u32 = self.waits.iter().filter(|one| is_meant(&one.wait)).map(|one| one.observed).sum();
-        f64::from(seen) / f64::from(self.looks.max(1))
-    }
-
-    /// What the seconds saw together.
-    pub fn total<'a>(samples: impl IntoIterator<Item = &'a WaitSample>) -> Waits {
-        let mut sum = Sum::default();
-        for sample in samples {
-            sum.looks += sample.seen.looks;
-            sample.seen.waits.iter().for_each(|one| sum.add(one.wait.clone(), one.observed));
-        }
-        sum.finish()
-    }
-}
-
-#[derive(Debug, Default)]
-struct Sum {
-    looks: u32,
-    observed: BTreeMap<Wait, u32>,
-}
-
-impl Sum {
-    fn add(&mut self, wait: Wait, observed: u32) {
-        *self.observed.entry(wait).or_default() += observed;
-    }
-
-    /// What was seen most often comes first.
-    fn finish(self) -> Waits {
-        let mut waits: Vec<ObservedWait> =
-            self.observed.into_iter().map(|(wait, observed)| ObservedWait { wait, observed }).collect();
-        waits.sort_by_key(|one| std::cmp::Reverse(one.observed));
-        Waits { looks: self.looks, waits }
-    }
-}
+pub const LOOK_INTERVAL: Duration = Duration::from_millis(250);
 
 /// One look, and when it was, since the machine booted.
-type Look = (Duration, Vec<(Wait, u32)>);
+pub type Look = (Duration, Vec<(Wait, u32)>);
 
 /// The task that looks. Dropping it ends it.
 #[derive(Debug)]
@@ -105,7 +43,7 @@ impl WaitSampler {
     }
 }
 
-async fn look(mut connection: PgConnection, mut stopped: oneshot::Receiver<()>) -> Vec<Look> {
+pub async fn look(mut connection: PgConnection, mut stopped: oneshot::Receiver<()>) -> Vec<Look> {
     let mut looks = Vec::new();
     let mut ticks = interval(LOOK_INTERVAL);
     // After a late look there is no hurry to make up for it.
@@ -121,20 +59,21 @@ async fn look(mut connection: PgConnection, mut stopped: oneshot::Receiver<()>) 
 }
 
 fn compute_wait_samples(looks: Vec<Look>, start: Duration, seconds: u32) -> Vec<WaitSample> {
-    let mut sums = BTreeMap::<u32, Sum>::new();
+    let mut sums = BTreeMap::<u32, WaitSum>::new();
     for (at, seen) in looks {
         let Some(since) = at.checked_sub(start) else { continue };
         let sum = sums.entry(since.as_secs() as u32 + 1).or_default();
         sum.looks += 1;
         seen.into_iter().for_each(|(wait, observed)| sum.add(wait, observed));
     }
-    let sample = |(second, sum): (u32, Sum)| WaitSample { second, seen: sum.finish() };
+    let sample = |(second, sum): (u32, WaitSum)| WaitSample { second, seen: sum.finish() };
     sums.into_iter().map(sample).filter(|sample| sample.second <= seconds).collect()
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::study::{ObservedWait, Waits};
 
     fn wait(state: &str, event: Option<&str>) -> Wait {
         Wait {

@@ -7,9 +7,8 @@ use serde_json::json;
 use super::Error;
 use super::document::{class_of, render_document};
 use super::page::{PageKind, escape_text};
-use crate::bench::{
-    LoaderRatio, LoaderSummary, LoadingRun, LoadingSummary, LoadingTrial, PGTHAW, RatioOf, Spread, render_ratio,
-};
+use crate::study::{LoadingRun, LoadingTrial, PGTHAW};
+use crate::verdict::{LoaderRatio, LoaderSummary, LoadingSummary, RatioOf, Spread, render_ratio};
 
 /// A drawing's width in its own units; where its bars begin and end, and the height of a row.
 const WIDTH: f64 = 420.0;

@@ -3,7 +3,8 @@
 use serde::Serialize;
 
 use super::Error;
-use crate::bench::{Comparison, Run, Summary, Trial, compute_comparison, compute_summary, render_headline};
+use crate::study::{Run, Trial};
+use crate::verdict::{Comparison, Summary, compute_comparison, compute_summary, render_headline};
 
 const SCRIPT: &str = include_str!("../../web/dist/report.js");
 const STYLE: &str = include_str!("../../web/dist/report.css");

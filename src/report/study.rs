@@ -4,10 +4,8 @@ use serde::Serialize;
 
 use super::Error;
 use super::page::{PageKind, render_page};
-use crate::bench::{
-    Noise, PointSummary, SweepRun, SweepTrial, TrialOutline, TrialSeries, compute_outline_summary,
-    render_sweep_headline,
-};
+use crate::study::{SweepRun, SweepTrial};
+use crate::verdict::{Noise, PointSummary, TrialOutline, TrialSeries, compute_outline_summary, render_sweep_headline};
 
 /// Version of the data in the page (docs/formats.md).
 const FORMAT: u32 = 1;

@@ -8,7 +8,7 @@ use super::queue::Unsent;
 use super::read::{bytes_of, json_of, number_of, optional_number_of, optional_time_of, start_state_of, time_of};
 use super::write::{sql_bytes, sql_integer, sql_time};
 use super::{Error, NEWEST, Store};
-use crate::bench::{LoadOutcome, LoadingRun, LoadingTrial, Record as _};
+use crate::study::{LoadOutcome, LoadingRun, LoadingTrial, Record as _};
 use crate::units::Bytes;
 
 const UPSERT_RUN: &str = "

@@ -19,7 +19,7 @@ use super::read::{missing, number_of};
 use super::sweep_write::{insert_sweep_trial, upsert_sweep};
 use super::write::{replace_trial, upsert_run};
 use super::{Error, Store};
-use crate::bench::{LoadingRun, LoadingTrial, Run, SweepRun, SweepTrial, Trial};
+use crate::study::{LoadingRun, LoadingTrial, Run, SweepRun, SweepTrial, Trial};
 
 /// After the server did not answer, how long it is left alone. Whoever writes does not wait for it meanwhile.
 const PAUSE: Duration = Duration::from_secs(10);

@@ -7,7 +7,7 @@ use jiff::Timestamp;
 use super::database::{Query, Row};
 use super::names::{Named, choose};
 use super::{Error, Store};
-use crate::bench::{Record as _, Run, Sample, StartState, StrategyOutcome, Trial};
+use crate::study::{Record as _, Run, Sample, StartState, StrategyOutcome, Trial};
 use crate::units::Bytes;
 
 /// What stands for the run that was started last.

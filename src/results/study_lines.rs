@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use super::database::{Query, Row};
 use super::read::number_of;
 use super::{Error, Store};
-use crate::bench::{LoadingRun, Run, SweepRun};
+use crate::study::{LoadingRun, Run, SweepRun};
 
 /// A sweep, a run, or a run of loaders, with how far it came.
 #[derive(Clone, Debug, PartialEq, Serialize)]

@@ -5,7 +5,7 @@ use sqlx::types::Json;
 use super::database::{Row, Values};
 use super::read::{bytes_of, json_of, number_of, optional_number_of};
 use super::write::{sql_bytes, sql_integer};
-use crate::observe::{DeviceUse, OsSample, PressureRatios, WaitSample, Waits};
+use crate::study::{DeviceUse, OsSample, PressureRatios, WaitSample, Waits};
 use crate::units::Bytes;
 
 pub(super) const INSERT_OS_SAMPLE: &str = "

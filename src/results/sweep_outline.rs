@@ -6,10 +6,9 @@ use super::database::{Query, Row, Values};
 use super::read::{bytes_of, json_of, number_of, optional_json_of, optional_number_of, time_of};
 use super::write::{sql_integer, sql_time};
 use super::{Error, NEWEST, Store};
-use crate::bench::{
-    BackgroundWrites, Checkpoint, Noise, Selection, SweepRun, SweepTrial, TrialOutline, compute_noises, is_twice,
-};
 use crate::postgres::StatisticsDelta;
+use crate::study::{Checkpoint, SweepRun, SweepTrial};
+use crate::verdict::{BackgroundWrites, Noise, Selection, TrialOutline, compute_noises, is_twice};
 
 const OUTLINES: &str = "SELECT * FROM sweep_outlines WHERE sweep_id = $1";
 

@@ -10,7 +10,7 @@ use super::read::{
 };
 use super::sweep_gauges::{os_sample_from, wait_sample_from};
 use super::{Error, NEWEST, Store};
-use crate::bench::{LatencyHistogram, Record as _, ScriptLatency, SweepRun, SweepTrial};
+use crate::study::{LatencyHistogram, Record as _, ScriptLatency, SweepRun, SweepTrial};
 
 impl Named for SweepRun {
     fn id(&self) -> &str {

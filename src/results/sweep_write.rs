@@ -8,7 +8,8 @@ use super::sweep_gauges::{INSERT_OS_SAMPLE, INSERT_WAIT_SAMPLE, os_sample_values
 use super::sweep_outline::{INSERT_OUTLINE, outline_values};
 use super::write::{sample_values, sql_bytes, sql_integer, sql_time};
 use super::{Error, Store};
-use crate::bench::{LatencyHistogram, ScriptLatency, SweepRun, SweepTrial, TrialOutline};
+use crate::study::{LatencyHistogram, ScriptLatency, SweepRun, SweepTrial};
+use crate::verdict::TrialOutline;
 
 const UPSERT_SWEEP: &str = "
 INSERT INTO sweeps (

@@ -6,7 +6,7 @@ use sqlx::types::Json;
 use super::database::{Query, Transaction, Values};
 use super::queue::Unsent;
 use super::{Error, Store};
-use crate::bench::{Run, Sample, Trial};
+use crate::study::{Run, Sample, Trial};
 use crate::units::Bytes;
 
 const UPSERT_RUN: &str = "

@@ -12,14 +12,15 @@ use serde_json::json;
 use url::form_urlencoded::byte_serialize;
 
 use super::live::{LiveTrial, read_live};
-use crate::bench::{
-    self, Selection, Side, SweepComparison, compute_loading_summary, compute_sweep_comparison, judge_trial,
-};
 use crate::failure::{ErrorKind, Explain};
 use crate::report::{
     self, Link, PageKind, StudyData, TrialData, render_loading_report, render_missing_page, render_served_run,
 };
 use crate::results::{self, Store, StudyKind, StudyLine};
+use crate::study;
+use crate::verdict::{
+    Selection, Side, SweepComparison, compute_loading_summary, compute_sweep_comparison, judge_trial,
+};
 
 /// Spans of a trial's curves: about one for each point of a wide screen.
 const SPANS_MAX: u32 = 1500;
@@ -170,8 +171,8 @@ impl From<results::Error> for Failure {
     }
 }
 
-impl From<bench::Error> for Failure {
-    fn from(error: bench::Error) -> Failure {
+impl From<study::Error> for Failure {
+    fn from(error: study::Error) -> Failure {
         Failure::of(&error)
     }
 }

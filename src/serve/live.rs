@@ -12,9 +12,9 @@ use jiff::Timestamp;
 use rustix::fs::{FlockOperation, OFlags, flock};
 use serde::{Deserialize, Serialize};
 
-use crate::bench::{Event, LiveSecond, LoadStarted, LoadingRun, Run, SweepRun, SweepTrialStarted, TrialStarted};
 use crate::files::{Directory, read_open_at_most};
 use crate::results::{StudyKind, question_of_loading, question_of_run};
+use crate::study::{Event, LiveSecond, LoadStarted, LoadingRun, Run, SweepRun, SweepTrialStarted, TrialStarted};
 use crate::units::Bytes;
 
 /// A second takes a hundred bytes: weeks of them.

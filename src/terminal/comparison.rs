@@ -4,7 +4,8 @@ use comfy_table::Cell;
 
 use super::screen::stdout_width;
 use super::tournament::{Column, name_cell, render_count, render_fitting, spread_cell};
-use crate::bench::{BOUND, Comparison, Interference, MIN_PAIRS, NOTHING, Ratio, StrategyRatios, render_ratio};
+use crate::study::NOTHING;
+use crate::verdict::{BOUND, Comparison, Interference, MIN_PAIRS, Ratio, StrategyRatios, render_ratio};
 
 /// The peer that is shown beside `nothing`.
 const CAT: &str = "cat";

@@ -4,8 +4,9 @@ use std::fmt::Write as _;
 
 use super::screen::stdout_width;
 use super::tournament::render_count;
-use crate::bench::{Disk, RelationResidency, ResidencyStrip, Summary, Trial};
+use crate::study::{Disk, RelationResidency, ResidencyStrip, Trial};
 use crate::units::Bytes;
+use crate::verdict::Summary;
 
 /// Eighths of a character, from empty to full.
 const LEVELS: [char; 9] = [' ', '▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];

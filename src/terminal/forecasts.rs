@@ -4,8 +4,8 @@ use comfy_table::Cell;
 
 use super::screen::stdout_width;
 use super::tournament::{Column, render_fitting};
-use crate::bench::{JudgedForecast, SweepVerdict, WrittenForecast};
 use crate::model::{AT_ONCE, is_at_once, tell_after};
+use crate::verdict::{JudgedForecast, SweepVerdict, WrittenForecast};
 
 /// Before the trial.
 pub fn render_written_forecast(forecast: &WrittenForecast) -> String {

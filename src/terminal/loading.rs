@@ -6,10 +6,9 @@ use super::printable;
 use super::results::{render_disk, render_place, render_when};
 use super::screen::stdout_width;
 use super::tournament::{Column, name_cell, render_count, render_fitting, spread_cell};
-use crate::bench::{
-    LoaderRatio, LoaderSummary, LoadingRun, LoadingSummary, LoadingTrial, RatioOf, Spread, render_ratio,
-};
+use crate::study::{LoadingRun, LoadingTrial};
 use crate::units::Bytes;
+use crate::verdict::{LoaderRatio, LoaderSummary, LoadingSummary, RatioOf, Spread, render_ratio};
 
 /// Columns that give way first where the terminal is too narrow for all.
 const GIVING_WAY: [&str; 4] = ["device\nreads", "CPU s\nper GB", "device\nread", "rate\nper s"];

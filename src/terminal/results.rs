@@ -6,9 +6,8 @@ use jiff::Timestamp;
 
 use super::screen::Canvas;
 use super::tournament::STYLE;
-
-use crate::bench::{Disk, Machine, NOTHING, Run};
 use crate::postgres::ServerFacts;
+use crate::study::{Disk, Machine, NOTHING, Run};
 use crate::units::Bytes;
 
 /// A run in the list, with what its trials say.

@@ -6,8 +6,9 @@ use super::columns::{Column, render_columns};
 use super::printable::printable;
 use super::screen::Canvas;
 use super::tournament_live::render_duration;
-use crate::bench::{PointSummary, PointVerdict, Range, SweepPlan, SweepRun, render_sweep_headline};
+use crate::study::{SweepPlan, SweepRun};
 use crate::units::Bytes;
+use crate::verdict::{PointSummary, PointVerdict, Range, render_sweep_headline};
 
 /// Lines of the points and of the order; `--json` has all of them.
 const LINES_MAX: usize = 60;
@@ -15,7 +16,7 @@ const LINES_MAX: usize = 60;
 /// What `bench sweep --dry-run` prints.
 pub fn render_sweep_plan(plan: &SweepPlan, width: Option<usize>) -> String {
     let shown = &plan.points[..plan.points.len().min(LINES_MAX)];
-    let cells = |cell: &dyn Fn(&crate::bench::PlannedPoint) -> String| shown.iter().map(cell).collect::<Vec<_>>();
+    let cells = |cell: &dyn Fn(&crate::study::PlannedPoint) -> String| shown.iter().map(cell).collect::<Vec<_>>();
     let columns = vec![
         Column::number("point", 0, cells(&|point| point.number.to_string())),
         Column::text("what", 20, cells(&|point| told(&point.label))),

@@ -2,7 +2,7 @@
 
 use super::columns::{Column, render_columns};
 use super::printable::printable;
-use crate::bench::{CellComparison, Noise, NoiseCell, SweepComparison, render_ratio};
+use crate::verdict::{CellComparison, Noise, NoiseCell, SweepComparison, render_ratio};
 
 /// A row per cell, and what speaks against the comparison.
 pub fn render_sweep_comparison(comparison: &SweepComparison, width: Option<usize>) -> String {

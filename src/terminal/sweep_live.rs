@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use super::moving_line::{MovingLine, Part, time_left};
 use super::printable::printable;
 use super::tournament_live::{prepare_parts, render_tps};
-use crate::bench::{Event, LiveSecond, SweepTrial, SweepTrialStarted};
+use crate::study::{Event, LiveSecond, SweepTrial, SweepTrialStarted};
 
 /// Shows events as they come. Where standard error is no terminal it prints a line per step and per trial instead.
 #[derive(Debug)]
@@ -123,7 +123,7 @@ fn render_ended(trial: &SweepTrialStarted, ended: &SweepTrial) -> String {
 mod tests {
     use super::super::moving_line::render_parts;
     use super::*;
-    use crate::bench::UntilWarm;
+    use crate::study::UntilWarm;
     use crate::units::Bytes;
 
     #[test]

@@ -4,9 +4,10 @@ use comfy_table::{Attribute, Cell, CellAlignment, LineStyle, Table, TableStyle};
 
 use super::columns::render_left_out;
 use super::screen::stdout_width;
-use crate::bench::{PGTHAW, Spread, StrategySummary, Summary};
 use crate::model::{AT_ONCE, is_at_once};
+use crate::study::PGTHAW;
 use crate::units::Bytes;
+use crate::verdict::{Spread, StrategySummary, Summary};
 
 /// Columns that give way first where the terminal is too narrow for all.
 const GIVING_WAY: [&str; 5] = ["served\nin all", "50 %\ns", "device\nread", "command\ntook, s", "95 %\ns"];
@@ -207,7 +208,7 @@ mod tests {
         };
         let render = |warm: f64| {
             let summary = Summary { bound_seconds: Some(5.0), trial_seconds: 20, strategies: vec![strategy(warm)] };
-            (render_within(&summary, usize::MAX), crate::bench::render_headline(&summary))
+            (render_within(&summary, usize::MAX), crate::verdict::render_headline(&summary))
         };
         let (hot, sentence) = render(1.5);
         assert!(

@@ -5,8 +5,8 @@ use std::io::IsTerminal as _;
 use std::time::{Duration, Instant};
 
 use super::moving_line::{MovingLine, Part, time_left as left_part};
-use crate::bench::{Event, LiveSecond, LoadStarted, Run, StudyForecast, Trial, TrialStarted, UntilWarm};
 use crate::model::tell_after;
+use crate::study::{Event, LiveSecond, LoadStarted, Run, StudyForecast, Trial, TrialStarted, UntilWarm};
 use crate::units::Bytes;
 
 /// Stop, evict, start and tidy up around a trial, until the first trials show what it really takes.
@@ -224,7 +224,7 @@ pub fn render_kept_cluster(directory: &std::path::Path, bytes: Bytes) -> String 
 mod tests {
     use super::super::moving_line::render_parts;
     use super::*;
-    use crate::bench::StartState;
+    use crate::study::StartState;
 
     fn trial(position: u32) -> TrialStarted {
         let start_state = StartState { os_resident_bytes: Bytes(0), total_bytes: Bytes(1), verdict: "cold".into() };

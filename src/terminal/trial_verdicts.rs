@@ -2,8 +2,9 @@
 
 use super::curve::render_seconds;
 use super::steady::render_fit;
-use crate::bench::{NOTHING, Summary, Trial};
 use crate::model::{Judgement, Verdict, tell_from};
+use crate::study::{NOTHING, Trial};
+use crate::verdict::Summary;
 
 /// What is said of trials whose level is not that of the others, to which the times beside it are.
 const OTHER_LEVEL: &str = ", below the run's steady level";

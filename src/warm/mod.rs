@@ -26,3 +26,4 @@ pub use receipt::{
 };
 pub use refusal::Refusal;
 pub use state_directory::state_directory;
+pub use traffic::Sharing;

@@ -4,12 +4,12 @@
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 
-use pgthaw::bench::{
+use pgthaw::model::{Collector, Facts, Judgement, Series, Verdict, judge};
+use pgthaw::units::Bytes;
+use pgthaw::verdict::{
     TrialOutline, compute_outline_summary, compute_summary, find_contradictions, judge_trial, render_headline,
     render_sweep_headline,
 };
-use pgthaw::model::{Collector, Facts, Judgement, Series, Verdict, judge};
-use pgthaw::units::Bytes;
 use rand::rngs::StdRng;
 use rand::{Rng as _, SeedableRng as _};
 

@@ -1,8 +1,9 @@
 //! The verdict and the fit that every trial gets, and which show them.
 
-use pgthaw::bench::{NOTHING, Run, Sample, Trial, judge_trial};
 use pgthaw::model::{Verdict, WarmUp};
+use pgthaw::study::{NOTHING, Run, Sample, Trial};
 use pgthaw::units::Bytes;
+use pgthaw::verdict::judge_trial;
 
 use crate::results::{keep, sqlite};
 use crate::servers::Home;

@@ -1,7 +1,7 @@
 //! Runs of loaders in the results store, and their page.
 
-use pgthaw::bench::{LoadingRun, LoadingTrial};
 use pgthaw::results::Store;
+use pgthaw::study::{LoadingRun, LoadingTrial};
 use serde_json::{Value, json};
 use tokio::runtime::Runtime;
 
@@ -86,7 +86,7 @@ fn the_newest_is_the_newest_of_all_kinds() {
     let (mut later, trials) = synthetic_run::make(1, 20);
     (later.id, later.started_at) = ("20260302-000000-bbbb".into(), "2026-03-02T00:00:00Z".parse().unwrap());
     let trials: Vec<_> =
-        trials.into_iter().map(|trial| pgthaw::bench::Trial { run_id: later.id.clone(), ..trial }).collect();
+        trials.into_iter().map(|trial| pgthaw::study::Trial { run_id: later.id.clone(), ..trial }).collect();
     crate::results::keep(&home.path().join("state/pgthaw/results.sqlite"), &later, &trials);
     assert_eq!(shown(), "20260302-000000-bbbb");
 }

@@ -4,9 +4,10 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use pgthaw::bench::{Run, Spread, StrategySummary, Trial, compute_summary, render_headline};
 use pgthaw::report::render_report;
+use pgthaw::study::{Run, Trial};
 use pgthaw::units::Bytes;
+use pgthaw::verdict::{Spread, StrategySummary, compute_summary, render_headline};
 use serde_json::Value;
 
 use crate::results::keep;

@@ -3,8 +3,8 @@
 use std::path::Path;
 use std::process::Command;
 
-use pgthaw::bench::{Finding, Saturation, SaturationSign, SweepRun, SweepTrial};
 use pgthaw::results::Store;
+use pgthaw::study::{Finding, Saturation, SaturationSign, SweepRun, SweepTrial};
 use serde_json::{Value, json};
 use tokio::runtime::Runtime;
 

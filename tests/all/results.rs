@@ -4,9 +4,10 @@ use std::path::{Path, PathBuf};
 use std::process::Stdio;
 use std::time::Duration;
 
-use pgthaw::bench::{Run, SweepRun, SweepTrial, Trial, compute_summary};
 use pgthaw::results::{Error, NEWEST, Store};
+use pgthaw::study::{Run, SweepRun, SweepTrial, Trial};
 use pgthaw::terminal::render_tournament;
+use pgthaw::verdict::compute_summary;
 use tokio::runtime::Runtime;
 
 use crate::servers::{self, Home};

@@ -5,8 +5,8 @@ use std::path::Path;
 
 use parquet::file::reader::{FileReader as _, SerializedFileReader};
 use parquet::record::Field;
-use pgthaw::bench::{Point, SweepRun, SweepTrial};
 use pgthaw::results::Store;
+use pgthaw::study::{Point, SweepRun, SweepTrial};
 use serde_json::{Value, json};
 
 use super::bench::text;

@@ -1,11 +1,11 @@
 //! What the trials of a run say: the summary that the table, `--json` and the report show, and its sentence.
 
-use pgthaw::bench::{
-    Comparison, Limits, Run, StrategyRatios, StrategySummary, Trial, compute_comparison, compute_summary,
-    render_headline,
-};
+use pgthaw::study::{Run, Trial};
 use pgthaw::terminal::{Canvas, RunLine, render_comparison, render_runs};
 use pgthaw::units::Bytes;
+use pgthaw::verdict::{
+    Comparison, Limits, StrategyRatios, StrategySummary, compute_comparison, compute_summary, render_headline,
+};
 
 use crate::synthetic_run;
 

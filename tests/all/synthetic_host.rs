@@ -2,8 +2,8 @@
 
 use std::path::PathBuf;
 
-use pgthaw::bench::{Device, Machine};
 use pgthaw::postgres::ServerFacts;
+use pgthaw::study::{Device, Machine};
 use pgthaw::units::Bytes;
 
 pub fn make_machine() -> Machine {

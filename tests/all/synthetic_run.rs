@@ -1,12 +1,12 @@
 //! A run as `bench warmup` stores it, made without a server: a database of 750 MB on a disk of 3000 reads and 125 MiB
 //! a second, warmed in ten ways that behave as the real ones do.
 
-use pgthaw::bench::{
-    Disk, RelationResidency, ResidencyStrip, Run, Sample, StartState, StrategyOutcome, Study, StudyForecast, Trial,
-    judge_trial,
-};
 use pgthaw::model::Span;
+use pgthaw::study::{
+    Disk, RelationResidency, ResidencyStrip, Run, Sample, StartState, StrategyOutcome, Study, StudyForecast, Trial,
+};
 use pgthaw::units::Bytes;
+use pgthaw::verdict::judge_trial;
 use rand::rngs::StdRng;
 use rand::{Rng as _, SeedableRng as _};
 

@@ -4,11 +4,11 @@
 use std::collections::BTreeMap;
 
 use hdrhistogram::Histogram;
-use pgthaw::bench::{
-    BufferUse, Checkpoint, LatencyHistogram, Point, Sample, ScriptLatency, StartAsked, StartState, SweepRun, SweepTrial,
-};
-use pgthaw::observe::{DeviceUse, ObservedWait, OsSample, PressureRatios, TaskShare, WaitSample, Waits};
 use pgthaw::postgres::{RowDelta, StatisticsDelta, Wait};
+use pgthaw::study::{
+    BufferUse, Checkpoint, DeviceUse, LatencyHistogram, ObservedWait, OsSample, Point, PressureRatios, Sample,
+    ScriptLatency, StartAsked, StartState, SweepRun, SweepTrial, TaskShare, WaitSample, Waits,
+};
 use pgthaw::units::Bytes;
 use rand::rngs::StdRng;
 use rand::{Rng as _, SeedableRng as _};

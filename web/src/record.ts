@@ -1,4 +1,4 @@
-// The report's data, as src/report/ embeds it. Field names are those of src/bench/record.rs and src/bench/summary.rs.
+// The report's data, as src/report/ embeds it. Field names are those of src/study/record.rs and src/verdict/summary.rs.
 
 /** The first run of the page, and the others. */
 export interface PageData extends RunData {

@@ -1,19 +1,8 @@
 //! The least time in which a device can deliver a set of pages, when gaps may be read over. Pure.
 
-use serde::{Deserialize, Serialize};
-
 use super::wanted::WantedFile;
-use crate::bench::Disk;
+use crate::study::{Bound, Disk};
 use crate::units::Bytes;
-
-/// The best merging of all: no order of reads, no heat, nobody else who reads.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Bound {
-    pub reads: u64,
-    /// Gaps included.
-    pub read_bytes: Bytes,
-    pub seconds: f64,
-}
 
 /// The least of `max(reads ÷ reads per second, bytes ÷ bandwidth)` over all choices of gaps to read over. Gaps cost their
 /// bytes and save one read each, so the best choice is "the m shortest", and all m are tried. Reads may be as long as
@@ -51,7 +40,7 @@ fn gap_pages(neighbours: &[crate::units::PageRange]) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::bench::disk::tests::named;
+    use crate::study::disk::tests::named;
     use crate::units::PageRange;
 
     fn file(runs: &[(u64, u64)]) -> WantedFile {

@@ -5,8 +5,8 @@ use std::collections::HashMap;
 use roaring::RoaringBitmap;
 use sqlx::postgres::PgConnection;
 
-use super::super::Error;
 use crate::cache::Map;
+use crate::lab::Error;
 use crate::postgres::{Buffer, read_buffers};
 use crate::units::Fork;
 

@@ -3,19 +3,16 @@
 
 mod bound;
 mod buffers;
-mod loader;
+mod launch;
+mod options;
 mod prepare;
 mod ranges;
-mod record;
 mod study;
-mod summary;
 mod trial;
 mod wanted;
 mod watch;
 
-pub use bound::Bound;
-pub use loader::Loader;
+
+pub use options::{LoadingOptions, WantedSource};
 pub use ranges::apply_read_ranges;
-pub use record::{LoadOutcome, LoadSample, LoadingRun, LoadingTrial};
-pub use study::{LoadingFinished, LoadingOptions, WantedSource, run_loading};
-pub use summary::{LoaderRatio, LoaderSummary, LoadingSummary, RatioOf, compute_loading_summary};
+pub use study::{LoadingFinished, run_loading};

@@ -3,18 +3,15 @@
 use std::path::Path;
 
 use super::buffers::FormerBuffers;
-use super::loader::Loader;
-use super::study::{LoadingOptions, WantedSource};
+use super::options::{LoadingOptions, WantedSource};
 use super::wanted::{WantedFile, find_wanted};
-use crate::bench::Error;
-use crate::bench::event::Events;
-use crate::bench::lab::{DATABASE, Lab};
-use crate::bench::preparation::{Preparation, launch_workload, run_pgbench};
-use crate::bench::stop::Stop;
-use crate::bench::strategy::{Strategy, WarmSnapshots, run_statement};
+use crate::bench::preparation::{Preparation, launch_workload};
+use crate::bench::warmer::WarmSnapshots;
 use crate::cache::Snapshot;
+use crate::lab::{Error, Lab, Stop, find_program, run_pgbench, run_statement};
 use crate::linux::page_cache::PageCache as _;
 use crate::postgres::{PG_BUFFERCACHE, Server, ServerFacts, apply_create_extension, read_settings};
+use crate::study::{DATABASE, Events, Loader, Strategy};
 use crate::units::Bytes;
 use crate::warm::traffic::Sharing;
 
@@ -107,7 +104,7 @@ fn find_obstacles(asked: &[Loader], skipped_strategies: &[(String, String)]) -> 
     let obstacle = |loader: Loader| {
         let strategy = loader.strategy().name();
         let of_strategy = skipped_strategies.iter().find(|(name, _)| name == strategy).map(|(_, how)| how.clone());
-        of_strategy.or_else(|| loader.find_missing_program())
+        of_strategy.or_else(|| loader.is_fio().then(|| find_program("fio")).flatten())
     };
     asked.iter().filter_map(|loader| Some((loader.name().to_owned(), obstacle(*loader)?))).collect()
 }

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use super::wanted::WantedFile;
-use crate::bench::Error;
+use crate::lab::Error;
 use crate::linux::page_cache::{CachedFile, PageCache, SystemPageCache};
 use crate::linux::threads::on_threads;
 

@@ -1,54 +1,29 @@
 //! A run of loaders: prepared once, then all loaders in each of the rounds, in random order.
 
 use std::path::{Path, PathBuf};
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use jiff::Timestamp;
 
 use super::bound::compute_bound;
-use super::loader::Loader;
+use super::options::{LoadingOptions, RESIDENT_SHARE, WantedSource};
 use super::prepare::{PreparedLoading, prepare_loading};
 use super::ranges::write_list;
-use super::record::{LoadingRun, LoadingStudy, LoadingTrial};
 use super::trial::LoadSetup;
 use super::wanted::count_pages;
-use crate::bench::event::{Event, Events, LoadStarted};
-use crate::bench::lab::Lab;
-use crate::bench::order::plan_order;
+use crate::bench::options::{find_device, set_read_ahead};
 use crate::bench::preparation::choose_settings;
-use crate::bench::secrets::Record as _;
-use crate::bench::stop::Stop;
-use crate::bench::tournament::{
-    describe_machine, find_device, new_run_id, repair_read_ahead, set_read_ahead, tell_disk_remarks,
+use crate::lab::{
+    Error, Lab, Stop, WorkDirectory, describe_machine, remove_abandoned, repair_read_ahead, tell_disk_remarks,
 };
-use crate::bench::work_directory::{WorkDirectory, sweep_abandoned};
-use crate::bench::{Error, Options};
 use crate::linux::block_device::BlockDevice;
 use crate::linux::memory::pages_out_idle;
 use crate::linux::page_cache::PageCache as _;
 use crate::linux::read_ahead::ReadAhead;
+use crate::study::{
+    Event, Events, LoadStarted, LoadingRun, LoadingStudy, LoadingTrial, Record as _, new_run_id, plan_order,
+};
 use crate::units::Bytes;
-
-/// This share of what is wanted counts as "resident": the kernel may take a few pages back at any moment.
-pub const RESIDENT_SHARE: f64 = 0.99;
-
-/// What the snapshot asks for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum WantedSource {
-    Everything,
-    /// What the workload reads from a cold start.
-    Script,
-}
-
-/// What is asked of a run of loaders.
-#[derive(Clone, Debug)]
-pub struct LoadingOptions {
-    /// Its workload makes what is wanted; its repeats are the rounds. Its strategies are set by `loaders`.
-    pub base: Options,
-    pub loaders: Vec<Loader>,
-    pub wanted: WantedSource,
-    pub patience: Duration,
-}
 
 /// A run that ended, or was stopped after its preparation.
 #[derive(Debug)]
@@ -66,7 +41,7 @@ pub struct LoadingFinished {
 /// # Errors
 /// `Error::Interrupted` when it was stopped before the trials began.
 pub async fn run_loading(mut options: LoadingOptions, events: &Events, stop: &Stop) -> Result<LoadingFinished, Error> {
-    sweep_abandoned(&options.base.place, events);
+    remove_abandoned(&options.base.place, events);
     let directory = WorkDirectory::create()?;
     options.base.strategies = options.loaders.iter().map(|loader| loader.strategy()).collect();
     repair_read_ahead(options.base.place.directory(), events);
@@ -120,13 +95,8 @@ async fn play(
     for turn in &turns {
         let (ended, all) = (turn.position - 1, turns.len() as u32);
         let left = began.elapsed().checked_div(ended).map(|each| each * (all - ended));
-        let started = LoadStarted {
-            loader: turn.strategy.name(),
-            round: turn.repeat,
-            position: turn.position,
-            trials: all,
-            left,
-        };
+        let started =
+            LoadStarted { loader: turn.point.name(), round: turn.repeat, position: turn.position, trials: all, left };
         events.tell(Event::LoadStarted(started));
         match setup.run(lab, turn).await {
             Ok(mut trial) => {

@@ -6,26 +6,22 @@ use std::time::Duration;
 use jiff::Timestamp;
 use sqlx::postgres::PgConnection;
 
-use super::loader::{LoadPlan, Loader, parse_fio};
+use super::launch::{LoadPlan, parse_fio};
+use super::options::RESIDENT_SHARE;
 use super::prepare::{OTHER_DATABASE, PreparedLoading};
-use super::record::{LoadOutcome, LoadSample, LoadingTrial};
-use super::study::RESIDENT_SHARE;
 use super::wanted::count_pages;
 use super::watch::{NEAR_GOAL, Watch};
-use crate::bench::contender::describe_failure;
-use crate::bench::event::{Event, Events};
-use crate::bench::lab::Lab;
-use crate::bench::launch::{Launch, Running};
-use crate::bench::order::Turn;
-use crate::bench::stop::Stop;
-use crate::bench::{Disk, Error, StartState, disk, find_others};
+use crate::bench::warmer::describe_failure;
+use crate::lab::{Error, Lab, Launch, Running, Stop, disk};
 use crate::linux::block_device::read_device_counters;
 use crate::linux::cgroup::DiskLimit;
 use crate::linux::page_cache::PageCache as _;
 use crate::linux::{DeviceNumber, clock};
-use crate::observe::{MachineReading, OthersUse, apply_end_strategy_backends};
+use crate::observe::{MachineReading, apply_end_strategy_backends};
 use crate::postgres::Server;
+use crate::study::{Disk, Event, Events, LoadOutcome, LoadSample, Loader, LoadingTrial, OthersUse, StartState, Turn};
 use crate::units::Bytes;
+use crate::verdict::find_others;
 
 /// The server has so long to come to rest after its start.
 const REST: Duration = Duration::from_millis(500);
@@ -82,9 +78,9 @@ impl LoadSetup<'_> {
         let directory = tempfile::tempdir_in(self.directory)
             .map_err(|source| Error::file("create a directory in", self.directory, source))?;
         let fio_output = directory.path().join("fio.json");
-        let launch = self.plan(lab, &fio_output).launch(turn.strategy)?;
-        let race = self.open_race(lab, turn.strategy).await?;
-        let (mut outcome, samples, others) = race.run(&launch, turn.strategy, directory.path(), limit).await?;
+        let launch = self.plan(lab, &fio_output).launch(turn.point)?;
+        let race = self.open_race(lab, turn.point).await?;
+        let (mut outcome, samples, others) = race.run(&launch, turn.point, directory.path(), limit).await?;
         apply_end_strategy_backends(lab.postmaster_pid());
         let own = std::fs::read_to_string(&fio_output).ok().and_then(|text| parse_fio(&text));
         (outcome.own_bytes, outcome.own_seconds) = (own.map(|own| Bytes(own.0)), own.map(|own| own.1));
@@ -144,7 +140,7 @@ impl LoadSetup<'_> {
             format!("round {}: {} were taken from the page cache again before the end", turn.repeat, Bytes(lost))
         });
         LoadingTrial {
-            loader: turn.strategy.name().to_owned(),
+            loader: turn.point.name().to_owned(),
             round: turn.repeat,
             position: turn.position,
             started_at,

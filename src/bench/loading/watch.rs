@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use roaring::RoaringBitmap;
 
 use super::wanted::WantedFile;
-use crate::bench::Error;
+use crate::lab::Error;
 use crate::linux::page_cache::{CachedFile, PageCache};
 use crate::units::PageRange;
 

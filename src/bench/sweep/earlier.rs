@@ -3,13 +3,11 @@
 use std::collections::BTreeSet;
 use std::path::Path;
 
-use super::record::SweepRun;
-use super::verdict::MeasurementVerdict;
-use crate::bench::Error;
-use crate::bench::tournament::NO_DISK;
+use crate::lab::Error;
 use crate::linux::block_device::read_block_device;
 use crate::linux::machine::read_mount;
 use crate::postgres::Programs;
+use crate::study::{MeasurementVerdict, NO_DISK, SweepRun};
 
 /// What an interrupted run has left.
 #[derive(Clone, Debug)]
@@ -51,7 +49,7 @@ pub fn add_verdicts(verdicts: &mut Vec<MeasurementVerdict>, found: Vec<Measureme
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::bench::sweep::Finding;
+    use crate::study::Finding;
 
     #[test]
     fn what_is_found_anew_is_told_and_the_rest_is_told_once() {

@@ -6,29 +6,24 @@ use std::time::Instant;
 
 use jiff::Timestamp;
 
-use super::copies::ScriptCopies;
+use super::Earlier;
+use super::calibrate::calibrate_generator;
 use super::earlier::add_verdicts;
-use super::forecast::{TimeLeft, expected_seconds};
-use super::generators::check_hosts;
-use super::plan::plan_turns;
-use super::record::{SweepRun, SweepTrial};
-use super::server::connect;
-use super::site::{Site, SiteKey, SiteMaker};
-use super::start::Starter;
+use super::start::{Snapshots, Starter};
 use super::trial::TrialSetup;
-use super::verdict::{GeneratorCalibration, calibrate_generator, compute_start_verdicts, texts_of};
-use super::{Earlier, Sweep};
-use crate::bench::event::{Event, Events, SweepOpened, SweepTrialStarted};
-use crate::bench::order::Turn;
-use crate::bench::secrets::Record as _;
-use crate::bench::stop::Stop;
-use crate::bench::strategy::Strategy;
-use crate::bench::tournament::{describe_machine, repair_read_ahead};
-use crate::bench::work_directory::{WorkDirectory, sweep_abandoned};
-use crate::bench::{Disk, Error, Place};
+use crate::lab::{
+    Error, Place, ScriptCopies, Site, SiteKey, SiteMaker, SitesAsked, Stop, WorkDirectory, check_hosts, connect,
+    describe_machine, remove_abandoned, repair_read_ahead,
+};
 use crate::linux::block_device::read_block_device;
+use crate::linux::memory::pages_out_idle;
 use crate::postgres::pgbench::{Pgbench, read_pgbench_version};
 use crate::postgres::{Programs, ServerBuild, read_configuration};
+use crate::study::{
+    Disk, Event, Events, GeneratorCalibration, Record as _, Strategy, Sweep, SweepOpened, SweepRun, SweepTrial,
+    SweepTrialStarted, TimeLeft, Turn, expected_seconds, plan_turns, texts_of,
+};
+use crate::verdict::compute_start_verdicts;
 
 /// What is asked of a sweep.
 #[derive(Debug)]
@@ -62,9 +57,16 @@ pub struct SweepFinished {
 /// `Error::Interrupted` when it was stopped before the trials began; `Error::OtherGround` when it was begun with another
 /// server or on another disk.
 pub async fn run_sweep(options: SweepOptions, events: &Events, stop: &Stop) -> Result<SweepFinished, Error> {
-    sweep_abandoned(&Place::Scratch { parent: options.parent.clone() }, events);
+    remove_abandoned(&Place::Scratch { parent: options.parent.clone() }, events);
     let directory = WorkDirectory::create()?;
-    let maker = SiteMaker::new(&options, directory.path(), events, stop)?;
+    let asked = SitesAsked {
+        id: &options.id,
+        sweep: &options.sweep,
+        programs: &options.programs,
+        parent: &options.parent,
+        unfinished: &options.unfinished,
+    };
+    let maker = SiteMaker::new(asked, directory.path(), events, stop)?;
     if let Some(earlier) = &options.earlier {
         earlier.check_ground(maker.first_programs(), &options.parent)?;
         if earlier.finished.len() as u32 >= options.sweep.trials() {
@@ -123,6 +125,7 @@ impl Play<'_> {
         let sweep = &self.options.sweep;
         let mut run = self.options.earlier.as_ref().map(|earlier| earlier.run.clone());
         let mut is_kept = run.is_some();
+        let mut snapshots = BTreeMap::new();
         for key in SiteKey::all(sweep) {
             let site = sites.entry(key.clone()).or_insert(maker.open(&key).await?);
             let known = match run.take() {
@@ -143,11 +146,12 @@ impl Play<'_> {
             if known.generator.is_empty() && sweep.generators.is_none() {
                 known.generator = self.calibrate(site)?;
             }
-            self.take_snapshots(site).await?;
+            let taken = self.take_snapshots(site).await?;
             site.rest()?;
+            snapshots.insert(key, taken);
         }
         let Some(mut run) = run else { unreachable!("every axis has a value") };
-        let found = compute_start_verdicts(sweep, &disks_of(sites, sweep), &builds_of(sites));
+        let found = compute_start_verdicts(sweep, &disks_of(sites, sweep), &builds_of(sites), pages_out_idle());
         add_verdicts(&mut run.verdicts, found);
         run.warnings = texts_of(&run.verdicts);
         let (machine, generator) = (run.machine.clone(), run.generator.clone());
@@ -156,6 +160,7 @@ impl Play<'_> {
             sweep_id: &self.options.id,
             sweep,
             scripts: &self.scripts,
+            snapshots: &snapshots,
             machine: &machine,
             generator: &generator,
             directory: self.directory,
@@ -180,19 +185,19 @@ impl Play<'_> {
         let turns = plan_turns(setup.sweep, self.seed);
         let is_done = |turn: &Turn<u32>| {
             let earlier = self.options.earlier.as_ref();
-            earlier.is_some_and(|earlier| earlier.finished.contains(&(turn.strategy, turn.repeat)))
+            earlier.is_some_and(|earlier| earlier.finished.contains(&(turn.point, turn.repeat)))
         };
         let all = turns.len() as u32;
         let left: Vec<Turn<u32>> = turns.into_iter().filter(|turn| !is_done(turn)).collect();
         let expected = |turn: &Turn<u32>| {
-            let point = setup.sweep.point(turn.strategy);
+            let point = setup.sweep.point(turn.point);
             expected_seconds(&point, &setup.sweep.disk(&point))
         };
         let mut expected_left: f64 = left.iter().map(expected).sum();
         let mut time_left = TimeLeft::default();
         let mut last: Option<SiteKey> = None;
         for turn in &left {
-            let (began, point) = (Instant::now(), setup.sweep.point(turn.strategy));
+            let (began, point) = (Instant::now(), setup.sweep.point(turn.point));
             self.events.tell(Event::SweepTrialStarted(SweepTrialStarted {
                 label: point.render(&setup.sweep.axes.varied()),
                 repeat: turn.repeat,
@@ -230,11 +235,12 @@ impl Play<'_> {
     }
 
     /// Of the warm state, for points that start restored, and for strategies that bring it back.
-    async fn take_snapshots(&self, site: &mut Site) -> Result<(), Error> {
+    async fn take_snapshots(&self, site: &mut Site) -> Result<Snapshots, Error> {
         let sweep = &self.options.sweep;
+        let mut snapshots = Snapshots::new();
         let strategies = sweep.strategies();
         if strategies == [Strategy::Nothing] {
-            return Ok(());
+            return Ok(snapshots);
         }
         for (key, database) in &site.databases {
             self.stop.check()?;
@@ -243,15 +249,15 @@ impl Play<'_> {
             let starter = Starter {
                 device: None,
                 device_use: site.device_use,
-                snapshots: &BTreeMap::new(),
+                snapshots: &Snapshots::new(),
                 directory: self.directory,
                 stop: self.stop,
             };
             let load = self.scripts.of(&sweep.load(&sweep.point(0)));
             let snapshot = starter.take_snapshot(&mut site.lab, key, &load, &strategies).await?;
-            site.snapshots.insert(key.clone(), snapshot);
+            snapshots.insert(key.clone(), snapshot);
         }
-        Ok(())
+        Ok(snapshots)
     }
 
     fn calibrate(&self, site: &mut Site) -> Result<Vec<GeneratorCalibration>, Error> {

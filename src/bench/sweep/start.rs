@@ -3,25 +3,18 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use serde::{Deserialize, Serialize};
-
-use super::Point;
-use super::database::DatabaseKey;
-use super::server::{apply_reload, check_settings, connect, connect_to, needs_restart, read_tables};
-use super::verdict::Finding;
-use crate::bench::disk::DeviceUse;
-use crate::bench::lab::Lab;
-use crate::bench::launch::Launch;
-use crate::bench::preparation::run_pgbench;
 use crate::bench::race::wait_for_server_start;
-use crate::bench::stop::Stop;
-use crate::bench::strategy::{Strategy, WarmSnapshots, plan_launch, run_statement};
-use crate::bench::{Disk, Error, StartState, disk};
+use crate::bench::warmer::{WarmSnapshots, plan_launch};
+use crate::lab::{
+    DeviceUse, Error, Lab, Launch, Stop, apply_reload, check_settings, connect, connect_to, disk, needs_restart,
+    read_tables, run_pgbench, run_statement,
+};
 use crate::linux::DeviceNumber;
 use crate::linux::cgroup::DiskLimit;
 use crate::linux::read_ahead::ReadAhead;
 use crate::postgres::pgbench::{Length, Load, Pgbench, TransactionLog};
 use crate::postgres::{Server, ServerStatistics};
+use crate::study::{DatabaseKey, Disk, Finding, Point, StartAsked, StartState, Strategy};
 use crate::units::Bytes;
 use crate::warm::traffic::Sharing;
 
@@ -31,36 +24,8 @@ const HISTORY_SECONDS: u32 = 3;
 
 /// A database is warm, and a snapshot restored, when this share of it is resident: the kernel may take some back at any
 /// moment.
-const WARM_SHARE: f64 = 0.95;
+pub const WARM_SHARE: f64 = 0.95;
 const COLD_SHARE: f64 = 0.01;
-
-/// The state in which a trial is asked to start.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum StartAsked {
-    /// The server stopped, the cluster's files out of the page cache, the server started.
-    Cold,
-    /// Everything read, then some seconds of the workload.
-    Warm,
-    /// Cold, then `pgthaw restore` of a snapshot of the warm state, to its end.
-    Restored,
-    /// As the trial before has left it.
-    AsIs,
-}
-
-impl StartAsked {
-    pub const ALL: [StartAsked; 4] = [StartAsked::Cold, StartAsked::Warm, StartAsked::Restored, StartAsked::AsIs];
-
-    /// The word of the study file.
-    pub fn name(self) -> &'static str {
-        match self {
-            StartAsked::Cold => "cold",
-            StartAsked::Warm => "warm",
-            StartAsked::Restored => "restored",
-            StartAsked::AsIs => "as-is",
-        }
-    }
-}
 
 /// A server that is ready for a trial.
 #[derive(Debug)]
@@ -80,7 +45,7 @@ pub struct Starter<'a> {
     pub device: Option<DeviceNumber>,
     pub device_use: DeviceUse,
     /// Of the warm state of each database.
-    pub snapshots: &'a BTreeMap<DatabaseKey, WarmSnapshot>,
+    pub snapshots: &'a Snapshots,
     pub directory: &'a Path,
     pub stop: &'a Stop,
 }
@@ -93,6 +58,15 @@ pub struct WarmSnapshot {
     pub wanted: Bytes,
     /// Is autoprewarm among what warms the study's servers? Then each start has it, or has not.
     pub has_autoprewarm: bool,
+}
+
+/// Of the warm state of each database of a site.
+pub type Snapshots = BTreeMap<DatabaseKey, WarmSnapshot>;
+
+/// What is run to warm the server of a point; `None` where nothing is, or the server does it.
+pub fn plan_strategy(snapshots: &Snapshots, lab: &Lab, point: &Point, disk: &Disk) -> Result<Option<Launch>, Error> {
+    let Some(warm) = snapshots.get(&DatabaseKey::of(point)) else { return Ok(None) };
+    plan_launch(point.strategy(), lab, &warm.snapshots, disk)
 }
 
 impl Starter<'_> {
@@ -261,13 +235,8 @@ impl Starter<'_> {
     }
 }
 
-/// Can a server go on after a trial on this disk? Files that it has opened keep the read-ahead that they were opened with.
-pub fn leaves_files_as_they_were(disk: &Disk) -> bool {
-    disk.read_ahead.is_none() || disk.read_ahead_not_enforced.is_some()
-}
-
 /// Takes away what the workload has added, as far as that goes without making the tables anew.
-async fn tidy(lab: &Lab) -> Result<(), Error> {
+pub async fn tidy(lab: &Lab) -> Result<(), Error> {
     let (_, mut connection) = connect_to(lab, lab.database()).await?;
     let history = "DO $$ BEGIN IF pg_catalog.to_regclass('public.pgbench_history') IS NOT NULL THEN \
                    TRUNCATE public.pgbench_history; END IF; END $$";
@@ -281,7 +250,7 @@ fn read_state(lab: &Lab) -> Result<StartState, Error> {
     Ok(StartState { os_resident_bytes, total_bytes, verdict: judge(os_resident_bytes, total_bytes).to_owned() })
 }
 
-fn judge(resident: Bytes, total: Bytes) -> &'static str {
+pub fn judge(resident: Bytes, total: Bytes) -> &'static str {
     match resident.0 as f64 / total.0.max(1) as f64 {
         share if share >= WARM_SHARE => "warm",
         share if share <= COLD_SHARE => "cold",
@@ -303,6 +272,7 @@ fn changed_names(before: &[(String, String)], after: &[(String, String)]) -> Vec
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::lab::leaves_files_as_they_were;
 
     #[test]
     fn warm_is_nearly_all_and_cold_nearly_nothing() {
@@ -312,7 +282,7 @@ mod tests {
 
     #[test]
     fn a_server_is_started_again_after_another_read_ahead() {
-        let disk = |name| disk::tests::named(name);
+        let disk = |name| crate::study::disk::tests::named(name);
         assert!(leaves_files_as_they_were(&disk("native")) && !leaves_files_as_they_were(&disk("gp3")));
         let not_enforced = Disk { read_ahead_not_enforced: Some("no root".into()), ..disk("gp3") };
         assert!(leaves_files_as_they_were(&not_enforced));

@@ -1,37 +1,31 @@
 //! One trial of a sweep: the start state made and measured, pgbench, and what everybody counted meanwhile.
 
+use std::collections::BTreeMap;
 use std::path::Path;
 
 use jiff::Timestamp;
 
-use super::copies::ScriptCopies;
-use super::cycles::compute_cycles;
-use super::database::DatabaseKey;
-use super::generators::{LoadFigures, TrialLoad};
-use super::log::{parse_checkpoints, tells_of_trial};
-use super::record::SweepTrial;
-use super::server::{Look, STATISTICS_DELAY, connect, read_look, read_tables};
-use super::site::{Site, SiteKey};
-use super::start::{Started, Starter};
-use super::verdict::{Circumstances, Finding, GeneratorCalibration, TableGrowth, compute_trial_verdicts, texts_of};
-use super::{Exceeded, Point, StartAsked, Sweep};
-use crate::bench::contender::{Contender, io_workers_serve};
-use crate::bench::event::Events;
-use crate::bench::order::Turn;
-use crate::bench::race::{Entrants, Gauged, Measured, run_race};
-use crate::bench::samples::compute_samples;
-use crate::bench::stop::Stop;
-use crate::bench::strategy::Strategy;
-use crate::bench::until_warm::WarmGoal;
+use super::start::{Snapshots, Started, Starter, plan_strategy};
+use crate::bench::race::{Entrants, Gauged, run_race};
+use crate::bench::warmer::{Contender, io_workers_serve};
 use crate::bench::watch::Watched;
-use crate::bench::{Disk, Error, Machine, Sample, StartState};
 use crate::failure::Explain as _;
+use crate::lab::{
+    Error, LoadFigures, Look, STATISTICS_DELAY, ScriptCopies, Site, SiteKey, Stop, TrialLoad, connect, read_look,
+    read_tables,
+};
 use crate::linux::loop_file_system::FileSystemFacts;
 use crate::linux::read_ahead::ReadAhead;
-use crate::observe::{Cadence, WaitSample, WaitSampler, Waits};
+use crate::observe::{Cadence, WaitSampler};
 use crate::postgres::pgbench::{Length, Script};
-use crate::postgres::{self, ServerStatistics, StatisticsDelta, read_backend_pid};
+use crate::postgres::{self, ServerStatistics, read_backend_pid};
+use crate::study::{
+    DatabaseKey, Disk, Events, Exceeded, Finding, GeneratorCalibration, Machine, Measured, Point, Sample, StartAsked,
+    StartState, Strategy, Sweep, SweepTrial, Turn, WaitSample, Waits, compute_samples, compute_worst_second,
+    empty_trial, parse_checkpoints, tells_of_trial, texts_of,
+};
 use crate::units::Bytes;
+use crate::verdict::{Circumstances, TableGrowth, WarmGoal, compute_cycles, compute_trial_verdicts};
 
 /// A trial that ends by its transactions is given up after this many seconds.
 const PATIENCE_SECONDS: u32 = 24 * 3600;
@@ -42,6 +36,8 @@ pub struct TrialSetup<'a> {
     pub sweep_id: &'a str,
     pub sweep: &'a Sweep,
     pub scripts: &'a ScriptCopies,
+    /// Of the warm state, site by site.
+    pub snapshots: &'a BTreeMap<SiteKey, Snapshots>,
     pub machine: &'a Machine,
     /// What pgbench does here with an empty statement.
     pub generator: &'a [GeneratorCalibration],
@@ -59,7 +55,7 @@ fn choose_cadence(start: StartAsked) -> Cadence {
 }
 
 /// What a trial that went well has measured.
-struct Measurement {
+pub struct Measurement {
     started: Begun,
     measured: Measured,
     figures: LoadFigures,
@@ -84,7 +80,7 @@ struct Begun {
 impl TrialSetup<'_> {
     /// Runs one trial on its site. A failure of pgbench or of the server belongs to the trial; any other ends the sweep.
     pub async fn run(&self, site: &mut Site, turn: &Turn<u32>) -> Result<SweepTrial, Error> {
-        let point = self.sweep.point(turn.strategy);
+        let point = self.sweep.point(turn.point);
         let started_at = Timestamp::now();
         let mut trial = empty_trial(self.sweep_id, &point, turn, started_at);
         match self.measure(site, &point).await {
@@ -99,12 +95,13 @@ impl TrialSetup<'_> {
         if let Some(database) = site.databases.get(&DatabaseKey::of(point)) {
             site.lab.use_database(&database.name, database.oid);
         }
+        let Some(snapshots) = self.snapshots.get(&SiteKey::of(point)) else { unreachable!("every site has its own") };
         let (asked, disk) = (self.sweep.load(point), self.disk(site, point));
         let load = self.scripts.of(&asked);
         let starter = Starter {
             device: site.device,
             device_use: site.device_use,
-            snapshots: &site.snapshots,
+            snapshots,
             directory: self.directory,
             stop: self.stop,
         };
@@ -126,7 +123,7 @@ impl TrialSetup<'_> {
         let looks = WaitSampler::start(observer);
         let entrants = Entrants {
             generator: running_load.generator(),
-            contender: Contender { strategy, launch: site.plan_strategy(point, &disk)? },
+            contender: Contender { strategy, launch: plan_strategy(snapshots, lab, point, &disk)? },
             seconds: point.seconds.unwrap_or(PATIENCE_SECONDS),
             ends_by_itself: matches!(load.length, Length::Transactions(_)),
             device: site.device,
@@ -250,51 +247,6 @@ fn is_of_trial(error: &Error) -> bool {
         )
 }
 
-/// A trial without figures yet.
-pub fn empty_trial(sweep_id: &str, point: &Point, turn: &Turn<u32>, started_at: Timestamp) -> SweepTrial {
-    SweepTrial {
-        sweep_id: sweep_id.to_owned(),
-        number: turn.strategy,
-        point: point.clone(),
-        repeat: turn.repeat,
-        position: turn.position,
-        started_at,
-        start_state: None,
-        command: String::new(),
-        strategy_outcome: None,
-        generators: None,
-        failure: None,
-        lasted_seconds: 0.0,
-        transactions: 0,
-        failed: 0,
-        skipped: 0,
-        retried: 0,
-        retries: 0,
-        late: 0,
-        tps: 0.0,
-        worst_second_tps: None,
-        latency: None,
-        samples: Vec::new(),
-        os_samples: Vec::new(),
-        wait_samples: Vec::new(),
-        waits: Waits::default(),
-        scripts: Vec::new(),
-        statistics: StatisticsDelta::default(),
-        buffers_before: Vec::new(),
-        buffers_after: Vec::new(),
-        checkpoints: Vec::new(),
-        checkpoint_begun: None,
-        checkpoint_cycles: 0,
-        cycle_tps: None,
-        settings: Vec::new(),
-        device_read_bytes: Bytes(0),
-        file_system: None,
-        server_version: None,
-        verdicts: Vec::new(),
-        warnings: Vec::new(),
-    }
-}
-
 /// The samples as they are kept. Where a share of the transactions was logged alone, pgbench's own progress says how many
 /// there were.
 fn with_progress(mut seconds: Vec<Sample>, progress: &[f64], logged_share: f64) -> Vec<Sample> {
@@ -306,28 +258,10 @@ fn with_progress(mut seconds: Vec<Sample>, progress: &[f64], logged_share: f64) 
     seconds
 }
 
-/// Of fewer whole seconds none is called the worst.
-const FEWEST_WHOLE_SECONDS: usize = 5;
-
-/// Of the seconds between the first, in which the clients connect, and the last, in which they end. `None` where these are too
-/// few, or all above the throughput of the trial: then what was slow is in the others.
-pub fn compute_worst_second(samples: &[Sample], tps: f64) -> Option<f64> {
-    let whole = samples.get(1..samples.len().checked_sub(1)?).filter(|whole| whole.len() >= FEWEST_WHOLE_SECONDS)?;
-    let worst = whole.iter().map(|sample| sample.transactions).min()? as f64;
-    (worst <= tps).then_some(worst)
-}
-
 #[cfg(test)]
-pub mod tests {
+mod tests {
     use super::*;
-    use crate::bench::record::tests::sample;
-    use crate::bench::sweep::spec::tests::sweep;
-
-    /// A trial that has no figures yet.
-    pub fn trial() -> SweepTrial {
-        let turn = Turn { strategy: 0, repeat: 1, position: 1 };
-        empty_trial("1", &sweep("").unwrap().point(0), &turn, Timestamp::UNIX_EPOCH)
-    }
+    use crate::study::record::tests::sample;
 
     #[test]
     fn what_a_server_refuses_belongs_to_the_trial_and_what_the_machine_does_to_the_sweep() {
@@ -341,19 +275,6 @@ pub mod tests {
         let full = Error::file("write", Path::new("/x"), std::io::ErrorKind::StorageFull.into());
         let said = Error::Program { program: "pgbench", output: "ERROR:  x: No space left on device".into() };
         assert!(!is_of_trial(&full) && !is_of_trial(&said) && !is_of_trial(&Error::Interrupted));
-    }
-
-    #[test]
-    fn the_worst_second_is_a_whole_one() {
-        let of = |counts: &[u64]| {
-            let seconds: Vec<Sample> = (1..).zip(counts).map(|(second, count)| sample(second, *count, 0)).collect();
-            compute_worst_second(&seconds, 45.0)
-        };
-        assert_eq!(of(&[1, 50, 40, 60, 50, 70, 2]), Some(40.0));
-        // Too few, and none that is slower than the trial.
-        assert_eq!(of(&[1, 50, 40, 60, 50, 2]), None);
-        assert_eq!(of(&[1, 50, 46, 60, 50, 70, 2]), None);
-        assert_eq!([of(&[1, 2]), of(&[1]), of(&[])], [None; 3]);
     }
 
     #[test]

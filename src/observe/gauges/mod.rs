@@ -7,4 +7,3 @@ mod sample;
 
 pub use processes::ServerPart;
 pub use reading::{GaugeSampler, GaugeSources};
-pub use sample::{DeviceUse, OsSample, PressureRatios, TaskShare};

@@ -1,19 +1,19 @@
 //! Reads all gauges once per second on an absolute schedule, in a thread of its own.
 
-use std::collections::BTreeMap;
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-use super::processes::{PartTime, ServerPart, ServerProcesses};
-use super::sample::{OsSample, compute_os_samples};
-use crate::linux::block_device::{DeviceCounters, DeviceNumber, read_device_counters};
+use super::processes::ServerProcesses;
+use super::sample::{GaugeReading, compute_os_samples};
+use crate::linux::block_device::{DeviceNumber, read_device_counters};
 use crate::linux::clock;
-use crate::linux::memory::{MemoryUse, read_memory_use};
-use crate::linux::pressure::{Pressure, Resource, read_pressure};
-use crate::linux::schedule::{ProcessorTimes, TaskTime, read_processor_times, read_thread_times};
+use crate::linux::memory::read_memory_use;
+use crate::linux::pressure::{Resource, read_pressure};
+use crate::linux::schedule::{read_processor_times, read_thread_times};
 use crate::observe::Error;
 use crate::observe::sampler::wait_until;
+use crate::study::OsSample;
 
 /// Where the gauges are.
 #[derive(Clone, Debug)]
@@ -25,26 +25,6 @@ pub struct GaugeSources {
     pub postmaster_pid: u32,
     /// The backend that serves pgthaw's own looks, if there is one.
     pub observer_pid: Option<u32>,
-}
-
-/// All gauges at one moment. What cannot be read is as if nothing had happened: a trial is not given up for it.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub struct GaugeReading {
-    /// Seconds since the start that the schedule meant.
-    pub second: u32,
-    /// When it really was, since the machine booted.
-    pub monotonic: Duration,
-    /// Of the generator's threads by their number, process by process in the order in which they were made.
-    pub generator: Vec<(u32, TaskTime)>,
-    pub server: BTreeMap<ServerPart, PartTime>,
-    /// Processor time of this process.
-    pub own_cpu: Duration,
-    pub processors: ProcessorTimes,
-    pub device: Option<DeviceCounters>,
-    pub memory: MemoryUse,
-    pub cpu_pressure: Option<Pressure>,
-    pub io_pressure: Option<Pressure>,
-    pub memory_pressure: Option<Pressure>,
 }
 
 impl GaugeReading {
@@ -103,7 +83,7 @@ fn join(thread: JoinHandle<Vec<GaugeReading>>) -> Vec<OsSample> {
     compute_os_samples(&thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)))
 }
 
-fn sample(sources: GaugeSources, start: Duration, seconds: u32, stopped: &Receiver<()>) -> Vec<GaugeReading> {
+pub fn sample(sources: GaugeSources, start: Duration, seconds: u32, stopped: &Receiver<()>) -> Vec<GaugeReading> {
     let mut processes = ServerProcesses::new(sources.postmaster_pid, sources.observer_pid);
     let mut readings = Vec::new();
     let mut second = 0;

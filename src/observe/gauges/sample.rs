@@ -5,101 +5,32 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use serde::{Deserialize, Serialize};
-
-use super::processes::PartTime;
-use super::reading::GaugeReading;
+use super::processes::{PartTime, ServerPart};
 use crate::linux::block_device::DeviceCounters;
 use crate::linux::pressure::Pressure;
 use crate::linux::schedule::TaskTime;
+use crate::linux::{MemoryUse, ProcessorTimes};
+use crate::study::{DeviceUse, OsSample, PressureRatios, TaskShare};
 use crate::units::Bytes;
 
-/// One second of the machine. Seconds of processor time within one second are processors in use.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct OsSample {
-    /// End of the second, since the start of the workload; 1 for the first.
+/// All gauges at one moment. What cannot be read is as if nothing had happened: a trial is not given up for it.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct GaugeReading {
+    /// Seconds since the start that the schedule meant.
     pub second: u32,
-    /// The load generator's threads, in the order in which they were made.
-    pub generator_threads: Vec<TaskShare>,
-    /// The server's processes by what they are for ([`super::ServerPart`]).
-    pub server: BTreeMap<String, TaskShare>,
-    /// pgthaw's own, all threads.
-    pub pgthaw_cpu_seconds: f64,
-    /// Of all processors: at work, idle beside something that waited for a disk, taken by the hypervisor.
-    pub processors_busy_seconds: f64,
-    pub processors_iowait_seconds: f64,
-    pub processors_steal_seconds: f64,
-    /// The data directory's disk; `None` where there is none.
-    pub device: Option<DeviceUse>,
-    pub available_bytes: Bytes,
-    pub cached_bytes: Bytes,
-    pub dirty_bytes: Bytes,
-    pub writeback_bytes: Bytes,
-    pub pressure: PressureRatios,
-}
-
-/// What a thread, or several processes, had of the processors within a second.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct TaskShare {
-    /// How many they are.
-    pub tasks: u32,
-    pub cpu_seconds: f64,
-    /// Ready to run, and waiting for a processor.
-    pub run_delay_seconds: f64,
-}
-
-/// What a disk did within a second, for anybody.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
-pub struct DeviceUse {
-    pub reads: u64,
-    pub read_bytes: Bytes,
-    pub writes: u64,
-    pub written_bytes: Bytes,
-    /// How long a read or a write took in the mean, waiting included; `None` without any.
-    pub read_await_us: Option<f64>,
-    pub write_await_us: Option<f64>,
-    /// Requests under way in the mean.
-    pub queue: f64,
-    /// Share of the second in which at least one was.
-    pub busy_ratio: f64,
-}
-
-/// Shares of a second in which some task, or all that had something to do, waited for a resource (PSI); `None` where the
-/// kernel does not measure it.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct PressureRatios {
-    pub cpu_some: Option<f64>,
-    pub io_some: Option<f64>,
-    pub io_full: Option<f64>,
-    pub memory_some: Option<f64>,
-    pub memory_full: Option<f64>,
-}
-
-impl OsSample {
-    /// All threads of the generator together.
-    pub fn generator(&self) -> TaskShare {
-        self.generator_threads.iter().copied().fold(TaskShare::default(), TaskShare::plus)
-    }
-
-    /// All processes of the server together.
-    pub fn server_total(&self) -> TaskShare {
-        self.server.values().copied().fold(TaskShare::default(), TaskShare::plus)
-    }
-
-    /// The generator's thread with the most processor time.
-    pub fn busiest_thread_cpu_seconds(&self) -> f64 {
-        self.generator_threads.iter().map(|thread| thread.cpu_seconds).fold(0.0, f64::max)
-    }
-}
-
-impl TaskShare {
-    fn plus(self, other: TaskShare) -> TaskShare {
-        TaskShare {
-            tasks: self.tasks + other.tasks,
-            cpu_seconds: self.cpu_seconds + other.cpu_seconds,
-            run_delay_seconds: self.run_delay_seconds + other.run_delay_seconds,
-        }
-    }
+    /// When it really was, since the machine booted.
+    pub monotonic: Duration,
+    /// Of the generator's threads by their number, process by process in the order in which they were made.
+    pub generator: Vec<(u32, TaskTime)>,
+    pub server: BTreeMap<ServerPart, PartTime>,
+    /// Processor time of this process.
+    pub own_cpu: Duration,
+    pub processors: ProcessorTimes,
+    pub device: Option<DeviceCounters>,
+    pub memory: MemoryUse,
+    pub cpu_pressure: Option<Pressure>,
+    pub io_pressure: Option<Pressure>,
+    pub memory_pressure: Option<Pressure>,
 }
 
 /// What happened in each second up to the last reading. A late reading is scaled to a second; a second without a
@@ -114,7 +45,7 @@ pub fn compute_os_samples(readings: &[GaugeReading]) -> Vec<OsSample> {
 }
 
 /// What lies between two readings.
-struct Span<'a> {
+pub struct Span<'a> {
     before: &'a GaugeReading,
     after: &'a GaugeReading,
 }

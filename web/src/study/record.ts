@@ -1,4 +1,4 @@
-// The data of studies, as src/report/study.rs and src/serve/ send them. Field names are those of src/bench/sweep/.
+// The data of studies, as src/report/study.rs and src/serve/ send them. Field names are those of src/study/sweep/ and src/verdict/sweep/.
 
 import type { Ratio, Run } from "../record";
 

@@ -1,0 +1,85 @@
+//! What is run for each strategy.
+
+use std::ffi::OsString;
+
+use super::snapshots::{WITH_STORAGE, WarmSnapshots};
+use crate::lab::{Error, Lab, Launch};
+use crate::postgres::{ConnectOptions, PrewarmMode};
+use crate::study::{Disk, Strategy};
+use crate::warm::Sharing;
+
+const SEQSCAN: &str = "SELECT pg_catalog.avg(abalance) FROM public.pgbench_accounts";
+
+const PGFINCORE_LOAD: &str = "SELECT pg_catalog.sum(pages_loaded) FROM public.pgfincore_snapshot s, \
+     public.pgfadvise_loader(s.relation, 'main', s.segment, true, false, s.databit)";
+
+/// The command of a strategy; `None` for the two that have none: nothing, and autoprewarm, which the server starts.
+pub fn plan_launch(
+    strategy: Strategy,
+    lab: &Lab,
+    snapshots: &WarmSnapshots,
+    disk: &Disk,
+) -> Result<Option<Launch>, Error> {
+    let launch = match strategy {
+        Strategy::Nothing | Strategy::Autoprewarm => return Ok(None),
+        Strategy::Seqscan => psql(lab, SEQSCAN)?,
+        Strategy::Prewarm(mode) => psql(lab, &prewarm_sql(mode))?,
+        Strategy::Pgfincore => psql(lab, PGFINCORE_LOAD)?,
+        Strategy::Cat => cat(lab),
+        Strategy::Vmtouch => Launch::new("vmtouch", [OsString::from("-t"), lab.database_directory().into()]),
+        Strategy::Pgthaw(sharing) => pgthaw(sharing, lab, snapshots, disk)?,
+    };
+    Ok(Some(launch))
+}
+
+/// What a strategy without a command is, for people.
+pub fn describe(strategy: Strategy) -> &'static str {
+    match strategy {
+        Strategy::Autoprewarm => "shared_preload_libraries = 'pg_prewarm'",
+        _ => "",
+    }
+}
+
+fn prewarm_sql(mode: PrewarmMode) -> String {
+    format!("SELECT pg_catalog.sum(public.pg_prewarm(c.oid, '{}')) {WITH_STORAGE}", mode.name())
+}
+
+fn cat(lab: &Lab) -> Launch {
+    let directory = lab.database_directory();
+    let arguments: [OsString; 4] = ["-c".into(), r#"cat "$1"/* >/dev/null"#.into(), "sh".into(), directory.into()];
+    Launch::new("sh", arguments)
+}
+
+fn psql(lab: &Lab, sql: &str) -> Result<Launch, Error> {
+    let mut arguments: Vec<OsString> = ["-XAtq", "-v", "ON_ERROR_STOP=1"].map(OsString::from).to_vec();
+    arguments.extend(connection_arguments(&lab.strategy_options()));
+    // In the benchmark's own database, as a superuser: whatever stands there does not come before PostgreSQL's own.
+    arguments.extend(["-c", "SET search_path = ''", "-c", sql].map(OsString::from));
+    Ok(Launch::new(lab.programs.path("psql")?, arguments))
+}
+
+/// This very program, told what the disk can do as its user would know it.
+fn pgthaw(sharing: Sharing, lab: &Lab, snapshots: &WarmSnapshots, disk: &Disk) -> Result<Launch, Error> {
+    let program = std::env::current_exe().map_err(|source| Error::Launch { command: "pgthaw".into(), source })?;
+    let mut arguments: Vec<OsString> = vec!["restore".into(), snapshots.pgthaw_file().into()];
+    arguments.extend(connection_arguments(&lab.strategy_options()));
+    match sharing {
+        Sharing::Fair => {}
+        Sharing::Gentle => arguments.push("--gentle".into()),
+        Sharing::FullSpeed => arguments.push("--full-speed".into()),
+    }
+    let figures = [("--riops", disk.riops), ("--rbps", disk.rbps.map(|bytes| bytes.0))];
+    let in_force = figures.into_iter().filter(|_| disk.not_enforced.is_none());
+    for (option, figure) in in_force.filter_map(|(option, figure)| Some((option, figure?))) {
+        arguments.extend([option.into(), figure.to_string().into()]);
+    }
+    Ok(Launch::new(program, arguments))
+}
+
+/// psql's options, which are pgthaw's too.
+fn connection_arguments(options: &ConnectOptions) -> Vec<OsString> {
+    let port = options.port.map(|port| port.to_string());
+    let given = [("-h", &options.host), ("-p", &port), ("-U", &options.user), ("-d", &options.database)];
+    let given = given.into_iter().filter_map(|(option, value)| Some((option, value.as_ref()?)));
+    given.flat_map(|(option, value)| [option.into(), value.into()]).collect()
+}

@@ -1,0 +1,9 @@
+//! What warms a server: its command, the snapshots that it needs, and what it did.
+
+mod commands;
+mod contender;
+mod snapshots;
+
+pub use commands::plan_launch;
+pub use contender::{Contender, describe_failure, io_workers_serve};
+pub use snapshots::WarmSnapshots;

@@ -1,0 +1,250 @@
+//! Before the first trial: a cluster with a database for each scale, or the one that a killed run has left.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs::File;
+use std::path::Path;
+
+use sqlx::postgres::PgConnection;
+
+use super::availability::find_obstacle;
+use super::cluster::{Lab, Place, run_statement};
+use super::copies::read_unchanged;
+use super::error::Error;
+use super::generator::run_pgbench;
+use super::launch::Launch;
+use super::left::{claim, find_left};
+use super::server::connect;
+use super::stop::Stop;
+use crate::postgres::{
+    ConnectOptions, PG_BUFFERCACHE, PG_PREWARM, Pgbench, Programs, Said, Server, apply_create_extension, has_cluster,
+    parse_said, read_database_comment, read_databases, read_installable_extensions, remove_cluster,
+};
+use crate::study::{
+    DatabaseKey, DatabaseSpec, Event, Events, LOG_LINE_PREFIX, STRATEGY_ROLE, Strategy, Sweep, WORKLOAD_ROLE, size,
+};
+
+/// Connections beside the workload's: pgthaw's own and a reserve.
+const SPARE_CONNECTIONS: u32 = 20;
+
+/// A cluster, and the lock that says that somebody uses it.
+#[derive(Debug)]
+pub struct OpenLab {
+    pub lab: Lab,
+    pub is_adopted: bool,
+    /// Held while the cluster is in use.
+    pub claim: File,
+}
+
+/// Makes a cluster that is claimed with `text`, or takes over what a killed run has left below `parent` with this claim. A new
+/// one goes with this process until somebody would come back for it: `outlive_owner` of its cluster.
+pub fn open_lab(programs: &Programs, parent: &Path, text: &str, clients_max: u32) -> Result<OpenLab, Error> {
+    if let Some(directory) = find_left(parent, text) {
+        let claim = claim(&directory, text)?;
+        if has_cluster(&directory) {
+            let lab = Lab::adopt(programs, &directory)?;
+            return Ok(OpenLab { lab, is_adopted: true, claim });
+        }
+        // Whoever was killed was removing it.
+        remove_cluster(&directory).map_err(|source| Error::file("remove", &directory, source))?;
+    }
+    let settings = base_settings(clients_max);
+    let settings: Vec<(&str, &str)> = settings.iter().map(|(name, value)| (*name, value.as_str())).collect();
+    let lab = Lab::open(programs, &Place::Scratch { parent: parent.to_owned() }, &settings)?;
+    lab.cluster().allow_replaceable_settings()?;
+    let data_directory = lab.data_directory();
+    let claim = claim(data_directory.parent().unwrap_or(&data_directory), text)?;
+    Ok(OpenLab { lab, is_adopted: false, claim })
+}
+
+/// PostgreSQL's defaults, but for what would come between the trials, and for what is read from the log.
+fn base_settings(clients_max: u32) -> [(&'static str, String); 5] {
+    [
+        ("max_connections", (clients_max + SPARE_CONNECTIONS).to_string()),
+        ("autovacuum", "off".to_owned()),
+        ("log_checkpoints", "on".to_owned()),
+        // Where a study turns autovacuum on, its work is found in the log.
+        ("log_autovacuum_min_duration", "0".to_owned()),
+        ("log_line_prefix", LOG_LINE_PREFIX.to_owned()),
+    ]
+}
+
+/// A database of the study, as the server knows it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct MadeDatabase {
+    pub name: String,
+    pub oid: u32,
+}
+
+/// Starts the server of a cluster, and looks whether it can do what the study asks for.
+pub async fn start_server(sweep: &Sweep, lab: &mut Lab, stop: &Stop) -> Result<(), Error> {
+    lab.cluster().replace_settings(&[])?;
+    lab.start(None)?;
+    stop.check()?;
+    let (server, mut connection) = connect(lab).await?;
+    make_roles(&mut connection).await?;
+    let extensions = read_installable_extensions(&mut connection).await?;
+    check_strategies(sweep, &lab.programs, server.facts.version_num / 10_000, &extensions)?;
+    if extensions.contains(PG_BUFFERCACHE) {
+        apply_create_extension(&mut connection, PG_BUFFERCACHE).await?;
+    }
+    Ok(())
+}
+
+/// Makes the databases that are not there yet. The server runs.
+pub async fn make_databases(
+    sweep: &Sweep,
+    lab: &mut Lab,
+    directory: &Path,
+    events: &Events,
+    stop: &Stop,
+) -> Result<BTreeMap<DatabaseKey, MadeDatabase>, Error> {
+    let (server, mut connection) = connect(lab).await?;
+    let has_pgfincore = sweep.strategies().contains(&Strategy::Pgfincore);
+    let mut databases = BTreeMap::new();
+    for key in DatabaseKey::all(&sweep.axes) {
+        let Some(spec) = sweep.databases.get(&key.name) else { continue };
+        let maker = Maker { sweep, key: &key, spec, has_pgfincore, directory, events, stop };
+        let made = maker.make(lab, &server, &mut connection).await?;
+        databases.insert(key, made);
+    }
+    Ok(databases)
+}
+
+/// Each strategy was asked for by its name: one that cannot run here is told before anything is made.
+fn check_strategies(
+    sweep: &Sweep,
+    programs: &Programs,
+    version_major: u32,
+    extensions: &BTreeSet<String>,
+) -> Result<(), Error> {
+    let obstacle = |strategy: Strategy| {
+        find_obstacle(strategy, programs, version_major, extensions).map(|what| format!("{strategy}: {what}"))
+    };
+    let obstacles: Vec<String> = sweep.strategies().into_iter().filter_map(obstacle).collect();
+    if obstacles.is_empty() { Ok(()) } else { Err(Error::Setting(obstacles.join("; "))) }
+}
+
+async fn make_roles(connection: &mut PgConnection) -> Result<(), Error> {
+    for (role, attributes) in [(WORKLOAD_ROLE, "LOGIN"), (STRATEGY_ROLE, "LOGIN SUPERUSER")] {
+        let make = format!(
+            "DO $$ BEGIN IF pg_catalog.to_regrole('{role}') IS NULL THEN CREATE ROLE {role} {attributes}; END IF; END $$"
+        );
+        run_statement(connection, "make the benchmark's roles", &make).await?;
+    }
+    Ok(())
+}
+
+async fn find_database(connection: &mut PgConnection, name: &str) -> Result<Option<MadeDatabase>, Error> {
+    let databases = read_databases(connection).await?;
+    let found = databases.iter().find(|database| database.name == name);
+    Ok(found.map(|database| MadeDatabase { name: name.to_owned(), oid: database.oid }))
+}
+
+struct Maker<'a> {
+    sweep: &'a Sweep,
+    key: &'a DatabaseKey,
+    spec: &'a DatabaseSpec,
+    has_pgfincore: bool,
+    directory: &'a Path,
+    events: &'a Events,
+    stop: &'a Stop,
+}
+
+impl Maker<'_> {
+    /// Makes the database; one that is whole already stays.
+    async fn make(&self, lab: &mut Lab, server: &Server, connection: &mut PgConnection) -> Result<MadeDatabase, Error> {
+        let name = self.key.database_name();
+        if let Some(database) = find_database(connection, &name).await? {
+            if self.is_whole(connection, &name).await? {
+                return Ok(database);
+            }
+            run_statement(connection, "drop half a database", &format!("DROP DATABASE {name}")).await?;
+        }
+        let create = format!("CREATE DATABASE {name} OWNER {WORKLOAD_ROLE}");
+        run_statement(connection, "make the benchmark's database", &create).await?;
+        let Some(database) = find_database(connection, &name).await? else {
+            return Err(Error::Setting(format!("the database {name} vanished")));
+        };
+        lab.use_database(&database.name, database.oid);
+        let mut inside = server.connect_to(&name).await?;
+        let extensions = read_installable_extensions(&mut inside).await?;
+        let wanted = [PG_PREWARM, PG_BUFFERCACHE].into_iter().chain(self.has_pgfincore.then_some("pgfincore"));
+        for extension in wanted.filter(|one| extensions.contains(*one)) {
+            apply_create_extension(&mut inside, extension).await?;
+        }
+        self.fill(lab)?;
+        let mark = format!("COMMENT ON DATABASE {name} IS '{}'", self.mark());
+        run_statement(connection, "mark the benchmark's database", &mark).await?;
+        Ok(database)
+    }
+
+    /// What a database that is whole is commented with: how it was made.
+    fn mark(&self) -> String {
+        format!("made by pgthaw {:?}", self.spec).replace('\'', "")
+    }
+
+    async fn is_whole(&self, connection: &mut PgConnection, name: &str) -> Result<bool, Error> {
+        Ok(read_database_comment(connection, name).await? == Some(self.mark()))
+    }
+
+    /// pgbench's tables, then the user's own set-up.
+    fn fill(&self, lab: &Lab) -> Result<(), Error> {
+        if self.spec.pgbench {
+            self.make_pgbench_tables(lab)?;
+        }
+        self.run_setup(lab)?;
+        self.spec.commands.iter().try_for_each(|command| self.run_command(lab, command))
+    }
+
+    fn make_pgbench_tables(&self, lab: &Lab) -> Result<(), Error> {
+        let bytes = size::expected_bytes(self.key.scale);
+        self.events.tell(Event::Step(format!("making pgbench's tables, {} ({bytes})", self.key.render())));
+        let pgbench = Pgbench::find(&lab.programs, lab.workload_options())?;
+        let own = self.spec.initialize.iter().map(Into::into);
+        let arguments = own.chain(pgbench.initialize_arguments(self.key.scale));
+        run_pgbench(Launch::new(pgbench.program(), arguments), "initialize", self.directory, self.stop, |said| {
+            if let Some(Said::Initialized(share)) = said.lines().map(parse_said).next_back() {
+                self.events.tell(Event::StepShare(share));
+            }
+        })
+    }
+
+    /// A program of the study, told where the database is as every client of PostgreSQL is: by variables. No shell reads it.
+    fn run_command(&self, lab: &Lab, command: &[String]) -> Result<(), Error> {
+        let program = command.first().map(Path::new);
+        // One that is looked for in PATH was not read.
+        program.map_or(Ok(()), |program| read_unchanged(self.sweep, program).map(drop))?;
+        let ConnectOptions { host, port, user, database, .. } = lab.workload_options();
+        let port = port.map(|port| port.to_string());
+        let given = [("PGHOST", host), ("PGPORT", port), ("PGUSER", user), ("PGDATABASE", database)];
+        let given = given.into_iter().filter_map(|(name, value)| Some(format!("{name}={}", value?)));
+        let variables = given.chain([format!("PGTHAW_SCALE={}", self.key.scale)]);
+        let told = Launch::new(command.first().cloned().unwrap_or_default(), command.iter().skip(1)).render();
+        self.events.tell(Event::Step(format!("running {told}")));
+        let launch = Launch::new("env", variables.chain(command.iter().cloned()));
+        run_pgbench(launch, "command", self.directory, self.stop, |_| ()).map_err(|error| match error {
+            Error::Program { output, .. } => {
+                Error::Program { program: "a command of database.commands", output: format!("{told}: {output}") }
+            }
+            other => other,
+        })
+    }
+
+    /// The user's own SQL.
+    fn run_setup(&self, lab: &Lab) -> Result<(), Error> {
+        let Some(setup) = &self.spec.setup else { return Ok(()) };
+        read_unchanged(self.sweep, setup)?;
+        self.events.tell(Event::Step(format!("running {}", setup.display())));
+        let ConnectOptions { host, port, user, database, .. } = lab.workload_options();
+        let mut arguments: Vec<String> = ["-XAtq", "-v", "ON_ERROR_STOP=1"].map(str::to_owned).to_vec();
+        let given = [("-h", host), ("-p", port.map(|port| port.to_string())), ("-U", user), ("-d", database)];
+        let given = given.into_iter().filter_map(|(option, value)| Some([option.to_owned(), value?]));
+        arguments.extend(given.flatten());
+        arguments.extend(["-v".into(), format!("scale={}", self.key.scale), "-f".into(), setup.display().to_string()]);
+        let launch = Launch::new(lab.programs.path("psql")?, arguments);
+        run_pgbench(launch, "setup", self.directory, self.stop, |_| ()).map_err(|error| match error {
+            Error::Program { output, .. } => Error::Program { program: "psql", output },
+            other => other,
+        })
+    }
+}

@@ -1,0 +1,33 @@
+//! The host that is measured, and the disk that holds a directory.
+
+use std::path::Path;
+
+use super::error::Error;
+use crate::linux::{BlockDevice, read_machine, read_mount};
+use crate::study::{Device, Machine, NO_DISK};
+use crate::units::Bytes;
+
+/// The host, and the disk that holds `directory`.
+pub fn describe_machine(directory: &Path, device: Option<&BlockDevice>) -> Result<Machine, Error> {
+    let facts = read_machine()?;
+    let device = match device {
+        Some(device) => Device {
+            name: device.name.clone(),
+            major_minor: device.number.to_string(),
+            rotational: device.is_rotational,
+            read_ahead_bytes: device.read_ahead_bytes,
+        },
+        None => {
+            Device { name: NO_DISK.into(), major_minor: String::new(), rotational: false, read_ahead_bytes: Bytes(0) }
+        }
+    };
+    Ok(Machine {
+        hostname: facts.hostname,
+        kernel: facts.kernel,
+        cpu_model: facts.cpu_model,
+        cores: facts.cores,
+        memory_bytes: facts.memory_bytes,
+        file_system: read_mount(directory)?.file_system,
+        device,
+    })
+}

@@ -1,0 +1,323 @@
+//! Where points are measured: a cluster of its own for each file system with each server's programs.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs::File;
+use std::path::Path;
+
+use super::cluster::Lab;
+use super::databases::{MadeDatabase, OpenLab, make_databases, open_lab, start_server};
+use super::disk::{DeviceUse, choose_in_force_on, leaves_files_as_they_were};
+use super::error::Error;
+use super::left::{FILE_SYSTEM_PREFIX, claim, find_left, read_held_bytes, remove_left};
+use super::server::connect;
+use super::settings::{check_settings_known, find_servers};
+use super::stop::Stop;
+use crate::files::OwnDirectory;
+use crate::linux::{
+    DeviceNumber, FileSystemAsked, FileSystemFacts, LoopFileSystem, read_block_device, read_free_bytes,
+};
+use crate::postgres::{Programs, ServerBuild, read_server_build};
+use crate::study::{
+    DEFAULT_SERVER, DatabaseKey, Disk, Event, Events, FileSystemSpec, Finding, NATIVE, Point, Sweep, check_room,
+    image_bytes, needed_bytes_on,
+};
+use crate::units::Bytes;
+
+/// Which site a point belongs to.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct SiteKey {
+    pub file_system: String,
+    pub server: String,
+}
+
+impl SiteKey {
+    pub fn of(point: &Point) -> SiteKey {
+        SiteKey { file_system: point.file_system.clone(), server: point.server.clone() }
+    }
+
+    /// Every site of a study.
+    pub fn all(sweep: &Sweep) -> Vec<SiteKey> {
+        let key = |file_system: &String, server: &String| SiteKey {
+            file_system: file_system.clone(),
+            server: server.clone(),
+        };
+        let axes = &sweep.axes;
+        axes.file_system.iter().flat_map(|one| axes.server.iter().map(move |server| key(one, server))).collect()
+    }
+
+    /// What a disk is called here; where there are several file systems it says on which.
+    pub fn name_disk(&self, disk: &str, sweep: &Sweep) -> String {
+        match sweep.axes.file_system.len() {
+            1 => disk.to_owned(),
+            _ => format!("{disk} on {}", self.file_system),
+        }
+    }
+
+    /// What the directory of a site is claimed with: the sweep, and which of its sites it is.
+    fn claim_text(&self, id: &str) -> String {
+        let parts = [("file_system", &self.file_system, NATIVE), ("server", &self.server, DEFAULT_SERVER)];
+        let own = parts.into_iter().filter(|(_, value, usual)| value != usual);
+        let own = own.map(|(axis, value, _)| format!("{axis}={value}"));
+        [id.to_owned()].into_iter().chain(own).collect::<Vec<_>>().join(" ")
+    }
+}
+
+/// What a sweep asks of its sites.
+#[derive(Clone, Copy, Debug)]
+pub struct SitesAsked<'a> {
+    /// The sweep's.
+    pub id: &'a str,
+    pub sweep: &'a Sweep,
+    /// Of the server that a study means when it names none.
+    pub programs: &'a Programs,
+    pub parent: &'a Path,
+    /// Ids of all sweeps that did not get to their end: what killed runs have left of them stays.
+    pub unfinished: &'a BTreeSet<String>,
+}
+
+/// What sites are made of.
+#[derive(Debug)]
+pub struct SiteMaker<'a> {
+    pub asked: SitesAsked<'a>,
+    /// Of each server of the study.
+    pub programs: BTreeMap<String, Programs>,
+    /// For what programs say meanwhile.
+    pub directory: &'a Path,
+    pub events: &'a Events,
+    pub stop: &'a Stop,
+}
+
+/// A cluster with its databases, and what it stands on.
+#[derive(Debug)]
+pub struct Site {
+    // Dropped in this order: the server first, then what it stands on.
+    pub lab: Lab,
+    /// Held while the cluster is in use; it lies on the file system.
+    cluster_claim: File,
+    file_system: Option<OwnFileSystem>,
+    pub databases: BTreeMap<DatabaseKey, MadeDatabase>,
+    pub device: Option<DeviceNumber>,
+    pub device_use: DeviceUse,
+    /// Those that are in force here, or why not, by name.
+    pub disks: BTreeMap<String, Disk>,
+    /// Of the server's blocks.
+    pub block_size: Bytes,
+    pub build: ServerBuild,
+    /// The settings that the server runs with; `None` when it does not run, or has to be started again.
+    pub running: Option<Vec<(String, String)>>,
+}
+
+/// A file system that was made for a site.
+#[derive(Debug)]
+struct OwnFileSystem {
+    mounted: LoopFileSystem,
+    asked: FileSystemAsked,
+    /// Held while it is in use.
+    _claim: File,
+}
+
+impl SiteMaker<'_> {
+    /// Looks for everything that sites are made of, before anything is made.
+    pub fn new<'a>(
+        asked: SitesAsked<'a>,
+        directory: &'a Path,
+        events: &'a Events,
+        stop: &'a Stop,
+    ) -> Result<SiteMaker<'a>, Error> {
+        for spec in asked.sweep.file_systems.values() {
+            spec.asked.check_available()?;
+        }
+        let programs = find_servers(asked.sweep, asked.programs)?;
+        for remark in check_settings_known(asked.sweep, &programs)? {
+            events.tell(Event::Remark(remark));
+        }
+        Ok(SiteMaker { asked, programs: with_common_pgbench(programs), directory, events, stop })
+    }
+
+    /// Of the server by which the sweep is described.
+    pub fn first_programs(&self) -> &Programs {
+        let first = self.asked.sweep.axes.server.first().and_then(|name| self.programs.get(name));
+        first.unwrap_or(self.asked.programs)
+    }
+
+    /// Makes a site, or takes over what a killed run of the sweep has left of it. Its server runs afterwards; it has no databases
+    /// yet, and a new one goes with this process until it [outlives](Site::outlive) it.
+    pub async fn open(&self, key: &SiteKey) -> Result<Site, Error> {
+        self.stop.check()?;
+        let parent = self.asked.parent;
+        let programs = self.programs.get(&key.server).unwrap_or(self.asked.programs);
+        let clients_max = self.asked.sweep.axes.clients.iter().copied().max().unwrap_or(1);
+        let text = key.claim_text(self.asked.id);
+        let spec = self.asked.sweep.file_systems.get(&key.file_system);
+        let file_system = spec.map(|spec| self.make_file_system(&key.file_system, spec, &text)).transpose()?;
+        let place = file_system.as_ref().map_or_else(|| parent.to_owned(), |own| own.mounted.mount_point());
+        self.events.tell(Event::Step("making a scratch cluster".into()));
+        let OpenLab { mut lab, is_adopted, claim } = open_lab(programs, &place, &text, clients_max)?;
+        if is_adopted {
+            self.events.tell(Event::Remark("a run that was killed has left its cluster: it is used again".into()));
+        }
+        if let Some(generators) = &self.asked.sweep.generators {
+            lab.listen(&generators.address)?;
+        }
+        if let Some(own) = &file_system {
+            lab.set_backing_file(own.mounted.image());
+        }
+        let device_use = if file_system.is_some() { DeviceUse::Own } else { DeviceUse::Shared };
+        let mut site = Site {
+            device: read_block_device(&place).ok().map(|device| device.number),
+            disks: self.find_disks(&place, device_use),
+            lab,
+            cluster_claim: claim,
+            file_system,
+            databases: BTreeMap::new(),
+            device_use,
+            block_size: Bytes(0),
+            build: ServerBuild::default(),
+            running: None,
+        };
+        start_server(self.asked.sweep, &mut site.lab, self.stop).await?;
+        let (server, mut connection) = connect(&site.lab).await?;
+        site.block_size = Bytes(server.facts.block_size.into());
+        site.build = read_server_build(&mut connection).await?;
+        Ok(site)
+    }
+
+    /// Makes the databases of a site whose server runs, but for those that are there and whole.
+    pub async fn fill(&self, site: &mut Site) -> Result<(), Error> {
+        let sweep = self.asked.sweep;
+        site.databases = make_databases(sweep, &mut site.lab, self.directory, self.events, self.stop).await?;
+        Ok(())
+    }
+
+    /// An error when the disk has not enough room for the sites, beside what a killed run of the sweep has left of them.
+    pub fn check_room(&self) -> Result<(), Error> {
+        let SitesAsked { sweep, parent, .. } = self.asked;
+        let missing = |key: SiteKey| {
+            let left = find_left(parent, &key.claim_text(self.asked.id));
+            let held = left.map_or(Bytes(0), |directory| read_held_bytes(&directory));
+            needed_bytes_on(&key.file_system, sweep).0.saturating_sub(held.0)
+        };
+        let needed = Bytes(SiteKey::all(sweep).into_iter().map(missing).sum());
+        Ok(check_room(needed, read_free_bytes(parent)?, parent)?)
+    }
+
+    fn make_file_system(&self, name: &str, spec: &FileSystemSpec, text: &str) -> Result<OwnFileSystem, Error> {
+        let parent = self.asked.parent;
+        if let Some(directory) = find_left(parent, text) {
+            let claim = claim(&directory, text)?;
+            let left = LoopFileSystem::in_directory(&directory);
+            // Without a whole cluster it is not worth much, and may be half made itself.
+            if left.mount_again(&spec.asked).is_ok() && find_left(&left.mount_point(), text).is_some() {
+                return Ok(OwnFileSystem { mounted: left, asked: spec.asked.clone(), _claim: claim });
+            }
+            left.remove()?;
+        }
+        self.events.tell(Event::Step(format!("making the file system {name}")));
+        let made = OwnDirectory::create(FILE_SYSTEM_PREFIX, parent);
+        let made = made.map_err(|source| Error::file("create a directory in", parent, source))?;
+        let directory = made.path();
+        let claim = claim(&directory, text)?;
+        // The server's user goes through to the mount point.
+        let opened = made.directory().give_to(None, 0o711);
+        opened.map_err(|source| Error::file("open to others", &directory, source))?;
+        let file_system = LoopFileSystem::in_directory(&directory);
+        let is_written = file_system.write_image(image_bytes(spec, self.asked.sweep), |share| {
+            self.events.tell(Event::StepShare(share));
+            !self.stop.is_requested()
+        })?;
+        if !is_written {
+            return Err(Error::Interrupted);
+        }
+        file_system.make(&spec.asked)?;
+        Ok(OwnFileSystem { mounted: file_system, asked: spec.asked.clone(), _claim: claim })
+    }
+
+    /// Removes what killed runs have left that nobody comes back for; what the sweep itself has left only when it `is_over`.
+    pub fn remove_left(&self, is_over: bool) {
+        let SitesAsked { id, parent, unfinished, .. } = self.asked;
+        let own = (!is_over).then_some(id);
+        let others = unfinished.iter().filter(|other| *other != id).cloned().collect();
+        remove_left(parent, own, &others, self.events);
+    }
+
+    /// Each disk of the study, or why it cannot be had.
+    fn find_disks(&self, place: &Path, device_use: DeviceUse) -> BTreeMap<String, Disk> {
+        let find = |(name, disk): (&String, &Disk)| (name.clone(), choose_in_force_on(place, disk.clone(), device_use));
+        let disks: BTreeMap<String, Disk> = self.asked.sweep.disks.iter().map(find).collect();
+        for (name, disk) in &disks {
+            let reasons = [&disk.not_enforced, &disk.writes_not_enforced, &disk.read_ahead_not_enforced];
+            for reason in reasons.into_iter().flatten() {
+                self.events.tell(Event::Remark(format!("the disk {name} is not in force: {reason}")));
+            }
+        }
+        disks
+    }
+}
+
+impl Site {
+    /// The file system that was made for it, and what of it and its device is not as it was asked for.
+    pub fn read_file_system(&self) -> Result<(Option<FileSystemFacts>, Vec<Finding>), Error> {
+        let Some(own) = &self.file_system else { return Ok((None, Vec::new())) };
+        let facts = own.mounted.read_facts()?;
+        let deviations = facts.deviations(&own.asked).into_iter();
+        let findings = deviations.map(|one| Finding::NotInForce { what: one.what, reason: one.found }).collect();
+        Ok((Some(facts), findings))
+    }
+
+    /// From now on the cluster stays when this process is killed: the sweep is kept, and goes on with it.
+    pub fn outlive(&self) {
+        self.lab.cluster().outlive_owner();
+    }
+
+    /// Says after a trial how the server runs, for a trial that starts as it is.
+    pub fn note_running(&mut self, point: &Point, has_failed: bool) {
+        let is_known = !has_failed && self.disks.get(&point.disk).is_none_or(leaves_files_as_they_were);
+        self.running = is_known.then(|| point.settings.clone());
+    }
+
+    /// Stops the server, for another site's turn.
+    pub fn rest(&mut self) -> Result<(), Error> {
+        self.running = None;
+        self.lab.stop()
+    }
+
+    /// Takes everything away.
+    pub async fn finish(self) -> Result<(), Error> {
+        let Site { lab, cluster_claim, file_system, .. } = self;
+        // The first failure is the one to tell.
+        let finished = lab.finish(false).await.map(drop);
+        drop(cluster_claim);
+        let removed = file_system.map_or(Ok(()), |own| own.mounted.remove());
+        finished.and(removed.map_err(Error::from))
+    }
+}
+
+/// Servers of several versions are measured by one pgbench, the newest that lies beside any of them: else the difference
+/// might be its own.
+fn with_common_pgbench(programs: BTreeMap<String, Programs>) -> BTreeMap<String, Programs> {
+    let has_own = |one: &&Programs| one.bin_dir().join("pgbench").is_file();
+    let newest = programs.values().filter(has_own).max_by_key(|one| one.version().map_or(0, |version| version.major));
+    match newest.cloned() {
+        Some(newest) if programs.len() > 1 => {
+            programs.into_iter().map(|(name, one)| (name, one.with_pgbench_of(&newest))).collect()
+        }
+        _ => programs,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::study::sweep::spec::tests::sweep;
+
+    #[test]
+    fn every_pair_of_file_system_and_server_is_a_site_with_a_claim_of_its_own() {
+        let study = sweep("[points]\nfile_system = [\"native\", \"xfs\"]\nserver = [\"default\", \"15\"]\n").unwrap();
+        let keys = SiteKey::all(&study);
+        let claims: Vec<String> = keys.iter().map(|key| key.claim_text("7")).collect();
+        assert_eq!(claims, ["7", "7 server=15", "7 file_system=xfs", "7 file_system=xfs server=15"]);
+        for number in 0..study.points() {
+            assert!(keys.contains(&SiteKey::of(&study.point(number))));
+        }
+    }
+}

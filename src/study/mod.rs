@@ -1,0 +1,52 @@
+//! What is asked of a study, and what is kept of it: types, and text that becomes a value. No process, no clock.
+
+mod calibration;
+pub(crate) mod disk;
+mod error;
+mod event;
+mod finding;
+#[cfg(fuzzing)]
+pub mod fuzzing;
+mod gauges;
+mod loading;
+mod measured;
+mod measurement_verdict;
+mod order;
+mod others;
+pub(crate) mod record;
+mod roles;
+mod samples;
+mod secrets;
+pub mod size;
+mod strategy;
+pub(crate) mod sweep;
+
+pub use calibration::Calibration;
+pub use disk::{AskedDisk, AskedReadAhead, NamedDisk, choose_disk, compute_bound_seconds};
+pub use error::{ANOTHER_PLACE, Error};
+pub use event::{
+    Event, Events, Finished, LiveSecond, LoadStarted, SweepOpened, SweepTrialStarted, TrialStarted, UntilWarm,
+};
+pub use finding::{Finding, Saturation, SaturationSign};
+pub use gauges::{DeviceUse, ObservedWait, OsSample, PressureRatios, TaskShare, WaitSample, WaitSum, Waits};
+pub use loading::{Bound, LoadOutcome, LoadSample, Loader, LoadingRun, LoadingStudy, LoadingTrial};
+pub use measured::{Counters, Measured, Outcome, Second};
+pub use measurement_verdict::{MeasurementVerdict, texts_of};
+pub use order::{Turn, plan_order};
+pub use others::{NOISE_TOLD, Others, OthersUse};
+pub use record::{
+    Device, Disk, Machine, NO_DISK, RelationResidency, ResidencyStrip, Run, Sample, StartState, StrategyOutcome, Study,
+    StudyForecast, Trial, new_run_id,
+};
+pub use roles::{STRATEGY_ROLE, WORKLOAD_ROLE};
+pub use samples::compute_samples;
+pub use secrets::Record;
+pub use strategy::{NOTHING, PGTHAW, Strategy};
+pub use sweep::{
+    AUTOVACUUM, BufferUse, CALIBRATION_SECONDS, Checkpoint, CheckpointBegun, DATABASE, DEFAULT_SERVER, DatabaseKey,
+    DatabaseSpec, Exceeded, FileSystemSpec, GeneratorCalibration, Generators, ImportOptions, Imported, LOG_LINE_PREFIX,
+    Latencies, LatencyHistogram, NATIVE, PlannedPoint, Point, SIDE, SIDES, ScriptLatency, ServerSpec, StartAsked,
+    Sweep, SweepPlan, SweepRun, SweepTrial, TimeLeft, TrialGenerator, TrialGenerators, check_room,
+    compute_worst_second, empty_trial, expected_seconds, forecast_warm_seconds, image_bytes, needed_bytes_on,
+    parse_checkpoints, parse_sweep, plan_sweep, plan_turns, read_import, read_sweep, render_digest, tells_of_trial,
+};

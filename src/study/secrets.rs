@@ -1,0 +1,80 @@
+//! Records are kept without what may be secret in them: as they are made, and once more as they are read, for older ones were
+//! made with it.
+
+use super::loading::{LoadingRun, LoadingTrial};
+use super::record::{Run, StrategyOutcome, Trial};
+use super::sweep::{SweepRun, SweepTrial};
+use crate::postgres::{keep_document, keep_setting, keep_text};
+
+/// What is recorded.
+pub trait Record {
+    /// Leaves out what may be secret ([`keep_text`]).
+    fn hide_secrets(&mut self);
+}
+
+impl Record for Run {
+    fn hide_secrets(&mut self) {
+        hide_settings(&mut self.settings);
+        hide_texts(self.warnings.iter_mut().chain(&mut self.study.title));
+    }
+}
+
+impl Record for Trial {
+    fn hide_secrets(&mut self) {
+        self.outcome.hide_secrets();
+        hide_texts(&mut self.warnings);
+    }
+}
+
+impl Record for StrategyOutcome {
+    fn hide_secrets(&mut self) {
+        hide_texts([&mut self.command, &mut self.output].into_iter().chain(&mut self.failure));
+    }
+}
+
+impl Record for LoadingRun {
+    fn hide_secrets(&mut self) {
+        hide_settings(&mut self.settings);
+        hide_texts(&mut self.warnings);
+    }
+}
+
+impl Record for LoadingTrial {
+    fn hide_secrets(&mut self) {
+        let outcome = &mut self.outcome;
+        let texts = [&mut self.command, &mut outcome.output].into_iter().chain(&mut outcome.failure);
+        hide_texts(texts.chain(&mut self.warnings));
+    }
+}
+
+impl Record for SweepRun {
+    fn hide_secrets(&mut self) {
+        for setting in &mut self.configuration {
+            setting.value = setting.value.take().map(|value| keep_setting(&setting.name, value));
+        }
+        keep_document(&mut self.study);
+        hide_texts(self.warnings.iter_mut().chain([&mut self.question]).chain(&mut self.source));
+    }
+}
+
+impl Record for SweepTrial {
+    fn hide_secrets(&mut self) {
+        for settings in [&mut self.settings, &mut self.point.settings, &mut self.point.variables] {
+            hide_settings(settings);
+        }
+        hide_texts([&mut self.command].into_iter().chain(&mut self.failure).chain(&mut self.warnings));
+        self.strategy_outcome.iter_mut().for_each(Record::hide_secrets);
+    }
+}
+
+fn hide_settings(settings: &mut [(String, String)]) {
+    for (name, value) in settings {
+        *value = keep_setting(name, std::mem::take(value));
+    }
+}
+
+fn hide_texts<'a>(texts: impl IntoIterator<Item = &'a mut String>) {
+    for text in texts {
+        *text = keep_text(std::mem::take(text));
+    }
+}

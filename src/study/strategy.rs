@@ -1,0 +1,123 @@
+//! The ways to get a cold server warm. Each is what a DBA would do, as the DBA would type it.
+
+use std::fmt;
+use std::str::FromStr;
+
+use super::error::Error;
+use crate::postgres::PrewarmMode;
+use crate::warm::Sharing;
+
+/// The strategy that the sentence is about, when it took part.
+pub const PGTHAW: &str = "pgthaw";
+
+/// A way to get warm.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Strategy {
+    /// The workload warms itself.
+    Nothing,
+    /// `SELECT avg(abalance) FROM pgbench_accounts`: what people do first. It reads no index.
+    Seqscan,
+    /// `cat` of the database's files.
+    Cat,
+    /// `vmtouch -t` of the database's directory.
+    Vmtouch,
+    /// pg_prewarm of every relation, through one connection.
+    Prewarm(PrewarmMode),
+    /// pg_prewarm's own background worker: loads what was in shared_buffers, from the server's start on.
+    Autoprewarm,
+    /// pgfincore's snapshot of the page cache, through its loader.
+    Pgfincore,
+    /// `pgthaw restore`, in one of its modes.
+    Pgthaw(Sharing),
+}
+
+impl Strategy {
+    /// All of them, in the order in which people read about them; the last two are run only when they are asked for.
+    pub const ALL: [Strategy; 12] = [
+        Strategy::Nothing,
+        Strategy::Seqscan,
+        Strategy::Cat,
+        Strategy::Vmtouch,
+        Strategy::Prewarm(PrewarmMode::Read),
+        Strategy::Prewarm(PrewarmMode::Buffer),
+        Strategy::Prewarm(PrewarmMode::Prefetch),
+        Strategy::Autoprewarm,
+        Strategy::Pgfincore,
+        Strategy::Pgthaw(Sharing::Fair),
+        Strategy::Pgthaw(Sharing::Gentle),
+        Strategy::Pgthaw(Sharing::FullSpeed),
+    ];
+
+    /// The name for the command line, for results and for tables.
+    pub fn name(self) -> &'static str {
+        match self {
+            Strategy::Nothing => NOTHING,
+            Strategy::Seqscan => "seqscan",
+            Strategy::Cat => "cat",
+            Strategy::Vmtouch => "vmtouch",
+            Strategy::Prewarm(PrewarmMode::Read) => "pg_prewarm-read",
+            Strategy::Prewarm(PrewarmMode::Buffer) => "pg_prewarm-buffer",
+            Strategy::Prewarm(PrewarmMode::Prefetch) => "pg_prewarm-prefetch",
+            Strategy::Autoprewarm => "autoprewarm",
+            Strategy::Pgfincore => "pgfincore",
+            Strategy::Pgthaw(Sharing::Fair) => PGTHAW,
+            Strategy::Pgthaw(Sharing::Gentle) => "pgthaw-gentle",
+            Strategy::Pgthaw(Sharing::FullSpeed) => "pgthaw-full-speed",
+        }
+    }
+
+    /// The share of the transactions of `nothing` that it leaves to the traffic in every second; `None`: it promises
+    /// nothing.
+    pub fn floor(self) -> Option<f64> {
+        match self {
+            Strategy::Pgthaw(Sharing::Fair) => Some(0.3),
+            Strategy::Pgthaw(Sharing::Gentle) => Some(0.8),
+            _ => None,
+        }
+    }
+
+    /// Those that run when none is named: pgthaw in its default mode only.
+    pub fn default_ones() -> Vec<Strategy> {
+        let is_default = |one: &Strategy| !matches!(one, Strategy::Pgthaw(Sharing::Gentle | Sharing::FullSpeed));
+        Strategy::ALL.into_iter().filter(is_default).collect()
+    }
+
+    /// Does its SQL scan relations, so that io workers (PostgreSQL 18) read for it?
+    pub fn scans_in_server(self) -> bool {
+        matches!(self, Strategy::Seqscan | Strategy::Prewarm(_) | Strategy::Autoprewarm)
+    }
+}
+
+impl fmt::Display for Strategy {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.name())
+    }
+}
+
+impl FromStr for Strategy {
+    type Err = Error;
+
+    fn from_str(text: &str) -> Result<Strategy, Error> {
+        Strategy::ALL.into_iter().find(|strategy| strategy.name() == text).ok_or_else(|| Error::UnknownStrategy {
+            name: text.to_owned(),
+            known: Strategy::ALL.map(Strategy::name).join(", "),
+        })
+    }
+}
+
+/// The strategy that every other one is compared with: no warming at all.
+pub const NOTHING: &str = "nothing";
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_read_back() {
+        for strategy in Strategy::ALL {
+            assert_eq!(strategy.name().parse::<Strategy>().unwrap(), strategy);
+        }
+        let unknown = "dd".parse::<Strategy>().unwrap_err().to_string();
+        assert!(unknown.contains("\"dd\"") && unknown.contains("pg_prewarm-read"), "{unknown}");
+    }
+}

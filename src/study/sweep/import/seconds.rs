@@ -1,0 +1,307 @@
+//! From the files of a trial to its seconds and latencies: from the finest that there is.
+
+use std::io::{BufRead as _, BufReader, Read as _};
+use std::path::{Path, PathBuf};
+
+use jiff::Timestamp;
+
+use super::files::TrialFiles;
+use crate::files::open_regular;
+use crate::postgres::{
+    Interval, Intervals, PgbenchReport, Progress, TransactionEnd, parse_interval, parse_transaction,
+};
+use crate::study::error::Error;
+use crate::study::record::Sample;
+use crate::study::sweep::latency::Latencies;
+use crate::study::sweep::record::{LatencyHistogram, ScriptLatency};
+use crate::units::Bytes;
+
+/// A trial that lasts longer was put together of several.
+const SECONDS_MAX: i64 = 31 * 24 * 3600;
+
+/// So many seconds may be told by files of no size, and by each of their bytes: a line of 40 bytes that stands for an hour is
+/// believed. Every second takes memory, whatever little was written of it.
+const SECONDS_MIN: u64 = 10_000;
+const SECONDS_PER_BYTE: u64 = 1000;
+
+/// pgbench takes at most so many scripts (MAX_SCRIPTS in pgbench.c).
+const SCRIPTS_MAX: u32 = 128;
+
+/// What the files say of the time.
+#[derive(Debug, Default)]
+pub struct Measured {
+    pub started_at: Option<Timestamp>,
+    pub samples: Vec<Sample>,
+    pub latency: Option<LatencyHistogram>,
+    pub scripts: Vec<ScriptLatency>,
+    /// As many as the log names.
+    pub clients: Option<u32>,
+    /// Is a second what was counted within it, and not a part of a longer interval?
+    pub is_by_second: bool,
+    pub warnings: Vec<String>,
+}
+
+/// Reads the trial.
+pub fn read_trial(files: &TrialFiles) -> Result<Measured, Error> {
+    let report = files.report.as_ref().map(|(_, report)| report);
+    if !files.transactions.is_empty() {
+        return read_transactions(&files.transactions, report);
+    }
+    if !files.intervals.is_empty() {
+        return read_intervals(&files.intervals);
+    }
+    if let Some(path) = &files.tools_seconds {
+        return read_tools_seconds(path);
+    }
+    let path = files.report.as_ref().map(|(path, _)| std::slice::from_ref(path));
+    Ok(report
+        .map_or_else(Measured::default, |report| from_progress(&report.progress, longest(path.unwrap_or_default()))))
+}
+
+fn read_transactions(paths: &[PathBuf], report: Option<&PgbenchReport>) -> Result<Measured, Error> {
+    // Without a report only transactions that were due too long ago tell of a rate: the last column is the waiting or the
+    // retries.
+    let (mut scripts, mut clients, mut has_rate) = (0, 0, report.is_some_and(|report| report.has_rate));
+    for_each(paths, parse_transaction, |one| {
+        scripts = scripts.max(one.script.saturating_add(1));
+        clients = clients.max(one.client.saturating_add(1));
+        has_rate |= one.ended == TransactionEnd::Skipped;
+    })?;
+    if scripts > SCRIPTS_MAX {
+        return Err(Error::Import(format!("{}: pgbench has no {scripts} scripts", paths[0].display())));
+    }
+    let names = match (scripts, report.and_then(|report| report.script.clone())) {
+        (1, Some(name)) => vec![name],
+        _ => (0..scripts).map(|place| format!("script {place}")).collect(),
+    };
+    let mut latencies = Latencies::new(names, has_rate);
+    for_each(paths, parse_transaction, |one| latencies.add(one))?;
+    let measured = from_intervals(&latencies.intervals, 1, paths)?;
+    Ok(Measured {
+        latency: Some(latencies.overall()),
+        scripts: latencies.scripts(),
+        clients: Some(clients),
+        ..measured
+    })
+}
+
+fn read_intervals(paths: &[PathBuf]) -> Result<Measured, Error> {
+    let mut intervals = Intervals::new();
+    for_each(paths, parse_interval, |(begun_at, interval)| intervals.entry(begun_at).or_default().merge(interval))?;
+    let width =
+        intervals.keys().zip(intervals.keys().skip(1)).map(|(one, next)| next.saturating_sub(*one)).min().unwrap_or(1);
+    from_intervals(&intervals, width, paths)
+}
+
+/// A line of them is short.
+const LINE_BYTES_MAX: u64 = 1 << 16;
+
+/// Shows what each line of the files means. One that means nothing is told, unless it is the torn end of a file.
+fn for_each<T>(paths: &[PathBuf], parse: impl Fn(&str) -> Option<T>, mut visit: impl FnMut(T)) -> Result<(), Error> {
+    for path in paths {
+        let failed = |source| Error::file("read", path, source);
+        let mut lines = BufReader::new(open_regular(path).map_err(failed)?);
+        let (mut line, mut number) = (String::new(), 0);
+        while (&mut lines).take(LINE_BYTES_MAX).read_line(&mut line).map_err(failed)? > 0 {
+            number += 1;
+            match parse(line.trim_end()) {
+                Some(meaning) => visit(meaning),
+                None if !line.ends_with('\n') => {}
+                None => {
+                    let text = line.trim_end().chars().take(80).collect::<String>();
+                    return Err(Error::Import(format!("{}, line {number} makes no sense: {text:?}", path.display())));
+                }
+            }
+            line.clear();
+        }
+    }
+    Ok(())
+}
+
+/// How long a trial may have lasted of which no more than this is told.
+fn longest(paths: &[PathBuf]) -> i64 {
+    let bytes: u64 = paths.iter().filter_map(|path| Some(path.metadata().ok()?.len())).sum();
+    let seconds = SECONDS_MIN + bytes.saturating_mul(SECONDS_PER_BYTE);
+    i64::try_from(seconds).map_or(SECONDS_MAX, |seconds| seconds.min(SECONDS_MAX))
+}
+
+/// Intervals of so many seconds. A wide one is spread over its seconds.
+fn from_intervals(intervals: &Intervals, width: i64, paths: &[PathBuf]) -> Result<Measured, Error> {
+    let (Some((first, _)), Some((last, _))) = (intervals.first_key_value(), intervals.last_key_value()) else {
+        return Ok(Measured::default());
+    };
+    let end = last.saturating_add(width);
+    let seconds = end.saturating_sub(*first);
+    if width < 1 || seconds > longest(paths) {
+        let path = paths.first().map_or(Path::new(""), PathBuf::as_path).display();
+        return Err(Error::Import(format!("{path} lasts {seconds} s: these are logs of several runs")));
+    }
+    let mut samples: Vec<Sample> = (0..seconds).map(|second| empty_sample(second, *first)).collect();
+    for (begun_at, interval) in intervals {
+        let place = (begun_at - first) as usize;
+        let room = &mut samples[place..(place + width as usize).min(seconds as usize)];
+        spread(interval, room);
+    }
+    let warnings = (width > 1).then(|| spread_warning(width as f64));
+    Ok(Measured {
+        started_at: Timestamp::from_second(*first).ok(),
+        samples,
+        is_by_second: width == 1,
+        warnings: warnings.into_iter().collect(),
+        ..Measured::default()
+    })
+}
+
+fn spread_warning(seconds: f64) -> String {
+    format!("logged by intervals of {seconds} s, which are spread over their seconds: there is no worst second")
+}
+
+/// As even as whole transactions are.
+fn spread(interval: &Interval, seconds: &mut [Sample]) {
+    let width = seconds.len() as u128;
+    let counted_until = |place: u128| (u128::from(interval.transactions) * place / width) as u64;
+    for (place, second) in (0..).zip(seconds) {
+        second.transactions = counted_until(place + 1) - counted_until(place);
+        second.latency_us_mean = interval.latency_us_mean();
+        let has_any = interval.transactions > 0;
+        second.latency_us_min = has_any.then_some(interval.latency_us_min);
+        second.latency_us_max = has_any.then_some(interval.latency_us_max);
+    }
+}
+
+/// A second, from 0, of a trial that began at this second since 1970.
+fn empty_sample(second: i64, begun_at: i64) -> Sample {
+    Sample {
+        second: second as u32 + 1,
+        monotonic_ms: (second as u64 + 1) * 1000,
+        wall_ms: begun_at.saturating_add(second + 1).saturating_mul(1000),
+        transactions: 0,
+        latency_us_mean: None,
+        latency_us_min: None,
+        latency_us_max: None,
+        foreground_read_bytes: Bytes(0),
+        device_read_bytes: Bytes(0),
+        device_reads: 0,
+        os_resident_bytes: Bytes(0),
+    }
+}
+
+/// pgbench-tools' table: second since 1970, transactions, and latencies in milliseconds.
+fn read_tools_seconds(path: &Path) -> Result<Measured, Error> {
+    let mut intervals = Intervals::new();
+    let parse = |line: &str| match line.starts_with("collected") {
+        true => Some(None),
+        false => parse_tools_second(line).map(Some),
+    };
+    let paths = [path.to_owned()];
+    for_each(&paths, parse, |second| intervals.extend(second))?;
+    from_intervals(&intervals, 1, &paths)
+}
+
+fn parse_tools_second(line: &str) -> Option<(i64, Interval)> {
+    let columns: Vec<f64> = line.split(',').map(|column| column.trim().parse().ok()).collect::<Option<_>>()?;
+    let [second, transactions, min, mean, max] = columns.as_slice() else { return None };
+    let interval = Interval {
+        transactions: *transactions as u64,
+        latency_us_sum: mean * 1000.0 * transactions,
+        latency_us_min: (min * 1000.0) as u64,
+        latency_us_max: (max * 1000.0) as u64,
+    };
+    Some((*second as i64, interval))
+}
+
+/// The lines of `--progress`, however far apart, of the first `seconds_max` seconds.
+fn from_progress(progress: &[Progress], seconds_max: i64) -> Measured {
+    let Some(first) = progress.first() else { return Measured::default() };
+    // With --progress-timestamp the time is since 1970, and the first interval is as long as the second.
+    let is_dated = first.until_seconds > 1e9;
+    let step = progress.get(1).map_or(first.until_seconds, |second| second.until_seconds - first.until_seconds);
+    let start = if is_dated { (first.until_seconds - step).round() } else { 0.0 };
+    let begun_at = if is_dated { start as i64 } else { 0 };
+    let mut samples: Vec<Sample> = Vec::new();
+    for one in progress {
+        let until = (one.until_seconds - start).round();
+        if until > seconds_max as f64 || until <= samples.len() as f64 {
+            continue;
+        }
+        let from = samples.len();
+        samples.extend((from as i64..until as i64).map(|second| empty_sample(second, begun_at)));
+        let width = (samples.len() - from) as f64;
+        let transactions = (one.tps * width).round() as u64;
+        for (place, second) in (0_u64..).zip(&mut samples[from..]) {
+            let share = |count: u64| (transactions as f64 * count as f64 / width).floor() as u64;
+            second.transactions = share(place + 1) - share(place);
+            second.latency_us_mean = one.latency_ms_mean.map(|latency| latency * 1000.0);
+        }
+    }
+    Measured {
+        started_at: is_dated.then(|| Timestamp::from_second(begun_at).ok()).flatten(),
+        is_by_second: step.round() <= 1.0,
+        warnings: (step.round() > 1.0).then(|| spread_warning(step.round())).into_iter().collect(),
+        samples,
+        ..Measured::default()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn counts(measured: &Measured) -> Vec<u64> {
+        measured.samples.iter().map(|sample| sample.transactions).collect()
+    }
+
+    fn write(directory: &Path, name: &str, text: &str) -> PathBuf {
+        let path = directory.join(name);
+        std::fs::write(&path, text).unwrap();
+        path
+    }
+
+    #[test]
+    fn wide_intervals_are_spread_without_losing_any() {
+        let directory = tempfile::tempdir().unwrap();
+        let one = write(directory.path(), "log.1", "1650260550 10 1000 0 80 120\n1650260555 7 700 0 90 110\n");
+        let other = write(directory.path(), "log.1.1", "1650260550 1 50 0 50 50\n1650260555 0 0");
+        let measured = read_intervals(&[one, other]).unwrap();
+        assert_eq!(measured.samples.len(), 10);
+        assert_eq!(counts(&measured).iter().sum::<u64>(), 18);
+        assert!(!measured.is_by_second && measured.warnings[0].contains("5 s"), "{:?}", measured.warnings);
+        assert_eq!(measured.samples[0].latency_us_min, Some(50));
+    }
+
+    #[test]
+    fn transactions_become_seconds_and_latencies() {
+        let directory = tempfile::tempdir().unwrap();
+        let log = write(
+            directory.path(),
+            "pgbench_log.7",
+            "0 0 100 0 1650260550 1\n1 0 300 0 1650260550 2\n0 1 failed 1 1650260552 3\n1 1 500 1 1650260552 4\n",
+        );
+        let measured = read_transactions(&[log], None).unwrap();
+        assert_eq!(counts(&measured), [2, 0, 1]);
+        assert_eq!((measured.clients, measured.scripts.len()), (Some(2), 2));
+        assert_eq!((measured.scripts[1].failed, measured.latency.unwrap().count), (1, 3));
+        assert_eq!(measured.started_at.unwrap().as_second(), 1_650_260_550);
+    }
+
+    #[test]
+    fn logs_that_are_years_apart_are_not_of_one_run() {
+        let directory = tempfile::tempdir().unwrap();
+        let log = write(directory.path(), "a", "0 0 1 0 1175850568 1\n0 1 1 0 9223372036854775807 1\n");
+        assert!(read_transactions(std::slice::from_ref(&log), None).unwrap_err().to_string().contains("several runs"));
+        std::fs::write(&log, "0 0 1 0 1175850568 1\nhello\n0 1 1 0 1175850568 1\n").unwrap();
+        assert!(read_transactions(&[log], None).unwrap_err().to_string().contains("line 2 makes no sense: \"hello\""));
+    }
+
+    #[test]
+    fn progress_is_spread_too_dated_or_not() {
+        let line = |until_seconds, tps| Progress { until_seconds, tps, latency_ms_mean: Some(2.0) };
+        let measured = from_progress(&[line(1.0, 10.0), line(2.0, 20.4), line(3.0, 0.0)], SECONDS_MAX);
+        assert_eq!((counts(&measured), measured.is_by_second), (vec![10, 20, 0], true));
+        let measured = from_progress(&[line(5.0, 10.0), line(10.0, 20.0)], SECONDS_MAX);
+        assert_eq!((measured.samples.len(), counts(&measured).iter().sum::<u64>()), (10, 150));
+        let measured = from_progress(&[line(1_650_260_555.3, 10.0), line(1_650_260_560.3, 20.0)], SECONDS_MAX);
+        assert_eq!((measured.samples.len(), measured.started_at.unwrap().as_second()), (10, 1_650_260_550));
+        assert!(from_progress(&[line(1e300, 1.0)], SECONDS_MAX).samples.is_empty());
+    }
+}

@@ -1,0 +1,36 @@
+//! A sweep: its axes, its points, its trials.
+
+mod axis;
+mod database;
+mod forecast;
+mod generators;
+mod ground;
+mod import;
+mod latency;
+mod log;
+mod named_file;
+mod plan;
+mod point;
+pub(crate) mod record;
+pub(crate) mod spec;
+mod start;
+mod trial_generators;
+
+pub use database::{DATABASE, DatabaseKey, DatabaseSpec};
+pub use forecast::{
+    CALIBRATION_SECONDS, TimeLeft, expected_seconds, forecast_warm_seconds, image_bytes, needed_bytes_on,
+};
+pub use generators::Generators;
+pub use ground::{FileSystemSpec, ServerSpec};
+pub use import::{ImportOptions, Imported, read_import};
+pub use latency::Latencies;
+pub use log::{AUTOVACUUM, LOG_LINE_PREFIX, parse_checkpoints, tells_of_trial};
+pub use plan::{PlannedPoint, SweepPlan, check_room, plan_sweep, plan_turns};
+pub use point::{DEFAULT_SERVER, NATIVE, Point, SIDE, SIDES};
+pub use record::{
+    BufferUse, Checkpoint, CheckpointBegun, GeneratorCalibration, LatencyHistogram, ScriptLatency, SweepRun,
+    SweepTrial, compute_worst_second, empty_trial,
+};
+pub use spec::{Exceeded, Sweep, parse_sweep, read_sweep, render_digest};
+pub use start::StartAsked;
+pub use trial_generators::{TrialGenerator, TrialGenerators};

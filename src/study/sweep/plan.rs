@@ -1,0 +1,129 @@
+//! A sweep before it runs: its points, their order, how long it will take, and the room that it needs.
+
+use std::path::Path;
+
+use serde::Serialize;
+
+use super::forecast::{database_bytes, expected_seconds, forecast_warm_seconds, needed_bytes, preparation_seconds};
+use super::point::Point;
+use super::spec::Sweep;
+use crate::linux::read_free_bytes;
+use crate::study::error::Error;
+use crate::study::order::{Turn, plan_order};
+use crate::units::Bytes;
+
+/// What `--dry-run` tells.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct SweepPlan {
+    pub question: String,
+    /// Names of the axes with more than one value.
+    pub varied: Vec<String>,
+    pub repeats: u32,
+    /// Of the order below; without one in the study file another run has another order.
+    pub seed: u64,
+    pub points: Vec<PlannedPoint>,
+    /// Where pgbench runs; none is here alone.
+    pub hosts: Vec<String>,
+    /// The points' numbers in the order of their trials.
+    pub order: Vec<u32>,
+    /// Of the whole sweep, preparation included.
+    pub expected_seconds: f64,
+    /// Of the databases, and with what else the sweep needs.
+    pub database_bytes: Bytes,
+    pub needed_bytes: Bytes,
+    pub free_bytes: Bytes,
+    /// What speaks against single settings or values.
+    pub remarks: Vec<String>,
+}
+
+/// One point of the plan.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct PlannedPoint {
+    pub number: u32,
+    pub point: Point,
+    /// By what varies.
+    pub label: String,
+    /// Of one trial, with all that belongs to it.
+    pub expected_seconds: f64,
+    /// Seconds until a cold start is warm, by the model; `None` where it starts warm, or the model cannot say.
+    pub warm_after_seconds: Option<f64>,
+}
+
+/// Plans the sweep in a directory of the disk that is measured.
+pub fn plan_sweep(sweep: &Sweep, seed: u64, parent: &Path) -> Result<SweepPlan, Error> {
+    let points: Vec<PlannedPoint> = (0..sweep.points()).map(|number| plan_point(sweep, number)).collect();
+    let trials: f64 = points.iter().map(|point| point.expected_seconds).sum();
+    Ok(SweepPlan {
+        question: sweep.question.clone(),
+        varied: sweep.axes.varied(),
+        repeats: sweep.repeats,
+        seed,
+        hosts: sweep.generators.iter().flat_map(|generators| generators.hosts.clone()).collect(),
+        order: plan_turns(sweep, seed).into_iter().map(|turn| turn.point).collect(),
+        expected_seconds: preparation_seconds(sweep) + trials * f64::from(sweep.repeats),
+        database_bytes: database_bytes(&sweep.axes),
+        needed_bytes: needed_bytes(sweep),
+        free_bytes: read_free_bytes(parent)?,
+        remarks: Vec::new(),
+        points,
+    })
+}
+
+fn plan_point(sweep: &Sweep, number: u32) -> PlannedPoint {
+    let point = sweep.point(number);
+    let disk = sweep.disk(&point);
+    PlannedPoint {
+        number,
+        label: point.render(&sweep.axes.varied()),
+        expected_seconds: expected_seconds(&point, &disk),
+        warm_after_seconds: forecast_warm_seconds(&point, &disk),
+        point,
+    }
+}
+
+/// The trials in their order.
+pub fn plan_turns(sweep: &Sweep, seed: u64) -> Vec<Turn<u32>> {
+    let numbers: Vec<u32> = (0..sweep.points()).collect();
+    plan_order(&numbers, sweep.repeats, seed)
+}
+
+impl SweepPlan {
+    /// An error when the disk has not enough room.
+    pub fn check_room(&self, parent: &Path) -> Result<(), Error> {
+        check_room(self.needed_bytes, self.free_bytes, parent)
+    }
+}
+
+/// An error when that is more than is free.
+pub fn check_room(needed: Bytes, free: Bytes, parent: &Path) -> Result<(), Error> {
+    match needed <= free {
+        true => Ok(()),
+        false => Err(Error::NoRoom { needed, free, directory: parent.to_owned() }),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::study::sweep::spec::tests::sweep;
+
+    #[test]
+    fn every_point_has_its_repeats_and_the_seed_decides_their_order() {
+        let study = sweep("repeats = 4\n[points]\nscale = [1, 10]\nclients = [1, 2, 4]\n").unwrap();
+        let plan = |seed| plan_sweep(&study, seed, Path::new("/tmp")).unwrap();
+        let one = plan(1);
+        assert_eq!((one.points.len(), one.order.len()), (6, 24));
+        for block in one.order.chunks(6) {
+            let mut block = block.to_vec();
+            block.sort_unstable();
+            assert_eq!(block, [0, 1, 2, 3, 4, 5]);
+        }
+        assert_eq!(one.order, plan(1).order);
+        assert_ne!(one.order, plan(2).order);
+        assert_eq!(one.points[5].label, "scale 10, clients 4");
+        assert_eq!(one.database_bytes, Bytes(11 * 16_000_000));
+        assert!(one.check_room(Path::new("/tmp")).is_ok());
+        let full = SweepPlan { free_bytes: Bytes(1), ..one };
+        assert!(full.check_room(Path::new("/x")).unwrap_err().to_string().contains("/x, where 1 bytes are free"));
+    }
+}

@@ -1,0 +1,378 @@
+//! The points of a sweep: every combination of what its axes name, computed one by one from its number.
+
+use serde::{Deserialize, Serialize};
+
+use super::start::StartAsked;
+use crate::model::Facts;
+use crate::study::strategy::{NOTHING, Strategy};
+
+/// What is measured: one combination of parameters.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Point {
+    pub scale: u32,
+    pub clients: u32,
+    pub jobs: u32,
+    /// As the study file has it: `select-only`, or `insert.sql@1 + select-only@9` of several with weights.
+    pub script: String,
+    /// Transactions per second that are asked for; `None`: as fast as it goes.
+    pub rate: Option<f64>,
+    /// How long a trial lasts: so many seconds, or so many transactions of each client.
+    pub seconds: Option<u32>,
+    pub transactions: Option<u32>,
+    pub start: StartAsked,
+    pub disk: String,
+    /// Where the cluster lies: `native`, or one that is made for it.
+    #[serde(default = "native")]
+    pub file_system: String,
+    /// Whose programs the server is: `default`, a major version, or a name of the study file.
+    #[serde(default = "default_server")]
+    pub server: String,
+    /// Above it a transaction is late; `None`: none is.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub latency_limit_ms: Option<f64>,
+    /// What warms the cold server beside the load, by its name ([`crate::study::Strategy`]).
+    #[serde(default = "nothing")]
+    pub strategy: String,
+    /// How its database was made: `default`, or a name of the study file.
+    #[serde(default = "default_database")]
+    pub database: String,
+    /// The scripts' variables, and the server's settings, by name.
+    pub variables: Vec<(String, String)>,
+    pub settings: Vec<(String, String)>,
+    /// Of a study that measures each point twice: which of the two this is, `A` or `A'`. Nothing else tells them apart.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub side: Option<String>,
+}
+
+/// The file system of the directory that the study is made in.
+pub const NATIVE: &str = "native";
+
+/// The programs that are found without being asked for.
+pub const DEFAULT_SERVER: &str = "default";
+
+/// The database of `[database]`.
+pub const DEFAULT_DATABASE: &str = "default";
+
+fn native() -> String {
+    NATIVE.to_owned()
+}
+
+fn default_server() -> String {
+    DEFAULT_SERVER.to_owned()
+}
+
+fn default_database() -> String {
+    DEFAULT_DATABASE.to_owned()
+}
+
+fn nothing() -> String {
+    NOTHING.to_owned()
+}
+
+/// Names of the axes that every study has, whatever it varies; variables and settings come after them.
+pub const FIXED_AXES: [&str; 14] = [
+    "scale",
+    "clients",
+    "jobs",
+    "script",
+    "rate",
+    "seconds",
+    "transactions",
+    "start",
+    "disk",
+    "file_system",
+    "server",
+    "latency_limit_ms",
+    "strategy",
+    "database",
+];
+
+/// The axis of points that are measured twice, and its values.
+pub const SIDE: &str = "side";
+pub const SIDES: [&str; 2] = ["A", "A'"];
+
+/// What each axis names; none is empty.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Axes {
+    pub scale: Vec<u32>,
+    pub clients: Vec<u32>,
+    pub jobs: Vec<u32>,
+    pub script: Vec<String>,
+    pub rate: Vec<Option<f64>>,
+    pub length: AxisLength,
+    pub start: Vec<StartAsked>,
+    pub disk: Vec<String>,
+    pub file_system: Vec<String>,
+    pub server: Vec<String>,
+    pub latency_limit_ms: Vec<Option<f64>>,
+    pub strategy: Vec<String>,
+    pub database: Vec<String>,
+    pub variables: Vec<(String, Vec<String>)>,
+    pub settings: Vec<(String, Vec<String>)>,
+    /// Is each point there twice, as [`SIDES`]?
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub is_twice: bool,
+}
+
+/// How long trials last: one of the two for all points.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum AxisLength {
+    Seconds(Vec<u32>),
+    Transactions(Vec<u32>),
+}
+
+impl AxisLength {
+    fn values(&self) -> &[u32] {
+        match self {
+            AxisLength::Seconds(values) | AxisLength::Transactions(values) => values,
+        }
+    }
+}
+
+impl Axes {
+    /// The points that there are. No product of lists that fit into memory's address space comes near the type's end
+    /// with few axes; with many it may, and is then as many as the type holds.
+    pub fn count(&self) -> u128 {
+        self.lengths().into_iter().fold(1, |product: u128, length| product.saturating_mul(length as u128))
+    }
+
+    /// The point with this number, below [`Axes::count`]. The last axis changes fastest.
+    pub fn point(&self, number: u128) -> Point {
+        let mut places = Vec::new();
+        let mut rest = number;
+        for length in self.lengths().into_iter().rev() {
+            places.push((rest % length as u128) as usize);
+            rest /= length as u128;
+        }
+        // Taken from the end, as they were found.
+        let mut place = || places.pop().unwrap_or_default();
+        let (scale, clients, jobs) = (self.scale[place()], self.clients[place()], self.jobs[place()]);
+        let (script, rate) = (self.script[place()].clone(), self.rate[place()]);
+        let length = self.length.values()[place()];
+        let (seconds, transactions) = match self.length {
+            AxisLength::Seconds(_) => (Some(length), None),
+            AxisLength::Transactions(_) => (None, Some(length)),
+        };
+        let (start, disk) = (self.start[place()], self.disk[place()].clone());
+        let (file_system, server) = (self.file_system[place()].clone(), self.server[place()].clone());
+        let (latency_limit_ms, strategy) = (self.latency_limit_ms[place()], self.strategy[place()].clone());
+        let database = self.database[place()].clone();
+        let mut named = |axes: &[(String, Vec<String>)]| -> Vec<(String, String)> {
+            axes.iter().map(|(name, values)| (name.clone(), values[place()].clone())).collect()
+        };
+        let (variables, settings) = (named(&self.variables), named(&self.settings));
+        let side = self.is_twice.then(|| SIDES[place()].to_owned());
+        Point {
+            scale,
+            clients,
+            jobs,
+            script,
+            rate,
+            seconds,
+            transactions,
+            start,
+            disk,
+            file_system,
+            server,
+            latency_limit_ms,
+            strategy,
+            database,
+            variables,
+            settings,
+            side,
+        }
+    }
+
+    /// Names of the axes with more than one value: by these the points differ.
+    pub fn varied(&self) -> Vec<String> {
+        let other_length = match self.length {
+            AxisLength::Seconds(_) => "transactions",
+            AxisLength::Transactions(_) => "seconds",
+        };
+        let fixed = FIXED_AXES.into_iter().filter(|name| *name != other_length).map(str::to_owned);
+        let named = self.variables.iter().chain(&self.settings).map(|(name, _)| name.clone());
+        let names = fixed.chain(named).chain([SIDE.to_owned()]);
+        names.zip(self.lengths()).filter(|(_, length)| *length > 1).map(|(name, _)| name).collect()
+    }
+
+    /// How many values each axis has, the slowest first.
+    fn lengths(&self) -> Vec<usize> {
+        let fixed = [
+            self.scale.len(),
+            self.clients.len(),
+            self.jobs.len(),
+            self.script.len(),
+            self.rate.len(),
+            self.length.values().len(),
+            self.start.len(),
+            self.disk.len(),
+            self.file_system.len(),
+            self.server.len(),
+            self.latency_limit_ms.len(),
+            self.strategy.len(),
+            self.database.len(),
+        ];
+        let named = self.variables.iter().chain(&self.settings).map(|(_, values)| values.len());
+        fixed.into_iter().chain(named).chain([if self.is_twice { SIDES.len() } else { 1 }]).collect()
+    }
+}
+
+impl Point {
+    /// What warms the cold server beside the load.
+    pub fn strategy(&self) -> Strategy {
+        self.strategy.parse().unwrap_or(Strategy::Nothing)
+    }
+
+    /// What judges of its curve have to know.
+    pub fn facts(&self, is_own_script: bool) -> Facts {
+        Facts {
+            clients: Some(self.clients),
+            scale: Some(self.scale),
+            is_own_script,
+            has_warmer: self.strategy() != Strategy::Nothing,
+            ..Facts::default()
+        }
+    }
+
+    /// The value on an axis, as the study file would have it; `None` when there is no such axis.
+    pub fn value(&self, axis: &str) -> Option<String> {
+        match axis {
+            "scale" => Some(self.scale.to_string()),
+            "clients" => Some(self.clients.to_string()),
+            "jobs" => Some(self.jobs.to_string()),
+            "script" => Some(self.script.clone()),
+            "rate" => Some(self.rate.map_or("unlimited".to_owned(), |rate| rate.to_string())),
+            "seconds" => self.seconds.map(|seconds| seconds.to_string()),
+            "transactions" => self.transactions.map(|transactions| transactions.to_string()),
+            "start" => Some(self.start.name().to_owned()),
+            "disk" => Some(self.disk.clone()),
+            "file_system" => Some(self.file_system.clone()),
+            "server" => Some(self.server.clone()),
+            "strategy" => Some(self.strategy.clone()),
+            "database" => Some(self.database.clone()),
+            "latency_limit_ms" => Some(self.latency_limit_ms.map_or("none".to_owned(), |limit| limit.to_string())),
+            SIDE => self.side.clone(),
+            name => {
+                let mut named = self.variables.iter().chain(&self.settings);
+                named.find(|(known, _)| known == name).map(|(_, value)| value.clone())
+            }
+        }
+    }
+
+    /// Every axis with its value.
+    pub fn values(&self) -> Vec<(String, String)> {
+        let fixed = FIXED_AXES.into_iter().filter_map(|axis| Some((axis.to_owned(), self.value(axis)?)));
+        let side = self.side.clone().map(|side| (SIDE.to_owned(), side));
+        fixed.chain(self.variables.iter().chain(&self.settings).cloned()).chain(side).collect()
+    }
+
+    /// `scale 10, clients 4`: the point by these axes; what it is when there are none.
+    pub fn render(&self, axes: &[String]) -> String {
+        if axes.is_empty() {
+            return format!("{}, scale {}, {} clients", self.script, self.scale, self.clients);
+        }
+        let parts = axes.iter().filter_map(|axis| Some(format!("{axis} {}", self.value(axis)?)));
+        parts.collect::<Vec<_>>().join(", ")
+    }
+}
+
+#[cfg(test)]
+pub mod tests {
+    use std::collections::HashSet;
+
+    use proptest::prelude::*;
+
+    use super::*;
+
+    /// Axes with so many values each.
+    pub fn axes(lengths: [usize; 12]) -> Axes {
+        let numbers = |length: usize| (1..=length as u32).collect::<Vec<_>>();
+        let names = |length: usize| (1..=length).map(|number| format!("v{number}")).collect::<Vec<_>>();
+        let starts = [StartAsked::Cold, StartAsked::Warm, StartAsked::Restored, StartAsked::AsIs];
+        Axes {
+            scale: numbers(lengths[0]),
+            clients: numbers(lengths[1]),
+            jobs: numbers(lengths[2]),
+            script: names(lengths[3]),
+            rate: numbers(lengths[4]).into_iter().map(|rate| Some(f64::from(rate))).collect(),
+            length: AxisLength::Seconds(numbers(lengths[5])),
+            start: starts[..lengths[6]].to_vec(),
+            disk: names(lengths[7]),
+            file_system: names(lengths[10]),
+            server: names(lengths[11]),
+            latency_limit_ms: vec![None],
+            strategy: vec![NOTHING.to_owned()],
+            database: vec![DEFAULT_DATABASE.to_owned()],
+            variables: vec![("rows".into(), names(lengths[8]))],
+            settings: vec![("work_mem".into(), names(lengths[9]))],
+            is_twice: false,
+        }
+    }
+
+    #[test]
+    fn the_last_axis_changes_fastest() {
+        let axes = axes([2, 1, 1, 1, 1, 1, 1, 1, 1, 3, 1, 1]);
+        let seen = |number| axes.point(number).render(&axes.varied());
+        assert_eq!(seen(0), "scale 1, work_mem v1");
+        assert_eq!(seen(2), "scale 1, work_mem v3");
+        assert_eq!(seen(3), "scale 2, work_mem v1");
+        assert_eq!(axes.count(), 6);
+    }
+
+    #[test]
+    fn a_point_that_is_there_twice_is_told_apart_by_its_side_alone() {
+        let axes = Axes { is_twice: true, ..axes([2, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1]) };
+        let seen = |number| axes.point(number).render(&axes.varied());
+        assert_eq!(
+            [0, 1, 2, 3].map(seen),
+            ["scale 1, side A", "scale 1, side A'", "scale 2, side A", "scale 2, side A'"]
+        );
+        assert_eq!(axes.count(), 4);
+        assert_eq!(Point { side: None, ..axes.point(1) }, Point { side: None, ..axes.point(0) });
+    }
+
+    #[test]
+    fn a_single_point_has_a_name_too() {
+        let axes = axes([1; 12]);
+        assert_eq!(axes.point(0).render(&axes.varied()), "v1, scale 1, 1 clients");
+    }
+
+    #[test]
+    fn what_is_without_a_limit_is_found_by_the_word_of_the_study_file() {
+        let axes = Axes { rate: vec![None], latency_limit_ms: vec![None, Some(50.0)], ..axes([1; 12]) };
+        let limits = [0, 1].map(|number| axes.point(number).value("latency_limit_ms").unwrap());
+        assert_eq!((limits, axes.point(0).value("rate").unwrap()), (["none".into(), "50".into()], "unlimited".into()));
+        assert_eq!(axes.point(0).render(&axes.varied()), "latency_limit_ms none");
+    }
+
+    #[test]
+    fn more_points_than_the_type_holds_are_many() {
+        let many = Axes { settings: vec![("a".into(), vec!["v".into(); 1000]); 60], ..axes([1; 12]) };
+        assert_eq!(many.count(), u128::MAX);
+    }
+
+    proptest! {
+        /// Every combination is there, each once.
+        #[test]
+        fn every_combination_has_one_number(lengths in prop::array::uniform12(1usize..4)) {
+            prop_assume!(lengths.iter().product::<usize>() < 3000);
+            let axes = axes(lengths);
+            let count = axes.count();
+            prop_assert_eq!(count, lengths.iter().product::<usize>() as u128);
+            let seen: HashSet<String> = (0..count).map(|number| format!("{:?}", axes.point(number))).collect();
+            prop_assert_eq!(seen.len() as u128, count);
+        }
+
+        /// A point says of itself what its axes are made of.
+        #[test]
+        fn a_point_tells_its_values(number in 0u128..4096) {
+            let axes = axes([2; 12]);
+            let point = axes.point(number);
+            for (axis, value) in point.values() {
+                prop_assert_eq!(point.value(&axis), Some(value));
+            }
+            prop_assert_eq!(axes.varied().len(), 12);
+        }
+    }
+}

@@ -1,0 +1,554 @@
+//! The study file: what it may hold, and what is said of one that holds something else.
+//!
+//! Every message names the key, what is allowed there, and so what to do.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use serde::{Deserialize, Serialize};
+use sha2::{Digest as _, Sha256};
+use toml::{Table, Value};
+
+use super::axis::{Axis, Mix, read_settings, read_variables};
+use super::database::{DatabaseSpec, RawDatabase, read_databases};
+use super::generators::{Generators, RawGenerators, read_generators};
+use super::ground::{FileSystemSpec, ServerSpec, read_file_systems, read_servers};
+use super::point::{Axes, AxisLength, DEFAULT_DATABASE, DEFAULT_SERVER, FIXED_AXES, NATIVE, Point, SIDE};
+use super::start::StartAsked;
+use crate::files::{directory_of, read_at_most, read_text_at_most};
+use crate::postgres::{Length, Load, SCRIPT_BYTES_MAX, Script, TransactionLog};
+use crate::study::disk::{AskedDisk, NamedDisk, choose_disk, is_built_in};
+use crate::study::error::Error;
+use crate::study::record::Disk;
+use crate::study::strategy::{NOTHING, Strategy};
+use crate::warm::Sharing;
+
+/// Longer files are no study by hand.
+const FILE_BYTES_MAX: u64 = 1 << 20;
+
+/// With trials of a second this many take more than a day.
+pub const TRIALS_MAX: u128 = 100_000;
+
+/// The same for the parameters of pgbench: far above what it or a server can do, and no overflow in sight.
+const SCALE_MAX: u32 = 1_000_000;
+const CLIENTS_MAX: u32 = 10_000;
+const SECONDS_MAX: u32 = 7 * 24 * 3600;
+const TRANSACTIONS_MAX: u32 = 1_000_000_000;
+const REPEATS_MAX: u32 = 1000;
+const TRIES_MAX: u32 = 1_000_000;
+
+/// A study: what to measure, checked, and ready to run.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Sweep {
+    /// What the study asks, for people.
+    pub question: String,
+    pub repeats: u32,
+    /// Of the order of the trials; `None`: any.
+    pub seed: Option<u64>,
+    /// Share of the transactions whose latency is kept, above 0 to 1.
+    pub logged_share: f64,
+    /// How often a transaction is tried that fails by a deadlock or a serialization failure.
+    pub max_tries: u32,
+    pub axes: Axes,
+    /// The scripts behind each value of the axis `script`.
+    pub scripts: BTreeMap<String, Mix>,
+    pub disks: BTreeMap<String, Disk>,
+    /// Those of the axis `file_system`, but for the native one.
+    pub file_systems: BTreeMap<String, FileSystemSpec>,
+    /// The programs of the axis `server`, but for the default.
+    pub servers: BTreeMap<String, ServerSpec>,
+    /// Those of the axis `database`.
+    pub databases: BTreeMap<String, DatabaseSpec>,
+    /// From which scale on the database is meant to exceed a cache.
+    pub exceeds: BTreeMap<Exceeded, u32>,
+    /// The hosts that make the load; `None`: this one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub generators: Option<Generators>,
+    /// Digests of the files that it names: an edited script makes another study.
+    pub contents: BTreeMap<PathBuf, String>,
+}
+
+/// A cache that a database may be meant to exceed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Exceeded {
+    SharedBuffers,
+    Memory,
+}
+
+impl Exceeded {
+    /// The word of the study file.
+    pub fn name(self) -> &'static str {
+        match self {
+            Exceeded::SharedBuffers => "shared_buffers",
+            Exceeded::Memory => "memory",
+        }
+    }
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct RawSweep {
+    question: Option<String>,
+    repeats: Option<Value>,
+    seed: Option<Value>,
+    logged_share: Option<Value>,
+    max_tries: Option<Value>,
+    #[serde(default)]
+    aa: bool,
+    #[serde(default)]
+    points: RawPoints,
+    #[serde(default)]
+    variables: Table,
+    #[serde(default)]
+    settings: Table,
+    #[serde(default)]
+    disks: BTreeMap<String, String>,
+    #[serde(default)]
+    file_systems: Table,
+    #[serde(default)]
+    servers: BTreeMap<String, PathBuf>,
+    #[serde(default)]
+    database: RawDatabase,
+    #[serde(default)]
+    databases: BTreeMap<String, RawDatabase>,
+    #[serde(default)]
+    exceeds: BTreeMap<Exceeded, Value>,
+    generators: Option<RawGenerators>,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct RawPoints {
+    scale: Option<Value>,
+    clients: Option<Value>,
+    jobs: Option<Value>,
+    script: Option<Value>,
+    rate: Option<Value>,
+    seconds: Option<Value>,
+    transactions: Option<Value>,
+    start: Option<Value>,
+    disk: Option<Value>,
+    file_system: Option<Value>,
+    server: Option<Value>,
+    latency_limit_ms: Option<Value>,
+    strategy: Option<Value>,
+    database: Option<Value>,
+}
+
+/// Reads and checks a study file. Files that it names are looked for beside it. `is_twice`: every point is measured twice,
+/// whatever the file says.
+pub fn read_sweep(path: &Path, is_twice: bool) -> Result<Sweep, Error> {
+    let failed = |source| Error::file("read", path, source);
+    let wrong = |problem| Error::Spec { path: path.to_owned(), problem };
+    let text = match read_text_at_most(path, FILE_BYTES_MAX) {
+        Err(error) if error.kind() == std::io::ErrorKind::FileTooLarge => {
+            return Err(wrong(format!("{error}, which is the most that a study file has")));
+        }
+        text => text.map_err(failed)?,
+    };
+    let directory = directory_of(path);
+    parse_sweep(&text, directory, is_twice).map_err(wrong)
+}
+
+pub fn parse_sweep(text: &str, directory: &Path, is_twice: bool) -> Result<Sweep, String> {
+    let mut raw: RawSweep = toml::from_str(text).map_err(|error| error.to_string())?;
+    raw.aa |= is_twice;
+    let (axes, scripts) = read_axes(&raw, directory)?;
+    let repeats = raw
+        .repeats
+        .as_ref()
+        .map_or(Ok(3), |value| Axis { key: "repeats", value: Some(value) }.whole_number(REPEATS_MAX))?;
+    let max_tries = Axis { key: "max_tries", value: raw.max_tries.as_ref() };
+    let max_tries = max_tries.value.map_or(Ok(1), |_| max_tries.whole_number(TRIES_MAX))?;
+    check_size(&axes, repeats)?;
+    let disks = read_disks(&raw.disks, &axes.disk)?;
+    let file_systems = read_file_systems(&raw.file_systems, &axes.file_system)?;
+    let servers = read_servers(&raw.servers, &axes.server)?;
+    let databases = read_databases(raw.database, raw.databases, &axes.database, directory)?;
+    check_tables(&databases, &scripts)?;
+    let files = scripts.values().flatten().filter_map(|(script, _)| match script {
+        Script::File(path) => Some(path),
+        Script::Builtin(_) => None,
+    });
+    let commands = databases.values().flat_map(|database| &database.commands);
+    let programs: Vec<PathBuf> = commands.filter_map(|command| command.first()).map(PathBuf::from).collect();
+    let own_programs = programs.iter().filter(|program| program.is_absolute());
+    let setups = databases.values().filter_map(|database| database.setup.as_ref());
+    let contents = files.chain(setups).chain(own_programs).map(|path| Ok((path.clone(), read_digest(path)?)));
+    Ok(Sweep {
+        question: raw.question.unwrap_or_default(),
+        repeats,
+        seed: raw.seed.as_ref().map(read_seed).transpose()?,
+        logged_share: raw.logged_share.as_ref().map_or(Ok(1.0), read_share)?,
+        max_tries,
+        exceeds: read_exceeds(&raw.exceeds)?,
+        generators: raw.generators.as_ref().map(read_generators).transpose()?,
+        contents: contents.collect::<Result<_, String>>()?,
+        axes,
+        scripts,
+        disks,
+        file_systems,
+        servers,
+        databases,
+    })
+}
+
+type Scripts = BTreeMap<String, Mix>;
+
+fn read_axes(raw: &RawSweep, directory: &Path) -> Result<(Axes, Scripts), String> {
+    let points = &raw.points;
+    let axis = |key, value| Axis { key, value };
+    let (key, value) = ("points.seconds", points.seconds.as_ref());
+    let length = match (value, points.transactions.as_ref()) {
+        (Some(_), Some(_)) => {
+            return Err(
+                "points.seconds and points.transactions are both there: a trial ends by one of them; remove the other"
+                    .into(),
+            );
+        }
+        (_, Some(value)) => {
+            let transactions = axis("points.transactions", Some(value)).whole_numbers(1, TRANSACTIONS_MAX)?;
+            AxisLength::Transactions(transactions)
+        }
+        (value, None) => AxisLength::Seconds(axis(key, value).whole_numbers(10, SECONDS_MAX)?),
+    };
+    let scripts = axis("points.script", points.script.as_ref()).scripts(directory)?;
+    let axes = Axes {
+        scale: axis("points.scale", points.scale.as_ref()).whole_numbers(1, SCALE_MAX)?,
+        clients: axis("points.clients", points.clients.as_ref()).whole_numbers(1, CLIENTS_MAX)?,
+        jobs: axis("points.jobs", points.jobs.as_ref()).whole_numbers(1, CLIENTS_MAX)?,
+        script: scripts.iter().map(|(name, _)| name.clone()).collect(),
+        rate: axis("points.rate", points.rate.as_ref()).rates()?,
+        length,
+        start: axis("points.start", points.start.as_ref()).starts()?,
+        disk: axis("points.disk", points.disk.as_ref()).names(NATIVE)?,
+        file_system: axis("points.file_system", points.file_system.as_ref()).names(NATIVE)?,
+        server: axis("points.server", points.server.as_ref()).names(DEFAULT_SERVER)?,
+        latency_limit_ms: axis("points.latency_limit_ms", points.latency_limit_ms.as_ref()).latency_limits()?,
+        strategy: axis("points.strategy", points.strategy.as_ref()).strategies()?,
+        database: axis("points.database", points.database.as_ref()).names(DEFAULT_DATABASE)?,
+        variables: read_variables(&raw.variables)?,
+        settings: read_settings(&raw.settings)?,
+        is_twice: raw.aa,
+    };
+    check_names(&axes)?;
+    check_strategies(&axes)?;
+    Ok((axes, scripts.into_iter().collect()))
+}
+
+/// An axis is known by its name alone.
+fn check_names(axes: &Axes) -> Result<(), String> {
+    let is_setting = |name: &str| axes.settings.iter().any(|(setting, _)| setting == name);
+    match axes
+        .variables
+        .iter()
+        .find(|(name, _)| FIXED_AXES.contains(&name.as_str()) || name == SIDE || is_setting(name))
+    {
+        Some((name, _)) => Err(format!(
+            "variables.{name}: the name means something else in this file; give the variable another, here and in the script"
+        )),
+        None => Ok(()),
+    }
+}
+
+/// A server that is warm already says nothing of what warms it.
+fn check_strategies(axes: &Axes) -> Result<(), String> {
+    let warms = axes.strategy.iter().any(|name| name != NOTHING);
+    if !warms || axes.start == [StartAsked::Cold] {
+        return Ok(());
+    }
+    Err("points.strategy: a strategy warms a cold server, beside the load; write start = \"cold\"".into())
+}
+
+/// pgbench's own scripts are about the tables that it makes.
+fn check_tables(databases: &BTreeMap<String, DatabaseSpec>, scripts: &Scripts) -> Result<(), String> {
+    if databases.values().all(|database| database.pgbench) {
+        return Ok(());
+    }
+    let builtin = scripts.values().flatten().find_map(|(script, _)| match script {
+        Script::Builtin(name) => Some(name),
+        Script::File(_) => None,
+    });
+    match builtin {
+        Some(name) => Err(format!(
+            "points.script: {name} needs pgbench's tables, which pgbench = false leaves out of a database; write a script of your own"
+        )),
+        None => Ok(()),
+    }
+}
+
+/// Refuses too much before anything is made of it.
+fn check_size(axes: &Axes, repeats: u32) -> Result<(), String> {
+    let points = axes.count();
+    let trials = points.saturating_mul(u128::from(repeats));
+    if trials <= TRIALS_MAX {
+        return Ok(());
+    }
+    Err(format!(
+        "it has {points} points × {repeats} repeats; at most {TRIALS_MAX} trials are run: name fewer values in {}, or split the study",
+        axes.varied().join(", ")
+    ))
+}
+
+fn read_disks(own: &BTreeMap<String, String>, asked: &[String]) -> Result<BTreeMap<String, Disk>, String> {
+    if let Some(name) = own.keys().find(|name| is_built_in(name.trim())) {
+        return Err(format!("disks.{name}: it is one that needs no figures; give this one another name"));
+    }
+    let known = own.iter().map(|(name, figures)| {
+        let disk: Result<NamedDisk, Error> = format!("{name}={figures}").parse();
+        disk.map_err(|_| {
+            format!("disks.{name}: {figures:?} is no disk; write READS,BYTES,READ-AHEAD such as \"3000,125MiB,128KiB\"")
+        })
+    });
+    let known: Vec<NamedDisk> = known.collect::<Result<_, _>>()?;
+    let choose = |name: &String| {
+        let disk = choose_disk(&known, AskedDisk { name: Some(name), ..AskedDisk::default() });
+        disk.map(|disk| (name.clone(), disk))
+            .map_err(|error| format!("points.disk: {error}; a disk of your own stands in [disks]"))
+    };
+    asked.iter().map(choose).collect()
+}
+
+fn read_exceeds(raw: &BTreeMap<Exceeded, Value>) -> Result<BTreeMap<Exceeded, u32>, String> {
+    let scale = |(cache, value): (&Exceeded, &Value)| {
+        let scale = value.as_integer().and_then(|scale| u32::try_from(scale).ok()).filter(|scale| *scale > 0);
+        let wrong =
+            || format!("exceeds.{}: {value} is no scale; write the smallest scale that is to exceed it", cache.name());
+        Ok((*cache, scale.ok_or_else(wrong)?))
+    };
+    raw.iter().map(scale).collect()
+}
+
+fn read_digest(path: &Path) -> Result<String, String> {
+    let bytes =
+        read_at_most(path, SCRIPT_BYTES_MAX).map_err(|error| format!("cannot read {}: {error}", path.display()))?;
+    Ok(render_digest(&bytes))
+}
+
+/// SHA-256 in hexadecimal.
+pub fn render_digest(bytes: &[u8]) -> String {
+    Sha256::digest(bytes).iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+fn read_seed(value: &Value) -> Result<u64, String> {
+    let seed = value.as_integer().and_then(|seed| u64::try_from(seed).ok());
+    seed.ok_or_else(|| format!("seed: {value} is no seed; write a whole number from 0, or leave it out"))
+}
+
+fn read_share(value: &Value) -> Result<f64, String> {
+    let share = value.as_float().or(value.as_integer().map(|whole| whole as f64));
+    let wrong =
+        || format!("logged_share: {value} is no share of the transactions; write a number above 0, up to 1.0 for all");
+    share.filter(|share| *share > 0.0 && *share <= 1.0).ok_or_else(wrong)
+}
+
+impl Sweep {
+    /// Points that there are.
+    pub fn points(&self) -> u32 {
+        // check_size has let no more pass than fit.
+        self.axes.count() as u32
+    }
+
+    /// Trials that there are.
+    pub fn trials(&self) -> u32 {
+        self.points() * self.repeats
+    }
+
+    /// The point with this number, from 0.
+    pub fn point(&self, number: u32) -> Point {
+        self.axes.point(number.into())
+    }
+
+    /// What warms servers in it, [`Strategy::Nothing`] where nothing does.
+    pub fn strategies(&self) -> Vec<Strategy> {
+        let mut strategies: Vec<Strategy> = self.axes.strategy.iter().filter_map(|name| name.parse().ok()).collect();
+        if self.axes.start.contains(&StartAsked::Restored) {
+            strategies.push(Strategy::Pgthaw(Sharing::FullSpeed));
+        }
+        strategies
+    }
+
+    /// What pgbench does at a point.
+    pub fn load(&self, point: &Point) -> Load {
+        Load {
+            scripts: self.scripts.get(&point.script).cloned().unwrap_or_default(),
+            variables: point.variables.clone(),
+            clients: point.clients,
+            jobs: point.jobs,
+            rate: point.rate,
+            latency_limit_ms: point.latency_limit_ms,
+            max_tries: self.max_tries,
+            length: match (point.seconds, point.transactions) {
+                (None, Some(transactions)) => Length::Transactions(transactions),
+                (seconds, _) => Length::Seconds(seconds.unwrap_or_default()),
+            },
+            log: TransactionLog::Transactions(self.logged_share),
+        }
+    }
+
+    /// The disk of a point.
+    pub fn disk(&self, point: &Point) -> Disk {
+        // Every name of the axis was looked up when the file was read.
+        self.disks.get(&point.disk).cloned().unwrap_or_else(|| unreachable!("the disk {} was read", point.disk))
+    }
+
+    /// The same for files that mean the same, whatever their layout, with scripts that say the same: hexadecimal.
+    pub fn digest(&self) -> String {
+        let meaning = serde_json::to_vec(self).unwrap_or_else(|_| unreachable!("maps of text become JSON"));
+        render_digest(&meaning)
+    }
+}
+
+#[cfg(test)]
+pub mod tests {
+    use super::*;
+
+    /// A study of this text, with scripts in the temporary directory.
+    pub fn sweep(text: &str) -> Result<Sweep, String> {
+        parse_sweep(text, &std::env::temp_dir(), false)
+    }
+
+    #[track_caller]
+    pub fn assert_refused(text: &str, parts: &[&str]) {
+        let problem = sweep(text).unwrap_err();
+        for part in parts {
+            assert!(problem.contains(part), "{part:?} is not said: {problem}");
+        }
+    }
+
+    #[test]
+    fn a_value_is_a_list_of_one_and_what_is_left_out_has_a_default() {
+        let study = sweep("[points]\nscale = [1, 10]\nclients = 4\n").unwrap();
+        assert_eq!((study.points(), study.repeats, study.trials()), (2, 3, 6));
+        let point = study.point(1);
+        assert_eq!(
+            (point.scale, point.clients, point.seconds, point.script.as_str()),
+            (10, 4, Some(10), "select-only")
+        );
+        assert_eq!((point.start.name(), point.disk.as_str(), point.rate), ("warm", "native", None));
+        assert_eq!(study.axes.varied(), ["scale"]);
+    }
+
+    #[test]
+    fn everything_can_be_an_axis() {
+        let study = sweep(
+            r#"
+            question = "what is what?"
+            repeats = 6
+            seed = 7
+            logged_share = 0.5
+            [points]
+            scale = 1
+            script = ["tpcb-like", { select-only = 9, simple-update = 1 }]
+            rate = ["unlimited", 100, 0.5]
+            transactions = [100, 200]
+            start = ["cold", "warm", "restored", "as-is"]
+            disk = ["gp3", "slow"]
+            [variables]
+            rows = [10, 100]
+            [settings]
+            work_mem = ["4MB", "64MB"]
+            auto_explain.log_analyze = true
+            "pg_prewarm.autoprewarm" = false
+            [disks]
+            slow = "100,1MiB,128KiB"
+            [database]
+            initialize = ["--fillfactor=80", "--foreign-keys"]
+            "#,
+        )
+        .unwrap();
+        assert_eq!(study.points(), 2 * 3 * 2 * 4 * 2 * 2 * 2);
+        let point = study.point(study.points() - 1);
+        assert_eq!(point.script, "select-only@9 + simple-update@1");
+        assert_eq!(study.load(&point).scripts.len(), 2);
+        assert_eq!(point.value("auto_explain.log_analyze").as_deref(), Some("on"));
+        assert_eq!(point.value("pg_prewarm.autoprewarm").as_deref(), Some("off"));
+        assert_eq!(study.disk(&point).riops, Some(100));
+        assert_eq!(study.load(&point).length, Length::Transactions(200));
+    }
+
+    #[test]
+    fn a_study_may_measure_every_point_twice() {
+        let study = sweep("aa = true\n[points]\nclients = [1, 2]\n").unwrap();
+        assert_eq!((study.points(), study.axes.varied()), (4, vec!["clients".to_owned(), "side".to_owned()]));
+        let given = parse_sweep("[points]\nclients = [1, 2]\n", &std::env::temp_dir(), true).unwrap();
+        assert_eq!(given, study);
+        assert_ne!(given.digest(), sweep("[points]\nclients = [1, 2]\n").unwrap().digest());
+        assert_refused("[variables]\nside = 1\n", &["variables.side"]);
+    }
+
+    #[test]
+    fn a_wrong_key_is_named_with_what_is_allowed() {
+        assert_refused("[points]\nscales = 1\n", &["scales", "scale", "clients", "line 2"]);
+        assert_refused("[point]\nscale = 1\n", &["point", "points"]);
+        assert_refused("[points]\nscale = \"big\"\n", &["points.scale", "big", "whole number", "1000000"]);
+        assert_refused("[points]\nscale = []\n", &["points.scale", "empty"]);
+        assert_refused("[points]\nscale = [1, 2, 1]\n", &["points.scale", "1", "twice"]);
+        assert_refused("[points]\nclients = 0\n", &["points.clients", "from 1 to 10000"]);
+        assert_refused(
+            "[points]\nseconds = 5\ntransactions = 9\n",
+            &["points.seconds", "points.transactions", "remove"],
+        );
+        assert_refused("[points]\nrate = -1\n", &["points.rate", "unlimited"]);
+        assert_refused("[points]\nstart = \"hot\"\n", &["points.start", "cold, warm, restored, as-is"]);
+        assert_refused("[points]\nstrategy = \"dd\"\nstart = \"cold\"\n", &["points.strategy", "pg_prewarm-read"]);
+        assert_refused("[points]\nstrategy = \"cat\"\n", &["points.strategy", "start = \"cold\""]);
+        assert_refused("[points]\ndisk = \"floppy\"\n", &["points.disk", "floppy", "gp3", "[disks]"]);
+        assert_refused("[disks]\nslow = \"fast\"\n", &["disks.slow", "READS,BYTES,READ-AHEAD"]);
+        assert_refused("[disks]\ngp3 = \"16000,1GiB\"\n", &["disks.gp3", "another name"]);
+        assert_refused("repeats = 0\n", &["repeats", "from 1 to 1000"]);
+        assert_refused("seed = -1\n", &["seed", "from 0"]);
+        assert_refused("logged_share = 0\n", &["logged_share", "above 0"]);
+        assert_refused("[points]\nscript = \"no-such.sql\"\n", &["points.script", "no-such.sql", "select-only"]);
+        assert_refused("[points]\nscript = { select-only = 0 }\n", &["points.script", "select-only", "weight"]);
+        assert_refused("[database]\ninitialize = [\"-s\"]\n", &["database.initialize", "-s", "--fillfactor="]);
+        assert_refused("[variables]\nclients = 1\n", &["variables.clients", "another"]);
+        assert_refused("[variables]\n\"a b\" = 1\n", &["variables", "a b", "letters"]);
+    }
+
+    #[test]
+    fn settings_that_pgthaw_needs_for_itself_are_refused() {
+        for name in ["port", "unix_socket_directories", "log_line_prefix", "data_directory"] {
+            assert_refused(&format!("[settings]\n{name} = 1\n"), &[name, "pgthaw"]);
+        }
+        assert_refused("[settings]\nwork_mem = \"1MB\\nport = 1\"\n", &["settings.work_mem", "control character"]);
+        assert_refused("[settings]\n\"work_mem = 1 #\" = 1\n", &["settings", "no name"]);
+        assert_refused("[settings]\nwork_mem = [[1]]\n", &["settings.work_mem"]);
+    }
+
+    #[test]
+    fn ten_million_points_are_refused_at_once() {
+        let thousand: Vec<String> = (1..=1000).map(|number| number.to_string()).collect();
+        let list = thousand.join(", ");
+        let text =
+            format!("[points]\nscale = [{list}]\nclients = [{list}]\nseconds = [1, 2, 3, 4, 5, 6, 7, 8, 9, 10]\n");
+        assert_refused(&text, &["10000000 points", "100000", "scale, clients, seconds"]);
+        let settings: String = (0..300).map(|number| format!("a{number} = [1, 2]\n")).collect();
+        assert_refused(&format!("[settings]\n{settings}"), &["points", "at most 100000 trials"]);
+    }
+
+    #[test]
+    fn the_digest_is_that_of_the_meaning() {
+        let digest = |text: &str| sweep(text).unwrap().digest();
+        assert_eq!(digest("[points]\nscale = 1\n"), digest("# why\n[points]\nscale = [ 1 ]\n"));
+        assert_ne!(digest("[points]\nscale = 1\n"), digest("[points]\nscale = 2\n"));
+        let directory = tempfile::tempdir().unwrap();
+        let script = directory.path().join("one.sql");
+        let digest = |text: &str| {
+            std::fs::write(&script, text).unwrap();
+            parse_sweep("[points]\nscript = \"one.sql\"\n", directory.path(), false).unwrap().digest()
+        };
+        assert_ne!(digest("SELECT 1;"), digest("SELECT 2;"));
+    }
+
+    #[test]
+    fn names_of_scripts_are_names_of_files_whatever_they_hold() {
+        let directory = tempfile::tempdir().unwrap();
+        let name = "a; rm -rf $(x) 'y'.sql";
+        std::fs::write(directory.path().join(name), "SELECT 1;").unwrap();
+        let study = parse_sweep(&format!("[points]\nscript = \"{name}\"\n"), directory.path(), false).unwrap();
+        let load = study.load(&study.point(0));
+        assert_eq!(load.scripts, [(Script::File(directory.path().canonicalize().unwrap().join(name)), 1)]);
+    }
+}

@@ -1,0 +1,41 @@
+//! What the numbers of a study say: summaries, ratios, significance, findings. Pure.
+
+mod bootstrap;
+mod comparison;
+mod consistency;
+mod curve;
+mod headline;
+mod interference;
+mod judged;
+mod loading;
+mod others;
+mod ratio_text;
+mod rounds;
+mod significance;
+mod statistics;
+mod summary;
+mod sweep;
+pub mod throughput;
+mod until_warm;
+pub mod warm;
+pub mod warnings;
+
+pub use comparison::{BOUND, Comparison, StrategyRatios, compute_comparison};
+pub use consistency::find_contradictions;
+pub use curve::{describe_workload, judge_curve, judge_trial};
+pub use headline::render_headline;
+pub use interference::Interference;
+pub use judged::{JudgedForecast, SweepVerdict, WrittenForecast, judge_forecast, judge_sweep};
+pub use loading::{LoaderRatio, LoaderSummary, LoadingSummary, RatioOf, compute_loading_summary};
+pub use others::find_others;
+pub use ratio_text::render_ratio;
+pub use statistics::{Limits, MIN_PAIRS, Ratio};
+pub use summary::{Spread, StrategySummary, Summary, compute_summary, served_by};
+pub use sweep::{
+    BackgroundWrites, CellComparison, Circumstances, Metric, Noise, NoiseCell, PointSummary, PointVerdict, Range,
+    Selection, Side, SweepComparison, TableGrowth, TrialOutline, TrialSeries, busiest_thread, compute_cycles,
+    compute_noise, compute_noises, compute_outline_summary, compute_start_verdicts, compute_sweep_comparison,
+    compute_sweep_verdicts, compute_trial_verdicts, is_twice, render_sweep_headline,
+};
+pub use until_warm::{PassedSecond, WarmGoal, compute_until_warm};
+pub use warnings::warn_of_short_trials;

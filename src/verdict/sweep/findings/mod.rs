@@ -1,0 +1,11 @@
+//! Verdicts on the measurement itself: what speaks against a trial, or against the whole sweep, each with its remedy.
+
+mod bloat;
+mod generator;
+mod study;
+mod trial;
+
+pub use bloat::TableGrowth;
+pub use generator::busiest_thread;
+pub use study::{compute_start_verdicts, compute_sweep_verdicts};
+pub use trial::{Circumstances, compute_trial_verdicts};

@@ -1,0 +1,358 @@
+//! What speaks against one trial.
+
+use std::collections::BTreeSet;
+
+use super::bloat::TableGrowth;
+use super::generator::{GeneratorSigns, find_saturation};
+use crate::model::{Collector, Verdict, compute_median, judge};
+use crate::study::{
+    AUTOVACUUM, Disk, Exceeded, Finding, GeneratorCalibration, Measured, MeasurementVerdict, OsSample, Others, Sample,
+    StartAsked, SweepTrial, TrialGenerator, forecast_warm_seconds,
+};
+use crate::units::Bytes;
+use crate::verdict::others::find_others;
+use crate::verdict::warnings;
+
+/// The percentile that tables show, and how many samples have to lie beyond it.
+const PERCENTILE: f64 = 0.99;
+const SAMPLES_BEYOND: f64 = 10.0;
+
+/// Processors this busy have nothing to spare; a generator that takes less of them is not worth a word.
+const BUSY: f64 = 0.9;
+const GENERATOR_MIN: f64 = 0.1;
+
+/// A load that lasts longer or shorter by more than both, in seconds and as a share, is told.
+const DURATION_OFF_MIN: f64 = 0.5;
+const DURATION_OFF_RATIO: f64 = 0.05;
+
+/// So much less than the rate that was asked for is told.
+const RATE_MISSED: f64 = 0.1;
+
+/// Generators that began further apart than this are told.
+const START_SPREAD_MS_MAX: f64 = 100.0;
+
+/// What a trial was measured under, beside what is kept of it.
+#[derive(Debug)]
+pub struct Circumstances<'a> {
+    /// Found while its start state was made.
+    pub start: Vec<Finding>,
+    pub disk: &'a Disk,
+    /// What the sweep calls it.
+    pub disk_name: String,
+    pub seconds: &'a [Sample],
+    pub measured: &'a Measured,
+    /// Of the server's blocks.
+    pub block_size: Bytes,
+    /// Is any of its scripts none of pgbench's own? And may a client pause by the will of one?
+    pub is_own_script: bool,
+    pub may_pause: bool,
+    pub calibration: Option<&'a GeneratorCalibration>,
+    /// Caches that a database of this scale is meant to exceed, with their sizes.
+    pub exceeded: Vec<(Exceeded, Bytes)>,
+    /// What the server logged meanwhile.
+    pub log: &'a str,
+    pub tables: TableGrowth<'a>,
+    /// Of the machine.
+    pub processors: u32,
+    pub memory: Bytes,
+}
+
+/// Every verdict on a trial whose figures are known.
+pub fn compute_trial_verdicts(trial: &SweepTrial, circumstances: Circumstances<'_>) -> Vec<MeasurementVerdict> {
+    let Circumstances { disk, measured, is_own_script, .. } = circumstances;
+    let processors = circumstances.processors;
+    let others = find_others(measured.others.as_ref());
+    let signs = GeneratorSigns {
+        calibration: circumstances.calibration,
+        may_pause: circumstances.may_pause,
+        are_processors_full: compute_busy_ratio(&trial.os_samples, processors).is_some_and(|ratio| ratio >= BUSY),
+        are_processors_taken: others.as_ref().is_some_and(Others::has_processors),
+    };
+    let total_bytes = trial.start_state.as_ref().map(|start| start.total_bytes).unwrap_or_default();
+    let found = [
+        others.clone().map(Finding::Others),
+        find_other_start(trial, circumstances.memory),
+        find_unsteady(trial, circumstances.block_size, is_own_script),
+        find_short(trial, disk),
+        find_few(trial),
+        find_saturation(trial, signs),
+        find_other_duration(trial),
+        find_missed_rate(trial),
+        find_generators_apart(trial),
+        find_differing_generators(trial),
+        find_shared_processors(&trial.os_samples, circumstances.processors)
+            .filter(|_| !others.as_ref().is_some_and(Others::has_processors)),
+        find_failed_strategy(trial),
+        find_autovacuum(circumstances.log),
+        circumstances.tables.find_bloat(),
+        trial.settings.iter().any(|(name, value)| name == "fsync" && value == "off").then_some(Finding::FsyncOff),
+        find_missing_limit(circumstances.seconds, disk),
+        find_missing_write_limit(&trial.os_samples, disk),
+        warnings::find_late_readings(&measured.seconds).map(|late| Finding::LateReadings {
+            late: late.count,
+            readings: measured.seconds.len(),
+            worst_ms: late.worst.as_millis() as u64,
+        }),
+        warnings::find_head_start(
+            measured.head_start_bytes.filter(|_| trial.point.start == StartAsked::Cold),
+            total_bytes,
+        )
+        .map(|bytes| Finding::HeadStart { bytes }),
+    ];
+    let fitting = circumstances.exceeded.into_iter().filter(|(_, size)| total_bytes <= *size);
+    let fitting = fitting.map(|(cache, cache_bytes)| Finding::FitsCache {
+        cache: cache.name().to_owned(),
+        database_bytes: total_bytes,
+        cache_bytes,
+    });
+    let unenforced = find_unenforced(&circumstances.disk_name, disk);
+    let findings = circumstances.start.into_iter().chain(unenforced).chain(found.into_iter().flatten()).chain(fitting);
+    findings.map(MeasurementVerdict::from).collect()
+}
+
+fn find_other_start(trial: &SweepTrial, memory: Bytes) -> Option<Finding> {
+    let (asked, state) = (trial.point.start, trial.start_state.as_ref()?);
+    let is_as_asked = asked == StartAsked::AsIs || state.verdict == asked.name();
+    (!is_as_asked).then(|| Finding::StartNotAsAsked {
+        asked: asked.name().to_owned(),
+        found: state.verdict.clone(),
+        resident_bytes: state.os_resident_bytes,
+        total_bytes: state.total_bytes,
+        memory_bytes: Some(memory),
+    })
+}
+
+/// By the same judge as `pgthaw steady`. Of a trial that is too short for it nothing is said.
+fn find_unsteady(trial: &SweepTrial, block_size: Bytes, is_own_script: bool) -> Option<Finding> {
+    let mut collector = Collector::new(1.0);
+    for sample in &trial.samples {
+        let (end, reads) =
+            (f64::from(sample.second), sample.foreground_read_bytes.0 as f64 / block_size.0.max(1) as f64);
+        collector.add(end - 1.0, end, sample.transactions as f64, Some(reads));
+    }
+    let facts = trial.point.facts(is_own_script);
+    let judgement = judge(&collector.finish(facts, Vec::new()).check().ok()?, None);
+    let verdict = match judgement.verdict {
+        Verdict::Steady | Verdict::Periodic => return None,
+        Verdict::NotReached => "not_reached",
+        Verdict::Degrading => "degrading",
+    };
+    Some(Finding::NeverSteady {
+        verdict: verdict.to_owned(),
+        reason: judgement.reason,
+        should_have_run_seconds: judgement.should_have_run_seconds,
+        start: trial.point.start.name().to_owned(),
+    })
+}
+
+fn find_short(trial: &SweepTrial, disk: &Disk) -> Option<Finding> {
+    let (seconds, needed_seconds) = (trial.point.seconds?, forecast_warm_seconds(&trial.point, disk)?);
+    (f64::from(seconds) < needed_seconds).then_some(Finding::RuntimeTooShort { seconds, needed_seconds })
+}
+
+fn find_few(trial: &SweepTrial) -> Option<Finding> {
+    let needed = (SAMPLES_BEYOND / (1.0 - PERCENTILE)).round() as u64;
+    // Those whose latency is kept: with `logged_share` fewer than there were.
+    let transactions = trial.latency.as_ref()?.count;
+    (transactions < needed).then_some(Finding::TooFewTransactions { percentile: PERCENTILE, transactions, needed })
+}
+
+/// Of trials that last so many seconds, not so many transactions.
+fn find_other_duration(trial: &SweepTrial) -> Option<Finding> {
+    let (asked_seconds, lasted_seconds) = (f64::from(trial.point.seconds?), trial.lasted_seconds);
+    let off = (lasted_seconds - asked_seconds).abs();
+    let is_told = off > DURATION_OFF_MIN && off > DURATION_OFF_RATIO * asked_seconds;
+    is_told.then_some(Finding::OtherDuration { asked_seconds, lasted_seconds })
+}
+
+fn find_missed_rate(trial: &SweepTrial) -> Option<Finding> {
+    let asked = trial.point.rate?;
+    // pgbench draws the moments at random: how many there are scatters by the root of them.
+    let scatter = 3.0 / (asked * trial.lasted_seconds).max(1.0).sqrt();
+    let is_missed = trial.tps < asked * (1.0 - RATE_MISSED.max(scatter));
+    is_missed.then_some(Finding::RateNotReached { asked, reached: trial.tps })
+}
+
+fn find_generators_apart(trial: &SweepTrial) -> Option<Finding> {
+    let generators = trial.generators.as_ref()?;
+    let (spread_ms, uncertainty_ms) = (generators.start_spread_ms, generators.start_uncertainty_ms());
+    (spread_ms > START_SPREAD_MS_MAX).then_some(Finding::GeneratorsApart { spread_ms, uncertainty_ms })
+}
+
+fn find_differing_generators(trial: &SweepTrial) -> Option<Finding> {
+    let hosts = &trial.generators.as_ref()?.hosts;
+    let versions: BTreeSet<&str> = hosts.iter().map(|host| host.pgbench_version.as_str()).collect();
+    let told = |host: &TrialGenerator| format!("{} {}", host.host, host.pgbench_version);
+    (versions.len() > 1).then(|| Finding::GeneratorsDiffer { versions: hosts.iter().map(told).collect() })
+}
+
+fn find_shared_processors(samples: &[OsSample], processors: u32) -> Option<Finding> {
+    let busy_ratio = compute_busy_ratio(samples, processors)?;
+    let generator_ratio = median_share(samples, processors, |one| one.generator().cpu_seconds)?;
+    let is_told = busy_ratio >= BUSY && generator_ratio >= GENERATOR_MIN;
+    is_told.then_some(Finding::SharedProcessors { busy_ratio, generator_ratio, processors })
+}
+
+fn compute_busy_ratio(samples: &[OsSample], processors: u32) -> Option<f64> {
+    Some(median_share(samples, processors, |one| one.processors_busy_seconds)?.min(1.0))
+}
+
+fn median_share(samples: &[OsSample], processors: u32, of: fn(&OsSample) -> f64) -> Option<f64> {
+    compute_median(samples.iter().map(|sample| of(sample) / f64::from(processors.max(1))).collect())
+}
+
+fn find_failed_strategy(trial: &SweepTrial) -> Option<Finding> {
+    let reason = trial.strategy_outcome.as_ref()?.failure.clone()?;
+    Some(Finding::StrategyFailed { strategy: trial.point.strategy.clone(), reason })
+}
+
+fn find_autovacuum(log: &str) -> Option<Finding> {
+    let table = |line: &str| {
+        let rest = AUTOVACUUM.iter().find_map(|sign| line.split_once(sign))?.1;
+        // `"database.schema.table": index scans: 0`
+        rest.split('"').nth(1).map(str::to_owned)
+    };
+    let tables: Vec<String> = log.lines().filter_map(table).collect();
+    let runs = tables.len() as u32;
+    let tables: BTreeSet<String> = tables.into_iter().collect();
+    (runs > 0).then(|| Finding::Autovacuum { runs, tables: tables.into_iter().collect() })
+}
+
+/// What was asked of a disk and cannot be had here. `name` is what the sweep calls it.
+pub fn find_unenforced(name: &str, disk: &Disk) -> Vec<Finding> {
+    let asked = [
+        ("limit", &disk.not_enforced),
+        ("limit on writes", &disk.writes_not_enforced),
+        ("read-ahead", &disk.read_ahead_not_enforced),
+    ];
+    let not_in_force = |(what, reason): (&str, &Option<String>)| {
+        Some(Finding::NotInForce { what: format!("the {what} of the disk {name}"), reason: reason.clone()? })
+    };
+    asked.into_iter().filter_map(not_in_force).collect()
+}
+
+fn find_missing_limit(seconds: &[Sample], disk: &Disk) -> Option<Finding> {
+    let rates = warnings::find_missing_limit(seconds, disk)?;
+    Some(Finding::NotInForce {
+        what: format!("the limit of the disk {}", disk.name),
+        reason: format!("it delivered {} and {:.0} reads per second for a while", rates.bytes, rates.requests),
+    })
+}
+
+fn find_missing_write_limit(samples: &[OsSample], disk: &Disk) -> Option<Finding> {
+    let rates = warnings::find_missing_write_limit(samples, disk)?;
+    Some(Finding::NotInForce {
+        what: format!("the limit on writes of the disk {}", disk.name),
+        reason: format!("it took {} and {:.0} writes per second for a while", rates.bytes, rates.requests),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::study::disk::tests::named;
+    use crate::study::record::tests::sample;
+    use crate::study::sweep::record::tests::trial;
+    use crate::study::{Point, TrialGenerators};
+
+    #[test]
+    fn what_a_disk_cannot_have_here_is_told_of_each_trial() {
+        let disk = Disk {
+            not_enforced: Some("no cgroups".into()),
+            read_ahead_not_enforced: Some("btrfs".into()),
+            ..named("gp3")
+        };
+        let told: Vec<String> = find_unenforced("gp3 on xfs", &disk).iter().map(Finding::sentence).collect();
+        assert_eq!(
+            told,
+            [
+                "the limit of the disk gp3 on xfs is not in force: no cgroups",
+                "the read-ahead of the disk gp3 on xfs is not in force: btrfs"
+            ]
+        );
+        assert!(find_unenforced("gp3", &named("gp3")).is_empty());
+    }
+
+    #[test]
+    fn a_plateau_beside_a_warmer_is_not_believed() {
+        // Each transaction reads two blocks from the device, and it stays so.
+        let samples = (1..=30).map(|second| sample(second, 400, 800 * 8192)).collect();
+        let flat = SweepTrial { samples, ..trial() };
+        let beside = |strategy: &str| {
+            let point = Point { strategy: strategy.into(), start: StartAsked::Cold, ..flat.point.clone() };
+            find_unsteady(&SweepTrial { point, ..flat.clone() }, Bytes(8192), true)
+        };
+        let Some(Finding::NeverSteady { reason, start, .. }) = beside("cat") else { panic!("it is believed") };
+        assert!(reason.contains("beside a warmer") && start == "cold", "{reason}");
+    }
+
+    #[test]
+    fn autovacuum_is_found_in_the_log() {
+        let log = "1763793000.1 [7] LOG:  automatic vacuum of table \"b.public.pgbench_tellers\": index scans: 1\n\
+                   \tpages: 0 removed\n\
+                   1763793000.2 [7] LOG:  automatic analyze of table \"b.public.pgbench_tellers\"\n\
+                   1763793000.3 [7] LOG:  automatic vacuum to prevent wraparound of table \"b.public.y\": index scans: 0\n\
+                   1763793000.3 [7] LOG:  automatic aggressive vacuum to prevent wraparound of table \"b.public.y\": x\n\
+                   1763793000.3 [7] LOG:  automatic analyze of table \"b.public.x\" system usage: CPU\n";
+        let Some(Finding::Autovacuum { runs, tables }) = find_autovacuum(log) else { panic!("nothing was found") };
+        assert_eq!((runs, tables.len()), (5, 3));
+        assert_eq!(tables[0], "b.public.pgbench_tellers");
+        assert_eq!(find_autovacuum("LOG:  checkpoint starting: time\n"), None);
+    }
+
+    #[test]
+    fn a_load_that_was_not_as_long_or_as_much_as_it_was_asked_for_is_told() {
+        let of = |lasted_seconds, rate, tps| {
+            let mut trial = SweepTrial { lasted_seconds, tps, ..trial() };
+            (trial.point.seconds, trial.point.rate) = (Some(10), rate);
+            (find_other_duration(&trial).is_some(), find_missed_rate(&trial).is_some())
+        };
+        assert_eq!(of(10.4, None, 5.0), (false, false));
+        assert_eq!(of(12.0, Some(300.0), 95.0), (true, true));
+        assert_eq!(of(10.0, Some(300.0), 285.0), (false, false));
+        // Of thirty transactions five less is chance.
+        assert_eq!(of(10.0, Some(3.0), 2.5), (false, false));
+    }
+
+    #[test]
+    fn hosts_with_another_pgbench_are_told() {
+        let host = |host: &str, version: &str| TrialGenerator {
+            host: host.into(),
+            clients: 1,
+            jobs: 1,
+            pgbench_version: version.into(),
+            clock_offset_ms: 0.0,
+            clock_uncertainty_ms: 0.0,
+            started_after_ms: 0.0,
+            transactions: 1,
+            tps: 1.0,
+            is_seen: true,
+        };
+        let with = |version: &str| {
+            let hosts = vec![host("bench1", "pgbench 15"), host("bench2", version)];
+            find_differing_generators(&SweepTrial { generators: Some(TrialGenerators::new(hosts)), ..trial() })
+        };
+        assert_eq!(with("pgbench 15"), None);
+        let told = with("pgbench 18").unwrap().sentence();
+        assert!(told.ends_with("bench1 pgbench 15, bench2 pgbench 18"), "{told}");
+    }
+
+    #[test]
+    fn shared_processors_are_told_when_there_are_none_to_spare() {
+        let sample = |busy: f64, generator: f64, steal: f64| {
+            serde_json::from_value::<OsSample>(serde_json::json!({
+                "second": 1,
+                "generator_threads": [{"tasks": 1, "cpu_seconds": generator, "run_delay_seconds": 0.0}],
+                "server": {}, "pgthaw_cpu_seconds": 0.0, "processors_busy_seconds": busy,
+                "processors_iowait_seconds": 0.0, "processors_steal_seconds": steal, "device": null,
+                "available_bytes": 0, "cached_bytes": 0, "dirty_bytes": 0, "writeback_bytes": 0,
+                "pressure": {"cpu_some": null, "io_some": null, "io_full": null, "memory_some": null, "memory_full": null},
+            }))
+            .unwrap()
+        };
+        assert!(find_shared_processors(&[sample(1.95, 0.6, 0.0)], 2).is_some());
+        assert_eq!(find_shared_processors(&[sample(1.2, 0.6, 0.0)], 2), None);
+        assert_eq!(find_shared_processors(&[sample(1.95, 0.1, 0.0)], 2), None);
+        assert_eq!(find_shared_processors(&[], 2), None);
+    }
+}

@@ -1,0 +1,179 @@
+//! The answer of a sweep in one sentence: the best throughput, what it hides, and what it may be mistaken for.
+
+use super::summary::{PointSummary, Range};
+
+/// A worst second or a percentile that is this much better elsewhere is worth a word.
+const TELLING: f64 = 1.25;
+
+/// One sentence: which point served most, what its worst second and its slowest hundredth were, which point is calmer, and
+/// which others the trials do not tell from it.
+pub fn render_sweep_headline(points: &[PointSummary]) -> String {
+    let tps = |point: &PointSummary| point.tps.map_or(f64::NEG_INFINITY, |range| range.median);
+    let measured: Vec<&PointSummary> = points.iter().filter(|point| point.tps.is_some()).collect();
+    let as_asked: Vec<&PointSummary> = measured.iter().copied().filter(|point| !is_refused(point)).collect();
+    let points = if as_asked.is_empty() { measured } else { as_asked };
+    let Some(best) = points.iter().copied().max_by(|a, b| tps(a).total_cmp(&tps(b))) else {
+        return "No trial has figures.".to_owned();
+    };
+    let mut sentence = format!("Most transactions per second: {} at {}", median_and_range(best.tps), best.label);
+    let hidden = [
+        best.worst_second_tps
+            .map(|range| format!("its worst second served {} in the median trial", whole(range.median))),
+        best.latency_us_p99.map(|range| format!("one in a hundred waited {} or longer", latency(range.median))),
+    ];
+    let hidden: Vec<String> = hidden.into_iter().flatten().collect();
+    if !hidden.is_empty() {
+        sentence += &format!("; {}", hidden.join(", "));
+    }
+    if let Some(calmer) = find_calmer(best, &points) {
+        sentence += &format!("; {calmer}");
+    }
+    if let Some(rivals) = render_rivals(best, &points) {
+        sentence += &format!("; {rivals}");
+    }
+    if is_refused(best) {
+        sentence += "; no point measured what was asked for";
+    }
+    sentence + "."
+}
+
+/// Did a trial of it measure something else than was asked for?
+fn is_refused(point: &PointSummary) -> bool {
+    point.verdicts.iter().any(|verdict| verdict.is_refusing)
+}
+
+/// `2,936 (2,900–2,990)`, where the trials differ.
+fn median_and_range(range: Option<Range>) -> String {
+    let Some(range) = range else { return "–".to_owned() };
+    let [median, min, max] = [range.median, range.min, range.max].map(whole);
+    if min == max { median } else { format!("{median} ({min}–{max})") }
+}
+
+/// The points of which a trial was as fast as one of the fastest point's, the fastest of them by name.
+fn render_rivals(best: &PointSummary, points: &[&PointSummary]) -> Option<String> {
+    let slowest = best.tps?.min;
+    let others = points.iter().copied().filter(|point| point.number != best.number);
+    let rivals = others.filter_map(|point| Some((point, point.tps?))).filter(|(_, tps)| tps.max >= slowest);
+    let mut rivals: Vec<(&PointSummary, Range)> = rivals.collect();
+    rivals.sort_by(|(_, one), (_, other)| other.median.total_cmp(&one.median));
+    let (first, tps) = rivals.first()?;
+    let more = match rivals.len() - 1 {
+        0 => String::new(),
+        1 => ", or one point more,".to_owned(),
+        count => format!(", or {count} points more,"),
+    };
+    let first = format!("{} with {}", first.label, median_and_range(Some(*tps)));
+    Some(format!("whether {first}{more} is slower at all, these trials do not decide"))
+}
+
+/// The point whose worst second, or else whose 99th percentile, is the best, when that is not the fastest point's and
+/// much better than it.
+fn find_calmer(best: &PointSummary, points: &[&PointSummary]) -> Option<String> {
+    let others = || points.iter().copied().filter(|point| point.number != best.number);
+    let worst = |point: &PointSummary| point.worst_second_tps.map_or(0.0, |range| range.median);
+    let steadiest = others().max_by(|a, b| worst(a).total_cmp(&worst(b)));
+    if let Some(point) = steadiest.filter(|point| worst(point) > worst(best) * TELLING) {
+        return Some(format!("the best worst second, {}, is at {}", whole(worst(point)), point.label));
+    }
+    let p99 = |point: &PointSummary| point.latency_us_p99.map_or(f64::INFINITY, |range| range.median);
+    let quickest = others().min_by(|a, b| p99(a).total_cmp(&p99(b)));
+    let point = quickest.filter(|point| p99(point) * TELLING < p99(best))?;
+    let served = point.tps.map_or_else(|| "–".to_owned(), |range| whole(range.median));
+    Some(format!("at {} one in a hundred waited {}, with {served} per second", point.label, latency(p99(point))))
+}
+
+fn whole(value: f64) -> String {
+    let digits = format!("{value:.0}");
+    let groups = digits.as_bytes().rchunks(3).rev().map(String::from_utf8_lossy);
+    groups.collect::<Vec<_>>().join(",")
+}
+
+fn latency(us: f64) -> String {
+    match us {
+        ..1000.0 => format!("{us:.0} µs"),
+        ..10_000.0 => format!("{:.1} ms", us / 1000.0),
+        ..1_000_000.0 => format!("{:.0} ms", us / 1000.0),
+        _ => format!("{:.1} s", us / 1_000_000.0),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use super::super::summary::PointVerdict;
+    use super::*;
+    use crate::study::{Finding, MeasurementVerdict};
+
+    fn point(number: u32, tps: f64, worst: f64, p99: f64) -> PointSummary {
+        let one = |value: f64| Some(Range { median: value, min: value, max: value, interval: None });
+        PointSummary {
+            number,
+            label: format!("clients {number}"),
+            values: Vec::new(),
+            trials: 1,
+            failures: 0,
+            tps: one(tps),
+            worst_second_tps: one(worst),
+            latency_us_p50: None,
+            latency_us_p95: None,
+            latency_us_p99: one(p99),
+            latency_us_p999: None,
+            device_read_bytes: None,
+            device_writes_per_second: None,
+            device_written_bytes: None,
+            late: None,
+            skipped: None,
+            checkpoints: None,
+            background: None,
+            verdicts: Vec::new(),
+            warnings: BTreeMap::new(),
+        }
+    }
+
+    #[test]
+    fn the_fastest_point_is_told_with_what_it_hides() {
+        let told = render_sweep_headline(&[point(1, 12_345.0, 100.0, 90_000.0), point(2, 11_000.0, 9000.0, 2000.0)]);
+        assert_eq!(
+            told,
+            "Most transactions per second: 12,345 at clients 1; its worst second served 100 in the median trial, one in \
+             a hundred waited 90 ms or longer; the best worst second, 9,000, is at clients 2."
+        );
+        let told = render_sweep_headline(&[point(1, 10.0, 9.0, 9000.0), point(2, 9.0, 9.0, 500.0)]);
+        assert!(told.ends_with("; at clients 2 one in a hundred waited 500 µs, with 9 per second."), "{told}");
+        let told = render_sweep_headline(&[point(1, 10.0, 9.0, 1000.0), point(2, 9.0, 9.0, 950.0)]);
+        assert!(told.ends_with("waited 1.0 ms or longer."), "{told}");
+        assert_eq!(render_sweep_headline(&[]), "No trial has figures.");
+    }
+
+    #[test]
+    fn what_measured_something_else_is_not_the_answer() {
+        let verdict = MeasurementVerdict::from(Finding::StrategyFailed { strategy: "cat".into(), reason: "no".into() });
+        let fast = PointSummary { verdicts: vec![PointVerdict::new(&verdict)], ..point(1, 12_000.0, 9.0, 1000.0) };
+        let told = render_sweep_headline(&[fast.clone(), point(2, 10.0, 9.0, 1000.0)]);
+        assert!(told.starts_with("Most transactions per second: 10 at clients 2;"), "{told}");
+        let told = render_sweep_headline(&[fast]);
+        assert!(told.contains("12,000") && told.ends_with("; no point measured what was asked for."), "{told}");
+    }
+
+    #[test]
+    fn what_the_trials_do_not_tell_apart_is_told() {
+        let between = |number, median, min, max| PointSummary {
+            tps: Some(Range { median, min, max, interval: None }),
+            ..point(number, median, 9.0, 1000.0)
+        };
+        let (best, rival) = (between(1, 2000.0, 1900.0, 2050.0), between(2, 1850.0, 1700.0, 1900.0));
+        let (slow, other) = (between(3, 1800.0, 1700.0, 1899.0), between(4, 1840.0, 1700.0, 1950.0));
+        let told = render_sweep_headline(&[best.clone(), rival.clone(), slow.clone()]);
+        assert!(told.starts_with("Most transactions per second: 2,000 (1,900–2,050) at clients 1;"), "{told}");
+        assert!(
+            told.ends_with(
+                "; whether clients 2 with 1,850 (1,700–1,900) is slower at all, these trials do not decide."
+            ),
+            "{told}"
+        );
+        let told = render_sweep_headline(&[other, slow.clone(), rival, best.clone()]);
+        assert!(told.contains("(1,700–1,900), or one point more, is slower at all"), "{told}");
+        assert!(!render_sweep_headline(&[best, slow]).contains("decide"));
+    }
+}

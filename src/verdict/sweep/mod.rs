@@ -1,0 +1,23 @@
+//! What a sweep says.
+
+mod compare;
+mod cycles;
+mod findings;
+mod headline;
+mod noise;
+mod outline;
+mod pairs;
+mod series;
+mod summary;
+
+pub use compare::{CellComparison, SweepComparison, compute_sweep_comparison};
+pub use cycles::compute_cycles;
+pub use findings::{
+    Circumstances, TableGrowth, busiest_thread, compute_start_verdicts, compute_sweep_verdicts, compute_trial_verdicts,
+};
+pub use headline::render_sweep_headline;
+pub use noise::{Noise, NoiseCell, compute_noise, compute_noises, is_twice};
+pub use outline::{BackgroundWrites, TrialOutline};
+pub use pairs::{Metric, Selection, Side};
+pub use series::TrialSeries;
+pub use summary::{PointSummary, PointVerdict, Range, compute_outline_summary};

@@ -1,0 +1,158 @@
+//! A trial in a few figures: enough for every picture over the points of a sweep, however many trials it has.
+
+use jiff::Timestamp;
+use serde::{Deserialize, Serialize};
+
+use crate::postgres::{RowDelta, StatisticsDelta};
+use crate::study::{DeviceUse, MeasurementVerdict, Point, SweepTrial};
+
+/// What is told of a trial beside the others.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct TrialOutline {
+    pub number: u32,
+    pub repeat: u32,
+    pub position: u32,
+    pub started_at: Timestamp,
+    pub start_verdict: Option<String>,
+    pub failure: Option<String>,
+    pub tps: f64,
+    pub worst_second_tps: Option<f64>,
+    /// Each with enough transactions beyond it, as [`super::LatencyHistogram::percentile`].
+    pub latency_us_p50: Option<u64>,
+    pub latency_us_p95: Option<u64>,
+    pub latency_us_p99: Option<u64>,
+    pub latency_us_p999: Option<u64>,
+    pub device_read_bytes: u64,
+    /// By anybody, over the seconds that were gauged: the mean, and the sum. `None` where no device was.
+    pub device_writes_per_second: Option<f64>,
+    pub device_written_bytes: Option<u64>,
+    /// Transactions above the latency limit, and those that were due too long ago to begin.
+    pub late: u64,
+    pub skipped: u64,
+    pub checkpoints: u32,
+    /// These are told by point: `PointSummary` has them.
+    #[serde(skip)]
+    pub point: Point,
+    #[serde(skip)]
+    pub verdicts: Vec<MeasurementVerdict>,
+    #[serde(skip)]
+    pub warnings: Vec<String>,
+    #[serde(skip)]
+    pub background: BackgroundWrites,
+}
+
+/// Who wrote buffers out, and what made the checkpoints: of one trial, or the medians of several.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct BackgroundWrites {
+    pub checkpoints_timed: f64,
+    pub checkpoints_requested: f64,
+    pub buffers_checkpoint: f64,
+    pub buffers_clean: f64,
+    pub buffers_backend: f64,
+    /// How often the background writer stopped because it had written as much as it may at once.
+    pub maxwritten_clean: f64,
+    pub buffers_alloc: f64,
+}
+
+impl BackgroundWrites {
+    /// Read from the views in which the server's version has it.
+    pub fn of(statistics: &StatisticsDelta) -> BackgroundWrites {
+        let sum = |view: &str, column: &str| statistics.sum(view, column);
+        let either =
+            |until_16: &str, since_17: &str| sum("pg_stat_bgwriter", until_16) + sum("pg_stat_checkpointer", since_17);
+        // Since 17 what backends wrote themselves is in pg_stat_io alone, beside what they wrote of temporary tables, and
+        // since 18 of the log.
+        let has_checkpointer = statistics.0.contains_key("pg_stat_checkpointer");
+        let io = statistics.0.get("pg_stat_io").filter(|_| has_checkpointer).into_iter().flatten();
+        let is = |row: &RowDelta, name: &str, value: &str| row.key.get(name).is_some_and(|known| known == value);
+        let by_backends = io.filter(|row| is(row, "backend_type", "client backend") && is(row, "object", "relation"));
+        let written = by_backends.filter_map(|row| row.added.get("writes")).fold(0.0, |sum, added| sum + added);
+        BackgroundWrites {
+            checkpoints_timed: either("checkpoints_timed", "num_timed"),
+            checkpoints_requested: either("checkpoints_req", "num_requested"),
+            buffers_checkpoint: either("buffers_checkpoint", "buffers_written"),
+            buffers_clean: sum("pg_stat_bgwriter", "buffers_clean"),
+            buffers_backend: sum("pg_stat_bgwriter", "buffers_backend") + written,
+            maxwritten_clean: sum("pg_stat_bgwriter", "maxwritten_clean"),
+            buffers_alloc: sum("pg_stat_bgwriter", "buffers_alloc"),
+        }
+    }
+}
+
+impl From<&SweepTrial> for TrialOutline {
+    fn from(trial: &SweepTrial) -> TrialOutline {
+        let percentile = |share| Some(trial.latency.as_ref()?.percentile(share)?.us);
+        let device: Vec<DeviceUse> = trial.os_samples.iter().filter_map(|sample| sample.device).collect();
+        let writes: u64 = device.iter().map(|second| second.writes).sum();
+        let written: u64 = device.iter().map(|second| second.written_bytes.0).sum();
+        let is_gauged = !device.is_empty();
+        TrialOutline {
+            number: trial.number,
+            repeat: trial.repeat,
+            position: trial.position,
+            started_at: trial.started_at,
+            start_verdict: trial.start_state.as_ref().map(|state| state.verdict.clone()),
+            failure: trial.failure.clone(),
+            tps: trial.tps,
+            worst_second_tps: trial.worst_second_tps,
+            latency_us_p50: percentile(0.5),
+            latency_us_p95: percentile(0.95),
+            latency_us_p99: percentile(0.99),
+            latency_us_p999: percentile(0.999),
+            device_read_bytes: trial.device_read_bytes.0,
+            device_writes_per_second: is_gauged.then(|| writes as f64 / device.len() as f64),
+            device_written_bytes: is_gauged.then_some(written),
+            late: trial.late,
+            skipped: trial.skipped,
+            checkpoints: trial.checkpoints.len() as u32,
+            point: trial.point.clone(),
+            verdicts: trial.verdicts.clone(),
+            warnings: trial.warnings.clone(),
+            background: BackgroundWrites::of(&trial.statistics),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use super::*;
+
+    fn row(key: &[(&str, &str)], added: &[(&str, f64)]) -> RowDelta {
+        RowDelta {
+            key: key.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect(),
+            added: added.iter().map(|(name, value)| ((*name).to_owned(), *value)).collect(),
+        }
+    }
+
+    /// Of pg_stat_io.
+    fn io(backend_type: &str, object: &str, writes: f64) -> RowDelta {
+        row(&[("backend_type", backend_type), ("object", object), ("context", "normal")], &[("writes", writes)])
+    }
+
+    #[test]
+    fn writes_are_found_where_each_version_has_them() {
+        let until_16 = StatisticsDelta(BTreeMap::from([
+            ("pg_stat_bgwriter".to_owned(), vec![row(&[], &[("checkpoints_req", 2.0), ("buffers_backend", 7.0)])]),
+            // Counted once: 16 has both.
+            ("pg_stat_io".to_owned(), vec![io("client backend", "relation", 7.0)]),
+        ]));
+        let found = BackgroundWrites::of(&until_16);
+        assert_eq!((found.checkpoints_requested, found.buffers_backend), (2.0, 7.0));
+        let since_17 = StatisticsDelta(BTreeMap::from([
+            ("pg_stat_checkpointer".to_owned(), vec![row(&[], &[("num_timed", 1.0), ("buffers_written", 50.0)])]),
+            (
+                "pg_stat_io".to_owned(),
+                vec![
+                    io("client backend", "relation", 3.0),
+                    io("client backend", "temp relation", 20.0),
+                    io("client backend", "wal", 900.0),
+                    io("checkpointer", "relation", 50.0),
+                ],
+            ),
+        ]));
+        let found = BackgroundWrites::of(&since_17);
+        assert_eq!((found.checkpoints_timed, found.buffers_checkpoint, found.buffers_backend), (1.0, 50.0, 3.0));
+    }
+}

@@ -1,0 +1,195 @@
+//! The stalls of a trial: seconds far below those around them, and what was seen meanwhile.
+
+use std::ops::Range;
+
+use serde::Serialize;
+
+use super::waits::{BackendWaits, Event};
+use crate::model::compute_median;
+use crate::study::{Checkpoint, SweepTrial, WaitSample};
+
+/// A second below this share of what is usual around it is one of a stall, if chance does not explain it.
+const STALLED: f64 = 0.5;
+
+/// Were transactions independent, one second in 30,000 would be so many standard deviations below the others by chance.
+const DEVIATIONS: f64 = 4.0;
+
+/// What is usual is the median of so many seconds, before and behind: the lower of the two, so that neither a warm-up nor a
+/// level that changes is a stall.
+const SURROUNDINGS: usize = 30;
+
+/// Fewer seconds than this say nothing about what is usual.
+const SURROUNDINGS_MIN: usize = 3;
+
+/// A wait that grew by less than this share of the backends names nothing.
+const TELLING: f64 = 0.1;
+
+/// Seconds in which throughput fell far below its surroundings.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Stall {
+    /// It begins at the end of this second of the trial, and ends with that one.
+    pub from_second: u32,
+    pub until_second: u32,
+    /// Transactions of its slowest second, and what was usual around it.
+    pub least_tps: f64,
+    pub usual_tps: f64,
+    /// What was seen meanwhile and not before: a wait of the backends, a checkpoint; empty when nothing was.
+    pub seen: Vec<String>,
+}
+
+/// The stalls of a trial, in their order.
+pub fn compute_stalls(trial: &SweepTrial) -> Vec<Stall> {
+    let rates: Vec<f64> = trial.samples.iter().map(|sample| sample.transactions as f64).collect();
+    find_spans(&rates).into_iter().map(|(span, usual_tps)| describe(trial, &rates, span, usual_tps)).collect()
+}
+
+/// Where the rates fall, and what is usual there.
+fn find_spans(rates: &[f64]) -> Vec<(Range<usize>, f64)> {
+    let mut spans: Vec<(Range<usize>, f64)> = Vec::new();
+    for (place, rate) in rates.iter().enumerate() {
+        let Some(usual) = usual_around(rates, place) else { continue };
+        if *rate >= STALLED * usual || *rate >= usual - DEVIATIONS * usual.sqrt() {
+            continue;
+        }
+        match spans.last_mut() {
+            // A single better second does not end it.
+            Some((span, known)) if place <= span.end + 1 => {
+                span.end = place + 1;
+                *known = known.max(usual);
+            }
+            _ => spans.push((place..place + 1, usual)),
+        }
+    }
+    spans
+}
+
+/// At the end there is nothing behind to look at; at the start a stall cannot be told from a warm-up.
+fn usual_around(rates: &[f64], place: usize) -> Option<f64> {
+    let median = |range: Range<usize>| {
+        (range.len() >= SURROUNDINGS_MIN).then(|| compute_median(rates[range].to_vec())).flatten()
+    };
+    let before = median(place.saturating_sub(SURROUNDINGS)..place)?;
+    let behind = median(place + 1..(place + 1 + SURROUNDINGS).min(rates.len()));
+    Some(before.min(behind.unwrap_or(before)))
+}
+
+fn describe(trial: &SweepTrial, rates: &[f64], span: Range<usize>, usual_tps: f64) -> Stall {
+    let second = |place: usize| trial.samples.get(place).map_or(0, |sample| sample.second);
+    let (from_second, until_second) = (second(span.start).saturating_sub(1), second(span.end - 1));
+    let within = |from: u32, until: u32| -> Vec<WaitSample> {
+        trial.wait_samples.iter().filter(|one| one.second > from && one.second <= until).cloned().collect()
+    };
+    let before = within(from_second.saturating_sub(SURROUNDINGS as u32), from_second);
+    let wait = find_wait(&within(from_second, until_second), &before, trial.point.clients);
+    let checkpoints = trial.checkpoints.iter().filter_map(|one| overlap(one, from_second, until_second));
+    Stall {
+        from_second,
+        until_second,
+        least_tps: rates[span].iter().copied().fold(f64::INFINITY, f64::min),
+        usual_tps,
+        seen: wait.into_iter().chain(checkpoints).collect(),
+    }
+}
+
+/// The wait that more backends were in than before.
+fn find_wait(during: &[WaitSample], before: &[WaitSample], clients: u32) -> Option<String> {
+    let (during, before) = (BackendWaits::of(during), BackendWaits::of(before));
+    let grown = |(event, now): (&Event, f64)| (event.clone(), now, now - before.mean_of(event));
+    let most = during.means().map(grown).max_by(|one, other| one.2.total_cmp(&other.2));
+    let ((kind, event), now, _) = most.filter(|(_, _, more)| *more >= TELLING * f64::from(clients))?;
+    let earlier = before.mean_of(&(kind.clone(), event.clone()));
+    let what = match (kind.as_deref(), event.as_deref()) {
+        (Some("Client"), _) => "waited for pgbench".to_owned(),
+        (Some(kind), Some(event)) => format!("waited for {kind} {event}"),
+        _ => "were on a processor or ready to be".to_owned(),
+    };
+    Some(format!("{now:.1} of {clients} backends {what} ({earlier:.1} before)"))
+}
+
+/// What a checkpoint did within these seconds.
+fn overlap(checkpoint: &Checkpoint, from_second: u32, until_second: u32) -> Option<String> {
+    let common = |begin: f64, end: f64| end.min(f64::from(until_second)) - begin.max(f64::from(from_second));
+    let Checkpoint { ended_after_seconds: end, write_seconds, total_seconds, reason, .. } = checkpoint;
+    let begin = end - total_seconds;
+    let written = begin + write_seconds;
+    let phases = [("wrote buffers", common(begin, written)), ("synchronised files", common(written, *end))];
+    let did: Vec<&str> = phases.into_iter().filter(|(_, seconds)| *seconds > 0.0).map(|(phase, _)| phase).collect();
+    let reason = if reason.is_empty() { String::new() } else { format!(" ({reason})") };
+    (!did.is_empty()).then(|| format!("a checkpoint{reason} {}", did.join(" and ")))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::postgres::Wait;
+    use crate::study::{ObservedWait, Waits};
+
+    fn flat(rate: f64, seconds: usize) -> Vec<f64> {
+        vec![rate; seconds]
+    }
+
+    #[test]
+    fn a_fall_that_recovers_is_a_stall_and_a_change_of_level_is_none() {
+        let mut rates = flat(1000.0, 60);
+        rates[20..23].fill(100.0);
+        assert_eq!(find_spans(&rates), [(20..23, 1000.0)]);
+        // A warm-up, and a level that stays lower.
+        let warm_up: Vec<f64> = (0..60).map(|second| 50.0 * f64::from(second)).collect();
+        assert!(find_spans(&warm_up).is_empty());
+        assert!(find_spans(&[flat(1000.0, 40), flat(300.0, 40)].concat()).is_empty());
+        // One that the trial ends in.
+        assert_eq!(find_spans(&[flat(1000.0, 40), flat(0.0, 2)].concat()), [(40..42, 1000.0)]);
+    }
+
+    #[test]
+    fn a_slow_workload_has_slow_seconds_by_chance() {
+        let mut rates = flat(10.0, 40);
+        rates[20] = 2.0;
+        assert!(find_spans(&rates).is_empty());
+    }
+
+    #[test]
+    fn a_second_that_is_better_does_not_end_it() {
+        let mut rates = flat(1000.0, 60);
+        rates[20..25].fill(100.0);
+        rates[22] = 800.0;
+        assert_eq!(find_spans(&rates).len(), 1);
+    }
+
+    #[test]
+    fn what_was_seen_is_named() {
+        let sample = |second: u32, event: Option<&str>, observed: u32| WaitSample {
+            second,
+            seen: Waits {
+                looks: 4,
+                waits: vec![ObservedWait {
+                    wait: Wait {
+                        backend: "client backend".into(),
+                        state: Some("active".into()),
+                        event_type: event.map(|_| "LWLock".into()),
+                        event: event.map(str::to_owned),
+                    },
+                    observed,
+                }],
+            },
+        };
+        let before: Vec<WaitSample> = (1..10).map(|second| sample(second, None, 32)).collect();
+        let told = find_wait(&[sample(10, Some("WALWrite"), 28)], &before, 8).unwrap();
+        assert_eq!(told, "7.0 of 8 backends waited for LWLock WALWrite (0.0 before)");
+        assert_eq!(find_wait(&[sample(10, None, 33)], &before, 8), None);
+        let checkpoint = Checkpoint {
+            began_after_seconds: 10.0,
+            ended_after_seconds: 20.0,
+            reason: "time".into(),
+            buffers: 1,
+            write_seconds: 8.0,
+            sync_seconds: 2.0,
+            total_seconds: 10.0,
+            sync_files: 1,
+            longest_sync_seconds: 1.0,
+        };
+        assert_eq!(overlap(&checkpoint, 12, 14).unwrap(), "a checkpoint (time) wrote buffers");
+        assert_eq!(overlap(&checkpoint, 18, 19).unwrap(), "a checkpoint (time) synchronised files");
+        assert_eq!(overlap(&checkpoint, 20, 22), None);
+    }
+}

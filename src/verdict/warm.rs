@@ -1,0 +1,163 @@
+//! When is a trial warm? Judged physically: fewer than 1 % of transactions read from the device, sustained.
+//!
+//! Throughput cannot say it: the cold plateau is as steady as the warm one, and the steady level itself moves with
+//! the neighbours' load. What the workload's own backends read from the device has a natural zero.
+//!
+//! Reads are counted in blocks, so a transaction that misses twice counts twice: the share is an upper bound.
+
+use crate::study::Sample;
+use crate::units::Bytes;
+
+/// Misses per transaction below which a second is warm.
+pub const WARM_SHARE: f64 = 0.01;
+
+/// A later second may reach this share, when the seconds on both sides of it are warm: a vacuum or a single page that
+/// the kernel took back is not a relapse.
+pub const TOLERATED_SHARE: f64 = 0.02;
+
+/// Blocks that count as a miss: less than one comes from readings between which a block was shared out.
+const ANY_MISS: f64 = 0.5;
+
+/// Tenths of a second in a second.
+const TENTHS: usize = 10;
+
+/// Warm seconds at the end of a trial that count as sustained.
+pub const SUSTAINED_SECONDS: usize = 3;
+
+/// Blocks that the workload's backends read from the device per transaction. `None` in a second without any
+/// transaction: such a second is never warm, however little it read.
+pub fn compute_miss_share(sample: &Sample, block_size: Bytes) -> Option<f64> {
+    let misses = sample.foreground_read_bytes.0 as f64 / block_size.0.max(1) as f64;
+    (sample.transactions > 0).then(|| misses / sample.transactions as f64)
+}
+
+/// Seconds from the start of the workload until it was warm: 0 when it was so at once. `None` when the trial did not
+/// end in at least [`SUSTAINED_SECONDS`] warm seconds.
+///
+/// Which seconds are warm is judged by whole seconds, for pgbench counts transactions so. The instant lies in the last
+/// second that was not warm or in the first that was: it is the end of the last tenth in which the workload read for at
+/// least 1 % of the transactions that it had served in a tenth before these two seconds, when it was slower than in
+/// them: rather late than early. A second that served nothing was cold to its end. `tenths` are the workload's reads in
+/// each tenth of a second; a read counts when it is issued.
+pub fn compute_warm_after(samples: &[Sample], tenths: &[Bytes], block_size: Bytes) -> Option<f64> {
+    let first_warm = find_first_warm(samples, block_size)?;
+    let earlier = first_warm.checked_sub(2).map_or(0, |second| samples[second].transactions);
+    let limit = (WARM_SHARE * earlier as f64 / TENTHS as f64).max(ANY_MISS);
+    let is_cold = |tenth: usize| {
+        let misses = tenths.get(tenth).map_or(0.0, |read| read.0 as f64 / block_size.0.max(1) as f64);
+        misses >= limit || samples[tenth / TENTHS].transactions == 0
+    };
+    let transition = first_warm.saturating_sub(1) * TENTHS..(first_warm + 1) * TENTHS;
+    let last_cold = transition.rev().find(|tenth| is_cold(*tenth));
+    Some(last_cold.map_or(0.0, |tenth| (tenth + 1) as f64 / TENTHS as f64))
+}
+
+/// The index of the first second from which the trial stays warm to its end.
+pub fn find_first_warm(samples: &[Sample], block_size: Bytes) -> Option<usize> {
+    let shares: Vec<Option<f64>> = samples.iter().map(|sample| compute_miss_share(sample, block_size)).collect();
+    let is_below = |index: usize, limit: f64| shares[index].is_some_and(|share| share < limit);
+    let is_warm = |index: usize| is_below(index, WARM_SHARE);
+    let is_tolerated = |index: usize| {
+        let has_neighbours = index > 0 && index + 1 < shares.len();
+        has_neighbours && is_below(index, TOLERATED_SHARE) && is_warm(index - 1) && is_warm(index + 1)
+    };
+    let last_not_warm = (0..shares.len()).rev().find(|&index| !is_warm(index) && !is_tolerated(index));
+    let first_warm = last_not_warm.map_or(0, |index| index + 1);
+    (shares.len() >= first_warm + SUSTAINED_SECONDS).then_some(first_warm)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::study::record::tests::sample;
+
+    const BLOCK: Bytes = Bytes(8192);
+
+    /// Seconds of 1000 transactions each, with the given misses.
+    fn seconds(misses: &[u64]) -> Vec<Sample> {
+        (1..).zip(misses).map(|(second, misses)| sample(second, 1000, misses * BLOCK.0)).collect()
+    }
+
+    /// The same, spread evenly within each second.
+    fn even_tenths(samples: &[Sample]) -> Vec<Bytes> {
+        samples.iter().flat_map(|sample| [Bytes(sample.foreground_read_bytes.0 / 10); 10]).collect()
+    }
+
+    fn warm_after(misses: &[u64]) -> Option<f64> {
+        let samples = seconds(misses);
+        compute_warm_after(&samples, &even_tenths(&samples), BLOCK)
+    }
+
+    #[test]
+    fn warm_from_the_second_after_the_cold_plateau() {
+        assert_eq!(warm_after(&[990, 990, 990, 400, 9, 0, 0, 0]), Some(4.0));
+    }
+
+    #[test]
+    fn a_steady_cold_plateau_is_never_warm() {
+        assert_eq!(warm_after(&[990; 60]), None);
+    }
+
+    #[test]
+    fn exactly_one_percent_is_not_warm() {
+        assert_eq!(warm_after(&[10; 20]), None);
+        assert_eq!(warm_after(&[9; 20]), Some(1.0));
+    }
+
+    #[test]
+    fn warm_at_once() {
+        assert_eq!(warm_after(&[0; 10]), Some(0.0));
+    }
+
+    #[test]
+    fn one_small_dip_is_tolerated_and_a_larger_or_longer_one_is_not() {
+        assert_eq!(warm_after(&[900, 0, 0, 19, 0, 0, 0]), Some(1.0));
+        assert_eq!(warm_after(&[900, 0, 0, 20, 0, 0, 0]), Some(4.0));
+        assert_eq!(warm_after(&[900, 0, 0, 15, 15, 0, 0, 0]), Some(5.0));
+    }
+
+    #[test]
+    fn the_tolerated_second_cannot_be_the_first_or_the_last() {
+        assert_eq!(warm_after(&[15, 0, 0, 0]), Some(1.0));
+        assert_eq!(warm_after(&[0, 0, 0, 15]), None);
+    }
+
+    #[test]
+    fn a_second_without_transactions_is_not_warm() {
+        let mut trial = seconds(&[0; 10]);
+        trial[5].transactions = 0;
+        assert_eq!(compute_warm_after(&trial, &even_tenths(&trial), BLOCK), Some(6.0));
+        assert_eq!(compute_miss_share(&trial[5], BLOCK), None);
+    }
+
+    #[test]
+    fn warm_in_the_last_two_seconds_only_is_not_sustained() {
+        assert_eq!(warm_after(&[900, 900, 0, 0]), None);
+        assert_eq!(warm_after(&[900, 0, 0, 0]), Some(1.0));
+    }
+
+    #[test]
+    fn nothing_measured_is_not_warm() {
+        assert_eq!(compute_warm_after(&[], &[], BLOCK), None);
+    }
+
+    #[test]
+    fn the_instant_lies_within_the_second_in_which_it_got_warm() {
+        let mut samples = seconds(&[900, 300, 5, 0, 0, 0]);
+        samples[2].transactions = 40_000;
+        let mut tenths = even_tenths(&samples);
+        // The second that was not warm read for its first three tenths; the warm one nothing worth a word.
+        tenths[10..20].copy_from_slice(&[100, 100, 100, 0, 0, 0, 0, 0, 0, 0].map(|misses| Bytes(misses * BLOCK.0)));
+        assert_eq!(compute_warm_after(&samples, &tenths, BLOCK), Some(1.3));
+    }
+
+    #[test]
+    fn a_second_that_made_up_for_its_cold_beginning_is_dated_to_the_end_of_it() {
+        // 250 misses in the first seven tenths are few against 30,000 transactions in the other three.
+        let mut samples = seconds(&[250, 0, 0, 0]);
+        samples[0].transactions = 30_000;
+        let mut tenths = even_tenths(&samples);
+        tenths[..10].copy_from_slice(&[36, 36, 36, 36, 36, 35, 35, 0, 0, 0].map(|misses| Bytes(misses * BLOCK.0)));
+        assert_eq!(compute_warm_after(&samples, &tenths, BLOCK), Some(0.7));
+    }
+}

@@ -1,0 +1,206 @@
+//! What speaks against a measurement, each with its remedy. Pure: the trial hands over what it measured.
+
+use std::time::Duration;
+
+use crate::model::Verdict;
+use crate::study::{DeviceUse, Disk, NOTHING, OsSample, Sample, Second, Study, StudyForecast};
+use crate::units::Bytes;
+
+/// A reading this late is told.
+const LATE: Duration = Duration::from_millis(100);
+
+/// A generator that uses more than this of its threads' processor time may be what limits the throughput.
+const SATURATED_SHARE: f64 = 0.9;
+
+/// A device faster than its limit by more than this, over [`RATE_SECONDS`], is not limited.
+const LIMIT_TOLERANCE: f64 = 1.25;
+const RATE_SECONDS: usize = 3;
+
+/// Of the database, read before the clock started.
+const HEAD_START_SHARE: f64 = 0.05;
+
+/// Readings that came late.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct LateReadings {
+    pub count: usize,
+    pub worst: Duration,
+}
+
+/// Readings that came late, if there are any.
+pub fn find_late_readings(seconds: &[Second]) -> Option<LateReadings> {
+    let late: Vec<Duration> = seconds.iter().map(|one| one.lateness).filter(|lateness| *lateness > LATE).collect();
+    late.iter().max().map(|worst| LateReadings { count: late.len(), worst: *worst })
+}
+
+/// Readings that came late.
+pub fn warn_of_late_readings(seconds: &[Second]) -> Option<String> {
+    let LateReadings { count, worst } = find_late_readings(seconds)?;
+    Some(format!(
+        "{count} of {} readings came late, by up to {} ms, and were scaled: run fewer other programs",
+        seconds.len(),
+        worst.as_millis()
+    ))
+}
+
+/// A generator that was busy all the time. `shares` are the processors that pgbench used in each second.
+pub fn warn_of_saturation(shares: &[f64], jobs: u32) -> Option<String> {
+    let busiest = shares.iter().copied().fold(0.0, f64::max);
+    (busiest >= SATURATED_SHARE * f64::from(jobs)).then(|| {
+        format!("pgbench used {busiest:.1} processors with {jobs} jobs, and may be the limit itself: raise --jobs")
+    })
+}
+
+/// What a device read or wrote per second at most, over [`RATE_SECONDS`].
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct DeviceRates {
+    pub bytes: Bytes,
+    pub requests: f64,
+}
+
+impl DeviceRates {
+    fn highest<S>(samples: &[S], bytes: impl Fn(&S) -> u64, requests: impl Fn(&S) -> u64) -> DeviceRates {
+        let highest = |of: &dyn Fn(&S) -> u64| {
+            let window = |window: &[S]| window.iter().map(of).sum::<u64>() as f64 / RATE_SECONDS as f64;
+            samples.windows(RATE_SECONDS).map(window).fold(0.0, f64::max)
+        };
+        DeviceRates { bytes: Bytes(highest(&bytes) as u64), requests: highest(&requests) }
+    }
+
+    fn exceeds(&self, bytes: Option<Bytes>, requests: Option<u64>) -> bool {
+        let exceeds = |rate: f64, limit: Option<u64>| limit.is_some_and(|limit| rate > LIMIT_TOLERANCE * limit as f64);
+        exceeds(self.bytes.0 as f64, bytes.map(|limit| limit.0)) || exceeds(self.requests, requests)
+    }
+}
+
+/// The rates of a device that did not keep to its limit on reads.
+pub fn find_missing_limit(samples: &[Sample], disk: &Disk) -> Option<DeviceRates> {
+    let rates = DeviceRates::highest(samples, |one| one.device_read_bytes.0, |one| one.device_reads);
+    (disk.not_enforced.is_none() && rates.exceeds(disk.rbps, disk.riops)).then_some(rates)
+}
+
+/// The rates of a device that did not keep to its limit on writes.
+pub fn find_missing_write_limit(samples: &[OsSample], disk: &Disk) -> Option<DeviceRates> {
+    let device: Vec<DeviceUse> = samples.iter().filter_map(|sample| sample.device).collect();
+    let rates = DeviceRates::highest(&device, |one| one.written_bytes.0, |one| one.writes);
+    (disk.writes_not_enforced.is_none() && rates.exceeds(disk.wbps, disk.wiops)).then_some(rates)
+}
+
+/// A limit that the device did not keep to.
+pub fn warn_of_missing_limit(samples: &[Sample], disk: &Disk) -> Option<String> {
+    let DeviceRates { bytes, requests } = find_missing_limit(samples, disk)?;
+    Some(format!(
+        "the device delivered {bytes} and {requests:.0} reads per second for {RATE_SECONDS} s, above its limit: it is not in force, or others read from the device"
+    ))
+}
+
+/// Trials in which doing nothing will not get warm, by the forecast.
+pub fn warn_of_short_trials(
+    forecast: &StudyForecast,
+    strategies: &[String],
+    seconds: u32,
+    until_steady: bool,
+) -> Option<String> {
+    let warm = forecast.warm_after_seconds?;
+    let is_short = f64::from(seconds) < warm.seconds && strategies.iter().any(|one| one == NOTHING);
+    let whole = 1.2 * warm.high.unwrap_or(warm.seconds) + 10.0;
+    is_short.then(|| {
+        format!(
+            "{NOTHING} is forecast to be warm after {:.0} s ({:.0} to {} s), and no trial lasts longer than {} s: --seconds {whole:.0}{}",
+            warm.seconds,
+            warm.low,
+            warm.high.map_or("more".to_owned(), |high| format!("{high:.0}")),
+            seconds,
+            if until_steady { "" } else { " --until-steady shows all of it" }
+        )
+    })
+}
+
+/// A trial of `--until-steady` that ended by a verdict, which its curve does not bear out now that it is whole: pgbench tells
+/// of its seconds a little differently than the samples do.
+pub fn warn_of_lost_verdict(study: &Study, samples: usize, verdict: Option<Verdict>) -> Option<String> {
+    let ended_early = study.until_steady && samples + 1 < study.seconds as usize;
+    let is_borne_out = matches!(verdict, Some(Verdict::Steady | Verdict::Periodic));
+    (ended_early && !is_borne_out).then(|| {
+        format!("it ended after {samples} s as it looked steady, and is not by its whole curve: repeat it without --until-steady")
+    })
+}
+
+/// What was read before the clock started, when it is worth a word: of the database's `total`.
+pub fn find_head_start(read: Option<Bytes>, total: Bytes) -> Option<Bytes> {
+    read.filter(|read| read.0 as f64 > HEAD_START_SHARE * total.0 as f64)
+}
+
+/// What was read before the clock started.
+pub fn warn_of_head_start(read: Option<Bytes>, total: Bytes) -> Option<String> {
+    let read = find_head_start(read, total)?;
+    Some(format!("{read} were read while the server started, before the clock did: a head start"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::Span;
+    use crate::study::Counters;
+    use crate::study::disk::tests::named;
+    use crate::study::record::tests::sample;
+
+    fn second(lateness_ms: u64) -> Second {
+        let lateness = Duration::from_millis(lateness_ms);
+        Second { monotonic: lateness, wall_ms: 0, lateness, counters: Counters::default(), os_resident_bytes: Bytes(0) }
+    }
+
+    #[test]
+    fn late_readings_are_counted() {
+        assert_eq!(warn_of_late_readings(&[second(0), second(99)]), None);
+        let warning = warn_of_late_readings(&[second(0), second(150), second(900)]).unwrap();
+        assert!(warning.starts_with("2 of 3 readings came late, by up to 900 ms"), "{warning}");
+    }
+
+    #[test]
+    fn a_busy_generator_is_told() {
+        assert_eq!(warn_of_saturation(&[0.2, 1.5], 2), None);
+        assert!(warn_of_saturation(&[0.2, 1.9], 2).unwrap().contains("1.9 processors with 2 jobs"));
+        assert_eq!(warn_of_saturation(&[], 2), None);
+    }
+
+    #[test]
+    fn a_burst_of_one_second_is_no_missing_limit() {
+        let gp3 = named("gp3");
+        let limit = gp3.rbps.unwrap().0;
+        let of = |rates: &[u64]| (1..).zip(rates).map(|(second, rate)| sample(second, 1, *rate)).collect::<Vec<_>>();
+        assert_eq!(warn_of_missing_limit(&of(&[limit, limit + limit / 2, limit, 0]), &gp3), None);
+        let fast = of(&[limit * 2, limit * 2, limit * 2]);
+        assert!(warn_of_missing_limit(&fast, &gp3).is_some());
+        let native = named("native");
+        assert_eq!(warn_of_missing_limit(&fast, &native), None);
+    }
+
+    #[test]
+    fn a_head_start_is_told() {
+        assert_eq!(warn_of_head_start(Some(Bytes(50)), Bytes(1000)), None);
+        assert!(warn_of_head_start(Some(Bytes(52 << 20)), Bytes(1 << 30)).unwrap().starts_with("52 MB were read"));
+        assert_eq!(warn_of_head_start(None, Bytes(0)), None);
+    }
+
+    #[test]
+    fn trials_shorter_than_the_forecast_are_told() {
+        let span = |seconds: f64| Some(Span { seconds, low: 0.87 * seconds, high: Some(1.17 * seconds) });
+        let forecast = |seconds: f64| StudyForecast {
+            cold_tps: 1500.0,
+            steady_tps: 65_000.0,
+            to_50_seconds: span(0.9 * seconds),
+            warm_after_seconds: span(seconds),
+        };
+        let both = ["nothing".to_owned(), "pgthaw".to_owned()];
+        let warning =
+            |seconds: f64, until_steady: bool| warn_of_short_trials(&forecast(seconds), &both, 20, until_steady);
+        assert_eq!(
+            warning(60.0, false).unwrap(),
+            "nothing is forecast to be warm after 60 s (52 to 70 s), and no trial lasts longer than 20 s: --seconds 94 --until-steady shows all of it"
+        );
+        assert!(warning(60.0, true).unwrap().ends_with("--seconds 94"));
+        assert_eq!(warning(19.0, false), None);
+        let without = ["pgthaw".to_owned()];
+        assert_eq!(warn_of_short_trials(&forecast(60.0), &without, 20, false), None);
+    }
+}
