@@ -12,7 +12,6 @@ mod trial;
 mod wanted;
 mod watch;
 
-
 pub use options::{LoadingOptions, WantedSource};
 pub use ranges::apply_read_ranges;
 pub use study::{LoadingFinished, run_loading};
