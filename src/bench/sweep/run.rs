@@ -28,7 +28,7 @@ use crate::verdict::compute_start_verdicts;
 /// What is asked of a sweep.
 #[derive(Debug)]
 pub struct SweepOptions {
-    /// Whoever runs it holds its [lock](super::SweepLock).
+    /// Whoever runs it holds its [lock](crate::lab::SweepLock).
     pub id: String,
     pub programs: Programs,
     /// Where the cluster is made: on the disk that is measured.

@@ -17,7 +17,7 @@ pub struct TrialOutline {
     pub failure: Option<String>,
     pub tps: f64,
     pub worst_second_tps: Option<f64>,
-    /// Each with enough transactions beyond it, as [`super::LatencyHistogram::percentile`].
+    /// Each with enough transactions beyond it, as [`crate::study::LatencyHistogram::percentile`].
     pub latency_us_p50: Option<u64>,
     pub latency_us_p95: Option<u64>,
     pub latency_us_p99: Option<u64>,
