@@ -38,8 +38,9 @@ fn every_name_has_its_schema() {
     let mut files = BTreeMap::new();
     read(root, &root.join("src"), &mut files);
     let (mut violations, mut statements) = (Vec::new(), 0);
+    let constants = files.iter().flat_map(|(path, text)| strings_of(path, text).constants).collect();
     for (path, text) in &files {
-        for statement in statements_of(path, text) {
+        for statement in statements_of(path, text, &constants) {
             statements += 1;
             violations.extend(check(path, &statement));
         }
@@ -88,9 +89,10 @@ fn what_is_safe_is_left_alone() {
     ] {
         assert_eq!(check("src/x.sql", statement), Vec::<String>::new());
     }
-    let rust = "const X: &str = \"FROM pg_class\"; fn f() { q(\"SELECT a {X}\"); format!(\"SELECT b\"); }\n\
+    let rust = "const X: &str = \"FROM pg_class\"; fn f() { q(\"SELECT a {X} {Y}\"); format!(\"SELECT b\"); }\n\
                 #[cfg(test)] mod tests { fn g() { q(\"SELECT c\"); } }";
-    assert_eq!(statements_of("src/x.rs", rust), ["SELECT a FROM pg_class", "SELECT b"]);
+    let constants = BTreeMap::from([("Y".to_owned(), "WHERE c".to_owned())]);
+    assert_eq!(statements_of("src/x.rs", rust, &constants), ["SELECT a FROM pg_class WHERE c", "SELECT b"]);
 }
 
 /// The texts of Rust and SQL files below `directory`, by their paths from the package's root.
@@ -108,23 +110,32 @@ fn read(root: &Path, directory: &Path, files: &mut BTreeMap<String, String>) {
 }
 
 /// The statements in a file: a file of SQL is one text; of a Rust file the strings that look like some, tests aside.
-fn statements_of(path: &str, text: &str) -> Vec<String> {
+/// `constants` are those of all files, which a format string may have within braces.
+fn statements_of(path: &str, text: &str, constants: &BTreeMap<String, String>) -> Vec<String> {
     if path.ends_with(".sql") {
         return vec![text.to_owned()];
     }
-    let mut strings = Strings::default();
-    strings.visit_file(&syn::parse_file(text).unwrap());
+    let strings = strings_of(path, text);
     let with_constants = |text: &String| {
-        strings.constants.iter().fold(text.clone(), |text, (name, value)| text.replace(&format!("{{{name}}}"), value))
+        let constants = strings.constants.iter().chain(constants);
+        constants.fold(text.clone(), |text, (name, value)| text.replace(&format!("{{{name}}}"), value))
     };
     let texts = strings.texts.iter().map(with_constants);
     texts.filter(|text| BEGINNINGS.iter().any(|begin| text.starts_with(begin))).collect()
 }
 
+fn strings_of(path: &str, text: &str) -> Strings {
+    let mut strings = Strings::default();
+    if path.ends_with(".rs") {
+        strings.visit_file(&syn::parse_file(text).unwrap());
+    }
+    strings
+}
+
 #[derive(Default)]
 struct Strings {
     texts: Vec<String>,
-    /// Which a format string may have within braces.
+    /// By their names.
     constants: BTreeMap<String, String>,
 }
 

@@ -8,6 +8,7 @@ mod listening;
 mod making;
 mod owner;
 mod removing;
+mod running;
 
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -15,11 +16,11 @@ use std::io::{self, Write as _};
 use std::os::unix::fs::MetadataExt as _;
 use std::os::unix::process::CommandExt as _;
 use std::path::{Path, PathBuf};
-use std::process::{Child, ChildStdin, Command, Stdio};
+use std::process::{Command, Stdio};
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use rustix::process::{Pid, Signal};
+use rustix::process::Signal;
 
 pub use listening::Listening;
 pub use making::hurry_clusters;
@@ -35,6 +36,7 @@ use super::programs::keep_plain_environment;
 use super::{ConnectOptions, DataDirectory, Error, MarkedDirectory, OwnerMark, Programs};
 use crate::files::{OwnDirectory, SMALL_FILE_BYTES_MAX};
 use removing::remove_own_cluster;
+use running::{POLL_INTERVAL, RunningServer, is_ready};
 
 /// `cluster_name` of a scratch cluster. Commands that hurt a cache do so without asking where they find this name.
 pub const LAB_CLUSTER_NAME: &str = "pgthaw-lab";
@@ -49,7 +51,6 @@ const HBA: &str = "pg_hba.conf";
 const SUPERUSER: &str = "postgres";
 /// Unless it listens, the port's number is part of the socket's name only.
 const PORT: u16 = 5432;
-const POLL_INTERVAL: Duration = Duration::from_millis(20);
 /// A crash of a large cluster under load may need this long to recover.
 const START_LIMIT: Duration = Duration::from_secs(300);
 /// A fast shutdown writes a checkpoint, perhaps through a limited disk.
@@ -95,13 +96,6 @@ pub struct ScratchCluster {
     port: u16,
     is_kept: bool,
     server: Option<RunningServer>,
-}
-
-/// The postmaster, and the pipe whose end makes the watcher stop it.
-#[derive(Debug)]
-struct RunningServer {
-    postmaster: Child,
-    pipe: ChildStdin,
 }
 
 /// Somebody else's data directory, and how the server is told what its files do not say.
@@ -435,52 +429,6 @@ impl Borrowed {
         let pairs = own.into_iter().chain(given).flat_map(|setting| ["-c".to_owned(), setting]);
         pairs.collect()
     }
-}
-
-impl RunningServer {
-    fn is_alive(&mut self) -> bool {
-        matches!(self.postmaster.try_wait(), Ok(None))
-    }
-
-    fn signal(&mut self, signal: Signal) {
-        // `try_wait` reaps, so while it says alive the number cannot be another process's.
-        if self.is_alive()
-            && let Some(pid) = as_pid(self.postmaster.id())
-        {
-            let _ = rustix::process::kill_process(pid, signal);
-        }
-    }
-
-    /// Waits for the postmaster's end, and dismisses the watcher then. False when it did not come in time.
-    fn wait(&mut self, limit: Duration, is_given_up: impl Fn() -> bool) -> bool {
-        let started = Instant::now();
-        while self.is_alive() {
-            if started.elapsed() > limit || is_given_up() {
-                return false;
-            }
-            std::thread::sleep(POLL_INTERVAL);
-        }
-        // The watcher may be gone already.
-        let _ = self.pipe.write_all(b"goodbye\n");
-        true
-    }
-
-    /// The backends and the other processes that the postmaster started.
-    fn children(&self) -> Vec<Pid> {
-        let pid = self.postmaster.id();
-        let listed = std::fs::read_to_string(format!("/proc/{pid}/task/{pid}/children")).unwrap_or_default();
-        listed.split_whitespace().filter_map(|child| as_pid(child.parse().ok()?)).collect()
-    }
-}
-
-fn as_pid(number: u32) -> Option<Pid> {
-    Pid::from_raw(i32::try_from(number).ok()?)
-}
-
-/// The eighth line of `postmaster.pid` says `ready`, and the first that it is this postmaster that says so.
-fn is_ready(text: &str, postmaster_pid: Option<u32>) -> bool {
-    let lines: Vec<&str> = text.lines().map(str::trim).collect();
-    lines.first().and_then(|pid| pid.parse().ok()) == postmaster_pid && lines.get(7) == Some(&"ready")
 }
 
 fn program_error(program: &str, source: &std::io::Error) -> Error {

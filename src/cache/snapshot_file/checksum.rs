@@ -93,7 +93,7 @@ impl Footer {
     }
 
     /// Where in the file the checksum's digits begin. The last place counts: a label may hold anything.
-    fn checksum_offset(&self) -> Option<u64> {
+    pub fn checksum_offset(&self) -> Option<u64> {
         let marker = marker();
         let found = self.bytes.windows(marker.len()).rposition(|window| window == marker)? + marker.len();
         (found + ZEROS.len() <= self.bytes.len()).then_some(self.offset + found as u64)

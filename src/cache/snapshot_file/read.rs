@@ -96,9 +96,12 @@ fn verify(source: &impl ChunkReader, path: &Path) -> Result<(ParquetMetaData, Sn
 }
 
 fn decode_footer(path: &Path, footer: &Footer) -> Result<ParquetMetaData, Error> {
-    thrift::FOOTER.check(&footer.bytes).map_err(|what| Error::NotASnapshot {
-        path: path.to_owned(),
-        reason: format!("its footer has what pgthaw does not write: {what}"),
+    thrift::FOOTER.check(&footer.bytes).map_err(|what| {
+        let (path, reason) = (path.to_owned(), format!("its footer has what pgthaw does not write: {what}"));
+        match footer.checksum_offset() {
+            Some(_) => Error::Damaged { path, reason },
+            None => Error::NotASnapshot { path, reason },
+        }
     })?;
     ParquetMetaDataReader::decode_metadata(&footer.bytes).map_err(|error| Error::Damaged {
         path: path.to_owned(),
