@@ -408,7 +408,7 @@ const PLACES_WITH_REASON: &[(&str, &str)] = &[
     ("src/postgres/pgbench/", OWN),
     ("src/postgres/postmaster.rs", KERNEL),
     ("src/postgres/programs.rs", "lists where PostgreSQL is installed"),
-    ("src/postgres/scratch.rs", KERNEL),
+    ("src/postgres/scratch/running.rs", KERNEL),
     ("src/report/", STORE),
     ("src/results/", STORE),
     ("src/serve/", STORE),
