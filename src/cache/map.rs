@@ -5,8 +5,8 @@ use std::path::PathBuf;
 
 use jiff::Timestamp;
 use roaring::RoaringBitmap;
+use serde::Serialize;
 
-use super::HeatSource;
 use crate::postgres::{PartitionedTable, Relation};
 use crate::units::Fork;
 
@@ -36,6 +36,41 @@ pub enum TierState {
     Unknown {
         reason: String,
     },
+}
+
+/// Where the heat of blocks in the page cache comes from.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum HeatSource {
+    /// Nobody could tell. All blocks have heat 0.
+    #[default]
+    None,
+    /// 0: nobody read it, it came by read-ahead; 1: read once; 2: twice; 3: more often.
+    PageFlags,
+    /// 0 to 8: 4 when each earlier snapshot had it, 8 when each had it in shared_buffers too.
+    Snapshots,
+    /// 0 to 8, of all blocks of a relation: 4 for as many reads for each block as on average, one more for each doubling.
+    Statistics,
+}
+
+impl HeatSource {
+    pub const ALL: [HeatSource; 4] =
+        [HeatSource::None, HeatSource::PageFlags, HeatSource::Snapshots, HeatSource::Statistics];
+
+    /// The word for it in the snapshot file and in `--json`.
+    pub fn name(self) -> &'static str {
+        match self {
+            HeatSource::None => "none",
+            HeatSource::PageFlags => "page_flags",
+            HeatSource::Snapshots => "snapshots",
+            HeatSource::Statistics => "statistics",
+        }
+    }
+
+    /// The source of a name.
+    pub fn from_name(name: &str) -> Option<HeatSource> {
+        HeatSource::ALL.into_iter().find(|source| source.name() == name)
+    }
 }
 
 /// What is resident now.
@@ -80,6 +115,13 @@ pub struct ForkMap {
     pub buffers: [RoaringBitmap; USAGE_COUNTS],
     /// Blocks in shared_buffers that are dirty.
     pub dirty: RoaringBitmap,
+}
+
+impl RelationMap {
+    /// A relation of which nothing is known to be resident yet.
+    pub fn unread(relation: Relation) -> RelationMap {
+        RelationMap { relation, forks: Vec::new() }
+    }
 }
 
 impl ForkMap {

@@ -157,7 +157,7 @@ impl ConnectionArguments {
             }
             outcome => outcome?,
         };
-        terminal::complete_commands_with(self.pasted_commands(&server.describe(), Psql::of(&server)));
+        terminal::complete_commands_with(self.pasted_commands(&server.describe(), server.psql()));
         Ok(server)
     }
 

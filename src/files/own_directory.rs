@@ -113,9 +113,7 @@ mod tests {
 
     #[test]
     fn another_users_is_not_ones_own() {
-        if !rustix::process::geteuid().is_root() {
-            return;
-        }
+        needs_root!();
         let place = tempfile::tempdir().unwrap();
         let own = OwnDirectory::create("pgthaw-", place.path()).unwrap();
         chown(own.path(), Some(65_534), None).unwrap();

@@ -94,8 +94,11 @@ mod tests {
         let mut file = tempfile::tempfile_in("/var/tmp").unwrap();
         file.write_all(&vec![7; 3 << 20]).unwrap();
         file.sync_all().unwrap();
-        // Some file systems, such as those in memory, do not tell.
-        let Ok(extents) = read_extents(file.as_fd()) else { return };
+        let extents = match read_extents(file.as_fd()) {
+            Ok(extents) => extents,
+            // Those in memory, for one.
+            Err(error) => untested!(machine: "this file system does not tell: {error}"),
+        };
         let ends: Vec<u64> = extents.iter().map(|extent| extent.start + extent.bytes).collect();
         assert!(extents.iter().skip(1).zip(&ends).all(|(extent, end)| extent.start == *end), "{extents:?}");
         assert!(extents[0].start == 0 && ends.last().is_some_and(|end| *end >= 3 << 20), "{extents:?}");

@@ -5,9 +5,13 @@ use std::ops::{Deref, DerefMut};
 use sqlx::postgres::{PgConnection, PgRow, Postgres};
 use sqlx::{AssertSqlSafe, Connection as _, Row as _, SqlSafeStr as _, SqlStr, Transaction};
 
+use super::Error;
 use super::answer::in_time;
 use super::error::CREATE_EXTENSION;
-use super::{Error, PG_PREWARM};
+
+/// The extension that loads blocks, and the one that tells what is in shared_buffers.
+pub const PG_PREWARM: &str = "pg_prewarm";
+pub const PG_BUFFERCACHE: &str = "pg_buffercache";
 
 /// An extension that is installed in the connected database.
 #[derive(Clone, Debug, PartialEq, Eq)]

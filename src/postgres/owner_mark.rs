@@ -214,7 +214,7 @@ mod tests {
         fs::write(left.join("data/1"), "").unwrap();
         let mounted = Command::new("mount").args(["-t", "tmpfs", "none"]).arg(left.join("data")).output();
         if !mounted.is_ok_and(|output| output.status.success()) {
-            return;
+            untested!("nothing can be mounted");
         }
         assert!(remove_marked(&OwnDirectory::open(&left).unwrap()).is_err());
         assert!(left.join(MARK).exists());

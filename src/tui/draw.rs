@@ -261,9 +261,8 @@ mod tests {
     use ratatui::Terminal;
     use ratatui::backend::TestBackend;
 
-    use super::super::live_map::LiveView;
+    use super::super::live_map::{Key, LiveView};
     use super::super::rows_fixture::{grown, map};
-    use super::super::screen::Key;
     use super::*;
 
     const PLAIN: Canvas = Canvas { width: None, height: None, colours: false, unicode: true };

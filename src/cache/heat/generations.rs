@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use roaring::RoaringBitmap;
 
-use super::{GREATEST_HEAT, HeatOfForks, Levels, tidy};
+use super::levels::{GREATEST_HEAT, HeatOfForks, Levels, tidy};
 use crate::cache::{ForkMap, Map, Snapshot, TierState};
 use crate::postgres::RelationPath;
 use crate::units::Fork;

@@ -3,7 +3,7 @@
 
 use std::collections::HashMap;
 
-use super::{GREATEST_HEAT, HeatInputs, HeatOfForks, Levels, USUAL_HEAT};
+use super::levels::{GREATEST_HEAT, HeatInputs, HeatOfForks, Levels, USUAL_HEAT};
 use crate::cache::Map;
 use crate::postgres::read_block_reads;
 

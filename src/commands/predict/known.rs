@@ -2,26 +2,16 @@
 
 use std::path::PathBuf;
 
-use super::base::RestoreInput;
+use super::arguments::PredictArguments;
+use super::base::{Base, RestoreInput};
 use super::classes::{make_classes, wanted_of};
 use super::hardware::{read_ahead_bytes, read_device};
-use super::{Base, PredictArguments, live, stopped};
 use crate::cache::{BEST, Chosen, Tiers};
 use crate::commands::Target;
-use crate::model::{ColdStart, Error, Scenario};
+use crate::model::{ColdStart, Scenario};
 use crate::postgres::Activity;
 use crate::terminal;
 use crate::warm::plan::Geometry;
-
-/// The server that is connected to, or the one whose directory is named.
-pub async fn make_base_of_server(arguments: &PredictArguments, shows_progress: bool) -> anyhow::Result<Base> {
-    let target = Target::open(&arguments.connection).await?;
-    match (&target.server, &target.data_directory) {
-        (Some(server), _) => live::make_base(arguments, &target, server, shows_progress).await,
-        (None, Some(directory)) => stopped::make_base(arguments, &target, directory),
-        (None, None) => anyhow::bail!(Error::NoServer),
-    }
-}
 
 /// Enough for a forecast.
 pub struct Known {

@@ -3,11 +3,16 @@
 use roaring::RoaringBitmap;
 
 use super::classes::WantedClass;
-use super::scenarios::{RESTORE_BEGINS_SECONDS, RESTORE_DEPTH};
 use crate::model::{Device, PageClass, WarmStep, Warmer};
 use crate::units::Bytes;
 use crate::warm::DeviceProfile;
 use crate::warm::plan::{Geometry, Plan, Precedence, Scratch, WantedFork};
+
+/// A restore's reads in flight beside live traffic (docs/plan.md).
+pub const RESTORE_DEPTH: u32 = 4;
+
+/// Until a restore's first read: the program starts, reads the snapshot and plans.
+pub const RESTORE_BEGINS_SECONDS: f64 = 0.1;
 
 /// The model is told of so many pieces of a plan: a plan may have millions of reads.
 const PIECES: f64 = 200.0;

@@ -1,16 +1,12 @@
 //! Which cases are compared.
 
-use super::Base;
+use super::base::Base;
 use super::change::Changes;
-use super::restore_plan::plan_warmer;
+use super::restore_plan::{RESTORE_BEGINS_SECONDS, RESTORE_DEPTH, plan_warmer};
 use crate::model::{Error, Scenario, Warmer};
 
-/// A restore beside live traffic: reads in flight, and their size (docs/plan.md).
-pub const RESTORE_DEPTH: u32 = 4;
+/// The size of its reads beside live traffic (docs/plan.md).
 const RESTORE_READ_BYTES: f64 = 262_144.0;
-
-/// Until its first read: the program starts, reads the snapshot and plans.
-pub const RESTORE_BEGINS_SECONDS: f64 = 0.1;
 
 /// A cold restart, the same with all relations as one where there are several and the closed form applies, with a restore
 /// where a bandwidth is known, and each case of `--what-if`.

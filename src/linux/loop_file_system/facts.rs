@@ -8,7 +8,7 @@ use std::path::Path;
 use procfs::process::MountInfo;
 use serde::{Deserialize, Serialize};
 
-use super::FileSystemAsked;
+use super::asked::FileSystemAsked;
 use crate::linux::Error;
 use crate::linux::block_device::BlockDevice;
 use crate::units::Bytes;

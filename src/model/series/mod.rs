@@ -13,7 +13,7 @@ pub use reader::Reader;
 use super::Error;
 
 /// Fewer intervals say nothing about a trend.
-pub const FEWEST_INTERVALS: usize = 10;
+const FEWEST_INTERVALS: usize = 10;
 
 /// No server does so many transactions in a second, or in an interval.
 const MOST_RATE: f64 = 1e12;
@@ -81,7 +81,7 @@ impl Series {
             return Err(Error::NoTransactions);
         }
         if intervals < FEWEST_INTERVALS {
-            return Err(Error::TooShort { intervals });
+            return Err(Error::TooShort { intervals, fewest: FEWEST_INTERVALS });
         }
         Ok(self)
     }

@@ -4,7 +4,9 @@ use std::io::{BufRead as _, BufReader, Read as _, Seek as _, SeekFrom};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use super::{DATA, LOG, POLL_INTERVAL, STOP_LIMIT, ScratchCluster};
+use super::owner::{DATA, LOG};
+use super::running::POLL_INTERVAL;
+use super::{STOP_LIMIT, ScratchCluster};
 use crate::files::Tree;
 use crate::postgres::{DataDirectory, Error, Programs};
 

@@ -3,7 +3,7 @@
 use std::process::{Command, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use super::POLL_INTERVAL;
+use super::running::POLL_INTERVAL;
 use crate::postgres::Error;
 use crate::postgres::programs::command_name;
 

@@ -8,9 +8,10 @@ use std::time::{Duration, Instant};
 use futures_util::StreamExt as _;
 use futures_util::stream::FuturesUnordered;
 
-use super::BuffersTier;
 use super::crew::{Crew, Done};
-use super::jobs::{Job, JobPlan, Want};
+use super::jobs::{Job, JobPlan};
+use super::tier::BuffersTier;
+use super::want::Want;
 use crate::postgres::{Error, PrewarmMode, Prewarmer};
 use crate::units::Bytes;
 use crate::warm::Refusal;

@@ -7,7 +7,7 @@
 use super::cells::Cells;
 use super::merge::{self, Cost, Merging, Prices};
 use super::slices::Slices;
-use super::{Geometry, WantedFork};
+use super::wanted::{Geometry, WantedFork};
 use crate::units::Bytes;
 use crate::warm::DeviceProfile;
 
