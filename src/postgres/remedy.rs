@@ -10,17 +10,17 @@ use super::{Address, Server, SystemUser};
 pub struct Psql(String);
 
 impl Psql {
-    /// Without a word of where: whatever prints it completes it ([`Psql::of`]).
+    /// psql without a word of where: whatever prints it completes it ([`Psql::of`]).
     pub fn anywhere() -> Psql {
         Psql("psql".into())
     }
 
-    /// As whoever the address names.
+    /// psql at an address, as whoever that names.
     pub fn at(address: &Address) -> Psql {
         Psql(format!("psql{address}"))
     }
 
-    /// As a superuser of this server: the role that is connected, if it is one; otherwise, on this host, the server's
+    /// psql as a superuser of this server: the role that is connected, if it is one; otherwise, on this host, the server's
     /// owner, and over the network postgres.
     pub fn of(server: &Server) -> Psql {
         let address = server.describe();
@@ -37,7 +37,7 @@ impl Psql {
         }
     }
 
-    /// As a user of the operating system.
+    /// psql run by a user of the operating system.
     pub fn as_user(user: &SystemUser, address: &Address) -> Psql {
         let name = quote_argument(&user.name);
         match SystemUser::is_root() {
@@ -79,8 +79,8 @@ fn quote_identifier(name: &str) -> String {
     format!("\"{}\"", name.replace('"', "\"\""))
 }
 
-/// As one word of a shell. The server's names never have the NUL that cannot be quoted. Of a text with characters that a
-/// terminal would obey each byte but the plainest is written as its octal number, which bash, zsh and ksh read within `$'…'`.
+/// Quotes a text as one word of a shell. The server's names never have the NUL that cannot be quoted. In a text that a
+/// terminal would obey, each byte but the plainest becomes its octal number, which bash, zsh and ksh read within `$'…'`.
 pub fn quote_argument(text: &str) -> String {
     if !text.contains(is_treacherous) {
         return shlex::try_quote(text).map(String::from).unwrap_or_default();

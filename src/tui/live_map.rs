@@ -33,9 +33,9 @@ pub struct Look {
     pub map: Map,
     /// Places of the relations that are meant.
     pub places: Vec<usize>,
-    /// Of each relation of the map.
+    /// Residency of each relation of the map.
     pub residencies: Vec<Residency>,
-    /// Of each relation of the map since the look before.
+    /// What changed of each relation of the map since the look before.
     pub changes: Vec<Changed>,
     pub at: Zoned,
 }

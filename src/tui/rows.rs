@@ -10,7 +10,7 @@ use crate::postgres::RelationName;
 use crate::terminal::{display_name, short_kind};
 use crate::units::Fork;
 
-/// By what rows are sorted: the greatest first, names from A to Z.
+/// What rows are sorted by: the greatest first, names from A to Z.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Order {
     #[default]

@@ -83,7 +83,7 @@ impl std::fmt::Debug for HeatInputs<'_> {
 
 /// Blocks of a fork by heat; those of heat 0 are left out, and no block has two.
 type Levels = BTreeMap<u8, RoaringBitmap>;
-/// Of every fork of a map, in its order.
+/// Heat of every fork of a map, in the map's order.
 type HeatOfForks = Vec<Levels>;
 
 /// Finds out how hot the blocks of the map's OS tier are. Whatever cannot be asked is passed over: a snapshot without heat

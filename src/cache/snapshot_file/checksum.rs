@@ -111,7 +111,7 @@ fn compute_digest(source: &impl ChunkReader, zeroed: u64) -> io::Result<String> 
     Ok(hasher.finalize().iter().map(|byte| format!("{byte:02x}")).collect())
 }
 
-/// The same file with the checksum that it should have; as it is when it has no place for one.
+/// A snapshot file with the checksum that it should have; unchanged when it has no place for one.
 #[cfg(fuzzing)]
 pub fn mend(bytes: &[u8], path: &Path) -> Vec<u8> {
     let mut mended = bytes.to_vec();

@@ -57,7 +57,7 @@ pub fn read_snapshot(path: &Path) -> Result<Snapshot, Error> {
     read_snapshot_from(open(path)?, path)
 }
 
-/// The same of what is open already, or in memory; `path` is what errors call it.
+/// Reads a snapshot that is open already, or in memory; `path` is what errors call it.
 pub fn read_snapshot_from<S: ChunkReader + 'static>(source: S, path: &Path) -> Result<Snapshot, Error> {
     let (parquet, header) = verify(&source, path)?;
     let room = Memory::room(source.len());

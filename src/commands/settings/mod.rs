@@ -79,7 +79,7 @@ pub struct Setting {
     pub table: Option<String>,
     /// The long option without its dashes.
     pub option: String,
-    /// As they would be typed; several when the file has a list.
+    /// Values as they would be typed; several when the file has a list.
     pub values: Vec<String>,
 }
 

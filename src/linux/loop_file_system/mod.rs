@@ -53,7 +53,7 @@ pub enum FileSystemKind {
 impl FileSystemKind {
     pub const ALL: [FileSystemKind; 3] = [FileSystemKind::Ext4, FileSystemKind::Xfs, FileSystemKind::Btrfs];
 
-    /// As `mount -t` has it.
+    /// Kind of the file system, as `mount -t` has it.
     pub fn name(self) -> &'static str {
         match self {
             FileSystemKind::Ext4 => "ext4",
@@ -83,9 +83,9 @@ impl FileSystemKind {
 #[derive(Clone, Debug, PartialEq, Eq, serde::Serialize)]
 pub struct FileSystemAsked {
     pub kind: FileSystemKind,
-    /// As `mount -o` has them.
+    /// Mount options, as `mount -o` has them.
     pub options: Vec<String>,
-    /// Of the loop device: its I/O scheduler, and its sectors in bytes; `None` is the kernel's choice.
+    /// I/O scheduler of the loop device, and below it the size of its sectors; `None` is the kernel's choice.
     pub scheduler: Option<String>,
     pub logical_block_bytes: Option<u32>,
 }
@@ -122,7 +122,7 @@ pub struct LoopFileSystem {
 }
 
 impl LoopFileSystem {
-    /// In this directory, which exists and is given to it; nothing is made yet.
+    /// A file system in this directory, which exists and is given to it; nothing is made yet.
     pub fn in_directory(directory: &Path) -> LoopFileSystem {
         LoopFileSystem { directory: directory.to_owned(), is_removed: false }
     }
@@ -178,7 +178,7 @@ impl LoopFileSystem {
         self.directory.join(IMAGE)
     }
 
-    /// Its loop device.
+    /// Reads what the kernel says of the loop device.
     pub fn read_device(&self) -> Result<BlockDevice, Error> {
         read_block_device(&self.mount_point())
     }
@@ -243,7 +243,7 @@ impl LoopFileSystem {
         run("losetup", ["--detach", device]).map(drop)
     }
 
-    /// Of a killed run, on the same device.
+    /// Takes back the limits that a killed run left on the same device.
     fn forget_limits(&self) {
         // Where nothing was left there is nothing to put back.
         let _ = ReadAhead::repair(&self.mount_point());

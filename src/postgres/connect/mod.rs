@@ -81,7 +81,7 @@ pub struct Address {
 }
 
 impl fmt::Display for Address {
-    /// As options behind a command: ` -h /tmp -p 5433`; nothing where psql finds everything by itself.
+    /// Writes the address as options behind a command: ` -h /tmp -p 5433`; nothing where psql finds everything by itself.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let port = self.port.map(|port| port.to_string());
         for (option, value) in [("-h", &self.host), ("-p", &port), ("-U", &self.user)] {

@@ -100,7 +100,7 @@ pub struct Workload {
     pub clients: u32,
     pub jobs: u32,
     pub seconds: u32,
-    /// Of the tables: a script's `:scale`.
+    /// Scale of the tables: a script's `:scale`.
     pub scale: u32,
 }
 
@@ -171,7 +171,7 @@ fn to_arguments<const N: usize>(words: [&str; N]) -> Vec<OsString> {
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Interval {
     pub transactions: u64,
-    /// Of these transactions, in microseconds.
+    /// Sum of the transactions' latencies, in microseconds.
     pub latency_us_sum: f64,
     pub latency_us_min: u64,
     pub latency_us_max: u64,

@@ -28,7 +28,7 @@ const TEMPLATES: [&str; 2] = ["template0", "template1"];
 #[derive(Clone, Copy)]
 pub struct BuffersTier<'a> {
     pub server: &'a Server,
-    /// At most; there are as many as help.
+    /// Connections at most; there are as many as help.
     pub connections: usize,
     /// `None`: as many buffers as are free.
     pub budget: Option<Bytes>,
@@ -56,7 +56,7 @@ pub struct BuffersPass {
     pub statements: u64,
     pub seconds: f64,
     pub remarks: Vec<String>,
-    /// Of what was asked for, the blocks that are in shared_buffers now, as was measured.
+    /// The blocks asked for that are in shared_buffers now, as was measured.
     pub buffered: Vec<Buffered>,
 }
 
@@ -205,7 +205,7 @@ fn cap(
     }
 }
 
-/// Of `all` buffers those that may be filled: the budget, or what is not `used`.
+/// How many of `all` buffers may be filled: the budget, or what is not `used`.
 fn fillable(all: u64, budget: Option<u64>, used: Result<u64, &Refusal>) -> u64 {
     match (budget, used) {
         (Some(budget), _) => budget.min(all),

@@ -50,7 +50,7 @@ const SEQUENTIAL_SHARE: (f64, f64) = (0.15, 0.36);
 pub struct Measurement {
     /// What a restore plans with.
     pub profile: DeviceProfile,
-    /// Of one small read at a time, in microseconds.
+    /// Latency of one small read at a time, in microseconds: the median, then the 99th percentile.
     pub latency_us_p50: f64,
     pub latency_us_p99: f64,
     /// Bytes per second of reads of 1 MiB in order.
