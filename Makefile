@@ -116,6 +116,12 @@ web/dist/.built: $(WEB_SOURCES)
 	cd web && npm ci --silent --ignore-scripts --no-audit --no-fund && npm run --silent build
 	@touch $@
 
+RUN ?= lab/picture/run.json
+
+.PHONY: picture
+picture: web ## Draw README's picture, docs/throughput.svg, from a stored run (RUN=lab/picture/run.json)
+	@node web/picture.mjs $(RUN) docs/throughput.svg
+
 .PHONY: clean
 clean: ## Remove what was built here
 	rm -rf target web/dist web/node_modules

@@ -32,7 +32,7 @@ pub struct MapSource {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum TierState {
     Measured,
-    /// In words for people, with what would make it measurable.
+    /// The tier could not be measured: why, in words for people, with what would make it measurable.
     Unknown {
         reason: String,
     },
@@ -82,7 +82,7 @@ pub struct Map {
     pub buffers: TierState,
     /// What the heat in the page cache means.
     pub os_heat: HeatSource,
-    /// In the catalog's order. Relations without a block are not among them.
+    /// Relations in the catalog's order, without those that have no block.
     pub relations: Vec<RelationMap>,
     /// Relations without a block: nothing of them can be resident, but others belong to them. The index of an empty table has a
     /// block.
@@ -109,7 +109,7 @@ pub struct ForkMap {
     pub blocks: u64,
     /// Blocks of which every page is in the page cache.
     pub os: RoaringBitmap,
-    /// Of these, blocks by heat, as [`Map::os_heat`] counts it. Those of heat 0 are left out.
+    /// Blocks in the page cache by heat, as [`Map::os_heat`] counts it. Those of heat 0 are left out.
     pub os_heat: BTreeMap<u8, RoaringBitmap>,
     /// Blocks in shared_buffers, by usage count 0 to 5.
     pub buffers: [RoaringBitmap; USAGE_COUNTS],

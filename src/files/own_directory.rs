@@ -82,7 +82,7 @@ impl OwnDirectory {
     }
 }
 
-/// By its path from the root: programs are run in the directory, where a relative one would mean another place.
+/// Opens a directory by its path from the root: programs are run in it, where a relative path would mean another place.
 fn open_parent(parent: &Path) -> io::Result<Directory> {
     Directory::open(&std::path::absolute(parent)?)
 }

@@ -12,7 +12,7 @@ use nix::unistd::User;
 use rustix::process::{Gid, Uid, geteuid};
 use rustix::thread::{set_thread_groups, set_thread_res_gid, set_thread_res_uid};
 
-/// Of a user whom the password database does not know: the kernel's overflow group.
+/// Group of a user whom the password database does not know: the kernel's overflow group.
 const NO_GROUP: u32 = 65_534;
 
 /// Symbolic links that a path may lead through, as in the kernel.

@@ -6,9 +6,9 @@ use std::os::fd::{AsRawFd as _, BorrowedFd};
 /// Contiguous bytes of a file that are contiguous on the device too.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Extent {
-    /// In the file.
+    /// First byte of the extent in the file.
     pub start: u64,
-    /// On the device, or the logical volume.
+    /// First byte of the extent on the device, or the logical volume.
     pub device_start: u64,
     pub bytes: u64,
 }

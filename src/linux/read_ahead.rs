@@ -25,7 +25,7 @@ const STATE_DIRECTORY: &str = "/run/pgthaw";
 #[derive(Debug)]
 pub struct ReadAhead {
     files: Files,
-    /// Its shared lock tells a living run from a killed one. `None` once it was put back.
+    /// File whose shared lock tells a living run from a killed one. `None` once the read-ahead was put back.
     holder: Option<File>,
 }
 
@@ -76,7 +76,7 @@ impl Drop for ReadAhead {
 /// Where a disk's read-ahead stands, and where its own is remembered.
 #[derive(Clone, Debug)]
 struct Files {
-    /// Of the disk.
+    /// File with the disk's read-ahead.
     setting: PathBuf,
     /// What a mounted file system takes it from.
     mounted: PathBuf,

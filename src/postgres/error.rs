@@ -353,10 +353,10 @@ fn reason(error: &sqlx::Error) -> String {
     told
 }
 
-/// Of a long message of a server so many characters are told.
+/// Characters that are told of a server's message; longer ones are cut.
 const TOLD_CHARACTERS: usize = 2000;
 
-/// Of a long list of hosts so many are told.
+/// Hosts that are told of a list; longer ones are cut.
 const TOLD_FAILURES: usize = 5;
 
 /// What was tried in vain, one after the other.

@@ -18,7 +18,7 @@ pub const PG_BUFFERCACHE: &str = "pg_buffercache";
 pub struct Extension {
     /// The schema, quoted for use in SQL.
     schema: String,
-    /// Such as `1.4`.
+    /// The extension's version, such as `1.4`.
     pub version: String,
     /// May somebody rename or drop the schema who is no superuser and not the connected role?
     is_movable: bool,
@@ -31,7 +31,7 @@ pub struct Extension {
 pub(super) enum Held<'c> {
     /// Nobody may move it, or this session cannot keep anybody from it.
     AsIs(&'c mut PgConnection),
-    /// Its schema stays until the transaction ends. There is nothing to commit.
+    /// The extension's schema stays until the transaction ends. There is nothing to commit.
     Locked(Transaction<'c, Postgres>),
 }
 

@@ -30,7 +30,7 @@ const MARKED_WITHIN: Duration = Duration::from_secs(3600);
 #[derive(Debug)]
 pub struct OwnerMark {
     directory: Directory,
-    /// Its lock counts.
+    /// The marking file; its lock is what counts.
     _file: File,
 }
 

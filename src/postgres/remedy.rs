@@ -36,7 +36,7 @@ impl Psql {
         Psql("psql".into())
     }
 
-    /// As whoever the address names.
+    /// psql at an address, as whoever that names.
     pub fn at(address: &Address) -> Psql {
         Psql(format!("psql{address}"))
     }
@@ -83,8 +83,8 @@ fn quote_identifier(name: &str) -> String {
     format!("\"{}\"", name.replace('"', "\"\""))
 }
 
-/// As one word of a shell. The server's names never have the NUL that cannot be quoted. Of a text with characters that a
-/// terminal would obey each byte but the plainest is written as its octal number, which bash, zsh and ksh read within `$'…'`.
+/// Quotes a text as one word of a shell. The server's names never have the NUL that cannot be quoted. In a text that a
+/// terminal would obey, each byte but the plainest becomes its octal number, which bash, zsh and ksh read within `$'…'`.
 pub fn quote_argument(text: &str) -> String {
     if !text.contains(is_treacherous) {
         return shlex::try_quote(text).map(String::from).unwrap_or_default();

@@ -88,7 +88,7 @@ pub struct ScratchCluster {
     borrowed: Option<Borrowed>,
     /// Short, as a socket's path may have 107 bytes only, and closed to other users, as the server asks no password.
     _sockets: MarkedDirectory,
-    /// In it: the server's user's.
+    /// Directory of the server's socket, within `_sockets`; it belongs to the server's user.
     socket_directory: PathBuf,
     port: u16,
     is_kept: bool,
@@ -100,7 +100,7 @@ pub struct ScratchCluster {
 struct Borrowed {
     data_directory: PathBuf,
     owner: Option<Owner>,
-    /// Of the command line, as the server's owner gives them.
+    /// Options of the server's command line, as its owner gives them.
     options: Vec<String>,
     settings: Mutex<BTreeMap<String, String>>,
 }

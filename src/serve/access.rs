@@ -58,7 +58,7 @@ impl Token {
         }
     }
 
-    /// Of the first line of a file that nobody else can read.
+    /// Reads the token from the first line of a file that nobody else can read.
     ///
     /// # Errors
     /// When others can read it, when it cannot be read, or when what it holds is too short.
@@ -119,7 +119,7 @@ enum Verdict {
     Ask,
     /// A page of somebody else's has a name that leads here (DNS rebinding).
     Refuse,
-    /// It names two hosts, or none that is text: whoever passed it on may have understood another one.
+    /// The request names two hosts, or none that is text: whoever passed it on may have understood another one.
     Reject,
 }
 

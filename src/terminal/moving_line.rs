@@ -48,7 +48,7 @@ impl Part {
         Part { what: What::Figure(text.into(), shorter.into()), joint: ", ", priority: 0 }
     }
 
-    /// With something else than a comma in front.
+    /// This part with something else than a comma in front.
     pub fn after(self, joint: &'static str) -> Part {
         Part { joint, ..self }
     }

@@ -163,7 +163,7 @@ fn spread(range: Option<Range>) -> String {
     range.map(|range| format!("{}–{}", render_figure(range.min), render_figure(range.max))).unwrap_or_default()
 }
 
-/// Of the median, where there are trials enough: `9800–10200`. Of fewer it is their range, which stands beside it.
+/// The median's interval where there are trials enough: `9800–10200`. Of fewer it would be their range, which stands beside it.
 fn interval(range: Option<Range>) -> String {
     let interval = range.and_then(|range| range.interval).filter(|interval| interval.coverage >= 0.95);
     interval

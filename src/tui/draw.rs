@@ -110,7 +110,7 @@ fn wrap(text: &str, width: usize) -> Vec<String> {
     lines
 }
 
-/// As long as fits.
+/// The line of keys, as long as fits.
 fn key_line(live: &LiveMap, width: usize) -> String {
     if live.is_typing {
         return format!("filter: {}_   Enter keeps it, Esc leaves it", printable(&live.filter));

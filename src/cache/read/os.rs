@@ -84,7 +84,7 @@ struct Piece {
     fork: Fork,
     segment: u32,
     blocks: u64,
-    /// By their numbers in the fork.
+    /// Resident blocks, by their numbers in the fork.
     resident: RoaringBitmap,
 }
 

@@ -20,7 +20,7 @@ pub fn read_device(arguments: &PredictArguments, directory: Option<&Path>) -> Re
     read_device_with(arguments.riops, arguments.rbps, directory)
 }
 
-/// The same, by the limits alone.
+/// The device by the limits that are told, and where its figures are from.
 pub fn read_device_with(
     riops: Option<f64>,
     rbps: Option<Bytes>,

@@ -21,7 +21,7 @@ pub struct Known {
     pub hit_seconds: f64,
     pub cores: f64,
     pub memory_pages: f64,
-    /// Its shared_buffers; infinite where they are not known.
+    /// Pages of the server's shared_buffers; infinite where they are not known.
     pub buffers_pages: f64,
     pub geometry: Geometry,
     pub directory: Option<PathBuf>,
@@ -30,7 +30,7 @@ pub struct Known {
 }
 
 impl Known {
-    /// With the device's profile; `assumptions` go first.
+    /// Makes the base of a forecast, with the device's profile; `assumptions` go first.
     pub fn make_base(self, arguments: &PredictArguments, mut assumptions: Vec<String>) -> anyhow::Result<Base> {
         let block_bytes = f64::from(self.geometry.block_size);
         let (device, described) = read_device(arguments, self.directory.as_deref())?;

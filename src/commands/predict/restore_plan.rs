@@ -67,9 +67,9 @@ fn inner_pages_first(classes: &[PageClass], wanted: &[WantedClass]) -> Vec<WarmS
 struct Pieces<'a> {
     wanted: &'a [WantedClass],
     reads_each: f64,
-    /// By fork: what was brought already.
+    /// What was brought already of each fork.
     brought: Vec<RoaringBitmap>,
-    /// By fork and level: blocks of this piece.
+    /// Blocks of this piece, by fork and level.
     counts: Vec<Vec<u64>>,
     reads: f64,
     steps: Vec<WarmStep>,

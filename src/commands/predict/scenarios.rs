@@ -42,7 +42,7 @@ fn as_one_relation(cold: &Scenario) -> Scenario {
     one
 }
 
-/// By the planner's own order where there is a snapshot, else the most popular pages first.
+/// The scenario with a restore: in the planner's own order where there is a snapshot, else the most popular pages first.
 fn with_restore(base: &Base, scenario: &Scenario, name: &str) -> Scenario {
     let Scenario { workload, server, .. } = scenario;
     let planned = base

@@ -48,7 +48,7 @@ impl SettingsFile {
         SettingsFile::find_in(|name| std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from))
     }
 
-    /// As [`SettingsFile::find`], in another environment.
+    /// Finds the file as [`SettingsFile::find`] does, in another environment.
     pub(super) fn find_in(environment: impl Fn(&str) -> Option<PathBuf>) -> Result<SettingsFile, SettingsError> {
         if let Some(named) = environment("PGTHAW_CONFIG") {
             return SettingsFile::read(&named);

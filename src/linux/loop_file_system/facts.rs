@@ -44,7 +44,7 @@ const ALIASES: [(&str, &str); 6] = [
 pub struct FileSystemFacts {
     /// `ext4`, `xfs`, `btrfs`.
     pub kind: String,
-    /// Of /proc/self/mountinfo, those of the mount and of the file system, and of ext4 those that it has by itself.
+    /// Options of the mount and of the file system, as /proc/self/mountinfo has them; with ext4 also those that it has by itself.
     pub options: Vec<String>,
     pub image_bytes: Bytes,
     /// Does the loop device read and write past the page cache?

@@ -51,7 +51,7 @@ pub struct LoopFileSystem {
 }
 
 impl LoopFileSystem {
-    /// In this directory, which exists and is given to it; nothing is made yet.
+    /// A file system in this directory, which exists and is given to it; nothing is made yet.
     pub fn in_directory(directory: &Path) -> LoopFileSystem {
         LoopFileSystem { directory: directory.to_owned(), is_removed: false }
     }
@@ -107,7 +107,7 @@ impl LoopFileSystem {
         self.directory.join(IMAGE)
     }
 
-    /// Its loop device.
+    /// Reads what the kernel says of the loop device.
     pub fn read_device(&self) -> Result<BlockDevice, Error> {
         read_block_device(&self.mount_point())
     }
@@ -172,7 +172,7 @@ impl LoopFileSystem {
         run("losetup", ["--detach", device]).map(drop)
     }
 
-    /// Of a killed run, on the same device.
+    /// Takes back the limits that a killed run left on the same device.
     fn forget_limits(&self) {
         // Where nothing was left there is nothing to put back.
         let _ = ReadAhead::repair(&self.mount_point());

@@ -80,7 +80,7 @@ impl Reached {
         SystemUser::owner_of_socket(&self.candidate.socket_file()?)
     }
 
-    /// As psql's options, with the role that was let in unless psql would take that by itself.
+    /// The server's address as psql's options, with the role that was let in unless psql would take that by itself.
     pub fn describe(&self) -> Address {
         let by_itself = match self.acting_as() {
             Some(user) => Some(user.name.clone()),

@@ -80,7 +80,7 @@ pub enum Wants {
 /// The options with every default filled in.
 #[derive(Clone, Debug)]
 pub struct ResolvedOptions {
-    /// At least one.
+    /// Servers to try, in order; at least one.
     pub candidates: Vec<Candidate>,
     /// The role that was named somewhere.
     pub user: Option<String>,
@@ -218,7 +218,7 @@ impl Candidate {
         is_socket.then(|| Path::new(&self.host).join(format!(".s.PGSQL.{}", self.port)))
     }
 
-    /// As psql's options.
+    /// The candidate's address as psql's options.
     pub fn describe(&self, user: Option<String>) -> Address {
         let is_found = self.host == default_host(self.port);
         Address {

@@ -30,7 +30,7 @@ pub struct Load {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Length {
     Seconds(u32),
-    /// Of each client.
+    /// Transactions of each client.
     Transactions(u32),
 }
 

@@ -90,7 +90,7 @@ impl Pgbench {
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Interval {
     pub transactions: u64,
-    /// Of these transactions, in microseconds.
+    /// Sum of the transactions' latencies, in microseconds.
     pub latency_us_sum: f64,
     pub latency_us_min: u64,
     pub latency_us_max: u64,

@@ -98,7 +98,7 @@ impl ScratchCluster {
         Ok(kept)
     }
 
-    /// As [`ScratchCluster::adopt`] of a cluster whose owner was killed: its server may still be stopping.
+    /// Takes over a cluster as [`ScratchCluster::adopt`] does, when its owner was killed and its server may still be stopping.
     pub fn adopt_when_stopped(programs: &Programs, directory: &Path) -> Result<ScratchCluster, Error> {
         let began = Instant::now();
         let is_running =

@@ -53,7 +53,7 @@ pub struct Loader<'a> {
     pace: Pace,
     jobs: Mutex<VecDeque<Job>>,
     loaded: Mutex<Loaded>,
-    /// By all connections, blocks that were only used again included.
+    /// What all connections did, blocks included that were only used again.
     done: Mutex<Done>,
     /// The connections that are to be at work.
     wanted: AtomicUsize,

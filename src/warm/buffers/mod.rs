@@ -37,7 +37,7 @@ pub struct BuffersPass {
     pub statements: u64,
     pub seconds: f64,
     pub remarks: Vec<String>,
-    /// Of what was asked for, the blocks that are in shared_buffers now, as was measured.
+    /// The blocks asked for that are in shared_buffers now, as was measured.
     pub buffered: Vec<Buffered>,
 }
 
@@ -186,7 +186,7 @@ fn cap(
     }
 }
 
-/// Of `all` buffers those that may be filled: the budget, or what is not `used`.
+/// How many of `all` buffers may be filled: the budget, or what is not `used`.
 fn fillable(all: u64, budget: Option<u64>, used: Result<u64, &Refusal>) -> u64 {
     match (budget, used) {
         (Some(budget), _) => budget.min(all),

@@ -66,7 +66,7 @@ impl Forecast {
     }
 }
 
-/// The same of one fork.
+/// What the plan says of one fork.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ForkForecast {
     pub read_bytes: Bytes,
@@ -91,7 +91,7 @@ pub struct Plan {
     geometry: Geometry,
     device: DeviceProfile,
     slices: Vec<Slice>,
-    /// By place: the steps of a slice stand together, in the order in which they must be done.
+    /// Steps by place: those of a slice stand together, in the order in which they must be done.
     steps: Vec<Step>,
     /// Indexes of `steps`, in the order of the plan.
     order: Vec<u32>,
@@ -212,7 +212,7 @@ impl Plan {
         }
     }
 
-    /// Of the idle device, for all steps.
+    /// Seconds that the idle device takes for all steps.
     fn steps_seconds(&self) -> f64 {
         let costs = self.steps.iter().map(|step| (u64::from(step.link.cost.reads), u64::from(step.link.cost.blocks)));
         let (reads, blocks) = costs.fold((0, 0), |sum, cost| (sum.0 + cost.0, sum.1 + cost.1));

@@ -92,7 +92,7 @@ pub struct Deck {
     sequential: Places,
     /// Chunks in random order; those for small reads first, then as many for each larger size.
     chunks: Vec<Place>,
-    /// By the size of the read.
+    /// Places of reads, by the size of the read.
     random: Mutex<BTreeMap<u64, Arc<Places>>>,
 }
 
