@@ -90,7 +90,7 @@ impl OsSample {
 impl TaskShare {
     fn plus(self, other: TaskShare) -> TaskShare {
         TaskShare {
-            tasks: self.tasks + other.tasks,
+            tasks: self.tasks.saturating_add(other.tasks),
             cpu_seconds: self.cpu_seconds + other.cpu_seconds,
             run_delay_seconds: self.run_delay_seconds + other.run_delay_seconds,
         }
@@ -124,15 +124,15 @@ pub struct ObservedWait {
 impl Waits {
     /// Processes in the mean of which `is_meant` is so; 0 without a look.
     pub fn mean(&self, is_meant: impl Fn(&Wait) -> bool) -> f64 {
-        let seen: u32 = self.waits.iter().filter(|one| is_meant(&one.wait)).map(|one| one.observed).sum();
-        f64::from(seen) / f64::from(self.looks.max(1))
+        let seen: f64 = self.waits.iter().filter(|one| is_meant(&one.wait)).map(|one| f64::from(one.observed)).sum();
+        seen / f64::from(self.looks.max(1))
     }
 
-    /// What the seconds saw together.
+    /// What the seconds saw together. Counts end at the greatest there is: a document may hold any.
     pub fn total<'a>(samples: impl IntoIterator<Item = &'a WaitSample>) -> Waits {
         let mut sum = WaitSum::default();
         for sample in samples {
-            sum.looks += sample.seen.looks;
+            sum.looks = sum.looks.saturating_add(sample.seen.looks);
             sample.seen.waits.iter().for_each(|one| sum.add(one.wait.clone(), one.observed));
         }
         sum.finish()
@@ -147,7 +147,8 @@ pub struct WaitSum {
 
 impl WaitSum {
     pub fn add(&mut self, wait: Wait, observed: u32) {
-        *self.observed.entry(wait).or_default() += observed;
+        let known = self.observed.entry(wait).or_default();
+        *known = known.saturating_add(observed);
     }
 
     /// What was seen most often comes first.

@@ -114,22 +114,23 @@ fn render(bytes: u64, step: f64, units: [&str; 6]) -> String {
     format!("{text} {}", units[unit])
 }
 
+/// Sums end at the greatest amount: a document that somebody edited holds any amounts.
 impl Add for Bytes {
     type Output = Bytes;
     fn add(self, other: Bytes) -> Bytes {
-        Bytes(self.0 + other.0)
+        Bytes(self.0.saturating_add(other.0))
     }
 }
 
 impl AddAssign for Bytes {
     fn add_assign(&mut self, other: Bytes) {
-        self.0 += other.0;
+        *self = *self + other;
     }
 }
 
 impl Sum for Bytes {
     fn sum<I: Iterator<Item = Bytes>>(amounts: I) -> Bytes {
-        Bytes(amounts.map(|amount| amount.0).sum())
+        amounts.fold(Bytes(0), Add::add)
     }
 }
 
@@ -151,6 +152,13 @@ mod tests {
         assert_eq!(Bytes::parse_rate("125MB"), Ok(Bytes(125_000_000)));
         assert_eq!(Bytes::parse_rate("125 MB/s"), Ok(Bytes(125_000_000)));
         assert_eq!(Bytes::parse_rate("125MiB/s"), Ok(Bytes(125 << 20)));
+    }
+
+    #[test]
+    fn sums_end_at_the_greatest_amount() {
+        let most = Bytes(u64::MAX);
+        assert_eq!(most + Bytes(1), most);
+        assert_eq!([most, Bytes(1), most].into_iter().sum::<Bytes>(), most);
     }
 
     #[test]

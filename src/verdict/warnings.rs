@@ -60,7 +60,8 @@ pub struct DeviceRates {
 impl DeviceRates {
     fn highest<S>(samples: &[S], bytes: impl Fn(&S) -> u64, requests: impl Fn(&S) -> u64) -> DeviceRates {
         let highest = |of: &dyn Fn(&S) -> u64| {
-            let window = |window: &[S]| window.iter().map(of).sum::<u64>() as f64 / RATE_SECONDS as f64;
+            let window =
+                |window: &[S]| window.iter().map(|second| of(second) as f64).sum::<f64>() / RATE_SECONDS as f64;
             samples.windows(RATE_SECONDS).map(window).fold(0.0, f64::max)
         };
         DeviceRates { bytes: Bytes(highest(&bytes) as u64), requests: highest(&requests) }

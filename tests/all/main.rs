@@ -15,6 +15,7 @@ mod bounds;
 mod choice;
 mod command_line;
 mod consistency;
+mod edited_documents;
 mod evict;
 mod first_contact;
 mod generators;

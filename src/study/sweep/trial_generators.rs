@@ -42,7 +42,7 @@ impl TrialGenerators {
 
     /// Threads that can be seen.
     pub fn seen_jobs(&self) -> u32 {
-        self.hosts.iter().filter(|host| host.is_seen).map(|host| host.jobs).sum()
+        self.hosts.iter().filter(|host| host.is_seen).fold(0, |jobs, host| host.jobs.saturating_add(jobs))
     }
 
     /// The hosts whose threads nobody sees.

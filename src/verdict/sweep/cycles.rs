@@ -24,8 +24,8 @@ impl Window {
 
     /// Transactions per second.
     pub fn tps(self, trial: &SweepTrial) -> f64 {
-        let served: u64 = self.samples(trial).map(|sample| sample.transactions).sum();
-        served as f64 / f64::from(self.until - self.after)
+        let served: f64 = self.samples(trial).map(|sample| sample.transactions as f64).sum();
+        served / f64::from(self.until - self.after)
     }
 
     /// Transactions of its slowest second. `None` when none was sampled.

@@ -5,6 +5,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::postgres::{RowDelta, StatisticsDelta};
 use crate::study::{DeviceUse, MeasurementVerdict, Point, SweepTrial};
+use crate::units::Bytes;
 
 /// What is told of a trial beside the others.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -83,8 +84,8 @@ impl From<&SweepTrial> for TrialOutline {
     fn from(trial: &SweepTrial) -> TrialOutline {
         let percentile = |share| Some(trial.latency.as_ref()?.percentile(share)?.us);
         let device: Vec<DeviceUse> = trial.os_samples.iter().filter_map(|sample| sample.device).collect();
-        let writes: u64 = device.iter().map(|second| second.writes).sum();
-        let written: u64 = device.iter().map(|second| second.written_bytes.0).sum();
+        let writes: u64 = device.iter().fold(0, |sum, second| sum.saturating_add(second.writes));
+        let written: Bytes = device.iter().map(|second| second.written_bytes).sum();
         let is_gauged = !device.is_empty();
         TrialOutline {
             number: trial.number,
@@ -101,7 +102,7 @@ impl From<&SweepTrial> for TrialOutline {
             latency_us_p999: percentile(0.999),
             device_read_bytes: trial.device_read_bytes.0,
             device_writes_per_second: is_gauged.then(|| writes as f64 / device.len() as f64),
-            device_written_bytes: is_gauged.then_some(written),
+            device_written_bytes: is_gauged.then_some(written.0),
             late: trial.late,
             skipped: trial.skipped,
             checkpoints: trial.checkpoints.len() as u32,

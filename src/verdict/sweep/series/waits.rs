@@ -27,11 +27,11 @@ pub type Event = (Option<String>, Option<String>);
 /// The kinds that were seen most often, the most frequent first.
 pub fn compute_wait_series(spans: &[&[WaitSample]]) -> Vec<WaitSeries> {
     let spans: Vec<BackendWaits> = spans.iter().map(|span| BackendWaits::of(span)).collect();
-    let mut totals: BTreeMap<&Event, u32> = BTreeMap::new();
+    let mut totals: BTreeMap<&Event, u64> = BTreeMap::new();
     for (event, observed) in spans.iter().flat_map(|span| &span.observed) {
-        *totals.entry(event).or_default() += observed;
+        *totals.entry(event).or_default() += u64::from(*observed);
     }
-    let mut kinds: Vec<(&Event, u32)> = totals.into_iter().collect();
+    let mut kinds: Vec<(&Event, u64)> = totals.into_iter().collect();
     kinds.sort_by_key(|(_, observed)| std::cmp::Reverse(*observed));
     // A single one that is left over may as well have its own name.
     let shown = if kinds.len() > KINDS_MAX + 1 { KINDS_MAX } else { kinds.len() };
@@ -61,15 +61,17 @@ impl BackendWaits {
         let Waits { looks, waits } = Waits::total(samples);
         let mut observed = BTreeMap::new();
         for one in waits.into_iter().filter(|one| is_of_workload(&one.wait)) {
-            *observed.entry((one.wait.event_type, one.wait.event)).or_default() += one.observed;
+            let known: &mut u32 = observed.entry((one.wait.event_type, one.wait.event)).or_default();
+            *known = known.saturating_add(one.observed);
         }
         BackendWaits { looks, observed }
     }
 
     /// Backends that did one of these, in the mean; `None` when nobody looked.
     fn mean(&self, counted: &[&Event]) -> Option<f64> {
-        let observed: u32 = counted.iter().filter_map(|event| self.observed.get(event)).sum();
-        (self.looks > 0).then(|| round(f64::from(observed) / f64::from(self.looks)))
+        let observed: f64 =
+            counted.iter().filter_map(|event| self.observed.get(event)).map(|seen| f64::from(*seen)).sum();
+        (self.looks > 0).then(|| round(observed / f64::from(self.looks)))
     }
 
     /// Every event with the backends that waited for it, in the mean.
