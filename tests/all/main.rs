@@ -33,6 +33,7 @@ mod memory;
 mod mistakes;
 mod modes;
 mod narrow;
+mod older_store;
 mod others;
 mod places;
 mod predict;
