@@ -14,6 +14,7 @@ pub mod lab;
 pub mod linux;
 pub mod model;
 pub mod observe;
+pub mod pgbench;
 pub mod postgres;
 pub mod report;
 pub mod results;

@@ -4,7 +4,7 @@
 
 use libfuzzer_sys::fuzz_target;
 use pgthaw::model::{Reader, judge};
-use pgthaw::postgres::pgbench::{parse_interval, parse_report, parse_transaction};
+use pgthaw::pgbench::{parse_interval, parse_report, parse_transaction};
 use pgthaw::study::fuzzing::read_server_log;
 
 fuzz_target!(|text: &str| {

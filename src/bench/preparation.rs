@@ -11,7 +11,8 @@ use super::residency::StripRelation;
 use super::warmer::WarmSnapshots;
 use crate::lab::{Error, Lab, Launch, Place, Stop, drop_benchmark, find_obstacle, run_pgbench, run_statement};
 use crate::model::compute_median;
-use crate::postgres::pgbench::{Pgbench, Said, Workload, parse_said, read_intervals};
+use crate::pgbench::{Said, parse_said};
+use crate::postgres::pgbench::{Pgbench, Workload, read_intervals};
 use crate::postgres::{
     PG_BUFFERCACHE, PG_PREWARM, Server, ServerFacts, apply_create_extension, read_activity, read_databases,
     read_fork_blocks, read_installable_extensions, read_preloaded, read_relations, read_settings,

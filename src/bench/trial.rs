@@ -12,7 +12,8 @@ use super::watch::Watched;
 use crate::lab::{Error, Lab, Launch, LocalPgbench, Stop, disk};
 use crate::linux::DeviceNumber;
 use crate::observe::Cadence;
-use crate::postgres::pgbench::{Intervals, Pgbench, Workload, read_intervals};
+use crate::pgbench::Intervals;
+use crate::postgres::pgbench::{Pgbench, Workload, read_intervals};
 use crate::postgres::{Server, read_buffers};
 use crate::study::{
     DATABASE, Disk, Event, Events, Measured, Others, ResidencyStrip, Sample, StartState, Strategy, Study, Trial,

@@ -15,9 +15,10 @@ use super::launch::Launch;
 use super::left::{claim, find_left};
 use super::server::connect;
 use super::stop::Stop;
+use crate::pgbench::{Said, parse_said};
 use crate::postgres::{
-    ConnectOptions, PG_BUFFERCACHE, PG_PREWARM, Pgbench, Programs, Said, Server, apply_create_extension, has_cluster,
-    parse_said, read_database_comment, read_databases, read_installable_extensions, remove_cluster,
+    ConnectOptions, PG_BUFFERCACHE, PG_PREWARM, Pgbench, Programs, Server, apply_create_extension, has_cluster,
+    read_database_comment, read_databases, read_installable_extensions, remove_cluster,
 };
 use crate::study::{
     DatabaseKey, DatabaseSpec, Event, Events, LOG_LINE_PREFIX, STRATEGY_ROLE, Strategy, Sweep, WORKLOAD_ROLE, size,

@@ -8,7 +8,7 @@ use super::error::Error;
 use super::launch::{Gated, Launch, Running};
 use super::stop::Stop;
 use crate::linux::clock;
-use crate::postgres::{Said, parse_said};
+use crate::pgbench::{Said, parse_said};
 
 /// The start is at least this far away when everything is ready.
 const LEAD: Duration = Duration::from_millis(100);
@@ -194,8 +194,9 @@ impl Start {
 pub fn read_paces(said: &str) -> Vec<f64> {
     let mut paces = Vec::new();
     for line in said.lines() {
-        if let Said::Throughput { until_seconds, tps } = parse_said(line) {
-            paces.resize((until_seconds.round().max(0.0) as usize).max(paces.len() + 1), tps);
+        if let Said::Progress(progress) = parse_said(line) {
+            let whole_seconds = progress.until_seconds.round().max(0.0) as usize;
+            paces.resize(whole_seconds.max(paces.len() + 1), progress.tps);
         }
     }
     paces

@@ -112,7 +112,7 @@ mod tests {
 
     #[test]
     fn the_lock_of_another_user_is_left_to_him() {
-        crate::untested::needs_root!();
+        needs_root!();
         let directory = tempfile::tempdir().unwrap();
         let [his, own] = ["sweep-7.lock", "sweep-8.lock"].map(|name| directory.path().join(name));
         for path in [&his, &own] {

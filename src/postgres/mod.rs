@@ -53,11 +53,7 @@ pub use inventory::{
 };
 pub use lender::Lender;
 pub use owner_mark::{MarkedDirectory, OwnerMark, has_server, remove_abandoned};
-pub use pgbench::{
-    BUILTIN_SCRIPTS, Interval, Intervals, Length, Load, LoggedTransaction, Pgbench, PgbenchOutcome, PgbenchReport,
-    Progress, SCRIPT_BYTES_MAX, Said, Script, TransactionEnd, TransactionLog, Workload, parse_interval, parse_outcome,
-    parse_report, parse_said, parse_transaction, visit_transactions,
-};
+pub use pgbench::{Length, Load, Pgbench, SCRIPT_BYTES_MAX, Script, TransactionLog, Workload, visit_transactions};
 pub use postmaster::Postmaster;
 pub use prewarm::{PrewarmMode, Prewarmer};
 pub use programs::{MissingProgram, Programs, ProgramsVersion};

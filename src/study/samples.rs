@@ -2,7 +2,7 @@
 
 use super::measured::Second;
 use super::record::Sample;
-use crate::postgres::Intervals;
+use crate::pgbench::Intervals;
 
 /// The samples of a trial whose workload started at `start_unix` (whole seconds since 1970). pgbench logs by whole
 /// seconds of the wall clock, and the trial starts on one, so that its line for `start_unix` is the first second. A
@@ -35,7 +35,7 @@ mod tests {
 
     use super::super::measured::Counters;
     use super::*;
-    use crate::postgres::Interval;
+    use crate::pgbench::Interval;
     use crate::units::Bytes;
 
     #[test]

@@ -16,24 +16,25 @@ use syn::visit::Visit;
 use source::{Source, Tree, read_tree, sources, syntax_of, tokens_of};
 
 /// Which folders of `src/` a folder may use, itself aside. A new folder needs a row here.
-const LAYERS: [(&str, &[&str]); 21] = [
+const LAYERS: [(&str, &[&str]); 22] = [
     ("units", &[]),
     ("failure", &[]),
     ("files", &[]),
     ("linux", &["files", "units", "failure"]),
-    ("postgres", &["files", "units", "failure"]),
+    ("pgbench", &[]),
+    ("postgres", &["pgbench", "files", "units", "failure"]),
     ("cache", &["linux", "postgres", "files", "units", "failure"]),
     ("warm", &["cache", "linux", "postgres", "files", "units", "failure"]),
-    ("model", &["units", "failure"]),
-    ("study", &["model", "warm", "linux", "postgres", "files", "units", "failure"]),
+    ("model", &["pgbench", "units", "failure"]),
+    ("study", &["model", "warm", "linux", "postgres", "pgbench", "files", "units", "failure"]),
     ("observe", &["study", "linux", "postgres", "units", "failure"]),
     ("verdict", &["study", "model", "postgres", "units"]),
-    ("lab", &["study", "linux", "postgres", "files", "units", "failure"]),
+    ("lab", &["study", "linux", "postgres", "pgbench", "files", "units", "failure"]),
     (
         "bench",
         &[
-            "lab", "verdict", "study", "warm", "cache", "observe", "model", "linux", "postgres", "files", "units",
-            "failure",
+            "lab", "verdict", "study", "warm", "cache", "observe", "model", "linux", "postgres", "pgbench", "files",
+            "units", "failure",
         ],
     ),
     ("results", &["verdict", "study", "linux", "postgres", "files", "units", "failure"]),

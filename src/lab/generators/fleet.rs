@@ -12,9 +12,8 @@ use crate::lab::error::Error;
 use crate::lab::generator::{Generator, Start};
 use crate::lab::stop::Stop;
 use crate::linux::{MachineIdentity, clock, read_identity};
-use crate::postgres::{
-    ConnectOptions, Length, Load, PgbenchOutcome, TransactionLog, parse_outcome, visit_transactions,
-};
+use crate::pgbench::{PgbenchOutcome, parse_outcome};
+use crate::postgres::{ConnectOptions, Length, Load, TransactionLog, visit_transactions};
 use crate::study::{Generators, Latencies, TrialGenerator};
 
 /// To tell the hosts when the start is takes so much, and some ways to the farthest and back.

@@ -9,7 +9,8 @@ use crate::lab::generator::{Generator, LocalPgbench};
 use crate::lab::launch::Launch;
 use crate::lab::server::connect;
 use crate::lab::stop::Stop;
-use crate::postgres::{Load, Pgbench, PgbenchOutcome, parse_outcome, visit_transactions};
+use crate::pgbench::{PgbenchOutcome, parse_outcome};
+use crate::postgres::{Load, Pgbench, visit_transactions};
 use crate::study::{Generators, Latencies, TrialGenerators, WORKLOAD_ROLE};
 
 /// Load that is ready to start, runs, or has ended.

@@ -1,7 +1,8 @@
 //! Time and rate in columns: with a header that names them, or the first two.
 
 use super::super::Error;
-use super::number::{parse_number, parse_time};
+use super::time::parse_time;
+use crate::pgbench::parse_number;
 
 /// Where the columns are, and what separates them.
 #[derive(Clone, Debug, PartialEq)]

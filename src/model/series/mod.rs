@@ -2,15 +2,14 @@
 
 mod collector;
 mod csv;
-mod log;
-mod number;
-mod progress;
 mod reader;
+mod time;
 
 pub use collector::Collector;
 pub use reader::Reader;
 
 use super::Error;
+use crate::pgbench::{BUILTIN_SCRIPTS, PgbenchReport};
 
 /// Fewer intervals say nothing about a trend.
 const FEWEST_INTERVALS: usize = 10;
@@ -65,6 +64,17 @@ pub struct Facts {
 }
 
 impl Facts {
+    /// What pgbench's report says of it. pgbench tells a scale of 1 for scripts that have none.
+    pub fn of(report: &PgbenchReport) -> Facts {
+        Facts {
+            clients: report.clients,
+            scale: report.scale,
+            is_own_script: report.script.as_deref().is_some_and(|name| !BUILTIN_SCRIPTS.contains(&name)),
+            has_warmer: false,
+            is_rate_limited: report.has_rate,
+        }
+    }
+
     /// Pages that pgbench's built-in scripts choose from, by scale: the heap and the primary key of pgbench_accounts at
     /// its default fill factor (61 rows of a page of 8 kB, 366 entries of a leaf).
     pub fn pages(&self) -> Option<f64> {

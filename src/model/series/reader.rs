@@ -1,10 +1,11 @@
 //! Takes a file line by line, finds out what it is, and makes a [`Series`] of it in bounded memory.
 
 use super::csv::Columns;
-use super::log::{LogLine, is_unserved, parse_interval, parse_transaction};
-use super::progress::{EARLIEST_EPOCH, is_progress, note_fact, parse_progress};
 use super::{Collector, FEWEST_INTERVALS, Facts, MOST_RATE, Series};
 use crate::model::Error;
+use crate::pgbench::{
+    EARLIEST_EPOCH, PgbenchReport, TransactionEnd, is_progress, parse_interval, parse_progress, parse_transaction,
+};
 
 /// A transaction of another thread of pgbench may stand this much too late in the log.
 const LOG_DISORDER_SECONDS: f64 = 1.0;
@@ -14,7 +15,8 @@ const LOG_DISORDER_SECONDS: f64 = 1.0;
 pub struct Reader {
     line: u64,
     format: Format,
-    facts: Facts,
+    /// What pgbench says of the run.
+    report: PgbenchReport,
     /// A first sample whose interval is not known before the second.
     first: Option<Sample>,
     origin: f64,
@@ -57,13 +59,12 @@ impl Reader {
             self.format = detect(line);
         }
         match &self.format {
-            Format::Unknown => note_fact(line, &mut self.facts),
+            Format::Unknown => self.report.note(line),
             Format::Progress => self.push_progress(line)?,
             Format::Intervals => {
                 let bad = || Error::BadLine { line: self.line, text: line.to_owned() };
-                if let LogLine::Interval { start, transactions } = parse_interval(line).ok_or_else(bad)? {
-                    self.push_interval(start, transactions)?;
-                }
+                let (start, interval) = parse_interval(line).ok_or_else(bad)?;
+                self.push_interval(start as f64, interval.transactions as f64)?;
             }
             Format::Transactions => self.push_transaction(line)?,
             Format::Columns(columns) if columns.is_header(line) => {}
@@ -101,13 +102,16 @@ impl Reader {
         }
         let intervals = usize::from(self.first.is_some());
         let collector = self.collector.ok_or(Error::TooShort { intervals, fewest: FEWEST_INTERVALS })?;
-        collector.finish(self.facts, remarks).check()
+        collector.finish(Facts::of(&self.report), remarks).check()
     }
 
     fn push_progress(&mut self, line: &str) -> Result<(), Error> {
-        note_fact(line, &mut self.facts);
+        self.report.note(line);
         match parse_progress(line) {
-            Some((end, rate)) => self.push_sample(Sample { end, rate, is_count: false, reads: None })?,
+            Some(progress) => {
+                let (end, rate) = (progress.until_seconds, progress.tps);
+                self.push_sample(Sample { end, rate, is_count: false, reads: None })?;
+            }
             None if is_progress(line) => self.cut_short += 1,
             None => {}
         }
@@ -184,12 +188,10 @@ impl Reader {
     }
 
     fn push_transaction(&mut self, line: &str) -> Result<(), Error> {
-        let Some(LogLine::Transaction { end }) = parse_transaction(line) else {
-            if is_unserved(line) {
-                return Ok(());
-            }
-            return Err(Error::BadLine { line: self.line, text: line.to_owned() });
-        };
+        let bad = || Error::BadLine { line: self.line, text: line.to_owned() };
+        let logged = parse_transaction(line).ok_or_else(bad)?;
+        let TransactionEnd::Answered { .. } = logged.ended else { return Ok(()) };
+        let end = logged.second as f64 + f64::from(logged.microsecond) / 1e6;
         if self.collector.is_none() {
             self.begin(end, 1.0);
         }

@@ -1,27 +1,22 @@
-//! pgbench: its command lines, and what it writes.
+//! pgbench as a program: its command lines, its scripts, and the files that it writes.
 //!
-//! Every thread writes a log of its own, a line per second in which a transaction ended. The first six columns are the
-//! same in 13 to 18 (what follows depends on the version and on `--rate`), and the seconds are whole seconds of the
-//! wall clock whenever the run began: start pgbench on one, and its lines are the run's seconds.
+//! Every thread writes a log of its own. The seconds in it are whole seconds of the wall clock whenever the run began: start
+//! pgbench on one, and its lines are the run's seconds.
 
-use std::collections::BTreeMap;
 use std::ffi::OsString;
+use std::io::{BufRead as _, BufReader, Read as _};
 use std::path::{Path, PathBuf};
+use std::process::Command;
 
 mod load;
-mod outcome;
-mod report;
 mod script;
-mod transactions;
 
 pub use load::{Length, Load, TransactionLog, Workload};
-pub use outcome::{PgbenchOutcome, parse_outcome, read_pgbench_version};
-pub use report::{PgbenchReport, Progress, parse_report};
-pub use script::{BUILTIN_SCRIPTS, NoSuchScript, SCRIPT_BYTES_MAX, Script};
-pub use transactions::{LoggedTransaction, TransactionEnd, parse_transaction, visit_transactions};
+pub use script::{NoSuchScript, SCRIPT_BYTES_MAX, Script};
 
 use super::{ConnectOptions, Error, Programs};
-use crate::files::read_text_at_most;
+use crate::files::{open_regular, read_text_at_most};
+use crate::pgbench::{Intervals, LoggedTransaction, parse_interval, parse_transaction};
 use load::to_arguments;
 
 /// Bytes that a thread's log of intervals may have: a line of 100 bytes a second for three months.
@@ -86,39 +81,6 @@ impl Pgbench {
     }
 }
 
-/// What ended in one second of the wall clock.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub struct Interval {
-    pub transactions: u64,
-    /// Sum of the transactions' latencies, in microseconds.
-    pub latency_us_sum: f64,
-    pub latency_us_min: u64,
-    pub latency_us_max: u64,
-}
-
-impl Interval {
-    /// Adds what another thread served in the same second.
-    pub fn merge(&mut self, other: Interval) {
-        if other.transactions == 0 {
-            return;
-        }
-        let is_first = self.transactions == 0;
-        self.latency_us_min =
-            if is_first { other.latency_us_min } else { self.latency_us_min.min(other.latency_us_min) };
-        self.latency_us_max = self.latency_us_max.max(other.latency_us_max);
-        self.transactions = self.transactions.saturating_add(other.transactions);
-        self.latency_us_sum += other.latency_us_sum;
-    }
-
-    /// Mean latency in microseconds; `None` without any transaction.
-    pub fn latency_us_mean(&self) -> Option<f64> {
-        (self.transactions > 0).then(|| self.latency_us_sum / self.transactions as f64)
-    }
-}
-
-/// Seconds since 1970 to what ended in that second. A second without a line served nothing.
-pub type Intervals = BTreeMap<i64, Interval>;
-
 /// Reads the logs of all threads.
 pub fn read_intervals(log_directory: &Path) -> Result<Intervals, Error> {
     let failed = |action, path: &Path, source| Error::File { action, path: path.to_owned(), source };
@@ -143,46 +105,36 @@ fn merge_log(merged: &mut Intervals, text: &str) -> Result<(), Error> {
     Ok(())
 }
 
-/// Understands a line of a log of intervals: when it began, and what ended in it.
-///
-/// `interval_start transactions sum_latency sum_latency_2 min_latency max_latency …`
-pub fn parse_interval(line: &str) -> Option<(i64, Interval)> {
-    let columns: Vec<&str> = line.split_ascii_whitespace().collect();
-    let [second, transactions, sum, _squares, min, max, ..] = columns.as_slice() else { return None };
-    let interval = Interval {
-        transactions: transactions.parse().ok()?,
-        latency_us_sum: sum.parse().ok()?,
-        latency_us_min: min.parse().ok()?,
-        latency_us_max: max.parse().ok()?,
-    };
-    Some((second.parse().ok()?, interval))
-}
+/// A line is short.
+const LINE_BYTES_MAX: u64 = 4096;
 
-/// What a line of pgbench's standard error is.
-#[derive(Clone, Debug, PartialEq)]
-pub enum Said {
-    /// `progress: 5.0 s, 12345.6 tps, lat 0.6 ms stddev 0.1`: seconds since its start, and transactions per second since
-    /// the line before.
-    Throughput {
-        until_seconds: f64,
-        tps: f64,
-    },
-    /// `200000 of 5000000 tuples (4%) done`: the share of the tables that is made, 0 to 1.
-    Initialized(f64),
-    Other,
-}
-
-/// Understands a line of standard error.
-pub fn parse_said(line: &str) -> Said {
-    if let Some(progress) = line.strip_prefix("progress: ") {
-        let figure = |unit: &str| progress.split(", ").find_map(|part| part.strip_suffix(unit)?.parse().ok());
-        let figures = figure(" s").zip(figure(" tps"));
-        return figures.map_or(Said::Other, |(until_seconds, tps)| Said::Throughput { until_seconds, tps });
+/// Shows every transaction in the logs of all threads, in no order.
+pub fn visit_transactions(log_directory: &Path, mut visit: impl FnMut(LoggedTransaction)) -> Result<(), Error> {
+    let failed = |action, path: &Path, source| Error::File { action, path: path.to_owned(), source };
+    let entries = std::fs::read_dir(log_directory).map_err(|source| failed("list", log_directory, source))?;
+    for entry in entries {
+        let path = entry.map_err(|source| failed("list", log_directory, source))?.path();
+        let mut reader = BufReader::new(open_regular(&path).map_err(|source| failed("open", &path, source))?);
+        let mut line = String::new();
+        while (&mut reader).take(LINE_BYTES_MAX).read_line(&mut line).map_err(|source| failed("read", &path, source))?
+            > 0
+        {
+            let output = || format!("this line of its log makes no sense: {line:?}");
+            visit(
+                parse_transaction(&line)
+                    .ok_or_else(|| Error::Program { program: "pgbench".into(), output: output() })?,
+            );
+            line.clear();
+        }
     }
-    let percent = line.split_once(" tuples (").and_then(|(_, rest)| rest.split_once('%'));
-    percent
-        .and_then(|(percent, _)| percent.parse::<f64>().ok())
-        .map_or(Said::Other, |percent| Said::Initialized(percent / 100.0))
+    Ok(())
+}
+
+/// `pgbench (PostgreSQL) 15.18 (Debian 15.18-0+deb12u1)`: the line in which the program names itself.
+pub fn read_pgbench_version(program: &Path) -> Result<String, Error> {
+    let failed = |output: String| Error::Program { program: "pgbench".into(), output };
+    let output = Command::new(program).arg("--version").output().map_err(|source| failed(source.to_string()))?;
+    Ok(String::from_utf8_lossy(&output.stdout).trim().to_owned())
 }
 
 #[cfg(test)]
@@ -218,33 +170,21 @@ mod tests {
     }
 
     #[test]
-    fn an_empty_second_of_one_thread_does_not_become_the_minimum() {
-        let mut merged = Intervals::new();
-        merge_log(&mut merged, "7 0 0 0 0 0\n7 2 100 0 40 60\n7 0 0 0 0 0\n").unwrap();
-        assert_eq!(merged[&7].latency_us_min, 40);
-    }
-
-    #[test]
     fn a_torn_line_is_an_error() {
-        for line in ["1650260552 10 1000", "x 1 1 1 1 1", "1 -1 1 1 1 1"] {
+        for line in ["1650260552 10 1000", "x 1 1 1 1 1", "1650260552 -1 1 1 1 1"] {
             assert!(merge_log(&mut Intervals::new(), line).is_err(), "{line}");
         }
     }
 
     #[test]
-    fn understands_progress() {
-        let old = "progress: 5.0 s, 12345.6 tps, lat 0.643 ms stddev 0.101";
-        assert_eq!(parse_said(old), Said::Throughput { until_seconds: 5.0, tps: 12345.6 });
-        let stalled = "progress: 1.0 s, 0.0 tps, lat -nan ms stddev -nan, 0 failed";
-        assert_eq!(parse_said(stalled), Said::Throughput { until_seconds: 1.0, tps: 0.0 });
-        let initialize = "200000 of 5000000 tuples (4%) done (elapsed 5.10 s, remaining 120.00 s)";
-        assert_eq!(parse_said(initialize), Said::Initialized(0.04));
-        // 14 and later name the table.
-        assert_eq!(
-            parse_said("200000 of 400000 tuples (50%) of pgbench_accounts done (elapsed 0.10 s"),
-            Said::Initialized(0.5)
-        );
-        assert_eq!(parse_said("pgbench: error: connection to server failed"), Said::Other);
+    fn all_files_are_visited() {
+        let directory = tempfile::tempdir().unwrap();
+        std::fs::write(directory.path().join("log.1"), "0 0 10 0 1700000100 1\n0 1 20 0 1700000100 2\n").unwrap();
+        std::fs::write(directory.path().join("log.1.1"), "1 0 30 0 1700000101 1\n").unwrap();
+        let mut seconds = Vec::new();
+        visit_transactions(directory.path(), |one| seconds.push(one.second)).unwrap();
+        seconds.sort_unstable();
+        assert_eq!(seconds, [100, 100, 101].map(|second| 1_700_000_000 + second));
     }
 
     #[test]

@@ -6,6 +6,7 @@ use std::str::FromStr;
 use serde::Serialize;
 
 use crate::files::read_at_most;
+use crate::pgbench::BUILTIN_SCRIPTS;
 
 /// What the clients run.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
@@ -15,9 +16,6 @@ pub enum Script {
     Builtin(&'static str),
     File(PathBuf),
 }
-
-/// pgbench's own scripts.
-pub const BUILTIN_SCRIPTS: [&str; 3] = ["select-only", "simple-update", "tpcb-like"];
 
 /// Bytes that a script may have.
 pub const SCRIPT_BYTES_MAX: u64 = 64 << 20;

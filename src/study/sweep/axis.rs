@@ -7,7 +7,8 @@ use toml::{Table, Value};
 
 use super::named_file::find_file;
 use super::start::StartAsked;
-use crate::postgres::{BUILTIN_SCRIPTS, Script};
+use crate::pgbench::BUILTIN_SCRIPTS;
+use crate::postgres::Script;
 use crate::study::strategy::Strategy;
 
 /// Weights of pgbench are small numbers.

@@ -3,7 +3,7 @@
 use hdrhistogram::Histogram;
 
 use super::record::{DIGITS, LatencyHistogram, ScriptLatency};
-use crate::postgres::{Interval, Intervals, LoggedTransaction, TransactionEnd};
+use crate::pgbench::{Interval, Intervals, LoggedTransaction, TransactionEnd};
 
 /// What a log holds, while it is read.
 #[derive(Debug)]

@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use crate::postgres::BUILTIN_SCRIPTS;
+use crate::pgbench::BUILTIN_SCRIPTS;
 
 /// A file beside the study file, by its whole name: pgbench runs elsewhere.
 pub fn find_file(key: &str, directory: &Path, name: &Path) -> Result<PathBuf, String> {

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use jiff::Timestamp;
 
 use crate::files::open_regular;
-use crate::postgres::{PgbenchReport, parse_interval, parse_report, parse_transaction};
+use crate::pgbench::{PgbenchReport, parse_interval, parse_report, parse_transaction};
 use crate::study::error::Error;
 
 /// By these pgbench-tools knows a trial's directory.
@@ -19,9 +19,6 @@ const TOOLS_RESULTS: &str = "results";
 
 /// Of a text that is no log: a report with a day of progress has less.
 const REPORT_BYTES_MAX: u64 = 64 << 20;
-
-/// A time before 2001 is a count.
-const TIME_MIN: i64 = 1_000_000_000;
 
 /// The files of one trial.
 #[derive(Debug)]
@@ -158,9 +155,9 @@ fn recognize(path: &Path) -> Result<Kind, Error> {
 }
 
 fn recognize_line(line: &str) -> Kind {
-    if parse_transaction(line).is_some_and(|one| one.second > TIME_MIN) {
+    if parse_transaction(line).is_some() {
         Kind::Transactions
-    } else if parse_interval(line).is_some_and(|(begun_at, _)| begun_at > TIME_MIN) {
+    } else if parse_interval(line).is_some() {
         Kind::Intervals
     } else if line == TOOLS_SECONDS {
         Kind::ToolsSeconds

@@ -1,6 +1,6 @@
 //! The report that pgbench ends with, as people keep it: with what was run, and the progress that stands above it.
 
-use super::{PgbenchOutcome, parse_outcome};
+use super::{PgbenchOutcome, Progress, parse_outcome, parse_progress};
 
 /// What a report says of the run. Every version says it in the same words.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -22,15 +22,8 @@ pub struct PgbenchReport {
     pub progress: Vec<Progress>,
 }
 
-/// A line of `--progress`.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Progress {
-    /// Since the start; with `--progress-timestamp` since 1970.
-    pub until_seconds: f64,
-    pub tps: f64,
-    /// `None` when nothing ended.
-    pub latency_ms_mean: Option<f64>,
-}
+/// pgbench's own scripts.
+pub const BUILTIN_SCRIPTS: [&str; 3] = ["select-only", "simple-update", "tpcb-like"];
 
 /// Built-ins by what the reports of all versions call them.
 const BUILTINS: [(&str, &str); 3] =
@@ -40,37 +33,32 @@ const BUILTINS: [(&str, &str); 3] =
 pub fn parse_report(text: &str) -> PgbenchReport {
     let mut report = PgbenchReport { outcome: parse_outcome(text), ..PgbenchReport::default() };
     for line in text.lines() {
-        if let Some(progress) = line.strip_prefix("progress: ").and_then(parse_progress) {
-            report.progress.push(progress);
-        } else if let Some(version) = line.strip_prefix("pgbench (").and_then(|rest| rest.strip_suffix(')')) {
-            report.version = Some(version.to_owned());
-        } else if line.starts_with("rate limit schedule lag: ") {
-            report.has_rate = true;
-        } else if let Some((what, value)) = line.split_once(": ") {
-            let number = || value.split_ascii_whitespace().next()?.parse().ok();
-            match what {
-                "transaction type" => report.script = Some(name_of_script(value)),
-                "scaling factor" => report.scale = number(),
-                "number of clients" => report.clients = number(),
-                "number of threads" => report.threads = number(),
-                "duration" => report.seconds = number(),
-                "number of transactions per client" => report.transactions = number(),
-                _ => {}
-            }
-        }
+        report.progress.extend(parse_progress(line));
+        report.note(line);
     }
     report
 }
 
-fn parse_progress(progress: &str) -> Option<Progress> {
-    let figure = |unit: &str| progress.split(", ").find_map(|part| part.strip_suffix(unit)?.parse::<f64>().ok());
-    let latency =
-        progress.split(", ").find_map(|part| part.strip_prefix("lat ")?.split_once(" ms")?.0.parse::<f64>().ok());
-    Some(Progress {
-        until_seconds: figure(" s")?,
-        tps: figure(" tps")?,
-        latency_ms_mean: latency.filter(|latency| latency.is_finite()),
-    })
+impl PgbenchReport {
+    /// Notes what a line says of what was run.
+    pub fn note(&mut self, line: &str) {
+        self.has_rate |=
+            line.starts_with("rate limit schedule lag: ") || parse_progress(line).is_some_and(|one| one.has_lag);
+        if let Some(version) = line.strip_prefix("pgbench (").and_then(|rest| rest.strip_suffix(')')) {
+            self.version = Some(version.to_owned());
+        }
+        let Some((what, value)) = line.split_once(": ") else { return };
+        let number = || value.split_ascii_whitespace().next()?.parse().ok();
+        match what {
+            "transaction type" => self.script = Some(name_of_script(value)),
+            "scaling factor" => self.scale = number(),
+            "number of clients" => self.clients = number(),
+            "number of threads" => self.threads = number(),
+            "duration" => self.seconds = number(),
+            "number of transactions per client" => self.transactions = number(),
+            _ => {}
+        }
+    }
 }
 
 /// `<builtin: select only>` and, before 9.6, `SELECT only`.
@@ -102,8 +90,12 @@ mod tests {
         assert_eq!((report.scale, report.clients, report.threads), (Some(10), Some(8), Some(2)));
         assert_eq!((report.seconds, report.transactions), (Some(10), None));
         assert_eq!(report.outcome.map(|outcome| outcome.transactions), Some(6172));
-        let first = Progress { until_seconds: 5.0, tps: 1234.5, latency_ms_mean: Some(3.2) };
-        assert_eq!(report.progress, [first, Progress { until_seconds: 10.0, tps: 0.0, latency_ms_mean: None }]);
+        let first = Progress { until_seconds: 5.0, tps: 1234.5, latency_ms_mean: Some(3.2), has_lag: false };
+        assert_eq!(
+            report.progress,
+            [first, Progress { until_seconds: 10.0, tps: 0.0, latency_ms_mean: None, ..first }]
+        );
+        assert!(!report.has_rate);
     }
 
     #[test]
@@ -117,6 +109,23 @@ mod tests {
             ("multiple scripts", "multiple scripts"),
         ] {
             assert_eq!(name_of_script(said), name, "{said}");
+        }
+    }
+
+    #[test]
+    fn a_limited_rate_is_told_by_the_lag() {
+        for limited in [
+            "progress: 10.0 s, 33.4 tps, lat 29.882 ms stddev 18.185, lag 0.011 ms, 3 skipped",
+            "progress: 10.0 s, 33.4 tps, lat 29.882 ms stddev 18.185, 0 failed, lag 0.011 ms",
+            "rate limit schedule lag: avg 2.504 (max 128.034) ms",
+        ] {
+            assert!(parse_report(limited).has_rate, "{limited}");
+        }
+        for free in [
+            "progress: 10.0 s, 33.4 tps, lat 29.882 ms stddev 18.185, 0 failed",
+            "number of transactions above the 50.0 ms latency limit: 3/9 (33.333%)",
+        ] {
+            assert!(!parse_report(free).has_rate, "{free}");
         }
     }
 }

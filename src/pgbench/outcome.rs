@@ -1,9 +1,4 @@
-//! What pgbench prints when it is done, and which pgbench it is.
-
-use std::path::Path;
-use std::process::Command;
-
-use super::Error;
+//! What pgbench prints when it is done.
 
 /// What a run achieved, by pgbench's own count.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -52,13 +47,6 @@ pub fn parse_outcome(report: &str) -> Option<PgbenchOutcome> {
 /// The count before `/`, ` ` or the end.
 fn leading_number(text: &str) -> Option<u64> {
     text.split(['/', ' ']).next()?.parse().ok()
-}
-
-/// `pgbench (PostgreSQL) 15.18 (Debian 15.18-0+deb12u1)`: the line in which the program names itself.
-pub fn read_pgbench_version(program: &Path) -> Result<String, Error> {
-    let failed = |output: String| Error::Program { program: "pgbench".into(), output };
-    let output = Command::new(program).arg("--version").output().map_err(|source| failed(source.to_string()))?;
-    Ok(String::from_utf8_lossy(&output.stdout).trim().to_owned())
 }
 
 #[cfg(test)]
