@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use super::doctor_probe::find_profile;
+use super::doctor::find_profile;
 use super::predict::hardware::read_device_with;
 use crate::model::Device;
 use crate::study::Disk;

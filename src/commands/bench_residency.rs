@@ -5,7 +5,7 @@ use std::time::Duration;
 use clap::Args;
 use tokio::sync::mpsc::UnboundedReceiver;
 
-use super::results_loading::{keep_loading, print_loading};
+use super::results::{keep_loading, print_loading};
 use super::store::{close_written, keep};
 use super::study::{DiskArguments, ScratchArguments, run_and_hear};
 use super::{ExitStatus, OutputArguments, StoreArguments};

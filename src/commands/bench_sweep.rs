@@ -6,7 +6,7 @@ use clap::Args;
 use serde_json::json;
 use tokio::sync::mpsc::UnboundedReceiver;
 
-use super::results_sweep::show_sweep;
+use super::results::show_sweep;
 use super::store::{close_written, keep};
 use super::study::run_and_hear;
 use super::sweep_earlier::{find_earlier, lock_directory};

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use super::arguments::PredictArguments;
-use crate::commands::doctor_probe::find_profile;
+use crate::commands::doctor::find_profile;
 use crate::linux::block_device::{DEFAULT_READ_AHEAD, read_block_device};
 use crate::linux::machine::count_cores;
 use crate::linux::memory::read_memory;

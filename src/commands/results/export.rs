@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use anyhow::bail;
 use clap::Args;
 
-use super::OutputArguments;
+use crate::commands::OutputArguments;
 use crate::results::{Detail, ExportFormat, NEWEST, Store};
 use crate::terminal;
 

@@ -3,7 +3,7 @@
 use clap::Args;
 use serde_json::json;
 
-use super::OutputArguments;
+use crate::commands::OutputArguments;
 use crate::results::Store;
 use crate::terminal::{self, Canvas};
 use crate::verdict::{Metric, Noise, compute_noise};

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use clap::Args;
 
-use super::{ConnectionArguments, ExitStatus, OutputArguments, Target};
+use crate::commands::{ConnectionArguments, ExitStatus, OutputArguments, Target};
 use crate::failure::{Capability, ErrorKind};
 use crate::linux::block_device::{BlockDevice, DeviceCounters, read_block_device, read_device_counters};
 use crate::linux::cgroup::{ReadLimit, read_limit_of};

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use serde_json::json;
 
-use super::OutputArguments;
+use crate::commands::OutputArguments;
 use crate::report::{self, StudyData, StudyInPage, TrialData};
 use crate::results::{self, Store};
 use crate::study::SweepRun;

@@ -6,10 +6,10 @@ use std::time::Duration;
 use clap::Args;
 use tokio::time::timeout;
 
-use super::{ConnectionArguments, Target, find_directory, last_start_of};
 use crate::cache::{
     self, BEST, Chosen, Generation, LastStart, Selected, Situation, Snapshot, SnapshotStore, Tiers, is_path,
 };
+use crate::commands::{ConnectionArguments, Target, find_directory, last_start_of};
 use crate::{postgres, terminal};
 
 /// A list is not kept waiting for a server that does not answer.

@@ -1,18 +1,24 @@
 //! `pgthaw snapshot`: the work is done in `src/cache/`.
 
+mod diff;
+mod list;
+mod place;
+mod take;
+
+pub use place::{SnapshotPlace, SnapshotsArguments};
+
 use std::path::{Path, PathBuf};
 
 use clap::{Args, Subcommand};
 use serde_json::json;
 
-use super::snapshot_diff::{DiffArguments, diff};
-use super::snapshot_list::list;
-use super::snapshot_place::SnapshotPlace;
-use super::snapshot_take::{TakeArguments, take};
-use super::{ConnectionArguments, ExitStatus, OutputArguments, ViewArguments};
 use crate::cache::{self, Generation, NEWEST, Selected, Snapshot, is_path};
+use crate::commands::{ConnectionArguments, ExitStatus, OutputArguments, ViewArguments};
 use crate::failure::Explain as _;
 use crate::terminal;
+use diff::{DiffArguments, diff};
+use list::list;
+use take::{TakeArguments, take};
 
 /// Keep the map of what is resident, to bring it back later
 #[derive(Debug, Args)]

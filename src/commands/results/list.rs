@@ -2,9 +2,9 @@
 
 use serde_json::json;
 
-use super::OutputArguments;
-use super::results_loading::{self, read_loading_lines};
-use super::results_sweep::{self, read_sweep_lines};
+use super::loading::{self, read_loading_lines};
+use super::sweep::{self, read_sweep_lines};
+use crate::commands::OutputArguments;
 use crate::results::Store;
 use crate::study::Run;
 use crate::terminal::{self, Canvas, RunLine};
@@ -22,8 +22,8 @@ pub async fn list(store: &Store, output: OutputArguments) -> anyhow::Result<()> 
     }
     if output.json {
         let lines: Vec<_> = lines.iter().map(line_json).collect();
-        let sweeps: Vec<_> = sweeps.iter().map(results_sweep::line_json).collect();
-        let loadings: Vec<_> = loadings.iter().map(results_loading::line_json).collect();
+        let sweeps: Vec<_> = sweeps.iter().map(sweep::line_json).collect();
+        let loadings: Vec<_> = loadings.iter().map(loading::line_json).collect();
         let lists = json!({ "results": store.place(), "runs": lines, "sweeps": sweeps, "loadings": loadings });
         return Ok(terminal::print_json(&lists)?);
     }

@@ -1,15 +1,19 @@
 //! `pgthaw doctor`: the work is done in `src/linux/capability/` and `src/postgres/capability/`.
 
+mod probe;
+
+pub use probe::find_profile;
+
 use std::sync::Arc;
 
 use clap::Args;
 
-use super::doctor_probe::{ProbeArguments, check_profile, run_probe};
-use super::{ConnectionArguments, ExitStatus, OutputArguments, PositionalArguments};
+use crate::commands::{ConnectionArguments, ExitStatus, OutputArguments, PositionalArguments};
 use crate::failure::{Capability, ErrorKind, Readiness, compute_readiness};
 use crate::linux::capability::{HostTarget, check_host, check_programs};
 use crate::postgres::capability::{Checked, check_pgbench, check_server};
 use crate::terminal;
+use probe::{ProbeArguments, check_profile, run_probe};
 
 /// Everything that is looked at, in the order in which it is told.
 const NAMES: [&str; 26] = [

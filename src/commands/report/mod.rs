@@ -1,18 +1,20 @@
 //! `pgthaw report`: the work is done in `src/report/`.
 
+mod sweep;
+
 use std::path::PathBuf;
 
 use anyhow::Context as _;
 use clap::Args;
 use serde_json::json;
 
-use super::report_sweep::report_sweeps;
-use super::results_loading::report_loading;
-use super::{ExitStatus, OutputArguments, StoreArguments};
+use crate::commands::results::report_loading;
+use crate::commands::{ExitStatus, OutputArguments, StoreArguments};
 use crate::results::{NEWEST, Store};
 use crate::study::{Run, SweepRun, Trial};
 use crate::verdict::judge_trial;
 use crate::{report, terminal};
+use sweep::report_sweeps;
 
 /// One self-contained HTML file of a run or a sweep, or of several
 #[derive(Debug, Args)]

@@ -2,7 +2,7 @@
 
 use clap::Args;
 
-use super::OutputArguments;
+use crate::commands::OutputArguments;
 use crate::results::Store;
 use crate::terminal::{self, Canvas};
 use crate::verdict::{Metric, Selection, Side, compute_sweep_comparison};

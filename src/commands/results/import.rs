@@ -5,8 +5,8 @@ use std::path::PathBuf;
 use anyhow::bail;
 use clap::Args;
 
-use super::OutputArguments;
-use super::results_sweep::show_sweep;
+use super::sweep::show_sweep;
+use crate::commands::OutputArguments;
 use crate::results::Store;
 use crate::study::{ImportOptions, Imported, Record, read_import};
 

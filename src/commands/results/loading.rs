@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use serde::Serialize;
 use serde_json::{Value, json};
 
-use super::OutputArguments;
+use crate::commands::OutputArguments;
 use crate::results::{self, Store};
 use crate::study::{Event, LoadingRun, LoadingTrial};
 use crate::verdict::{LoadingSummary, compute_loading_summary};

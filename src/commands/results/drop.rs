@@ -2,7 +2,7 @@
 
 use serde_json::json;
 
-use super::OutputArguments;
+use crate::commands::OutputArguments;
 use crate::results::{self, Store};
 use crate::terminal;
 

@@ -3,7 +3,7 @@
 use serde::Serialize;
 use serde_json::{Value, json};
 
-use super::OutputArguments;
+use crate::commands::OutputArguments;
 use crate::results::Store;
 use crate::study::SweepRun;
 use crate::terminal::{self, Canvas};

@@ -1,8 +1,8 @@
 //! `pgthaw snapshot list`: the work is done in `src/cache/`.
 
-use super::OutputArguments;
-use super::snapshot_place::SnapshotPlace;
+use super::place::SnapshotPlace;
 use crate::cache::{Candidates, Situation, Tiers};
+use crate::commands::OutputArguments;
 use crate::terminal::{self, Canvas, SnapshotLine};
 
 /// Lists the snapshots, and marks of each cluster the one that a restore would take.

@@ -2,9 +2,9 @@
 
 use clap::Args;
 
-use super::snapshot_place::SnapshotPlace;
-use super::{OutputArguments, SelectionArguments, Target, read_current_map};
+use super::place::SnapshotPlace;
 use crate::cache::{BEST, compute_difference};
+use crate::commands::{OutputArguments, SelectionArguments, Target, read_current_map};
 use crate::terminal::{self, Canvas};
 
 /// What to compare, and what of it is shown.

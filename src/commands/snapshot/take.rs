@@ -4,11 +4,11 @@ use std::path::PathBuf;
 
 use clap::Args;
 
-use super::snapshot_place::SnapshotPlace;
-use super::{
+use super::place::SnapshotPlace;
+use crate::cache::{Snapshot, Tiers};
+use crate::commands::{
     ConnectionArguments, ExitStatus, OutputArguments, PositionalArguments, Target, add_heat, read_current_map,
 };
-use crate::cache::{Snapshot, Tiers};
 use crate::terminal::{self, Taken};
 
 /// What to call it, and where to put it.

@@ -1,23 +1,34 @@
 //! `pgthaw results`: the work is done in `src/results/`.
 
+mod compare;
+mod drop;
+mod export;
+mod import;
+mod list;
+mod loading;
+mod noise;
+mod sweep;
+
+pub use loading::{keep_loading, print_loading, report_loading};
+pub use sweep::show_sweep;
+
 use clap::{Args, Subcommand};
 use serde::Serialize;
 use serde_json::json;
 
-use super::results_compare::{CompareArguments, compare};
-use super::results_drop::drop_run;
-use super::results_export::{ExportArguments, export};
-use super::results_import::{ImportArguments, import};
-use super::results_list::list;
-use super::results_loading::show_loading;
-use super::results_noise::{NoiseArguments, show_noise};
-use super::results_sweep::show_sweep;
-use super::store::close_written;
-use super::{ExitStatus, OutputArguments, StoreArguments};
+use crate::commands::store::close_written;
+use crate::commands::{ExitStatus, OutputArguments, StoreArguments};
 use crate::results::{NEWEST, Store};
 use crate::study::{Run, Trial};
 use crate::terminal;
 use crate::verdict::{Comparison, Summary, compute_comparison, compute_summary, judge_trial, render_headline};
+use compare::{CompareArguments, compare};
+use drop::drop_run;
+use export::{ExportArguments, export};
+use import::{ImportArguments, import};
+use list::list;
+use loading::show_loading;
+use noise::{NoiseArguments, show_noise};
 
 /// What earlier runs measured
 #[derive(Debug, Args)]
