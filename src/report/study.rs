@@ -4,7 +4,7 @@ use serde::Serialize;
 
 use super::Error;
 use super::page::{PageKind, render_page};
-use crate::study::{SweepRun, SweepTrial};
+use crate::study::{MEASURES, Measure, SweepRun, SweepTrial};
 use crate::verdict::{Noise, PointSummary, TrialOutline, TrialSeries, compute_outline_summary, render_sweep_headline};
 
 /// Version of the data in the page (docs/formats.md).
@@ -21,6 +21,8 @@ pub struct StudyData {
     pub trials: Vec<TrialOutline>,
     /// What equal sides differ by, figure by figure; nothing when no point was measured twice.
     pub noise: Vec<Noise>,
+    /// What the curves of its trials stand for.
+    pub measures: &'static [Measure],
 }
 
 /// Numbers that JavaScript does not keep.
@@ -69,7 +71,7 @@ impl StudyData {
             seed: sweep.seed.to_string(),
             system_identifier: sweep.server.system_identifier.to_string(),
         };
-        StudyData { headline: render_sweep_headline(&points), sweep, exact, points, trials, noise }
+        StudyData { headline: render_sweep_headline(&points), sweep, exact, points, trials, noise, measures: MEASURES }
     }
 }
 

@@ -11,6 +11,7 @@ mod gauges;
 mod loading;
 mod measured;
 mod measurement_verdict;
+mod measures;
 mod order;
 mod others;
 pub(crate) mod record;
@@ -32,6 +33,7 @@ pub use gauges::{DeviceUse, ObservedWait, OsSample, PressureRatios, TaskShare, W
 pub use loading::{Bound, LoadOutcome, LoadSample, Loader, LoadingRun, LoadingStudy, LoadingTrial};
 pub use measured::{Counters, Measured, Outcome, Second};
 pub use measurement_verdict::{MeasurementVerdict, texts_of};
+pub use measures::{Join, MEASURES, Measure};
 pub use order::{Turn, plan_order};
 pub use others::{NOISE_TOLD, Others, OthersUse};
 pub use record::{

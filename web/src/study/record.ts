@@ -23,6 +23,17 @@ export interface StudyData {
   trials: TrialOutline[];
   /** Only of a study that measures its points twice. */
   noise: Noise[];
+  measures: Measure[];
+}
+
+/** What every second of a trial has; src/study/measures.rs declares them. */
+export interface Measure {
+  name: string;
+  unit: "processors" | "bytes" | "bytes_per_second" | "per_second" | "requests" | "microseconds" | "ratio";
+  doc: string;
+  /** In the curves of a trial. */
+  column: string | null;
+  curve: { panel: { id: string; title: string; is_stack: boolean }; label: string } | null;
 }
 
 export interface SweepRun {
@@ -229,33 +240,13 @@ export interface TrialSeries {
   device_read_bytes: Envelope;
   device_reads: number[];
   os_resident_bytes: number[];
-  machine: MachineSeries | null;
+  /** The columns of the measures. */
+  machine: Record<string, Column> | null;
   waits: WaitSeries[];
   stalls: Stall[];
 }
 
 type Column = (number | null)[];
-
-export interface MachineSeries {
-  server_cpu: Column;
-  generator_cpu: Column;
-  pgthaw_cpu: Column;
-  others_cpu: Column;
-  iowait_cpu: Column;
-  steal_cpu: Column;
-  busiest_thread_ratio: Column;
-  server_run_delay: Column;
-  device_written_bytes: Column;
-  device_written_bytes_min: Column;
-  device_written_bytes_max: Column;
-  read_await_us: Column;
-  write_await_us: Column;
-  dirty_bytes: Column;
-  writeback_bytes: Column;
-  cpu_pressure: Column;
-  io_pressure: Column;
-  memory_pressure: Column;
-}
 
 /** Backends that did the same; without a kind they were on a processor. */
 export interface WaitSeries {

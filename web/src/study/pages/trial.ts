@@ -23,7 +23,7 @@ export async function trialPage(source: Source, appearance: Appearance, id: stri
   const label = labelOf(study, number);
   const top = [crumbs(study, label), element("h1", { tabindex: -1 }, label), element("p", { class: "study" }, summary(outline)), siblings(study, outline, beside)];
   if (data === null) return [...top, element("p", {}, "This page has the figures of its trials and not their curves: pgthaw serve shows those too.")];
-  const curves = data.series.second.length > 0 ? figure(trialChart, new TrialStage(appearance, data, other)) : element("p", {}, "No second of it was kept.");
+  const curves = data.series.second.length > 0 ? figure(trialChart, new TrialStage(appearance, data, other, study.measures)) : element("p", {}, "No second of it was kept.");
   return [...top, warnings(data.trial), curves, ...[stalls(data) ?? []].flat(), ...details(data, other)];
 }
 
