@@ -3,6 +3,7 @@
 //! A SQLite file, or a PostgreSQL server that a file stands before. The schema is in `migrations/`, in SQL that both take;
 //! docs/formats.md documents it.
 
+mod columns;
 mod database;
 mod error;
 mod export;
@@ -11,6 +12,7 @@ mod names;
 mod place;
 mod queue;
 mod read;
+mod records;
 mod store;
 mod study_lines;
 mod sweep_gauges;
