@@ -6,6 +6,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
+use crate::linux::TaskTime;
 use crate::postgres::Wait;
 use crate::units::Bytes;
 
@@ -88,6 +89,15 @@ impl OsSample {
 }
 
 impl TaskShare {
+    /// Of so many tasks, which had this between two readings.
+    pub fn new(tasks: u32, time: TaskTime, per_second: impl Fn(f64) -> f64) -> TaskShare {
+        TaskShare {
+            tasks,
+            cpu_seconds: per_second(time.cpu.as_secs_f64()),
+            run_delay_seconds: per_second(time.run_delay.as_secs_f64()),
+        }
+    }
+
     fn plus(self, other: TaskShare) -> TaskShare {
         TaskShare {
             tasks: self.tasks + other.tasks,

@@ -113,11 +113,7 @@ impl Span<'_> {
     }
 
     fn share(&self, tasks: u32, time: TaskTime) -> TaskShare {
-        TaskShare {
-            tasks,
-            cpu_seconds: self.per_second(time.cpu.as_secs_f64()),
-            run_delay_seconds: self.per_second(time.run_delay.as_secs_f64()),
-        }
+        TaskShare::new(tasks, time, |amount| self.per_second(amount))
     }
 
     fn grown(&self, from: Duration, to: Duration) -> f64 {
