@@ -3,6 +3,7 @@
 //! Field names are part of `--json` (docs/formats.md): add, never rename.
 
 use std::collections::BTreeMap;
+use std::ops::Add as _;
 
 use serde::{Deserialize, Serialize};
 
@@ -42,6 +43,9 @@ pub struct TaskShare {
     pub cpu_seconds: f64,
     /// Ready to run, and waiting for a processor.
     pub run_delay_seconds: f64,
+    /// How often a processor was taken from them; `None` of trials that an older pgthaw kept.
+    #[serde(default)]
+    pub involuntary_switches: Option<f64>,
 }
 
 /// What a disk did within a second, for anybody.
@@ -95,6 +99,7 @@ impl TaskShare {
             tasks,
             cpu_seconds: per_second(time.cpu.as_secs_f64()),
             run_delay_seconds: per_second(time.run_delay.as_secs_f64()),
+            involuntary_switches: Some(per_second(time.involuntary_switches as f64)),
         }
     }
 
@@ -103,6 +108,11 @@ impl TaskShare {
             tasks: self.tasks + other.tasks,
             cpu_seconds: self.cpu_seconds + other.cpu_seconds,
             run_delay_seconds: self.run_delay_seconds + other.run_delay_seconds,
+            involuntary_switches: self
+                .involuntary_switches
+                .into_iter()
+                .chain(other.involuntary_switches)
+                .reduce(f64::add),
         }
     }
 }

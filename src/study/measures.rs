@@ -70,6 +70,7 @@ const DEVICE: Panel = lines("device", "The device");
 const AWAIT: Panel = lines("await", "How long the device took, for anybody");
 const DIRTY: Panel = lines("dirty", "Memory that must be written");
 const PRESSURE: Panel = lines("pressure", "Share of time in which something waited");
+const SWITCHES: Panel = lines("switches", "Involuntary context switches of the server (per second)");
 
 const fn lines(id: &'static str, title: &'static str) -> Panel {
     Panel { id, title, is_stack: false }
@@ -115,6 +116,11 @@ pub const MEASURES: &[Measure] = &[
         Some(one.server_total().run_delay_seconds)
     })
     .joined(Join::Mean, "server_run_delay"),
+    measure("server_involuntary_switches", Unit::PerSecond, "how often a processor was taken from the server", |one| {
+        one.server_total().involuntary_switches
+    })
+    .joined(Join::Band, "server_involuntary_switches")
+    .drawn(SWITCHES, "involuntary context switches"),
     measure("device_writes", Unit::PerSecond, "writes to the data directory's disk, by anybody", |one| {
         device(one, |device| Some(device.writes as f64))
     }),

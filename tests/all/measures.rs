@@ -4,6 +4,8 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::path::Path;
 
+use parquet::file::reader::{FileReader as _, SerializedFileReader};
+use parquet::record::RowAccessor as _;
 use pgthaw::report::StudyData;
 use pgthaw::results::Store;
 use pgthaw::study::{MEASURES, Measure};
@@ -67,11 +69,19 @@ fn every_measure_is_in_sql_in_exports_and_on_the_page() {
     });
     let sample = &trials[0].os_samples[1];
     let exported = home.pgthaw(&["results", "export", "--rows", "seconds", "--format", "json"]).ok().json();
+    let parquet = home.path().join("seconds.parquet");
+    home.pgthaw(&["results", "export", "--rows", "seconds", "-o", parquet.to_str().unwrap()]).ok();
+    let reader = SerializedFileReader::new(fs::File::open(&parquet).unwrap()).unwrap();
+    let row = reader.get_row_iter(None).unwrap().nth(1).unwrap().unwrap();
+    let columns: Vec<&str> = row.get_column_iter().map(|(name, _)| name.as_str()).collect();
     let series = serde_json::to_value(TrialSeries::new(&trials[0], 1500)).unwrap();
     for measure in MEASURES {
         let value = (measure.of)(sample);
         assert!(value.is_some(), "the synthetic sweep has no {}", measure.name);
         assert_eq!(exported[1][measure.name].as_f64(), value, "{}", measure.name);
+        let place = columns.iter().position(|name| *name == measure.name).unwrap();
+        let kept = row.get_double(place).or_else(|_| row.get_long(place).map(|count| count as f64));
+        assert_eq!(kept.ok(), value, "{}", measure.name);
         let asked =
             format!("SELECT count(*) FROM pragma_table_info('sweep_os_samples') WHERE name = '{}'", measure.name);
         if sqlite(&file, &asked) == "0" {

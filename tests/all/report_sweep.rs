@@ -137,7 +137,14 @@ fn check_trial(trial: &Value) {
         assert_eq!(points(&trial["both"], &curve.replacen(":0:", ":1:", 1)), Some(70), "{curve}");
     }
     // Areas hide each other: they are of the trial that is shown.
-    for curve in ["line:waits:0:3", "line:processors:0:3", "line:device:0:2", "line:await:0:1", "line:dirty:0:1"] {
+    for curve in [
+        "line:waits:0:3",
+        "line:processors:0:3",
+        "line:device:0:2",
+        "line:await:0:1",
+        "line:dirty:0:1",
+        "line:switches:0:0",
+    ] {
         assert_eq!(points(&trial["charts"], curve), Some(70), "{curve}");
     }
     assert_eq!(points(&trial["both"], "line:waits:1:0"), None);

@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 
 use super::bench::text;
 use super::results::{keep, keep_in, sqlite, wait};
-use super::results_server::place;
+use super::results_server::{address, place};
 use super::servers::{self, Home};
 use super::synthetic_run;
 use super::synthetic_sweep::{self, Shape};
@@ -207,6 +207,12 @@ fn the_views_and_what_is_exported_tell_file_systems_and_servers_apart() {
         assert_eq!((text(first, "/file_system"), text(last, "/file_system")), ("ext4", "xfs"), "{view}");
         assert_eq!((&first["latency_limit_ms"], &last["latency_limit_ms"]), (&Value::Null, &json!(50.0)), "{view}");
     }
+    let measures =
+        ask("SELECT measure, count(*) FROM sweep_measures WHERE value >= 0 GROUP BY measure ORDER BY measure");
+    assert!(measures.contains("server_involuntary_switches|6"), "{measures}");
+    let seconds = ["results", "export", "--rows", "seconds", "--format", "json", "--results"];
+    let exported = |results: &str| home.pgthaw(&[&seconds[..], &[results]].concat()).ok().json();
+    assert!(exported(file.to_str().unwrap()) == exported(&address(&server)), "the server exports other seconds");
     let told = "SELECT number FROM sweep_summary WHERE late = 7 AND retried = 3 AND retries = 4 AND checkpoint_cycles = 2 \
                 AND cycle_tps = 100.5 AND server_version = '18.0' AND device_writes_per_second > 0 AND device_written_bytes > 0";
     assert_eq!(ask(told), "1");

@@ -188,7 +188,12 @@ fn is_stall(second: u32) -> bool {
 
 fn make_os_sample(second: u32, clients: f64, random: &mut StdRng) -> OsSample {
     let load = clients.min(8.0) / 8.0 * if is_stall(second) { 0.1 } else { random.random_range(0.9..1.0) };
-    let share = |tasks: u32, cpu: f64| TaskShare { tasks, cpu_seconds: cpu, run_delay_seconds: cpu / 20.0 };
+    let share = |tasks: u32, cpu: f64| TaskShare {
+        tasks,
+        cpu_seconds: cpu,
+        run_delay_seconds: cpu / 20.0,
+        involuntary_switches: Some(cpu * 30.0),
+    };
     let written = if is_checkpoint(second) { 3e7 } else { 4e6 } * random.random_range(0.8..1.2);
     OsSample {
         second,
