@@ -193,6 +193,7 @@ fn trial_from(row: &Row) -> Result<SweepTrial, sqlx::Error> {
         file_system: optional_json_of(row, "file_system")?,
         server_version: row.try_get("server_version")?,
         strategy_outcome: optional_json_of(row, "strategy_outcome")?,
+        warming: optional_json_of(row, "warming")?,
         tps: row.try_get("tps")?,
         worst_second_tps: row.try_get("worst_second_tps")?,
         latency: histogram_of(row, "latency")?,

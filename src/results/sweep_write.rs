@@ -26,7 +26,7 @@ INSERT INTO sweep_trials (
     command, failure, lasted_seconds, transactions, failed, skipped, tps, worst_second_tps, latency_us_p50,
     latency_us_p95, latency_us_p99, latency_us_p999, latency, statistics, buffers_before, buffers_after, checkpoints,
     settings, device_read_bytes, warnings, waits, checkpoint_begun, retried, retries, verdicts, checkpoint_cycles,
-    cycle_tps, generators, late, file_system, server_version, strategy_outcome)";
+    cycle_tps, generators, late, file_system, server_version, strategy_outcome, warming)";
 
 const INSERT_SCRIPT: &str = "
 INSERT INTO sweep_scripts (sweep_id, number, repeat, place, script, answered, failed, skipped, response, service)";
@@ -183,6 +183,7 @@ fn trial_values(trial: &SweepTrial) -> Values {
         .bind(trial.file_system.as_ref().map(Json))
         .bind(&trial.server_version)
         .bind(trial.strategy_outcome.as_ref().map(Json))
+        .bind(trial.warming.as_ref().map(Json))
 }
 
 fn script_values(key: Values, place: i64, script: &ScriptLatency) -> Values {
