@@ -2,10 +2,11 @@
 
 use sqlx::types::Json;
 
+use super::columns::{bytes_of, json_of, number_of, optional_number_of, optional_time_of, time_of};
 use super::database::{Query, Row, Transaction, Values};
 use super::names::{Kind, Named, choose};
-use super::queue::Unsent;
-use super::read::{bytes_of, json_of, number_of, optional_number_of, optional_time_of, start_state_of, time_of};
+use super::read::start_state_of;
+use super::unsent::Unsent;
 use super::write::{sql_bytes, sql_integer, sql_time};
 use super::{Error, NEWEST, Store};
 use crate::study::{LoadOutcome, LoadingRun, LoadingTrial, Record as _};

@@ -3,6 +3,7 @@
 //! A SQLite file, or a PostgreSQL server that a file stands before. The schema is in `migrations/`, in SQL that both take;
 //! docs/formats.md documents it.
 
+mod columns;
 mod database;
 mod error;
 mod export;
@@ -17,11 +18,12 @@ mod sweep_gauges;
 mod sweep_outline;
 mod sweep_read;
 mod sweep_write;
+mod unsent;
 mod write;
 
 pub use error::Error;
 pub use export::{Detail, ExportColumn, ExportFormat, ExportTable};
+pub use names::NEWEST;
 pub use place::{Place, ServerPlace};
-pub use read::NEWEST;
 pub use store::{Store, default_path};
 pub use study_lines::{StudyKind, StudyLine, question_of_loading, question_of_run};

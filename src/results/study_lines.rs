@@ -5,8 +5,8 @@ use std::collections::HashMap;
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
+use super::columns::number_of;
 use super::database::{Query, Row};
-use super::read::number_of;
 use super::{Error, Store};
 use crate::study::{LoadingRun, Run, SweepRun};
 

@@ -2,8 +2,8 @@
 
 use sqlx::types::Json;
 
+use super::columns::{bytes_of, json_of, number_of, optional_number_of};
 use super::database::{Row, Values};
-use super::read::{bytes_of, json_of, number_of, optional_number_of};
 use super::write::{sql_bytes, sql_integer};
 use crate::study::{DeviceUse, OsSample, PressureRatios, WaitSample, Waits};
 use crate::units::Bytes;

@@ -2,8 +2,8 @@
 
 use sqlx::types::Json;
 
+use super::columns::{json_of, number_of, optional_json_of, optional_number_of, time_of};
 use super::database::{Query, Row, Values};
-use super::read::{json_of, number_of, optional_json_of, optional_number_of, time_of};
 use super::write::{sql_integer, sql_time};
 use super::{Error, NEWEST, Store};
 use crate::postgres::StatisticsDelta;

@@ -2,12 +2,12 @@
 
 use std::collections::{BTreeSet, HashMap, HashSet};
 
+use super::columns::{
+    bytes_of, json_of, missing, number_of, optional_json_of, optional_number_of, optional_time_of, time_of, unreadable,
+};
 use super::database::{Query, Row};
 use super::names::{Kind, Named, choose};
-use super::read::{
-    bytes_of, json_of, missing, number_of, optional_json_of, optional_number_of, optional_time_of, sample_from,
-    start_state_of, time_of, unreadable,
-};
+use super::read::{sample_from, start_state_of};
 use super::sweep_gauges::{os_sample_from, wait_sample_from};
 use super::{Error, NEWEST, Store};
 use crate::study::{LatencyHistogram, Record as _, ScriptLatency, SweepRun, SweepTrial};

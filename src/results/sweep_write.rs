@@ -3,9 +3,9 @@
 use sqlx::types::Json;
 
 use super::database::{Query, Transaction, Values};
-use super::queue::Unsent;
 use super::sweep_gauges::{INSERT_OS_SAMPLE, INSERT_WAIT_SAMPLE, os_sample_values, wait_sample_values};
 use super::sweep_outline::{INSERT_OUTLINE, outline_values};
+use super::unsent::Unsent;
 use super::write::{sample_values, sql_bytes, sql_integer, sql_time};
 use super::{Error, Store};
 use crate::study::{LatencyHistogram, ScriptLatency, SweepRun, SweepTrial};

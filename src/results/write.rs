@@ -4,7 +4,7 @@ use jiff::Timestamp;
 use sqlx::types::Json;
 
 use super::database::{Query, Transaction, Values};
-use super::queue::Unsent;
+use super::unsent::Unsent;
 use super::{Error, Store};
 use crate::study::{Run, Sample, Trial};
 use crate::units::Bytes;

@@ -3,9 +3,9 @@
 use std::time::Duration;
 
 use super::columns::{Column, render_columns};
+use super::moving_line::render_duration;
 use super::printable::printable;
 use super::screen::Canvas;
-use super::tournament_live::render_duration;
 use crate::study::{SweepPlan, SweepRun};
 use crate::units::Bytes;
 use crate::verdict::{Metric, PointSummary, PointVerdict, Spread, render_sweep_headline};

@@ -17,13 +17,15 @@ use crate::lab::{
 };
 use crate::linux::loop_file_system::FileSystemFacts;
 use crate::linux::read_ahead::ReadAhead;
+use crate::model::Judgement;
 use crate::observe::{Cadence, WaitSampler};
 use crate::postgres::pgbench::{Length, Script};
 use crate::postgres::{self, ServerStatistics, read_backend_pid};
 use crate::study::{
-    DatabaseKey, Disk, Events, Exceeded, Finding, GeneratorCalibration, Machine, Measured, Point, ResidencyStrip,
-    Sample, StartAsked, StartState, Strategy, Sweep, SweepTrial, Turn, WaitSample, Waits, compute_bound_seconds,
-    compute_samples, compute_worst_second, empty_trial, parse_checkpoints, tells_of_trial, texts_of,
+    DatabaseKey, Disk, Events, Exceeded, Finding, GeneratorCalibration, Machine, Measured, Point, RelationResidency,
+    ResidencyStrip, Sample, StartAsked, StartState, Strategy, Sweep, SweepTrial, Turn, WaitSample, Waits, Warming,
+    compute_bound_seconds, compute_samples, compute_worst_second, empty_trial, parse_checkpoints, tells_of_trial,
+    texts_of,
 };
 use crate::units::Bytes;
 use crate::verdict::{
@@ -201,24 +203,12 @@ impl TrialSetup<'_> {
         (trial.checkpoint_cycles, trial.cycle_tps) = compute_cycles(trial);
         let has_strategy = trial.point.strategy() != Strategy::Nothing;
         trial.strategy_outcome = has_strategy.then(|| measured.outcome.clone().into());
-        let judgement =
-            judge_samples(&trial.samples, site.block_size, trial.point.facts(self.has_own_script(&trial.point)));
+        let facts = trial.point.facts(self.has_own_script(&trial.point));
+        let judgement = judge_samples(&trial.samples, site.block_size, facts).map_err(|error| error.to_string());
         if trial.point.start == StartAsked::Cold {
-            let warm = self
-                .snapshots
-                .get(&SiteKey::of(&trial.point))
-                .and_then(|warm| warm.get(&DatabaseKey::of(&trial.point)));
-            let wanted_bytes = warm.map(|warm| warm.wanted);
             let strips = started.strips.into_iter().zip(strips);
-            trial.warming = Some(compute_warming(ColdTrial {
-                samples: &trial.samples,
-                foreground_tenths: measured.foreground_tenths.clone(),
-                block_size: site.block_size,
-                wanted_bytes,
-                bound_seconds: wanted_bytes.and_then(|wanted| compute_bound_seconds(&disk, wanted)),
-                residency: strips.map(|((relation, before), after)| relation.describe(before, after)).collect(),
-                judgement: judgement.as_ref().map(Clone::clone).map_err(ToString::to_string),
-            }));
+            let residency = strips.map(|((relation, before), after)| relation.describe(before, after)).collect();
+            trial.warming = Some(self.describe_warming(trial, &measured, site, residency, judgement.clone()));
         }
         let circumstances = Circumstances {
             start: started.findings,
@@ -237,6 +227,30 @@ impl TrialSetup<'_> {
         };
         trial.verdicts = compute_trial_verdicts(trial, circumstances);
         trial.warnings = texts_of(&trial.verdicts);
+    }
+
+    /// How a trial that was asked to start cold got warm.
+    fn describe_warming(
+        &self,
+        trial: &SweepTrial,
+        measured: &Measured,
+        site: &Site,
+        residency: Vec<RelationResidency>,
+        judgement: Result<Judgement, String>,
+    ) -> Warming {
+        let of_site = self.snapshots.get(&SiteKey::of(&trial.point));
+        let wanted_bytes =
+            of_site.and_then(|of_site| of_site.get(&DatabaseKey::of(&trial.point))).map(|warm| warm.wanted);
+        let disk = self.disk(site, &trial.point);
+        compute_warming(ColdTrial {
+            samples: &trial.samples,
+            foreground_tenths: measured.foreground_tenths.clone(),
+            block_size: site.block_size,
+            wanted_bytes,
+            bound_seconds: wanted_bytes.and_then(|wanted| compute_bound_seconds(&disk, wanted)),
+            residency,
+            judgement,
+        })
     }
 
     fn has_own_script(&self, point: &Point) -> bool {
