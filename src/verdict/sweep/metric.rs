@@ -73,6 +73,8 @@ const fn facts(
     MetricFacts { name, key, label, caption, kind, is_low_better }
 }
 
+use MetricKind::{Bytes, Count, Latency, PerSecond, Rate, Ratio, Time};
+
 impl Metric {
     pub const ALL: [Metric; 19] = [
         Metric::Tps,
@@ -98,7 +100,6 @@ impl Metric {
 
     /// What it is.
     pub const fn facts(self) -> MetricFacts {
-        use MetricKind::{Bytes, Count, Latency, PerSecond, Rate, Ratio, Time};
         match self {
             Metric::Tps => facts("tps", "tps", "throughput", "transactions per second", Rate),
             Metric::WorstSecond => {
@@ -117,15 +118,9 @@ impl Metric {
                 "seconds until fewer than 1 % of transactions read from the device",
                 Time,
             ),
-            Metric::To50 => {
-                facts("to-50", "to_50_seconds", "to 50 %", "seconds until half of the steady throughput", Time)
-            }
-            Metric::To90 => {
-                facts("to-90", "to_90_seconds", "to 90 %", "seconds until 90 % of the steady throughput", Time)
-            }
-            Metric::To95 => {
-                facts("to-95", "to_95_seconds", "to 95 %", "seconds until 95 % of the steady throughput", Time)
-            }
+            Metric::To50 => facts("to-50", "to_50_seconds", "to 50 %", "seconds until 50 % of steady", Time),
+            Metric::To90 => facts("to-90", "to_90_seconds", "to 90 %", "seconds until 90 % of steady", Time),
+            Metric::To95 => facts("to-95", "to_95_seconds", "to 95 %", "seconds until 95 % of steady", Time),
             Metric::BoundRatio => {
                 facts("bound-ratio", "bound_ratio", "× bound", "time until warm ÷ the bound of the disk", Ratio)
             }

@@ -20,8 +20,8 @@ pub use findings::{
 pub use headline::render_sweep_headline;
 pub use metric::{ByMetric, Metric, MetricFacts, MetricKind};
 pub use noise::{Noise, NoiseCell, compute_noise, compute_noises, is_twice};
-pub use outline::{BackgroundWrites, TrialOutline, outline_trials};
+pub use outline::{BackgroundWrites, TrialOutline};
 pub use pairs::{Selection, Side};
 pub use series::TrialSeries;
 pub use summary::{PointSummary, PointVerdict, compute_outline_summary};
-pub use warming::{ColdTrial, add_warming_figures, compute_warming};
+pub use warming::{ColdTrial, add_warming_figures, compute_warming, outline_trials};

@@ -4,7 +4,6 @@ use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
 use super::metric::{ByMetric, compute_figures};
-use super::warming::add_warming_figures;
 use crate::postgres::{RowDelta, StatisticsDelta};
 use crate::study::{MeasurementVerdict, Point, SweepTrial, WarmingFigures};
 
@@ -69,13 +68,6 @@ impl BackgroundWrites {
             buffers_alloc: sum("pg_stat_bgwriter", "buffers_alloc"),
         }
     }
-}
-
-/// The trials of one sweep, with the figures that follow from all of them.
-pub fn outline_trials<'a>(trials: impl IntoIterator<Item = &'a SweepTrial>) -> Vec<TrialOutline> {
-    let mut outlines: Vec<TrialOutline> = trials.into_iter().map(TrialOutline::from).collect();
-    add_warming_figures(&mut outlines);
-    outlines
 }
 
 impl From<&SweepTrial> for TrialOutline {

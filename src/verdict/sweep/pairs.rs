@@ -7,8 +7,8 @@ use serde::Serialize;
 
 use super::cycles::{Window, count_checkpoints};
 use super::metric::Metric;
-use super::outline::{TrialOutline, outline_trials};
-use super::warming::limits_of;
+use super::outline::TrialOutline;
+use super::warming::{limits_of, outline_trials};
 use crate::study::{Error, SweepRun, SweepTrial};
 use crate::verdict::statistics::{Limits, Ratio, compute_ratio};
 

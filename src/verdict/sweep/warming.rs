@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use super::metric::Metric;
 use super::outline::TrialOutline;
 use crate::model::Judgement;
-use crate::study::{Climb, Point, RelationResidency, Sample, Warming, WarmingFigures};
+use crate::study::{Climb, Point, RelationResidency, Sample, SweepTrial, Warming, WarmingFigures};
 use crate::units::Bytes;
 use crate::verdict::statistics::{Limits, compute_median};
 use crate::verdict::summary::served_by;
@@ -64,6 +64,13 @@ fn compute_climb(samples: &[Sample]) -> Vec<Climb> {
         }
     }
     climb
+}
+
+/// The trials of one sweep, with the figures that follow from all of them.
+pub fn outline_trials<'a>(trials: impl IntoIterator<Item = &'a SweepTrial>) -> Vec<TrialOutline> {
+    let mut outlines: Vec<TrialOutline> = trials.into_iter().map(TrialOutline::from).collect();
+    add_warming_figures(&mut outlines);
+    outlines
 }
 
 /// Gives cold trials the figures that follow from how they got warm. The steady throughput that shares are of is common to
