@@ -51,3 +51,7 @@ SELECT sweep_trials.sweep_id,
        CAST(sweep_trials.warming ->> 'served_until_warm' AS BIGINT)            AS served_until_warm,
        CAST(sweep_trials.warming ->> 'warm_tps' AS DOUBLE PRECISION)           AS warm_tps
 FROM sweep_trials
+JOIN sweeps ON sweeps.id = sweep_trials.sweep_id
+LEFT JOIN sweep_outlines ON sweep_outlines.sweep_id = sweep_trials.sweep_id
+                        AND sweep_outlines.number = sweep_trials.number
+                        AND sweep_outlines.repeat = sweep_trials.repeat;
