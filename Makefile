@@ -9,6 +9,11 @@ SHELL := /bin/bash
 # Tools that scripts/setup built for this checkout alone, and Rust where it was installed a moment ago.
 export PATH := $(CURDIR)/target/tools/bin:$(PATH):$(HOME)/.cargo/bin
 
+# As root no test may leave itself for want of a privilege or of a tool; PGTHAW_TEST_REQUIRE= lets it.
+ifeq ($(shell id -u),0)
+export PGTHAW_TEST_REQUIRE ?= root
+endif
+
 PREFIX ?= /usr/local
 # Options of the program that a target runs: make demo ARGS="--scale 10 --seconds 15 --repeats 1"
 ARGS ?=
@@ -110,6 +115,12 @@ web: web/dist/.built ## The report's front end: web/dist
 web/dist/.built: $(WEB_SOURCES)
 	cd web && npm ci --silent --ignore-scripts --no-audit --no-fund && npm run --silent build
 	@touch $@
+
+RUN ?= lab/picture/run.json
+
+.PHONY: picture
+picture: web ## Draw README's picture, docs/throughput.svg, from a stored run (RUN=lab/picture/run.json)
+	@node web/picture.mjs $(RUN) docs/throughput.svg
 
 .PHONY: clean
 clean: ## Remove what was built here

@@ -1,6 +1,10 @@
 //! pgthaw gets a cold PostgreSQL back to full speed, and proves it. See ARCHITECTURE.md for how the folders depend on
 //! each other; `tests/architecture/` holds them to it.
 
+#[cfg(test)]
+#[macro_use]
+mod untested;
+
 pub mod bench;
 pub mod cache;
 pub mod commands;

@@ -37,7 +37,7 @@ pub struct Situation {
 }
 
 impl Situation {
-    /// As it is at this moment.
+    /// The situation at this moment.
     pub fn now(start: LastStart, tiers: Tiers) -> Situation {
         Situation { start, tiers, now: Timestamp::now() }
     }
@@ -49,7 +49,7 @@ impl Situation {
 pub enum Reason {
     /// The user named it.
     Named,
-    /// Of those from before the server's last start it is the warmest, or the newest that is nearly as warm.
+    /// It is the warmest from before the server's last start, or the newest that is nearly as warm.
     WarmestBeforeStart,
     /// It was taken since the server's last start, and is as warm as the warmest from before.
     AsWarmSinceStart,
@@ -63,8 +63,8 @@ pub enum Reason {
 
 /// Chooses the snapshot to restore. `None`: none holds anything of the tiers that are meant.
 ///
-/// Of those from before the server's last start the warmest; of all that are nearly as warm as that, 95 % of each tier
-/// ([`NEARLY`]), the newest. Where none is from before the last start, the newest. Never one that holds nothing.
+/// The rule begins with the warmest from before the server's last start. Of all that are nearly as warm, 95 % of each tier
+/// ([`NEARLY`]), it takes the newest. Where none is from before that start, it takes the newest. It never takes an empty one.
 ///
 /// `headers` are in the order in which a store has them, the one taken last first: that is known, where times are only what a
 /// clock said. Where the clock was set back after a snapshot, its time says nothing ([`says_nothing`]): it counts as one from

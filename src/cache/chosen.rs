@@ -38,15 +38,15 @@ pub struct Selected {
 /// A snapshot, and what it holds.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Holding {
-    /// Its name in the store; of another file its path.
+    /// The snapshot's name in the store; a file's path where it is in none.
     pub name: String,
     pub path: PathBuf,
     pub taken_at: Timestamp,
     /// Seconds since then; negative when that is to come.
     pub age_seconds: i64,
-    /// Of the page cache; `None` when it was not seen.
+    /// Bytes of the page cache that it holds; `None` when that was not seen.
     pub os_bytes: Option<Bytes>,
-    /// Of shared_buffers.
+    /// Bytes of shared_buffers that it holds.
     pub buffers_bytes: Option<Bytes>,
 }
 

@@ -27,7 +27,7 @@ pub struct Difference<'a> {
 /// What changed of one relation.
 #[derive(Clone, Debug, PartialEq)]
 pub struct RelationDifference<'a> {
-    /// As the later map has it, or the earlier one when it is gone.
+    /// The relation as the later map has it, or the earlier one when it is gone.
     pub relation: &'a Relation,
     pub change: Change,
     /// The forks of either map, in PostgreSQL's order.

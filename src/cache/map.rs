@@ -5,8 +5,8 @@ use std::path::PathBuf;
 
 use jiff::Timestamp;
 use roaring::RoaringBitmap;
+use serde::Serialize;
 
-use super::HeatSource;
 use crate::postgres::{PartitionedTable, Relation};
 use crate::units::Fork;
 
@@ -32,10 +32,45 @@ pub struct MapSource {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum TierState {
     Measured,
-    /// In words for people, with what would make it measurable.
+    /// The tier could not be measured: why, in words for people, with what would make it measurable.
     Unknown {
         reason: String,
     },
+}
+
+/// Where the heat of blocks in the page cache comes from.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum HeatSource {
+    /// Nobody could tell. All blocks have heat 0.
+    #[default]
+    None,
+    /// 0: nobody read it, it came by read-ahead; 1: read once; 2: twice; 3: more often.
+    PageFlags,
+    /// 0 to 8: 4 when each earlier snapshot had it, 8 when each had it in shared_buffers too.
+    Snapshots,
+    /// 0 to 8, of all blocks of a relation: 4 for as many reads for each block as on average, one more for each doubling.
+    Statistics,
+}
+
+impl HeatSource {
+    pub const ALL: [HeatSource; 4] =
+        [HeatSource::None, HeatSource::PageFlags, HeatSource::Snapshots, HeatSource::Statistics];
+
+    /// The word for it in the snapshot file and in `--json`.
+    pub fn name(self) -> &'static str {
+        match self {
+            HeatSource::None => "none",
+            HeatSource::PageFlags => "page_flags",
+            HeatSource::Snapshots => "snapshots",
+            HeatSource::Statistics => "statistics",
+        }
+    }
+
+    /// The source of a name.
+    pub fn from_name(name: &str) -> Option<HeatSource> {
+        HeatSource::ALL.into_iter().find(|source| source.name() == name)
+    }
 }
 
 /// What is resident now.
@@ -47,7 +82,7 @@ pub struct Map {
     pub buffers: TierState,
     /// What the heat in the page cache means.
     pub os_heat: HeatSource,
-    /// In the catalog's order. Relations without a block are not among them.
+    /// Relations in the catalog's order, without those that have no block.
     pub relations: Vec<RelationMap>,
     /// Relations without a block: nothing of them can be resident, but others belong to them. The index of an empty table has a
     /// block.
@@ -74,12 +109,19 @@ pub struct ForkMap {
     pub blocks: u64,
     /// Blocks of which every page is in the page cache.
     pub os: RoaringBitmap,
-    /// Of these, blocks by heat, as [`Map::os_heat`] counts it. Those of heat 0 are left out.
+    /// Blocks in the page cache by heat, as [`Map::os_heat`] counts it. Those of heat 0 are left out.
     pub os_heat: BTreeMap<u8, RoaringBitmap>,
     /// Blocks in shared_buffers, by usage count 0 to 5.
     pub buffers: [RoaringBitmap; USAGE_COUNTS],
     /// Blocks in shared_buffers that are dirty.
     pub dirty: RoaringBitmap,
+}
+
+impl RelationMap {
+    /// A relation of which nothing is known to be resident yet.
+    pub fn unread(relation: Relation) -> RelationMap {
+        RelationMap { relation, forks: Vec::new() }
+    }
 }
 
 impl ForkMap {

@@ -10,15 +10,15 @@ use super::{ForkMap, Map, RelationMap, USAGE_COUNTS};
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Residency {
     pub blocks: u64,
-    /// In the OS page cache.
+    /// Blocks in the OS page cache.
     pub os: u64,
-    /// In shared_buffers.
+    /// Blocks in shared_buffers.
     pub buffers: u64,
-    /// In shared_buffers and dirty.
+    /// Blocks in shared_buffers that are dirty.
     pub dirty: u64,
-    /// In both tiers.
+    /// Blocks in both tiers.
     pub both: u64,
-    /// In shared_buffers by usage count 0 to 5.
+    /// Blocks in shared_buffers by usage count 0 to 5.
     pub usage_counts: [u64; USAGE_COUNTS],
 }
 
@@ -100,7 +100,7 @@ impl Map {
 pub struct BarCell {
     pub os: f64,
     pub buffers: f64,
-    /// In either tier.
+    /// Share that is in either tier.
     pub any: f64,
 }
 

@@ -31,7 +31,7 @@ impl RolledUp {
         }
     }
 
-    /// One level more in detail.
+    /// The view with one level more in detail.
     pub fn unfolded(self) -> RolledUp {
         match self {
             RolledUp::ToTable => RolledUp::ToPartition,
@@ -43,11 +43,11 @@ impl RolledUp {
 /// Relations that are summed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Group {
-    /// Of the table that they belong to.
+    /// Name of the table that the relations belong to.
     pub name: RelationName,
-    /// Of that table; a partitioned one is a table too.
+    /// Kind of the table that they belong to; a partitioned one is a table too.
     pub kind: RelationKind,
-    /// Of a partitioned table, how many partitions it has, also those without a block.
+    /// Partitions of a partitioned table, also those without a block.
     pub partitions: Option<usize>,
     pub is_system: bool,
     /// Places in the map, in its order.
@@ -118,13 +118,13 @@ fn is_part(relation: &Relation) -> bool {
 /// What belongs to what.
 struct Owners<'a> {
     map: &'a Map,
-    /// Those without a block last: others belong to them too.
+    /// Relations of the map, those without a block last: others belong to them too.
     relations: Vec<&'a Relation>,
-    /// Of each relation. One without a block is meant where all is that belongs to it.
+    /// Is each relation meant? One without a block is, where all is that belongs to it.
     is_meant: Vec<bool>,
-    /// Of each partitioned table: are all partitions meant?
+    /// Are all partitions of each partitioned table meant?
     is_whole: Vec<bool>,
-    /// By database and full name.
+    /// Places of relations, by database and full name.
     by_name: HashMap<(&'a str, String), usize>,
     partitioned: HashMap<(&'a str, String), usize>,
 }

@@ -1,11 +1,8 @@
 //! A map that was kept.
 
-use std::path::Path;
-
 use jiff::Timestamp;
 
-use super::snapshot_store::check_label;
-use super::{Error, HeatSource, Map, MapSource, TierState, snapshot_file};
+use super::{Error, HeatSource, Map, MapSource, TierState};
 use crate::postgres::{PartitionedTable, Relation};
 
 /// A map that was kept, with the label that the user gave it.
@@ -73,16 +70,6 @@ impl Snapshot {
             buffer_blocks: self.map.buffer_blocks(),
         }
     }
-
-    /// Reads a snapshot file and checks all of it. The file is untrusted: see [`snapshot_file`].
-    pub fn read(path: &Path) -> Result<Snapshot, Error> {
-        snapshot_file::read_snapshot(path)
-    }
-
-    /// Writes the file at `path`, which must not exist yet, whole or not at all.
-    pub fn write(&self, path: &Path) -> Result<(), Error> {
-        snapshot_file::write_snapshot(self, path)
-    }
 }
 
 impl SnapshotHeader {
@@ -90,14 +77,27 @@ impl SnapshotHeader {
     pub fn resident_blocks(&self) -> u64 {
         self.os_blocks + self.buffer_blocks
     }
+}
 
-    /// Reads what a snapshot file's footer says of it, and nothing else: the file may be damaged.
-    pub fn read_unverified(path: &Path) -> Result<SnapshotHeader, Error> {
-        snapshot_file::read_footer(path)
-    }
+/// Can this stand in a file's name, and be told from the time before it?
+fn check_label(label: &str) -> Result<(), Error> {
+    let is_word = |byte: u8| byte.is_ascii_alphanumeric();
+    let is_part = |byte: u8| is_word(byte) || matches!(byte, b'.' | b'_' | b'-');
+    let is_label = label.len() <= 40 && label.bytes().next().is_some_and(is_word) && label.bytes().all(is_part);
+    if is_label { Ok(()) } else { Err(Error::Label(label.to_owned())) }
+}
 
-    /// Reads what a snapshot file says of itself, and compares the file with its checksum. Its rows are not looked at.
-    pub fn read(path: &Path) -> Result<SnapshotHeader, Error> {
-        snapshot_file::read_header(path)
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn labels_stay_inside_the_directory() {
+        for label in ["nightly", "2026.1", "a-b_c"] {
+            check_label(label).unwrap();
+        }
+        for label in ["", "-x", ".x", "a/b", "../x", "a b", "ä", "a\n", &"x".repeat(41)] {
+            assert!(check_label(label).is_err(), "{label:?}");
+        }
     }
 }

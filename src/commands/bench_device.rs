@@ -15,7 +15,7 @@ pub fn read_bench_device(disk: &Disk, directory: &Path) -> Result<(Device, Strin
     read_device_with(riops.map(|riops| riops as f64), rbps, Some(directory))
 }
 
-/// The same, where it need not be guessed.
+/// The device of a study where it need not be guessed: a limit is in force, or `doctor --probe` measured it.
 pub fn find_bench_device(disk: &Disk, directory: &Path) -> Option<Device> {
     let is_limited = disk.not_enforced.is_none() && (disk.riops.is_some() || disk.rbps.is_some());
     let is_known = is_limited || matches!(find_profile(directory), Ok(Some(_)));

@@ -61,7 +61,7 @@ pub struct PointArguments {
 }
 
 impl PointArguments {
-    /// As options of a study.
+    /// These arguments as options of a study.
     pub async fn options(&self, seconds: u32, repeats: u32, strategies: Vec<Strategy>) -> anyhow::Result<Options> {
         let Self { scale, clients, jobs, .. } = *self;
         let (programs, place) = self.choose_place().await?;

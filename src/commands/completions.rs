@@ -4,10 +4,10 @@ use std::path::{Path, PathBuf};
 use std::{fs, io};
 
 use anyhow::Context as _;
-use clap::{Args, CommandFactory as _};
+use clap::Args;
 use clap_complete::Shell;
 
-use super::{Cli, ExitStatus, OutputArguments};
+use super::ExitStatus;
 use crate::files::{FileMode, write_whole};
 use crate::terminal;
 
@@ -24,8 +24,7 @@ pub struct CompletionsArguments {
 }
 
 /// Runs the command.
-pub async fn run(arguments: CompletionsArguments, _output: OutputArguments) -> anyhow::Result<ExitStatus> {
-    let mut command = Cli::command();
+pub async fn run(arguments: CompletionsArguments, mut command: clap::Command) -> anyhow::Result<ExitStatus> {
     if let Some(directory) = arguments.man {
         write_pages(command, &directory)
             .with_context(|| format!("cannot write manual pages to {}", directory.display()))?;

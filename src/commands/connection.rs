@@ -66,7 +66,7 @@ pub struct PositionalArguments {
 }
 
 impl ConnectionArguments {
-    /// With what was said without an option, which means what it means to psql: after `-d` the first is the user.
+    /// These arguments with what was said without an option. That means what it means to psql: after `-d` the first is the user.
     pub fn with(mut self, positional: PositionalArguments) -> ConnectionArguments {
         let mut words = [positional.database, positional.user].into_iter().flatten();
         if self.databases.is_empty() {
@@ -157,7 +157,7 @@ impl ConnectionArguments {
             }
             outcome => outcome?,
         };
-        terminal::complete_commands_with(self.pasted_commands(&server.describe(), Psql::of(&server)));
+        terminal::complete_commands_with(self.pasted_commands(&server.describe(), server.psql()));
         Ok(server)
     }
 

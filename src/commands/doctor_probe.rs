@@ -34,7 +34,7 @@ pub struct ProbeArguments {
     probe_budget: Bytes,
 }
 
-/// With less, the largest reads would be too few to count.
+/// The least budget of a probe: with less, the largest reads would be too few to count.
 const BUDGET_MIN: Bytes = Bytes(64 << 20);
 
 fn probe_budget(text: &str) -> Result<Bytes, String> {

@@ -56,7 +56,7 @@ pub fn describe(error: &anyhow::Error) -> String {
     postgres::keep_text(told)
 }
 
-/// Of a long message so many characters are told.
+/// Characters that are told of a message; longer ones are cut.
 const TOLD_CHARACTERS: usize = 10_000;
 
 /// Every folder's error type stands here.

@@ -50,7 +50,7 @@ pub fn is_lab_server(target: &Target, lab_servers: &[u64]) -> bool {
         || is_lab_name(&cluster_name(target))
 }
 
-/// As the server says; of a stopped one, as it is configured.
+/// The cluster's name as the server says; of a stopped one, as it is configured.
 fn cluster_name(target: &Target) -> String {
     match (&target.server, &target.data_directory) {
         (Some(server), _) => server.facts.cluster_name.clone(),

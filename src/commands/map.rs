@@ -53,12 +53,8 @@ pub async fn run(arguments: MapArguments, output: OutputArguments) -> anyhow::Re
     let is_terminal = Canvas::of_stdout(arguments.view.ascii).height.is_some();
     match arguments.watch {
         Some(seconds) => {
-            let watch = Watch {
-                target,
-                quiet: OutputArguments { quiet: true, ..output },
-                pause: Duration::from_secs(seconds),
-                arguments,
-            };
+            let watch =
+                Watch { target, quiet: output.without_progress(), pause: Duration::from_secs(seconds), arguments };
             if is_terminal { show_live(Arc::new(watch)).await? } else { print_again_and_again(&watch).await? }
         }
         None => {

@@ -48,7 +48,7 @@ pub struct SnapshotPlace {
 pub struct KnownStart(Option<(u64, LastStart)>);
 
 impl KnownStart {
-    /// Of this cluster.
+    /// When the server of this cluster was started last, if it is the known one.
     pub fn of(self, system_identifier: u64) -> LastStart {
         self.0.filter(|(known, _)| *known == system_identifier).map_or(LastStart::Unknown, |(_, start)| start)
     }

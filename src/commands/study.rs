@@ -107,7 +107,7 @@ pub struct ScratchArguments {
     pub keep: bool,
 }
 
-/// Those given, each once; none given is all that run unasked.
+/// The strategies given, each once; none given is all that run unasked.
 pub fn choose_strategies(given: &[Strategy]) -> Vec<Strategy> {
     let mut chosen: Vec<Strategy> = if given.is_empty() { Strategy::default_ones() } else { given.to_vec() };
     let mut seen = Vec::new();

@@ -16,18 +16,18 @@ pub struct Capability {
     pub detail: String,
     /// The command that mends it; `None` when it is possible, or when nothing mends it.
     pub remedy: Option<String>,
-    /// It is not possible everywhere that was asked for, but somewhere.
+    /// Is it possible somewhere, but not everywhere that was asked for?
     #[serde(skip)]
     pub is_partly: bool,
 }
 
 impl Capability {
-    /// It is possible.
+    /// A capability that is there.
     pub fn yes(group: &'static str, name: &'static str, detail: impl Into<String>) -> Capability {
         Capability { name, group, ok: true, detail: detail.into(), remedy: None, is_partly: false }
     }
 
-    /// It is not possible.
+    /// A capability that is not there.
     pub fn no(
         group: &'static str,
         name: &'static str,
@@ -37,7 +37,7 @@ impl Capability {
         Capability { name, group, ok: false, detail: detail.into(), remedy: Some(remedy.into()), is_partly: false }
     }
 
-    /// It is not possible, for the reason and with the remedy that an error tells.
+    /// A capability that is not there, for the reason and with the remedy that an error tells.
     pub fn failed(group: &'static str, name: &'static str, error: &dyn Explain) -> Capability {
         Capability { name, group, ok: false, detail: error.to_string(), remedy: error.hint(), is_partly: false }
     }

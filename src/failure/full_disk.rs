@@ -16,7 +16,7 @@ pub struct FullDisk {
 const SAID: [&str; 3] = ["No space left on device", "Disk quota exceeded", "database or disk is full"];
 
 impl FullDisk {
-    /// Of the failure to write `path`.
+    /// Looks whether a failure to write `path` means a full disk.
     pub fn of_file(source: &io::Error, path: &Path, instead: Option<&'static str>) -> Option<FullDisk> {
         let is_full = matches!(source.kind(), io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded);
         // Libraries that write formats pack it into errors of their own.
@@ -24,7 +24,7 @@ impl FullDisk {
         (is_full || is_said()).then(|| FullDisk { path: Some(path.to_owned()), instead })
     }
 
-    /// Of what a program said when it failed. It may name the file, in quotes.
+    /// Looks whether what a failed program said means a full disk. It may name the file, in quotes.
     pub fn of_output(output: &str, instead: Option<&'static str>) -> Option<FullDisk> {
         let line = output.lines().find(|line| has_said(line))?;
         let path = line.split(['"', '“', '”']).find(|part| part.starts_with('/')).map(PathBuf::from);

@@ -71,7 +71,7 @@ impl Directory {
     /// Opens one unless its own name is a link.
     ///
     /// # Errors
-    /// Also `NotADirectory` for a link.
+    /// `NotADirectory` for a link, and those of opening a directory.
     pub fn open_itself(path: &Path) -> io::Result<Directory> {
         Directory::adopt(openat(CWD, path, OPEN_DIRECTORY | OFlags::NOFOLLOW, Mode::empty())?, path)
     }
@@ -90,7 +90,7 @@ impl Directory {
         Ok(fstat(&self.descriptor)?)
     }
 
-    /// Those of what a name means, without following it.
+    /// Reads the facts of what a name means, without following it.
     pub fn facts_of(&self, name: impl AsRef<OsStr>) -> io::Result<Stat> {
         Ok(statat(&self.descriptor, single(name.as_ref())?, AtFlags::SYMLINK_NOFOLLOW)?)
     }

@@ -5,9 +5,9 @@ use std::str::FromStr;
 use rustix::fs::Mode;
 use rustix::process::umask;
 
-/// What a new file may be asked to have; the umask takes away what was not.
+/// The mode that a new file is made with; the umask takes away what was not asked for.
 pub const FILE_MODE: u32 = 0o666;
-/// The same of a directory.
+/// The mode that a new directory is made with; the umask takes away what was not asked for.
 pub const DIRECTORY_MODE: u32 = 0o777;
 
 /// The mode that files get which are written for somebody to read later. Directories that are made for them let those in who may

@@ -82,7 +82,7 @@ impl OwnDirectory {
     }
 }
 
-/// By its path from the root: programs are run in the directory, where a relative one would mean another place.
+/// Opens a directory by its path from the root: programs are run in it, where a relative path would mean another place.
 fn open_parent(parent: &Path) -> io::Result<Directory> {
     Directory::open(&std::path::absolute(parent)?)
 }
@@ -113,9 +113,7 @@ mod tests {
 
     #[test]
     fn another_users_is_not_ones_own() {
-        if !rustix::process::geteuid().is_root() {
-            return;
-        }
+        needs_root!();
         let place = tempfile::tempdir().unwrap();
         let own = OwnDirectory::create("pgthaw-", place.path()).unwrap();
         chown(own.path(), Some(65_534), None).unwrap();

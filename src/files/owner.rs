@@ -12,7 +12,7 @@ use nix::unistd::User;
 use rustix::process::{Gid, Uid, geteuid};
 use rustix::thread::{set_thread_groups, set_thread_res_gid, set_thread_res_uid};
 
-/// Of a user whom the password database does not know: the kernel's overflow group.
+/// Group of a user whom the password database does not know: the kernel's overflow group.
 const NO_GROUP: u32 = 65_534;
 
 /// Symbolic links that a path may lead through, as in the kernel.
@@ -111,9 +111,7 @@ mod tests {
 
     #[test]
     fn what_root_makes_in_a_directory_of_another_is_his() {
-        if !geteuid().is_root() {
-            return;
-        }
+        needs_root!();
         let place = open_place();
         let foreign = place.path().join("foreign");
         fs::create_dir(&foreign).unwrap();
@@ -132,9 +130,7 @@ mod tests {
 
     #[test]
     fn what_is_planted_there_leads_root_nowhere() {
-        if !geteuid().is_root() {
-            return;
-        }
+        needs_root!();
         let place = open_place();
         let (foreign, roots) = (place.path().join("foreign"), place.path().join("roots"));
         for directory in [&foreign, &roots] {
@@ -155,9 +151,7 @@ mod tests {
 
     #[test]
     fn he_has_his_own_group_and_not_the_directorys() {
-        if !geteuid().is_root() {
-            return;
-        }
+        needs_root!();
         let place = open_place();
         let (foreign, roots) = (place.path().join("foreign"), place.path().join("roots"));
         fs::create_dir(&foreign).unwrap();

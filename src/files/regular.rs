@@ -57,18 +57,18 @@ pub fn read_at_most(path: &Path, limit: u64) -> io::Result<Vec<u8>> {
     read_open_at_most(open_regular(path)?, limit)
 }
 
-/// [`read_at_most`] of text.
+/// Reads a regular file as text, as [`read_at_most`] reads bytes.
 ///
 /// # Errors
-/// Also `InvalidData` for what is not UTF-8.
+/// Those of [`read_at_most`], and `InvalidData` for what is not UTF-8.
 pub fn read_text_at_most(path: &Path, limit: u64) -> io::Result<String> {
     read_open_text_at_most(open_regular(path)?, limit)
 }
 
-/// [`read_open_at_most`] of text.
+/// Reads an open file as text, as [`read_open_at_most`] reads bytes.
 ///
 /// # Errors
-/// Also `InvalidData` for what is not UTF-8.
+/// Those of [`read_open_at_most`], and `InvalidData` for what is not UTF-8.
 pub fn read_open_text_at_most(file: impl Read, limit: u64) -> io::Result<String> {
     let not_text = |_| io::Error::new(io::ErrorKind::InvalidData, "it is not UTF-8 text");
     String::from_utf8(read_open_at_most(file, limit)?).map_err(not_text)

@@ -220,9 +220,7 @@ mod tests {
 
     #[test]
     fn a_door_stays_the_one_that_was_opened_and_leads_to_the_owners_alone() {
-        if !rustix::process::geteuid().is_root() {
-            return;
-        }
+        needs_root!();
         let (place, tree) = tree();
         tree.read_at_most("log/1", 100).unwrap();
         fs::remove_file(place.path().join("root/log")).unwrap();

@@ -50,7 +50,7 @@ impl fmt::Display for DeviceNumber {
 /// A whole disk, as the kernel sees it: also a logical volume or a loop device, but never a partition.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct BlockDevice {
-    /// As in /sys/block: `nvme0n1`, `dm-3`.
+    /// The device's name in /sys/block: `nvme0n1`, `dm-3`.
     pub name: String,
     pub number: DeviceNumber,
     /// What the device calls itself, whatever name the kernel gave it this time: a serial number or the like, its name and

@@ -30,7 +30,7 @@ pub struct FamilyUse {
     /// `None` where it may not be read of all of them.
     pub own_read_bytes: Option<Bytes>,
     pub kernel_cpu: Duration,
-    /// By pid and the ticks of the start, which name a process for good.
+    /// What other processes used, by pid and the ticks of the start, which name a process for good.
     pub others: HashMap<(u32, u64), ProcessUse>,
 }
 

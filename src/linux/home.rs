@@ -30,7 +30,7 @@ fn is_foreign(home: &Path) -> bool {
     access.is_err_and(|error| error == rustix::io::Errno::ACCESS)
 }
 
-/// That of the password database.
+/// The home that the password database has for the user of this process.
 fn own_home() -> Option<PathBuf> {
     let user = User::from_uid(nix::unistd::Uid::from_raw(geteuid().as_raw())).ok().flatten()?;
     Some(user.dir).filter(|home| home.is_dir() && !is_foreign(home))

@@ -17,7 +17,7 @@ use super::memory::read_loadable_memory;
 use super::threads::on_threads;
 use crate::units::Bytes;
 
-/// Of the free memory, what is left alone.
+/// Share of the free memory that is left alone.
 const SPARED_RATIO: f64 = 0.1;
 
 /// How often each page is touched: once is as good as idle to a scheme that allows one access in ten looks.

@@ -17,7 +17,7 @@ pub struct MachineFacts {
     pub hostname: String,
     /// The kernel's release, such as `6.1.0-18-amd64`.
     pub kernel: String,
-    /// As /proc/cpuinfo has it; `unknown` on architectures that do not say.
+    /// Model of the processor by /proc/cpuinfo; `unknown` on architectures that do not say.
     pub cpu_model: String,
     /// Processors that this process may use.
     pub cores: u32,
@@ -38,7 +38,7 @@ pub struct Mount {
 /// By what processes of this machine are told from those of others: numbers of processes mean the same where both agree.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct MachineIdentity {
-    /// Of the boot; empty where it is not known.
+    /// Identifier of the boot; empty where it is not known.
     pub boot: String,
     /// The namespace of processes, such as `pid:[4026531836]`; empty where it is not known.
     pub processes: String,

@@ -30,9 +30,9 @@ pub fn read_memory() -> Result<Memory, Error> {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct MemoryUse {
     pub available_bytes: Bytes,
-    /// Of files, shared memory included.
+    /// Bytes of files in the page cache, shared memory included.
     pub cached_bytes: Bytes,
-    /// Of files, changed and not yet on their way to a disk, and on their way.
+    /// Bytes of files that were changed: not yet on their way to a disk, and below it those on their way.
     pub dirty_bytes: Bytes,
     pub writeback_bytes: Bytes,
 }

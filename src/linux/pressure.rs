@@ -31,11 +31,11 @@ impl Resource {
 pub struct Pressure {
     /// Share of the last ten seconds in which at least one task waited, 0 to 1.
     pub some_ratio_avg10: f64,
-    /// The same, in which all tasks that had something to do waited.
+    /// Share of the last ten seconds in which all tasks that had something to do waited, 0 to 1.
     pub full_ratio_avg10: f64,
     /// Microseconds in which at least one task waited, since the machine booted.
     pub some_us_total: u64,
-    /// The same, in which all tasks that had something to do waited.
+    /// Microseconds in which all tasks that had something to do waited, since the machine booted.
     pub full_us_total: u64,
 }
 

@@ -16,9 +16,9 @@ const OOM_SCORE_ADJUSTMENT: &str = "/proc/self/oom_score_adj";
 /// What some processes were doing at one instant.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Busy {
-    /// On a processor, or waiting for one.
+    /// Processes on a processor, or waiting for one.
     pub running: u32,
-    /// In uninterruptible sleep, which is where a process waits for a disk (proc(5): state D).
+    /// Processes in uninterruptible sleep, which is where a process waits for a disk (proc(5): state D).
     pub waiting: u32,
 }
 
@@ -36,7 +36,7 @@ pub fn read_cpu_time(pid: u32) -> Result<Duration, Error> {
     Ok(Duration::from_secs_f64(ticks / procfs::ticks_per_second() as f64))
 }
 
-/// The same with the time of the children that it has waited for.
+/// Processor time that a process has used so far, with that of the children that it has waited for.
 pub fn read_family_cpu_time(pid: u32) -> Result<Duration, Error> {
     let status = read_status(pid)?;
     let of_children = status.cutime.max(0) + status.cstime.max(0);

@@ -25,7 +25,7 @@ const STATE_DIRECTORY: &str = "/run/pgthaw";
 #[derive(Debug)]
 pub struct ReadAhead {
     files: Files,
-    /// Its shared lock tells a living run from a killed one. `None` once it was put back.
+    /// File whose shared lock tells a living run from a killed one. `None` once the read-ahead was put back.
     holder: Option<File>,
 }
 
@@ -76,7 +76,7 @@ impl Drop for ReadAhead {
 /// Where a disk's read-ahead stands, and where its own is remembered.
 #[derive(Clone, Debug)]
 struct Files {
-    /// Of the disk.
+    /// File with the disk's read-ahead.
     setting: PathBuf,
     /// What a mounted file system takes it from.
     mounted: PathBuf,
@@ -333,7 +333,7 @@ mod tests {
         let place = Path::new("/var/tmp");
         if let Err(error) = ReadAhead::available(place) {
             assert!(error.hint().is_some(), "{error}");
-            return;
+            untested!("{error}");
         }
         let in_force = || read_block_device(place).unwrap().read_ahead_bytes;
         // The one that other tests ask for too: they run at the same time.

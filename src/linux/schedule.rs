@@ -47,24 +47,24 @@ impl std::ops::Add for TaskTime {
 pub struct ProcessorTimes {
     /// How many processors there are.
     pub count: u32,
-    /// Ran something, the kernel's own work included.
+    /// Time in which something ran, the kernel's own work included.
     pub busy: Duration,
-    /// Of that, interrupts: whoever they were for.
+    /// Part of the busy time that went to interrupts, whoever they were for.
     pub interrupts: Duration,
-    /// Idle while something waited for a disk; a hint at most (proc(5)).
+    /// Time that was idle while something waited for a disk; a hint at most (proc(5)).
     pub iowait: Duration,
-    /// Had something to run, and the hypervisor gave the time to somebody else.
+    /// Time with something to run that the hypervisor gave to somebody else.
     pub steal: Duration,
 }
 
-/// Of a process with one thread, as PostgreSQL's are; of one with several, its first thread's.
+/// Reads the processor time of a process with one thread, as PostgreSQL's are; of one with several, that of its first thread.
 pub fn read_task_time(pid: u32) -> Result<TaskTime, Error> {
     let process = open(pid)?;
     account(|| process.schedstat(), || process.stat(), || process.status())
         .map_err(|error| Error::proc("read /proc/PID/schedstat and status", error))
 }
 
-/// Of each thread of a process, by its number, in the order in which they were made. A thread that ends meanwhile is left
+/// Reads the processor time of each thread of a process by its number, the oldest first. A thread that ends meanwhile is left
 /// out.
 pub fn read_thread_times(pid: u32) -> Result<Vec<(u32, TaskTime)>, Error> {
     let tasks = open(pid)?.tasks().map_err(|error| Error::proc("list /proc/PID/task", error))?;

@@ -31,7 +31,7 @@ pub struct ColdStart {
 }
 
 impl ColdStart {
-    /// With nothing that warms it but its clients.
+    /// The scenario of a server that nothing but its clients warms.
     pub fn scenario(self) -> Scenario {
         let workload = Workload {
             clients: self.clients,

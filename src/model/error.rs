@@ -1,6 +1,5 @@
 //! What a model cannot be made of.
 
-use super::series::FEWEST_INTERVALS;
 use crate::failure::{ErrorKind, Explain};
 use crate::units::Bytes;
 
@@ -39,8 +38,8 @@ pub enum Error {
     Empty,
     #[error("there are no progress lines, no lines of a pgbench log and no columns of time and rate in it")]
     UnknownFormat,
-    #[error("{intervals} intervals are too few to judge: at least {FEWEST_INTERVALS} are needed")]
-    TooShort { intervals: usize },
+    #[error("{intervals} intervals are too few to judge: at least {fewest} are needed")]
+    TooShort { intervals: usize, fewest: usize },
     #[error("none of its {intervals} intervals has a figure")]
     NoFigures { intervals: u64 },
     #[error("not a single transaction was served")]

@@ -225,7 +225,7 @@ fn describe(problem: &Problem<'_>, clients: u32) -> Option<Fit> {
     })
 }
 
-/// From an interval of the logarithm.
+/// An estimate made from an interval of the logarithm.
 fn estimate(value: f64, log_error: f64) -> Estimate {
     let factor = log_error.exp();
     let is_known = factor < UNKNOWN_FACTOR;

@@ -16,7 +16,7 @@ const KEPT_POINTS: usize = 300;
 /// One warm-up to forecast.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Scenario {
-    /// For people: `cold restart`, `with a restore`, `riops=10000`.
+    /// The scenario's name for people: `cold restart`, `with a restore`, `riops=10000`.
     pub name: String,
     pub workload: Workload,
     pub server: Server,
@@ -39,13 +39,13 @@ pub struct Outlook {
     /// Transactions per second at the start, and in the steady state.
     pub cold_tps: f64,
     pub steady_tps: f64,
-    /// Until these shares of `steady_tps`; `None`: never.
+    /// Seconds until each share of `steady_tps`; `None`: never.
     pub to_50_seconds: Option<Span>,
     pub to_90_seconds: Option<Span>,
     pub to_95_seconds: Option<Span>,
-    /// Until fewer than 1 % of the transactions read from the device; `None`: never, as the cache is too small.
+    /// Seconds until fewer than 1 % of the transactions read from the device; `None`: never, as the cache is too small.
     pub warm_after_seconds: Option<Span>,
-    /// Of the transactions in the steady state.
+    /// Share of the transactions that read from the device in the steady state.
     pub steady_reading_share: f64,
     pub warmer_ends_seconds: Option<f64>,
     /// Transactions that a warm server would have served until `warm_after_seconds`, and this one does not.

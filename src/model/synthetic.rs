@@ -38,7 +38,7 @@ pub fn make_series(shape: Shape<'_>, seconds: u32, noise: Noise, seed: u64) -> S
     make_modulated(shape, seconds, noise, seed, |_| 1.0)
 }
 
-/// As [`make_series`], with the throughput of each second multiplied by a factor.
+/// Makes a series as [`make_series`] does, with the throughput of each second multiplied by a factor.
 pub fn make_modulated(shape: Shape<'_>, seconds: u32, noise: Noise, seed: u64, factor: impl Fn(f64) -> f64) -> Series {
     let mut random = StdRng::seed_from_u64(seed);
     let mut collector = Collector::new(1.0);

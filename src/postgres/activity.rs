@@ -28,13 +28,13 @@ pub struct RelationActivity {
     pub schema: String,
     pub name: String,
     pub kind: RelationKind,
-    /// Of its main fork.
+    /// Blocks of the relation's main fork.
     pub blocks: u64,
     /// Blocks that were asked for, cached or not.
     pub requests: u64,
     /// Scans begun: of an index descents from its root.
     pub scans: u64,
-    /// As VACUUM, ANALYZE or CREATE INDEX last counted or estimated them; `None` when they never did.
+    /// Rows as VACUUM, ANALYZE or CREATE INDEX last counted or estimated them; `None` when they never did.
     pub tuples: Option<f64>,
 }
 

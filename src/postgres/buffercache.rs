@@ -6,12 +6,9 @@ use sqlx::postgres::types::Oid;
 use sqlx::postgres::{PgConnection, PgRow};
 
 use super::answer::{collect_rows, in_time};
-use super::extension::{explain_refusal, hold_extension};
+use super::extension::{PG_BUFFERCACHE, explain_refusal, hold_extension};
 use super::{Error, Extension};
 use crate::units::{BlockNumber, Fork};
-
-/// The extension's name.
-pub const PG_BUFFERCACHE: &str = "pg_buffercache";
 
 /// The greatest that shared_buffers can be.
 const BUFFERS_MAX: u32 = (1 << 30) - 1;

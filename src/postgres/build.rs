@@ -10,7 +10,7 @@ use super::Error;
 pub struct ServerBuild {
     /// Built with `--enable-cassert`?
     pub has_assertions: bool,
-    /// Of the C compiler, as `pg_config --cflags` prints them; empty where they were not recorded.
+    /// Flags of the C compiler, as `pg_config --cflags` prints them; empty where they were not recorded.
     pub compiler_flags: String,
 }
 

@@ -39,7 +39,7 @@ pub fn read_configured_setting(directory: &DataDirectory, name: &str) -> Result<
 pub enum SettingRefusal {
     /// No such setting; some that it knows are called nearly so, the nearest first.
     Unknown { nearest: Option<String> },
-    /// It was fixed when the server was built.
+    /// The setting was fixed when the server was built.
     Fixed,
     /// What it says against the value.
     Value(String),

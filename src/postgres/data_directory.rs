@@ -21,7 +21,7 @@ const CONFIGURATION_BYTES_MAX: u64 = 16 << 20;
 pub struct DataDirectory {
     /// Absolute, without symbolic links.
     pub path: PathBuf,
-    /// From `PG_VERSION`.
+    /// Major version of the server, from `PG_VERSION`.
     pub version_major: u32,
     pub system_identifier: u64,
     /// What `global/pg_control` says; of a killed server it still says that it runs.

@@ -3,7 +3,7 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
-use super::connect::SOCKET_DIRECTORIES;
+use super::connect::{NoSuchUser, SOCKET_DIRECTORIES};
 use super::{Psql, SystemUser, quote_argument};
 use crate::failure::{ErrorKind, Explain, FullDisk};
 
@@ -44,8 +44,8 @@ pub enum Error {
     Unsupported { parameter: &'static str },
     #[error("no service file defines the service \"{name}\"")]
     ServiceMissing { name: String, files: Vec<PathBuf> },
-    #[error("the operating system has no user {who}")]
-    SystemUserUnknown { who: String },
+    #[error(transparent)]
+    SystemUserUnknown(#[from] NoSuchUser),
     #[error("only root can connect as the system's user \"{user}\"")]
     CannotActAs { user: String },
     #[error("{value:?} is no valid {what}")]
@@ -187,7 +187,7 @@ impl Error {
                 let files: Vec<String> = files.iter().map(|file| file.display().to_string()).collect();
                 Some(format!("looked in {}; PGSERVICEFILE names another file", files.join(" and ")))
             }
-            Error::SystemUserUnknown { .. } => Some("name the role with -U; `getent passwd` lists the users".into()),
+            Error::SystemUserUnknown(_) => Some("name the role with -U; `getent passwd` lists the users".into()),
             Error::CannotActAs { user } => Some(format!("sudo -u {} pgthaw …", quote_argument(user))),
             Error::Option { .. } => Some(
                 "it was said by an option, a connection string, a service file or a variable, which `env | grep ^PG` shows: correct it there".into(),
@@ -237,7 +237,7 @@ impl Explain for Error {
             | Error::RootCertificateMissing
             | Error::Unsupported { .. }
             | Error::ServiceMissing { .. }
-            | Error::SystemUserUnknown { .. }
+            | Error::SystemUserUnknown(_)
             | Error::ForeignPath { .. }
             | Error::OtherRole { .. }
             | Error::DataDirectory { .. }
@@ -278,7 +278,7 @@ impl Explain for Error {
             | Error::RootCertificateMissing
             | Error::Unsupported { .. }
             | Error::ServiceMissing { .. }
-            | Error::SystemUserUnknown { .. }
+            | Error::SystemUserUnknown(_)
             | Error::CannotActAs { .. }
             | Error::Option { .. } => self.way_hint(),
             Error::ExtensionMissing { name, database } => Some(format!(
@@ -353,10 +353,10 @@ fn reason(error: &sqlx::Error) -> String {
     told
 }
 
-/// Of a long message of a server so many characters are told.
+/// Characters that are told of a server's message; longer ones are cut.
 const TOLD_CHARACTERS: usize = 2000;
 
-/// Of a long list of hosts so many are told.
+/// Hosts that are told of a list; longer ones are cut.
 const TOLD_FAILURES: usize = 5;
 
 /// What was tried in vain, one after the other.

@@ -5,16 +5,20 @@ use std::ops::{Deref, DerefMut};
 use sqlx::postgres::{PgConnection, PgRow, Postgres};
 use sqlx::{AssertSqlSafe, Connection as _, Row as _, SqlSafeStr as _, SqlStr, Transaction};
 
+use super::Error;
 use super::answer::in_time;
 use super::error::CREATE_EXTENSION;
-use super::{Error, PG_PREWARM};
+
+/// The extension that loads blocks, and the one that tells what is in shared_buffers.
+pub const PG_PREWARM: &str = "pg_prewarm";
+pub const PG_BUFFERCACHE: &str = "pg_buffercache";
 
 /// An extension that is installed in the connected database.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Extension {
     /// The schema, quoted for use in SQL.
     schema: String,
-    /// Such as `1.4`.
+    /// The extension's version, such as `1.4`.
     pub version: String,
     /// May somebody rename or drop the schema who is no superuser and not the connected role?
     is_movable: bool,
@@ -27,7 +31,7 @@ pub struct Extension {
 pub(super) enum Held<'c> {
     /// Nobody may move it, or this session cannot keep anybody from it.
     AsIs(&'c mut PgConnection),
-    /// Its schema stays until the transaction ends. There is nothing to commit.
+    /// The extension's schema stays until the transaction ends. There is nothing to commit.
     Locked(Transaction<'c, Postgres>),
 }
 

@@ -51,7 +51,7 @@ fn describe_path(path: Option<String>) -> (Option<String>, String) {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ConfiguredSetting {
     pub name: String,
-    /// In `unit`; `None` when this role may not see it.
+    /// The setting's value in `unit`; `None` when this role may not see it.
     pub value: Option<String>,
     /// `8kB`, `ms`; `None` of a number without one, and of what is no number.
     pub unit: Option<String>,

@@ -35,18 +35,18 @@ mod waits;
 
 pub use activity::{Activity, RelationActivity, read_activity};
 pub use buffer_eviction::{EvictedBuffers, apply_checkpoint, apply_evict_buffers};
-pub use buffercache::{Buffer, PG_BUFFERCACHE, UsageSummary, read_buffers, read_usage_summary};
+pub use buffercache::{Buffer, UsageSummary, read_buffers, read_usage_summary};
 pub use build::{ServerBuild, read_server_build};
 pub use catalog::{
     BlockReads, Database, ForkBlocks, read_block_reads, read_database_comment, read_databases, read_fork_blocks,
     read_partitioned_tables, read_relations,
 };
 pub use configured::{SettingJudge, SettingRefusal, read_configured_setting};
-pub use connect::{Address, ConnectOptions, Parameters, Reached, SystemUser, hide_password, parse_connection_string};
+pub use connect::{ConnectOptions, Parameters, Reached, SystemUser, hide_password, parse_connection_string};
 pub use control_file::ClusterState;
 pub use data_directory::DataDirectory;
 pub use error::Error;
-pub use extension::{Extension, apply_create_extension, find_extension};
+pub use extension::{Extension, PG_BUFFERCACHE, PG_PREWARM, apply_create_extension, find_extension};
 pub use inventory::{
     ConfiguredSetting, SettingState, read_configuration, read_installable_extensions, read_load_time, read_preloaded,
     read_setting_errors, read_setting_overrides, read_setting_states, read_settings,
@@ -59,11 +59,11 @@ pub use pgbench::{
     parse_report, parse_said, parse_transaction, visit_transactions,
 };
 pub use postmaster::Postmaster;
-pub use prewarm::{PG_PREWARM, PrewarmMode, Prewarmer};
+pub use prewarm::{PrewarmMode, Prewarmer};
 pub use programs::{MissingProgram, Programs, ProgramsVersion};
 pub use relation::{PartitionedTable, Relation, RelationKind, RelationName};
 pub use relation_path::{RelationPath, RelationPathError};
-pub use remedy::{Psql, is_treacherous, quote_argument};
+pub use remedy::{Address, Psql, is_treacherous, quote_argument};
 pub use scratch::{
     CLUSTER_PREFIX, LAB_CLUSTER_NAME, Listening, ScratchCluster, StopMode, has_cluster, hurry_clusters, remove_cluster,
 };

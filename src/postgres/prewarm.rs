@@ -4,12 +4,9 @@ use sqlx::postgres::PgConnection;
 use sqlx::postgres::types::Oid;
 
 use super::answer::in_time;
-use super::extension::{Held, explain_refusal, hold_extension, require_extension};
+use super::extension::{Held, PG_PREWARM, explain_refusal, hold_extension, require_extension};
 use super::{Error, Extension};
 use crate::units::{BlockRange, Fork};
-
-/// The extension's name.
-pub const PG_PREWARM: &str = "pg_prewarm";
 
 const ACTION: &str = "prewarm a relation";
 

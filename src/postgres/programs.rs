@@ -68,7 +68,7 @@ impl Programs {
             .collect()
     }
 
-    /// The same with the pgbench of another installation.
+    /// These programs, with the pgbench of another installation.
     pub fn with_pgbench_of(self, other: &Programs) -> Programs {
         Programs { pgbench_dir: Some(other.bin_dir.clone()), ..self }
     }
@@ -174,7 +174,7 @@ pub(super) fn keep_plain_environment(command: &mut Command) {
     command.envs(PLAIN_VARIABLES.iter().filter_map(|name| Some((name, std::env::var_os(name)?))));
 }
 
-/// Its name without the directory.
+/// The program's name without its directory.
 pub(super) fn command_name(command: &Command) -> String {
     let path = Path::new(command.get_program());
     path.file_name().unwrap_or(path.as_os_str()).to_string_lossy().into_owned()

@@ -20,7 +20,7 @@ pub enum RelationKind {
 }
 
 impl RelationKind {
-    /// From `pg_class.relkind`; `None` for kinds without storage.
+    /// The kind that `pg_class.relkind` stands for; `None` for kinds without storage.
     pub fn from_relkind(relkind: char) -> Option<RelationKind> {
         match relkind {
             'r' => Some(RelationKind::Table),
@@ -82,7 +82,7 @@ pub struct Relation {
     pub path: RelationPath,
     /// The tablespace's name.
     pub tablespace: String,
-    /// Of an index its table, of a TOAST table its owner, of a partition its partitioned table: `schema.name`.
+    /// What the relation belongs to, as `schema.name`: an index's table, a TOAST table's owner, a partition's parent.
     pub parent: Option<String>,
     /// Is it one of PostgreSQL's own catalogs (schema pg_catalog, information_schema, or their TOAST)?
     pub is_system: bool,

@@ -3,38 +3,42 @@
 
 use std::fmt;
 
-use super::{Address, Server, SystemUser};
+use super::SystemUser;
+
+/// Where a server is, as psql's options would say it. `None` is what psql would find by itself without any variable.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Address {
+    pub host: Option<String>,
+    pub port: Option<u16>,
+    pub user: Option<String>,
+}
+
+impl fmt::Display for Address {
+    /// As options behind a command: ` -h /tmp -p 5433`; nothing where psql finds everything by itself.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let port = self.port.map(|port| port.to_string());
+        for (option, value) in [("-h", &self.host), ("-p", &port), ("-U", &self.user)] {
+            if let Some(value) = value {
+                write!(f, " {option} {}", quote_argument(value))?;
+            }
+        }
+        Ok(())
+    }
+}
 
 /// psql, with what makes it a superuser's on a server.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Psql(String);
 
 impl Psql {
-    /// Without a word of where: whatever prints it completes it ([`Psql::of`]).
+    /// Without a word of where: whatever prints it completes it ([`Server::psql`](super::Server::psql)).
     pub fn anywhere() -> Psql {
         Psql("psql".into())
     }
 
-    /// As whoever the address names.
+    /// psql at an address, as whoever that names.
     pub fn at(address: &Address) -> Psql {
         Psql(format!("psql{address}"))
-    }
-
-    /// As a superuser of this server: the role that is connected, if it is one; otherwise, on this host, the server's
-    /// owner, and over the network postgres.
-    pub fn of(server: &Server) -> Psql {
-        let address = server.describe();
-        let way = server.reached();
-        if let Some(user) = way.acting_as() {
-            return Psql::as_user(user, &address);
-        }
-        if server.facts.is_superuser {
-            return Psql::at(&address);
-        }
-        match way.socket_owner() {
-            Some(owner) => Psql::as_user(&owner, &Address { user: None, ..address }),
-            None => Psql::at(&Address { user: Some("postgres".into()), ..address }),
-        }
     }
 
     /// As a user of the operating system.
@@ -79,8 +83,8 @@ fn quote_identifier(name: &str) -> String {
     format!("\"{}\"", name.replace('"', "\"\""))
 }
 
-/// As one word of a shell. The server's names never have the NUL that cannot be quoted. Of a text with characters that a
-/// terminal would obey each byte but the plainest is written as its octal number, which bash, zsh and ksh read within `$'…'`.
+/// Quotes a text as one word of a shell. The server's names never have the NUL that cannot be quoted. In a text that a
+/// terminal would obey, each byte but the plainest becomes its octal number, which bash, zsh and ksh read within `$'…'`.
 pub fn quote_argument(text: &str) -> String {
     if !text.contains(is_treacherous) {
         return shlex::try_quote(text).map(String::from).unwrap_or_default();

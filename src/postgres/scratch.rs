@@ -27,7 +27,7 @@ pub use making::hurry_clusters;
 pub use owner::CLUSTER_PREFIX;
 pub(super) use owner::Owner;
 pub(super) use owner::server_owner;
-use owner::{let_through, make_for, new_directory};
+use owner::{DATA, LOG, let_through, make_for, new_directory};
 pub use removing::{has_cluster, remove_cluster};
 
 use super::error::CREATE_DIRECTORY_IN;
@@ -41,9 +41,6 @@ use running::{POLL_INTERVAL, RunningServer, is_ready};
 /// `cluster_name` of a scratch cluster. Commands that hurt a cache do so without asking where they find this name.
 pub const LAB_CLUSTER_NAME: &str = "pgthaw-lab";
 
-/// The data directory, which belongs to the server's user, and the log, which does not.
-const DATA: &str = "data";
-const LOG: &str = "server.log";
 /// What says who may connect to a borrowed cluster.
 const HBA: &str = "pg_hba.conf";
 
@@ -91,7 +88,7 @@ pub struct ScratchCluster {
     borrowed: Option<Borrowed>,
     /// Short, as a socket's path may have 107 bytes only, and closed to other users, as the server asks no password.
     _sockets: MarkedDirectory,
-    /// In it: the server's user's.
+    /// Directory of the server's socket, within `_sockets`; it belongs to the server's user.
     socket_directory: PathBuf,
     port: u16,
     is_kept: bool,
@@ -103,7 +100,7 @@ pub struct ScratchCluster {
 struct Borrowed {
     data_directory: PathBuf,
     owner: Option<Owner>,
-    /// Of the command line, as the server's owner gives them.
+    /// Options of the server's command line, as its owner gives them.
     options: Vec<String>,
     settings: Mutex<BTreeMap<String, String>>,
 }

@@ -119,7 +119,7 @@ fn hide_all(value: &mut Value) {
     }
 }
 
-/// Of the words of a command one may be an option, and the next its secret; of a pair the first is a name.
+/// Leaves secrets out of a list. In a command's words one may be an option and the next its secret; a pair begins with a name.
 fn keep_list(values: &mut [Value]) {
     if let [Value::String(name), value] = values
         && is_secret_setting(name)

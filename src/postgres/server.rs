@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use sqlx::Row as _;
 use sqlx::postgres::{PgConnection, PgRow};
 
-use super::{Address, ConnectOptions, DataDirectory, Error, Reached, find_extension, read_databases};
+use super::{Address, ConnectOptions, DataDirectory, Error, Psql, Reached, find_extension, read_databases};
 use crate::units::Bytes;
 
 /// From here on versions are newer than what pgthaw was tested with.
@@ -84,9 +84,20 @@ impl Server {
         Ok(connection)
     }
 
-    /// The way that led here, for commands that are shown to be pasted.
-    pub fn reached(&self) -> &Reached {
-        &self.reached
+    /// psql as a superuser of this server: the role that is connected, if it is one; otherwise, on this host, the server's owner,
+    /// and over the network postgres.
+    pub fn psql(&self) -> Psql {
+        let address = self.describe();
+        if let Some(user) = self.reached.acting_as() {
+            return Psql::as_user(user, &address);
+        }
+        if self.facts.is_superuser {
+            return Psql::at(&address);
+        }
+        match self.reached.socket_owner() {
+            Some(owner) => Psql::as_user(&owner, &Address { user: None, ..address }),
+            None => Psql::at(&Address { user: Some("postgres".into()), ..address }),
+        }
     }
 
     /// Where it is, as psql's options would say it.

@@ -8,7 +8,7 @@ use super::SettingState;
 const MEMORY_UNITS: [(&str, f64); 5] =
     [("TB", 1_099_511_627_776.0), ("GB", 1_073_741_824.0), ("MB", 1_048_576.0), ("kB", 1024.0), ("B", 1.0)];
 
-/// The same of time, in milliseconds.
+/// Units of time, in milliseconds.
 const TIME_UNITS: [(&str, f64); 6] =
     [("d", 86_400_000.0), ("h", 3_600_000.0), ("min", 60_000.0), ("s", 1000.0), ("ms", 1.0), ("us", 0.001)];
 

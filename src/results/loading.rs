@@ -3,7 +3,7 @@
 use super::columns::Columns as _;
 use super::database::{Query, Row, Transaction, Values};
 use super::names::{Kind, Named, choose};
-use super::queue::Unsent;
+use super::unsent::Unsent;
 use super::{Error, NEWEST, Store};
 use crate::study::{LoadingRun, LoadingTrial};
 

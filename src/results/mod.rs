@@ -19,11 +19,12 @@ mod sweep_gauges;
 mod sweep_outline;
 mod sweep_read;
 mod sweep_write;
+mod unsent;
 mod write;
 
 pub use error::Error;
 pub use export::{Detail, ExportColumn, ExportFormat, ExportTable};
+pub use names::NEWEST;
 pub use place::{Place, ServerPlace};
-pub use read::NEWEST;
 pub use store::{Store, default_path};
 pub use study_lines::{StudyKind, StudyLine, question_of_loading, question_of_run};

@@ -3,6 +3,9 @@
 use super::database::Query;
 use super::{Error, Store};
 
+/// What stands for the run that was started last.
+pub const NEWEST: &str = "newest";
+
 /// The kinds of runs that a store keeps.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Kind {
@@ -47,5 +50,30 @@ impl Store {
             "loading" => Kind::Loading,
             _ => Kind::Tournament,
         }))
+    }
+}
+
+impl Error {
+    /// Where a file's name may stand too, a name that is no run's may be a file's that was mistyped. The newest run is no file.
+    pub fn of_file_or_run(self, named: &str) -> Error {
+        match self {
+            Error::Missing(_) | Error::Empty(_) | Error::UnknownRun(_) if named != NEWEST => {
+                Error::NeitherFileNorRun(named.to_owned())
+            }
+            error => error,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_mistyped_file_is_told_as_neither_file_nor_run() {
+        let missing = || Error::Missing("/x/results.sqlite".into());
+        let told = missing().of_file_or_run("nosuch").to_string();
+        assert_eq!(told, "there is neither a file nor a stored run called \"nosuch\"");
+        assert!(missing().of_file_or_run(NEWEST).to_string().contains("no results store"));
     }
 }

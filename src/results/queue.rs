@@ -6,17 +6,16 @@
 
 use std::collections::BTreeSet;
 use std::io;
-use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use tokio::sync::Mutex;
 use tokio::time::timeout;
 
 use super::columns::missing;
 use super::database::{Query, Row, Transaction};
 use super::loading::{insert_loading_trials, upsert_loading};
-use super::place::ServerPlace;
+use super::store::{Link, Queue};
 use super::sweep_write::{insert_sweep_trial, upsert_sweep};
+use super::unsent::{Kind, Unsent};
 use super::write::{replace_trial, upsert_run};
 use super::{Error, Store};
 use crate::study::{LoadingRun, LoadingTrial, Run, SweepRun, SweepTrial, Trial};
@@ -26,10 +25,6 @@ const PAUSE: Duration = Duration::from_secs(10);
 
 /// A server that has not taken one thing within this is away: it may be stopped, or somebody holds a lock on its tables.
 const SEND_LIMIT: Duration = Duration::from_secs(60);
-
-const MARK: &str = "
-INSERT INTO unsent (server, kind, id, number, repeat, changes) VALUES ($1, $2, $3, $4, $5, 1)
-ON CONFLICT (server, kind, id, number, repeat) DO UPDATE SET changes = unsent.changes + 1";
 
 /// Only what has not changed since it was read.
 const UNMARK: &str = "
@@ -41,91 +36,7 @@ const LEAVE: &str = "ON CONFLICT DO NOTHING";
 
 const SELECT: &str = "SELECT * FROM unsent WHERE server = $1 ORDER BY id, kind, number, repeat";
 
-/// The way to the server.
-#[derive(Clone, Debug)]
-pub(super) struct Queue {
-    server: ServerPlace,
-    link: Arc<Mutex<Link>>,
-}
-
-#[derive(Debug, Default)]
-struct Link {
-    store: Option<Box<Store>>,
-    failed_at: Option<Instant>,
-}
-
-/// Something that the server does not have yet.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Unsent {
-    kind: Kind,
-    id: String,
-    /// Of a trial of a sweep; else 0.
-    number: u32,
-    repeat: u32,
-    /// How often it was marked.
-    changes: i64,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Kind {
-    /// A tournament with its trials.
-    Run,
-    /// A sweep without its trials.
-    Sweep,
-    SweepTrial,
-    /// A run of loaders with its trials.
-    Loading,
-}
-
-impl Kind {
-    const ALL: [Kind; 4] = [Kind::Run, Kind::Sweep, Kind::SweepTrial, Kind::Loading];
-
-    fn name(self) -> &'static str {
-        match self {
-            Kind::Run => "run",
-            Kind::Sweep => "sweep",
-            Kind::SweepTrial => "sweep trial",
-            Kind::Loading => "loading",
-        }
-    }
-}
-
-impl Unsent {
-    pub fn run(id: &str) -> Unsent {
-        Unsent { kind: Kind::Run, id: id.to_owned(), number: 0, repeat: 0, changes: 0 }
-    }
-
-    pub fn loading(id: &str) -> Unsent {
-        Unsent { kind: Kind::Loading, ..Unsent::run(id) }
-    }
-
-    pub fn sweep(id: &str) -> Unsent {
-        Unsent { kind: Kind::Sweep, ..Unsent::run(id) }
-    }
-
-    pub fn sweep_trial(id: &str, number: u32, repeat: u32) -> Unsent {
-        Unsent { kind: Kind::SweepTrial, number, repeat, ..Unsent::run(id) }
-    }
-
-    fn bind(&self, sql: &'static str, server: &str) -> Query {
-        let query = Query::new(sql).bind(server).bind(self.kind.name()).bind(&self.id);
-        query.bind(i64::from(self.number)).bind(i64::from(self.repeat))
-    }
-}
-
-impl Queue {
-    pub fn new(server: &ServerPlace) -> Queue {
-        Queue { server: server.clone(), link: Arc::default() }
-    }
-}
-
 impl Store {
-    /// Notes that the server has not got this yet. A store without a server has nothing to note.
-    pub(super) async fn mark_unsent(&self, transaction: &mut Transaction, unsent: &Unsent) -> Result<(), sqlx::Error> {
-        let Some(queue) = &self.queue else { return Ok(()) };
-        unsent.bind(MARK, &queue.server.to_string()).execute(transaction).await.map(drop)
-    }
-
     /// How many trials and the like wait for the server.
     pub async fn count_unsent(&self) -> Result<usize, Error> {
         match &self.queue {

@@ -4,12 +4,9 @@ use std::collections::HashMap;
 
 use super::columns::Columns as _;
 use super::database::{Query, Row};
-use super::names::{Named, choose};
+use super::names::{NEWEST, Named, choose};
 use super::{Error, Store};
 use crate::study::{Run, Sample, Trial};
-
-/// What stands for the run that was started last.
-pub const NEWEST: &str = "newest";
 
 impl Named for Run {
     fn id(&self) -> &str {

@@ -6,7 +6,7 @@ use crate::study::{
     LoadOutcome, LoadingRun, LoadingTrial, Run, Sample, ScriptLatency, StartState, StrategyOutcome, SweepRun,
     SweepTrial, Trial, WaitSample, Waits,
 };
-use crate::verdict::TrialOutline;
+use crate::verdict::{ByMetric, Metric, TrialOutline};
 
 columns!(Run {
     id, started_at, ended_at, pgthaw_version, steady_tps
@@ -79,7 +79,7 @@ columns!(SweepTrial {
     server_version, tps, worst_second_tps, latency, cycle_tps, device_read_bytes
     ; older retried, retries, late, checkpoint_cycles
     ; json point, statistics, buffers_before, buffers_after, checkpoints, settings, warnings
-    ; optional_json generators, file_system, strategy_outcome, checkpoint_begun
+    ; optional_json generators, file_system, strategy_outcome, warming, checkpoint_begun
     ; older_json waits, verdicts
     ; flat start_state
     ; apart samples, os_samples, wait_samples, scripts
@@ -91,16 +91,52 @@ columns!(WaitSample { second; flat seen });
 
 columns!(Waits { looks; json waits });
 
-// Trials from before outlines have no columns for the two that are apart.
+// Trials from before outlines have no column for what is apart, nor for the number of checkpoints among the figures.
 columns!(TrialOutline {
-    number, repeat, position, started_at, start_verdict, failure, tps, worst_second_tps, latency_us_p50,
-    latency_us_p95, latency_us_p99, latency_us_p999, device_read_bytes, device_writes_per_second, device_written_bytes,
-    skipped
-    ; older late
+    number, repeat, position, started_at, start_verdict, failure
     ; json point, warnings
+    ; optional_json warming
     ; older_json verdicts
-    ; apart checkpoints, background
+    ; flat figures
+    ; apart background
 });
+
+/// Figures whose columns hold numbers, and those whose columns hold counts. The others follow from other columns.
+const NUMBERS: [Metric; 3] = [Metric::Tps, Metric::WorstSecond, Metric::DeviceWrites];
+const COUNTS: [Metric; 8] = [
+    Metric::P50,
+    Metric::P95,
+    Metric::P99,
+    Metric::P999,
+    Metric::DeviceRead,
+    Metric::DeviceWritten,
+    Metric::Late,
+    Metric::Skipped,
+];
+
+/// Every column has the name that its figure has in `--json`.
+impl Columns for ByMetric<f64> {
+    fn put(&self, values: Values) -> Values {
+        let values =
+            NUMBERS.into_iter().fold(values, |values, metric| values.bind(metric.facts().key, &self.get(metric)));
+        let count = |metric| self.get(metric).map(|figure| figure as u64);
+        COUNTS.into_iter().fold(values, |values, metric| values.bind(metric.facts().key, &count(metric)))
+    }
+
+    fn read(row: &Row) -> Result<ByMetric<f64>, sqlx::Error> {
+        let mut figures = ByMetric::default();
+        for metric in NUMBERS {
+            figures.set(metric, row.get(metric.facts().key)?);
+        }
+        for metric in COUNTS {
+            let count: Option<u64> = row.get(metric.facts().key)?;
+            // A column that older rows do not have.
+            let missing = (metric == Metric::Late).then_some(0);
+            figures.set(metric, count.or(missing).map(|count| count as f64));
+        }
+        Ok(figures)
+    }
+}
 
 /// Of a trial that failed before its start there is none.
 impl Columns for Option<StartState> {

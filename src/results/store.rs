@@ -3,20 +3,23 @@
 use std::io;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
-use std::time::Duration;
+use std::str::FromStr;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 use sqlx::migrate::{MigrateError, Migration, MigrationType, Migrator};
 use sqlx::postgres::{PgConnection, PgPoolOptions};
 use sqlx::sqlite::{SqliteConnectOptions, SqliteJournalMode, SqlitePool, SqlitePoolOptions, SqliteSynchronous};
 use sqlx::{Connection as _, SqlSafeStr as _};
+use tokio::sync::Mutex;
 use tokio::time::timeout;
 
 use super::Error;
 use super::database::{Database, Query, Row};
 use super::place::{Place, ServerPlace};
-use super::queue::Queue;
 use crate::files::{Directory, FILE_MODE, as_owner_of, directory_of, has_foreign_owner, open_regular};
 use crate::linux::home::state_home;
+use crate::postgres::{self, ConnectOptions, hide_password, parse_connection_string};
 
 /// `PRAGMA application_id` of a results store: "thaw" in ASCII. It tells our file from any other SQLite file.
 const APPLICATION_ID: i32 = i32::from_be_bytes(*b"thaw");
@@ -46,6 +49,26 @@ pub struct Store {
     place: Place,
     /// Of a file from which a server gets what is written.
     pub(super) queue: Option<Queue>,
+}
+
+/// The way to the server.
+#[derive(Clone, Debug)]
+pub(super) struct Queue {
+    pub server: ServerPlace,
+    pub link: Arc<Mutex<Link>>,
+}
+
+/// The connection that results are sent through, and when there was none.
+#[derive(Debug, Default)]
+pub(super) struct Link {
+    pub store: Option<Box<Store>>,
+    pub failed_at: Option<Instant>,
+}
+
+impl Queue {
+    pub fn new(server: &ServerPlace) -> Queue {
+        Queue { server: server.clone(), link: Arc::default() }
+    }
 }
 
 /// Where results are kept when nobody says otherwise: `$XDG_STATE_HOME/pgthaw/results.sqlite`, by default under
@@ -203,6 +226,60 @@ impl Store {
     }
 }
 
+impl FromStr for Place {
+    type Err = Error;
+
+    fn from_str(text: &str) -> Result<Place, Error> {
+        let told = |error: postgres::Error| Error::Address(error.to_string());
+        // A file may be called anything, but not so that it could be a server's address with its password.
+        let parameters = match parse_connection_string(text) {
+            Ok(Some(parameters)) => parameters,
+            Err(error) if hide_password(text).is_some() => return Err(told(error)),
+            Ok(None) | Err(_) => return Ok(Place::File(PathBuf::from(text))),
+        };
+        let connection = ConnectOptions { parameters, ..ConnectOptions::default() };
+        let (options, shown) = connection.plain_options().map_err(told)?;
+        Ok(Place::Server(ServerPlace { options: Box::new(options), shown }))
+    }
+}
+
+impl Place {
+    /// Opens the store to write to it. A file is made when it is not there; of a server the writes go to the local file
+    /// first, and from there to the server as soon as it answers.
+    pub async fn open(&self) -> Result<Store, Error> {
+        match self {
+            Place::File(path) => Store::open(path).await,
+            Place::Server(server) => Store::open_queue(&default_path()?, server).await,
+        }
+    }
+
+    /// Opens a store that must be there, to read it.
+    pub async fn open_existing(&self) -> Result<Store, Error> {
+        match self {
+            Place::File(path) => Store::open_existing(path).await,
+            Place::Server(server) => {
+                let queue = default_path()?;
+                // What waits here belongs to the answer.
+                if queue.exists() {
+                    let queue = Store::open_existing_queue(&queue, server).await?;
+                    if queue.count_unsent().await? > 0 {
+                        queue.send().await?;
+                    }
+                    queue.close().await;
+                }
+                Store::connect_server(server).await
+            }
+        }
+    }
+
+    /// Opens the local file that stands before a server; `None` where there is none.
+    pub async fn open_local_copy(&self) -> Result<Option<Store>, Error> {
+        let Place::Server(_) = self else { return Ok(None) };
+        let path = default_path()?;
+        Ok(if path.exists() { Some(Store::open_existing(&path).await?) } else { None })
+    }
+}
+
 /// SQLite believes what lies beside the file under these names, whoever put it there. Behind a link it looks beside the file.
 fn require_own_journals(path: &Path) -> Result<(), Error> {
     let path = path.canonicalize().unwrap_or_else(|_| path.to_owned());
@@ -311,7 +388,8 @@ fn migrator() -> Migrator {
         (15, "trials in a few figures", include_str!("migrations/0015_sweep_outlines.sql")),
         (16, "what trials wrote to the device", include_str!("migrations/0016_outline_writes.sql")),
         (17, "views of every axis", include_str!("migrations/0017_views_of_axes.sql")),
-        (18, "measures without a column", include_str!("migrations/0018_measures.sql")),
+        (18, "how a cold trial got warm", include_str!("migrations/0018_warming.sql")),
+        (19, "measures without a column", include_str!("migrations/0019_measures.sql")),
     ];
     Migrator::with_migrations(
         migrations
@@ -321,4 +399,20 @@ fn migrator() -> Migrator {
             })
             .collect(),
     )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_address_is_a_server_and_anything_else_a_file() {
+        let shown = |text: &str| text.parse::<Place>().unwrap().to_string();
+        assert_eq!(shown("a/results.sqlite"), "a/results.sqlite");
+        assert_eq!(shown("postgres://lab:secret@db.example:5433/results"), "postgres://lab@db.example:5433/results");
+        assert_eq!(shown("postgresql://lab@/results?host=/run/pg&port=5432"), "postgres://lab@/run/pg:5432/results");
+        assert_eq!(shown("host=db user=lab password=secret dbname=results"), "postgres://lab@db:5432/results");
+        assert!("postgress://lab:secret@db/x".parse::<Place>().is_err());
+        assert!("postgres://lab@db:port/x".parse::<Place>().is_err());
+    }
 }

@@ -4,7 +4,9 @@ use super::columns::Columns;
 use super::database::{Query, Row};
 use super::{Error, NEWEST, Store};
 use crate::study::{Checkpoint, SweepRun, SweepTrial};
-use crate::verdict::{BackgroundWrites, Noise, Selection, TrialOutline, compute_noises, is_twice};
+use crate::verdict::{
+    BackgroundWrites, Metric, Noise, Selection, TrialOutline, add_warming_figures, compute_noises, is_twice,
+};
 
 const OUTLINES: &str = "SELECT * FROM sweep_outlines WHERE sweep_id = $1";
 
@@ -12,7 +14,7 @@ const OUTLINES: &str = "SELECT * FROM sweep_outlines WHERE sweep_id = $1";
 const WITHOUT_OUTLINE: &str = "
 SELECT number, repeat, position, started_at, point, start_verdict, failure, tps, worst_second_tps, latency_us_p50,
        latency_us_p95, latency_us_p99, latency_us_p999, device_read_bytes, NULL AS device_writes_per_second,
-       NULL AS device_written_bytes, late, skipped, checkpoints, statistics, verdicts, warnings
+       NULL AS device_written_bytes, late, skipped, checkpoints, statistics, verdicts, warnings, NULL AS warming
 FROM sweep_trials
 WHERE sweep_id = $1
   AND NOT EXISTS (
@@ -31,6 +33,7 @@ impl Store {
         let mut outlines = self.read(Query::new(OUTLINES).bind(sweep_id), kept_outline_from).await?;
         outlines.extend(self.read(Query::new(WITHOUT_OUTLINE).bind(sweep_id), outline_of_trial_from).await?);
         outlines.sort_by_key(|outline| outline.position);
+        add_warming_figures(&mut outlines);
         Ok(outlines)
     }
 
@@ -71,12 +74,17 @@ impl Store {
 }
 
 fn kept_outline_from(row: &Row) -> Result<TrialOutline, sqlx::Error> {
-    let (checkpoints, background) = (row.get("checkpoint_count")?, row.json("background")?);
-    Ok(TrialOutline { checkpoints, background, ..Columns::read(row)? })
+    outline_from(row, f64::from(row.get::<u32>("checkpoint_count")?), row.json("background")?)
 }
 
 fn outline_of_trial_from(row: &Row) -> Result<TrialOutline, sqlx::Error> {
     let checkpoints: Vec<Checkpoint> = row.json("checkpoints")?;
     let background = BackgroundWrites::of(&row.json("statistics")?);
-    Ok(TrialOutline { checkpoints: checkpoints.len() as u32, background, ..Columns::read(row)? })
+    outline_from(row, checkpoints.len() as f64, background)
+}
+
+fn outline_from(row: &Row, checkpoints: f64, background: BackgroundWrites) -> Result<TrialOutline, sqlx::Error> {
+    let mut outline = TrialOutline { background, ..Columns::read(row)? };
+    outline.figures.set(Metric::Checkpoints, Some(checkpoints));
+    Ok(outline)
 }

@@ -2,7 +2,7 @@
 
 use super::columns::Columns as _;
 use super::database::{Query, Transaction, Values};
-use super::queue::Unsent;
+use super::unsent::Unsent;
 use super::{Error, Store};
 use crate::study::{Run, Trial};
 

@@ -18,7 +18,7 @@ use super::Error;
 use crate::files::{SMALL_FILE_BYTES_MAX, open_regular_or_pipe, read_open_at_most};
 
 /// Fewest characters of a token: it must not be guessed.
-pub(super) const TOKEN_MIN: usize = 16;
+const TOKEN_MIN: usize = 16;
 
 const COOKIE_NAME: &str = "pgthaw_token";
 
@@ -54,11 +54,11 @@ impl Token {
     pub fn new(secret: &str) -> Result<Token, Error> {
         match secret.chars().count() {
             TOKEN_MIN.. => Ok(Token::digest(secret)),
-            _ => Err(Error::WeakToken),
+            _ => Err(Error::WeakToken { fewest: TOKEN_MIN }),
         }
     }
 
-    /// Of the first line of a file that nobody else can read.
+    /// Reads the token from the first line of a file that nobody else can read.
     ///
     /// # Errors
     /// When others can read it, when it cannot be read, or when what it holds is too short.
@@ -119,7 +119,7 @@ enum Verdict {
     Ask,
     /// A page of somebody else's has a name that leads here (DNS rebinding).
     Refuse,
-    /// It names two hosts, or none that is text: whoever passed it on may have understood another one.
+    /// The request names two hosts, or none that is text: whoever passed it on may have understood another one.
     Reject,
 }
 
@@ -254,7 +254,7 @@ mod tests {
             assert_eq!(judge(plain, None, &bearer(wrong), None), Verdict::Ask, "{wrong}");
             assert_eq!(judge(plain, None, &HeaderMap::new(), Some(&format!("token={wrong}"))), Verdict::Ask, "{wrong}");
         }
-        assert!(matches!(Token::new("short"), Err(Error::WeakToken)));
+        assert!(matches!(Token::new("short"), Err(Error::WeakToken { .. })));
         assert_eq!(format!("{token:?}"), "Some(Token(…))");
     }
 }

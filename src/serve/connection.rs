@@ -16,11 +16,11 @@ use tokio::time::{Instant, Sleep, sleep, timeout};
 /// How long the other side may take.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Patience {
-    /// For the head of a request. A browser sends it within milliseconds; who is idle for longer opens a new connection.
+    /// Time for the head of a request. A browser sends it within milliseconds; who is idle for longer opens a new connection.
     pub head: Duration,
-    /// For taking the next byte of an answer.
+    /// Time for taking the next byte of an answer.
     pub stall: Duration,
-    /// In all. A report of 100 MB takes less over a poor line.
+    /// Time for the whole connection. A report of 100 MB takes less over a poor line.
     pub lifetime: Duration,
 }
 

@@ -11,8 +11,8 @@ use crate::report;
 pub enum Error {
     #[error("{0} can be reached from other machines, and no token keeps them out")]
     NoToken(SocketAddr),
-    #[error("a token needs at least {} characters", super::access::TOKEN_MIN)]
-    WeakToken,
+    #[error("a token needs at least {fewest} characters")]
+    WeakToken { fewest: usize },
     #[error("cannot read the token in {}: {source}", path.display())]
     TokenFile { path: PathBuf, source: std::io::Error },
     #[error("others can read the token in {} (its mode is {mode:04o})", path.display())]
@@ -28,7 +28,7 @@ pub enum Error {
 impl Explain for Error {
     fn kind(&self) -> ErrorKind {
         match self {
-            Error::NoToken(_) | Error::WeakToken | Error::TokenIsShown { .. } => ErrorKind::Usage,
+            Error::NoToken(_) | Error::WeakToken { .. } | Error::TokenIsShown { .. } => ErrorKind::Usage,
             Error::Listen { source, .. } | Error::TokenFile { source, .. }
                 if source.kind() == std::io::ErrorKind::PermissionDenied =>
             {
@@ -41,7 +41,7 @@ impl Explain for Error {
 
     fn hint(&self) -> Option<String> {
         match self {
-            Error::NoToken(_) | Error::WeakToken | Error::TokenFile { .. } => Some(
+            Error::NoToken(_) | Error::WeakToken { .. } | Error::TokenFile { .. } => Some(
                 "write a secret into a file that only you can read, and name it: (umask 077; openssl rand -hex 16 > token); --token-file token"
                     .into(),
             ),

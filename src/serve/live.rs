@@ -27,7 +27,7 @@ const SECONDS_AROUND: u32 = 3;
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct LiveTrial {
     pub kind: StudyKind,
-    /// Of the sweep, or of the run.
+    /// Identifier of the sweep, or of the run.
     pub sweep_id: String,
     pub question: String,
     pub label: String,
@@ -224,7 +224,7 @@ fn parse_board(text: &str) -> Option<LiveTrial> {
     Some(trial)
 }
 
-/// In memory, and of this user alone: /dev/shm is everybody's, and a directory that another user made there is neither written
+/// A directory in memory, of this user alone: /dev/shm is everybody's, and one that another user made there is neither written
 /// to nor believed.
 fn open_directory(is_made: bool) -> Option<Directory> {
     let path = directory();

@@ -2,9 +2,11 @@
 
 use comfy_table::Cell;
 
+use super::curve::render_short;
 use super::screen::stdout_width;
 use super::tournament::{Column, render_fitting};
 use crate::model::{AT_ONCE, is_at_once, tell_after};
+use crate::study::StudyForecast;
 use crate::verdict::{JudgedForecast, SweepVerdict, WrittenForecast};
 
 /// Before the trial.
@@ -16,6 +18,18 @@ pub fn render_written_forecast(forecast: &WrittenForecast) -> String {
         after(forecast.to_50_seconds),
         after(forecast.warm_after_seconds)
     )
+}
+
+/// `half of 45 k tps after 51 s, warm after 62 s (53 to 74)`
+pub fn render_study_forecast(forecast: &StudyForecast) -> String {
+    let half = forecast
+        .to_50_seconds
+        .map_or("never".to_owned(), |span| tell_after(span.seconds, &format!("{:.0} s", span.seconds)));
+    let warm = forecast.warm_after_seconds.map_or("never".to_owned(), |span| {
+        let high = span.high.map_or("never".to_owned(), |high| format!("{high:.0}"));
+        format!("after {:.0} s ({:.0} to {high})", span.seconds, span.low)
+    });
+    format!("half of {} tps {half}, warm {warm}", render_short(forecast.steady_tps))
 }
 
 /// Columns that give way first where the terminal is too narrow for all.

@@ -55,7 +55,7 @@ pub use demo::{render_before_and_after, render_demo_plan, render_served};
 pub use device::{render_age, render_device, render_limit, render_profile};
 pub use doctor::{VERDICT, render_capabilities, render_doctor, render_readiness_json};
 pub use evict::render_evict_receipt;
-pub use forecasts::{render_judged_forecasts, render_sweep_verdict, render_written_forecast};
+pub use forecasts::{render_judged_forecasts, render_study_forecast, render_sweep_verdict, render_written_forecast};
 pub use hydrate::render_hydration;
 pub use loading::{render_loading, render_loading_head, render_loading_line};
 pub use map::{MapView, display_name, render_map, render_percent, render_states, short_kind};
@@ -82,7 +82,7 @@ pub use sweep::{render_sweep_head, render_sweep_line, render_sweep_plan, render_
 pub use sweep_comparison::{render_noise, render_sweep_comparison};
 pub use sweep_live::SweepDisplay;
 pub use tournament::render_tournament;
-pub use tournament_live::{TournamentDisplay, render_kept_cluster, render_study_forecast, render_where_kept};
+pub use tournament_live::{TournamentDisplay, render_kept_cluster, render_where_kept};
 pub use trial_verdicts::render_trial_verdicts;
 pub use warm_progress::{WarmProgress, interrupt_then_exit};
 

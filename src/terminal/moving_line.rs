@@ -48,7 +48,7 @@ impl Part {
         Part { what: What::Figure(text.into(), shorter.into()), joint: ", ", priority: 0 }
     }
 
-    /// With something else than a comma in front.
+    /// This part with something else than a comma in front.
     pub fn after(self, joint: &'static str) -> Part {
         Part { joint, ..self }
     }
@@ -114,6 +114,15 @@ fn render_bar(share: f64, cells: usize) -> String {
     format!("[{full:cells$}]")
 }
 
+/// `3 min 20 s`
+pub fn render_duration(duration: Duration) -> String {
+    match duration.as_secs() {
+        seconds @ 0..60 => format!("{seconds} s"),
+        seconds @ 60..3600 => format!("{} min {} s", seconds / 60, seconds % 60),
+        seconds => format!("{} h {} min", seconds / 3600, seconds % 3600 / 60),
+    }
+}
+
 /// `3 min 20 s`, of which a short line has the first half.
 pub fn time_left(left: Duration) -> Part {
     let shorter = match left.as_secs() {
@@ -121,7 +130,7 @@ pub fn time_left(left: Duration) -> Part {
         seconds @ 60..3600 => format!("{} min", seconds.div_ceil(60)),
         seconds => format!("{:.1} h", seconds as f64 / 3600.0),
     };
-    Part::figure(format!("{} left", super::tournament_live::render_duration(left)), format!("{shorter} left"))
+    Part::figure(format!("{} left", render_duration(left)), format!("{shorter} left"))
 }
 
 /// Draws the line on standard error, as wide as its terminal is at that moment.
@@ -226,5 +235,11 @@ mod tests {
             [0.0, 0.5, 0.56, 1.0, 7.0].map(|share| render_bar(share, 4)),
             ["[    ]", "[██  ]", "[██▏ ]", "[████]", "[████]"]
         );
+    }
+
+    #[test]
+    fn durations_have_two_units() {
+        let text = [59, 60, 3599, 3660].map(|seconds| render_duration(Duration::from_secs(seconds)));
+        assert_eq!(text, ["59 s", "1 min 0 s", "59 min 59 s", "1 h 1 min"]);
     }
 }

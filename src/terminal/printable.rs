@@ -19,7 +19,7 @@ pub fn printable(text: &str) -> Cow<'_, str> {
     Cow::Owned(text.chars().map(show).collect())
 }
 
-/// The same of what is about to be printed, whose lines and colours stay: whatever was forgotten before ends here.
+/// What is about to be printed, obeyed by no terminal. Its lines and colours stay; whatever was forgotten before ends here.
 pub fn obeyed_by_no_terminal(text: &str) -> Cow<'_, str> {
     let mut shown = String::new();
     let mut rest = text;

@@ -101,7 +101,7 @@ pub fn render_snapshots(lines: &[SnapshotLine], canvas: Canvas) -> String {
     table.join("\n")
 }
 
-/// Of a server that does not run the command leads nowhere before it does; its directory, where one is named, is enough.
+/// What marks the snapshot that a restore takes. Where no server runs the command leads nowhere yet, unless a directory is named.
 fn list_mark(selected: &Selected) -> &'static str {
     match selected.reason {
         Reason::WarmestStartUnknown => "* once its server runs, pgthaw restore takes ",
@@ -152,7 +152,7 @@ pub fn render_other(shown: &Path, selected: &Selected) -> Option<String> {
     (path != shown).then(|| format!("note: pgthaw restore takes another one: {}", printable(name)))
 }
 
-/// That one was dropped, and which one a restore takes now, where that changed.
+/// Tells that a snapshot was dropped, and which one a restore takes now, where that changed.
 pub fn render_dropped(dropped: &Generation, was_taken: bool, restore: Option<&Selected>) -> Vec<String> {
     let mut lines = vec![format!("dropped {}", dropped.path.display())];
     match restore {

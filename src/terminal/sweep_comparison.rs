@@ -53,7 +53,7 @@ pub fn render_noise(sweep: &str, noises: &[Noise], width: Option<usize>) -> Stri
     lines.join("\n")
 }
 
-/// Of studies of eight pairs each.
+/// The share of studies of eight pairs that take equal sides for different, in percent.
 fn render_false_share(cell: &NoiseCell) -> String {
     cell.false_share.map(|share| format!("{:.1} %", 100.0 * share)).unwrap_or_default()
 }

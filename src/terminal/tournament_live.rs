@@ -4,9 +4,10 @@ use std::fmt::Write as _;
 use std::io::IsTerminal as _;
 use std::time::{Duration, Instant};
 
-use super::moving_line::{MovingLine, Part, time_left as left_part};
+use super::forecasts::render_study_forecast;
+use super::moving_line::{MovingLine, Part, render_duration, time_left as left_part};
 use crate::model::tell_after;
-use crate::study::{Event, LiveSecond, LoadStarted, Run, StudyForecast, Trial, TrialStarted, UntilWarm};
+use crate::study::{Event, LiveSecond, LoadStarted, Run, Trial, TrialStarted, UntilWarm};
 use crate::units::Bytes;
 
 /// Stop, evict, start and tidy up around a trial, until the first trials show what it really takes.
@@ -103,18 +104,6 @@ impl TournamentDisplay {
     }
 }
 
-/// `half of 45 k tps after 51 s, warm after 62 s (53 to 74)`
-pub fn render_study_forecast(forecast: &StudyForecast) -> String {
-    let half = forecast
-        .to_50_seconds
-        .map_or("never".to_owned(), |span| tell_after(span.seconds, &format!("{:.0} s", span.seconds)));
-    let warm = forecast.warm_after_seconds.map_or("never".to_owned(), |span| {
-        let high = span.high.map_or("never".to_owned(), |high| format!("{high:.0}"));
-        format!("after {:.0} s ({:.0} to {high})", span.seconds, span.low)
-    });
-    format!("half of {} tps {half}, warm {warm}", super::curve::render_short(forecast.steady_tps))
-}
-
 /// What is being prepared, and how far that is.
 pub(super) fn prepare_parts(what: &str, share: f64) -> Vec<Part> {
     vec![Part::text("", 2, "prepare"), Part::bar(1, share), Part::figure(what, what).after(" ")]
@@ -201,15 +190,6 @@ fn render_skipped(skipped: &[(String, String)]) -> Vec<String> {
     lines
 }
 
-/// `3 min 20 s`
-pub fn render_duration(duration: Duration) -> String {
-    match duration.as_secs() {
-        seconds @ 0..60 => format!("{seconds} s"),
-        seconds @ 60..3600 => format!("{} min {} s", seconds / 60, seconds % 60),
-        seconds => format!("{} h {} min", seconds / 3600, seconds % 3600 / 60),
-    }
-}
-
 /// What `bench warmup` says below its table: where the numbers are, and how to draw them.
 pub fn render_where_kept(id: &str, store: &dyn std::fmt::Display) -> String {
     format!("kept as {id} in {store}; draw it: pgthaw report {id}")
@@ -294,11 +274,5 @@ mod tests {
         ]);
         assert_eq!(lines[2], "to have them all: apt-get install postgresql-15-pgfincore vmtouch");
         assert_eq!(render_skipped(&[skipped("x", "no y")]), ["without x: no y"]);
-    }
-
-    #[test]
-    fn durations_have_two_units() {
-        let text = [59, 60, 3599, 3660].map(|seconds| render_duration(Duration::from_secs(seconds)));
-        assert_eq!(text, ["59 s", "1 min 0 s", "59 min 59 s", "1 h 1 min"]);
     }
 }

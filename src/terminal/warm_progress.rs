@@ -18,7 +18,7 @@ pub struct WarmProgress {
 #[derive(Clone, Debug)]
 struct Bar {
     progress: Progress,
-    /// Of a phase that is usually over before a person wonders.
+    /// Steps of a phase that is usually over before a person wonders.
     steps: Option<u64>,
 }
 

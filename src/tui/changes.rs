@@ -26,7 +26,7 @@ impl AddAssign for Changed {
     }
 }
 
-/// Of each relation of `after`, in its order. Without a look before nothing has changed.
+/// What changed of each relation of `after`, in its order. Without a look before nothing has.
 pub fn compute_changes(before: Option<&Map>, after: &Map) -> Vec<Changed> {
     let Some(before) = before else { return vec![Changed::default(); after.relations.len()] };
     let difference = compute_difference(before, after);

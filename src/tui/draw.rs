@@ -110,7 +110,7 @@ fn wrap(text: &str, width: usize) -> Vec<String> {
     lines
 }
 
-/// As long as fits.
+/// The line of keys, as long as fits.
 fn key_line(live: &LiveMap, width: usize) -> String {
     if live.is_typing {
         return format!("filter: {}_   Enter keeps it, Esc leaves it", printable(&live.filter));
@@ -261,9 +261,8 @@ mod tests {
     use ratatui::Terminal;
     use ratatui::backend::TestBackend;
 
-    use super::super::live_map::LiveView;
+    use super::super::live_map::{Key, LiveView};
     use super::super::rows_fixture::{grown, map};
-    use super::super::screen::Key;
     use super::*;
 
     const PLAIN: Canvas = Canvas { width: None, height: None, colours: false, unicode: true };

@@ -3,12 +3,29 @@
 use std::collections::HashSet;
 use std::time::Duration;
 
-use jiff::Zoned;
+use super::rows::{Look, Order, Row, RowKey, RowsAsked, compute_rows};
+use crate::cache::{Map, RolledUp};
 
-use super::changes::{Changed, compute_changes};
-use super::rows::{Order, Row, RowKey, RowsAsked, compute_rows};
-use super::screen::Key;
-use crate::cache::{Map, RelationMap, Residency, RolledUp};
+/// A key, or that the terminal's size changed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Key {
+    Character(char),
+    Enter,
+    Escape,
+    Backspace,
+    Up,
+    Down,
+    Left,
+    Right,
+    PageUp,
+    PageDown,
+    Home,
+    End,
+    /// Ctrl-C, which is a key like others while the terminal is raw.
+    Interrupt,
+    /// Something to draw again for.
+    Redraw,
+}
 
 /// How the map is first shown.
 #[derive(Clone, Copy, Debug, Default)]
@@ -25,28 +42,6 @@ pub struct LiveView {
 pub enum Next {
     GoOn,
     Quit,
-}
-
-/// One look at what is resident.
-#[derive(Debug)]
-pub struct Look {
-    pub map: Map,
-    /// Places of the relations that are meant.
-    pub places: Vec<usize>,
-    /// Of each relation of the map.
-    pub residencies: Vec<Residency>,
-    /// Of each relation of the map since the look before.
-    pub changes: Vec<Changed>,
-    pub at: Zoned,
-}
-
-impl Look {
-    /// Counts once what every key would have to count again.
-    fn new(before: Option<&Map>, map: Map, places: Vec<usize>) -> Look {
-        let changes = compute_changes(before, &map);
-        let residencies = map.relations.iter().map(RelationMap::residency).collect();
-        Look { map, places, residencies, changes, at: Zoned::now() }
-    }
 }
 
 /// The live map.

@@ -8,5 +8,5 @@ mod rows;
 mod rows_fixture;
 mod screen;
 
-pub use live_map::{LiveMap, LiveView, Next};
-pub use screen::{Key, LiveScreen};
+pub use live_map::{Key, LiveMap, LiveView, Next};
+pub use screen::LiveScreen;

@@ -3,12 +3,35 @@
 use std::cmp::Reverse;
 use std::collections::HashSet;
 
-use super::changes::Changed;
-use super::live_map::Look;
-use crate::cache::{Group, Map, Residency, RolledUp, compute_groups};
+use jiff::Zoned;
+
+use super::changes::{Changed, compute_changes};
+use crate::cache::{Group, Map, RelationMap, Residency, RolledUp, compute_groups};
 use crate::postgres::RelationName;
 use crate::terminal::{display_name, short_kind};
 use crate::units::Fork;
+
+/// One look at what is resident.
+#[derive(Debug)]
+pub struct Look {
+    pub map: Map,
+    /// Places of the relations that are meant.
+    pub places: Vec<usize>,
+    /// Of each relation of the map.
+    pub residencies: Vec<Residency>,
+    /// Of each relation of the map since the look before.
+    pub changes: Vec<Changed>,
+    pub at: Zoned,
+}
+
+impl Look {
+    /// Counts once what every key would have to count again.
+    pub fn new(before: Option<&Map>, map: Map, places: Vec<usize>) -> Look {
+        let changes = compute_changes(before, &map);
+        let residencies = map.relations.iter().map(RelationMap::residency).collect();
+        Look { map, places, residencies, changes, at: Zoned::now() }
+    }
+}
 
 /// By what rows are sorted: the greatest first, names from A to Z.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -59,7 +59,7 @@ pub fn map() -> Map {
     }
 }
 
-/// The same, with 30 blocks more and 5 fewer of the partitions in the page cache.
+/// The map with 30 blocks more, and 5 fewer of the partitions, in the page cache.
 pub fn grown(mut map: Map) -> Map {
     map.relations[4].forks[0].os.insert_range(500..530);
     map.relations[2].forks[0].os.remove_range(0..5);

@@ -10,32 +10,11 @@ use ratatui::crossterm::event::{self, Event, KeyCode, KeyEvent, KeyEventKind, Ke
 use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
 
 use super::draw::draw;
-use super::live_map::LiveMap;
+use super::live_map::{Key, LiveMap};
 use crate::terminal::Canvas;
 
 /// How soon the thread that reads keys notices that nobody wants them any more.
 const PATIENCE: Duration = Duration::from_millis(50);
-
-/// A key, or that the terminal's size changed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Key {
-    Character(char),
-    Enter,
-    Escape,
-    Backspace,
-    Up,
-    Down,
-    Left,
-    Right,
-    PageUp,
-    PageDown,
-    Home,
-    End,
-    /// Ctrl-C, which is a key like others while the terminal is raw.
-    Interrupt,
-    /// Something to draw again for.
-    Redraw,
-}
 
 /// The terminal. It is given back when this is dropped, and when the program panics.
 #[derive(Debug)]

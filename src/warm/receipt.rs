@@ -71,7 +71,7 @@ pub struct Receipt {
 /// Blocks that are in shared_buffers, in the page cache.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct NoDouble {
-    /// Of these blocks, before and after they were dropped.
+    /// Bytes of these blocks in the page cache before they were dropped there, and below it after.
     pub cached_before_bytes: Bytes,
     pub cached_after_bytes: Bytes,
 }
@@ -91,14 +91,14 @@ pub struct BuffersForecast {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
 pub struct TierReceipt {
     pub asked_bytes: Bytes,
-    /// Of what was asked for; `None` when it could not be measured.
+    /// Bytes asked for that were resident before, and below it after; `None` when it could not be measured.
     pub resident_before_bytes: Option<Bytes>,
     pub resident_after_bytes: Option<Bytes>,
     /// Reads that were issued; in the buffers tier, statements.
     pub reads: u64,
     /// Bytes that these brought in.
     pub read_bytes: Bytes,
-    /// From the first read until residency was verified.
+    /// Seconds from the first read until residency was verified.
     pub seconds: f64,
 }
 
@@ -112,7 +112,7 @@ pub struct TrafficReceipt {
     pub flowing_seconds: f64,
     /// The restore read at a lower rate, to let them.
     pub yielded_seconds: f64,
-    /// By how much sooner it would have been done at the rate that the device had given before.
+    /// Seconds by which it would have been done sooner at the rate that the device had given before.
     pub cost_seconds: f64,
 }
 
@@ -157,16 +157,16 @@ pub struct RelationReceipt {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum FoundAs {
-    /// Its file is where the snapshot says.
+    /// The fork's file is where the snapshot says.
     SameFile,
-    /// It is in another tablespace, its blocks in their order.
+    /// The fork is in another tablespace, its blocks in their order.
     Moved,
-    /// Its file has another number and no block: it was TRUNCATEd, or rewritten without this fork.
+    /// The fork's file has another number and no block: it was TRUNCATEd, or rewritten without this fork.
     Emptied,
-    /// Its file has another number: it was rewritten, or this is another cluster. Blocks are not where they were, so the
+    /// The fork's file has another number: it was rewritten, or this is another cluster. Blocks are not where they were, so the
     /// whole fork was asked for.
     WholeRewritten,
-    /// It was not found, or not asked for.
+    /// The fork was not found, or not asked for.
     NotFound,
 }
 
@@ -189,12 +189,12 @@ pub struct Skipped {
 pub enum SkipReason {
     /// The catalog knows no such relation.
     Dropped,
-    /// Its file is gone and nobody says what became of it.
+    /// The file is gone and nobody says what became of it.
     FileGone,
-    /// It was rewritten: which of its blocks are wanted is not known. The OS tier gets all of it instead if at least half
+    /// The relation was rewritten: which of its blocks are wanted is not known. The OS tier gets all of it instead if at least half
     /// of it had been resident.
     Rewritten,
-    /// It is shorter now.
+    /// The relation is shorter now.
     Truncated,
     /// Nobody may connect to its database, as to template0.
     DatabaseUnreachable,
@@ -206,7 +206,7 @@ pub enum SkipReason {
     OverBudget,
     /// There is no memory that it could stay in.
     NoMemory,
-    /// It was read and is not resident all the same.
+    /// The block was read and is not resident all the same.
     DidNotStay,
     /// The user stopped the restore before.
     Interrupted,

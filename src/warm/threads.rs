@@ -1,4 +1,4 @@
-//! The same work on many things, a few at a time.
+//! Does one kind of work on many things, a few at a time.
 
 use std::panic::resume_unwind;
 use std::sync::atomic::{AtomicUsize, Ordering};

@@ -52,7 +52,7 @@ const REACHED_ABOVE: f64 = 0.92;
 /// server that has few, and keeps the device from being saturated.
 const YIELDED_SHARE: f64 = 0.93;
 
-/// The same when the user asked to be gentle. Large reads at this rate take few of the device's reads per second.
+/// Part of the bandwidth that a gentle restore takes. Large reads at this rate take few of the device's reads per second.
 const GENTLE_SHARE: f64 = 0.3;
 
 /// Traffic flows from the moment that less than this part of its busy processes wait for the disk ...

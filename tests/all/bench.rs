@@ -427,8 +427,8 @@ fn a_limit_on_memory_is_in_force() {
     let trial = ["bench", "warmup", "--scale", "8", "--seconds", "4", "--clients", "2", "--strategies", "nothing"];
     let limited = ["--memory", "90MB", "--shared-buffers", "16MB", "--json"];
     let output = Output::from(place.command(&home, version, &[&trial[..], &limited].concat()).output().unwrap());
-    if pgthaw::linux::cgroup::DiskLimit::available().is_err() {
-        return;
+    if let Err(error) = pgthaw::linux::cgroup::DiskLimit::available() {
+        untested!("{error}");
     }
     let printed = output.ok().json();
     assert_eq!(printed["run"]["study"]["memory"], 90 << 20);

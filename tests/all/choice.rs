@@ -237,9 +237,7 @@ fn a_forecast_is_of_the_restore_that_would_happen() {
 
 #[test]
 fn over_sql_alone_the_server_says_when_it_was_started() {
-    if !rustix::process::getuid().is_root() {
-        return;
-    }
+    needs_root!();
     let mut server = warm_server();
     let over_sql = |server: &TestServer, arguments: &[&str]| server.pgthaw_as(NOBODY, arguments).ok().json();
     let warm = over_sql(&server, &["snapshot", "take", "--json"])["path"].clone();

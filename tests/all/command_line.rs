@@ -42,10 +42,8 @@ fn help_comes_whatever_the_settings_are_like() {
 fn another_users_settings_are_refused() {
     let home = home_with_settings("");
     let file = home.path().join("pgthaw.toml");
-    // Only root can give a file away.
-    if chown(&file, Some(65534), None).is_err() {
-        return;
-    }
+    needs_root!();
+    chown(&file, Some(65534), None).unwrap();
     let output = home.pgthaw(&["completions", "bash"]).ends_with(2);
     assert!(output.stderr.contains("belongs to another user"), "{}", output.stderr);
     let mut named = home.command(&["completions", "bash"]);

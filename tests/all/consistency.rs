@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use pgthaw::model::{Collector, Facts, Judgement, Series, Verdict, judge};
 use pgthaw::units::Bytes;
 use pgthaw::verdict::{
-    TrialOutline, compute_outline_summary, compute_summary, find_contradictions, judge_trial, render_headline,
+    Metric, TrialOutline, compute_outline_summary, compute_summary, find_contradictions, judge_trial, render_headline,
     render_sweep_headline,
 };
 use rand::rngs::StdRng;
@@ -246,8 +246,9 @@ fn no_worst_second_is_above_the_throughput_beside_it() {
         let outlines: Vec<TrialOutline> = trials.iter().map(TrialOutline::from).collect();
         let points = compute_outline_summary(&run, &outlines);
         for point in &points {
-            let worst = point.worst_second_tps.map_or(0.0, |worst| worst.max);
-            assert!(point.tps.is_some_and(|tps| worst <= tps.max), "{point:?}");
+            let most = |metric| point.figure(metric).and_then(|spread| spread.max);
+            let worst = most(Metric::WorstSecond).unwrap_or_default();
+            assert!(most(Metric::Tps).is_some_and(|tps| worst <= tps), "{point:?}");
         }
         assert_eq!(render_sweep_headline(&points).contains("worst second"), excess == 0.0);
     }

@@ -96,9 +96,7 @@ fn a_stopped_server_says_by_its_configuration_that_it_is_a_lab() {
 
 #[test]
 fn dropping_all_caches_is_for_root_alone() {
-    if !rustix::process::getuid().is_root() {
-        return;
-    }
+    needs_root!();
     let server = servers::start_any(&[]);
     let refused = server.pgthaw_as(65534, &["evict", "--all", "--drop-caches"]);
     assert_eq!(refused.status, 3, "{refused:?}");

@@ -10,7 +10,7 @@ use rustix::process::{Pid, Signal, kill_process};
 use serde_json::{Value, json};
 
 use super::bench::{Place, text};
-use super::servers::{Home, Output, programs, say_untested};
+use super::servers::{Home, Output, programs};
 
 /// Two hosts and a server, each in a network namespace of its own, that a bridge beside the server joins. Gone on drop.
 struct Network {
@@ -24,13 +24,9 @@ const SERVER: &str = "10.213.7.1";
 impl Network {
     /// `None`, with a message, where the test may not make one.
     fn new() -> Option<Network> {
-        if !rustix::process::geteuid().is_root() {
-            say_untested(&"making network namespaces needs root");
-            return None;
-        }
+        needs_root!();
         if !Command::new("ip").arg("-V").output().is_ok_and(|output| output.status.success()) {
-            say_untested(&"there is no ip (Debian: the package iproute2)");
-            return None;
+            untested!("there is no ip (Debian: the package iproute2)");
         }
         let name = |role: &str| format!("pgthaw-{role}-{}", std::process::id());
         let network = Network { server: name("server"), hosts: [name("one"), name("two")] };
@@ -273,14 +269,12 @@ impl Sshd {
     /// `None`, with a message, where there is none.
     fn start() -> Option<Sshd> {
         let Some(program) = find_sshd() else {
-            say_untested(&"there is no sshd (scripts/setup --for test gets one)");
-            return None;
+            untested!("there is no sshd (scripts/setup --for test gets one)");
         };
         // As root it would need a user of its own.
         let user = if rustix::process::geteuid().is_root() { "postgres".to_owned() } else { output("id", &["-un"]) };
         if output("getent", &["passwd", &user]).is_empty() {
-            say_untested(&format!("there is no user {user}"));
-            return None;
+            untested!("there is no user {user}");
         }
         let directory = tempfile::Builder::new().prefix("pgthaw-sshd-").tempdir_in("/var/tmp").unwrap();
         let path = |name: &str| directory.path().join(name);

@@ -42,10 +42,11 @@ fn share_at(snapshot: &Snapshot, table: &str, heat: u8) -> f64 {
 
 #[test]
 fn the_kernels_account_of_reads_is_kept() {
-    let server = cold_server();
+    needs_root!();
     if let Err(error) = SystemPageCache::new().test_activity() {
-        return servers::say_untested(&error);
+        untested!(machine: "{error}");
     }
+    let server = cold_server();
     server.psql("SELECT pg_prewarm('often', 'read') FROM generate_series(1, 3); SELECT pg_prewarm('once', 'read')");
     let file = server.home().join("one.parquet");
     let taken = server.pgthaw(&["snapshot", "take", "-o", file.to_str().unwrap(), "--json"]).ok().json();
@@ -63,11 +64,10 @@ fn the_kernels_account_of_reads_is_kept() {
 
 #[test]
 fn who_may_not_see_page_flags_goes_by_statistics_and_then_by_snapshots() {
+    // They are hidden from others than root, who runs the server as somebody else.
+    needs_root!();
     let server = cold_server();
     let owner = fs::metadata(server.data_directory()).unwrap().uid();
-    if rustix::process::geteuid().as_raw() == owner {
-        return servers::say_untested(&"page flags are hidden from others than root, and this is not root");
-    }
     // Full scans of tables larger than a quarter of shared_buffers read past them every time.
     server.psql("SELECT pg_stat_reset()");
     server.psql(&"SELECT count(*) FROM often;".repeat(8));

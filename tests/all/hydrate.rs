@@ -20,7 +20,7 @@ fn every_block_is_read_once_and_an_interruption_loses_little() {
     kill_process(Pid::from_raw(child.id() as i32).unwrap(), Signal::INT).unwrap();
     let output = Output::from(child.wait_with_output().unwrap());
     if output.stderr.contains("O_DIRECT") || output.stdout.contains("O_DIRECT") {
-        return servers::say_untested(&output.stderr);
+        untested!(machine: "{}", output.stderr);
     }
     let elapsed = started.elapsed().as_secs_f64();
     let first = output.ends_with(130).json();

@@ -168,9 +168,7 @@ fn foreign(home: &Home) -> PathBuf {
 
 #[test]
 fn root_writes_in_a_directory_of_another_as_he() {
-    if !rustix::process::geteuid().is_root() {
-        return;
-    }
+    needs_root!();
     let home = Home::new();
     let his = foreign(&home);
     let roots = home.path().join("roots");

@@ -7,7 +7,7 @@ use std::path::Path;
 
 use pgthaw::postgres::StopMode;
 
-use crate::servers::{self, Output, TestServer, say_untested};
+use crate::servers::{self, Output, TestServer};
 
 /// What a database has that pgthaw is to look at and to load.
 const CONTENTS: &str = "CREATE EXTENSION pg_prewarm; CREATE EXTENSION pg_buffercache;
@@ -89,9 +89,7 @@ fn what_is_missing_is_named() {
 
 #[test]
 fn a_user_of_the_servers_group_reads_and_sees_no_page_cache() {
-    if !rustix::process::getuid().is_root() {
-        return say_untested(&"only root can run pgthaw as a user of the server's group");
-    }
+    needs_root!();
     let mut server = server_with_role(servers::servers()[0].0);
     server.psql("GRANT pg_monitor TO warmer; GRANT SELECT ON t, secret TO warmer; CHECKPOINT");
     server.cluster.stop(StopMode::Fast).unwrap();

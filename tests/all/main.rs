@@ -1,6 +1,10 @@
-//! Every integration test in one binary: it links once. A module a feature; `servers` and
-//! `memory_limit` are what they share.
+//! Every integration test in one binary: it links once. A module a feature; `servers`,
+//! `memory_limit` and `untested` are what they share.
 #![allow(clippy::unwrap_used)]
+
+#[macro_use]
+#[path = "../../src/untested.rs"]
+mod untested;
 
 mod memory_limit;
 #[macro_use]

@@ -147,9 +147,7 @@ fn owner_of(server: &TestServer) -> u32 {
 
 #[test]
 fn sql_alone_shows_shared_buffers() {
-    if !rustix::process::getuid().is_root() {
-        return;
-    }
+    needs_root!();
     let server = servers::start_any(&[]);
     server.psql(TABLE);
     server.psql("SELECT pg_prewarm('t')");

@@ -90,9 +90,7 @@ fn all_that_is_written_is_its_owners_alone() {
 
 #[test]
 fn so_it_is_of_the_servers_user_and_of_nobody() {
-    if !rustix::process::geteuid().is_root() {
-        return servers::say_untested(&"only root can become others");
-    }
+    needs_root!();
     let server = servers::start_any(&[]);
     server.psql("CREATE EXTENSION pg_buffercache");
     for uid in attackers() {

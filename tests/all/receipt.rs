@@ -172,9 +172,7 @@ fn a_renamed_table_is_loaded_by_its_file() {
 
 #[test]
 fn files_that_a_user_may_not_read_are_not_elsewhere() {
-    if !rustix::process::getuid().is_root() {
-        return;
-    }
+    needs_root!();
     let server = warm_server(newest_version());
     let snapshot = server.home().join("readable.parquet");
     server.pgthaw(&["snapshot", "take", "-o", snapshot.to_str().unwrap()]).ok();

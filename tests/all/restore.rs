@@ -243,9 +243,7 @@ fn a_database_without_pg_prewarm_is_told_or_given_it() {
 
 #[test]
 fn who_may_not_read_the_files_is_told() {
-    if !rustix::process::getuid().is_root() {
-        return;
-    }
+    needs_root!();
     let server = any_warm_server();
     let directory = server.data_directory();
     let snapshot = server.home().join("readable.parquet");

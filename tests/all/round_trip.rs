@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use hdrhistogram::Histogram;
 use pgthaw::results::Store;
 use pgthaw::study::{LatencyHistogram, LoadingRun, LoadingTrial, Record, Run, SweepRun, SweepTrial, Trial};
-use pgthaw::verdict::TrialOutline;
+use pgthaw::verdict::outline_trials;
 use rand::rngs::StdRng;
 use rand::{Rng as _, SeedableRng as _};
 use serde::Serialize;
@@ -85,8 +85,7 @@ impl Records {
         assert_eq!(store.read_trials(&self.run.id).await.unwrap(), self.trials);
         assert_eq!(store.find_sweep(&self.sweep.id).await.unwrap().as_ref(), Some(&self.sweep));
         assert_eq!(store.read_sweep_trials(&self.sweep.id).await.unwrap(), self.sweep_trials);
-        let outlines: Vec<TrialOutline> = self.sweep_trials.iter().map(TrialOutline::from).collect();
-        assert_eq!(store.read_sweep_outlines(&self.sweep.id).await.unwrap(), outlines);
+        assert_eq!(store.read_sweep_outlines(&self.sweep.id).await.unwrap(), outline_trials(&self.sweep_trials));
         assert_eq!(store.find_loading(&self.loading.id).await.unwrap().as_ref(), Some(&self.loading));
         assert_eq!(store.read_loading_trials(&self.loading.id).await.unwrap(), self.loading_trials);
     }
@@ -139,7 +138,7 @@ fn an_older_store_shows_what_it_did() {
     for older in [
         "DROP VIEW sweep_measures",
         "ALTER TABLE sweep_os_samples DROP COLUMN measures",
-        "DELETE FROM _sqlx_migrations WHERE version = 18",
+        "DELETE FROM _sqlx_migrations WHERE version = 19",
     ] {
         sqlite(&path, older);
     }
@@ -252,21 +251,36 @@ fn sample() -> Value {
 }
 
 fn trial_details() -> Value {
-    let estimate = json!({ "value": 0.5, "low": 0.5, "high": 0.5 });
-    let strip = json!({ "os": [0.5, 0.5], "buffers": [0.5] });
     json!({
         "samples": [sample(), sample()], "warm_after_seconds": 0.5, "to_50_seconds": 0.5, "to_90_seconds": 0.5,
         "to_95_seconds": 0.5, "warnings": ["x"], "no_verdict": "x", "foreground_tenths": [1, 1, 1],
-        "residency": [{ "relation": "x", "kind": "x", "total_bytes": 1, "before": strip, "after": strip }],
-        "outcome": { "ended_after_seconds": 0.5, "issued_bytes": 1, "failure": "x" },
-        "judgement": {
-            "verdict": "steady", "reason": "x", "steady_from_seconds": 0.5, "level_lasts_seconds": 0.5, "period_seconds": 0.5,
-            "steady_tps": 0.5, "mean_tps": 0.5, "mean_error_share": 0.5, "to_50_seconds": 0.5, "to_90_seconds": 0.5,
-            "to_95_seconds": 0.5, "run_seconds": 0.5, "should_have_run_seconds": 0.5, "no_fit": "x", "remarks": ["x"],
-            "fit": {
-                "cold_seconds": estimate, "hit_seconds": estimate, "pages": estimate, "residual_share": 0.5, "clients": 1,
-            },
+        "residency": residency(), "outcome": { "ended_after_seconds": 0.5, "issued_bytes": 1, "failure": "x" },
+        "judgement": judgement(),
+    })
+}
+
+fn residency() -> Value {
+    let strip = json!({ "os": [0.5, 0.5], "buffers": [0.5] });
+    json!([{ "relation": "x", "kind": "x", "total_bytes": 1, "before": strip, "after": strip }])
+}
+
+fn judgement() -> Value {
+    let estimate = json!({ "value": 0.5, "low": 0.5, "high": 0.5 });
+    json!({
+        "verdict": "steady", "reason": "x", "steady_from_seconds": 0.5, "level_lasts_seconds": 0.5, "period_seconds": 0.5,
+        "steady_tps": 0.5, "mean_tps": 0.5, "mean_error_share": 0.5, "to_50_seconds": 0.5, "to_90_seconds": 0.5,
+        "to_95_seconds": 0.5, "run_seconds": 0.5, "should_have_run_seconds": 0.5, "no_fit": "x", "remarks": ["x"],
+        "fit": {
+            "cold_seconds": estimate, "hit_seconds": estimate, "pages": estimate, "residual_share": 0.5, "clients": 1,
         },
+    })
+}
+
+fn warming() -> Value {
+    json!({
+        "measured_seconds": 1, "warm_after_seconds": 0.5, "served_until_warm": 1, "warm_tps": 0.5,
+        "climb": [{ "seconds": 0.5, "tps": 0.5 }, { "seconds": 0.5, "tps": 0.5 }], "wanted_bytes": 1, "bound_seconds": 0.5,
+        "foreground_tenths": [1, 1, 1], "residency": residency(), "judgement": judgement(), "no_verdict": "x",
     })
 }
 
@@ -295,6 +309,7 @@ fn sweep_trial_details() -> Value {
         "strategy_outcome": {
             "command": "x", "ended_after_seconds": 0.5, "issued_bytes": 1, "failure": "x", "output": "x",
         },
+        "warming": warming(),
         "generators": { "start_spread_ms": 0.5, "hosts": [{
             "host": "x", "clients": 1, "jobs": 1, "pgbench_version": "x", "clock_offset_ms": 0.5,
             "clock_uncertainty_ms": 0.5, "started_after_ms": 0.5, "transactions": 1, "tps": 0.5, "is_seen": true,

@@ -158,9 +158,7 @@ fn another_clusters_directory_is_refused() {
 /// Only root can run it as another user.
 #[test]
 fn a_stranger_is_told_what_it_may_not() {
-    if !rustix::process::geteuid().is_root() {
-        return;
-    }
+    needs_root!();
     let server = servers::start_any(&[]);
     let lines = server.pgthaw_as(65534, &["doctor", "--json"]).ok().json();
     assert_answer(&lines, "server", true, "PostgreSQL");

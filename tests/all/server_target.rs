@@ -224,9 +224,7 @@ fn the_environment_counts_as_for_psql() {
 
 #[test]
 fn a_user_without_permission_is_told_which_and_what_helps() {
-    if !rustix::process::getuid().is_root() {
-        return;
-    }
+    needs_root!();
     let server = servers::start_any(&[]);
     const NOBODY: u32 = 65_534;
     let lines = server.pgthaw_as(NOBODY, &["doctor", "--json"]).json();

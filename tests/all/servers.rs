@@ -329,12 +329,6 @@ impl From<std::process::Output> for Output {
     }
 }
 
-/// Why a test returns without having tested: a privilege or a capability is missing here.
-#[allow(clippy::print_stderr)]
-pub fn say_untested(why: &dyn std::fmt::Display) {
-    eprintln!("not tested here: {why}");
-}
-
 /// Runs a command to its end.
 pub fn output_of(command: &mut Command) -> Output {
     command.output().unwrap_or_else(|error| panic!("{command:?}: {error}")).into()

@@ -111,6 +111,7 @@ fn make_trial(sweep_id: &str, point: &Point, place: &Place, random: &mut StdRng)
         }),
         command: format!("pgbench --client {} --builtin tpcb-like", point.clients),
         strategy_outcome: None,
+        warming: None,
         generators: None,
         failure: None,
         lasted_seconds: f64::from(seconds),

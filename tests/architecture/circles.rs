@@ -4,35 +4,22 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use proc_macro2::{Delimiter, Ident, TokenStream, TokenTree};
 
-use super::{Tree, folder_of, is_after_colons, module_of, sources, syntax_of, tokens_of};
+use super::source::{Tree, sources, syntax_of, tokens_of};
+use super::{is_after_colons, module_of};
 
 /// Of each file: the files whose items it names, and the names.
 type Edges = BTreeMap<String, BTreeMap<String, BTreeSet<String>>>;
 
-/// Rooms whose circles are still to be broken. No other may have one.
-const ROOMS_WITH_CIRCLES: &[&str] =
-    &["cache", "commands", "linux", "model", "postgres", "results", "serve", "terminal", "tui", "warm"];
-
-/// Circles in other rooms, and rooms that are said to have some and have none.
-pub(super) fn check_circles(tree: &Tree) -> Vec<String> {
-    let circles = find_circles(tree);
-    let is_known = |path: &str| ROOMS_WITH_CIRCLES.contains(&folder_of(path));
-    let new = circles.iter().filter(|(path, _)| !is_known(path)).map(|(_, said)| said.clone());
-    let has_files = |room: &&&str| tree.keys().any(|path| folder_of(path) == **room);
-    let stale = ROOMS_WITH_CIRCLES.iter().filter(has_files);
-    let stale = stale.filter(|room| !circles.iter().any(|(path, _)| folder_of(path) == **room));
-    new.chain(stale.map(|room| format!("src/{room}/ has no circle of files any more: strike it"))).collect()
-}
-
 /// Files that lead back to themselves, each once, with a shortest way around.
-fn find_circles(tree: &Tree) -> Vec<(String, String)> {
-    let edges = find_edges(tree);
+pub(super) fn check_circles(tree: &Tree) -> Vec<String> {
+    let mut edges = find_edges(tree);
+    drop_ends(&mut edges);
     let mut told = BTreeSet::new();
     let mut circles = Vec::new();
     for path in edges.keys() {
         let circle = find_circle(&edges, path);
         if !circle.is_empty() && circle.iter().all(|step| told.insert(*step)) {
-            circles.push((path.clone(), describe(&edges, path, &circle)));
+            circles.push(describe(&edges, path, &circle));
         }
     }
     circles
@@ -47,6 +34,18 @@ fn find_edges(tree: &Tree) -> Edges {
         edges.insert(path.to_owned(), named.found);
     }
     edges
+}
+
+/// Leaves out the files that lead nowhere, which are in no circle; then those that led to these alone, and so on.
+fn drop_ends(edges: &mut Edges) {
+    loop {
+        let is_end = |next: &BTreeMap<String, BTreeSet<String>>| !next.keys().any(|path| edges.contains_key(path));
+        let ends: Vec<String> = edges.iter().filter(|(_, next)| is_end(next)).map(|(path, _)| path.clone()).collect();
+        if ends.is_empty() {
+            return;
+        }
+        ends.iter().for_each(|path| _ = edges.remove(path));
+    }
 }
 
 /// A shortest way from a file back to itself: the files after it, itself the last. Empty without one.
@@ -371,7 +370,7 @@ mod planted {
             ("src/bench/one.rs", one),
             ("src/bench/inner/other.rs", other),
         ];
-        check_circles(&files.into_iter().map(|(path, text)| (path.to_owned(), text.to_owned())).collect())
+        check_circles(&files.into_iter().map(|(path, text)| (path.to_owned(), text.into())).collect())
     }
 
     #[test]

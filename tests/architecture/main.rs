@@ -4,16 +4,19 @@
 
 mod circles;
 mod rooms;
+mod source;
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::path::Path;
 
 use proc_macro2::{TokenStream, TokenTree};
 use syn::spanned::Spanned as _;
 use syn::visit::Visit;
 
+use source::{Source, Tree, read_tree, sources, syntax_of, tokens_of};
+
 /// Which folders of `src/` a folder may use, itself aside. A new folder needs a row here.
-const LAYERS: [(&str, &[&str]); 20] = [
+const LAYERS: [(&str, &[&str]); 21] = [
     ("units", &[]),
     ("failure", &[]),
     ("files", &[]),
@@ -47,6 +50,8 @@ const LAYERS: [(&str, &[&str]); 20] = [
     ),
     // lib.rs and main.rs.
     ("", &["commands", "terminal"]),
+    // A file of tests alone.
+    ("untested", &[]),
 ];
 
 const FILE_LINES_MAX: usize = 600;
@@ -59,9 +64,6 @@ const LONGER_WITH_REASON: [(&str, &str); 0] = [];
 /// Names that say nothing about what is inside.
 const EMPTY_NAMES: [&str; 9] =
     ["util", "utils", "utilities", "common", "helper", "helpers", "manager", "managers", "misc"];
-
-/// Paths from the package's root, and the texts.
-type Tree = BTreeMap<String, String>;
 
 #[test]
 fn the_tree_keeps_its_rules() {
@@ -82,38 +84,6 @@ fn the_tree_keeps_its_rules() {
     ];
     let violations: Vec<String> = rules.into_iter().flat_map(|rule| rule(&tree)).collect();
     assert!(violations.is_empty(), "\n{}", violations.join("\n"));
-}
-
-/// Every Rust file of the package.
-fn read_tree(root: &Path) -> Tree {
-    fn read(root: &Path, directory: &Path, tree: &mut Tree) {
-        for entry in std::fs::read_dir(directory).into_iter().flatten() {
-            let path = entry.unwrap().path();
-            if path.is_dir() {
-                read(root, &path, tree);
-            } else if path.extension().is_some_and(|extension| extension == "rs") {
-                let name = path.strip_prefix(root).unwrap().to_str().unwrap().to_owned();
-                tree.insert(name, std::fs::read_to_string(&path).unwrap());
-            }
-        }
-    }
-    let mut tree = Tree::new();
-    for directory in ["src", "tests", "benches"] {
-        read(root, &root.join(directory), &mut tree);
-    }
-    tree
-}
-
-fn sources(tree: &Tree) -> impl Iterator<Item = (&str, &str)> {
-    tree.iter().map(|(path, text)| (path.as_str(), text.as_str())).filter(|(path, _)| path.starts_with("src/"))
-}
-
-fn tokens_of(path: &str, text: &str) -> TokenStream {
-    text.parse().unwrap_or_else(|error| panic!("{path}: {error}"))
-}
-
-fn syntax_of(path: &str, text: &str) -> syn::File {
-    syn::parse_file(text).unwrap_or_else(|error| panic!("{path}: {error}"))
 }
 
 // ---- layers ----
@@ -254,7 +224,7 @@ fn find_too_long(tree: &Tree) -> Vec<(String, String)> {
             found.push((path.clone(), format!("{lines} lines, more than {limit}")));
         }
         let mut functions = Functions::default();
-        functions.visit_file(&syntax_of(path, text));
+        functions.visit_file(syntax_of(path, text));
         for (name, lines) in functions.lengths.into_iter().filter(|(_, lines)| *lines > FUNCTION_LINES_MAX) {
             found.push((format!("{path}::{name}"), format!("{lines} lines, more than {FUNCTION_LINES_MAX}")));
         }
@@ -335,7 +305,7 @@ fn reach(tree: &Tree, path: &str, reached: &mut BTreeSet<String>) {
         _ if is_crate_root(path) => folder.to_owned(),
         file => format!("{folder}/{}", file.trim_end_matches(".rs")),
     };
-    for item in syntax_of(path, text).items {
+    for item in &syntax_of(path, text).items {
         if let syn::Item::Mod(declared) = item
             && declared.content.is_none()
         {
@@ -367,7 +337,7 @@ fn is_command(path: &str, text: &str) -> bool {
 
 /// The first line of a command's file says which command it is and where the work is done.
 fn check_commands(tree: &Tree) -> Vec<String> {
-    let says_so = |(_, text): &(&str, &str)| {
+    let says_so = |(_, text): &(&str, &Source)| {
         text.starts_with("//! `pgthaw ") && text.lines().next().unwrap_or("").contains("src/")
     };
     let silent = sources(tree).filter(|(path, text)| is_command(path, text)).filter(|command| !says_so(command));
@@ -437,7 +407,7 @@ fn check_places(tree: &Tree) -> Vec<String> {
     let is_test = |path: &str| path.ends_with("tests.rs") || path.ends_with("fixtures.rs");
     let elsewhere = sources(tree).filter(|(path, _)| folder_of(path) != "files" && !is_test(path));
     let calling: Vec<(&str, Vec<String>)> = elsewhere
-        .map(|(path, text)| (path, find_path_calls(&syntax_of(path, text))))
+        .map(|(path, text)| (path, find_path_calls(syntax_of(path, text))))
         .filter(|(_, calls)| !calls.is_empty())
         .collect();
     let allows = |entry: &str, path: &str| path == entry || (entry.ends_with('/') && path.starts_with(entry));
@@ -476,7 +446,7 @@ mod planted {
     use super::*;
 
     fn tree<const N: usize>(files: [(&str, &str); N]) -> Tree {
-        files.into_iter().map(|(path, text)| (path.to_owned(), text.to_owned())).collect()
+        files.into_iter().map(|(path, text)| (path.to_owned(), text.into())).collect()
     }
 
     /// What the file uses that it may not.

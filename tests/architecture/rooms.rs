@@ -2,7 +2,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::{LAYERS, Tree, collect_paths, folder_of, module_of, sources, tokens_of};
+use super::source::{Tree, sources, tokens_of};
+use super::{LAYERS, collect_paths, folder_of, module_of};
 
 /// Of all lines of `src/`, the most that one room may have.
 const ROOM_SHARE_MAX: f64 = 0.16;
@@ -34,7 +35,7 @@ mod planted {
     use super::*;
 
     fn tree<const N: usize>(files: [(&str, &str); N]) -> Tree {
-        files.into_iter().map(|(path, text)| (path.to_owned(), text.to_owned())).collect()
+        files.into_iter().map(|(path, text)| (path.to_owned(), text.into())).collect()
     }
 
     #[test]
@@ -50,12 +51,12 @@ mod planted {
         let (small, large) = ("//\n".repeat(16), "//\n".repeat(17));
         let rooms = |last: &'static str| {
             let names = ["a", "b", "c", "d", "e", "f"];
-            let small = names.map(|name| (format!("src/{name}/mod.rs"), small.clone()));
-            small.into_iter().chain([(format!("src/{last}/mod.rs"), "//\n".repeat(4))]).collect::<Tree>()
+            let small = names.map(|name| (format!("src/{name}/mod.rs"), small.as_str().into()));
+            small.into_iter().chain([(format!("src/{last}/mod.rs"), "//\n".repeat(4).into())]).collect::<Tree>()
         };
         assert!(check_shares(&rooms("g")).is_empty());
         let mut outgrown = rooms("g");
-        outgrown.insert("src/a/mod.rs".into(), large);
+        outgrown.insert("src/a/mod.rs".into(), large.into());
         assert_eq!(check_shares(&outgrown), ["src/a/: 17 of 101 lines: build another room"]);
     }
 }

@@ -5,14 +5,14 @@ use std::path::PathBuf;
 
 use roaring::RoaringBitmap;
 
-use super::{GREATEST_HEAT, HeatOfForks, Levels, tidy};
+use super::levels::{GREATEST_HEAT, HeatOfForks, Levels, tidy};
 use crate::cache::{ForkMap, Map, Snapshot, TierState};
 use crate::postgres::RelationPath;
 use crate::units::Fork;
 
 /// Snapshots that are looked at: a week of nightly ones. Each is read whole, one at a time.
 const SNAPSHOTS_MAX: usize = 7;
-/// Of fewer, one that was taken at an odd moment would decide.
+/// Snapshots that are needed: of fewer, one that was taken at an odd moment would decide.
 const SNAPSHOTS_MIN: usize = 2;
 
 /// How many of the sets that were added have a block.

@@ -8,83 +8,22 @@
 //! more memory than data: then the next one is asked.
 
 mod generations;
+mod levels;
 mod page_flags;
 mod statistics;
 
 use std::collections::BTreeMap;
-use std::path::PathBuf;
 
 use roaring::RoaringBitmap;
-use serde::Serialize;
 
-use super::{ForkMap, Map, TierState};
-use crate::linux::page_cache::PageCache;
-use crate::postgres::{DataDirectory, Database, Server};
+pub use levels::{HeatInputs, USUAL_HEAT};
+
+use levels::HeatOfForks;
+
+use super::{HeatSource, Map, TierState};
 
 /// The share of the blocks that may have one heat. Beyond it a witness says nothing.
 const SAME_MAX: f64 = 0.95;
-
-/// Where the heat of blocks in the page cache comes from.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "snake_case")]
-pub enum HeatSource {
-    /// Nobody could tell. All blocks have heat 0.
-    #[default]
-    None,
-    /// 0: nobody read it, it came by read-ahead; 1: read once; 2: twice; 3: more often.
-    PageFlags,
-    /// 0 to 8: 4 when each earlier snapshot had it, 8 when each had it in shared_buffers too.
-    Snapshots,
-    /// 0 to 8, of all blocks of a relation: 4 for as many reads for each block as on average, one more for each doubling.
-    Statistics,
-}
-
-impl HeatSource {
-    pub const ALL: [HeatSource; 4] =
-        [HeatSource::None, HeatSource::PageFlags, HeatSource::Snapshots, HeatSource::Statistics];
-
-    /// The word for it in the snapshot file and in `--json`.
-    pub fn name(self) -> &'static str {
-        match self {
-            HeatSource::None => "none",
-            HeatSource::PageFlags => "page_flags",
-            HeatSource::Snapshots => "snapshots",
-            HeatSource::Statistics => "statistics",
-        }
-    }
-
-    /// The source of a name.
-    pub fn from_name(name: &str) -> Option<HeatSource> {
-        HeatSource::ALL.into_iter().find(|source| source.name() == name)
-    }
-}
-
-/// The heat of snapshots and statistics that stands for the usual, and the greatest.
-pub const USUAL_HEAT: u8 = 4;
-pub const GREATEST_HEAT: u8 = 8;
-
-/// Who can be asked.
-#[derive(Clone, Copy)]
-pub struct HeatInputs<'a> {
-    pub server: Option<&'a Server>,
-    pub data_directory: Option<&'a DataDirectory>,
-    pub page_cache: &'a dyn PageCache,
-    /// Those whose relations are in the map.
-    pub databases: &'a [Database],
-    /// Files of earlier snapshots of the cluster, the newest first.
-    pub earlier: &'a [PathBuf],
-}
-
-impl std::fmt::Debug for HeatInputs<'_> {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("HeatInputs").field("earlier", &self.earlier).finish_non_exhaustive()
-    }
-}
-
-/// Blocks of a fork by heat; those of heat 0 are left out, and no block has two.
-type Levels = BTreeMap<u8, RoaringBitmap>;
-/// Of every fork of a map, in its order.
-type HeatOfForks = Vec<Levels>;
 
 /// Finds out how hot the blocks of the map's OS tier are. Whatever cannot be asked is passed over: a snapshot without heat
 /// is better than none.
@@ -128,21 +67,11 @@ fn put(map: &mut Map, source: HeatSource, heat: HeatOfForks) {
     }
 }
 
-/// The blocks of `levels` that the fork has in the page cache, each in the hottest level that it is in.
-fn tidy(mut levels: Levels, fork: &ForkMap) -> Levels {
-    let mut hotter = RoaringBitmap::new();
-    for (_, blocks) in levels.iter_mut().rev() {
-        *blocks &= &fork.os;
-        *blocks -= &hotter;
-        hotter |= &*blocks;
-    }
-    levels.remove(&0);
-    levels
-}
-
 #[cfg(test)]
 mod tests {
+    use super::levels::Levels;
     use super::*;
+    use crate::cache::ForkMap;
     use crate::cache::fixtures::{map_of, relation};
     use crate::units::Fork;
 
@@ -163,12 +92,5 @@ mod tests {
         assert!(!tells_apart(&map, &vec![levels(&[(2, 0..96)])]));
         assert!(tells_apart(&map, &vec![levels(&[(2, 0..94)])]));
         assert!(!tells_apart(&map_of(Vec::new()), &Vec::new()) || map_of(Vec::new()).os_blocks() == 0);
-    }
-
-    #[test]
-    fn a_block_has_one_heat_and_is_cached() {
-        let map = map();
-        let found = tidy(levels(&[(0, 0..10), (1, 5..50), (3, 40..200)]), &map.relations[0].forks[0]);
-        assert_eq!(found, levels(&[(1, 5..40), (3, 40..100)]));
     }
 }

@@ -6,7 +6,7 @@ use std::path::Path;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
 
-use super::{HeatInputs, HeatOfForks, Levels, tidy};
+use super::levels::{HeatInputs, HeatOfForks, Levels, tidy};
 use crate::cache::{ForkMap, Map};
 use crate::linux;
 use crate::linux::page_cache::{Activity, PageCache};

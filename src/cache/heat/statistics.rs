@@ -3,7 +3,7 @@
 
 use std::collections::HashMap;
 
-use super::{GREATEST_HEAT, HeatInputs, HeatOfForks, Levels, USUAL_HEAT};
+use super::levels::{GREATEST_HEAT, HeatInputs, HeatOfForks, Levels, USUAL_HEAT};
 use crate::cache::Map;
 use crate::postgres::read_block_reads;
 
@@ -41,7 +41,7 @@ pub async fn read(map: &Map, inputs: &HeatInputs<'_>) -> Option<HeatOfForks> {
     Some(heat)
 }
 
-/// One more for each doubling of the usual rate.
+/// The heat of a rate: one level more for each doubling of the usual one.
 fn compute_level(rate: f64, usual: f64) -> u8 {
     let level = f64::from(USUAL_HEAT) + (rate / usual).log2();
     level.round().clamp(0.0, f64::from(GREATEST_HEAT)) as u8

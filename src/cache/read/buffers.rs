@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use roaring::RoaringBitmap;
 
-use super::{MapInputs, unknown_for};
+use super::inputs::{MapInputs, unknown_for};
 use crate::cache::{Error, ForkMap, RelationMap, TierState, USAGE_COUNTS};
 use crate::postgres::{Buffer, PG_BUFFERCACHE, RelationPath, Server, read_buffers};
 

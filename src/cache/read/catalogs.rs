@@ -4,7 +4,8 @@ use std::collections::{HashMap, HashSet};
 
 use futures_util::{StreamExt as _, stream};
 
-use super::{Listed, MapInputs, files, unread};
+use super::files;
+use super::inputs::{Listed, MapInputs};
 use crate::cache::{Error, ForkMap, RelationMap};
 use crate::failure::Explain as _;
 use crate::postgres::{
@@ -72,7 +73,7 @@ async fn read_database(server: &Server, database: &Database, with_sizes: bool) -
     let relations = read_relations(&mut connection, database, true).await?;
     let partitioned = read_partitioned_tables(&mut connection, database).await?;
     if !with_sizes {
-        return Ok(Listed { relations: relations.into_iter().map(unread).collect(), partitioned });
+        return Ok(Listed { relations: relations.into_iter().map(RelationMap::unread).collect(), partitioned });
     }
     let oids: Vec<u32> = relations.iter().map(|relation| relation.oid).collect();
     let sizes = read_fork_blocks(&mut connection, &oids).await?;

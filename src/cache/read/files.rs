@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use super::{Listed, MapInputs, unread};
+use super::inputs::{Listed, MapInputs};
 use crate::cache::{Error, RelationMap, Snapshot};
 use crate::postgres::{DataDirectory, Database, Relation, RelationKind, RelationPath};
 use crate::units::Bytes;
@@ -63,7 +63,7 @@ fn scan(directory: &DataDirectory, is_meant: impl Fn(&RelationPath) -> bool) -> 
     let found = directory.scan()?.into_iter().filter(|relation| is_meant(&relation.path));
     let mark = |mut relation: Relation| {
         relation.is_system |= relation.path.relfilenumber() < FIRST_NORMAL_OID;
-        unread(relation)
+        RelationMap::unread(relation)
     };
     Ok(found.map(mark).collect())
 }
@@ -73,7 +73,7 @@ fn name(relations: Vec<RelationMap>, snapshot: &Snapshot) -> Vec<RelationMap> {
     let known: HashMap<&RelationPath, &Relation> =
         snapshot.map.every_relation().map(|known| (&known.path, known)).collect();
     let name = |found: RelationMap| match known.get(&found.relation.path) {
-        Some(known) => unread((*known).clone()),
+        Some(known) => RelationMap::unread((*known).clone()),
         None => found,
     };
     relations.into_iter().map(name).collect()
@@ -90,7 +90,7 @@ mod tests {
     fn a_snapshot_lends_its_names_to_the_same_files() {
         let known = relation(16_390, ForkMap::empty(Fork::Main, 1));
         let snapshot = Snapshot::new(map_of(vec![known.clone()]), None);
-        let mut unnamed = [known.clone(), known.clone()].map(|one| unread(one.relation));
+        let mut unnamed = [known.clone(), known.clone()].map(|one| RelationMap::unread(one.relation));
         unnamed.iter_mut().for_each(|one| one.relation.name.name = one.relation.path.to_string());
         unnamed[1].relation.path = RelationPath::Base { database_oid: 5, relfilenumber: 16_391 };
         let named = name(unnamed.to_vec(), &snapshot);

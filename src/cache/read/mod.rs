@@ -4,40 +4,16 @@
 mod buffers;
 mod catalogs;
 mod files;
+mod inputs;
 mod os;
-
-use std::fmt;
 
 use jiff::Timestamp;
 
-use super::{Error, HeatSource, Map, MapSource, RelationMap, Snapshot, TierState};
-use crate::failure::{ErrorKind, Explain};
-use crate::linux::page_cache::PageCache;
-use crate::postgres::{DataDirectory, Database, PartitionedTable, Relation, Server};
+pub use inputs::MapInputs;
 
-/// What a map is read from. At least one of `server` and `data_directory` is there.
-#[derive(Clone, Copy)]
-pub struct MapInputs<'a> {
-    pub server: Option<&'a Server>,
-    pub data_directory: Option<&'a DataDirectory>,
-    pub page_cache: &'a dyn PageCache,
-    /// The databases to look at, beside the shared catalogs.
-    pub databases: &'a [Database],
-    /// Where names come from when there is no server: a snapshot of this cluster.
-    pub names: Option<&'a Snapshot>,
-    /// Is told now and then how many of how many relations' files were looked at.
-    pub progress: &'a (dyn Fn(usize, usize) + Sync),
-}
+use inputs::Listed;
 
-impl fmt::Debug for MapInputs<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("MapInputs")
-            .field("server", &self.server)
-            .field("data_directory", &self.data_directory)
-            .field("databases", &self.databases)
-            .finish_non_exhaustive()
-    }
-}
+use super::{Error, HeatSource, Map, MapSource, TierState};
 
 /// Reads what is resident now. What cannot be seen for lack of a privilege or a capability is said in the map's tiers
 /// and remarks; a relation dropped meanwhile is left out.
@@ -77,28 +53,6 @@ pub async fn read_map(inputs: MapInputs<'_>) -> Result<Map, Error> {
         partitioned,
         remarks,
     })
-}
-
-/// What there is to look at.
-#[derive(Debug, Default)]
-struct Listed {
-    relations: Vec<RelationMap>,
-    partitioned: Vec<PartitionedTable>,
-}
-
-/// A relation of which nothing is known to be resident yet.
-fn unread(relation: Relation) -> RelationMap {
-    RelationMap { relation, forks: Vec::new() }
-}
-
-/// The state of a tier that an error keeps from being seen: unknown when a privilege or a capability is missing;
-/// other failures are handed on.
-fn unknown_for<E: Explain + Into<Error>>(error: E) -> Result<TierState, Error> {
-    if error.kind() != ErrorKind::Privilege {
-        return Err(error.into());
-    }
-    let hint = error.hint().map(|hint| format!(": {hint}")).unwrap_or_default();
-    Ok(TierState::Unknown { reason: format!("{error}{hint}") })
 }
 
 /// Which cluster it is: the server knows more than its files.

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use roaring::RoaringBitmap;
 
-use super::{MapInputs, unknown_for};
+use super::inputs::{MapInputs, unknown_for};
 use crate::cache::{ForkMap, RelationMap, TierState};
 use crate::linux;
 use crate::linux::page_cache::{CachedFile, PageCache, read_resident_pages};
@@ -84,7 +84,7 @@ struct Piece {
     fork: Fork,
     segment: u32,
     blocks: u64,
-    /// By their numbers in the fork.
+    /// Resident blocks, by their numbers in the fork.
     resident: RoaringBitmap,
 }
 

@@ -8,10 +8,10 @@ use std::io::{self, BufReader, Read as _};
 use std::os::unix::fs::FileExt as _;
 use std::path::Path;
 
+use parquet::errors::ParquetError;
 use parquet::file::reader::ChunkReader;
 use sha2::{Digest as _, Sha256};
 
-use super::write::as_io_error;
 use crate::cache::Error;
 
 /// The metadata's key.
@@ -109,6 +109,17 @@ fn compute_digest(source: &impl ChunkReader, zeroed: u64) -> io::Result<String> 
     hasher.update(ZEROS);
     io::copy(&mut reader, &mut hasher)?;
     Ok(hasher.finalize().iter().map(|byte| format!("{byte:02x}")).collect())
+}
+
+/// The disk's own error, when that is what Parquet's stands for: a full disk has a hint of its own.
+pub fn as_io_error(error: ParquetError) -> io::Error {
+    match error {
+        ParquetError::External(inner) => match inner.downcast::<io::Error>() {
+            Ok(error) => *error,
+            Err(other) => io::Error::other(other),
+        },
+        other => io::Error::other(other),
+    }
 }
 
 /// The same file with the checksum that it should have; as it is when it has no place for one.

@@ -17,7 +17,7 @@ use super::columns::{Columns, schema};
 use super::tests::written;
 use super::*;
 use crate::cache::fixtures::{map_of, relation, third_resident};
-use crate::cache::{Error, Snapshot};
+use crate::cache::{Error, Snapshot, SnapshotHeader};
 
 /// A file's parts, to be falsified before it is written.
 struct Forgery {
@@ -48,7 +48,7 @@ impl Forgery {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("forged.parquet");
         self.write(&path);
-        read_snapshot(&path).expect_err("it was read")
+        Snapshot::read(&path).expect_err("it was read")
     }
 
     fn write(self, path: &Path) {
@@ -84,7 +84,7 @@ fn an_unfalsified_one_is_read() {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("honest.parquet");
     Forgery::new().write(&path);
-    assert_eq!(read_snapshot(&path).unwrap().map.relations.len(), 3);
+    assert_eq!(Snapshot::read(&path).unwrap().map.relations.len(), 3);
 }
 
 #[test]
@@ -197,7 +197,7 @@ fn a_label_cannot_pose_as_the_checksum() {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("forged.parquet");
     forgery.write(&path);
-    assert_eq!(read_snapshot(&path).unwrap().label, Some(posing));
+    assert_eq!(Snapshot::read(&path).unwrap().label, Some(posing));
 }
 
 #[test]
@@ -212,7 +212,7 @@ fn other_parquet_files_are_no_snapshots() {
         if file.metadata().unwrap().len() > 500 {
             sign(&path);
         }
-        let error = read_snapshot(&path).unwrap_err();
+        let error = Snapshot::read(&path).unwrap_err();
         assert!(matches!(error, Error::NotASnapshot { .. }), "{error}");
     }
 }
@@ -233,7 +233,7 @@ fn replace_groups(path: &Path, replace: impl FnOnce(&[RowGroupMetaData]) -> Vec<
 fn ten_million_relations_are_refused_before_they_are_read() {
     let (_directory, path, _) = written(10_000);
     replace_groups(&path, |groups| vec![groups[0].clone(); 1000]);
-    let error = read_snapshot(&path).unwrap_err();
+    let error = Snapshot::read(&path).unwrap_err();
     assert!(matches!(error, Error::TooLarge { .. }), "{error}");
     expect(&error.to_string(), "has 10000000 rows, of at most");
 }
@@ -244,7 +244,7 @@ fn a_row_group_cannot_announce_more_rows_than_ours_have() {
         let (_directory, path, _) = written(3);
         let falsify = |group: &RowGroupMetaData| group.clone().into_builder().set_num_rows(rows).build().unwrap();
         replace_groups(&path, |groups| groups.iter().map(falsify).collect());
-        let error = read_snapshot(&path).unwrap_err();
+        let error = Snapshot::read(&path).unwrap_err();
         assert!(matches!(error, Error::Contradiction { .. }), "{error}");
     }
 }
@@ -265,7 +265,7 @@ fn a_page_that_unpacks_to_gigabytes_is_not_unpacked() {
     bytes[announced..announced + 4].copy_from_slice(&[0x90, 0x80, 0x80, 0x00]);
     fs::write(&path, &bytes).unwrap();
     sign(&path);
-    let error = read_snapshot(&path).unwrap_err();
+    let error = Snapshot::read(&path).unwrap_err();
     assert!(matches!(error, Error::Contradiction { .. }), "{error}");
 }
 
@@ -284,7 +284,11 @@ fn a_few_bytes_cannot_say_that_they_hold_milliards() {
     bytes.extend(b"PAR1");
     fs::write(&path, &bytes).unwrap();
     sign(&path);
-    for error in [read_snapshot(&path).map(drop), read_footer(&path).map(drop), read_header(&path).map(drop)] {
+    for error in [
+        Snapshot::read(&path).map(drop),
+        SnapshotHeader::read_unverified(&path).map(drop),
+        SnapshotHeader::read(&path).map(drop),
+    ] {
         expect(&error.unwrap_err().to_string(), "its footer has what pgthaw does not write: a field 8 of type 9");
     }
 
@@ -295,7 +299,7 @@ fn a_few_bytes_cannot_say_that_they_hold_milliards() {
     bytes[values..values + 8].copy_from_slice(&[0x79, 0xe9, 0xf1, 0xff, 0xff, 0xff, 0xff, 7]);
     fs::write(&path, &bytes).unwrap();
     sign(&path);
-    expect(&read_snapshot(&path).unwrap_err().to_string(), "its page begins with what pgthaw does not write");
+    expect(&Snapshot::read(&path).unwrap_err().to_string(), "its page begins with what pgthaw does not write");
 }
 
 fn zigzag(value: u64) -> Vec<u8> {
@@ -332,7 +336,7 @@ proptest! {
     #[test]
     fn garbage_never_panics(changes in prop::collection::vec((any::<usize>(), any::<u8>()), 1..4)) {
         let (_directory, path) = signed_garbage(&changes);
-        let _ = read_snapshot(&path);
-        let _ = read_header(&path);
+        let _ = Snapshot::read(&path);
+        let _ = SnapshotHeader::read(&path);
     }
 }

@@ -25,8 +25,7 @@ pub use self::{
     columns::Columns,
     read::{collect, read_snapshot_from},
 };
-pub use read::{read_footer, read_header, read_snapshot};
-pub use write::{DRAFT_PREFIX, write_draft, write_snapshot};
+pub use write::{DRAFT_PREFIX, write_draft};
 
 /// The version of the format. A reader refuses a greater one.
 const FORMAT_VERSION: u32 = 1;

@@ -40,24 +40,28 @@ const CONTAINER_MEMORY_BYTES: u64 = 64;
 /// The largest fork: PostgreSQL's MaxBlockNumber is 2³² − 2.
 const MAX_RELATION_BLOCKS: i64 = u32::MAX as i64;
 
-/// Reads what a file says of itself and compares the file with its checksum. Its rows are not looked at.
-pub fn read_header(path: &Path) -> Result<SnapshotHeader, Error> {
-    verify(&open(path)?, path).map(|(_, header)| header)
+impl Snapshot {
+    /// Reads a snapshot file and checks all of it. The file is untrusted.
+    pub fn read(path: &Path) -> Result<Snapshot, Error> {
+        read_snapshot_from(open(path)?, path)
+    }
 }
 
-/// Reads what a file's footer says of it. Its checksum is not computed.
-pub fn read_footer(path: &Path) -> Result<SnapshotHeader, Error> {
-    let file = open(path)?;
-    let parquet = decode_footer(path, &Footer::read(&file, path)?)?;
-    Metadata::new(path, key_values(&parquet))?.decode()
+impl SnapshotHeader {
+    /// Reads what a snapshot file's footer says of it, and nothing else: the file may be damaged.
+    pub fn read_unverified(path: &Path) -> Result<SnapshotHeader, Error> {
+        let file = open(path)?;
+        let parquet = decode_footer(path, &Footer::read(&file, path)?)?;
+        Metadata::new(path, key_values(&parquet))?.decode()
+    }
+
+    /// Reads what a snapshot file says of itself, and compares the file with its checksum. Its rows are not looked at.
+    pub fn read(path: &Path) -> Result<SnapshotHeader, Error> {
+        verify(&open(path)?, path).map(|(_, header)| header)
+    }
 }
 
-/// Reads a file and checks all of it.
-pub fn read_snapshot(path: &Path) -> Result<Snapshot, Error> {
-    read_snapshot_from(open(path)?, path)
-}
-
-/// The same of what is open already, or in memory; `path` is what errors call it.
+/// Reads a snapshot of what is open already, or in memory; `path` is what errors call it.
 pub fn read_snapshot_from<S: ChunkReader + 'static>(source: S, path: &Path) -> Result<Snapshot, Error> {
     let (parquet, header) = verify(&source, path)?;
     let room = Memory::room(source.len());

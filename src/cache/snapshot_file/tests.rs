@@ -8,7 +8,7 @@ use roaring::RoaringBitmap;
 
 use super::*;
 use crate::cache::fixtures::{map_of, relation, third_resident};
-use crate::cache::{Error, ForkMap, RelationMap, Snapshot, USAGE_COUNTS};
+use crate::cache::{Error, ForkMap, RelationMap, Snapshot, SnapshotHeader, USAGE_COUNTS};
 use crate::postgres::{Relation, RelationKind, RelationName, RelationPath};
 use crate::units::Fork;
 
@@ -91,8 +91,8 @@ proptest! {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("one.parquet");
         snapshot.write(&path).unwrap();
-        prop_assert_eq!(read_snapshot(&path).unwrap(), snapshot.clone());
-        prop_assert_eq!(read_header(&path).unwrap(), snapshot.header());
+        prop_assert_eq!(Snapshot::read(&path).unwrap(), snapshot.clone());
+        prop_assert_eq!(SnapshotHeader::read(&path).unwrap(), snapshot.header());
     }
 }
 
@@ -103,20 +103,20 @@ fn many_row_groups_are_read() {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("one.parquet");
     snapshot.write(&path).unwrap();
-    assert_eq!(read_snapshot(&path).unwrap(), snapshot);
+    assert_eq!(Snapshot::read(&path).unwrap(), snapshot);
 }
 
 #[test]
 fn a_map_without_relations_is_kept_too() {
     let (_directory, path, snapshot) = written(0);
-    assert_eq!(read_snapshot(&path).unwrap(), snapshot);
+    assert_eq!(Snapshot::read(&path).unwrap(), snapshot);
 }
 
 #[test]
 fn an_existing_file_is_not_replaced() {
     let (directory, path, snapshot) = written(3);
     assert!(matches!(snapshot.write(&path), Err(Error::Exists(_))));
-    assert_eq!(read_snapshot(&path).unwrap(), snapshot);
+    assert_eq!(Snapshot::read(&path).unwrap(), snapshot);
     assert_eq!(fs::read_dir(directory.path()).unwrap().count(), 1, "no temporary file stays");
 }
 
@@ -128,7 +128,7 @@ fn every_flipped_bit_is_found() {
     for byte in (0..good.len()).step_by(7).chain(good.len() - 300..good.len()) {
         bad[byte] ^= 1 << (byte % 8);
         fs::write(&path, &bad).unwrap();
-        assert!(read_snapshot(&path).is_err(), "byte {byte} of {}", good.len());
+        assert!(Snapshot::read(&path).is_err(), "byte {byte} of {}", good.len());
         bad[byte] = good[byte];
     }
 }
@@ -139,7 +139,7 @@ fn a_flipped_bit_is_called_damage() {
     let mut bytes = fs::read(&path).unwrap();
     bytes[100] ^= 1;
     fs::write(&path, &bytes).unwrap();
-    let error = read_snapshot(&path).unwrap_err();
+    let error = Snapshot::read(&path).unwrap_err();
     assert!(matches!(error, Error::Damaged { .. }), "{error}");
     assert!(error.to_string().contains("checksum"), "{error}");
 }
@@ -150,8 +150,8 @@ fn every_truncation_is_found() {
     let good = fs::read(&path).unwrap();
     for length in (0..good.len()).step_by(13).chain(good.len() - 12..good.len()) {
         fs::write(&path, &good[..length]).unwrap();
-        assert!(read_snapshot(&path).is_err(), "{length} of {}", good.len());
-        assert!(read_header(&path).is_err(), "{length} of {}", good.len());
+        assert!(Snapshot::read(&path).is_err(), "{length} of {}", good.len());
+        assert!(SnapshotHeader::read(&path).is_err(), "{length} of {}", good.len());
     }
 }
 
@@ -161,12 +161,12 @@ fn what_is_no_snapshot_is_told_why() {
     let path = directory.path().join("one.parquet");
     let refusal = |content: &[u8]| {
         fs::write(&path, content).unwrap();
-        read_snapshot(&path).unwrap_err().to_string()
+        Snapshot::read(&path).unwrap_err().to_string()
     };
     assert!(refusal(b"").contains("is empty"));
     assert!(refusal(b"PAR1").contains("too short"));
     assert!(refusal(&[0; 4096]).contains("not a Parquet file"));
     assert!(refusal(b"#!/bin/sh\nrm -rf /\n").contains("not a Parquet file"));
-    let missing = read_snapshot(Path::new("/no/such/file")).unwrap_err();
+    let missing = Snapshot::read(Path::new("/no/such/file")).unwrap_err();
     assert!(matches!(missing, Error::File { action: "open", .. }), "{missing}");
 }

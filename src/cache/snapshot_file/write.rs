@@ -11,29 +11,33 @@ use parquet::errors::{ParquetError, Result as ParquetResult};
 use parquet::file::properties::{EnabledStatistics, WriterProperties, WriterVersion};
 use parquet::file::writer::{SerializedFileWriter, SerializedRowGroupWriter};
 
+use super::checksum::{self, as_io_error};
 use super::columns::{Columns, schema};
 use super::row::{Row, rows_of};
-use super::{BITMAP_BYTES_PER_GROUP, ROWS_PER_GROUP, checksum, header};
+use super::{BITMAP_BYTES_PER_GROUP, ROWS_PER_GROUP, header};
 use crate::cache::{Error, Snapshot};
 use crate::files::{Directory, Draft, FILE_MODE, as_owner_of, directory_of, remove_abandoned_drafts};
 
 /// How the names of files begin that are being written.
 pub const DRAFT_PREFIX: &str = ".pgthaw-taking-";
 
-/// Writes the file at `path`, which must not exist. Whatever happens, there is a whole file or none.
-pub fn write_snapshot(snapshot: &Snapshot, path: &Path) -> Result<(), Error> {
-    as_owner_of(path, || {
-        let parent = directory_of(path);
-        let directory = Directory::open(parent).map_err(|source| Error::file("open", parent, source))?;
-        let name = path.file_name().ok_or_else(|| Error::file("write", path, io::ErrorKind::IsADirectory.into()))?;
-        // What a killed take left would stay for ever where none is kept.
-        let _ = remove_abandoned_drafts(&directory, DRAFT_PREFIX);
-        write_draft(snapshot, directory, path)?.place_new(name).map_err(|error| match error.kind() {
-            io::ErrorKind::AlreadyExists => Error::Exists(path.to_owned()),
-            _ => Error::file("write", path, error),
+impl Snapshot {
+    /// Writes the file at `path`, which must not exist yet, whole or not at all.
+    pub fn write(&self, path: &Path) -> Result<(), Error> {
+        as_owner_of(path, || {
+            let parent = directory_of(path);
+            let directory = Directory::open(parent).map_err(|source| Error::file("open", parent, source))?;
+            let name =
+                path.file_name().ok_or_else(|| Error::file("write", path, io::ErrorKind::IsADirectory.into()))?;
+            // What a killed take left would stay for ever where none is kept.
+            let _ = remove_abandoned_drafts(&directory, DRAFT_PREFIX);
+            write_draft(self, directory, path)?.place_new(name).map_err(|error| match error.kind() {
+                io::ErrorKind::AlreadyExists => Error::Exists(path.to_owned()),
+                _ => Error::file("write", path, error),
+            })
         })
-    })
-    .unwrap_or_else(|source| Err(Error::file("act as the owner of", path, source)))
+        .unwrap_or_else(|source| Err(Error::file("act as the owner of", path, source)))
+    }
 }
 
 /// Writes a file that has no name yet; `path` is what messages call it.
@@ -117,16 +121,5 @@ impl<W: Write + Send> GroupWriter<'_, W> {
             self.0.next_column()?.ok_or_else(|| ParquetError::General("more columns than the schema has".into()))?;
         column.typed::<T>().write_batch(values, None, None)?;
         column.close()
-    }
-}
-
-/// The disk's own error, when that is what Parquet's stands for: a full disk has a hint of its own.
-pub fn as_io_error(error: ParquetError) -> io::Error {
-    match error {
-        ParquetError::External(inner) => match inner.downcast::<io::Error>() {
-            Ok(error) => *error,
-            Err(other) => io::Error::other(other),
-        },
-        other => io::Error::other(other),
     }
 }

@@ -315,14 +315,6 @@ fn find_irreplaceable(old: &[Generation], kept: &[Generation]) -> Option<usize> 
     }
 }
 
-/// Can this stand in a file's name, and be told from the time before it?
-pub fn check_label(label: &str) -> Result<(), Error> {
-    let is_word = |byte: u8| byte.is_ascii_alphanumeric();
-    let is_part = |byte: u8| is_word(byte) || matches!(byte, b'.' | b'_' | b'-');
-    let is_label = label.len() <= 40 && label.bytes().next().is_some_and(is_word) && label.bytes().all(is_part);
-    if is_label { Ok(()) } else { Err(Error::Label(label.to_owned())) }
-}
-
 /// `20261121-233005.123.42` in UTC, then the label.
 fn generation_name(taken_at: Timestamp, number: u64, label: Option<&str>) -> String {
     let time = taken_at.strftime("%Y%m%d-%H%M%S.%3f");

@@ -187,9 +187,7 @@ fn a_cluster_elsewhere_is_not_written_to() {
 
 #[test]
 fn root_takes_one_in_a_store_of_another_as_he() {
-    if !rustix::process::geteuid().is_root() {
-        return;
-    }
+    needs_root!();
     const NOBODY: u32 = 65_534;
     let place = tempfile::tempdir().unwrap();
     fs::set_permissions(place.path(), fs::Permissions::from_mode(0o755)).unwrap();
@@ -310,14 +308,4 @@ fn what_a_killed_take_left_is_swept_however_young() {
     store.keep(&snapshot(1_700_000_001, None)).unwrap();
     assert!(!directory.join(".pgthaw-taking-dead").exists() && directory.join(".pgthaw-taking-alive").exists());
     assert_eq!(names(&store).len(), 2, "drafts are no generations");
-}
-
-#[test]
-fn labels_stay_inside_the_directory() {
-    for label in ["nightly", "2026.1", "a-b_c"] {
-        check_label(label).unwrap();
-    }
-    for label in ["", "-x", ".x", "a/b", "../x", "a b", "ä", "a\n", &"x".repeat(41)] {
-        assert!(check_label(label).is_err(), "{label:?}");
-    }
 }

@@ -1,8 +1,8 @@
 //! A forecast from numbers alone, without any server.
 
-use super::base::Steepest;
+use super::arguments::PredictArguments;
+use super::base::{Base, Knees, Steepest};
 use super::hardware::{DEFAULT_LATENCY_SECONDS, read_cores};
-use super::{Base, Knees, PredictArguments};
 use crate::model::{Device, Error, PageClass, Popularity, Server, WarmUp, Workload};
 use crate::terminal::counted;
 

@@ -35,7 +35,7 @@ pub struct Prediction {
     pub assumptions: Vec<String>,
     /// What popularity and the restore are of; `None` without one.
     pub snapshot: Option<Selected>,
-    /// Of one client and uniform popularity: the closed form's knees.
+    /// Knees of the closed form, for one client and uniform popularity.
     pub knees: Option<Knees>,
     pub scenarios: Vec<Outlook>,
 }
@@ -57,7 +57,7 @@ pub struct Steepest {
 }
 
 impl Knees {
-    /// For people.
+    /// The knees for people.
     pub fn render(&self) -> String {
         let of = |name: &str, knee: &Steepest| {
             let Knee { transaction, seconds, cached_share, .. } = knee.by_transaction;

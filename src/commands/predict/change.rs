@@ -3,7 +3,7 @@
 use std::str::FromStr;
 
 use super::values::parse_seconds;
-use super::{positive_bytes, positive_rate};
+use crate::commands::restore::{positive_bytes, positive_rate};
 use crate::model::{Device, Error, Scenario, Server, Workload};
 use crate::units::Bytes;
 

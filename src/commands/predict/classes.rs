@@ -13,7 +13,7 @@ use super::values::PopularityArgument;
 /// Relations that are asked for less often than this in a transaction do not count.
 const FEWEST_ACCESSES: f64 = 1e-4;
 
-/// Of an index, the share of its blocks that are not leaves: one in some hundred.
+/// The share of an index's blocks that are not leaves: one in some hundred.
 const INNER_SHARE: f64 = 1.0 / 256.0;
 
 /// How often what a snapshot did not find is asked for, relative to the coldest that it found.

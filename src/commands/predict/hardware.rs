@@ -2,12 +2,12 @@
 
 use std::path::Path;
 
-use super::PredictArguments;
+use super::arguments::PredictArguments;
 use crate::commands::doctor_probe::find_profile;
 use crate::linux::block_device::{DEFAULT_READ_AHEAD, read_block_device};
 use crate::linux::machine::count_cores;
 use crate::linux::memory::read_memory;
-use crate::model::{Device, READ_CPU_SECONDS, compute_hit_seconds};
+use crate::model::{Device, READ_CPU_SECONDS};
 use crate::units::Bytes;
 use crate::warm::probe::DeviceRecord;
 use crate::warm::{self, DeviceProfile};
@@ -20,7 +20,7 @@ pub fn read_device(arguments: &PredictArguments, directory: Option<&Path>) -> Re
     read_device_with(arguments.riops, arguments.rbps, directory)
 }
 
-/// The same, by the limits alone.
+/// The device by the limits that are told, and where its figures are from.
 pub fn read_device_with(
     riops: Option<f64>,
     rbps: Option<Bytes>,
@@ -88,13 +88,6 @@ pub fn read_ahead_bytes(told: Option<Bytes>, directory: Option<&Path>) -> Bytes 
 /// Processors, as told or as this machine has.
 pub fn read_cores(arguments: &PredictArguments) -> f64 {
     arguments.cores.unwrap_or_else(count_cores)
-}
-
-impl PredictArguments {
-    /// Seconds of a core that a warm transaction takes, as told.
-    pub(super) fn told_hit_seconds(&self, clients: f64, cores: f64) -> Option<f64> {
-        self.hit.or_else(|| self.tps.map(|tps| compute_hit_seconds(tps, clients, cores)))
-    }
 }
 
 /// Pages that server and page cache can hold together. Of a server elsewhere it is not known.

@@ -2,26 +2,16 @@
 
 use std::path::PathBuf;
 
-use super::base::RestoreInput;
+use super::arguments::PredictArguments;
+use super::base::{Base, RestoreInput};
 use super::classes::{make_classes, wanted_of};
 use super::hardware::{read_ahead_bytes, read_device};
-use super::{Base, PredictArguments, live, stopped};
 use crate::cache::{BEST, Chosen, Tiers};
 use crate::commands::Target;
-use crate::model::{ColdStart, Error, Scenario};
+use crate::model::{ColdStart, Scenario};
 use crate::postgres::Activity;
 use crate::terminal;
 use crate::warm::plan::Geometry;
-
-/// The server that is connected to, or the one whose directory is named.
-pub async fn make_base_of_server(arguments: &PredictArguments, shows_progress: bool) -> anyhow::Result<Base> {
-    let target = Target::open(&arguments.connection).await?;
-    match (&target.server, &target.data_directory) {
-        (Some(server), _) => live::make_base(arguments, &target, server, shows_progress).await,
-        (None, Some(directory)) => stopped::make_base(arguments, &target, directory),
-        (None, None) => anyhow::bail!(Error::NoServer),
-    }
-}
 
 /// Enough for a forecast.
 pub struct Known {
@@ -31,7 +21,7 @@ pub struct Known {
     pub hit_seconds: f64,
     pub cores: f64,
     pub memory_pages: f64,
-    /// Its shared_buffers; infinite where they are not known.
+    /// Pages of the server's shared_buffers; infinite where they are not known.
     pub buffers_pages: f64,
     pub geometry: Geometry,
     pub directory: Option<PathBuf>,
@@ -40,7 +30,7 @@ pub struct Known {
 }
 
 impl Known {
-    /// With the device's profile; `assumptions` go first.
+    /// Makes the base of a forecast, with the device's profile; `assumptions` go first.
     pub fn make_base(self, arguments: &PredictArguments, mut assumptions: Vec<String>) -> anyhow::Result<Base> {
         let block_bytes = f64::from(self.geometry.block_size);
         let (device, described) = read_device(arguments, self.directory.as_deref())?;

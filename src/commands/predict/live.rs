@@ -5,10 +5,11 @@ use std::time::{Duration, Instant};
 
 use anyhow::bail;
 
+use super::arguments::PredictArguments;
+use super::base::Base;
 use super::hardware::{read_cores, read_memory_pages};
 use super::known::{Known, describe_snapshot, read_heat};
 use super::reads::{DeviceReads, describe_cold_reads};
-use super::{Base, PredictArguments};
 use crate::commands::Target;
 use crate::model::{Error, compute_hit_seconds};
 use crate::postgres::{Activity, Server, read_activity, read_statements};

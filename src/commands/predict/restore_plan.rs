@@ -3,11 +3,16 @@
 use roaring::RoaringBitmap;
 
 use super::classes::WantedClass;
-use super::scenarios::{RESTORE_BEGINS_SECONDS, RESTORE_DEPTH};
 use crate::model::{Device, PageClass, WarmStep, Warmer};
 use crate::units::Bytes;
 use crate::warm::DeviceProfile;
 use crate::warm::plan::{Geometry, Plan, Precedence, Scratch, WantedFork};
+
+/// A restore's reads in flight beside live traffic (docs/plan.md).
+pub const RESTORE_DEPTH: u32 = 4;
+
+/// Until a restore's first read: the program starts, reads the snapshot and plans.
+pub const RESTORE_BEGINS_SECONDS: f64 = 0.1;
 
 /// The model is told of so many pieces of a plan: a plan may have millions of reads.
 const PIECES: f64 = 200.0;
@@ -62,9 +67,9 @@ fn inner_pages_first(classes: &[PageClass], wanted: &[WantedClass]) -> Vec<WarmS
 struct Pieces<'a> {
     wanted: &'a [WantedClass],
     reads_each: f64,
-    /// By fork: what was brought already.
+    /// What was brought already of each fork.
     brought: Vec<RoaringBitmap>,
-    /// By fork and level: blocks of this piece.
+    /// Blocks of this piece, by fork and level.
     counts: Vec<Vec<u64>>,
     reads: f64,
     steps: Vec<WarmStep>,

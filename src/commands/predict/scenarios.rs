@@ -1,16 +1,12 @@
 //! Which cases are compared.
 
-use super::Base;
+use super::base::Base;
 use super::change::Changes;
-use super::restore_plan::plan_warmer;
+use super::restore_plan::{RESTORE_BEGINS_SECONDS, RESTORE_DEPTH, plan_warmer};
 use crate::model::{Error, Scenario, Warmer};
 
-/// A restore beside live traffic: reads in flight, and their size (docs/plan.md).
-pub const RESTORE_DEPTH: u32 = 4;
+/// The size of its reads beside live traffic (docs/plan.md).
 const RESTORE_READ_BYTES: f64 = 262_144.0;
-
-/// Until its first read: the program starts, reads the snapshot and plans.
-pub const RESTORE_BEGINS_SECONDS: f64 = 0.1;
 
 /// A cold restart, the same with all relations as one where there are several and the closed form applies, with a restore
 /// where a bandwidth is known, and each case of `--what-if`.
@@ -46,7 +42,7 @@ fn as_one_relation(cold: &Scenario) -> Scenario {
     one
 }
 
-/// By the planner's own order where there is a snapshot, else the most popular pages first.
+/// The scenario with a restore: in the planner's own order where there is a snapshot, else the most popular pages first.
 fn with_restore(base: &Base, scenario: &Scenario, name: &str) -> Scenario {
     let Scenario { workload, server, .. } = scenario;
     let planned = base

@@ -3,9 +3,10 @@
 
 use std::path::Path;
 
+use super::arguments::PredictArguments;
+use super::base::Base;
 use super::hardware::{read_cores, read_memory_pages};
 use super::known::{Known, describe_snapshot, read_heat};
-use super::{Base, PredictArguments};
 use crate::cache::{Map, RelationMap};
 use crate::commands::Target;
 use crate::model::Error;

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use anyhow::bail;
 
-use super::RestoreArguments;
+use super::arguments::RestoreArguments;
 use crate::cache::{self, Chosen, Map, Selected, Situation, Snapshot};
 use crate::commands::{Scope, Target, describe, find_directory, last_start_of, page_cache_of};
 use crate::linux::page_cache::SystemPageCache;

@@ -5,7 +5,7 @@ use std::io;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 
-use super::{Setting, SettingsError};
+use super::error::SettingsError;
 use crate::files::{SMALL_FILE_BYTES_MAX, open_regular, open_regular_or_pipe, read_open_text_at_most};
 
 /// The name in every directory that is looked into.
@@ -15,6 +15,24 @@ const NAME: &str = "pgthaw.toml";
 const TOP_KEYS: [(&str, &str); 3] = [("lab_servers", "lab-server"), ("named_disks", "named-disk"), ("mode", "mode")];
 
 const ONLY_TOP_KEYS: &str = "only lab_servers, named_disks and mode can stand at the top of the file; options go below their command: [restore]";
+
+/// One line of the file: `connections = 4` in `[restore]`.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Setting {
+    /// The command, or `connection`; `None` for a key at the top.
+    pub table: Option<String>,
+    /// The long option without its dashes.
+    pub option: String,
+    /// As they would be typed; several when the file has a list.
+    pub values: Vec<String>,
+}
+
+impl Setting {
+    /// How messages name it: `restore.connections`.
+    pub fn key(&self) -> String {
+        self.table.iter().chain([&self.option]).cloned().collect::<Vec<_>>().join(".")
+    }
+}
 
 /// The settings that a file holds, not yet compared with the options that there are.
 #[derive(Clone, Debug, Default)]
@@ -30,7 +48,7 @@ impl SettingsFile {
         SettingsFile::find_in(|name| std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from))
     }
 
-    /// As [`SettingsFile::find`], in another environment.
+    /// Finds the file as [`SettingsFile::find`] does, in another environment.
     pub(super) fn find_in(environment: impl Fn(&str) -> Option<PathBuf>) -> Result<SettingsFile, SettingsError> {
         if let Some(named) = environment("PGTHAW_CONFIG") {
             return SettingsFile::read(&named);

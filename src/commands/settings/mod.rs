@@ -21,7 +21,7 @@ use std::ffi::OsString;
 use clap::{ArgAction, Args as _, Command, Parser};
 
 pub use error::SettingsError;
-pub use file::SettingsFile;
+pub use file::{Setting, SettingsFile};
 
 use super::ConnectionArguments;
 use crate::terminal;
@@ -70,24 +70,6 @@ pub fn apply_settings(mut command: Command, file: &SettingsFile) -> Result<Comma
         }
     }
     Ok(command)
-}
-
-/// One line of the file: `connections = 4` in `[restore]`.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Setting {
-    /// The command, or `connection`; `None` for a key at the top.
-    pub table: Option<String>,
-    /// The long option without its dashes.
-    pub option: String,
-    /// As they would be typed; several when the file has a list.
-    pub values: Vec<String>,
-}
-
-impl Setting {
-    /// How messages name it: `restore.connections`.
-    fn key(&self) -> String {
-        self.table.iter().chain([&self.option]).cloned().collect::<Vec<_>>().join(".")
-    }
 }
 
 /// The commands, by the path of their names, whose option the setting means.

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use super::{Scope, Target};
+use super::cluster::{Scope, Target};
 use crate::commands::ConnectionArguments;
 use crate::failure::Explain as _;
 use crate::postgres::{ConnectOptions, DataDirectory, Error, Postmaster, Server};

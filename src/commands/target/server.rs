@@ -2,7 +2,7 @@
 
 use std::io;
 
-use super::{Scope, Target};
+use super::cluster::{Scope, Target};
 use crate::commands::ConnectionArguments;
 use crate::postgres::{DataDirectory, Error, Psql, Server, ServerFacts};
 use crate::warm::{Refusal, SkipReason};

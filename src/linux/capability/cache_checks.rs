@@ -4,7 +4,7 @@ use std::fs::OpenOptions;
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
 
-use super::HostTarget;
+use super::host_target::HostTarget;
 use crate::failure::{Capability, Explain as _};
 use crate::linux::Error;
 use crate::linux::machine::read_mount;

@@ -1,6 +1,6 @@
 //! The memory to load into, and the disk that may be slowed down.
 
-use super::HostTarget;
+use super::host_target::HostTarget;
 use crate::failure::Capability;
 use crate::linux::block_device::{BlockDevice, read_block_device};
 use crate::linux::cgroup::{DiskLimit, ReadLimit, memory_directory_of, read_memory_limit};

@@ -1,36 +1,22 @@
 //! What this host lets pgthaw do: each answer is tried, not deduced from versions.
 
 mod cache_checks;
+mod host_target;
 mod kernel_checks;
 mod limit_checks;
-mod program_checks;
 mod read_checks;
 
+use std::env;
 use std::path::PathBuf;
-use std::sync::Arc;
 
-use super::page_cache::SystemPageCache;
 use crate::failure::Capability;
-use crate::files::Tree;
 
-/// What the checks are made on.
-#[derive(Clone, Debug, Default)]
-pub struct HostTarget {
-    /// The directory that holds the data; `None` when it is not known or not readable.
-    pub data_directory: Option<PathBuf>,
-    /// A file in it that is representative of the others, and not empty.
-    pub data_file: Option<PathBuf>,
-    /// The data directory when it is PostgreSQL's: what is opened of it is opened through this.
-    pub files: Option<Arc<Tree>>,
-    /// The server's process, when it runs on this host.
-    pub server_pid: Option<u32>,
-}
+pub use host_target::HostTarget;
 
-impl HostTarget {
-    fn page_cache(&self) -> SystemPageCache {
-        self.files.as_ref().map_or_else(SystemPageCache::new, SystemPageCache::of)
-    }
-}
+const OTHER_TOOLS: &str = "other tools";
+
+/// Programs that pgthaw is compared with, and the Debian packages that have them.
+const PROGRAMS: [(&str, &str); 2] = [("vmtouch", "vmtouch"), ("fio", "fio")];
 
 /// Makes every check. Changes nothing but a scratch file and an empty cgroup of its own; takes well under a second.
 pub fn check_host(target: &HostTarget) -> Vec<Capability> {
@@ -52,7 +38,16 @@ pub fn check_host(target: &HostTarget) -> Vec<Capability> {
 
 /// Looks for other tools that pgthaw is compared with.
 pub fn check_programs() -> Vec<Capability> {
-    program_checks::check_programs()
+    let check = |(name, package): (&'static str, &str)| match find_program(name) {
+        Some(path) => Capability::yes(OTHER_TOOLS, name, path.display().to_string()),
+        None => Capability::no(OTHER_TOOLS, name, "not in PATH", format!("apt-get install {package}")),
+    };
+    PROGRAMS.into_iter().map(check).collect()
+}
+
+fn find_program(name: &str) -> Option<PathBuf> {
+    let path = env::var_os("PATH")?;
+    env::split_paths(&path).map(|directory| directory.join(name)).find(|file| file.is_file())
 }
 
 #[cfg(test)]

@@ -4,7 +4,7 @@ use std::io::{self, Write as _};
 use std::os::fd::{FromRawFd as _, OwnedFd};
 use std::path::Path;
 
-use super::HostTarget;
+use super::host_target::HostTarget;
 use crate::failure::Capability;
 use crate::linux::Error;
 use crate::linux::direct_read::{ALIGNMENT, AlignedBuffer, DirectFile};

@@ -32,7 +32,7 @@ pub fn read_limit_of(pid: u32, device: DeviceNumber) -> Result<ReadLimit, Error>
 #[derive(Debug)]
 pub struct DiskLimit {
     group: Group,
-    /// In version 1 a limit on memory is a cgroup of another tree.
+    /// The cgroup that limits memory: in version 1 it is one of another tree.
     memory: Option<OwnCgroup>,
     device: DeviceNumber,
     reads: ReadLimit,

@@ -46,14 +46,14 @@ pub struct ReadUsage {
     pub read_bytes: Bytes,
 }
 
-/// What has to be written to which file to set a limit.
+/// What has to be written to which file to set a limit on reads.
 pub fn limit_lines(version: CgroupVersion, device: DeviceNumber, limit: ReadLimit) -> Vec<(&'static str, String)> {
     let bytes = limit.read_bytes_per_second.map(|bytes| bytes.0);
     let files = [(V1_READS_LIMIT, "riops", limit.reads_per_second), (V1_BYTES_LIMIT, "rbps", bytes)];
     lines_of(version, device, files)
 }
 
-/// The same of a limit on writes.
+/// What has to be written to which file to set a limit on writes.
 pub fn write_limit_lines(
     version: CgroupVersion,
     device: DeviceNumber,
@@ -92,7 +92,7 @@ pub fn lines_without_limit(version: CgroupVersion, device: DeviceNumber) -> Vec<
     }
 }
 
-/// The limit in force, from the files that `read` gives.
+/// The limit on reads that is in force, from the files that `read` gives.
 pub fn read_limit<E>(
     version: CgroupVersion,
     device: DeviceNumber,
@@ -103,7 +103,7 @@ pub fn read_limit<E>(
     Ok(ReadLimit { reads_per_second, read_bytes_per_second: bytes.map(Bytes) })
 }
 
-/// The same of a limit on writes.
+/// The limit on writes that is in force, from the files that `read` gives.
 pub fn read_write_limit<E>(
     version: CgroupVersion,
     device: DeviceNumber,

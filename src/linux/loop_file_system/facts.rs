@@ -8,7 +8,7 @@ use std::path::Path;
 use procfs::process::MountInfo;
 use serde::{Deserialize, Serialize};
 
-use super::FileSystemAsked;
+use super::asked::FileSystemAsked;
 use crate::linux::Error;
 use crate::linux::block_device::BlockDevice;
 use crate::units::Bytes;
@@ -44,7 +44,7 @@ const ALIASES: [(&str, &str); 6] = [
 pub struct FileSystemFacts {
     /// `ext4`, `xfs`, `btrfs`.
     pub kind: String,
-    /// Of /proc/self/mountinfo, those of the mount and of the file system, and of ext4 those that it has by itself.
+    /// Options of the mount and of the file system, as /proc/self/mountinfo has them; with ext4 also those that it has by itself.
     pub options: Vec<String>,
     pub image_bytes: Bytes,
     /// Does the loop device read and write past the page cache?

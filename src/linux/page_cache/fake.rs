@@ -36,7 +36,7 @@ pub struct FakeCalls {
 pub enum FakeRefusal {
     /// Opening fails for lack of permission.
     Open,
-    /// It can be read, but its residency is hidden.
+    /// The file can be read, but its residency is hidden.
     Residency,
     /// Reading it fails with EIO.
     Read,
@@ -45,7 +45,7 @@ pub enum FakeRefusal {
 #[derive(Debug, Default)]
 struct State {
     size_bytes: u64,
-    /// In order, disjoint and not adjacent.
+    /// Resident pages, in order, disjoint and not adjacent.
     resident: Vec<PageRange>,
     /// Pages that were read while they were resident, in order, disjoint and not adjacent.
     active: Vec<PageRange>,

@@ -116,9 +116,7 @@ fn a_file_that_shrinks_while_open_is_no_error() {
 /// Only root can become another user, so this says nothing when run by anyone else.
 #[test]
 fn residency_is_hidden_from_who_may_not_know_it() {
-    if !rustix::process::geteuid().is_root() {
-        return;
-    }
+    needs_root!();
     let (directory, path) = write_cold_file(MEGABYTE);
     fs::set_permissions(directory.path(), fs::Permissions::from_mode(0o755)).unwrap();
     fs::set_permissions(&path, fs::Permissions::from_mode(0o644)).unwrap();
@@ -147,9 +145,11 @@ fn count_activities(file: &dyn CachedFile) -> [u64; 4] {
 
 #[test]
 fn pages_that_were_read_often_are_told_and_looking_is_not_reading() {
+    needs_root!();
     if let Err(error) = SystemPageCache::new().test_activity() {
         assert!(error.hint().is_some(), "{error}");
-        return;
+        // Some ways of ageing pages keep no account of it.
+        untested!(machine: "{error}");
     }
     let (_directory, path) = write_cold_file(8 * MEGABYTE);
     let file = open(&path);
@@ -168,8 +168,9 @@ fn pages_that_were_read_often_are_told_and_looking_is_not_reading() {
 
 #[test]
 fn a_file_that_was_cut_off_meanwhile_kills_nobody() {
-    if SystemPageCache::new().test_activity().is_err() {
-        return;
+    needs_root!();
+    if let Err(error) = SystemPageCache::new().test_activity() {
+        untested!(machine: "{error}");
     }
     let (_directory, path) = write_cold_file(4 * MEGABYTE);
     let file = open(&path);

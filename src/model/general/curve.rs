@@ -40,7 +40,7 @@ impl ForecastPoint {
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Forecast {
     pub points: Vec<ForecastPoint>,
-    /// In the steady state.
+    /// Transactions per second in the steady state.
     pub steady_tps: f64,
     /// Share of transactions that read from the device in the steady state: 0 where the cache holds everything.
     pub steady_reading_share: f64,

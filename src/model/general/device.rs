@@ -1,7 +1,5 @@
 //! What a block device gives, by how much is asked of it at once.
 
-use super::Warmer;
-
 /// A device's limits.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Device {
@@ -39,16 +37,6 @@ impl Device {
         let by_bytes = if bytes > 0.0 { self.bandwidth / bytes } else { f64::INFINITY };
         by_reads.min(by_bytes)
     }
-
-    /// Seconds until all that is in flight is served once: `depth` reads of `bytes` of the workload, and those of a
-    /// warmer, which keeps the device at its limit. The limits hold for the sum; a queue serves who waits in turn, so each
-    /// gets its share of what is in flight.
-    pub fn shared_cycle_seconds(&self, depth: f64, bytes: f64, warmer: &Warmer) -> f64 {
-        let (beside, beside_bytes) = (f64::from(warmer.depth), warmer.read_bytes);
-        let reads = depth + beside;
-        let by_bytes = (depth * bytes + beside * beside_bytes) / self.bandwidth;
-        self.latency_at(reads).max(reads / self.reads_per_second).max(by_bytes)
-    }
 }
 
 #[cfg(test)]
@@ -61,9 +49,6 @@ mod tests {
         assert_eq!(device.most_per_second(2.0, 16_384.0), 1500.0);
         assert_eq!(device.most_per_second(1.0, 262_144.0), 125e6 / 262_144.0);
         assert_eq!(device.most_per_second(0.0, 0.0), f64::INFINITY);
-        let warmer = Warmer { steps: Vec::new(), depth: 4, read_bytes: 262_144.0, begins_after_seconds: 0.0 };
-        let shared = device.shared_cycle_seconds(1.0, 8192.0, &warmer);
-        assert_eq!(shared, (8192.0 + 4.0 * 262_144.0) / 125e6);
     }
 
     #[test]

@@ -71,9 +71,9 @@ struct ClassView {
     /// Pages read, and reads of the device, with what is read ahead.
     read_pages: f64,
     reads: f64,
-    /// By bin: how likely a missing page is read ahead.
+    /// How likely a missing page of each bin is read ahead.
     ahead: Vec<f64>,
-    /// By bin: by how many the marked pages become more.
+    /// By how many the marked pages of each bin become more.
     marks: Vec<f64>,
 }
 
@@ -86,12 +86,12 @@ struct Model<'a> {
     steady: SteadyMisses,
     seconds: f64,
     transactions: f64,
-    /// By class and bin: what read-ahead brought, as the exponent of the probability that it missed a page.
+    /// What read-ahead brought of each class and bin, as the exponent of the probability that it missed a page.
     ahead: Vec<Vec<f64>>,
-    /// By class and bin: pages at which the kernel reads on; also in the steady state.
+    /// Pages of each class and bin at which the kernel reads on; also in the steady state.
     marks: Vec<Vec<f64>>,
     steady_marks: Vec<Vec<f64>>,
-    /// By class and bin: the share that the warmer has not read, and what it was when the warmer's step began.
+    /// The share of each class and bin that the warmer has not read, and what it was when the warmer's step began.
     unwarmed: Vec<Vec<f64>>,
     unwarmed_before: Vec<Vec<f64>>,
     /// The warmer's step, and the reads of it that are done.

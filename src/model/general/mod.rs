@@ -16,5 +16,6 @@ mod zipf;
 pub use curve::{Forecast, ForecastPoint};
 pub use device::Device;
 pub use forecast::compute_forecast;
-pub use popularity::{Bin, Popularity};
+pub use popularity::Popularity;
 pub use workload::{PageClass, Server, WarmStep, Warmer, Workload};
+pub use zipf::Bin;

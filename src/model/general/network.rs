@@ -30,7 +30,7 @@ pub fn compute_flow(clients: u32, cores: f64, demand: Demand, device: &Device, w
     let clients = clients as usize;
     let read_bytes = if demand.reads > 0.0 { demand.bytes / demand.reads } else { 0.0 };
     let cycle = |depth: usize| match warmer {
-        Some(warmer) => device.shared_cycle_seconds(depth as f64, read_bytes, warmer),
+        Some(warmer) => warmer.shared_cycle_seconds(device, depth as f64, read_bytes),
         None => device.latency_at(depth as f64),
     };
     // Logarithms of the unnormalised probabilities of so many clients at each station.

@@ -2,7 +2,7 @@
 //!
 //! Pages of like popularity share a bin, so that a class of a million pages is some hundred numbers.
 
-use super::zipf::{permuted_zipf_bins, zipf_bins};
+use super::zipf::{Bin, permuted_zipf_bins, zipf_bins};
 
 /// Bins of a smooth distribution over the positions of a table.
 const SMOOTH_BINS: usize = 256;
@@ -33,14 +33,6 @@ pub enum Popularity {
     },
     /// Measured: numbers of pages, and how often one of them is asked for, relative to the others.
     Measured(Vec<Bin>),
-}
-
-/// Pages of like popularity.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Bin {
-    pub pages: f64,
-    /// Share of the accesses that each single page gets.
-    pub weight: f64,
 }
 
 impl Popularity {

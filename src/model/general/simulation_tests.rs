@@ -58,7 +58,7 @@ struct Simulation<'a> {
     workload: &'a Workload,
     server: &'a Server,
     random: StdRng,
-    /// By class: cumulated weights of the bins, and the first page of each bin.
+    /// For each class the cumulated weights of its bins, and the first page of each bin.
     choices: Vec<(Vec<f64>, Vec<usize>, usize)>,
     /// Where a page lies, of classes whose popular pages lie anywhere.
     places: Vec<usize>,
@@ -203,7 +203,7 @@ impl<'a> Simulation<'a> {
     }
 }
 
-/// As the kernel does, page by page.
+/// Reads ahead as the kernel does, page by page.
 impl Simulation<'_> {
     fn window(&self) -> usize {
         self.workload.read_ahead_pages as usize

@@ -7,12 +7,12 @@
 use super::Bin;
 use crate::model::root::find_rise;
 
-/// Of each bin, the share of accesses that miss a tier once it is in its steady state.
+/// The share of each bin's accesses that miss a tier once it is in its steady state.
 #[derive(Clone, Debug, PartialEq)]
 pub struct SteadyMisses {
     /// Transactions after which an unused page leaves shared_buffers; infinite where all fits.
     pub buffers_time: f64,
-    /// By class and bin, as [`super::Workload::bins`].
+    /// Share of each bin's accesses that go to the device, by class as in [`super::Workload::bins`].
     pub device: Vec<Vec<f64>>,
 }
 

@@ -170,4 +170,27 @@ impl Warmer {
         let steps = steps.into_iter().map(|(_, step)| step).collect();
         Warmer { steps, depth, read_bytes, begins_after_seconds: 0.0 }
     }
+
+    /// Seconds until all that is in flight on the device is served once: `depth` reads of `bytes` of the workload, and its own,
+    /// which keep the device at its limit. The limits hold for the sum; a queue serves who waits in turn, so each gets its share of
+    /// what is in flight.
+    pub fn shared_cycle_seconds(&self, device: &Device, depth: f64, bytes: f64) -> f64 {
+        let (beside, beside_bytes) = (f64::from(self.depth), self.read_bytes);
+        let reads = depth + beside;
+        let by_bytes = (depth * bytes + beside * beside_bytes) / device.bandwidth;
+        device.latency_at(reads).max(reads / device.reads_per_second).max(by_bytes)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_warmer_and_the_workload_share_the_limits() {
+        let device = Device::with_limits(3000.0, 125e6, 0.5e-3);
+        let warmer = Warmer { steps: Vec::new(), depth: 4, read_bytes: 262_144.0, begins_after_seconds: 0.0 };
+        let shared = warmer.shared_cycle_seconds(&device, 1.0, 8192.0);
+        assert_eq!(shared, (8192.0 + 4.0 * 262_144.0) / 125e6);
+    }
 }

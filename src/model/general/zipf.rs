@@ -4,7 +4,13 @@ use rand::rngs::StdRng;
 use rand::seq::SliceRandom as _;
 use rand::{Rng as _, SeedableRng as _};
 
-use super::Bin;
+/// Pages of like popularity.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Bin {
+    pub pages: f64,
+    /// Share of the accesses that each single page gets.
+    pub weight: f64,
+}
 
 /// Neighbouring ranks of side-by-side rows share a bin when they differ by less than this factor.
 const RATIO: f64 = 1.05;

@@ -13,7 +13,7 @@ pub use reader::Reader;
 use super::Error;
 
 /// Fewer intervals say nothing about a trend.
-pub const FEWEST_INTERVALS: usize = 10;
+const FEWEST_INTERVALS: usize = 10;
 
 /// No server does so many transactions in a second, or in an interval.
 const MOST_RATE: f64 = 1e12;
@@ -40,7 +40,7 @@ impl Bucket {
 pub struct Series {
     /// Seconds that each bucket stands for.
     pub width_seconds: f64,
-    /// Without gaps, from the start of the workload on.
+    /// The curve's buckets without gaps, from the start of the workload on.
     pub buckets: Vec<Bucket>,
     /// Are `reads` measured?
     pub has_reads: bool,
@@ -81,7 +81,7 @@ impl Series {
             return Err(Error::NoTransactions);
         }
         if intervals < FEWEST_INTERVALS {
-            return Err(Error::TooShort { intervals });
+            return Err(Error::TooShort { intervals, fewest: FEWEST_INTERVALS });
         }
         Ok(self)
     }
@@ -107,7 +107,7 @@ impl Series {
         self.buckets.iter().map(|bucket| bucket.covered_seconds).sum()
     }
 
-    /// The same curve in at most `most` buckets; what is left of an uneven division at the end is dropped.
+    /// This curve in at most `most` buckets; what is left of an uneven division at the end is dropped.
     pub fn coarsened(&self, most: usize) -> Series {
         let group = self.buckets.len().div_ceil(most.max(1)).max(1);
         let sum = |buckets: &[Bucket]| {

@@ -3,7 +3,7 @@
 use super::csv::Columns;
 use super::log::{LogLine, is_unserved, parse_interval, parse_transaction};
 use super::progress::{EARLIEST_EPOCH, is_progress, note_fact, parse_progress};
-use super::{Collector, Facts, MOST_RATE, Series};
+use super::{Collector, FEWEST_INTERVALS, Facts, MOST_RATE, Series};
 use crate::model::Error;
 
 /// A transaction of another thread of pgbench may stand this much too late in the log.
@@ -99,7 +99,8 @@ impl Reader {
         if self.missing > 0 && self.figures == 0 {
             return Err(Error::NoFigures { intervals: self.missing });
         }
-        let collector = self.collector.ok_or(Error::TooShort { intervals: usize::from(self.first.is_some()) })?;
+        let intervals = usize::from(self.first.is_some());
+        let collector = self.collector.ok_or(Error::TooShort { intervals, fewest: FEWEST_INTERVALS })?;
         collector.finish(self.facts, remarks).check()
     }
 
@@ -305,8 +306,8 @@ mod tests {
         assert_eq!(read(""), Err(Error::Empty));
         assert_eq!(read("hello\nworld\n"), Err(Error::UnknownFormat));
         let two = progress(1, "5.0") + &progress(2, "5.0");
-        assert_eq!(read(&two), Err(Error::TooShort { intervals: 2 }));
-        assert_eq!(read("1,5\n"), Err(Error::TooShort { intervals: 1 }));
+        assert_eq!(read(&two), Err(Error::TooShort { intervals: 2, fewest: FEWEST_INTERVALS }));
+        assert_eq!(read("1,5\n"), Err(Error::TooShort { intervals: 1, fewest: FEWEST_INTERVALS }));
         let zero: String = (1..20).map(|second| progress(second, "0.0")).collect();
         assert_eq!(read(&zero), Err(Error::NoTransactions));
         let back = two.clone() + &progress(1, "5.0");

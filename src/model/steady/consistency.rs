@@ -6,7 +6,7 @@ use super::{Judgement, Verdict};
 /// Seconds by which two figures of one run may differ and still be the same.
 const SAME_SECONDS: f64 = 1e-6;
 
-/// Of shares that were computed in different ways.
+/// Difference up to which shares are equal that were computed in different ways.
 const SAME_SHARE: f64 = 1e-9;
 
 impl Judgement {

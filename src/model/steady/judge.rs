@@ -28,7 +28,7 @@ const LEAST_RISE: f64 = 0.02;
 const LEAST_FALL: f64 = 0.03;
 const ERRORS: f64 = 2.5;
 
-/// Of the rise of the tail, what its second half must have for it to go on.
+/// Share of the tail's rise that its second half must have for the rise to go on.
 const LATE_SHARE: f64 = 0.25;
 
 /// Segments this much above the end, of this share of the run, say that it was faster before.
@@ -45,7 +45,7 @@ const WARMING_SHARE: f64 = 0.75;
 /// of pages does not say how long one must be.
 const SLOW_START_SECONDS: f64 = 10.0;
 
-/// Without a known size: pages that the hot part of a database may have, 64 GiB of 8 kB. A hot part that does not fit into
+/// Pages that the hot part of a database of unknown size may have: 64 GiB of 8 kB. A hot part that does not fit into
 /// memory never gets warm: its plateau is its steady state.
 const MOST_PAGES: f64 = (64_u64 << 30) as f64 / 8192.0;
 
@@ -55,7 +55,7 @@ const WARM_READS: f64 = 0.01;
 /// A period shows when it is seen so often.
 const PERIODS: f64 = 3.0;
 
-/// Of the steady throughput, what a run has reached from where on it is steady, and by its fit at its end.
+/// Share of the steady throughput that a run has reached where it begins to be steady, and by its fit at its end.
 const REACHED_SHARE: f64 = 0.95;
 
 /// Reads per transaction may fall by this share from the tail's first half to its second and still be at their floor.
@@ -107,16 +107,16 @@ struct Tail {
     start: usize,
     /// Transactions per second at the end.
     level: f64,
-    /// Of the logarithm, so about a share of the level.
+    /// The tail's trend, in its logarithm: about a share of the level.
     trend: Trend,
-    /// Of its second half.
+    /// The trend of the tail's second half.
     late_trend: Trend,
-    /// In values.
+    /// The period, in values.
     period: Option<usize>,
     /// Did it begin clearly slower? And when did it no longer run so, in values.
     has_warm_up: bool,
     slow_until: usize,
-    /// Of all that followed.
+    /// The trend of all that followed the slow beginning.
     rise_since_slow: Trend,
     /// A level before the tail that was faster, as a share of the end's.
     faster_before: Option<f64>,
@@ -268,7 +268,7 @@ fn silent_seconds(series: &Series, tail: &Tail) -> f64 {
     series.buckets.iter().rev().take_while(is_silent).count() as f64 * series.width_seconds
 }
 
-/// Of a run that visibly rose: the share of the warm throughput that its fit has at the end. The noise of a short tail hides
+/// The share of the warm throughput that the fit of a visibly rising run has at its end. The noise of a short tail hides
 /// a rise that the whole curve shows.
 fn reached_by_fit(series: &Series, tail: &Tail, fit: &Fit) -> Option<f64> {
     let curve = fit.curve().ok().filter(|_| tail.has_warm_up && fit.knows_warm())?;

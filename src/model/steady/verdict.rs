@@ -22,13 +22,13 @@ fn ten_seconds() -> f64 {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Verdict {
-    /// From `steady_from_seconds` on throughput kept its level.
+    /// Throughput kept its level from `steady_from_seconds` on.
     Steady,
-    /// It was still rising at the end, or it cannot be told from a cold start that has not risen yet.
+    /// Throughput was still rising at the end, or it cannot be told from a cold start that has not risen yet.
     NotReached,
-    /// It keeps its level but for what comes back after each `period_seconds`.
+    /// Throughput keeps its level but for what comes back after each `period_seconds`.
     Periodic,
-    /// It was faster before than at the end, and still falls.
+    /// Throughput was higher before than at the end, and still falls.
     Degrading,
 }
 

@@ -7,7 +7,7 @@ use super::{Judgement, Verdict, judge};
 use crate::model::synthetic::{Noise, Shape, make_modulated, make_series};
 use crate::model::{Collector, Facts, Series, WarmUp};
 
-/// Of each kind.
+/// Curves of each kind.
 const EACH: u64 = 25;
 const KINDS: u64 = 11;
 

@@ -5,10 +5,9 @@ use std::time::Duration;
 use sqlx::postgres::{PgConnectOptions, PgConnection};
 use sqlx::{Connection as _, Row as _};
 
-use super::super::Error;
-use super::resolved::{Candidate, Identity, ResolvedOptions, Wants};
+use super::super::{Address, Error};
+use super::resolved::{Candidate, ConnectOptions, Identity, ResolvedOptions, Wants};
 use super::system_user::{ActingAs, SystemUser};
-use super::{Address, ConnectOptions};
 
 /// The oldest `server_version_num` that pgthaw works with.
 const OLDEST_VERSION_NUM: u32 = 130_000;
@@ -81,7 +80,7 @@ impl Reached {
         SystemUser::owner_of_socket(&self.candidate.socket_file()?)
     }
 
-    /// As psql's options, with the role that was let in unless psql would take that by itself.
+    /// The server's address as psql's options, with the role that was let in unless psql would take that by itself.
     pub fn describe(&self) -> Address {
         let by_itself = match self.acting_as() {
             Some(user) => Some(user.name.clone()),

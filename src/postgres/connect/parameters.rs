@@ -76,7 +76,7 @@ const KNOWN: [(&str, &str, Support); 47] = [
 ];
 
 impl Parameters {
-    /// Those that environment variables give; an empty one is unset, as for libpq.
+    /// Parameters that environment variables give; an empty one is unset, as for libpq.
     pub fn of_environment() -> Parameters {
         let given = |(key, variable, _): &(&'static str, &str, Support)| {
             (!variable.is_empty()).then(|| self::variable(variable)).flatten().map(|value| (*key, value))
@@ -123,7 +123,7 @@ impl Parameters {
         Ok(())
     }
 
-    /// As a connection string without its password; empty when there is nothing else in it.
+    /// The parameters as a connection string without its password; empty when there is nothing else in it.
     pub fn render_without_password(&self) -> String {
         let shown = self.0.iter().filter(|(key, value)| !is_secret(key) && !value.is_empty());
         let quote = |value: &str| value.replace('\\', "\\\\").replace('\'', "\\'");

@@ -1,4 +1,4 @@
-//! Connection options with every default filled in: which hosts to try, as whom, in which database.
+//! Connection options, and what they come to with every default filled in: which hosts to try, as whom, in which database.
 
 use std::env;
 use std::path::{Path, PathBuf};
@@ -7,17 +7,64 @@ use std::time::Duration;
 use rand::seq::SliceRandom as _;
 use sqlx::postgres::{PgConnectOptions, PgSslMode};
 
-use super::super::Error;
+use super::super::{Address, Error};
+use super::default_host::{DEFAULT_PORT, SOCKET_DIRECTORIES, default_host};
 use super::parameters::{Parameters, variable};
 use super::password_file::{Wanted, find_password, place};
 use super::peer::check_peer;
 use super::service_file::read_service;
 use super::system_user::SystemUser;
-use super::{Address, ConnectOptions, DEFAULT_PORT, SOCKET_DIRECTORIES, default_host};
 use crate::files::open_regular;
 
 /// Seconds to wait for a connection to one host unless connect_timeout or PGCONNECT_TIMEOUT says otherwise.
 const CONNECT_TIMEOUT_SECONDS: u64 = 10;
+
+/// How to reach a server, as psql's options say it. What is `None` comes from the service file, the PG* variables, the
+/// password file and libpq's defaults, in libpq's order.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ConnectOptions {
+    pub host: Option<String>,
+    pub port: Option<u16>,
+    pub user: Option<String>,
+    pub database: Option<String>,
+    /// What a connection string or URI says, and a password that was asked for. It wins over the fields above, as
+    /// libpq lets a connection string in `-d` win over `-h`.
+    pub parameters: Parameters,
+    /// Connect as this user of the operating system (only root can): peer authentication believes it.
+    pub system_user: Option<String>,
+}
+
+impl ConnectOptions {
+    /// The file of the socket that these options lead to; `None` when they lead over the network, or nowhere.
+    pub fn socket_file(&self) -> Option<PathBuf> {
+        self.resolve().ok()?.candidates.first()?.socket_file()
+    }
+
+    /// Fills in what was not given. Reads the environment, the service file and the password file.
+    pub(super) fn resolve(&self) -> Result<ResolvedOptions, Error> {
+        ResolvedOptions::new(self)
+    }
+
+    /// The options of whoever connects without pgthaw's tries and remarks, as a results store does: the first host,
+    /// the first user. And what to show of them: `postgres://USER@HOST:PORT/DATABASE`.
+    pub fn plain_options(&self) -> Result<(PgConnectOptions, String), Error> {
+        let resolved = self.resolve()?;
+        let candidate = &resolved.candidates[0];
+        let identities = resolved.identities(candidate)?;
+        let oneself = identities.iter().find(|identity| identity.system_user.is_none()).unwrap_or(&identities[0]);
+        let role = &oneself.role;
+        let database = resolved.database.as_ref().unwrap_or(role);
+        let shown = format!("postgres://{role}@{}/{database}", candidate.address());
+        Ok((candidate.options(&resolved, role, database)?, shown))
+    }
+
+    /// What the options and the environment say, in psql's words, for commands that are shown to be pasted: without
+    /// what psql and pgthaw find by themselves, and without a password.
+    pub fn describe(&self) -> Result<Address, Error> {
+        let resolved = self.resolve()?;
+        Ok(resolved.candidates[0].describe(resolved.user.clone()))
+    }
+}
 
 /// What kind of server is wanted (`target_session_attrs`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -33,7 +80,7 @@ pub enum Wants {
 /// The options with every default filled in.
 #[derive(Clone, Debug)]
 pub struct ResolvedOptions {
-    /// At least one.
+    /// Servers to try, in order; at least one.
     pub candidates: Vec<Candidate>,
     /// The role that was named somewhere.
     pub user: Option<String>,
@@ -171,7 +218,7 @@ impl Candidate {
         is_socket.then(|| Path::new(&self.host).join(format!(".s.PGSQL.{}", self.port)))
     }
 
-    /// As psql's options.
+    /// The candidate's address as psql's options.
     pub fn describe(&self, user: Option<String>) -> Address {
         let is_found = self.host == default_host(self.port);
         Address {

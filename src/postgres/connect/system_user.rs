@@ -10,7 +10,12 @@ use nix::unistd::User;
 use rustix::process::{Uid, geteuid};
 use rustix::thread::set_thread_res_uid;
 
-use super::super::Error;
+/// The operating system knows no such user.
+#[derive(Debug, thiserror::Error)]
+#[error("the operating system has no user {who}")]
+pub struct NoSuchUser {
+    who: String,
+}
 
 /// A user of the operating system.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -21,16 +26,16 @@ pub struct SystemUser {
 
 impl SystemUser {
     /// Whom this process acts as, by its effective uid and the password database, as libpq finds its default.
-    pub fn current() -> Result<SystemUser, Error> {
+    pub fn current() -> Result<SystemUser, NoSuchUser> {
         let uid = geteuid().as_raw();
-        SystemUser::of_uid(uid).ok_or(Error::SystemUserUnknown { who: format!("with uid {uid}") })
+        SystemUser::of_uid(uid).ok_or_else(|| NoSuchUser { who: format!("with uid {uid}") })
     }
 
     /// The one of this name.
-    pub fn named(name: &str) -> Result<SystemUser, Error> {
+    pub fn named(name: &str) -> Result<SystemUser, NoSuchUser> {
         let found = User::from_name(name).ok().flatten();
         let found = found.map(|user| SystemUser { uid: user.uid.as_raw(), name: user.name });
-        found.ok_or_else(|| Error::SystemUserUnknown { who: format!("called \"{name}\"") })
+        found.ok_or_else(|| NoSuchUser { who: format!("called \"{name}\"") })
     }
 
     /// Whose server listens at a socket. Root's own servers do not exist: PostgreSQL refuses to run as root.
@@ -113,9 +118,7 @@ mod tests {
 
     #[test]
     fn a_future_acts_as_another_user_and_the_thread_does_not() {
-        if !SystemUser::is_root() {
-            return;
-        }
+        needs_root!();
         let nobody = SystemUser::named("nobody").unwrap();
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
         let seen = runtime.block_on(ActingAs::new(&nobody, async {

@@ -3,7 +3,7 @@
 use std::ffi::OsString;
 use std::path::Path;
 
-use super::{Script, Workload, to_arguments};
+use super::script::Script;
 
 /// What the clients do, and for how long.
 #[derive(Clone, Debug, PartialEq)]
@@ -30,7 +30,7 @@ pub struct Load {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Length {
     Seconds(u32),
-    /// Of each client.
+    /// Transactions of each client.
     Transactions(u32),
 }
 
@@ -41,6 +41,17 @@ pub enum TransactionLog {
     Seconds,
     /// A line for each transaction, or for this share of them, above 0 to 1, chosen at random.
     Transactions(f64),
+}
+
+/// A workload: one script, for some seconds, as fast as it goes. [`Load`] is everything that pgbench can be asked for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Workload {
+    pub script: Script,
+    pub clients: u32,
+    pub jobs: u32,
+    pub seconds: u32,
+    /// Of the tables: a script's `:scale`.
+    pub scale: u32,
 }
 
 impl From<&Workload> for Load {
@@ -92,6 +103,10 @@ impl Load {
         }
         arguments
     }
+}
+
+pub(super) fn to_arguments<const N: usize>(words: [&str; N]) -> Vec<OsString> {
+    words.map(OsString::from).to_vec()
 }
 
 /// pgbench takes what follows the last `@` of a name for its weight, so a name that has one gets another.

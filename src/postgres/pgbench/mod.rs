@@ -7,102 +7,25 @@
 use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
-use std::str::FromStr;
-
-use serde::Serialize;
 
 mod load;
 mod outcome;
 mod report;
+mod script;
 mod transactions;
 
-pub use load::{Length, Load, TransactionLog};
+pub use load::{Length, Load, TransactionLog, Workload};
 pub use outcome::{PgbenchOutcome, parse_outcome, read_pgbench_version};
 pub use report::{PgbenchReport, Progress, parse_report};
+pub use script::{BUILTIN_SCRIPTS, NoSuchScript, SCRIPT_BYTES_MAX, Script};
 pub use transactions::{LoggedTransaction, TransactionEnd, parse_transaction, visit_transactions};
 
 use super::{ConnectOptions, Error, Programs};
-use crate::files::{read_at_most, read_text_at_most};
-
-/// What the clients run.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Script {
-    /// One of pgbench's own: `select-only`, `simple-update` or `tpcb-like`.
-    Builtin(&'static str),
-    File(PathBuf),
-}
-
-/// Neither a built-in script nor a file.
-#[derive(Clone, Debug, thiserror::Error)]
-#[error("there is no file {}, and pgbench's own scripts are {}", .0.display(), BUILTIN_SCRIPTS.join(", "))]
-pub struct NoSuchScript(PathBuf);
-
-/// pgbench's own scripts.
-pub const BUILTIN_SCRIPTS: [&str; 3] = ["select-only", "simple-update", "tpcb-like"];
-
-impl Script {
-    /// What people read: the builtin's name, or the file's.
-    pub fn name(&self) -> String {
-        match self {
-            Script::Builtin(name) => (*name).to_owned(),
-            Script::File(path) => path.file_name().unwrap_or(path.as_os_str()).to_string_lossy().into_owned(),
-        }
-    }
-}
-
-/// Bytes that a script may have.
-pub const SCRIPT_BYTES_MAX: u64 = 64 << 20;
+use crate::files::read_text_at_most;
+use load::to_arguments;
 
 /// Bytes that a thread's log of intervals may have: a line of 100 bytes a second for three months.
 const LOG_BYTES_MAX: u64 = 1 << 30;
-
-/// Meta commands by which a script lets its client wait for something else than the server.
-const PAUSES: [&str; 3] = ["sleep", "shell", "setshell"];
-
-impl Script {
-    /// May a client pause by the script's own will? One that calls pg_sleep does not: it waits for the server. A file that
-    /// cannot be read may do anything.
-    pub fn may_pause(&self) -> bool {
-        match self {
-            Script::Builtin(_) => false,
-            Script::File(path) => {
-                read_at_most(path, SCRIPT_BYTES_MAX).map_or(true, |text| has_pause(&String::from_utf8_lossy(&text)))
-            }
-        }
-    }
-}
-
-/// Has a script such a line? A meta command stands at the beginning of one.
-fn has_pause(text: &str) -> bool {
-    let commands = text.lines().filter_map(|line| line.trim_start().strip_prefix('\\'));
-    commands.filter_map(|command| command.split_ascii_whitespace().next()).any(|name| PAUSES.contains(&name))
-}
-
-impl FromStr for Script {
-    type Err = NoSuchScript;
-
-    /// A builtin's name; anything else is a file that must be there, as a study must not find out late that it is not.
-    fn from_str(text: &str) -> Result<Script, Self::Err> {
-        let file = PathBuf::from(text);
-        match BUILTIN_SCRIPTS.into_iter().find(|name| *name == text) {
-            Some(name) => Ok(Script::Builtin(name)),
-            None if file.is_file() => Ok(Script::File(file)),
-            None => Err(NoSuchScript(file)),
-        }
-    }
-}
-
-/// A workload: one script, for some seconds, as fast as it goes. [`Load`] is everything that pgbench can be asked for.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Workload {
-    pub script: Script,
-    pub clients: u32,
-    pub jobs: u32,
-    pub seconds: u32,
-    /// Of the tables: a script's `:scale`.
-    pub scale: u32,
-}
 
 /// pgbench, and the database that it works in.
 #[derive(Clone, Debug)]
@@ -163,15 +86,11 @@ impl Pgbench {
     }
 }
 
-fn to_arguments<const N: usize>(words: [&str; N]) -> Vec<OsString> {
-    words.map(OsString::from).to_vec()
-}
-
 /// What ended in one second of the wall clock.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Interval {
     pub transactions: u64,
-    /// Of these transactions, in microseconds.
+    /// Sum of the transactions' latencies, in microseconds.
     pub latency_us_sum: f64,
     pub latency_us_min: u64,
     pub latency_us_max: u64,
@@ -339,23 +258,5 @@ mod tests {
             "-n -M prepared -P 1 --log --aggregate-interval=1 --log-prefix=/tmp/logs/log -b select-only \
              -c 1 -j 1 -T 20 -h /tmp/s -p 5432 -U pgthaw_workload bench"
         );
-    }
-
-    #[test]
-    fn a_client_pauses_where_its_script_says_so() {
-        for pausing in ["\\sleep 5 ms\n", "SELECT 1;\n  \\shell true\n", "\\setshell x echo 1\r\nSELECT :x;\r\n"] {
-            assert!(has_pause(pausing), "{pausing}");
-        }
-        for busy in ["\\set x random(1, 9)\nSELECT :x;\n", "-- \\sleep 5\nSELECT pg_sleep(1);\n", "\\sleepy\n", ""] {
-            assert!(!has_pause(busy), "{busy}");
-        }
-        assert!(Script::File("no/such/script.sql".into()).may_pause() && !Script::Builtin("tpcb-like").may_pause());
-    }
-
-    #[test]
-    fn a_name_is_a_builtin_or_a_file() {
-        assert_eq!("tpcb-like".parse::<Script>().unwrap(), Script::Builtin("tpcb-like"));
-        assert!("no/such/script.sql".parse::<Script>().unwrap_err().to_string().contains("select-only"));
-        assert_eq!(Script::File("scripts/hot.sql".into()).name(), "hot.sql");
     }
 }

@@ -7,13 +7,13 @@ use super::{PgbenchOutcome, parse_outcome};
 pub struct PgbenchReport {
     /// `15.18 (Debian 15.18-0+deb12u1)`, from PostgreSQL 12 on.
     pub version: Option<String>,
-    /// As the study file names it: a built-in's name, or the file's. One for all when there were several.
+    /// The script as the study file names it: a built-in's name, or the file's. One for all when there were several.
     pub script: Option<String>,
     pub scale: Option<u32>,
     pub clients: Option<u32>,
     pub threads: Option<u32>,
     pub seconds: Option<u32>,
-    /// Of each client.
+    /// Transactions that each client was asked for.
     pub transactions: Option<u32>,
     /// Under a rate transactions are due, and may wait.
     pub has_rate: bool,

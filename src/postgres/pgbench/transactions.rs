@@ -12,14 +12,14 @@ pub struct LoggedTransaction {
     pub client: u32,
     /// Place of the script among those that were given, from 0.
     pub script: u32,
-    /// When it ended: seconds since 1970, and microseconds of that second.
+    /// When the transaction ended: seconds since 1970, and below it microseconds of that second.
     pub second: i64,
     pub microsecond: u32,
     pub ended: TransactionEnd,
 }
 
 impl LoggedTransaction {
-    /// The same by a clock that is so many microseconds behind the one of the log.
+    /// The transaction by a clock that is so many microseconds behind the one of the log.
     pub fn by_clock_behind(self, microseconds: i64) -> LoggedTransaction {
         let ended_us = self.second.saturating_mul(1_000_000).saturating_add(i64::from(self.microsecond));
         let ended_us = ended_us.saturating_sub(microseconds);
@@ -34,12 +34,12 @@ impl LoggedTransaction {
 /// How a transaction ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TransactionEnd {
-    /// It was answered after `latency_us` microseconds: under a rate since it was due, of which it began `lag_us` late.
+    /// The transaction was answered after `latency_us` microseconds: under a rate since it was due, of which it began `lag_us` late.
     /// Without a rate `lag_us` means nothing: where transactions are tried again, the number of retries stands there.
     Answered { latency_us: u64, lag_us: u64 },
-    /// It failed, after all its retries.
+    /// The transaction failed, after all its retries.
     Failed,
-    /// It was due so long ago that it was not begun.
+    /// The transaction was due so long ago that it was not begun.
     Skipped,
 }
 

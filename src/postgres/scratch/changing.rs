@@ -4,7 +4,9 @@ use std::io::{BufRead as _, BufReader, Read as _, Seek as _, SeekFrom};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use super::{DATA, LOG, POLL_INTERVAL, STOP_LIMIT, ScratchCluster};
+use super::owner::{DATA, LOG};
+use super::running::POLL_INTERVAL;
+use super::{STOP_LIMIT, ScratchCluster};
 use crate::files::Tree;
 use crate::postgres::{DataDirectory, Error, Programs};
 
@@ -96,7 +98,7 @@ impl ScratchCluster {
         Ok(kept)
     }
 
-    /// As [`ScratchCluster::adopt`] of a cluster whose owner was killed: its server may still be stopping.
+    /// Takes over a cluster as [`ScratchCluster::adopt`] does, when its owner was killed and its server may still be stopping.
     pub fn adopt_when_stopped(programs: &Programs, directory: &Path) -> Result<ScratchCluster, Error> {
         let began = Instant::now();
         let is_running =

@@ -11,7 +11,7 @@ const PORTS: u16 = 100;
 /// Where a server is reached from elsewhere.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Listening {
-    /// As others know it: a name or an address.
+    /// This host as others know it: a name or an address.
     pub host: String,
     address: IpAddr,
     port: u16,

@@ -3,11 +3,11 @@
 use std::process::{Command, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use super::POLL_INTERVAL;
+use super::running::POLL_INTERVAL;
 use crate::postgres::Error;
 use crate::postgres::programs::command_name;
 
-/// Of the whole process: whoever hears its signals knows no cluster.
+/// Are clusters on their way out? One for the whole process: whoever hears its signals knows no cluster.
 static IS_HURRIED: AtomicBool = AtomicBool::new(false);
 
 /// From now on clusters are on their way out: an initdb that runs is ended, a server that starts is waited for no longer, and one

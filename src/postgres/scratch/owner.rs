@@ -9,6 +9,10 @@ use crate::postgres::{DataDirectory, Error, OwnerMark};
 /// How the names of clusters' directories begin.
 pub const CLUSTER_PREFIX: &str = "pgthaw-lab-";
 
+/// In the directory of a cluster: the data directory, which belongs to the server's user, and the log, which does not.
+pub const DATA: &str = "data";
+pub const LOG: &str = "server.log";
+
 /// Whom the server runs as: it refuses to be root.
 #[derive(Clone, Copy, Debug)]
 pub struct Owner {

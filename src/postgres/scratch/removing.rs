@@ -3,7 +3,7 @@
 use std::io;
 use std::path::Path;
 
-use super::{DATA, LOG};
+use super::owner::{DATA, LOG};
 use crate::files::{Directory, OwnDirectory};
 use crate::postgres::owner_mark::remove_marked;
 

@@ -2,7 +2,7 @@
 
 use std::io::Write;
 
-use super::{Cell, ExportTable, RowWriter};
+use super::table::{Cell, ExportTable, RowWriter};
 
 /// Rows as lines.
 pub(super) struct CsvRows<W: Write> {

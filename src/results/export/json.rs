@@ -4,7 +4,7 @@ use std::io::Write;
 
 use serde_json::{Map, Value};
 
-use super::{Cell, ExportTable, RowWriter};
+use super::table::{Cell, ExportTable, RowWriter};
 
 /// Rows as objects, each on a line of its own.
 pub(super) struct JsonRows<W: Write> {

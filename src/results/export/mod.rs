@@ -19,19 +19,13 @@ use rustix::io::Errno;
 
 pub use table::{Detail, ExportColumn, ExportTable};
 
+use table::{Cell, Kind, RowWriter};
+
 use super::database::{Query, Row};
 use super::error::WRITE_EXPORT;
 use super::{Error, Store};
 use crate::files::{Draft, as_owner_of, directory_of, draft_beside};
 use crate::postgres::keep_text;
-
-/// One value; `None` is SQL's NULL.
-#[derive(Clone, Debug, PartialEq)]
-pub(super) enum Cell {
-    Text(Option<String>),
-    Integer(Option<i64>),
-    Float(Option<f64>),
-}
 
 /// What can be written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -61,12 +55,6 @@ impl FromStr for ExportFormat {
         let found = ExportFormat::ALL.into_iter().find(|format| format.name() == text);
         found.ok_or_else(|| format!("it is one of {}", ExportFormat::ALL.map(ExportFormat::name).join(", ")))
     }
-}
-
-/// Writes groups of rows, and what belongs behind them.
-trait RowWriter {
-    fn write(&mut self, rows: Vec<Vec<Cell>>) -> std::io::Result<()>;
-    fn finish(self: Box<Self>) -> std::io::Result<()>;
 }
 
 impl Store {
@@ -173,9 +161,9 @@ fn no_reader(error: io::Error) -> io::Error {
 fn cells_of(table: ExportTable, row: &Row) -> Result<Vec<Cell>, sqlx::Error> {
     let cell = |column: &ExportColumn| {
         Ok(match column.kind {
-            table::Kind::Text => Cell::Text(row.text(column.name)?.map(keep_text)),
-            table::Kind::Integer => Cell::Integer(row.integer(column.name)?),
-            table::Kind::Float => Cell::Float(row.try_get(column.name)?),
+            Kind::Text => Cell::Text(row.text(column.name)?.map(keep_text)),
+            Kind::Integer => Cell::Integer(row.integer(column.name)?),
+            Kind::Float => Cell::Float(row.try_get(column.name)?),
         })
     };
     table.columns().iter().map(cell).collect()

@@ -10,8 +10,7 @@ use parquet::file::properties::WriterProperties;
 use parquet::file::writer::{SerializedFileWriter, SerializedRowGroupWriter};
 use parquet::schema::types::Type;
 
-use super::table::Kind;
-use super::{Cell, ExportTable, RowWriter};
+use super::table::{Cell, ExportTable, Kind, RowWriter};
 
 /// Rows as columns.
 pub(super) struct ParquetRows<W: Write + Send> {

@@ -1,4 +1,4 @@
-//! Which tables can be exported: a documented view each, its columns with their types.
+//! Which tables can be exported: a documented view each, its columns with their types; and what is written of them.
 
 use std::str::FromStr;
 use std::sync::LazyLock;
@@ -30,6 +30,20 @@ pub(super) enum Kind {
     Text,
     Integer,
     Float,
+}
+
+/// One value; `None` is SQL's NULL.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) enum Cell {
+    Text(Option<String>),
+    Integer(Option<i64>),
+    Float(Option<f64>),
+}
+
+/// Writes groups of rows, and what belongs behind them.
+pub(super) trait RowWriter {
+    fn write(&mut self, rows: Vec<Vec<Cell>>) -> std::io::Result<()>;
+    fn finish(self: Box<Self>) -> std::io::Result<()>;
 }
 
 const fn text(name: &'static str) -> ExportColumn {

@@ -4,17 +4,8 @@ use std::collections::HashMap;
 
 use roaring::RoaringBitmap;
 
-use super::jobs::Want;
-use crate::postgres::{Error, PG_BUFFERCACHE, RelationPath, Server, read_buffers};
-use crate::units::Fork;
-
-/// How a buffer says whose it is: tablespace, database, relfilenumber, fork.
-pub type BufferKey = (u32, u32, u32, Fork);
-
-/// The key of a fork's buffers.
-pub fn key_of(path: &RelationPath, fork: Fork) -> BufferKey {
-    (path.tablespace_oid(), path.database_oid(), path.relfilenumber(), fork)
-}
+use super::want::{BufferKey, Want};
+use crate::postgres::{Error, PG_BUFFERCACHE, Server, read_buffers};
 
 /// A picture of shared_buffers, as far as it matters.
 #[derive(Debug)]

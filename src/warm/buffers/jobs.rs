@@ -2,34 +2,13 @@
 
 use roaring::RoaringBitmap;
 
-use super::current::{BufferKey, Current, key_of};
-use crate::cache::ForkMap;
-use crate::postgres::{Relation, RelationPath};
-use crate::units::{BlockRange, Bytes, Fork};
-use crate::warm::Refusal;
-use crate::warm::receipt::FoundAs;
-use crate::warm::restore::Row;
+use super::current::Current;
+use super::want::Want;
+use crate::units::BlockRange;
 
 /// A statement's blocks and ranges: a fraction of a second on a slow disk, so that Ctrl-C is heard.
 const JOB_BLOCKS: u64 = 512;
 const JOB_RANGES: usize = 128;
-
-/// One fork that is wanted in shared_buffers.
-#[derive(Clone, Debug)]
-pub struct Want {
-    /// Which relation of the request it belongs to.
-    pub relation: usize,
-    pub fork: Fork,
-    /// Blocks by usage count.
-    pub levels: Vec<(u8, RoaringBitmap)>,
-    /// Where to load it from; of a shared catalog any database.
-    pub database: String,
-    pub oid: u32,
-    /// Where its files are; `None` before it is found.
-    pub path: Option<RelationPath>,
-    pub key: BufferKey,
-    pub is_system: bool,
-}
 
 /// A statement.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -66,52 +45,6 @@ pub struct JobPlan {
 impl JobPlan {
     pub fn planned_blocks(&self) -> u64 {
         self.jobs.iter().map(Job::new_blocks).sum()
-    }
-}
-
-impl Want {
-    /// What a snapshot has of a fork, not yet found.
-    pub fn new(relation: usize, fork: &ForkMap, database: &str) -> Want {
-        let levels = fork.buffers.iter().enumerate().filter(|(_, blocks)| !blocks.is_empty());
-        Want {
-            relation,
-            fork: fork.fork,
-            levels: levels.map(|(usage_count, blocks)| (usage_count as u8, blocks.clone())).collect(),
-            database: database.to_owned(),
-            oid: 0,
-            path: None,
-            key: (0, 0, 0, fork.fork),
-            is_system: false,
-        }
-    }
-
-    /// Found in the catalog.
-    pub fn locate(&mut self, now: &Relation, any_database: &str) {
-        self.oid = now.oid;
-        self.path = Some(now.path.clone());
-        self.key = key_of(&now.path, self.fork);
-        self.is_system = now.is_system;
-        self.database = if now.name.database.is_empty() { any_database } else { &now.name.database }.to_owned();
-    }
-
-    /// Blocks asked for.
-    pub fn asked(&self) -> u64 {
-        self.levels.iter().map(|(_, blocks)| blocks.len()).sum()
-    }
-
-    /// The row of one that cannot be loaded.
-    pub fn refused_row(&self, why: Refusal) -> Row {
-        Row {
-            relation: self.relation,
-            fork: self.fork,
-            found: FoundAs::NotFound,
-            asked_blocks: self.asked(),
-            resident_before: None,
-            resident_after: None,
-            read_bytes: Bytes(0),
-            grown_blocks: 0,
-            skips: vec![(why.reason, self.asked(), why.detail)],
-        }
     }
 }
 
@@ -183,6 +116,8 @@ fn cut(blocks: &RoaringBitmap, mut emit: impl FnMut(Vec<BlockRange>, u64)) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::cache::ForkMap;
+    use crate::units::Fork;
 
     fn want(levels: &[(u8, std::ops::Range<u32>)]) -> Want {
         let mut fork = ForkMap::empty(Fork::Main, 10_000);

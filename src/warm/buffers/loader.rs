@@ -8,9 +8,10 @@ use std::time::{Duration, Instant};
 use futures_util::StreamExt as _;
 use futures_util::stream::FuturesUnordered;
 
-use super::BuffersTier;
 use super::crew::{Crew, Done};
-use super::jobs::{Job, JobPlan, Want};
+use super::jobs::{Job, JobPlan};
+use super::tier::BuffersTier;
+use super::want::Want;
 use crate::postgres::{Error, PrewarmMode, Prewarmer};
 use crate::units::Bytes;
 use crate::warm::Refusal;
@@ -52,7 +53,7 @@ pub struct Loader<'a> {
     pace: Pace,
     jobs: Mutex<VecDeque<Job>>,
     loaded: Mutex<Loaded>,
-    /// By all connections, blocks that were only used again included.
+    /// What all connections did, blocks included that were only used again.
     done: Mutex<Done>,
     /// The connections that are to be at work.
     wanted: AtomicUsize,

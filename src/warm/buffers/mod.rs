@@ -4,49 +4,30 @@ mod crew;
 mod current;
 mod jobs;
 mod loader;
+mod tier;
+mod want;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Instant;
 
 use current::Current;
-use jobs::{JobPlan, Want, plan_jobs};
+use jobs::{JobPlan, plan_jobs};
 use loader::{Loaded, Loader};
 use roaring::RoaringBitmap;
+use want::Want;
+
+pub use tier::{BuffersTier, Cached};
 
 use crate::cache::RelationMap;
-use crate::postgres::{Error, PG_PREWARM, Server, apply_create_extension, find_extension};
-use crate::units::{Bytes, Fork};
+use crate::postgres::{Error, PG_PREWARM, apply_create_extension, find_extension};
+use crate::units::Bytes;
 use crate::warm::receipt::{BuffersForecast, FoundAs, SkipReason};
 use crate::warm::restore::{Buffered, Catalog, Found, Missing, Request, Row, compare_paths};
-use crate::warm::{Control, Phase, Refusal, Watcher};
+use crate::warm::{Phase, Refusal};
 
 /// Databases that nobody works in. What is found of them in shared_buffers is left over from looking at their catalogs, and
 /// an extension that is created in template1 every later database would inherit.
 const TEMPLATES: [&str; 2] = ["template0", "template1"];
-
-/// How to load.
-#[derive(Clone, Copy)]
-pub struct BuffersTier<'a> {
-    pub server: &'a Server,
-    /// At most; there are as many as help.
-    pub connections: usize,
-    /// `None`: as many buffers as are free.
-    pub budget: Option<Bytes>,
-    /// What a budget of both tiers leaves for this one, whatever is free.
-    pub limit: Option<Bytes>,
-    /// Load only what is in the page cache: what is not would come into that one too, beyond the budget.
-    pub cached: Option<&'a Cached>,
-    /// Bytes per second; `None`: as fast as it goes.
-    pub max_rate: Option<Bytes>,
-    pub create_extensions: bool,
-    /// Plan and tell; load nothing.
-    pub is_dry_run: bool,
-    pub control: &'a Control,
-    pub watcher: &'a dyn Watcher,
-}
-
-/// Blocks that are in the page cache, by the number of their relation in the request and by fork.
-pub type Cached = BTreeMap<(usize, Fork), RoaringBitmap>;
 
 /// What was done.
 #[derive(Debug, Default)]
@@ -56,7 +37,7 @@ pub struct BuffersPass {
     pub statements: u64,
     pub seconds: f64,
     pub remarks: Vec<String>,
-    /// Of what was asked for, the blocks that are in shared_buffers now, as was measured.
+    /// The blocks asked for that are in shared_buffers now, as was measured.
     pub buffered: Vec<Buffered>,
 }
 
@@ -205,7 +186,7 @@ fn cap(
     }
 }
 
-/// Of `all` buffers those that may be filled: the budget, or what is not `used`.
+/// How many of `all` buffers may be filled: the budget, or what is not `used`.
 fn fillable(all: u64, budget: Option<u64>, used: Result<u64, &Refusal>) -> u64 {
     match (budget, used) {
         (Some(budget), _) => budget.min(all),

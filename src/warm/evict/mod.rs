@@ -3,45 +3,21 @@
 //! The order matters. A checkpoint writes the dirty buffers, so that they do not come back as dirty pages; then buffers
 //! go, then files. The files are looked at again at once: the next query to the server brings catalogs back.
 
+mod eviction;
 mod os;
 mod receipt;
 
+pub use eviction::Eviction;
 pub use receipt::{BuffersStay, EvictReceipt, EvictedFork, EvictedTier, Stay, StayReason};
 
 use std::cmp::Reverse;
 use std::collections::{HashMap, HashSet};
-use std::path::Path;
 
-use super::{Control, Error, Watcher};
-use crate::cache::{Map, RelationMap, TierState, Tiers};
-use crate::linux::page_cache::{PageCache, apply_drop_caches};
+use super::Error;
+use crate::cache::{RelationMap, TierState};
+use crate::linux::page_cache::apply_drop_caches;
 use crate::postgres::{PG_BUFFERCACHE, RelationPath, Server, apply_checkpoint, apply_evict_buffers, read_buffers};
 use crate::units::Bytes;
-
-/// What to make cold, and how.
-#[derive(Clone, Copy)]
-pub struct Eviction<'a> {
-    /// What is resident now of the relations that are meant.
-    pub map: &'a Map,
-    pub tiers: Tiers,
-    /// Are all relations of the cluster meant?
-    pub is_whole_cluster: bool,
-    /// Drop everything that the machine has cached, too.
-    pub drop_caches: bool,
-    /// Tell what would go; evict nothing.
-    pub is_dry_run: bool,
-    pub server: Option<&'a Server>,
-    pub directory: Option<&'a Path>,
-    pub page_cache: &'a dyn PageCache,
-    pub control: &'a Control,
-    pub watcher: &'a dyn Watcher,
-}
-
-impl std::fmt::Debug for Eviction<'_> {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Eviction").field("tiers", &self.tiers).finish_non_exhaustive()
-    }
-}
 
 impl Eviction<'_> {
     /// Evicts, looks again, and says what stayed.
@@ -138,18 +114,6 @@ impl Eviction<'_> {
         let mut stayed: Vec<BuffersStay> = self.map.relations.iter().filter_map(stay).collect();
         stayed.sort_by_key(|stay| Reverse(stay.bytes));
         stayed
-    }
-
-    fn os_bytes(&self) -> Option<Bytes> {
-        (self.map.os == TierState::Measured).then(|| self.bytes(self.map.os_blocks()))
-    }
-
-    fn buffer_bytes(&self) -> Option<Bytes> {
-        (self.map.buffers == TierState::Measured).then(|| self.bytes(self.map.buffer_blocks()))
-    }
-
-    fn bytes(&self, blocks: u64) -> Bytes {
-        Bytes(blocks * u64::from(self.map.source.block_size))
     }
 }
 

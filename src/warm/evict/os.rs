@@ -2,7 +2,8 @@
 
 use std::path::Path;
 
-use super::{EvictReceipt, EvictedFork, EvictedTier, Eviction, Stay, StayReason};
+use super::eviction::Eviction;
+use super::receipt::{EvictReceipt, EvictedFork, EvictedTier, Stay, StayReason};
 use crate::cache::ForkMap;
 use crate::linux;
 use crate::linux::page_cache::{CachedFile, PageCounts};

@@ -5,7 +5,6 @@ use std::collections::HashMap;
 use std::io;
 use std::path::Path;
 
-use super::is_wal;
 use crate::cache::{ForkMap, Map};
 use crate::files::{EntryKind, Tree};
 use crate::linux::Error;
@@ -186,6 +185,11 @@ impl Heat {
     }
 }
 
+/// Is this the name of a file that PostgreSQL alone reads, all of it in order, and recycles?
+fn is_wal(path: &str) -> bool {
+    Path::new(path).starts_with("pg_wal")
+}
+
 #[cfg(test)]
 mod tests {
     use std::fs;
@@ -251,7 +255,7 @@ mod tests {
         let hollow =
             |number: u64| fs::File::create(root.path().join(format!("base/5/{number}"))).unwrap().set_len(file_bytes);
         if hollow(0).is_err() {
-            return;
+            untested!(machine: "this file system has no such large files");
         }
         (1..=CHUNKS_MAX * CHUNK / file_bytes).for_each(|number| hollow(number).unwrap());
         let refused = Chunks::list(&directory(root.path()), None).unwrap_err().to_string();

@@ -71,7 +71,7 @@ impl std::fmt::Debug for Hydration<'_> {
 pub struct HydrationReceipt {
     pub files: u64,
     pub total_bytes: Bytes,
-    /// By earlier runs.
+    /// Bytes that earlier runs read.
     pub done_before_bytes: Bytes,
     pub read_bytes: Bytes,
     pub left_bytes: Bytes,
@@ -84,7 +84,7 @@ pub struct HydrationReceipt {
     pub snapshot_taken_at: Option<Timestamp>,
     /// Reads that failed: the first of them one by one.
     pub failed_reads: u64,
-    /// Of these, the ones that this user may not do.
+    /// Failed reads that this user may not do.
     pub denied_reads: u64,
     pub failures: Vec<HydrationFailure>,
     /// What the server did meanwhile, and what was left to it.
@@ -111,7 +111,7 @@ impl HydrationReceipt {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct FinishedRun {
     pub at: Timestamp,
-    /// As in /sys/block.
+    /// The device's name in /sys/block.
     pub device: String,
 }
 
@@ -129,7 +129,7 @@ struct Work<'a> {
     chunks: &'a Chunks,
     governor: Governor,
     next: AtomicUsize,
-    /// Of each chunk.
+    /// Is each chunk done?
     done: Vec<AtomicBool>,
     read_bytes: AtomicU64,
     failed_reads: AtomicU64,
@@ -314,11 +314,6 @@ impl Work<'_> {
     }
 }
 
-/// Is this the name of a file that PostgreSQL alone reads, all of it in order, and recycles?
-fn is_wal(path: &str) -> bool {
-    Path::new(path).starts_with("pg_wal")
-}
-
 #[cfg(test)]
 mod tests {
     use std::fs;
@@ -344,8 +339,8 @@ mod tests {
         for name in ["1", "2", "3"] {
             fs::File::create(root.path().join(name)).unwrap().set_len(9 << 20).unwrap();
         }
-        if DirectFile::open(&root.path().join("1")).is_err() {
-            return;
+        if let Err(error) = DirectFile::open(&root.path().join("1")) {
+            untested!(machine: "{error}");
         }
         let directory = DataDirectory::pretend(root.path());
         let hydration = Hydration {

@@ -29,14 +29,14 @@ pub struct HydrationState {
     /// Was everything read that there was? It is not gone on with: what was written since was touched by being written.
     is_finished: bool,
     chunk_bytes: u64,
-    /// Of each file below the data directory the chunks that were read, as `[start, end)`, in order.
+    /// The chunks that were read of each file below the data directory, as `[start, end)`, in order.
     files: BTreeMap<String, Vec<(u64, u64)>>,
 }
 
 /// Where a cluster is.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 struct Place {
-    /// Without links.
+    /// The directory's path without links.
     data_directory: String,
     /// The device's name at that time, as in /sys/block.
     device: String,

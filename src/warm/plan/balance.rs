@@ -7,7 +7,7 @@
 use super::cells::Cells;
 use super::merge::{self, Cost, Merging, Prices};
 use super::slices::Slices;
-use super::{Geometry, WantedFork};
+use super::wanted::{Geometry, WantedFork};
 use crate::units::Bytes;
 use crate::warm::DeviceProfile;
 
@@ -47,7 +47,7 @@ pub struct Pricing<'a> {
 }
 
 impl<'a> Pricing<'a> {
-    /// Of the next slice.
+    /// The prices of the next slice.
     pub fn next(&mut self, cells: &Cells) -> Prices<'a> {
         let (read_worth, ties) = match &mut self.balance {
             Balance::ByPrice => (1.0, None),

@@ -2,7 +2,7 @@
 
 use roaring::RoaringBitmap;
 
-use super::WantedFork;
+use super::wanted::WantedFork;
 
 /// Neither wanted nor resident.
 const COLD: u8 = 0;

@@ -16,7 +16,7 @@ pub struct Prices<'a> {
     pub largest_read: u32,
     /// What a read is worth, as a multiple of its price.
     pub read_worth: f64,
-    /// Of the gaps of this length only so many may be read over, and no longer ones.
+    /// A length of gaps, and how many of that length may be read over; no longer ones are.
     pub ties: Option<(u16, u16)>,
 }
 
@@ -26,7 +26,7 @@ impl Prices<'_> {
         self.seconds_at(cost, 1.0)
     }
 
-    /// The same, with a read as dear as it is to this plan: what decides which gaps are read over.
+    /// Seconds with a read as dear as it is to this plan: what decides which gaps are read over.
     fn worth(&self, cost: Cost) -> f64 {
         self.seconds_at(cost, self.read_worth)
     }

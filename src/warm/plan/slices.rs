@@ -2,7 +2,7 @@
 //! heat.
 
 use super::cells::Cells;
-use super::{Precedence, WantedFork};
+use super::wanted::{Precedence, WantedFork};
 
 /// Largest reads of a slice. Long enough that a plan of terabytes stays small, short enough that a hot part of a table
 /// stands out: 8 MB with reads of 256 kB.

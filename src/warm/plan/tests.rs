@@ -1,6 +1,7 @@
 //! Properties that hold for any input, against plans that are too simple to be wrong.
 
 use proptest::prelude::*;
+use roaring::RoaringBitmap;
 
 use super::*;
 

@@ -17,6 +17,8 @@ use crate::warm::Error;
 
 /// Bytes of a chunk: the largest read.
 const CHUNK: u64 = 1 << 20;
+/// Larger reads at random places than the small ones, each with chunks of its own.
+pub const SIZES: [u64; 7] = [16 << 10, 32 << 10, 64 << 10, 128 << 10, 256 << 10, 512 << 10, 1 << 20];
 /// Files that are read of, the largest ones: all are open at a time.
 const FILES_MAX: usize = 256;
 /// Fewer chunks than this say little.
@@ -90,7 +92,7 @@ pub struct Deck {
     sequential: Places,
     /// Chunks in random order; those for small reads first, then as many for each larger size.
     chunks: Vec<Place>,
-    /// By the size of the read.
+    /// Places of reads, by the size of the read.
     random: Mutex<BTreeMap<u64, Arc<Places>>>,
 }
 
@@ -127,7 +129,7 @@ impl Deck {
     /// The places in the `nth` share of the chunks. The first share is the one for small reads.
     fn deal(&self, nth: usize, size: u64) -> Places {
         let small = self.chunks.len() / SMALL_PART;
-        let share = (self.chunks.len() - small) / super::SIZES.len();
+        let share = (self.chunks.len() - small) / SIZES.len();
         let (start, length) = if nth == 0 { (0, small) } else { (small + (nth - 1) * share, share.max(1)) };
         let end = (start + length.clamp(1, CHUNKS_PER_SIZE_MAX)).min(self.chunks.len());
         let chunks = &self.chunks[start.min(end - 1)..end];
@@ -181,7 +183,7 @@ mod tests {
             }
         };
         check(&deck.random(8192), 8192);
-        super::super::SIZES.iter().for_each(|size| check(&deck.random(*size), *size));
+        SIZES.iter().for_each(|size| check(&deck.random(*size), *size));
         check(&deck.sequential, CHUNK);
         let chunks = |size: u64| -> BTreeSet<(u32, u64)> {
             seen.iter().filter(|(of, _, _)| *of == size).map(|(_, file, chunk)| (*file, *chunk)).collect()

@@ -1,8 +1,6 @@
 //! From measured rates to a profile: pure.
 
-use serde::{Deserialize, Serialize};
-
-use super::{DepthPoint, SizePoint};
+use super::measurement::{DepthPoint, Fit, SizePoint};
 use crate::units::Bytes;
 use crate::warm::device_profile::{DeviceProfile, READ_PRICE_SHARE_MAX};
 
@@ -10,15 +8,6 @@ use crate::warm::device_profile::{DeviceProfile, READ_PRICE_SHARE_MAX};
 const AS_GOOD_AS_BEST: f64 = 0.9;
 /// More in flight is worth it when it gains at least this.
 const GAIN_MIN: f64 = 1.05;
-
-/// The prices that describe the measured reads best, one added to the other.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Fit {
-    pub reads_per_second: f64,
-    pub bandwidth: Bytes,
-    /// How far they are off at most, as a ratio of the measured time.
-    pub error_ratio_max: f64,
-}
 
 /// What is made of small reads.
 #[derive(Clone, Copy, Debug, PartialEq)]

@@ -7,21 +7,20 @@
 
 mod files;
 mod fit;
+mod measurement;
 mod phase;
 mod store;
 
 use std::time::{Duration, Instant};
 
-use serde::{Deserialize, Serialize};
-
 pub use files::{SampleFile, find_sample_files};
-pub use fit::Fit;
+pub use measurement::{DepthPoint, Fit, Measurement, SizePoint};
 pub use store::{DeviceRecord, ProfileStore, StoredDevice, StoredLimit};
 
-use files::Deck;
+use files::{Deck, SIZES};
 use phase::{Phase, Speed};
 
-use super::{Control, DeviceProfile, Error};
+use super::{Control, Error};
 use crate::files::Tree;
 use crate::units::Bytes;
 
@@ -32,8 +31,6 @@ pub const PROBE_TIME: Duration = Duration::from_secs(10);
 const SMALL_READ: u64 = 8 << 10;
 /// Small reads in flight.
 const DEPTHS: [u32; 7] = [1, 2, 4, 8, 16, 32, 64];
-/// Larger reads at random places.
-const SIZES: [u64; 7] = [16 << 10, 32 << 10, 64 << 10, 128 << 10, 256 << 10, 512 << 10, 1 << 20];
 /// Bytes of a read in order.
 const SEQUENTIAL_READ: u64 = 1 << 20;
 /// Large reads in flight: few are enough, many would take long to stop.
@@ -44,55 +41,6 @@ const LARGE_DEPTHS: std::ops::RangeInclusive<u32> = 4..=16;
 const DEPTH_SHARE: (f64, f64) = (0.045, 0.02);
 const SIZE_SHARE: (f64, f64) = (0.045, 0.07);
 const SEQUENTIAL_SHARE: (f64, f64) = (0.15, 0.36);
-
-/// What was measured. Rates are those of the phases' later parts.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Measurement {
-    /// What a restore plans with.
-    pub profile: DeviceProfile,
-    /// Of one small read at a time, in microseconds.
-    pub latency_us_p50: f64,
-    pub latency_us_p99: f64,
-    /// Bytes per second of reads of 1 MiB in order.
-    pub sequential_bandwidth: Bytes,
-    /// Random reads of 8 KiB.
-    pub by_depth: Vec<DepthPoint>,
-    /// Random reads, the useful number of them in flight.
-    pub by_size: Vec<SizePoint>,
-    /// How well `seconds = reads ÷ reads_per_second + bytes ÷ bandwidth` describes `by_size`.
-    pub fit: Fit,
-    /// How far the profile itself is off there at most, as a ratio of the measured time.
-    pub profile_error_ratio_max: f64,
-    /// What the probe itself cost.
-    pub reads: u64,
-    pub read_bytes: Bytes,
-    pub seconds: f64,
-    /// Did it run out of blocks that had not been read yet?
-    pub has_read_twice: bool,
-}
-
-/// Small random reads with so many in flight.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
-pub struct DepthPoint {
-    pub depth: u32,
-    pub reads_per_second: f64,
-    pub latency_us_p50: f64,
-    pub latency_us_p99: f64,
-}
-
-/// Random reads of one size.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
-pub struct SizePoint {
-    pub read_bytes: Bytes,
-    pub reads_per_second: f64,
-}
-
-impl SizePoint {
-    /// Bytes per second.
-    pub fn bandwidth(&self) -> Bytes {
-        Bytes((self.reads_per_second * self.read_bytes.0 as f64) as u64)
-    }
-}
 
 /// One probe.
 pub struct Probe<'a> {

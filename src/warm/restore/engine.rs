@@ -40,7 +40,7 @@ pub struct ForkFile {
 /// Everything that the threads share.
 pub struct Engine<'a> {
     pub plan: &'a Plan,
-    /// In the plan's order.
+    /// Forks in the plan's order.
     pub forks: &'a [ForkFile],
     pub files: Files<'a>,
     pub threads: usize,
@@ -59,7 +59,7 @@ pub struct Outcome {
     pub reads: u64,
     /// Bytes of each fork that were not cached when their read was issued, in the plan's order.
     pub fork_bytes: Vec<Bytes>,
-    /// Of these, bytes that were read once more because they had gone by the time that a later slice was read.
+    /// Bytes that were read once more, because they had gone by the time that a later slice was read.
     pub reread_bytes: Bytes,
     /// Forks that could not be read, by number, with the first error.
     pub failures: BTreeMap<usize, String>,
@@ -99,7 +99,7 @@ struct Place {
 struct Work<'a> {
     engine: &'a Engine<'a>,
     files: OpenFiles<'a>,
-    /// Of cached pages in the midst of a read, what the device rather reads again than leaves out.
+    /// Cached pages in the midst of a read that the device rather reads again than leaves out.
     gap_pages: u64,
     queue: Mutex<Queue>,
     is_exhausted: AtomicBool,

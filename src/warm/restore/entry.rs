@@ -21,9 +21,9 @@ pub struct Entry {
     pub precedence: Precedence,
     pub is_index: bool,
     pub asks: Asks,
-    /// Of these, blocks that are to outlive what is read once.
+    /// Blocks asked for that are to outlive what is read once.
     pub hot: RoaringBitmap,
-    /// Its length when the snapshot was taken.
+    /// The fork's length when the snapshot was taken.
     pub snapshot_blocks: u64,
 }
 

@@ -28,7 +28,7 @@ pub struct Files<'a> {
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Found {
     pub blocks: u64,
-    /// Of its first blocks, as many as were asked about.
+    /// The resident ones of the first blocks, as many as were asked about.
     pub resident: RoaringBitmap,
 }
 
@@ -108,7 +108,7 @@ fn clamp(block: u64) -> u32 {
 /// Open segments, the least recently used closed first.
 pub struct OpenFiles<'a> {
     files: Files<'a>,
-    /// In the order of use, the latest last.
+    /// Open files in the order of use, the latest last.
     open: Mutex<VecDeque<(SegmentKey, Arc<dyn CachedFile>)>>,
 }
 

@@ -58,9 +58,9 @@ pub struct Governor {
 /// What was seen of device and traffic.
 #[derive(Debug)]
 struct Seen {
-    /// By the profile, until there is a measurement.
+    /// The device's bandwidth; that of its profile until there is a measurement.
     bandwidth: Bytes,
-    /// Also when the user or a probe told: what comes beside traffic, which takes reads of its own, is no better opinion.
+    /// Is the bandwidth known? It is, too, when the user or a probe told it: what comes beside traffic is no better opinion.
     is_measured: bool,
     /// What the stretch before brought, if it was undisturbed.
     undisturbed: Option<Bytes>,

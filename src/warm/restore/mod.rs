@@ -96,7 +96,7 @@ pub struct Place {
 pub struct Restore {
     request: Request,
     options: RestoreOptions,
-    /// Or why the data directory is of no use.
+    /// Where the files are, or why the data directory is of no use.
     place: Result<Place, Refusal>,
     host: Host,
     governor: Governor,
@@ -107,7 +107,7 @@ pub struct Restore {
 /// What came of asking for the server.
 #[derive(Debug)]
 pub struct Answer {
-    /// Or why there is none to load shared_buffers with.
+    /// The server to load shared_buffers with, or why there is none.
     pub server: Result<Server, Refusal>,
     pub remarks: Vec<String>,
 }
@@ -115,7 +115,7 @@ pub struct Answer {
 /// What is known once the server has answered, or has not.
 struct Late {
     server: Result<Server, Refusal>,
-    /// Or why nothing can be looked up by name.
+    /// What relations are looked up with, or why nothing can be looked up by name.
     catalog: Result<Catalog, Refusal>,
     /// What was not where the snapshot says.
     unresolved: Vec<Measured>,
@@ -123,7 +123,7 @@ struct Late {
 }
 
 impl Restore {
-    /// One that has not begun. Without a `place` there is a reason why the data directory is of no use.
+    /// A restore that has not begun. Without a `place` there is a reason why the data directory is of no use.
     pub fn new(request: Request, options: RestoreOptions, place: Result<Place, Refusal>, host: Host) -> Restore {
         let RestoreOptions { sharing, threads, max_rate, device, .. } = options;
         let governor = Governor::new(sharing, threads, max_rate, device);

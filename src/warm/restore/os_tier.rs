@@ -15,7 +15,7 @@ use crate::warm::threads::map_on_threads;
 use crate::warm::traffic::Traffic;
 use crate::warm::{Control, DeviceProfile, Phase, Refusal, Room, Watcher};
 
-/// Of the memory that there is, the part that may be filled: what the server itself will ask for has to fit too.
+/// Part of the memory that may be filled: what the server itself will ask for has to fit too.
 const ROOM_RATIO: f64 = 0.95;
 
 /// An entry whose files were looked at.
@@ -27,7 +27,7 @@ pub struct Pass {
     pub forecast: Forecast,
     pub reads: u64,
     pub read_bytes: Bytes,
-    /// From the first read to verified.
+    /// Seconds from the first read until residency was verified.
     pub seconds: f64,
     pub rows: Vec<Row>,
     pub memory: MemoryReceipt,
@@ -167,7 +167,7 @@ impl OsTier<'_> {
         read_forks(&self.files, &job.files, &ends, self.threads, self.watcher, &|| None)
     }
 
-    /// As the first plan, from what is resident now.
+    /// A plan made as the first one was, from what is resident now.
     fn plan_again(&self, job: &Job, found: &[State], lost: Bytes) -> Plan {
         let mut forks = job.plan.forks().to_vec();
         for (fork, state) in forks.iter_mut().zip(found) {

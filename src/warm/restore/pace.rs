@@ -50,7 +50,7 @@ impl Pace {
         }
     }
 
-    /// As `wait`, for what is not of the OS tier: until the user interrupts it. Returns whether the turn came.
+    /// Waits as `wait` does, for what is not of the OS tier: until the user interrupts it. Returns whether the turn came.
     pub async fn wait_async(&self, bytes: Bytes, control: &Control) -> bool {
         if let Some(turn) = self.take_turn(bytes) {
             return control.unless_interrupted(tokio::time::sleep_until(turn.into())).await.is_some();

@@ -16,7 +16,7 @@ use crate::warm::{Refusal, heat};
 pub struct Request {
     pub map: Map,
     pub tiers: Tiers,
-    /// Of the map's relations, in their order, then of the empty ones.
+    /// Identities of the map's relations in their order, then of the empty ones.
     pub identities: Vec<Identity>,
 }
 

@@ -37,7 +37,7 @@ struct Sample {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Left {
     pub pages: u64,
-    /// Of these, not cached any more.
+    /// Pages that are not cached any more.
     pub gone: u64,
 }
 

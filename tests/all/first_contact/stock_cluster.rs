@@ -8,7 +8,7 @@ use std::process::Command;
 use pgthaw::postgres::Programs;
 use tempfile::TempDir;
 
-use crate::servers::{Output, output_of, say_untested};
+use crate::servers::{Output, output_of};
 
 /// Its name; one such cluster is there at a time.
 const NAME: &str = "pgthawcontact";
@@ -33,16 +33,12 @@ pub struct StockCluster {
 impl StockCluster {
     /// Makes and starts one; `None`, which is said, where Debian's tools or the right to use them are missing.
     pub fn start() -> Option<StockCluster> {
-        if !rustix::process::geteuid().is_root() {
-            say_untested(&"only root can make a cluster with pg_createcluster");
-            return None;
-        }
+        needs_root!();
         let tools = ["pg_createcluster", "pg_ctlcluster", "pg_dropcluster", "runuser", "su"];
         let is_there =
             |tool: &&str| output_of(Command::new("sh").args(["-c", &format!("command -v {tool}")])).status == 0;
         if let Some(missing) = tools.iter().find(|tool| !is_there(tool)) {
-            say_untested(&format!("there is no {missing} here: apt-get install postgresql-common"));
-            return None;
+            untested!("there is no {missing} here: apt-get install postgresql-common");
         }
         let newest =
             Programs::find_all().pop().expect("postgresql-common without a server: apt-get install postgresql");

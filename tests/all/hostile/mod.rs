@@ -3,7 +3,7 @@
 use pgthaw::postgres::{PrewarmMode, Prewarmer, Server};
 use pgthaw::units::{BlockRange, Fork};
 
-use crate::servers::{self, TestServer, say_untested};
+use crate::servers::{self, TestServer};
 
 const SHADOWS: &str = include_str!("shadows.sql");
 
@@ -136,9 +136,7 @@ test_every_version! {
 #[test]
 fn neither_is_it_for_other_users() {
     let server = start(servers::servers().last().unwrap().0, EXTENSIONS);
-    if !rustix::process::getuid().is_root() {
-        return say_untested(&"only root can become others");
-    }
+    needs_root!();
     for uid in [65534, server_uid(&server)] {
         for visit in [&VISITS[0], &VISITS[2], &VISITS[4]] {
             let output = server.pgthaw_as(uid, visit);
@@ -230,7 +228,7 @@ test_every_version! {
 #[test]
 fn a_login_that_never_ends_is_left_with_control_c() {
     let Some((version, _)) = servers::servers().into_iter().rfind(|(version, _)| *version >= 17) else {
-        return say_untested(&"no server has triggers on login");
+        untested!(machine: "no server has triggers on login");
     };
     let server = servers::start(version, &[]);
     server.psql("CREATE DATABASE sleeping");

@@ -293,10 +293,7 @@ fn build_short_transfers(directory: &Path) -> Option<PathBuf> {
     compiler.args(["-D_GNU_SOURCE", "-shared", "-fPIC", "-O1", "-o"]).arg(&library).arg(&source);
     match compiler.status() {
         Ok(status) => status.success().then_some(library),
-        Err(error) => {
-            servers::say_untested(&error);
-            None
-        }
+        Err(error) => untested!("there is no C compiler: {error}"),
     }
 }
 

@@ -23,7 +23,7 @@ pub struct Point {
 pub fn is_here() -> bool {
     let is_here = Command::new("strace").args(["-qq", "-o", "/dev/null", "true"]).status().is_ok_and(|it| it.success());
     if !is_here {
-        servers::say_untested(&"strace is missing or may not trace: scripts/setup --for test");
+        untested!("strace is missing or may not trace: scripts/setup --for test");
     }
     is_here
 }

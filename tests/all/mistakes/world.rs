@@ -7,7 +7,7 @@ use std::process::Command;
 
 use pgthaw::postgres::StopMode;
 
-use super::{PLANTED, untested};
+use super::PLANTED;
 use crate::servers::{self, Output, TestServer, output_of};
 use crate::{results, synthetic_run};
 
@@ -25,12 +25,10 @@ struct FullPlace(std::path::PathBuf);
 
 impl World {
     pub fn make() -> Option<World> {
-        if !rustix::process::geteuid().is_root() {
-            return untested("only root can make mistakes as other users and fill a file system of his own");
-        }
+        needs_root!();
         // What PostgreSQL says itself differs between versions.
         if !servers::servers().iter().any(|(major, _)| *major == VERSION) {
-            return untested("the page has the words of PostgreSQL 18: scripts/test-servers 18");
+            untested!("the page has the words of PostgreSQL 18: scripts/test-servers 18");
         }
         let shop = servers::start_new(VERSION, &[("cluster_name", "shop")]);
         let mut stopped = servers::start_new(VERSION, &[("cluster_name", "spare")]);
@@ -130,8 +128,7 @@ impl FullPlace {
         fs::create_dir(place).unwrap();
         let mounted = output_of(Command::new("mount").args(["-t", "tmpfs", "-o", "size=64k", "tmpfs"]).arg(place));
         if mounted.status != 0 {
-            servers::say_untested(&format!("nothing can be mounted here: {}", mounted.stderr));
-            return None;
+            untested!("nothing can be mounted here: {}", mounted.stderr);
         }
         let full = FullPlace(place.to_owned());
         // Up to the last page.

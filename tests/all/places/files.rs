@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use pgthaw::postgres::StopMode;
 
-use super::{ends_by_itself, is_root, make_pipe};
+use super::{ends_by_itself, make_pipe};
 use crate::servers::{self, Output, TestServer};
 
 /// A stopped cluster.
@@ -60,9 +60,7 @@ fn what_is_no_file_of_the_servers_is_left_out_and_the_rest_is_done() {
 
 #[test]
 fn a_file_of_another_user_is_not_the_servers() {
-    if !is_root() {
-        return;
-    }
+    needs_root!();
     let (server, [foreign, ..]) = cluster();
     chown(&foreign, Some(0), Some(0)).unwrap();
     let remarks = run(&server, &["map", "--json"]).ok().json()["remarks"].to_string();

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use rustix::fs::{CWD, RenameFlags, renameat_with};
 
-use super::{NOBODY, attackers, ends_by_itself, is_root, make_pipe};
+use super::{NOBODY, attackers, ends_by_itself, make_pipe};
 use crate::servers::{self, Home, Output, TestServer};
 
 /// The results of a small log.
@@ -58,9 +58,7 @@ fn a_journal_that_is_no_file_is_none_of_the_results() {
 
 #[test]
 fn a_journal_of_another_user_is_none_of_the_results() {
-    if !is_root() {
-        return;
-    }
+    needs_root!();
     let (home, store) = results();
     for journal in journals(&store) {
         fs::write(&journal, "his").unwrap();
@@ -80,9 +78,7 @@ fn a_journal_of_another_user_is_none_of_the_results() {
 /// Several users share a store; one of them was killed while he wrote.
 #[test]
 fn a_journal_of_ones_own_beside_a_shared_store_is_taken() {
-    if !is_root() {
-        return;
-    }
+    needs_root!();
     let (home, store) = results();
     let shared = home.path().join("shared.sqlite");
     fs::rename(&store, &shared).unwrap();

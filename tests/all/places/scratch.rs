@@ -12,7 +12,7 @@ use rustix::fs::{CWD, RenameFlags, renameat_with};
 use rustix::process::Uid;
 use rustix::thread::set_thread_res_uid;
 
-use super::{attackers, is_root, run_as};
+use super::{attackers, run_as};
 
 /// Files in the directory that root is led to.
 const VICTIMS: usize = 600;
@@ -30,9 +30,7 @@ fn cluster(parent: &Path) -> ScratchCluster {
 
 #[test]
 fn the_servers_user_puts_nothing_beside_its_data() {
-    if !is_root() {
-        return;
-    }
+    needs_root!();
     let mut cluster = cluster(Path::new("/var/tmp"));
     cluster.start().unwrap();
     let data = cluster.data_directory();
@@ -63,9 +61,7 @@ fn the_servers_user_puts_nothing_beside_its_data() {
 
 #[test]
 fn what_is_configured_goes_to_files_of_the_servers_user_alone() {
-    if !is_root() {
-        return;
-    }
+    needs_root!();
     let place = tempfile::tempdir_in("/var/tmp").unwrap();
     let secret = place.path().join("secret");
     fs::write(&secret, "mine").unwrap();
@@ -133,9 +129,7 @@ fn check_swapped_link(attacker: u32) {
 
 #[test]
 fn a_directory_of_somebody_else_is_not_taken_for_a_cluster() {
-    if !is_root() {
-        return;
-    }
+    needs_root!();
     let place = tempfile::tempdir_in("/var/tmp").unwrap();
     let planted = place.path().join("pgthaw-lab-planted");
     fs::create_dir_all(planted.join("data")).unwrap();

@@ -11,7 +11,7 @@ use std::sync::mpsc::{self, Receiver};
 use rustix::process::Uid;
 use rustix::thread::set_thread_res_uid;
 
-use super::{NOBODY, attackers, ends_by_itself, is_root};
+use super::{NOBODY, attackers, ends_by_itself};
 use crate::servers::{Home, Output};
 
 /// Listens as somebody else, asks whoever comes for his password in the clear, and tells all that he says.
@@ -65,9 +65,7 @@ fn has_password(heard: &Receiver<Vec<u8>>) -> bool {
 
 #[test]
 fn a_stranger_who_listens_where_anybody_may_hears_no_password() {
-    if !is_root() {
-        return;
-    }
+    needs_root!();
     let place = open_place();
     let heard = listen_as(NOBODY, place.path());
     let said = map(place.path(), &[]).ends_with(3).stderr;
@@ -78,9 +76,7 @@ fn a_stranger_who_listens_where_anybody_may_hears_no_password() {
 /// Whoever asks: root, the server's user and nobody.
 #[test]
 fn who_listens_where_anybody_may_is_root_the_servers_user_or_oneself() {
-    if !is_root() {
-        return;
-    }
+    needs_root!();
     let [root, postgres, nobody] = attackers().try_into().unwrap();
     const STRANGER: u32 = 54_321;
     for asking in [root, postgres, nobody] {
@@ -96,9 +92,7 @@ fn who_listens_where_anybody_may_is_root_the_servers_user_or_oneself() {
 
 #[test]
 fn a_server_is_whose_requirepeer_says() {
-    if !is_root() {
-        return;
-    }
+    needs_root!();
     let place = open_place();
     let heard = listen_as(NOBODY, place.path());
     let said = map(place.path(), &[("PGREQUIREPEER", "postgres")]).ends_with(3).stderr;
@@ -110,9 +104,7 @@ fn a_server_is_whose_requirepeer_says() {
 
 #[test]
 fn a_directory_that_others_cannot_write_to_is_trusted_as_before() {
-    if !is_root() {
-        return;
-    }
+    needs_root!();
     let place = open_place();
     let heard = listen_as(NOBODY, place.path());
     fs::set_permissions(place.path(), Permissions::from_mode(0o755)).unwrap();

@@ -32,3 +32,6 @@ export type Chart = echarts.EChartsType;
 
 /** SVG: crisp at every size and in print, and a few thousand points are little for it. */
 export const createChart = (box: HTMLElement): Chart => echarts.init(box, null, { renderer: "svg" });
+
+/** A chart without a page, for a picture in a file. */
+export const createPicture = (width: number, height: number): Chart => echarts.init(null, null, { renderer: "svg", ssr: true, width, height });

@@ -1,10 +1,13 @@
 // The data of studies, as src/report/study.rs and src/serve/ send them. Field names are those of src/study/sweep/ and src/verdict/sweep/.
 
-import type { Ratio, Run } from "../record";
+import type { Ratio, Run, Spread } from "../record";
+
+export type { Spread };
 
 export interface StudiesPageData {
   format: number;
   kind: "studies" | "served";
+  metrics: MetricFacts[];
   studies: StudyInPage[];
 }
 
@@ -57,12 +60,14 @@ export interface SweepRun {
   source?: string;
 }
 
-export interface Range {
-  median: number;
-  min: number;
-  max: number;
-  /** Of the median; null with fewer than three trials. */
-  interval?: { low: number; high: number; coverage: number } | null;
+/** What a figure is: declared by the program (src/verdict/sweep/metric.rs). */
+export interface MetricFacts {
+  name: string;
+  key: string;
+  label: string;
+  caption: string;
+  kind: "rate" | "per_second" | "latency" | "time" | "bytes" | "count" | "ratio";
+  is_low_better: boolean;
 }
 
 export interface PointSummary {
@@ -72,22 +77,15 @@ export interface PointSummary {
   values: string[];
   trials: number;
   failures: number;
-  tps: Range | null;
-  worst_second_tps: Range | null;
-  latency_us_p50: Range | null;
-  latency_us_p95: Range | null;
-  latency_us_p99: Range | null;
-  latency_us_p999: Range | null;
-  device_read_bytes: Range | null;
-  /** Where the device was gauged. */
-  device_writes_per_second: Range | null;
-  device_written_bytes: Range | null;
-  checkpoints: Range | null;
+  /** Seconds that its cold trials were measured. */
+  measured_seconds: number | null;
   /** Medians. */
   background: BackgroundWrites | null;
   verdicts: PointVerdict[];
   /** Text to number of trials: failures, and what trials without verdicts said. */
   warnings: Record<string, number>;
+  /** Its figures by their keys, each a `Spread`; null where no trial has one. */
+  [figure: string]: unknown;
 }
 
 /** What speaks against a measurement, and what to do about it. */
@@ -128,16 +126,8 @@ export interface TrialOutline {
   started_at: string;
   start_verdict: string | null;
   failure: string | null;
-  tps: number;
-  worst_second_tps: number | null;
-  latency_us_p50: number | null;
-  latency_us_p95: number | null;
-  latency_us_p99: number | null;
-  latency_us_p999: number | null;
-  device_read_bytes: number;
-  device_writes_per_second: number | null;
-  device_written_bytes: number | null;
-  checkpoints: number;
+  /** Its figures by their keys. */
+  [figure: string]: unknown;
 }
 
 export interface TrialData {

@@ -1,0 +1,109 @@
+//! The command line: which subcommands there are, and what comes before them.
+
+use std::ffi::OsString;
+
+use clap::{CommandFactory as _, Parser, Subcommand};
+
+use super::{
+    ConnectionArguments, ExitStatus, OutputArguments, bench, completions, demo, doctor, evict, hydrate, map, predict,
+    report, restore, results, serve, settings, snapshot, steady,
+};
+use crate::files::FileMode;
+use crate::linux::arguments::hide_arguments;
+use crate::postgres::hide_password;
+use crate::terminal;
+
+/// Gets a cold PostgreSQL back to full speed, and proves it.
+#[derive(Debug, Parser)]
+#[command(name = "pgthaw", version, propagate_version = true, arg_required_else_help = true, disable_help_flag = true)]
+pub struct Cli {
+    #[command(subcommand)]
+    command: Command,
+
+    #[command(flatten)]
+    output: OutputArguments,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    Doctor(doctor::DoctorArguments),
+    Map(map::MapArguments),
+    Snapshot(snapshot::SnapshotArguments),
+    Restore(restore::RestoreArguments),
+    Evict(evict::EvictArguments),
+    Hydrate(hydrate::HydrateArguments),
+    Bench(bench::BenchArguments),
+    Results(results::ResultsArguments),
+    Report(report::ReportArguments),
+    Serve(serve::ServeArguments),
+    Predict(predict::PredictArguments),
+    Steady(steady::SteadyArguments),
+    Demo(demo::DemoArguments),
+    Completions(completions::CompletionsArguments),
+}
+
+impl Cli {
+    /// Reads the command line, the environment and `pgthaw.toml`; the first of them wins.
+    pub fn read(arguments: &[OsString]) -> anyhow::Result<Cli> {
+        // What is written from here on is its owner's alone, by this process and by those that it starts.
+        FileMode::PRIVATE.apply();
+        let words = arguments.iter().map(|word| word.to_string_lossy().into_owned());
+        let hide = |word: String| {
+            let shown = hide_password(&word)?;
+            // clap shows the value alone.
+            let value = word.split_once('=').filter(|(option, _)| option.starts_with("--"));
+            let value = value.map(|(_, value)| (value.to_owned(), "…".to_owned()));
+            Some([(word.clone(), shown)].into_iter().chain(value))
+        };
+        let hidden: Vec<(String, String)> = words.filter_map(hide).flatten().collect();
+        if !hidden.is_empty() {
+            terminal::hide_words(hidden);
+            hide_arguments(hide_password);
+        }
+        Ok(settings::read_command_line(arguments)?)
+    }
+
+    /// Was `--json` given? Failures are then told in JSON too.
+    pub fn as_json(&self) -> bool {
+        self.output.json
+    }
+
+    /// Which server was named, by the commands that take one.
+    fn named(&self) -> Option<ConnectionArguments> {
+        match &self.command {
+            Command::Doctor(arguments) => Some(arguments.named()),
+            Command::Map(arguments) => Some(arguments.named()),
+            Command::Snapshot(arguments) => Some(arguments.named()),
+            Command::Evict(arguments) => Some(arguments.named()),
+            Command::Restore(arguments) => Some(arguments.connection.clone()),
+            Command::Hydrate(arguments) => Some(arguments.connection.clone()),
+            Command::Predict(arguments) => Some(arguments.connection.clone()),
+            _ => None,
+        }
+    }
+
+    /// Runs the subcommand.
+    pub async fn run(self) -> anyhow::Result<ExitStatus> {
+        let output = self.output;
+        output.mode.unwrap_or(FileMode::PRIVATE).apply();
+        if let Some(named) = self.named() {
+            named.complete_printed_commands();
+        }
+        match self.command {
+            Command::Doctor(arguments) => doctor::run(arguments, output).await,
+            Command::Map(arguments) => map::run(arguments, output).await,
+            Command::Snapshot(arguments) => snapshot::run(arguments, output).await,
+            Command::Restore(arguments) => restore::run(arguments, output).await,
+            Command::Evict(arguments) => evict::run(arguments, output).await,
+            Command::Hydrate(arguments) => hydrate::run(arguments, output).await,
+            Command::Bench(arguments) => bench::run(arguments, output).await,
+            Command::Results(arguments) => results::run(arguments, output).await,
+            Command::Report(arguments) => report::run(arguments, output).await,
+            Command::Serve(arguments) => serve::run(arguments, output).await,
+            Command::Predict(arguments) => predict::run(arguments, output).await,
+            Command::Steady(arguments) => steady::run(arguments, output).await,
+            Command::Demo(arguments) => demo::run(arguments, output).await,
+            Command::Completions(arguments) => completions::run(arguments, Cli::command()).await,
+        }
+    }
+}

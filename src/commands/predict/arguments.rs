@@ -1,0 +1,109 @@
+//! The options of a forecast.
+
+use std::path::PathBuf;
+
+use clap::Args;
+
+use super::change::Changes;
+use super::values::{PopularityArgument, parse_seconds, positive_number};
+use crate::commands::restore::{positive_bytes, positive_rate};
+use crate::commands::{ConnectionArguments, SnapshotsArguments};
+use crate::model::compute_hit_seconds;
+use crate::units::Bytes;
+
+/// How long a warm-up will take, before it happens
+///
+/// For a running server: watches what the clients of the database (-d) ask for, takes the device from `doctor --probe` and popularity from the
+/// snapshot that `restore` would take; while it is idle, the time of a transaction from pg_stat_statements. For one that does not run (-D):
+/// relations and popularity from that snapshot, sizes from its files. Or from bare numbers: the sizes of what a transaction reads a block of (--pages, once for each relation),
+/// the latency of a cold and of a warm transaction (--miss, --hit), the number of clients.
+#[derive(Debug, Args)]
+pub struct PredictArguments {
+    #[command(flatten)]
+    pub connection: ConnectionArguments,
+
+    #[command(flatten)]
+    pub snapshots: SnapshotsArguments,
+
+    /// Watch the server's clients for so long
+    #[arg(long, value_name = "SECONDS", default_value_t = 2, value_parser = clap::value_parser!(u32).range(1..=3600))]
+    pub observe: u32,
+
+    /// Without a server: blocks of a relation of which each transaction reads one; may be repeated: a table, its index
+    #[arg(long, value_name = "BLOCKS", requires = "hit")]
+    pub pages: Vec<f64>,
+
+    /// What a transaction takes when all is cached, such as 0.22ms: of one client, with the client's own time [default: of a
+    /// running server, as watched]
+    #[arg(long, value_name = "TIME", value_parser = parse_seconds)]
+    pub hit: Option<f64>,
+
+    /// What the server does when it is warm, with as many clients, in transactions per second: where it is cold now, or idle
+    /// [default: of a running server, as watched]
+    #[arg(long, value_name = "TPS", value_parser = positive_number, conflicts_with_all = ["hit", "pages"])]
+    pub tps: Option<f64>,
+
+    /// What a transaction takes when nothing is cached, such as 4.7ms: of one client
+    #[arg(long, value_name = "TIME", value_parser = parse_seconds)]
+    pub miss: Option<f64>,
+
+    /// Clients that each wait for their answer before they ask again [default: of a running server as watched, else 1]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=100_000))]
+    pub clients: Option<u32>,
+
+    /// Of a server that does not run: blocks that a transaction asks for, a table's and an index's leaf each
+    #[arg(long, value_name = "BLOCKS", default_value_t = 2.0, value_parser = positive_number)]
+    pub accesses: f64,
+
+    /// Processors that server and clients share [default: as many as this machine has]
+    #[arg(long, value_name = "N")]
+    pub cores: Option<f64>,
+
+    /// Random reads that the device serves in a second [default: as probed, else 3000; without a server no
+    /// limit]
+    #[arg(long, value_name = "READS")]
+    pub riops: Option<f64>,
+
+    /// Bytes that it delivers in a second; by it a restore is forecast [default: as probed, else 125MiB; without a server no
+    /// limit]; MB are 10^6 bytes
+    #[arg(long, value_name = "BYTES", value_parser = positive_rate)]
+    pub rbps: Option<Bytes>,
+
+    /// How far the kernel reads ahead on that device [default: of a local server's device as it is set; else 128KiB, Linux's
+    /// own, and nothing without a server]
+    #[arg(long, value_name = "BYTES")]
+    pub read_ahead: Option<Bytes>,
+
+    /// Memory for what is cached, shared_buffers included [default: this machine's; without a server enough for all]
+    #[arg(long, value_name = "BYTES", value_parser = positive_bytes)]
+    pub memory: Option<Bytes>,
+
+    /// How rows are chosen: uniform, zipfian:1.07, permuted:1.07, gaussian:5, exponential:10, newest:0.1:0.99 [default: by the
+    /// snapshot that restore would take, else uniform]
+    #[arg(long, value_name = "WHICH")]
+    pub popularity: Option<PopularityArgument>,
+
+    /// What would be if: riops=10000, rbps=500MiB, memory=8GiB, shared_buffers=2GiB (a part of the memory), clients=16, cores=8, hit=0.1ms; several changes of one case
+    /// are joined by commas, several cases repeat the option
+    #[arg(long, value_name = "CHANGES")]
+    pub what_if: Vec<Changes>,
+
+    /// Write it as an HTML page too
+    #[arg(long, value_name = "FILE")]
+    pub html: Option<PathBuf>,
+
+    /// Replace the file even when it is no page of pgthaw
+    #[arg(long, requires = "html")]
+    pub force: bool,
+
+    /// Draw with ASCII alone
+    #[arg(long)]
+    pub ascii: bool,
+}
+
+impl PredictArguments {
+    /// Seconds of a core that a warm transaction takes, as told.
+    pub fn told_hit_seconds(&self, clients: f64, cores: f64) -> Option<f64> {
+        self.hit.or_else(|| self.tps.map(|tps| compute_hit_seconds(tps, clients, cores)))
+    }
+}

@@ -1,0 +1,77 @@
+//! What a server has not got yet, noted in the local file.
+
+use super::Store;
+use super::database::{Query, Transaction};
+
+const MARK: &str = "
+INSERT INTO unsent (server, kind, id, number, repeat, changes) VALUES ($1, $2, $3, $4, $5, 1)
+ON CONFLICT (server, kind, id, number, repeat) DO UPDATE SET changes = unsent.changes + 1";
+
+/// Something that the server does not have yet.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Unsent {
+    pub kind: Kind,
+    pub id: String,
+    /// Of a trial of a sweep; else 0.
+    pub number: u32,
+    pub repeat: u32,
+    /// How often it was marked.
+    pub changes: i64,
+}
+
+/// What it is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Kind {
+    /// A tournament with its trials.
+    Run,
+    /// A sweep without its trials.
+    Sweep,
+    SweepTrial,
+    /// A run of loaders with its trials.
+    Loading,
+}
+
+impl Kind {
+    pub const ALL: [Kind; 4] = [Kind::Run, Kind::Sweep, Kind::SweepTrial, Kind::Loading];
+
+    pub fn name(self) -> &'static str {
+        match self {
+            Kind::Run => "run",
+            Kind::Sweep => "sweep",
+            Kind::SweepTrial => "sweep trial",
+            Kind::Loading => "loading",
+        }
+    }
+}
+
+impl Unsent {
+    pub fn run(id: &str) -> Unsent {
+        Unsent { kind: Kind::Run, id: id.to_owned(), number: 0, repeat: 0, changes: 0 }
+    }
+
+    pub fn loading(id: &str) -> Unsent {
+        Unsent { kind: Kind::Loading, ..Unsent::run(id) }
+    }
+
+    pub fn sweep(id: &str) -> Unsent {
+        Unsent { kind: Kind::Sweep, ..Unsent::run(id) }
+    }
+
+    pub fn sweep_trial(id: &str, number: u32, repeat: u32) -> Unsent {
+        Unsent { kind: Kind::SweepTrial, number, repeat, ..Unsent::run(id) }
+    }
+
+    /// A statement that is about this.
+    pub fn bind(&self, sql: &'static str, server: &str) -> Query {
+        let query = Query::new(sql).bind(server).bind(self.kind.name()).bind(&self.id);
+        query.bind(i64::from(self.number)).bind(i64::from(self.repeat))
+    }
+}
+
+impl Store {
+    /// Notes that the server has not got this yet. A store without a server has nothing to note.
+    pub(super) async fn mark_unsent(&self, transaction: &mut Transaction, unsent: &Unsent) -> Result<(), sqlx::Error> {
+        let Some(queue) = &self.queue else { return Ok(()) };
+        unsent.bind(MARK, &queue.server.to_string()).execute(transaction).await.map(drop)
+    }
+}

@@ -1,0 +1,89 @@
+// The first chart of a run's report as an SVG of its own, with legend and captions inside: for a README. Runs without a page.
+
+import { createPicture } from "./charts/engine";
+import { throughput } from "./charts/time_charts";
+import { bandwidth, bytes, instant, time } from "./format";
+import type { SeriesStyle } from "./palette";
+import type { RunData } from "./record";
+import { State } from "./state";
+
+const WIDTH = 880;
+const MARGIN = 20;
+const HEAD = 84;
+const CHART = 340;
+const FOOT = 76;
+/** The height of a line of the legend; the width of an entry's swatch, of what is left free behind it, and of a letter. */
+const LINE = 20;
+const SWATCH = 36;
+const GAP = 16;
+const LETTER = 6.4;
+
+/** Draws it on light paper, whatever the page is like that shows it. Fits are for those who read the report. */
+export function drawPicture(data: RunData): string {
+  const state = new State({ ...data, trials: data.trials.map((trial) => ({ ...trial, judgement: null })) });
+  const { theme } = state;
+  const legend = legendOf(state);
+  const top = HEAD + legend.height;
+  const height = top + CHART + FOOT;
+  const chart = createPicture(WIDTH - 2 * MARGIN, CHART);
+  const view = { state, width: WIDTH - 2 * MARGIN, isNarrow: false, choices: {} };
+  chart.setOption({ animation: false, ...throughput.option(view) });
+  const curves = chart.renderToSVGString();
+  chart.dispose();
+  const text = (x: number, y: number, size: number, color: string, words: string, more = ""): string =>
+    `<text x="${x}" y="${y}" font-size="${size}" fill="${color}"${more}>${escape(words)}</text>`;
+  return [
+    `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 ${WIDTH} ${height}" width="${WIDTH}" height="${height}" role="img" aria-labelledby="title about" font-family="${FONT}">`,
+    `<title id="title">${escape(data.headline)}</title>`,
+    `<desc id="about">${escape([`${throughput.title}, ${throughput.unit(view)}.`, ...aboutOf(data)].join(" "))}</desc>`,
+    `<rect x="0.5" y="0.5" width="${WIDTH - 1}" height="${height - 1}" rx="8" fill="${theme.paper}" stroke="${theme.rule}"/>`,
+    text(MARGIN, 32, 17, theme.ink, TITLE, ' font-weight="600"'),
+    text(MARGIN, 54, 13, theme.soft, EXPLANATION),
+    legend.markup,
+    text(MARGIN, top - 8, 12, theme.soft, throughput.unit(view)),
+    `<g transform="translate(${MARGIN} ${top})">${curves}</g>`,
+    ...aboutOf(data).map((line, place) => text(MARGIN, top + CHART + 24 + place * 18, 12, theme.soft, line)),
+    "</svg>\n",
+  ].join("\n");
+}
+
+const FONT = "system-ui, -apple-system, Segoe UI, Helvetica, Arial, sans-serif";
+const TITLE = "A cold PostgreSQL under load, and what warms it";
+const EXPLANATION = "A ring marks where it was warm: fewer than 1 % of the transactions read from the device. The bound is bytes ÷ bandwidth.";
+
+/** Each warmer with its line, and when it was warm. */
+function legendOf(state: State): { markup: string; height: number } {
+  const seconds = state.data.summary.trial_seconds;
+  let [x, y] = [MARGIN, HEAD - 6];
+  const entries = state.data.summary.strategies.map(({ strategy, warm_after_seconds: { median } }) => {
+    const words = `${strategy}: ${median === null ? `not within ${seconds} s` : `warm after ${instant(median)}`}`;
+    const width = SWATCH + words.length * LETTER + GAP;
+    if (x > MARGIN && x + width > WIDTH) [x, y] = [MARGIN, y + LINE];
+    const entry = `<g transform="translate(${Math.round(x)} ${y})">${swatch(state.style(strategy))}<text x="${SWATCH}" y="4" font-size="12" fill="${state.theme.ink}">${escape(words)}</text></g>`;
+    x += width;
+    return entry;
+  });
+  return { markup: entries.join("\n"), height: y - HEAD + 6 + LINE + 8 };
+}
+
+function swatch({ color, dash, symbol, width }: SeriesStyle): string {
+  const dashes = dash.length > 0 ? ` stroke-dasharray="${dash.join(" ")}"` : "";
+  return `<path d="M0 0H30" stroke="${color}" stroke-width="${width}"${dashes}/><path d="${symbol.path}" fill="${color}" transform="translate(10 -5)"/>`;
+}
+
+/** What was measured, how often, on what, and when. */
+function aboutOf({ run, trials }: RunData): string[] {
+  const { study, machine, server } = run;
+  const { riops, rbps } = study.disk;
+  const limits = [riops === null ? null : `${riops} reads/s`, rbps === null ? null : bandwidth(rbps)].filter((limit) => limit !== null);
+  const disk = limits.length === 0 ? "a disk without a limit" : `a disk of ${limits.join(" and ")}`;
+  const repeats = study.repeats === 1 ? "One trial each." : `Lines: medians of ${study.repeats} trials; bands: lowest to highest.`;
+  const cold = trials.filter((trial) => trial.start_state.verdict === "cold").length;
+  return [
+    `pgbench's ${study.script} with ${study.clients} clients on a database of ${bytes(study.database_bytes)}, on ${disk}.`,
+    `${repeats} Warmer and load began together; ${cold} of ${trials.length} trials began cold.`,
+    `PostgreSQL ${server.version.split(" ")[0]}, ${machine.cores} × ${machine.cpu_model}, Linux ${machine.kernel}; measured on ${time(run.started_at).slice(0, 10)} with pgthaw ${run.pgthaw_version}.`,
+  ];
+}
+
+const escape = (words: string): string => words.replaceAll("&", "&amp;").replaceAll("<", "&lt;").replaceAll(">", "&gt;").replaceAll('"', "&quot;");

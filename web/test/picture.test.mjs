@@ -1,0 +1,53 @@
+// A run's first chart can be drawn without a browser, says what it shows, and is small enough for a README.
+import assert from "node:assert/strict";
+import { execFileSync } from "node:child_process";
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { test } from "node:test";
+import { fileURLToPath } from "node:url";
+
+const SECONDS = 20;
+/** Seconds after which each is warm in this story. */
+const WARM = { pgthaw: 6, "<cat>": 10, nothing: null };
+const REPEATS = [1, 2, 3];
+
+const trialOf = (strategy, repeat) => ({
+  strategy,
+  repeat,
+  start_state: { verdict: "cold" },
+  samples: Array.from({ length: SECONDS }, (_, second) => ({ second: second + 1, transactions: second + 1 > (WARM[strategy] ?? SECONDS) ? 70_000 + repeat : 3000 })),
+  judgement: null,
+});
+const strategies = Object.keys(WARM);
+const run = {
+  headline: "pgthaw was warm after 6.0 s.",
+  summary: { bound_seconds: 5, trial_seconds: SECONDS, strategies: strategies.map((strategy) => ({ strategy, warm_after_seconds: { median: WARM[strategy] } })) },
+  trials: REPEATS.flatMap((repeat) => strategies.map((strategy) => trialOf(strategy, repeat))),
+  run: {
+    started_at: "2026-11-22T10:48:51Z",
+    pgthaw_version: "0.1.0",
+    steady_tps: 70_000,
+    machine: { cores: 2, cpu_model: "a processor", kernel: "6.1.0" },
+    server: { version: "15.18 (Debian 15.18-0+deb12u1)" },
+    study: { strategies, script: "select-only", clients: 8, repeats: REPEATS.length, database_bytes: 2 ** 30, disk: { riops: 3000, rbps: 131_072_000 } },
+  },
+};
+
+test("the first chart is a picture of its own", () => {
+  const directory = mkdtempSync(join(tmpdir(), "pgthaw-picture-test-"));
+  try {
+    const [stored, picture] = [join(directory, "run.json"), join(directory, "picture.svg")];
+    writeFileSync(stored, JSON.stringify(run));
+    execFileSync(process.execPath, [fileURLToPath(new URL("../picture.mjs", import.meta.url)), stored, picture]);
+    const svg = readFileSync(picture, "utf8");
+    assert.ok(svg.length < 60_000, `${svg.length} bytes`);
+    for (const told of [
+      "pgthaw: warm after 6.0 s", "&lt;cat&gt;: warm after 10.0 s", "nothing: not within 20 s", "bound 5.0 s", "steady 70 k", "transactions per second",
+      "8 clients on a database of 1 GB, on a disk of 3000 reads/s and 131 MB/s", "9 of 9 trials began cold", "PostgreSQL 15.18", "measured on 2026-11-22",
+    ]) assert.ok(svg.includes(told), told);
+    assert.ok(!svg.includes("<cat>") && !svg.includes("NaN") && !svg.includes("undefined"));
+  } finally {
+    rmSync(directory, { recursive: true });
+  }
+});
