@@ -239,7 +239,7 @@ fn a_level_of_its_own_is_told_as_one() {
 
 #[test]
 fn no_worst_second_is_above_the_throughput_beside_it() {
-    let shape = Shape { scales: &[1], clients: &[1, 8], buffers: &["1GB"], repeats: 2, seconds: 60 };
+    let shape = Shape { scales: &[1], clients: &[1, 8], buffers: &["1GB"], strategies: &[], repeats: 2, seconds: 60 };
     let (run, mut trials) = synthetic_sweep::make(&shape);
     for excess in [0.0, 800.0] {
         trials.iter_mut().filter(|_| excess > 0.0).for_each(|trial| trial.worst_second_tps = Some(trial.tps + excess));

@@ -1,4 +1,4 @@
-//! What is declared of a measure is what the store, exports, the page and the documentation have.
+//! What is declared of a measure, or of a metric, is what the store, exports, the page and the documentation have.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -9,16 +9,17 @@ use parquet::record::RowAccessor as _;
 use pgthaw::report::StudyData;
 use pgthaw::results::Store;
 use pgthaw::study::{MEASURES, Measure};
-use pgthaw::verdict::TrialSeries;
+use pgthaw::verdict::{Metric, MetricKind, TrialSeries};
 use serde_json::{Value, json};
 
 use super::results::{sqlite, wait};
 use super::servers::Home;
 use super::synthetic_sweep::{self, Shape};
 
-const SHAPE: Shape<'_> = Shape { scales: &[1], clients: &[8], buffers: &["1GB"], repeats: 1, seconds: 4 };
+const SHAPE: Shape<'_> =
+    Shape { scales: &[1], clients: &[8], buffers: &["1GB"], strategies: &[], repeats: 1, seconds: 4 };
 
-/// What stands before and behind the table in docs/formats.md.
+/// What stands before and behind the tables in docs/formats.md: of metrics, then of measures.
 const BEFORE: &str = "<!-- Written by PGTHAW_WRITE_DOCS=1 cargo nextest run measures::the_documentation -->\n";
 const BEHIND: &str = "<!-- So far. -->\n";
 
@@ -27,20 +28,45 @@ fn unit(measure: &Measure) -> String {
 }
 
 #[test]
-fn the_documentation_has_every_measure() {
-    let column = |one: &Measure| one.column.map(|column| format!("`{column}`")).unwrap_or_default();
-    let row = |one: &Measure| format!("| `{}` | {} | {} | {} |\n", one.name, unit(one), one.doc, column(one));
-    let table: String = MEASURES.iter().map(row).collect();
-    let table = format!("\n| measure | unit | what it is | in `machine` of a series |\n|---|---|---|---|\n{table}\n");
+fn the_documentation_has_every_metric_and_every_measure() {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/formats.md");
     let document = fs::read_to_string(&path).unwrap();
-    let (head, rest) = document.split_once(BEFORE).unwrap();
-    let (written, tail) = rest.split_once(BEHIND).unwrap();
+    let parts: Vec<&str> = document.split(BEFORE).collect();
+    assert_eq!(parts.len(), 3);
+    let [between, tail] = [parts[1], parts[2]].map(|part| part.split_once(BEHIND).unwrap().1);
+    let (metrics, measures) = (metrics_table(), measures_table());
+    let expected =
+        [parts[0], BEFORE, metrics.as_str(), BEHIND, between, BEFORE, measures.as_str(), BEHIND, tail].concat();
     if std::env::var_os("PGTHAW_WRITE_DOCS").is_some() {
-        fs::write(&path, format!("{head}{BEFORE}{table}{BEHIND}{tail}")).unwrap();
+        fs::write(&path, expected).unwrap();
     } else {
-        assert_eq!(written, table, "PGTHAW_WRITE_DOCS=1 writes it");
+        assert!(document == expected, "PGTHAW_WRITE_DOCS=1 writes it");
     }
+}
+
+fn metrics_table() -> String {
+    let row = |metric: Metric| {
+        let facts = metric.facts();
+        let unit = match facts.kind {
+            MetricKind::Rate | MetricKind::PerSecond => "per second",
+            MetricKind::Latency => "microseconds",
+            MetricKind::Time => "seconds",
+            MetricKind::Bytes => "bytes",
+            MetricKind::Count => "count",
+            MetricKind::Ratio => "ratio",
+        };
+        let better = if facts.is_low_better { "less" } else { "more" };
+        format!("| `{}` | `{}` | {unit} | {better} | {} |\n", facts.key, facts.name, facts.caption)
+    };
+    let rows = Metric::ALL.map(row).concat();
+    format!("\n| figure | `--metric` | unit | better | what it is |\n|---|---|---|---|---|\n{rows}\n")
+}
+
+fn measures_table() -> String {
+    let column = |one: &Measure| one.column.map(|column| format!("`{column}`")).unwrap_or_default();
+    let row = |one: &Measure| format!("| `{}` | {} | {} | {} |\n", one.name, unit(one), one.doc, column(one));
+    let rows: String = MEASURES.iter().map(row).collect();
+    format!("\n| measure | unit | what it is | in `machine` of a series |\n|---|---|---|---|\n{rows}\n")
 }
 
 #[test]

@@ -58,8 +58,14 @@ pub fn assert_clean(seen: &Value) {
     assert_ne!(seen["light"]["background"], seen["dark"]["background"]);
 }
 
-pub const SHAPE: Shape<'_> =
-    Shape { scales: &[1, 10, 100], clients: &[1, 8, 32], buffers: &["32MB", "1GB"], repeats: 2, seconds: 70 };
+pub const SHAPE: Shape<'_> = Shape {
+    scales: &[1, 10, 100],
+    clients: &[1, 8, 32],
+    buffers: &["32MB", "1GB"],
+    strategies: &[],
+    repeats: 2,
+    seconds: 70,
+};
 
 #[test]
 fn the_page_shows_the_points_their_costs_and_every_trial() {

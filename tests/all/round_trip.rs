@@ -42,7 +42,8 @@ impl Records {
         }
         trials.sort_by_key(|trial| trial.position);
 
-        let shape = Shape { scales: &[1], clients: &[1, 8], buffers: &["1GB"], repeats: 1, seconds: 2 };
+        let shape =
+            Shape { scales: &[1], clients: &[1, 8], buffers: &["1GB"], strategies: &[], repeats: 1, seconds: 2 };
         let (sweep, sweep_trials) = synthetic_sweep::make(&shape);
         let sweep: SweepRun = scramble(&sweep, sweep_details(), random);
         let mut sweep_trials: Vec<SweepTrial> =

@@ -170,6 +170,10 @@ const SWEEP_TRIALS: &[ExportColumn] = &[
     float("device_writes_per_second"),
     integer("device_written_bytes"),
     text("failure"),
+    float("warm_after_seconds"),
+    float("bound_seconds"),
+    integer("served_until_warm"),
+    float("warm_tps"),
 ];
 
 /// Columns of the view `sweep_seconds`.

@@ -129,6 +129,7 @@ fn group_of(point: &Point) -> String {
 mod tests {
     use super::*;
     use crate::study::record::tests::sample;
+    use crate::study::sweep::record::tests::trial;
     use crate::verdict::throughput::compute_seconds_to;
 
     fn seconds(transactions: &[u64]) -> Vec<Sample> {
@@ -143,6 +144,74 @@ mod tests {
             assert_eq!(figures.seconds_to(level), compute_seconds_to(&samples, 1.0, level), "{level}");
         }
         assert_eq!(compute_climb(&[]), []);
+    }
+
+    const BLOCK: Bytes = Bytes(8192);
+
+    /// Six seconds, of which the first three read 100, 50 and 10 blocks.
+    fn cold() -> Warming {
+        let seconds = [(100, 100), (200, 50), (400, 10), (400, 0), (420, 0), (380, 0)];
+        let samples: Vec<Sample> =
+            (1..).zip(seconds).map(|(second, (count, blocks))| sample(second, count, blocks * BLOCK.0)).collect();
+        let blocks = [[10; 10], [5; 10], [4, 3, 2, 1, 0, 0, 0, 0, 0, 0], [0; 10], [0; 10], [0; 10]];
+        compute_warming(ColdTrial {
+            samples: &samples,
+            foreground_tenths: blocks.as_flattened().iter().map(|blocks| Bytes(blocks * BLOCK.0)).collect(),
+            block_size: BLOCK,
+            wanted_bytes: Some(Bytes(9000)),
+            bound_seconds: Some(1.2),
+            residency: Vec::new(),
+            judgement: Err("too short".to_owned()),
+        })
+    }
+
+    #[test]
+    fn an_example_has_the_figures_that_it_has_by_hand() {
+        let warming = cold();
+        let climb = [(0.0, 100.0), (1.0, 200.0), (2.0, 400.0)].map(|(seconds, tps)| Climb { seconds, tps });
+        let by_hand = WarmingFigures {
+            measured_seconds: 6,
+            // The last tenth with a read is the fourth of the third second.
+            warm_after_seconds: Some(2.4),
+            // 100 + 200 + 0.4 × 400.
+            served_until_warm: 460,
+            // Of 400, 420 and 380, which began after 2.4 s.
+            warm_tps: Some(400.0),
+            climb: climb.to_vec(),
+            wanted_bytes: Some(Bytes(9000)),
+            bound_seconds: Some(1.2),
+        };
+        assert_eq!(warming.figures, by_hand);
+        assert_eq!((warming.judgement, warming.no_verdict.as_deref()), (None, Some("too short")));
+    }
+
+    #[test]
+    fn shares_are_of_a_level_that_trials_of_all_warmers_have_in_common() {
+        let of = |strategy: &str, scale: u32, warm_tps: Option<f64>| {
+            let mut one = trial();
+            (one.point.strategy, one.point.scale) = (strategy.to_owned(), scale);
+            let figures = WarmingFigures { warm_tps, ..cold().figures };
+            one.warming = Some(Warming { figures, ..Warming::default() });
+            one
+        };
+        // The median of 400, 440 and 800 is 440; nothing of another scale counts.
+        let mut trials =
+            [of("cat", 1, Some(440.0)), of("nothing", 1, Some(400.0)), of("cat", 1, Some(800.0)), of("cat", 2, None)];
+        trials[3].warming.as_mut().unwrap().figures.warm_after_seconds = None;
+        let outlines = outline_trials(&trials);
+        let figure = |number: usize, metric| outlines[number].figures.get(metric);
+        for number in 0..3 {
+            let shares = [Metric::To50, Metric::To90, Metric::To95].map(|metric| figure(number, metric));
+            assert_eq!(shares, [Some(2.0), Some(2.0), None], "220, 396 and 418 of a second's 100, 200 and 400");
+            assert_eq!((figure(number, Metric::WarmAfter), figure(number, Metric::Bound)), (Some(2.4), Some(1.2)));
+            assert!((figure(number, Metric::BoundRatio).unwrap() - 2.0).abs() < 1e-9);
+            assert_eq!(figure(number, Metric::ServedUntilWarm), Some(460.0));
+        }
+        let missed = [Metric::WarmAfter, Metric::To50, Metric::BoundRatio].map(|metric| figure(3, metric));
+        assert_eq!(missed, [None; 3]);
+        // Its last three seconds were not all warm, so it was not warm within the first three.
+        let at_least = limits_of(&outlines[3], Metric::WarmAfter);
+        assert_eq!(at_least, Some(Limits::reached(None, 3.0)));
     }
 
     #[test]
