@@ -172,6 +172,29 @@ fn check_downloads(seen: &Value, run: &SweepRun, trials: usize) {
 }
 
 #[test]
+fn a_study_of_cold_servers_shows_when_they_were_warm_beside_the_bound() {
+    let home = Home::new();
+    let strategies = &["nothing", "cat", "pgthaw"];
+    let (run, trials) = synthetic_sweep::make(&Shape { clients: &[8], strategies, ..SHAPE });
+    let seen = open(&home, &run, &trials);
+    assert_clean(&seen);
+    let of = |figure: &str, what: &str, point: &str| {
+        let place = format!("scale {point}, shared_buffers 1GB: ");
+        let told = seen["warm"][figure]["told"].as_array().unwrap();
+        let cell = told.iter().position(|told| told.as_str().unwrap().starts_with(&place)).unwrap();
+        seen["warm"][figure][what][cell].as_str().unwrap().to_owned()
+    };
+    let scale = seen["warm"]["warm-after"]["scale"].as_str().unwrap();
+    assert!(scale.starts_with("seconds until fewer than 1 % of transactions read from the device: "), "{scale}");
+    // Through a disk of 125 MiB in a second 1.54 GB take 11.7 s.
+    let cell = |what| of("warm-after", what, "100, strategy pgthaw");
+    assert!(cell("told").contains(" × bound, ") && cell("cells").trim_end().ends_with("× bound"), "{}", cell("told"));
+    assert_eq!(of("warm-after", "cells", "100, strategy nothing").lines().next(), Some("not reached"));
+    assert!(of("bound", "cells", "100, strategy cat").starts_with("11.7 s"));
+    assert!(of("bound-ratio", "cells", "100, strategy pgthaw").starts_with("1."));
+}
+
+#[test]
 fn hostile_names_stay_text() {
     let home = Home::new();
     let (mut run, mut trials) = synthetic_sweep::make(&Shape { scales: &[1], clients: &[1, 8], repeats: 1, ..SHAPE });

@@ -68,6 +68,14 @@ const figureOf = (key: string) => (point: PointSummary): Range | null => {
 /** Those that a point of the study has. */
 export const metricsOf = ({ points }: StudyData): Metric[] => METRICS.filter((metric) => points.some((point) => metric.of(point) !== null));
 
+/** What a time until warm is to be read beside: how many times as long as the bound it is. Empty where that is not known. */
+export function besideOf(metric: Metric, point: PointSummary): string {
+  if (metric.id !== "warm-after") return "";
+  const ratio = metricOf("bound-ratio");
+  const range = ratio.of(point);
+  return range !== null && Number.isFinite(range.median) ? `${ratio.render(range.median)} ${ratio.label}` : "";
+}
+
 /** The head of its column. */
 export const columnOf = ({ label, tableUnit }: Metric): string => (tableUnit === undefined ? label : `${label} (${tableUnit})`);
 

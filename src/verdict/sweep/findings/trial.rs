@@ -136,7 +136,11 @@ fn find_unsteady(trial: &SweepTrial, judgement: Judgement) -> Option<Finding> {
     })
 }
 
+/// The model knows of no warmer but the load: what was measured decides.
 fn find_short(trial: &SweepTrial, disk: &Disk) -> Option<Finding> {
+    if trial.warming.as_ref().is_some_and(|warming| warming.figures.warm_after_seconds.is_some()) {
+        return None;
+    }
     let (seconds, needed_seconds) = (trial.point.seconds?, forecast_warm_seconds(&trial.point, disk)?);
     (f64::from(seconds) < needed_seconds).then_some(Finding::RuntimeTooShort { seconds, needed_seconds })
 }
@@ -244,7 +248,7 @@ mod tests {
     use crate::study::disk::tests::named;
     use crate::study::record::tests::sample;
     use crate::study::sweep::record::tests::trial;
-    use crate::study::{Point, TrialGenerators};
+    use crate::study::{Point, TrialGenerators, Warming, WarmingFigures};
     use crate::verdict::judge_samples;
 
     #[test]
@@ -277,6 +281,18 @@ mod tests {
         };
         let Some(Finding::NeverSteady { reason, start, .. }) = beside("cat") else { panic!("it is believed") };
         assert!(reason.contains("beside a warmer") && start == "cold", "{reason}");
+    }
+
+    #[test]
+    fn a_trial_that_was_warm_was_not_too_short() {
+        let mut cold = trial();
+        (cold.point.scale, cold.point.start, cold.point.seconds) = (1000, StartAsked::Cold, Some(60));
+        let of = |warm_after_seconds| {
+            let figures = WarmingFigures { warm_after_seconds, ..WarmingFigures::default() };
+            let warming = Some(Warming { figures, ..Warming::default() });
+            find_short(&SweepTrial { warming, ..cold.clone() }, &named("gp3")).is_some()
+        };
+        assert_eq!((of(None), of(Some(50.0))), (true, false));
     }
 
     #[test]

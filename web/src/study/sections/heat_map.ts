@@ -2,7 +2,7 @@
 
 import { element } from "../../element";
 import { heatColor, inkOn } from "../colours";
-import { endsOf, intervalText, metricsOf, rangeText } from "../metrics";
+import { besideOf, endsOf, intervalText, metricsOf, rangeText } from "../metrics";
 import { againstOf, doubtOf, valuesOf } from "../pivot";
 import type { PointSummary } from "../record";
 import type { StudyState } from "../state";
@@ -105,8 +105,11 @@ function cellOf(state: StudyState, point: PointSummary | null, shade: Shade, bub
   const text = range === null ? "–" : metric.renderAxis(range.median);
   const around = range === null ? "" : rangeText({ ...range, ...endsOf(range) }, metric.renderAxis);
   const against = doubt === null ? "" : `; ${againstOf(point).length} against it`;
-  const told = `${point.label}: ${range === null ? "no figure" : `${metric.render(range.median)}, ${rangeText(range, metric.render) || "no spread"}`}, ${point.trials} trials${against}`;
-  const link = element("a", { href: state.linkToPoint(point.number), "aria-label": told }, text, around !== "" && element("span", { class: "around" }, around));
+  const beside = besideOf(metric, point);
+  const figures = range === null ? "no figure" : [metric.render(range.median), beside, rangeText(range, metric.render) || "no spread"].filter((one) => one !== "").join(", ");
+  const told = `${point.label}: ${figures}, ${point.trials} trials${against}`;
+  const small = [around, beside].filter((one) => one !== "").map((one) => element("span", { class: "around" }, one));
+  const link = element("a", { href: state.linkToPoint(point.number), "aria-label": told }, text, ...small);
   const show = (): void => showBubble(state, bubble, cell, point);
   const hide = (): void => { bubble.hidden = true; };
   cell.addEventListener("mouseenter", show);
