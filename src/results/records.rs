@@ -91,14 +91,15 @@ columns!(WaitSample { second; flat seen });
 
 columns!(Waits { looks; json waits });
 
-// Trials from before outlines have no column for what is apart, nor for the number of checkpoints among the figures.
+// Trials from before outlines have no column for `background`, nor for the number of checkpoints among the figures. Other trials decide
+// `steady_tps`.
 columns!(TrialOutline {
     number, repeat, position, started_at, start_verdict, failure
     ; json point, warnings
     ; optional_json warming
     ; older_json verdicts
     ; flat figures
-    ; apart background
+    ; apart background, steady_tps
 });
 
 /// Figures whose columns hold numbers, and those whose columns hold counts. The others follow from other columns.

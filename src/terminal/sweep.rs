@@ -134,7 +134,7 @@ pub fn render_sweep_points(run: &SweepRun, points: &[PointSummary], canvas: Canv
         ]);
     }
     if has_any(Metric::BoundRatio) {
-        columns.push(Column::number("× bound", 1, of(Metric::BoundRatio, middle)));
+        columns.push(Column::number("× bound", 1, of(Metric::BoundRatio, bound_ratio)));
     }
     for (title, metric) in [("late", Metric::Late), ("skipped", Metric::Skipped)] {
         if points.iter().filter_map(|point| point.figure(metric)?.max).any(|most| most > 0.0) {
@@ -167,6 +167,13 @@ fn render_trials(point: &PointSummary) -> String {
 
 fn middle(point: &PointSummary, spread: Spread) -> String {
     render_reached(point, spread.median)
+}
+
+/// How many times as long as the bound; where it was not warm, how many times the trial was.
+fn bound_ratio(point: &PointSummary, spread: Spread) -> String {
+    let measured = || Some(f64::from(point.measured_seconds?) / point.median(Metric::Bound)?);
+    let at_least = || measured().map(|ratio| format!("> {}", render_figure(ratio))).unwrap_or_default();
+    spread.median.map_or_else(at_least, render_figure)
 }
 
 fn ends(point: &PointSummary, spread: Spread) -> String {
@@ -221,5 +228,8 @@ mod tests {
         let spread = Spread::of([Some(2.5), None, None]);
         assert_eq!((middle(&point, spread), ends(&point, spread)), ("> 20".into(), "2.5–> 20".into()));
         assert_eq!(milliseconds(&point, Spread::of([Some(2000.0)])), "2.00");
+        let figures = [(Metric::Bound, Some(Spread::of([Some(2.5); 3])))].into_iter().collect();
+        let bounded = PointSummary { figures, ..point };
+        assert_eq!(bound_ratio(&bounded, spread), "> 8");
     }
 }

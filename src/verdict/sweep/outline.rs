@@ -30,6 +30,9 @@ pub struct TrialOutline {
     /// Of a trial that began cold.
     #[serde(skip)]
     pub warming: Option<WarmingFigures>,
+    /// What its shares of the steady throughput are of; `None` while no trial that decides it got warm.
+    #[serde(skip)]
+    pub steady_tps: Option<f64>,
 }
 
 /// Who wrote buffers out, and what made the checkpoints: of one trial, or the medians of several.
@@ -85,6 +88,7 @@ impl From<&SweepTrial> for TrialOutline {
             warnings: trial.warnings.clone(),
             background: BackgroundWrites::of(&trial.statistics),
             warming: trial.warming.as_ref().map(|warming| warming.figures.clone()),
+            steady_tps: None,
         }
     }
 }

@@ -6,6 +6,7 @@ use serde::Serialize;
 
 use super::metric::{ByMetric, Metric};
 use super::outline::{BackgroundWrites, TrialOutline};
+use super::warming::might_have;
 use crate::model::compute_median;
 use crate::study::{MeasurementVerdict, SweepRun};
 use crate::verdict::spread::Spread;
@@ -152,7 +153,7 @@ fn compute_spread(metric: Metric, trials: &[&TrialOutline]) -> Option<Spread> {
     };
     let figures = trials.iter().map(|trial| figure(trial));
     let spread = match metric.may_be_missed() {
-        true => Spread::of(figures.zip(trials).filter(|(_, trial)| trial.warming.is_some()).map(|(value, _)| value)),
+        true => Spread::of(figures.zip(trials).filter(|(_, trial)| might_have(trial, metric)).map(|(value, _)| value)),
         false => Spread::of(figures.flatten().map(Some)),
     };
     (spread.repeats > 0).then_some(spread)

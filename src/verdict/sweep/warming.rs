@@ -85,8 +85,8 @@ pub fn add_warming_figures(trials: &mut [TrialOutline]) {
         warm.into_iter().filter_map(|(group, levels)| Some((group, compute_median(levels)?))).collect();
     for trial in trials {
         let Some(warming) = &trial.warming else { continue };
-        let level = steady.get(&group_of(&trial.point));
-        let to = |share: f64| warming.seconds_to(share * level?);
+        trial.steady_tps = steady.get(&group_of(&trial.point)).copied();
+        let to = |share: f64| warming.seconds_to(share * trial.steady_tps?);
         let bound = warming.bound_seconds.filter(|bound| *bound > 0.0);
         let figures = [
             (Metric::WarmAfter, warming.warm_after_seconds),
@@ -101,10 +101,21 @@ pub fn add_warming_figures(trials: &mut [TrialOutline]) {
     }
 }
 
+/// Would a trial have this figure, had it lasted long enough? Shares need a level, and quotients a bound.
+pub fn might_have(trial: &TrialOutline, metric: Metric) -> bool {
+    let is_known = match metric {
+        Metric::WarmAfter => true,
+        Metric::To50 | Metric::To90 | Metric::To95 => trial.steady_tps.is_some(),
+        Metric::BoundRatio => trial.figures.get(Metric::Bound).is_some(),
+        _ => false,
+    };
+    is_known && trial.warming.is_some()
+}
+
 /// What is known of a figure of a trial: the number, or that it is larger than what was seen. `None` when it has none.
 pub fn limits_of(trial: &TrialOutline, metric: Metric) -> Option<Limits> {
     let value = trial.figures.get(metric);
-    if let (None, true, Some(warming)) = (value, metric.may_be_missed(), &trial.warming) {
+    if let (None, true, Some(warming)) = (value, might_have(trial, metric), &trial.warming) {
         let measured = f64::from(warming.measured_seconds);
         // One that was not warm at its end had a cold second among its last three, and so was at least not warm before.
         let cold = measured - SUSTAINED_SECONDS as f64;
@@ -212,6 +223,9 @@ mod tests {
         // Its last three seconds were not all warm, so it was not warm within the first three.
         let at_least = limits_of(&outlines[3], Metric::WarmAfter);
         assert_eq!(at_least, Some(Limits::reached(None, 3.0)));
+        // Nobody knows half of what.
+        assert_eq!(limits_of(&outlines[3], Metric::To50), None);
+        assert_eq!(limits_of(&outlines[0], Metric::To95), Some(Limits::reached(None, 6.0)));
     }
 
     #[test]
