@@ -119,7 +119,7 @@ test_every_version! {
     }
 }
 
-/// As stores were before measures had a document.
+/// As stores were before measures had a document, and before trials kept how they got warm.
 #[test]
 fn an_older_store_shows_what_it_did() {
     let home = Home::new();
@@ -128,8 +128,9 @@ fn an_older_store_shows_what_it_did() {
     let read = async || {
         let store = Store::open(&path).await.unwrap();
         let trials = store.read_sweep_trials(&records.sweep.id).await.unwrap();
+        let outlines = store.read_sweep_outlines(&records.sweep.id).await.unwrap();
         store.close().await;
-        trials
+        (trials, outlines)
     };
     wait(async {
         let store = Store::open(&path).await.unwrap();
@@ -143,8 +144,24 @@ fn an_older_store_shows_what_it_did() {
     ] {
         sqlite(&path, older);
     }
-    assert_eq!(wait(read()), records.sweep_trials);
+    assert_eq!(wait(read()).0, records.sweep_trials);
     assert_eq!(sqlite(&path, "SELECT count(*) FROM sweep_measures"), "0");
+    for older in [
+        "DROP VIEW sweep_measures",
+        "ALTER TABLE sweep_os_samples DROP COLUMN measures",
+        "DROP VIEW sweep_summary",
+        "ALTER TABLE sweep_trials DROP COLUMN warming",
+        "ALTER TABLE sweep_outlines DROP COLUMN warming",
+        "CREATE VIEW sweep_summary AS SELECT sweep_id FROM sweep_trials",
+        "DELETE FROM _sqlx_migrations WHERE version >= 18",
+    ] {
+        sqlite(&path, older);
+    }
+    let older: Vec<SweepTrial> =
+        records.sweep_trials.iter().map(|trial| SweepTrial { warming: None, ..trial.clone() }).collect();
+    assert_eq!(wait(read()), (older.clone(), outline_trials(&older)));
+    let rows = older.len().to_string();
+    assert_eq!(sqlite(&path, "SELECT count(*) FROM sweep_summary WHERE warm_after_seconds IS NULL"), rows);
 }
 
 /// The same record, with `details` where it had nothing, and then another random value, or none, wherever its type takes that.
