@@ -94,9 +94,9 @@ async fn ask(host: &str, path: &str) -> anyhow::Result<usize> {
 }
 
 async fn make_store(path: &Path, repeats: u32) -> anyhow::Result<()> {
-    let shape = Shape { scales: &SCALES, clients: &CLIENTS, buffers: &BUFFERS, repeats, seconds: 1 };
+    let shape = Shape { scales: &SCALES, clients: &CLIENTS, buffers: &BUFFERS, strategies: &[], repeats, seconds: 1 };
     let (run, trials) = synthetic_sweep::make(&shape);
-    let one = Shape { scales: &[1], clients: &[8], buffers: &["1GB"], repeats: 1, seconds: SECONDS };
+    let one = Shape { scales: &[1], clients: &[8], buffers: &["1GB"], strategies: &[], repeats: 1, seconds: SECONDS };
     let template = synthetic_sweep::make(&one).1.swap_remove(0);
     let store = Store::open(path).await?;
     store.save_sweep(&run).await?;

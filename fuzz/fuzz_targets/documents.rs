@@ -23,13 +23,23 @@ mod synthetic_run;
 #[allow(dead_code)]
 mod synthetic_sweep;
 
-/// A run and a sweep with two trials of two seconds. Lists are short, as an edit makes them longer: most of an execution's time goes
+/// A run of two seconds, and a sweep with two cold trials. Lists are short, as an edit makes them longer: most of an execution's time goes
 /// with the size of the document.
 static SOUND: LazyLock<[Value; 2]> = LazyLock::new(|| {
     let (run, trials) = synthetic_run::make(1, 2);
-    let shape = synthetic_sweep::Shape { scales: &[1], clients: &[1, 4], buffers: &["128MB"], repeats: 1, seconds: 2 };
+    // One gets warm and the other does not.
+    let strategies = &["nothing", "cat"];
+    let shape = synthetic_sweep::Shape {
+        scales: &[10],
+        clients: &[4],
+        buffers: &["128MB"],
+        strategies,
+        repeats: 1,
+        seconds: 12,
+    };
     let (sweep, sweep_trials) = synthetic_sweep::make(&shape);
-    [json!({ "run": run, "trials": trials[..2] }), json!({ "sweep": sweep, "trials": sweep_trials[..2] })].map(shortened)
+    [json!({ "run": run, "trials": trials[..2] }), json!({ "sweep": sweep, "trials": sweep_trials[..2] })]
+        .map(shortened)
 });
 
 /// With lists of two at most.

@@ -51,7 +51,14 @@ fn write_seeds(root: &Path) {
         write("study_specs", &format!("study{place}"), text.as_bytes());
     }
     let (run, trials) = synthetic_run::make(1, 3);
-    let shape = synthetic_sweep::Shape { scales: &[1], clients: &[1], buffers: &["128MB"], repeats: 1, seconds: 2 };
+    let shape = synthetic_sweep::Shape {
+        scales: &[1],
+        clients: &[1],
+        buffers: &["128MB"],
+        strategies: &[],
+        repeats: 1,
+        seconds: 2,
+    };
     let (sweep, sweep_trials) = synthetic_sweep::make(&shape);
     write("documents", "run", &serde_json::to_vec(&serde_json::json!({ "run": run, "trials": trials[..1] })).unwrap());
     write(

@@ -1,13 +1,13 @@
 //! Before the first trial: a cluster with the benchmark's tables, warmed by its own workload, and the snapshots that
 //! the strategies need of that state.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
 use sqlx::postgres::PgConnection;
 
 use super::options::Options;
-use super::residency::StripRelation;
+use super::residency::{StripRelation, choose_strips};
 use super::warmer::WarmSnapshots;
 use crate::lab::{Error, Lab, Launch, Place, Stop, drop_benchmark, find_obstacle, run_pgbench, run_statement};
 use crate::model::compute_median;
@@ -15,10 +15,10 @@ use crate::pgbench::{Said, parse_said};
 use crate::postgres::pgbench::{Pgbench, Workload, read_intervals};
 use crate::postgres::{
     PG_BUFFERCACHE, PG_PREWARM, Server, ServerFacts, apply_create_extension, read_activity, read_databases,
-    read_fork_blocks, read_installable_extensions, read_preloaded, read_relations, read_settings,
+    read_installable_extensions, read_preloaded, read_settings,
 };
 use crate::study::{Calibration, DATABASE, Event, Events, STRATEGY_ROLE, Strategy, WORKLOAD_ROLE, size};
-use crate::units::{Bytes, Fork};
+use crate::units::Bytes;
 
 /// Shared buffers of a scratch cluster, unless the user says otherwise: so much of the database, within these limits.
 const SHARED_BUFFERS_SHARE: u64 = 4;
@@ -72,7 +72,7 @@ pub async fn prepare(
     run_statement(&mut connection, "write a checkpoint", "CHECKPOINT").await?;
     let (wanted_bytes, database_bytes) = lab.read_resident()?;
     Ok(Prepared {
-        strips: choose_strips(&mut connection, &server).await?,
+        strips: choose_strips(lab).await?,
         settings: read_settings(&mut connection).await?,
         facts: server.facts.clone(),
         strategies,
@@ -242,15 +242,4 @@ pub fn choose_settings(options: &Options) -> Vec<(&'static str, String)> {
         ("wal_level", "minimal".into()),
         ("max_wal_senders", "0".into()),
     ]
-}
-
-async fn choose_strips(connection: &mut PgConnection, server: &Server) -> Result<Vec<StripRelation>, Error> {
-    let databases = read_databases(connection).await?;
-    let Some(database) = databases.iter().find(|database| database.name == DATABASE) else { return Ok(Vec::new()) };
-    let relations = read_relations(connection, database, false).await?;
-    let oids: Vec<u32> = relations.iter().map(|relation| relation.oid).collect();
-    let forks = read_fork_blocks(connection, &oids).await?;
-    let sizes: HashMap<u32, u64> =
-        forks.into_iter().filter(|fork| fork.fork == Fork::Main).map(|fork| (fork.relation_oid, fork.blocks)).collect();
-    Ok(StripRelation::choose(relations, &sizes, server.facts.block_size.into()))
 }

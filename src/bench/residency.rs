@@ -3,9 +3,9 @@
 use std::collections::HashMap;
 use std::path::Path;
 
-use crate::lab::Error;
+use crate::lab::{Error, Lab, connect_to};
 use crate::linux::page_cache::{PageCache, read_resident_pages};
-use crate::postgres::{Buffer, Relation};
+use crate::postgres::{Buffer, Relation, read_buffers, read_databases, read_fork_blocks, read_relations};
 use crate::study::{RelationResidency, ResidencyStrip};
 use crate::units::{Bytes, Fork};
 
@@ -83,6 +83,31 @@ impl StripRelation {
             after,
         }
     }
+}
+
+/// The relations of the benchmark's database that get a strip. The server runs.
+pub async fn choose_strips(lab: &Lab) -> Result<Vec<StripRelation>, Error> {
+    let (server, mut connection) = connect_to(lab, lab.database()).await?;
+    let databases = read_databases(&mut connection).await?;
+    let Some(database) = databases.iter().find(|one| one.name == lab.database()) else { return Ok(Vec::new()) };
+    let relations = read_relations(&mut connection, database, false).await?;
+    let oids: Vec<u32> = relations.iter().map(|relation| relation.oid).collect();
+    let forks = read_fork_blocks(&mut connection, &oids).await?;
+    let sizes: HashMap<u32, u64> =
+        forks.into_iter().filter(|fork| fork.fork == Fork::Main).map(|fork| (fork.relation_oid, fork.blocks)).collect();
+    Ok(StripRelation::choose(relations, &sizes, server.facts.block_size.into()))
+}
+
+/// The strips of relations while the server runs.
+pub async fn read_strips_of_running(lab: &Lab, relations: &[StripRelation]) -> Result<Vec<ResidencyStrip>, Error> {
+    if relations.is_empty() {
+        return Ok(Vec::new());
+    }
+    let (_, mut connection) = connect_to(lab, lab.database()).await?;
+    let mut buffers = Vec::new();
+    // Without pg_buffercache there is nothing to draw of the buffers.
+    let _ = read_buffers(&mut connection, |buffer| buffers.push(buffer)).await;
+    relations.iter().map(|one| one.read(&lab.data_directory(), lab.page_cache(), &buffers)).collect()
 }
 
 /// Bytes resident in each of equal pieces.

@@ -6,7 +6,7 @@ use jiff::Timestamp;
 
 use super::preparation::repeat_history;
 use super::race::{Entrants, run_race, wait_for_server_start};
-use super::residency::StripRelation;
+use super::residency::{StripRelation, read_strips_of_running};
 use super::warmer::{Contender, WarmSnapshots, io_workers_serve, plan_launch};
 use super::watch::Watched;
 use crate::lab::{Error, Lab, Launch, LocalPgbench, Stop, disk};
@@ -14,10 +14,9 @@ use crate::linux::DeviceNumber;
 use crate::observe::Cadence;
 use crate::pgbench::Intervals;
 use crate::postgres::pgbench::{Pgbench, Workload, read_intervals};
-use crate::postgres::{Server, read_buffers};
 use crate::study::{
-    DATABASE, Disk, Event, Events, Measured, Others, ResidencyStrip, Sample, StartState, Strategy, Study, Trial,
-    TrialStarted, Turn, compute_samples,
+    Disk, Event, Events, Measured, Others, ResidencyStrip, Sample, StartState, Strategy, Study, Trial, TrialStarted,
+    Turn, compute_samples,
 };
 use crate::units::Bytes;
 use crate::verdict::{WarmGoal, describe_workload, find_others, served_by, warm, warnings};
@@ -71,7 +70,7 @@ impl TrialSetup<'_> {
             start_state: before.start_state.clone(),
         }));
         let (measured, intervals) = self.race(lab, turn.point)?;
-        let after = self.read_strips_of_running(lab).await?;
+        let after = read_strips_of_running(lab, self.strips).await?;
         let samples = compute_samples(&measured.seconds, &intervals, measured.start_unix);
         Ok(self.conclude(turn, before, measured, samples, after))
     }
@@ -116,16 +115,6 @@ impl TrialSetup<'_> {
         let measured = run_race(lab, entrants, limit, directory.path(), self.events, self.stop)?;
         let intervals = read_intervals(pgbench.logs())?;
         Ok((measured, intervals))
-    }
-
-    async fn read_strips_of_running(&self, lab: &Lab) -> Result<Vec<ResidencyStrip>, Error> {
-        let server = Server::connect(&lab.connect_options(DATABASE)).await?;
-        let mut buffers = Vec::new();
-        let mut connection = server.connect_to(DATABASE).await?;
-        // Without pg_buffercache there is nothing to draw of the buffers.
-        let _ = read_buffers(&mut connection, |buffer| buffers.push(buffer)).await;
-        let read = |one: &StripRelation| one.read(&lab.data_directory(), lab.page_cache(), &buffers);
-        self.strips.iter().map(read).collect()
     }
 
     /// What the measurement shows, and what speaks against it. Throughput thresholds follow when the run ends.

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use procfs::process::{Process, Schedstat, Stat};
+use procfs::process::{Process, Schedstat, Stat, Status};
 use procfs::{CurrentSI as _, KernelStats, ProcResult};
 
 use super::Error;
@@ -15,6 +15,8 @@ pub struct TaskTime {
     /// Ready to run, and waiting for a processor: run-queue delay. 0 where the kernel does not count it
     /// (CONFIG_SCHED_INFO).
     pub run_delay: Duration,
+    /// How often a processor was taken from it while it had something to run.
+    pub involuntary_switches: u64,
 }
 
 impl TaskTime {
@@ -23,6 +25,7 @@ impl TaskTime {
         TaskTime {
             cpu: self.cpu.saturating_sub(earlier.cpu),
             run_delay: self.run_delay.saturating_sub(earlier.run_delay),
+            involuntary_switches: self.involuntary_switches.saturating_sub(earlier.involuntary_switches),
         }
     }
 }
@@ -31,7 +34,11 @@ impl std::ops::Add for TaskTime {
     type Output = TaskTime;
 
     fn add(self, other: TaskTime) -> TaskTime {
-        TaskTime { cpu: self.cpu + other.cpu, run_delay: self.run_delay + other.run_delay }
+        TaskTime {
+            cpu: self.cpu + other.cpu,
+            run_delay: self.run_delay + other.run_delay,
+            involuntary_switches: self.involuntary_switches + other.involuntary_switches,
+        }
     }
 }
 
@@ -53,15 +60,17 @@ pub struct ProcessorTimes {
 /// Reads the processor time of a process with one thread, as PostgreSQL's are; of one with several, that of its first thread.
 pub fn read_task_time(pid: u32) -> Result<TaskTime, Error> {
     let process = open(pid)?;
-    account(|| process.schedstat(), || process.stat()).map_err(|error| Error::proc("read /proc/PID/schedstat", error))
+    account(|| process.schedstat(), || process.stat(), || process.status())
+        .map_err(|error| Error::proc("read /proc/PID/schedstat and status", error))
 }
 
 /// Reads the processor time of each thread of a process by its number, the oldest first. A thread that ends meanwhile is left
 /// out.
 pub fn read_thread_times(pid: u32) -> Result<Vec<(u32, TaskTime)>, Error> {
     let tasks = open(pid)?.tasks().map_err(|error| Error::proc("list /proc/PID/task", error))?;
-    let time =
-        |task: procfs::process::Task| Some((task.tid as u32, account(|| task.schedstat(), || task.stat()).ok()?));
+    let time = |task: procfs::process::Task| {
+        Some((task.tid as u32, account(|| task.schedstat(), || task.stat(), || task.status()).ok()?))
+    };
     let mut times: Vec<(u32, TaskTime)> = tasks.filter_map(|task| time(task.ok()?)).collect();
     times.sort_unstable_by_key(|(thread, _)| *thread);
     Ok(times)
@@ -86,15 +95,17 @@ pub fn read_processor_times() -> Result<ProcessorTimes, Error> {
 fn account(
     schedstat: impl FnOnce() -> ProcResult<Schedstat>,
     stat: impl FnOnce() -> ProcResult<Stat>,
+    status: impl FnOnce() -> ProcResult<Status>,
 ) -> ProcResult<TaskTime> {
-    match schedstat() {
+    let (cpu, run_delay) = match schedstat() {
         // Without CONFIG_SCHED_INFO there is no file, or three zeros: then the coarser count remains.
-        Ok(found) if found.pcount > 0 => Ok(TaskTime {
-            cpu: Duration::from_nanos(found.sum_exec_runtime),
-            run_delay: Duration::from_nanos(found.run_delay),
-        }),
-        _ => stat().map(|stat| TaskTime { cpu: of_ticks(stat.utime + stat.stime), run_delay: Duration::ZERO }),
-    }
+        Ok(found) if found.pcount > 0 => {
+            (Duration::from_nanos(found.sum_exec_runtime), Duration::from_nanos(found.run_delay))
+        }
+        _ => stat().map(|stat| (of_ticks(stat.utime + stat.stime), Duration::ZERO))?,
+    };
+    let involuntary_switches = status()?.nonvoluntary_ctxt_switches.unwrap_or_default();
+    Ok(TaskTime { cpu, run_delay, involuntary_switches })
 }
 
 fn of_ticks(ticks: u64) -> Duration {
@@ -138,6 +149,13 @@ mod tests {
         let first = read_processor_times().unwrap();
         assert!(first.busy > Duration::ZERO);
         assert!(read_processor_times().unwrap().busy >= first.busy);
+        let counted = || {
+            let status = std::fs::read_to_string("/proc/1/status").unwrap();
+            let count = status.lines().find_map(|line| line.strip_prefix("nonvoluntary_ctxt_switches:"));
+            count.unwrap().trim().parse::<u64>().unwrap()
+        };
+        let (before, told, after) = (counted(), read_task_time(1).unwrap().involuntary_switches, counted());
+        assert!((before..=after).contains(&told), "{before} {told} {after}");
         assert!(read_task_time(1).is_ok() && read_task_time(u32::MAX >> 1).is_err());
     }
 }

@@ -4,8 +4,10 @@ use serde::Serialize;
 
 use super::Error;
 use super::page::{PageKind, render_page};
-use crate::study::{SweepRun, SweepTrial};
-use crate::verdict::{Noise, PointSummary, TrialOutline, TrialSeries, compute_outline_summary, render_sweep_headline};
+use crate::study::{MEASURES, Measure, SweepRun, SweepTrial};
+use crate::verdict::{
+    Metric, MetricFacts, Noise, PointSummary, TrialOutline, TrialSeries, compute_outline_summary, render_sweep_headline,
+};
 
 /// Version of the data in the page (docs/formats.md).
 const FORMAT: u32 = 1;
@@ -21,6 +23,8 @@ pub struct StudyData {
     pub trials: Vec<TrialOutline>,
     /// What equal sides differ by, figure by figure; nothing when no point was measured twice.
     pub noise: Vec<Noise>,
+    /// What the curves of its trials stand for.
+    pub measures: &'static [Measure],
 }
 
 /// Numbers that JavaScript does not keep.
@@ -48,7 +52,15 @@ pub struct StudyInPage {
 struct PageData<'a> {
     format: u32,
     kind: &'static str,
+    /// What the figures are that points and trials have.
+    metrics: [MetricFacts; Metric::ALL.len()],
     studies: &'a [StudyInPage],
+}
+
+impl PageData<'_> {
+    fn new<'a>(kind: &'static str, studies: &'a [StudyInPage]) -> PageData<'a> {
+        PageData { format: FORMAT, kind, metrics: Metric::ALL.map(Metric::facts), studies }
+    }
 }
 
 impl TrialData {
@@ -69,19 +81,19 @@ impl StudyData {
             seed: sweep.seed.to_string(),
             system_identifier: sweep.server.system_identifier.to_string(),
         };
-        StudyData { headline: render_sweep_headline(&points), sweep, exact, points, trials, noise }
+        StudyData { headline: render_sweep_headline(&points), sweep, exact, points, trials, noise, measures: MEASURES }
     }
 }
 
 /// The report of one or more sweeps as one HTML document. Whatever names they hold, they stay text.
 pub fn render_sweep_report(studies: &[StudyInPage]) -> Result<String, Error> {
     let question = studies.first().map_or("", |one| &one.study.sweep.question);
-    let json = serde_json::to_string(&PageData { format: FORMAT, kind: "studies", studies })?;
+    let json = serde_json::to_string(&PageData::new("studies", studies))?;
     Ok(render_page(PageKind::Alone, question, &json))
 }
 
 /// The page of `serve`, which asks for what it shows.
 pub fn render_served_page() -> Result<String, Error> {
-    let json = serde_json::to_string(&PageData { format: FORMAT, kind: "served", studies: &[] })?;
+    let json = serde_json::to_string(&PageData::new("served", &[]))?;
     Ok(render_page(PageKind::Served, "studies", &json))
 }

@@ -9,7 +9,6 @@ use sqlx::error::BoxDynError;
 use sqlx::postgres::types::Oid;
 use sqlx::postgres::{PgArgumentBuffer, PgPool, PgRow, PgTypeInfo};
 use sqlx::sqlite::{SqlitePool, SqliteRow};
-use sqlx::types::Json;
 use sqlx::{AssertSqlSafe, Decode, Encode, Postgres, Row as _, Sqlite, Type};
 
 /// Values of one statement: SQLite takes 32,766, PostgreSQL 65,535.
@@ -46,9 +45,9 @@ pub(super) struct Query {
     values: Vec<Value>,
 }
 
-/// The values of a row that is inserted.
+/// The columns of a row that is inserted, each with its value.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Values(Vec<Value>);
+pub(super) struct Values(Vec<(&'static str, Value)>);
 
 /// What is done all together, or not at all.
 #[derive(Debug)]
@@ -133,9 +132,14 @@ impl Query {
 }
 
 impl Values {
-    pub fn bind(mut self, value: impl Into<Value>) -> Values {
-        self.0.push(value.into());
+    pub fn bind(mut self, column: &'static str, value: impl Into<Value>) -> Values {
+        self.0.push((column, value.into()));
         self
+    }
+
+    pub fn bind_json(self, column: &'static str, document: Option<&impl Serialize>) -> Values {
+        let text = |document| serde_json::to_string(document).unwrap_or_else(|_| unreachable!("records become JSON"));
+        self.bind(column, Value::Json(document.map(|document| JsonText(text(document)))))
     }
 }
 
@@ -163,18 +167,20 @@ impl Transaction {
         }
     }
 
-    /// Inserts rows, many with one statement. `into` is the statement up to its columns, `more` what follows the values.
-    pub async fn insert(&mut self, into: &'static str, rows: Vec<Values>, more: &str) -> Result<u64, sqlx::Error> {
-        let columns = rows.first().map_or(1, |row| row.0.len());
+    /// Inserts rows of the same columns, many with one statement. `more` is what follows the values.
+    pub async fn insert(&mut self, table: &str, rows: Vec<Values>, more: &str) -> Result<u64, sqlx::Error> {
+        let Some(first) = rows.first() else { return Ok(0) };
+        let names: Vec<&str> = first.0.iter().map(|(name, _)| *name).collect();
+        let into = format!("INSERT INTO {table} ({})", names.join(", "));
         let mut inserted = 0;
-        for chunk in rows.chunks(VALUES_MAX / columns) {
+        for chunk in rows.chunks(VALUES_MAX / names.len()) {
             let row = |place: usize| {
-                let values = (1..=columns).map(|column| format!("${}", place * columns + column));
+                let values = (1..=names.len()).map(|column| format!("${}", place * names.len() + column));
                 format!("({})", values.collect::<Vec<_>>().join(", "))
             };
             let values: Vec<String> = (0..chunk.len()).map(row).collect();
             let sql = format!("{into} VALUES {} {more}", values.join(", "));
-            let values = chunk.iter().flat_map(|row| row.0.clone()).collect();
+            let values = chunk.iter().flat_map(|row| row.0.iter().map(|(_, value)| value.clone())).collect();
             inserted += Query { sql: sql.into(), values }.execute(self).await?;
         }
         Ok(inserted)
@@ -212,13 +218,10 @@ impl Row {
         }
     }
 
-    /// A document; PostgreSQL gives a text column as it is.
-    pub fn json<T: DeserializeOwned>(&self, column: &str) -> Result<Option<T>, sqlx::Error> {
-        let read = |text: String| serde_json::from_str(&text);
-        self.text(column)?
-            .map(read)
-            .transpose()
-            .map_err(|source| sqlx::Error::ColumnDecode { index: column.to_owned(), source: Box::new(source) })
+    /// A document, NULL as the one that holds nothing; PostgreSQL gives a text column as it is.
+    pub fn json<T: DeserializeOwned>(&self, column: &str) -> Result<T, sqlx::Error> {
+        let text = self.text(column)?;
+        serde_json::from_str(text.as_deref().unwrap_or("null")).map_err(|error| unreadable(column, error))
     }
 }
 
@@ -235,12 +238,6 @@ impl Encode<'_, Postgres> for JsonText {
     }
 }
 
-impl From<&String> for Value {
-    fn from(text: &String) -> Value {
-        Value::Text(Some(text.clone()))
-    }
-}
-
 impl From<&str> for Value {
     fn from(text: &str) -> Value {
         Value::Text(Some(text.to_owned()))
@@ -253,72 +250,12 @@ impl From<String> for Value {
     }
 }
 
-impl From<Option<String>> for Value {
-    fn from(text: Option<String>) -> Value {
-        Value::Text(text)
-    }
-}
-
-impl From<Option<&String>> for Value {
-    fn from(text: Option<&String>) -> Value {
-        Value::Text(text.cloned())
-    }
-}
-
-impl From<&Option<String>> for Value {
-    fn from(text: &Option<String>) -> Value {
-        Value::Text(text.clone())
-    }
-}
-
 impl From<i64> for Value {
     fn from(number: i64) -> Value {
         Value::Integer(Some(number))
     }
 }
 
-impl From<Option<i64>> for Value {
-    fn from(number: Option<i64>) -> Value {
-        Value::Integer(number)
-    }
-}
-
-impl From<f64> for Value {
-    fn from(number: f64) -> Value {
-        Value::Float(Some(number))
-    }
-}
-
-impl From<Option<f64>> for Value {
-    fn from(number: Option<f64>) -> Value {
-        Value::Float(number)
-    }
-}
-
-impl From<&[u8]> for Value {
-    fn from(bytes: &[u8]) -> Value {
-        Value::Bytes(Some(bytes.to_owned()))
-    }
-}
-
-impl From<Option<&[u8]>> for Value {
-    fn from(bytes: Option<&[u8]>) -> Value {
-        Value::Bytes(bytes.map(<[u8]>::to_owned))
-    }
-}
-
-impl<T: Serialize> From<Json<T>> for Value {
-    fn from(document: Json<T>) -> Value {
-        Value::Json(Some(to_text(&document.0)))
-    }
-}
-
-impl<T: Serialize> From<Option<Json<T>>> for Value {
-    fn from(document: Option<Json<T>>) -> Value {
-        Value::Json(document.map(|document| to_text(&document.0)))
-    }
-}
-
-fn to_text(document: &impl Serialize) -> JsonText {
-    JsonText(serde_json::to_string(document).unwrap_or_else(|_| unreachable!("records become JSON")))
+pub(super) fn unreadable(column: &str, error: impl std::error::Error + Send + Sync + 'static) -> sqlx::Error {
+    sqlx::Error::ColumnDecode { index: column.to_owned(), source: Box::new(error) }
 }

@@ -12,6 +12,7 @@ mod names;
 mod place;
 mod queue;
 mod read;
+mod records;
 mod store;
 mod study_lines;
 mod sweep_gauges;

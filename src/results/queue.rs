@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 
 use tokio::time::timeout;
 
-use super::columns::{missing, number_of};
+use super::columns::missing;
 use super::database::{Query, Row, Transaction};
 use super::loading::{insert_loading_trials, upsert_loading};
 use super::store::{Link, Queue};
@@ -180,13 +180,13 @@ async fn within_limit<T>(queue: &Queue, asked: impl Future<Output = Result<T, Er
 }
 
 fn unsent_from(row: &Row) -> Result<Unsent, sqlx::Error> {
-    let kind: String = row.try_get("kind")?;
+    let kind: String = row.get("kind")?;
     let kind = Kind::ALL.into_iter().find(|known| known.name() == kind);
     Ok(Unsent {
         kind: kind.ok_or_else(|| missing("kind"))?,
-        id: row.try_get("id")?,
-        number: number_of(row, "number")?,
-        repeat: number_of(row, "repeat")?,
-        changes: number_of(row, "changes")?,
+        id: row.get("id")?,
+        number: row.get("number")?,
+        repeat: row.get("repeat")?,
+        changes: row.get("changes")?,
     })
 }

@@ -15,7 +15,6 @@ use tokio::sync::Mutex;
 use tokio::time::timeout;
 
 use super::Error;
-use super::columns::missing;
 use super::database::{Database, Query, Row};
 use super::place::{Place, ServerPlace};
 use crate::files::{Directory, FILE_MODE, as_owner_of, directory_of, has_foreign_owner, open_regular};
@@ -181,8 +180,7 @@ impl Store {
     async fn claim_file(&self) -> Result<(), Error> {
         let facts = "SELECT (SELECT application_id FROM pragma_application_id) AS application_id, \
                      (SELECT count(*) FROM sqlite_schema) AS objects";
-        let whole = |column: Option<i64>| column.ok_or_else(|| missing("application_id"));
-        let fact = |row: &Row| Ok((whole(row.integer("application_id")?)?, whole(row.integer("objects")?)?));
+        let fact = |row: &Row| Ok((row.get("application_id")?, row.get("objects")?));
         let facts = Query::new(facts).fetch(&self.database).await.map_err(self.failed_to("open"))?;
         let facts: Vec<(i64, i64)> =
             facts.iter().map(fact).collect::<Result<_, _>>().map_err(self.failed_to("open"))?;
@@ -390,6 +388,8 @@ fn migrator() -> Migrator {
         (15, "trials in a few figures", include_str!("migrations/0015_sweep_outlines.sql")),
         (16, "what trials wrote to the device", include_str!("migrations/0016_outline_writes.sql")),
         (17, "views of every axis", include_str!("migrations/0017_views_of_axes.sql")),
+        (18, "how a cold trial got warm", include_str!("migrations/0018_warming.sql")),
+        (19, "measures without a column", include_str!("migrations/0019_measures.sql")),
     ];
     Migrator::with_migrations(
         migrations

@@ -5,7 +5,6 @@ use std::collections::HashMap;
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
-use super::columns::number_of;
 use super::database::{Query, Row};
 use super::{Error, Store};
 use crate::study::{LoadingRun, Run, SweepRun};
@@ -62,9 +61,8 @@ impl Store {
     }
 
     async fn read_counts(&self, query: &'static str) -> Result<Counts, Error> {
-        let count = |row: &Row| -> Result<_, sqlx::Error> {
-            Ok((row.try_get("id")?, (number_of(row, "trials")?, number_of(row, "failures")?)))
-        };
+        let count =
+            |row: &Row| -> Result<_, sqlx::Error> { Ok((row.get("id")?, (row.get("trials")?, row.get("failures")?))) };
         Ok(self.read(Query::new(query), count).await?.into_iter().collect())
     }
 }

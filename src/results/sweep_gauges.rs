@@ -1,104 +1,118 @@
-//! Writes and reads what was gauged beside the trials of sweeps, second by second.
+//! What was gauged in the seconds of trials: values that the table began with have a column each, and every other stands in a
+//! document under the name of its measure, so that a new measure needs no column.
 
-use sqlx::types::Json;
+use serde_json::{Map, Value};
 
-use super::columns::{bytes_of, json_of, number_of, optional_number_of};
-use super::database::{Row, Values};
-use super::write::{sql_bytes, sql_integer};
-use crate::study::{DeviceUse, OsSample, PressureRatios, WaitSample, Waits};
-use crate::units::Bytes;
+use super::columns::Columns;
+use super::database::{Row, Values, unreadable};
+use crate::study::{MEASURES, OsSample};
 
-pub(super) const INSERT_OS_SAMPLE: &str = "
-INSERT INTO sweep_os_samples (
-    sweep_id, number, repeat, second, generator_cpu_seconds, generator_run_delay_seconds, busiest_thread_cpu_seconds,
-    generator_threads, server_cpu_seconds, server_run_delay_seconds, server, pgthaw_cpu_seconds, processors_busy_seconds,
-    processors_iowait_seconds, processors_steal_seconds, device_reads, device_read_bytes, device_writes,
-    device_written_bytes, device_read_await_us, device_write_await_us, device_queue, device_busy_ratio, available_bytes,
-    cached_bytes, dirty_bytes, writeback_bytes, pressure_cpu_some, pressure_io_some, pressure_io_full,
-    pressure_memory_some, pressure_memory_full)";
+pub(super) const FLOATS: [&str; 18] = [
+    "generator_cpu_seconds",
+    "generator_run_delay_seconds",
+    "busiest_thread_cpu_seconds",
+    "server_cpu_seconds",
+    "server_run_delay_seconds",
+    "pgthaw_cpu_seconds",
+    "processors_busy_seconds",
+    "processors_iowait_seconds",
+    "processors_steal_seconds",
+    "device_read_await_us",
+    "device_write_await_us",
+    "device_queue",
+    "device_busy_ratio",
+    "pressure_cpu_some",
+    "pressure_io_some",
+    "pressure_io_full",
+    "pressure_memory_some",
+    "pressure_memory_full",
+];
 
-pub(super) const INSERT_WAIT_SAMPLE: &str = "
-INSERT INTO sweep_wait_samples (sweep_id, number, repeat, second, looks, waits)";
+pub(super) const INTEGERS: [&str; 8] = [
+    "device_reads",
+    "device_read_bytes",
+    "device_writes",
+    "device_written_bytes",
+    "available_bytes",
+    "cached_bytes",
+    "dirty_bytes",
+    "writeback_bytes",
+];
 
-/// Behind the values that say which trial.
-pub(super) fn os_sample_values(key: Values, sample: &OsSample) -> Values {
-    let (generator, server, device) = (sample.generator(), sample.server_total(), sample.device.as_ref());
-    key.bind(i64::from(sample.second))
-        .bind(generator.cpu_seconds)
-        .bind(generator.run_delay_seconds)
-        .bind(sample.busiest_thread_cpu_seconds())
-        .bind(Json(&sample.generator_threads))
-        .bind(server.cpu_seconds)
-        .bind(server.run_delay_seconds)
-        .bind(Json(&sample.server))
-        .bind(sample.pgthaw_cpu_seconds)
-        .bind(sample.processors_busy_seconds)
-        .bind(sample.processors_iowait_seconds)
-        .bind(sample.processors_steal_seconds)
-        .bind(device.map(|device| sql_integer(device.reads)))
-        .bind(device.map(|device| sql_bytes(device.read_bytes)))
-        .bind(device.map(|device| sql_integer(device.writes)))
-        .bind(device.map(|device| sql_bytes(device.written_bytes)))
-        .bind(device.and_then(|device| device.read_await_us))
-        .bind(device.and_then(|device| device.write_await_us))
-        .bind(device.map(|device| device.queue))
-        .bind(device.map(|device| device.busy_ratio))
-        .bind(sql_bytes(sample.available_bytes))
-        .bind(sql_bytes(sample.cached_bytes))
-        .bind(sql_bytes(sample.dirty_bytes))
-        .bind(sql_bytes(sample.writeback_bytes))
-        .bind(sample.pressure.cpu_some)
-        .bind(sample.pressure.io_some)
-        .bind(sample.pressure.io_full)
-        .bind(sample.pressure.memory_some)
-        .bind(sample.pressure.memory_full)
+const DOCUMENTS: [&str; 2] = ["generator_threads", "server"];
+
+/// Objects of a sample whose values stand beside the others, with the object's name before their own.
+const GROUPS: [&str; 2] = ["device", "pressure"];
+
+impl Columns for OsSample {
+    fn put(&self, values: Values) -> Values {
+        let mut flat = flatten(self);
+        let mut take = |name: &str| flat.remove(name).unwrap_or_default();
+        take("second");
+        let mut values = values.bind("second", &self.second);
+        for name in FLOATS {
+            values = values.bind(name, &take(name).as_f64());
+        }
+        for name in INTEGERS {
+            values = values.bind(name, &take(name).as_u64());
+        }
+        for name in DOCUMENTS {
+            values = values.bind_json(name, Some(&take(name)));
+        }
+        values.bind_json("measures", Some(&flat))
+    }
+
+    fn read(row: &Row) -> Result<OsSample, sqlx::Error> {
+        let mut flat: Map<String, Value> = row.json::<Option<_>>("measures")?.unwrap_or_default();
+        flat.insert("second".to_owned(), row.get::<u32>("second")?.into());
+        for name in FLOATS {
+            flat.insert(name.to_owned(), row.get::<Option<f64>>(name)?.into());
+        }
+        for name in INTEGERS {
+            flat.insert(name.to_owned(), row.get::<Option<u64>>(name)?.into());
+        }
+        for name in DOCUMENTS {
+            flat.insert(name.to_owned(), row.json(name)?);
+        }
+        serde_json::from_value(nest(flat)).map_err(|error| unreadable("measures", error))
+    }
 }
 
-pub(super) fn os_sample_from(row: &Row) -> Result<OsSample, sqlx::Error> {
-    Ok(OsSample {
-        second: number_of(row, "second")?,
-        generator_threads: json_of(row, "generator_threads")?,
-        server: json_of(row, "server")?,
-        pgthaw_cpu_seconds: row.try_get("pgthaw_cpu_seconds")?,
-        processors_busy_seconds: row.try_get("processors_busy_seconds")?,
-        processors_iowait_seconds: row.try_get("processors_iowait_seconds")?,
-        processors_steal_seconds: row.try_get("processors_steal_seconds")?,
-        device: device_from(row)?,
-        available_bytes: bytes_of(row, "available_bytes")?,
-        cached_bytes: bytes_of(row, "cached_bytes")?,
-        dirty_bytes: bytes_of(row, "dirty_bytes")?,
-        writeback_bytes: bytes_of(row, "writeback_bytes")?,
-        pressure: PressureRatios {
-            cpu_some: row.try_get("pressure_cpu_some")?,
-            io_some: row.try_get("pressure_io_some")?,
-            io_full: row.try_get("pressure_io_full")?,
-            memory_some: row.try_get("pressure_memory_some")?,
-            memory_full: row.try_get("pressure_memory_full")?,
-        },
-    })
+/// Every value that there is by the name of its measure, and the lists.
+fn flatten(sample: &OsSample) -> Map<String, Value> {
+    let mut flat = Map::new();
+    let Ok(Value::Object(nested)) = serde_json::to_value(sample) else { unreachable!("a sample becomes an object") };
+    for (name, value) in nested {
+        match value {
+            Value::Object(group) if GROUPS.contains(&name.as_str()) => {
+                flat.extend(group.into_iter().map(|(part, value)| (format!("{name}_{part}"), value)));
+            }
+            value => drop(flat.insert(name, value)),
+        }
+    }
+    for measure in MEASURES {
+        flat.entry(measure.name).or_insert_with(|| (measure.of)(sample).into());
+    }
+    flat.retain(|_, value| !value.is_null());
+    flat
 }
 
-fn device_from(row: &Row) -> Result<Option<DeviceUse>, sqlx::Error> {
-    let Some(reads) = optional_number_of(row, "device_reads")? else { return Ok(None) };
-    let bytes = |column| optional_number_of(row, column).map(|bytes| Bytes(bytes.unwrap_or_default()));
-    Ok(Some(DeviceUse {
-        reads,
-        read_bytes: bytes("device_read_bytes")?,
-        writes: optional_number_of(row, "device_writes")?.unwrap_or_default(),
-        written_bytes: bytes("device_written_bytes")?,
-        read_await_us: row.try_get("device_read_await_us")?,
-        write_await_us: row.try_get("device_write_await_us")?,
-        queue: row.try_get::<Option<f64>>("device_queue")?.unwrap_or_default(),
-        busy_ratio: row.try_get::<Option<f64>>("device_busy_ratio")?.unwrap_or_default(),
-    }))
+/// A sample again; a group without its first value was not there.
+fn nest(flat: Map<String, Value>) -> Value {
+    let mut nested = Map::new();
+    for (name, value) in flat {
+        match split(&name) {
+            Some((group, part)) => nested.entry(group).or_insert_with(|| Map::new().into())[part] = value,
+            None => drop(nested.insert(name, value)),
+        }
+    }
+    if nested["device"]["reads"].is_null() {
+        nested.insert("device".to_owned(), Value::Null);
+    }
+    Value::Object(nested)
 }
 
-/// Behind the values that say which trial.
-pub(super) fn wait_sample_values(key: Values, sample: &WaitSample) -> Values {
-    key.bind(i64::from(sample.second)).bind(i64::from(sample.seen.looks)).bind(Json(&sample.seen.waits))
-}
-
-pub(super) fn wait_sample_from(row: &Row) -> Result<WaitSample, sqlx::Error> {
-    let seen = Waits { looks: number_of(row, "looks")?, waits: json_of(row, "waits")? };
-    Ok(WaitSample { second: number_of(row, "second")?, seen })
+/// The group that a value is of, and its name there.
+fn split(name: &str) -> Option<(&'static str, &str)> {
+    GROUPS.into_iter().find_map(|group| Some((group, name.strip_prefix(group)?.strip_prefix('_')?)))
 }

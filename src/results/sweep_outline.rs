@@ -1,14 +1,12 @@
 //! Reads what pictures of a sweep need, and no more: a large one is not read second by second.
 
-use sqlx::types::Json;
-
-use super::columns::{bytes_of, json_of, number_of, optional_json_of, optional_number_of, time_of};
-use super::database::{Query, Row, Values};
-use super::write::{sql_integer, sql_time};
+use super::columns::Columns;
+use super::database::{Query, Row};
 use super::{Error, NEWEST, Store};
-use crate::postgres::StatisticsDelta;
 use crate::study::{Checkpoint, SweepRun, SweepTrial};
-use crate::verdict::{BackgroundWrites, Noise, Selection, TrialOutline, compute_noises, is_twice};
+use crate::verdict::{
+    BackgroundWrites, Metric, Noise, Selection, TrialOutline, add_warming_figures, compute_noises, is_twice,
+};
 
 const OUTLINES: &str = "SELECT * FROM sweep_outlines WHERE sweep_id = $1";
 
@@ -16,7 +14,7 @@ const OUTLINES: &str = "SELECT * FROM sweep_outlines WHERE sweep_id = $1";
 const WITHOUT_OUTLINE: &str = "
 SELECT number, repeat, position, started_at, point, start_verdict, failure, tps, worst_second_tps, latency_us_p50,
        latency_us_p95, latency_us_p99, latency_us_p999, device_read_bytes, NULL AS device_writes_per_second,
-       NULL AS device_written_bytes, late, skipped, checkpoints, statistics, verdicts, warnings
+       NULL AS device_written_bytes, late, skipped, checkpoints, statistics, verdicts, warnings, NULL AS warming
 FROM sweep_trials
 WHERE sweep_id = $1
   AND NOT EXISTS (
@@ -25,12 +23,6 @@ WHERE sweep_id = $1
       WHERE sweep_outlines.sweep_id = sweep_trials.sweep_id
         AND sweep_outlines.number = sweep_trials.number
         AND sweep_outlines.repeat = sweep_trials.repeat)";
-
-pub(super) const INSERT_OUTLINE: &str = "
-INSERT INTO sweep_outlines (
-    sweep_id, number, repeat, position, started_at, point, start_verdict, failure, tps, worst_second_tps, latency_us_p50,
-    latency_us_p95, latency_us_p99, latency_us_p999, device_read_bytes, device_writes_per_second, device_written_bytes, late,
-    skipped, checkpoint_count, background, verdicts, warnings)";
 
 /// Of so many trials the noise is computed while somebody waits for a page.
 const NOISE_TRIALS_MAX: u32 = 1000;
@@ -41,6 +33,7 @@ impl Store {
         let mut outlines = self.read(Query::new(OUTLINES).bind(sweep_id), kept_outline_from).await?;
         outlines.extend(self.read(Query::new(WITHOUT_OUTLINE).bind(sweep_id), outline_of_trial_from).await?);
         outlines.sort_by_key(|outline| outline.position);
+        add_warming_figures(&mut outlines);
         Ok(outlines)
     }
 
@@ -81,63 +74,17 @@ impl Store {
 }
 
 fn kept_outline_from(row: &Row) -> Result<TrialOutline, sqlx::Error> {
-    outline_from(row, number_of(row, "checkpoint_count")?, json_of(row, "background")?)
+    outline_from(row, f64::from(row.get::<u32>("checkpoint_count")?), row.json("background")?)
 }
 
 fn outline_of_trial_from(row: &Row) -> Result<TrialOutline, sqlx::Error> {
-    let statistics: StatisticsDelta = json_of(row, "statistics")?;
-    let checkpoints: Vec<Checkpoint> = json_of(row, "checkpoints")?;
-    outline_from(row, checkpoints.len() as u32, BackgroundWrites::of(&statistics))
+    let checkpoints: Vec<Checkpoint> = row.json("checkpoints")?;
+    let background = BackgroundWrites::of(&row.json("statistics")?);
+    outline_from(row, checkpoints.len() as f64, background)
 }
 
-fn outline_from(row: &Row, checkpoints: u32, background: BackgroundWrites) -> Result<TrialOutline, sqlx::Error> {
-    Ok(TrialOutline {
-        number: number_of(row, "number")?,
-        repeat: number_of(row, "repeat")?,
-        position: number_of(row, "position")?,
-        started_at: time_of(row, "started_at")?,
-        start_verdict: row.try_get("start_verdict")?,
-        failure: row.try_get("failure")?,
-        tps: row.try_get("tps")?,
-        worst_second_tps: row.try_get("worst_second_tps")?,
-        latency_us_p50: optional_number_of(row, "latency_us_p50")?,
-        latency_us_p95: optional_number_of(row, "latency_us_p95")?,
-        latency_us_p99: optional_number_of(row, "latency_us_p99")?,
-        latency_us_p999: optional_number_of(row, "latency_us_p999")?,
-        device_read_bytes: bytes_of(row, "device_read_bytes")?.0,
-        device_writes_per_second: row.try_get("device_writes_per_second")?,
-        device_written_bytes: optional_number_of(row, "device_written_bytes")?,
-        late: optional_number_of(row, "late")?.unwrap_or_default(),
-        skipped: number_of(row, "skipped")?,
-        checkpoints,
-        point: json_of(row, "point")?,
-        verdicts: optional_json_of(row, "verdicts")?.unwrap_or_default(),
-        warnings: json_of(row, "warnings")?,
-        background,
-    })
-}
-
-/// Behind the values that say which trial.
-pub(super) fn outline_values(key: Values, outline: &TrialOutline) -> Values {
-    let percentile = |us: Option<u64>| us.map(sql_integer);
-    key.bind(i64::from(outline.position))
-        .bind(sql_time(outline.started_at))
-        .bind(Json(&outline.point))
-        .bind(&outline.start_verdict)
-        .bind(&outline.failure)
-        .bind(outline.tps)
-        .bind(outline.worst_second_tps)
-        .bind(percentile(outline.latency_us_p50))
-        .bind(percentile(outline.latency_us_p95))
-        .bind(percentile(outline.latency_us_p99))
-        .bind(percentile(outline.latency_us_p999))
-        .bind(sql_integer(outline.device_read_bytes))
-        .bind(outline.device_writes_per_second)
-        .bind(outline.device_written_bytes.map(sql_integer))
-        .bind(sql_integer(outline.late))
-        .bind(sql_integer(outline.skipped))
-        .bind(i64::from(outline.checkpoints))
-        .bind(Json(&outline.background))
-        .bind(Json(&outline.verdicts))
-        .bind(Json(&outline.warnings))
+fn outline_from(row: &Row, checkpoints: f64, background: BackgroundWrites) -> Result<TrialOutline, sqlx::Error> {
+    let mut outline = TrialOutline { background, ..Columns::read(row)? };
+    outline.figures.set(Metric::Checkpoints, Some(checkpoints));
+    Ok(outline)
 }

@@ -2,15 +2,11 @@
 
 use std::collections::{BTreeSet, HashMap, HashSet};
 
-use super::columns::{
-    bytes_of, json_of, missing, number_of, optional_json_of, optional_number_of, optional_time_of, time_of, unreadable,
-};
+use super::columns::Columns;
 use super::database::{Query, Row};
 use super::names::{Kind, Named, choose};
-use super::read::{sample_from, start_state_of};
-use super::sweep_gauges::{os_sample_from, wait_sample_from};
 use super::{Error, NEWEST, Store};
-use crate::study::{LatencyHistogram, Record as _, ScriptLatency, SweepRun, SweepTrial};
+use crate::study::{SweepRun, SweepTrial};
 
 impl Named for SweepRun {
     fn id(&self) -> &str {
@@ -21,7 +17,7 @@ impl Named for SweepRun {
 impl Store {
     /// All sweeps, the newest first.
     pub async fn read_sweeps(&self) -> Result<Vec<SweepRun>, Error> {
-        self.read(Query::new("SELECT * FROM sweeps ORDER BY started_at DESC, id DESC"), sweep_from).await
+        self.read(Query::new("SELECT * FROM sweeps ORDER BY started_at DESC, id DESC"), Row::record).await
     }
 
     /// The sweep that is meant: by its id, by the first characters of it when no other begins so, or `newest`. `None`:
@@ -59,7 +55,7 @@ impl Store {
 
     /// The trials of a sweep without their seconds and scripts, in the order in which they ran.
     pub async fn read_sweep_outcomes(&self, sweep_id: &str) -> Result<Vec<SweepTrial>, Error> {
-        self.read(Of::sweep(sweep_id).select("sweep_trials", "position"), trial_from).await
+        self.read(Of::sweep(sweep_id).select("sweep_trials", "position"), Row::record).await
     }
 
     /// The trials of a sweep with every second of them, in the order in which they ran.
@@ -79,14 +75,14 @@ impl Store {
     }
 
     async fn read_whole_trials(&self, of: &Of<'_>) -> Result<Vec<SweepTrial>, Error> {
-        let mut trials = self.read(of.select("sweep_trials", "position"), trial_from).await?;
+        let mut trials = self.read(of.select("sweep_trials", "position"), Row::record).await?;
         let query = of.select("sweep_scripts", "number, repeat, place");
-        self.read_parts(query, script_from, &mut trials, |trial, script| trial.scripts.push(script)).await?;
+        self.read_parts(query, &mut trials, |trial, script| trial.scripts.push(script)).await?;
         self.add_samples_of(of, &mut trials).await?;
         let query = of.select("sweep_os_samples", "number, repeat, second");
-        self.read_parts(query, os_sample_from, &mut trials, |trial, sample| trial.os_samples.push(sample)).await?;
+        self.read_parts(query, &mut trials, |trial, sample| trial.os_samples.push(sample)).await?;
         let query = of.select("sweep_wait_samples", "number, repeat, second");
-        self.read_parts(query, wait_sample_from, &mut trials, |trial, sample| trial.wait_samples.push(sample)).await?;
+        self.read_parts(query, &mut trials, |trial, sample| trial.wait_samples.push(sample)).await?;
         Ok(trials)
     }
 
@@ -97,20 +93,19 @@ impl Store {
 
     async fn add_samples_of(&self, of: &Of<'_>, trials: &mut [SweepTrial]) -> Result<(), Error> {
         let query = of.select("sweep_samples", "number, repeat, second");
-        self.read_parts(query, sample_from, trials, |trial, sample| trial.samples.push(sample)).await
+        self.read_parts(query, trials, |trial, sample| trial.samples.push(sample)).await
     }
 
     /// Gives each row of a query over the trials' sweep to the trial that it belongs to.
-    async fn read_parts<T>(
+    async fn read_parts<T: Columns>(
         &self,
         query: Query,
-        part_from: impl Fn(&Row) -> Result<T, sqlx::Error>,
         trials: &mut [SweepTrial],
         give: impl Fn(&mut SweepTrial, T),
     ) -> Result<(), Error> {
         let places: HashMap<(u32, u32), usize> =
             trials.iter().enumerate().map(|(place, trial)| ((trial.number, trial.repeat), place)).collect();
-        for (key, part) in self.read(query, |row| Ok((key_of(row)?, part_from(row)?))).await? {
+        for (key, part) in self.read(query, |row| Ok((key_of(row)?, T::read(row)?))).await? {
             if let Some(place) = places.get(&key) {
                 give(&mut trials[*place], part);
             }
@@ -134,102 +129,11 @@ impl<'a> Of<'a> {
         let which = if self.only.is_some() { " AND number = $2 AND repeat = $3" } else { "" };
         let query = Query::new(format!("SELECT * FROM {table} WHERE sweep_id = $1{which} ORDER BY {order}"));
         let query = query.bind(self.sweep_id);
-        self.only.iter().fold(query, |query, (number, repeat)| query.bind(i64::from(*number)).bind(i64::from(*repeat)))
+        self.only.iter().fold(query, |query, (number, repeat)| query.bind(number).bind(repeat))
     }
 }
 
 /// Number of the point, and repeat.
 fn key_of(row: &Row) -> Result<(u32, u32), sqlx::Error> {
-    Ok((number_of(row, "number")?, number_of(row, "repeat")?))
-}
-
-fn sweep_from(row: &Row) -> Result<SweepRun, sqlx::Error> {
-    let seed: String = row.try_get("seed")?;
-    let mut sweep = SweepRun {
-        id: row.try_get("id")?,
-        started_at: time_of(row, "started_at")?,
-        ended_at: optional_time_of(row, "ended_at")?,
-        pgthaw_version: row.try_get("pgthaw_version")?,
-        pgbench_version: row.try_get("pgbench_version")?,
-        machine: json_of(row, "machine")?,
-        server: json_of(row, "server")?,
-        configuration: optional_json_of(row, "configuration")?.unwrap_or_default(),
-        question: row.try_get("question")?,
-        digest: row.try_get("digest")?,
-        study: json_of(row, "study")?,
-        varied: json_of(row, "varied")?,
-        points: number_of(row, "points")?,
-        repeats: number_of(row, "repeats")?,
-        seed: seed.parse().map_err(|error: std::num::ParseIntError| unreadable("seed", error))?,
-        generator: optional_json_of(row, "generator")?.unwrap_or_default(),
-        verdicts: optional_json_of(row, "verdicts")?.unwrap_or_default(),
-        warnings: json_of(row, "warnings")?,
-        source: row.try_get("source")?,
-    };
-    sweep.hide_secrets();
-    Ok(sweep)
-}
-
-fn trial_from(row: &Row) -> Result<SweepTrial, sqlx::Error> {
-    let verdict: Option<String> = row.try_get("start_verdict")?;
-    let mut trial = SweepTrial {
-        sweep_id: row.try_get("sweep_id")?,
-        number: number_of(row, "number")?,
-        point: json_of(row, "point")?,
-        repeat: number_of(row, "repeat")?,
-        position: number_of(row, "position")?,
-        started_at: time_of(row, "started_at")?,
-        start_state: verdict.map(|_| start_state_of(row)).transpose()?,
-        command: row.try_get("command")?,
-        generators: optional_json_of(row, "generators")?,
-        failure: row.try_get("failure")?,
-        lasted_seconds: row.try_get("lasted_seconds")?,
-        transactions: number_of(row, "transactions")?,
-        failed: number_of(row, "failed")?,
-        skipped: number_of(row, "skipped")?,
-        retried: optional_number_of(row, "retried")?.unwrap_or_default(),
-        retries: optional_number_of(row, "retries")?.unwrap_or_default(),
-        late: optional_number_of(row, "late")?.unwrap_or_default(),
-        file_system: optional_json_of(row, "file_system")?,
-        server_version: row.try_get("server_version")?,
-        strategy_outcome: optional_json_of(row, "strategy_outcome")?,
-        tps: row.try_get("tps")?,
-        worst_second_tps: row.try_get("worst_second_tps")?,
-        latency: histogram_of(row, "latency")?,
-        samples: Vec::new(),
-        os_samples: Vec::new(),
-        wait_samples: Vec::new(),
-        waits: optional_json_of(row, "waits")?.unwrap_or_default(),
-        scripts: Vec::new(),
-        statistics: json_of(row, "statistics")?,
-        buffers_before: json_of(row, "buffers_before")?,
-        buffers_after: json_of(row, "buffers_after")?,
-        checkpoints: json_of(row, "checkpoints")?,
-        checkpoint_begun: optional_json_of::<Option<_>>(row, "checkpoint_begun")?.flatten(),
-        checkpoint_cycles: optional_number_of(row, "checkpoint_cycles")?.unwrap_or_default() as u32,
-        cycle_tps: row.try_get("cycle_tps")?,
-        settings: json_of(row, "settings")?,
-        device_read_bytes: bytes_of(row, "device_read_bytes")?,
-        verdicts: optional_json_of(row, "verdicts")?.unwrap_or_default(),
-        warnings: json_of(row, "warnings")?,
-    };
-    trial.hide_secrets();
-    Ok(trial)
-}
-
-fn script_from(row: &Row) -> Result<ScriptLatency, sqlx::Error> {
-    Ok(ScriptLatency {
-        script: row.try_get("script")?,
-        answered: number_of(row, "answered")?,
-        failed: number_of(row, "failed")?,
-        skipped: number_of(row, "skipped")?,
-        response: histogram_of(row, "response")?.ok_or_else(|| missing("response"))?,
-        service: histogram_of(row, "service")?,
-    })
-}
-
-fn histogram_of(row: &Row, column: &str) -> Result<Option<LatencyHistogram>, sqlx::Error> {
-    let encoded: Option<Vec<u8>> = row.try_get(column)?;
-    let decode = |encoded: Vec<u8>| LatencyHistogram::decode(&encoded).map_err(|error| unreadable(column, error));
-    encoded.map(decode).transpose()
+    Ok((row.get("number")?, row.get("repeat")?))
 }

@@ -3,9 +3,11 @@
 //! Field names are part of `--json` (docs/formats.md): add, never rename.
 
 use std::collections::BTreeMap;
+use std::ops::Add as _;
 
 use serde::{Deserialize, Serialize};
 
+use crate::linux::TaskTime;
 use crate::postgres::Wait;
 use crate::units::Bytes;
 
@@ -41,6 +43,9 @@ pub struct TaskShare {
     pub cpu_seconds: f64,
     /// Ready to run, and waiting for a processor.
     pub run_delay_seconds: f64,
+    /// How often a processor was taken from them; `None` of trials that an older pgthaw kept.
+    #[serde(default)]
+    pub involuntary_switches: Option<f64>,
 }
 
 /// What a disk did within a second, for anybody.
@@ -88,11 +93,26 @@ impl OsSample {
 }
 
 impl TaskShare {
+    /// Of so many tasks, which had this between two readings.
+    pub fn new(tasks: u32, time: TaskTime, per_second: impl Fn(f64) -> f64) -> TaskShare {
+        TaskShare {
+            tasks,
+            cpu_seconds: per_second(time.cpu.as_secs_f64()),
+            run_delay_seconds: per_second(time.run_delay.as_secs_f64()),
+            involuntary_switches: Some(per_second(time.involuntary_switches as f64)),
+        }
+    }
+
     fn plus(self, other: TaskShare) -> TaskShare {
         TaskShare {
             tasks: self.tasks.saturating_add(other.tasks),
             cpu_seconds: self.cpu_seconds + other.cpu_seconds,
             run_delay_seconds: self.run_delay_seconds + other.run_delay_seconds,
+            involuntary_switches: self
+                .involuntary_switches
+                .into_iter()
+                .chain(other.involuntary_switches)
+                .reduce(f64::add),
         }
     }
 }

@@ -11,6 +11,7 @@ mod gauges;
 mod loading;
 mod measured;
 mod measurement_verdict;
+mod measures;
 mod order;
 mod others;
 pub(crate) mod record;
@@ -32,6 +33,7 @@ pub use gauges::{DeviceUse, ObservedWait, OsSample, PressureRatios, TaskShare, W
 pub use loading::{Bound, LoadOutcome, LoadSample, Loader, LoadingRun, LoadingStudy, LoadingTrial};
 pub use measured::{Counters, Measured, Outcome, Second};
 pub use measurement_verdict::{MeasurementVerdict, texts_of};
+pub use measures::{Join, MEASURES, Measure};
 pub use order::{Turn, plan_order};
 pub use others::{NOISE_TOLD, Others, OthersUse};
 pub use record::{
@@ -43,10 +45,11 @@ pub use samples::compute_samples;
 pub use secrets::Record;
 pub use strategy::{NOTHING, PGTHAW, Strategy};
 pub use sweep::{
-    AUTOVACUUM, BufferUse, CALIBRATION_SECONDS, Checkpoint, CheckpointBegun, DATABASE, DEFAULT_SERVER, DatabaseKey,
-    DatabaseSpec, Exceeded, FileSystemSpec, GeneratorCalibration, Generators, ImportOptions, Imported, LOG_LINE_PREFIX,
-    Latencies, LatencyHistogram, NATIVE, PlannedPoint, Point, SIDE, SIDES, ScriptLatency, ServerSpec, StartAsked,
-    Sweep, SweepPlan, SweepRun, SweepTrial, TimeLeft, TrialGenerator, TrialGenerators, check_room,
-    compute_worst_second, empty_trial, expected_seconds, forecast_warm_seconds, image_bytes, needed_bytes_on,
-    parse_checkpoints, parse_sweep, plan_sweep, plan_turns, read_import, read_sweep, render_digest, tells_of_trial,
+    AUTOVACUUM, BufferUse, CALIBRATION_SECONDS, Checkpoint, CheckpointBegun, Climb, DATABASE, DEFAULT_SERVER,
+    DatabaseKey, DatabaseSpec, Exceeded, FileSystemSpec, GeneratorCalibration, Generators, ImportOptions, Imported,
+    LOG_LINE_PREFIX, Latencies, LatencyHistogram, NATIVE, PlannedPoint, Point, SIDE, SIDES, ScriptLatency, ServerSpec,
+    StartAsked, Sweep, SweepPlan, SweepRun, SweepTrial, TimeLeft, TrialGenerator, TrialGenerators, Warming,
+    WarmingFigures, check_room, compute_worst_second, empty_trial, expected_seconds, forecast_warm_seconds,
+    image_bytes, needed_bytes_on, parse_checkpoints, parse_sweep, plan_sweep, plan_turns, read_import, read_sweep,
+    render_digest, tells_of_trial,
 };

@@ -8,7 +8,7 @@ use super::printable::printable;
 use super::screen::Canvas;
 use crate::study::{SweepPlan, SweepRun};
 use crate::units::Bytes;
-use crate::verdict::{PointSummary, PointVerdict, Range, render_sweep_headline};
+use crate::verdict::{Metric, PointSummary, PointVerdict, Spread, render_sweep_headline};
 
 /// Lines of the points and of the order; `--json` has all of them.
 const LINES_MAX: usize = 60;
@@ -99,9 +99,6 @@ pub fn render_sweep_line(run: &SweepRun, trials: usize) -> String {
     format!("{}  {when}  sweep of {}  {trials} of {planned} trials{question}", run.id, told(&what))
 }
 
-/// A figure over the trials of a point.
-type Figure = fn(&PointSummary) -> Option<Range>;
-
 /// The answer, a row per point, and below what their trials say against themselves.
 pub fn render_sweep_points(run: &SweepRun, points: &[PointSummary], canvas: Canvas) -> String {
     let cells = |cell: &dyn Fn(&PointSummary) -> String| points.iter().map(cell).collect::<Vec<_>>();
@@ -113,22 +110,35 @@ pub fn render_sweep_points(run: &SweepRun, points: &[PointSummary], canvas: Canv
     if columns.is_empty() {
         columns.push(Column::text("point", 8, cells(&|point| told(&point.label))));
     }
+    let of = |metric: Metric, render: fn(&PointSummary, Spread) -> String| {
+        cells(&|point| point.figure(metric).map(|spread| render(point, spread)).unwrap_or_default())
+    };
     columns.extend([
-        Column::number("tps", 0, cells(&|point| middle(point.tps))),
-        Column::number("min–max", 3, cells(&|point| spread(point.tps))),
-        Column::number("interval", 2, cells(&|point| interval(point.tps))),
-        Column::number("worst second", 1, cells(&|point| middle(point.worst_second_tps))),
-        Column::number("p50 ms", 5, cells(&|point| milliseconds(point.latency_us_p50))),
-        Column::number("p99 ms", 1, cells(&|point| milliseconds(point.latency_us_p99))),
-        Column::number("writes/s", 4, cells(&|point| middle(point.device_writes_per_second))),
-        Column::number("written", 4, cells(&|point| amount(point.device_written_bytes))),
-        Column::number("checkpoints", 6, cells(&|point| middle(point.checkpoints))),
+        Column::number("tps", 0, of(Metric::Tps, middle)),
+        Column::number("min–max", 3, of(Metric::Tps, ends)),
+        Column::number("interval", 2, of(Metric::Tps, interval)),
+        Column::number("worst second", 1, of(Metric::WorstSecond, middle)),
+        Column::number("p50 ms", 5, of(Metric::P50, milliseconds)),
+        Column::number("p99 ms", 1, of(Metric::P99, milliseconds)),
+        Column::number("writes/s", 4, of(Metric::DeviceWrites, middle)),
+        Column::number("written", 4, of(Metric::DeviceWritten, amount)),
+        Column::number("checkpoints", 6, of(Metric::Checkpoints, middle)),
         Column::number("trials", 4, cells(&render_trials)),
     ]);
-    let limited: [(&str, Figure); 2] = [("late", |point| point.late), ("skipped", |point| point.skipped)];
-    for (title, of) in limited {
-        if points.iter().filter_map(of).any(|range| range.max > 0.0) {
-            columns.push(Column::number(title, 3, cells(&|point| middle(of(point)))));
+    let has_any = |metric: Metric| points.iter().any(|point| point.figure(metric).is_some());
+    if has_any(Metric::WarmAfter) {
+        columns.extend([
+            Column::number("warm after, s", 0, of(Metric::WarmAfter, middle)),
+            Column::number("from–to", 3, of(Metric::WarmAfter, ends)),
+            Column::number("50 %, s", 1, of(Metric::To50, middle)),
+        ]);
+    }
+    if has_any(Metric::BoundRatio) {
+        columns.push(Column::number("× bound", 1, of(Metric::BoundRatio, bound_ratio)));
+    }
+    for (title, metric) in [("late", Metric::Late), ("skipped", Metric::Skipped)] {
+        if points.iter().filter_map(|point| point.figure(metric)?.max).any(|most| most > 0.0) {
+            columns.push(Column::number(title, 3, of(metric, middle)));
         }
     }
     let mut lines = vec![told(&render_sweep_headline(points)), String::new()];
@@ -155,28 +165,39 @@ fn render_trials(point: &PointSummary) -> String {
     }
 }
 
-fn middle(range: Option<Range>) -> String {
-    range.map(|range| render_figure(range.median)).unwrap_or_default()
+fn middle(point: &PointSummary, spread: Spread) -> String {
+    render_reached(point, spread.median)
 }
 
-fn spread(range: Option<Range>) -> String {
-    range.map(|range| format!("{}–{}", render_figure(range.min), render_figure(range.max))).unwrap_or_default()
+/// How many times as long as the bound; where it was not warm, how many times the trial was.
+fn bound_ratio(point: &PointSummary, spread: Spread) -> String {
+    let measured = || Some(f64::from(point.measured_seconds?) / point.median(Metric::Bound)?);
+    let at_least = || measured().map(|ratio| format!("> {}", render_figure(ratio))).unwrap_or_default();
+    spread.median.map_or_else(at_least, render_figure)
 }
 
-/// The median's interval where there are trials enough: `9800–10200`. Of fewer it would be their range, which stands beside it.
-fn interval(range: Option<Range>) -> String {
-    let interval = range.and_then(|range| range.interval).filter(|interval| interval.coverage >= 0.95);
-    interval
-        .map(|interval| format!("{}–{}", render_figure(interval.low), render_figure(interval.high)))
-        .unwrap_or_default()
+fn ends(point: &PointSummary, spread: Spread) -> String {
+    format!("{}–{}", render_reached(point, spread.min), render_reached(point, spread.max))
 }
 
-fn amount(range: Option<Range>) -> String {
-    range.map(|range| Bytes(range.median as u64).to_string()).unwrap_or_default()
+/// A figure, or the seconds within which it was not reached.
+fn render_reached(point: &PointSummary, figure: Option<f64>) -> String {
+    figure.map_or_else(|| format!("> {}", point.measured_seconds.unwrap_or_default()), render_figure)
 }
 
-fn milliseconds(range: Option<Range>) -> String {
-    range.map(|range| format!("{:.2}", range.median / 1000.0)).unwrap_or_default()
+/// Of the median, where there are trials enough: `9800–10200`. Of fewer it is their range, which stands beside it.
+fn interval(_: &PointSummary, spread: Spread) -> String {
+    let interval = spread.interval.filter(|interval| interval.coverage >= 0.95);
+    let ends = interval.map(|interval| [interval.low, interval.high].map(render_figure).join("–"));
+    ends.unwrap_or_default()
+}
+
+fn amount(_: &PointSummary, spread: Spread) -> String {
+    spread.median.map(|median| Bytes(median as u64).to_string()).unwrap_or_default()
+}
+
+fn milliseconds(_: &PointSummary, spread: Spread) -> String {
+    spread.median.map(|median| format!("{:.2}", median / 1000.0)).unwrap_or_default()
 }
 
 fn render_figure(figure: f64) -> String {
@@ -199,10 +220,16 @@ mod tests {
     #[test]
     fn figures_have_as_many_digits_as_they_need() {
         assert_eq!([0.0, 2.0, 2.5, 12.5, 12345.6].map(render_figure), ["0", "2", "2.5", "12", "12346"]);
-        let range = Range { median: 2000.0, min: 1.0, max: 3000.0, interval: None };
-        assert_eq!(
-            (spread(Some(range)), milliseconds(Some(range)), middle(None)),
-            ("1–3000".into(), "2.00".into(), String::new())
-        );
+    }
+
+    #[test]
+    fn what_was_not_reached_is_longer_than_the_trial() {
+        let point = PointSummary { measured_seconds: Some(20), ..PointSummary::default() };
+        let spread = Spread::of([Some(2.5), None, None]);
+        assert_eq!((middle(&point, spread), ends(&point, spread)), ("> 20".into(), "2.5–> 20".into()));
+        assert_eq!(milliseconds(&point, Spread::of([Some(2000.0)])), "2.00");
+        let figures = [(Metric::Bound, Some(Spread::of([Some(2.5); 3])))].into_iter().collect();
+        let bounded = PointSummary { figures, ..point };
+        assert_eq!(bound_ratio(&bounded, spread), "> 8");
     }
 }

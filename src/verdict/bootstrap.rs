@@ -16,6 +16,13 @@ pub struct MedianInterval {
     pub coverage: f64,
 }
 
+impl MedianInterval {
+    /// Of every figure divided by `divisor`.
+    pub fn divided_by(self, divisor: f64) -> MedianInterval {
+        MedianInterval { low: self.low / divisor, high: self.high / divisor, ..self }
+    }
+}
+
 /// The interval that holds the medians of 95 % of all resamples of these figures, its ends moved outwards to figures that
 /// were measured; `None` of fewer than three.
 ///

@@ -2,18 +2,26 @@
 
 use super::warnings::warn_of_lost_verdict;
 use crate::model::{self, Collector, Facts, Judgement, Series, judge};
-use crate::study::{NOTHING, Run, Study, Trial};
+use crate::study::{NOTHING, Run, Sample, Study, Trial};
+use crate::units::Bytes;
 
-/// The transactions of each second of a trial, with the reads of the workload's own backends.
-fn compute_series(run: &Run, trial: &Trial) -> Result<Series, model::Error> {
-    let block_size = f64::from(run.server.block_size.max(1));
+/// The transactions of each second, with the reads of the workload's own backends.
+fn compute_series(samples: &[Sample], block_size: Bytes, facts: Facts) -> Result<Series, model::Error> {
     let mut collector = Collector::new(1.0);
-    for sample in &trial.samples {
+    for sample in samples {
         let end = f64::from(sample.second);
-        let reads = sample.foreground_read_bytes.0 as f64 / block_size;
+        let reads = sample.foreground_read_bytes.0 as f64 / block_size.0.max(1) as f64;
         collector.add(end - 1.0, end, sample.transactions as f64, Some(reads));
     }
-    collector.finish(describe_workload(&run.study, &trial.strategy), Vec::new()).check()
+    collector.finish(facts, Vec::new()).check()
+}
+
+/// What the model says of a trial's seconds.
+///
+/// # Errors
+/// When they are too few, or none of them served anything.
+pub fn judge_samples(samples: &[Sample], block_size: Bytes, facts: Facts) -> Result<Judgement, model::Error> {
+    Ok(judge(&compute_series(samples, block_size, facts)?, None))
 }
 
 /// What the model has to know beside the curve of a trial.
@@ -47,7 +55,8 @@ pub fn judge_trial(run: &Run, trial: &mut Trial) {
 
 /// A trial's curve and what is said of it among the trials of its run, with so many `pages` where somebody knows.
 pub fn judge_curve(run: &Run, trial: &Trial, pages: Option<f64>) -> Result<(Series, Judgement), model::Error> {
-    let series = compute_series(run, trial)?;
+    let facts = describe_workload(&run.study, &trial.strategy);
+    let series = compute_series(&trial.samples, Bytes(run.server.block_size.into()), facts)?;
     let mut judgement = judge(&series, pages);
     settle(&mut judgement, run.steady_tps, trial.to_95_seconds);
     Ok((series, judgement))

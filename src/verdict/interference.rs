@@ -4,8 +4,9 @@
 use serde::Serialize;
 
 use super::rounds::pair_rounds;
+use super::spread::Spread;
 use super::statistics::{Limits, Ratio, compute_ratio};
-use super::summary::{Spread, served_by};
+use super::summary::served_by;
 use crate::model::compute_median;
 use crate::study::{NOTHING, Sample, Strategy, Trial};
 

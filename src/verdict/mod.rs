@@ -12,6 +12,7 @@ mod others;
 mod ratio_text;
 mod rounds;
 mod significance;
+mod spread;
 mod statistics;
 mod summary;
 mod sweep;
@@ -22,20 +23,22 @@ pub mod warnings;
 
 pub use comparison::{BOUND, Comparison, StrategyRatios, compute_comparison};
 pub use consistency::find_contradictions;
-pub use curve::{describe_workload, judge_curve, judge_trial};
+pub use curve::{describe_workload, judge_curve, judge_samples, judge_trial};
 pub use headline::render_headline;
 pub use interference::Interference;
 pub use judged::{JudgedForecast, SweepVerdict, WrittenForecast, judge_forecast, judge_sweep};
 pub use loading::{LoaderRatio, LoaderSummary, LoadingSummary, RatioOf, compute_loading_summary};
 pub use others::find_others;
 pub use ratio_text::render_ratio;
+pub use spread::Spread;
 pub use statistics::{Limits, MIN_PAIRS, Ratio};
-pub use summary::{Spread, StrategySummary, Summary, compute_summary, served_by};
+pub use summary::{StrategySummary, Summary, compute_summary, served_by};
 pub use sweep::{
-    BackgroundWrites, CellComparison, Circumstances, Metric, Noise, NoiseCell, PointSummary, PointVerdict, Range,
-    Selection, Side, SweepComparison, TableGrowth, TrialOutline, TrialSeries, busiest_thread, compute_cycles,
-    compute_noise, compute_noises, compute_outline_summary, compute_start_verdicts, compute_sweep_comparison,
-    compute_sweep_verdicts, compute_trial_verdicts, is_twice, render_sweep_headline,
+    BackgroundWrites, ByMetric, CellComparison, Circumstances, ColdTrial, Metric, MetricFacts, MetricKind, Noise,
+    NoiseCell, PointSummary, PointVerdict, Selection, Side, SweepComparison, TableGrowth, TrialOutline, TrialSeries,
+    add_warming_figures, busiest_thread, compute_cycles, compute_noise, compute_noises, compute_outline_summary,
+    compute_start_verdicts, compute_sweep_comparison, compute_sweep_verdicts, compute_trial_verdicts, compute_warming,
+    is_twice, outline_trials, render_sweep_headline,
 };
 pub use until_warm::{PassedSecond, WarmGoal, compute_until_warm};
 pub use warnings::warn_of_short_trials;

@@ -31,7 +31,7 @@ impl Limits {
     }
 
     /// The quotient: as large as the largest dividend and the smallest divisor make it, as small as their opposites do.
-    fn divided_by(self, divisor: Limits) -> Limits {
+    pub fn divided_by(self, divisor: Limits) -> Limits {
         let at_least = divisor.at_most.filter(|most| *most > 0.0).map_or(0.0, |most| self.at_least / most);
         let at_most = self.at_most.filter(|_| divisor.at_least > 0.0).map(|most| most / divisor.at_least);
         Limits { at_least, at_most }

@@ -4,6 +4,7 @@ use std::cmp::Ordering;
 
 use serde::Serialize;
 
+use super::spread::{Spread, missing_last};
 use crate::study::{NOTHING, Run, Sample, Trial};
 
 /// All strategies of a run, the soonest warm first.
@@ -51,55 +52,6 @@ pub struct StrategySummary {
     pub device_read_bytes: Spread,
     /// What speaks against these numbers: failed commands, starts that were not cold, the trials' own warnings.
     pub caveats: Vec<String>,
-}
-
-/// The middle and the ends of one quantity over the repeats. A repeat that did not get there counts as longer than
-/// every one that did, so the median is `None` when half of them or more did not, and `max` when any did not.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
-pub struct Spread {
-    pub median: Option<f64>,
-    pub min: Option<f64>,
-    pub max: Option<f64>,
-    /// Repeats that got there.
-    pub reached: u32,
-    pub repeats: u32,
-}
-
-impl Spread {
-    /// The spread of values of which the missing ones lie beyond all others.
-    pub fn of(values: impl IntoIterator<Item = Option<f64>>) -> Spread {
-        let mut sorted: Vec<Option<f64>> = values.into_iter().collect();
-        sorted.sort_by(|a, b| missing_last(*a, *b));
-        let count = sorted.len();
-        let median = match count {
-            0 => None,
-            // The mean of the two in the middle, which are one and the same when the count is odd.
-            _ => sorted[(count - 1) / 2].zip(sorted[count / 2]).map(|(low, high)| (low + high) / 2.0),
-        };
-        Spread {
-            median,
-            min: sorted.first().copied().flatten(),
-            max: sorted.last().copied().flatten(),
-            reached: sorted.iter().flatten().count() as u32,
-            repeats: count as u32,
-        }
-    }
-
-    /// The same spread of every value divided by `divisor`.
-    fn divided_by(self, divisor: f64) -> Spread {
-        let divide = |value: Option<f64>| value.map(|value| value / divisor);
-        Spread { median: divide(self.median), min: divide(self.min), max: divide(self.max), ..self }
-    }
-}
-
-/// Orders as numbers, `None` after all of them.
-pub fn missing_last(a: Option<f64>, b: Option<f64>) -> Ordering {
-    match (a, b) {
-        (Some(a), Some(b)) => a.total_cmp(&b),
-        (Some(_), None) => Ordering::Less,
-        (None, Some(_)) => Ordering::Greater,
-        (None, None) => Ordering::Equal,
-    }
 }
 
 /// Summarises the trials of a run. Strategies without a trial are left out.
@@ -230,15 +182,5 @@ mod tests {
                 "2 of 20 readings came late (repeat 2 of 3)"
             ]
         );
-    }
-
-    #[test]
-    fn a_repeat_that_did_not_get_there_is_the_longest() {
-        let spread = Spread::of([Some(3.0), None, Some(1.0)]);
-        assert_eq!((spread.median, spread.min, spread.max), (Some(3.0), Some(1.0), None));
-        assert_eq!((spread.reached, spread.repeats), (2, 3));
-        assert_eq!(Spread::of([None, Some(1.0)]).median, None);
-        assert_eq!(Spread::of([Some(4.0), Some(1.0)]).median, Some(2.5));
-        assert_eq!(Spread::of([]).median, None);
     }
 }

@@ -327,7 +327,7 @@ fn files_with_holes_cost_hydrate_no_memory() {
 fn histograms_that_unpack_to_more_than_any_are_refused() {
     let home = Home::new();
     let store = home.path().join("state/pgthaw/results.sqlite");
-    let shape = Shape { scales: &[1], clients: &[4], buffers: &["16MB"], repeats: 1, seconds: 3 };
+    let shape = Shape { scales: &[1], clients: &[4], buffers: &["16MB"], strategies: &[], repeats: 1, seconds: 3 };
     let (run, trials) = synthetic_sweep::make(&shape);
     report_sweep::keep(&store, &run, &trials);
     let bomb = {

@@ -14,7 +14,14 @@ use crate::{synthetic_run, synthetic_sweep};
 
 #[test]
 fn a_sweep_with_the_greatest_numbers_is_told() {
-    let shape = synthetic_sweep::Shape { scales: &[1], clients: &[1, 4], buffers: &["128MB"], repeats: 1, seconds: 3 };
+    let shape = synthetic_sweep::Shape {
+        scales: &[1],
+        clients: &[1, 4],
+        buffers: &["128MB"],
+        repeats: 1,
+        strategies: &["nothing", "cat"],
+        seconds: 2,
+    };
     let (sweep, trials) = synthetic_sweep::make(&shape);
     let [one, four]: [Selection; 2] = ["clients=1", "clients=4"].map(|asked| asked.parse().unwrap());
     edit_everywhere(&json!([sweep, trials[..2]]), |document| {

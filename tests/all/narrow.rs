@@ -127,6 +127,7 @@ fn what_was_measured_fits() {
         scales: &[10, 1000],
         clients: &[1, 64],
         buffers: &["128MB", "16GB"],
+        strategies: &["nothing", "pgthaw"],
         repeats: 3,
         seconds: 20,
     });

@@ -58,8 +58,14 @@ pub fn assert_clean(seen: &Value) {
     assert_ne!(seen["light"]["background"], seen["dark"]["background"]);
 }
 
-pub const SHAPE: Shape<'_> =
-    Shape { scales: &[1, 10, 100], clients: &[1, 8, 32], buffers: &["32MB", "1GB"], repeats: 2, seconds: 70 };
+pub const SHAPE: Shape<'_> = Shape {
+    scales: &[1, 10, 100],
+    clients: &[1, 8, 32],
+    buffers: &["32MB", "1GB"],
+    strategies: &[],
+    repeats: 2,
+    seconds: 70,
+};
 
 #[test]
 fn the_page_shows_the_points_their_costs_and_every_trial() {
@@ -137,7 +143,14 @@ fn check_trial(trial: &Value) {
         assert_eq!(points(&trial["both"], &curve.replacen(":0:", ":1:", 1)), Some(70), "{curve}");
     }
     // Areas hide each other: they are of the trial that is shown.
-    for curve in ["line:waits:0:3", "line:processors:0:3", "line:device:0:2", "line:await:0:1", "line:dirty:0:1"] {
+    for curve in [
+        "line:waits:0:3",
+        "line:processors:0:3",
+        "line:device:0:2",
+        "line:await:0:1",
+        "line:dirty:0:1",
+        "line:switches:0:0",
+    ] {
         assert_eq!(points(&trial["charts"], curve), Some(70), "{curve}");
     }
     assert_eq!(points(&trial["both"], "line:waits:1:0"), None);
@@ -156,6 +169,29 @@ fn check_downloads(seen: &Value, run: &SweepRun, trials: usize) {
     assert!(file("-trials.csv").starts_with("scale,clients,shared_buffers,number,repeat,"));
     assert_eq!(file("-trials.csv").lines().count(), 1 + trials);
     assert_eq!(file("-points.csv").lines().count(), 1 + 18);
+}
+
+#[test]
+fn a_study_of_cold_servers_shows_when_they_were_warm_beside_the_bound() {
+    let home = Home::new();
+    let strategies = &["nothing", "cat", "pgthaw"];
+    let (run, trials) = synthetic_sweep::make(&Shape { clients: &[8], strategies, ..SHAPE });
+    let seen = open(&home, &run, &trials);
+    assert_clean(&seen);
+    let of = |figure: &str, what: &str, point: &str| {
+        let place = format!("scale {point}, shared_buffers 1GB: ");
+        let told = seen["warm"][figure]["told"].as_array().unwrap();
+        let cell = told.iter().position(|told| told.as_str().unwrap().starts_with(&place)).unwrap();
+        seen["warm"][figure][what][cell].as_str().unwrap().to_owned()
+    };
+    let scale = seen["warm"]["warm-after"]["scale"].as_str().unwrap();
+    assert!(scale.starts_with("seconds until fewer than 1 % of transactions read from the device: "), "{scale}");
+    // Through a disk of 125 MiB in a second 1.54 GB take 11.7 s.
+    let cell = |what| of("warm-after", what, "100, strategy pgthaw");
+    assert!(cell("told").contains(" × bound, ") && cell("cells").trim_end().ends_with("× bound"), "{}", cell("told"));
+    assert_eq!(of("warm-after", "cells", "100, strategy nothing").lines().next(), Some("not reached"));
+    assert!(of("bound", "cells", "100, strategy cat").starts_with("11.7 s"));
+    assert!(of("bound-ratio", "cells", "100, strategy pgthaw").starts_with("1."));
 }
 
 #[test]

@@ -238,7 +238,14 @@ fn a_trial_is_kept_however_long_somebody_reads() {
 
 /// Two points, each measured once.
 fn a_sweep() -> (SweepRun, Vec<SweepTrial>) {
-    synthetic_sweep::make(&Shape { scales: &[1], clients: &[1, 8], buffers: &["1GB"], repeats: 1, seconds: 5 })
+    synthetic_sweep::make(&Shape {
+        scales: &[1],
+        clients: &[1, 8],
+        buffers: &["1GB"],
+        strategies: &[],
+        repeats: 1,
+        seconds: 5,
+    })
 }
 
 #[test]

@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 
 use super::bench::text;
 use super::results::{keep, keep_in, sqlite, wait};
-use super::results_server::place;
+use super::results_server::{address, place};
 use super::servers::{self, Home};
 use super::synthetic_run;
 use super::synthetic_sweep::{self, Shape};
@@ -163,7 +163,7 @@ fn what_pgbench_tools_calls_a_server_is_an_axis() {
 
 /// Two points that differ in where they lie, in whose server it is, in what warms it and in what is late.
 fn sweep_of_grounds() -> (SweepRun, Vec<SweepTrial>) {
-    let shape = Shape { scales: &[1], clients: &[4, 4], buffers: &["16MB"], repeats: 1, seconds: 3 };
+    let shape = Shape { scales: &[1], clients: &[4, 4], buffers: &["16MB"], strategies: &[], repeats: 1, seconds: 3 };
     let (run, mut trials) = synthetic_sweep::make(&shape);
     let grounds = [("ext4", "17", "nothing", None), ("xfs", "18", "cat", Some(50.0))];
     for (trial, (file_system, server, strategy, latency_limit_ms)) in trials.iter_mut().zip(grounds) {
@@ -207,12 +207,68 @@ fn the_views_and_what_is_exported_tell_file_systems_and_servers_apart() {
         assert_eq!((text(first, "/file_system"), text(last, "/file_system")), ("ext4", "xfs"), "{view}");
         assert_eq!((&first["latency_limit_ms"], &last["latency_limit_ms"]), (&Value::Null, &json!(50.0)), "{view}");
     }
+    let measures =
+        ask("SELECT measure, count(*) FROM sweep_measures WHERE value >= 0 GROUP BY measure ORDER BY measure");
+    assert!(measures.contains("server_involuntary_switches|6"), "{measures}");
+    let seconds = ["results", "export", "--rows", "seconds", "--format", "json", "--results"];
+    let exported = |results: &str| home.pgthaw(&[&seconds[..], &[results]].concat()).ok().json();
+    assert!(exported(file.to_str().unwrap()) == exported(&address(&server)), "the server exports other seconds");
     let told = "SELECT number FROM sweep_summary WHERE late = 7 AND retried = 3 AND retries = 4 AND checkpoint_cycles = 2 \
                 AND cycle_tps = 100.5 AND server_version = '18.0' AND device_writes_per_second > 0 AND device_written_bytes > 0";
     assert_eq!(ask(told), "1");
     let exported = home.pgthaw(&["results", "export", "--format", "json"]).ok().json();
     let told = ["late", "retried", "retries", "checkpoint_cycles", "cycle_tps", "server_version"];
     assert_eq!(told.map(|column| exported[1][column].to_string()), ["7", "3", "4", "2", "100.5", "\"18.0\""]);
+}
+
+#[test]
+fn how_cold_servers_got_warm_is_in_the_view_and_in_every_export() {
+    const COLUMNS: [&str; 4] = ["warm_after_seconds", "bound_seconds", "served_until_warm", "warm_tps"];
+    let home = Home::new();
+    let file = home.path().join("state/pgthaw/results.sqlite");
+    let server = servers::start_any(&[]);
+    let strategies = &["nothing", "cat", "pgthaw"];
+    let shape = Shape { scales: &[10], clients: &[4], buffers: &["16MB"], strategies, repeats: 1, seconds: 12 };
+    let (run, trials) = synthetic_sweep::make(&shape);
+    wait(async {
+        Store::open(&file).await.unwrap().save_whole_sweep(&run, &trials).await.unwrap();
+        Store::connect_server(&place(&server)).await.unwrap().save_whole_sweep(&run, &trials).await.unwrap();
+    });
+    let expected: Vec<Value> = trials
+        .iter()
+        .map(|trial| {
+            let figures = &trial.warming.as_ref().unwrap().figures;
+            json!([figures.warm_after_seconds, figures.bound_seconds, figures.served_until_warm, figures.warm_tps])
+        })
+        .collect();
+    // Whom nothing warmed was not warm within the trial.
+    assert_eq!((&expected[0][0], &expected[0][3]), (&Value::Null, &Value::Null));
+    assert!(expected[1][0].as_f64() > expected[2][0].as_f64() && expected[2][0].as_f64() > expected[2][1].as_f64());
+
+    for results in [file.to_str().unwrap(), &address(&server)] {
+        let rows = home.pgthaw(&["results", "export", "--format", "json", "--results", results]).ok().json();
+        let kept: Vec<Value> =
+            rows.as_array().unwrap().iter().map(|row| json!(COLUMNS.map(|column| row[column].clone()))).collect();
+        assert_eq!(kept, expected, "{results}");
+    }
+    let csv = home.pgthaw(&["results", "export"]).ok().stdout;
+    let lines: Vec<&str> = csv.lines().collect();
+    assert!(lines[0].ends_with(&COLUMNS.join(",")), "{}", lines[0]);
+    assert!(lines[1].ends_with(&format!(",,{},{},", expected[0][1], expected[0][2])), "{}", lines[1]);
+    let parquet = home.path().join("trials.parquet");
+    home.pgthaw(&["results", "export", "-o", parquet.to_str().unwrap()]).ok();
+    let reader = SerializedFileReader::new(fs::File::open(&parquet).unwrap()).unwrap();
+    let last = reader.get_row_iter(None).unwrap().last().unwrap().unwrap();
+    let shown: Vec<String> = last
+        .get_column_iter()
+        .filter(|(name, _)| COLUMNS.contains(&name.as_str()))
+        .map(|(_, field)| match field {
+            Field::Double(number) => json!(number).to_string(),
+            Field::Long(count) => count.to_string(),
+            other => panic!("{other}"),
+        })
+        .collect();
+    assert_eq!(shown, expected[2].as_array().unwrap().iter().map(Value::to_string).collect::<Vec<_>>());
 }
 
 #[test]

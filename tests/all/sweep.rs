@@ -181,6 +181,8 @@ fn check_os_samples(trial: &Value) {
     };
     assert!(sum("/generator_threads/0/cpu_seconds") > 0.0, "{seconds:?}");
     assert!(sum("/server/client backend/cpu_seconds") > 0.0, "{seconds:?}");
+    let is_counted = |part: &Value| part["involuntary_switches"].as_f64().is_some_and(|count| count >= 0.0);
+    assert!(seconds.iter().all(|one| one["server"].as_object().unwrap().values().all(is_counted)), "{seconds:?}");
     // pgbench first asks for the scale in a session of its own, which a look may see; who has ended still counts.
     let backends = seconds[1]["server"]["client backend"]["tasks"].as_u64().unwrap();
     assert!((2..=3).contains(&backends), "{seconds:?}");

@@ -1,15 +1,18 @@
 //! A sweep as `bench sweep` stores it, made without a server: throughput grows with the clients up to a point, falls with
-//! the size, and stalls at checkpoints and once beside them.
+//! the size, and stalls at checkpoints and once beside them. Servers that begin cold get warm in a time that the size and the
+//! warmer decide.
 
 use std::collections::BTreeMap;
 
 use hdrhistogram::Histogram;
 use pgthaw::postgres::{RowDelta, StatisticsDelta, Wait};
 use pgthaw::study::{
-    BufferUse, Checkpoint, DeviceUse, LatencyHistogram, ObservedWait, OsSample, Point, PressureRatios, Sample,
-    ScriptLatency, StartAsked, StartState, SweepRun, SweepTrial, TaskShare, WaitSample, Waits,
+    BufferUse, Checkpoint, DeviceUse, LatencyHistogram, ObservedWait, OsSample, Point, PressureRatios,
+    RelationResidency, ResidencyStrip, Sample, ScriptLatency, StartAsked, StartState, StrategyOutcome, SweepRun,
+    SweepTrial, TaskShare, WaitSample, Waits, Warming,
 };
 use pgthaw::units::Bytes;
+use pgthaw::verdict::{ColdTrial, compute_warming, judge_samples};
 use rand::rngs::StdRng;
 use rand::{Rng as _, SeedableRng as _};
 use serde_json::json;
@@ -22,6 +25,8 @@ pub struct Shape<'a> {
     pub clients: &'a [u32],
     /// Values of shared_buffers.
     pub buffers: &'a [&'a str],
+    /// What warms servers that begin cold; without any all begin warm.
+    pub strategies: &'a [&'a str],
     pub repeats: u32,
     pub seconds: u32,
 }
@@ -33,29 +38,46 @@ const CHECKPOINT_SECONDS: u32 = 6;
 /// The second in which hardly anything is served: all wait for the log.
 const STALL_SECOND: u32 = 46;
 
+/// What the disk of cold servers delivers in a second.
+const BANDWIDTH: f64 = 131_072_000.0;
+
+const BLOCK_BYTES: f64 = 8192.0;
+
 /// A finished sweep with its trials.
 pub fn make(shape: &Shape<'_>) -> (SweepRun, Vec<SweepTrial>) {
     let run = make_run(shape);
+    let points = make_points(shape);
     let mut random = StdRng::seed_from_u64(11);
     let mut trials = Vec::new();
     for repeat in 1..=shape.repeats {
-        let mut number = 0;
-        for scale in shape.scales {
-            for clients in shape.clients {
-                for buffers in shape.buffers {
-                    let place = Place { number, repeat, position: trials.len() as u32 + 1 };
-                    trials.push(make_trial(
-                        &run.id,
-                        &point(*scale, *clients, buffers, shape.seconds),
-                        &place,
-                        &mut random,
-                    ));
-                    number += 1;
+        for (number, point) in (0..).zip(&points) {
+            let place = Place { number, repeat, position: trials.len() as u32 + 1 };
+            trials.push(make_trial(&run.id, point, &place, &mut random));
+        }
+    }
+    (run, trials)
+}
+
+fn make_points(shape: &Shape<'_>) -> Vec<Point> {
+    let mut points = Vec::new();
+    for scale in shape.scales {
+        for clients in shape.clients {
+            for buffers in shape.buffers {
+                let warm = point(*scale, *clients, buffers, shape.seconds);
+                let cold = |strategy: &&str| Point {
+                    start: StartAsked::Cold,
+                    disk: "gp3".into(),
+                    strategy: (*strategy).to_owned(),
+                    ..warm.clone()
+                };
+                points.extend(shape.strategies.iter().map(cold));
+                if shape.strategies.is_empty() {
+                    points.push(warm);
                 }
             }
         }
     }
-    (run, trials)
+    points
 }
 
 struct Place {
@@ -92,7 +114,9 @@ fn make_trial(sweep_id: &str, point: &Point, place: &Place, random: &mut StdRng)
     let level =
         900.0 * clients.min(8.0) * (1.0 - 0.01 * (clients - 8.0).max(0.0)) / (1.0 + f64::from(point.scale) / 40.0);
     let seconds = point.seconds.unwrap_or(10);
-    let samples: Vec<Sample> = (1..=seconds).map(|second| make_sample(second, level, clients, random)).collect();
+    let thaw = (point.start == StartAsked::Cold).then(|| Thaw::of(point));
+    let samples: Vec<Sample> =
+        (1..=seconds).map(|second| make_sample(second, level, clients, thaw.as_ref(), random)).collect();
     let transactions: u64 = samples.iter().map(|sample| sample.transactions).sum();
     let checkpoints = make_checkpoints(seconds);
     let wait_samples: Vec<WaitSample> = (1..=seconds).map(|second| make_wait_sample(second, point.clients)).collect();
@@ -105,12 +129,13 @@ fn make_trial(sweep_id: &str, point: &Point, place: &Place, random: &mut StdRng)
         position: place.position,
         started_at: "2026-11-22T08:00:00Z".parse().unwrap(),
         start_state: Some(StartState {
-            os_resident_bytes: Bytes(15_000_000 * u64::from(point.scale)),
-            total_bytes: Bytes(15_400_000 * u64::from(point.scale)),
-            verdict: "warm".into(),
+            os_resident_bytes: Bytes(if thaw.is_some() { 20_000 } else { 15_000_000 } * u64::from(point.scale)),
+            total_bytes: database_bytes(point),
+            verdict: point.start.name().to_owned(),
         }),
         command: format!("pgbench --client {} --builtin tpcb-like", point.clients),
-        strategy_outcome: None,
+        strategy_outcome: thaw.as_ref().filter(|_| point.strategy != "nothing").map(|thaw| thaw.outcome(point)),
+        warming: thaw.as_ref().map(|thaw| thaw.warming(point, &samples)),
         generators: None,
         failure: None,
         lasted_seconds: f64::from(seconds),
@@ -151,7 +176,68 @@ fn make_trial(sweep_id: &str, point: &Point, place: &Place, random: &mut StdRng)
     }
 }
 
-fn make_sample(second: u32, level: f64, clients: f64, random: &mut StdRng) -> Sample {
+fn database_bytes(point: &Point) -> Bytes {
+    Bytes(15_400_000 * u64::from(point.scale))
+}
+
+/// How a server that began cold gets warm.
+struct Thaw {
+    /// No warmer can be done before.
+    bound_seconds: f64,
+    /// When nothing is missing any more.
+    until_seconds: f64,
+}
+
+impl Thaw {
+    fn of(point: &Point) -> Thaw {
+        let bound_seconds = database_bytes(point).0 as f64 / BANDWIDTH;
+        let (factor, more) = match point.strategy.as_str() {
+            "nothing" => (8.0, 6.0),
+            "pgthaw" => (1.2, 1.0),
+            _ => (2.5, 2.0),
+        };
+        Thaw { bound_seconds, until_seconds: factor * bound_seconds + more }
+    }
+
+    /// Of what the workload touches in a second.
+    fn missing_share(&self, second: u32) -> f64 {
+        (1.0 - (f64::from(second) - 0.5) / self.until_seconds).max(0.0)
+    }
+
+    fn outcome(&self, point: &Point) -> StrategyOutcome {
+        StrategyOutcome {
+            command: format!("{} --of-the-synthetic-sweep", point.strategy),
+            ended_after_seconds: Some(self.until_seconds),
+            issued_bytes: Some(database_bytes(point)),
+            failure: None,
+            output: String::new(),
+        }
+    }
+
+    fn warming(&self, point: &Point, samples: &[Sample]) -> Warming {
+        let tenths = |sample: &Sample| [Bytes(sample.foreground_read_bytes.0 / 10); 10];
+        let strip = |share: f64| ResidencyStrip { os: vec![share as f32; 4], buffers: vec![0.0; 4] };
+        let left = self.missing_share(samples.len() as u32);
+        compute_warming(ColdTrial {
+            samples,
+            foreground_tenths: samples.iter().flat_map(tenths).collect(),
+            block_size: Bytes(BLOCK_BYTES as u64),
+            wanted_bytes: Some(database_bytes(point)),
+            bound_seconds: Some(self.bound_seconds),
+            residency: vec![RelationResidency {
+                relation: "public.pgbench_accounts".into(),
+                kind: "table".into(),
+                total_bytes: database_bytes(point),
+                before: strip(0.0),
+                after: strip(1.0 - left),
+            }],
+            judgement: judge_samples(samples, Bytes(BLOCK_BYTES as u64), point.facts(false))
+                .map_err(|error| error.to_string()),
+        })
+    }
+}
+
+fn make_sample(second: u32, level: f64, clients: f64, thaw: Option<&Thaw>, random: &mut StdRng) -> Sample {
     let is_checkpoint = is_checkpoint(second);
     let share = if is_stall(second) {
         0.06
@@ -160,9 +246,11 @@ fn make_sample(second: u32, level: f64, clients: f64, random: &mut StdRng) -> Sa
     } else {
         1.0
     };
-    let served = level * random.random_range(0.94..1.04) * share;
+    let missing = thaw.map(|thaw| thaw.missing_share(second));
+    let served = level * random.random_range(0.94..1.04) * share / (1.0 + 20.0 * missing.unwrap_or_default());
     let latency = clients / served.max(1.0) * 1e6;
-    let read = random.random_range(0.0..2e6);
+    // A cold transaction reads a block, or finds it.
+    let read = missing.map_or_else(|| random.random_range(0.0..2e6), |missing| missing * served * BLOCK_BYTES / 0.8);
     Sample {
         second,
         monotonic_ms: 5_000_000 + u64::from(second) * 1000,
@@ -188,7 +276,12 @@ fn is_stall(second: u32) -> bool {
 
 fn make_os_sample(second: u32, clients: f64, random: &mut StdRng) -> OsSample {
     let load = clients.min(8.0) / 8.0 * if is_stall(second) { 0.1 } else { random.random_range(0.9..1.0) };
-    let share = |tasks: u32, cpu: f64| TaskShare { tasks, cpu_seconds: cpu, run_delay_seconds: cpu / 20.0 };
+    let share = |tasks: u32, cpu: f64| TaskShare {
+        tasks,
+        cpu_seconds: cpu,
+        run_delay_seconds: cpu / 20.0,
+        involuntary_switches: Some(cpu * 30.0),
+    };
     let written = if is_checkpoint(second) { 3e7 } else { 4e6 } * random.random_range(0.8..1.2);
     OsSample {
         second,
@@ -305,8 +398,12 @@ fn buffer_use(usage_count: u8, buffers: u64) -> BufferUse {
 }
 
 fn make_run(shape: &Shape<'_>) -> SweepRun {
-    let lengths =
-        [("scale", shape.scales.len()), ("clients", shape.clients.len()), ("shared_buffers", shape.buffers.len())];
+    let lengths = [
+        ("scale", shape.scales.len()),
+        ("clients", shape.clients.len()),
+        ("strategy", shape.strategies.len().max(1)),
+        ("shared_buffers", shape.buffers.len()),
+    ];
     SweepRun {
         id: "20261122-080000-5eed".into(),
         started_at: "2026-11-22T08:00:00Z".parse().unwrap(),

@@ -7,6 +7,7 @@ import { unfoldForPaper } from "./fold";
 import type { PageData } from "./record";
 import { showRuns } from "./run_report";
 import { showStudies } from "./study/app";
+import { declareMetrics } from "./study/metrics";
 import type { StudiesPageData } from "./study/record";
 import { EmbeddedSource, ServedSource } from "./study/source";
 
@@ -21,4 +22,7 @@ unfoldForPaper();
 const json = document.getElementById("pgthaw-data")?.textContent ?? "";
 const page = JSON.parse(json) as PageData | StudiesPageData;
 if (page.kind === "runs") showRuns(page, json);
-else showStudies(page.kind === "served" ? new ServedSource() : new EmbeddedSource(page.studies));
+else {
+  declareMetrics(page.metrics);
+  showStudies(page.kind === "served" ? new ServedSource() : new EmbeddedSource(page.studies));
+}

@@ -28,6 +28,8 @@ export interface Spread {
   max: number | null;
   reached: number;
   repeats: number;
+  /** Of the median; null with fewer than three that got there. */
+  interval: { low: number; high: number; coverage: number } | null;
 }
 
 export interface StrategySummary {

@@ -29,6 +29,7 @@ async function look(page) {
     tables: await page.evaluate(() => Object.fromEntries(["fooled", "background", "points", "beside"].map((id) => [id, document.querySelectorAll(`#${id} tbody tr`).length]))),
     light: await lookAt(page, "study-light", screenshots),
     keyboard: await useKeyboard(page),
+    warm: await chooseFigures(page, ["warm-after", "bound-ratio", "bound", "warm-after"]),
     downloads: await download(page),
   };
   await choose(page, "dark");
@@ -84,6 +85,17 @@ function chartsOf() {
 /** The cells of the heat map: what a screen reader is told of each, and whether it is marked. */
 function heatOf() {
   return [...document.querySelectorAll("#heat td")].map((cell) => ({ told: cell.querySelector("a")?.getAttribute("aria-label") ?? cell.textContent, marked: cell.className }));
+}
+
+/** The heat map of each of these figures that the study has; the last of them stays chosen. */
+async function chooseFigures(page, figures) {
+  const seen = {};
+  for (const figure of figures) {
+    if ((await page.locator(`#pivot-metric option[value="${figure}"]`).count()) === 0) continue;
+    await page.locator("#pivot-metric").selectOption(figure);
+    seen[figure] = { scale: await page.locator(".heat-scale").innerText(), cells: await page.locator("#heat td").allInnerTexts(), told: (await page.evaluate(heatOf)).map(({ told }) => told) };
+  }
+  return seen;
 }
 
 /** Chooses another figure, points at a cell, and opens the address again: all without a mouse. */

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use crate::bench::race::wait_for_server_start;
+use crate::bench::residency::{StripRelation, choose_strips};
 use crate::bench::warmer::{WarmSnapshots, plan_launch};
 use crate::lab::{
     DeviceUse, Error, Lab, Launch, Stop, apply_reload, check_settings, connect, connect_to, disk, needs_restart,
@@ -14,7 +15,7 @@ use crate::linux::cgroup::DiskLimit;
 use crate::linux::read_ahead::ReadAhead;
 use crate::postgres::pgbench::{Length, Load, Pgbench, TransactionLog};
 use crate::postgres::{Server, ServerStatistics};
-use crate::study::{DatabaseKey, Disk, Finding, Point, StartAsked, StartState, Strategy};
+use crate::study::{DatabaseKey, Disk, Finding, Point, ResidencyStrip, StartAsked, StartState, Strategy};
 use crate::units::Bytes;
 use crate::warm::traffic::Sharing;
 
@@ -37,6 +38,8 @@ pub struct Started {
     pub tables: ServerStatistics,
     /// What speaks against it already.
     pub findings: Vec<Finding>,
+    /// The largest relations of a server that starts cold, and where they are resident still.
+    pub strips: Vec<(StripRelation, ResidencyStrip)>,
 }
 
 /// Makes start states.
@@ -94,7 +97,7 @@ impl Starter<'_> {
                 limit.as_ref().map_or(Ok(()), DiskLimit::enforce)?;
                 let tables = read_tables(lab).await?;
                 let state = read_state(lab)?;
-                Ok(Started { limit, read_ahead, state, tables, findings })
+                Ok(Started { limit, read_ahead, state, tables, findings, strips: Vec::new() })
             }
             StartAsked::Cold | StartAsked::Restored => self.make_cold(lab, point, load, disk).await,
         }
@@ -107,18 +110,26 @@ impl Starter<'_> {
         let findings = check_settings(lab, &point.settings).await?;
         self.repeat_history(lab, load).await?;
         let tables = read_tables(lab).await?;
+        // Asked now, for a cold server would be warmed by the question.
+        let relations = choose_strips(lab).await?;
         lab.stop()?;
         if let Some(warm) = self.snapshots.get(&DatabaseKey::of(point)).filter(|warm| warm.has_autoprewarm) {
             warm.snapshots.place(point.strategy(), lab)?;
         }
         let cold = lab.make_cold()?;
+        let read = |one: StripRelation| {
+            // Of a stopped server, whose buffers are empty.
+            let strip = one.read(&lab.data_directory(), lab.page_cache(), &[])?;
+            Ok((one, strip))
+        };
+        let strips = relations.into_iter().map(read).collect::<Result<_, Error>>()?;
         wait_for_server_start();
         let (read_ahead, limit) = self.start_limited(lab, disk)?;
         let state = match point.start {
             StartAsked::Restored => self.restore(lab, point, disk, limit.as_ref())?,
             _ => cold,
         };
-        Ok(Started { limit, read_ahead, state, tables, findings })
+        Ok(Started { limit, read_ahead, state, tables, findings, strips })
     }
 
     /// Changes nothing but what the point needs: its settings, and its disk.
@@ -150,7 +161,7 @@ impl Starter<'_> {
         };
         findings.extend(check_settings(lab, &point.settings).await?);
         let tables = read_tables(lab).await?;
-        Ok(Started { limit, read_ahead, state: read_state(lab)?, tables, findings })
+        Ok(Started { limit, read_ahead, state: read_state(lab)?, tables, findings, strips: Vec::new() })
     }
 
     /// Starts the server on this disk. Files keep the read-ahead that they were opened with, so it comes first.

@@ -7,6 +7,7 @@ use jiff::Timestamp;
 
 use super::start::{Snapshots, Started, Starter, plan_strategy};
 use crate::bench::race::{Entrants, Gauged, run_race};
+use crate::bench::residency::{StripRelation, read_strips_of_running};
 use crate::bench::warmer::{Contender, io_workers_serve};
 use crate::bench::watch::Watched;
 use crate::failure::Explain as _;
@@ -16,16 +17,21 @@ use crate::lab::{
 };
 use crate::linux::loop_file_system::FileSystemFacts;
 use crate::linux::read_ahead::ReadAhead;
+use crate::model::Judgement;
 use crate::observe::{Cadence, WaitSampler};
 use crate::postgres::pgbench::{Length, Script};
 use crate::postgres::{self, ServerStatistics, read_backend_pid};
 use crate::study::{
-    DatabaseKey, Disk, Events, Exceeded, Finding, GeneratorCalibration, Machine, Measured, Point, Sample, StartAsked,
-    StartState, Strategy, Sweep, SweepTrial, Turn, WaitSample, Waits, compute_samples, compute_worst_second,
-    empty_trial, parse_checkpoints, tells_of_trial, texts_of,
+    DatabaseKey, Disk, Events, Exceeded, Finding, GeneratorCalibration, Machine, Measured, Point, RelationResidency,
+    ResidencyStrip, Sample, StartAsked, StartState, Strategy, Sweep, SweepTrial, Turn, WaitSample, Waits, Warming,
+    compute_bound_seconds, compute_samples, compute_worst_second, empty_trial, parse_checkpoints, tells_of_trial,
+    texts_of,
 };
 use crate::units::Bytes;
-use crate::verdict::{Circumstances, TableGrowth, WarmGoal, compute_cycles, compute_trial_verdicts};
+use crate::verdict::{
+    Circumstances, ColdTrial, TableGrowth, WarmGoal, compute_cycles, compute_trial_verdicts, compute_warming,
+    judge_samples,
+};
 
 /// A trial that ends by its transactions is given up after this many seconds.
 const PATIENCE_SECONDS: u32 = 24 * 3600;
@@ -65,6 +71,8 @@ pub struct Measurement {
     /// Of the benchmark's tables, afterwards.
     tables: ServerStatistics,
     log: String,
+    /// Of the relations that had strips before.
+    strips: Vec<ResidencyStrip>,
 }
 
 /// The start, without what held only while the trial ran.
@@ -75,6 +83,7 @@ struct Begun {
     file_system: Option<FileSystemFacts>,
     /// Of the benchmark's tables, before.
     tables: ServerStatistics,
+    strips: Vec<(StripRelation, ResidencyStrip)>,
 }
 
 impl TrialSetup<'_> {
@@ -106,7 +115,7 @@ impl TrialSetup<'_> {
             stop: self.stop,
         };
         let started = starter.make(&mut site.lab, point, &load, &disk, site.running.as_deref()).await?;
-        let Started { limit, read_ahead, state, tables, mut findings } = started;
+        let Started { limit, read_ahead, state, tables, mut findings, strips } = started;
         let (file_system, deviations) = site.read_file_system()?;
         findings.extend(deviations);
         let (site, lab, strategy) = (&*site, &site.lab, point.strategy());
@@ -117,7 +126,7 @@ impl TrialSetup<'_> {
         let generators = self.sweep.generators.as_ref();
         let mut running_load = TrialLoad::ready(lab, &load, generators, directory.path(), self.stop).await?;
         let command = running_load.command(lab, &asked, directory.path())?;
-        let started = Begun { state, findings, command, file_system, tables };
+        let started = Begun { state, findings, command, file_system, tables, strips };
         let (_, mut observer) = connect(lab).await?;
         let observer_pid = read_backend_pid(&mut observer).await?;
         let looks = WaitSampler::start(observer);
@@ -137,11 +146,13 @@ impl TrialSetup<'_> {
         read_ahead.map_or(Ok(()), ReadAhead::put_back)?;
 
         let figures = running_load.finish(&load)?;
+        let relations: Vec<StripRelation> = started.strips.iter().map(|(relation, _)| relation.clone()).collect();
+        let strips = read_strips_of_running(lab, &relations).await?;
         tokio::time::sleep(STATISTICS_DELAY).await;
         let after = read_look(lab).await?;
         let log = lab.cluster().log_since(before.log_bytes, tells_of_trial)?;
         let tables = read_tables(lab).await?;
-        Ok(Measurement { started, measured, figures, waits, before, after, tables, log })
+        Ok(Measurement { started, measured, figures, waits, before, after, tables, log, strips })
     }
 
     /// Trials of a sweep last as long as they were asked to.
@@ -160,7 +171,7 @@ impl TrialSetup<'_> {
     }
 
     fn conclude(&self, trial: &mut SweepTrial, measurement: Measurement, site: &Site) {
-        let Measurement { started, measured, figures, waits, before, after, tables, log } = measurement;
+        let Measurement { started, measured, figures, waits, before, after, tables, log, strips } = measurement;
         let LoadFigures { latencies, outcome, generators } = figures;
         let seconds = compute_samples(&measured.seconds, &latencies.intervals, measured.start_unix);
         let disk = self.disk(site, &trial.point);
@@ -192,14 +203,20 @@ impl TrialSetup<'_> {
         (trial.checkpoint_cycles, trial.cycle_tps) = compute_cycles(trial);
         let has_strategy = trial.point.strategy() != Strategy::Nothing;
         trial.strategy_outcome = has_strategy.then(|| measured.outcome.clone().into());
+        let facts = trial.point.facts(self.has_own_script(&trial.point));
+        let judgement = judge_samples(&trial.samples, site.block_size, facts).map_err(|error| error.to_string());
+        if trial.point.start == StartAsked::Cold {
+            let strips = started.strips.into_iter().zip(strips);
+            let residency = strips.map(|((relation, before), after)| relation.describe(before, after)).collect();
+            trial.warming = Some(self.describe_warming(trial, &measured, site, residency, judgement.clone()));
+        }
         let circumstances = Circumstances {
             start: started.findings,
             disk: &disk,
             disk_name: SiteKey::of(&trial.point).name_disk(&trial.point.disk, self.sweep),
             seconds: &seconds,
             measured: &measured,
-            block_size: site.block_size,
-            is_own_script: self.has_own_script(&trial.point),
+            judgement: judgement.ok(),
             may_pause: self.sweep.load(&trial.point).scripts.iter().any(|(script, _)| script.may_pause()),
             calibration: self.calibration(&trial.point),
             exceeded: self.exceeded(&trial.point, after.shared_buffers),
@@ -210,6 +227,30 @@ impl TrialSetup<'_> {
         };
         trial.verdicts = compute_trial_verdicts(trial, circumstances);
         trial.warnings = texts_of(&trial.verdicts);
+    }
+
+    /// How a trial that was asked to start cold got warm.
+    fn describe_warming(
+        &self,
+        trial: &SweepTrial,
+        measured: &Measured,
+        site: &Site,
+        residency: Vec<RelationResidency>,
+        judgement: Result<Judgement, String>,
+    ) -> Warming {
+        let of_site = self.snapshots.get(&SiteKey::of(&trial.point));
+        let wanted_bytes =
+            of_site.and_then(|of_site| of_site.get(&DatabaseKey::of(&trial.point))).map(|warm| warm.wanted);
+        let disk = self.disk(site, &trial.point);
+        compute_warming(ColdTrial {
+            samples: &trial.samples,
+            foreground_tenths: measured.foreground_tenths.clone(),
+            block_size: site.block_size,
+            wanted_bytes,
+            bound_seconds: wanted_bytes.and_then(|wanted| compute_bound_seconds(&disk, wanted)),
+            residency,
+            judgement,
+        })
     }
 
     fn has_own_script(&self, point: &Point) -> bool {

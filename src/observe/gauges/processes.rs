@@ -131,6 +131,7 @@ mod tests {
         child.kill().unwrap();
         child.wait().unwrap();
         let after = processes.read();
-        assert!(after[&ServerPart::Observer].time.cpu >= before[&ServerPart::Observer].time.cpu);
+        let (before, after) = (before[&ServerPart::Observer].time, after[&ServerPart::Observer].time);
+        assert!(after.cpu >= before.cpu && after.involuntary_switches >= before.involuntary_switches);
     }
 }

@@ -113,11 +113,7 @@ impl Span<'_> {
     }
 
     fn share(&self, tasks: u32, time: TaskTime) -> TaskShare {
-        TaskShare {
-            tasks,
-            cpu_seconds: self.per_second(time.cpu.as_secs_f64()),
-            run_delay_seconds: self.per_second(time.run_delay.as_secs_f64()),
-        }
+        TaskShare::new(tasks, time, |amount| self.per_second(amount))
     }
 
     fn grown(&self, from: Duration, to: Duration) -> f64 {
@@ -140,6 +136,7 @@ mod tests {
         let time = |share: f64| TaskTime {
             cpu: Duration::from_millis(milliseconds).mul_f64(share),
             run_delay: Duration::from_millis(milliseconds / 10),
+            involuntary_switches: milliseconds / 20,
         };
         GaugeReading {
             second,
@@ -168,6 +165,7 @@ mod tests {
         for sample in &samples {
             assert!((sample.generator_threads[0].cpu_seconds - 0.5).abs() < 1e-6, "{sample:?}");
             assert!((sample.server["client backend"].run_delay_seconds - 0.1).abs() < 1e-6, "{sample:?}");
+            assert!((sample.server["client backend"].involuntary_switches.unwrap() - 50.0).abs() < 1e-6, "{sample:?}");
             assert!((sample.processors_busy_seconds - 2.0).abs() < 1e-6, "{sample:?}");
             assert!((sample.pgthaw_cpu_seconds - 0.01).abs() < 1e-6, "{sample:?}");
             let device = sample.device.unwrap();

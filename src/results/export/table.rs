@@ -1,6 +1,10 @@
 //! Which tables can be exported: a documented view each, its columns with their types; and what is written of them.
 
 use std::str::FromStr;
+use std::sync::LazyLock;
+
+use super::super::sweep_gauges::{FLOATS, INTEGERS};
+use crate::study::MEASURES;
 
 /// Rows of one kind.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -166,8 +170,13 @@ const SWEEP_TRIALS: &[ExportColumn] = &[
     float("device_writes_per_second"),
     integer("device_written_bytes"),
     text("failure"),
+    float("warm_after_seconds"),
+    float("bound_seconds"),
+    integer("served_until_warm"),
+    float("warm_tps"),
 ];
 
+/// Columns of the view `sweep_seconds`.
 const SWEEP_SECONDS: &[ExportColumn] = &[
     text("sweep_id"),
     integer("number"),
@@ -204,6 +213,22 @@ const SWEEP_SECONDS: &[ExportColumn] = &[
     float("pressure_io_some"),
 ];
 
+/// The view's, and every measure that it does not have.
+static SWEEP_SECONDS_AND_MEASURES: LazyLock<Vec<ExportColumn>> = LazyLock::new(|| {
+    let is_known = |name: &str| SWEEP_SECONDS.iter().any(|column| column.name == name);
+    let more = MEASURES
+        .iter()
+        .filter(|measure| !is_known(measure.name))
+        .map(|measure| if INTEGERS.contains(&measure.name) { integer(measure.name) } else { float(measure.name) });
+    SWEEP_SECONDS.iter().copied().chain(more).collect()
+});
+
+/// Beside the view stands the table with the measures.
+const SECONDS_AND_MEASURES: &str = "
+sweep_seconds LEFT JOIN sweep_os_samples AS gauged ON gauged.sweep_id = sweep_seconds.sweep_id
+    AND gauged.number = sweep_seconds.number AND gauged.repeat = sweep_seconds.repeat
+    AND gauged.second = sweep_seconds.second";
+
 impl ExportTable {
     /// The columns, in their order.
     pub fn columns(self) -> &'static [ExportColumn] {
@@ -212,21 +237,32 @@ impl ExportTable {
             ExportTable::Seconds => SECONDS,
             ExportTable::SweepPoints => SWEEP_POINTS,
             ExportTable::SweepTrials => SWEEP_TRIALS,
-            ExportTable::SweepSeconds => SWEEP_SECONDS,
+            ExportTable::SweepSeconds => &SWEEP_SECONDS_AND_MEASURES,
         }
     }
 
     /// The rows of one run or sweep.
     pub(super) fn query(self) -> String {
-        let (view, run, order) = match self {
-            ExportTable::Trials => ("trial_summary", "run_id", "position"),
-            ExportTable::Seconds => ("samples", "run_id", "strategy, repeat, second"),
-            ExportTable::SweepPoints => ("sweep_points", "sweep_id", "number"),
-            ExportTable::SweepTrials => ("sweep_summary", "sweep_id", "position"),
-            ExportTable::SweepSeconds => ("sweep_seconds", "sweep_id", "number, repeat, second"),
+        let (view, from, run, order) = match self {
+            ExportTable::Trials => ("trial_summary", "trial_summary", "run_id", "position"),
+            ExportTable::Seconds => ("samples", "samples", "run_id", "strategy, repeat, second"),
+            ExportTable::SweepPoints => ("sweep_points", "sweep_points", "sweep_id", "number"),
+            ExportTable::SweepTrials => ("sweep_summary", "sweep_summary", "sweep_id", "position"),
+            ExportTable::SweepSeconds => ("sweep_seconds", SECONDS_AND_MEASURES, "sweep_id", "number, repeat, second"),
         };
-        let columns: Vec<&str> = self.columns().iter().map(|column| column.name).collect();
-        format!("SELECT {} FROM {view} WHERE {run} = $1 ORDER BY {order}", columns.join(", "))
+        let columns: Vec<String> = self.columns().iter().map(|column| self.expression(view, column.name)).collect();
+        let order: Vec<String> = order.split(", ").map(|name| format!("{view}.{name}")).collect();
+        format!("SELECT {} FROM {from} WHERE {view}.{run} = $1 ORDER BY {}", columns.join(", "), order.join(", "))
+    }
+
+    fn expression(self, view: &str, name: &str) -> String {
+        if self != ExportTable::SweepSeconds || SWEEP_SECONDS.iter().any(|column| column.name == name) {
+            format!("{view}.{name}")
+        } else if FLOATS.contains(&name) || INTEGERS.contains(&name) {
+            format!("gauged.{name}")
+        } else {
+            format!("CAST(gauged.measures ->> '{name}' AS DOUBLE PRECISION) AS {name}")
+        }
     }
 }
 

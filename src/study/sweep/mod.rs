@@ -15,6 +15,7 @@ pub(crate) mod record;
 pub(crate) mod spec;
 mod start;
 mod trial_generators;
+mod warming;
 
 pub use database::{DATABASE, DatabaseKey, DatabaseSpec};
 pub use forecast::{
@@ -34,3 +35,4 @@ pub use record::{
 pub use spec::{Exceeded, Sweep, parse_sweep, read_sweep, render_digest};
 pub use start::StartAsked;
 pub use trial_generators::{TrialGenerator, TrialGenerators};
+pub use warming::{Climb, Warming, WarmingFigures};

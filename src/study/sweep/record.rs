@@ -13,6 +13,7 @@ use serde::{Deserialize, Serialize};
 
 use super::point::Point;
 use super::trial_generators::TrialGenerators;
+use super::warming::Warming;
 use crate::linux::FileSystemFacts;
 use crate::postgres::{ConfiguredSetting, ServerFacts, StatisticsDelta};
 use crate::study::gauges::{OsSample, WaitSample, Waits};
@@ -84,6 +85,9 @@ pub struct SweepTrial {
     /// What warmed the server beside the load did; `None` where nothing did.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub strategy_outcome: Option<StrategyOutcome>,
+    /// How it got warm, of a trial that was asked to start cold; `None` of others, and where an older pgthaw measured it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub warming: Option<Warming>,
     /// The hosts that made the load; `None`: pgbench ran on this one.
     #[serde(default)]
     pub generators: Option<TrialGenerators>,
@@ -357,6 +361,7 @@ pub fn empty_trial(sweep_id: &str, point: &Point, turn: &Turn<u32>, started_at: 
         start_state: None,
         command: String::new(),
         strategy_outcome: None,
+        warming: None,
         generators: None,
         failure: None,
         lasted_seconds: 0.0,

@@ -4,8 +4,8 @@ use serde::Serialize;
 
 use crate::study::{Loader, LoadingRun, LoadingTrial, PGTHAW};
 use crate::verdict::comparison::BOUND;
+use crate::verdict::spread::Spread;
 use crate::verdict::statistics::{Limits, Ratio, compute_ratio};
-use crate::verdict::summary::Spread;
 
 /// All loaders of a run, in the order asked for, and pgthaw's ratios to the others.
 #[derive(Clone, Debug, PartialEq, Serialize)]

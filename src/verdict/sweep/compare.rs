@@ -2,8 +2,9 @@
 
 use serde::Serialize;
 
+use super::metric::Metric;
 use super::noise::{Noise, compute_noise};
-use super::pairs::{Metric, PairedCell, Side, pair_cells};
+use super::pairs::{PairedCell, Side, pair_cells};
 use crate::study::{Error, Finding, MeasurementVerdict, SIDE, texts_of};
 use crate::verdict::significance::{compute_holm, compute_p, compute_smallest_detectable};
 use crate::verdict::statistics::Ratio;
@@ -103,8 +104,10 @@ fn find_uncut_checkpoints(cells: &[PairedCell]) -> Option<Finding> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::pairs::{Pair, Selection};
+    use super::super::outline::TrialOutline;
+    use super::super::pairs::{Pair, Selection, Told};
     use super::*;
+    use crate::verdict::statistics::Limits;
     use crate::verdict::sweep::cycles::tests::counting;
 
     #[test]
@@ -115,10 +118,12 @@ mod tests {
             trial
         };
         let pair = |b: &[f64], a: &[f64], metric| {
-            let pair = Pair::of(&of(b), &of(a), metric).unwrap();
-            (pair.b, pair.a, pair.cycles, pair.is_unequal)
+            let (b, a) = (of(b), of(a));
+            let (outline_of_b, outline_of_a) = (TrialOutline::from(&b), TrialOutline::from(&a));
+            let told_b = Told { trial: &b, outline: &outline_of_b };
+            let pair = Pair::of(told_b, Told { trial: &a, outline: &outline_of_a }, metric).unwrap();
+            (pair.b.at_least, pair.a.at_least, pair.cycles, pair.is_unequal)
         };
-        // Seconds 3 to 6 of one, 1 to 4 of the other, which has another cycle.
         assert_eq!(pair(&[2.0, 6.0], &[0.0, 4.0, 8.0], Metric::Tps), (4.5, 2.5, 1, false));
         assert_eq!(pair(&[2.0, 6.0], &[0.0, 4.0, 8.0], Metric::WorstSecond), (3.0, 1.0, 1, false));
         assert_eq!(pair(&[2.0], &[0.0, 4.0], Metric::Tps), (5.5, 5.5, 0, true));
@@ -132,6 +137,19 @@ mod tests {
         assert_eq!(of("x=1:2").values["x"], "1:2");
         assert_eq!((of("2026").sweep.as_deref(), of("2026").values.len()), (Some("2026"), 0));
         assert!("2026:clients".parse::<Selection>().is_err() && "=4".parse::<Selection>().is_err());
-        assert!("p98".parse::<Metric>().unwrap_err().to_string().contains("tps, worst-second, p50, p95, p99, p999"));
+    }
+
+    #[test]
+    fn a_time_that_was_not_reached_never_makes_a_difference_surer() {
+        let pair = |b: Option<f64>, a: Option<f64>| Pair {
+            b: Limits::reached(b, 17.0),
+            a: Limits::reached(a, 17.0),
+            cycles: 0,
+            is_unequal: false,
+        };
+        let logs = |pairs: Vec<Pair>| PairedCell { label: String::new(), pairs }.logs();
+        let exact = (6.0_f64 / 17.0).ln();
+        assert_eq!(logs(vec![pair(Some(6.0), None), pair(Some(18.0), None), pair(None, None)]), [exact, 0.0, 0.0]);
+        assert_eq!(logs(vec![pair(None, Some(6.0))]), [(17.0_f64 / 6.0).ln()]);
     }
 }

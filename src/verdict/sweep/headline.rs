@@ -1,6 +1,8 @@
 //! The answer of a sweep in one sentence: the best throughput, what it hides, and what it may be mistaken for.
 
-use super::summary::{PointSummary, Range};
+use super::metric::Metric;
+use super::summary::PointSummary;
+use crate::verdict::spread::{Spread, missing_last};
 
 /// A worst second or a percentile that is this much better elsewhere is worth a word.
 const TELLING: f64 = 1.25;
@@ -8,18 +10,19 @@ const TELLING: f64 = 1.25;
 /// One sentence: which point served most, what its worst second and its slowest hundredth were, which point is calmer, and
 /// which others the trials do not tell from it.
 pub fn render_sweep_headline(points: &[PointSummary]) -> String {
-    let tps = |point: &PointSummary| point.tps.map_or(f64::NEG_INFINITY, |range| range.median);
-    let measured: Vec<&PointSummary> = points.iter().filter(|point| point.tps.is_some()).collect();
+    let tps = |point: &PointSummary| point.median(Metric::Tps).unwrap_or(f64::NEG_INFINITY);
+    let measured: Vec<&PointSummary> = points.iter().filter(|point| point.figure(Metric::Tps).is_some()).collect();
     let as_asked: Vec<&PointSummary> = measured.iter().copied().filter(|point| !is_refused(point)).collect();
     let points = if as_asked.is_empty() { measured } else { as_asked };
     let Some(best) = points.iter().copied().max_by(|a, b| tps(a).total_cmp(&tps(b))) else {
         return "No trial has figures.".to_owned();
     };
-    let mut sentence = format!("Most transactions per second: {} at {}", median_and_range(best.tps), best.label);
+    let mut sentence =
+        format!("Most transactions per second: {} at {}", median_and_range(best.figure(Metric::Tps)), best.label);
     let hidden = [
-        best.worst_second_tps
-            .map(|range| format!("its worst second served {} in the median trial", whole(range.median))),
-        best.latency_us_p99.map(|range| format!("one in a hundred waited {} or longer", latency(range.median))),
+        best.median(Metric::WorstSecond)
+            .map(|worst| format!("its worst second served {} in the median trial", whole(worst))),
+        best.median(Metric::P99).map(|p99| format!("one in a hundred waited {} or longer", latency(p99))),
     ];
     let hidden: Vec<String> = hidden.into_iter().flatten().collect();
     if !hidden.is_empty() {
@@ -43,19 +46,19 @@ fn is_refused(point: &PointSummary) -> bool {
 }
 
 /// `2,936 (2,900–2,990)`, where the trials differ.
-fn median_and_range(range: Option<Range>) -> String {
-    let Some(range) = range else { return "–".to_owned() };
-    let [median, min, max] = [range.median, range.min, range.max].map(whole);
+fn median_and_range(spread: Option<Spread>) -> String {
+    let Some(spread) = spread else { return "–".to_owned() };
+    let [median, min, max] = [spread.median, spread.min, spread.max].map(|end| whole(end.unwrap_or_default()));
     if min == max { median } else { format!("{median} ({min}–{max})") }
 }
 
 /// The points of which a trial was as fast as one of the fastest point's, the fastest of them by name.
 fn render_rivals(best: &PointSummary, points: &[&PointSummary]) -> Option<String> {
-    let slowest = best.tps?.min;
+    let slowest = best.figure(Metric::Tps)?.min;
     let others = points.iter().copied().filter(|point| point.number != best.number);
-    let rivals = others.filter_map(|point| Some((point, point.tps?))).filter(|(_, tps)| tps.max >= slowest);
-    let mut rivals: Vec<(&PointSummary, Range)> = rivals.collect();
-    rivals.sort_by(|(_, one), (_, other)| other.median.total_cmp(&one.median));
+    let rivals = others.filter_map(|point| Some((point, point.figure(Metric::Tps)?)));
+    let mut rivals: Vec<(&PointSummary, Spread)> = rivals.filter(|(_, tps)| tps.max >= slowest).collect();
+    rivals.sort_by(|(_, one), (_, other)| missing_last(other.median, one.median));
     let (first, tps) = rivals.first()?;
     let more = match rivals.len() - 1 {
         0 => String::new(),
@@ -70,15 +73,15 @@ fn render_rivals(best: &PointSummary, points: &[&PointSummary]) -> Option<String
 /// much better than it.
 fn find_calmer(best: &PointSummary, points: &[&PointSummary]) -> Option<String> {
     let others = || points.iter().copied().filter(|point| point.number != best.number);
-    let worst = |point: &PointSummary| point.worst_second_tps.map_or(0.0, |range| range.median);
+    let worst = |point: &PointSummary| point.median(Metric::WorstSecond).unwrap_or_default();
     let steadiest = others().max_by(|a, b| worst(a).total_cmp(&worst(b)));
     if let Some(point) = steadiest.filter(|point| worst(point) > worst(best) * TELLING) {
         return Some(format!("the best worst second, {}, is at {}", whole(worst(point)), point.label));
     }
-    let p99 = |point: &PointSummary| point.latency_us_p99.map_or(f64::INFINITY, |range| range.median);
+    let p99 = |point: &PointSummary| point.median(Metric::P99).unwrap_or(f64::INFINITY);
     let quickest = others().min_by(|a, b| p99(a).total_cmp(&p99(b)));
     let point = quickest.filter(|point| p99(point) * TELLING < p99(best))?;
-    let served = point.tps.map_or_else(|| "–".to_owned(), |range| whole(range.median));
+    let served = point.median(Metric::Tps).map_or_else(|| "–".to_owned(), whole);
     Some(format!("at {} one in a hundred waited {}, with {served} per second", point.label, latency(p99(point))))
 }
 
@@ -99,35 +102,19 @@ fn latency(us: f64) -> String {
 
 #[cfg(test)]
 mod tests {
-    use std::collections::BTreeMap;
-
     use super::super::summary::PointVerdict;
     use super::*;
     use crate::study::{Finding, MeasurementVerdict};
 
     fn point(number: u32, tps: f64, worst: f64, p99: f64) -> PointSummary {
-        let one = |value: f64| Some(Range { median: value, min: value, max: value, interval: None });
+        let figures = [(Metric::Tps, tps), (Metric::WorstSecond, worst), (Metric::P99, p99)];
+        let figures = figures.into_iter().map(|(metric, figure)| (metric, Some(Spread::of([Some(figure)]))));
         PointSummary {
             number,
             label: format!("clients {number}"),
-            values: Vec::new(),
             trials: 1,
-            failures: 0,
-            tps: one(tps),
-            worst_second_tps: one(worst),
-            latency_us_p50: None,
-            latency_us_p95: None,
-            latency_us_p99: one(p99),
-            latency_us_p999: None,
-            device_read_bytes: None,
-            device_writes_per_second: None,
-            device_written_bytes: None,
-            late: None,
-            skipped: None,
-            checkpoints: None,
-            background: None,
-            verdicts: Vec::new(),
-            warnings: BTreeMap::new(),
+            figures: figures.collect(),
+            ..PointSummary::default()
         }
     }
 
@@ -158,9 +145,10 @@ mod tests {
 
     #[test]
     fn what_the_trials_do_not_tell_apart_is_told() {
-        let between = |number, median, min, max| PointSummary {
-            tps: Some(Range { median, min, max, interval: None }),
-            ..point(number, median, 9.0, 1000.0)
+        let between = |number, median, min, max| {
+            let mut point = point(number, median, 9.0, 1000.0);
+            point.figures.set(Metric::Tps, Some(Spread::of([min, median, max].map(Some))));
+            point
         };
         let (best, rival) = (between(1, 2000.0, 1900.0, 2050.0), between(2, 1850.0, 1700.0, 1900.0));
         let (slow, other) = (between(3, 1800.0, 1700.0, 1899.0), between(4, 1840.0, 1700.0, 1950.0));

@@ -4,11 +4,13 @@ mod compare;
 mod cycles;
 mod findings;
 mod headline;
+mod metric;
 mod noise;
 mod outline;
 mod pairs;
 mod series;
 mod summary;
+mod warming;
 
 pub use compare::{CellComparison, SweepComparison, compute_sweep_comparison};
 pub use cycles::compute_cycles;
@@ -16,8 +18,10 @@ pub use findings::{
     Circumstances, TableGrowth, busiest_thread, compute_start_verdicts, compute_sweep_verdicts, compute_trial_verdicts,
 };
 pub use headline::render_sweep_headline;
+pub use metric::{ByMetric, Metric, MetricFacts, MetricKind};
 pub use noise::{Noise, NoiseCell, compute_noise, compute_noises, is_twice};
 pub use outline::{BackgroundWrites, TrialOutline};
-pub use pairs::{Metric, Selection, Side};
+pub use pairs::{Selection, Side};
 pub use series::TrialSeries;
-pub use summary::{PointSummary, PointVerdict, Range, compute_outline_summary};
+pub use summary::{PointSummary, PointVerdict, compute_outline_summary};
+pub use warming::{ColdTrial, add_warming_figures, compute_warming, outline_trials};

@@ -7,7 +7,8 @@ use rand::rngs::StdRng;
 use rand::seq::index::sample;
 use serde::Serialize;
 
-use super::pairs::{Metric, PairedCell, Selection, Side, pair_cells};
+use super::metric::Metric;
+use super::pairs::{PairedCell, Selection, Side, pair_cells};
 use crate::study::{Error, SIDE, SIDES, SweepRun, SweepTrial};
 use crate::verdict::significance::{compute_p, compute_smallest_detectable};
 use crate::verdict::statistics::Ratio;
@@ -54,7 +55,8 @@ pub fn is_twice(run: &SweepRun) -> bool {
 
 /// The noise of every figure; nothing when the sweep does not measure its points twice, or no trial of one side has ended.
 pub fn compute_noises(run: &SweepRun, trials: &[SweepTrial]) -> Vec<Noise> {
-    Metric::ALL.into_iter().filter_map(|metric| compute_noise(run, trials, metric).ok()).collect()
+    let noises = Metric::ALL.into_iter().filter_map(|metric| compute_noise(run, trials, metric).ok());
+    noises.filter(|noise| !noise.cells.is_empty()).collect()
 }
 
 /// Compares the sides of a sweep that measures every point twice.
@@ -110,9 +112,11 @@ mod tests {
 
     use super::super::pairs::Pair;
     use super::*;
+    use crate::verdict::statistics::Limits;
 
     fn cell(logs: &[f64]) -> NoiseCell {
-        let pair = |log: &f64| Pair { b: log.exp(), a: 1.0, cycles: 0, is_unequal: false };
+        let pair =
+            |log: &f64| Pair { b: Limits::exactly(log.exp()), a: Limits::exactly(1.0), cycles: 0, is_unequal: false };
         let pairs = logs.iter().map(pair).collect();
         compute_cell(&PairedCell { label: String::new(), pairs }).unwrap()
     }

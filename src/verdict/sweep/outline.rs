@@ -3,9 +3,9 @@
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
+use super::metric::{ByMetric, compute_figures};
 use crate::postgres::{RowDelta, StatisticsDelta};
-use crate::study::{DeviceUse, MeasurementVerdict, Point, SweepTrial};
-use crate::units::Bytes;
+use crate::study::{MeasurementVerdict, Point, SweepTrial, WarmingFigures};
 
 /// What is told of a trial beside the others.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -16,21 +16,8 @@ pub struct TrialOutline {
     pub started_at: Timestamp,
     pub start_verdict: Option<String>,
     pub failure: Option<String>,
-    pub tps: f64,
-    pub worst_second_tps: Option<f64>,
-    /// Each with enough transactions beyond it, as [`crate::study::LatencyHistogram::percentile`].
-    pub latency_us_p50: Option<u64>,
-    pub latency_us_p95: Option<u64>,
-    pub latency_us_p99: Option<u64>,
-    pub latency_us_p999: Option<u64>,
-    pub device_read_bytes: u64,
-    /// By anybody, over the seconds that were gauged: the mean, and the sum. `None` where no device was.
-    pub device_writes_per_second: Option<f64>,
-    pub device_written_bytes: Option<u64>,
-    /// Transactions above the latency limit, and those that were due too long ago to begin.
-    pub late: u64,
-    pub skipped: u64,
-    pub checkpoints: u32,
+    #[serde(flatten)]
+    pub figures: ByMetric<f64>,
     /// These are told by point: `PointSummary` has them.
     #[serde(skip)]
     pub point: Point,
@@ -40,6 +27,12 @@ pub struct TrialOutline {
     pub warnings: Vec<String>,
     #[serde(skip)]
     pub background: BackgroundWrites,
+    /// Of a trial that began cold.
+    #[serde(skip)]
+    pub warming: Option<WarmingFigures>,
+    /// What its shares of the steady throughput are of; `None` while no trial that decides it got warm.
+    #[serde(skip)]
+    pub steady_tps: Option<f64>,
 }
 
 /// Who wrote buffers out, and what made the checkpoints: of one trial, or the medians of several.
@@ -82,11 +75,6 @@ impl BackgroundWrites {
 
 impl From<&SweepTrial> for TrialOutline {
     fn from(trial: &SweepTrial) -> TrialOutline {
-        let percentile = |share| Some(trial.latency.as_ref()?.percentile(share)?.us);
-        let device: Vec<DeviceUse> = trial.os_samples.iter().filter_map(|sample| sample.device).collect();
-        let writes: u64 = device.iter().fold(0, |sum, second| sum.saturating_add(second.writes));
-        let written: Bytes = device.iter().map(|second| second.written_bytes).sum();
-        let is_gauged = !device.is_empty();
         TrialOutline {
             number: trial.number,
             repeat: trial.repeat,
@@ -94,22 +82,13 @@ impl From<&SweepTrial> for TrialOutline {
             started_at: trial.started_at,
             start_verdict: trial.start_state.as_ref().map(|state| state.verdict.clone()),
             failure: trial.failure.clone(),
-            tps: trial.tps,
-            worst_second_tps: trial.worst_second_tps,
-            latency_us_p50: percentile(0.5),
-            latency_us_p95: percentile(0.95),
-            latency_us_p99: percentile(0.99),
-            latency_us_p999: percentile(0.999),
-            device_read_bytes: trial.device_read_bytes.0,
-            device_writes_per_second: is_gauged.then(|| writes as f64 / device.len() as f64),
-            device_written_bytes: is_gauged.then_some(written.0),
-            late: trial.late,
-            skipped: trial.skipped,
-            checkpoints: trial.checkpoints.len() as u32,
+            figures: compute_figures(trial),
             point: trial.point.clone(),
             verdicts: trial.verdicts.clone(),
             warnings: trial.warnings.clone(),
             background: BackgroundWrites::of(&trial.statistics),
+            warming: trial.warming.as_ref().map(|warming| warming.figures.clone()),
+            steady_tps: None,
         }
     }
 }

@@ -6,77 +6,11 @@ use std::str::FromStr;
 use serde::Serialize;
 
 use super::cycles::{Window, count_checkpoints};
+use super::metric::Metric;
+use super::outline::TrialOutline;
+use super::warming::{limits_of, outline_trials};
 use crate::study::{Error, SweepRun, SweepTrial};
 use crate::verdict::statistics::{Limits, Ratio, compute_ratio};
-
-/// What is compared.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Metric {
-    /// Transactions per second.
-    Tps,
-    /// Those of the worst second.
-    WorstSecond,
-    /// The median latency.
-    P50,
-    /// The 95th, the 99th and the 99.9th percentile of latency.
-    P95,
-    P99,
-    P999,
-}
-
-impl Metric {
-    pub const ALL: [Metric; 6] =
-        [Metric::Tps, Metric::WorstSecond, Metric::P50, Metric::P95, Metric::P99, Metric::P999];
-
-    /// For the command line and for tables.
-    pub fn name(self) -> &'static str {
-        match self {
-            Metric::Tps => "tps",
-            Metric::WorstSecond => "worst-second",
-            Metric::P50 => "p50",
-            Metric::P95 => "p95",
-            Metric::P99 => "p99",
-            Metric::P999 => "p999",
-        }
-    }
-
-    /// The figure of a trial, or of a part of it; `None` when it has none, or nothing can be divided by it.
-    fn of(self, trial: &SweepTrial, window: Option<Window>) -> Option<f64> {
-        let figure = match (self, window) {
-            _ if trial.failure.is_some() => None,
-            (Metric::Tps, None) => Some(trial.tps),
-            (Metric::Tps, Some(window)) => Some(window.tps(trial)),
-            (Metric::WorstSecond, None) => trial.worst_second_tps,
-            (Metric::WorstSecond, Some(window)) => window.worst_second_tps(trial),
-            (Metric::P50, _) => percentile(trial, 0.5),
-            (Metric::P95, _) => percentile(trial, 0.95),
-            (Metric::P99, _) => percentile(trial, 0.99),
-            (Metric::P999, _) => percentile(trial, 0.999),
-        };
-        figure.filter(|figure| *figure > 0.0)
-    }
-
-    /// Is it a figure of seconds, that a part of a trial has as well? Percentiles are of whole trials.
-    fn is_by_second(self) -> bool {
-        matches!(self, Metric::Tps | Metric::WorstSecond)
-    }
-}
-
-/// In microseconds; `None` when too few transactions lie beyond it.
-fn percentile(trial: &SweepTrial, share: f64) -> Option<f64> {
-    Some(trial.latency.as_ref()?.percentile(share)?.us as f64)
-}
-
-impl FromStr for Metric {
-    type Err = Error;
-
-    fn from_str(text: &str) -> Result<Metric, Error> {
-        let known = Metric::ALL.map(Metric::name).join(", ");
-        let found = Metric::ALL.into_iter().find(|metric| metric.name() == text);
-        found.ok_or_else(|| Error::Selection(format!("there is no figure \"{text}\": {known} are known")))
-    }
-}
 
 /// One side: `clients=4,work_mem=64MB` of a sweep, which may be named before a colon.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
@@ -119,10 +53,13 @@ pub struct Side<'a> {
 pub fn pair_cells(a: Side<'_>, b: Side<'_>, metric: Metric) -> Result<Vec<PairedCell>, Error> {
     let compared: Vec<&String> = a.selection.values.keys().chain(b.selection.values.keys()).collect();
     let (of_a, of_b) = (a.trials_of_cells(&compared)?, b.trials_of_cells(&compared)?);
-    let pair = |(label, blocks): (String, BTreeMap<u32, &SweepTrial>)| {
+    let (outlines_of_a, outlines_of_b) = (outline_trials(a.trials), outline_trials(b.trials));
+    let (all_of_a, all_of_b) = (Told::all(a.trials, &outlines_of_a), Told::all(b.trials, &outlines_of_b));
+    let pair = |(label, blocks): (String, BTreeMap<u32, usize>)| {
         let others = of_b.get(&label)?;
-        let pairs = blocks.iter().filter_map(|(block, one)| Pair::of(others.get(block)?, one, metric));
-        let number = blocks.values().map(|trial| trial.number).min();
+        let pairs =
+            blocks.iter().filter_map(|(block, one)| Pair::of(all_of_b[*others.get(block)?], all_of_a[*one], metric));
+        let number = blocks.values().map(|place| a.trials[*place].number).min();
         Some((number, PairedCell { pairs: pairs.collect(), label }))
     };
     // In the order of the study, which is not that of the words.
@@ -138,11 +75,37 @@ pub struct PairedCell {
     pub pairs: Vec<Pair>,
 }
 
+/// A trial with its figures.
+#[derive(Clone, Copy, Debug)]
+pub struct Told<'a> {
+    pub trial: &'a SweepTrial,
+    pub outline: &'a TrialOutline,
+}
+
+impl Told<'_> {
+    fn all<'a>(trials: &'a [SweepTrial], outlines: &'a [TrialOutline]) -> Vec<Told<'a>> {
+        trials.iter().zip(outlines).map(|(trial, outline)| Told { trial, outline }).collect()
+    }
+
+    /// The figure of it, or of a part of it; `None` when it has none, or nothing can be divided by it.
+    fn limits(&self, metric: Metric, window: Option<Window>) -> Option<Limits> {
+        if self.trial.failure.is_some() {
+            return None;
+        }
+        let cut = match (metric, window) {
+            (Metric::Tps, Some(window)) => Some(window.tps(self.trial)),
+            (Metric::WorstSecond, Some(window)) => Some(window.worst_second_tps(self.trial)?),
+            _ => return limits_of(self.outline, metric),
+        };
+        cut.filter(|figure| *figure > 0.0).map(Limits::exactly)
+    }
+}
+
 /// Two trials of one block.
 #[derive(Clone, Copy, Debug)]
 pub struct Pair {
-    pub b: f64,
-    pub a: f64,
+    pub b: Limits,
+    pub a: Limits,
     /// Whole cycles of checkpoints that both were cut to; 0: they stand as a whole.
     pub cycles: u32,
     /// As a whole, and one of them saw more checkpoints than the other.
@@ -151,15 +114,15 @@ pub struct Pair {
 
 impl Pair {
     /// Cut to as many whole cycles as both have, where there are such.
-    pub fn of(b: &SweepTrial, a: &SweepTrial, metric: Metric) -> Option<Pair> {
-        let common = a.checkpoint_cycles.min(b.checkpoint_cycles);
-        let windows = |cycles: u32| Some((Window::of(b, cycles)?, Window::of(a, cycles)?));
+    pub fn of(b: Told<'_>, a: Told<'_>, metric: Metric) -> Option<Pair> {
+        let common = a.trial.checkpoint_cycles.min(b.trial.checkpoint_cycles);
+        let windows = |cycles: u32| Some((Window::of(b.trial, cycles)?, Window::of(a.trial, cycles)?));
         let cut = windows(common).filter(|_| metric.is_by_second());
         Some(Pair {
-            b: metric.of(b, cut.map(|(window, _)| window))?,
-            a: metric.of(a, cut.map(|(_, window)| window))?,
+            b: b.limits(metric, cut.map(|(window, _)| window))?,
+            a: a.limits(metric, cut.map(|(_, window)| window))?,
             cycles: cut.map_or(0, |_| common),
-            is_unequal: cut.is_none() && count_checkpoints(a) != count_checkpoints(b),
+            is_unequal: cut.is_none() && count_checkpoints(a.trial) != count_checkpoints(b.trial),
         })
     }
 }
@@ -167,29 +130,33 @@ impl Pair {
 impl PairedCell {
     /// B ÷ A.
     pub fn ratio(&self) -> Option<Ratio> {
-        let limits = self.pairs.iter().map(|pair| (Limits::exactly(pair.b), Limits::exactly(pair.a)));
-        compute_ratio(&limits.collect::<Vec<_>>())
+        compute_ratio(&self.pairs.iter().map(|pair| (pair.b, pair.a)).collect::<Vec<_>>())
     }
 
-    /// Of the ratios of the pairs: differences up and down are alike then.
+    /// Of the ratios of the pairs: differences up and down are alike then. A ratio that is known within limits alone stands for
+    /// what in them is nearest to no difference, so that a time that was not reached never makes a difference surer than it is.
     pub fn logs(&self) -> Vec<f64> {
-        self.pairs.iter().map(|pair| (pair.b / pair.a).ln()).collect()
+        let log = |pair: &Pair| {
+            let ratio = pair.b.divided_by(pair.a);
+            1.0_f64.clamp(ratio.at_least, ratio.at_most.unwrap_or(f64::INFINITY)).ln()
+        };
+        self.pairs.iter().map(log).collect()
     }
 }
 
-/// Block to trial, by cell.
-type CellTrials<'a> = BTreeMap<String, BTreeMap<u32, &'a SweepTrial>>;
+/// Block to the place of its trial, by cell.
+type CellTrials = BTreeMap<String, BTreeMap<u32, usize>>;
 
-impl<'a> Side<'a> {
+impl Side<'_> {
     pub fn name(&self) -> String {
         let values = self.selection.values.iter().map(|(axis, value)| format!("{axis}={value}"));
         format!("{}:{}", self.run.id, values.collect::<Vec<_>>().join(","))
     }
 
-    fn trials_of_cells(&self, compared: &[&String]) -> Result<CellTrials<'a>, Error> {
+    fn trials_of_cells(&self, compared: &[&String]) -> Result<CellTrials, Error> {
         let mut cells = CellTrials::new();
         let mut points: BTreeMap<String, u32> = BTreeMap::new();
-        for trial in self.trials.iter().filter(|trial| self.has(trial)) {
+        for (place, trial) in self.trials.iter().enumerate().filter(|(_, trial)| self.has(trial)) {
             let rest: Vec<String> = self.run.varied.iter().filter(|axis| !compared.contains(axis)).cloned().collect();
             let label = if rest.is_empty() { String::new() } else { trial.point.render(&rest) };
             if *points.entry(label.clone()).or_insert(trial.number) != trial.number {
@@ -199,7 +166,7 @@ impl<'a> Side<'a> {
                 );
                 return Err(Error::Selection(text));
             }
-            cells.entry(label).or_default().insert(trial.repeat, trial);
+            cells.entry(label).or_default().insert(trial.repeat, place);
         }
         if points.is_empty() {
             let axes = self.run.varied.join(", ");

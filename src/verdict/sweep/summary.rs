@@ -4,20 +4,12 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde::Serialize;
 
+use super::metric::{ByMetric, Metric};
 use super::outline::{BackgroundWrites, TrialOutline};
+use super::warming::might_have;
 use crate::model::compute_median;
 use crate::study::{MeasurementVerdict, SweepRun};
-use crate::verdict::bootstrap::{MedianInterval, compute_median_interval};
-
-/// A figure over the repeats of a point.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
-pub struct Range {
-    pub median: f64,
-    pub min: f64,
-    pub max: f64,
-    /// Of the median; `None` of fewer than three trials.
-    pub interval: Option<MedianInterval>,
-}
+use crate::verdict::spread::Spread;
 
 /// What speaks against trials of a point.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
@@ -46,7 +38,7 @@ impl PointVerdict {
 }
 
 /// One point of a sweep, with what its trials measured.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct PointSummary {
     pub number: u32,
     /// The point by what varies.
@@ -56,29 +48,29 @@ pub struct PointSummary {
     /// Trials that ended, and those of them that have no figures.
     pub trials: u32,
     pub failures: u32,
-    /// Transactions per second; `None` when no trial has figures, as below.
-    pub tps: Option<Range>,
-    pub worst_second_tps: Option<Range>,
-    /// Of the trials with enough transactions beyond the percentile.
-    pub latency_us_p50: Option<Range>,
-    pub latency_us_p95: Option<Range>,
-    pub latency_us_p99: Option<Range>,
-    pub latency_us_p999: Option<Range>,
-    pub device_read_bytes: Option<Range>,
-    /// Of the trials whose device was gauged: writes per second in the mean, and all that was written.
-    pub device_writes_per_second: Option<Range>,
-    pub device_written_bytes: Option<Range>,
-    /// Transactions above the latency limit, and those that were not begun because they were due too long ago.
-    pub late: Option<Range>,
-    pub skipped: Option<Range>,
-    /// That ended within a trial.
-    pub checkpoints: Option<Range>,
+    /// Over the trials that have the figure; a time that some did not reach is longer than all others there.
+    #[serde(flatten)]
+    pub figures: ByMetric<Spread>,
+    /// Seconds that its cold trials were measured: what a time that was not reached is longer than.
+    pub measured_seconds: Option<u32>,
     /// Medians.
     pub background: Option<BackgroundWrites>,
     /// What speaks against its trials.
     pub verdicts: Vec<PointVerdict>,
     /// Failures, and what trials that have no verdicts say against themselves, each text once, with how many say so.
     pub warnings: BTreeMap<String, u32>,
+}
+
+impl PointSummary {
+    /// A figure over its trials; `None` when no trial has it.
+    pub fn figure(&self, metric: Metric) -> Option<Spread> {
+        self.figures.get(metric)
+    }
+
+    /// The middle of a figure over its trials; `None` also when half of them did not reach it.
+    pub fn median(&self, metric: Metric) -> Option<f64> {
+        self.figure(metric)?.median
+    }
 }
 
 /// The points of which a trial has ended, in the order of their numbers.
@@ -93,7 +85,6 @@ pub fn compute_outline_summary(run: &SweepRun, trials: &[TrialOutline]) -> Vec<P
 /// `trials` are all of one point, and at least one.
 fn summarize(run: &SweepRun, trials: &[&TrialOutline]) -> PointSummary {
     let good: Vec<&TrialOutline> = trials.iter().copied().filter(|trial| trial.failure.is_none()).collect();
-    let range = |of: fn(&TrialOutline) -> Option<f64>| range_of(good.iter().filter_map(|trial| of(trial)).collect());
     let mut warnings: BTreeMap<String, u32> = BTreeMap::new();
     for trial in trials {
         let failure = trial.failure.as_ref().map(|failure| format!("failed: {failure}"));
@@ -110,19 +101,8 @@ fn summarize(run: &SweepRun, trials: &[&TrialOutline]) -> PointSummary {
         values: run.varied.iter().map(|axis| point.value(axis).unwrap_or_default()).collect(),
         trials: trials.len() as u32,
         failures: (trials.len() - good.len()) as u32,
-        tps: range(|trial| Some(trial.tps)),
-        // Trials of older versions may say one that is above their throughput.
-        worst_second_tps: range(|trial| trial.worst_second_tps.filter(|worst| *worst <= trial.tps)),
-        latency_us_p50: range(|trial| trial.latency_us_p50.map(|us| us as f64)),
-        latency_us_p95: range(|trial| trial.latency_us_p95.map(|us| us as f64)),
-        latency_us_p99: range(|trial| trial.latency_us_p99.map(|us| us as f64)),
-        latency_us_p999: range(|trial| trial.latency_us_p999.map(|us| us as f64)),
-        device_read_bytes: range(|trial| Some(trial.device_read_bytes as f64)),
-        device_writes_per_second: range(|trial| trial.device_writes_per_second),
-        device_written_bytes: range(|trial| trial.device_written_bytes.map(|bytes| bytes as f64)),
-        late: range(|trial| Some(trial.late as f64)),
-        skipped: range(|trial| Some(trial.skipped as f64)),
-        checkpoints: range(|trial| Some(f64::from(trial.checkpoints))),
+        figures: Metric::ALL.into_iter().map(|metric| (metric, compute_spread(metric, &good))).collect(),
+        measured_seconds: good.iter().filter_map(|trial| Some(trial.warming.as_ref()?.measured_seconds)).min(),
         background: compute_background(&good),
         verdicts: collect_verdicts(trials),
         warnings,
@@ -165,22 +145,16 @@ fn compute_background(trials: &[&TrialOutline]) -> Option<BackgroundWrites> {
     })
 }
 
-fn range_of(values: Vec<f64>) -> Option<Range> {
-    let (min, max) =
-        values.iter().fold((f64::INFINITY, 0.0_f64), |(min, max), value| (min.min(*value), max.max(*value)));
-    Some(Range { median: compute_median(values.clone())?, min, max, interval: compute_median_interval(values) })
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_range_is_of_what_is_there() {
-        let range = range_of(vec![3.0, 1.0, 8.0]).unwrap();
-        assert_eq!((range.median, range.min, range.max), (3.0, 1.0, 8.0));
-        assert_eq!(range.interval.map(|interval| (interval.low, interval.high)), Some((1.0, 8.0)));
-        assert_eq!(range_of(vec![3.0, 1.0]).unwrap().interval, None);
-        assert_eq!(range_of(Vec::new()), None);
-    }
+fn compute_spread(metric: Metric, trials: &[&TrialOutline]) -> Option<Spread> {
+    let figure = |trial: &TrialOutline| match metric {
+        // Trials of older versions may say one that is above their throughput.
+        Metric::WorstSecond => trial.figures.get(metric).filter(|worst| trial.figures.get(Metric::Tps) >= Some(*worst)),
+        _ => trial.figures.get(metric),
+    };
+    let figures = trials.iter().map(|trial| figure(trial));
+    let spread = match metric.may_be_missed() {
+        true => Spread::of(figures.zip(trials).filter(|(_, trial)| might_have(trial, metric)).map(|(value, _)| value)),
+        false => Spread::of(figures.flatten().map(Some)),
+    };
+    (spread.repeats > 0).then_some(spread)
 }

@@ -1,10 +1,20 @@
-// The figures of a point that can be drawn.
+// The figures of a point that can be drawn. What there are, and what they mean, the page says: the program declares them once.
 
-import { bytes, compact, count, latency, percent } from "../format";
-import type { PointSummary, Range } from "./record";
+import { bytes, compact, count, latency, percent, ratio, seconds } from "../format";
+import type { MetricFacts, PointSummary, Spread, StudyData } from "./record";
+
+/** Of a point; what some trials did not reach is infinite. */
+export interface Range {
+  median: number;
+  min: number;
+  max: number;
+  interval: Spread["interval"];
+}
 
 export interface Metric {
   id: string;
+  /** Its field of a point and of a trial. */
+  key: string;
   label: string;
   unit: string;
   /** Of its figures in a table, where they have none themselves. */
@@ -17,29 +27,54 @@ export interface Metric {
   isLog: boolean;
 }
 
+const NOT_REACHED = "not reached";
+
+const finite = (render: (value: number) => string) => (value: number): string => (Number.isFinite(value) ? render(value) : NOT_REACHED);
 const number = { render: count, renderAxis: compact, isLog: false };
-const rate = { ...number, tableUnit: "tps" };
-const time = { render: latency, renderAxis: latency, isLog: true, isLowBetter: true };
 
-export const TPS: Metric = { id: "tps", label: "throughput", unit: "transactions per second", of: (one) => one.tps, isLowBetter: false, ...rate };
-export const WORST: Metric = { id: "worst-second", label: "worst second", unit: "transactions in the worst second", of: (one) => one.worst_second_tps, isLowBetter: false, ...rate };
-export const P50: Metric = { id: "p50", label: "median latency", unit: "median latency", of: (one) => one.latency_us_p50, ...time };
-export const P95: Metric = { id: "p95", label: "95th percentile", unit: "95th percentile of latency", of: (one) => one.latency_us_p95, ...time };
-export const P99: Metric = { id: "p99", label: "99th percentile", unit: "99th percentile of latency", of: (one) => one.latency_us_p99, ...time };
-export const P999: Metric = { id: "p999", label: "99.9th percentile", unit: "99.9th percentile of latency", of: (one) => one.latency_us_p999, ...time };
+const KINDS: Record<MetricFacts["kind"], Pick<Metric, "render" | "renderAxis" | "isLog" | "tableUnit">> = {
+  rate: { ...number, tableUnit: "tps" },
+  per_second: { ...number, tableUnit: "per second" },
+  latency: { render: latency, renderAxis: latency, isLog: true },
+  time: { render: finite(seconds), renderAxis: finite(seconds), isLog: false },
+  bytes: { render: bytes, renderAxis: bytes, isLog: false },
+  count: number,
+  ratio: { render: finite(ratio), renderAxis: finite(ratio), isLog: false },
+};
 
-export const METRICS: Metric[] = [
-  TPS,
-  WORST,
-  P50,
-  P95,
-  P99,
-  P999,
-  { id: "read", label: "device reads (by anybody)", unit: "bytes read from the device in a trial, by anybody", of: (one) => one.device_read_bytes, render: bytes, renderAxis: bytes, isLowBetter: true, isLog: false },
-  { id: "writes", label: "device writes (by anybody)", unit: "writes of the device per second, by anybody", of: (one) => one.device_writes_per_second, isLowBetter: true, ...number, tableUnit: "per second" },
-  { id: "written", label: "device written (by anybody)", unit: "bytes written to the device in a trial, by anybody", of: (one) => one.device_written_bytes, render: bytes, renderAxis: bytes, isLowBetter: true, isLog: false },
-  { id: "checkpoints", label: "checkpoints", unit: "checkpoints that ended in a trial", of: (one) => one.checkpoints, isLowBetter: true, ...number },
-];
+export let METRICS: Metric[] = [];
+export let TPS: Metric;
+export let WORST: Metric;
+export let P50: Metric;
+export let P99: Metric;
+
+/** Before anything is drawn. */
+export function declareMetrics(all: MetricFacts[]): void {
+  METRICS = all.map(({ name, key, label, caption, kind, is_low_better: isLowBetter }) => ({ id: name, key, label, unit: caption, isLowBetter, of: figureOf(key), ...KINDS[kind] }));
+  const named = (id: string): Metric => {
+    const found = METRICS.find((one) => one.id === id);
+    if (!found) throw new Error(`the page does not say what ${id} is`);
+    return found;
+  };
+  [TPS, WORST, P50, P99] = ["tps", "worst-second", "p50", "p99"].map(named) as [Metric, Metric, Metric, Metric];
+}
+
+const figureOf = (key: string) => (point: PointSummary): Range | null => {
+  const spread = point[key] as Spread | null | undefined;
+  const reached = (end: number | null): number => end ?? Number.POSITIVE_INFINITY;
+  return spread ? { median: reached(spread.median), min: reached(spread.min), max: reached(spread.max), interval: spread.interval } : null;
+};
+
+/** Those that a point of the study has. */
+export const metricsOf = ({ points }: StudyData): Metric[] => METRICS.filter((metric) => points.some((point) => metric.of(point) !== null));
+
+/** What a time until warm is to be read beside: how many times as long as the bound it is. Empty where that is not known. */
+export function besideOf(metric: Metric, point: PointSummary): string {
+  if (metric.id !== "warm-after") return "";
+  const ratio = metricOf("bound-ratio");
+  const range = ratio.of(point);
+  return range !== null && Number.isFinite(range.median) ? `${ratio.render(range.median)} ${ratio.label}` : "";
+}
 
 /** The head of its column. */
 export const columnOf = ({ label, tableUnit }: Metric): string => (tableUnit === undefined ? label : `${label} (${tableUnit})`);

@@ -1,10 +1,13 @@
 // The data of studies, as src/report/study.rs and src/serve/ send them. Field names are those of src/study/sweep/ and src/verdict/sweep/.
 
-import type { Ratio, Run } from "../record";
+import type { Ratio, Run, Spread } from "../record";
+
+export type { Spread };
 
 export interface StudiesPageData {
   format: number;
   kind: "studies" | "served";
+  metrics: MetricFacts[];
   studies: StudyInPage[];
 }
 
@@ -23,6 +26,17 @@ export interface StudyData {
   trials: TrialOutline[];
   /** Only of a study that measures its points twice. */
   noise: Noise[];
+  measures: Measure[];
+}
+
+/** What every second of a trial has; src/study/measures.rs declares them. */
+export interface Measure {
+  name: string;
+  unit: "processors" | "bytes" | "bytes_per_second" | "per_second" | "requests" | "microseconds" | "ratio";
+  doc: string;
+  /** In the curves of a trial. */
+  column: string | null;
+  curve: { panel: { id: string; title: string; is_stack: boolean }; label: string } | null;
 }
 
 export interface SweepRun {
@@ -46,12 +60,14 @@ export interface SweepRun {
   source?: string;
 }
 
-export interface Range {
-  median: number;
-  min: number;
-  max: number;
-  /** Of the median; null with fewer than three trials. */
-  interval?: { low: number; high: number; coverage: number } | null;
+/** What a figure is: declared by the program (src/verdict/sweep/metric.rs). */
+export interface MetricFacts {
+  name: string;
+  key: string;
+  label: string;
+  caption: string;
+  kind: "rate" | "per_second" | "latency" | "time" | "bytes" | "count" | "ratio";
+  is_low_better: boolean;
 }
 
 export interface PointSummary {
@@ -61,22 +77,15 @@ export interface PointSummary {
   values: string[];
   trials: number;
   failures: number;
-  tps: Range | null;
-  worst_second_tps: Range | null;
-  latency_us_p50: Range | null;
-  latency_us_p95: Range | null;
-  latency_us_p99: Range | null;
-  latency_us_p999: Range | null;
-  device_read_bytes: Range | null;
-  /** Where the device was gauged. */
-  device_writes_per_second: Range | null;
-  device_written_bytes: Range | null;
-  checkpoints: Range | null;
+  /** Seconds that its cold trials were measured. */
+  measured_seconds: number | null;
   /** Medians. */
   background: BackgroundWrites | null;
   verdicts: PointVerdict[];
   /** Text to number of trials: failures, and what trials without verdicts said. */
   warnings: Record<string, number>;
+  /** Its figures by their keys, each a `Spread`; null where no trial has one. */
+  [figure: string]: unknown;
 }
 
 /** What speaks against a measurement, and what to do about it. */
@@ -117,16 +126,8 @@ export interface TrialOutline {
   started_at: string;
   start_verdict: string | null;
   failure: string | null;
-  tps: number;
-  worst_second_tps: number | null;
-  latency_us_p50: number | null;
-  latency_us_p95: number | null;
-  latency_us_p99: number | null;
-  latency_us_p999: number | null;
-  device_read_bytes: number;
-  device_writes_per_second: number | null;
-  device_written_bytes: number | null;
-  checkpoints: number;
+  /** Its figures by their keys. */
+  [figure: string]: unknown;
 }
 
 export interface TrialData {
@@ -229,33 +230,13 @@ export interface TrialSeries {
   device_read_bytes: Envelope;
   device_reads: number[];
   os_resident_bytes: number[];
-  machine: MachineSeries | null;
+  /** The columns of the measures. */
+  machine: Record<string, Column> | null;
   waits: WaitSeries[];
   stalls: Stall[];
 }
 
 type Column = (number | null)[];
-
-export interface MachineSeries {
-  server_cpu: Column;
-  generator_cpu: Column;
-  pgthaw_cpu: Column;
-  others_cpu: Column;
-  iowait_cpu: Column;
-  steal_cpu: Column;
-  busiest_thread_ratio: Column;
-  server_run_delay: Column;
-  device_written_bytes: Column;
-  device_written_bytes_min: Column;
-  device_written_bytes_max: Column;
-  read_await_us: Column;
-  write_await_us: Column;
-  dirty_bytes: Column;
-  writeback_bytes: Column;
-  cpu_pressure: Column;
-  io_pressure: Column;
-  memory_pressure: Column;
-}
 
 /** Backends that did the same; without a kind they were on a processor. */
 export interface WaitSeries {

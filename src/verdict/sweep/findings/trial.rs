@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use super::bloat::TableGrowth;
 use super::generator::{GeneratorSigns, find_saturation};
-use crate::model::{Collector, Verdict, compute_median, judge};
+use crate::model::{Judgement, Verdict, compute_median};
 use crate::study::{
     AUTOVACUUM, Disk, Exceeded, Finding, GeneratorCalibration, Measured, MeasurementVerdict, OsSample, Others, Sample,
     StartAsked, SweepTrial, TrialGenerator, forecast_warm_seconds,
@@ -41,10 +41,9 @@ pub struct Circumstances<'a> {
     pub disk_name: String,
     pub seconds: &'a [Sample],
     pub measured: &'a Measured,
-    /// Of the server's blocks.
-    pub block_size: Bytes,
-    /// Is any of its scripts none of pgbench's own? And may a client pause by the will of one?
-    pub is_own_script: bool,
+    /// What the model says of its curve; `None` when that is too short.
+    pub judgement: Option<Judgement>,
+    /// May a client pause by the will of a script?
     pub may_pause: bool,
     pub calibration: Option<&'a GeneratorCalibration>,
     /// Caches that a database of this scale is meant to exceed, with their sizes.
@@ -59,7 +58,7 @@ pub struct Circumstances<'a> {
 
 /// Every verdict on a trial whose figures are known.
 pub fn compute_trial_verdicts(trial: &SweepTrial, circumstances: Circumstances<'_>) -> Vec<MeasurementVerdict> {
-    let Circumstances { disk, measured, is_own_script, .. } = circumstances;
+    let Circumstances { disk, measured, .. } = circumstances;
     let processors = circumstances.processors;
     let others = find_others(measured.others.as_ref());
     let signs = GeneratorSigns {
@@ -72,7 +71,7 @@ pub fn compute_trial_verdicts(trial: &SweepTrial, circumstances: Circumstances<'
     let found = [
         others.clone().map(Finding::Others),
         find_other_start(trial, circumstances.memory),
-        find_unsteady(trial, circumstances.block_size, is_own_script),
+        circumstances.judgement.and_then(|judgement| find_unsteady(trial, judgement)),
         find_short(trial, disk),
         find_few(trial),
         find_saturation(trial, signs),
@@ -122,16 +121,8 @@ fn find_other_start(trial: &SweepTrial, memory: Bytes) -> Option<Finding> {
     })
 }
 
-/// By the same judge as `pgthaw steady`. Of a trial that is too short for it nothing is said.
-fn find_unsteady(trial: &SweepTrial, block_size: Bytes, is_own_script: bool) -> Option<Finding> {
-    let mut collector = Collector::new(1.0);
-    for sample in &trial.samples {
-        let (end, reads) =
-            (f64::from(sample.second), sample.foreground_read_bytes.0 as f64 / block_size.0.max(1) as f64);
-        collector.add(end - 1.0, end, sample.transactions as f64, Some(reads));
-    }
-    let facts = trial.point.facts(is_own_script);
-    let judgement = judge(&collector.finish(facts, Vec::new()).check().ok()?, None);
+/// By the same judge as `pgthaw steady`.
+fn find_unsteady(trial: &SweepTrial, judgement: Judgement) -> Option<Finding> {
     let verdict = match judgement.verdict {
         Verdict::Steady | Verdict::Periodic => return None,
         Verdict::NotReached => "not_reached",
@@ -145,7 +136,11 @@ fn find_unsteady(trial: &SweepTrial, block_size: Bytes, is_own_script: bool) -> 
     })
 }
 
+/// The model knows of no warmer but the load: what was measured decides.
 fn find_short(trial: &SweepTrial, disk: &Disk) -> Option<Finding> {
+    if trial.warming.as_ref().is_some_and(|warming| warming.figures.warm_after_seconds.is_some()) {
+        return None;
+    }
     let (seconds, needed_seconds) = (trial.point.seconds?, forecast_warm_seconds(&trial.point, disk)?);
     (f64::from(seconds) < needed_seconds).then_some(Finding::RuntimeTooShort { seconds, needed_seconds })
 }
@@ -253,7 +248,8 @@ mod tests {
     use crate::study::disk::tests::named;
     use crate::study::record::tests::sample;
     use crate::study::sweep::record::tests::trial;
-    use crate::study::{Point, TrialGenerators};
+    use crate::study::{Point, TrialGenerators, Warming, WarmingFigures};
+    use crate::verdict::judge_samples;
 
     #[test]
     fn what_a_disk_cannot_have_here_is_told_of_each_trial() {
@@ -280,10 +276,23 @@ mod tests {
         let flat = SweepTrial { samples, ..trial() };
         let beside = |strategy: &str| {
             let point = Point { strategy: strategy.into(), start: StartAsked::Cold, ..flat.point.clone() };
-            find_unsteady(&SweepTrial { point, ..flat.clone() }, Bytes(8192), true)
+            let judgement = judge_samples(&flat.samples, Bytes(8192), point.facts(true)).unwrap();
+            find_unsteady(&SweepTrial { point, ..flat.clone() }, judgement)
         };
         let Some(Finding::NeverSteady { reason, start, .. }) = beside("cat") else { panic!("it is believed") };
         assert!(reason.contains("beside a warmer") && start == "cold", "{reason}");
+    }
+
+    #[test]
+    fn a_trial_that_was_warm_was_not_too_short() {
+        let mut cold = trial();
+        (cold.point.scale, cold.point.start, cold.point.seconds) = (1000, StartAsked::Cold, Some(60));
+        let of = |warm_after_seconds| {
+            let figures = WarmingFigures { warm_after_seconds, ..WarmingFigures::default() };
+            let warming = Some(Warming { figures, ..Warming::default() });
+            find_short(&SweepTrial { warming, ..cold.clone() }, &named("gp3")).is_some()
+        };
+        assert_eq!((of(None), of(Some(50.0))), (true, false));
     }
 
     #[test]

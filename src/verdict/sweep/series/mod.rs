@@ -5,13 +5,15 @@ mod machine;
 mod stall;
 mod waits;
 
+use std::collections::BTreeMap;
+
 use serde::Serialize;
 
-pub use machine::MachineSeries;
 pub use stall::{Stall, compute_stalls};
 pub use waits::{WaitSeries, compute_wait_series};
 
-use column::{mean, round};
+use column::{Column, mean, round};
+use machine::compute_machine_series;
 
 use crate::study::{Sample, SweepTrial};
 
@@ -35,8 +37,8 @@ pub struct TrialSeries {
     pub device_reads: Vec<f64>,
     /// At its least, because it is what has gone that matters.
     pub os_resident_bytes: Vec<u64>,
-    /// `None` when the machine was not gauged.
-    pub machine: Option<MachineSeries>,
+    /// The columns of [`crate::study::MEASURES`]; `None` when the machine was not gauged.
+    pub machine: Option<BTreeMap<String, Column>>,
     /// What the workload's backends did; nothing when nobody looked.
     pub waits: Vec<WaitSeries>,
     pub stalls: Vec<Stall>,
@@ -68,7 +70,7 @@ impl TrialSeries {
         }
         if !trial.os_samples.is_empty() {
             let spans = spans_of(&series.second, &trial.os_samples, |sample| sample.second);
-            series.machine = Some(MachineSeries::new(&spans));
+            series.machine = Some(compute_machine_series(&spans));
         }
         series.waits = compute_wait_series(&spans_of(&series.second, &trial.wait_samples, |sample| sample.second));
         series.stalls = compute_stalls(trial);

@@ -42,8 +42,8 @@ function option(view: View<StudyState>): EChartsOption {
   const grids = facets.map((_, index) => ({
     left: (index % columns) * (width + GAP) + 58, width: width - 66, top: Math.floor(index / columns) * height + 36, height: height - 90,
   }));
-  const highest = Math.max(0, ...allPoints(view).map(({ point }) => metric.of(point)?.max ?? 0));
-  const lowest = Math.min(...allPoints(view).flatMap(({ point }) => metric.of(point)?.min ?? []));
+  const highest = highestOf(view);
+  const lowest = Math.min(...allPoints(view).flatMap(({ point }) => metric.of(point)?.min ?? []).filter(Number.isFinite));
   const series = facets.flatMap((facet, grid) => ys.flatMap((y, place) => seriesOf(view, facet, grid, y, place, xs)));
   return {
     textStyle: textStyle(theme),
@@ -86,17 +86,28 @@ function allPoints({ state }: View<StudyState>): { point: PointSummary; x: strin
   );
 }
 
+/** Of all that was reached. */
+function highestOf(view: View<StudyState>): number {
+  const ranges = allPoints(view).flatMap(({ point }) => view.state.metric.of(point) ?? []);
+  return Math.max(0, ...ranges.flatMap(({ min, median, max }) => [min, median, max]).filter(Number.isFinite));
+}
+
+/** What was not reached has no place on the axis. */
+const reached = (value: number | undefined): number | null => (value !== undefined && Number.isFinite(value) ? value : null);
+
 function seriesOf(view: View<StudyState>, facet: string, grid: number, y: string, place: number, xs: string[]): SeriesOption[] {
   const { state } = view;
   const { metric, layout, theme } = state;
   const { color, dash, symbol, width } = seriesStyle(place, state.isDark);
   const found = xs.map((x) => state.points.at(layout, x, y, facet));
+  // Of trials that did not get there, the upright leaves the picture.
+  const beyond = 10 * highestOf(view);
   const line: LineSeriesOption = {
     type: "line", id: `line:${facet}:${y}`, name: y, xAxisIndex: grid, yAxisIndex: grid,
     data: found.map((point) => {
       const isDoubtful = point !== null && doubtOf(point) !== null;
       return {
-        value: point === null ? null : (metric.of(point)?.median ?? null),
+        value: point === null ? null : reached(metric.of(point)?.median),
         itemStyle: isDoubtful ? { color: theme.paper, borderColor: color, borderWidth: 1.5 } : { color },
       };
     }),
@@ -104,11 +115,11 @@ function seriesOf(view: View<StudyState>, facet: string, grid: number, y: string
     lineStyle: { color, width, type: dash.length > 0 ? dash : "solid" },
   };
   const whiskers: CustomSeriesOption = {
-    type: "custom", id: `range:${facet}:${y}`, xAxisIndex: grid, yAxisIndex: grid, silent: true, z: 3,
+    type: "custom", id: `range:${facet}:${y}`, xAxisIndex: grid, yAxisIndex: grid, silent: true, z: 3, clip: true,
     data: found.flatMap((point, index) => {
       const range = point === null ? null : metric.of(point);
-      if (range === null) return [];
-      return [[index, range.min, range.max], ...(range.interval ? [[index, range.interval.low, range.interval.high, 1]] : [])];
+      if (range === null || !Number.isFinite(range.min)) return [];
+      return [[index, range.min, Number.isFinite(range.max) ? range.max : beyond], ...(range.interval ? [[index, range.interval.low, range.interval.high, 1]] : [])];
     }),
     encode: { x: 0, y: [1, 2] },
     renderItem: (_, api) => {

@@ -11,9 +11,7 @@ import type { PointSummary } from "../record";
 import type { StudyState } from "../state";
 import { chips } from "./legend";
 
-const AGAINST: Record<string, Metric> = { p99: P99, p50: P50, worst: WORST };
-
-const against = (view: View<StudyState>): Metric => AGAINST[view.choices["against"] ?? ""] ?? P99;
+const against = (view: View<StudyState>): Metric => ({ p50: P50, worst: WORST })[view.choices["against"] ?? ""] ?? P99;
 
 export const tradeOff: ChartPlan<StudyState> = {
   id: "trade-off",

@@ -8,9 +8,9 @@ import { element, table } from "../../element";
 import { seconds, sizeSteps } from "../../format";
 import { hueStyle, type SeriesStyle, seriesStyle } from "../../palette";
 import { sparse, swatch } from "../../swatch";
-import type { TrialData } from "../record";
+import type { Measure, TrialData } from "../record";
 import { marks, marksAt } from "./trial_marks";
-import { type Curve, type Panel, PANELS } from "./trial_panels";
+import { type Curve, makePanels, type Panel } from "./trial_panels";
 
 /** Height of a panel with the weight 1, of a line of its title, and the room around that. */
 const UNIT = 120;
@@ -22,11 +22,17 @@ const CHARACTER = 6.6;
 
 /** A trial on the page, and one that is held beside it. */
 export class TrialStage implements Backdrop {
+  /** Those that have something to show. */
+  readonly panels: Panel[];
+
   constructor(
     readonly appearance: Appearance,
     readonly shown: TrialData,
     readonly other: TrialData | null,
-  ) {}
+    measures: Measure[],
+  ) {
+    this.panels = makePanels(measures).filter((panel) => this.trials.some((data) => panel.curves(data).length > 0));
+  }
 
   get theme(): Backdrop["theme"] {
     return this.appearance.theme;
@@ -52,9 +58,6 @@ export class TrialStage implements Backdrop {
     return Math.max(1, ...this.trials.map(({ series }) => series.second.at(-1) ?? 0));
   }
 }
-
-/** Panels that have something to show. */
-const panelsOf = (stage: TrialStage): Panel[] => PANELS.filter((panel) => stage.trials.some((data) => panel.curves(data).length > 0));
 
 export const trialChart: ChartPlan<TrialStage> = {
   id: "trial",
@@ -86,7 +89,7 @@ interface Place {
 
 function placesOf(view: View<TrialStage>): Place[] {
   let top = 0;
-  return panelsOf(view.state).map((panel) => {
+  return view.state.panels.map((panel) => {
     const title = titleLines(view.state, panel, view.width);
     const titleTop = top + 6;
     const gridTop = titleTop + title.length * TITLE_LINE + 6;
@@ -236,7 +239,7 @@ function rowOf(panel: Panel, curve: Curve, span: number, style: SeriesStyle): HT
 
 function numbers({ state }: View<TrialStage>): HTMLElement {
   const { shown } = state;
-  const curves = panelsOf(state).flatMap((panel) => panel.curves(shown).map((curve) => ({ panel, curve })));
+  const curves = state.panels.flatMap((panel) => panel.curves(shown).map((curve) => ({ panel, curve })));
   const columns = ["until", ...curves.map(({ curve, panel }) => `${curve.name}${panel.tableUnit === undefined ? "" : ` (${panel.tableUnit})`}`)].map((title) => ({ title, isNumber: true }));
   const rows = shown.series.second.map((end, span) => [`${end} s`, ...curves.map(({ panel, curve }) => {
     const value = curve.values[span] ?? null;

@@ -2,7 +2,7 @@
 
 import { bandwidth, bytes, compact, count, latency, percent } from "../../format";
 import { GREY, type Hue, OCHRE, WAITS } from "../../palette";
-import type { MachineSeries, TrialData, TrialSeries, WaitSeries } from "../record";
+import type { Measure, TrialData, TrialSeries, WaitSeries } from "../record";
 
 type Values = (number | null)[];
 
@@ -48,10 +48,6 @@ const OTHER_WAITS: Hue[] = [WAITS["first other"], WAITS["second other"], WAITS["
 const oneDigit = (value: number): string => value.toFixed(1);
 const short = (value: number): string => (value < 10 ? String(Number(value.toPrecision(2))) : compact(value));
 
-function machine(make: (all: MachineSeries) => Curve[]): (data: TrialData) => Curve[] {
-  return ({ series }) => (series.machine === null ? [] : make(series.machine).filter(({ values }) => hasAny(values)));
-}
-
 function waitCurves(waits: WaitSeries[]): Curve[] {
   let others = 0;
   return waits.map(({ kind, event, processes: values }) => {
@@ -63,52 +59,62 @@ function waitCurves(waits: WaitSeries[]): Curve[] {
   });
 }
 
-export const PANELS: Panel[] = [
-  {
-    id: "tps", title: "Transactions per second", tableUnit: "tps", render: count, renderAxis: compact, weight: 1.5,
-    curves: ({ series }) => [{ name: "transactions", values: series.tps.mean, ...ends(series, series.tps.min, series.tps.max) }],
-  },
-  {
-    id: "latency", title: "Latency: shortest, mean and longest", render: latency, renderAxis: latency, isLog: true, weight: 1.5,
-    curves: ({ series }) => [{ name: "mean latency", values: series.latency_us_mean, low: series.latency_us_min, high: series.latency_us_max }],
-  },
-  {
-    id: "waits", title: "What the backends did (backends, in the mean)", tableUnit: "backends", render: oneDigit, renderAxis: short, isStack: true, weight: 1.4,
-    curves: ({ series }) => waitCurves(series.waits),
-  },
-  {
-    id: "processors", title: "Processors at work (processors, in the mean)", tableUnit: "processors", render: (value) => value.toFixed(2), renderAxis: short, isStack: true, weight: 1.1,
-    curves: machine((all) => [
-      { name: "for the server", values: all.server_cpu },
-      { name: "for pgbench", values: all.generator_cpu },
-      { name: "for pgthaw", values: all.pgthaw_cpu },
-      { name: "for everybody else", values: all.others_cpu, hue: GREY },
-      { name: "taken by the hypervisor", values: all.steal_cpu },
-      { name: "idle, waiting for a disk", values: all.iowait_cpu, hue: OCHRE },
-    ]),
-  },
-  {
-    id: "resident", title: "The database in the page cache", render: bytes, renderAxis: bytes, isSize: true, weight: 1,
-    curves: ({ series }) => (hasAny(series.os_resident_bytes) ? [{ name: "resident", values: series.os_resident_bytes }] : []),
-  },
-  {
-    id: "device", title: "The device", render: bandwidth, renderAxis: bandwidth, weight: 1.2,
-    curves: ({ series }) => [
-      { name: "read by anybody", values: series.device_read_bytes.mean, ...ends(series, series.device_read_bytes.min, series.device_read_bytes.max) },
-      { name: "read by the server’s backends", values: series.foreground_read_bytes },
-      ...(series.machine === null ? [] : [{ name: "written by anybody", values: series.machine.device_written_bytes, ...ends(series, series.machine.device_written_bytes_min, series.machine.device_written_bytes_max) }]),
-    ].filter(({ values }) => hasAny(values)),
-  },
-  {
-    id: "await", title: "How long the device took, for anybody", render: latency, renderAxis: latency, isLog: true, weight: 0.9,
-    curves: machine((all) => [{ name: "a read", values: all.read_await_us }, { name: "a write", values: all.write_await_us }]),
-  },
-  {
-    id: "dirty", title: "Memory that must be written", render: bytes, renderAxis: bytes, isSize: true, weight: 0.9,
-    curves: machine((all) => [{ name: "dirty", values: all.dirty_bytes }, { name: "being written", values: all.writeback_bytes }]),
-  },
-  {
-    id: "pressure", title: "Share of time in which something waited", render: percent, renderAxis: percent, max: 1, weight: 0.8,
-    curves: machine((all) => [{ name: "for a processor", values: all.cpu_pressure }, { name: "for a disk", values: all.io_pressure }, { name: "for memory", values: all.memory_pressure }]),
-  },
-];
+/** How numbers of a unit are told, and their axis. */
+const UNITS: Record<Measure["unit"], Pick<Panel, "render" | "renderAxis" | "isLog" | "isSize" | "tableUnit" | "max">> = {
+  processors: { tableUnit: "processors", render: (value) => value.toFixed(2), renderAxis: short },
+  bytes: { render: bytes, renderAxis: bytes, isSize: true },
+  bytes_per_second: { render: bandwidth, renderAxis: bandwidth },
+  per_second: { tableUnit: "per second", render: short, renderAxis: short },
+  requests: { tableUnit: "requests", render: oneDigit, renderAxis: short },
+  microseconds: { render: latency, renderAxis: latency, isLog: true },
+  ratio: { render: percent, renderAxis: percent, max: 1 },
+};
+
+/** Columns with a meaning that their hue says. */
+const HUES: Record<string, Hue> = { others_cpu: GREY, iowait_cpu: OCHRE };
+
+/** The curves of the measures that are drawn in this panel. */
+function measured(measures: Measure[], panel: string): (data: TrialData) => Curve[] {
+  const drawn = measures.flatMap(({ column, curve }) => (column === null || curve?.panel.id !== panel ? [] : [{ column, name: curve.label, hue: HUES[column] }]));
+  return ({ series }) => drawn.flatMap(({ column, name, hue }): Curve[] => {
+    const [values, low, high] = [column, `${column}_min`, `${column}_max`].map((one) => series.machine?.[one]);
+    if (values === undefined || !hasAny(values)) return [];
+    return [{ name, values, ...(low && high ? ends(series, low, high) : {}), ...(hue ? { hue } : {}) }];
+  });
+}
+
+/** Panels of what every trial has, and those of the measures. */
+export function makePanels(measures: Measure[]): Panel[] {
+  const own: Panel[] = [
+    {
+      id: "tps", title: "Transactions per second", tableUnit: "tps", render: count, renderAxis: compact, weight: 1.5,
+      curves: ({ series }) => [{ name: "transactions", values: series.tps.mean, ...ends(series, series.tps.min, series.tps.max) }],
+    },
+    {
+      id: "latency", title: "Latency: shortest, mean and longest", render: latency, renderAxis: latency, isLog: true, weight: 1.5,
+      curves: ({ series }) => [{ name: "mean latency", values: series.latency_us_mean, low: series.latency_us_min, high: series.latency_us_max }],
+    },
+    {
+      id: "waits", title: "What the backends did (backends, in the mean)", tableUnit: "backends", render: oneDigit, renderAxis: short, isStack: true, weight: 1.4,
+      curves: ({ series }) => waitCurves(series.waits),
+    },
+    {
+      id: "resident", title: "The database in the page cache", render: bytes, renderAxis: bytes, isSize: true, weight: 1,
+      curves: ({ series }) => (hasAny(series.os_resident_bytes) ? [{ name: "resident", values: series.os_resident_bytes }] : []),
+    },
+    {
+      id: "device", title: "The device", render: bandwidth, renderAxis: bandwidth, weight: 1.2,
+      curves: (data) => [
+        { name: "read by anybody", values: data.series.device_read_bytes.mean, ...ends(data.series, data.series.device_read_bytes.min, data.series.device_read_bytes.max) },
+        { name: "read by the server’s backends", values: data.series.foreground_read_bytes },
+        ...measured(measures, "device")(data),
+      ].filter(({ values }) => hasAny(values)),
+    },
+  ];
+  const declared = new Map(measures.flatMap(({ unit, curve }) => (curve === null ? [] : [[curve.panel.id, { unit, ...curve.panel }] as const])));
+  const more = [...declared.values()].filter(({ id }) => own.every((panel) => panel.id !== id)).map(({ id, title, unit, is_stack: isStack }): Panel => (
+    { id, title, isStack, weight: isStack ? 1.1 : 0.9, ...UNITS[unit], curves: measured(measures, id) }
+  ));
+  // What is stacked belongs beside each other.
+  return [...own.slice(0, 3), ...more.filter((one) => one.isStack), ...own.slice(3), ...more.filter((one) => !one.isStack)];
+}

@@ -14,8 +14,6 @@ import { badItem } from "../sections/head";
 import { select } from "../sections/pivot_bar";
 import type { Source } from "../source";
 
-/** The figures that the server compares. */
-const COMPARED = METRICS.filter(({ id }) => ["tps", "worst-second", "p50", "p95", "p99", "p999"].includes(id)).map(({ id, label }): [string, string] => [id, label]);
 
 interface Side {
   id: string;
@@ -39,7 +37,7 @@ export async function comparePage(source: Source, appearance: Appearance): Promi
     "form",
     { class: "sides", submit: (event) => { event.preventDefault(); void show(); } },
     ...(["a", "b"] as const).map((name) => sideForm(name, sides[name], studies)),
-    select("compare-metric", "figure", COMPARED, metric, (id) => { metric = id; void show(); }),
+    select("compare-metric", "figure", METRICS.map(({ id, label }) => [id, label]), metric, (id) => { metric = id; void show(); }),
     element("button", { type: "submit" }, "Compare"),
   );
   if (studies.length > 0 && (sides.a.values !== "" || sides.b.values !== "" || sides.a.id !== sides.b.id)) await show();

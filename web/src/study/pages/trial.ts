@@ -7,6 +7,7 @@ import { bytes, count, latency, percent, range, seconds, time } from "../../form
 import { linkTo } from "../address";
 import { TrialStage, trialChart } from "../charts/trial_chart";
 import { stalls } from "../charts/trial_marks";
+import { metricOf } from "../metrics";
 import type { Latency, StudyData, SweepTrial, TrialData, TrialOutline } from "../record";
 import { settingDifferences } from "../sections/beside";
 import { badItem, told } from "../sections/head";
@@ -23,7 +24,7 @@ export async function trialPage(source: Source, appearance: Appearance, id: stri
   const label = labelOf(study, number);
   const top = [crumbs(study, label), element("h1", { tabindex: -1 }, label), element("p", { class: "study" }, summary(outline)), siblings(study, outline, beside)];
   if (data === null) return [...top, element("p", {}, "This page has the figures of its trials and not their curves: pgthaw serve shows those too.")];
-  const curves = data.series.second.length > 0 ? figure(trialChart, new TrialStage(appearance, data, other)) : element("p", {}, "No second of it was kept.");
+  const curves = data.series.second.length > 0 ? figure(trialChart, new TrialStage(appearance, data, other, study.measures)) : element("p", {}, "No second of it was kept.");
   return [...top, warnings(data.trial), curves, ...[stalls(data) ?? []].flat(), ...details(data, other)];
 }
 
@@ -38,14 +39,15 @@ function crumbs({ sweep }: StudyData, label: string): HTMLElement {
   return element("nav", { class: "crumbs", "aria-label": "Where this is" }, element("a", { href: linkTo(["study", sweep.id]) }, sweep.question === "" ? sweep.id : sweep.question), " / ", label);
 }
 
+/** Of its figures, those that stand at its head. */
+const TOLD = ["tps", "worst-second", "p99", "warm-after", "to-50", "bound-ratio"];
+
 function summary(trial: TrialOutline): string {
   return [
     `repeat ${trial.repeat}, number ${trial.position} in the order of the study`,
     time(trial.started_at),
     trial.start_verdict === null ? "did not start" : `started ${trial.start_verdict}`,
-    `${count(trial.tps)} transactions per second`,
-    ...(trial.worst_second_tps === null ? [] : [`worst second ${count(trial.worst_second_tps)}`]),
-    ...(trial.latency_us_p99 === null ? [] : [`99th percentile ${latency(trial.latency_us_p99)}`]),
+    ...TOLD.map(metricOf).flatMap(({ key, label, render }) => (typeof trial[key] === "number" ? [`${label} ${render(trial[key])}`] : [])),
   ].join(" · ");
 }
 

@@ -2,6 +2,7 @@
 
 import { element, folded, MANY_ROWS, table } from "../../element";
 import { count } from "../../format";
+import { TPS } from "../metrics";
 import type { BackgroundWrites } from "../record";
 import type { StudyState } from "../state";
 
@@ -21,9 +22,9 @@ const figure = (value: number): string => (Number.isInteger(value) || value >= 1
 export function background({ study }: StudyState): HTMLElement {
   const columns = [["point", "throughput (tps)"], COLUMNS.map(([, title]) => title)].flat().map((title, index) => ({ title, isNumber: index > 0 }));
   const rows = study.points.flatMap((point) => {
-    const writes = point.background;
+    const [writes, served] = [point.background, TPS.of(point)];
     if (writes === null) return [];
-    return [[point.label, point.tps === null ? "–" : count(point.tps.median), ...COLUMNS.map(([name]) => figure(writes[name]))]];
+    return [[point.label, served === null ? "–" : count(served.median), ...COLUMNS.map(([name]) => figure(writes[name]))]];
   });
   const make = (): HTMLElement => {
     const made = table("Checkpoints and buffers written", columns, rows, "low");

@@ -3,7 +3,7 @@
 import { type Child, element, table } from "../../element";
 import { ratio } from "../../format";
 import { readAddress, remember } from "../address";
-import { columnOf, METRICS } from "../metrics";
+import { columnOf, metricsOf } from "../metrics";
 import type { PointSummary, SweepTrial } from "../record";
 import type { Source } from "../source";
 import type { StudyState } from "../state";
@@ -27,7 +27,7 @@ export function beside(state: StudyState, source: Source): HTMLElement | null {
   const show = async (): Promise<void> => {
     const [a, b] = [chosen.a, chosen.b].map((number) => points.find((point) => point.number === number)) as [PointSummary, PointSummary];
     const details = await Promise.all([a, b].map((point) => detailOf(state, source, point)));
-    result.replaceChildren(figuresOf(a, b), ...differencesOf(a, b, details));
+    result.replaceChildren(figuresOf(state, a, b), ...differencesOf(a, b, details));
   };
   void show();
   return element(
@@ -46,11 +46,11 @@ async function detailOf(state: StudyState, source: Source, point: PointSummary):
   return (await source.trial(state.study.sweep.id, trial.number, trial.repeat).catch(() => null))?.trial ?? null;
 }
 
-function figuresOf(a: PointSummary, b: PointSummary): HTMLElement {
-  const rows = METRICS.map((metric): Child[] => {
+function figuresOf(state: StudyState, a: PointSummary, b: PointSummary): HTMLElement {
+  const rows = metricsOf(state.study).map((metric): Child[] => {
     const [of_a, of_b] = [metric.of(a), metric.of(b)];
     const shown = [of_a, of_b].map((range) => (range === null ? "–" : metric.render(range.median)));
-    const quotient = of_a !== null && of_b !== null && of_a.median > 0 ? `${ratio(of_b.median / of_a.median)} ×` : "–";
+    const quotient = of_a !== null && of_b !== null && of_a.median > 0 && Number.isFinite(of_a.median) && Number.isFinite(of_b.median) ? `${ratio(of_b.median / of_a.median)} ×` : "–";
     return [columnOf(metric), ...shown, quotient];
   });
   return table("Figures of both", ["figure", "A", "B", "B ÷ A (×)"].map((title, index) => ({ title, isNumber: index > 0 })), rows, "pairs");

@@ -3,22 +3,21 @@
 import { element } from "../../element";
 import { fold } from "../../fold";
 import { csv, download } from "../../sections/downloads";
-import { METRICS } from "../metrics";
-import type { StudyData, TrialOutline } from "../record";
+import { metricsOf } from "../metrics";
+import type { StudyData } from "../record";
 
-const FIELDS: (keyof TrialOutline)[] = [
-  "number", "repeat", "position", "started_at", "start_verdict", "failure", "tps", "worst_second_tps", "latency_us_p50", "latency_us_p95", "latency_us_p99", "latency_us_p999",
-  "device_read_bytes", "device_writes_per_second", "device_written_bytes", "checkpoints",
-];
+const FIELDS = ["number", "repeat", "position", "started_at", "start_verdict", "failure"];
 
 export function downloads(study: StudyData): HTMLElement {
   const { sweep, points, trials } = study;
   const name = `pgthaw-${sweep.id}`;
+  const metrics = metricsOf(study);
+  const fields = [...FIELDS, ...metrics.map(({ key }) => key)];
   const valuesOf = new Map(points.map((point) => [point.number, point.values]));
-  const everyTrial = (): string => csv([...sweep.varied, ...FIELDS], trials.map((trial) => [...(valuesOf.get(trial.number) ?? []), ...FIELDS.map((field) => trial[field])]));
+  const everyTrial = (): string => csv([...sweep.varied, ...fields], trials.map((trial) => [...(valuesOf.get(trial.number) ?? []), ...fields.map((field) => (trial[field] ?? null) as string | number | null)]));
   const everyPoint = (): string => csv(
-    [...sweep.varied, ...METRICS.flatMap(({ id }) => [id, `${id}_min`, `${id}_max`]), "trials", "failures"],
-    points.map((point) => [...point.values, ...METRICS.flatMap((metric) => { const range = metric.of(point); return [range?.median ?? null, range?.min ?? null, range?.max ?? null]; }), point.trials, point.failures]),
+    [...sweep.varied, ...metrics.flatMap(({ id }) => [id, `${id}_min`, `${id}_max`]), "trials", "failures"],
+    points.map((point) => [...point.values, ...metrics.flatMap((metric) => { const range = metric.of(point); return [range?.median, range?.min, range?.max].map((end) => (end !== undefined && Number.isFinite(end) ? end : null)); }), point.trials, point.failures]),
   );
   return fold(
     "downloads",

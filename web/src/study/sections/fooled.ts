@@ -12,7 +12,8 @@ const FIRST = 12;
 
 export function fooled(state: StudyState): HTMLElement {
   const { study } = state;
-  const points = study.points.filter((point) => point.tps !== null).sort((a, b) => (b.tps?.median ?? 0) - (a.tps?.median ?? 0));
+  const served = (point: PointSummary): number => TPS.of(point)?.median ?? 0;
+  const points = study.points.filter((point) => TPS.of(point) !== null).sort((a, b) => served(b) - served(a));
   const best = [TPS, WORST, P50, P99].map((metric) => bestOf(metric, points));
   const shown = (some: PointSummary[]): HTMLElement => {
     const rows = some.map((point) => [
@@ -48,6 +49,7 @@ function bar(metric: Metric, point: PointSummary, points: PointSummary[], isBest
     element("span", { class: "bar-track" }, length), element("span", { class: isBest ? "bar-value best" : "bar-value" }, metric.render(range.median), isBest && element("span", { class: "unseen" }, " (the best)")));
 }
 
-function share({ tps, worst_second_tps: worst }: PointSummary): string {
+function share(point: PointSummary): string {
+  const [tps, worst] = [TPS.of(point), WORST.of(point)];
   return tps === null || worst === null || tps.median === 0 ? "–" : percent(worst.median / tps.median);
 }

@@ -3,7 +3,7 @@
 import { element } from "../../element";
 import { count, ratio, time, unbroken } from "../../format";
 import { trustBox } from "../../sections/trust";
-import { P99, rangeText, TPS } from "../metrics";
+import { P99, rangeText, TPS, WORST } from "../metrics";
 import { type Axis, axesOf, doubtOf, isRefused } from "../pivot";
 import type { MeasurementVerdict, PointSummary, StudyData } from "../record";
 
@@ -27,20 +27,25 @@ export function head(study: StudyData): HTMLElement {
 
 /** The best point, and what it is held against: the last one, and what its users waited. */
 function figures({ points }: StudyData): HTMLElement | null {
-  const measured = points.filter((point) => point.tps !== null && doubtOf(point) !== "refused").sort((a, b) => (b.tps?.median ?? 0) - (a.tps?.median ?? 0));
+  const served = (point: PointSummary): number => TPS.of(point)?.median ?? 0;
+  const measured = points.filter((point) => TPS.of(point) !== null && doubtOf(point) !== "refused").sort((a, b) => served(b) - served(a));
   const [best, last] = [measured[0], measured.at(-1)];
-  if (!best?.tps || !last?.tps) return null;
+  if (!best || !last) return null;
   const figure = (name: string, value: string, note: string): HTMLElement => element("div", {}, element("dt", {}, name), element("dd", {}, value), element("dd", { class: "note" }, note));
-  const spread = (point: PointSummary): string => [point.label, point.tps === null ? "" : rangeText(point.tps, TPS.render)].filter((text) => text !== "").join("; ");
+  const spread = (point: PointSummary): string => {
+    const range = TPS.of(point);
+    return [point.label, range === null ? "" : rangeText(range, TPS.render)].filter((text) => text !== "").join("; ");
+  };
+  const [p99, worst] = [P99.of(best), WORST.of(best)];
   return element(
     "dl",
     { class: "figures", "aria-label": "The study in figures" },
-    figure("most, transactions per second", count(best.tps.median), spread(best)),
+    figure("most, transactions per second", count(served(best)), spread(best)),
     ...(last === best ? [] : [
-      figure("least, transactions per second", count(last.tps.median), spread(last)),
-      figure("most ÷ least", last.tps.median > 0 ? `${ratio(best.tps.median / last.tps.median)} ×` : "–", `of ${count(measured.length)} points, medians of their trials`),
+      figure("least, transactions per second", count(served(last)), spread(last)),
+      figure("most ÷ least", served(last) > 0 ? `${ratio(served(best) / served(last))} ×` : "–", `of ${count(measured.length)} points, medians of their trials`),
     ]),
-    figure("99th percentile where most are served", best.latency_us_p99 === null ? "–" : P99.render(best.latency_us_p99.median), best.worst_second_tps === null ? "" : `worst second ${count(best.worst_second_tps.median)} transactions`),
+    figure("99th percentile where most are served", p99 === null ? "–" : P99.render(p99.median), worst === null ? "" : `worst second ${count(worst.median)} transactions`),
   );
 }
 

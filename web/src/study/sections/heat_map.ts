@@ -2,7 +2,7 @@
 
 import { element } from "../../element";
 import { heatColor, inkOn } from "../colours";
-import { endsOf, intervalText, METRICS, rangeText } from "../metrics";
+import { besideOf, endsOf, intervalText, metricsOf, rangeText } from "../metrics";
 import { againstOf, doubtOf, valuesOf } from "../pivot";
 import type { PointSummary } from "../record";
 import type { StudyState } from "../state";
@@ -35,13 +35,13 @@ interface Shade {
 }
 
 function shadeOf({ study, metric }: StudyState): Shade {
-  const values = study.points.flatMap((point) => metric.of(point)?.median ?? []);
+  const values = study.points.flatMap((point) => metric.of(point)?.median ?? []).filter(Number.isFinite);
   const high = Math.max(...values);
   // Never less than from half to whole: all colours of the scale between two equals would make a difference of them.
   const low = Math.min(...values, high / 2);
   const on = metric.isLog ? (value: number) => Math.log(Math.max(1, value)) : (value: number) => value;
   const width = on(high) - on(low);
-  return { low, high, of: (value) => (width > 0 ? (on(value) - on(low)) / width : 0.5) };
+  return { low, high, of: (value) => (Number.isFinite(value) ? (width > 0 ? (on(value) - on(low)) / width : 0.5) : 1) };
 }
 
 function scaleOf({ theme, metric }: StudyState, shade: Shade): (Node | string)[] {
@@ -105,8 +105,11 @@ function cellOf(state: StudyState, point: PointSummary | null, shade: Shade, bub
   const text = range === null ? "–" : metric.renderAxis(range.median);
   const around = range === null ? "" : rangeText({ ...range, ...endsOf(range) }, metric.renderAxis);
   const against = doubt === null ? "" : `; ${againstOf(point).length} against it`;
-  const told = `${point.label}: ${range === null ? "no figure" : `${metric.render(range.median)}, ${rangeText(range, metric.render) || "no spread"}`}, ${point.trials} trials${against}`;
-  const link = element("a", { href: state.linkToPoint(point.number), "aria-label": told }, text, around !== "" && element("span", { class: "around" }, around));
+  const beside = besideOf(metric, point);
+  const figures = range === null ? "no figure" : [metric.render(range.median), beside, rangeText(range, metric.render) || "no spread"].filter((one) => one !== "").join(", ");
+  const told = `${point.label}: ${figures}, ${point.trials} trials${against}`;
+  const small = [around, beside].filter((one) => one !== "").map((one) => element("span", { class: "around" }, one));
+  const link = element("a", { href: state.linkToPoint(point.number), "aria-label": told }, text, ...small);
   const show = (): void => showBubble(state, bubble, cell, point);
   const hide = (): void => { bubble.hidden = true; };
   cell.addEventListener("mouseenter", show);
@@ -119,7 +122,7 @@ function cellOf(state: StudyState, point: PointSummary | null, shade: Shade, bub
 }
 
 function showBubble(state: StudyState, bubble: HTMLElement, cell: HTMLElement, point: PointSummary): void {
-  const rows = METRICS.map((metric) => {
+  const rows = metricsOf(state.study).map((metric) => {
     const range = metric.of(point);
     return element("tr", {}, element("td", {}, metric.label), element("td", { class: "number" }, range === null ? "–" : metric.render(range.median)),
       element("td", { class: "number soft" }, range === null ? "" : rangeText(range, metric.render)));

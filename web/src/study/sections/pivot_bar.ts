@@ -1,7 +1,7 @@
 // What is drawn, and which axis goes where: for all pictures of a study at once.
 
 import { type Child, element } from "../../element";
-import { METRICS } from "../metrics";
+import { metricsOf } from "../metrics";
 import { MOST_FACETS } from "../pivot";
 import type { StudyState } from "../state";
 
@@ -23,7 +23,7 @@ function choices(state: StudyState): Child[] {
   const none: [string, string] = ["", "none"];
   const small = axes.filter(({ values }) => values.length <= MOST_FACETS).map(({ name }): [string, string] => [name, name]);
   return [
-    select("pivot-metric", "figure", METRICS.map(({ id, label }) => [id, label]), state.metric.id, (id) => state.setMetric(id)),
+    select("pivot-metric", "figure", metricsOf(state.study).map(({ id, label }) => [id, label]), state.metric.id, (id) => state.setMetric(id)),
     axes.length > 0 && select("pivot-x", "across", names, layout.x, (name) => state.setAxis("x", name)),
     axes.length > 1 && select("pivot-y", "down and colour", [none, ...names.filter(([name]) => name !== layout.x)], layout.y, (name) => state.setAxis("y", name)),
     axes.length > 2 && select("pivot-facet", "small multiples", [none, ...small.filter(([name]) => name !== layout.x && name !== layout.y)], layout.facet, (name) => state.setAxis("facet", name)),

@@ -3,7 +3,7 @@
 import { type Child, element, folded, MANY_ROWS, table } from "../../element";
 import { bytes } from "../../format";
 import { linkTo } from "../address";
-import { columnOf, METRICS, type Metric, rangeText } from "../metrics";
+import { columnOf, type Metric, metricsOf, rangeText } from "../metrics";
 import type { PointSummary, StudyData, TrialOutline } from "../record";
 
 export function everyPoint(study: StudyData): HTMLElement {
@@ -19,13 +19,14 @@ function pointsTable(study: StudyData): HTMLElement {
     else byPoint.set(trial.number, [trial]);
   }
   const { varied } = study.sweep;
+  const metrics = metricsOf(study);
   // The links come first: a table of many figures is wider than its page.
   const named = ["trials, by repeat", ...(varied.length > 0 ? varied : ["point"])];
-  const columns = [...named, ...METRICS.map(columnOf)].map((title, index) => ({ title, isNumber: index >= named.length }));
+  const columns = [...named, ...metrics.map(columnOf)].map((title, index) => ({ title, isNumber: index >= named.length }));
   const rows = study.points.map((point): Child[] => [
     trials(study, byPoint.get(point.number) ?? []),
     ...(varied.length > 0 ? point.values : [point.label]),
-    ...METRICS.map((metric) => figures(metric, point)),
+    ...metrics.map((metric) => figures(metric, point)),
   ]);
   const made = table("Every point", columns, rows, "low");
   made.id = "points";

@@ -1,0 +1,156 @@
+//! The records that the store keeps, each with its columns.
+
+use super::columns::{Columns, columns};
+use super::database::{Row, Values};
+use crate::study::{
+    LoadOutcome, LoadingRun, LoadingTrial, Run, Sample, ScriptLatency, StartState, StrategyOutcome, SweepRun,
+    SweepTrial, Trial, WaitSample, Waits,
+};
+use crate::verdict::{ByMetric, Metric, TrialOutline};
+
+columns!(Run {
+    id, started_at, ended_at, pgthaw_version, steady_tps
+    ; json machine, server, settings, study, warnings
+});
+
+columns!(Trial {
+    run_id, strategy, repeat, position, started_at, warm_after_seconds, to_50_seconds, to_90_seconds, to_95_seconds,
+    served_until_warm, served, device_read_bytes, no_verdict
+    ; json residency, warnings, foreground_tenths
+    ; optional_json judgement
+    ; flat start_state, outcome
+    ; apart samples
+});
+
+columns!(StartState {
+    os_resident_bytes as "start_os_resident_bytes", total_bytes as "start_total_bytes", verdict as "start_verdict"
+});
+
+columns!(StrategyOutcome { command, ended_after_seconds, issued_bytes, failure, output });
+
+columns!(Sample {
+    second,
+    monotonic_ms,
+    wall_ms,
+    transactions,
+    latency_us_mean,
+    latency_us_min,
+    latency_us_max,
+    foreground_read_bytes,
+    device_read_bytes,
+    device_reads,
+    os_resident_bytes
+});
+
+columns!(LoadingRun {
+    id, started_at, ended_at, pgthaw_version
+    ; json machine, server, settings, study, warnings
+});
+
+columns!(LoadingTrial {
+    loader, round, position, started_at, command
+    ; json samples, warnings
+    ; flat start_state, outcome
+});
+
+columns!(LoadOutcome {
+    resident_after_seconds,
+    buffers_after_seconds,
+    ended_after_seconds,
+    own_bytes,
+    own_seconds,
+    resident_bytes,
+    cpu_seconds,
+    device_read_bytes,
+    device_reads,
+    failure,
+    output
+});
+
+columns!(SweepRun {
+    id, started_at, ended_at, pgthaw_version, pgbench_version, question, digest, points, repeats, source
+    ; json machine, server, study, varied, warnings
+    ; older_json configuration, generator, verdicts
+    ; text seed
+});
+
+columns!(SweepTrial {
+    sweep_id, number, repeat, position, started_at, command, failure, lasted_seconds, transactions, failed, skipped,
+    server_version, tps, worst_second_tps, latency, cycle_tps, device_read_bytes
+    ; older retried, retries, late, checkpoint_cycles
+    ; json point, statistics, buffers_before, buffers_after, checkpoints, settings, warnings
+    ; optional_json generators, file_system, strategy_outcome, warming, checkpoint_begun
+    ; older_json waits, verdicts
+    ; flat start_state
+    ; apart samples, os_samples, wait_samples, scripts
+});
+
+columns!(ScriptLatency { script, answered, failed, skipped, response, service });
+
+columns!(WaitSample { second; flat seen });
+
+columns!(Waits { looks; json waits });
+
+// Trials from before outlines have no column for `background`, nor for the number of checkpoints among the figures. Other trials decide
+// `steady_tps`.
+columns!(TrialOutline {
+    number, repeat, position, started_at, start_verdict, failure
+    ; json point, warnings
+    ; optional_json warming
+    ; older_json verdicts
+    ; flat figures
+    ; apart background, steady_tps
+});
+
+/// Figures whose columns hold numbers, and those whose columns hold counts. The others follow from other columns.
+const NUMBERS: [Metric; 3] = [Metric::Tps, Metric::WorstSecond, Metric::DeviceWrites];
+const COUNTS: [Metric; 8] = [
+    Metric::P50,
+    Metric::P95,
+    Metric::P99,
+    Metric::P999,
+    Metric::DeviceRead,
+    Metric::DeviceWritten,
+    Metric::Late,
+    Metric::Skipped,
+];
+
+/// Every column has the name that its figure has in `--json`.
+impl Columns for ByMetric<f64> {
+    fn put(&self, values: Values) -> Values {
+        let values =
+            NUMBERS.into_iter().fold(values, |values, metric| values.bind(metric.facts().key, &self.get(metric)));
+        let count = |metric| self.get(metric).map(|figure| figure as u64);
+        COUNTS.into_iter().fold(values, |values, metric| values.bind(metric.facts().key, &count(metric)))
+    }
+
+    fn read(row: &Row) -> Result<ByMetric<f64>, sqlx::Error> {
+        let mut figures = ByMetric::default();
+        for metric in NUMBERS {
+            figures.set(metric, row.get(metric.facts().key)?);
+        }
+        for metric in COUNTS {
+            let count: Option<u64> = row.get(metric.facts().key)?;
+            // A column that older rows do not have.
+            let missing = (metric == Metric::Late).then_some(0);
+            figures.set(metric, count.or(missing).map(|count| count as f64));
+        }
+        Ok(figures)
+    }
+}
+
+/// Of a trial that failed before its start there is none.
+impl Columns for Option<StartState> {
+    fn put(&self, values: Values) -> Values {
+        let start = self.as_ref();
+        values
+            .bind("start_os_resident_bytes", &start.map(|start| start.os_resident_bytes))
+            .bind("start_total_bytes", &start.map(|start| start.total_bytes))
+            .bind("start_verdict", &start.map(|start| start.verdict.clone()))
+    }
+
+    fn read(row: &Row) -> Result<Option<StartState>, sqlx::Error> {
+        let verdict: Option<String> = row.get("start_verdict")?;
+        verdict.map(|_| Columns::read(row)).transpose()
+    }
+}

@@ -1,0 +1,61 @@
+//! How a trial that began cold got warm.
+//!
+//! Field names are part of `--json` (docs/formats.md): add, never rename.
+
+use serde::{Deserialize, Serialize};
+
+use crate::model::Judgement;
+use crate::study::record::RelationResidency;
+use crate::units::Bytes;
+
+/// The way of a cold server to its full speed.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Warming {
+    #[serde(flatten)]
+    pub figures: WarmingFigures,
+    /// Read from the device by the workload's own backends in each tenth of a second from the start on: by these
+    /// `warm_after_seconds` is dated within its second.
+    pub foreground_tenths: Vec<Bytes>,
+    /// Where the largest relations were resident, before and after.
+    pub residency: Vec<RelationResidency>,
+    /// What the model says of the curve; `None` when it cannot be judged, for the reason in `no_verdict`.
+    pub judgement: Option<Judgement>,
+    pub no_verdict: Option<String>,
+}
+
+/// What is told of it beside other trials: enough to compute what depends on them.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct WarmingFigures {
+    /// Seconds that were measured: what a time that was not reached is longer than.
+    pub measured_seconds: u32,
+    /// Seconds until fewer than 1 % of transactions read from the device, sustained to the end, to a tenth; `None`: not
+    /// within the trial.
+    pub warm_after_seconds: Option<f64>,
+    /// Transactions served until it was warm; over the whole trial when it never was.
+    pub served_until_warm: u64,
+    /// Transactions per second once it was warm: the median of its warm seconds. `None` when it never was.
+    pub warm_tps: Option<f64>,
+    /// Each second in which the throughput reached a level that it had not had before.
+    pub climb: Vec<Climb>,
+    /// What the page cache held of the database when it was warm. `None` where nobody looked: no snapshot was needed.
+    pub wanted_bytes: Option<Bytes>,
+    /// `wanted_bytes ÷ bandwidth`: no warmer can be faster. `None` where one of them is not known.
+    pub bound_seconds: Option<f64>,
+}
+
+/// A new high of the throughput.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Climb {
+    /// The end of the last second before, since the start of the workload.
+    pub seconds: f64,
+    /// The lesser of the second's transactions and of their running median over three seconds.
+    pub tps: f64,
+}
+
+impl WarmingFigures {
+    /// Seconds until the throughput, and its running median over three seconds with it, first reached so many transactions
+    /// per second. `None` when it never did.
+    pub fn seconds_to(&self, tps: f64) -> Option<f64> {
+        self.climb.iter().find(|step| step.tps >= tps).map(|step| step.seconds)
+    }
+}

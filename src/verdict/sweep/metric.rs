@@ -1,0 +1,282 @@
+//! What is told of a trial in one number: declared once for tables, comparisons, exports and pages.
+
+use std::collections::BTreeMap;
+use std::str::FromStr;
+
+use serde::{Serialize, Serializer};
+
+use crate::study::{Error, SweepTrial};
+
+/// A figure of a trial.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Metric {
+    Tps,
+    WorstSecond,
+    P50,
+    P95,
+    P99,
+    P999,
+    WarmAfter,
+    To50,
+    To90,
+    To95,
+    BoundRatio,
+    Bound,
+    ServedUntilWarm,
+    DeviceRead,
+    DeviceWrites,
+    DeviceWritten,
+    Late,
+    Skipped,
+    Checkpoints,
+}
+
+/// What a figure is, for those who show it.
+#[derive(Clone, Copy, Debug, Serialize)]
+pub struct MetricFacts {
+    /// For the command line and for addresses of pages.
+    pub name: &'static str,
+    /// Its field in `--json` (docs/formats.md).
+    pub key: &'static str,
+    /// For people: short, and as a caption.
+    pub label: &'static str,
+    pub caption: &'static str,
+    pub kind: MetricKind,
+    pub is_low_better: bool,
+}
+
+/// How a figure is written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum MetricKind {
+    /// Transactions, or requests, per second.
+    Rate,
+    PerSecond,
+    /// Microseconds, which differ by orders of magnitude.
+    Latency,
+    /// Seconds until something; missing where it was not reached.
+    Time,
+    Bytes,
+    Count,
+    /// A quotient of two times; missing where one was not reached.
+    Ratio,
+}
+
+const fn facts(
+    name: &'static str,
+    key: &'static str,
+    label: &'static str,
+    caption: &'static str,
+    kind: MetricKind,
+) -> MetricFacts {
+    let is_low_better = !matches!(kind, MetricKind::Rate);
+    MetricFacts { name, key, label, caption, kind, is_low_better }
+}
+
+use MetricKind::{Bytes, Count, Latency, PerSecond, Rate, Ratio, Time};
+
+impl Metric {
+    pub const ALL: [Metric; 19] = [
+        Metric::Tps,
+        Metric::WorstSecond,
+        Metric::P50,
+        Metric::P95,
+        Metric::P99,
+        Metric::P999,
+        Metric::WarmAfter,
+        Metric::To50,
+        Metric::To90,
+        Metric::To95,
+        Metric::BoundRatio,
+        Metric::Bound,
+        Metric::ServedUntilWarm,
+        Metric::DeviceRead,
+        Metric::DeviceWrites,
+        Metric::DeviceWritten,
+        Metric::Late,
+        Metric::Skipped,
+        Metric::Checkpoints,
+    ];
+
+    /// What it is.
+    pub const fn facts(self) -> MetricFacts {
+        match self {
+            Metric::Tps => facts("tps", "tps", "throughput", "transactions per second", Rate),
+            Metric::WorstSecond => {
+                facts("worst-second", "worst_second_tps", "worst second", "transactions in the worst second", Rate)
+            }
+            Metric::P50 => facts("p50", "latency_us_p50", "median latency", "median latency", Latency),
+            Metric::P95 => facts("p95", "latency_us_p95", "95th percentile", "95th percentile of latency", Latency),
+            Metric::P99 => facts("p99", "latency_us_p99", "99th percentile", "99th percentile of latency", Latency),
+            Metric::P999 => {
+                facts("p999", "latency_us_p999", "99.9th percentile", "99.9th percentile of latency", Latency)
+            }
+            Metric::WarmAfter => facts(
+                "warm-after",
+                "warm_after_seconds",
+                "warm after",
+                "seconds until fewer than 1 % of transactions read from the device",
+                Time,
+            ),
+            Metric::To50 => facts("to-50", "to_50_seconds", "to 50 %", "seconds until 50 % of steady", Time),
+            Metric::To90 => facts("to-90", "to_90_seconds", "to 90 %", "seconds until 90 % of steady", Time),
+            Metric::To95 => facts("to-95", "to_95_seconds", "to 95 %", "seconds until 95 % of steady", Time),
+            Metric::BoundRatio => {
+                facts("bound-ratio", "bound_ratio", "× bound", "time until warm ÷ the bound of the disk", Ratio)
+            }
+            Metric::Bound => {
+                facts("bound", "bound_seconds", "bound", "seconds below which no warmer can be warm", Time)
+            }
+            Metric::ServedUntilWarm => MetricFacts {
+                is_low_better: false,
+                ..facts(
+                    "served-until-warm",
+                    "served_until_warm",
+                    "served until warm",
+                    "transactions served until it was warm, or in the whole trial",
+                    Count,
+                )
+            },
+            Metric::DeviceRead => facts(
+                "read",
+                "device_read_bytes",
+                "device reads (by anybody)",
+                "bytes read from the device in a trial, by anybody",
+                Bytes,
+            ),
+            Metric::DeviceWrites => facts(
+                "writes",
+                "device_writes_per_second",
+                "device writes (by anybody)",
+                "writes of the device per second, by anybody",
+                PerSecond,
+            ),
+            Metric::DeviceWritten => facts(
+                "written",
+                "device_written_bytes",
+                "device written (by anybody)",
+                "bytes written to the device in a trial, by anybody",
+                Bytes,
+            ),
+            Metric::Late => facts("late", "late", "late", "transactions above the latency limit", Count),
+            Metric::Skipped => facts("skipped", "skipped", "skipped", "transactions that were due too long ago", Count),
+            Metric::Checkpoints => {
+                facts("checkpoints", "checkpoints", "checkpoints", "checkpoints that ended in a trial", Count)
+            }
+        }
+    }
+
+    /// For the command line and for tables.
+    pub fn name(self) -> &'static str {
+        self.facts().name
+    }
+
+    /// Is it a figure of seconds, that a part of a trial has as well? The others are of whole trials.
+    pub fn is_by_second(self) -> bool {
+        matches!(self, Metric::Tps | Metric::WorstSecond)
+    }
+
+    /// May a trial that was measured end before it is reached?
+    pub fn may_be_missed(self) -> bool {
+        matches!(self, Metric::WarmAfter | Metric::To50 | Metric::To90 | Metric::To95 | Metric::BoundRatio)
+    }
+}
+
+impl Serialize for Metric {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(self.name())
+    }
+}
+
+impl FromStr for Metric {
+    type Err = Error;
+
+    fn from_str(text: &str) -> Result<Metric, Error> {
+        let known = Metric::ALL.map(Metric::name).join(", ");
+        let found = Metric::ALL.into_iter().find(|metric| metric.name() == text);
+        found.ok_or_else(|| Error::Selection(format!("there is no figure \"{text}\": {known} are known")))
+    }
+}
+
+/// Something of each metric that is known. As JSON every metric has its field, and those that are not known are null.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ByMetric<T>(BTreeMap<Metric, T>);
+
+impl<T> Default for ByMetric<T> {
+    fn default() -> ByMetric<T> {
+        ByMetric(BTreeMap::new())
+    }
+}
+
+impl<T: Copy> ByMetric<T> {
+    pub fn get(&self, metric: Metric) -> Option<T> {
+        self.0.get(&metric).copied()
+    }
+
+    pub fn set(&mut self, metric: Metric, value: Option<T>) {
+        if let Some(value) = value {
+            self.0.insert(metric, value);
+        }
+    }
+}
+
+impl<T> FromIterator<(Metric, Option<T>)> for ByMetric<T> {
+    fn from_iter<I: IntoIterator<Item = (Metric, Option<T>)>>(figures: I) -> ByMetric<T> {
+        ByMetric(figures.into_iter().filter_map(|(metric, value)| Some((metric, value?))).collect())
+    }
+}
+
+impl<T: Serialize> Serialize for ByMetric<T> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_map(Metric::ALL.map(|metric| (metric.facts().key, self.0.get(&metric))))
+    }
+}
+
+/// The figures that a trial has by itself; those that other trials decide come later.
+pub fn compute_figures(trial: &SweepTrial) -> ByMetric<f64> {
+    let percentile = |share| Some(trial.latency.as_ref()?.percentile(share)?.us as f64);
+    let device = || trial.os_samples.iter().filter_map(|sample| sample.device);
+    let gauged = device().count();
+    let writes: f64 = device().map(|second| second.writes as f64).sum();
+    let written: f64 = device().map(|second| second.written_bytes.0 as f64).sum();
+    let own = [
+        (Metric::Tps, Some(trial.tps)),
+        (Metric::WorstSecond, trial.worst_second_tps),
+        (Metric::P50, percentile(0.5)),
+        (Metric::P95, percentile(0.95)),
+        (Metric::P99, percentile(0.99)),
+        (Metric::P999, percentile(0.999)),
+        (Metric::DeviceRead, Some(trial.device_read_bytes.0 as f64)),
+        (Metric::DeviceWrites, (gauged > 0).then(|| writes / gauged as f64)),
+        (Metric::DeviceWritten, (gauged > 0).then_some(written)),
+        (Metric::Late, Some(trial.late as f64)),
+        (Metric::Skipped, Some(trial.skipped as f64)),
+        (Metric::Checkpoints, Some(trial.checkpoints.len() as f64)),
+    ];
+    own.into_iter().collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_metric_has_a_name_and_a_field_of_its_own() {
+        let mut keys: Vec<&str> = Metric::ALL.map(|metric| metric.facts().key).to_vec();
+        keys.sort_unstable();
+        keys.dedup();
+        assert_eq!(keys.len(), Metric::ALL.len());
+        for metric in Metric::ALL {
+            assert_eq!(metric.name().parse::<Metric>().unwrap(), metric);
+        }
+        assert!("p98".parse::<Metric>().unwrap_err().to_string().contains("tps, worst-second, p50, p95, p99, p999"));
+    }
+
+    #[test]
+    fn what_is_not_known_is_null() {
+        let figures: ByMetric<f64> = [(Metric::Tps, Some(5.0)), (Metric::P50, None)].into_iter().collect();
+        let json = serde_json::to_value(&figures).unwrap();
+        assert_eq!((json["tps"].as_f64(), json["latency_us_p50"].is_null()), (Some(5.0), true));
+        assert_eq!(json.as_object().unwrap().len(), Metric::ALL.len());
+    }
+}
