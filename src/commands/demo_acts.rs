@@ -2,18 +2,20 @@
 //! another one.
 
 use std::io::Write as _;
+use std::path::Path;
 
 use anyhow::Context as _;
 use clap::Args;
 
 use super::study::choose_strategies;
-use crate::bench::Options;
 use crate::postgres::MarkedDirectory;
 use crate::postgres::pgbench::Script;
 use crate::study::Strategy;
 
 /// 99 % of the transactions in the newest tenth of the accounts: the script of the study in lab/restore.
 const NEWEST_TENTH: &str = include_str!("../../lab/restore/newest-tenth.sql");
+
+const SCRIPT_FILE: &str = "newest-tenth.sql";
 
 /// The line of that script which says the scale.
 const SCALE: &str = "\\set scale 100";
@@ -43,38 +45,40 @@ pub struct ActArguments {
     strategies: Vec<Strategy>,
 }
 
-/// The acts, with the script of the second one while they are played.
+/// What differs between the acts.
 #[derive(Debug)]
-pub struct Acts {
-    pub options: Vec<Options>,
-    _script: MarkedDirectory,
+pub struct Act {
+    pub title: &'static str,
+    pub script: Script,
+    pub seconds: u32,
+    pub strategies: Vec<Strategy>,
 }
 
 impl ActArguments {
-    /// Makes the two acts of what they have in common.
-    pub fn acts(&self, common: Options) -> anyhow::Result<Acts> {
-        let directory = MarkedDirectory::create("pgthaw-demo-", &std::env::temp_dir())?;
-        let path = directory.path().join("newest-tenth.sql");
-        let script = directory.directory().create_file("newest-tenth.sql", 0o644);
-        let written = script.and_then(|mut file| file.write_all(newest_tenth(common.scale).as_bytes()));
-        written.with_context(|| format!("cannot write {}", path.display()))?;
-        directory.open_to_others()?;
-        let act = |title: &str, script, strategies: &str, seconds| -> anyhow::Result<Options> {
-            let mut act = Options { title: Some(title.to_owned()), ..common.clone() };
-            act.workload.script = script;
-            act.workload.seconds = self.seconds.unwrap_or(seconds);
-            act.strategies = match &self.strategies[..] {
+    /// The two acts; the script of the second one is in this directory.
+    pub fn acts(&self, scripts: &Path) -> anyhow::Result<[Act; 2]> {
+        let act = |title, script, strategies: &str, seconds| -> anyhow::Result<Act> {
+            let strategies = match &self.strategies[..] {
                 [] => strategies.split(',').map(str::parse).collect::<Result<_, _>>()?,
                 given => choose_strategies(given),
             };
-            Ok(act)
+            Ok(Act { title, script, seconds: self.seconds.unwrap_or(seconds), strategies })
         };
-        let options = vec![
+        Ok([
             act(EVERYTHING, Script::Builtin("select-only"), EVERYTHING_STRATEGIES, EVERYTHING_SECONDS)?,
-            act(HOT, Script::File(path), HOT_STRATEGIES, HOT_SECONDS)?,
-        ];
-        Ok(Acts { options, _script: directory })
+            act(HOT, Script::File(scripts.join(SCRIPT_FILE)), HOT_STRATEGIES, HOT_SECONDS)?,
+        ])
     }
+}
+
+/// Writes the script of the second act into a directory that is gone when the demo is.
+pub fn write_script(scale: u32) -> anyhow::Result<MarkedDirectory> {
+    let directory = MarkedDirectory::create("pgthaw-demo-", &std::env::temp_dir())?;
+    let script = directory.directory().create_file(SCRIPT_FILE, 0o644);
+    let written = script.and_then(|mut file| file.write_all(newest_tenth(scale).as_bytes()));
+    written.with_context(|| format!("cannot write {}", directory.path().join(SCRIPT_FILE).display()))?;
+    directory.open_to_others()?;
+    Ok(directory)
 }
 
 /// pgbench does not tell a script of one's own the scale.

@@ -39,6 +39,7 @@ mod results_list;
 mod results_loading;
 mod results_noise;
 mod results_sweep;
+mod running;
 mod runtime;
 mod serve;
 mod settings;

@@ -391,6 +391,7 @@ fn migrator() -> Migrator {
         (16, "what trials wrote to the device", include_str!("migrations/0016_outline_writes.sql")),
         (17, "views of every axis", include_str!("migrations/0017_views_of_axes.sql")),
         (18, "how a cold trial got warm", include_str!("migrations/0018_warming.sql")),
+        (19, "studies of ways to warm", include_str!("migrations/0019_warmups.sql")),
     ];
     Migrator::with_migrations(
         migrations

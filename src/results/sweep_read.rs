@@ -165,6 +165,7 @@ fn sweep_from(row: &Row) -> Result<SweepRun, sqlx::Error> {
         verdicts: optional_json_of(row, "verdicts")?.unwrap_or_default(),
         warnings: json_of(row, "warnings")?,
         source: row.try_get("source")?,
+        warmup: optional_json_of(row, "warmup")?,
     };
     sweep.hide_secrets();
     Ok(sweep)

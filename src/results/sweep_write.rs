@@ -14,11 +14,11 @@ use crate::verdict::TrialOutline;
 const UPSERT_SWEEP: &str = "
 INSERT INTO sweeps (
     id, started_at, ended_at, pgthaw_version, pgbench_version, machine, server, question, digest, study, varied, points,
-    repeats, seed, warnings, configuration, verdicts, generator, source)
-VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19)
+    repeats, seed, warnings, configuration, verdicts, generator, source, warmup)
+VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20)
 ON CONFLICT (id) DO UPDATE SET
     ended_at = excluded.ended_at, warnings = excluded.warnings, verdicts = excluded.verdicts,
-    generator = excluded.generator";
+    generator = excluded.generator, warmup = excluded.warmup";
 
 const INSERT_TRIAL: &str = "
 INSERT INTO sweep_trials (
@@ -109,6 +109,7 @@ pub(super) async fn upsert_sweep(transaction: &mut Transaction, run: &SweepRun) 
         .bind(Json(&run.verdicts))
         .bind(Json(&run.generator))
         .bind(&run.source)
+        .bind(run.warmup.as_ref().map(Json))
         .execute(transaction)
         .await?;
     Ok(())

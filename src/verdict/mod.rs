@@ -20,6 +20,7 @@ pub mod throughput;
 mod until_warm;
 pub mod warm;
 pub mod warnings;
+mod warmup;
 
 pub use comparison::{BOUND, Comparison, StrategyRatios, compute_comparison};
 pub use consistency::find_contradictions;
@@ -41,4 +42,4 @@ pub use sweep::{
     is_twice, outline_trials, render_sweep_headline,
 };
 pub use until_warm::{PassedSecond, WarmGoal, compute_until_warm};
-pub use warnings::warn_of_short_trials;
+pub use warmup::{view_run, view_trials};
