@@ -9,6 +9,6 @@ mod sweep;
 mod warmer;
 mod watch;
 
-pub use forecast::{describe_cold_start};
+pub use forecast::describe_cold_start;
 pub use loading::{LoadingFinished, LoadingOptions, WantedSource, apply_read_ranges, run_loading};
 pub use sweep::{Earlier, SweepFinished, SweepOptions, run_sweeps};

@@ -4,20 +4,18 @@ use std::path::{Path, PathBuf};
 
 use clap::Args;
 
-use super::bench_point::make_study;
-use super::demo_acts::{Act, ActArguments, write_script};
+use super::demo_acts::{ActArguments, write_script};
 use super::finished::{Finished, print_finished, read_acts};
 use super::running::{Begin, StudyAsked, run_studies, status_of};
 use super::store::close_written;
 use super::study::{DiskArguments, ScratchArguments};
 use super::{ExitStatus, OutputArguments, StoreArguments};
 use crate::failure::Capability;
-use crate::lab::{Place, choose_in_force};
+use crate::lab::choose_in_force;
 use crate::linux::capability::{HostTarget, check_host, check_programs};
 use crate::linux::machine::read_free_bytes;
 use crate::linux::memory::read_memory;
-use crate::postgres::{MarkedDirectory, Programs};
-use crate::study::{PGTHAW, WarmupAsked, size};
+use crate::study::{PGTHAW, size};
 use crate::verdict::compute_summary;
 use crate::{report, terminal};
 
@@ -51,10 +49,11 @@ pub struct DemoArguments {
 /// Runs the command.
 pub async fn run(arguments: DemoArguments, output: OutputArguments) -> anyhow::Result<ExitStatus> {
     let scale = arguments.choose_scale()?;
-    let (acts, _script) = arguments.studies(scale)?;
+    let (disk, script) = (arguments.disk.choose("gp3")?, write_script(scale)?);
+    let acts = arguments.acts.studies(scale, &disk, script.path(), &arguments.scratch)?;
     if !output.json {
         let checks = terminal::render_capabilities(&check_machine(&acts[0]));
-        let disk = choose_in_force(&arguments.scratch.dir, arguments.disk.choose("gp3")?);
+        let disk = choose_in_force(&arguments.scratch.dir, disk);
         let plan = terminal::render_demo_plan(scale, size::expected_bytes(scale), &disk);
         terminal::print_line(&format!("{checks}\n\n{plan}\n"));
     }
@@ -76,35 +75,6 @@ impl DemoArguments {
             Some(scale) => scale,
             None => size::plan_scale(read_memory()?.available_bytes, read_free_bytes(&self.scratch.dir)?),
         })
-    }
-
-    /// A study for each act, with the script of the second one while they are played.
-    fn studies(&self, scale: u32) -> anyhow::Result<(Vec<StudyAsked>, MarkedDirectory)> {
-        let disk = self.disk.choose("gp3")?;
-        let settings = size::scratch_settings(scale, self.scratch.shared_buffers);
-        let script = write_script(scale)?;
-        let make = |act: Act| {
-            let asked = WarmupAsked {
-                title: Some(act.title),
-                scale,
-                clients: 8,
-                jobs: 2,
-                script: &act.script,
-                seconds: act.seconds,
-                until_steady: false,
-                repeats: self.acts.repeats,
-                seed: None,
-                strategies: &act.strategies,
-                disk: &disk,
-                memory: None,
-                settings: &settings,
-            };
-            let place = Place::Scratch { parent: self.scratch.dir.clone() };
-            let programs = Programs::find(self.scratch.bin_dir.as_deref())?;
-            Ok(make_study(&asked, programs, place, self.scratch.keep)?.0)
-        };
-        let acts = self.acts.acts(script.path())?.into_iter();
-        Ok((acts.map(make).collect::<anyhow::Result<_>>()?, script))
     }
 }
 

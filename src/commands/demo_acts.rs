@@ -7,10 +7,13 @@ use std::path::Path;
 use anyhow::Context as _;
 use clap::Args;
 
-use super::study::choose_strategies;
-use crate::postgres::MarkedDirectory;
+use super::bench_point::make_study;
+use super::running::StudyAsked;
+use super::study::{ScratchArguments, choose_strategies};
+use crate::lab::Place;
 use crate::postgres::pgbench::Script;
-use crate::study::Strategy;
+use crate::postgres::{MarkedDirectory, Programs};
+use crate::study::{Disk, Strategy, WarmupAsked, size};
 
 /// 99 % of the transactions in the newest tenth of the accounts: the script of the study in lab/restore.
 const NEWEST_TENTH: &str = include_str!("../../lab/restore/newest-tenth.sql");
@@ -38,7 +41,7 @@ pub struct ActArguments {
 
     /// Trials per strategy
     #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..))]
-    pub repeats: u32,
+    repeats: u32,
 
     /// Strategies of both acts, separated by commas [default: the usual ones of each]
     #[arg(long, value_name = "NAME,...", value_delimiter = ',')]
@@ -47,27 +50,57 @@ pub struct ActArguments {
 
 /// What differs between the acts.
 #[derive(Debug)]
-pub struct Act {
-    pub title: &'static str,
-    pub script: Script,
-    pub seconds: u32,
-    pub strategies: Vec<Strategy>,
+struct Act {
+    title: &'static str,
+    script: Script,
+    strategies: &'static str,
+    seconds: u32,
 }
 
 impl ActArguments {
-    /// The two acts; the script of the second one is in this directory.
-    pub fn acts(&self, scripts: &Path) -> anyhow::Result<[Act; 2]> {
-        let act = |title, script, strategies: &str, seconds| -> anyhow::Result<Act> {
-            let strategies = match &self.strategies[..] {
-                [] => strategies.split(',').map(str::parse).collect::<Result<_, _>>()?,
-                given => choose_strategies(given),
-            };
-            Ok(Act { title, script, seconds: self.seconds.unwrap_or(seconds), strategies })
+    /// A study for each of the two acts; the script of the second one is in the directory `scripts`.
+    pub fn studies(
+        &self,
+        scale: u32,
+        disk: &Disk,
+        scripts: &Path,
+        scratch: &ScratchArguments,
+    ) -> anyhow::Result<Vec<StudyAsked>> {
+        let (everything, hot) = (Script::Builtin("select-only"), Script::File(scripts.join(SCRIPT_FILE)));
+        let acts = [
+            Act {
+                title: EVERYTHING,
+                script: everything,
+                strategies: EVERYTHING_STRATEGIES,
+                seconds: EVERYTHING_SECONDS,
+            },
+            Act { title: HOT, script: hot, strategies: HOT_STRATEGIES, seconds: HOT_SECONDS },
+        ];
+        acts.iter().map(|act| self.study(act, scale, disk, scratch)).collect()
+    }
+
+    fn study(&self, act: &Act, scale: u32, disk: &Disk, scratch: &ScratchArguments) -> anyhow::Result<StudyAsked> {
+        let strategies = match &self.strategies[..] {
+            [] => act.strategies.split(',').map(str::parse).collect::<Result<_, _>>()?,
+            given => choose_strategies(given),
         };
-        Ok([
-            act(EVERYTHING, Script::Builtin("select-only"), EVERYTHING_STRATEGIES, EVERYTHING_SECONDS)?,
-            act(HOT, Script::File(scripts.join(SCRIPT_FILE)), HOT_STRATEGIES, HOT_SECONDS)?,
-        ])
+        let asked = WarmupAsked {
+            title: Some(act.title),
+            scale,
+            clients: 8,
+            jobs: 2,
+            script: &act.script,
+            seconds: self.seconds.unwrap_or(act.seconds),
+            until_steady: false,
+            repeats: self.repeats,
+            seed: None,
+            strategies: &strategies,
+            disk,
+            memory: None,
+            settings: &size::scratch_settings(scale, scratch.shared_buffers),
+        };
+        let place = Place::Scratch { parent: scratch.dir.clone() };
+        Ok(make_study(&asked, Programs::find(scratch.bin_dir.as_deref())?, place, scratch.keep)?.0)
     }
 }
 

@@ -324,10 +324,7 @@ pub async fn drop_benchmark(connection: &mut PgConnection) -> Result<(), Error> 
     for database in owned {
         run_statement(connection, "drop the benchmark's database", &format!("DROP DATABASE {database}")).await?;
     }
-    for statement in [
-        format!("DROP ROLE IF EXISTS {WORKLOAD_ROLE}"),
-        format!("DROP ROLE IF EXISTS {STRATEGY_ROLE}"),
-    ] {
+    for statement in [format!("DROP ROLE IF EXISTS {WORKLOAD_ROLE}"), format!("DROP ROLE IF EXISTS {STRATEGY_ROLE}")] {
         run_statement(connection, "drop the benchmark's roles", &statement).await?;
     }
     Ok(())

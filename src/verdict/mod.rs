@@ -19,8 +19,8 @@ mod sweep;
 pub mod throughput;
 mod until_warm;
 pub mod warm;
-pub mod warnings;
 mod warmup;
+pub mod warnings;
 
 pub use comparison::{BOUND, Comparison, StrategyRatios, compute_comparison};
 pub use consistency::find_contradictions;

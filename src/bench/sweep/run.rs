@@ -23,9 +23,9 @@ use crate::model;
 use crate::postgres::pgbench::{Pgbench, read_pgbench_version};
 use crate::postgres::{Programs, ServerBuild, read_configuration};
 use crate::study::{
-    DatabaseKey, Disk, Event, Events, Finding, GeneratorCalibration, MeasurementVerdict, Record as _, Strategy, Sweep,
-    SweepOpened, SweepRun, SweepTrial, SweepTrialStarted, TimeLeft, Turn, WarmupFacts, expected_seconds, plan_turns,
-    texts_of,
+    DatabaseKey, Disk, Event, Events, Finding, GeneratorCalibration, MeasurementVerdict, Point, Record as _, Strategy,
+    Sweep, SweepOpened, SweepRun, SweepTrial, SweepTrialStarted, TimeLeft, Turn, WarmupFacts, expected_seconds,
+    plan_turns, texts_of,
 };
 use crate::verdict::compute_start_verdicts;
 
@@ -135,7 +135,8 @@ async fn run_one(
     let maker = SiteMaker::new(asked, directory, events, stop)?;
     if let Some(earlier) = &options.earlier {
         earlier.check_ground(maker.first_programs(), options.place.directory())?;
-        if earlier.finished.len() as u32 >= options.sweep.trials() {
+        let can_run = |point: &Point| !is_left_out(&earlier.run, point);
+        if earlier.finished.len() >= plan_turns(&options.sweep, 0, can_run).len() {
             // It was killed when nothing was left but to say so.
             maker.remove_left(true);
             let run = SweepRun { ended_at: Some(Timestamp::now()), ..earlier.run.clone() };
@@ -248,9 +249,8 @@ impl Play<'_> {
         finished: &mut SweepFinished,
     ) -> Result<(), Error> {
         let sweep = setup.sweep;
-        let turns = plan_turns(sweep, self.seed, |point| {
-            sites.get(&SiteKey::of(point)).is_none_or(|site| site.can_run(point))
-        });
+        let turns =
+            plan_turns(sweep, self.seed, |point| sites.get(&SiteKey::of(point)).is_none_or(|site| site.can_run(point)));
         let is_done = |turn: &Turn<u32>| {
             let earlier = self.options.earlier.as_ref();
             earlier.is_some_and(|earlier| earlier.finished.contains(&(turn.point, turn.repeat)))
@@ -422,6 +422,14 @@ impl Play<'_> {
         run.hide_secrets();
         Ok(run)
     }
+}
+
+/// Was a point left out when its sweep began, or was gone on with?
+fn is_left_out(run: &SweepRun, point: &Point) -> bool {
+    run.verdicts.iter().any(|verdict| match &verdict.finding {
+        Finding::StrategyLeftOut { strategy, .. } => *strategy == point.strategy,
+        _ => false,
+    })
 }
 
 /// Every disk of every site.

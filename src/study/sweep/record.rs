@@ -11,7 +11,7 @@ use hdrhistogram::serialization::{Deserializer, Serializer as _, V2DeflateSerial
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
-use super::point::Point;
+use super::point::{Axes, Point};
 use super::trial_generators::TrialGenerators;
 use super::warming::Warming;
 use super::warmup::WarmupFacts;
@@ -68,6 +68,25 @@ pub struct SweepRun {
     /// What it was imported from; `None`: pgthaw measured it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub source: Option<String>,
+}
+
+impl SweepRun {
+    /// Is it a study of ways to warm one server?
+    pub fn is_warmup(&self) -> bool {
+        self.study["is_warmup"] == true
+    }
+
+    /// What a study asks, in words; of a study of ways to warm that nobody gave a name, what it is about.
+    pub fn subject(&self) -> String {
+        let point = self.axes().filter(|_| self.is_warmup() && self.question.is_empty()).map(|axes| axes.point(0));
+        let named = |point: Point| format!("ways to warm: pgbench {}, scale {}", point.script_name(), point.scale);
+        point.map_or_else(|| self.question.clone(), named)
+    }
+
+    /// The axes as the study was understood; `None` where it was imported.
+    pub fn axes(&self) -> Option<Axes> {
+        serde_json::from_value(self.study["axes"].clone()).ok()
+    }
 }
 
 /// One repetition of one point.
@@ -440,7 +459,7 @@ pub mod tests {
     pub fn run() -> SweepRun {
         let device = json!({ "name": "vda", "major_minor": "254:0", "rotational": false, "read_ahead_bytes": 131_072 });
         let machine = json!({
-            "hostname": "lab", "kernel": "6.18", "cpu_model": "", "cores": 2, "memory_bytes": 1 << 34,
+            "hostname": "lab", "kernel": "6.18", "cpu_model": "", "cores": 2, "memory_bytes": 1_u64 << 34,
             "file_system": "ext4", "device": device,
         });
         let server = json!({

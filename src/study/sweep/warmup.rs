@@ -4,8 +4,7 @@
 use serde::{Deserialize, Serialize};
 use toml::{Table, Value};
 
-use super::point::{Axes, AxisLength, Point};
-use super::record::SweepRun;
+use super::point::{Axes, AxisLength};
 use super::start::StartAsked;
 use crate::postgres::Script;
 use crate::study::disk::is_built_in;
@@ -140,25 +139,6 @@ pub struct WarmupFacts {
     /// What the model says of a server that nothing warms. `None` when the device's figures are not known, or the workload
     /// is not pgbench's own.
     pub forecast: Option<StudyForecast>,
-}
-
-impl SweepRun {
-    /// Is it a study of ways to warm one server?
-    pub fn is_warmup(&self) -> bool {
-        self.study["is_warmup"] == true
-    }
-
-    /// What a study asks, in words; of a study of ways to warm that nobody gave a name, what it is about.
-    pub fn subject(&self) -> String {
-        let point = self.axes().filter(|_| self.is_warmup() && self.question.is_empty()).map(|axes| axes.point(0));
-        let named = |point: Point| format!("ways to warm: pgbench {}, scale {}", point.script_name(), point.scale);
-        point.map_or_else(|| self.question.clone(), named)
-    }
-
-    /// The axes as the study was understood; `None` where it was imported.
-    pub fn axes(&self) -> Option<Axes> {
-        serde_json::from_value(self.study["axes"].clone()).ok()
-    }
 }
 
 #[cfg(test)]
