@@ -110,6 +110,39 @@ FROM sweep_trials
 JOIN sweeps ON sweeps.id = sweep_trials.sweep_id
 WHERE sweeps.warmup IS NOT NULL;
 
+-- What the model says of their curves.
+DROP VIEW trial_verdicts;
+CREATE VIEW trial_verdicts AS
+SELECT run_id,
+       strategy,
+       repeat,
+       judgement ->> 'verdict'                                                          AS verdict,
+       CAST(judgement ->> 'steady_from_seconds' AS DOUBLE PRECISION)                    AS steady_from_seconds,
+       CAST(judgement ->> 'steady_tps' AS DOUBLE PRECISION)                             AS steady_tps,
+       CAST(judgement -> 'fit' -> 'cold_seconds' ->> 'value' AS DOUBLE PRECISION)       AS fit_cold_seconds,
+       CAST(judgement -> 'fit' -> 'hit_seconds' ->> 'value' AS DOUBLE PRECISION)        AS fit_hit_seconds,
+       CAST(judgement -> 'fit' -> 'pages' ->> 'value' AS DOUBLE PRECISION)              AS fit_pages,
+       CAST(judgement -> 'fit' ->> 'residual_share' AS DOUBLE PRECISION)                AS fit_residual_share,
+       judgement ->> 'no_fit'                                                           AS no_fit,
+       no_verdict
+FROM trials
+UNION ALL
+SELECT sweep_trials.sweep_id,
+       sweep_trials.point ->> 'strategy',
+       sweep_trials.repeat,
+       warming -> 'judgement' ->> 'verdict',
+       CAST(warming -> 'judgement' ->> 'steady_from_seconds' AS DOUBLE PRECISION),
+       CAST(warming -> 'judgement' ->> 'steady_tps' AS DOUBLE PRECISION),
+       CAST(warming -> 'judgement' -> 'fit' -> 'cold_seconds' ->> 'value' AS DOUBLE PRECISION),
+       CAST(warming -> 'judgement' -> 'fit' -> 'hit_seconds' ->> 'value' AS DOUBLE PRECISION),
+       CAST(warming -> 'judgement' -> 'fit' -> 'pages' ->> 'value' AS DOUBLE PRECISION),
+       CAST(warming -> 'judgement' -> 'fit' ->> 'residual_share' AS DOUBLE PRECISION),
+       warming -> 'judgement' ->> 'no_fit',
+       warming ->> 'no_verdict'
+FROM sweep_trials
+JOIN sweeps ON sweeps.id = sweep_trials.sweep_id
+WHERE sweeps.warmup IS NOT NULL;
+
 -- What had been served by the end of each second, and read from the device.
 DROP VIEW served_by_second;
 CREATE VIEW served_by_second AS
