@@ -1,11 +1,9 @@
 //! What the model says before the trials: how long the server takes when nothing warms it but the workload.
 
-use super::options::Options;
-use crate::linux::block_device::{DEFAULT_READ_AHEAD, read_block_device};
 use crate::linux::machine::count_cores;
 use crate::model::{self, ColdStart, Device, PageClass, Popularity, Scenario, compute_hit_seconds, compute_outlook};
 use crate::postgres::pgbench::Script;
-use crate::study::{Calibration, StudyForecast};
+use crate::study::{Calibration, StudyForecast, Sweep};
 use crate::units::Bytes;
 
 /// The table that pgbench's own scripts read, and its index.
@@ -22,20 +20,20 @@ const PGBENCH_READS: f64 = 90.0;
 const SERVER_BYTES: f64 = 12e6;
 const BACKEND_BYTES: f64 = 2.5e6;
 
-/// A cold start of what `options` ask for, whose transactions choose from `classes`. The disk of the options is the one in
-/// force.
+/// A cold start of a study of ways to warm, whose transactions choose from `classes`, where the kernel reads so far ahead.
 pub fn describe_cold_start(
-    options: &Options,
+    sweep: &Sweep,
     calibration: &Calibration,
     device: &Device,
+    read_ahead: Bytes,
     classes: Vec<PageClass>,
 ) -> Result<Scenario, model::Error> {
     let warm_tps = calibration.tps.ok_or(model::Error::IdleServer)?;
-    let clients = options.workload.clients;
+    let clients = sweep.point(0).clients;
     let block_bytes = f64::from(calibration.facts.block_size);
     let buffers = calibration.facts.shared_buffers_bytes.0 as f64;
     let private = SERVER_BYTES + BACKEND_BYTES * f64::from(clients);
-    let room = options.memory.map_or(f64::INFINITY, |memory| memory.0 as f64 - buffers - private);
+    let room = sweep.memory.map_or(f64::INFINITY, |memory| memory.0 as f64 - buffers - private);
     let cores = count_cores();
     let cold = ColdStart {
         clients,
@@ -43,25 +41,35 @@ pub fn describe_cold_start(
         hit_seconds: compute_hit_seconds(warm_tps, clients.into(), cores),
         cores,
         device: device.clone(),
-        read_ahead: read_ahead_in_force(options),
+        read_ahead,
         block_bytes,
         buffers_pages: buffers / block_bytes,
         // Where there is no room the server has one page of it at a time.
         os_pages: (room / block_bytes).max(1.0),
-        client_reads: if matches!(options.workload.script, Script::Builtin(_)) { PGBENCH_READS } else { 0.0 },
+        client_reads: if has_builtin_script(sweep) { PGBENCH_READS } else { 0.0 },
     };
     Ok(cold.scenario())
 }
 
-/// How far the kernel reads ahead in the trials.
-pub fn read_ahead_in_force(options: &Options) -> Bytes {
-    let asked = options.disk.read_ahead.filter(|_| options.disk.read_ahead_not_enforced.is_none());
-    let set = || read_block_device(options.place.directory()).ok().map(|device| device.read_ahead_bytes);
-    asked.or_else(set).unwrap_or(DEFAULT_READ_AHEAD)
+fn has_builtin_script(sweep: &Sweep) -> bool {
+    sweep.scripts.values().flatten().all(|(script, _)| matches!(script, Script::Builtin(_)))
 }
 
-/// Forecasts a scenario for a study.
-pub fn compute_study_forecast(scenario: &Scenario) -> Result<StudyForecast, model::Error> {
+/// What the model says of a server that nothing warms; `None` where it is not known what is read. `relations` are the largest.
+pub fn forecast_nothing(
+    sweep: &Sweep,
+    relations: &[(String, Bytes)],
+    calibration: &Calibration,
+    device: &Device,
+    read_ahead: Bytes,
+) -> Result<Option<StudyForecast>, model::Error> {
+    let classes = make_pgbench_classes(relations, Bytes(calibration.facts.block_size.into()));
+    let classes = classes.filter(|_| has_builtin_script(sweep) && calibration.tps.is_some());
+    let cold = classes.map(|classes| describe_cold_start(sweep, calibration, device, read_ahead, classes));
+    cold.transpose()?.map(|cold| compute_study_forecast(&cold)).transpose()
+}
+
+fn compute_study_forecast(scenario: &Scenario) -> Result<StudyForecast, model::Error> {
     let outlook = compute_outlook(scenario)?;
     Ok(StudyForecast {
         cold_tps: outlook.cold_tps,
@@ -73,7 +81,7 @@ pub fn compute_study_forecast(scenario: &Scenario) -> Result<StudyForecast, mode
 
 /// What pgbench's own scripts choose from: each transaction reads a row of the table by its index, all rows equally likely.
 /// `None` where the tables, of which names and sizes are given, are not pgbench's.
-pub fn make_pgbench_classes(relations: &[(String, Bytes)], block_size: Bytes) -> Option<Vec<PageClass>> {
+fn make_pgbench_classes(relations: &[(String, Bytes)], block_size: Bytes) -> Option<Vec<PageClass>> {
     let pages = |name: &str| {
         let found = relations.iter().find(|(relation, _)| relation == name);
         found.map(|(_, bytes)| bytes.0 as f64 / block_size.0.max(1) as f64)
@@ -91,6 +99,7 @@ pub fn make_pgbench_classes(relations: &[(String, Bytes)], block_size: Bytes) ->
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::linux::block_device::DEFAULT_READ_AHEAD;
 
     const BLOCK: Bytes = Bytes(8192);
 

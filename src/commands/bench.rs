@@ -4,16 +4,15 @@ use clap::{Args, Subcommand};
 
 use super::bench_forecast::{self, ForecastArguments};
 use super::bench_judge::{self, JudgeArguments};
-use super::bench_point::PointArguments;
+use super::bench_point::{PointArguments, Trials};
 use super::bench_read_ranges::{self, ReadRangesArguments};
 use super::bench_residency::{self, ResidencyArguments};
 use super::bench_sweep::{self, SweepArguments};
-use super::finished::print_finished;
+use super::finished::{print_finished, read_acts};
+use super::running::{Begin, run_studies, status_of};
 use super::store::close_written;
-use super::study::{TrialArguments, run_study};
+use super::study::TrialArguments;
 use super::{ExitStatus, OutputArguments};
-use crate::bench::Options;
-use crate::failure::ErrorKind;
 use crate::terminal;
 
 /// Measure honestly: proven start state, repeats, randomised order
@@ -42,6 +41,14 @@ struct WarmupArguments {
     #[command(flatten)]
     trials: TrialArguments,
 
+    /// Begin anew, even when a run of the same study was interrupted
+    #[arg(long)]
+    anew: bool,
+
+    /// Print the study as a file for `pgthaw bench sweep`, to begin one of your own with, and do nothing
+    #[arg(long)]
+    print_study: bool,
+
     #[command(flatten)]
     point: PointArguments,
 }
@@ -59,11 +66,17 @@ pub async fn run(arguments: BenchArguments, output: OutputArguments) -> anyhow::
 }
 
 async fn run_warmup(arguments: WarmupArguments, output: OutputArguments) -> anyhow::Result<ExitStatus> {
-    let WarmupArguments { trials, point } = arguments;
+    let WarmupArguments { trials, anew, print_study, point } = arguments;
+    let TrialArguments { seconds, repeats, until_steady, .. } = trials;
+    let (study, text) = point.study(Trials { seconds, repeats, strategies: trials.strategies(), until_steady }).await?;
+    if print_study {
+        terminal::print_verbatim(text.trim_end());
+        return Ok(ExitStatus::Done);
+    }
     let store = point.store.open_for_study(output).await?;
-    let options = point.options(trials.seconds, trials.repeats, trials.strategies()).await?;
-    let options = Options { until_steady: trials.until_steady, ..options };
-    let acts = run_study(vec![options], &store, output, |_| Ok(())).await?;
+    let begin = if anew { Begin::Anew } else { Begin::WhereItStopped };
+    let finished = run_studies(vec![study], begin, &store, output, |_| Ok(())).await?;
+    let acts = read_acts(&finished, &store).await?;
     print_finished(&acts, None, output)?;
     for finished in acts.iter().filter(|_| !output.json) {
         terminal::print_line(&terminal::render_where_kept(&finished.run.id, store.place()));
@@ -72,6 +85,5 @@ async fn run_warmup(arguments: WarmupArguments, output: OutputArguments) -> anyh
         }
     }
     close_written(store, output).await?;
-    let is_interrupted = acts.iter().any(|act| act.is_interrupted);
-    Ok(if is_interrupted { ExitStatus::Because(ErrorKind::Interrupted) } else { ExitStatus::Done })
+    Ok(status_of(&finished))
 }

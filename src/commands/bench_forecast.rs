@@ -5,13 +5,16 @@ use clap::Args;
 use jiff::Timestamp;
 
 use super::bench_device::read_bench_device;
-use super::bench_point::PointArguments;
+use super::bench_point::{PointArguments, Trials};
+use super::finished::read_acts;
 use super::predict::{PopularityArgument, make_classes};
+use super::running::{Begin, StudyAsked, run_studies};
 use super::store::close_written;
-use super::study::run_study;
 use super::{ExitStatus, OutputArguments};
-use crate::bench::{Options, describe_cold_start, read_ahead_in_force};
+use crate::bench::describe_cold_start;
 use crate::failure::ErrorKind;
+use crate::lab::choose_in_force;
+use crate::linux::block_device::{DEFAULT_READ_AHEAD, read_block_device};
 use crate::model::{Error, compute_outlook};
 use crate::study::{Calibration, Event, Strategy};
 use crate::terminal;
@@ -43,10 +46,11 @@ pub struct ForecastArguments {
 pub async fn run(arguments: ForecastArguments, output: OutputArguments) -> anyhow::Result<ExitStatus> {
     let popularity: PopularityArgument = arguments.popularity.parse().map_err(anyhow::Error::msg)?;
     let store = arguments.point.store.open_for_study(output).await?;
-    let options = arguments.point.options(arguments.seconds, 1, vec![Strategy::Nothing]).await?;
-    let asked = options.clone();
+    let strategies = vec![Strategy::Nothing];
+    let trials = Trials { seconds: arguments.seconds, repeats: 1, strategies, until_steady: false };
+    let (asked, _) = arguments.point.study(trials).await?;
     let mut written = None;
-    let acts = run_study(vec![options], &store, output, |event| {
+    let finished = run_studies(vec![asked.clone()], Begin::Once, &store, output, |event| {
         if let Event::Calibrated(calibration) = event {
             let forecast = forecast(calibration, &asked, &popularity, &arguments.popularity)?;
             if !output.json {
@@ -57,14 +61,15 @@ pub async fn run(arguments: ForecastArguments, output: OutputArguments) -> anyho
         Ok(())
     })
     .await?;
+    let acts = read_acts(&finished, &store).await?;
     close_written(store, output).await?;
-    let finished = acts.first().context("the study left nothing behind")?;
-    if finished.is_interrupted {
+    if acts.iter().any(|act| act.is_interrupted) {
         return Ok(ExitStatus::Because(ErrorKind::Interrupted));
     }
-    let trial = finished.trials.first().context("the trial left nothing behind")?;
+    let act = acts.first().context("the study left nothing behind")?;
+    let trial = act.trials.first().context("the trial left nothing behind")?;
     let written = written.context("no forecast was written")?;
-    let judged = judge_forecast(arguments.name, written, &finished.run, trial);
+    let judged = judge_forecast(arguments.name, written, &act.run, trial);
     match output.json {
         true => terminal::print_json(&judged)?,
         false => terminal::print_line(&terminal::render_judged_forecasts(&[judged])),
@@ -75,20 +80,24 @@ pub async fn run(arguments: ForecastArguments, output: OutputArguments) -> anyho
 /// From what is known before the trial.
 fn forecast(
     calibration: &Calibration,
-    options: &Options,
+    asked: &StudyAsked,
     popularity: &PopularityArgument,
     named: &str,
 ) -> anyhow::Result<WrittenForecast> {
     let calibration_tps = calibration.tps.ok_or(Error::IdleServer)?;
-    let (device, described) = read_bench_device(&options.disk, options.place.directory())?;
+    let directory = asked.place.directory();
+    let disk = choose_in_force(directory, asked.sweep.disk(&asked.sweep.point(0)));
+    let (device, described) = read_bench_device(&disk, directory)?;
     let classes = make_classes(&calibration.activity, None, Some(popularity));
-    let scenario = describe_cold_start(options, calibration, &device, classes)?;
+    let own = read_block_device(directory).map_or(DEFAULT_READ_AHEAD, |device| device.read_ahead_bytes);
+    let read_ahead = disk.read_ahead_in_force(own);
+    let scenario = describe_cold_start(&asked.sweep, calibration, &device, read_ahead, classes)?;
     let outlook = compute_outlook(&scenario)?;
     let each = |class: &crate::model::PageClass| {
         format!("{}: {:.0} blocks, {:.2} of them in a transaction", class.name, class.pages, class.accesses)
     };
     let mut assumptions: Vec<String> = scenario.workload.classes.iter().map(each).collect();
-    assumptions.extend([described, format!("the kernel reads ahead by up to {}", read_ahead_in_force(options))]);
+    assumptions.extend([described, format!("the kernel reads ahead by up to {}", read_ahead)]);
     Ok(WrittenForecast {
         written_at: Timestamp::now(),
         calibration_tps,

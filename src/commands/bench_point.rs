@@ -1,19 +1,29 @@
 //! What `bench warmup` and `bench forecast` measure: workload, disk, cluster.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use anyhow::Context as _;
 use clap::Args;
 
 use super::bench_device::find_bench_device;
+use super::running::StudyAsked;
 use super::study::{DiskArguments, ScratchArguments};
 use super::{ConnectionArguments, LabArguments, StoreArguments, Target, require_lab_server};
-use crate::bench::Options;
 use crate::lab::{Place, choose_in_force};
 use crate::postgres::Programs;
-use crate::postgres::pgbench::{Script, Workload};
-use crate::study::Strategy;
+use crate::postgres::pgbench::Script;
+use crate::study::size::{scratch_settings, shared_buffers_setting};
+use crate::study::{Strategy, WarmupAsked, parse_sweep};
 use crate::units::Bytes;
+
+/// Which trials, and how long.
+#[derive(Clone, Debug)]
+pub struct Trials {
+    pub seconds: u32,
+    pub repeats: u32,
+    pub strategies: Vec<Strategy>,
+    pub until_steady: bool,
+}
 
 /// What is measured: workload, disk, cluster.
 #[derive(Debug, Args)]
@@ -39,7 +49,7 @@ pub struct PointArguments {
     memory: Option<Bytes>,
 
     /// Seed of the order of the trials [default: random]
-    #[arg(long)]
+    #[arg(long, value_parser = clap::value_parser!(u64).range(..=i64::MAX as u64))]
     seed: Option<u64>,
 
     #[command(flatten)]
@@ -61,28 +71,33 @@ pub struct PointArguments {
 }
 
 impl PointArguments {
-    /// These arguments as options of a study.
-    pub async fn options(&self, seconds: u32, repeats: u32, strategies: Vec<Strategy>) -> anyhow::Result<Options> {
-        let Self { scale, clients, jobs, .. } = *self;
+    /// These arguments and those of its trials as a study of ways to warm, with the text of the file that asks the same.
+    pub async fn study(&self, trials: Trials) -> anyhow::Result<(StudyAsked, String)> {
         let (programs, place) = self.choose_place().await?;
-        let disk = choose_in_force(place.directory(), self.disk.choose("native")?);
-        let device = find_bench_device(&disk, place.directory());
-        Ok(Options {
+        let disk = self.disk.choose("native")?;
+        let shared_buffers = self.scratch.shared_buffers;
+        let settings = match place {
+            Place::Scratch { .. } => scratch_settings(self.scale, shared_buffers),
+            // A borrowed cluster keeps its own, but for what the user asks for.
+            Place::Borrowed { .. } => shared_buffers.map(shared_buffers_setting).into_iter().collect(),
+        };
+        let Trials { seconds, repeats, strategies, until_steady } = trials;
+        let asked = WarmupAsked {
             title: None,
-            programs,
-            place,
-            scale,
-            workload: Workload { script: self.script.clone(), clients, jobs, seconds, scale },
+            scale: self.scale,
+            clients: self.clients,
+            jobs: self.jobs,
+            script: &self.script,
+            seconds,
+            until_steady,
             repeats,
-            strategies,
-            disk,
-            seed: self.seed.unwrap_or_else(rand::random),
+            seed: self.seed,
+            strategies: &strategies,
+            disk: &disk,
             memory: self.memory,
-            shared_buffers: self.scratch.shared_buffers,
-            until_steady: false,
-            device,
-            is_kept: self.scratch.keep,
-        })
+            settings: &settings,
+        };
+        make_study(&asked, programs, place, self.scratch.keep)
     }
 
     /// A scratch cluster; or the one of a lab server, which is made sure to be one.
@@ -98,4 +113,17 @@ impl PointArguments {
         let programs = Programs::find_version(bin_dir, data_directory.version_major)?;
         Ok((programs, Place::Borrowed { data_directory }))
     }
+}
+
+/// The study that is asked for, and its text: it is read as any other study file is.
+pub fn make_study(
+    asked: &WarmupAsked<'_>,
+    programs: Programs,
+    place: Place,
+    is_kept: bool,
+) -> anyhow::Result<(StudyAsked, String)> {
+    let text = asked.render();
+    let sweep = parse_sweep(&text, Path::new("."), false).map_err(anyhow::Error::msg)?;
+    let device = find_bench_device(&choose_in_force(place.directory(), asked.disk.clone()), place.directory());
+    Ok((StudyAsked { programs, place, sweep, is_kept, device }, text))
 }

@@ -9,15 +9,15 @@ use super::results::{keep_loading, print_loading};
 use super::store::{close_written, keep};
 use super::study::{DiskArguments, ScratchArguments, run_and_hear};
 use super::{ExitStatus, OutputArguments, StoreArguments};
-use crate::bench::{LoadingFinished, LoadingOptions, Options, WantedSource, run_loading};
+use crate::bench::{LoadingFinished, LoadingOptions, WantedSource, run_loading};
 use crate::failure::ErrorKind;
-use crate::lab::{Place, Stop};
+use crate::lab::Stop;
 use crate::postgres::Programs;
 use crate::postgres::pgbench::{Script, Workload};
 use crate::results::Store;
 use crate::serve::LiveBoard;
 use crate::study::{Event, Events, Loader};
-use crate::terminal::{self, TournamentDisplay};
+use crate::terminal::{self, StudyDisplay};
 
 /// Seconds that the workload runs on the warm server when everything is wanted, to make its usage counts.
 const WARM_SECONDS: u32 = 5;
@@ -90,7 +90,7 @@ async fn keep_and_show(
     store: &Store,
     output: OutputArguments,
 ) -> anyhow::Result<()> {
-    let (mut display, mut board) = (TournamentDisplay::new(output.shows_progress()), LiveBoard::default());
+    let (mut display, mut board) = (StudyDisplay::new(output.shows_progress()), LiveBoard::default());
     let mut run_id = String::new();
     while let Some(event) = events.recv().await {
         keep(store, output, keep_loading(&event, &mut run_id, store)).await?;
@@ -122,22 +122,19 @@ impl ResidencyArguments {
         };
         let script = self.script.clone().unwrap_or(Script::Builtin("select-only"));
         let loaders = Loader::ALL.into_iter().filter(|loader| self.loaders.contains(loader)).collect();
-        let base = Options {
-            title: None,
+        Ok(LoadingOptions {
             programs: Programs::find(self.scratch.bin_dir.as_deref())?,
-            place: Place::Scratch { parent: self.scratch.dir.clone() },
+            parent: self.scratch.dir.clone(),
             scale: self.scale,
             workload: Workload { script, clients: self.clients, jobs: 2, seconds, scale: self.scale },
-            repeats: self.repeats,
-            strategies: Vec::new(),
+            rounds: self.repeats,
             disk: self.disk.choose("native")?,
             seed: self.seed.unwrap_or_else(rand::random),
-            memory: None,
             shared_buffers: self.scratch.shared_buffers,
-            until_steady: false,
-            device: None,
             is_kept: self.scratch.keep,
-        };
-        Ok(LoadingOptions { base, loaders, wanted, patience: Duration::from_secs(self.patience.into()) })
+            loaders,
+            wanted,
+            patience: Duration::from_secs(self.patience.into()),
+        })
     }
 }

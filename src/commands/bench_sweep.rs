@@ -4,22 +4,15 @@ use std::path::PathBuf;
 
 use clap::Args;
 use serde_json::json;
-use tokio::sync::mpsc::UnboundedReceiver;
 
 use super::results::show_sweep;
-use super::store::{close_written, keep};
-use super::study::run_and_hear;
-use super::sweep_earlier::{find_earlier, lock_directory};
+use super::running::{Begin, StudyAsked, run_studies, status_of};
+use super::store::close_written;
 use super::{ExitStatus, OutputArguments, StoreArguments};
-use crate::bench::{SweepFinished, SweepOptions, run_sweep};
-use crate::failure::ErrorKind;
-use crate::lab::{Stop, SweepLock, read_setting_remarks};
+use crate::lab::{Place, read_setting_remarks};
 use crate::postgres::Programs;
-use crate::results::Store;
-use crate::serve::LiveBoard;
-use crate::study::{Event, Events, Sweep, plan_sweep, read_sweep, texts_of};
-use crate::terminal::{self, Canvas, SweepDisplay};
-use crate::verdict::compute_sweep_verdicts;
+use crate::study::{Sweep, plan_sweep, read_sweep};
+use crate::terminal::{self, Canvas};
 
 /// A study of points, from a file
 #[derive(Debug, Args)]
@@ -59,31 +52,15 @@ pub async fn run(arguments: SweepArguments, output: OutputArguments) -> anyhow::
     }
     let programs = Programs::find(arguments.bin_dir.as_deref())?;
     let store = arguments.store.open_for_study(output).await?;
-    let earlier = if arguments.anew { None } else { find_earlier(&store, &sweep, &arguments.dir).await? };
-    if let (Some((_, earlier)), true) = (&earlier, output.shows_progress()) {
-        let (done, all) = (earlier.finished.len(), sweep.trials());
-        terminal::print_remark(&format!("going on with {}: {done} of {all} trials are done", earlier.run.id));
+    let place = Place::Scratch { parent: arguments.dir };
+    let study = StudyAsked { programs, place, sweep, is_kept: false, device: None };
+    let begin = if arguments.anew { Begin::Anew } else { Begin::WhereItStopped };
+    let finished = run_studies(vec![study], begin, &store, output, |_| Ok(())).await?;
+    for one in &finished {
+        show_sweep(&store, &one.run, output).await?;
     }
-    let (lock, earlier) = match earlier {
-        Some((lock, earlier)) => (lock, Some(earlier)),
-        None => (SweepLock::of_new(&lock_directory(&store), &arguments.dir)?, None),
-    };
-    let (id, unfinished) = (lock.id().to_owned(), store.read_unfinished_sweeps().await?);
-    let options = SweepOptions { id, programs, parent: arguments.dir, sweep, earlier, unfinished };
-    let mut finished = run_and_keep(options, &store, output).await?;
-    if !finished.is_interrupted {
-        let trials = store.read_sweep_outcomes(&finished.run.id).await?;
-        finished.run.verdicts.extend(compute_sweep_verdicts(&trials));
-        finished.run.warnings = texts_of(&finished.run.verdicts);
-    }
-    store.save_sweep(&finished.run).await?;
-    show_sweep(&store, &finished.run, output).await?;
     close_written(store, output).await?;
-    Ok(match finished {
-        SweepFinished { is_interrupted: true, .. } => ExitStatus::Because(ErrorKind::Interrupted),
-        SweepFinished { failed: 1.., .. } => ExitStatus::Because(ErrorKind::Failed),
-        _ => ExitStatus::Done,
-    })
+    Ok(status_of(&finished))
 }
 
 fn dry_run(arguments: &SweepArguments, sweep: &Sweep, output: OutputArguments) -> anyhow::Result<ExitStatus> {
@@ -96,42 +73,4 @@ fn dry_run(arguments: &SweepArguments, sweep: &Sweep, output: OutputArguments) -
     }
     plan.check_room(&arguments.dir)?;
     Ok(ExitStatus::Done)
-}
-
-/// Runs a sweep with a live display. Each trial is kept when it ends; Ctrl-C ends it tidily.
-async fn run_and_keep(options: SweepOptions, store: &Store, output: OutputArguments) -> anyhow::Result<SweepFinished> {
-    let sweep = async move |events: Events, stop: Stop| run_sweep(options, &events, &stop).await;
-    run_and_hear(sweep, |events| keep_and_show(events, store, output)).await
-}
-
-async fn keep_and_show(
-    mut events: UnboundedReceiver<Event>,
-    store: &Store,
-    output: OutputArguments,
-) -> anyhow::Result<()> {
-    let mut display = SweepDisplay::new(output.shows_progress());
-    let (mut board, mut opened): (LiveBoard, Option<String>) = (LiveBoard::default(), None);
-    while let Some(event) = events.recv().await {
-        match &event {
-            Event::SweepOpened(sweep) => {
-                store.open_sweep(&sweep.run).await?;
-                sweep.note_kept();
-                opened = Some(sweep.run.id.clone());
-            }
-            Event::SweepStarted(run) => {
-                store.save_sweep(run).await?;
-                opened = None;
-            }
-            Event::SweepTrialEnded(trial) => keep(store, output, store.save_sweep_trial(trial)).await?,
-            _ => {}
-        }
-        board.hear(&event);
-        display.show(&event);
-    }
-    display.finish();
-    // It ended before its first trial, and took away what it had made: nobody goes on with it.
-    if let Some(id) = opened {
-        store.drop_sweep(&id).await?;
-    }
-    Ok(())
 }

@@ -4,21 +4,18 @@ use std::path::{Path, PathBuf};
 
 use clap::Args;
 
-use super::bench_device::find_bench_device;
-use super::demo_acts::{ActArguments, Acts};
-use super::finished::print_finished;
+use super::demo_acts::{ActArguments, write_script};
+use super::finished::{Finished, print_finished, read_acts};
+use super::running::{Begin, StudyAsked, run_studies, status_of};
 use super::store::close_written;
-use super::study::{DiskArguments, ScratchArguments, run_study};
+use super::study::{DiskArguments, ScratchArguments};
 use super::{ExitStatus, OutputArguments, StoreArguments};
-use crate::bench::Options;
-use crate::failure::{Capability, ErrorKind};
-use crate::lab::{Place, choose_in_force};
+use crate::failure::Capability;
+use crate::lab::choose_in_force;
 use crate::linux::capability::{HostTarget, check_host, check_programs};
 use crate::linux::machine::read_free_bytes;
 use crate::linux::memory::read_memory;
-use crate::postgres::Programs;
-use crate::postgres::pgbench::{Script, Workload};
-use crate::study::{Finished, PGTHAW, size};
+use crate::study::{PGTHAW, size};
 use crate::verdict::compute_summary;
 use crate::{report, terminal};
 
@@ -51,61 +48,45 @@ pub struct DemoArguments {
 
 /// Runs the command.
 pub async fn run(arguments: DemoArguments, output: OutputArguments) -> anyhow::Result<ExitStatus> {
-    let acts = arguments.acts()?;
+    let scale = arguments.choose_scale()?;
+    let (disk, script) = (arguments.disk.choose("gp3")?, write_script(scale)?);
+    let acts = arguments.acts.studies(scale, &disk, script.path(), &arguments.scratch)?;
     if !output.json {
-        let options = &acts.options[0];
-        let checks = terminal::render_capabilities(&check_machine(options));
-        let plan = terminal::render_demo_plan(options.scale, size::expected_bytes(options.scale), &options.disk);
+        let checks = terminal::render_capabilities(&check_machine(&acts[0]));
+        let disk = choose_in_force(&arguments.scratch.dir, disk);
+        let plan = terminal::render_demo_plan(scale, size::expected_bytes(scale), &disk);
         terminal::print_line(&format!("{checks}\n\n{plan}\n"));
     }
     let store = arguments.store.open_for_study(output).await?;
-    let finished = run_study(acts.options.clone(), &store, output, |_| Ok(())).await?;
+    let played = run_studies(acts, Begin::Once, &store, output, |_| Ok(())).await?;
+    let finished = read_acts(&played, &store).await?;
     let report = write_report(&finished, &arguments.output)?;
     print_finished(&finished, report.as_deref(), output)?;
     if !output.json {
         print_end(&finished, report.as_deref(), store.place());
     }
     close_written(store, output).await?;
-    let is_interrupted = finished.iter().any(|act| act.is_interrupted);
-    Ok(if is_interrupted { ExitStatus::Because(ErrorKind::Interrupted) } else { ExitStatus::Done })
+    Ok(status_of(&played))
 }
 
 impl DemoArguments {
-    fn acts(&self) -> anyhow::Result<Acts> {
-        let scale = match self.scale {
+    fn choose_scale(&self) -> anyhow::Result<u32> {
+        Ok(match self.scale {
             Some(scale) => scale,
             None => size::plan_scale(read_memory()?.available_bytes, read_free_bytes(&self.scratch.dir)?),
-        };
-        let disk = choose_in_force(&self.scratch.dir, self.disk.choose("gp3")?);
-        let device = find_bench_device(&disk, &self.scratch.dir);
-        self.acts.acts(Options {
-            title: None,
-            programs: Programs::find(self.scratch.bin_dir.as_deref())?,
-            place: Place::Scratch { parent: self.scratch.dir.clone() },
-            scale,
-            workload: Workload { script: Script::Builtin("select-only"), clients: 8, jobs: 2, seconds: 1, scale },
-            repeats: self.acts.repeats,
-            strategies: Vec::new(),
-            disk,
-            seed: rand::random(),
-            memory: None,
-            shared_buffers: self.scratch.shared_buffers,
-            until_steady: false,
-            device,
-            is_kept: self.scratch.keep,
         })
     }
 }
 
-fn check_machine(options: &Options) -> Vec<Capability> {
-    let server = match options.programs.version() {
+fn check_machine(asked: &StudyAsked) -> Vec<Capability> {
+    let server = match asked.programs.version() {
         Ok(version) => {
-            let directory = options.programs.bin_dir().display();
+            let directory = asked.programs.bin_dir().display();
             Capability::yes("this machine", "postgresql", format!("{} in {directory}", version.text))
         }
         Err(error) => Capability::failed("this machine", "postgresql", &error),
     };
-    let target = HostTarget { data_directory: Some(options.place.directory().to_owned()), ..HostTarget::default() };
+    let target = HostTarget { data_directory: Some(asked.place.directory().to_owned()), ..HostTarget::default() };
     let found = check_host(&target).into_iter().chain(check_programs());
     let found = found.filter(|one| CHECKS.contains(&one.name)).map(|one| Capability { group: "this machine", ..one });
     [server].into_iter().chain(found).collect()

@@ -2,18 +2,23 @@
 //! another one.
 
 use std::io::Write as _;
+use std::path::Path;
 
 use anyhow::Context as _;
 use clap::Args;
 
-use super::study::choose_strategies;
-use crate::bench::Options;
-use crate::postgres::MarkedDirectory;
+use super::bench_point::make_study;
+use super::running::StudyAsked;
+use super::study::{ScratchArguments, choose_strategies};
+use crate::lab::Place;
 use crate::postgres::pgbench::Script;
-use crate::study::Strategy;
+use crate::postgres::{MarkedDirectory, Programs};
+use crate::study::{Disk, Strategy, WarmupAsked, size};
 
 /// 99 % of the transactions in the newest tenth of the accounts: the script of the study in lab/restore.
 const NEWEST_TENTH: &str = include_str!("../../lab/restore/newest-tenth.sql");
+
+const SCRIPT_FILE: &str = "newest-tenth.sql";
 
 /// The line of that script which says the scale.
 const SCALE: &str = "\\set scale 100";
@@ -36,45 +41,77 @@ pub struct ActArguments {
 
     /// Trials per strategy
     #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..))]
-    pub repeats: u32,
+    repeats: u32,
 
     /// Strategies of both acts, separated by commas [default: the usual ones of each]
     #[arg(long, value_name = "NAME,...", value_delimiter = ',')]
     strategies: Vec<Strategy>,
 }
 
-/// The acts, with the script of the second one while they are played.
+/// What differs between the acts.
 #[derive(Debug)]
-pub struct Acts {
-    pub options: Vec<Options>,
-    _script: MarkedDirectory,
+struct Act {
+    title: &'static str,
+    script: Script,
+    strategies: &'static str,
+    seconds: u32,
 }
 
 impl ActArguments {
-    /// Makes the two acts of what they have in common.
-    pub fn acts(&self, common: Options) -> anyhow::Result<Acts> {
-        let directory = MarkedDirectory::create("pgthaw-demo-", &std::env::temp_dir())?;
-        let path = directory.path().join("newest-tenth.sql");
-        let script = directory.directory().create_file("newest-tenth.sql", 0o644);
-        let written = script.and_then(|mut file| file.write_all(newest_tenth(common.scale).as_bytes()));
-        written.with_context(|| format!("cannot write {}", path.display()))?;
-        directory.open_to_others()?;
-        let act = |title: &str, script, strategies: &str, seconds| -> anyhow::Result<Options> {
-            let mut act = Options { title: Some(title.to_owned()), ..common.clone() };
-            act.workload.script = script;
-            act.workload.seconds = self.seconds.unwrap_or(seconds);
-            act.strategies = match &self.strategies[..] {
-                [] => strategies.split(',').map(str::parse).collect::<Result<_, _>>()?,
-                given => choose_strategies(given),
-            };
-            Ok(act)
-        };
-        let options = vec![
-            act(EVERYTHING, Script::Builtin("select-only"), EVERYTHING_STRATEGIES, EVERYTHING_SECONDS)?,
-            act(HOT, Script::File(path), HOT_STRATEGIES, HOT_SECONDS)?,
+    /// A study for each of the two acts; the script of the second one is in the directory `scripts`.
+    pub fn studies(
+        &self,
+        scale: u32,
+        disk: &Disk,
+        scripts: &Path,
+        scratch: &ScratchArguments,
+    ) -> anyhow::Result<Vec<StudyAsked>> {
+        let (everything, hot) = (Script::Builtin("select-only"), Script::File(scripts.join(SCRIPT_FILE)));
+        let acts = [
+            Act {
+                title: EVERYTHING,
+                script: everything,
+                strategies: EVERYTHING_STRATEGIES,
+                seconds: EVERYTHING_SECONDS,
+            },
+            Act { title: HOT, script: hot, strategies: HOT_STRATEGIES, seconds: HOT_SECONDS },
         ];
-        Ok(Acts { options, _script: directory })
+        acts.iter().map(|act| self.study(act, scale, disk, scratch)).collect()
     }
+
+    fn study(&self, act: &Act, scale: u32, disk: &Disk, scratch: &ScratchArguments) -> anyhow::Result<StudyAsked> {
+        let strategies = match &self.strategies[..] {
+            [] => act.strategies.split(',').map(str::parse).collect::<Result<_, _>>()?,
+            given => choose_strategies(given),
+        };
+        let asked = WarmupAsked {
+            title: Some(act.title),
+            scale,
+            clients: 8,
+            jobs: 2,
+            script: &act.script,
+            seconds: self.seconds.unwrap_or(act.seconds),
+            until_steady: false,
+            repeats: self.repeats,
+            seed: None,
+            strategies: &strategies,
+            disk,
+            memory: None,
+            settings: &size::scratch_settings(scale, scratch.shared_buffers),
+        };
+        let place = Place::Scratch { parent: scratch.dir.clone() };
+        Ok(make_study(&asked, Programs::find(scratch.bin_dir.as_deref())?, place, scratch.keep)?.0)
+    }
+}
+
+/// Writes the script of the second act into a directory that is gone when the demo is.
+pub fn write_script(scale: u32) -> anyhow::Result<MarkedDirectory> {
+    let directory = MarkedDirectory::create("pgthaw-demo-", &std::env::temp_dir())?;
+    let script = directory.directory().create_file(SCRIPT_FILE, 0o644);
+    let written = script.and_then(|mut file| file.write_all(newest_tenth(scale).as_bytes()));
+    written.with_context(|| format!("cannot write {}", directory.path().join(SCRIPT_FILE).display()))?;
+    directory.open_to_others()?;
+    Ok(directory)
 }
 
 /// pgbench does not tell a script of one's own the scale.

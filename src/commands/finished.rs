@@ -1,11 +1,13 @@
 //! What `bench warmup` and `demo` print when the trials are over.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use serde::Serialize;
 
 use super::OutputArguments;
-use crate::study::{Finished, Run, Trial};
+use crate::bench::SweepFinished;
+use crate::results::Store;
+use crate::study::{Run, Trial};
 use crate::terminal;
 use crate::verdict::{Comparison, Summary, compute_comparison, compute_summary, render_headline};
 
@@ -18,6 +20,26 @@ struct Document<'a> {
     interrupted: bool,
     kept_cluster: Option<&'a Path>,
     report: Option<&'a Path>,
+}
+
+/// A study of ways to warm that ended or was stopped.
+#[derive(Debug)]
+pub struct Finished {
+    pub run: Run,
+    pub trials: Vec<Trial>,
+    pub is_interrupted: bool,
+    /// The cluster's directory, when it was kept.
+    pub kept: Option<PathBuf>,
+}
+
+/// What was kept of studies.
+pub async fn read_acts(finished: &[SweepFinished], store: &Store) -> anyhow::Result<Vec<Finished>> {
+    let mut acts = Vec::new();
+    for SweepFinished { run, is_interrupted, kept, .. } in finished {
+        let (trials, is_interrupted, kept) = (store.read_trials(&run.id).await?, *is_interrupted, kept.clone());
+        acts.push(Finished { run: store.read_run(&run.id).await?, trials, is_interrupted, kept });
+    }
+    Ok(acts)
 }
 
 /// A run with what follows from its trials.

@@ -1,4 +1,4 @@
-//! What `bench warmup` and `demo` have in common: the flags of a study, and running it.
+//! What studies have in common: their flags, and a thread that runs them.
 
 use std::path::PathBuf;
 
@@ -7,15 +7,9 @@ use tokio::runtime::Handle;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
 
-use super::OutputArguments;
-use super::store::keep;
-use crate::bench::{Options, run_tournament};
 use crate::lab::{Error, Stop};
 use crate::postgres::hurry_clusters;
-use crate::results::Store;
-use crate::serve::LiveBoard;
-use crate::study::{self, AskedDisk, AskedReadAhead, Disk, Event, Events, Finished, NamedDisk, Strategy, choose_disk};
-use crate::terminal::TournamentDisplay;
+use crate::study::{self, AskedDisk, AskedReadAhead, Disk, Event, Events, NamedDisk, Strategy, choose_disk};
 use crate::units::Bytes;
 
 /// Which trials, and how long.
@@ -119,18 +113,6 @@ pub fn choose_strategies(given: &[Strategy]) -> Vec<Strategy> {
     chosen
 }
 
-/// Runs a study of one or more acts with a live display. Each trial is kept when it ends; Ctrl-C ends it tidily, with what
-/// there is. `hear` is told each event too; its failure ends the study.
-pub async fn run_study(
-    acts: Vec<Options>,
-    store: &Store,
-    output: OutputArguments,
-    hear: impl FnMut(&Event) -> anyhow::Result<()>,
-) -> anyhow::Result<Vec<Finished>> {
-    let study = async move |events: Events, stop: Stop| run_tournament(acts, &events, &stop).await;
-    run_and_hear(study, |events| keep_and_show(events, store, output, hear)).await
-}
-
 /// Runs a study to its end while `hear` takes its events. A signal ends it tidily, and so does a failure of `hear`.
 pub async fn run_and_hear<T: Send + 'static, Ran, Heard>(
     study: impl FnOnce(Events, Stop) -> Ran + Send + 'static,
@@ -154,28 +136,6 @@ where
     signals.abort();
     heard?;
     Ok(finished??)
-}
-
-async fn keep_and_show(
-    mut events: UnboundedReceiver<Event>,
-    store: &Store,
-    output: OutputArguments,
-    mut hear: impl FnMut(&Event) -> anyhow::Result<()>,
-) -> anyhow::Result<()> {
-    let (mut display, mut board) = (TournamentDisplay::new(output.shows_progress()), LiveBoard::default());
-    while let Some(event) = events.recv().await {
-        match &event {
-            Event::RunStarted(run) => store.save_run(run).await?,
-            Event::TrialEnded(trial) => keep(store, output, store.save_trial(trial)).await?,
-            Event::RunEnded(finished) => store.finish_run(&finished.run, &finished.trials).await?,
-            _ => {}
-        }
-        hear(&event)?;
-        board.hear(&event);
-        display.show(&event);
-    }
-    display.finish();
-    Ok(())
 }
 
 /// Waits for a signal that means "end". The first one asks the study to stop; it needs some seconds to tidy up.

@@ -194,7 +194,7 @@ impl Lab {
         self.cluster.log_tail()
     }
 
-    /// How the tournament itself connects: as the superuser.
+    /// How the study itself connects: as the superuser.
     pub fn connect_options(&self, database: &str) -> ConnectOptions {
         self.cluster.connect_options(database)
     }
@@ -312,14 +312,20 @@ impl Lab {
     }
 }
 
-/// Removes everything that a benchmark leaves in a cluster: a database and two roles, whose names are pgthaw's own.
+/// Databases of the workload's role, as SQL has their names.
+const OWN_DATABASES: &str = "SELECT pg_catalog.quote_ident(datname) FROM pg_catalog.pg_database \
+                             WHERE datdba = pg_catalog.to_regrole($1)::pg_catalog.oid";
+
+/// Removes everything that a benchmark leaves in a cluster: two roles, whose names are pgthaw's own, and the databases of one.
 pub async fn drop_benchmark(connection: &mut PgConnection) -> Result<(), Error> {
-    for statement in [
-        format!("DROP DATABASE IF EXISTS {DATABASE}"),
-        format!("DROP ROLE IF EXISTS {WORKLOAD_ROLE}"),
-        format!("DROP ROLE IF EXISTS {STRATEGY_ROLE}"),
-    ] {
-        run_statement(connection, "drop the benchmark's database", &statement).await?;
+    let owned = sqlx::query_scalar(OWN_DATABASES).bind(WORKLOAD_ROLE).fetch_all(&mut *connection).await;
+    let owned: Vec<String> =
+        owned.map_err(|source| postgres::Error::Query { action: "find the benchmark's databases", source })?;
+    for database in owned {
+        run_statement(connection, "drop the benchmark's database", &format!("DROP DATABASE {database}")).await?;
+    }
+    for statement in [format!("DROP ROLE IF EXISTS {WORKLOAD_ROLE}"), format!("DROP ROLE IF EXISTS {STRATEGY_ROLE}")] {
+        run_statement(connection, "drop the benchmark's roles", &statement).await?;
     }
     Ok(())
 }

@@ -1,13 +1,13 @@
 //! Before the first trial: a cluster with a database for each scale, or the one that a killed run has left.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::fs::File;
 use std::path::Path;
 
 use sqlx::postgres::PgConnection;
 
 use super::availability::find_obstacle;
-use super::cluster::{Lab, Place, run_statement};
+use super::cluster::{Lab, Place, drop_benchmark, run_statement};
 use super::copies::read_unchanged;
 use super::error::Error;
 use super::generator::run_pgbench;
@@ -18,7 +18,7 @@ use super::stop::Stop;
 use crate::pgbench::{Said, parse_said};
 use crate::postgres::{
     ConnectOptions, PG_BUFFERCACHE, PG_PREWARM, Pgbench, Programs, Server, apply_create_extension, has_cluster,
-    read_database_comment, read_databases, read_installable_extensions, remove_cluster,
+    read_database_comment, read_databases, read_installable_extensions, read_preloaded, remove_cluster,
 };
 use crate::study::{
     DatabaseKey, DatabaseSpec, Event, Events, LOG_LINE_PREFIX, STRATEGY_ROLE, Strategy, Sweep, WORKLOAD_ROLE, size,
@@ -32,29 +32,33 @@ const SPARE_CONNECTIONS: u32 = 20;
 pub struct OpenLab {
     pub lab: Lab,
     pub is_adopted: bool,
-    /// Held while the cluster is in use.
-    pub claim: File,
+    /// Held while the cluster is in use; `None` of a borrowed one.
+    pub claim: Option<File>,
 }
 
 /// Makes a cluster that is claimed with `text`, or takes over what a killed run has left below `parent` with this claim. A new
-/// one goes with this process until somebody would come back for it: `outlive_owner` of its cluster.
-pub fn open_lab(programs: &Programs, parent: &Path, text: &str, clients_max: u32) -> Result<OpenLab, Error> {
+/// one goes with this process until somebody would come back for it: `outlive_owner` of its cluster. A lab server's own is
+/// borrowed as it is.
+pub fn open_lab(programs: &Programs, place: &Place, text: &str, clients_max: u32) -> Result<OpenLab, Error> {
+    let Place::Scratch { parent } = place else {
+        return Ok(OpenLab { lab: Lab::open(programs, place, &[])?, is_adopted: false, claim: None });
+    };
     if let Some(directory) = find_left(parent, text) {
         let claim = claim(&directory, text)?;
         if has_cluster(&directory) {
             let lab = Lab::adopt(programs, &directory)?;
-            return Ok(OpenLab { lab, is_adopted: true, claim });
+            return Ok(OpenLab { lab, is_adopted: true, claim: Some(claim) });
         }
         // Whoever was killed was removing it.
         remove_cluster(&directory).map_err(|source| Error::file("remove", &directory, source))?;
     }
     let settings = base_settings(clients_max);
     let settings: Vec<(&str, &str)> = settings.iter().map(|(name, value)| (*name, value.as_str())).collect();
-    let lab = Lab::open(programs, &Place::Scratch { parent: parent.to_owned() }, &settings)?;
+    let lab = Lab::open(programs, place, &settings)?;
     lab.cluster().allow_replaceable_settings()?;
     let data_directory = lab.data_directory();
     let claim = claim(data_directory.parent().unwrap_or(&data_directory), text)?;
-    Ok(OpenLab { lab, is_adopted: false, claim })
+    Ok(OpenLab { lab, is_adopted: false, claim: Some(claim) })
 }
 
 /// PostgreSQL's defaults, but for what would come between the trials, and for what is read from the log.
@@ -76,19 +80,34 @@ pub struct MadeDatabase {
     pub oid: u32,
 }
 
-/// Starts the server of a cluster, and looks whether it can do what the study asks for.
-pub async fn start_server(sweep: &Sweep, lab: &mut Lab, stop: &Stop) -> Result<(), Error> {
-    lab.cluster().replace_settings(&[])?;
+/// Starts the server of a cluster. Says which of the study's strategies cannot run on it, each with how to get it.
+pub async fn start_server(sweep: &Sweep, lab: &mut Lab, stop: &Stop) -> Result<BTreeMap<&'static str, String>, Error> {
+    // Its points differ in none of their settings, so that the warm state is theirs too.
+    let settings = if sweep.is_warmup { sweep.point(0).settings } else { Vec::new() };
+    lab.cluster().replace_settings(&settings)?;
     lab.start(None)?;
     stop.check()?;
     let (server, mut connection) = connect(lab).await?;
+    if lab.is_borrowed() && !lab.has_database() {
+        lab.set_preloaded(read_preloaded(&mut connection).await?);
+        drop_benchmark(&mut connection).await?;
+    }
     make_roles(&mut connection).await?;
     let extensions = read_installable_extensions(&mut connection).await?;
-    check_strategies(sweep, &lab.programs, server.facts.version_num / 10_000, &extensions)?;
-    if extensions.contains(PG_BUFFERCACHE) {
+    let version_major = server.facts.version_num / 10_000;
+    let obstacle = |strategy: Strategy| {
+        Some((strategy.name(), find_obstacle(strategy, &lab.programs, version_major, &extensions)?))
+    };
+    let left_out: BTreeMap<&str, String> = sweep.strategies().into_iter().filter_map(obstacle).collect();
+    if sweep.strategies().iter().all(|strategy| left_out.contains_key(strategy.name())) {
+        let reasons: Vec<&str> = left_out.values().map(String::as_str).collect();
+        return Err(Error::NoStrategy(reasons.join("; ")));
+    }
+    // Nothing is left behind in a database of the lender's.
+    if extensions.contains(PG_BUFFERCACHE) && !lab.is_borrowed() {
         apply_create_extension(&mut connection, PG_BUFFERCACHE).await?;
     }
-    Ok(())
+    Ok(left_out)
 }
 
 /// Makes the databases that are not there yet. The server runs.
@@ -109,20 +128,6 @@ pub async fn make_databases(
         databases.insert(key, made);
     }
     Ok(databases)
-}
-
-/// Each strategy was asked for by its name: one that cannot run here is told before anything is made.
-fn check_strategies(
-    sweep: &Sweep,
-    programs: &Programs,
-    version_major: u32,
-    extensions: &BTreeSet<String>,
-) -> Result<(), Error> {
-    let obstacle = |strategy: Strategy| {
-        find_obstacle(strategy, programs, version_major, extensions).map(|what| format!("{strategy}: {what}"))
-    };
-    let obstacles: Vec<String> = sweep.strategies().into_iter().filter_map(obstacle).collect();
-    if obstacles.is_empty() { Ok(()) } else { Err(Error::Setting(obstacles.join("; "))) }
 }
 
 async fn make_roles(connection: &mut PgConnection) -> Result<(), Error> {

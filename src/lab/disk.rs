@@ -51,22 +51,19 @@ pub fn explain(error: &linux::Error) -> String {
 pub fn create_limit(
     disk: &Disk,
     device: Option<DeviceNumber>,
+    device_use: DeviceUse,
     memory: Option<Bytes>,
 ) -> Result<Option<DiskLimit>, Error> {
     let Some(device) = device.filter(|_| disk.is_limited() || memory.is_some()) else { return Ok(None) };
-    let limit = DiskLimit::create(device, read_limit_of(disk))?;
+    let limit = match device_use {
+        DeviceUse::Shared => DiskLimit::create(device, read_limit_of(disk))?,
+        DeviceUse::Own => DiskLimit::create_for_own(device, read_limit_of(disk))?,
+    };
     let limit = limit_writes(limit, disk)?;
     Ok(Some(match memory {
         Some(memory) => limit.with_memory(memory)?,
         None => limit,
     }))
-}
-
-/// The same of a device that nobody else uses.
-pub fn create_limit_on_own(disk: &Disk, device: Option<DeviceNumber>) -> Result<Option<DiskLimit>, Error> {
-    let Some(device) = device.filter(|_| disk.is_limited()) else { return Ok(None) };
-    let limit = DiskLimit::create_for_own(device, read_limit_of(disk))?;
-    limit_writes(limit, disk).map(Some)
 }
 
 pub fn read_limit_of(disk: &Disk) -> ReadLimit {

@@ -57,6 +57,12 @@ pub fn claim(directory: &Path, text: &str) -> Result<File, Error> {
     Ok(file)
 }
 
+/// Takes the claim away from a directory that stays.
+pub fn disclaim(directory: &Path) -> Result<(), Error> {
+    let removed = OwnDirectory::open(directory).and_then(|own| own.directory().remove_file(CLAIM_FILE));
+    removed.map_err(|source| Error::file("remove", &directory.join(CLAIM_FILE), source))
+}
+
 /// Bytes of the disk below a directory, without what is mounted there.
 pub fn read_held_bytes(directory: &Path) -> Bytes {
     fn sum(directory: &Directory, device: u64) -> u64 {

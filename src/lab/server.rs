@@ -28,8 +28,9 @@ const COUNTS_AT_ONCE_SINCE: u32 = 150_000;
 const RELOAD_LIMIT: Duration = Duration::from_secs(2);
 const RELOAD_POLL: Duration = Duration::from_millis(20);
 
-/// Where a setting's value may be from: the study's own file, or pgthaw's own session, which sets a few for itself.
-const AS_ASKED_SOURCES: [&str; 3] = ["configuration file", "client", "session"];
+/// Where a setting's value may be from: the study's own file, of a borrowed cluster the command line, or pgthaw's own session,
+/// which sets a few for itself.
+const AS_ASKED_SOURCES: [&str; 4] = ["configuration file", "command line", "client", "session"];
 
 /// One look at a running server.
 #[derive(Debug)]

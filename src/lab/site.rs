@@ -2,13 +2,13 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::File;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
-use super::cluster::Lab;
+use super::cluster::{Lab, Place};
 use super::databases::{MadeDatabase, OpenLab, make_databases, open_lab, start_server};
 use super::disk::{DeviceUse, choose_in_force_on, leaves_files_as_they_were};
 use super::error::Error;
-use super::left::{FILE_SYSTEM_PREFIX, claim, find_left, read_held_bytes, remove_left};
+use super::left::{FILE_SYSTEM_PREFIX, claim, disclaim, find_left, read_held_bytes, remove_left};
 use super::server::connect;
 use super::settings::{check_settings_known, find_servers};
 use super::stop::Stop;
@@ -70,7 +70,7 @@ pub struct SitesAsked<'a> {
     pub sweep: &'a Sweep,
     /// Of the server that a study means when it names none.
     pub programs: &'a Programs,
-    pub parent: &'a Path,
+    pub place: &'a Place,
     /// Ids of all sweeps that did not get to their end: what killed runs have left of them stays.
     pub unfinished: &'a BTreeSet<String>,
 }
@@ -92,14 +92,16 @@ pub struct SiteMaker<'a> {
 pub struct Site {
     // Dropped in this order: the server first, then what it stands on.
     pub lab: Lab,
-    /// Held while the cluster is in use; it lies on the file system.
-    cluster_claim: File,
+    /// Held while the cluster is in use; it lies on the file system. `None` of a borrowed one.
+    cluster_claim: Option<File>,
     file_system: Option<OwnFileSystem>,
     pub databases: BTreeMap<DatabaseKey, MadeDatabase>,
     pub device: Option<DeviceNumber>,
     pub device_use: DeviceUse,
     /// Those that are in force here, or why not, by name.
     pub disks: BTreeMap<String, Disk>,
+    /// Strategies of the study that cannot run here, each with how to get it.
+    pub left_out: BTreeMap<&'static str, String>,
     /// Of the server's blocks.
     pub block_size: Bytes,
     pub build: ServerBuild,
@@ -144,15 +146,18 @@ impl SiteMaker<'_> {
     /// yet, and a new one goes with this process until it [outlives](Site::outlive) it.
     pub async fn open(&self, key: &SiteKey) -> Result<Site, Error> {
         self.stop.check()?;
-        let parent = self.asked.parent;
         let programs = self.programs.get(&key.server).unwrap_or(self.asked.programs);
         let clients_max = self.asked.sweep.axes.clients.iter().copied().max().unwrap_or(1);
         let text = key.claim_text(self.asked.id);
         let spec = self.asked.sweep.file_systems.get(&key.file_system);
         let file_system = spec.map(|spec| self.make_file_system(&key.file_system, spec, &text)).transpose()?;
-        let place = file_system.as_ref().map_or_else(|| parent.to_owned(), |own| own.mounted.mount_point());
-        self.events.tell(Event::Step("making a scratch cluster".into()));
-        let OpenLab { mut lab, is_adopted, claim } = open_lab(programs, &place, &text, clients_max)?;
+        let own_place = file_system.as_ref().map(|own| Place::Scratch { parent: own.mounted.mount_point() });
+        let place = own_place.as_ref().unwrap_or(self.asked.place);
+        self.events.tell(Event::Step(match place {
+            Place::Scratch { .. } => "making a scratch cluster".into(),
+            Place::Borrowed { .. } => "stopping the lab server, to run its cluster behind a private socket".into(),
+        }));
+        let OpenLab { mut lab, is_adopted, claim } = open_lab(programs, place, &text, clients_max)?;
         if is_adopted {
             self.events.tell(Event::Remark("a run that was killed has left its cluster: it is used again".into()));
         }
@@ -164,22 +169,38 @@ impl SiteMaker<'_> {
         }
         let device_use = if file_system.is_some() { DeviceUse::Own } else { DeviceUse::Shared };
         let mut site = Site {
-            device: read_block_device(&place).ok().map(|device| device.number),
-            disks: self.find_disks(&place, device_use),
+            device: read_block_device(place.directory()).ok().map(|device| device.number),
+            disks: self.find_disks(place.directory(), device_use),
             lab,
             cluster_claim: claim,
             file_system,
             databases: BTreeMap::new(),
             device_use,
+            left_out: BTreeMap::new(),
             block_size: Bytes(0),
             build: ServerBuild::default(),
             running: None,
         };
-        start_server(self.asked.sweep, &mut site.lab, self.stop).await?;
+        self.start(&mut site).await?;
         let (server, mut connection) = connect(&site.lab).await?;
         site.block_size = Bytes(server.facts.block_size.into());
         site.build = read_server_build(&mut connection).await?;
         Ok(site)
+    }
+
+    /// Makes a site that an earlier study has used ready for this one; its databases stay. Its server runs afterwards. What the
+    /// trials left in memory would pass for the heat of this study's workload.
+    pub async fn use_again(&self, site: &mut Site) -> Result<(), Error> {
+        self.stop.check()?;
+        site.rest()?;
+        site.lab.apply_evict()?;
+        site.disks = self.find_disks(self.asked.place.directory(), site.device_use);
+        self.start(site).await
+    }
+
+    async fn start(&self, site: &mut Site) -> Result<(), Error> {
+        site.left_out = start_server(self.asked.sweep, &mut site.lab, self.stop).await?;
+        Ok(())
     }
 
     /// Makes the databases of a site whose server runs, but for those that are there and whole.
@@ -191,7 +212,7 @@ impl SiteMaker<'_> {
 
     /// An error when the disk has not enough room for the sites, beside what a killed run of the sweep has left of them.
     pub fn check_room(&self) -> Result<(), Error> {
-        let SitesAsked { sweep, parent, .. } = self.asked;
+        let (sweep, parent) = (self.asked.sweep, self.asked.place.directory());
         let missing = |key: SiteKey| {
             let left = find_left(parent, &key.claim_text(self.asked.id));
             let held = left.map_or(Bytes(0), |directory| read_held_bytes(&directory));
@@ -202,7 +223,7 @@ impl SiteMaker<'_> {
     }
 
     fn make_file_system(&self, name: &str, spec: &FileSystemSpec, text: &str) -> Result<OwnFileSystem, Error> {
-        let parent = self.asked.parent;
+        let parent = self.asked.place.directory();
         if let Some(directory) = find_left(parent, text) {
             let claim = claim(&directory, text)?;
             let left = LoopFileSystem::in_directory(&directory);
@@ -234,7 +255,7 @@ impl SiteMaker<'_> {
 
     /// Removes what killed runs have left that nobody comes back for; what the sweep itself has left only when it `is_over`.
     pub fn remove_left(&self, is_over: bool) {
-        let SitesAsked { id, parent, unfinished, .. } = self.asked;
+        let SitesAsked { id, place: Place::Scratch { parent }, unfinished, .. } = self.asked else { return };
         let own = (!is_over).then_some(id);
         let others = unfinished.iter().filter(|other| *other != id).cloned().collect();
         remove_left(parent, own, &others, self.events);
@@ -264,6 +285,11 @@ impl Site {
         Ok((Some(facts), findings))
     }
 
+    /// Can what warms the server of a point run here?
+    pub fn can_run(&self, point: &Point) -> bool {
+        !self.left_out.contains_key(point.strategy.as_str())
+    }
+
     /// From now on the cluster stays when this process is killed: the sweep is kept, and goes on with it.
     pub fn outlive(&self) {
         self.lab.cluster().outlive_owner();
@@ -281,14 +307,18 @@ impl Site {
         self.lab.stop()
     }
 
-    /// Takes everything away.
-    pub async fn finish(self) -> Result<(), Error> {
+    /// Takes everything away; with `keep` all but what was made in the place itself, and returns the cluster's directory.
+    pub async fn finish(self, keep: bool) -> Result<Option<PathBuf>, Error> {
         let Site { lab, cluster_claim, file_system, .. } = self;
         // The first failure is the one to tell.
-        let finished = lab.finish(false).await.map(drop);
+        let finished = lab.finish(keep && file_system.is_none()).await;
+        if let (Ok(Some(kept)), Some(_)) = (&finished, &cluster_claim) {
+            // The next study would remove it.
+            disclaim(kept)?;
+        }
         drop(cluster_claim);
         let removed = file_system.map_or(Ok(()), |own| own.mounted.remove());
-        finished.and(removed.map_err(Error::from))
+        finished.and_then(|kept| removed.map(|()| kept).map_err(Error::from))
     }
 }
 

@@ -103,6 +103,8 @@ struct Borrowed {
     /// Options of the server's command line, as its owner gives them.
     options: Vec<String>,
     settings: Mutex<BTreeMap<String, String>>,
+    /// Those of [`ScratchCluster::replace_settings`], which win.
+    replaceable: Mutex<Vec<(String, String)>>,
 }
 
 impl ScratchCluster {
@@ -147,6 +149,7 @@ impl ScratchCluster {
             owner,
             options: options.to_vec(),
             settings: Mutex::default(),
+            replaceable: Mutex::default(),
         });
         cluster.write_hba().map_err(|source| Error::file("write", &cluster.hba_file(), source))?;
         Ok(cluster)
@@ -422,7 +425,9 @@ impl Borrowed {
         let hba_file = format!("hba_file={}", hba_file.display());
         let own = ["listen_addresses=", "external_pid_file=", &hba_file].map(str::to_owned);
         let settings = self.settings.lock().unwrap_or_else(PoisonError::into_inner);
-        let given = settings.iter().map(|(name, value)| format!("{name}={value}"));
+        let replaceable = self.replaceable.lock().unwrap_or_else(PoisonError::into_inner);
+        let replaceable = replaceable.iter().map(|(name, value)| (name, value));
+        let given = settings.iter().chain(replaceable).map(|(name, value)| format!("{name}={value}"));
         let pairs = own.into_iter().chain(given).flat_map(|setting| ["-c".to_owned(), setting]);
         pairs.collect()
     }

@@ -111,7 +111,7 @@ impl Store {
     async fn read_content(&self, unsent: &Unsent, known_sweeps: &mut BTreeSet<String>) -> Result<Content, Error> {
         let mut content = Content::default();
         if unsent.kind == Kind::Run {
-            content.run = self.read_runs().await?.into_iter().find(|run| run.id == unsent.id);
+            content.run = self.read_kept_runs().await?.into_iter().find(|run| run.id == unsent.id);
             content.trials = self.read_trials(&unsent.id).await?;
             return Ok(content);
         }

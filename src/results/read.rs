@@ -6,7 +6,8 @@ use super::columns::Columns as _;
 use super::database::{Query, Row};
 use super::names::{NEWEST, Named, choose};
 use super::{Error, Store};
-use crate::study::{Run, Sample, Trial};
+use crate::study::{Run, Sample, SweepRun, Trial};
+use crate::verdict::{view_run, view_trials};
 
 impl Named for Run {
     fn id(&self) -> &str {
@@ -15,8 +16,18 @@ impl Named for Run {
 }
 
 impl Store {
-    /// All runs, the newest first.
+    /// All runs, the newest first: those that were kept so, and studies of ways to warm.
     pub async fn read_runs(&self) -> Result<Vec<Run>, Error> {
+        let mut runs = self.read_kept_runs().await?;
+        for sweep in self.read_sweeps().await?.into_iter().filter(SweepRun::is_warmup) {
+            runs.push(view_run(&sweep, &self.read_sweep_outcomes(&sweep.id).await?));
+        }
+        runs.sort_by_key(|run| std::cmp::Reverse(run.started_at));
+        Ok(runs)
+    }
+
+    /// Those that an older pgthaw kept as runs.
+    pub(super) async fn read_kept_runs(&self) -> Result<Vec<Run>, Error> {
         self.read(Query::new("SELECT * FROM runs ORDER BY started_at DESC, id DESC"), Row::record).await
     }
 
@@ -32,6 +43,11 @@ impl Store {
 
     /// The trials of a run with every second of them, in the order in which they ran.
     pub async fn read_trials(&self, run_id: &str) -> Result<Vec<Trial>, Error> {
+        if let Some(sweep) = self.find_warmup(run_id).await? {
+            let mut trials = self.read_sweep_outcomes(run_id).await?;
+            self.add_samples(run_id, &mut trials).await?;
+            return Ok(view_trials(&view_run(&sweep, &trials), trials));
+        }
         let query = "SELECT * FROM samples WHERE run_id = $1 ORDER BY strategy, repeat, second";
         let mut samples: HashMap<(String, u32), Vec<Sample>> = HashMap::new();
         for (trial, sample) in self.read(Query::new(query).bind(run_id), sample_of_trial).await? {
@@ -46,8 +62,17 @@ impl Store {
 
     /// The trials of a run without their seconds: enough for times and counts.
     pub async fn read_outcomes(&self, run_id: &str) -> Result<Vec<Trial>, Error> {
+        if let Some(sweep) = self.find_warmup(run_id).await? {
+            let trials = self.read_sweep_outcomes(run_id).await?;
+            return Ok(view_trials(&view_run(&sweep, &trials), trials));
+        }
         let query = "SELECT * FROM trials WHERE run_id = $1 ORDER BY position, strategy, repeat";
         self.read(Query::new(query).bind(run_id), Row::record).await
+    }
+
+    /// The study of ways to warm with this id.
+    async fn find_warmup(&self, id: &str) -> Result<Option<SweepRun>, Error> {
+        Ok(self.read_sweeps().await?.into_iter().find(|sweep| sweep.id == id && sweep.is_warmup()))
     }
 
     /// The rows that answer a query, as what they stand for.

@@ -70,6 +70,7 @@ columns!(LoadOutcome {
 columns!(SweepRun {
     id, started_at, ended_at, pgthaw_version, pgbench_version, question, digest, points, repeats, source
     ; json machine, server, study, varied, warnings
+    ; optional_json warmup
     ; older_json configuration, generator, verdicts
     ; text seed
 });

@@ -390,6 +390,7 @@ fn migrator() -> Migrator {
         (17, "views of every axis", include_str!("migrations/0017_views_of_axes.sql")),
         (18, "how a cold trial got warm", include_str!("migrations/0018_warming.sql")),
         (19, "measures without a column", include_str!("migrations/0019_measures.sql")),
+        (20, "studies of ways to warm", include_str!("migrations/0020_warmups.sql")),
     ];
     Migrator::with_migrations(
         migrations

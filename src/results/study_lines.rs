@@ -53,7 +53,7 @@ impl Store {
         let (of_sweeps, of_runs) = (self.read_counts(sweep_counts).await?, self.read_counts(run_counts).await?);
         let of_loadings = self.read_counts(loading_counts).await?;
         let sweeps = self.read_sweeps().await?.into_iter().map(|sweep| line_of_sweep(sweep, &of_sweeps));
-        let runs = self.read_runs().await?.into_iter().map(|run| line_of_run(run, &of_runs));
+        let runs = self.read_kept_runs().await?.into_iter().map(|run| line_of_run(run, &of_runs));
         let loadings = self.read_loadings().await?.into_iter().map(|run| line_of_loading(run, &of_loadings));
         let mut lines: Vec<StudyLine> = sweeps.chain(runs).chain(loadings).collect();
         lines.sort_by_key(|line| std::cmp::Reverse(line.started_at));
@@ -69,10 +69,11 @@ impl Store {
 
 fn line_of_sweep(sweep: SweepRun, counts: &Counts) -> StudyLine {
     let (trials, failures) = counts.get(&sweep.id).copied().unwrap_or_default();
+    let (kind, question) = (if sweep.is_warmup() { StudyKind::Run } else { StudyKind::Sweep }, sweep.subject());
     StudyLine {
         id: sweep.id,
-        kind: StudyKind::Sweep,
-        question: sweep.question,
+        kind,
+        question,
         started_at: sweep.started_at,
         ended_at: sweep.ended_at,
         host: sweep.machine.hostname,

@@ -13,15 +13,12 @@ use rustix::fs::{FlockOperation, OFlags, flock};
 use serde::{Deserialize, Serialize};
 
 use crate::files::{Directory, read_open_at_most};
-use crate::results::{StudyKind, question_of_loading, question_of_run};
-use crate::study::{Event, LiveSecond, LoadStarted, LoadingRun, Run, SweepRun, SweepTrialStarted, TrialStarted};
+use crate::results::{StudyKind, question_of_loading};
+use crate::study::{Event, LiveSecond, LoadStarted, LoadingRun, SweepRun, SweepTrialStarted};
 use crate::units::Bytes;
 
 /// A second takes a hundred bytes: weeks of them.
 const BOARD_BYTES_MAX: u64 = 256 << 20;
-
-/// Stop, evict, start and tidy up around a trial of a tournament.
-const SECONDS_AROUND: u32 = 3;
 
 /// A trial that runs, with its seconds so far.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -60,15 +57,12 @@ impl LiveBoard {
     pub fn hear(&mut self, event: &Event) {
         match event {
             Event::SweepStarted(sweep) => self.0 = Some(Board::new(Subject::of_sweep(sweep))),
-            Event::RunStarted(run) => self.0 = Some(Board::new(Subject::of_run(run))),
             Event::LoadingStarted(run) => self.0 = Some(Board::new(Subject::of_loading(run))),
-            Event::RunEnded(_) => self.0 = None,
             _ => {}
         }
         let Some(board) = &mut self.0 else { return };
         match event {
             Event::SweepTrialStarted(trial) => board.begin(trial.into()),
-            Event::TrialStarted(trial) => board.begin(trial.into()),
             Event::LoadStarted(trial) => board.begin(trial.into()),
             Event::Second(second) => board.add(second),
             _ => {}
@@ -86,11 +80,8 @@ struct Subject {
 
 impl Subject {
     fn of_sweep(sweep: &SweepRun) -> Subject {
-        Subject { kind: StudyKind::Sweep, id: sweep.id.clone(), question: sweep.question.clone() }
-    }
-
-    fn of_run(run: &Run) -> Subject {
-        Subject { kind: StudyKind::Run, id: run.id.clone(), question: question_of_run(run) }
+        let kind = if sweep.is_warmup() { StudyKind::Run } else { StudyKind::Sweep };
+        Subject { kind, id: sweep.id.clone(), question: sweep.subject() }
     }
 
     fn of_loading(run: &LoadingRun) -> Subject {
@@ -111,17 +102,8 @@ struct Beginning {
 
 impl From<&SweepTrialStarted> for Beginning {
     fn from(trial: &SweepTrialStarted) -> Beginning {
-        let SweepTrialStarted { label, repeat, position, trials, seconds, left } = trial.clone();
+        let SweepTrialStarted { label, repeat, position, trials, seconds, left, .. } = trial.clone();
         Beginning { label, repeat, position, trials, seconds, left_seconds: Some(left.as_secs_f64()) }
-    }
-}
-
-impl From<&TrialStarted> for Beginning {
-    fn from(trial: &TrialStarted) -> Beginning {
-        let TrialStarted { strategy, repeat, position, trials, seconds, later_seconds, .. } = *trial;
-        let left = (trials + 1).saturating_sub(position) * (seconds + SECONDS_AROUND) + later_seconds;
-        let label = strategy.to_owned();
-        Beginning { label, repeat, position, trials, seconds: Some(seconds), left_seconds: Some(left.into()) }
     }
 }
 

@@ -1,13 +1,11 @@
 //! What a study tells whoever watches it.
 
-use std::path::PathBuf;
 use std::time::Duration;
 
 use tokio::sync::mpsc::{Receiver, Sender, UnboundedSender, channel};
 
 use super::calibration::Calibration;
 use super::loading::{LoadingRun, LoadingTrial};
-use super::record::{Run, StartState, Trial};
 use super::sweep::{SweepRun, SweepTrial};
 use crate::postgres::keep_text;
 use crate::units::Bytes;
@@ -23,13 +21,7 @@ pub enum Event {
     Remark(String),
     /// What the warm server showed, before the first trial.
     Calibrated(Box<Calibration>),
-    /// The preparation is over: the trials begin.
-    RunStarted(Box<Run>),
-    TrialStarted(TrialStarted),
     Second(LiveSecond),
-    TrialEnded(Box<Trial>),
-    /// All trials of a run are over, or it was stopped.
-    RunEnded(Box<Finished>),
     /// A run of loaders begins; the next of its loaders begins, and ends.
     LoadingStarted(Box<LoadingRun>),
     LoadStarted(LoadStarted),
@@ -86,24 +78,10 @@ pub struct SweepTrialStarted {
     pub trials: u32,
     /// Seconds that it lasts; `None` when it ends by its transactions.
     pub seconds: Option<u32>,
-    /// Until the whole sweep is over.
-    pub left: Duration,
-}
-
-/// A trial begins.
-#[derive(Clone, Debug)]
-pub struct TrialStarted {
-    pub strategy: &'static str,
-    pub repeat: u32,
-    /// From 1, of `trials`.
-    pub position: u32,
-    pub trials: u32,
-    /// Seconds that it lasts, or with `until_steady` that it lasts at most.
-    pub seconds: u32,
-    /// Seconds that later acts of the same tournament are expected to take.
-    pub later_seconds: u32,
+    /// May it end before, when the verdict over it is steady?
     pub until_steady: bool,
-    pub start_state: StartState,
+    /// Until the whole sweep is over, and those that follow it.
+    pub left: Duration,
 }
 
 /// A second of a trial, for a live display: what is kept comes with the trial's end.
@@ -142,16 +120,6 @@ impl Events {
             let _ = sender.send(event);
         }
     }
-}
-
-/// A tournament, or an act of it, that ended or was stopped after its preparation.
-#[derive(Clone, Debug)]
-pub struct Finished {
-    pub run: Run,
-    pub trials: Vec<Trial>,
-    pub is_interrupted: bool,
-    /// The cluster's directory, when it was kept.
-    pub kept: Option<PathBuf>,
 }
 
 /// The answer.

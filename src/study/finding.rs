@@ -135,6 +135,11 @@ pub enum Finding {
         strategy: String,
         reason: String,
     },
+    /// Asked for, and not there: it was left out. `remedy` gets it.
+    StrategyLeftOut {
+        strategy: String,
+        remedy: String,
+    },
     /// The kernel pages out memory that was idle (DAMON).
     IdleMemoryPagedOut,
     /// Nobody saw what pgbench's threads did on these hosts, and without a rate nothing else tells of it.
@@ -224,6 +229,7 @@ impl Finding {
             Finding::OthersRead { .. } => "others_read",
             Finding::HeadStart { .. } => "head_start",
             Finding::StrategyFailed { .. } => "strategy_failed",
+            Finding::StrategyLeftOut { .. } => "strategy_left_out",
             Finding::IdleMemoryPagedOut => "idle_memory_paged_out",
             Finding::GeneratorsUnseen { .. } => "generators_unseen",
             Finding::GeneratorsApart { .. } => "generators_apart",
@@ -249,6 +255,7 @@ impl Finding {
     pub fn subject(&self) -> &str {
         match self {
             Finding::NotInForce { what, .. } => what,
+            Finding::StrategyLeftOut { strategy, .. } => strategy,
             Finding::FitsCache { cache, .. } => cache,
             _ => "",
         }
@@ -305,6 +312,7 @@ impl Finding {
             }
             Finding::OthersRead { bytes } => format!("others read {bytes} from the device meanwhile"),
             Finding::StrategyFailed { strategy, reason } => format!("{strategy} failed: {reason}"),
+            Finding::StrategyLeftOut { strategy, .. } => format!("without {strategy}"),
             Finding::HeadStart { bytes } => {
                 format!("{bytes} were read while the server started, before the clock did: a head start")
             }
@@ -375,6 +383,7 @@ impl Finding {
             Finding::OthersRead { .. } => "wait until they have ended, or measure at a quieter time".into(),
             Finding::HeadStart { .. } => "count it with what the trial read".into(),
             Finding::StrategyFailed { .. } => "see to what it says, and measure anew: the trial warmed itself".into(),
+            Finding::StrategyLeftOut { remedy, .. } => remedy.clone(),
             Finding::IdleMemoryPagedOut => {
                 "stop the scheme (/sys/kernel/mm/damon/admin) or the module damon_reclaim while measuring".into()
             }

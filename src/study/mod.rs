@@ -25,9 +25,7 @@ pub(crate) mod sweep;
 pub use calibration::Calibration;
 pub use disk::{AskedDisk, AskedReadAhead, NamedDisk, choose_disk, compute_bound_seconds};
 pub use error::{ANOTHER_PLACE, Error};
-pub use event::{
-    Event, Events, Finished, LiveSecond, LoadStarted, SweepOpened, SweepTrialStarted, TrialStarted, UntilWarm,
-};
+pub use event::{Event, Events, LiveSecond, LoadStarted, SweepOpened, SweepTrialStarted, UntilWarm};
 pub use finding::{Finding, Saturation, SaturationSign};
 pub use gauges::{DeviceUse, ObservedWait, OsSample, PressureRatios, TaskShare, WaitSample, WaitSum, Waits};
 pub use loading::{Bound, LoadOutcome, LoadSample, Loader, LoadingRun, LoadingStudy, LoadingTrial};
@@ -49,7 +47,7 @@ pub use sweep::{
     DatabaseKey, DatabaseSpec, Exceeded, FileSystemSpec, GeneratorCalibration, Generators, ImportOptions, Imported,
     LOG_LINE_PREFIX, Latencies, LatencyHistogram, NATIVE, PlannedPoint, Point, SIDE, SIDES, ScriptLatency, ServerSpec,
     StartAsked, Sweep, SweepPlan, SweepRun, SweepTrial, TimeLeft, TrialGenerator, TrialGenerators, Warming,
-    WarmingFigures, check_room, compute_worst_second, empty_trial, expected_seconds, forecast_warm_seconds,
-    image_bytes, needed_bytes_on, parse_checkpoints, parse_sweep, plan_sweep, plan_turns, read_import, read_sweep,
-    render_digest, tells_of_trial,
+    WarmingFigures, WarmupAsked, WarmupFacts, check_room, compute_worst_second, empty_trial, expected_seconds,
+    forecast_warm_seconds, image_bytes, needed_bytes_on, parse_checkpoints, parse_sweep, plan_sweep, plan_turns,
+    read_import, read_sweep, render_digest, tells_of_trial,
 };

@@ -15,6 +15,11 @@ impl Disk {
         self.wiops.is_some() || self.wbps.is_some()
     }
 
+    /// How far the kernel reads ahead on it, on a device that is set to `own`.
+    pub fn read_ahead_in_force(&self, own: Bytes) -> Bytes {
+        self.read_ahead.filter(|_| self.read_ahead_not_enforced.is_none()).unwrap_or(own)
+    }
+
     /// Is anything limited that can be?
     pub fn is_limited(&self) -> bool {
         let reads = self.not_enforced.is_none() && (self.riops.is_some() || self.rbps.is_some());
@@ -118,7 +123,7 @@ pub struct Study {
 }
 
 /// The limit on the device and its read-ahead, common to the server and to every strategy.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Disk {
     /// `gp3`, `hdd`, `custom` or `native`.
     pub name: String,
@@ -232,6 +237,19 @@ pub struct StrategyOutcome {
     pub output: String,
 }
 
+impl StrategyOutcome {
+    /// That of a server which nothing warmed.
+    pub fn of_nothing() -> StrategyOutcome {
+        StrategyOutcome {
+            command: String::new(),
+            ended_after_seconds: None,
+            issued_bytes: None,
+            failure: None,
+            output: String::new(),
+        }
+    }
+}
+
 /// Where a relation was resident, before and after a trial.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct RelationResidency {
@@ -292,13 +310,7 @@ pub mod tests {
             start_state: StartState { os_resident_bytes: Bytes(0), total_bytes: Bytes(0), verdict: "cold".into() },
             device_read_bytes: samples.iter().map(|one| one.device_read_bytes).sum(),
             samples,
-            outcome: StrategyOutcome {
-                command: String::new(),
-                ended_after_seconds: None,
-                issued_bytes: None,
-                failure: None,
-                output: String::new(),
-            },
+            outcome: StrategyOutcome::of_nothing(),
             warm_after_seconds: None,
             to_50_seconds: None,
             to_90_seconds: None,

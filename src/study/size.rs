@@ -1,4 +1,4 @@
-//! How large a benchmark's database may be on a machine.
+//! How large a benchmark's database may be on a machine, and the settings that go with its size.
 
 use crate::units::Bytes;
 
@@ -23,6 +23,29 @@ pub fn plan_scale(available_memory: Bytes, free_disk: Bytes) -> u32 {
 /// Bytes of the database at a scale, roughly.
 pub fn expected_bytes(scale: u32) -> Bytes {
     Bytes(u64::from(scale) * BYTES_PER_SCALE)
+}
+
+/// Shared buffers of a scratch cluster, unless the user says otherwise: so much of the database, within these limits.
+const SHARED_BUFFERS_SHARE: u64 = 4;
+const SHARED_BUFFERS_MIN: Bytes = Bytes(16 << 20);
+const SHARED_BUFFERS_MAX: Bytes = Bytes(256 << 20);
+
+/// Settings of a scratch cluster whose trials a checkpoint would disturb. Without WAL senders the load of the tables needs no
+/// WAL.
+pub fn scratch_settings(scale: u32, shared_buffers: Option<Bytes>) -> Vec<(&'static str, String)> {
+    let share = Bytes(expected_bytes(scale).0 / SHARED_BUFFERS_SHARE).clamp(SHARED_BUFFERS_MIN, SHARED_BUFFERS_MAX);
+    vec![
+        shared_buffers_setting(shared_buffers.unwrap_or(share)),
+        ("checkpoint_timeout", "1h".into()),
+        ("max_wal_size", "8GB".into()),
+        ("wal_level", "minimal".into()),
+        ("max_wal_senders", "0".into()),
+    ]
+}
+
+/// The least that a server takes is 128 kB.
+pub fn shared_buffers_setting(bytes: Bytes) -> (&'static str, String) {
+    ("shared_buffers", format!("{}kB", (bytes.0 >> 10).max(128)))
 }
 
 #[cfg(test)]

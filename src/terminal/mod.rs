@@ -12,6 +12,7 @@ mod error_report;
 mod evict;
 mod forecasts;
 mod hydrate;
+mod live;
 mod loading;
 mod map;
 mod map_bar;
@@ -32,9 +33,7 @@ mod snapshot_json;
 mod steady;
 mod sweep;
 mod sweep_comparison;
-mod sweep_live;
 mod tournament;
-mod tournament_live;
 mod trial_verdicts;
 mod warm_progress;
 mod wrap;
@@ -57,6 +56,7 @@ pub use doctor::{VERDICT, render_capabilities, render_doctor, render_readiness_j
 pub use evict::render_evict_receipt;
 pub use forecasts::{render_judged_forecasts, render_study_forecast, render_sweep_verdict, render_written_forecast};
 pub use hydrate::render_hydration;
+pub use live::{StudyDisplay, render_kept_cluster, render_where_kept};
 pub use loading::{render_loading, render_loading_head, render_loading_line};
 pub use map::{MapView, display_name, render_map, render_percent, render_states, short_kind};
 pub use map_bar::{CellLook, Seen, render_bar_runs};
@@ -80,9 +80,7 @@ pub use snapshot_json::{render_difference_json, render_snapshots_json, render_ta
 pub use steady::render_judgement;
 pub use sweep::{render_sweep_head, render_sweep_line, render_sweep_plan, render_sweep_points};
 pub use sweep_comparison::{render_noise, render_sweep_comparison};
-pub use sweep_live::SweepDisplay;
 pub use tournament::render_tournament;
-pub use tournament_live::{TournamentDisplay, render_kept_cluster, render_where_kept};
 pub use trial_verdicts::render_trial_verdicts;
 pub use warm_progress::{WarmProgress, interrupt_then_exit};
 

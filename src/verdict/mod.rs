@@ -19,6 +19,7 @@ mod sweep;
 pub mod throughput;
 mod until_warm;
 pub mod warm;
+mod warmup;
 pub mod warnings;
 
 pub use comparison::{BOUND, Comparison, StrategyRatios, compute_comparison};
@@ -41,4 +42,4 @@ pub use sweep::{
     is_twice, outline_trials, render_sweep_headline,
 };
 pub use until_warm::{PassedSecond, WarmGoal, compute_until_warm};
-pub use warnings::warn_of_short_trials;
+pub use warmup::{view_run, view_trials};

@@ -73,6 +73,36 @@ fn a_sweep_that_is_killed_before_its_first_trial_goes_on_with_its_databases_and_
     assert!(listed["sweeps"][0]["ended_at"].is_string(), "{listed}");
 }
 
+/// The same command goes on with the fourth trial.
+#[test]
+fn ways_to_warm_that_are_killed_go_on_with_what_is_left() {
+    let (home, place) = (Home::new(), Place::new());
+    let study = ["bench", "warmup", "--scale", "1", "--seconds", "2", "--repeats", "2", "--strategies", "nothing,cat"];
+    let again = |more: &[&str]| place.command(&home, 15, &[&study[..], more].concat());
+    kill_at(again(&[]), "2 of 4", &place);
+    let killed = home.pgthaw(&["results", "show", "--json"]).ok().json();
+    assert_eq!((trials(&killed).len(), killed["run"]["ended_at"].is_null()), (2, true), "{killed}");
+
+    let output = Output::from(again(&["--json"]).stderr(Stdio::piped()).output().unwrap()).ok();
+    assert!(clusters(&place).is_empty());
+    let printed = output.json();
+    assert_eq!((&printed["run"]["id"], trials(&printed).len()), (&killed["run"]["id"], 4), "{printed}");
+    assert_eq!(trials(&printed)[..2], trials(&killed)[..], "what had ended is as it was");
+    assert!(printed["run"]["ended_at"].is_string());
+    let listed = home.pgthaw(&["results", "list", "--json"]).ok().json();
+    assert_eq!((listed["runs"].as_array().unwrap().len(), &listed["runs"][0]["trials"]), (1, &4.into()), "{listed}");
+    assert!(listed["sweeps"].as_array().unwrap().is_empty(), "{listed}");
+
+    // It is a sweep for those that compare trials.
+    let compared = home.pgthaw(&["results", "compare", "strategy=nothing", "strategy=cat", "--json"]).ok().json();
+    assert_eq!(compared["cells"].as_array().map(Vec::len), Some(1), "{compared}");
+    // And the study that it prints is the same one.
+    let file = home.path().join("printed.toml");
+    fs::write(&file, again(&["--print-study"]).output().unwrap().stdout).unwrap();
+    let plan = sweep(&place, &home, 15, file.to_str().unwrap(), &["--dry-run", "--json"]).output().unwrap();
+    assert_eq!(Output::from(plan).ok().json()["plan"]["varied"], serde_json::json!(["strategy"]));
+}
+
 #[test]
 fn nothing_stays_of_a_sweep_that_does_not_go_on() {
     let (home, place) = (Home::new(), Place::new());

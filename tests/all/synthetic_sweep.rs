@@ -423,6 +423,7 @@ fn make_run(shape: &Shape<'_>) -> SweepRun {
         generator: Vec::new(),
         verdicts: Vec::new(),
         warnings: Vec::new(),
+        warmup: None,
         source: None,
     }
 }

@@ -5,6 +5,7 @@ mod bound;
 mod buffers;
 mod launch;
 mod options;
+mod preparation;
 mod prepare;
 mod ranges;
 mod study;

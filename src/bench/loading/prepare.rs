@@ -4,8 +4,8 @@ use std::path::Path;
 
 use super::buffers::FormerBuffers;
 use super::options::{LoadingOptions, WantedSource};
+use super::preparation::{Preparation, launch_workload};
 use super::wanted::{WantedFile, find_wanted};
-use crate::bench::preparation::{Preparation, launch_workload};
 use crate::bench::warmer::WarmSnapshots;
 use crate::cache::Snapshot;
 use crate::lab::{Error, Lab, Stop, find_program, run_pgbench, run_statement};
@@ -40,7 +40,7 @@ pub async fn prepare_loading(
     events: &Events,
     stop: &Stop,
 ) -> Result<PreparedLoading, Error> {
-    let preparation = Preparation { options: &options.base, directory, events, stop };
+    let preparation = Preparation { options, directory, events, stop };
     lab.start(None)?;
     stop.check()?;
     let (strategies, skipped_strategies) = preparation.prepare_database(lab).await?;
@@ -55,8 +55,11 @@ pub async fn prepare_loading(
     apply_create_extension(&mut server.connect_to(OTHER_DATABASE).await?, PG_BUFFERCACHE).await?;
     match options.wanted {
         WantedSource::Everything => {
-            preparation.restart(lab, &[])?;
-            preparation.warm(lab).await?;
+            stop.check()?;
+            lab.stop()?;
+            lab.configure_autoprewarm(false)?;
+            lab.start(None)?;
+            preparation.warm(lab)?;
         }
         WantedSource::Script => run_from_cold(&preparation, lab)?,
     }

@@ -7,16 +7,16 @@ use jiff::Timestamp;
 
 use super::bound::compute_bound;
 use super::options::{LoadingOptions, RESIDENT_SHARE, WantedSource};
+use super::preparation::choose_settings;
 use super::prepare::{PreparedLoading, prepare_loading};
 use super::ranges::write_list;
 use super::trial::LoadSetup;
 use super::wanted::count_pages;
-use crate::bench::options::{find_device, set_read_ahead};
-use crate::bench::preparation::choose_settings;
 use crate::lab::{
-    Error, Lab, Stop, WorkDirectory, describe_machine, remove_abandoned, repair_read_ahead, tell_disk_remarks,
+    Error, Lab, Place, Stop, WorkDirectory, choose_in_force, describe_machine, remove_abandoned, repair_read_ahead,
+    tell_disk_remarks,
 };
-use crate::linux::block_device::BlockDevice;
+use crate::linux::block_device::{BlockDevice, read_block_device};
 use crate::linux::memory::pages_out_idle;
 use crate::linux::page_cache::PageCache as _;
 use crate::linux::read_ahead::ReadAhead;
@@ -41,18 +41,19 @@ pub struct LoadingFinished {
 /// # Errors
 /// `Error::Interrupted` when it was stopped before the trials began.
 pub async fn run_loading(mut options: LoadingOptions, events: &Events, stop: &Stop) -> Result<LoadingFinished, Error> {
-    remove_abandoned(&options.base.place, events);
+    let place = Place::Scratch { parent: options.parent.clone() };
+    remove_abandoned(&place, events);
     let directory = WorkDirectory::create()?;
-    options.base.strategies = options.loaders.iter().map(|loader| loader.strategy()).collect();
-    repair_read_ahead(options.base.place.directory(), events);
-    let device = find_device(&mut options.base);
-    tell_disk_remarks(&options.base.disk, events);
+    repair_read_ahead(&options.parent, events);
+    options.disk = choose_in_force(&options.parent, options.disk);
+    let device = read_block_device(&options.parent).ok();
+    tell_disk_remarks(&options.disk, events);
     events.tell(Event::Step("making a scratch cluster".into()));
-    let settings = choose_settings(&options.base);
+    let settings = choose_settings(&options);
     let settings: Vec<(&str, &str)> = settings.iter().map(|(name, value)| (*name, value.as_str())).collect();
-    let mut lab = Lab::open(&options.base.programs, &options.base.place, &settings)?;
+    let mut lab = Lab::open(&options.programs, &place, &settings)?;
     let played = play(&options, &mut lab, device.as_ref(), directory.path(), events, stop).await;
-    let kept = lab.finish(options.base.is_kept && played.is_ok()).await;
+    let kept = lab.finish(options.is_kept && played.is_ok()).await;
     // The first failure is the one to tell.
     Ok(LoadingFinished { kept: played.as_ref().map_or(Ok(None), |_| kept)?, ..played? })
 }
@@ -69,7 +70,8 @@ async fn play(
     let started_at = Timestamp::now();
     let prepared = prepare_loading(options, lab, directory, events, stop).await?;
     // Files keep the read-ahead that they were opened with, and each trial starts the server anew.
-    let read_ahead = set_read_ahead(&options.base)?;
+    let asked = options.disk.read_ahead.filter(|_| options.disk.read_ahead_not_enforced.is_none());
+    let read_ahead = asked.map(|asked| ReadAhead::set(&options.parent, asked)).transpose()?;
     let mut run = describe_run(options, lab, &prepared, device, started_at)?;
     for (name, how) in &prepared.skipped {
         events.tell(Event::Remark(format!("without {name}: {how}")));
@@ -79,7 +81,7 @@ async fn play(
     events.tell(Event::LoadingStarted(Box::new(run.clone())));
     let setup = LoadSetup {
         prepared: &prepared,
-        disk: &options.base.disk,
+        disk: &options.disk,
         device: device.map(|device| device.number),
         directory,
         range_list,
@@ -88,7 +90,7 @@ async fn play(
         events,
         stop,
     };
-    let turns = plan_order(&prepared.loaders, options.base.repeats, options.base.seed);
+    let turns = plan_order(&prepared.loaders, options.rounds, options.seed);
     let began = Instant::now();
     let mut trials = Vec::new();
     let mut is_interrupted = false;
@@ -124,29 +126,29 @@ fn describe_run(
     device: Option<&BlockDevice>,
     started_at: Timestamp,
 ) -> Result<LoadingRun, Error> {
-    let LoadingOptions { base, wanted, patience, .. } = options;
+    let LoadingOptions { wanted, patience, workload, disk, .. } = options;
     let page_bytes = lab.page_cache().page_bytes();
     let block_bytes = u64::from(prepared.facts.block_size);
     let wanted_pages = count_pages(&prepared.wanted);
-    let script = base.workload.script.name();
+    let script = workload.script.name();
     Ok(LoadingRun {
         id: new_run_id(started_at),
         started_at,
         ended_at: None,
         pgthaw_version: env!("CARGO_PKG_VERSION").to_owned(),
-        machine: describe_machine(base.place.directory(), device)?,
+        machine: describe_machine(&options.parent, device)?,
         server: prepared.facts.clone(),
         settings: prepared.settings.clone(),
         study: LoadingStudy {
-            scale: base.scale,
+            scale: options.scale,
             script: (*wanted == WantedSource::Script).then_some(script),
-            script_seconds: base.workload.seconds,
-            clients: base.workload.clients,
-            rounds: base.repeats,
+            script_seconds: workload.seconds,
+            clients: workload.clients,
+            rounds: options.rounds,
             loaders: prepared.loaders.iter().map(|loader| loader.name().to_owned()).collect(),
             skipped_loaders: prepared.skipped.clone(),
-            disk: base.disk.clone(),
-            seed: base.seed,
+            disk: disk.clone(),
+            seed: options.seed,
             database_bytes: prepared.database_bytes,
             wanted_bytes: Bytes(wanted_pages * page_bytes),
             wanted_pages,
@@ -154,7 +156,7 @@ fn describe_run(
             resident_share: RESIDENT_SHARE,
             former_buffers_bytes: Bytes(prepared.former.blocks * block_bytes),
             former_hot_bytes: Bytes(prepared.former.hot_blocks * block_bytes),
-            bound: compute_bound(&prepared.wanted, page_bytes, &base.disk),
+            bound: compute_bound(&prepared.wanted, page_bytes, disk),
             patience_seconds: patience.as_secs() as u32,
         },
         warnings: warn(options),
@@ -163,14 +165,14 @@ fn describe_run(
 
 fn warn(options: &LoadingOptions) -> Vec<String> {
     let mut warnings = Vec::new();
-    let disk = &options.base.disk;
+    let disk = &options.disk;
     if let Some(reason) = &disk.not_enforced {
         warnings.push(format!("the disk {} is not in force: {reason}", disk.name));
     }
     if let Some(reason) = &disk.read_ahead_not_enforced {
         warnings.push(format!("the read-ahead of the disk {} is not in force: {reason}", disk.name));
     }
-    if options.base.repeats < 6 {
+    if options.rounds < 6 {
         warnings.push("fewer than six rounds leave a ratio's interval too narrow: --repeats 6".into());
     }
     if pages_out_idle() {

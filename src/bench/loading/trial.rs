@@ -12,7 +12,7 @@ use super::prepare::{OTHER_DATABASE, PreparedLoading};
 use super::wanted::count_pages;
 use super::watch::{NEAR_GOAL, Watch};
 use crate::bench::warmer::describe_failure;
-use crate::lab::{Error, Lab, Launch, Running, Stop, disk};
+use crate::lab::{DeviceUse, Error, Lab, Launch, Running, Stop, disk};
 use crate::linux::block_device::read_device_counters;
 use crate::linux::cgroup::DiskLimit;
 use crate::linux::page_cache::PageCache as _;
@@ -73,7 +73,7 @@ impl LoadSetup<'_> {
         let started_at = Timestamp::now();
         lab.stop()?;
         let start_state = lab.make_cold()?;
-        let limit = disk::create_limit(self.disk, self.device, None)?;
+        let limit = disk::create_limit(self.disk, self.device, DeviceUse::Shared, None)?;
         lab.start(limit.as_ref())?;
         let directory = tempfile::tempdir_in(self.directory)
             .map_err(|source| Error::file("create a directory in", self.directory, source))?;

@@ -1,5 +1,6 @@
-//! A sweep from its first trial to its last, or from where it was interrupted.
+//! Studies from their first trial to their last, or from where they were interrupted.
 
+use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::time::Instant;
@@ -11,33 +12,42 @@ use super::calibrate::calibrate_generator;
 use super::earlier::add_verdicts;
 use super::start::{Snapshots, Starter};
 use super::trial::TrialSetup;
+use crate::bench::forecast::forecast_nothing;
 use crate::lab::{
     Error, Place, ScriptCopies, Site, SiteKey, SiteMaker, SitesAsked, Stop, WorkDirectory, check_hosts, connect,
     describe_machine, remove_abandoned, repair_read_ahead,
 };
 use crate::linux::block_device::read_block_device;
 use crate::linux::memory::pages_out_idle;
+use crate::model;
 use crate::postgres::pgbench::{Pgbench, read_pgbench_version};
 use crate::postgres::{Programs, ServerBuild, read_configuration};
 use crate::study::{
-    Disk, Event, Events, GeneratorCalibration, Record as _, Strategy, Sweep, SweepOpened, SweepRun, SweepTrial,
-    SweepTrialStarted, TimeLeft, Turn, expected_seconds, plan_turns, texts_of,
+    DatabaseKey, Disk, Event, Events, Finding, GeneratorCalibration, MeasurementVerdict, Point, Record as _, Strategy,
+    Sweep, SweepOpened, SweepRun, SweepTrial, SweepTrialStarted, TimeLeft, Turn, WarmupFacts, expected_seconds,
+    plan_turns, texts_of,
 };
 use crate::verdict::compute_start_verdicts;
 
 /// What is asked of a sweep.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct SweepOptions {
     /// Whoever runs it holds its [lock](crate::lab::SweepLock).
     pub id: String,
     pub programs: Programs,
-    /// Where the cluster is made: on the disk that is measured.
-    pub parent: PathBuf,
+    /// Where the cluster is made, on the disk that is measured; or the lab server's that is borrowed.
+    pub place: Place,
     pub sweep: Sweep,
     /// A run of the same sweep that did not get to its end.
     pub earlier: Option<Earlier>,
     /// Ids of all sweeps that did not: what killed runs have left of them stays.
     pub unfinished: BTreeSet<String>,
+    /// Does somebody go on with it after a kill? Then its clusters stay.
+    pub goes_on: bool,
+    /// Leave the cluster, or the benchmark's databases in a borrowed one, in place.
+    pub is_kept: bool,
+    /// What the device gives, for a forecast; `None` when nobody knows.
+    pub device: Option<model::Device>,
 }
 
 /// A sweep that ended, or was stopped.
@@ -48,66 +58,115 @@ pub struct SweepFinished {
     pub trials: u32,
     pub failed: u32,
     pub is_interrupted: bool,
+    /// The cluster's directory, when it was kept.
+    pub kept: Option<PathBuf>,
 }
 
-/// Runs what is left of a sweep, and blocks its thread while a server starts or a trial runs: give it a thread of its
-/// own. Trials are told as events when they end. Whatever happens, the server and its cluster are gone afterwards.
+/// Runs what is left of sweeps, one after the other, and blocks its thread while a server starts or a trial runs: give it a
+/// thread of its own. Sweeps in the same place share their clusters and the databases that both have. Trials are told as
+/// events when they end. Whatever happens, the servers and, unless they are kept, their clusters are gone afterwards; a lab
+/// server whose cluster was borrowed runs again.
 ///
 /// # Errors
-/// `Error::Interrupted` when it was stopped before the trials began; `Error::OtherGround` when it was begun with another
-/// server or on another disk.
-pub async fn run_sweep(options: SweepOptions, events: &Events, stop: &Stop) -> Result<SweepFinished, Error> {
-    remove_abandoned(&Place::Scratch { parent: options.parent.clone() }, events);
+/// `Error::Interrupted` when it was stopped before the first trials began; `Error::OtherGround` when a sweep was begun with
+/// another server or on another disk.
+pub async fn run_sweeps(all: &[SweepOptions], events: &Events, stop: &Stop) -> Result<Vec<SweepFinished>, Error> {
     let directory = WorkDirectory::create()?;
+    let mut sites = Sites::new();
+    let played = run_each(all, directory.path(), &mut sites, events, stop).await;
+    let is_kept = played.is_ok() && all.iter().any(|options| options.is_kept);
+    // The first failure is the one to tell.
+    let mut tidied: Result<Option<PathBuf>, Error> = Ok(None);
+    for site in sites.into_values() {
+        let finished = site.finish(is_kept).await;
+        tidied = tidied.and_then(|kept| Ok(kept.or(finished?)));
+    }
+    let (mut played, kept) = (played?, tidied?);
+    played.iter_mut().for_each(|finished| finished.kept.clone_from(&kept));
+    Ok(played)
+}
+
+type Sites = BTreeMap<SiteKey, Site>;
+
+async fn run_each(
+    all: &[SweepOptions],
+    directory: &Path,
+    sites: &mut Sites,
+    events: &Events,
+    stop: &Stop,
+) -> Result<Vec<SweepFinished>, Error> {
+    let mut played: Vec<SweepFinished> = Vec::new();
+    for (number, options) in (1..).zip(all) {
+        if all.len() > 1 {
+            events.tell(Event::Remark(format!("study {number} of {}: {}", all.len(), options.sweep.question)));
+        }
+        let later_seconds = all[number..].iter().map(|later| later.sweep.expected_seconds()).sum();
+        match run_one(options, later_seconds, directory, sites, events, stop).await {
+            Ok(finished) => played.push(finished),
+            // Stopped while this one was prepared: those before are whole.
+            Err(Error::Interrupted) if !played.is_empty() => {
+                played.iter_mut().for_each(|finished| finished.is_interrupted = true);
+            }
+            Err(error) => return Err(error),
+        }
+        if played.iter().any(|finished| finished.is_interrupted) {
+            break;
+        }
+    }
+    Ok(played)
+}
+
+async fn run_one(
+    options: &SweepOptions,
+    later_seconds: f64,
+    directory: &Path,
+    sites: &mut Sites,
+    events: &Events,
+    stop: &Stop,
+) -> Result<SweepFinished, Error> {
+    remove_abandoned(&options.place, events);
     let asked = SitesAsked {
         id: &options.id,
         sweep: &options.sweep,
         programs: &options.programs,
-        parent: &options.parent,
+        place: &options.place,
         unfinished: &options.unfinished,
     };
-    let maker = SiteMaker::new(asked, directory.path(), events, stop)?;
+    let maker = SiteMaker::new(asked, directory, events, stop)?;
     if let Some(earlier) = &options.earlier {
-        earlier.check_ground(maker.first_programs(), &options.parent)?;
-        if earlier.finished.len() as u32 >= options.sweep.trials() {
+        earlier.check_ground(maker.first_programs(), options.place.directory())?;
+        let can_run = |point: &Point| !is_left_out(&earlier.run, point);
+        if earlier.finished.len() >= plan_turns(&options.sweep, 0, can_run).len() {
             // It was killed when nothing was left but to say so.
             maker.remove_left(true);
             let run = SweepRun { ended_at: Some(Timestamp::now()), ..earlier.run.clone() };
-            return Ok(SweepFinished { run, trials: 0, failed: 0, is_interrupted: false });
+            return Ok(SweepFinished { run, trials: 0, failed: 0, is_interrupted: false, kept: None });
         }
     }
-    maker.remove_left(false);
-    maker.check_room()?;
-    repair_read_ahead(&options.parent, events);
+    if sites.is_empty() {
+        maker.remove_left(false);
+        maker.check_room()?;
+    }
+    repair_read_ahead(options.place.directory(), events);
     if let Some(generators) = &options.sweep.generators {
         events.tell(Event::Step("reaching the load generators".into()));
-        for host in check_hosts(generators, directory.path(), stop)? {
+        for host in check_hosts(generators, directory, stop)? {
             events.tell(Event::Remark(host));
         }
     }
     let earlier_seed = options.earlier.as_ref().map(|earlier| earlier.run.seed);
     let play = Play {
-        options: &options,
+        options,
         seed: earlier_seed.or(options.sweep.seed).unwrap_or_else(rand::random),
         started_at: Timestamp::now(),
-        scripts: ScriptCopies::make(&options.sweep, directory.path())?,
-        directory: directory.path(),
+        scripts: ScriptCopies::make(&options.sweep, directory)?,
+        later_seconds,
+        directory,
         events,
         stop,
     };
-    let mut sites = BTreeMap::new();
-    let played = play.run(&maker, &mut sites).await;
-    // The first failure is the one to tell.
-    let mut tidied = Ok(());
-    for site in sites.into_values() {
-        let finished = site.finish().await;
-        tidied = tidied.and(finished);
-    }
-    let finished = played?;
-    tidied.map(|()| finished)
+    play.run(&maker, sites).await
 }
-
-type Sites = BTreeMap<SiteKey, Site>;
 
 /// What stays the same while a sweep runs.
 struct Play<'a> {
@@ -115,6 +174,8 @@ struct Play<'a> {
     seed: u64,
     started_at: Timestamp,
     scripts: ScriptCopies,
+    /// That sweeps after this one are expected to take.
+    later_seconds: f64,
     directory: &'a Path,
     events: &'a Events,
     stop: &'a Stop,
@@ -127,7 +188,14 @@ impl Play<'_> {
         let mut is_kept = run.is_some();
         let mut snapshots = BTreeMap::new();
         for key in SiteKey::all(sweep) {
-            let site = sites.entry(key.clone()).or_insert(maker.open(&key).await?);
+            let site = match sites.entry(key.clone()) {
+                Entry::Vacant(place) => place.insert(maker.open(&key).await?),
+                Entry::Occupied(site) => {
+                    let site = site.into_mut();
+                    maker.use_again(site).await?;
+                    site
+                }
+            };
             let known = match run.take() {
                 Some(run) => run,
                 None => {
@@ -138,12 +206,12 @@ impl Play<'_> {
             };
             let known = run.insert(known);
             // What is not kept nobody comes back for.
-            if is_kept {
+            if is_kept && self.options.goes_on {
                 site.outlive();
             }
             maker.fill(site).await?;
-            // Of other hosts that would say nothing.
-            if known.generator.is_empty() && sweep.generators.is_none() {
+            // Of other hosts that would say nothing, and ways to warm are compared on the way to what pgbench can do.
+            if known.generator.is_empty() && sweep.generators.is_none() && !sweep.is_warmup {
                 known.generator = self.calibrate(site)?;
             }
             let taken = self.take_snapshots(site).await?;
@@ -151,9 +219,7 @@ impl Play<'_> {
             snapshots.insert(key, taken);
         }
         let Some(mut run) = run else { unreachable!("every axis has a value") };
-        let found = compute_start_verdicts(sweep, &disks_of(sites, sweep), &builds_of(sites), pages_out_idle());
-        add_verdicts(&mut run.verdicts, found);
-        run.warnings = texts_of(&run.verdicts);
+        self.add_found(&mut run, sites, &snapshots)?;
         let (machine, generator) = (run.machine.clone(), run.generator.clone());
         self.events.tell(Event::SweepStarted(Box::new(run.clone())));
         let setup = TrialSetup {
@@ -167,7 +233,7 @@ impl Play<'_> {
             events: self.events,
             stop: self.stop,
         };
-        let mut finished = SweepFinished { run: run.clone(), trials: 0, failed: 0, is_interrupted: false };
+        let mut finished = SweepFinished { run: run.clone(), trials: 0, failed: 0, is_interrupted: false, kept: None };
         match self.run_trials(sites, &setup, &mut finished).await {
             Ok(()) => run.ended_at = Some(Timestamp::now()),
             Err(Error::Interrupted) => finished.is_interrupted = true,
@@ -182,7 +248,9 @@ impl Play<'_> {
         setup: &TrialSetup<'_>,
         finished: &mut SweepFinished,
     ) -> Result<(), Error> {
-        let turns = plan_turns(setup.sweep, self.seed);
+        let sweep = setup.sweep;
+        let turns =
+            plan_turns(sweep, self.seed, |point| sites.get(&SiteKey::of(point)).is_none_or(|site| site.can_run(point)));
         let is_done = |turn: &Turn<u32>| {
             let earlier = self.options.earlier.as_ref();
             earlier.is_some_and(|earlier| earlier.finished.contains(&(turn.point, turn.repeat)))
@@ -190,20 +258,21 @@ impl Play<'_> {
         let all = turns.len() as u32;
         let left: Vec<Turn<u32>> = turns.into_iter().filter(|turn| !is_done(turn)).collect();
         let expected = |turn: &Turn<u32>| {
-            let point = setup.sweep.point(turn.point);
-            expected_seconds(&point, &setup.sweep.disk(&point))
+            let point = sweep.point(turn.point);
+            expected_seconds(&point, &sweep.disk(&point))
         };
-        let mut expected_left: f64 = left.iter().map(expected).sum();
+        let mut expected_left: f64 = left.iter().map(expected).sum::<f64>() + self.later_seconds;
         let mut time_left = TimeLeft::default();
         let mut last: Option<SiteKey> = None;
         for turn in &left {
-            let (began, point) = (Instant::now(), setup.sweep.point(turn.point));
+            let (began, point) = (Instant::now(), sweep.point(turn.point));
             self.events.tell(Event::SweepTrialStarted(SweepTrialStarted {
-                label: point.render(&setup.sweep.axes.varied()),
+                label: if sweep.is_warmup { point.strategy.clone() } else { point.render(&sweep.axes.varied()) },
                 repeat: turn.repeat,
                 position: turn.position,
                 trials: all,
                 seconds: point.seconds,
+                until_steady: sweep.until_steady,
                 left: time_left.left(expected_left),
             }));
             let key = SiteKey::of(&point);
@@ -234,27 +303,83 @@ impl Play<'_> {
         kept.recv().await.is_some()
     }
 
-    /// Of the warm state, for points that start restored, and for strategies that bring it back.
+    /// What its sites and their warm servers have shown.
+    fn add_found(
+        &self,
+        run: &mut SweepRun,
+        sites: &Sites,
+        snapshots: &BTreeMap<SiteKey, Snapshots>,
+    ) -> Result<(), Error> {
+        let sweep = &self.options.sweep;
+        if sweep.is_warmup && run.warmup.is_none() {
+            run.warmup = self.describe_warmup(run, sites, snapshots)?;
+        }
+        let mut found = compute_start_verdicts(sweep, &disks_of(sites, sweep), &builds_of(sites), pages_out_idle());
+        let left_out: BTreeMap<&str, &String> =
+            sites.values().flat_map(|site| &site.left_out).map(|(name, how)| (*name, how)).collect();
+        found.extend(left_out.into_iter().map(|(strategy, remedy)| {
+            MeasurementVerdict::from(Finding::StrategyLeftOut { strategy: strategy.to_owned(), remedy: remedy.clone() })
+        }));
+        // One that was missing may have come since.
+        run.verdicts.retain(|verdict| !matches!(verdict.finding, Finding::StrategyLeftOut { .. }));
+        add_verdicts(&mut run.verdicts, found);
+        run.warnings = texts_of(&run.verdicts);
+        Ok(())
+    }
+
+    fn describe_warmup(
+        &self,
+        run: &SweepRun,
+        sites: &Sites,
+        snapshots: &BTreeMap<SiteKey, Snapshots>,
+    ) -> Result<Option<WarmupFacts>, Error> {
+        let (sweep, point) = (&self.options.sweep, self.options.sweep.point(0));
+        let key = SiteKey::of(&point);
+        let warm = snapshots.get(&key).and_then(|of_site| of_site.get(&DatabaseKey::of(&point)));
+        let (Some(warm), Some(site)) = (warm, sites.get(&key)) else { return Ok(None) };
+        let disk = site.disks.get(&point.disk).cloned().unwrap_or_else(|| sweep.disk(&point));
+        let device = self.options.device.as_ref().filter(|_| disk.not_enforced.is_none());
+        let forecast = match device {
+            Some(device) => {
+                let read_ahead = disk.read_ahead_in_force(run.machine.device.read_ahead_bytes);
+                forecast_nothing(sweep, &warm.relations, &warm.calibration, device, read_ahead)?
+            }
+            None => None,
+        };
+        Ok(Some(WarmupFacts {
+            disk,
+            database_bytes: warm.database_bytes,
+            wanted_bytes: warm.wanted,
+            calibration_tps: warm.calibration.tps,
+            forecast,
+        }))
+    }
+
+    /// Of the warm state, for points that start restored, and for strategies that bring it back; of ways to warm always, for
+    /// what is wanted.
     async fn take_snapshots(&self, site: &mut Site) -> Result<Snapshots, Error> {
         let sweep = &self.options.sweep;
         let mut snapshots = Snapshots::new();
-        let strategies = sweep.strategies();
-        if strategies == [Strategy::Nothing] {
+        let mut strategies = sweep.strategies();
+        strategies.retain(|strategy| !site.left_out.contains_key(strategy.name()));
+        if strategies == [Strategy::Nothing] && !sweep.is_warmup {
             return Ok(snapshots);
         }
         for (key, database) in &site.databases {
             self.stop.check()?;
-            self.events.tell(Event::Step(format!("taking the snapshot of the warm state, {}", key.render())));
+            self.events.tell(Event::Step(format!("warming, and taking the snapshots of it: {}", key.render())));
             site.lab.use_database(&database.name, database.oid);
             let starter = Starter {
                 device: None,
                 device_use: site.device_use,
+                memory: None,
                 snapshots: &Snapshots::new(),
                 directory: self.directory,
                 stop: self.stop,
             };
             let load = self.scripts.of(&sweep.load(&sweep.point(0)));
             let snapshot = starter.take_snapshot(&mut site.lab, key, &load, &strategies).await?;
+            self.events.tell(Event::Calibrated(Box::new(snapshot.calibration.clone())));
             snapshots.insert(key.clone(), snapshot);
         }
         Ok(snapshots)
@@ -268,17 +393,17 @@ impl Play<'_> {
     }
 
     async fn describe(&self, site: &Site) -> Result<SweepRun, Error> {
-        let sweep = &self.options.sweep;
+        let (sweep, directory) = (&self.options.sweep, self.options.place.directory());
         let (server, mut connection) = connect(&site.lab).await?;
         let pgbench = Pgbench::find(&site.lab.programs, site.lab.workload_options())?;
-        let device = read_block_device(&self.options.parent).ok();
+        let device = read_block_device(directory).ok();
         let mut run = SweepRun {
             id: self.options.id.clone(),
             started_at: self.started_at,
             ended_at: None,
             pgthaw_version: env!("CARGO_PKG_VERSION").to_owned(),
             pgbench_version: read_pgbench_version(pgbench.program())?,
-            machine: describe_machine(&self.options.parent, device.as_ref())?,
+            machine: describe_machine(directory, device.as_ref())?,
             server: server.facts,
             configuration: read_configuration(&mut connection).await?,
             question: sweep.question.clone(),
@@ -291,11 +416,20 @@ impl Play<'_> {
             generator: Vec::new(),
             warnings: Vec::new(),
             verdicts: Vec::new(),
+            warmup: None,
             source: None,
         };
         run.hide_secrets();
         Ok(run)
     }
+}
+
+/// Was a point left out when its sweep began, or was gone on with?
+fn is_left_out(run: &SweepRun, point: &Point) -> bool {
+    run.verdicts.iter().any(|verdict| match &verdict.finding {
+        Finding::StrategyLeftOut { strategy, .. } => *strategy == point.strategy,
+        _ => false,
+    })
 }
 
 /// Every disk of every site.

@@ -13,15 +13,20 @@ use crate::lab::{
 use crate::linux::DeviceNumber;
 use crate::linux::cgroup::DiskLimit;
 use crate::linux::read_ahead::ReadAhead;
-use crate::postgres::pgbench::{Length, Load, Pgbench, TransactionLog};
-use crate::postgres::{Server, ServerStatistics};
-use crate::study::{DatabaseKey, Disk, Finding, Point, ResidencyStrip, StartAsked, StartState, Strategy};
+use crate::model::compute_median;
+use crate::pgbench::Intervals;
+use crate::postgres::pgbench::{Length, Load, Pgbench, TransactionLog, read_intervals};
+use crate::postgres::{Server, ServerStatistics, read_activity};
+use crate::study::{Calibration, DatabaseKey, Disk, Finding, Point, ResidencyStrip, StartAsked, StartState, Strategy};
 use crate::units::Bytes;
 use crate::warm::traffic::Sharing;
 
 /// Seconds that the workload runs before a trial that starts cold, warm or restored, no longer than the trial itself:
 /// then each follows on the same, whatever the one before it did (docs/journal/2026-11-22-the-same-history.md).
 const HISTORY_SECONDS: u32 = 3;
+
+/// The same before snapshots of the warm state are taken, to make usage counts and to see its pace.
+const WARM_SECONDS: u32 = 5;
 
 /// A database is warm, and a snapshot restored, when this share of it is resident: the kernel may take some back at any
 /// moment.
@@ -47,6 +52,8 @@ pub struct Started {
 pub struct Starter<'a> {
     pub device: Option<DeviceNumber>,
     pub device_use: DeviceUse,
+    /// Of the server; `None` is no limit.
+    pub memory: Option<Bytes>,
     /// Of the warm state of each database.
     pub snapshots: &'a Snapshots,
     pub directory: &'a Path,
@@ -57,8 +64,12 @@ pub struct Starter<'a> {
 #[derive(Debug)]
 pub struct WarmSnapshot {
     pub snapshots: WarmSnapshots,
-    /// Of the database, resident in the page cache when it was taken.
+    /// Of the database, resident in the page cache when it was taken, and its whole size.
     pub wanted: Bytes,
+    pub database_bytes: Bytes,
+    /// The largest of its relations.
+    pub relations: Vec<(String, Bytes)>,
+    pub calibration: Calibration,
     /// Is autoprewarm among what warms the study's servers? Then each start has it, or has not.
     pub has_autoprewarm: bool,
 }
@@ -168,21 +179,36 @@ impl Starter<'_> {
     fn start_limited(&self, lab: &mut Lab, disk: &Disk) -> Result<(Option<ReadAhead>, Option<DiskLimit>), Error> {
         let asked = disk.read_ahead.filter(|_| disk.read_ahead_not_enforced.is_none());
         let read_ahead = asked.map(|asked| ReadAhead::set(&lab.data_directory(), asked)).transpose()?;
-        let limit = match self.device_use {
-            DeviceUse::Shared => disk::create_limit(disk, self.device, None)?,
-            DeviceUse::Own => disk::create_limit_on_own(disk, self.device)?,
-        };
+        let limit = disk::create_limit(disk, self.device, self.device_use, self.memory)?;
         lab.start(limit.as_ref())?;
         Ok((read_ahead, limit))
     }
 
     /// What the workload adds is taken away again, everything is read, and the workload runs for a while.
-    pub async fn repeat_history(&self, lab: &Lab, load: &Load) -> Result<(), Error> {
+    async fn repeat_history(&self, lab: &Lab, load: &Load) -> Result<(), Error> {
         tidy(lab).await?;
         lab.apply_read_all(|| !self.stop.is_requested())?;
+        self.run_unlimited(lab, load, HISTORY_SECONDS)?;
+        write_checkpoint(lab).await
+    }
+
+    /// The same, for longer, and watched.
+    async fn calibrate(&self, lab: &Lab, load: &Load) -> Result<Calibration, Error> {
+        tidy(lab).await?;
+        lab.apply_read_all(|| !self.stop.is_requested())?;
+        let (server, mut connection) = connect_to(lab, lab.database()).await?;
+        let before = read_activity(&mut connection).await?;
+        let tps = self.run_unlimited(lab, load, WARM_SECONDS)?;
+        let activity = read_activity(&mut connection).await?.since(&before);
+        write_checkpoint(lab).await?;
+        Ok(Calibration { tps, activity, facts: server.facts })
+    }
+
+    /// Runs the workload for at most so many seconds, no longer than a trial, and says how many transactions it served in each.
+    fn run_unlimited(&self, lab: &Lab, load: &Load, most: u32) -> Result<Option<f64>, Error> {
         let seconds = match load.length {
-            Length::Seconds(seconds) => seconds.min(HISTORY_SECONDS),
-            Length::Transactions(_) => HISTORY_SECONDS,
+            Length::Seconds(seconds) => seconds.min(most),
+            Length::Transactions(_) => most,
         };
         let history = Load {
             rate: None,
@@ -195,9 +221,8 @@ impl Starter<'_> {
             .map_err(|source| Error::file("create a directory in", self.directory, source))?;
         let pgbench = Pgbench::find(&lab.programs, lab.workload_options())?;
         let launch = Launch::new(pgbench.program(), pgbench.load_arguments(&history, logs.path()));
-        run_pgbench(launch, "history", logs.path(), self.stop, |_| ())?;
-        let (_, mut connection) = connect(lab).await?;
-        run_statement(&mut connection, "write a checkpoint", "CHECKPOINT").await
+        run_pgbench(launch, "history", self.directory, self.stop, |_| ())?;
+        Ok(compute_pace(&read_intervals(logs.path())?))
     }
 
     /// Runs `pgthaw restore` to its end.
@@ -235,15 +260,30 @@ impl Starter<'_> {
             lab.configure_autoprewarm(true)?;
             lab.start(None)?;
         }
-        self.repeat_history(lab, load).await?;
+        let calibration = self.calibrate(lab, load).await?;
         // Every site has databases of the same names.
         let place = |number: u32| self.directory.join(format!("snapshot-{}-{number}", key.database_name()));
         let directory = (0..).map(place).find(|path| !path.exists()).unwrap_or_else(|| place(0));
         std::fs::create_dir_all(&directory).map_err(|source| Error::file("create", &directory, source))?;
         let server = Server::connect(&lab.connect_options(lab.database())).await?;
         let snapshots = WarmSnapshots::take(strategies, lab, &server, &directory).await?;
-        Ok(WarmSnapshot { snapshots, wanted: lab.read_resident()?.0, has_autoprewarm })
+        let (wanted, database_bytes) = lab.read_resident()?;
+        let relations = choose_strips(lab).await?.iter().map(StripRelation::size).collect();
+        Ok(WarmSnapshot { snapshots, wanted, database_bytes, relations, calibration, has_autoprewarm })
     }
+}
+
+async fn write_checkpoint(lab: &Lab) -> Result<(), Error> {
+    let (_, mut connection) = connect(lab).await?;
+    run_statement(&mut connection, "write a checkpoint", "CHECKPOINT").await
+}
+
+/// Transactions per second, the median; `None` where none was served.
+fn compute_pace(intervals: &Intervals) -> Option<f64> {
+    let paces: Vec<f64> = intervals.values().map(|interval| interval.transactions as f64).collect();
+    // The first and the last second are not whole ones.
+    let whole = if paces.len() > 2 { &paces[1..paces.len() - 1] } else { &paces[..] };
+    compute_median(whole.to_vec()).filter(|tps| *tps > 0.0)
 }
 
 /// Takes away what the workload has added, as far as that goes without making the tables anew.

@@ -5,7 +5,7 @@ use std::path::Path;
 
 use jiff::Timestamp;
 
-use super::start::{Snapshots, Started, Starter, plan_strategy};
+use super::start::{Snapshots, Started, Starter, WarmSnapshot, plan_strategy};
 use crate::bench::race::{Entrants, Gauged, run_race};
 use crate::bench::residency::{StripRelation, read_strips_of_running};
 use crate::bench::warmer::{Contender, io_workers_serve};
@@ -110,6 +110,7 @@ impl TrialSetup<'_> {
         let starter = Starter {
             device: site.device,
             device_use: site.device_use,
+            memory: self.sweep.memory,
             snapshots,
             directory: self.directory,
             stop: self.stop,
@@ -155,15 +156,24 @@ impl TrialSetup<'_> {
         Ok(Measurement { started, measured, figures, waits, before, after, tables, log, strips })
     }
 
-    /// Trials of a sweep last as long as they were asked to.
     fn watched(&self, site: &Site, point: &Point, database_bytes: Bytes) -> Watched {
         let is_own_script = self.has_own_script(point);
-        let block_size = site.block_size;
+        let warm = self.warm(point);
         Watched {
-            goal: WarmGoal { wanted_bytes: database_bytes, block_size, warm_tps: None, is_uniform: !is_own_script },
+            goal: WarmGoal {
+                wanted_bytes: warm.map_or(database_bytes, |warm| warm.wanted),
+                block_size: site.block_size,
+                warm_tps: warm.and_then(|warm| warm.calibration.tps),
+                is_uniform: !is_own_script,
+            },
             facts: point.facts(is_own_script),
-            stops_when_steady: false,
+            stops_when_steady: self.sweep.until_steady,
         }
+    }
+
+    /// The warm state of a point's database, where somebody looked.
+    fn warm(&self, point: &Point) -> Option<&WarmSnapshot> {
+        self.snapshots.get(&SiteKey::of(point))?.get(&DatabaseKey::of(point))
     }
 
     fn disk(&self, site: &Site, point: &Point) -> Disk {
@@ -213,6 +223,7 @@ impl TrialSetup<'_> {
         let circumstances = Circumstances {
             start: started.findings,
             disk: &disk,
+            until_steady: self.sweep.until_steady,
             disk_name: SiteKey::of(&trial.point).name_disk(&trial.point.disk, self.sweep),
             seconds: &seconds,
             measured: &measured,
@@ -238,9 +249,7 @@ impl TrialSetup<'_> {
         residency: Vec<RelationResidency>,
         judgement: Result<Judgement, String>,
     ) -> Warming {
-        let of_site = self.snapshots.get(&SiteKey::of(&trial.point));
-        let wanted_bytes =
-            of_site.and_then(|of_site| of_site.get(&DatabaseKey::of(&trial.point))).map(|warm| warm.wanted);
+        let wanted_bytes = self.warm(&trial.point).map(|warm| warm.wanted);
         let disk = self.disk(site, &trial.point);
         compute_warming(ColdTrial {
             samples: &trial.samples,

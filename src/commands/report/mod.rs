@@ -60,7 +60,7 @@ pub async fn run(arguments: ReportArguments, output: OutputArguments) -> anyhow:
 async fn find_sweeps(store: &Store, wanted: &[String]) -> anyhow::Result<Vec<SweepRun>> {
     let mut sweeps = Vec::new();
     for one in wanted {
-        sweeps.extend(store.find_sweep(one).await?);
+        sweeps.extend(store.find_sweep(one).await?.filter(|sweep| !sweep.is_warmup()));
     }
     anyhow::ensure!(
         sweeps.is_empty() || sweeps.len() == wanted.len(),

@@ -102,7 +102,7 @@ struct ShownRun {
 }
 
 async fn show(store: &Store, wanted: &str, output: OutputArguments) -> anyhow::Result<()> {
-    if let Some(sweep) = store.find_sweep(wanted).await? {
+    if let Some(sweep) = store.find_sweep(wanted).await?.filter(|sweep| !sweep.is_warmup()) {
         return show_sweep(store, &sweep, output).await;
     }
     if let Some(loading) = store.find_loading(wanted).await? {

@@ -2,6 +2,7 @@
 
 use std::io::{BufRead as _, BufReader, Read as _, Seek as _, SeekFrom};
 use std::path::{Path, PathBuf};
+use std::sync::PoisonError;
 use std::time::{Duration, Instant};
 
 use super::owner::{DATA, LOG};
@@ -22,12 +23,19 @@ const SEVERITIES: [&str; 7] = ["PANIC:", "FATAL:", "ERROR:", "WARNING:", "LOG:",
 impl ScratchCluster {
     /// From now on the settings of [`ScratchCluster::replace_settings`] count, after those that were configured before.
     pub fn allow_replaceable_settings(&self) -> Result<(), Error> {
+        if self.borrowed.is_some() {
+            return Ok(());
+        }
         self.configure(&[("include_if_exists", REPLACEABLE_FILE)])
     }
 
     /// Sets these, and no longer those that were set so before. They count from the next start or reload. No value has
     /// a line break.
     pub fn replace_settings(&self, settings: &[(String, String)]) -> Result<(), Error> {
+        if let Some(borrowed) = &self.borrowed {
+            settings.clone_into(&mut borrowed.replaceable.lock().unwrap_or_else(PoisonError::into_inner));
+            return Ok(());
+        }
         let quote = |value: &str| value.replace('\\', r"\\").replace('\'', "''");
         let lines: String = settings.iter().map(|(name, value)| format!("{name} = '{}'\n", quote(value))).collect();
         self.replace_file(REPLACEABLE_FILE, &lines)

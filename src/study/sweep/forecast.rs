@@ -131,8 +131,17 @@ fn forecast_cold(point: &Point, disk: &Disk) -> Option<Forecast> {
     compute_forecast(&workload, &server, None).ok()
 }
 
+impl Sweep {
+    /// Seconds that all of it is expected to take.
+    pub fn expected_seconds(&self) -> f64 {
+        let each = (0..self.points()).map(|number| self.point(number));
+        let trials: f64 = each.map(|point| expected_seconds(&point, &self.disk(&point))).sum();
+        preparation_seconds(self) + trials * f64::from(self.repeats)
+    }
+}
+
 /// Seconds until every cluster has the study's databases, and pgbench was tried with an empty statement.
-pub fn preparation_seconds(sweep: &Sweep) -> f64 {
+fn preparation_seconds(sweep: &Sweep) -> f64 {
     let Axes { scale, jobs, server, file_system, database, .. } = &sweep.axes;
     let calibration = f64::from(CALIBRATION_SECONDS + 1) * jobs.len() as f64;
     let scales = scale.iter().map(|scale| f64::from(*scale)).sum::<f64>();

@@ -16,6 +16,7 @@ pub(crate) mod spec;
 mod start;
 mod trial_generators;
 mod warming;
+mod warmup;
 
 pub use database::{DATABASE, DatabaseKey, DatabaseSpec};
 pub use forecast::{
@@ -36,3 +37,4 @@ pub use spec::{Exceeded, Sweep, parse_sweep, read_sweep, render_digest};
 pub use start::StartAsked;
 pub use trial_generators::{TrialGenerator, TrialGenerators};
 pub use warming::{Climb, Warming, WarmingFigures};
+pub use warmup::{WarmupAsked, WarmupFacts};

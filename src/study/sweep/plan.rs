@@ -4,7 +4,7 @@ use std::path::Path;
 
 use serde::Serialize;
 
-use super::forecast::{database_bytes, expected_seconds, forecast_warm_seconds, needed_bytes, preparation_seconds};
+use super::forecast::{database_bytes, expected_seconds, forecast_warm_seconds, needed_bytes};
 use super::point::Point;
 use super::spec::Sweep;
 use crate::linux::read_free_bytes;
@@ -52,15 +52,14 @@ pub struct PlannedPoint {
 /// Plans the sweep in a directory of the disk that is measured.
 pub fn plan_sweep(sweep: &Sweep, seed: u64, parent: &Path) -> Result<SweepPlan, Error> {
     let points: Vec<PlannedPoint> = (0..sweep.points()).map(|number| plan_point(sweep, number)).collect();
-    let trials: f64 = points.iter().map(|point| point.expected_seconds).sum();
     Ok(SweepPlan {
         question: sweep.question.clone(),
         varied: sweep.axes.varied(),
         repeats: sweep.repeats,
         seed,
         hosts: sweep.generators.iter().flat_map(|generators| generators.hosts.clone()).collect(),
-        order: plan_turns(sweep, seed).into_iter().map(|turn| turn.point).collect(),
-        expected_seconds: preparation_seconds(sweep) + trials * f64::from(sweep.repeats),
+        order: plan_turns(sweep, seed, |_| true).into_iter().map(|turn| turn.point).collect(),
+        expected_seconds: sweep.expected_seconds(),
         database_bytes: database_bytes(&sweep.axes),
         needed_bytes: needed_bytes(sweep),
         free_bytes: read_free_bytes(parent)?,
@@ -81,9 +80,9 @@ fn plan_point(sweep: &Sweep, number: u32) -> PlannedPoint {
     }
 }
 
-/// The trials in their order.
-pub fn plan_turns(sweep: &Sweep, seed: u64) -> Vec<Turn<u32>> {
-    let numbers: Vec<u32> = (0..sweep.points()).collect();
+/// The trials of the points that can be measured, in their order.
+pub fn plan_turns(sweep: &Sweep, seed: u64, can_run: impl Fn(&Point) -> bool) -> Vec<Turn<u32>> {
+    let numbers: Vec<u32> = (0..sweep.points()).filter(|number| can_run(&sweep.point(*number))).collect();
     plan_order(&numbers, sweep.repeats, seed)
 }
 

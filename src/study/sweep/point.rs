@@ -1,5 +1,7 @@
 //! The points of a sweep: every combination of what its axes name, computed one by one from its number.
 
+use std::path::Path;
+
 use serde::{Deserialize, Serialize};
 
 use super::start::StartAsked;
@@ -92,7 +94,7 @@ pub const SIDE: &str = "side";
 pub const SIDES: [&str; 2] = ["A", "A'"];
 
 /// What each axis names; none is empty.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Axes {
     pub scale: Vec<u32>,
     pub clients: Vec<u32>,
@@ -110,12 +112,12 @@ pub struct Axes {
     pub variables: Vec<(String, Vec<String>)>,
     pub settings: Vec<(String, Vec<String>)>,
     /// Is each point there twice, as [`SIDES`]?
-    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub is_twice: bool,
 }
 
 /// How long trials last: one of the two for all points.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum AxisLength {
     Seconds(Vec<u32>),
@@ -222,6 +224,12 @@ impl Point {
     /// What warms the cold server beside the load.
     pub fn strategy(&self) -> Strategy {
         self.strategy.parse().unwrap_or(Strategy::Nothing)
+    }
+
+    /// The script without the directories of a file.
+    pub fn script_name(&self) -> String {
+        let path = Path::new(&self.script);
+        path.file_name().unwrap_or(path.as_os_str()).to_string_lossy().into_owned()
     }
 
     /// What judges of its curve have to know.

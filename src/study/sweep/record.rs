@@ -11,9 +11,10 @@ use hdrhistogram::serialization::{Deserializer, Serializer as _, V2DeflateSerial
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
-use super::point::Point;
+use super::point::{Axes, Point};
 use super::trial_generators::TrialGenerators;
 use super::warming::Warming;
+use super::warmup::WarmupFacts;
 use crate::linux::FileSystemFacts;
 use crate::postgres::{ConfiguredSetting, ServerFacts, StatisticsDelta};
 use crate::study::gauges::{OsSample, WaitSample, Waits};
@@ -61,9 +62,31 @@ pub struct SweepRun {
     pub verdicts: Vec<MeasurementVerdict>,
     /// The same as texts.
     pub warnings: Vec<String>,
+    /// What was found of a study of ways to warm before its trials; `None` of others.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub warmup: Option<WarmupFacts>,
     /// What it was imported from; `None`: pgthaw measured it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub source: Option<String>,
+}
+
+impl SweepRun {
+    /// Is it a study of ways to warm one server?
+    pub fn is_warmup(&self) -> bool {
+        self.study["is_warmup"] == true
+    }
+
+    /// What a study asks, in words; of a study of ways to warm that nobody gave a name, what it is about.
+    pub fn subject(&self) -> String {
+        let point = self.axes().filter(|_| self.is_warmup() && self.question.is_empty()).map(|axes| axes.point(0));
+        let named = |point: Point| format!("ways to warm: pgbench {}, scale {}", point.script_name(), point.scale);
+        point.map_or_else(|| self.question.clone(), named)
+    }
+
+    /// The axes as the study was understood; `None` where it was imported.
+    pub fn axes(&self) -> Option<Axes> {
+        serde_json::from_value(self.study["axes"].clone()).ok()
+    }
 }
 
 /// One repetition of one point.
@@ -419,6 +442,8 @@ pub struct GeneratorCalibration {
 
 #[cfg(test)]
 pub mod tests {
+    use serde_json::json;
+
     use super::{compute_worst_second, empty_trial, *};
     use crate::study::order::Turn;
     use crate::study::record::tests::sample;
@@ -428,6 +453,27 @@ pub mod tests {
     pub fn trial() -> SweepTrial {
         let turn = Turn { point: 0, repeat: 1, position: 1 };
         empty_trial("1", &sweep("").unwrap().point(0), &turn, Timestamp::UNIX_EPOCH)
+    }
+
+    /// A sweep of nothing, as the store keeps it.
+    pub fn run() -> SweepRun {
+        let device = json!({ "name": "vda", "major_minor": "254:0", "rotational": false, "read_ahead_bytes": 131_072 });
+        let machine = json!({
+            "hostname": "lab", "kernel": "6.18", "cpu_model": "", "cores": 2, "memory_bytes": 1_u64 << 34,
+            "file_system": "ext4", "device": device,
+        });
+        let server = json!({
+            "version_num": 150_018, "version": "15.18", "system_identifier": 1, "cluster_name": "pgthaw-lab",
+            "block_size": 8192, "segment_blocks": 131_072, "shared_buffers_bytes": 1 << 27, "data_directory": null,
+            "io_direct": false, "io_method": null, "in_recovery": false, "lsn": "", "timeline": 1, "role": "postgres",
+            "is_superuser": true, "postmaster_pid": null,
+        });
+        let run = json!({
+            "id": "1", "started_at": "2026-11-22T08:00:00Z", "ended_at": null, "pgthaw_version": "", "pgbench_version": "",
+            "machine": machine, "server": server, "question": "", "digest": "", "study": {}, "varied": [], "points": 1,
+            "repeats": 1, "seed": 7, "warnings": [],
+        });
+        serde_json::from_value(run).unwrap()
     }
 
     #[test]

@@ -15,12 +15,14 @@ use super::generators::{Generators, RawGenerators, read_generators};
 use super::ground::{FileSystemSpec, ServerSpec, read_file_systems, read_servers};
 use super::point::{Axes, AxisLength, DEFAULT_DATABASE, DEFAULT_SERVER, FIXED_AXES, NATIVE, Point, SIDE};
 use super::start::StartAsked;
+use super::warmup::{read_kind, read_memory, read_until};
 use crate::files::{directory_of, read_at_most, read_text_at_most};
 use crate::postgres::{Length, Load, SCRIPT_BYTES_MAX, Script, TransactionLog};
 use crate::study::disk::{AskedDisk, NamedDisk, choose_disk, is_built_in};
 use crate::study::error::Error;
 use crate::study::record::Disk;
 use crate::study::strategy::{NOTHING, Strategy};
+use crate::units::Bytes;
 use crate::warm::Sharing;
 
 /// Longer files are no study by hand.
@@ -61,6 +63,15 @@ pub struct Sweep {
     pub databases: BTreeMap<String, DatabaseSpec>,
     /// From which scale on the database is meant to exceed a cache.
     pub exceeds: BTreeMap<Exceeded, u32>,
+    /// Is it a study of ways to warm one server, and shown so?
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub is_warmup: bool,
+    /// Does a trial end when the verdict over it is steady? Its seconds are the most that it may last then.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub until_steady: bool,
+    /// Memory of the server in a trial, shared memory and page cache included; `None` is no limit.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub memory: Option<Bytes>,
     /// The hosts that make the load; `None`: this one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub generators: Option<Generators>,
@@ -90,6 +101,9 @@ impl Exceeded {
 #[serde(deny_unknown_fields)]
 struct RawSweep {
     question: Option<String>,
+    kind: Option<String>,
+    until: Option<String>,
+    memory: Option<String>,
     repeats: Option<Value>,
     seed: Option<Value>,
     logged_share: Option<Value>,
@@ -183,6 +197,9 @@ pub fn parse_sweep(text: &str, directory: &Path, is_twice: bool) -> Result<Sweep
         logged_share: raw.logged_share.as_ref().map_or(Ok(1.0), read_share)?,
         max_tries,
         exceeds: read_exceeds(&raw.exceeds)?,
+        is_warmup: read_kind(raw.kind.as_deref(), &axes)?,
+        until_steady: read_until(raw.until.as_deref(), &axes)?,
+        memory: raw.memory.as_deref().map(read_memory).transpose()?,
         generators: raw.generators.as_ref().map(read_generators).transpose()?,
         contents: contents.collect::<Result<_, String>>()?,
         axes,
@@ -373,7 +390,7 @@ impl Sweep {
     pub fn load(&self, point: &Point) -> Load {
         Load {
             scripts: self.scripts.get(&point.script).cloned().unwrap_or_default(),
-            variables: point.variables.clone(),
+            variables: self.variables(point),
             clients: point.clients,
             jobs: point.jobs,
             rate: point.rate,
@@ -385,6 +402,14 @@ impl Sweep {
             },
             log: TransactionLog::Transactions(self.logged_share),
         }
+    }
+
+    /// Those of the scripts; the scale too, which pgbench finds out for its own scripts alone.
+    fn variables(&self, point: &Point) -> Vec<(String, String)> {
+        let scripts = self.scripts.get(&point.script);
+        let has_own = scripts.into_iter().flatten().any(|(script, _)| matches!(script, Script::File(_)));
+        let scale = has_own.then(|| ("scale".to_owned(), point.scale.to_string()));
+        point.variables.iter().cloned().chain(scale).collect()
     }
 
     /// The disk of a point.

@@ -199,6 +199,7 @@ fn describe_run(options: &ImportOptions, trials: &[SweepTrial], digest: String, 
             "imported: nobody checked the start state, and neither server nor machine nor what was read is known"
                 .into(),
         ],
+        warmup: None,
         source: Some(sources.join(", ")),
     }
 }

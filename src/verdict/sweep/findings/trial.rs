@@ -37,6 +37,8 @@ pub struct Circumstances<'a> {
     /// Found while its start state was made.
     pub start: Vec<Finding>,
     pub disk: &'a Disk,
+    /// May it have ended before its time, as it was steady?
+    pub until_steady: bool,
     /// What the sweep calls it.
     pub disk_name: String,
     pub seconds: &'a [Sample],
@@ -75,7 +77,7 @@ pub fn compute_trial_verdicts(trial: &SweepTrial, circumstances: Circumstances<'
         find_short(trial, disk),
         find_few(trial),
         find_saturation(trial, signs),
-        find_other_duration(trial),
+        find_other_duration(trial).filter(|_| !circumstances.until_steady),
         find_missed_rate(trial),
         find_generators_apart(trial),
         find_differing_generators(trial),

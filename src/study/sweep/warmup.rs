@@ -1,0 +1,196 @@
+//! A study of ways to warm one server: what the flags of `bench warmup` ask, as the text of a study file; and what is found of
+//! it before its first trial.
+
+use serde::{Deserialize, Serialize};
+use toml::{Table, Value};
+
+use super::point::{Axes, AxisLength};
+use super::start::StartAsked;
+use crate::postgres::Script;
+use crate::study::disk::is_built_in;
+use crate::study::record::{Disk, StudyForecast};
+use crate::study::strategy::Strategy;
+use crate::units::Bytes;
+
+/// The word of the study file.
+const WARMUP: &str = "warmup";
+
+/// What the flags of `bench warmup` ask.
+#[derive(Clone, Debug)]
+pub struct WarmupAsked<'a> {
+    /// What the study is about, where somebody gave it a name.
+    pub title: Option<&'a str>,
+    pub scale: u32,
+    pub clients: u32,
+    pub jobs: u32,
+    pub script: &'a Script,
+    pub seconds: u32,
+    /// Does a trial end when the verdict over it is steady?
+    pub until_steady: bool,
+    pub repeats: u32,
+    /// `None`: any.
+    pub seed: Option<u64>,
+    pub strategies: &'a [Strategy],
+    pub disk: &'a Disk,
+    /// Memory of the server in the trials; `None` is no limit.
+    pub memory: Option<Bytes>,
+    pub settings: &'a [(&'static str, String)],
+}
+
+impl WarmupAsked<'_> {
+    /// The text of the study file that asks the same.
+    pub fn render(&self) -> String {
+        let whole = |number: u64| Value::Integer(i64::try_from(number).unwrap_or(i64::MAX));
+        let text = |text: &str| Value::String(text.to_owned());
+        let mut study = Table::new();
+        study.extend(self.title.map(|title| ("question".to_owned(), text(title))));
+        let mut add = |key: &str, value| drop(study.insert(key.to_owned(), value));
+        add("kind", text(WARMUP));
+        add("repeats", whole(self.repeats.into()));
+        self.seed.into_iter().for_each(|seed| add("seed", whole(seed)));
+        self.memory.into_iter().for_each(|memory| add("memory", text(&format!("{} bytes", memory.0))));
+        if self.until_steady {
+            add("until", text("steady"));
+        }
+        let script = match self.script {
+            Script::Builtin(name) => text(name),
+            Script::File(path) => text(&path.display().to_string()),
+        };
+        let strategies = self.strategies.iter().map(|strategy| text(strategy.name())).collect();
+        let points = [
+            ("scale", whole(self.scale.into())),
+            ("clients", whole(self.clients.into())),
+            ("jobs", whole(self.jobs.into())),
+            ("script", script),
+            ("seconds", whole(self.seconds.into())),
+            ("start", text(StartAsked::Cold.name())),
+            ("disk", text(&self.disk.name)),
+            ("strategy", Value::Array(strategies)),
+        ];
+        add("points", Value::Table(points.into_iter().map(|(key, value)| (key.to_owned(), value)).collect()));
+        if !is_built_in(&self.disk.name) {
+            let disk = [(self.disk.name.clone(), text(&render_figures(self.disk)))];
+            add("disks", Value::Table(disk.into_iter().collect()));
+        }
+        let settings: Table = self.settings.iter().map(|(name, value)| ((*name).to_owned(), text(value))).collect();
+        if !settings.is_empty() {
+            add("settings", Value::Table(settings));
+        }
+        study.to_string()
+    }
+}
+
+/// As a named disk has them: reads, bytes, read-ahead, writes, written bytes; nothing is no limit.
+fn render_figures(disk: &Disk) -> String {
+    let bytes = |bytes: Option<Bytes>| bytes.map(|bytes| bytes.0);
+    let figures = [disk.riops, bytes(disk.rbps), bytes(disk.read_ahead), disk.wiops, bytes(disk.wbps)];
+    figures.map(|figure| figure.map(|figure| figure.to_string()).unwrap_or_default()).join(",")
+}
+
+/// Is it a study of ways to warm?
+pub fn read_kind(kind: Option<&str>, axes: &Axes) -> Result<bool, String> {
+    match kind {
+        None => Ok(false),
+        Some(WARMUP) => check_warmup(axes).map(|()| true),
+        Some(other) => Err(format!("kind: {other:?} is none; write \"{WARMUP}\", or leave it out")),
+    }
+}
+
+/// Do its trials end when they are steady?
+pub fn read_until(until: Option<&str>, axes: &Axes) -> Result<bool, String> {
+    match (until, &axes.length) {
+        (None, _) => Ok(false),
+        (Some("steady"), AxisLength::Seconds(_)) => Ok(true),
+        (Some("steady"), _) => Err("until: give the most that a trial may last by points.seconds".into()),
+        (Some(other), _) => Err(format!("until: {other:?} is not allowed; write \"steady\", or leave it out")),
+    }
+}
+
+pub fn read_memory(text: &str) -> Result<Bytes, String> {
+    let memory: Option<Bytes> = text.parse().ok().filter(|memory: &Bytes| memory.0 > 0);
+    memory.ok_or_else(|| format!("memory: {text:?} is no size; write one such as \"512MB\", or leave it out"))
+}
+
+/// Its page shows one workload from a cold start, warmed in one way or another.
+fn check_warmup(axes: &Axes) -> Result<(), String> {
+    let varied = axes.varied();
+    let other = varied.iter().find(|axis| *axis != "strategy");
+    let wrong = match other {
+        Some(axis) => format!("{axis} has several values"),
+        None if axes.start != [StartAsked::Cold] => "points.start is not \"cold\"".to_owned(),
+        None if axes.point(0).seconds.is_none() => "its trials end by points.transactions".to_owned(),
+        None => return Ok(()),
+    };
+    Err(format!(
+        "kind = \"{WARMUP}\" is a study of ways to warm one cold server, and {wrong}: leave kind out, and it is a sweep"
+    ))
+}
+
+/// What is found of a study of ways to warm before its first trial.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct WarmupFacts {
+    /// As far as it is in force, or why not.
+    pub disk: Disk,
+    /// Of the benchmark's database, and what the page cache held of it when it was warm.
+    pub database_bytes: Bytes,
+    pub wanted_bytes: Bytes,
+    /// Transactions per second of the warm server, without a limit; `None` when it served nothing.
+    pub calibration_tps: Option<f64>,
+    /// What the model says of a server that nothing warms. `None` when the device's figures are not known, or the workload
+    /// is not pgbench's own.
+    pub forecast: Option<StudyForecast>,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::study::disk::tests::named;
+    use crate::study::sweep::spec::tests::{assert_refused, sweep};
+
+    fn asked(disk: &Disk) -> WarmupAsked<'_> {
+        WarmupAsked {
+            title: None,
+            scale: 5,
+            clients: 8,
+            jobs: 2,
+            script: &Script::Builtin("select-only"),
+            seconds: 20,
+            until_steady: true,
+            repeats: 3,
+            seed: Some(7),
+            strategies: &[Strategy::Nothing, Strategy::Cat],
+            disk,
+            memory: Some(Bytes(90 << 20)),
+            settings: &[],
+        }
+    }
+
+    #[test]
+    fn what_flags_ask_is_read_back_as_a_study() {
+        let settings = [("shared_buffers", "16384kB".to_owned())];
+        let disk = Disk { name: "my disk".into(), riops: Some(1000), ..named("gp3") };
+        let text = WarmupAsked { title: Some("why?"), settings: &settings, ..asked(&disk) }.render();
+        let study = sweep(&text).unwrap();
+        let point = study.point(1);
+        assert_eq!((study.points(), study.repeats, study.seed, study.question.as_str()), (2, 3, Some(7), "why?"));
+        assert!(study.is_warmup && study.until_steady && study.memory == Some(Bytes(90 << 20)));
+        assert_eq!((point.strategy.as_str(), point.start, point.seconds), ("cat", StartAsked::Cold, Some(20)));
+        assert_eq!(point.settings, [("shared_buffers".to_owned(), "16384kB".to_owned())]);
+        assert_eq!(study.disk(&point), disk);
+        let native = named("native");
+        let plain = WarmupAsked { until_steady: false, memory: None, seed: None, ..asked(&native) }.render();
+        let study = sweep(&plain).unwrap();
+        assert!(!study.until_steady && study.memory.is_none() && study.seed.is_none(), "{plain}");
+    }
+
+    #[test]
+    fn a_study_of_ways_to_warm_has_one_workload_and_starts_cold() {
+        assert_refused("kind = 'warmup'\n[points]\nstart = 'cold'\nscale = [1, 2]\n", &["kind", "scale has several"]);
+        assert_refused("kind = 'warmup'\n", &["points.start is not \"cold\""]);
+        assert_refused("kind = 'warmup'\n[points]\nstart = 'cold'\ntransactions = 5\n", &["points.transactions"]);
+        assert_refused("kind = 'other'\n", &["kind", "\"warmup\""]);
+        assert_refused("until = 'warm'\n", &["until", "\"steady\""]);
+        assert_refused("until = 'steady'\n[points]\ntransactions = 5\n", &["until", "points.seconds"]);
+        assert_refused("memory = 'much'\n", &["memory", "512MB"]);
+    }
+}

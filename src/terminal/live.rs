@@ -1,0 +1,287 @@
+//! A study while it runs: what is being done, how fast the server is now, and how long the whole still takes.
+
+use std::io::IsTerminal as _;
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use super::forecasts::render_study_forecast;
+use super::moving_line::{MovingLine, Part, render_duration, time_left};
+use super::printable::printable;
+use crate::model::tell_after;
+use crate::study::{
+    Event, Finding, LiveSecond, LoadStarted, MeasurementVerdict, SweepRun, SweepTrial, SweepTrialStarted, UntilWarm,
+    Warming,
+};
+use crate::units::Bytes;
+
+/// Shows events as they come. Where standard error is no terminal it prints a line per step and per trial instead.
+#[derive(Debug)]
+pub struct StudyDisplay {
+    line: MovingLine,
+    is_shown: bool,
+    is_drawn: bool,
+    /// What is being prepared.
+    step: String,
+    current: Option<(SweepTrialStarted, Instant)>,
+}
+
+impl StudyDisplay {
+    pub fn new(is_shown: bool) -> StudyDisplay {
+        let is_drawn = is_shown && std::io::stderr().is_terminal();
+        StudyDisplay { line: MovingLine::new(is_drawn), is_shown, is_drawn, step: String::new(), current: None }
+    }
+
+    /// Shows one event.
+    pub fn show(&mut self, event: &Event) {
+        match event {
+            Event::Step(what) => self.show_step(what),
+            Event::StepShare(share) => self.line.show(prepare_parts(&self.step, *share)),
+            Event::Remark(remark) => self.print(remark),
+            Event::SweepStarted(run) => self.start_trials(run),
+            Event::SweepTrialStarted(trial) => self.start(trial),
+            Event::Second(second) => self.show_second(*second),
+            Event::SweepTrialEnded(trial) => self.end(trial),
+            Event::LoadStarted(started) => self.start_load(*started),
+            Event::LoadEnded(trial) => self.print(&super::loading::render_load_ended(trial)),
+            Event::Calibrated(_) | Event::SweepOpened(_) | Event::LoadingStarted(_) => {}
+        }
+    }
+
+    /// Removes the bar.
+    pub fn finish(&self) {
+        self.line.finish();
+    }
+
+    fn show_step(&mut self, what: &str) {
+        what.clone_into(&mut self.step);
+        self.line.show(prepare_parts(what, 0.0));
+        if !self.is_drawn {
+            self.print(what);
+        }
+    }
+
+    fn start_trials(&self, run: &SweepRun) {
+        if let Some(forecast) = run.warmup.as_ref().and_then(|warmup| warmup.forecast.as_ref()) {
+            self.print(&format!("forecast of a cold start that nothing warms: {}", render_study_forecast(forecast)));
+        }
+        for line in render_left_out(&run.verdicts) {
+            self.print(&line);
+        }
+    }
+
+    fn start(&mut self, trial: &SweepTrialStarted) {
+        let mut parts = head_parts(trial);
+        parts.extend([Part::text(": ", 4, "making its start state"), time_left(trial.left)]);
+        self.line.show(parts);
+        self.current = Some((trial.clone(), Instant::now()));
+    }
+
+    fn show_second(&mut self, second: LiveSecond) {
+        let Some((trial, began)) = &self.current else { return };
+        self.line.show(second_parts(trial, second, began.elapsed()));
+    }
+
+    fn end(&mut self, ended: &SweepTrial) {
+        if let Some((trial, _)) = self.current.take() {
+            self.print(&render_ended(&trial, ended));
+        }
+    }
+
+    fn start_load(&mut self, started: LoadStarted) {
+        let LoadStarted { loader, position, trials, left, .. } = started;
+        let done = f64::from(position - 1) / f64::from(trials.max(1));
+        let head =
+            [Part::text("", 2, format!("{position} of {trials}")), Part::bar(3, done), Part::text("  ", 1, loader)];
+        self.line.show(head.into_iter().chain(left.map(time_left)).collect());
+    }
+
+    fn print(&self, line: &str) {
+        if self.is_shown {
+            self.line.suspend(|| super::print_remark(line));
+        }
+    }
+}
+
+/// What is being prepared, and how far that is.
+fn prepare_parts(what: &str, share: f64) -> Vec<Part> {
+    vec![Part::text("", 2, "prepare"), Part::bar(1, share), Part::figure(what, what).after(" ")]
+}
+
+/// `3 of 12 [██    ]  scale 10, clients 4`
+fn head_parts(trial: &SweepTrialStarted) -> Vec<Part> {
+    vec![
+        Part::text("", 2, format!("{} of {}", trial.position, trial.trials)),
+        Part::bar(5, f64::from(trial.position - 1) / f64::from(trial.trials.max(1))),
+        Part::text("  ", 1, printable(&trial.label)),
+    ]
+}
+
+/// `3 of 12 [██    ]  cat (repeat 2): 12 of 20 s, 1234 tps, warm in about 6 s, 125 MB/s from the device, 830 MB resident,
+/// 3 min 20 s left`
+fn second_parts(trial: &SweepTrialStarted, second: LiveSecond, elapsed: Duration) -> Vec<Part> {
+    let at_most = if trial.until_steady { "at most " } else { "" };
+    let of = trial.seconds.map(|seconds| format!(" of {at_most}{seconds}")).unwrap_or_default();
+    let tps = second.tps.map_or("– tps".to_owned(), |tps| format!("{tps:.0} tps"));
+    let mut parts = head_parts(trial);
+    parts.extend([
+        Part::text(" ", 6, format!("(repeat {})", trial.repeat)),
+        Part::text(": ", 3, format!("{}{of} s", second.second)),
+        Part::figure(tps.clone(), tps),
+        Part::text(", ", 4, render_until_warm(trial, second)),
+    ]);
+    let read = Some(second.device_read_bytes).filter(|bytes| bytes.0 > 0);
+    parts.extend(read.map(|read| Part::text(", ", 7, format!("{} from the device", read.per_second()))));
+    // Where pgbench runs on other hosts nobody counts.
+    let resident = Some(second.os_resident_bytes).filter(|bytes| bytes.0 > 0);
+    parts.extend(resident.map(|bytes| Part::figure(format!("{bytes} resident"), bytes.to_string())));
+    parts.push(time_left(trial.left.saturating_sub(elapsed)));
+    parts
+}
+
+/// `warm in about 12 s`, with what that means when the trial ends before.
+fn render_until_warm(trial: &SweepTrialStarted, second: LiveSecond) -> String {
+    let in_about = |left: f64| format!("warm in about {}", render_duration(Duration::from_secs_f64(left)));
+    let ends_before = |left: f64| trial.seconds.is_some_and(|seconds| f64::from(second.second) + left > seconds.into());
+    match second.until_warm {
+        UntilWarm::Unknown => String::new(),
+        UntilWarm::Warm => "warm".to_owned(),
+        UntilWarm::Seconds(left) if ends_before(left) => format!("{} (after its end)", in_about(left)),
+        UntilWarm::Seconds(left) => in_about(left),
+    }
+}
+
+/// `  3 of 12  scale 10, clients 4 (repeat 2)  1234 tps  p99 2.50 ms`
+fn render_ended(trial: &SweepTrialStarted, ended: &SweepTrial) -> String {
+    let position = format!("{} of {}", trial.position, trial.trials);
+    let head = format!("{position:>11}  {} (repeat {})", printable(&trial.label), trial.repeat);
+    if let Some(failure) = &ended.failure {
+        return format!("{head}  FAILED: {}", printable(failure));
+    }
+    if let Some(warming) = &ended.warming {
+        return format!("{head:<38}  {}", render_warmed(ended, warming));
+    }
+    let p99 = ended.latency.as_ref().and_then(|latency| latency.percentile(0.99));
+    let p99 = p99.map(|p99| format!("  p99 {:.2} ms", p99.us as f64 / 1000.0));
+    let warnings = match ended.warnings.len() {
+        0 => String::new(),
+        1 => "  1 verdict against it".to_owned(),
+        count => format!("  {count} verdicts against it"),
+    };
+    format!("{head}  {:.0} tps{}{warnings}", ended.tps, p99.unwrap_or_default())
+}
+
+/// `warm after 11.3 s     207431 served  from a lukewarm start`
+fn render_warmed(ended: &SweepTrial, warming: &Warming) -> String {
+    let warm = match warming.figures.warm_after_seconds {
+        Some(seconds) => format!("warm {:<11}", tell_after(seconds, &format!("{seconds:>4.1} s"))),
+        None => format!("{:<16}", format!("not warm in {:>2} s", warming.figures.measured_seconds)),
+    };
+    let found = ended.start_state.as_ref().map(|start| start.verdict.as_str()).filter(|verdict| *verdict != "cold");
+    let start = found.map(|verdict| format!("  from a {verdict} start")).unwrap_or_default();
+    let failure = ended.strategy_outcome.as_ref().and_then(|outcome| outcome.failure.as_ref());
+    let failure = failure.map(|failure| format!("  FAILED: {}", printable(failure))).unwrap_or_default();
+    let served: u64 = ended.samples.iter().map(|sample| sample.transactions).sum();
+    format!("{warm}  {served:>9} served{start}{failure}")
+}
+
+/// A line per strategy that is left out, and the one command that gets everything.
+fn render_left_out(verdicts: &[MeasurementVerdict]) -> Vec<String> {
+    let left_out: Vec<&MeasurementVerdict> =
+        verdicts.iter().filter(|one| matches!(one.finding, Finding::StrategyLeftOut { .. })).collect();
+    let mut packages: Vec<&str> =
+        left_out.iter().filter_map(|one| Some(one.remedy.split_once("apt-get install ")?.1)).collect();
+    packages.sort_unstable();
+    packages.dedup();
+    let mut lines: Vec<String> = left_out.iter().map(|one| one.text()).collect();
+    if packages.len() > 1 {
+        lines.push(format!("to have them all: apt-get install {}", packages.join(" ")));
+    }
+    lines
+}
+
+/// What a study says below its table: where the numbers are, and how to draw them.
+pub fn render_where_kept(id: &str, store: &dyn std::fmt::Display) -> String {
+    format!("kept as {id} in {store}; draw it: pgthaw report {id}")
+}
+
+/// What was left in place, for whoever asked for it.
+pub fn render_kept_cluster(directory: &Path, bytes: Bytes) -> String {
+    format!("the cluster ({bytes}) stays in {}", directory.display())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::moving_line::render_parts;
+    use super::*;
+
+    fn started() -> SweepTrialStarted {
+        SweepTrialStarted {
+            label: "cat".into(),
+            repeat: 2,
+            position: 3,
+            trials: 12,
+            seconds: Some(20),
+            until_steady: false,
+            left: Duration::from_secs(220),
+        }
+    }
+
+    #[test]
+    fn a_second_is_told_in_one_line_with_the_time_left() {
+        let bare = LiveSecond {
+            second: 12,
+            tps: Some(1234.4),
+            device_read_bytes: Bytes(0),
+            os_resident_bytes: Bytes(0),
+            until_warm: UntilWarm::Unknown,
+        };
+        let line = |trial: &SweepTrialStarted, second: LiveSecond, width| {
+            render_parts(&second_parts(trial, second, Duration::from_secs(20)), width)
+        };
+        let trial = started();
+        assert_eq!(
+            line(&trial, bare, usize::MAX),
+            "3 of 12 [██▋             ]  cat (repeat 2): 12 of 20 s, 1234 tps, 3 min 20 s left"
+        );
+        let second = LiveSecond {
+            device_read_bytes: Bytes(125_000_000),
+            os_resident_bytes: Bytes(830 << 20),
+            until_warm: UntilWarm::Seconds(6.2),
+            ..bare
+        };
+        let (read, resident) = (second.device_read_bytes.per_second(), second.os_resident_bytes.to_string());
+        let steady = SweepTrialStarted { until_steady: true, ..started() };
+        assert_eq!(
+            line(&steady, second, usize::MAX),
+            format!(
+                "3 of 12 [██▋             ]  cat (repeat 2): 12 of at most 20 s, 1234 tps, warm in about 6 s, {read} from \
+                 the device, {resident} resident, 3 min 20 s left"
+            )
+        );
+        for width in [30, 40, 60, 80, 100] {
+            for label in ["cat", "pg_prewarm-prefetch"] {
+                let line = line(&SweepTrialStarted { label: label.into(), ..started() }, second, width);
+                assert!(console::measure_text_width(&line) <= width, "{line}");
+                assert!(["1234 tps", &resident, " left"].iter().all(|figure| line.contains(figure)), "{width}: {line}");
+            }
+        }
+        let later = LiveSecond { until_warm: UntilWarm::Seconds(90.0), ..second };
+        assert_eq!(render_until_warm(&trial, later), "warm in about 1 min 30 s (after its end)");
+    }
+
+    #[test]
+    fn one_command_gets_all_that_is_missing() {
+        let left_out = |strategy: &str, remedy: &str| {
+            let (strategy, remedy) = (strategy.to_owned(), remedy.to_owned());
+            MeasurementVerdict::from(Finding::StrategyLeftOut { strategy, remedy })
+        };
+        let lines = render_left_out(&[
+            left_out("vmtouch", "no vmtouch in PATH: apt-get install vmtouch"),
+            Finding::OneRepeat.into(),
+            left_out("pgfincore", "this server has no pgfincore: apt-get install postgresql-15-pgfincore"),
+        ]);
+        assert_eq!(lines.len(), 3);
+        assert_eq!(lines[2], "to have them all: apt-get install postgresql-15-pgfincore vmtouch");
+        assert_eq!(render_left_out(&[left_out("x", "no y")]), ["without x: no y"]);
+    }
+}
