@@ -1,4 +1,4 @@
-//! What `bench warmup` and `demo` print when the trials are over.
+//! What `bench warmup`, `demo` and `results show` print of a run and its trials.
 
 use std::path::{Path, PathBuf};
 
@@ -54,7 +54,7 @@ struct Act<'a> {
 
 /// The tables of each act, or everything as JSON, with the report's file when there is one.
 pub fn print_finished(acts: &[Finished], report: Option<&Path>, output: OutputArguments) -> anyhow::Result<()> {
-    let mut described = acts.iter().map(describe);
+    let mut described = acts.iter().map(|act| describe(&act.run, &act.trials));
     if !output.json {
         described.for_each(|act| print_act(&act));
         return Ok(());
@@ -65,8 +65,17 @@ pub fn print_finished(acts: &[Finished], report: Option<&Path>, output: OutputAr
     Ok(terminal::print_json(&Document { first, further: described.collect(), interrupted, kept_cluster, report })?)
 }
 
-fn describe(finished: &Finished) -> Act<'_> {
-    let Finished { run, trials, .. } = finished;
+/// The tables of a stored run, or everything as JSON.
+pub fn show_run(run: &Run, trials: &[Trial], output: OutputArguments) -> anyhow::Result<()> {
+    let act = describe(run, trials);
+    match output.json {
+        true => terminal::print_json(&act)?,
+        false => print_act(&act),
+    }
+    Ok(())
+}
+
+fn describe<'a>(run: &'a Run, trials: &'a [Trial]) -> Act<'a> {
     let summary = compute_summary(run, trials);
     let comparison = compute_comparison(&summary, trials);
     Act { run, headline: render_headline(&summary), summary, comparison, trials }

@@ -143,17 +143,12 @@ impl Lab {
     /// From now on this database is the benchmark's.
     pub fn use_database(&mut self, name: &str, oid: u32) {
         name.clone_into(&mut self.database);
-        self.set_database_oid(oid);
+        self.database_directory = self.data_directory().join("base").join(oid.to_string());
     }
 
     /// The benchmark's database.
     pub fn database(&self) -> &str {
         &self.database
-    }
-
-    /// Says what number the benchmark's database has.
-    pub fn set_database_oid(&mut self, oid: u32) {
-        self.database_directory = self.data_directory().join("base").join(oid.to_string());
     }
 
     /// Is the benchmark's database made?

@@ -7,6 +7,9 @@ use procfs::ProcError;
 
 use crate::failure::{ErrorKind, Explain, FullDisk};
 
+/// What is done first with a directory in which something large is made.
+pub(super) const LOOK_AT_FILE_SYSTEM: &str = "look at the file system of";
+
 /// A failed system call, with the file it was made for.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
@@ -75,6 +78,9 @@ impl Explain for Error {
         match self {
             Error::ResidencyHidden(_) => {
                 Some("run pgthaw as the owner of the data directory (usually postgres) or as root".into())
+            }
+            Error::File { action: LOOK_AT_FILE_SYSTEM, path, source } if source.kind() == io::ErrorKind::NotFound => {
+                Some(format!("make it first (mkdir -p {}), or name another place with --dir", path.display()))
             }
             Error::File { source, .. } | Error::Call { source, .. } => {
                 let owner = "run pgthaw as the owner of the data directory (usually postgres) or as root";

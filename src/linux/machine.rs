@@ -7,6 +7,7 @@ use procfs::{CpuInfo, Current as _};
 use rustix::fs::{AtFlags, CWD, StatxFlags, statvfs, statx};
 
 use super::Error;
+use super::error::LOOK_AT_FILE_SYSTEM;
 use super::memory::read_memory;
 use super::process::read_pid_namespace;
 use crate::units::Bytes;
@@ -73,7 +74,7 @@ pub fn count_cores() -> f64 {
 
 /// Bytes that this user may still write to the file system of `path`.
 pub fn read_free_bytes(path: &Path) -> Result<Bytes, Error> {
-    let status = statvfs(path).map_err(|error| Error::file("look at the file system of", path, error.into()))?;
+    let status = statvfs(path).map_err(|error| Error::file(LOOK_AT_FILE_SYSTEM, path, error.into()))?;
     Ok(Bytes(status.f_bavail * status.f_frsize))
 }
 

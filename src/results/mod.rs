@@ -27,4 +27,4 @@ pub use export::{Detail, ExportColumn, ExportFormat, ExportTable};
 pub use names::NEWEST;
 pub use place::{Place, ServerPlace};
 pub use store::{Store, default_path};
-pub use study_lines::{StudyKind, StudyLine, question_of_loading, question_of_run};
+pub use study_lines::{StudyKind, StudyLine, question_of_loading};

@@ -86,8 +86,8 @@ fn line_of_sweep(sweep: SweepRun, counts: &Counts) -> StudyLine {
     }
 }
 
-/// What a tournament asks, in words.
-pub fn question_of_run(run: &Run) -> String {
+/// What a run asks, in words.
+fn question_of_run(run: &Run) -> String {
     let subject = || format!("ways to warm: pgbench {}, scale {}", run.study.script, run.study.scale);
     run.study.title.clone().unwrap_or_else(subject)
 }

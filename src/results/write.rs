@@ -13,31 +13,15 @@ ON CONFLICT (id) DO UPDATE SET
     steady_tps = excluded.steady_tps, warnings = excluded.warnings";
 
 impl Store {
-    /// Keeps a run, new or changed.
-    pub async fn save_run(&self, run: &Run) -> Result<(), Error> {
-        self.save_all(Some(run), &[], &run.id).await
-    }
-
-    /// Keeps a trial of a run that was saved; one of the same strategy and repeat is replaced.
-    pub async fn save_trial(&self, trial: &Trial) -> Result<(), Error> {
-        self.save_all(None, std::slice::from_ref(trial), &trial.run_id).await
-    }
-
-    /// Keeps what is known only at the end: the run with its steady throughput, and the trials judged by it.
-    pub async fn finish_run(&self, run: &Run, trials: &[Trial]) -> Result<(), Error> {
-        self.save_all(Some(run), trials, &run.id).await
-    }
-
-    async fn save_all(&self, run: Option<&Run>, trials: &[Trial], id: &str) -> Result<(), Error> {
+    /// Keeps a run with its trials, as older versions measured them.
+    pub async fn save_run(&self, run: &Run, trials: &[Trial]) -> Result<(), Error> {
         let failed = self.failed_to("write");
         let mut transaction = self.database.begin().await.map_err(&failed)?;
-        if let Some(run) = run {
-            upsert_run(&mut transaction, run).await.map_err(&failed)?;
-        }
+        upsert_run(&mut transaction, run).await.map_err(&failed)?;
         for trial in trials {
             replace_trial(&mut transaction, trial).await.map_err(&failed)?;
         }
-        self.mark_unsent(&mut transaction, &Unsent::run(id)).await.map_err(&failed)?;
+        self.mark_unsent(&mut transaction, &Unsent::run(&run.id)).await.map_err(&failed)?;
         transaction.commit().await.map_err(&failed)?;
         self.send_soon();
         Ok(())

@@ -158,7 +158,7 @@ fn render_ended(trial: &SweepTrialStarted, ended: &SweepTrial) -> String {
         return format!("{head}  FAILED: {}", printable(failure));
     }
     if let Some(warming) = &ended.warming {
-        return format!("{head:<38}  {}", render_warmed(ended, warming));
+        return format!("{head:<44}  {}", render_warmed(ended, warming));
     }
     let p99 = ended.latency.as_ref().and_then(|latency| latency.percentile(0.99));
     let p99 = p99.map(|p99| format!("  p99 {:.2} ms", p99.us as f64 / 1000.0));

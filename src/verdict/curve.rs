@@ -25,7 +25,7 @@ pub fn judge_samples(samples: &[Sample], block_size: Bytes, facts: Facts) -> Res
 }
 
 /// What the model has to know beside the curve of a trial.
-pub fn describe_workload(study: &Study, strategy: &str) -> Facts {
+fn describe_workload(study: &Study, strategy: &str) -> Facts {
     // What a script of one's own reads is not known by the scale.
     let is_builtin = ["select-only", "simple-update", "tpcb-like"].contains(&study.script.as_str());
     Facts {

@@ -24,7 +24,7 @@ pub mod warnings;
 
 pub use comparison::{BOUND, Comparison, StrategyRatios, compute_comparison};
 pub use consistency::find_contradictions;
-pub use curve::{describe_workload, judge_curve, judge_samples, judge_trial};
+pub use curve::{judge_curve, judge_samples, judge_trial};
 pub use headline::render_headline;
 pub use interference::Interference;
 pub use judged::{JudgedForecast, SweepVerdict, WrittenForecast, judge_forecast, judge_sweep};

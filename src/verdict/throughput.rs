@@ -1,20 +1,10 @@
-//! Throughput beside the physical criterion: the study's common steady level, and when a trial reached shares of it.
+//! Throughput beside the physical criterion: when a trial reached shares of a level.
 
 use super::statistics;
-use crate::study::{Sample, Trial};
+use crate::study::Sample;
 
 /// Seconds of the running median that a trial's throughput is smoothed with, so that one lucky second is no arrival.
 const WINDOW_SECONDS: usize = 3;
-
-/// The study's common steady throughput in transactions per second: the median over all warm seconds of all trials
-/// that got warm. `None` when none did.
-pub fn compute_steady_tps(trials: &[Trial]) -> Option<f64> {
-    let warm_seconds = trials.iter().flat_map(|trial| {
-        let warm_after = trial.warm_after_seconds.unwrap_or(f64::INFINITY);
-        trial.samples.iter().filter(move |sample| f64::from(sample.second - 1) >= warm_after)
-    });
-    statistics::compute_median(warm_seconds.map(|sample| sample.transactions as f64).collect())
-}
 
 /// Seconds from the start of the workload until its throughput, and its running median over three seconds with it, first
 /// reaches `share` of `steady_tps`: the end of the last second before, 0 when it began there. `None` when it never does.
@@ -36,19 +26,10 @@ pub fn compute_running_median(samples: &[Sample]) -> Vec<f64> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::study::record::tests::{sample, trial};
+    use crate::study::record::tests::sample;
 
     fn seconds(transactions: &[u64]) -> Vec<Sample> {
         (1..).zip(transactions).map(|(second, count)| sample(second, *count, 0)).collect()
-    }
-
-    #[test]
-    fn steady_is_the_median_of_warm_seconds_of_trials_that_got_warm() {
-        let mut warm = trial("cat", 1, seconds(&[10, 10, 100, 110, 120]));
-        warm.warm_after_seconds = Some(2.0);
-        let never_warm = trial("nothing", 1, seconds(&[10; 5]));
-        assert_eq!(compute_steady_tps(&[warm, never_warm.clone()]), Some(110.0));
-        assert_eq!(compute_steady_tps(&[never_warm]), None);
     }
 
     #[test]

@@ -9,9 +9,6 @@ use crate::units::Bytes;
 /// A reading this late is told.
 const LATE: Duration = Duration::from_millis(100);
 
-/// A generator that uses more than this of its threads' processor time may be what limits the throughput.
-const SATURATED_SHARE: f64 = 0.9;
-
 /// A device faster than its limit by more than this, over [`RATE_SECONDS`], is not limited.
 const LIMIT_TOLERANCE: f64 = 1.25;
 const RATE_SECONDS: usize = 3;
@@ -30,24 +27,6 @@ pub struct LateReadings {
 pub fn find_late_readings(seconds: &[Second]) -> Option<LateReadings> {
     let late: Vec<Duration> = seconds.iter().map(|one| one.lateness).filter(|lateness| *lateness > LATE).collect();
     late.iter().max().map(|worst| LateReadings { count: late.len(), worst: *worst })
-}
-
-/// Readings that came late.
-pub fn warn_of_late_readings(seconds: &[Second]) -> Option<String> {
-    let LateReadings { count, worst } = find_late_readings(seconds)?;
-    Some(format!(
-        "{count} of {} readings came late, by up to {} ms, and were scaled: run fewer other programs",
-        seconds.len(),
-        worst.as_millis()
-    ))
-}
-
-/// A generator that was busy all the time. `shares` are the processors that pgbench used in each second.
-pub fn warn_of_saturation(shares: &[f64], jobs: u32) -> Option<String> {
-    let busiest = shares.iter().copied().fold(0.0, f64::max);
-    (busiest >= SATURATED_SHARE * f64::from(jobs)).then(|| {
-        format!("pgbench used {busiest:.1} processors with {jobs} jobs, and may be the limit itself: raise --jobs")
-    })
 }
 
 /// What a device read or wrote per second at most, over [`RATE_SECONDS`].
@@ -84,14 +63,6 @@ pub fn find_missing_write_limit(samples: &[OsSample], disk: &Disk) -> Option<Dev
     let device: Vec<DeviceUse> = samples.iter().filter_map(|sample| sample.device).collect();
     let rates = DeviceRates::highest(&device, |one| one.written_bytes.0, |one| one.writes);
     (disk.writes_not_enforced.is_none() && rates.exceeds(disk.wbps, disk.wiops)).then_some(rates)
-}
-
-/// A limit that the device did not keep to.
-pub fn warn_of_missing_limit(samples: &[Sample], disk: &Disk) -> Option<String> {
-    let DeviceRates { bytes, requests } = find_missing_limit(samples, disk)?;
-    Some(format!(
-        "the device delivered {bytes} and {requests:.0} reads per second for {RATE_SECONDS} s, above its limit: it is not in force, or others read from the device"
-    ))
 }
 
 /// Trials in which doing nothing will not get warm, by the forecast.
@@ -131,12 +102,6 @@ pub fn find_head_start(read: Option<Bytes>, total: Bytes) -> Option<Bytes> {
     read.filter(|read| read.0 as f64 > HEAD_START_SHARE * total.0 as f64)
 }
 
-/// What was read before the clock started.
-pub fn warn_of_head_start(read: Option<Bytes>, total: Bytes) -> Option<String> {
-    let read = find_head_start(read, total)?;
-    Some(format!("{read} were read while the server started, before the clock did: a head start"))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -152,16 +117,9 @@ mod tests {
 
     #[test]
     fn late_readings_are_counted() {
-        assert_eq!(warn_of_late_readings(&[second(0), second(99)]), None);
-        let warning = warn_of_late_readings(&[second(0), second(150), second(900)]).unwrap();
-        assert!(warning.starts_with("2 of 3 readings came late, by up to 900 ms"), "{warning}");
-    }
-
-    #[test]
-    fn a_busy_generator_is_told() {
-        assert_eq!(warn_of_saturation(&[0.2, 1.5], 2), None);
-        assert!(warn_of_saturation(&[0.2, 1.9], 2).unwrap().contains("1.9 processors with 2 jobs"));
-        assert_eq!(warn_of_saturation(&[], 2), None);
+        assert_eq!(find_late_readings(&[second(0), second(99)]), None);
+        let late = find_late_readings(&[second(0), second(150), second(900)]);
+        assert_eq!(late, Some(LateReadings { count: 2, worst: Duration::from_millis(900) }));
     }
 
     #[test]
@@ -169,18 +127,18 @@ mod tests {
         let gp3 = named("gp3");
         let limit = gp3.rbps.unwrap().0;
         let of = |rates: &[u64]| (1..).zip(rates).map(|(second, rate)| sample(second, 1, *rate)).collect::<Vec<_>>();
-        assert_eq!(warn_of_missing_limit(&of(&[limit, limit + limit / 2, limit, 0]), &gp3), None);
+        assert_eq!(find_missing_limit(&of(&[limit, limit + limit / 2, limit, 0]), &gp3), None);
         let fast = of(&[limit * 2, limit * 2, limit * 2]);
-        assert!(warn_of_missing_limit(&fast, &gp3).is_some());
+        assert!(find_missing_limit(&fast, &gp3).is_some());
         let native = named("native");
-        assert_eq!(warn_of_missing_limit(&fast, &native), None);
+        assert_eq!(find_missing_limit(&fast, &native), None);
     }
 
     #[test]
     fn a_head_start_is_told() {
-        assert_eq!(warn_of_head_start(Some(Bytes(50)), Bytes(1000)), None);
-        assert!(warn_of_head_start(Some(Bytes(52 << 20)), Bytes(1 << 30)).unwrap().starts_with("52 MB were read"));
-        assert_eq!(warn_of_head_start(None, Bytes(0)), None);
+        assert_eq!(find_head_start(Some(Bytes(50)), Bytes(1000)), None);
+        assert_eq!(find_head_start(Some(Bytes(52 << 20)), Bytes(1 << 30)), Some(Bytes(52 << 20)));
+        assert_eq!(find_head_start(None, Bytes(0)), None);
     }
 
     #[test]

@@ -32,11 +32,11 @@ pub fn keep(path: &Path, run: &Run, trials: &[Trial]) {
 }
 
 pub async fn keep_in(store: &Store, run: &Run, trials: &[Trial]) {
-    store.save_run(run).await.unwrap();
+    store.save_run(run, &[]).await.unwrap();
     for trial in trials {
-        store.save_trial(trial).await.unwrap();
+        store.save_run(run, std::slice::from_ref(trial)).await.unwrap();
     }
-    store.finish_run(run, trials).await.unwrap();
+    store.save_run(run, trials).await.unwrap();
 }
 
 fn read(path: &Path, wanted: &str) -> Result<(Run, Vec<Trial>), Error> {
@@ -64,8 +64,8 @@ fn a_killed_run_keeps_the_trials_that_ended() {
     (run.ended_at, run.steady_tps) = (None, None);
     wait(async {
         let store = Store::open(&file(&home)).await.unwrap();
-        store.save_run(&run).await.unwrap();
-        store.save_trial(&trials[0]).await.unwrap();
+        store.save_run(&run, &[]).await.unwrap();
+        store.save_run(&run, &trials[..1]).await.unwrap();
         // Neither finished nor closed.
         std::mem::forget(store);
     });
@@ -201,10 +201,10 @@ fn a_run_that_is_being_written_can_be_listed() {
     let (run, trials) = synthetic_run::make(1, 5);
     wait(async {
         let writer = Store::open(&file(&home)).await.unwrap();
-        writer.save_run(&run).await.unwrap();
+        writer.save_run(&run, &[]).await.unwrap();
         let mut readers = Vec::new();
         for trial in &trials {
-            writer.save_trial(trial).await.unwrap();
+            writer.save_run(&run, std::slice::from_ref(trial)).await.unwrap();
             readers.push(home.command(&["results", "list"]).stdout(Stdio::null()).spawn().unwrap());
         }
         for mut reader in readers {
@@ -221,7 +221,7 @@ fn a_trial_is_kept_however_long_somebody_reads() {
     let (run, trials) = synthetic_run::make(1, 5);
     wait(async {
         let store = Store::open(&file(&home)).await.unwrap();
-        store.save_run(&run).await.unwrap();
+        store.save_run(&run, &[]).await.unwrap();
         let options = sqlx::sqlite::SqliteConnectOptions::new().filename(file(&home));
         let mut reader = sqlx::SqliteConnection::connect_with(&options).await.unwrap();
         let mut reading = reader.begin().await.unwrap();
@@ -230,7 +230,7 @@ fn a_trial_is_kept_however_long_somebody_reads() {
             tokio::time::sleep(Duration::from_secs(12)).await;
             reading.rollback().await.unwrap();
         };
-        let (kept, ()) = tokio::join!(store.save_trial(&trials[0]), ends);
+        let (kept, ()) = tokio::join!(store.save_run(&run, &trials[..1]), ends);
         kept.unwrap();
         assert_eq!(store.read_trials(&run.id).await.unwrap(), trials[..1]);
     });

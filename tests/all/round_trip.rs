@@ -70,10 +70,7 @@ impl Records {
     }
 
     async fn save(&self, store: &Store) {
-        store.save_run(&self.run).await.unwrap();
-        for trial in &self.trials {
-            store.save_trial(trial).await.unwrap();
-        }
+        store.save_run(&self.run, &self.trials).await.unwrap();
         store.save_whole_sweep(&self.sweep, &self.sweep_trials).await.unwrap();
         store.save_loading(&self.loading).await.unwrap();
         for trial in &self.loading_trials {
@@ -147,12 +144,21 @@ fn an_older_store_shows_what_it_did() {
     assert_eq!(wait(read()).0, records.sweep_trials);
     assert_eq!(sqlite(&path, "SELECT count(*) FROM sweep_measures"), "0");
     for older in [
+        "DROP VIEW all_runs",
+        "DROP VIEW trial_summary",
+        "DROP VIEW trial_verdicts",
+        "DROP VIEW served_by_second",
+        "ALTER TABLE sweeps DROP COLUMN warmup",
         "DROP VIEW sweep_measures",
         "ALTER TABLE sweep_os_samples DROP COLUMN measures",
         "DROP VIEW sweep_summary",
         "ALTER TABLE sweep_trials DROP COLUMN warming",
         "ALTER TABLE sweep_outlines DROP COLUMN warming",
         "CREATE VIEW sweep_summary AS SELECT sweep_id FROM sweep_trials",
+        "CREATE VIEW all_runs AS SELECT id FROM runs",
+        "CREATE VIEW trial_summary AS SELECT run_id FROM trials",
+        "CREATE VIEW trial_verdicts AS SELECT run_id FROM trials",
+        "CREATE VIEW served_by_second AS SELECT run_id FROM samples",
         "DELETE FROM _sqlx_migrations WHERE version >= 18",
     ] {
         sqlite(&path, older);

@@ -81,7 +81,7 @@ fn a_stored_run_is_judged_trial_by_trial() {
     let runtime = tokio::runtime::Runtime::new().unwrap();
     runtime.block_on(async {
         let store = Store::open(&file).await.unwrap();
-        store.finish_run(&run, &trials).await.unwrap();
+        store.save_run(&run, &trials).await.unwrap();
         store.close().await;
     });
     let results = file.to_str().unwrap();

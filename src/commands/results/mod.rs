@@ -13,15 +13,14 @@ pub use loading::{keep_loading, print_loading, report_loading};
 pub use sweep::show_sweep;
 
 use clap::{Args, Subcommand};
-use serde::Serialize;
 use serde_json::json;
 
+use crate::commands::finished::show_run;
 use crate::commands::store::close_written;
 use crate::commands::{ExitStatus, OutputArguments, StoreArguments};
 use crate::results::{NEWEST, Store};
-use crate::study::{Run, Trial};
 use crate::terminal;
-use crate::verdict::{Comparison, Summary, compute_comparison, compute_summary, judge_trial, render_headline};
+use crate::verdict::judge_trial;
 use compare::{CompareArguments, compare};
 use drop::drop_run;
 use export::{ExportArguments, export};
@@ -91,16 +90,6 @@ pub async fn run(arguments: ResultsArguments, output: OutputArguments) -> anyhow
     Ok(ExitStatus::Done)
 }
 
-/// What `show --json` prints.
-#[derive(Serialize)]
-struct ShownRun {
-    run: Run,
-    headline: String,
-    summary: Summary,
-    comparison: Comparison,
-    trials: Vec<Trial>,
-}
-
 async fn show(store: &Store, wanted: &str, output: OutputArguments) -> anyhow::Result<()> {
     if let Some(sweep) = store.find_sweep(wanted).await?.filter(|sweep| !sweep.is_warmup()) {
         return show_sweep(store, &sweep, output).await;
@@ -112,17 +101,7 @@ async fn show(store: &Store, wanted: &str, output: OutputArguments) -> anyhow::R
     let mut trials = store.read_trials(&run.id).await?;
     // Those that an older pgthaw kept have none.
     trials.iter_mut().for_each(|trial| judge_trial(&run, trial));
-    let summary = compute_summary(&run, &trials);
-    let comparison = compute_comparison(&summary, &trials);
-    let headline = render_headline(&summary);
-    if output.json {
-        return Ok(terminal::print_json(&ShownRun { run, headline, summary, comparison, trials })?);
-    }
-    terminal::print_line(&format!("{headline}\n\n{}\n", terminal::render_run_head(&run)));
-    terminal::print_line(&format!("{}\n", terminal::render_tournament(&summary)));
-    terminal::render_comparison(&comparison).iter().for_each(|table| terminal::print_line(&format!("{table}\n")));
-    terminal::print_line(&terminal::render_trial_verdicts(&summary, &trials));
-    Ok(())
+    show_run(&run, &trials, output)
 }
 
 async fn send(store: &Store, output: OutputArguments) -> anyhow::Result<()> {

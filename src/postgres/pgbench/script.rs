@@ -37,6 +37,11 @@ impl Script {
         }
     }
 
+    /// Does it write nothing? Of a file that is not known.
+    pub fn is_read_only(&self) -> bool {
+        *self == Script::Builtin("select-only")
+    }
+
     /// May a client pause by the script's own will? One that calls pg_sleep does not: it waits for the server. A file that
     /// cannot be read may do anything.
     pub fn may_pause(&self) -> bool {

@@ -42,6 +42,9 @@ const IMAGE_SPARE_BYTES: u64 = 512 << 20;
 /// The write-ahead log that the server keeps with its default max_wal_size, and some more.
 const WAL_BYTES: u64 = 1_500_000_000;
 
+/// The log of a server that has nothing to do.
+const FIRST_WAL_BYTES: u64 = 256 << 20;
+
 /// pgbench_accounts at scale 1: 100,000 rows in 1640 blocks, and the leaves of its index.
 const HEAP_BLOCKS_PER_SCALE: f64 = 1640.0;
 const LEAVES_PER_SCALE: f64 = 274.0;
@@ -167,8 +170,16 @@ pub fn image_bytes(spec: &FileSystemSpec, sweep: &Sweep) -> Bytes {
     spec.size.unwrap_or_else(|| Bytes(2 * expected_disk_bytes(sweep).0 + IMAGE_SPARE_BYTES))
 }
 
-/// The write-ahead log with the largest max_wal_size of the study.
+/// The write-ahead log with the largest max_wal_size of the study; less where nothing but the making of the databases writes.
 fn wal_bytes(sweep: &Sweep) -> u64 {
+    let kept = kept_wal_bytes(sweep);
+    match sweep.scripts.values().flatten().all(|(script, _)| script.is_read_only()) {
+        true => kept.min(2 * database_bytes(&sweep.axes).0 + FIRST_WAL_BYTES),
+        false => kept,
+    }
+}
+
+fn kept_wal_bytes(sweep: &Sweep) -> u64 {
     let sizes = sweep.axes.settings.iter().filter(|(name, _)| name == "max_wal_size").flat_map(|(_, values)| values);
     sizes.filter_map(|size| parse_wal_size(size)).max().map_or(WAL_BYTES, |size| size + size / 4)
 }
@@ -251,8 +262,10 @@ mod tests {
 
     #[test]
     fn an_image_has_room_for_the_log_and_for_a_copy() {
-        let study =
-            |text: &str| sweep(&format!("[points]\nscale = 10\nfile_system = [\"native\", \"xfs\"]\n{text}")).unwrap();
+        let study = |text: &str| {
+            sweep(&format!("[points]\nscale = 10\nscript = \"tpcb-like\"\nfile_system = [\"native\", \"xfs\"]\n{text}"))
+                .unwrap()
+        };
         let (plain, large) = (study(""), study("[settings]\nmax_wal_size = [\"1GB\", \"8GB\"]\n"));
         let image = |study: &Sweep| image_bytes(&study.file_systems["xfs"], study).0;
         assert_eq!(image(&plain), 2 * (160_000_000 + WAL_BYTES) + IMAGE_SPARE_BYTES);
@@ -262,6 +275,9 @@ mod tests {
         let two = study("database = [\"default\", \"parts\"]\n[databases.parts]\n");
         assert_eq!(needed_bytes(&two).0, 320_000_000 + WAL_BYTES + image(&two));
         assert!(preparation_seconds(&large) > preparation_seconds(&plain) + 30.0);
+        // Whatever may be kept, only the databases are written.
+        let read_only = sweep("[points]\nscale = 10\n[settings]\nmax_wal_size = \"8GB\"\n").unwrap();
+        assert_eq!(needed_bytes(&read_only).0, 3 * 160_000_000 + FIRST_WAL_BYTES);
         assert_eq!(parse_wal_size("64"), Some(64 << 20));
         assert_eq!(parse_wal_size("1.5GB"), Some(1536 << 20));
         assert_eq!([parse_wal_size("a lot"), parse_wal_size("16000000TB"), parse_wal_size("-1")], [None; 3]);
