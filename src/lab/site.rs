@@ -16,7 +16,7 @@ use crate::files::OwnDirectory;
 use crate::linux::{
     DeviceNumber, FileSystemAsked, FileSystemFacts, LoopFileSystem, read_block_device, read_free_bytes,
 };
-use crate::postgres::{Programs, ServerBuild, read_server_build};
+use crate::postgres::{self, Programs, ServerBuild, read_server_build};
 use crate::study::{
     DEFAULT_SERVER, DatabaseKey, Disk, Event, Events, FileSystemSpec, Finding, NATIVE, Point, Sweep, check_room,
     image_bytes, needed_bytes_on,
@@ -213,6 +213,8 @@ impl SiteMaker<'_> {
     /// An error when the disk has not enough room for the sites, beside what a killed run of the sweep has left of them.
     pub fn check_room(&self) -> Result<(), Error> {
         let (sweep, parent) = (self.asked.sweep, self.asked.place.directory());
+        let found = std::fs::metadata(parent);
+        found.map_err(|source| postgres::Error::file("create a directory in", parent, source))?;
         let missing = |key: SiteKey| {
             let left = find_left(parent, &key.claim_text(self.asked.id));
             let held = left.map_or(Bytes(0), |directory| read_held_bytes(&directory));

@@ -167,8 +167,11 @@ pub fn image_bytes(spec: &FileSystemSpec, sweep: &Sweep) -> Bytes {
     spec.size.unwrap_or_else(|| Bytes(2 * expected_disk_bytes(sweep).0 + IMAGE_SPARE_BYTES))
 }
 
-/// The write-ahead log with the largest max_wal_size of the study.
+/// The write-ahead log with the largest max_wal_size of the study. Those of ways to warm are short, and begin with little room.
 fn wal_bytes(sweep: &Sweep) -> u64 {
+    if sweep.is_warmup {
+        return 0;
+    }
     let sizes = sweep.axes.settings.iter().filter(|(name, _)| name == "max_wal_size").flat_map(|(_, values)| values);
     sizes.filter_map(|size| parse_wal_size(size)).max().map_or(WAL_BYTES, |size| size + size / 4)
 }
