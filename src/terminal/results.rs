@@ -4,6 +4,7 @@ use comfy_table::{ColumnConstraint, ContentArrangement, Table};
 use console::measure_text_width;
 use jiff::Timestamp;
 
+use super::counted::counted;
 use super::screen::Canvas;
 use super::tournament::STYLE;
 use crate::postgres::ServerFacts;
@@ -104,7 +105,10 @@ pub fn render_run_head(run: &Run) -> String {
 /// `run      20261122-050413-5561, 2026-11-22 05:04:13 UTC, 3 minutes`
 pub(super) fn render_when(id: &str, started_at: Timestamp, ended_at: Option<Timestamp>) -> String {
     let state = match ended_at {
-        Some(ended) => format!("{} minutes", (ended.as_second() - started_at.as_second() + 30) / 60),
+        Some(ended) => {
+            let seconds = (ended.as_second() - started_at.as_second()).max(0) as usize;
+            counted((seconds + 30) / 60, "minute")
+        }
         None => "did not end".to_owned(),
     };
     format!("run      {id}, {} UTC, {state}", started_at.strftime("%Y-%m-%d %H:%M:%S"))

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::path::Path;
 
-use crate::lab::Error;
+use crate::lab::{Error, Place};
 use crate::linux::block_device::read_block_device;
 use crate::linux::machine::read_mount;
 use crate::postgres::Programs;
@@ -18,13 +18,21 @@ pub struct Earlier {
 }
 
 impl Earlier {
-    /// Refuses another server or another disk: the sweep would have trials of both, and nothing would tell them apart.
-    pub fn check_ground(&self, programs: &Programs, parent: &Path) -> Result<(), Error> {
+    /// Refuses another server or another disk: the sweep would have trials of both, and nothing would tell them apart. A lab
+    /// server's own cluster is known by its directory, a scratch cluster is as good as another.
+    pub fn check_ground(&self, programs: &Programs, place: &Place) -> Result<(), Error> {
+        let parent = place.directory();
         let disk = read_block_device(parent).map_or_else(|_| NO_DISK.to_owned(), |device| device.name);
         let file_system = read_mount(parent)?.file_system;
-        let now = render_ground(&programs.version()?.text, &disk, &file_system);
-        let machine = &self.run.machine;
-        let began = render_ground(&self.run.server.version, &machine.device.name, &machine.file_system);
+        let (machine, server) = (&self.run.machine, &self.run.server);
+        let (cluster, was) = match place {
+            Place::Scratch { .. } => (None, None),
+            Place::Borrowed { data_directory } => {
+                (Some(data_directory.path.as_path()), server.data_directory.as_deref())
+            }
+        };
+        let now = render_ground(&programs.version()?.text, &disk, &file_system, cluster);
+        let began = render_ground(&server.version, &machine.device.name, &machine.file_system, was);
         match now == began {
             true => Ok(()),
             false => Err(Error::OtherGround { id: self.run.id.clone(), began, now }),
@@ -32,9 +40,10 @@ impl Earlier {
     }
 }
 
-fn render_ground(version: &str, disk: &str, file_system: &str) -> String {
+fn render_ground(version: &str, disk: &str, file_system: &str, cluster: Option<&Path>) -> String {
     let disk = if disk == NO_DISK { "no disk" } else { disk };
-    format!("PostgreSQL {version} on {disk} ({file_system})")
+    let cluster = cluster.map(|directory| format!(" in {}", directory.display())).unwrap_or_default();
+    format!("PostgreSQL {version} on {disk} ({file_system}){cluster}")
 }
 
 /// Adds what is found now to what was found when the sweep began: a limit may be in force no longer.

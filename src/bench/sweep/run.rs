@@ -134,7 +134,7 @@ async fn run_one(
     };
     let maker = SiteMaker::new(asked, directory, events, stop)?;
     if let Some(earlier) = &options.earlier {
-        earlier.check_ground(maker.first_programs(), options.place.directory())?;
+        earlier.check_ground(maker.first_programs(), &options.place)?;
         let can_run = |point: &Point| !is_left_out(&earlier.run, point);
         if earlier.finished.len() >= plan_turns(&options.sweep, 0, can_run).len() {
             // It was killed when nothing was left but to say so.

@@ -170,10 +170,11 @@ pub fn image_bytes(spec: &FileSystemSpec, sweep: &Sweep) -> Bytes {
     spec.size.unwrap_or_else(|| Bytes(2 * expected_disk_bytes(sweep).0 + IMAGE_SPARE_BYTES))
 }
 
-/// The write-ahead log with the largest max_wal_size of the study; less where nothing but the making of the databases writes.
+/// The write-ahead log with the largest max_wal_size of the study; less where little but the making of the databases writes: the
+/// trials of a study of ways to warm are short.
 fn wal_bytes(sweep: &Sweep) -> u64 {
     let kept = kept_wal_bytes(sweep);
-    match sweep.scripts.values().flatten().all(|(script, _)| script.is_read_only()) {
+    match sweep.is_warmup || sweep.scripts.values().flatten().all(|(script, _)| script.is_read_only()) {
         true => kept.min(2 * database_bytes(&sweep.axes).0 + FIRST_WAL_BYTES),
         false => kept,
     }
