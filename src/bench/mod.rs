@@ -11,4 +11,4 @@ mod watch;
 
 pub use forecast::describe_cold_start;
 pub use loading::{LoadingFinished, LoadingOptions, WantedSource, apply_read_ranges, run_loading};
-pub use sweep::{Earlier, SweepFinished, SweepOptions, run_sweeps};
+pub use sweep::{Earlier, StudyAsked, SweepFinished, SweepOptions, run_sweeps};

@@ -6,9 +6,9 @@ use anyhow::Context as _;
 use clap::Args;
 
 use super::bench_device::find_bench_device;
-use super::running::StudyAsked;
 use super::study::{DiskArguments, ScratchArguments};
 use super::{ConnectionArguments, LabArguments, StoreArguments, Target, require_lab_server};
+use crate::bench::StudyAsked;
 use crate::lab::{Place, choose_in_force};
 use crate::postgres::Programs;
 use crate::postgres::pgbench::Script;

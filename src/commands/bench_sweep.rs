@@ -6,9 +6,10 @@ use clap::Args;
 use serde_json::json;
 
 use super::results::show_sweep;
-use super::running::{Begin, StudyAsked, run_studies, status_of};
+use super::running::{Begin, run_studies, status_of};
 use super::store::close_written;
 use super::{ExitStatus, OutputArguments, StoreArguments};
+use crate::bench::StudyAsked;
 use crate::lab::{Place, read_setting_remarks};
 use crate::postgres::Programs;
 use crate::study::{Sweep, plan_sweep, read_sweep};

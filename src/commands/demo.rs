@@ -6,10 +6,11 @@ use clap::Args;
 
 use super::demo_acts::{ActArguments, write_script};
 use super::finished::{Finished, print_finished, read_acts};
-use super::running::{Begin, StudyAsked, run_studies, status_of};
+use super::running::{Begin, run_studies, status_of};
 use super::store::close_written;
 use super::study::{DiskArguments, ScratchArguments};
 use super::{ExitStatus, OutputArguments, StoreArguments};
+use crate::bench::StudyAsked;
 use crate::failure::Capability;
 use crate::lab::choose_in_force;
 use crate::linux::capability::{HostTarget, check_host, check_programs};

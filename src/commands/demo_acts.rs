@@ -8,8 +8,8 @@ use anyhow::Context as _;
 use clap::Args;
 
 use super::bench_point::make_study;
-use super::running::StudyAsked;
 use super::study::{ScratchArguments, choose_strategies};
+use crate::bench::StudyAsked;
 use crate::lab::Place;
 use crate::postgres::pgbench::Script;
 use crate::postgres::{MarkedDirectory, Programs};

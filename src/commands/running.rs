@@ -1,35 +1,19 @@
 //! Runs studies, for `bench sweep`, `bench warmup`, `bench forecast` and `demo`: each trial is shown and kept when it ends.
 
-use std::path::Path;
-
 use tokio::sync::mpsc::UnboundedReceiver;
 
 use super::store::keep;
 use super::study::run_and_hear;
 use super::sweep_earlier::{find_earlier, lock_directory};
 use super::{ExitStatus, OutputArguments};
-use crate::bench::{SweepFinished, SweepOptions, run_sweeps};
+use crate::bench::{StudyAsked, SweepFinished, SweepOptions, run_sweeps};
 use crate::failure::ErrorKind;
-use crate::lab::{Place, Stop, SweepLock};
-use crate::model;
-use crate::postgres::Programs;
+use crate::lab::{Stop, SweepLock};
 use crate::results::Store;
 use crate::serve::LiveBoard;
-use crate::study::{Event, Events, Sweep, texts_of};
+use crate::study::{Event, Events, texts_of};
 use crate::terminal::{self, StudyDisplay};
 use crate::verdict::compute_sweep_verdicts;
-
-/// What is asked of a study.
-#[derive(Clone, Debug)]
-pub struct StudyAsked {
-    pub programs: Programs,
-    pub place: Place,
-    pub sweep: Sweep,
-    /// Leave its cluster in place.
-    pub is_kept: bool,
-    /// What the device gives, for a forecast; `None` when nobody knows.
-    pub device: Option<model::Device>,
-}
 
 /// How studies begin.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -72,15 +56,14 @@ pub async fn run_studies(
 
 /// Whoever holds the lock may run it.
 async fn begin_study(
-    study: StudyAsked,
+    asked: StudyAsked,
     begin: Begin,
     store: &Store,
     output: OutputArguments,
 ) -> anyhow::Result<(SweepLock, SweepOptions)> {
-    let StudyAsked { programs, place, sweep, is_kept, device } = study;
-    let directory: &Path = place.directory();
+    let (sweep, directory) = (&asked.sweep, asked.place.directory());
     let earlier = match begin {
-        Begin::WhereItStopped => find_earlier(store, &sweep, directory).await?,
+        Begin::WhereItStopped => find_earlier(store, sweep, directory).await?,
         Begin::Anew | Begin::Once => None,
     };
     if let (Some((_, earlier)), true) = (&earlier, output.shows_progress()) {
@@ -92,9 +75,7 @@ async fn begin_study(
         None => (SweepLock::of_new(&lock_directory(store), directory)?, None),
     };
     let (id, unfinished) = (lock.id().to_owned(), store.read_unfinished_sweeps().await?);
-    let goes_on = begin != Begin::Once;
-    let options = SweepOptions { id, programs, place, sweep, earlier, unfinished, goes_on, is_kept, device };
-    Ok((lock, options))
+    Ok((lock, SweepOptions { id, asked, earlier, unfinished, goes_on: begin != Begin::Once }))
 }
 
 async fn keep_and_show(

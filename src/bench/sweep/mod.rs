@@ -7,4 +7,4 @@ mod start;
 mod trial;
 
 pub use earlier::Earlier;
-pub use run::{SweepFinished, SweepOptions, run_sweeps};
+pub use run::{StudyAsked, SweepFinished, SweepOptions, run_sweeps};

@@ -29,25 +29,31 @@ use crate::study::{
 };
 use crate::verdict::compute_start_verdicts;
 
-/// What is asked of a sweep.
+/// What is asked of a study.
 #[derive(Clone, Debug)]
-pub struct SweepOptions {
-    /// Whoever runs it holds its [lock](crate::lab::SweepLock).
-    pub id: String,
+pub struct StudyAsked {
     pub programs: Programs,
     /// Where the cluster is made, on the disk that is measured; or the lab server's that is borrowed.
     pub place: Place,
     pub sweep: Sweep,
-    /// A run of the same sweep that did not get to its end.
+    /// Leave the cluster, or the benchmark's databases in a borrowed one, in place.
+    pub is_kept: bool,
+    /// What the device gives, for a forecast; `None` when nobody knows.
+    pub device: Option<model::Device>,
+}
+
+/// A study that begins, or goes on.
+#[derive(Clone, Debug)]
+pub struct SweepOptions {
+    /// Whoever runs it holds its [lock](crate::lab::SweepLock).
+    pub id: String,
+    pub asked: StudyAsked,
+    /// A run of the same study that did not get to its end.
     pub earlier: Option<Earlier>,
     /// Ids of all sweeps that did not: what killed runs have left of them stays.
     pub unfinished: BTreeSet<String>,
     /// Does somebody go on with it after a kill? Then its clusters stay.
     pub goes_on: bool,
-    /// Leave the cluster, or the benchmark's databases in a borrowed one, in place.
-    pub is_kept: bool,
-    /// What the device gives, for a forecast; `None` when nobody knows.
-    pub device: Option<model::Device>,
 }
 
 /// A sweep that ended, or was stopped.
@@ -74,7 +80,7 @@ pub async fn run_sweeps(all: &[SweepOptions], events: &Events, stop: &Stop) -> R
     let directory = WorkDirectory::create()?;
     let mut sites = Sites::new();
     let played = run_each(all, directory.path(), &mut sites, events, stop).await;
-    let is_kept = played.is_ok() && all.iter().any(|options| options.is_kept);
+    let is_kept = played.is_ok() && all.iter().any(|options| options.asked.is_kept);
     // The first failure is the one to tell.
     let mut tidied: Result<Option<PathBuf>, Error> = Ok(None);
     for site in sites.into_values() {
@@ -98,9 +104,9 @@ async fn run_each(
     let mut played: Vec<SweepFinished> = Vec::new();
     for (number, options) in (1..).zip(all) {
         if all.len() > 1 {
-            events.tell(Event::Remark(format!("study {number} of {}: {}", all.len(), options.sweep.question)));
+            events.tell(Event::Remark(format!("study {number} of {}: {}", all.len(), options.asked.sweep.question)));
         }
-        let later_seconds = all[number..].iter().map(|later| later.sweep.expected_seconds()).sum();
+        let later_seconds = all[number..].iter().map(|later| later.asked.sweep.expected_seconds()).sum();
         match run_one(options, later_seconds, directory, sites, events, stop).await {
             Ok(finished) => played.push(finished),
             // Stopped while this one was prepared: those before are whole.
@@ -124,19 +130,19 @@ async fn run_one(
     events: &Events,
     stop: &Stop,
 ) -> Result<SweepFinished, Error> {
-    remove_abandoned(&options.place, events);
+    remove_abandoned(&options.asked.place, events);
     let asked = SitesAsked {
         id: &options.id,
-        sweep: &options.sweep,
-        programs: &options.programs,
-        place: &options.place,
+        sweep: &options.asked.sweep,
+        programs: &options.asked.programs,
+        place: &options.asked.place,
         unfinished: &options.unfinished,
     };
     let maker = SiteMaker::new(asked, directory, events, stop)?;
     if let Some(earlier) = &options.earlier {
-        earlier.check_ground(maker.first_programs(), &options.place)?;
+        earlier.check_ground(maker.first_programs(), &options.asked.place)?;
         let can_run = |point: &Point| !is_left_out(&earlier.run, point);
-        if earlier.finished.len() >= plan_turns(&options.sweep, 0, can_run).len() {
+        if earlier.finished.len() >= plan_turns(&options.asked.sweep, 0, can_run).len() {
             // It was killed when nothing was left but to say so.
             maker.remove_left(true);
             let run = SweepRun { ended_at: Some(Timestamp::now()), ..earlier.run.clone() };
@@ -147,8 +153,8 @@ async fn run_one(
         maker.remove_left(false);
         maker.check_room()?;
     }
-    repair_read_ahead(options.place.directory(), events);
-    if let Some(generators) = &options.sweep.generators {
+    repair_read_ahead(options.asked.place.directory(), events);
+    if let Some(generators) = &options.asked.sweep.generators {
         events.tell(Event::Step("reaching the load generators".into()));
         for host in check_hosts(generators, directory, stop)? {
             events.tell(Event::Remark(host));
@@ -157,9 +163,9 @@ async fn run_one(
     let earlier_seed = options.earlier.as_ref().map(|earlier| earlier.run.seed);
     let play = Play {
         options,
-        seed: earlier_seed.or(options.sweep.seed).unwrap_or_else(rand::random),
+        seed: earlier_seed.or(options.asked.sweep.seed).unwrap_or_else(rand::random),
         started_at: Timestamp::now(),
-        scripts: ScriptCopies::make(&options.sweep, directory)?,
+        scripts: ScriptCopies::make(&options.asked.sweep, directory)?,
         later_seconds,
         directory,
         events,
@@ -183,7 +189,7 @@ struct Play<'a> {
 
 impl Play<'_> {
     async fn run(&self, maker: &SiteMaker<'_>, sites: &mut Sites) -> Result<SweepFinished, Error> {
-        let sweep = &self.options.sweep;
+        let sweep = &self.options.asked.sweep;
         let mut run = self.options.earlier.as_ref().map(|earlier| earlier.run.clone());
         let mut is_kept = run.is_some();
         let mut snapshots = BTreeMap::new();
@@ -310,7 +316,7 @@ impl Play<'_> {
         sites: &Sites,
         snapshots: &BTreeMap<SiteKey, Snapshots>,
     ) -> Result<(), Error> {
-        let sweep = &self.options.sweep;
+        let sweep = &self.options.asked.sweep;
         if sweep.is_warmup && run.warmup.is_none() {
             run.warmup = self.describe_warmup(run, sites, snapshots)?;
         }
@@ -333,12 +339,12 @@ impl Play<'_> {
         sites: &Sites,
         snapshots: &BTreeMap<SiteKey, Snapshots>,
     ) -> Result<Option<WarmupFacts>, Error> {
-        let (sweep, point) = (&self.options.sweep, self.options.sweep.point(0));
+        let (sweep, point) = (&self.options.asked.sweep, self.options.asked.sweep.point(0));
         let key = SiteKey::of(&point);
         let warm = snapshots.get(&key).and_then(|of_site| of_site.get(&DatabaseKey::of(&point)));
         let (Some(warm), Some(site)) = (warm, sites.get(&key)) else { return Ok(None) };
         let disk = site.disks.get(&point.disk).cloned().unwrap_or_else(|| sweep.disk(&point));
-        let device = self.options.device.as_ref().filter(|_| disk.not_enforced.is_none());
+        let device = self.options.asked.device.as_ref().filter(|_| disk.not_enforced.is_none());
         let forecast = match device {
             Some(device) => {
                 let read_ahead = disk.read_ahead_in_force(run.machine.device.read_ahead_bytes);
@@ -358,7 +364,7 @@ impl Play<'_> {
     /// Of the warm state, for points that start restored, and for strategies that bring it back; of ways to warm always, for
     /// what is wanted.
     async fn take_snapshots(&self, site: &mut Site) -> Result<Snapshots, Error> {
-        let sweep = &self.options.sweep;
+        let sweep = &self.options.asked.sweep;
         let mut snapshots = Snapshots::new();
         let mut strategies = sweep.strategies();
         strategies.retain(|strategy| !site.left_out.contains_key(strategy.name()));
@@ -389,11 +395,11 @@ impl Play<'_> {
         if let Some(database) = site.databases.values().next() {
             site.lab.use_database(&database.name, database.oid);
         }
-        calibrate_generator(&site.lab, &self.options.sweep, self.directory, self.events, self.stop)
+        calibrate_generator(&site.lab, &self.options.asked.sweep, self.directory, self.events, self.stop)
     }
 
     async fn describe(&self, site: &Site) -> Result<SweepRun, Error> {
-        let (sweep, directory) = (&self.options.sweep, self.options.place.directory());
+        let (sweep, directory) = (&self.options.asked.sweep, self.options.asked.place.directory());
         let (server, mut connection) = connect(&site.lab).await?;
         let pgbench = Pgbench::find(&site.lab.programs, site.lab.workload_options())?;
         let device = read_block_device(directory).ok();
