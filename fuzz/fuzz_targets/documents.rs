@@ -9,7 +9,7 @@ use pgthaw::report::{StudyData, TrialData};
 use pgthaw::study::{LoadingRun, LoadingTrial, Run, SweepRun, SweepTrial, Trial};
 use pgthaw::verdict::{
     Metric, Selection, Side, TrialOutline, compute_comparison, compute_loading_summary, compute_noises,
-    compute_summary, compute_sweep_comparison, judge_trial, render_headline,
+    compute_summary, compute_sweep_comparison, judge_trial, render_headline, view_run, view_trials,
 };
 use serde_json::{Map, Value, json};
 
@@ -155,8 +155,10 @@ fn look_at(mut document: Value) -> Option<()> {
         let noise = compute_noises(&sweep, &trials);
         let compared = compared.ok();
         let study = StudyData::new(sweep.clone(), outlines, noise);
+        let viewed = view_run(&sweep, &trials);
+        let viewed = (view_trials(&viewed, trials.clone()), viewed);
         let details: Vec<TrialData> = trials.into_iter().map(|trial| TrialData::new(trial, 16)).collect();
-        assert!(serde_json::to_string(&(study, details, compared)).is_ok());
+        assert!(serde_json::to_string(&(study, details, compared, viewed)).is_ok());
     } else {
         let run: LoadingRun = serde_json::from_value(document["loading"].take()).ok()?;
         let trials: Vec<LoadingTrial> = serde_json::from_value(trials).ok()?;

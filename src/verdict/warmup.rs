@@ -110,7 +110,7 @@ fn warn_of_study(study: &Study) -> Vec<String> {
     if study.until_steady {
         warnings.push("trials ended when they were steady: what was served in all is of different durations".into());
     }
-    if study.wanted_bytes.0 < study.database_bytes.0 * 9 / 10 {
+    if (study.wanted_bytes.0 as f64) < 0.9 * study.database_bytes.0 as f64 {
         warnings.push(format!(
             "the warm state holds {} of {} only: memory is short, or the kernel pages out what is idle; choose a smaller \
              --scale",
@@ -132,7 +132,7 @@ fn view_trial(run: &Run, trial: SweepTrial) -> Option<Trial> {
     let told = trial.verdicts.iter().filter(|verdict| is_of_trial(&verdict.finding));
     let served = match trial.samples.is_empty() {
         true => trial.transactions,
-        false => trial.samples.iter().map(|sample| sample.transactions).sum(),
+        false => trial.samples.iter().fold(0, |sum: u64, sample| sum.saturating_add(sample.transactions)),
     };
     let mut viewed = Trial {
         run_id: trial.sweep_id,

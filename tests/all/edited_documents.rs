@@ -3,10 +3,11 @@
 use std::ops::Range;
 
 use pgthaw::report::{StudyData, TrialData};
-use pgthaw::study::{Run, SweepRun, SweepTrial, Trial};
+use pgthaw::study::{Disk, Run, SweepRun, SweepTrial, Trial, WarmupFacts};
+use pgthaw::units::Bytes;
 use pgthaw::verdict::{
     Metric, Selection, Side, TrialOutline, compute_comparison, compute_noises, compute_summary,
-    compute_sweep_comparison, judge_trial, render_headline,
+    compute_sweep_comparison, judge_trial, render_headline, view_run, view_trials,
 };
 use serde_json::{Value, json};
 
@@ -22,7 +23,14 @@ fn a_sweep_with_the_greatest_numbers_is_told() {
         strategies: &["nothing", "cat"],
         seconds: 2,
     };
-    let (sweep, trials) = synthetic_sweep::make(&shape);
+    let (mut sweep, trials) = synthetic_sweep::make(&shape);
+    sweep.warmup = Some(WarmupFacts {
+        disk: Disk::default(),
+        database_bytes: Bytes(1 << 30),
+        wanted_bytes: Bytes(1 << 29),
+        calibration_tps: Some(900.0),
+        forecast: None,
+    });
     let [one, four]: [Selection; 2] = ["clients=1", "clients=4"].map(|asked| asked.parse().unwrap());
     edit_everywhere(&json!([sweep, trials[..2]]), |document| {
         let (run, trials): (SweepRun, Vec<SweepTrial>) = serde_json::from_value(document).ok()?;
@@ -30,8 +38,11 @@ fn a_sweep_with_the_greatest_numbers_is_told() {
         let compared = compute_sweep_comparison(side(&one), side(&four), Metric::Tps).ok();
         let outlines: Vec<TrialOutline> = trials.iter().map(TrialOutline::from).collect();
         let study = StudyData::new(run.clone(), outlines, compute_noises(&run, &trials));
+        // A study of ways to warm is told of so too.
+        let viewed = view_run(&run, &trials);
+        let viewed = (view_trials(&viewed, trials.clone()), viewed);
         let details: Vec<TrialData> = trials.into_iter().map(|trial| TrialData::new(trial, 16)).collect();
-        serde_json::to_string(&(study, details, compared)).ok()
+        serde_json::to_string(&(study, details, compared, viewed)).ok()
     });
 }
 

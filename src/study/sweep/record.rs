@@ -83,9 +83,9 @@ impl SweepRun {
         point.map_or_else(|| self.question.clone(), named)
     }
 
-    /// The axes as the study was understood; `None` where it was imported.
+    /// The axes as the study was understood; `None` where it was imported, or where somebody's edit left an axis without a value.
     pub fn axes(&self) -> Option<Axes> {
-        serde_json::from_value(self.study["axes"].clone()).ok()
+        serde_json::from_value(self.study["axes"].clone()).ok().filter(|axes: &Axes| axes.count() > 0)
     }
 }
 
@@ -474,6 +474,18 @@ pub mod tests {
             "repeats": 1, "seed": 7, "warnings": [],
         });
         serde_json::from_value(run).unwrap()
+    }
+
+    #[test]
+    fn a_document_with_an_empty_axis_has_none() {
+        let study = sweep("kind = 'warmup'\n[points]\nstart = 'cold'\nseconds = 5\n").unwrap();
+        let kept = SweepRun { study: serde_json::to_value(&study).unwrap(), ..run() };
+        assert!(kept.axes().is_some() && kept.subject().contains("scale"), "{}", kept.subject());
+        for axis in ["scale", "clients", "start", "strategy"] {
+            let mut edited = kept.clone();
+            edited.study["axes"][axis] = json!([]);
+            assert!(edited.axes().is_none() && edited.subject() == edited.question, "{axis}");
+        }
     }
 
     #[test]
