@@ -72,7 +72,8 @@ impl Store {
 
     /// The study of ways to warm with this id.
     async fn find_warmup(&self, id: &str) -> Result<Option<SweepRun>, Error> {
-        Ok(self.read_sweeps().await?.into_iter().find(|sweep| sweep.id == id && sweep.is_warmup()))
+        let found = self.read(Query::new("SELECT * FROM sweeps WHERE id = $1").bind(id), Row::record).await?;
+        Ok(found.into_iter().find(SweepRun::is_warmup))
     }
 
     /// The rows that answer a query, as what they stand for.
