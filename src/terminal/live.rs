@@ -9,7 +9,8 @@ use super::moving_line::{MovingLine, Part, render_duration, time_left};
 use super::printable::printable;
 use crate::model::tell_after;
 use crate::study::{
-    Brought, Event, Finding, LiveSecond, MeasurementVerdict, SweepRun, SweepTrial, SweepTrialStarted, Until, UntilWarm, Warming,
+    Brought, Event, Finding, LiveSecond, MeasurementVerdict, SweepRun, SweepTrial, SweepTrialStarted, Until, UntilWarm,
+    Warming,
 };
 
 /// Shows events as they come. Where standard error is no terminal it prints a line per step and per trial instead.
@@ -216,6 +217,7 @@ pub fn render_kept_cluster(directory: &Path) -> String {
 mod tests {
     use super::super::moving_line::render_parts;
     use super::*;
+    use crate::units::Bytes;
 
     fn started() -> SweepTrialStarted {
         SweepTrialStarted {
@@ -276,7 +278,7 @@ mod tests {
     fn one_command_gets_all_that_is_missing() {
         let left_out = |strategy: &str, remedy: &str| {
             let (strategy, remedy) = (strategy.to_owned(), remedy.to_owned());
-            MeasurementVerdict::from(Finding::StrategyLeftOut { strategy, remedy })
+            MeasurementVerdict::from(Finding::StrategyLeftOut { strategy, how: remedy })
         };
         let lines = render_left_out(&[
             left_out("vmtouch", "no vmtouch in PATH: apt-get install vmtouch"),

@@ -200,12 +200,7 @@ impl Starter<'_> {
 
     /// Makes the state that is wanted: everything read and the workload run for longer; or, with `wanted_seconds`, what it reads
     /// in so many seconds from a cold start. It is watched.
-    async fn calibrate(
-        &self,
-        lab: &mut Lab,
-        load: &Load,
-        wanted_seconds: Option<u32>,
-    ) -> Result<Calibration, Error> {
+    async fn calibrate(&self, lab: &mut Lab, load: &Load, wanted_seconds: Option<u32>) -> Result<Calibration, Error> {
         tidy(lab).await?;
         if wanted_seconds.is_some() {
             lab.stop()?;

@@ -13,8 +13,8 @@ use crate::bench::warmer::{Contender, io_workers_serve};
 use crate::bench::watch::Watched;
 use crate::failure::Explain as _;
 use crate::lab::{
-    Error, Lab, LoadFigures, Look, NoLoad, STATISTICS_DELAY, ScriptCopies, Site, SiteKey, Stop, TrialLoad, connect, read_look,
-    read_tables,
+    Error, Lab, LoadFigures, Look, NoLoad, STATISTICS_DELAY, ScriptCopies, Site, SiteKey, Stop, TrialLoad, connect,
+    read_look, read_tables,
 };
 use crate::linux::loop_file_system::FileSystemFacts;
 use crate::linux::read_ahead::ReadAhead;
@@ -25,9 +25,8 @@ use crate::postgres::{self, ServerStatistics, read_backend_pid};
 use crate::study::{
     Brought, DatabaseKey, Disk, Events, Exceeded, Finding, GeneratorCalibration, Machine, Measured, Point,
     RelationResidency, ResidencyStrip, Sample, Seen, StartAsked, StartState, Strategy, Sweep, SweepTrial, Turn, Until,
-    WaitSample, Waits, Warming, WarmingFigures,
-    compute_bound_seconds, compute_samples, compute_worst_second, empty_trial, parse_checkpoints, tells_of_trial,
-    texts_of,
+    WaitSample, Waits, Warming, WarmingFigures, compute_bound_seconds, compute_samples, compute_worst_second,
+    empty_trial, parse_checkpoints, tells_of_trial, texts_of,
 };
 use crate::units::Bytes;
 use crate::verdict::{

@@ -128,8 +128,8 @@ pub fn read_kind(kind: Option<&str>, axes: &Axes) -> Result<bool, String> {
 pub fn read_until(until: Option<&str>, axes: &Axes) -> Result<Option<Until>, String> {
     let Some(word) = until else { return Ok(None) };
     let until = [Until::Steady, Until::Resident].into_iter().find(|until| until.name() == word);
-    let until =
-        until.ok_or_else(|| format!("until: {word:?} is not allowed; write \"steady\" or \"resident\", or leave it out"))?;
+    let until = until
+        .ok_or_else(|| format!("until: {word:?} is not allowed; write \"steady\" or \"resident\", or leave it out"))?;
     if !matches!(axes.length, AxisLength::Seconds(_)) {
         return Err("until: give the most that a trial may last by points.seconds".into());
     }
