@@ -3,7 +3,7 @@
 import type { CustomSeriesOption, CustomSeriesRenderItemReturn, EChartsOption, LineSeriesOption } from "echarts";
 import { table } from "../element";
 import { ratioText } from "../format";
-import type { Limits, Ratio, ReportData, StrategyRatios } from "../record";
+import type { Limits, Ratio, Tournament, StrategyRatios } from "../record";
 import { textStyle } from "./engine";
 import type { ChartPlan, View } from "./figure";
 
@@ -27,13 +27,13 @@ const QUANTITIES: Quantity[] = [
   { id: "served-cat", label: "served ÷ cat", to: "cat", of: (one) => one.served },
 ];
 
-const find = (data: ReportData, strategy: string, quantity: Quantity): Ratio | null => {
+const find = (data: Tournament, strategy: string, quantity: Quantity): Ratio | null => {
   const beside = data.comparison.ratios.find((one) => one.strategy === strategy && one.to === quantity.to);
   return beside ? quantity.of(beside) : null;
 };
 
 /** Those of which the run knows anything. */
-const quantitiesOf = (data: ReportData): Quantity[] =>
+const quantitiesOf = (data: Tournament): Quantity[] =>
   QUANTITIES.filter((quantity) => data.summary.strategies.some((one) => find(data, one.strategy, quantity) !== null));
 
 interface Row {
@@ -42,7 +42,7 @@ interface Row {
 }
 
 /** The plan of a run's ratios; `null` when there are none. */
-export function ratios(data: ReportData): ChartPlan | null {
+export function ratios(data: Tournament): ChartPlan | null {
   const quantities = quantitiesOf(data);
   const first = quantities[0];
   if (!first) return null;
@@ -74,7 +74,7 @@ export function ratios(data: ReportData): ChartPlan | null {
   };
 }
 
-function explain(data: ReportData): string {
+function explain(data: Tournament): string {
   const known = data.comparison.ratios.map((one) => one.warm_after_seconds ?? one.served).find((one) => one !== null);
   const base = "Each strategy is divided by the other one of the same round; the bar is the median, drawn from equality on.";
   const open = "Open ends: a time was not reached within the trial.";

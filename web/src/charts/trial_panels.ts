@@ -1,0 +1,120 @@
+// What is drawn of a trial, one panel above the other.
+
+import { bandwidth, bytes, compact, count, latency, percent } from "../format";
+import { GREY, type Hue, OCHRE, WAITS } from "../palette";
+import type { Measure, TrialData, TrialSeries, WaitSeries } from "../record";
+
+type Values = (number | null)[];
+
+/** A line, and where there is one the band around it. */
+export interface Curve {
+  name: string;
+  values: Values;
+  low?: Values;
+  high?: Values;
+  /** One that means something. */
+  hue?: Hue;
+}
+
+export interface Panel {
+  id: string;
+  title: string;
+  render: (value: number) => string;
+  renderAxis: (value: number) => string;
+  isLog?: boolean;
+  /** An axis of sizes has their steps. */
+  isSize?: boolean;
+  /** Of its numbers in a table, where they have none themselves. */
+  tableUnit?: string;
+  /** Areas on top of each other: of the trial that is shown, for two would hide each other. */
+  isStack?: boolean;
+  /** The axis ends here; otherwise with what is drawn. */
+  max?: number;
+  /** How high it is beside the others. */
+  weight: number;
+  /** None: the panel is left out. */
+  curves: (data: TrialData) => Curve[];
+}
+
+/** Spans of one second have no ends but themselves. */
+const ends = (series: TrialSeries, low: Values, high: Values): Pick<Curve, "low" | "high"> => (series.width > 1 ? { low, high } : {});
+
+/** Is there anything but nothing? */
+const hasAny = (values: Values): boolean => values.some((value) => value !== null && value > 0);
+
+/** What backends wait for otherwise, in the order in which it comes. */
+const OTHER_WAITS: Hue[] = [WAITS["first other"], WAITS["second other"], WAITS["third other"], WAITS["fourth other"]];
+
+const oneDigit = (value: number): string => value.toFixed(1);
+const short = (value: number): string => (value < 10 ? String(Number(value.toPrecision(2))) : compact(value));
+
+function waitCurves(waits: WaitSeries[]): Curve[] {
+  let others = 0;
+  return waits.map(({ kind, event, processes: values }) => {
+    if (kind === null) return { name: "on a processor", values, hue: WAITS["on a processor"] };
+    if (kind === "Client") return { name: "waiting for pgbench", values, hue: WAITS["waiting for pgbench"] };
+    if (event === null) return { name: "other waits", values, hue: WAITS["other waits"] };
+    const name = `${kind} ${event}`;
+    return { name, values, hue: (WAITS as Record<string, Hue>)[name] ?? OTHER_WAITS[others++ % OTHER_WAITS.length] ?? WAITS["other waits"] };
+  });
+}
+
+/** How numbers of a unit are told, and their axis. */
+const UNITS: Record<Measure["unit"], Pick<Panel, "render" | "renderAxis" | "isLog" | "isSize" | "tableUnit" | "max">> = {
+  processors: { tableUnit: "processors", render: (value) => value.toFixed(2), renderAxis: short },
+  bytes: { render: bytes, renderAxis: bytes, isSize: true },
+  bytes_per_second: { render: bandwidth, renderAxis: bandwidth },
+  per_second: { tableUnit: "per second", render: short, renderAxis: short },
+  requests: { tableUnit: "requests", render: oneDigit, renderAxis: short },
+  microseconds: { render: latency, renderAxis: latency, isLog: true },
+  ratio: { render: percent, renderAxis: percent, max: 1 },
+};
+
+/** Columns with a meaning that their hue says. */
+const HUES: Record<string, Hue> = { others_cpu: GREY, iowait_cpu: OCHRE };
+
+/** The curves of the measures that are drawn in this panel. */
+function measured(measures: Measure[], panel: string): (data: TrialData) => Curve[] {
+  const drawn = measures.flatMap(({ column, curve }) => (column === null || curve?.panel.id !== panel ? [] : [{ column, name: curve.label, hue: HUES[column] }]));
+  return ({ series }) => drawn.flatMap(({ column, name, hue }): Curve[] => {
+    const [values, low, high] = [column, `${column}_min`, `${column}_max`].map((one) => series.machine?.[one]);
+    if (values === undefined || !hasAny(values)) return [];
+    return [{ name, values, ...(low && high ? ends(series, low, high) : {}), ...(hue ? { hue } : {}) }];
+  });
+}
+
+/** Panels of what every trial has, and those of the measures. */
+export function makePanels(measures: Measure[]): Panel[] {
+  const own: Panel[] = [
+    {
+      id: "tps", title: "Transactions per second", tableUnit: "tps", render: count, renderAxis: compact, weight: 1.5,
+      curves: ({ series }) => [{ name: "transactions", values: series.tps.mean, ...ends(series, series.tps.min, series.tps.max) }],
+    },
+    {
+      id: "latency", title: "Latency: shortest, mean and longest", render: latency, renderAxis: latency, isLog: true, weight: 1.5,
+      curves: ({ series }) => [{ name: "mean latency", values: series.latency_us_mean, low: series.latency_us_min, high: series.latency_us_max }],
+    },
+    {
+      id: "waits", title: "What the backends did (backends, in the mean)", tableUnit: "backends", render: oneDigit, renderAxis: short, isStack: true, weight: 1.4,
+      curves: ({ series }) => waitCurves(series.waits),
+    },
+    {
+      id: "resident", title: "The database in the page cache", render: bytes, renderAxis: bytes, isSize: true, weight: 1,
+      curves: ({ series }) => (hasAny(series.os_resident_bytes) ? [{ name: "resident", values: series.os_resident_bytes }] : []),
+    },
+    {
+      id: "device", title: "The device", render: bandwidth, renderAxis: bandwidth, weight: 1.2,
+      curves: (data) => [
+        { name: "read by anybody", values: data.series.device_read_bytes.mean, ...ends(data.series, data.series.device_read_bytes.min, data.series.device_read_bytes.max) },
+        { name: "read by the server’s backends", values: data.series.foreground_read_bytes },
+        ...measured(measures, "device")(data),
+      ].filter(({ values }) => hasAny(values)),
+    },
+  ];
+  const declared = new Map(measures.flatMap(({ unit, curve }) => (curve === null ? [] : [[curve.panel.id, { unit, ...curve.panel }] as const])));
+  const more = [...declared.values()].filter(({ id }) => own.every((panel) => panel.id !== id)).map(({ id, title, unit, is_stack: isStack }): Panel => (
+    { id, title, isStack, weight: isStack ? 1.1 : 0.9, ...UNITS[unit], curves: measured(measures, id) }
+  ));
+  // What is stacked belongs beside each other.
+  return [...own.slice(0, 3), ...more.filter((one) => one.isStack), ...own.slice(3), ...more.filter((one) => !one.isStack)];
+}
