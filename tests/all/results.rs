@@ -7,7 +7,7 @@ use std::time::Duration;
 use pgthaw::results::{Error, NEWEST, Store};
 use pgthaw::study::{Run, SweepRun, SweepTrial, Trial};
 use pgthaw::terminal::render_tournament;
-use pgthaw::verdict::compute_summary;
+use pgthaw::verdict::{compute_summary, make_study_of_run};
 use tokio::runtime::Runtime;
 
 use crate::servers::{self, Home};
@@ -22,7 +22,7 @@ fn file(home: &Home) -> PathBuf {
     home.path().join("state/pgthaw/results.sqlite")
 }
 
-/// Keeps a run as `bench warmup` does: trial by trial, then the end.
+/// Keeps a run as the study that it is.
 pub fn keep(path: &Path, run: &Run, trials: &[Trial]) {
     wait(async {
         let store = Store::open(path).await.unwrap();
@@ -32,11 +32,8 @@ pub fn keep(path: &Path, run: &Run, trials: &[Trial]) {
 }
 
 pub async fn keep_in(store: &Store, run: &Run, trials: &[Trial]) {
-    store.save_run(run, &[]).await.unwrap();
-    for trial in trials {
-        store.save_run(run, std::slice::from_ref(trial)).await.unwrap();
-    }
-    store.save_run(run, trials).await.unwrap();
+    let (study, trials) = make_study_of_run(run, trials.to_vec());
+    store.save_whole_sweep(&study, &trials).await.unwrap();
 }
 
 fn read(path: &Path, wanted: &str) -> Result<(Run, Vec<Trial>), Error> {
