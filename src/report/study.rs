@@ -31,6 +31,8 @@ pub struct StudyData {
     pub measures: &'static [Measure],
     /// Of a study of ways to warm how they compare; `None` of others.
     pub tournament: Option<Tournament>,
+    /// Of warmers within the rounds; none of a study of ways to warm.
+    pub ratios: Vec<crate::verdict::LoaderRatio>,
 }
 
 /// Numbers that JavaScript does not keep.
@@ -100,7 +102,19 @@ impl StudyData {
             system_identifier: sweep.server.system_identifier.to_string(),
         };
         let (subject, headline) = (sweep.subject(), render_sweep_headline(&points));
-        StudyData { subject, headline, sweep, exact, points, trials, noise, measures: MEASURES, tournament: None }
+        let ratios = Vec::new();
+        StudyData {
+            subject,
+            headline,
+            sweep,
+            exact,
+            points,
+            trials,
+            noise,
+            measures: MEASURES,
+            tournament: None,
+            ratios,
+        }
     }
 
     /// Holds the ways to warm against each other; `trials` have all of their seconds, which are drawn in at most so many spans.

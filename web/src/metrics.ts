@@ -1,6 +1,6 @@
 // The figures of a point that can be drawn. What there are, and what they mean, the page says: the program declares them once.
 
-import { bytes, compact, count, latency, percent, ratio, seconds } from "./format";
+import { bandwidth, bytes, compact, count, latency, percent, ratio, seconds } from "./format";
 import type { MetricFacts, PointSummary, Spread, StudyData } from "./record";
 
 /** Of a point; what some trials did not reach is infinite. */
@@ -38,7 +38,9 @@ const KINDS: Record<MetricFacts["kind"], Pick<Metric, "render" | "renderAxis" | 
   latency: { render: latency, renderAxis: latency, isLog: true },
   time: { render: finite(seconds), renderAxis: finite(seconds), isLog: false },
   bytes: { render: bytes, renderAxis: bytes, isLog: false },
+  byte_rate: { render: bandwidth, renderAxis: bandwidth, isLog: false },
   count: number,
+  cost: { render: (value) => `${value.toFixed(2)} s`, renderAxis: (value) => `${Number(value.toPrecision(2))} s`, isLog: false },
   ratio: { render: finite(ratio), renderAxis: finite(ratio), isLog: false },
 };
 
@@ -65,8 +67,14 @@ const figureOf = (key: string) => (point: PointSummary): Range | null => {
   return spread ? { median: reached(spread.median), min: reached(spread.min), max: reached(spread.max), interval: spread.interval } : null;
 };
 
-/** Those that a point of the study has. */
-export const metricsOf = ({ points }: StudyData): Metric[] => METRICS.filter((metric) => points.some((point) => metric.of(point) !== null));
+/** Those that any of these points has. */
+export const metricsOf = ({ points }: Pick<StudyData, "points">): Metric[] => METRICS.filter((metric) => points.some((point) => metric.of(point) !== null));
+
+/** The figure that is wanted, where a point of the study has it, or what the study is about: throughput, unless nobody was served. */
+export function chosenOf(study: StudyData, id: string | null): Metric {
+  const all = metricsOf(study);
+  return all.find((one) => one.id === id) ?? all.find((one) => one === TPS || one.id === "resident-after") ?? all[0] ?? TPS;
+}
 
 /** What a time until warm is to be read beside: how many times as long as the bound it is. Empty where that is not known. */
 export function besideOf(metric: Metric, point: PointSummary): string {

@@ -1,6 +1,6 @@
 // A study's points by its axes: which one across, which one down, which one as small multiples. Pure.
 
-import { TPS } from "./metrics";
+import { metricsOf } from "./metrics";
 import type { PointSummary, StudyData } from "./record";
 
 export interface Axis {
@@ -113,7 +113,7 @@ export function againstOf({ verdicts, warnings }: PointSummary): { text: string;
 
 export function doubtOf(point: PointSummary | null): Doubt {
   if (point === null) return "missing";
-  if (TPS.of(point) === null) return "failed";
+  if (metricsOf({ points: [point] }).length === 0) return "failed";
   if (point.verdicts.some(({ is_refusing: isRefusing }) => isRefusing)) return "refused";
   return againstOf(point).length > 0 || point.failures > 0 ? "doubtful" : null;
 }

@@ -27,6 +27,8 @@ export interface StudyData {
   measures: Measure[];
   /** Of a study of ways to warm. */
   tournament: Tournament | null;
+  /** Of warmers within the rounds, where the study is not one of ways to warm. */
+  ratios: WarmerRatio[];
 }
 
 /** What every second of a trial has; src/study/measures.rs declares them. */
@@ -66,7 +68,7 @@ export interface MetricFacts {
   key: string;
   label: string;
   caption: string;
-  kind: "rate" | "per_second" | "latency" | "time" | "bytes" | "count" | "ratio";
+  kind: "rate" | "per_second" | "latency" | "time" | "bytes" | "byte_rate" | "count" | "cost" | "ratio";
   is_low_better: boolean;
 }
 
@@ -147,7 +149,7 @@ export interface SweepTrial {
   /** Absent where nothing warmed the server. */
   strategy_outcome?: Contender["outcome"];
   /** Of a trial that began cold. */
-  warming?: { residency: RelationResidency[] };
+  warming?: { residency: RelationResidency[]; wanted_bytes: number | null; bound_seconds: number | null; brought?: Brought; looks?: Look[] };
   failure: string | null;
   lasted_seconds: number;
   transactions: number;
@@ -172,6 +174,26 @@ export interface SweepTrial {
   device_read_bytes: number;
   verdicts: MeasurementVerdict[];
   warnings: string[];
+}
+
+/** What a warmer of an idle server brought back. */
+export interface Brought {
+  wanted_pages: number;
+  wanted_pieces: number;
+  former_buffers_bytes: number;
+  bound: { reads: number; read_bytes: number; seconds: number } | null;
+  resident_bytes: number;
+  cpu_seconds: number | null;
+  device_reads: number | null;
+}
+
+/** One look at what is there while a warmer is at work. */
+export interface Look {
+  seconds: number;
+  resident_bytes: number;
+  is_exact: boolean;
+  buffers_bytes: number | null;
+  hot_bytes: number | null;
 }
 
 export interface TrialGenerator {
@@ -342,6 +364,17 @@ export interface Ratio {
   /** How often such an interval holds the true median, 0 to 1. */
   coverage: number;
   pairs: number;
+}
+
+export interface WarmerRatio extends Ratio {
+  /** What else varies, by its values. */
+  cell: string;
+  dividend: string;
+  /** A warmer, or the bound. */
+  divisor: string;
+  /** Names of figures. */
+  of: string;
+  to: string;
 }
 
 export interface StrategyRatios {

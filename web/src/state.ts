@@ -2,7 +2,7 @@
 
 import { type Appearance, Stage } from "./appearance";
 import { linkTo, readAddress, remember } from "./address";
-import { type Metric, metricOf } from "./metrics";
+import { chosenOf, type Metric, metricOf } from "./metrics";
 import { type Axis, axesOf, completed, defaultLayout, type Layout, Points, withAxis } from "./pivot";
 import type { StudyData } from "./record";
 
@@ -21,7 +21,7 @@ export class StudyState extends Stage {
     this.points = new Points(study);
     this.#firstRepeats = new Map([...study.trials].sort((a, b) => b.repeat - a.repeat).map((trial) => [trial.number, trial.repeat]));
     const { query } = readAddress();
-    this.#metric = metricOf(query.get("metric"));
+    this.#metric = chosenOf(study, query.get("metric"));
     const standard = defaultLayout(this.axes);
     const fixed = Object.fromEntries(this.axes.flatMap(({ name }) => (query.has(`at.${name}`) ? [[name, query.get(`at.${name}`) ?? ""]] : [])));
     const asked = { x: query.get("x") ?? standard.x, y: query.get("y") ?? standard.y, facet: query.get("by") ?? standard.facet, fixed };

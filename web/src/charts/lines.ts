@@ -1,8 +1,8 @@
 // A figure over one axis: a line for each value of a second axis, a small multiple for each of a third.
 
 import type { CustomSeriesOption, EChartsOption, LineSeriesOption, SeriesOption } from "echarts";
-import { textStyle } from "../charts/engine";
-import type { ChartPlan, View } from "../charts/figure";
+import { textStyle } from "./engine";
+import type { ChartPlan, View } from "./figure";
 import { element, table } from "../element";
 import { bytes, sizeSteps } from "../format";
 import { seriesStyle } from "../palette";

@@ -1,8 +1,8 @@
 // Latency against throughput: every point where its trials put it, joined along an axis.
 
 import type { EChartsOption, LineSeriesOption } from "echarts";
-import { textStyle } from "../charts/engine";
-import type { ChartPlan, View } from "../charts/figure";
+import { textStyle } from "./engine";
+import type { ChartPlan, View } from "./figure";
 import { element, table } from "../element";
 import { DASHES, SYMBOLS, seriesStyle } from "../palette";
 import { columnOf, type Metric, P50, P99, TPS, WORST } from "../metrics";

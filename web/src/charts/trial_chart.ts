@@ -2,15 +2,16 @@
 
 import type { CustomSeriesOption, EChartsOption, LineSeriesOption, SeriesOption, TitleComponentOption } from "echarts";
 import { type Appearance, Stage } from "../appearance";
-import { textStyle } from "../charts/engine";
-import type { ChartPlan, View } from "../charts/figure";
+import { middles } from "../curves";
+import { textStyle } from "./engine";
+import type { ChartPlan, View } from "./figure";
 import { element, table } from "../element";
 import { seconds, sizeSteps } from "../format";
 import { hueStyle, type SeriesStyle, seriesStyle } from "../palette";
 import { sparse, swatch } from "../swatch";
 import type { Measure, TrialData } from "../record";
 import { marks, marksAt } from "./trial_marks";
-import { type Curve, makePanels, type Panel } from "./trial_panels";
+import { type Curve, looksOf, makePanels, type Panel } from "./trial_panels";
 
 /** Height of a panel with the weight 1, of a line of its title, and the room around that. */
 const UNIT = 120;
@@ -40,7 +41,8 @@ export class TrialStage extends Stage {
   }
 
   get seconds(): number {
-    return Math.max(1, ...this.trials.map(({ series }) => series.second.at(-1) ?? 0));
+    const looked = this.trials.map(({ trial }) => looksOf(trial).at(-1)?.seconds ?? 0);
+    return Math.max(looked.some((end) => end > 0) ? 0.1 : 1, ...looked, ...this.trials.map(({ series }) => series.second.at(-1) ?? 0));
   }
 }
 
@@ -129,12 +131,21 @@ function option(view: View<TrialStage>): EChartsOption {
     tooltip: tooltip(state, places.map(({ panel }) => panel)),
     series: places.flatMap(({ panel }, index) => [
       ...marks(state.shown, theme, index),
+      ...goalOf(state, panel, index),
       ...(panel.isStack ? [state.shown] : state.trials).flatMap((data, place) => seriesOf(state, panel, index, data, place)),
     ]),
   };
 }
 
-const mostOf = (state: TrialStage, panel: Panel): number => Math.max(1, ...state.trials.flatMap((data) => panel.curves(data).flatMap(({ values }) => values.map((value) => value ?? 0))));
+/** A line across, where something is to be reached. */
+function goalOf({ shown, theme }: TrialStage, panel: Panel, index: number): LineSeriesOption[] {
+  const goal = panel.goal?.(shown) ?? null;
+  if (goal === null) return [];
+  const label = { formatter: `wanted ${panel.render(goal)}`, color: theme.soft, fontSize: 11, position: "insideEndBottom" as const };
+  return [{ type: "line", id: `goal:${panel.id}`, xAxisIndex: index, yAxisIndex: index, data: [], markLine: { silent: true, symbol: "none", animation: false, data: [{ yAxis: goal, lineStyle: { color: theme.soft, type: [4, 3], width: 1 }, label }] } }];
+}
+
+const mostOf = (state: TrialStage, panel: Panel): number => Math.max(1, panel.goal?.(state.shown) ?? 0, ...state.trials.flatMap((data) => panel.curves(data).flatMap(({ values }) => values.map((value) => value ?? 0))));
 
 function titleOf(state: TrialStage, { panel, title, titleTop }: Place): TitleComponentOption {
   const curves = panel.curves(state.shown);
@@ -143,7 +154,10 @@ function titleOf(state: TrialStage, { panel, title, titleTop }: Place): TitleCom
 }
 
 /** A span is drawn at its middle. */
-const middles = ({ series }: TrialData): number[] => series.second.map((end, index) => (end + (series.second[index - 1] ?? 0)) / 2);
+const timesOf = ({ series }: TrialData, { at }: Curve): number[] => at ?? middles(series);
+
+/** The place among its values of the first at this time or later. */
+const placeOf = (data: TrialData, curve: Curve, time: number): number => timesOf(data, curve).findIndex((at) => at >= time - 1e-9);
 
 /** A log axis has no zero. */
 const onAxis = (panel: Panel, value: number | null): number | null => (value === null ? null : panel.isLog ? Math.max(1, value) : value);
@@ -158,9 +172,9 @@ function styleIn({ isDark }: TrialStage, curves: Curve[], curve: Curve, place: n
 }
 
 function seriesOf(state: TrialStage, panel: Panel, index: number, data: TrialData, place: number): SeriesOption[] {
-  const at = middles(data);
   const curves = panel.curves(data);
   return curves.flatMap((curve, which): SeriesOption[] => {
+    const at = timesOf(data, curve);
     const { color, dash, symbol } = styleIn(state, curves, curve, place, which);
     const line: LineSeriesOption = {
       type: "line", id: `line:${panel.id}:${place}:${which}`, name: curve.name, xAxisIndex: index, yAxisIndex: index,
@@ -203,9 +217,8 @@ function tooltip(state: TrialStage, panels: Panel[]): NonNullable<EChartsOption[
       if (!first || !Array.isArray(value) || typeof value[0] !== "number") return "";
       const at = value[0];
       const rows = panels.flatMap((panel) => (panel.isStack ? [state.shown] : state.trials).flatMap((data, place) => {
-        const span = middles(data).findIndex((middle) => middle >= at - 1e-9);
         const curves = panel.curves(data);
-        return curves.flatMap((curve, which) => rowOf(panel, curve, span, styleIn(state, curves, curve, place, which)));
+        return curves.flatMap((curve, which) => rowOf(panel, curve, placeOf(data, curve, at), styleIn(state, curves, curve, place, which)));
       }));
       const told = marksAt(state.shown, at).map((text) => element("p", {}, text));
       return element("div", { class: "pointer" }, element("p", {}, `at ${seconds(at)}`), element("table", {}, ...rows), ...told);
@@ -227,7 +240,8 @@ function numbers({ state }: View<TrialStage>): HTMLElement {
   const curves = state.panels.flatMap((panel) => panel.curves(shown).map((curve) => ({ panel, curve })));
   const columns = ["until", ...curves.map(({ curve, panel }) => `${curve.name}${panel.tableUnit === undefined ? "" : ` (${panel.tableUnit})`}`)].map((title) => ({ title, isNumber: true }));
   const rows = shown.series.second.map((end, span) => [`${end} s`, ...curves.map(({ panel, curve }) => {
-    const value = curve.values[span] ?? null;
+    // What was looked at more often, as it was at the end of the second.
+    const value = curve.values[curve.at === undefined ? span : curve.at.filter((at) => at <= end).length - 1] ?? null;
     return value === null ? "–" : panel.render(value);
   })]);
   return table("The trial second by second", columns, rows);

@@ -2,7 +2,7 @@
 
 import { bandwidth, bytes, compact, count, latency, percent } from "../format";
 import { GREY, type Hue, OCHRE, WAITS } from "../palette";
-import type { Measure, TrialData, TrialSeries, WaitSeries } from "../record";
+import type { Look, Measure, SweepTrial, TrialData, TrialSeries, WaitSeries } from "../record";
 
 type Values = (number | null)[];
 
@@ -10,6 +10,8 @@ type Values = (number | null)[];
 export interface Curve {
   name: string;
   values: Values;
+  /** Their seconds; without them they are those of the trial's spans. */
+  at?: number[];
   low?: Values;
   high?: Values;
   /** One that means something. */
@@ -33,6 +35,8 @@ export interface Panel {
   /** How high it is beside the others. */
   weight: number;
   /** None: the panel is left out. */
+  /** A level that is to be reached. */
+  goal?: (data: TrialData) => number | null;
   curves: (data: TrialData) => Curve[];
 }
 
@@ -57,6 +61,18 @@ function waitCurves(waits: WaitSeries[]): Curve[] {
     const name = `${kind} ${event}`;
     return { name, values, hue: (WAITS as Record<string, Hue>)[name] ?? OTHER_WAITS[others++ % OTHER_WAITS.length] ?? WAITS["other waits"] };
   });
+}
+
+/** What was seen of an idle server while a warmer was at work. */
+export const looksOf = ({ warming }: SweepTrial): Look[] => warming?.looks ?? [];
+
+function lookCurves(looks: Look[]): Curve[] {
+  const curve = (name: string, of: (look: Look) => number | null): Curve => ({ name, values: looks.map(of), at: looks.map(({ seconds }) => seconds) });
+  return [
+    curve("in the page cache", (look) => look.resident_bytes),
+    curve("back in shared_buffers", (look) => look.buffers_bytes),
+    curve("of that as hot as before", (look) => look.hot_bytes),
+  ].filter(({ values }) => values.some((value) => value !== null));
 }
 
 /** How numbers of a unit are told, and their axis. */
@@ -87,12 +103,18 @@ function measured(measures: Measure[], panel: string): (data: TrialData) => Curv
 export function makePanels(measures: Measure[]): Panel[] {
   const own: Panel[] = [
     {
+      id: "looks", title: "What is wanted, and is there", render: bytes, renderAxis: bytes, isSize: true, weight: 1.5,
+      goal: ({ trial }) => trial.warming?.wanted_bytes ?? null,
+      curves: ({ trial }) => lookCurves(looksOf(trial)),
+    },
+    {
       id: "tps", title: "Transactions per second", tableUnit: "tps", render: count, renderAxis: compact, weight: 1.5,
-      curves: ({ series }) => [{ name: "transactions", values: series.tps.mean, ...ends(series, series.tps.min, series.tps.max) }],
+      // Nobody asks an idle server.
+      curves: ({ series, trial }) => looksOf(trial).length > 0 ? [] : [{ name: "transactions", values: series.tps.mean, ...ends(series, series.tps.min, series.tps.max) }],
     },
     {
       id: "latency", title: "Latency: shortest, mean and longest", render: latency, renderAxis: latency, isLog: true, weight: 1.5,
-      curves: ({ series }) => [{ name: "mean latency", values: series.latency_us_mean, low: series.latency_us_min, high: series.latency_us_max }],
+      curves: ({ series, trial }) => looksOf(trial).length > 0 ? [] : [{ name: "mean latency", values: series.latency_us_mean, low: series.latency_us_min, high: series.latency_us_max }],
     },
     {
       id: "waits", title: "What the backends did (backends, in the mean)", tableUnit: "backends", render: oneDigit, renderAxis: short, isStack: true, weight: 1.4,
@@ -116,5 +138,5 @@ export function makePanels(measures: Measure[]): Panel[] {
     { id, title, isStack, weight: isStack ? 1.1 : 0.9, ...UNITS[unit], curves: measured(measures, id) }
   ));
   // What is stacked belongs beside each other.
-  return [...own.slice(0, 3), ...more.filter((one) => one.isStack), ...own.slice(3), ...more.filter((one) => !one.isStack)];
+  return [...own.slice(0, 4), ...more.filter((one) => one.isStack), ...own.slice(4), ...more.filter((one) => !one.isStack)];
 }

@@ -21,6 +21,7 @@ import { pivotBar } from "../sections/pivot_bar";
 import { everyPoint } from "../sections/points";
 import { tournamentSections } from "../sections/tournament";
 import { trust } from "../sections/trust";
+import { isOfWarmers, ratiosOf, warmersSection } from "../sections/warmers";
 import type { Source } from "../source";
 import { StudyState } from "../state";
 import { TournamentState } from "../tournament_state";
@@ -32,14 +33,18 @@ export async function studyPage(source: Source, appearance: Appearance, id: stri
   if (study.points.length === 0) return [...top, element("p", {}, "No trial has ended yet."), facts(study)];
   const state = new StudyState(study, appearance);
   const isServing = study.points.some((point) => TPS.of(point) !== null);
+  const ratios = ratiosOf(study);
   const points = [pivotBar(state), heatMap(state)];
   return [
     ...top,
+    ...(isOfWarmers(study) ? [warmersSection(state)] : []),
     ...(tournament === null
       ? [element("section", { "aria-labelledby": "pictures" }, element("h2", { id: "pictures" }, "The points"), ...points)]
       : [...tournamentSections(new TournamentState(tournament, appearance)), fold("pictures", "The points, figure by figure", ...points)]),
-    ...(state.axes.length > 0 ? [fold("curves", "The points as curves", figure(lines, state))] : []),
+    // Ways to warm have no order that a line could join.
+    ...(state.axes.length > 0 && tournament === null ? [fold("curves", "The points as curves", figure(lines, state))] : []),
     ...(isServing ? [fold("costs", "Throughput is not all", fooled(state), figure(tradeOff, state), noise(study))] : []),
+    ...(ratios === null || isOfWarmers(study) ? [] : [fold("warmers", "Ways to warm beside each other", figure(ratios, state))]),
     fold("every-point", "Every point and every trial", everyPoint(study)),
     ...(isServing ? [fold("writes", "Checkpoints and settings", background(state), beside(state, source))] : []),
     facts(study),

@@ -2,11 +2,12 @@
 
 import type { Appearance } from "../appearance";
 import { figure } from "../charts/figure";
-import { type Child, card, element, settingsTable, table } from "../element";
+import { type Child, card, element, folded, settingsTable, table } from "../element";
 import { bytes, count, latency, percent, range, seconds, time } from "../format";
 import { linkTo } from "../address";
 import { TrialStage, trialChart } from "../charts/trial_chart";
 import { stalls } from "../charts/trial_marks";
+import { looksOf } from "../charts/trial_panels";
 import { metricOf } from "../metrics";
 import type { Latency, StudyData, SweepTrial, TrialData, TrialOutline } from "../record";
 import { settingDifferences } from "../sections/beside";
@@ -24,7 +25,7 @@ export async function trialPage(source: Source, appearance: Appearance, id: stri
   const label = labelOf(study, number);
   const top = [crumbs(study, label), element("h1", { tabindex: -1 }, label), element("p", { class: "study" }, summary(outline)), siblings(study, outline, beside)];
   if (data === null) return [...top, element("p", {}, "This page has the figures of its trials and not their curves: pgthaw serve shows those too.")];
-  const curves = data.series.second.length > 0 ? figure(trialChart, new TrialStage(appearance, data, other, study.measures)) : element("p", {}, "No second of it was kept.");
+  const curves = data.series.second.length > 0 || looksOf(data.trial).length > 0 ? figure(trialChart, new TrialStage(appearance, data, other, study.measures)) : element("p", {}, "No second of it was kept.");
   return [...top, warnings(data.trial), curves, ...[stalls(data) ?? []].flat(), ...details(data, other)];
 }
 
@@ -40,7 +41,7 @@ function crumbs({ subject, sweep }: StudyData, label: string): HTMLElement {
 }
 
 /** Of its figures, those that stand at its head. */
-const TOLD = ["tps", "worst-second", "p99", "warm-after", "to-50", "bound-ratio"];
+const TOLD = ["tps", "worst-second", "p99", "warm-after", "to-50", "resident-after", "buffers-after", "bound-ratio", "load-rate"];
 
 function summary(trial: TrialOutline): string {
   return [
@@ -83,9 +84,10 @@ function warnings(trial: SweepTrial): HTMLElement {
 function details({ trial }: TrialData, other: TrialData | null): HTMLElement[] {
   return [
     element("section", { "aria-labelledby": "kept" }, element("h2", { id: "kept" }, "What was kept of it"),
-      element("div", { class: "cards" }, workload(trial), start(trial), reads(trial)),
-      element("h3", {}, "pgbench"), element("pre", {}, trial.command === "" ? "It was not started." : trial.command), hosts(trial)),
-    element("section", { "aria-labelledby": "latencies" }, element("h2", { id: "latencies" }, "Latency"), latencies(trial)),
+      element("div", { class: "cards" }, workload(trial), start(trial), reads(trial), broughtBack(trial)),
+      warmer(trial),
+      ...(looksOf(trial).length > 0 ? [] : [element("h3", {}, "pgbench"), element("pre", {}, trial.command === "" ? "It was not started." : trial.command), hosts(trial)])),
+    ...(trial.latency === null ? [] : [element("section", { "aria-labelledby": "latencies" }, element("h2", { id: "latencies" }, "Latency"), latencies(trial))]),
     element("section", { "aria-labelledby": "server" }, element("h2", { id: "server" }, "What the server counted"), checkpoints(trial), statistics(trial), buffers(trial)),
     element("section", { "aria-labelledby": "settings" }, element("h2", { id: "settings" }, "Settings"), ...settings(trial, other?.trial ?? null)),
   ];
@@ -116,6 +118,33 @@ function reads({ device_read_bytes: read, checkpoints: all }: SweepTrial): HTMLE
     ["buffers that they wrote", count(all.reduce((sum, one) => sum + one.buffers, 0))],
     ["longest synchronisation of a file", all.length === 0 ? "–" : seconds(longest)],
   ]);
+}
+
+/** Of a trial that ended when what is wanted was resident. */
+function broughtBack({ warming }: SweepTrial): HTMLElement | null {
+  const brought = warming?.brought;
+  if (!brought) return null;
+  const { bound, cpu_seconds: cpu, device_reads: reads } = brought;
+  const wanted = warming.wanted_bytes;
+  return card("What came back", [
+    ["wanted", `${wanted === null ? "" : `${bytes(wanted)}: `}${count(brought.wanted_pages)} pages in ${count(brought.wanted_pieces)} pieces`],
+    ["resident in the end", bytes(brought.resident_bytes)],
+    ["the best merging", bound === null ? "not known: the disk has no limit" : `${count(bound.reads)} reads of ${bytes(bound.read_bytes)} in ${seconds(bound.seconds)}`],
+    ["reads of the device, by anybody", reads === null ? "–" : count(reads)],
+    ["the warmer’s own processors", cpu === null ? "–" : seconds(cpu)],
+  ]);
+}
+
+/** What warmed the server, and the end of what it printed. */
+function warmer({ strategy_outcome: outcome }: SweepTrial): HTMLElement | null {
+  if (!outcome || outcome.command === "") return null;
+  const told = [
+    outcome.ended_after_seconds === null ? "did not end within the trial" : `ended after ${seconds(outcome.ended_after_seconds)}`,
+    ...(outcome.issued_bytes === null ? [] : [`read ${bytes(outcome.issued_bytes)}`]),
+  ].join(", ");
+  const printed = outcome.output.trim();
+  return element("div", { id: "warmer" }, element("h3", {}, "What warmed it"), element("pre", {}, outcome.command), element("p", { class: "soft" }, `It ${told}.`),
+    printed !== "" && folded("What it printed last", () => element("pre", {}, printed)));
 }
 
 /** Who made the load, where it was not this machine alone. */

@@ -6,6 +6,7 @@ import { P99, rangeText, TPS, WORST } from "../metrics";
 import { type Axis, axesOf, doubtOf } from "../pivot";
 import type { PointSummary, StudyData } from "../record";
 import { describe, figure, tournamentFigures } from "./tournament_head";
+import { isOfWarmers, warmersFigures } from "./warmers";
 
 export function head(study: StudyData): HTMLElement {
   const { sweep, tournament } = study;
@@ -14,7 +15,7 @@ export function head(study: StudyData): HTMLElement {
     { class: "head" },
     element("h1", { tabindex: -1 }, study.subject === "" ? `Study ${sweep.id}` : study.subject),
     element("p", { class: "answer" }, unbroken(study.headline)),
-    tournament === null ? figures(study) : tournamentFigures(tournament),
+    figuresOf(study),
     element("p", { class: "study" }, [
       `study ${sweep.id}`,
       time(sweep.started_at),
@@ -22,6 +23,11 @@ export function head(study: StudyData): HTMLElement {
       ...(tournament === null ? [`${count(sweep.points)} points × ${sweep.repeats} repeats`, ...axesOf(study).map(axisText)] : describe(tournament)),
     ].join(" · ")),
   );
+}
+
+function figuresOf(study: StudyData): HTMLElement | null {
+  if (study.tournament !== null) return tournamentFigures(study.tournament);
+  return isOfWarmers(study) ? warmersFigures(study) : figures(study);
 }
 
 /** The best point, and what it is held against: the last one, and what its users waited. */

@@ -5,7 +5,7 @@ import { interference } from "../charts/interference";
 import { ratios } from "../charts/ratios";
 import { heatMaps, sharesTable } from "../charts/residency";
 import { device, latencies, resident, served, throughput } from "../charts/time_charts";
-import { warmTimes } from "../charts/warm_times";
+import { warmTimes } from "../charts/times";
 import { relationsOf } from "../curves";
 import { type Column, element, folded, table } from "../element";
 import { fold } from "../fold";
