@@ -326,7 +326,7 @@ fn a_tournament_that_runs_is_shown_too() {
     assert!(seen["later"]["points"].as_u64().unwrap() >= 4, "{seen:#}");
     assert_runs(&seen, "It runs now: trial ");
     let live = served.get("/api/live").json();
-    assert_eq!((&live[0]["kind"], &live[0]["seconds"]), (&json!("run"), &json!(12)), "{live:#}");
+    assert_eq!(live[0]["seconds"], 12, "{live:#}");
     kill_process(Pid::from_child(&tournament.0), Signal::INT).unwrap();
     drop(tournament);
     assert_eq!(served.get("/api/live").json(), json!([]));

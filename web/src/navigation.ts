@@ -50,7 +50,6 @@ export function runningBanner(live: () => Promise<LiveTrial[]>, id: string): HTM
 
 /** `; about 4 min left` of the whole. */
 export function leftOf(trial: LiveTrial): string {
-  if (trial.left_seconds === null) return "";
   const minutes = Math.round((trial.left_seconds - (Date.now() - Date.parse(trial.began_at)) / 1000) / 60);
   return minutes < 1 ? "; about a minute left" : `; about ${count(minutes)} min left`;
 }

@@ -314,8 +314,8 @@ export interface LiveTrial {
   trials: number;
   /** That it lasts; null: it ends by its transactions. */
   seconds: number | null;
-  /** Until the whole study is over, when the trial began; null: not known. */
-  left_seconds: number | null;
+  /** Until the whole study is over, when the trial began. */
+  left_seconds: number;
   began_at: string;
   samples: { second: number; tps: number | null; device_read_bytes: number; os_resident_bytes: number }[];
 }

@@ -97,7 +97,7 @@ function progressOf(trial: LiveTrial): string {
   return [
     `trial ${trial.position} of ${trial.trials}: ${trial.label}, repeat ${trial.repeat}`,
     done === undefined ? "the start state is being made" : `second ${done.second}${trial.seconds === null ? "" : ` of ${trial.seconds}`}${done.tps === null ? "" : `, ${count(done.tps)} transactions per second`}`,
-    ...(trial.left_seconds === null ? [] : [leftOf(trial).slice(2)]),
+    leftOf(trial).slice(2),
   ].join(" · ");
 }
 

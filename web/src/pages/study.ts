@@ -6,7 +6,7 @@ import { lines } from "../charts/lines";
 import { tradeOff } from "../charts/trade_off";
 import { element } from "../element";
 import { fold } from "../fold";
-import { TPS } from "../metrics";
+import { P99, TPS } from "../metrics";
 import { runningBanner } from "../navigation";
 import { background } from "../sections/background";
 import { beside } from "../sections/beside";
@@ -43,7 +43,7 @@ export async function studyPage(source: Source, appearance: Appearance, id: stri
       : [...tournamentSections(new TournamentState(tournament, appearance)), fold("pictures", "The points, figure by figure", ...points)]),
     // Ways to warm have no order that a line could join.
     ...(state.axes.length > 0 && tournament === null ? [fold("curves", "The points as curves", figure(lines, state))] : []),
-    ...(isServing ? [fold("costs", "Throughput is not all", fooled(state), figure(tradeOff, state), noise(study))] : []),
+    ...(study.points.some((point) => P99.of(point) !== null) ? [fold("costs", "Throughput is not all", fooled(state), figure(tradeOff, state), noise(study))] : []),
     ...(ratios === null || isOfWarmers(study) ? [] : [fold("warmers", "Ways to warm beside each other", figure(ratios, state))]),
     fold("every-point", "Every point and every trial", everyPoint(study)),
     ...(isServing ? [fold("writes", "Checkpoints and settings", background(state), beside(state, source))] : []),

@@ -86,7 +86,7 @@ function details({ trial }: TrialData, other: TrialData | null): HTMLElement[] {
     element("section", { "aria-labelledby": "kept" }, element("h2", { id: "kept" }, "What was kept of it"),
       element("div", { class: "cards" }, workload(trial), start(trial), reads(trial), broughtBack(trial)),
       warmer(trial),
-      ...(looksOf(trial).length > 0 ? [] : [element("h3", {}, "pgbench"), element("pre", {}, trial.command === "" ? "It was not started." : trial.command), hosts(trial)])),
+      ...(trial.command === "" ? [] : [element("h3", {}, "pgbench"), element("pre", {}, trial.command), hosts(trial)])),
     ...(trial.latency === null ? [] : [element("section", { "aria-labelledby": "latencies" }, element("h2", { id: "latencies" }, "Latency"), latencies(trial))]),
     element("section", { "aria-labelledby": "server" }, element("h2", { id: "server" }, "What the server counted"), checkpoints(trial), statistics(trial), buffers(trial)),
     element("section", { "aria-labelledby": "settings" }, element("h2", { id: "settings" }, "Settings"), ...settings(trial, other?.trial ?? null)),
