@@ -138,6 +138,7 @@ pub enum Finding {
     /// Asked for, and not there: it was left out. `remedy` gets it.
     StrategyLeftOut {
         strategy: String,
+        #[serde(rename = "how")]
         remedy: String,
     },
     /// The kernel pages out memory that was idle (DAMON).
