@@ -1,4 +1,4 @@
-//! The results store: every run, its trials, and every second of them, in SQL.
+//! The results store: every study, its trials, and every second of them, in SQL.
 //!
 //! A SQLite file, or a PostgreSQL server that a file stands before. The schema is in `migrations/`, in SQL that both take;
 //! docs/formats.md documents it.
@@ -9,6 +9,7 @@ mod error;
 mod export;
 mod loading;
 mod names;
+mod older;
 mod place;
 mod queue;
 mod read;
@@ -20,10 +21,9 @@ mod sweep_outline;
 mod sweep_read;
 mod sweep_write;
 mod unsent;
-mod write;
 
 pub use error::Error;
-pub use export::{Detail, ExportColumn, ExportFormat, ExportTable};
+pub use export::{ExportColumn, ExportFormat, ExportTable};
 pub use names::NEWEST;
 pub use place::{Place, ServerPlace};
 pub use store::{Store, default_path};

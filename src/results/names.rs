@@ -1,4 +1,4 @@
-//! Which run is meant by a name, of whatever kind: tournaments, sweeps, loaders.
+//! Which run is meant by a name, of whatever kind: sweeps, loaders.
 
 use super::database::Query;
 use super::{Error, Store};
@@ -9,7 +9,6 @@ pub const NEWEST: &str = "newest";
 /// The kinds of runs that a store keeps.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Kind {
-    Tournament,
     Sweep,
     Loading,
 }
@@ -17,8 +16,7 @@ pub(super) enum Kind {
 /// Which kind the run is that was started last.
 const NEWEST_KIND: &str = "
 SELECT kind FROM (
-    SELECT 'tournament' AS kind, started_at FROM runs
-    UNION ALL SELECT 'sweep', started_at FROM sweeps
+    SELECT 'sweep' AS kind, started_at FROM sweeps
     UNION ALL SELECT 'loading', started_at FROM loading_runs
 ) AS everything ORDER BY started_at DESC LIMIT 1";
 
@@ -46,9 +44,8 @@ impl Store {
         let kinds: Vec<String> = self.read(Query::new(NEWEST_KIND), |row| row.try_get("kind")).await?;
         let kind = kinds.into_iter().next();
         Ok(kind.map(|kind| match kind.as_str() {
-            "sweep" => Kind::Sweep,
             "loading" => Kind::Loading,
-            _ => Kind::Tournament,
+            _ => Kind::Sweep,
         }))
     }
 }

@@ -16,9 +16,8 @@ use super::loading::{insert_loading_trials, upsert_loading};
 use super::store::{Link, Queue};
 use super::sweep_write::{insert_sweep_trial, upsert_sweep};
 use super::unsent::{Kind, Unsent};
-use super::write::{replace_trial, upsert_run};
 use super::{Error, Store};
-use crate::study::{LoadingRun, LoadingTrial, Run, SweepRun, SweepTrial, Trial};
+use crate::study::{LoadingRun, LoadingTrial, SweepRun, SweepTrial};
 
 /// After the server did not answer, how long it is left alone. Whoever writes does not wait for it meanwhile.
 const PAUSE: Duration = Duration::from_secs(10);
@@ -110,11 +109,6 @@ impl Store {
     /// What is to be written; nothing of what was dropped here meanwhile.
     async fn read_content(&self, unsent: &Unsent, known_sweeps: &mut BTreeSet<String>) -> Result<Content, Error> {
         let mut content = Content::default();
-        if unsent.kind == Kind::Run {
-            content.run = self.read_kept_runs().await?.into_iter().find(|run| run.id == unsent.id);
-            content.trials = self.read_trials(&unsent.id).await?;
-            return Ok(content);
-        }
         if unsent.kind == Kind::Loading {
             content.loading = self.read_loadings().await?.into_iter().find(|run| run.id == unsent.id);
             content.loading_trials = self.read_loading_trials(&unsent.id).await?;
@@ -138,8 +132,6 @@ impl Store {
 /// What is written on the server in one transaction.
 #[derive(Default)]
 struct Content {
-    run: Option<Run>,
-    trials: Vec<Trial>,
     sweep: Option<SweepRun>,
     sweep_trial: Option<SweepTrial>,
     loading: Option<LoadingRun>,
@@ -148,12 +140,6 @@ struct Content {
 
 impl Content {
     async fn write(&self, transaction: &mut Transaction) -> Result<(), sqlx::Error> {
-        if let Some(run) = &self.run {
-            upsert_run(transaction, run).await?;
-        }
-        for trial in &self.trials {
-            replace_trial(transaction, trial).await?;
-        }
         if let Some(sweep) = &self.sweep {
             upsert_sweep(transaction, sweep).await?;
         }

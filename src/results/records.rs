@@ -3,24 +3,10 @@
 use super::columns::{Columns, columns};
 use super::database::{Row, Values};
 use crate::study::{
-    LoadOutcome, LoadingRun, LoadingTrial, Run, Sample, ScriptLatency, StartState, StrategyOutcome, SweepRun,
-    SweepTrial, Trial, WaitSample, Waits,
+    LoadOutcome, LoadingRun, LoadingTrial, Sample, ScriptLatency, StartState, StrategyOutcome, SweepRun, SweepTrial,
+    WaitSample, Waits,
 };
 use crate::verdict::{ByMetric, Metric, TrialOutline};
-
-columns!(Run {
-    id, started_at, ended_at, pgthaw_version, steady_tps
-    ; json machine, server, settings, study, warnings
-});
-
-columns!(Trial {
-    run_id, strategy, repeat, position, started_at, warm_after_seconds, to_50_seconds, to_90_seconds, to_95_seconds,
-    served_until_warm, served, device_read_bytes, no_verdict
-    ; json residency, warnings, foreground_tenths
-    ; optional_json judgement
-    ; flat start_state, outcome
-    ; apart samples
-});
 
 columns!(StartState {
     os_resident_bytes as "start_os_resident_bytes", total_bytes as "start_total_bytes", verdict as "start_verdict"

@@ -1,4 +1,4 @@
-//! What there is to look at: sweeps, runs and runs of loaders, each in a line.
+//! What there is to look at: sweeps and runs of loaders, each in a line.
 
 use std::collections::HashMap;
 
@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use super::database::{Query, Row};
 use super::{Error, Store};
-use crate::study::{LoadingRun, Run, SweepRun};
+use crate::study::{LoadingRun, SweepRun};
 
 /// A sweep, a run, or a run of loaders, with how far it came.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -46,16 +46,12 @@ impl Store {
     pub async fn read_study_lines(&self) -> Result<Vec<StudyLine>, Error> {
         let sweep_counts =
             "SELECT sweep_id AS id, count(*) AS trials, count(failure) AS failures FROM sweep_trials GROUP BY sweep_id";
-        let run_counts =
-            "SELECT run_id AS id, count(*) AS trials, count(failure) AS failures FROM trials GROUP BY run_id";
         let loading_counts =
             "SELECT run_id AS id, count(*) AS trials, count(failure) AS failures FROM loading_trials GROUP BY run_id";
-        let (of_sweeps, of_runs) = (self.read_counts(sweep_counts).await?, self.read_counts(run_counts).await?);
-        let of_loadings = self.read_counts(loading_counts).await?;
+        let (of_sweeps, of_loadings) = (self.read_counts(sweep_counts).await?, self.read_counts(loading_counts).await?);
         let sweeps = self.read_sweeps().await?.into_iter().map(|sweep| line_of_sweep(sweep, &of_sweeps));
-        let runs = self.read_kept_runs().await?.into_iter().map(|run| line_of_run(run, &of_runs));
         let loadings = self.read_loadings().await?.into_iter().map(|run| line_of_loading(run, &of_loadings));
-        let mut lines: Vec<StudyLine> = sweeps.chain(runs).chain(loadings).collect();
+        let mut lines: Vec<StudyLine> = sweeps.chain(loadings).collect();
         lines.sort_by_key(|line| std::cmp::Reverse(line.started_at));
         Ok(lines)
     }
@@ -86,34 +82,10 @@ fn line_of_sweep(sweep: SweepRun, counts: &Counts) -> StudyLine {
     }
 }
 
-/// What a run asks, in words.
-fn question_of_run(run: &Run) -> String {
-    let subject = || format!("ways to warm: pgbench {}, scale {}", run.study.script, run.study.scale);
-    run.study.title.clone().unwrap_or_else(subject)
-}
-
 /// What a run of loaders asks, in words.
 pub fn question_of_loading(run: &LoadingRun) -> String {
     let wanted = run.study.script.as_ref().map_or("everything".to_owned(), |script| format!("what {script} reads"));
     format!("ways to load {wanted}, scale {}, disk {}", run.study.scale, run.study.disk.name)
-}
-
-fn line_of_run(run: Run, counts: &Counts) -> StudyLine {
-    let (trials, failures) = counts.get(&run.id).copied().unwrap_or_default();
-    StudyLine {
-        question: question_of_run(&run),
-        id: run.id,
-        kind: StudyKind::Run,
-        started_at: run.started_at,
-        ended_at: run.ended_at,
-        host: run.machine.hostname,
-        server: run.server.version,
-        varied: Vec::new(),
-        points: run.study.strategies.len() as u32,
-        repeats: run.study.repeats,
-        trials,
-        failures,
-    }
 }
 
 fn line_of_loading(run: LoadingRun, counts: &Counts) -> StudyLine {

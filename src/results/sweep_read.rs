@@ -20,6 +20,16 @@ impl Store {
         self.read(Query::new("SELECT * FROM sweeps ORDER BY started_at DESC, id DESC"), Row::record).await
     }
 
+    /// The study that is meant: by its id, by the first characters of it when no other begins so, or `newest`.
+    pub async fn read_study(&self, wanted: &str) -> Result<SweepRun, Error> {
+        self.find_sweep(wanted).await?.ok_or_else(|| self.unknown(wanted))
+    }
+
+    /// Why nothing is meant by a name.
+    pub(super) fn unknown(&self, wanted: &str) -> Error {
+        if wanted == NEWEST { Error::Empty(self.place().clone()) } else { Error::UnknownRun(wanted.to_owned()) }
+    }
+
     /// The sweep that is meant: by its id, by the first characters of it when no other begins so, or `newest`. `None`:
     /// no sweep is.
     pub async fn find_sweep(&self, wanted: &str) -> Result<Option<SweepRun>, Error> {

@@ -22,8 +22,6 @@ pub(super) struct Unsent {
 /// What it is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Kind {
-    /// A tournament with its trials.
-    Run,
     /// A sweep without its trials.
     Sweep,
     SweepTrial,
@@ -32,11 +30,10 @@ pub(super) enum Kind {
 }
 
 impl Kind {
-    pub const ALL: [Kind; 4] = [Kind::Run, Kind::Sweep, Kind::SweepTrial, Kind::Loading];
+    pub const ALL: [Kind; 3] = [Kind::Sweep, Kind::SweepTrial, Kind::Loading];
 
     pub fn name(self) -> &'static str {
         match self {
-            Kind::Run => "run",
             Kind::Sweep => "sweep",
             Kind::SweepTrial => "sweep trial",
             Kind::Loading => "loading",
@@ -45,20 +42,16 @@ impl Kind {
 }
 
 impl Unsent {
-    pub fn run(id: &str) -> Unsent {
-        Unsent { kind: Kind::Run, id: id.to_owned(), number: 0, repeat: 0, changes: 0 }
+    pub fn sweep(id: &str) -> Unsent {
+        Unsent { kind: Kind::Sweep, id: id.to_owned(), number: 0, repeat: 0, changes: 0 }
     }
 
     pub fn loading(id: &str) -> Unsent {
-        Unsent { kind: Kind::Loading, ..Unsent::run(id) }
-    }
-
-    pub fn sweep(id: &str) -> Unsent {
-        Unsent { kind: Kind::Sweep, ..Unsent::run(id) }
+        Unsent { kind: Kind::Loading, ..Unsent::sweep(id) }
     }
 
     pub fn sweep_trial(id: &str, number: u32, repeat: u32) -> Unsent {
-        Unsent { kind: Kind::SweepTrial, number, repeat, ..Unsent::run(id) }
+        Unsent { kind: Kind::SweepTrial, number, repeat, ..Unsent::sweep(id) }
     }
 
     /// A statement that is about this.

@@ -139,6 +139,7 @@ pub enum Finding {
     /// Asked for, and not there: it was left out. `remedy` gets it.
     StrategyLeftOut {
         strategy: String,
+        #[serde(rename = "how")]
         remedy: String,
     },
     /// Of a warmer of an idle server: not so much of what is wanted became resident as it should.

@@ -55,13 +55,15 @@ mod tests {
             Finding::GeneratorsApart { spread_ms: 120.5, uncertainty_ms: 2.5 },
             Finding::GeneratorsUnseen { hosts: vec!["bench1".into()] },
             Finding::FitsCache { cache: "memory".into(), database_bytes: Bytes(5), cache_bytes: Bytes(10) },
+            Finding::StrategyLeftOut { strategy: "vmtouch".into(), remedy: "apt-get install vmtouch".into() },
             Finding::Autovacuum { runs: 2, tables: vec!["pgbench_accounts".into()] },
         ] {
             let verdict = MeasurementVerdict::from(finding);
             let text = serde_json::to_value(&verdict).unwrap();
             assert_eq!(text["kind"], verdict.finding.kind());
             assert!(!verdict.remedy.is_empty() && verdict.text().contains(&verdict.sentence));
-            assert_eq!(serde_json::from_value::<MeasurementVerdict>(text).unwrap(), verdict);
+            let kept = serde_json::to_string(&verdict).unwrap();
+            assert_eq!(serde_json::from_str::<MeasurementVerdict>(&kept).unwrap(), verdict, "{kept}");
         }
     }
 }

@@ -75,7 +75,7 @@ fn hostile_names_stay_text() {
     run.machine.hostname = HOSTILE.into();
     run.settings.push((HOSTILE.into(), HOSTILE.into()));
     run.warnings.push(HOSTILE.into());
-    run.study.skipped_strategies.push((HOSTILE.into(), HOSTILE.into()));
+    run.study.skipped_strategies.push((format!("no {HOSTILE}"), HOSTILE.into()));
     for trial in &mut trials {
         trial.outcome.command = HOSTILE.into();
         trial.outcome.output = HOSTILE.into();

@@ -10,7 +10,6 @@ use crate::terminal;
 enum Dropped {
     Sweep(String),
     Loading(String),
-    Run(String),
 }
 
 /// Forgets a run with its trials; of a server in the local `copy` too, which the study would be gone on with, and sent from.
@@ -31,19 +30,16 @@ pub async fn drop_run(store: &Store, copy: Option<Store>, wanted: &str, output: 
 }
 
 async fn find(store: &Store, wanted: &str) -> Result<Dropped, results::Error> {
-    if let Some(sweep) = store.find_sweep(wanted).await? {
-        return Ok(Dropped::Sweep(sweep.id));
-    }
     if let Some(loading) = store.find_loading(wanted).await? {
         return Ok(Dropped::Loading(loading.id));
     }
-    Ok(Dropped::Run(store.read_run(wanted).await?.id))
+    Ok(Dropped::Sweep(store.read_study(wanted).await?.id))
 }
 
 impl Dropped {
     fn id(&self) -> &str {
         match self {
-            Dropped::Sweep(id) | Dropped::Loading(id) | Dropped::Run(id) => id,
+            Dropped::Sweep(id) | Dropped::Loading(id) => id,
         }
     }
 
@@ -52,7 +48,6 @@ impl Dropped {
         match self {
             Dropped::Sweep(id) => store.drop_sweep(id).await,
             Dropped::Loading(id) => store.drop_loading(id).await,
-            Dropped::Run(id) => store.drop_run(id).await,
         }
     }
 }

@@ -6,7 +6,7 @@ use super::loading::{self, read_loading_lines};
 use super::sweep::{self, read_sweep_lines};
 use crate::commands::OutputArguments;
 use crate::results::Store;
-use crate::study::Run;
+use crate::study::{Run, Trial};
 use crate::terminal::{self, Canvas, RunLine};
 use crate::verdict::{compute_summary, render_headline};
 
@@ -15,11 +15,7 @@ pub async fn list(store: &Store, output: OutputArguments) -> anyhow::Result<()> 
     let runs = store.read_runs().await?;
     let sweeps = read_sweep_lines(store).await?;
     let loadings = read_loading_lines(store).await?;
-    let mut lines = Vec::with_capacity(runs.len());
-    for run in &runs {
-        let trials = store.read_outcomes(&run.id).await?;
-        lines.push(RunLine { run, trials: trials.len(), headline: render_headline(&compute_summary(run, &trials)) });
-    }
+    let lines: Vec<RunLine<'_>> = runs.iter().map(line_of).collect();
     if output.json {
         let lines: Vec<_> = lines.iter().map(line_json).collect();
         let sweeps: Vec<_> = sweeps.iter().map(sweep::line_json).collect();
@@ -39,6 +35,10 @@ pub async fn list(store: &Store, output: OutputArguments) -> anyhow::Result<()> 
         terminal::print_line(&terminal::render_runs(&lines, Canvas::of_stdout(false)));
     }
     Ok(())
+}
+
+fn line_of((run, trials): &(Run, Vec<Trial>)) -> RunLine<'_> {
+    RunLine { run, trials: trials.len(), headline: render_headline(&compute_summary(run, trials)) }
 }
 
 fn line_json(line: &RunLine<'_>) -> serde_json::Value {

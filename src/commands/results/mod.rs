@@ -19,7 +19,6 @@ use crate::commands::store::close_written;
 use crate::commands::{ExitStatus, OutputArguments, StoreArguments};
 use crate::results::{NEWEST, Store};
 use crate::terminal;
-use crate::verdict::judge_trial;
 use compare::{CompareArguments, compare};
 use drop::drop_run;
 use export::{ExportArguments, export};
@@ -90,17 +89,15 @@ pub async fn run(arguments: ResultsArguments, output: OutputArguments) -> anyhow
 }
 
 async fn show(store: &Store, wanted: &str, output: OutputArguments) -> anyhow::Result<()> {
-    if let Some(sweep) = store.find_sweep(wanted).await?.filter(|sweep| !sweep.is_warmup()) {
-        return show_sweep(store, &sweep, output).await;
-    }
     if let Some(loading) = store.find_loading(wanted).await? {
         return show_loading(store, &loading, output).await;
     }
-    let run = store.read_run(wanted).await?;
-    let mut trials = store.read_trials(&run.id).await?;
-    // Those that an older pgthaw kept have none.
-    trials.iter_mut().for_each(|trial| judge_trial(&run, trial));
-    show_run(&run, &trials, output)
+    let study = store.read_study(wanted).await?;
+    if !study.is_warmup() {
+        return show_sweep(store, &study, output).await;
+    }
+    let run = store.read_run(&study.id).await?;
+    show_run(&run, &store.read_trials(&run.id).await?, output)
 }
 
 async fn send(store: &Store, output: OutputArguments) -> anyhow::Result<()> {
