@@ -2,7 +2,7 @@
 
 import { bandwidth, bytes, compact, count, latency, percent } from "../format";
 import { GREY, type Hue, OCHRE, WAITS } from "../palette";
-import type { Look, Measure, SweepTrial, TrialData, TrialSeries, WaitSeries } from "../record";
+import type { Look, Measure, SweepTrial, TrialData, TrialSeries } from "../record";
 
 type Values = (number | null)[];
 
@@ -52,15 +52,24 @@ const OTHER_WAITS: Hue[] = [WAITS["first other"], WAITS["second other"], WAITS["
 const oneDigit = (value: number): string => value.toFixed(1);
 const short = (value: number): string => (value < 10 ? String(Number(value.toPrecision(2))) : compact(value));
 
-function waitCurves(waits: WaitSeries[]): Curve[] {
+function waitCurves({ series: { waits }, trial }: TrialData): Curve[] {
+  const isIdle = looksOf(trial).length > 0;
   let others = 0;
-  return waits.map(({ kind, event, processes: values }) => {
-    if (kind === null) return { name: "on a processor", values, hue: WAITS["on a processor"] };
-    if (kind === "Client") return { name: "waiting for pgbench", values, hue: WAITS["waiting for pgbench"] };
-    if (event === null) return { name: "other waits", values, hue: WAITS["other waits"] };
-    const name = `${kind} ${event}`;
-    return { name, values, hue: (WAITS as Record<string, Hue>)[name] ?? OTHER_WAITS[others++ % OTHER_WAITS.length] ?? WAITS["other waits"] };
-  });
+  const curves = new Map<string, Curve>();
+  for (const { kind, event, processes: values } of waits) {
+    const name = nameOf(kind, event);
+    const known = curves.get(name);
+    // Several events are one to the reader.
+    if (known) known.values = known.values.map((value, span) => (value === null ? null : value + (values[span] ?? 0)));
+    else curves.set(name, { name: isIdle && kind === "Client" ? "waiting for a client" : name, values, hue: (WAITS as Record<string, Hue>)[name] ?? OTHER_WAITS[others++ % OTHER_WAITS.length] ?? WAITS["other waits"] });
+  }
+  return [...curves.values()];
+}
+
+function nameOf(kind: string | null, event: string | null): string {
+  if (kind === null) return "on a processor";
+  if (kind === "Client") return "waiting for pgbench";
+  return event === null ? "other waits" : `${kind} ${event}`;
 }
 
 /** What was seen of an idle server while a warmer was at work. */
@@ -118,7 +127,7 @@ export function makePanels(measures: Measure[]): Panel[] {
     },
     {
       id: "waits", title: "What the backends did (backends, in the mean)", tableUnit: "backends", render: oneDigit, renderAxis: short, isStack: true, weight: 1.4,
-      curves: ({ series }) => waitCurves(series.waits),
+      curves: waitCurves,
     },
     {
       id: "resident", title: "The database in the page cache", render: bytes, renderAxis: bytes, isSize: true, weight: 1,

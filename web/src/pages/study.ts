@@ -42,7 +42,7 @@ export async function studyPage(source: Source, appearance: Appearance, id: stri
       ? [element("section", { "aria-labelledby": "pictures" }, element("h2", { id: "pictures" }, "The points"), ...points)]
       : [...tournamentSections(new TournamentState(tournament, appearance)), fold("pictures", "The points, figure by figure", ...points)]),
     // Ways to warm have no order that a line could join.
-    ...(state.axes.length > 0 && tournament === null ? [fold("curves", "The points as curves", figure(lines, state))] : []),
+    ...(state.axes.some(({ name }) => name !== "strategy") ? [fold("curves", "The points as curves", figure(lines, state))] : []),
     ...(study.points.some((point) => P99.of(point) !== null) ? [fold("costs", "Throughput is not all", fooled(state), figure(tradeOff, state), noise(study))] : []),
     ...(ratios === null || isOfWarmers(study) ? [] : [fold("warmers", "Ways to warm beside each other", figure(ratios, state))]),
     fold("every-point", "Every point and every trial", everyPoint(study)),

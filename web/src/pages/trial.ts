@@ -26,7 +26,7 @@ export async function trialPage(source: Source, appearance: Appearance, id: stri
   const top = [crumbs(study, label), element("h1", { tabindex: -1 }, label), element("p", { class: "study" }, summary(outline)), siblings(study, outline, beside)];
   if (data === null) return [...top, element("p", {}, "This page has the figures of its trials and not their curves: pgthaw serve shows those too.")];
   const curves = data.series.second.length > 0 || looksOf(data.trial).length > 0 ? figure(trialChart, new TrialStage(appearance, data, other, study.measures)) : element("p", {}, "No second of it was kept.");
-  return [...top, warnings(data.trial), curves, ...[stalls(data) ?? []].flat(), ...details(data, other)];
+  return [...top, warnings(data.trial), curves, ...(looksOf(data.trial).length > 0 ? [] : [stalls(data) ?? []].flat()), ...details(data, other)];
 }
 
 async function otherTrial(source: Source, id: string, beside: string | null): Promise<TrialData | null> {
@@ -98,15 +98,19 @@ function workload(trial: SweepTrial): HTMLElement {
   return card("Point", named);
 }
 
-function start({ start_state: state, lasted_seconds: lasted, transactions, failed, skipped, retries, checkpoint_cycles: cycles, cycle_tps: cycle }: SweepTrial): HTMLElement {
-  return card("Trial", [
-    ["started", state === null ? "not" : `${state.verdict}: ${percent(state.total_bytes > 0 ? state.os_resident_bytes / state.total_bytes : 0)} of ${bytes(state.total_bytes)} in the page cache`],
-    ["lasted", seconds(lasted)],
+function start(trial: SweepTrial): HTMLElement {
+  const { start_state: state, lasted_seconds: lasted, transactions, failed, skipped, retries, checkpoint_cycles: cycles, cycle_tps: cycle } = trial;
+  const served: [string, string][] = [
     ["transactions", count(transactions)],
     ["failed", count(failed)],
     ["skipped", count(skipped)],
     ["tried again", count(retries)],
     ["whole cycles of checkpoints", cycle === null ? count(cycles) : `${count(cycles)}, with ${count(cycle)} transactions per second`],
+  ];
+  return card("Trial", [
+    ["started", state === null ? "not" : `${state.verdict}: ${percent(state.total_bytes > 0 ? state.os_resident_bytes / state.total_bytes : 0)} of ${bytes(state.total_bytes)} in the page cache`],
+    ["lasted", seconds(lasted)],
+    ...(looksOf(trial).length > 0 ? [] : served),
   ]);
 }
 

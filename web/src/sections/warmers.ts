@@ -85,9 +85,9 @@ export function warmersFigures(study: StudyData): HTMLElement | null {
   const names = strategiesOf(study);
   const subject = study.points.find((_, place) => names[place] === "pgthaw") ?? [...study.points].sort((a, b) => soonest(a) - soonest(b))[0];
   if (!subject) return null;
-  const figures = ["resident-after", "bound-ratio", "buffers-after", "load-rate", "cpu-per-gb"].map(metricOf).flatMap((metric) => {
+  const figures = ["resident-after", "bound-ratio", "buffers-after", "load-rate", "cpu-per-gb"].map(metricOf).flatMap((metric, place) => {
     const range = metric.of(subject);
-    return range === null ? [] : [headFigure(metric.label, metric.render(range.median), metric.unit)];
+    return range === null ? [] : [headFigure(place === 0 ? `${nameOf(study, subject)} ${metric.label}` : metric.label, metric.render(range.median), metric.unit)];
   });
   return element("dl", { class: "figures", "aria-label": `Figures of ${nameOf(study, subject)}` }, ...figures.slice(0, 4));
 }
