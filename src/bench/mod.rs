@@ -2,13 +2,13 @@
 
 mod error;
 mod forecast;
-mod loading;
 mod race;
 mod residency;
+mod resident;
 mod sweep;
 mod warmer;
 mod watch;
 
 pub use forecast::describe_cold_start;
-pub use loading::{LoadingFinished, LoadingOptions, WantedSource, apply_read_ranges, run_loading};
+pub use resident::apply_read_ranges;
 pub use sweep::{Earlier, StudyAsked, SweepFinished, SweepOptions, run_sweeps};

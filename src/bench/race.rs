@@ -4,6 +4,7 @@ use std::path::Path;
 use std::sync::mpsc::channel;
 use std::time::Duration;
 
+use super::resident::{Looker, Probe};
 use super::warmer::Contender;
 use super::watch::{Watch, Watched};
 use crate::lab::{Error, Generator, Lab, Start, Stop};
@@ -29,11 +30,13 @@ const SPARING_POLL_INTERVAL: Duration = Duration::from_millis(100);
 /// pgbench ends by itself after its seconds; a client that waits for a read through a crowded disk may need longer.
 const PGBENCH_GRACE: Duration = Duration::from_secs(60);
 
+/// A second's counters are read within this after its end.
+const LAST_READING: Duration = Duration::from_millis(50);
+
 /// So long of it the limit holds on: pgbench may have begun late, and what it does then is counted too.
 const LIMITED_GRACE: Duration = Duration::from_secs(3);
 
 /// Who runs.
-#[derive(Debug)]
 pub struct Entrants<'a> {
     pub generator: &'a mut dyn Generator,
     pub contender: Contender,
@@ -45,6 +48,8 @@ pub struct Entrants<'a> {
     /// Whom io workers read for.
     pub io_workers_serve: BackendRole,
     pub watched: Watched,
+    /// Looks at what is wanted, beside a warmer of an idle server: the race is over when all of it is there.
+    pub looker: Option<Looker>,
     pub cadence: Cadence,
     /// Is the machine gauged each second?
     pub gauged: Option<Gauged>,
@@ -118,6 +123,7 @@ pub fn run_race(
     let start_gauges = |gauged: &Gauged| gauged.start(lab, device, generator_pids.clone(), start, seconds);
     let gauges = entrants.gauged.as_ref().map(start_gauges).transpose()?;
     let machine_before = MachineReading::read(lab.postmaster_pid(), device);
+    let probe = entrants.looker.map(|looker| looker.start(start.monotonic)).transpose()?;
     std::thread::sleep(start.monotonic.saturating_sub(clock::read_monotonic()));
     generator.go();
     let mut contender = contender.go(start.monotonic);
@@ -125,14 +131,19 @@ pub fn run_race(
     let head_start_bytes = limit.as_ref().map(read_used).transpose()?;
 
     let mut watch = Watch::new(entrants.watched, readings, events, generator_pids);
-    let mut is_early = false;
-    while !is_early && clock::read_monotonic() < start.after(entrants.seconds) {
+    let (mut is_early, mut end) = (false, start.after(seconds));
+    while !is_early && clock::read_monotonic() < end {
         stop.check()?;
         contender.poll(lab);
         is_early = watch.poll(generator);
         is_early |= generator.poll()?.is_some() && entrants.ends_by_itself;
+        if end == start.after(seconds) && probe.as_ref().is_some_and(|probe| probe.is_over(contender.ended_at())) {
+            // Its last second is measured as a whole.
+            end = end.min(start.end_of_second(clock::read_monotonic()) + LAST_READING);
+        }
         std::thread::sleep(poll_interval(entrants.cadence));
     }
+    is_early |= end < start.after(seconds);
     if is_early {
         generator.end_early();
     }
@@ -145,6 +156,7 @@ pub fn run_race(
     let machine_after = MachineReading::read(lab.postmaster_pid(), device);
     let others = machine_before.zip(machine_after).map(|(from, to)| to.others_since(&from, limited_read_bytes));
     let outcome = contender.finish(lab);
+    let seen = probe.map(Probe::finish).transpose()?;
     let end = start.after(seconds);
     let in_time = poll_until(generator, end + LIMITED_GRACE, stop)?;
     limit.map_or(Ok(()), DiskLimit::remove)?;
@@ -162,6 +174,7 @@ pub fn run_race(
         generator_shares: watch.generator_shares,
         os_samples,
         head_start_bytes,
+        seen,
         others,
     })
 }

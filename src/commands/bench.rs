@@ -13,6 +13,7 @@ use super::running::{Begin, run_studies, status_of};
 use super::store::close_written;
 use super::study::TrialArguments;
 use super::{ExitStatus, OutputArguments};
+use crate::study::Until;
 use crate::terminal;
 
 /// Measure honestly: proven start state, repeats, randomised order
@@ -68,7 +69,8 @@ pub async fn run(arguments: BenchArguments, output: OutputArguments) -> anyhow::
 async fn run_warmup(arguments: WarmupArguments, output: OutputArguments) -> anyhow::Result<ExitStatus> {
     let WarmupArguments { trials, anew, print_study, point } = arguments;
     let TrialArguments { seconds, repeats, until_steady, .. } = trials;
-    let (study, text) = point.study(Trials { seconds, repeats, strategies: trials.strategies(), until_steady }).await?;
+    let until = until_steady.then_some(Until::Steady);
+    let (study, text) = point.study(Trials { seconds, repeats, strategies: trials.strategies(), until }).await?;
     if print_study {
         terminal::print_verbatim(text.trim_end());
         return Ok(ExitStatus::Done);
@@ -81,7 +83,7 @@ async fn run_warmup(arguments: WarmupArguments, output: OutputArguments) -> anyh
     for finished in acts.iter().filter(|_| !output.json) {
         terminal::print_line(&terminal::render_where_kept(&finished.run.id, store.place()));
         if let Some(kept) = &finished.kept {
-            terminal::print_line(&terminal::render_kept_cluster(kept, finished.run.study.database_bytes));
+            terminal::print_line(&terminal::render_kept_cluster(kept));
         }
     }
     close_written(store, output).await?;

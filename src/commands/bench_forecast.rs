@@ -47,7 +47,7 @@ pub async fn run(arguments: ForecastArguments, output: OutputArguments) -> anyho
     let popularity: PopularityArgument = arguments.popularity.parse().map_err(anyhow::Error::msg)?;
     let store = arguments.point.store.open_for_study(output).await?;
     let strategies = vec![Strategy::Nothing];
-    let trials = Trials { seconds: arguments.seconds, repeats: 1, strategies, until_steady: false };
+    let trials = Trials { seconds: arguments.seconds, repeats: 1, strategies, until: None };
     let (asked, _) = arguments.point.study(trials).await?;
     let mut written = None;
     let finished = run_studies(vec![asked.clone()], Begin::Once, &store, output, |event| {

@@ -13,7 +13,7 @@ use crate::lab::{Place, choose_in_force};
 use crate::postgres::Programs;
 use crate::postgres::pgbench::Script;
 use crate::study::size::{scratch_settings, shared_buffers_setting};
-use crate::study::{Strategy, WarmupAsked, parse_sweep};
+use crate::study::{Strategy, Until, WarmupAsked, parse_sweep};
 use crate::units::Bytes;
 
 /// Which trials, and how long.
@@ -22,7 +22,7 @@ pub struct Trials {
     pub seconds: u32,
     pub repeats: u32,
     pub strategies: Vec<Strategy>,
-    pub until_steady: bool,
+    pub until: Option<Until>,
 }
 
 /// What is measured: workload, disk, cluster.
@@ -81,7 +81,7 @@ impl PointArguments {
             // A borrowed cluster keeps its own, but for what the user asks for.
             Place::Borrowed { .. } => shared_buffers.map(shared_buffers_setting).into_iter().collect(),
         };
-        let Trials { seconds, repeats, strategies, until_steady } = trials;
+        let Trials { seconds, repeats, strategies, until } = trials;
         let asked = WarmupAsked {
             title: None,
             scale: self.scale,
@@ -89,7 +89,8 @@ impl PointArguments {
             jobs: self.jobs,
             script: &self.script,
             seconds,
-            until_steady,
+            until,
+            wanted_seconds: None,
             repeats,
             seed: self.seed,
             strategies: &strategies,

@@ -1,26 +1,23 @@
-//! `pgthaw bench residency`: the work is done in `src/bench/loading/`.
-
-use std::time::Duration;
+//! `pgthaw bench residency`: a study of warmers of an idle server; the work is done in `src/bench/`.
 
 use clap::Args;
-use tokio::sync::mpsc::UnboundedReceiver;
 
-use super::results::{keep_loading, print_loading};
-use super::store::{close_written, keep};
-use super::study::{DiskArguments, ScratchArguments, run_and_hear};
+use super::bench_point::make_study;
+use super::results::show_sweep;
+use super::running::{Begin, run_studies, status_of};
+use super::store::close_written;
+use super::study::{DiskArguments, ScratchArguments, choose_strategies};
 use super::{ExitStatus, OutputArguments, StoreArguments};
-use crate::bench::{LoadingFinished, LoadingOptions, WantedSource, run_loading};
-use crate::failure::ErrorKind;
-use crate::lab::Stop;
+use crate::bench::StudyAsked;
+use crate::lab::Place;
 use crate::postgres::Programs;
-use crate::postgres::pgbench::{Script, Workload};
-use crate::results::Store;
-use crate::serve::LiveBoard;
-use crate::study::{Event, Events, Loader};
-use crate::terminal::{self, StudyDisplay};
+use crate::postgres::pgbench::Script;
+use crate::study::size::scratch_settings;
+use crate::study::{Strategy, Until, WarmupAsked};
+use crate::terminal;
 
-/// Seconds that the workload runs on the warm server when everything is wanted, to make its usage counts.
-const WARM_SECONDS: u32 = 5;
+/// pgbench's threads while it makes the warm state.
+const JOBS: u32 = 2;
 
 #[derive(Debug, Args)]
 pub struct ResidencyArguments {
@@ -41,27 +38,31 @@ pub struct ResidencyArguments {
     #[arg(long, default_value_t = 8, value_parser = clap::value_parser!(u32).range(1..))]
     clients: u32,
 
-    /// Loaders, separated by commas: pgthaw, pgthaw-both (until shared_buffers are back), one-read-per-range, pgfincore,
-    /// cat, vmtouch, fio-buffered, fio-direct
-    #[arg(
-        long,
-        value_name = "NAME,...",
-        value_delimiter = ',',
-        default_value = "pgthaw,one-read-per-range,pgfincore,cat,vmtouch"
-    )]
-    loaders: Vec<Loader>,
+    /// Warmers, separated by commas: pgthaw-os (restore --tier os), pgthaw (until shared_buffers are back),
+    /// one-read-per-range, fio-buffered, fio-direct, and those of `bench warmup` but nothing [default: pgthaw-os,
+    /// one-read-per-range, pgfincore, cat, vmtouch]
+    #[arg(long, value_name = "NAME,...", value_delimiter = ',')]
+    loaders: Vec<Strategy>,
 
-    /// Rounds: each holds every loader once, in random order
+    /// Rounds: each holds every warmer once, in random order
     #[arg(long, default_value_t = 1, overrides_with = "repeats", value_parser = clap::value_parser!(u32).range(1..))]
     repeats: u32,
 
-    /// Seconds after which a loader is not waited for any longer
+    /// Seconds after which a warmer is not waited for any longer
     #[arg(long, value_name = "SECONDS", default_value_t = 120, value_parser = clap::value_parser!(u32).range(1..))]
     patience: u32,
 
     /// Seed of the order of the trials [default: random]
-    #[arg(long)]
+    #[arg(long, value_parser = clap::value_parser!(u64).range(..=i64::MAX as u64))]
     seed: Option<u64>,
+
+    /// Begin anew, even when a run of the same study was interrupted
+    #[arg(long)]
+    anew: bool,
+
+    /// Print the study as a file for `pgthaw bench sweep`, to begin one of your own with, and do nothing
+    #[arg(long)]
+    print_study: bool,
 
     #[command(flatten)]
     disk: DiskArguments,
@@ -75,66 +76,48 @@ pub struct ResidencyArguments {
 
 /// Runs the command.
 pub async fn run(arguments: ResidencyArguments, output: OutputArguments) -> anyhow::Result<ExitStatus> {
-    let options = arguments.options()?;
+    let (study, text) = arguments.study()?;
+    if arguments.print_study {
+        terminal::print_verbatim(text.trim_end());
+        return Ok(ExitStatus::Done);
+    }
     let store = arguments.store.open_for_study(output).await?;
-    let study = async move |events: Events, stop: Stop| run_loading(options, &events, &stop).await;
-    let finished = run_and_hear(study, |events| keep_and_show(events, &store, output)).await?;
-    store.save_loading(&finished.run).await?;
-    print(&finished, &store, output)?;
+    let begin = if arguments.anew { Begin::Anew } else { Begin::WhereItStopped };
+    let finished = run_studies(vec![study], begin, &store, output, |_| Ok(())).await?;
+    for one in &finished {
+        show_sweep(&store, &one.run, output).await?;
+        if output.json {
+            continue;
+        }
+        terminal::print_line(&terminal::render_where_kept(&one.run.id, store.place()));
+        if let Some(kept) = &one.kept {
+            terminal::print_line(&terminal::render_kept_cluster(kept));
+        }
+    }
     close_written(store, output).await?;
-    Ok(if finished.is_interrupted { ExitStatus::Because(ErrorKind::Interrupted) } else { ExitStatus::Done })
-}
-
-async fn keep_and_show(
-    mut events: UnboundedReceiver<Event>,
-    store: &Store,
-    output: OutputArguments,
-) -> anyhow::Result<()> {
-    let (mut display, mut board) = (StudyDisplay::new(output.shows_progress()), LiveBoard::default());
-    let mut run_id = String::new();
-    while let Some(event) = events.recv().await {
-        keep(store, output, keep_loading(&event, &mut run_id, store)).await?;
-        board.hear(&event);
-        display.show(&event);
-    }
-    display.finish();
-    Ok(())
-}
-
-fn print(finished: &LoadingFinished, store: &Store, output: OutputArguments) -> anyhow::Result<()> {
-    let LoadingFinished { run, trials, is_interrupted, kept } = finished;
-    print_loading((run, trials), *is_interrupted, kept.as_deref(), output)?;
-    if output.json {
-        return Ok(());
-    }
-    terminal::print_line(&terminal::render_where_kept(&run.id, store.place()));
-    if let Some(kept) = kept {
-        terminal::print_line(&terminal::render_kept_cluster(kept, run.study.database_bytes));
-    }
-    Ok(())
+    Ok(status_of(&finished))
 }
 
 impl ResidencyArguments {
-    fn options(&self) -> anyhow::Result<LoadingOptions> {
-        let (wanted, seconds) = match self.script {
-            Some(_) => (WantedSource::Script, self.script_seconds),
-            None => (WantedSource::Everything, WARM_SECONDS),
-        };
+    fn study(&self) -> anyhow::Result<(StudyAsked, String)> {
         let script = self.script.clone().unwrap_or(Script::Builtin("select-only"));
-        let loaders = Loader::ALL.into_iter().filter(|loader| self.loaders.contains(loader)).collect();
-        Ok(LoadingOptions {
-            programs: Programs::find(self.scratch.bin_dir.as_deref())?,
-            parent: self.scratch.dir.clone(),
+        let asked = WarmupAsked {
+            title: None,
             scale: self.scale,
-            workload: Workload { script, clients: self.clients, jobs: 2, seconds, scale: self.scale },
-            rounds: self.repeats,
-            disk: self.disk.choose("native")?,
-            seed: self.seed.unwrap_or_else(rand::random),
-            shared_buffers: self.scratch.shared_buffers,
-            is_kept: self.scratch.keep,
-            loaders,
-            wanted,
-            patience: Duration::from_secs(self.patience.into()),
-        })
+            clients: self.clients,
+            jobs: JOBS,
+            script: &script,
+            seconds: self.patience,
+            until: Some(Until::Resident),
+            wanted_seconds: self.script.as_ref().map(|_| self.script_seconds),
+            repeats: self.repeats,
+            seed: self.seed,
+            strategies: &choose_strategies(&self.loaders, &Strategy::DEFAULT_OF_IDLE),
+            disk: &self.disk.choose("native")?,
+            memory: None,
+            settings: &scratch_settings(self.scale, self.scratch.shared_buffers),
+        };
+        let place = Place::Scratch { parent: self.scratch.dir.clone() };
+        make_study(&asked, Programs::find(self.scratch.bin_dir.as_deref())?, place, self.scratch.keep)
     }
 }

@@ -116,8 +116,8 @@ fn print_end(finished: &[Finished], report: Option<&Path>, store: &dyn std::fmt:
     for act in finished {
         terminal::print_line(&terminal::render_where_kept(&act.run.id, store));
     }
-    if let Some((act, kept)) = finished.iter().find_map(|act| Some((act, act.kept.as_ref()?))) {
-        terminal::print_line(&terminal::render_kept_cluster(kept, act.run.study.database_bytes));
+    if let Some(kept) = finished.iter().find_map(|act| act.kept.as_ref()) {
+        terminal::print_line(&terminal::render_kept_cluster(kept));
     }
     if let Some(report) = report {
         terminal::print_line(&format!("the report: {}", report.display()));

@@ -82,7 +82,7 @@ impl ActArguments {
     fn study(&self, act: &Act, scale: u32, disk: &Disk, scratch: &ScratchArguments) -> anyhow::Result<StudyAsked> {
         let strategies = match &self.strategies[..] {
             [] => act.strategies.split(',').map(str::parse).collect::<Result<_, _>>()?,
-            given => choose_strategies(given),
+            given => choose_strategies(given, &Strategy::DEFAULT),
         };
         let asked = WarmupAsked {
             title: Some(act.title),
@@ -91,7 +91,8 @@ impl ActArguments {
             jobs: 2,
             script: &act.script,
             seconds: self.seconds.unwrap_or(act.seconds),
-            until_steady: false,
+            until: None,
+            wanted_seconds: None,
             repeats: self.repeats,
             seed: None,
             strategies: &strategies,

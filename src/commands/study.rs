@@ -36,7 +36,7 @@ pub struct TrialArguments {
 impl TrialArguments {
     /// The strategies asked for, each once; none given is all.
     pub fn strategies(&self) -> Vec<Strategy> {
-        choose_strategies(&self.strategies)
+        choose_strategies(&self.strategies, &Strategy::DEFAULT)
     }
 }
 
@@ -101,9 +101,9 @@ pub struct ScratchArguments {
     pub keep: bool,
 }
 
-/// The strategies given, each once; none given is all that run unasked.
-pub fn choose_strategies(given: &[Strategy]) -> Vec<Strategy> {
-    let mut chosen: Vec<Strategy> = if given.is_empty() { Strategy::default_ones() } else { given.to_vec() };
+/// The strategies given, each once; where none is given those that run `unasked`.
+pub fn choose_strategies(given: &[Strategy], unasked: &[Strategy]) -> Vec<Strategy> {
+    let mut chosen = if given.is_empty() { unasked.to_vec() } else { given.to_vec() };
     let mut seen = Vec::new();
     chosen.retain(|strategy| {
         let is_new = !seen.contains(strategy);
@@ -169,9 +169,9 @@ mod tests {
     #[test]
     fn a_strategy_named_twice_runs_once() {
         assert_eq!(
-            choose_strategies(&[Strategy::Cat, Strategy::Nothing, Strategy::Cat]),
+            choose_strategies(&[Strategy::Cat, Strategy::Nothing, Strategy::Cat], &Strategy::DEFAULT),
             [Strategy::Cat, Strategy::Nothing]
         );
-        assert_eq!(choose_strategies(&[]), Strategy::default_ones());
+        assert_eq!(choose_strategies(&[], &Strategy::DEFAULT), Strategy::DEFAULT);
     }
 }

@@ -100,7 +100,7 @@ impl Explain for Error {
             Error::NoStrategy(_) => {
                 Some("--strategies nothing,cat (of bench residency: --loaders cat) needs nothing but coreutils".into())
             }
-            Error::NothingWanted => Some("let it run for longer: --script-seconds 10".into()),
+            Error::NothingWanted => Some("let it run for longer: wanted_seconds of the study, or --script-seconds 10".into()),
             Error::Generator { .. } => {
                 Some("generators.command in the study says how a host is reached: try it by hand, with `true`".into())
             }

@@ -37,6 +37,36 @@ pub trait Generator: Debug {
     fn failure(&self) -> Error;
 }
 
+/// No load at all.
+#[derive(Debug)]
+pub struct NoLoad;
+
+impl Generator for NoLoad {
+    fn lead(&self) -> Duration {
+        LEAD
+    }
+
+    fn announce(&mut self, _start: Start) -> Result<Vec<u32>, Error> {
+        Ok(Vec::new())
+    }
+
+    fn go(&mut self) {}
+
+    fn poll(&mut self) -> Result<Option<Duration>, Error> {
+        Ok(Some(clock::read_monotonic()))
+    }
+
+    fn end_early(&mut self) {}
+
+    fn read_paces(&self) -> Vec<f64> {
+        Vec::new()
+    }
+
+    fn failure(&self) -> Error {
+        Error::Program { program: "pgbench", output: "it was not started".to_owned() }
+    }
+}
+
 /// One pgbench on this host.
 #[derive(Debug)]
 pub struct LocalPgbench {
@@ -187,6 +217,11 @@ impl Start {
 
     pub fn after(self, seconds: u32) -> Duration {
         self.monotonic + Duration::from_secs(seconds.into())
+    }
+
+    /// The end of the second that a monotonic instant is in.
+    pub fn end_of_second(self, instant: Duration) -> Duration {
+        self.monotonic + Duration::from_secs(instant.saturating_sub(self.monotonic).as_secs() + 1)
     }
 }
 

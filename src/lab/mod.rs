@@ -23,7 +23,7 @@ pub use cluster::{Lab, Place, drop_benchmark, run_statement};
 pub use copies::ScriptCopies;
 pub use disk::{DeviceUse, choose_in_force, leaves_files_as_they_were, repair_read_ahead, tell_disk_remarks};
 pub use error::{Error, Measuring};
-pub use generator::{Generator, LocalPgbench, Start, read_paces, run_pgbench};
+pub use generator::{Generator, LocalPgbench, NoLoad, Start, read_paces, run_pgbench};
 pub use generators::{LoadFigures, TrialLoad, check_hosts};
 pub use launch::{Ended, Gated, Launch, Running};
 pub use lock::SweepLock;

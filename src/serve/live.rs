@@ -13,8 +13,8 @@ use rustix::fs::{FlockOperation, OFlags, flock};
 use serde::{Deserialize, Serialize};
 
 use crate::files::{Directory, read_open_at_most};
-use crate::results::{StudyKind, question_of_loading};
-use crate::study::{Event, LiveSecond, LoadStarted, LoadingRun, SweepRun, SweepTrialStarted};
+use crate::results::StudyKind;
+use crate::study::{Event, LiveSecond, SweepRun, SweepTrialStarted};
 use crate::units::Bytes;
 
 /// A second takes a hundred bytes: weeks of them.
@@ -55,15 +55,12 @@ pub struct LiveBoard(Option<Board>);
 impl LiveBoard {
     /// Whoever keeps what a study tells lets the board hear it too.
     pub fn hear(&mut self, event: &Event) {
-        match event {
-            Event::SweepStarted(sweep) => self.0 = Some(Board::new(Subject::of_sweep(sweep))),
-            Event::LoadingStarted(run) => self.0 = Some(Board::new(Subject::of_loading(run))),
-            _ => {}
+        if let Event::SweepStarted(sweep) = event {
+            self.0 = Some(Board::new(Subject::of_sweep(sweep)));
         }
         let Some(board) = &mut self.0 else { return };
         match event {
             Event::SweepTrialStarted(trial) => board.begin(trial.into()),
-            Event::LoadStarted(trial) => board.begin(trial.into()),
             Event::Second(second) => board.add(second),
             _ => {}
         }
@@ -83,10 +80,6 @@ impl Subject {
         let kind = if sweep.is_warmup() { StudyKind::Run } else { StudyKind::Sweep };
         Subject { kind, id: sweep.id.clone(), question: sweep.subject() }
     }
-
-    fn of_loading(run: &LoadingRun) -> Subject {
-        Subject { kind: StudyKind::Loading, id: run.id.clone(), question: question_of_loading(run) }
-    }
 }
 
 /// Which trial begins.
@@ -104,14 +97,6 @@ impl From<&SweepTrialStarted> for Beginning {
     fn from(trial: &SweepTrialStarted) -> Beginning {
         let SweepTrialStarted { label, repeat, position, trials, seconds, left, .. } = trial.clone();
         Beginning { label, repeat, position, trials, seconds, left_seconds: Some(left.as_secs_f64()) }
-    }
-}
-
-impl From<&LoadStarted> for Beginning {
-    fn from(trial: &LoadStarted) -> Beginning {
-        let LoadStarted { loader, round, position, trials, left } = *trial;
-        let left_seconds = left.map(|left| left.as_secs_f64());
-        Beginning { label: loader.to_owned(), repeat: round, position, trials, seconds: None, left_seconds }
     }
 }
 

@@ -5,8 +5,7 @@ use std::time::Duration;
 use tokio::sync::mpsc::{Receiver, Sender, UnboundedSender, channel};
 
 use super::calibration::Calibration;
-use super::loading::{LoadingRun, LoadingTrial};
-use super::sweep::{SweepRun, SweepTrial};
+use super::sweep::{SweepRun, SweepTrial, Until};
 use crate::postgres::keep_text;
 use crate::units::Bytes;
 
@@ -22,10 +21,6 @@ pub enum Event {
     /// What the warm server showed, before the first trial.
     Calibrated(Box<Calibration>),
     Second(LiveSecond),
-    /// A run of loaders begins; the next of its loaders begins, and ends.
-    LoadingStarted(Box<LoadingRun>),
-    LoadStarted(LoadStarted),
-    LoadEnded(Box<LoadingTrial>),
     /// A sweep is known by its name, before anything that takes long; its trials begin; one of them begins, and ends.
     SweepOpened(SweepOpened),
     SweepStarted(Box<SweepRun>),
@@ -54,19 +49,6 @@ impl SweepOpened {
     }
 }
 
-/// A loader begins.
-#[derive(Clone, Copy, Debug)]
-pub struct LoadStarted {
-    pub loader: &'static str,
-    /// From 1.
-    pub round: u32,
-    /// From 1, of `trials`.
-    pub position: u32,
-    pub trials: u32,
-    /// What is left of the whole run; `None` before the first one has ended.
-    pub left: Option<Duration>,
-}
-
 /// A trial of a sweep begins: first of all its start state is made.
 #[derive(Clone, Debug)]
 pub struct SweepTrialStarted {
@@ -78,8 +60,8 @@ pub struct SweepTrialStarted {
     pub trials: u32,
     /// Seconds that it lasts; `None` when it ends by its transactions.
     pub seconds: Option<u32>,
-    /// May it end before, when the verdict over it is steady?
-    pub until_steady: bool,
+    /// What ends it before, if anything does.
+    pub until: Option<Until>,
     /// Until the whole sweep is over, and those that follow it.
     pub left: Duration,
 }

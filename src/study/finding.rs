@@ -5,6 +5,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::others::Others;
+use super::saturation::{Saturation, SaturationSign};
 use crate::units::Bytes;
 
 /// What was found, of a trial or of a whole sweep.
@@ -141,6 +142,15 @@ pub enum Finding {
         #[serde(rename = "how")]
         remedy: String,
     },
+    /// Of a warmer of an idle server: not so much of what is wanted became resident as it should.
+    NotBroughtBack {
+        resident_bytes: Bytes,
+        wanted_bytes: Bytes,
+    },
+    /// What was seen resident, and was gone when all was over.
+    TakenBack {
+        bytes: Bytes,
+    },
     /// The kernel pages out memory that was idle (DAMON).
     IdleMemoryPagedOut,
     /// Nobody saw what pgbench's threads did on these hosts, and without a rate nothing else tells of it.
@@ -166,38 +176,6 @@ pub enum Finding {
     GeneratorsDiffer {
         versions: Vec<String>,
     },
-}
-
-/// By which signs the load generator itself was the limit.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Saturation {
-    pub sign: SaturationSign,
-    pub threads: u32,
-    /// Of the busiest thread of pgbench, medians over the seconds: on a processor, and ready to run and waiting for one.
-    pub cpu_ratio: f64,
-    pub run_delay_ratio: f64,
-    /// Share of the server's client backends that waited for pgbench; `None` where that says nothing.
-    pub idle_backends_ratio: Option<f64>,
-    /// Of a transaction's response, the part before it was begun; `None` without a rate.
-    pub lag_ratio: Option<f64>,
-    /// What pgbench reached with as many clients and threads and an empty statement; `None` when it was not tried.
-    pub empty_tps: Option<f64>,
-    /// Hosts whose threads nobody saw.
-    #[serde(default)]
-    pub unseen_hosts: Vec<String>,
-}
-
-/// The sign that decided.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum SaturationSign {
-    /// A thread used nearly as much of a core as with an empty statement.
-    NearOneCore,
-    /// A thread always had something to do, while backends waited for it.
-    NeverIdle,
-    /// Transactions began late while a thread always had something to do, or, where threads are not seen, while backends
-    /// waited for it.
-    ScheduleLag,
 }
 
 impl Finding {
@@ -231,6 +209,8 @@ impl Finding {
             Finding::HeadStart { .. } => "head_start",
             Finding::StrategyFailed { .. } => "strategy_failed",
             Finding::StrategyLeftOut { .. } => "strategy_left_out",
+            Finding::NotBroughtBack { .. } => "not_brought_back",
+            Finding::TakenBack { .. } => "taken_back",
             Finding::IdleMemoryPagedOut => "idle_memory_paged_out",
             Finding::GeneratorsUnseen { .. } => "generators_unseen",
             Finding::GeneratorsApart { .. } => "generators_apart",
@@ -317,6 +297,10 @@ impl Finding {
             Finding::HeadStart { bytes } => {
                 format!("{bytes} were read while the server started, before the clock did: a head start")
             }
+            Finding::NotBroughtBack { resident_bytes, wanted_bytes } => {
+                format!("only {resident_bytes} of {wanted_bytes} became resident")
+            }
+            Finding::TakenBack { bytes } => format!("{bytes} were taken from the page cache again before the end"),
             Finding::IdleMemoryPagedOut => {
                 "the kernel pages out memory that was idle for a while (DAMON): a warm start may not stay so".into()
             }
@@ -385,6 +369,8 @@ impl Finding {
             Finding::HeadStart { .. } => "count it with what the trial read".into(),
             Finding::StrategyFailed { .. } => "see to what it says, and measure anew: the trial warmed itself".into(),
             Finding::StrategyLeftOut { remedy, .. } => remedy.clone(),
+            Finding::NotBroughtBack { .. } => "let it take longer (points.seconds), or see what it says".into(),
+            Finding::TakenBack { .. } => "choose a smaller scale, or leave more memory free".into(),
             Finding::IdleMemoryPagedOut => {
                 "stop the scheme (/sys/kernel/mm/damon/admin) or the module damon_reclaim while measuring".into()
             }
@@ -461,39 +447,6 @@ impl Finding {
     }
 }
 
-impl Saturation {
-    fn sentence(&self) -> String {
-        let Saturation { threads, cpu_ratio, run_delay_ratio, .. } = self;
-        let seen = format!(
-            "the busiest of pgbench's {threads} threads ran {} of the time and waited for a processor {}",
-            percent(*cpu_ratio),
-            percent(*run_delay_ratio)
-        );
-        let busy = match self.unseen_hosts.is_empty() {
-            true => seen,
-            false if *threads == 0 => format!("its threads on {} are not seen", self.unseen_hosts.join(", ")),
-            false => format!("{seen} (those on {} are not seen)", self.unseen_hosts.join(", ")),
-        };
-        let why = match self.sign {
-            SaturationSign::NearOneCore => String::new(),
-            SaturationSign::NeverIdle => {
-                format!(
-                    ", while {} of the backends waited for it",
-                    percent(self.idle_backends_ratio.unwrap_or_default())
-                )
-            }
-            SaturationSign::ScheduleLag => {
-                let idle =
-                    self.idle_backends_ratio.map(|idle| format!(" while {} of the backends wait", percent(idle)));
-                let lag = percent(self.lag_ratio.unwrap_or_default());
-                format!(", and {lag} of the response is being begun late{}", idle.unwrap_or_default())
-            }
-        };
-        let empty = self.empty_tps.map(|tps| format!("; an empty statement it does {tps:.0} times a second"));
-        format!("pgbench itself is the limit: {busy}{why}{}", empty.unwrap_or_default())
-    }
-}
-
 fn who_was(servers: &[String]) -> String {
     match servers {
         [] => "the server was".to_owned(),
@@ -556,7 +509,8 @@ fn start_remedy(asked: &str, total: Bytes, memory: Option<Bytes>) -> String {
     }
 }
 
-fn percent(ratio: f64) -> String {
+/// `12 %`
+pub(super) fn percent(ratio: f64) -> String {
     format!("{:.0} %", 100.0 * ratio)
 }
 

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use super::gauges::OsSample;
 use super::others::OthersUse;
+use super::sweep::LoadSample;
 use crate::units::Bytes;
 
 /// What a strategy did.
@@ -17,6 +18,20 @@ pub struct Outcome {
     pub failure: Option<String>,
     /// The end of what it printed.
     pub output: String,
+    /// Processor time of its own processes.
+    pub cpu: Option<Duration>,
+    /// Bytes and seconds, by its own account; of fio.
+    pub own: Option<(Bytes, f64)>,
+}
+
+/// What was seen of what is wanted while it came back.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Seen {
+    pub resident_after_seconds: Option<f64>,
+    pub buffers_after_seconds: Option<f64>,
+    /// When all was over, every page looked at again.
+    pub resident_bytes: Bytes,
+    pub looks: Vec<LoadSample>,
 }
 
 /// What was measured.
@@ -40,6 +55,8 @@ pub struct Measured {
     pub os_samples: Vec<OsSample>,
     /// Read by everybody under the limit from the server's start on until the clock started; `None` without a limit.
     pub head_start_bytes: Option<Bytes>,
+    /// What was seen of what is wanted, beside a warmer of an idle server.
+    pub seen: Option<Seen>,
     /// What everybody else had of the machine; `None` where the kernel does not tell.
     pub others: Option<OthersUse>,
 }

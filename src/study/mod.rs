@@ -17,6 +17,7 @@ mod others;
 pub(crate) mod record;
 mod roles;
 mod samples;
+mod saturation;
 mod secrets;
 pub mod size;
 mod strategy;
@@ -25,11 +26,11 @@ pub(crate) mod sweep;
 pub use calibration::Calibration;
 pub use disk::{AskedDisk, AskedReadAhead, NamedDisk, choose_disk, compute_bound_seconds};
 pub use error::{ANOTHER_PLACE, Error};
-pub use event::{Event, Events, LiveSecond, LoadStarted, SweepOpened, SweepTrialStarted, UntilWarm};
-pub use finding::{Finding, Saturation, SaturationSign};
+pub use event::{Event, Events, LiveSecond, SweepOpened, SweepTrialStarted, UntilWarm};
+pub use finding::Finding;
 pub use gauges::{DeviceUse, ObservedWait, OsSample, PressureRatios, TaskShare, WaitSample, WaitSum, Waits};
-pub use loading::{Bound, LoadOutcome, LoadSample, Loader, LoadingRun, LoadingStudy, LoadingTrial};
-pub use measured::{Counters, Measured, Outcome, Second};
+pub use loading::{LoadOutcome, Loader, LoadingRun, LoadingStudy, LoadingTrial};
+pub use measured::{Counters, Measured, Outcome, Second, Seen};
 pub use measurement_verdict::{MeasurementVerdict, texts_of};
 pub use measures::{Join, MEASURES, Measure};
 pub use order::{Turn, plan_order};
@@ -40,14 +41,16 @@ pub use record::{
 };
 pub use roles::{STRATEGY_ROLE, WORKLOAD_ROLE};
 pub use samples::compute_samples;
+pub use saturation::{Saturation, SaturationSign};
 pub use secrets::Record;
 pub use strategy::{NOTHING, PGTHAW, Strategy};
 pub use sweep::{
-    AUTOVACUUM, AxisLength, BufferUse, CALIBRATION_SECONDS, Checkpoint, CheckpointBegun, Climb, DATABASE,
-    DEFAULT_SERVER, DatabaseKey, DatabaseSpec, Exceeded, FileSystemSpec, GeneratorCalibration, Generators,
-    ImportOptions, Imported, LOG_LINE_PREFIX, Latencies, LatencyHistogram, NATIVE, PlannedPoint, Point, SIDE, SIDES,
-    ScriptLatency, ServerSpec, StartAsked, Sweep, SweepPlan, SweepRun, SweepTrial, TimeLeft, ToldRun, TrialGenerator,
-    TrialGenerators, Warming, WarmingFigures, WarmupAsked, WarmupFacts, check_room, compute_worst_second, empty_trial,
-    expected_seconds, forecast_warm_seconds, image_bytes, needed_bytes_on, parse_checkpoints, parse_sweep, plan_sweep,
-    plan_turns, read_import, read_sweep, render_digest, tells_of_trial,
+    AUTOVACUUM, AxisLength, Bound, Brought, BufferUse, CALIBRATION_SECONDS, Checkpoint, CheckpointBegun, Climb,
+    DATABASE, DEFAULT_SERVER, DatabaseKey, DatabaseSpec, Exceeded, FileSystemSpec, GeneratorCalibration, Generators,
+    ImportOptions, Imported, LOG_LINE_PREFIX, Latencies, LatencyHistogram, LoadSample, NATIVE, PlannedPoint, Point,
+    RESIDENT_SHARE, SIDE, SIDES, ScriptLatency, ServerSpec, StartAsked, Sweep, SweepPlan, SweepRun, SweepTrial,
+    TimeLeft, ToldRun, TrialGenerator, TrialGenerators, Until, Warming, WarmingFigures, WarmupAsked, WarmupFacts,
+    check_room, compute_worst_second, empty_trial, expected_seconds, forecast_warm_seconds, image_bytes,
+    needed_bytes_on, parse_checkpoints, parse_sweep, plan_sweep, plan_turns, read_import, read_sweep, render_digest,
+    tells_of_trial,
 };

@@ -29,11 +29,19 @@ pub enum Strategy {
     Pgfincore,
     /// `pgthaw restore`, in one of its modes.
     Pgthaw(Sharing),
+    /// `pgthaw restore --tier os`.
+    PgthawOs,
+    /// A read for every range of the snapshot, by 16 threads.
+    Ranges,
+    /// fio, io_uring, in order through the page cache.
+    FioBuffered,
+    /// fio, io_uring, in order past it: it leaves nothing there, and is what the device can give.
+    FioDirect,
 }
 
 impl Strategy {
-    /// All of them, in the order in which people read about them; the last two are run only when they are asked for.
-    pub const ALL: [Strategy; 12] = [
+    /// All of them, in the order in which people read about them.
+    pub const ALL: [Strategy; 16] = [
         Strategy::Nothing,
         Strategy::Seqscan,
         Strategy::Cat,
@@ -46,7 +54,29 @@ impl Strategy {
         Strategy::Pgthaw(Sharing::Fair),
         Strategy::Pgthaw(Sharing::Gentle),
         Strategy::Pgthaw(Sharing::FullSpeed),
+        Strategy::PgthawOs,
+        Strategy::Ranges,
+        Strategy::FioBuffered,
+        Strategy::FioDirect,
     ];
+
+    /// Those that warm a server under load when none is named: pgthaw in its default mode only.
+    pub const DEFAULT: [Strategy; 10] = [
+        Strategy::Nothing,
+        Strategy::Seqscan,
+        Strategy::Cat,
+        Strategy::Vmtouch,
+        Strategy::Prewarm(PrewarmMode::Read),
+        Strategy::Prewarm(PrewarmMode::Buffer),
+        Strategy::Prewarm(PrewarmMode::Prefetch),
+        Strategy::Autoprewarm,
+        Strategy::Pgfincore,
+        Strategy::Pgthaw(Sharing::Fair),
+    ];
+
+    /// Those that warm an idle server when none is named.
+    pub const DEFAULT_OF_IDLE: [Strategy; 5] =
+        [Strategy::PgthawOs, Strategy::Ranges, Strategy::Pgfincore, Strategy::Cat, Strategy::Vmtouch];
 
     /// The name for the command line, for results and for tables.
     pub fn name(self) -> &'static str {
@@ -63,7 +93,32 @@ impl Strategy {
             Strategy::Pgthaw(Sharing::Fair) => PGTHAW,
             Strategy::Pgthaw(Sharing::Gentle) => "pgthaw-gentle",
             Strategy::Pgthaw(Sharing::FullSpeed) => "pgthaw-full-speed",
+            Strategy::PgthawOs => "pgthaw-os",
+            Strategy::Ranges => "one-read-per-range",
+            Strategy::FioBuffered => "fio-buffered",
+            Strategy::FioDirect => "fio-direct",
         }
+    }
+
+    /// Does it leave anything in the page cache?
+    pub fn fills_cache(self) -> bool {
+        self != Strategy::FioDirect
+    }
+
+    /// Does it tell itself how fast it was?
+    pub fn is_fio(self) -> bool {
+        matches!(self, Strategy::FioBuffered | Strategy::FioDirect)
+    }
+
+    /// Does it bring shared_buffers back as they were?
+    pub fn fills_buffers(self) -> bool {
+        matches!(self, Strategy::Pgthaw(_))
+    }
+
+    /// Does it read what a snapshot of pgthaw asks for?
+    pub fn reads_snapshot(self) -> bool {
+        use Strategy::{FioBuffered, FioDirect, Pgthaw, PgthawOs, Ranges};
+        matches!(self, Pgthaw(_) | PgthawOs | Ranges | FioBuffered | FioDirect)
     }
 
     /// The share of the transactions of `nothing` that it leaves to the traffic in every second; `None`: it promises
@@ -74,12 +129,6 @@ impl Strategy {
             Strategy::Pgthaw(Sharing::Gentle) => Some(0.8),
             _ => None,
         }
-    }
-
-    /// Those that run when none is named: pgthaw in its default mode only.
-    pub fn default_ones() -> Vec<Strategy> {
-        let is_default = |one: &Strategy| !matches!(one, Strategy::Pgthaw(Sharing::Gentle | Sharing::FullSpeed));
-        Strategy::ALL.into_iter().filter(is_default).collect()
     }
 
     /// Does its SQL scan relations, so that io workers (PostgreSQL 18) read for it?

@@ -9,10 +9,9 @@ use super::moving_line::{MovingLine, Part, render_duration, time_left};
 use super::printable::printable;
 use crate::model::tell_after;
 use crate::study::{
-    Event, Finding, LiveSecond, LoadStarted, MeasurementVerdict, SweepRun, SweepTrial, SweepTrialStarted, UntilWarm,
+    Brought, Event, Finding, LiveSecond, MeasurementVerdict, SweepRun, SweepTrial, SweepTrialStarted, Until, UntilWarm,
     Warming,
 };
-use crate::units::Bytes;
 
 /// Shows events as they come. Where standard error is no terminal it prints a line per step and per trial instead.
 #[derive(Debug)]
@@ -41,9 +40,7 @@ impl StudyDisplay {
             Event::SweepTrialStarted(trial) => self.start(trial),
             Event::Second(second) => self.show_second(*second),
             Event::SweepTrialEnded(trial) => self.end(trial),
-            Event::LoadStarted(started) => self.start_load(*started),
-            Event::LoadEnded(trial) => self.print(&super::loading::render_load_ended(trial)),
-            Event::Calibrated(_) | Event::SweepOpened(_) | Event::LoadingStarted(_) => {}
+            Event::Calibrated(_) | Event::SweepOpened(_) => {}
         }
     }
 
@@ -87,14 +84,6 @@ impl StudyDisplay {
         }
     }
 
-    fn start_load(&mut self, started: LoadStarted) {
-        let LoadStarted { loader, position, trials, left, .. } = started;
-        let done = f64::from(position - 1) / f64::from(trials.max(1));
-        let head =
-            [Part::text("", 2, format!("{position} of {trials}")), Part::bar(3, done), Part::text("  ", 1, loader)];
-        self.line.show(head.into_iter().chain(left.map(time_left)).collect());
-    }
-
     fn print(&self, line: &str) {
         if self.is_shown {
             self.line.suspend(|| super::print_remark(line));
@@ -119,16 +108,18 @@ fn head_parts(trial: &SweepTrialStarted) -> Vec<Part> {
 /// `3 of 12 [██    ]  cat (repeat 2): 12 of 20 s, 1234 tps, warm in about 6 s, 125 MB/s from the device, 830 MB resident,
 /// 3 min 20 s left`
 fn second_parts(trial: &SweepTrialStarted, second: LiveSecond, elapsed: Duration) -> Vec<Part> {
-    let at_most = if trial.until_steady { "at most " } else { "" };
+    let at_most = if trial.until.is_some() { "at most " } else { "" };
     let of = trial.seconds.map(|seconds| format!(" of {at_most}{seconds}")).unwrap_or_default();
+    let is_idle = trial.until == Some(Until::Resident);
     let tps = second.tps.map_or("– tps".to_owned(), |tps| format!("{tps:.0} tps"));
     let mut parts = head_parts(trial);
     parts.extend([
         Part::text(" ", 6, format!("(repeat {})", trial.repeat)),
         Part::text(": ", 3, format!("{}{of} s", second.second)),
-        Part::figure(tps.clone(), tps),
-        Part::text(", ", 4, render_until_warm(trial, second)),
     ]);
+    if !is_idle {
+        parts.extend([Part::figure(tps.clone(), tps), Part::text(", ", 4, render_until_warm(trial, second))]);
+    }
     let read = Some(second.device_read_bytes).filter(|bytes| bytes.0 > 0);
     parts.extend(read.map(|read| Part::text(", ", 7, format!("{} from the device", read.per_second()))));
     // Where pgbench runs on other hosts nobody counts.
@@ -170,18 +161,31 @@ fn render_ended(trial: &SweepTrialStarted, ended: &SweepTrial) -> String {
     format!("{head}  {:.0} tps{}{warnings}", ended.tps, p99.unwrap_or_default())
 }
 
-/// `warm after 11.3 s     207431 served  from a lukewarm start`
+/// `warm after 11.3 s     207431 served  from a lukewarm start`, `resident after 2.31 s, shared_buffers back after 3.00 s`
 fn render_warmed(ended: &SweepTrial, warming: &Warming) -> String {
-    let warm = match warming.figures.warm_after_seconds {
-        Some(seconds) => format!("warm {:<11}", tell_after(seconds, &format!("{seconds:>4.1} s"))),
-        None => format!("{:<16}", format!("not warm in {:>2} s", warming.figures.measured_seconds)),
-    };
     let found = ended.start_state.as_ref().map(|start| start.verdict.as_str()).filter(|verdict| *verdict != "cold");
     let start = found.map(|verdict| format!("  from a {verdict} start")).unwrap_or_default();
     let failure = ended.strategy_outcome.as_ref().and_then(|outcome| outcome.failure.as_ref());
     let failure = failure.map(|failure| format!("  FAILED: {}", printable(failure))).unwrap_or_default();
+    if let Some(brought) = &warming.figures.brought {
+        return format!("{}{start}{failure}", render_brought(brought));
+    }
+    let warm = match warming.figures.warm_after_seconds {
+        Some(seconds) => format!("warm {:<11}", tell_after(seconds, &format!("{seconds:>4.1} s"))),
+        None => format!("{:<16}", format!("not warm in {:>2} s", warming.figures.measured_seconds)),
+    };
     let served: u64 = ended.samples.iter().map(|sample| sample.transactions).sum();
     format!("{warm}  {served:>9} served{start}{failure}")
+}
+
+fn render_brought(brought: &Brought) -> String {
+    let resident = match (brought.resident_after_seconds, brought.own_seconds) {
+        (Some(seconds), _) => format!("resident after {seconds:.2} s"),
+        (None, Some(seconds)) => format!("took {seconds:.2} s by its own account"),
+        (None, None) => format!("{} became resident", brought.resident_bytes),
+    };
+    let back = brought.buffers_after_seconds.map(|seconds| format!(", shared_buffers back after {seconds:.2} s"));
+    resident + &back.unwrap_or_default()
 }
 
 /// A line per strategy that is left out, and the one command that gets everything.
@@ -205,8 +209,8 @@ pub fn render_where_kept(id: &str, store: &dyn std::fmt::Display) -> String {
 }
 
 /// What was left in place, for whoever asked for it.
-pub fn render_kept_cluster(directory: &Path, bytes: Bytes) -> String {
-    format!("the cluster ({bytes}) stays in {}", directory.display())
+pub fn render_kept_cluster(directory: &Path) -> String {
+    format!("the cluster stays in {}", directory.display())
 }
 
 #[cfg(test)]
@@ -221,7 +225,7 @@ mod tests {
             position: 3,
             trials: 12,
             seconds: Some(20),
-            until_steady: false,
+            until: None,
             left: Duration::from_secs(220),
         }
     }
@@ -250,7 +254,7 @@ mod tests {
             ..bare
         };
         let (read, resident) = (second.device_read_bytes.per_second(), second.os_resident_bytes.to_string());
-        let steady = SweepTrialStarted { until_steady: true, ..started() };
+        let steady = SweepTrialStarted { until: Some(Until::Steady), ..started() };
         assert_eq!(
             line(&steady, second, usize::MAX),
             format!(

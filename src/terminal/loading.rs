@@ -6,7 +6,7 @@ use super::printable;
 use super::results::{render_disk, render_place, render_when};
 use super::screen::stdout_width;
 use super::tournament::{Column, name_cell, render_count, render_fitting, spread_cell};
-use crate::study::{LoadingRun, LoadingTrial};
+use crate::study::LoadingRun;
 use crate::units::Bytes;
 use crate::verdict::{LoaderRatio, LoaderSummary, LoadingSummary, RatioOf, Spread, render_ratio};
 
@@ -122,20 +122,4 @@ pub fn render_loading_line(run: &LoadingRun, trials: usize) -> String {
         "{}  {when}  residency of {what}, scale {scale}, {disk}: {loaders} loaders  {trials} of {planned} trials",
         run.id
     )
-}
-
-/// `pgthaw               resident after 4.12 s`
-pub fn render_load_ended(trial: &LoadingTrial) -> String {
-    let outcome = &trial.outcome;
-    let mut parts = vec![match (outcome.resident_after_seconds, outcome.own_seconds) {
-        (Some(seconds), _) => format!("resident after {seconds:.2} s"),
-        (None, Some(seconds)) => format!("took {seconds:.2} s by its own account"),
-        (None, None) => format!("{} became resident", outcome.resident_bytes),
-    }];
-    parts.extend(outcome.buffers_after_seconds.map(|seconds| format!("shared_buffers back after {seconds:.2} s")));
-    if trial.start_state.verdict != "cold" {
-        parts.push(format!("from a {} start", trial.start_state.verdict));
-    }
-    parts.extend(outcome.failure.as_ref().map(|failure| format!("FAILED: {failure}")));
-    format!("round {}  {:<20} {}", trial.round, trial.loader, parts.join(", "))
 }

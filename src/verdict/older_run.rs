@@ -8,7 +8,7 @@ use super::sweep::{ColdTrial, compute_warming};
 use crate::postgres::Script;
 use crate::study::{
     AxisLength, Finding, MeasurementVerdict, Run, StrategyOutcome, Sweep, SweepRun, SweepTrial, ToldRun, Trial, Turn,
-    Warming, WarmupFacts, compute_worst_second, empty_trial, parse_sweep, render_digest, texts_of,
+    Until, Warming, WarmupFacts, compute_worst_second, empty_trial, parse_sweep, render_digest, texts_of,
 };
 use crate::units::Bytes;
 
@@ -62,7 +62,7 @@ fn describe_sweep(run: &Run, trials: &[Trial]) -> Sweep {
     sweep.question = asked.title.clone().unwrap_or_default();
     sweep.repeats = asked.repeats;
     sweep.seed = Some(asked.seed);
-    sweep.until_steady = asked.until_steady;
+    sweep.until = asked.until_steady.then_some(Until::Steady);
     sweep.memory = asked.memory;
     sweep.disks = BTreeMap::from([(asked.disk.name.clone(), asked.disk.clone())]);
     let builtin = ["select-only", "simple-update", "tpcb-like"].into_iter().find(|name| *name == asked.script);

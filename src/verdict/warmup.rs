@@ -79,7 +79,7 @@ fn describe_study(sweep: &SweepRun) -> Study {
         jobs: point.as_ref().map(|point| point.jobs).unwrap_or_default(),
         script: point.as_ref().map(|point| point.script_name()).unwrap_or_default(),
         seconds: point.as_ref().and_then(|point| point.seconds).unwrap_or_default(),
-        until_steady: sweep.study["until_steady"] == true,
+        until_steady: sweep.study["until"] == "steady",
         repeats: sweep.repeats,
         strategies,
         skipped_strategies,

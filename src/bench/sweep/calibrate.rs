@@ -67,6 +67,7 @@ fn calibrate(
     let mut pgbench = LocalPgbench::ready(&launch, directory.path())?;
     let goal = WarmGoal { wanted_bytes: Bytes(0), block_size: Bytes(1), warm_tps: None, is_uniform: false };
     let entrants = Entrants {
+        looker: None,
         generator: &mut pgbench,
         contender: Contender { strategy: Strategy::Nothing, launch: None },
         seconds: CALIBRATION_SECONDS,

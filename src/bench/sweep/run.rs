@@ -217,7 +217,7 @@ impl Play<'_> {
             }
             maker.fill(site).await?;
             // Of other hosts that would say nothing, and ways to warm are compared on the way to what pgbench can do.
-            if known.generator.is_empty() && sweep.generators.is_none() && !sweep.is_warmup {
+            if known.generator.is_empty() && sweep.generators.is_none() && !sweep.is_warmup && !sweep.is_idle() {
                 known.generator = self.calibrate(site)?;
             }
             let taken = self.take_snapshots(site).await?;
@@ -278,7 +278,7 @@ impl Play<'_> {
                 position: turn.position,
                 trials: all,
                 seconds: point.seconds,
-                until_steady: sweep.until_steady,
+                until: sweep.until,
                 left: time_left.left(expected_left),
             }));
             let key = SiteKey::of(&point);
@@ -380,12 +380,13 @@ impl Play<'_> {
                 device: None,
                 device_use: site.device_use,
                 memory: None,
+                is_idle: sweep.is_idle(),
                 snapshots: &Snapshots::new(),
                 directory: self.directory,
                 stop: self.stop,
             };
             let load = self.scripts.of(&sweep.load(&sweep.point(0)));
-            let snapshot = starter.take_snapshot(&mut site.lab, key, &load, &strategies).await?;
+            let snapshot = starter.take_snapshot(&mut site.lab, key, &load, &strategies, sweep.wanted_seconds).await?;
             self.events.tell(Event::Calibrated(Box::new(snapshot.calibration.clone())));
             snapshots.insert(key.clone(), snapshot);
         }

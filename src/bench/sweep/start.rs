@@ -54,6 +54,8 @@ pub struct Starter<'a> {
     pub device_use: DeviceUse,
     /// Of the server; `None` is no limit.
     pub memory: Option<Bytes>,
+    /// Does no load run in the trials?
+    pub is_idle: bool,
     /// Of the warm state of each database.
     pub snapshots: &'a Snapshots,
     pub directory: &'a Path,
@@ -184,21 +186,38 @@ impl Starter<'_> {
         Ok((read_ahead, limit))
     }
 
-    /// What the workload adds is taken away again, everything is read, and the workload runs for a while.
+    /// What the workload adds is taken away again, everything is read, and the workload runs for a while. Where none runs in the
+    /// trials nothing was added.
     async fn repeat_history(&self, lab: &Lab, load: &Load) -> Result<(), Error> {
+        if self.is_idle {
+            return lab.apply_read_all(|| !self.stop.is_requested());
+        }
         tidy(lab).await?;
         lab.apply_read_all(|| !self.stop.is_requested())?;
         self.run_unlimited(lab, load, HISTORY_SECONDS)?;
         write_checkpoint(lab).await
     }
 
-    /// The same, for longer, and watched.
-    async fn calibrate(&self, lab: &Lab, load: &Load) -> Result<Calibration, Error> {
+    /// Makes the state that is wanted: everything read and the workload run for longer; or, with `wanted_seconds`, what it reads
+    /// in so many seconds from a cold start. It is watched.
+    async fn calibrate(&self, lab: &mut Lab, load: &Load, wanted_seconds: Option<u32>) -> Result<Calibration, Error> {
         tidy(lab).await?;
-        lab.apply_read_all(|| !self.stop.is_requested())?;
+        if wanted_seconds.is_some() {
+            lab.stop()?;
+            lab.apply_evict()?;
+            lab.start(None)?;
+        } else {
+            lab.apply_read_all(|| !self.stop.is_requested())?;
+        }
         let (server, mut connection) = connect_to(lab, lab.database()).await?;
         let before = read_activity(&mut connection).await?;
-        let tps = self.run_unlimited(lab, load, WARM_SECONDS)?;
+        let tps = match wanted_seconds {
+            Some(seconds) => {
+                let load = Load { length: Length::Seconds(seconds), ..load.clone() };
+                self.run_unlimited(lab, &load, seconds)?
+            }
+            None => self.run_unlimited(lab, load, WARM_SECONDS)?,
+        };
         let activity = read_activity(&mut connection).await?.since(&before);
         write_checkpoint(lab).await?;
         Ok(Calibration { tps, activity, facts: server.facts })
@@ -253,6 +272,7 @@ impl Starter<'_> {
         key: &DatabaseKey,
         load: &Load,
         strategies: &[Strategy],
+        wanted_seconds: Option<u32>,
     ) -> Result<WarmSnapshot, Error> {
         let has_autoprewarm = strategies.contains(&Strategy::Autoprewarm);
         if has_autoprewarm {
@@ -260,14 +280,15 @@ impl Starter<'_> {
             lab.configure_autoprewarm(true)?;
             lab.start(None)?;
         }
-        let calibration = self.calibrate(lab, load).await?;
+        let calibration = self.calibrate(lab, load, wanted_seconds).await?;
         // Every site has databases of the same names.
         let place = |number: u32| self.directory.join(format!("snapshot-{}-{number}", key.database_name()));
         let directory = (0..).map(place).find(|path| !path.exists()).unwrap_or_else(|| place(0));
         std::fs::create_dir_all(&directory).map_err(|source| Error::file("create", &directory, source))?;
         let server = Server::connect(&lab.connect_options(lab.database())).await?;
-        let snapshots = WarmSnapshots::take(strategies, lab, &server, &directory).await?;
-        let (wanted, database_bytes) = lab.read_resident()?;
+        let snapshots = WarmSnapshots::take(strategies, self.is_idle, lab, &server, &directory).await?;
+        let (resident, database_bytes) = lab.read_resident()?;
+        let wanted = if self.is_idle { snapshots.wanted().bytes() } else { resident };
         let relations = choose_strips(lab).await?.iter().map(StripRelation::size).collect();
         Ok(WarmSnapshot { snapshots, wanted, database_bytes, relations, calibration, has_autoprewarm })
     }

@@ -8,12 +8,13 @@ use jiff::Timestamp;
 use super::start::{Snapshots, Started, Starter, WarmSnapshot, plan_strategy};
 use crate::bench::race::{Entrants, Gauged, run_race};
 use crate::bench::residency::{StripRelation, read_strips_of_running};
+use crate::bench::resident::{Looker, Wanted, compute_bound};
 use crate::bench::warmer::{Contender, io_workers_serve};
 use crate::bench::watch::Watched;
 use crate::failure::Explain as _;
 use crate::lab::{
-    Error, LoadFigures, Look, STATISTICS_DELAY, ScriptCopies, Site, SiteKey, Stop, TrialLoad, connect, read_look,
-    read_tables,
+    Error, Lab, LoadFigures, Look, NoLoad, STATISTICS_DELAY, ScriptCopies, Site, SiteKey, Stop, TrialLoad, connect,
+    read_look, read_tables,
 };
 use crate::linux::loop_file_system::FileSystemFacts;
 use crate::linux::read_ahead::ReadAhead;
@@ -22,10 +23,10 @@ use crate::observe::{Cadence, WaitSampler};
 use crate::postgres::pgbench::{Length, Script};
 use crate::postgres::{self, ServerStatistics, read_backend_pid};
 use crate::study::{
-    DatabaseKey, Disk, Events, Exceeded, Finding, GeneratorCalibration, Machine, Measured, Point, RelationResidency,
-    ResidencyStrip, Sample, StartAsked, StartState, Strategy, Sweep, SweepTrial, Turn, WaitSample, Waits, Warming,
-    compute_bound_seconds, compute_samples, compute_worst_second, empty_trial, parse_checkpoints, tells_of_trial,
-    texts_of,
+    Brought, DatabaseKey, Disk, Events, Exceeded, Finding, GeneratorCalibration, Machine, Measured, Point,
+    RelationResidency, ResidencyStrip, Sample, Seen, StartAsked, StartState, Strategy, Sweep, SweepTrial, Turn, Until,
+    WaitSample, Waits, Warming, WarmingFigures, compute_bound_seconds, compute_samples, compute_worst_second,
+    empty_trial, parse_checkpoints, tells_of_trial, texts_of,
 };
 use crate::units::Bytes;
 use crate::verdict::{
@@ -111,6 +112,7 @@ impl TrialSetup<'_> {
             device: site.device,
             device_use: site.device_use,
             memory: self.sweep.memory,
+            is_idle: self.sweep.is_idle(),
             snapshots,
             directory: self.directory,
             stop: self.stop,
@@ -125,7 +127,10 @@ impl TrialSetup<'_> {
         let directory = tempfile::tempdir_in(self.directory)
             .map_err(|source| Error::file("create a directory in", self.directory, source))?;
         let generators = self.sweep.generators.as_ref();
-        let mut running_load = TrialLoad::ready(lab, &load, generators, directory.path(), self.stop).await?;
+        let mut running_load = match self.sweep.is_idle() {
+            true => TrialLoad::Nothing(NoLoad),
+            false => TrialLoad::ready(lab, &load, generators, directory.path(), self.stop).await?,
+        };
         let command = running_load.command(lab, &asked, directory.path())?;
         let started = Begun { state, findings, command, file_system, tables, strips };
         let (_, mut observer) = connect(lab).await?;
@@ -139,6 +144,7 @@ impl TrialSetup<'_> {
             device: site.device,
             io_workers_serve: io_workers_serve(strategy),
             watched: self.watched(site, point, started.state.total_bytes),
+            looker: self.open_looker(lab, point).await?,
             cadence: choose_cadence(point.start),
             gauged: Some(Gauged { observer_pid: Some(observer_pid) }),
         };
@@ -156,6 +162,13 @@ impl TrialSetup<'_> {
         Ok(Measurement { started, measured, figures, waits, before, after, tables, log, strips })
     }
 
+    /// Of a trial without a load.
+    async fn open_looker(&self, lab: &Lab, point: &Point) -> Result<Option<Looker>, Error> {
+        let Some(warm) = self.warm(point).filter(|_| self.sweep.is_idle()) else { return Ok(None) };
+        let (_, connection) = connect(lab).await?;
+        Looker::open(warm.snapshots.wanted(), lab.page_cache(), point.strategy(), connection).await.map(Some)
+    }
+
     fn watched(&self, site: &Site, point: &Point, database_bytes: Bytes) -> Watched {
         let is_own_script = self.has_own_script(point);
         let warm = self.warm(point);
@@ -167,7 +180,7 @@ impl TrialSetup<'_> {
                 is_uniform: !is_own_script,
             },
             facts: point.facts(is_own_script),
-            stops_when_steady: self.sweep.until_steady,
+            stops_when_steady: self.sweep.until == Some(Until::Steady),
         }
     }
 
@@ -194,7 +207,7 @@ impl TrialSetup<'_> {
         trial.command = started.command;
         trial.generators = generators;
         trial.lasted_seconds = measured.ended_after.as_secs_f64();
-        trial.latency = Some(latencies.overall());
+        trial.latency = (!self.sweep.is_idle()).then(|| latencies.overall());
         trial.scripts = latencies.scripts();
         trial.file_system = started.file_system;
         trial.server_version = Some(after.version);
@@ -223,7 +236,7 @@ impl TrialSetup<'_> {
         let circumstances = Circumstances {
             start: started.findings,
             disk: &disk,
-            until_steady: self.sweep.until_steady,
+            may_end_early: self.sweep.until.is_some(),
             disk_name: SiteKey::of(&trial.point).name_disk(&trial.point.disk, self.sweep),
             seconds: &seconds,
             measured: &measured,
@@ -249,8 +262,13 @@ impl TrialSetup<'_> {
         residency: Vec<RelationResidency>,
         judgement: Result<Judgement, String>,
     ) -> Warming {
-        let wanted_bytes = self.warm(&trial.point).map(|warm| warm.wanted);
+        let warm = self.warm(&trial.point);
+        let wanted_bytes = warm.map(|warm| warm.wanted);
         let disk = self.disk(site, &trial.point);
+        if let Some((warm, seen)) = warm.zip(measured.seen.as_ref()) {
+            let wanted = warm.snapshots.wanted();
+            return describe_brought(wanted, seen, measured, &disk, trial.point.seconds.unwrap_or_default(), residency);
+        }
         compute_warming(ColdTrial {
             samples: &trial.samples,
             foreground_tenths: measured.foreground_tenths.clone(),
@@ -280,6 +298,43 @@ impl TrialSetup<'_> {
         };
         meant.map(|(cache, _)| (*cache, size(*cache))).collect()
     }
+}
+
+/// What a warmer of an idle server brought back within so many seconds.
+fn describe_brought(
+    wanted: &Wanted,
+    seen: &Seen,
+    measured: &Measured,
+    disk: &Disk,
+    seconds: u32,
+    residency: Vec<RelationResidency>,
+) -> Warming {
+    let bound = compute_bound(wanted, disk);
+    let blocks = |blocks: u64| Bytes(blocks * wanted.block_bytes);
+    let own = measured.outcome.own;
+    let brought = Brought {
+        wanted_pages: wanted.pages(),
+        wanted_pieces: wanted.pieces(),
+        former_buffers_bytes: blocks(wanted.former.blocks),
+        former_hot_bytes: blocks(wanted.former.hot_blocks),
+        bound,
+        resident_after_seconds: seen.resident_after_seconds,
+        buffers_after_seconds: seen.buffers_after_seconds,
+        resident_bytes: seen.resident_bytes,
+        cpu_seconds: measured.outcome.cpu.map(|cpu| cpu.as_secs_f64()),
+        device_reads: Some(measured.seconds.iter().map(|second| second.counters.device_reads).sum()),
+        own_bytes: own.map(|(bytes, _)| bytes),
+        own_seconds: own.map(|(_, seconds)| seconds),
+    };
+    let bound_seconds = bound.map(|bound| bound.seconds).or_else(|| compute_bound_seconds(disk, wanted.bytes()));
+    let figures = WarmingFigures {
+        measured_seconds: seconds,
+        wanted_bytes: Some(wanted.bytes()),
+        bound_seconds,
+        brought: Some(brought),
+        ..WarmingFigures::default()
+    };
+    Warming { figures, residency, looks: seen.looks.clone(), ..Warming::default() }
 }
 
 /// Failures that say something of the point, and leave the next one as good as ever. Its settings may keep pgthaw's own

@@ -1,12 +1,24 @@
 //! What is run for each strategy.
 
 use std::ffi::OsString;
+use std::path::Path;
 
 use super::snapshots::{WITH_STORAGE, WarmSnapshots};
+use crate::bench::resident::WantedFile;
 use crate::lab::{Error, Lab, Launch};
 use crate::postgres::{ConnectOptions, PrewarmMode};
-use crate::study::{Disk, Strategy};
+use crate::study::{Disk, PGTHAW, Strategy};
+use crate::units::Bytes;
 use crate::warm::Sharing;
+
+/// Threads of the warmer that merges nothing: as many as a restore has.
+const RANGE_THREADS: &str = "16";
+
+/// fio is given the files from this size on: it reads whole blocks of 1 MiB.
+const FIO_BLOCK_BYTES: u64 = 1 << 20;
+
+/// Reads that fio keeps in flight.
+const FIO_DEPTH: u32 = 16;
 
 const SEQSCAN: &str = "SELECT pg_catalog.avg(abalance) FROM public.pgbench_accounts";
 
@@ -28,6 +40,14 @@ pub fn plan_launch(
         Strategy::Cat => cat(lab),
         Strategy::Vmtouch => Launch::new("vmtouch", [OsString::from("-t"), lab.database_directory().into()]),
         Strategy::Pgthaw(sharing) => pgthaw(sharing, lab, snapshots, disk)?,
+        Strategy::PgthawOs => {
+            let mut launch = pgthaw(Sharing::Fair, lab, snapshots, disk)?;
+            launch.arguments.extend(["--tier", "os"].map(OsString::from));
+            launch
+        }
+        Strategy::Ranges => read_ranges(&snapshots.range_list())?,
+        Strategy::FioBuffered => fio(&snapshots.wanted().files, false),
+        Strategy::FioDirect => fio(&snapshots.wanted().files, true),
     };
     Ok(Some(launch))
 }
@@ -60,7 +80,7 @@ fn psql(lab: &Lab, sql: &str) -> Result<Launch, Error> {
 
 /// This very program, told what the disk can do as its user would know it.
 fn pgthaw(sharing: Sharing, lab: &Lab, snapshots: &WarmSnapshots, disk: &Disk) -> Result<Launch, Error> {
-    let program = std::env::current_exe().map_err(|source| Error::Launch { command: "pgthaw".into(), source })?;
+    let program = std::env::current_exe().map_err(|source| Error::Launch { command: PGTHAW.into(), source })?;
     let mut arguments: Vec<OsString> = vec!["restore".into(), snapshots.pgthaw_file().into()];
     arguments.extend(connection_arguments(&lab.strategy_options()));
     match sharing {
@@ -76,10 +96,55 @@ fn pgthaw(sharing: Sharing, lab: &Lab, snapshots: &WarmSnapshots, disk: &Disk) -
     Ok(Launch::new(program, arguments))
 }
 
+/// A read for every range, nothing merged.
+fn read_ranges(list: &Path) -> Result<Launch, Error> {
+    let program = std::env::current_exe().map_err(|source| Error::Launch { command: PGTHAW.into(), source })?;
+    let arguments: [OsString; 5] =
+        ["bench".into(), "read-ranges".into(), list.into(), "--threads".into(), RANGE_THREADS.into()];
+    Ok(Launch::new(program, arguments))
+}
+
+/// Sequential reads of the wanted files, one after the other; what it measured is printed.
+fn fio(wanted: &[WantedFile], is_direct: bool) -> Launch {
+    let is_large = |file: &&WantedFile| std::fs::metadata(&file.path).is_ok_and(|file| file.len() >= FIO_BLOCK_BYTES);
+    // fio separates files by colons.
+    let files = wanted.iter().filter(is_large).map(|file| file.path.to_string_lossy().replace(':', "\\:"));
+    let files = files.collect::<Vec<_>>().join(":");
+    let plain = ["--name=read", "--rw=read", "--readonly", "--ioengine=io_uring", "--file_service_type=sequential"];
+    let arguments = plain.into_iter().chain(["--output-format=json", "--invalidate=0"]).map(str::to_owned);
+    let figures = [
+        format!("--direct={}", u8::from(is_direct)),
+        format!("--bs={FIO_BLOCK_BYTES}"),
+        format!("--iodepth={FIO_DEPTH}"),
+        format!("--filename={files}"),
+    ];
+    Launch::new("fio", arguments.chain(figures))
+}
+
+/// What fio says of its reads: bytes, and seconds.
+pub fn parse_fio(text: &str) -> Option<(Bytes, f64)> {
+    // Warnings may stand before the document.
+    let document: serde_json::Value = serde_json::from_str(text.get(text.find('{')?..)?).ok()?;
+    let read = document.pointer("/jobs/0/read")?;
+    Some((Bytes(read["io_bytes"].as_u64()?), read["runtime"].as_f64()? / 1000.0))
+}
+
 /// psql's options, which are pgthaw's too.
 fn connection_arguments(options: &ConnectOptions) -> Vec<OsString> {
     let port = options.port.map(|port| port.to_string());
     let given = [("-h", &options.host), ("-p", &port), ("-U", &options.user), ("-d", &options.database)];
     let given = given.into_iter().filter_map(|(option, value)| Some((option, value.as_ref()?)));
     given.flat_map(|(option, value)| [option.into(), value.into()]).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn fio_tells_bytes_and_milliseconds() {
+        let text = "fio: a warning\n{\"jobs\": [{\"read\": {\"io_bytes\": 3145728, \"runtime\": 1500}}]}";
+        assert_eq!(parse_fio(text), Some((Bytes(3_145_728), 1.5)));
+        assert_eq!(parse_fio("killed"), None);
+    }
 }

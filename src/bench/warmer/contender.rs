@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::time::Duration;
 
-use super::commands::describe;
+use super::commands::{describe, parse_fio};
 use crate::lab::{Ended, Error, Gated, Lab, Launch, Running};
 use crate::linux::DiskLimit;
 use crate::observe::{BackendReads, BackendRole, apply_end_strategy_backends};
@@ -79,6 +79,11 @@ pub struct ActiveContender {
 }
 
 impl ActiveContender {
+    /// When it ended, since the machine booted; `None` while it is at work.
+    pub fn ended_at(&self) -> Option<Duration> {
+        self.ended_at
+    }
+
     /// Looks whether it has ended, and what its backends have read: they end without leaving a count behind.
     pub fn poll(&mut self, lab: &Lab) {
         if self.ended_at.is_some() || self.contender.strategy == Strategy::Nothing {
@@ -112,6 +117,8 @@ impl ActiveContender {
             _ => Some(own_bytes.unwrap_or_default() + of_backends),
         };
         let output = self.running.as_ref().map(Running::read_output_tail).unwrap_or_default();
+        let own = self.running.as_ref().and_then(|running| parse_fio(&running.read_stdout()));
+        let own = own.filter(|_| self.contender.strategy.is_fio());
         let outcome = Outcome {
             command: self
                 .contender
@@ -121,7 +128,10 @@ impl ActiveContender {
             ended_after: self.ended_at.map(|at| at.saturating_sub(self.start)),
             issued_bytes,
             failure: ended.and_then(|ended| describe_failure(ended, &output)),
-            output,
+            cpu: ended.and_then(|ended| ended.cpu_time),
+            // What it measured is not what it has to say.
+            output: if own.is_some() { String::new() } else { output },
+            own,
         };
         drop(self.running);
         apply_end_strategy_backends(lab.postmaster_pid());
@@ -130,7 +140,7 @@ impl ActiveContender {
 }
 
 /// How a command failed, in one line; `None` when it did not.
-pub fn describe_failure(ended: Ended, output: &str) -> Option<String> {
+fn describe_failure(ended: Ended, output: &str) -> Option<String> {
     let last_words = output.lines().last().unwrap_or("it said nothing");
     (!ended.status.success()).then(|| format!("{}: {last_words}", ended.status))
 }

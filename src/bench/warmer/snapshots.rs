@@ -3,13 +3,16 @@
 
 use std::io;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use sqlx::postgres::PgConnection;
 
+use crate::bench::resident::{Wanted, write_list};
 use crate::cache::{HeatInputs, MapInputs, Snapshot, read_heat, read_map};
 use crate::files::Directory;
 use crate::lab::{Error, Lab, run_statement};
 use crate::linux::SystemPageCache;
+use crate::linux::page_cache::PageCache as _;
 use crate::postgres::{DataDirectory, Server, read_databases};
 use crate::study::Strategy;
 
@@ -32,18 +35,20 @@ const AUTOPREWARM_FILE: &str = "autoprewarm.blocks";
 #[derive(Debug)]
 pub struct WarmSnapshots {
     directory: PathBuf,
+    wanted: Arc<Wanted>,
 }
 
 impl WarmSnapshots {
     /// Takes those that `strategies` need, of the server as it is now, and keeps them in `directory`. pgfincore's
-    /// stands in a table of the database.
+    /// stands in a table of the database. `is_watched`: somebody looks whether what is wanted is back.
     pub async fn take(
         strategies: &[Strategy],
+        is_watched: bool,
         lab: &Lab,
         server: &Server,
         directory: &Path,
     ) -> Result<WarmSnapshots, Error> {
-        let snapshots = WarmSnapshots { directory: directory.to_owned() };
+        let mut snapshots = WarmSnapshots { directory: directory.to_owned(), wanted: Arc::default() };
         let mut connection = server.connect_to(lab.database()).await?;
         if strategies.contains(&Strategy::Pgfincore) {
             let drop_earlier = "DROP TABLE IF EXISTS public.pgfincore_snapshot";
@@ -55,10 +60,28 @@ impl WarmSnapshots {
                 .await?;
             snapshots.copy_autoprewarm(lab)?;
         }
-        if strategies.iter().any(|one| matches!(one, Strategy::Pgthaw(_))) {
+        if is_watched || strategies.iter().any(|one| one.reads_snapshot()) {
             snapshots.take_pgthaw(lab, server, &mut connection).await?;
+            let map = Snapshot::read(&snapshots.pgthaw_file())?.map;
+            snapshots.wanted = Arc::new(Wanted::of(&map, &lab.data_directory(), lab.page_cache().page_bytes()));
+        }
+        if is_watched && snapshots.wanted.files.is_empty() {
+            return Err(Error::NothingWanted);
+        }
+        if strategies.contains(&Strategy::Ranges) {
+            write_list(&snapshots.range_list(), &snapshots.wanted)?;
         }
         Ok(snapshots)
+    }
+
+    /// What pgthaw's snapshot asks for; nothing where there is none.
+    pub fn wanted(&self) -> &Arc<Wanted> {
+        &self.wanted
+    }
+
+    /// The same as ranges of files.
+    pub fn range_list(&self) -> PathBuf {
+        self.directory.join("ranges")
     }
 
     /// The snapshot for `pgthaw restore`.

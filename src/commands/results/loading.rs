@@ -6,8 +6,8 @@ use serde::Serialize;
 use serde_json::{Value, json};
 
 use crate::commands::OutputArguments;
-use crate::results::{self, Store};
-use crate::study::{Event, LoadingRun, LoadingTrial};
+use crate::results::Store;
+use crate::study::{LoadingRun, LoadingTrial};
 use crate::verdict::{LoadingSummary, compute_loading_summary};
 use crate::{report, terminal};
 
@@ -19,18 +19,6 @@ struct Document<'a> {
     trials: &'a [LoadingTrial],
     interrupted: bool,
     kept_cluster: Option<&'a Path>,
-}
-
-/// Keeps what an event brings: the run when it begins, each of its trials when it ends.
-pub async fn keep_loading(event: &Event, run_id: &mut String, store: &Store) -> Result<(), results::Error> {
-    match event {
-        Event::LoadingStarted(run) => {
-            run_id.clone_from(&run.id);
-            store.save_loading(run).await
-        }
-        Event::LoadEnded(trial) => store.save_loading_trial(run_id, trial).await,
-        _ => Ok(()),
-    }
 }
 
 /// A run that has just ended: everything as JSON, or head and tables.

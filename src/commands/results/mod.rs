@@ -9,7 +9,7 @@ mod loading;
 mod noise;
 mod sweep;
 
-pub use loading::{keep_loading, print_loading, report_loading};
+pub use loading::report_loading;
 pub use sweep::show_sweep;
 
 use clap::{Args, Subcommand};

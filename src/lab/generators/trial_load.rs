@@ -5,7 +5,7 @@ use std::path::Path;
 use super::fleet::{Fleet, FleetTask, merge_outcomes};
 use crate::lab::cluster::{Lab, run_statement};
 use crate::lab::error::Error;
-use crate::lab::generator::{Generator, LocalPgbench};
+use crate::lab::generator::{Generator, LocalPgbench, NoLoad};
 use crate::lab::launch::Launch;
 use crate::lab::server::connect;
 use crate::lab::stop::Stop;
@@ -16,6 +16,7 @@ use crate::study::{Generators, Latencies, TrialGenerators, WORKLOAD_ROLE};
 /// Load that is ready to start, runs, or has ended.
 #[derive(Debug)]
 pub enum TrialLoad {
+    Nothing(NoLoad),
     Here(LocalPgbench),
     Hosts(Fleet),
 }
@@ -50,6 +51,7 @@ impl TrialLoad {
     /// What is run, by the names that the study has for the scripts of this load: `asked` is the same before they were copied.
     pub fn command(&self, lab: &Lab, asked: &Load, directory: &Path) -> Result<String, Error> {
         match self {
+            TrialLoad::Nothing(_) => Ok(String::new()),
             TrialLoad::Here(_) => Ok(plan_launch(lab, asked, directory)?.render()),
             TrialLoad::Hosts(fleet) => Ok(fleet.command()),
         }
@@ -58,6 +60,7 @@ impl TrialLoad {
     /// What the race starts and listens to.
     pub fn generator(&mut self) -> &mut dyn Generator {
         match self {
+            TrialLoad::Nothing(nothing) => nothing,
             TrialLoad::Here(pgbench) => pgbench,
             TrialLoad::Hosts(fleet) => fleet,
         }
@@ -69,6 +72,9 @@ impl TrialLoad {
         let new = || Latencies::new(scripts.clone(), load.rate.is_some());
         let mut latencies = new();
         match self {
+            TrialLoad::Nothing(_) => {
+                Ok(LoadFigures { latencies, outcome: PgbenchOutcome::default(), generators: None })
+            }
             TrialLoad::Here(pgbench) => {
                 visit_transactions(pgbench.logs(), |one| latencies.add(one))?;
                 let report = pgbench.read_report();

@@ -4,4 +4,4 @@ mod loader;
 mod record;
 
 pub use loader::Loader;
-pub use record::{Bound, LoadOutcome, LoadSample, LoadingRun, LoadingStudy, LoadingTrial};
+pub use record::{LoadOutcome, LoadingRun, LoadingStudy, LoadingTrial};

@@ -6,16 +6,8 @@ use serde::{Deserialize, Serialize};
 
 use crate::postgres::ServerFacts;
 use crate::study::record::{Disk, Machine, StartState};
+use crate::study::sweep::{Bound, LoadSample};
 use crate::units::Bytes;
-
-/// The best merging of all: no order of reads, no heat, nobody else who reads.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Bound {
-    pub reads: u64,
-    /// Gaps included.
-    pub read_bytes: Bytes,
-    pub seconds: f64,
-}
 
 /// One invocation of `bench residency`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -100,16 +92,4 @@ pub struct LoadOutcome {
     pub failure: Option<String>,
     /// The end of what it printed.
     pub output: String,
-}
-
-/// One look at the page cache.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
-pub struct LoadSample {
-    pub seconds: f64,
-    /// Wanted bytes that had been seen resident by then; at most, when it is not exact.
-    pub resident_bytes: Bytes,
-    pub is_exact: bool,
-    /// Former buffers that were back, and hot ones as hot as before; of loaders that bring them back.
-    pub buffers_bytes: Option<Bytes>,
-    pub hot_bytes: Option<Bytes>,
 }

@@ -1,6 +1,7 @@
 //! A sweep: its axes, its points, its trials.
 
 mod axis;
+mod brought;
 mod database;
 mod forecast;
 mod generators;
@@ -18,6 +19,7 @@ mod trial_generators;
 mod warming;
 mod warmup;
 
+pub use brought::{Bound, Brought, LoadSample, RESIDENT_SHARE};
 pub use database::{DATABASE, DatabaseKey, DatabaseSpec};
 pub use forecast::{
     CALIBRATION_SECONDS, TimeLeft, expected_seconds, forecast_warm_seconds, image_bytes, needed_bytes_on,
@@ -37,4 +39,4 @@ pub use spec::{Exceeded, Sweep, parse_sweep, read_sweep, render_digest};
 pub use start::StartAsked;
 pub use trial_generators::{TrialGenerator, TrialGenerators};
 pub use warming::{Climb, Warming, WarmingFigures};
-pub use warmup::{ToldRun, WarmupAsked, WarmupFacts};
+pub use warmup::{ToldRun, Until, WarmupAsked, WarmupFacts};

@@ -15,7 +15,7 @@ use super::generators::{Generators, RawGenerators, read_generators};
 use super::ground::{FileSystemSpec, ServerSpec, read_file_systems, read_servers};
 use super::point::{Axes, AxisLength, DEFAULT_DATABASE, DEFAULT_SERVER, FIXED_AXES, NATIVE, Point, SIDE};
 use super::start::StartAsked;
-use super::warmup::{read_kind, read_memory, read_until};
+use super::warmup::{Until, read_kind, read_memory, read_until, read_wanted_seconds};
 use crate::files::{directory_of, read_at_most, read_text_at_most};
 use crate::postgres::{Length, Load, SCRIPT_BYTES_MAX, Script, TransactionLog};
 use crate::study::disk::{AskedDisk, NamedDisk, choose_disk, is_built_in};
@@ -66,9 +66,13 @@ pub struct Sweep {
     /// Is it a study of ways to warm one server, and shown so?
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub is_warmup: bool,
-    /// Does a trial end when the verdict over it is steady? Its seconds are the most that it may last then.
-    #[serde(skip_serializing_if = "std::ops::Not::not")]
-    pub until_steady: bool,
+    /// What ends a trial before its seconds are over, if anything does.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub until: Option<Until>,
+    /// Where trials end when what is wanted is resident: it is what the load reads in so many seconds from a cold start; `None`:
+    /// everything is.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub wanted_seconds: Option<u32>,
     /// Memory of the server in a trial, shared memory and page cache included; `None` is no limit.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub memory: Option<Bytes>,
@@ -77,6 +81,13 @@ pub struct Sweep {
     pub generators: Option<Generators>,
     /// Digests of the files that it names: an edited script makes another study.
     pub contents: BTreeMap<PathBuf, String>,
+}
+
+impl Sweep {
+    /// Do warmers bring back what is wanted of a server that nobody uses?
+    pub fn is_idle(&self) -> bool {
+        self.until == Some(Until::Resident)
+    }
 }
 
 /// A cache that a database may be meant to exceed.
@@ -103,6 +114,7 @@ struct RawSweep {
     question: Option<String>,
     kind: Option<String>,
     until: Option<String>,
+    wanted_seconds: Option<Value>,
     memory: Option<String>,
     repeats: Option<Value>,
     seed: Option<Value>,
@@ -176,6 +188,7 @@ pub fn parse_sweep(text: &str, directory: &Path, is_twice: bool) -> Result<Sweep
     let max_tries = Axis { key: "max_tries", value: raw.max_tries.as_ref() };
     let max_tries = max_tries.value.map_or(Ok(1), |_| max_tries.whole_number(TRIES_MAX))?;
     check_size(&axes, repeats)?;
+    let until = read_until(raw.until.as_deref(), &axes)?;
     let disks = read_disks(&raw.disks, &axes.disk)?;
     let file_systems = read_file_systems(&raw.file_systems, &axes.file_system)?;
     let servers = read_servers(&raw.servers, &axes.server)?;
@@ -198,7 +211,8 @@ pub fn parse_sweep(text: &str, directory: &Path, is_twice: bool) -> Result<Sweep
         max_tries,
         exceeds: read_exceeds(&raw.exceeds)?,
         is_warmup: read_kind(raw.kind.as_deref(), &axes)?,
-        until_steady: read_until(raw.until.as_deref(), &axes)?,
+        until,
+        wanted_seconds: raw.wanted_seconds.as_ref().map(|value| read_wanted_seconds(value, until)).transpose()?,
         memory: raw.memory.as_deref().map(read_memory).transpose()?,
         generators: raw.generators.as_ref().map(read_generators).transpose()?,
         contents: contents.collect::<Result<_, String>>()?,

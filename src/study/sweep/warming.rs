@@ -4,6 +4,7 @@
 
 use serde::{Deserialize, Serialize};
 
+use super::brought::{Brought, LoadSample};
 use crate::model::Judgement;
 use crate::study::record::RelationResidency;
 use crate::units::Bytes;
@@ -21,12 +22,15 @@ pub struct Warming {
     /// What the model says of the curve; `None` when it cannot be judged, for the reason in `no_verdict`.
     pub judgement: Option<Judgement>,
     pub no_verdict: Option<String>,
+    /// Of a trial that ended when what is wanted was resident: what was seen of it meanwhile.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub looks: Vec<LoadSample>,
 }
 
 /// What is told of it beside other trials: enough to compute what depends on them.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct WarmingFigures {
-    /// Seconds that were measured: what a time that was not reached is longer than.
+    /// Seconds that were measured, or waited for at most: what a time that was not reached is longer than.
     pub measured_seconds: u32,
     /// Seconds until fewer than 1 % of transactions read from the device, sustained to the end, to a tenth; `None`: not
     /// within the trial.
@@ -39,8 +43,12 @@ pub struct WarmingFigures {
     pub climb: Vec<Climb>,
     /// What the page cache held of the database when it was warm. `None` where nobody looked: no snapshot was needed.
     pub wanted_bytes: Option<Bytes>,
-    /// `wanted_bytes ÷ bandwidth`: no warmer can be faster. `None` where one of them is not known.
+    /// `wanted_bytes ÷ bandwidth`, or the best merging's seconds where reads are limited too: no warmer can be faster. `None` where
+    /// one of them is not known.
     pub bound_seconds: Option<f64>,
+    /// What came back, of a trial without a load.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub brought: Option<Brought>,
 }
 
 /// A new high of the throughput.

@@ -4,18 +4,42 @@
 use serde::{Deserialize, Serialize};
 use toml::{Table, Value};
 
+use super::axis::Axis;
 use super::point::{Axes, AxisLength};
 use super::start::StartAsked;
 use crate::postgres::Script;
 use crate::study::disk::is_built_in;
 use crate::study::record::{Disk, StudyForecast};
-use crate::study::strategy::Strategy;
+use crate::study::strategy::{NOTHING, Strategy};
 use crate::units::Bytes;
 
 /// The word of the study file.
 const WARMUP: &str = "warmup";
 
-/// What the flags of `bench warmup` ask.
+/// What a load reads in a day is everything.
+const WANTED_SECONDS_MAX: u32 = 24 * 3600;
+
+/// What ends a trial before its seconds are over, which are the most that it may last then.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Until {
+    /// The verdict over it is steady.
+    Steady,
+    /// What is wanted is resident. No load runs meanwhile: it is the one that made the warm state.
+    Resident,
+}
+
+impl Until {
+    /// The word of the study file.
+    pub fn name(self) -> &'static str {
+        match self {
+            Until::Steady => "steady",
+            Until::Resident => "resident",
+        }
+    }
+}
+
+/// What the flags of `bench warmup` or `bench residency` ask.
 #[derive(Clone, Debug)]
 pub struct WarmupAsked<'a> {
     /// What the study is about, where somebody gave it a name.
@@ -25,8 +49,11 @@ pub struct WarmupAsked<'a> {
     pub jobs: u32,
     pub script: &'a Script,
     pub seconds: u32,
-    /// Does a trial end when the verdict over it is steady?
-    pub until_steady: bool,
+    /// What ends a trial before its seconds are over, if anything does.
+    pub until: Option<Until>,
+    /// Of a study until what is wanted is resident: it is what the script reads in so many seconds from a cold start; `None`:
+    /// everything is.
+    pub wanted_seconds: Option<u32>,
     pub repeats: u32,
     /// `None`: any.
     pub seed: Option<u64>,
@@ -45,13 +72,14 @@ impl WarmupAsked<'_> {
         let mut study = Table::new();
         study.extend(self.title.map(|title| ("question".to_owned(), text(title))));
         let mut add = |key: &str, value| drop(study.insert(key.to_owned(), value));
-        add("kind", text(WARMUP));
+        if self.until != Some(Until::Resident) {
+            add("kind", text(WARMUP));
+        }
         add("repeats", whole(self.repeats.into()));
         self.seed.into_iter().for_each(|seed| add("seed", whole(seed)));
         self.memory.into_iter().for_each(|memory| add("memory", text(&format!("{} bytes", memory.0))));
-        if self.until_steady {
-            add("until", text("steady"));
-        }
+        self.until.into_iter().for_each(|until| add("until", text(until.name())));
+        self.wanted_seconds.into_iter().for_each(|seconds| add("wanted_seconds", whole(seconds.into())));
         let script = match self.script {
             Script::Builtin(name) => text(name),
             Script::File(path) => text(&path.display().to_string()),
@@ -96,14 +124,39 @@ pub fn read_kind(kind: Option<&str>, axes: &Axes) -> Result<bool, String> {
     }
 }
 
-/// Do its trials end when they are steady?
-pub fn read_until(until: Option<&str>, axes: &Axes) -> Result<bool, String> {
-    match (until, &axes.length) {
-        (None, _) => Ok(false),
-        (Some("steady"), AxisLength::Seconds(_)) => Ok(true),
-        (Some("steady"), _) => Err("until: give the most that a trial may last by points.seconds".into()),
-        (Some(other), _) => Err(format!("until: {other:?} is not allowed; write \"steady\", or leave it out")),
+/// What ends its trials before their seconds are over?
+pub fn read_until(until: Option<&str>, axes: &Axes) -> Result<Option<Until>, String> {
+    let Some(word) = until else { return Ok(None) };
+    let until = [Until::Steady, Until::Resident].into_iter().find(|until| until.name() == word);
+    let until = until
+        .ok_or_else(|| format!("until: {word:?} is not allowed; write \"steady\" or \"resident\", or leave it out"))?;
+    if !matches!(axes.length, AxisLength::Seconds(_)) {
+        return Err("until: give the most that a trial may last by points.seconds".into());
     }
+    if until == Until::Resident {
+        check_resident(axes)?;
+    }
+    Ok(Some(until))
+}
+
+/// Without a load there is nobody who warms the server beside the warmers.
+fn check_resident(axes: &Axes) -> Result<(), String> {
+    let wrong = if axes.start != [StartAsked::Cold] {
+        "points.start is not \"cold\"".to_owned()
+    } else if let Some(name) = axes.strategy.iter().find(|name| *name == NOTHING) {
+        format!("points.strategy has {name:?}, and no load runs that could warm it")
+    } else {
+        return Ok(());
+    };
+    Err(format!("until = \"resident\" measures warmers of an idle, cold server, and {wrong}"))
+}
+
+/// How long the script runs whose reads are wanted.
+pub fn read_wanted_seconds(value: &Value, until: Option<Until>) -> Result<u32, String> {
+    if until != Some(Until::Resident) {
+        return Err("wanted_seconds: it is for until = \"resident\" alone; remove it".into());
+    }
+    Axis { key: "wanted_seconds", value: Some(value) }.whole_number(WANTED_SECONDS_MAX)
 }
 
 pub fn read_memory(text: &str) -> Result<Bytes, String> {
@@ -168,7 +221,8 @@ mod tests {
             jobs: 2,
             script: &Script::Builtin("select-only"),
             seconds: 20,
-            until_steady: true,
+            until: Some(Until::Steady),
+            wanted_seconds: None,
             repeats: 3,
             seed: Some(7),
             strategies: &[Strategy::Nothing, Strategy::Cat],
@@ -186,14 +240,14 @@ mod tests {
         let study = sweep(&text).unwrap();
         let point = study.point(1);
         assert_eq!((study.points(), study.repeats, study.seed, study.question.as_str()), (2, 3, Some(7), "why?"));
-        assert!(study.is_warmup && study.until_steady && study.memory == Some(Bytes(90 << 20)));
+        assert!(study.is_warmup && study.until == Some(Until::Steady) && study.memory == Some(Bytes(90 << 20)));
         assert_eq!((point.strategy.as_str(), point.start, point.seconds), ("cat", StartAsked::Cold, Some(20)));
         assert_eq!(point.settings, [("shared_buffers".to_owned(), "16384kB".to_owned())]);
         assert_eq!(study.disk(&point), disk);
         let native = named("native");
-        let plain = WarmupAsked { until_steady: false, memory: None, seed: None, ..asked(&native) }.render();
+        let plain = WarmupAsked { until: None, memory: None, seed: None, ..asked(&native) }.render();
         let study = sweep(&plain).unwrap();
-        assert!(!study.until_steady && study.memory.is_none() && study.seed.is_none(), "{plain}");
+        assert!(study.until.is_none() && study.memory.is_none() && study.seed.is_none(), "{plain}");
     }
 
     #[test]
@@ -202,8 +256,30 @@ mod tests {
         assert_refused("kind = 'warmup'\n", &["points.start is not \"cold\""]);
         assert_refused("kind = 'warmup'\n[points]\nstart = 'cold'\ntransactions = 5\n", &["points.transactions"]);
         assert_refused("kind = 'other'\n", &["kind", "\"warmup\""]);
-        assert_refused("until = 'warm'\n", &["until", "\"steady\""]);
+        assert_refused("until = 'warm'\n", &["until", "\"steady\"", "\"resident\""]);
         assert_refused("until = 'steady'\n[points]\ntransactions = 5\n", &["until", "points.seconds"]);
         assert_refused("memory = 'much'\n", &["memory", "512MB"]);
+    }
+
+    #[test]
+    fn a_study_of_warmers_of_an_idle_server_has_no_load_that_warms_it() {
+        let strategies = [Strategy::PgthawOs, Strategy::Ranges, Strategy::FioDirect];
+        let native = named("native");
+        let flags = WarmupAsked {
+            until: Some(Until::Resident),
+            wanted_seconds: Some(3),
+            memory: None,
+            strategies: &strategies,
+            ..asked(&native)
+        };
+        let study = sweep(&flags.render()).unwrap();
+        assert_eq!((study.until, study.wanted_seconds, study.is_warmup), (Some(Until::Resident), Some(3), false));
+        assert_eq!(study.axes.strategy, ["pgthaw-os", "one-read-per-range", "fio-direct"]);
+        let cold = "[points]\nstart = 'cold'\nstrategy = 'cat'\n";
+        assert!(sweep(&format!("until = 'resident'\n{cold}")).unwrap().wanted_seconds.is_none());
+        assert_refused("until = 'resident'\n", &["until", "points.start is not \"cold\""]);
+        assert_refused("until = 'resident'\n[points]\nstart = 'cold'\n", &["points.strategy", "nothing"]);
+        assert_refused(&format!("wanted_seconds = 3\n{cold}"), &["wanted_seconds", "until = \"resident\""]);
+        assert_refused(&format!("until = 'resident'\nwanted_seconds = 0\n{cold}"), &["wanted_seconds", "86400"]);
     }
 }

@@ -23,6 +23,11 @@ pub enum Metric {
     BoundRatio,
     Bound,
     ServedUntilWarm,
+    ResidentAfter,
+    BuffersAfter,
+    LoadRate,
+    CpuPerGb,
+    DeviceReads,
     DeviceRead,
     DeviceWrites,
     DeviceWritten,
@@ -57,7 +62,11 @@ pub enum MetricKind {
     /// Seconds until something; missing where it was not reached.
     Time,
     Bytes,
+    /// Bytes per second: more is better.
+    ByteRate,
     Count,
+    /// Seconds per 10⁹ bytes.
+    Cost,
     /// A quotient of two times; missing where one was not reached.
     Ratio,
 }
@@ -69,14 +78,14 @@ const fn facts(
     caption: &'static str,
     kind: MetricKind,
 ) -> MetricFacts {
-    let is_low_better = !matches!(kind, MetricKind::Rate);
+    let is_low_better = !matches!(kind, MetricKind::Rate | MetricKind::ByteRate);
     MetricFacts { name, key, label, caption, kind, is_low_better }
 }
 
-use MetricKind::{Bytes, Count, Latency, PerSecond, Rate, Ratio, Time};
+use MetricKind::{ByteRate, Bytes, Cost, Count, Latency, PerSecond, Rate, Ratio, Time};
 
 impl Metric {
-    pub const ALL: [Metric; 19] = [
+    pub const ALL: [Metric; 24] = [
         Metric::Tps,
         Metric::WorstSecond,
         Metric::P50,
@@ -90,6 +99,11 @@ impl Metric {
         Metric::BoundRatio,
         Metric::Bound,
         Metric::ServedUntilWarm,
+        Metric::ResidentAfter,
+        Metric::BuffersAfter,
+        Metric::LoadRate,
+        Metric::CpuPerGb,
+        Metric::DeviceReads,
         Metric::DeviceRead,
         Metric::DeviceWrites,
         Metric::DeviceWritten,
@@ -137,6 +151,41 @@ impl Metric {
                     Count,
                 )
             },
+            Metric::ResidentAfter => facts(
+                "resident-after",
+                "resident_after_seconds",
+                "resident after",
+                "seconds until 99 % of what is wanted was seen in the page cache",
+                Time,
+            ),
+            Metric::BuffersAfter => facts(
+                "buffers-after",
+                "buffers_after_seconds",
+                "buffers back after",
+                "seconds until 90 % of the former shared_buffers were back",
+                Time,
+            ),
+            Metric::LoadRate => facts(
+                "load-rate",
+                "load_bytes_per_second",
+                "loaded",
+                "wanted bytes per second until they were resident",
+                ByteRate,
+            ),
+            Metric::CpuPerGb => facts(
+                "cpu-per-gb",
+                "cpu_seconds_per_gb",
+                "CPU per GB",
+                "processor seconds of the warmer per 10⁹ bytes wanted",
+                Cost,
+            ),
+            Metric::DeviceReads => facts(
+                "reads",
+                "device_reads",
+                "reads (by anybody)",
+                "reads of the device in a trial, by anybody",
+                Count,
+            ),
             Metric::DeviceRead => facts(
                 "read",
                 "device_read_bytes",
@@ -178,7 +227,8 @@ impl Metric {
 
     /// May a trial that was measured end before it is reached?
     pub fn may_be_missed(self) -> bool {
-        matches!(self, Metric::WarmAfter | Metric::To50 | Metric::To90 | Metric::To95 | Metric::BoundRatio)
+        use Metric::{BoundRatio, BuffersAfter, ResidentAfter, To50, To90, To95, WarmAfter};
+        matches!(self, WarmAfter | To50 | To90 | To95 | BoundRatio | ResidentAfter | BuffersAfter)
     }
 }
 
@@ -213,9 +263,11 @@ impl<T: Copy> ByMetric<T> {
         self.0.get(&metric).copied()
     }
 
+    /// `None`: it is not known.
     pub fn set(&mut self, metric: Metric, value: Option<T>) {
-        if let Some(value) = value {
-            self.0.insert(metric, value);
+        match value {
+            Some(value) => drop(self.0.insert(metric, value)),
+            None => drop(self.0.remove(&metric)),
         }
     }
 }

@@ -2,10 +2,12 @@
 
 use std::collections::BTreeMap;
 
-use super::metric::Metric;
+use super::metric::{ByMetric, Metric};
 use super::outline::TrialOutline;
 use crate::model::Judgement;
-use crate::study::{Climb, Point, RelationResidency, Sample, SweepTrial, Warming, WarmingFigures};
+use crate::study::{
+    Brought, Climb, Point, RESIDENT_SHARE, RelationResidency, Sample, SweepTrial, Warming, WarmingFigures,
+};
 use crate::units::Bytes;
 use crate::verdict::statistics::{Limits, compute_median};
 use crate::verdict::summary::served_by;
@@ -44,8 +46,9 @@ pub fn compute_warming(cold: ColdTrial<'_>) -> Warming {
         climb: compute_climb(samples),
         wanted_bytes,
         bound_seconds,
+        brought: None,
     };
-    Warming { figures, foreground_tenths, residency, judgement, no_verdict }
+    Warming { figures, foreground_tenths, residency, judgement, no_verdict, looks: Vec::new() }
 }
 
 /// The median over the seconds that began when it was warm.
@@ -88,28 +91,59 @@ pub fn add_warming_figures(trials: &mut [TrialOutline]) {
         trial.steady_tps = steady.get(&group_of(&trial.point)).copied();
         let to = |share: f64| warming.seconds_to(share * trial.steady_tps?);
         let bound = warming.bound_seconds.filter(|bound| *bound > 0.0);
-        let figures = [
-            (Metric::WarmAfter, warming.warm_after_seconds),
-            (Metric::To50, to(0.50)),
-            (Metric::To90, to(0.90)),
-            (Metric::To95, to(0.95)),
-            (Metric::BoundRatio, warming.warm_after_seconds.zip(bound).map(|(warm, bound)| warm / bound)),
-            (Metric::Bound, bound),
-            (Metric::ServedUntilWarm, Some(warming.served_until_warm as f64)),
-        ];
-        figures.into_iter().for_each(|(metric, figure)| trial.figures.set(metric, figure));
+        let reached = match &warming.brought {
+            Some(brought) => {
+                add_brought_figures(&mut trial.figures, brought, warming.wanted_bytes);
+                brought.resident_after_seconds
+            }
+            None => {
+                let figures = [
+                    (Metric::WarmAfter, warming.warm_after_seconds),
+                    (Metric::To50, to(0.50)),
+                    (Metric::To90, to(0.90)),
+                    (Metric::To95, to(0.95)),
+                    (Metric::ServedUntilWarm, Some(warming.served_until_warm as f64)),
+                ];
+                figures.into_iter().for_each(|(metric, figure)| trial.figures.set(metric, figure));
+                warming.warm_after_seconds
+            }
+        };
+        trial.figures.set(Metric::BoundRatio, reached.zip(bound).map(|(reached, bound)| reached / bound));
+        trial.figures.set(Metric::Bound, bound);
     }
+}
+
+/// Of a trial without a load, in which nobody served anything. fio's direct reads leave nothing to see, and are believed.
+fn add_brought_figures(figures: &mut ByMetric<f64>, brought: &Brought, wanted: Option<Bytes>) {
+    let wanted = wanted.map(|wanted| wanted.0 as f64).filter(|wanted| *wanted > 0.0);
+    let own = || Some(brought.own_bytes?.0 as f64 / brought.own_seconds.filter(|seconds| *seconds > 0.0)?);
+    let seen = || Some(RESIDENT_SHARE * wanted? / brought.resident_after_seconds.filter(|seconds| *seconds > 0.0)?);
+    let known = [
+        (Metric::Tps, None),
+        (Metric::WorstSecond, None),
+        (Metric::Late, None),
+        (Metric::Skipped, None),
+        (Metric::ResidentAfter, brought.resident_after_seconds),
+        (Metric::BuffersAfter, brought.buffers_after_seconds),
+        (Metric::LoadRate, seen().or_else(own)),
+        (Metric::CpuPerGb, brought.cpu_seconds.zip(wanted).map(|(cpu, wanted)| cpu / (wanted / 1e9))),
+        (Metric::DeviceReads, brought.device_reads.map(|reads| reads as f64)),
+    ];
+    known.into_iter().for_each(|(metric, figure)| figures.set(metric, figure));
 }
 
 /// Would a trial have this figure, had it lasted long enough? Shares need a level, and quotients a bound.
 pub fn might_have(trial: &TrialOutline, metric: Metric) -> bool {
-    let is_known = match metric {
-        Metric::WarmAfter => true,
-        Metric::To50 | Metric::To90 | Metric::To95 => trial.steady_tps.is_some(),
-        Metric::BoundRatio => trial.figures.get(Metric::Bound).is_some(),
+    let Some(warming) = &trial.warming else { return false };
+    let (is_idle, strategy) = (warming.brought.is_some(), trial.point.strategy());
+    match metric {
+        Metric::WarmAfter => !is_idle,
+        Metric::To50 | Metric::To90 | Metric::To95 => !is_idle && trial.steady_tps.is_some(),
+        Metric::ResidentAfter => is_idle && strategy.fills_cache(),
+        Metric::BuffersAfter => is_idle && strategy.fills_buffers(),
+        Metric::BoundRatio => trial.figures.get(Metric::Bound).is_some() && (!is_idle || strategy.fills_cache()),
         _ => false,
-    };
-    is_known && trial.warming.is_some()
+    }
 }
 
 /// What is known of a figure of a trial: the number, or that it is larger than what was seen. `None` when it has none.
@@ -118,7 +152,7 @@ pub fn limits_of(trial: &TrialOutline, metric: Metric) -> Option<Limits> {
     if let (None, true, Some(warming)) = (value, might_have(trial, metric), &trial.warming) {
         let measured = f64::from(warming.measured_seconds);
         // One that was not warm at its end had a cold second among its last three, and so was at least not warm before.
-        let cold = measured - SUSTAINED_SECONDS as f64;
+        let cold = if warming.brought.is_some() { measured } else { measured - SUSTAINED_SECONDS as f64 };
         let observed = match metric {
             Metric::WarmAfter => cold,
             Metric::BoundRatio => cold / warming.bound_seconds.filter(|bound| *bound > 0.0)?,

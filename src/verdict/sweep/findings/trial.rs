@@ -6,8 +6,8 @@ use super::bloat::TableGrowth;
 use super::generator::{GeneratorSigns, find_saturation};
 use crate::model::{Judgement, Verdict, compute_median};
 use crate::study::{
-    AUTOVACUUM, Disk, Exceeded, Finding, GeneratorCalibration, Measured, MeasurementVerdict, OsSample, Others, Sample,
-    StartAsked, SweepTrial, TrialGenerator, forecast_warm_seconds,
+    AUTOVACUUM, Disk, Exceeded, Finding, GeneratorCalibration, Measured, MeasurementVerdict, OsSample, Others,
+    RESIDENT_SHARE, Sample, StartAsked, SweepTrial, TrialGenerator, Warming, forecast_warm_seconds,
 };
 use crate::units::Bytes;
 use crate::verdict::others::find_others;
@@ -37,8 +37,8 @@ pub struct Circumstances<'a> {
     /// Found while its start state was made.
     pub start: Vec<Finding>,
     pub disk: &'a Disk,
-    /// May it have ended before its time, as it was steady?
-    pub until_steady: bool,
+    /// May it have ended before its time?
+    pub may_end_early: bool,
     /// What the sweep calls it.
     pub disk_name: String,
     pub seconds: &'a [Sample],
@@ -77,13 +77,15 @@ pub fn compute_trial_verdicts(trial: &SweepTrial, circumstances: Circumstances<'
         find_short(trial, disk),
         find_few(trial),
         find_saturation(trial, signs),
-        find_other_duration(trial).filter(|_| !circumstances.until_steady),
+        find_other_duration(trial).filter(|_| !circumstances.may_end_early),
         find_missed_rate(trial),
         find_generators_apart(trial),
         find_differing_generators(trial),
         find_shared_processors(&trial.os_samples, circumstances.processors)
             .filter(|_| !others.as_ref().is_some_and(Others::has_processors)),
         find_failed_strategy(trial),
+        find_not_brought(trial),
+        find_taken_back(trial),
         find_autovacuum(circumstances.log),
         circumstances.tables.find_bloat(),
         trial.settings.iter().any(|(name, value)| name == "fsync" && value == "off").then_some(Finding::FsyncOff),
@@ -140,7 +142,8 @@ fn find_unsteady(trial: &SweepTrial, judgement: Judgement) -> Option<Finding> {
 
 /// The model knows of no warmer but the load: what was measured decides.
 fn find_short(trial: &SweepTrial, disk: &Disk) -> Option<Finding> {
-    if trial.warming.as_ref().is_some_and(|warming| warming.figures.warm_after_seconds.is_some()) {
+    let figures = trial.warming.as_ref().map(|warming| &warming.figures);
+    if figures.is_some_and(|figures| figures.warm_after_seconds.is_some() || figures.brought.is_some()) {
         return None;
     }
     let (seconds, needed_seconds) = (trial.point.seconds?, forecast_warm_seconds(&trial.point, disk)?);
@@ -203,6 +206,23 @@ fn find_failed_strategy(trial: &SweepTrial) -> Option<Finding> {
     Some(Finding::StrategyFailed { strategy: trial.point.strategy.clone(), reason })
 }
 
+fn find_not_brought(trial: &SweepTrial) -> Option<Finding> {
+    let figures = &trial.warming.as_ref()?.figures;
+    let (brought, wanted_bytes) = (figures.brought.as_ref()?, figures.wanted_bytes?);
+    let is_missed = trial.point.strategy().fills_cache() && brought.resident_after_seconds.is_none();
+    is_missed.then_some(Finding::NotBroughtBack { resident_bytes: brought.resident_bytes, wanted_bytes })
+}
+
+/// What was seen resident, and was not when all was over.
+fn find_taken_back(trial: &SweepTrial) -> Option<Finding> {
+    let Warming { figures, looks, .. } = trial.warming.as_ref()?;
+    let brought = figures.brought.as_ref()?;
+    let seen = looks.iter().filter(|look| look.is_exact).map(|look| look.resident_bytes).max()?;
+    let bytes = Bytes(seen.0.saturating_sub(brought.resident_bytes.0));
+    let is_much = bytes.0 as f64 > (1.0 - RESIDENT_SHARE) * figures.wanted_bytes?.0 as f64;
+    is_much.then_some(Finding::TakenBack { bytes })
+}
+
 fn find_autovacuum(log: &str) -> Option<Finding> {
     let table = |line: &str| {
         let rest = AUTOVACUUM.iter().find_map(|sign| line.split_once(sign))?.1;
@@ -250,7 +270,7 @@ mod tests {
     use crate::study::disk::tests::named;
     use crate::study::record::tests::sample;
     use crate::study::sweep::record::tests::trial;
-    use crate::study::{Point, TrialGenerators, Warming, WarmingFigures};
+    use crate::study::{Point, TrialGenerators, WarmingFigures};
     use crate::verdict::judge_samples;
 
     #[test]

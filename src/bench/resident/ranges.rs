@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use super::wanted::WantedFile;
+use super::wanted::{Wanted, WantedFile};
 use crate::lab::Error;
 use crate::linux::page_cache::{CachedFile, PageCache, SystemPageCache};
 use crate::linux::threads::on_threads;
@@ -12,12 +12,13 @@ use crate::linux::threads::on_threads;
 const LARGEST_READ: u64 = 256 << 10;
 
 /// A list of ranges as text: a line with the first byte, the number of bytes and the file.
-pub fn write_list(path: &Path, files: &[WantedFile], page_bytes: u64) -> Result<(), Error> {
+pub fn write_list(path: &Path, wanted: &Wanted) -> Result<(), Error> {
+    let page_bytes = wanted.page_bytes;
     let line = |file: &WantedFile, start: u64, end: u64| {
         format!("{} {} {}\n", start * page_bytes, (end - start) * page_bytes, file.path.display())
     };
     let lines: String =
-        files.iter().flat_map(|file| file.runs.iter().map(|run| line(file, run.start, run.end))).collect();
+        wanted.files.iter().flat_map(|file| file.runs.iter().map(|run| line(file, run.start, run.end))).collect();
     std::fs::write(path, lines).map_err(|source| Error::file("write", path, source))
 }
 
@@ -72,7 +73,8 @@ mod tests {
         let open = || cache.open(&path).unwrap().unwrap();
         open().apply_evict().unwrap();
         let runs = vec![PageRange::new(3, 5), PageRange::new(100, 230)];
-        write_list(&list, &[WantedFile { path: path.clone(), runs: runs.clone() }], 4096).unwrap();
+        let files = vec![WantedFile { path: path.clone(), runs: runs.clone() }];
+        write_list(&list, &Wanted { files, page_bytes: 4096, ..Wanted::default() }).unwrap();
         apply_read_ranges(&list, 4).unwrap();
         assert_eq!(read_resident_pages(&*open(), 4096).unwrap(), runs);
         assert!(apply_read_ranges(&directory.path().join("none"), 1).is_err());

@@ -34,7 +34,6 @@ pub struct Look {
 pub struct Watch {
     files: Vec<Box<dyn CachedFile>>,
     windows: Vec<Window>,
-    wanted_pages: u64,
     /// When every page was looked at last.
     exact_at: Option<Instant>,
 }
@@ -56,7 +55,7 @@ impl Window {
 impl Watch {
     /// Opens the files.
     pub fn open(files: &[WantedFile], cache: &dyn PageCache) -> Result<Watch, Error> {
-        let mut watch = Watch { files: Vec::new(), windows: Vec::new(), wanted_pages: 0, exact_at: None };
+        let mut watch = Watch { files: Vec::new(), windows: Vec::new(), exact_at: None };
         for wanted in files {
             let file = cache.open(&wanted.path)?.ok_or_else(|| gone(&wanted.path))?;
             watch.add(wanted, file);
@@ -79,12 +78,7 @@ impl Watch {
                 window.range.end = run.end;
                 window.wanted.insert_range(within(window.range, run));
             }
-            self.wanted_pages += run.pages();
         }
-    }
-
-    pub fn wanted_pages(&self) -> u64 {
-        self.wanted_pages
     }
 
     /// How much has come. Cached pages are counted; where these may be `goal` pages, and now and then, every page is
@@ -177,7 +171,6 @@ mod tests {
         // As many cached pages as wanted ones, and only half of them are those.
         cache.insert(FILE, 4096 * 5000, &runs(&[(0, 50), (1000, 1010)]));
         let mut watch = watch(&cache, &[(0, 100), (1020, 1030)]);
-        assert_eq!(watch.wanted_pages(), 110);
         assert_eq!(watch.look(109).unwrap(), Look { pages: 50, is_exact: true });
         assert_eq!(watch.look(109).unwrap(), Look { pages: 60, is_exact: false });
         assert_eq!(watch.look(60).unwrap(), Look { pages: 50, is_exact: true });

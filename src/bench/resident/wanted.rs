@@ -1,9 +1,10 @@
-//! What a snapshot asks the page cache for, as pages of files.
+//! What a snapshot asks for: pages of files in the page cache, and blocks in shared_buffers.
 
 use std::path::{Path, PathBuf};
 
+use super::buffers::FormerBuffers;
 use crate::cache::{ForkMap, Map};
-use crate::units::PageRange;
+use crate::units::{Bytes, PageRange};
 
 /// The wanted pages of one segment file.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -13,8 +14,45 @@ pub struct WantedFile {
     pub runs: Vec<PageRange>,
 }
 
+/// What a snapshot asks both tiers for.
+#[derive(Debug, Default)]
+pub struct Wanted {
+    pub files: Vec<WantedFile>,
+    pub former: FormerBuffers,
+    pub page_bytes: u64,
+    /// Of the server's blocks.
+    pub block_bytes: u64,
+}
+
+impl Wanted {
+    /// What `map` has, in the files below `data_directory`.
+    pub fn of(map: &Map, data_directory: &Path, page_bytes: u64) -> Wanted {
+        Wanted {
+            files: find_wanted(map, data_directory, page_bytes),
+            former: FormerBuffers::of(map),
+            page_bytes,
+            block_bytes: map.source.block_size.into(),
+        }
+    }
+
+    /// Of the page cache.
+    pub fn pages(&self) -> u64 {
+        self.files.iter().flat_map(|file| &file.runs).map(|run| run.pages()).sum()
+    }
+
+    /// How many runs of pages with gaps between them.
+    pub fn pieces(&self) -> u64 {
+        self.files.iter().map(|file| file.runs.len() as u64).sum()
+    }
+
+    /// Of the page cache.
+    pub fn bytes(&self) -> Bytes {
+        Bytes(self.pages() * self.page_bytes)
+    }
+}
+
 /// The pages of `map`'s OS tier, by segment file below `data_directory`.
-pub fn find_wanted(map: &Map, data_directory: &Path, page_bytes: u64) -> Vec<WantedFile> {
+fn find_wanted(map: &Map, data_directory: &Path, page_bytes: u64) -> Vec<WantedFile> {
     let block_size = u64::from(map.source.block_size);
     let segment_blocks = u64::from(map.source.segment_blocks);
     let mut files: Vec<WantedFile> = Vec::new();
@@ -29,11 +67,6 @@ pub fn find_wanted(map: &Map, data_directory: &Path, page_bytes: u64) -> Vec<Wan
         }
     }
     files
-}
-
-/// Pages of all files.
-pub fn count_pages(files: &[WantedFile]) -> u64 {
-    files.iter().flat_map(|file| &file.runs).map(|run| run.pages()).sum()
 }
 
 /// The resident runs of a fork, cut at the ends of segments: segment, and first and last block + 1 within it.
