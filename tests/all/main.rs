@@ -16,6 +16,7 @@ mod choice;
 mod command_line;
 mod consistency;
 mod edited_documents;
+mod every_study;
 mod evict;
 mod first_contact;
 mod generators;

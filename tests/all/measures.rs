@@ -54,6 +54,8 @@ fn metrics_table() -> String {
             MetricKind::Bytes => "bytes",
             MetricKind::Count => "count",
             MetricKind::Ratio => "ratio",
+            MetricKind::ByteRate => "bytes per second",
+            MetricKind::Cost => "seconds",
         };
         let better = if facts.is_low_better { "less" } else { "more" };
         format!("| `{}` | `{}` | {unit} | {better} | {} |\n", facts.key, facts.name, facts.caption)

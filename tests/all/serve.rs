@@ -15,7 +15,7 @@ use crate::bench::Place;
 use crate::report_sweep::{HOSTILE, SHAPE, assert_clean, keep, look, look_by, make_hostile};
 use crate::servers::Home;
 use crate::synthetic_sweep::{self, Shape};
-use crate::{loading, results, synthetic_run};
+use crate::{results, synthetic_run};
 
 const SECRET: &str = "0123456789abcdef";
 
@@ -91,16 +91,9 @@ fn what_is_stored_is_answered() {
     let id = with_sweep(&home, &SHAPE);
     let (run, trials) = synthetic_run::make(1, 8);
     results::keep(&home.path().join("state/pgthaw/results.sqlite"), &run, &trials);
-    let (loaders, loads) = loading::make("20260301-000000-aaaa", "2026-03-01T00:00:00Z");
-    loading::keep(&home, &loaders, &loads);
     let served = serve(&home, &[]);
 
     let lines = served.get("/api/studies").json();
-    assert_eq!(
-        (&lines[2]["id"], &lines[2]["kind"], &lines[2]["trials"]),
-        (&json!(loaders.id), &json!("loading"), &json!(18))
-    );
-    assert!(served.get(&format!("/runs/{}", loaders.id)).body.contains("pgthaw report"));
     assert_eq!((&lines[0]["id"], &lines[0]["kind"], &lines[0]["trials"]), (&json!(id), &json!("sweep"), &json!(36)));
     assert_eq!((&lines[1]["id"], &lines[1]["kind"], &lines[1]["trials"]), (&json!(run.id), &json!("run"), &json!(10)));
     let study = served.get(&format!("/api/studies/{id}")).json();
@@ -113,7 +106,11 @@ fn what_is_stored_is_answered() {
     let compared = served.get("/api/compare?a=clients%3D1&b=clients%3D8&metric=tps").json();
     assert_eq!(compared["cells"].as_array().unwrap().len(), 6);
     assert!(compared["cells"][0]["ratio"]["median"]["at_least"].as_f64().unwrap() > 4.0);
-    assert!(served.get(&format!("/runs/{}", run.id)).body.contains("pgthaw report"));
+    let tournament = served.get(&format!("/api/studies/{}", run.id)).json()["tournament"].take();
+    assert_eq!(tournament["trials"][0]["series"]["tps"]["mean"].as_array().unwrap().len(), 8);
+    // Where such a study had a page of its own.
+    let led = served.get(&format!("/runs/{}", run.id));
+    assert!(led.status == 308 && led.head.contains(&format!("location: /#/study/{}\r\n", run.id)), "{}", led.head);
     assert_eq!(served.get("/api/live").json(), json!([]));
 }
 
@@ -270,7 +267,7 @@ fn the_pages_show_what_is_stored() {
     );
     assert_eq!(seen["compared"]["rows"], 6);
     assert!(seen["compared"]["charts"]["ratios"].as_array().unwrap().len() >= 2, "{}", seen["compared"]);
-    assert!(seen["live"].as_str().unwrap().contains("No sweep runs"), "{}", seen["live"]);
+    assert!(seen["live"].as_str().unwrap().contains("No study runs"), "{}", seen["live"]);
 }
 
 #[test]
@@ -329,7 +326,7 @@ fn a_tournament_that_runs_is_shown_too() {
     assert!(seen["later"]["points"].as_u64().unwrap() >= 4, "{seen:#}");
     assert_runs(&seen, "It runs now: trial ");
     let live = served.get("/api/live").json();
-    assert_eq!((&live[0]["kind"], &live[0]["seconds"]), (&json!("run"), &json!(12)), "{live:#}");
+    assert_eq!(live[0]["seconds"], 12, "{live:#}");
     kill_process(Pid::from_child(&tournament.0), Signal::INT).unwrap();
     drop(tournament);
     assert_eq!(served.get("/api/live").json(), json!([]));

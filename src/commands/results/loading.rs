@@ -1,6 +1,6 @@
-//! Runs of loaders in `pgthaw results` and `pgthaw report`: the work is done in `src/results/` and `src/verdict/loading/`.
+//! Runs of loaders in `pgthaw results`: the work is done in `src/results/` and `src/verdict/loading/`.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use serde::Serialize;
 use serde_json::{Value, json};
@@ -8,8 +8,8 @@ use serde_json::{Value, json};
 use crate::commands::OutputArguments;
 use crate::results::Store;
 use crate::study::{LoadingRun, LoadingTrial};
+use crate::terminal;
 use crate::verdict::{LoadingSummary, compute_loading_summary};
-use crate::{report, terminal};
 
 /// What `--json` prints of a run of loaders.
 #[derive(Serialize)]
@@ -60,28 +60,4 @@ pub fn line_json((run, trials): &(LoadingRun, usize)) -> Value {
         "disk": run.study.disk.name, "script": run.study.script, "loaders": run.study.loaders,
         "rounds": run.study.rounds, "trials": trials,
     })
-}
-
-/// Writes the page of a stored run.
-pub async fn report_loading(
-    store: &Store,
-    run: &LoadingRun,
-    path: Option<PathBuf>,
-    force: bool,
-    output: OutputArguments,
-) -> anyhow::Result<()> {
-    let trials = store.read_loading_trials(&run.id).await?;
-    let path = path.unwrap_or_else(|| PathBuf::from(format!("pgthaw-report-{}.html", run.id)));
-    let summary = compute_loading_summary(run, &trials);
-    report::write_report(
-        &path,
-        &report::render_loading_report(run, &summary, &trials, report::PageKind::Alone)?,
-        force,
-    )?;
-    if output.json {
-        terminal::print_json(&json!({ "run": run.id, "runs": [run.id], "trials": trials.len(), "report": path }))?;
-    } else {
-        terminal::print_verbatim(&path.display().to_string());
-    }
-    Ok(())
 }

@@ -9,7 +9,6 @@ mod loading;
 mod noise;
 mod sweep;
 
-pub use loading::report_loading;
 pub use sweep::show_sweep;
 
 use clap::{Args, Subcommand};
