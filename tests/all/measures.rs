@@ -53,6 +53,8 @@ fn metrics_table() -> String {
             MetricKind::Time => "seconds",
             MetricKind::Bytes => "bytes",
             MetricKind::Count => "count",
+            MetricKind::ByteRate => "bytes/s",
+            MetricKind::Cost => "s/GB",
             MetricKind::Ratio => "ratio",
             MetricKind::ByteRate => "bytes per second",
             MetricKind::Cost => "seconds",
