@@ -32,7 +32,7 @@ pub struct StudyData {
     /// Of a study of ways to warm how they compare; `None` of others.
     pub tournament: Option<Tournament>,
     /// Of warmers within the rounds; none of a study of ways to warm.
-    pub ratios: Vec<crate::verdict::LoaderRatio>,
+    pub ratios: Vec<()>,
 }
 
 /// Numbers that JavaScript does not keep.
