@@ -7,8 +7,6 @@ mod columns;
 mod database;
 mod error;
 mod export;
-mod loading;
-mod names;
 mod older;
 mod place;
 mod queue;
@@ -24,7 +22,7 @@ mod unsent;
 
 pub use error::Error;
 pub use export::{ExportColumn, ExportFormat, ExportTable};
-pub use names::NEWEST;
 pub use place::{Place, ServerPlace};
 pub use store::{Store, default_path};
-pub use study_lines::{StudyKind, StudyLine, question_of_loading};
+pub use study_lines::StudyLine;
+pub use sweep_read::NEWEST;

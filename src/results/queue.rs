@@ -12,12 +12,11 @@ use tokio::time::timeout;
 
 use super::columns::missing;
 use super::database::{Query, Row, Transaction};
-use super::loading::{insert_loading_trials, upsert_loading};
 use super::store::{Link, Queue};
 use super::sweep_write::{insert_sweep_trial, upsert_sweep};
 use super::unsent::{Kind, Unsent};
 use super::{Error, Store};
-use crate::study::{LoadingRun, LoadingTrial, SweepRun, SweepTrial};
+use crate::study::{SweepRun, SweepTrial};
 
 /// After the server did not answer, how long it is left alone. Whoever writes does not wait for it meanwhile.
 const PAUSE: Duration = Duration::from_secs(10);
@@ -109,11 +108,6 @@ impl Store {
     /// What is to be written; nothing of what was dropped here meanwhile.
     async fn read_content(&self, unsent: &Unsent, known_sweeps: &mut BTreeSet<String>) -> Result<Content, Error> {
         let mut content = Content::default();
-        if unsent.kind == Kind::Loading {
-            content.loading = self.read_loadings().await?.into_iter().find(|run| run.id == unsent.id);
-            content.loading_trials = self.read_loading_trials(&unsent.id).await?;
-            return Ok(content);
-        }
         // A trial needs its sweep, which somebody may have dropped on the server.
         if unsent.kind == Kind::Sweep || known_sweeps.insert(unsent.id.clone()) {
             content.sweep = self.read_sweeps().await?.into_iter().find(|sweep| sweep.id == unsent.id);
@@ -134,8 +128,6 @@ impl Store {
 struct Content {
     sweep: Option<SweepRun>,
     sweep_trial: Option<SweepTrial>,
-    loading: Option<LoadingRun>,
-    loading_trials: Vec<LoadingTrial>,
 }
 
 impl Content {
@@ -145,10 +137,6 @@ impl Content {
         }
         if let Some(trial) = &self.sweep_trial {
             insert_sweep_trial(transaction, trial, LEAVE).await?;
-        }
-        if let Some(run) = &self.loading {
-            upsert_loading(transaction, run).await?;
-            insert_loading_trials(transaction, &run.id, &self.loading_trials, LEAVE).await?;
         }
         Ok(())
     }

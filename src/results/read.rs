@@ -1,7 +1,7 @@
 //! Studies of ways to warm, as the runs that `bench warmup` tells of.
 
 use super::database::{Query, Row};
-use super::names::{NEWEST, choose};
+use super::sweep_read::choose;
 use super::{Error, Store};
 use crate::study::{Run, SweepRun, Trial};
 use crate::verdict::{view_run, view_trials};
@@ -23,11 +23,7 @@ impl Store {
     pub async fn read_run(&self, wanted: &str) -> Result<Run, Error> {
         let mut studies = self.read_sweeps().await?;
         studies.retain(SweepRun::is_warmup);
-        let found = match wanted {
-            NEWEST => studies.into_iter().next(),
-            _ => choose(studies, wanted)?,
-        };
-        let found = found.ok_or_else(|| self.unknown(wanted))?;
+        let found = choose(studies, wanted)?.ok_or_else(|| self.unknown(wanted))?;
         Ok(view_run(&found, &self.read_sweep_outcomes(&found.id).await?))
     }
 

@@ -2,10 +2,7 @@
 
 use super::columns::{Columns, columns};
 use super::database::{Row, Values};
-use crate::study::{
-    LoadOutcome, LoadingRun, LoadingTrial, Sample, ScriptLatency, StartState, StrategyOutcome, SweepRun, SweepTrial,
-    WaitSample, Waits,
-};
+use crate::study::{Sample, ScriptLatency, StartState, StrategyOutcome, SweepRun, SweepTrial, WaitSample, Waits};
 use crate::verdict::{ByMetric, Metric, TrialOutline};
 
 columns!(StartState {
@@ -26,31 +23,6 @@ columns!(Sample {
     device_read_bytes,
     device_reads,
     os_resident_bytes
-});
-
-columns!(LoadingRun {
-    id, started_at, ended_at, pgthaw_version
-    ; json machine, server, settings, study, warnings
-});
-
-columns!(LoadingTrial {
-    loader, round, position, started_at, command
-    ; json samples, warnings
-    ; flat start_state, outcome
-});
-
-columns!(LoadOutcome {
-    resident_after_seconds,
-    buffers_after_seconds,
-    ended_after_seconds,
-    own_bytes,
-    own_seconds,
-    resident_bytes,
-    cpu_seconds,
-    device_read_bytes,
-    device_reads,
-    failure,
-    output
 });
 
 columns!(SweepRun {

@@ -38,7 +38,7 @@ const SERVER_TIMEOUT: Duration = Duration::from_secs(5);
 const MIGRATION_TRIES: u32 = 10;
 const MIGRATION_PAUSE: Duration = Duration::from_millis(200);
 
-/// The last version of the schema in which runs of `bench warmup` had tables of their own.
+/// The last version of the schema in which runs of `bench warmup` and `bench residency` had tables of their own.
 const LAST_WITH_RUNS: i64 = 20;
 
 /// Of a session that results are sent through: whoever holds a lock on a table of the server does not keep it for ever, and what

@@ -25,18 +25,15 @@ pub(super) enum Kind {
     /// A sweep without its trials.
     Sweep,
     SweepTrial,
-    /// A run of loaders with its trials.
-    Loading,
 }
 
 impl Kind {
-    pub const ALL: [Kind; 3] = [Kind::Sweep, Kind::SweepTrial, Kind::Loading];
+    pub const ALL: [Kind; 2] = [Kind::Sweep, Kind::SweepTrial];
 
     pub fn name(self) -> &'static str {
         match self {
             Kind::Sweep => "sweep",
             Kind::SweepTrial => "sweep trial",
-            Kind::Loading => "loading",
         }
     }
 }
@@ -44,10 +41,6 @@ impl Kind {
 impl Unsent {
     pub fn sweep(id: &str) -> Unsent {
         Unsent { kind: Kind::Sweep, id: id.to_owned(), number: 0, repeat: 0, changes: 0 }
-    }
-
-    pub fn loading(id: &str) -> Unsent {
-        Unsent { kind: Kind::Loading, ..Unsent::sweep(id) }
     }
 
     pub fn sweep_trial(id: &str, number: u32, repeat: u32) -> Unsent {

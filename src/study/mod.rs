@@ -8,7 +8,6 @@ mod finding;
 #[cfg(fuzzing)]
 pub mod fuzzing;
 mod gauges;
-mod loading;
 mod measured;
 mod measurement_verdict;
 mod measures;
@@ -29,7 +28,6 @@ pub use error::{ANOTHER_PLACE, Error};
 pub use event::{Event, Events, LiveSecond, SweepOpened, SweepTrialStarted, UntilWarm};
 pub use finding::Finding;
 pub use gauges::{DeviceUse, ObservedWait, OsSample, PressureRatios, TaskShare, WaitSample, WaitSum, Waits};
-pub use loading::{LoadOutcome, Loader, LoadingRun, LoadingStudy, LoadingTrial};
 pub use measured::{Counters, Measured, Outcome, Second, Seen};
 pub use measurement_verdict::{MeasurementVerdict, texts_of};
 pub use measures::{Join, MEASURES, Measure};

@@ -17,7 +17,7 @@ const SECONDS: u32 = 12;
 const QUESTION: &str = "What do clients and size do to the worst second?";
 
 /// A sweep of warmers whose trials have no load, and end when what is wanted is resident.
-fn make_residency() -> (SweepRun, Vec<SweepTrial>) {
+pub fn make_residency() -> (SweepRun, Vec<SweepTrial>) {
     let strategies = &["cat", "pg_prewarm-buffer", "pgthaw"];
     let shape = Shape { scales: &[10], clients: &[8], buffers: &["1GB"], strategies, repeats: 3, seconds: SECONDS };
     let (mut run, mut trials) = synthetic_sweep::make(&shape);

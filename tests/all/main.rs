@@ -27,7 +27,6 @@ mod judgement;
 mod kept;
 mod kills;
 mod least_privilege;
-mod loading;
 mod lying_server;
 mod map;
 mod measures;

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use hdrhistogram::Histogram;
 use pgthaw::results::Store;
-use pgthaw::study::{LatencyHistogram, LoadingRun, LoadingTrial, Record, SweepRun, SweepTrial};
+use pgthaw::study::{LatencyHistogram, Record, SweepRun, SweepTrial};
 use pgthaw::verdict::outline_trials;
 use rand::rngs::StdRng;
 use rand::{Rng as _, SeedableRng as _};
@@ -12,7 +12,6 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
-use super::loading;
 use super::results::{sqlite, wait};
 use super::results_server::place;
 use super::servers::{self, Home};
@@ -24,8 +23,6 @@ const SEEDS: std::ops::Range<u64> = 0..6;
 struct Records {
     sweep: SweepRun,
     sweep_trials: Vec<SweepTrial>,
-    loading: LoadingRun,
-    loading_trials: Vec<LoadingTrial>,
 }
 
 impl Records {
@@ -49,29 +46,17 @@ impl Records {
             }
         }
         sweep_trials.sort_by_key(|trial| trial.position);
-
-        let (loading, loading_trials) = loading::make("1", "2026-03-01T00:00:00Z");
-        let loading: LoadingRun = scramble(&loading, loading_details(), random);
-        let mut loading_trials: Vec<LoadingTrial> =
-            loading_trials[..2].iter().map(|one| scramble(one, loading_trial_details(), random)).collect();
-        loading_trials.sort_by_key(|trial| trial.position);
-        Records { sweep, sweep_trials, loading, loading_trials }
+        Records { sweep, sweep_trials }
     }
 
     async fn save(&self, store: &Store) {
         store.save_whole_sweep(&self.sweep, &self.sweep_trials).await.unwrap();
-        store.save_loading(&self.loading).await.unwrap();
-        for trial in &self.loading_trials {
-            store.save_loading_trial(&self.loading.id, trial).await.unwrap();
-        }
     }
 
     async fn check(&self, store: &Store) {
         assert_eq!(store.find_sweep(&self.sweep.id).await.unwrap().as_ref(), Some(&self.sweep));
         assert_eq!(store.read_sweep_trials(&self.sweep.id).await.unwrap(), self.sweep_trials);
         assert_eq!(store.read_sweep_outlines(&self.sweep.id).await.unwrap(), outline_trials(&self.sweep_trials));
-        assert_eq!(store.find_loading(&self.loading.id).await.unwrap().as_ref(), Some(&self.loading));
-        assert_eq!(store.read_loading_trials(&self.loading.id).await.unwrap(), self.loading_trials);
     }
 }
 
@@ -141,9 +126,13 @@ fn an_older_store_shows_what_it_did() {
         "ALTER TABLE sweep_trials DROP COLUMN warming",
         "ALTER TABLE sweep_outlines DROP COLUMN warming",
         "CREATE VIEW sweep_summary AS SELECT sweep_id FROM sweep_trials",
+        "DROP VIEW loading_summary",
         "CREATE TABLE runs (id TEXT)",
+        "CREATE TABLE loading_runs (id TEXT)",
+        "CREATE TABLE loading_trials (run_id TEXT, failure TEXT)",
         "CREATE TABLE trials (run_id TEXT)",
         "CREATE TABLE samples (run_id TEXT)",
+        "CREATE VIEW loading_summary AS SELECT run_id FROM loading_trials",
         "CREATE VIEW all_runs AS SELECT id FROM runs",
         "CREATE VIEW trial_summary AS SELECT run_id FROM trials",
         "CREATE VIEW trial_verdicts AS SELECT run_id FROM trials",
@@ -285,6 +274,16 @@ fn warming() -> Value {
         "measured_seconds": 1, "warm_after_seconds": 0.5, "served_until_warm": 1, "warm_tps": 0.5,
         "climb": [{ "seconds": 0.5, "tps": 0.5 }, { "seconds": 0.5, "tps": 0.5 }], "wanted_bytes": 1, "bound_seconds": 0.5,
         "foreground_tenths": [1, 1, 1], "residency": residency(), "judgement": judgement(), "no_verdict": "x",
+        "looks": [{ "seconds": 0.5, "resident_bytes": 1, "is_exact": true, "buffers_bytes": 1, "hot_bytes": 1 }], "brought": brought(),
+    })
+}
+
+fn brought() -> Value {
+    json!({
+        "wanted_pages": 1, "wanted_pieces": 1, "former_buffers_bytes": 1, "former_hot_bytes": 1,
+        "bound": { "reads": 1, "read_bytes": 1, "seconds": 0.5 }, "resident_after_seconds": 0.5,
+        "buffers_after_seconds": 0.5, "resident_bytes": 1, "cpu_seconds": 0.5, "device_reads": 1, "own_bytes": 1,
+        "own_seconds": 0.5,
     })
 }
 
@@ -336,16 +335,4 @@ fn sweep_trial_details() -> Value {
 fn histogram_of_nothing(script: &str) -> Value {
     let latency = serde_json::to_value(LatencyHistogram::new(&Histogram::new(3).unwrap())).unwrap();
     json!({ "script": script, "answered": 1, "failed": 1, "skipped": 1, "response": latency, "service": latency })
-}
-
-fn loading_details() -> Value {
-    json!({ "warnings": ["x"], "server": { "io_method": "x" }, "study": { "script": "x", "disk": disk() } })
-}
-
-fn loading_trial_details() -> Value {
-    json!({
-        "warnings": ["x"],
-        "outcome": { "buffers_after_seconds": 0.5, "own_bytes": 1, "own_seconds": 0.5, "failure": "x" },
-        "samples": [{ "seconds": 0.5, "resident_bytes": 1, "is_exact": true, "buffers_bytes": 1, "hot_bytes": 1 }],
-    })
 }

@@ -2,7 +2,6 @@
 
 use serde_json::json;
 
-use super::loading::{self, read_loading_lines};
 use super::sweep::{self, read_sweep_lines};
 use crate::commands::OutputArguments;
 use crate::results::Store;
@@ -14,22 +13,17 @@ use crate::verdict::{compute_summary, render_headline};
 pub async fn list(store: &Store, output: OutputArguments) -> anyhow::Result<()> {
     let runs = store.read_runs().await?;
     let sweeps = read_sweep_lines(store).await?;
-    let loadings = read_loading_lines(store).await?;
     let lines: Vec<RunLine<'_>> = runs.iter().map(line_of).collect();
     if output.json {
         let lines: Vec<_> = lines.iter().map(line_json).collect();
         let sweeps: Vec<_> = sweeps.iter().map(sweep::line_json).collect();
-        let loadings: Vec<_> = loadings.iter().map(loading::line_json).collect();
-        let lists = json!({ "results": store.place(), "runs": lines, "sweeps": sweeps, "loadings": loadings });
+        let lists = json!({ "results": store.place(), "runs": lines, "sweeps": sweeps });
         return Ok(terminal::print_json(&lists)?);
     }
     for (sweep, trials) in &sweeps {
         terminal::print_line(&terminal::render_sweep_line(sweep, *trials));
     }
-    for (loading, trials) in &loadings {
-        terminal::print_line(&terminal::render_loading_line(loading, *trials));
-    }
-    if lines.is_empty() && sweeps.is_empty() && loadings.is_empty() {
+    if lines.is_empty() && sweeps.is_empty() {
         terminal::print_remark(&format!("{} holds no run yet", store.place()));
     } else if !lines.is_empty() {
         terminal::print_line(&terminal::render_runs(&lines, Canvas::of_stdout(false)));

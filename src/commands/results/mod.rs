@@ -5,7 +5,6 @@ mod drop;
 mod export;
 mod import;
 mod list;
-mod loading;
 mod noise;
 mod sweep;
 
@@ -24,7 +23,6 @@ use drop::drop_run;
 use export::{ExportArguments, export};
 use import::{ImportArguments, import};
 use list::list;
-use loading::show_loading;
 use noise::{NoiseArguments, show_noise};
 
 /// What earlier runs measured
@@ -89,9 +87,6 @@ pub async fn run(arguments: ResultsArguments, output: OutputArguments) -> anyhow
 }
 
 async fn show(store: &Store, wanted: &str, output: OutputArguments) -> anyhow::Result<()> {
-    if let Some(loading) = store.find_loading(wanted).await? {
-        return show_loading(store, &loading, output).await;
-    }
     let study = store.read_study(wanted).await?;
     if !study.is_warmup() {
         return show_sweep(store, &study, output).await;

@@ -1,21 +1,30 @@
--- Runs of `bench warmup` that older versions kept in tables of their own are studies: what these tables held was moved. The first
--- statement that they are in waits for programs that write to them, so that nothing is dropped that came meanwhile.
+-- Runs of `bench warmup` and `bench residency` that older versions kept in tables of their own are studies: what these tables held
+-- was moved. The first statement that they are in waits for programs that write to them, so that nothing is dropped that came
+-- meanwhile.
 DROP VIEW all_runs;
 DROP VIEW trial_summary;
 DROP VIEW trial_verdicts;
 DROP VIEW served_by_second;
+DROP VIEW loading_summary;
 ALTER TABLE runs RENAME TO moved_runs;
+ALTER TABLE loading_runs RENAME TO moved_loading_runs;
 CREATE TABLE left_over (id TEXT CHECK (id IS NULL));
-INSERT INTO left_over SELECT id FROM moved_runs;
+INSERT INTO left_over SELECT id FROM moved_runs UNION ALL SELECT id FROM moved_loading_runs;
 DROP TABLE left_over;
 DROP TABLE samples;
 DROP TABLE trials;
 DROP TABLE moved_runs;
+DROP TABLE loading_trials;
+DROP TABLE moved_loading_runs;
 
 -- Every study.
 CREATE VIEW all_runs AS
 SELECT id,
-       CASE WHEN CAST(study ->> 'is_warmup' AS TEXT) IN ('1', 'true') THEN 'warmup' ELSE 'sweep' END AS kind,
+       CASE
+           WHEN CAST(study ->> 'is_warmup' AS TEXT) IN ('1', 'true') THEN 'warmup'
+           WHEN study ->> 'until' = 'resident' THEN 'residency'
+           ELSE 'sweep'
+       END                                          AS kind,
        question,
        started_at,
        ended_at,
@@ -27,22 +36,7 @@ SELECT id,
        pgthaw_version,
        source,
        (SELECT count(*) FROM sweep_trials WHERE sweep_trials.sweep_id = sweeps.id) AS trials
-FROM sweeps
-UNION ALL
-SELECT id,
-       'residency',
-       NULL,
-       started_at,
-       ended_at,
-       machine ->> 'hostname',
-       machine ->> 'kernel',
-       CAST(machine ->> 'cores' AS INTEGER),
-       CAST(machine ->> 'memory_bytes' AS BIGINT),
-       server ->> 'version',
-       pgthaw_version,
-       NULL,
-       (SELECT count(*) FROM loading_trials WHERE loading_trials.run_id = loading_runs.id)
-FROM loading_runs;
+FROM sweeps;
 
 -- A trial beside what it was a trial of. The steady throughput of a study of ways to warm is the median of what its trials served
 -- once they were warm, or what an older version told; shares of it are reached at the first step of the climb that is so high,
@@ -226,3 +220,28 @@ WHERE CAST(sweeps.study ->> 'is_warmup' AS TEXT) IN ('1', 'true')
 WINDOW trial_so_far AS (
     PARTITION BY sweep_samples.sweep_id, sweep_samples.number, sweep_samples.repeat ORDER BY sweep_samples.second
 );
+
+-- The trials of studies until what is wanted is resident.
+CREATE VIEW loading_summary AS
+SELECT sweep_trials.sweep_id                                                             AS run_id,
+       sweeps.started_at                                                                 AS run_started_at,
+       sweeps.machine ->> 'hostname'                                                     AS hostname,
+       CAST(point ->> 'scale' AS INTEGER)                                                AS scale,
+       CASE WHEN study ->> 'wanted_seconds' IS NOT NULL THEN point ->> 'script' END      AS script,
+       point ->> 'disk'                                                                  AS disk,
+       CAST(warming ->> 'wanted_bytes' AS BIGINT)                                        AS wanted_bytes,
+       CAST(warming -> 'brought' -> 'bound' ->> 'seconds' AS DOUBLE PRECISION)           AS bound_seconds,
+       point ->> 'strategy'                                                              AS loader,
+       sweep_trials.repeat                                                               AS round,
+       start_verdict,
+       CAST(warming -> 'brought' ->> 'resident_after_seconds' AS DOUBLE PRECISION)       AS resident_after_seconds,
+       CAST(warming -> 'brought' ->> 'resident_after_seconds' AS DOUBLE PRECISION)
+           / nullif(CAST(warming -> 'brought' -> 'bound' ->> 'seconds' AS DOUBLE PRECISION), 0) AS bound_ratio,
+       CAST(warming -> 'brought' ->> 'buffers_after_seconds' AS DOUBLE PRECISION)        AS buffers_after_seconds,
+       CAST(warming -> 'brought' ->> 'cpu_seconds' AS DOUBLE PRECISION)                  AS cpu_seconds,
+       device_read_bytes,
+       CAST(warming -> 'brought' ->> 'device_reads' AS BIGINT)                           AS device_reads,
+       coalesce(failure, strategy_outcome ->> 'failure')                                 AS failure
+FROM sweep_trials
+JOIN sweeps ON sweeps.id = sweep_trials.sweep_id
+WHERE sweeps.study ->> 'until' = 'resident';
