@@ -62,7 +62,7 @@ pub(super) async fn read_loading(
     let left_out = asked.skipped_loaders.iter();
     let left_out = left_out.map(|(loader, remedy)| (name_now(loader), remedy.clone()));
     let verdicts: Vec<MeasurementVerdict> =
-        left_out.map(|(strategy, remedy)| Finding::StrategyLeftOut { strategy, remedy }.into()).collect();
+        left_out.map(|(strategy, how)| Finding::StrategyLeftOut { strategy, how }.into()).collect();
     let warnings: Vec<String> = run.json("warnings")?;
     let id: String = run.get("id")?;
     let study = SweepRun {
