@@ -56,8 +56,6 @@ fn metrics_table() -> String {
             MetricKind::ByteRate => "bytes/s",
             MetricKind::Cost => "s/GB",
             MetricKind::Ratio => "ratio",
-            MetricKind::ByteRate => "bytes per second",
-            MetricKind::Cost => "seconds",
         };
         let better = if facts.is_low_better { "less" } else { "more" };
         format!("| `{}` | `{}` | {unit} | {better} | {} |\n", facts.key, facts.name, facts.caption)
