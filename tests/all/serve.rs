@@ -94,8 +94,8 @@ fn what_is_stored_is_answered() {
     let served = serve(&home, &[]);
 
     let lines = served.get("/api/studies").json();
-    assert_eq!((&lines[0]["id"], &lines[0]["kind"], &lines[0]["trials"]), (&json!(id), &json!("sweep"), &json!(36)));
-    assert_eq!((&lines[1]["id"], &lines[1]["kind"], &lines[1]["trials"]), (&json!(run.id), &json!("run"), &json!(10)));
+    assert_eq!((&lines[0]["id"], &lines[0]["trials"]), (&json!(id), &json!(36)));
+    assert_eq!((&lines[1]["id"], &lines[1]["trials"]), (&json!(run.id), &json!(10)));
     let study = served.get(&format!("/api/studies/{id}")).json();
     assert_eq!((study["points"].as_array().unwrap().len(), study["trials"].as_array().unwrap().len()), (18, 36));
     assert!(study["points"][0]["tps"]["median"].as_f64().unwrap() > 0.0);
