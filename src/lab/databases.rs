@@ -82,8 +82,8 @@ pub struct MadeDatabase {
 
 /// Starts the server of a cluster. Says which of the study's strategies cannot run on it, each with how to get it.
 pub async fn start_server(sweep: &Sweep, lab: &mut Lab, stop: &Stop) -> Result<BTreeMap<&'static str, String>, Error> {
-    // Its points differ in none of their settings, so that the warm state is theirs too.
-    let settings = if sweep.is_warmup { sweep.point(0).settings } else { Vec::new() };
+    // The warm state is theirs too, as far as the points do not differ.
+    let settings = if sweep.is_warmup || sweep.is_idle() { sweep.common_settings() } else { Vec::new() };
     lab.cluster().replace_settings(&settings)?;
     lab.start(None)?;
     stop.check()?;

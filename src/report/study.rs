@@ -7,7 +7,8 @@ use super::page::{PageKind, render_page};
 use super::tournament::Tournament;
 use crate::study::{MEASURES, Measure, SweepRun, SweepTrial};
 use crate::verdict::{
-    Metric, MetricFacts, Noise, PointSummary, TrialOutline, TrialSeries, compute_outline_summary, render_sweep_headline,
+    Metric, MetricFacts, Noise, PointSummary, TrialOutline, TrialSeries, WarmerRatio, compute_outline_summary,
+    compute_warmer_ratios, render_sweep_headline,
 };
 
 /// Version of the data in the page (docs/formats.md).
@@ -32,7 +33,7 @@ pub struct StudyData {
     /// Of a study of ways to warm how they compare; `None` of others.
     pub tournament: Option<Tournament>,
     /// Of warmers within the rounds; none of a study of ways to warm.
-    pub ratios: Vec<()>,
+    pub ratios: Vec<WarmerRatio>,
 }
 
 /// Numbers that JavaScript does not keep.
@@ -102,7 +103,7 @@ impl StudyData {
             system_identifier: sweep.server.system_identifier.to_string(),
         };
         let (subject, headline) = (sweep.subject(), render_sweep_headline(&points));
-        let ratios = Vec::new();
+        let ratios = compute_warmer_ratios(&sweep, &trials);
         StudyData {
             subject,
             headline,

@@ -136,11 +136,11 @@ pub enum Finding {
         strategy: String,
         reason: String,
     },
-    /// Asked for, and not there: it was left out. `remedy` gets it.
+    /// Asked for, and not there: it was left out. `how` gets it.
     StrategyLeftOut {
         strategy: String,
-        #[serde(rename = "how")]
-        remedy: String,
+        #[serde(default)]
+        how: String,
     },
     /// Of a warmer of an idle server: not so much of what is wanted became resident as it should.
     NotBroughtBack {
@@ -368,7 +368,7 @@ impl Finding {
             Finding::OthersRead { .. } => "wait until they have ended, or measure at a quieter time".into(),
             Finding::HeadStart { .. } => "count it with what the trial read".into(),
             Finding::StrategyFailed { .. } => "see to what it says, and measure anew: the trial warmed itself".into(),
-            Finding::StrategyLeftOut { remedy, .. } => remedy.clone(),
+            Finding::StrategyLeftOut { how, .. } => how.clone(),
             Finding::NotBroughtBack { .. } => "let it take longer (points.seconds), or see what it says".into(),
             Finding::TakenBack { .. } => "choose a smaller scale, or leave more memory free".into(),
             Finding::IdleMemoryPagedOut => {

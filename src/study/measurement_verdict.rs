@@ -1,16 +1,39 @@
 //! A finding, as it was told when the trial ended.
 
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 
 use super::finding::Finding;
 
 /// A finding, as it was told when the trial ended.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(try_from = "Value")]
 pub struct MeasurementVerdict {
     #[serde(flatten)]
     pub finding: Finding,
     pub sentence: String,
     pub remedy: String,
+}
+
+/// The words beside a finding.
+#[derive(Deserialize)]
+struct Words {
+    sentence: String,
+    remedy: String,
+}
+
+/// In two steps, for pgthaw once called what gets a strategy its remedy, so that this stood twice in one object.
+impl TryFrom<Value> for MeasurementVerdict {
+    type Error = serde_json::Error;
+
+    fn try_from(value: Value) -> Result<MeasurementVerdict, serde_json::Error> {
+        let Words { sentence, remedy } = Words::deserialize(&value)?;
+        let mut finding = Finding::deserialize(value)?;
+        if let Finding::StrategyLeftOut { how, .. } = &mut finding {
+            how.clone_from(&remedy);
+        }
+        Ok(MeasurementVerdict { finding, sentence, remedy })
+    }
 }
 
 impl From<Finding> for MeasurementVerdict {
@@ -34,7 +57,7 @@ pub fn texts_of(verdicts: &[MeasurementVerdict]) -> Vec<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::study::finding::{Saturation, SaturationSign};
+    use crate::study::{Saturation, SaturationSign};
     use crate::units::Bytes;
 
     #[test]
@@ -55,15 +78,26 @@ mod tests {
             Finding::GeneratorsApart { spread_ms: 120.5, uncertainty_ms: 2.5 },
             Finding::GeneratorsUnseen { hosts: vec!["bench1".into()] },
             Finding::FitsCache { cache: "memory".into(), database_bytes: Bytes(5), cache_bytes: Bytes(10) },
-            Finding::StrategyLeftOut { strategy: "vmtouch".into(), remedy: "apt-get install vmtouch".into() },
             Finding::Autovacuum { runs: 2, tables: vec!["pgbench_accounts".into()] },
+            Finding::StrategyLeftOut { strategy: "vmtouch".into(), how: "apt-get install vmtouch".into() },
+            Finding::StrategyFailed { strategy: "cat".into(), reason: "no".into() },
+            Finding::NotInForce { what: "the limit".into(), reason: "no".into() },
         ] {
             let verdict = MeasurementVerdict::from(finding);
-            let text = serde_json::to_value(&verdict).unwrap();
-            assert_eq!(text["kind"], verdict.finding.kind());
+            let text = serde_json::to_string(&verdict).unwrap();
+            for field in ["\"kind\"", "\"sentence\"", "\"remedy\""] {
+                assert_eq!(text.matches(field).count(), 1, "{text}");
+            }
             assert!(!verdict.remedy.is_empty() && verdict.text().contains(&verdict.sentence));
-            let kept = serde_json::to_string(&verdict).unwrap();
-            assert_eq!(serde_json::from_str::<MeasurementVerdict>(&kept).unwrap(), verdict, "{kept}");
+            assert_eq!(serde_json::from_str::<MeasurementVerdict>(&text).unwrap(), verdict);
         }
+    }
+
+    #[test]
+    fn a_remedy_that_was_written_twice_is_read() {
+        let text = r#"{"kind": "strategy_left_out", "strategy": "vmtouch", "remedy": "get it", "sentence": "without vmtouch",
+                       "remedy": "get it"}"#;
+        let read: MeasurementVerdict = serde_json::from_str(text).unwrap();
+        assert_eq!(read.finding, Finding::StrategyLeftOut { strategy: "vmtouch".into(), how: "get it".into() });
     }
 }

@@ -217,6 +217,7 @@ pub fn render_kept_cluster(directory: &Path) -> String {
 mod tests {
     use super::super::moving_line::render_parts;
     use super::*;
+    use crate::units::Bytes;
 
     fn started() -> SweepTrialStarted {
         SweepTrialStarted {
@@ -277,7 +278,7 @@ mod tests {
     fn one_command_gets_all_that_is_missing() {
         let left_out = |strategy: &str, remedy: &str| {
             let (strategy, remedy) = (strategy.to_owned(), remedy.to_owned());
-            MeasurementVerdict::from(Finding::StrategyLeftOut { strategy, remedy })
+            MeasurementVerdict::from(Finding::StrategyLeftOut { strategy, how: remedy })
         };
         let lines = render_left_out(&[
             left_out("vmtouch", "no vmtouch in PATH: apt-get install vmtouch"),

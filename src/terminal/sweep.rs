@@ -8,7 +8,7 @@ use super::printable::printable;
 use super::screen::Canvas;
 use crate::study::{SweepPlan, SweepRun};
 use crate::units::Bytes;
-use crate::verdict::{Metric, PointSummary, PointVerdict, Spread, render_sweep_headline};
+use crate::verdict::{Metric, PointSummary, PointVerdict, Spread, WarmerRatio, render_ratio, render_sweep_headline};
 
 /// Lines of the points and of the order; `--json` has all of them.
 const LINES_MAX: usize = 60;
@@ -67,7 +67,7 @@ pub fn render_sweep_head(run: &SweepRun, trials: usize) -> String {
     let planned = run.points * run.repeats;
     let state = match run.ended_at {
         Some(_) => format!("{planned} trials"),
-        None => format!("{trials} of {planned} trials: the same `bench sweep` goes on with it"),
+        None => format!("{trials} of {planned} trials: the same command goes on with it"),
     };
     let mut lines = vec![
         format!("sweep    {}, {} UTC, {state}", run.id, run.started_at.strftime("%Y-%m-%d %H:%M:%S")),
@@ -82,8 +82,9 @@ pub fn render_sweep_head(run: &SweepRun, trials: usize) -> String {
         format!("server   PostgreSQL {}; {}", run.server.version, run.pgbench_version),
         format!("study    {} points × {} repeats, seed {}", run.points, run.repeats, run.seed),
     ];
-    if !run.question.is_empty() {
-        lines.insert(0, format!("{}\n", told(&run.question)));
+    let subject = run.subject();
+    if !subject.is_empty() {
+        lines.insert(0, format!("{}\n", told(&subject)));
     }
     let head = if run.verdicts.is_empty() { "warning" } else { "verdict" };
     lines.extend(run.warnings.iter().map(|warning| format!("{head}  {}", told(warning))));
@@ -95,12 +96,13 @@ pub fn render_sweep_line(run: &SweepRun, trials: usize) -> String {
     let when = run.started_at.strftime("%Y-%m-%d %H:%M");
     let what = if run.varied.is_empty() { "one point".to_owned() } else { run.varied.join(" × ") };
     let planned = run.points * run.repeats;
-    let question = if run.question.is_empty() { String::new() } else { format!("  {}", told(&run.question)) };
-    format!("{}  {when}  sweep of {}  {trials} of {planned} trials{question}", run.id, told(&what))
+    let subject = Some(run.subject()).filter(|subject| !subject.is_empty());
+    let subject = subject.map(|subject| format!("  {}", told(&subject))).unwrap_or_default();
+    format!("{}  {when}  sweep of {}  {trials} of {planned} trials{subject}", run.id, told(&what))
 }
 
 /// The answer, a row per point, and below what their trials say against themselves.
-pub fn render_sweep_points(run: &SweepRun, points: &[PointSummary], canvas: Canvas) -> String {
+pub fn render_sweep_points(run: &SweepRun, points: &[PointSummary], ratios: &[WarmerRatio], canvas: Canvas) -> String {
     let cells = |cell: &dyn Fn(&PointSummary) -> String| points.iter().map(cell).collect::<Vec<_>>();
     let mut columns: Vec<Column> = Vec::new();
     for (place, axis) in run.varied.iter().enumerate() {
@@ -110,39 +112,14 @@ pub fn render_sweep_points(run: &SweepRun, points: &[PointSummary], canvas: Canv
     if columns.is_empty() {
         columns.push(Column::text("point", 8, cells(&|point| told(&point.label))));
     }
-    let of = |metric: Metric, render: fn(&PointSummary, Spread) -> String| {
-        cells(&|point| point.figure(metric).map(|spread| render(point, spread)).unwrap_or_default())
-    };
-    columns.extend([
-        Column::number("tps", 0, of(Metric::Tps, middle)),
-        Column::number("min–max", 3, of(Metric::Tps, ends)),
-        Column::number("interval", 2, of(Metric::Tps, interval)),
-        Column::number("worst second", 1, of(Metric::WorstSecond, middle)),
-        Column::number("p50 ms", 5, of(Metric::P50, milliseconds)),
-        Column::number("p99 ms", 1, of(Metric::P99, milliseconds)),
-        Column::number("writes/s", 4, of(Metric::DeviceWrites, middle)),
-        Column::number("written", 4, of(Metric::DeviceWritten, amount)),
-        Column::number("checkpoints", 6, of(Metric::Checkpoints, middle)),
-        Column::number("trials", 4, cells(&render_trials)),
-    ]);
-    let has_any = |metric: Metric| points.iter().any(|point| point.figure(metric).is_some());
-    if has_any(Metric::WarmAfter) {
-        columns.extend([
-            Column::number("warm after, s", 0, of(Metric::WarmAfter, middle)),
-            Column::number("from–to", 3, of(Metric::WarmAfter, ends)),
-            Column::number("50 %, s", 1, of(Metric::To50, middle)),
-        ]);
-    }
-    if has_any(Metric::BoundRatio) {
-        columns.push(Column::number("× bound", 1, of(Metric::BoundRatio, bound_ratio)));
-    }
-    for (title, metric) in [("late", Metric::Late), ("skipped", Metric::Skipped)] {
-        if points.iter().filter_map(|point| point.figure(metric)?.max).any(|most| most > 0.0) {
-            columns.push(Column::number(title, 3, of(metric, middle)));
-        }
-    }
+    columns.extend(figure_columns(points));
     let mut lines = vec![told(&render_sweep_headline(points)), String::new()];
     lines.extend(render_columns(columns, canvas.width, "…"));
+    if !ratios.is_empty() {
+        lines.push("\nmedian of the rounds' ratios, and its 95 % interval".to_owned());
+        lines.extend(ratios.iter().map(render_warmer_ratio));
+        lines.push(String::new());
+    }
     // What the head has said of the whole sweep stands there alone.
     let is_new = |verdict: &&PointVerdict| !run.verdicts.iter().any(|told| told.sentence == verdict.sentence);
     for point in points {
@@ -158,6 +135,66 @@ pub fn render_sweep_points(run: &SweepRun, points: &[PointSummary], canvas: Canv
     lines.join("\n")
 }
 
+/// Of the load where one ran, and of how its server got warm.
+fn figure_columns(points: &[PointSummary]) -> Vec<Column> {
+    let of = |metric: Metric, render: fn(&PointSummary, Spread) -> String| {
+        points
+            .iter()
+            .map(|point| point.figure(metric).map(|spread| render(point, spread)).unwrap_or_default())
+            .collect()
+    };
+    let has_any = |metric: Metric| points.iter().any(|point| point.figure(metric).is_some());
+    let mut columns = Vec::new();
+    if has_any(Metric::Tps) {
+        columns.push(Column::number("tps", 0, of(Metric::Tps, middle)));
+    }
+    if has_any(Metric::ResidentAfter) || has_any(Metric::LoadRate) {
+        columns.push(Column::number("resident after, s", 0, of(Metric::ResidentAfter, hundredths)));
+    }
+    columns.extend([
+        Column::number("min–max", 3, of(Metric::Tps, ends)),
+        Column::number("interval", 2, of(Metric::Tps, interval)),
+        Column::number("worst second", 1, of(Metric::WorstSecond, middle)),
+        Column::number("p50 ms", 5, of(Metric::P50, milliseconds)),
+        Column::number("p99 ms", 1, of(Metric::P99, milliseconds)),
+        Column::number("from–to", 2, of(Metric::ResidentAfter, ends_in_hundredths)),
+        Column::number("buffers back, s", 1, of(Metric::BuffersAfter, hundredths)),
+        Column::number("loaded/s", 1, of(Metric::LoadRate, amount)),
+        Column::number("CPU s per GB", 3, of(Metric::CpuPerGb, hundredths)),
+        Column::number("read", 6, of(Metric::DeviceRead, amount)),
+        Column::number("reads", 4, of(Metric::DeviceReads, middle)),
+        Column::number("writes/s", 4, of(Metric::DeviceWrites, middle)),
+        Column::number("written", 4, of(Metric::DeviceWritten, amount)),
+        Column::number("checkpoints", 6, of(Metric::Checkpoints, middle)),
+        Column::number("trials", 4, points.iter().map(render_trials).collect()),
+    ]);
+    if has_any(Metric::WarmAfter) {
+        columns.extend([
+            Column::number("warm after, s", 0, of(Metric::WarmAfter, middle)),
+            Column::number("from–to", 3, of(Metric::WarmAfter, ends)),
+            Column::number("50 %, s", 1, of(Metric::To50, middle)),
+        ]);
+    }
+    if has_any(Metric::BoundRatio) {
+        columns.push(Column::number("× bound", 1, of(Metric::BoundRatio, bound_ratio)));
+    }
+    for (title, metric) in [("late", Metric::Late), ("skipped", Metric::Skipped)] {
+        if points.iter().filter_map(|point| point.figure(metric)?.max).any(|most| most > 0.0) {
+            columns.push(Column::number(title, 3, of(metric, middle)));
+        }
+    }
+    columns
+}
+
+/// `  pgthaw ÷ cat, scale 10: warm after  0.43 (0.40–0.47), 6 pairs`
+fn render_warmer_ratio(one: &WarmerRatio) -> String {
+    let cell = if one.cell.is_empty() { String::new() } else { format!(", {}", told(&one.cell)) };
+    let names = format!("{} ÷ {}{cell}: {}", told(&one.dividend), told(&one.divisor), one.of.facts().label);
+    let (median, interval) = render_ratio(&one.ratio);
+    let interval = interval.map_or(String::new(), |interval| format!(" ({interval})"));
+    format!("  {names:<44} {median}{interval}, {} pairs", one.ratio.pairs)
+}
+
 fn render_trials(point: &PointSummary) -> String {
     match point.failures {
         0 => point.trials.to_string(),
@@ -167,6 +204,19 @@ fn render_trials(point: &PointSummary) -> String {
 
 fn middle(point: &PointSummary, spread: Spread) -> String {
     render_reached(point, spread.median)
+}
+
+/// Seconds that often differ by less than a tenth.
+fn hundredths(point: &PointSummary, spread: Spread) -> String {
+    render_hundredths(point, spread.median)
+}
+
+fn ends_in_hundredths(point: &PointSummary, spread: Spread) -> String {
+    spread.min.map_or_else(String::new, |min| format!("{min:.2}–{}", render_hundredths(point, spread.max)))
+}
+
+fn render_hundredths(point: &PointSummary, seconds: Option<f64>) -> String {
+    seconds.map_or_else(|| render_reached(point, None), |seconds| format!("{seconds:.2}"))
 }
 
 /// How many times as long as the bound; where it was not warm, how many times the trial was.

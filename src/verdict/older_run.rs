@@ -20,7 +20,7 @@ pub fn make_study_of_run(run: &Run, trials: Vec<Trial>) -> (SweepRun, Vec<SweepT
     let asked = describe_sweep(run, &trials);
     let left_out = run.study.skipped_strategies.iter().cloned();
     let verdicts: Vec<MeasurementVerdict> =
-        left_out.map(|(strategy, remedy)| Finding::StrategyLeftOut { strategy, remedy }.into()).collect();
+        left_out.map(|(strategy, how)| Finding::StrategyLeftOut { strategy, how }.into()).collect();
     let found = WarmupFacts {
         disk: run.study.disk.clone(),
         database_bytes: run.study.database_bytes,

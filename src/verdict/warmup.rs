@@ -98,7 +98,7 @@ fn describe_study(sweep: &SweepRun) -> Study {
 
 fn left_out(verdict: &MeasurementVerdict) -> Option<(String, String)> {
     match &verdict.finding {
-        Finding::StrategyLeftOut { strategy, remedy } => Some((strategy.clone(), remedy.clone())),
+        Finding::StrategyLeftOut { strategy, how } => Some((strategy.clone(), how.clone())),
         _ => None,
     }
 }
@@ -202,7 +202,7 @@ mod tests {
             forecast: None,
             told: None,
         };
-        let left_out = Finding::StrategyLeftOut { strategy: "vmtouch".into(), remedy: "get it".into() };
+        let left_out = Finding::StrategyLeftOut { strategy: "vmtouch".into(), how: "get it".into() };
         SweepRun {
             study: serde_json::to_value(&study).unwrap(),
             question: String::new(),

@@ -302,37 +302,37 @@ fn interrupt(pid: u32) {
     kill_process(Pid::from_raw(pid as i32).unwrap(), Signal::INT).unwrap();
 }
 
+/// A forecast is not gone on with.
 #[test]
 fn what_a_killed_run_left_is_removed_by_the_next_one() {
     let (home, place) = (Home::new(), Place::new());
-    let arguments = ["bench", "residency", "--scale", "1", "--repeats", "500", "--loaders", "cat"];
-    let mut child = place.command(&home, 15, &arguments).stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
+    let forecast = |seconds| {
+        let point = ["bench", "forecast", "--name", "x", "--scale", "1", "--riops", "1000", "--rbps", "100MiB"];
+        place.command(&home, 15, &[&point[..], &["--seconds", seconds]].concat())
+    };
+    let mut child = forecast("500").stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
     let mut lines = BufReader::new(child.stderr.take().unwrap()).lines().map(Result::unwrap);
-    assert!(lines.any(|line| line.contains("round 1  cat")), "no trial ended");
+    assert!(lines.any(|line| line.contains("taking the snapshots")), "nothing was prepared");
     child.kill().unwrap();
     child.wait().unwrap();
     let left = || fs::read_dir(place.0.path()).unwrap().map(|entry| entry.unwrap().path()).collect::<Vec<PathBuf>>();
     let has_server = |left: &PathBuf| left.join("data/postmaster.pid").exists();
-    assert!(left().len() >= 2, "cluster and logs: {:?}", left());
+    assert!(!left().is_empty());
     // The server stops by itself when nobody owns it any more.
     while left().iter().any(has_server) {
         std::thread::sleep(Duration::from_millis(50));
     }
-    let next = ["bench", "residency", "--scale", "1", "--loaders", "cat"];
-    let child = place.command(&home, 15, &next).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let child = forecast("3").stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
     let pid = child.id();
     let output = Output::from(child.wait_with_output().unwrap()).ok();
     assert!(output.stderr.contains("a run that was killed had left"), "{}", output.stderr);
     place.assert_nothing_is_left(pid);
-    // What ended before the kill was kept.
-    let list = home.pgthaw(&["results", "list", "--json"]).ok().json();
-    assert!(list["loadings"][1]["trials"].as_u64().unwrap() >= 1, "{list}");
 }
 
 test_every_version! {
     fn loaders_bring_back_what_a_script_read(version) {
         let (home, place) = (Home::new(), Place::new());
-        let loaders = "pgthaw,pgthaw-both,one-read-per-range,cat";
+        let loaders = "pgthaw-os,pgthaw,one-read-per-range,cat";
         let arguments = ["bench", "residency", "--json", "--disk", "gp3", "--scale", "2", "--script", "select-only"];
         let arguments = [arguments.as_slice(), &["--script-seconds", "1", "--shared-buffers", "48MB", "--loaders", loaders]].concat();
         let child = place.command(&home, version, &arguments).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
@@ -340,29 +340,42 @@ test_every_version! {
         let printed = Output::from(child.wait_with_output().unwrap()).ok().json();
         place.assert_nothing_is_left(pid);
 
-        let study = &printed["run"]["study"];
         let number = |value: &Value| value.as_f64().unwrap_or_else(|| panic!("no number: {value}"));
-        let wanted = number(&study["wanted_bytes"]);
-        assert!(wanted > 0.0 && wanted <= 1.1 * number(&study["database_bytes"]), "{study}");
         let trials = printed["trials"].as_array().unwrap();
         assert_eq!(trials.len(), 4);
         for trial in trials {
-            let outcome = &trial["outcome"];
+            let (warming, brought) = (&trial["warming"], &trial["warming"]["brought"]);
+            let wanted = number(&warming["wanted_bytes"]);
+            assert!(wanted > 0.0 && wanted <= 1.1 * number(&trial["start_state"]["total_bytes"]), "{warming}");
             assert_eq!(text(trial, "/start_state/verdict"), "cold", "{trial}");
-            assert_eq!(outcome["failure"], Value::Null, "{outcome}");
-            assert!(number(&outcome["resident_after_seconds"]) > 0.0);
-            assert!(number(&outcome["resident_bytes"]) >= 0.9 * wanted, "{outcome}");
-            assert_eq!(trial["loader"] == "pgthaw-both", outcome["buffers_after_seconds"].is_f64(), "{outcome}");
+            assert_eq!(trial["strategy_outcome"]["failure"], Value::Null, "{trial}");
+            assert!(number(&brought["resident_after_seconds"]) > 0.0);
+            assert!(number(&brought["resident_bytes"]) >= 0.9 * wanted, "{brought}");
+            assert!(number(&brought["cpu_seconds"]) > 0.0 && brought["device_reads"].is_u64(), "{brought}");
+            assert_eq!(trial["point"]["strategy"] == "pgthaw", brought["buffers_after_seconds"].is_f64(), "{brought}");
+            let looks = warming["looks"].as_array().unwrap();
+            assert!(looks.iter().any(|look| number(&look["resident_bytes"]) >= 0.99 * wanted), "{looks:?}");
+            // Its seconds are measured as those of every trial are.
+            let seconds = trial["samples"].as_array().unwrap();
+            assert!(!seconds.is_empty() && trial["os_samples"].as_array().unwrap().len() == seconds.len(), "{trial}");
+            assert_eq!((&trial["latency"], &trial["transactions"]), (&Value::Null, &serde_json::json!(0)), "nobody was served");
         }
-        let ratios = printed["summary"]["ratios"].as_array().unwrap();
+        let points = printed["points"].as_array().unwrap();
+        assert!(points.iter().all(|point| point["tps"].is_null() && point["resident_after_seconds"]["reached"] == 1), "{points:?}");
+        let ratios = printed["ratios"].as_array().unwrap();
         let pairs: Vec<(&str, &str)> = ratios.iter().map(|one| (text(one, "/dividend"), text(one, "/divisor"))).collect();
-        let to_others = [("pgthaw-both", "pgthaw"), ("pgthaw", "one-read-per-range"), ("pgthaw", "cat")];
+        let to_others = [("pgthaw", "pgthaw-os"), ("pgthaw-os", "one-read-per-range"), ("pgthaw-os", "cat")];
         // Without the privilege to limit a disk there is no bound.
-        let is_limited = study["disk"]["not_enforced"].is_null();
+        let is_limited = trials[0]["warming"]["bound_seconds"].is_f64();
         assert_eq!(pairs[usize::from(is_limited)..], to_others, "{ratios:?}");
         assert!(ratios.iter().all(|one| one["pairs"] == 1 && number(&one["median"]["at_least"]) > 0.0), "{ratios:?}");
         let stored = home.pgthaw(&["results", "show", "--json"]).ok().json();
-        assert_eq!((&stored["run"], &stored["trials"]), (&printed["run"], &printed["trials"]));
+        assert_eq!(stored, printed);
+        let compared = ["results", "compare", "strategy=cat", "strategy=pgthaw-os", "--metric", "resident-after", "--json"];
+        let compared = home.pgthaw(&compared).ok().json();
+        assert!(number(&compared["cells"][0]["ratio"]["median"]["at_least"]) > 0.0, "{compared}");
+        let exported = home.pgthaw(&["results", "export", "--format", "json"]).ok().json();
+        assert_eq!(exported.as_array().unwrap().len(), 4);
     }
 }
 
@@ -373,7 +386,7 @@ fn ctrl_c_while_loaders_run_leaves_nothing() {
     let mut child = place.command(&home, 15, &arguments).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
     let pid = child.id();
     let mut lines = BufReader::new(child.stderr.take().unwrap()).lines().map(Result::unwrap);
-    assert!(lines.any(|line| line.contains("round 1  cat")), "no trial ended");
+    assert!(lines.any(|line| line.contains(" resident")), "no trial ended");
     interrupt(pid);
     drop(lines);
     let output = Output::from(child.wait_with_output().unwrap()).ends_with(130);
@@ -381,7 +394,7 @@ fn ctrl_c_while_loaders_run_leaves_nothing() {
     place.assert_nothing_is_left(pid);
     let refused = ["bench", "residency", "--loaders", "dd"];
     let refused = Output::from(place.command(&home, 15, &refused).output().unwrap()).ends_with(2);
-    assert!(refused.stderr.contains("there is no loader \"dd\""), "{}", refused.stderr);
+    assert!(refused.stderr.contains("there is no strategy \"dd\""), "{}", refused.stderr);
 }
 
 /// Small enough to be warm within the trial on any disk.

@@ -53,9 +53,9 @@ fn metrics_table() -> String {
             MetricKind::Time => "seconds",
             MetricKind::Bytes => "bytes",
             MetricKind::Count => "count",
+            MetricKind::ByteRate => "bytes/s",
+            MetricKind::Cost => "s/GB",
             MetricKind::Ratio => "ratio",
-            MetricKind::ByteRate => "bytes per second",
-            MetricKind::Cost => "seconds",
         };
         let better = if facts.is_low_better { "less" } else { "more" };
         format!("| `{}` | `{}` | {unit} | {better} | {} |\n", facts.key, facts.name, facts.caption)

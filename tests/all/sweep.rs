@@ -271,7 +271,7 @@ fn an_interrupted_sweep_goes_on_and_no_trial_is_lost_or_doubled() {
     kill_process(Pid::from_raw(pid as i32).unwrap(), Signal::INT).unwrap();
     drop(lines);
     let output = Output::from(child.wait_with_output().unwrap()).ends_with(130);
-    assert!(output.stdout.contains("of 6 trials: the same `bench sweep` goes on"), "{}", output.stdout);
+    assert!(output.stdout.contains("of 6 trials: the same command goes on"), "{}", output.stdout);
     place.assert_nothing_is_left(pid);
     let first = stored();
     assert!(!trials(&first).is_empty());

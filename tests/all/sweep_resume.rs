@@ -103,6 +103,27 @@ fn ways_to_warm_that_are_killed_go_on_with_what_is_left() {
     assert_eq!(Output::from(plan).ok().json()["plan"]["varied"], serde_json::json!(["strategy"]));
 }
 
+/// Killed in its third trial.
+#[test]
+fn warmers_of_an_idle_server_that_are_killed_go_on_with_what_is_left() {
+    let (home, place) = (Home::new(), Place::new());
+    let study = ["bench", "residency", "--scale", "1", "--repeats", "2", "--loaders", "pgthaw-os,cat"];
+    let again = |more: &[&str]| place.command(&home, 15, &[&study[..], more].concat());
+    kill_at(again(&[]), "2 of 4", &place);
+    let killed = home.pgthaw(&["results", "show", "--json"]).ok().json();
+    assert_eq!((trials(&killed).len(), killed["sweep"]["ended_at"].is_null()), (2, true), "{killed}");
+    let output = Output::from(again(&["--json"]).stderr(Stdio::piped()).output().unwrap()).ok();
+    assert!(clusters(&place).is_empty());
+    let printed = output.json();
+    assert_eq!((&printed["sweep"]["id"], trials(&printed).len()), (&killed["sweep"]["id"], 4), "{printed}");
+    assert_eq!(trials(&printed)[..2], trials(&killed)[..], "what had ended is as it was");
+    assert!(printed["sweep"]["ended_at"].is_string());
+    let file = home.path().join("printed.toml");
+    fs::write(&file, again(&["--print-study"]).output().unwrap().stdout).unwrap();
+    let plan = sweep(&place, &home, 15, file.to_str().unwrap(), &["--dry-run", "--json"]).output().unwrap();
+    assert_eq!(Output::from(plan).ok().json()["plan"]["varied"], serde_json::json!(["strategy"]));
+}
+
 #[test]
 fn nothing_stays_of_a_sweep_that_does_not_go_on() {
     let (home, place) = (Home::new(), Place::new());

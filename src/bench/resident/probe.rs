@@ -94,12 +94,19 @@ impl Looker {
         std::thread::sleep(self.start.saturating_sub(clock::read_monotonic()));
         while !stopped.load(Ordering::Relaxed) {
             let began = clock::read_monotonic();
-            self.look(runtime)?;
+            if !self.has_seen_all() {
+                self.look(runtime)?;
+            }
             let pause = ((clock::read_monotonic() - began) * REST_PER_LOOK).clamp(SHORTEST_PAUSE, LONGEST_PAUSE);
             std::thread::sleep(pause);
         }
         self.seen.resident_bytes = Bytes(self.watch.recount()? * self.wanted.page_bytes);
         Ok(self.seen)
+    }
+
+    fn has_seen_all(&self) -> bool {
+        let are_buffers_back = self.connection.is_none() || self.seen.buffers_after_seconds.is_some();
+        self.seen.resident_after_seconds.is_some() && are_buffers_back
     }
 
     /// Looks at both tiers. What is seen is dated to the end of the look: rather late than early.

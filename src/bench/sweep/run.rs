@@ -323,8 +323,8 @@ impl Play<'_> {
         let mut found = compute_start_verdicts(sweep, &disks_of(sites, sweep), &builds_of(sites), pages_out_idle());
         let left_out: BTreeMap<&str, &String> =
             sites.values().flat_map(|site| &site.left_out).map(|(name, how)| (*name, how)).collect();
-        found.extend(left_out.into_iter().map(|(strategy, remedy)| {
-            MeasurementVerdict::from(Finding::StrategyLeftOut { strategy: strategy.to_owned(), remedy: remedy.clone() })
+        found.extend(left_out.into_iter().map(|(strategy, how)| {
+            MeasurementVerdict::from(Finding::StrategyLeftOut { strategy: strategy.to_owned(), how: how.clone() })
         }));
         // One that was missing may have come since.
         run.verdicts.retain(|verdict| !matches!(verdict.finding, Finding::StrategyLeftOut { .. }));

@@ -7,7 +7,9 @@ use crate::commands::OutputArguments;
 use crate::results::Store;
 use crate::study::SweepRun;
 use crate::terminal::{self, Canvas};
-use crate::verdict::{PointSummary, TrialOutline, compute_outline_summary, render_sweep_headline};
+use crate::verdict::{
+    PointSummary, TrialOutline, WarmerRatio, compute_outline_summary, compute_warmer_ratios, render_sweep_headline,
+};
 
 /// What `--json` prints of a sweep, up to its trials.
 #[derive(Serialize)]
@@ -16,6 +18,8 @@ struct Head<'a> {
     /// The answer in one sentence.
     headline: String,
     points: Vec<PointSummary>,
+    /// The warmers of a study beside each other.
+    ratios: Vec<WarmerRatio>,
     trials: [(); 0],
 }
 
@@ -25,13 +29,13 @@ const END: &str = "]\n}";
 /// Shows a stored sweep: the table of points, for which a few figures of each trial are enough, or everything as JSON.
 pub async fn show_sweep(store: &Store, run: &SweepRun, output: OutputArguments) -> anyhow::Result<()> {
     let trials = store.read_sweep_outlines(&run.id).await?;
-    let points = compute_outline_summary(run, &trials);
+    let (points, ratios) = (compute_outline_summary(run, &trials), compute_warmer_ratios(run, &trials));
     if output.json {
-        let head = Head { sweep: run, headline: render_sweep_headline(&points), points, trials: [] };
+        let head = Head { sweep: run, headline: render_sweep_headline(&points), points, ratios, trials: [] };
         return print_everything(store, head, &trials).await;
     }
     terminal::print_line(&format!("{}\n", terminal::render_sweep_head(run, trials.len())));
-    terminal::print_line(&terminal::render_sweep_points(run, &points, Canvas::of_stdout(false)));
+    terminal::print_line(&terminal::render_sweep_points(run, &points, &ratios, Canvas::of_stdout(false)));
     Ok(())
 }
 

@@ -278,7 +278,8 @@ impl Point {
     /// `scale 10, clients 4`: the point by these axes; what it is when there are none.
     pub fn render(&self, axes: &[String]) -> String {
         if axes.is_empty() {
-            return format!("{}, scale {}, {} clients", self.script, self.scale, self.clients);
+            let warmer = if self.strategy == NOTHING { String::new() } else { format!(", {}", self.strategy) };
+            return format!("{}, scale {}, {} clients{warmer}", self.script, self.scale, self.clients);
         }
         let parts = axes.iter().filter_map(|axis| Some(format!("{axis} {}", self.value(axis)?)));
         parts.collect::<Vec<_>>().join(", ")

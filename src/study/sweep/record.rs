@@ -76,11 +76,29 @@ impl SweepRun {
         self.study["is_warmup"] == true
     }
 
-    /// What a study asks, in words; of a study of ways to warm that nobody gave a name, what it is about.
+    /// Do its trials end when what is wanted is resident, on an idle server?
+    pub fn is_idle(&self) -> bool {
+        self.study["until"] == "resident"
+    }
+
+    /// What a study asks, in words; of a study of warmers that nobody gave a name, what it is about.
     pub fn subject(&self) -> String {
-        let point = self.axes().filter(|_| self.is_warmup() && self.question.is_empty()).map(|axes| axes.point(0));
-        let named = |point: Point| format!("ways to warm: pgbench {}, scale {}", point.script_name(), point.scale);
-        point.map_or_else(|| self.question.clone(), named)
+        if !self.question.is_empty() {
+            return self.question.clone();
+        }
+        let Some(point) = self.axes().map(|axes| axes.point(0)) else { return String::new() };
+        let (script, scale) = (point.script_name(), point.scale);
+        match self.study["wanted_seconds"].as_u64() {
+            _ if self.is_warmup() => format!("ways to warm: pgbench {script}, scale {scale}"),
+            Some(seconds) if self.is_idle() => {
+                let clients = point.clients;
+                format!(
+                    "residency of what {seconds} s of {script} with {clients} clients read from cold, scale {scale}"
+                )
+            }
+            None if self.is_idle() => format!("residency of everything, scale {scale}"),
+            _ => String::new(),
+        }
     }
 
     /// The axes as the study was understood; `None` where it was imported, or where somebody's edit left an axis without a value.

@@ -7,16 +7,42 @@ use crate::verdict::spread::{Spread, missing_last};
 /// A worst second or a percentile that is this much better elsewhere is worth a word.
 const TELLING: f64 = 1.25;
 
-/// One sentence: which point served most, what its worst second and its slowest hundredth were, which point is calmer, and
-/// which others the trials do not tell from it.
+/// Which point of cold ones was there soonest; then which served most, what its worst second and its slowest hundredth were, which
+/// point is calmer, and which others the trials do not tell from it.
 pub fn render_sweep_headline(points: &[PointSummary]) -> String {
+    let soonest = [("resident", Metric::ResidentAfter), ("warm", Metric::WarmAfter)];
+    let soonest = soonest.into_iter().find_map(|(state, metric)| render_soonest(points, state, metric));
+    let most = render_most(points);
+    let told: Vec<String> = soonest.into_iter().chain(most).collect();
+    if told.is_empty() { "No trial has figures.".to_owned() } else { told.join(" ") }
+}
+
+/// `Soonest resident: pgthaw-os after 4.12 s (4.01–4.30), 1.16 × the bound; then cat after 5.20 s.`
+fn render_soonest(points: &[PointSummary], state: &str, metric: Metric) -> Option<String> {
+    let seconds = |point: &PointSummary| point.median(metric).unwrap_or(f64::INFINITY);
+    let mut known: Vec<&PointSummary> = points.iter().filter(|point| point.figure(metric).is_some()).collect();
+    known.sort_by(|one, other| seconds(one).total_cmp(&seconds(other)));
+    let tell = |point: &PointSummary| {
+        let Some((spread, median)) = point.figure(metric).and_then(|spread| Some((spread, spread.median?))) else {
+            return format!("{} not within {} s", point.label, point.measured_seconds.unwrap_or_default());
+        };
+        let [min, max] = [spread.min, spread.max].map(|end| end.map_or("…".to_owned(), |end| format!("{end:.2}")));
+        let range = if spread.repeats > 1 { format!(" ({min}–{max})") } else { String::new() };
+        format!("{} after {median:.2} s{range}", point.label)
+    };
+    let (soonest, others) = known.split_first()?;
+    let bound = soonest.median(Metric::BoundRatio).map(|ratio| format!(", {ratio:.2} × the bound"));
+    let next = others.first().map(|next| format!("; then {}", tell(next)));
+    let head = if others.is_empty() { format!("Until {state}") } else { format!("Soonest {state}") };
+    Some(format!("{head}: {}{}{}.", tell(soonest), bound.unwrap_or_default(), next.unwrap_or_default()))
+}
+
+fn render_most(points: &[PointSummary]) -> Option<String> {
     let tps = |point: &PointSummary| point.median(Metric::Tps).unwrap_or(f64::NEG_INFINITY);
     let measured: Vec<&PointSummary> = points.iter().filter(|point| point.figure(Metric::Tps).is_some()).collect();
     let as_asked: Vec<&PointSummary> = measured.iter().copied().filter(|point| !is_refused(point)).collect();
     let points = if as_asked.is_empty() { measured } else { as_asked };
-    let Some(best) = points.iter().copied().max_by(|a, b| tps(a).total_cmp(&tps(b))) else {
-        return "No trial has figures.".to_owned();
-    };
+    let best = points.iter().copied().max_by(|a, b| tps(a).total_cmp(&tps(b)))?;
     let mut sentence =
         format!("Most transactions per second: {} at {}", median_and_range(best.figure(Metric::Tps)), best.label);
     let hidden = [
@@ -37,7 +63,7 @@ pub fn render_sweep_headline(points: &[PointSummary]) -> String {
     if is_refused(best) {
         sentence += "; no point measured what was asked for";
     }
-    sentence + "."
+    Some(sentence + ".")
 }
 
 /// Did a trial of it measure something else than was asked for?

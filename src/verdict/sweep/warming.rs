@@ -165,7 +165,7 @@ pub fn limits_of(trial: &TrialOutline, metric: Metric) -> Option<Limits> {
 }
 
 /// All of a point but its warmer, and which of two equal sides it is on.
-fn group_of(point: &Point) -> String {
+pub fn group_of(point: &Point) -> String {
     let of_all = point.values().into_iter().filter(|(axis, _)| axis != "strategy" && axis != "side");
     of_all.map(|(axis, value)| format!("{axis}={value}")).collect::<Vec<_>>().join("\n")
 }
@@ -225,6 +225,7 @@ mod tests {
             climb: climb.to_vec(),
             wanted_bytes: Some(Bytes(9000)),
             bound_seconds: Some(1.2),
+            brought: None,
         };
         assert_eq!(warming.figures, by_hand);
         assert_eq!((warming.judgement, warming.no_verdict.as_deref()), (None, Some("too short")));
