@@ -5,7 +5,7 @@ use std::sync::mpsc::channel;
 use std::time::Duration;
 
 use super::resident::{Looker, Probe};
-use super::warmer::Contender;
+use super::warmer::{ActiveContender, Contender};
 use super::watch::{Watch, Watched};
 use crate::lab::{Error, Generator, Lab, Start, Stop};
 use crate::linux::cgroup::DiskLimit;
@@ -131,19 +131,9 @@ pub fn run_race(
     let head_start_bytes = limit.as_ref().map(read_used).transpose()?;
 
     let mut watch = Watch::new(entrants.watched, readings, events, generator_pids);
-    let (mut is_early, mut end) = (false, start.after(seconds));
-    while !is_early && clock::read_monotonic() < end {
-        stop.check()?;
-        contender.poll(lab);
-        is_early = watch.poll(generator);
-        is_early |= generator.poll()?.is_some() && entrants.ends_by_itself;
-        if end == start.after(seconds) && probe.as_ref().is_some_and(|probe| probe.is_over(contender.ended_at())) {
-            // Its last second is measured as a whole.
-            end = end.min(start.end_of_second(clock::read_monotonic()) + LAST_READING);
-        }
-        std::thread::sleep(poll_interval(entrants.cadence));
-    }
-    is_early |= end < start.after(seconds);
+    let Entrants { ends_by_itself, cadence, .. } = entrants;
+    let course = Course { lab, start, seconds, ends_by_itself, cadence, stop };
+    let is_early = course.follow(generator, &mut contender, &mut watch, probe.as_ref())?;
     if is_early {
         generator.end_early();
     }
@@ -177,6 +167,42 @@ pub fn run_race(
         seen,
         others,
     })
+}
+
+/// The way of a race to its end.
+struct Course<'a> {
+    lab: &'a Lab,
+    start: Start,
+    seconds: u32,
+    ends_by_itself: bool,
+    cadence: Cadence,
+    stop: &'a Stop,
+}
+
+impl Course<'_> {
+    /// Looks at everybody until it is over. True when that is before its seconds are.
+    fn follow(
+        &self,
+        generator: &mut dyn Generator,
+        contender: &mut ActiveContender,
+        watch: &mut Watch<'_>,
+        probe: Option<&Probe>,
+    ) -> Result<bool, Error> {
+        let last = self.start.after(self.seconds);
+        let (mut is_early, mut end) = (false, last);
+        while !is_early && clock::read_monotonic() < end {
+            self.stop.check()?;
+            contender.poll(self.lab);
+            is_early = watch.poll(generator);
+            is_early |= generator.poll()?.is_some() && self.ends_by_itself;
+            if end == last && probe.is_some_and(|probe| probe.is_over(contender.ended_at())) {
+                // Its last second is measured as a whole.
+                end = end.min(self.start.end_of_second(clock::read_monotonic()) + LAST_READING);
+            }
+            std::thread::sleep(poll_interval(self.cadence));
+        }
+        Ok(is_early || end < last)
+    }
 }
 
 fn poll_interval(cadence: Cadence) -> Duration {

@@ -29,7 +29,7 @@ pub use launch::{Ended, Gated, Launch, Running};
 pub use lock::SweepLock;
 pub use machine::describe_machine;
 pub use server::{
-    Look, STATISTICS_DELAY, apply_reload, check_settings, connect, connect_to, needs_restart, read_look, read_tables,
+    Look, apply_reload, check_settings, connect, connect_to, needs_restart, read_final_look, read_look, read_tables,
 };
 pub use settings::read_setting_remarks;
 pub use site::{Site, SiteKey, SiteMaker, SitesAsked};

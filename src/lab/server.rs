@@ -17,9 +17,10 @@ use crate::units::Bytes;
 /// Where pgthaw connects to during trials: looking at the server warms no page of the benchmark's database.
 pub const CONTROL_DATABASE: &str = "postgres";
 
-/// Backends report what they counted when they end, other processes in each of their rounds; 13 and 14 collect it in a
-/// process that writes it down twice a second.
-pub const STATISTICS_DELAY: Duration = Duration::from_millis(600);
+/// Backends report what they counted when they end, other processes in each of their rounds of a fifth of a second; 13 and 14
+/// collect it in a process that writes it down twice a second.
+const ROUND_DELAY: Duration = Duration::from_millis(250);
+const STATISTICS_DELAY: Duration = Duration::from_millis(600);
 
 /// From this version on a backend's counts are there when it has ended.
 const COUNTS_AT_ONCE_SINCE: u32 = 150_000;
@@ -44,6 +45,13 @@ pub struct Look {
     pub version: String,
     /// Bytes of its log.
     pub log_bytes: u64,
+}
+
+/// Looks at the lab's server when a trial is over: when all has been reported that its processes counted.
+pub async fn read_final_look(lab: &Lab) -> Result<Look, Error> {
+    let is_at_once = connect(lab).await?.0.facts.version_num >= COUNTS_AT_ONCE_SINCE;
+    tokio::time::sleep(if is_at_once { ROUND_DELAY } else { STATISTICS_DELAY }).await;
+    read_look(lab).await
 }
 
 /// Looks at the lab's server.

@@ -5,7 +5,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::others::Others;
-use super::saturation::{Saturation, SaturationSign};
+use super::saturation::{Saturation, SaturationSign, percent};
 use crate::units::Bytes;
 
 /// What was found, of a trial or of a whole sweep.
@@ -507,11 +507,6 @@ fn start_remedy(asked: &str, total: Bytes, memory: Option<Bytes>) -> String {
         ),
         _ => "see that the database fits into memory, and that nothing else uses it".to_owned(),
     }
-}
-
-/// `12 %`
-pub(super) fn percent(ratio: f64) -> String {
-    format!("{:.0} %", 100.0 * ratio)
 }
 
 #[cfg(test)]

@@ -2,8 +2,6 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::finding::percent;
-
 /// By which signs the load generator itself was the limit.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Saturation {
@@ -68,4 +66,9 @@ impl Saturation {
         let empty = self.empty_tps.map(|tps| format!("; an empty statement it does {tps:.0} times a second"));
         format!("pgbench itself is the limit: {busy}{why}{}", empty.unwrap_or_default())
     }
+}
+
+/// `12 %`
+pub(super) fn percent(ratio: f64) -> String {
+    format!("{:.0} %", 100.0 * ratio)
 }

@@ -13,7 +13,7 @@ use crate::bench::warmer::{Contender, io_workers_serve};
 use crate::bench::watch::Watched;
 use crate::failure::Explain as _;
 use crate::lab::{
-    Error, Lab, LoadFigures, Look, NoLoad, STATISTICS_DELAY, ScriptCopies, Site, SiteKey, Stop, TrialLoad, connect,
+    Error, Lab, LoadFigures, Look, NoLoad, ScriptCopies, Site, SiteKey, Stop, TrialLoad, connect, read_final_look,
     read_look, read_tables,
 };
 use crate::linux::loop_file_system::FileSystemFacts;
@@ -155,8 +155,7 @@ impl TrialSetup<'_> {
         let figures = running_load.finish(&load)?;
         let relations: Vec<StripRelation> = started.strips.iter().map(|(relation, _)| relation.clone()).collect();
         let strips = read_strips_of_running(lab, &relations).await?;
-        tokio::time::sleep(STATISTICS_DELAY).await;
-        let after = read_look(lab).await?;
+        let after = read_final_look(lab).await?;
         let log = lab.cluster().log_since(before.log_bytes, tells_of_trial)?;
         let tables = read_tables(lab).await?;
         Ok(Measurement { started, measured, figures, waits, before, after, tables, log, strips })

@@ -5,5 +5,5 @@ mod contender;
 mod snapshots;
 
 pub use commands::plan_launch;
-pub use contender::{Contender, io_workers_serve};
+pub use contender::{ActiveContender, Contender, io_workers_serve};
 pub use snapshots::WarmSnapshots;

@@ -7,6 +7,7 @@ use serde::Serialize;
 use super::forecast::{database_bytes, expected_seconds, forecast_warm_seconds, needed_bytes};
 use super::point::Point;
 use super::spec::Sweep;
+use super::warmup::Until;
 use crate::linux::read_free_bytes;
 use crate::study::error::Error;
 use crate::study::order::{Turn, plan_order};
@@ -84,6 +85,22 @@ fn plan_point(sweep: &Sweep, number: u32) -> PlannedPoint {
 pub fn plan_turns(sweep: &Sweep, seed: u64, can_run: impl Fn(&Point) -> bool) -> Vec<Turn<u32>> {
     let numbers: Vec<u32> = (0..sweep.points()).filter(|number| can_run(&sweep.point(*number))).collect();
     plan_order(&numbers, sweep.repeats, seed)
+}
+
+impl Sweep {
+    /// Settings of the server that have one value in all points.
+    pub fn common_settings(&self) -> Vec<(String, String)> {
+        let one = |(name, values): &(String, Vec<String>)| match values.as_slice() {
+            [value] => Some((name.clone(), value.clone())),
+            _ => None,
+        };
+        self.axes.settings.iter().filter_map(one).collect()
+    }
+
+    /// Do warmers bring back what is wanted of a server that nobody uses?
+    pub fn is_idle(&self) -> bool {
+        self.until == Some(Until::Resident)
+    }
 }
 
 impl SweepPlan {

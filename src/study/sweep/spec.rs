@@ -83,22 +83,6 @@ pub struct Sweep {
     pub contents: BTreeMap<PathBuf, String>,
 }
 
-impl Sweep {
-    /// Settings of the server that have one value in all points.
-    pub fn common_settings(&self) -> Vec<(String, String)> {
-        let one = |(name, values): &(String, Vec<String>)| match values.as_slice() {
-            [value] => Some((name.clone(), value.clone())),
-            _ => None,
-        };
-        self.axes.settings.iter().filter_map(one).collect()
-    }
-
-    /// Do warmers bring back what is wanted of a server that nobody uses?
-    pub fn is_idle(&self) -> bool {
-        self.until == Some(Until::Resident)
-    }
-}
-
 /// A cache that a database may be meant to exceed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]

@@ -84,6 +84,85 @@ const fn facts(
 
 use MetricKind::{ByteRate, Bytes, Cost, Count, Latency, PerSecond, Rate, Ratio, Time};
 
+/// Of each figure, in the order in which they are declared.
+const FACTS: [MetricFacts; Metric::ALL.len()] = [
+    facts("tps", "tps", "throughput", "transactions per second", Rate),
+    facts("worst-second", "worst_second_tps", "worst second", "transactions in the worst second", Rate),
+    facts("p50", "latency_us_p50", "median latency", "median latency", Latency),
+    facts("p95", "latency_us_p95", "95th percentile", "95th percentile of latency", Latency),
+    facts("p99", "latency_us_p99", "99th percentile", "99th percentile of latency", Latency),
+    facts("p999", "latency_us_p999", "99.9th percentile", "99.9th percentile of latency", Latency),
+    facts(
+        "warm-after",
+        "warm_after_seconds",
+        "warm after",
+        "seconds until fewer than 1 % of transactions read from the device",
+        Time,
+    ),
+    facts("to-50", "to_50_seconds", "to 50 %", "seconds until 50 % of steady", Time),
+    facts("to-90", "to_90_seconds", "to 90 %", "seconds until 90 % of steady", Time),
+    facts("to-95", "to_95_seconds", "to 95 %", "seconds until 95 % of steady", Time),
+    facts("bound-ratio", "bound_ratio", "× bound", "time until warm ÷ the bound of the disk", Ratio),
+    facts("bound", "bound_seconds", "bound", "seconds below which no warmer can be warm", Time),
+    MetricFacts {
+        is_low_better: false,
+        ..facts(
+            "served-until-warm",
+            "served_until_warm",
+            "served until warm",
+            "transactions served until it was warm, or in the whole trial",
+            Count,
+        )
+    },
+    facts(
+        "resident-after",
+        "resident_after_seconds",
+        "resident after",
+        "seconds until 99 % of what is wanted was seen in the page cache",
+        Time,
+    ),
+    facts(
+        "buffers-after",
+        "buffers_after_seconds",
+        "buffers back after",
+        "seconds until 90 % of the former shared_buffers were back",
+        Time,
+    ),
+    facts("load-rate", "load_bytes_per_second", "loaded", "wanted bytes per second until they were resident", ByteRate),
+    facts(
+        "cpu-per-gb",
+        "cpu_seconds_per_gb",
+        "CPU per GB",
+        "processor seconds of the warmer per 10⁹ bytes wanted",
+        Cost,
+    ),
+    facts("reads", "device_reads", "reads (by anybody)", "reads of the device in a trial, by anybody", Count),
+    facts(
+        "read",
+        "device_read_bytes",
+        "device reads (by anybody)",
+        "bytes read from the device in a trial, by anybody",
+        Bytes,
+    ),
+    facts(
+        "writes",
+        "device_writes_per_second",
+        "device writes (by anybody)",
+        "writes of the device per second, by anybody",
+        PerSecond,
+    ),
+    facts(
+        "written",
+        "device_written_bytes",
+        "device written (by anybody)",
+        "bytes written to the device in a trial, by anybody",
+        Bytes,
+    ),
+    facts("late", "late", "late", "transactions above the latency limit", Count),
+    facts("skipped", "skipped", "skipped", "transactions that were due too long ago", Count),
+    facts("checkpoints", "checkpoints", "checkpoints", "checkpoints that ended in a trial", Count),
+];
+
 impl Metric {
     pub const ALL: [Metric; 24] = [
         Metric::Tps,
@@ -114,105 +193,7 @@ impl Metric {
 
     /// What it is.
     pub const fn facts(self) -> MetricFacts {
-        match self {
-            Metric::Tps => facts("tps", "tps", "throughput", "transactions per second", Rate),
-            Metric::WorstSecond => {
-                facts("worst-second", "worst_second_tps", "worst second", "transactions in the worst second", Rate)
-            }
-            Metric::P50 => facts("p50", "latency_us_p50", "median latency", "median latency", Latency),
-            Metric::P95 => facts("p95", "latency_us_p95", "95th percentile", "95th percentile of latency", Latency),
-            Metric::P99 => facts("p99", "latency_us_p99", "99th percentile", "99th percentile of latency", Latency),
-            Metric::P999 => {
-                facts("p999", "latency_us_p999", "99.9th percentile", "99.9th percentile of latency", Latency)
-            }
-            Metric::WarmAfter => facts(
-                "warm-after",
-                "warm_after_seconds",
-                "warm after",
-                "seconds until fewer than 1 % of transactions read from the device",
-                Time,
-            ),
-            Metric::To50 => facts("to-50", "to_50_seconds", "to 50 %", "seconds until 50 % of steady", Time),
-            Metric::To90 => facts("to-90", "to_90_seconds", "to 90 %", "seconds until 90 % of steady", Time),
-            Metric::To95 => facts("to-95", "to_95_seconds", "to 95 %", "seconds until 95 % of steady", Time),
-            Metric::BoundRatio => {
-                facts("bound-ratio", "bound_ratio", "× bound", "time until warm ÷ the bound of the disk", Ratio)
-            }
-            Metric::Bound => {
-                facts("bound", "bound_seconds", "bound", "seconds below which no warmer can be warm", Time)
-            }
-            Metric::ServedUntilWarm => MetricFacts {
-                is_low_better: false,
-                ..facts(
-                    "served-until-warm",
-                    "served_until_warm",
-                    "served until warm",
-                    "transactions served until it was warm, or in the whole trial",
-                    Count,
-                )
-            },
-            Metric::ResidentAfter => facts(
-                "resident-after",
-                "resident_after_seconds",
-                "resident after",
-                "seconds until 99 % of what is wanted was seen in the page cache",
-                Time,
-            ),
-            Metric::BuffersAfter => facts(
-                "buffers-after",
-                "buffers_after_seconds",
-                "buffers back after",
-                "seconds until 90 % of the former shared_buffers were back",
-                Time,
-            ),
-            Metric::LoadRate => facts(
-                "load-rate",
-                "load_bytes_per_second",
-                "loaded",
-                "wanted bytes per second until they were resident",
-                ByteRate,
-            ),
-            Metric::CpuPerGb => facts(
-                "cpu-per-gb",
-                "cpu_seconds_per_gb",
-                "CPU per GB",
-                "processor seconds of the warmer per 10⁹ bytes wanted",
-                Cost,
-            ),
-            Metric::DeviceReads => facts(
-                "reads",
-                "device_reads",
-                "reads (by anybody)",
-                "reads of the device in a trial, by anybody",
-                Count,
-            ),
-            Metric::DeviceRead => facts(
-                "read",
-                "device_read_bytes",
-                "device reads (by anybody)",
-                "bytes read from the device in a trial, by anybody",
-                Bytes,
-            ),
-            Metric::DeviceWrites => facts(
-                "writes",
-                "device_writes_per_second",
-                "device writes (by anybody)",
-                "writes of the device per second, by anybody",
-                PerSecond,
-            ),
-            Metric::DeviceWritten => facts(
-                "written",
-                "device_written_bytes",
-                "device written (by anybody)",
-                "bytes written to the device in a trial, by anybody",
-                Bytes,
-            ),
-            Metric::Late => facts("late", "late", "late", "transactions above the latency limit", Count),
-            Metric::Skipped => facts("skipped", "skipped", "skipped", "transactions that were due too long ago", Count),
-            Metric::Checkpoints => {
-                facts("checkpoints", "checkpoints", "checkpoints", "checkpoints that ended in a trial", Count)
-            }
-        }
+        FACTS[self as usize]
     }
 
     /// For the command line and for tables.
@@ -318,7 +299,8 @@ mod tests {
         keys.sort_unstable();
         keys.dedup();
         assert_eq!(keys.len(), Metric::ALL.len());
-        for metric in Metric::ALL {
+        for (place, metric) in Metric::ALL.into_iter().enumerate() {
+            assert_eq!(metric as usize, place);
             assert_eq!(metric.name().parse::<Metric>().unwrap(), metric);
         }
         assert!("p98".parse::<Metric>().unwrap_err().to_string().contains("tps, worst-second, p50, p95, p99, p999"));
