@@ -115,6 +115,7 @@ fn an_older_store_shows_what_it_did() {
     assert_eq!(wait(read()).0, records.sweep_trials);
     assert_eq!(sqlite(&path, "SELECT count(*) FROM sweep_measures"), "0");
     for older in [
+        "DROP VIEW loading_summary",
         "DROP VIEW all_runs",
         "DROP VIEW trial_summary",
         "DROP VIEW trial_verdicts",
@@ -126,7 +127,6 @@ fn an_older_store_shows_what_it_did() {
         "ALTER TABLE sweep_trials DROP COLUMN warming",
         "ALTER TABLE sweep_outlines DROP COLUMN warming",
         "CREATE VIEW sweep_summary AS SELECT sweep_id FROM sweep_trials",
-        "DROP VIEW loading_summary",
         "CREATE TABLE runs (id TEXT)",
         "CREATE TABLE loading_runs (id TEXT)",
         "CREATE TABLE loading_trials (run_id TEXT, failure TEXT)",

@@ -60,7 +60,7 @@ pub(super) async fn read_loading(
     let asked: Asked = run.json("study")?;
     let sweep = describe_sweep(&asked);
     let left_out = asked.skipped_loaders.iter();
-    let left_out = left_out.map(|(loader, remedy)| (name_now(loader), remedy.clone()));
+    let left_out = left_out.map(|(loader, how)| (name_now(loader), how.clone()));
     let verdicts: Vec<MeasurementVerdict> =
         left_out.map(|(strategy, how)| Finding::StrategyLeftOut { strategy, how }.into()).collect();
     let warnings: Vec<String> = run.json("warnings")?;
