@@ -13,6 +13,9 @@ import type { ChartPlan, View } from "./figure";
 const ROW_HEIGHT = 34;
 const NARROW_ROW_HEIGHT = 48;
 
+/** Characters of a name that has lines of its own: all others keep the width that they need. */
+const LONG_NAME = 32;
+
 /** What is divided. */
 interface Quantity {
   id: string;
@@ -112,7 +115,7 @@ function option(view: View<Backdrop>, rows: Row[], quantity: Quantity, floor: nu
       data: rows.map((row) => row.name),
       axisLine: { show: false },
       axisTick: { show: false },
-      axisLabel: { show: !view.isNarrow, color: theme.ink, fontSize: 13, width: 240, overflow: "break", lineHeight: 14, interval: 0 },
+      axisLabel: { show: !view.isNarrow, color: theme.ink, fontSize: 13, interval: 0, ...(rows.some(({ name }) => name.length > LONG_NAME) ? { width: 240, overflow: "break" as const, lineHeight: 14 } : {}) },
     },
     series: [bars(view, rows), equality(view, quantity, floor)],
   };
