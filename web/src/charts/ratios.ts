@@ -14,7 +14,9 @@ const ROW_HEIGHT = 34;
 const NARROW_ROW_HEIGHT = 48;
 
 /** Characters of a name that has lines of its own: all others keep the width that they need. */
-const LONG_NAME = 32;
+const LONG_NAME = 28;
+
+const isLong = ({ name }: Row): boolean => name.length > LONG_NAME;
 
 /** What is divided. */
 interface Quantity {
@@ -62,7 +64,7 @@ export function ratiosPlan<S extends Backdrop>({ title = "Ratios within the roun
     explanation: explain(about, names.map((name) => first.find(name)).find((one) => one !== null)),
     unit: (view) => `${chosen(view).label}; of times less is sooner, of all else more is better`,
     controls: quantities.length === 1 ? [] : [{ name: "of", label: "Ratio", options: quantities.map(({ id, label }) => [id, label] as [string, string]) }],
-    height: (view) => rowsOf(view).length * (view.isNarrow ? NARROW_ROW_HEIGHT : ROW_HEIGHT) + 60,
+    height: (view) => rowsOf(view).length * (view.isNarrow ? NARROW_ROW_HEIGHT + (rowsOf(view).some(isLong) ? 14 : 0) : ROW_HEIGHT) + 60,
     option: (view) => option(view, rowsOf(view), chosen(view), floor),
     numbers: () => {
       const columns = ["strategy", ...quantities.map(({ label }) => `${label} (×)`)].map((title, index) => ({ title, isNumber: index > 0 }));
@@ -115,7 +117,7 @@ function option(view: View<Backdrop>, rows: Row[], quantity: Quantity, floor: nu
       data: rows.map((row) => row.name),
       axisLine: { show: false },
       axisTick: { show: false },
-      axisLabel: { show: !view.isNarrow, color: theme.ink, fontSize: 13, interval: 0, ...(rows.some(({ name }) => name.length > LONG_NAME) ? { width: 240, overflow: "break" as const, lineHeight: 14 } : {}) },
+      axisLabel: { show: !view.isNarrow, color: theme.ink, fontSize: 13, interval: 0, ...(rows.some(isLong) ? { width: 240, overflow: "break" as const, lineHeight: 14 } : {}) },
     },
     series: [bars(view, rows), equality(view, quantity, floor)],
   };
@@ -187,7 +189,8 @@ function whisker(interval: Limits, at: (value: number | null) => number, y: numb
 function text(view: View<Backdrop>, row: Row, y: number, after: number, left: number): Shape {
   const { theme } = view.state;
   const figures = ratioText(row.ratio);
-  const place = view.isNarrow ? { text: `${row.name}   ${figures}`, x: left + 2, y: y - 19 } : { text: figures, x: after + 10, y };
+  const above = { text: `${row.name}${isLong(row) ? "\n" : "   "}${figures}`, x: left + 2, y: y - (isLong(row) ? 26 : 19), lineHeight: 14 };
+  const place = view.isNarrow ? above : { text: figures, x: after + 10, y };
   const style = { ...place, fill: theme.ink, backgroundColor: theme.surround, padding: [3, 3], font: `12px ${textStyle(theme).fontFamily}`, verticalAlign: "middle" as const };
   return { type: "text", style };
 }

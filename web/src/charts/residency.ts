@@ -73,7 +73,7 @@ function heatOption(relation: RelationResidency, view: View): EChartsOption {
       axisLabel: { show: index === 0 || view.isNarrow, color: theme.ink, fontSize: 11, interval: 0, width: names - 12, overflow: "truncate" },
     })),
     visualMap: {
-      min: 0, max: 1, dimension: 2, calculable: false, orient: "horizontal", left: names, bottom: 0, itemHeight: 90, itemWidth: 9,
+      min: 0, max: 1, dimension: 2, calculable: false, orient: "horizontal", left: view.isNarrow ? 0 : names, bottom: 0, itemHeight: 90, itemWidth: 9,
       text: ["all", "nothing resident"], textStyle: { color: theme.soft, fontSize: 11 }, inRange: { color: theme.heat },
     },
     tooltip: { confine: true, transitionDuration: 0, backgroundColor: theme.paper, borderColor: theme.rule, textStyle: { color: theme.ink, fontSize: 12 },

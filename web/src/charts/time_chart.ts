@@ -119,6 +119,9 @@ function band(curve: Curve, chart: TimeChart, state: TournamentState): CustomSer
   };
 }
 
+/** In this share of the time axis a label would lie on those of the other axis. */
+const BESIDE_AXIS = 0.12;
+
 /** The bound, upright, and the chart's own levels, across. */
 function lines(chart: TimeChart, state: TournamentState): LineSeriesOption {
   const bound = state.data.summary.bound_seconds;
@@ -132,7 +135,7 @@ function lines(chart: TimeChart, state: TournamentState): LineSeriesOption {
   const upright = bound === null ? [] : [{
     xAxis: bound,
     lineStyle: { color: theme.ink, type: [4, 3], width: 1 },
-    label: { ...label, color: theme.ink, formatter: `bound ${seconds(bound)}`, position: "end" as const, distance: 4 },
+    label: { ...label, color: theme.ink, formatter: `bound ${seconds(bound)}`, position: "end" as const, distance: 4, align: bound < BESIDE_AXIS * state.data.summary.trial_seconds ? "left" as const : "center" as const },
   }];
   return {
     type: "line",

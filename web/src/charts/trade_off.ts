@@ -99,7 +99,8 @@ function lineOf(view: View<StudyState>, placed: Placed[], panel: number, place: 
       label: { show: true, position: "top" as const, color: theme.soft, fontSize: 11, formatter: () => x },
     })),
     labelLayout: { hideOverlap: true },
-    lineStyle: { color, width: 1.5, type: dash.length > 0 ? dash : "solid", opacity: 0.7 },
+    // Ways to warm have no order.
+    lineStyle: { color, width: state.layout.x === "strategy" ? 0 : 1.5, type: dash.length > 0 ? dash : "solid", opacity: 0.7 },
   };
 }
 

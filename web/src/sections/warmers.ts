@@ -64,7 +64,7 @@ const residentTimes = timesPlan<StudyState>(
 
 /** Which figures are divided, unless it is the time until resident or warm. */
 function nameOfRatio({ cell, dividend, divisor, of, to }: WarmerRatio): string {
-  const labels = [...new Set([of, to].filter((name) => name !== "bound").map((name) => metricOf(name).label))];
+  const labels = [...new Set([of, to].filter((name) => name !== "bound").map((name) => metricOf(name).label.replace(" after", "")))];
   const what = ["resident-after", "warm-after"].includes(of) && labels.length === 1 ? [] : [labels.join(" ÷ ")];
   return [...(cell === "" ? [] : [cell]), `${dividend} ÷ ${divisor}`, ...what].join(", ");
 }
