@@ -6,9 +6,9 @@ use std::sync::LazyLock;
 use libfuzzer_sys::arbitrary::{Arbitrary, Unstructured};
 use libfuzzer_sys::{arbitrary, fuzz_target};
 use pgthaw::report::{StudyData, TrialData};
-use pgthaw::study::{LoadingRun, LoadingTrial, Run, SweepRun, SweepTrial, Trial};
+use pgthaw::study::{Run, SweepRun, SweepTrial, Trial};
 use pgthaw::verdict::{
-    Metric, Selection, Side, TrialOutline, compute_comparison, compute_loading_summary, compute_noises,
+    Metric, Selection, Side, TrialOutline, compute_comparison, compute_noises,
     compute_summary, compute_sweep_comparison, judge_trial, render_headline, view_run, view_trials,
 };
 use serde_json::{Map, Value, json};
@@ -159,11 +159,6 @@ fn look_at(mut document: Value) -> Option<()> {
         let viewed = (view_trials(&viewed, trials.clone()), viewed);
         let details: Vec<TrialData> = trials.into_iter().map(|trial| TrialData::new(trial, 16)).collect();
         assert!(serde_json::to_string(&(study, details, compared, viewed)).is_ok());
-    } else {
-        let run: LoadingRun = serde_json::from_value(document["loading"].take()).ok()?;
-        let trials: Vec<LoadingTrial> = serde_json::from_value(trials).ok()?;
-        let summary = compute_loading_summary(&run, &trials);
-        assert!(serde_json::to_string(&summary).is_ok());
     }
     Some(())
 }

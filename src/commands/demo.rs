@@ -6,6 +6,7 @@ use clap::Args;
 
 use super::demo_acts::{ActArguments, write_script};
 use super::finished::{Finished, print_finished, read_acts};
+use super::report::read_in_page;
 use super::running::{Begin, run_studies, status_of};
 use super::store::close_written;
 use super::study::{DiskArguments, ScratchArguments};
@@ -16,6 +17,7 @@ use crate::lab::choose_in_force;
 use crate::linux::capability::{HostTarget, check_host, check_programs};
 use crate::linux::machine::read_free_bytes;
 use crate::linux::memory::read_memory;
+use crate::results::Store;
 use crate::study::{PGTHAW, size};
 use crate::verdict::compute_summary;
 use crate::{report, terminal};
@@ -61,7 +63,7 @@ pub async fn run(arguments: DemoArguments, output: OutputArguments) -> anyhow::R
     let store = arguments.store.open_for_study(output).await?;
     let played = run_studies(acts, Begin::Once, &store, output, |_| Ok(())).await?;
     let finished = read_acts(&played, &store).await?;
-    let report = write_report(&finished, &arguments.output)?;
+    let report = write_report(&finished, &store, &arguments.output, output).await?;
     print_finished(&finished, report.as_deref(), output)?;
     if !output.json {
         print_end(&finished, report.as_deref(), store.place());
@@ -94,12 +96,20 @@ fn check_machine(asked: &StudyAsked) -> Vec<Capability> {
 }
 
 /// Writes the report of the acts in which any trial ended.
-fn write_report(finished: &[Finished], path: &Path) -> anyhow::Result<Option<PathBuf>> {
-    let shown = finished.iter().filter(|act| !act.trials.is_empty()).map(|act| (&act.run, &act.trials[..]));
-    let shown: Vec<_> = shown.collect();
-    let Some((first, further)) = shown.split_first() else { return Ok(None) };
-    let html = report::render_report(*first, further)?;
-    report::write_report(path, &html, false)?;
+async fn write_report(
+    finished: &[Finished],
+    store: &Store,
+    path: &Path,
+    output: OutputArguments,
+) -> anyhow::Result<Option<PathBuf>> {
+    let mut studies = Vec::new();
+    for act in finished.iter().filter(|act| !act.trials.is_empty()) {
+        studies.push(read_in_page(store, &act.run.id, output).await?);
+    }
+    if studies.is_empty() {
+        return Ok(None);
+    }
+    report::write_report(path, &report::render_report(&studies)?, false)?;
     Ok(Some(path.canonicalize()?))
 }
 

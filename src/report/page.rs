@@ -1,11 +1,5 @@
 //! The page: the front end of `web/`, and the data that it draws.
 
-use serde::Serialize;
-
-use super::Error;
-use crate::study::{Run, Trial};
-use crate::verdict::{Comparison, Summary, compute_comparison, compute_summary, render_headline};
-
 const SCRIPT: &str = include_str!("../../web/dist/report.js");
 const STYLE: &str = include_str!("../../web/dist/report.css");
 
@@ -14,57 +8,6 @@ const SCRIPT_SHA256: &str = include_str!("../../web/dist/report.js.sha256");
 
 /// How a report begins; another file is not replaced by one.
 pub(super) const SIGNATURE: &str = "<!doctype html>\n<!-- pgthaw report -->\n";
-
-/// Version of the data in the page (docs/formats.md).
-const FORMAT: u32 = 1;
-
-/// What the page holds as JSON.
-#[derive(Serialize)]
-struct ReportData<'a> {
-    format: u32,
-    kind: &'static str,
-    /// Has the page others beside it?
-    is_served: bool,
-    #[serde(flatten)]
-    first: RunData<'a>,
-    /// The other runs of the page.
-    further: Vec<RunData<'a>>,
-}
-
-/// A run with what follows from its trials.
-#[derive(Serialize)]
-struct RunData<'a> {
-    headline: String,
-    summary: Summary,
-    comparison: Comparison,
-    run: &'a Run,
-    trials: &'a [Trial],
-    exact: ExactNumbers,
-}
-
-/// Numbers beyond 2⁵³ as text: a browser would round them.
-#[derive(Serialize)]
-struct ExactNumbers {
-    seed: String,
-    system_identifier: String,
-}
-
-/// The report of one or more runs, each with its trials, as one HTML document. Whatever names they hold, they stay text.
-pub fn render_report(first: (&Run, &[Trial]), further: &[(&Run, &[Trial])]) -> Result<String, Error> {
-    render_runs(PageKind::Alone, first, further)
-}
-
-/// The same of one run on a server, whose other pages it leads to.
-pub fn render_served_run(run: &Run, trials: &[Trial]) -> Result<String, Error> {
-    render_runs(PageKind::Served, (run, trials), &[])
-}
-
-fn render_runs(kind: PageKind, first: (&Run, &[Trial]), further: &[(&Run, &[Trial])]) -> Result<String, Error> {
-    let further = further.iter().map(|run| describe_run(*run)).collect();
-    let is_served = kind == PageKind::Served;
-    let data = ReportData { format: FORMAT, kind: "runs", is_served, first: describe_run(first), further };
-    Ok(render_page(kind, &data.first.headline, &serde_json::to_string(&data)?))
-}
 
 /// How a page comes by its data.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -100,14 +43,6 @@ pub(super) fn render_page(kind: PageKind, title: &str, json: &str) -> String {
 "#,
         policy = security_policy(kind),
     )
-}
-
-fn describe_run<'a>((run, trials): (&'a Run, &'a [Trial])) -> RunData<'a> {
-    let summary = compute_summary(run, trials);
-    let comparison = compute_comparison(&summary, trials);
-    let exact =
-        ExactNumbers { seed: run.study.seed.to_string(), system_identifier: run.server.system_identifier.to_string() };
-    RunData { headline: render_headline(&summary), summary, comparison, run, trials, exact }
 }
 
 /// Nothing from anywhere, the one script, and styles within the page, which the chart library sets on its elements. A

@@ -1,20 +1,25 @@
-//! The page of sweeps: the front end, and of each sweep what it draws.
+//! What the page gets of every study, and the page with it.
 
 use serde::Serialize;
 
 use super::Error;
 use super::page::{PageKind, render_page};
+use super::tournament::Tournament;
 use crate::study::{MEASURES, Measure, SweepRun, SweepTrial};
 use crate::verdict::{
-    Metric, MetricFacts, Noise, PointSummary, TrialOutline, TrialSeries, compute_outline_summary, render_sweep_headline,
+    Metric, MetricFacts, Noise, PointSummary, TrialOutline, TrialSeries, WarmerRatio, compute_outline_summary,
+    compute_warmer_ratios, render_sweep_headline,
 };
 
 /// Version of the data in the page (docs/formats.md).
-const FORMAT: u32 = 1;
+const FORMAT: u32 = 2;
 
-/// A sweep as it is looked at: `serve` sends this, and the page of a report holds it.
+/// A study as it is looked at: `serve` sends this, and the page of a report holds it.
 #[derive(Clone, Debug, Serialize)]
 pub struct StudyData {
+    /// What it asks, or what it is about.
+    pub subject: String,
+    /// The answer in one sentence.
     pub headline: String,
     pub sweep: SweepRun,
     /// Numbers beyond 2⁵³ as text: a browser would round them.
@@ -25,6 +30,10 @@ pub struct StudyData {
     pub noise: Vec<Noise>,
     /// What the curves of its trials stand for.
     pub measures: &'static [Measure],
+    /// Of a study of ways to warm how they compare; `None` of others.
+    pub tournament: Option<Tournament>,
+    /// Of warmers within the rounds; none of a study of ways to warm.
+    pub ratios: Vec<WarmerRatio>,
 }
 
 /// Numbers that JavaScript does not keep.
@@ -41,11 +50,20 @@ pub struct TrialData {
     pub series: TrialSeries,
 }
 
-/// A sweep for a page that nobody serves: all of its trials with it, unless they are too many.
+/// A study for a page that nobody serves: all of its trials with it, unless they are too many.
 #[derive(Clone, Debug, Serialize)]
 pub struct StudyInPage {
     pub study: StudyData,
     pub details: Option<Vec<TrialData>>,
+}
+
+impl StudyInPage {
+    pub fn new(mut study: StudyData, details: Option<Vec<TrialData>>) -> StudyInPage {
+        if let Some(tournament) = study.tournament.as_mut().filter(|_| details.is_some()) {
+            tournament.leave_to_details();
+        }
+        StudyInPage { study, details }
+    }
 }
 
 #[derive(Serialize)]
@@ -70,6 +88,9 @@ impl TrialData {
         trial.samples.clear();
         trial.os_samples.clear();
         trial.wait_samples.clear();
+        if let Some(warming) = &mut trial.warming {
+            warming.foreground_tenths.clear();
+        }
         TrialData { trial, series }
     }
 }
@@ -81,19 +102,46 @@ impl StudyData {
             seed: sweep.seed.to_string(),
             system_identifier: sweep.server.system_identifier.to_string(),
         };
-        StudyData { headline: render_sweep_headline(&points), sweep, exact, points, trials, noise, measures: MEASURES }
+        let (subject, headline) = (sweep.subject(), render_sweep_headline(&points));
+        let ratios = compute_warmer_ratios(&sweep, &trials);
+        StudyData {
+            subject,
+            headline,
+            sweep,
+            exact,
+            points,
+            trials,
+            noise,
+            measures: MEASURES,
+            tournament: None,
+            ratios,
+        }
+    }
+
+    /// Holds the ways to warm against each other; `trials` have all of their seconds, which are drawn in at most so many spans.
+    pub fn with_tournament(mut self, trials: Vec<SweepTrial>, spans_max: u32) -> StudyData {
+        let tournament = Tournament::new(&self.sweep, trials, spans_max);
+        self.headline.clone_from(&tournament.headline);
+        self.tournament = Some(tournament);
+        self
     }
 }
 
-/// The report of one or more sweeps as one HTML document. Whatever names they hold, they stay text.
-pub fn render_sweep_report(studies: &[StudyInPage]) -> Result<String, Error> {
-    let question = studies.first().map_or("", |one| &one.study.sweep.question);
+/// The report of one or more studies of any kind as one HTML document. Whatever names they hold, they stay text.
+pub fn render_report(studies: &[StudyInPage]) -> Result<String, Error> {
+    let subject = studies.first().map_or("", |one| &one.study.subject);
     let json = serde_json::to_string(&PageData::new("studies", studies))?;
-    Ok(render_page(PageKind::Alone, question, &json))
+    Ok(render_page(PageKind::Alone, subject, &json))
 }
 
 /// The page of `serve`, which asks for what it shows.
 pub fn render_served_page() -> Result<String, Error> {
     let json = serde_json::to_string(&PageData::new("served", &[]))?;
     Ok(render_page(PageKind::Served, "studies", &json))
+}
+
+/// The page of an address that nothing has: it leads to what there is.
+pub fn render_missing_page() -> Result<String, Error> {
+    let json = serde_json::to_string(&PageData::new("missing", &[]))?;
+    Ok(render_page(PageKind::Served, "nothing is here", &json))
 }

@@ -1,4 +1,4 @@
-//! The results store: every run, its trials, and every second of them, in SQL.
+//! The results store: every study, its trials, and every second of them, in SQL.
 //!
 //! A SQLite file, or a PostgreSQL server that a file stands before. The schema is in `migrations/`, in SQL that both take;
 //! docs/formats.md documents it.
@@ -7,8 +7,7 @@ mod columns;
 mod database;
 mod error;
 mod export;
-mod loading;
-mod names;
+mod older;
 mod place;
 mod queue;
 mod read;
@@ -20,11 +19,10 @@ mod sweep_outline;
 mod sweep_read;
 mod sweep_write;
 mod unsent;
-mod write;
 
 pub use error::Error;
-pub use export::{Detail, ExportColumn, ExportFormat, ExportTable};
-pub use names::NEWEST;
+pub use export::{ExportColumn, ExportFormat, ExportTable};
 pub use place::{Place, ServerPlace};
 pub use store::{Store, default_path};
-pub use study_lines::{StudyKind, StudyLine, question_of_loading};
+pub use study_lines::StudyLine;
+pub use sweep_read::NEWEST;

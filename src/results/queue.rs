@@ -12,13 +12,11 @@ use tokio::time::timeout;
 
 use super::columns::missing;
 use super::database::{Query, Row, Transaction};
-use super::loading::{insert_loading_trials, upsert_loading};
 use super::store::{Link, Queue};
 use super::sweep_write::{insert_sweep_trial, upsert_sweep};
 use super::unsent::{Kind, Unsent};
-use super::write::{replace_trial, upsert_run};
 use super::{Error, Store};
-use crate::study::{LoadingRun, LoadingTrial, Run, SweepRun, SweepTrial, Trial};
+use crate::study::{SweepRun, SweepTrial};
 
 /// After the server did not answer, how long it is left alone. Whoever writes does not wait for it meanwhile.
 const PAUSE: Duration = Duration::from_secs(10);
@@ -110,16 +108,6 @@ impl Store {
     /// What is to be written; nothing of what was dropped here meanwhile.
     async fn read_content(&self, unsent: &Unsent, known_sweeps: &mut BTreeSet<String>) -> Result<Content, Error> {
         let mut content = Content::default();
-        if unsent.kind == Kind::Run {
-            content.run = self.read_kept_runs().await?.into_iter().find(|run| run.id == unsent.id);
-            content.trials = self.read_trials(&unsent.id).await?;
-            return Ok(content);
-        }
-        if unsent.kind == Kind::Loading {
-            content.loading = self.read_loadings().await?.into_iter().find(|run| run.id == unsent.id);
-            content.loading_trials = self.read_loading_trials(&unsent.id).await?;
-            return Ok(content);
-        }
         // A trial needs its sweep, which somebody may have dropped on the server.
         if unsent.kind == Kind::Sweep || known_sweeps.insert(unsent.id.clone()) {
             content.sweep = self.read_sweeps().await?.into_iter().find(|sweep| sweep.id == unsent.id);
@@ -138,31 +126,17 @@ impl Store {
 /// What is written on the server in one transaction.
 #[derive(Default)]
 struct Content {
-    run: Option<Run>,
-    trials: Vec<Trial>,
     sweep: Option<SweepRun>,
     sweep_trial: Option<SweepTrial>,
-    loading: Option<LoadingRun>,
-    loading_trials: Vec<LoadingTrial>,
 }
 
 impl Content {
     async fn write(&self, transaction: &mut Transaction) -> Result<(), sqlx::Error> {
-        if let Some(run) = &self.run {
-            upsert_run(transaction, run).await?;
-        }
-        for trial in &self.trials {
-            replace_trial(transaction, trial).await?;
-        }
         if let Some(sweep) = &self.sweep {
             upsert_sweep(transaction, sweep).await?;
         }
         if let Some(trial) = &self.sweep_trial {
             insert_sweep_trial(transaction, trial, LEAVE).await?;
-        }
-        if let Some(run) = &self.loading {
-            upsert_loading(transaction, run).await?;
-            insert_loading_trials(transaction, &run.id, &self.loading_trials, LEAVE).await?;
         }
         Ok(())
     }

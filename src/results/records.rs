@@ -2,25 +2,8 @@
 
 use super::columns::{Columns, columns};
 use super::database::{Row, Values};
-use crate::study::{
-    LoadOutcome, LoadingRun, LoadingTrial, Run, Sample, ScriptLatency, StartState, StrategyOutcome, SweepRun,
-    SweepTrial, Trial, WaitSample, Waits,
-};
+use crate::study::{Sample, ScriptLatency, StartState, StrategyOutcome, SweepRun, SweepTrial, WaitSample, Waits};
 use crate::verdict::{ByMetric, Metric, TrialOutline};
-
-columns!(Run {
-    id, started_at, ended_at, pgthaw_version, steady_tps
-    ; json machine, server, settings, study, warnings
-});
-
-columns!(Trial {
-    run_id, strategy, repeat, position, started_at, warm_after_seconds, to_50_seconds, to_90_seconds, to_95_seconds,
-    served_until_warm, served, device_read_bytes, no_verdict
-    ; json residency, warnings, foreground_tenths
-    ; optional_json judgement
-    ; flat start_state, outcome
-    ; apart samples
-});
 
 columns!(StartState {
     os_resident_bytes as "start_os_resident_bytes", total_bytes as "start_total_bytes", verdict as "start_verdict"
@@ -40,31 +23,6 @@ columns!(Sample {
     device_read_bytes,
     device_reads,
     os_resident_bytes
-});
-
-columns!(LoadingRun {
-    id, started_at, ended_at, pgthaw_version
-    ; json machine, server, settings, study, warnings
-});
-
-columns!(LoadingTrial {
-    loader, round, position, started_at, command
-    ; json samples, warnings
-    ; flat start_state, outcome
-});
-
-columns!(LoadOutcome {
-    resident_after_seconds,
-    buffers_after_seconds,
-    ended_after_seconds,
-    own_bytes,
-    own_seconds,
-    resident_bytes,
-    cpu_seconds,
-    device_read_bytes,
-    device_reads,
-    failure,
-    output
 });
 
 columns!(SweepRun {

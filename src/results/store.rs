@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use sqlx::migrate::{MigrateError, Migration, MigrationType, Migrator};
 use sqlx::postgres::{PgConnection, PgPoolOptions};
-use sqlx::sqlite::{SqliteConnectOptions, SqliteJournalMode, SqlitePool, SqlitePoolOptions, SqliteSynchronous};
+use sqlx::sqlite::{SqliteConnectOptions, SqliteJournalMode, SqlitePoolOptions, SqliteSynchronous};
 use sqlx::{Connection as _, SqlSafeStr as _};
 use tokio::sync::Mutex;
 use tokio::time::timeout;
@@ -37,6 +37,9 @@ const SERVER_TIMEOUT: Duration = Duration::from_secs(5);
 /// How often bringing a file up to date is tried, and how long apart: all of it takes well under a second.
 const MIGRATION_TRIES: u32 = 10;
 const MIGRATION_PAUSE: Duration = Duration::from_millis(200);
+
+/// The last version of the schema in which runs of `bench warmup` and `bench residency` had tables of their own.
+const LAST_WITH_RUNS: i64 = 20;
 
 /// Of a session that results are sent through: whoever holds a lock on a table of the server does not keep it for ever, and what
 /// was given up here is soon given up there.
@@ -195,9 +198,9 @@ impl Store {
 
     /// Refuses a database whose tables have our names and are not ours.
     async fn check_server(&self) -> Result<(), Error> {
-        let facts = "SELECT CAST(pg_catalog.to_regclass('runs') IS NOT NULL AS INTEGER) AS runs, \
+        let facts = "SELECT CAST(coalesce(pg_catalog.to_regclass('runs'), pg_catalog.to_regclass('sweeps')) IS NOT NULL AS INTEGER) AS ours, \
                      CAST(pg_catalog.to_regclass('_sqlx_migrations') IS NOT NULL AS INTEGER) AS history";
-        let facts = self.read(Query::new(facts), |row| Ok((row.integer("runs")?, row.integer("history")?))).await?;
+        let facts = self.read(Query::new(facts), |row| Ok((row.integer("ours")?, row.integer("history")?))).await?;
         match facts.first() {
             Some((Some(1), Some(0))) => Err(Error::Foreign(self.place.clone())),
             _ => Ok(()),
@@ -205,11 +208,7 @@ impl Store {
     }
 
     async fn migrate(&self) -> Result<(), Error> {
-        let migrated = match &self.database {
-            Database::Sqlite(pool) => migrate_file(pool).await,
-            // The server has a lock for it.
-            Database::Postgres(pool) => migrator().run(pool).await,
-        };
+        let migrated = self.migrate_after_others().await;
         migrated.map_err(|error| match error {
             MigrateError::VersionMissing(_) | MigrateError::VersionMismatch(_) => Error::Newer(self.place.clone()),
             MigrateError::Execute(source) | MigrateError::ExecuteMigration(source, _) => {
@@ -217,6 +216,78 @@ impl Store {
             }
             other => Error::Damaged { place: self.place.clone(), reason: other.to_string() },
         })
+    }
+
+    /// Another pgthaw may bring the same store up to date at this moment, and what it has done fails here: it is not done again
+    /// when it is seen to be done.
+    async fn migrate_after_others(&self) -> Result<(), MigrateError> {
+        for _ in 1..MIGRATION_TRIES {
+            match self.migrate_once().await {
+                Err(MigrateError::Execute(source) | MigrateError::ExecuteMigration(source, _))
+                    if self.may_be_done(&source) =>
+                {
+                    tokio::time::sleep(MIGRATION_PAUSE).await;
+                }
+                done => return done,
+            }
+        }
+        self.migrate_once().await
+    }
+
+    /// Where there are tables of older versions, they are brought to their last form, emptied, and then dropped.
+    async fn migrate_once(&self) -> Result<(), MigrateError> {
+        if self.has_older_tables().await? {
+            let mut last_form = migrator(LAST_WITH_RUNS);
+            last_form.set_ignore_missing(true);
+            self.run_migrator(&last_form).await?;
+            self.move_older_runs().await?;
+        }
+        self.run_migrator(&migrator(i64::MAX)).await
+    }
+
+    async fn has_older_tables(&self) -> Result<bool, sqlx::Error> {
+        let asked = match &self.database {
+            Database::Sqlite(_) => "SELECT count(*) AS found FROM sqlite_schema WHERE type = 'table' AND name = 'runs'",
+            Database::Postgres(_) => "SELECT CAST(pg_catalog.to_regclass('runs') IS NOT NULL AS INTEGER) AS found",
+        };
+        let newer = format!("SELECT count(*) AS found FROM _sqlx_migrations WHERE version > {LAST_WITH_RUNS}");
+        let count = async |sql: Query| -> Result<i64, sqlx::Error> {
+            let rows = sql.fetch(&self.database).await?;
+            Ok(rows.first().map(|row| row.integer("found")).transpose()?.flatten().unwrap_or_default())
+        };
+        Ok(count(Query::new(asked)).await? == 1 && count(Query::new(newer)).await? == 0)
+    }
+
+    async fn run_migrator(&self, migrator: &Migrator) -> Result<(), MigrateError> {
+        match &self.database {
+            Database::Sqlite(pool) => migrator.run(pool).await,
+            Database::Postgres(pool) => migrator.run(pool).await,
+        }
+    }
+
+    /// A server has a lock for its schema. Only that a table is gone, or is not empty, comes from others.
+    fn may_be_done(&self, error: &sqlx::Error) -> bool {
+        let Some(error) = error.as_database_error() else { return false };
+        let is_of_others = || ["42P01", "23514"].contains(&error.code().unwrap_or_default().as_ref());
+        matches!(self.database, Database::Sqlite(_)) || is_of_others()
+    }
+
+    /// The rows that answer a query, as what they stand for.
+    pub(super) async fn read<T>(
+        &self,
+        query: Query,
+        from: impl Fn(&Row) -> Result<T, sqlx::Error>,
+    ) -> Result<Vec<T>, Error> {
+        let rows = query.fetch(&self.database).await.map_err(self.failed_to("read"))?;
+        rows.iter().map(|row| from(row).map_err(self.failed_to("read"))).collect()
+    }
+
+    /// A single statement that changes something.
+    pub(super) async fn execute(&self, query: Query) -> Result<u64, Error> {
+        let mut transaction = self.database.begin().await.map_err(self.failed_to("write"))?;
+        let changed = query.execute(&mut transaction).await.map_err(self.failed_to("write"))?;
+        transaction.commit().await.map_err(self.failed_to("write"))?;
+        Ok(changed)
     }
 
     /// Turns what the database said while doing `action` into this folder's error.
@@ -354,22 +425,8 @@ enum Trust {
     Shared(String),
 }
 
-/// Another pgthaw may bring the same file up to date at this moment, and what it has done fails here: it is not done again
-/// when it is seen to be done.
-async fn migrate_file(pool: &SqlitePool) -> Result<(), MigrateError> {
-    for _ in 1..MIGRATION_TRIES {
-        match migrator().run(pool).await {
-            Err(MigrateError::Execute(_) | MigrateError::ExecuteMigration(..)) => {
-                tokio::time::sleep(MIGRATION_PAUSE).await;
-            }
-            done => return done,
-        }
-    }
-    migrator().run(pool).await
-}
-
-/// The schema's history. A migration is never changed once it was released.
-fn migrator() -> Migrator {
+/// The schema's history up to a version. A migration is never changed once it was released.
+fn migrator(last: i64) -> Migrator {
     let migrations = [
         (1, "runs, trials, samples", include_str!("migrations/0001_runs_trials_samples.sql")),
         (2, "what a strategy printed", include_str!("migrations/0002_strategy_output.sql")),
@@ -391,10 +448,12 @@ fn migrator() -> Migrator {
         (18, "how a cold trial got warm", include_str!("migrations/0018_warming.sql")),
         (19, "measures without a column", include_str!("migrations/0019_measures.sql")),
         (20, "studies of ways to warm", include_str!("migrations/0020_warmups.sql")),
+        (21, "runs are studies", include_str!("migrations/0021_runs_are_studies.sql")),
     ];
     Migrator::with_migrations(
         migrations
             .into_iter()
+            .filter(|(version, ..)| *version <= last)
             .map(|(version, description, sql)| {
                 Migration::new(version, description.into(), MigrationType::Simple, sql.into_sql_str(), false)
             })

@@ -4,14 +4,26 @@ use std::collections::{BTreeSet, HashMap, HashSet};
 
 use super::columns::Columns;
 use super::database::{Query, Row};
-use super::names::{Kind, Named, choose};
-use super::{Error, NEWEST, Store};
+use super::{Error, Store};
 use crate::study::{SweepRun, SweepTrial};
 
-impl Named for SweepRun {
-    fn id(&self) -> &str {
-        &self.id
+/// What stands for the study that was begun last.
+pub const NEWEST: &str = "newest";
+
+/// The one that is meant: by its id, by the first characters of it when no other begins so, or [`NEWEST`] of those in this order.
+pub(super) fn choose(mut studies: Vec<SweepRun>, wanted: &str) -> Result<Option<SweepRun>, Error> {
+    if wanted == NEWEST {
+        return Ok(studies.into_iter().next());
     }
+    if let Some(exact) = studies.iter().position(|study| study.id == wanted) {
+        return Ok(Some(studies.swap_remove(exact)));
+    }
+    studies.retain(|study| study.id.starts_with(wanted));
+    if studies.len() > 1 {
+        let matches = studies.into_iter().map(|study| study.id).collect();
+        return Err(Error::AmbiguousRun { wanted: wanted.to_owned(), matches });
+    }
+    Ok(studies.pop())
 }
 
 impl Store {
@@ -20,15 +32,20 @@ impl Store {
         self.read(Query::new("SELECT * FROM sweeps ORDER BY started_at DESC, id DESC"), Row::record).await
     }
 
+    /// The study that is meant: by its id, by the first characters of it when no other begins so, or `newest`.
+    pub async fn read_study(&self, wanted: &str) -> Result<SweepRun, Error> {
+        self.find_sweep(wanted).await?.ok_or_else(|| self.unknown(wanted))
+    }
+
+    /// Why nothing is meant by a name.
+    pub(super) fn unknown(&self, wanted: &str) -> Error {
+        if wanted == NEWEST { Error::Empty(self.place().clone()) } else { Error::UnknownRun(wanted.to_owned()) }
+    }
+
     /// The sweep that is meant: by its id, by the first characters of it when no other begins so, or `newest`. `None`:
     /// no sweep is.
     pub async fn find_sweep(&self, wanted: &str) -> Result<Option<SweepRun>, Error> {
-        let sweeps = self.read_sweeps().await?;
-        if wanted == NEWEST {
-            let is_newest = self.read_newest_kind().await? == Some(Kind::Sweep);
-            return Ok(sweeps.into_iter().next().filter(|_| is_newest));
-        }
-        choose(sweeps, wanted)
+        choose(self.read_sweeps().await?, wanted)
     }
 
     /// The newest sweep of this meaning on this host, when it did not get to its end. Older ones were given up.

@@ -22,43 +22,29 @@ pub(super) struct Unsent {
 /// What it is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Kind {
-    /// A tournament with its trials.
-    Run,
     /// A sweep without its trials.
     Sweep,
     SweepTrial,
-    /// A run of loaders with its trials.
-    Loading,
 }
 
 impl Kind {
-    pub const ALL: [Kind; 4] = [Kind::Run, Kind::Sweep, Kind::SweepTrial, Kind::Loading];
+    pub const ALL: [Kind; 2] = [Kind::Sweep, Kind::SweepTrial];
 
     pub fn name(self) -> &'static str {
         match self {
-            Kind::Run => "run",
             Kind::Sweep => "sweep",
             Kind::SweepTrial => "sweep trial",
-            Kind::Loading => "loading",
         }
     }
 }
 
 impl Unsent {
-    pub fn run(id: &str) -> Unsent {
-        Unsent { kind: Kind::Run, id: id.to_owned(), number: 0, repeat: 0, changes: 0 }
-    }
-
-    pub fn loading(id: &str) -> Unsent {
-        Unsent { kind: Kind::Loading, ..Unsent::run(id) }
-    }
-
     pub fn sweep(id: &str) -> Unsent {
-        Unsent { kind: Kind::Sweep, ..Unsent::run(id) }
+        Unsent { kind: Kind::Sweep, id: id.to_owned(), number: 0, repeat: 0, changes: 0 }
     }
 
     pub fn sweep_trial(id: &str, number: u32, repeat: u32) -> Unsent {
-        Unsent { kind: Kind::SweepTrial, number, repeat, ..Unsent::run(id) }
+        Unsent { kind: Kind::SweepTrial, number, repeat, ..Unsent::sweep(id) }
     }
 
     /// A statement that is about this.

@@ -6,33 +6,28 @@ use axum::Json;
 use axum::extract::{Path, Query, State};
 use axum::http::header::ACCEPT;
 use axum::http::{HeaderMap, StatusCode, Uri};
-use axum::response::{Html, IntoResponse, Response};
+use axum::response::{Html, IntoResponse, Redirect, Response};
 use serde::Deserialize;
 use serde_json::json;
 use url::form_urlencoded::byte_serialize;
 
 use super::live::{LiveTrial, read_live};
 use crate::failure::{ErrorKind, Explain};
-use crate::report::{
-    self, Link, PageKind, StudyData, TrialData, render_loading_report, render_missing_page, render_served_run,
-};
-use crate::results::{self, Store, StudyKind, StudyLine};
-use crate::study;
-use crate::verdict::{
-    Selection, Side, SweepComparison, compute_loading_summary, compute_sweep_comparison, judge_trial,
-};
+use crate::report::{StudyData, TrialData};
+use crate::results::{self, Store, StudyLine};
+use crate::study::{self, SweepRun};
+use crate::verdict::{Selection, Side, SweepComparison, compute_sweep_comparison};
 
 /// Spans of a trial's curves: about one for each point of a wide screen.
 const SPANS_MAX: u32 = 1500;
-
-/// Links on the page that says that there is none.
-const LINKS_MAX: usize = 20;
 
 /// What all answers are made from.
 #[derive(Debug)]
 pub(super) struct Served {
     pub store: Store,
     pub page: String,
+    /// The same where nothing is.
+    pub missing: String,
 }
 
 type Shared = State<Arc<Served>>;
@@ -42,14 +37,16 @@ pub(super) async fn page(State(served): Shared) -> Html<String> {
     Html(served.page.clone())
 }
 
-/// The report of a run, or of a run of loaders. Who reads pages gets one where there is none, too.
+/// Where studies of ways to warm had a page of their own. Who reads pages gets one where there is none, too.
 pub(super) async fn run(State(served): Shared, Path(id): Path<String>, headers: HeaderMap) -> Response {
-    match render_run(&served, &id).await {
-        Ok(page) => Html(page).into_response(),
-        Err(failure) if failure.status == StatusCode::NOT_FOUND && reads_pages(&headers) => {
-            render_nothing(&served, &failure.message).await
-        }
-        Err(failure) => failure.into_response(),
+    let failure = match served.store.find_sweep(&id).await {
+        Ok(Some(sweep)) => return Redirect::permanent(&address_of(&sweep.id)).into_response(),
+        Ok(None) => Failure::missing(&id),
+        Err(error) => Failure::from(error),
+    };
+    match failure.status == StatusCode::NOT_FOUND && reads_pages(&headers) {
+        true => missing_page(&served),
+        false => failure.into_response(),
     }
 }
 
@@ -59,45 +56,20 @@ pub(super) async fn missing(State(served): Shared, uri: Uri) -> Response {
     if path.starts_with("/api/") {
         return Failure::missing(path).into_response();
     }
-    render_nothing(&served, &format!("there is no page {path}")).await
+    missing_page(&served)
+}
+
+fn missing_page(served: &Served) -> Response {
+    (StatusCode::NOT_FOUND, Html(served.missing.clone())).into_response()
 }
 
 fn reads_pages(headers: &HeaderMap) -> bool {
     headers.get(ACCEPT).and_then(|accept| accept.to_str().ok()).is_some_and(|accept| accept.contains("text/html"))
 }
 
-/// A page that says that there is none, and what there is.
-async fn render_nothing(served: &Served, message: &str) -> Response {
-    let links = match served.store.read_study_lines().await {
-        Ok(lines) => lines.into_iter().take(LINKS_MAX).map(|line| link_to(&line)).collect(),
-        Err(error) => return Failure::from(error).into_response(),
-    };
-    match render_missing_page(message, links) {
-        Ok(page) => (StatusCode::NOT_FOUND, Html(page)).into_response(),
-        Err(error) => Failure::from(error).into_response(),
-    }
-}
-
-fn link_to(line: &StudyLine) -> Link {
-    let id: String = byte_serialize(line.id.as_bytes()).collect();
-    let address = match line.kind {
-        StudyKind::Sweep => format!("/#/study/{id}"),
-        StudyKind::Run | StudyKind::Loading => format!("/runs/{id}"),
-    };
-    Link { address, title: line.question.clone(), note: line.started_at.strftime("%Y-%m-%d %H:%M UTC").to_string() }
-}
-
-async fn render_run(served: &Served, id: &str) -> Result<String, Failure> {
-    if let Some(run) = served.store.find_loading(id).await? {
-        let trials = served.store.read_loading_trials(&run.id).await?;
-        let summary = compute_loading_summary(&run, &trials);
-        return Ok(render_loading_report(&run, &summary, &trials, PageKind::Served)?);
-    }
-    let run = served.store.read_run(id).await?;
-    let mut trials = served.store.read_trials(&run.id).await?;
-    // Those that an older pgthaw kept have none.
-    trials.iter_mut().for_each(|trial| judge_trial(&run, trial));
-    Ok(render_served_run(&run, &trials)?)
+/// The page of a study.
+fn address_of(id: &str) -> String {
+    format!("/#/study/{}", byte_serialize(id.as_bytes()).collect::<String>())
 }
 
 pub(super) async fn studies(State(served): Shared) -> Result<Json<Vec<StudyLine>>, Failure> {
@@ -106,9 +78,18 @@ pub(super) async fn studies(State(served): Shared) -> Result<Json<Vec<StudyLine>
 
 pub(super) async fn study(State(served): Shared, Path(id): Path<String>) -> Result<Json<StudyData>, Failure> {
     let sweep = served.store.find_sweep(&id).await?.ok_or_else(|| Failure::missing(&id))?;
-    let trials = served.store.read_sweep_outlines(&sweep.id).await?;
-    let noise = served.store.read_noise(&sweep).await?;
-    Ok(Json(StudyData::new(sweep, trials, noise)))
+    Ok(Json(read_study(&served.store, sweep, SPANS_MAX).await?))
+}
+
+/// What a page shows of a study; curves that stand beside each other have at most so many spans.
+pub async fn read_study(store: &Store, sweep: SweepRun, spans_max: u32) -> Result<StudyData, results::Error> {
+    let outlines = store.read_sweep_outlines(&sweep.id).await?;
+    let noise = store.read_noise(&sweep).await?;
+    if !sweep.is_warmup() {
+        return Ok(StudyData::new(sweep, outlines, noise));
+    }
+    let trials = store.read_sweep_trials(&sweep.id).await?;
+    Ok(StudyData::new(sweep, outlines, noise).with_tournament(trials, spans_max))
 }
 
 pub(super) async fn trial(
@@ -173,12 +154,6 @@ impl From<results::Error> for Failure {
 
 impl From<study::Error> for Failure {
     fn from(error: study::Error) -> Failure {
-        Failure::of(&error)
-    }
-}
-
-impl From<report::Error> for Failure {
-    fn from(error: report::Error) -> Failure {
         Failure::of(&error)
     }
 }

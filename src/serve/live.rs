@@ -13,7 +13,6 @@ use rustix::fs::{FlockOperation, OFlags, flock};
 use serde::{Deserialize, Serialize};
 
 use crate::files::{Directory, read_open_at_most};
-use crate::results::StudyKind;
 use crate::study::{Event, LiveSecond, SweepRun, SweepTrialStarted};
 use crate::units::Bytes;
 
@@ -23,8 +22,6 @@ const BOARD_BYTES_MAX: u64 = 256 << 20;
 /// A trial that runs, with its seconds so far.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct LiveTrial {
-    pub kind: StudyKind,
-    /// Identifier of the sweep, or of the run.
     pub sweep_id: String,
     pub question: String,
     pub label: String,
@@ -32,8 +29,8 @@ pub struct LiveTrial {
     pub position: u32,
     pub trials: u32,
     pub seconds: Option<u32>,
-    /// Until the whole sweep or run is over, when the trial began; of a run of loaders nothing is known before the first one ended.
-    pub left_seconds: Option<f64>,
+    /// Until the whole study is over, when the trial began.
+    pub left_seconds: f64,
     pub began_at: Timestamp,
     #[serde(default)]
     pub samples: Vec<LiveSample>,
@@ -56,82 +53,48 @@ impl LiveBoard {
     /// Whoever keeps what a study tells lets the board hear it too.
     pub fn hear(&mut self, event: &Event) {
         if let Event::SweepStarted(sweep) = event {
-            self.0 = Some(Board::new(Subject::of_sweep(sweep)));
+            self.0 = Some(Board::new(sweep));
         }
         let Some(board) = &mut self.0 else { return };
         match event {
-            Event::SweepTrialStarted(trial) => board.begin(trial.into()),
+            Event::SweepTrialStarted(trial) => board.begin(trial),
             Event::Second(second) => board.add(second),
             _ => {}
         }
     }
 }
 
-/// A sweep or run that is on a board.
-#[derive(Clone, Debug)]
-struct Subject {
-    kind: StudyKind,
-    id: String,
-    question: String,
-}
-
-impl Subject {
-    fn of_sweep(sweep: &SweepRun) -> Subject {
-        let kind = if sweep.is_warmup() { StudyKind::Run } else { StudyKind::Sweep };
-        Subject { kind, id: sweep.id.clone(), question: sweep.subject() }
-    }
-}
-
-/// Which trial begins.
-#[derive(Clone, Debug)]
-struct Beginning {
-    label: String,
-    repeat: u32,
-    position: u32,
-    trials: u32,
-    seconds: Option<u32>,
-    left_seconds: Option<f64>,
-}
-
-impl From<&SweepTrialStarted> for Beginning {
-    fn from(trial: &SweepTrialStarted) -> Beginning {
-        let SweepTrialStarted { label, repeat, position, trials, seconds, left, .. } = trial.clone();
-        Beginning { label, repeat, position, trials, seconds, left_seconds: Some(left.as_secs_f64()) }
-    }
-}
-
 #[derive(Debug)]
 struct Board {
-    subject: Subject,
+    sweep_id: String,
+    question: String,
     place: Option<(Directory, File)>,
     name: String,
 }
 
 impl Board {
     /// The file is held locked as long as the board is there.
-    fn new(subject: Subject) -> Board {
-        let name = format!("{}.jsonl", subject.id);
+    fn new(sweep: &SweepRun) -> Board {
+        let name = format!("{}.jsonl", sweep.id);
         let place = open_directory(true).and_then(|directory| {
             let file = open_locked(&directory, &name)?;
             Some((directory, file))
         });
-        Board { subject, place, name }
+        Board { sweep_id: sweep.id.clone(), question: sweep.subject(), place, name }
     }
 
     /// A trial begins: what was written of the one before is gone.
-    fn begin(&mut self, trial: Beginning) {
-        let Subject { kind, id, question } = self.subject.clone();
-        let Beginning { label, repeat, position, trials, seconds, left_seconds } = trial;
+    fn begin(&mut self, trial: &SweepTrialStarted) {
+        let SweepTrialStarted { label, repeat, position, trials, seconds, left, .. } = trial.clone();
         let header = LiveTrial {
-            kind,
-            sweep_id: id,
-            question,
+            sweep_id: self.sweep_id.clone(),
+            question: self.question.clone(),
             label,
             repeat,
             position,
             trials,
             seconds,
-            left_seconds,
+            left_seconds: left.as_secs_f64(),
             began_at: Timestamp::now(),
             samples: Vec::new(),
         };
@@ -226,7 +189,7 @@ mod tests {
 
     #[test]
     fn a_board_is_read_up_to_the_line_that_is_being_written() {
-        let header = r#"{"kind":"run","sweep_id":"s","question":"q","label":"clients 4","repeat":1,"position":2,"trials":6,"seconds":30,"left_seconds":90.0,"began_at":"2026-11-22T10:00:00Z"}"#;
+        let header = r#"{"sweep_id":"s","question":"q","label":"clients 4","repeat":1,"position":2,"trials":6,"seconds":30,"left_seconds":90.0,"began_at":"2026-11-22T10:00:00Z"}"#;
         let second = r#"{"second":1,"tps":100.0,"device_read_bytes":0,"os_resident_bytes":5}"#;
         let trial = parse_board(&format!("{header}\n{second}\n{}", &second[..20])).unwrap();
         assert_eq!((trial.label.as_str(), trial.samples.len()), ("clients 4", 1));

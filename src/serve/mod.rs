@@ -11,6 +11,7 @@ mod live;
 mod server;
 
 pub use access::Token;
+pub use answers::read_study;
 pub use error::Error;
 pub use live::LiveBoard;
 pub use server::{Server, ServerOptions};

@@ -14,8 +14,6 @@ pub enum Error {
     Disk(String),
     #[error("there is no strategy \"{name}\": {known} are known")]
     UnknownStrategy { name: String, known: String },
-    #[error("there is no loader \"{name}\": {known} are known")]
-    UnknownLoader { name: String, known: String },
     #[error("{}: {problem}", path.display())]
     Spec { path: PathBuf, problem: String },
     #[error("{needed} are needed in {}, where {free} are free", directory.display())]

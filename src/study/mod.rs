@@ -8,7 +8,6 @@ mod finding;
 #[cfg(fuzzing)]
 pub mod fuzzing;
 mod gauges;
-mod loading;
 mod measured;
 mod measurement_verdict;
 mod measures;
@@ -29,7 +28,6 @@ pub use error::{ANOTHER_PLACE, Error};
 pub use event::{Event, Events, LiveSecond, SweepOpened, SweepTrialStarted, UntilWarm};
 pub use finding::Finding;
 pub use gauges::{DeviceUse, ObservedWait, OsSample, PressureRatios, TaskShare, WaitSample, WaitSum, Waits};
-pub use loading::{LoadOutcome, Loader, LoadingRun, LoadingStudy, LoadingTrial};
 pub use measured::{Counters, Measured, Outcome, Second, Seen};
 pub use measurement_verdict::{MeasurementVerdict, texts_of};
 pub use measures::{Join, MEASURES, Measure};
@@ -45,11 +43,12 @@ pub use saturation::{Saturation, SaturationSign};
 pub use secrets::Record;
 pub use strategy::{NOTHING, PGTHAW, Strategy};
 pub use sweep::{
-    AUTOVACUUM, Bound, Brought, BufferUse, CALIBRATION_SECONDS, Checkpoint, CheckpointBegun, Climb, DATABASE,
-    DEFAULT_SERVER, DatabaseKey, DatabaseSpec, Exceeded, FileSystemSpec, GeneratorCalibration, Generators,
+    AUTOVACUUM, AxisLength, Bound, Brought, BufferUse, CALIBRATION_SECONDS, Checkpoint, CheckpointBegun, Climb,
+    DATABASE, DEFAULT_SERVER, DatabaseKey, DatabaseSpec, Exceeded, FileSystemSpec, GeneratorCalibration, Generators,
     ImportOptions, Imported, LOG_LINE_PREFIX, Latencies, LatencyHistogram, LoadSample, NATIVE, PlannedPoint, Point,
     RESIDENT_SHARE, SIDE, SIDES, ScriptLatency, ServerSpec, StartAsked, Sweep, SweepPlan, SweepRun, SweepTrial,
-    TimeLeft, TrialGenerator, TrialGenerators, Until, Warming, WarmingFigures, WarmupAsked, WarmupFacts, check_room,
-    compute_worst_second, empty_trial, expected_seconds, forecast_warm_seconds, image_bytes, needed_bytes_on,
-    parse_checkpoints, parse_sweep, plan_sweep, plan_turns, read_import, read_sweep, render_digest, tells_of_trial,
+    TimeLeft, ToldRun, TrialGenerator, TrialGenerators, Until, Warming, WarmingFigures, WarmupAsked, WarmupFacts,
+    check_room, compute_worst_second, empty_trial, expected_seconds, forecast_warm_seconds, image_bytes,
+    needed_bytes_on, parse_checkpoints, parse_sweep, plan_sweep, plan_turns, read_import, read_sweep, render_digest,
+    tells_of_trial,
 };

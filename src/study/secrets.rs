@@ -1,7 +1,6 @@
 //! Records are kept without what may be secret in them: as they are made, and once more as they are read, for older ones were
 //! made with it.
 
-use super::loading::{LoadingRun, LoadingTrial};
 use super::record::{Run, StrategyOutcome, Trial};
 use super::sweep::{SweepRun, SweepTrial};
 use crate::postgres::{keep_document, keep_setting, keep_text};
@@ -29,21 +28,6 @@ impl Record for Trial {
 impl Record for StrategyOutcome {
     fn hide_secrets(&mut self) {
         hide_texts([&mut self.command, &mut self.output].into_iter().chain(&mut self.failure));
-    }
-}
-
-impl Record for LoadingRun {
-    fn hide_secrets(&mut self) {
-        hide_settings(&mut self.settings);
-        hide_texts(&mut self.warnings);
-    }
-}
-
-impl Record for LoadingTrial {
-    fn hide_secrets(&mut self) {
-        let outcome = &mut self.outcome;
-        let texts = [&mut self.command, &mut outcome.output].into_iter().chain(&mut outcome.failure);
-        hide_texts(texts.chain(&mut self.warnings));
     }
 }
 

@@ -3,8 +3,10 @@
 use super::curve::judge_trial;
 use super::statistics::compute_median;
 use super::warnings::warn_of_short_trials;
+use crate::postgres::keep_text;
 use crate::study::{
     Disk, Finding, MeasurementVerdict, Run, StrategyOutcome, Study, SweepRun, SweepTrial, Trial, compute_bound_seconds,
+    texts_of,
 };
 use crate::units::Bytes;
 
@@ -17,14 +19,14 @@ pub fn view_run(sweep: &SweepRun, trials: &[SweepTrial]) -> Run {
     let study = describe_study(sweep);
     let first = trials.iter().min_by_key(|trial| trial.position);
     let levels = trials.iter().filter_map(|trial| trial.warming.as_ref()?.figures.warm_tps);
-    let calibrated = sweep.warmup.as_ref().and_then(|found| found.calibration_tps);
-    let mut warnings: Vec<String> =
-        sweep.verdicts.iter().filter(|verdict| is_of_run(&verdict.finding)).map(MeasurementVerdict::text).collect();
-    warnings.extend(warn_of_study(&study));
-    warnings.extend(trials.iter().filter_map(|trial| {
-        let failure = trial.failure.as_ref()?;
-        Some(format!("trial {} of {} has no figures: {failure}", trial.repeat, trial.point.strategy))
-    }));
+    let found = sweep.warmup.as_ref();
+    let computed = || compute_median(levels.collect()).or(found?.calibration_tps);
+    let told = found.and_then(|found| found.told.as_ref());
+    // A run that told of itself did so with all of its warnings.
+    let warnings = match told {
+        Some(_) => find_untold(&sweep.warnings, &sweep.verdicts),
+        None => warn_of_run(sweep, &study, trials),
+    };
     Run {
         id: sweep.id.clone(),
         started_at: sweep.started_at,
@@ -34,9 +36,24 @@ pub fn view_run(sweep: &SweepRun, trials: &[SweepTrial]) -> Run {
         server: sweep.server.clone(),
         settings: first.map(|trial| trial.settings.clone()).unwrap_or_default(),
         study,
-        steady_tps: compute_median(levels.collect()).or(calibrated),
+        steady_tps: told.map_or_else(computed, |told| told.steady_tps),
         warnings,
     }
+}
+
+/// Warnings that an older pgthaw kept as texts alone: no verdict says the same.
+fn find_untold(warnings: &[String], verdicts: &[MeasurementVerdict]) -> Vec<String> {
+    let told: Vec<String> = texts_of(verdicts).into_iter().map(keep_text).collect();
+    warnings.iter().filter(|warning| !told.contains(warning)).cloned().collect()
+}
+
+fn warn_of_run(sweep: &SweepRun, study: &Study, trials: &[SweepTrial]) -> Vec<String> {
+    let of_run = sweep.verdicts.iter().filter(|verdict| is_of_run(&verdict.finding));
+    let failures = trials.iter().filter_map(|trial| {
+        let failure = trial.failure.as_ref()?;
+        Some(format!("trial {} of {} has no figures: {failure}", trial.repeat, trial.point.strategy))
+    });
+    of_run.map(MeasurementVerdict::text).chain(warn_of_study(study)).chain(failures).collect()
 }
 
 /// The trials that have figures, judged among each other.
@@ -71,7 +88,9 @@ fn describe_study(sweep: &SweepRun) -> Study {
         seed: sweep.seed,
         database_bytes: found.map(|found| found.database_bytes).unwrap_or_default(),
         wanted_bytes,
-        start_state: START_STATE.to_owned(),
+        start_state: found
+            .and_then(|found| found.told.as_ref())
+            .map_or_else(|| START_STATE.to_owned(), |told| told.start_state.clone()),
         forecast: found.and_then(|found| found.forecast.clone()),
         memory: sweep.study["memory"].as_u64().map(Bytes),
     }
@@ -129,7 +148,9 @@ fn view_trial(run: &Run, trial: SweepTrial) -> Option<Trial> {
     let warming = trial.warming.filter(|_| trial.failure.is_none())?;
     let to = |share: f64| warming.figures.seconds_to(share * run.steady_tps?);
     let (to_50_seconds, to_90_seconds, to_95_seconds) = (to(0.50), to(0.90), to(0.95));
+    let mut warnings = find_untold(&trial.warnings, &trial.verdicts);
     let told = trial.verdicts.iter().filter(|verdict| is_of_trial(&verdict.finding));
+    warnings.extend(told.map(MeasurementVerdict::text));
     let served = match trial.samples.is_empty() {
         true => trial.transactions,
         false => trial.samples.iter().fold(0, |sum: u64, sample| sum.saturating_add(sample.transactions)),
@@ -151,7 +172,7 @@ fn view_trial(run: &Run, trial: SweepTrial) -> Option<Trial> {
         device_read_bytes: trial.device_read_bytes,
         samples: trial.samples,
         residency: warming.residency,
-        warnings: told.map(MeasurementVerdict::text).collect(),
+        warnings,
         foreground_tenths: warming.foreground_tenths,
         judgement: warming.judgement,
         no_verdict: warming.no_verdict,
@@ -179,6 +200,7 @@ mod tests {
             wanted_bytes: Bytes(1 << 29),
             calibration_tps: Some(900.0),
             forecast: None,
+            told: None,
         };
         let left_out = Finding::StrategyLeftOut { strategy: "vmtouch".into(), how: "get it".into() };
         SweepRun {

@@ -30,6 +30,7 @@ fn a_sweep_with_the_greatest_numbers_is_told() {
         wanted_bytes: Bytes(1 << 29),
         calibration_tps: Some(900.0),
         forecast: None,
+        told: None,
     });
     let [one, four]: [Selection; 2] = ["clients=1", "clients=4"].map(|asked| asked.parse().unwrap());
     edit_everywhere(&json!([sweep, trials[..2]]), |document| {

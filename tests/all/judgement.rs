@@ -89,28 +89,3 @@ fn the_view_shows_verdict_and_fit_flat() {
     let shown = home.pgthaw(&["results", "show"]).ok().stdout;
     assert!(shown.contains("  nothing  steady from ") && shown.contains("fit of repeat 1: cold 6."), "{shown}");
 }
-
-/// A store of the version before has neither columns nor the view; its trials are judged when they are looked at.
-#[test]
-fn a_store_without_judgements_gets_them_when_it_is_looked_at() {
-    let home = Home::new();
-    let (run, trial) = warming(NOTHING, 120);
-    let file = home.path().join("state/pgthaw/results.sqlite");
-    keep(&file, &run, std::slice::from_ref(&trial));
-    for statement in [
-        "DROP VIEW trial_verdicts",
-        "ALTER TABLE trials DROP COLUMN judgement",
-        "ALTER TABLE trials DROP COLUMN no_verdict",
-        "DELETE FROM _sqlx_migrations WHERE version = 4",
-    ] {
-        sqlite(&file, statement);
-    }
-    let shown = home.pgthaw(&["results", "show", "--json"]).ok().json();
-    assert_eq!(shown["trials"][0]["judgement"]["verdict"], "steady");
-    assert_eq!(shown["trials"][0]["samples"].as_array().unwrap().len(), 120);
-    assert_eq!(
-        sqlite(&file, "SELECT count(*) FROM trials WHERE judgement IS NULL"),
-        "1",
-        "what is kept stays as it was"
-    );
-}

@@ -7,13 +7,13 @@ use std::process::Command;
 use clap::CommandFactory as _;
 use console::{measure_text_width, strip_ansi_codes};
 use pgthaw::commands::Cli;
-use pgthaw::results::Store;
 use pgthaw::terminal::find_commands;
 
-use crate::results::{keep, wait};
+use crate::every_study::make_residency;
+use crate::results::keep;
 use crate::servers::{self, Home, Output, output_of};
 use crate::synthetic_sweep::{self, Shape};
-use crate::{loading, synthetic_run};
+use crate::{report_sweep, synthetic_run};
 
 /// Runs a command on a terminal of this width. What it prints on standard error comes with the rest.
 fn on_terminal(command: &Command, width: usize) -> Output {
@@ -122,7 +122,7 @@ fn what_was_measured_fits() {
     let path = home.path().join("state/pgthaw/results.sqlite");
     let (run, trials) = synthetic_run::make(3, 20);
     keep(&path, &run, &trials);
-    let (loading_run, loading_trials) = loading::make("20261101-000000-1111", "2026-11-01T00:00:00Z");
+    let (idle, idle_trials) = make_residency();
     let (sweep, sweep_trials) = synthetic_sweep::make(&Shape {
         scales: &[10, 1000],
         clients: &[1, 64],
@@ -131,9 +131,9 @@ fn what_was_measured_fits() {
         repeats: 3,
         seconds: 20,
     });
-    loading::keep(&home, &loading_run, &loading_trials);
-    wait(async { Store::open(&path).await.unwrap().save_whole_sweep(&sweep, &sweep_trials).await.unwrap() });
-    for id in [&run.id, &loading_run.id, &sweep.id] {
+    report_sweep::keep(&path, &idle, &idle_trials);
+    report_sweep::keep(&path, &sweep, &sweep_trials);
+    for id in [&run.id, &idle.id, &sweep.id] {
         for width in [80, 60] {
             assert_fits(&on_terminal(&home.command(&["results", "show", id]), width).ok().stdout, width);
         }

@@ -4,10 +4,10 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use pgthaw::report::render_report;
+use pgthaw::report::{StudyData, StudyInPage, render_report};
 use pgthaw::study::{Run, Trial};
 use pgthaw::units::Bytes;
-use pgthaw::verdict::{Spread, StrategySummary, compute_summary, render_headline};
+use pgthaw::verdict::{Spread, StrategySummary, compute_summary, make_study_of_run, outline_trials, render_headline};
 use serde_json::Value;
 
 use crate::results::keep;
@@ -45,8 +45,8 @@ fn the_page_shows_what_is_stored() {
     assert_clean(&seen);
     assert_eq!(seen["warnings"], serde_json::json!([]));
     let headline = render_headline(&compute_summary(&run, &trials));
-    assert_eq!(seen["headline"].as_str().unwrap().replace('\u{a0}', " "), headline);
-    assert_eq!(seen["title"], format!("pgthaw: {headline}"));
+    assert_eq!(seen["answer"].as_str().unwrap().replace('\u{a0}', " "), headline);
+    assert_eq!(seen["title"], format!("pgthaw: {}", seen["headline"].as_str().unwrap()));
     check_charts(&seen, &run, 20);
     check_table(&seen, &run, &trials);
     check_verdicts(&seen, &trials);
@@ -75,7 +75,7 @@ fn hostile_names_stay_text() {
     run.machine.hostname = HOSTILE.into();
     run.settings.push((HOSTILE.into(), HOSTILE.into()));
     run.warnings.push(HOSTILE.into());
-    run.study.skipped_strategies.push((HOSTILE.into(), HOSTILE.into()));
+    run.study.skipped_strategies.push((format!("no {HOSTILE}"), HOSTILE.into()));
     for trial in &mut trials {
         trial.outcome.command = HOSTILE.into();
         trial.outcome.output = HOSTILE.into();
@@ -115,33 +115,11 @@ fn a_run_with_little_in_it_is_shown_too() {
 }
 
 #[test]
-fn several_runs_share_a_page_and_the_keyboard_chooses() {
-    let home = Home::new();
-    let store = home.path().join("state/pgthaw/results.sqlite");
-    let ids = ["20261121-233005-0001", "20261121-233005-0002"];
-    for (id, title) in ids.into_iter().zip(["everything is needed", "a hot tenth"]) {
-        let (mut run, mut trials) = synthetic_run::make(1, 8);
-        (run.id, run.study.title) = (id.into(), Some(title.into()));
-        trials.retain(|trial| trial.strategy != "cat" || title == "a hot tenth");
-        trials.iter_mut().for_each(|trial| trial.run_id = id.into());
-        keep(&store, &run, &trials);
-    }
-    let report = home.path().join("report.html");
-    let told = home.pgthaw(&["report", ids[0], ids[1], "-o", report.to_str().unwrap(), "--json"]).ok().json();
-    assert_eq!(told["runs"], serde_json::json!(ids));
-    let seen = look(&report);
-    assert_clean(&seen);
-    let shown = |index: usize, key: &str| &seen["runs"][index][key];
-    assert_eq!((shown(0, "title"), shown(1, "title")), (&"everything is needed".into(), &"a hot tenth".into()));
-    assert_eq!((shown(0, "strategies"), shown(1, "strategies")), (&9.into(), &10.into()));
-    assert_eq!((shown(0, "has_focus"), shown(1, "has_focus")), (&true.into(), &true.into()));
-    assert_eq!(shown(1, "drawn"), seen["charts"].as_object().unwrap().len());
-}
-
-#[test]
 fn the_file_stands_alone() {
     let (run, trials) = synthetic_run::make(1, 5);
-    let html = render_report((&run, &trials), &[]).unwrap();
+    let (sweep, trials) = make_study_of_run(&run, trials);
+    let study = StudyData::new(sweep, outline_trials(&trials), Vec::new()).with_tournament(trials, 100);
+    let html = render_report(&[StudyInPage::new(study, None)]).unwrap();
     assert!(html.contains("default-src 'none'"));
     assert_eq!(html.matches("<script").count(), 2, "the data and the one script");
     let (head, rest) = html.split_once("<script>/*").unwrap();
@@ -313,14 +291,17 @@ fn check_interaction(seen: &Value, strategies: usize) {
 fn check_downloads(seen: &Value, run: &Run, trials: &[Trial]) {
     let file = |ending: &str| seen["downloads"][format!("pgthaw-{}{ending}", run.id)].as_str().unwrap().to_owned();
     let all: Value = serde_json::from_str(&file(".json")).unwrap();
-    assert_eq!(serde_json::from_value::<Run>(all["run"].clone()).unwrap(), *run);
-    assert_eq!(serde_json::from_value::<Vec<Trial>>(all["trials"].clone()).unwrap(), trials);
+    let mut told: Run = serde_json::from_value(all["tournament"]["run"].clone()).unwrap();
+    // A browser rounds these, and has them as texts.
+    let exact = |field: &str| all["exact"][field].as_str().unwrap().parse::<u64>().unwrap();
+    (told.study.seed, told.server.system_identifier) = (exact("seed"), exact("system_identifier"));
+    assert_eq!(told, *run);
+    assert_eq!(all["tournament"]["trials"].as_array().unwrap().len(), trials.len());
 
     let samples = file("-samples.csv");
     assert_eq!(samples.lines().count(), 1 + trials.iter().map(|trial| trial.samples.len()).sum::<usize>());
-    let sample = &trials[0].samples[0];
-    let first = format!("{},nothing,1,1,1,{},{},{},", run.id, sample.monotonic_ms, sample.wall_ms, sample.transactions);
+    let first = format!("nothing,1,1,1,{},", trials[0].samples[0].transactions);
     assert!(samples.lines().nth(1).unwrap().starts_with(&first), "{samples:.300}");
     assert_eq!(file("-trials.csv").lines().count(), 1 + trials.len());
-    assert_eq!(file("-strategies.csv").lines().count(), 1 + run.study.strategies.len());
+    assert_eq!(file("-points.csv").lines().count(), 1 + run.study.strategies.len());
 }

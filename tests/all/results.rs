@@ -7,10 +7,10 @@ use std::time::Duration;
 use pgthaw::results::{Error, NEWEST, Store};
 use pgthaw::study::{Run, SweepRun, SweepTrial, Trial};
 use pgthaw::terminal::render_tournament;
-use pgthaw::verdict::compute_summary;
+use pgthaw::verdict::{compute_summary, make_study_of_run};
 use tokio::runtime::Runtime;
 
-use crate::servers::{self, Home};
+use crate::servers::Home;
 use crate::synthetic_run;
 use crate::synthetic_sweep::{self, Shape};
 
@@ -22,7 +22,7 @@ fn file(home: &Home) -> PathBuf {
     home.path().join("state/pgthaw/results.sqlite")
 }
 
-/// Keeps a run as `bench warmup` does: trial by trial, then the end.
+/// Keeps a run as the study that it is.
 pub fn keep(path: &Path, run: &Run, trials: &[Trial]) {
     wait(async {
         let store = Store::open(path).await.unwrap();
@@ -32,11 +32,8 @@ pub fn keep(path: &Path, run: &Run, trials: &[Trial]) {
 }
 
 pub async fn keep_in(store: &Store, run: &Run, trials: &[Trial]) {
-    store.save_run(run, &[]).await.unwrap();
-    for trial in trials {
-        store.save_run(run, std::slice::from_ref(trial)).await.unwrap();
-    }
-    store.save_run(run, trials).await.unwrap();
+    let (study, trials) = make_study_of_run(run, trials.to_vec());
+    store.save_whole_sweep(&study, &trials).await.unwrap();
 }
 
 fn read(path: &Path, wanted: &str) -> Result<(Run, Vec<Trial>), Error> {
@@ -62,29 +59,20 @@ fn a_killed_run_keeps_the_trials_that_ended() {
     let home = Home::new();
     let (mut run, trials) = synthetic_run::make(1, 20);
     (run.ended_at, run.steady_tps) = (None, None);
+    let mut ended = trials[..1].to_vec();
+    // These are of a level that was known at the run's end.
+    (ended[0].to_50_seconds, ended[0].to_90_seconds, ended[0].to_95_seconds) = (None, None, None);
     wait(async {
         let store = Store::open(&file(&home)).await.unwrap();
-        store.save_run(&run, &[]).await.unwrap();
-        store.save_run(&run, &trials[..1]).await.unwrap();
+        keep_in(&store, &run, &ended).await;
         // Neither finished nor closed.
         std::mem::forget(store);
     });
     let (stored, kept) = read(&file(&home), NEWEST).unwrap();
-    assert_eq!((stored, kept), (run, trials[..1].to_vec()));
+    assert_eq!((stored, kept), (run, ended));
     let list = home.pgthaw(&["results", "list"]).ok();
     assert!(list.stdout.contains("1 of 10"), "{}", list.stdout);
     assert!(home.pgthaw(&["results", "show"]).ok().stdout.contains("did not end"));
-}
-
-#[test]
-fn a_trial_that_is_saved_again_replaces_itself() {
-    let home = Home::new();
-    let (run, mut trials) = synthetic_run::make(1, 20);
-    keep(&file(&home), &run, &trials);
-    trials[3].samples.truncate(5);
-    trials[3].served = 1;
-    keep(&file(&home), &run, &trials);
-    assert_eq!(read(&file(&home), NEWEST).unwrap().1, trials);
 }
 
 #[test]
@@ -176,7 +164,7 @@ fn a_damaged_store_is_told() {
 
     std::fs::remove_file(file(&home)).unwrap();
     keep(&file(&home), &run, &trials);
-    sqlite(&file(&home), "UPDATE runs SET machine = '{}'");
+    sqlite(&file(&home), "UPDATE sweeps SET machine = '{}'");
     let output = home.pgthaw(&["results", "show"]).ends_with(1);
     assert!(output.stderr.contains("is damaged"), "{}", output.stderr);
 }
@@ -201,10 +189,11 @@ fn a_run_that_is_being_written_can_be_listed() {
     let (run, trials) = synthetic_run::make(1, 5);
     wait(async {
         let writer = Store::open(&file(&home)).await.unwrap();
-        writer.save_run(&run, &[]).await.unwrap();
+        let (study, trials) = make_study_of_run(&run, trials);
+        writer.save_sweep(&study).await.unwrap();
         let mut readers = Vec::new();
         for trial in &trials {
-            writer.save_run(&run, std::slice::from_ref(trial)).await.unwrap();
+            writer.save_sweep_trial(trial).await.unwrap();
             readers.push(home.command(&["results", "list"]).stdout(Stdio::null()).spawn().unwrap());
         }
         for mut reader in readers {
@@ -221,16 +210,17 @@ fn a_trial_is_kept_however_long_somebody_reads() {
     let (run, trials) = synthetic_run::make(1, 5);
     wait(async {
         let store = Store::open(&file(&home)).await.unwrap();
-        store.save_run(&run, &[]).await.unwrap();
+        let (study, measured) = make_study_of_run(&run, trials[..1].to_vec());
+        store.save_sweep(&study).await.unwrap();
         let options = sqlx::sqlite::SqliteConnectOptions::new().filename(file(&home));
         let mut reader = sqlx::SqliteConnection::connect_with(&options).await.unwrap();
         let mut reading = reader.begin().await.unwrap();
-        sqlx::query("SELECT count(*) FROM runs").fetch_one(&mut *reading).await.unwrap();
+        sqlx::query("SELECT count(*) FROM sweeps").fetch_one(&mut *reading).await.unwrap();
         let ends = async {
             tokio::time::sleep(Duration::from_secs(12)).await;
             reading.rollback().await.unwrap();
         };
-        let (kept, ()) = tokio::join!(store.save_run(&run, &trials[..1]), ends);
+        let (kept, ()) = tokio::join!(store.save_sweep_trial(&measured[0]), ends);
         kept.unwrap();
         assert_eq!(store.read_trials(&run.id).await.unwrap(), trials[..1]);
     });
@@ -331,6 +321,26 @@ fn the_views_can_be_asked() {
     assert_eq!(answer, format!("lab-7|50|gp3|{warm:?}|{:?}", (warm / bound * 1e6).round() / 1e6));
     let answer = sqlite(&file(&home), "SELECT max(served) FROM served_by_second WHERE strategy = 'pgthaw'");
     assert_eq!(answer, thawed.served.to_string());
+    assert_eq!(sqlite(&file(&home), SHARES), shares_of(&run, &trials));
+    // Without what an older pgthaw told the level follows from the trials.
+    sqlite(&file(&home), "UPDATE sweeps SET warmup = json_remove(warmup, '$.told')");
+    let (run, trials) = read(&file(&home), NEWEST).unwrap();
+    assert_eq!(sqlite(&file(&home), SHARES), shares_of(&run, &trials));
+}
+
+/// A line for each trial of all studies, as [`shares_of`] has it.
+pub const SHARES: &str = "SELECT strategy || ' ' || CAST(round(steady_tps) AS INTEGER) || coalesce(' ' || CAST(to_50_seconds AS INTEGER), '') \
+                          || coalesce(' ' || CAST(to_90_seconds AS INTEGER), '') || coalesce(' ' || CAST(to_95_seconds AS INTEGER), '') \
+                          FROM trial_summary ORDER BY position";
+
+/// The steady throughput and the times to shares of it, of each trial.
+pub fn shares_of(run: &Run, trials: &[Trial]) -> String {
+    let line = |trial: &Trial| {
+        let figures = [run.steady_tps, trial.to_50_seconds, trial.to_90_seconds, trial.to_95_seconds];
+        let told = figures.into_iter().flatten().map(|figure| format!(" {figure:.0}"));
+        trial.strategy.clone() + &told.collect::<String>()
+    };
+    trials.iter().map(line).collect::<Vec<_>>().join("\n")
 }
 
 /// Through text, because a 32-bit number has fewer digits there than as a 64-bit value.
@@ -358,28 +368,4 @@ pub fn sqlite(path: &Path, sql: &str) -> String {
         connection.close().await.unwrap();
         lines
     })
-}
-
-#[test]
-fn postgresql_takes_the_schema_too() {
-    let server = servers::start_any(&[]);
-    let directory = Path::new(env!("CARGO_MANIFEST_DIR")).join("src/results/migrations");
-    let mut migrations: Vec<PathBuf> = directory.read_dir().unwrap().map(|entry| entry.unwrap().path()).collect();
-    migrations.sort();
-    for migration in migrations {
-        server.psql(&std::fs::read_to_string(migration).unwrap());
-    }
-    server.psql(
-        r#"INSERT INTO runs VALUES ('one', '2026', NULL, '0.1.0', '{"hostname": "lab-7"}', '{"version": "15"}', '[]',
-           '{"scale": 50, "clients": 8, "script": "select-only", "disk": {"name": "gp3"}, "bound_seconds": 4.0}', 46000, '[]')"#,
-    );
-    server.psql(
-        "INSERT INTO trials VALUES ('one', 'cat', 1, 1, '2026', 0, 1, 'cold', 'cat', 6, NULL, NULL, 6, 5, 6, 6, 10, 20, 30, '[]', '[]')",
-    );
-    server.psql(
-        "INSERT INTO samples SELECT 'one', 'cat', 1, s, s, s, 10, 1, 1, 1, 5, 5, 5, 5 FROM generate_series(1, 3) AS s",
-    );
-    let summary = server.psql("SELECT hostname, scale, disk, bound_ratio FROM trial_summary");
-    assert_eq!(summary, "lab-7|50|gp3|1.5");
-    assert_eq!(server.psql("SELECT max(served), max(device_read_bytes_so_far) FROM served_by_second"), "30|15");
 }

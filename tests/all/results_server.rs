@@ -12,7 +12,7 @@ use pgthaw::results::{NEWEST, Place as StorePlace, ServerPlace, Store};
 use serde_json::Value;
 
 use super::bench::{Place, text};
-use super::results::{keep_in, wait};
+use super::results::{SHARES, keep_in, shares_of, wait};
 use super::servers::{self, Home, Output, TestServer};
 use super::synthetic_run;
 
@@ -62,8 +62,6 @@ test_every_version! {
         wait(async {
             let store = Store::connect_server(&place(&server)).await.unwrap();
             keep_in(&store, &run, &trials).await;
-            // Twice: a trial that is saved again replaces itself.
-            keep_in(&store, &run, &trials).await;
             assert_eq!(store.read_run(NEWEST).await.unwrap(), run);
             assert_eq!(store.read_trials(&run.id).await.unwrap(), trials);
             store.close().await;
@@ -75,8 +73,17 @@ test_every_version! {
         assert!(listed.contains(&run.id), "{listed}");
         // The views are there too, and medians by SQL.
         assert_eq!(server.psql("SELECT kind, trials FROM all_runs"), format!("warmup|{}", trials.len()));
+        assert_eq!(server.psql(SHARES), shares_of(&run, &trials));
+        let served = server.psql("SELECT max(served) FROM served_by_second WHERE strategy = 'cat' AND repeat = 2");
+        assert_eq!(served, trials.iter().find(|one| one.strategy == "cat" && one.repeat == 2).unwrap().served.to_string());
+        // Before its first facts are kept it is a study of ways to warm too, whose level nobody told.
+        server.psql("UPDATE sweeps SET warmup = NULL");
+        assert_eq!(server.psql("SELECT kind FROM all_runs"), "warmup");
+        let level = "SELECT count(steady_tps), count(to_50_seconds), count(*) FROM trial_summary";
+        let reached = trials.iter().filter(|one| one.to_50_seconds.is_some()).count();
+        assert_eq!(server.psql(level), format!("{0}|{reached}|{0}", trials.len()));
         server.home.pgthaw(&["results", "drop", &run.id, "--results", &results]).ok();
-        assert_eq!(server.psql("SELECT count(*) FROM samples"), "0");
+        assert_eq!(server.psql("SELECT count(*) FROM sweep_samples"), "0");
     }
 }
 
@@ -100,8 +107,8 @@ fn several_machines_write_at_once() {
         })
         .collect();
     writers.into_iter().for_each(|writer| writer.join().unwrap());
-    assert_eq!(server.psql("SELECT count(*), count(DISTINCT run_id) FROM trials"), "60|6");
-    assert_eq!(server.psql("SELECT count(*) FROM samples"), "1200");
+    assert_eq!(server.psql("SELECT count(*), count(DISTINCT sweep_id) FROM sweep_trials"), "60|6");
+    assert_eq!(server.psql("SELECT count(*) FROM sweep_samples"), "1200");
 }
 
 #[test]
@@ -226,7 +233,7 @@ fn what_is_dropped_on_the_server_is_dropped_here_too() {
     let (run, trials) = synthetic_run::make(1, 5);
     wait(async { keep_in(&Store::connect_server(&place(&server)).await.unwrap(), &run, &trials).await });
     home.pgthaw(&["results", "drop", &run.id, "--results", &results]).ok();
-    assert_eq!(server.psql("SELECT count(*) FROM runs"), "0");
+    assert_eq!(server.psql("SELECT count(*) FROM sweeps"), "0");
 }
 
 #[test]

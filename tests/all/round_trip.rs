@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use hdrhistogram::Histogram;
 use pgthaw::results::Store;
-use pgthaw::study::{LatencyHistogram, LoadingRun, LoadingTrial, Record, Run, SweepRun, SweepTrial, Trial};
+use pgthaw::study::{LatencyHistogram, Record, SweepRun, SweepTrial};
 use pgthaw::verdict::outline_trials;
 use rand::rngs::StdRng;
 use rand::{Rng as _, SeedableRng as _};
@@ -16,32 +16,18 @@ use super::results::{sqlite, wait};
 use super::results_server::place;
 use super::servers::{self, Home};
 use super::synthetic_sweep::{self, Shape};
-use super::{loading, synthetic_run};
 
 const SEEDS: std::ops::Range<u64> = 0..6;
 
 /// A record of each kind, with trials.
 struct Records {
-    run: Run,
-    trials: Vec<Trial>,
     sweep: SweepRun,
     sweep_trials: Vec<SweepTrial>,
-    loading: LoadingRun,
-    loading_trials: Vec<LoadingTrial>,
 }
 
 impl Records {
     fn new(seed: u64) -> Records {
         let random = &mut StdRng::seed_from_u64(seed);
-        let (run, trials) = synthetic_run::make(1, 2);
-        let run: Run = scramble(&run, run_details(), random);
-        let mut trials: Vec<Trial> = trials[..2].iter().map(|one| scramble(one, trial_details(), random)).collect();
-        for trial in &mut trials {
-            trial.run_id.clone_from(&run.id);
-            trial.samples.sort_by_key(|sample| sample.second);
-        }
-        trials.sort_by_key(|trial| trial.position);
-
         let shape =
             Shape { scales: &[1], clients: &[1, 8], buffers: &["1GB"], strategies: &[], repeats: 1, seconds: 2 };
         let (sweep, sweep_trials) = synthetic_sweep::make(&shape);
@@ -60,32 +46,17 @@ impl Records {
             }
         }
         sweep_trials.sort_by_key(|trial| trial.position);
-
-        let (loading, loading_trials) = loading::make("1", "2026-03-01T00:00:00Z");
-        let loading: LoadingRun = scramble(&loading, loading_details(), random);
-        let mut loading_trials: Vec<LoadingTrial> =
-            loading_trials[..2].iter().map(|one| scramble(one, loading_trial_details(), random)).collect();
-        loading_trials.sort_by_key(|trial| trial.position);
-        Records { run, trials, sweep, sweep_trials, loading, loading_trials }
+        Records { sweep, sweep_trials }
     }
 
     async fn save(&self, store: &Store) {
-        store.save_run(&self.run, &self.trials).await.unwrap();
         store.save_whole_sweep(&self.sweep, &self.sweep_trials).await.unwrap();
-        store.save_loading(&self.loading).await.unwrap();
-        for trial in &self.loading_trials {
-            store.save_loading_trial(&self.loading.id, trial).await.unwrap();
-        }
     }
 
     async fn check(&self, store: &Store) {
-        assert_eq!(store.read_run(&self.run.id).await.unwrap(), self.run);
-        assert_eq!(store.read_trials(&self.run.id).await.unwrap(), self.trials);
         assert_eq!(store.find_sweep(&self.sweep.id).await.unwrap().as_ref(), Some(&self.sweep));
         assert_eq!(store.read_sweep_trials(&self.sweep.id).await.unwrap(), self.sweep_trials);
         assert_eq!(store.read_sweep_outlines(&self.sweep.id).await.unwrap(), outline_trials(&self.sweep_trials));
-        assert_eq!(store.find_loading(&self.loading.id).await.unwrap().as_ref(), Some(&self.loading));
-        assert_eq!(store.read_loading_trials(&self.loading.id).await.unwrap(), self.loading_trials);
     }
 }
 
@@ -144,17 +115,24 @@ fn an_older_store_shows_what_it_did() {
     assert_eq!(wait(read()).0, records.sweep_trials);
     assert_eq!(sqlite(&path, "SELECT count(*) FROM sweep_measures"), "0");
     for older in [
+        "DROP VIEW loading_summary",
         "DROP VIEW all_runs",
         "DROP VIEW trial_summary",
         "DROP VIEW trial_verdicts",
         "DROP VIEW served_by_second",
+        "DROP VIEW sweep_summary",
         "ALTER TABLE sweeps DROP COLUMN warmup",
         "DROP VIEW sweep_measures",
         "ALTER TABLE sweep_os_samples DROP COLUMN measures",
-        "DROP VIEW sweep_summary",
         "ALTER TABLE sweep_trials DROP COLUMN warming",
         "ALTER TABLE sweep_outlines DROP COLUMN warming",
         "CREATE VIEW sweep_summary AS SELECT sweep_id FROM sweep_trials",
+        "CREATE TABLE runs (id TEXT)",
+        "CREATE TABLE loading_runs (id TEXT)",
+        "CREATE TABLE loading_trials (run_id TEXT, failure TEXT)",
+        "CREATE TABLE trials (run_id TEXT)",
+        "CREATE TABLE samples (run_id TEXT)",
+        "CREATE VIEW loading_summary AS SELECT run_id FROM loading_trials",
         "CREATE VIEW all_runs AS SELECT id FROM runs",
         "CREATE VIEW trial_summary AS SELECT run_id FROM trials",
         "CREATE VIEW trial_verdicts AS SELECT run_id FROM trials",
@@ -256,14 +234,14 @@ fn disk() -> Value {
     })
 }
 
-fn run_details() -> Value {
+fn warmup() -> Value {
     let span = json!({ "seconds": 0.5, "low": 0.5, "high": 0.5 });
+    let mut disk = disk();
+    disk["name"] = json!("x");
     json!({
-        "steady_tps": 0.5, "warnings": ["x", "y"], "server": { "io_method": "x" },
-        "study": {
-            "title": "x", "skipped_strategies": [["x", "y"]], "disk": disk(), "memory": 1,
-            "forecast": { "to_50_seconds": span, "warm_after_seconds": span },
-        },
+        "disk": disk, "database_bytes": 1, "wanted_bytes": 1, "calibration_tps": 0.5,
+        "forecast": { "cold_tps": 0.5, "steady_tps": 0.5, "to_50_seconds": span, "warm_after_seconds": span },
+        "told": { "steady_tps": 0.5, "start_state": "x" },
     })
 }
 
@@ -271,15 +249,6 @@ fn sample() -> Value {
     json!({
         "second": 1, "monotonic_ms": 1, "wall_ms": 1, "transactions": 1, "latency_us_mean": 0.5, "latency_us_min": 1,
         "latency_us_max": 1, "foreground_read_bytes": 1, "device_read_bytes": 1, "device_reads": 1, "os_resident_bytes": 1,
-    })
-}
-
-fn trial_details() -> Value {
-    json!({
-        "samples": [sample(), sample()], "warm_after_seconds": 0.5, "to_50_seconds": 0.5, "to_90_seconds": 0.5,
-        "to_95_seconds": 0.5, "warnings": ["x"], "no_verdict": "x", "foreground_tenths": [1, 1, 1],
-        "residency": residency(), "outcome": { "ended_after_seconds": 0.5, "issued_bytes": 1, "failure": "x" },
-        "judgement": judgement(),
     })
 }
 
@@ -305,6 +274,16 @@ fn warming() -> Value {
         "measured_seconds": 1, "warm_after_seconds": 0.5, "served_until_warm": 1, "warm_tps": 0.5,
         "climb": [{ "seconds": 0.5, "tps": 0.5 }, { "seconds": 0.5, "tps": 0.5 }], "wanted_bytes": 1, "bound_seconds": 0.5,
         "foreground_tenths": [1, 1, 1], "residency": residency(), "judgement": judgement(), "no_verdict": "x",
+        "looks": [{ "seconds": 0.5, "resident_bytes": 1, "is_exact": true, "buffers_bytes": 1, "hot_bytes": 1 }], "brought": brought(),
+    })
+}
+
+fn brought() -> Value {
+    json!({
+        "wanted_pages": 1, "wanted_pieces": 1, "former_buffers_bytes": 1, "former_hot_bytes": 1,
+        "bound": { "reads": 1, "read_bytes": 1, "seconds": 0.5 }, "resident_after_seconds": 0.5,
+        "buffers_after_seconds": 0.5, "resident_bytes": 1, "cpu_seconds": 0.5, "device_reads": 1, "own_bytes": 1,
+        "own_seconds": 0.5,
     })
 }
 
@@ -315,7 +294,7 @@ fn finding() -> Value {
 fn sweep_details() -> Value {
     json!({
         "server": { "io_method": "x" }, "warnings": ["x"], "source": "x", "verdicts": [finding()],
-        "configuration": [{ "name": "x", "value": "x", "unit": "x", "source": "x" }],
+        "warmup": warmup(), "configuration": [{ "name": "x", "value": "x", "unit": "x", "source": "x" }],
         "generator": [{ "clients": 1, "jobs": 1, "tps": 0.5, "cpu_ratio": 0.5, "run_delay_ratio": 0.5 }],
     })
 }
@@ -356,16 +335,4 @@ fn sweep_trial_details() -> Value {
 fn histogram_of_nothing(script: &str) -> Value {
     let latency = serde_json::to_value(LatencyHistogram::new(&Histogram::new(3).unwrap())).unwrap();
     json!({ "script": script, "answered": 1, "failed": 1, "skipped": 1, "response": latency, "service": latency })
-}
-
-fn loading_details() -> Value {
-    json!({ "warnings": ["x"], "server": { "io_method": "x" }, "study": { "script": "x", "disk": disk() } })
-}
-
-fn loading_trial_details() -> Value {
-    json!({
-        "warnings": ["x"],
-        "outcome": { "buffers_after_seconds": 0.5, "own_bytes": 1, "own_seconds": 0.5, "failure": "x" },
-        "samples": [{ "seconds": 0.5, "resident_bytes": 1, "is_exact": true, "buffers_bytes": 1, "hot_bytes": 1 }],
-    })
 }

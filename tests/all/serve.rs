@@ -15,7 +15,7 @@ use crate::bench::Place;
 use crate::report_sweep::{HOSTILE, SHAPE, assert_clean, keep, look, look_by, make_hostile};
 use crate::servers::Home;
 use crate::synthetic_sweep::{self, Shape};
-use crate::{loading, results, synthetic_run};
+use crate::{results, synthetic_run};
 
 const SECRET: &str = "0123456789abcdef";
 
@@ -91,18 +91,11 @@ fn what_is_stored_is_answered() {
     let id = with_sweep(&home, &SHAPE);
     let (run, trials) = synthetic_run::make(1, 8);
     results::keep(&home.path().join("state/pgthaw/results.sqlite"), &run, &trials);
-    let (loaders, loads) = loading::make("20260301-000000-aaaa", "2026-03-01T00:00:00Z");
-    loading::keep(&home, &loaders, &loads);
     let served = serve(&home, &[]);
 
     let lines = served.get("/api/studies").json();
-    assert_eq!(
-        (&lines[2]["id"], &lines[2]["kind"], &lines[2]["trials"]),
-        (&json!(loaders.id), &json!("loading"), &json!(18))
-    );
-    assert!(served.get(&format!("/runs/{}", loaders.id)).body.contains("pgthaw report"));
-    assert_eq!((&lines[0]["id"], &lines[0]["kind"], &lines[0]["trials"]), (&json!(id), &json!("sweep"), &json!(36)));
-    assert_eq!((&lines[1]["id"], &lines[1]["kind"], &lines[1]["trials"]), (&json!(run.id), &json!("run"), &json!(10)));
+    assert_eq!((&lines[0]["id"], &lines[0]["trials"]), (&json!(id), &json!(36)));
+    assert_eq!((&lines[1]["id"], &lines[1]["trials"]), (&json!(run.id), &json!(10)));
     let study = served.get(&format!("/api/studies/{id}")).json();
     assert_eq!((study["points"].as_array().unwrap().len(), study["trials"].as_array().unwrap().len()), (18, 36));
     assert!(study["points"][0]["tps"]["median"].as_f64().unwrap() > 0.0);
@@ -113,7 +106,11 @@ fn what_is_stored_is_answered() {
     let compared = served.get("/api/compare?a=clients%3D1&b=clients%3D8&metric=tps").json();
     assert_eq!(compared["cells"].as_array().unwrap().len(), 6);
     assert!(compared["cells"][0]["ratio"]["median"]["at_least"].as_f64().unwrap() > 4.0);
-    assert!(served.get(&format!("/runs/{}", run.id)).body.contains("pgthaw report"));
+    let tournament = served.get(&format!("/api/studies/{}", run.id)).json()["tournament"].take();
+    assert_eq!(tournament["trials"][0]["series"]["tps"]["mean"].as_array().unwrap().len(), 8);
+    // Where such a study had a page of its own.
+    let led = served.get(&format!("/runs/{}", run.id));
+    assert!(led.status == 308 && led.head.contains(&format!("location: /#/study/{}\r\n", run.id)), "{}", led.head);
     assert_eq!(served.get("/api/live").json(), json!([]));
 }
 
@@ -201,14 +198,15 @@ fn an_address_that_nothing_has_gets_a_page_that_leads_on() {
     let id = with_sweep(&home, &Shape { scales: &[1], buffers: &["1GB"], repeats: 1, seconds: 8, ..SHAPE });
     let served = serve(&home, &[]);
     let html = format!("Host: {}\r\nAccept: text/html,*/*\r\n", served.host);
-    for (path, told) in [("/studies/%3Cb%3E", "there is no page /studies/"), ("/runs/none", "none")] {
+    for path in ["/studies/%3Cb%3E", "/runs/none"] {
         let answer = served.ask(path, &html);
         assert_eq!(answer.status, 404, "{path}");
         assert!(answer.head.contains("content-type: text/html"), "{}", answer.head);
-        assert!(answer.body.contains(told) && !answer.body.contains("<b>"), "{}", answer.body);
-        assert!(answer.body.contains(&format!("/#/study/{id}")), "it leads to what there is: {}", answer.body);
-        assert!(answer.body.contains(r#"<a href="/#/live">"#), "{}", answer.body);
+        assert!(answer.body.contains(r#""kind":"missing""#) && !answer.body.contains("<b>"), "{path}");
     }
+    let seen = look_by("open_missing.mjs", &format!("http://{}/studies/%3Cb%3Ebold", served.host));
+    assert_eq!(seen["told"], "There is no page studies/<b>bold. What there is stands below.", "{seen:#}");
+    assert_eq!(seen["links"], json!([format!("#/study/{id}")]), "it leads to what there is");
     let api = served.ask("/api/nothing", &html);
     assert_eq!(api.status, 404);
     assert!(api.json()["error"]["message"].as_str().unwrap().contains("/api/nothing"));
@@ -270,7 +268,7 @@ fn the_pages_show_what_is_stored() {
     );
     assert_eq!(seen["compared"]["rows"], 6);
     assert!(seen["compared"]["charts"]["ratios"].as_array().unwrap().len() >= 2, "{}", seen["compared"]);
-    assert!(seen["live"].as_str().unwrap().contains("No sweep runs"), "{}", seen["live"]);
+    assert!(seen["live"].as_str().unwrap().contains("No study runs"), "{}", seen["live"]);
 }
 
 #[test]
@@ -329,7 +327,7 @@ fn a_tournament_that_runs_is_shown_too() {
     assert!(seen["later"]["points"].as_u64().unwrap() >= 4, "{seen:#}");
     assert_runs(&seen, "It runs now: trial ");
     let live = served.get("/api/live").json();
-    assert_eq!((&live[0]["kind"], &live[0]["seconds"]), (&json!("run"), &json!(12)), "{live:#}");
+    assert_eq!(live[0]["seconds"], 12, "{live:#}");
     kill_process(Pid::from_child(&tournament.0), Signal::INT).unwrap();
     drop(tournament);
     assert_eq!(served.get("/api/live").json(), json!([]));

@@ -4,8 +4,6 @@ use std::fmt::Write as _;
 use std::fs;
 use std::path::PathBuf;
 
-use pgthaw::results::Store;
-
 use crate::servers::{Home, Output};
 use crate::synthetic_run;
 
@@ -78,12 +76,7 @@ fn a_stored_run_is_judged_trial_by_trial() {
     let home = Home::new();
     let file = home.path().join("results.sqlite");
     let (run, trials) = synthetic_run::make(2, 20);
-    let runtime = tokio::runtime::Runtime::new().unwrap();
-    runtime.block_on(async {
-        let store = Store::open(&file).await.unwrap();
-        store.save_run(&run, &trials).await.unwrap();
-        store.close().await;
-    });
+    crate::results::keep(&file, &run, &trials);
     let results = file.to_str().unwrap();
     let cold = home.pgthaw(&["steady", &run.id, "--strategy", "nothing", "--results", results, "--json"]).ends_with(10);
     assert_eq!(cold.json()["curves"].as_array().unwrap().len(), 2);

@@ -7,6 +7,7 @@ use pgthaw::study::{
 };
 use pgthaw::units::Bytes;
 use pgthaw::verdict::judge_trial;
+use pgthaw::verdict::throughput::compute_seconds_to;
 use rand::rngs::StdRng;
 use rand::{Rng as _, SeedableRng as _};
 
@@ -68,17 +69,11 @@ pub fn make(repeats: u32, seconds: u32) -> (Run, Vec<Trial>) {
     run.steady_tps = Some(STEADY_TPS);
     for (trial, position) in trials.iter_mut().zip(1..) {
         trial.position = position;
-        trial.to_50_seconds = seconds_to(&trial.samples, 0.5);
-        trial.to_90_seconds = seconds_to(&trial.samples, 0.9);
-        trial.to_95_seconds = seconds_to(&trial.samples, 0.95);
+        let to = |share: f64| compute_seconds_to(&trial.samples, share, STEADY_TPS);
+        (trial.to_50_seconds, trial.to_90_seconds, trial.to_95_seconds) = (to(0.5), to(0.9), to(0.95));
         judge_trial(&run, trial);
     }
     (run, trials)
-}
-
-/// The end of the last second below a share of the steady throughput.
-fn seconds_to(samples: &[Sample], share: f64) -> Option<f64> {
-    samples.iter().position(|sample| sample.transactions as f64 >= share * STEADY_TPS).map(|index| index as f64)
 }
 
 /// The end of the last second in which 1 % of the transactions read, when three others follow.

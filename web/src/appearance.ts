@@ -19,7 +19,7 @@ export class Appearance implements Backdrop {
   #isPrinting = false;
 
   constructor() {
-    this.#prefersDark.addEventListener("change", () => this.changed());
+    this.#prefersDark.addEventListener("change", () => this.#changed());
     addEventListener("beforeprint", () => this.#setPrinting(true));
     addEventListener("afterprint", () => this.#setPrinting(false));
     this.#markTheme();
@@ -58,21 +58,50 @@ export class Appearance implements Backdrop {
     } catch {
       // A page opened from a file may be denied storage: the choice then lasts as long as the page.
     }
-    this.changed();
+    this.#changed();
   }
 
-  protected changed(): void {
+  #changed(): void {
     this.#markTheme();
     for (const listener of this.#listeners) listener();
   }
 
   #setPrinting(isPrinting: boolean): void {
     this.#isPrinting = isPrinting;
-    this.changed();
+    this.#changed();
   }
 
   #markTheme(): void {
     document.documentElement.dataset["theme"] = this.isDark ? "dark" : "light";
+  }
+}
+
+/** A part of the page that is drawn anew when the page's appearance changes, or what is chosen in it. */
+export class Stage implements Backdrop {
+  readonly #listeners: (() => void)[] = [];
+
+  constructor(readonly appearance: Appearance) {
+    appearance.subscribe(() => this.tell());
+  }
+
+  get isPrinting(): boolean {
+    return this.appearance.isPrinting;
+  }
+
+  get isDark(): boolean {
+    return this.appearance.isDark;
+  }
+
+  get theme(): Theme {
+    return this.appearance.theme;
+  }
+
+  subscribe(listener: () => void): void {
+    this.#listeners.push(listener);
+  }
+
+  tell(): void {
+    for (const listener of this.#listeners) listener();
   }
 }
 

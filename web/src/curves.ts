@@ -1,6 +1,6 @@
 // What the charts draw, computed from the trials' seconds. Pure.
 
-import type { Fit, RelationResidency, Sample, Trial } from "./record";
+import type { Contender, Fit, RelationResidency, TrialSeries } from "./record";
 
 /** One quantity over time: the median of the repeats, and the smallest and the largest of them. */
 export interface Curve {
@@ -28,7 +28,7 @@ export function mean(values: number[]): number {
   return values.length === 0 ? 0 : values.reduce((sum, value) => sum + value, 0) / values.length;
 }
 
-export const trialsOf = (trials: Trial[], strategy: string): Trial[] =>
+export const trialsOf = (trials: Contender[], strategy: string): Contender[] =>
   trials.filter((trial) => trial.strategy === strategy);
 
 /** Joins the repeats of a strategy; each gives its own list of instants and values. */
@@ -45,57 +45,51 @@ function join(strategy: string, repeats: [number, number][][]): Curve {
   return { strategy, points };
 }
 
-/** A value of each second, drawn at its middle. */
-export function rateCurve(trials: Trial[], strategy: string, value: (sample: Sample) => number | null): Curve {
-  const repeats = trialsOf(trials, strategy).map((trial) =>
-    trial.samples.flatMap((sample): [number, number][] => {
-      const read = value(sample);
-      return read === null ? [] : [[sample.second - 0.5, read]];
-    }),
-  );
-  return join(strategy, repeats);
-}
+type Values = (number | null)[];
 
-/** A second's transactions ÷ those of another strategy in the same second of the same round. */
-export function shareCurve(trials: Trial[], strategy: string, other: string): Curve {
-  const others = new Map(trialsOf(trials, other).map((trial) => [trial.repeat, trial]));
-  const repeats = trialsOf(trials, strategy).map((trial) => {
-    const base = others.get(trial.repeat)?.samples ?? [];
-    return trial.samples.flatMap((sample, index): [number, number][] => {
-      const served = base[index]?.transactions ?? 0;
-      return served > 0 ? [[sample.second - 0.5, sample.transactions / served]] : [];
+/** The middle of each span; its value is that of every second in it. */
+export const middles = ({ second }: TrialSeries): number[] => second.map((end, index) => (end + (second[index - 1] ?? 0)) / 2);
+
+/** A value of each span, drawn at its middle. */
+export function rateCurve(trials: Contender[], strategy: string, values: (series: TrialSeries) => Values): Curve {
+  const repeats = trialsOf(trials, strategy).map(({ series }) => {
+    if (series === null) return [];
+    const read = values(series);
+    return middles(series).flatMap((at, span): [number, number][] => {
+      const value = read[span] ?? null;
+      return value === null ? [] : [[at, value]];
     });
   });
   return join(strategy, repeats);
 }
 
-/** A state at the end of each second, and at the start. */
-export function stateCurve(
-  trials: Trial[],
-  strategy: string,
-  atStart: (trial: Trial) => number,
-  value: (sample: Sample) => number,
-): Curve {
-  const repeats = trialsOf(trials, strategy).map((trial): [number, number][] => [
-    [0, atStart(trial)],
-    ...trial.samples.map((sample): [number, number] => [sample.second, value(sample)]),
-  ]);
+/** A span's transactions ÷ those of another strategy in the same span of the same round. */
+export function shareCurve(trials: Contender[], strategy: string, other: string): Curve {
+  const others = new Map(trialsOf(trials, other).map((trial) => [trial.repeat, trial.series?.tps.mean]));
+  const repeats = trialsOf(trials, strategy).map(({ repeat, series }) => {
+    if (series === null) return [];
+    return middles(series).flatMap((at, span): [number, number][] => {
+      const served = others.get(repeat)?.[span] ?? 0;
+      return served > 0 ? [[at, (series.tps.mean[span] ?? 0) / served]] : [];
+    });
+  });
+  return join(strategy, repeats);
+}
+
+/** A state at the end of each span, and at the start. */
+export function stateCurve(trials: Contender[], strategy: string, atStart: (trial: Contender) => number, values: (series: TrialSeries) => number[]): Curve {
+  const repeats = trialsOf(trials, strategy).map((trial): [number, number][] => {
+    const read = trial.series === null ? [] : values(trial.series);
+    return [[0, atStart(trial)], ...read.map((value, span): [number, number] => [trial.series?.second[span] ?? 0, value])];
+  });
   return join(strategy, repeats);
 }
 
 /** Transactions served since the start. */
-export function servedCurve(trials: Trial[], strategy: string): Curve {
-  const repeats = trialsOf(trials, strategy).map((trial) => {
-    let served = 0;
-    const points: [number, number][] = [[0, 0]];
-    for (const sample of trial.samples) {
-      served += sample.transactions;
-      points.push([sample.second, served]);
-    }
-    return points;
-  });
-  return join(strategy, repeats);
-}
+export const servedCurve = (trials: Contender[], strategy: string): Curve => stateCurve(trials, strategy, () => 0, ({ second, tps }) => {
+  let served = 0;
+  return second.map((end, span) => (served += (tps.mean[span] ?? 0) * (end - (second[span - 1] ?? 0))));
+});
 
 /** Throughput by the closed form in the middle of each second: t(i) = Tc i + P (Td − Tc) (1 − e^(−i/P)), turned around. */
 export function fittedCurve(fit: Fit, seconds: number): [number, number][] {
@@ -139,7 +133,7 @@ export type Instant = "before" | "after";
 
 /** Resident shares of a relation's pieces, each the mean over the repeats of a strategy. */
 export function stripOf(
-  trials: Trial[],
+  trials: Contender[],
   strategy: string,
   relation: string,
   instant: Instant,
@@ -153,7 +147,7 @@ export function stripOf(
 }
 
 /** Every relation that any trial looked at, the largest first. */
-export function relationsOf(trials: Trial[]): RelationResidency[] {
+export function relationsOf(trials: Contender[]): RelationResidency[] {
   const byName = new Map<string, RelationResidency>();
   for (const relation of trials.flatMap((trial) => trial.residency)) {
     if (!byName.has(relation.relation)) byName.set(relation.relation, relation);

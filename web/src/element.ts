@@ -86,3 +86,9 @@ export function card(title: string, entries: [string, string][]): HTMLElement {
   const list = entries.flatMap(([name, value]): Child[] => [element("dt", {}, name), element("dd", {}, value)]);
   return element("div", { class: "card" }, element("h3", {}, title), element("dl", {}, ...list));
 }
+
+/** Settings of a server, by name. */
+export function settingsTable(settings: [string, string][]): HTMLElement {
+  const code = (text: string): HTMLElement => element("code", {}, text);
+  return table("Settings of the server", ["setting", "value"].map((title) => ({ title, isNumber: false })), settings.map(([name, value]) => [code(name), code(value)]), "pairs low");
+}

@@ -1,7 +1,7 @@
 // Parts of a page that are folded until somebody wants them. The address keeps which are open, and paper shows all.
 
 import { type Child, element } from "./element";
-import { readAddress, remember } from "./study/address";
+import { readAddress, remember } from "./address";
 
 const opened = (): string[] => (readAddress().query.get("open") ?? "").split(",").filter((id) => id !== "");
 

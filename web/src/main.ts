@@ -1,15 +1,13 @@
-// Reads what stands in the page, and shows it: runs, studies, or what the server has.
+// Reads what stands in the page, and shows it: its studies, or those that the server has.
 
 import "./report.css";
-import "./study/study.css";
+import "./study.css";
 import type { charts } from "./charts/figure";
 import { unfoldForPaper } from "./fold";
 import type { PageData } from "./record";
-import { showRuns } from "./run_report";
-import { showStudies } from "./study/app";
-import { declareMetrics } from "./study/metrics";
-import type { StudiesPageData } from "./study/record";
-import { EmbeddedSource, ServedSource } from "./study/source";
+import { showStudies } from "./app";
+import { declareMetrics } from "./metrics";
+import { EmbeddedSource, ServedSource } from "./source";
 
 declare global {
   interface Window {
@@ -19,10 +17,9 @@ declare global {
 }
 
 unfoldForPaper();
-const json = document.getElementById("pgthaw-data")?.textContent ?? "";
-const page = JSON.parse(json) as PageData | StudiesPageData;
-if (page.kind === "runs") showRuns(page, json);
-else {
-  declareMetrics(page.metrics);
-  showStudies(page.kind === "served" ? new ServedSource() : new EmbeddedSource(page.studies));
-}
+const page = JSON.parse(document.getElementById("pgthaw-data")?.textContent ?? "") as PageData;
+declareMetrics(page.metrics);
+if (page.kind === "studies") showStudies(new EmbeddedSource(page.studies));
+else if (page.kind === "served") showStudies(new ServedSource());
+// Where nothing is, the front page says so and leads on.
+else location.replace(`/#${location.pathname}`);

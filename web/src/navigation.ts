@@ -1,12 +1,12 @@
 // What stands above every page: where one can go, light or dark, and whether the study runs now.
 
 import type { Appearance } from "./appearance";
-import { type Child, element } from "./element";
+import { element } from "./element";
 import { count } from "./format";
-import type { LiveTrial } from "./study/record";
+import type { LiveTrial } from "./record";
 
-/** `home` is the server's front page as seen from here; null: the page stands alone. */
-export function navigation(appearance: Appearance, home: string | null, ...more: Child[]): HTMLElement {
+/** A page that stands alone leads to its own studies. */
+export function navigation(appearance: Appearance, isServed: boolean): HTMLElement {
   const button = element("button", { type: "button", class: "theme", click: () => appearance.toggleTheme() });
   const name = (): void => {
     button.textContent = appearance.isDark ? "Light" : "Dark";
@@ -14,14 +14,13 @@ export function navigation(appearance: Appearance, home: string | null, ...more:
   };
   name();
   appearance.subscribe(name);
-  const link = (text: string, place: string): HTMLElement => element("a", { href: `${home ?? ""}#/${place}` }, text);
+  const link = (text: string, place: string): HTMLElement => element("a", { href: `#/${place}` }, text);
   return element(
     "nav",
     { class: "bar", "aria-label": "pgthaw" },
-    ...(home === null
-      ? [element("span", { class: "brand" }, "pgthaw")]
-      : [element("a", { class: "brand", href: `${home}#/` }, "pgthaw"), link("studies", ""), link("compare", "compare"), link("running now", "live")]),
-    ...more,
+    element("a", { class: "brand", href: "#/" }, "pgthaw"),
+    link("studies", ""),
+    ...(isServed ? [link("compare", "compare"), link("running now", "live")] : []),
     button,
   );
 }
@@ -29,9 +28,9 @@ export function navigation(appearance: Appearance, home: string | null, ...more:
 const EVERY_MS = 3000;
 
 /** Says that a study runs now and how far it is, as long as it does. */
-export function runningBanner(live: () => Promise<LiveTrial[]>, id: string, home: string): HTMLElement {
+export function runningBanner(live: () => Promise<LiveTrial[]>, id: string): HTMLElement {
   const told = element("span", {});
-  const banner = element("p", { class: "running", role: "status", hidden: true }, told, " ", element("a", { href: `${home}#/live` }, "Watch it"));
+  const banner = element("p", { class: "running", role: "status", hidden: true }, told, " ", element("a", { href: "#/live" }, "Watch it"));
   const update = async (): Promise<void> => {
     const trial = (await live()).find((one) => one.sweep_id === id);
     banner.hidden = trial === undefined;
@@ -51,7 +50,6 @@ export function runningBanner(live: () => Promise<LiveTrial[]>, id: string, home
 
 /** `; about 4 min left` of the whole. */
 export function leftOf(trial: LiveTrial): string {
-  if (trial.left_seconds === null) return "";
   const minutes = Math.round((trial.left_seconds - (Date.now() - Date.parse(trial.began_at)) / 1000) / 60);
   return minutes < 1 ? "; about a minute left" : `; about ${count(minutes)} min left`;
 }

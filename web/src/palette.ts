@@ -102,6 +102,7 @@ const STRATEGIES: Record<string, [hue: Hue, dash: number[]]> = {
   pgthaw: [ORANGE, SOLID],
   "pgthaw-gentle": [ORANGE, DASHED],
   "pgthaw-full-speed": [ORANGE, DOTTED],
+  "pgthaw-os": [ORANGE, CHAIN],
   nothing: [GREY, DASHED],
   seqscan: [OCHRE, SOLID],
   cat: [BLUE, SOLID],
@@ -111,12 +112,18 @@ const STRATEGIES: Record<string, [hue: Hue, dash: number[]]> = {
   "pg_prewarm-prefetch": [GREEN, DOTTED],
   autoprewarm: [PINK, SOLID],
   pgfincore: [VIOLET, DOTTED],
+  "one-read-per-range": [OCHRE, DASHED],
+  "fio-buffered": [VIOLET, SOLID],
+  "fio-direct": [VIOLET, DASHED],
 };
+
+/** pgthaw's is its own. */
+const FREE = SERIES.filter((hue) => hue !== ORANGE);
 
 /** Those that have no hue of their own yet take one with dashes that no other has. */
 export function strategyStyle(strategy: string, others: string[], isDark: boolean): SeriesStyle {
   const unknown = others.filter((name) => !(name in STRATEGIES));
-  const [hue, dash] = STRATEGIES[strategy] ?? [SERIES[Math.max(0, unknown.indexOf(strategy)) % SERIES.length] as Hue, CHAIN];
+  const [hue, dash] = STRATEGIES[strategy] ?? [FREE[Math.max(0, unknown.indexOf(strategy)) % FREE.length] as Hue, CHAIN];
   return styleOf(hue, isDark, dash, strategy === "pgthaw" ? 3 : 1.6);
 }
 

@@ -1,11 +1,12 @@
 // The first chart of a run's report as an SVG of its own, with legend and captions inside: for a README. Runs without a page.
 
+import { Appearance } from "./appearance";
 import { createPicture } from "./charts/engine";
 import { throughput } from "./charts/time_charts";
 import { bandwidth, bytes, instant, time } from "./format";
 import type { SeriesStyle } from "./palette";
-import type { RunData } from "./record";
-import { State } from "./state";
+import type { Contender, Tournament, TrialSeries } from "./record";
+import { TournamentState } from "./tournament_state";
 
 const WIDTH = 880;
 const MARGIN = 20;
@@ -18,9 +19,19 @@ const SWATCH = 36;
 const GAP = 16;
 const LETTER = 6.4;
 
+/** A run as `results show --json` prints it, with its trials second by second. */
+interface StoredRun extends Tournament {
+  headline: string;
+  trials: (Contender & { samples: { second: number; transactions: number }[] })[];
+}
+
 /** Draws it on light paper, whatever the page is like that shows it. Fits are for those who read the report. */
-export function drawPicture(data: RunData): string {
-  const state = new State({ ...data, trials: data.trials.map((trial) => ({ ...trial, judgement: null })) });
+export function drawPicture(data: StoredRun): string {
+  const trials = data.trials.map((trial): Contender => {
+    const tps = trial.samples.map(({ transactions }) => transactions);
+    return { ...trial, judgement: null, series: { second: trial.samples.map(({ second }) => second), tps: { mean: tps, min: tps, max: tps } } as TrialSeries };
+  });
+  const state = new TournamentState({ ...data, trials }, new Appearance());
   const { theme } = state;
   const legend = legendOf(state);
   const top = HEAD + legend.height;
@@ -52,7 +63,7 @@ const TITLE = "A cold PostgreSQL under load, and what warms it";
 const EXPLANATION = "A ring marks where it was warm: fewer than 1 % of the transactions read from the device. The bound is bytes ÷ bandwidth.";
 
 /** Each warmer with its line, and when it was warm. */
-function legendOf(state: State): { markup: string; height: number } {
+function legendOf(state: TournamentState): { markup: string; height: number } {
   const seconds = state.data.summary.trial_seconds;
   let [x, y] = [MARGIN, HEAD - 6];
   const entries = state.data.summary.strategies.map(({ strategy, warm_after_seconds: { median } }) => {
@@ -72,7 +83,7 @@ function swatch({ color, dash, symbol, width }: SeriesStyle): string {
 }
 
 /** What was measured, how often, on what, and when. */
-function aboutOf({ run, trials }: RunData): string[] {
+function aboutOf({ run, trials }: Tournament): string[] {
   const { study, machine, server } = run;
   const { riops, rbps } = study.disk;
   const limits = [riops === null ? null : `${riops} reads/s`, rbps === null ? null : bandwidth(rbps)].filter((limit) => limit !== null);

@@ -1,57 +1,66 @@
-// What the reader of a run chose: which strategies are drawn, and which one stands out.
+// What the reader of a study chose: the figure and the layout of the axes. The address keeps it.
 
-import { Appearance } from "./appearance";
-import { type SeriesStyle, strategyStyle } from "./palette";
-import type { ReportData } from "./record";
+import { type Appearance, Stage } from "./appearance";
+import { linkTo, readAddress, remember } from "./address";
+import { chosenOf, type Metric, metricOf } from "./metrics";
+import { type Axis, axesOf, completed, defaultLayout, type Layout, Points, withAxis } from "./pivot";
+import type { StudyData } from "./record";
 
-export class State extends Appearance {
-  readonly data: ReportData;
-  /** In the order of the table: the soonest warm first. */
-  readonly strategies: string[];
-  readonly #hidden = new Set<string>();
-  #focus: string | null = null;
+export class StudyState extends Stage {
+  readonly study: StudyData;
+  readonly axes: Axis[];
+  readonly points: Points;
+  readonly #firstRepeats: Map<number, number>;
+  #metric: Metric;
+  #layout: Layout;
 
-  constructor(data: ReportData) {
-    super();
-    this.data = data;
-    this.strategies = data.summary.strategies.map((one) => one.strategy);
+  constructor(study: StudyData, appearance: Appearance) {
+    super(appearance);
+    this.study = study;
+    this.axes = axesOf(study);
+    this.points = new Points(study);
+    this.#firstRepeats = new Map([...study.trials].sort((a, b) => b.repeat - a.repeat).map((trial) => [trial.number, trial.repeat]));
+    const { query } = readAddress();
+    this.#metric = chosenOf(study, query.get("metric"));
+    const standard = defaultLayout(this.axes);
+    const fixed = Object.fromEntries(this.axes.flatMap(({ name }) => (query.has(`at.${name}`) ? [[name, query.get(`at.${name}`) ?? ""]] : [])));
+    const asked = { x: query.get("x") ?? standard.x, y: query.get("y") ?? standard.y, facet: query.get("by") ?? standard.facet, fixed };
+    this.#layout = completed(asked, this.axes);
   }
 
-  get visible(): string[] {
-    return this.strategies.filter((strategy) => !this.#hidden.has(strategy));
+  get metric(): Metric {
+    return this.#metric;
   }
 
-  get focus(): string | null {
-    return this.#focus;
+  get layout(): Layout {
+    return this.#layout;
   }
 
-  isVisible(strategy: string): boolean {
-    return !this.#hidden.has(strategy);
+  /** Where the trials of a point begin. */
+  linkToPoint(number: number): string {
+    return linkTo(["study", this.study.sweep.id, "trial", number, this.#firstRepeats.get(number) ?? 1]);
   }
 
-  style(strategy: string): SeriesStyle {
-    return strategyStyle(strategy, this.data.run.study.strategies, this.isDark);
+  setMetric(id: string): void {
+    this.#metric = metricOf(id);
+    remember({ metric: id });
+    this.tell();
   }
 
-  /** How strongly a strategy is drawn: the others step back while one stands out. */
-  opacity(strategy: string): number {
-    return this.#focus === null || this.#focus === strategy ? 1 : 0.15;
+  setAxis(place: "x" | "y" | "facet", name: string): void {
+    this.#change(withAxis(this.#layout, place, name, this.axes));
   }
 
-  toggleStrategy(strategy: string): void {
-    if (!this.#hidden.delete(strategy)) this.#hidden.add(strategy);
-    this.changed();
+  setFixed(axis: string, value: string): void {
+    this.#change({ ...this.#layout, fixed: { ...this.#layout.fixed, [axis]: value } });
   }
 
-  show(strategies: string[]): void {
-    this.#hidden.clear();
-    for (const strategy of this.strategies) if (!strategies.includes(strategy)) this.#hidden.add(strategy);
-    this.changed();
-  }
-
-  setFocus(strategy: string | null): void {
-    if (this.#focus === strategy) return;
-    this.#focus = strategy;
-    this.changed();
+  #change(layout: Layout): void {
+    this.#layout = layout;
+    const unused = Object.fromEntries(this.axes.map(({ name }) => [`at.${name}`, ""]));
+    const fixed = Object.fromEntries(Object.entries(layout.fixed).map(([name, value]) => [`at.${name}`, value]));
+    // An axis that is taken away stays away: "none" is no axis's name, "-" neither.
+    remember({ ...unused, x: layout.x || "-", y: layout.y || "-", by: layout.facet || "-", ...fixed });
+    this.tell();
   }
 }

@@ -1,4 +1,4 @@
-// Opens a report in headless Chromium as a reader does, and prints what is seen as JSON.
+// Opens a report of ways to warm in headless Chromium as a reader does, and prints what is seen as JSON.
 // node open_report.mjs REPORT.html [DIRECTORY]; with a directory it leaves screenshots and the report there.
 import { copyFile } from "node:fs/promises";
 import { join, resolve } from "node:path";
@@ -13,6 +13,7 @@ await tellWhatIsSeen(look);
 async function look(page) {
   const { errors, requests } = listen(page, (url) => url === address);
   await page.goto(address);
+  await page.locator("#throughput").waitFor();
   const first = await firstScreen(page);
   await unfold(page);
   await once(page, drawnCharts, isAll);
@@ -21,6 +22,7 @@ async function look(page) {
     first,
     title: await page.title(),
     headline: await page.locator("h1").innerText(),
+    answer: await page.locator(".answer").innerText(),
     warnings: await page.locator(".trust .bad").allTextContents(),
     charts,
     table: await page.evaluate(tableOf, "#tournament"),
@@ -36,14 +38,15 @@ async function look(page) {
   await page.evaluate(() => localStorage.clear());
   await page.emulateMedia({ colorScheme: "dark" });
   await page.reload();
+  await page.locator("#throughput").waitFor();
   await unfold(page);
   seen.dark = await lookAt(page, "dark", screenshots);
   await page.emulateMedia({ colorScheme: "light" });
   await page.setViewportSize(PHONE);
   await page.reload();
+  await page.locator("#throughput").waitFor();
   await unfold(page);
   seen.phone = await lookAt(page, "phone", screenshots);
-  seen.runs = await switchRuns(page);
   return { ...seen, injected: await page.evaluate(() => window.injected ?? null), errors, requests };
 }
 
@@ -52,7 +55,7 @@ async function firstScreen(page) {
   const seen = await page.evaluate(() => {
     const isInSight = (element) => element !== null && element.getBoundingClientRect().bottom <= innerHeight;
     return {
-      answer: isInSight(document.querySelector("h1")),
+      answer: isInSight(document.querySelector(".answer")),
       figures: [...document.querySelectorAll(".figures > div")].filter(isInSight).map((figure) => figure.innerText.replaceAll("\n", " ")),
       against: isInSight(document.querySelector("#trust")),
       folded: [...document.querySelectorAll("details.fold:not([open]) h2")].map((title) => title.textContent),
@@ -116,21 +119,4 @@ async function interact(page) {
   if (screenshots) await page.screenshot({ path: join(screenshots, "pointer.png") });
   await page.mouse.move(0, 0);
   return { hidden, axis, numbers, pointer };
-}
-
-/** The runs of the page: each one's button pressed in turn, and what is shown then. */
-async function switchRuns(page) {
-  const runs = [];
-  for (let index = 0; index < (await page.locator(".runs button").count()); index += 1) {
-    await page.locator(".runs button").nth(index).focus();
-    await page.keyboard.press("Enter");
-    await unfold(page);
-    const { drawn } = await once(page, drawnCharts, isAll);
-    const shown = await page.evaluate(() => {
-      const pressed = document.querySelector('.runs [aria-pressed="true"]');
-      return { title: pressed.querySelector("strong").textContent, has_focus: document.activeElement === pressed, strategies: document.querySelectorAll(".chip").length };
-    });
-    runs.push({ ...shown, drawn });
-  }
-  return runs;
 }

@@ -6,6 +6,9 @@ import { drawnCharts, layout, listen, once, PHONE, tellWhatIsSeen, unfold } from
 
 const WIDE = { width: 1400, height: 900 };
 const SCHEMES = ["light", "dark"];
+
+/** The newest studies, of every kind. */
+const STUDIES = 4;
 const SIGHTS = ["none", "deuteranopia", "protanopia"];
 
 const [directory, ...places] = process.argv.slice(2);
@@ -52,14 +55,12 @@ async function pagesOf(page, place) {
   if (!place.startsWith("http")) return [[basename(place, ".html"), pathToFileURL(resolve(place)).href, false]];
   const address = place.replace(/\/?$/, "/");
   const studies = await (await page.request.get(`${address}api/studies`)).json();
-  const first = (kind) => studies.find((one) => one.kind === kind && one.trials > 0)?.id;
-  const [sweep, run, loading] = ["sweep", "run", "loading"].map(first);
-  const compared = sweep === undefined ? "" : await comparisonOf(page, address, sweep);
+  const measured = studies.filter((one) => one.trials > 0).slice(0, STUDIES);
+  const several = measured.find((one) => one.varied.length > 0)?.id;
   return [
     ["list", "", false], ["live", "#/live", false], ["missing", "nothing/is/here", false], ["unknown", "#/nothing", false],
-    ...(sweep === undefined ? [] : [["study-first", `#/study/${sweep}`, true], ["study", `#/study/${sweep}`, false], ["trial", `#/study/${sweep}/trial/1/1`, false], ["compare", compared, false]]),
-    ...(run === undefined ? [] : [["run-first", `runs/${run}`, true], ["run", `runs/${run}`, false]]),
-    ...(loading === undefined ? [] : [["residency", `runs/${loading}`, false]]),
+    ...(several === undefined ? [] : [["compare", await comparisonOf(page, address, several), false]]),
+    ...measured.flatMap(({ id }) => [[`study-first-${id}`, `#/study/${id}`, true], [`study-${id}`, `#/study/${id}`, false], [`trial-${id}`, `#/study/${id}/trial/0/1`, false]]),
   ].map(([name, path, isFirstScreen]) => [name, `${address}${path}`, isFirstScreen]);
 }
 

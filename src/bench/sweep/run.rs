@@ -358,6 +358,7 @@ impl Play<'_> {
             wanted_bytes: warm.wanted,
             calibration_tps: warm.calibration.tps,
             forecast,
+            told: None,
         }))
     }
 

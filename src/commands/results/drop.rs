@@ -3,56 +3,22 @@
 use serde_json::json;
 
 use crate::commands::OutputArguments;
-use crate::results::{self, Store};
+use crate::results::Store;
 use crate::terminal;
 
-/// What is forgotten, by its kind.
-enum Dropped {
-    Sweep(String),
-    Loading(String),
-    Run(String),
-}
-
-/// Forgets a run with its trials; of a server in the local `copy` too, which the study would be gone on with, and sent from.
+/// Forgets a study with its trials; of a server in the local `copy` too, which the study would be gone on with, and sent from.
 pub async fn drop_run(store: &Store, copy: Option<Store>, wanted: &str, output: OutputArguments) -> anyhow::Result<()> {
-    let dropped = find(store, wanted).await?;
-    // First, for a run that is left on the server alone is found again.
+    let id = store.read_study(wanted).await?.id;
+    // First, for a study that is left on the server alone is found again. Nothing happens where it is not.
     if let Some(copy) = copy {
-        dropped.forget(&copy).await?;
+        copy.drop_sweep(&id).await?;
         copy.close().await;
     }
-    dropped.forget(store).await?;
+    store.drop_sweep(&id).await?;
     if output.json {
-        terminal::print_json(&json!({ "dropped": dropped.id() }))?;
+        terminal::print_json(&json!({ "dropped": id }))?;
     } else {
-        terminal::print_line(&format!("dropped {}", dropped.id()));
+        terminal::print_line(&format!("dropped {id}"));
     }
     Ok(())
-}
-
-async fn find(store: &Store, wanted: &str) -> Result<Dropped, results::Error> {
-    if let Some(sweep) = store.find_sweep(wanted).await? {
-        return Ok(Dropped::Sweep(sweep.id));
-    }
-    if let Some(loading) = store.find_loading(wanted).await? {
-        return Ok(Dropped::Loading(loading.id));
-    }
-    Ok(Dropped::Run(store.read_run(wanted).await?.id))
-}
-
-impl Dropped {
-    fn id(&self) -> &str {
-        match self {
-            Dropped::Sweep(id) | Dropped::Loading(id) | Dropped::Run(id) => id,
-        }
-    }
-
-    /// Nothing happens where it is not.
-    async fn forget(&self, store: &Store) -> Result<(), results::Error> {
-        match self {
-            Dropped::Sweep(id) => store.drop_sweep(id).await,
-            Dropped::Loading(id) => store.drop_loading(id).await,
-            Dropped::Run(id) => store.drop_run(id).await,
-        }
-    }
 }

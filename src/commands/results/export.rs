@@ -7,19 +7,19 @@ use anyhow::bail;
 use clap::Args;
 
 use crate::commands::OutputArguments;
-use crate::results::{Detail, ExportFormat, NEWEST, Store};
+use crate::results::{ExportFormat, ExportTable, NEWEST, Store};
 use crate::terminal;
 
 /// What goes where.
 #[derive(Debug, Args)]
 pub struct ExportArguments {
-    /// Runs or sweeps, or the first characters of their names; of several either all are runs or all are sweeps
+    /// Runs or sweeps, or the first characters of their names
     #[arg(default_value = NEWEST)]
     runs: Vec<String>,
 
-    /// points (of sweeps), trials or seconds: the views of docs/queries.md
+    /// points, trials or seconds: the views of docs/queries.md
     #[arg(long, default_value = "trials")]
-    rows: Detail,
+    rows: ExportTable,
 
     /// csv, json or parquet [default: as the file's name ends, or csv]
     #[arg(long)]
@@ -32,24 +32,11 @@ pub struct ExportArguments {
 
 /// Writes results for other programs.
 pub async fn export(store: &Store, arguments: ExportArguments, output: OutputArguments) -> anyhow::Result<()> {
-    let mut found: Vec<(String, bool)> = Vec::new();
+    let mut ids: Vec<String> = Vec::new();
     for wanted in &arguments.runs {
-        if let Some(loading) = store.find_loading(wanted).await? {
-            bail!("{} is a run of `bench residency`, which the view loading_summary shows", loading.id);
-        }
-        found.push(match store.find_sweep(wanted).await? {
-            Some(sweep) => (sweep.id, true),
-            None => (store.read_run(wanted).await?.id, false),
-        });
+        ids.push(store.read_study(wanted).await?.id);
     }
-    let is_sweep = found.iter().all(|(_, is_sweep)| *is_sweep);
-    if !is_sweep && found.iter().any(|(_, is_sweep)| *is_sweep) {
-        bail!("sweeps and other runs have different columns: export them one after the other");
-    }
-    let Some(table) = arguments.rows.table(is_sweep) else {
-        bail!("points are of sweeps alone: --rows trials");
-    };
-    let ids: Vec<String> = found.into_iter().map(|(id, _)| id).collect();
+    let table = arguments.rows;
     let format = arguments.format.or_else(|| format_of(arguments.output.as_ref()?)).unwrap_or(ExportFormat::Csv);
     let Some(path) = arguments.output else {
         if format == ExportFormat::Parquet && stdout().is_terminal() {

@@ -2,11 +2,10 @@
 
 use serde_json::json;
 
-use super::loading::{self, read_loading_lines};
 use super::sweep::{self, read_sweep_lines};
 use crate::commands::OutputArguments;
 use crate::results::Store;
-use crate::study::Run;
+use crate::study::{Run, Trial};
 use crate::terminal::{self, Canvas, RunLine};
 use crate::verdict::{compute_summary, render_headline};
 
@@ -14,31 +13,26 @@ use crate::verdict::{compute_summary, render_headline};
 pub async fn list(store: &Store, output: OutputArguments) -> anyhow::Result<()> {
     let runs = store.read_runs().await?;
     let sweeps = read_sweep_lines(store).await?;
-    let loadings = read_loading_lines(store).await?;
-    let mut lines = Vec::with_capacity(runs.len());
-    for run in &runs {
-        let trials = store.read_outcomes(&run.id).await?;
-        lines.push(RunLine { run, trials: trials.len(), headline: render_headline(&compute_summary(run, &trials)) });
-    }
+    let lines: Vec<RunLine<'_>> = runs.iter().map(line_of).collect();
     if output.json {
         let lines: Vec<_> = lines.iter().map(line_json).collect();
         let sweeps: Vec<_> = sweeps.iter().map(sweep::line_json).collect();
-        let loadings: Vec<_> = loadings.iter().map(loading::line_json).collect();
-        let lists = json!({ "results": store.place(), "runs": lines, "sweeps": sweeps, "loadings": loadings });
+        let lists = json!({ "results": store.place(), "runs": lines, "sweeps": sweeps });
         return Ok(terminal::print_json(&lists)?);
     }
     for (sweep, trials) in &sweeps {
         terminal::print_line(&terminal::render_sweep_line(sweep, *trials));
     }
-    for (loading, trials) in &loadings {
-        terminal::print_line(&terminal::render_loading_line(loading, *trials));
-    }
-    if lines.is_empty() && sweeps.is_empty() && loadings.is_empty() {
+    if lines.is_empty() && sweeps.is_empty() {
         terminal::print_remark(&format!("{} holds no run yet", store.place()));
     } else if !lines.is_empty() {
         terminal::print_line(&terminal::render_runs(&lines, Canvas::of_stdout(false)));
     }
     Ok(())
+}
+
+fn line_of((run, trials): &(Run, Vec<Trial>)) -> RunLine<'_> {
+    RunLine { run, trials: trials.len(), headline: render_headline(&compute_summary(run, trials)) }
 }
 
 fn line_json(line: &RunLine<'_>) -> serde_json::Value {

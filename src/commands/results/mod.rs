@@ -5,11 +5,9 @@ mod drop;
 mod export;
 mod import;
 mod list;
-mod loading;
 mod noise;
 mod sweep;
 
-pub use loading::report_loading;
 pub use sweep::show_sweep;
 
 use clap::{Args, Subcommand};
@@ -20,13 +18,11 @@ use crate::commands::store::close_written;
 use crate::commands::{ExitStatus, OutputArguments, StoreArguments};
 use crate::results::{NEWEST, Store};
 use crate::terminal;
-use crate::verdict::judge_trial;
 use compare::{CompareArguments, compare};
 use drop::drop_run;
 use export::{ExportArguments, export};
 use import::{ImportArguments, import};
 use list::list;
-use loading::show_loading;
 use noise::{NoiseArguments, show_noise};
 
 /// What earlier runs measured
@@ -91,17 +87,12 @@ pub async fn run(arguments: ResultsArguments, output: OutputArguments) -> anyhow
 }
 
 async fn show(store: &Store, wanted: &str, output: OutputArguments) -> anyhow::Result<()> {
-    if let Some(sweep) = store.find_sweep(wanted).await?.filter(|sweep| !sweep.is_warmup()) {
-        return show_sweep(store, &sweep, output).await;
+    let study = store.read_study(wanted).await?;
+    if !study.is_warmup() {
+        return show_sweep(store, &study, output).await;
     }
-    if let Some(loading) = store.find_loading(wanted).await? {
-        return show_loading(store, &loading, output).await;
-    }
-    let run = store.read_run(wanted).await?;
-    let mut trials = store.read_trials(&run.id).await?;
-    // Those that an older pgthaw kept have none.
-    trials.iter_mut().for_each(|trial| judge_trial(&run, trial));
-    show_run(&run, &trials, output)
+    let run = store.read_run(&study.id).await?;
+    show_run(&run, &store.read_trials(&run.id).await?, output)
 }
 
 async fn send(store: &Store, output: OutputArguments) -> anyhow::Result<()> {

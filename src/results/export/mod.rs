@@ -1,6 +1,6 @@
 //! Results as tables for other programs: CSV, JSON and Parquet, read from the documented views.
 //!
-//! Runs are read and written one after the other, so that a large store needs the memory of its largest run.
+//! Studies are read and written one after the other, so that a large store needs the memory of its largest one.
 
 mod csv;
 mod json;
@@ -17,7 +17,7 @@ use std::str::FromStr;
 use rustix::fs::{OFlags, fcntl_setfl};
 use rustix::io::Errno;
 
-pub use table::{Detail, ExportColumn, ExportTable};
+pub use table::{ExportColumn, ExportTable};
 
 use table::{Cell, Kind, RowWriter};
 
@@ -58,7 +58,7 @@ impl FromStr for ExportFormat {
 }
 
 impl Store {
-    /// Writes the rows of a table that belong to these runs or sweeps. Tells how many there were.
+    /// Writes the rows of a table that belong to these studies. Tells how many there were.
     pub async fn export<W: Write + Send + 'static>(
         &self,
         table: ExportTable,

@@ -6,16 +6,12 @@ use std::sync::LazyLock;
 use super::super::sweep_gauges::{FLOATS, INTEGERS};
 use crate::study::MEASURES;
 
-/// Rows of one kind.
+/// Rows of one kind: the points of studies, their trials, or every second of these.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ExportTable {
-    /// Of `bench warmup`: the trials, and every second of them.
+    Points,
     Trials,
     Seconds,
-    /// Of `bench sweep`: the points, the trials, and every second of them.
-    SweepPoints,
-    SweepTrials,
-    SweepSeconds,
 }
 
 /// A column of a table.
@@ -58,51 +54,7 @@ const fn float(name: &'static str) -> ExportColumn {
     ExportColumn { name, kind: Kind::Float }
 }
 
-const TRIALS: &[ExportColumn] = &[
-    text("run_id"),
-    text("run_started_at"),
-    text("hostname"),
-    text("server_version"),
-    integer("scale"),
-    integer("clients"),
-    text("script"),
-    text("disk"),
-    float("bound_seconds"),
-    float("steady_tps"),
-    text("strategy"),
-    integer("repeat"),
-    integer("position"),
-    text("start_verdict"),
-    float("warm_after_seconds"),
-    float("bound_ratio"),
-    float("to_50_seconds"),
-    float("to_90_seconds"),
-    float("to_95_seconds"),
-    integer("served_until_warm"),
-    integer("served"),
-    float("ended_after_seconds"),
-    integer("issued_bytes"),
-    integer("device_read_bytes"),
-    text("failure"),
-];
-
-const SECONDS: &[ExportColumn] = &[
-    text("run_id"),
-    text("strategy"),
-    integer("repeat"),
-    integer("second"),
-    integer("wall_ms"),
-    integer("transactions"),
-    float("latency_us_mean"),
-    integer("latency_us_min"),
-    integer("latency_us_max"),
-    integer("foreground_read_bytes"),
-    integer("device_read_bytes"),
-    integer("device_reads"),
-    integer("os_resident_bytes"),
-];
-
-const SWEEP_POINTS: &[ExportColumn] = &[
+const POINTS: &[ExportColumn] = &[
     text("sweep_id"),
     integer("number"),
     integer("scale"),
@@ -127,7 +79,7 @@ const SWEEP_POINTS: &[ExportColumn] = &[
     float("worst_second_tps"),
 ];
 
-const SWEEP_TRIALS: &[ExportColumn] = &[
+const TRIALS: &[ExportColumn] = &[
     text("sweep_id"),
     text("question"),
     integer("number"),
@@ -174,10 +126,20 @@ const SWEEP_TRIALS: &[ExportColumn] = &[
     float("bound_seconds"),
     integer("served_until_warm"),
     float("warm_tps"),
+    text("run_started_at"),
+    text("hostname"),
+    float("bound_ratio"),
+    float("steady_tps"),
+    float("to_50_seconds"),
+    float("to_90_seconds"),
+    float("to_95_seconds"),
+    float("ended_after_seconds"),
+    integer("issued_bytes"),
+    text("strategy_failure"),
 ];
 
 /// Columns of the view `sweep_seconds`.
-const SWEEP_SECONDS: &[ExportColumn] = &[
+const SECONDS: &[ExportColumn] = &[
     text("sweep_id"),
     integer("number"),
     integer("repeat"),
@@ -214,13 +176,13 @@ const SWEEP_SECONDS: &[ExportColumn] = &[
 ];
 
 /// The view's, and every measure that it does not have.
-static SWEEP_SECONDS_AND_MEASURES: LazyLock<Vec<ExportColumn>> = LazyLock::new(|| {
-    let is_known = |name: &str| SWEEP_SECONDS.iter().any(|column| column.name == name);
+static SECONDS_WITH_MEASURES: LazyLock<Vec<ExportColumn>> = LazyLock::new(|| {
+    let is_known = |name: &str| SECONDS.iter().any(|column| column.name == name);
     let more = MEASURES
         .iter()
         .filter(|measure| !is_known(measure.name))
         .map(|measure| if INTEGERS.contains(&measure.name) { integer(measure.name) } else { float(measure.name) });
-    SWEEP_SECONDS.iter().copied().chain(more).collect()
+    SECONDS.iter().copied().chain(more).collect()
 });
 
 /// Beside the view stands the table with the measures.
@@ -230,33 +192,32 @@ sweep_seconds LEFT JOIN sweep_os_samples AS gauged ON gauged.sweep_id = sweep_se
     AND gauged.second = sweep_seconds.second";
 
 impl ExportTable {
+    pub const ALL: [(ExportTable, &str); 3] =
+        [(ExportTable::Points, "points"), (ExportTable::Trials, "trials"), (ExportTable::Seconds, "seconds")];
+
     /// The columns, in their order.
     pub fn columns(self) -> &'static [ExportColumn] {
         match self {
+            ExportTable::Points => POINTS,
             ExportTable::Trials => TRIALS,
-            ExportTable::Seconds => SECONDS,
-            ExportTable::SweepPoints => SWEEP_POINTS,
-            ExportTable::SweepTrials => SWEEP_TRIALS,
-            ExportTable::SweepSeconds => &SWEEP_SECONDS_AND_MEASURES,
+            ExportTable::Seconds => &SECONDS_WITH_MEASURES,
         }
     }
 
-    /// The rows of one run or sweep.
+    /// The rows of one study.
     pub(super) fn query(self) -> String {
-        let (view, from, run, order) = match self {
-            ExportTable::Trials => ("trial_summary", "trial_summary", "run_id", "position"),
-            ExportTable::Seconds => ("samples", "samples", "run_id", "strategy, repeat, second"),
-            ExportTable::SweepPoints => ("sweep_points", "sweep_points", "sweep_id", "number"),
-            ExportTable::SweepTrials => ("sweep_summary", "sweep_summary", "sweep_id", "position"),
-            ExportTable::SweepSeconds => ("sweep_seconds", SECONDS_AND_MEASURES, "sweep_id", "number, repeat, second"),
+        let (view, from, order) = match self {
+            ExportTable::Points => ("sweep_points", "sweep_points", "number"),
+            ExportTable::Trials => ("sweep_summary", "sweep_summary", "position"),
+            ExportTable::Seconds => ("sweep_seconds", SECONDS_AND_MEASURES, "number, repeat, second"),
         };
         let columns: Vec<String> = self.columns().iter().map(|column| self.expression(view, column.name)).collect();
         let order: Vec<String> = order.split(", ").map(|name| format!("{view}.{name}")).collect();
-        format!("SELECT {} FROM {from} WHERE {view}.{run} = $1 ORDER BY {}", columns.join(", "), order.join(", "))
+        format!("SELECT {} FROM {from} WHERE {view}.sweep_id = $1 ORDER BY {}", columns.join(", "), order.join(", "))
     }
 
     fn expression(self, view: &str, name: &str) -> String {
-        if self != ExportTable::SweepSeconds || SWEEP_SECONDS.iter().any(|column| column.name == name) {
+        if self != ExportTable::Seconds || SECONDS.iter().any(|column| column.name == name) {
             format!("{view}.{name}")
         } else if FLOATS.contains(&name) || INTEGERS.contains(&name) {
             format!("gauged.{name}")
@@ -266,36 +227,11 @@ impl ExportTable {
     }
 }
 
-/// What a user asks for: a table of whatever the run is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Detail {
-    Points,
-    Trials,
-    Seconds,
-}
-
-impl Detail {
-    pub const ALL: [(Detail, &str); 3] =
-        [(Detail::Points, "points"), (Detail::Trials, "trials"), (Detail::Seconds, "seconds")];
-
-    /// The table of a sweep, or of a tournament, which has no points.
-    pub fn table(self, is_sweep: bool) -> Option<ExportTable> {
-        match (self, is_sweep) {
-            (Detail::Points, false) => None,
-            (Detail::Trials, false) => Some(ExportTable::Trials),
-            (Detail::Seconds, false) => Some(ExportTable::Seconds),
-            (Detail::Points, true) => Some(ExportTable::SweepPoints),
-            (Detail::Trials, true) => Some(ExportTable::SweepTrials),
-            (Detail::Seconds, true) => Some(ExportTable::SweepSeconds),
-        }
-    }
-}
-
-impl FromStr for Detail {
+impl FromStr for ExportTable {
     type Err = String;
 
-    fn from_str(text: &str) -> Result<Detail, String> {
-        let found = Detail::ALL.into_iter().find(|(_, name)| *name == text);
-        found.map(|(detail, _)| detail).ok_or_else(|| "it is one of points, trials, seconds".to_owned())
+    fn from_str(text: &str) -> Result<ExportTable, String> {
+        let found = ExportTable::ALL.into_iter().find(|(_, name)| *name == text);
+        found.map(|(table, _)| table).ok_or_else(|| "it is one of points, trials, seconds".to_owned())
     }
 }

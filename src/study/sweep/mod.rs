@@ -30,7 +30,7 @@ pub use import::{ImportOptions, Imported, read_import};
 pub use latency::Latencies;
 pub use log::{AUTOVACUUM, LOG_LINE_PREFIX, parse_checkpoints, tells_of_trial};
 pub use plan::{PlannedPoint, SweepPlan, check_room, plan_sweep, plan_turns};
-pub use point::{DEFAULT_SERVER, NATIVE, Point, SIDE, SIDES};
+pub use point::{AxisLength, DEFAULT_SERVER, NATIVE, Point, SIDE, SIDES};
 pub use record::{
     BufferUse, Checkpoint, CheckpointBegun, GeneratorCalibration, LatencyHistogram, ScriptLatency, SweepRun,
     SweepTrial, compute_worst_second, empty_trial,
@@ -39,4 +39,4 @@ pub use spec::{Exceeded, Sweep, parse_sweep, read_sweep, render_digest};
 pub use start::StartAsked;
 pub use trial_generators::{TrialGenerator, TrialGenerators};
 pub use warming::{Climb, Warming, WarmingFigures};
-pub use warmup::{Until, WarmupAsked, WarmupFacts};
+pub use warmup::{ToldRun, Until, WarmupAsked, WarmupFacts};

@@ -2,7 +2,7 @@
 
 import { shareCurve } from "../curves";
 import { ratio } from "../format";
-import type { ReportData } from "../record";
+import type { Tournament } from "../record";
 import type { ChartPlan, View } from "./figure";
 import { curvesTable, type TimeChart, timeOption } from "./time_chart";
 
@@ -10,7 +10,7 @@ import { curvesTable, type TimeChart, timeOption } from "./time_chart";
 const LOWEST_SHARE = 0.01;
 
 /** The plan of a run's interference; `null` without `nothing`, or when nothing else was measured. */
-export function interference(data: ReportData): ChartPlan | null {
+export function interference(data: Tournament): ChartPlan | null {
   if (data.comparison.interference.length === 0) return null;
   const promised = data.comparison.interference.filter((one) => one.floor !== null);
   const floors = promised.map((one) => ({ value: one.floor ?? 0, label: `floor of ${one.strategy}: ${one.floor ?? 0}` }));

@@ -1,90 +1,105 @@
-// Bars: one strategy ÷ another, or ÷ the bound, from the line of equality on, with the interval of the median.
+// Bars: one way to warm ÷ another, or ÷ the bound, from the line of equality on, with the interval of the median.
 
 import type { CustomSeriesOption, CustomSeriesRenderItemReturn, EChartsOption, LineSeriesOption } from "echarts";
+import type { Backdrop } from "../appearance";
 import { table } from "../element";
 import { ratioText } from "../format";
-import type { Limits, Ratio, ReportData, StrategyRatios } from "../record";
+import type { SeriesStyle } from "../palette";
+import type { Limits, Ratio, StrategyRatios, Tournament } from "../record";
+import type { TournamentState } from "../tournament_state";
 import { textStyle } from "./engine";
 import type { ChartPlan, View } from "./figure";
 
 const ROW_HEIGHT = 34;
 const NARROW_ROW_HEIGHT = 48;
 
+/** Characters of a name that has lines of its own: all others keep the width that they need. */
+const LONG_NAME = 28;
+
+const isLong = ({ name }: Row): boolean => name.length > LONG_NAME;
+
+/** What is divided. */
 interface Quantity {
   id: string;
   label: string;
+  /** What stands at the line of equality. */
   to: string;
-  of: (ratios: StrategyRatios) => Ratio | null;
+  find: (name: string) => Ratio | null;
 }
-
-const QUANTITIES: Quantity[] = [
-  { id: "warm-bound", label: "warm ÷ bound", to: "bound", of: (one) => one.warm_after_seconds },
-  { id: "warm-nothing", label: "warm ÷ nothing", to: "nothing", of: (one) => one.warm_after_seconds },
-  { id: "warm-cat", label: "warm ÷ cat", to: "cat", of: (one) => one.warm_after_seconds },
-  { id: "half-nothing", label: "50 % ÷ nothing", to: "nothing", of: (one) => one.to_50_seconds },
-  { id: "half-cat", label: "50 % ÷ cat", to: "cat", of: (one) => one.to_50_seconds },
-  { id: "served-nothing", label: "served ÷ nothing", to: "nothing", of: (one) => one.served },
-  { id: "served-cat", label: "served ÷ cat", to: "cat", of: (one) => one.served },
-];
-
-const find = (data: ReportData, strategy: string, quantity: Quantity): Ratio | null => {
-  const beside = data.comparison.ratios.find((one) => one.strategy === strategy && one.to === quantity.to);
-  return beside ? quantity.of(beside) : null;
-};
-
-/** Those of which the run knows anything. */
-const quantitiesOf = (data: ReportData): Quantity[] =>
-  QUANTITIES.filter((quantity) => data.summary.strategies.some((one) => find(data, one.strategy, quantity) !== null));
 
 interface Row {
-  strategy: string;
+  name: string;
   ratio: Ratio;
+  style: SeriesStyle;
+  opacity: number;
 }
 
-/** The plan of a run's ratios; `null` when there are none. */
-export function ratios(data: ReportData): ChartPlan | null {
-  const quantities = quantitiesOf(data);
+interface Ratios<S> {
+  title?: string;
+  /** What is divided by what. */
+  about?: string;
+  /** Within this of equality lie equal sides too. */
+  floor?: number | null;
+  names: string[];
+  quantities: Quantity[];
+  /** How it is drawn; `null`: it is hidden. */
+  style: (state: S, name: string) => { style: SeriesStyle; opacity: number } | null;
+}
+
+/** `null` when there are none. */
+export function ratiosPlan<S extends Backdrop>({ title = "Ratios within the rounds", about = "Each is divided by the other one of the same round.", floor = null, names, quantities: all, style }: Ratios<S>): ChartPlan<S> | null {
+  const quantities = all.filter((quantity) => names.some((name) => quantity.find(name) !== null));
   const first = quantities[0];
   if (!first) return null;
-  const chosen = (view: View): Quantity => quantities.find((one) => one.id === view.choices["of"]) ?? first;
-  /** The first strategy stands on top; the category axis counts from below. */
-  const rowsOf = (view: View): Row[] =>
-    view.state.visible
-      .flatMap((strategy) => {
-        const ratio = find(data, strategy, chosen(view));
-        return ratio === null ? [] : [{ strategy, ratio }];
-      })
-      .reverse();
+  const chosen = (view: View<S>): Quantity => quantities.find((one) => one.id === view.choices["of"]) ?? first;
+  /** The first one stands on top; the category axis counts from below. */
+  const rowsOf = (view: View<S>): Row[] =>
+    names.flatMap((name) => {
+      const [ratio, drawn] = [chosen(view).find(name), style(view.state, name)];
+      return ratio === null || drawn === null ? [] : [{ name, ratio, ...drawn }];
+    }).reverse();
   return {
     id: "ratios",
-    title: "Ratios within the rounds",
-    explanation: explain(data),
-    unit: (view) => `${chosen(view).label}; times: less is sooner, served: more is better`,
-    controls: [{ name: "of", label: "Ratio", options: quantities.map(({ id, label }) => [id, label] as [string, string]) }],
-    height: (view) => rowsOf(view).length * (view.isNarrow ? NARROW_ROW_HEIGHT : ROW_HEIGHT) + 60,
-    option: (view) => option(view, rowsOf(view), chosen(view)),
+    title,
+    explanation: explain(about, names.map((name) => first.find(name)).find((one) => one !== null)),
+    unit: (view) => `${chosen(view).label}; of times less is sooner, of all else more is better`,
+    controls: quantities.length === 1 ? [] : [{ name: "of", label: "Ratio", options: quantities.map(({ id, label }) => [id, label] as [string, string]) }],
+    height: (view) => rowsOf(view).length * (view.isNarrow ? NARROW_ROW_HEIGHT + (rowsOf(view).some(isLong) ? 14 : 0) : ROW_HEIGHT) + 60,
+    option: (view) => option(view, rowsOf(view), chosen(view), floor),
     numbers: () => {
       const columns = ["strategy", ...quantities.map(({ label }) => `${label} (×)`)].map((title, index) => ({ title, isNumber: index > 0 }));
-      const rows = data.summary.strategies.map(({ strategy }) => [
-        strategy,
-        ...quantities.map((quantity) => ratioText(find(data, strategy, quantity))),
-      ]);
-      return table("Ratios within the rounds", columns, rows);
+      return table(title, columns, names.map((name) => [name, ...quantities.map((quantity) => ratioText(quantity.find(name)))]));
     },
   };
 }
 
-function explain(data: ReportData): string {
-  const known = data.comparison.ratios.map((one) => one.warm_after_seconds ?? one.served).find((one) => one !== null);
-  const base = "Each strategy is divided by the other one of the same round; the bar is the median, drawn from equality on.";
+/** Of a tournament. */
+export function ratios({ comparison, summary }: Tournament): ChartPlan | null {
+  const quantity = (of: keyof Omit<StrategyRatios, "strategy" | "to">, what: string) => (to: string): Quantity => ({
+    id: `${what}-${to}`, label: `${what} ÷ ${to}`, to,
+    find: (name) => comparison.ratios.find((one) => one.strategy === name && one.to === to)?.[of] ?? null,
+  });
+  return ratiosPlan<TournamentState>({
+    names: summary.strategies.map((one) => one.strategy),
+    quantities: [
+      ...["bound", "nothing", "cat"].map(quantity("warm_after_seconds", "warm")),
+      ...["nothing", "cat"].map(quantity("to_50_seconds", "50 %")),
+      ...["nothing", "cat"].map(quantity("served", "served")),
+    ],
+    style: (state, name) => (state.isVisible(name) ? { style: state.style(name), opacity: state.opacity(name) } : null),
+  });
+}
+
+function explain(about: string, known: Ratio | null | undefined): string {
+  const base = `${about} The bar is the median, drawn from equality on.`;
   const open = "Open ends: a time was not reached within the trial.";
   if (!known?.interval) return `${base} ${open} With three rounds or more it has an interval.`;
   return `${base} The whisker is where the true median is in ${Math.round(known.coverage * 100)} % of cases (${known.pairs} rounds). ${open}`;
 }
 
-function option(view: View, rows: Row[], quantity: Quantity): EChartsOption {
+function option(view: View<Backdrop>, rows: Row[], quantity: Quantity, floor: number | null): EChartsOption {
   const { theme } = view.state;
-  const ends = rows.flatMap(({ ratio }) => [ratio.median, ratio.interval ?? ratio.median]).flatMap(finite);
+  const ends = rows.flatMap(({ ratio }) => [ratio.median, ratio.interval ?? ratio.median]).flatMap(finite).concat(floor === null ? [] : [1 / floor, floor]);
   return {
     textStyle: textStyle(theme),
     grid: { left: 8, right: view.isNarrow ? 16 : 150, top: 24, bottom: 8, containLabel: true },
@@ -99,28 +114,29 @@ function option(view: View, rows: Row[], quantity: Quantity): EChartsOption {
     },
     yAxis: {
       type: "category",
-      data: rows.map((row) => row.strategy),
+      data: rows.map((row) => row.name),
       axisLine: { show: false },
       axisTick: { show: false },
-      axisLabel: { show: !view.isNarrow, color: theme.ink, fontSize: 13, width: 200, overflow: "truncate" },
+      axisLabel: { show: !view.isNarrow, color: theme.ink, fontSize: 13, interval: 0, ...(rows.some(isLong) ? { width: 240, overflow: "break" as const, lineHeight: 14 } : {}) },
     },
-    series: [bars(view, rows), equality(view, quantity)],
+    series: [bars(view, rows), equality(view, quantity, floor)],
   };
 }
 
 const finite = ({ at_least: low, at_most: high }: Limits): number[] => [low, high].filter((one): one is number => one !== null && one > 0);
 
 /** Where both are the same: the bound, or the other strategy. */
-function equality(view: View, quantity: Quantity): LineSeriesOption {
+function equality(view: View<Backdrop>, quantity: Quantity, floor: number | null): LineSeriesOption {
   const { theme } = view.state;
   const label = { formatter: quantity.to, color: theme.ink, fontSize: 11, position: "end" as const, distance: 4 };
   const lineStyle = { color: theme.ink, type: [4, 3], width: 1 };
-  return { type: "line", id: "equality", data: [], markLine: { silent: true, symbol: "none", animation: false, data: [{ xAxis: 1, lineStyle, label }] } };
+  return { type: "line", id: "equality", data: [], markLine: { silent: true, symbol: "none", animation: false, data: [{ xAxis: 1, lineStyle, label }] },
+    ...(floor === null ? {} : { markArea: { silent: true, animation: false, itemStyle: { color: theme.soft, opacity: 0.16 }, data: [[{ xAxis: 1 / floor }, { xAxis: floor }]] } }) };
 }
 
 type Shape = Exclude<CustomSeriesRenderItemReturn, undefined | null>;
 
-function bars(view: View, rows: Row[]): CustomSeriesOption {
+function bars(view: View<Backdrop>, rows: Row[]): CustomSeriesOption {
   const { state } = view;
   return {
     type: "custom",
@@ -140,7 +156,7 @@ function bars(view: View, rows: Row[]): CustomSeriesOption {
       };
       const { median, interval } = row.ratio;
       const children = [
-        ...bar(median, at, y, state.style(row.strategy).color, state.theme.paper, state.opacity(row.strategy)),
+        ...bar(median, at, y, row.style.color, state.theme.paper, row.opacity),
         ...(interval === null ? [] : whisker(interval, at, y, state.theme.ink)),
         text(view, row, y, Math.max(at(1), ...[median, interval ?? median].map((one) => at(one.at_most))), left),
       ];
@@ -170,10 +186,11 @@ function whisker(interval: Limits, at: (value: number | null) => number, y: numb
   return [stroke(low, y, high, y), ...ends.map((x) => stroke(x, y - 5, x, y + 5))];
 }
 
-function text(view: View, row: Row, y: number, after: number, left: number): Shape {
+function text(view: View<Backdrop>, row: Row, y: number, after: number, left: number): Shape {
   const { theme } = view.state;
   const figures = ratioText(row.ratio);
-  const place = view.isNarrow ? { text: `${row.strategy}   ${figures}`, x: left + 2, y: y - 19 } : { text: figures, x: after + 10, y };
+  const above = { text: `${row.name}${isLong(row) ? "\n" : "   "}${figures}`, x: left + 2, y: y - (isLong(row) ? 26 : 19), lineHeight: 14 };
+  const place = view.isNarrow ? above : { text: figures, x: after + 10, y };
   const style = { ...place, fill: theme.ink, backgroundColor: theme.surround, padding: [3, 3], font: `12px ${textStyle(theme).fontFamily}`, verticalAlign: "middle" as const };
   return { type: "text", style };
 }

@@ -4,7 +4,7 @@ import type { CustomSeriesOption, EChartsOption, LineSeriesOption, SeriesOption,
 import type { Curve, Point } from "../curves";
 import { type Child, element, table } from "../element";
 import { range, seconds, sizeSteps } from "../format";
-import type { State } from "../state";
+import type { TournamentState } from "../tournament_state";
 import { sparse, swatch } from "../swatch";
 import { textStyle } from "./engine";
 import type { View } from "./figure";
@@ -73,7 +73,7 @@ function valueAxis(view: View, chart: TimeChart): NonNullable<EChartsOption["yAx
 
 const onAxis = (chart: TimeChart, value: number): number => (chart.isLog ? Math.max(value, chart.floor ?? 0) : value);
 
-function line(curve: Curve, place: number, chart: TimeChart, state: State): LineSeriesOption {
+function line(curve: Curve, place: number, chart: TimeChart, state: TournamentState): LineSeriesOption {
   const style = state.style(curve.strategy);
   const isSubject = curve.strategy === "pgthaw";
   return {
@@ -94,7 +94,7 @@ function line(curve: Curve, place: number, chart: TimeChart, state: State): Line
 }
 
 /** From the smallest to the largest of the repeats, as one shape. */
-function band(curve: Curve, chart: TimeChart, state: State): CustomSeriesOption {
+function band(curve: Curve, chart: TimeChart, state: TournamentState): CustomSeriesOption {
   const isFlat = curve.points.every((point) => point.min === point.max);
   const outline = [
     ...curve.points.map((point): [number, number] => [point.at, onAxis(chart, point.max)]),
@@ -119,8 +119,11 @@ function band(curve: Curve, chart: TimeChart, state: State): CustomSeriesOption 
   };
 }
 
+/** In this share of the time axis a label would lie on those of the other axis. */
+const BESIDE_AXIS = 0.12;
+
 /** The bound, upright, and the chart's own levels, across. */
-function lines(chart: TimeChart, state: State): LineSeriesOption {
+function lines(chart: TimeChart, state: TournamentState): LineSeriesOption {
   const bound = state.data.summary.bound_seconds;
   const { theme } = state;
   const label = { color: theme.soft, fontSize: 11 };
@@ -132,7 +135,7 @@ function lines(chart: TimeChart, state: State): LineSeriesOption {
   const upright = bound === null ? [] : [{
     xAxis: bound,
     lineStyle: { color: theme.ink, type: [4, 3], width: 1 },
-    label: { ...label, color: theme.ink, formatter: `bound ${seconds(bound)}`, position: "end" as const, distance: 4 },
+    label: { ...label, color: theme.ink, formatter: `bound ${seconds(bound)}`, position: "end" as const, distance: 4, align: bound < BESIDE_AXIS * state.data.summary.trial_seconds ? "left" as const : "center" as const },
   }];
   return {
     type: "line",
@@ -142,7 +145,7 @@ function lines(chart: TimeChart, state: State): LineSeriesOption {
   };
 }
 
-function tooltip(chart: TimeChart, state: State): TooltipComponentOption {
+function tooltip(chart: TimeChart, state: TournamentState): TooltipComponentOption {
   return {
     trigger: "axis",
     confine: true,
@@ -160,7 +163,7 @@ function tooltip(chart: TimeChart, state: State): TooltipComponentOption {
 }
 
 /** The strategies at an instant, the largest value first. */
-function list(at: number, chart: TimeChart, state: State): HTMLElement {
+function list(at: number, chart: TimeChart, state: TournamentState): HTMLElement {
   const found = chart.curves
     .flatMap((curve) => {
       const point = curve.points.find((one) => one.at === at);

@@ -6,7 +6,7 @@ import { after, bandwidth, bytes, compact, count, latency } from "../format";
 import type { ChartPlan, View } from "./figure";
 import { curvesTable, type TimeChart, timeOption } from "./time_chart";
 
-const duringSecond = (at: number): string => `second ${at + 0.5} (${at - 0.5} s to ${at + 0.5} s)`;
+const duringSecond = (at: number): string => (Number.isInteger(at + 0.5) ? `second ${at + 0.5} (${at - 0.5} s to ${at + 0.5} s)` : `around ${at} s`);
 const afterSeconds = (at: number): string => `after ${at} s`;
 const tall = (view: View): number => (view.isNarrow ? 300 : 420);
 const low = (view: View): number => (view.isNarrow ? 240 : 300);
@@ -40,7 +40,7 @@ export const throughput: ChartPlan = plan(
   },
   (view) => {
     const { data } = view.state;
-    const curves = perStrategy(view, (strategy) => rateCurve(data.trials, strategy, (sample) => sample.transactions));
+    const curves = perStrategy(view, (strategy) => rateCurve(data.trials, strategy, ({ tps }) => tps.mean));
     const isLog = view.choices["axis"] === "log";
     const steady = data.run.steady_tps;
     return {
@@ -147,7 +147,7 @@ export const resident: ChartPlan = plan(
     const total = run.study.database_bytes;
     return {
       curves: perStrategy(view, (strategy) =>
-        stateCurve(trials, strategy, (trial) => trial.start_state.os_resident_bytes, (sample) => sample.os_resident_bytes),
+        stateCurve(trials, strategy, (trial) => trial.start_state.os_resident_bytes, (series) => series.os_resident_bytes),
       ),
       render: bytes,
       renderAxis: bytes,
@@ -175,7 +175,7 @@ export const device: ChartPlan = plan(
     const render = isReads ? count : bandwidth;
     return {
       curves: perStrategy(view, (strategy) =>
-        rateCurve(trials, strategy, (sample) => (isReads ? sample.device_reads : sample.device_read_bytes)),
+        rateCurve(trials, strategy, (series) => (isReads ? series.device_reads : series.device_read_bytes.mean)),
       ),
       render,
       renderAxis: isReads ? compact : bandwidth,
@@ -197,8 +197,8 @@ export const latencies: ChartPlan = plan(
   },
   (view) => ({
     curves: perStrategy(view, (strategy) =>
-      rateCurve(view.state.data.trials, strategy, (sample) =>
-        view.choices["of"] === "max" ? sample.latency_us_max : sample.latency_us_mean,
+      rateCurve(view.state.data.trials, strategy, (series) =>
+        view.choices["of"] === "max" ? series.latency_us_max : series.latency_us_mean,
       ),
     ),
     isLog: view.choices["axis"] === "log",

@@ -2,9 +2,9 @@
 
 import { element, table } from "../element";
 import { count, ratio, ratioText, seconds, spread } from "../format";
-import type { Interference, LeastShare, ReportData, SecondShare } from "../record";
+import type { Interference, LeastShare, Tournament, SecondShare } from "../record";
 
-export function interferenceTable(data: ReportData): HTMLElement {
+export function interferenceTable(data: Tournament): HTMLElement {
   const { deadline_seconds: deadline, interference } = data.comparison;
   const titles = ["strategy", "lowest second (÷ nothing)", "least of any round (÷ nothing)", "floor (÷ nothing)", "ahead in total from"];
   const later = deadline === null ? [] : [`served by ${seconds(deadline)} (transactions)`, "÷ nothing (×)", "pgthaw's ÷ that (×)"];

@@ -2,10 +2,10 @@
 
 import { element } from "../element";
 import { instant } from "../format";
-import type { State } from "../state";
+import type { TournamentState } from "../tournament_state";
 import { swatch } from "../swatch";
 
-export function legend(state: State): HTMLElement {
+export function legend(state: TournamentState): HTMLElement {
   const box = element("div", { class: "chips" }, ...state.strategies.map((strategy) => chip(state, strategy)));
   state.subscribe(() => update(state, box));
   const soonestPeer = state.strategies.find((strategy) => strategy !== "pgthaw" && strategy !== "nothing");
@@ -23,7 +23,7 @@ export function legend(state: State): HTMLElement {
   );
 }
 
-function chip(state: State, strategy: string): HTMLElement {
+function chip(state: TournamentState, strategy: string): HTMLElement {
   const found = state.data.summary.strategies.find((one) => one.strategy === strategy);
   const warm = found?.warm_after_seconds.median ?? null;
   const time = warm === null ? `> ${state.data.summary.trial_seconds} s` : instant(warm);
@@ -46,7 +46,7 @@ function chip(state: State, strategy: string): HTMLElement {
 }
 
 /** Keeps the buttons, so that the keyboard's focus stays where it is. */
-function update(state: State, box: HTMLElement): void {
+function update(state: TournamentState, box: HTMLElement): void {
   for (const button of box.querySelectorAll<HTMLElement>(".chip")) {
     const strategy = button.dataset["strategy"] ?? "";
     button.setAttribute("aria-pressed", String(state.isVisible(strategy)));

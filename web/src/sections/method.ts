@@ -2,7 +2,7 @@
 
 import { element } from "../element";
 import { fold } from "../fold";
-import type { ReportData } from "../record";
+import type { StudyData } from "../record";
 
 const DEFINITIONS: [string, string][] = [
   ["warm", "Fewer than 1 % of transactions read from the device, sustained to the end of the trial. Seconds count from the start of the workload, which starts at the same moment as the strategy; within its second the moment is dated to a tenth by what the workload still read."],
@@ -15,12 +15,12 @@ const DEFINITIONS: [string, string][] = [
   ["resident", "Measured with cachestat and mincore on the relations' files; shared_buffers with pg_buffercache. Pages whose read is still queued count as resident: a strategy that only asks for read-ahead seems to be done long before its data arrives."],
 ];
 
-export function method(data: ReportData): HTMLElement {
+export function method({ sweep }: StudyData): HTMLElement {
   const list = DEFINITIONS.flatMap(([term, text]) => [element("dt", {}, term), element("dd", {}, text)]);
   return fold(
     "method",
     "How the numbers came about",
     element("dl", { class: "method" }, ...list),
-    element("p", { class: "soft" }, `Made by pgthaw ${data.run.pgthaw_version}. This file needs no network and sends nothing. It draws with Apache ECharts (Apache-2.0) and zrender (BSD-3-Clause), whose notices and licences stand in its script.`),
+    element("p", { class: "soft" }, `Made by pgthaw ${sweep.pgthaw_version}. This file needs no network and sends nothing. It draws with Apache ECharts (Apache-2.0) and zrender (BSD-3-Clause), whose notices and licences stand in its script.`),
   );
 }

@@ -2,7 +2,7 @@
 
 import { type Child, element, table } from "../element";
 import { compact, count, instant, range } from "../format";
-import type { Estimate, Fit, Judgement, ReportData, Trial } from "../record";
+import type { Contender, Estimate, Fit, Judgement, Tournament } from "../record";
 
 const NAMES: Record<Judgement["verdict"], string> = {
   steady: "steady",
@@ -11,7 +11,7 @@ const NAMES: Record<Judgement["verdict"], string> = {
   degrading: "degrading",
 };
 
-export function verdicts(data: ReportData): HTMLElement {
+export function verdicts(data: Tournament): HTMLElement {
   const order = data.summary.strategies.map((one) => one.strategy);
   const trials = [...data.trials].sort((a, b) => order.indexOf(a.strategy) - order.indexOf(b.strategy) || a.repeat - b.repeat);
   const columns = ["strategy", "repeat", "verdict", "why", "steady throughput (tps)", "fit"];
@@ -27,7 +27,7 @@ export function verdicts(data: ReportData): HTMLElement {
   );
 }
 
-function judged({ judgement, no_verdict: why }: Trial): Child[] {
+function judged({ judgement, no_verdict: why }: Contender): Child[] {
   if (judgement === null) return ["none", why ?? "", "–", "–"];
   const { verdict, reason, steady_from_seconds: from, steady_tps: steady, fit, no_fit: noFit } = judgement;
   const since = from === null ? "" : ` ${from < 0.05 ? "" : "from "}${instant(from)}`;

@@ -1,0 +1,35 @@
+// The page's address after the #: which page is shown and what was chosen on it, so that a link leads there.
+
+export interface Address {
+  path: string[];
+  query: URLSearchParams;
+}
+
+export function readAddress(): Address {
+  const [path = "", query = ""] = location.hash.replace(/^#\/?/, "").split("?", 2);
+  return { path: path.split("/").filter((part) => part !== "").map(decode), query: new URLSearchParams(query) };
+}
+
+/** A part that is no valid escape stands for itself. */
+function decode(part: string): string {
+  try {
+    return decodeURIComponent(part);
+  } catch {
+    return part;
+  }
+}
+
+export function linkTo(path: (string | number)[], query: Record<string, string> = {}): string {
+  const chosen = new URLSearchParams(query).toString();
+  return `#/${path.map((part) => encodeURIComponent(String(part))).join("/")}${chosen === "" ? "" : `?${chosen}`}`;
+}
+
+/** Puts a choice into the address without leaving the page. */
+export function remember(choices: Record<string, string>): void {
+  const { path, query } = readAddress();
+  for (const [name, value] of Object.entries(choices)) {
+    if (value === "") query.delete(name);
+    else query.set(name, value);
+  }
+  history.replaceState(null, "", linkTo(path, Object.fromEntries(query)));
+}

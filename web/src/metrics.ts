@@ -1,0 +1,108 @@
+// The figures of a point that can be drawn. What there are, and what they mean, the page says: the program declares them once.
+
+import { bandwidth, bytes, compact, count, latency, percent, ratio, seconds } from "./format";
+import type { MetricFacts, PointSummary, Spread, StudyData } from "./record";
+
+/** Of a point; what some trials did not reach is infinite. */
+export interface Range {
+  median: number;
+  min: number;
+  max: number;
+  interval: Spread["interval"];
+}
+
+export interface Metric {
+  id: string;
+  /** Its field of a point and of a trial. */
+  key: string;
+  label: string;
+  unit: string;
+  /** Of its figures in a table, where they have none themselves. */
+  tableUnit?: string;
+  of: (point: PointSummary) => Range | null;
+  render: (value: number) => string;
+  renderAxis: (value: number) => string;
+  isLowBetter: boolean;
+  /** Its values differ by orders of magnitude. */
+  isLog: boolean;
+}
+
+const NOT_REACHED = "not reached";
+
+const finite = (render: (value: number) => string) => (value: number): string => (Number.isFinite(value) ? render(value) : NOT_REACHED);
+const number = { render: count, renderAxis: compact, isLog: false };
+
+const KINDS: Record<MetricFacts["kind"], Pick<Metric, "render" | "renderAxis" | "isLog" | "tableUnit">> = {
+  rate: { ...number, tableUnit: "tps" },
+  per_second: { ...number, tableUnit: "per second" },
+  latency: { render: latency, renderAxis: latency, isLog: true },
+  time: { render: finite(seconds), renderAxis: finite(seconds), isLog: false },
+  bytes: { render: bytes, renderAxis: bytes, isLog: false },
+  byte_rate: { render: bandwidth, renderAxis: bandwidth, isLog: false },
+  count: number,
+  cost: { render: (value) => `${value.toFixed(2)} s`, renderAxis: (value) => `${Number(value.toPrecision(2))} s`, isLog: false },
+  ratio: { render: finite(ratio), renderAxis: finite(ratio), isLog: false },
+};
+
+export let METRICS: Metric[] = [];
+export let TPS: Metric;
+export let WORST: Metric;
+export let P50: Metric;
+export let P99: Metric;
+
+/** Before anything is drawn. */
+export function declareMetrics(all: MetricFacts[]): void {
+  METRICS = all.map(({ name, key, label, caption, kind, is_low_better: isLowBetter }) => ({ id: name, key, label, unit: caption, isLowBetter, of: figureOf(key), ...KINDS[kind] }));
+  const named = (id: string): Metric => {
+    const found = METRICS.find((one) => one.id === id);
+    if (!found) throw new Error(`the page does not say what ${id} is`);
+    return found;
+  };
+  [TPS, WORST, P50, P99] = ["tps", "worst-second", "p50", "p99"].map(named) as [Metric, Metric, Metric, Metric];
+}
+
+const figureOf = (key: string) => (point: PointSummary): Range | null => {
+  const spread = point[key] as Spread | null | undefined;
+  const reached = (end: number | null): number => end ?? Number.POSITIVE_INFINITY;
+  return spread ? { median: reached(spread.median), min: reached(spread.min), max: reached(spread.max), interval: spread.interval } : null;
+};
+
+/** Those that any of these points has. */
+export const metricsOf = ({ points }: Pick<StudyData, "points">): Metric[] => METRICS.filter((metric) => points.some((point) => metric.of(point) !== null));
+
+/** The figure that is wanted, where a point of the study has it, or what the study is about: throughput, unless nobody was served. */
+export function chosenOf(study: StudyData, id: string | null): Metric {
+  const all = metricsOf(study);
+  return all.find((one) => one.id === id) ?? all.find((one) => one === TPS || one.id === "resident-after") ?? all[0] ?? TPS;
+}
+
+/** What a time until warm is to be read beside: how many times as long as the bound it is. Empty where that is not known. */
+export function besideOf(metric: Metric, point: PointSummary): string {
+  if (metric.id !== "warm-after") return "";
+  const ratio = metricOf("bound-ratio");
+  const range = ratio.of(point);
+  return range !== null && Number.isFinite(range.median) ? `${ratio.render(range.median)} ${ratio.label}` : "";
+}
+
+/** The head of its column. */
+export const columnOf = ({ label, tableUnit }: Metric): string => (tableUnit === undefined ? label : `${label} (${tableUnit})`);
+
+export const metricOf = (id: string | null): Metric => METRICS.find((one) => one.id === id) ?? TPS;
+
+/** `394–719`, or nothing where both are the same as shown. */
+export function rangeText(range: Range, render: (value: number) => string): string {
+  const [low, high] = [render(range.min), render(range.max)];
+  return low === high ? "" : `${low}–${high}`;
+}
+
+/** The ends of the median's interval, where there are trials enough, and of the trials otherwise. */
+export function endsOf({ min, max, interval }: Range): { min: number; max: number } {
+  return interval ? { min: interval.low, max: interval.high } : { min, max };
+}
+
+/** `median within 380–720 (in 75 % of cases)`, where there are trials enough. */
+export function intervalText(range: Range, render: (value: number) => string): string {
+  const { interval } = range;
+  if (!interval) return "";
+  return `${render(interval.low)}–${render(interval.high)} (holds in ${percent(interval.coverage)})`;
+}

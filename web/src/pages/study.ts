@@ -1,0 +1,54 @@
+// A study: its question, what speaks against it, how ways to warm compare, and its points in pictures and tables.
+
+import type { Appearance } from "../appearance";
+import { figure } from "../charts/figure";
+import { lines } from "../charts/lines";
+import { tradeOff } from "../charts/trade_off";
+import { element } from "../element";
+import { fold } from "../fold";
+import { P99, TPS } from "../metrics";
+import { runningBanner } from "../navigation";
+import { background } from "../sections/background";
+import { beside } from "../sections/beside";
+import { downloads } from "../sections/downloads";
+import { facts } from "../sections/facts";
+import { fooled } from "../sections/fooled";
+import { head } from "../sections/head";
+import { heatMap } from "../sections/heat_map";
+import { method } from "../sections/method";
+import { noise } from "../sections/noise";
+import { pivotBar } from "../sections/pivot_bar";
+import { everyPoint } from "../sections/points";
+import { tournamentSections } from "../sections/tournament";
+import { trust } from "../sections/trust";
+import { isOfWarmers, ratiosOf, warmersSection } from "../sections/warmers";
+import type { Source } from "../source";
+import { StudyState } from "../state";
+import { TournamentState } from "../tournament_state";
+
+export async function studyPage(source: Source, appearance: Appearance, id: string): Promise<HTMLElement[]> {
+  const study = await source.study(id);
+  const { tournament } = study;
+  const top = [...(source.isServed ? [runningBanner(() => source.live(), study.sweep.id)] : []), head(study), trust(study)];
+  if (study.points.length === 0) return [...top, element("p", {}, "No trial has ended yet."), facts(study)];
+  const state = new StudyState(study, appearance);
+  const isServing = study.points.some((point) => TPS.of(point) !== null);
+  const ratios = ratiosOf(study);
+  const points = [pivotBar(state), heatMap(state)];
+  return [
+    ...top,
+    ...(isOfWarmers(study) ? [warmersSection(state)] : []),
+    ...(tournament === null
+      ? [element("section", { "aria-labelledby": "pictures" }, element("h2", { id: "pictures" }, "The points"), ...points)]
+      : [...tournamentSections(new TournamentState(tournament, appearance)), fold("pictures", "The points, figure by figure", ...points)]),
+    // Ways to warm have no order that a line could join.
+    ...(state.axes.some(({ name }) => name !== "strategy") ? [fold("curves", "The points as curves", figure(lines, state))] : []),
+    ...(study.points.some((point) => P99.of(point) !== null) ? [fold("costs", "Throughput is not all", fooled(state), figure(tradeOff, state), noise(study))] : []),
+    ...(ratios === null || isOfWarmers(study) ? [] : [fold("warmers", "Ways to warm beside each other", figure(ratios, state))]),
+    fold("every-point", "Every point and every trial", everyPoint(study)),
+    ...(isServing ? [fold("writes", "Checkpoints and settings", background(state), beside(state, source))] : []),
+    facts(study),
+    downloads(study),
+    ...(tournament === null ? [] : [method(study)]),
+  ];
+}

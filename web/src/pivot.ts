@@ -1,0 +1,119 @@
+// A study's points by its axes: which one across, which one down, which one as small multiples. Pure.
+
+import { metricsOf } from "./metrics";
+import type { PointSummary, StudyData } from "./record";
+
+export interface Axis {
+  name: string;
+  values: string[];
+}
+
+/** What the reader laid out. Axes that are not shown stand still at one value. */
+export interface Layout {
+  x: string;
+  y: string;
+  /** Small multiples; empty: none. */
+  facet: string;
+  fixed: Record<string, string>;
+}
+
+/** Small multiples beyond this many are too small. */
+export const MOST_FACETS = 12;
+
+export function axesOf({ sweep, points }: StudyData): Axis[] {
+  return sweep.varied.map((name, index) => {
+    const values = [...new Set(points.map((point) => point.values[index] ?? ""))];
+    return { name, values: inOrder(values) };
+  });
+}
+
+const UNITS: Record<string, number> = {
+  "": 1, us: 1e-6, ms: 1e-3, s: 1, min: 60, h: 3600, d: 86_400, B: 1, kB: 1024, MB: 1024 ** 2, GB: 1024 ** 3, TB: 1024 ** 4,
+};
+
+/** `512MB` and `1GB`, `30s` and `1min` as PostgreSQL reads them; null: no number. */
+export function quantityOf(value: string): number | null {
+  const found = /^\s*(-?\d+(?:\.\d+)?)\s*([A-Za-z]*)\s*$/.exec(value);
+  const unit = UNITS[found?.[2] ?? "?"];
+  return found && unit !== undefined ? Number(found[1]) * unit : null;
+}
+
+/** By their size where all are quantities, and as the study has them otherwise. */
+function inOrder(values: string[]): string[] {
+  const quantities = new Map(values.map((value) => [value, value === "unlimited" ? Number.POSITIVE_INFINITY : quantityOf(value)]));
+  if ([...quantities.values()].some((one) => one === null)) return values;
+  return [...values].sort((a, b) => (quantities.get(a) ?? 0) - (quantities.get(b) ?? 0));
+}
+
+/** Clients across and scale down, as far as there are such axes. */
+export function defaultLayout(axes: Axis[]): Layout {
+  const names = axes.map((axis) => axis.name);
+  const x = names.includes("clients") ? "clients" : (names[0] ?? "");
+  const rest = names.filter((name) => name !== x);
+  const y = rest.includes("scale") ? "scale" : (rest[0] ?? "");
+  const facet = axes.find(({ name, values }) => name !== x && name !== y && values.length <= MOST_FACETS)?.name ?? "";
+  return completed({ x, y, facet, fixed: {} }, axes);
+}
+
+/** The same layout with an axis put somewhere; one that stood there takes its place. */
+export function withAxis(layout: Layout, place: "x" | "y" | "facet", name: string, axes: Axis[]): Layout {
+  const before = layout[place];
+  const changed = { ...layout };
+  for (const other of ["x", "y", "facet"] as const) if (changed[other] === name && name !== "") changed[other] = before;
+  changed[place] = name;
+  return completed(changed, axes);
+}
+
+/** Every axis that is not shown stands at a value that it has. */
+export function completed(layout: Layout, axes: Axis[]): Layout {
+  const isAxis = (name: string): boolean => axes.some((axis) => axis.name === name);
+  const [x, y, facet] = [layout.x, layout.y, layout.facet].map((name) => (isAxis(name) ? name : "")) as [string, string, string];
+  const still = axes.filter((axis) => ![x, y, facet].includes(axis.name));
+  const fixed = Object.fromEntries(
+    still.map(({ name, values }) => [name, values.includes(layout.fixed[name] ?? "") ? (layout.fixed[name] as string) : (values[0] ?? "")]),
+  );
+  return { x, y: y === x ? "" : y, facet: facet === x || facet === y ? "" : facet, fixed };
+}
+
+const keyOf = (values: (string | undefined)[]): string => JSON.stringify(values);
+
+/** Finds points by their values. */
+export class Points {
+  readonly #byValues: Map<string, PointSummary>;
+  readonly #axes: string[];
+
+  constructor(study: StudyData) {
+    this.#axes = study.sweep.varied;
+    this.#byValues = new Map(study.points.map((point) => [keyOf(point.values), point]));
+  }
+
+  at(layout: Layout, x: string, y: string, facet: string): PointSummary | null {
+    const values: Record<string, string> = { ...layout.fixed, [layout.x]: x, [layout.y]: y, [layout.facet]: facet };
+    return this.#byValues.get(keyOf(this.#axes.map((axis) => values[axis]))) ?? null;
+  }
+}
+
+/** The values of an axis; a single empty one of an axis that there is not. */
+export function valuesOf(axes: Axis[], name: string): string[] {
+  return axes.find((axis) => axis.name === name)?.values ?? [""];
+}
+
+/** Something against the figures of a point: there are none, they are not what was asked for, or less is wrong. */
+export type Doubt = "failed" | "missing" | "refused" | "doubtful" | null;
+
+/** What was measured is not what the study asked for: such a figure answers another question. As Finding::is_refusing of finding.rs has it, for verdicts that come without that. */
+const REFUSED = ["start_not_as_asked", "not_in_force", "strategy_failed", "generator_saturated", "fits_cache"];
+
+export const isRefused = (kind: string): boolean => REFUSED.includes(kind);
+
+/** What speaks against a point, each in a sentence, with how many of its trials say so. */
+export function againstOf({ verdicts, warnings }: PointSummary): { text: string; trials: number }[] {
+  return [...verdicts.map(({ sentence, trials }) => ({ text: sentence, trials })), ...Object.entries(warnings).map(([text, trials]) => ({ text, trials }))];
+}
+
+export function doubtOf(point: PointSummary | null): Doubt {
+  if (point === null) return "missing";
+  if (metricsOf({ points: [point] }).length === 0) return "failed";
+  if (point.verdicts.some(({ is_refusing: isRefusing }) => isRefusing)) return "refused";
+  return againstOf(point).length > 0 || point.failures > 0 ? "doubtful" : null;
+}
