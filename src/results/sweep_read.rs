@@ -154,3 +154,28 @@ impl<'a> Of<'a> {
 fn key_of(row: &Row) -> Result<(u32, u32), sqlx::Error> {
     Ok((row.get("number")?, row.get("repeat")?))
 }
+
+impl Error {
+    /// Where a file's name may stand too, a name that is no run's may be a file's that was mistyped. The newest run is no file.
+    pub fn of_file_or_run(self, named: &str) -> Error {
+        match self {
+            Error::Missing(_) | Error::Empty(_) | Error::UnknownRun(_) if named != NEWEST => {
+                Error::NeitherFileNorRun(named.to_owned())
+            }
+            error => error,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_mistyped_file_is_told_as_neither_file_nor_run() {
+        let missing = || Error::Missing("/x/results.sqlite".into());
+        let told = missing().of_file_or_run("nosuch").to_string();
+        assert_eq!(told, "there is neither a file nor a stored run called \"nosuch\"");
+        assert!(missing().of_file_or_run(NEWEST).to_string().contains("no results store"));
+    }
+}

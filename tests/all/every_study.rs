@@ -44,7 +44,7 @@ fn make_idle(trial: &mut SweepTrial) {
         seconds: share * seconds.unwrap_or(f64::from(SECONDS)),
         resident_bytes: Bytes((wanted.0 as f64 * share) as u64),
         is_exact: true,
-        buffers_bytes: (trial.point.strategy == "pgthaw").then(|| Bytes((1e8 * share) as u64)),
+        buffers_bytes: (trial.point.strategy == "pgthaw").then_some(Bytes((1e8 * share) as u64)),
         hot_bytes: None,
     };
     warming.looks = (0..=30).map(|step| looks(f64::from(step) / 30.0)).collect();
