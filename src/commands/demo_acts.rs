@@ -82,7 +82,7 @@ impl ActArguments {
     fn study(&self, act: &Act, scale: u32, disk: &Disk, scratch: &ScratchArguments) -> anyhow::Result<StudyAsked> {
         let strategies = match &self.strategies[..] {
             [] => act.strategies.split(',').map(str::parse).collect::<Result<_, _>>()?,
-            given => choose_strategies(given, &Strategy::DEFAULT),
+            given => choose_strategies(given, Strategy::DEFAULT),
         };
         let asked = WarmupAsked {
             title: Some(act.title),

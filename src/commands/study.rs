@@ -36,7 +36,7 @@ pub struct TrialArguments {
 impl TrialArguments {
     /// The strategies asked for, each once; none given is all.
     pub fn strategies(&self) -> Vec<Strategy> {
-        choose_strategies(&self.strategies, &Strategy::DEFAULT)
+        choose_strategies(&self.strategies, Strategy::DEFAULT)
     }
 }
 
@@ -169,9 +169,9 @@ mod tests {
     #[test]
     fn a_strategy_named_twice_runs_once() {
         assert_eq!(
-            choose_strategies(&[Strategy::Cat, Strategy::Nothing, Strategy::Cat], &Strategy::DEFAULT),
+            choose_strategies(&[Strategy::Cat, Strategy::Nothing, Strategy::Cat], Strategy::DEFAULT),
             [Strategy::Cat, Strategy::Nothing]
         );
-        assert_eq!(choose_strategies(&[], &Strategy::DEFAULT), Strategy::DEFAULT);
+        assert_eq!(choose_strategies(&[], Strategy::DEFAULT), Strategy::DEFAULT);
     }
 }

@@ -71,13 +71,13 @@ struct PageData<'a> {
     format: u32,
     kind: &'static str,
     /// What the figures are that points and trials have.
-    metrics: [MetricFacts; Metric::ALL.len()],
+    metrics: Vec<MetricFacts>,
     studies: &'a [StudyInPage],
 }
 
 impl PageData<'_> {
     fn new<'a>(kind: &'static str, studies: &'a [StudyInPage]) -> PageData<'a> {
-        PageData { format: FORMAT, kind, metrics: Metric::ALL.map(Metric::facts), studies }
+        PageData { format: FORMAT, kind, metrics: Metric::ALL.iter().map(|metric| metric.facts()).collect(), studies }
     }
 }
 

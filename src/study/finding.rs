@@ -3,14 +3,16 @@
 //! Names of kinds and figures are part of `--json` (docs/formats.md): add, never rename.
 
 use serde::{Deserialize, Serialize};
+use strum::IntoStaticStr;
 
 use super::others::Others;
 use super::saturation::{Saturation, SaturationSign, percent};
 use crate::units::Bytes;
 
 /// What was found, of a trial or of a whole sweep.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, IntoStaticStr)]
 #[serde(tag = "kind", rename_all = "snake_case")]
+#[strum(serialize_all = "snake_case")]
 pub enum Finding {
     /// Throughput did not keep a level: `not_reached` or `degrading`, and why.
     NeverSteady {
@@ -181,43 +183,7 @@ pub enum Finding {
 impl Finding {
     /// The kind's name, as in `--json`.
     pub fn kind(&self) -> &'static str {
-        match self {
-            Finding::NeverSteady { .. } => "never_steady",
-            Finding::StartNotAsAsked { .. } => "start_not_as_asked",
-            Finding::UnequalCheckpoints { .. } => "unequal_checkpoints",
-            Finding::GeneratorSaturated(_) => "generator_saturated",
-            Finding::TooFewTransactions { .. } => "too_few_transactions",
-            Finding::RuntimeTooShort { .. } => "runtime_too_short",
-            Finding::FitsCache { .. } => "fits_cache",
-            Finding::Autovacuum { .. } => "autovacuum",
-            Finding::Bloat { .. } => "bloat",
-            Finding::AssertionsEnabled { .. } => "assertions_enabled",
-            Finding::UnoptimisedBuild { .. } => "unoptimised_build",
-            Finding::FsyncOff => "fsync_off",
-            Finding::NotInForce { .. } => "not_in_force",
-            Finding::SharedProcessors { .. } => "shared_processors",
-            Finding::NoiseFloor { .. } => "noise_floor",
-            Finding::OneRepeat => "one_repeat",
-            Finding::TwoSweeps => "two_sweeps",
-            Finding::TooFewPairs { .. } => "too_few_pairs",
-            Finding::WithinNoise { .. } => "within_noise",
-            Finding::UncutCheckpoints { .. } => "uncut_checkpoints",
-            Finding::Others(_) => "others",
-            Finding::ProcessorsTaken { .. } => "processors_taken",
-            Finding::LateReadings { .. } => "late_readings",
-            Finding::OthersRead { .. } => "others_read",
-            Finding::HeadStart { .. } => "head_start",
-            Finding::StrategyFailed { .. } => "strategy_failed",
-            Finding::StrategyLeftOut { .. } => "strategy_left_out",
-            Finding::NotBroughtBack { .. } => "not_brought_back",
-            Finding::TakenBack { .. } => "taken_back",
-            Finding::IdleMemoryPagedOut => "idle_memory_paged_out",
-            Finding::GeneratorsUnseen { .. } => "generators_unseen",
-            Finding::GeneratorsApart { .. } => "generators_apart",
-            Finding::OtherDuration { .. } => "other_duration",
-            Finding::RateNotReached { .. } => "rate_not_reached",
-            Finding::GeneratorsDiffer { .. } => "generators_differ",
-        }
+        self.into()
     }
 
     /// Was something else measured than was asked for? Its figures answer another question.

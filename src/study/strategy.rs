@@ -40,7 +40,7 @@ pub enum Strategy {
 }
 
 impl Strategy {
-    /// All of them, in the order in which people read about them.
+    /// All of them, in the order in which people read about them; the ten that run unasked come first.
     pub const ALL: [Strategy; 16] = [
         Strategy::Nothing,
         Strategy::Seqscan,
@@ -61,18 +61,7 @@ impl Strategy {
     ];
 
     /// Those that warm a server under load when none is named: pgthaw in its default mode only.
-    pub const DEFAULT: [Strategy; 10] = [
-        Strategy::Nothing,
-        Strategy::Seqscan,
-        Strategy::Cat,
-        Strategy::Vmtouch,
-        Strategy::Prewarm(PrewarmMode::Read),
-        Strategy::Prewarm(PrewarmMode::Buffer),
-        Strategy::Prewarm(PrewarmMode::Prefetch),
-        Strategy::Autoprewarm,
-        Strategy::Pgfincore,
-        Strategy::Pgthaw(Sharing::Fair),
-    ];
+    pub const DEFAULT: &[Strategy] = Strategy::ALL.split_at(10).0;
 
     /// Those that warm an idle server when none is named.
     pub const DEFAULT_OF_IDLE: [Strategy; 5] =

@@ -60,7 +60,7 @@ fn metrics_table() -> String {
         let better = if facts.is_low_better { "less" } else { "more" };
         format!("| `{}` | `{}` | {unit} | {better} | {} |\n", facts.key, facts.name, facts.caption)
     };
-    let rows = Metric::ALL.map(row).concat();
+    let rows: String = Metric::ALL.iter().copied().map(row).collect();
     format!("\n| figure | `--metric` | unit | better | what it is |\n|---|---|---|---|---|\n{rows}\n")
 }
 

@@ -18,7 +18,7 @@ pub struct NoiseArguments {
 /// Shows what the equal sides of a sweep differ by, in every figure.
 pub async fn show_noise(store: &Store, arguments: &NoiseArguments, output: OutputArguments) -> anyhow::Result<()> {
     let (run, trials) = store.read_sweep_or_newest(arguments.sweep.as_deref()).await?;
-    let noises = Metric::ALL.into_iter().map(|metric| compute_noise(&run, &trials, metric));
+    let noises = Metric::ALL.iter().copied().map(|metric| compute_noise(&run, &trials, metric));
     let noises: Vec<Noise> = noises.collect::<Result<_, _>>()?;
     if output.json {
         terminal::print_json(&json!({ "sweep": run.id, "noise": noises }))?;

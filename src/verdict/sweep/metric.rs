@@ -4,11 +4,12 @@ use std::collections::BTreeMap;
 use std::str::FromStr;
 
 use serde::{Serialize, Serializer};
+use strum::VariantArray;
 
 use crate::study::{Error, SweepTrial};
 
 /// A figure of a trial.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, VariantArray)]
 pub enum Metric {
     Tps,
     WorstSecond,
@@ -85,7 +86,7 @@ const fn facts(
 use MetricKind::{ByteRate, Bytes, Cost, Count, Latency, PerSecond, Rate, Ratio, Time};
 
 /// Of each figure, in the order in which they are declared.
-const FACTS: [MetricFacts; Metric::ALL.len()] = [
+const FACTS: [MetricFacts; Metric::VARIANTS.len()] = [
     facts("tps", "tps", "throughput", "transactions per second", Rate),
     facts("worst-second", "worst_second_tps", "worst second", "transactions in the worst second", Rate),
     facts("p50", "latency_us_p50", "median latency", "median latency", Latency),
@@ -164,32 +165,7 @@ const FACTS: [MetricFacts; Metric::ALL.len()] = [
 ];
 
 impl Metric {
-    pub const ALL: [Metric; 24] = [
-        Metric::Tps,
-        Metric::WorstSecond,
-        Metric::P50,
-        Metric::P95,
-        Metric::P99,
-        Metric::P999,
-        Metric::WarmAfter,
-        Metric::To50,
-        Metric::To90,
-        Metric::To95,
-        Metric::BoundRatio,
-        Metric::Bound,
-        Metric::ServedUntilWarm,
-        Metric::ResidentAfter,
-        Metric::BuffersAfter,
-        Metric::LoadRate,
-        Metric::CpuPerGb,
-        Metric::DeviceReads,
-        Metric::DeviceRead,
-        Metric::DeviceWrites,
-        Metric::DeviceWritten,
-        Metric::Late,
-        Metric::Skipped,
-        Metric::Checkpoints,
-    ];
+    pub const ALL: &[Metric] = Metric::VARIANTS;
 
     /// What it is.
     pub const fn facts(self) -> MetricFacts {
@@ -223,8 +199,8 @@ impl FromStr for Metric {
     type Err = Error;
 
     fn from_str(text: &str) -> Result<Metric, Error> {
-        let known = Metric::ALL.map(Metric::name).join(", ");
-        let found = Metric::ALL.into_iter().find(|metric| metric.name() == text);
+        let known = Metric::ALL.iter().map(|metric| metric.name()).collect::<Vec<_>>().join(", ");
+        let found = Metric::ALL.iter().copied().find(|metric| metric.name() == text);
         found.ok_or_else(|| Error::Selection(format!("there is no figure \"{text}\": {known} are known")))
     }
 }
@@ -261,7 +237,7 @@ impl<T> FromIterator<(Metric, Option<T>)> for ByMetric<T> {
 
 impl<T: Serialize> Serialize for ByMetric<T> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.collect_map(Metric::ALL.map(|metric| (metric.facts().key, self.0.get(&metric))))
+        serializer.collect_map(Metric::ALL.iter().map(|metric| (metric.facts().key, self.0.get(metric))))
     }
 }
 
@@ -295,11 +271,11 @@ mod tests {
 
     #[test]
     fn every_metric_has_a_name_and_a_field_of_its_own() {
-        let mut keys: Vec<&str> = Metric::ALL.map(|metric| metric.facts().key).to_vec();
+        let mut keys: Vec<&str> = Metric::ALL.iter().map(|metric| metric.facts().key).collect();
         keys.sort_unstable();
         keys.dedup();
         assert_eq!(keys.len(), Metric::ALL.len());
-        for (place, metric) in Metric::ALL.into_iter().enumerate() {
+        for (place, metric) in Metric::ALL.iter().copied().enumerate() {
             assert_eq!(metric as usize, place);
             assert_eq!(metric.name().parse::<Metric>().unwrap(), metric);
         }

@@ -55,7 +55,7 @@ pub fn is_twice(run: &SweepRun) -> bool {
 
 /// The noise of every figure; nothing when the sweep does not measure its points twice, or no trial of one side has ended.
 pub fn compute_noises(run: &SweepRun, trials: &[SweepTrial]) -> Vec<Noise> {
-    let noises = Metric::ALL.into_iter().filter_map(|metric| compute_noise(run, trials, metric).ok());
+    let noises = Metric::ALL.iter().copied().filter_map(|metric| compute_noise(run, trials, metric).ok());
     noises.filter(|noise| !noise.cells.is_empty()).collect()
 }
 

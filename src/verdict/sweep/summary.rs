@@ -101,7 +101,7 @@ fn summarize(run: &SweepRun, trials: &[&TrialOutline]) -> PointSummary {
         values: run.varied.iter().map(|axis| point.value(axis).unwrap_or_default()).collect(),
         trials: trials.len() as u32,
         failures: (trials.len() - good.len()) as u32,
-        figures: Metric::ALL.into_iter().map(|metric| (metric, compute_spread(metric, &good))).collect(),
+        figures: Metric::ALL.iter().copied().map(|metric| (metric, compute_spread(metric, &good))).collect(),
         measured_seconds: good.iter().filter_map(|trial| Some(trial.warming.as_ref()?.measured_seconds)).min(),
         background: compute_background(&good),
         verdicts: collect_verdicts(trials),
