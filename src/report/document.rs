@@ -1,6 +1,6 @@
 //! A page without any script: a heading, drawings, tables, and the numbers as JSON.
 
-use super::page::{PageKind, SIGNATURE, escape_json, escape_text};
+use super::page::{SIGNATURE, escape_json, escape_text};
 
 /// Colours of series on light and on dark paper: those of `web/src/palette.ts`, whose test compares them.
 const COLOURS: [(&str, &str); 6] = [
@@ -21,13 +21,11 @@ pub fn class_of(series: usize) -> String {
 }
 
 const STYLE: &str = ":root{color-scheme:light dark;--paper:light-dark(#fbfbf9,#121518);--ink:light-dark(#1b2126,#e9ecee);\
---soft:light-dark(#5b6670,#9ba6af);--rule:light-dark(#dfe3e4,#31383e);--accent:light-dark(#c24400,#ff8b45);--warn:light-dark(#8a5a00,#e3b341)}\
+--rule:light-dark(#dfe3e4,#31383e)}\
 body{font:16px/1.5 system-ui,sans-serif;max-width:62rem;margin:0 auto;padding:0 1rem 3rem;background:var(--paper);\
-color:var(--ink);overflow-wrap:anywhere}nav{display:flex;flex-wrap:wrap;gap:4px 20px;padding:18px 0;\
-border-bottom:1px solid var(--rule);font-size:14px}nav .brand{font-weight:700;color:var(--accent);text-decoration:none}\
-a{color:var(--accent)}nav a{color:var(--ink)}.soft{color:var(--soft)}h1{font-size:1.6rem;line-height:1.25}.answer{font-size:1.2rem}.against{color:var(--warn)}summary{cursor:pointer;margin-top:2rem}\
+color:var(--ink);overflow-wrap:anywhere}h1{font-size:1.6rem;line-height:1.25}\
 svg{width:100%;height:auto}.drawing{max-width:42rem}svg text{font-size:12px;fill:var(--ink)}\
-.grid{stroke:currentColor;opacity:.2}.line{stroke:var(--ink)}.bar{fill:currentColor}.open{fill:none;stroke:currentColor}\
+.grid{stroke:currentColor;opacity:.2}\
 .curve{fill:none;stroke:currentColor;stroke-width:2}.mark{width:2rem;height:.6rem;margin-right:.5rem;vertical-align:middle}\
 table{border-collapse:collapse;width:100%}th,td{padding:.3rem .6rem;text-align:right;border-bottom:1px solid var(--rule);\
 white-space:nowrap}th:first-child,td:first-child{text-align:left}.table{overflow-x:auto}pre{overflow-x:auto}";
@@ -40,13 +38,9 @@ fn render_style() -> String {
     })
 }
 
-/// Leads to the other pages of the server.
-const NAVIGATION: &str = r#"<nav aria-label="pgthaw"><a class="brand" href="/">pgthaw</a><a href="/">studies</a><a href="/#/compare">compare</a><a href="/#/live">running now</a></nav>"#;
-
 /// The document. `title` is text; `body` is markup; `json` may hold any names.
-pub fn render_document(kind: PageKind, title: &str, body: &str, json: &str) -> String {
+pub fn render_document(title: &str, body: &str, json: &str) -> String {
     let (title, json, style) = (escape_text(title), escape_json(json), render_style());
-    let navigation = if kind == PageKind::Served { NAVIGATION } else { "" };
     format!(
         r#"{SIGNATURE}<html lang="en">
 <head>
@@ -58,7 +52,7 @@ pub fn render_document(kind: PageKind, title: &str, body: &str, json: &str) -> S
 <style>{style}</style>
 </head>
 <body>
-{navigation}{body}
+{body}
 <script type="application/json" id="pgthaw-data">{json}</script>
 </body>
 </html>

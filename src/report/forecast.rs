@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 
 use super::Error;
 use super::document::{class_of, render_document};
-use super::page::{PageKind, escape_text};
+use super::page::escape_text;
 use crate::model::{AT_ONCE, Outlook, Span, is_at_once};
 
 /// The drawing's size in its own units, and the room for the axes' numbers.
@@ -41,7 +41,7 @@ device.</p>
 <h2>Assumed</h2>
 <ul>{notes}</ul>"#
     );
-    Ok(render_document(PageKind::Alone, "forecast of a warm-up", &body, &json))
+    Ok(render_document("forecast of a warm-up", &body, &json))
 }
 
 fn render_drawing(outlooks: &[Outlook]) -> String {

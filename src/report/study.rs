@@ -139,3 +139,9 @@ pub fn render_served_page() -> Result<String, Error> {
     let json = serde_json::to_string(&PageData::new("served", &[]))?;
     Ok(render_page(PageKind::Served, "studies", &json))
 }
+
+/// The page of an address that nothing has: it leads to what there is.
+pub fn render_missing_page() -> Result<String, Error> {
+    let json = serde_json::to_string(&PageData::new("missing", &[]))?;
+    Ok(render_page(PageKind::Served, "nothing is here", &json))
+}

@@ -13,7 +13,7 @@ use url::form_urlencoded::byte_serialize;
 
 use super::live::{LiveTrial, read_live};
 use crate::failure::{ErrorKind, Explain};
-use crate::report::{self, Link, StudyData, TrialData, render_missing_page};
+use crate::report::{StudyData, TrialData};
 use crate::results::{self, Store, StudyLine};
 use crate::study::{self, SweepRun};
 use crate::verdict::{Selection, Side, SweepComparison, compute_sweep_comparison};
@@ -21,14 +21,13 @@ use crate::verdict::{Selection, Side, SweepComparison, compute_sweep_comparison}
 /// Spans of a trial's curves: about one for each point of a wide screen.
 const SPANS_MAX: u32 = 1500;
 
-/// Links on the page that says that there is none.
-const LINKS_MAX: usize = 20;
-
 /// What all answers are made from.
 #[derive(Debug)]
 pub(super) struct Served {
     pub store: Store,
     pub page: String,
+    /// The same where nothing is.
+    pub missing: String,
 }
 
 type Shared = State<Arc<Served>>;
@@ -46,7 +45,7 @@ pub(super) async fn run(State(served): Shared, Path(id): Path<String>, headers: 
         Err(error) => Failure::from(error),
     };
     match failure.status == StatusCode::NOT_FOUND && reads_pages(&headers) {
-        true => render_nothing(&served, &failure.message).await,
+        true => missing_page(&served),
         false => failure.into_response(),
     }
 }
@@ -57,28 +56,15 @@ pub(super) async fn missing(State(served): Shared, uri: Uri) -> Response {
     if path.starts_with("/api/") {
         return Failure::missing(path).into_response();
     }
-    render_nothing(&served, &format!("there is no page {path}")).await
+    missing_page(&served)
+}
+
+fn missing_page(served: &Served) -> Response {
+    (StatusCode::NOT_FOUND, Html(served.missing.clone())).into_response()
 }
 
 fn reads_pages(headers: &HeaderMap) -> bool {
     headers.get(ACCEPT).and_then(|accept| accept.to_str().ok()).is_some_and(|accept| accept.contains("text/html"))
-}
-
-/// A page that says that there is none, and what there is.
-async fn render_nothing(served: &Served, message: &str) -> Response {
-    let links = match served.store.read_study_lines().await {
-        Ok(lines) => lines.into_iter().take(LINKS_MAX).map(|line| link_to(&line)).collect(),
-        Err(error) => return Failure::from(error).into_response(),
-    };
-    match render_missing_page(message, links) {
-        Ok(page) => (StatusCode::NOT_FOUND, Html(page)).into_response(),
-        Err(error) => Failure::from(error).into_response(),
-    }
-}
-
-fn link_to(line: &StudyLine) -> Link {
-    let note = line.started_at.strftime("%Y-%m-%d %H:%M UTC").to_string();
-    Link { address: address_of(&line.id), title: line.question.clone(), note }
 }
 
 /// The page of a study.
@@ -168,12 +154,6 @@ impl From<results::Error> for Failure {
 
 impl From<study::Error> for Failure {
     fn from(error: study::Error) -> Failure {
-        Failure::of(&error)
-    }
-}
-
-impl From<report::Error> for Failure {
-    fn from(error: report::Error) -> Failure {
         Failure::of(&error)
     }
 }

@@ -15,7 +15,7 @@ use super::access::{guard, is_loopback_address};
 use super::answers::{self, Served};
 use super::connection::{PATIENCE, answer};
 use super::{Error, Token};
-use crate::report::render_served_page;
+use crate::report::{render_missing_page, render_served_page};
 use crate::results::Store;
 
 /// Open at once: a browser opens six. Whoever comes when there are as many waits until one goes.
@@ -73,7 +73,7 @@ impl Server {
 
     /// Answers until `end`, and then for a moment what was asked before; closes the store.
     pub async fn run(self, store: Store, end: impl Future<Output = ()> + Send + 'static) -> Result<(), Error> {
-        let served = Arc::new(Served { store, page: render_served_page()? });
+        let served = Arc::new(Served { store, page: render_served_page()?, missing: render_missing_page()? });
         let router = routes(Arc::clone(&served), self.token);
         let (tell_end, ending) = watch::channel(false);
         let mut connections = JoinSet::new();

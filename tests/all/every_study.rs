@@ -128,7 +128,7 @@ fn check_each(seen: &Value, [tournament, sweep, residency]: [&Value; 3]) {
         assert_eq!(once.len(), titles.len(), "no heading stands there twice: {titles:?}");
     }
     let has = |study: &Value, chart: &str| study["charts"].as_array().unwrap().contains(&json!(chart));
-    assert!(has(tournament, "throughput") && has(tournament, "warm-times") && has(tournament, "trade-off"));
+    assert!(has(tournament, "throughput") && has(tournament, "warm-times") && has(tournament, "interference"));
     assert!(has(sweep, "lines") && !has(sweep, "throughput"));
     assert!(has(residency, "resident-times") && has(residency, "ratios") && !has(residency, "trade-off"));
     let bars = residency["rows"]["resident-times"].as_array().unwrap();

@@ -19,4 +19,7 @@ declare global {
 unfoldForPaper();
 const page = JSON.parse(document.getElementById("pgthaw-data")?.textContent ?? "") as PageData;
 declareMetrics(page.metrics);
-showStudies(page.kind === "served" ? new ServedSource() : new EmbeddedSource(page.studies));
+if (page.kind === "studies") showStudies(new EmbeddedSource(page.studies));
+else if (page.kind === "served") showStudies(new ServedSource());
+// Where nothing is, the front page says so and leads on.
+else location.replace(`/#${location.pathname}`);

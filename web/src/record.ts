@@ -2,7 +2,7 @@
 
 export interface PageData {
   format: number;
-  kind: "studies" | "served";
+  kind: "studies" | "served" | "missing";
   metrics: MetricFacts[];
   studies: StudyInPage[];
 }

@@ -13,6 +13,9 @@ import type { ChartPlan, View } from "./figure";
 const ROW_HEIGHT = 34;
 const NARROW_ROW_HEIGHT = 48;
 
+/** Characters of a name that has lines of its own: all others keep the width that they need. */
+const LONG_NAME = 32;
+
 /** What is divided. */
 interface Quantity {
   id: string;
@@ -30,6 +33,11 @@ interface Row {
 }
 
 interface Ratios<S> {
+  title?: string;
+  /** What is divided by what. */
+  about?: string;
+  /** Within this of equality lie equal sides too. */
+  floor?: number | null;
   names: string[];
   quantities: Quantity[];
   /** How it is drawn; `null`: it is hidden. */
@@ -37,7 +45,7 @@ interface Ratios<S> {
 }
 
 /** `null` when there are none. */
-export function ratiosPlan<S extends Backdrop>({ names, quantities: all, style }: Ratios<S>): ChartPlan<S> | null {
+export function ratiosPlan<S extends Backdrop>({ title = "Ratios within the rounds", about = "Each is divided by the other one of the same round.", floor = null, names, quantities: all, style }: Ratios<S>): ChartPlan<S> | null {
   const quantities = all.filter((quantity) => names.some((name) => quantity.find(name) !== null));
   const first = quantities[0];
   if (!first) return null;
@@ -50,15 +58,15 @@ export function ratiosPlan<S extends Backdrop>({ names, quantities: all, style }
     }).reverse();
   return {
     id: "ratios",
-    title: "Ratios within the rounds",
-    explanation: explain(names.map((name) => first.find(name)).find((one) => one !== null)),
+    title,
+    explanation: explain(about, names.map((name) => first.find(name)).find((one) => one !== null)),
     unit: (view) => `${chosen(view).label}; of times less is sooner, of all else more is better`,
     controls: quantities.length === 1 ? [] : [{ name: "of", label: "Ratio", options: quantities.map(({ id, label }) => [id, label] as [string, string]) }],
     height: (view) => rowsOf(view).length * (view.isNarrow ? NARROW_ROW_HEIGHT : ROW_HEIGHT) + 60,
-    option: (view) => option(view, rowsOf(view), chosen(view)),
+    option: (view) => option(view, rowsOf(view), chosen(view), floor),
     numbers: () => {
       const columns = ["strategy", ...quantities.map(({ label }) => `${label} (×)`)].map((title, index) => ({ title, isNumber: index > 0 }));
-      return table("Ratios within the rounds", columns, names.map((name) => [name, ...quantities.map((quantity) => ratioText(quantity.find(name)))]));
+      return table(title, columns, names.map((name) => [name, ...quantities.map((quantity) => ratioText(quantity.find(name)))]));
     },
   };
 }
@@ -80,16 +88,16 @@ export function ratios({ comparison, summary }: Tournament): ChartPlan | null {
   });
 }
 
-function explain(known: Ratio | null | undefined): string {
-  const base = "Each is divided by the other one of the same round; the bar is the median, drawn from equality on.";
+function explain(about: string, known: Ratio | null | undefined): string {
+  const base = `${about} The bar is the median, drawn from equality on.`;
   const open = "Open ends: a time was not reached within the trial.";
   if (!known?.interval) return `${base} ${open} With three rounds or more it has an interval.`;
   return `${base} The whisker is where the true median is in ${Math.round(known.coverage * 100)} % of cases (${known.pairs} rounds). ${open}`;
 }
 
-function option(view: View<Backdrop>, rows: Row[], quantity: Quantity): EChartsOption {
+function option(view: View<Backdrop>, rows: Row[], quantity: Quantity, floor: number | null): EChartsOption {
   const { theme } = view.state;
-  const ends = rows.flatMap(({ ratio }) => [ratio.median, ratio.interval ?? ratio.median]).flatMap(finite);
+  const ends = rows.flatMap(({ ratio }) => [ratio.median, ratio.interval ?? ratio.median]).flatMap(finite).concat(floor === null ? [] : [1 / floor, floor]);
   return {
     textStyle: textStyle(theme),
     grid: { left: 8, right: view.isNarrow ? 16 : 150, top: 24, bottom: 8, containLabel: true },
@@ -107,20 +115,21 @@ function option(view: View<Backdrop>, rows: Row[], quantity: Quantity): EChartsO
       data: rows.map((row) => row.name),
       axisLine: { show: false },
       axisTick: { show: false },
-      axisLabel: { show: !view.isNarrow, color: theme.ink, fontSize: 13, width: 200, overflow: "truncate" },
+      axisLabel: { show: !view.isNarrow, color: theme.ink, fontSize: 13, interval: 0, ...(rows.some(({ name }) => name.length > LONG_NAME) ? { width: 240, overflow: "break" as const, lineHeight: 14 } : {}) },
     },
-    series: [bars(view, rows), equality(view, quantity)],
+    series: [bars(view, rows), equality(view, quantity, floor)],
   };
 }
 
 const finite = ({ at_least: low, at_most: high }: Limits): number[] => [low, high].filter((one): one is number => one !== null && one > 0);
 
 /** Where both are the same: the bound, or the other strategy. */
-function equality(view: View<Backdrop>, quantity: Quantity): LineSeriesOption {
+function equality(view: View<Backdrop>, quantity: Quantity, floor: number | null): LineSeriesOption {
   const { theme } = view.state;
   const label = { formatter: quantity.to, color: theme.ink, fontSize: 11, position: "end" as const, distance: 4 };
   const lineStyle = { color: theme.ink, type: [4, 3], width: 1 };
-  return { type: "line", id: "equality", data: [], markLine: { silent: true, symbol: "none", animation: false, data: [{ xAxis: 1, lineStyle, label }] } };
+  return { type: "line", id: "equality", data: [], markLine: { silent: true, symbol: "none", animation: false, data: [{ xAxis: 1, lineStyle, label }] },
+    ...(floor === null ? {} : { markArea: { silent: true, animation: false, itemStyle: { color: theme.soft, opacity: 0.16 }, data: [[{ xAxis: 1 / floor }, { xAxis: floor }]] } }) };
 }
 
 type Shape = Exclude<CustomSeriesRenderItemReturn, undefined | null>;

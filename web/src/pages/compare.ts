@@ -1,9 +1,8 @@
 // Two sides held against each other, in one study or in two: what the server computes of their trials.
 
-import type { CustomSeriesOption, EChartsOption } from "echarts";
 import type { Appearance } from "../appearance";
-import { textStyle } from "../charts/engine";
-import { type ChartPlan, figure, type View } from "../charts/figure";
+import { type ChartPlan, figure } from "../charts/figure";
+import { ratiosPlan } from "../charts/ratios";
 import { type Child, element, table } from "../element";
 import { ratioText, ratio as shortRatio } from "../format";
 import { seriesStyle } from "../palette";
@@ -30,7 +29,7 @@ export async function comparePage(source: Source, appearance: Appearance): Promi
   const result = element("div", { "aria-live": "polite" });
   const show = async (): Promise<void> => {
     remember({ a: sides.a.id, "a.values": sides.a.values, b: sides.b.id, "b.values": sides.b.values, metric });
-    const made = await compared(source, appearance, sides.a, sides.b, metric).catch((error: unknown) => [element("p", { class: "against", role: "alert" }, error instanceof Error ? error.message : String(error))]);
+    const made: HTMLElement[] = await compared(source, appearance, sides.a, sides.b, metric).catch((error: unknown) => [element("p", { class: "against", role: "alert" }, error instanceof Error ? error.message : String(error))]);
     result.replaceChildren(...made);
   };
   const form = element(
@@ -70,58 +69,21 @@ async function compared(source: Source, appearance: Appearance, a: Side, b: Side
   const against = comparison.verdicts.map((one) => badItem(one));
   return [
     ...(against.length === 0 ? [] : [element("section", { class: "trust warned" }, element("h2", {}, "What speaks against it"), element("ul", {}, ...against))]),
-    figure(plan, appearance),
+    ...(plan === null ? [] : [figure(plan, appearance)]),
     cells(comparison),
     ...(a.id === b.id ? [] : [element("h3", {}, "What the two studies differ in"), differences(study_a, study_b)]),
   ];
 }
 
-const ROW = 30;
-
-function ratios({ cells: all, a, b, noise_floor: floor }: Comparison): ChartPlan<Appearance> {
-  return {
-    id: "ratios", title: "B ÷ A", explanation: `${b} ÷ ${a}: a point is the median of the pairs, the line its interval; beyond the upright at 1 B is larger.${floor === null ? "" : " Within the shaded part equal sides of this study lie too."}`,
-    unit: () => "B ÷ A (×), on the axis below", height: () => all.length * ROW + 70,
-    option: (view) => ratioOption(view, all, floor),
-    numbers: () => cells({ cells: all } as Comparison),
-  };
-}
-
-function ratioOption(view: View<Appearance>, all: Comparison["cells"], floor: number | null): EChartsOption {
-  const { theme } = view.state;
-  const rows = [...all].reverse();
-  const middle = (index: number): number => rows[index]?.ratio.median.at_least ?? 1;
-  const ends = (index: number): [number, number] => {
-    const interval = rows[index]?.ratio.interval;
-    return [interval?.at_least ?? middle(index), interval?.at_most ?? middle(index)];
-  };
-  const extremes = [...rows.flatMap((_, index) => ends(index)), ...(floor === null ? [] : [1 / floor, floor])];
-  // Ends that read well, whatever the intervals are.
-  const least = Math.min(0.9, ...extremes);
-  const [low, high] = [least > 0.2 ? Math.floor(least * 9.5) / 10 : least * 0.9, Math.ceil(Math.max(1.1, ...extremes) * 10.5) / 10];
-  const whiskers: CustomSeriesOption = {
-    type: "custom", id: "interval", silent: true, data: rows.map((_, index) => [...ends(index), index]), encode: { x: [0, 1], y: 2 },
-    renderItem: (_, api) => {
-      const [from, to] = [api.coord([api.value(0), api.value(2)]), api.coord([api.value(1), api.value(2)])] as [[number, number], [number, number]];
-      return { type: "line", shape: { x1: from[0], y1: from[1], x2: to[0], y2: to[1] }, style: { stroke: theme.ink, lineWidth: 1.5 } };
-    },
-  };
-  return {
-    textStyle: textStyle(theme),
-    grid: { left: 8, right: 24, top: 10, bottom: 30, containLabel: true },
-    xAxis: { ...(high / low > 4 ? { type: "log" as const, logBase: 2 } : { type: "value" as const }), min: low, max: high, axisLabel: { color: theme.soft, formatter: shortRatio, hideOverlap: true }, splitLine: { lineStyle: { color: theme.rule } }, minInterval: 0.01, splitNumber: view.isNarrow ? 4 : 8 },
-    yAxis: { type: "category", data: rows.map(({ label }) => (label === "" ? "all" : label)), axisTick: { show: false }, axisLine: { show: false }, axisLabel: { color: theme.ink, width: view.isNarrow ? 130 : 320, overflow: "break", fontSize: view.isNarrow ? 11 : 12, lineHeight: 13, interval: 0 } },
-    tooltip: { trigger: "item", confine: true, transitionDuration: 0, backgroundColor: theme.paper, borderColor: theme.rule, textStyle: { color: theme.ink, fontSize: 12 },
-      formatter: (params) => {
-        const cell = rows[(Array.isArray(params) ? params[0] : params)?.dataIndex ?? 0];
-        return cell ? element("div", { class: "pointer" }, element("p", {}, cell.label), element("p", {}, `${ratioText(cell.ratio)}, ${cell.ratio.pairs} pairs`)) : "";
-      } },
-    series: [whiskers, {
-      type: "scatter", id: "median", symbolSize: 9, itemStyle: { color: seriesStyle(0, theme.isDark).color }, data: rows.map((_, index) => [middle(index), index]),
-      markLine: { silent: true, symbol: "none", label: { show: false }, data: [{ xAxis: 1, lineStyle: { color: theme.soft, type: "solid", width: 1 } }] },
-      ...(floor === null ? {} : { markArea: { silent: true, animation: false, itemStyle: { color: theme.soft, opacity: 0.16 }, data: [[{ xAxis: 1 / floor }, { xAxis: floor }]] } }),
-    }],
-  };
+/** In the colour of a first series: there is one alone. */
+function ratios({ cells: all, a, b, noise_floor: floor }: Comparison): ChartPlan<Appearance> | null {
+  const byName = new Map(all.map(({ label, ratio }) => [label === "" ? "all" : label, ratio]));
+  return ratiosPlan<Appearance>({
+    title: "B ÷ A", about: `${b} ÷ ${a}.${floor === null ? "" : " Within the shaded part equal sides of this study lie too."}`, floor,
+    names: [...byName.keys()],
+    quantities: [{ id: "all", label: "B ÷ A", to: "equal", find: (name) => byName.get(name) ?? null }],
+    style: ({ isDark }) => ({ style: seriesStyle(0, isDark), opacity: 1 }),
+  });
 }
 
 function cells({ cells: all }: Comparison): HTMLElement {

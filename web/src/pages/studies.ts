@@ -46,5 +46,5 @@ function listOf(lines: StudyLine[], running: Map<string, string>, chosen: string
     line.server.split(" ")[0] ?? "",
     ...(isServed ? [element("input", { type: "checkbox", "aria-label": `Compare ${line.question}`, checked: chosen.includes(line.id), change: (event) => choose(line.id, (event.target as HTMLInputElement).checked) })] : []),
   ]);
-  return table("Studies, the newest first", columns, rows, "studies");
+  return table("Studies", columns, rows, "studies");
 }
