@@ -32,6 +32,11 @@ impl Store {
         self.read(Query::new("SELECT * FROM sweeps ORDER BY started_at DESC, id DESC"), Row::record).await
     }
 
+    /// The one with this id.
+    pub(super) async fn read_sweep(&self, id: &str) -> Result<Option<SweepRun>, Error> {
+        Ok(self.read(Query::new("SELECT * FROM sweeps WHERE id = $1").bind(id), Row::record).await?.pop())
+    }
+
     /// The study that is meant: by its id, by the first characters of it when no other begins so, or `newest`.
     pub async fn read_study(&self, wanted: &str) -> Result<SweepRun, Error> {
         self.find_sweep(wanted).await?.ok_or_else(|| self.unknown(wanted))
