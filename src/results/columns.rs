@@ -112,7 +112,7 @@ impl<T: Column> Field for T {
     }
 }
 
-pub(super) fn missing(column: &str) -> sqlx::Error {
+fn missing(column: &str) -> sqlx::Error {
     unreadable(column, std::io::Error::other("there is none"))
 }
 

@@ -2,7 +2,6 @@
 
 use std::path::PathBuf;
 
-use super::NEWEST;
 use super::place::{Place, ServerPlace};
 use crate::failure::{ErrorKind, Explain, FullDisk};
 use crate::postgres::quote_argument;
@@ -45,16 +44,6 @@ pub enum Error {
 }
 
 impl Error {
-    /// Where a file's name may stand too, a name that is no run's may be a file's that was mistyped. The newest run is no file.
-    pub fn of_file_or_run(self, named: &str) -> Error {
-        match self {
-            Error::Missing(_) | Error::Empty(_) | Error::UnknownRun(_) if named != NEWEST => {
-                Error::NeitherFileNorRun(named.to_owned())
-            }
-            error => error,
-        }
-    }
-
     /// Sorts what the database said while doing `action`.
     pub(super) fn from_database(action: &'static str, place: &Place, source: sqlx::Error) -> Error {
         match place {
@@ -206,18 +195,5 @@ impl Explain for Error {
                 .then(|| FullDisk { path: Some(path.clone()), instead: another }),
             _ => None,
         }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_mistyped_file_is_told_as_neither_file_nor_run() {
-        let missing = || Error::Missing("/x/results.sqlite".into());
-        let told = missing().of_file_or_run("nosuch").to_string();
-        assert_eq!(told, "there is neither a file nor a stored run called \"nosuch\"");
-        assert!(missing().of_file_or_run(NEWEST).to_string().contains("no results store"));
     }
 }

@@ -10,11 +10,10 @@ use std::time::{Duration, Instant};
 
 use tokio::time::timeout;
 
-use super::columns::missing;
-use super::database::{Query, Row, Transaction};
+use super::database::{Query, Row};
 use super::store::{Link, Queue};
 use super::sweep_write::{insert_sweep_trial, upsert_sweep};
-use super::unsent::{Kind, Unsent};
+use super::unsent::Unsent;
 use super::{Error, Store};
 use crate::study::{SweepRun, SweepTrial};
 
@@ -89,8 +88,14 @@ impl Store {
         let Some(server) = &link.store else { return Ok(0) };
         let mut known = BTreeSet::new();
         for unsent in &waiting {
-            let content = self.read_content(unsent, &mut known).await?;
-            within_limit(queue, server.take_over(&content)).await?;
+            // A trial needs its sweep, which somebody may have dropped on the server. Nothing is sent of what was dropped here.
+            let is_new = !unsent.is_trial() || known.insert(unsent.id.as_str());
+            let sweep = if is_new { self.read_sweep(&unsent.id).await? } else { None };
+            let trial = match unsent.is_trial() {
+                true => self.read_sweep_trial(&unsent.id, unsent.number, unsent.repeat).await?,
+                false => None,
+            };
+            within_limit(queue, server.take_over(sweep.as_ref(), trial.as_ref())).await?;
             let done = unsent.bind(UNMARK, &queue.server.to_string()).bind(unsent.changes);
             self.execute(done).await?;
         }
@@ -98,47 +103,20 @@ impl Store {
     }
 
     /// One transaction on the server.
-    async fn take_over(&self, content: &Content) -> Result<(), Error> {
+    async fn take_over(&self, sweep: Option<&SweepRun>, trial: Option<&SweepTrial>) -> Result<(), Error> {
         let failed = self.failed_to("write");
         let mut transaction = self.database.begin().await.map_err(&failed)?;
-        content.write(&mut transaction).await.map_err(&failed)?;
+        if let Some(sweep) = sweep {
+            upsert_sweep(&mut transaction, sweep).await.map_err(&failed)?;
+        }
+        if let Some(trial) = trial {
+            insert_sweep_trial(&mut transaction, trial, LEAVE).await.map_err(&failed)?;
+        }
         transaction.commit().await.map_err(&failed)
-    }
-
-    /// What is to be written; nothing of what was dropped here meanwhile.
-    async fn read_content(&self, unsent: &Unsent, known_sweeps: &mut BTreeSet<String>) -> Result<Content, Error> {
-        let mut content = Content::default();
-        // A trial needs its sweep, which somebody may have dropped on the server.
-        if unsent.kind == Kind::Sweep || known_sweeps.insert(unsent.id.clone()) {
-            content.sweep = self.read_sweeps().await?.into_iter().find(|sweep| sweep.id == unsent.id);
-        }
-        if unsent.kind == Kind::SweepTrial {
-            content.sweep_trial = self.read_sweep_trial(&unsent.id, unsent.number, unsent.repeat).await?;
-        }
-        Ok(content)
     }
 
     async fn read_unsent(&self, queue: &Queue) -> Result<Vec<Unsent>, Error> {
         self.read(Query::new(SELECT).bind(queue.server.to_string()), unsent_from).await
-    }
-}
-
-/// What is written on the server in one transaction.
-#[derive(Default)]
-struct Content {
-    sweep: Option<SweepRun>,
-    sweep_trial: Option<SweepTrial>,
-}
-
-impl Content {
-    async fn write(&self, transaction: &mut Transaction) -> Result<(), sqlx::Error> {
-        if let Some(sweep) = &self.sweep {
-            upsert_sweep(transaction, sweep).await?;
-        }
-        if let Some(trial) = &self.sweep_trial {
-            insert_sweep_trial(transaction, trial, LEAVE).await?;
-        }
-        Ok(())
     }
 }
 
@@ -154,10 +132,7 @@ async fn within_limit<T>(queue: &Queue, asked: impl Future<Output = Result<T, Er
 }
 
 fn unsent_from(row: &Row) -> Result<Unsent, sqlx::Error> {
-    let kind: String = row.get("kind")?;
-    let kind = Kind::ALL.into_iter().find(|known| known.name() == kind);
     Ok(Unsent {
-        kind: kind.ok_or_else(|| missing("kind"))?,
         id: row.get("id")?,
         number: row.get("number")?,
         repeat: row.get("repeat")?,

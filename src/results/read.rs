@@ -1,6 +1,5 @@
 //! Studies of ways to warm, as the runs that `bench warmup` tells of.
 
-use super::database::{Query, Row};
 use super::sweep_read::choose;
 use super::{Error, Store};
 use crate::study::{Run, SweepRun, Trial};
@@ -29,8 +28,7 @@ impl Store {
 
     /// The trials of a run with every second of them, in the order in which they ran.
     pub async fn read_trials(&self, run_id: &str) -> Result<Vec<Trial>, Error> {
-        let found = self.read(Query::new("SELECT * FROM sweeps WHERE id = $1").bind(run_id), Row::record).await?;
-        let Some(study) = found.into_iter().find(SweepRun::is_warmup) else { return Ok(Vec::new()) };
+        let Some(study) = self.read_sweep(run_id).await?.filter(SweepRun::is_warmup) else { return Ok(Vec::new()) };
         let mut trials = self.read_sweep_outcomes(run_id).await?;
         self.add_samples(run_id, &mut trials).await?;
         Ok(view_trials(&view_run(&study, &trials), trials))

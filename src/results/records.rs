@@ -2,14 +2,12 @@
 
 use super::columns::{Columns, columns};
 use super::database::{Row, Values};
-use crate::study::{Sample, ScriptLatency, StartState, StrategyOutcome, SweepRun, SweepTrial, WaitSample, Waits};
+use crate::study::{Sample, ScriptLatency, StartState, SweepRun, SweepTrial, WaitSample, Waits};
 use crate::verdict::{ByMetric, Metric, TrialOutline};
 
 columns!(StartState {
     os_resident_bytes as "start_os_resident_bytes", total_bytes as "start_total_bytes", verdict as "start_verdict"
 });
-
-columns!(StrategyOutcome { command, ended_after_seconds, issued_bytes, failure, output });
 
 columns!(Sample {
     second,

@@ -32,6 +32,11 @@ impl Store {
         self.read(Query::new("SELECT * FROM sweeps ORDER BY started_at DESC, id DESC"), Row::record).await
     }
 
+    /// The one with this id.
+    pub(super) async fn read_sweep(&self, id: &str) -> Result<Option<SweepRun>, Error> {
+        Ok(self.read(Query::new("SELECT * FROM sweeps WHERE id = $1").bind(id), Row::record).await?.pop())
+    }
+
     /// The study that is meant: by its id, by the first characters of it when no other begins so, or `newest`.
     pub async fn read_study(&self, wanted: &str) -> Result<SweepRun, Error> {
         self.find_sweep(wanted).await?.ok_or_else(|| self.unknown(wanted))
@@ -153,4 +158,29 @@ impl<'a> Of<'a> {
 /// Number of the point, and repeat.
 fn key_of(row: &Row) -> Result<(u32, u32), sqlx::Error> {
     Ok((row.get("number")?, row.get("repeat")?))
+}
+
+impl Error {
+    /// Where a file's name may stand too, a name that is no run's may be a file's that was mistyped. The newest run is no file.
+    pub fn of_file_or_run(self, named: &str) -> Error {
+        match self {
+            Error::Missing(_) | Error::Empty(_) | Error::UnknownRun(_) if named != NEWEST => {
+                Error::NeitherFileNorRun(named.to_owned())
+            }
+            error => error,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_mistyped_file_is_told_as_neither_file_nor_run() {
+        let missing = || Error::Missing("/x/results.sqlite".into());
+        let told = missing().of_file_or_run("nosuch").to_string();
+        assert_eq!(told, "there is neither a file nor a stored run called \"nosuch\"");
+        assert!(missing().of_file_or_run(NEWEST).to_string().contains("no results store"));
+    }
 }

@@ -7,49 +7,35 @@ const MARK: &str = "
 INSERT INTO unsent (server, kind, id, number, repeat, changes) VALUES ($1, $2, $3, $4, $5, 1)
 ON CONFLICT (server, kind, id, number, repeat) DO UPDATE SET changes = unsent.changes + 1";
 
-/// Something that the server does not have yet.
+/// Something that the server does not have yet: a study without its trials, or a trial.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Unsent {
-    pub kind: Kind,
     pub id: String,
-    /// Of a trial of a sweep; else 0.
+    /// Point and repeat of the trial; 0 of the study.
     pub number: u32,
     pub repeat: u32,
     /// How often it was marked.
     pub changes: i64,
 }
 
-/// What it is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Kind {
-    /// A sweep without its trials.
-    Sweep,
-    SweepTrial,
-}
-
-impl Kind {
-    pub const ALL: [Kind; 2] = [Kind::Sweep, Kind::SweepTrial];
-
-    pub fn name(self) -> &'static str {
-        match self {
-            Kind::Sweep => "sweep",
-            Kind::SweepTrial => "sweep trial",
-        }
-    }
-}
-
 impl Unsent {
     pub fn sweep(id: &str) -> Unsent {
-        Unsent { kind: Kind::Sweep, id: id.to_owned(), number: 0, repeat: 0, changes: 0 }
+        Unsent { id: id.to_owned(), number: 0, repeat: 0, changes: 0 }
     }
 
     pub fn sweep_trial(id: &str, number: u32, repeat: u32) -> Unsent {
-        Unsent { kind: Kind::SweepTrial, number, repeat, ..Unsent::sweep(id) }
+        Unsent { number, repeat, ..Unsent::sweep(id) }
+    }
+
+    /// Repeats are counted from 1.
+    pub fn is_trial(&self) -> bool {
+        self.repeat > 0
     }
 
     /// A statement that is about this.
     pub fn bind(&self, sql: &'static str, server: &str) -> Query {
-        let query = Query::new(sql).bind(server).bind(self.kind.name()).bind(&self.id);
+        let kind = if self.is_trial() { "sweep trial" } else { "sweep" };
+        let query = Query::new(sql).bind(server).bind(kind).bind(&self.id);
         query.bind(i64::from(self.number)).bind(i64::from(self.repeat))
     }
 }

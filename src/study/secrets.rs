@@ -1,7 +1,7 @@
 //! Records are kept without what may be secret in them: as they are made, and once more as they are read, for older ones were
 //! made with it.
 
-use super::record::{Run, StrategyOutcome, Trial};
+use super::record::StrategyOutcome;
 use super::sweep::{SweepRun, SweepTrial};
 use crate::postgres::{keep_document, keep_setting, keep_text};
 
@@ -9,20 +9,6 @@ use crate::postgres::{keep_document, keep_setting, keep_text};
 pub trait Record {
     /// Leaves out what may be secret ([`keep_text`]).
     fn hide_secrets(&mut self);
-}
-
-impl Record for Run {
-    fn hide_secrets(&mut self) {
-        hide_settings(&mut self.settings);
-        hide_texts(self.warnings.iter_mut().chain(&mut self.study.title));
-    }
-}
-
-impl Record for Trial {
-    fn hide_secrets(&mut self) {
-        self.outcome.hide_secrets();
-        hide_texts(&mut self.warnings);
-    }
 }
 
 impl Record for StrategyOutcome {

@@ -9,9 +9,9 @@ use super::super::columns::Columns as _;
 use super::super::database::{Query, Row, Transaction};
 use crate::postgres::Script;
 use crate::study::{
-    AxisLength, Bound, Brought, Disk, Finding, MeasurementVerdict, StartState, StrategyOutcome, Sweep, SweepRun,
-    SweepTrial, Turn, Warming, WarmingFigures, compute_bound_seconds, empty_trial, parse_sweep, render_digest,
-    texts_of,
+    AxisLength, Bound, Brought, Disk, Finding, MeasurementVerdict, Record as _, StartState, StrategyOutcome, Sweep,
+    SweepRun, SweepTrial, Turn, Warming, WarmingFigures, compute_bound_seconds, empty_trial, parse_sweep,
+    render_digest, texts_of,
 };
 use crate::units::Bytes;
 
@@ -129,13 +129,14 @@ fn trial_from(row: &Row, study: &SweepRun, sweep: &Sweep, asked: &Asked) -> Resu
     let point = sweep.point(number);
     let turn = Turn { point: number, repeat: row.get("round")?, position: row.get("position")? };
     let start_state = StartState::read(row)?;
-    let outcome = StrategyOutcome {
+    let mut outcome = StrategyOutcome {
         command: row.get("command")?,
         ended_after_seconds: row.get("ended_after_seconds")?,
         issued_bytes: None,
         failure: row.get("failure")?,
         output: row.get("output")?,
     };
+    outcome.hide_secrets();
     let warming = warming_from(row, asked)?;
     let mut findings = Vec::new();
     findings.extend(outcome.failure.clone().map(|reason| Finding::StrategyFailed { strategy: loader, reason }));

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use super::super::columns::{Columns, columns};
 use super::super::database::{Query, Row, Transaction, Values};
-use crate::study::{Run, Sample, SweepRun, SweepTrial, Trial};
+use crate::study::{Record as _, Run, Sample, StrategyOutcome, SweepRun, SweepTrial, Trial};
 use crate::verdict::make_study_of_run;
 
 columns!(Run {
@@ -21,11 +21,13 @@ columns!(Trial {
     ; apart samples
 });
 
+columns!(StrategyOutcome { command, ended_after_seconds, issued_bytes, failure, output });
+
 pub(super) async fn read_run(
     transaction: &mut Transaction,
     run: &Row,
 ) -> Result<(SweepRun, Vec<SweepTrial>), sqlx::Error> {
-    let run: Run = run.record()?;
+    let run: Run = Columns::read(run)?;
     let query = "SELECT * FROM samples WHERE run_id = $1 ORDER BY strategy, repeat, second";
     let mut samples: HashMap<(String, u32), Vec<Sample>> = HashMap::new();
     for row in Query::new(query).bind(&run.id).fetch_within(transaction).await? {
@@ -34,7 +36,8 @@ pub(super) async fn read_run(
     let query = "SELECT * FROM trials WHERE run_id = $1 ORDER BY position, strategy, repeat";
     let rows = Query::new(query).bind(&run.id).fetch_within(transaction).await?;
     let trial = |row: &Row| {
-        let mut trial: Trial = row.record()?;
+        let mut trial: Trial = Columns::read(row)?;
+        trial.outcome.hide_secrets();
         trial.samples = samples.remove(&(trial.strategy.clone(), trial.repeat)).unwrap_or_default();
         Ok(trial)
     };
