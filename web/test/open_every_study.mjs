@@ -34,8 +34,10 @@ async function openStudy(page, index) {
   await page.setViewportSize(PHONE);
   seen.phone = await lookAt(page, `every-${index}-phone`, screenshots);
   await page.setViewportSize(LAPTOP);
-  await page.locator("#points .repeats a").first().click();
-  await page.locator("#trial .chart svg").waitFor();
+  await page.locator("#points .repeats a").first().focus();
+  await page.keyboard.press("Enter");
+  await page.locator("#trial").waitFor();
+  await once(page, drawnCharts, isAll);
   seen.trial = await page.evaluate(panelsOf);
   seen.trialTitles = await page.locator("h2, h3").allInnerTexts();
   await lookAt(page, `every-${index}-trial-wide`, screenshots);
