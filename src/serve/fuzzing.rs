@@ -21,7 +21,7 @@ pub struct Answers(Router);
 
 impl Answers {
     pub fn new(store: Store, token: Option<Token>) -> Answers {
-        Answers(routes(Arc::new(Served { store, page: "the page".into() }), token))
+        Answers(routes(Arc::new(Served { store, page: "the page".into(), missing: "no page".into() }), token))
     }
 
     /// All that is answered to what is sent over one connection.
