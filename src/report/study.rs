@@ -102,7 +102,7 @@ impl StudyData {
             seed: sweep.seed.to_string(),
             system_identifier: sweep.server.system_identifier.to_string(),
         };
-        let (subject, headline) = (sweep.subject(), render_sweep_headline(&points));
+        let (subject, headline) = (sweep.subject(), render_sweep_headline(&sweep.varied, &points));
         let ratios = compute_warmer_ratios(&sweep, &trials);
         StudyData {
             subject,

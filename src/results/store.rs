@@ -268,8 +268,12 @@ impl Store {
     /// A server has a lock for its schema. Only that a table is gone, or is not empty, comes from others.
     fn may_be_done(&self, error: &sqlx::Error) -> bool {
         let Some(error) = error.as_database_error() else { return false };
-        let is_of_others = || ["42P01", "23514"].contains(&error.code().unwrap_or_default().as_ref());
-        matches!(self.database, Database::Sqlite(_)) || is_of_others()
+        let code = error.code().unwrap_or_default();
+        match self.database {
+            // Whoever has the file was waited for already.
+            Database::Sqlite(_) => code != "5",
+            Database::Postgres(_) => ["42P01", "23514"].contains(&code.as_ref()),
+        }
     }
 
     /// The rows that answer a query, as what they stand for.

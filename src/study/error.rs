@@ -12,7 +12,7 @@ use crate::units::Bytes;
 pub enum Error {
     #[error("{0}")]
     Disk(String),
-    #[error("there is no strategy \"{name}\": {known} are known")]
+    #[error("there is no strategy \"{name}\": {known}")]
     UnknownStrategy { name: String, known: String },
     #[error("{}: {problem}", path.display())]
     Spec { path: PathBuf, problem: String },

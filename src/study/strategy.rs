@@ -138,7 +138,10 @@ impl FromStr for Strategy {
     fn from_str(text: &str) -> Result<Strategy, Error> {
         Strategy::ALL.into_iter().find(|strategy| strategy.name() == text).ok_or_else(|| Error::UnknownStrategy {
             name: text.to_owned(),
-            known: Strategy::ALL.map(Strategy::name).join(", "),
+            known: match text {
+                "pgthaw-both" => "it is pgthaw now, and pgthaw-os brings the page cache back alone".to_owned(),
+                _ => format!("{} are known", Strategy::ALL.map(Strategy::name).join(", ")),
+            },
         })
     }
 }

@@ -114,8 +114,13 @@ pub fn output_failure() -> Option<&'static io::Error> {
 /// Prints a value as one JSON document on standard output. What is a command in it was completed by whoever made it: names
 /// stay as they are.
 pub fn print_json<T: serde::Serialize>(value: &T) -> serde_json::Result<()> {
-    print_verbatim(&printable_json(&serde_json::to_string_pretty(value)?));
+    print_json_part(&serde_json::to_string_pretty(value)?);
     Ok(())
+}
+
+/// Prints a part of a JSON document that is printed piece by piece.
+pub fn print_json_part(json: &str) {
+    print_verbatim(&printable_json(json));
 }
 
 /// Prints a remark on standard error, so that standard output stays what was asked for.

@@ -54,7 +54,8 @@ pub fn printable_json(json: &str) -> Cow<'_, str> {
     let mut shown = String::new();
     for character in json.chars() {
         match is_raw(character) {
-            true => shown.push_str(&format!("\\u{:04x}", u32::from(character))),
+            // Beyond 16 bits as two, as JSON has them.
+            true => character.encode_utf16(&mut [0; 2]).iter().for_each(|unit| shown += &format!("\\u{unit:04x}")),
             false => shown.push(character),
         }
     }

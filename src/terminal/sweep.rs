@@ -64,9 +64,10 @@ pub fn render_sweep_plan(plan: &SweepPlan, width: Option<usize>) -> String {
 
 /// What a sweep was: study, machine, server, and what it says against itself. `trials` have ended.
 pub fn render_sweep_head(run: &SweepRun, trials: usize) -> String {
-    let planned = run.points * run.repeats;
+    let planned = run.points.saturating_mul(run.repeats);
     let state = match run.ended_at {
-        Some(_) => format!("{planned} trials"),
+        // Points of a warmer that could not run have none.
+        Some(_) => format!("{trials} trials"),
         None => format!("{trials} of {planned} trials: the same command goes on with it"),
     };
     let mut lines = vec![
@@ -95,10 +96,13 @@ pub fn render_sweep_head(run: &SweepRun, trials: usize) -> String {
 pub fn render_sweep_line(run: &SweepRun, trials: usize) -> String {
     let when = run.started_at.strftime("%Y-%m-%d %H:%M");
     let what = if run.varied.is_empty() { "one point".to_owned() } else { run.varied.join(" × ") };
-    let planned = run.points * run.repeats;
+    let of_planned = match run.ended_at {
+        Some(_) => String::new(),
+        None => format!(" of {}", run.points.saturating_mul(run.repeats)),
+    };
     let subject = Some(run.subject()).filter(|subject| !subject.is_empty());
     let subject = subject.map(|subject| format!("  {}", told(&subject))).unwrap_or_default();
-    format!("{}  {when}  sweep of {}  {trials} of {planned} trials{subject}", run.id, told(&what))
+    format!("{}  {when}  sweep of {}  {trials}{of_planned} trials{subject}", run.id, told(&what))
 }
 
 /// The answer, a row per point, and below what their trials say against themselves.
@@ -113,10 +117,14 @@ pub fn render_sweep_points(run: &SweepRun, points: &[PointSummary], ratios: &[Wa
         columns.push(Column::text("point", 8, cells(&|point| told(&point.label))));
     }
     columns.extend(figure_columns(points));
-    let mut lines = vec![told(&render_sweep_headline(points)), String::new()];
+    let mut lines = vec![told(&render_sweep_headline(&run.varied, points)), String::new()];
     lines.extend(render_columns(columns, canvas.width, "…"));
     if !ratios.is_empty() {
-        lines.push("\nmedian of the rounds' ratios, and its 95 % interval".to_owned());
+        let coverage = ratios.iter().map(|one| one.ratio.coverage).fold(1.0, f64::min);
+        lines.push(format!(
+            "\nmedians of the pairs' ratios, and where the true one is in {:.0} % of cases",
+            100.0 * coverage
+        ));
         lines.extend(ratios.iter().map(render_warmer_ratio));
         lines.push(String::new());
     }
@@ -159,7 +167,7 @@ fn figure_columns(points: &[PointSummary]) -> Vec<Column> {
         Column::number("p99 ms", 1, of(Metric::P99, milliseconds)),
         Column::number("from–to", 2, of(Metric::ResidentAfter, ends_in_hundredths)),
         Column::number("buffers back, s", 1, of(Metric::BuffersAfter, hundredths)),
-        Column::number("loaded/s", 1, of(Metric::LoadRate, amount)),
+        Column::number("loaded", 1, of(Metric::LoadRate, rate)),
         Column::number("CPU s per GB", 3, of(Metric::CpuPerGb, hundredths)),
         Column::number("read", 6, of(Metric::DeviceRead, amount)),
         Column::number("reads", 4, of(Metric::DeviceReads, middle)),
@@ -189,10 +197,13 @@ fn figure_columns(points: &[PointSummary]) -> Vec<Column> {
 /// `  pgthaw ÷ cat, scale 10: warm after  0.43 (0.40–0.47), 6 pairs`
 fn render_warmer_ratio(one: &WarmerRatio) -> String {
     let cell = if one.cell.is_empty() { String::new() } else { format!(", {}", told(&one.cell)) };
-    let names = format!("{} ÷ {}{cell}: {}", told(&one.dividend), told(&one.divisor), one.of.facts().label);
+    let (of, to) = (one.of.facts().label, one.to.facts().label);
+    let what = if one.of == one.to || one.to == Metric::Bound { of.to_owned() } else { format!("{of} ÷ {to}") };
+    let names = format!("{} ÷ {}{cell}: {what}", told(&one.dividend), told(&one.divisor));
     let (median, interval) = render_ratio(&one.ratio);
     let interval = interval.map_or(String::new(), |interval| format!(" ({interval})"));
-    format!("  {names:<44} {median}{interval}, {} pairs", one.ratio.pairs)
+    let pairs = if one.ratio.pairs == 1 { "1 pair".to_owned() } else { format!("{} pairs", one.ratio.pairs) };
+    format!("  {names:<44} {median}{interval}, {pairs}")
 }
 
 fn render_trials(point: &PointSummary) -> String {
@@ -244,6 +255,10 @@ fn interval(_: &PointSummary, spread: Spread) -> String {
 
 fn amount(_: &PointSummary, spread: Spread) -> String {
     spread.median.map(|median| Bytes(median as u64).to_string()).unwrap_or_default()
+}
+
+fn rate(_: &PointSummary, spread: Spread) -> String {
+    spread.median.map(|median| Bytes(median as u64).per_second()).unwrap_or_default()
 }
 
 fn milliseconds(_: &PointSummary, spread: Spread) -> String {

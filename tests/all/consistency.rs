@@ -250,6 +250,6 @@ fn no_worst_second_is_above_the_throughput_beside_it() {
             let worst = most(Metric::WorstSecond).unwrap_or_default();
             assert!(most(Metric::Tps).is_some_and(|tps| worst <= tps), "{point:?}");
         }
-        assert_eq!(render_sweep_headline(&points).contains("worst second"), excess == 0.0);
+        assert_eq!(render_sweep_headline(&[], &points).contains("worst second"), excess == 0.0);
     }
 }

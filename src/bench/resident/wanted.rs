@@ -56,7 +56,8 @@ fn find_wanted(map: &Map, data_directory: &Path, page_bytes: u64) -> Vec<WantedF
     let block_size = u64::from(map.source.block_size);
     let segment_blocks = u64::from(map.source.segment_blocks);
     let mut files: Vec<WantedFile> = Vec::new();
-    for (relation, fork) in map.forks() {
+    // Shared catalogs lie beside the databases: whoever loads the database's directory does not load them.
+    for (relation, fork) in map.forks().filter(|(relation, _)| relation.path.database_oid() != 0) {
         for (segment, start, end) in block_runs(fork, segment_blocks) {
             let path = relation.path.segment_file(data_directory, fork.fork, segment);
             let pages = PageRange::new(start * block_size / page_bytes, (end * block_size).div_ceil(page_bytes));

@@ -16,9 +16,10 @@ pub struct CompareArguments {
     /// The other side, which is divided by the first
     b: Selection,
 
-    /// tps, worst-second, p50, p95, p99 or p999; a percentile needs ten transactions beyond it in a trial
-    #[arg(long, default_value = "tps")]
-    metric: Metric,
+    /// tps, worst-second, p50, p95, p99, p999, warm-after, resident-after or any other figure of docs/formats.md; a percentile
+    /// needs ten transactions beyond it in a trial [default: tps; where no load ran resident-after]
+    #[arg(long)]
+    metric: Option<Metric>,
 }
 
 /// Compares two sides, cell by cell.
@@ -27,7 +28,8 @@ pub async fn compare(store: &Store, arguments: &CompareArguments, output: Output
     let (run_b, trials_b) = store.read_side(&arguments.b).await?;
     let a = Side { selection: &arguments.a, run: &run_a, trials: &trials_a };
     let b = Side { selection: &arguments.b, run: &run_b, trials: &trials_b };
-    let comparison = compute_sweep_comparison(a, b, arguments.metric)?;
+    let usual = if run_a.is_idle() { Metric::ResidentAfter } else { Metric::Tps };
+    let comparison = compute_sweep_comparison(a, b, arguments.metric.unwrap_or(usual))?;
     if output.json {
         terminal::print_json(&comparison)?;
     } else {

@@ -31,7 +31,8 @@ pub async fn show_sweep(store: &Store, run: &SweepRun, output: OutputArguments) 
     let trials = store.read_sweep_outlines(&run.id).await?;
     let (points, ratios) = (compute_outline_summary(run, &trials), compute_warmer_ratios(run, &trials));
     if output.json {
-        let head = Head { sweep: run, headline: render_sweep_headline(&points), points, ratios, trials: [] };
+        let head =
+            Head { sweep: run, headline: render_sweep_headline(&run.varied, &points), points, ratios, trials: [] };
         return print_everything(store, head, &trials).await;
     }
     terminal::print_line(&format!("{}\n", terminal::render_sweep_head(run, trials.len())));
@@ -47,12 +48,12 @@ async fn print_everything(store: &Store, head: Head<'_>, trials: &[TrialOutline]
         // Somebody may have dropped it meanwhile.
         let Some(trial) = trial.filter(|_| terminal::is_output_open()) else { break };
         let indented = serde_json::to_string_pretty(&trial)?.replace('\n', "\n    ");
-        terminal::print_line(&before);
+        terminal::print_json_part(&before);
         before = format!("    {indented},");
     }
     let has_any = before.ends_with(',');
     let last = before.trim_end_matches(',');
-    terminal::print_line(&if has_any { format!("{last}\n  {END}") } else { format!("{last}{END}") });
+    terminal::print_json_part(&if has_any { format!("{last}\n  {END}") } else { format!("{last}{END}") });
     Ok(())
 }
 

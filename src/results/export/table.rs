@@ -136,6 +136,11 @@ const TRIALS: &[ExportColumn] = &[
     float("ended_after_seconds"),
     integer("issued_bytes"),
     text("strategy_failure"),
+    integer("wanted_bytes"),
+    float("resident_after_seconds"),
+    float("buffers_after_seconds"),
+    float("cpu_seconds"),
+    integer("device_reads"),
 ];
 
 /// Columns of the view `sweep_seconds`.

@@ -95,7 +95,7 @@ SELECT sweep_trials.sweep_id,
        sweep_trials.point -> 'variables'                                   AS variables,
        sweep_trials.point -> 'settings'                                    AS point_settings,
        sweep_trials.lasted_seconds,
-       sweep_trials.tps,
+       CASE WHEN sweep_trials.warming -> 'brought' IS NULL THEN sweep_trials.tps END AS tps,
        sweep_trials.worst_second_tps,
        sweep_trials.checkpoint_cycles,
        sweep_trials.cycle_tps,
@@ -119,7 +119,8 @@ SELECT sweep_trials.sweep_id,
        CAST(sweep_trials.warming ->> 'warm_tps' AS DOUBLE PRECISION)           AS warm_tps,
        sweeps.started_at                                                       AS run_started_at,
        sweeps.machine ->> 'hostname'                                           AS hostname,
-       CAST(sweep_trials.warming ->> 'warm_after_seconds' AS DOUBLE PRECISION)
+       coalesce(CAST(sweep_trials.warming ->> 'warm_after_seconds' AS DOUBLE PRECISION),
+                CAST(sweep_trials.warming -> 'brought' ->> 'resident_after_seconds' AS DOUBLE PRECISION))
            / nullif(CAST(sweep_trials.warming ->> 'bound_seconds' AS DOUBLE PRECISION), 0) AS bound_ratio,
        steady.tps                                                              AS steady_tps,
        (SELECT min(CAST(sweep_outlines.warming -> 'climb' -> (second - 1) ->> 'seconds' AS DOUBLE PRECISION))
@@ -145,7 +146,12 @@ SELECT sweep_trials.sweep_id,
               >= 0.95 * steady.tps)                                       AS to_95_seconds,
        CAST(sweep_trials.strategy_outcome ->> 'ended_after_seconds' AS DOUBLE PRECISION) AS ended_after_seconds,
        CAST(sweep_trials.strategy_outcome ->> 'issued_bytes' AS BIGINT)        AS issued_bytes,
-       sweep_trials.strategy_outcome ->> 'failure'                             AS strategy_failure
+       sweep_trials.strategy_outcome ->> 'failure'                             AS strategy_failure,
+       CAST(sweep_trials.warming ->> 'wanted_bytes' AS BIGINT)                 AS wanted_bytes,
+       CAST(sweep_trials.warming -> 'brought' ->> 'resident_after_seconds' AS DOUBLE PRECISION) AS resident_after_seconds,
+       CAST(sweep_trials.warming -> 'brought' ->> 'buffers_after_seconds' AS DOUBLE PRECISION)  AS buffers_after_seconds,
+       CAST(sweep_trials.warming -> 'brought' ->> 'cpu_seconds' AS DOUBLE PRECISION)            AS cpu_seconds,
+       CAST(sweep_trials.warming -> 'brought' ->> 'device_reads' AS BIGINT)    AS device_reads
 FROM sweep_trials
 JOIN sweeps ON sweeps.id = sweep_trials.sweep_id
 LEFT JOIN steady ON steady.sweep_id = sweep_trials.sweep_id

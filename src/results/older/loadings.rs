@@ -9,8 +9,8 @@ use super::super::columns::Columns as _;
 use super::super::database::{Query, Row, Transaction};
 use crate::postgres::Script;
 use crate::study::{
-    AxisLength, Bound, Brought, Disk, Finding, MeasurementVerdict, Record as _, StartState, StrategyOutcome, Sweep,
-    SweepRun, SweepTrial, Turn, Warming, WarmingFigures, compute_bound_seconds, empty_trial, parse_sweep,
+    AxisLength, Bound, Brought, Disk, Finding, MeasurementVerdict, Record as _, StartState, Strategy, StrategyOutcome,
+    Sweep, SweepRun, SweepTrial, Turn, Warming, WarmingFigures, compute_bound_seconds, empty_trial, parse_sweep,
     render_digest, texts_of,
 };
 use crate::units::Bytes;
@@ -58,13 +58,24 @@ pub(super) async fn read_loading(
     run: &Row,
 ) -> Result<(SweepRun, Vec<SweepTrial>), sqlx::Error> {
     let asked: Asked = run.json("study")?;
-    let sweep = describe_sweep(&asked);
+    let id: String = run.get("id")?;
+    let query = Query::new("SELECT * FROM loading_trials WHERE run_id = $1 ORDER BY position").bind(&id);
+    let rows = query.fetch_within(transaction).await?;
+    let mut sweep = describe_sweep(&asked);
+    for row in &rows {
+        let loader = name_now(&row.get::<String>("loader")?);
+        if !sweep.axes.strategy.contains(&loader) {
+            sweep.axes.strategy.push(loader);
+        }
+    }
+    if sweep.axes.strategy.is_empty() {
+        sweep.axes.strategy.push(Strategy::PgthawOs.name().to_owned());
+    }
     let left_out = asked.skipped_loaders.iter();
     let left_out = left_out.map(|(loader, how)| (name_now(loader), how.clone()));
     let verdicts: Vec<MeasurementVerdict> =
         left_out.map(|(strategy, how)| Finding::StrategyLeftOut { strategy, how }.into()).collect();
     let warnings: Vec<String> = run.json("warnings")?;
-    let id: String = run.get("id")?;
     let study = SweepRun {
         started_at: run.get("started_at")?,
         ended_at: run.get("ended_at")?,
@@ -89,8 +100,6 @@ pub(super) async fn read_loading(
         id,
     };
     let settings: Vec<(String, String)> = run.json("settings")?;
-    let query = Query::new("SELECT * FROM loading_trials WHERE run_id = $1 ORDER BY position").bind(&study.id);
-    let rows = query.fetch_within(transaction).await?;
     let trial = |row: &Row| {
         let trial = trial_from(row, &study, &sweep, &asked)?;
         Ok(SweepTrial { settings: settings.clone(), ..trial })

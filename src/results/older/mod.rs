@@ -43,13 +43,25 @@ impl Store {
             let (table, _) = older.table_and_kind();
             let ids = Query::new(format!("SELECT id FROM {table} ORDER BY id")).fetch(&self.database).await?;
             for id in ids.iter().map(|row| row.get::<String>("id")) {
-                let mut transaction = self.database.begin().await?;
-                move_run(&mut transaction, older, &id?).await?;
+                let (id, mut transaction) = (id?, self.database.begin().await?);
+                move_run(&mut transaction, older, &id).await.map_err(|error| name_run(error, table, &id))?;
                 transaction.commit().await?;
             }
         }
         Ok(())
     }
+}
+
+/// Whoever cannot have it read can give it up.
+fn name_run(error: sqlx::Error, table: &str, id: &str) -> MigrateError {
+    let sqlx::Error::ColumnDecode { index, source } = &error else { return error.into() };
+    MigrateError::Source(
+        format!(
+            "{index} of the run {id} or of one of its trials: {source}; DELETE FROM {table} WHERE id = '{id}' gives that run up, \
+             with PRAGMA foreign_keys = ON in SQLite"
+        )
+        .into(),
+    )
 }
 
 async fn move_run(transaction: &mut Transaction, older: Older, id: &str) -> Result<(), sqlx::Error> {

@@ -15,7 +15,7 @@ use super::generators::{Generators, RawGenerators, read_generators};
 use super::ground::{FileSystemSpec, ServerSpec, read_file_systems, read_servers};
 use super::point::{Axes, AxisLength, DEFAULT_DATABASE, DEFAULT_SERVER, FIXED_AXES, NATIVE, Point, SIDE};
 use super::start::StartAsked;
-use super::warmup::{Until, read_kind, read_memory, read_until, read_wanted_seconds};
+use super::warmup::{Until, check_generators, read_kind, read_memory, read_until, read_wanted_seconds};
 use crate::files::{directory_of, read_at_most, read_text_at_most};
 use crate::postgres::{Length, Load, SCRIPT_BYTES_MAX, Script, TransactionLog};
 use crate::study::disk::{AskedDisk, NamedDisk, choose_disk, is_built_in};
@@ -182,6 +182,7 @@ pub fn parse_sweep(text: &str, directory: &Path, is_twice: bool) -> Result<Sweep
     let max_tries = max_tries.value.map_or(Ok(1), |_| max_tries.whole_number(TRIES_MAX))?;
     check_size(&axes, repeats)?;
     let until = read_until(raw.until.as_deref(), &axes)?;
+    check_generators(raw.generators.is_some(), until)?;
     let disks = read_disks(&raw.disks, &axes.disk)?;
     let file_systems = read_file_systems(&raw.file_systems, &axes.file_system)?;
     let servers = read_servers(&raw.servers, &axes.server)?;
@@ -203,7 +204,7 @@ pub fn parse_sweep(text: &str, directory: &Path, is_twice: bool) -> Result<Sweep
         logged_share: raw.logged_share.as_ref().map_or(Ok(1.0), read_share)?,
         max_tries,
         exceeds: read_exceeds(&raw.exceeds)?,
-        is_warmup: read_kind(raw.kind.as_deref(), &axes)?,
+        is_warmup: read_kind(raw.kind.as_deref(), &axes, until)?,
         until,
         wanted_seconds: raw.wanted_seconds.as_ref().map(|value| read_wanted_seconds(value, until)).transpose()?,
         memory: raw.memory.as_deref().map(read_memory).transpose()?,
@@ -282,7 +283,7 @@ fn check_strategies(axes: &Axes) -> Result<(), String> {
     if !warms || axes.start == [StartAsked::Cold] {
         return Ok(());
     }
-    Err("points.strategy: a strategy warms a cold server, beside the load; write start = \"cold\"".into())
+    Err("points.strategy: a strategy warms a cold server; write start = \"cold\"".into())
 }
 
 /// pgbench's own scripts are about the tables that it makes.

@@ -116,10 +116,10 @@ fn render_figures(disk: &Disk) -> String {
 }
 
 /// Is it a study of ways to warm?
-pub fn read_kind(kind: Option<&str>, axes: &Axes) -> Result<bool, String> {
+pub fn read_kind(kind: Option<&str>, axes: &Axes, until: Option<Until>) -> Result<bool, String> {
     match kind {
         None => Ok(false),
-        Some(WARMUP) => check_warmup(axes).map(|()| true),
+        Some(WARMUP) => check_warmup(axes, until).map(|()| true),
         Some(other) => Err(format!("kind: {other:?} is none; write \"{WARMUP}\", or leave it out")),
     }
 }
@@ -131,7 +131,9 @@ pub fn read_until(until: Option<&str>, axes: &Axes) -> Result<Option<Until>, Str
     let until = until
         .ok_or_else(|| format!("until: {word:?} is not allowed; write \"steady\" or \"resident\", or leave it out"))?;
     if !matches!(axes.length, AxisLength::Seconds(_)) {
-        return Err("until: give the most that a trial may last by points.seconds".into());
+        return Err(
+            "until: give the most that a trial may last by points.seconds, and remove points.transactions".into()
+        );
     }
     if until == Until::Resident {
         check_resident(axes)?;
@@ -145,10 +147,20 @@ fn check_resident(axes: &Axes) -> Result<(), String> {
         "points.start is not \"cold\"".to_owned()
     } else if let Some(name) = axes.strategy.iter().find(|name| *name == NOTHING) {
         format!("points.strategy has {name:?}, and no load runs that could warm it")
+    } else if axes.rate != [None] || axes.latency_limit_ms != [None] {
+        "points.rate or points.latency_limit_ms is about a load, and none runs: remove it".to_owned()
     } else {
         return Ok(());
     };
     Err(format!("until = \"resident\" measures warmers of an idle, cold server, and {wrong}"))
+}
+
+/// Hosts make a load.
+pub fn check_generators(are_there: bool, until: Option<Until>) -> Result<(), String> {
+    match are_there && until == Some(Until::Resident) {
+        true => Err("generators: with until = \"resident\" no load runs that they could make; remove the table".into()),
+        false => Ok(()),
+    }
 }
 
 /// How long the script runs whose reads are wanted.
@@ -165,12 +177,13 @@ pub fn read_memory(text: &str) -> Result<Bytes, String> {
 }
 
 /// Its page shows one workload from a cold start, warmed in one way or another.
-fn check_warmup(axes: &Axes) -> Result<(), String> {
+fn check_warmup(axes: &Axes, until: Option<Until>) -> Result<(), String> {
     let varied = axes.varied();
     let other = varied.iter().find(|axis| *axis != "strategy");
     let wrong = match other {
         Some(axis) => format!("{axis} has several values"),
         None if axes.start != [StartAsked::Cold] => "points.start is not \"cold\"".to_owned(),
+        None if until == Some(Until::Resident) => "until is \"resident\", so that no workload runs".to_owned(),
         None if axes.point(0).seconds.is_none() => "its trials end by points.transactions".to_owned(),
         None => return Ok(()),
     };
@@ -279,6 +292,10 @@ mod tests {
         assert!(sweep(&format!("until = 'resident'\n{cold}")).unwrap().wanted_seconds.is_none());
         assert_refused("until = 'resident'\n", &["until", "points.start is not \"cold\""]);
         assert_refused("until = 'resident'\n[points]\nstart = 'cold'\n", &["points.strategy", "nothing"]);
+        assert_refused(&format!("until = 'resident'\nkind = 'warmup'\n{cold}"), &["kind", "no workload runs"]);
+        assert_refused(&format!("until = 'resident'\n{cold}rate = 500\n"), &["points.rate", "remove it"]);
+        let hosts = "[generators]\nhosts = ['a']\naddress = '127.0.0.1'\n";
+        assert_refused(&format!("until = 'resident'\n{cold}{hosts}"), &["generators", "no load runs"]);
         assert_refused(&format!("wanted_seconds = 3\n{cold}"), &["wanted_seconds", "until = \"resident\""]);
         assert_refused(&format!("until = 'resident'\nwanted_seconds = 0\n{cold}"), &["wanted_seconds", "86400"]);
     }

@@ -1,5 +1,7 @@
 //! The answer of a sweep in one sentence: the best throughput, what it hides, and what it may be mistaken for.
 
+use std::collections::BTreeMap;
+
 use super::metric::Metric;
 use super::summary::PointSummary;
 use crate::verdict::spread::{Spread, missing_last};
@@ -9,32 +11,57 @@ const TELLING: f64 = 1.25;
 
 /// Which point of cold ones was there soonest; then which served most, what its worst second and its slowest hundredth were, which
 /// point is calmer, and which others the trials do not tell from it.
-pub fn render_sweep_headline(points: &[PointSummary]) -> String {
+pub fn render_sweep_headline(varied: &[String], points: &[PointSummary]) -> String {
     let soonest = [("resident", Metric::ResidentAfter), ("warm", Metric::WarmAfter)];
-    let soonest = soonest.into_iter().find_map(|(state, metric)| render_soonest(points, state, metric));
+    let soonest = soonest.into_iter().find_map(|(state, metric)| render_soonest(varied, points, state, metric));
     let most = render_most(points);
     let told: Vec<String> = soonest.into_iter().chain(most).collect();
     if told.is_empty() { "No trial has figures.".to_owned() } else { told.join(" ") }
 }
 
-/// `Soonest resident: pgthaw-os after 4.12 s (4.01–4.30), 1.16 × the bound; then cat after 5.20 s.`
-fn render_soonest(points: &[PointSummary], state: &str, metric: Metric) -> Option<String> {
+/// `Soonest resident: strategy pgthaw-os after 4.12 s (4.01–4.30), 1.16 × the bound; then strategy cat after 5.20 s.` Where more
+/// than warmers is varied, who it was how often: `Soonest resident: pgthaw-os at 3 of 4 points of the other axes, cat at 1.`
+fn render_soonest(varied: &[String], points: &[PointSummary], state: &str, metric: Metric) -> Option<String> {
     let seconds = |point: &PointSummary| point.median(metric).unwrap_or(f64::INFINITY);
     let mut known: Vec<&PointSummary> = points.iter().filter(|point| point.figure(metric).is_some()).collect();
     known.sort_by(|one, other| seconds(one).total_cmp(&seconds(other)));
-    let tell = |point: &PointSummary| {
-        let Some((spread, median)) = point.figure(metric).and_then(|spread| Some((spread, spread.median?))) else {
-            return format!("{} not within {} s", point.label, point.measured_seconds.unwrap_or_default());
-        };
-        let [min, max] = [spread.min, spread.max].map(|end| end.map_or("…".to_owned(), |end| format!("{end:.2}")));
-        let range = if spread.repeats > 1 { format!(" ({min}–{max})") } else { String::new() };
-        format!("{} after {median:.2} s{range}", point.label)
-    };
+    if varied.iter().any(|axis| axis != "strategy") {
+        return render_wins(varied, &known, state);
+    }
     let (soonest, others) = known.split_first()?;
     let bound = soonest.median(Metric::BoundRatio).map(|ratio| format!(", {ratio:.2} × the bound"));
-    let next = others.first().map(|next| format!("; then {}", tell(next)));
+    let next = others.first().map(|next| format!("; then {}", tell_seconds(next, metric)));
     let head = if others.is_empty() { format!("Until {state}") } else { format!("Soonest {state}") };
-    Some(format!("{head}: {}{}{}.", tell(soonest), bound.unwrap_or_default(), next.unwrap_or_default()))
+    Some(format!("{head}: {}{}{}.", tell_seconds(soonest, metric), bound.unwrap_or_default(), next.unwrap_or_default()))
+}
+
+fn tell_seconds(point: &PointSummary, metric: Metric) -> String {
+    let Some((spread, median)) = point.figure(metric).and_then(|spread| Some((spread, spread.median?))) else {
+        return format!("{} not within {} s", point.label, point.measured_seconds.unwrap_or_default());
+    };
+    let [min, max] = [spread.min, spread.max].map(|end| end.map_or("…".to_owned(), |end| format!("{end:.2}")));
+    let range = if spread.repeats > 1 { format!(" ({min}–{max})") } else { String::new() };
+    format!("{} after {median:.2} s{range}", point.label)
+}
+
+/// `known` have the soonest first.
+fn render_wins(varied: &[String], known: &[&PointSummary], state: &str) -> Option<String> {
+    let place = varied.iter().position(|axis| axis == "strategy")?;
+    let mut cells: Vec<Vec<&String>> = Vec::new();
+    let mut wins: BTreeMap<&str, u32> = BTreeMap::new();
+    for point in known {
+        let mut cell: Vec<&String> = point.values.iter().collect();
+        let strategy = if place < cell.len() { cell.remove(place) } else { continue };
+        if !cells.contains(&cell) {
+            cells.push(cell);
+            *wins.entry(strategy).or_default() += 1;
+        }
+    }
+    let mut wins: Vec<(&str, u32)> = wins.into_iter().collect();
+    wins.sort_by_key(|(_, times)| std::cmp::Reverse(*times));
+    let (first, times) = wins.first()?;
+    let others: String = wins[1..].iter().map(|(name, times)| format!(", {name} at {times}")).collect();
+    Some(format!("Soonest {state}: {first} at {times} of {} points of the other axes{others}.", cells.len()))
 }
 
 fn render_most(points: &[PointSummary]) -> Option<String> {
@@ -146,26 +173,27 @@ mod tests {
 
     #[test]
     fn the_fastest_point_is_told_with_what_it_hides() {
-        let told = render_sweep_headline(&[point(1, 12_345.0, 100.0, 90_000.0), point(2, 11_000.0, 9000.0, 2000.0)]);
+        let told =
+            render_sweep_headline(&[], &[point(1, 12_345.0, 100.0, 90_000.0), point(2, 11_000.0, 9000.0, 2000.0)]);
         assert_eq!(
             told,
             "Most transactions per second: 12,345 at clients 1; its worst second served 100 in the median trial, one in \
              a hundred waited 90 ms or longer; the best worst second, 9,000, is at clients 2."
         );
-        let told = render_sweep_headline(&[point(1, 10.0, 9.0, 9000.0), point(2, 9.0, 9.0, 500.0)]);
+        let told = render_sweep_headline(&[], &[point(1, 10.0, 9.0, 9000.0), point(2, 9.0, 9.0, 500.0)]);
         assert!(told.ends_with("; at clients 2 one in a hundred waited 500 µs, with 9 per second."), "{told}");
-        let told = render_sweep_headline(&[point(1, 10.0, 9.0, 1000.0), point(2, 9.0, 9.0, 950.0)]);
+        let told = render_sweep_headline(&[], &[point(1, 10.0, 9.0, 1000.0), point(2, 9.0, 9.0, 950.0)]);
         assert!(told.ends_with("waited 1.0 ms or longer."), "{told}");
-        assert_eq!(render_sweep_headline(&[]), "No trial has figures.");
+        assert_eq!(render_sweep_headline(&[], &[]), "No trial has figures.");
     }
 
     #[test]
     fn what_measured_something_else_is_not_the_answer() {
         let verdict = MeasurementVerdict::from(Finding::StrategyFailed { strategy: "cat".into(), reason: "no".into() });
         let fast = PointSummary { verdicts: vec![PointVerdict::new(&verdict)], ..point(1, 12_000.0, 9.0, 1000.0) };
-        let told = render_sweep_headline(&[fast.clone(), point(2, 10.0, 9.0, 1000.0)]);
+        let told = render_sweep_headline(&[], &[fast.clone(), point(2, 10.0, 9.0, 1000.0)]);
         assert!(told.starts_with("Most transactions per second: 10 at clients 2;"), "{told}");
-        let told = render_sweep_headline(&[fast]);
+        let told = render_sweep_headline(&[], &[fast]);
         assert!(told.contains("12,000") && told.ends_with("; no point measured what was asked for."), "{told}");
     }
 
@@ -178,7 +206,7 @@ mod tests {
         };
         let (best, rival) = (between(1, 2000.0, 1900.0, 2050.0), between(2, 1850.0, 1700.0, 1900.0));
         let (slow, other) = (between(3, 1800.0, 1700.0, 1899.0), between(4, 1840.0, 1700.0, 1950.0));
-        let told = render_sweep_headline(&[best.clone(), rival.clone(), slow.clone()]);
+        let told = render_sweep_headline(&[], &[best.clone(), rival.clone(), slow.clone()]);
         assert!(told.starts_with("Most transactions per second: 2,000 (1,900–2,050) at clients 1;"), "{told}");
         assert!(
             told.ends_with(
@@ -186,8 +214,25 @@ mod tests {
             ),
             "{told}"
         );
-        let told = render_sweep_headline(&[other, slow.clone(), rival, best.clone()]);
+        let told = render_sweep_headline(&[], &[other, slow.clone(), rival, best.clone()]);
         assert!(told.contains("(1,700–1,900), or one point more, is slower at all"), "{told}");
-        assert!(!render_sweep_headline(&[best, slow]).contains("decide"));
+        assert!(!render_sweep_headline(&[], &[best, slow]).contains("decide"));
+    }
+
+    #[test]
+    fn cold_points_begin_with_who_was_there_soonest() {
+        let idle = |number: u32, scale: &str, strategy: &str, seconds: f64| PointSummary {
+            number,
+            label: format!("strategy {strategy}"),
+            values: vec![scale.into(), strategy.into()],
+            figures: [(Metric::ResidentAfter, Some(Spread::of([Some(seconds)])))].into_iter().collect(),
+            ..PointSummary::default()
+        };
+        let points = [idle(0, "1", "cat", 5.0), idle(1, "1", "pgthaw-os", 4.0), idle(2, "9", "cat", 50.0)];
+        let told = render_sweep_headline(&["strategy".into()], &points[..2]);
+        assert_eq!(told, "Soonest resident: strategy pgthaw-os after 4.00 s; then strategy cat after 5.00 s.");
+        // The larger of two databases is not the slower warmer's fault.
+        let told = render_sweep_headline(&["scale".into(), "strategy".into()], &points);
+        assert_eq!(told, "Soonest resident: cat at 1 of 2 points of the other axes, pgthaw-os at 1.");
     }
 }

@@ -134,7 +134,7 @@ const FACTS: [MetricFacts; Metric::VARIANTS.len()] = [
         "cpu-per-gb",
         "cpu_seconds_per_gb",
         "CPU per GB",
-        "processor seconds of the warmer per 10⁹ bytes wanted",
+        "processor seconds of the warmer's own processes (not of the server's) per 10⁹ bytes wanted",
         Cost,
     ),
     facts("reads", "device_reads", "reads (by anybody)", "reads of the device in a trial, by anybody", Count),

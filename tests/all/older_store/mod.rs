@@ -204,6 +204,43 @@ fn assert_told(home: &Home, results: &[&str]) {
 const COUNTS: &str =
     "SELECT (SELECT count(*) FROM sweeps), (SELECT count(*) FROM sweep_trials), (SELECT count(*) FROM sweep_samples)";
 
+/// An odd document costs no trial, and gives none to another warmer.
+#[test]
+fn a_loader_that_its_study_does_not_name_keeps_its_trials() {
+    for named in ["[]", "[\"pgthaw\"]"] {
+        let (home, file) = older_store();
+        sqlite(&file, &format!("UPDATE loading_runs SET study = json_set(study, '$.loaders', json('{named}'));"));
+        let shown = home.pgthaw(&["results", "show", "--json", LOADING]).ok().json();
+        let trials = shown["trials"].as_array().unwrap();
+        let of = |strategy: &str| trials.iter().filter(|trial| trial["point"]["strategy"] == strategy).count();
+        assert_eq!((trials.len(), of("pgthaw-os"), of("cat")), (4, 2, 2), "{named}");
+    }
+}
+
+/// The other runs wait, and it is said which one it is and how to give it up.
+#[test]
+fn a_run_that_cannot_be_read_is_named() {
+    let (home, file) = older_store();
+    sqlite(&file, &format!("UPDATE trials SET warnings = 'x' WHERE run_id = '{RUN}' AND repeat = 1;"));
+    let refused = home.pgthaw(&["results", "list"]).ends_with(1);
+    assert!(refused.stderr.contains(&format!("DELETE FROM runs WHERE id = '{RUN}'")), "{}", refused.stderr);
+    sqlite(&file, &format!("PRAGMA foreign_keys = ON; DELETE FROM runs WHERE id = '{RUN}';"));
+    let listed = home.pgthaw(&["results", "list", "--json"]).ok().json();
+    assert_eq!((listed["runs"].as_array().unwrap().len(), listed["sweeps"].as_array().unwrap().len()), (0, 2));
+}
+
+/// A text with what a terminal would obey, or would not show.
+#[test]
+fn json_of_a_study_is_json_whatever_it_is_called() {
+    let (home, file) = older_store();
+    home.pgthaw(&["results", "list"]).ok();
+    let question = "q\u{200b}\u{9b}31m\u{2028}\u{e0041}\u{7f}";
+    sqlite(&file, &format!("UPDATE sweeps SET question = '{question}' WHERE id = '{SWEEP}';"));
+    let shown = home.pgthaw(&["results", "show", "--json", SWEEP]).ok();
+    assert!(shown.stdout.is_ascii() || !shown.stdout.contains('\u{200b}'), "{}", shown.stdout);
+    assert_eq!(shown.json()["sweep"]["question"], question);
+}
+
 #[test]
 fn whoever_is_killed_while_it_is_brought_up_to_date_loses_and_doubles_nothing() {
     let (whole, file) = older_store();
