@@ -5,7 +5,7 @@ use std::io::{BufRead as _, BufReader};
 use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use rustix::fs::{Access, access, major, minor};
 use rustix::process::{Pid, Signal, kill_process};
@@ -158,8 +158,11 @@ fn ctrl_c_in_a_trial_keeps_what_ended_and_leaves_nothing() {
     let mut lines = BufReader::new(child.stderr.take().unwrap()).lines().map(Result::unwrap);
     let ended = lines.find(|line| line.contains("1 of 500"));
     assert!(ended.is_some_and(|line| line.contains("nothing")), "no trial ended");
-    if let Some(read_ahead_kb) = read_settable_read_ahead_kb(place.0.path()) {
-        assert_eq!(read_ahead_kb, "128\n");
+    // It holds while a trial runs, and not while its start is prepared.
+    let deadline = Instant::now() + Duration::from_secs(60);
+    while read_settable_read_ahead_kb(place.0.path()).is_some_and(|kb| kb != "128\n") {
+        assert!(Instant::now() < deadline, "the read-ahead is not that of the trials");
+        std::thread::sleep(Duration::from_millis(20));
     }
     interrupt(pid);
     drop(lines);
