@@ -335,12 +335,8 @@ impl Finding {
             Finding::HeadStart { .. } => "count it with what the trial read".into(),
             Finding::StrategyFailed { .. } => "see to what it says, and measure anew: the trial warmed itself".into(),
             Finding::StrategyLeftOut { how, .. } => how.clone(),
-            Finding::NotBroughtBack { .. } => {
-                "see what it says; while it still brings more, let it take longer (points.seconds)".into()
-            }
-            Finding::TakenBack { .. } => {
-                "see whether the kernel pages out what is idle (DAMON); choose a smaller scale, or leave more memory free".into()
-            }
+            Finding::NotBroughtBack { .. } => "see what it says, or let it take longer (points.seconds)".into(),
+            Finding::TakenBack { .. } => "stop what pages out idle memory (DAMON), or leave more of it free".into(),
             Finding::IdleMemoryPagedOut => {
                 "stop the scheme (/sys/kernel/mm/damon/admin) or the module damon_reclaim while measuring".into()
             }
