@@ -1,6 +1,6 @@
 //! Looks at both tiers beside a warmer of an idle server, on a thread of its own.
 
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 use std::time::Duration;
@@ -48,14 +48,14 @@ struct Come {
     most: (Bytes, Option<Bytes>),
 }
 
-/// A looker at work. Dropping it lets its thread end by itself.
+/// A looker at work. Dropping it stops it before its next look.
 #[derive(Debug)]
 pub struct Probe {
     thread: JoinHandle<Result<Seen, Error>>,
     strategy: Strategy,
     start: Duration,
     come: Arc<Mutex<Come>>,
-    stop: Arc<AtomicBool>,
+    stop: Sender<()>,
 }
 
 impl Looker {
@@ -83,22 +83,21 @@ impl Looker {
     /// Looks from the monotonic instant `start` on.
     pub fn start(mut self, start: Duration) -> Result<Probe, Error> {
         self.start = start;
-        let (strategy, come, stop) = (self.strategy, Arc::clone(&self.come), Arc::<AtomicBool>::default());
-        let (stopped, runtime) = (Arc::clone(&stop), Handle::current());
+        let (strategy, come, runtime) = (self.strategy, Arc::clone(&self.come), Handle::current());
+        let (stop, stopped) = channel();
         let work = move || self.look_until(&stopped, &runtime);
         let thread = std::thread::Builder::new().spawn(work).map_err(observe::Error::Thread)?;
         Ok(Probe { thread, strategy, start, come, stop })
     }
 
-    fn look_until(mut self, stopped: &AtomicBool, runtime: &Handle) -> Result<Seen, Error> {
-        std::thread::sleep(self.start.saturating_sub(clock::read_monotonic()));
-        while !stopped.load(Ordering::Relaxed) {
+    fn look_until(mut self, stopped: &Receiver<()>, runtime: &Handle) -> Result<Seen, Error> {
+        let mut pause = self.start.saturating_sub(clock::read_monotonic());
+        while stopped.recv_timeout(pause) == Err(RecvTimeoutError::Timeout) {
             let began = clock::read_monotonic();
             if !self.has_seen_all() {
                 self.look(runtime)?;
             }
-            let pause = ((clock::read_monotonic() - began) * REST_PER_LOOK).clamp(SHORTEST_PAUSE, LONGEST_PAUSE);
-            std::thread::sleep(pause);
+            pause = ((clock::read_monotonic() - began) * REST_PER_LOOK).clamp(SHORTEST_PAUSE, LONGEST_PAUSE);
         }
         self.seen.resident_bytes = Bytes(self.watch.recount()? * self.wanted.page_bytes);
         Ok(self.seen)
@@ -169,8 +168,46 @@ impl Probe {
 
     /// Ends it, and says what it saw. What came may have gone: all of it is looked at once more.
     pub fn finish(self) -> Result<Seen, Error> {
-        self.stop.store(true, Ordering::Relaxed);
+        let Probe { thread, stop, .. } = self;
+        drop(stop);
         // A panic in the thread is a defect, not a state to go on from.
-        self.thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+        thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::wanted::WantedFile;
+    use super::*;
+    use crate::linux::page_cache::FakePageCache;
+    use crate::units::PageRange;
+
+    const FILE: &str = "/data/base/5/16384";
+
+    #[tokio::test]
+    async fn one_that_is_dropped_looks_no_more() {
+        let cache = FakePageCache::new();
+        cache.insert(FILE, 4096 * 100, &[]);
+        let files = vec![WantedFile { path: FILE.into(), runs: vec![PageRange::new(0, 100)] }];
+        let looker = Looker {
+            watch: Watch::open(&files, &cache).unwrap(),
+            wanted: Arc::new(Wanted { files, page_bytes: 4096, block_bytes: 8192, ..Wanted::default() }),
+            goal_pages: 99,
+            strategy: Strategy::Cat,
+            connection: None,
+            start: Duration::ZERO,
+            seen: Seen::default(),
+            come: Arc::default(),
+        };
+        let probe = looker.start(clock::read_monotonic()).unwrap();
+        let come = Arc::clone(&probe.come);
+        assert!(!probe.is_over(None) && Arc::strong_count(&come) == 3);
+        // As a trial does that fails while it runs.
+        drop(probe);
+        let deadline = clock::read_monotonic() + Duration::from_secs(30);
+        while Arc::strong_count(&come) > 1 {
+            assert!(clock::read_monotonic() < deadline, "it still looks");
+            std::thread::sleep(SHORTEST_PAUSE);
+        }
     }
 }

@@ -117,8 +117,8 @@ impl ActiveContender {
             _ => Some(own_bytes.unwrap_or_default() + of_backends),
         };
         let output = self.running.as_ref().map(Running::read_output_tail).unwrap_or_default();
-        let own = self.running.as_ref().and_then(|running| parse_fio(&running.read_stdout()));
-        let own = own.filter(|_| self.contender.strategy.is_fio());
+        let fio = self.running.as_ref().filter(|_| self.contender.strategy.is_fio());
+        let own = fio.and_then(|running| parse_fio(&running.read_stdout()));
         let outcome = Outcome {
             command: self
                 .contender
