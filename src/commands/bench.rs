@@ -9,7 +9,7 @@ use super::bench_read_ranges::{self, ReadRangesArguments};
 use super::bench_residency::{self, ResidencyArguments};
 use super::bench_sweep::{self, SweepArguments};
 use super::finished::{print_finished, read_acts};
-use super::running::{Begin, run_studies, status_of};
+use super::running::{Begin, run_studies, status_of, tell_where_kept};
 use super::store::close_written;
 use super::study::TrialArguments;
 use super::{ExitStatus, OutputArguments};
@@ -76,15 +76,11 @@ async fn run_warmup(arguments: WarmupArguments, output: OutputArguments) -> anyh
         return Ok(ExitStatus::Done);
     }
     let store = point.store.open_for_study(output).await?;
-    let begin = if anew { Begin::Anew } else { Begin::WhereItStopped };
-    let finished = run_studies(vec![study], begin, &store, output, |_| Ok(())).await?;
+    let finished = run_studies(vec![study], Begin::asked(anew), &store, output, |_| Ok(())).await?;
     let acts = read_acts(&finished, &store).await?;
     print_finished(&acts, None, output)?;
-    for finished in acts.iter().filter(|_| !output.json) {
-        terminal::print_line(&terminal::render_where_kept(&finished.run.id, store.place()));
-        if let Some(kept) = &finished.kept {
-            terminal::print_line(&terminal::render_kept_cluster(kept));
-        }
+    if !output.json {
+        tell_where_kept(&finished, &store);
     }
     close_written(store, output).await?;
     Ok(status_of(&finished))

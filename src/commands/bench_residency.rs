@@ -4,7 +4,7 @@ use clap::Args;
 
 use super::bench_point::make_study;
 use super::results::show_sweep;
-use super::running::{Begin, run_studies, status_of};
+use super::running::{Begin, run_studies, status_of, tell_where_kept};
 use super::store::close_written;
 use super::study::{DiskArguments, ScratchArguments, choose_strategies};
 use super::{ExitStatus, OutputArguments, StoreArguments};
@@ -82,17 +82,12 @@ pub async fn run(arguments: ResidencyArguments, output: OutputArguments) -> anyh
         return Ok(ExitStatus::Done);
     }
     let store = arguments.store.open_for_study(output).await?;
-    let begin = if arguments.anew { Begin::Anew } else { Begin::WhereItStopped };
-    let finished = run_studies(vec![study], begin, &store, output, |_| Ok(())).await?;
+    let finished = run_studies(vec![study], Begin::asked(arguments.anew), &store, output, |_| Ok(())).await?;
     for one in &finished {
         show_sweep(&store, &one.run, output).await?;
-        if output.json {
-            continue;
-        }
-        terminal::print_line(&terminal::render_where_kept(&one.run.id, store.place()));
-        if let Some(kept) = &one.kept {
-            terminal::print_line(&terminal::render_kept_cluster(kept));
-        }
+    }
+    if !output.json {
+        tell_where_kept(&finished, &store);
     }
     close_written(store, output).await?;
     Ok(status_of(&finished))

@@ -55,8 +55,7 @@ pub async fn run(arguments: SweepArguments, output: OutputArguments) -> anyhow::
     let store = arguments.store.open_for_study(output).await?;
     let place = Place::Scratch { parent: arguments.dir };
     let study = StudyAsked { programs, place, sweep, is_kept: false, device: None };
-    let begin = if arguments.anew { Begin::Anew } else { Begin::WhereItStopped };
-    let finished = run_studies(vec![study], begin, &store, output, |_| Ok(())).await?;
+    let finished = run_studies(vec![study], Begin::asked(arguments.anew), &store, output, |_| Ok(())).await?;
     for one in &finished {
         show_sweep(&store, &one.run, output).await?;
     }

@@ -36,8 +36,8 @@ pub struct Finished {
 pub async fn read_acts(finished: &[SweepFinished], store: &Store) -> anyhow::Result<Vec<Finished>> {
     let mut acts = Vec::new();
     for SweepFinished { run, is_interrupted, kept, .. } in finished {
-        let (trials, is_interrupted, kept) = (store.read_trials(&run.id).await?, *is_interrupted, kept.clone());
-        acts.push(Finished { run: store.read_run(&run.id).await?, trials, is_interrupted, kept });
+        let (run, trials) = store.read_run(&run.id).await?;
+        acts.push(Finished { run, trials, is_interrupted: *is_interrupted, kept: kept.clone() });
     }
     Ok(acts)
 }

@@ -72,11 +72,7 @@ fn tell(studies: &[StudyInPage], ids: &[&str], path: &Path, output: OutputArgume
 
 /// A study with its trials, as a page holds it that nobody serves.
 pub async fn read_in_page(store: &Store, wanted: &str, output: OutputArguments) -> Result<StudyInPage, results::Error> {
-    let nothing = || match wanted {
-        NEWEST => results::Error::Empty(store.place().clone()),
-        _ => results::Error::UnknownRun(wanted.to_owned()),
-    };
-    let sweep = store.find_sweep(wanted).await?.ok_or_else(nothing)?;
+    let sweep = store.read_study(wanted).await?;
     let planned = sweep.points.saturating_mul(sweep.repeats).max(1);
     let spans_max = (SPANS_MAX / planned).clamp(1, SPANS_OF_TRIAL_MAX);
     let study = read_study(store, sweep, spans_max).await?;

@@ -26,6 +26,13 @@ pub enum Begin {
     Once,
 }
 
+impl Begin {
+    /// As the option `--anew` says.
+    pub fn asked(anew: bool) -> Begin {
+        if anew { Begin::Anew } else { Begin::WhereItStopped }
+    }
+}
+
 /// Runs studies one after the other with a live display. Ctrl-C ends them tidily, with what there is. `hear` is told each event
 /// too; its failure ends them.
 pub async fn run_studies(
@@ -110,6 +117,16 @@ async fn keep_and_show(
         store.drop_sweep(&id).await?;
     }
     Ok(())
+}
+
+/// Where each study is, how to draw it, and the clusters that were kept.
+pub fn tell_where_kept(finished: &[SweepFinished], store: &Store) {
+    for one in finished {
+        terminal::print_line(&terminal::render_where_kept(&one.run.id, store.place()));
+        if let Some(kept) = &one.kept {
+            terminal::print_line(&terminal::render_kept_cluster(kept));
+        }
+    }
 }
 
 /// The first that matters: interrupted, then failed.

@@ -110,8 +110,8 @@ fn read_file(path: &Path, pages: Option<f64>) -> anyhow::Result<Vec<Measured>> {
 
 async fn read_run(arguments: &SteadyArguments) -> anyhow::Result<Vec<Measured>> {
     let store = arguments.store.open_existing().await.map_err(|error| error.of_file_or_run(&arguments.source))?;
-    let run = store.read_run(&arguments.source).await.map_err(|error| error.of_file_or_run(&arguments.source))?;
-    let mut trials = store.read_trials(&run.id).await?;
+    let read = store.read_run(&arguments.source).await;
+    let (run, mut trials) = read.map_err(|error| error.of_file_or_run(&arguments.source))?;
     store.close().await;
     if let Some(wanted) = &arguments.strategy {
         let known: BTreeSet<String> = trials.iter().map(|trial| trial.strategy.clone()).collect();

@@ -18,19 +18,16 @@ impl Store {
         Ok(runs)
     }
 
-    /// One run: by its id, by the first characters of it when no other begins so, or `newest`.
-    pub async fn read_run(&self, wanted: &str) -> Result<Run, Error> {
+    /// One run: by its id, by the first characters of it when no other begins so, or `newest`. Its trials have every second of
+    /// them, and are in the order in which they ran.
+    pub async fn read_run(&self, wanted: &str) -> Result<(Run, Vec<Trial>), Error> {
         let mut studies = self.read_sweeps().await?;
         studies.retain(SweepRun::is_warmup);
         let found = choose(studies, wanted)?.ok_or_else(|| self.unknown(wanted))?;
-        Ok(view_run(&found, &self.read_sweep_outcomes(&found.id).await?))
-    }
-
-    /// The trials of a run with every second of them, in the order in which they ran.
-    pub async fn read_trials(&self, run_id: &str) -> Result<Vec<Trial>, Error> {
-        let Some(study) = self.read_sweep(run_id).await?.filter(SweepRun::is_warmup) else { return Ok(Vec::new()) };
-        let mut trials = self.read_sweep_outcomes(run_id).await?;
-        self.add_samples(run_id, &mut trials).await?;
-        Ok(view_trials(&view_run(&study, &trials), trials))
+        let mut trials = self.read_sweep_outcomes(&found.id).await?;
+        self.add_samples(&found.id, &mut trials).await?;
+        let run = view_run(&found, &trials);
+        let trials = view_trials(&run, trials);
+        Ok((run, trials))
     }
 }

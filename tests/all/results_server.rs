@@ -62,8 +62,9 @@ test_every_version! {
         wait(async {
             let store = Store::connect_server(&place(&server)).await.unwrap();
             keep_in(&store, &run, &trials).await;
-            assert_eq!(store.read_run(NEWEST).await.unwrap(), run);
-            assert_eq!(store.read_trials(&run.id).await.unwrap(), trials);
+            let (kept, kept_trials) = store.read_run(NEWEST).await.unwrap();
+            assert_eq!(kept, run);
+            assert_eq!(kept_trials, trials);
             store.close().await;
         });
         let results = address(&server);

@@ -91,8 +91,8 @@ async fn show(store: &Store, wanted: &str, output: OutputArguments) -> anyhow::R
     if !study.is_warmup() {
         return show_sweep(store, &study, output).await;
     }
-    let run = store.read_run(&study.id).await?;
-    show_run(&run, &store.read_trials(&run.id).await?, output)
+    let (run, trials) = store.read_run(&study.id).await?;
+    show_run(&run, &trials, output)
 }
 
 async fn send(store: &Store, output: OutputArguments) -> anyhow::Result<()> {
