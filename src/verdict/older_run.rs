@@ -7,8 +7,8 @@ use super::curve::judge_trial;
 use super::sweep::{ColdTrial, compute_warming};
 use crate::postgres::Script;
 use crate::study::{
-    AxisLength, Finding, MeasurementVerdict, Run, StrategyOutcome, Sweep, SweepRun, SweepTrial, ToldRun, Trial, Turn,
-    Until, Warming, WarmupFacts, compute_worst_second, empty_trial, parse_sweep, render_digest, texts_of,
+    Finding, MeasurementVerdict, OlderRun, Run, StrategyOutcome, Sweep, SweepRun, SweepTrial, ToldRun, Trial, Turn,
+    Until, Warming, WarmupFacts, compute_worst_second, empty_trial, parse_sweep, texts_of,
 };
 use crate::units::Bytes;
 
@@ -18,9 +18,6 @@ const STUDY: &str = "kind = 'warmup'\n[points]\nstart = 'cold'\n";
 /// The study, and its trials: [`super::view_run`] and [`super::view_trials`] tell of them what the run and its trials told.
 pub fn make_study_of_run(run: &Run, trials: Vec<Trial>) -> (SweepRun, Vec<SweepTrial>) {
     let asked = describe_sweep(run, &trials);
-    let left_out = run.study.skipped_strategies.iter().cloned();
-    let verdicts: Vec<MeasurementVerdict> =
-        left_out.map(|(strategy, how)| Finding::StrategyLeftOut { strategy, how }.into()).collect();
     let found = WarmupFacts {
         disk: run.study.disk.clone(),
         database_bytes: run.study.database_bytes,
@@ -29,29 +26,17 @@ pub fn make_study_of_run(run: &Run, trials: Vec<Trial>) -> (SweepRun, Vec<SweepT
         forecast: run.study.forecast.clone(),
         told: Some(ToldRun { steady_tps: run.steady_tps, start_state: run.study.start_state.clone() }),
     };
-    let study = SweepRun {
+    let older = OlderRun {
         id: run.id.clone(),
         started_at: run.started_at,
         ended_at: run.ended_at,
         pgthaw_version: run.pgthaw_version.clone(),
-        pgbench_version: "unknown".to_owned(),
         machine: run.machine.clone(),
         server: run.server.clone(),
-        configuration: Vec::new(),
-        question: asked.question.clone(),
-        // Of this run alone: nobody goes on with it, nor takes another for it.
-        digest: render_digest(run.id.as_bytes()),
-        study: serde_json::to_value(&asked).unwrap_or_else(|_| unreachable!("maps of text become JSON")),
-        varied: asked.axes.varied(),
-        points: asked.points(),
-        repeats: asked.repeats,
-        seed: run.study.seed,
-        generator: Vec::new(),
-        warnings: run.warnings.iter().cloned().chain(texts_of(&verdicts)).collect(),
-        verdicts,
-        warmup: Some(found),
-        source: None,
+        warnings: run.warnings.clone(),
+        left_out: run.study.skipped_strategies.clone(),
     };
+    let study = older.study(&asked, Some(found));
     (study, trials.into_iter().map(|trial| make_trial(run, &asked, trial)).collect())
 }
 
@@ -64,30 +49,20 @@ fn describe_sweep(run: &Run, trials: &[Trial]) -> Sweep {
     sweep.seed = Some(asked.seed);
     sweep.until = asked.until_steady.then_some(Until::Steady);
     sweep.memory = asked.memory;
-    sweep.disks = BTreeMap::from([(asked.disk.name.clone(), asked.disk.clone())]);
+    sweep.set_older_point(asked.scale, asked.clients, asked.jobs, asked.seconds, &asked.disk);
     let builtin = ["select-only", "simple-update", "tpcb-like"].into_iter().find(|name| *name == asked.script);
     let script = builtin.map_or_else(|| Script::File(asked.script.clone().into()), Script::Builtin);
     sweep.scripts = BTreeMap::from([(asked.script.clone(), vec![(script, 1)])]);
-    let axes = &mut sweep.axes;
-    axes.scale = vec![asked.scale];
-    axes.clients = vec![asked.clients];
-    axes.jobs = vec![asked.jobs];
-    axes.script = vec![asked.script.clone()];
-    axes.length = AxisLength::Seconds(vec![asked.seconds]);
-    axes.disk = vec![asked.disk.name.clone()];
-    axes.strategy = asked.strategies.clone();
+    sweep.axes.script = vec![asked.script.clone()];
     let of_trials = trials.iter().map(|trial| &trial.strategy);
-    for strategy in of_trials.chain(asked.skipped_strategies.iter().map(|(strategy, _)| strategy)) {
-        if !axes.strategy.contains(strategy) {
-            axes.strategy.push(strategy.clone());
-        }
-    }
+    let left_out = asked.skipped_strategies.iter().map(|(strategy, _)| strategy);
+    sweep.axes.set_strategies(asked.strategies.iter().chain(of_trials).chain(left_out).cloned());
     sweep
 }
 
 fn make_trial(run: &Run, asked: &Sweep, mut trial: Trial) -> SweepTrial {
     let warming = Some(make_warming(run, &mut trial));
-    let number = asked.axes.strategy.iter().position(|strategy| *strategy == trial.strategy).unwrap_or_default() as u32;
+    let number = asked.number_of(&trial.strategy);
     let turn = Turn { point: number, repeat: trial.repeat, position: trial.position };
     let lasted_seconds = trial.samples.len() as f64;
     let tps = trial.served as f64 / lasted_seconds.max(1.0);

@@ -9,9 +9,8 @@ use super::super::columns::Columns as _;
 use super::super::database::{Query, Row, Transaction};
 use crate::postgres::Script;
 use crate::study::{
-    AxisLength, Bound, Brought, Disk, Finding, MeasurementVerdict, Record as _, StartState, Strategy, StrategyOutcome,
-    Sweep, SweepRun, SweepTrial, Turn, Warming, WarmingFigures, compute_bound_seconds, empty_trial, parse_sweep,
-    render_digest, texts_of,
+    Bound, Brought, Disk, Finding, MeasurementVerdict, OlderRun, Record as _, StartState, StrategyOutcome, Sweep,
+    SweepRun, SweepTrial, Turn, Warming, WarmingFigures, compute_bound_seconds, empty_trial, parse_sweep, texts_of,
 };
 use crate::units::Bytes;
 
@@ -61,44 +60,20 @@ pub(super) async fn read_loading(
     let id: String = run.get("id")?;
     let query = Query::new("SELECT * FROM loading_trials WHERE run_id = $1 ORDER BY position").bind(&id);
     let rows = query.fetch_within(transaction).await?;
-    let mut sweep = describe_sweep(&asked);
-    for row in &rows {
-        let loader = name_now(&row.get::<String>("loader")?);
-        if !sweep.axes.strategy.contains(&loader) {
-            sweep.axes.strategy.push(loader);
-        }
-    }
-    if sweep.axes.strategy.is_empty() {
-        sweep.axes.strategy.push(Strategy::PgthawOs.name().to_owned());
-    }
+    let of_trials = rows.iter().map(|row| row.get("loader")).collect::<Result<Vec<String>, _>>()?;
+    let sweep = describe_sweep(&asked, of_trials);
     let left_out = asked.skipped_loaders.iter();
-    let left_out = left_out.map(|(loader, how)| (name_now(loader), how.clone()));
-    let verdicts: Vec<MeasurementVerdict> =
-        left_out.map(|(strategy, how)| Finding::StrategyLeftOut { strategy, how }.into()).collect();
-    let warnings: Vec<String> = run.json("warnings")?;
-    let study = SweepRun {
+    let older = OlderRun {
+        id,
         started_at: run.get("started_at")?,
         ended_at: run.get("ended_at")?,
         pgthaw_version: run.get("pgthaw_version")?,
-        pgbench_version: "unknown".to_owned(),
         machine: run.json("machine")?,
         server: run.json("server")?,
-        configuration: Vec::new(),
-        question: sweep.question.clone(),
-        // Of this run alone: nobody goes on with it.
-        digest: render_digest(id.as_bytes()),
-        study: serde_json::to_value(&sweep).unwrap_or_else(|_| unreachable!("maps of text become JSON")),
-        varied: sweep.axes.varied(),
-        points: sweep.points(),
-        repeats: sweep.repeats,
-        seed: asked.seed,
-        generator: Vec::new(),
-        warnings: warnings.into_iter().chain(texts_of(&verdicts)).collect(),
-        verdicts,
-        warmup: None,
-        source: None,
-        id,
+        warnings: run.json("warnings")?,
+        left_out: left_out.map(|(loader, how)| (name_now(loader), how.clone())).collect(),
     };
+    let study = older.study(&sweep, None);
     let settings: Vec<(String, String)> = run.json("settings")?;
     let trial = |row: &Row| {
         let trial = trial_from(row, &study, &sweep, &asked)?;
@@ -109,32 +84,27 @@ pub(super) async fn read_loading(
 }
 
 /// As its study file would be understood, had there been one.
-fn describe_sweep(asked: &Asked) -> Sweep {
+fn describe_sweep(asked: &Asked, of_trials: Vec<String>) -> Sweep {
     let mut sweep = parse_sweep(STUDY, Path::new("/"), false).unwrap_or_else(|_| unreachable!("it is a study"));
     let wanted = asked.script.as_ref().map_or("everything".to_owned(), |script| format!("what {script} reads"));
     sweep.question = format!("ways to load {wanted}, scale {}, disk {}", asked.scale, asked.disk.name);
     sweep.repeats = asked.rounds;
     sweep.seed = Some(asked.seed);
     sweep.wanted_seconds = asked.script.as_ref().map(|_| asked.script_seconds);
-    sweep.disks = BTreeMap::from([(asked.disk.name.clone(), asked.disk.clone())]);
-    let axes = &mut sweep.axes;
+    sweep.set_older_point(asked.scale, asked.clients, JOBS, asked.patience_seconds, &asked.disk);
     if let Some(script) = &asked.script {
-        axes.script = vec![script.clone()];
+        sweep.axes.script = vec![script.clone()];
         sweep.scripts = BTreeMap::from([(script.clone(), vec![(Script::File(script.into()), 1)])]);
     }
-    axes.scale = vec![asked.scale];
-    axes.clients = vec![asked.clients];
-    axes.jobs = vec![JOBS];
-    axes.length = AxisLength::Seconds(vec![asked.patience_seconds]);
-    axes.disk = vec![asked.disk.name.clone()];
-    let skipped = asked.skipped_loaders.iter().map(|(loader, _)| loader);
-    axes.strategy = asked.loaders.iter().chain(skipped).map(|loader| name_now(loader)).collect();
+    let left_out = asked.skipped_loaders.iter().map(|(loader, _)| loader);
+    let loaders = asked.loaders.iter().chain(left_out).chain(&of_trials);
+    sweep.axes.set_strategies(loaders.map(|loader| name_now(loader)));
     sweep
 }
 
 fn trial_from(row: &Row, study: &SweepRun, sweep: &Sweep, asked: &Asked) -> Result<SweepTrial, sqlx::Error> {
     let loader = name_now(&row.get::<String>("loader")?);
-    let number = sweep.axes.strategy.iter().position(|strategy| *strategy == loader).unwrap_or_default() as u32;
+    let number = sweep.number_of(&loader);
     let point = sweep.point(number);
     let turn = Turn { point: number, repeat: row.get("round")?, position: row.get("position")? };
     let start_state = StartState::read(row)?;

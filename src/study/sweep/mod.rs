@@ -10,6 +10,7 @@ mod import;
 mod latency;
 mod log;
 mod named_file;
+mod older;
 mod plan;
 mod point;
 pub(crate) mod record;
@@ -29,6 +30,7 @@ pub use ground::{FileSystemSpec, ServerSpec};
 pub use import::{ImportOptions, Imported, read_import};
 pub use latency::Latencies;
 pub use log::{AUTOVACUUM, LOG_LINE_PREFIX, parse_checkpoints, tells_of_trial};
+pub use older::OlderRun;
 pub use plan::{PlannedPoint, SweepPlan, check_room, plan_sweep, plan_turns};
 pub use point::{AxisLength, DEFAULT_SERVER, NATIVE, Point, SIDE, SIDES};
 pub use record::{
