@@ -53,6 +53,21 @@ pub fn compute_running_median(values: &[f64]) -> Vec<f64> {
     (0..values.len()).filter_map(|place| compute_median(window(place).to_vec())).collect()
 }
 
+/// The rising values that come nearest (isotonic regression by pooling neighbours that fall): what is below a later fall is
+/// not reached before it.
+pub fn compute_rising_means(values: &[f64]) -> Vec<f64> {
+    let mut pools: Vec<(f64, usize)> = Vec::new();
+    for value in values {
+        let mut pool = (*value, 1);
+        while let Some((mean, count)) = pools.pop_if(|(mean, _)| *mean >= pool.0) {
+            let both = count + pool.1;
+            pool = ((mean * count as f64 + pool.0 * pool.1 as f64) / both as f64, both);
+        }
+        pools.push(pool);
+    }
+    pools.into_iter().flat_map(|(mean, count)| std::iter::repeat_n(mean, count)).collect()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -80,6 +95,13 @@ mod tests {
         assert!(compute_autocorrelation(&values, 10) > 0.9);
         assert!(compute_autocorrelation(&values, 5) < 0.0);
         assert_eq!(compute_autocorrelation(&[2.0; 9], 1), 0.0);
+    }
+
+    #[test]
+    fn rising_means_pool_what_falls() {
+        assert_eq!(compute_rising_means(&[1.0, 3.0, 2.0, 4.0, 3.5, 3.0]), [1.0, 2.5, 2.5, 3.5, 3.5, 3.5]);
+        assert_eq!(compute_rising_means(&[3.0, 2.0, 1.0]), [2.0; 3]);
+        assert!(compute_rising_means(&[]).is_empty());
     }
 
     #[test]

@@ -52,8 +52,9 @@ fn render_figures(judgement: &Judgement) -> Vec<String> {
     let after = |value: Option<f64>| value.map_or("not known".to_owned(), |at| tell_after(at, &render_seconds(at)));
     if let Some(steady) = judgement.steady_tps {
         let promised = if judgement.verdict == Verdict::NotReached { " by the fit" } else { "" };
+        let error = judgement.level_error_share.map_or_else(String::new, |share| format!(" ±{:.1} %", 100.0 * share));
         lines.push(format!(
-            "steady    {} tps{promised}; 50 % of it {}, 90 % {}, 95 % {}",
+            "steady    {} tps{error}{promised}; 50 % of it {}, 90 % {}, 95 % {}",
             render_short(steady),
             after(judgement.to_50_seconds),
             after(judgement.to_90_seconds),

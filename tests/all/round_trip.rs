@@ -261,7 +261,7 @@ fn judgement() -> Value {
     let estimate = json!({ "value": 0.5, "low": 0.5, "high": 0.5 });
     json!({
         "verdict": "steady", "reason": "x", "steady_from_seconds": 0.5, "level_lasts_seconds": 0.5, "period_seconds": 0.5,
-        "steady_tps": 0.5, "mean_tps": 0.5, "mean_error_share": 0.5, "to_50_seconds": 0.5, "to_90_seconds": 0.5,
+        "steady_tps": 0.5, "level_error_share": 0.5, "mean_tps": 0.5, "mean_error_share": 0.5, "to_50_seconds": 0.5, "to_90_seconds": 0.5,
         "to_95_seconds": 0.5, "run_seconds": 0.5, "should_have_run_seconds": 0.5, "no_fit": "x", "remarks": ["x"],
         "fit": {
             "cold_seconds": estimate, "hit_seconds": estimate, "pages": estimate, "residual_share": 0.5, "clients": 1,

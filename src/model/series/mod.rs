@@ -64,12 +64,14 @@ pub struct Facts {
 }
 
 impl Facts {
-    /// What pgbench's report says of it. pgbench tells a scale of 1 for scripts that have none.
+    /// What pgbench's report says of it. pgbench tells a scale of 1 for scripts that were given none; a larger one was told by
+    /// whoever ran the script, for it chooses from as many rows.
     pub fn of(report: &PgbenchReport) -> Facts {
+        let is_builtin = report.script.as_deref().is_none_or(|name| BUILTIN_SCRIPTS.contains(&name));
         Facts {
             clients: report.clients,
             scale: report.scale,
-            is_own_script: report.script.as_deref().is_some_and(|name| !BUILTIN_SCRIPTS.contains(&name)),
+            is_own_script: !is_builtin && report.scale.is_none_or(|scale| scale <= 1),
             has_warmer: false,
             is_rate_limited: report.has_rate,
         }

@@ -22,6 +22,9 @@ pub struct Reader {
     origin: f64,
     last_time: f64,
     collector: Option<Collector>,
+    /// Sum of throughput × latency over the progress lines that have both, and how many there are.
+    in_flight: f64,
+    latencies: u64,
     /// Intervals with a figure, and without.
     figures: u64,
     missing: u64,
@@ -102,7 +105,12 @@ impl Reader {
         }
         let intervals = usize::from(self.first.is_some());
         let collector = self.collector.ok_or(Error::TooShort { intervals, fewest: FEWEST_INTERVALS })?;
-        collector.finish(Facts::of(&self.report), remarks).check()
+        let mut facts = Facts::of(&self.report);
+        // Little's law: as many transactions are under way as clients ask, unless they hold back.
+        if facts.clients.is_none() && self.latencies > 0 && !facts.is_rate_limited {
+            facts.clients = Some((self.in_flight / self.latencies as f64).round().max(1.0) as u32);
+        }
+        collector.finish(facts, remarks).check()
     }
 
     fn push_progress(&mut self, line: &str) -> Result<(), Error> {
@@ -110,6 +118,10 @@ impl Reader {
         match parse_progress(line) {
             Some(progress) => {
                 let (end, rate) = (progress.until_seconds, progress.tps);
+                if let Some(milliseconds) = progress.latency_ms_mean.filter(|_| rate.is_finite()) {
+                    self.in_flight += rate * milliseconds / 1e3;
+                    self.latencies += 1;
+                }
                 self.push_sample(Sample { end, rate, is_count: false, reads: None })?;
             }
             None if is_progress(line) => self.cut_short += 1,

@@ -23,6 +23,7 @@ impl Judgement {
                 "a run that degrades has no steady throughput",
             ),
             (self.to_95_seconds.is_none() || self.steady_tps.is_some(), "95 % of nothing is reached"),
+            (is_level || self.level_error_share.is_none(), "the noise of a level that there is not"),
             (self.has_agreeing_mean(), "the mean's error is that of another mean or level"),
         ];
         if let (true, Some(from)) = (is_level, self.steady_from_seconds) {

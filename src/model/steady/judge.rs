@@ -1,21 +1,12 @@
 //! From the curve to the verdict.
 
-use super::period::find_period;
-use super::segment::{SAME_LEVEL, find_segments, find_tail_start};
-use super::trend::{Trend, fit_trend};
+use super::approach::find_approach;
+use super::plateau::{OWN_RISE, suspect_cold};
+use super::tail::{DEEPEST, Tail, Trend};
 use super::verdict::{LEAST_TAIL_SHARE, TOO_SHORT};
 use super::{Judgement, Verdict};
-use crate::model::statistics::{compute_median, compute_noise_sigma, compute_running_median};
+use crate::model::statistics::compute_running_median;
 use crate::model::{Bucket, Fit, Series, fit_warm_up};
-
-/// Values that are judged, at most: the exact segmentation takes the square of it.
-const MOST_VALUES: usize = 400;
-
-/// The level of the end is that of the last so much.
-const END_SHARE: f64 = 0.2;
-
-/// A warm-up in this first part of the run does not hide a period behind it.
-const EARLY_SHARE: f64 = 0.3;
 
 /// The steady part must have so many values.
 const LEAST_TAIL_VALUES: usize = 10;
@@ -24,30 +15,27 @@ const LEAST_TAIL_VALUES: usize = 10;
 const PROVEN_TAIL_VALUES: usize = 5;
 
 /// A tail that changes by less than this is steady, and what changes by more does so beyond so many standard errors.
-const LEAST_RISE: f64 = 0.02;
+const LEAST_RISE: f64 = 0.04;
 const LEAST_FALL: f64 = 0.03;
-const ERRORS: f64 = 2.5;
+pub(super) const ERRORS: f64 = 3.0;
 
-/// Share of the tail's rise that its second half must have for the rise to go on.
-const LATE_SHARE: f64 = 0.25;
+/// Standard errors on either side of a 95 % interval.
+const INTERVAL: f64 = 1.96;
 
-/// Segments this much above the end, of this share of the run, say that it was faster before.
-const FASTER_BEFORE: f64 = 0.08;
-const FASTER_SHARE: f64 = 0.05;
+/// Above this probability a rise is not over.
+const LIKELY: f64 = 0.45;
+
+/// The last rise of a warm-up that is over is no more than this.
+const LEVELLED_RISE: f64 = 0.08;
+
+/// The tail's second half rises by no more than this when the rise is over, or by this part of the tail's rise, or not beyond so
+/// many standard errors. A straight rise has half of it there.
+const LATE_RISE: f64 = 0.01;
+const LATE_SHARE: f64 = 0.33;
+const LATE_ERRORS: f64 = 2.0;
 
 /// A step down to a level that lasts for so much of the run is the steady level.
 const NEW_LEVEL_SHARE: f64 = 0.5;
-
-/// Below this share of the end's level, the run's beginning shows a warm-up.
-const WARMING_SHARE: f64 = 0.75;
-
-/// A start that is slow for less is that of connections, catalogs and bursts of a limiter, and no warm-up, where the number
-/// of pages does not say how long one must be.
-const SLOW_START_SECONDS: f64 = 10.0;
-
-/// Pages that the hot part of a database of unknown size may have: 64 GiB of 8 kB. A hot part that does not fit into
-/// memory never gets warm: its plateau is its steady state.
-const MOST_PAGES: f64 = (64_u64 << 30) as f64 / 8192.0;
 
 /// Warm is: fewer than 1 % of transactions read from the device.
 const WARM_READS: f64 = 0.01;
@@ -58,11 +46,12 @@ const PERIODS: f64 = 3.0;
 /// Share of the steady throughput that a run has reached where it begins to be steady, and by its fit at its end.
 const REACHED_SHARE: f64 = 0.95;
 
+/// Share of the level that a rise comes to where it is dated, and below which a second is a slow one.
+const DATED_SHARE: f64 = 0.98;
+const SLOW_SECOND: f64 = 0.92;
+
 /// Reads per transaction may fall by this share from the tail's first half to its second and still be at their floor.
 const READS_FALL: f64 = 0.15;
-
-/// Throughput below this share of the level is a stall, however deep.
-const DEEPEST: f64 = 0.02;
 
 /// A stall at the end that has lasted so long is no dip that recovers.
 const SILENT_SECONDS: f64 = 5.0;
@@ -72,7 +61,7 @@ pub fn judge(series: &Series, pages: Option<f64>) -> Judgement {
     let tail = Tail::find(series);
     let fitted = fit_where_it_applies(series, &tail);
     let pages = pages.or(series.facts.pages());
-    let (verdict, reason) = decide(series, &tail, fitted.as_ref().ok(), pages);
+    let (verdict, reason) = decide(series, &tail, pages);
     let mut judgement = describe(series, &tail, fitted, verdict, reason);
     // A level that its own curve never reached is none.
     judgement.settle(judgement.to_95_seconds.or(Some(judgement.run_seconds)));
@@ -98,117 +87,6 @@ fn fit_where_it_applies(series: &Series, tail: &Tail) -> Result<Fit, &'static st
     fit_warm_up(series).ok_or("the closed form comes nowhere near the curve")
 }
 
-/// The stretch that has kept the level of the end.
-#[derive(Debug)]
-struct Tail {
-    /// Seconds of a value.
-    width: f64,
-    rates: Vec<f64>,
-    start: usize,
-    /// Transactions per second at the end.
-    level: f64,
-    /// The tail's trend, in its logarithm: about a share of the level.
-    trend: Trend,
-    /// The trend of the tail's second half.
-    late_trend: Trend,
-    /// The period, in values.
-    period: Option<usize>,
-    /// Did it begin clearly slower? And when did it no longer run so, in values.
-    has_warm_up: bool,
-    slow_until: usize,
-    /// The trend of all that followed the slow beginning.
-    rise_since_slow: Trend,
-    /// A level before the tail that was faster, as a share of the end's.
-    faster_before: Option<f64>,
-}
-
-impl Tail {
-    fn find(series: &Series) -> Tail {
-        let (width, rates) = read_rates(series);
-        let levels = without_period(&rates);
-        let end = ((rates.len() as f64 * END_SHARE) as usize).clamp(5.min(rates.len()), rates.len());
-        let level = compute_median(levels[rates.len() - end..].to_vec()).unwrap_or(0.0).max(f64::MIN_POSITIVE);
-        let logs_of =
-            |rates: &[f64]| -> Vec<f64> { rates.iter().map(|rate| (rate / level).max(DEEPEST).ln()).collect() };
-        let (raw, logs) = (logs_of(&rates), logs_of(&levels));
-        let smooth = compute_running_median(&logs);
-        let noise = compute_noise_sigma(&logs);
-        let segments = find_segments(&smooth, noise);
-        let mean = |segment: &std::ops::Range<usize>| compute_median(logs[segment.clone()].to_vec()).unwrap_or(0.0);
-        let start = find_tail_start(&segments, mean, noise);
-        let period = find_period(&rates[start..].iter().map(|rate| (rate / level).min(1.5)).collect::<Vec<_>>());
-        // Whole periods, or the last dip would be a trend.
-        let whole = period.map_or(raw.len() - start, |period| (raw.len() - start) / period * period);
-        let shortest = rates.len() as f64 * FASTER_SHARE;
-        // What belongs to the end itself may stand above its median, when it rises.
-        let last = start.min(rates.len() - end);
-        let before = segments.iter().filter(|segment| segment.end <= last && segment.len() as f64 >= shortest);
-        let fastest = before.map(mean).fold(0.0, f64::max);
-        let is_slow = |log: &f64| *log < WARMING_SHARE.ln();
-        let slow = smooth.iter().take((rates.len() / 20).max(3)).position(is_slow);
-        let slow_until = slow.map(|slow| slow + smooth[slow..].iter().take_while(|log| is_slow(log)).count());
-        Tail {
-            width,
-            trend: fit_trend(&raw[raw.len() - whole..]),
-            late_trend: fit_trend(&raw[raw.len() - whole / 2..]),
-            period,
-            has_warm_up: slow_until.is_some(),
-            rise_since_slow: fit_trend(&raw[slow_until.unwrap_or(0).min(start)..]),
-            slow_until: slow_until.unwrap_or(0),
-            faster_before: (fastest > FASTER_BEFORE).then(|| fastest.exp()),
-            rates,
-            start,
-            level,
-        }
-    }
-
-    fn len(&self) -> usize {
-        self.rates.len() - self.start
-    }
-
-    fn share(&self) -> f64 {
-        self.len() as f64 / self.rates.len() as f64
-    }
-
-    /// The end of a warm-up leads into the level from a few percent below. A rise that goes on does so in the second half.
-    fn has_levelled_off(&self) -> bool {
-        let Trend { change, .. } = self.trend;
-        self.has_warm_up && change < SAME_LEVEL && self.late_trend.change < LATE_SHARE * change
-    }
-
-    fn start_seconds(&self) -> f64 {
-        self.start as f64 * self.width
-    }
-}
-
-/// The rates, or where their later part is periodic, their means over a period around each: deep dips that come back are a
-/// level too.
-fn without_period(rates: &[f64]) -> Vec<f64> {
-    let late = &rates[(rates.len() as f64 * EARLY_SHARE) as usize..];
-    let level = compute_median(late.to_vec()).unwrap_or(0.0).max(f64::MIN_POSITIVE);
-    let shares: Vec<f64> = late.iter().map(|rate| (rate / level).min(1.5)).collect();
-    let Some(period) = find_period(&shares) else { return rates.to_vec() };
-    let mean = |place: usize| {
-        let from = place.saturating_sub(period / 2).min(rates.len().saturating_sub(period));
-        let window = &rates[from..(from + period).min(rates.len())];
-        window.iter().sum::<f64>() / window.len() as f64
-    };
-    (0..rates.len()).map(mean).collect()
-}
-
-/// Rates in at most [`MOST_VALUES`] values: the median of what falls into one, so that a stall of a second does not show
-/// in a run of hours. Gaps keep what was before.
-fn read_rates(series: &Series) -> (f64, Vec<f64>) {
-    let group = series.buckets.len().div_ceil(MOST_VALUES).max(1);
-    let mut rates = Vec::with_capacity(MOST_VALUES);
-    for chunk in series.buckets.chunks_exact(group) {
-        let known = chunk.iter().filter_map(|bucket| bucket.rate()).collect();
-        let rate = compute_median(known).or(rates.last().copied());
-        rates.push(rate.unwrap_or(0.0));
-    }
-    (series.width_seconds * group as f64, rates)
-}
-
 /// The first value at a level with neighbours that are there too (their running median), so that one lucky second is no
 /// arrival, and nothing is dated to a value that lies below.
 fn find_reached(rates: &[f64], level: f64) -> Option<usize> {
@@ -217,10 +95,10 @@ fn find_reached(rates: &[f64], level: f64) -> Option<usize> {
 }
 
 /// The rules, in the order of what they would hide.
-fn decide(series: &Series, tail: &Tail, fit: Option<&Fit>, pages: Option<f64>) -> (Verdict, String) {
+fn decide(series: &Series, tail: &Tail, pages: Option<f64>) -> (Verdict, String) {
     let reads = read_floor(series, tail);
-    let rises = tail.trend.exceeds(LEAST_RISE, ERRORS) && !tail.has_levelled_off();
-    let falls = Trend { change: -tail.trend.change, ..tail.trend }.exceeds(LEAST_FALL, ERRORS);
+    let rises = tail.trend.exceeds(LEAST_RISE, ERRORS) && !has_levelled_off(tail);
+    let falls = Trend { change: -tail.fall.change, ..tail.fall }.exceeds(LEAST_FALL, ERRORS);
     let least = least_values(reads);
     let is_short = tail.share() < LEAST_TAIL_SHARE || tail.len() < least;
     let percent = |share: f64| format!("{:.0} %", 100.0 * share);
@@ -238,55 +116,61 @@ fn decide(series: &Series, tail: &Tail, fit: Option<&Fit>, pages: Option<f64>) -
         return (Verdict::NotReached, TOO_SHORT.into());
     }
     if rises {
-        let reason = format!("it still rose by {} over its last {:.0} s", percent(tail.trend.change), seconds(tail));
+        let Trend { change, error } = tail.trend;
+        let (rise, either_way) = (percent(change), percent(INTERVAL * error));
+        let reason = format!("it still rose by {rise} (±{either_way}) over its last {:.0} s", tail.trend_seconds);
         return (Verdict::NotReached, reason);
     }
     if falls {
-        let reason = format!("it fell by {} over its last {:.0} s", percent(-tail.trend.change), seconds(tail));
+        let Trend { change, error } = tail.fall;
+        let (fall, either_way) = (percent(-change), percent(INTERVAL * error));
+        let reason = format!("it fell by {fall} (±{either_way}) over its last {:.0} s", tail.trend_seconds);
         return (Verdict::Degrading, reason);
     }
     if series.facts.is_rate_limited && reads != Some(Floor::Warm) {
         return (Verdict::NotReached, "the rate was limited: a cold server keeps it too".into());
     }
-    let may_be_cold = reads != Some(Floor::Warm) && !has_warmed(series, tail, pages);
-    if let Some(reason) = may_be_cold.then(|| suspect_cold_plateau(series, tail, pages)).flatten() {
+    if reads == Some(Floor::Warm) {
+        return decide_level(tail);
+    }
+    if let Some(reason) = suspect_cold(series, tail, pages) {
         return (Verdict::NotReached, reason);
     }
-    let reached = fit.filter(|_| reads != Some(Floor::Warm)).and_then(|fit| reached_by_fit(series, tail, fit));
-    match (tail.period, reached) {
-        (Some(_), _) => (Verdict::Periodic, "the same dips come back again and again".into()),
-        (None, Some(share)) if share < REACHED_SHARE => {
-            (Verdict::NotReached, format!("by its fit it had reached {} of its warm throughput", percent(share)))
-        }
-        (None, _) => (Verdict::Steady, "it kept its level until the end".into()),
+    let least_pages = pages.filter(|_| !series.facts.has_warmer).unwrap_or(0.0) * OWN_RISE;
+    let approach = find_approach(&tail.count_done(), &tail.logs, &tail.noise, least_pages);
+    if approach.unfinished > LIKELY && !tail.has_leapt() {
+        let (share, unfinished) = (percent(approach.share), percent(approach.unfinished));
+        let reason = format!("by the way it rose it was at {share} of its level, and below 90 % with a probability of {unfinished}");
+        return (Verdict::NotReached, reason);
     }
+    decide_level(tail)
+}
+
+fn decide_level(tail: &Tail) -> (Verdict, String) {
+    match tail.period {
+        Some(_) => (Verdict::Periodic, "the same dips come back again and again".into()),
+        None => {
+            let error = 100.0 * level_error(tail);
+            (Verdict::Steady, format!("it kept its level until the end (±{error:.1} %)"))
+        }
+    }
+}
+
+/// The 95 % interval of the tail's level, either way.
+fn level_error(tail: &Tail) -> f64 {
+    INTERVAL * tail.noise.level_error(tail.len())
+}
+
+/// The end of a warm-up leads into the level from a few percent below. A rise that goes on does so in the second half.
+fn has_levelled_off(tail: &Tail) -> bool {
+    let Trend { change, .. } = tail.trend;
+    change < LEVELLED_RISE && !tail.late_trend.exceeds(LATE_RISE.max(LATE_SHARE * change), LATE_ERRORS)
 }
 
 /// Seconds at the end with next to no throughput: a stall that is not over.
 fn silent_seconds(series: &Series, tail: &Tail) -> f64 {
     let is_silent = |bucket: &&Bucket| bucket.rate().is_some_and(|rate| rate <= DEEPEST * tail.level);
     series.buckets.iter().rev().take_while(is_silent).count() as f64 * series.width_seconds
-}
-
-/// The share of the warm throughput that the fit of a visibly rising run has at its end. The noise of a short tail hides
-/// a rise that the whole curve shows.
-fn reached_by_fit(series: &Series, tail: &Tail, fit: &Fit) -> Option<f64> {
-    let curve = fit.curve().ok().filter(|_| tail.has_warm_up && fit.knows_warm())?;
-    Some(curve.throughput(series.transactions()) / curve.steady_throughput())
-}
-
-/// Was it slow at first for long enough to bring in what the workload chooses from? A cold server whose first seconds are slow
-/// jumps to its plateau as if it had got warm.
-fn has_warmed(series: &Series, tail: &Tail, pages: Option<f64>) -> bool {
-    let seconds = tail.slow_until as f64 * tail.width;
-    match pages {
-        Some(pages) => series.transactions_until(seconds) >= pages,
-        None => seconds >= SLOW_START_SECONDS,
-    }
-}
-
-fn seconds(tail: &Tail) -> f64 {
-    tail.len() as f64 * tail.width
 }
 
 /// What the reads say.
@@ -324,30 +208,16 @@ fn read_floor(series: &Series, tail: &Tail) -> Option<Floor> {
     })
 }
 
-/// A run that was flat from its start, or nearly so, may have been cold all the time: throughput of a cold server rises by
-/// about i ÷ P in i transactions, which a large P hides. It is believed only when the largest rise that the noise can hide
-/// since the slow start, if there was one, means a database that is larger than `pages`. Beside a warmer nothing is believed:
-/// the device that it leaves to the workload may be the limit for as long as it reads.
-fn suspect_cold_plateau(series: &Series, tail: &Tail, pages: Option<f64>) -> Option<String> {
-    if series.facts.has_warmer {
-        return Some("it still read from the device, beside a warmer".to_owned());
-    }
-    let rise = &tail.rise_since_slow;
-    let hidden_rise = (rise.change.max(0.0) + ERRORS * rise.error).max(1e-3);
-    let transactions = series.transactions() - series.transactions_until(tail.slow_until as f64 * tail.width);
-    let least_pages = transactions / hidden_rise;
-    let most_pages = pages.unwrap_or(MOST_PAGES);
-    (least_pages < most_pages).then(|| {
-        let what = match pages {
-            Some(pages) => format!("{pages:.0} pages"),
-            None => "a database whose size is not known (give --pages)".to_owned(),
-        };
-        format!(
-            "it was flat {}, and {:.0} transactions are too few to tell a warm server from a cold one with {what}",
-            if tail.has_warm_up { "after a short slow start" } else { "from the start" },
-            series.transactions()
-        )
-    })
+/// Since when it is steady: since it has risen to its level, as far as enough of it is left.
+fn date_level(series: &Series, tail: &Tail, least: usize) -> f64 {
+    let share = ((tail.rates.len() as f64 * LEAST_TAIL_SHARE).ceil() as usize).max(least);
+    let latest = tail.rates.len().saturating_sub(share);
+    let from = tail.start.max(tail.find_risen(DATED_SHARE).min(latest)) as f64 * tail.width;
+    // Of several seconds that are one value, the first may have been slow.
+    let first = (from / series.width_seconds).round() as usize;
+    let is_slow = |bucket: &&Bucket| bucket.rate().is_some_and(|rate| rate < SLOW_SECOND * tail.level);
+    let group = (tail.width / series.width_seconds) as usize - 1;
+    from + series.buckets.iter().skip(first).take(group).take_while(is_slow).count() as f64 * series.width_seconds
 }
 
 fn describe(series: &Series, tail: &Tail, fitted: Result<Fit, &str>, verdict: Verdict, reason: String) -> Judgement {
@@ -380,10 +250,11 @@ fn describe(series: &Series, tail: &Tail, fitted: Result<Fit, &str>, verdict: Ve
     let mut judgement = Judgement {
         verdict,
         reason,
-        steady_from_seconds: is_level.then(|| tail.start_seconds()),
+        steady_from_seconds: is_level.then(|| date_level(series, tail, least_values(read_floor(series, tail)))),
         level_lasts_seconds,
         period_seconds: tail.period.filter(|_| verdict == Verdict::Periodic).map(|period| period as f64 * tail.width),
         steady_tps,
+        level_error_share: is_level.then(|| level_error(tail)),
         mean_tps,
         mean_error_share: steady_tps.map(|steady| mean_tps / steady - 1.0),
         to_50_seconds,
@@ -396,7 +267,7 @@ fn describe(series: &Series, tail: &Tail, fitted: Result<Fit, &str>, verdict: Ve
         remarks: series.remarks.clone(),
     };
     let needed = match verdict {
-        Verdict::Steady | Verdict::Periodic => Some(judgement.needed_seconds(tail.start_seconds())),
+        Verdict::Steady | Verdict::Periodic => Some(judgement.needed_seconds(judgement.steady_from_seconds.unwrap_or(0.0))),
         Verdict::NotReached => to_95_seconds.map(|seconds| judgement.needed_seconds(seconds)),
         Verdict::Degrading => None,
     };

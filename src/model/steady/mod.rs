@@ -4,11 +4,14 @@
 //! then the tail has to pass: long enough, no trend, no period, reads at their floor where they are known, and where the
 //! run was flat from the start, proof that it was not the plateau of a cold start. docs/model.md gives the reasons.
 
+mod approach;
 mod consistency;
 mod judge;
+mod noise;
 mod period;
+mod plateau;
 mod segment;
-mod trend;
+mod tail;
 mod verdict;
 #[cfg(test)]
 mod verdict_tests;

@@ -2,12 +2,9 @@
 
 use std::ops::Range;
 
-/// Penalty of a further level, in variances times the logarithm of the number of values (as in the study of Barrett et
-/// al. 2017, whose segments this follows): wanders of autocorrelated noise make few levels of their own.
-const PENALTY: f64 = 15.0;
-
-/// Levels whose mean differs from the end's by less, as a share, count as the same.
-pub const SAME_LEVEL: f64 = 0.05;
+/// Penalty of a further level, in variances times the logarithm of the number of values. The variance is one that the noise
+/// of whole levels has, so autocorrelation is in it.
+const PENALTY: f64 = 6.0;
 
 /// A dip that lasts a smaller share of the series than this and recovers does not end a level.
 const DIP_SHARE: f64 = 0.1;
@@ -48,15 +45,15 @@ fn prefix_sums(values: &[f64], of: impl Fn(f64) -> f64) -> Vec<f64> {
     sums
 }
 
-/// Where the stretch begins that has kept `level` until the end: `mean` gives the level of a segment, as the logarithm of
-/// its share of the end's. `noise` is the standard deviation of a value.
-pub fn find_tail_start(segments: &[Range<usize>], mean: impl Fn(&Range<usize>) -> f64, noise: f64) -> usize {
+/// Where the stretch begins that has kept the level of the end: `mean` gives the level of a segment, as the logarithm of its
+/// share of the end's. `tolerance` says by how much the level of so many values may differ, below the end's or above it.
+pub fn find_tail_start(
+    segments: &[Range<usize>],
+    mean: impl Fn(&Range<usize>) -> f64,
+    tolerance: impl Fn(usize, bool) -> f64,
+) -> usize {
     let length = segments.last().map_or(0, |last| last.end);
-    let tolerance = |segment: &Range<usize>| {
-        // The mean of a short segment is uncertain itself.
-        SAME_LEVEL.max(2.0 * noise / (segment.len() as f64).sqrt())
-    };
-    let is_same = |segment: &Range<usize>| mean(segment).abs() <= tolerance(segment);
+    let is_same = |segment: &Range<usize>| mean(segment).abs() <= tolerance(segment.len(), mean(segment) > 0.0);
     let most_dip = (length as f64 * DIP_SHARE) as usize;
     let mut start = length;
     let mut skipped = 0;
@@ -86,7 +83,7 @@ mod tests {
 
     fn tail_start(values: &[f64]) -> usize {
         let mean = |segment: &Range<usize>| values[segment.clone()].iter().sum::<f64>() / segment.len() as f64;
-        find_tail_start(&find_segments(values, 0.01), mean, 0.01)
+        find_tail_start(&find_segments(values, 0.01), mean, |_, _| 0.05)
     }
 
     #[test]

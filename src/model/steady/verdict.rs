@@ -59,6 +59,10 @@ pub struct Judgement {
     pub period_seconds: Option<f64>,
     /// Transactions per second: of the steady part, or what the fit promises when it was not reached.
     pub steady_tps: Option<f64>,
+    /// The level's own noise, as it was seen: 95 % of levels that last as long lie within this share of `steady_tps`. `None` where
+    /// there is no measured level, and of judgements that were kept before it was told.
+    #[serde(default)]
+    pub level_error_share: Option<f64>,
     /// Over the whole run.
     pub mean_tps: f64,
     /// `mean_tps` ÷ `steady_tps` - 1: how wrong the mean over the whole run is.
@@ -98,7 +102,7 @@ impl Judgement {
         }
         (self.verdict, self.reason) = (Verdict::NotReached, TOO_SHORT.to_owned());
         (self.steady_from_seconds, self.period_seconds) = (None, None);
-        (self.steady_tps, self.mean_error_share) = (None, None);
+        (self.steady_tps, self.mean_error_share, self.level_error_share) = (None, None, None);
         (self.to_50_seconds, self.to_90_seconds, self.to_95_seconds) = (None, None, None);
         self.should_have_run_seconds = Some(needed);
     }
