@@ -22,12 +22,6 @@ pub fn compute_robust_sigma(values: &[f64]) -> f64 {
     MAD_TO_SIGMA * compute_median(deviations).unwrap_or(0.0)
 }
 
-/// Standard deviation of the noise of a series that also has a trend or steps: from its differences.
-pub fn compute_noise_sigma(values: &[f64]) -> f64 {
-    let differences: Vec<f64> = values.windows(2).map(|pair| pair[1] - pair[0]).collect();
-    compute_robust_sigma(&differences) / std::f64::consts::SQRT_2
-}
-
 /// Correlation of a series with itself `lag` places later, -1 to 1; 0 of a constant one.
 pub fn compute_autocorrelation(values: &[f64], lag: usize) -> f64 {
     let mean = values.iter().sum::<f64>() / values.len().max(1) as f64;
@@ -77,16 +71,6 @@ mod tests {
         assert_eq!(compute_median(vec![3.0, 1.0, 2.0]), Some(2.0));
         assert_eq!(compute_median(vec![4.0, 1.0, 2.0, 3.0]), Some(2.5));
         assert_eq!(compute_median(vec![]), None);
-    }
-
-    #[test]
-    fn noise_is_measured_under_a_trend() {
-        // Squares modulo a prime are as good as random here.
-        let noise = |place: usize| (place * place % 1009) as f64 / 1009.0 - 0.5;
-        let flat: Vec<f64> = (0..1000).map(noise).collect();
-        let rising: Vec<f64> = (0..1000).map(|place| noise(place) + place as f64 * 0.01).collect();
-        assert!((compute_noise_sigma(&rising) / compute_noise_sigma(&flat) - 1.0).abs() < 0.3);
-        assert_eq!(compute_noise_sigma(&[1.0]), 0.0);
     }
 
     #[test]

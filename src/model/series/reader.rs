@@ -340,4 +340,22 @@ mod tests {
         let logs = "1700000005 5 1 1 1 1\n1700000006 5 1 1 1 1\n1700000001 5 1 1 1 1\n";
         assert!(matches!(read(logs), Err(Error::TimeBackwards { line: 3, .. })));
     }
+
+    #[test]
+    fn clients_are_told_by_their_latency_where_the_summary_is_missing() {
+        let text = lines(20, |second| format!("progress: {second}.0 s, 500.0 tps, lat 7.9 ms stddev 0.1, 0 failed"));
+        assert_eq!(read(&text).unwrap().facts.clients, Some(4));
+        let waiting =
+            lines(20, |second| format!("progress: {second}.0 s, 500.0 tps, lat 7.9 ms stddev 0.1, lag 0.1 ms"));
+        assert_eq!(read(&waiting).unwrap().facts.clients, None);
+    }
+
+    #[test]
+    fn the_scale_of_a_script_of_ones_own_is_believed_where_somebody_told_it() {
+        let own = |scale: u32| {
+            let progress = lines(20, |second| format!("progress: {second}.0 s, 500.0 tps"));
+            read(&format!("{progress}transaction type: hot.sql\nscaling factor: {scale}\n")).unwrap().facts.pages()
+        };
+        assert!(own(1).is_none() && own(10).is_some());
+    }
 }

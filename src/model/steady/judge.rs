@@ -2,7 +2,7 @@
 
 use super::approach::find_approach;
 use super::plateau::{OWN_RISE, suspect_cold};
-use super::tail::{DEEPEST, Tail, Trend};
+use super::tail::{DEEPEST, SAME_LEVEL, Tail, Trend};
 use super::verdict::{LEAST_TAIL_SHARE, TOO_SHORT};
 use super::{Judgement, Verdict};
 use crate::model::statistics::compute_running_median;
@@ -14,16 +14,16 @@ const LEAST_TAIL_VALUES: usize = 10;
 /// Where reads prove that it is warm, fewer values are enough.
 const PROVEN_TAIL_VALUES: usize = 5;
 
-/// A tail that changes by less than this is steady, and what changes by more does so beyond so many standard errors.
-const LEAST_RISE: f64 = 0.04;
+/// A tail that falls by less than this, or rises by less than what counts as the same level, is steady. What changes by more does
+/// so beyond so many standard errors of its noise.
 const LEAST_FALL: f64 = 0.03;
-pub(super) const ERRORS: f64 = 3.0;
+const ERRORS: f64 = 3.0;
 
 /// Standard errors on either side of a 95 % interval.
 const INTERVAL: f64 = 1.96;
 
 /// Above this probability a rise is not over.
-const LIKELY: f64 = 0.45;
+const LIKELY: f64 = 0.35;
 
 /// The last rise of a warm-up that is over is no more than this.
 const LEVELLED_RISE: f64 = 0.08;
@@ -97,7 +97,7 @@ fn find_reached(rates: &[f64], level: f64) -> Option<usize> {
 /// The rules, in the order of what they would hide.
 fn decide(series: &Series, tail: &Tail, pages: Option<f64>) -> (Verdict, String) {
     let reads = read_floor(series, tail);
-    let rises = tail.trend.exceeds(LEAST_RISE, ERRORS) && !has_levelled_off(tail);
+    let rises = tail.trend.exceeds(SAME_LEVEL, ERRORS) && !has_levelled_off(tail);
     let falls = Trend { change: -tail.fall.change, ..tail.fall }.exceeds(LEAST_FALL, ERRORS);
     let least = least_values(reads);
     let is_short = tail.share() < LEAST_TAIL_SHARE || tail.len() < least;
@@ -140,7 +140,9 @@ fn decide(series: &Series, tail: &Tail, pages: Option<f64>) -> (Verdict, String)
     let approach = find_approach(&tail.count_done(), &tail.logs, &tail.noise, least_pages);
     if approach.unfinished > LIKELY && !tail.has_leapt() {
         let (share, unfinished) = (percent(approach.share), percent(approach.unfinished));
-        let reason = format!("by the way it rose it was at {share} of its level, and below 90 % with a probability of {unfinished}");
+        let reason = format!(
+            "by the way it rose it was at {share} of its level, and below 90 % with a probability of {unfinished}"
+        );
         return (Verdict::NotReached, reason);
     }
     decide_level(tail)
@@ -211,8 +213,11 @@ fn read_floor(series: &Series, tail: &Tail) -> Option<Floor> {
 /// Since when it is steady: since it has risen to its level, as far as enough of it is left.
 fn date_level(series: &Series, tail: &Tail, least: usize) -> f64 {
     let share = ((tail.rates.len() as f64 * LEAST_TAIL_SHARE).ceil() as usize).max(least);
-    let latest = tail.rates.len().saturating_sub(share);
-    let from = tail.start.max(tail.find_risen(DATED_SHARE).min(latest)) as f64 * tail.width;
+    let periods = tail.period.map_or(0, |period| PERIODS as usize * period);
+    let latest = tail.rates.len().saturating_sub(share.max(periods));
+    // What hardly rose is dated by less, for noise moves its beginning as much.
+    let dated_share = if tail.has_warm_up { DATED_SHARE } else { SLOW_SECOND };
+    let from = tail.start.max(tail.find_risen(dated_share).min(latest)) as f64 * tail.width;
     // Of several seconds that are one value, the first may have been slow.
     let first = (from / series.width_seconds).round() as usize;
     let is_slow = |bucket: &&Bucket| bucket.rate().is_some_and(|rate| rate < SLOW_SECOND * tail.level);
@@ -267,7 +272,9 @@ fn describe(series: &Series, tail: &Tail, fitted: Result<Fit, &str>, verdict: Ve
         remarks: series.remarks.clone(),
     };
     let needed = match verdict {
-        Verdict::Steady | Verdict::Periodic => Some(judgement.needed_seconds(judgement.steady_from_seconds.unwrap_or(0.0))),
+        Verdict::Steady | Verdict::Periodic => {
+            Some(judgement.needed_seconds(judgement.steady_from_seconds.unwrap_or(0.0)))
+        }
         Verdict::NotReached => to_95_seconds.map(|seconds| judgement.needed_seconds(seconds)),
         Verdict::Degrading => None,
     };

@@ -1,8 +1,10 @@
 //! Was a run ever warm? One verdict over a measured curve.
 //!
-//! Penalised segmentation finds levels, a walk back from the end finds since when the level has been that of the end, and
-//! then the tail has to pass: long enough, no trend, no period, reads at their floor where they are known, and where the
-//! run was flat from the start, proof that it was not the plateau of a cold start. docs/model.md gives the reasons.
+//! The noise of the curve is measured from the curve: a warm-up only rises, so what falls is noise. Penalised segmentation
+//! finds levels, a walk back from the end finds since when the level has been that of the end, and then the tail has to pass:
+//! long enough, no trend beyond its noise, reads at their floor where they are known. The way in which the curve came to its
+//! level has to be that of a warm-up that is over, and of one that can have read all pages where their number is known. docs/model.md
+//! gives the reasons.
 
 mod approach;
 mod consistency;

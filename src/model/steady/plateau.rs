@@ -18,8 +18,11 @@ const SLOW_START_SECONDS: f64 = 10.0;
 /// memory never gets warm: its plateau is its steady state.
 const MOST_PAGES: f64 = (64_u64 << 30) as f64 / 8192.0;
 
-/// A rise that noise hides is no larger than what was seen and so many standard errors, but once in 40 times.
-const HIDDEN_ERRORS: f64 = 2.0;
+/// A rise that noise hides is no larger than what was seen and so many standard errors, but once in 160 times.
+const HIDDEN_ERRORS: f64 = 2.5;
+
+/// Times the pages that are told, a plateau has to tell of.
+const TOLD_PAGES: f64 = 1.5;
 
 /// Share of the level by which a rise is measured: high enough to be past most of it, low enough to be seen in noise.
 const RISEN_SHARE: f64 = 0.8;
@@ -77,7 +80,8 @@ fn suspect_cold_plateau(series: &Series, tail: &Tail, pages: Option<f64>) -> Opt
     let hidden_rise = (rise.change.max(0.0) + HIDDEN_ERRORS * rise.error).max(1e-3);
     let transactions = series.transactions() - series.transactions_until(tail.slow_until as f64 * tail.width);
     let least_pages = transactions / hidden_rise;
-    let most_pages = pages.unwrap_or(MOST_PAGES);
+    // What is told is not exactly what is read, and a rise that is seen may be that of a cold server.
+    let most_pages = pages.map_or(MOST_PAGES, |pages| TOLD_PAGES * pages);
     (least_pages < most_pages).then(|| {
         let what = match pages {
             Some(pages) => format!("{pages:.0} pages"),

@@ -17,13 +17,13 @@ const EARLY_SHARE: f64 = 0.3;
 
 /// Levels that differ by less, as a share, count as the same, and those that differ by so many standard deviations of
 /// their difference.
-const SAME_LEVEL: f64 = 0.05;
+pub(super) const SAME_LEVEL: f64 = 0.05;
 const SAME_ERRORS: f64 = 3.0;
 
 /// Segments that were faster by this before, and by so many standard deviations, of this share of the run, say that it was
 /// faster before.
 const FASTER_BEFORE: f64 = 0.08;
-const FASTER_ERRORS: f64 = 2.5;
+const FASTER_ERRORS: f64 = 3.0;
 const FASTER_SHARE: f64 = 0.05;
 
 /// Below this share of the end's level, the run's beginning shows a warm-up.
@@ -86,9 +86,8 @@ pub(super) struct Tail {
     pub logs: Vec<f64>,
     /// The rising values that come nearest to them.
     pub risen: Vec<f64>,
-    /// What the curve's falls, and its rises, say of its noise.
+    /// What the curve's falls say of its noise.
     pub noise: Noise,
-    pub noise_of_rises: Noise,
     /// Seconds that the trends are of.
     pub trend_seconds: f64,
     /// The tail's trend, and what it is beside the noise that its rises tell of.
@@ -168,7 +167,6 @@ impl Tail {
             logs,
             risen,
             noise,
-            noise_of_rises,
         }
     }
 
@@ -195,7 +193,9 @@ impl Tail {
         let Some(to_half) = half.checked_sub(1).and_then(|last| done.get(last)) else { return false };
         let middle = done.iter().position(|done| *done >= to_half / 2.0).unwrap_or(0);
         let whole = LEAP_SHARE.ln() - self.first_share.ln();
-        self.first_share < LEAP_FROM && half >= LEAST_BEFORE_LEAP && self.risen[middle] - self.first_share.ln() < LEAP_PART * whole
+        self.first_share < LEAP_FROM
+            && half >= LEAST_BEFORE_LEAP
+            && self.risen[middle] - self.first_share.ln() < LEAP_PART * whole
     }
 
     pub fn len(&self) -> usize {

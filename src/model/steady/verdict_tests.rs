@@ -230,3 +230,80 @@ fn a_run_that_ends_in_a_stall_is_not_steady() {
         assert_eq!(ending_in(silent, seconds), Verdict::Degrading, "{silent} of {seconds} s");
     }
 }
+
+/// Neighbours that come and go: levels of 15 % more or less for 5 to 40 s.
+fn neighbours(seconds: u32, seed: u64) -> Vec<f64> {
+    let mut random = StdRng::seed_from_u64(seed);
+    let mut factors = Vec::new();
+    while factors.len() < seconds as usize {
+        let level = [0.85, 1.0, 1.0, 1.15][random.random_range(0..4)];
+        factors.extend(std::iter::repeat_n(level, random.random_range(5..40)));
+    }
+    factors
+}
+
+#[test]
+fn neighbours_are_noise_and_a_rise_beneath_them_is_none() {
+    let quiet = Noise { sigma: 0.02, rho: 0.3, stalls_per_second: 0.0 };
+    let (mut refused, mut called, mut early) = (Vec::new(), Vec::new(), Vec::new());
+    for seed in 0..40 {
+        let mut random = StdRng::seed_from_u64(7000 + seed);
+        let seconds = random.random_range(200..900);
+        let factors = neighbours(seconds, seed);
+        let factor = |second: f64| factors[second as usize];
+        let plain = random_curve(&mut random);
+        let done = stretched(&plain, 0.95, f64::from(seconds) * random.random_range(0.2..0.5));
+        let judged = judge(&make_modulated(Shape::Warming(&done), seconds, quiet, seed, factor), None);
+        let reached = done.seconds_to_share(0.9).unwrap();
+        if judged.steady_from_seconds.is_none() {
+            refused.push(format!("{seed}: {}", judged.reason));
+        }
+        early.extend(judged.steady_from_seconds.filter(|from| *from < 0.9 * reached).map(|from| (seed, from, reached)));
+        let cut = stretched(&plain, random.random_range(0.3..0.7), f64::from(seconds));
+        let judged = judge(&make_modulated(Shape::Warming(&cut), seconds, quiet, seed, factor), None);
+        called.extend(judged.steady_from_seconds.map(|from| (seed, from)));
+    }
+    assert!(refused.len() <= 4, "{} of 40 are refused: {refused:#?}", refused.len());
+    assert!(called.len() <= 1 && early.len() <= 1, "called steady: {called:?}, too early: {early:?}");
+}
+
+/// What is asked for most is warm after a tenth of the transactions that all pages would need.
+#[test]
+fn a_plateau_of_the_hot_part_is_no_warm_server_where_the_pages_are_known() {
+    let (quiet, pages) = (Noise { sigma: 0.02, rho: 0.0, stalls_per_second: 0.0 }, 500_000.0);
+    let curve = WarmUp::simple(0.05 * pages, 1e-3, 1e-4).unwrap();
+    let series = make_series(Shape::Warming(&curve), 120, quiet, 3);
+    assert_eq!(judge(&series, None).verdict, Verdict::Steady);
+    let judged = judge(&series, Some(pages));
+    assert!(judged.verdict == Verdict::NotReached && judged.reason.contains("the rest may be cold"), "{judged:?}");
+    assert_eq!(judge(&series, Some(0.05 * pages)).verdict, Verdict::Steady);
+}
+
+#[test]
+fn a_level_says_how_sure_it_is() {
+    let error = |sigma: f64| {
+        let noise = Noise { sigma, rho: 0.0, stalls_per_second: 0.0 };
+        judge(&make_series(Shape::Flat(40_000.0), 400, noise, 5), None).level_error_share.unwrap()
+    };
+    // 1.96 σ ÷ √400, of independent seconds.
+    assert!((0.5..2.5).contains(&(error(0.05) / (1.96 * 0.05 / 20.0))), "{}", error(0.05));
+    assert!(error(0.1) > 1.5 * error(0.05));
+}
+
+proptest::proptest! {
+    #[test]
+    fn any_curve_has_a_verdict_without_contradictions(
+        rates in proptest::collection::vec(proptest::option::of(0.0..1e12_f64), 10..120),
+        flat in proptest::bool::ANY,
+        pages in proptest::option::of(0.0..1e12_f64),
+    ) {
+        let mut collector = Collector::new(1.0);
+        for (second, rate) in (0..).map(f64::from).zip(&rates) {
+            let Some(rate) = rate else { continue };
+            collector.add(second, second + 1.0, if flat { rates[0].unwrap_or(0.0) } else { *rate }, None);
+        }
+        if let Ok(series) = collector.finish(Facts::default(), Vec::new()).check() {
+            proptest::prop_assert_eq!(judge(&series, pages).find_contradictions(), Vec::<String>::new());
+        }
+    }
+}
