@@ -10,8 +10,8 @@ use crate::files::open_regular;
 use crate::pgbench::{Interval, Intervals, PgbenchReport, Progress, TransactionEnd, parse_interval, parse_transaction};
 use crate::study::error::Error;
 use crate::study::record::Sample;
+use crate::study::sweep::histogram::{LatencyHistogram, ScriptLatency};
 use crate::study::sweep::latency::Latencies;
-use crate::study::sweep::record::{LatencyHistogram, ScriptLatency};
 use crate::units::Bytes;
 
 /// A trial that lasts longer was put together of several.
