@@ -367,6 +367,11 @@ level_lasts_seconds: number, period_seconds: number | null,
  */
 steady_tps: number | null, 
 /**
+ * The level's own noise, as it was seen: 95 % of levels that last as long lie within this share of `steady_tps`. `None` where
+ * there is no measured level, and of judgements that were kept before it was told.
+ */
+level_error_share: number | null, 
+/**
  * Over the whole run.
  */
 mean_tps: number, 

@@ -151,7 +151,7 @@ mod tests {
             value = rho * value + (1.0 - rho * rho).sqrt() * 0.1 * normal;
             value
         };
-        (0..200).for_each(|_| drop(next()));
+        (0..200).for_each(|_| assert!(next().is_finite()));
         (0..count).map(|_| next()).collect()
     }
 
