@@ -10,6 +10,7 @@ use super::study::{DiskArguments, ScratchArguments, choose_strategies};
 use super::{ExitStatus, OutputArguments, StoreArguments};
 use crate::bench::StudyAsked;
 use crate::lab::Place;
+use crate::pgbench::QueryMode;
 use crate::postgres::Programs;
 use crate::postgres::pgbench::Script;
 use crate::study::size::scratch_settings;
@@ -102,6 +103,7 @@ impl ResidencyArguments {
             clients: self.clients,
             jobs: JOBS,
             script: &script,
+            query_mode: QueryMode::default(),
             seconds: self.patience,
             until: Some(Until::Resident),
             wanted_seconds: self.script.as_ref().map(|_| self.script_seconds),

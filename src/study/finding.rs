@@ -178,6 +178,25 @@ pub enum Finding {
     GeneratorsDiffer {
         versions: Vec<String>,
     },
+    /// The load ran, and served nothing.
+    NothingServed {
+        lasted_seconds: f64,
+        /// Transactions that failed.
+        failed: u64,
+    },
+    /// Of what was imported: nothing is told of so many seconds in its midst. The longest stretch of them begins so many seconds
+    /// after the start.
+    LogGaps {
+        seconds: u32,
+        of_seconds: u32,
+        longest_seconds: u32,
+        longest_after_seconds: u32,
+    },
+    /// Of what was imported: what stands for something that its files do not say. `how` says it.
+    Assumed {
+        what: String,
+        how: String,
+    },
 }
 
 impl Finding {
@@ -204,6 +223,7 @@ impl Finding {
             Finding::NotInForce { what, .. } => what,
             Finding::StrategyLeftOut { strategy, .. } => strategy,
             Finding::FitsCache { cache, .. } => cache,
+            Finding::Assumed { what, .. } => what,
             _ => "",
         }
     }
@@ -246,10 +266,6 @@ impl Finding {
             }
             Finding::NoiseFloor { ratio, repeats } => noise_sentence(*ratio, *repeats),
             Finding::OneRepeat => "one trial per point shows no spread".into(),
-            Finding::TwoSweeps
-            | Finding::TooFewPairs { .. }
-            | Finding::WithinNoise { .. }
-            | Finding::UncutCheckpoints { .. } => self.comparison_words().0,
             Finding::Others(others) => others.sentence(),
             Finding::ProcessorsTaken { ratio } => {
                 format!("the hypervisor gave {} of the processors' time to others", percent(*ratio))
@@ -270,11 +286,7 @@ impl Finding {
             Finding::IdleMemoryPagedOut => {
                 "the kernel pages out memory that was idle for a while (DAMON): a warm start may not stay so".into()
             }
-            Finding::OtherDuration { .. }
-            | Finding::RateNotReached { .. }
-            | Finding::GeneratorsUnseen { .. }
-            | Finding::GeneratorsApart { .. }
-            | Finding::GeneratorsDiffer { .. } => self.load_words().0,
+            _ => self.further_words().0,
         }
     }
 
@@ -324,10 +336,6 @@ impl Finding {
             }
             Finding::NoiseFloor { .. } => "more repeats, longer trials, and fewer other programs".into(),
             Finding::OneRepeat => "repeats = 3, or more".into(),
-            Finding::TwoSweeps
-            | Finding::TooFewPairs { .. }
-            | Finding::WithinNoise { .. }
-            | Finding::UncutCheckpoints { .. } => self.comparison_words().1,
             Finding::Others(others) => others.remedy(),
             Finding::ProcessorsTaken { .. } => "measure at another time, or on a machine of one's own".into(),
             Finding::LateReadings { .. } => "run fewer other programs".into(),
@@ -340,16 +348,39 @@ impl Finding {
             Finding::IdleMemoryPagedOut => {
                 "stop the scheme (/sys/kernel/mm/damon/admin) or the module damon_reclaim while measuring".into()
             }
-            Finding::OtherDuration { .. }
-            | Finding::RateNotReached { .. }
-            | Finding::GeneratorsUnseen { .. }
-            | Finding::GeneratorsApart { .. }
-            | Finding::GeneratorsDiffer { .. } => self.load_words().1,
+            _ => self.further_words().1,
         }
     }
 }
 
 impl Finding {
+    /// Sentence and remedy of kinds that stand together.
+    fn further_words(&self) -> (String, String) {
+        match self {
+            Finding::TwoSweeps
+            | Finding::TooFewPairs { .. }
+            | Finding::WithinNoise { .. }
+            | Finding::UncutCheckpoints { .. } => self.comparison_words(),
+            Finding::LogGaps { .. } | Finding::Assumed { .. } => self.import_words(),
+            _ => self.load_words(),
+        }
+    }
+
+    /// Sentence and remedy of what is found of what was imported; empty of all else.
+    fn import_words(&self) -> (String, String) {
+        match self {
+            Finding::LogGaps { seconds, of_seconds, longest_seconds, longest_after_seconds } => (
+                format!(
+                    "nothing is told of {seconds} of its {of_seconds} s, the longest stretch {longest_seconds} s from second {} on: the server stood still, or a part is missing",
+                    longest_after_seconds + 1
+                ),
+                "see in the server's log whether it stood still; else import the whole of it, or a run that is whole".into(),
+            ),
+            Finding::Assumed { what, how } => (what.clone(), how.clone()),
+            _ => (String::new(), String::new()),
+        }
+    }
+
     /// Sentence and remedy of what is found of the load and of those who made it; empty of all else.
     fn load_words(&self) -> (String, String) {
         match self {
@@ -376,6 +407,13 @@ impl Finding {
             Finding::GeneratorsDiffer { versions } => (
                 format!("the hosts have not the same pgbench: {}", versions.join(", ")),
                 "install the same one everywhere, or say where it is (generators.pgbench)".into(),
+            ),
+            Finding::NothingServed { lasted_seconds, failed } => (
+                match failed {
+                    0 => format!("not one transaction was served in {lasted_seconds:.0} s"),
+                    failed => format!("not one transaction was served in {lasted_seconds:.0} s, and {failed} failed"),
+                },
+                "see in the server's log what kept it from serving any".into(),
             ),
             _ => (String::new(), String::new()),
         }

@@ -5,6 +5,7 @@
 use std::collections::BTreeMap;
 
 use hdrhistogram::Histogram;
+use pgthaw::pgbench::QueryMode;
 use pgthaw::postgres::{RowDelta, StatisticsDelta, Wait};
 use pgthaw::study::{
     BufferUse, Checkpoint, DeviceUse, LatencyHistogram, ObservedWait, OsSample, Point, PressureRatios,
@@ -93,6 +94,7 @@ fn point(scale: u32, clients: u32, buffers: &str, seconds: u32) -> Point {
         jobs: clients.min(2),
         script: "tpcb-like".into(),
         rate: None,
+        query_mode: QueryMode::Prepared,
         seconds: Some(seconds),
         transactions: None,
         start: StartAsked::Warm,

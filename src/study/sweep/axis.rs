@@ -7,7 +7,7 @@ use toml::{Table, Value};
 
 use super::named_file::find_file;
 use super::start::StartAsked;
-use crate::pgbench::BUILTIN_SCRIPTS;
+use crate::pgbench::{BUILTIN_SCRIPTS, QueryMode};
 use crate::postgres::Script;
 use crate::study::strategy::Strategy;
 
@@ -121,12 +121,16 @@ impl Axis<'_> {
         })
     }
 
+    /// How clients hand their statements to the server.
+    pub fn query_modes(&self) -> Result<Vec<QueryMode>, String> {
+        let names = QueryMode::ALL.map(QueryMode::name).join(", ");
+        self.read(QueryMode::default(), &format!("one of {names}"), |value| value.as_str()?.parse().ok())
+    }
+
     /// Start states.
     pub fn starts(&self) -> Result<Vec<StartAsked>, String> {
         let names = StartAsked::ALL.map(StartAsked::name).join(", ");
-        self.read(StartAsked::Warm, &format!("one of {names}"), |value| {
-            StartAsked::ALL.into_iter().find(|start| Some(start.name()) == value.as_str())
-        })
+        self.read(StartAsked::Warm, &format!("one of {names}"), |value| value.as_str()?.parse().ok())
     }
 
     /// Names, which are looked up later.
@@ -179,7 +183,7 @@ fn read_mix(value: &Value) -> Option<Vec<(String, u32)>> {
 }
 
 /// As people read it, and as pgbench would have it.
-fn render_mix(mix: &[(String, u32)]) -> String {
+pub fn render_mix(mix: &[(String, u32)]) -> String {
     match mix {
         [(name, _)] => name.clone(),
         _ => mix.iter().map(|(name, weight)| format!("{name}@{weight}")).collect::<Vec<_>>().join(" + "),

@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use super::start::StartAsked;
 use crate::model::Facts;
+use crate::pgbench::QueryMode;
 use crate::study::strategy::{NOTHING, Strategy};
 
 /// What is measured: one combination of parameters.
@@ -18,6 +19,9 @@ pub struct Point {
     pub script: String,
     /// Transactions per second that are asked for; `None`: as fast as it goes.
     pub rate: Option<f64>,
+    /// How clients hand their statements to the server. Points that do not say it were measured with prepared ones.
+    #[serde(default)]
+    pub query_mode: QueryMode,
     /// How long a trial lasts: so many seconds, or so many transactions of each client.
     pub seconds: Option<u32>,
     pub transactions: Option<u32>,
@@ -67,12 +71,21 @@ fn default_database() -> String {
     DEFAULT_DATABASE.to_owned()
 }
 
+fn prepared() -> Vec<QueryMode> {
+    vec![QueryMode::Prepared]
+}
+
+/// Is it what studies had before they could name it? Then what such a study means has not changed.
+fn is_prepared(modes: &[QueryMode]) -> bool {
+    modes == [QueryMode::Prepared]
+}
+
 fn nothing() -> String {
     NOTHING.to_owned()
 }
 
 /// Names of the axes that every study has, whatever it varies; variables and settings come after them.
-pub const FIXED_AXES: [&str; 14] = [
+pub const FIXED_AXES: [&str; 15] = [
     "scale",
     "clients",
     "jobs",
@@ -87,6 +100,7 @@ pub const FIXED_AXES: [&str; 14] = [
     "latency_limit_ms",
     "strategy",
     "database",
+    "query_mode",
 ];
 
 /// The axis of points that are measured twice, and its values.
@@ -109,6 +123,8 @@ pub struct Axes {
     pub latency_limit_ms: Vec<Option<f64>>,
     pub strategy: Vec<String>,
     pub database: Vec<String>,
+    #[serde(default = "prepared", skip_serializing_if = "is_prepared")]
+    pub query_mode: Vec<QueryMode>,
     pub variables: Vec<(String, Vec<String>)>,
     pub settings: Vec<(String, Vec<String>)>,
     /// Is each point there twice, as [`SIDES`]?
@@ -159,7 +175,7 @@ impl Axes {
         let (start, disk) = (self.start[place()], self.disk[place()].clone());
         let (file_system, server) = (self.file_system[place()].clone(), self.server[place()].clone());
         let (latency_limit_ms, strategy) = (self.latency_limit_ms[place()], self.strategy[place()].clone());
-        let database = self.database[place()].clone();
+        let (database, query_mode) = (self.database[place()].clone(), self.query_mode[place()]);
         let mut named = |axes: &[(String, Vec<String>)]| -> Vec<(String, String)> {
             axes.iter().map(|(name, values)| (name.clone(), values[place()].clone())).collect()
         };
@@ -171,6 +187,7 @@ impl Axes {
             jobs,
             script,
             rate,
+            query_mode,
             seconds,
             transactions,
             start,
@@ -214,6 +231,7 @@ impl Axes {
             self.latency_limit_ms.len(),
             self.strategy.len(),
             self.database.len(),
+            self.query_mode.len(),
         ];
         let named = self.variables.iter().chain(&self.settings).map(|(_, values)| values.len());
         fixed.into_iter().chain(named).chain([if self.is_twice { SIDES.len() } else { 1 }]).collect()
@@ -259,6 +277,7 @@ impl Point {
             "server" => Some(self.server.clone()),
             "strategy" => Some(self.strategy.clone()),
             "database" => Some(self.database.clone()),
+            "query_mode" => Some(self.query_mode.to_string()),
             "latency_limit_ms" => Some(self.latency_limit_ms.map_or("none".to_owned(), |limit| limit.to_string())),
             SIDE => self.side.clone(),
             name => {
@@ -313,6 +332,7 @@ pub mod tests {
             latency_limit_ms: vec![None],
             strategy: vec![NOTHING.to_owned()],
             database: vec![DEFAULT_DATABASE.to_owned()],
+            query_mode: prepared(),
             variables: vec![("rows".into(), names(lengths[8]))],
             settings: vec![("work_mem".into(), names(lengths[9]))],
             is_twice: false,

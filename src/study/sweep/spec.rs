@@ -153,6 +153,7 @@ struct RawPoints {
     latency_limit_ms: Option<Value>,
     strategy: Option<Value>,
     database: Option<Value>,
+    query_mode: Option<Value>,
 }
 
 /// Reads and checks a study file. Files that it names are looked for beside it. `is_twice`: every point is measured twice,
@@ -253,6 +254,7 @@ fn read_axes(raw: &RawSweep, directory: &Path) -> Result<(Axes, Scripts), String
         latency_limit_ms: axis("points.latency_limit_ms", points.latency_limit_ms.as_ref()).latency_limits()?,
         strategy: axis("points.strategy", points.strategy.as_ref()).strategies()?,
         database: axis("points.database", points.database.as_ref()).names(DEFAULT_DATABASE)?,
+        query_mode: axis("points.query_mode", points.query_mode.as_ref()).query_modes()?,
         variables: read_variables(&raw.variables)?,
         settings: read_settings(&raw.settings)?,
         is_twice: raw.aa,
@@ -399,6 +401,7 @@ impl Sweep {
         Load {
             scripts: self.scripts.get(&point.script).cloned().unwrap_or_default(),
             variables: self.variables(point),
+            query_mode: point.query_mode,
             clients: point.clients,
             jobs: point.jobs,
             rate: point.rate,

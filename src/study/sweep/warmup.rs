@@ -7,6 +7,7 @@ use toml::{Table, Value};
 use super::axis::Axis;
 use super::point::{Axes, AxisLength};
 use super::start::StartAsked;
+use crate::pgbench::QueryMode;
 use crate::postgres::Script;
 use crate::study::disk::is_built_in;
 use crate::study::record::{Disk, StudyForecast};
@@ -48,6 +49,7 @@ pub struct WarmupAsked<'a> {
     pub clients: u32,
     pub jobs: u32,
     pub script: &'a Script,
+    pub query_mode: QueryMode,
     pub seconds: u32,
     /// What ends a trial before its seconds are over, if anything does.
     pub until: Option<Until>,
@@ -90,6 +92,7 @@ impl WarmupAsked<'_> {
             ("clients", whole(self.clients.into())),
             ("jobs", whole(self.jobs.into())),
             ("script", script),
+            ("query_mode", text(self.query_mode.name())),
             ("seconds", whole(self.seconds.into())),
             ("start", text(StartAsked::Cold.name())),
             ("disk", text(&self.disk.name)),
@@ -233,6 +236,7 @@ mod tests {
             clients: 8,
             jobs: 2,
             script: &Script::Builtin("select-only"),
+            query_mode: QueryMode::Extended,
             seconds: 20,
             until: Some(Until::Steady),
             wanted_seconds: None,
@@ -255,6 +259,7 @@ mod tests {
         assert_eq!((study.points(), study.repeats, study.seed, study.question.as_str()), (2, 3, Some(7), "why?"));
         assert!(study.is_warmup && study.until == Some(Until::Steady) && study.memory == Some(Bytes(90 << 20)));
         assert_eq!((point.strategy.as_str(), point.start, point.seconds), ("cat", StartAsked::Cold, Some(20)));
+        assert_eq!(study.load(&point).query_mode, QueryMode::Extended);
         assert_eq!(point.settings, [("shared_buffers".to_owned(), "16384kB".to_owned())]);
         assert_eq!(study.disk(&point), disk);
         let native = named("native");

@@ -17,6 +17,7 @@ pub use compare::{CellComparison, SweepComparison, compute_sweep_comparison};
 pub use cycles::compute_cycles;
 pub use findings::{
     Circumstances, TableGrowth, busiest_thread, compute_start_verdicts, compute_sweep_verdicts, compute_trial_verdicts,
+    judge_import,
 };
 pub use headline::render_sweep_headline;
 pub use metric::{ByMetric, Metric, MetricFacts, MetricKind};

@@ -18,10 +18,13 @@ pub fn compute_start_verdicts(
 ) -> Vec<MeasurementVerdict> {
     let mut findings: Vec<Finding> = disks.iter().flat_map(|(name, disk)| find_unenforced(name, disk)).collect();
     findings.extend(find_debug_builds(builds));
-    let found =
-        [(sweep.repeats < 2).then_some(Finding::OneRepeat), pages_out_idle.then_some(Finding::IdleMemoryPagedOut)];
+    let found = [find_one_repeat(sweep.repeats), pages_out_idle.then_some(Finding::IdleMemoryPagedOut)];
     findings.extend(found.into_iter().flatten());
     findings.into_iter().map(MeasurementVerdict::from).collect()
+}
+
+pub(super) fn find_one_repeat(repeats: u32) -> Option<Finding> {
+    (repeats < 2).then_some(Finding::OneRepeat)
 }
 
 /// Servers that were built to find mistakes, and not to be fast.

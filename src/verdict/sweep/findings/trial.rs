@@ -76,6 +76,7 @@ pub fn compute_trial_verdicts(trial: &SweepTrial, circumstances: Circumstances<'
         circumstances.judgement.and_then(|judgement| find_unsteady(trial, judgement)),
         find_short(trial, disk),
         find_few(trial),
+        find_nothing_served(trial),
         find_saturation(trial, signs),
         find_other_duration(trial).filter(|_| !circumstances.may_end_early),
         find_missed_rate(trial),
@@ -126,7 +127,7 @@ fn find_other_start(trial: &SweepTrial, memory: Bytes) -> Option<Finding> {
 }
 
 /// By the same judge as `pgthaw steady`.
-fn find_unsteady(trial: &SweepTrial, judgement: Judgement) -> Option<Finding> {
+pub(super) fn find_unsteady(trial: &SweepTrial, judgement: Judgement) -> Option<Finding> {
     let verdict = match judgement.verdict {
         Verdict::Steady | Verdict::Periodic => return None,
         Verdict::NotReached => "not_reached",
@@ -150,11 +151,18 @@ fn find_short(trial: &SweepTrial, disk: &Disk) -> Option<Finding> {
     (f64::from(seconds) < needed_seconds).then_some(Finding::RuntimeTooShort { seconds, needed_seconds })
 }
 
-fn find_few(trial: &SweepTrial) -> Option<Finding> {
+pub(super) fn find_few(trial: &SweepTrial) -> Option<Finding> {
     let needed = (SAMPLES_BEYOND / (1.0 - PERCENTILE)).round() as u64;
     // Those whose latency is kept: with `logged_share` fewer than there were.
-    let transactions = trial.latency.as_ref()?.count;
+    let transactions = trial.latency.as_ref().filter(|_| trial.transactions > 0)?.count;
     (transactions < needed).then_some(Finding::TooFewTransactions { percentile: PERCENTILE, transactions, needed })
+}
+
+/// Of trials with a load: without one there is something else to bring.
+pub(super) fn find_nothing_served(trial: &SweepTrial) -> Option<Finding> {
+    let is_idle = trial.warming.as_ref().is_some_and(|warming| warming.figures.brought.is_some());
+    let is_told = trial.transactions == 0 && !is_idle;
+    is_told.then_some(Finding::NothingServed { lasted_seconds: trial.lasted_seconds, failed: trial.failed })
 }
 
 /// Of trials that last so many seconds, not so many transactions.
@@ -165,7 +173,7 @@ fn find_other_duration(trial: &SweepTrial) -> Option<Finding> {
     is_told.then_some(Finding::OtherDuration { asked_seconds, lasted_seconds })
 }
 
-fn find_missed_rate(trial: &SweepTrial) -> Option<Finding> {
+pub(super) fn find_missed_rate(trial: &SweepTrial) -> Option<Finding> {
     let asked = trial.point.rate?;
     // pgbench draws the moments at random: how many there are scatters by the root of them.
     let scatter = 3.0 / (asked * trial.lasted_seconds).max(1.0).sqrt();
