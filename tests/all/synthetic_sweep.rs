@@ -97,6 +97,7 @@ fn point(scale: u32, clients: u32, buffers: &str, seconds: u32) -> Point {
         query_mode: QueryMode::Prepared,
         seconds: Some(seconds),
         transactions: None,
+        total_transactions: None,
         start: StartAsked::Warm,
         disk: "native".into(),
         file_system: "native".into(),

@@ -6,10 +6,15 @@ use std::path::Path;
 use toml::{Table, Value};
 
 use super::named_file::find_file;
+use super::point::AxisLength;
 use super::start::StartAsked;
 use crate::pgbench::{BUILTIN_SCRIPTS, QueryMode};
 use crate::postgres::Script;
 use crate::study::strategy::Strategy;
+
+/// The longest trial that there is.
+const SECONDS_MAX: u32 = 7 * 24 * 3600;
+const TRANSACTIONS_MAX: u32 = 1_000_000_000;
 
 /// Weights of pgbench are small numbers.
 const WEIGHT_MAX: u32 = 1_000_000;
@@ -160,6 +165,36 @@ impl Axis<'_> {
     }
 }
 
+/// How long trials last: by seconds, by transactions of each client, or by those of all of them, in this order; one of them is
+/// there at most.
+pub fn read_length([seconds, each, total]: [Axis<'_>; 3], clients: &[u32]) -> Result<AxisLength, String> {
+    let given: Vec<&str> = [seconds, each, total].iter().filter(|axis| axis.value.is_some()).map(|axis| axis.key).collect();
+    if given.len() > 1 {
+        let given = given.join(" and ");
+        return Err(format!("{given} are there together: a trial ends by one of them; remove the other"));
+    }
+    if each.value.is_some() {
+        return Ok(AxisLength::Transactions(each.whole_numbers(1, TRANSACTIONS_MAX)?));
+    }
+    if total.value.is_none() {
+        return Ok(AxisLength::Seconds(seconds.whole_numbers(10, SECONDS_MAX)?));
+    }
+    let totals = total.whole_numbers(1, TRANSACTIONS_MAX)?;
+    for total in &totals {
+        if let Some(clients) = clients.iter().find(|clients| total % **clients != 0) {
+            return Err(uneven_total(*total, *clients));
+        }
+    }
+    Ok(AxisLength::TotalTransactions(totals))
+}
+
+fn uneven_total(total: u32, clients: u32) -> String {
+    let nearest = total.div_ceil(clients).saturating_mul(clients);
+    format!(
+        "points.total_transactions: {clients} clients cannot share {total} transactions equally; write {nearest} or another multiple of {clients}, or other clients"
+    )
+}
+
 fn whole_number(value: &Value, most: u32) -> Option<u32> {
     let number = u32::try_from(value.as_integer()?).ok()?;
     (1..=most).contains(&number).then_some(number)
@@ -272,6 +307,7 @@ fn read_texts(key: &str, value: &Value) -> Result<Vec<String>, String> {
 
 #[cfg(test)]
 mod tests {
+    use crate::postgres::Length;
     use crate::study::sweep::spec::tests::{assert_refused, sweep};
 
     #[test]
@@ -286,6 +322,23 @@ mod tests {
         let study = sweep("[points]\nrate = [0.001, 10_000_000]\nlatency_limit_ms = [0.001, \"none\"]\n").unwrap();
         assert_eq!((study.point(0).rate, study.point(0).latency_limit_ms), (Some(0.001), Some(0.001)));
         assert_eq!((study.point(3).rate, study.point(3).latency_limit_ms), (Some(1e7), None));
+    }
+
+    #[test]
+    fn clients_share_a_total_of_transactions() {
+        let study = sweep("[points]\nclients = [8, 32]\ntotal_transactions = 200000\n").unwrap();
+        let lengths = [0, 1].map(|number| study.load(&study.point(number)).length);
+        assert_eq!(lengths, [25_000, 6250].map(Length::Transactions));
+        assert_eq!(study.point(1).value("total_transactions").as_deref(), Some("200000"));
+        assert_eq!((study.point(1).value("transactions"), study.axes.varied()), (None, vec!["clients".to_owned()]));
+        assert_refused(
+            "[points]\nclients = [8, 30]\ntotal_transactions = 200000\n",
+            &["points.total_transactions", "30 clients", "200010"],
+        );
+        for other in ["seconds = 5", "transactions = 5"] {
+            let text = format!("[points]\ntotal_transactions = 8\n{other}\n");
+            assert_refused(&text, &["points.total_transactions", "remove the other"]);
+        }
     }
 
     #[test]

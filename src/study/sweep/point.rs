@@ -25,6 +25,9 @@ pub struct Point {
     /// How long a trial lasts: so many seconds, or so many transactions of each client.
     pub seconds: Option<u32>,
     pub transactions: Option<u32>,
+    /// Or so many transactions of all clients together, of which each has the same share.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub total_transactions: Option<u32>,
     pub start: StartAsked,
     pub disk: String,
     /// Where the cluster lies: `native`, or one that is made for it.
@@ -85,7 +88,7 @@ fn nothing() -> String {
 }
 
 /// Names of the axes that every study has, whatever it varies; variables and settings come after them.
-pub const FIXED_AXES: [&str; 15] = [
+pub const FIXED_AXES: [&str; 16] = [
     "scale",
     "clients",
     "jobs",
@@ -93,6 +96,7 @@ pub const FIXED_AXES: [&str; 15] = [
     "rate",
     "seconds",
     "transactions",
+    "total_transactions",
     "start",
     "disk",
     "file_system",
@@ -132,18 +136,32 @@ pub struct Axes {
     pub is_twice: bool,
 }
 
-/// How long trials last: one of the two for all points.
+/// Names of the axes of which a study has one.
+const LENGTH_AXES: [&str; 3] = ["seconds", "transactions", "total_transactions"];
+
+/// How long trials last: one of them for all points.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum AxisLength {
     Seconds(Vec<u32>),
     Transactions(Vec<u32>),
+    TotalTransactions(Vec<u32>),
 }
 
 impl AxisLength {
     fn values(&self) -> &[u32] {
         match self {
-            AxisLength::Seconds(values) | AxisLength::Transactions(values) => values,
+            AxisLength::Seconds(values)
+            | AxisLength::Transactions(values)
+            | AxisLength::TotalTransactions(values) => values,
+        }
+    }
+
+    fn name(&self) -> &'static str {
+        match self {
+            AxisLength::Seconds(_) => "seconds",
+            AxisLength::Transactions(_) => "transactions",
+            AxisLength::TotalTransactions(_) => "total_transactions",
         }
     }
 }
@@ -168,9 +186,10 @@ impl Axes {
         let (scale, clients, jobs) = (self.scale[place()], self.clients[place()], self.jobs[place()]);
         let (script, rate) = (self.script[place()].clone(), self.rate[place()]);
         let length = self.length.values()[place()];
-        let (seconds, transactions) = match self.length {
-            AxisLength::Seconds(_) => (Some(length), None),
-            AxisLength::Transactions(_) => (None, Some(length)),
+        let (seconds, transactions, total_transactions) = match self.length {
+            AxisLength::Seconds(_) => (Some(length), None, None),
+            AxisLength::Transactions(_) => (None, Some(length), None),
+            AxisLength::TotalTransactions(_) => (None, None, Some(length)),
         };
         let (start, disk) = (self.start[place()], self.disk[place()].clone());
         let (file_system, server) = (self.file_system[place()].clone(), self.server[place()].clone());
@@ -190,6 +209,7 @@ impl Axes {
             query_mode,
             seconds,
             transactions,
+            total_transactions,
             start,
             disk,
             file_system,
@@ -205,11 +225,8 @@ impl Axes {
 
     /// Names of the axes with more than one value: by these the points differ.
     pub fn varied(&self) -> Vec<String> {
-        let other_length = match self.length {
-            AxisLength::Seconds(_) => "transactions",
-            AxisLength::Transactions(_) => "seconds",
-        };
-        let fixed = FIXED_AXES.into_iter().filter(|name| *name != other_length).map(str::to_owned);
+        let is_here = |name: &&str| !LENGTH_AXES.contains(name) || *name == self.length.name();
+        let fixed = FIXED_AXES.into_iter().filter(is_here).map(str::to_owned);
         let named = self.variables.iter().chain(&self.settings).map(|(name, _)| name.clone());
         let names = fixed.chain(named).chain([SIDE.to_owned()]);
         names.zip(self.lengths()).filter(|(_, length)| *length > 1).map(|(name, _)| name).collect()
@@ -244,6 +261,11 @@ impl Point {
         self.strategy.parse().unwrap_or(Strategy::Nothing)
     }
 
+    /// Transactions of each client; `None` where the seconds end a trial.
+    pub fn transactions_of_client(&self) -> Option<u32> {
+        self.transactions.or(self.total_transactions.map(|total| total / self.clients.max(1)))
+    }
+
     /// The script without the directories of a file.
     pub fn script_name(&self) -> String {
         let path = Path::new(&self.script);
@@ -271,6 +293,7 @@ impl Point {
             "rate" => Some(self.rate.map_or("unlimited".to_owned(), |rate| rate.to_string())),
             "seconds" => self.seconds.map(|seconds| seconds.to_string()),
             "transactions" => self.transactions.map(|transactions| transactions.to_string()),
+            "total_transactions" => self.total_transactions.map(|transactions| transactions.to_string()),
             "start" => Some(self.start.name().to_owned()),
             "disk" => Some(self.disk.clone()),
             "file_system" => Some(self.file_system.clone()),

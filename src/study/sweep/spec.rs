@@ -9,11 +9,11 @@ use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
 use toml::{Table, Value};
 
-use super::axis::{Axis, Mix, read_settings, read_variables};
+use super::axis::{Axis, Mix, read_length, read_settings, read_variables};
 use super::database::{DatabaseSpec, RawDatabase, read_databases};
 use super::generators::{Generators, RawGenerators, read_generators};
 use super::ground::{FileSystemSpec, ServerSpec, read_file_systems, read_servers};
-use super::point::{Axes, AxisLength, DEFAULT_DATABASE, DEFAULT_SERVER, FIXED_AXES, NATIVE, Point, SIDE};
+use super::point::{Axes, DEFAULT_DATABASE, DEFAULT_SERVER, FIXED_AXES, NATIVE, Point, SIDE};
 use super::start::StartAsked;
 use super::warmup::{Until, check_generators, read_kind, read_memory, read_until, read_wanted_seconds};
 use crate::files::{directory_of, read_at_most, read_text_at_most};
@@ -34,8 +34,6 @@ pub const TRIALS_MAX: u128 = 100_000;
 /// The same for the parameters of pgbench: far above what it or a server can do, and no overflow in sight.
 const SCALE_MAX: u32 = 1_000_000;
 const CLIENTS_MAX: u32 = 10_000;
-const SECONDS_MAX: u32 = 7 * 24 * 3600;
-const TRANSACTIONS_MAX: u32 = 1_000_000_000;
 const REPEATS_MAX: u32 = 1000;
 const TRIES_MAX: u32 = 1_000_000;
 
@@ -146,6 +144,7 @@ struct RawPoints {
     rate: Option<Value>,
     seconds: Option<Value>,
     transactions: Option<Value>,
+    total_transactions: Option<Value>,
     start: Option<Value>,
     disk: Option<Value>,
     file_system: Option<Value>,
@@ -225,24 +224,17 @@ type Scripts = BTreeMap<String, Mix>;
 fn read_axes(raw: &RawSweep, directory: &Path) -> Result<(Axes, Scripts), String> {
     let points = &raw.points;
     let axis = |key, value| Axis { key, value };
-    let (key, value) = ("points.seconds", points.seconds.as_ref());
-    let length = match (value, points.transactions.as_ref()) {
-        (Some(_), Some(_)) => {
-            return Err(
-                "points.seconds and points.transactions are both there: a trial ends by one of them; remove the other"
-                    .into(),
-            );
-        }
-        (_, Some(value)) => {
-            let transactions = axis("points.transactions", Some(value)).whole_numbers(1, TRANSACTIONS_MAX)?;
-            AxisLength::Transactions(transactions)
-        }
-        (value, None) => AxisLength::Seconds(axis(key, value).whole_numbers(10, SECONDS_MAX)?),
-    };
+    let clients = axis("points.clients", points.clients.as_ref()).whole_numbers(1, CLIENTS_MAX)?;
+    let length = [
+        axis("points.seconds", points.seconds.as_ref()),
+        axis("points.transactions", points.transactions.as_ref()),
+        axis("points.total_transactions", points.total_transactions.as_ref()),
+    ];
+    let length = read_length(length, &clients)?;
     let scripts = axis("points.script", points.script.as_ref()).scripts(directory)?;
     let axes = Axes {
         scale: axis("points.scale", points.scale.as_ref()).whole_numbers(1, SCALE_MAX)?,
-        clients: axis("points.clients", points.clients.as_ref()).whole_numbers(1, CLIENTS_MAX)?,
+        clients,
         jobs: axis("points.jobs", points.jobs.as_ref()).whole_numbers(1, CLIENTS_MAX)?,
         script: scripts.iter().map(|(name, _)| name.clone()).collect(),
         rate: axis("points.rate", points.rate.as_ref()).rates()?,
@@ -407,7 +399,7 @@ impl Sweep {
             rate: point.rate,
             latency_limit_ms: point.latency_limit_ms,
             max_tries: self.max_tries,
-            length: match (point.seconds, point.transactions) {
+            length: match (point.seconds, point.transactions_of_client()) {
                 (None, Some(transactions)) => Length::Transactions(transactions),
                 (seconds, _) => Length::Seconds(seconds.unwrap_or_default()),
             },

@@ -135,7 +135,7 @@ pub fn read_until(until: Option<&str>, axes: &Axes) -> Result<Option<Until>, Str
         .ok_or_else(|| format!("until: {word:?} is not allowed; write \"steady\" or \"resident\", or leave it out"))?;
     if !matches!(axes.length, AxisLength::Seconds(_)) {
         return Err(
-            "until: give the most that a trial may last by points.seconds, and remove points.transactions".into()
+            "until: give the most that a trial may last by points.seconds, and remove points.transactions or points.total_transactions".into()
         );
     }
     if until == Until::Resident {

@@ -164,6 +164,7 @@ fn describe_point(
         query_mode: known("query-mode", options.query_mode.or(report.query_mode), QueryMode::Simple, findings),
         seconds: if report.transactions.is_some() { None } else { report.seconds.or(Some(seconds)) },
         transactions: report.transactions,
+        total_transactions: None,
         start: options.start.unwrap_or(StartAsked::AsIs),
         disk: NATIVE.to_owned(),
         file_system: NATIVE.to_owned(),
