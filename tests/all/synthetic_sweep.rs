@@ -105,6 +105,7 @@ fn point(scale: u32, clients: u32, buffers: &str, seconds: u32) -> Point {
         latency_limit_ms: None,
         strategy: "nothing".to_owned(),
         database: "default".to_owned(),
+        memory: None,
         variables: Vec::new(),
         settings: vec![("shared_buffers".into(), buffers.into())],
         side: None,

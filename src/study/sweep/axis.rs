@@ -11,6 +11,7 @@ use super::start::StartAsked;
 use crate::pgbench::{BUILTIN_SCRIPTS, QueryMode};
 use crate::postgres::Script;
 use crate::study::strategy::Strategy;
+use crate::units::Bytes;
 
 /// The longest trial that there is.
 const SECONDS_MAX: u32 = 7 * 24 * 3600;
@@ -130,6 +131,14 @@ impl Axis<'_> {
     pub fn query_modes(&self) -> Result<Vec<QueryMode>, String> {
         let names = QueryMode::ALL.map(QueryMode::name).join(", ");
         self.read(QueryMode::default(), &format!("one of {names}"), |value| value.as_str()?.parse().ok())
+    }
+
+    /// Memory of the server; `None` is no limit.
+    pub fn memories(&self) -> Result<Vec<Option<Bytes>>, String> {
+        self.read(None, "a size such as \"1GiB\", or \"none\"", |value| match value.as_str()? {
+            "none" => Some(None),
+            size => size.parse().ok().filter(|memory: &Bytes| memory.0 > 0).map(Some),
+        })
     }
 
     /// Start states.
@@ -309,6 +318,7 @@ fn read_texts(key: &str, value: &Value) -> Result<Vec<String>, String> {
 mod tests {
     use crate::postgres::Length;
     use crate::study::sweep::spec::tests::{assert_refused, sweep};
+    use crate::units::Bytes;
 
     #[test]
     fn a_rate_and_a_limit_have_bounds() {
@@ -322,6 +332,17 @@ mod tests {
         let study = sweep("[points]\nrate = [0.001, 10_000_000]\nlatency_limit_ms = [0.001, \"none\"]\n").unwrap();
         assert_eq!((study.point(0).rate, study.point(0).latency_limit_ms), (Some(0.001), Some(0.001)));
         assert_eq!((study.point(3).rate, study.point(3).latency_limit_ms), (Some(1e7), None));
+    }
+
+    #[test]
+    fn memory_is_an_axis_or_one_size_for_all() {
+        let study = sweep("[points]\nmemory = [\"1GiB\", \"8GB\", \"none\"]\n").unwrap();
+        let memory = |number| study.point(number).memory;
+        assert_eq!([0, 1, 2].map(memory), [Some(Bytes(1 << 30)), Some(Bytes(8 << 30)), None]);
+        assert_eq!(study.point(1).value("memory").as_deref(), Some("8GB"));
+        assert_eq!(sweep("memory = \"1GiB\"\n").unwrap().point(0).memory, Some(Bytes(1 << 30)));
+        assert_refused("memory = \"1GiB\"\n[points]\nmemory = \"2GiB\"\n", &["points.memory", "remove"]);
+        assert_refused("[points]\nmemory = \"much\"\n", &["points.memory", "1GiB"]);
     }
 
     #[test]

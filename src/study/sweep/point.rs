@@ -8,6 +8,7 @@ use super::start::StartAsked;
 use crate::model::Facts;
 use crate::pgbench::QueryMode;
 use crate::study::strategy::{NOTHING, Strategy};
+use crate::units::Bytes;
 
 /// What is measured: one combination of parameters.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -45,6 +46,9 @@ pub struct Point {
     /// How its database was made: `default`, or a name of the study file.
     #[serde(default = "default_database")]
     pub database: String,
+    /// Of the server in a trial, shared memory and page cache included; `None` is no limit.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub memory: Option<Bytes>,
     /// The scripts' variables, and the server's settings, by name.
     pub variables: Vec<(String, String)>,
     pub settings: Vec<(String, String)>,
@@ -83,12 +87,28 @@ fn is_prepared(modes: &[QueryMode]) -> bool {
     modes == [QueryMode::Prepared]
 }
 
+fn unlimited() -> Vec<Option<Bytes>> {
+    vec![None]
+}
+
+/// The same of the server's memory.
+fn is_unlimited(memory: &[Option<Bytes>]) -> bool {
+    memory == [None]
+}
+
+/// Exactly, so that no two sizes look alike: `1GB`, `1536MB`.
+fn render_memory(memory: Bytes) -> String {
+    let units = [("GB", 1 << 30), ("MB", 1 << 20), ("kB", 1 << 10), (" bytes", 1)];
+    let (unit, bytes) = units.into_iter().find(|(_, bytes)| memory.0 % bytes == 0).unwrap_or((" bytes", 1));
+    format!("{}{unit}", memory.0 / bytes)
+}
+
 fn nothing() -> String {
     NOTHING.to_owned()
 }
 
 /// Names of the axes that every study has, whatever it varies; variables and settings come after them.
-pub const FIXED_AXES: [&str; 16] = [
+pub const FIXED_AXES: [&str; 17] = [
     "scale",
     "clients",
     "jobs",
@@ -105,6 +125,7 @@ pub const FIXED_AXES: [&str; 16] = [
     "strategy",
     "database",
     "query_mode",
+    "memory",
 ];
 
 /// The axis of points that are measured twice, and its values.
@@ -129,6 +150,8 @@ pub struct Axes {
     pub database: Vec<String>,
     #[serde(default = "prepared", skip_serializing_if = "is_prepared")]
     pub query_mode: Vec<QueryMode>,
+    #[serde(default = "unlimited", skip_serializing_if = "is_unlimited")]
+    pub memory: Vec<Option<Bytes>>,
     pub variables: Vec<(String, Vec<String>)>,
     pub settings: Vec<(String, Vec<String>)>,
     /// Is each point there twice, as [`SIDES`]?
@@ -195,6 +218,7 @@ impl Axes {
         let (file_system, server) = (self.file_system[place()].clone(), self.server[place()].clone());
         let (latency_limit_ms, strategy) = (self.latency_limit_ms[place()], self.strategy[place()].clone());
         let (database, query_mode) = (self.database[place()].clone(), self.query_mode[place()]);
+        let memory = self.memory[place()];
         let mut named = |axes: &[(String, Vec<String>)]| -> Vec<(String, String)> {
             axes.iter().map(|(name, values)| (name.clone(), values[place()].clone())).collect()
         };
@@ -217,6 +241,7 @@ impl Axes {
             latency_limit_ms,
             strategy,
             database,
+            memory,
             variables,
             settings,
             side,
@@ -249,6 +274,7 @@ impl Axes {
             self.strategy.len(),
             self.database.len(),
             self.query_mode.len(),
+            self.memory.len(),
         ];
         let named = self.variables.iter().chain(&self.settings).map(|(_, values)| values.len());
         fixed.into_iter().chain(named).chain([if self.is_twice { SIDES.len() } else { 1 }]).collect()
@@ -301,6 +327,7 @@ impl Point {
             "strategy" => Some(self.strategy.clone()),
             "database" => Some(self.database.clone()),
             "query_mode" => Some(self.query_mode.to_string()),
+            "memory" => Some(self.memory.map_or("none".to_owned(), render_memory)),
             "latency_limit_ms" => Some(self.latency_limit_ms.map_or("none".to_owned(), |limit| limit.to_string())),
             SIDE => self.side.clone(),
             name => {
@@ -356,6 +383,7 @@ pub mod tests {
             strategy: vec![NOTHING.to_owned()],
             database: vec![DEFAULT_DATABASE.to_owned()],
             query_mode: prepared(),
+            memory: unlimited(),
             variables: vec![("rows".into(), names(lengths[8]))],
             settings: vec![("work_mem".into(), names(lengths[9]))],
             is_twice: false,
@@ -396,6 +424,12 @@ pub mod tests {
         let limits = [0, 1].map(|number| axes.point(number).value("latency_limit_ms").unwrap());
         assert_eq!((limits, axes.point(0).value("rate").unwrap()), (["none".into(), "50".into()], "unlimited".into()));
         assert_eq!(axes.point(0).render(&axes.varied()), "latency_limit_ms none");
+    }
+
+    #[test]
+    fn memory_is_told_to_the_byte() {
+        let of = |bytes| render_memory(Bytes(bytes));
+        assert_eq!([1 << 30, 1536 << 20, 5 << 10, 1025].map(of), ["1GB", "1536MB", "5kB", "1025 bytes"]);
     }
 
     #[test]

@@ -71,7 +71,7 @@ pub struct Sweep {
     /// everything is.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub wanted_seconds: Option<u32>,
-    /// Memory of the server in a trial, shared memory and page cache included; `None` is no limit.
+    /// Memory of the server in every trial, shared memory and page cache included; `None`: as the points say.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub memory: Option<Bytes>,
     /// The hosts that make the load; `None`: this one.
@@ -153,6 +153,7 @@ struct RawPoints {
     strategy: Option<Value>,
     database: Option<Value>,
     query_mode: Option<Value>,
+    memory: Option<Value>,
 }
 
 /// Reads and checks a study file. Files that it names are looked for beside it. `is_twice`: every point is measured twice,
@@ -207,7 +208,7 @@ pub fn parse_sweep(text: &str, directory: &Path, is_twice: bool) -> Result<Sweep
         is_warmup: read_kind(raw.kind.as_deref(), &axes, until)?,
         until,
         wanted_seconds: raw.wanted_seconds.as_ref().map(|value| read_wanted_seconds(value, until)).transpose()?,
-        memory: raw.memory.as_deref().map(read_memory).transpose()?,
+        memory: read_memory(raw.memory.as_deref(), raw.points.memory.is_some())?,
         generators: raw.generators.as_ref().map(read_generators).transpose()?,
         contents: contents.collect::<Result<_, String>>()?,
         axes,
@@ -247,6 +248,7 @@ fn read_axes(raw: &RawSweep, directory: &Path) -> Result<(Axes, Scripts), String
         strategy: axis("points.strategy", points.strategy.as_ref()).strategies()?,
         database: axis("points.database", points.database.as_ref()).names(DEFAULT_DATABASE)?,
         query_mode: axis("points.query_mode", points.query_mode.as_ref()).query_modes()?,
+        memory: axis("points.memory", points.memory.as_ref()).memories()?,
         variables: read_variables(&raw.variables)?,
         settings: read_settings(&raw.settings)?,
         is_twice: raw.aa,
@@ -376,7 +378,8 @@ impl Sweep {
 
     /// The point with this number, from 0.
     pub fn point(&self, number: u32) -> Point {
-        self.axes.point(number.into())
+        let point = self.axes.point(number.into());
+        Point { memory: point.memory.or(self.memory), ..point }
     }
 
     /// What warms servers in it, [`Strategy::Nothing`] where nothing does.

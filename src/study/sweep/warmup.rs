@@ -174,9 +174,14 @@ pub fn read_wanted_seconds(value: &Value, until: Option<Until>) -> Result<u32, S
     Axis { key: "wanted_seconds", value: Some(value) }.whole_number(WANTED_SECONDS_MAX)
 }
 
-pub fn read_memory(text: &str) -> Result<Bytes, String> {
+/// Memory for all points, which then have no axis of it.
+pub fn read_memory(text: Option<&str>, is_axis: bool) -> Result<Option<Bytes>, String> {
+    let Some(text) = text else { return Ok(None) };
+    if is_axis {
+        return Err("memory and points.memory are both there: remove one of them".into());
+    }
     let memory: Option<Bytes> = text.parse().ok().filter(|memory: &Bytes| memory.0 > 0);
-    memory.ok_or_else(|| format!("memory: {text:?} is no size; write one such as \"512MB\", or leave it out"))
+    memory.map(Some).ok_or_else(|| format!("memory: {text:?} is no size; write one such as \"512MB\", or leave it out"))
 }
 
 /// Its page shows one workload from a cold start, warmed in one way or another.

@@ -172,6 +172,7 @@ fn describe_point(
         latency_limit_ms: report.latency_limit_ms,
         strategy: NOTHING.to_owned(),
         database: DEFAULT_DATABASE.to_owned(),
+        memory: None,
         variables: Vec::new(),
         settings: Vec::new(),
         side: None,
