@@ -184,6 +184,24 @@ pub enum Finding {
         /// Transactions that failed.
         failed: u64,
     },
+    /// A trial that started warm was over so soon, and served so little, that no figure of it stands for the server.
+    ShortRun {
+        lasted_seconds: f64,
+        transactions: u64,
+    },
+    /// More clients than branches, of a script that updates a branch in each transaction: so many of them, in the mean, waited for
+    /// another's row.
+    ClientsBeyondScale {
+        clients: u32,
+        scale: u32,
+        waiting: f64,
+    },
+    /// Of a sweep: at so many of its points that do not start cold the database fits into shared_buffers, or into memory.
+    FitsCaches {
+        in_shared_buffers: u32,
+        in_memory: u32,
+        points: u32,
+    },
     /// Of what was imported: nothing is told of so many seconds in its midst. The longest stretch of them begins so many seconds
     /// after the start.
     LogGaps {
@@ -362,7 +380,34 @@ impl Finding {
             | Finding::WithinNoise { .. }
             | Finding::UncutCheckpoints { .. } => self.comparison_words(),
             Finding::LogGaps { .. } | Finding::Assumed { .. } => self.import_words(),
+            Finding::ShortRun { .. } | Finding::ClientsBeyondScale { .. } | Finding::FitsCaches { .. } => {
+                self.size_words()
+            }
             _ => self.load_words(),
+        }
+    }
+
+    /// Sentence and remedy of trials, scales and databases that are too small for what is asked of them; empty of all else.
+    fn size_words(&self) -> (String, String) {
+        match self {
+            // Without figures, so that it is the same of all trials of a study, and told once.
+            Finding::ShortRun { .. } => (
+                "it lasted less than a minute and served fewer than 100,000 transactions: too little to stand for the server".into(),
+                "points.seconds = 60, or more".into(),
+            ),
+            Finding::ClientsBeyondScale { clients, scale, waiting } => (
+                format!(
+                    "{clients} clients update {scale} branches: in the mean {waiting:.1} of them waited for another's row"
+                ),
+                "a scale of at least the clients, or a script that updates no branch (simple-update)".into(),
+            ),
+            Finding::FitsCaches { in_shared_buffers, in_memory, points } => (
+                format!(
+                    "the database fits into shared_buffers at {in_shared_buffers} of {points} points, and into memory at {in_memory}: a warm server reads nothing from the disk there"
+                ),
+                "nothing, where that is meant; else larger scales, and [exceeds] says from which on it may not".into(),
+            ),
+            _ => (String::new(), String::new()),
         }
     }
 

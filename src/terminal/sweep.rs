@@ -128,10 +128,17 @@ pub fn render_sweep_points(run: &SweepRun, points: &[PointSummary], ratios: &[Wa
         lines.extend(ratios.iter().map(render_warmer_ratio));
         lines.push(String::new());
     }
-    // What the head has said of the whole sweep stands there alone.
+    // What the head has said of the whole sweep stands there alone, and once what every point would say.
+    let common = find_common(points);
     let is_new = |verdict: &&PointVerdict| !run.verdicts.iter().any(|told| told.sentence == verdict.sentence);
+    for PointVerdict { trials, sentence, remedy, .. } in common.iter().filter(is_new) {
+        let all: u32 = points.iter().map(|point| point.trials).sum();
+        lines.push(format!("verdict  every point ({trials} of {all}): {}: {}", told(sentence), told(remedy)));
+    }
+    let is_told = |verdict: &PointVerdict| common.iter().any(|one| is_alike(one, verdict));
     for point in points {
-        for PointVerdict { trials, sentence, remedy, .. } in point.verdicts.iter().filter(is_new) {
+        let own = point.verdicts.iter().filter(is_new).filter(|verdict| !is_told(verdict));
+        for PointVerdict { trials, sentence, remedy, .. } in own {
             let head = format!("{} ({trials} of {})", told(&point.label), point.trials);
             lines.push(format!("verdict  {head}: {}: {}", told(sentence), told(remedy)));
         }
@@ -141,6 +148,21 @@ pub fn render_sweep_points(run: &SweepRun, points: &[PointSummary], ratios: &[Wa
         }
     }
     lines.join("\n")
+}
+
+/// What is said of every point in the same words, with how many trials say so in all; nothing of one point alone.
+fn find_common(points: &[PointSummary]) -> Vec<PointVerdict> {
+    let [first, others @ ..] = points else { return Vec::new() };
+    let told = first.verdicts.iter().filter(|_| !others.is_empty()).filter_map(|verdict| {
+        let of = |point: &PointSummary| point.verdicts.iter().find(|one| is_alike(one, verdict)).map(|one| one.trials);
+        let trials: Option<u32> = points.iter().map(of).sum();
+        Some(PointVerdict { trials: trials?, ..verdict.clone() })
+    });
+    told.collect()
+}
+
+fn is_alike(one: &PointVerdict, other: &PointVerdict) -> bool {
+    (&one.sentence, &one.remedy) == (&other.sentence, &other.remedy)
 }
 
 /// Of the load where one ran, and of how its server got warm.
@@ -285,6 +307,21 @@ mod tests {
     #[test]
     fn figures_have_as_many_digits_as_they_need() {
         assert_eq!([0.0, 2.0, 2.5, 12.5, 12345.6].map(render_figure), ["0", "2", "2.5", "12", "12346"]);
+    }
+
+    #[test]
+    fn what_every_point_would_say_is_said_once() {
+        let verdict = |sentence: &str, trials| PointVerdict {
+            kind: "short_run",
+            trials,
+            sentence: sentence.to_owned(),
+            remedy: String::new(),
+            is_refusing: false,
+        };
+        let point = |verdicts: &[PointVerdict]| PointSummary { verdicts: verdicts.to_vec(), ..PointSummary::default() };
+        let points = [point(&[verdict("short", 3), verdict("own", 1)]), point(&[verdict("short", 2)])];
+        assert_eq!(find_common(&points), [verdict("short", 5)]);
+        assert!(find_common(&points[..1]).is_empty() && find_common(&[]).is_empty());
     }
 
     #[test]
