@@ -11,8 +11,7 @@ use super::bench_point::make_study;
 use super::study::{ScratchArguments, choose_strategies};
 use crate::bench::StudyAsked;
 use crate::lab::Place;
-use crate::pgbench::QueryMode;
-use crate::postgres::pgbench::Script;
+use crate::postgres::pgbench::{QueryMode, Script};
 use crate::postgres::{MarkedDirectory, Programs};
 use crate::study::{Disk, Strategy, WarmupAsked, size};
 

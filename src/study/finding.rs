@@ -419,7 +419,8 @@ impl Finding {
                     "nothing is told of {seconds} of its {of_seconds} s, the longest stretch {longest_seconds} s from second {} on: the server stood still, or a part is missing",
                     longest_after_seconds + 1
                 ),
-                "see in the server's log whether it stood still; else import the whole of it, or a run that is whole".into(),
+                "see in the server's log whether it stood still; else import the whole of it, or a run that is whole"
+                    .into(),
             ),
             Finding::Assumed { what, how } => (what.clone(), how.clone()),
             _ => (String::new(), String::new()),

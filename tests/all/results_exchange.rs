@@ -5,8 +5,10 @@ use std::path::Path;
 
 use parquet::file::reader::{FileReader as _, SerializedFileReader};
 use parquet::record::Field;
+use pgthaw::pgbench::QueryMode;
 use pgthaw::results::Store;
 use pgthaw::study::{Point, SweepRun, SweepTrial};
+use pgthaw::units::Bytes;
 use serde_json::{Value, json};
 
 use super::bench::text;
@@ -223,7 +225,8 @@ fn trials_that_were_asked_for_something_else_are_no_repeats() {
     let arguments = ["results", "import", "reports", "--rate", "2500", "--start", "cold", "--json"];
     let imported = home.pgthaw(&arguments).ok().json();
     let trials = imported["trials"].as_array().unwrap();
-    let rates: Vec<&Value> = trials.iter().map(|trial| &trial["point"]["rate"]).filter(|rate| !rate.is_null()).collect();
+    let rates: Vec<&Value> =
+        trials.iter().map(|trial| &trial["point"]["rate"]).filter(|rate| !rate.is_null()).collect();
     assert_eq!(rates, [&json!(2500.0); 2]);
     let missed = trials.iter().filter(|trial| kinds(trial).contains(&"rate_not_reached")).count();
     assert_eq!((missed, &trials[0]["point"]["start"]), (2, &json!("cold")));
@@ -272,6 +275,7 @@ fn sweep_of_grounds() -> (SweepRun, Vec<SweepTrial>) {
             ..trial.point.clone()
         };
     }
+    (trials[1].point.query_mode, trials[1].point.memory) = (QueryMode::Simple, Some(Bytes(1024)));
     let xfs = &mut trials[1];
     (xfs.late, xfs.retried, xfs.retries, xfs.checkpoint_cycles) = (7, 3, 4, 2);
     (xfs.cycle_tps, xfs.server_version) = (Some(100.5), Some("18.0".into()));
@@ -313,7 +317,19 @@ fn the_views_and_what_is_exported_tell_file_systems_and_servers_apart() {
     let told = "SELECT number FROM sweep_summary WHERE late = 7 AND retried = 3 AND retries = 4 AND checkpoint_cycles = 2 \
                 AND cycle_tps = 100.5 AND server_version = '18.0' AND device_writes_per_second > 0 AND device_written_bytes > 0";
     assert_eq!(ask(told), "1");
+    let told = "SELECT number FROM sweep_summary WHERE ended_at > started_at AND query_mode = 'simple' AND memory_bytes = 1024 \
+                AND server_cpu_us_per_transaction > 0 AND device_reads_per_second_max >= device_reads_per_second \
+                AND device_bytes_per_write > 0";
+    assert_eq!(ask(told), "1");
+    assert_eq!(
+        ask("SELECT query_mode, coalesce(memory_bytes, 0) FROM sweep_points ORDER BY number"),
+        "prepared|0\nsimple|1024"
+    );
+    let writers = "SELECT checkpoints_requested, buffers_checkpoint, buffers_clean, buffers_backend FROM sweep_summary WHERE number = 1";
+    let figures = ask(writers);
     let exported = home.pgthaw(&["results", "export", "--format", "json"]).ok().json();
+    let told = ["checkpoints_requested", "buffers_checkpoint", "buffers_clean", "buffers_backend"];
+    assert_eq!(told.map(|column| exported[1][column].to_string()).join("|"), figures);
     let told = ["late", "retried", "retries", "checkpoint_cycles", "cycle_tps", "server_version"];
     assert_eq!(told.map(|column| exported[1][column].to_string()), ["7", "3", "4", "2", "100.5", "\"18.0\""]);
 }

@@ -132,6 +132,7 @@ fn make_trial(sweep_id: &str, point: &Point, place: &Place, random: &mut StdRng)
         repeat: place.repeat,
         position: place.position,
         started_at: "2026-11-22T08:00:00Z".parse().unwrap(),
+        ended_at: "2026-11-22T08:00:20Z".parse().ok(),
         start_state: Some(StartState {
             os_resident_bytes: Bytes(if thaw.is_some() { 20_000 } else { 15_000_000 } * u64::from(point.scale)),
             total_bytes: database_bytes(point),

@@ -17,6 +17,8 @@ export interface StudyData {
   /** What it asks, or what it is about. */
   subject: string;
   headline: string;
+  /** That its trials took together, with all that belongs to each. */
+  total_seconds: number | null;
   sweep: SweepRun;
   /** Numbers beyond 2^53, which JSON.parse would round. */
   exact: { seed: string; system_identifier: string };

@@ -98,6 +98,7 @@ impl TrialSetup<'_> {
             Err(error) if is_of_trial(&error) => trial.failure = Some(error.to_string()),
             Err(error) => return Err(error),
         }
+        trial.ended_at = Some(Timestamp::now());
         Ok(trial)
     }
 

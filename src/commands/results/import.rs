@@ -7,7 +7,7 @@ use clap::Args;
 
 use super::sweep::show_sweep;
 use crate::commands::OutputArguments;
-use crate::pgbench::QueryMode;
+use crate::postgres::pgbench::QueryMode;
 use crate::results::Store;
 use crate::study::{ImportOptions, Imported, Record, StartAsked, read_import};
 use crate::verdict::judge_import;

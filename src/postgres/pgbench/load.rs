@@ -163,6 +163,10 @@ mod tests {
             ..load
         };
         let rendered = render(&whole);
-        assert!(rendered.starts_with("-M extended -P 1 --log --log-prefix") && rendered.ends_with("-D rows=10 -c 8 -j 2 -T 3"), "{rendered}");
+        assert!(
+            rendered.starts_with("-M extended -P 1 --log --log-prefix")
+                && rendered.ends_with("-D rows=10 -c 8 -j 2 -T 3"),
+            "{rendered}"
+        );
     }
 }

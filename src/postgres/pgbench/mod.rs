@@ -16,6 +16,7 @@ pub use script::{NoSuchScript, SCRIPT_BYTES_MAX, Script};
 
 use super::{ConnectOptions, Error, Programs};
 use crate::files::{open_regular, read_text_at_most};
+pub use crate::pgbench::QueryMode;
 use crate::pgbench::{Intervals, LoggedTransaction, parse_interval, parse_transaction};
 use load::to_arguments;
 

@@ -177,7 +177,8 @@ impl Axis<'_> {
 /// How long trials last: by seconds, by transactions of each client, or by those of all of them, in this order; one of them is
 /// there at most.
 pub fn read_length([seconds, each, total]: [Axis<'_>; 3], clients: &[u32]) -> Result<AxisLength, String> {
-    let given: Vec<&str> = [seconds, each, total].iter().filter(|axis| axis.value.is_some()).map(|axis| axis.key).collect();
+    let given: Vec<&str> =
+        [seconds, each, total].iter().filter(|axis| axis.value.is_some()).map(|axis| axis.key).collect();
     if given.len() > 1 {
         let given = given.join(" and ");
         return Err(format!("{given} are there together: a trial ends by one of them; remove the other"));

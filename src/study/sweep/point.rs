@@ -174,9 +174,9 @@ pub enum AxisLength {
 impl AxisLength {
     fn values(&self) -> &[u32] {
         match self {
-            AxisLength::Seconds(values)
-            | AxisLength::Transactions(values)
-            | AxisLength::TotalTransactions(values) => values,
+            AxisLength::Seconds(values) | AxisLength::Transactions(values) | AxisLength::TotalTransactions(values) => {
+                values
+            }
         }
     }
 

@@ -22,7 +22,7 @@ pub use findings::{
 pub use headline::render_sweep_headline;
 pub use metric::{ByMetric, Metric, MetricFacts, MetricKind};
 pub use noise::{Noise, NoiseCell, compute_noise, compute_noises, is_twice};
-pub use outline::{BackgroundWrites, TrialOutline};
+pub use outline::{BackgroundWrites, TrialOutline, compute_total_seconds};
 pub use pairs::{Selection, Side};
 pub use ratios::{WarmerRatio, compute_warmer_ratios};
 pub use series::TrialSeries;

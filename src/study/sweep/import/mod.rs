@@ -10,7 +10,7 @@ use std::collections::BTreeMap;
 use std::fmt::Display;
 use std::path::PathBuf;
 
-use jiff::Timestamp;
+use jiff::{SignedDuration, Timestamp};
 use sha2::{Digest as _, Sha256};
 
 use files::{TrialFiles, find_trials};
@@ -120,6 +120,7 @@ fn describe_trial(
     // The sweep, and which of its trials it is, are known when all are read.
     let turn = Turn { point: 0, repeat: 1, position: 1 };
     let trial = SweepTrial {
+        ended_at: started_at.checked_add(SignedDuration::try_from_secs_f64(lasted_seconds).unwrap_or_default()).ok(),
         command: files.path.display().to_string(),
         lasted_seconds,
         transactions,

@@ -60,11 +60,7 @@ pub fn read_trial(files: &TrialFiles, has_rate: bool) -> Result<Measured, Error>
         .map_or_else(Measured::default, |report| from_progress(&report.progress, longest(path.unwrap_or_default()))))
 }
 
-fn read_transactions(
-    paths: &[PathBuf],
-    report: Option<&PgbenchReport>,
-    mut has_rate: bool,
-) -> Result<Measured, Error> {
+fn read_transactions(paths: &[PathBuf], report: Option<&PgbenchReport>, mut has_rate: bool) -> Result<Measured, Error> {
     // Without a report only transactions that were due too long ago tell of a rate: the last column is the waiting or the
     // retries.
     let (mut scripts, mut clients) = (0, 0);
@@ -343,9 +339,19 @@ mod tests {
     fn logs_that_are_years_apart_are_not_of_one_run() {
         let directory = tempfile::tempdir().unwrap();
         let log = write(directory.path(), "a", "0 0 1 0 1175850568 1\n0 1 1 0 99999999999 1\n");
-        assert!(read_transactions(std::slice::from_ref(&log), None, false).unwrap_err().to_string().contains("several runs"));
+        assert!(
+            read_transactions(std::slice::from_ref(&log), None, false)
+                .unwrap_err()
+                .to_string()
+                .contains("several runs")
+        );
         std::fs::write(&log, "0 0 1 0 1175850568 1\nhello\n0 1 1 0 1175850568 1\n").unwrap();
-        assert!(read_transactions(&[log], None, false).unwrap_err().to_string().contains("line 2 makes no sense: \"hello\""));
+        assert!(
+            read_transactions(&[log], None, false)
+                .unwrap_err()
+                .to_string()
+                .contains("line 2 makes no sense: \"hello\"")
+        );
     }
 
     #[test]

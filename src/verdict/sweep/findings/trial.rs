@@ -310,7 +310,7 @@ mod tests {
     use crate::study::disk::tests::named;
     use crate::study::record::tests::sample;
     use crate::study::sweep::record::tests::trial;
-    use crate::study::{TrialGenerators, ObservedWait, Waits, WarmingFigures};
+    use crate::study::{ObservedWait, TrialGenerators, Waits, WarmingFigures};
     use crate::verdict::judge_samples;
 
     #[test]
