@@ -6,7 +6,7 @@ use clap::{CommandFactory as _, Parser, Subcommand};
 
 use super::{
     ConnectionArguments, ExitStatus, OutputArguments, bench, completions, demo, doctor, evict, hydrate, map, predict,
-    report, restore, results, serve, settings, snapshot, steady,
+    report, restore, results, rows, serve, settings, snapshot, steady,
 };
 use crate::files::FileMode;
 use crate::linux::arguments::hide_arguments;
@@ -37,6 +37,7 @@ enum Command {
     Report(report::ReportArguments),
     Serve(serve::ServeArguments),
     Predict(predict::PredictArguments),
+    Rows(rows::RowsArguments),
     Steady(steady::SteadyArguments),
     Demo(demo::DemoArguments),
     Completions(completions::CompletionsArguments),
@@ -78,6 +79,7 @@ impl Cli {
             Command::Restore(arguments) => Some(arguments.connection.clone()),
             Command::Hydrate(arguments) => Some(arguments.connection.clone()),
             Command::Predict(arguments) => Some(arguments.connection.clone()),
+            Command::Rows(arguments) => Some(arguments.named()),
             _ => None,
         }
     }
@@ -101,6 +103,7 @@ impl Cli {
             Command::Report(arguments) => report::run(arguments, output).await,
             Command::Serve(arguments) => serve::run(arguments, output).await,
             Command::Predict(arguments) => predict::run(arguments, output).await,
+            Command::Rows(arguments) => rows::run(arguments, output).await,
             Command::Steady(arguments) => steady::run(arguments, output).await,
             Command::Demo(arguments) => demo::run(arguments, output).await,
             Command::Completions(arguments) => completions::run(arguments, Cli::command()).await,

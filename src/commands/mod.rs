@@ -29,6 +29,7 @@ mod predict;
 mod report;
 mod restore;
 mod results;
+mod rows;
 mod running;
 mod runtime;
 mod serve;

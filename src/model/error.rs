@@ -20,6 +20,8 @@ pub enum Error {
     NoForecast,
     #[error("a forecast for a server needs one that runs, or a snapshot: what its clients ask for is not in its files")]
     NoServer,
+    #[error("rows are counted by the catalog of a server that runs")]
+    NoRows,
     #[error("the server does not run, so what a warm transaction takes is not known")]
     StoppedServer,
     #[error("what a read takes is not known")]
@@ -93,6 +95,7 @@ impl Explain for Error {
                     .into(),
             ),
             Error::NoServer => Some("give bare numbers: --pages, --hit, and --miss or --riops".into()),
+            Error::NoRows => Some("start the server, or name the one that runs (-h, -p, -d)".into()),
             Error::StoppedServer => Some("say it (--hit 0.2ms or --tps 5000, with --clients 8)".into()),
             Error::NoDevice => Some("say --miss, what a cold transaction takes, or --riops, what the device serves".into()),
             Error::IdleServer => Some("say it (--hit 0.2ms --clients 8), or ask while its clients are at work".into()),

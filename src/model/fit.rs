@@ -14,6 +14,7 @@ use super::{Error, WarmUp};
 
 /// A parameter and its 95 % interval. A bound is `None` when the measurement sets none.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(ts_rs::TS))]
 pub struct Estimate {
     pub value: f64,
     pub low: Option<f64>,
@@ -29,6 +30,7 @@ impl Estimate {
 
 /// The closed form that fits a measurement best.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(ts_rs::TS))]
 pub struct Fit {
     /// Seconds that a transaction of one client takes when nothing is cached (Td) and when everything is (Tc). Where the
     /// number of clients is not known, seconds from one transaction of all clients to the next.
@@ -63,6 +65,11 @@ impl Fit {
     pub fn curve(&self) -> Result<WarmUp, Error> {
         let clients = f64::from(self.clients);
         WarmUp::simple(self.pages.value, self.cold_seconds.value / clients, self.hit_seconds.value / clients)
+    }
+
+    /// Does it speak of another number of pages? Where its error is not known, one of half or twice as many.
+    pub fn contradicts(&self, pages: f64) -> bool {
+        self.pages.excludes(pages) || (self.pages.low.is_none() && !(0.5..2.0).contains(&(self.pages.value / pages)))
     }
 
     /// Does the measurement bound how fast it is when warm?
@@ -216,10 +223,13 @@ fn describe(problem: &Problem<'_>, clients: u32) -> Option<Fit> {
     let gradient = Vector3::new(hit / (hit + extra), extra / (hit + extra), 0.0);
     let cold_variance = (gradient.transpose() * covariance * gradient)[(0, 0)];
     let scale = f64::from(clients);
+    // Several clients that wait for a device at its limit get warm more steeply than the form has it: then the scatter around the
+    // curve says little of how wrong these are.
+    let of_one_client = |found: Estimate| if clients > 1 { Estimate { low: None, high: None, ..found } } else { found };
     Some(Fit {
-        cold_seconds: estimate((hit + extra) * scale, error(cold_variance)),
+        cold_seconds: of_one_client(estimate((hit + extra) * scale, error(cold_variance))),
         hit_seconds: estimate(hit * scale, error(covariance[(0, 0)])),
-        pages: estimate(pages, error(covariance[(2, 2)])),
+        pages: of_one_client(estimate(pages, error(covariance[(2, 2)]))),
         residual_share: sigma,
         clients,
     })
@@ -253,15 +263,41 @@ mod tests {
     #[test]
     fn noise_and_stalls_widen_the_interval_and_move_little() {
         let curve = WarmUp::simple(50_000.0, 4.7e-3, 0.22e-3).unwrap();
-        let mut inside = 0;
+        let noise = Noise { sigma: 0.04, rho: 0.5, stalls_per_second: 0.03 };
         for seed in 0..20 {
-            let noise = Noise { sigma: 0.04, rho: 0.5, stalls_per_second: 0.03 };
             let fit = fit_warm_up(&make_series(Shape::Warming(&curve), 600, noise, seed)).unwrap();
             assert!(holds(fit.pages, 50_000.0, 0.1) && holds(fit.hit_seconds, 0.22e-3, 0.05), "{fit:?}");
-            let (low, high) = (fit.pages.low.unwrap(), fit.pages.high.unwrap());
-            inside += u32::from(low <= 50_000.0 && 50_000.0 <= high);
         }
-        assert!(inside >= 15, "the 95 % interval holds the truth in {inside} of 20");
+    }
+
+    #[test]
+    fn intervals_of_95_percent_hold_the_truth_in_nine_of_ten_fits() {
+        const FITS: u64 = 100;
+        let truth = [4.7e-3, 0.22e-3, 50_000.0];
+        let curve = WarmUp::simple(truth[2], truth[0], truth[1]).unwrap();
+        for (sigma, rho, stalls_per_second) in [(0.02, 0.0, 0.0), (0.04, 0.5, 0.03), (0.1, 0.8, 0.03)] {
+            let mut held = [0; 3];
+            for seed in 0..FITS {
+                let noise = Noise { sigma, rho, stalls_per_second };
+                let fit = fit_warm_up(&make_series(Shape::Warming(&curve), 600, noise, seed)).unwrap();
+                let estimates = [fit.cold_seconds, fit.hit_seconds, fit.pages];
+                for ((estimate, truth), held) in estimates.iter().zip(truth).zip(&mut held) {
+                    *held += u64::from(!estimate.excludes(truth) && estimate.low.is_some());
+                }
+            }
+            assert!(held.iter().all(|held| *held >= FITS * 9 / 10), "{sigma} {rho}: {held:?} of {FITS}");
+        }
+    }
+
+    #[test]
+    fn of_several_clients_the_pages_have_no_interval() {
+        let curve = WarmUp::simple(50_000.0, 4.7e-3, 0.22e-3).unwrap();
+        let mut series =
+            make_series(Shape::Warming(&curve), 600, Noise { sigma: 0.02, rho: 0.3, stalls_per_second: 0.0 }, 1);
+        series.facts.clients = Some(8);
+        let fit = fit_warm_up(&series).unwrap();
+        assert!(fit.pages.low.is_none() && fit.cold_seconds.high.is_none(), "{fit:?}");
+        assert!(fit.contradicts(3.0 * fit.pages.value) && !fit.contradicts(1.2 * fit.pages.value));
     }
 
     #[test]

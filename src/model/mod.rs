@@ -19,7 +19,7 @@ mod synthetic;
 pub use closed_form::{Component, Knee, WarmUp};
 pub use cold_start::{ColdStart, READ_CPU_SECONDS, compute_hit_seconds};
 pub use error::Error;
-pub use fill::compute_fill_seconds;
+pub use fill::{FillTime, RowDensity};
 pub use fit::{Estimate, Fit, fit_warm_up};
 pub use general::{
     Bin, Device, Forecast, ForecastPoint, PageClass, Popularity, Server, WarmStep, Warmer, Workload, compute_forecast,

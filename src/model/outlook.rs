@@ -25,6 +25,7 @@ pub struct Scenario {
 
 /// Seconds, and what they are when device and processor are [`UNCERTAINTY`] better or worse than told.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(ts_rs::TS))]
 pub struct Span {
     pub seconds: f64,
     pub low: f64,

@@ -37,6 +37,18 @@ pub struct BlockReads {
     pub reads: u64,
 }
 
+/// How many rows a table had when it was last analysed.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct RowCount {
+    /// `pg_class.oid` of the table.
+    pub relation_oid: u32,
+    pub rows: f64,
+    /// Blocks that it had then, above 0.
+    pub blocks: u64,
+    /// The index that finds a row: of the primary key, else the first; `None` without any.
+    pub index_oid: Option<u32>,
+}
+
 /// All databases of the cluster, by name.
 pub async fn read_databases(connection: &mut PgConnection) -> Result<Vec<Database>, Error> {
     let rows = sqlx::query(include_str!("sql/databases_13.sql")).fetch(connection);
@@ -91,6 +103,22 @@ pub async fn read_block_reads(connection: &mut PgConnection) -> Result<Vec<Block
         }))
     };
     in_time("read the statistics of the relations", collect_rows(rows, decode)).await
+}
+
+/// Of every table of the connected database that was analysed.
+pub async fn read_row_counts(connection: &mut PgConnection) -> Result<Vec<RowCount>, Error> {
+    let rows = sqlx::query(include_str!("sql/row_counts_13.sql")).fetch(connection);
+    let decode = |row: &PgRow| {
+        let (rows, blocks): (f64, i32) = (row.try_get("rows")?, row.try_get("relpages")?);
+        let is_known = rows.is_finite() && rows >= 0.0 && blocks > 0;
+        Ok(is_known.then_some(RowCount {
+            relation_oid: row.try_get::<Oid, _>("oid")?.0,
+            rows,
+            blocks: blocks.unsigned_abs().into(),
+            index_oid: row.try_get::<Option<Oid>, _>("indexrelid")?.map(|oid| oid.0),
+        }))
+    };
+    in_time("read how many rows the tables have", collect_rows(rows, decode)).await
 }
 
 fn decode_database(row: &PgRow) -> Result<Database, sqlx::Error> {

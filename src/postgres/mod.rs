@@ -38,8 +38,8 @@ pub use buffer_eviction::{EvictedBuffers, apply_checkpoint, apply_evict_buffers}
 pub use buffercache::{Buffer, UsageSummary, read_buffers, read_usage_summary};
 pub use build::{ServerBuild, read_server_build};
 pub use catalog::{
-    BlockReads, Database, ForkBlocks, read_block_reads, read_database_comment, read_databases, read_fork_blocks,
-    read_partitioned_tables, read_relations,
+    BlockReads, Database, ForkBlocks, RowCount, read_block_reads, read_database_comment, read_databases,
+    read_fork_blocks, read_partitioned_tables, read_relations, read_row_counts,
 };
 pub use configured::{SettingJudge, SettingRefusal, read_configured_setting};
 pub use connect::{ConnectOptions, Parameters, Reached, SystemUser, hide_password, parse_connection_string};

@@ -16,6 +16,7 @@ const UNTESTED_VERSION_NUM: u32 = 190_000;
 
 /// What a server says of itself.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(ts_rs::TS))]
 pub struct ServerFacts {
     /// `server_version_num`, such as 150018.
     pub version_num: u32,

@@ -28,11 +28,13 @@ type RowKey = (String, Vec<(String, String)>);
 
 /// What was added: of each view the rows in which anything changed.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(ts_rs::TS))]
 #[serde(transparent)]
 pub struct StatisticsDelta(pub BTreeMap<String, Vec<RowDelta>>);
 
 /// One row of a view.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(ts_rs::TS))]
 pub struct RowDelta {
     /// Which row: `backend_type` and the like. Nothing where the view has one row.
     pub key: BTreeMap<String, String>,

@@ -11,5 +11,5 @@ mod tournament;
 pub use error::Error;
 pub use file::write_report;
 pub use forecast::render_forecast;
-pub use study::{StudyData, StudyInPage, TrialData, render_missing_page, render_report, render_served_page};
+pub use study::{PageData, StudyData, StudyInPage, TrialData, render_missing_page, render_report, render_served_page};
 pub use tournament::{Contender, Tournament};

@@ -16,6 +16,7 @@ const FORMAT: u32 = 2;
 
 /// A study as it is looked at: `serve` sends this, and the page of a report holds it.
 #[derive(Clone, Debug, Serialize)]
+#[cfg_attr(test, derive(ts_rs::TS))]
 pub struct StudyData {
     /// What it asks, or what it is about.
     pub subject: String,
@@ -40,6 +41,7 @@ pub struct StudyData {
 
 /// Numbers that JavaScript does not keep.
 #[derive(Clone, Debug, Serialize)]
+#[cfg_attr(test, derive(ts_rs::TS))]
 pub struct ExactNumbers {
     pub seed: String,
     pub system_identifier: String,
@@ -47,6 +49,7 @@ pub struct ExactNumbers {
 
 /// A trial as it is looked at: what it left behind, and its curves.
 #[derive(Clone, Debug, Serialize)]
+#[cfg_attr(test, derive(ts_rs::TS))]
 pub struct TrialData {
     pub trial: SweepTrial,
     pub series: TrialSeries,
@@ -54,6 +57,7 @@ pub struct TrialData {
 
 /// A study for a page that nobody serves: all of its trials with it, unless they are too many.
 #[derive(Clone, Debug, Serialize)]
+#[cfg_attr(test, derive(ts_rs::TS))]
 pub struct StudyInPage {
     pub study: StudyData,
     pub details: Option<Vec<TrialData>>,
@@ -68,8 +72,10 @@ impl StudyInPage {
     }
 }
 
-#[derive(Serialize)]
-struct PageData<'a> {
+/// What a page holds when it is opened.
+#[derive(Clone, Debug, Serialize)]
+#[cfg_attr(test, derive(ts_rs::TS))]
+pub struct PageData<'a> {
     format: u32,
     kind: &'static str,
     /// What the figures are that points and trials have.

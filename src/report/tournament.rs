@@ -11,6 +11,7 @@ use crate::verdict::{
 
 /// The ways to warm held against each other.
 #[derive(Clone, Debug, Serialize)]
+#[cfg_attr(test, derive(ts_rs::TS))]
 pub struct Tournament {
     #[serde(skip)]
     pub headline: String,
@@ -22,6 +23,7 @@ pub struct Tournament {
 
 /// A trial of it. Its seconds stand in `series`.
 #[derive(Clone, Debug, Serialize)]
+#[cfg_attr(test, derive(ts_rs::TS))]
 pub struct Contender {
     /// Of its point.
     pub number: u32,

@@ -11,6 +11,7 @@ use crate::study::SweepRun;
 
 /// A study, with how far it came.
 #[derive(Clone, Debug, PartialEq, Serialize)]
+#[cfg_attr(test, derive(ts_rs::TS))]
 pub struct StudyLine {
     pub id: String,
     pub question: String,

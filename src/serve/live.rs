@@ -21,6 +21,7 @@ const BOARD_BYTES_MAX: u64 = 256 << 20;
 
 /// A trial that runs, with its seconds so far.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(ts_rs::TS))]
 pub struct LiveTrial {
     pub sweep_id: String,
     pub question: String,
@@ -38,6 +39,7 @@ pub struct LiveTrial {
 
 /// A second of it.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(ts_rs::TS))]
 pub struct LiveSample {
     pub second: u32,
     pub tps: Option<f64>,

@@ -8,6 +8,8 @@ mod error;
 #[cfg(fuzzing)]
 pub mod fuzzing;
 mod live;
+#[cfg(test)]
+mod record_tests;
 mod server;
 
 pub use access::Token;

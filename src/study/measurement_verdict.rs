@@ -7,6 +7,7 @@ use super::finding::Finding;
 
 /// A finding, as it was told when the trial ended.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(ts_rs::TS), ts(type = "{ kind: string, sentence: string, remedy: string }"))]
 #[serde(try_from = "Value")]
 pub struct MeasurementVerdict {
     #[serde(flatten)]

@@ -7,6 +7,7 @@ use super::gauges::{DeviceUse, OsSample};
 
 /// A quantity that every second has.
 #[derive(Clone, Copy, Debug, Serialize)]
+#[cfg_attr(test, derive(ts_rs::TS))]
 pub struct Measure {
     /// In SQL and in exports. A field of `os_samples` has the same name, or is summed to it.
     pub name: &'static str,
@@ -25,6 +26,7 @@ pub struct Measure {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[cfg_attr(test, derive(ts_rs::TS))]
 #[serde(rename_all = "snake_case")]
 pub enum Unit {
     /// Seconds of processor time within a second are processors in use.
@@ -49,6 +51,7 @@ pub enum Join {
 
 /// A line on the page.
 #[derive(Clone, Copy, Debug, Serialize)]
+#[cfg_attr(test, derive(ts_rs::TS))]
 pub struct Curve {
     pub panel: Panel,
     pub label: &'static str,
@@ -56,6 +59,7 @@ pub struct Curve {
 
 /// Curves that share an axis.
 #[derive(Clone, Copy, Debug, Serialize)]
+#[cfg_attr(test, derive(ts_rs::TS))]
 pub struct Panel {
     pub id: &'static str,
     pub title: &'static str,
@@ -67,6 +71,8 @@ const PROCESSORS: Panel =
     Panel { id: "processors", title: "Processors at work (processors, in the mean)", is_stack: true };
 /// The page has reads there too.
 const DEVICE: Panel = lines("device", "The device");
+/// The page has reads there too.
+const REQUESTS: Panel = lines("requests", "Requests of the device (per second)");
 const AWAIT: Panel = lines("await", "How long the device took, for anybody");
 const DIRTY: Panel = lines("dirty", "Memory that must be written");
 const PRESSURE: Panel = lines("pressure", "Share of time in which something waited");
@@ -123,7 +129,9 @@ pub const MEASURES: &[Measure] = &[
     .drawn(SWITCHES, "involuntary context switches"),
     measure("device_writes", Unit::PerSecond, "writes to the data directory's disk, by anybody", |one| {
         device(one, |device| Some(device.writes as f64))
-    }),
+    })
+    .joined(Join::Band, "device_writes")
+    .drawn(REQUESTS, "writes by anybody"),
     measure("device_written_bytes", Unit::BytesPerSecond, "written to that disk, by anybody", |one| {
         device(one, |device| Some(device.written_bytes.0 as f64))
     })

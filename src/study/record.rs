@@ -29,6 +29,7 @@ impl Disk {
 
 /// The forecast for `nothing`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(ts_rs::TS))]
 pub struct StudyForecast {
     /// Transactions per second at the start, and when warm.
     pub cold_tps: f64,
@@ -41,6 +42,7 @@ pub struct StudyForecast {
 
 /// One invocation of `bench warmup`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(ts_rs::TS))]
 pub struct Run {
     /// Unique, sortable by time: `20261121-233005-4f2a`.
     pub id: String,
@@ -62,6 +64,7 @@ pub struct Run {
 
 /// The host.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(ts_rs::TS))]
 pub struct Machine {
     pub hostname: String,
     pub kernel: String,
@@ -74,6 +77,7 @@ pub struct Machine {
 
 /// The block device that holds the data directory.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(ts_rs::TS))]
 pub struct Device {
     /// `vda`, with its major and minor number.
     pub name: String,
@@ -84,6 +88,7 @@ pub struct Device {
 
 /// What was asked to be measured.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(ts_rs::TS))]
 pub struct Study {
     /// What the study is about, where somebody gave it a name.
     #[serde(default)]
@@ -124,6 +129,7 @@ pub struct Study {
 
 /// The limit on the device and its read-ahead, common to the server and to every strategy.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(ts_rs::TS))]
 pub struct Disk {
     /// `gp3`, `hdd`, `custom` or `native`.
     pub name: String,
@@ -151,6 +157,7 @@ pub struct Disk {
 
 /// One repetition of one strategy.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(ts_rs::TS))]
 pub struct Trial {
     pub run_id: String,
     pub strategy: String,
@@ -160,6 +167,7 @@ pub struct Trial {
     pub position: u32,
     pub started_at: Timestamp,
     pub start_state: StartState,
+    #[cfg_attr(test, ts(skip))]
     pub samples: Vec<Sample>,
     pub outcome: StrategyOutcome,
     /// Seconds until fewer than 1 % of transactions read from the device, sustained to the end, to a tenth; `None`: not
@@ -191,6 +199,7 @@ pub struct Trial {
 
 /// How cold it was when the clock started: measured, not intended.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(ts_rs::TS))]
 pub struct StartState {
     /// Of the benchmark database's files, in the page cache.
     pub os_resident_bytes: Bytes,
@@ -223,6 +232,7 @@ pub struct Sample {
 
 /// What a strategy did.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(ts_rs::TS))]
 pub struct StrategyOutcome {
     /// What was run, for people.
     pub command: String,
@@ -252,6 +262,7 @@ impl StrategyOutcome {
 
 /// Where a relation was resident, before and after a trial.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(ts_rs::TS))]
 pub struct RelationResidency {
     pub relation: String,
     pub kind: String,
@@ -262,6 +273,7 @@ pub struct RelationResidency {
 
 /// A relation cut into equal pieces from its first block to its last: the resident share of each, 0 to 1.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(ts_rs::TS))]
 pub struct ResidencyStrip {
     pub os: Vec<f32>,
     pub buffers: Vec<f32>,

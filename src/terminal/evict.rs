@@ -69,7 +69,7 @@ fn render_buffers_stayed(stayed: &[BuffersStay]) -> Option<String> {
 }
 
 /// The first three, and how many more there are.
-fn render_names<'a>(names: impl Iterator<Item = &'a RelationName>) -> String {
+pub fn render_names<'a>(names: impl Iterator<Item = &'a RelationName>) -> String {
     let mut names: Vec<String> = names.map(|name| printable(&name.to_string()).into_owned()).collect();
     names.dedup();
     let more = names.len().saturating_sub(3);

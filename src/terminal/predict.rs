@@ -12,13 +12,14 @@ const MOST_CURVES: usize = 4;
 /// The curve lasts so much longer than what is slowest to get warm.
 const BEYOND: f64 = 1.15;
 
-/// A sentence, the curves, a row for each scenario, the knees and the assumptions.
-pub fn render_prediction(
-    outlooks: &[Outlook],
-    knees: Option<String>,
-    assumptions: &[String],
-    canvas: Canvas,
-) -> String {
+/// The estimate that needs no model.
+pub fn render_rough_estimate(pages: f64, read_seconds: f64, seconds: f64) -> String {
+    let time = render_seconds(seconds);
+    format!("rough estimate, each page read once: {pages:.0} pages x {:.2} ms = {time}", 1e3 * read_seconds)
+}
+
+/// A sentence, the curves, a row for each scenario, the lines that stand beside the forecast and the assumptions.
+pub fn render_prediction(outlooks: &[Outlook], beside: &[String], assumptions: &[String], canvas: Canvas) -> String {
     let mut lines: Vec<String> = outlooks.iter().take(2).map(render_sentence).collect();
     lines.push(String::new());
     let end = |outlook: &Outlook| outlook.to_95_seconds.or(outlook.to_50_seconds).map_or(0.0, |span| span.seconds);
@@ -37,7 +38,7 @@ pub fn render_prediction(
     let mark = if canvas.unicode { "…" } else { "~" };
     lines.extend(render_columns(make_columns(outlooks), canvas.width, mark));
     lines.push(String::new());
-    lines.extend(knees.iter().flat_map(|knees| knees.lines().map(str::to_owned)));
+    lines.extend(beside.iter().flat_map(|text| text.lines().map(str::to_owned)));
     lines.push("in brackets: device and processor 15 % faster or slower than told".to_owned());
     lines.push("assumed:".to_owned());
     lines.extend(assumptions.iter().map(|assumption| format!("  {}", printable(assumption))));

@@ -10,6 +10,7 @@ use serde::{Deserialize, Serialize};
 /// A number of bytes: a size, or what is moved in a second. A size is printed and read as PostgreSQL does it (`256 MB` is
 /// 2²⁸ bytes), a bandwidth as vendors do ([`Bytes::per_second`], [`Bytes::parse_rate`]: 1 MB/s is 10⁶ bytes in a second).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[cfg_attr(test, derive(ts_rs::TS))]
 #[serde(transparent)]
 pub struct Bytes(pub u64);
 

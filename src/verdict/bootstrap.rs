@@ -9,6 +9,7 @@ const LEVEL: f64 = 0.95;
 
 /// An interval around a median of trials, between two of their figures.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+#[cfg_attr(test, derive(ts_rs::TS))]
 pub struct MedianInterval {
     pub low: f64,
     pub high: f64,

@@ -18,6 +18,7 @@ const DEADLINE_BOUNDS: f64 = 1.25;
 
 /// The strategies beside each other.
 #[derive(Clone, Debug, PartialEq, Serialize)]
+#[cfg_attr(test, derive(ts_rs::TS))]
 pub struct Comparison {
     pub ratios: Vec<StrategyRatios>,
     /// 1.25 × the bound; `None` where that is not known, or longer than a trial.
@@ -28,6 +29,7 @@ pub struct Comparison {
 
 /// One strategy ÷ another one, or ÷ the bound.
 #[derive(Clone, Debug, PartialEq, Serialize)]
+#[cfg_attr(test, derive(ts_rs::TS))]
 pub struct StrategyRatios {
     pub strategy: String,
     /// [`BOUND`], `nothing` or `cat`.

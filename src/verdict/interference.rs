@@ -12,6 +12,7 @@ use crate::study::{NOTHING, Sample, Strategy, Trial};
 
 /// A strategy beside `nothing`.
 #[derive(Clone, Debug, PartialEq, Serialize)]
+#[cfg_attr(test, derive(ts_rs::TS))]
 pub struct Interference {
     pub strategy: String,
     /// One for each second that all trials of the two have, from the first.
@@ -37,6 +38,7 @@ pub struct Interference {
 
 /// Transactions of a second ÷ those of `nothing` in the same second of the same round.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+#[cfg_attr(test, derive(ts_rs::TS))]
 pub struct SecondShare {
     /// From 1.
     pub second: u32,
@@ -48,6 +50,7 @@ pub struct SecondShare {
 
 /// Transactions of one second of one round ÷ those of `nothing`.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+#[cfg_attr(test, derive(ts_rs::TS))]
 pub struct LeastShare {
     /// From 1.
     pub second: u32,

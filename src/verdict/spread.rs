@@ -9,6 +9,7 @@ use super::bootstrap::{MedianInterval, compute_median_interval};
 /// The middle and the ends of one quantity over the repeats. A repeat that did not get there counts as longer than
 /// every one that did, so the median is `None` when half of them or more did not, and `max` when any did not.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+#[cfg_attr(test, derive(ts_rs::TS))]
 pub struct Spread {
     pub median: Option<f64>,
     pub min: Option<f64>,

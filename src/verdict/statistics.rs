@@ -13,6 +13,7 @@ const CONFIDENCE: f64 = 0.95;
 
 /// What is known of a quantity that is not negative: the limits that it lies within.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+#[cfg_attr(test, derive(ts_rs::TS))]
 pub struct Limits {
     pub at_least: f64,
     /// `None`: it has no upper limit.
@@ -40,6 +41,7 @@ impl Limits {
 
 /// A ratio over the rounds of a run.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+#[cfg_attr(test, derive(ts_rs::TS))]
 pub struct Ratio {
     /// Of the ratios of all pairs. Its limits differ where times were not reached.
     pub median: Limits,

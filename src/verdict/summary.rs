@@ -9,6 +9,7 @@ use crate::study::{NOTHING, Run, Sample, Trial};
 
 /// All strategies of a run, the soonest warm first.
 #[derive(Clone, Debug, PartialEq, Serialize)]
+#[cfg_attr(test, derive(ts_rs::TS))]
 pub struct Summary {
     /// Seconds below which no warmer can be; `None` on the native disk.
     pub bound_seconds: Option<f64>,
@@ -30,6 +31,7 @@ impl Summary {
 
 /// One strategy over its repeats.
 #[derive(Clone, Debug, PartialEq, Serialize)]
+#[cfg_attr(test, derive(ts_rs::TS))]
 pub struct StrategySummary {
     pub strategy: String,
     pub trials: u32,

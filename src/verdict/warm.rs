@@ -1,4 +1,5 @@
-//! When is a trial warm? Judged physically: fewer than 1 % of transactions read from the device, sustained.
+//! When is a trial warm? Judged physically: from then on until it ends fewer than 1 % of the transactions of any three seconds
+//! read from the device. Of three, so that a vacuum, or a page that the kernel took back, is no relapse.
 //!
 //! Throughput cannot say it: the cold plateau is as steady as the warm one, and the steady level itself moves with
 //! the neighbours' load. What the workload's own backends read from the device has a natural zero.
@@ -8,12 +9,8 @@
 use crate::study::Sample;
 use crate::units::Bytes;
 
-/// Misses per transaction below which a second is warm.
+/// Misses per transaction below which seconds are warm.
 pub const WARM_SHARE: f64 = 0.01;
-
-/// A later second may reach this share, when the seconds on both sides of it are warm: a vacuum or a single page that
-/// the kernel took back is not a relapse.
-pub const TOLERATED_SHARE: f64 = 0.02;
 
 /// Blocks that count as a miss: less than one comes from readings between which a block was shared out.
 const ANY_MISS: f64 = 0.5;
@@ -21,18 +18,17 @@ const ANY_MISS: f64 = 0.5;
 /// Tenths of a second in a second.
 const TENTHS: usize = 10;
 
-/// Warm seconds at the end of a trial that count as sustained.
+/// Seconds whose transactions are judged together; a trial must end in so many that are warm.
 pub const SUSTAINED_SECONDS: usize = 3;
 
-/// Blocks that the workload's backends read from the device per transaction. `None` in a second without any
-/// transaction: such a second is never warm, however little it read.
+/// Blocks that the workload's backends read from the device per transaction. `None` in a second without any transaction.
 pub fn compute_miss_share(sample: &Sample, block_size: Bytes) -> Option<f64> {
     let misses = sample.foreground_read_bytes.0 as f64 / block_size.0.max(1) as f64;
     (sample.transactions > 0).then(|| misses / sample.transactions as f64)
 }
 
-/// Seconds from the start of the workload until it was warm: 0 when it was so at once. `None` when the trial did not
-/// end in at least [`SUSTAINED_SECONDS`] warm seconds.
+/// Seconds from the start of the workload until it was warm: 0 when it was so at once. `None` when the last
+/// [`SUSTAINED_SECONDS`] of the trial were not.
 ///
 /// Which seconds are warm is judged by whole seconds, for pgbench counts transactions so. The instant lies in the last
 /// second that was not warm or in the first that was: it is the end of the last tenth in which the workload read for at
@@ -52,18 +48,18 @@ pub fn compute_warm_after(samples: &[Sample], tenths: &[Bytes], block_size: Byte
     Some(last_cold.map_or(0.0, |tenth| (tenth + 1) as f64 / TENTHS as f64))
 }
 
-/// The index of the first second from which the trial stays warm to its end.
+/// The index of the first second from which the trial stays warm to its end. Seconds that served nothing at all are not warm,
+/// however little they read.
 pub fn find_first_warm(samples: &[Sample], block_size: Bytes) -> Option<usize> {
-    let shares: Vec<Option<f64>> = samples.iter().map(|sample| compute_miss_share(sample, block_size)).collect();
-    let is_below = |index: usize, limit: f64| shares[index].is_some_and(|share| share < limit);
-    let is_warm = |index: usize| is_below(index, WARM_SHARE);
-    let is_tolerated = |index: usize| {
-        let has_neighbours = index > 0 && index + 1 < shares.len();
-        has_neighbours && is_below(index, TOLERATED_SHARE) && is_warm(index - 1) && is_warm(index + 1)
+    let is_warm = |seconds: &[Sample]| {
+        let misses: f64 =
+            seconds.iter().map(|one| one.foreground_read_bytes.0 as f64 / block_size.0.max(1) as f64).sum();
+        let transactions: u64 = seconds.iter().map(|one| one.transactions).sum();
+        misses < WARM_SHARE * transactions as f64
     };
-    let last_not_warm = (0..shares.len()).rev().find(|&index| !is_warm(index) && !is_tolerated(index));
-    let first_warm = last_not_warm.map_or(0, |index| index + 1);
-    (shares.len() >= first_warm + SUSTAINED_SECONDS).then_some(first_warm)
+    let windows: Vec<bool> = samples.windows(SUSTAINED_SECONDS).map(is_warm).collect();
+    let first_warm = windows.iter().rposition(|is_warm| !is_warm).map_or(0, |last| last + 1);
+    (first_warm < windows.len()).then_some(first_warm)
 }
 
 #[cfg(test)]
@@ -110,24 +106,27 @@ mod tests {
     }
 
     #[test]
-    fn one_small_dip_is_tolerated_and_a_larger_or_longer_one_is_not() {
-        assert_eq!(warm_after(&[900, 0, 0, 19, 0, 0, 0]), Some(1.0));
-        assert_eq!(warm_after(&[900, 0, 0, 20, 0, 0, 0]), Some(4.0));
+    fn three_seconds_are_judged_together() {
+        assert_eq!(warm_after(&[900, 0, 0, 29, 0, 0, 0]), Some(1.0));
+        assert_eq!(warm_after(&[900, 0, 0, 30, 0, 0, 0]), Some(4.0));
         assert_eq!(warm_after(&[900, 0, 0, 15, 15, 0, 0, 0]), Some(5.0));
+        assert_eq!(warm_after(&[0, 0, 0, 30]), None);
     }
 
     #[test]
-    fn the_tolerated_second_cannot_be_the_first_or_the_last() {
-        assert_eq!(warm_after(&[15, 0, 0, 0]), Some(1.0));
-        assert_eq!(warm_after(&[0, 0, 0, 15]), None);
+    fn what_the_kernel_takes_back_for_ever_is_not_warm() {
+        assert_eq!(warm_after(&[900, 0, 30, 0, 0, 30, 0, 0, 30, 0, 0]), None);
+        assert_eq!(warm_after(&[900, 0, 15, 0, 0, 15, 0, 0, 15, 0, 0]), Some(1.0));
     }
 
     #[test]
-    fn a_second_without_transactions_is_not_warm() {
+    fn seconds_that_served_nothing_are_not_warm() {
         let mut trial = seconds(&[0; 10]);
         trial[5].transactions = 0;
-        assert_eq!(compute_warm_after(&trial, &even_tenths(&trial), BLOCK), Some(6.0));
-        assert_eq!(compute_miss_share(&trial[5], BLOCK), None);
+        let warm_after = |trial: &[Sample]| compute_warm_after(trial, &even_tenths(trial), BLOCK);
+        assert_eq!((warm_after(&trial), compute_miss_share(&trial[5], BLOCK)), (Some(0.0), None));
+        trial[4..7].iter_mut().for_each(|sample| sample.transactions = 0);
+        assert_eq!(warm_after(&trial), Some(6.0));
     }
 
     #[test]

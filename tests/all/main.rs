@@ -49,6 +49,7 @@ mod results_exchange;
 mod results_server;
 mod rolled_up;
 mod round_trip;
+mod rows;
 mod secrets;
 mod serve;
 mod server_doctor;

@@ -44,13 +44,15 @@ fn real_runs_get_the_right_verdict() {
 fn a_fit_that_the_known_pages_contradict_promises_nothing() {
     let judged = Home::new().pgthaw(&["steady", &fixture("cold_short.txt"), "--json"]).ends_with(10).json();
     let curve = &judged["curves"][0];
-    assert!(curve["fit"]["pages"]["high"].as_f64().unwrap() < 19_126.0, "{curve}");
+    // Several clients: how wrong the number is, is not known.
+    let pages = &curve["fit"]["pages"];
+    assert!(pages["high"].is_null() && 2.0 * pages["value"].as_f64().unwrap() < 19_126.0, "{curve}");
     for promise in ["steady_tps", "mean_error_share", "to_50_seconds", "to_95_seconds", "should_have_run_seconds"] {
         assert!(curve[promise].is_null(), "{promise}: {curve}");
     }
     assert!(curve["remarks"][0].as_str().unwrap().contains("19126 pages"), "{curve}");
     // Where the number fits, the promise stands.
-    let judged = Home::new().pgthaw(&["steady", &fixture("cold_short.txt"), "--pages", "5000", "--json"]).json();
+    let judged = Home::new().pgthaw(&["steady", &fixture("cold_short.txt"), "--pages", "3000", "--json"]).json();
     assert!(judged["curves"][0]["steady_tps"].is_f64(), "{judged}");
 }
 

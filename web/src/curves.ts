@@ -1,6 +1,6 @@
 // What the charts draw, computed from the trials' seconds. Pure.
 
-import type { Contender, Fit, RelationResidency, TrialSeries } from "./record";
+import type { Contender, Fit, RelationResidency, TrialSeries } from "../generated/record";
 
 /** One quantity over time: the median of the repeats, and the smallest and the largest of them. */
 export interface Curve {
@@ -126,6 +126,34 @@ export function valueAt(curve: Curve, at: number): number | null {
   const width = right.at - left.at;
   const share = width > 0 ? (at - left.at) / width : 0;
   return left.median + (right.median - left.median) * Math.min(1, Math.max(0, share));
+}
+
+/** The instant at which a curve that never falls reaches a value. */
+function instantOf(curve: Curve, value: number): number | null {
+  const after = curve.points.findIndex((point) => point.median >= value);
+  const [left, right] = [curve.points[after - 1], curve.points[after]];
+  if (!right) return null;
+  if (!left || right.median === left.median) return right.at;
+  return left.at + ((value - left.median) / (right.median - left.median)) * (right.at - left.at);
+}
+
+/** A curve over the transactions that were served by then, instead of over time. */
+export const overTransactions = (curve: Curve, served: Curve): Curve => ({
+  ...curve,
+  points: curve.points.map((point) => ({ ...point, at: Math.round(valueAt(served, point.at) ?? 0) })),
+});
+
+/** A round number of transactions of which the curves have some ten. */
+export function transactionStep(served: Curve[]): number {
+  const most = Math.max(1, ...served.map(({ points }) => points.at(-1)?.median ?? 0));
+  const size = 10 ** Math.floor(Math.log10(most / 10));
+  return Math.max(1, ([1, 2, 5].find((step) => most / (step * size) <= 12) ?? 10) * size);
+}
+
+/** The instants at which so many transactions more had been served. */
+export function tickInstants(served: Curve, step: number): number[] {
+  const count = Math.floor((served.points.at(-1)?.median ?? 0) / step);
+  return Array.from({ length: count }, (_, tick) => instantOf(served, (tick + 1) * step)).filter((at) => at !== null);
 }
 
 export type Tier = "os" | "buffers";

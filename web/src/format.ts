@@ -1,7 +1,7 @@
 // Numbers as people read them, in the terminal's units: sizes as PostgreSQL has them (256 MB are 2^28 bytes), bandwidths as
 // vendors do (1 MB/s is 10^6 bytes in a second), seconds with one digit.
 
-import type { Limits, Ratio, Spread } from "./record";
+import type { Limits, Ratio, Spread } from "../generated/record";
 
 const whole = new Intl.NumberFormat("en-US", { maximumFractionDigits: 0 });
 

@@ -4,7 +4,7 @@ import "./report.css";
 import "./study.css";
 import type { charts } from "./charts/figure";
 import { unfoldForPaper } from "./fold";
-import type { PageData } from "./record";
+import type { PageData } from "../generated/record";
 import { showStudies } from "./app";
 import { declareMetrics } from "./metrics";
 import { EmbeddedSource, ServedSource } from "./source";

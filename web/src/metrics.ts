@@ -1,7 +1,7 @@
 // The figures of a point that can be drawn. What there are, and what they mean, the page says: the program declares them once.
 
 import { bandwidth, bytes, compact, count, latency, percent, ratio, seconds } from "./format";
-import type { MetricFacts, PointSummary, Spread, StudyData } from "./record";
+import type { MetricFacts, PointSummary, Spread, StudyData } from "../generated/record";
 
 /** Of a point; what some trials did not reach is infinite. */
 export interface Range {

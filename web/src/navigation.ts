@@ -3,7 +3,7 @@
 import type { Appearance } from "./appearance";
 import { element } from "./element";
 import { count } from "./format";
-import type { LiveTrial } from "./record";
+import type { LiveTrial } from "../generated/record";
 
 /** A page that stands alone leads to its own studies. */
 export function navigation(appearance: Appearance, isServed: boolean): HTMLElement {

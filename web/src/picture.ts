@@ -5,7 +5,7 @@ import { createPicture } from "./charts/engine";
 import { throughput } from "./charts/time_charts";
 import { bandwidth, bytes, instant, time } from "./format";
 import type { SeriesStyle } from "./palette";
-import type { Contender, Tournament, TrialSeries } from "./record";
+import type { Contender, Tournament, TrialSeries } from "../generated/record";
 import { TournamentState } from "./tournament_state";
 
 const WIDTH = 880;

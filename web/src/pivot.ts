@@ -1,7 +1,7 @@
 // A study's points by its axes: which one across, which one down, which one as small multiples. Pure.
 
 import { metricsOf } from "./metrics";
-import type { PointSummary, StudyData } from "./record";
+import type { PointSummary, StudyData } from "../generated/record";
 
 export interface Axis {
   name: string;

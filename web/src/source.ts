@@ -1,6 +1,6 @@
 // Where studies come from: the page itself, or the server that it came from.
 
-import type { Comparison, LiveTrial, StudyData, StudyInPage, StudyLine, TrialData } from "./record";
+import type { SweepComparison, LiveTrial, StudyData, StudyInPage, StudyLine, TrialData } from "../generated/record";
 
 export interface Source {
   isServed: boolean;
@@ -8,7 +8,7 @@ export interface Source {
   study(id: string): Promise<StudyData>;
   /** null: it is not here. */
   trial(id: string, number: number, repeat: number): Promise<TrialData | null>;
-  compare(a: string, b: string, metric: string): Promise<Comparison>;
+  compare(a: string, b: string, metric: string): Promise<SweepComparison>;
   live(): Promise<LiveTrial[]>;
 }
 
@@ -52,7 +52,7 @@ export class EmbeddedSource implements Source {
     return details.find(({ trial }) => trial.number === number && trial.repeat === repeat) ?? null;
   }
 
-  compare(): Promise<Comparison> {
+  compare(): Promise<SweepComparison> {
     return Promise.reject(new Error("a report does not compare: pgthaw results compare, or pgthaw serve"));
   }
 
@@ -82,7 +82,7 @@ export class ServedSource implements Source {
     return ask(`api/studies/${encodeURIComponent(id)}/trials/${number}/${repeat}`);
   }
 
-  compare(a: string, b: string, metric: string): Promise<Comparison> {
+  compare(a: string, b: string, metric: string): Promise<SweepComparison> {
     return ask(`api/compare?${new URLSearchParams({ a, b, metric })}`);
   }
 

@@ -4,7 +4,7 @@ import { type Appearance, Stage } from "./appearance";
 import { linkTo, readAddress, remember } from "./address";
 import { chosenOf, type Metric, metricOf } from "./metrics";
 import { type Axis, axesOf, completed, defaultLayout, type Layout, Points, withAxis } from "./pivot";
-import type { StudyData } from "./record";
+import type { StudyData } from "../generated/record";
 
 export class StudyState extends Stage {
   readonly study: StudyData;

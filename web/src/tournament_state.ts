@@ -2,7 +2,7 @@
 
 import { type Appearance, Stage } from "./appearance";
 import { type SeriesStyle, strategyStyle } from "./palette";
-import type { Tournament } from "./record";
+import type { Tournament } from "../generated/record";
 
 export class TournamentState extends Stage {
   /** In the order of the table: the soonest warm first. */

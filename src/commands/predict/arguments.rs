@@ -16,7 +16,7 @@ use crate::units::Bytes;
 /// For a running server: watches what the clients of the database (-d) ask for, takes the device from `doctor --probe` and popularity from the
 /// snapshot that `restore` would take; while it is idle, the time of a transaction from pg_stat_statements. For one that does not run (-D):
 /// relations and popularity from that snapshot, sizes from its files. Or from bare numbers: the sizes of what a transaction reads a block of (--pages, once for each relation),
-/// the latency of a cold and of a warm transaction (--miss, --hit), the number of clients.
+/// the latency of a transaction with one read and of one without (--miss, --hit), the number of clients.
 #[derive(Debug, Args)]
 pub struct PredictArguments {
     #[command(flatten)]
@@ -43,7 +43,8 @@ pub struct PredictArguments {
     #[arg(long, value_name = "TPS", value_parser = positive_number, conflicts_with_all = ["hit", "pages"])]
     pub tps: Option<f64>,
 
-    /// What a transaction takes when nothing is cached, such as 4.7ms: of one client
+    /// What a transaction takes that reads one block from the device, such as 4.7ms: of one client; each further block that is missing
+    /// adds a read
     #[arg(long, value_name = "TIME", value_parser = parse_seconds)]
     pub miss: Option<f64>,
 

@@ -11,15 +11,14 @@ const BLOCK_BYTES: f64 = 8192.0;
 
 /// The numbers as a workload and a server.
 pub fn make_base(arguments: &PredictArguments) -> Result<Base, Error> {
-    let count = arguments.pages.len() as f64;
     let hit = arguments.hit.ok_or(Error::IdleServer)?;
     let clients = arguments.clients.unwrap_or(1);
     let latency = match arguments.miss {
         Some(cold_seconds) if cold_seconds < hit => {
             return Err(Error::ColdFasterThanWarm { cold_seconds, hit_seconds: hit });
         }
-        // A cold transaction reads one page of each relation.
-        Some(cold) => (cold - hit) / count,
+        // What one missing page adds; a transaction that lacks a page of each relation reads them one after the other.
+        Some(read) => read - hit,
         None if arguments.riops.is_none() => return Err(Error::NoDevice),
         None => DEFAULT_LATENCY_SECONDS,
     };

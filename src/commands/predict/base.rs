@@ -37,7 +37,27 @@ pub struct Prediction {
     pub snapshot: Option<Selected>,
     /// Knees of the closed form, for one client and uniform popularity.
     pub knees: Option<Knees>,
+    /// What the forecast is to be held against.
+    pub rough_estimate: RoughEstimate,
     pub scenarios: Vec<Outlook>,
+}
+
+/// Each page read once, one after the other: the estimate of Coelho's "Postgres Warm-up", 191,360 × 4.7 ms = 899 s.
+#[derive(Clone, Copy, Debug, Serialize)]
+pub struct RoughEstimate {
+    pub pages: f64,
+    /// Of a transaction that reads one page, alone on the device.
+    pub read_seconds: f64,
+    pub seconds: f64,
+}
+
+impl RoughEstimate {
+    pub fn new(workload: &Workload, server: &Server) -> RoughEstimate {
+        let pages = workload.classes.iter().map(|class| class.pages).sum::<f64>();
+        let budget_seconds = server.device.reads_per_second.recip();
+        let read_seconds = workload.hit_seconds + server.device.latency_at(1.0).max(budget_seconds);
+        RoughEstimate { pages, read_seconds, seconds: pages * read_seconds }
+    }
 }
 
 /// Where throughput rises most steeply by the closed form.

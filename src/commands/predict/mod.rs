@@ -16,9 +16,9 @@ mod values;
 
 pub use self::arguments::PredictArguments;
 pub use self::classes::make_classes;
-pub use self::values::PopularityArgument;
+pub use self::values::{PopularityArgument, parse_seconds, positive_number};
 
-use self::base::{Base, Prediction};
+use self::base::{Base, Prediction, RoughEstimate};
 use super::{ExitStatus, OutputArguments, Target};
 use crate::model::{Error, compute_outlook};
 use crate::report;
@@ -33,8 +33,9 @@ pub async fn run(arguments: PredictArguments, output: OutputArguments) -> anyhow
     };
     let scenarios = scenarios::make_scenarios(&base, &arguments.what_if)?;
     let outlooks = scenarios.iter().map(compute_outlook).collect::<Result<Vec<_>, _>>()?;
+    let rough_estimate = RoughEstimate::new(&base.workload, &base.server);
     let Base { assumptions, snapshot, knees, .. } = base;
-    let prediction = Prediction { assumptions, snapshot, knees, scenarios: outlooks };
+    let prediction = Prediction { assumptions, snapshot, knees, rough_estimate, scenarios: outlooks };
     if let Some(path) = &arguments.html {
         let page = report::render_forecast(&prediction.scenarios, &prediction.assumptions)?;
         report::write_report(path, &page, arguments.force)?;
@@ -44,7 +45,10 @@ pub async fn run(arguments: PredictArguments, output: OutputArguments) -> anyhow
     } else {
         let canvas = Canvas::of_stdout(arguments.ascii);
         let knees = prediction.knees.map(|knees| knees.render());
-        let text = terminal::render_prediction(&prediction.scenarios, knees, &prediction.assumptions, canvas);
+        let RoughEstimate { pages, read_seconds, seconds } = rough_estimate;
+        let rough = terminal::render_rough_estimate(pages, read_seconds, seconds);
+        let beside: Vec<String> = knees.into_iter().chain([rough]).collect();
+        let text = terminal::render_prediction(&prediction.scenarios, &beside, &prediction.assumptions, canvas);
         terminal::print_line(&text);
     }
     Ok(ExitStatus::Done)

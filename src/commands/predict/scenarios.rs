@@ -34,11 +34,8 @@ pub fn make_scenarios(base: &Base, what_if: &[Changes]) -> Result<Vec<Scenario>,
 fn as_one_relation(cold: &Scenario) -> Scenario {
     let mut one = Scenario { name: "as one relation".into(), ..cold.clone() };
     let classes = &mut one.workload.classes;
-    let count = classes.len() as f64;
     classes[0].pages = classes.iter().map(|class| class.pages).sum();
     classes.truncate(1);
-    // A miss costs all that the misses of the several did.
-    one.server.device.latency.iter_mut().for_each(|(_, seconds)| *seconds *= count);
     one
 }
 

@@ -77,7 +77,7 @@ pub fn judge(series: &Series, pages: Option<f64>) -> Judgement {
     // A level that its own curve never reached is none.
     judgement.settle(judgement.to_95_seconds.or(Some(judgement.run_seconds)));
     if let (Verdict::NotReached, Some(fit), Some(pages)) = (verdict, &judgement.fit, pages)
-        && fit.pages.excludes(pages)
+        && fit.contradicts(pages)
     {
         judgement.drop_promise(pages);
     }

@@ -20,6 +20,7 @@ fn ten_seconds() -> f64 {
 
 /// The answer in one word.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(ts_rs::TS))]
 #[serde(rename_all = "snake_case")]
 pub enum Verdict {
     /// Throughput kept its level from `steady_from_seconds` on.
@@ -46,6 +47,7 @@ impl Verdict {
 
 /// The verdict, and the figures behind it. Seconds count from the start of the run.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(ts_rs::TS))]
 pub struct Judgement {
     pub verdict: Verdict,
     /// Why, in one sentence.

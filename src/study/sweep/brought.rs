@@ -11,6 +11,7 @@ pub const RESIDENT_SHARE: f64 = 0.99;
 
 /// How soon it was there, and at what cost.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(ts_rs::TS))]
 pub struct Brought {
     /// What the snapshot asks the page cache for, and in how many pieces it lies there.
     pub wanted_pages: u64,
@@ -38,6 +39,7 @@ pub struct Brought {
 
 /// The best merging of all: no order of reads, no heat, nobody else who reads.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(ts_rs::TS))]
 pub struct Bound {
     pub reads: u64,
     /// Gaps included.
@@ -47,6 +49,7 @@ pub struct Bound {
 
 /// One look at both tiers while a warmer is at work.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(ts_rs::TS))]
 pub struct LoadSample {
     pub seconds: f64,
     /// Wanted bytes that had been seen resident by then; at most, when it is not exact.

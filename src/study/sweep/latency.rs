@@ -2,7 +2,7 @@
 
 use hdrhistogram::Histogram;
 
-use super::record::{DIGITS, LatencyHistogram, ScriptLatency};
+use super::histogram::{DIGITS, LatencyHistogram, ScriptLatency};
 use crate::pgbench::{Interval, Intervals, LoggedTransaction, TransactionEnd};
 
 /// What a log holds, while it is read.

@@ -6,6 +6,7 @@ mod database;
 mod forecast;
 mod generators;
 mod ground;
+mod histogram;
 mod import;
 mod latency;
 mod log;
@@ -27,6 +28,7 @@ pub use forecast::{
 };
 pub use generators::Generators;
 pub use ground::{FileSystemSpec, ServerSpec};
+pub use histogram::{LatencyHistogram, ScriptLatency};
 pub use import::{ImportOptions, Imported, read_import};
 pub use latency::Latencies;
 pub use log::{AUTOVACUUM, LOG_LINE_PREFIX, parse_checkpoints, tells_of_trial};
@@ -34,8 +36,8 @@ pub use older::OlderRun;
 pub use plan::{PlannedPoint, SweepPlan, check_room, plan_sweep, plan_turns};
 pub use point::{AxisLength, DEFAULT_SERVER, NATIVE, Point, SIDE, SIDES};
 pub use record::{
-    BufferUse, Checkpoint, CheckpointBegun, GeneratorCalibration, LatencyHistogram, ScriptLatency, SweepRun,
-    SweepTrial, compute_worst_second, empty_trial,
+    BufferUse, Checkpoint, CheckpointBegun, GeneratorCalibration, SweepRun, SweepTrial, compute_worst_second,
+    empty_trial,
 };
 pub use spec::{Exceeded, Sweep, parse_sweep, read_sweep, render_digest};
 pub use start::StartAsked;

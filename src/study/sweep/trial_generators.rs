@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 
 /// The hosts that made a trial's load.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(ts_rs::TS))]
 pub struct TrialGenerators {
     /// From the first start to the last, in milliseconds.
     pub start_spread_ms: f64,
@@ -14,6 +15,7 @@ pub struct TrialGenerators {
 
 /// One of them.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(ts_rs::TS))]
 pub struct TrialGenerator {
     pub host: String,
     pub clients: u32,

@@ -11,6 +11,7 @@ use crate::units::Bytes;
 
 /// The way of a cold server to its full speed.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(ts_rs::TS))]
 pub struct Warming {
     #[serde(flatten)]
     pub figures: WarmingFigures,
@@ -29,6 +30,7 @@ pub struct Warming {
 
 /// What is told of it beside other trials: enough to compute what depends on them.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(ts_rs::TS))]
 pub struct WarmingFigures {
     /// Seconds that were measured, or waited for at most: what a time that was not reached is longer than.
     pub measured_seconds: u32,
@@ -53,6 +55,7 @@ pub struct WarmingFigures {
 
 /// A new high of the throughput.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(ts_rs::TS))]
 pub struct Climb {
     /// The end of the last second before, since the start of the workload.
     pub seconds: f64,

@@ -14,6 +14,7 @@ pub const TELLING_PAIRS: u32 = 6;
 
 /// B held against A.
 #[derive(Clone, Debug, PartialEq, Serialize)]
+#[cfg_attr(test, derive(ts_rs::TS))]
 pub struct SweepComparison {
     pub metric: Metric,
     pub a: String,
@@ -28,6 +29,7 @@ pub struct SweepComparison {
 
 /// The same point on both sides.
 #[derive(Clone, Debug, PartialEq, Serialize)]
+#[cfg_attr(test, derive(ts_rs::TS))]
 pub struct CellComparison {
     /// The point by what varies and is not compared.
     pub label: String,

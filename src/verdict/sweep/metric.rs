@@ -10,6 +10,7 @@ use crate::study::{Error, SweepTrial};
 
 /// A figure of a trial.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, VariantArray)]
+#[cfg_attr(test, derive(ts_rs::TS), ts(type = "string"))]
 pub enum Metric {
     Tps,
     WorstSecond,
@@ -43,6 +44,7 @@ pub enum Metric {
 
 /// What a figure is, for those who show it.
 #[derive(Clone, Copy, Debug, Serialize)]
+#[cfg_attr(test, derive(ts_rs::TS))]
 pub struct MetricFacts {
     /// For the command line and for addresses of pages.
     pub name: &'static str,
@@ -57,6 +59,7 @@ pub struct MetricFacts {
 
 /// How a figure is written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[cfg_attr(test, derive(ts_rs::TS))]
 #[serde(rename_all = "snake_case")]
 pub enum MetricKind {
     /// Transactions, or requests, per second.

@@ -22,6 +22,7 @@ const LEVEL: f64 = 0.05;
 
 /// A' held against A, which are the same.
 #[derive(Clone, Debug, PartialEq, Serialize)]
+#[cfg_attr(test, derive(ts_rs::TS))]
 pub struct Noise {
     pub metric: Metric,
     pub cells: Vec<NoiseCell>,
@@ -31,6 +32,7 @@ pub struct Noise {
 
 /// One point, measured twice.
 #[derive(Clone, Debug, PartialEq, Serialize)]
+#[cfg_attr(test, derive(ts_rs::TS))]
 pub struct NoiseCell {
     /// The point by what varies beside the side.
     pub label: String,

@@ -9,6 +9,7 @@ use crate::study::{MeasurementVerdict, Point, SweepTrial, WarmingFigures};
 
 /// What is told of a trial beside the others.
 #[derive(Clone, Debug, PartialEq, Serialize)]
+#[cfg_attr(test, derive(ts_rs::TS))]
 pub struct TrialOutline {
     pub number: u32,
     pub repeat: u32,
@@ -39,6 +40,7 @@ pub struct TrialOutline {
 
 /// Who wrote buffers out, and what made the checkpoints: of one trial, or the medians of several.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(ts_rs::TS))]
 pub struct BackgroundWrites {
     pub checkpoints_timed: f64,
     pub checkpoints_requested: f64,

@@ -13,6 +13,7 @@ use crate::verdict::statistics::{Limits, Ratio, compute_ratio};
 
 /// `dividend ÷ divisor`, of the trials of the same round.
 #[derive(Clone, Debug, PartialEq, Serialize)]
+#[cfg_attr(test, derive(ts_rs::TS))]
 pub struct WarmerRatio {
     /// What else varies in the study, by its values; empty where nothing does.
     pub cell: String,

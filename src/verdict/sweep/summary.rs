@@ -13,6 +13,7 @@ use crate::verdict::spread::Spread;
 
 /// What speaks against trials of a point.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[cfg_attr(test, derive(ts_rs::TS))]
 pub struct PointVerdict {
     pub kind: &'static str,
     /// Of how many trials it was told.
@@ -39,6 +40,7 @@ impl PointVerdict {
 
 /// One point of a sweep, with what its trials measured.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
+#[cfg_attr(test, derive(ts_rs::TS))]
 pub struct PointSummary {
     pub number: u32,
     /// The point by what varies.

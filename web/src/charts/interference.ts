@@ -2,7 +2,7 @@
 
 import { shareCurve } from "../curves";
 import { ratio } from "../format";
-import type { Tournament } from "../record";
+import type { Tournament } from "../../generated/record";
 import type { ChartPlan, View } from "./figure";
 import { curvesTable, type TimeChart, timeOption } from "./time_chart";
 

@@ -9,7 +9,7 @@ import { seriesStyle } from "../palette";
 import { swatch } from "../swatch";
 import { rangeText } from "../metrics";
 import { doubtOf, valuesOf } from "../pivot";
-import type { PointSummary } from "../record";
+import type { PointSummary } from "../../generated/record";
 import type { StudyState } from "../state";
 import { chips } from "./legend";
 

@@ -5,7 +5,7 @@ import type { Backdrop } from "../appearance";
 import { table } from "../element";
 import { ratioText } from "../format";
 import type { SeriesStyle } from "../palette";
-import type { Limits, Ratio, StrategyRatios, Tournament } from "../record";
+import type { Limits, Ratio, StrategyRatios, Tournament } from "../../generated/record";
 import type { TournamentState } from "../tournament_state";
 import { textStyle } from "./engine";
 import type { ChartPlan, View } from "./figure";

@@ -4,7 +4,7 @@ import type { EChartsOption, HeatmapSeriesOption } from "echarts";
 import { type Instant, mean, relationsOf, stripOf, type Tier } from "../curves";
 import { element, table } from "../element";
 import { bytes, percent } from "../format";
-import type { RelationResidency } from "../record";
+import type { RelationResidency } from "../../generated/record";
 import type { TournamentState } from "../tournament_state";
 import { textStyle } from "./engine";
 import type { ChartPlan, Control, View } from "./figure";

@@ -3,7 +3,7 @@
 import type { CustomSeriesOption, EChartsOption, LineSeriesOption, SeriesOption, TooltipComponentOption } from "echarts";
 import type { Curve, Point } from "../curves";
 import { type Child, element, table } from "../element";
-import { range, seconds, sizeSteps } from "../format";
+import { compact, range, seconds, sizeSteps } from "../format";
 import type { TournamentState } from "../tournament_state";
 import { sparse, swatch } from "../swatch";
 import { textStyle } from "./engine";
@@ -19,6 +19,8 @@ export interface TimeChart {
   isSize?: boolean;
   /** How an instant of a point is told. */
   renderInstant: (at: number) => string;
+  /** Over the transactions that were served, instead of over time: nothing that is known in seconds is drawn then. */
+  isOverTransactions?: boolean;
   isLog?: boolean;
   /** A log axis has no zero: what is lower is drawn here. */
   floor?: number;
@@ -37,23 +39,23 @@ export function timeOption(view: View, chart: TimeChart): EChartsOption {
   return {
     textStyle: textStyle(state.theme),
     grid: { left: 8, right: isNarrow ? 8 : 16, top: 22, bottom: 8, containLabel: true },
-    xAxis: timeAxis(view),
+    xAxis: timeAxis(view, chart),
     yAxis: valueAxis(view, chart),
     tooltip: tooltip(chart, state),
     series: [...series, ...(chart.more ?? []), lines(chart, state)],
   };
 }
 
-function timeAxis(view: View): NonNullable<EChartsOption["xAxis"]> {
+function timeAxis(view: View, chart: TimeChart): NonNullable<EChartsOption["xAxis"]> {
   const { theme, data } = view.state;
   return {
     type: "value",
     min: 0,
-    max: data.summary.trial_seconds,
+    ...(chart.isOverTransactions ? {} : { max: data.summary.trial_seconds }),
     splitNumber: view.isNarrow ? 4 : 10,
     axisLine: { lineStyle: { color: theme.soft } },
     axisTick: { show: true, lineStyle: { color: theme.soft } },
-    axisLabel: { color: theme.soft, formatter: "{value} s", hideOverlap: true },
+    axisLabel: { color: theme.soft, formatter: chart.isOverTransactions ? compact : "{value} s", hideOverlap: true },
     splitLine: { show: false },
     axisPointer: { lineStyle: { color: theme.soft, type: "solid", width: 1 } },
   };
@@ -132,7 +134,7 @@ function lines(chart: TimeChart, state: TournamentState): LineSeriesOption {
     lineStyle: { color: theme.soft, type: [2, 3], width: 1 },
     label: { ...label, formatter: level.label, position: level.isLabelRight ? ("insideEndTop" as const) : ("insideStartTop" as const) },
   }));
-  const upright = bound === null ? [] : [{
+  const upright = bound === null || chart.isOverTransactions ? [] : [{
     xAxis: bound,
     lineStyle: { color: theme.ink, type: [4, 3], width: 1 },
     label: { ...label, color: theme.ink, formatter: `bound ${seconds(bound)}`, position: "end" as const, distance: 4, align: bound < BESIDE_AXIS * state.data.summary.trial_seconds ? "left" as const : "center" as const },

@@ -1,7 +1,7 @@
 // The charts over time.
 
 import type { LineSeriesOption, ScatterSeriesOption } from "echarts";
-import { aheadOf, type Curve, fittedCurve, rateCurve, servedCurve, stateCurve, valueAt } from "../curves";
+import { aheadOf, type Curve, fittedCurve, overTransactions, rateCurve, servedCurve, stateCurve, tickInstants, transactionStep, valueAt } from "../curves";
 import { after, bandwidth, bytes, compact, count, latency } from "../format";
 import type { ChartPlan, View } from "./figure";
 import { curvesTable, type TimeChart, timeOption } from "./time_chart";
@@ -26,6 +26,7 @@ function plan(
 const perStrategy = (view: View, curve: (strategy: string) => Curve): Curve[] => view.state.visible.map(curve);
 
 const AXIS = { name: "axis", label: "Vertical axis", options: [["linear", "linear"], ["log", "log"]] as [string, string][] };
+const OVER = { name: "over", label: "Horizontal axis", options: [["seconds", "seconds"], ["transactions", "transactions"]] as [string, string][] };
 const LOG_AXIS = { ...AXIS, options: [["log", "log"], ["linear", "linear"]] as [string, string][] };
 
 export const throughput: ChartPlan = plan(
@@ -34,28 +35,45 @@ export const throughput: ChartPlan = plan(
     title: "Throughput",
     explanation:
       "Each line is the median of the repeats and each band reaches from the lowest to the highest. A ring marks where a strategy was warm. A thin dashed line is the closed form that fits a trial best, where nothing but the workload warmed it.",
-    unit: () => "transactions per second",
+    unit: (view) => (view.choices["over"] === "transactions" ? "transactions per second, over the transactions served" : `transactions per second; from one tick on a line to the next it served ${count(transactionStep(servedCurves(view)))} transactions`),
     height: tall,
-    controls: [AXIS],
+    controls: [AXIS, OVER],
   },
   (view) => {
     const { data } = view.state;
     const curves = perStrategy(view, (strategy) => rateCurve(data.trials, strategy, ({ tps }) => tps.mean));
     const isLog = view.choices["axis"] === "log";
     const steady = data.run.steady_tps;
+    const served = servedCurves(view);
+    const isOverTransactions = view.choices["over"] === "transactions";
     return {
-      curves,
+      curves: isOverTransactions ? curves.map((curve, place) => overTransactions(curve, served[place] ?? curve)) : curves,
+      isOverTransactions,
       isLog,
       floor: 1,
       render: count,
       renderAxis: compact,
       tableUnit: "tps",
-      renderInstant: duringSecond,
+      renderInstant: isOverTransactions ? (at) => `after ${count(at)} transactions` : duringSecond,
       levels: steady === null ? [] : [{ value: steady, label: `steady ${compact(steady)}` }],
-      more: [...fits(view), warmMarks(curves, view, isLog)],
+      more: isOverTransactions ? [] : [...fits(view), ticks(curves, served, view, isLog), warmMarks(curves, view, isLog)],
     };
   },
 );
+
+const servedCurves = (view: View): Curve[] => perStrategy(view, (strategy) => servedCurve(view.state.data.trials, strategy));
+
+/** Short uprights on each curve after every so many transactions: where they lie close it is fast. */
+function ticks(curves: Curve[], served: Curve[], { state }: View, isLog: boolean): ScatterSeriesOption {
+  const step = transactionStep(served);
+  const data = curves.flatMap((curve, place) => tickInstants(served[place] ?? curve, step).flatMap((at) => {
+    const value = valueAt(curve, at);
+    if (value === null) return [];
+    const { color } = state.style(curve.strategy);
+    return [{ name: curve.strategy, value: [at, isLog ? Math.max(1, value) : value], itemStyle: { color, opacity: state.opacity(curve.strategy) } }];
+  }));
+  return { type: "scatter", id: "ticks", data, symbol: "rect", symbolSize: [1.5, 11], silent: true, tooltip: { show: false }, z: 4 };
+}
 
 /** The fit of each trial that has one. */
 function fits({ state }: View): LineSeriesOption[] {

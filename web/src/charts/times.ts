@@ -5,7 +5,7 @@ import type { Backdrop } from "../appearance";
 import { table } from "../element";
 import { instant, ratio, seconds, spread } from "../format";
 import type { SeriesStyle } from "../palette";
-import type { Spread } from "../record";
+import type { Spread } from "../../generated/record";
 import type { TournamentState } from "../tournament_state";
 import { textStyle } from "./engine";
 import type { ChartPlan, View } from "./figure";

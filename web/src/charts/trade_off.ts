@@ -7,7 +7,7 @@ import { element, table } from "../element";
 import { DASHES, SYMBOLS, seriesStyle } from "../palette";
 import { columnOf, type Metric, P50, P99, TPS, WORST } from "../metrics";
 import { doubtOf, valuesOf } from "../pivot";
-import type { PointSummary } from "../record";
+import type { PointSummary } from "../../generated/record";
 import type { StudyState } from "../state";
 import { chips } from "./legend";
 

@@ -9,7 +9,7 @@ import { element, table } from "../element";
 import { seconds, sizeSteps } from "../format";
 import { hueStyle, type SeriesStyle, seriesStyle } from "../palette";
 import { sparse, swatch } from "../swatch";
-import type { Measure, TrialData } from "../record";
+import type { Measure, TrialData } from "../../generated/record";
 import { marks, marksAt } from "./trial_marks";
 import { type Curve, looksOf, makePanels, type Panel } from "./trial_panels";
 

@@ -4,7 +4,7 @@ import type { LineSeriesOption, ScatterSeriesOption } from "echarts";
 import { element, table } from "../element";
 import { count } from "../format";
 import type { Theme } from "../palette";
-import type { SweepTrial, TrialData } from "../record";
+import type { SweepTrial, TrialData } from "../../generated/record";
 
 export interface Phase {
   from: number;
@@ -44,9 +44,20 @@ export function marks(data: TrialData, theme: Theme, index: number): (LineSeries
   return [
     area("checkpoints", 0.13, theme.soft, phases.filter((one) => !one.isSync).map((one) => ({ ...one, name: one.reason }))),
     area("synchronising", 0.3, theme.soft, phases.filter((one) => one.isSync).map((one) => ({ ...one, name: "" }))),
+    warmerEnd(data, theme, index),
     area("stalls", 0.16, theme.warn, series.stalls.map(({ from_second: from, until_second: until }) => ({ from, until, name: "" }))),
     ...(index === 0 ? [triangles(data, theme)] : []),
   ];
+}
+
+/** An upright where what warmed the server had done its work. */
+function warmerEnd({ trial }: TrialData, theme: Theme, index: number): LineSeriesOption {
+  const end = trial.strategy_outcome?.ended_after_seconds ?? null;
+  const label = { show: index === 0, formatter: `${String(trial.point["strategy"])} ended`, color: theme.soft, fontSize: 10, position: "insideEndTop" as const };
+  return {
+    type: "line", id: `warmer-end:${index}`, xAxisIndex: index, yAxisIndex: index, data: [], silent: true, z: 2,
+    markLine: { silent: true, symbol: "none", animation: false, data: end === null ? [] : [{ xAxis: end, lineStyle: { color: theme.ink, type: [4, 3], width: 1 }, label }] },
+  };
 }
 
 /** Where a stall was: colour alone does not tell it. They point into it from what was usual. */

@@ -2,7 +2,7 @@
 
 import { bandwidth, bytes, compact, count, latency, percent } from "../format";
 import { GREY, type Hue, OCHRE, WAITS } from "../palette";
-import type { Look, Measure, SweepTrial, TrialData, TrialSeries } from "../record";
+import type { LoadSample, Measure, SweepTrial, TrialData, TrialSeries } from "../../generated/record";
 
 type Values = (number | null)[];
 
@@ -73,10 +73,10 @@ function nameOf(kind: string | null, event: string | null): string {
 }
 
 /** What was seen of an idle server while a warmer was at work. */
-export const looksOf = ({ warming }: SweepTrial): Look[] => warming?.looks ?? [];
+export const looksOf = ({ warming }: SweepTrial): LoadSample[] => warming?.looks ?? [];
 
-function lookCurves(looks: Look[]): Curve[] {
-  const curve = (name: string, of: (look: Look) => number | null): Curve => ({ name, values: looks.map(of), at: looks.map(({ seconds }) => seconds) });
+function lookCurves(looks: LoadSample[]): Curve[] {
+  const curve = (name: string, of: (look: LoadSample) => number | null): Curve => ({ name, values: looks.map(of), at: looks.map(({ seconds }) => seconds) });
   return [
     curve("in the page cache", (look) => look.resident_bytes),
     curve("back in shared_buffers", (look) => look.buffers_bytes),
@@ -140,6 +140,10 @@ export function makePanels(measures: Measure[]): Panel[] {
         { name: "read by the server’s backends", values: data.series.foreground_read_bytes },
         ...measured(measures, "device")(data),
       ].filter(({ values }) => hasAny(values)),
+    },
+    {
+      id: "requests", title: "Requests of the device (per second)", ...UNITS.per_second, weight: 0.9,
+      curves: (data) => [{ name: "reads by anybody", values: data.series.device_reads }, ...measured(measures, "requests")(data)].filter(({ values }) => hasAny(values)),
     },
   ];
   const declared = new Map(measures.flatMap(({ unit, curve }) => (curve === null ? [] : [[curve.panel.id, { unit, ...curve.panel }] as const])));

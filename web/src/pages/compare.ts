@@ -8,7 +8,7 @@ import { ratioText, ratio as shortRatio } from "../format";
 import { seriesStyle } from "../palette";
 import { linkTo, readAddress, remember } from "../address";
 import { METRICS } from "../metrics";
-import type { Comparison, StudyData, StudyLine } from "../record";
+import type { SweepComparison, StudyData, StudyLine } from "../../generated/record";
 import { badItem } from "../sections/trust";
 import { select } from "../sections/pivot_bar";
 import type { Source } from "../source";
@@ -76,7 +76,7 @@ async function compared(source: Source, appearance: Appearance, a: Side, b: Side
 }
 
 /** In the colour of a first series: there is one alone. */
-function ratios({ cells: all, a, b, noise_floor: floor }: Comparison): ChartPlan<Appearance> | null {
+function ratios({ cells: all, a, b, noise_floor: floor }: SweepComparison): ChartPlan<Appearance> | null {
   const byName = new Map(all.map(({ label, ratio }) => [label === "" ? "all" : label, ratio]));
   return ratiosPlan<Appearance>({
     title: "B ÷ A", about: `${b} ÷ ${a}.${floor === null ? "" : " Within the shaded part equal sides of this study lie too."}`, floor,
@@ -86,7 +86,7 @@ function ratios({ cells: all, a, b, noise_floor: floor }: Comparison): ChartPlan
   });
 }
 
-function cells({ cells: all }: Comparison): HTMLElement {
+function cells({ cells: all }: SweepComparison): HTMLElement {
   const columns = ["cell", "B ÷ A (×)", "pairs", "interval holds in (of cases)", "p", "p (Holm)", "detectable", "checkpoint cycles"].map((title, index) => ({ title, isNumber: index > 0 }));
   const rows = all.map((cell): Child[] => [
     cell.label === "" ? "all" : cell.label, ratioText(cell.ratio), String(cell.ratio.pairs), shortRatio(cell.ratio.coverage), cell.p.toFixed(4), cell.p_holm.toFixed(4),

@@ -9,7 +9,7 @@ import { bandwidth, bytes, compact, count, sizeSteps } from "../format";
 import { leftOf } from "../navigation";
 import { linkTo } from "../address";
 import { seriesStyle } from "../palette";
-import type { LiveTrial } from "../record";
+import type { LiveTrial } from "../../generated/record";
 import type { Source } from "../source";
 
 const EVERY_MS = 1000;

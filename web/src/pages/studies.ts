@@ -3,7 +3,7 @@
 import { type Child, element, table } from "../element";
 import { count, time } from "../format";
 import { linkTo, readAddress, remember } from "../address";
-import type { StudyLine } from "../record";
+import type { StudyLine } from "../../generated/record";
 import type { Source } from "../source";
 
 export async function studiesPage(source: Source): Promise<HTMLElement[]> {

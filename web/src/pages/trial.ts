@@ -9,7 +9,7 @@ import { TrialStage, trialChart } from "../charts/trial_chart";
 import { stalls } from "../charts/trial_marks";
 import { looksOf } from "../charts/trial_panels";
 import { metricOf } from "../metrics";
-import type { Latency, StudyData, SweepTrial, TrialData, TrialOutline } from "../record";
+import type { LatencyHistogram, StudyData, SweepTrial, TrialData, TrialOutline } from "../../generated/record";
 import { settingDifferences } from "../sections/beside";
 import { badItem, told } from "../sections/trust";
 import { select } from "../sections/pivot_bar";
@@ -163,7 +163,7 @@ function hosts({ generators }: SweepTrial): HTMLElement | null {
 }
 
 /** A percentile with its interval; without enough transactions beyond it there is none. */
-function percentile({ percentiles }: Latency, share: number): Child {
+function percentile({ percentiles }: LatencyHistogram, share: number): Child {
   const found = percentiles.find((one) => one.share === share);
   if (!found) return element("span", { class: "soft", title: "fewer than ten transactions lie beyond it" }, "–");
   return element("span", { class: "cell" }, element("span", { class: "median" }, latency(found.us)), element("span", { class: "range" }, range(latency(found.low_us), latency(found.high_us))));
@@ -171,12 +171,12 @@ function percentile({ percentiles }: Latency, share: number): Child {
 
 function latencies({ latency: all, scripts }: SweepTrial): HTMLElement {
   const columns = ["", "answered (transactions)", "mean", "50 %", "90 %", "95 %", "99 %", "99.9 %", "longest"].map((title, index) => ({ title, isNumber: index > 0 }));
-  const row = (name: string, one: Latency): Child[] => [name, count(one.count), latency(one.mean_us), ...[0.5, 0.9, 0.95, 0.99, 0.999].map((share) => percentile(one, share)), latency(one.max_us)];
+  const row = (name: string, one: LatencyHistogram): Child[] => [name, count(one.count), `${latency(one.mean_us)} ± ${latency(one.stddev_us)}`, ...[0.5, 0.9, 0.95, 0.99, 0.999].map((share) => percentile(one, share)), latency(one.max_us)];
   const rows = [
     ...(all === null ? [] : [row("all scripts", all)]),
     ...scripts.flatMap((one) => [row(one.service === null ? one.script : `${one.script}, since it was due`, one.response), ...(one.service === null ? [] : [row(`${one.script}, since it began`, one.service)])]),
   ];
-  return table("Latency by script, with intervals of 95 %", columns, rows, "low");
+  return table("Latency by script, mean ± standard deviation, with intervals of 95 %", columns, rows, "low");
 }
 
 function checkpoints({ checkpoints: all }: SweepTrial): HTMLElement {

@@ -3,7 +3,7 @@
 import { element, folded, MANY_ROWS, table } from "../element";
 import { count } from "../format";
 import { TPS } from "../metrics";
-import type { BackgroundWrites } from "../record";
+import type { BackgroundWrites } from "../../generated/record";
 import type { StudyState } from "../state";
 
 const COLUMNS: [keyof BackgroundWrites, string][] = [

@@ -4,7 +4,7 @@ import { type Child, element, table } from "../element";
 import { ratio } from "../format";
 import { readAddress, remember } from "../address";
 import { columnOf, metricsOf } from "../metrics";
-import type { PointSummary, SweepTrial } from "../record";
+import type { PointSummary, SweepTrial } from "../../generated/record";
 import type { Source } from "../source";
 import type { StudyState } from "../state";
 import { select } from "./pivot_bar";

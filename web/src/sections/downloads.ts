@@ -3,7 +3,7 @@
 import { element } from "../element";
 import { fold } from "../fold";
 import { metricsOf } from "../metrics";
-import type { Contender, StudyData } from "../record";
+import type { Contender, StudyData } from "../../generated/record";
 
 type Value = string | number | null;
 

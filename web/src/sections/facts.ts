@@ -3,7 +3,7 @@
 import { card, element, settingsTable } from "../element";
 import { fold } from "../fold";
 import { after, bytes, clock, count, seconds, time } from "../format";
-import type { StudyData, Tournament } from "../record";
+import type { StudyData, Tournament } from "../../generated/record";
 import { disk } from "./tournament_head";
 
 export function facts({ sweep, exact, total_seconds: total, tournament }: StudyData): HTMLElement {

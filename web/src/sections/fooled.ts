@@ -4,7 +4,7 @@ import { element, folded, table } from "../element";
 import { percent } from "../format";
 import { type Metric, P50, P99, rangeText, TPS, WORST } from "../metrics";
 import { doubtOf } from "../pivot";
-import type { PointSummary } from "../record";
+import type { PointSummary } from "../../generated/record";
 import type { StudyState } from "../state";
 
 /** Rows of the table before it is opened whole. */

@@ -4,7 +4,7 @@ import { element } from "../element";
 import { count, ratio, time, unbroken } from "../format";
 import { P99, rangeText, TPS, WORST } from "../metrics";
 import { type Axis, axesOf, doubtOf } from "../pivot";
-import type { PointSummary, StudyData } from "../record";
+import type { PointSummary, StudyData } from "../../generated/record";
 import { describe, figure, tournamentFigures } from "./tournament_head";
 import { isOfWarmers, warmersFigures } from "./warmers";
 

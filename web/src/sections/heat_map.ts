@@ -4,7 +4,7 @@ import { element } from "../element";
 import { heatColor, inkOn } from "../colours";
 import { besideOf, endsOf, intervalText, metricsOf, rangeText } from "../metrics";
 import { againstOf, doubtOf, valuesOf } from "../pivot";
-import type { PointSummary } from "../record";
+import type { PointSummary } from "../../generated/record";
 import type { StudyState } from "../state";
 
 export function heatMap(state: StudyState): HTMLElement {

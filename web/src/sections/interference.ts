@@ -2,7 +2,7 @@
 
 import { element, table } from "../element";
 import { count, ratio, ratioText, seconds, spread } from "../format";
-import type { Interference, LeastShare, Tournament, SecondShare } from "../record";
+import type { Interference, LeastShare, Tournament, SecondShare } from "../../generated/record";
 
 export function interferenceTable(data: Tournament): HTMLElement {
   const { deadline_seconds: deadline, interference } = data.comparison;

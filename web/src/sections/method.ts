@@ -2,7 +2,7 @@
 
 import { element } from "../element";
 import { fold } from "../fold";
-import type { StudyData } from "../record";
+import type { StudyData } from "../../generated/record";
 
 const DEFINITIONS: [string, string][] = [
   ["warm", "Fewer than 1 % of transactions read from the device, sustained to the end of the trial. Seconds count from the start of the workload, which starts at the same moment as the strategy; within its second the moment is dated to a tenth by what the workload still read."],

@@ -3,7 +3,7 @@
 import { type Child, element, table } from "../element";
 import { percent, ratio, ratioText } from "../format";
 import { METRICS } from "../metrics";
-import type { StudyData } from "../record";
+import type { StudyData } from "../../generated/record";
 
 /** `null`: no point was measured twice. */
 export function noise({ noise: all }: StudyData): HTMLElement | null {

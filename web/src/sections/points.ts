@@ -4,7 +4,7 @@ import { type Child, element, folded, MANY_ROWS, table } from "../element";
 import { bytes } from "../format";
 import { linkTo } from "../address";
 import { columnOf, type Metric, metricsOf, rangeText } from "../metrics";
-import type { PointSummary, StudyData, TrialOutline } from "../record";
+import type { PointSummary, StudyData, TrialOutline } from "../../generated/record";
 
 export function everyPoint(study: StudyData): HTMLElement {
   const { length } = study.points;

@@ -10,7 +10,7 @@ import { relationsOf } from "../curves";
 import { type Column, element, folded, table } from "../element";
 import { fold } from "../fold";
 import { bytes, count, instant, ratio, seconds, spread } from "../format";
-import type { Spread, StrategySummary } from "../record";
+import type { Spread, StrategySummary } from "../../generated/record";
 import { swatch } from "../swatch";
 import type { TournamentState } from "../tournament_state";
 import { interferenceTable } from "./interference";

@@ -2,7 +2,7 @@
 
 import { element } from "../element";
 import { bandwidth, bytes, count, instant, ratio, seconds, spread } from "../format";
-import type { Spread, StrategySummary, Tournament } from "../record";
+import type { Spread, StrategySummary, Tournament } from "../../generated/record";
 
 /** What was measured, on which disk, how often. */
 export function describe(data: Tournament): string[] {

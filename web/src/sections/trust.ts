@@ -3,7 +3,7 @@
 import { element } from "../element";
 import { count, percent } from "../format";
 import { isRefused } from "../pivot";
-import type { MeasurementVerdict, StudyData, Tournament } from "../record";
+import type { MeasurementVerdict, StudyData, Tournament } from "../../generated/record";
 
 interface Remark {
   isGood: boolean;

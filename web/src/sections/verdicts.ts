@@ -2,7 +2,7 @@
 
 import { type Child, element, table } from "../element";
 import { compact, count, instant, range } from "../format";
-import type { Contender, Estimate, Fit, Judgement, Tournament } from "../record";
+import type { Contender, Estimate, Fit, Judgement, Tournament } from "../../generated/record";
 
 const NAMES: Record<Judgement["verdict"], string> = {
   steady: "steady",

@@ -7,7 +7,7 @@ import { timesPlan } from "../charts/times";
 import { element } from "../element";
 import { metricOf } from "../metrics";
 import { strategyStyle } from "../palette";
-import type { PointSummary, Spread, StudyData, WarmerRatio } from "../record";
+import type { PointSummary, Spread, StudyData, WarmerRatio } from "../../generated/record";
 import type { StudyState } from "../state";
 import { figure as headFigure } from "./tournament_head";
 

@@ -11,8 +11,8 @@ use crate::pgbench::{Interval, Intervals, PgbenchReport, Progress, TransactionEn
 use crate::study::error::Error;
 use crate::study::finding::Finding;
 use crate::study::record::Sample;
+use crate::study::sweep::histogram::{LatencyHistogram, ScriptLatency};
 use crate::study::sweep::latency::Latencies;
-use crate::study::sweep::record::{LatencyHistogram, ScriptLatency};
 use crate::units::Bytes;
 
 /// A trial that lasts longer was put together of several.

@@ -256,9 +256,17 @@ fn find_not_brought(trial: &SweepTrial) -> Option<Finding> {
 /// What was seen resident, and was not when all was over.
 fn find_taken_back(trial: &SweepTrial) -> Option<Finding> {
     let Warming { figures, looks, .. } = trial.warming.as_ref()?;
-    let brought = figures.brought.as_ref()?;
-    let seen = looks.iter().filter(|look| look.is_exact).map(|look| look.resident_bytes).max()?;
-    let bytes = Bytes(seen.0.saturating_sub(brought.resident_bytes.0));
+    let (seen, left) = match &figures.brought {
+        Some(brought) => {
+            let exact = looks.iter().filter(|look| look.is_exact);
+            (exact.map(|look| look.resident_bytes).max()?, brought.resident_bytes)
+        }
+        None => {
+            let resident = || trial.samples.iter().map(|sample| sample.os_resident_bytes);
+            (resident().max()?, resident().next_back()?)
+        }
+    };
+    let bytes = Bytes(seen.0.saturating_sub(left.0));
     let is_much = bytes.0 as f64 > (1.0 - RESIDENT_SHARE) * figures.wanted_bytes?.0 as f64;
     is_much.then_some(Finding::TakenBack { bytes })
 }

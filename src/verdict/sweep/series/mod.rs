@@ -20,6 +20,7 @@ use crate::study::{Sample, SweepTrial};
 /// A trial's curves, column by column. In spans of more than a second each has its least and its most beside its mean: a
 /// stall of one second stays visible however many are joined.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
+#[cfg_attr(test, derive(ts_rs::TS))]
 pub struct TrialSeries {
     /// Seconds that a span joins.
     pub width: u32,
@@ -46,6 +47,7 @@ pub struct TrialSeries {
 
 /// A quantity over the seconds of each span.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
+#[cfg_attr(test, derive(ts_rs::TS))]
 pub struct Envelope {
     pub mean: Vec<f64>,
     pub min: Vec<f64>,

@@ -26,6 +26,7 @@ const TELLING: f64 = 0.1;
 
 /// Seconds in which throughput fell far below its surroundings.
 #[derive(Clone, Debug, PartialEq, Serialize)]
+#[cfg_attr(test, derive(ts_rs::TS))]
 pub struct Stall {
     /// It begins at the end of this second of the trial, and ends with that one.
     pub from_second: u32,

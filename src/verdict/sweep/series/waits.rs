@@ -13,6 +13,7 @@ const KINDS_MAX: usize = 7;
 
 /// Backends of the workload that did the same.
 #[derive(Clone, Debug, PartialEq, Serialize)]
+#[cfg_attr(test, derive(ts_rs::TS))]
 pub struct WaitSeries {
     /// `IO` and `DataFileRead`; `None`: on a processor, or ready to be. `Others` is what has no curve of its own.
     pub kind: Option<String>,

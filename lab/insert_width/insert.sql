@@ -1,0 +1,1 @@
+INSERT INTO insert_width (value) VALUES (repeat('X', :width));

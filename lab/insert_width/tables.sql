@@ -1,0 +1,1 @@
+CREATE TABLE insert_width (value text);

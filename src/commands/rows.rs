@@ -1,0 +1,125 @@
+//! `pgthaw rows`: the figures are computed in `src/model/fill.rs`.
+
+use std::collections::HashMap;
+
+use anyhow::bail;
+use clap::Args;
+
+use super::predict::{hardware, parse_seconds, positive_number};
+use super::{ConnectionArguments, ExitStatus, OutputArguments, PositionalArguments, Target};
+use crate::model::{Error, FillTime, RowDensity};
+use crate::postgres::{
+    self, Database, RelationKind, RelationName, RowCount, Server, read_fork_blocks, read_relations, read_row_counts,
+};
+use crate::terminal::{self, Canvas, RowsOfTable, RowsTable};
+use crate::units::{Bytes, Fork};
+
+/// How densely rows lie in each table, and how long random reads need to bring them in
+///
+/// Rows, bytes of a row, rows of a page and of a megabyte; then the time until a device that seeks for each row has brought in the table:
+/// by the estimate of Greg Smith's pgbench slides, and by pgthaw's own model of rows that are asked for at random through their index.
+/// Rows are counted by the last ANALYZE. Needs SQL alone.
+#[derive(Debug, Args)]
+pub struct RowsArguments {
+    #[command(flatten)]
+    connection: ConnectionArguments,
+
+    #[command(flatten)]
+    positional: PositionalArguments,
+
+    /// Random reads that the device serves in a second, a block each [default: as probed, else 3000]
+    #[arg(long, value_name = "READS", value_parser = positive_number)]
+    riops: Option<f64>,
+
+    /// What a transaction of one row takes when all is cached
+    #[arg(long, value_name = "TIME", value_parser = parse_seconds, default_value = "0.1ms")]
+    hit: f64,
+
+    /// The tables of the system too
+    #[arg(long)]
+    system: bool,
+}
+
+impl RowsArguments {
+    /// Which server and database were named.
+    pub fn named(&self) -> ConnectionArguments {
+        self.connection.clone().with(self.positional.clone())
+    }
+}
+
+/// Runs the command.
+pub async fn run(arguments: RowsArguments, output: OutputArguments) -> anyhow::Result<ExitStatus> {
+    let target = Target::open(&arguments.named()).await?;
+    let Some(server) = &target.server else { bail!(Error::NoRows) };
+    let directory = target.data_directory.as_ref().map(|directory| &*directory.path);
+    let (device, device_remark) = hardware::read_device_with(arguments.riops, None, directory)?;
+    let block_bytes = f64::from(server.facts.block_size);
+    let (tables, unknown) = read_tables(server, &arguments).await?;
+    let fill = |table: CountedTable| {
+        let pages: Vec<f64> =
+            [Some(table.blocks), table.index_blocks].into_iter().flatten().map(|n| n as f64).collect();
+        let density = RowDensity::new(table.rows, table.blocks as f64 * block_bytes, block_bytes)?;
+        let fill = FillTime::new(table.rows, density, &pages, block_bytes, device.reads_per_second, arguments.hit)?;
+        let bytes = Bytes(table.blocks * u64::from(server.facts.block_size));
+        Ok(RowsOfTable { relation: table.name.to_string(), rows: table.rows, bytes, density, fill })
+    };
+    let mut relations = tables.into_iter().map(fill).collect::<Result<Vec<_>, Error>>()?;
+    relations.sort_by(|one, other| other.bytes.cmp(&one.bytes).then_with(|| one.relation.cmp(&other.relation)));
+    let unknown =
+        (!unknown.is_empty()).then(|| format!("not analysed, or empty: {}", terminal::render_names(unknown.iter())));
+    let rows = RowsTable {
+        database: server.database.clone(),
+        reads_per_second: device.reads_per_second,
+        hit_seconds: arguments.hit,
+        relations,
+        remarks: target.remarks.iter().cloned().chain([device_remark]).chain(unknown).collect(),
+    };
+    match output.json {
+        true => terminal::print_json(&rows)?,
+        false => terminal::print_line(&terminal::render_rows(&rows, Canvas::of_stdout(false).width)),
+    }
+    Ok(ExitStatus::Done)
+}
+
+/// A table whose rows were counted.
+struct CountedTable {
+    name: RelationName,
+    rows: f64,
+    blocks: u64,
+    index_blocks: Option<u64>,
+}
+
+/// The tables of the database, and the names of those whose rows nobody has counted.
+async fn read_tables(
+    server: &Server,
+    arguments: &RowsArguments,
+) -> Result<(Vec<CountedTable>, Vec<RelationName>), postgres::Error> {
+    let mut connection = server.connect_to(&server.database).await?;
+    let database = Database { oid: 0, name: server.database.clone(), allows_connections: true };
+    let relations = read_relations(&mut connection, &database, false).await?;
+    let counts = read_row_counts(&mut connection).await?;
+    let oids: Vec<u32> = relations.iter().map(|relation| relation.oid).collect();
+    let forks = read_fork_blocks(&mut connection, &oids).await?;
+    let main = forks.iter().filter(|fork| fork.fork == Fork::Main);
+    let blocks: HashMap<u32, u64> = main.map(|fork| (fork.relation_oid, fork.blocks)).collect();
+    let counts: HashMap<u32, RowCount> = counts.into_iter().map(|count| (count.relation_oid, count)).collect();
+    let (mut tables, mut unknown) = (Vec::new(), Vec::new());
+    for relation in relations {
+        let is_table = matches!(relation.kind, RelationKind::Table | RelationKind::MaterializedView);
+        if !is_table || (relation.is_system && !arguments.system) {
+            continue;
+        }
+        let name = relation.name;
+        match (counts.get(&relation.oid).filter(|count| count.rows > 0.0), blocks.get(&relation.oid)) {
+            (Some(count), Some(now)) => tables.push(CountedTable {
+                name,
+                // As the planner does: what was counted, for the blocks that there are now.
+                rows: count.rows * (*now as f64 / count.blocks as f64),
+                blocks: *now,
+                index_blocks: count.index_oid.and_then(|oid| blocks.get(&oid).copied()),
+            }),
+            _ => unknown.push(name),
+        }
+    }
+    Ok((tables, unknown))
+}

@@ -1,0 +1,16 @@
+-- Rows of every table of the connected database by its last ANALYZE or VACUUM (below 0: never), the blocks that it had then, and the
+-- index that finds a row: of the primary key, else the first.
+SELECT
+    c.oid,
+    c.reltuples::pg_catalog.float8 AS rows,
+    c.relpages,
+    i.indexrelid
+FROM pg_catalog.pg_class c
+LEFT JOIN LATERAL (
+    SELECT x.indexrelid
+    FROM pg_catalog.pg_index x
+    WHERE x.indrelid = c.oid AND x.indisvalid
+    ORDER BY x.indisprimary DESC, x.indexrelid
+    LIMIT 1
+) i ON true
+WHERE c.relkind IN ('r', 'm') AND c.relpersistence <> 't'

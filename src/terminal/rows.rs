@@ -1,0 +1,62 @@
+//! How densely rows lie, as a table.
+
+use serde::Serialize;
+
+use super::columns::{Column, render_columns};
+use super::curve::{render_seconds, render_short};
+use super::printable;
+use super::wrap::wrap_text;
+use crate::model::{FillTime, RowDensity};
+use crate::units::Bytes;
+
+/// What `rows --json` prints.
+#[derive(Debug, Serialize)]
+pub struct RowsTable {
+    pub database: String,
+    /// Random reads of a block that the device serves.
+    pub reads_per_second: f64,
+    /// Of a warm transaction.
+    pub hit_seconds: f64,
+    /// The largest first.
+    pub relations: Vec<RowsOfTable>,
+    pub remarks: Vec<String>,
+}
+
+/// A table, without its indexes and what is kept out of line.
+#[derive(Debug, Serialize)]
+pub struct RowsOfTable {
+    pub relation: String,
+    pub rows: f64,
+    pub bytes: Bytes,
+    #[serde(flatten)]
+    pub density: RowDensity,
+    #[serde(flatten)]
+    pub fill: FillTime,
+}
+
+/// A row for each table, no wider than `width`.
+pub fn render_rows(rows: &RowsTable, width: Option<usize>) -> String {
+    let cells = |cell: &dyn Fn(&RowsOfTable) -> String| rows.relations.iter().map(cell).collect::<Vec<String>>();
+    let columns = vec![
+        Column::text("table", 16, cells(&|row| printable(&row.relation).into_owned())),
+        Column::number("rows", 0, cells(&|row| render_short(row.rows))),
+        Column::number("size", 0, cells(&|row| row.bytes.to_string())),
+        Column::number("bytes/row", 1, cells(&|row| format!("{:.0}", row.density.bytes_per_row))),
+        Column::number("rows/page", 2, cells(&|row| format!("{:.1}", row.density.rows_per_page))),
+        Column::number("rows/MB", 0, cells(&|row| format!("{:.0}", row.density.rows_per_mb))),
+        Column::number("rows/s", 3, cells(&|row| render_short(row.fill.rows_per_second))),
+        Column::number("fill", 0, cells(&|row| render_seconds(row.fill.fill_seconds))),
+        Column::number("warm", 0, cells(&|row| render_seconds(row.fill.warm_after_seconds))),
+    ];
+    let mut lines = match rows.relations.is_empty() {
+        true => {
+            vec![format!("the database \"{}\" has no table with rows that were counted", printable(&rows.database))]
+        }
+        false => render_columns(columns, width, "…"),
+    };
+    let legend = "fill: by the pgbench slides, rows ÷ rows/s, where random reads bring all rows of what they read; \
+                  warm: by the model, one client asks for rows at random, through the index, until fewer than 1 % of them are read";
+    lines.push(String::new());
+    lines.extend([legend.to_owned()].iter().chain(&rows.remarks).map(|text| wrap_text(&printable(text), width)));
+    lines.join("\n")
+}

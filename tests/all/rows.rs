@@ -1,0 +1,40 @@
+//! `pgthaw rows`: what the lecture's query and its division say of each table, and how long the model takes.
+
+use serde_json::Value;
+
+use crate::servers;
+
+fn table<'a>(rows: &'a Value, name: &str) -> &'a Value {
+    let found = rows["relations"].as_array().unwrap().iter().find(|one| one["relation"] == name);
+    found.unwrap_or_else(|| panic!("no {name}: {rows:#}"))
+}
+
+#[test]
+fn rows_are_counted_and_their_fill_time_computed() {
+    let server = servers::start_any(&[]);
+    server.psql(
+        "CREATE TABLE accounts (aid int PRIMARY KEY, filler char(84)); \
+         INSERT INTO accounts SELECT i, '' FROM generate_series(1, 100000) AS i; ANALYZE accounts; \
+         CREATE TABLE never (i int); INSERT INTO never SELECT 1; CREATE TABLE \"Bare\" AS SELECT 1 AS i; ANALYZE \"Bare\"",
+    );
+    let bytes: f64 = server.psql("SELECT pg_relation_size('accounts')").trim().parse().unwrap();
+    let rows = server.pgthaw(&["rows", "--riops", "140.8", "--hit", "0.238ms", "--json"]).ok().json();
+    let accounts = table(&rows, "public.accounts");
+    let figure = |name: &str| accounts[name].as_f64().unwrap();
+    assert_eq!((figure("rows"), figure("bytes")), (100_000.0, bytes));
+    assert!((figure("rows_per_mb") * bytes / 1_048_576.0 / 100_000.0 - 1.0).abs() < 1e-9, "{accounts:#}");
+    assert!((figure("rows_per_page") * bytes / 8192.0 / 100_000.0 - 1.0).abs() < 1e-9, "{accounts:#}");
+    // 140.8 reads of 8 kB a second are the 1.1 MB/s of the lecture.
+    assert!((figure("fill_seconds") * 1.1 * figure("rows_per_mb") / 100_000.0 - 1.0).abs() < 1e-9, "{accounts:#}");
+    // Each page once, and more: pages that are there are asked for again, and the index is read too.
+    let once = bytes / 8192.0 / 140.8;
+    assert!((once..3.0 * once).contains(&figure("warm_after_seconds")), "{once} {accounts:#}");
+    assert!(rows["remarks"].to_string().contains("public.never"), "{rows:#}");
+
+    let text = server.pgthaw(&["rows", "--riops", "140.8"]).ok().stdout;
+    assert!(text.contains("rows/MB") && text.contains("public.accounts") && text.contains("public.Bare"), "{text}");
+    assert!(!text.contains("pg_class"), "{text}");
+    assert!(server.pgthaw(&["rows", "--system"]).ok().stdout.contains("pg_catalog.pg_class"));
+    let refused = server.pgthaw(&["rows", "--riops", "0"]).ends_with(2).stderr;
+    assert!(refused.contains("above 0"), "{refused}");
+}
