@@ -11,7 +11,7 @@ use super::{ConnectionArguments, LabArguments, StoreArguments, Target, require_l
 use crate::bench::StudyAsked;
 use crate::lab::{Place, choose_in_force};
 use crate::postgres::Programs;
-use crate::postgres::pgbench::Script;
+use crate::postgres::pgbench::{QueryMode, Script};
 use crate::study::size::{scratch_settings, shared_buffers_setting};
 use crate::study::{Strategy, Until, WarmupAsked, parse_sweep};
 use crate::units::Bytes;
@@ -43,6 +43,10 @@ pub struct PointArguments {
     /// select-only, simple-update, tpcb-like, or a file of pgbench's, in which :scale is the scale
     #[arg(long, default_value = "select-only")]
     script: Script,
+
+    /// How pgbench hands over its statements (-M): simple, extended or prepared
+    #[arg(long, default_value_t, value_name = "MODE")]
+    query_mode: QueryMode,
 
     /// Memory that the server may use in the trials, shared_buffers and page cache included [default: no limit]
     #[arg(long, value_name = "BYTES")]
@@ -88,6 +92,7 @@ impl PointArguments {
             clients: self.clients,
             jobs: self.jobs,
             script: &self.script,
+            query_mode: self.query_mode,
             seconds,
             until,
             wanted_seconds: None,

@@ -11,7 +11,7 @@ use super::{ExitStatus, OutputArguments, StoreArguments};
 use crate::bench::StudyAsked;
 use crate::lab::Place;
 use crate::postgres::Programs;
-use crate::postgres::pgbench::Script;
+use crate::postgres::pgbench::{QueryMode, Script};
 use crate::study::size::scratch_settings;
 use crate::study::{Strategy, Until, WarmupAsked};
 use crate::terminal;
@@ -102,6 +102,7 @@ impl ResidencyArguments {
             clients: self.clients,
             jobs: JOBS,
             script: &script,
+            query_mode: QueryMode::default(),
             seconds: self.patience,
             until: Some(Until::Resident),
             wanted_seconds: self.script.as_ref().map(|_| self.script_seconds),

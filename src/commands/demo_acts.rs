@@ -11,7 +11,7 @@ use super::bench_point::make_study;
 use super::study::{ScratchArguments, choose_strategies};
 use crate::bench::StudyAsked;
 use crate::lab::Place;
-use crate::postgres::pgbench::Script;
+use crate::postgres::pgbench::{QueryMode, Script};
 use crate::postgres::{MarkedDirectory, Programs};
 use crate::study::{Disk, Strategy, WarmupAsked, size};
 
@@ -90,6 +90,7 @@ impl ActArguments {
             clients: 8,
             jobs: 2,
             script: &act.script,
+            query_mode: QueryMode::default(),
             seconds: self.seconds.unwrap_or(act.seconds),
             until: None,
             wanted_seconds: None,

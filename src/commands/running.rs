@@ -53,7 +53,7 @@ pub async fn run_studies(
     for one in &mut finished {
         if one.run.ended_at.is_some() {
             let trials = store.read_sweep_outcomes(&one.run.id).await?;
-            one.run.verdicts.extend(compute_sweep_verdicts(&trials));
+            one.run.verdicts.extend(compute_sweep_verdicts(&one.run, &trials));
             one.run.warnings = texts_of(&one.run.verdicts);
         }
         store.save_sweep(&one.run).await?;

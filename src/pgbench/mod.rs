@@ -12,7 +12,7 @@ pub use interval::{Interval, Intervals, parse_interval};
 pub use number::parse_number;
 pub use outcome::{PgbenchOutcome, parse_outcome};
 pub use progress::{Progress, Said, is_progress, parse_progress, parse_said};
-pub use report::{BUILTIN_SCRIPTS, PgbenchReport, parse_report};
+pub use report::{BUILTIN_SCRIPTS, PgbenchReport, QueryMode, parse_report};
 pub use transaction::{LoggedTransaction, TransactionEnd, parse_transaction};
 
 /// Times from here on are seconds since 1970 (`--progress-timestamp`), those below are seconds since the start.

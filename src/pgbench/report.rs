@@ -1,6 +1,52 @@
 //! The report that pgbench ends with, as people keep it: with what was run, and the progress that stands above it.
 
-use super::{PgbenchOutcome, Progress, parse_outcome, parse_progress};
+use std::fmt;
+use std::str::FromStr;
+
+use serde::{Deserialize, Serialize};
+
+use super::{PgbenchOutcome, Progress, parse_number, parse_outcome, parse_progress};
+
+/// How clients hand their statements to the server (`pgbench -M`).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum QueryMode {
+    /// As text that is parsed and planned each time: pgbench's own default.
+    Simple,
+    /// By the extended protocol, parsed and planned each time.
+    Extended,
+    /// Parsed once by each client: the planner is not what is measured.
+    #[default]
+    Prepared,
+}
+
+impl QueryMode {
+    pub const ALL: [QueryMode; 3] = [QueryMode::Simple, QueryMode::Extended, QueryMode::Prepared];
+
+    /// As pgbench has it, and the study file.
+    pub fn name(self) -> &'static str {
+        match self {
+            QueryMode::Simple => "simple",
+            QueryMode::Extended => "extended",
+            QueryMode::Prepared => "prepared",
+        }
+    }
+}
+
+impl fmt::Display for QueryMode {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.name())
+    }
+}
+
+impl FromStr for QueryMode {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<QueryMode, String> {
+        let found = QueryMode::ALL.into_iter().find(|mode| mode.name() == text);
+        found.ok_or_else(|| format!("it is one of {}", QueryMode::ALL.map(QueryMode::name).join(", ")))
+    }
+}
 
 /// What a report says of the run. Every version says it in the same words.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -9,6 +55,9 @@ pub struct PgbenchReport {
     pub version: Option<String>,
     /// The script as the study file names it: a built-in's name, or the file's. One for all when there were several.
     pub script: Option<String>,
+    /// Of several scripts each with its weight, by the same names; empty of one.
+    pub mix: Vec<(String, u32)>,
+    pub query_mode: Option<QueryMode>,
     pub scale: Option<u32>,
     pub clients: Option<u32>,
     pub threads: Option<u32>,
@@ -17,6 +66,8 @@ pub struct PgbenchReport {
     pub transactions: Option<u32>,
     /// Under a rate transactions are due, and may wait.
     pub has_rate: bool,
+    /// Above it a transaction is late.
+    pub latency_limit_ms: Option<f64>,
     /// `None`: it did not get to its end.
     pub outcome: Option<PgbenchOutcome>,
     pub progress: Vec<Progress>,
@@ -48,9 +99,17 @@ impl PgbenchReport {
             self.version = Some(version.to_owned());
         }
         let Some((what, value)) = line.split_once(": ") else { return };
-        let number = || value.split_ascii_whitespace().next()?.parse().ok();
+        let number = || value.split_ascii_whitespace().next()?.parse::<u32>().ok();
         match what {
             "transaction type" => self.script = Some(name_of_script(value)),
+            "query mode" => self.query_mode = value.trim().parse().ok(),
+            // Below them are those of each script alone.
+            " - weight" => self.mix.last_mut().into_iter().for_each(|(_, weight)| *weight = number().unwrap_or(1)),
+            what if what.starts_with("SQL script ") => self.mix.push((name_of_script(value), 1)),
+            what if what.starts_with("number of transactions above the ") => {
+                let limit = what.split_ascii_whitespace().nth(5).and_then(parse_number);
+                self.latency_limit_ms = self.latency_limit_ms.or(limit);
+            }
             "scaling factor" => self.scale = number(),
             "number of clients" => self.clients = number(),
             "number of threads" => self.threads = number(),

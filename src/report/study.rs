@@ -8,7 +8,7 @@ use super::tournament::Tournament;
 use crate::study::{MEASURES, Measure, SweepRun, SweepTrial};
 use crate::verdict::{
     Metric, MetricFacts, Noise, PointSummary, TrialOutline, TrialSeries, WarmerRatio, compute_outline_summary,
-    compute_warmer_ratios, render_sweep_headline,
+    compute_total_seconds, compute_warmer_ratios, render_sweep_headline,
 };
 
 /// Version of the data in the page (docs/formats.md).
@@ -22,6 +22,8 @@ pub struct StudyData {
     pub subject: String,
     /// The answer in one sentence.
     pub headline: String,
+    /// That its trials took together; `None` where no end of one is known.
+    pub total_seconds: Option<f64>,
     pub sweep: SweepRun,
     /// Numbers beyond 2⁵³ as text: a browser would round them.
     pub exact: ExactNumbers,
@@ -113,6 +115,7 @@ impl StudyData {
         StudyData {
             subject,
             headline,
+            total_seconds: compute_total_seconds(&trials),
             sweep,
             exact,
             points,

@@ -33,7 +33,7 @@ columns!(SweepRun {
 
 columns!(SweepTrial {
     sweep_id, number, repeat, position, started_at, command, failure, lasted_seconds, transactions, failed, skipped,
-    server_version, tps, worst_second_tps, latency, cycle_tps, device_read_bytes
+    server_version, tps, worst_second_tps, latency, cycle_tps, device_read_bytes, ended_at
     ; older retried, retries, late, checkpoint_cycles
     ; json point, statistics, buffers_before, buffers_after, checkpoints, settings, warnings
     ; optional_json generators, file_system, strategy_outcome, warming, checkpoint_begun
@@ -51,7 +51,7 @@ columns!(Waits { looks; json waits });
 // Trials from before outlines have no column for `background`, nor for the number of checkpoints among the figures. Other trials decide
 // `steady_tps`.
 columns!(TrialOutline {
-    number, repeat, position, started_at, start_verdict, failure
+    number, repeat, position, started_at, ended_at, start_verdict, failure
     ; json point, warnings
     ; optional_json warming
     ; older_json verdicts
@@ -60,7 +60,15 @@ columns!(TrialOutline {
 });
 
 /// Figures whose columns hold numbers, and those whose columns hold counts. The others follow from other columns.
-const NUMBERS: [Metric; 3] = [Metric::Tps, Metric::WorstSecond, Metric::DeviceWrites];
+const NUMBERS: [Metric; 7] = [
+    Metric::Tps,
+    Metric::WorstSecond,
+    Metric::DeviceWrites,
+    Metric::ReadsPerSecond,
+    Metric::PeakReads,
+    Metric::WriteSize,
+    Metric::CpuPerTransaction,
+];
 const COUNTS: [Metric; 8] = [
     Metric::P50,
     Metric::P95,

@@ -41,6 +41,9 @@ const MIGRATION_PAUSE: Duration = Duration::from_millis(200);
 /// The last version of the schema in which runs of `bench warmup` and `bench residency` had tables of their own.
 const LAST_WITH_RUNS: i64 = 20;
 
+/// Later versions that give tables columns alone: what is moved is written with these.
+const COLUMNS_SINCE: [i64; 1] = [22];
+
 /// Of a session that results are sent through: whoever holds a lock on a table of the server does not keep it for ever, and what
 /// was given up here is soon given up there.
 const SENDER_SESSION: &str = "SET lock_timeout = '10s'; SET statement_timeout = '60s'";
@@ -237,12 +240,12 @@ impl Store {
     /// Where there are tables of older versions, they are brought to their last form, emptied, and then dropped.
     async fn migrate_once(&self) -> Result<(), MigrateError> {
         if self.has_older_tables().await? {
-            let mut last_form = migrator(LAST_WITH_RUNS);
+            let mut last_form = migrator(|version| version <= LAST_WITH_RUNS || COLUMNS_SINCE.contains(&version));
             last_form.set_ignore_missing(true);
             self.run_migrator(&last_form).await?;
             self.move_older_runs().await?;
         }
-        self.run_migrator(&migrator(i64::MAX)).await
+        self.run_migrator(&migrator(|_| true)).await
     }
 
     async fn has_older_tables(&self) -> Result<bool, sqlx::Error> {
@@ -250,7 +253,7 @@ impl Store {
             Database::Sqlite(_) => "SELECT count(*) AS found FROM sqlite_schema WHERE type = 'table' AND name = 'runs'",
             Database::Postgres(_) => "SELECT CAST(pg_catalog.to_regclass('runs') IS NOT NULL AS INTEGER) AS found",
         };
-        let newer = format!("SELECT count(*) AS found FROM _sqlx_migrations WHERE version > {LAST_WITH_RUNS}");
+        let newer = format!("SELECT count(*) AS found FROM _sqlx_migrations WHERE version = {}", LAST_WITH_RUNS + 1);
         let count = async |sql: Query| -> Result<i64, sqlx::Error> {
             let rows = sql.fetch(&self.database).await?;
             Ok(rows.first().map(|row| row.integer("found")).transpose()?.flatten().unwrap_or_default())
@@ -429,8 +432,8 @@ enum Trust {
     Shared(String),
 }
 
-/// The schema's history up to a version. A migration is never changed once it was released.
-fn migrator(last: i64) -> Migrator {
+/// Those versions of the schema's history that are meant. A migration is never changed once it was released.
+fn migrator(is_meant: impl Fn(i64) -> bool) -> Migrator {
     let migrations = [
         (1, "runs, trials, samples", include_str!("migrations/0001_runs_trials_samples.sql")),
         (2, "what a strategy printed", include_str!("migrations/0002_strategy_output.sql")),
@@ -453,11 +456,13 @@ fn migrator(last: i64) -> Migrator {
         (19, "measures without a column", include_str!("migrations/0019_measures.sql")),
         (20, "studies of ways to warm", include_str!("migrations/0020_warmups.sql")),
         (21, "runs are studies", include_str!("migrations/0021_runs_are_studies.sql")),
+        (22, "ends of trials", include_str!("migrations/0022_ends_of_trials.sql")),
+        (23, "views of who wrote", include_str!("migrations/0023_views_of_writers.sql")),
     ];
     Migrator::with_migrations(
         migrations
             .into_iter()
-            .filter(|(version, ..)| *version <= last)
+            .filter(|(version, ..)| is_meant(*version))
             .map(|(version, description, sql)| {
                 Migration::new(version, description.into(), MigrationType::Simple, sql.into_sql_str(), false)
             })

@@ -178,6 +178,43 @@ pub enum Finding {
     GeneratorsDiffer {
         versions: Vec<String>,
     },
+    /// The load ran, and served nothing.
+    NothingServed {
+        lasted_seconds: f64,
+        /// Transactions that failed.
+        failed: u64,
+    },
+    /// A trial that started warm was over so soon, and served so little, that no figure of it stands for the server.
+    ShortRun {
+        lasted_seconds: f64,
+        transactions: u64,
+    },
+    /// More clients than branches, of a script that updates a branch in each transaction: so many of them, in the mean, waited for
+    /// another's row.
+    ClientsBeyondScale {
+        clients: u32,
+        scale: u32,
+        waiting: f64,
+    },
+    /// Of a sweep: at so many of its points that do not start cold the database fits into shared_buffers, or into memory.
+    FitsCaches {
+        in_shared_buffers: u32,
+        in_memory: u32,
+        points: u32,
+    },
+    /// Of what was imported: nothing is told of so many seconds in its midst. The longest stretch of them begins so many seconds
+    /// after the start.
+    LogGaps {
+        seconds: u32,
+        of_seconds: u32,
+        longest_seconds: u32,
+        longest_after_seconds: u32,
+    },
+    /// Of what was imported: what stands for something that its files do not say. `how` says it.
+    Assumed {
+        what: String,
+        how: String,
+    },
 }
 
 impl Finding {
@@ -204,6 +241,7 @@ impl Finding {
             Finding::NotInForce { what, .. } => what,
             Finding::StrategyLeftOut { strategy, .. } => strategy,
             Finding::FitsCache { cache, .. } => cache,
+            Finding::Assumed { what, .. } => what,
             _ => "",
         }
     }
@@ -246,10 +284,6 @@ impl Finding {
             }
             Finding::NoiseFloor { ratio, repeats } => noise_sentence(*ratio, *repeats),
             Finding::OneRepeat => "one trial per point shows no spread".into(),
-            Finding::TwoSweeps
-            | Finding::TooFewPairs { .. }
-            | Finding::WithinNoise { .. }
-            | Finding::UncutCheckpoints { .. } => self.comparison_words().0,
             Finding::Others(others) => others.sentence(),
             Finding::ProcessorsTaken { ratio } => {
                 format!("the hypervisor gave {} of the processors' time to others", percent(*ratio))
@@ -270,11 +304,7 @@ impl Finding {
             Finding::IdleMemoryPagedOut => {
                 "the kernel pages out memory that was idle for a while (DAMON): a warm start may not stay so".into()
             }
-            Finding::OtherDuration { .. }
-            | Finding::RateNotReached { .. }
-            | Finding::GeneratorsUnseen { .. }
-            | Finding::GeneratorsApart { .. }
-            | Finding::GeneratorsDiffer { .. } => self.load_words().0,
+            _ => self.further_words().0,
         }
     }
 
@@ -324,10 +354,6 @@ impl Finding {
             }
             Finding::NoiseFloor { .. } => "more repeats, longer trials, and fewer other programs".into(),
             Finding::OneRepeat => "repeats = 3, or more".into(),
-            Finding::TwoSweeps
-            | Finding::TooFewPairs { .. }
-            | Finding::WithinNoise { .. }
-            | Finding::UncutCheckpoints { .. } => self.comparison_words().1,
             Finding::Others(others) => others.remedy(),
             Finding::ProcessorsTaken { .. } => "measure at another time, or on a machine of one's own".into(),
             Finding::LateReadings { .. } => "run fewer other programs".into(),
@@ -340,16 +366,67 @@ impl Finding {
             Finding::IdleMemoryPagedOut => {
                 "stop the scheme (/sys/kernel/mm/damon/admin) or the module damon_reclaim while measuring".into()
             }
-            Finding::OtherDuration { .. }
-            | Finding::RateNotReached { .. }
-            | Finding::GeneratorsUnseen { .. }
-            | Finding::GeneratorsApart { .. }
-            | Finding::GeneratorsDiffer { .. } => self.load_words().1,
+            _ => self.further_words().1,
         }
     }
 }
 
 impl Finding {
+    /// Sentence and remedy of kinds that stand together.
+    fn further_words(&self) -> (String, String) {
+        match self {
+            Finding::TwoSweeps
+            | Finding::TooFewPairs { .. }
+            | Finding::WithinNoise { .. }
+            | Finding::UncutCheckpoints { .. } => self.comparison_words(),
+            Finding::LogGaps { .. } | Finding::Assumed { .. } => self.import_words(),
+            Finding::ShortRun { .. } | Finding::ClientsBeyondScale { .. } | Finding::FitsCaches { .. } => {
+                self.size_words()
+            }
+            _ => self.load_words(),
+        }
+    }
+
+    /// Sentence and remedy of trials, scales and databases that are too small for what is asked of them; empty of all else.
+    fn size_words(&self) -> (String, String) {
+        match self {
+            // Without figures, so that it is the same of all trials of a study, and told once.
+            Finding::ShortRun { .. } => (
+                "it lasted less than a minute and served fewer than 100,000 transactions: too little to stand for the server".into(),
+                "points.seconds = 60, or more".into(),
+            ),
+            Finding::ClientsBeyondScale { clients, scale, waiting } => (
+                format!(
+                    "{clients} clients update {scale} branches: in the mean {waiting:.1} of them waited for another's row"
+                ),
+                "a scale of at least the clients, or a script that updates no branch (simple-update)".into(),
+            ),
+            Finding::FitsCaches { in_shared_buffers, in_memory, points } => (
+                format!(
+                    "the database fits into shared_buffers at {in_shared_buffers} of {points} points, and into memory at {in_memory}: a warm server reads nothing from the disk there"
+                ),
+                "nothing, where that is meant; else larger scales, and [exceeds] says from which on it may not".into(),
+            ),
+            _ => (String::new(), String::new()),
+        }
+    }
+
+    /// Sentence and remedy of what is found of what was imported; empty of all else.
+    fn import_words(&self) -> (String, String) {
+        match self {
+            Finding::LogGaps { seconds, of_seconds, longest_seconds, longest_after_seconds } => (
+                format!(
+                    "nothing is told of {seconds} of its {of_seconds} s, the longest stretch {longest_seconds} s from second {} on: the server stood still, or a part is missing",
+                    longest_after_seconds + 1
+                ),
+                "see in the server's log whether it stood still; else import the whole of it, or a run that is whole"
+                    .into(),
+            ),
+            Finding::Assumed { what, how } => (what.clone(), how.clone()),
+            _ => (String::new(), String::new()),
+        }
+    }
+
     /// Sentence and remedy of what is found of the load and of those who made it; empty of all else.
     fn load_words(&self) -> (String, String) {
         match self {
@@ -376,6 +453,13 @@ impl Finding {
             Finding::GeneratorsDiffer { versions } => (
                 format!("the hosts have not the same pgbench: {}", versions.join(", ")),
                 "install the same one everywhere, or say where it is (generators.pgbench)".into(),
+            ),
+            Finding::NothingServed { lasted_seconds, failed } => (
+                match failed {
+                    0 => format!("not one transaction was served in {lasted_seconds:.0} s"),
+                    failed => format!("not one transaction was served in {lasted_seconds:.0} s, and {failed} failed"),
+                },
+                "see in the server's log what kept it from serving any".into(),
             ),
             _ => (String::new(), String::new()),
         }

@@ -8,7 +8,10 @@ use super::printable::printable;
 use super::screen::Canvas;
 use crate::study::{SweepPlan, SweepRun};
 use crate::units::Bytes;
-use crate::verdict::{Metric, PointSummary, PointVerdict, Spread, WarmerRatio, render_ratio, render_sweep_headline};
+use crate::verdict::{
+    BackgroundWrites, Metric, PointSummary, PointVerdict, Spread, TrialOutline, WarmerRatio, compute_total_seconds,
+    render_ratio, render_sweep_headline,
+};
 
 /// Lines of the points and of the order; `--json` has all of them.
 const LINES_MAX: usize = 60;
@@ -63,12 +66,14 @@ pub fn render_sweep_plan(plan: &SweepPlan, width: Option<usize>) -> String {
 }
 
 /// What a sweep was: study, machine, server, and what it says against itself. `trials` have ended.
-pub fn render_sweep_head(run: &SweepRun, trials: usize) -> String {
+pub fn render_sweep_head(run: &SweepRun, outlines: &[TrialOutline]) -> String {
+    let (trials, took) = (outlines.len(), compute_total_seconds(outlines));
+    let took = took.map(|seconds| format!(", which took {}", render_seconds(seconds))).unwrap_or_default();
     let planned = run.points.saturating_mul(run.repeats);
     let state = match run.ended_at {
         // Points of a warmer that could not run have none.
-        Some(_) => format!("{trials} trials"),
-        None => format!("{trials} of {planned} trials: the same command goes on with it"),
+        Some(_) => format!("{trials} trials{took}"),
+        None => format!("{trials} of {planned} trials{took}: the same command goes on with it"),
     };
     let mut lines = vec![
         format!("sweep    {}, {} UTC, {state}", run.id, run.started_at.strftime("%Y-%m-%d %H:%M:%S")),
@@ -128,10 +133,17 @@ pub fn render_sweep_points(run: &SweepRun, points: &[PointSummary], ratios: &[Wa
         lines.extend(ratios.iter().map(render_warmer_ratio));
         lines.push(String::new());
     }
-    // What the head has said of the whole sweep stands there alone.
+    // What the head has said of the whole sweep stands there alone, and once what every point would say.
+    let common = find_common(points);
     let is_new = |verdict: &&PointVerdict| !run.verdicts.iter().any(|told| told.sentence == verdict.sentence);
+    for PointVerdict { trials, sentence, remedy, .. } in common.iter().filter(is_new) {
+        let all: u32 = points.iter().map(|point| point.trials).sum();
+        lines.push(format!("verdict  every point ({trials} of {all}): {}: {}", told(sentence), told(remedy)));
+    }
+    let is_told = |verdict: &PointVerdict| common.iter().any(|one| is_alike(one, verdict));
     for point in points {
-        for PointVerdict { trials, sentence, remedy, .. } in point.verdicts.iter().filter(is_new) {
+        let own = point.verdicts.iter().filter(is_new).filter(|verdict| !is_told(verdict));
+        for PointVerdict { trials, sentence, remedy, .. } in own {
             let head = format!("{} ({trials} of {})", told(&point.label), point.trials);
             lines.push(format!("verdict  {head}: {}: {}", told(sentence), told(remedy)));
         }
@@ -141,6 +153,21 @@ pub fn render_sweep_points(run: &SweepRun, points: &[PointSummary], ratios: &[Wa
         }
     }
     lines.join("\n")
+}
+
+/// What is said of every point in the same words, with how many trials say so in all; nothing of one point alone.
+fn find_common(points: &[PointSummary]) -> Vec<PointVerdict> {
+    let [first, others @ ..] = points else { return Vec::new() };
+    let told = first.verdicts.iter().filter(|_| !others.is_empty()).filter_map(|verdict| {
+        let of = |point: &PointSummary| point.verdicts.iter().find(|one| is_alike(one, verdict)).map(|one| one.trials);
+        let trials: Option<u32> = points.iter().map(of).sum();
+        Some(PointVerdict { trials: trials?, ..verdict.clone() })
+    });
+    told.collect()
+}
+
+fn is_alike(one: &PointVerdict, other: &PointVerdict) -> bool {
+    (&one.sentence, &one.remedy) == (&other.sentence, &other.remedy)
 }
 
 /// Of the load where one ran, and of how its server got warm.
@@ -171,11 +198,16 @@ fn figure_columns(points: &[PointSummary]) -> Vec<Column> {
         Column::number("CPU s per GB", 3, of(Metric::CpuPerGb, hundredths)),
         Column::number("read", 6, of(Metric::DeviceRead, amount)),
         Column::number("reads", 4, of(Metric::DeviceReads, middle)),
+        Column::number("reads/s", 7, of(Metric::ReadsPerSecond, middle)),
+        Column::number("peak reads/s", 8, of(Metric::PeakReads, middle)),
         Column::number("writes/s", 4, of(Metric::DeviceWrites, middle)),
         Column::number("written", 4, of(Metric::DeviceWritten, amount)),
+        Column::number("a write", 8, of(Metric::WriteSize, amount)),
+        Column::number("CPU ms", 6, of(Metric::CpuPerTransaction, milliseconds)),
         Column::number("checkpoints", 6, of(Metric::Checkpoints, middle)),
         Column::number("trials", 4, points.iter().map(render_trials).collect()),
     ]);
+    columns.extend(background_columns(points));
     if has_any(Metric::WarmAfter) {
         columns.extend([
             Column::number("warm after, s", 0, of(Metric::WarmAfter, middle)),
@@ -192,6 +224,23 @@ fn figure_columns(points: &[PointSummary]) -> Vec<Column> {
         }
     }
     columns
+}
+
+/// Buffers by who wrote them out, where anybody did.
+fn background_columns(points: &[PointSummary]) -> Vec<Column> {
+    type Of = fn(&BackgroundWrites) -> f64;
+    let by: [(&str, Of); 3] = [
+        ("by checkpoints", |writes| writes.buffers_checkpoint),
+        ("by bgwriter", |writes| writes.buffers_clean),
+        ("by backends", |writes| writes.buffers_backend),
+    ];
+    let column = |(title, of): (&'static str, Of)| {
+        let cells = points.iter().map(|point| point.background.as_ref().map(|writes| render_figure(of(writes))));
+        Column::number(title, 9, cells.map(Option::unwrap_or_default).collect())
+    };
+    let wrote = |writes: &BackgroundWrites| by.iter().any(|(_, of)| of(writes) > 0.0);
+    let has_any = points.iter().filter_map(|point| point.background.as_ref()).any(wrote);
+    if has_any { by.into_iter().map(column).collect() } else { Vec::new() }
 }
 
 /// `  pgthaw ÷ cat, scale 10: warm after  0.43 (0.40–0.47), 6 pairs`
@@ -285,6 +334,21 @@ mod tests {
     #[test]
     fn figures_have_as_many_digits_as_they_need() {
         assert_eq!([0.0, 2.0, 2.5, 12.5, 12345.6].map(render_figure), ["0", "2", "2.5", "12", "12346"]);
+    }
+
+    #[test]
+    fn what_every_point_would_say_is_said_once() {
+        let verdict = |sentence: &str, trials| PointVerdict {
+            kind: "short_run",
+            trials,
+            sentence: sentence.to_owned(),
+            remedy: String::new(),
+            is_refusing: false,
+        };
+        let point = |verdicts: &[PointVerdict]| PointSummary { verdicts: verdicts.to_vec(), ..PointSummary::default() };
+        let points = [point(&[verdict("short", 3), verdict("own", 1)]), point(&[verdict("short", 2)])];
+        assert_eq!(find_common(&points), [verdict("short", 5)]);
+        assert!(find_common(&points[..1]).is_empty() && find_common(&[]).is_empty());
     }
 
     #[test]

@@ -5,13 +5,13 @@ use crate::model::{self, Collector, Facts, Judgement, Series, judge};
 use crate::study::{NOTHING, Run, Sample, Study, Trial};
 use crate::units::Bytes;
 
-/// The transactions of each second, with the reads of the workload's own backends.
-fn compute_series(samples: &[Sample], block_size: Bytes, facts: Facts) -> Result<Series, model::Error> {
+/// The transactions of each second, with the reads of the workload's own backends in blocks of this size; `None`: nobody saw them.
+fn compute_series(samples: &[Sample], block_size: Option<Bytes>, facts: Facts) -> Result<Series, model::Error> {
     let mut collector = Collector::new(1.0);
     for sample in samples {
         let end = f64::from(sample.second);
-        let reads = sample.foreground_read_bytes.0 as f64 / block_size.0.max(1) as f64;
-        collector.add(end - 1.0, end, sample.transactions as f64, Some(reads));
+        let reads = block_size.map(|block| sample.foreground_read_bytes.0 as f64 / block.0.max(1) as f64);
+        collector.add(end - 1.0, end, sample.transactions as f64, reads);
     }
     collector.finish(facts, Vec::new()).check()
 }
@@ -21,7 +21,15 @@ fn compute_series(samples: &[Sample], block_size: Bytes, facts: Facts) -> Result
 /// # Errors
 /// When they are too few, or none of them served anything.
 pub fn judge_samples(samples: &[Sample], block_size: Bytes, facts: Facts) -> Result<Judgement, model::Error> {
-    Ok(judge(&compute_series(samples, block_size, facts)?, None))
+    Ok(judge(&compute_series(samples, Some(block_size), facts)?, None))
+}
+
+/// What the model says of a trial's seconds where nobody saw what was read.
+///
+/// # Errors
+/// When they are too few, or none of them served anything.
+pub fn judge_unseen_samples(samples: &[Sample], facts: Facts) -> Result<Judgement, model::Error> {
+    Ok(judge(&compute_series(samples, None, facts)?, None))
 }
 
 /// What the model has to know beside the curve of a trial.
@@ -56,7 +64,7 @@ pub fn judge_trial(run: &Run, trial: &mut Trial) {
 /// A trial's curve and what is said of it among the trials of its run, with so many `pages` where somebody knows.
 pub fn judge_curve(run: &Run, trial: &Trial, pages: Option<f64>) -> Result<(Series, Judgement), model::Error> {
     let facts = describe_workload(&run.study, &trial.strategy);
-    let series = compute_series(&trial.samples, Bytes(run.server.block_size.into()), facts)?;
+    let series = compute_series(&trial.samples, Some(Bytes(run.server.block_size.into())), facts)?;
     let mut judgement = judge(&series, pages);
     settle(&mut judgement, run.steady_tps, trial.to_95_seconds);
     Ok((series, judgement))

@@ -56,6 +56,7 @@ mod server_doctor;
 mod server_postgres;
 mod server_target;
 mod snapshot;
+mod sources;
 mod steady;
 mod summary;
 mod sweep;

@@ -5,8 +5,10 @@ use std::path::Path;
 
 use parquet::file::reader::{FileReader as _, SerializedFileReader};
 use parquet::record::Field;
+use pgthaw::pgbench::QueryMode;
 use pgthaw::results::Store;
 use pgthaw::study::{Point, SweepRun, SweepTrial};
+use pgthaw::units::Bytes;
 use serde_json::{Value, json};
 
 use super::bench::text;
@@ -166,6 +168,99 @@ fn what_pgbench_tools_calls_a_server_is_an_axis() {
     assert_eq!(trials, [("default", &json!(1)), ("pg15", &json!(2)), ("pg17", &json!(1))]);
 }
 
+/// A directory of trials, each with a report.
+fn with_reports(reports: &[String]) -> Home {
+    let home = Home::new();
+    for (number, report) in reports.iter().enumerate() {
+        let trial = home.path().join("reports").join(number.to_string());
+        fs::create_dir_all(&trial).unwrap();
+        fs::write(trial.join("out.txt"), report).unwrap();
+    }
+    home
+}
+
+/// The kinds of what is told against a trial.
+fn kinds(trial: &Value) -> Vec<&str> {
+    trial["verdicts"].as_array().unwrap().iter().map(|verdict| text(verdict, "/kind")).collect()
+}
+
+#[test]
+fn trials_that_were_asked_for_something_else_are_no_repeats() {
+    let limited = format!("{REPORT}rate limit schedule lag: avg 2.504 (max 128.034) ms\n");
+    let skipping = limited.replace("latency average", "number of transactions skipped: 300 (4.8%)\nlatency average");
+    let late = "number of transactions above the 50.0 ms latency limit: 3/6000 (0.050%)\nlatency average";
+    let mix = "SQL script 1: <builtin: select only>\n - weight: 9 (targets 90.0% of total)\n\
+               SQL script 2: /s/insert.sql\n - weight: 1 (targets 10.0% of total)\n";
+    let reports = [
+        REPORT.to_owned(),
+        limited,
+        skipping,
+        REPORT.replace("mode: simple", "mode: prepared"),
+        REPORT.replace("duration: 3 s", "duration: 60 s"),
+        REPORT.replace("latency average", late),
+        REPORT.replace("<builtin: select only>", "multiple scripts") + mix,
+        REPORT.to_owned(),
+    ];
+    let home = with_reports(&reports);
+    let imported = home.pgthaw(&["results", "import", "reports", "--json"]).ok().json();
+    assert_eq!((&imported["sweep"]["points"], &imported["sweep"]["repeats"]), (&json!(7), &json!(2)));
+    let varied = ["script", "rate", "seconds", "latency_limit_ms", "query_mode"];
+    assert_eq!(imported["sweep"]["varied"], json!(varied));
+    let trials = imported["trials"].as_array().unwrap();
+    let of = |number: usize| {
+        let end = format!("/{number}");
+        trials.iter().find(|trial| text(trial, "/command").ends_with(&end)).unwrap()
+    };
+    let told = |number: usize| varied.map(|axis| of(number)["point"][axis].clone());
+    let mixed = "select-only@9 + insert.sql@1";
+    assert_eq!(json!(told(0)), json!(["select-only", null, 3, null, "simple"]));
+    assert_eq!(json!(told(1)), json!(["select-only", 2000.0, 3, null, "simple"]));
+    assert_eq!(json!(told(2)), json!(["select-only", 2100.0, 3, null, "simple"]));
+    assert_eq!(json!(told(3)), json!(["select-only", null, 3, null, "prepared"]));
+    assert_eq!(json!(told(4)), json!(["select-only", null, 60, null, "simple"]));
+    assert_eq!(json!(told(5)), json!(["select-only", null, 3, 50.0, "simple"]));
+    assert_eq!(json!(told(6)), json!([mixed, null, 3, null, "simple"]));
+    assert!(text(of(1), "/verdicts/0/sentence").contains("about 2000 transactions per second"), "{}", of(1));
+    // Whoever knows the rate says it, and it is that of those alone that had one.
+    let arguments = ["results", "import", "reports", "--rate", "2500", "--start", "cold", "--json"];
+    let imported = home.pgthaw(&arguments).ok().json();
+    let trials = imported["trials"].as_array().unwrap();
+    let rates: Vec<&Value> =
+        trials.iter().map(|trial| &trial["point"]["rate"]).filter(|rate| !rate.is_null()).collect();
+    assert_eq!(rates, [&json!(2500.0); 2]);
+    let missed = trials.iter().filter(|trial| kinds(trial).contains(&"rate_not_reached")).count();
+    assert_eq!((missed, &trials[0]["point"]["start"]), (2, &json!("cold")));
+}
+
+#[test]
+fn what_is_imported_is_judged_as_what_was_measured() {
+    let home = Home::new();
+    // Nothing of five of its thirty seconds.
+    let log = transactions(1_650_260_550, 20, 100) + &transactions(1_650_260_575, 5, 100);
+    fs::write(home.path().join("pgbench_log.1"), log).unwrap();
+    let arguments = ["results", "import", "pgbench_log.1", "--scale", "10", "--script", "select-only", "--json"];
+    let imported = home.pgthaw(&arguments).ok().json();
+    let trial = &imported["trials"][0];
+    assert_eq!(kinds(trial), ["log_gaps", "assumed", "never_steady"], "{}", trial["verdicts"]);
+    let gap = &trial["verdicts"][0];
+    assert_eq!([&gap["seconds"], &gap["longest_after_seconds"]], [&json!(5), &json!(20)]);
+    assert_eq!(text(trial, "/verdicts/1/remedy"), "--query-mode says it");
+    assert_eq!(trial["warnings"].as_array().unwrap().len(), 3);
+    assert!(imported["sweep"]["warnings"].to_string().contains("one trial per point"), "{}", imported["sweep"]);
+    let shown = home.pgthaw(&["results", "show"]).ok().stdout;
+    assert!(shown.contains("nothing is told of 5 of its 30 s"), "{shown}");
+}
+
+#[test]
+fn a_trial_without_a_transaction_is_kept_with_its_verdict() {
+    let nothing = REPORT.replace("processed: 6000", "processed: 0").replace("tps = 1999.5", "tps = 0.0");
+    let home = with_reports(&[nothing]);
+    let imported = home.pgthaw(&["results", "import", "reports", "--json"]).ok().json();
+    let trial = &imported["trials"][0];
+    assert_eq!((&trial["tps"], kinds(trial)), (&json!(0.0), vec!["nothing_served"]));
+    assert!(text(trial, "/verdicts/0/sentence").contains("not one transaction was served in 3 s"));
+}
+
 /// Two points that differ in where they lie, in whose server it is, in what warms it and in what is late.
 fn sweep_of_grounds() -> (SweepRun, Vec<SweepTrial>) {
     let shape = Shape { scales: &[1], clients: &[4, 4], buffers: &["16MB"], strategies: &[], repeats: 1, seconds: 3 };
@@ -180,6 +275,7 @@ fn sweep_of_grounds() -> (SweepRun, Vec<SweepTrial>) {
             ..trial.point.clone()
         };
     }
+    (trials[1].point.query_mode, trials[1].point.memory) = (QueryMode::Simple, Some(Bytes(1024)));
     let xfs = &mut trials[1];
     (xfs.late, xfs.retried, xfs.retries, xfs.checkpoint_cycles) = (7, 3, 4, 2);
     (xfs.cycle_tps, xfs.server_version) = (Some(100.5), Some("18.0".into()));
@@ -221,7 +317,19 @@ fn the_views_and_what_is_exported_tell_file_systems_and_servers_apart() {
     let told = "SELECT number FROM sweep_summary WHERE late = 7 AND retried = 3 AND retries = 4 AND checkpoint_cycles = 2 \
                 AND cycle_tps = 100.5 AND server_version = '18.0' AND device_writes_per_second > 0 AND device_written_bytes > 0";
     assert_eq!(ask(told), "1");
+    let told = "SELECT number FROM sweep_summary WHERE ended_at > started_at AND query_mode = 'simple' AND memory_bytes = 1024 \
+                AND server_cpu_us_per_transaction > 0 AND device_reads_per_second_max >= device_reads_per_second \
+                AND device_bytes_per_write > 0";
+    assert_eq!(ask(told), "1");
+    assert_eq!(
+        ask("SELECT query_mode, coalesce(memory_bytes, 0) FROM sweep_points ORDER BY number"),
+        "prepared|0\nsimple|1024"
+    );
+    let writers = "SELECT checkpoints_requested, buffers_checkpoint, buffers_clean, buffers_backend FROM sweep_summary WHERE number = 1";
+    let figures = ask(writers);
     let exported = home.pgthaw(&["results", "export", "--format", "json"]).ok().json();
+    let told = ["checkpoints_requested", "buffers_checkpoint", "buffers_clean", "buffers_backend"];
+    assert_eq!(told.map(|column| exported[1][column].to_string()).join("|"), figures);
     let told = ["late", "retried", "retries", "checkpoint_cycles", "cycle_tps", "server_version"];
     assert_eq!(told.map(|column| exported[1][column].to_string()), ["7", "3", "4", "2", "100.5", "\"18.0\""]);
 }

@@ -129,7 +129,6 @@ fn bad_input_is_told_with_a_hint() {
         (String::new(), "the file is empty"),
         ("nothing here\n".into(), "no progress lines"),
         (progress_lines([5.0; 2]), "2 intervals are too few to judge: at least 10 are needed"),
-        (progress_lines([0.0; 30]), "not a single transaction was served"),
         (backwards, "line 16: time runs backwards, from 15 to 1"),
         ("time,tps\nNaN,5\n".into(), "line 2: \"NaN\""),
         ("time,tps\n1,0,4711,3\n".into(), "line 2 has decimal commas"),
@@ -143,6 +142,17 @@ fn bad_input_is_told_with_a_hint() {
     }
     let home = Home::new();
     assert!(home.pgthaw(&["steady", "no/such.txt"]).ends_with(2).stderr.contains("hint: a stored run"));
+}
+
+#[test]
+fn a_run_without_a_transaction_is_answered_by_its_verdict() {
+    let failed: String = (0..30).map(|second| format!("0 {second} failed 0 {} 5\n", 1_700_000_000 + second)).collect();
+    for text in [progress_lines([0.0; 30]), failed] {
+        let judged = steady_of(&text).ends_with(10).json();
+        let curve = &judged["curves"][0];
+        assert_eq!(curve["verdict"], "not_reached", "{curve}");
+        assert!(curve["reason"].as_str().unwrap().starts_with("not one transaction was served in its"), "{curve}");
+    }
 }
 
 #[test]

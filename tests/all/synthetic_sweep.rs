@@ -5,6 +5,7 @@
 use std::collections::BTreeMap;
 
 use hdrhistogram::Histogram;
+use pgthaw::pgbench::QueryMode;
 use pgthaw::postgres::{RowDelta, StatisticsDelta, Wait};
 use pgthaw::study::{
     BufferUse, Checkpoint, DeviceUse, LatencyHistogram, ObservedWait, OsSample, Point, PressureRatios,
@@ -93,8 +94,10 @@ fn point(scale: u32, clients: u32, buffers: &str, seconds: u32) -> Point {
         jobs: clients.min(2),
         script: "tpcb-like".into(),
         rate: None,
+        query_mode: QueryMode::Prepared,
         seconds: Some(seconds),
         transactions: None,
+        total_transactions: None,
         start: StartAsked::Warm,
         disk: "native".into(),
         file_system: "native".into(),
@@ -102,6 +105,7 @@ fn point(scale: u32, clients: u32, buffers: &str, seconds: u32) -> Point {
         latency_limit_ms: None,
         strategy: "nothing".to_owned(),
         database: "default".to_owned(),
+        memory: None,
         variables: Vec::new(),
         settings: vec![("shared_buffers".into(), buffers.into())],
         side: None,
@@ -128,6 +132,7 @@ fn make_trial(sweep_id: &str, point: &Point, place: &Place, random: &mut StdRng)
         repeat: place.repeat,
         position: place.position,
         started_at: "2026-11-22T08:00:00Z".parse().unwrap(),
+        ended_at: "2026-11-22T08:00:20Z".parse().ok(),
         start_state: Some(StartState {
             os_resident_bytes: Bytes(if thaw.is_some() { 20_000 } else { 15_000_000 } * u64::from(point.scale)),
             total_bytes: database_bytes(point),

@@ -1002,7 +1002,11 @@ subject: string,
 /**
  * The answer in one sentence.
  */
-headline: string, sweep: SweepRun, 
+headline: string, 
+/**
+ * That its trials took together; `None` where no end of one is known.
+ */
+total_seconds: number | null, sweep: SweepRun, 
 /**
  * Numbers beyond 2⁵³ as text: a browser would round them.
  */
@@ -1148,6 +1152,10 @@ repeat: number,
  */
 position: number, started_at: string, 
 /**
+ * With all that belongs to it, from the making of its start state on; `None` of trials that an older pgthaw kept.
+ */
+ended_at: string | null, 
+/**
  * Measured right before the clock started; `None` when it did not come to that.
  */
 start_state: StartState | null, 
@@ -1284,7 +1292,11 @@ start_spread_ms: number, hosts: Array<TrialGenerator>, };
 /**
  * What is told of a trial beside the others.
  */
-export type TrialOutline = { number: number, repeat: number, position: number, started_at: string, start_verdict: string | null, failure: string | null, } & ({ [figure in string]: number | null });
+export type TrialOutline = { number: number, repeat: number, position: number, started_at: string, 
+/**
+ * `None` of trials that an older pgthaw kept.
+ */
+ended_at: string | null, start_verdict: string | null, failure: string | null, } & ({ [figure in string]: number | null });
 
 /**
  * A trial's curves, column by column. In spans of more than a second each has its least and its most beside its mean: a

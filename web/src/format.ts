@@ -9,6 +9,12 @@ export const seconds = (value: number): string => `${value.toFixed(1)} s`;
 /** What is so from its first second on is so at once, as the terminal says it. */
 export const instant = (value: number): string => (value < 0.05 ? "at once" : seconds(value));
 export const after = (value: number): string => (value < 0.05 ? "at once" : `after ${seconds(value)}`);
+/** Hours, minutes and seconds: 53:45:32. */
+export function clock(value: number): string {
+  const whole = Math.round(value);
+  const two = (part: number): string => String(Math.floor(part) % 60).padStart(2, "0");
+  return `${Math.floor(whole / 3600)}:${two(whole / 60)}:${two(whole)}`;
+}
 export const ratio = (value: number): string => value.toFixed(2);
 /** As the terminal writes it: `0.43`, `< 0.30`, `> 1.25`, `0.40–0.47`; `?` is anything. */
 export function limits({ at_least: low, at_most: high }: Limits): string {

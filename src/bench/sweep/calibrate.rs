@@ -8,7 +8,7 @@ use crate::bench::watch::Watched;
 use crate::lab::{Error, Lab, Launch, LocalPgbench, Stop};
 use crate::model::Facts;
 use crate::observe::Cadence;
-use crate::pgbench::parse_outcome;
+use crate::pgbench::{QueryMode, parse_outcome};
 use crate::postgres::{Length, Load, Pgbench, Script, TransactionLog};
 use crate::study::{CALIBRATION_SECONDS, Event, Events, GeneratorCalibration, Strategy, Sweep};
 use crate::units::Bytes;
@@ -53,6 +53,7 @@ fn calibrate(
     let load = Load {
         scripts: vec![(Script::File(script), 1)],
         variables: Vec::new(),
+        query_mode: QueryMode::default(),
         clients,
         jobs,
         rate: None,

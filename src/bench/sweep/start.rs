@@ -157,7 +157,7 @@ impl Starter<'_> {
         let changed = changed_names(before_settings, &point.settings);
         lab.cluster().replace_settings(&point.settings)?;
         let mut findings = Vec::new();
-        let mut restarts = before.is_none() || disk.is_limited() || disk.read_ahead.is_some();
+        let mut restarts = before.is_none() || disk.is_limited() || disk.read_ahead.is_some() || self.memory.is_some();
         if !restarts && !changed.is_empty() {
             let (_, mut connection) = connect(lab).await?;
             restarts = needs_restart(&mut connection, &changed).await?;

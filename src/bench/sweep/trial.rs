@@ -98,6 +98,7 @@ impl TrialSetup<'_> {
             Err(error) if is_of_trial(&error) => trial.failure = Some(error.to_string()),
             Err(error) => return Err(error),
         }
+        trial.ended_at = Some(Timestamp::now());
         Ok(trial)
     }
 
@@ -111,7 +112,7 @@ impl TrialSetup<'_> {
         let starter = Starter {
             device: site.device,
             device_use: site.device_use,
-            memory: self.sweep.memory,
+            memory: point.memory,
             is_idle: self.sweep.is_idle(),
             snapshots,
             directory: self.directory,
@@ -246,7 +247,7 @@ impl TrialSetup<'_> {
             log: &log,
             tables: grown,
             processors: self.machine.cores,
-            memory: self.machine.memory_bytes,
+            memory: self.memory(&trial.point),
         };
         trial.verdicts = compute_trial_verdicts(trial, circumstances);
         trial.warnings = texts_of(&trial.verdicts);
@@ -288,12 +289,17 @@ impl TrialSetup<'_> {
         self.generator.iter().find(|one| one.jobs == threads)
     }
 
+    /// Memory that the server can have.
+    fn memory(&self, point: &Point) -> Bytes {
+        point.memory.map_or(self.machine.memory_bytes, |limit| limit.min(self.machine.memory_bytes))
+    }
+
     /// Caches that the point's database is meant to exceed, with their sizes.
     fn exceeded(&self, point: &Point, shared_buffers: Bytes) -> Vec<(Exceeded, Bytes)> {
         let meant = self.sweep.exceeds.iter().filter(|(_, from)| point.scale >= **from);
         let size = |cache: Exceeded| match cache {
             Exceeded::SharedBuffers => shared_buffers,
-            Exceeded::Memory => self.machine.memory_bytes,
+            Exceeded::Memory => self.memory(point),
         };
         meant.map(|(cache, _)| (*cache, size(*cache))).collect()
     }

@@ -7,8 +7,10 @@ use clap::Args;
 
 use super::sweep::show_sweep;
 use crate::commands::OutputArguments;
+use crate::postgres::pgbench::QueryMode;
 use crate::results::Store;
-use crate::study::{ImportOptions, Imported, Record, read_import};
+use crate::study::{ImportOptions, Imported, Record, StartAsked, read_import};
+use crate::verdict::judge_import;
 
 /// What is imported.
 #[derive(Debug, Args)]
@@ -33,13 +35,32 @@ pub struct ImportArguments {
     /// The script's name, where the report does not say it
     #[arg(long)]
     script: Option<String>,
+
+    /// pgbench's query mode (-M), where the report does not say it
+    #[arg(long, value_name = "MODE")]
+    query_mode: Option<QueryMode>,
+
+    /// Transactions per second that were asked for (pgbench -R), which no report says [default: what was due, in two digits]
+    #[arg(long, value_parser = parse_rate)]
+    rate: Option<f64>,
+
+    /// How the trials started, for people: cold, warm, restored or as-is [default: as-is]
+    #[arg(long)]
+    start: Option<StartAsked>,
+}
+
+fn parse_rate(text: &str) -> Result<f64, String> {
+    let rate = text.parse().ok().filter(|rate: &f64| rate.is_finite() && *rate > 0.0);
+    rate.ok_or_else(|| "it is a number above 0".to_owned())
 }
 
 /// Keeps it as a sweep.
 pub async fn import(store: &Store, arguments: ImportArguments, output: OutputArguments) -> anyhow::Result<()> {
-    let ImportArguments { paths, question, scale, clients, script } = arguments;
-    let options = ImportOptions { paths, question, scale, clients, script };
-    let Imported { mut run, mut trials } = read_import(&options)?;
+    let ImportArguments { paths, question, scale, clients, script, query_mode, rate, start } = arguments;
+    let options = ImportOptions { paths, question, scale, clients, script, query_mode, rate, start };
+    let mut imported = read_import(&options)?;
+    judge_import(&mut imported);
+    let Imported { mut run, mut trials, .. } = imported;
     run.hide_secrets();
     trials.iter_mut().for_each(Record::hide_secrets);
     if let Some(known) = store.read_sweeps().await?.iter().find(|known| known.digest == run.digest) {

@@ -8,7 +8,8 @@ use crate::results::Store;
 use crate::study::SweepRun;
 use crate::terminal::{self, Canvas};
 use crate::verdict::{
-    PointSummary, TrialOutline, WarmerRatio, compute_outline_summary, compute_warmer_ratios, render_sweep_headline,
+    PointSummary, TrialOutline, WarmerRatio, compute_outline_summary, compute_total_seconds, compute_warmer_ratios,
+    render_sweep_headline,
 };
 
 /// What `--json` prints of a sweep, up to its trials.
@@ -17,6 +18,8 @@ struct Head<'a> {
     sweep: &'a SweepRun,
     /// The answer in one sentence.
     headline: String,
+    /// That its trials took together; null where no end of one is known.
+    total_seconds: Option<f64>,
     points: Vec<PointSummary>,
     /// The warmers of a study beside each other.
     ratios: Vec<WarmerRatio>,
@@ -31,11 +34,11 @@ pub async fn show_sweep(store: &Store, run: &SweepRun, output: OutputArguments) 
     let trials = store.read_sweep_outlines(&run.id).await?;
     let (points, ratios) = (compute_outline_summary(run, &trials), compute_warmer_ratios(run, &trials));
     if output.json {
-        let head =
-            Head { sweep: run, headline: render_sweep_headline(&run.varied, &points), points, ratios, trials: [] };
+        let (headline, total_seconds) = (render_sweep_headline(&run.varied, &points), compute_total_seconds(&trials));
+        let head = Head { sweep: run, headline, total_seconds, points, ratios, trials: [] };
         return print_everything(store, head, &trials).await;
     }
-    terminal::print_line(&format!("{}\n", terminal::render_sweep_head(run, trials.len())));
+    terminal::print_line(&format!("{}\n", terminal::render_sweep_head(run, &trials)));
     terminal::print_line(&terminal::render_sweep_points(run, &points, &ratios, Canvas::of_stdout(false)));
     Ok(())
 }

@@ -12,7 +12,7 @@ use crate::lab::error::Error;
 use crate::lab::generator::{Generator, Start};
 use crate::lab::stop::Stop;
 use crate::linux::{MachineIdentity, clock, read_identity};
-use crate::pgbench::{PgbenchOutcome, parse_outcome};
+use crate::pgbench::{PgbenchOutcome, QueryMode, parse_outcome};
 use crate::postgres::{ConnectOptions, Length, Load, TransactionLog, visit_transactions};
 use crate::study::{Generators, Latencies, TrialGenerator};
 
@@ -82,6 +82,7 @@ pub fn check_hosts(generators: &Generators, directory: &Path, stop: &Stop) -> Re
     let load = Load {
         scripts: Vec::new(),
         variables: Vec::new(),
+        query_mode: QueryMode::default(),
         clients: generators.hosts.len() as u32,
         jobs: 1,
         rate: None,

@@ -101,12 +101,14 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
+    use crate::pgbench::QueryMode;
     use crate::postgres::{Length, TransactionLog};
 
     fn load(script: &Path) -> Load {
         Load {
             scripts: vec![(Script::File(script.to_owned()), 3), (Script::Builtin("select-only"), 1)],
             variables: vec![("x".into(), "it's $(date) `id` \\ \"".into())],
+            query_mode: QueryMode::default(),
             clients: 2,
             jobs: 1,
             rate: None,

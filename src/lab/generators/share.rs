@@ -24,12 +24,14 @@ fn share(amount: u32, hosts: u32) -> Vec<u32> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::pgbench::QueryMode;
     use crate::postgres::{Length, TransactionLog};
 
     fn shared(clients: u32, jobs: u32, hosts: usize) -> Vec<(u32, u32, Option<f64>)> {
         let load = Load {
             scripts: Vec::new(),
             variables: Vec::new(),
+            query_mode: QueryMode::default(),
             clients,
             jobs,
             rate: Some(1000.0),

@@ -86,16 +86,25 @@ impl Facts {
 }
 
 impl Series {
-    /// The series, if it says anything at all.
+    /// The series, if it says anything at all of what a server serves.
     pub fn check(self) -> Result<Series, Error> {
-        let intervals = self.buckets.iter().filter(|bucket| bucket.covered_seconds > 0.0).count();
-        if self.transactions() <= 0.0 && intervals > 0 {
+        if self.transactions() <= 0.0 && self.intervals() > 0 {
             return Err(Error::NoTransactions);
         }
-        if intervals < FEWEST_INTERVALS {
-            return Err(Error::TooShort { intervals, fewest: FEWEST_INTERVALS });
+        self.check_length()
+    }
+
+    /// The series, if it is long enough to be judged. That nothing was served is an answer too.
+    pub fn check_length(self) -> Result<Series, Error> {
+        match self.intervals() {
+            intervals if intervals < FEWEST_INTERVALS => Err(Error::TooShort { intervals, fewest: FEWEST_INTERVALS }),
+            _ => Ok(self),
         }
-        Ok(self)
+    }
+
+    /// Buckets with figures.
+    fn intervals(&self) -> usize {
+        self.buckets.iter().filter(|bucket| bucket.covered_seconds > 0.0).count()
     }
 
     /// How long it is.

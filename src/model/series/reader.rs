@@ -110,7 +110,7 @@ impl Reader {
         if facts.clients.is_none() && self.latencies > 0 && !facts.is_rate_limited {
             facts.clients = Some((self.in_flight / self.latencies as f64).round().max(1.0) as u32);
         }
-        collector.finish(facts, remarks).check()
+        collector.finish(facts, remarks).check_length()
     }
 
     fn push_progress(&mut self, line: &str) -> Result<(), Error> {
@@ -202,7 +202,6 @@ impl Reader {
     fn push_transaction(&mut self, line: &str) -> Result<(), Error> {
         let bad = || Error::BadLine { line: self.line, text: line.to_owned() };
         let logged = parse_transaction(line).ok_or_else(bad)?;
-        let TransactionEnd::Answered { .. } = logged.ended else { return Ok(()) };
         let end = logged.second as f64 + f64::from(logged.microsecond) / 1e6;
         if self.collector.is_none() {
             self.begin(end, 1.0);
@@ -211,7 +210,8 @@ impl Reader {
             return Err(Error::TimeBackwards { line: self.line, before: self.last_time, after: end });
         }
         self.last_time = self.last_time.max(end);
-        if let Some(collector) = &mut self.collector {
+        // What failed or was not begun is not served, and shows that nothing was.
+        if let (Some(collector), TransactionEnd::Answered { .. }) = (&mut self.collector, logged.ended) {
             collector.count((end - self.origin).max(0.0));
         }
         Ok(())
@@ -323,7 +323,8 @@ mod tests {
         assert_eq!(read(&two), Err(Error::TooShort { intervals: 2, fewest: FEWEST_INTERVALS }));
         assert_eq!(read("1,5\n"), Err(Error::TooShort { intervals: 1, fewest: FEWEST_INTERVALS }));
         let zero: String = (1..20).map(|second| progress(second, "0.0")).collect();
-        assert_eq!(read(&zero), Err(Error::NoTransactions));
+        let silent = read(&zero).unwrap();
+        assert_eq!((silent.transactions(), silent.clone().check()), (0.0, Err(Error::NoTransactions)));
         let back = two.clone() + &progress(1, "5.0");
         assert_eq!(read(&back), Err(Error::TimeBackwards { line: 3, before: 2.0, after: 1.0 }));
         assert!(matches!(read("1,5\n2,-7\n"), Err(Error::BadNumber { line: 2, .. })));

@@ -102,6 +102,9 @@ fn decide(series: &Series, tail: &Tail, pages: Option<f64>) -> (Verdict, String)
     let least = least_values(reads);
     let is_short = tail.share() < LEAST_TAIL_SHARE || tail.len() < least;
     let percent = |share: f64| format!("{:.0} %", 100.0 * share);
+    if series.transactions() <= 0.0 {
+        return (Verdict::NotReached, format!("not one transaction was served in its {:.0} s", series.seconds()));
+    }
     let silent = silent_seconds(series, tail);
     if silent >= SILENT_SECONDS && tail.period.is_none() {
         return (Verdict::Degrading, format!("it served next to nothing in its last {silent:.0} s"));

@@ -4,6 +4,7 @@ use std::ffi::OsString;
 use std::path::Path;
 
 use super::script::Script;
+use crate::pgbench::QueryMode;
 
 /// What the clients do, and for how long.
 #[derive(Clone, Debug, PartialEq)]
@@ -12,6 +13,7 @@ pub struct Load {
     pub scripts: Vec<(Script, u32)>,
     /// Variables of the scripts, by name.
     pub variables: Vec<(String, String)>,
+    pub query_mode: QueryMode,
     pub clients: u32,
     /// Threads; not more than there are clients.
     pub jobs: u32,
@@ -64,6 +66,7 @@ impl From<&Workload> for Load {
         Load {
             scripts: vec![(workload.script.clone(), 1)],
             variables,
+            query_mode: QueryMode::default(),
             clients: workload.clients,
             jobs: workload.jobs,
             rate: None,
@@ -78,11 +81,14 @@ impl From<&Workload> for Load {
 impl Load {
     /// pgbench's options, logging into files whose names begin with `log_prefix`.
     pub(super) fn arguments(&self, log_prefix: &Path) -> Vec<OsString> {
-        let mut arguments = match self.log {
-            TransactionLog::Seconds => to_arguments(["--aggregate-interval=1"]),
-            TransactionLog::Transactions(share) if share < 1.0 => vec![format!("--sampling-rate={share}").into()],
-            TransactionLog::Transactions(_) => Vec::new(),
-        };
+        let mut arguments = to_arguments(["-M", self.query_mode.name(), "-P", "1", "--log"]);
+        match self.log {
+            TransactionLog::Seconds => arguments.push("--aggregate-interval=1".into()),
+            TransactionLog::Transactions(share) if share < 1.0 => {
+                arguments.push(format!("--sampling-rate={share}").into());
+            }
+            TransactionLog::Transactions(_) => {}
+        }
         let mut prefix = OsString::from("--log-prefix=");
         prefix.push(log_prefix);
         arguments.push(prefix);
@@ -134,6 +140,7 @@ mod tests {
         let load = Load {
             scripts: vec![(Script::Builtin("select-only"), 9), (Script::File("/s/a@b.sql".into()), 1)],
             variables: vec![("rows".into(), "10".into())],
+            query_mode: QueryMode::Extended,
             clients: 8,
             jobs: 2,
             rate: Some(500.5),
@@ -144,7 +151,7 @@ mod tests {
         };
         assert_eq!(
             render(&load),
-            "--sampling-rate=0.25 --log-prefix=/l/log -b select-only@9 -f /s/a@b.sql@1 -D rows=10 -R 500.5 --latency-limit=7.5 --max-tries=3 -c 8 -j 2 -t 100"
+            "-M extended -P 1 --log --sampling-rate=0.25 --log-prefix=/l/log -b select-only@9 -f /s/a@b.sql@1 -D rows=10 -R 500.5 --latency-limit=7.5 --max-tries=3 -c 8 -j 2 -t 100"
         );
         let length = Length::Seconds(3);
         let whole = Load {
@@ -156,6 +163,10 @@ mod tests {
             ..load
         };
         let rendered = render(&whole);
-        assert!(rendered.starts_with("--log-prefix") && rendered.ends_with("-D rows=10 -c 8 -j 2 -T 3"), "{rendered}");
+        assert!(
+            rendered.starts_with("-M extended -P 1 --log --log-prefix")
+                && rendered.ends_with("-D rows=10 -c 8 -j 2 -T 3"),
+            "{rendered}"
+        );
     }
 }

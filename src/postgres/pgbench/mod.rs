@@ -16,6 +16,7 @@ pub use script::{NoSuchScript, SCRIPT_BYTES_MAX, Script};
 
 use super::{ConnectOptions, Error, Programs};
 use crate::files::{open_regular, read_text_at_most};
+pub use crate::pgbench::QueryMode;
 use crate::pgbench::{Intervals, LoggedTransaction, parse_interval, parse_transaction};
 use load::to_arguments;
 
@@ -61,10 +62,9 @@ impl Pgbench {
         self.load_arguments(&Load::from(workload), log_directory)
     }
 
-    /// Arguments that run `load` once, logging into `log_directory`. Prepared statements, for the planner is not what is
-    /// measured; no vacuum before, for it would warm the table.
+    /// Arguments that run `load` once, logging into `log_directory`. No vacuum before, for it would warm the table.
     pub fn load_arguments(&self, load: &Load, log_directory: &Path) -> Vec<OsString> {
-        let mut arguments = to_arguments(["-n", "-M", "prepared", "-P", "1", "--log"]);
+        let mut arguments = to_arguments(["-n"]);
         arguments.extend(load.arguments(&log_directory.join("log")));
         arguments.extend(self.connection_arguments());
         arguments

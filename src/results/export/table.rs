@@ -77,6 +77,8 @@ const POINTS: &[ExportColumn] = &[
     float("tps_min"),
     float("tps_max"),
     float("worst_second_tps"),
+    text("query_mode"),
+    integer("memory_bytes"),
 ];
 
 const TRIALS: &[ExportColumn] = &[
@@ -141,6 +143,20 @@ const TRIALS: &[ExportColumn] = &[
     float("buffers_after_seconds"),
     float("cpu_seconds"),
     integer("device_reads"),
+    integer("checkpoints_timed"),
+    integer("checkpoints_requested"),
+    integer("buffers_checkpoint"),
+    integer("buffers_clean"),
+    integer("buffers_backend"),
+    integer("maxwritten_clean"),
+    integer("buffers_alloc"),
+    float("device_reads_per_second"),
+    float("device_reads_per_second_max"),
+    float("device_bytes_per_write"),
+    float("server_cpu_us_per_transaction"),
+    text("ended_at"),
+    text("query_mode"),
+    integer("memory_bytes"),
 ];
 
 /// Columns of the view `sweep_seconds`.

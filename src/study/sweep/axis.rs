@@ -6,10 +6,16 @@ use std::path::Path;
 use toml::{Table, Value};
 
 use super::named_file::find_file;
+use super::point::AxisLength;
 use super::start::StartAsked;
-use crate::pgbench::BUILTIN_SCRIPTS;
+use crate::pgbench::{BUILTIN_SCRIPTS, QueryMode};
 use crate::postgres::Script;
 use crate::study::strategy::Strategy;
+use crate::units::Bytes;
+
+/// The longest trial that there is.
+const SECONDS_MAX: u32 = 7 * 24 * 3600;
+const TRANSACTIONS_MAX: u32 = 1_000_000_000;
 
 /// Weights of pgbench are small numbers.
 const WEIGHT_MAX: u32 = 1_000_000;
@@ -121,12 +127,24 @@ impl Axis<'_> {
         })
     }
 
+    /// How clients hand their statements to the server.
+    pub fn query_modes(&self) -> Result<Vec<QueryMode>, String> {
+        let names = QueryMode::ALL.map(QueryMode::name).join(", ");
+        self.read(QueryMode::default(), &format!("one of {names}"), |value| value.as_str()?.parse().ok())
+    }
+
+    /// Memory of the server; `None` is no limit.
+    pub fn memories(&self) -> Result<Vec<Option<Bytes>>, String> {
+        self.read(None, "a size such as \"1GiB\", or \"none\"", |value| match value.as_str()? {
+            "none" => Some(None),
+            size => size.parse().ok().filter(|memory: &Bytes| memory.0 > 0).map(Some),
+        })
+    }
+
     /// Start states.
     pub fn starts(&self) -> Result<Vec<StartAsked>, String> {
         let names = StartAsked::ALL.map(StartAsked::name).join(", ");
-        self.read(StartAsked::Warm, &format!("one of {names}"), |value| {
-            StartAsked::ALL.into_iter().find(|start| Some(start.name()) == value.as_str())
-        })
+        self.read(StartAsked::Warm, &format!("one of {names}"), |value| value.as_str()?.parse().ok())
     }
 
     /// Names, which are looked up later.
@@ -156,6 +174,37 @@ impl Axis<'_> {
     }
 }
 
+/// How long trials last: by seconds, by transactions of each client, or by those of all of them, in this order; one of them is
+/// there at most.
+pub fn read_length([seconds, each, total]: [Axis<'_>; 3], clients: &[u32]) -> Result<AxisLength, String> {
+    let given: Vec<&str> =
+        [seconds, each, total].iter().filter(|axis| axis.value.is_some()).map(|axis| axis.key).collect();
+    if given.len() > 1 {
+        let given = given.join(" and ");
+        return Err(format!("{given} are there together: a trial ends by one of them; remove the other"));
+    }
+    if each.value.is_some() {
+        return Ok(AxisLength::Transactions(each.whole_numbers(1, TRANSACTIONS_MAX)?));
+    }
+    if total.value.is_none() {
+        return Ok(AxisLength::Seconds(seconds.whole_numbers(10, SECONDS_MAX)?));
+    }
+    let totals = total.whole_numbers(1, TRANSACTIONS_MAX)?;
+    for total in &totals {
+        if let Some(clients) = clients.iter().find(|clients| total % **clients != 0) {
+            return Err(uneven_total(*total, *clients));
+        }
+    }
+    Ok(AxisLength::TotalTransactions(totals))
+}
+
+fn uneven_total(total: u32, clients: u32) -> String {
+    let nearest = total.div_ceil(clients).saturating_mul(clients);
+    format!(
+        "points.total_transactions: {clients} clients cannot share {total} transactions equally; write {nearest} or another multiple of {clients}, or other clients"
+    )
+}
+
 fn whole_number(value: &Value, most: u32) -> Option<u32> {
     let number = u32::try_from(value.as_integer()?).ok()?;
     (1..=most).contains(&number).then_some(number)
@@ -179,7 +228,7 @@ fn read_mix(value: &Value) -> Option<Vec<(String, u32)>> {
 }
 
 /// As people read it, and as pgbench would have it.
-fn render_mix(mix: &[(String, u32)]) -> String {
+pub fn render_mix(mix: &[(String, u32)]) -> String {
     match mix {
         [(name, _)] => name.clone(),
         _ => mix.iter().map(|(name, weight)| format!("{name}@{weight}")).collect::<Vec<_>>().join(" + "),
@@ -268,7 +317,9 @@ fn read_texts(key: &str, value: &Value) -> Result<Vec<String>, String> {
 
 #[cfg(test)]
 mod tests {
+    use crate::postgres::Length;
     use crate::study::sweep::spec::tests::{assert_refused, sweep};
+    use crate::units::Bytes;
 
     #[test]
     fn a_rate_and_a_limit_have_bounds() {
@@ -282,6 +333,34 @@ mod tests {
         let study = sweep("[points]\nrate = [0.001, 10_000_000]\nlatency_limit_ms = [0.001, \"none\"]\n").unwrap();
         assert_eq!((study.point(0).rate, study.point(0).latency_limit_ms), (Some(0.001), Some(0.001)));
         assert_eq!((study.point(3).rate, study.point(3).latency_limit_ms), (Some(1e7), None));
+    }
+
+    #[test]
+    fn memory_is_an_axis_or_one_size_for_all() {
+        let study = sweep("[points]\nmemory = [\"1GiB\", \"8GB\", \"none\"]\n").unwrap();
+        let memory = |number| study.point(number).memory;
+        assert_eq!([0, 1, 2].map(memory), [Some(Bytes(1 << 30)), Some(Bytes(8 << 30)), None]);
+        assert_eq!(study.point(1).value("memory").as_deref(), Some("8GB"));
+        assert_eq!(sweep("memory = \"1GiB\"\n").unwrap().point(0).memory, Some(Bytes(1 << 30)));
+        assert_refused("memory = \"1GiB\"\n[points]\nmemory = \"2GiB\"\n", &["points.memory", "remove"]);
+        assert_refused("[points]\nmemory = \"much\"\n", &["points.memory", "1GiB"]);
+    }
+
+    #[test]
+    fn clients_share_a_total_of_transactions() {
+        let study = sweep("[points]\nclients = [8, 32]\ntotal_transactions = 200000\n").unwrap();
+        let lengths = [0, 1].map(|number| study.load(&study.point(number)).length);
+        assert_eq!(lengths, [25_000, 6250].map(Length::Transactions));
+        assert_eq!(study.point(1).value("total_transactions").as_deref(), Some("200000"));
+        assert_eq!((study.point(1).value("transactions"), study.axes.varied()), (None, vec!["clients".to_owned()]));
+        assert_refused(
+            "[points]\nclients = [8, 30]\ntotal_transactions = 200000\n",
+            &["points.total_transactions", "30 clients", "200010"],
+        );
+        for other in ["seconds = 5", "transactions = 5"] {
+            let text = format!("[points]\ntotal_transactions = 8\n{other}\n");
+            assert_refused(&text, &["points.total_transactions", "remove the other"]);
+        }
     }
 
     #[test]

@@ -78,7 +78,7 @@ fn workload_seconds(point: &Point, disk: &Disk) -> f64 {
     if let Some(seconds) = point.seconds {
         return seconds.into();
     }
-    let transactions = f64::from(point.transactions.unwrap_or_default()) * f64::from(point.clients);
+    let transactions = f64::from(point.transactions_of_client().unwrap_or_default()) * f64::from(point.clients);
     if let Some(rate) = point.rate {
         return transactions / rate;
     }

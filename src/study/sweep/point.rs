@@ -6,7 +6,9 @@ use serde::{Deserialize, Serialize};
 
 use super::start::StartAsked;
 use crate::model::Facts;
+use crate::pgbench::QueryMode;
 use crate::study::strategy::{NOTHING, Strategy};
+use crate::units::Bytes;
 
 /// What is measured: one combination of parameters.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -18,9 +20,15 @@ pub struct Point {
     pub script: String,
     /// Transactions per second that are asked for; `None`: as fast as it goes.
     pub rate: Option<f64>,
+    /// How clients hand their statements to the server. Points that do not say it were measured with prepared ones.
+    #[serde(default)]
+    pub query_mode: QueryMode,
     /// How long a trial lasts: so many seconds, or so many transactions of each client.
     pub seconds: Option<u32>,
     pub transactions: Option<u32>,
+    /// Or so many transactions of all clients together, of which each has the same share.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub total_transactions: Option<u32>,
     pub start: StartAsked,
     pub disk: String,
     /// Where the cluster lies: `native`, or one that is made for it.
@@ -38,6 +46,9 @@ pub struct Point {
     /// How its database was made: `default`, or a name of the study file.
     #[serde(default = "default_database")]
     pub database: String,
+    /// Of the server in a trial, shared memory and page cache included; `None` is no limit.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub memory: Option<Bytes>,
     /// The scripts' variables, and the server's settings, by name.
     pub variables: Vec<(String, String)>,
     pub settings: Vec<(String, String)>,
@@ -67,12 +78,37 @@ fn default_database() -> String {
     DEFAULT_DATABASE.to_owned()
 }
 
+fn prepared() -> Vec<QueryMode> {
+    vec![QueryMode::Prepared]
+}
+
+/// Is it what studies had before they could name it? Then what such a study means has not changed.
+fn is_prepared(modes: &[QueryMode]) -> bool {
+    modes == [QueryMode::Prepared]
+}
+
+fn unlimited() -> Vec<Option<Bytes>> {
+    vec![None]
+}
+
+/// The same of the server's memory.
+fn is_unlimited(memory: &[Option<Bytes>]) -> bool {
+    memory == [None]
+}
+
+/// Exactly, so that no two sizes look alike: `1GB`, `1536MB`.
+fn render_memory(memory: Bytes) -> String {
+    let units = [("GB", 1 << 30), ("MB", 1 << 20), ("kB", 1 << 10), (" bytes", 1)];
+    let (unit, bytes) = units.into_iter().find(|(_, bytes)| memory.0 % bytes == 0).unwrap_or((" bytes", 1));
+    format!("{}{unit}", memory.0 / bytes)
+}
+
 fn nothing() -> String {
     NOTHING.to_owned()
 }
 
 /// Names of the axes that every study has, whatever it varies; variables and settings come after them.
-pub const FIXED_AXES: [&str; 14] = [
+pub const FIXED_AXES: [&str; 17] = [
     "scale",
     "clients",
     "jobs",
@@ -80,6 +116,7 @@ pub const FIXED_AXES: [&str; 14] = [
     "rate",
     "seconds",
     "transactions",
+    "total_transactions",
     "start",
     "disk",
     "file_system",
@@ -87,6 +124,8 @@ pub const FIXED_AXES: [&str; 14] = [
     "latency_limit_ms",
     "strategy",
     "database",
+    "query_mode",
+    "memory",
 ];
 
 /// The axis of points that are measured twice, and its values.
@@ -109,6 +148,10 @@ pub struct Axes {
     pub latency_limit_ms: Vec<Option<f64>>,
     pub strategy: Vec<String>,
     pub database: Vec<String>,
+    #[serde(default = "prepared", skip_serializing_if = "is_prepared")]
+    pub query_mode: Vec<QueryMode>,
+    #[serde(default = "unlimited", skip_serializing_if = "is_unlimited")]
+    pub memory: Vec<Option<Bytes>>,
     pub variables: Vec<(String, Vec<String>)>,
     pub settings: Vec<(String, Vec<String>)>,
     /// Is each point there twice, as [`SIDES`]?
@@ -116,18 +159,32 @@ pub struct Axes {
     pub is_twice: bool,
 }
 
-/// How long trials last: one of the two for all points.
+/// Names of the axes of which a study has one.
+const LENGTH_AXES: [&str; 3] = ["seconds", "transactions", "total_transactions"];
+
+/// How long trials last: one of them for all points.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum AxisLength {
     Seconds(Vec<u32>),
     Transactions(Vec<u32>),
+    TotalTransactions(Vec<u32>),
 }
 
 impl AxisLength {
     fn values(&self) -> &[u32] {
         match self {
-            AxisLength::Seconds(values) | AxisLength::Transactions(values) => values,
+            AxisLength::Seconds(values) | AxisLength::Transactions(values) | AxisLength::TotalTransactions(values) => {
+                values
+            }
+        }
+    }
+
+    fn name(&self) -> &'static str {
+        match self {
+            AxisLength::Seconds(_) => "seconds",
+            AxisLength::Transactions(_) => "transactions",
+            AxisLength::TotalTransactions(_) => "total_transactions",
         }
     }
 }
@@ -152,14 +209,16 @@ impl Axes {
         let (scale, clients, jobs) = (self.scale[place()], self.clients[place()], self.jobs[place()]);
         let (script, rate) = (self.script[place()].clone(), self.rate[place()]);
         let length = self.length.values()[place()];
-        let (seconds, transactions) = match self.length {
-            AxisLength::Seconds(_) => (Some(length), None),
-            AxisLength::Transactions(_) => (None, Some(length)),
+        let (seconds, transactions, total_transactions) = match self.length {
+            AxisLength::Seconds(_) => (Some(length), None, None),
+            AxisLength::Transactions(_) => (None, Some(length), None),
+            AxisLength::TotalTransactions(_) => (None, None, Some(length)),
         };
         let (start, disk) = (self.start[place()], self.disk[place()].clone());
         let (file_system, server) = (self.file_system[place()].clone(), self.server[place()].clone());
         let (latency_limit_ms, strategy) = (self.latency_limit_ms[place()], self.strategy[place()].clone());
-        let database = self.database[place()].clone();
+        let (database, query_mode) = (self.database[place()].clone(), self.query_mode[place()]);
+        let memory = self.memory[place()];
         let mut named = |axes: &[(String, Vec<String>)]| -> Vec<(String, String)> {
             axes.iter().map(|(name, values)| (name.clone(), values[place()].clone())).collect()
         };
@@ -171,8 +230,10 @@ impl Axes {
             jobs,
             script,
             rate,
+            query_mode,
             seconds,
             transactions,
+            total_transactions,
             start,
             disk,
             file_system,
@@ -180,6 +241,7 @@ impl Axes {
             latency_limit_ms,
             strategy,
             database,
+            memory,
             variables,
             settings,
             side,
@@ -188,11 +250,8 @@ impl Axes {
 
     /// Names of the axes with more than one value: by these the points differ.
     pub fn varied(&self) -> Vec<String> {
-        let other_length = match self.length {
-            AxisLength::Seconds(_) => "transactions",
-            AxisLength::Transactions(_) => "seconds",
-        };
-        let fixed = FIXED_AXES.into_iter().filter(|name| *name != other_length).map(str::to_owned);
+        let is_here = |name: &&str| !LENGTH_AXES.contains(name) || *name == self.length.name();
+        let fixed = FIXED_AXES.into_iter().filter(is_here).map(str::to_owned);
         let named = self.variables.iter().chain(&self.settings).map(|(name, _)| name.clone());
         let names = fixed.chain(named).chain([SIDE.to_owned()]);
         names.zip(self.lengths()).filter(|(_, length)| *length > 1).map(|(name, _)| name).collect()
@@ -214,6 +273,8 @@ impl Axes {
             self.latency_limit_ms.len(),
             self.strategy.len(),
             self.database.len(),
+            self.query_mode.len(),
+            self.memory.len(),
         ];
         let named = self.variables.iter().chain(&self.settings).map(|(_, values)| values.len());
         fixed.into_iter().chain(named).chain([if self.is_twice { SIDES.len() } else { 1 }]).collect()
@@ -224,6 +285,11 @@ impl Point {
     /// What warms the cold server beside the load.
     pub fn strategy(&self) -> Strategy {
         self.strategy.parse().unwrap_or(Strategy::Nothing)
+    }
+
+    /// Transactions of each client; `None` where the seconds end a trial.
+    pub fn transactions_of_client(&self) -> Option<u32> {
+        self.transactions.or(self.total_transactions.map(|total| total / self.clients.max(1)))
     }
 
     /// The script without the directories of a file.
@@ -253,12 +319,15 @@ impl Point {
             "rate" => Some(self.rate.map_or("unlimited".to_owned(), |rate| rate.to_string())),
             "seconds" => self.seconds.map(|seconds| seconds.to_string()),
             "transactions" => self.transactions.map(|transactions| transactions.to_string()),
+            "total_transactions" => self.total_transactions.map(|transactions| transactions.to_string()),
             "start" => Some(self.start.name().to_owned()),
             "disk" => Some(self.disk.clone()),
             "file_system" => Some(self.file_system.clone()),
             "server" => Some(self.server.clone()),
             "strategy" => Some(self.strategy.clone()),
             "database" => Some(self.database.clone()),
+            "query_mode" => Some(self.query_mode.to_string()),
+            "memory" => Some(self.memory.map_or("none".to_owned(), render_memory)),
             "latency_limit_ms" => Some(self.latency_limit_ms.map_or("none".to_owned(), |limit| limit.to_string())),
             SIDE => self.side.clone(),
             name => {
@@ -313,6 +382,8 @@ pub mod tests {
             latency_limit_ms: vec![None],
             strategy: vec![NOTHING.to_owned()],
             database: vec![DEFAULT_DATABASE.to_owned()],
+            query_mode: prepared(),
+            memory: unlimited(),
             variables: vec![("rows".into(), names(lengths[8]))],
             settings: vec![("work_mem".into(), names(lengths[9]))],
             is_twice: false,
@@ -353,6 +424,12 @@ pub mod tests {
         let limits = [0, 1].map(|number| axes.point(number).value("latency_limit_ms").unwrap());
         assert_eq!((limits, axes.point(0).value("rate").unwrap()), (["none".into(), "50".into()], "unlimited".into()));
         assert_eq!(axes.point(0).render(&axes.varied()), "latency_limit_ms none");
+    }
+
+    #[test]
+    fn memory_is_told_to_the_byte() {
+        let of = |bytes| render_memory(Bytes(bytes));
+        assert_eq!([1 << 30, 1536 << 20, 5 << 10, 1025].map(of), ["1GB", "1536MB", "5kB", "1025 bytes"]);
     }
 
     #[test]

@@ -118,6 +118,9 @@ pub struct SweepTrial {
     /// Position in the random order, from 1.
     pub position: u32,
     pub started_at: Timestamp,
+    /// With all that belongs to it, from the making of its start state on; `None` of trials that an older pgthaw kept.
+    #[serde(default)]
+    pub ended_at: Option<Timestamp>,
     /// Measured right before the clock started; `None` when it did not come to that.
     pub start_state: Option<StartState>,
     /// pgbench's command.
@@ -251,6 +254,7 @@ pub fn empty_trial(sweep_id: &str, point: &Point, turn: &Turn<u32>, started_at: 
         repeat: turn.repeat,
         position: turn.position,
         started_at,
+        ended_at: None,
         start_state: None,
         command: String::new(),
         strategy_outcome: None,

@@ -9,11 +9,11 @@ use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
 use toml::{Table, Value};
 
-use super::axis::{Axis, Mix, read_settings, read_variables};
+use super::axis::{Axis, Mix, read_length, read_settings, read_variables};
 use super::database::{DatabaseSpec, RawDatabase, read_databases};
 use super::generators::{Generators, RawGenerators, read_generators};
 use super::ground::{FileSystemSpec, ServerSpec, read_file_systems, read_servers};
-use super::point::{Axes, AxisLength, DEFAULT_DATABASE, DEFAULT_SERVER, FIXED_AXES, NATIVE, Point, SIDE};
+use super::point::{Axes, DEFAULT_DATABASE, DEFAULT_SERVER, FIXED_AXES, NATIVE, Point, SIDE};
 use super::start::StartAsked;
 use super::warmup::{Until, check_generators, read_kind, read_memory, read_until, read_wanted_seconds};
 use crate::files::{directory_of, read_at_most, read_text_at_most};
@@ -34,8 +34,6 @@ pub const TRIALS_MAX: u128 = 100_000;
 /// The same for the parameters of pgbench: far above what it or a server can do, and no overflow in sight.
 const SCALE_MAX: u32 = 1_000_000;
 const CLIENTS_MAX: u32 = 10_000;
-const SECONDS_MAX: u32 = 7 * 24 * 3600;
-const TRANSACTIONS_MAX: u32 = 1_000_000_000;
 const REPEATS_MAX: u32 = 1000;
 const TRIES_MAX: u32 = 1_000_000;
 
@@ -73,7 +71,7 @@ pub struct Sweep {
     /// everything is.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub wanted_seconds: Option<u32>,
-    /// Memory of the server in a trial, shared memory and page cache included; `None` is no limit.
+    /// Memory of the server in every trial, shared memory and page cache included; `None`: as the points say.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub memory: Option<Bytes>,
     /// The hosts that make the load; `None`: this one.
@@ -146,6 +144,7 @@ struct RawPoints {
     rate: Option<Value>,
     seconds: Option<Value>,
     transactions: Option<Value>,
+    total_transactions: Option<Value>,
     start: Option<Value>,
     disk: Option<Value>,
     file_system: Option<Value>,
@@ -153,6 +152,8 @@ struct RawPoints {
     latency_limit_ms: Option<Value>,
     strategy: Option<Value>,
     database: Option<Value>,
+    query_mode: Option<Value>,
+    memory: Option<Value>,
 }
 
 /// Reads and checks a study file. Files that it names are looked for beside it. `is_twice`: every point is measured twice,
@@ -207,7 +208,7 @@ pub fn parse_sweep(text: &str, directory: &Path, is_twice: bool) -> Result<Sweep
         is_warmup: read_kind(raw.kind.as_deref(), &axes, until)?,
         until,
         wanted_seconds: raw.wanted_seconds.as_ref().map(|value| read_wanted_seconds(value, until)).transpose()?,
-        memory: raw.memory.as_deref().map(read_memory).transpose()?,
+        memory: read_memory(raw.memory.as_deref(), raw.points.memory.is_some())?,
         generators: raw.generators.as_ref().map(read_generators).transpose()?,
         contents: contents.collect::<Result<_, String>>()?,
         axes,
@@ -224,24 +225,17 @@ type Scripts = BTreeMap<String, Mix>;
 fn read_axes(raw: &RawSweep, directory: &Path) -> Result<(Axes, Scripts), String> {
     let points = &raw.points;
     let axis = |key, value| Axis { key, value };
-    let (key, value) = ("points.seconds", points.seconds.as_ref());
-    let length = match (value, points.transactions.as_ref()) {
-        (Some(_), Some(_)) => {
-            return Err(
-                "points.seconds and points.transactions are both there: a trial ends by one of them; remove the other"
-                    .into(),
-            );
-        }
-        (_, Some(value)) => {
-            let transactions = axis("points.transactions", Some(value)).whole_numbers(1, TRANSACTIONS_MAX)?;
-            AxisLength::Transactions(transactions)
-        }
-        (value, None) => AxisLength::Seconds(axis(key, value).whole_numbers(10, SECONDS_MAX)?),
-    };
+    let clients = axis("points.clients", points.clients.as_ref()).whole_numbers(1, CLIENTS_MAX)?;
+    let length = [
+        axis("points.seconds", points.seconds.as_ref()),
+        axis("points.transactions", points.transactions.as_ref()),
+        axis("points.total_transactions", points.total_transactions.as_ref()),
+    ];
+    let length = read_length(length, &clients)?;
     let scripts = axis("points.script", points.script.as_ref()).scripts(directory)?;
     let axes = Axes {
         scale: axis("points.scale", points.scale.as_ref()).whole_numbers(1, SCALE_MAX)?,
-        clients: axis("points.clients", points.clients.as_ref()).whole_numbers(1, CLIENTS_MAX)?,
+        clients,
         jobs: axis("points.jobs", points.jobs.as_ref()).whole_numbers(1, CLIENTS_MAX)?,
         script: scripts.iter().map(|(name, _)| name.clone()).collect(),
         rate: axis("points.rate", points.rate.as_ref()).rates()?,
@@ -253,6 +247,8 @@ fn read_axes(raw: &RawSweep, directory: &Path) -> Result<(Axes, Scripts), String
         latency_limit_ms: axis("points.latency_limit_ms", points.latency_limit_ms.as_ref()).latency_limits()?,
         strategy: axis("points.strategy", points.strategy.as_ref()).strategies()?,
         database: axis("points.database", points.database.as_ref()).names(DEFAULT_DATABASE)?,
+        query_mode: axis("points.query_mode", points.query_mode.as_ref()).query_modes()?,
+        memory: axis("points.memory", points.memory.as_ref()).memories()?,
         variables: read_variables(&raw.variables)?,
         settings: read_settings(&raw.settings)?,
         is_twice: raw.aa,
@@ -382,7 +378,8 @@ impl Sweep {
 
     /// The point with this number, from 0.
     pub fn point(&self, number: u32) -> Point {
-        self.axes.point(number.into())
+        let point = self.axes.point(number.into());
+        Point { memory: point.memory.or(self.memory), ..point }
     }
 
     /// What warms servers in it, [`Strategy::Nothing`] where nothing does.
@@ -399,12 +396,13 @@ impl Sweep {
         Load {
             scripts: self.scripts.get(&point.script).cloned().unwrap_or_default(),
             variables: self.variables(point),
+            query_mode: point.query_mode,
             clients: point.clients,
             jobs: point.jobs,
             rate: point.rate,
             latency_limit_ms: point.latency_limit_ms,
             max_tries: self.max_tries,
-            length: match (point.seconds, point.transactions) {
+            length: match (point.seconds, point.transactions_of_client()) {
                 (None, Some(transactions)) => Length::Transactions(transactions),
                 (seconds, _) => Length::Seconds(seconds.unwrap_or_default()),
             },

@@ -1,5 +1,7 @@
 //! The state that a trial starts from.
 
+use std::str::FromStr;
+
 use serde::{Deserialize, Serialize};
 
 /// The state in which a trial is asked to start.
@@ -27,5 +29,14 @@ impl StartAsked {
             StartAsked::Restored => "restored",
             StartAsked::AsIs => "as-is",
         }
+    }
+}
+
+impl FromStr for StartAsked {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<StartAsked, String> {
+        let found = StartAsked::ALL.into_iter().find(|start| start.name() == text);
+        found.ok_or_else(|| format!("it is one of {}", StartAsked::ALL.map(StartAsked::name).join(", ")))
     }
 }

@@ -7,6 +7,7 @@ use toml::{Table, Value};
 use super::axis::Axis;
 use super::point::{Axes, AxisLength};
 use super::start::StartAsked;
+use crate::pgbench::QueryMode;
 use crate::postgres::Script;
 use crate::study::disk::is_built_in;
 use crate::study::record::{Disk, StudyForecast};
@@ -48,6 +49,7 @@ pub struct WarmupAsked<'a> {
     pub clients: u32,
     pub jobs: u32,
     pub script: &'a Script,
+    pub query_mode: QueryMode,
     pub seconds: u32,
     /// What ends a trial before its seconds are over, if anything does.
     pub until: Option<Until>,
@@ -90,6 +92,7 @@ impl WarmupAsked<'_> {
             ("clients", whole(self.clients.into())),
             ("jobs", whole(self.jobs.into())),
             ("script", script),
+            ("query_mode", text(self.query_mode.name())),
             ("seconds", whole(self.seconds.into())),
             ("start", text(StartAsked::Cold.name())),
             ("disk", text(&self.disk.name)),
@@ -132,7 +135,7 @@ pub fn read_until(until: Option<&str>, axes: &Axes) -> Result<Option<Until>, Str
         .ok_or_else(|| format!("until: {word:?} is not allowed; write \"steady\" or \"resident\", or leave it out"))?;
     if !matches!(axes.length, AxisLength::Seconds(_)) {
         return Err(
-            "until: give the most that a trial may last by points.seconds, and remove points.transactions".into()
+            "until: give the most that a trial may last by points.seconds, and remove points.transactions or points.total_transactions".into()
         );
     }
     if until == Until::Resident {
@@ -171,9 +174,14 @@ pub fn read_wanted_seconds(value: &Value, until: Option<Until>) -> Result<u32, S
     Axis { key: "wanted_seconds", value: Some(value) }.whole_number(WANTED_SECONDS_MAX)
 }
 
-pub fn read_memory(text: &str) -> Result<Bytes, String> {
+/// Memory for all points, which then have no axis of it.
+pub fn read_memory(text: Option<&str>, is_axis: bool) -> Result<Option<Bytes>, String> {
+    let Some(text) = text else { return Ok(None) };
+    if is_axis {
+        return Err("memory and points.memory are both there: remove one of them".into());
+    }
     let memory: Option<Bytes> = text.parse().ok().filter(|memory: &Bytes| memory.0 > 0);
-    memory.ok_or_else(|| format!("memory: {text:?} is no size; write one such as \"512MB\", or leave it out"))
+    memory.map(Some).ok_or_else(|| format!("memory: {text:?} is no size; write one such as \"512MB\", or leave it out"))
 }
 
 /// Its page shows one workload from a cold start, warmed in one way or another.
@@ -233,6 +241,7 @@ mod tests {
             clients: 8,
             jobs: 2,
             script: &Script::Builtin("select-only"),
+            query_mode: QueryMode::Extended,
             seconds: 20,
             until: Some(Until::Steady),
             wanted_seconds: None,
@@ -255,6 +264,7 @@ mod tests {
         assert_eq!((study.points(), study.repeats, study.seed, study.question.as_str()), (2, 3, Some(7), "why?"));
         assert!(study.is_warmup && study.until == Some(Until::Steady) && study.memory == Some(Bytes(90 << 20)));
         assert_eq!((point.strategy.as_str(), point.start, point.seconds), ("cat", StartAsked::Cold, Some(20)));
+        assert_eq!(study.load(&point).query_mode, QueryMode::Extended);
         assert_eq!(point.settings, [("shared_buffers".to_owned(), "16384kB".to_owned())]);
         assert_eq!(study.disk(&point), disk);
         let native = named("native");

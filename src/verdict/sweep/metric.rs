@@ -31,8 +31,12 @@ pub enum Metric {
     CpuPerGb,
     DeviceReads,
     DeviceRead,
+    ReadsPerSecond,
+    PeakReads,
     DeviceWrites,
     DeviceWritten,
+    WriteSize,
+    CpuPerTransaction,
     Late,
     Skipped,
     Checkpoints,
@@ -149,6 +153,20 @@ const FACTS: [MetricFacts; Metric::VARIANTS.len()] = [
         Bytes,
     ),
     facts(
+        "reads-per-second",
+        "device_reads_per_second",
+        "reads/s (by anybody)",
+        "reads of the device per second, the mean of a trial, by anybody",
+        PerSecond,
+    ),
+    facts(
+        "peak-reads",
+        "device_reads_per_second_max",
+        "peak reads/s (by anybody)",
+        "reads of the device in the second with the most, by anybody",
+        PerSecond,
+    ),
+    facts(
         "writes",
         "device_writes_per_second",
         "device writes (by anybody)",
@@ -161,6 +179,23 @@ const FACTS: [MetricFacts; Metric::VARIANTS.len()] = [
         "device written (by anybody)",
         "bytes written to the device in a trial, by anybody",
         Bytes,
+    ),
+    MetricFacts {
+        is_low_better: false,
+        ..facts(
+            "write-size",
+            "device_bytes_per_write",
+            "bytes per write (by anybody)",
+            "bytes of a write to the device, the mean of a trial, by anybody",
+            Bytes,
+        )
+    },
+    facts(
+        "cpu-per-transaction",
+        "server_cpu_us_per_transaction",
+        "CPU per transaction",
+        "processor time of the server for a transaction",
+        Latency,
     ),
     facts("late", "late", "late", "transactions above the latency limit", Count),
     facts("skipped", "skipped", "skipped", "transactions that were due too long ago", Count),
@@ -251,6 +286,9 @@ pub fn compute_figures(trial: &SweepTrial) -> ByMetric<f64> {
     let gauged = device().count();
     let writes: f64 = device().map(|second| second.writes as f64).sum();
     let written: f64 = device().map(|second| second.written_bytes.0 as f64).sum();
+    let reads = || device().map(|second| second.reads as f64);
+    let server_cpu: f64 = trial.os_samples.iter().map(|second| second.server_total().cpu_seconds).sum();
+    let has_cpu = !trial.os_samples.is_empty() && trial.transactions > 0;
     let own = [
         (Metric::Tps, Some(trial.tps)),
         (Metric::WorstSecond, trial.worst_second_tps),
@@ -261,6 +299,10 @@ pub fn compute_figures(trial: &SweepTrial) -> ByMetric<f64> {
         (Metric::DeviceRead, Some(trial.device_read_bytes.0 as f64)),
         (Metric::DeviceWrites, (gauged > 0).then(|| writes / gauged as f64)),
         (Metric::DeviceWritten, (gauged > 0).then_some(written)),
+        (Metric::ReadsPerSecond, (gauged > 0).then(|| reads().sum::<f64>() / gauged as f64)),
+        (Metric::PeakReads, reads().reduce(f64::max)),
+        (Metric::WriteSize, (writes > 0.0).then(|| written / writes)),
+        (Metric::CpuPerTransaction, has_cpu.then(|| 1e6 * server_cpu / trial.transactions as f64)),
         (Metric::Late, Some(trial.late as f64)),
         (Metric::Skipped, Some(trial.skipped as f64)),
         (Metric::Checkpoints, Some(trial.checkpoints.len() as f64)),
@@ -271,6 +313,8 @@ pub fn compute_figures(trial: &SweepTrial) -> ByMetric<f64> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::study::OsSample;
+    use crate::study::sweep::record::tests::trial;
 
     #[test]
     fn every_metric_has_a_name_and_a_field_of_its_own() {
@@ -283,6 +327,29 @@ mod tests {
             assert_eq!(metric.name().parse::<Metric>().unwrap(), metric);
         }
         assert!("p98".parse::<Metric>().unwrap_err().to_string().contains("tps, worst-second, p50, p95, p99, p999"));
+    }
+
+    #[test]
+    fn seconds_of_the_machine_become_figures_of_the_trial() {
+        let second = |cpu_seconds: f64, reads: u64, writes: u64| -> OsSample {
+            serde_json::from_value(serde_json::json!({
+                "second": 1, "generator_threads": [], "server": { "client backend": { "tasks": 1,
+                "cpu_seconds": cpu_seconds, "run_delay_seconds": 0.0 } }, "pgthaw_cpu_seconds": 0.0,
+                "processors_busy_seconds": 0.0, "processors_iowait_seconds": 0.0, "processors_steal_seconds": 0.0,
+                "device": { "reads": reads, "read_bytes": 0, "writes": writes, "written_bytes": 8192 * writes,
+                "read_await_us": null, "write_await_us": null, "queue": 0.0, "busy_ratio": 0.0 },
+                "available_bytes": 0, "cached_bytes": 0, "dirty_bytes": 0, "writeback_bytes": 0,
+                "pressure": { "cpu_some": null, "io_some": null, "io_full": null, "memory_some": null,
+                "memory_full": null },
+            }))
+            .unwrap()
+        };
+        let os_samples = vec![second(0.5, 100, 10), second(1.5, 300, 0)];
+        let figures = compute_figures(&SweepTrial { os_samples, transactions: 4000, ..trial() });
+        let told = [Metric::ReadsPerSecond, Metric::PeakReads, Metric::WriteSize, Metric::CpuPerTransaction];
+        assert_eq!(told.map(|metric| figures.get(metric)), [200.0, 300.0, 8192.0, 500.0].map(Some));
+        let figures = compute_figures(&trial());
+        assert_eq!(told.map(|metric| figures.get(metric)), [None; 4]);
     }
 
     #[test]

@@ -17,11 +17,12 @@ pub use compare::{CellComparison, SweepComparison, compute_sweep_comparison};
 pub use cycles::compute_cycles;
 pub use findings::{
     Circumstances, TableGrowth, busiest_thread, compute_start_verdicts, compute_sweep_verdicts, compute_trial_verdicts,
+    judge_import,
 };
 pub use headline::render_sweep_headline;
 pub use metric::{ByMetric, Metric, MetricFacts, MetricKind};
 pub use noise::{Noise, NoiseCell, compute_noise, compute_noises, is_twice};
-pub use outline::{BackgroundWrites, TrialOutline};
+pub use outline::{BackgroundWrites, TrialOutline, compute_total_seconds};
 pub use pairs::{Selection, Side};
 pub use ratios::{WarmerRatio, compute_warmer_ratios};
 pub use series::TrialSeries;

@@ -15,6 +15,8 @@ pub struct TrialOutline {
     pub repeat: u32,
     pub position: u32,
     pub started_at: Timestamp,
+    /// `None` of trials that an older pgthaw kept.
+    pub ended_at: Option<Timestamp>,
     pub start_verdict: Option<String>,
     pub failure: Option<String>,
     #[serde(flatten)]
@@ -75,6 +77,12 @@ impl BackgroundWrites {
     }
 }
 
+/// Seconds that trials took together, with all that belongs to each; `None` where no end of one is known.
+pub fn compute_total_seconds(trials: &[TrialOutline]) -> Option<f64> {
+    let took = |trial: &TrialOutline| Some(trial.ended_at?.duration_since(trial.started_at).as_secs_f64());
+    trials.iter().filter_map(took).reduce(|sum, seconds| sum + seconds)
+}
+
 impl From<&SweepTrial> for TrialOutline {
     fn from(trial: &SweepTrial) -> TrialOutline {
         TrialOutline {
@@ -82,6 +90,7 @@ impl From<&SweepTrial> for TrialOutline {
             repeat: trial.repeat,
             position: trial.position,
             started_at: trial.started_at,
+            ended_at: trial.ended_at,
             start_verdict: trial.start_state.as_ref().map(|state| state.verdict.clone()),
             failure: trial.failure.clone(),
             figures: compute_figures(trial),
@@ -100,6 +109,7 @@ mod tests {
     use std::collections::BTreeMap;
 
     use super::*;
+    use crate::study::sweep::record::tests::trial;
 
     fn row(key: &[(&str, &str)], added: &[(&str, f64)]) -> RowDelta {
         RowDelta {
@@ -111,6 +121,17 @@ mod tests {
     /// Of pg_stat_io.
     fn io(backend_type: &str, object: &str, writes: f64) -> RowDelta {
         row(&[("backend_type", backend_type), ("object", object), ("context", "normal")], &[("writes", writes)])
+    }
+
+    #[test]
+    fn the_total_is_of_the_trials_whose_end_is_known() {
+        let of = |seconds: Option<i64>| {
+            let started_at = Timestamp::UNIX_EPOCH;
+            let ended_at = seconds.map(|seconds| Timestamp::from_second(seconds).unwrap());
+            TrialOutline::from(&SweepTrial { started_at, ended_at, ..trial() })
+        };
+        assert_eq!(compute_total_seconds(&[of(Some(20)), of(None), of(Some(25))]), Some(45.0));
+        assert_eq!(compute_total_seconds(&[of(None)]), None);
     }
 
     #[test]

@@ -2,11 +2,11 @@
 
 import { card, element, settingsTable } from "../element";
 import { fold } from "../fold";
-import { after, bytes, count, seconds, time } from "../format";
+import { after, bytes, clock, count, seconds, time } from "../format";
 import type { StudyData, Tournament } from "../../generated/record";
 import { disk } from "./tournament_head";
 
-export function facts({ sweep, exact, tournament }: StudyData): HTMLElement {
+export function facts({ sweep, exact, total_seconds: total, tournament }: StudyData): HTMLElement {
   const { machine, server } = sweep;
   return fold(
     "facts",
@@ -35,6 +35,7 @@ export function facts({ sweep, exact, tournament }: StudyData): HTMLElement {
         ["id", sweep.id],
         ["began", time(sweep.started_at)],
         ["ended", sweep.ended_at === null ? "not yet" : time(sweep.ended_at)],
+        ...(total === null ? [] : [["its trials took", clock(total)] as [string, string]]),
         ["seed of the order", exact.seed],
         ["SHA-256 of its meaning", sweep.digest],
         ["pgthaw", sweep.pgthaw_version],

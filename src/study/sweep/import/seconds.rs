@@ -9,6 +9,7 @@ use super::files::TrialFiles;
 use crate::files::open_regular;
 use crate::pgbench::{Interval, Intervals, PgbenchReport, Progress, TransactionEnd, parse_interval, parse_transaction};
 use crate::study::error::Error;
+use crate::study::finding::Finding;
 use crate::study::record::Sample;
 use crate::study::sweep::histogram::{LatencyHistogram, ScriptLatency};
 use crate::study::sweep::latency::Latencies;
@@ -34,16 +35,19 @@ pub struct Measured {
     pub scripts: Vec<ScriptLatency>,
     /// As many as the log names.
     pub clients: Option<u32>,
+    /// Does the log tell that transactions were due at times?
+    pub has_rate: bool,
     /// Is a second what was counted within it, and not a part of a longer interval?
     pub is_by_second: bool,
-    pub warnings: Vec<String>,
+    /// What speaks against it already.
+    pub findings: Vec<Finding>,
 }
 
-/// Reads the trial.
-pub fn read_trial(files: &TrialFiles) -> Result<Measured, Error> {
+/// Reads the trial. `has_rate`: is it known that transactions were due at times, whatever the log tells of it?
+pub fn read_trial(files: &TrialFiles, has_rate: bool) -> Result<Measured, Error> {
     let report = files.report.as_ref().map(|(_, report)| report);
     if !files.transactions.is_empty() {
-        return read_transactions(&files.transactions, report);
+        return read_transactions(&files.transactions, report, has_rate);
     }
     if !files.intervals.is_empty() {
         return read_intervals(&files.intervals);
@@ -56,10 +60,10 @@ pub fn read_trial(files: &TrialFiles) -> Result<Measured, Error> {
         .map_or_else(Measured::default, |report| from_progress(&report.progress, longest(path.unwrap_or_default()))))
 }
 
-fn read_transactions(paths: &[PathBuf], report: Option<&PgbenchReport>) -> Result<Measured, Error> {
+fn read_transactions(paths: &[PathBuf], report: Option<&PgbenchReport>, mut has_rate: bool) -> Result<Measured, Error> {
     // Without a report only transactions that were due too long ago tell of a rate: the last column is the waiting or the
     // retries.
-    let (mut scripts, mut clients, mut has_rate) = (0, 0, report.is_some_and(|report| report.has_rate));
+    let (mut scripts, mut clients) = (0, 0);
     for_each(paths, parse_transaction, |one| {
         scripts = scripts.max(one.script.saturating_add(1));
         clients = clients.max(one.client.saturating_add(1));
@@ -68,8 +72,10 @@ fn read_transactions(paths: &[PathBuf], report: Option<&PgbenchReport>) -> Resul
     if scripts > SCRIPTS_MAX {
         return Err(Error::Import(format!("{}: pgbench has no {scripts} scripts", paths[0].display())));
     }
+    let mix = report.map(|report| report.mix.as_slice()).unwrap_or_default();
     let names = match (scripts, report.and_then(|report| report.script.clone())) {
-        (1, Some(name)) => vec![name],
+        (1, Some(name)) if mix.is_empty() => vec![name],
+        _ if mix.len() >= scripts as usize => mix.iter().map(|(name, _)| name.clone()).collect(),
         _ => (0..scripts).map(|place| format!("script {place}")).collect(),
     };
     let mut latencies = Latencies::new(names, has_rate);
@@ -79,6 +85,7 @@ fn read_transactions(paths: &[PathBuf], report: Option<&PgbenchReport>) -> Resul
         latency: Some(latencies.overall()),
         scripts: latencies.scripts(),
         clients: Some(clients),
+        has_rate,
         ..measured
     })
 }
@@ -140,18 +147,42 @@ fn from_intervals(intervals: &Intervals, width: i64, paths: &[PathBuf]) -> Resul
         let room = &mut samples[place..(place + width as usize).min(seconds as usize)];
         spread(interval, room);
     }
-    let warnings = (width > 1).then(|| spread_warning(width as f64));
+    let gaps = intervals.keys().zip(intervals.keys().skip(1)).map(|(one, next)| (one + width - first, next - first));
+    let findings = [(width > 1).then(|| find_spread(width as f64)), find_gaps(gaps, &samples)];
     Ok(Measured {
         started_at: Timestamp::from_second(*first).ok(),
         samples,
         is_by_second: width == 1,
-        warnings: warnings.into_iter().collect(),
+        findings: findings.into_iter().flatten().collect(),
         ..Measured::default()
     })
 }
 
-fn spread_warning(seconds: f64) -> String {
-    format!("logged by intervals of {seconds} s, which are spread over their seconds: there is no worst second")
+fn find_spread(seconds: f64) -> Finding {
+    Finding::Assumed {
+        what: format!(
+            "logged by intervals of {seconds} s, which are spread over their seconds: there is no worst second"
+        ),
+        how: "let pgbench tell each second (--progress=1, --aggregate-interval=1)".to_owned(),
+    }
+}
+
+/// A stretch in which fewer transactions than this would have ended, by the mean, may be without one by chance.
+const EXPECTED_MIN: f64 = 20.0;
+
+/// Stretches of which nothing is told, each from one second after the start to another.
+fn find_gaps(stretches: impl Iterator<Item = (i64, i64)>, samples: &[Sample]) -> Option<Finding> {
+    let transactions: f64 = samples.iter().map(|sample| sample.transactions as f64).sum();
+    let per_second = transactions / samples.len().max(1) as f64;
+    let is_told = |(from, until): &(i64, i64)| (until - from) as f64 * per_second >= EXPECTED_MIN;
+    let gaps: Vec<(i64, i64)> = stretches.filter(|(from, until)| from < until).filter(is_told).collect();
+    let (from, until) = gaps.iter().max_by_key(|(from, until)| (until - from, -from))?;
+    Some(Finding::LogGaps {
+        seconds: gaps.iter().map(|(from, until)| (until - from) as u32).sum(),
+        of_seconds: samples.len() as u32,
+        longest_seconds: (until - from) as u32,
+        longest_after_seconds: *from as u32,
+    })
 }
 
 /// As even as whole transactions are.
@@ -217,12 +248,17 @@ fn from_progress(progress: &[Progress], seconds_max: i64) -> Measured {
     let start = if is_dated { (first.until_seconds - step).round() } else { 0.0 };
     let begun_at = if is_dated { start as i64 } else { 0 };
     let mut samples: Vec<Sample> = Vec::new();
+    let mut gaps = Vec::new();
     for one in progress {
         let until = (one.until_seconds - start).round();
         if until > seconds_max as f64 || until <= samples.len() as f64 {
             continue;
         }
         let from = samples.len();
+        // pgbench tells late rather than early: a line that stands for twice the time follows on others that are missing.
+        if until - from as f64 >= 2.0 * step.max(1.0) {
+            gaps.push((from as i64, (until - step) as i64));
+        }
         samples.extend((from as i64..until as i64).map(|second| empty_sample(second, begun_at)));
         let width = (samples.len() - from) as f64;
         let transactions = (one.tps * width).round() as u64;
@@ -232,10 +268,11 @@ fn from_progress(progress: &[Progress], seconds_max: i64) -> Measured {
             second.latency_us_mean = one.latency_ms_mean.map(|latency| latency * 1000.0);
         }
     }
+    let findings = [(step.round() > 1.0).then(|| find_spread(step.round())), find_gaps(gaps.into_iter(), &samples)];
     Measured {
         started_at: is_dated.then(|| Timestamp::from_second(begun_at).ok()).flatten(),
         is_by_second: step.round() <= 1.0,
-        warnings: (step.round() > 1.0).then(|| spread_warning(step.round())).into_iter().collect(),
+        findings: findings.into_iter().flatten().collect(),
         samples,
         ..Measured::default()
     }
@@ -263,7 +300,7 @@ mod tests {
         let measured = read_intervals(&[one, other]).unwrap();
         assert_eq!(measured.samples.len(), 10);
         assert_eq!(counts(&measured).iter().sum::<u64>(), 18);
-        assert!(!measured.is_by_second && measured.warnings[0].contains("5 s"), "{:?}", measured.warnings);
+        assert!(!measured.is_by_second && measured.findings[0].sentence().contains("5 s"), "{:?}", measured.findings);
         assert_eq!(measured.samples[0].latency_us_min, Some(50));
     }
 
@@ -275,7 +312,7 @@ mod tests {
             "pgbench_log.7",
             "0 0 100 0 1650260550 1\n1 0 300 0 1650260550 2\n0 1 failed 1 1650260552 3\n1 1 500 1 1650260552 4\n",
         );
-        let measured = read_transactions(&[log], None).unwrap();
+        let measured = read_transactions(&[log], None, false).unwrap();
         assert_eq!(counts(&measured), [2, 0, 1]);
         assert_eq!((measured.clients, measured.scripts.len()), (Some(2), 2));
         assert_eq!((measured.scripts[1].failed, measured.latency.unwrap().count), (1, 3));
@@ -283,12 +320,38 @@ mod tests {
     }
 
     #[test]
+    fn only_what_chance_does_not_explain_is_a_gap() {
+        let of = |seconds: &[i64], per_second: u64| {
+            let interval = Interval { transactions: per_second, ..Interval::default() };
+            let intervals: Intervals = seconds.iter().map(|second| (1_650_260_550 + second, interval)).collect();
+            from_intervals(&intervals, 1, &[]).unwrap().findings
+        };
+        let gap = Finding::LogGaps { seconds: 3, of_seconds: 8, longest_seconds: 2, longest_after_seconds: 5 };
+        assert_eq!(of(&[0, 1, 2, 4, 7], 100), [gap]);
+        assert!(of(&[0, 1, 2, 4, 7], 10).is_empty() && of(&[0, 1, 2, 3], 100).is_empty());
+        let line = |until_seconds| Progress { until_seconds, tps: 100.0, latency_ms_mean: None, has_lag: false };
+        let progress = from_progress(&[1.0, 2.0, 3.1, 6.0, 7.0].map(line), SECONDS_MAX);
+        let gap = Finding::LogGaps { seconds: 2, of_seconds: 7, longest_seconds: 2, longest_after_seconds: 3 };
+        assert_eq!(progress.findings, [gap]);
+    }
+
+    #[test]
     fn logs_that_are_years_apart_are_not_of_one_run() {
         let directory = tempfile::tempdir().unwrap();
         let log = write(directory.path(), "a", "0 0 1 0 1175850568 1\n0 1 1 0 99999999999 1\n");
-        assert!(read_transactions(std::slice::from_ref(&log), None).unwrap_err().to_string().contains("several runs"));
+        assert!(
+            read_transactions(std::slice::from_ref(&log), None, false)
+                .unwrap_err()
+                .to_string()
+                .contains("several runs")
+        );
         std::fs::write(&log, "0 0 1 0 1175850568 1\nhello\n0 1 1 0 1175850568 1\n").unwrap();
-        assert!(read_transactions(&[log], None).unwrap_err().to_string().contains("line 2 makes no sense: \"hello\""));
+        assert!(
+            read_transactions(&[log], None, false)
+                .unwrap_err()
+                .to_string()
+                .contains("line 2 makes no sense: \"hello\"")
+        );
     }
 
     #[test]

@@ -5,7 +5,8 @@ use std::collections::BTreeMap;
 use super::trial::find_unenforced;
 use crate::model::compute_median;
 use crate::postgres::ServerBuild;
-use crate::study::{Disk, Finding, MeasurementVerdict, NOISE_TOLD, Sweep, SweepTrial};
+use crate::study::{Disk, Finding, MeasurementVerdict, NOISE_TOLD, StartAsked, Sweep, SweepRun, SweepTrial};
+use crate::units::Bytes;
 use crate::verdict::sweep::cycles::count_checkpoints;
 
 /// What can be told before the first trial. `disks` and `builds` are known by their names, those of the servers. Does the kernel page out
@@ -18,10 +19,13 @@ pub fn compute_start_verdicts(
 ) -> Vec<MeasurementVerdict> {
     let mut findings: Vec<Finding> = disks.iter().flat_map(|(name, disk)| find_unenforced(name, disk)).collect();
     findings.extend(find_debug_builds(builds));
-    let found =
-        [(sweep.repeats < 2).then_some(Finding::OneRepeat), pages_out_idle.then_some(Finding::IdleMemoryPagedOut)];
+    let found = [find_one_repeat(sweep.repeats), pages_out_idle.then_some(Finding::IdleMemoryPagedOut)];
     findings.extend(found.into_iter().flatten());
     findings.into_iter().map(MeasurementVerdict::from).collect()
+}
+
+pub(super) fn find_one_repeat(repeats: u32) -> Option<Finding> {
+    (repeats < 2).then_some(Finding::OneRepeat)
 }
 
 /// Servers that were built to find mistakes, and not to be fast.
@@ -48,9 +52,9 @@ fn find_debug_builds(builds: &BTreeMap<String, ServerBuild>) -> Vec<Finding> {
 }
 
 /// What the trials show together.
-pub fn compute_sweep_verdicts(trials: &[SweepTrial]) -> Vec<MeasurementVerdict> {
+pub fn compute_sweep_verdicts(run: &SweepRun, trials: &[SweepTrial]) -> Vec<MeasurementVerdict> {
     let good: Vec<&SweepTrial> = trials.iter().filter(|trial| trial.failure.is_none()).collect();
-    let found = [find_unequal_checkpoints(&good), find_noise(&good)];
+    let found = [find_unequal_checkpoints(&good), find_noise(&good), find_fitting(run, &good)];
     found.into_iter().flatten().map(MeasurementVerdict::from).collect()
 }
 
@@ -63,6 +67,28 @@ fn find_unequal_checkpoints(trials: &[&SweepTrial]) -> Option<Finding> {
     let (fewest_cycles, most_cycles) = extremes(&|trial: &SweepTrial| trial.checkpoint_cycles);
     let differ = (most > 0 && fewest < most) || (most_cycles > 0 && fewest_cycles < most_cycles);
     differ.then_some(Finding::UnequalCheckpoints { fewest, most, fewest_cycles, most_cycles })
+}
+
+/// Not where the study says what is to exceed which cache: then each trial is measured by that.
+fn find_fitting(run: &SweepRun, trials: &[&SweepTrial]) -> Option<Finding> {
+    if run.study["exceeds"].as_object().is_some_and(|exceeds| !exceeds.is_empty()) {
+        return None;
+    }
+    let warm = trials.iter().filter(|trial| trial.point.start != StartAsked::Cold);
+    let sizes = warm.filter_map(|trial| Some((trial.number, (trial, trial.start_state.as_ref()?.total_bytes))));
+    let sizes: BTreeMap<u32, (&&SweepTrial, Bytes)> = sizes.collect();
+    let fitting = |cache: &dyn Fn(&SweepTrial) -> Option<Bytes>| {
+        sizes.values().filter(|(trial, size)| cache(trial).is_some_and(|cache| *size <= cache)).count() as u32
+    };
+    let shared_buffers = |trial: &SweepTrial| {
+        let set = trial.settings.iter().find(|(name, _)| name == "shared_buffers");
+        set.map_or(Some(run.server.shared_buffers_bytes), |(_, value)| value.parse().ok())
+    };
+    let machine = run.machine.memory_bytes;
+    let memory = |trial: &SweepTrial| Some(trial.point.memory.map_or(machine, |limit| limit.min(machine)));
+    let (in_shared_buffers, in_memory) = (fitting(&shared_buffers), fitting(&memory));
+    let points = sizes.len() as u32;
+    (in_memory > 0).then_some(Finding::FitsCaches { in_shared_buffers, in_memory, points })
 }
 
 fn find_noise(trials: &[&SweepTrial]) -> Option<Finding> {
@@ -83,7 +109,8 @@ fn find_noise(trials: &[&SweepTrial]) -> Option<Finding> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::study::sweep::record::tests::trial;
+    use crate::study::StartState;
+    use crate::study::sweep::record::tests::{run, trial};
     use crate::verdict::sweep::cycles::tests::checkpoint;
 
     #[test]
@@ -107,6 +134,35 @@ mod tests {
     }
 
     #[test]
+    fn what_fits_into_a_cache_is_told_once() {
+        let of = |number: u32, megabytes: u64, buffers: &str| SweepTrial {
+            number,
+            start_state: Some(StartState {
+                os_resident_bytes: Bytes(0),
+                total_bytes: Bytes(megabytes << 20),
+                verdict: "warm".into(),
+            }),
+            settings: vec![("shared_buffers".into(), buffers.into())],
+            ..trial()
+        };
+        let found = |trials: &[SweepTrial], exceeds: serde_json::Value| {
+            let run = SweepRun { study: serde_json::json!({ "exceeds": exceeds }), ..run() };
+            find_fitting(&run, &trials.iter().collect::<Vec<_>>())
+        };
+        let trials = [of(0, 100, "128MB"), of(0, 100, "128MB"), of(1, 200, "128MB"), of(2, 20_000, "128MB")];
+        let told = Finding::FitsCaches { in_shared_buffers: 1, in_memory: 2, points: 3 };
+        assert_eq!(found(&trials, serde_json::json!({})), Some(told));
+        assert_eq!(found(&trials, serde_json::json!({ "memory": 9 })), None);
+        assert_eq!(found(&trials[3..], serde_json::json!({})), None);
+        let cold = |trial: &SweepTrial| {
+            let mut trial = trial.clone();
+            trial.point.start = StartAsked::Cold;
+            trial
+        };
+        assert_eq!(found(&trials.each_ref().map(cold), serde_json::json!({})), None);
+    }
+
+    #[test]
     fn trials_with_other_checkpoints_are_told_and_so_is_noise() {
         let of = |number: u32, tps: f64, checkpoints: usize| SweepTrial {
             number,
@@ -115,7 +171,7 @@ mod tests {
             ..trial()
         };
         let kinds = |trials: &[SweepTrial]| {
-            let verdicts = compute_sweep_verdicts(trials);
+            let verdicts = compute_sweep_verdicts(&run(), trials);
             verdicts.iter().map(|verdict| verdict.finding.kind()).collect::<Vec<_>>()
         };
         assert_eq!(kinds(&[of(0, 100.0, 1), of(1, 300.0, 1)]), [""; 0]);

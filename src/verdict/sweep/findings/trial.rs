@@ -5,8 +5,9 @@ use std::collections::BTreeSet;
 use super::bloat::TableGrowth;
 use super::generator::{GeneratorSigns, find_saturation};
 use crate::model::{Judgement, Verdict, compute_median};
+use crate::postgres::Wait;
 use crate::study::{
-    AUTOVACUUM, Disk, Exceeded, Finding, GeneratorCalibration, Measured, MeasurementVerdict, OsSample, Others,
+    AUTOVACUUM, Disk, Exceeded, Finding, GeneratorCalibration, Measured, MeasurementVerdict, OsSample, Others, Point,
     RESIDENT_SHARE, Sample, StartAsked, SweepTrial, TrialGenerator, Warming, forecast_warm_seconds,
 };
 use crate::units::Bytes;
@@ -27,6 +28,13 @@ const DURATION_OFF_RATIO: f64 = 0.05;
 
 /// So much less than the rate that was asked for is told.
 const RATE_MISSED: f64 = 0.1;
+
+/// A trial is long enough that lasts so many seconds or serves so many transactions.
+const LONG_SECONDS: f64 = 60.0;
+const LONG_TRANSACTIONS: u64 = 100_000;
+
+/// So large a share of the clients waiting for rows of others is told.
+const ROW_WAITERS: f64 = 0.1;
 
 /// Generators that began further apart than this are told.
 const START_SPREAD_MS_MAX: f64 = 100.0;
@@ -70,12 +78,16 @@ pub fn compute_trial_verdicts(trial: &SweepTrial, circumstances: Circumstances<'
         are_processors_taken: others.as_ref().is_some_and(Others::has_processors),
     };
     let total_bytes = trial.start_state.as_ref().map(|start| start.total_bytes).unwrap_or_default();
+    let unsteady = circumstances.judgement.and_then(|judgement| find_unsteady(trial, judgement));
     let found = [
         others.clone().map(Finding::Others),
         find_other_start(trial, circumstances.memory),
-        circumstances.judgement.and_then(|judgement| find_unsteady(trial, judgement)),
+        find_short_run(trial).filter(|_| unsteady.is_none()),
+        unsteady,
         find_short(trial, disk),
         find_few(trial),
+        find_nothing_served(trial),
+        find_row_waiters(trial),
         find_saturation(trial, signs),
         find_other_duration(trial).filter(|_| !circumstances.may_end_early),
         find_missed_rate(trial),
@@ -126,7 +138,7 @@ fn find_other_start(trial: &SweepTrial, memory: Bytes) -> Option<Finding> {
 }
 
 /// By the same judge as `pgthaw steady`.
-fn find_unsteady(trial: &SweepTrial, judgement: Judgement) -> Option<Finding> {
+pub(super) fn find_unsteady(trial: &SweepTrial, judgement: Judgement) -> Option<Finding> {
     let verdict = match judgement.verdict {
         Verdict::Steady | Verdict::Periodic => return None,
         Verdict::NotReached => "not_reached",
@@ -150,11 +162,18 @@ fn find_short(trial: &SweepTrial, disk: &Disk) -> Option<Finding> {
     (f64::from(seconds) < needed_seconds).then_some(Finding::RuntimeTooShort { seconds, needed_seconds })
 }
 
-fn find_few(trial: &SweepTrial) -> Option<Finding> {
+pub(super) fn find_few(trial: &SweepTrial) -> Option<Finding> {
     let needed = (SAMPLES_BEYOND / (1.0 - PERCENTILE)).round() as u64;
     // Those whose latency is kept: with `logged_share` fewer than there were.
-    let transactions = trial.latency.as_ref()?.count;
+    let transactions = trial.latency.as_ref().filter(|_| trial.transactions > 0)?.count;
     (transactions < needed).then_some(Finding::TooFewTransactions { percentile: PERCENTILE, transactions, needed })
+}
+
+/// Of trials with a load: without one there is something else to bring.
+pub(super) fn find_nothing_served(trial: &SweepTrial) -> Option<Finding> {
+    let is_idle = trial.warming.as_ref().is_some_and(|warming| warming.figures.brought.is_some());
+    let is_told = trial.transactions == 0 && !is_idle;
+    is_told.then_some(Finding::NothingServed { lasted_seconds: trial.lasted_seconds, failed: trial.failed })
 }
 
 /// Of trials that last so many seconds, not so many transactions.
@@ -165,12 +184,33 @@ fn find_other_duration(trial: &SweepTrial) -> Option<Finding> {
     is_told.then_some(Finding::OtherDuration { asked_seconds, lasted_seconds })
 }
 
-fn find_missed_rate(trial: &SweepTrial) -> Option<Finding> {
+pub(super) fn find_missed_rate(trial: &SweepTrial) -> Option<Finding> {
     let asked = trial.point.rate?;
     // pgbench draws the moments at random: how many there are scatters by the root of them.
     let scatter = 3.0 / (asked * trial.lasted_seconds).max(1.0).sqrt();
     let is_missed = trial.tps < asked * (1.0 - RATE_MISSED.max(scatter));
     is_missed.then_some(Finding::RateNotReached { asked, reached: trial.tps })
+}
+
+/// Of a trial that started cold, how it got warm says whether it was long enough.
+pub(super) fn find_short_run(trial: &SweepTrial) -> Option<Finding> {
+    let &SweepTrial { lasted_seconds, transactions, .. } = trial;
+    let is_short = lasted_seconds < LONG_SECONDS && transactions < LONG_TRANSACTIONS;
+    let is_told = is_short && transactions > 0 && trial.point.start != StartAsked::Cold;
+    is_told.then_some(Finding::ShortRun { lasted_seconds, transactions })
+}
+
+/// pgbench's tpcb-like updates one of as many branches as the scale in each transaction, and keeps it until its end.
+fn find_row_waiters(trial: &SweepTrial) -> Option<Finding> {
+    let &Point { clients, scale, ref script, .. } = &trial.point;
+    let is_meant = clients > scale && script.contains("tpcb-like");
+    let waits_for_row = |wait: &Wait| {
+        wait.event_type.as_deref() == Some("Lock")
+            && wait.event.as_deref().is_some_and(|event| ["tuple", "transactionid"].contains(&event))
+    };
+    let waiting = trial.waits.mean(waits_for_row);
+    let is_told = is_meant && waiting >= ROW_WAITERS * f64::from(clients);
+    is_told.then_some(Finding::ClientsBeyondScale { clients, scale, waiting })
 }
 
 fn find_generators_apart(trial: &SweepTrial) -> Option<Finding> {
@@ -278,7 +318,7 @@ mod tests {
     use crate::study::disk::tests::named;
     use crate::study::record::tests::sample;
     use crate::study::sweep::record::tests::trial;
-    use crate::study::{Point, TrialGenerators, WarmingFigures};
+    use crate::study::{ObservedWait, TrialGenerators, Waits, WarmingFigures};
     use crate::verdict::judge_samples;
 
     #[test]
@@ -323,6 +363,45 @@ mod tests {
             find_short(&SweepTrial { warming, ..cold.clone() }, &named("gp3")).is_some()
         };
         assert_eq!((of(None), of(Some(50.0))), (true, false));
+    }
+
+    #[test]
+    fn a_minute_or_many_transactions_are_enough() {
+        let of = |lasted_seconds, transactions, start| {
+            let point = Point { start, ..trial().point };
+            find_short_run(&SweepTrial { lasted_seconds, transactions, point, ..trial() }).is_some()
+        };
+        assert!(of(59.9, 99_999, StartAsked::Warm));
+        assert!(!of(60.0, 99_999, StartAsked::Warm) && !of(10.0, 100_000, StartAsked::Warm));
+        // Its own rule says it of a cold one, and another of one that served nothing.
+        assert!(!of(10.0, 5, StartAsked::Cold) && !of(10.0, 0, StartAsked::Warm));
+    }
+
+    #[test]
+    fn clients_beyond_the_scale_are_told_by_the_rows_that_they_wait_for() {
+        let of = |script: &str, scale, event: &str, observed| {
+            let text = |text: &str| Some(text.to_owned());
+            let wait = Wait {
+                backend: "client backend".into(),
+                state: text("active"),
+                event_type: text("Lock"),
+                event: text(event),
+            };
+            let waits = Waits { looks: 10, waits: vec![ObservedWait { wait, observed }] };
+            let point = Point { script: script.into(), clients: 8, scale, ..trial().point };
+            find_row_waiters(&SweepTrial { waits, point, ..trial() })
+        };
+        let told = Finding::ClientsBeyondScale { clients: 8, scale: 1, waiting: 5.0 };
+        assert_eq!(of("tpcb-like", 1, "transactionid", 50), Some(told));
+        assert!(of("tpcb-like@9 + select-only@1", 7, "tuple", 8).is_some());
+        for (script, scale, event, observed) in [
+            ("tpcb-like", 8, "tuple", 50),
+            ("tpcb-like", 1, "tuple", 7),
+            ("tpcb-like", 1, "extend", 50),
+            ("simple-update", 1, "tuple", 50),
+        ] {
+            assert_eq!(of(script, scale, event, observed), None, "{script} {scale} {event} {observed}");
+        }
     }
 
     #[test]

@@ -1,0 +1,72 @@
+//! docs/sources.md: its commands are pgthaw's, its verdicts and metrics have these names, its studies are there.
+
+use std::path::Path;
+
+use crate::servers::{Home, Output};
+
+/// What stands in backticks on the page, or between them: every word with a meaning of its own.
+fn quoted(text: &str) -> Vec<String> {
+    text.lines().flat_map(|line| line.split('`').skip(1).step_by(2).map(str::to_owned)).collect()
+}
+
+fn read(file: &str) -> String {
+    std::fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join(file)).unwrap()
+}
+
+/// Does it need neither a server nor minutes?
+fn is_quick(words: &[&str]) -> bool {
+    words.starts_with(&["predict", "--pages"])
+        || (words.starts_with(&["bench", "sweep"]) && words.contains(&"--dry-run"))
+}
+
+#[test]
+fn every_command_of_the_page_is_one() {
+    let home = Home::new();
+    let page = read("docs/sources.md");
+    let commands: Vec<String> = quoted(&page).into_iter().filter(|text| text.starts_with("pgthaw ")).collect();
+    assert!(commands.len() > 40, "{commands:?}");
+    for command in commands {
+        let words: Vec<&str> = command.split_whitespace().skip(1).collect();
+        if is_quick(&words) {
+            let output = home.command(&words).current_dir(env!("CARGO_MANIFEST_DIR")).output().unwrap();
+            assert!(Output::from(output).ok().stdout.len() > 20, "{command}");
+            continue;
+        }
+        let name: Vec<&str> = words.iter().copied().take_while(|word| !word.starts_with('-')).collect();
+        let help = home.pgthaw(&[&name[..], &["--help"]].concat()).ok().stdout;
+        for option in words.iter().filter(|word| word.starts_with("--")) {
+            assert!(help.contains(option), "{command}: no {option} in {help}");
+        }
+    }
+}
+
+#[test]
+fn every_row_is_there_once_and_every_study_too() {
+    let page = read("docs/sources.md");
+    let rows: Vec<&str> = page.lines().filter_map(|line| line.strip_prefix("| ")?.split(" |").next()).collect();
+    for (letter, count) in [("C", 25), ("V", 19), ("S", 39), ("B", 43)] {
+        let found: Vec<&&str> = rows.iter().filter(|row| row.starts_with(letter)).collect();
+        let expected: Vec<String> = (1..=count).map(|number| format!("{letter}{number}")).collect();
+        assert_eq!(found.iter().map(|row| row.to_string()).collect::<Vec<_>>(), expected);
+    }
+    let studies = page.split(['`', ' ', '|']).filter(|word| word.starts_with("lab/"));
+    for study in studies {
+        assert!(Path::new(env!("CARGO_MANIFEST_DIR")).join(study).exists(), "{study}");
+    }
+    for line in page.lines().filter(|line| line.starts_with("| ") && !line.contains("| row |")) {
+        let state = line.split(" | ").nth(2).unwrap_or_default();
+        assert!(["yes", "part", "no"].contains(&state.trim_end_matches(" |")), "{line}");
+    }
+}
+
+#[test]
+fn its_verdicts_and_metrics_have_these_names() {
+    let page = read("docs/sources.md");
+    let formats = read("docs/formats.md");
+    let told = |line: &str, word: &str| line.contains(&format!("{word} `")) || line.contains(&format!("{word}s `"));
+    for line in page.lines().filter(|line| told(line, "verdict") || told(line, "metric")) {
+        for name in quoted(line).into_iter().filter(|text| !text.contains([' ', '[', '='])) {
+            assert!(formats.contains(&format!("`{name}`")), "{name} is not in docs/formats.md: {line}");
+        }
+    }
+}
