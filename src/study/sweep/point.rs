@@ -99,7 +99,7 @@ fn is_unlimited(memory: &[Option<Bytes>]) -> bool {
 /// Exactly, so that no two sizes look alike: `1GB`, `1536MB`.
 fn render_memory(memory: Bytes) -> String {
     let units = [("GB", 1 << 30), ("MB", 1 << 20), ("kB", 1 << 10), (" bytes", 1)];
-    let (unit, bytes) = units.into_iter().find(|(_, bytes)| memory.0 % bytes == 0).unwrap_or((" bytes", 1));
+    let (unit, bytes) = units.into_iter().find(|(_, bytes)| memory.0.is_multiple_of(*bytes)).unwrap_or((" bytes", 1));
     format!("{}{unit}", memory.0 / bytes)
 }
 

@@ -298,7 +298,12 @@ fn an_older_server_is_brought_up_to_date_by_several_at_once() {
 
 /// Gives a server of now the tables of a tournament with what the file has in them.
 fn make_older(server: &TestServer, file: &Path) {
-    server.psql("DROP VIEW all_runs, trial_summary, trial_verdicts, served_by_second, loading_summary");
+    server.psql("DROP VIEW all_runs, trial_summary, trial_verdicts, served_by_second, loading_summary, sweep_summary");
+    server.psql("CREATE VIEW sweep_summary AS SELECT 'older'; ALTER TABLE sweep_trials DROP COLUMN ended_at");
+    let newer = ["ended_at", "device_reads_per_second", "device_reads_per_second_max", "device_bytes_per_write"];
+    for column in newer.iter().chain(&["server_cpu_us_per_transaction"]) {
+        server.psql(&format!("ALTER TABLE sweep_outlines DROP COLUMN {column}"));
+    }
     let directory = Path::new(env!("CARGO_MANIFEST_DIR")).join("src/results/migrations");
     let older = [
         "0001_runs_trials_samples",
