@@ -16,6 +16,7 @@ const OWN: &[(&str, &[&str])] = &[
     ("serve", &[]),
     ("predict", &[]),
     ("steady", &[]),
+    ("rows", &[]),
     ("demo", &[]),
     ("completions", &[]),
 ];

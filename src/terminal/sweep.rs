@@ -68,12 +68,12 @@ pub fn render_sweep_plan(plan: &SweepPlan, width: Option<usize>) -> String {
 /// What a sweep was: study, machine, server, and what it says against itself. `trials` have ended.
 pub fn render_sweep_head(run: &SweepRun, outlines: &[TrialOutline]) -> String {
     let (trials, took) = (outlines.len(), compute_total_seconds(outlines));
-    let took = took.map(|seconds| format!(", which took {}", render_seconds(seconds))).unwrap_or_default();
+    let took = took.map(|seconds| format!(", {} in all", render_seconds(seconds))).unwrap_or_default();
     let planned = run.points.saturating_mul(run.repeats);
     let state = match run.ended_at {
         // Points of a warmer that could not run have none.
         Some(_) => format!("{trials} trials{took}"),
-        None => format!("{trials} of {planned} trials{took}: the same command goes on with it"),
+        None => format!("{trials} of {planned} trials: the same command goes on with it{took}"),
     };
     let mut lines = vec![
         format!("sweep    {}, {} UTC, {state}", run.id, run.started_at.strftime("%Y-%m-%d %H:%M:%S")),
