@@ -25,7 +25,7 @@ impl Store {
         studies.retain(SweepRun::is_warmup);
         let found = choose(studies, wanted)?.ok_or_else(|| self.unknown(wanted))?;
         let mut trials = self.read_sweep_outcomes(&found.id).await?;
-        self.add_samples(&found.id, &mut trials).await?;
+        self.add_seconds(&found.id, &mut trials).await?;
         let run = view_run(&found, &trials);
         let trials = view_trials(&run, trials);
         Ok((run, trials))

@@ -64,12 +64,11 @@ impl Store {
         Ok((run, trials))
     }
 
-    /// With their seconds where these are needed to cut trials to whole cycles of checkpoints.
+    /// With their seconds, of which figures of the device and of processors are made, and by which trials are cut to whole cycles of
+    /// checkpoints.
     async fn read_comparable_trials(&self, sweep_id: &str) -> Result<Vec<SweepTrial>, Error> {
         let mut trials = self.read_sweep_outcomes(sweep_id).await?;
-        if trials.iter().any(|trial| trial.checkpoint_cycles > 0) {
-            self.add_samples(sweep_id, &mut trials).await?;
-        }
+        self.add_seconds(sweep_id, &mut trials).await?;
         Ok(trials)
     }
 }

@@ -100,22 +100,22 @@ impl Store {
         let mut trials = self.read(of.select("sweep_trials", "position"), Row::record).await?;
         let query = of.select("sweep_scripts", "number, repeat, place");
         self.read_parts(query, &mut trials, |trial, script| trial.scripts.push(script)).await?;
-        self.add_samples_of(of, &mut trials).await?;
-        let query = of.select("sweep_os_samples", "number, repeat, second");
-        self.read_parts(query, &mut trials, |trial, sample| trial.os_samples.push(sample)).await?;
+        self.add_seconds_of(of, &mut trials).await?;
         let query = of.select("sweep_wait_samples", "number, repeat, second");
         self.read_parts(query, &mut trials, |trial, sample| trial.wait_samples.push(sample)).await?;
         Ok(trials)
     }
 
-    /// Gives the trials of a sweep their seconds.
-    pub(super) async fn add_samples(&self, sweep_id: &str, trials: &mut [SweepTrial]) -> Result<(), Error> {
-        self.add_samples_of(&Of::sweep(sweep_id), trials).await
+    /// Gives the trials of a sweep their seconds: what was served in each, and what the machine did.
+    pub(super) async fn add_seconds(&self, sweep_id: &str, trials: &mut [SweepTrial]) -> Result<(), Error> {
+        self.add_seconds_of(&Of::sweep(sweep_id), trials).await
     }
 
-    async fn add_samples_of(&self, of: &Of<'_>, trials: &mut [SweepTrial]) -> Result<(), Error> {
+    async fn add_seconds_of(&self, of: &Of<'_>, trials: &mut [SweepTrial]) -> Result<(), Error> {
         let query = of.select("sweep_samples", "number, repeat, second");
-        self.read_parts(query, trials, |trial, sample| trial.samples.push(sample)).await
+        self.read_parts(query, trials, |trial, sample| trial.samples.push(sample)).await?;
+        let query = of.select("sweep_os_samples", "number, repeat, second");
+        self.read_parts(query, trials, |trial, sample| trial.os_samples.push(sample)).await
     }
 
     /// Gives each row of a query over the trials' sweep to the trial that it belongs to.

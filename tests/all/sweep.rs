@@ -319,6 +319,12 @@ fn an_interrupted_sweep_goes_on_and_no_trial_is_lost_or_doubled() {
     assert!(text(&compared, "/warnings/0").contains("3 pairs cannot show a difference"));
     let told = home.pgthaw(&["results", "compare", "clients=1", "clients=2", "--metric", "p99"]).ok().stdout;
     assert!(told.contains("p99 of B against A") && told.contains("the whole"), "{told}");
+    // Made of the seconds, which trials have apart.
+    let compared = ["results", "compare", "clients=1", "clients=2", "--json", "--metric"];
+    let told = home.pgthaw(&[&compared[..], &["cpu-per-transaction"]].concat()).ok().json();
+    assert_eq!(told["cells"][0]["ratio"]["pairs"], 3, "{told}");
+    let nothing = home.pgthaw(&[&compared[..], &["skipped"]].concat()).ends_with(2).stderr;
+    assert!(nothing.contains("with a skipped above 0"), "{nothing}");
     let wrong = home.pgthaw(&["results", "compare", "clients=1", "clients=64"]).ends_with(2);
     assert!(wrong.stderr.contains("clients=64 holds no trial; the sweep varies clients"), "{}", wrong.stderr);
 }

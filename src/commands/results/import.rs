@@ -24,15 +24,15 @@ pub struct ImportArguments {
     #[arg(long)]
     question: Option<String>,
 
-    /// pgbench's scale, where its report does not say it
+    /// pgbench's scale [default: as its report says; of a script of one's own that is 1, whatever it was]
     #[arg(long)]
     scale: Option<u32>,
 
-    /// The number of clients, where neither report nor log says it
+    /// The number of clients [default: as report or log say]
     #[arg(long)]
     clients: Option<u32>,
 
-    /// The script's name, where the report does not say it
+    /// The script's name [default: as the report says]
     #[arg(long)]
     script: Option<String>,
 

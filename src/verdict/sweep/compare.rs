@@ -55,7 +55,10 @@ pub fn compute_sweep_comparison(a: Side<'_>, b: Side<'_>, metric: Metric) -> Res
     let paired = pair_cells(a, b, metric)?;
     let mut cells: Vec<CellComparison> = paired.iter().filter_map(compare_cell).collect();
     if cells.is_empty() {
-        return Err(Error::Selection("the two sides have no point in common beside what is compared".into()));
+        return Err(Error::Selection(match paired.is_empty() {
+            true => "the two sides have no point in common beside what is compared".into(),
+            false => format!("no block has trials of both sides with a {} above 0", metric.name()),
+        }));
     }
     let adjusted = compute_holm(&cells.iter().map(|cell| cell.p).collect::<Vec<_>>());
     cells.iter_mut().zip(adjusted).for_each(|(cell, p)| cell.p_holm = p);
