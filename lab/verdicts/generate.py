@@ -348,8 +348,8 @@ def settle(rng, run, told, disturb):
 
 
 def draw_curve(rng, shape, told, kind):
-    """A run that can be decided, or in one of twelve cases one that cannot, as it comes."""
-    as_it_comes = rng.random() < 1 / 12
+    """A run that can be decided, or in one of twelve cases one that cannot, as it comes; `huge` never can without known pages."""
+    as_it_comes = rng.random() < 1 / 12 or shape is huge and not told
     for _ in range(100_000):
         run = shape(rng, told)
         if not run:
@@ -464,7 +464,8 @@ def generate(seed, folder, count):
         truth.writeheader()
         for number in range(count):
             rng = random.Random(f"{seed}/{number}")
-            shape, told, kind = shapes[number % len(shapes)], rng.random() < 0.5, rng.choice(kinds)
+            shape, kind = shapes[number % len(shapes)], rng.choice(kinds)
+            told = rng.random() < (0.8 if shape is huge else 0.5)
             run, disturb = draw_curve(rng, shape, told, kind)
             decidable = run.accept != "steady|not_reached"
             rows = measure(rng, run, disturb)
