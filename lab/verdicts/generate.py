@@ -35,7 +35,8 @@ class Run:
     swing: list = None  # factors that belong to the server and are not warming: dips of checkpoints, connections, drift
     exact: list = None  # instead of level: one by one
     share: float = 0.0  # of the final level at the end
-    disturbance: str = ""
+    worse_from: float = 0.0  # the second from which a degrading run is compared with what was before
+    decidable: bool = True
 
 
 # What servers there are ------------------------------------------------------------------------------------------------------------
@@ -89,7 +90,8 @@ def warm_through(rng, told, server, parts, until, script, lowest, highest, floor
         return None
     level, missed = warming.seconds(pages, seconds)
     run = Run(server, level, missed, pages, script, WARM, warming.end_rate)
-    return run if lowest <= level[-1] / run.final <= highest else None
+    lasts = seconds - first_second(level, 0.95 * run.final)
+    return run if lowest <= level[-1] / run.final <= highest and (highest < 1 or lasts >= 20) else None
 
 
 def warm_from_the_start(rng, told, script, seconds=None):
@@ -268,8 +270,9 @@ def degrading(rng, told):
     if rng.random() < 0.5:
         begin = rng.uniform(0.3, 0.5) * seconds if run.level[0] < 0.9 * run.final else rng.uniform(0, 0.4) * seconds
         run.swing = [1 - lost * max(0, (second - begin) / (seconds - begin)) for second in range(seconds)]
+        run.worse_from = (begin + seconds) / 2
     else:
-        begin = min(rng.uniform(0.5, 0.85) * seconds, seconds - 20)
+        begin = run.worse_from = min(rng.uniform(0.5, 0.85) * seconds, seconds - 20)
         run.swing = [1 - lost * (second >= begin) for second in range(seconds)]
     run.truth, run.flat = DEGRADING, False
     return run
@@ -320,31 +323,35 @@ def first_second(level, least):
     return first
 
 
-def rise_is_seen(rng, run, disturb):
-    """Whether somebody who knew the disturbance's statistics would see the rise: three of its standard deviations.
+def compare(values, begin, middle):
+    """How much higher the logarithm of the mean is from the middle on than from begin to there; as shares of the run."""
+    def mean(first, last):
+        return math.log(max(1e-9, statistics.fmean(values[int(first * len(values)):max(int(first * len(values)) + 1, int(last * len(values)))])))
+    return mean(middle, 1) - mean(begin, middle)
 
-    Compared are the last two quarters, and the last two thirds.
-    """
-    def compare(values):
-        def mean(begin, end):
-            part = values[int(begin * len(values)):int(end * len(values))]
-            return math.log(max(1e-9, statistics.fmean(part)))
-        return mean(0.75, 1) - mean(0.5, 0.75), mean(2 / 3, 1) - mean(1 / 3, 2 / 3)
 
-    by_chance = list(zip(*(compare(disturb(rng, len(run.level))) for _ in range(10))))
-    return any(seen > 3 * statistics.stdev(chances) for seen, chances in zip(compare(run.level), by_chance))
+def is_seen(rng, values, disturb, begin, middle, deviations):
+    """Whether somebody who knew the disturbance's statistics would see that difference."""
+    by_chance = [compare(disturb(rng, len(values)), begin, middle) for _ in range(12)]
+    return abs(compare(values, begin, middle)) > deviations * statistics.stdev(by_chance)
 
 
 def settle(rng, run, told, disturb):
-    """Whether the curve can be decided; what is accepted of it."""
-    decidable = not run.flat
-    if run.truth == NEVER and decidable and not run.flat:
-        # With known pages it is seen that most of them were never read, provided that the run began cold.
-        decidable = told or rise_is_seen(rng, run, disturb)
+    """Whether the curve can be decided, and what is accepted of it."""
+    seen = not run.flat
+    if run.truth == NEVER and seen:
+        # With known pages: that most of them were never read.
+        few = told and sum(rate * missed for rate, missed in zip(run.level, run.missed)) < 0.6 * run.pages
+        seen = few or is_seen(rng, run.level, disturb, 0.5, 0.75, 3) or is_seen(rng, run.level, disturb, 1 / 3, 2 / 3, 3)
+    elif run.truth == DEGRADING:
+        levels = [level * factor for level, factor in zip(run.level, run.swing)]
+        best = first_second(run.level, 0.97 * run.final) / len(levels)
+        seen = is_seen(rng, levels, disturb, best, run.worse_from / len(levels), 4)
     run.accept = run.accept or ACCEPT[run.truth]
-    if not decidable:
-        run.accept = "steady|not_reached"
-    return decidable and run.accept != "steady|not_reached"
+    if not seen:
+        run.accept = "steady|not_reached" if run.truth != DEGRADING else "steady|not_reached|degrading"
+    run.decidable = seen and run.accept != "steady|not_reached"
+    return run.decidable
 
 
 def draw_curve(rng, shape, told, kind):
@@ -467,7 +474,6 @@ def generate(seed, folder, count):
             shape, kind = shapes[number % len(shapes)], rng.choice(kinds)
             told = rng.random() < (0.8 if shape is huge else 0.5)
             run, disturb = draw_curve(rng, shape, told, kind)
-            decidable = run.accept != "steady|not_reached"
             rows = measure(rng, run, disturb)
             name, how, width = write_curve(rng, folder, f"{number:04}-{shape.__name__}", run, told, rows)
             noise_free = [level * (min(1, factor) if shape is connecting else 1)
@@ -476,7 +482,7 @@ def generate(seed, folder, count):
             truth.writerow({
                 "file": name, "shape": shape.__name__, "noise": kind, "script": run.script or "own", "clients": run.server.clients,
                 "pages": run.pages, "pages_told": how, "seconds": len(rows), "line_seconds": width, "final_tps": f"{final:.1f}",
-                "truth": run.truth, "accept": run.accept, "decidable": "yes" if decidable else "no",
+                "truth": run.truth, "accept": run.accept, "decidable": "yes" if run.decidable else "no",
                 "from_90_seconds": first_second(noise_free, 0.9 * run.final) if run.truth != NEVER else "",
                 "from_95_seconds": first_second(noise_free, 0.95 * run.final) if run.truth != NEVER else "",
                 "end_share": f"{run.share:.3f}"})

@@ -43,7 +43,7 @@ def anchor(judge):
 
 
 def is_refused(one):
-    return one["truth"] in ("warm", "periodic") and one["verdict"] not in ("steady", "periodic")
+    return one["truth"] in ("warm", "periodic") and one["verdict"] not in ("steady", "periodic", *one["accept"].split("|"))
 
 
 def is_false_steady(one):
