@@ -108,16 +108,18 @@ def load_recorded():
 
 
 def recorded(rng):
-    """A recorded run from some second on, maybe backwards or stretched, and again the other way round when it is over."""
+    """Pieces of a recorded run in any order, forwards or backwards, maybe stretched: a whole run again and again would be a period."""
     runs = load_recorded()
     ratios = runs[rng.choice(sorted(runs))]
     stretch = rng.choice([1, 1, 1, 1.5, 2])
 
     def play(chance, seconds):
-        line = ratios if chance.random() < 0.5 else ratios[::-1]
-        line = line + line[::-1]
-        start = chance.uniform(0, len(line))
-        return [line[int(start + second / stretch) % len(line)] for second in range(seconds)]
+        line = []
+        while len(line) * stretch < seconds + 1:
+            lasts = chance.randint(len(ratios) // 3, len(ratios))
+            begin = chance.randint(0, len(ratios) - lasts)
+            line += ratios[begin:begin + lasts][::chance.choice([-1, 1])]
+        return [line[int(second / stretch)] for second in range(seconds)]
     return play
 
 
