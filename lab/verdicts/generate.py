@@ -164,7 +164,7 @@ def hot_only(rng, told):
         return None
     share = plateau * (1 + log_uniform(rng, 0.005, 0.4))
     run = warm_through(rng, told, server, parts, (share, 1), SCRIPT, plateau, 0.85)
-    if not run or run.missed[len(run.missed) // 2] > 1.1 * parts[1][1]:
+    if not run or run.missed[len(run.missed) // 2] > 1.02 * parts[1][1]:
         return None
     run.truth = NEVER
     return run
@@ -347,7 +347,7 @@ def settle(rng, run, told, disturb):
         read = sum(rate * missed for rate, missed in zip(run.level, run.missed))
         rising = sum(rate < 0.8 * run.level[-1] for rate in run.level)
         few = told and read < 0.6 * run.pages and (run.flat is False or rising >= max(5, len(run.level) / 50))
-        seen = few or is_seen(rng, run.level, disturb, 0.5, 0.75) or is_seen(rng, run.level, disturb, 1 / 3, 2 / 3)
+        seen = few or is_seen(rng, run.level, disturb, 0.5, 0.75)
     elif run.truth == DEGRADING:
         levels = [level * factor for level, factor in zip(run.level, run.swing)]
         best = first_second(run.level, 0.97 * run.final) / len(levels)
