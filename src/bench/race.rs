@@ -10,7 +10,7 @@ use super::watch::{Watch, Watched};
 use crate::lab::{Error, Generator, Lab, Start, Stop};
 use crate::linux::cgroup::DiskLimit;
 use crate::linux::page_cache::PageCache as _;
-use crate::linux::{DeviceNumber, clock};
+use crate::linux::{Devices, clock};
 use crate::observe::{
     BackendReads, BackendRole, Cadence, GaugeSampler, GaugeSources, MachineReading, Sampler, Sources, compute_seconds,
     compute_tenths,
@@ -44,7 +44,8 @@ pub struct Entrants<'a> {
     pub seconds: u32,
     /// The race is over when the workload is.
     pub ends_by_itself: bool,
-    pub device: Option<DeviceNumber>,
+    /// That the server lies on.
+    pub devices: Devices,
     /// Whom io workers read for.
     pub io_workers_serve: BackendRole,
     pub watched: Watched,
@@ -58,7 +59,7 @@ pub struct Entrants<'a> {
 impl Entrants<'_> {
     fn sources(&self, lab: &Lab) -> Result<Sources, Error> {
         Ok(Sources {
-            device: self.device,
+            devices: self.devices.clone(),
             backends: BackendReads::new(lab.postmaster_pid(), self.io_workers_serve),
             files: lab.open_database_files()?,
             page_bytes: lab.page_cache().page_bytes(),
@@ -78,13 +79,13 @@ impl Gauged {
     fn start(
         self,
         lab: &Lab,
-        device: Option<DeviceNumber>,
+        devices: Devices,
         generator_pids: Vec<u32>,
         start: Start,
         seconds: u32,
     ) -> Result<GaugeSampler, Error> {
         let sources = GaugeSources {
-            device,
+            devices,
             generator_pids,
             postmaster_pid: lab.postmaster_pid(),
             observer_pid: self.observer_pid,
@@ -109,7 +110,7 @@ pub fn run_race(
     events: &Events,
     stop: &Stop,
 ) -> Result<Measured, Error> {
-    let (sources, device, seconds) = (entrants.sources(lab)?, entrants.device, entrants.seconds);
+    let (sources, devices, seconds) = (entrants.sources(lab)?, entrants.devices.clone(), entrants.seconds);
     let generator = entrants.generator;
     let contender = entrants.contender.ready(lab, directory, limit.as_ref())?;
 
@@ -120,9 +121,9 @@ pub fn run_race(
         // The listener is gone when the trial was stopped.
         let _ = tell.send(*reading);
     })?;
-    let start_gauges = |gauged: &Gauged| gauged.start(lab, device, generator_pids.clone(), start, seconds);
+    let start_gauges = |gauged: &Gauged| gauged.start(lab, devices.clone(), generator_pids.clone(), start, seconds);
     let gauges = entrants.gauged.as_ref().map(start_gauges).transpose()?;
-    let machine_before = MachineReading::read(lab.postmaster_pid(), device);
+    let machine_before = MachineReading::read(lab.postmaster_pid(), &devices);
     let probe = entrants.looker.map(|looker| looker.start(start.monotonic)).transpose()?;
     std::thread::sleep(start.monotonic.saturating_sub(clock::read_monotonic()));
     generator.go();
@@ -143,7 +144,7 @@ pub fn run_race(
     let seconds = entrants.seconds.min(readings.seconds.len().saturating_sub(1) as u32);
     let used = limit.as_ref().map(read_used).transpose()?;
     let limited_read_bytes = used.zip(head_start_bytes).map(|(used, before)| Bytes(used.0.saturating_sub(before.0)));
-    let machine_after = MachineReading::read(lab.postmaster_pid(), device);
+    let machine_after = MachineReading::read(lab.postmaster_pid(), &devices);
     let others = machine_before.zip(machine_after).map(|(from, to)| to.others_since(&from, limited_read_bytes));
     let outcome = contender.finish(lab);
     let seen = probe.map(Probe::finish).transpose()?;

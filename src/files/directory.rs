@@ -229,6 +229,11 @@ impl Directory {
         }
     }
 
+    /// Makes a symbolic link whose name is free.
+    pub fn link(&self, name: impl AsRef<OsStr>, target: &Path) -> io::Result<()> {
+        Ok(rustix::fs::symlinkat(target, &self.descriptor, single(name.as_ref())?)?)
+    }
+
     /// Removes a name that is no directory's; a link goes itself.
     pub fn remove_file(&self, name: impl AsRef<OsStr>) -> io::Result<()> {
         Ok(unlinkat(&self.descriptor, single(name.as_ref())?, AtFlags::empty())?)

@@ -11,7 +11,7 @@ use crate::linux::{CachedFile, DiskLimit, PageCache as _, SystemPageCache, idle_
 use crate::postgres::{
     self, ConnectOptions, DataDirectory, Lender, Listening, PG_PREWARM, Programs, ScratchCluster, Server, StopMode,
 };
-use crate::study::{DATABASE, STRATEGY_ROLE, StartState, WORKLOAD_ROLE};
+use crate::study::{DATABASE, Part, STRATEGY_ROLE, StartState, WORKLOAD_ROLE};
 use crate::units::{Bytes, PageRange};
 
 /// Of the database's files, at most this share may be resident in a cold start.
@@ -56,8 +56,10 @@ pub struct Lab {
     listening: Option<Listening>,
     /// The benchmark database.
     database: String,
-    /// The file that the cluster's file system lies in, if that is one's own.
-    backing_file: Option<PathBuf>,
+    /// The files that its file systems lie in, if these are one's own.
+    backing_files: Vec<PathBuf>,
+    /// Parts of the cluster that lie elsewhere, and where their file systems are mounted.
+    parts: Vec<(Part, PathBuf)>,
     /// Where the benchmark database's files are; known once it is made.
     database_directory: PathBuf,
 }
@@ -88,7 +90,8 @@ impl Lab {
             database_directory: cluster.data_directory().join("base"),
             database: DATABASE.to_owned(),
             preloaded: String::new(),
-            backing_file: None,
+            backing_files: Vec::new(),
+            parts: Vec::new(),
             programs: programs.clone(),
             cache,
             listening: None,
@@ -135,9 +138,24 @@ impl Lab {
         &self.cluster
     }
 
-    /// Says in which file the cluster's file system lies: what of it is in the page cache has to go too.
-    pub fn set_backing_file(&mut self, path: PathBuf) {
-        self.backing_file = Some(path);
+    /// Says in which files the cluster's file systems lie: what of them is in the page cache has to go too.
+    pub fn set_backing_files(&mut self, paths: Vec<PathBuf>) {
+        self.backing_files = paths;
+    }
+
+    /// Says which parts lie elsewhere.
+    pub fn set_parts(&mut self, parts: Vec<(Part, PathBuf)>) {
+        self.parts = parts;
+    }
+
+    pub fn parts(&self) -> &[(Part, PathBuf)] {
+        &self.parts
+    }
+
+    /// Opens the data directory again, which another has taken the place of.
+    pub fn open_again(&mut self) -> Result<(), Error> {
+        self.cache = SystemPageCache::of(&DataDirectory::open_files(&self.data_directory())?);
+        Ok(())
     }
 
     /// From now on this database is the benchmark's.
@@ -179,9 +197,13 @@ impl Lab {
         self.cluster.data_directory()
     }
 
-    /// The directory of the benchmark database's files.
-    pub fn database_directory(&self) -> &Path {
-        &self.database_directory
+    /// The directories of the benchmark database's files, one in each tablespace that it uses.
+    pub fn database_directories(&self) -> Result<Vec<PathBuf>, Error> {
+        let oid = self.database_directory.file_name().and_then(|name| name.to_str()?.parse().ok());
+        match oid.filter(|_| !self.parts.is_empty()) {
+            Some(oid) => Ok(DataDirectory::open(&self.data_directory())?.directories_of(oid)?),
+            None => Ok(vec![self.database_directory.clone()]),
+        }
     }
 
     /// The last lines of the server's log.
@@ -211,10 +233,12 @@ impl Lab {
     /// Opens the benchmark database's files, to count what of them is resident.
     pub fn open_database_files(&self) -> Result<Vec<Box<dyn CachedFile>>, Error> {
         let mut files = Vec::new();
-        visit_files(&self.database_directory, &mut |path| {
-            files.extend(self.cache.open(path)?);
-            Ok(())
-        })?;
+        for directory in self.database_directories()? {
+            visit_files(&directory, &mut |path| {
+                files.extend(self.cache.open(path)?);
+                Ok(())
+            })?;
+        }
         Ok(files)
     }
 
@@ -273,14 +297,15 @@ impl Lab {
             let file = self.cache.open(path)?;
             Ok(file.map_or(Ok(()), |file| file.apply_evict())?)
         })?;
-        let backing = self.evict_backing_file()?;
+        self.parts.iter().try_for_each(|(_, elsewhere)| evict_files(elsewhere))?;
+        let backing: Bytes =
+            self.backing_files.iter().map(|path| self.evict_backing_file(path)).sum::<Result<Bytes, Error>>()?;
         let (os_resident_bytes, total_bytes) = self.read_resident()?;
         Ok(judge_start(os_resident_bytes + backing, total_bytes))
     }
 
     /// What stays of it in the page cache.
-    fn evict_backing_file(&self) -> Result<Bytes, Error> {
-        let Some(path) = &self.backing_file else { return Ok(Bytes(0)) };
+    fn evict_backing_file(&self, path: &Path) -> Result<Bytes, Error> {
         // It lies beside the cluster.
         let Some(file) = SystemPageCache::new().open(path)? else { return Ok(Bytes(0)) };
         file.apply_evict()?;
@@ -340,6 +365,12 @@ fn judge_start(os_resident_bytes: Bytes, total_bytes: Bytes) -> StartState {
     let is_cold = os_resident_bytes.0 as f64 <= COLD_SHARE * total_bytes.0 as f64;
     let verdict = if is_cold { "cold" } else { "lukewarm" };
     StartState { os_resident_bytes, total_bytes, verdict: verdict.to_owned() }
+}
+
+/// Takes every file below a directory out of the page cache.
+pub fn evict_files(directory: &Path) -> Result<(), Error> {
+    let cache = SystemPageCache::new();
+    visit_files(directory, &mut |path| Ok(cache.open(path)?.map_or(Ok(()), |file| file.apply_evict())?))
 }
 
 /// Every regular file below a directory. What vanishes meanwhile is passed over, and no link is followed.

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::fs::File;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use sqlx::postgres::PgConnection;
 
@@ -17,11 +17,12 @@ use super::server::connect;
 use super::stop::Stop;
 use crate::pgbench::{Said, parse_said};
 use crate::postgres::{
-    ConnectOptions, PG_BUFFERCACHE, PG_PREWARM, Pgbench, Programs, Server, apply_create_extension, has_cluster,
+    self, ConnectOptions, PG_BUFFERCACHE, PG_PREWARM, Pgbench, Programs, Server, apply_create_extension, has_cluster,
     read_database_comment, read_databases, read_installable_extensions, read_preloaded, remove_cluster,
 };
 use crate::study::{
-    DatabaseKey, DatabaseSpec, Event, Events, LOG_LINE_PREFIX, STRATEGY_ROLE, Strategy, Sweep, WORKLOAD_ROLE, size,
+    DatabaseKey, DatabaseSpec, Event, Events, LOG_LINE_PREFIX, Part, STRATEGY_ROLE, Strategy, Sweep, WORKLOAD_ROLE,
+    size,
 };
 
 /// Connections beside the workload's: pgthaw's own and a reserve.
@@ -38,15 +39,22 @@ pub struct OpenLab {
 
 /// Makes a cluster that is claimed with `text`, or takes over what a killed run has left below `parent` with this claim. A new
 /// one goes with this process until somebody would come back for it: `outlive_owner` of its cluster. A lab server's own is
-/// borrowed as it is.
-pub fn open_lab(programs: &Programs, place: &Place, text: &str, clients_max: u32) -> Result<OpenLab, Error> {
+/// borrowed as it is. `parts` lie on the file systems that are mounted there.
+pub fn open_lab(
+    programs: &Programs,
+    place: &Place,
+    text: &str,
+    clients_max: u32,
+    parts: Vec<(Part, PathBuf)>,
+) -> Result<OpenLab, Error> {
     let Place::Scratch { parent } = place else {
         return Ok(OpenLab { lab: Lab::open(programs, place, &[])?, is_adopted: false, claim: None });
     };
     if let Some(directory) = find_left(parent, text) {
         let claim = claim(&directory, text)?;
         if has_cluster(&directory) {
-            let lab = Lab::adopt(programs, &directory)?;
+            let mut lab = Lab::adopt(programs, &directory)?;
+            lab.set_parts(parts);
             return Ok(OpenLab { lab, is_adopted: true, claim: Some(claim) });
         }
         // Whoever was killed was removing it.
@@ -54,8 +62,15 @@ pub fn open_lab(programs: &Programs, place: &Place, text: &str, clients_max: u32
     }
     let settings = base_settings(clients_max);
     let settings: Vec<(&str, &str)> = settings.iter().map(|(name, value)| (*name, value.as_str())).collect();
-    let lab = Lab::open(programs, place, &settings)?;
+    let mut lab = Lab::open(programs, place, &settings)?;
     lab.cluster().allow_replaceable_settings()?;
+    for (part, elsewhere) in &parts {
+        match part.directory() {
+            Some(name) => lab.cluster().move_directory(name, elsewhere)?,
+            None => lab.cluster().make_directory(part.name(), elsewhere)?,
+        }
+    }
+    lab.set_parts(parts);
     let data_directory = lab.data_directory();
     let claim = claim(data_directory.parent().unwrap_or(&data_directory), text)?;
     Ok(OpenLab { lab, is_adopted: false, claim: Some(claim) })
@@ -93,6 +108,7 @@ pub async fn start_server(sweep: &Sweep, lab: &mut Lab, stop: &Stop) -> Result<B
         drop_benchmark(&mut connection).await?;
     }
     make_roles(&mut connection).await?;
+    make_tablespaces(&mut connection, lab).await?;
     let extensions = read_installable_extensions(&mut connection).await?;
     let version_major = server.facts.version_num / 10_000;
     let obstacle = |strategy: Strategy| {
@@ -140,6 +156,39 @@ async fn make_roles(connection: &mut PgConnection) -> Result<(), Error> {
     Ok(())
 }
 
+/// Of the parts that lie in one.
+async fn make_tablespaces(connection: &mut PgConnection, lab: &Lab) -> Result<(), Error> {
+    let known = sqlx::query_scalar("SELECT spcname::pg_catalog.text FROM pg_catalog.pg_tablespace");
+    let known: Vec<String> = known
+        .fetch_all(&mut *connection)
+        .await
+        .map_err(|source| postgres::Error::Query { action: "read the tablespaces", source })?;
+    for (part, elsewhere) in lab.parts() {
+        let Some(name) = part.tablespace().filter(|name| !known.iter().any(|one| one == name)) else { continue };
+        let location = elsewhere.join(part.name()).display().to_string().replace('\'', "''");
+        let make = format!("CREATE TABLESPACE {name} LOCATION '{location}'");
+        run_statement(connection, "make a tablespace of the study", &make).await?;
+    }
+    Ok(())
+}
+
+/// Moves the tables of a database, or its indexes, to their part's tablespace, however they were made.
+async fn move_relations(connection: &mut PgConnection, part: Part) -> Result<(), Error> {
+    let Some(tablespace) = part.tablespace() else { return Ok(()) };
+    let kinds = if part == Part::Indexes { "'i'" } else { "'r', 'm'" };
+    let relations = format!(
+        "SELECT n.nspname, c.relname FROM pg_catalog.pg_class c \
+         JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace \
+         WHERE c.relkind IN ({kinds}) AND c.relpersistence <> 't' \
+         AND n.nspname NOT IN ('pg_catalog', 'pg_toast', 'information_schema')"
+    );
+    let moving = format!("'ALTER TABLE %I.%I SET TABLESPACE {tablespace}', one.nspname, one.relname");
+    let all = format!(
+        "DO $$ DECLARE one record; BEGIN FOR one IN {relations} LOOP EXECUTE pg_catalog.format({moving}); END LOOP; END $$"
+    );
+    run_statement(connection, "move a part of the database to its device", &all).await
+}
+
 async fn find_database(connection: &mut PgConnection, name: &str) -> Result<Option<MadeDatabase>, Error> {
     let databases = read_databases(connection).await?;
     let found = databases.iter().find(|database| database.name == name);
@@ -179,6 +228,9 @@ impl Maker<'_> {
             apply_create_extension(&mut inside, extension).await?;
         }
         self.fill(lab)?;
+        for (part, _) in lab.parts() {
+            move_relations(&mut inside, *part).await?;
+        }
         let mark = format!("COMMENT ON DATABASE {name} IS '{}'", self.mark());
         run_statement(connection, "mark the benchmark's database", &mark).await?;
         Ok(database)

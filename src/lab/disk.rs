@@ -1,6 +1,6 @@
 //! The disk that a study asks for: a limit on the device that holds the data directory, and its read-ahead.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use super::error::Error;
 use crate::failure::Explain as _;
@@ -27,7 +27,11 @@ pub fn choose_in_force_on(directory: &Path, mut disk: Disk, device_use: DeviceUs
     if disk.read_ahead.is_some() {
         disk.read_ahead_not_enforced = ReadAhead::available(directory).err().map(|error| explain(&error));
     }
-    let is_possible = || read_block_device(directory).and_then(|_| DiskLimit::available());
+    let is_there = || match device_use {
+        DeviceUse::Shared => read_block_device(directory).map(drop),
+        DeviceUse::Own => Ok(()),
+    };
+    let is_possible = || is_there().and_then(|()| DiskLimit::available());
     if disk.riops.is_some() || disk.rbps.is_some() {
         disk.not_enforced = is_possible().err().map(|error| explain(&error));
     }
@@ -46,20 +50,36 @@ pub fn explain(error: &linux::Error) -> String {
     }
 }
 
-/// The limit that is asked for, with one on the memory of those who join; `None` where there is nothing to limit, or no device
-/// that can be.
+/// A part of a server that has a device of its own.
+#[derive(Clone, Debug)]
+pub struct PartDisk {
+    pub device: DeviceNumber,
+    /// On its file system.
+    pub directory: PathBuf,
+    /// As it can be had there.
+    pub disk: Disk,
+}
+
+/// The limit that is asked for, also of the server's `parts`, with one on the memory of those who join; `None` where there is nothing
+/// to limit, or no device that can be.
 pub fn create_limit(
     disk: &Disk,
+    parts: &[PartDisk],
     device: Option<DeviceNumber>,
     device_use: DeviceUse,
     memory: Option<Bytes>,
 ) -> Result<Option<DiskLimit>, Error> {
-    let Some(device) = device.filter(|_| disk.is_limited() || memory.is_some()) else { return Ok(None) };
+    let is_asked = disk.is_limited() || memory.is_some() || parts.iter().any(|part| part.disk.is_limited());
+    let Some(device) = device.filter(|_| is_asked) else { return Ok(None) };
     let limit = match device_use {
         DeviceUse::Shared => DiskLimit::create(device, read_limit_of(disk))?,
         DeviceUse::Own => DiskLimit::create_for_own(device, read_limit_of(disk))?,
     };
     let limit = limit_writes(limit, disk)?;
+    let of_part = |limit: DiskLimit, part: &PartDisk| {
+        limit.with_own(part.device, read_limit_of(&part.disk), write_limit_of(&part.disk))
+    };
+    let limit = parts.iter().filter(|part| part.disk.is_limited()).try_fold(limit, of_part)?;
     Ok(Some(match memory {
         Some(memory) => limit.with_memory(memory)?,
         None => limit,
@@ -73,11 +93,17 @@ pub fn read_limit_of(disk: &Disk) -> ReadLimit {
     }
 }
 
+fn write_limit_of(disk: &Disk) -> WriteLimit {
+    match disk.writes_not_enforced {
+        None => WriteLimit { writes_per_second: disk.wiops, written_bytes_per_second: disk.wbps },
+        Some(_) => WriteLimit::default(),
+    }
+}
+
 fn limit_writes(limit: DiskLimit, disk: &Disk) -> Result<DiskLimit, Error> {
-    let asked = WriteLimit { writes_per_second: disk.wiops, written_bytes_per_second: disk.wbps };
-    match disk.writes_not_enforced.is_none() && disk.limits_writes() {
-        true => Ok(limit.with_writes(asked)?),
-        false => Ok(limit),
+    match write_limit_of(disk) {
+        asked if asked == WriteLimit::default() => Ok(limit),
+        asked => Ok(limit.with_writes(asked)?),
     }
 }
 

@@ -6,20 +6,19 @@ use std::path::{Path, PathBuf};
 
 use super::cluster::{Lab, Place};
 use super::databases::{MadeDatabase, OpenLab, make_databases, open_lab, start_server};
-use super::disk::{DeviceUse, choose_in_force_on, leaves_files_as_they_were};
+use super::disk::{DeviceUse, PartDisk, choose_in_force_on, leaves_files_as_they_were};
 use super::error::Error;
-use super::left::{FILE_SYSTEM_PREFIX, claim, disclaim, find_left, read_held_bytes, remove_left};
+use super::fresh_database::FreshDatabase;
+use super::left::{disclaim, find_left, read_held_bytes, remove_left};
+use super::own_file_system::{FileSystemMaker, OwnFileSystem};
 use super::server::connect;
 use super::settings::{check_settings_known, find_servers};
 use super::stop::Stop;
-use crate::files::OwnDirectory;
-use crate::linux::{
-    DeviceNumber, FileSystemAsked, FileSystemFacts, LoopFileSystem, read_block_device, read_free_bytes,
-};
+use crate::linux::{Devices, FileSystemFacts, read_block_device, read_free_bytes};
 use crate::postgres::{Programs, ServerBuild, read_server_build};
 use crate::study::{
-    DEFAULT_SERVER, DatabaseKey, Disk, Event, Events, FileSystemSpec, Finding, NATIVE, Point, Sweep, check_room,
-    image_bytes, needed_bytes_on,
+    DEFAULT_SERVER, DatabaseKey, Disk, Event, Events, Finding, NATIVE, OsSample, Places, Point, Sweep, TOGETHER,
+    TrialDevice, check_room, needed_bytes_on,
 };
 use crate::units::Bytes;
 
@@ -28,21 +27,25 @@ use crate::units::Bytes;
 pub struct SiteKey {
     pub file_system: String,
     pub server: String,
+    /// Where its parts lie.
+    pub places: String,
 }
 
 impl SiteKey {
     pub fn of(point: &Point) -> SiteKey {
-        SiteKey { file_system: point.file_system.clone(), server: point.server.clone() }
+        SiteKey { file_system: point.file_system.clone(), server: point.server.clone(), places: point.places.clone() }
     }
 
     /// Every site of a study.
     pub fn all(sweep: &Sweep) -> Vec<SiteKey> {
-        let key = |file_system: &String, server: &String| SiteKey {
+        let axes = &sweep.axes;
+        let grounds = axes.file_system.iter().flat_map(|one| axes.server.iter().map(move |server| (one, server)));
+        let key = |((file_system, server), places): ((&String, &String), &String)| SiteKey {
             file_system: file_system.clone(),
             server: server.clone(),
+            places: places.clone(),
         };
-        let axes = &sweep.axes;
-        axes.file_system.iter().flat_map(|one| axes.server.iter().map(move |server| key(one, server))).collect()
+        grounds.flat_map(|ground| axes.places.iter().map(move |places| (ground, places))).map(key).collect()
     }
 
     /// What a disk is called here; where there are several file systems it says on which.
@@ -55,7 +58,11 @@ impl SiteKey {
 
     /// What the directory of a site is claimed with: the sweep, and which of its sites it is.
     fn claim_text(&self, id: &str) -> String {
-        let parts = [("file_system", &self.file_system, NATIVE), ("server", &self.server, DEFAULT_SERVER)];
+        let parts = [
+            ("file_system", &self.file_system, NATIVE),
+            ("server", &self.server, DEFAULT_SERVER),
+            ("places", &self.places, TOGETHER),
+        ];
         let own = parts.into_iter().filter(|(_, value, usual)| value != usual);
         let own = own.map(|(axis, value, _)| format!("{axis}={value}"));
         [id.to_owned()].into_iter().chain(own).collect::<Vec<_>>().join(" ")
@@ -96,7 +103,7 @@ pub struct Site {
     cluster_claim: Option<File>,
     file_system: Option<OwnFileSystem>,
     pub databases: BTreeMap<DatabaseKey, MadeDatabase>,
-    pub device: Option<DeviceNumber>,
+    pub devices: Devices,
     pub device_use: DeviceUse,
     /// Those that are in force here, or why not, by name.
     pub disks: BTreeMap<String, Disk>,
@@ -105,17 +112,10 @@ pub struct Site {
     /// Of the server's blocks.
     pub block_size: Bytes,
     pub build: ServerBuild,
+    /// What each trial's databases are copied from; `None` where trials follow each other in one.
+    pub fresh: Option<FreshDatabase>,
     /// The settings that the server runs with; `None` when it does not run, or has to be started again.
     pub running: Option<Vec<(String, String)>>,
-}
-
-/// A file system that was made for a site.
-#[derive(Debug)]
-struct OwnFileSystem {
-    mounted: LoopFileSystem,
-    asked: FileSystemAsked,
-    /// Held while it is in use.
-    _claim: File,
 }
 
 impl SiteMaker<'_> {
@@ -149,15 +149,15 @@ impl SiteMaker<'_> {
         let programs = self.programs.get(&key.server).unwrap_or(self.asked.programs);
         let clients_max = self.asked.sweep.axes.clients.iter().copied().max().unwrap_or(1);
         let text = key.claim_text(self.asked.id);
-        let spec = self.asked.sweep.file_systems.get(&key.file_system);
-        let file_system = spec.map(|spec| self.make_file_system(&key.file_system, spec, &text)).transpose()?;
-        let own_place = file_system.as_ref().map(|own| Place::Scratch { parent: own.mounted.mount_point() });
+        let file_system = self.make_file_system(key, &text)?;
+        let own_place = file_system.as_ref().map(|own| Place::Scratch { parent: own.mount_point() });
+        let parts = file_system.as_ref().map(OwnFileSystem::part_mount_points).unwrap_or_default();
         let place = own_place.as_ref().unwrap_or(self.asked.place);
         self.events.tell(Event::Step(match place {
             Place::Scratch { .. } => "making a scratch cluster".into(),
             Place::Borrowed { .. } => "stopping the lab server, to run its cluster behind a private socket".into(),
         }));
-        let OpenLab { mut lab, is_adopted, claim } = open_lab(programs, place, &text, clients_max)?;
+        let OpenLab { mut lab, is_adopted, claim } = open_lab(programs, place, &text, clients_max, parts)?;
         if is_adopted {
             self.events.tell(Event::Remark("a run that was killed has left its cluster: it is used again".into()));
         }
@@ -165,11 +165,12 @@ impl SiteMaker<'_> {
             lab.listen(&generators.address)?;
         }
         if let Some(own) = &file_system {
-            lab.set_backing_file(own.mounted.image());
+            lab.set_backing_files(own.images());
         }
         let device_use = if file_system.is_some() { DeviceUse::Own } else { DeviceUse::Shared };
+        let native = || read_block_device(place.directory()).ok().map(|device| device.number).into();
         let mut site = Site {
-            device: read_block_device(place.directory()).ok().map(|device| device.number),
+            devices: file_system.as_ref().map_or_else(native, OwnFileSystem::devices),
             disks: self.find_disks(place.directory(), device_use),
             lab,
             cluster_claim: claim,
@@ -179,6 +180,7 @@ impl SiteMaker<'_> {
             left_out: BTreeMap::new(),
             block_size: Bytes(0),
             build: ServerBuild::default(),
+            fresh: None,
             running: None,
         };
         self.start(&mut site).await?;
@@ -216,41 +218,20 @@ impl SiteMaker<'_> {
         let missing = |key: SiteKey| {
             let left = find_left(parent, &key.claim_text(self.asked.id));
             let held = left.map_or(Bytes(0), |directory| read_held_bytes(&directory));
-            needed_bytes_on(&key.file_system, sweep).0.saturating_sub(held.0)
+            needed_bytes_on(&key.file_system, &key.places, sweep).0.saturating_sub(held.0)
         };
         let needed = Bytes(SiteKey::all(sweep).into_iter().map(missing).sum());
         Ok(check_room(needed, read_free_bytes(parent)?, parent)?)
     }
 
-    fn make_file_system(&self, name: &str, spec: &FileSystemSpec, text: &str) -> Result<OwnFileSystem, Error> {
-        let parent = self.asked.place.directory();
-        if let Some(directory) = find_left(parent, text) {
-            let claim = claim(&directory, text)?;
-            let left = LoopFileSystem::in_directory(&directory);
-            // Without a whole cluster it is not worth much, and may be half made itself.
-            if left.mount_again(&spec.asked).is_ok() && find_left(&left.mount_point(), text).is_some() {
-                return Ok(OwnFileSystem { mounted: left, asked: spec.asked.clone(), _claim: claim });
-            }
-            left.remove()?;
-        }
-        self.events.tell(Event::Step(format!("making the file system {name}")));
-        let made = OwnDirectory::create(FILE_SYSTEM_PREFIX, parent);
-        let made = made.map_err(|source| Error::file("create a directory in", parent, source))?;
-        let directory = made.path();
-        let claim = claim(&directory, text)?;
-        // The server's user goes through to the mount point.
-        let opened = made.directory().give_to(None, 0o711);
-        opened.map_err(|source| Error::file("open to others", &directory, source))?;
-        let file_system = LoopFileSystem::in_directory(&directory);
-        let is_written = file_system.write_image(image_bytes(spec, self.asked.sweep), |share| {
-            self.events.tell(Event::StepShare(share));
-            !self.stop.is_requested()
-        })?;
-        if !is_written {
-            return Err(Error::Interrupted);
-        }
-        file_system.make(&spec.asked)?;
-        Ok(OwnFileSystem { mounted: file_system, asked: spec.asked.clone(), _claim: claim })
+    fn make_file_system(&self, key: &SiteKey, text: &str) -> Result<Option<OwnFileSystem>, Error> {
+        let SitesAsked { sweep, place, .. } = self.asked;
+        let Some(spec) = sweep.file_systems.get(&key.file_system) else { return Ok(None) };
+        let (none, name) = (Places::new(), key.file_system.as_str());
+        let places = sweep.places.get(&key.places).unwrap_or(&none);
+        let Self { events, stop, .. } = *self;
+        let maker = FileSystemMaker { parent: place.directory(), name, spec, places, sweep, events, stop };
+        maker.make(text).map(Some)
     }
 
     /// Removes what killed runs have left that nobody comes back for; what the sweep itself has left only when it `is_over`.
@@ -279,10 +260,23 @@ impl Site {
     /// The file system that was made for it, and what of it and its device is not as it was asked for.
     pub fn read_file_system(&self) -> Result<(Option<FileSystemFacts>, Vec<Finding>), Error> {
         let Some(own) = &self.file_system else { return Ok((None, Vec::new())) };
-        let facts = own.mounted.read_facts()?;
-        let deviations = facts.deviations(&own.asked).into_iter();
-        let findings = deviations.map(|one| Finding::NotInForce { what: one.what, reason: one.found }).collect();
-        Ok((Some(facts), findings))
+        own.read_facts().map(|(facts, findings)| (Some(facts), findings))
+    }
+
+    /// What limits the devices of its parts.
+    pub fn part_disks(&self) -> Vec<PartDisk> {
+        self.file_system.as_ref().map(|own| own.part_disks(&self.disks)).unwrap_or_default()
+    }
+
+    /// What each of its devices did in a trial of this point; nothing where it has but one.
+    pub fn describe_devices(&self, point: &Point, seconds: &[OsSample]) -> Vec<TrialDevice> {
+        self.file_system.as_ref().map(|own| own.describe_devices(&point.disk, seconds)).unwrap_or_default()
+    }
+
+    /// Keeps the databases of the stopped server as they are, for a copy before each trial; what a killed run has kept stays.
+    pub fn keep_fresh(&mut self, directory: &Path, events: &Events, stop: &Stop) -> Result<(), Error> {
+        self.fresh = Some(FreshDatabase::keep(&self.lab, directory, events, stop)?);
+        Ok(())
     }
 
     /// Can what warms the server of a point run here?
@@ -297,7 +291,9 @@ impl Site {
 
     /// Says after a trial how the server runs, for a trial that starts as it is.
     pub fn note_running(&mut self, point: &Point, has_failed: bool) {
-        let is_known = !has_failed && self.disks.get(&point.disk).is_none_or(leaves_files_as_they_were);
+        let is_known = !has_failed
+            && self.part_disks().is_empty()
+            && self.disks.get(&point.disk).is_none_or(leaves_files_as_they_were);
         self.running = is_known.then(|| point.settings.clone());
     }
 
@@ -317,8 +313,8 @@ impl Site {
             disclaim(kept)?;
         }
         drop(cluster_claim);
-        let removed = file_system.map_or(Ok(()), |own| own.mounted.remove());
-        finished.and_then(|kept| removed.map(|()| kept).map_err(Error::from))
+        let removed = file_system.map_or(Ok(()), OwnFileSystem::remove);
+        finished.and_then(|kept| removed.map(|()| kept))
     }
 }
 
@@ -343,6 +339,11 @@ mod tests {
     #[test]
     fn every_pair_of_file_system_and_server_is_a_site_with_a_claim_of_its_own() {
         let study = sweep("[points]\nfile_system = [\"native\", \"xfs\"]\nserver = [\"default\", \"15\"]\n").unwrap();
+        let places =
+            "[points]\nfile_system = \"xfs\"\nplaces = [\"together\", \"apart\"]\n[places.apart]\nwal = \"gp3\"\n";
+        let apart = SiteKey::all(&sweep(places).unwrap());
+        let claims: Vec<String> = apart.iter().map(|key| key.claim_text("7")).collect();
+        assert_eq!(claims, ["7 file_system=xfs", "7 file_system=xfs places=apart"]);
         let keys = SiteKey::all(&study);
         let claims: Vec<String> = keys.iter().map(|key| key.claim_text("7")).collect();
         assert_eq!(claims, ["7", "7 server=15", "7 file_system=xfs", "7 file_system=xfs server=15"]);

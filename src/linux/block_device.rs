@@ -1,7 +1,9 @@
 //! The disk that holds a path, and what it has been asked to do.
 
+use std::collections::BTreeMap;
 use std::fmt;
 use std::fs;
+use std::ops::Add;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 
@@ -82,6 +84,54 @@ pub struct DeviceCounters {
     pub queued_ms: u64,
 }
 
+impl Add for DeviceCounters {
+    type Output = DeviceCounters;
+
+    fn add(self, other: DeviceCounters) -> DeviceCounters {
+        DeviceCounters {
+            reads: self.reads + other.reads,
+            read_bytes: self.read_bytes + other.read_bytes,
+            writes: self.writes + other.writes,
+            written_bytes: self.written_bytes + other.written_bytes,
+            busy_ms: self.busy_ms + other.busy_ms,
+            in_flight: self.in_flight + other.in_flight,
+            read_ms: self.read_ms + other.read_ms,
+            write_ms: self.write_ms + other.write_ms,
+            queued_ms: self.queued_ms + other.queued_ms,
+        }
+    }
+}
+
+/// The devices that a server lies on.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Devices {
+    /// The one that holds the data directory; `None` where there is none (tmpfs).
+    pub main: Option<DeviceNumber>,
+    /// Every one of them by what lies on it, where there are several.
+    pub parts: BTreeMap<&'static str, DeviceNumber>,
+}
+
+impl Devices {
+    /// What all of them have done together.
+    pub fn read(&self) -> Result<Option<DeviceCounters>, Error> {
+        let one = self.main.filter(|_| self.parts.is_empty());
+        let each = one.iter().chain(self.parts.values()).map(|device| read_device_counters(*device));
+        Ok(each.collect::<Result<Vec<_>, _>>()?.into_iter().reduce(DeviceCounters::add))
+    }
+
+    /// What each of several has done; one that cannot be read is not there.
+    pub fn read_parts(&self) -> BTreeMap<&'static str, DeviceCounters> {
+        let read = |(name, device): (&&'static str, &DeviceNumber)| Some((*name, read_device_counters(*device).ok()?));
+        self.parts.iter().filter_map(read).collect()
+    }
+}
+
+impl From<Option<DeviceNumber>> for Devices {
+    fn from(main: Option<DeviceNumber>) -> Devices {
+        Devices { main, parts: BTreeMap::new() }
+    }
+}
+
 /// The disk that holds `path`. `Error::NoBlockDevice` says why there is none (tmpfs, overlay, network).
 pub fn read_block_device(path: &Path) -> Result<BlockDevice, Error> {
     let metadata = fs::metadata(path).map_err(|error| Error::file("look at", path, error))?;
@@ -96,6 +146,11 @@ pub fn read_block_device(path: &Path) -> Result<BlockDevice, Error> {
         path: path.to_owned(),
         reason: format!("{} cannot be read", directory.display()),
     })
+}
+
+/// The disk of this name in /sys/block; `None` where there is no such disk.
+pub fn read_named_device(name: &str) -> Option<BlockDevice> {
+    read_disk(&Path::new("/sys/block").join(name))
 }
 
 /// The device that a file system is mounted from.

@@ -21,11 +21,13 @@ pub mod read_ahead;
 pub mod schedule;
 pub mod threads;
 
-pub use block_device::{BlockDevice, DEFAULT_READ_AHEAD, DeviceCounters, DeviceNumber, read_block_device};
+pub use block_device::{BlockDevice, DEFAULT_READ_AHEAD, DeviceCounters, DeviceNumber, Devices, read_block_device};
 pub use cgroup::{DiskLimit, ReadLimit, WriteLimit};
 pub use clock::read_monotonic;
 pub use error::Error;
-pub use loop_file_system::{FileSystemAsked, FileSystemFacts, FileSystemKind, LoopFileSystem};
+pub use loop_file_system::{
+    FileSystemAsked, FileSystemFacts, FileSystemKind, LoopFileSystem, Making, OwnCommands, PLACEHOLDERS,
+};
 pub use machine::{MachineIdentity, count_cores, read_free_bytes, read_identity, read_machine, read_mount};
 pub use memory::{MemoryUse, pages_out_idle};
 pub use page_cache::{CachedFile, PageCache, SystemPageCache};

@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use crate::linux::block_device::{DeviceCounters, DeviceNumber, read_device_counters};
+use crate::linux::block_device::{DeviceCounters, Devices};
 use crate::linux::clock;
 use crate::linux::families::{FamilyUse, ProcessUse, read_family_use};
 use crate::linux::schedule::{ProcessorTimes, read_processor_times};
@@ -19,18 +19,18 @@ pub struct MachineReading {
     monotonic: Duration,
     processors: ProcessorTimes,
     families: FamilyUse,
-    /// The disk that holds the data directory; `None` where there is none.
+    /// The disks that hold the server; `None` where there is none.
     device: Option<DeviceCounters>,
 }
 
 impl MachineReading {
     /// Looks at the machine with the server of this postmaster and this process. `None` where the kernel does not tell.
-    pub fn read(postmaster_pid: u32, device: Option<DeviceNumber>) -> Option<MachineReading> {
+    pub fn read(postmaster_pid: u32, devices: &Devices) -> Option<MachineReading> {
         Some(MachineReading {
             families: read_family_use(&[std::process::id(), postmaster_pid]).ok()?,
             monotonic: clock::read_monotonic(),
             processors: read_processor_times().ok()?,
-            device: device.and_then(|device| read_device_counters(device).ok()),
+            device: devices.read().ok().flatten(),
         })
     }
 

@@ -8,7 +8,7 @@ use std::time::Duration;
 use super::Error;
 use super::backends::BackendReads;
 use super::series::Reading;
-use crate::linux::block_device::{DeviceNumber, read_device_counters};
+use crate::linux::block_device::Devices;
 use crate::linux::clock;
 use crate::linux::page_cache::CachedFile;
 use crate::study::Counters;
@@ -35,8 +35,8 @@ const RESIDENCY_SHARE: f64 = 0.005;
 
 /// Where the counters are.
 pub struct Sources {
-    /// The disk that holds the data directory; `None` where there is none (tmpfs), whose reads then count as 0.
-    pub device: Option<DeviceNumber>,
+    /// Where there is none (tmpfs) its reads count as 0.
+    pub devices: Devices,
     pub backends: BackendReads,
     /// The files whose residency is counted.
     pub files: Vec<Box<dyn CachedFile>>,
@@ -54,14 +54,14 @@ struct Resident {
 
 impl fmt::Debug for Sources {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Sources").field("device", &self.device).field("files", &self.files.len()).finish()
+        f.debug_struct("Sources").field("devices", &self.devices).field("files", &self.files.len()).finish()
     }
 }
 
 impl Sources {
     /// Reads every counter now, and residency when its turn has come.
     fn read(&mut self, resident: &mut Resident) -> Result<Reading, Error> {
-        let device = self.device.map(read_device_counters).transpose()?.unwrap_or_default();
+        let device = self.devices.read()?.unwrap_or_default();
         let backends = self.backends.read()?;
         let monotonic = clock::read_monotonic();
         let counters = Counters {
@@ -196,7 +196,7 @@ mod tests {
     fn sources(files: Vec<Box<dyn CachedFile>>) -> Sources {
         let backends = BackendReads::new(std::process::id(), BackendRole::Workload);
         let page_bytes = SystemPageCache::new().page_bytes();
-        Sources { device: None, backends, files, page_bytes, cadence: Cadence::Close }
+        Sources { devices: Devices::default(), backends, files, page_bytes, cadence: Cadence::Close }
     }
 
     #[test]

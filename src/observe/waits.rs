@@ -11,14 +11,14 @@ use tokio::task::JoinHandle;
 use tokio::time::{MissedTickBehavior, interval};
 
 use crate::linux::clock;
-use crate::postgres::{Wait, read_waits};
+use crate::postgres::{WaitLook, read_waits};
 use crate::study::{WaitSample, WaitSum};
 
 /// Four looks a second find what lasts; each costs the server well under a millisecond.
 pub const LOOK_INTERVAL: Duration = Duration::from_millis(250);
 
 /// One look, and when it was, since the machine booted.
-pub type Look = (Duration, Vec<(Wait, u32)>);
+pub type Look = (Duration, WaitLook);
 
 /// The task that looks. Dropping it ends it.
 #[derive(Debug)]
@@ -64,7 +64,8 @@ fn compute_wait_samples(looks: Vec<Look>, start: Duration, seconds: u32) -> Vec<
         let Some(since) = at.checked_sub(start) else { continue };
         let sum = sums.entry(since.as_secs() as u32 + 1).or_default();
         sum.looks += 1;
-        seen.into_iter().for_each(|(wait, observed)| sum.add(wait, observed));
+        sum.add_flush(seen.others_at_flush);
+        seen.seen.into_iter().for_each(|(wait, observed)| sum.add(wait, observed));
     }
     let sample = |(second, sum): (u32, WaitSum)| WaitSample { second, seen: sum.finish() };
     sums.into_iter().map(sample).filter(|sample| sample.second <= seconds).collect()
@@ -73,7 +74,8 @@ fn compute_wait_samples(looks: Vec<Look>, start: Duration, seconds: u32) -> Vec<
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::study::{ObservedWait, Waits};
+    use crate::postgres::Wait;
+    use crate::study::{Flushes, ObservedWait, Waits};
 
     fn wait(state: &str, event: Option<&str>) -> Wait {
         Wait {
@@ -89,18 +91,23 @@ mod tests {
         let start = Duration::from_secs(100);
         let at = |ms: u64| Duration::from_millis(100_000 + ms);
         let (idle, active) = (wait("idle", Some("ClientRead")), wait("active", None));
+        let seen = |seen: &[(&Wait, u32)], others_at_flush| WaitLook {
+            seen: seen.iter().map(|(wait, observed)| ((*wait).clone(), *observed)).collect(),
+            others_at_flush,
+        };
         let looks = vec![
-            (Duration::from_secs(99), vec![(active.clone(), 7)]),
-            (at(250), vec![(idle.clone(), 3), (active.clone(), 1)]),
-            (at(900), vec![(idle.clone(), 2), (active.clone(), 2)]),
-            (at(2100), vec![(active.clone(), 4)]),
-            (at(3100), vec![(active.clone(), 9)]),
+            (Duration::from_secs(99), seen(&[(&active, 7)], Some(9))),
+            (at(250), seen(&[(&idle, 3), (&active, 1)], Some(2))),
+            (at(900), seen(&[(&idle, 2), (&active, 2)], None)),
+            (at(2100), seen(&[(&active, 4)], Some(5))),
+            (at(3100), seen(&[(&active, 9)], None)),
         ];
         let samples = compute_wait_samples(looks, start, 3);
         assert_eq!(samples.iter().map(|one| (one.second, one.seen.looks)).collect::<Vec<_>>(), [(1, 2), (3, 1)]);
         assert_eq!(samples[0].seen.waits[0], ObservedWait { wait: idle, observed: 5 });
         let total = Waits::total(&samples);
         assert_eq!((total.looks, total.waits[0].observed), (3, 7));
+        assert_eq!(total.flushes, Flushes { looks: 2, others: 7 });
         let is_idle = |wait: &Wait| wait.state.as_deref() == Some("idle");
         assert!((total.mean(is_idle) - 5.0 / 3.0).abs() < 1e-9);
         assert_eq!(Waits::default().mean(is_idle), 0.0);

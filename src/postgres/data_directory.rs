@@ -114,6 +114,13 @@ impl DataDirectory {
         Ok(oids.into_iter().map(as_database).collect())
     }
 
+    /// Where the database of this oid has its files: one directory for each tablespace that it uses.
+    pub fn directories_of(&self, oid: u32) -> Result<Vec<PathBuf>, Error> {
+        let own = format!("/{oid}");
+        let directories = self.database_directories()?.into_iter().filter(|directory| directory.ends_with(&own));
+        Ok(directories.map(|directory| self.path.join(directory)).collect())
+    }
+
     /// Where databases have their files: one directory for each tablespace that they use.
     fn database_directories(&self) -> Result<Vec<String>, Error> {
         let below = |parent: &str| -> Result<Vec<String>, Error> {

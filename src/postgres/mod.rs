@@ -70,4 +70,4 @@ pub use statements::{Statements, read_statements};
 #[cfg(test)]
 pub use statistics::tests::statistics_of;
 pub use statistics::{RowDelta, ServerStatistics, StatisticsDelta, read_server_statistics, read_table_statistics};
-pub use waits::{Wait, read_backend_pid, read_waits};
+pub use waits::{Wait, WaitLook, read_backend_pid, read_waits};

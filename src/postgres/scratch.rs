@@ -4,6 +4,7 @@
 //! The calls block until the server did what was asked: call them from a thread that may wait.
 
 mod changing;
+mod elsewhere;
 mod listening;
 mod making;
 mod owner;

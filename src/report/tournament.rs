@@ -62,5 +62,11 @@ impl Tournament {
 }
 
 fn curves_of(trial: &SweepTrial, spans_max: u32) -> TrialSeries {
-    TrialSeries { machine: None, waits: Vec::new(), stalls: Vec::new(), ..TrialSeries::new(trial, spans_max) }
+    TrialSeries {
+        machine: None,
+        waits: Vec::new(),
+        stalls: Vec::new(),
+        flushes: None,
+        ..TrialSeries::new(trial, spans_max)
+    }
 }

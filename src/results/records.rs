@@ -36,8 +36,8 @@ columns!(SweepTrial {
     server_version, tps, worst_second_tps, latency, cycle_tps, device_read_bytes, ended_at
     ; older retried, retries, late, checkpoint_cycles
     ; json point, statistics, buffers_before, buffers_after, checkpoints, settings, warnings
-    ; optional_json generators, file_system, strategy_outcome, warming, checkpoint_begun
-    ; older_json waits, verdicts
+    ; optional_json generators, file_system, strategy_outcome, warming, checkpoint_begun, fresh_copy
+    ; older_json waits, verdicts, devices
     ; flat start_state
     ; apart samples, os_samples, wait_samples, scripts
 });
@@ -46,7 +46,7 @@ columns!(ScriptLatency { script, answered, failed, skipped, response, service })
 
 columns!(WaitSample { second; flat seen });
 
-columns!(Waits { looks; json waits });
+columns!(Waits { looks; json waits; older_json flushes });
 
 // Trials from before outlines have no column for `background`, nor for the number of checkpoints among the figures. Other trials decide
 // `steady_tps`.

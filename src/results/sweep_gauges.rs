@@ -59,7 +59,8 @@ impl Columns for OsSample {
         for name in DOCUMENTS {
             values = values.bind_json(name, Some(&take(name)));
         }
-        values.bind_json("measures", Some(&flat))
+        let parts = take("parts");
+        values.bind_json("parts", Some(&parts).filter(|parts| parts.is_object())).bind_json("measures", Some(&flat))
     }
 
     fn read(row: &Row) -> Result<OsSample, sqlx::Error> {
@@ -73,6 +74,9 @@ impl Columns for OsSample {
         }
         for name in DOCUMENTS {
             flat.insert(name.to_owned(), row.json(name)?);
+        }
+        if let Some(parts) = row.json::<Option<Value>>("parts")? {
+            flat.insert("parts".to_owned(), parts);
         }
         serde_json::from_value(nest(flat)).map_err(|error| unreadable("measures", error))
     }

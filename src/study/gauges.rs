@@ -26,8 +26,12 @@ pub struct OsSample {
     pub processors_busy_seconds: f64,
     pub processors_iowait_seconds: f64,
     pub processors_steal_seconds: f64,
-    /// The data directory's disk; `None` where there is none.
+    /// The data directory's disk; `None` where there is none. Where parts of the server lie on devices of their own, all of
+    /// these together, and of the busiest its share of the second.
     pub device: Option<DeviceUse>,
+    /// Each of them by the name of its part; none where all is on one.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub parts: BTreeMap<String, DeviceUse>,
     pub available_bytes: Bytes,
     pub cached_bytes: Bytes,
     pub dirty_bytes: Bytes,
@@ -131,6 +135,27 @@ pub struct WaitSample {
 pub struct Waits {
     pub looks: u32,
     pub waits: Vec<ObservedWait>,
+    /// None of trials that an older pgthaw kept.
+    #[serde(default, skip_serializing_if = "Flushes::is_none")]
+    pub flushes: Flushes,
+}
+
+/// Looks that saw the log being flushed: a process that waited for the device to have written it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Flushes {
+    pub looks: u32,
+    /// Other transactions under way then, over all of these looks: they have written, and waited for no lock.
+    pub others: u32,
+}
+
+impl Flushes {
+    fn is_none(&self) -> bool {
+        self.looks == 0
+    }
+
+    fn plus(self, other: Flushes) -> Flushes {
+        Flushes { looks: self.looks.saturating_add(other.looks), others: self.others.saturating_add(other.others) }
+    }
 }
 
 /// Processes that did the same. Divided by the looks, `observed` is how many did so in the mean.
@@ -153,6 +178,7 @@ impl Waits {
         let mut sum = WaitSum::default();
         for sample in samples {
             sum.looks = sum.looks.saturating_add(sample.seen.looks);
+            sum.flushes = sum.flushes.plus(sample.seen.flushes);
             sample.seen.waits.iter().for_each(|one| sum.add(one.wait.clone(), one.observed));
         }
         sum.finish()
@@ -163,6 +189,7 @@ impl Waits {
 pub struct WaitSum {
     pub looks: u32,
     observed: BTreeMap<Wait, u32>,
+    flushes: Flushes,
 }
 
 impl WaitSum {
@@ -171,11 +198,16 @@ impl WaitSum {
         *known = known.saturating_add(observed);
     }
 
+    /// A look saw so many other transactions at a flush; `None`: it saw none.
+    pub fn add_flush(&mut self, others: Option<u32>) {
+        self.flushes = others.map_or(self.flushes, |others| self.flushes.plus(Flushes { looks: 1, others }));
+    }
+
     /// What was seen most often comes first.
     pub fn finish(self) -> Waits {
         let mut waits: Vec<ObservedWait> =
             self.observed.into_iter().map(|(wait, observed)| ObservedWait { wait, observed }).collect();
         waits.sort_by_key(|one| std::cmp::Reverse(one.observed));
-        Waits { looks: self.looks, waits }
+        Waits { looks: self.looks, waits, flushes: self.flushes }
     }
 }

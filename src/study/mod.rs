@@ -27,7 +27,7 @@ pub use disk::{AskedDisk, AskedReadAhead, NamedDisk, choose_disk, compute_bound_
 pub use error::{ANOTHER_PLACE, Error};
 pub use event::{Event, Events, LiveSecond, SweepOpened, SweepTrialStarted, UntilWarm};
 pub use finding::Finding;
-pub use gauges::{DeviceUse, ObservedWait, OsSample, PressureRatios, TaskShare, WaitSample, WaitSum, Waits};
+pub use gauges::{DeviceUse, Flushes, ObservedWait, OsSample, PressureRatios, TaskShare, WaitSample, WaitSum, Waits};
 pub use measured::{Counters, Measured, Outcome, Second, Seen};
 pub use measurement_verdict::{MeasurementVerdict, texts_of};
 pub use measures::{Join, MEASURES, Measure};
@@ -44,11 +44,11 @@ pub use secrets::Record;
 pub use strategy::{NOTHING, PGTHAW, Strategy};
 pub use sweep::{
     AUTOVACUUM, AxisLength, Bound, Brought, BufferUse, CALIBRATION_SECONDS, Checkpoint, CheckpointBegun, Climb,
-    DATABASE, DEFAULT_SERVER, DatabaseKey, DatabaseSpec, Exceeded, FileSystemSpec, GeneratorCalibration, Generators,
-    ImportOptions, Imported, LOG_LINE_PREFIX, Latencies, LatencyHistogram, LoadSample, NATIVE, OlderRun, PlannedPoint,
-    Point, RESIDENT_SHARE, SIDE, SIDES, ScriptLatency, ServerSpec, StartAsked, Sweep, SweepPlan, SweepRun, SweepTrial,
-    TimeLeft, ToldRun, TrialGenerator, TrialGenerators, Until, Warming, WarmingFigures, WarmupAsked, WarmupFacts,
-    check_room, compute_worst_second, empty_trial, expected_seconds, forecast_warm_seconds, image_bytes,
-    needed_bytes_on, parse_checkpoints, parse_sweep, plan_sweep, plan_turns, read_import, read_sweep, render_digest,
-    tells_of_trial,
+    CopyWay, DATABASE, DEFAULT_SERVER, DatabaseKey, DatabaseSpec, Exceeded, FileSystemSpec, FreshCopy,
+    GeneratorCalibration, Generators, ImportOptions, Imported, LOG_LINE_PREFIX, Latencies, LatencyHistogram,
+    LoadSample, NATIVE, OlderRun, Part, Places, PlannedPoint, Point, RESIDENT_SHARE, SIDE, SIDES, ScriptLatency,
+    ServerSpec, StartAsked, Sweep, SweepPlan, SweepRun, SweepTrial, TOGETHER, TimeLeft, ToldRun, TrialDevice,
+    TrialGenerator, TrialGenerators, Until, Warming, WarmingFigures, WarmupAsked, WarmupFacts, check_room,
+    compute_worst_second, empty_trial, forecast_warm_seconds, image_bytes, needed_bytes_on, parse_checkpoints,
+    parse_sweep, part_image_bytes, plan_sweep, plan_turns, read_import, read_sweep, render_digest, tells_of_trial,
 };

@@ -33,6 +33,8 @@ impl Record for SweepTrial {
             hide_settings(settings);
         }
         hide_texts([&mut self.command].into_iter().chain(&mut self.failure).chain(&mut self.warnings));
+        hide_texts(self.file_system.iter_mut().flat_map(|own| &mut own.commands));
+        hide_texts(self.devices.iter_mut().flat_map(|one| &mut one.file_system).flat_map(|own| &mut own.commands));
         self.strategy_outcome.iter_mut().for_each(Record::hide_secrets);
     }
 }

@@ -92,7 +92,8 @@ fn what_an_ended_run_leaves_of_a_file_system_is_taken_over_or_removed() {
     }
     let study = |seconds: u32| {
         format!(
-            "repeats = 3\n[points]\nseconds = {seconds}\nstart = 'as-is'\nfile_system = 'own'\n\
+            "repeats = 3\n[points]\nseconds = {seconds}\nstart = 'as-is'\nfile_system = 'own'\nplaces = 'apart'\n\
+             [places.apart]\nwal = 'native'\ntables = 'native'\n\
              [file_systems]\nown = {{ mount = 'xfs', size = '512MiB' }}\n[settings]\nmax_wal_size = '64MB'\n"
         )
     };
@@ -128,6 +129,150 @@ fn what_an_ended_run_leaves_of_a_file_system_is_taken_over_or_removed() {
     assert!(output.stderr.contains("had left a file system: it is removed"), "{}", output.stderr);
     assert!(images().is_empty());
     assert_unmounted(&place);
+}
+
+#[test]
+fn parts_lie_on_devices_of_their_own_each_with_its_limit() {
+    let (home, place) = (Home::new(), Place::new());
+    if !can_mount() {
+        untested!("file systems are made by root alone, of loop devices");
+    }
+    fs::write(
+        home.path().join("more.sql"),
+        "CREATE TABLE more AS SELECT generate_series(1, 1000) AS n;\nCREATE INDEX ON more (n);\n",
+    )
+    .unwrap();
+    let study = "repeats = 1\n[points]\nclients = 4\nseconds = 3\nscript = 'tpcb-like'\nstart = 'cold'\n\
+                 file_system = 'ext4'\nplaces = ['together', 'apart']\n[disks]\nlog = ',,64KiB,100,'\n\
+                 [places.apart]\nwal = 'log'\nslru = 'native'\ntables = 'native'\nindexes = 'native'\n\
+                 [file_systems]\next4 = { mount = 'ext4', size = '512MiB' }\n[database]\nsetup = 'more.sql'\n\
+                 [settings]\nmax_wal_size = '64MB'\n";
+    let path = spec(&home, study);
+    let child = sweep(&place, &home, 15, path.to_str().unwrap(), &["--json"]);
+    let child = { child }.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let pid = child.id();
+    let printed = Output::from(child.wait_with_output().unwrap()).ok().json();
+    place.assert_nothing_is_left(pid);
+    assert_unmounted(&place);
+    let of = |name: &str| trials(&printed).iter().find(|trial| trial["point"]["places"] == name).unwrap();
+    let (together, apart) = (of("together"), of("apart"));
+    assert!(together.get("devices").is_none() && apart["failure"].is_null(), "{apart}");
+    // All of the database is seen wherever it lies, and was out of memory.
+    let total = |trial: &Value| trial["start_state"]["total_bytes"].as_u64().unwrap();
+    assert!(total(apart).abs_diff(total(together)) < total(together) / 20, "{} {}", total(apart), total(together));
+    assert_eq!(apart["start_state"]["verdict"], "cold", "{}", apart["verdicts"]);
+    assert!(!kinds(apart).contains(&"not_in_force"), "{}", apart["verdicts"]);
+    let devices = apart["devices"].as_array().unwrap();
+    let parts: Vec<&str> = devices.iter().map(|one| text(one, "/part")).collect();
+    assert_eq!(parts, ["rest", "wal", "slru", "tables", "indexes"]);
+    let figure = |part: usize, name: &str| devices[part][name].as_f64().unwrap();
+    assert!(figure(3, "reads_per_second") > 0.0 && figure(4, "reads_per_second") > 0.0, "{devices:?}");
+    // It may begin with a burst of a tenth of a second.
+    let writes = figure(1, "writes_per_second");
+    assert!(writes > 10.0 && writes <= 110.0, "{devices:?}");
+    assert_eq!(
+        (&devices[1]["disk"], &devices[1]["file_system"]["read_ahead_bytes"]),
+        (&json!("log"), &json!(64 << 10))
+    );
+    let second = &apart["os_samples"][1];
+    let sum: u64 = parts.iter().map(|part| second["parts"][part]["writes"].as_u64().unwrap()).sum();
+    // Each is rounded by itself.
+    assert!(sum.abs_diff(second["device"]["writes"].as_u64().unwrap()) <= 3, "{second}");
+    assert_eq!(home.pgthaw(&["results", "show", "--json"]).ok().json(), printed);
+    let exported = home.pgthaw(&["results", "export", "--format", "csv"]).ok().stdout;
+    assert!(exported.lines().any(|line| line.ends_with(",apart")), "{exported}");
+}
+
+#[test]
+fn a_file_system_is_made_by_commands_of_ones_own() {
+    let (home, place) = (Home::new(), Place::new());
+    if !can_mount() {
+        untested!("file systems are made by root alone, of loop devices");
+    }
+    let run = |commands: &str| {
+        let study = format!(
+            "repeats = 1\n[points]\nclients = 2\nseconds = 2\nscript = 'tpcb-like'\nfile_system = 'own'\n\
+             [file_systems.own]\nsize = '512MiB'\n{commands}\n[settings]\nmax_wal_size = '64MB'\n"
+        );
+        let path = spec(&home, &study);
+        Output::from(sweep(&place, &home, 15, path.to_str().unwrap(), &["--json"]).output().unwrap())
+    };
+    // The journal of ext4 on a device of its own.
+    let printed = run("make = ['mke2fs -q -F -O journal_dev -b 4096 {log_device}', \
+                       'mkfs.ext4 -q -F -b 4096 -J device={log_device} {device}']\n\
+                       mount = 'mount -o noatime,commit=7 {device} {directory}'\nlog_device = '64MiB'");
+    let printed = printed.ok().json();
+    assert_unmounted(&place);
+    let trial = &trials(&printed)[0];
+    let made = &trial["file_system"];
+    assert_eq!((&made["kind"], made["commands"].as_array().unwrap().len()), (&json!("ext4"), 3), "{made}");
+    assert!(made["options"].as_array().unwrap().contains(&json!("commit=7")), "{made}");
+    let devices = trial["devices"].as_array().unwrap();
+    let log = devices.iter().find(|one| one["part"] == "log").unwrap();
+    assert!(log["writes_per_second"].as_f64().unwrap() > 0.0 && log["disk"].is_null(), "{devices:?}");
+    // How it is unmounted is the study's own too.
+    let mount = "mount = 'mount {device} {directory}'";
+    let said = home.path().join("said");
+    let unmount = format!("unmount = ['touch {}', 'umount {{directory}}']", said.display());
+    run(&format!("make = 'mkfs.ext4 -q -F {{device}}'\n{mount}\n{unmount}")).ok();
+    assert!(said.exists());
+
+    for (commands, status, parts) in [
+        ("make = 'mkfs.ext4 -b 1 {device}'", 1, ["mkfs.ext4", "block size"]),
+        ("make = 'mkfs.nothing {device}'", 3, ["there is no mkfs.nothing", "package"]),
+        ("make = 'zpool create -m {directory} {name} {device}'", 3, ["z", "apt-get install zfs"]),
+        ("make = 'mkfs.ext4 -q -F {device}'\nmount = 'ls {directory}'", 3, ["nothing is mounted at", "{directory}"]),
+    ] {
+        let mount = if commands.contains("mount =") { "" } else { mount };
+        let output = run(&format!("{commands}\n{mount}")).ends_with(status);
+        for part in parts {
+            assert!(output.stderr.contains(part), "{}", output.stderr);
+        }
+        assert_unmounted(&place);
+    }
+}
+
+#[test]
+fn each_trial_has_a_fresh_copy_of_the_database() {
+    let (home, place) = (Home::new(), Place::new());
+    fs::write(home.path().join("make.sql"), "CREATE TABLE grown (n integer);\n").unwrap();
+    fs::write(home.path().join("grow.sql"), "INSERT INTO grown SELECT generate_series(1, 500);\n").unwrap();
+    let own = if can_mount() {
+        "file_system = ['native', 'xfs']\n[file_systems]\nxfs = { mount = 'xfs', size = '2GiB' }\n"
+    } else {
+        ""
+    };
+    let study = format!(
+        "repeats = 3\nfresh_copy = true\n[points]\nseconds = 1\nscript = 'grow.sql'\n{own}\
+         [database]\npgbench = false\nsetup = 'make.sql'\n"
+    );
+    let path = spec(&home, &study);
+    let child = sweep(&place, &home, 15, path.to_str().unwrap(), &["--json"]);
+    let child = { child }.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let pid = child.id();
+    let printed = Output::from(child.wait_with_output().unwrap()).ok().json();
+    place.assert_nothing_is_left(pid);
+    assert_unmounted(&place);
+    for file_system in ["native", "xfs"] {
+        let of = |repeat: u32| {
+            let is_meant = |trial: &&Value| trial["point"]["file_system"] == file_system && trial["repeat"] == repeat;
+            trials(&printed).iter().find(is_meant)
+        };
+        let (Some(first), Some(last)) = (of(1), of(3)) else {
+            assert!(!can_mount());
+            continue;
+        };
+        assert!(first["failure"].is_null() && last["failure"].is_null(), "{first} {last}");
+        let bytes = |trial: &Value| trial["start_state"]["total_bytes"].as_u64().unwrap();
+        // Else the third would have what three histories and two trials have added.
+        assert!(bytes(last) < 2 * bytes(first), "{} {}", bytes(first), bytes(last));
+        let way = text(last, "/fresh_copy/way");
+        assert!(if file_system == "xfs" { way == "reflink" } else { ["reflink", "copy"].contains(&way) }, "{way}");
+        assert!(last["fresh_copy"]["bytes"].as_u64() > Some(5_000_000), "{}", last["fresh_copy"]);
+    }
+    let path = spec(&home, "fresh_copy = true\n[points]\nstart = 'as-is'\n");
+    let output = Output::from(sweep(&place, &home, 15, path.to_str().unwrap(), &[]).output().unwrap()).ends_with(2);
+    assert!(output.stderr.contains("fresh_copy") && output.stderr.contains("another start"), "{}", output.stderr);
 }
 
 #[test]

@@ -106,6 +106,7 @@ fn point(scale: u32, clients: u32, buffers: &str, seconds: u32) -> Point {
         strategy: "nothing".to_owned(),
         database: "default".to_owned(),
         memory: None,
+        places: "together".to_owned(),
         variables: Vec::new(),
         settings: vec![("shared_buffers".into(), buffers.into())],
         side: None,
@@ -151,6 +152,8 @@ fn make_trial(sweep_id: &str, point: &Point, place: &Place, random: &mut StdRng)
         retries: 0,
         late: 0,
         file_system: None,
+        devices: Vec::new(),
+        fresh_copy: None,
         server_version: None,
         tps: transactions as f64 / f64::from(seconds),
         worst_second_tps: samples.iter().map(|sample| sample.transactions as f64).reduce(f64::min),
@@ -289,6 +292,7 @@ fn make_os_sample(second: u32, clients: f64, random: &mut StdRng) -> OsSample {
     };
     let written = if is_checkpoint(second) { 3e7 } else { 4e6 } * random.random_range(0.8..1.2);
     OsSample {
+        parts: BTreeMap::new(),
         second,
         generator_threads: vec![share(1, 0.5 * load), share(1, 0.45 * load)],
         server: BTreeMap::from([
@@ -344,7 +348,7 @@ fn make_wait_sample(second: u32, clients: u32) -> WaitSample {
     let kinds =
         [("", ""), ("LWLock", "WALWrite"), ("IO", "DataFileRead"), ("Lock", "transactionid"), ("Client", "ClientRead")];
     let waits = kinds.into_iter().zip(shares).map(|((kind, event), share)| wait(kind, event, share));
-    WaitSample { second, seen: Waits { looks: LOOKS, waits: waits.filter(|one| one.observed > 0).collect() } }
+    WaitSample { second, seen: Waits { looks: LOOKS, waits: waits.filter(|one| one.observed > 0).collect(), ..Waits::default() } }
 }
 
 fn make_checkpoints(seconds: u32) -> Vec<Checkpoint> {

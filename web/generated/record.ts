@@ -216,6 +216,11 @@ judgement: Judgement | null,
 no_verdict: string | null, };
 
 /**
+ * How the copy of a trial was made.
+ */
+export type CopyWay = "reflink" | "copy";
+
+/**
  * A line on the page.
  */
 export type Curve = { panel: Panel, label: string, };
@@ -302,6 +307,36 @@ residual_share: number,
  * Clients by which the times were multiplied; 1 when not known.
  */
 clients: number, };
+
+/**
+ * Flushes of the log, counted by the server and seen by looks.
+ */
+export type FlushFigures = { 
+/**
+ * By everybody, as the server counts them; `None` where it does not (before PostgreSQL 14).
+ */
+per_second: number | null, 
+/**
+ * Looks, and those that saw one under way.
+ */
+looks: number, seen: number, 
+/**
+ * Other transactions under way then, in the mean: they have written, and waited for no lock. `None` where none was seen.
+ */
+others: number | null, commit_siblings: string, };
+
+/**
+ * The copy that a trial ran on.
+ */
+export type FreshCopy = { way: CopyWay, 
+/**
+ * Of the files that were copied.
+ */
+bytes: Bytes, 
+/**
+ * Until all of it was on the disk.
+ */
+seconds: number, };
 
 /**
  * A strategy beside `nothing`.
@@ -1233,6 +1268,14 @@ settings: Array<[string, string]>,
  */
 device_read_bytes: Bytes, 
 /**
+ * Each device that a part of the server had to itself, the rest first; none where all was on one.
+ */
+devices?: Array<TrialDevice>, 
+/**
+ * The copy of the databases that it ran on; `None` where trials follow each other in one.
+ */
+fresh_copy?: FreshCopy | null, 
+/**
  * As the server says it; `None` when it did not come to that.
  */
 server_version: string | null, 
@@ -1254,6 +1297,35 @@ export type Tournament = { run: Run, summary: Summary, comparison: Comparison, t
  * A trial as it is looked at: what it left behind, and its curves.
  */
 export type TrialData = { trial: SweepTrial, series: TrialSeries, };
+
+/**
+ * What a device of a trial was, and what it did from its start to its end.
+ */
+export type TrialDevice = { 
+/**
+ * `wal`, `slru`, `tables`, `indexes`; `rest` is the data directory without them, `log` what its file system has its log on.
+ */
+part: string, 
+/**
+ * The name of its limits; `None` without any.
+ */
+disk: string | null, 
+/**
+ * The device's name in /sys/block.
+ */
+device: string, 
+/**
+ * Means over the seconds: requests and bytes per second, by anybody.
+ */
+reads_per_second: number, read_bytes_per_second: number, writes_per_second: number, written_bytes_per_second: number, 
+/**
+ * `None` without a write.
+ */
+bytes_per_write: number | null, 
+/**
+ * Share of the time in which a request was under way.
+ */
+busy_ratio: number, };
 
 /**
  * One of them.
@@ -1334,7 +1406,11 @@ machine: { [key in string]: Array<number | null> } | null,
 /**
  * What the workload's backends did; nothing when nobody looked.
  */
-waits: Array<WaitSeries>, stalls: Array<Stall>, };
+waits: Array<WaitSeries>, stalls: Array<Stall>, 
+/**
+ * Of the log, over the whole trial.
+ */
+flushes: FlushFigures | null, };
 
 export type Unit = "processors" | "bytes" | "bytes_per_second" | "per_second" | "requests" | "microseconds" | "ratio";
 

@@ -6,6 +6,7 @@ use crate::bench::race::{Entrants, Gauged, run_race};
 use crate::bench::warmer::{Contender, io_workers_serve};
 use crate::bench::watch::Watched;
 use crate::lab::{Error, Lab, Launch, LocalPgbench, Stop};
+use crate::linux::Devices;
 use crate::model::Facts;
 use crate::observe::Cadence;
 use crate::pgbench::{QueryMode, parse_outcome};
@@ -73,7 +74,7 @@ fn calibrate(
         contender: Contender { strategy: Strategy::Nothing, launch: None },
         seconds: CALIBRATION_SECONDS,
         ends_by_itself: false,
-        device: None,
+        devices: Devices::default(),
         io_workers_serve: io_workers_serve(Strategy::Nothing),
         watched: Watched { goal, facts: Facts::default(), stops_when_steady: false },
         cadence: Cadence::Sparing,

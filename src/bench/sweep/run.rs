@@ -24,8 +24,7 @@ use crate::postgres::pgbench::{Pgbench, read_pgbench_version};
 use crate::postgres::{Programs, ServerBuild, read_configuration};
 use crate::study::{
     DatabaseKey, Disk, Event, Events, Finding, GeneratorCalibration, MeasurementVerdict, Point, Record as _, Strategy,
-    Sweep, SweepOpened, SweepRun, SweepTrial, SweepTrialStarted, TimeLeft, Turn, WarmupFacts, expected_seconds,
-    plan_turns, texts_of,
+    Sweep, SweepOpened, SweepRun, SweepTrial, SweepTrialStarted, TimeLeft, Turn, WarmupFacts, plan_turns, texts_of,
 };
 use crate::verdict::compute_start_verdicts;
 
@@ -222,6 +221,9 @@ impl Play<'_> {
             }
             let taken = self.take_snapshots(site).await?;
             site.rest()?;
+            if sweep.fresh_copy {
+                site.keep_fresh(self.directory, self.events, self.stop)?;
+            }
             snapshots.insert(key, taken);
         }
         let Some(mut run) = run else { unreachable!("every axis has a value") };
@@ -263,10 +265,7 @@ impl Play<'_> {
         };
         let all = turns.len() as u32;
         let left: Vec<Turn<u32>> = turns.into_iter().filter(|turn| !is_done(turn)).collect();
-        let expected = |turn: &Turn<u32>| {
-            let point = sweep.point(turn.point);
-            expected_seconds(&point, &sweep.disk(&point))
-        };
+        let expected = |turn: &Turn<u32>| sweep.expected_seconds_of(&sweep.point(turn.point));
         let mut expected_left: f64 = left.iter().map(expected).sum::<f64>() + self.later_seconds;
         let mut time_left = TimeLeft::default();
         let mut last: Option<SiteKey> = None;
@@ -379,6 +378,8 @@ impl Play<'_> {
             let starter = Starter {
                 device: None,
                 device_use: site.device_use,
+                parts: Vec::new(),
+                fresh: None,
                 memory: None,
                 is_idle: sweep.is_idle(),
                 snapshots: &Snapshots::new(),

@@ -7,8 +7,8 @@ use crate::bench::race::wait_for_server_start;
 use crate::bench::residency::{StripRelation, choose_strips};
 use crate::bench::warmer::{WarmSnapshots, plan_launch};
 use crate::lab::{
-    DeviceUse, Error, Lab, Launch, Stop, apply_reload, check_settings, connect, connect_to, disk, needs_restart,
-    read_tables, run_pgbench, run_statement,
+    DeviceUse, Error, FreshDatabase, Lab, Launch, PartDisk, Stop, apply_reload, check_settings, connect, connect_to,
+    disk, needs_restart, read_tables, run_pgbench, run_statement,
 };
 use crate::linux::DeviceNumber;
 use crate::linux::cgroup::DiskLimit;
@@ -17,7 +17,9 @@ use crate::model::compute_median;
 use crate::pgbench::Intervals;
 use crate::postgres::pgbench::{Length, Load, Pgbench, TransactionLog, read_intervals};
 use crate::postgres::{Server, ServerStatistics, read_activity};
-use crate::study::{Calibration, DatabaseKey, Disk, Finding, Point, ResidencyStrip, StartAsked, StartState, Strategy};
+use crate::study::{
+    Calibration, DatabaseKey, Disk, Finding, FreshCopy, Point, ResidencyStrip, StartAsked, StartState, Strategy,
+};
 use crate::units::Bytes;
 use crate::warm::traffic::Sharing;
 
@@ -37,7 +39,10 @@ const COLD_SHARE: f64 = 0.01;
 #[derive(Debug)]
 pub struct Started {
     pub limit: Option<DiskLimit>,
-    pub read_ahead: Option<ReadAhead>,
+    /// Of each device that has another.
+    pub read_aheads: Vec<ReadAhead>,
+    /// The copy of the databases that it has.
+    pub fresh_copy: Option<FreshCopy>,
     pub state: StartState,
     /// Of the benchmark's tables, before the trial. Read before a cold start: afterwards the look would warm it.
     pub tables: ServerStatistics,
@@ -52,6 +57,10 @@ pub struct Started {
 pub struct Starter<'a> {
     pub device: Option<DeviceNumber>,
     pub device_use: DeviceUse,
+    /// Parts of the server with devices of their own.
+    pub parts: Vec<PartDisk>,
+    /// What the databases are copied from; `None`: they stay.
+    pub fresh: Option<&'a FreshDatabase>,
     /// Of the server; `None` is no limit.
     pub memory: Option<Bytes>,
     /// Does no load run in the trials?
@@ -101,8 +110,9 @@ impl Starter<'_> {
             StartAsked::AsIs => self.leave(lab, point, disk, before).await,
             StartAsked::Warm => {
                 lab.stop()?;
+                let fresh_copy = self.put_back(lab)?;
                 lab.cluster().replace_settings(&point.settings)?;
-                let (read_ahead, limit) = self.start_limited(lab, disk)?;
+                let (read_aheads, limit) = self.start_limited(lab, disk)?;
                 let findings = check_settings(lab, &point.settings).await?;
                 // To write a checkpoint to a slow disk takes so long that the kernel may page out what was idle for it.
                 limit.as_ref().map_or(Ok(()), DiskLimit::lift)?;
@@ -110,7 +120,7 @@ impl Starter<'_> {
                 limit.as_ref().map_or(Ok(()), DiskLimit::enforce)?;
                 let tables = read_tables(lab).await?;
                 let state = read_state(lab)?;
-                Ok(Started { limit, read_ahead, state, tables, findings, strips: Vec::new() })
+                Ok(Started { limit, read_aheads, fresh_copy, state, tables, findings, strips: Vec::new() })
             }
             StartAsked::Cold | StartAsked::Restored => self.make_cold(lab, point, load, disk).await,
         }
@@ -118,6 +128,7 @@ impl Starter<'_> {
 
     async fn make_cold(&self, lab: &mut Lab, point: &Point, load: &Load, disk: &Disk) -> Result<Started, Error> {
         lab.stop()?;
+        let fresh_copy = self.put_back(lab)?;
         lab.cluster().replace_settings(&point.settings)?;
         lab.start(None)?;
         let findings = check_settings(lab, &point.settings).await?;
@@ -137,12 +148,12 @@ impl Starter<'_> {
         };
         let strips = relations.into_iter().map(read).collect::<Result<_, Error>>()?;
         wait_for_server_start();
-        let (read_ahead, limit) = self.start_limited(lab, disk)?;
+        let (read_aheads, limit) = self.start_limited(lab, disk)?;
         let state = match point.start {
             StartAsked::Restored => self.restore(lab, point, disk, limit.as_ref())?,
             _ => cold,
         };
-        Ok(Started { limit, read_ahead, state, tables, findings, strips })
+        Ok(Started { limit, read_aheads, fresh_copy, state, tables, findings, strips })
     }
 
     /// Changes nothing but what the point needs: its settings, and its disk.
@@ -157,7 +168,9 @@ impl Starter<'_> {
         let changed = changed_names(before_settings, &point.settings);
         lab.cluster().replace_settings(&point.settings)?;
         let mut findings = Vec::new();
-        let mut restarts = before.is_none() || disk.is_limited() || disk.read_ahead.is_some() || self.memory.is_some();
+        let is_changed = |disk: &Disk| disk.is_limited() || disk.read_ahead.is_some();
+        let mut restarts = before.is_none() || is_changed(disk) || self.memory.is_some();
+        restarts |= self.parts.iter().any(|part| is_changed(&part.disk));
         if !restarts && !changed.is_empty() {
             let (_, mut connection) = connect(lab).await?;
             restarts = needs_restart(&mut connection, &changed).await?;
@@ -165,25 +178,37 @@ impl Starter<'_> {
                 findings.extend(apply_reload(&mut connection).await?);
             }
         }
-        let (read_ahead, limit) = match restarts {
+        let (read_aheads, limit) = match restarts {
             true => {
                 lab.stop()?;
                 self.start_limited(lab, disk)?
             }
-            false => (None, None),
+            false => (Vec::new(), None),
         };
         findings.extend(check_settings(lab, &point.settings).await?);
         let tables = read_tables(lab).await?;
-        Ok(Started { limit, read_ahead, state: read_state(lab)?, tables, findings, strips: Vec::new() })
+        let state = read_state(lab)?;
+        Ok(Started { limit, read_aheads, fresh_copy: None, state, tables, findings, strips: Vec::new() })
     }
 
     /// Starts the server on this disk. Files keep the read-ahead that they were opened with, so it comes first.
-    fn start_limited(&self, lab: &mut Lab, disk: &Disk) -> Result<(Option<ReadAhead>, Option<DiskLimit>), Error> {
-        let asked = disk.read_ahead.filter(|_| disk.read_ahead_not_enforced.is_none());
-        let read_ahead = asked.map(|asked| ReadAhead::set(&lab.data_directory(), asked)).transpose()?;
-        let limit = disk::create_limit(disk, self.device, self.device_use, self.memory)?;
+    fn start_limited(&self, lab: &mut Lab, disk: &Disk) -> Result<(Vec<ReadAhead>, Option<DiskLimit>), Error> {
+        let data = lab.data_directory();
+        let parts = self.parts.iter().map(|part| (part.directory.as_path(), &part.disk));
+        let set = |(directory, disk): (&Path, &Disk)| {
+            let asked = disk.read_ahead.filter(|_| disk.read_ahead_not_enforced.is_none())?;
+            Some(ReadAhead::set(directory, asked))
+        };
+        let read_aheads = [(data.as_path(), disk)].into_iter().chain(parts).filter_map(set);
+        let read_aheads = read_aheads.collect::<Result<Vec<_>, _>>()?;
+        let limit = disk::create_limit(disk, &self.parts, self.device, self.device_use, self.memory)?;
         lab.start(limit.as_ref())?;
-        Ok((read_ahead, limit))
+        Ok((read_aheads, limit))
+    }
+
+    /// Copies the databases of the stopped server anew, where that is asked for.
+    fn put_back(&self, lab: &mut Lab) -> Result<Option<FreshCopy>, Error> {
+        self.fresh.map(|fresh| fresh.put_back(lab)).transpose()
     }
 
     /// What the workload adds is taken away again, everything is read, and the workload runs for a while. Where none runs in the

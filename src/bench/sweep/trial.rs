@@ -23,7 +23,7 @@ use crate::observe::{Cadence, WaitSampler};
 use crate::postgres::pgbench::{Length, Script};
 use crate::postgres::{self, ServerStatistics, read_backend_pid};
 use crate::study::{
-    Brought, DatabaseKey, Disk, Events, Exceeded, Finding, GeneratorCalibration, Machine, Measured, Point,
+    Brought, DatabaseKey, Disk, Events, Exceeded, Finding, FreshCopy, GeneratorCalibration, Machine, Measured, Point,
     RelationResidency, ResidencyStrip, Sample, Seen, StartAsked, StartState, Strategy, Sweep, SweepTrial, Turn, Until,
     WaitSample, Waits, Warming, WarmingFigures, compute_bound_seconds, compute_samples, compute_worst_second,
     empty_trial, parse_checkpoints, tells_of_trial, texts_of,
@@ -82,6 +82,7 @@ struct Begun {
     findings: Vec<Finding>,
     command: String,
     file_system: Option<FileSystemFacts>,
+    fresh_copy: Option<FreshCopy>,
     /// Of the benchmark's tables, before.
     tables: ServerStatistics,
     strips: Vec<(StripRelation, ResidencyStrip)>,
@@ -109,9 +110,12 @@ impl TrialSetup<'_> {
         let Some(snapshots) = self.snapshots.get(&SiteKey::of(point)) else { unreachable!("every site has its own") };
         let (asked, disk) = (self.sweep.load(point), self.disk(site, point));
         let load = self.scripts.of(&asked);
+        let fresh = site.fresh.clone();
         let starter = Starter {
-            device: site.device,
+            device: site.devices.main,
             device_use: site.device_use,
+            parts: site.part_disks(),
+            fresh: fresh.as_ref(),
             memory: point.memory,
             is_idle: self.sweep.is_idle(),
             snapshots,
@@ -119,7 +123,7 @@ impl TrialSetup<'_> {
             stop: self.stop,
         };
         let started = starter.make(&mut site.lab, point, &load, &disk, site.running.as_deref()).await?;
-        let Started { limit, read_ahead, state, tables, mut findings, strips } = started;
+        let Started { limit, read_aheads, fresh_copy, state, tables, mut findings, strips } = started;
         let (file_system, deviations) = site.read_file_system()?;
         findings.extend(deviations);
         let (site, lab, strategy) = (&*site, &site.lab, point.strategy());
@@ -133,7 +137,7 @@ impl TrialSetup<'_> {
             false => TrialLoad::ready(lab, &load, generators, directory.path(), self.stop).await?,
         };
         let command = running_load.command(lab, &asked, directory.path())?;
-        let started = Begun { state, findings, command, file_system, tables, strips };
+        let started = Begun { state, findings, command, file_system, fresh_copy, tables, strips };
         let (_, mut observer) = connect(lab).await?;
         let observer_pid = read_backend_pid(&mut observer).await?;
         let looks = WaitSampler::start(observer);
@@ -142,7 +146,7 @@ impl TrialSetup<'_> {
             contender: Contender { strategy, launch: plan_strategy(snapshots, lab, point, &disk)? },
             seconds: point.seconds.unwrap_or(PATIENCE_SECONDS),
             ends_by_itself: matches!(load.length, Length::Transactions(_)),
-            device: site.device,
+            devices: site.devices.clone(),
             io_workers_serve: io_workers_serve(strategy),
             watched: self.watched(site, point, started.state.total_bytes),
             looker: self.open_looker(lab, point).await?,
@@ -151,7 +155,7 @@ impl TrialSetup<'_> {
         };
         let measured = run_race(lab, entrants, limit, directory.path(), self.events, self.stop)?;
         let waits = looks.stop(measured.start_monotonic, measured.seconds.len() as u32).await;
-        read_ahead.map_or(Ok(()), ReadAhead::put_back)?;
+        read_aheads.into_iter().try_for_each(ReadAhead::put_back)?;
 
         let figures = running_load.finish(&load)?;
         let relations: Vec<StripRelation> = started.strips.iter().map(|(relation, _)| relation.clone()).collect();
@@ -210,6 +214,8 @@ impl TrialSetup<'_> {
         trial.latency = (!self.sweep.is_idle()).then(|| latencies.overall());
         trial.scripts = latencies.scripts();
         trial.file_system = started.file_system;
+        trial.fresh_copy = started.fresh_copy;
+        trial.devices = site.describe_devices(&trial.point, &trial.os_samples);
         trial.server_version = Some(after.version);
         let grown = TableGrowth { before: &started.tables, after: &tables };
         trial.statistics = after.statistics.since(&before.statistics).and(tables.since(&started.tables));

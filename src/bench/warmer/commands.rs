@@ -37,8 +37,11 @@ pub fn plan_launch(
         Strategy::Seqscan => psql(lab, SEQSCAN)?,
         Strategy::Prewarm(mode) => psql(lab, &prewarm_sql(mode))?,
         Strategy::Pgfincore => psql(lab, PGFINCORE_LOAD)?,
-        Strategy::Cat => cat(lab),
-        Strategy::Vmtouch => Launch::new("vmtouch", [OsString::from("-t"), lab.database_directory().into()]),
+        Strategy::Cat => cat(lab)?,
+        Strategy::Vmtouch => {
+            let directories = lab.database_directories()?.into_iter().map(OsString::from);
+            Launch::new("vmtouch", [OsString::from("-t")].into_iter().chain(directories))
+        }
         Strategy::Pgthaw(sharing) => pgthaw(sharing, lab, snapshots, disk)?,
         Strategy::PgthawOs => {
             let mut launch = pgthaw(Sharing::Fair, lab, snapshots, disk)?;
@@ -64,10 +67,10 @@ fn prewarm_sql(mode: PrewarmMode) -> String {
     format!("SELECT pg_catalog.sum(public.pg_prewarm(c.oid, '{}')) {WITH_STORAGE}", mode.name())
 }
 
-fn cat(lab: &Lab) -> Launch {
-    let directory = lab.database_directory();
-    let arguments: [OsString; 4] = ["-c".into(), r#"cat "$1"/* >/dev/null"#.into(), "sh".into(), directory.into()];
-    Launch::new("sh", arguments)
+fn cat(lab: &Lab) -> Result<Launch, Error> {
+    let script = r#"for one in "$@"; do cat "$one"/*; done >/dev/null"#;
+    let directories = lab.database_directories()?.into_iter().map(OsString::from);
+    Ok(Launch::new("sh", ["-c", script, "sh"].map(OsString::from).into_iter().chain(directories)))
 }
 
 fn psql(lab: &Lab, sql: &str) -> Result<Launch, Error> {

@@ -1,4 +1,4 @@
-//! A slower disk for some processes: a cgroup whose reads from one device are limited.
+//! A slower disk for some processes: a cgroup whose reads from a device, or from several, are limited.
 
 use std::fs::{self, File};
 use std::io::Write as _;
@@ -37,6 +37,17 @@ pub struct DiskLimit {
     device: DeviceNumber,
     reads: ReadLimit,
     writes: WriteLimit,
+    others: Vec<OtherDevice>,
+}
+
+/// A device beside the first one, for those who join too.
+#[derive(Debug)]
+struct OtherDevice {
+    device: DeviceNumber,
+    reads: ReadLimit,
+    writes: WriteLimit,
+    /// In version 1, where the limit is the device's own.
+    _whole: Option<WholeDevice>,
 }
 
 /// Where the limit stands.
@@ -90,28 +101,50 @@ impl DiskLimit {
     }
 
     fn in_group(group: Group, device: DeviceNumber, reads: ReadLimit) -> Result<DiskLimit, Error> {
-        let limit = DiskLimit { group, memory: None, device, reads, writes: WriteLimit::default() };
+        let limit = DiskLimit { group, memory: None, device, reads, writes: WriteLimit::default(), others: Vec::new() };
         limit.enforce()?;
         Ok(limit)
     }
 
     /// Whoever joins may write so much too; [`DiskLimit::writes_available`] says where that holds.
     pub fn with_writes(mut self, asked: WriteLimit) -> Result<DiskLimit, Error> {
-        if let Group::Own(cgroup) = &self.group
-            && self.version() == CgroupVersion::V2
-        {
-            // Dirty pages are charged to a cgroup where both controllers are.
-            cgroup.hand_down(&Hierarchy::find(Controller::Memory)?)?;
-        }
+        self.charge_writes()?;
         self.writes = asked;
         self.enforce()?;
         Ok(self)
     }
 
+    /// Limits another device too, one that nobody else uses, as the first of a limit by [`DiskLimit::create_for_own`].
+    pub fn with_own(mut self, device: DeviceNumber, reads: ReadLimit, writes: WriteLimit) -> Result<DiskLimit, Error> {
+        self.charge_writes()?;
+        let _whole = match self.group {
+            Group::Whole(_) => Some(WholeDevice::create(Hierarchy::find(Controller::Io)?, device)?),
+            Group::Own(_) => None,
+        };
+        self.others.push(OtherDevice { device, reads, writes, _whole });
+        self.enforce()?;
+        Ok(self)
+    }
+
+    /// Dirty pages are charged to a cgroup where both controllers are.
+    fn charge_writes(&self) -> Result<(), Error> {
+        match &self.group {
+            Group::Own(cgroup) if self.version() == CgroupVersion::V2 => {
+                cgroup.hand_down(&Hierarchy::find(Controller::Memory)?)
+            }
+            _ => Ok(()),
+        }
+    }
+
     /// Puts the limit in force again, as it is from the beginning. Fails when the kernel took another than the one that was
     /// asked for.
     pub fn enforce(&self) -> Result<(), Error> {
-        let (version, device, reads, writes) = (self.version(), self.device, self.reads, self.writes);
+        self.enforce_on(self.device, self.reads, self.writes)?;
+        self.others.iter().try_for_each(|other| self.enforce_on(other.device, other.reads, other.writes))
+    }
+
+    fn enforce_on(&self, device: DeviceNumber, reads: ReadLimit, writes: WriteLimit) -> Result<(), Error> {
+        let version = self.version();
         self.write_all(throttle::limit_lines(version, device, reads))?;
         self.write_all(throttle::write_limit_lines(version, device, writes))?;
         let read = |file| self.group.read(file);
@@ -126,7 +159,8 @@ impl DiskLimit {
 
     /// Lets those who joined read and write as fast as the device can, until [`DiskLimit::enforce`].
     pub fn lift(&self) -> Result<(), Error> {
-        self.write_all(throttle::lines_without_limit(self.version(), self.device))
+        let devices = [self.device].into_iter().chain(self.others.iter().map(|other| other.device));
+        devices.into_iter().try_for_each(|device| self.write_all(throttle::lines_without_limit(self.version(), device)))
     }
 
     fn write_all(&self, lines: Vec<(&'static str, String)>) -> Result<(), Error> {
@@ -187,7 +221,7 @@ impl DiskLimit {
         }
     }
 
-    /// What all that joined have read from the device so far.
+    /// What all that joined have read from the first device so far.
     pub fn read_usage(&self) -> Result<ReadUsage, Error> {
         match &self.group {
             Group::Own(cgroup) => throttle::read_usage(cgroup.version(), self.device, |file| cgroup.read(file)),

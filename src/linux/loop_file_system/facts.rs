@@ -52,6 +52,9 @@ pub struct FileSystemFacts {
     pub scheduler: String,
     pub read_ahead_bytes: Bytes,
     pub logical_block_bytes: u32,
+    /// The study's own commands by which it was made and mounted.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub commands: Vec<String>,
 }
 
 /// Something that is not as it was asked for.
@@ -84,6 +87,7 @@ impl FileSystemFacts {
             scheduler: chosen_scheduler(&read("queue/scheduler")?),
             read_ahead_bytes: device.read_ahead_bytes,
             logical_block_bytes: read("queue/logical_block_size")?.trim().parse().unwrap_or_default(),
+            commands: Vec::new(),
         })
     }
 
@@ -134,7 +138,7 @@ fn chosen_scheduler(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::linux::loop_file_system::FileSystemKind;
+    use crate::linux::loop_file_system::{FileSystemKind, Making};
 
     fn facts(options: &str) -> FileSystemFacts {
         FileSystemFacts {
@@ -145,6 +149,7 @@ mod tests {
             scheduler: "none".into(),
             read_ahead_bytes: Bytes(131_072),
             logical_block_bytes: 512,
+            commands: Vec::new(),
         }
     }
 
@@ -163,7 +168,7 @@ mod tests {
     #[test]
     fn a_deviation_says_what_was_read() {
         let asked = FileSystemAsked {
-            kind: FileSystemKind::Ext4,
+            making: Making::Kind(FileSystemKind::Ext4),
             options: vec!["noatime".into()],
             scheduler: Some("bfq".into()),
             logical_block_bytes: Some(4096),

@@ -16,19 +16,24 @@ use std::time::{Duration, Instant};
 
 use procfs::process::{MountInfo, Process};
 
-use self::programs::run;
-use super::block_device::{BlockDevice, read_block_device};
+use self::asked::Names;
+use self::programs::{run, run_each};
+use super::block_device::{BlockDevice, read_block_device, read_named_device};
 use super::cgroup::clear_limits_on_own;
 use super::direct_read::AlignedBuffer;
 use super::read_ahead::ReadAhead;
 use super::{DeviceNumber, Error};
-use crate::files::OwnDirectory;
+use crate::files::{OwnDirectory, SMALL_FILE_BYTES_MAX};
 use crate::units::Bytes;
 
-pub use self::asked::{FileSystemAsked, FileSystemKind};
+pub use self::asked::{FileSystemAsked, FileSystemKind, Making, OwnCommands, PLACEHOLDERS};
 pub use self::facts::{Deviation, FileSystemFacts};
 
 const IMAGE: &str = "image";
+/// Of the device for a log, where there is one.
+const LOG_IMAGE: &str = "log-image";
+/// How it is unmounted, where that is done by commands of one's own: also by whoever removes what a killed run has left.
+const UNMOUNT: &str = "unmount";
 const MOUNT_POINT: &str = "mount";
 
 /// The image is written in pieces of this size, and has a multiple of it.
@@ -56,12 +61,43 @@ impl LoopFileSystem {
         LoopFileSystem { directory: directory.to_owned(), is_removed: false }
     }
 
-    /// Writes the image, `size` or a little more. `goes_on` is told the share that is done, 0 to 1; it returns false to
-    /// stop, and so does this then.
-    pub fn write_image(&self, size: Bytes, mut goes_on: impl FnMut(f64) -> bool) -> Result<bool, Error> {
-        let path = self.image();
+    /// A file system in a directory of this one's, which is removed with it; nothing is made yet.
+    pub fn create_part(&self, name: &str) -> Result<LoopFileSystem, Error> {
+        let directory = self.directory.join(name);
+        // The server's user goes through to its mount point.
+        let made = fs::create_dir_all(&directory)
+            .and_then(|()| fs::set_permissions(&directory, Permissions::from_mode(0o711)));
+        made.map_err(|error| Error::file("create", &directory, error))?;
+        Ok(LoopFileSystem::in_directory(&directory))
+    }
+
+    /// Those that were made so.
+    fn parts(&self) -> Vec<LoopFileSystem> {
+        let entries = fs::read_dir(&self.directory).into_iter().flatten().flatten();
+        let images = entries.map(|entry| entry.path()).filter(|path| path.join(IMAGE).exists());
+        images.map(|path| LoopFileSystem { directory: path, is_removed: true }).collect()
+    }
+
+    /// Writes the images that are asked for: the file system's, `size` or a little more, and that of its log. `goes_on` is told the
+    /// share that is done of each, 0 to 1; it returns false to stop, and so does this then.
+    pub fn write_images(
+        &self,
+        asked: &FileSystemAsked,
+        size: Bytes,
+        mut goes_on: impl FnMut(f64) -> bool,
+    ) -> Result<bool, Error> {
+        if let Some(log) = asked.log_device()
+            && !self.write_image(LOG_IMAGE, log.0, &mut goes_on)?
+        {
+            return Ok(false);
+        }
+        self.write_image(IMAGE, size.0.max(IMAGE_BYTES_MIN), &mut goes_on)
+    }
+
+    fn write_image(&self, name: &str, bytes: u64, mut goes_on: impl FnMut(f64) -> bool) -> Result<bool, Error> {
+        let path = self.directory.join(name);
         let failed = |error| Error::file("write", &path, error);
-        let pieces = size.0.max(IMAGE_BYTES_MIN).div_ceil(PIECE_BYTES);
+        let pieces = bytes.div_ceil(PIECE_BYTES);
         let open = |flags: i32| {
             // Nothing has its name yet but what a first try without success has left.
             let _ = fs::remove_file(&path);
@@ -82,9 +118,19 @@ impl LoopFileSystem {
 
     /// Makes the file system in the image, and mounts it.
     pub fn make(&self, asked: &FileSystemAsked) -> Result<(), Error> {
-        let device = self.attach(asked)?;
-        run(asked.kind.maker(), asked.kind.maker_arguments().iter().copied().chain([device.as_str()]))?;
-        self.mount(asked, &device)
+        let names = self.attach_all(asked)?;
+        match &asked.making {
+            Making::Kind(kind) => {
+                run(kind.maker(), kind.maker_arguments().iter().copied().chain([names.device.as_str()]))?;
+            }
+            Making::Commands(own) => {
+                self.keep_unmount(own, &names)?;
+                // Some mount where they make.
+                self.make_mount_point()?;
+                run_each(&fill_each(&names, &own.make))?;
+            }
+        }
+        self.mount(asked, &names)
     }
 
     /// Mounts what a killed run has made, unless it is mounted still.
@@ -94,8 +140,8 @@ impl LoopFileSystem {
             return Ok(());
         }
         self.detach()?;
-        let device = self.attach(asked)?;
-        self.mount(asked, &device)
+        let names = self.attach_all(asked)?;
+        self.mount(asked, &names)
     }
 
     pub fn mount_point(&self) -> PathBuf {
@@ -109,7 +155,18 @@ impl LoopFileSystem {
 
     /// Reads what the kernel says of the loop device.
     pub fn read_device(&self) -> Result<BlockDevice, Error> {
-        read_block_device(&self.mount_point())
+        // One that is made of several devices has none of its own to tell.
+        read_block_device(&self.mount_point()).or_else(|error| self.read_attached(IMAGE).ok_or(error))
+    }
+
+    /// What the kernel says of the device of its log, where it has one.
+    pub fn read_log_device(&self) -> Option<BlockDevice> {
+        self.read_attached(LOG_IMAGE)
+    }
+
+    fn read_attached(&self, image: &str) -> Option<BlockDevice> {
+        let device = list_devices(&self.directory.join(image)).ok()?.into_iter().next()?;
+        read_named_device(&Path::new(&device).file_name()?.to_string_lossy())
     }
 
     /// What is so, read back from the kernel.
@@ -128,9 +185,30 @@ impl LoopFileSystem {
         self.take_away()
     }
 
-    /// Attaches the image, and returns the device's path.
-    fn attach(&self, asked: &FileSystemAsked) -> Result<String, Error> {
-        let image = self.image();
+    /// Attaches what it lies on, and says what stands for it in commands.
+    fn attach_all(&self, asked: &FileSystemAsked) -> Result<Names, Error> {
+        let device = self.attach(asked, IMAGE)?;
+        let log_device = asked.log_device().map(|_| self.attach(asked, LOG_IMAGE)).transpose()?;
+        Ok(Names {
+            device,
+            log_device: log_device.unwrap_or_default(),
+            directory: self.mount_point().to_string_lossy().into_owned(),
+            name: self.name(),
+        })
+    }
+
+    /// That no other file system has; that of a part begins with that of the one that it is a part of.
+    fn name(&self) -> String {
+        let name = |path: &Path| path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+        match (name(&self.directory), self.directory.parent()) {
+            (own, Some(parent)) if !own.starts_with("pgthaw-") => format!("{}-{own}", name(parent)),
+            (own, _) => own,
+        }
+    }
+
+    /// Attaches an image, and returns the device's path.
+    fn attach(&self, asked: &FileSystemAsked, image: &str) -> Result<String, Error> {
+        let image = self.directory.join(image);
         let image = image.to_string_lossy();
         let sectors = asked.logical_block_bytes.map(|bytes| format!("--sector-size={bytes}"));
         let common = ["--find", "--show"].into_iter().chain(sectors.as_deref());
@@ -155,21 +233,54 @@ impl LoopFileSystem {
         Ok(device)
     }
 
-    fn mount(&self, asked: &FileSystemAsked, device: &str) -> Result<(), Error> {
+    fn make_mount_point(&self) -> Result<(), Error> {
         let path = self.mount_point();
-        let made = fs::create_dir_all(&path);
-        made.map_err(|error| Error::file("create", &path, error))?;
-        let options = asked.options.join(",");
-        let options = (!options.is_empty()).then_some(["-o", &options]);
-        let named = path.to_string_lossy();
-        let arguments = ["-t", asked.kind.name()].into_iter().chain(options.into_iter().flatten());
-        run("mount", arguments.chain([device, &*named]))?;
+        fs::create_dir_all(&path).map_err(|error| Error::file("create", &path, error))
+    }
+
+    /// Remembers how it is unmounted, for whoever finds it.
+    fn keep_unmount(&self, own: &OwnCommands, names: &Names) -> Result<(), Error> {
+        if own.unmount.is_empty() {
+            return Ok(());
+        }
+        let text = serde_json::to_string(&fill_each(names, &own.unmount)).unwrap_or_default();
+        let path = self.directory.join(UNMOUNT);
+        fs::write(&path, text).map_err(|error| Error::file("write", &path, error))
+    }
+
+    /// How it is unmounted by commands of its own; `None`: as any other.
+    fn read_unmount(&self) -> Option<Vec<asked::Command>> {
+        // Only this user has a file in it: what it says was this user's study.
+        let own = OwnDirectory::open(&self.directory).ok()?;
+        serde_json::from_str(&own.directory().read_text_at_most(UNMOUNT, SMALL_FILE_BYTES_MAX).ok()?).ok()
+    }
+
+    fn mount(&self, asked: &FileSystemAsked, names: &Names) -> Result<(), Error> {
+        self.make_mount_point()?;
+        let path = self.mount_point();
+        match &asked.making {
+            Making::Kind(kind) => {
+                let options = asked.options.join(",");
+                let options = (!options.is_empty()).then_some(["-o", &options]);
+                let arguments = ["-t", kind.name()].into_iter().chain(options.into_iter().flatten());
+                run("mount", arguments.chain([names.device.as_str(), &*path.to_string_lossy()]))?;
+            }
+            Making::Commands(own) => run_each(&fill_each(names, &own.mount))?,
+        }
+        if self.find_mount()?.is_none() {
+            return Err(Error::Unavailable {
+                what: "a file system of one's own",
+                reason: format!("its commands ended well, and nothing is mounted at {}", path.display()),
+                remedy: "let make or mount in [file_systems] mount it at {directory}".into(),
+            });
+        }
         // The server's user must get through, whatever the root of the file system says.
         let opened = fs::set_permissions(&path, Permissions::from_mode(0o755));
         opened.map_err(|error| Error::file("open to others", &path, error))?;
         self.forget_limits();
         // It stays for as long as it is mounted: nothing but the mount has to be undone, then.
-        run("losetup", ["--detach", device]).map(drop)
+        let devices = [&names.device, &names.log_device].into_iter().filter(|device| !device.is_empty());
+        devices.into_iter().try_for_each(|device| run("losetup", ["--detach", device]).map(drop))
     }
 
     /// Takes back the limits that a killed run left on the same device.
@@ -189,15 +300,24 @@ impl LoopFileSystem {
     }
 
     fn take_away(&self) -> Result<(), Error> {
-        let began = Instant::now();
+        self.parts().iter().try_for_each(LoopFileSystem::take_away)?;
+        let (began, own) = (Instant::now(), self.read_unmount());
+        if let Some(commands) = own.as_ref().filter(|_| self.find_mount().is_ok_and(|mount| mount.is_none())) {
+            // It may be half made, and hold its device; or there is nothing to undo.
+            let _ = run_each(commands);
+        }
         while let Some(mount) = self.find_mount()? {
             self.forget_limits();
             if let Some(device) = &mount.mount_source {
                 put_back_queue(device);
             }
             let path = self.mount_point();
-            match run("umount", [&*path.to_string_lossy()]) {
-                Ok(_) => {}
+            let unmounted = match &own {
+                Some(commands) => run_each(commands),
+                None => run("umount", [&*path.to_string_lossy()]).map(drop),
+            };
+            match unmounted {
+                Ok(()) => {}
                 Err(error) if began.elapsed() > UNMOUNT_LIMIT => return Err(error),
                 Err(_) => std::thread::sleep(POLL_INTERVAL),
             }
@@ -213,24 +333,19 @@ impl LoopFileSystem {
         }
     }
 
-    /// Detaches the devices that the image is attached to without being mounted.
+    /// Detaches the devices that its images are attached to without being mounted.
     fn detach(&self) -> Result<(), Error> {
-        let image = self.image();
-        if !image.exists() {
-            return Ok(());
-        }
         let began = Instant::now();
         loop {
-            let of_image = ["--noheadings", "--output", "NAME", "--associated", &image.to_string_lossy()];
-            let listed = run("losetup", of_image)?;
-            let mut devices = listed.lines().map(str::trim).filter(|device| !device.is_empty()).peekable();
-            if devices.peek().is_none() || began.elapsed() > DETACH_LIMIT {
+            let mut devices = list_devices(&self.image())?;
+            devices.extend(list_devices(&self.directory.join(LOG_IMAGE))?);
+            if devices.is_empty() || began.elapsed() > DETACH_LIMIT {
                 return Ok(());
             }
             for device in devices {
-                put_back_queue(device);
+                put_back_queue(&device);
                 // It may go by itself meanwhile, for its mount has ended; the kernel takes a moment for it.
-                let _ = run("losetup", ["--detach", device]);
+                let _ = run("losetup", ["--detach", &device]);
             }
             std::thread::sleep(POLL_INTERVAL);
         }
@@ -244,6 +359,20 @@ impl Drop for LoopFileSystem {
             let _ = self.take_away();
         }
     }
+}
+
+/// The loop devices that an image is attached to.
+fn list_devices(image: &Path) -> Result<Vec<String>, Error> {
+    if !image.exists() {
+        return Ok(Vec::new());
+    }
+    let listed = run("losetup", ["--noheadings", "--output", "NAME", "--associated", &image.to_string_lossy()])?;
+    let devices = listed.lines().map(str::trim).filter(|device| !device.is_empty());
+    Ok(devices.map(str::to_owned).collect())
+}
+
+fn fill_each(names: &Names, commands: &[asked::Command]) -> Vec<asked::Command> {
+    commands.iter().map(|command| names.fill(command)).collect()
 }
 
 /// `/sys/block/loop3/queue` of `/dev/loop3`.
@@ -275,7 +404,7 @@ mod tests {
 
     fn asked(kind: FileSystemKind, options: &[&str]) -> FileSystemAsked {
         let options = options.iter().map(|option| (*option).to_owned()).collect();
-        FileSystemAsked { kind, options, scheduler: None, logical_block_bytes: None }
+        FileSystemAsked { making: Making::Kind(kind), options, scheduler: None, logical_block_bytes: None }
     }
 
     /// `None` where it cannot be had; the refusal says why and what to do.
@@ -286,7 +415,7 @@ mod tests {
         }
         let directory = tempfile::Builder::new().prefix("pgthaw-fs-").tempdir_in("/var/tmp").unwrap().keep();
         let file_system = LoopFileSystem::in_directory(&directory);
-        assert!(file_system.write_image(Bytes(0), |_| true).unwrap());
+        assert!(file_system.write_images(asked, Bytes(0), |_| true).unwrap());
         match file_system.make(asked) {
             Ok(()) => Some(file_system),
             // The kernel may not have it.

@@ -4,6 +4,7 @@ use std::os::unix::process::CommandExt as _;
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
 
+use super::asked;
 use crate::linux::Error;
 
 /// Where they are on every distribution, and not always in PATH.
@@ -17,17 +18,26 @@ pub fn find(program: &str) -> Result<PathBuf, Error> {
     found.ok_or_else(|| Error::Unavailable {
         what: "a file system of one's own",
         reason: format!("there is no {program}"),
-        remedy: format!("apt-get install {}", package_of(program)),
+        remedy: package_of(program).map_or_else(
+            || format!("install the package that has {program}, or write its whole path"),
+            |package| format!("apt-get install {package}"),
+        ),
     })
 }
 
-fn package_of(program: &str) -> &'static str {
-    match program {
+fn package_of(program: &str) -> Option<&'static str> {
+    Some(match program {
         "mkfs.ext4" => "e2fsprogs",
         "mkfs.xfs" => "xfsprogs",
         "mkfs.btrfs" => "btrfs-progs",
-        _ => "mount",
-    }
+        "zfs" | "zpool" => "zfsutils-linux",
+        "mkfs.f2fs" => "f2fs-tools",
+        "mkfs.jfs" => "jfsutils",
+        "mkfs.nilfs2" => "nilfs-tools",
+        "bcachefs" | "mkfs.bcachefs" => "bcachefs-tools",
+        "losetup" | "mount" | "umount" => "mount",
+        _ => return None,
+    })
 }
 
 /// Runs one to its end, and returns what it printed. Arguments go to it as they are, past any shell.
@@ -46,6 +56,15 @@ pub fn run<'a>(program: &str, arguments: impl IntoIterator<Item = &'a str>) -> R
     Err(failed(if said.is_empty() { output.status.to_string() } else { said.to_owned() }))
 }
 
+/// Runs commands of one's own, one after the other.
+pub fn run_each(commands: &[asked::Command]) -> Result<(), Error> {
+    for command in commands {
+        let Some((program, arguments)) = command.split_first() else { continue };
+        run(program, arguments.iter().map(String::as_str))?;
+    }
+    Ok(())
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -54,11 +73,11 @@ mod tests {
     #[test]
     fn what_is_missing_names_its_package() {
         for (program, package) in [("mkfs.xfs", "xfsprogs"), ("mkfs.btrfs", "btrfs-progs"), ("mount", "mount")] {
-            assert_eq!(package_of(program), package);
+            assert_eq!(package_of(program), Some(package));
         }
         let error = find("mkfs.no-such").unwrap_err();
         assert!(error.to_string().contains("there is no mkfs.no-such"), "{error}");
-        assert!(error.hint().unwrap().starts_with("apt-get install "));
+        assert!(error.hint().unwrap().contains("the package that has mkfs.no-such"), "{error}");
     }
 
     #[test]

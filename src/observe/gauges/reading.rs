@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use super::processes::ServerProcesses;
 use super::sample::{GaugeReading, compute_os_samples};
-use crate::linux::block_device::{DeviceNumber, read_device_counters};
+use crate::linux::block_device::Devices;
 use crate::linux::clock;
 use crate::linux::memory::read_memory_use;
 use crate::linux::pressure::{Resource, read_pressure};
@@ -18,8 +18,7 @@ use crate::study::OsSample;
 /// Where the gauges are.
 #[derive(Clone, Debug)]
 pub struct GaugeSources {
-    /// The disk that holds the data directory; `None` where there is none (tmpfs).
-    pub device: Option<DeviceNumber>,
+    pub devices: Devices,
     /// Processes of the load generator.
     pub generator_pids: Vec<u32>,
     pub postmaster_pid: u32,
@@ -39,7 +38,8 @@ impl GaugeReading {
             server: processes.read(),
             own_cpu: clock::read_own_cpu_time(),
             processors: read_processor_times().unwrap_or_default(),
-            device: sources.device.and_then(|device| read_device_counters(device).ok()),
+            device: sources.devices.read().ok().flatten(),
+            parts: sources.devices.read_parts(),
             memory: read_memory_use().unwrap_or_default(),
             cpu_pressure: pressure(Resource::Cpu),
             io_pressure: pressure(Resource::Io),
@@ -102,7 +102,12 @@ mod tests {
     #[test]
     fn every_second_has_a_sample_and_it_can_be_stopped_before_its_schedule() {
         let me = std::process::id();
-        let sources = GaugeSources { device: None, generator_pids: vec![me], postmaster_pid: me, observer_pid: None };
+        let sources = GaugeSources {
+            devices: Devices::default(),
+            generator_pids: vec![me],
+            postmaster_pid: me,
+            observer_pid: None,
+        };
         let start = clock::read_monotonic();
         let sampler = GaugeSampler::start(sources, start, 3600).unwrap();
         std::thread::sleep(Duration::from_millis(1300));

@@ -26,7 +26,10 @@ pub struct GaugeReading {
     /// Processor time of this process.
     pub own_cpu: Duration,
     pub processors: ProcessorTimes,
+    /// Of all devices that the server lies on together.
     pub device: Option<DeviceCounters>,
+    /// Of each of several.
+    pub parts: BTreeMap<&'static str, DeviceCounters>,
     pub memory: MemoryUse,
     pub cpu_pressure: Option<Pressure>,
     pub io_pressure: Option<Pressure>,
@@ -64,6 +67,9 @@ impl Span<'_> {
         };
         let (some, full) = (|one: &Pressure| one.some_us_total, |one: &Pressure| one.full_us_total);
         let (ran, ran_before) = (after.processors, before.processors);
+        let parts = self.parts();
+        let busiest = parts.values().map(|part| part.busy_ratio).reduce(f64::max);
+        let device = before.device.zip(after.device).map(|(from, to)| self.device(from, to));
         OsSample {
             second,
             generator_threads: threads.collect(),
@@ -72,7 +78,8 @@ impl Span<'_> {
             processors_busy_seconds: self.grown(ran_before.busy, ran.busy),
             processors_iowait_seconds: self.grown(ran_before.iowait, ran.iowait),
             processors_steal_seconds: self.grown(ran_before.steal, ran.steal),
-            device: before.device.zip(after.device).map(|(from, to)| self.device(from, to)),
+            device: device.map(|all| DeviceUse { busy_ratio: busiest.unwrap_or(all.busy_ratio), ..all }),
+            parts,
             available_bytes: after.memory.available_bytes,
             cached_bytes: after.memory.cached_bytes,
             dirty_bytes: after.memory.dirty_bytes,
@@ -94,6 +101,14 @@ impl Span<'_> {
         };
         let name = |(part, share): (super::ServerPart, TaskShare)| (part.name().to_owned(), share);
         self.after.server.iter().map(share).map(name).collect()
+    }
+
+    fn parts(&self) -> BTreeMap<String, DeviceUse> {
+        let used = |(name, to): (&&'static str, &DeviceCounters)| {
+            let from = self.before.parts.get(name)?;
+            Some(((*name).to_owned(), self.device(*from, *to)))
+        };
+        self.after.parts.iter().filter_map(used).collect()
     }
 
     fn device(&self, from: DeviceCounters, to: DeviceCounters) -> DeviceUse {

@@ -79,6 +79,7 @@ const POINTS: &[ExportColumn] = &[
     float("worst_second_tps"),
     text("query_mode"),
     integer("memory_bytes"),
+    text("places"),
 ];
 
 const TRIALS: &[ExportColumn] = &[
@@ -157,6 +158,7 @@ const TRIALS: &[ExportColumn] = &[
     text("ended_at"),
     text("query_mode"),
     integer("memory_bytes"),
+    text("places"),
 ];
 
 /// Columns of the view `sweep_seconds`.

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use super::database::DatabaseKey;
 use super::ground::FileSystemSpec;
+use super::places::Part;
 use super::point::{Axes, Point};
 use super::spec::Sweep;
 use super::start::StartAsked;
@@ -135,23 +136,31 @@ fn forecast_cold(point: &Point, disk: &Disk) -> Option<Forecast> {
 }
 
 impl Sweep {
+    /// Seconds that a trial of this point is expected to take. A fresh copy is written in full, unless the file system can share
+    /// blocks.
+    pub fn expected_seconds_of(&self, point: &Point) -> f64 {
+        let copied = if self.fresh_copy { expected_disk_bytes_once(self).0 } else { 0 };
+        expected_seconds(point, &self.disk(point)) + copied as f64 / WRITE_BYTES_PER_SECOND
+    }
+
     /// Seconds that all of it is expected to take.
     pub fn expected_seconds(&self) -> f64 {
         let each = (0..self.points()).map(|number| self.point(number));
-        let trials: f64 = each.map(|point| expected_seconds(&point, &self.disk(&point))).sum();
+        let trials: f64 = each.map(|point| self.expected_seconds_of(&point)).sum();
         preparation_seconds(self) + trials * f64::from(self.repeats)
     }
 }
 
 /// Seconds until every cluster has the study's databases, and pgbench was tried with an empty statement.
 fn preparation_seconds(sweep: &Sweep) -> f64 {
-    let Axes { scale, jobs, server, file_system, database, .. } = &sweep.axes;
+    let Axes { scale, jobs, server, file_system, database, places, .. } = &sweep.axes;
     let calibration = f64::from(CALIBRATION_SECONDS + 1) * jobs.len() as f64;
     let scales = scale.iter().map(|scale| f64::from(*scale)).sum::<f64>();
     let databases = database.len() as f64 * scales * INITIALIZE_SECONDS;
-    let images: f64 = sweep.file_systems.values().map(|spec| image_bytes(spec, sweep).0 as f64).sum();
-    let servers = server.len() as f64;
-    calibration + servers * (file_system.len() as f64 * (CLUSTER_SECONDS + databases) + images / WRITE_BYTES_PER_SECOND)
+    let specs = sweep.file_systems.values().flat_map(|spec| places.iter().map(move |place| (spec, place)));
+    let images: f64 = specs.map(|(spec, place)| site_bytes(spec, place, sweep).0 as f64).sum();
+    let (servers, sites) = (server.len() as f64, (file_system.len() * places.len()) as f64);
+    calibration + servers * (sites * (CLUSTER_SECONDS + databases) + images / WRITE_BYTES_PER_SECOND)
 }
 
 /// Of all databases of a cluster, each with pgbench's tables: what else a study makes is not known.
@@ -161,7 +170,35 @@ pub fn database_bytes(axes: &Axes) -> Bytes {
 
 /// Bytes of the disk that a cluster of the sweep needs at most.
 fn expected_disk_bytes(sweep: &Sweep) -> Bytes {
+    Bytes(copies(sweep) * expected_disk_bytes_once(sweep).0)
+}
+
+fn expected_disk_bytes_once(sweep: &Sweep) -> Bytes {
     Bytes(database_bytes(&sweep.axes).0 + wal_bytes(sweep))
+}
+
+/// What a trial's database is copied from is there too.
+fn copies(sweep: &Sweep) -> u64 {
+    if sweep.fresh_copy { 2 } else { 1 }
+}
+
+/// Of the image of a part that has a device of its own, by the same rule as [`image_bytes`].
+pub fn part_image_bytes(part: Part, spec: &FileSystemSpec, sweep: &Sweep) -> Bytes {
+    let expected = match part {
+        Part::Wal => wal_bytes(sweep),
+        // Two bits for each transaction.
+        Part::Slru => 0,
+        Part::Tables | Part::Indexes => database_bytes(&sweep.axes).0,
+    };
+    spec.size.unwrap_or(Bytes(2 * copies(sweep) * expected + IMAGE_SPARE_BYTES))
+}
+
+/// Of all images of a cluster.
+fn site_bytes(spec: &FileSystemSpec, place: &str, sweep: &Sweep) -> Bytes {
+    let parts: Vec<Part> = sweep.places.get(place).into_iter().flat_map(|parts| parts.keys().copied()).collect();
+    let log = spec.asked.log_device().unwrap_or(Bytes(0));
+    let rest = Bytes(image_bytes(spec, sweep).0 + log.0);
+    parts.into_iter().map(|part| Bytes(part_image_bytes(part, spec, sweep).0 + log.0)).fold(rest, |sum, one| sum + one)
 }
 
 /// Of a file system's image: what the study says, or twice what is expected to be in it, for a database grows and a file
@@ -193,14 +230,16 @@ fn parse_wal_size(text: &str) -> Option<u64> {
 
 /// Bytes of the disk that all clusters of a sweep need, but for its results.
 pub fn needed_bytes(sweep: &Sweep) -> Bytes {
-    let one_server: u64 = sweep.axes.file_system.iter().map(|name| needed_bytes_on(name, sweep).0).sum();
-    Bytes(one_server * sweep.axes.server.len() as u64)
+    let Axes { file_system, places, server, .. } = &sweep.axes;
+    let sites = file_system.iter().flat_map(|name| places.iter().map(move |place| (name, place)));
+    let one_server: u64 = sites.map(|(name, place)| needed_bytes_on(name, place, sweep).0).sum();
+    Bytes(one_server * server.len() as u64)
 }
 
-/// The same of one cluster, on the file system of this name.
-pub fn needed_bytes_on(file_system: &str, sweep: &Sweep) -> Bytes {
+/// The same of one cluster, on the file system of this name, with its parts at these places.
+pub fn needed_bytes_on(file_system: &str, place: &str, sweep: &Sweep) -> Bytes {
     match sweep.file_systems.get(file_system) {
-        Some(spec) => image_bytes(spec, sweep),
+        Some(spec) => site_bytes(spec, place, sweep),
         None => expected_disk_bytes(sweep),
     }
 }
@@ -276,6 +315,16 @@ mod tests {
         let two = study("database = [\"default\", \"parts\"]\n[databases.parts]\n");
         assert_eq!(needed_bytes(&two).0, 320_000_000 + WAL_BYTES + image(&two));
         assert!(preparation_seconds(&large) > preparation_seconds(&plain) + 30.0);
+        let apart = sweep(
+            "[points]\nscale = 10\nscript = \"tpcb-like\"\nfile_system = \"xfs\"\nplaces = [\"together\", \"apart\"]\n\
+             [places.apart]\nwal = \"gp3\"\n",
+        )
+        .unwrap();
+        assert_eq!(needed_bytes_on("xfs", "apart", &apart).0, image(&apart) + 2 * WAL_BYTES + IMAGE_SPARE_BYTES);
+        assert_eq!(needed_bytes(&apart).0, 2 * image(&apart) + 2 * WAL_BYTES + IMAGE_SPARE_BYTES);
+        let fresh = sweep("fresh_copy = true\n[points]\nscale = 10\nscript = \"tpcb-like\"\n").unwrap();
+        assert_eq!(needed_bytes(&fresh).0, 2 * (160_000_000 + WAL_BYTES));
+        assert!(fresh.expected_seconds_of(&fresh.point(0)) > expected_seconds(&fresh.point(0), &named("native")) + 3.0);
         // Whatever may be kept, only the databases are written.
         let read_only = sweep("[points]\nscale = 10\n[settings]\nmax_wal_size = \"8GB\"\n").unwrap();
         assert_eq!(needed_bytes(&read_only).0, 3 * 160_000_000 + FIRST_WAL_BYTES);

@@ -1,4 +1,4 @@
-//! What a point's server stands on: a file system that is made for it, and the programs that it is.
+//! What a point's server stands on: disks, a file system that is made for it, and the programs that it is.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -7,8 +7,12 @@ use std::str::FromStr as _;
 use serde::Serialize;
 use toml::{Table, Value};
 
+use super::places::Places;
 use super::point::{DEFAULT_SERVER, NATIVE};
-use crate::linux::{FileSystemAsked, FileSystemKind};
+use crate::linux::{FileSystemAsked, FileSystemKind, Making, OwnCommands, PLACEHOLDERS};
+use crate::study::disk::{AskedDisk, NamedDisk, choose_disk, is_built_in};
+use crate::study::error::Error;
+use crate::study::record::Disk;
 use crate::units::Bytes;
 
 /// Options that say where or by whom something is mounted, and not how it works.
@@ -59,6 +63,31 @@ pub enum ServerSpec {
     Programs(PathBuf),
 }
 
+/// The disks that the axis and the places of parts name, of the study's own and of the built-in ones.
+pub fn read_disks(
+    own: &BTreeMap<String, String>,
+    asked: &[String],
+    places: &BTreeMap<String, Places>,
+) -> Result<BTreeMap<String, Disk>, String> {
+    if let Some(name) = own.keys().find(|name| is_built_in(name.trim())) {
+        return Err(format!("disks.{name}: it is one that needs no figures; give this one another name"));
+    }
+    let known = own.iter().map(|(name, figures)| {
+        let disk: Result<NamedDisk, Error> = format!("{name}={figures}").parse();
+        disk.map_err(|_| {
+            format!("disks.{name}: {figures:?} is no disk; write READS,BYTES,READ-AHEAD such as \"3000,125MiB,128KiB\"")
+        })
+    });
+    let known: Vec<NamedDisk> = known.collect::<Result<_, _>>()?;
+    let choose = |key: &str, name: &String| {
+        let disk = choose_disk(&known, AskedDisk { name: Some(name), ..AskedDisk::default() });
+        disk.map(|disk| (name.clone(), disk))
+            .map_err(|error| format!("{key}: {error}; a disk of your own stands in [disks]"))
+    };
+    let of_parts = places.values().flat_map(BTreeMap::values).map(|name| choose("places", name));
+    asked.iter().map(|name| choose("points.disk", name)).chain(of_parts).collect()
+}
+
 /// The file systems that the axis names, of the study's own and of the plain ones.
 pub fn read_file_systems(own: &Table, asked: &[String]) -> Result<BTreeMap<String, FileSystemSpec>, String> {
     let known = own.iter().map(|(name, value)| Ok((name.clone(), read_file_system(name, value)?)));
@@ -80,11 +109,15 @@ pub fn read_file_systems(own: &Table, asked: &[String]) -> Result<BTreeMap<Strin
 }
 
 fn plain(kind: FileSystemKind) -> FileSystemSpec {
-    let asked = FileSystemAsked { kind, options: Vec::new(), scheduler: None, logical_block_bytes: None };
+    of(Making::Kind(kind))
+}
+
+fn of(making: Making) -> FileSystemSpec {
+    let asked = FileSystemAsked { making, options: Vec::new(), scheduler: None, logical_block_bytes: None };
     FileSystemSpec { asked, size: None }
 }
 
-/// `"ext4,noatime"`, or a table with that as `mount`.
+/// `"ext4,noatime"`, or a table with that as `mount`, or one with commands of one's own.
 fn read_file_system(name: &str, value: &Value) -> Result<FileSystemSpec, String> {
     let key = format!("file_systems.{name}");
     match value {
@@ -97,7 +130,7 @@ fn read_file_system(name: &str, value: &Value) -> Result<FileSystemSpec, String>
 }
 
 fn read_table(key: &str, table: &Table) -> Result<FileSystemSpec, String> {
-    const KEYS: [&str; 4] = ["mount", "scheduler", "logical_block_bytes", "size"];
+    const KEYS: [&str; 7] = ["mount", "scheduler", "logical_block_bytes", "size", "make", "unmount", "log_device"];
     if let Some(unknown) = table.keys().find(|name| !KEYS.contains(&name.as_str())) {
         return Err(format!("{key}.{unknown}: there is no such key; {} are known", KEYS.join(", ")));
     }
@@ -106,8 +139,21 @@ fn read_table(key: &str, table: &Table) -> Result<FileSystemSpec, String> {
         Some(Value::String(text)) => Ok(Some(text.as_str())),
         Some(other) => Err(format!("{key}.{name}: {other} is no text")),
     };
-    let mount = text("mount")?.ok_or_else(|| format!("{key}: mount is missing; write mount = \"ext4,noatime\""))?;
-    let mut spec = read_mount(&format!("{key}.mount"), mount)?;
+    let bytes = |name: &str| match text(name)? {
+        None => Ok(None),
+        Some(size) => read_size(&format!("{key}.{name}"), size).map(Some),
+    };
+    let mut spec = if table.contains_key("make") {
+        of(Making::Commands(read_commands(key, table, bytes("log_device")?)?))
+    } else if let Some(other) = ["unmount", "log_device"].into_iter().find(|name| table.contains_key(*name)) {
+        return Err(format!(
+            "{key}.{other}: it is for a file system with a make command of its own; write make, or remove it"
+        ));
+    } else {
+        let missing =
+            || format!("{key}: mount is missing; write mount = \"ext4,noatime\", or make = \"mkfs… {{device}}\"");
+        read_mount(&format!("{key}.mount"), text("mount")?.ok_or_else(missing)?)?
+    };
     if let Some(scheduler) = text("scheduler")? {
         if !is_word(scheduler) {
             return Err(format!(
@@ -121,14 +167,79 @@ fn read_table(key: &str, table: &Table) -> Result<FileSystemSpec, String> {
         let wrong = || format!("{key}.logical_block_bytes: {bytes} is not allowed; write 512, 1024, 2048 or 4096");
         spec.asked.logical_block_bytes = Some(known.ok_or_else(wrong)? as u32);
     }
-    if let Some(size) = text("size")? {
-        let bytes = Bytes::from_str(size).map_err(|error| format!("{key}.size: {error}"))?;
-        if bytes > SIZE_MAX {
-            return Err(format!("{key}.size: {size} is too much; an image has at most 4 TiB"));
-        }
-        spec.size = Some(bytes);
-    }
+    spec.size = bytes("size")?;
     Ok(spec)
+}
+
+fn read_size(key: &str, size: &str) -> Result<Bytes, String> {
+    let bytes = Bytes::from_str(size).map_err(|error| format!("{key}: {error}"))?;
+    match bytes {
+        Bytes(0) => Err(format!("{key}: it is nothing; write a size such as \"1GiB\", or remove it")),
+        bytes if bytes > SIZE_MAX => Err(format!("{key}: {size} is too much; an image has at most 4 TiB")),
+        bytes => Ok(bytes),
+    }
+}
+
+/// Commands of one's own, each text with one of them.
+fn read_commands(key: &str, table: &Table, log_device: Option<Bytes>) -> Result<OwnCommands, String> {
+    let read = |name: &str| {
+        let texts = match table.get(name) {
+            None => Vec::new(),
+            Some(Value::Array(texts)) => texts.iter().collect(),
+            Some(text) => vec![text],
+        };
+        texts.into_iter().map(|text| read_command(&format!("{key}.{name}"), text)).collect::<Result<Vec<_>, _>>()
+    };
+    let own = OwnCommands { make: read("make")?, mount: read("mount")?, unmount: read("unmount")?, log_device };
+    let all = [&own.make, &own.mount, &own.unmount];
+    let has = |placeholder: &str, commands: &[&Vec<Vec<String>>]| {
+        commands.iter().copied().flatten().flatten().any(|word| word.contains(placeholder))
+    };
+    match (log_device, has("{log_device}", &all)) {
+        (None, true) => {
+            return Err(format!(
+                "{key}: {{log_device}} is used, and log_device is missing; write its size, such as log_device = \"1GiB\""
+            ));
+        }
+        (Some(_), false) => {
+            return Err(format!("{key}.log_device: no command has {{log_device}}; write it there, or remove the key"));
+        }
+        _ => {}
+    }
+    if !has("{device}", &all[..1]) {
+        return Err(format!(
+            "{key}.make: {{device}} is missing: it stands for the loop device that the file system is made on"
+        ));
+    }
+    if !has("{directory}", &all[..2]) {
+        return Err(format!(
+            "{key}: neither make nor mount has {{directory}}: it stands for where the file system is mounted"
+        ));
+    }
+    Ok(own)
+}
+
+/// The words of a command, as a shell would split them.
+fn read_command(key: &str, value: &Value) -> Result<Vec<String>, String> {
+    let text =
+        value.as_str().ok_or_else(|| format!("{key}: {value} is no command; write a text, or a list of texts"))?;
+    let words = shlex::split(text).filter(|words| words.first().is_some_and(|program| !program.is_empty()));
+    let words = words
+        .ok_or_else(|| format!("{key}: {text:?} is no command: nothing stands there, or a quote is not closed"))?;
+    for word in &words {
+        let rest = PLACEHOLDERS.iter().fold(word.clone(), |rest, placeholder| rest.replace(placeholder, ""));
+        if rest.contains(['{', '}']) {
+            return Err(format!(
+                "{key}: {word:?} has a brace that stands for nothing; {} are known",
+                PLACEHOLDERS.join(", ")
+            ));
+        }
+    }
+    // The study is looked for by what it means, wherever it is started.
+    if words[0].contains('/') && !words[0].starts_with('/') {
+        return Err(format!("{key}: {:?} is found by its name in PATH, or by its whole path", words[0]));
+    }
+    Ok(words)
 }
 
 /// A kind, and options as `mount -o` has them.
@@ -205,6 +316,8 @@ mod tests {
         assert_eq!(study.file_systems.keys().collect::<Vec<_>>(), ["fast", "xfs"]);
         let fast = &study.file_systems["fast"];
         assert_eq!(fast.asked.options, ["noatime", "data=writeback"]);
+        // What a study meant before there were other ways it means still.
+        assert_eq!(serde_json::to_value(fast).unwrap()["kind"], "ext4");
         assert_eq!((fast.size, fast.asked.logical_block_bytes), (Some(Bytes(2 << 30)), Some(4096)));
         assert_eq!(study.servers["15"], ServerSpec::Major(15));
         assert_eq!(study.servers["mine"], ServerSpec::Programs("/opt/pg/bin".into()));
@@ -232,6 +345,42 @@ mod tests {
             &["points.file_system", "ntfs", "native, ext4, xfs, btrfs"],
         );
         assert_refused("[file_systems]\nnative = \"ext4\"\n", &["file_systems.native", "another name"]);
+    }
+
+    #[test]
+    fn a_file_system_may_be_made_by_commands_of_ones_own() {
+        let named = |text: &str| format!("[points]\nfile_system = \"x\"\n[file_systems.x]\n{text}\n");
+        let study = sweep(&named(
+            "make = \"mkfs.ext4 -L 'a b' -b 1024 {device}\"\nmount = \"mount -o data=writeback {device} {directory}\"\n\
+             scheduler = \"none\"",
+        ))
+        .unwrap();
+        let asked = &study.file_systems["x"].asked;
+        assert_eq!(
+            asked.render_commands(),
+            ["mkfs.ext4 -L 'a b' -b 1024 '{device}'", "mount -o data=writeback '{device}' '{directory}'"]
+        );
+        assert_eq!((asked.log_device(), asked.scheduler.as_deref()), (None, Some("none")));
+        let pool = sweep(&named(
+            "make = [\"zpool create -m {directory} {name} {device} log {log_device}\", \"zfs set recordsize=8k {name}\"]\n\
+             unmount = \"zpool destroy {name}\"\nlog_device = \"1GiB\"",
+        ));
+        assert_eq!(pool.unwrap().file_systems["x"].asked.log_device(), Some(Bytes(1 << 30)));
+        let make = "make = \"mkfs.ext4 {device}\"";
+        for (text, parts) in [
+            ("make = \"mkfs.ext4\"", &["file_systems.x.make", "{device} is missing"][..]),
+            (make, &["file_systems.x", "{directory}"]),
+            ("make = \"mkfs.ext4 {disk}\"", &["file_systems.x.make", "{disk}", "{device}, {log_device}"]),
+            ("make = \"mkfs.ext4 'x\"", &["file_systems.x.make", "quote"]),
+            ("make = \"\"", &["file_systems.x.make", "no command"]),
+            ("make = 7", &["file_systems.x.make", "7", "list of texts"]),
+            ("make = \"./mk {device} {directory}\"", &["file_systems.x.make", "whole path"]),
+            ("make = \"mk {device} {log_device} {directory}\"", &["log_device is missing"]),
+            ("make = \"mk {device} {directory}\"\nlog_device = \"1GiB\"", &["file_systems.x.log_device"]),
+            ("mount = \"ext4\"\nunmount = \"umount {directory}\"", &["file_systems.x.unmount", "make"]),
+        ] {
+            assert_refused(&named(text), parts);
+        }
     }
 
     #[test]

@@ -4,6 +4,7 @@ mod axis;
 mod brought;
 mod database;
 mod forecast;
+mod fresh;
 mod generators;
 mod ground;
 mod histogram;
@@ -12,6 +13,7 @@ mod latency;
 mod log;
 mod named_file;
 mod older;
+mod places;
 mod plan;
 mod point;
 pub(crate) mod record;
@@ -24,8 +26,9 @@ mod warmup;
 pub use brought::{Bound, Brought, LoadSample, RESIDENT_SHARE};
 pub use database::{DATABASE, DatabaseKey, DatabaseSpec};
 pub use forecast::{
-    CALIBRATION_SECONDS, TimeLeft, expected_seconds, forecast_warm_seconds, image_bytes, needed_bytes_on,
+    CALIBRATION_SECONDS, TimeLeft, forecast_warm_seconds, image_bytes, needed_bytes_on, part_image_bytes,
 };
+pub use fresh::{CopyWay, FreshCopy};
 pub use generators::Generators;
 pub use ground::{FileSystemSpec, ServerSpec};
 pub use histogram::{LatencyHistogram, ScriptLatency};
@@ -33,11 +36,12 @@ pub use import::{ImportOptions, Imported, read_import};
 pub use latency::Latencies;
 pub use log::{AUTOVACUUM, LOG_LINE_PREFIX, parse_checkpoints, tells_of_trial};
 pub use older::OlderRun;
+pub use places::{Part, Places, TOGETHER};
 pub use plan::{PlannedPoint, SweepPlan, check_room, plan_sweep, plan_turns};
 pub use point::{AxisLength, DEFAULT_SERVER, NATIVE, Point, SIDE, SIDES};
 pub use record::{
-    BufferUse, Checkpoint, CheckpointBegun, GeneratorCalibration, SweepRun, SweepTrial, compute_worst_second,
-    empty_trial,
+    BufferUse, Checkpoint, CheckpointBegun, GeneratorCalibration, SweepRun, SweepTrial, TrialDevice,
+    compute_worst_second, empty_trial,
 };
 pub use spec::{Exceeded, Sweep, parse_sweep, read_sweep, render_digest};
 pub use start::StartAsked;

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use serde::Serialize;
 
-use super::forecast::{database_bytes, expected_seconds, forecast_warm_seconds, needed_bytes};
+use super::forecast::{database_bytes, forecast_warm_seconds, needed_bytes};
 use super::point::Point;
 use super::spec::Sweep;
 use super::warmup::Until;
@@ -75,7 +75,7 @@ fn plan_point(sweep: &Sweep, number: u32) -> PlannedPoint {
     PlannedPoint {
         number,
         label: point.render(&sweep.axes.varied()),
-        expected_seconds: expected_seconds(&point, &disk),
+        expected_seconds: sweep.expected_seconds_of(&point),
         warm_after_seconds: forecast_warm_seconds(&point, &disk),
         point,
     }

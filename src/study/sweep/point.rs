@@ -4,6 +4,7 @@ use std::path::Path;
 
 use serde::{Deserialize, Serialize};
 
+use super::places::TOGETHER;
 use super::start::StartAsked;
 use crate::model::Facts;
 use crate::pgbench::QueryMode;
@@ -49,6 +50,9 @@ pub struct Point {
     /// Of the server in a trial, shared memory and page cache included; `None` is no limit.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub memory: Option<Bytes>,
+    /// Which of its parts lie on devices of their own: `together` has none, another is a name of the study file.
+    #[serde(default = "together")]
+    pub places: String,
     /// The scripts' variables, and the server's settings, by name.
     pub variables: Vec<(String, String)>,
     pub settings: Vec<(String, String)>,
@@ -72,6 +76,19 @@ fn native() -> String {
 
 fn default_server() -> String {
     DEFAULT_SERVER.to_owned()
+}
+
+fn together() -> String {
+    TOGETHER.to_owned()
+}
+
+fn all_together() -> Vec<String> {
+    vec![together()]
+}
+
+/// The same of where the parts of a server lie.
+fn is_all_together(places: &[String]) -> bool {
+    places == [TOGETHER]
 }
 
 fn default_database() -> String {
@@ -108,7 +125,7 @@ fn nothing() -> String {
 }
 
 /// Names of the axes that every study has, whatever it varies; variables and settings come after them.
-pub const FIXED_AXES: [&str; 17] = [
+pub const FIXED_AXES: [&str; 18] = [
     "scale",
     "clients",
     "jobs",
@@ -126,6 +143,7 @@ pub const FIXED_AXES: [&str; 17] = [
     "database",
     "query_mode",
     "memory",
+    "places",
 ];
 
 /// The axis of points that are measured twice, and its values.
@@ -152,6 +170,8 @@ pub struct Axes {
     pub query_mode: Vec<QueryMode>,
     #[serde(default = "unlimited", skip_serializing_if = "is_unlimited")]
     pub memory: Vec<Option<Bytes>>,
+    #[serde(default = "all_together", skip_serializing_if = "is_all_together")]
+    pub places: Vec<String>,
     pub variables: Vec<(String, Vec<String>)>,
     pub settings: Vec<(String, Vec<String>)>,
     /// Is each point there twice, as [`SIDES`]?
@@ -218,7 +238,7 @@ impl Axes {
         let (file_system, server) = (self.file_system[place()].clone(), self.server[place()].clone());
         let (latency_limit_ms, strategy) = (self.latency_limit_ms[place()], self.strategy[place()].clone());
         let (database, query_mode) = (self.database[place()].clone(), self.query_mode[place()]);
-        let memory = self.memory[place()];
+        let (memory, places) = (self.memory[place()], self.places[place()].clone());
         let mut named = |axes: &[(String, Vec<String>)]| -> Vec<(String, String)> {
             axes.iter().map(|(name, values)| (name.clone(), values[place()].clone())).collect()
         };
@@ -242,6 +262,7 @@ impl Axes {
             strategy,
             database,
             memory,
+            places,
             variables,
             settings,
             side,
@@ -275,6 +296,7 @@ impl Axes {
             self.database.len(),
             self.query_mode.len(),
             self.memory.len(),
+            self.places.len(),
         ];
         let named = self.variables.iter().chain(&self.settings).map(|(_, values)| values.len());
         fixed.into_iter().chain(named).chain([if self.is_twice { SIDES.len() } else { 1 }]).collect()
@@ -328,6 +350,7 @@ impl Point {
             "database" => Some(self.database.clone()),
             "query_mode" => Some(self.query_mode.to_string()),
             "memory" => Some(self.memory.map_or("none".to_owned(), render_memory)),
+            "places" => Some(self.places.clone()),
             "latency_limit_ms" => Some(self.latency_limit_ms.map_or("none".to_owned(), |limit| limit.to_string())),
             SIDE => self.side.clone(),
             name => {
@@ -384,6 +407,7 @@ pub mod tests {
             database: vec![DEFAULT_DATABASE.to_owned()],
             query_mode: prepared(),
             memory: unlimited(),
+            places: all_together(),
             variables: vec![("rows".into(), names(lengths[8]))],
             settings: vec![("work_mem".into(), names(lengths[9]))],
             is_twice: false,

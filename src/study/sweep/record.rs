@@ -5,6 +5,7 @@
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
+use super::fresh::FreshCopy;
 use super::histogram::{LatencyHistogram, ScriptLatency};
 use super::point::{Axes, Point};
 use super::trial_generators::TrialGenerators;
@@ -12,7 +13,7 @@ use super::warming::Warming;
 use super::warmup::WarmupFacts;
 use crate::linux::FileSystemFacts;
 use crate::postgres::{ConfiguredSetting, ServerFacts, StatisticsDelta};
-use crate::study::gauges::{OsSample, WaitSample, Waits};
+use crate::study::gauges::{DeviceUse, OsSample, WaitSample, Waits};
 use crate::study::measurement_verdict::MeasurementVerdict;
 use crate::study::order::Turn;
 use crate::study::record::{Machine, Sample, StartState, StrategyOutcome};
@@ -194,6 +195,12 @@ pub struct SweepTrial {
     #[serde(default)]
     #[cfg_attr(test, ts(skip))]
     pub file_system: Option<FileSystemFacts>,
+    /// Each device that a part of the server had to itself, the rest first; none where all was on one.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub devices: Vec<TrialDevice>,
+    /// The copy of the databases that it ran on; `None` where trials follow each other in one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub fresh_copy: Option<FreshCopy>,
     /// As the server says it; `None` when it did not come to that.
     #[serde(default)]
     pub server_version: Option<String>,
@@ -202,6 +209,56 @@ pub struct SweepTrial {
     pub verdicts: Vec<MeasurementVerdict>,
     /// The same as texts.
     pub warnings: Vec<String>,
+}
+
+/// What a device of a trial was, and what it did from its start to its end.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(ts_rs::TS))]
+pub struct TrialDevice {
+    /// `wal`, `slru`, `tables`, `indexes`; `rest` is the data directory without them, `log` what its file system has its log on.
+    pub part: String,
+    /// The name of its limits; `None` without any.
+    pub disk: Option<String>,
+    /// The device's name in /sys/block.
+    pub device: String,
+    /// Means over the seconds: requests and bytes per second, by anybody.
+    pub reads_per_second: f64,
+    pub read_bytes_per_second: f64,
+    pub writes_per_second: f64,
+    pub written_bytes_per_second: f64,
+    /// `None` without a write.
+    pub bytes_per_write: Option<f64>,
+    /// Share of the time in which a request was under way.
+    pub busy_ratio: f64,
+    #[cfg_attr(test, ts(skip))]
+    pub file_system: Option<FileSystemFacts>,
+}
+
+impl TrialDevice {
+    /// Of a part that had this device to itself.
+    pub fn new(
+        part: &str,
+        disk: Option<String>,
+        device: &str,
+        file_system: Option<FileSystemFacts>,
+        seconds: &[OsSample],
+    ) -> TrialDevice {
+        let uses = || seconds.iter().filter_map(|second| second.parts.get(part));
+        let mean = |of: fn(&DeviceUse) -> f64| uses().map(of).sum::<f64>() / uses().count().max(1) as f64;
+        let (writes, written) = (mean(|one| one.writes as f64), mean(|one| one.written_bytes.0 as f64));
+        TrialDevice {
+            part: part.to_owned(),
+            disk,
+            device: device.to_owned(),
+            reads_per_second: mean(|one| one.reads as f64),
+            read_bytes_per_second: mean(|one| one.read_bytes.0 as f64),
+            writes_per_second: writes,
+            written_bytes_per_second: written,
+            bytes_per_write: (writes > 0.0).then(|| written / writes),
+            busy_ratio: mean(|one| one.busy_ratio),
+            file_system,
+        }
+    }
 }
 
 /// The used buffers of one usage count, of the whole cluster.
@@ -286,6 +343,8 @@ pub fn empty_trial(sweep_id: &str, point: &Point, turn: &Turn<u32>, started_at: 
         settings: Vec::new(),
         device_read_bytes: Bytes(0),
         file_system: None,
+        devices: Vec::new(),
+        fresh_copy: None,
         server_version: None,
         verdicts: Vec::new(),
         warnings: Vec::new(),

@@ -11,14 +11,15 @@ use toml::{Table, Value};
 
 use super::axis::{Axis, Mix, read_length, read_settings, read_variables};
 use super::database::{DatabaseSpec, RawDatabase, read_databases};
+use super::fresh::check_fresh_copy;
 use super::generators::{Generators, RawGenerators, read_generators};
-use super::ground::{FileSystemSpec, ServerSpec, read_file_systems, read_servers};
+use super::ground::{FileSystemSpec, ServerSpec, read_disks, read_file_systems, read_servers};
+use super::places::{Places, TOGETHER, read_places};
 use super::point::{Axes, DEFAULT_DATABASE, DEFAULT_SERVER, FIXED_AXES, NATIVE, Point, SIDE};
 use super::start::StartAsked;
 use super::warmup::{Until, check_generators, read_kind, read_memory, read_until, read_wanted_seconds};
 use crate::files::{directory_of, read_at_most, read_text_at_most};
 use crate::postgres::{Length, Load, SCRIPT_BYTES_MAX, Script, TransactionLog};
-use crate::study::disk::{AskedDisk, NamedDisk, choose_disk, is_built_in};
 use crate::study::error::Error;
 use crate::study::record::Disk;
 use crate::study::strategy::{NOTHING, Strategy};
@@ -55,6 +56,9 @@ pub struct Sweep {
     pub disks: BTreeMap<String, Disk>,
     /// Those of the axis `file_system`, but for the native one.
     pub file_systems: BTreeMap<String, FileSystemSpec>,
+    /// Those of the axis `places`, but for the one that has all on one device.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub places: BTreeMap<String, Places>,
     /// The programs of the axis `server`, but for the default.
     pub servers: BTreeMap<String, ServerSpec>,
     /// Those of the axis `database`.
@@ -74,6 +78,9 @@ pub struct Sweep {
     /// Memory of the server in every trial, shared memory and page cache included; `None`: as the points say.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub memory: Option<Bytes>,
+    /// Has each trial a fresh copy of the databases, or do they follow each other in one?
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub fresh_copy: bool,
     /// The hosts that make the load; `None`: this one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub generators: Option<Generators>,
@@ -124,6 +131,10 @@ struct RawSweep {
     #[serde(default)]
     file_systems: Table,
     #[serde(default)]
+    places: BTreeMap<String, Table>,
+    #[serde(default)]
+    fresh_copy: bool,
+    #[serde(default)]
     servers: BTreeMap<String, PathBuf>,
     #[serde(default)]
     database: RawDatabase,
@@ -154,6 +165,7 @@ struct RawPoints {
     database: Option<Value>,
     query_mode: Option<Value>,
     memory: Option<Value>,
+    places: Option<Value>,
 }
 
 /// Reads and checks a study file. Files that it names are looked for beside it. `is_twice`: every point is measured twice,
@@ -184,7 +196,9 @@ pub fn parse_sweep(text: &str, directory: &Path, is_twice: bool) -> Result<Sweep
     check_size(&axes, repeats)?;
     let until = read_until(raw.until.as_deref(), &axes)?;
     check_generators(raw.generators.is_some(), until)?;
-    let disks = read_disks(&raw.disks, &axes.disk)?;
+    let places = read_places(&raw.places, &axes.places, &axes.file_system)?;
+    let disks = read_disks(&raw.disks, &axes.disk, &places)?;
+    check_fresh_copy(raw.fresh_copy, &axes)?;
     let file_systems = read_file_systems(&raw.file_systems, &axes.file_system)?;
     let servers = read_servers(&raw.servers, &axes.server)?;
     let databases = read_databases(raw.database, raw.databases, &axes.database, directory)?;
@@ -209,12 +223,14 @@ pub fn parse_sweep(text: &str, directory: &Path, is_twice: bool) -> Result<Sweep
         until,
         wanted_seconds: raw.wanted_seconds.as_ref().map(|value| read_wanted_seconds(value, until)).transpose()?,
         memory: read_memory(raw.memory.as_deref(), raw.points.memory.is_some())?,
+        fresh_copy: raw.fresh_copy,
         generators: raw.generators.as_ref().map(read_generators).transpose()?,
         contents: contents.collect::<Result<_, String>>()?,
         axes,
         scripts,
         disks,
         file_systems,
+        places,
         servers,
         databases,
     })
@@ -249,6 +265,7 @@ fn read_axes(raw: &RawSweep, directory: &Path) -> Result<(Axes, Scripts), String
         database: axis("points.database", points.database.as_ref()).names(DEFAULT_DATABASE)?,
         query_mode: axis("points.query_mode", points.query_mode.as_ref()).query_modes()?,
         memory: axis("points.memory", points.memory.as_ref()).memories()?,
+        places: axis("points.places", points.places.as_ref()).names(TOGETHER)?,
         variables: read_variables(&raw.variables)?,
         settings: read_settings(&raw.settings)?,
         is_twice: raw.aa,
@@ -310,25 +327,6 @@ fn check_size(axes: &Axes, repeats: u32) -> Result<(), String> {
         "it has {points} points × {repeats} repeats; at most {TRIALS_MAX} trials are run: name fewer values in {}, or split the study",
         axes.varied().join(", ")
     ))
-}
-
-fn read_disks(own: &BTreeMap<String, String>, asked: &[String]) -> Result<BTreeMap<String, Disk>, String> {
-    if let Some(name) = own.keys().find(|name| is_built_in(name.trim())) {
-        return Err(format!("disks.{name}: it is one that needs no figures; give this one another name"));
-    }
-    let known = own.iter().map(|(name, figures)| {
-        let disk: Result<NamedDisk, Error> = format!("{name}={figures}").parse();
-        disk.map_err(|_| {
-            format!("disks.{name}: {figures:?} is no disk; write READS,BYTES,READ-AHEAD such as \"3000,125MiB,128KiB\"")
-        })
-    });
-    let known: Vec<NamedDisk> = known.collect::<Result<_, _>>()?;
-    let choose = |name: &String| {
-        let disk = choose_disk(&known, AskedDisk { name: Some(name), ..AskedDisk::default() });
-        disk.map(|disk| (name.clone(), disk))
-            .map_err(|error| format!("points.disk: {error}; a disk of your own stands in [disks]"))
-    };
-    asked.iter().map(choose).collect()
 }
 
 fn read_exceeds(raw: &BTreeMap<Exceeded, Value>) -> Result<BTreeMap<Exceeded, u32>, String> {
@@ -422,6 +420,11 @@ impl Sweep {
     pub fn disk(&self, point: &Point) -> Disk {
         // Every name of the axis was looked up when the file was read.
         self.disks.get(&point.disk).cloned().unwrap_or_else(|| unreachable!("the disk {} was read", point.disk))
+    }
+
+    /// The parts of a point's server that lie on devices of their own, each with the name of its disk.
+    pub fn parts(&self, point: &Point) -> Places {
+        self.places.get(&point.places).cloned().unwrap_or_default()
     }
 
     /// The same for files that mean the same, whatever their layout, with scripts that say the same: hexadecimal.

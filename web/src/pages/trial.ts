@@ -3,7 +3,7 @@
 import type { Appearance } from "../appearance";
 import { figure } from "../charts/figure";
 import { type Child, card, element, folded, settingsTable, table } from "../element";
-import { bytes, count, latency, percent, range, seconds, time } from "../format";
+import { bandwidth, bytes, count, latency, percent, range, seconds, time } from "../format";
 import { linkTo } from "../address";
 import { TrialStage, trialChart } from "../charts/trial_chart";
 import { stalls } from "../charts/trial_marks";
@@ -81,10 +81,11 @@ function warnings(trial: SweepTrial): HTMLElement {
   return element("section", { class: "trust warned" }, element("h2", {}, "What the trial says against itself"), element("ul", {}, ...all.map((one) => badItem(one))));
 }
 
-function details({ trial }: TrialData, other: TrialData | null): HTMLElement[] {
+function details({ trial, series }: TrialData, other: TrialData | null): HTMLElement[] {
   return [
     element("section", { "aria-labelledby": "kept" }, element("h2", { id: "kept" }, "What was kept of it"),
-      element("div", { class: "cards" }, workload(trial), start(trial), reads(trial), broughtBack(trial)),
+      element("div", { class: "cards" }, workload(trial), start(trial), reads(trial), flushes(series), broughtBack(trial)),
+      devices(trial),
       warmer(trial),
       ...(trial.command === "" ? [] : [element("h3", {}, "pgbench"), element("pre", {}, trial.command), hosts(trial)])),
     ...(trial.latency === null ? [] : [element("section", { "aria-labelledby": "latencies" }, element("h2", { id: "latencies" }, "Latency"), latencies(trial))]),
@@ -114,13 +115,36 @@ function start(trial: SweepTrial): HTMLElement {
   ]);
 }
 
-function reads({ device_read_bytes: read, checkpoints: all }: SweepTrial): HTMLElement {
+/** What each device did, where parts of the server have devices of their own. */
+function devices({ devices: all }: SweepTrial): HTMLElement | null {
+  if (!all || all.length === 0) return null;
+  const columns = ["part", "its disk", "device", "reads per second", "read", "writes per second", "written", "a write", "busy"].map((title, index) => ({ title, isNumber: index > 2 }));
+  const rows = all.map((one) => [
+    one.part, one.disk ?? "–", one.device, count(one.reads_per_second), bandwidth(one.read_bytes_per_second), count(one.writes_per_second), bandwidth(one.written_bytes_per_second),
+    one.bytes_per_write === null ? "–" : bytes(one.bytes_per_write), percent(one.busy_ratio),
+  ]);
+  return table("Devices of the server’s parts, means over the trial, by anybody", columns, rows, "low");
+}
+
+function reads({ device_read_bytes: read, checkpoints: all, fresh_copy: fresh }: SweepTrial): HTMLElement {
   const longest = Math.max(0, ...all.map((one) => one.longest_sync_seconds));
   return card("Device and checkpoints", [
     ["read from the device, by anybody", bytes(read)],
     ["checkpoints that ended", count(all.length)],
     ["buffers that they wrote", count(all.reduce((sum, one) => sum + one.buffers, 0))],
     ["longest synchronisation of a file", all.length === 0 ? "–" : seconds(longest)],
+    ...(fresh ? [["fresh copy of the databases", `${fresh.way} of ${bytes(fresh.bytes)} in ${seconds(fresh.seconds)}`] as [string, string]] : []),
+  ]);
+}
+
+/** Of the log. Others at a flush are what commit_siblings asks for. */
+function flushes({ flushes: found }: TrialData["series"]): HTMLElement | null {
+  if (!found) return null;
+  return card("Flushes of the log", [
+    ["by everybody, as the server counts them", found.per_second === null ? "not counted" : `${found.per_second.toFixed(1)} per second`],
+    ["looks that saw one under way", `${count(found.seen)} of ${count(found.looks)}`],
+    ["other transactions under way then, in the mean", found.others === null ? "–" : found.others.toFixed(1)],
+    ["commit_siblings", found.commit_siblings],
   ]);
 }
 

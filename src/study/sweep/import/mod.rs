@@ -17,6 +17,7 @@ use files::{TrialFiles, find_trials};
 use seconds::{Measured, read_trial};
 
 use super::axis::render_mix;
+use super::places::TOGETHER;
 use super::point::{DEFAULT_DATABASE, DEFAULT_SERVER, FIXED_AXES, NATIVE, Point};
 use super::record::{SweepRun, SweepTrial, compute_worst_second, empty_trial};
 use super::start::StartAsked;
@@ -174,6 +175,7 @@ fn describe_point(
         strategy: NOTHING.to_owned(),
         database: DEFAULT_DATABASE.to_owned(),
         memory: None,
+        places: TOGETHER.to_owned(),
         variables: Vec::new(),
         settings: Vec::new(),
         side: None,

@@ -387,7 +387,7 @@ mod tests {
                 event_type: text("Lock"),
                 event: text(event),
             };
-            let waits = Waits { looks: 10, waits: vec![ObservedWait { wait, observed }] };
+            let waits = Waits { looks: 10, waits: vec![ObservedWait { wait, observed }], ..Waits::default() };
             let point = Point { script: script.into(), clients: 8, scale, ..trial().point };
             find_row_waiters(&SweepTrial { waits, point, ..trial() })
         };

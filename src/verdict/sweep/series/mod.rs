@@ -1,6 +1,7 @@
 //! The seconds of a trial as they are drawn: joined to spans where there are many, with the ends of each span kept.
 
 mod column;
+mod flushes;
 mod machine;
 mod stall;
 mod waits;
@@ -9,6 +10,7 @@ use std::collections::BTreeMap;
 
 use serde::Serialize;
 
+pub use flushes::FlushFigures;
 pub use stall::{Stall, compute_stalls};
 pub use waits::{WaitSeries, compute_wait_series};
 
@@ -43,6 +45,8 @@ pub struct TrialSeries {
     /// What the workload's backends did; nothing when nobody looked.
     pub waits: Vec<WaitSeries>,
     pub stalls: Vec<Stall>,
+    /// Of the log, over the whole trial.
+    pub flushes: Option<FlushFigures>,
 }
 
 /// A quantity over the seconds of each span.
@@ -76,6 +80,7 @@ impl TrialSeries {
         }
         series.waits = compute_wait_series(&spans_of(&series.second, &trial.wait_samples, |sample| sample.second));
         series.stalls = compute_stalls(trial);
+        series.flushes = FlushFigures::of(trial);
         series
     }
 

@@ -172,6 +172,7 @@ mod tests {
                     },
                     observed,
                 }],
+                ..Waits::default()
             },
         };
         let before: Vec<WaitSample> = (1..10).map(|second| sample(second, None, 32)).collect();

@@ -59,7 +59,7 @@ pub struct BackendWaits {
 
 impl BackendWaits {
     pub fn of(samples: &[WaitSample]) -> BackendWaits {
-        let Waits { looks, waits } = Waits::total(samples);
+        let Waits { looks, waits, .. } = Waits::total(samples);
         let mut observed = BTreeMap::new();
         for one in waits.into_iter().filter(|one| is_of_workload(&one.wait)) {
             let known: &mut u32 = observed.entry((one.wait.event_type, one.wait.event)).or_default();
@@ -106,7 +106,7 @@ mod tests {
             },
             observed: *observed,
         });
-        WaitSample { second, seen: Waits { looks: 4, waits: waits.collect() } }
+        WaitSample { second, seen: Waits { looks: 4, waits: waits.collect(), ..Waits::default() } }
     }
 
     #[test]
