@@ -172,21 +172,24 @@ async fn make_tablespaces(connection: &mut PgConnection, lab: &Lab) -> Result<()
     Ok(())
 }
 
-/// Moves the tables of a database, or its indexes, to their part's tablespace, however they were made.
+/// Statements that move the relations of some kinds to a tablespace, whoever made them.
+const MOVES: &str = "SELECT pg_catalog.format('ALTER TABLE %I.%I SET TABLESPACE %I', n.nspname, c.relname, $1) \
+                     FROM pg_catalog.pg_class c JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace \
+                     WHERE c.relkind::pg_catalog.text = ANY ($2) AND c.relpersistence <> 't' \
+                     AND n.nspname NOT IN ('pg_catalog', 'pg_toast', 'information_schema')";
+
+/// Moves the tables of a database, or its indexes, to their part's tablespace.
 async fn move_relations(connection: &mut PgConnection, part: Part) -> Result<(), Error> {
     let Some(tablespace) = part.tablespace() else { return Ok(()) };
-    let kinds = if part == Part::Indexes { "'i'" } else { "'r', 'm'" };
-    let relations = format!(
-        "SELECT n.nspname, c.relname FROM pg_catalog.pg_class c \
-         JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace \
-         WHERE c.relkind IN ({kinds}) AND c.relpersistence <> 't' \
-         AND n.nspname NOT IN ('pg_catalog', 'pg_toast', 'information_schema')"
-    );
-    let moving = format!("'ALTER TABLE %I.%I SET TABLESPACE {tablespace}', one.nspname, one.relname");
-    let all = format!(
-        "DO $$ DECLARE one record; BEGIN FOR one IN {relations} LOOP EXECUTE pg_catalog.format({moving}); END LOOP; END $$"
-    );
-    run_statement(connection, "move a part of the database to its device", &all).await
+    let action = "move a part of the database to its device";
+    // Tables and materialised views; what is partitioned has no file of its own.
+    let kinds: &[&str] = if part == Part::Indexes { &["i"] } else { &["r", "m"] };
+    let moves = sqlx::query_scalar(MOVES).bind(tablespace).bind(kinds).fetch_all(&mut *connection).await;
+    let moves: Vec<String> = moves.map_err(|source| postgres::Error::Query { action, source })?;
+    for statement in moves {
+        run_statement(connection, action, &statement).await?;
+    }
+    Ok(())
 }
 
 async fn find_database(connection: &mut PgConnection, name: &str) -> Result<Option<MadeDatabase>, Error> {

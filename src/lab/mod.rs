@@ -31,6 +31,7 @@ pub use generators::{LoadFigures, TrialLoad, check_hosts};
 pub use launch::{Ended, Gated, Launch, Running};
 pub use lock::SweepLock;
 pub use machine::describe_machine;
+pub use own_file_system::GroundFacts;
 pub use server::{
     Look, apply_reload, check_settings, connect, connect_to, needs_restart, read_final_look, read_look, read_tables,
 };

@@ -33,6 +33,17 @@ pub struct FileSystemMaker<'a> {
     pub stop: &'a Stop,
 }
 
+/// What a trial's file systems were set to while it ran.
+#[derive(Debug, Default)]
+pub struct GroundFacts {
+    /// Of the one that was made for the cluster; `None` on the one that was there.
+    pub own: Option<FileSystemFacts>,
+    /// Of each part with a device of its own, by its name.
+    pub parts: BTreeMap<&'static str, FileSystemFacts>,
+    /// What is not as it was asked for.
+    pub deviations: Vec<Finding>,
+}
+
 /// File systems that were made for a site.
 #[derive(Debug)]
 pub struct OwnFileSystem {
@@ -152,15 +163,18 @@ impl OwnFileSystem {
         self.parts.iter().filter_map(part).collect()
     }
 
-    /// The cluster's as the kernel has it, and what of all of them is not as it was asked for.
-    pub fn read_facts(&self) -> Result<(FileSystemFacts, Vec<Finding>), Error> {
-        let facts = self.read_facts_of(&self.mounted)?;
-        let mut findings = self.find_deviations(&facts, "");
+    /// All of them as the kernel has them, and what is not as it was asked for.
+    pub fn read_facts(&self) -> Result<GroundFacts, Error> {
+        let own = self.read_facts_of(&self.mounted)?;
+        let mut facts =
+            GroundFacts { deviations: self.find_deviations(&own, ""), own: Some(own), ..GroundFacts::default() };
         for (part, one) in &self.parts {
+            let of_part = self.read_facts_of(one)?;
             let of = format!(" of the device for the {}", part.name());
-            findings.extend(self.find_deviations(&self.read_facts_of(one)?, &of));
+            facts.deviations.extend(self.find_deviations(&of_part, &of));
+            facts.parts.insert(part.name(), of_part);
         }
-        Ok((facts, findings))
+        Ok(facts)
     }
 
     fn read_facts_of(&self, one: &LoopFileSystem) -> Result<FileSystemFacts, Error> {
@@ -173,13 +187,13 @@ impl OwnFileSystem {
     }
 
     /// What each of several devices did in these seconds; `disk` is the name of what limits the rest.
-    pub fn describe_devices(&self, disk: &str, seconds: &[OsSample]) -> Vec<TrialDevice> {
+    pub fn describe_devices(&self, disk: &str, facts: &GroundFacts, seconds: &[OsSample]) -> Vec<TrialDevice> {
         let all = self.each_device();
         let describe = |(name, device): &(&'static str, BlockDevice)| {
             let part = self.parts.iter().find(|(part, _)| part.name() == *name);
             let disk = part
                 .map_or_else(|| (*name == REST).then(|| disk.to_owned()), |(part, _)| self.places.get(part).cloned());
-            let facts = part.and_then(|(_, one)| self.read_facts_of(one).ok());
+            let facts = facts.parts.get(name).cloned();
             TrialDevice::new(name, disk, &device.name, facts, seconds)
         };
         if all.len() > 1 { all.iter().map(describe).collect() } else { Vec::new() }

@@ -10,15 +10,15 @@ use super::disk::{DeviceUse, PartDisk, choose_in_force_on, leaves_files_as_they_
 use super::error::Error;
 use super::fresh_database::FreshDatabase;
 use super::left::{disclaim, find_left, read_held_bytes, remove_left};
-use super::own_file_system::{FileSystemMaker, OwnFileSystem};
+use super::own_file_system::{FileSystemMaker, GroundFacts, OwnFileSystem};
 use super::server::connect;
 use super::settings::{check_settings_known, find_servers};
 use super::stop::Stop;
-use crate::linux::{Devices, FileSystemFacts, read_block_device, read_free_bytes};
+use crate::linux::{Devices, read_block_device, read_free_bytes};
 use crate::postgres::{Programs, ServerBuild, read_server_build};
 use crate::study::{
-    DEFAULT_SERVER, DatabaseKey, Disk, Event, Events, Finding, NATIVE, OsSample, Places, Point, Sweep, TOGETHER,
-    TrialDevice, check_room, needed_bytes_on,
+    DEFAULT_SERVER, DatabaseKey, Disk, Event, Events, NATIVE, OsSample, Places, Point, Sweep, TOGETHER, TrialDevice,
+    check_room, needed_bytes_on,
 };
 use crate::units::Bytes;
 
@@ -257,10 +257,9 @@ impl SiteMaker<'_> {
 }
 
 impl Site {
-    /// The file system that was made for it, and what of it and its device is not as it was asked for.
-    pub fn read_file_system(&self) -> Result<(Option<FileSystemFacts>, Vec<Finding>), Error> {
-        let Some(own) = &self.file_system else { return Ok((None, Vec::new())) };
-        own.read_facts().map(|(facts, findings)| (Some(facts), findings))
+    /// What the file systems that were made for it, and their devices, are set to.
+    pub fn read_file_systems(&self) -> Result<GroundFacts, Error> {
+        self.file_system.as_ref().map_or_else(|| Ok(GroundFacts::default()), OwnFileSystem::read_facts)
     }
 
     /// What limits the devices of its parts.
@@ -269,8 +268,9 @@ impl Site {
     }
 
     /// What each of its devices did in a trial of this point; nothing where it has but one.
-    pub fn describe_devices(&self, point: &Point, seconds: &[OsSample]) -> Vec<TrialDevice> {
-        self.file_system.as_ref().map(|own| own.describe_devices(&point.disk, seconds)).unwrap_or_default()
+    pub fn describe_devices(&self, point: &Point, facts: &GroundFacts, seconds: &[OsSample]) -> Vec<TrialDevice> {
+        let own = self.file_system.as_ref();
+        own.map(|own| own.describe_devices(&point.disk, facts, seconds)).unwrap_or_default()
     }
 
     /// Keeps the databases of the stopped server as they are, for a copy before each trial; what a killed run has kept stays.

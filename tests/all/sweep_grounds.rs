@@ -197,10 +197,10 @@ fn a_file_system_is_made_by_commands_of_ones_own() {
         let path = spec(&home, &study);
         Output::from(sweep(&place, &home, 15, path.to_str().unwrap(), &["--json"]).output().unwrap())
     };
-    // The journal of ext4 on a device of its own.
+    // The journal of ext4 on a device of its own, through which all data go.
     let printed = run("make = ['mke2fs -q -F -O journal_dev -b 4096 {log_device}', \
                        'mkfs.ext4 -q -F -b 4096 -J device={log_device} {device}']\n\
-                       mount = 'mount -o noatime,commit=7 {device} {directory}'\nlog_device = '64MiB'");
+                       mount = 'mount -o noatime,commit=7,data=journal {device} {directory}'\nlog_device = '64MiB'");
     let printed = printed.ok().json();
     assert_unmounted(&place);
     let trial = &trials(&printed)[0];

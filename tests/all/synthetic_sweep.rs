@@ -348,7 +348,10 @@ fn make_wait_sample(second: u32, clients: u32) -> WaitSample {
     let kinds =
         [("", ""), ("LWLock", "WALWrite"), ("IO", "DataFileRead"), ("Lock", "transactionid"), ("Client", "ClientRead")];
     let waits = kinds.into_iter().zip(shares).map(|((kind, event), share)| wait(kind, event, share));
-    WaitSample { second, seen: Waits { looks: LOOKS, waits: waits.filter(|one| one.observed > 0).collect(), ..Waits::default() } }
+    WaitSample {
+        second,
+        seen: Waits { looks: LOOKS, waits: waits.filter(|one| one.observed > 0).collect(), ..Waits::default() },
+    }
 }
 
 fn make_checkpoints(seconds: u32) -> Vec<Checkpoint> {

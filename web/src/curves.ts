@@ -28,8 +28,10 @@ export function mean(values: number[]): number {
   return values.length === 0 ? 0 : values.reduce((sum, value) => sum + value, 0) / values.length;
 }
 
-export const trialsOf = (trials: Contender[], strategy: string): Contender[] =>
-  trials.filter((trial) => trial.strategy === strategy);
+export const trialsOf = <T extends { strategy: string }>(trials: T[], strategy: string): T[] => trials.filter((trial) => trial.strategy === strategy);
+
+/** What a curve over time is made of. */
+export type Drawn = Pick<Contender, "strategy" | "series">;
 
 /** Joins the repeats of a strategy; each gives its own list of instants and values. */
 function join(strategy: string, repeats: [number, number][][]): Curve {
@@ -51,7 +53,7 @@ type Values = (number | null)[];
 export const middles = ({ second }: TrialSeries): number[] => second.map((end, index) => (end + (second[index - 1] ?? 0)) / 2);
 
 /** A value of each span, drawn at its middle. */
-export function rateCurve(trials: Contender[], strategy: string, values: (series: TrialSeries) => Values): Curve {
+export function rateCurve(trials: Drawn[], strategy: string, values: (series: TrialSeries) => Values): Curve {
   const repeats = trialsOf(trials, strategy).map(({ series }) => {
     if (series === null) return [];
     const read = values(series);

@@ -1,10 +1,11 @@
 // What the reader of a tournament chose: which strategies are drawn, and which one stands out.
 
 import { type Appearance, Stage } from "./appearance";
+import type { CurveStage } from "./curve_stage";
 import { type SeriesStyle, strategyStyle } from "./palette";
 import type { Tournament } from "../generated/record";
 
-export class TournamentState extends Stage {
+export class TournamentState extends Stage implements CurveStage {
   /** In the order of the table: the soonest warm first. */
   readonly strategies: string[];
   readonly #hidden = new Set<string>();
@@ -16,6 +17,14 @@ export class TournamentState extends Stage {
   ) {
     super(appearance);
     this.strategies = data.summary.strategies.map((one) => one.strategy);
+  }
+
+  get longest(): number {
+    return this.data.summary.trial_seconds;
+  }
+
+  get bound(): number | null {
+    return this.data.summary.bound_seconds;
   }
 
   get visible(): string[] {

@@ -13,10 +13,9 @@ use crate::bench::warmer::{Contender, io_workers_serve};
 use crate::bench::watch::Watched;
 use crate::failure::Explain as _;
 use crate::lab::{
-    Error, Lab, LoadFigures, Look, NoLoad, ScriptCopies, Site, SiteKey, Stop, TrialLoad, connect, read_final_look,
-    read_look, read_tables,
+    Error, GroundFacts, Lab, LoadFigures, Look, NoLoad, ScriptCopies, Site, SiteKey, Stop, TrialLoad, connect,
+    read_final_look, read_look, read_tables,
 };
-use crate::linux::loop_file_system::FileSystemFacts;
 use crate::linux::read_ahead::ReadAhead;
 use crate::model::Judgement;
 use crate::observe::{Cadence, WaitSampler};
@@ -81,7 +80,7 @@ struct Begun {
     state: StartState,
     findings: Vec<Finding>,
     command: String,
-    file_system: Option<FileSystemFacts>,
+    file_systems: GroundFacts,
     fresh_copy: Option<FreshCopy>,
     /// Of the benchmark's tables, before.
     tables: ServerStatistics,
@@ -124,8 +123,8 @@ impl TrialSetup<'_> {
         };
         let started = starter.make(&mut site.lab, point, &load, &disk, site.running.as_deref()).await?;
         let Started { limit, read_aheads, fresh_copy, state, tables, mut findings, strips } = started;
-        let (file_system, deviations) = site.read_file_system()?;
-        findings.extend(deviations);
+        let mut file_systems = site.read_file_systems()?;
+        findings.append(&mut file_systems.deviations);
         let (site, lab, strategy) = (&*site, &site.lab, point.strategy());
         let before = read_look(lab).await?;
 
@@ -137,7 +136,7 @@ impl TrialSetup<'_> {
             false => TrialLoad::ready(lab, &load, generators, directory.path(), self.stop).await?,
         };
         let command = running_load.command(lab, &asked, directory.path())?;
-        let started = Begun { state, findings, command, file_system, fresh_copy, tables, strips };
+        let started = Begun { state, findings, command, file_systems, fresh_copy, tables, strips };
         let (_, mut observer) = connect(lab).await?;
         let observer_pid = read_backend_pid(&mut observer).await?;
         let looks = WaitSampler::start(observer);
@@ -213,9 +212,9 @@ impl TrialSetup<'_> {
         trial.lasted_seconds = measured.ended_after.as_secs_f64();
         trial.latency = (!self.sweep.is_idle()).then(|| latencies.overall());
         trial.scripts = latencies.scripts();
-        trial.file_system = started.file_system;
+        trial.devices = site.describe_devices(&trial.point, &started.file_systems, &trial.os_samples);
+        trial.file_system = started.file_systems.own;
         trial.fresh_copy = started.fresh_copy;
-        trial.devices = site.describe_devices(&trial.point, &trial.os_samples);
         trial.server_version = Some(after.version);
         let grown = TableGrowth { before: &started.tables, after: &tables };
         trial.statistics = after.statistics.since(&before.statistics).and(tables.since(&started.tables));

@@ -4,7 +4,6 @@ use std::os::unix::process::CommandExt as _;
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
 
-use super::asked;
 use crate::linux::Error;
 
 /// Where they are on every distribution, and not always in PATH.
@@ -56,8 +55,8 @@ pub fn run<'a>(program: &str, arguments: impl IntoIterator<Item = &'a str>) -> R
     Err(failed(if said.is_empty() { output.status.to_string() } else { said.to_owned() }))
 }
 
-/// Runs commands of one's own, one after the other.
-pub fn run_each(commands: &[asked::Command]) -> Result<(), Error> {
+/// Runs programs, each with its arguments, one after the other.
+pub fn run_each(commands: &[Vec<String>]) -> Result<(), Error> {
     for command in commands {
         let Some((program, arguments)) = command.split_first() else { continue };
         run(program, arguments.iter().map(String::as_str))?;

@@ -358,7 +358,7 @@ mod tests {
         let asked = &study.file_systems["x"].asked;
         assert_eq!(
             asked.render_commands(),
-            ["mkfs.ext4 -L 'a b' -b 1024 '{device}'", "mount -o data=writeback '{device}' '{directory}'"]
+            ["mkfs.ext4 -L 'a b' -b 1024 '{device}'", "mount -o 'data=writeback' '{device}' '{directory}'"]
         );
         assert_eq!((asked.log_device(), asked.scheduler.as_deref()), (None, Some("none")));
         let pool = sweep(&named(

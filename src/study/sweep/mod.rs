@@ -36,9 +36,9 @@ pub use import::{ImportOptions, Imported, read_import};
 pub use latency::Latencies;
 pub use log::{AUTOVACUUM, LOG_LINE_PREFIX, parse_checkpoints, tells_of_trial};
 pub use older::OlderRun;
-pub use places::{Part, Places, TOGETHER};
+pub use places::{Part, Places};
 pub use plan::{PlannedPoint, SweepPlan, check_room, plan_sweep, plan_turns};
-pub use point::{AxisLength, DEFAULT_SERVER, NATIVE, Point, SIDE, SIDES};
+pub use point::{AxisLength, DEFAULT_SERVER, NATIVE, Point, SIDE, SIDES, TOGETHER};
 pub use record::{
     BufferUse, Checkpoint, CheckpointBegun, GeneratorCalibration, SweepRun, SweepTrial, TrialDevice,
     compute_worst_second, empty_trial,

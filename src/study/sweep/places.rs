@@ -5,10 +5,7 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 use toml::{Table, Value};
 
-use super::point::NATIVE;
-
-/// The name of a server that lies on one device as a whole.
-pub const TOGETHER: &str = "together";
+use super::point::{NATIVE, TOGETHER};
 
 /// A part of a server that may lie on a device of its own.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]

@@ -4,7 +4,6 @@ use std::path::Path;
 
 use serde::{Deserialize, Serialize};
 
-use super::places::TOGETHER;
 use super::start::StartAsked;
 use crate::model::Facts;
 use crate::pgbench::QueryMode;
@@ -63,6 +62,9 @@ pub struct Point {
 
 /// The file system of the directory that the study is made in.
 pub const NATIVE: &str = "native";
+
+/// The places of a server that lies on one device as a whole.
+pub const TOGETHER: &str = "together";
 
 /// The programs that are found without being asked for.
 pub const DEFAULT_SERVER: &str = "default";

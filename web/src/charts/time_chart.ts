@@ -4,7 +4,7 @@ import type { CustomSeriesOption, EChartsOption, LineSeriesOption, SeriesOption,
 import type { Curve, Point } from "../curves";
 import { type Child, element, table } from "../element";
 import { compact, range, seconds, sizeSteps } from "../format";
-import type { TournamentState } from "../tournament_state";
+import type { CurveStage } from "../curve_stage";
 import { sparse, swatch } from "../swatch";
 import { textStyle } from "./engine";
 import type { View } from "./figure";
@@ -33,7 +33,7 @@ export interface TimeChart {
 /** Points beyond which neighbours are joined on screen: keeping the smallest and the largest, so that no stall is lost. */
 const MANY_POINTS = 4000;
 
-export function timeOption(view: View, chart: TimeChart): EChartsOption {
+export function timeOption(view: View<CurveStage>, chart: TimeChart): EChartsOption {
   const { state, isNarrow } = view;
   const series = chart.curves.flatMap((curve, place): SeriesOption[] => [band(curve, chart, state), line(curve, place, chart, state)]);
   return {
@@ -46,12 +46,12 @@ export function timeOption(view: View, chart: TimeChart): EChartsOption {
   };
 }
 
-function timeAxis(view: View, chart: TimeChart): NonNullable<EChartsOption["xAxis"]> {
-  const { theme, data } = view.state;
+function timeAxis(view: View<CurveStage>, chart: TimeChart): NonNullable<EChartsOption["xAxis"]> {
+  const { theme, longest } = view.state;
   return {
     type: "value",
     min: 0,
-    ...(chart.isOverTransactions ? {} : { max: data.summary.trial_seconds }),
+    ...(chart.isOverTransactions ? {} : { max: longest }),
     splitNumber: view.isNarrow ? 4 : 10,
     axisLine: { lineStyle: { color: theme.soft } },
     axisTick: { show: true, lineStyle: { color: theme.soft } },
@@ -61,7 +61,7 @@ function timeAxis(view: View, chart: TimeChart): NonNullable<EChartsOption["xAxi
   };
 }
 
-function valueAxis(view: View, chart: TimeChart): NonNullable<EChartsOption["yAxis"]> {
+function valueAxis(view: View<CurveStage>, chart: TimeChart): NonNullable<EChartsOption["yAxis"]> {
   const { theme } = view.state;
   const shared = {
     axisLabel: { color: theme.soft, formatter: chart.renderAxis },
@@ -75,7 +75,7 @@ function valueAxis(view: View, chart: TimeChart): NonNullable<EChartsOption["yAx
 
 const onAxis = (chart: TimeChart, value: number): number => (chart.isLog ? Math.max(value, chart.floor ?? 0) : value);
 
-function line(curve: Curve, place: number, chart: TimeChart, state: TournamentState): LineSeriesOption {
+function line(curve: Curve, place: number, chart: TimeChart, state: CurveStage): LineSeriesOption {
   const style = state.style(curve.strategy);
   const isSubject = curve.strategy === "pgthaw";
   return {
@@ -96,7 +96,7 @@ function line(curve: Curve, place: number, chart: TimeChart, state: TournamentSt
 }
 
 /** From the smallest to the largest of the repeats, as one shape. */
-function band(curve: Curve, chart: TimeChart, state: TournamentState): CustomSeriesOption {
+function band(curve: Curve, chart: TimeChart, state: CurveStage): CustomSeriesOption {
   const isFlat = curve.points.every((point) => point.min === point.max);
   const outline = [
     ...curve.points.map((point): [number, number] => [point.at, onAxis(chart, point.max)]),
@@ -125,9 +125,8 @@ function band(curve: Curve, chart: TimeChart, state: TournamentState): CustomSer
 const BESIDE_AXIS = 0.12;
 
 /** The bound, upright, and the chart's own levels, across. */
-function lines(chart: TimeChart, state: TournamentState): LineSeriesOption {
-  const bound = state.data.summary.bound_seconds;
-  const { theme } = state;
+function lines(chart: TimeChart, state: CurveStage): LineSeriesOption {
+  const { theme, bound, longest } = state;
   const label = { color: theme.soft, fontSize: 11 };
   const levels = (chart.levels ?? []).map((level) => ({
     yAxis: level.value,
@@ -137,7 +136,7 @@ function lines(chart: TimeChart, state: TournamentState): LineSeriesOption {
   const upright = bound === null || chart.isOverTransactions ? [] : [{
     xAxis: bound,
     lineStyle: { color: theme.ink, type: [4, 3], width: 1 },
-    label: { ...label, color: theme.ink, formatter: `bound ${seconds(bound)}`, position: "end" as const, distance: 4, align: bound < BESIDE_AXIS * state.data.summary.trial_seconds ? "left" as const : "center" as const },
+    label: { ...label, color: theme.ink, formatter: `bound ${seconds(bound)}`, position: "end" as const, distance: 4, align: bound < BESIDE_AXIS * longest ? "left" as const : "center" as const },
   }];
   return {
     type: "line",
@@ -147,7 +146,7 @@ function lines(chart: TimeChart, state: TournamentState): LineSeriesOption {
   };
 }
 
-function tooltip(chart: TimeChart, state: TournamentState): TooltipComponentOption {
+function tooltip(chart: TimeChart, state: CurveStage): TooltipComponentOption {
   return {
     trigger: "axis",
     confine: true,
@@ -165,7 +164,7 @@ function tooltip(chart: TimeChart, state: TournamentState): TooltipComponentOpti
 }
 
 /** The strategies at an instant, the largest value first. */
-function list(at: number, chart: TimeChart, state: TournamentState): HTMLElement {
+function list(at: number, chart: TimeChart, state: CurveStage): HTMLElement {
   const found = chart.curves
     .flatMap((curve) => {
       const point = curve.points.find((one) => one.at === at);

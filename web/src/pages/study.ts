@@ -18,10 +18,13 @@ import { heatMap } from "../sections/heat_map";
 import { method } from "../sections/method";
 import { noise } from "../sections/noise";
 import { pivotBar } from "../sections/pivot_bar";
+import { overTimeSection } from "../sections/over_time";
 import { everyPoint } from "../sections/points";
 import { tournamentSections } from "../sections/tournament";
 import { trust } from "../sections/trust";
 import { isOfWarmers, ratiosOf, warmersSection } from "../sections/warmers";
+import { OverTimeState } from "../over_time_state";
+import type { StudyData } from "../../generated/record";
 import type { Source } from "../source";
 import { StudyState } from "../state";
 import { TournamentState } from "../tournament_state";
@@ -43,6 +46,8 @@ export async function studyPage(source: Source, appearance: Appearance, id: stri
       : [...tournamentSections(new TournamentState(tournament, appearance)), fold("pictures", "The points, figure by figure", ...points)]),
     // Ways to warm have no order that a line could join.
     ...(state.axes.some(({ name }) => name !== "strategy") ? [fold("curves", "The points as curves", figure(lines, state))] : []),
+    // Of ways to warm the first chart is one over time.
+    ...(tournament === null && isServing && study.points.length > 1 && (await hasSeconds(source, study)) ? [overTimeSection(new OverTimeState(study, source, appearance))] : []),
     ...(study.points.some((point) => P99.of(point) !== null) ? [fold("costs", "Throughput is not all", fooled(state), figure(tradeOff, state), noise(study))] : []),
     ...(ratios === null || isOfWarmers(study) ? [] : [fold("warmers", "Ways to warm beside each other", figure(ratios, state))]),
     fold("every-point", "Every point and every trial", everyPoint(study)),
@@ -51,4 +56,10 @@ export async function studyPage(source: Source, appearance: Appearance, id: stri
     downloads(study),
     ...(tournament === null ? [] : [method(study)]),
   ];
+}
+
+/** A report of a large study has none. */
+async function hasSeconds(source: Source, { sweep, trials }: StudyData): Promise<boolean> {
+  const first = trials.find(({ failure }) => failure === null);
+  return source.isServed || (first !== undefined && (await source.trial(sweep.id, first.number, first.repeat)) !== null);
 }

@@ -17,8 +17,7 @@ use files::{TrialFiles, find_trials};
 use seconds::{Measured, read_trial};
 
 use super::axis::render_mix;
-use super::places::TOGETHER;
-use super::point::{DEFAULT_DATABASE, DEFAULT_SERVER, FIXED_AXES, NATIVE, Point};
+use super::point::{DEFAULT_DATABASE, DEFAULT_SERVER, FIXED_AXES, NATIVE, Point, TOGETHER};
 use super::record::{SweepRun, SweepTrial, compute_worst_second, empty_trial};
 use super::start::StartAsked;
 use crate::model::Facts;
