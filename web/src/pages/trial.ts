@@ -123,7 +123,7 @@ function devices({ devices: all }: SweepTrial): HTMLElement | null {
     one.part, one.disk ?? "–", one.device, count(one.reads_per_second), bandwidth(one.read_bytes_per_second), count(one.writes_per_second), bandwidth(one.written_bytes_per_second),
     one.bytes_per_write === null ? "–" : bytes(one.bytes_per_write), percent(one.busy_ratio),
   ]);
-  return table("Devices of the server’s parts, means over the trial, by anybody", columns, rows, "low");
+  return element("div", {}, element("h3", {}, "Devices of the server’s parts, means over the trial, by anybody"), table("Devices of the server’s parts", columns, rows, "low"));
 }
 
 function reads({ device_read_bytes: read, checkpoints: all, fresh_copy: fresh }: SweepTrial): HTMLElement {
