@@ -17,7 +17,9 @@ use super::ground::{FileSystemSpec, ServerSpec, read_disks, read_file_systems, r
 use super::places::{Places, read_places};
 use super::point::{Axes, DEFAULT_DATABASE, DEFAULT_SERVER, FIXED_AXES, NATIVE, Point, SIDE, TOGETHER};
 use super::start::StartAsked;
-use super::warmup::{Until, check_generators, read_kind, read_memory, read_until, read_wanted_seconds};
+use super::warmup::{
+    Until, check_beginnings, check_generators, read_kind, read_memory, read_until, read_wanted, read_wanted_seconds,
+};
 use crate::files::{directory_of, read_at_most, read_text_at_most};
 use crate::postgres::{Length, Load, SCRIPT_BYTES_MAX, Script, TransactionLog};
 use crate::study::error::Error;
@@ -75,6 +77,9 @@ pub struct Sweep {
     /// everything is.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub wanted_seconds: Option<u32>,
+    /// Is what the script reads in one trial from a cold start wanted, of each script on its own, and nothing else?
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub is_script_wanted: bool,
     /// Memory of the server in every trial, shared memory and page cache included; `None`: as the points say.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub memory: Option<Bytes>,
@@ -113,6 +118,7 @@ struct RawSweep {
     kind: Option<String>,
     until: Option<String>,
     wanted_seconds: Option<Value>,
+    wanted: Option<String>,
     memory: Option<String>,
     repeats: Option<Value>,
     seed: Option<Value>,
@@ -166,6 +172,7 @@ struct RawPoints {
     query_mode: Option<Value>,
     memory: Option<Value>,
     places: Option<Value>,
+    load_begins: Option<Value>,
 }
 
 /// Reads and checks a study file. Files that it names are looked for beside it. `is_twice`: every point is measured twice,
@@ -222,6 +229,7 @@ pub fn parse_sweep(text: &str, directory: &Path, is_twice: bool) -> Result<Sweep
         is_warmup: read_kind(raw.kind.as_deref(), &axes, until)?,
         until,
         wanted_seconds: raw.wanted_seconds.as_ref().map(|value| read_wanted_seconds(value, until)).transpose()?,
+        is_script_wanted: read_wanted(raw.wanted.as_deref(), &axes, until)?,
         memory: read_memory(raw.memory.as_deref(), raw.points.memory.is_some())?,
         fresh_copy: raw.fresh_copy,
         generators: raw.generators.as_ref().map(read_generators).transpose()?,
@@ -266,12 +274,14 @@ fn read_axes(raw: &RawSweep, directory: &Path) -> Result<(Axes, Scripts), String
         query_mode: axis("points.query_mode", points.query_mode.as_ref()).query_modes()?,
         memory: axis("points.memory", points.memory.as_ref()).memories()?,
         places: axis("points.places", points.places.as_ref()).names(TOGETHER)?,
+        load_begins: axis("points.load_begins", points.load_begins.as_ref()).beginnings()?,
         variables: read_variables(&raw.variables)?,
         settings: read_settings(&raw.settings)?,
         is_twice: raw.aa,
     };
     check_names(&axes)?;
     check_strategies(&axes)?;
+    check_beginnings(&axes, raw.generators.is_some())?;
     Ok((axes, scripts.into_iter().collect()))
 }
 
