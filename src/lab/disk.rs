@@ -53,6 +53,8 @@ pub fn explain(error: &linux::Error) -> String {
 /// A part of a server that has a device of its own.
 #[derive(Clone, Debug)]
 pub struct PartDisk {
+    /// Its name.
+    pub part: &'static str,
     pub device: DeviceNumber,
     /// On its file system.
     pub directory: PathBuf,

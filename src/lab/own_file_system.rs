@@ -158,9 +158,24 @@ impl OwnFileSystem {
     pub fn part_disks(&self, disks: &BTreeMap<String, Disk>) -> Vec<PartDisk> {
         let part = |(part, one): (&Part, &LoopFileSystem)| {
             let disk = disks.get(self.places.get(part)?)?.clone();
-            Some(PartDisk { device: one.read_device().ok()?.number, directory: one.mount_point(), disk })
+            Some(PartDisk {
+                part: part.name(),
+                device: one.read_device().ok()?.number,
+                directory: one.mount_point(),
+                disk,
+            })
         };
         self.parts.iter().filter_map(part).collect()
+    }
+
+    /// What limits each of several devices, by what lies on it; `disk` limits the rest.
+    pub fn limits(&self, disk: &Disk, disks: &BTreeMap<String, Disk>) -> Vec<(&'static str, Disk)> {
+        let parts = self.part_disks(disks).into_iter().map(|part| (part.part, part.disk));
+        if self.each_device().len() > 1 {
+            [(REST, disk.clone())].into_iter().chain(parts).collect()
+        } else {
+            Vec::new()
+        }
     }
 
     /// All of them as the kernel has them, and what is not as it was asked for.

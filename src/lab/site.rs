@@ -267,6 +267,11 @@ impl Site {
         self.file_system.as_ref().map(|own| own.part_disks(&self.disks)).unwrap_or_default()
     }
 
+    /// What limits each of its devices, where it has several; `disk` limits that of the data directory.
+    pub fn limits(&self, disk: &Disk) -> Vec<(&'static str, Disk)> {
+        self.file_system.as_ref().map(|own| own.limits(disk, &self.disks)).unwrap_or_default()
+    }
+
     /// What each of its devices did in a trial of this point; nothing where it has but one.
     pub fn describe_devices(&self, point: &Point, facts: &GroundFacts, seconds: &[OsSample]) -> Vec<TrialDevice> {
         let own = self.file_system.as_ref();

@@ -12,7 +12,7 @@ use crate::postgres::Wait;
 use crate::units::Bytes;
 
 /// One second of the machine. Seconds of processor time within one second are processors in use.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct OsSample {
     /// End of the second, since the start of the workload; 1 for the first.
     pub second: u32,

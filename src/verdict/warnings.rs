@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use crate::model::Verdict;
-use crate::study::{DeviceUse, Disk, NOTHING, OsSample, Sample, Second, Study, StudyForecast};
+use crate::study::{DeviceUse, Disk, NOTHING, Sample, Second, Study, StudyForecast};
 use crate::units::Bytes;
 
 /// A reading this late is told.
@@ -58,10 +58,15 @@ pub fn find_missing_limit(samples: &[Sample], disk: &Disk) -> Option<DeviceRates
     (disk.not_enforced.is_none() && rates.exceeds(disk.rbps, disk.riops)).then_some(rates)
 }
 
+/// The same of one device of several, by its own seconds.
+pub fn find_missing_read_limit(device: &[DeviceUse], disk: &Disk) -> Option<DeviceRates> {
+    let rates = DeviceRates::highest(device, |one| one.read_bytes.0, |one| one.reads);
+    (disk.not_enforced.is_none() && rates.exceeds(disk.rbps, disk.riops)).then_some(rates)
+}
+
 /// The rates of a device that did not keep to its limit on writes.
-pub fn find_missing_write_limit(samples: &[OsSample], disk: &Disk) -> Option<DeviceRates> {
-    let device: Vec<DeviceUse> = samples.iter().filter_map(|sample| sample.device).collect();
-    let rates = DeviceRates::highest(&device, |one| one.written_bytes.0, |one| one.writes);
+pub fn find_missing_write_limit(device: &[DeviceUse], disk: &Disk) -> Option<DeviceRates> {
+    let rates = DeviceRates::highest(device, |one| one.written_bytes.0, |one| one.writes);
     (disk.writes_not_enforced.is_none() && rates.exceeds(disk.wbps, disk.wiops)).then_some(rates)
 }
 

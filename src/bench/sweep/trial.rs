@@ -249,6 +249,7 @@ impl TrialSetup<'_> {
         let circumstances = Circumstances {
             start: started.findings,
             disk: &disk,
+            parts: site.limits(&disk),
             may_end_early: self.sweep.until.is_some(),
             disk_name: SiteKey::of(&trial.point).name_disk(&trial.point.disk, self.sweep),
             seconds: &seconds,
@@ -278,6 +279,11 @@ impl TrialSetup<'_> {
         let warm = self.warm(&trial.point);
         let wanted_bytes = warm.map(|warm| warm.wanted);
         let disk = self.disk(site, &trial.point);
+        // Several devices may read at once: no disk of one of them bounds what they bring.
+        let disk = match site.part_disks().is_empty() {
+            true => disk,
+            false => Disk { riops: None, rbps: None, ..disk },
+        };
         if let Some((warm, seen)) = warm.zip(measured.seen.as_ref()) {
             let wanted = warm.snapshots.wanted();
             return describe_brought(wanted, seen, measured, &disk, trial.point.seconds.unwrap_or_default(), residency);

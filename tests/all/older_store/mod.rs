@@ -304,6 +304,10 @@ fn make_older(server: &TestServer, file: &Path) {
     for column in newer.iter().chain(&["server_cpu_us_per_transaction"]) {
         server.psql(&format!("ALTER TABLE sweep_outlines DROP COLUMN {column}"));
     }
+    server.psql(
+        "ALTER TABLE sweep_trials DROP COLUMN devices, DROP COLUMN fresh_copy; \
+         ALTER TABLE sweep_os_samples DROP COLUMN parts; ALTER TABLE sweep_wait_samples DROP COLUMN flushes",
+    );
     let directory = Path::new(env!("CARGO_MANIFEST_DIR")).join("src/results/migrations");
     let older = [
         "0001_runs_trials_samples",

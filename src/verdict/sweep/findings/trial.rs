@@ -7,12 +7,12 @@ use super::generator::{GeneratorSigns, find_saturation};
 use crate::model::{Judgement, Verdict, compute_median};
 use crate::postgres::Wait;
 use crate::study::{
-    AUTOVACUUM, Disk, Exceeded, Finding, GeneratorCalibration, Measured, MeasurementVerdict, OsSample, Others, Point,
-    RESIDENT_SHARE, Sample, StartAsked, SweepTrial, TrialGenerator, Warming, forecast_warm_seconds,
+    AUTOVACUUM, DeviceUse, Disk, Exceeded, Finding, GeneratorCalibration, Measured, MeasurementVerdict, OsSample,
+    Others, Point, RESIDENT_SHARE, Sample, StartAsked, SweepTrial, TrialGenerator, Warming, forecast_warm_seconds,
 };
 use crate::units::Bytes;
 use crate::verdict::others::find_others;
-use crate::verdict::warnings;
+use crate::verdict::warnings::{self, DeviceRates};
 
 /// The percentile that tables show, and how many samples have to lie beyond it.
 const PERCENTILE: f64 = 0.99;
@@ -45,6 +45,8 @@ pub struct Circumstances<'a> {
     /// Found while its start state was made.
     pub start: Vec<Finding>,
     pub disk: &'a Disk,
+    /// What limits each of several devices, by what lies on it; none where all of the server lies on one.
+    pub parts: Vec<(&'static str, Disk)>,
     /// May it have ended before its time?
     pub may_end_early: bool,
     /// What the sweep calls it.
@@ -87,7 +89,8 @@ pub fn compute_trial_verdicts(trial: &SweepTrial, circumstances: Circumstances<'
         find_other_start(trial, circumstances.memory),
         find_short_run(trial).filter(|_| unsteady.is_none()),
         unsteady,
-        find_short(trial, disk),
+        // What several devices give together nobody knows.
+        find_short(trial, disk).filter(|_| circumstances.parts.is_empty()),
         find_few(trial).filter(|_| !is_without_curve),
         find_nothing_served(trial),
         find_row_waiters(trial),
@@ -104,8 +107,6 @@ pub fn compute_trial_verdicts(trial: &SweepTrial, circumstances: Circumstances<'
         find_autovacuum(circumstances.log),
         circumstances.tables.find_bloat(),
         trial.settings.iter().any(|(name, value)| name == "fsync" && value == "off").then_some(Finding::FsyncOff),
-        find_missing_limit(circumstances.seconds, disk),
-        find_missing_write_limit(&trial.os_samples, disk),
         warnings::find_late_readings(&measured.seconds).map(|late| Finding::LateReadings {
             late: late.count,
             readings: measured.seconds.len(),
@@ -124,7 +125,9 @@ pub fn compute_trial_verdicts(trial: &SweepTrial, circumstances: Circumstances<'
         cache_bytes,
     });
     let unenforced = find_unenforced(&circumstances.disk_name, disk);
-    let findings = circumstances.start.into_iter().chain(unenforced).chain(found.into_iter().flatten()).chain(fitting);
+    let exceeded = find_exceeded_limits(trial, circumstances.seconds, disk, &circumstances.parts);
+    let found = found.into_iter().flatten().chain(exceeded);
+    let findings = circumstances.start.into_iter().chain(unenforced).chain(found).chain(fitting);
     findings.map(MeasurementVerdict::from).collect()
 }
 
@@ -299,20 +302,36 @@ pub fn find_unenforced(name: &str, disk: &Disk) -> Vec<Finding> {
     asked.into_iter().filter_map(not_in_force).collect()
 }
 
-fn find_missing_limit(seconds: &[Sample], disk: &Disk) -> Option<Finding> {
-    let rates = warnings::find_missing_limit(seconds, disk)?;
-    Some(Finding::NotInForce {
-        what: format!("the limit of the disk {}", disk.name),
-        reason: format!("it delivered {} and {:.0} reads per second for a while", rates.bytes, rates.requests),
-    })
-}
-
-fn find_missing_write_limit(samples: &[OsSample], disk: &Disk) -> Option<Finding> {
-    let rates = warnings::find_missing_write_limit(samples, disk)?;
-    Some(Finding::NotInForce {
-        what: format!("the limit on writes of the disk {}", disk.name),
-        reason: format!("it took {} and {:.0} writes per second for a while", rates.bytes, rates.requests),
-    })
+/// Limits that the server's device did not keep to; each of several has its own.
+fn find_exceeded_limits(
+    trial: &SweepTrial,
+    seconds: &[Sample],
+    disk: &Disk,
+    parts: &[(&'static str, Disk)],
+) -> Vec<Finding> {
+    let uses = |of: &dyn Fn(&OsSample) -> Option<DeviceUse>| trial.os_samples.iter().filter_map(of).collect::<Vec<_>>();
+    let of_one = |reads: Option<DeviceRates>, device: &[DeviceUse], disk: &Disk, on: &str| {
+        let writes = warnings::find_missing_write_limit(device, disk);
+        let reads = reads.map(|rates| Finding::NotInForce {
+            what: format!("the limit of the disk {}{on}", disk.name),
+            reason: format!("it delivered {} and {:.0} reads per second for a while", rates.bytes, rates.requests),
+        });
+        let writes = writes.map(|rates| Finding::NotInForce {
+            what: format!("the limit on writes of the disk {}{on}", disk.name),
+            reason: format!("it took {} and {:.0} writes per second for a while", rates.bytes, rates.requests),
+        });
+        reads.into_iter().chain(writes)
+    };
+    if parts.is_empty() {
+        let device = uses(&|sample| sample.device);
+        return of_one(warnings::find_missing_limit(seconds, disk), &device, disk, "").collect();
+    }
+    let of_part = |(part, disk): &(&'static str, Disk)| {
+        let device = uses(&|sample| sample.parts.get(*part).copied());
+        let reads = warnings::find_missing_read_limit(&device, disk);
+        of_one(reads, &device, disk, &format!(", of the device for the {part}"))
+    };
+    parts.iter().flat_map(of_part).collect()
 }
 
 #[cfg(test)]
@@ -323,6 +342,36 @@ mod tests {
     use crate::study::sweep::record::tests::trial;
     use crate::study::{ObservedWait, TrialGenerators, Waits, WarmingFigures};
     use crate::verdict::judge_samples;
+
+    #[test]
+    fn each_of_several_devices_is_held_to_its_own_limit() {
+        let of = |writes: u64| DeviceUse {
+            reads: 0,
+            read_bytes: Bytes(0),
+            writes,
+            written_bytes: Bytes(8192 * writes),
+            read_await_us: None,
+            write_await_us: None,
+            queue: 0.0,
+            busy_ratio: 0.0,
+        };
+        let second = |rest: u64, wal: u64| OsSample {
+            device: Some(of(rest + wal)),
+            parts: [("rest".to_owned(), of(rest)), ("wal".to_owned(), of(wal))].into(),
+            ..OsSample::default()
+        };
+        let limited = |name: &str| Disk { name: name.into(), wiops: Some(100), ..named("native") };
+        let parts = [("rest", limited("volume")), ("wal", limited("log"))];
+        let told = |rest, wal| {
+            let trial = SweepTrial { os_samples: vec![second(rest, wal); 5], ..trial() };
+            let found = find_exceeded_limits(&trial, &[], &parts[0].1, &parts);
+            found.iter().map(Finding::sentence).collect::<Vec<_>>()
+        };
+        // Together they may exceed what one of them may.
+        assert_eq!(told(100, 100), Vec::<String>::new());
+        let exceeded = told(100, 200);
+        assert!(exceeded.len() == 1 && exceeded[0].contains("log, of the device for the wal"), "{exceeded:?}");
+    }
 
     #[test]
     fn what_a_disk_cannot_have_here_is_told_of_each_trial() {
