@@ -28,16 +28,30 @@ pub struct RowsArguments {
     positional: PositionalArguments,
 
     /// Random reads that the device serves in a second, a block each [default: as probed, else 3000]
-    #[arg(long, value_name = "READS", value_parser = positive_number)]
+    #[arg(long, value_name = "READS", value_parser = parse_reads)]
     riops: Option<f64>,
 
     /// What a transaction of one row takes when all is cached
-    #[arg(long, value_name = "TIME", value_parser = parse_seconds, default_value = "0.1ms")]
+    #[arg(long, value_name = "TIME", value_parser = parse_hit, default_value = "0.1ms")]
     hit: f64,
 
     /// The tables of the system too
     #[arg(long)]
     system: bool,
+}
+
+/// Reads in a second that there are devices for.
+fn parse_reads(text: &str) -> Result<f64, String> {
+    let reads = positive_number(text)?;
+    let is_sound = (0.01..=1e8).contains(&reads);
+    is_sound.then_some(reads).ok_or_else(|| "write reads in a second from 0.01 to 100000000".to_owned())
+}
+
+/// A transaction of one row takes so long.
+fn parse_hit(text: &str) -> Result<f64, String> {
+    let seconds = parse_seconds(text)?;
+    let is_sound = (1e-9..=3600.0).contains(&seconds);
+    is_sound.then_some(seconds).ok_or_else(|| "write a time from 0.001us to 3600s".to_owned())
 }
 
 impl RowsArguments {
@@ -54,17 +68,19 @@ pub async fn run(arguments: RowsArguments, output: OutputArguments) -> anyhow::R
     let directory = target.data_directory.as_ref().map(|directory| &*directory.path);
     let (device, device_remark) = hardware::read_device_with(arguments.riops, None, directory)?;
     let block_bytes = f64::from(server.facts.block_size);
-    let (tables, unknown) = read_tables(server, &arguments).await?;
+    let (tables, unknown, closed) = read_databases(server, &target.databases().await?, arguments.system).await?;
     let fill = |table: CountedTable| {
         let pages: Vec<f64> =
             [Some(table.blocks), table.index_blocks].into_iter().flatten().map(|n| n as f64).collect();
         let density = RowDensity::new(table.rows, table.blocks as f64 * block_bytes, block_bytes)?;
         let fill = FillTime::new(table.rows, density, &pages, block_bytes, device.reads_per_second, arguments.hit)?;
         let bytes = Bytes(table.blocks * u64::from(server.facts.block_size));
-        Ok(RowsOfTable { relation: table.name.to_string(), rows: table.rows, bytes, density, fill })
+        let (database, relation) = (table.database, table.name.to_string());
+        Ok(RowsOfTable { database, relation, rows: table.rows, bytes, density, fill })
     };
     let mut relations = tables.into_iter().map(fill).collect::<Result<Vec<_>, Error>>()?;
-    relations.sort_by(|one, other| other.bytes.cmp(&one.bytes).then_with(|| one.relation.cmp(&other.relation)));
+    let name = |one: &RowsOfTable| (one.database.clone(), one.relation.clone());
+    relations.sort_by(|one, other| other.bytes.cmp(&one.bytes).then_with(|| name(one).cmp(&name(other))));
     let unknown =
         (!unknown.is_empty()).then(|| format!("not analysed, or empty: {}", terminal::render_names(unknown.iter())));
     let rows = RowsTable {
@@ -72,7 +88,7 @@ pub async fn run(arguments: RowsArguments, output: OutputArguments) -> anyhow::R
         reads_per_second: device.reads_per_second,
         hit_seconds: arguments.hit,
         relations,
-        remarks: target.remarks.iter().cloned().chain([device_remark]).chain(unknown).collect(),
+        remarks: target.remarks.iter().cloned().chain(closed).chain([device_remark]).chain(unknown).collect(),
     };
     match output.json {
         true => terminal::print_json(&rows)?,
@@ -83,20 +99,43 @@ pub async fn run(arguments: RowsArguments, output: OutputArguments) -> anyhow::R
 
 /// A table whose rows were counted.
 struct CountedTable {
+    database: String,
     name: RelationName,
     rows: f64,
     blocks: u64,
     index_blocks: Option<u64>,
 }
 
-/// The tables of the database, and the names of those whose rows nobody has counted.
+/// The tables of the databases, the names of those whose rows nobody has counted, and which databases let nobody in.
+async fn read_databases(
+    server: &Server,
+    databases: &[Database],
+    has_system: bool,
+) -> Result<(Vec<CountedTable>, Vec<RelationName>, Vec<String>), postgres::Error> {
+    let (mut tables, mut unknown, mut closed) = (Vec::new(), Vec::new(), Vec::new());
+    for database in databases.iter().filter(|database| database.allows_connections) {
+        match read_tables(server, database, has_system).await {
+            Ok(found) => {
+                tables.extend(found.0);
+                unknown.extend(found.1);
+            }
+            // What one database does to its visitors is no reason to go without the others.
+            Err(error) if error.is_about_database() && databases.len() > 1 => {
+                closed.push(format!("the tables of database \"{}\" are not here: {error}", database.name));
+            }
+            Err(error) => return Err(error),
+        }
+    }
+    Ok((tables, unknown, closed))
+}
+
 async fn read_tables(
     server: &Server,
-    arguments: &RowsArguments,
+    database: &Database,
+    has_system: bool,
 ) -> Result<(Vec<CountedTable>, Vec<RelationName>), postgres::Error> {
-    let mut connection = server.connect_to(&server.database).await?;
-    let database = Database { oid: 0, name: server.database.clone(), allows_connections: true };
-    let relations = read_relations(&mut connection, &database, false).await?;
+    let mut connection = server.connect_to(&database.name).await?;
+    let relations = read_relations(&mut connection, database, false).await?;
     let counts = read_row_counts(&mut connection).await?;
     let oids: Vec<u32> = relations.iter().map(|relation| relation.oid).collect();
     let forks = read_fork_blocks(&mut connection, &oids).await?;
@@ -106,12 +145,13 @@ async fn read_tables(
     let (mut tables, mut unknown) = (Vec::new(), Vec::new());
     for relation in relations {
         let is_table = matches!(relation.kind, RelationKind::Table | RelationKind::MaterializedView);
-        if !is_table || (relation.is_system && !arguments.system) {
+        if !is_table || (relation.is_system && !has_system) {
             continue;
         }
         let name = relation.name;
         match (counts.get(&relation.oid).filter(|count| count.rows > 0.0), blocks.get(&relation.oid)) {
             (Some(count), Some(now)) => tables.push(CountedTable {
+                database: database.name.clone(),
                 name,
                 // As the planner does: what was counted, for the blocks that there are now.
                 rows: count.rows * (*now as f64 / count.blocks as f64),

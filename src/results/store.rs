@@ -42,7 +42,7 @@ const MIGRATION_PAUSE: Duration = Duration::from_millis(200);
 const LAST_WITH_RUNS: i64 = 20;
 
 /// Later versions that give tables columns alone: what is moved is written with these.
-const COLUMNS_SINCE: [i64; 1] = [22];
+const COLUMNS_SINCE: [i64; 2] = [22, 26];
 
 /// Of a session that results are sent through: whoever holds a lock on a table of the server does not keep it for ever, and what
 /// was given up here is soon given up there.
@@ -458,6 +458,8 @@ fn migrator(is_meant: impl Fn(i64) -> bool) -> Migrator {
         (21, "runs are studies", include_str!("migrations/0021_runs_are_studies.sql")),
         (22, "ends of trials", include_str!("migrations/0022_ends_of_trials.sql")),
         (23, "views of who wrote", include_str!("migrations/0023_views_of_writers.sql")),
+        (26, "what making databases took", include_str!("migrations/0026_makings.sql")),
+        (27, "views of lengths", include_str!("migrations/0027_views_of_lengths.sql")),
     ];
     Migrator::with_migrations(
         migrations

@@ -44,11 +44,11 @@ pub use secrets::Record;
 pub use strategy::{NOTHING, PGTHAW, Strategy};
 pub use sweep::{
     AUTOVACUUM, AxisLength, Bound, Brought, BufferUse, CALIBRATION_SECONDS, Checkpoint, CheckpointBegun, Climb,
-    DATABASE, DEFAULT_SERVER, DatabaseKey, DatabaseSpec, Exceeded, FileSystemSpec, GeneratorCalibration, Generators,
-    ImportOptions, Imported, LOG_LINE_PREFIX, Latencies, LatencyHistogram, LoadSample, NATIVE, OlderRun, PlannedPoint,
-    Point, RESIDENT_SHARE, SIDE, SIDES, ScriptLatency, ServerSpec, StartAsked, Sweep, SweepPlan, SweepRun, SweepTrial,
-    TimeLeft, ToldRun, TrialGenerator, TrialGenerators, Until, Warming, WarmingFigures, WarmupAsked, WarmupFacts,
-    check_room, compute_worst_second, empty_trial, expected_seconds, forecast_warm_seconds, image_bytes,
-    needed_bytes_on, parse_checkpoints, parse_sweep, plan_sweep, plan_turns, read_import, read_sweep, render_digest,
-    tells_of_trial,
+    DATABASE, DEFAULT_SERVER, DatabaseKey, DatabaseMaking, DatabaseSpec, Exceeded, FileSystemSpec,
+    GeneratorCalibration, Generators, ImportOptions, Imported, LOG_LINE_PREFIX, Latencies, LatencyHistogram,
+    LoadSample, MakingStep, NATIVE, OlderRun, PlannedPoint, Point, RESIDENT_SHARE, SIDE, SIDES, ScriptLatency,
+    ServerSpec, StartAsked, Sweep, SweepPlan, SweepRun, SweepTrial, TimeLeft, ToldRun, TrialGenerator, TrialGenerators,
+    Until, Warming, WarmingFigures, WarmupAsked, WarmupFacts, check_room, compute_worst_second, empty_trial,
+    expected_seconds, forecast_warm_seconds, image_bytes, needed_bytes_on, parse_checkpoints, parse_sweep, plan_sweep,
+    plan_turns, read_import, read_sweep, render_digest, tells_of_trial,
 };

@@ -13,6 +13,7 @@ mod evict;
 mod forecasts;
 mod hydrate;
 mod live;
+mod making;
 mod map;
 mod map_bar;
 mod map_json;

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use super::columns::{Column, render_columns};
+use super::making::render_makings;
 use super::moving_line::render_duration;
 use super::printable::printable;
 use super::screen::Canvas;
@@ -88,6 +89,7 @@ pub fn render_sweep_head(run: &SweepRun, outlines: &[TrialOutline]) -> String {
         format!("server   PostgreSQL {}; {}", run.server.version, run.pgbench_version),
         format!("study    {} points × {} repeats, seed {}", run.points, run.repeats, run.seed),
     ];
+    lines.extend(render_makings(&run.databases));
     let subject = run.subject();
     if !subject.is_empty() {
         lines.insert(0, format!("{}\n", told(&subject)));

@@ -26,13 +26,18 @@ fn with_a_run(repeats: u32, seconds: u32) -> (Home, String) {
     (home, run.id)
 }
 
-/// A log of transactions of so many seconds, `per_second` each, from the first second on.
-fn transactions(first: u64, seconds: u64, per_second: u64) -> String {
+/// A log of transactions of so many seconds, `per_second` each, from the first second on, by four clients from `client` on.
+fn transactions_of(client: u64, first: u64, seconds: u64, per_second: u64) -> String {
     let line = |number: u64| {
         let (second, latency) = (first + number / per_second, 100 + number % 900);
-        format!("{} {number} {latency} 0 {second} {}\n", number % 4, number % per_second * 10)
+        let microsecond = number % per_second * 1_000_000 / per_second;
+        format!("{} {} {latency} 0 {second} {microsecond}\n", client + number % 4, number / 4)
     };
     (0..seconds * per_second).map(line).collect()
+}
+
+fn transactions(first: u64, seconds: u64, per_second: u64) -> String {
+    transactions_of(0, first, seconds, per_second)
 }
 
 const REPORT: &str = "transaction type: <builtin: select only>\nscaling factor: 10\nquery mode: simple\n\
@@ -186,7 +191,7 @@ fn kinds(trial: &Value) -> Vec<&str> {
 
 #[test]
 fn trials_that_were_asked_for_something_else_are_no_repeats() {
-    let limited = format!("{REPORT}rate limit schedule lag: avg 2.504 (max 128.034) ms\n");
+    let limited = format!("{REPORT}rate limit schedule lag: avg 302.504 (max 628.034) ms\n");
     let skipping = limited.replace("latency average", "number of transactions skipped: 300 (4.8%)\nlatency average");
     let late = "number of transactions above the 50.0 ms latency limit: 3/6000 (0.050%)\nlatency average";
     let mix = "SQL script 1: <builtin: select only>\n - weight: 9 (targets 90.0% of total)\n\
@@ -259,6 +264,235 @@ fn a_trial_without_a_transaction_is_kept_with_its_verdict() {
     let trial = &imported["trials"][0];
     assert_eq!((&trial["tps"], kinds(trial)), (&json!(0.0), vec!["nothing_served"]));
     assert!(text(trial, "/verdicts/0/sentence").contains("not one transaction was served in 3 s"));
+}
+
+/// Files of one directory.
+fn with_files(files: &[(&str, &str)]) -> Home {
+    let home = Home::new();
+    for (name, text) in files {
+        let path = home.path().join("in").join(name);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(path, text).unwrap();
+    }
+    home
+}
+
+/// What is imported of these, below the directory.
+fn import_named(home: &Home, names: &[&str], options: &[&str]) -> Value {
+    let paths: Vec<String> = names.iter().map(|name| format!("in/{name}")).collect();
+    let arguments = ["results", "import", "--json"].into_iter().chain(paths.iter().map(String::as_str));
+    home.pgthaw(&arguments.chain(options.iter().copied()).collect::<Vec<_>>()).ok().json()
+}
+
+fn trials_of(imported: &Value) -> &[Value] {
+    imported["trials"].as_array().unwrap()
+}
+
+#[test]
+fn every_report_of_a_directory_is_a_trial() {
+    let slower = REPORT.replace("processed: 6000", "processed: 3000").replace("1999.5", "999.5");
+    let home = with_files(&[("a.out", REPORT), ("b.out", &slower), ("notes.txt", "Dear diary\n")]);
+    let imported = import_named(&home, &["."], &[]);
+    let told: Vec<(&str, &Value)> =
+        trials_of(&imported).iter().map(|trial| (text(trial, "/command"), &trial["tps"])).collect();
+    assert_eq!(told, [("in/./a.out", &json!(1999.5)), ("in/./b.out", &json!(999.5))]);
+    // A directory of pgbench-tools is one trial; what else is in it is told.
+    let home = with_files(&[("results.txt", REPORT), ("other.out", &slower)]);
+    let imported = import_named(&home, &["."], &[]);
+    assert_eq!((trials_of(&imported).len(), &imported["trials"][0]["tps"]), (1, &json!(1999.5)));
+    assert!(imported["trials"][0]["warnings"].to_string().contains("other.out is a report too"), "{imported}");
+}
+
+#[test]
+fn files_of_one_run_are_one_trial_however_they_are_named() {
+    let (one, other) = (transactions(1_650_260_550, 3, 1000), transactions_of(4, 1_650_260_550, 3, 1000));
+    let slower = REPORT.replace("processed: 6000", "processed: 3000").replace("1999.5", "999.5");
+    let later = transactions(1_650_260_700, 3, 1000);
+    let report = REPORT.replace("clients: 4", "clients: 8");
+    let files = [
+        ("pgbench_log.7", one.as_str()),
+        ("pgbench_log.7.1", other.as_str()),
+        ("renamed.log", other.as_str()),
+        ("out.txt", report.as_str()),
+        ("pgbench_log.9", later.as_str()),
+        ("slow.txt", slower.as_str()),
+        (
+            "progress.txt",
+            "progress: 1.0 s, 1000.0 tps, lat 1 ms stddev 1\nprogress: 2.0 s, 1000.0 tps, lat 1 ms stddev 1\nprogress: 3.0 s, 999.0 tps, lat 1 ms stddev 1\n",
+        ),
+    ];
+    let home = with_files(&files);
+    // Threads by their names, and by the clients that the others do not have.
+    for threads in [["pgbench_log.7", "pgbench_log.7.1"], ["renamed.log", "pgbench_log.7"]] {
+        let imported = import_named(&home, &threads, &[]);
+        let trial = &imported["trials"][0];
+        assert_eq!((trials_of(&imported).len(), &trial["transactions"]), (1, &json!(6000)), "{threads:?}");
+        assert_eq!((&trial["point"]["clients"], kinds(trial).contains(&"log_partial")), (&json!(8), false));
+        home.pgthaw(&["results", "drop", text(&imported, "/sweep/id")]).ok();
+    }
+    // A log and its report, by what they count, in any order.
+    let names = ["slow.txt", "pgbench_log.9", "pgbench_log.7.1", "out.txt", "pgbench_log.7"];
+    let imported = import_named(&home, &names, &[]);
+    let told: Vec<_> = trials_of(&imported)
+        .iter()
+        .map(|trial| (text(trial, "/command"), &trial["latency"]["count"], &trial["tps"]))
+        .collect();
+    assert_eq!(
+        told,
+        [
+            ("in/out.txt, in/pgbench_log.7, in/pgbench_log.7.1", &json!(6000), &json!(1999.5)),
+            ("in/slow.txt, in/pgbench_log.9", &json!(3000), &json!(999.5)),
+        ]
+    );
+    let mut again = names.map(|name| format!("in/{name}"));
+    again.reverse();
+    let mut arguments = vec!["results", "import"];
+    arguments.extend(again.iter().map(String::as_str));
+    let refused = home.pgthaw(&arguments).ends_with(1);
+    assert!(refused.stderr.contains("was imported already"), "{}", refused.stderr);
+    // What is named twice is there once.
+    arguments.push("in/out.txt");
+    home.pgthaw(&arguments).ends_with(1);
+    // pgbench's two streams.
+    let imported = import_named(&home, &["progress.txt", "slow.txt"], &[]);
+    let trial = &imported["trials"][0];
+    assert_eq!(
+        (trials_of(&imported).len(), &trial["tps"], trial["samples"].as_array().unwrap().len()),
+        (1, &json!(999.5), 3)
+    );
+}
+
+#[test]
+fn what_may_belong_to_two_runs_is_asked_about() {
+    let report = REPORT.replace("duration: 3 s", "number of transactions per client: 1500");
+    let log = transactions(1_650_260_550, 3, 2000);
+    let home = with_files(&[("a.txt", &report), ("b.txt", &report), ("pgbench_log.7", &log)]);
+    let refused = home.pgthaw(&["results", "import", "in/pgbench_log.7", "in/a.txt", "in/b.txt"]).ends_with(2);
+    assert!(
+        refused.stderr.contains("in/pgbench_log.7 may be of the same run as in/a.txt or in/b.txt"),
+        "{}",
+        refused.stderr
+    );
+    assert!(refused.stderr.contains("a directory of its own"), "{}", refused.stderr);
+}
+
+#[test]
+fn a_part_of_a_log_is_told_and_nothing_is_scaled() {
+    let whole = transactions(1_650_260_550, 3, 2000);
+    let sampled: String =
+        whole.lines().enumerate().filter(|(line, _)| line % 10 == 0).map(|(_, line)| format!("{line}\n")).collect();
+    let home = with_files(&[
+        ("pgbench_log.7", &sampled),
+        ("out.txt", REPORT),
+        ("pgbench_log.8.1", &transactions_of(4, 1_650_260_550, 3, 2000)),
+    ]);
+    let sample = import_named(&home, &["pgbench_log.7"], &[]);
+    assert_eq!(
+        (&sample["trials"][0]["transactions"], kinds(&sample["trials"][0]).contains(&"log_partial")),
+        (&json!(600), true)
+    );
+    let with_report = import_named(&home, &["out.txt", "pgbench_log.7"], &[]);
+    let trial = &with_report["trials"][0];
+    let partial =
+        trial["verdicts"].as_array().unwrap().iter().find(|verdict| verdict["kind"] == "log_partial").unwrap();
+    assert_eq!(
+        (trials_of(&with_report).len(), &partial["logged"], &partial["transactions"]),
+        (1, &json!(600), &json!(6000))
+    );
+    assert_eq!(
+        (&trial["transactions"], &trial["tps"], &trial["latency"]["count"]),
+        (&json!(6000), &json!(1999.5), &json!(600))
+    );
+    assert_eq!(trial["worst_second_tps"], Value::Null);
+    let thread = import_named(&home, &["pgbench_log.8.1"], &[]);
+    assert!(
+        thread["trials"][0]["warnings"].to_string().contains("4 of 8 clients"),
+        "{}",
+        thread["trials"][0]["warnings"]
+    );
+}
+
+#[test]
+fn connections_for_each_transaction_are_no_repeats_of_others() {
+    let connecting = REPORT.replace("(without initial connection time)", "(including reconnection times)");
+    let home = with_reports(&[REPORT.to_owned(), connecting]);
+    let imported = home.pgthaw(&["results", "import", "reports", "--json"]).ok().json();
+    assert_eq!((&imported["sweep"]["points"], &imported["sweep"]["varied"]), (&json!(2), &json!(["connect"])));
+    let shown = home.pgthaw(&["results", "show"]).ok().stdout;
+    assert!(shown.contains("connect") && shown.contains("true"), "{shown}");
+}
+
+#[test]
+fn a_run_that_was_aborted_has_a_verdict() {
+    let aborted = format!(
+        "pgbench: error: client 1 aborted in command 4 (SQL) of script 0; ERROR:  no\n{}pgbench: error: Run was aborted; the above results are incomplete.\n",
+        REPORT.replace("duration: 3 s", "number of transactions per client: 2000").replace("6000", "6000/8000")
+    );
+    let home = with_files(&[("out.txt", &aborted)]);
+    let imported = import_named(&home, &["out.txt"], &[]);
+    let verdict = &imported["trials"][0]["verdicts"][0];
+    assert_eq!(text(verdict, "/kind"), "run_aborted");
+    assert_eq!(
+        text(verdict, "/sentence"),
+        "1 of 4 clients gave up before the end: 6000 of 8000 transactions were done"
+    );
+    assert_eq!(imported["points"][0]["verdicts"][0]["is_refusing"], true, "{}", imported["points"]);
+}
+
+#[test]
+fn a_clock_that_was_set_back_is_told() {
+    let log = transactions(1_650_260_550, 3, 100) + "0 900 100 0 1650260549 0\n";
+    let home = with_files(&[("pgbench_log.7", &log)]);
+    let imported = import_named(&home, &["pgbench_log.7"], &[]);
+    assert!(
+        imported["trials"][0]["warnings"].to_string().contains("go back by 4.0 s"),
+        "{}",
+        imported["trials"][0]["warnings"]
+    );
+}
+
+#[test]
+fn what_is_said_by_hand_fits_what_the_report_says() {
+    let limited = format!("{REPORT}rate limit schedule lag: avg 2.504 (max 128.034) ms\n");
+    let home = with_files(&[("out.txt", REPORT), ("limited.txt", &limited)]);
+    for (file, option, value, told) in [
+        ("out.txt", "--rate", "2500", "no rate was asked for"),
+        ("limited.txt", "--rate", "200", "about 2000 were due"),
+        ("limited.txt", "--rate", "2500", "none began more than 128 ms late"),
+        ("out.txt", "--clients", "8", "--clients says 8, and its report 4"),
+        ("out.txt", "--scale", "100", "--scale says 100, and its report 10"),
+        ("out.txt", "--query-mode", "prepared", "--query-mode says prepared, and its report simple"),
+        ("out.txt", "--script", "tpcb-like", "its report select-only"),
+        ("out.txt", "--seconds", "60", "--seconds says 60, and its report 3"),
+    ] {
+        let refused = home.pgthaw(&["results", "import", &format!("in/{file}"), option, value]).ends_with(2);
+        assert!(refused.stderr.contains(told) && refused.stderr.contains("leave "), "{option}: {}", refused.stderr);
+    }
+    import_named(&home, &["limited.txt"], &["--rate", "2050"]);
+}
+
+#[test]
+fn remedies_are_what_pgbench_can_do() {
+    let log = transactions(1_650_260_550, 40, 20);
+    let home =
+        with_files(&[("pgbench_log.7", &log), ("out.txt", &REPORT.replace("6000", "600").replace("1999.5", "199.95"))]);
+    let imported = import_named(&home, &["pgbench_log.7", "out.txt"], &[]);
+    let warnings =
+        [&imported["sweep"]["warnings"], &imported["trials"][0]["warnings"], &imported["trials"][1]["warnings"]];
+    let told = warnings.map(Value::to_string).concat();
+    assert!(told.contains("pgbench -T") && told.contains("import three runs"), "{told}");
+    assert!(!told.contains("points.") && !told.contains("--pages") && !told.contains("repeats ="), "{told}");
+}
+
+#[test]
+fn a_log_without_an_answer_is_a_trial_that_served_nothing() {
+    let failed = "0 1 failed 0 1650260550 100\n0 2 failed 0 1650260552 100\n";
+    let home = with_files(&[("failed.log", failed), ("pgbench_log.7", "")]);
+    for (name, count) in [("failed.log", 2), ("pgbench_log.7", 0)] {
+        let imported = import_named(&home, &[name], &[]);
+        let trial = &imported["trials"][0];
+        assert_eq!((kinds(trial).contains(&"nothing_served"), &trial["failed"]), (true, &json!(count)), "{trial}");
+    }
 }
 
 /// Two points that differ in where they lie, in whose server it is, in what warms it and in what is late.

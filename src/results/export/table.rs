@@ -79,6 +79,10 @@ const POINTS: &[ExportColumn] = &[
     float("worst_second_tps"),
     text("query_mode"),
     integer("memory_bytes"),
+    integer("seconds"),
+    integer("transactions"),
+    integer("total_transactions"),
+    integer("connect"),
 ];
 
 const TRIALS: &[ExportColumn] = &[
@@ -194,6 +198,7 @@ const SECONDS: &[ExportColumn] = &[
     integer("dirty_bytes"),
     integer("writeback_bytes"),
     float("pressure_io_some"),
+    float("latency_us_deviation"),
 ];
 
 /// The view's, and every measure that it does not have.

@@ -145,8 +145,8 @@ impl Sweep {
 
 /// Seconds until every cluster has the study's databases, and pgbench was tried with an empty statement.
 fn preparation_seconds(sweep: &Sweep) -> f64 {
-    let Axes { scale, jobs, server, file_system, database, .. } = &sweep.axes;
-    let calibration = f64::from(CALIBRATION_SECONDS + 1) * jobs.len() as f64;
+    let Axes { scale, jobs, query_mode, server, file_system, database, .. } = &sweep.axes;
+    let calibration = f64::from(CALIBRATION_SECONDS + 1) * (jobs.len() * query_mode.len()) as f64;
     let scales = scale.iter().map(|scale| f64::from(*scale)).sum::<f64>();
     let databases = database.len() as f64 * scales * INITIALIZE_SECONDS;
     let images: f64 = sweep.file_systems.values().map(|spec| image_bytes(spec, sweep).0 as f64).sum();

@@ -49,6 +49,10 @@ pub struct Point {
     /// Of the server in a trial, shared memory and page cache included; `None` is no limit.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub memory: Option<Bytes>,
+    /// Did each transaction have a connection of its own (`pgbench -C`)? Of what was imported alone: pgthaw follows connections that
+    /// stay.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub connect: bool,
     /// The scripts' variables, and the server's settings, by name.
     pub variables: Vec<(String, String)>,
     pub settings: Vec<(String, String)>,
@@ -127,6 +131,9 @@ pub const FIXED_AXES: [&str; 17] = [
     "query_mode",
     "memory",
 ];
+
+/// The axis of points whose transactions connect anew, of what was imported.
+pub const CONNECT: &str = "connect";
 
 /// The axis of points that are measured twice, and its values.
 pub const SIDE: &str = "side";
@@ -242,6 +249,7 @@ impl Axes {
             strategy,
             database,
             memory,
+            connect: false,
             variables,
             settings,
             side,
@@ -332,7 +340,8 @@ impl Point {
             SIDE => self.side.clone(),
             name => {
                 let mut named = self.variables.iter().chain(&self.settings);
-                named.find(|(known, _)| known == name).map(|(_, value)| value.clone())
+                let value = named.find(|(known, _)| known == name).map(|(_, value)| value.clone());
+                value.or_else(|| (name == CONNECT).then(|| self.connect.to_string()))
             }
         }
     }

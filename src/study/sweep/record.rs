@@ -6,11 +6,13 @@ use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
 use super::histogram::{LatencyHistogram, ScriptLatency};
+use super::making::DatabaseMaking;
 use super::point::{Axes, Point};
 use super::trial_generators::TrialGenerators;
 use super::warming::Warming;
 use super::warmup::WarmupFacts;
 use crate::linux::FileSystemFacts;
+use crate::pgbench::QueryMode;
 use crate::postgres::{ConfiguredSetting, ServerFacts, StatisticsDelta};
 use crate::study::gauges::{OsSample, WaitSample, Waits};
 use crate::study::measurement_verdict::MeasurementVerdict;
@@ -49,6 +51,9 @@ pub struct SweepRun {
     pub repeats: u32,
     /// Seed of the random order.
     pub seed: u64,
+    /// How long its databases took to make; empty where nobody kept it.
+    #[serde(default)]
+    pub databases: Vec<DatabaseMaking>,
     /// What pgbench does here with an empty statement, for each number of threads.
     #[serde(default)]
     #[cfg_attr(test, ts(skip))]
@@ -308,6 +313,9 @@ pub fn compute_worst_second(samples: &[Sample], tps: f64) -> Option<f64> {
 pub struct GeneratorCalibration {
     pub clients: u32,
     pub jobs: u32,
+    /// Prepared where an older pgthaw tried it.
+    #[serde(default)]
+    pub query_mode: QueryMode,
     pub tps: f64,
     /// Of its busiest thread, median over the seconds: on a processor, and waiting for one.
     pub cpu_ratio: f64,
