@@ -174,11 +174,13 @@ impl PgbenchReport {
     }
 }
 
-/// `client 3 aborted in command 5 (SQL) of script 0; …`, in the words of all versions.
+/// `client 3 aborted in command 5 (SQL) of script 0; …`, or `client 3 script 0 aborted in command 5 query 0: …`, in the words of all
+/// versions.
 fn is_of_aborted_client(line: &str) -> bool {
     let (_, said) = line.split_once("lient ").unwrap_or_default();
-    let mut words = said.split_ascii_whitespace();
-    words.next().is_some_and(|client| client.parse::<u32>().is_ok()) && words.next() == Some("aborted")
+    let words: Vec<&str> = said.split_ascii_whitespace().take(4).collect();
+    let is_number = |word: &str| word.parse::<u32>().is_ok();
+    matches!(words.as_slice(), [client, "aborted", ..] | [client, "script", _, "aborted"] if is_number(client))
 }
 
 /// `avg 2.504 (max 128.034) ms`
@@ -245,7 +247,12 @@ mod tests {
         assert!(!whole.is_unfinished() && whole.asked_transactions == Some(10));
         let one = of("pgbench: error: client 3 aborted in command 5 (SQL) of script 0; ERROR:  client 4 aborted");
         assert_eq!((one.is_unfinished(), one.aborted_clients), (true, 1));
-        assert_eq!(of("Client 12 aborted in state 4: ERROR:  no").aborted_clients, 1);
+        for said in [
+            "Client 12 aborted in state 4: ERROR:  no",
+            "pgbench: error: client 1 script 0 aborted in command 0 query 0: no",
+        ] {
+            assert_eq!(of(said).aborted_clients, 1, "{said}");
+        }
         assert!(of("pgbench: error: Run was aborted; the above results are incomplete.").is_aborted);
         assert!(of("").is_unfinished());
         assert!(!of("number of failed transactions: 2 (20%)").is_unfinished());

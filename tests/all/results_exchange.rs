@@ -363,6 +363,21 @@ fn files_of_one_run_are_one_trial_however_they_are_named() {
 }
 
 #[test]
+fn names_tell_what_counts_do_not() {
+    let log = transactions(1_650_260_550, 3, 2000);
+    let sampled: String = log.lines().step_by(10).map(|line| format!("{line}\n")).collect();
+    let files = [("a.7", sampled.as_str()), ("b.9", sampled.as_str()), ("a.out", REPORT), ("b.out", REPORT)];
+    let imported = import_named(&with_files(&files), &["a.7", "b.9", "b.out", "a.out"], &[]);
+    let told: Vec<&str> = trials_of(&imported).iter().map(|trial| text(trial, "/command")).collect();
+    assert_eq!(told, ["in/a.out, in/a.7", "in/b.out, in/b.9"]);
+    // pgbench does not log the interval that it ends in.
+    let intervals = "1650260550 2900 145 7 5 5\n1650260551 2900 145 7 5 5\n";
+    let imported = import_named(&with_files(&[("c.7", intervals), ("c.out", REPORT)]), &["c.7", "c.out"], &[]);
+    let trial = &imported["trials"][0];
+    assert_eq!((trials_of(&imported).len(), kinds(trial).contains(&"log_partial")), (1, false), "{trial}");
+}
+
+#[test]
 fn what_may_belong_to_two_runs_is_asked_about() {
     let report = REPORT.replace("duration: 3 s", "number of transactions per client: 1500");
     let log = transactions(1_650_260_550, 3, 2000);

@@ -62,11 +62,17 @@ impl Finding {
 }
 
 fn partial_sentence(logged: u64, transactions: u64, clients: u32, of_clients: u32) -> String {
-    let of_clients =
-        if clients < of_clients { format!(", and {clients} of {of_clients} clients") } else { String::new() };
-    format!(
-        "the log holds {logged} of {transactions} transactions{of_clients}: it is a sample (pgbench --sampling-rate), or a part is missing"
-    )
+    let parts = [
+        (logged < transactions).then(|| format!("{logged} of {transactions} transactions")),
+        (clients < of_clients).then(|| format!("{clients} of {of_clients} clients")),
+    ];
+    let parts: Vec<String> = parts.into_iter().flatten().collect();
+    let cause = if clients < of_clients {
+        "logs of threads are"
+    } else {
+        "it is a sample (pgbench --sampling-rate), or a part is"
+    };
+    format!("the log holds {}: {cause} missing", parts.join(", and "))
 }
 
 fn aborted_sentence(aborted: u32, clients: Option<u32>, transactions: u64, asked: Option<u64>) -> String {

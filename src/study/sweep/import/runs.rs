@@ -296,11 +296,19 @@ fn pair(logs: Vec<Log>, reports: Vec<Report>, is_directory: bool) -> Result<Vec<
     {
         partners.insert(0, 0);
     }
-    let free = |report: &usize| !partners.values().any(|taken| taken == report);
-    let alone = (0..logs.len()).filter(|log| !partners.contains_key(log));
-    for (log, report) in alone.flat_map(|log| (0..reports.len()).filter(free).map(move |report| (log, report))) {
-        if is_sample(&logs[log], &reports[report]) {
-            return Err(ambiguous(&logs[log], [&reports[report]; 2]));
+    for log in 0..logs.len() {
+        let is_free = |report: &usize| !partners.values().any(|taken| taken == report);
+        let is_whole = partners.contains_key(&log);
+        let may_be = (0..reports.len()).filter(|report| !is_whole && is_sample(&logs[log], &reports[*report]));
+        let may_be: Vec<usize> = may_be.filter(is_free).collect();
+        // One of the same name, as of `--log-prefix=a` and `> a.out`.
+        let mut named = may_be.iter().filter(|report| have_one_name(&logs[log], &reports[**report]));
+        match (named.next(), named.next(), may_be.as_slice()) {
+            (Some(report), None, _) => drop(partners.insert(log, *report)),
+            (.., []) => {}
+            (.., [one, others @ ..]) => {
+                return Err(ambiguous(&logs[log], [&reports[*one], &reports[*others.first().unwrap_or(one)]]));
+            }
         }
     }
     let mut reports: Vec<Option<Report>> = reports.into_iter().map(Some).collect();
@@ -329,20 +337,30 @@ fn count(report: &Report) -> u64 {
 /// How far the times are apart that a log and a report with as many transactions tell of, in seconds; `None`: they are of two runs.
 fn compute_distance(log: &Log, report: &Report) -> Option<f64> {
     let survey = &log.holds.survey;
+    let (lasted, told) = (survey.lasted_seconds(), report.holds.lasted_seconds());
     let is_same = match report.holds.outcome {
-        // Before 15 intervals count what was skipped too.
-        Some(outcome) => {
-            survey.transactions == outcome.transactions
-                || log.holds.is_of_intervals
-                    && survey.transactions == outcome.transactions.saturating_add(outcome.skipped)
+        Some(outcome) if log.holds.is_of_intervals => {
+            // Before 15 intervals count what was skipped too.
+            let skipped = survey.transactions.saturating_sub(outcome.transactions).min(outcome.skipped);
+            return compute_missing(survey, outcome.transactions.saturating_add(skipped), told?);
         }
+        Some(outcome) => survey.transactions == outcome.transactions,
         None => is_counted_by(&report.holds.progress, survey.transactions),
     };
-    let (lasted, told) = (survey.lasted_seconds(), report.holds.lasted_seconds());
     let off = told.map_or(0.0, |told| (told - lasted).abs());
     // Runs that were asked for so many transactions all have as many.
     let may_differ = report.holds.transactions.is_none() || told.is_none_or(|told| off <= tolerated_seconds(told));
     (is_same && may_differ).then_some(off)
+}
+
+/// More than this does not end in the interval that pgbench ends in.
+const LAST_SHARE_MAX: f64 = 0.5;
+
+/// Seconds' worth of so many transactions that the log does not hold. pgbench logs no interval that it ends in.
+fn compute_missing(survey: &Survey, transactions: u64, told_seconds: f64) -> Option<f64> {
+    let missing = transactions.checked_sub(survey.transactions)? as f64 / transactions.max(1) as f64;
+    let last = survey.width.map_or(LAST_SHARE_MAX, |width| width as f64 / told_seconds.max(1.0));
+    (missing <= OFF_SHARE / 2.0 + last.min(LAST_SHARE_MAX)).then_some(missing * told_seconds)
 }
 
 /// Seconds that a log may be shorter or longer than its run, and the share of it.
@@ -353,13 +371,20 @@ fn tolerated_seconds(lasted: f64) -> f64 {
     OFF_SECONDS.max(OFF_SHARE * lasted)
 }
 
+fn have_one_name(log: &Log, report: &Report) -> bool {
+    let first = &log.paths[0];
+    let log = first_thread(first).unwrap_or_else(|| first.clone()).with_extension("");
+    report.paths.iter().any(|report| report.with_extension("") == log)
+}
+
 /// Does the log look as if it held a part of the transactions that the report counts?
 fn is_sample(log: &Log, report: &Report) -> bool {
     let survey = &log.holds.survey;
     let (_, clients) = survey.clients();
     let lasted = survey.lasted_seconds();
     let is_as_long = |told: f64| (told - lasted).abs() <= tolerated_seconds(told);
-    survey.transactions < count(report)
+    !log.holds.is_of_intervals
+        && survey.transactions < count(report)
         && report.holds.clients.is_some_and(|told| clients <= told)
         && report.holds.lasted_seconds().is_some_and(is_as_long)
 }

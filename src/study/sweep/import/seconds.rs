@@ -85,7 +85,11 @@ fn find_partial(survey: &Survey, report: Option<&PgbenchReport>) -> Option<Findi
         Some(counted) => counted,
         None => survey.transactions.saturating_add(survey.numbered().saturating_sub(survey.lines())),
     };
-    let is_told = (survey.transactions as f64) < PARTIAL_SHARE * transactions as f64 || clients < of_clients;
+    // The interval that pgbench ends in is not logged.
+    let last = survey.width.zip(report.and_then(PgbenchReport::lasted_seconds));
+    let last_share = last.map_or(0.0, |(width, lasted)| width as f64 / lasted.max(1.0));
+    let is_told =
+        (survey.transactions as f64) < (PARTIAL_SHARE - last_share) * transactions as f64 || clients < of_clients;
     is_told.then_some(Finding::LogPartial { logged: survey.transactions, transactions, clients, of_clients })
 }
 
