@@ -4,13 +4,12 @@ use comfy_table::{ColumnConstraint, ContentArrangement, Table};
 use console::measure_text_width;
 use jiff::Timestamp;
 
-use super::counted::counted;
 use super::making::render_makings;
 use super::screen::Canvas;
 use super::tournament::STYLE;
 use crate::postgres::ServerFacts;
 use crate::study::{Disk, Machine, NOTHING, Run};
-use crate::units::Bytes;
+use crate::units::{Bytes, counted};
 
 /// A run in the list, with what its trials say.
 #[derive(Debug)]

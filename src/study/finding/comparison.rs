@@ -1,6 +1,7 @@
 //! What is said of comparisons.
 
 use super::Finding;
+use crate::units::counted;
 
 impl Finding {
     /// Sentence and remedy of what is found of a comparison; empty of all else.
@@ -12,19 +13,22 @@ impl Finding {
                 "measure both in one sweep".into(),
             ),
             Finding::TooFewPairs { pairs, needed } => (
-                format!("{pairs} pairs cannot show a difference at p < 0.05, however large it is"),
+                format!("{} cannot show a difference at p < 0.05, however large it is", counted(*pairs, "pair")),
                 format!("repeats = {needed} or more"),
             ),
             Finding::WithinNoise { within, differences, floor_ratio } => (
                 format!(
-                    "{within} of {differences} differences are within the noise floor: equal sides of the sweep differ by up to {:.1} %",
+                    "{within} of {} {} within the noise floor: equal sides of the sweep differ by up to {:.1} %",
+                    counted(*differences, "difference"),
+                    if *within == 1 { "is" } else { "are" },
                     100.0 * (floor_ratio - 1.0)
                 ),
                 "take them for none, or measure with more repeats and longer trials until the floor is lower".into(),
             ),
             Finding::UncutCheckpoints { unequal, pairs } => (
                 format!(
-                    "in {unequal} of {pairs} pairs one trial saw more checkpoints than the other, and they were not cut to whole cycles"
+                    "in {unequal} of {} one trial saw more checkpoints than the other, and they were not cut to whole cycles",
+                    counted(*pairs, "pair")
                 ),
                 "let trials last several times checkpoint_timeout, and compare tps or worst-second".into(),
             ),

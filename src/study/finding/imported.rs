@@ -2,6 +2,7 @@
 
 use super::{Finding, steady_remedy};
 use crate::model::SIZE_NOT_KNOWN;
+use crate::units::counted;
 
 impl Finding {
     /// Sentence and remedy of what is found of what was imported; empty of all else.
@@ -63,8 +64,8 @@ impl Finding {
 
 fn partial_sentence(logged: u64, transactions: u64, clients: u32, of_clients: u32) -> String {
     let parts = [
-        (logged < transactions).then(|| format!("{logged} of {transactions} transactions")),
-        (clients < of_clients).then(|| format!("{clients} of {of_clients} clients")),
+        (logged < transactions).then(|| format!("{logged} of {}", counted(transactions, "transaction"))),
+        (clients < of_clients).then(|| format!("{clients} of {}", counted(of_clients, "client"))),
     ];
     let parts: Vec<String> = parts.into_iter().flatten().collect();
     let cause = if clients < of_clients {

@@ -10,7 +10,7 @@ use strum::IntoStaticStr;
 
 use super::others::Others;
 use super::saturation::{Saturation, SaturationSign, percent};
-use crate::units::Bytes;
+use crate::units::{Bytes, counted};
 
 /// What was found, of a trial or of a whole sweep.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, IntoStaticStr)]
@@ -283,7 +283,12 @@ impl Finding {
             ),
             Finding::GeneratorSaturated(saturation) => saturation.sentence(),
             Finding::TooFewTransactions { percentile, transactions, needed } => format!(
-                "{transactions} transactions are too few for the {}th percentile, which needs {needed}",
+                "{} too few for the {}th percentile, which needs {needed}",
+                if *transactions == 1 {
+                    "1 transaction is".to_owned()
+                } else {
+                    format!("{transactions} transactions are")
+                },
                 percentile * 100.0
             ),
             Finding::RuntimeTooShort { seconds, needed_seconds } => {
@@ -293,7 +298,7 @@ impl Finding {
                 "the database has {database_bytes} and fits into {cache}, {cache_bytes}, which it was to exceed"
             ),
             Finding::Autovacuum { runs, tables } => {
-                format!("autovacuum worked {runs} times meanwhile, on {}", tables.join(", "))
+                format!("autovacuum worked {} meanwhile, on {}", counted(*runs, "time"), tables.join(", "))
             }
             Finding::Bloat { grown_ratio, dead_ratio, tables } => bloat_sentence(*grown_ratio, *dead_ratio, tables),
             Finding::AssertionsEnabled { servers } => {
@@ -312,7 +317,10 @@ impl Finding {
                 format!("the hypervisor gave {} of the processors' time to others", percent(*ratio))
             }
             Finding::LateReadings { late, readings, worst_ms } => {
-                format!("{late} of {readings} readings came late, by up to {worst_ms} ms, and were scaled")
+                format!(
+                    "{late} of {} came late, by up to {worst_ms} ms, and were scaled",
+                    counted(*readings, "reading")
+                )
             }
             Finding::OthersRead { bytes } => format!("others read {bytes} from the device meanwhile"),
             Finding::StrategyFailed { strategy, reason } => format!("{strategy} failed: {reason}"),
@@ -424,13 +432,15 @@ impl Finding {
             ),
             Finding::ClientsBeyondScale { clients, scale, waiting } => (
                 format!(
-                    "{clients} clients update {scale} branches: in the mean {waiting:.1} of them waited for another's row"
+                    "{clients} clients update {}: in the mean {waiting:.1} of them waited for another's row",
+                    counted(*scale, "branch")
                 ),
                 "a scale of at least the clients, or a script that updates no branch (simple-update)".into(),
             ),
             Finding::FitsCaches { in_shared_buffers, in_memory, points } => (
                 format!(
-                    "the database fits into shared_buffers at {in_shared_buffers} of {points} points, and into memory at {in_memory}: a warm server reads nothing from the disk there"
+                    "the database fits into shared_buffers at {in_shared_buffers} of {}, and into memory at {in_memory}: a warm server reads nothing from the disk there",
+                    counted(*points, "point")
                 ),
                 "nothing, where that is meant; else larger scales, and [exceeds] says from which on it may not".into(),
             ),
@@ -501,7 +511,9 @@ fn bloat_sentence(grown_ratio: f64, dead_ratio: f64, tables: &[String]) -> Strin
 
 fn shared_sentence(busy_ratio: f64, generator_ratio: f64, processors: u32) -> String {
     format!(
-        "server and pgbench share {processors} processors, which were {} busy; pgbench took {} of their time",
+        "server and pgbench share {}, which {} {} busy; pgbench took {} of the time",
+        counted(processors, "processor"),
+        if processors == 1 { "was" } else { "were" },
         percent(busy_ratio),
         percent(generator_ratio)
     )

@@ -8,7 +8,7 @@ use super::start::StartAsked;
 use crate::model::Facts;
 use crate::pgbench::QueryMode;
 use crate::study::strategy::{NOTHING, Strategy};
-use crate::units::Bytes;
+use crate::units::{Bytes, counted};
 
 /// What is measured: one combination of parameters.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -357,7 +357,7 @@ impl Point {
     pub fn render(&self, axes: &[String]) -> String {
         if axes.is_empty() {
             let warmer = if self.strategy == NOTHING { String::new() } else { format!(", {}", self.strategy) };
-            return format!("{}, scale {}, {} clients{warmer}", self.script, self.scale, self.clients);
+            return format!("{}, scale {}, {}{warmer}", self.script, self.scale, counted(self.clients, "client"));
         }
         let parts = axes.iter().filter_map(|axis| Some(format!("{axis} {}", self.value(axis)?)));
         parts.collect::<Vec<_>>().join(", ")
@@ -424,7 +424,7 @@ pub mod tests {
     #[test]
     fn a_single_point_has_a_name_too() {
         let axes = axes([1; 12]);
-        assert_eq!(axes.point(0).render(&axes.varied()), "v1, scale 1, 1 clients");
+        assert_eq!(axes.point(0).render(&axes.varied()), "v1, scale 1, 1 client");
     }
 
     #[test]

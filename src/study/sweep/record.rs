@@ -18,7 +18,7 @@ use crate::study::gauges::{OsSample, WaitSample, Waits};
 use crate::study::measurement_verdict::MeasurementVerdict;
 use crate::study::order::Turn;
 use crate::study::record::{Machine, Sample, StartState, StrategyOutcome};
-use crate::units::Bytes;
+use crate::units::{Bytes, counted};
 
 /// One invocation of `bench sweep`, and those that went on where it was interrupted.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -93,10 +93,8 @@ impl SweepRun {
         match self.study["wanted_seconds"].as_u64() {
             _ if self.is_warmup() => format!("ways to warm: pgbench {script}, scale {scale}"),
             Some(seconds) if self.is_idle() => {
-                let clients = point.clients;
-                format!(
-                    "residency of what {seconds} s of {script} with {clients} clients read from cold, scale {scale}"
-                )
+                let clients = counted(point.clients, "client");
+                format!("residency of what {seconds} s of {script} with {clients} read from cold, scale {scale}")
             }
             None if self.is_idle() => format!("residency of everything, scale {scale}"),
             _ => String::new(),

@@ -22,7 +22,7 @@ use crate::study::disk::{AskedDisk, NamedDisk, choose_disk, is_built_in};
 use crate::study::error::Error;
 use crate::study::record::Disk;
 use crate::study::strategy::{NOTHING, Strategy};
-use crate::units::Bytes;
+use crate::units::{Bytes, counted};
 use crate::warm::Sharing;
 
 /// Longer files are no study by hand.
@@ -307,7 +307,9 @@ fn check_size(axes: &Axes, repeats: u32) -> Result<(), String> {
         return Ok(());
     }
     Err(format!(
-        "it has {points} points × {repeats} repeats; at most {TRIALS_MAX} trials are run: name fewer values in {}, or split the study",
+        "it has {} × {}; at most {TRIALS_MAX} trials are run: name fewer values in {}, or split the study",
+        counted(points, "point"),
+        counted(repeats, "repeat"),
         axes.varied().join(", ")
     ))
 }
