@@ -15,11 +15,14 @@ pub fn render_makings(all: &[DatabaseMaking]) -> Vec<String> {
     lines
 }
 
+/// What a database has in common with others, or not.
+type Part = fn(&DatabaseMaking) -> &str;
+
 /// Named by what it does not have in common with the others.
 fn render_making(making: &DatabaseMaking, all: &[DatabaseMaking]) -> String {
-    let differ = |of: fn(&DatabaseMaking) -> &str| all.iter().any(|one| of(one) != of(making));
+    let differ = |of: Part| all.iter().any(|one| of(one) != of(making));
     let mut name = format!("scale {}", making.scale);
-    let parts: [(&str, fn(&DatabaseMaking) -> &str); 3] =
+    let parts: [(&str, Part); 3] =
         [("database", |one| &one.database), ("file system", |one| &one.file_system), ("server", |one| &one.server)];
     for (word, of) in parts {
         if differ(of) {

@@ -195,7 +195,7 @@ fn count_transactions(files: &TrialFiles, report: &PgbenchReport, measured: &Mea
 }
 
 fn find_abort(report: &PgbenchReport, counted: PgbenchOutcome) -> Option<Finding> {
-    report.is_unfinished().then(|| Finding::RunAborted {
+    report.is_unfinished().then_some(Finding::RunAborted {
         aborted_clients: report.aborted_clients,
         clients: report.clients,
         transactions: counted.transactions,

@@ -292,25 +292,11 @@ fn pair(logs: Vec<Log>, reports: Vec<Report>, is_directory: bool) -> Result<Vec<
     if let ([log], [report]) = (logs.as_slice(), reports.as_slice())
         && partners.is_empty()
         && log.holds.survey.transactions <= count(report)
-        && (is_directory || is_sample(log, report))
+        && (is_directory || !log.holds.is_of_intervals && is_sample(log, report))
     {
         partners.insert(0, 0);
     }
-    for log in 0..logs.len() {
-        let is_free = |report: &usize| !partners.values().any(|taken| taken == report);
-        let is_whole = partners.contains_key(&log);
-        let may_be = (0..reports.len()).filter(|report| !is_whole && is_sample(&logs[log], &reports[*report]));
-        let may_be: Vec<usize> = may_be.filter(is_free).collect();
-        // One of the same name, as of `--log-prefix=a` and `> a.out`.
-        let mut named = may_be.iter().filter(|report| have_one_name(&logs[log], &reports[**report]));
-        match (named.next(), named.next(), may_be.as_slice()) {
-            (Some(report), None, _) => drop(partners.insert(log, *report)),
-            (.., []) => {}
-            (.., [one, others @ ..]) => {
-                return Err(ambiguous(&logs[log], [&reports[*one], &reports[*others.first().unwrap_or(one)]]));
-            }
-        }
-    }
+    pair_samples(&logs, &reports, &mut partners)?;
     let mut reports: Vec<Option<Report>> = reports.into_iter().map(Some).collect();
     let with_log = logs.into_iter().enumerate().map(|(place, log)| {
         let report = partners.get(&place).and_then(|report| reports[*report].take());
@@ -319,6 +305,25 @@ fn pair(logs: Vec<Log>, reports: Vec<Report>, is_directory: bool) -> Result<Vec<
     let mut trials: Vec<TrialFiles> = with_log.collect();
     trials.extend(reports.into_iter().flatten().map(|report| trial_of(Some(report), None)));
     Ok(trials)
+}
+
+/// Gives a log that is a part of its run the report of the same name, as of `--log-prefix=a` and `> a.out`.
+fn pair_samples(logs: &[Log], reports: &[Report], partners: &mut BTreeMap<usize, usize>) -> Result<(), Error> {
+    for (place, log) in logs.iter().enumerate().filter(|(_, log)| !log.holds.is_of_intervals) {
+        let is_free = |report: &usize| !partners.values().any(|taken| taken == report);
+        let is_whole = partners.contains_key(&place);
+        let may_be = (0..reports.len()).filter(|report| !is_whole && is_sample(log, &reports[*report]));
+        let may_be: Vec<usize> = may_be.filter(is_free).collect();
+        let mut named = may_be.iter().filter(|report| have_one_name(log, &reports[**report]));
+        match (named.next(), named.next(), may_be.as_slice()) {
+            (Some(report), None, _) => drop(partners.insert(place, *report)),
+            (.., []) => {}
+            (.., [one, others @ ..]) => {
+                return Err(ambiguous(log, [&reports[*one], &reports[*others.first().unwrap_or(one)]]));
+            }
+        }
+    }
+    Ok(())
 }
 
 fn ambiguous(log: &Log, reports: [&Report; 2]) -> Error {
@@ -383,8 +388,7 @@ fn is_sample(log: &Log, report: &Report) -> bool {
     let (_, clients) = survey.clients();
     let lasted = survey.lasted_seconds();
     let is_as_long = |told: f64| (told - lasted).abs() <= tolerated_seconds(told);
-    !log.holds.is_of_intervals
-        && survey.transactions < count(report)
+    survey.transactions < count(report)
         && report.holds.clients.is_some_and(|told| clients <= told)
         && report.holds.lasted_seconds().is_some_and(is_as_long)
 }
