@@ -1,11 +1,12 @@
 //! `pgthaw rows`: the figures are computed in `src/model/fill.rs`.
 
+use std::cmp::Reverse;
 use std::collections::HashMap;
 
 use anyhow::bail;
 use clap::Args;
 
-use super::predict::{hardware, parse_seconds, positive_number};
+use super::predict::{hardware, parse_hit, parse_reads};
 use super::{ConnectionArguments, ExitStatus, OutputArguments, PositionalArguments, Target};
 use crate::model::{Error, FillTime, RowDensity};
 use crate::postgres::{
@@ -40,20 +41,6 @@ pub struct RowsArguments {
     system: bool,
 }
 
-/// Reads in a second that there are devices for.
-fn parse_reads(text: &str) -> Result<f64, String> {
-    let reads = positive_number(text)?;
-    let is_sound = (0.01..=1e8).contains(&reads);
-    is_sound.then_some(reads).ok_or_else(|| "write reads in a second from 0.01 to 100000000".to_owned())
-}
-
-/// A transaction of one row takes so long.
-fn parse_hit(text: &str) -> Result<f64, String> {
-    let seconds = parse_seconds(text)?;
-    let is_sound = (1e-9..=3600.0).contains(&seconds);
-    is_sound.then_some(seconds).ok_or_else(|| "write a time from 0.001us to 3600s".to_owned())
-}
-
 impl RowsArguments {
     /// Which server and database were named.
     pub fn named(&self) -> ConnectionArguments {
@@ -65,24 +52,23 @@ impl RowsArguments {
 pub async fn run(arguments: RowsArguments, output: OutputArguments) -> anyhow::Result<ExitStatus> {
     let target = Target::open(&arguments.named()).await?;
     let Some(server) = &target.server else { bail!(Error::NoRows) };
-    let directory = target.data_directory.as_ref().map(|directory| &*directory.path);
-    let (device, device_remark) = hardware::read_device_with(arguments.riops, None, directory)?;
+    let path = target.data_directory.as_ref().map(|directory| &*directory.path);
+    let (device, device_remark) = hardware::read_device_with(arguments.riops, None, path)?;
     let block_bytes = f64::from(server.facts.block_size);
     let (tables, unknown, closed) = read_databases(server, &target.databases().await?, arguments.system).await?;
     let fill = |table: CountedTable| {
-        let pages: Vec<f64> =
-            [Some(table.blocks), table.index_blocks].into_iter().flatten().map(|n| n as f64).collect();
+        let blocks = [Some(table.blocks), table.index_blocks].into_iter().flatten();
+        let pages: Vec<f64> = blocks.map(|blocks| blocks as f64).collect();
         let density = RowDensity::new(table.rows, table.blocks as f64 * block_bytes, block_bytes)?;
         let fill = FillTime::new(table.rows, density, &pages, block_bytes, device.reads_per_second, arguments.hit)?;
-        let bytes = Bytes(table.blocks * u64::from(server.facts.block_size));
-        let (database, relation) = (table.database, table.name.to_string());
-        Ok(RowsOfTable { database, relation, rows: table.rows, bytes, density, fill })
+        let CountedTable { database, name, rows, blocks, .. } = table;
+        let bytes = Bytes(blocks * u64::from(server.facts.block_size));
+        Ok(RowsOfTable { database, relation: name.to_string(), rows, bytes, density, fill })
     };
-    let mut relations = tables.into_iter().map(fill).collect::<Result<Vec<_>, Error>>()?;
-    let name = |one: &RowsOfTable| (one.database.clone(), one.relation.clone());
-    relations.sort_by(|one, other| other.bytes.cmp(&one.bytes).then_with(|| name(one).cmp(&name(other))));
-    let unknown =
-        (!unknown.is_empty()).then(|| format!("not analysed, or empty: {}", terminal::render_names(unknown.iter())));
+    let mut relations: Vec<_> = tables.into_iter().map(fill).collect::<Result<_, Error>>()?;
+    relations.sort_by_key(|one| (Reverse(one.bytes), one.database.clone(), one.relation.clone()));
+    let names = terminal::render_names(unknown.iter());
+    let unknown = (!unknown.is_empty()).then(|| format!("not analysed, or empty: {names}"));
     let rows = RowsTable {
         database: server.database.clone(),
         reads_per_second: device.reads_per_second,
@@ -97,7 +83,6 @@ pub async fn run(arguments: RowsArguments, output: OutputArguments) -> anyhow::R
     Ok(ExitStatus::Done)
 }
 
-/// A table whose rows were counted.
 struct CountedTable {
     database: String,
     name: RelationName,
@@ -115,9 +100,9 @@ async fn read_databases(
     let (mut tables, mut unknown, mut closed) = (Vec::new(), Vec::new(), Vec::new());
     for database in databases.iter().filter(|database| database.allows_connections) {
         match read_tables(server, database, has_system).await {
-            Ok(found) => {
-                tables.extend(found.0);
-                unknown.extend(found.1);
+            Ok((counted, uncounted)) => {
+                tables.extend(counted);
+                unknown.extend(uncounted);
             }
             // What one database does to its visitors is no reason to go without the others.
             Err(error) if error.is_about_database() && databases.len() > 1 => {

@@ -2,7 +2,7 @@
 
 use std::fmt::Display;
 
-use super::ImportOptions;
+use super::options::ImportOptions;
 use crate::pgbench::{BUILTIN_SCRIPTS, PgbenchReport};
 use crate::study::error::Error;
 

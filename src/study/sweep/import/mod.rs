@@ -5,18 +5,19 @@
 
 mod files;
 mod given;
+mod options;
 mod runs;
 mod seconds;
 mod survey;
 
 use std::collections::BTreeMap;
 use std::fmt::Display;
-use std::path::PathBuf;
 
 use jiff::{SignedDuration, Timestamp};
 use sha2::{Digest as _, Sha256};
 
 use given::{check_given, check_rate};
+pub use options::ImportOptions;
 use runs::{TrialFiles, find_trials};
 use seconds::{Measured, read_trial};
 
@@ -33,25 +34,6 @@ use crate::study::order::Turn;
 use crate::study::record::{Device, Machine, new_run_id};
 use crate::study::strategy::NOTHING;
 use crate::units::Bytes;
-
-/// What is imported, and what is known of it beside what the files say.
-#[derive(Clone, Debug, Default)]
-pub struct ImportOptions {
-    /// Files, and directories with the files of one trial or of many.
-    pub paths: Vec<PathBuf>,
-    pub question: Option<String>,
-    pub scale: Option<u32>,
-    pub clients: Option<u32>,
-    pub script: Option<String>,
-    pub query_mode: Option<QueryMode>,
-    /// How long pgbench was asked to run.
-    pub seconds: Option<u32>,
-    /// Did each transaction have a connection of its own?
-    pub connect: bool,
-    /// Transactions per second that were asked for, of all trials but those whose files tell that there was no rate.
-    pub rate: Option<f64>,
-    pub start: Option<StartAsked>,
-}
 
 /// What is kept of it.
 #[derive(Debug)]
