@@ -266,7 +266,7 @@ mod tests {
         let series = read(&text).unwrap();
         assert_steady_rate(&series, 20, 500.0);
         assert_eq!(series.facts, Facts { clients: Some(4), scale: Some(10), ..Facts::default() });
-        assert_eq!(series.remarks, ["1 progress lines were cut short and left out"]);
+        assert_eq!(series.remarks, ["left out: 1 progress line cut short"]);
     }
 
     #[test]
