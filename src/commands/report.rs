@@ -10,6 +10,7 @@ use crate::report::{self, StudyData, StudyInPage, TrialData};
 use crate::results::{self, NEWEST, Store};
 use crate::serve::read_study;
 use crate::terminal::{self, Progress};
+use crate::units::counted;
 
 /// Beyond so many trials a page holds their figures and not their curves: `pgthaw serve` shows those too.
 const TRIALS_MAX: usize = 1000;
@@ -63,7 +64,8 @@ fn tell(studies: &[StudyInPage], ids: &[&str], path: &Path, output: OutputArgume
     for study in studies.iter().filter(|one| one.details.is_none()) {
         let (id, trials) = (&study.study.sweep.id, study.study.trials.len());
         terminal::print_remark(&format!(
-            "the page has no curves of the {trials} trials of {id}: `pgthaw serve` has them"
+            "the page has no curves of the {} of {id}: `pgthaw serve` has them",
+            counted(trials, "trial")
         ));
     }
     terminal::print_verbatim(&path.display().to_string());

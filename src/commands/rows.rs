@@ -1,11 +1,12 @@
 //! `pgthaw rows`: the figures are computed in `src/model/fill.rs`.
 
+use std::cmp::Reverse;
 use std::collections::HashMap;
 
 use anyhow::bail;
 use clap::Args;
 
-use super::predict::{hardware, parse_seconds, positive_number};
+use super::predict::{hardware, parse_hit, parse_reads};
 use super::{ConnectionArguments, ExitStatus, OutputArguments, PositionalArguments, Target};
 use crate::model::{Error, FillTime, RowDensity};
 use crate::postgres::{
@@ -28,11 +29,11 @@ pub struct RowsArguments {
     positional: PositionalArguments,
 
     /// Random reads that the device serves in a second, a block each [default: as probed, else 3000]
-    #[arg(long, value_name = "READS", value_parser = positive_number)]
+    #[arg(long, value_name = "READS", value_parser = parse_reads)]
     riops: Option<f64>,
 
     /// What a transaction of one row takes when all is cached
-    #[arg(long, value_name = "TIME", value_parser = parse_seconds, default_value = "0.1ms")]
+    #[arg(long, value_name = "TIME", value_parser = parse_hit, default_value = "0.1ms")]
     hit: f64,
 
     /// The tables of the system too
@@ -51,28 +52,29 @@ impl RowsArguments {
 pub async fn run(arguments: RowsArguments, output: OutputArguments) -> anyhow::Result<ExitStatus> {
     let target = Target::open(&arguments.named()).await?;
     let Some(server) = &target.server else { bail!(Error::NoRows) };
-    let directory = target.data_directory.as_ref().map(|directory| &*directory.path);
-    let (device, device_remark) = hardware::read_device_with(arguments.riops, None, directory)?;
+    let path = target.data_directory.as_ref().map(|directory| &*directory.path);
+    let (device, device_remark) = hardware::read_device_with(arguments.riops, None, path)?;
     let block_bytes = f64::from(server.facts.block_size);
-    let (tables, unknown) = read_tables(server, &arguments).await?;
+    let (tables, unknown, closed) = read_databases(server, &target.databases().await?, arguments.system).await?;
     let fill = |table: CountedTable| {
-        let pages: Vec<f64> =
-            [Some(table.blocks), table.index_blocks].into_iter().flatten().map(|n| n as f64).collect();
+        let blocks = [Some(table.blocks), table.index_blocks].into_iter().flatten();
+        let pages: Vec<f64> = blocks.map(|blocks| blocks as f64).collect();
         let density = RowDensity::new(table.rows, table.blocks as f64 * block_bytes, block_bytes)?;
         let fill = FillTime::new(table.rows, density, &pages, block_bytes, device.reads_per_second, arguments.hit)?;
-        let bytes = Bytes(table.blocks * u64::from(server.facts.block_size));
-        Ok(RowsOfTable { relation: table.name.to_string(), rows: table.rows, bytes, density, fill })
+        let CountedTable { database, name, rows, blocks, .. } = table;
+        let bytes = Bytes(blocks * u64::from(server.facts.block_size));
+        Ok(RowsOfTable { database, relation: name.to_string(), rows, bytes, density, fill })
     };
-    let mut relations = tables.into_iter().map(fill).collect::<Result<Vec<_>, Error>>()?;
-    relations.sort_by(|one, other| other.bytes.cmp(&one.bytes).then_with(|| one.relation.cmp(&other.relation)));
-    let unknown =
-        (!unknown.is_empty()).then(|| format!("not analysed, or empty: {}", terminal::render_names(unknown.iter())));
+    let mut relations: Vec<_> = tables.into_iter().map(fill).collect::<Result<_, Error>>()?;
+    relations.sort_by_key(|one| (Reverse(one.bytes), one.database.clone(), one.relation.clone()));
+    let names = terminal::render_names(unknown.iter());
+    let unknown = (!unknown.is_empty()).then(|| format!("not analysed, or empty: {names}"));
     let rows = RowsTable {
         database: server.database.clone(),
         reads_per_second: device.reads_per_second,
         hit_seconds: arguments.hit,
         relations,
-        remarks: target.remarks.iter().cloned().chain([device_remark]).chain(unknown).collect(),
+        remarks: target.remarks.iter().cloned().chain(closed).chain([device_remark]).chain(unknown).collect(),
     };
     match output.json {
         true => terminal::print_json(&rows)?,
@@ -81,22 +83,44 @@ pub async fn run(arguments: RowsArguments, output: OutputArguments) -> anyhow::R
     Ok(ExitStatus::Done)
 }
 
-/// A table whose rows were counted.
 struct CountedTable {
+    database: String,
     name: RelationName,
     rows: f64,
     blocks: u64,
     index_blocks: Option<u64>,
 }
 
-/// The tables of the database, and the names of those whose rows nobody has counted.
+/// The tables of the databases, the names of those whose rows nobody has counted, and which databases let nobody in.
+async fn read_databases(
+    server: &Server,
+    databases: &[Database],
+    has_system: bool,
+) -> Result<(Vec<CountedTable>, Vec<RelationName>, Vec<String>), postgres::Error> {
+    let (mut tables, mut unknown, mut closed) = (Vec::new(), Vec::new(), Vec::new());
+    for database in databases.iter().filter(|database| database.allows_connections) {
+        match read_tables(server, database, has_system).await {
+            Ok((counted, uncounted)) => {
+                tables.extend(counted);
+                unknown.extend(uncounted);
+            }
+            // What one database does to its visitors is no reason to go without the others.
+            Err(error) if error.is_about_database() && databases.len() > 1 => {
+                closed.push(format!("the tables of database \"{}\" are not here: {error}", database.name));
+            }
+            Err(error) => return Err(error),
+        }
+    }
+    Ok((tables, unknown, closed))
+}
+
 async fn read_tables(
     server: &Server,
-    arguments: &RowsArguments,
+    database: &Database,
+    has_system: bool,
 ) -> Result<(Vec<CountedTable>, Vec<RelationName>), postgres::Error> {
-    let mut connection = server.connect_to(&server.database).await?;
-    let database = Database { oid: 0, name: server.database.clone(), allows_connections: true };
-    let relations = read_relations(&mut connection, &database, false).await?;
+    let mut connection = server.connect_to(&database.name).await?;
+    let relations = read_relations(&mut connection, database, false).await?;
     let counts = read_row_counts(&mut connection).await?;
     let oids: Vec<u32> = relations.iter().map(|relation| relation.oid).collect();
     let forks = read_fork_blocks(&mut connection, &oids).await?;
@@ -106,12 +130,13 @@ async fn read_tables(
     let (mut tables, mut unknown) = (Vec::new(), Vec::new());
     for relation in relations {
         let is_table = matches!(relation.kind, RelationKind::Table | RelationKind::MaterializedView);
-        if !is_table || (relation.is_system && !arguments.system) {
+        if !is_table || (relation.is_system && !has_system) {
             continue;
         }
         let name = relation.name;
         match (counts.get(&relation.oid).filter(|count| count.rows > 0.0), blocks.get(&relation.oid)) {
             (Some(count), Some(now)) => tables.push(CountedTable {
+                database: database.name.clone(),
                 name,
                 // As the planner does: what was counted, for the blocks that there are now.
                 rows: count.rows * (*now as f64 / count.blocks as f64),

@@ -13,6 +13,7 @@ use crate::results::Store;
 use crate::serve::LiveBoard;
 use crate::study::{Event, Events, texts_of};
 use crate::terminal::{self, StudyDisplay};
+use crate::units::counted;
 use crate::verdict::compute_sweep_verdicts;
 
 /// How studies begin.
@@ -75,7 +76,11 @@ async fn begin_study(
     };
     if let (Some((_, earlier)), true) = (&earlier, output.shows_progress()) {
         let (done, all) = (earlier.finished.len(), sweep.trials());
-        terminal::print_remark(&format!("going on with {}: {done} of {all} trials are done", earlier.run.id));
+        terminal::print_remark(&format!(
+            "going on with {}, which has {done} of {}",
+            earlier.run.id,
+            counted(all, "trial")
+        ));
     }
     let (lock, earlier) = match earlier {
         Some((lock, earlier)) => (lock, Some(earlier)),

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::fs::File;
 use std::path::{Path, PathBuf};
+use std::time::Instant;
 
 use sqlx::postgres::PgConnection;
 
@@ -15,14 +16,14 @@ use super::launch::Launch;
 use super::left::{claim, find_left};
 use super::server::connect;
 use super::stop::Stop;
-use crate::pgbench::{Said, parse_said};
+use crate::pgbench::{Said, parse_initialized, parse_said};
 use crate::postgres::{
     self, ConnectOptions, PG_BUFFERCACHE, PG_PREWARM, Pgbench, Programs, Server, apply_create_extension, has_cluster,
     read_database_comment, read_databases, read_installable_extensions, read_preloaded, remove_cluster,
 };
 use crate::study::{
-    DatabaseKey, DatabaseSpec, Event, Events, LOG_LINE_PREFIX, Part, STRATEGY_ROLE, Strategy, Sweep, WORKLOAD_ROLE,
-    size,
+    DatabaseKey, DatabaseSpec, Event, Events, LOG_LINE_PREFIX, MakingStep, Part, STRATEGY_ROLE, Strategy, Sweep,
+    WORKLOAD_ROLE, size,
 };
 
 /// Connections beside the workload's: pgthaw's own and a reserve.
@@ -89,10 +90,12 @@ fn base_settings(clients_max: u32) -> [(&'static str, String); 5] {
 }
 
 /// A database of the study, as the server knows it.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct MadeDatabase {
     pub name: String,
     pub oid: u32,
+    /// How long it took to make, with its steps; `None` of one that was there.
+    pub making: Option<(f64, Vec<MakingStep>)>,
 }
 
 /// Starts the server of a cluster. Says which of the study's strategies cannot run on it, each with how to get it.
@@ -195,7 +198,7 @@ async fn move_relations(connection: &mut PgConnection, part: Part) -> Result<(),
 async fn find_database(connection: &mut PgConnection, name: &str) -> Result<Option<MadeDatabase>, Error> {
     let databases = read_databases(connection).await?;
     let found = databases.iter().find(|database| database.name == name);
-    Ok(found.map(|database| MadeDatabase { name: name.to_owned(), oid: database.oid }))
+    Ok(found.map(|database| MadeDatabase { name: name.to_owned(), oid: database.oid, making: None }))
 }
 
 struct Maker<'a> {
@@ -220,7 +223,7 @@ impl Maker<'_> {
         }
         let create = format!("CREATE DATABASE {name} OWNER {WORKLOAD_ROLE}");
         run_statement(connection, "make the benchmark's database", &create).await?;
-        let Some(database) = find_database(connection, &name).await? else {
+        let Some(mut database) = find_database(connection, &name).await? else {
             return Err(Error::Setting(format!("the database {name} vanished")));
         };
         lab.use_database(&database.name, database.oid);
@@ -230,7 +233,9 @@ impl Maker<'_> {
         for extension in wanted.filter(|one| extensions.contains(*one)) {
             apply_create_extension(&mut inside, extension).await?;
         }
-        self.fill(lab)?;
+        let began = Instant::now();
+        let steps = self.fill(lab)?;
+        database.making = Some((began.elapsed().as_secs_f64(), steps));
         for (part, _) in lab.parts() {
             move_relations(&mut inside, *part).await?;
         }
@@ -249,25 +254,37 @@ impl Maker<'_> {
     }
 
     /// pgbench's tables, then the user's own set-up.
-    fn fill(&self, lab: &Lab) -> Result<(), Error> {
-        if self.spec.pgbench {
-            self.make_pgbench_tables(lab)?;
+    fn fill(&self, lab: &Lab) -> Result<Vec<MakingStep>, Error> {
+        let mut steps = if self.spec.pgbench { self.make_pgbench_tables(lab)? } else { Vec::new() };
+        let mut timed = |step: String, work: &dyn Fn() -> Result<(), Error>| {
+            let began = Instant::now();
+            work()?;
+            steps.push(MakingStep { step, seconds: began.elapsed().as_secs_f64() });
+            Ok::<(), Error>(())
+        };
+        if let Some(setup) = &self.spec.setup {
+            timed(setup.display().to_string(), &|| self.run_setup(lab, setup))?;
         }
-        self.run_setup(lab)?;
-        self.spec.commands.iter().try_for_each(|command| self.run_command(lab, command))
+        for command in &self.spec.commands {
+            timed(command.first().cloned().unwrap_or_default(), &|| self.run_command(lab, command))?;
+        }
+        Ok(steps)
     }
 
-    fn make_pgbench_tables(&self, lab: &Lab) -> Result<(), Error> {
+    fn make_pgbench_tables(&self, lab: &Lab) -> Result<Vec<MakingStep>, Error> {
         let bytes = size::expected_bytes(self.key.scale);
         self.events.tell(Event::Step(format!("making pgbench's tables, {} ({bytes})", self.key.render())));
         let pgbench = Pgbench::find(&lab.programs, lab.workload_options())?;
         let own = self.spec.initialize.iter().map(Into::into);
         let arguments = own.chain(pgbench.initialize_arguments(self.key.scale));
-        run_pgbench(Launch::new(pgbench.program(), arguments), "initialize", self.directory, self.stop, |said| {
+        let launch = Launch::new(pgbench.program(), arguments);
+        let said = run_pgbench(launch, "initialize", self.directory, self.stop, |said| {
             if let Some(Said::Initialized(share)) = said.lines().map(parse_said).next_back() {
                 self.events.tell(Event::StepShare(share));
             }
-        })
+        })?;
+        let steps = said.lines().find_map(parse_initialized).unwrap_or_default();
+        Ok(steps.into_iter().map(|(step, seconds)| MakingStep { step, seconds }).collect())
     }
 
     /// A program of the study, told where the database is as every client of PostgreSQL is: by variables. No shell reads it.
@@ -283,7 +300,7 @@ impl Maker<'_> {
         let told = Launch::new(command.first().cloned().unwrap_or_default(), command.iter().skip(1)).render();
         self.events.tell(Event::Step(format!("running {told}")));
         let launch = Launch::new("env", variables.chain(command.iter().cloned()));
-        run_pgbench(launch, "command", self.directory, self.stop, |_| ()).map_err(|error| match error {
+        run_pgbench(launch, "command", self.directory, self.stop, |_| ()).map(drop).map_err(|error| match error {
             Error::Program { output, .. } => {
                 Error::Program { program: "a command of database.commands", output: format!("{told}: {output}") }
             }
@@ -292,8 +309,7 @@ impl Maker<'_> {
     }
 
     /// The user's own SQL.
-    fn run_setup(&self, lab: &Lab) -> Result<(), Error> {
-        let Some(setup) = &self.spec.setup else { return Ok(()) };
+    fn run_setup(&self, lab: &Lab, setup: &Path) -> Result<(), Error> {
         read_unchanged(self.sweep, setup)?;
         self.events.tell(Event::Step(format!("running {}", setup.display())));
         let ConnectOptions { host, port, user, database, .. } = lab.workload_options();
@@ -303,7 +319,7 @@ impl Maker<'_> {
         arguments.extend(given.flatten());
         arguments.extend(["-v".into(), format!("scale={}", self.key.scale), "-f".into(), setup.display().to_string()]);
         let launch = Launch::new(lab.programs.path("psql")?, arguments);
-        run_pgbench(launch, "setup", self.directory, self.stop, |_| ()).map_err(|error| match error {
+        run_pgbench(launch, "setup", self.directory, self.stop, |_| ()).map(drop).map_err(|error| match error {
             Error::Program { output, .. } => Error::Program { program: "psql", output },
             other => other,
         })

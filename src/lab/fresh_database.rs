@@ -150,7 +150,7 @@ impl FreshDatabase {
         };
         let options = ["-aT", how].map(std::ffi::OsString::from);
         let launch = Launch::new("cp", options.into_iter().chain([from.into(), to.into()]));
-        run_pgbench(launch, "copy", &self.directory, &self.stop, |_| tell()).map_err(|error| match error {
+        run_pgbench(launch, "copy", &self.directory, &self.stop, |_| tell()).map(drop).map_err(|error| match error {
             Error::Program { output, .. } => Error::Program { program: "cp", output },
             other => other,
         })

@@ -174,14 +174,14 @@ pub fn complaints_of(said: &str) -> Option<String> {
 /// A workload or a load of the tables that takes longer than this is stuck.
 pub const PATIENCE: Duration = Duration::from_secs(24 * 3600);
 
-/// Runs pgbench to its end; `hear` is given what it has said so far, now and then.
+/// Runs pgbench to its end, and returns what it said on standard error; `hear` is given what it has said so far, now and then.
 pub fn run_pgbench(
     launch: Launch,
     name: &str,
     directory: &Path,
     stop: &Stop,
     hear: impl Fn(&str),
-) -> Result<(), Error> {
+) -> Result<String, Error> {
     stop.check()?;
     let mut pgbench = launch.ready(name, directory, None)?.go();
     let deadline = clock::read_monotonic() + PATIENCE;
@@ -190,7 +190,7 @@ pub fn run_pgbench(
         let ended = pgbench.wait_until(tick, || !stop.is_requested());
         stop.check()?;
         match ended {
-            Some(ended) if ended.status.success() => return Ok(()),
+            Some(ended) if ended.status.success() => return Ok(pgbench.read_stderr()),
             None if clock::read_monotonic() < deadline => {}
             _ => return Err(pgbench_error(&pgbench)),
         }

@@ -129,6 +129,7 @@ impl SiteMaker<'_> {
         for spec in asked.sweep.file_systems.values() {
             spec.asked.check_available()?;
         }
+        asked.sweep.check_memory()?;
         let programs = find_servers(asked.sweep, asked.programs)?;
         for remark in check_settings_known(asked.sweep, &programs)? {
             events.tell(Event::Remark(remark));

@@ -28,4 +28,4 @@ pub use instant::{AT_ONCE, is_at_once, tell_after, tell_from};
 pub use outlook::{Outlook, Scenario, Span, UNCERTAINTY, compute_outlook};
 pub use series::{Bucket, Collector, Facts, Reader, Series};
 pub use statistics::compute_median;
-pub use steady::{Judgement, Verdict, find_disorder, judge};
+pub use steady::{Judgement, SIZE_NOT_KNOWN, Verdict, find_disorder, judge};

@@ -11,6 +11,8 @@ pub struct Interval {
     pub transactions: u64,
     /// Sum of the transactions' latencies, in microseconds.
     pub latency_us_sum: f64,
+    /// Sum of their squares; 0 where nobody kept it.
+    pub latency_us_squares: f64,
     pub latency_us_min: u64,
     pub latency_us_max: u64,
 }
@@ -27,12 +29,27 @@ impl Interval {
         self.latency_us_max = self.latency_us_max.max(other.latency_us_max);
         self.transactions = self.transactions.saturating_add(other.transactions);
         self.latency_us_sum += other.latency_us_sum;
+        self.latency_us_squares += other.latency_us_squares;
     }
 
     /// Mean latency in microseconds; `None` without any transaction.
     pub fn latency_us_mean(&self) -> Option<f64> {
         (self.transactions > 0).then(|| self.latency_us_sum / self.transactions as f64)
     }
+
+    /// Their standard deviation.
+    pub fn latency_us_deviation(&self) -> Option<f64> {
+        compute_deviation(self.transactions as f64, self.latency_us_sum, self.latency_us_squares)
+    }
+}
+
+/// The standard deviation of so many figures, of all of them: the root of the mean square without the square of the mean. `None`
+/// without any figure, and where their squares are not known.
+pub fn compute_deviation(count: f64, sum: f64, squares: f64) -> Option<f64> {
+    let mean = sum / count;
+    let is_known = count > 0.0 && (squares > 0.0 || sum == 0.0);
+    // Of equal figures rounding may leave something below 0.
+    is_known.then(|| (squares / count - mean * mean).max(0.0).sqrt())
 }
 
 /// Seconds since 1970 to what ended in that second. A second without a line served nothing.
@@ -43,10 +60,11 @@ pub type Intervals = BTreeMap<i64, Interval>;
 /// `interval_start transactions sum_latency sum_latency_2 min_latency max_latency …`
 pub fn parse_interval(line: &str) -> Option<(i64, Interval)> {
     let columns: Vec<&str> = line.split_ascii_whitespace().collect();
-    let [second, transactions, sum, _squares, min, max, ..] = columns.as_slice() else { return None };
+    let [second, transactions, sum, squares, min, max, ..] = columns.as_slice() else { return None };
     let interval = Interval {
         transactions: transactions.parse().ok()?,
         latency_us_sum: sum.parse().ok()?,
+        latency_us_squares: squares.parse().ok()?,
         latency_us_min: min.parse().ok()?,
         latency_us_max: max.parse().ok()?,
     };
@@ -71,6 +89,9 @@ mod tests {
         assert_eq!((second, interval.transactions, interval.latency_us_mean()), (1_650_260_552, 10, Some(100.0)));
         let older = "1345828501 5601 1542744 483552416 61 2573";
         assert_eq!(parse_interval(older).unwrap().1.transactions, 5601);
+        assert_eq!(interval.latency_us_deviation(), Some(40.0_f64.sqrt()));
+        assert_eq!(Interval { latency_us_squares: 0.0, ..interval }.latency_us_deviation(), None);
+        assert_eq!(Interval::default().latency_us_deviation(), None);
     }
 
     #[test]

@@ -1,6 +1,7 @@
 //! What pgbench writes: its progress, its logs and the report that it ends with, as values. Text alone, of every version since
 //! 9.4; nothing is opened here, and whoever reads pgbench's text reads it by these.
 
+mod initialized;
 mod interval;
 mod number;
 mod outcome;
@@ -8,7 +9,8 @@ mod progress;
 mod report;
 mod transaction;
 
-pub use interval::{Interval, Intervals, parse_interval};
+pub use initialized::parse_initialized;
+pub use interval::{Interval, Intervals, compute_deviation, parse_interval};
 pub use number::parse_number;
 pub use outcome::{PgbenchOutcome, parse_outcome};
 pub use progress::{Progress, Said, is_progress, parse_progress, parse_said};

@@ -64,8 +64,18 @@ pub struct PgbenchReport {
     pub seconds: Option<u32>,
     /// Transactions that each client was asked for.
     pub transactions: Option<u32>,
+    /// Transactions that all clients together were asked for.
+    pub asked_transactions: Option<u64>,
+    /// Did each transaction have a connection of its own (`-C`)? `None`: it is not said, as before 14.
+    pub connects: Option<bool>,
     /// Under a rate transactions are due, and may wait.
     pub has_rate: bool,
+    /// How long one waited at most.
+    pub lag_ms_max: Option<f64>,
+    /// Clients that gave up before the end.
+    pub aborted_clients: u32,
+    /// Does it say that the whole run did?
+    pub is_aborted: bool,
     /// Above it a transaction is late.
     pub latency_limit_ms: Option<f64>,
     /// `None`: it did not get to its end.
@@ -91,10 +101,50 @@ pub fn parse_report(text: &str) -> PgbenchReport {
 }
 
 impl PgbenchReport {
+    /// Has it figures? Otherwise it is what pgbench said before it came to any.
+    pub fn is_result(&self) -> bool {
+        self.outcome.is_some() || !self.progress.is_empty()
+    }
+
+    /// How long the transactions took by their rate; else as long as was asked for.
+    pub fn lasted_seconds(&self) -> Option<f64> {
+        let outcome = self.outcome.filter(|outcome| outcome.tps > 0.0);
+        outcome.map(|outcome| outcome.transactions as f64 / outcome.tps).or(self.seconds.map(f64::from))
+    }
+
+    /// Did it end before what was asked for was done?
+    pub fn is_unfinished(&self) -> bool {
+        let done = self.outcome.map(|outcome| outcome.transactions + outcome.failed + outcome.skipped);
+        let is_short = done.zip(self.asked_transactions).is_some_and(|(done, asked)| done < asked);
+        self.is_aborted || self.aborted_clients > 0 || is_short
+    }
+
+    /// Adds what pgbench said on another stream of the same run.
+    pub fn add_stream(&mut self, other: PgbenchReport) {
+        self.progress.extend(other.progress);
+        self.version = self.version.take().or(other.version);
+        self.has_rate |= other.has_rate;
+        self.is_aborted |= other.is_aborted;
+        self.aborted_clients += other.aborted_clients;
+    }
+
+    /// Notes what a line says of how the run ended, and of its connections.
+    fn note_end(&mut self, line: &str) {
+        self.is_aborted |= line.contains("Run was aborted");
+        self.aborted_clients += u32::from(is_of_aborted_client(line));
+        if line.starts_with("average connection time = ") || line.ends_with("(including reconnection times)") {
+            self.connects = Some(true);
+        } else if line.starts_with("initial connection time = ") || line.ends_with("(without initial connection time)")
+        {
+            self.connects = Some(false);
+        }
+    }
+
     /// Notes what a line says of what was run.
     pub fn note(&mut self, line: &str) {
         self.has_rate |=
             line.starts_with("rate limit schedule lag: ") || parse_progress(line).is_some_and(|one| one.has_lag);
+        self.note_end(line);
         if let Some(version) = line.strip_prefix("pgbench (").and_then(|rest| rest.strip_suffix(')')) {
             self.version = Some(version.to_owned());
         }
@@ -110,6 +160,10 @@ impl PgbenchReport {
                 let limit = what.split_ascii_whitespace().nth(5).and_then(parse_number);
                 self.latency_limit_ms = self.latency_limit_ms.or(limit);
             }
+            "number of transactions actually processed" => {
+                self.asked_transactions = value.split_once('/').and_then(|(_, asked)| asked.trim().parse().ok());
+            }
+            "rate limit schedule lag" => self.lag_ms_max = find_most(value),
             "scaling factor" => self.scale = number(),
             "number of clients" => self.clients = number(),
             "number of threads" => self.threads = number(),
@@ -118,6 +172,21 @@ impl PgbenchReport {
             _ => {}
         }
     }
+}
+
+/// `client 3 aborted in command 5 (SQL) of script 0; …`, or `client 3 script 0 aborted in command 5 query 0: …`, in the words of all
+/// versions.
+fn is_of_aborted_client(line: &str) -> bool {
+    let (_, said) = line.split_once("lient ").unwrap_or_default();
+    let words: Vec<&str> = said.split_ascii_whitespace().take(4).collect();
+    let is_number = |word: &str| word.parse::<u32>().is_ok();
+    matches!(words.as_slice(), [client, "aborted", ..] | [client, "script", _, "aborted"] if is_number(client))
+}
+
+/// `avg 2.504 (max 128.034) ms`
+fn find_most(text: &str) -> Option<f64> {
+    let (_, most) = text.split_once("(max ")?;
+    parse_number(most.split_once(')')?.0)
 }
 
 /// `<builtin: select only>` and, before 9.6, `SELECT only`.
@@ -169,6 +238,38 @@ mod tests {
         ] {
             assert_eq!(name_of_script(said), name, "{said}");
         }
+    }
+
+    #[test]
+    fn a_run_that_was_aborted_says_so() {
+        let of = |said: &str| parse_report(&format!("number of transactions actually processed: 8/10\n{said}\n"));
+        let whole = parse_report("number of transactions actually processed: 10/10\ntps = 5 (x)\n");
+        assert!(!whole.is_unfinished() && whole.asked_transactions == Some(10));
+        let one = of("pgbench: error: client 3 aborted in command 5 (SQL) of script 0; ERROR:  client 4 aborted");
+        assert_eq!((one.is_unfinished(), one.aborted_clients), (true, 1));
+        for said in [
+            "Client 12 aborted in state 4: ERROR:  no",
+            "pgbench: error: client 1 script 0 aborted in command 0 query 0: no",
+        ] {
+            assert_eq!(of(said).aborted_clients, 1, "{said}");
+        }
+        assert!(of("pgbench: error: Run was aborted; the above results are incomplete.").is_aborted);
+        assert!(of("").is_unfinished());
+        assert!(!of("number of failed transactions: 2 (20%)").is_unfinished());
+    }
+
+    #[test]
+    fn connections_for_each_transaction_are_told_from_14_on() {
+        for (said, connects) in [
+            ("average connection time = 1.5 ms", Some(true)),
+            ("tps = 5.1 (including reconnection times)", Some(true)),
+            ("initial connection time = 4.1 ms", Some(false)),
+            ("tps = 5.1 (without initial connection time)", Some(false)),
+            ("tps = 5.1 (excluding connections establishing)", None),
+        ] {
+            assert_eq!(parse_report(said).connects, connects, "{said}");
+        }
+        assert_eq!(parse_report("rate limit schedule lag: avg 2.504 (max 128.034) ms").lag_ms_max, Some(128.034));
     }
 
     #[test]

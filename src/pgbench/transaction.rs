@@ -6,6 +6,8 @@ use super::parse_second;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LoggedTransaction {
     pub client: u32,
+    /// Each client counts its own.
+    pub number: u64,
     /// Place of the script among those that were given, from 0.
     pub script: u32,
     /// When the transaction ended: seconds since 1970, and below it microseconds of that second.
@@ -42,7 +44,7 @@ pub enum TransactionEnd {
 /// Understands a line of the log.
 pub fn parse_transaction(line: &str) -> Option<LoggedTransaction> {
     let mut columns = line.split_ascii_whitespace();
-    let (client, _number) = (columns.next()?.parse().ok()?, columns.next()?);
+    let (client, number) = (columns.next()?.parse().ok()?, columns.next()?.parse().ok()?);
     let latency = columns.next()?;
     let (script, second) = (columns.next()?.parse().ok()?, parse_second(columns.next()?)?);
     let microsecond = columns.next()?.parse().ok().filter(|microsecond| *microsecond < 1_000_000)?;
@@ -55,7 +57,7 @@ pub fn parse_transaction(line: &str) -> Option<LoggedTransaction> {
             lag_us: columns.next().map_or(Some(0), |lag| lag.parse().ok())?,
         },
     };
-    Some(LoggedTransaction { client, script, second, microsecond, ended })
+    Some(LoggedTransaction { client, number, script, second, microsecond, ended })
 }
 
 #[cfg(test)]
@@ -70,6 +72,7 @@ mod tests {
             parse_transaction("0 199 2241 1 1175850568 995598\n").unwrap(),
             LoggedTransaction {
                 client: 0,
+                number: 199,
                 script: 1,
                 second: 1_175_850_568,
                 microsecond: 995_598,

@@ -17,6 +17,7 @@ columns!(Sample {
     latency_us_mean,
     latency_us_min,
     latency_us_max,
+    latency_us_deviation,
     foreground_read_bytes,
     device_read_bytes,
     device_reads,
@@ -27,7 +28,7 @@ columns!(SweepRun {
     id, started_at, ended_at, pgthaw_version, pgbench_version, question, digest, points, repeats, source
     ; json machine, server, study, varied, warnings
     ; optional_json warmup
-    ; older_json configuration, generator, verdicts
+    ; older_json configuration, generator, verdicts, databases
     ; text seed
 });
 

@@ -42,7 +42,7 @@ const MIGRATION_PAUSE: Duration = Duration::from_millis(200);
 const LAST_WITH_RUNS: i64 = 20;
 
 /// Later versions that give tables columns alone: what is moved is written with these.
-const COLUMNS_SINCE: [i64; 2] = [22, 24];
+const COLUMNS_SINCE: [i64; 3] = [22, 24, 25];
 
 /// Of a session that results are sent through: whoever holds a lock on a table of the server does not keep it for ever, and what
 /// was given up here is soon given up there.
@@ -459,7 +459,8 @@ fn migrator(is_meant: impl Fn(i64) -> bool) -> Migrator {
         (22, "ends of trials", include_str!("migrations/0022_ends_of_trials.sql")),
         (23, "views of who wrote", include_str!("migrations/0023_views_of_writers.sql")),
         (24, "devices of their own", include_str!("migrations/0024_devices.sql")),
-        (25, "views of places", include_str!("migrations/0025_views_of_places.sql")),
+        (25, "what making databases took", include_str!("migrations/0025_makings.sql")),
+        (26, "views of places and lengths", include_str!("migrations/0026_views_of_places_and_lengths.sql")),
     ];
     Migrator::with_migrations(
         migrations

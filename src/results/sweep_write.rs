@@ -10,7 +10,7 @@ use crate::verdict::TrialOutline;
 const UPDATE_SWEEP: &str = "
 ON CONFLICT (id) DO UPDATE SET
     ended_at = excluded.ended_at, warnings = excluded.warnings, verdicts = excluded.verdicts,
-    generator = excluded.generator, warmup = excluded.warmup";
+    databases = excluded.databases, generator = excluded.generator, warmup = excluded.warmup";
 
 impl Store {
     /// Keeps a sweep of which nothing was measured yet. A server hears of it with the next change.

@@ -22,6 +22,9 @@ pub enum Error {
     Selection(String),
     #[error("{0}")]
     Import(String),
+    /// What is imported does not fit together, or not what is said of it.
+    #[error("{problem}")]
+    Unfit { problem: String, remedy: String },
     #[error("cannot {action} {}: {source}", path.display())]
     File { action: &'static str, path: PathBuf, source: io::Error },
     #[error(transparent)]
@@ -55,6 +58,7 @@ impl Explain for Error {
                 "name logs of `pgbench --log`, what it printed, or a directory of either; docs/queries.md says more"
                     .into(),
             ),
+            Error::Unfit { remedy, .. } => Some(remedy.clone()),
             Error::File { action: "read", source, .. } if source.kind() == io::ErrorKind::NotFound => {
                 Some("name a file that is there; docs/sweep.md shows how a study is written".into())
             }

@@ -44,6 +44,11 @@ impl From<Finding> for MeasurementVerdict {
 }
 
 impl MeasurementVerdict {
+    /// Of what was imported, where a study's remedies are none.
+    pub fn of_import(finding: Finding) -> MeasurementVerdict {
+        MeasurementVerdict { sentence: finding.sentence(), remedy: finding.import_remedy(), finding }
+    }
+
     /// In one line.
     pub fn text(&self) -> String {
         format!("{}: {}", self.sentence, self.remedy)

@@ -44,10 +44,10 @@ pub use secrets::Record;
 pub use strategy::{NOTHING, PGTHAW, Strategy};
 pub use sweep::{
     AUTOVACUUM, AxisLength, Bound, Brought, BufferUse, CALIBRATION_SECONDS, Checkpoint, CheckpointBegun, Climb,
-    CopyWay, DATABASE, DEFAULT_SERVER, DatabaseKey, DatabaseSpec, Exceeded, FileSystemSpec, FreshCopy,
+    CopyWay, DATABASE, DEFAULT_SERVER, DatabaseKey, DatabaseMaking, DatabaseSpec, Exceeded, FileSystemSpec, FreshCopy,
     GeneratorCalibration, Generators, ImportOptions, Imported, Job, LOG_LINE_PREFIX, Latencies, LatencyHistogram,
-    LoadBegins, LoadSample, NATIVE, OlderRun, Part, Places, PlannedPoint, Point, RESIDENT_SHARE, SIDE, SIDES,
-    ScriptLatency, ServerSpec, StartAsked, Sweep, SweepPlan, SweepRun, SweepTrial, TOGETHER, TimeLeft, ToldRun,
+    LoadBegins, LoadSample, MakingStep, NATIVE, OlderRun, Part, Places, PlannedPoint, Point, RESIDENT_SHARE, SIDE,
+    SIDES, ScriptLatency, ServerSpec, StartAsked, Sweep, SweepPlan, SweepRun, SweepTrial, TOGETHER, TimeLeft, ToldRun,
     TrialDevice, TrialGenerator, TrialGenerators, Until, Warming, WarmingFigures, WarmupAsked, WarmupFacts, check_room,
     compute_worst_second, empty_trial, forecast_warm_seconds, image_bytes, needed_bytes_on, parse_checkpoints,
     parse_sweep, part_image_bytes, plan_sweep, plan_turns, read_import, read_sweep, render_digest, tells_of_trial,

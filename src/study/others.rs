@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::units::Bytes;
+use crate::units::{Bytes, counted};
 
 /// What others may have of the processors' time, or of what the disk delivered: half of the difference between repeats from
 /// which on these count as noisy. What they took then explains less than half of any difference that is told.
@@ -44,13 +44,17 @@ impl Others {
     /// What is so.
     pub fn sentence(&self) -> String {
         let processors = self.processors;
-        let used = || format!("used {:.1} of {processors} processors", self.used_processors);
+        let used = || format!("used {:.1} of {}", self.used_processors, counted(processors, "processor"));
         let read = || format!("read {} of the {} that the disk delivered", self.read_bytes, self.device_read_bytes);
         let did: Vec<String> =
             [self.takes_processors().then(used), self.takes_disk().then(read)].into_iter().flatten().collect();
         let here = (!did.is_empty()).then(|| format!("others {} meanwhile", did.join(" and ")));
         let beside = self.is_robbed().then(|| {
-            format!("the hypervisor gave {:.1} of {processors} processors to other machines", self.stolen_processors)
+            format!(
+                "the hypervisor gave {:.1} of {} to other machines",
+                self.stolen_processors,
+                counted(processors, "processor")
+            )
         });
         here.into_iter().chain(beside).collect::<Vec<_>>().join("; ")
     }

@@ -5,7 +5,9 @@
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
+use super::sweep::DatabaseMaking;
 use crate::model::{Judgement, Span};
+use crate::pgbench::QueryMode;
 use crate::postgres::ServerFacts;
 use crate::units::Bytes;
 
@@ -60,6 +62,9 @@ pub struct Run {
     pub steady_tps: Option<f64>,
     /// What the run says against its own measurement, each with its remedy.
     pub warnings: Vec<String>,
+    /// How long its database took to make; empty where nobody kept it.
+    #[serde(default)]
+    pub databases: Vec<DatabaseMaking>,
 }
 
 /// The host.
@@ -98,6 +103,10 @@ pub struct Study {
     pub jobs: u32,
     /// `select-only`, `tpcb-like`, `simple-update`, or a file's name.
     pub script: String,
+    /// How clients hand over their statements; `None` where nobody kept it.
+    #[serde(default)]
+    #[cfg_attr(test, ts(as = "Option<String>"))]
+    pub query_mode: Option<QueryMode>,
     /// Seconds that each trial lasts, or with `until_steady` that it lasts at most.
     pub seconds: u32,
     /// Does a trial end when the verdict over it is steady?
@@ -221,6 +230,9 @@ pub struct Sample {
     pub latency_us_mean: Option<f64>,
     pub latency_us_min: Option<u64>,
     pub latency_us_max: Option<u64>,
+    /// Their standard deviation; `None` also where nobody kept their squares.
+    #[serde(default)]
+    pub latency_us_deviation: Option<f64>,
     /// Read from the device by the workload's own backends.
     pub foreground_read_bytes: Bytes,
     /// Read from the device by anybody.
@@ -329,6 +341,7 @@ pub mod tests {
             latency_us_mean: None,
             latency_us_min: None,
             latency_us_max: None,
+            latency_us_deviation: None,
             foreground_read_bytes: Bytes(foreground_read_bytes),
             device_read_bytes: Bytes(foreground_read_bytes),
             device_reads: 0,

@@ -22,6 +22,7 @@ fn compute_sample(second: u32, reading: &Second, intervals: &Intervals, start_un
         latency_us_mean: logged.latency_us_mean(),
         latency_us_min: has_any.then_some(logged.latency_us_min),
         latency_us_max: has_any.then_some(logged.latency_us_max),
+        latency_us_deviation: logged.latency_us_deviation(),
         foreground_read_bytes: reading.counters.workload_read_bytes,
         device_read_bytes: reading.counters.device_read_bytes,
         device_reads: reading.counters.device_reads,
@@ -47,12 +48,19 @@ mod tests {
             counters: Counters { workload_read_bytes: Bytes(8192), ..Counters::default() },
             os_resident_bytes: Bytes(4096),
         };
-        let interval = Interval { transactions: 4, latency_us_sum: 100.0, latency_us_min: 10, latency_us_max: 40 };
+        let interval = Interval {
+            transactions: 4,
+            latency_us_sum: 100.0,
+            latency_us_squares: 3000.0,
+            latency_us_min: 10,
+            latency_us_max: 40,
+        };
         // The first second served nothing; a line from before the start is not ours.
         let intervals = Intervals::from([(999, interval), (1001, interval)]);
         let samples = compute_samples(&[reading, reading], &intervals, 1000);
         assert_eq!((samples[0].second, samples[0].transactions, samples[0].latency_us_max), (1, 0, None));
         assert_eq!((samples[1].transactions, samples[1].latency_us_mean), (4, Some(25.0)));
+        assert_eq!(samples[1].latency_us_deviation, Some(125.0_f64.sqrt()));
         assert_eq!(samples[1].foreground_read_bytes, Bytes(8192));
         assert_eq!(samples[1].monotonic_ms, 61_002);
     }

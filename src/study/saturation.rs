@@ -38,8 +38,12 @@ impl Saturation {
     /// What is so.
     pub fn sentence(&self) -> String {
         let Saturation { threads, cpu_ratio, run_delay_ratio, .. } = self;
+        let who = match threads {
+            1 => "pgbench's thread".to_owned(),
+            _ => format!("the busiest of pgbench's {threads} threads"),
+        };
         let seen = format!(
-            "the busiest of pgbench's {threads} threads ran {} of the time and waited for a processor {}",
+            "{who} ran {} of the time and waited for a processor {}",
             percent(*cpu_ratio),
             percent(*run_delay_ratio)
         );

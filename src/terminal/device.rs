@@ -5,7 +5,7 @@ use std::path::Path;
 use jiff::Timestamp;
 
 use super::columns::{Column, render_columns};
-use crate::units::Bytes;
+use crate::units::{Bytes, counted};
 use crate::warm::DeviceProfile;
 use crate::warm::probe::{DepthPoint, DeviceRecord, StoredLimit};
 
@@ -65,9 +65,9 @@ pub fn render_device(record: &DeviceRecord, path: &Path) -> String {
     lines.push(String::new());
     lines.extend(record.remarks.iter().map(|remark| format!("note: {remark}")));
     lines.push(format!(
-        "{} in {} reads, {:.1} s; kept in {}",
+        "{} in {}, {:.1} s; kept in {}",
         measurement.read_bytes,
-        measurement.reads,
+        counted(measurement.reads, "read"),
         measurement.seconds,
         path.display()
     ));

@@ -7,6 +7,7 @@ use super::screen::stdout_width;
 use super::tournament::{Column, render_fitting};
 use crate::model::{AT_ONCE, is_at_once, tell_after};
 use crate::study::StudyForecast;
+use crate::units::counted;
 use crate::verdict::{JudgedForecast, SweepVerdict, WrittenForecast};
 
 /// Before the trial.
@@ -65,9 +66,9 @@ pub fn render_sweep_verdict(verdict: &SweepVerdict) -> String {
         count => format!("; {count} got warm against the forecast, or did not"),
     };
     format!(
-        "{} points, {} errors: median {}, {:.0} % of them within 15 %, worst {}{contradictions}",
-        verdict.points,
-        verdict.errors,
+        "{}, {}: median {}, {:.0} % of them within 15 %, worst {}{contradictions}",
+        counted(verdict.points, "point"),
+        counted(verdict.errors, "error"),
         absolute(verdict.median_error),
         100.0 * verdict.within_15_percent,
         absolute(verdict.worst_error)

@@ -2,7 +2,7 @@
 
 use super::device::render_age;
 use super::printable;
-use crate::units::Bytes;
+use crate::units::{Bytes, counted};
 use crate::warm::TrafficReceipt;
 use crate::warm::hydrate::{FinishedRun, HydrationReceipt};
 use crate::warm::traffic::Sharing;
@@ -24,7 +24,7 @@ pub fn render_hydration(receipt: &HydrationReceipt) -> String {
         ));
     }
     if receipt.failed_reads > 0 {
-        lines.push(format!("{} reads failed:", receipt.failed_reads));
+        lines.push(format!("{} failed:", counted(receipt.failed_reads, "read")));
         lines.extend(receipt.failures.iter().map(|failure| format!("  {}", printable(&failure.detail))));
     }
     lines.extend(receipt.remarks.iter().map(|remark| format!("note: {}", printable(remark))));
@@ -34,7 +34,8 @@ pub fn render_hydration(receipt: &HydrationReceipt) -> String {
 fn render_reads(receipt: &HydrationReceipt) -> Vec<String> {
     let HydrationReceipt { read_bytes, seconds, files, total_bytes, done_before_bytes, left_bytes, .. } = receipt;
     let rate = Bytes((read_bytes.0 as f64 / seconds.max(1e-3)) as u64).per_second();
-    let mut lines = vec![format!("read {read_bytes} in {seconds:.1} s ({rate}), of {total_bytes} in {files} files")];
+    let mut lines =
+        vec![format!("read {read_bytes} in {seconds:.1} s ({rate}), of {total_bytes} in {}", counted(*files, "file"))];
     lines.extend(
         receipt
             .resumed_from

@@ -5,14 +5,13 @@ use std::collections::BTreeSet;
 use console::measure_text_width;
 
 use super::columns::{Column, render_columns};
-use super::counted::counted;
 use super::map_bar::{Seen, render_bar, render_legend};
 use super::printable::printable;
 use super::screen::Canvas;
 use super::wrap::wrap_text;
 use crate::cache::{ForkMap, Group, Map, Residency, RolledUp, TierState, compute_bar, compute_groups};
 use crate::postgres::RelationKind;
-use crate::units::Bytes;
+use crate::units::{Bytes, counted};
 
 /// The least width that names are cut to before columns are dropped.
 const SHORTEST_NAME: usize = 28;

@@ -3,7 +3,6 @@
 
 mod columns;
 mod comparison;
-mod counted;
 mod curve;
 mod demo;
 mod device;
@@ -13,6 +12,7 @@ mod evict;
 mod forecasts;
 mod hydrate;
 mod live;
+mod making;
 mod map;
 mod map_bar;
 mod map_json;
@@ -49,7 +49,6 @@ use wrap::wrap_text;
 use crate::failure::ErrorKind;
 
 pub use comparison::render_comparison;
-pub use counted::counted;
 pub use demo::{render_before_and_after, render_demo_plan, render_served};
 pub use device::{render_age, render_device, render_limit, render_profile};
 pub use doctor::{VERDICT, render_capabilities, render_doctor, render_readiness_json};

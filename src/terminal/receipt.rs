@@ -7,7 +7,7 @@ use super::device::render_age;
 use super::printable;
 use super::selected::render_selected;
 use crate::linux::memory::MemoryBound;
-use crate::units::{Bytes, Fork};
+use crate::units::{Bytes, Fork, counted};
 use crate::warm::plan::Forecast;
 use crate::warm::{
     BuffersForecast, DeviceProfile, FoundAs, MemoryReceipt, PlannedDevice, ProfileSource, Receipt, RelationReceipt,
@@ -54,7 +54,7 @@ fn render_forecast(receipt: &Receipt) -> Vec<String> {
     let os = receipt.os.map(|os| {
         let Forecast { read_bytes, reads, seconds, .. } = receipt.forecast;
         let resident = resident(&os);
-        format!("would read {read_bytes} in {reads} reads, {seconds:.1} s of the device; {resident}")
+        format!("would read {read_bytes} in {}, {seconds:.1} s of the device; {resident}", counted(reads, "read"))
     });
     let buffers = receipt.buffers.zip(receipt.buffers_forecast).map(|(buffers, forecast)| {
         let BuffersForecast { load_bytes, statements, .. } = forecast;
@@ -133,7 +133,7 @@ fn found_words(row: &RelationReceipt) -> String {
     };
     match row.grown_blocks {
         0 => found.to_owned(),
-        grown => format!("{found} grown by {grown} blocks").trim_start().to_owned(),
+        grown => format!("{found} grown by {}", counted(grown, "block")).trim_start().to_owned(),
     }
 }
 
@@ -156,8 +156,10 @@ fn render_rewritten(receipt: &Receipt) -> Option<String> {
     let bytes: Bytes = rewritten.iter().map(|row| row.asked_bytes).sum();
     match rewritten.len() {
         0 => None,
-        1 => Some(format!("rewritten since the snapshot: 1 relation, all of whose {bytes} was asked for")),
-        count => Some(format!("rewritten since the snapshot: {count} relations, all of whose {bytes} was asked for")),
+        count => Some(format!(
+            "rewritten since the snapshot: {}, all of whose {bytes} was asked for",
+            counted(count, "relation")
+        )),
     }
 }
 

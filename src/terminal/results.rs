@@ -4,12 +4,12 @@ use comfy_table::{ColumnConstraint, ContentArrangement, Table};
 use console::measure_text_width;
 use jiff::Timestamp;
 
-use super::counted::counted;
+use super::making::render_makings;
 use super::screen::Canvas;
 use super::tournament::STYLE;
 use crate::postgres::ServerFacts;
 use crate::study::{Disk, Machine, NOTHING, Run};
-use crate::units::Bytes;
+use crate::units::{Bytes, counted};
 
 /// A run in the list, with what its trials say.
 #[derive(Debug)]
@@ -82,19 +82,22 @@ pub fn render_run_head(run: &Run) -> String {
         machine,
         server,
         format!(
-            "study    {}scale {} ({}), {} with {} clients, {}{} s × {} repeats, seed {}",
+            "study    {}scale {} ({}), {}{} with {}, {}{} s × {}, seed {}",
             study.title.as_ref().map(|title| format!("{title}: ")).unwrap_or_default(),
             study.scale,
             study.database_bytes,
             study.script,
-            study.clients,
+            study.query_mode.map(|mode| format!(" ({mode})")).unwrap_or_default(),
+            counted(study.clients as usize, "client"),
             if study.until_steady { "until steady, at most " } else { "" },
             study.seconds,
-            study.repeats,
+            counted(study.repeats as usize, "repeat"),
             study.seed
         ),
         format!("disk     {}", render_disk(&study.disk)),
     ];
+    lines.extend(study.memory.map(|memory| format!("memory   {memory} of the server in its trials")));
+    lines.extend(render_makings(&run.databases));
     let forecast = study.forecast.as_ref().map(super::render_study_forecast);
     lines.extend(forecast.map(|forecast| format!("forecast {NOTHING}: {forecast}")));
     lines.extend(study.skipped_strategies.iter().map(|(name, how)| format!("skipped  {name}: {how}")));

@@ -1,5 +1,7 @@
 //! How densely rows lie, as a table.
 
+use std::collections::BTreeSet;
+
 use serde::Serialize;
 
 use super::columns::{Column, render_columns};
@@ -12,6 +14,7 @@ use crate::units::Bytes;
 /// What `rows --json` prints.
 #[derive(Debug, Serialize)]
 pub struct RowsTable {
+    /// The one that pgthaw came in by.
     pub database: String,
     /// Random reads of a block that the device serves.
     pub reads_per_second: f64,
@@ -25,6 +28,7 @@ pub struct RowsTable {
 /// A table, without its indexes and what is kept out of line.
 #[derive(Debug, Serialize)]
 pub struct RowsOfTable {
+    pub database: String,
     pub relation: String,
     pub rows: f64,
     pub bytes: Bytes,
@@ -37,7 +41,8 @@ pub struct RowsOfTable {
 /// A row for each table, no wider than `width`.
 pub fn render_rows(rows: &RowsTable, width: Option<usize>) -> String {
     let cells = |cell: &dyn Fn(&RowsOfTable) -> String| rows.relations.iter().map(cell).collect::<Vec<String>>();
-    let columns = vec![
+    let databases: BTreeSet<&str> = rows.relations.iter().map(|row| row.database.as_str()).collect();
+    let mut columns = vec![
         Column::text("table", 16, cells(&|row| printable(&row.relation).into_owned())),
         Column::number("rows", 0, cells(&|row| render_short(row.rows))),
         Column::number("size", 0, cells(&|row| row.bytes.to_string())),
@@ -48,9 +53,12 @@ pub fn render_rows(rows: &RowsTable, width: Option<usize>) -> String {
         Column::number("fill", 0, cells(&|row| render_seconds(row.fill.fill_seconds))),
         Column::number("warm", 0, cells(&|row| render_seconds(row.fill.warm_after_seconds))),
     ];
+    if databases.len() > 1 {
+        columns.insert(0, Column::text("database", 8, cells(&|row| printable(&row.database).into_owned())));
+    }
     let mut lines = match rows.relations.is_empty() {
         true => {
-            vec![format!("the database \"{}\" has no table with rows that were counted", printable(&rows.database))]
+            vec!["there is no table with rows that were counted: ANALYZE counts them".to_owned()]
         }
         false => render_columns(columns, width, "…"),
     };

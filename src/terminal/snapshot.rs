@@ -3,7 +3,6 @@
 use std::path::{Path, PathBuf};
 
 use super::columns::{Column, render_columns};
-use super::counted::counted;
 use super::printable::printable;
 use super::screen::Canvas;
 use super::selected::render_selected;
@@ -11,7 +10,7 @@ use crate::cache::{
     Change, Difference, Error, Generation, Holding, Reason, RelationDifference, Selected, SnapshotHeader,
     TierDifference, TierState,
 };
-use crate::units::Bytes;
+use crate::units::{Bytes, counted};
 
 /// A snapshot in the list.
 #[derive(Debug)]

@@ -3,7 +3,7 @@
 use super::curve::{Curve, render_curves, render_seconds, render_short};
 use super::printable;
 use super::screen::Canvas;
-use crate::model::{Estimate, Fit, Judgement, Series, Verdict, tell_after, tell_from};
+use crate::model::{Estimate, Fit, Judgement, SIZE_NOT_KNOWN, Series, Verdict, tell_after, tell_from};
 
 /// The verdict, the curve with its fit, and the figures. `name` stands above where there are several.
 pub fn render_judgement(name: Option<&str>, judgement: &Judgement, series: &Series, canvas: Canvas) -> String {
@@ -14,6 +14,9 @@ pub fn render_judgement(name: Option<&str>, judgement: &Judgement, series: &Seri
     lines.push(String::new());
     lines.extend(render_figures(judgement));
     lines.extend(judgement.remarks.iter().map(|remark| format!("note: {}", printable(remark))));
+    if judgement.reason.ends_with(SIZE_NOT_KNOWN) {
+        lines.push("note: --pages says how many blocks the workload chooses from".to_owned());
+    }
     lines.join("\n")
 }
 

@@ -3,11 +3,12 @@
 use std::time::Duration;
 
 use super::columns::{Column, render_columns};
+use super::making::render_makings;
 use super::moving_line::render_duration;
 use super::printable::printable;
 use super::screen::Canvas;
 use crate::study::{SweepPlan, SweepRun};
-use crate::units::Bytes;
+use crate::units::{Bytes, counted};
 use crate::verdict::{
     BackgroundWrites, Metric, PointSummary, PointVerdict, Spread, TrialOutline, WarmerRatio, compute_total_seconds,
     render_ratio, render_sweep_headline,
@@ -36,7 +37,7 @@ pub fn render_sweep_plan(plan: &SweepPlan, width: Option<usize>) -> String {
     }
     lines.extend(render_columns(columns, width, "…"));
     if shown.len() < plan.points.len() {
-        lines.push(format!("… {} points more: --json", plan.points.len() - shown.len()));
+        lines.push(format!("… {} more: --json", counted(plan.points.len() - shown.len(), "point")));
     }
     let order: Vec<String> = plan.order.iter().take(LINES_MAX).map(u32::to_string).collect();
     let more = if plan.order.len() > LINES_MAX { " …" } else { "" };
@@ -44,9 +45,9 @@ pub fn render_sweep_plan(plan: &SweepPlan, width: Option<usize>) -> String {
         String::new(),
         format!("order     {}{more} (seed {}; every point once in each block)", order.join(" "), plan.seed),
         format!(
-            "trials    {} points × {} repeats = {}, about {}",
-            plan.points.len(),
-            plan.repeats,
+            "trials    {} × {} = {}, about {}",
+            counted(plan.points.len(), "point"),
+            counted(plan.repeats, "repeat"),
             plan.order.len(),
             render_seconds(plan.expected_seconds)
         ),
@@ -72,8 +73,8 @@ pub fn render_sweep_head(run: &SweepRun, outlines: &[TrialOutline]) -> String {
     let planned = run.points.saturating_mul(run.repeats);
     let state = match run.ended_at {
         // Points of a warmer that could not run have none.
-        Some(_) => format!("{trials} trials{took}"),
-        None => format!("{trials} of {planned} trials: the same command goes on with it{took}"),
+        Some(_) => format!("{}{took}", counted(trials, "trial")),
+        None => format!("{trials} of {}: the same command goes on with it{took}", counted(planned, "trial")),
     };
     let mut lines = vec![
         format!("sweep    {}, {} UTC, {state}", run.id, run.started_at.strftime("%Y-%m-%d %H:%M:%S")),
@@ -86,8 +87,9 @@ pub fn render_sweep_head(run: &SweepRun, outlines: &[TrialOutline]) -> String {
             run.machine.kernel
         ),
         format!("server   PostgreSQL {}; {}", run.server.version, run.pgbench_version),
-        format!("study    {} points × {} repeats, seed {}", run.points, run.repeats, run.seed),
+        format!("study    {} × {}, seed {}", counted(run.points, "point"), counted(run.repeats, "repeat"), run.seed),
     ];
+    lines.extend(render_makings(&run.databases));
     let subject = run.subject();
     if !subject.is_empty() {
         lines.insert(0, format!("{}\n", told(&subject)));
@@ -101,13 +103,13 @@ pub fn render_sweep_head(run: &SweepRun, outlines: &[TrialOutline]) -> String {
 pub fn render_sweep_line(run: &SweepRun, trials: usize) -> String {
     let when = run.started_at.strftime("%Y-%m-%d %H:%M");
     let what = if run.varied.is_empty() { "one point".to_owned() } else { run.varied.join(" × ") };
-    let of_planned = match run.ended_at {
-        Some(_) => String::new(),
-        None => format!(" of {}", run.points.saturating_mul(run.repeats)),
+    let trials = match run.ended_at {
+        Some(_) => counted(trials, "trial"),
+        None => format!("{trials} of {}", counted(run.points.saturating_mul(run.repeats), "trial")),
     };
     let subject = Some(run.subject()).filter(|subject| !subject.is_empty());
     let subject = subject.map(|subject| format!("  {}", told(&subject))).unwrap_or_default();
-    format!("{}  {when}  sweep of {}  {trials}{of_planned} trials{subject}", run.id, told(&what))
+    format!("{}  {when}  sweep of {}  {trials}{subject}", run.id, told(&what))
 }
 
 /// The answer, a row per point, and below what their trials say against themselves.
@@ -259,8 +261,7 @@ fn render_warmer_ratio(one: &WarmerRatio) -> String {
     let names = format!("{} ÷ {}{cell}: {what}", told(&one.dividend), told(&one.divisor));
     let (median, interval) = render_ratio(&one.ratio);
     let interval = interval.map_or(String::new(), |interval| format!(" ({interval})"));
-    let pairs = if one.ratio.pairs == 1 { "1 pair".to_owned() } else { format!("{} pairs", one.ratio.pairs) };
-    format!("  {names:<44} {median}{interval}, {pairs}")
+    format!("  {names:<44} {median}{interval}, {}", counted(one.ratio.pairs, "pair"))
 }
 
 fn render_trials(point: &PointSummary) -> String {

@@ -11,9 +11,9 @@ use super::live_map::LiveMap;
 use super::rows::Row;
 use crate::cache::{Map, Residency, TierState, compute_bar};
 use crate::terminal::{
-    Canvas, CellLook, Seen, counted, printable, render_bar_runs, render_percent, render_states, shorten_middle,
+    Canvas, CellLook, Seen, printable, render_bar_runs, render_percent, render_states, shorten_middle,
 };
-use crate::units::{Bytes, Fork};
+use crate::units::{Bytes, Fork, counted};
 
 /// What names are cut to before columns are left out.
 const SHORTEST_NAME: usize = 30;

@@ -4,9 +4,11 @@
 //! machines this was built on); the two never share a type.
 
 mod bytes;
+mod counted;
 mod fork;
 mod range;
 
 pub use bytes::{Bytes, ParseBytesError};
+pub use counted::counted;
 pub use fork::Fork;
 pub use range::{BlockNumber, BlockRange, PageRange};

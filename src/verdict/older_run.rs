@@ -133,6 +133,7 @@ mod tests {
                 clients: 8,
                 jobs: 2,
                 script: "own.sql".into(),
+                query_mode: None,
                 seconds: 6,
                 until_steady: true,
                 repeats: 1,
@@ -149,6 +150,7 @@ mod tests {
             },
             steady_tps,
             warnings: vec!["what it said then".into()],
+            databases: Vec::new(),
         };
         let counts = [10, 40, 95, 100, 90, 99];
         let trials = ["cat", NOTHING].map(|strategy| {

@@ -38,6 +38,7 @@ pub fn view_run(sweep: &SweepRun, trials: &[SweepTrial]) -> Run {
         study,
         steady_tps: told.map_or_else(computed, |told| told.steady_tps),
         warnings,
+        databases: sweep.databases.clone(),
     }
 }
 
@@ -78,6 +79,11 @@ fn describe_study(sweep: &SweepRun) -> Study {
         clients: point.as_ref().map(|point| point.clients).unwrap_or_default(),
         jobs: point.as_ref().map(|point| point.jobs).unwrap_or_default(),
         script: point.as_ref().map(|point| point.script_name()).unwrap_or_default(),
+        // What was told by an older version did not say it.
+        query_mode: point
+            .as_ref()
+            .filter(|_| found.is_some_and(|found| found.told.is_none()))
+            .map(|point| point.query_mode),
         seconds: point.as_ref().and_then(|point| point.seconds).unwrap_or_default(),
         until_steady: sweep.study["until"] == "steady",
         repeats: sweep.repeats,

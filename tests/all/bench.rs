@@ -428,7 +428,7 @@ fn a_forecast_is_written_before_its_trial_and_judged() {
     fs::write(&file, &printed.stdout).unwrap();
     let verdict = home.pgthaw(&["bench", "judge", file.to_str().unwrap(), "--json"]).ok().json();
     assert_eq!(verdict["verdict"]["points"], 1);
-    assert!(home.pgthaw(&["bench", "judge", file.to_str().unwrap()]).ok().stdout.contains("1 points"));
+    assert!(home.pgthaw(&["bench", "judge", file.to_str().unwrap()]).ok().stdout.contains("1 point,"));
     fs::write(&file, "{}").unwrap();
     assert!(
         home.pgthaw(&["bench", "judge", file.to_str().unwrap()]).ends_with(1).stderr.contains("no judged forecast")

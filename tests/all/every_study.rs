@@ -63,7 +63,7 @@ fn make_idle(trial: &mut SweepTrial) {
     trial.scripts.clear();
     for sample in &mut trial.samples {
         (sample.transactions, sample.latency_us_mean) = (0, None);
-        (sample.latency_us_min, sample.latency_us_max) = (None, None);
+        (sample.latency_us_min, sample.latency_us_max, sample.latency_us_deviation) = (None, None, None);
     }
 }
 

@@ -46,6 +46,7 @@ mod report_sweep;
 mod restore;
 mod results;
 mod results_exchange;
+mod results_import;
 mod results_server;
 mod rolled_up;
 mod round_trip;

@@ -1,4 +1,4 @@
-//! `results export` and `results import`, and the questions of docs/queries.md.
+//! `results export`, and the questions of docs/queries.md.
 
 use std::fs;
 use std::path::Path;
@@ -13,6 +13,7 @@ use serde_json::{Value, json};
 
 use super::bench::text;
 use super::results::{keep, sqlite, wait};
+use super::results_import::transactions;
 use super::results_server::{address, place};
 use super::servers::{self, Home};
 use super::synthetic_run;
@@ -25,19 +26,6 @@ fn with_a_run(repeats: u32, seconds: u32) -> (Home, String) {
     keep(&home.path().join("state/pgthaw/results.sqlite"), &run, &trials);
     (home, run.id)
 }
-
-/// A log of transactions of so many seconds, `per_second` each, from the first second on.
-fn transactions(first: u64, seconds: u64, per_second: u64) -> String {
-    let line = |number: u64| {
-        let (second, latency) = (first + number / per_second, 100 + number % 900);
-        format!("{} {number} {latency} 0 {second} {}\n", number % 4, number % per_second * 10)
-    };
-    (0..seconds * per_second).map(line).collect()
-}
-
-const REPORT: &str = "transaction type: <builtin: select only>\nscaling factor: 10\nquery mode: simple\n\
-    number of clients: 4\nnumber of threads: 2\nduration: 3 s\nnumber of transactions actually processed: 6000\n\
-    latency average = 0.5 ms\ntps = 1999.5 (without initial connection time)\n";
 
 #[test]
 fn every_format_holds_the_same_rows() {
@@ -74,191 +62,6 @@ fn every_format_holds_the_same_rows() {
     assert_eq!(sqlite(&store, "SELECT sum(transactions) FROM sweep_samples"), served.to_string());
     let points = home.pgthaw(&["results", "export", "--rows", "points"]).ok().stdout;
     assert_eq!(points.lines().count(), 11, "{points}");
-}
-
-#[test]
-fn a_log_with_its_report_is_a_trial() {
-    let home = Home::new();
-    let directory = home.path().join("one");
-    fs::create_dir(&directory).unwrap();
-    fs::write(directory.join("pgbench_log.7"), transactions(1_650_260_550, 3, 1000)).unwrap();
-    fs::write(directory.join("pgbench_log.7.1"), transactions(1_650_260_550, 3, 1000)).unwrap();
-    fs::write(directory.join("out.txt"), REPORT).unwrap();
-    let imported = home.pgthaw(&["results", "import", directory.to_str().unwrap(), "--json"]).ok().json();
-    let trial = &imported["trials"][0];
-    assert_eq!(trial["point"]["script"], "select-only");
-    assert_eq!((&trial["point"]["scale"], &trial["point"]["clients"]), (&json!(10), &json!(4)));
-    assert_eq!((&trial["transactions"], &trial["tps"]), (&json!(6000), &json!(1999.5)));
-    let samples: Vec<&Value> = trial["samples"].as_array().unwrap().iter().collect();
-    assert_eq!(samples.iter().map(|one| one["transactions"].as_u64().unwrap()).collect::<Vec<_>>(), [2000; 3]);
-    assert_eq!(trial["latency"]["count"], 6000);
-    assert!(imported["points"][0]["latency_us_p99"]["median"].as_f64().unwrap() > 900.0);
-    assert_eq!(text(trial, "/started_at"), "2022-04-18T05:42:30Z");
-    assert!(text(&imported, "/sweep/source").ends_with("/one"));
-    // What is shown is what was kept, and the same is not kept twice.
-    assert!(home.pgthaw(&["results", "show", "--json"]).ok().json() == imported);
-    let again = home.pgthaw(&["results", "import", directory.to_str().unwrap()]).ends_with(1);
-    assert!(again.stderr.contains("was imported already"), "{}", again.stderr);
-}
-
-#[test]
-fn intervals_and_progress_have_seconds_and_no_percentiles() {
-    let home = Home::new();
-    let intervals = home.path().join("intervals.log");
-    fs::write(&intervals, "1650260550 100 50000 0 80 1200\n1650260551 50 25000 0 90 900\n").unwrap();
-    let progress = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures/pgbench/cold_short.txt");
-    let arguments = ["results", "import", intervals.to_str().unwrap(), progress.to_str().unwrap(), "--json"];
-    let imported = home.pgthaw(&arguments).ok().json();
-    let trials = imported["trials"].as_array().unwrap();
-    let by_seconds = trials.iter().find(|trial| text(trial, "/command").ends_with("intervals.log")).unwrap();
-    assert_eq!((&by_seconds["transactions"], &by_seconds["latency"]), (&json!(150), &Value::Null));
-    assert_eq!(by_seconds["samples"][0]["latency_us_mean"], 500.0);
-    assert!(text(by_seconds, "/warnings/0").contains("--scale"), "{}", by_seconds["warnings"]);
-    let by_progress = trials.iter().find(|trial| text(trial, "/command").ends_with("cold_short.txt")).unwrap();
-    assert_eq!(by_progress["samples"][0]["transactions"], 524);
-    assert!(by_progress["samples"].as_array().unwrap().len() > 5 && by_progress["tps"].as_f64().unwrap() > 500.0);
-}
-
-#[test]
-fn directories_of_pgbench_tools_are_trials_of_one_study() {
-    let home = Home::new();
-    let results = home.path().join("results");
-    for (test, clients) in [(1, 4), (2, 8), (3, 4)] {
-        let directory = results.join("oldserver").join(test.to_string());
-        fs::create_dir_all(&directory).unwrap();
-        let report = REPORT.replace("clients: 4", &format!("clients: {clients}"));
-        fs::write(directory.join("results.txt"), format!("starting vacuum...end.\n{report}")).unwrap();
-        let seconds = format!(
-            "collected,samples,min_latency,avg_latency,max_latency\n165026055{test},1000,0.1,0.5,9.5\n165026056{test},900,0.1,0.5,7\n"
-        );
-        fs::write(directory.join("latency_1s.csv"), seconds).unwrap();
-        fs::write(directory.join("vmstat.log"), "procs -----------memory----------\n").unwrap();
-        fs::write(directory.join("index.html"), "<html>\n").unwrap();
-    }
-    let path = results.to_str().unwrap();
-    let imported = home.pgthaw(&["results", "import", path, "--question", "the old server", "--json"]).ok().json();
-    assert_eq!(imported["sweep"]["varied"], json!(["clients"]));
-    assert_eq!((&imported["sweep"]["points"], &imported["sweep"]["repeats"]), (&json!(2), &json!(2)));
-    let trial = &imported["trials"][0];
-    assert_eq!(trial["samples"].as_array().unwrap().len(), 11);
-    assert_eq!(
-        (&trial["samples"][0]["transactions"], &trial["samples"][0]["latency_us_max"]),
-        (&json!(1000), &json!(9500))
-    );
-    let csv = home.pgthaw(&["results", "export", "--rows", "points"]).ok().stdout;
-    assert!(csv.lines().count() == 3 && csv.contains(",1999.5,"), "{csv}");
-    let shown = home.pgthaw(&["results", "show"]).ok().stdout;
-    assert!(shown.contains("the old server") && shown.contains("imported"), "{shown}");
-}
-
-#[test]
-fn what_pgbench_tools_calls_a_server_is_an_axis() {
-    let home = Home::new();
-    let results = home.path().join("results");
-    for test in ["pg15/1", "pg15/2", "pg17/1", "1"] {
-        fs::create_dir_all(results.join(test)).unwrap();
-        fs::write(results.join(test).join("results.txt"), REPORT).unwrap();
-    }
-    let imported = home.pgthaw(&["results", "import", results.to_str().unwrap(), "--json"]).ok().json();
-    assert_eq!(imported["sweep"]["varied"], json!(["server"]));
-    let points = imported["points"].as_array().unwrap();
-    let mut trials: Vec<(&str, &Value)> =
-        points.iter().map(|point| (text(point, "/values/0"), &point["trials"])).collect();
-    trials.sort_by_key(|(server, _)| *server);
-    assert_eq!(trials, [("default", &json!(1)), ("pg15", &json!(2)), ("pg17", &json!(1))]);
-}
-
-/// A directory of trials, each with a report.
-fn with_reports(reports: &[String]) -> Home {
-    let home = Home::new();
-    for (number, report) in reports.iter().enumerate() {
-        let trial = home.path().join("reports").join(number.to_string());
-        fs::create_dir_all(&trial).unwrap();
-        fs::write(trial.join("out.txt"), report).unwrap();
-    }
-    home
-}
-
-/// The kinds of what is told against a trial.
-fn kinds(trial: &Value) -> Vec<&str> {
-    trial["verdicts"].as_array().unwrap().iter().map(|verdict| text(verdict, "/kind")).collect()
-}
-
-#[test]
-fn trials_that_were_asked_for_something_else_are_no_repeats() {
-    let limited = format!("{REPORT}rate limit schedule lag: avg 2.504 (max 128.034) ms\n");
-    let skipping = limited.replace("latency average", "number of transactions skipped: 300 (4.8%)\nlatency average");
-    let late = "number of transactions above the 50.0 ms latency limit: 3/6000 (0.050%)\nlatency average";
-    let mix = "SQL script 1: <builtin: select only>\n - weight: 9 (targets 90.0% of total)\n\
-               SQL script 2: /s/insert.sql\n - weight: 1 (targets 10.0% of total)\n";
-    let reports = [
-        REPORT.to_owned(),
-        limited,
-        skipping,
-        REPORT.replace("mode: simple", "mode: prepared"),
-        REPORT.replace("duration: 3 s", "duration: 60 s"),
-        REPORT.replace("latency average", late),
-        REPORT.replace("<builtin: select only>", "multiple scripts") + mix,
-        REPORT.to_owned(),
-    ];
-    let home = with_reports(&reports);
-    let imported = home.pgthaw(&["results", "import", "reports", "--json"]).ok().json();
-    assert_eq!((&imported["sweep"]["points"], &imported["sweep"]["repeats"]), (&json!(7), &json!(2)));
-    let varied = ["script", "rate", "seconds", "latency_limit_ms", "query_mode"];
-    assert_eq!(imported["sweep"]["varied"], json!(varied));
-    let trials = imported["trials"].as_array().unwrap();
-    let of = |number: usize| {
-        let end = format!("/{number}");
-        trials.iter().find(|trial| text(trial, "/command").ends_with(&end)).unwrap()
-    };
-    let told = |number: usize| varied.map(|axis| of(number)["point"][axis].clone());
-    let mixed = "select-only@9 + insert.sql@1";
-    assert_eq!(json!(told(0)), json!(["select-only", null, 3, null, "simple"]));
-    assert_eq!(json!(told(1)), json!(["select-only", 2000.0, 3, null, "simple"]));
-    assert_eq!(json!(told(2)), json!(["select-only", 2100.0, 3, null, "simple"]));
-    assert_eq!(json!(told(3)), json!(["select-only", null, 3, null, "prepared"]));
-    assert_eq!(json!(told(4)), json!(["select-only", null, 60, null, "simple"]));
-    assert_eq!(json!(told(5)), json!(["select-only", null, 3, 50.0, "simple"]));
-    assert_eq!(json!(told(6)), json!([mixed, null, 3, null, "simple"]));
-    assert!(text(of(1), "/verdicts/0/sentence").contains("about 2000 transactions per second"), "{}", of(1));
-    // Whoever knows the rate says it, and it is that of those alone that had one.
-    let arguments = ["results", "import", "reports", "--rate", "2500", "--start", "cold", "--json"];
-    let imported = home.pgthaw(&arguments).ok().json();
-    let trials = imported["trials"].as_array().unwrap();
-    let rates: Vec<&Value> =
-        trials.iter().map(|trial| &trial["point"]["rate"]).filter(|rate| !rate.is_null()).collect();
-    assert_eq!(rates, [&json!(2500.0); 2]);
-    let missed = trials.iter().filter(|trial| kinds(trial).contains(&"rate_not_reached")).count();
-    assert_eq!((missed, &trials[0]["point"]["start"]), (2, &json!("cold")));
-}
-
-#[test]
-fn what_is_imported_is_judged_as_what_was_measured() {
-    let home = Home::new();
-    // Nothing of five of its thirty seconds.
-    let log = transactions(1_650_260_550, 20, 100) + &transactions(1_650_260_575, 5, 100);
-    fs::write(home.path().join("pgbench_log.1"), log).unwrap();
-    let arguments = ["results", "import", "pgbench_log.1", "--scale", "10", "--script", "select-only", "--json"];
-    let imported = home.pgthaw(&arguments).ok().json();
-    let trial = &imported["trials"][0];
-    assert_eq!(kinds(trial), ["log_gaps", "assumed", "never_steady"], "{}", trial["verdicts"]);
-    let gap = &trial["verdicts"][0];
-    assert_eq!([&gap["seconds"], &gap["longest_after_seconds"]], [&json!(5), &json!(20)]);
-    assert_eq!(text(trial, "/verdicts/1/remedy"), "--query-mode says it");
-    assert_eq!(trial["warnings"].as_array().unwrap().len(), 3);
-    assert!(imported["sweep"]["warnings"].to_string().contains("one trial per point"), "{}", imported["sweep"]);
-    let shown = home.pgthaw(&["results", "show"]).ok().stdout;
-    assert!(shown.contains("nothing is told of 5 of its 30 s"), "{shown}");
-}
-
-#[test]
-fn a_trial_without_a_transaction_is_kept_with_its_verdict() {
-    let nothing = REPORT.replace("processed: 6000", "processed: 0").replace("tps = 1999.5", "tps = 0.0");
-    let home = with_reports(&[nothing]);
-    let imported = home.pgthaw(&["results", "import", "reports", "--json"]).ok().json();
-    let trial = &imported["trials"][0];
-    assert_eq!((&trial["tps"], kinds(trial)), (&json!(0.0), vec!["nothing_served"]));
-    assert!(text(trial, "/verdicts/0/sentence").contains("not one transaction was served in 3 s"));
 }
 
 /// Two points that differ in where they lie, in whose server it is, in what warms it and in what is late.
@@ -382,87 +185,6 @@ fn how_cold_servers_got_warm_is_in_the_view_and_in_every_export() {
         })
         .collect();
     assert_eq!(shown, expected[2].as_array().unwrap().iter().map(Value::to_string).collect::<Vec<_>>());
-}
-
-#[test]
-fn what_is_no_result_is_refused_and_nothing_is_kept() {
-    let home = Home::new();
-    let letters = home.path().join("letters.txt");
-    fs::write(&letters, "Dear diary\n").unwrap();
-    let refused = home.pgthaw(&["results", "import", letters.to_str().unwrap()]).ends_with(2);
-    assert!(refused.stderr.contains("holds no result of pgbench"), "{}", refused.stderr);
-    let torn = home.path().join("torn.log");
-    fs::write(&torn, "0 0 100 0 1650260550 1\nDear diary\n0 1 100 0 1650260550 2\n").unwrap();
-    let refused = home.pgthaw(&["results", "import", torn.to_str().unwrap()]).ends_with(2);
-    assert!(refused.stderr.contains("line 2 makes no sense"), "{}", refused.stderr);
-    home.pgthaw(&["results", "import", "/nowhere"]).ends_with(1);
-    assert_eq!(home.pgthaw(&["results", "list", "--json"]).ok().json()["sweeps"], json!([]));
-}
-
-/// Files that count as far as numbers go, and further.
-const BOUNDLESS: [(&str, &str); 8] = [
-    (
-        "a.log",
-        "1700000000 18446744073709551615 1e300 0 18446744073709551615 18446744073709551615\n1700000001 18446744073709551615 1 0 0 1\n1700000002 18446744073709551615 1 0 0 1\n",
-    ),
-    (
-        "wide.log",
-        "1700000000 18446744073709551615 1 0 0 1\n1700000005 18446744073709551615 1 0 0 1\n1700000010 7 1 0 0 1\n",
-    ),
-    ("apart.log", "-9223372036854775808 1 1 0 0 1\n9223372036854775807 1 1 0 0 1\n"),
-    (
-        "transactions.log",
-        "0 0 18446744073709551615 0 1700000000 1\n4294967295 1 18446744073709551615 0 1700000000 1 18446744073709551615\n",
-    ),
-    ("scripts.log", "0 0 1 4294967295 1700000000 1\n"),
-    ("last.log", "0 0 1 0 9223372036854775807 4294967295\n"),
-    (
-        "report.txt",
-        "transaction type: x\nscaling factor: 4294967295\nnumber of clients: 4294967295\nnumber of threads: 4294967295\nduration: 4294967295 s\nnumber of transactions actually processed: 18446744073709551615\nnumber of failed transactions: 18446744073709551615 (100%)\nlatency average = 1e300 ms\ntps = 1e300 (without initial connection time)\n",
-    ),
-    (
-        "progress.txt",
-        "progress: 1.0 s, 1e300 tps, lat 1e300 ms stddev 0\nprogress: 2.0 s, 1e300 tps, lat 1e300 ms stddev 0\nprogress: 3.0 s, inf tps, lat NaN ms stddev 0\n",
-    ),
-];
-
-#[test]
-fn counts_as_large_as_numbers_go_are_kept_or_refused() {
-    let told = |home: &Home, arguments: &[&str]| {
-        let output = home.pgthaw(arguments);
-        assert!(!output.stderr.contains("panicked"), "{arguments:?}: {}", output.stderr);
-        assert!([0, 1, 2].contains(&output.status), "{arguments:?}: {} {}", output.status, output.stderr);
-        output
-    };
-    let mut kept = Vec::new();
-    for (name, text) in BOUNDLESS {
-        let home = Home::new();
-        fs::write(home.path().join(name), text).unwrap();
-        // Of another thread, or run, the same again.
-        fs::create_dir(home.path().join("two")).unwrap();
-        for copy in ["pgbench_log.1", "pgbench_log.1.1"] {
-            fs::write(home.path().join("two").join(copy), text).unwrap();
-        }
-        for path in [name, "two"] {
-            if told(&home, &["results", "import", path, "--clients", "1", "--json"]).status == 0 {
-                kept.push((name, path));
-            }
-        }
-        for arguments in [
-            &["results", "list", "--json"][..],
-            &["results", "show"],
-            &["results", "show", "--json"],
-            &["results", "export", "--rows", "seconds", "--format", "json"],
-            &["results", "export", "--rows", "points"],
-            &["report"],
-        ] {
-            told(&home, arguments);
-        }
-    }
-    for name in ["a.log", "wide.log", "transactions.log"] {
-        assert!(kept.contains(&(name, name)) && kept.contains(&(name, "two")), "{kept:?}");
-    }
-    assert!(!kept.contains(&("apart.log", "apart.log")) && !kept.contains(&("scripts.log", "scripts.log")), "{kept:?}");
 }
 
 /// The statements of docs/queries.md and docs/formats.md.

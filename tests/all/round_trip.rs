@@ -137,8 +137,8 @@ fn an_older_store_shows_what_it_did() {
         "CREATE VIEW trial_summary AS SELECT run_id FROM trials",
         "CREATE VIEW trial_verdicts AS SELECT run_id FROM trials",
         "CREATE VIEW served_by_second AS SELECT run_id FROM samples",
-        // The columns of 22 and 24 come before what older versions kept apart is moved.
-        "DELETE FROM _sqlx_migrations WHERE version >= 18 AND version NOT IN (22, 24)",
+        // The columns of 22, 24 and 25 come before what older versions kept apart is moved.
+        "DELETE FROM _sqlx_migrations WHERE version >= 18 AND version NOT IN (22, 24, 25)",
     ] {
         sqlite(&path, older);
     }
@@ -249,7 +249,7 @@ fn warmup() -> Value {
 fn sample() -> Value {
     json!({
         "second": 1, "monotonic_ms": 1, "wall_ms": 1, "transactions": 1, "latency_us_mean": 0.5, "latency_us_min": 1,
-        "latency_us_max": 1, "foreground_read_bytes": 1, "device_read_bytes": 1, "device_reads": 1, "os_resident_bytes": 1,
+        "latency_us_max": 1, "latency_us_deviation": 0.5, "foreground_read_bytes": 1, "device_read_bytes": 1, "device_reads": 1, "os_resident_bytes": 1,
     })
 }
 
@@ -296,7 +296,10 @@ fn sweep_details() -> Value {
     json!({
         "server": { "io_method": "x" }, "warnings": ["x"], "source": "x", "verdicts": [finding()],
         "warmup": warmup(), "configuration": [{ "name": "x", "value": "x", "unit": "x", "source": "x" }],
-        "generator": [{ "clients": 1, "jobs": 1, "tps": 0.5, "cpu_ratio": 0.5, "run_delay_ratio": 0.5 }],
+        "generator": [{ "clients": 1, "jobs": 1, "query_mode": "simple", "tps": 0.5, "cpu_ratio": 0.5, "run_delay_ratio": 0.5 }],
+        "databases": [{
+            "database": "x", "scale": 1, "file_system": "x", "server": "x", "seconds": 0.5, "steps": [{ "step": "x", "seconds": 0.5 }],
+        }],
     })
 }
 

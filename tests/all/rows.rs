@@ -1,5 +1,7 @@
 //! `pgthaw rows`: what the lecture's query and its division say of each table, and how long the model takes.
 
+use std::collections::BTreeSet;
+
 use serde_json::Value;
 
 use crate::servers;
@@ -35,6 +37,27 @@ fn rows_are_counted_and_their_fill_time_computed() {
     assert!(text.contains("rows/MB") && text.contains("public.accounts") && text.contains("public.Bare"), "{text}");
     assert!(!text.contains("pg_class"), "{text}");
     assert!(server.pgthaw(&["rows", "--system"]).ok().stdout.contains("pg_catalog.pg_class"));
+    // All databases, or those that are named.
+    server.psql("CREATE DATABASE shop");
+    server.psql("CREATE DATABASE stock");
+    for name in ["shop", "stock"] {
+        server.psql_in(name, "CREATE TABLE of_its_own AS SELECT 1 AS i; ANALYZE of_its_own");
+    }
+    let databases = |arguments: &[&str]| -> BTreeSet<String> {
+        let rows = server.pgthaw(&[&["rows", "--json"], arguments].concat()).ok().json();
+        rows["relations"].as_array().unwrap().iter().map(|one| one["database"].as_str().unwrap().to_owned()).collect()
+    };
+    let named = |names: &[&str]| names.iter().map(|name| (*name).to_owned()).collect::<BTreeSet<String>>();
+    assert_eq!(databases(&["-d", "shop", "-d", "stock"]), named(&["shop", "stock"]));
+    assert!(databases(&[]).is_superset(&named(&["shop", "stock"])) && databases(&[]).len() == 3);
+    let text = server.pgthaw(&["rows", "-d", "shop", "-d", "stock"]).ok().stdout;
+    assert!(text.contains("database") && text.contains("stock"), "{text}");
+    for (option, value, told) in
+        [("--riops", "1e-300", "from 0.01"), ("--riops", "1e300", "from 0.01"), ("--hit", "1e300s", "3600s")]
+    {
+        let refused = server.pgthaw(&["rows", option, value]).ends_with(2).stderr;
+        assert!(refused.contains(told), "{refused}");
+    }
     let refused = server.pgthaw(&["rows", "--riops", "0"]).ends_with(2).stderr;
     assert!(refused.contains("above 0"), "{refused}");
 }

@@ -61,7 +61,7 @@ fn an_interrupted_run_without_a_summary_is_judged_too() {
     let whole = fs::read_to_string(fixture("cold_short.txt")).unwrap();
     let end = whole.find("progress: 14").unwrap() + 15;
     let judged = steady_of(&whole[..end]).ends_with(10).json();
-    assert_eq!(judged["curves"][0]["remarks"][0], "1 progress lines were cut short and left out");
+    assert_eq!(judged["curves"][0]["remarks"][0], "left out: 1 progress line cut short");
 }
 
 #[test]

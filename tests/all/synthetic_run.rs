@@ -161,6 +161,7 @@ fn make_sample(second: u32, busy: Option<&Warmer>, loaded: f64, resident: &mut f
         latency_us_mean: latency,
         latency_us_min: latency.map(|mean| (mean * 0.2) as u64),
         latency_us_max: latency.map(|mean| (mean * random.random_range(5.0..40.0)) as u64),
+        latency_us_deviation: latency.map(|mean| mean * 0.4),
         foreground_read_bytes: Bytes((misses as u64) * BLOCK_SIZE as u64),
         device_read_bytes: Bytes(read_bytes as u64),
         device_reads: (misses + loaded / 262_144.0) as u64,
@@ -204,6 +205,7 @@ fn make_run(repeats: u32, seconds: u32) -> Run {
         study: make_study(repeats, seconds),
         steady_tps: None,
         warnings: Vec::new(),
+        databases: Vec::new(),
     }
 }
 
@@ -214,6 +216,7 @@ fn make_study(repeats: u32, seconds: u32) -> Study {
         clients: 8,
         jobs: 2,
         script: "select-only".into(),
+        query_mode: None,
         seconds,
         repeats,
         strategies: WARMERS.iter().map(|warmer| warmer.name.to_owned()).collect(),

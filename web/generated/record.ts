@@ -226,6 +226,19 @@ export type CopyWay = "reflink" | "copy";
 export type Curve = { panel: Panel, label: string, };
 
 /**
+ * A database that was made for a study, and how long that took. One that an earlier study has left is not among them.
+ */
+export type DatabaseMaking = { 
+/**
+ * As the study names them: of the axes `database`, `scale`, `file_system` and `server`.
+ */
+database: string, scale: number, file_system: string, server: string, seconds: number, 
+/**
+ * In their order; what pgthaw did between them is in none.
+ */
+steps: Array<MakingStep>, };
+
+/**
  * The block device that holds the data directory.
  */
 export type Device = { 
@@ -522,6 +535,11 @@ buffers_bytes: Bytes | null, hot_bytes: Bytes | null, };
 export type Machine = { hostname: string, kernel: string, cpu_model: string, cores: number, memory_bytes: Bytes, file_system: string, device: Device, };
 
 /**
+ * A step of it: one of `pgbench -i`, as pgbench calls it, or SQL and programs of the study.
+ */
+export type MakingStep = { step: string, seconds: number, };
+
+/**
  * A quantity that every second has.
  */
 export type Measure = { 
@@ -783,7 +801,11 @@ steady_tps: number | null,
 /**
  * What the run says against its own measurement, each with its remedy.
  */
-warnings: Array<string>, };
+warnings: Array<string>, 
+/**
+ * How long its database took to make; empty where nobody kept it.
+ */
+databases: Array<DatabaseMaking>, };
 
 /**
  * How long the transactions of a script took.
@@ -1023,6 +1045,10 @@ title: string | null, scale: number, clients: number, jobs: number,
  */
 script: string, 
 /**
+ * How clients hand over their statements; `None` where nobody kept it.
+ */
+query_mode: string | null, 
+/**
  * Seconds that each trial lasts, or with `until_steady` that it lasts at most.
  */
 seconds: number, 
@@ -1195,6 +1221,10 @@ varied: Array<string>, points: number, repeats: number,
  * Seed of the random order.
  */
 seed: number, 
+/**
+ * How long its databases took to make; empty where nobody kept it.
+ */
+databases: Array<DatabaseMaking>, 
 /**
  * What speaks against the whole sweep.
  */
@@ -1428,7 +1458,7 @@ tps: Envelope,
 /**
  * Microseconds; nothing in a span without any transaction.
  */
-latency_us_mean: Array<number | null>, latency_us_min: Array<number | null>, latency_us_max: Array<number | null>, 
+latency_us_mean: Array<number | null>, latency_us_min: Array<number | null>, latency_us_max: Array<number | null>, latency_us_deviation: Array<number | null>, 
 /**
  * Bytes per second, by the workload's own backends and by anybody.
  */

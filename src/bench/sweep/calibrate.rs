@@ -18,7 +18,7 @@ use crate::verdict::{WarmGoal, busiest_thread};
 /// The cheapest statement that there is: without one pgbench refuses a script.
 const EMPTY_STATEMENT: &str = "SELECT;\n";
 
-/// Runs the empty statement for each number of threads of the study, with the most clients that it has.
+/// Runs the empty statement for each number of threads and each query mode of the study, with the most clients that it has.
 pub fn calibrate_generator(
     lab: &Lab,
     sweep: &Sweep,
@@ -30,19 +30,19 @@ pub fn calibrate_generator(
     let mut threads: Vec<u32> = sweep.axes.jobs.iter().map(|jobs| (*jobs).min(clients)).collect();
     threads.sort_unstable();
     threads.dedup();
-    let run = |jobs| {
+    let run = |(jobs, query_mode)| {
         events.tell(Event::Step(format!(
-            "trying what pgbench can do: an empty statement, {clients} clients, {jobs} jobs"
+            "trying what pgbench can do: an empty statement ({query_mode}), clients: {clients}, jobs: {jobs}"
         )));
-        calibrate(lab, clients, jobs, directory, events, stop)
+        calibrate(lab, (clients, jobs, query_mode), directory, events, stop)
     };
-    threads.into_iter().map(run).collect()
+    let modes = &sweep.axes.query_mode;
+    threads.into_iter().flat_map(|jobs| modes.iter().map(move |mode| (jobs, *mode))).map(run).collect()
 }
 
 fn calibrate(
     lab: &Lab,
-    clients: u32,
-    jobs: u32,
+    (clients, jobs, query_mode): (u32, u32, QueryMode),
     directory: &Path,
     events: &Events,
     stop: &Stop,
@@ -54,7 +54,7 @@ fn calibrate(
     let load = Load {
         scripts: vec![(Script::File(script), 1)],
         variables: Vec::new(),
-        query_mode: QueryMode::default(),
+        query_mode,
         clients,
         jobs,
         rate: None,
@@ -85,5 +85,5 @@ fn calibrate(
     let measured = run_race(lab, entrants, None, directory.path(), events, stop)?;
     let (cpu_ratio, run_delay_ratio) = busiest_thread(&measured.os_samples);
     let tps = parse_outcome(&pgbench.read_report()).map_or(0.0, |outcome| outcome.tps);
-    Ok(GeneratorCalibration { clients, jobs, tps, cpu_ratio, run_delay_ratio })
+    Ok(GeneratorCalibration { clients, jobs, query_mode, tps, cpu_ratio, run_delay_ratio })
 }

@@ -23,8 +23,9 @@ use crate::model;
 use crate::postgres::pgbench::{Pgbench, read_pgbench_version};
 use crate::postgres::{Programs, ServerBuild, read_configuration};
 use crate::study::{
-    DatabaseKey, Disk, Event, Events, Finding, GeneratorCalibration, MeasurementVerdict, Point, Record as _, Strategy,
-    Sweep, SweepOpened, SweepRun, SweepTrial, SweepTrialStarted, TimeLeft, Turn, WarmupFacts, plan_turns, texts_of,
+    DatabaseKey, DatabaseMaking, Disk, Event, Events, Finding, GeneratorCalibration, MeasurementVerdict, Point,
+    Record as _, Strategy, Sweep, SweepOpened, SweepRun, SweepTrial, SweepTrialStarted, TimeLeft, Turn, WarmupFacts,
+    plan_turns, texts_of,
 };
 use crate::verdict::compute_start_verdicts;
 
@@ -215,6 +216,7 @@ impl Play<'_> {
                 site.outlive();
             }
             maker.fill(site).await?;
+            note_making(&mut known.databases, &key, site);
             // Of other hosts that would say nothing, and ways to warm are compared on the way to what pgbench can do.
             if known.generator.is_empty() && sweep.generators.is_none() && !sweep.is_warmup && !sweep.is_idle() {
                 known.generator = self.calibrate(site)?;
@@ -434,6 +436,7 @@ impl Play<'_> {
             points: sweep.points(),
             repeats: sweep.repeats,
             seed: self.seed,
+            databases: Vec::new(),
             generator: Vec::new(),
             warnings: Vec::new(),
             verdicts: Vec::new(),
@@ -442,6 +445,26 @@ impl Play<'_> {
         };
         run.hide_secrets();
         Ok(run)
+    }
+}
+
+/// Notes how long the databases of a site took that were made just now.
+fn note_making(known: &mut Vec<DatabaseMaking>, site: &SiteKey, made: &Site) {
+    for (key, database) in &made.databases {
+        let Some((seconds, steps)) = database.making.clone() else { continue };
+        let making = DatabaseMaking {
+            database: key.name.clone(),
+            scale: key.scale,
+            file_system: site.file_system.clone(),
+            server: site.server.clone(),
+            seconds,
+            steps,
+        };
+        let name =
+            |one: &DatabaseMaking| (one.database.clone(), one.scale, one.file_system.clone(), one.server.clone());
+        // A study that goes on may have had to make it anew.
+        known.retain(|one| name(one) != name(&making));
+        known.push(making);
     }
 }
 

@@ -305,7 +305,7 @@ impl TrialSetup<'_> {
 
     fn calibration(&self, point: &Point) -> Option<&GeneratorCalibration> {
         let threads = point.jobs.min(point.clients);
-        self.generator.iter().find(|one| one.jobs == threads)
+        self.generator.iter().find(|one| one.jobs == threads && one.query_mode == point.query_mode)
     }
 
     /// Memory that the server can have.

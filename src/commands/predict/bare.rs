@@ -4,7 +4,7 @@ use super::arguments::PredictArguments;
 use super::base::{Base, Knees, Steepest};
 use super::hardware::{DEFAULT_LATENCY_SECONDS, read_cores};
 use crate::model::{Device, Error, PageClass, Popularity, Server, WarmUp, Workload};
-use crate::terminal::counted;
+use crate::units::counted;
 
 /// Blocks are PostgreSQL's default: bare numbers do not say.
 const BLOCK_BYTES: f64 = 8192.0;
@@ -77,7 +77,10 @@ fn find_knees(arguments: &PredictArguments, cold: f64, hit: f64) -> Result<Knees
 fn assumptions(arguments: &PredictArguments, clients: u32, latency: f64, cores: f64) -> Vec<String> {
     let limit = |limit: Option<String>| limit.unwrap_or("no limit".to_owned());
     vec![
-        format!("a transaction reads one block of each of {} relations, all cold at the start", arguments.pages.len()),
+        format!(
+            "a transaction reads one block of each of {}, all cold at the start",
+            counted(arguments.pages.len(), "relation")
+        ),
         format!(
             "a read takes {:.3} ms; reads per second: {}; bytes per second: {}",
             latency * 1e3,

@@ -14,7 +14,7 @@ use crate::commands::Target;
 use crate::model::{Error, compute_hit_seconds};
 use crate::postgres::{Activity, Server, read_activity, read_statements};
 use crate::terminal::Progress;
-use crate::terminal::counted;
+use crate::units::counted;
 use crate::warm::plan::Geometry;
 
 /// Looks at the clients at work while it watches.

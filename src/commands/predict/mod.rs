@@ -16,7 +16,7 @@ mod values;
 
 pub use self::arguments::PredictArguments;
 pub use self::classes::make_classes;
-pub use self::values::{PopularityArgument, parse_seconds, positive_number};
+pub use self::values::{PopularityArgument, parse_hit, parse_reads};
 
 use self::base::{Base, Prediction, RoughEstimate};
 use super::{ExitStatus, OutputArguments, Target};

@@ -11,8 +11,7 @@ use crate::cache::{Map, RelationMap};
 use crate::commands::Target;
 use crate::model::Error;
 use crate::postgres::{Activity, DataDirectory, RelationActivity, RelationKind, read_configured_setting};
-use crate::terminal::counted;
-use crate::units::{Bytes, Fork};
+use crate::units::{Bytes, Fork, counted};
 use crate::warm::compute_heat_levels;
 use crate::warm::plan::Geometry;
 
@@ -30,9 +29,9 @@ pub fn make_base(arguments: &PredictArguments, target: &Target, directory: &Data
     let hit_seconds = arguments.told_hit_seconds(clients.into(), cores).ok_or(Error::StoppedServer)?;
     let activity = guess_activity(&chosen.snapshot.map, directory, arguments.accesses);
     let mut assumptions = vec![format!(
-        "the server does not run: a transaction asks for {} blocks of the {} relations that the snapshot found warm, by their heat",
-        arguments.accesses,
-        activity.relations.len()
+        "the server does not run: a transaction asks for {} of the {} that the snapshot found warm, by their heat",
+        counted(arguments.accesses, "block"),
+        counted(activity.relations.len(), "relation")
     )];
     assumptions.extend(describe_snapshot("popularity and restore by ", &chosen));
     assumptions.push(format!(

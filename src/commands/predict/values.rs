@@ -26,6 +26,20 @@ pub fn positive_number(text: &str) -> Result<f64, String> {
     }
 }
 
+/// Random reads in a second that there are devices for.
+pub fn parse_reads(text: &str) -> Result<f64, String> {
+    let reads = positive_number(text)?;
+    let is_sound = (0.01..=1e8).contains(&reads);
+    is_sound.then_some(reads).ok_or_else(|| "write reads in a second from 0.01 to 100000000".to_owned())
+}
+
+/// What a transaction of one row may take.
+pub fn parse_hit(text: &str) -> Result<f64, String> {
+    let seconds = parse_seconds(text)?;
+    let is_sound = (1e-9..=3600.0).contains(&seconds);
+    is_sound.then_some(seconds).ok_or_else(|| "write a time from 0.001us to 3600s".to_owned())
+}
+
 /// How rows are chosen, as pgbench's random functions do.
 #[derive(Clone, Debug, PartialEq)]
 pub struct PopularityArgument(pub Popularity);

@@ -9,6 +9,7 @@ use clap::Args;
 use crate::commands::OutputArguments;
 use crate::results::{ExportFormat, ExportTable, NEWEST, Store};
 use crate::terminal;
+use crate::units::counted;
 
 /// What goes where.
 #[derive(Debug, Args)]
@@ -47,7 +48,7 @@ pub async fn export(store: &Store, arguments: ExportArguments, output: OutputArg
     };
     let rows = store.export_to_file(table, &ids, format, &path).await?;
     if output.shows_progress() {
-        terminal::print_remark(&format!("{rows} rows in {}", path.display()));
+        terminal::print_remark(&format!("{} in {}", counted(rows, "row"), path.display()));
     }
     Ok(())
 }

@@ -15,8 +15,8 @@ use crate::verdict::judge_import;
 /// What is imported.
 #[derive(Debug, Args)]
 pub struct ImportArguments {
-    /// Logs of `pgbench --log` (of transactions or of intervals), what pgbench printed, a directory of one trial's files, or
-    /// one of many such directories, as pgbench-tools makes them
+    /// Logs of `pgbench --log` (of transactions or of intervals), what pgbench printed, and directories with such files, as
+    /// pgbench-tools makes them. Threads' logs, and a log and its report, are found together by what they say
     #[arg(required = true)]
     paths: Vec<PathBuf>,
 
@@ -40,6 +40,14 @@ pub struct ImportArguments {
     #[arg(long, value_name = "MODE")]
     query_mode: Option<QueryMode>,
 
+    /// How long pgbench ran (-T), where no report says it [default: as long as the log]
+    #[arg(long, value_parser = clap::value_parser!(u32).range(1..))]
+    seconds: Option<u32>,
+
+    /// Each transaction had a connection of its own (pgbench -C), which reports say from version 14 on
+    #[arg(long)]
+    connect: bool,
+
     /// Transactions per second that were asked for (pgbench -R), which no report says [default: what was due, in two digits]
     #[arg(long, value_parser = parse_rate)]
     rate: Option<f64>,
@@ -56,8 +64,9 @@ fn parse_rate(text: &str) -> Result<f64, String> {
 
 /// Keeps it as a sweep.
 pub async fn import(store: &Store, arguments: ImportArguments, output: OutputArguments) -> anyhow::Result<()> {
-    let ImportArguments { paths, question, scale, clients, script, query_mode, rate, start } = arguments;
-    let options = ImportOptions { paths, question, scale, clients, script, query_mode, rate, start };
+    let ImportArguments { paths, question, scale, clients, script, query_mode, seconds, connect, rate, start } =
+        arguments;
+    let options = ImportOptions { paths, question, scale, clients, script, query_mode, seconds, connect, rate, start };
     let mut imported = read_import(&options)?;
     judge_import(&mut imported);
     let Imported { mut run, mut trials, .. } = imported;

@@ -6,6 +6,7 @@ use crate::model::Error;
 use crate::pgbench::{
     EARLIEST_EPOCH, PgbenchReport, TransactionEnd, is_progress, parse_interval, parse_progress, parse_transaction,
 };
+use crate::units::counted;
 
 /// A transaction of another thread of pgbench may stand this much too late in the log.
 const LOG_DISORDER_SECONDS: f64 = 1.0;
@@ -95,10 +96,10 @@ impl Reader {
         }
         let mut remarks = Vec::new();
         if self.missing > 0 {
-            remarks.push(format!("{} intervals have no figure and were left out", self.missing));
+            remarks.push(format!("left out: {} without a figure", counted(self.missing, "interval")));
         }
         if self.cut_short > 0 {
-            remarks.push(format!("{} progress lines were cut short and left out", self.cut_short));
+            remarks.push(format!("left out: {} cut short", counted(self.cut_short, "progress line")));
         }
         if self.missing > 0 && self.figures == 0 {
             return Err(Error::NoFigures { intervals: self.missing });
@@ -265,7 +266,7 @@ mod tests {
         let series = read(&text).unwrap();
         assert_steady_rate(&series, 20, 500.0);
         assert_eq!(series.facts, Facts { clients: Some(4), scale: Some(10), ..Facts::default() });
-        assert_eq!(series.remarks, ["1 progress lines were cut short and left out"]);
+        assert_eq!(series.remarks, ["left out: 1 progress line cut short"]);
     }
 
     #[test]

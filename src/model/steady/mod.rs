@@ -20,4 +20,5 @@ mod verdict_tests;
 
 pub use consistency::find_disorder;
 pub use judge::judge;
+pub use plateau::SIZE_NOT_KNOWN;
 pub use verdict::{Judgement, Verdict};

@@ -31,6 +31,9 @@ const RISEN_SHARE: f64 = 0.8;
 /// pages beside the table's leave so much.
 pub(super) const OWN_RISE: f64 = 0.5;
 
+/// What is said where nobody told the size. Who could tell it is told how beside it.
+pub const SIZE_NOT_KNOWN: &str = "a database whose size is not known";
+
 /// Why the level at the end may not be a warm server's; `None` where nothing contradicts it.
 pub(super) fn suspect_cold(series: &Series, tail: &Tail, pages: Option<f64>) -> Option<String> {
     let of_rest = pages.filter(|_| !series.facts.has_warmer).and_then(|pages| suspect_cold_rest(series, tail, pages));
@@ -85,7 +88,7 @@ fn suspect_cold_plateau(series: &Series, tail: &Tail, pages: Option<f64>) -> Opt
     (least_pages < most_pages).then(|| {
         let what = match pages {
             Some(pages) => format!("{pages:.0} pages"),
-            None => "a database whose size is not known (give --pages)".to_owned(),
+            None => SIZE_NOT_KNOWN.to_owned(),
         };
         format!(
             "it was flat {}, and a cold server with {what} would have been as flat: its {transactions:.0} transactions since \

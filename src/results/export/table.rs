@@ -80,6 +80,10 @@ const POINTS: &[ExportColumn] = &[
     text("query_mode"),
     integer("memory_bytes"),
     text("places"),
+    integer("seconds"),
+    integer("transactions"),
+    integer("total_transactions"),
+    integer("connect"),
 ];
 
 const TRIALS: &[ExportColumn] = &[
@@ -159,6 +163,8 @@ const TRIALS: &[ExportColumn] = &[
     text("query_mode"),
     integer("memory_bytes"),
     text("places"),
+    float("load_seconds"),
+    float("whole_seconds"),
 ];
 
 /// Columns of the view `sweep_seconds`.
@@ -196,6 +202,7 @@ const SECONDS: &[ExportColumn] = &[
     integer("dirty_bytes"),
     integer("writeback_bytes"),
     float("pressure_io_some"),
+    float("latency_us_deviation"),
 ];
 
 /// The view's, and every measure that it does not have.

@@ -10,6 +10,7 @@ use crate::verdict::make_study_of_run;
 columns!(Run {
     id, started_at, ended_at, pgthaw_version, steady_tps
     ; json machine, server, settings, study, warnings
+    ; apart databases
 });
 
 columns!(Trial {
@@ -28,7 +29,7 @@ pub(super) async fn read_run(
     run: &Row,
 ) -> Result<(SweepRun, Vec<SweepTrial>), sqlx::Error> {
     let run: Run = Columns::read(run)?;
-    let query = "SELECT * FROM samples WHERE run_id = $1 ORDER BY strategy, repeat, second";
+    let query = "SELECT *, CAST(NULL AS DOUBLE PRECISION) AS latency_us_deviation FROM samples WHERE run_id = $1 ORDER BY strategy, repeat, second";
     let mut samples: HashMap<(String, u32), Vec<Sample>> = HashMap::new();
     for row in Query::new(query).bind(&run.id).fetch_within(transaction).await? {
         samples.entry((row.get("strategy")?, row.get("repeat")?)).or_default().push(Columns::read(&row)?);

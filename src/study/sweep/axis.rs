@@ -135,10 +135,11 @@ impl Axis<'_> {
 
     /// Memory of the server; `None` is no limit.
     pub fn memories(&self) -> Result<Vec<Option<Bytes>>, String> {
-        self.read(None, "a size such as \"1GiB\", or \"none\"", |value| match value.as_str()? {
+        let memories = self.read(None, "a size such as \"1GiB\", or \"none\"", |value| match value.as_str()? {
             "none" => Some(None),
-            size => size.parse().ok().filter(|memory: &Bytes| memory.0 > 0).map(Some),
-        })
+            size => size.parse().ok().map(Some),
+        })?;
+        memories.into_iter().map(|memory| memory.map(|memory| check_least(self.key, memory)).transpose()).collect()
     }
 
     /// Start states.
@@ -238,6 +239,19 @@ pub fn render_mix(mix: &[(String, u32)]) -> String {
     match mix {
         [(name, _)] => name.clone(),
         _ => mix.iter().map(|(name, weight)| format!("{name}@{weight}")).collect::<Vec<_>>().join(" + "),
+    }
+}
+
+/// PostgreSQL 15 served two clients in 40 MB; in 32 MB it was killed in the midst of a trial, in less it did not start.
+const MEMORY_MIN: Bytes = Bytes(40 << 20);
+
+/// Refuses a memory that no server can live in.
+pub fn check_least(key: &str, memory: Bytes) -> Result<Bytes, String> {
+    match memory < MEMORY_MIN {
+        true => Err(format!(
+            "{key}: {memory} is too little for a server, whose processes alone take more: write {MEMORY_MIN} or more"
+        )),
+        false => Ok(memory),
     }
 }
 

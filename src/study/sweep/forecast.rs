@@ -153,8 +153,8 @@ impl Sweep {
 
 /// Seconds until every cluster has the study's databases, and pgbench was tried with an empty statement.
 fn preparation_seconds(sweep: &Sweep) -> f64 {
-    let Axes { scale, jobs, server, file_system, database, places, .. } = &sweep.axes;
-    let calibration = f64::from(CALIBRATION_SECONDS + 1) * jobs.len() as f64;
+    let Axes { scale, jobs, query_mode, server, file_system, database, places, .. } = &sweep.axes;
+    let calibration = f64::from(CALIBRATION_SECONDS + 1) * (jobs.len() * query_mode.len()) as f64;
     let scales = scale.iter().map(|scale| f64::from(*scale)).sum::<f64>();
     let databases = database.len() as f64 * scales * INITIALIZE_SECONDS;
     let specs = sweep.file_systems.values().flat_map(|spec| places.iter().map(move |place| (spec, place)));

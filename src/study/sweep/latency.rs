@@ -46,6 +46,7 @@ impl Latencies {
                 self.intervals.entry(one.second).or_default().merge(Interval {
                     transactions: 1,
                     latency_us_sum: latency_us as f64,
+                    latency_us_squares: (latency_us as f64).powi(2),
                     latency_us_min: latency_us,
                     latency_us_max: latency_us,
                 });
@@ -105,7 +106,8 @@ mod tests {
     #[test]
     fn under_a_rate_waiting_belongs_to_the_response_alone() {
         let mut latencies = Latencies::new(vec!["a".into(), "b".into()], true);
-        let line = |script, second, ended| LoggedTransaction { client: 0, script, second, microsecond: 0, ended };
+        let line =
+            |script, second, ended| LoggedTransaction { client: 0, number: 1, script, second, microsecond: 0, ended };
         latencies.add(line(0, 7, TransactionEnd::Answered { latency_us: 900, lag_us: 500 }));
         latencies.add(line(0, 7, TransactionEnd::Answered { latency_us: 100, lag_us: 0 }));
         latencies.add(line(1, 8, TransactionEnd::Failed));
@@ -131,7 +133,7 @@ mod tests {
                     1 => TransactionEnd::Skipped,
                     _ => TransactionEnd::Answered { latency_us, lag_us },
                 };
-                let line = LoggedTransaction { client: 0, script, second, microsecond: 0, ended };
+                let line = LoggedTransaction { client: 0, number: 1, script, second, microsecond: 0, ended };
                 one.add(line);
                 shared[host].add(line);
             }
@@ -141,7 +143,14 @@ mod tests {
                 prop_assert_eq!((merged.failed, merged.skipped), (one.failed, one.skipped));
                 prop_assert!(merged.response == one.response && merged.service == one.service);
             }
-            prop_assert_eq!(merged.intervals, one.intervals);
+            // Sums of squares are rounded, by their order.
+            let squares = |all: &Intervals| all.values().map(|one| one.latency_us_squares).sum::<f64>();
+            let (of_merged, of_one) = (squares(&merged.intervals), squares(&one.intervals));
+            prop_assert!((of_merged - of_one).abs() <= 1e-9 * of_one, "{} {}", of_merged, of_one);
+            let exact = |all: Intervals| -> Intervals {
+                all.into_iter().map(|(second, one)| (second, Interval { latency_us_squares: 0.0, ..one })).collect()
+            };
+            prop_assert_eq!(exact(merged.intervals), exact(one.intervals));
         }
     }
 

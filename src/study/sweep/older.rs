@@ -50,6 +50,7 @@ impl OlderRun {
             repeats: asked.repeats,
             seed: asked.seed.unwrap_or_default(),
             generator: Vec::new(),
+            databases: Vec::new(),
             warnings: self.warnings.into_iter().chain(texts_of(&verdicts)).collect(),
             verdicts,
             warmup,

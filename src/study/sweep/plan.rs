@@ -8,6 +8,7 @@ use super::forecast::{database_bytes, forecast_warm_seconds, needed_bytes};
 use super::point::Point;
 use super::spec::Sweep;
 use super::warmup::Until;
+use crate::linux::memory::read_memory;
 use crate::linux::read_free_bytes;
 use crate::study::error::Error;
 use crate::study::order::{Turn, plan_order};
@@ -52,6 +53,7 @@ pub struct PlannedPoint {
 
 /// Plans the sweep in a directory of the disk that is measured.
 pub fn plan_sweep(sweep: &Sweep, seed: u64, parent: &Path) -> Result<SweepPlan, Error> {
+    sweep.check_memory()?;
     let points: Vec<PlannedPoint> = (0..sweep.points()).map(|number| plan_point(sweep, number)).collect();
     Ok(SweepPlan {
         question: sweep.question.clone(),
@@ -97,6 +99,19 @@ impl Sweep {
         self.axes.settings.iter().filter_map(one).collect()
     }
 
+    /// Refuses a limit of the server's memory that is none on this machine.
+    pub fn check_memory(&self) -> Result<(), Error> {
+        let Some(most) = self.axes.memory.iter().flatten().copied().chain(self.memory).max() else { return Ok(()) };
+        let machine = read_memory()?.total_bytes;
+        match most > machine {
+            true => Err(Error::Unfit {
+                problem: format!("the study limits the server's memory to {most}, and this machine has {machine}"),
+                remedy: "write less, or leave the limit out (an axis of memory has \"none\" for it)".to_owned(),
+            }),
+            false => Ok(()),
+        }
+    }
+
     /// Do warmers bring back what is wanted of a server that nobody uses?
     pub fn is_idle(&self) -> bool {
         self.until == Some(Until::Resident)
@@ -122,6 +137,13 @@ pub fn check_room(needed: Bytes, free: Bytes, parent: &Path) -> Result<(), Error
 mod tests {
     use super::*;
     use crate::study::sweep::spec::tests::sweep;
+
+    #[test]
+    fn more_memory_than_the_machine_has_is_no_limit() {
+        let study = sweep("[points]\nmemory = [\"1GiB\", \"900TB\"]\n").unwrap();
+        let refused = plan_sweep(&study, 1, Path::new("/tmp")).unwrap_err().to_string();
+        assert!(refused.contains("900 TB, and this machine has"), "{refused}");
+    }
 
     #[test]
     fn every_point_has_its_repeats_and_the_seed_decides_their_order() {

@@ -8,7 +8,7 @@ use super::start::{LoadBegins, StartAsked};
 use crate::model::Facts;
 use crate::pgbench::QueryMode;
 use crate::study::strategy::{NOTHING, Strategy};
-use crate::units::Bytes;
+use crate::units::{Bytes, counted};
 
 /// What is measured: one combination of parameters.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -54,6 +54,10 @@ pub struct Point {
     /// Which of its parts lie on devices of their own: `together` has none, another is a name of the study file.
     #[serde(default = "together")]
     pub places: String,
+    /// Did each transaction have a connection of its own (`pgbench -C`)? Of what was imported alone: pgthaw follows connections that
+    /// stay.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub connect: bool,
     /// The scripts' variables, and the server's settings, by name.
     pub variables: Vec<(String, String)>,
     pub settings: Vec<(String, String)>,
@@ -159,6 +163,9 @@ pub const FIXED_AXES: [&str; 19] = [
     "places",
     "load_begins",
 ];
+
+/// The axis of points whose transactions connect anew, of what was imported.
+pub const CONNECT: &str = "connect";
 
 /// The axis of points that are measured twice, and its values.
 pub const SIDE: &str = "side";
@@ -281,6 +288,7 @@ impl Axes {
             database,
             memory,
             places,
+            connect: false,
             variables,
             settings,
             side,
@@ -375,7 +383,8 @@ impl Point {
             SIDE => self.side.clone(),
             name => {
                 let mut named = self.variables.iter().chain(&self.settings);
-                named.find(|(known, _)| known == name).map(|(_, value)| value.clone())
+                let value = named.find(|(known, _)| known == name).map(|(_, value)| value.clone());
+                value.or_else(|| (name == CONNECT).then(|| self.connect.to_string()))
             }
         }
     }
@@ -391,7 +400,7 @@ impl Point {
     pub fn render(&self, axes: &[String]) -> String {
         if axes.is_empty() {
             let warmer = if self.strategy == NOTHING { String::new() } else { format!(", {}", self.strategy) };
-            return format!("{}, scale {}, {} clients{warmer}", self.script, self.scale, self.clients);
+            return format!("{}, scale {}, {}{warmer}", self.script, self.scale, counted(self.clients, "client"));
         }
         let parts = axes.iter().filter_map(|axis| Some(format!("{axis} {}", self.value(axis)?)));
         parts.collect::<Vec<_>>().join(", ")
@@ -460,7 +469,7 @@ pub mod tests {
     #[test]
     fn a_single_point_has_a_name_too() {
         let axes = axes([1; 12]);
-        assert_eq!(axes.point(0).render(&axes.varied()), "v1, scale 1, 1 clients");
+        assert_eq!(axes.point(0).render(&axes.varied()), "v1, scale 1, 1 client");
     }
 
     #[test]

@@ -7,17 +7,19 @@ use serde::{Deserialize, Serialize};
 
 use super::fresh::FreshCopy;
 use super::histogram::{LatencyHistogram, ScriptLatency};
+use super::making::DatabaseMaking;
 use super::point::{Axes, Point};
 use super::trial_generators::TrialGenerators;
 use super::warming::Warming;
 use super::warmup::WarmupFacts;
 use crate::linux::FileSystemFacts;
+use crate::pgbench::QueryMode;
 use crate::postgres::{ConfiguredSetting, ServerFacts, StatisticsDelta};
 use crate::study::gauges::{DeviceUse, OsSample, WaitSample, Waits};
 use crate::study::measurement_verdict::MeasurementVerdict;
 use crate::study::order::Turn;
 use crate::study::record::{Machine, Sample, StartState, StrategyOutcome};
-use crate::units::Bytes;
+use crate::units::{Bytes, counted};
 
 /// One invocation of `bench sweep`, and those that went on where it was interrupted.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -50,6 +52,9 @@ pub struct SweepRun {
     pub repeats: u32,
     /// Seed of the random order.
     pub seed: u64,
+    /// How long its databases took to make; empty where nobody kept it.
+    #[serde(default)]
+    pub databases: Vec<DatabaseMaking>,
     /// What pgbench does here with an empty statement, for each number of threads.
     #[serde(default)]
     #[cfg_attr(test, ts(skip))]
@@ -89,10 +94,8 @@ impl SweepRun {
         match self.study["wanted_seconds"].as_u64() {
             _ if self.is_warmup() => format!("ways to warm: pgbench {script}, scale {scale}"),
             Some(seconds) if self.is_idle() => {
-                let clients = point.clients;
-                format!(
-                    "residency of what {seconds} s of {script} with {clients} clients read from cold, scale {scale}"
-                )
+                let clients = counted(point.clients, "client");
+                format!("residency of what {seconds} s of {script} with {clients} read from cold, scale {scale}")
             }
             None if self.is_idle() => format!("residency of everything, scale {scale}"),
             _ => String::new(),
@@ -367,6 +370,9 @@ pub fn compute_worst_second(samples: &[Sample], tps: f64) -> Option<f64> {
 pub struct GeneratorCalibration {
     pub clients: u32,
     pub jobs: u32,
+    /// Prepared where an older pgthaw tried it.
+    #[serde(default)]
+    pub query_mode: QueryMode,
     pub tps: f64,
     /// Of its busiest thread, median over the seconds: on a processor, and waiting for one.
     pub cpu_ratio: f64,

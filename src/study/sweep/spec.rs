@@ -25,7 +25,7 @@ use crate::postgres::{Length, Load, SCRIPT_BYTES_MAX, Script, TransactionLog};
 use crate::study::error::Error;
 use crate::study::record::Disk;
 use crate::study::strategy::{NOTHING, Strategy};
-use crate::units::Bytes;
+use crate::units::{Bytes, counted};
 use crate::warm::Sharing;
 
 /// Longer files are no study by hand.
@@ -334,7 +334,9 @@ fn check_size(axes: &Axes, repeats: u32) -> Result<(), String> {
         return Ok(());
     }
     Err(format!(
-        "it has {points} points × {repeats} repeats; at most {TRIALS_MAX} trials are run: name fewer values in {}, or split the study",
+        "it has {} × {}; at most {TRIALS_MAX} trials are run: name fewer values in {}, or split the study",
+        counted(points, "point"),
+        counted(repeats, "repeat"),
         axes.varied().join(", ")
     ))
 }

@@ -4,7 +4,7 @@
 use serde::{Deserialize, Serialize};
 use toml::{Table, Value};
 
-use super::axis::Axis;
+use super::axis::{Axis, check_least};
 use super::point::{Axes, AxisLength};
 use super::start::{LoadBegins, StartAsked};
 use crate::pgbench::QueryMode;
@@ -218,8 +218,10 @@ pub fn read_memory(text: Option<&str>, is_axis: bool) -> Result<Option<Bytes>, S
     if is_axis {
         return Err("memory and points.memory are both there: remove one of them".into());
     }
-    let memory: Option<Bytes> = text.parse().ok().filter(|memory: &Bytes| memory.0 > 0);
-    memory.map(Some).ok_or_else(|| format!("memory: {text:?} is no size; write one such as \"512MB\", or leave it out"))
+    let memory: Bytes = text
+        .parse()
+        .map_err(|_| format!("memory: {text:?} is no size; write one such as \"512MB\", or leave it out"))?;
+    check_least("memory", memory).map(Some)
 }
 
 /// Its page shows one workload from a cold start, warmed in one way or another.
@@ -320,6 +322,10 @@ mod tests {
         assert_refused("until = 'warm'\n", &["until", "\"steady\"", "\"resident\""]);
         assert_refused("until = 'steady'\n[points]\ntransactions = 5\n", &["until", "points.seconds"]);
         assert_refused("memory = 'much'\n", &["memory", "512MB"]);
+        for little in ["1kB", "0", "39.9MB"] {
+            assert_refused(&format!("memory = '{little}'\n"), &["memory", "too little", "40 MB"]);
+            assert_refused(&format!("[points]\nmemory = ['{little}', 'none']\n"), &["points.memory", "40 MB"]);
+        }
     }
 
     #[test]

@@ -90,6 +90,7 @@ pub(super) mod tests {
             latency_us_mean: None,
             latency_us_min: None,
             latency_us_max: None,
+            latency_us_deviation: None,
             foreground_read_bytes: Bytes(0),
             device_read_bytes: Bytes(0),
             device_reads: 0,

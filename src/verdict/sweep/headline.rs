@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use super::metric::Metric;
 use super::summary::PointSummary;
+use crate::units::counted;
 use crate::verdict::spread::{Spread, missing_last};
 
 /// A worst second or a percentile that is this much better elsewhere is worth a word.
@@ -65,7 +66,7 @@ fn render_wins(varied: &[String], known: &[&PointSummary], state: &str) -> Optio
     wins.sort_by_key(|(_, times)| std::cmp::Reverse(*times));
     let (first, times) = wins.first()?;
     let others: String = wins[1..].iter().map(|(name, times)| format!(", {name} at {times}")).collect();
-    Some(format!("Soonest {state}: {first} at {times} of {} points of the other axes{others}.", cells.len()))
+    Some(format!("Soonest {state}: {first} at {times} of {} of the other axes{others}.", counted(cells.len(), "point")))
 }
 
 fn render_most(points: &[PointSummary]) -> Option<String> {

@@ -10,6 +10,7 @@ use super::metric::Metric;
 use super::outline::TrialOutline;
 use super::warming::{limits_of, outline_trials};
 use crate::study::{Error, SweepRun, SweepTrial};
+use crate::units::Bytes;
 use crate::verdict::statistics::{Limits, Ratio, compute_ratio};
 
 /// One side: `clients=4,work_mem=64MB` of a sweep, which may be named before a colon.
@@ -176,6 +177,33 @@ impl Side<'_> {
     }
 
     fn has(&self, trial: &SweepTrial) -> bool {
-        self.selection.values.iter().all(|(axis, value)| trial.point.value(axis).as_ref() == Some(value))
+        let is_so =
+            |(axis, asked): (&String, &String)| trial.point.value(axis).is_some_and(|value| is_same(&value, asked));
+        self.selection.values.iter().all(is_so)
+    }
+}
+
+/// The same value, however its number or its size is written: `1GB`, `1024MB`, `1GiB`.
+fn is_same(value: &str, asked: &str) -> bool {
+    let number = |text: &str| text.parse::<f64>().ok();
+    let size =
+        |text: &str| text.ends_with(|last: char| last.is_ascii_alphabetic()).then(|| text.parse::<Bytes>().ok())?;
+    value == asked
+        || number(value).is_some_and(|one| number(asked) == Some(one))
+        || size(value).is_some_and(|one| size(asked) == Some(one))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_size_is_the_same_however_it_is_written() {
+        for (value, asked) in [("256MB", "256MiB"), ("1GB", "1024 MB"), ("2000", "2000.0"), ("none", "none")] {
+            assert!(is_same(value, asked), "{value} {asked}");
+        }
+        for (value, asked) in [("256MB", "256kB"), ("none", "0MB"), ("128", "128B"), ("pg15", "pg17"), ("inf", "nan")] {
+            assert!(!is_same(value, asked), "{value} {asked}");
+        }
     }
 }

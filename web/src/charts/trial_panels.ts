@@ -123,7 +123,7 @@ export function makePanels(measures: Measure[]): Panel[] {
     },
     {
       id: "latency", title: "Latency: shortest, mean and longest", render: latency, renderAxis: latency, isLog: true, weight: 1.5,
-      curves: ({ series, trial }) => looksOf(trial).length > 0 ? [] : [{ name: "mean latency", values: series.latency_us_mean, low: series.latency_us_min, high: series.latency_us_max }],
+      curves: ({ series, trial }) => looksOf(trial).length > 0 ? [] : [{ name: "mean latency", values: series.latency_us_mean, low: series.latency_us_min, high: series.latency_us_max }, ...(hasAny(series.latency_us_deviation) ? [{ name: "standard deviation", values: series.latency_us_deviation }] : [])],
     },
     {
       id: "waits", title: "What the backends did (backends, in the mean)", tableUnit: "backends", render: oneDigit, renderAxis: short, isStack: true, weight: 1.4,

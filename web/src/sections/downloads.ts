@@ -34,7 +34,7 @@ export function downloads(study: StudyData): HTMLElement {
 
 /** Spans of a second, unless there are many. */
 function samplesCsv(trials: Contender[]): string {
-  const fields = ["second", "tps", "latency_us_mean", "latency_us_min", "latency_us_max", "foreground_read_bytes", "device_read_bytes", "device_reads", "os_resident_bytes"] as const;
+  const fields = ["second", "tps", "latency_us_mean", "latency_us_min", "latency_us_max", "latency_us_deviation", "foreground_read_bytes", "device_read_bytes", "device_reads", "os_resident_bytes"] as const;
   const rows = trials.flatMap(({ strategy, repeat, position, series }) => (series?.second ?? []).map((_, span): Value[] => [
     strategy, repeat, position, ...fields.map((field) => {
       const column = series?.[field] ?? [];

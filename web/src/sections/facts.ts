@@ -3,7 +3,7 @@
 import { card, element, settingsTable } from "../element";
 import { fold } from "../fold";
 import { after, bytes, clock, count, seconds, time } from "../format";
-import type { StudyData, Tournament } from "../../generated/record";
+import type { DatabaseMaking, StudyData, Tournament } from "../../generated/record";
 import { disk } from "./tournament_head";
 
 export function facts({ sweep, exact, total_seconds: total, tournament }: StudyData): HTMLElement {
@@ -36,6 +36,7 @@ export function facts({ sweep, exact, total_seconds: total, tournament }: StudyD
         ["began", time(sweep.started_at)],
         ["ended", sweep.ended_at === null ? "not yet" : time(sweep.ended_at)],
         ...(total === null ? [] : [["its trials took", clock(total)] as [string, string]]),
+        ...makings(sweep.databases),
         ["seed of the order", exact.seed],
         ["SHA-256 of its meaning", sweep.digest],
         ["pgthaw", sweep.pgthaw_version],
@@ -49,6 +50,16 @@ export function facts({ sweep, exact, total_seconds: total, tournament }: StudyD
   );
 }
 
+/** How long each database took to make, step by step. */
+function makings(all: DatabaseMaking[]): [string, string][] {
+  return all.map(({ database, scale, file_system: fileSystem, server, seconds: took, steps }) => {
+    const others = ([["database", database, "default"], ["file system", fileSystem, "native"], ["server", server, "default"]] as const)
+      .filter(([, value, usual]) => value !== usual).map(([what, value]) => `, ${what} ${value}`).join("");
+    const parts = steps.map(({ step, seconds: one }) => `${step} ${one.toFixed(2)} s`).join(", ");
+    return [`made scale ${scale}${others}`, `${took.toFixed(2)} s${parts === "" ? "" : `: ${parts}`}`];
+  });
+}
+
 /** What was asked of the ways to warm, and what is known beforehand. */
 function asked(data: Tournament): [string, string][] {
   const { study } = data.run;
@@ -58,6 +69,8 @@ function asked(data: Tournament): [string, string][] {
     ["bound", study.bound_seconds === null ? "not known" : `${seconds(study.bound_seconds)} = bytes ÷ bandwidth`],
     ["start state", study.start_state],
     ["forecast of nothing", forecast(study)],
+    ...(study.query_mode === null ? [] : [["query mode", study.query_mode] as [string, string]]),
+    ...(study.memory === null ? [] : [["memory of the server", bytes(study.memory)] as [string, string]]),
     ["trials", `${study.repeats} × ${study.until_steady ? "until steady, at most " : ""}${study.seconds} s per strategy`],
   ];
 }

@@ -1,60 +1,104 @@
-//! Which files belong to which trial, and what each of them is: by what it holds, not by its name.
+//! What is named, and what each file of it holds: by its text, not by its name.
 
+use std::collections::BTreeSet;
 use std::fs;
 use std::io::{BufRead as _, BufReader, Read as _};
 use std::path::{Path, PathBuf};
 
 use jiff::Timestamp;
 
+use super::survey::Survey;
 use crate::files::open_regular;
 use crate::pgbench::{PgbenchReport, parse_interval, parse_report, parse_transaction};
 use crate::study::error::Error;
 
 /// By these pgbench-tools knows a trial's directory.
-const TOOLS_REPORT: &str = "results.txt";
+pub const TOOLS_REPORT: &str = "results.txt";
 const TOOLS_SECONDS: &str = "collected,samples,min_latency,avg_latency,max_latency";
 
 /// Its directory of results: `results/SERVER/TEST/`, formerly `results/TEST/`.
 const TOOLS_RESULTS: &str = "results";
 
+/// How a log's name begins unless pgbench is told otherwise. One without a line is known by it alone.
+const LOG_PREFIX: &str = "pgbench_log.";
+
+/// How lines begin that pgbench prints.
+const REPORT_LINES: [&str; 4] = ["progress: ", "transaction type: ", "pgbench (", "pgbench: error: "];
+
 /// Of a text that is no log: a report with a day of progress has less.
 const REPORT_BYTES_MAX: u64 = 64 << 20;
 
-/// The files of one trial.
+/// Files that were found beside each other.
 #[derive(Debug)]
-pub struct TrialFiles {
-    /// What was named, or found below it.
-    pub path: PathBuf,
+pub struct Scope {
+    /// Their directory; `None` of those that are named one by one.
+    pub directory: Option<PathBuf>,
+    /// Is it a trial of pgbench-tools?
+    pub is_tools: bool,
     /// What pgbench-tools calls the server, which may be a set of tests of it.
     pub server: Option<String>,
-    pub report: Option<(PathBuf, PgbenchReport)>,
-    /// Logs of single transactions, of intervals, and pgbench-tools' table of seconds.
-    pub transactions: Vec<PathBuf>,
-    pub intervals: Vec<PathBuf>,
-    pub tools_seconds: Option<PathBuf>,
-    /// When the newest of them was changed: stands for a start that nothing tells.
-    pub written_at: Timestamp,
+    pub parts: Vec<Part>,
 }
 
-/// The trials of a path: a file is one, so is a directory with files of pgbench; any other is looked through.
-pub fn find_trials(path: &Path) -> Result<Vec<TrialFiles>, Error> {
-    if !path.is_dir() {
-        // To say what is wrong with it.
-        open_regular(path).map_err(|source| Error::file("read", path, source))?;
-        return Ok(vec![collect(path, vec![path.to_owned()])?]);
+/// A file with a result of pgbench, or a part of one.
+#[derive(Debug)]
+pub struct Part {
+    pub path: PathBuf,
+    /// When it was changed.
+    pub written_at: Timestamp,
+    pub holds: Holds,
+}
+
+/// What a file holds.
+#[derive(Debug)]
+pub enum Holds {
+    /// Logs of single transactions, and of intervals.
+    Transactions(Survey),
+    Intervals(Survey),
+    /// pgbench-tools' table of seconds.
+    ToolsSeconds,
+    /// pgbench's report, its progress, what it had to say of errors, or all of it.
+    Report(Box<PgbenchReport>),
+}
+
+/// What the paths hold: each directory with results by itself, and all files that are named. What is named twice is there once.
+pub fn find_scopes(paths: &[PathBuf]) -> Result<Vec<Scope>, Error> {
+    let mut known = BTreeSet::new();
+    let mut scopes = Vec::new();
+    let (directories, files): (Vec<_>, Vec<_>) = paths.iter().partition(|path| path.is_dir());
+    for directory in directories {
+        if !find_below(directory, 0, &mut known, &mut scopes)? {
+            return Err(holds_nothing(directory));
+        }
     }
-    let mut found = Vec::new();
-    find_below(path, 0, &mut found)?;
-    if found.is_empty() {
-        return Err(Error::Import(format!("{} holds no result of pgbench", path.display())));
+    let mut named = Scope { directory: None, is_tools: false, server: None, parts: Vec::new() };
+    for file in files {
+        let part = read_part(file)?.ok_or_else(|| holds_nothing(file))?;
+        named.parts.extend(known.insert(identify(file)).then_some(part));
     }
-    Ok(found)
+    scopes.extend((!named.parts.is_empty()).then_some(named));
+    Ok(scopes)
+}
+
+fn holds_nothing(path: &Path) -> Error {
+    Error::Import(format!("{} holds no result of pgbench", path.display()))
+}
+
+/// The same of a file, by whichever way it is named.
+fn identify(path: &Path) -> PathBuf {
+    fs::canonicalize(path).unwrap_or_else(|_| path.to_owned())
 }
 
 /// pgbench-tools nests two levels: the server's name, and the trial's number.
 const DEPTH_MAX: usize = 8;
 
-fn find_below(directory: &Path, depth: usize, found: &mut Vec<TrialFiles>) -> Result<(), Error> {
+/// Is there any result, known already or not?
+fn find_below(
+    directory: &Path,
+    depth: usize,
+    known: &mut BTreeSet<PathBuf>,
+    found: &mut Vec<Scope>,
+) -> Result<bool, Error> {
     let failed = |source| Error::file("list", directory, source);
     let entries = fs::read_dir(directory).map_err(failed)?;
     let mut paths: Vec<PathBuf> =
@@ -62,19 +106,26 @@ fn find_below(directory: &Path, depth: usize, found: &mut Vec<TrialFiles>) -> Re
     paths.retain(|path| !is_hidden(path));
     paths.sort();
     let (directories, files): (Vec<_>, Vec<_>) = paths.into_iter().partition(|path| path.is_dir());
-    let has_report = files.iter().any(|file| file.ends_with(TOOLS_REPORT));
-    let trial = collect(directory, files)?;
-    if trial.is_any() {
-        let server = if has_report { read_server_name(directory) } else { None };
-        found.push(TrialFiles { server, ..trial });
-    }
-    // Below a trial of pgbench-tools there are none.
-    if !has_report && depth < DEPTH_MAX {
-        for below in directories {
-            find_below(&below, depth + 1, found)?;
+    let is_tools = files.iter().any(|file| file.ends_with(TOOLS_REPORT));
+    let (mut parts, mut is_any) = (Vec::new(), false);
+    // A pipe among them is none of pgbench's.
+    for file in files.iter().filter(|file| file.is_file()) {
+        if let Some(part) = read_part(file)? {
+            is_any = true;
+            parts.extend(known.insert(identify(file)).then_some(part));
         }
     }
-    Ok(())
+    if parts.iter().any(|part| !matches!(part.holds, Holds::ToolsSeconds)) {
+        let server = if is_tools { read_server_name(directory) } else { None };
+        found.push(Scope { directory: Some(directory.to_owned()), is_tools, server, parts });
+    }
+    // Below a trial of pgbench-tools there are none.
+    if !is_tools && depth < DEPTH_MAX {
+        for below in directories {
+            is_any |= find_below(&below, depth + 1, known, found)?;
+        }
+    }
+    Ok(is_any)
 }
 
 /// By the directory that the trial's is in.
@@ -84,44 +135,23 @@ fn read_server_name(trial: &Path) -> Option<String> {
     (name != TOOLS_RESULTS).then_some(name)
 }
 
-fn collect(path: &Path, files: Vec<PathBuf>) -> Result<TrialFiles, Error> {
-    let mut trial = TrialFiles {
-        path: path.to_owned(),
-        server: None,
-        report: None,
-        transactions: Vec::new(),
-        intervals: Vec::new(),
-        tools_seconds: None,
-        written_at: Timestamp::UNIX_EPOCH,
+/// `None` of a file with something else.
+fn read_part(path: &Path) -> Result<Option<Part>, Error> {
+    let file = open_regular(path).map_err(|source| Error::file("read", path, source))?;
+    let metadata = file.metadata().map_err(|source| Error::file("read", path, source))?;
+    let written_at = metadata.modified().ok().and_then(|time| Timestamp::try_from(time).ok());
+    let is_empty_log =
+        metadata.len() == 0 && path.file_name().is_some_and(|name| name.to_string_lossy().starts_with(LOG_PREFIX));
+    let kind = if is_empty_log { Kind::Transactions } else { recognize(path)? };
+    let holds = match kind {
+        Kind::Transactions => Holds::Transactions(Survey::of_transactions(path)?),
+        Kind::Intervals => Holds::Intervals(Survey::of_intervals(path)?),
+        Kind::ToolsSeconds => Holds::ToolsSeconds,
+        Kind::Report => Holds::Report(Box::new(read_report(path)?)),
+        Kind::Other => return Ok(None),
     };
-    for file in files {
-        let failed = |source| Error::file("read", &file, source);
-        let metadata = fs::metadata(&file).map_err(failed)?;
-        // A pipe among them is none of pgbench's.
-        let kind = if metadata.is_file() { recognize(&file)? } else { Kind::Other };
-        if kind == Kind::Other {
-            continue;
-        }
-        let written_at = metadata.modified().ok().and_then(|time| Timestamp::try_from(time).ok());
-        trial.written_at = trial.written_at.max(written_at.unwrap_or(Timestamp::UNIX_EPOCH));
-        match kind {
-            Kind::Transactions => trial.transactions.push(file),
-            Kind::Intervals => trial.intervals.push(file),
-            Kind::ToolsSeconds => trial.tools_seconds = Some(file),
-            Kind::Report if trial.report.is_none() => {
-                let report = read_report(&file)?;
-                trial.report = Some((file, report));
-            }
-            Kind::Report | Kind::Other => {}
-        }
-    }
-    Ok(trial)
-}
-
-impl TrialFiles {
-    fn is_any(&self) -> bool {
-        self.report.is_some() || !self.transactions.is_empty() || !self.intervals.is_empty()
-    }
+    let written_at = written_at.unwrap_or(Timestamp::UNIX_EPOCH);
+    Ok(Some(Part { path: path.to_owned(), written_at, holds }))
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -129,7 +159,6 @@ enum Kind {
     Transactions,
     Intervals,
     ToolsSeconds,
-    /// pgbench's report, its progress, or both.
     Report,
     Other,
 }
@@ -161,7 +190,7 @@ fn recognize_line(line: &str) -> Kind {
         Kind::Intervals
     } else if line == TOOLS_SECONDS {
         Kind::ToolsSeconds
-    } else if ["progress: ", "transaction type: ", "pgbench ("].iter().any(|said| line.starts_with(said)) {
+    } else if REPORT_LINES.iter().any(|said| line.starts_with(said)) {
         Kind::Report
     } else {
         Kind::Other

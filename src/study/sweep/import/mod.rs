@@ -4,24 +4,29 @@
 //! the start state, what was read, the server's statistics.
 
 mod files;
+mod given;
+mod options;
+mod runs;
 mod seconds;
+mod survey;
 
 use std::collections::BTreeMap;
 use std::fmt::Display;
-use std::path::PathBuf;
 
 use jiff::{SignedDuration, Timestamp};
 use sha2::{Digest as _, Sha256};
 
-use files::{TrialFiles, find_trials};
+use given::{check_given, check_rate};
+pub use options::ImportOptions;
+use runs::{TrialFiles, find_trials};
 use seconds::{Measured, read_trial};
 
 use super::axis::render_mix;
-use super::point::{DEFAULT_DATABASE, DEFAULT_SERVER, FIXED_AXES, NATIVE, Point, TOGETHER};
+use super::point::{CONNECT, DEFAULT_DATABASE, DEFAULT_SERVER, FIXED_AXES, NATIVE, Point, TOGETHER};
 use super::record::{SweepRun, SweepTrial, compute_worst_second, empty_trial};
 use super::start::{LoadBegins, StartAsked};
 use crate::model::Facts;
-use crate::pgbench::{BUILTIN_SCRIPTS, PgbenchReport, QueryMode};
+use crate::pgbench::{BUILTIN_SCRIPTS, PgbenchOutcome, PgbenchReport, QueryMode};
 use crate::postgres::ServerFacts;
 use crate::study::error::Error;
 use crate::study::finding::Finding;
@@ -29,21 +34,6 @@ use crate::study::order::Turn;
 use crate::study::record::{Device, Machine, new_run_id};
 use crate::study::strategy::NOTHING;
 use crate::units::Bytes;
-
-/// What is imported, and what is known of it beside what the files say.
-#[derive(Clone, Debug, Default)]
-pub struct ImportOptions {
-    /// Files, and directories with the files of one trial or of many.
-    pub paths: Vec<PathBuf>,
-    pub question: Option<String>,
-    pub scale: Option<u32>,
-    pub clients: Option<u32>,
-    pub script: Option<String>,
-    pub query_mode: Option<QueryMode>,
-    /// Transactions per second that were asked for, of all trials but those whose files tell that there was no rate.
-    pub rate: Option<f64>,
-    pub start: Option<StartAsked>,
-}
 
 /// What is kept of it.
 #[derive(Debug)]
@@ -57,27 +47,49 @@ pub struct Imported {
 /// Reads what others measured.
 pub fn read_import(options: &ImportOptions) -> Result<Imported, Error> {
     let mut all = Vec::new();
-    let mut digest = Sha256::new();
-    let mut versions = Vec::new();
-    for path in &options.paths {
-        for files in find_trials(path)? {
-            let report = files.report.as_ref().map(|(_, report)| report.clone()).unwrap_or_default();
-            let measured = read_trial(&files, has_rate(options, &report))?;
-            versions.extend(report.version.clone());
-            all.push(describe_trial(options, &files, &report, measured)?);
-        }
+    for files in find_trials(&options.paths)? {
+        let report = files.report.as_ref().map(|report| report.holds.clone()).unwrap_or_default();
+        check_given(options, &files.label, &report)?;
+        let seconds = report.seconds.or(options.seconds);
+        let measured = read_trial(&files, seconds, has_rate(options, &report))?;
+        let (trial, facts) = describe_trial(options, &files, &report, measured)?;
+        all.push((trial, facts, report.version));
     }
-    all.sort_by_key(|(trial, _)| trial.started_at);
-    let (mut trials, facts): (Vec<SweepTrial>, Vec<Facts>) = all.into_iter().unzip();
+    // However they were named.
+    all.sort_by(|(one, ..), (other, ..)| (one.started_at, &one.command).cmp(&(other.started_at, &other.command)));
+    if all.is_empty() {
+        return Err(Error::Import(format!("{} holds no result of pgbench", name_paths(options))));
+    }
+    let version = all.iter().rev().find_map(|(_, _, version)| version.clone());
+    let (mut trials, facts): (Vec<SweepTrial>, Vec<Facts>) =
+        all.into_iter().map(|(trial, facts, _)| (trial, facts)).unzip();
+    if options.rate.is_some() && trials.iter().all(|trial| trial.point.rate.is_none()) {
+        return Err(Error::Unfit {
+            problem: format!("--rate is given, and {} says that no rate was asked for", name_paths(options)),
+            remedy: "leave --rate out: pgbench tells of every rate by its schedule lag".to_owned(),
+        });
+    }
+    let digest = compute_digest(&trials);
     number_trials(&mut trials);
-    for trial in &trials {
-        let meaning = serde_json::to_vec(trial).unwrap_or_else(|_| unreachable!("records become JSON"));
-        digest.update(meaning);
-    }
-    let digest: String = digest.finalize().iter().map(|byte| format!("{byte:02x}")).collect();
-    let run = describe_run(options, &trials, digest, versions.pop());
+    let run = describe_run(options, &trials, digest, version);
     trials.iter_mut().for_each(|trial| trial.sweep_id.clone_from(&run.id));
     Ok(Imported { run, trials, facts })
+}
+
+fn name_paths(options: &ImportOptions) -> String {
+    options.paths.iter().map(|path| path.display().to_string()).collect::<Vec<_>>().join(", ")
+}
+
+/// Of what the trials say, wherever their files lie and in whatever order they are named.
+fn compute_digest(trials: &[SweepTrial]) -> String {
+    let meaning = |trial: &SweepTrial| {
+        let nameless = SweepTrial { command: String::new(), verdicts: Vec::new(), ..trial.clone() };
+        let text = serde_json::to_vec(&nameless).unwrap_or_else(|_| unreachable!("records become JSON"));
+        Sha256::digest(text)
+    };
+    let mut meanings: Vec<_> = trials.iter().map(meaning).collect();
+    meanings.sort();
+    Sha256::digest(meanings.concat()).iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
 /// Were transactions due at times, by the report or by who imports it? pgbench's report and its progress tell of every rate.
@@ -93,42 +105,49 @@ fn describe_trial(
     mut measured: Measured,
 ) -> Result<(SweepTrial, Facts), Error> {
     let seconds = measured.samples.len() as u32;
-    if report.outcome.is_none() && seconds == 0 {
-        return Err(Error::Import(format!("{} holds no result of pgbench", files.path.display())));
+    if report.outcome.is_none() && seconds == 0 && files.log.is_none() {
+        return Err(Error::Import(format!("{} holds no result of pgbench", files.label)));
     }
-    let outcome = report.outcome.unwrap_or_default();
-    let counted: u64 = measured.samples.iter().map(|sample| sample.transactions).fold(0, u64::saturating_add);
-    let transactions = if report.outcome.is_some() { outcome.transactions } else { counted };
-    let tps = if outcome.tps > 0.0 { outcome.tps } else { counted as f64 / f64::from(seconds.max(1)) };
-    let lasted_seconds = match report.seconds.or((seconds > 0).then_some(seconds)) {
-        Some(seconds) => f64::from(seconds),
-        None if tps > 0.0 => transactions as f64 / tps,
-        None => 0.0,
+    let counted = count_transactions(files, report, &measured);
+    let asked_seconds = report.seconds.or(options.seconds).map(f64::from);
+    let logged_seconds = measured.lasted_seconds.unwrap_or(f64::from(seconds));
+    let lasted_seconds = match asked_seconds.or((seconds > 0).then_some(logged_seconds)) {
+        Some(seconds) => seconds,
+        None => report.lasted_seconds().unwrap_or_default(),
     };
-    let due = transactions.saturating_add(outcome.failed).saturating_add(outcome.skipped);
-    let due_per_second = due as f64 / lasted_seconds.max(1.0);
+    let tps = match counted.tps {
+        told if told > 0.0 => told,
+        _ if lasted_seconds > 0.0 => counted.transactions as f64 / lasted_seconds,
+        _ => 0.0,
+    };
+    let due = counted.transactions.saturating_add(counted.failed).saturating_add(counted.skipped);
+    measured.has_rate |= has_rate(options, report);
+    if measured.has_rate {
+        check_rate(options, &files.label, report, due, lasted_seconds)?;
+    }
     let facts = Facts {
-        clients: options.clients.or(report.clients).or(measured.clients),
+        clients: options.clients.or(report.clients).or(files.clients()),
         scale: options.scale.or(report.scale),
-        is_rate_limited: measured.has_rate || has_rate(options, report),
+        is_rate_limited: measured.has_rate,
         ..Facts::default()
     };
-    let point = describe_point(options, report, due_per_second, &mut measured);
-    let point = Point { server: files.server.clone().unwrap_or(point.server), ..point };
+    measured.findings.extend(find_abort(report, counted));
+    measured.findings.extend(files.findings.iter().cloned());
+    let point = describe_point(options, files, report, (due, lasted_seconds), &mut measured);
     let facts = Facts { is_own_script: !BUILTIN_SCRIPTS.contains(&point.script.as_str()), ..facts };
     let started_at = measured.started_at.unwrap_or(files.written_at);
     // The sweep, and which of its trials it is, are known when all are read.
     let turn = Turn { point: 0, repeat: 1, position: 1 };
     let trial = SweepTrial {
         ended_at: started_at.checked_add(SignedDuration::try_from_secs_f64(lasted_seconds).unwrap_or_default()).ok(),
-        command: files.path.display().to_string(),
+        command: files.label.clone(),
         lasted_seconds,
-        transactions,
-        failed: outcome.failed,
-        skipped: outcome.skipped,
-        retried: outcome.retried,
-        retries: outcome.retries,
-        late: outcome.late,
+        transactions: counted.transactions,
+        failed: counted.failed,
+        skipped: counted.skipped,
+        retried: counted.retried,
+        retries: counted.retries,
+        late: counted.late,
         tps,
         worst_second_tps: compute_worst_second(&measured.samples, tps).filter(|_| measured.is_by_second),
         latency: measured.latency,
@@ -140,42 +159,70 @@ fn describe_trial(
     Ok((trial, facts))
 }
 
-/// What was measured, as far as it is known. What stands for something that is not known is told among the findings.
+/// By the report; without one by the log, or by the seconds.
+fn count_transactions(files: &TrialFiles, report: &PgbenchReport, measured: &Measured) -> PgbenchOutcome {
+    let by_log = files.log.as_ref().map(|log| &log.holds.survey).map(|survey| PgbenchOutcome {
+        transactions: survey.transactions,
+        failed: survey.failed,
+        skipped: survey.skipped,
+        ..PgbenchOutcome::default()
+    });
+    let by_seconds = || PgbenchOutcome {
+        transactions: measured.samples.iter().map(|sample| sample.transactions).fold(0, u64::saturating_add),
+        ..PgbenchOutcome::default()
+    };
+    // Progress counts all of a run of which the log is a sample.
+    let is_sample = measured.findings.iter().any(|finding| matches!(finding, Finding::LogPartial { .. }));
+    report.outcome.or(by_log.filter(|_| !is_sample || report.progress.is_empty())).unwrap_or_else(by_seconds)
+}
+
+fn find_abort(report: &PgbenchReport, counted: PgbenchOutcome) -> Option<Finding> {
+    report.is_unfinished().then_some(Finding::RunAborted {
+        aborted_clients: report.aborted_clients,
+        clients: report.clients,
+        transactions: counted.transactions,
+        asked_transactions: report.asked_transactions,
+    })
+}
+
+/// What was measured, as far as it is known: so many transactions were due in so many seconds. What stands for something that is
+/// not known is told among the findings.
 fn describe_point(
     options: &ImportOptions,
+    files: &TrialFiles,
     report: &PgbenchReport,
-    due_per_second: f64,
+    (due, lasted_seconds): (u64, f64),
     measured: &mut Measured,
 ) -> Point {
-    let seconds = measured.samples.len() as u32;
     let script = match report.mix.len() {
         0 | 1 => report.script.clone(),
         _ => Some(render_mix(&report.mix)),
     };
-    let clients = options.clients.or(report.clients).or(measured.clients);
-    let has_rate = measured.has_rate || has_rate(options, report);
+    let clients = options.clients.or(report.clients).or(files.clients());
+    let has_rate = measured.has_rate;
     let findings = &mut measured.findings;
     Point {
         scale: known("scale", options.scale.or(report.scale), 1, findings),
         clients: known("clients", clients, 1, findings),
         jobs: report.threads.unwrap_or(1),
         script: options.script.clone().or(script).unwrap_or_else(|| "unknown".to_owned()),
-        rate: if has_rate { choose_rate(options, due_per_second, findings) } else { None },
+        rate: if has_rate { choose_rate(options, due as f64 / lasted_seconds.max(1.0), findings) } else { None },
         // pgbench's own default.
         query_mode: known("query-mode", options.query_mode.or(report.query_mode), QueryMode::Simple, findings),
-        seconds: if report.transactions.is_some() { None } else { report.seconds.or(Some(seconds)) },
+        seconds: report.transactions.is_none().then(|| lasted_seconds.round().max(1.0) as u32),
         transactions: report.transactions,
         total_transactions: None,
         start: options.start.unwrap_or(StartAsked::AsIs),
         disk: NATIVE.to_owned(),
         file_system: NATIVE.to_owned(),
-        server: DEFAULT_SERVER.to_owned(),
+        server: files.server.clone().unwrap_or_else(|| DEFAULT_SERVER.to_owned()),
         latency_limit_ms: report.latency_limit_ms,
         strategy: NOTHING.to_owned(),
         load_begins: LoadBegins::AtOnce,
         database: DEFAULT_DATABASE.to_owned(),
         memory: None,
         places: TOGETHER.to_owned(),
+        connect: options.connect || report.connects.unwrap_or(false),
         variables: Vec::new(),
         settings: Vec::new(),
         side: None,
@@ -185,7 +232,8 @@ fn describe_point(
 /// What is known of it, or what stands for it, which is told.
 fn known<T: Display>(option: &str, said: Option<T>, otherwise: T, findings: &mut Vec<Finding>) -> T {
     said.unwrap_or_else(|| {
-        let what = format!("the {} is not in what was imported: {otherwise} stands for it", option.replace('-', " "));
+        let name = if option == "clients" { "number of clients".to_owned() } else { option.replace('-', " ") };
+        let what = format!("the {name} is not in what was imported: {otherwise} stands for it");
         findings.push(Finding::Assumed { what, how: format!("--{option} says it") });
         otherwise
     })
@@ -273,6 +321,7 @@ fn describe_run(options: &ImportOptions, trials: &[SweepTrial], digest: String, 
         points: trials.iter().map(|trial| trial.number + 1).max().unwrap_or_default(),
         repeats: trials.iter().map(|trial| trial.repeat).max().unwrap_or_default(),
         seed: 0,
+        databases: Vec::new(),
         generator: Vec::new(),
         verdicts: vec![
             Finding::Assumed {
@@ -318,5 +367,5 @@ fn compute_varied(trials: &[SweepTrial]) -> Vec<String> {
         values.dedup();
         values.len() > 1
     };
-    FIXED_AXES.into_iter().filter(differs).map(str::to_owned).collect()
+    FIXED_AXES.into_iter().chain([CONNECT]).filter(differs).map(str::to_owned).collect()
 }

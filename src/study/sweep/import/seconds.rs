@@ -1,13 +1,14 @@
 //! From the files of a trial to its seconds and latencies: from the finest that there is.
 
-use std::io::{BufRead as _, BufReader, Read as _};
 use std::path::{Path, PathBuf};
 
 use jiff::Timestamp;
 
-use super::files::TrialFiles;
-use crate::files::open_regular;
-use crate::pgbench::{Interval, Intervals, PgbenchReport, Progress, TransactionEnd, parse_interval, parse_transaction};
+use super::runs::{Log, TrialFiles};
+use super::survey::{Survey, for_each};
+use crate::pgbench::{
+    Interval, Intervals, PgbenchReport, Progress, compute_deviation, parse_interval, parse_transaction,
+};
 use crate::study::error::Error;
 use crate::study::finding::Finding;
 use crate::study::record::Sample;
@@ -33,8 +34,8 @@ pub struct Measured {
     pub samples: Vec<Sample>,
     pub latency: Option<LatencyHistogram>,
     pub scripts: Vec<ScriptLatency>,
-    /// As many as the log names.
-    pub clients: Option<u32>,
+    /// By the log, from the beginning of its first transaction to the end of its last.
+    pub lasted_seconds: Option<f64>,
     /// Does the log tell that transactions were due at times?
     pub has_rate: bool,
     /// Is a second what was counted within it, and not a part of a longer interval?
@@ -43,34 +44,76 @@ pub struct Measured {
     pub findings: Vec<Finding>,
 }
 
-/// Reads the trial. `has_rate`: is it known that transactions were due at times, whatever the log tells of it?
-pub fn read_trial(files: &TrialFiles, has_rate: bool) -> Result<Measured, Error> {
-    let report = files.report.as_ref().map(|(_, report)| report);
-    if !files.transactions.is_empty() {
-        return read_transactions(&files.transactions, report, has_rate);
+/// Reads the trial, which was asked to last so many seconds. `has_rate`: is it known that transactions were due at times, whatever
+/// the log tells of it?
+pub fn read_trial(files: &TrialFiles, seconds: Option<u32>, has_rate: bool) -> Result<Measured, Error> {
+    let report = files.report.as_ref().map(|report| &report.holds);
+    let paths = files.report.as_ref().map(|report| report.paths.as_slice()).unwrap_or_default();
+    let by_progress =
+        || from_progress(report.map(|report| report.progress.as_slice()).unwrap_or_default(), seconds, longest(paths));
+    let Some(log) = &files.log else {
+        return match &files.tools_seconds {
+            Some(path) => read_tools_seconds(path),
+            None => Ok(by_progress()),
+        };
+    };
+    let partial = find_partial(&log.holds.survey, report);
+    let mut measured = match log.holds.is_of_intervals {
+        true => read_intervals(log, seconds)?,
+        false => read_transactions(log, report, seconds.filter(|_| report.is_some() && partial.is_none()), has_rate)?,
+    };
+    // The seconds of a sample are those of pgbench's progress, where that is there.
+    if partial.is_some() && report.is_some_and(|report| !report.progress.is_empty()) {
+        let Measured { samples, is_by_second, findings, .. } = by_progress();
+        measured = Measured { samples, is_by_second, findings, ..measured };
+    } else if partial.is_some() {
+        measured.is_by_second = false;
     }
-    if !files.intervals.is_empty() {
-        return read_intervals(&files.intervals);
-    }
-    if let Some(path) = &files.tools_seconds {
-        return read_tools_seconds(path);
-    }
-    let path = files.report.as_ref().map(|(path, _)| std::slice::from_ref(path));
-    Ok(report
-        .map_or_else(Measured::default, |report| from_progress(&report.progress, longest(path.unwrap_or_default()))))
+    measured.findings.extend(partial);
+    measured.findings.extend(find_back(log.holds.survey.back_us as f64 / 1e6));
+    Ok(measured)
 }
 
-fn read_transactions(paths: &[PathBuf], report: Option<&PgbenchReport>, mut has_rate: bool) -> Result<Measured, Error> {
+/// Of so many transactions and more a part that is not there is told from this share on.
+const PARTIAL_SHARE: f64 = 0.99;
+
+/// What the log does not hold, by the report's count or, without one, by the numbers that clients give their transactions.
+fn find_partial(survey: &Survey, report: Option<&PgbenchReport>) -> Option<Finding> {
+    let (clients, of_clients) = survey.clients();
+    let counted = report.and_then(|report| report.outcome).map(|outcome| outcome.transactions);
+    let transactions = match counted {
+        Some(counted) => counted,
+        None => survey.transactions.saturating_add(survey.numbered().saturating_sub(survey.lines())),
+    };
+    // The interval that pgbench ends in is not logged.
+    let last = survey.width.zip(report.and_then(PgbenchReport::lasted_seconds));
+    let last_share = last.map_or(0.0, |(width, lasted)| width as f64 / lasted.max(1.0));
+    let is_told =
+        (survey.transactions as f64) < (PARTIAL_SHARE - last_share) * transactions as f64 || clients < of_clients;
+    is_told.then_some(Finding::LogPartial { logged: survey.transactions, transactions, clients, of_clients })
+}
+
+/// A clock that is set by less does no harm to whole seconds.
+const BACK_SECONDS: f64 = 0.5;
+
+fn find_back(seconds: f64) -> Option<Finding> {
+    (seconds > BACK_SECONDS).then_some(Finding::ClockSetBack { seconds })
+}
+
+/// `seconds`: as long as it was asked to last, of a log that is whole.
+fn read_transactions(
+    log: &Log,
+    report: Option<&PgbenchReport>,
+    seconds: Option<u32>,
+    has_rate: bool,
+) -> Result<Measured, Error> {
+    let survey = &log.holds.survey;
     // Without a report only transactions that were due too long ago tell of a rate: the last column is the waiting or the
     // retries.
-    let (mut scripts, mut clients) = (0, 0);
-    for_each(paths, parse_transaction, |one| {
-        scripts = scripts.max(one.script.saturating_add(1));
-        clients = clients.max(one.client.saturating_add(1));
-        has_rate |= one.ended == TransactionEnd::Skipped;
-    })?;
+    let has_rate = has_rate || survey.skipped > 0;
+    let scripts = survey.scripts;
     if scripts > SCRIPTS_MAX {
-        return Err(Error::Import(format!("{}: pgbench has no {scripts} scripts", paths[0].display())));
+        return Err(Error::Import(format!("{}: pgbench has no {scripts} scripts", log.paths[0].display())));
     }
     let mix = report.map(|report| report.mix.as_slice()).unwrap_or_default();
     let names = match (scripts, report.and_then(|report| report.script.clone())) {
@@ -79,48 +122,44 @@ fn read_transactions(paths: &[PathBuf], report: Option<&PgbenchReport>, mut has_
         _ => (0..scripts).map(|place| format!("script {place}")).collect(),
     };
     let mut latencies = Latencies::new(names, has_rate);
-    for_each(paths, parse_transaction, |one| latencies.add(one))?;
-    let measured = from_intervals(&latencies.intervals, 1, paths)?;
+    for path in &log.paths {
+        for_each(path, parse_transaction, |one| latencies.add(one))?;
+    }
+    let Some(mut extent) = survey.seconds() else { return Ok(Measured { has_rate, ..Measured::default() }) };
+    // What ended in no second was not served: the log would tell.
+    extent.1 = extent.1.max(extent.0.saturating_add(seconds.unwrap_or_default().into()));
+    let measured = from_intervals(&latencies.intervals, 1, extent, &log.paths)?;
     Ok(Measured {
         latency: Some(latencies.overall()),
         scripts: latencies.scripts(),
-        clients: Some(clients),
+        lasted_seconds: Some(survey.lasted_seconds()),
         has_rate,
         ..measured
     })
 }
 
-fn read_intervals(paths: &[PathBuf]) -> Result<Measured, Error> {
+fn read_intervals(log: &Log, seconds: Option<u32>) -> Result<Measured, Error> {
     let mut intervals = Intervals::new();
-    for_each(paths, parse_interval, |(begun_at, interval)| intervals.entry(begun_at).or_default().merge(interval))?;
-    let width =
-        intervals.keys().zip(intervals.keys().skip(1)).map(|(one, next)| next.saturating_sub(*one)).min().unwrap_or(1);
-    from_intervals(&intervals, width, paths)
-}
-
-/// A line of them is short.
-const LINE_BYTES_MAX: u64 = 1 << 16;
-
-/// Shows what each line of the files means. One that means nothing is told, unless it is the torn end of a file.
-fn for_each<T>(paths: &[PathBuf], parse: impl Fn(&str) -> Option<T>, mut visit: impl FnMut(T)) -> Result<(), Error> {
-    for path in paths {
-        let failed = |source| Error::file("read", path, source);
-        let mut lines = BufReader::new(open_regular(path).map_err(failed)?);
-        let (mut line, mut number) = (String::new(), 0);
-        while (&mut lines).take(LINE_BYTES_MAX).read_line(&mut line).map_err(failed)? > 0 {
-            number += 1;
-            match parse(line.trim_end()) {
-                Some(meaning) => visit(meaning),
-                None if !line.ends_with('\n') => {}
-                None => {
-                    let text = line.trim_end().chars().take(80).collect::<String>();
-                    return Err(Error::Import(format!("{}, line {number} makes no sense: {text:?}", path.display())));
-                }
-            }
-            line.clear();
-        }
+    for path in &log.paths {
+        for_each(path, parse_interval, |(begun_at, interval)| {
+            intervals.entry(begun_at).or_default().merge(interval);
+        })?;
     }
-    Ok(())
+    let (Some((first, _)), Some((last, _))) = (intervals.first_key_value(), intervals.last_key_value()) else {
+        return Ok(Measured::default());
+    };
+    // One that is alone may be as long as the run.
+    let width = log.holds.survey.width.or(seconds.map(i64::from));
+    let asked = seconds.map_or(i64::MAX, |seconds| first.saturating_add(seconds.into()));
+    // The last ends with the run.
+    let end = last.saturating_add(width.unwrap_or(1)).min(asked.max(last.saturating_add(1)));
+    let extent = (*first, end);
+    let mut measured = from_intervals(&intervals, width.unwrap_or(1), extent, &log.paths)?;
+    measured.findings.extend(width.is_none().then(|| Finding::Assumed {
+        what: "the log has one interval and does not say how long it was: 1 s stands for it".to_owned(),
+        how: "--seconds says how long pgbench ran".to_owned(),
+    }));
+    Ok(measured)
 }
 
 /// How long a trial may have lasted of which no more than this is told.
@@ -130,32 +169,72 @@ fn longest(paths: &[PathBuf]) -> i64 {
     i64::try_from(seconds).map_or(SECONDS_MAX, |seconds| seconds.min(SECONDS_MAX))
 }
 
-/// Intervals of so many seconds. A wide one is spread over its seconds.
-fn from_intervals(intervals: &Intervals, width: i64, paths: &[PathBuf]) -> Result<Measured, Error> {
-    let (Some((first, _)), Some((last, _))) = (intervals.first_key_value(), intervals.last_key_value()) else {
-        return Ok(Measured::default());
-    };
-    let end = last.saturating_add(width);
-    let seconds = end.saturating_sub(*first);
-    if width < 1 || seconds > longest(paths) {
-        let path = paths.first().map_or(Path::new(""), PathBuf::as_path).display();
-        return Err(Error::Import(format!("{path} lasts {seconds} s: these are logs of several runs")));
+/// What is known of a second: an interval is spread over all of its own.
+#[derive(Clone, Debug, Default)]
+struct Second {
+    transactions: u64,
+    /// The share of intervals, in transactions, and the latencies of that share.
+    weight: f64,
+    latency_us_sum: f64,
+    latency_us_squares: f64,
+    latency_us_min: Option<u64>,
+    latency_us_max: Option<u64>,
+    is_told: bool,
+}
+
+impl Second {
+    fn to_sample(&self, second: i64, begun_at: i64) -> Sample {
+        Sample {
+            transactions: self.transactions,
+            latency_us_mean: (self.weight > 0.0).then(|| self.latency_us_sum / self.weight),
+            latency_us_min: self.latency_us_min,
+            latency_us_max: self.latency_us_max,
+            latency_us_deviation: compute_deviation(self.weight, self.latency_us_sum, self.latency_us_squares),
+            ..empty_sample(second, begun_at)
+        }
     }
-    let mut samples: Vec<Sample> = (0..seconds).map(|second| empty_sample(second, *first)).collect();
+}
+
+/// Intervals of so many seconds, of a trial that lasted from one second since 1970 until another. A wide one is spread over its
+/// seconds.
+fn from_intervals(intervals: &Intervals, width: i64, extent: (i64, i64), paths: &[PathBuf]) -> Result<Measured, Error> {
+    let (first, end) = extent;
+    let lasted = end.saturating_sub(first);
+    if width < 1 || lasted > longest(paths) {
+        let path = paths.first().map_or(Path::new(""), PathBuf::as_path).display();
+        return Err(Error::Import(format!("{path} lasts {lasted} s: these are logs of several runs")));
+    }
+    let mut seconds = vec![Second::default(); lasted.max(0) as usize];
     for (begun_at, interval) in intervals {
         let place = (begun_at - first) as usize;
-        let room = &mut samples[place..(place + width as usize).min(seconds as usize)];
-        spread(interval, room);
+        let until = place.saturating_add(width as usize).min(seconds.len());
+        spread(interval, seconds.get_mut(place..until).unwrap_or_default());
     }
-    let gaps = intervals.keys().zip(intervals.keys().skip(1)).map(|(one, next)| (one + width - first, next - first));
-    let findings = [(width > 1).then(|| find_spread(width as f64)), find_gaps(gaps, &samples)];
+    // Before the first one is told, a transaction was under way; after the last, nothing ended.
+    let begins = seconds.iter().position(|second| second.is_told).unwrap_or(0);
+    let ends = seconds.iter().rposition(|second| second.is_told).map_or(0, |last| last + 1);
+    let gaps = find_stretches(&seconds[begins..ends], begins as i64);
+    let samples: Vec<Sample> = (0..).zip(&seconds).map(|(second, one)| one.to_sample(second, first)).collect();
+    let findings = [(width > 1).then(|| find_spread(width as f64)), find_gaps(gaps.into_iter(), &samples)];
     Ok(Measured {
-        started_at: Timestamp::from_second(*first).ok(),
+        started_at: Timestamp::from_second(first).ok(),
         samples,
         is_by_second: width == 1,
         findings: findings.into_iter().flatten().collect(),
         ..Measured::default()
     })
+}
+
+/// Stretches of which nothing is told, of seconds that begin with this one.
+fn find_stretches(seconds: &[Second], first: i64) -> Vec<(i64, i64)> {
+    let mut stretches: Vec<(i64, i64)> = Vec::new();
+    for (second, _) in (first..).zip(seconds).filter(|(_, one)| !one.is_told) {
+        match stretches.last_mut() {
+            Some((_, until)) if *until == second => *until += 1,
+            _ => stretches.push((second, second + 1)),
+        }
+    }
+    stretches
 }
 
 fn find_spread(seconds: f64) -> Finding {
@@ -186,15 +265,20 @@ fn find_gaps(stretches: impl Iterator<Item = (i64, i64)>, samples: &[Sample]) ->
 }
 
 /// As even as whole transactions are.
-fn spread(interval: &Interval, seconds: &mut [Sample]) {
+fn spread(interval: &Interval, seconds: &mut [Second]) {
     let width = seconds.len() as u128;
     let counted_until = |place: u128| (u128::from(interval.transactions) * place / width) as u64;
+    let has_any = interval.transactions > 0;
     for (place, second) in (0..).zip(seconds) {
-        second.transactions = counted_until(place + 1) - counted_until(place);
-        second.latency_us_mean = interval.latency_us_mean();
-        let has_any = interval.transactions > 0;
-        second.latency_us_min = has_any.then_some(interval.latency_us_min);
-        second.latency_us_max = has_any.then_some(interval.latency_us_max);
+        let share = counted_until(place + 1) - counted_until(place);
+        second.transactions = second.transactions.saturating_add(share);
+        second.weight += interval.transactions as f64 / width as f64;
+        second.latency_us_sum += interval.latency_us_sum / width as f64;
+        second.latency_us_squares += interval.latency_us_squares / width as f64;
+        let (min, max) = (interval.latency_us_min, interval.latency_us_max);
+        second.latency_us_min = second.latency_us_min.into_iter().chain(has_any.then_some(min)).min();
+        second.latency_us_max = second.latency_us_max.into_iter().chain(has_any.then_some(max)).max();
+        second.is_told = true;
     }
 }
 
@@ -208,6 +292,7 @@ fn empty_sample(second: i64, begun_at: i64) -> Sample {
         latency_us_mean: None,
         latency_us_min: None,
         latency_us_max: None,
+        latency_us_deviation: None,
         foreground_read_bytes: Bytes(0),
         device_read_bytes: Bytes(0),
         device_reads: 0,
@@ -222,9 +307,20 @@ fn read_tools_seconds(path: &Path) -> Result<Measured, Error> {
         true => Some(None),
         false => parse_tools_second(line).map(Some),
     };
-    let paths = [path.to_owned()];
-    for_each(&paths, parse, |second| intervals.extend(second))?;
-    from_intervals(&intervals, 1, &paths)
+    let (mut latest, mut back) = (i64::MIN, 0);
+    for_each(path, parse, |second| {
+        let at = second.map_or(latest, |(at, _)| at);
+        back = back.max(latest.saturating_sub(at));
+        latest = latest.max(at);
+        intervals.extend(second);
+    })?;
+    let (Some((first, _)), Some((last, _))) = (intervals.first_key_value(), intervals.last_key_value()) else {
+        return Ok(Measured::default());
+    };
+    let extent = (*first, last.saturating_add(1));
+    let mut measured = from_intervals(&intervals, 1, extent, &[path.to_owned()])?;
+    measured.findings.extend(find_back(back as f64));
+    Ok(measured)
 }
 
 fn parse_tools_second(line: &str) -> Option<(i64, Interval)> {
@@ -233,14 +329,15 @@ fn parse_tools_second(line: &str) -> Option<(i64, Interval)> {
     let interval = Interval {
         transactions: *transactions as u64,
         latency_us_sum: mean * 1000.0 * transactions,
+        latency_us_squares: 0.0,
         latency_us_min: (min * 1000.0) as u64,
         latency_us_max: (max * 1000.0) as u64,
     };
     Some((*second as i64, interval))
 }
 
-/// The lines of `--progress`, however far apart, of the first `seconds_max` seconds.
-fn from_progress(progress: &[Progress], seconds_max: i64) -> Measured {
+/// The lines of `--progress`, however far apart, of the first `seconds_max` seconds of a run that was asked to last so many `seconds`.
+fn from_progress(progress: &[Progress], seconds: Option<u32>, seconds_max: i64) -> Measured {
     let Some(first) = progress.first() else { return Measured::default() };
     // With --progress-timestamp the time is since 1970, and the first interval is as long as the second.
     let is_dated = first.until_seconds > 1e9;
@@ -249,7 +346,10 @@ fn from_progress(progress: &[Progress], seconds_max: i64) -> Measured {
     let begun_at = if is_dated { start as i64 } else { 0 };
     let mut samples: Vec<Sample> = Vec::new();
     let mut gaps = Vec::new();
+    let (mut latest, mut back) = (f64::NEG_INFINITY, 0.0_f64);
     for one in progress {
+        back = back.max(latest - one.until_seconds);
+        latest = latest.max(one.until_seconds);
         let until = (one.until_seconds - start).round();
         if until > seconds_max as f64 || until <= samples.len() as f64 {
             continue;
@@ -268,7 +368,14 @@ fn from_progress(progress: &[Progress], seconds_max: i64) -> Measured {
             second.latency_us_mean = one.latency_ms_mean.map(|latency| latency * 1000.0);
         }
     }
-    let findings = [(step.round() > 1.0).then(|| find_spread(step.round())), find_gaps(gaps.into_iter(), &samples)];
+    // The last line may be missing of a run that ended between two.
+    let asked = f64::from(seconds.unwrap_or_default()).min(seconds_max as f64);
+    if asked - samples.len() as f64 >= 2.0 * step.max(1.0) {
+        gaps.push((samples.len() as i64, asked as i64));
+        samples.extend((samples.len() as i64..asked as i64).map(|second| empty_sample(second, begun_at)));
+    }
+    let spread = (step.round() > 1.0).then(|| find_spread(step.round()));
+    let findings = [spread, find_gaps(gaps.into_iter(), &samples), find_back(back)];
     Measured {
         started_at: is_dated.then(|| Timestamp::from_second(begun_at).ok()).flatten(),
         is_by_second: step.round() <= 1.0,
@@ -281,6 +388,7 @@ fn from_progress(progress: &[Progress], seconds_max: i64) -> Measured {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::study::sweep::import::runs::Logged;
 
     fn counts(measured: &Measured) -> Vec<u64> {
         measured.samples.iter().map(|sample| sample.transactions).collect()
@@ -292,31 +400,72 @@ mod tests {
         path
     }
 
+    fn log(paths: Vec<PathBuf>, is_of_intervals: bool) -> Log {
+        let survey = |path: &PathBuf| match is_of_intervals {
+            true => Survey::of_intervals(path).unwrap(),
+            false => Survey::of_transactions(path).unwrap(),
+        };
+        let mut whole = survey(&paths[0]);
+        paths[1..].iter().for_each(|path| whole.merge(&survey(path)));
+        Log { paths, written_at: Timestamp::UNIX_EPOCH, holds: Logged { is_of_intervals, survey: whole } }
+    }
+
     #[test]
     fn wide_intervals_are_spread_without_losing_any() {
         let directory = tempfile::tempdir().unwrap();
         let one = write(directory.path(), "log.1", "1650260550 10 1000 0 80 120\n1650260555 7 700 0 90 110\n");
         let other = write(directory.path(), "log.1.1", "1650260550 1 50 0 50 50\n1650260555 0 0");
-        let measured = read_intervals(&[one, other]).unwrap();
+        let measured = read_intervals(&log(vec![one, other], true), None).unwrap();
         assert_eq!(measured.samples.len(), 10);
         assert_eq!(counts(&measured).iter().sum::<u64>(), 18);
         assert!(!measured.is_by_second && measured.findings[0].sentence().contains("5 s"), "{:?}", measured.findings);
-        assert_eq!(measured.samples[0].latency_us_min, Some(50));
+        assert_eq!((measured.samples[0].latency_us_min, measured.samples[0].latency_us_max), (Some(50), Some(120)));
+        assert_eq!(measured.samples[0].latency_us_mean, Some(1050.0 / 11.0));
+    }
+
+    #[test]
+    fn threads_whose_intervals_begin_in_two_seconds_do_not_shorten_a_run() {
+        let directory = tempfile::tempdir().unwrap();
+        let one = write(directory.path(), "log.1", "1650260550 100 50 0 5 5\n1650260560 3 50 0 5 5\n");
+        let other = write(directory.path(), "log.1.1", "1650260551 100 50 0 5 5\n");
+        // What a run of 10 s logged with --aggregate-interval=10.
+        let both = log(vec![one.clone(), other], true);
+        let measured = read_intervals(&both, Some(10)).unwrap();
+        assert_eq!((measured.samples.len(), counts(&measured).iter().sum::<u64>()), (11, 203));
+        assert!(measured.findings.iter().all(|finding| finding.kind() == "assumed"), "{:?}", measured.findings);
+        // Of one alone nothing says how long its interval is but the report.
+        let single = log(vec![write(directory.path(), "log.2", "1650260550 100 50 0 5 5\n")], true);
+        assert_eq!(read_intervals(&single, Some(10)).unwrap().samples.len(), 10);
+        let assumed = read_intervals(&single, None).unwrap();
+        assert!(assumed.samples.len() == 1 && assumed.findings[0].remedy().contains("--seconds"));
+        assert_eq!(read_intervals(&log(vec![one], true), None).unwrap().samples.len(), 20);
     }
 
     #[test]
     fn transactions_become_seconds_and_latencies() {
         let directory = tempfile::tempdir().unwrap();
-        let log = write(
+        let file = write(
             directory.path(),
             "pgbench_log.7",
             "0 0 100 0 1650260550 1\n1 0 300 0 1650260550 2\n0 1 failed 1 1650260552 3\n1 1 500 1 1650260552 4\n",
         );
-        let measured = read_transactions(&[log], None, false).unwrap();
+        let measured = read_transactions(&log(vec![file], false), None, None, false).unwrap();
         assert_eq!(counts(&measured), [2, 0, 1]);
-        assert_eq!((measured.clients, measured.scripts.len()), (Some(2), 2));
+        assert_eq!(measured.scripts.len(), 2);
         assert_eq!((measured.scripts[1].failed, measured.latency.unwrap().count), (1, 3));
         assert_eq!(measured.started_at.unwrap().as_second(), 1_650_260_550);
+    }
+
+    #[test]
+    fn a_run_is_as_long_as_it_was_though_few_transactions_ended() {
+        let directory = tempfile::tempdir().unwrap();
+        let file = write(directory.path(), "a", "0 1 7500000 0 1650260558 0\n0 2 1100000 0 1650260559 100000\n");
+        let few = log(vec![file], false);
+        let measured = read_transactions(&few, None, None, false).unwrap();
+        assert_eq!((counts(&measured), measured.lasted_seconds), (vec![0, 0, 0, 0, 0, 0, 0, 1, 1], Some(8.6)));
+        assert!(measured.findings.is_empty(), "{:?}", measured.findings);
+        // A log that is whole tells that nothing ended after its last line.
+        assert_eq!(read_transactions(&few, None, Some(10), false).unwrap().samples.len(), 10);
     }
 
     #[test]
@@ -324,45 +473,43 @@ mod tests {
         let of = |seconds: &[i64], per_second: u64| {
             let interval = Interval { transactions: per_second, ..Interval::default() };
             let intervals: Intervals = seconds.iter().map(|second| (1_650_260_550 + second, interval)).collect();
-            from_intervals(&intervals, 1, &[]).unwrap().findings
+            let extent = (1_650_260_550, 1_650_260_551 + seconds.last().unwrap());
+            from_intervals(&intervals, 1, extent, &[]).unwrap().findings
         };
         let gap = Finding::LogGaps { seconds: 3, of_seconds: 8, longest_seconds: 2, longest_after_seconds: 5 };
         assert_eq!(of(&[0, 1, 2, 4, 7], 100), [gap]);
         assert!(of(&[0, 1, 2, 4, 7], 10).is_empty() && of(&[0, 1, 2, 3], 100).is_empty());
         let line = |until_seconds| Progress { until_seconds, tps: 100.0, latency_ms_mean: None, has_lag: false };
-        let progress = from_progress(&[1.0, 2.0, 3.1, 6.0, 7.0].map(line), SECONDS_MAX);
+        let progress = from_progress(&[1.0, 2.0, 3.1, 6.0, 7.0].map(line), None, SECONDS_MAX);
         let gap = Finding::LogGaps { seconds: 2, of_seconds: 7, longest_seconds: 2, longest_after_seconds: 3 };
         assert_eq!(progress.findings, [gap]);
+        let ended = from_progress(&[1.0, 2.0, 3.0].map(line), Some(10), SECONDS_MAX);
+        let gap = Finding::LogGaps { seconds: 7, of_seconds: 10, longest_seconds: 7, longest_after_seconds: 3 };
+        assert_eq!((ended.findings, ended.samples.len()), (vec![gap], 10));
+        let twice = from_progress(&[1.0, 2.0, 1.0, 2.0].map(line), Some(2), SECONDS_MAX);
+        assert_eq!(twice.findings, [Finding::ClockSetBack { seconds: 1.0 }]);
     }
 
     #[test]
     fn logs_that_are_years_apart_are_not_of_one_run() {
         let directory = tempfile::tempdir().unwrap();
-        let log = write(directory.path(), "a", "0 0 1 0 1175850568 1\n0 1 1 0 99999999999 1\n");
-        assert!(
-            read_transactions(std::slice::from_ref(&log), None, false)
-                .unwrap_err()
-                .to_string()
-                .contains("several runs")
-        );
-        std::fs::write(&log, "0 0 1 0 1175850568 1\nhello\n0 1 1 0 1175850568 1\n").unwrap();
-        assert!(
-            read_transactions(&[log], None, false)
-                .unwrap_err()
-                .to_string()
-                .contains("line 2 makes no sense: \"hello\"")
-        );
+        let path = write(directory.path(), "a", "0 0 1 0 1175850568 1\n0 1 1 0 99999999999 1\n");
+        let apart = read_transactions(&log(vec![path.clone()], false), None, None, false).unwrap_err();
+        assert!(apart.to_string().contains("several runs"), "{apart}");
+        std::fs::write(&path, "0 0 1 0 1175850568 1\nhello\n0 1 1 0 1175850568 1\n").unwrap();
+        let torn = Survey::of_transactions(&path).unwrap_err();
+        assert!(torn.to_string().contains("line 2 makes no sense: \"hello\""), "{torn}");
     }
 
     #[test]
     fn progress_is_spread_too_dated_or_not() {
         let line = |until_seconds, tps| Progress { until_seconds, tps, latency_ms_mean: Some(2.0), has_lag: false };
-        let measured = from_progress(&[line(1.0, 10.0), line(2.0, 20.4), line(3.0, 0.0)], SECONDS_MAX);
+        let measured = from_progress(&[line(1.0, 10.0), line(2.0, 20.4), line(3.0, 0.0)], None, SECONDS_MAX);
         assert_eq!((counts(&measured), measured.is_by_second), (vec![10, 20, 0], true));
-        let measured = from_progress(&[line(5.0, 10.0), line(10.0, 20.0)], SECONDS_MAX);
+        let measured = from_progress(&[line(5.0, 10.0), line(10.0, 20.0)], None, SECONDS_MAX);
         assert_eq!((measured.samples.len(), counts(&measured).iter().sum::<u64>()), (10, 150));
-        let measured = from_progress(&[line(1_650_260_555.3, 10.0), line(1_650_260_560.3, 20.0)], SECONDS_MAX);
+        let measured = from_progress(&[line(1_650_260_555.3, 10.0), line(1_650_260_560.3, 20.0)], None, SECONDS_MAX);
         assert_eq!((measured.samples.len(), measured.started_at.unwrap().as_second()), (10, 1_650_260_550));
-        assert!(from_progress(&[line(1e300, 1.0)], SECONDS_MAX).samples.is_empty());
+        assert!(from_progress(&[line(1e300, 1.0)], None, SECONDS_MAX).samples.is_empty());
     }
 }

@@ -34,6 +34,7 @@ pub struct TrialSeries {
     pub latency_us_mean: Vec<Option<f64>>,
     pub latency_us_min: Vec<Option<u64>>,
     pub latency_us_max: Vec<Option<u64>>,
+    pub latency_us_deviation: Vec<Option<f64>>,
     /// Bytes per second, by the workload's own backends and by anybody.
     pub foreground_read_bytes: Vec<f64>,
     pub device_read_bytes: Envelope,
@@ -91,6 +92,7 @@ impl TrialSeries {
         self.latency_us_mean.push(mean_latency(span));
         self.latency_us_min.push(span.iter().filter_map(|sample| sample.latency_us_min).min());
         self.latency_us_max.push(span.iter().filter_map(|sample| sample.latency_us_max).max());
+        self.latency_us_deviation.push(latency_deviation(span));
         self.foreground_read_bytes.push(mean(span.iter().map(|sample| sample.foreground_read_bytes.0 as f64)));
         self.device_read_bytes.push(span.iter().map(|sample| sample.device_read_bytes.0 as f64));
         self.device_reads.push(mean(span.iter().map(|sample| sample.device_reads as f64)));
@@ -115,6 +117,19 @@ fn mean_latency(span: &[Sample]) -> Option<f64> {
     (count > 0.0).then(|| round(sum / count))
 }
 
+/// The same of their standard deviation: within the seconds, and between them. Nothing where one is not known.
+fn latency_deviation(span: &[Sample]) -> Option<f64> {
+    let all = mean_latency(span)?;
+    let served = span.iter().filter_map(|sample| Some((sample.latency_us_mean?, sample)));
+    let (mut squares, mut count) = (0.0, 0.0);
+    for (mean, sample) in served.filter(|(_, sample)| sample.transactions > 0) {
+        let transactions = sample.transactions as f64;
+        squares += transactions * (sample.latency_us_deviation?.powi(2) + (mean - all).powi(2));
+        count += transactions;
+    }
+    Some(round((squares / count).sqrt()))
+}
+
 #[cfg(test)]
 mod tests {
     use super::column::mean_of;
@@ -130,6 +145,7 @@ mod tests {
             latency_us_mean: (transactions > 0).then_some(latency as f64),
             latency_us_min: (transactions > 0).then_some(latency / 2),
             latency_us_max: (transactions > 0).then_some(latency * 2),
+            latency_us_deviation: (transactions > 0).then_some(3.0),
             foreground_read_bytes: Bytes(0),
             device_read_bytes: Bytes(1000 * u64::from(second)),
             device_reads: 1,
@@ -145,6 +161,8 @@ mod tests {
         assert_eq!((series.tps.mean[0], series.tps.min[0], series.tps.max[0]), (100.0, 0.0, 200.0));
         assert_eq!((series.latency_us_min[0], series.latency_us_max[0]), (Some(5), Some(80)));
         assert_eq!(series.latency_us_mean[0], Some(30.0));
+        // Of 100 around 10 and 200 around 40: 200 between the means, and 9 within.
+        assert_eq!(series.latency_us_deviation[0], Some(14.457));
         assert_eq!((series.device_read_bytes.max[0], series.os_resident_bytes[0]), (3000.0, 97));
         series.push(&[second(4, 0, 0)]);
         assert_eq!((series.latency_us_mean[1], series.latency_us_max[1]), (None, None));

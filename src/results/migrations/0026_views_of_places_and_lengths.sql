@@ -1,4 +1,5 @@
--- The views tell where the parts of a server lay.
+-- The views tell where the parts of a server lay, how long a point's trials and jobs last, what making its databases took, and how the
+-- latencies of a second scatter.
 DROP VIEW trial_summary;
 DROP VIEW sweep_summary;
 CREATE VIEW sweep_summary AS
@@ -125,7 +126,9 @@ SELECT sweep_trials.sweep_id,
        sweep_trials.ended_at,
        coalesce(sweep_trials.point ->> 'query_mode', 'prepared')               AS query_mode,
        CAST(sweep_trials.point ->> 'memory' AS BIGINT)                         AS memory_bytes,
-       coalesce(sweep_trials.point ->> 'places', 'together')                   AS places
+       coalesce(sweep_trials.point ->> 'places', 'together')                   AS places,
+       CAST(sweep_trials.warming -> 'job' ->> 'load_seconds' AS DOUBLE PRECISION)  AS load_seconds,
+       CAST(sweep_trials.warming -> 'job' ->> 'whole_seconds' AS DOUBLE PRECISION) AS whole_seconds
 FROM sweep_trials
 JOIN sweeps ON sweeps.id = sweep_trials.sweep_id
 LEFT JOIN steady ON steady.sweep_id = sweep_trials.sweep_id
@@ -210,7 +213,11 @@ SELECT figures.sweep_id,
        figures.worst_second_tps,
        coalesce(point ->> 'query_mode', 'prepared')           AS query_mode,
        CAST(point ->> 'memory' AS BIGINT)                     AS memory_bytes,
-       coalesce(point ->> 'places', 'together')               AS places
+       coalesce(point ->> 'places', 'together')               AS places,
+       CAST(point ->> 'seconds' AS INTEGER)                   AS seconds,
+       CAST(point ->> 'transactions' AS INTEGER)              AS transactions,
+       CAST(point ->> 'total_transactions' AS INTEGER)        AS total_transactions,
+       CASE WHEN CAST(point ->> 'connect' AS TEXT) IN ('1', 'true') THEN 1 ELSE 0 END AS connect
 FROM figures
 JOIN sweep_trials ON sweep_trials.sweep_id = figures.sweep_id
                  AND sweep_trials.number = figures.number
@@ -219,3 +226,70 @@ JOIN sweep_trials ON sweep_trials.sweep_id = figures.sweep_id
                      FROM sweep_trials AS first_trial
                      WHERE first_trial.sweep_id = figures.sweep_id AND first_trial.number = figures.number
                  );
+
+DROP VIEW sweep_seconds;
+CREATE VIEW sweep_seconds AS
+SELECT sweep_samples.sweep_id,
+       sweep_samples.number,
+       sweep_samples.repeat,
+       CAST(point ->> 'scale' AS INTEGER)                     AS scale,
+       CAST(point ->> 'clients' AS INTEGER)                   AS clients,
+       point ->> 'script'                                     AS script,
+       CAST(point ->> 'latency_limit_ms' AS DOUBLE PRECISION) AS latency_limit_ms,
+       point ->> 'start'                                      AS start_asked,
+       coalesce(point ->> 'strategy', 'nothing')              AS strategy,
+       coalesce(point ->> 'file_system', 'native')            AS file_system,
+       coalesce(point ->> 'server', 'default')                AS server,
+       coalesce(point ->> 'database', 'default')              AS database,
+       sweep_samples.second,
+       sweep_samples.wall_ms,
+       sweep_samples.transactions,
+       sweep_samples.latency_us_mean,
+       sweep_samples.latency_us_min,
+       sweep_samples.latency_us_max,
+       sweep_samples.foreground_read_bytes,
+       sweep_samples.device_read_bytes,
+       sweep_samples.device_reads,
+       sweep_samples.os_resident_bytes,
+       sweep_os_samples.generator_cpu_seconds,
+       sweep_os_samples.busiest_thread_cpu_seconds,
+       sweep_os_samples.server_cpu_seconds,
+       sweep_os_samples.server_run_delay_seconds,
+       sweep_os_samples.processors_busy_seconds,
+       sweep_os_samples.device_writes,
+       sweep_os_samples.device_written_bytes,
+       sweep_os_samples.device_queue,
+       sweep_os_samples.dirty_bytes,
+       sweep_os_samples.writeback_bytes,
+       sweep_os_samples.pressure_io_some,
+       sweep_samples.latency_us_deviation
+FROM sweep_samples
+JOIN sweep_trials ON sweep_trials.sweep_id = sweep_samples.sweep_id
+                 AND sweep_trials.number = sweep_samples.number
+                 AND sweep_trials.repeat = sweep_samples.repeat
+LEFT JOIN sweep_os_samples ON sweep_os_samples.sweep_id = sweep_samples.sweep_id
+                          AND sweep_os_samples.number = sweep_samples.number
+                          AND sweep_os_samples.repeat = sweep_samples.repeat
+                          AND sweep_os_samples.second = sweep_samples.second;
+
+DROP VIEW all_runs;
+CREATE VIEW all_runs AS
+SELECT id,
+       CASE
+           WHEN CAST(study ->> 'is_warmup' AS TEXT) IN ('1', 'true') THEN 'warmup'
+           WHEN study ->> 'until' = 'resident' THEN 'residency'
+           ELSE 'sweep'
+       END                                          AS kind,
+       question,
+       started_at,
+       ended_at,
+       machine ->> 'hostname'                       AS hostname,
+       machine ->> 'kernel'                         AS kernel,
+       CAST(machine ->> 'cores' AS INTEGER)         AS cores,
+       CAST(machine ->> 'memory_bytes' AS BIGINT)   AS memory_bytes,
+       server ->> 'version'                         AS server_version,
+       pgthaw_version,
+       source,
+       (SELECT count(*) FROM sweep_trials WHERE sweep_trials.sweep_id = sweeps.id) AS trials,
+       databases
+FROM sweeps;

@@ -2,12 +2,15 @@
 //!
 //! Names of kinds and figures are part of `--json` (docs/formats.md): add, never rename.
 
+mod comparison;
+mod imported;
+
 use serde::{Deserialize, Serialize};
 use strum::IntoStaticStr;
 
 use super::others::Others;
 use super::saturation::{Saturation, SaturationSign, percent};
-use crate::units::Bytes;
+use crate::units::{Bytes, counted};
 
 /// What was found, of a trial or of a whole sweep.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, IntoStaticStr)]
@@ -210,6 +213,25 @@ pub enum Finding {
         longest_seconds: u32,
         longest_after_seconds: u32,
     },
+    /// Of what was imported: the log holds so many of the transactions that there were, and of the clients.
+    LogPartial {
+        logged: u64,
+        transactions: u64,
+        clients: u32,
+        of_clients: u32,
+    },
+    /// The same: the time goes back by so much.
+    ClockSetBack {
+        seconds: f64,
+    },
+    /// The same: pgbench gave up before it had done what was asked for. Clients that did, of how many; transactions that were done, and
+    /// asked for.
+    RunAborted {
+        aborted_clients: u32,
+        clients: Option<u32>,
+        transactions: u64,
+        asked_transactions: Option<u64>,
+    },
     /// Of what was imported: what stands for something that its files do not say. `how` says it.
     Assumed {
         what: String,
@@ -232,6 +254,7 @@ impl Finding {
                 | Finding::StrategyFailed { .. }
                 | Finding::GeneratorSaturated(_)
                 | Finding::FitsCache { .. }
+                | Finding::RunAborted { .. }
         )
     }
 
@@ -260,7 +283,12 @@ impl Finding {
             ),
             Finding::GeneratorSaturated(saturation) => saturation.sentence(),
             Finding::TooFewTransactions { percentile, transactions, needed } => format!(
-                "{transactions} transactions are too few for the {}th percentile, which needs {needed}",
+                "{} too few for the {}th percentile, which needs {needed}",
+                if *transactions == 1 {
+                    "1 transaction is".to_owned()
+                } else {
+                    format!("{transactions} transactions are")
+                },
                 percentile * 100.0
             ),
             Finding::RuntimeTooShort { seconds, needed_seconds } => {
@@ -270,7 +298,7 @@ impl Finding {
                 "the database has {database_bytes} and fits into {cache}, {cache_bytes}, which it was to exceed"
             ),
             Finding::Autovacuum { runs, tables } => {
-                format!("autovacuum worked {runs} times meanwhile, on {}", tables.join(", "))
+                format!("autovacuum worked {} meanwhile, on {}", counted(*runs, "time"), tables.join(", "))
             }
             Finding::Bloat { grown_ratio, dead_ratio, tables } => bloat_sentence(*grown_ratio, *dead_ratio, tables),
             Finding::AssertionsEnabled { servers } => {
@@ -289,7 +317,10 @@ impl Finding {
                 format!("the hypervisor gave {} of the processors' time to others", percent(*ratio))
             }
             Finding::LateReadings { late, readings, worst_ms } => {
-                format!("{late} of {readings} readings came late, by up to {worst_ms} ms, and were scaled")
+                format!(
+                    "{late} of {} came late, by up to {worst_ms} ms, and were scaled",
+                    counted(*readings, "reading")
+                )
             }
             Finding::OthersRead { bytes } => format!("others read {bytes} from the device meanwhile"),
             Finding::StrategyFailed { strategy, reason } => format!("{strategy} failed: {reason}"),
@@ -312,7 +343,7 @@ impl Finding {
     pub fn remedy(&self) -> String {
         match self {
             Finding::NeverSteady { verdict, start, should_have_run_seconds, .. } => {
-                steady_remedy(verdict, start, *should_have_run_seconds)
+                steady_remedy(verdict, start, *should_have_run_seconds, "points.seconds")
             }
             Finding::StartNotAsAsked { asked, total_bytes, memory_bytes, .. } => {
                 start_remedy(asked, *total_bytes, *memory_bytes)
@@ -379,7 +410,11 @@ impl Finding {
             | Finding::TooFewPairs { .. }
             | Finding::WithinNoise { .. }
             | Finding::UncutCheckpoints { .. } => self.comparison_words(),
-            Finding::LogGaps { .. } | Finding::Assumed { .. } => self.import_words(),
+            Finding::LogGaps { .. }
+            | Finding::LogPartial { .. }
+            | Finding::ClockSetBack { .. }
+            | Finding::RunAborted { .. }
+            | Finding::Assumed { .. } => self.import_words(),
             Finding::ShortRun { .. } | Finding::ClientsBeyondScale { .. } | Finding::FitsCaches { .. } => {
                 self.size_words()
             }
@@ -397,32 +432,18 @@ impl Finding {
             ),
             Finding::ClientsBeyondScale { clients, scale, waiting } => (
                 format!(
-                    "{clients} clients update {scale} branches: in the mean {waiting:.1} of them waited for another's row"
+                    "{clients} clients update {}: in the mean {waiting:.1} of them waited for another's row",
+                    counted(*scale, "branch")
                 ),
                 "a scale of at least the clients, or a script that updates no branch (simple-update)".into(),
             ),
             Finding::FitsCaches { in_shared_buffers, in_memory, points } => (
                 format!(
-                    "the database fits into shared_buffers at {in_shared_buffers} of {points} points, and into memory at {in_memory}: a warm server reads nothing from the disk there"
+                    "the database fits into shared_buffers at {in_shared_buffers} of {}, and into memory at {in_memory}: a warm server reads nothing from the disk there",
+                    counted(*points, "point")
                 ),
                 "nothing, where that is meant; else larger scales, and [exceeds] says from which on it may not".into(),
             ),
-            _ => (String::new(), String::new()),
-        }
-    }
-
-    /// Sentence and remedy of what is found of what was imported; empty of all else.
-    fn import_words(&self) -> (String, String) {
-        match self {
-            Finding::LogGaps { seconds, of_seconds, longest_seconds, longest_after_seconds } => (
-                format!(
-                    "nothing is told of {seconds} of its {of_seconds} s, the longest stretch {longest_seconds} s from second {} on: the server stood still, or a part is missing",
-                    longest_after_seconds + 1
-                ),
-                "see in the server's log whether it stood still; else import the whole of it, or a run that is whole"
-                    .into(),
-            ),
-            Finding::Assumed { what, how } => (what.clone(), how.clone()),
             _ => (String::new(), String::new()),
         }
     }
@@ -466,37 +487,6 @@ impl Finding {
     }
 }
 
-impl Finding {
-    /// Sentence and remedy of what is found of a comparison; empty of all else.
-    fn comparison_words(&self) -> (String, String) {
-        match self {
-            Finding::TwoSweeps => (
-                "the sides are of two sweeps, one after the other: a drift of the machine looks like a difference"
-                    .into(),
-                "measure both in one sweep".into(),
-            ),
-            Finding::TooFewPairs { pairs, needed } => (
-                format!("{pairs} pairs cannot show a difference at p < 0.05, however large it is"),
-                format!("repeats = {needed} or more"),
-            ),
-            Finding::WithinNoise { within, differences, floor_ratio } => (
-                format!(
-                    "{within} of {differences} differences are within the noise floor: equal sides of the sweep differ by up to {:.1} %",
-                    100.0 * (floor_ratio - 1.0)
-                ),
-                "take them for none, or measure with more repeats and longer trials until the floor is lower".into(),
-            ),
-            Finding::UncutCheckpoints { unequal, pairs } => (
-                format!(
-                    "in {unequal} of {pairs} pairs one trial saw more checkpoints than the other, and they were not cut to whole cycles"
-                ),
-                "let trials last several times checkpoint_timeout, and compare tps or worst-second".into(),
-            ),
-            _ => (String::new(), String::new()),
-        }
-    }
-}
-
 fn who_was(servers: &[String]) -> String {
     match servers {
         [] => "the server was".to_owned(),
@@ -521,7 +511,9 @@ fn bloat_sentence(grown_ratio: f64, dead_ratio: f64, tables: &[String]) -> Strin
 
 fn shared_sentence(busy_ratio: f64, generator_ratio: f64, processors: u32) -> String {
     format!(
-        "server and pgbench share {processors} processors, which were {} busy; pgbench took {} of their time",
+        "server and pgbench share {}, which {} {} busy; pgbench took {} of the time",
+        counted(processors, "processor"),
+        if processors == 1 { "was" } else { "were" },
         percent(busy_ratio),
         percent(generator_ratio)
     )
@@ -534,11 +526,12 @@ fn noise_sentence(ratio: f64, repeats: u32) -> String {
     )
 }
 
-/// A trial that started warm cannot be started warmer, and one that becomes slower is not cured by patience alone.
-fn steady_remedy(verdict: &str, start: &str, should_have_run_seconds: Option<f64>) -> String {
+/// A trial that started warm cannot be started warmer, and one that becomes slower is not cured by patience alone. `option` is what
+/// makes it longer.
+fn steady_remedy(verdict: &str, start: &str, should_have_run_seconds: Option<f64>, option: &str) -> String {
     let longer = match should_have_run_seconds {
-        Some(seconds) => format!("let the trial last {seconds:.0} s (points.seconds)"),
-        None => "let the trial last longer (points.seconds)".to_owned(),
+        Some(seconds) => format!("let the trial last {seconds:.0} s ({option})"),
+        None => format!("let the trial last longer ({option})"),
     };
     match start {
         _ if verdict == "degrading" => {
