@@ -352,10 +352,13 @@ fn the_kernel_reads_ahead_where_it_was_read_before() {
 /// The model knows of a range what it takes on average; the simulation reads each one, page by page.
 #[test]
 fn ranges_of_neighbours_come_in_few_reads() {
-    for (run_pages, window, clients) in [(10.8, 16.0, 4), (2.6, 16.0, 1), (83.0, 16.0, 4), (10.8, 128.0, 16), (10.8, 1.0, 4)] {
+    for (run_pages, window, clients) in
+        [(10.8, 16.0, 4), (2.6, 16.0, 1), (83.0, 16.0, 4), (10.8, 128.0, 16), (10.8, 1.0, 4)]
+    {
         let name = format!("{clients} clients, ranges of {run_pages}, read-ahead {window}");
         let mut workload = Workload { read_ahead_pages: window, ..workload(clients, Popularity::Uniform) };
-        workload.classes[2] = PageClass { pages: 160_394.0, run_pages, accesses: run_pages, ..workload.classes[2].clone() };
+        workload.classes[2] =
+            PageClass { pages: 160_394.0, run_pages, accesses: run_pages, ..workload.classes[2].clone() };
         let mut server = server(3000.0, f64::INFINITY, 1e9);
         // Of the limits the simulation knows that of reads alone.
         server.device.bandwidth = f64::INFINITY;
