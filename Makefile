@@ -103,6 +103,14 @@ bench-restore: build ## The restore study (CASES="b e" some of it, ARGS="--repea
 bench-predict: build ## Forecasts beside trials: how far off the model is (ARGS="uniform-25-c4"): 12 minutes
 	@lab/predict/run $(ARGS)
 
+.PHONY: bench-tpch
+bench-tpch: build ## Three reports of TPC-H from cold, alone and with what they read brought in (ARGS="--dry-run"): half an hour
+	@scripts/setup --for demo
+	@command -v tpchgen-cli >/dev/null || { \
+	  echo "building tpchgen-cli, which generates TPC-H's rows" >&2; \
+	  cargo install --quiet --locked --root target/tools tpchgen-cli; }
+	@target/release/pgthaw bench sweep lab/tpch/study.toml $(ARGS)
+
 .PHONY: bench-code
 bench-code: web ## What pgthaw's own computing costs (criterion)
 	cargo bench --locked --benches

@@ -5,6 +5,7 @@ import collections
 import csv
 import json
 import pathlib
+import statistics
 import subprocess
 
 import anchors
@@ -14,7 +15,7 @@ TRUTHS = ["warm", "periodic", "never_warm", "degrading"]
 
 
 def judge_by_program(program, path, curve):
-    """Verdict, from when on, and why."""
+    """Verdict, from when on, why, and the level with its share of uncertainty."""
     command = [program, "steady", "--json"]
     if curve["pages_told"] == "option":
         command += ["--pages", curve["pages"]]
@@ -22,23 +23,23 @@ def judge_by_program(program, path, curve):
     try:
         told = json.loads(done.stdout)["curves"][0]
     except (ValueError, LookupError):
-        return "none", None, done.stderr.strip().replace("\n", " ")
+        return "none", None, done.stderr.strip().replace("\n", " "), None
     if told["error"]:
-        return "none", None, told["error"]
-    return told["verdict"], told["steady_from_seconds"], told["reason"]
+        return "none", None, told["error"], None
+    return told["verdict"], told["steady_from_seconds"], told["reason"], (told["steady_tps"], told["level_error_share"])
 
 
 def judge_all(folder, curves, judge):
     for curve in curves:
-        verdict, begin, reason = judge(folder / curve["file"], curve)
-        yield {**curve, "verdict": verdict, "begin": begin, "reason": reason}
+        verdict, begin, reason, level = judge(folder / curve["file"], curve)
+        yield {**curve, "verdict": verdict, "begin": begin, "reason": reason, "level": level}
 
 
 def anchor(judge):
     def judge_file(path, _):
         line_seconds, rates = anchors.read_curve(path)
         verdict, begin = judge(rates)
-        return verdict, begin if begin is None else begin * line_seconds, ""
+        return verdict, begin if begin is None else begin * line_seconds, "", None
     return judge_file
 
 
@@ -58,6 +59,15 @@ def is_early(one):
     """Steady from more than the seconds of a line before 90 % of the final level were reached."""
     return (one["truth"] in ("warm", "periodic") and one["begin"] is not None
             and one["begin"] < float(one["from_90_seconds"]) - float(one["line_seconds"]))
+
+
+def levels(judged):
+    """How often the true level of what is warm lies within the interval that is told, and how wide that is."""
+    told = [(float(one["final_tps"]), *one["level"]) for one in judged
+            if one["truth"] == "warm" and one["verdict"] == "steady" and one["level"][1] is not None]
+    held = sum(abs(final - level) <= share * level for final, level, share in told)
+    width = 100 * statistics.median(share for *_, share in told) if told else 0
+    yield f"The true level of steady curves lies within its ± in {of(held, len(told))}; half of these are at most ±{width:.1} %.\n"
 
 
 def of(number, total):
@@ -127,6 +137,7 @@ def report(folder, curves, program, with_anchors, most):
     yield from table(["judge", *RATES], [[name, *rates(judged)] for name, judged in decided.items()])
     yield "What pgthaw says of those that can be decided:\n"
     yield from confusion(decided["pgthaw"])
+    yield from levels(decided["pgthaw"])
     undecided = [one for one in everything["pgthaw"] if one["decidable"] != "yes"]
     if undecided:
         yield "And of those that cannot, by their curve and what is told:\n"

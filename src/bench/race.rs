@@ -1,6 +1,6 @@
 //! The seconds that count: workload, strategy and sampler from the same instant on, under the same limit.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::mpsc::channel;
 use std::time::Duration;
 
@@ -15,7 +15,7 @@ use crate::observe::{
     BackendReads, BackendRole, Cadence, GaugeSampler, GaugeSources, MachineReading, Sampler, Sources, compute_seconds,
     compute_tenths,
 };
-use crate::study::{Events, Measured};
+use crate::study::{Events, LoadBegins, Measured, Strategy};
 use crate::units::Bytes;
 
 /// A server is started at this part of a second, so that it is ready shortly before the next one begins: what it reads
@@ -40,6 +40,7 @@ const LIMITED_GRACE: Duration = Duration::from_secs(3);
 pub struct Entrants<'a> {
     pub generator: &'a mut dyn Generator,
     pub contender: Contender,
+    pub load_begins: LoadBegins,
     /// That it lasts, or at most when it ends when it is steady or by itself.
     pub seconds: u32,
     /// The race is over when the workload is.
@@ -48,6 +49,8 @@ pub struct Entrants<'a> {
     /// Whom io workers read for.
     pub io_workers_serve: BackendRole,
     pub watched: Watched,
+    /// The first segments of relations whose residency is counted on its own.
+    pub relations: Vec<PathBuf>,
     /// Looks at what is wanted, beside a warmer of an idle server: the race is over when all of it is there.
     pub looker: Option<Looker>,
     pub cadence: Cadence,
@@ -60,7 +63,8 @@ impl Entrants<'_> {
         Ok(Sources {
             device: self.device,
             backends: BackendReads::new(lab.postmaster_pid(), self.io_workers_serve),
-            files: lab.open_database_files()?,
+            files: lab.open_files_of(&self.relations)?,
+            relations: self.relations.len(),
             page_bytes: lab.page_cache().page_bytes(),
             cadence: self.cadence,
         })
@@ -110,6 +114,8 @@ pub fn run_race(
     stop: &Stop,
 ) -> Result<Measured, Error> {
     let (sources, device, seconds) = (entrants.sources(lab)?, entrants.device, entrants.seconds);
+    let load_waits =
+        entrants.load_begins == LoadBegins::AfterWarmer && entrants.contender.strategy != Strategy::Nothing;
     let generator = entrants.generator;
     let contender = entrants.contender.ready(lab, directory, limit.as_ref())?;
 
@@ -125,7 +131,9 @@ pub fn run_race(
     let machine_before = MachineReading::read(lab.postmaster_pid(), device);
     let probe = entrants.looker.map(|looker| looker.start(start.monotonic)).transpose()?;
     std::thread::sleep(start.monotonic.saturating_sub(clock::read_monotonic()));
-    generator.go();
+    if !load_waits {
+        generator.go();
+    }
     let mut contender = contender.go(start.monotonic);
 
     let head_start_bytes = limit.as_ref().map(read_used).transpose()?;
@@ -133,6 +141,7 @@ pub fn run_race(
     let mut watch = Watch::new(entrants.watched, readings, events, generator_pids);
     let Entrants { ends_by_itself, cadence, .. } = entrants;
     let course = Course { lab, start, seconds, ends_by_itself, cadence, stop };
+    let load_began_after = if load_waits { course.begin_after(&mut contender, generator)? } else { Duration::ZERO };
     let is_early = course.follow(generator, &mut contender, &mut watch, probe.as_ref())?;
     if is_early {
         generator.end_early();
@@ -147,20 +156,17 @@ pub fn run_race(
     let others = machine_before.zip(machine_after).map(|(from, to)| to.others_since(&from, limited_read_bytes));
     let outcome = contender.finish(lab);
     let seen = probe.map(Probe::finish).transpose()?;
-    let end = start.after(seconds);
-    let in_time = poll_until(generator, end + LIMITED_GRACE, stop)?;
-    limit.map_or(Ok(()), DiskLimit::remove)?;
-    let late = || poll_until(generator, end + PGBENCH_GRACE, stop);
-    let ended_at = in_time.map_or_else(late, |at| Ok(Some(at)))?;
-    let ended_at = ended_at.ok_or_else(|| generator.failure())?;
+    let ended_at = wait_for_end(generator, start.after(seconds), limit, stop)?;
     Ok(Measured {
         start_unix: start.unix,
         start_monotonic: start.monotonic,
         seconds: compute_seconds(&readings.seconds, start.monotonic, seconds),
         foreground_tenths: compute_tenths(&readings.workload, start.monotonic, seconds),
-        progress: generator.read_paces(),
+        progress: after_waiting(load_began_after, generator.read_paces()),
+        load_began_after,
         ended_after: ended_at.saturating_sub(start.monotonic),
         outcome,
+        relations: readings.relations,
         generator_shares: watch.generator_shares,
         os_samples,
         head_start_bytes,
@@ -180,6 +186,18 @@ struct Course<'a> {
 }
 
 impl Course<'_> {
+    /// Lets the load begin when what warms the server has ended, or the race is over. Says how long after the start that was.
+    fn begin_after(&self, contender: &mut ActiveContender, generator: &mut dyn Generator) -> Result<Duration, Error> {
+        let last = self.start.after(self.seconds);
+        while contender.ended_at().is_none() && clock::read_monotonic() < last {
+            self.stop.check()?;
+            contender.poll(self.lab);
+            std::thread::sleep(poll_interval(self.cadence));
+        }
+        generator.go();
+        Ok(clock::read_monotonic().saturating_sub(self.start.monotonic))
+    }
+
     /// Looks at everybody until it is over. True when that is before its seconds are.
     fn follow(
         &self,
@@ -205,6 +223,13 @@ impl Course<'_> {
     }
 }
 
+/// Transactions of each second since the start, of a load that counted its own.
+fn after_waiting(load_began_after: Duration, mut paces: Vec<f64>) -> Vec<f64> {
+    let waited = load_began_after.as_secs_f64().round() as usize;
+    paces.splice(0..0, std::iter::repeat_n(0.0, waited));
+    paces
+}
+
 fn poll_interval(cadence: Cadence) -> Duration {
     match cadence {
         Cadence::Close => POLL_INTERVAL,
@@ -214,6 +239,20 @@ fn poll_interval(cadence: Cadence) -> Duration {
 
 fn read_used(limit: &DiskLimit) -> Result<Bytes, Error> {
     Ok(limit.read_usage()?.read_bytes)
+}
+
+/// When the generator ended, whose last second ends at `end`. The limit is lifted from one that is late for long.
+fn wait_for_end(
+    generator: &mut dyn Generator,
+    end: Duration,
+    limit: Option<DiskLimit>,
+    stop: &Stop,
+) -> Result<Duration, Error> {
+    let in_time = poll_until(generator, end + LIMITED_GRACE, stop)?;
+    limit.map_or(Ok(()), DiskLimit::remove)?;
+    let late = || poll_until(generator, end + PGBENCH_GRACE, stop);
+    let ended_at = in_time.map_or_else(late, |at| Ok(Some(at)))?;
+    ended_at.ok_or_else(|| generator.failure())
 }
 
 /// When the generator ended; `None`: it has not until the deadline.

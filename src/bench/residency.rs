@@ -1,12 +1,12 @@
 //! Where a relation is resident, as a strip of pieces that the report can draw.
 
 use std::collections::HashMap;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use crate::lab::{Error, Lab, connect_to};
 use crate::linux::page_cache::{PageCache, read_resident_pages};
 use crate::postgres::{Buffer, Relation, read_buffers, read_databases, read_fork_blocks, read_relations};
-use crate::study::{RelationResidency, ResidencyStrip};
+use crate::study::{RelationResidency, ResidencyCourse, ResidencyStrip};
 use crate::units::{Bytes, Fork};
 
 /// Pieces of a strip: as many as a report has room for.
@@ -73,14 +73,20 @@ impl StripRelation {
         (self.relation.name.to_string(), self.total_bytes)
     }
 
-    /// Both strips of a trial together.
-    pub fn describe(&self, before: ResidencyStrip, after: ResidencyStrip) -> RelationResidency {
+    /// The file of its first segment; those of the others have its name and a number.
+    pub fn first_segment(&self, data: &Path) -> PathBuf {
+        self.relation.path.segment_file(data, Fork::Main, 0)
+    }
+
+    /// Both strips of a trial together, and what was resident at the end of each second between them.
+    pub fn describe(&self, before: ResidencyStrip, after: ResidencyStrip, resident: &[Bytes]) -> RelationResidency {
         RelationResidency {
             relation: self.relation.name.to_string(),
             kind: self.relation.kind.name().to_owned(),
             total_bytes: self.total_bytes,
             before,
             after,
+            course: ResidencyCourse::of(resident, self.total_bytes),
         }
     }
 }

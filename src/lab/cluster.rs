@@ -1,5 +1,6 @@
 //! The server that is measured: started, stopped, made cold, and proven to be.
 
+use std::ffi::OsStr;
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -210,9 +211,15 @@ impl Lab {
 
     /// Opens the benchmark database's files, to count what of them is resident.
     pub fn open_database_files(&self) -> Result<Vec<Box<dyn CachedFile>>, Error> {
+        Ok(self.open_files_of(&[])?.into_iter().map(|(_, file)| file).collect())
+    }
+
+    /// The same, each with the place of its relation among those whose first segments are given.
+    pub fn open_files_of(&self, first_segments: &[PathBuf]) -> Result<Vec<DatabaseFile>, Error> {
         let mut files = Vec::new();
         visit_files(&self.database_directory, &mut |path| {
-            files.extend(self.cache.open(path)?);
+            let of = first_segments.iter().position(|first| is_segment_of(path, first));
+            files.extend(self.cache.open(path)?.map(|file| (of, file)));
             Ok(())
         })?;
         Ok(files)
@@ -360,6 +367,15 @@ pub async fn run_statement(connection: &mut PgConnection, action: &'static str, 
     let done = sqlx::query(AssertSqlSafe(sql)).execute(connection).await;
     done.map_err(|source| postgres::Error::Query { action, source })?;
     Ok(())
+}
+
+/// A file of the benchmark's database, with the place of its relation among those that were asked for.
+pub type DatabaseFile = (Option<usize>, Box<dyn CachedFile>);
+
+/// Is it the first segment's file, or one with its name and a number?
+fn is_segment_of(path: &Path, first: &Path) -> bool {
+    let is_number = |text: &OsStr| text.to_str().is_some_and(|text| text.parse::<u32>().is_ok());
+    path == first || (path.with_extension("") == first && path.extension().is_some_and(is_number))
 }
 
 #[cfg(test)]

@@ -38,16 +38,20 @@ pub struct Sources {
     /// The disk that holds the data directory; `None` where there is none (tmpfs), whose reads then count as 0.
     pub device: Option<DeviceNumber>,
     pub backends: BackendReads,
-    /// The files whose residency is counted.
-    pub files: Vec<Box<dyn CachedFile>>,
+    /// The files whose residency is counted, each with the place of its relation among those that are counted on their own.
+    pub files: Vec<(Option<usize>, Box<dyn CachedFile>)>,
+    /// How many those are.
+    pub relations: usize,
     pub page_bytes: u64,
     pub cadence: Cadence,
 }
 
 /// What was resident when it was counted last.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Debug, Default)]
 struct Resident {
     bytes: Bytes,
+    /// Of each relation that is counted on its own.
+    relations: Vec<Bytes>,
     /// Until this monotonic instant it stands for what is.
     good_until: Duration,
 }
@@ -78,23 +82,28 @@ impl Sources {
 
     fn count_resident(&self) -> Result<Resident, Error> {
         let began = clock::read_monotonic();
-        let bytes = self.read_resident()?;
+        let (bytes, relations) = self.read_resident()?;
         let ended = clock::read_monotonic();
         let good_for = match self.cadence {
             Cadence::Close => Duration::ZERO,
             Cadence::Sparing => ended.saturating_sub(began).div_f64(RESIDENCY_SHARE),
         };
-        Ok(Resident { bytes, good_until: began + good_for })
+        Ok(Resident { bytes, relations, good_until: began + good_for })
     }
 
-    /// Bytes of the files that are in the page cache.
-    pub fn read_resident(&self) -> Result<Bytes, Error> {
-        let mut pages = 0;
-        for file in &self.files {
+    /// Bytes of the files that are in the page cache, and of them those of each relation that is counted on its own.
+    fn read_resident(&self) -> Result<(Bytes, Vec<Bytes>), Error> {
+        let mut all = Bytes(0);
+        let mut relations = vec![Bytes(0); self.relations];
+        for (relation, file) in &self.files {
             let range = PageRange::new(0, file.size_bytes().div_ceil(self.page_bytes));
-            pages += file.read_counts(range)?.cached;
+            let bytes = file.read_counts(range)?.cached * self.page_bytes;
+            all.0 += bytes;
+            if let Some(own) = relation.and_then(|place| relations.get_mut(place)) {
+                own.0 += bytes;
+            }
         }
-        Ok(Bytes(pages * self.page_bytes))
+        Ok((all, relations))
     }
 }
 
@@ -103,6 +112,8 @@ impl Sources {
 pub struct Readings {
     /// At the start and at the end of each second.
     pub seconds: Vec<Reading>,
+    /// What of each relation was resident then; nothing where none is counted on its own.
+    pub relations: Vec<Vec<Bytes>>,
     /// What the workload's backends had read so far, at the start and at the end of each tenth of a second: the instant
     /// at which a server gets warm lies within a second.
     pub workload: Vec<(Duration, Bytes)>,
@@ -169,6 +180,9 @@ fn sample(
             let reading = sources.read(&mut resident)?;
             on_reading(&reading);
             readings.seconds.push(reading);
+            if sources.relations > 0 {
+                readings.relations.push(resident.relations.clone());
+            }
             reading.counters.workload_read_bytes
         } else if tick < SEARCH_TICKS {
             sources.backends.read()?.workload_read_bytes
@@ -196,7 +210,8 @@ mod tests {
     fn sources(files: Vec<Box<dyn CachedFile>>) -> Sources {
         let backends = BackendReads::new(std::process::id(), BackendRole::Workload);
         let page_bytes = SystemPageCache::new().page_bytes();
-        Sources { device: None, backends, files, page_bytes, cadence: Cadence::Close }
+        let files = files.into_iter().map(|file| (Some(0), file)).collect();
+        Sources { device: None, backends, files, relations: 1, page_bytes, cadence: Cadence::Close }
     }
 
     #[test]
@@ -238,6 +253,9 @@ mod tests {
         let file = tempfile::NamedTempFile::new().unwrap();
         std::fs::write(file.path(), vec![1; 1 << 20]).unwrap();
         let cached = SystemPageCache::new().open(file.path()).unwrap().unwrap();
-        assert_eq!(sources(vec![cached]).read_resident().unwrap(), Bytes(1 << 20));
+        let of_another = SystemPageCache::new().open(file.path()).unwrap().unwrap();
+        let mut sources = sources(vec![cached]);
+        sources.files.push((None, of_another));
+        assert_eq!(sources.read_resident().unwrap(), (Bytes(2 << 20), vec![Bytes(1 << 20)]));
     }
 }

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use super::gauges::OsSample;
 use super::others::OthersUse;
-use super::sweep::LoadSample;
+use super::sweep::{Job, LoadSample};
 use crate::units::Bytes;
 
 /// What a strategy did.
@@ -46,9 +46,13 @@ pub struct Measured {
     pub foreground_tenths: Vec<Bytes>,
     /// Transactions in each second, as pgbench said meanwhile.
     pub progress: Vec<f64>,
+    /// When the load began, since the start.
+    pub load_began_after: Duration,
     /// When pgbench was over, since the start.
     pub ended_after: Duration,
     pub outcome: Outcome,
+    /// What was resident at the start and at the end of each second, of each relation that has a strip.
+    pub relations: Vec<Vec<Bytes>>,
     /// Processors that pgbench used in each second.
     pub generator_shares: Vec<f64>,
     /// What the machine did; nothing where it was not gauged.
@@ -59,6 +63,19 @@ pub struct Measured {
     pub seen: Option<Seen>,
     /// What everybody else had of the machine; `None` where the kernel does not tell.
     pub others: Option<OthersUse>,
+}
+
+impl Measured {
+    /// What somebody waited for whose transactions ended the trial.
+    pub fn job(&self, transactions: u64) -> Job {
+        let load = self.ended_after.saturating_sub(self.load_began_after);
+        Job {
+            transactions,
+            warmer_seconds: self.outcome.ended_after.map(|after| after.as_secs_f64()),
+            load_seconds: load.as_secs_f64(),
+            whole_seconds: self.ended_after.as_secs_f64(),
+        }
+    }
 }
 
 /// What was read from the device so far.

@@ -34,8 +34,8 @@ pub use measures::{Join, MEASURES, Measure};
 pub use order::{Turn, plan_order};
 pub use others::{NOISE_TOLD, Others, OthersUse};
 pub use record::{
-    Device, Disk, Machine, NO_DISK, RelationResidency, ResidencyStrip, Run, Sample, StartState, StrategyOutcome, Study,
-    StudyForecast, Trial, new_run_id,
+    Device, Disk, Machine, NO_DISK, RelationResidency, ResidencyCourse, ResidencyStrip, Run, Sample, StartState,
+    StrategyOutcome, Study, StudyForecast, Trial, new_run_id,
 };
 pub use roles::{STRATEGY_ROLE, WORKLOAD_ROLE};
 pub use samples::compute_samples;
@@ -45,10 +45,10 @@ pub use strategy::{NOTHING, PGTHAW, Strategy};
 pub use sweep::{
     AUTOVACUUM, AxisLength, Bound, Brought, BufferUse, CALIBRATION_SECONDS, Checkpoint, CheckpointBegun, Climb,
     DATABASE, DEFAULT_SERVER, DatabaseKey, DatabaseSpec, Exceeded, FileSystemSpec, GeneratorCalibration, Generators,
-    ImportOptions, Imported, LOG_LINE_PREFIX, Latencies, LatencyHistogram, LoadSample, NATIVE, OlderRun, PlannedPoint,
-    Point, RESIDENT_SHARE, SIDE, SIDES, ScriptLatency, ServerSpec, StartAsked, Sweep, SweepPlan, SweepRun, SweepTrial,
-    TimeLeft, ToldRun, TrialGenerator, TrialGenerators, Until, Warming, WarmingFigures, WarmupAsked, WarmupFacts,
-    check_room, compute_worst_second, empty_trial, expected_seconds, forecast_warm_seconds, image_bytes,
-    needed_bytes_on, parse_checkpoints, parse_sweep, plan_sweep, plan_turns, read_import, read_sweep, render_digest,
-    tells_of_trial,
+    ImportOptions, Imported, Job, LOG_LINE_PREFIX, Latencies, LatencyHistogram, LoadBegins, LoadSample, NATIVE,
+    OlderRun, PlannedPoint, Point, RESIDENT_SHARE, SIDE, SIDES, ScriptLatency, ServerSpec, StartAsked, Sweep,
+    SweepPlan, SweepRun, SweepTrial, TimeLeft, ToldRun, TrialGenerator, TrialGenerators, Until, Warming,
+    WarmingFigures, WarmupAsked, WarmupFacts, check_room, compute_worst_second, empty_trial, expected_seconds,
+    forecast_warm_seconds, image_bytes, needed_bytes_on, parse_checkpoints, parse_sweep, plan_sweep, plan_turns,
+    read_import, read_sweep, render_digest, tells_of_trial,
 };

@@ -269,6 +269,32 @@ pub struct RelationResidency {
     pub total_bytes: Bytes,
     pub before: ResidencyStrip,
     pub after: ResidencyStrip,
+    /// Meanwhile, where somebody looked.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub course: Option<ResidencyCourse>,
+}
+
+/// How a relation got into the page cache, from the start of a trial on.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(ts_rs::TS))]
+pub struct ResidencyCourse {
+    /// Seconds from one look to the next; the first was so long after the start.
+    pub step_seconds: u32,
+    /// The share that was resident at each look, 0 to 1, to a thousandth.
+    pub shares: Vec<f32>,
+}
+
+/// Looks that are kept of a trial: more than a page has pixels for are no use.
+const COURSE_LOOKS: usize = 600;
+
+impl ResidencyCourse {
+    /// Of what was resident at the end of each second, of so many bytes.
+    pub fn of(resident: &[Bytes], total: Bytes) -> Option<ResidencyCourse> {
+        let step = resident.len().div_ceil(COURSE_LOOKS).max(1);
+        let share = |bytes: &Bytes| (1000.0 * bytes.0 as f32 / total.0.max(1) as f32).round().min(1000.0) / 1000.0;
+        let shares: Vec<f32> = resident.iter().skip(step - 1).step_by(step).map(share).collect();
+        (!shares.is_empty()).then_some(ResidencyCourse { step_seconds: step as u32, shares })
+    }
 }
 
 /// A relation cut into equal pieces from its first block to its last: the resident share of each, 0 to 1.

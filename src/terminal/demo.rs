@@ -89,6 +89,7 @@ mod tests {
     fn relations_have_a_strip_per_tier() {
         let strip = |share: f32| ResidencyStrip { os: vec![share; 64], buffers: vec![0.0; 64] };
         let relation = RelationResidency {
+            course: None,
             relation: "public.pgbench_accounts".into(),
             kind: "table".into(),
             total_bytes: Bytes(640 << 20),

@@ -208,6 +208,14 @@ fn figure_columns(points: &[PointSummary]) -> Vec<Column> {
         Column::number("trials", 4, points.iter().map(render_trials).collect()),
     ]);
     columns.extend(background_columns(points));
+    if has_any(Metric::Whole) {
+        columns.extend([
+            Column::number("warmer, s", 0, of(Metric::Warmer, hundredths)),
+            Column::number("load, s", 0, of(Metric::Load, hundredths)),
+            Column::number("in all, s", 0, of(Metric::Whole, hundredths)),
+            Column::number("from–to", 1, of(Metric::Whole, ends_in_hundredths)),
+        ]);
+    }
     if has_any(Metric::WarmAfter) {
         columns.extend([
             Column::number("warm after, s", 0, of(Metric::WarmAfter, middle)),

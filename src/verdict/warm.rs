@@ -1,5 +1,7 @@
-//! When is a trial warm? Judged physically: from then on until it ends fewer than 1 % of the transactions of any three seconds
-//! read from the device. Of three, so that a vacuum, or a page that the kernel took back, is no relapse.
+//! When is a trial warm? Judged physically: from its first second in which fewer than 1 % of the transactions read from the
+//! device, if from then on until it ends any three seconds have fewer too. Three, so that a vacuum, or a page that the kernel took
+//! back, is no relapse; and a second of its own, so that the leap of a slow disk's throughput does not outvote the cold second before
+//! it.
 //!
 //! Throughput cannot say it: the cold plateau is as steady as the warm one, and the steady level itself moves with
 //! the neighbours' load. What the workload's own backends read from the device has a natural zero.
@@ -58,8 +60,8 @@ pub fn find_first_warm(samples: &[Sample], block_size: Bytes) -> Option<usize> {
         misses < WARM_SHARE * transactions as f64
     };
     let windows: Vec<bool> = samples.windows(SUSTAINED_SECONDS).map(is_warm).collect();
-    let first_warm = windows.iter().rposition(|is_warm| !is_warm).map_or(0, |last| last + 1);
-    (first_warm < windows.len()).then_some(first_warm)
+    let sustained = windows.iter().rposition(|is_warm| !is_warm).map_or(0, |last| last + 1);
+    (sustained..windows.len()).find(|second| is_warm(&samples[*second..=*second]))
 }
 
 #[cfg(test)]
@@ -114,6 +116,14 @@ mod tests {
     }
 
     #[test]
+    fn a_leap_of_the_throughput_does_not_make_the_seconds_before_it_warm() {
+        let mut trial = seconds(&[200, 200, 200, 3, 0, 0, 0]);
+        trial[4..].iter_mut().for_each(|sample| sample.transactions = 100_000);
+        // Of the third to the fifth second 203 of 102,000 read; the third is cold all the same.
+        assert_eq!(find_first_warm(&trial, BLOCK), Some(3));
+    }
+
+    #[test]
     fn what_the_kernel_takes_back_for_ever_is_not_warm() {
         assert_eq!(warm_after(&[900, 0, 30, 0, 0, 30, 0, 0, 30, 0, 0]), None);
         assert_eq!(warm_after(&[900, 0, 15, 0, 0, 15, 0, 0, 15, 0, 0]), Some(1.0));
@@ -126,7 +136,7 @@ mod tests {
         let warm_after = |trial: &[Sample]| compute_warm_after(trial, &even_tenths(trial), BLOCK);
         assert_eq!((warm_after(&trial), compute_miss_share(&trial[5], BLOCK)), (Some(0.0), None));
         trial[4..7].iter_mut().for_each(|sample| sample.transactions = 0);
-        assert_eq!(warm_after(&trial), Some(6.0));
+        assert_eq!(warm_after(&trial), Some(7.0));
     }
 
     #[test]

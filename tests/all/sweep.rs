@@ -85,6 +85,50 @@ fn cold_servers_are_warmed_by_what_the_study_names() {
     assert!(kept == printed, "what was kept differs from what was printed");
 }
 
+/// A report that is waited for: what it reads is brought in first, and the times of both add up.
+#[test]
+fn a_job_waits_for_what_warms_its_server() {
+    let (home, place) = (Home::new(), Place::new());
+    fs::write(home.path().join("accounts.sql"), "SELECT sum(abalance) FROM pgbench_accounts WHERE aid <= 100000;\n")
+        .unwrap();
+    fs::write(home.path().join("tellers.sql"), "SELECT sum(tbalance) FROM pgbench_tellers;\n").unwrap();
+    let text_of = |begins: &str| {
+        format!(
+            "repeats = 1\nwanted = 'script'\n[points]\nscale = 5\nscript = ['accounts.sql', 'tellers.sql']\ntransactions = 1\n\
+             start = 'cold'\nstrategy = ['nothing', 'pgthaw']\nload_begins = '{begins}'\ndisk = 'gp3'\n"
+        )
+    };
+    let path = spec(&home, &text_of("after-warmer"));
+    let output = sweep(&place, &home, 15, path.to_str().unwrap(), &["--json"]).output().unwrap();
+    let printed = Output::from(output).ok().json();
+    let of = |script: &str, strategy: &str| {
+        let is = |one: &&Value| one["point"]["script"] == script && one["point"]["strategy"] == strategy;
+        let trial = trials(&printed).iter().find(is).unwrap();
+        assert_eq!((&trial["failure"], &trial["transactions"]), (&Value::Null, &json!(1)), "{script} {strategy}");
+        trial
+    };
+    let seconds = |trial: &Value, key: &str| trial["warming"]["job"][key].as_f64();
+    for script in ["accounts.sql", "tellers.sql"] {
+        let (alone, after) = (of(script, "nothing"), of(script, "pgthaw"));
+        assert_eq!(seconds(alone, "warmer_seconds"), None);
+        assert_eq!(seconds(alone, "load_seconds"), seconds(alone, "whole_seconds"));
+        let [warmer, load, whole] =
+            ["warmer_seconds", "load_seconds", "whole_seconds"].map(|key| seconds(after, key).unwrap());
+        assert!(warmer > 0.0 && load > 0.0, "{script}: {warmer} {load}");
+        // Between the end of the one and the beginning of the other somebody has to look.
+        assert!((0.0..0.5).contains(&(whole - warmer - load)), "{script}: {warmer} + {load} is not {whole}");
+    }
+    // Of each script what it reads, and nothing else: 13,100 blocks of accounts would be 100 MB.
+    let issued = |script: &str| of(script, "pgthaw")["strategy_outcome"]["issued_bytes"].as_u64().unwrap();
+    assert!(issued("accounts.sql") > 12 << 20, "{}", issued("accounts.sql"));
+    assert!(issued("tellers.sql") < 12 << 20, "{}", issued("tellers.sql"));
+    let shown = home.pgthaw(&["results", "show"]).ok();
+    assert!(shown.stdout.contains("in all, s"), "{}", shown.stdout);
+    let compared =
+        home.pgthaw(&["results", "compare", "--metric", "whole", "strategy=nothing", "strategy=pgthaw"]).ok();
+    assert!(compared.stdout.contains("in all"), "{}", compared.stdout);
+}
+
 test_every_version! {
     fn a_setting_is_in_force_however_it_is_written_and_none_stops_pgthaw(version) {
         let (home, place) = (Home::new(), Place::new());

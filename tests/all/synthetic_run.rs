@@ -178,6 +178,7 @@ fn make_residency(warmer: &Warmer, share: f64, random: &mut StdRng) -> Vec<Relat
         (0..CELLS).map(|piece| cell(piece, random.random_range(0.0..1.0)) as f32).collect()
     };
     let relations = RELATIONS.into_iter().map(|(relation, kind, bytes)| RelationResidency {
+        course: None,
         relation: relation.into(),
         kind: kind.into(),
         total_bytes: Bytes(bytes as u64),

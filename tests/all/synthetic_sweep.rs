@@ -8,9 +8,9 @@ use hdrhistogram::Histogram;
 use pgthaw::pgbench::QueryMode;
 use pgthaw::postgres::{RowDelta, StatisticsDelta, Wait};
 use pgthaw::study::{
-    BufferUse, Checkpoint, DeviceUse, LatencyHistogram, ObservedWait, OsSample, Point, PressureRatios,
-    RelationResidency, ResidencyStrip, Sample, ScriptLatency, StartAsked, StartState, StrategyOutcome, SweepRun,
-    SweepTrial, TaskShare, WaitSample, Waits, Warming,
+    BufferUse, Checkpoint, DeviceUse, LatencyHistogram, LoadBegins, ObservedWait, OsSample, Point, PressureRatios,
+    RelationResidency, ResidencyCourse, ResidencyStrip, Sample, ScriptLatency, StartAsked, StartState, StrategyOutcome,
+    SweepRun, SweepTrial, TaskShare, WaitSample, Waits, Warming,
 };
 use pgthaw::units::Bytes;
 use pgthaw::verdict::{ColdTrial, compute_warming, judge_samples};
@@ -104,6 +104,7 @@ fn point(scale: u32, clients: u32, buffers: &str, seconds: u32) -> Point {
         server: "default".into(),
         latency_limit_ms: None,
         strategy: "nothing".to_owned(),
+        load_begins: LoadBegins::AtOnce,
         database: "default".to_owned(),
         memory: None,
         variables: Vec::new(),
@@ -230,6 +231,10 @@ impl Thaw {
             wanted_bytes: Some(database_bytes(point)),
             bound_seconds: Some(self.bound_seconds),
             residency: vec![RelationResidency {
+                course: ResidencyCourse::of(
+                    &samples.iter().map(|one| one.os_resident_bytes).collect::<Vec<_>>(),
+                    database_bytes(point),
+                ),
                 relation: "public.pgbench_accounts".into(),
                 kind: "table".into(),
                 total_bytes: database_bytes(point),

@@ -346,6 +346,27 @@ pgthaw_ratio: Ratio | null,
 ahead_from_second: number | null, };
 
 /**
+ * So many transactions that somebody waits for, from a cold start on.
+ */
+export type Job = { 
+/**
+ * That it has.
+ */
+transactions: number, 
+/**
+ * Seconds that the warmer took; `None` where there was none, or it had not ended before the load.
+ */
+warmer_seconds: number | null, 
+/**
+ * Seconds from the beginning of the load to its end.
+ */
+load_seconds: number, 
+/**
+ * Seconds from the start to the end of the load, those of a warmer before it included.
+ */
+whole_seconds: number, };
+
+/**
  * The verdict, and the figures behind it. Seconds count from the start of the run.
  */
 export type Judgement = { verdict: Verdict, 
@@ -666,7 +687,24 @@ coverage: number, pairs: number, };
 /**
  * Where a relation was resident, before and after a trial.
  */
-export type RelationResidency = { relation: string, kind: string, total_bytes: Bytes, before: ResidencyStrip, after: ResidencyStrip, };
+export type RelationResidency = { relation: string, kind: string, total_bytes: Bytes, before: ResidencyStrip, after: ResidencyStrip, 
+/**
+ * Meanwhile, where somebody looked.
+ */
+course?: ResidencyCourse | null, };
+
+/**
+ * How a relation got into the page cache, from the start of a trial on.
+ */
+export type ResidencyCourse = { 
+/**
+ * Seconds from one look to the next; the first was so long after the start.
+ */
+step_seconds: number, 
+/**
+ * The share that was resident at each look, 0 to 1, to a thousandth.
+ */
+shares: Array<number>, };
 
 /**
  * A relation cut into equal pieces from its first block to its last: the resident share of each, 0 to 1.
@@ -1440,4 +1478,8 @@ bound_seconds: number | null,
 /**
  * What came back, of a trial without a load.
  */
-brought?: Brought | null, };
+brought?: Brought | null, 
+/**
+ * How long its job took, of a trial that ended with its transactions.
+ */
+job?: Job | null, };

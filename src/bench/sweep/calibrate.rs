@@ -10,7 +10,7 @@ use crate::model::Facts;
 use crate::observe::Cadence;
 use crate::pgbench::{QueryMode, parse_outcome};
 use crate::postgres::{Length, Load, Pgbench, Script, TransactionLog};
-use crate::study::{CALIBRATION_SECONDS, Event, Events, GeneratorCalibration, Strategy, Sweep};
+use crate::study::{CALIBRATION_SECONDS, Event, Events, GeneratorCalibration, LoadBegins, Strategy, Sweep};
 use crate::units::Bytes;
 use crate::verdict::{WarmGoal, busiest_thread};
 
@@ -68,9 +68,11 @@ fn calibrate(
     let mut pgbench = LocalPgbench::ready(&launch, directory.path())?;
     let goal = WarmGoal { wanted_bytes: Bytes(0), block_size: Bytes(1), warm_tps: None, is_uniform: false };
     let entrants = Entrants {
+        relations: Vec::new(),
         looker: None,
         generator: &mut pgbench,
         contender: Contender { strategy: Strategy::Nothing, launch: None },
+        load_begins: LoadBegins::AtOnce,
         seconds: CALIBRATION_SECONDS,
         ends_by_itself: false,
         device: None,

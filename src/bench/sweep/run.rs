@@ -10,7 +10,7 @@ use jiff::Timestamp;
 use super::Earlier;
 use super::calibrate::calibrate_generator;
 use super::earlier::add_verdicts;
-use super::start::{Snapshots, Starter};
+use super::start::{Snapshots, Starter, WarmState};
 use super::trial::TrialSetup;
 use crate::bench::forecast::forecast_nothing;
 use crate::lab::{
@@ -341,7 +341,7 @@ impl Play<'_> {
     ) -> Result<Option<WarmupFacts>, Error> {
         let (sweep, point) = (&self.options.asked.sweep, self.options.asked.sweep.point(0));
         let key = SiteKey::of(&point);
-        let warm = snapshots.get(&key).and_then(|of_site| of_site.get(&DatabaseKey::of(&point)));
+        let warm = snapshots.get(&key).and_then(|of_site| of_site.of(&point));
         let (Some(warm), Some(site)) = (warm, sites.get(&key)) else { return Ok(None) };
         let disk = site.disks.get(&point.disk).cloned().unwrap_or_else(|| sweep.disk(&point));
         let device = self.options.asked.device.as_ref().filter(|_| disk.not_enforced.is_none());
@@ -366,31 +366,43 @@ impl Play<'_> {
     /// what is wanted.
     async fn take_snapshots(&self, site: &mut Site) -> Result<Snapshots, Error> {
         let sweep = &self.options.asked.sweep;
-        let mut snapshots = Snapshots::new();
+        let mut snapshots = Snapshots::new(sweep);
         let mut strategies = sweep.strategies();
         strategies.retain(|strategy| !site.left_out.contains_key(strategy.name()));
         if strategies == [Strategy::Nothing] && !sweep.is_warmup {
             return Ok(snapshots);
         }
+        let starter = Starter {
+            device: None,
+            device_use: site.device_use,
+            memory: None,
+            is_idle: sweep.is_idle(),
+            snapshots: &Snapshots::default(),
+            directory: self.directory,
+            stop: self.stop,
+        };
         for (key, database) in &site.databases {
-            self.stop.check()?;
-            self.events.tell(Event::Step(format!("warming, and taking the snapshots of it: {}", key.render())));
             site.lab.use_database(&database.name, database.oid);
-            let starter = Starter {
-                device: None,
-                device_use: site.device_use,
-                memory: None,
-                is_idle: sweep.is_idle(),
-                snapshots: &Snapshots::new(),
-                directory: self.directory,
-                stop: self.stop,
-            };
-            let load = self.scripts.of(&sweep.load(&sweep.point(0)));
-            let snapshot = starter.take_snapshot(&mut site.lab, key, &load, &strategies, sweep.wanted_seconds).await?;
-            self.events.tell(Event::Calibrated(Box::new(snapshot.calibration.clone())));
-            snapshots.insert(key.clone(), snapshot);
+            for point in self.warm_points(key) {
+                self.stop.check()?;
+                let script = if sweep.is_script_wanted { format!(", {}", point.script) } else { String::new() };
+                let what = format!("warming, and taking the snapshots of it: {}{script}", key.render());
+                self.events.tell(Event::Step(what));
+                let load = self.scripts.of(&sweep.load(&point));
+                let taken = starter.take_snapshot(&mut site.lab, key, &load, &strategies, WarmState::of(sweep)).await?;
+                self.events.tell(Event::Calibrated(Box::new(taken.calibration.clone())));
+                snapshots.insert(&point, taken);
+            }
         }
         Ok(snapshots)
+    }
+
+    /// The points whose load makes the warm state of a database: the first, or the first of each script.
+    fn warm_points(&self, key: &DatabaseKey) -> Vec<Point> {
+        let sweep = &self.options.asked.sweep;
+        let scripts = if sweep.is_script_wanted { &sweep.axes.script[..] } else { &sweep.axes.script[..1] };
+        let point = |script: &String| Point { script: script.clone(), ..key.put_into(sweep.point(0)) };
+        scripts.iter().map(point).collect()
     }
 
     fn calibrate(&self, site: &mut Site) -> Result<Vec<GeneratorCalibration>, Error> {

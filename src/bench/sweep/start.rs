@@ -17,7 +17,9 @@ use crate::model::compute_median;
 use crate::pgbench::Intervals;
 use crate::postgres::pgbench::{Length, Load, Pgbench, TransactionLog, read_intervals};
 use crate::postgres::{Server, ServerStatistics, read_activity};
-use crate::study::{Calibration, DatabaseKey, Disk, Finding, Point, ResidencyStrip, StartAsked, StartState, Strategy};
+use crate::study::{
+    Calibration, DatabaseKey, Disk, Finding, Point, ResidencyStrip, StartAsked, StartState, Strategy, Sweep,
+};
 use crate::units::Bytes;
 use crate::warm::traffic::Sharing;
 
@@ -76,13 +78,56 @@ pub struct WarmSnapshot {
     pub has_autoprewarm: bool,
 }
 
-/// Of the warm state of each database of a site.
-pub type Snapshots = BTreeMap<DatabaseKey, WarmSnapshot>;
+/// Of the warm state of each database of a site; where what a script reads is wanted, of each script on its own.
+#[derive(Debug, Default)]
+pub struct Snapshots {
+    by_script: bool,
+    taken: BTreeMap<(DatabaseKey, Option<String>), WarmSnapshot>,
+}
 
-/// What is run to warm the server of a point; `None` where nothing is, or the server does it.
-pub fn plan_strategy(snapshots: &Snapshots, lab: &Lab, point: &Point, disk: &Disk) -> Result<Option<Launch>, Error> {
-    let Some(warm) = snapshots.get(&DatabaseKey::of(point)) else { return Ok(None) };
-    plan_launch(point.strategy(), lab, &warm.snapshots, disk)
+impl Snapshots {
+    pub fn new(sweep: &Sweep) -> Snapshots {
+        Snapshots { by_script: sweep.is_script_wanted, taken: BTreeMap::new() }
+    }
+
+    fn key(&self, point: &Point) -> (DatabaseKey, Option<String>) {
+        (DatabaseKey::of(point), self.by_script.then(|| point.script.clone()))
+    }
+
+    pub fn of(&self, point: &Point) -> Option<&WarmSnapshot> {
+        self.taken.get(&self.key(point))
+    }
+
+    pub fn insert(&mut self, point: &Point, snapshot: WarmSnapshot) {
+        self.taken.insert(self.key(point), snapshot);
+    }
+
+    /// What is run to warm the server of a point; `None` where nothing is, or the server does it.
+    pub fn plan_strategy(&self, lab: &Lab, point: &Point, disk: &Disk) -> Result<Option<Launch>, Error> {
+        let Some(warm) = self.of(point) else { return Ok(None) };
+        plan_launch(point.strategy(), lab, &warm.snapshots, disk)
+    }
+}
+
+/// What a snapshot of the warm state is to hold.
+#[derive(Clone, Copy, Debug)]
+pub enum WarmState {
+    /// Everything, after the workload ran for a while.
+    Everything,
+    /// What the workload reads in so many seconds from a cold start.
+    ReadIn(u32),
+    /// What a trial reads from a cold start.
+    ReadByTrial,
+}
+
+impl WarmState {
+    pub fn of(sweep: &Sweep) -> WarmState {
+        match sweep.wanted_seconds {
+            _ if sweep.is_script_wanted => WarmState::ReadByTrial,
+            Some(seconds) => WarmState::ReadIn(seconds),
+            None => WarmState::Everything,
+        }
+    }
 }
 
 impl Starter<'_> {
@@ -126,7 +171,7 @@ impl Starter<'_> {
         // Asked now, for a cold server would be warmed by the question.
         let relations = choose_strips(lab).await?;
         lab.stop()?;
-        if let Some(warm) = self.snapshots.get(&DatabaseKey::of(point)).filter(|warm| warm.has_autoprewarm) {
+        if let Some(warm) = self.snapshots.of(point).filter(|warm| warm.has_autoprewarm) {
             warm.snapshots.place(point.strategy(), lab)?;
         }
         let cold = lab.make_cold()?;
@@ -198,25 +243,22 @@ impl Starter<'_> {
         write_checkpoint(lab).await
     }
 
-    /// Makes the state that is wanted: everything read and the workload run for longer; or, with `wanted_seconds`, what it reads
-    /// in so many seconds from a cold start. It is watched.
-    async fn calibrate(&self, lab: &mut Lab, load: &Load, wanted_seconds: Option<u32>) -> Result<Calibration, Error> {
+    /// Makes the state that is wanted, and watches it.
+    async fn calibrate(&self, lab: &mut Lab, load: &Load, wanted: WarmState) -> Result<Calibration, Error> {
         tidy(lab).await?;
-        if wanted_seconds.is_some() {
+        if let WarmState::Everything = wanted {
+            lab.apply_read_all(|| !self.stop.is_requested())?;
+        } else {
             lab.stop()?;
             lab.apply_evict()?;
             lab.start(None)?;
-        } else {
-            lab.apply_read_all(|| !self.stop.is_requested())?;
         }
         let (server, mut connection) = connect_to(lab, lab.database()).await?;
         let before = read_activity(&mut connection).await?;
-        let tps = match wanted_seconds {
-            Some(seconds) => {
-                let load = Load { length: Length::Seconds(seconds), ..load.clone() };
-                self.run_unlimited(lab, &load, seconds)?
-            }
-            None => self.run_unlimited(lab, load, WARM_SECONDS)?,
+        let tps = match wanted {
+            WarmState::Everything => self.run_unlimited(lab, load, WARM_SECONDS)?,
+            WarmState::ReadIn(seconds) => self.run_for(lab, load, Length::Seconds(seconds))?,
+            WarmState::ReadByTrial => self.run_for(lab, load, load.length)?,
         };
         let activity = read_activity(&mut connection).await?.since(&before);
         write_checkpoint(lab).await?;
@@ -229,13 +271,12 @@ impl Starter<'_> {
             Length::Seconds(seconds) => seconds.min(most),
             Length::Transactions(_) => most,
         };
-        let history = Load {
-            rate: None,
-            latency_limit_ms: None,
-            length: Length::Seconds(seconds),
-            log: TransactionLog::Seconds,
-            ..load.clone()
-        };
+        self.run_for(lab, load, Length::Seconds(seconds))
+    }
+
+    /// The same for so long, or for so many transactions.
+    fn run_for(&self, lab: &Lab, load: &Load, length: Length) -> Result<Option<f64>, Error> {
+        let history = Load { rate: None, latency_limit_ms: None, length, log: TransactionLog::Seconds, ..load.clone() };
         let logs = tempfile::tempdir_in(self.directory)
             .map_err(|source| Error::file("create a directory in", self.directory, source))?;
         let pgbench = Pgbench::find(&lab.programs, lab.workload_options())?;
@@ -246,9 +287,8 @@ impl Starter<'_> {
 
     /// Runs `pgthaw restore` to its end.
     fn restore(&self, lab: &Lab, point: &Point, disk: &Disk, limit: Option<&DiskLimit>) -> Result<StartState, Error> {
-        let key = DatabaseKey::of(point);
-        let Some(warm) = self.snapshots.get(&key) else {
-            return Err(Error::Setting(format!("there is no snapshot of {}", key.render())));
+        let Some(warm) = self.snapshots.of(point) else {
+            return Err(Error::Setting(format!("there is no snapshot of {}", DatabaseKey::of(point).render())));
         };
         if let Some(launch) = plan_launch(Strategy::Pgthaw(Sharing::FullSpeed), lab, &warm.snapshots, disk)? {
             let mut restore = launch.ready("restore", self.directory, limit)?.go();
@@ -272,7 +312,7 @@ impl Starter<'_> {
         key: &DatabaseKey,
         load: &Load,
         strategies: &[Strategy],
-        wanted_seconds: Option<u32>,
+        wanted: WarmState,
     ) -> Result<WarmSnapshot, Error> {
         let has_autoprewarm = strategies.contains(&Strategy::Autoprewarm);
         if has_autoprewarm {
@@ -280,7 +320,7 @@ impl Starter<'_> {
             lab.configure_autoprewarm(true)?;
             lab.start(None)?;
         }
-        let calibration = self.calibrate(lab, load, wanted_seconds).await?;
+        let calibration = self.calibrate(lab, load, wanted).await?;
         // Every site has databases of the same names.
         let place = |number: u32| self.directory.join(format!("snapshot-{}-{number}", key.database_name()));
         let directory = (0..).map(place).find(|path| !path.exists()).unwrap_or_else(|| place(0));

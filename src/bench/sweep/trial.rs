@@ -5,7 +5,7 @@ use std::path::Path;
 
 use jiff::Timestamp;
 
-use super::start::{Snapshots, Started, Starter, WarmSnapshot, plan_strategy};
+use super::start::{Snapshots, Started, Starter, WarmSnapshot};
 use crate::bench::race::{Entrants, Gauged, run_race};
 use crate::bench::residency::{StripRelation, read_strips_of_running};
 use crate::bench::resident::{Looker, Wanted, compute_bound};
@@ -139,12 +139,14 @@ impl TrialSetup<'_> {
         let looks = WaitSampler::start(observer);
         let entrants = Entrants {
             generator: running_load.generator(),
-            contender: Contender { strategy, launch: plan_strategy(snapshots, lab, point, &disk)? },
+            contender: Contender { strategy, launch: snapshots.plan_strategy(lab, point, &disk)? },
+            load_begins: point.load_begins,
             seconds: point.seconds.unwrap_or(PATIENCE_SECONDS),
             ends_by_itself: matches!(load.length, Length::Transactions(_)),
             device: site.device,
             io_workers_serve: io_workers_serve(strategy),
             watched: self.watched(site, point, started.state.total_bytes),
+            relations: started.strips.iter().map(|(one, _)| one.first_segment(&lab.data_directory())).collect(),
             looker: self.open_looker(lab, point).await?,
             cadence: choose_cadence(point.start),
             gauged: Some(Gauged { observer_pid: Some(observer_pid) }),
@@ -186,7 +188,7 @@ impl TrialSetup<'_> {
 
     /// The warm state of a point's database, where somebody looked.
     fn warm(&self, point: &Point) -> Option<&WarmSnapshot> {
-        self.snapshots.get(&SiteKey::of(point))?.get(&DatabaseKey::of(point))
+        self.snapshots.get(&SiteKey::of(point))?.of(point)
     }
 
     fn disk(&self, site: &Site, point: &Point) -> Disk {
@@ -230,8 +232,14 @@ impl TrialSetup<'_> {
         let judgement = judge_samples(&trial.samples, site.block_size, facts).map_err(|error| error.to_string());
         if trial.point.start == StartAsked::Cold {
             let strips = started.strips.into_iter().zip(strips);
-            let residency = strips.map(|((relation, before), after)| relation.describe(before, after)).collect();
-            trial.warming = Some(self.describe_warming(trial, &measured, site, residency, judgement.clone()));
+            let course = |place: usize| measured.relations.iter().skip(1).map(|all| all[place]).collect::<Vec<_>>();
+            let residency = strips
+                .enumerate()
+                .map(|(place, ((relation, before), after))| relation.describe(before, after, &course(place)))
+                .collect();
+            let mut warming = self.describe_warming(trial, &measured, site, residency, judgement.clone());
+            warming.figures.job = trial.point.transactions_of_client().map(|_| measured.job(trial.transactions));
+            trial.warming = Some(warming);
         }
         let circumstances = Circumstances {
             start: started.findings,

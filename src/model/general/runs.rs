@@ -1,7 +1,7 @@
 //! What a range costs: neighbouring pages that a transaction asks for one after the other.
 //!
 //! How many reads that takes depends on which of them are cached, how these lie, and where the kernel left its marks. No
-//! closed form holds all of it. So a file is filled up range by range as Linux does it (mm/readahead.c, 6.12 and later), and what each range took
+//! closed form holds all of it. So a file is filled up range by range as Linux does it (mm/readahead.c, 6.16 and later), and what each range took
 //! is kept by the share of the pages that was missing then.
 
 use rand::rngs::StdRng;

@@ -22,6 +22,9 @@ const ERRORS: f64 = 3.0;
 /// Standard errors on either side of a 95 % interval.
 const INTERVAL: f64 = 1.96;
 
+/// A level that its noise leaves open by more, either way, is none.
+const TOLD_LEVEL: f64 = 0.5;
+
 /// Above this probability a rise is not over.
 const LIKELY: f64 = 0.35;
 
@@ -155,8 +158,12 @@ fn decide_level(tail: &Tail) -> (Verdict, String) {
     match tail.period {
         Some(_) => (Verdict::Periodic, "the same dips come back again and again".into()),
         None => {
-            let error = 100.0 * level_error(tail);
-            (Verdict::Steady, format!("it kept its level until the end (±{error:.1} %)"))
+            let error = level_error(tail);
+            if error > TOLD_LEVEL {
+                let reason = format!("its level cannot be told from its noise (±{:.0} %)", 100.0 * error);
+                return (Verdict::NotReached, reason);
+            }
+            (Verdict::Steady, format!("it kept its level until the end (±{:.1} %)", 100.0 * error))
         }
     }
 }

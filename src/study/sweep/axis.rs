@@ -7,7 +7,7 @@ use toml::{Table, Value};
 
 use super::named_file::find_file;
 use super::point::AxisLength;
-use super::start::StartAsked;
+use super::start::{LoadBegins, StartAsked};
 use crate::pgbench::{BUILTIN_SCRIPTS, QueryMode};
 use crate::postgres::Script;
 use crate::study::strategy::Strategy;
@@ -145,6 +145,12 @@ impl Axis<'_> {
     pub fn starts(&self) -> Result<Vec<StartAsked>, String> {
         let names = StartAsked::ALL.map(StartAsked::name).join(", ");
         self.read(StartAsked::Warm, &format!("one of {names}"), |value| value.as_str()?.parse().ok())
+    }
+
+    /// When loads begin.
+    pub fn beginnings(&self) -> Result<Vec<LoadBegins>, String> {
+        let names = LoadBegins::ALL.map(LoadBegins::name).join(", ");
+        self.read(LoadBegins::AtOnce, &format!("one of {names}"), |value| value.as_str()?.parse().ok())
     }
 
     /// Names, which are looked up later.

@@ -55,6 +55,11 @@ impl DatabaseKey {
         DatabaseKey { name: point.database.clone(), scale: point.scale }
     }
 
+    /// The point, at this database.
+    pub fn put_into(&self, point: Point) -> Point {
+        Point { database: self.name.clone(), scale: self.scale, ..point }
+    }
+
     /// Every database of a study.
     pub fn all(axes: &Axes) -> Vec<DatabaseKey> {
         let key = |name: &String, scale: &u32| DatabaseKey { name: name.clone(), scale: *scale };

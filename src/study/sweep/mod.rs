@@ -40,7 +40,7 @@ pub use record::{
     empty_trial,
 };
 pub use spec::{Exceeded, Sweep, parse_sweep, read_sweep, render_digest};
-pub use start::StartAsked;
+pub use start::{LoadBegins, StartAsked};
 pub use trial_generators::{TrialGenerator, TrialGenerators};
-pub use warming::{Climb, Warming, WarmingFigures};
+pub use warming::{Climb, Job, Warming, WarmingFigures};
 pub use warmup::{ToldRun, Until, WarmupAsked, WarmupFacts};

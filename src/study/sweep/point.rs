@@ -4,7 +4,7 @@ use std::path::Path;
 
 use serde::{Deserialize, Serialize};
 
-use super::start::StartAsked;
+use super::start::{LoadBegins, StartAsked};
 use crate::model::Facts;
 use crate::pgbench::QueryMode;
 use crate::study::strategy::{NOTHING, Strategy};
@@ -43,6 +43,8 @@ pub struct Point {
     /// What warms the cold server beside the load, by its name ([`crate::study::Strategy`]).
     #[serde(default = "nothing")]
     pub strategy: String,
+    #[serde(default, skip_serializing_if = "LoadBegins::is_at_once")]
+    pub load_begins: LoadBegins,
     /// How its database was made: `default`, or a name of the study file.
     #[serde(default = "default_database")]
     pub database: String,
@@ -103,12 +105,21 @@ fn render_memory(memory: Bytes) -> String {
     format!("{}{unit}", memory.0 / bytes)
 }
 
+fn at_once() -> Vec<LoadBegins> {
+    vec![LoadBegins::AtOnce]
+}
+
+/// The same of the beginning of the load.
+fn is_at_once(beginnings: &[LoadBegins]) -> bool {
+    beginnings == [LoadBegins::AtOnce]
+}
+
 fn nothing() -> String {
     NOTHING.to_owned()
 }
 
 /// Names of the axes that every study has, whatever it varies; variables and settings come after them.
-pub const FIXED_AXES: [&str; 17] = [
+pub const FIXED_AXES: [&str; 18] = [
     "scale",
     "clients",
     "jobs",
@@ -126,6 +137,7 @@ pub const FIXED_AXES: [&str; 17] = [
     "database",
     "query_mode",
     "memory",
+    "load_begins",
 ];
 
 /// The axis of points that are measured twice, and its values.
@@ -152,6 +164,8 @@ pub struct Axes {
     pub query_mode: Vec<QueryMode>,
     #[serde(default = "unlimited", skip_serializing_if = "is_unlimited")]
     pub memory: Vec<Option<Bytes>>,
+    #[serde(default = "at_once", skip_serializing_if = "is_at_once")]
+    pub load_begins: Vec<LoadBegins>,
     pub variables: Vec<(String, Vec<String>)>,
     pub settings: Vec<(String, Vec<String>)>,
     /// Is each point there twice, as [`SIDES`]?
@@ -218,7 +232,7 @@ impl Axes {
         let (file_system, server) = (self.file_system[place()].clone(), self.server[place()].clone());
         let (latency_limit_ms, strategy) = (self.latency_limit_ms[place()], self.strategy[place()].clone());
         let (database, query_mode) = (self.database[place()].clone(), self.query_mode[place()]);
-        let memory = self.memory[place()];
+        let (memory, load_begins) = (self.memory[place()], self.load_begins[place()]);
         let mut named = |axes: &[(String, Vec<String>)]| -> Vec<(String, String)> {
             axes.iter().map(|(name, values)| (name.clone(), values[place()].clone())).collect()
         };
@@ -240,6 +254,7 @@ impl Axes {
             server,
             latency_limit_ms,
             strategy,
+            load_begins,
             database,
             memory,
             variables,
@@ -275,6 +290,7 @@ impl Axes {
             self.database.len(),
             self.query_mode.len(),
             self.memory.len(),
+            self.load_begins.len(),
         ];
         let named = self.variables.iter().chain(&self.settings).map(|(_, values)| values.len());
         fixed.into_iter().chain(named).chain([if self.is_twice { SIDES.len() } else { 1 }]).collect()
@@ -328,6 +344,7 @@ impl Point {
             "database" => Some(self.database.clone()),
             "query_mode" => Some(self.query_mode.to_string()),
             "memory" => Some(self.memory.map_or("none".to_owned(), render_memory)),
+            "load_begins" => Some(self.load_begins.name().to_owned()),
             "latency_limit_ms" => Some(self.latency_limit_ms.map_or("none".to_owned(), |limit| limit.to_string())),
             SIDE => self.side.clone(),
             name => {
@@ -384,6 +401,7 @@ pub mod tests {
             database: vec![DEFAULT_DATABASE.to_owned()],
             query_mode: prepared(),
             memory: unlimited(),
+            load_begins: at_once(),
             variables: vec![("rows".into(), names(lengths[8]))],
             settings: vec![("work_mem".into(), names(lengths[9]))],
             is_twice: false,

@@ -15,7 +15,9 @@ use super::generators::{Generators, RawGenerators, read_generators};
 use super::ground::{FileSystemSpec, ServerSpec, read_file_systems, read_servers};
 use super::point::{Axes, DEFAULT_DATABASE, DEFAULT_SERVER, FIXED_AXES, NATIVE, Point, SIDE};
 use super::start::StartAsked;
-use super::warmup::{Until, check_generators, read_kind, read_memory, read_until, read_wanted_seconds};
+use super::warmup::{
+    Until, check_beginnings, check_generators, read_kind, read_memory, read_until, read_wanted, read_wanted_seconds,
+};
 use crate::files::{directory_of, read_at_most, read_text_at_most};
 use crate::postgres::{Length, Load, SCRIPT_BYTES_MAX, Script, TransactionLog};
 use crate::study::disk::{AskedDisk, NamedDisk, choose_disk, is_built_in};
@@ -71,6 +73,9 @@ pub struct Sweep {
     /// everything is.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub wanted_seconds: Option<u32>,
+    /// Is what the script reads in one trial from a cold start wanted, of each script on its own, and nothing else?
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub is_script_wanted: bool,
     /// Memory of the server in every trial, shared memory and page cache included; `None`: as the points say.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub memory: Option<Bytes>,
@@ -106,6 +111,7 @@ struct RawSweep {
     kind: Option<String>,
     until: Option<String>,
     wanted_seconds: Option<Value>,
+    wanted: Option<String>,
     memory: Option<String>,
     repeats: Option<Value>,
     seed: Option<Value>,
@@ -154,6 +160,7 @@ struct RawPoints {
     database: Option<Value>,
     query_mode: Option<Value>,
     memory: Option<Value>,
+    load_begins: Option<Value>,
 }
 
 /// Reads and checks a study file. Files that it names are looked for beside it. `is_twice`: every point is measured twice,
@@ -208,6 +215,7 @@ pub fn parse_sweep(text: &str, directory: &Path, is_twice: bool) -> Result<Sweep
         is_warmup: read_kind(raw.kind.as_deref(), &axes, until)?,
         until,
         wanted_seconds: raw.wanted_seconds.as_ref().map(|value| read_wanted_seconds(value, until)).transpose()?,
+        is_script_wanted: read_wanted(raw.wanted.as_deref(), &axes, until)?,
         memory: read_memory(raw.memory.as_deref(), raw.points.memory.is_some())?,
         generators: raw.generators.as_ref().map(read_generators).transpose()?,
         contents: contents.collect::<Result<_, String>>()?,
@@ -249,12 +257,14 @@ fn read_axes(raw: &RawSweep, directory: &Path) -> Result<(Axes, Scripts), String
         database: axis("points.database", points.database.as_ref()).names(DEFAULT_DATABASE)?,
         query_mode: axis("points.query_mode", points.query_mode.as_ref()).query_modes()?,
         memory: axis("points.memory", points.memory.as_ref()).memories()?,
+        load_begins: axis("points.load_begins", points.load_begins.as_ref()).beginnings()?,
         variables: read_variables(&raw.variables)?,
         settings: read_settings(&raw.settings)?,
         is_twice: raw.aa,
     };
     check_names(&axes)?;
     check_strategies(&axes)?;
+    check_beginnings(&axes, raw.generators.is_some())?;
     Ok((axes, scripts.into_iter().collect()))
 }
 

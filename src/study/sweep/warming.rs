@@ -51,6 +51,33 @@ pub struct WarmingFigures {
     /// What came back, of a trial without a load.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub brought: Option<Brought>,
+    /// How long its job took, of a trial that ended with its transactions.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub job: Option<Job>,
+}
+
+/// So many transactions that somebody waits for, from a cold start on.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(ts_rs::TS))]
+pub struct Job {
+    /// That it has.
+    pub transactions: u64,
+    /// Seconds that the warmer took; `None` where there was none, or it had not ended before the load.
+    pub warmer_seconds: Option<f64>,
+    /// Seconds from the beginning of the load to its end.
+    pub load_seconds: f64,
+    /// Seconds from the start to the end of the load, those of a warmer before it included.
+    pub whole_seconds: f64,
+}
+
+/// Fewer transactions than this draw no curve.
+const CURVE_TRANSACTIONS: u64 = 1000;
+
+impl Job {
+    /// Does it have too few transactions to say how a throughput rose?
+    pub fn is_without_curve(&self) -> bool {
+        self.transactions < CURVE_TRANSACTIONS
+    }
 }
 
 /// A new high of the throughput.

@@ -8,7 +8,7 @@ use toml::{Table, Value};
 
 use super::axis::Axis;
 use super::point::{Axes, AxisLength};
-use super::start::StartAsked;
+use super::start::{LoadBegins, StartAsked};
 use crate::pgbench::QueryMode;
 use crate::postgres::Script;
 use crate::study::disk::is_built_in;
@@ -174,6 +174,44 @@ pub fn check_generators(are_there: bool, until: Option<Until>) -> Result<(), Str
     }
 }
 
+/// A load that begins later is told to no other host, and lasts as long as its transactions do.
+pub fn check_beginnings(axes: &Axes, has_generators: bool) -> Result<(), String> {
+    if axes.load_begins == [LoadBegins::AtOnce] {
+        return Ok(());
+    }
+    let wrong = if matches!(axes.length, AxisLength::Seconds(_)) {
+        "points.seconds would count from a start that no transaction has: write transactions = 1, or as many as the job has"
+    } else if axes.start != [StartAsked::Cold] {
+        "points.start is not \"cold\""
+    } else if has_generators {
+        "load generators are told beforehand when to begin: remove [generators]"
+    } else {
+        return Ok(());
+    };
+    Err(format!("points.load_begins: with \"after-warmer\" the load waits for what warms a cold server, and {wrong}"))
+}
+
+/// Is what each script reads wanted, instead of everything?
+pub fn read_wanted(wanted: Option<&str>, axes: &Axes, until: Option<Until>) -> Result<bool, String> {
+    match wanted {
+        None => Ok(false),
+        Some("script") if until == Some(Until::Resident) => {
+            Err("wanted: with until = \"resident\" write wanted_seconds, how long the script reads what is wanted"
+                .into())
+        }
+        Some("script")
+            if axes.script.len() > 1 && axes.strategy.iter().any(|name| *name == Strategy::Pgfincore.name()) =>
+        {
+            Err("wanted: pgfincore keeps one snapshot in a database, and each script wants its own: write one script"
+                .into())
+        }
+        Some("script") => Ok(true),
+        Some(other) => {
+            Err(format!("wanted: {other:?} is not allowed; write \"script\", or leave it out: everything is"))
+        }
+    }
+}
+
 /// How long the script runs whose reads are wanted.
 pub fn read_wanted_seconds(value: &Value, until: Option<Until>) -> Result<u32, String> {
     if until != Some(Until::Resident) {
@@ -291,6 +329,29 @@ mod tests {
         assert_refused("until = 'warm'\n", &["until", "\"steady\"", "\"resident\""]);
         assert_refused("until = 'steady'\n[points]\ntransactions = 5\n", &["until", "points.seconds"]);
         assert_refused("memory = 'much'\n", &["memory", "512MB"]);
+    }
+
+    #[test]
+    fn a_load_that_waits_is_a_job_from_cold() {
+        let job =
+            "[points]\ntransactions = 1\nstart = 'cold'\nstrategy = ['nothing', 'cat']\nload_begins = 'after-warmer'\n";
+        let study = sweep(&format!("wanted = 'script'\n{job}")).unwrap();
+        assert!(study.is_script_wanted && study.point(0).load_begins == LoadBegins::AfterWarmer);
+        assert_eq!(study.point(0).value("load_begins").as_deref(), Some("after-warmer"));
+        assert_refused(
+            "[points]\nstart = 'cold'\nload_begins = 'after-warmer'\n",
+            &["points.load_begins", "transactions = 1"],
+        );
+        assert_refused(
+            "[points]\ntransactions = 1\nload_begins = 'after-warmer'\n",
+            &["points.load_begins", "\"cold\""],
+        );
+        assert_refused("[points]\nload_begins = 'later'\n", &["points.load_begins", "at-once, after-warmer"]);
+        assert_refused(
+            &format!("{job}[generators]\nhosts = ['a']\naddress = '10.0.0.1'\n"),
+            &["points.load_begins", "[generators]"],
+        );
+        assert_refused("wanted = 'all'\n", &["wanted", "\"script\""]);
     }
 
     #[test]

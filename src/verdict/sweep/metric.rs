@@ -25,6 +25,9 @@ pub enum Metric {
     BoundRatio,
     Bound,
     ServedUntilWarm,
+    Warmer,
+    Load,
+    Whole,
     ResidentAfter,
     BuffersAfter,
     LoadRate,
@@ -122,6 +125,15 @@ const FACTS: [MetricFacts; Metric::VARIANTS.len()] = [
             Count,
         )
     },
+    facts("warmer", "warmer_seconds", "warmer", "seconds that the warmer took", Time),
+    facts("load", "load_seconds", "load", "seconds from the beginning of the load to its end", Time),
+    facts(
+        "whole",
+        "whole_seconds",
+        "in all",
+        "seconds from a cold start to the end of the load, those of a warmer before it included",
+        Time,
+    ),
     facts(
         "resident-after",
         "resident_after_seconds",

@@ -47,6 +47,7 @@ pub fn compute_warming(cold: ColdTrial<'_>) -> Warming {
         wanted_bytes,
         bound_seconds,
         brought: None,
+        job: None,
     };
     Warming { figures, foreground_tenths, residency, judgement, no_verdict, looks: Vec::new() }
 }
@@ -96,6 +97,7 @@ pub fn add_warming_figures(trials: &mut [TrialOutline]) {
                 add_brought_figures(&mut trial.figures, brought, warming.wanted_bytes);
                 brought.resident_after_seconds
             }
+            None if warming.job.is_some_and(|job| job.is_without_curve()) => None,
             None => {
                 let figures = [
                     (Metric::WarmAfter, warming.warm_after_seconds),
@@ -108,6 +110,10 @@ pub fn add_warming_figures(trials: &mut [TrialOutline]) {
                 warming.warm_after_seconds
             }
         };
+        let job = warming.job.as_ref();
+        trial.figures.set(Metric::Warmer, job.and_then(|job| job.warmer_seconds));
+        trial.figures.set(Metric::Load, job.map(|job| job.load_seconds));
+        trial.figures.set(Metric::Whole, job.map(|job| job.whole_seconds));
         trial.figures.set(Metric::BoundRatio, reached.zip(bound).map(|(reached, bound)| reached / bound));
         trial.figures.set(Metric::Bound, bound);
     }
@@ -136,6 +142,9 @@ fn add_brought_figures(figures: &mut ByMetric<f64>, brought: &Brought, wanted: O
 pub fn might_have(trial: &TrialOutline, metric: Metric) -> bool {
     let Some(warming) = &trial.warming else { return false };
     let (is_idle, strategy) = (warming.brought.is_some(), trial.point.strategy());
+    if warming.job.is_some_and(|job| job.is_without_curve()) {
+        return false;
+    }
     match metric {
         Metric::WarmAfter => !is_idle,
         Metric::To50 | Metric::To90 | Metric::To95 => !is_idle && trial.steady_tps.is_some(),
@@ -226,6 +235,7 @@ mod tests {
             wanted_bytes: Some(Bytes(9000)),
             bound_seconds: Some(1.2),
             brought: None,
+            job: None,
         };
         assert_eq!(warming.figures, by_hand);
         assert_eq!((warming.judgement, warming.no_verdict.as_deref()), (None, Some("too short")));

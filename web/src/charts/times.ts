@@ -17,6 +17,8 @@ const NARROW_ROW_HEIGHT = 46;
 interface Row {
   name: string;
   time: Spread;
+  /** The part of it that came first, drawn paler; of the median. */
+  before?: number | null;
   /** ÷ the bound. */
   times: Spread | null;
   /** What a time that was not reached is longer than. */
@@ -51,15 +53,17 @@ export function timesPlan<S extends Backdrop>({ unit, ...head }: Head, of: (stat
         grid: { left: 8, right: view.isNarrow ? 16 : 130, top: 24, bottom: 8, containLabel: true },
         xAxis: xAxis(view, times.end),
         yAxis: yAxis(view, rows),
-        series: [bars(view, rows, times), labels(view, rows, times)],
+        series: [earlier(rows), bars(view, rows, times), labels(view, rows, times)],
       };
     },
     numbers: (view) => {
       const { rows, bound } = of(view.state);
-      const columns = ["strategy", "median", "soonest–latest", "÷ bound (×)"].map((title, index) => ({ title, isNumber: index > 0 }));
-      return table(head.title, columns, rows.map((one) => {
+      const hasEarlier = rows.some(({ before }) => before !== undefined);
+      const titles = ["strategy", "median", "soonest–latest", hasEarlier ? "of it the warmer" : "÷ bound (×)"];
+      return table(head.title, titles.map((title, index) => ({ title, isNumber: index > 0 })), rows.map((one) => {
         const time = spread(one.time, seconds, `${one.limit} s`);
-        return [one.name, time.median, time.range ?? "–", ratioText(one, bound) ?? "–"];
+        const last = hasEarlier ? (one.before == null ? null : seconds(one.before)) : ratioText(one, bound);
+        return [one.name, time.median, time.range ?? "–", last ?? "–"];
       }));
     },
   };
@@ -120,10 +124,16 @@ function ratioText({ times, limit }: Row, bound: number | null): string | null {
   return times.median === null ? `> ${ratio(limit / bound)}` : ratio(times.median);
 }
 
+/** What came first, below the rest of each bar. */
+function earlier(rows: Row[]): BarSeriesOption {
+  const data = rows.map(({ name, before, style: { color }, opacity }) => ({ name, value: before ?? 0, itemStyle: { color, opacity: 0.45 * opacity } }));
+  return { type: "bar", id: "earlier", stack: "time", data, barWidth: 14, emphasis: { disabled: true } };
+}
+
 function bars({ state }: View<Backdrop>, rows: Row[], { bound, end }: Times): BarSeriesOption {
-  const data = rows.map(({ name, time: { median }, style: { color }, opacity }) => ({
+  const data = rows.map(({ name, time: { median }, before, style: { color }, opacity }) => ({
     name,
-    value: median ?? end,
+    value: (median ?? end) - (before ?? 0),
     itemStyle: median === null
       ? { color: state.theme.paper, borderColor: color, borderWidth: 1, opacity, decal: hatch(color) }
       : { color, opacity },
@@ -131,6 +141,7 @@ function bars({ state }: View<Backdrop>, rows: Row[], { bound, end }: Times): Ba
   return {
     type: "bar",
     id: "bars",
+    stack: "time",
     data,
     barWidth: 14,
     emphasis: { disabled: true },

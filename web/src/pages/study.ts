@@ -15,6 +15,7 @@ import { facts } from "../sections/facts";
 import { fooled } from "../sections/fooled";
 import { head } from "../sections/head";
 import { heatMap } from "../sections/heat_map";
+import { isOfJobs, jobsSection } from "../sections/jobs";
 import { method } from "../sections/method";
 import { noise } from "../sections/noise";
 import { pivotBar } from "../sections/pivot_bar";
@@ -38,6 +39,7 @@ export async function studyPage(source: Source, appearance: Appearance, id: stri
   return [
     ...top,
     ...(isOfWarmers(study) ? [warmersSection(state)] : []),
+    ...(isOfJobs(study) ? [jobsSection(state)] : []),
     ...(tournament === null
       ? [element("section", { "aria-labelledby": "pictures" }, element("h2", { id: "pictures" }, "The points"), ...points)]
       : [...tournamentSections(new TournamentState(tournament, appearance)), fold("pictures", "The points, figure by figure", ...points)]),

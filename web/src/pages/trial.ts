@@ -5,6 +5,7 @@ import { figure } from "../charts/figure";
 import { type Child, card, element, folded, settingsTable, table } from "../element";
 import { bytes, count, latency, percent, range, seconds, time } from "../format";
 import { linkTo } from "../address";
+import { coursesOf, relationCourses } from "../charts/relations";
 import { TrialStage, trialChart } from "../charts/trial_chart";
 import { stalls } from "../charts/trial_marks";
 import { looksOf } from "../charts/trial_panels";
@@ -25,8 +26,10 @@ export async function trialPage(source: Source, appearance: Appearance, id: stri
   const label = labelOf(study, number);
   const top = [crumbs(study, label), element("h1", { tabindex: -1 }, label), element("p", { class: "study" }, summary(outline)), siblings(study, outline, beside)];
   if (data === null) return [...top, element("p", {}, "This page has the figures of its trials and not their curves: pgthaw serve shows those too.")];
-  const curves = data.series.second.length > 0 || looksOf(data.trial).length > 0 ? figure(trialChart, new TrialStage(appearance, data, other, study.measures)) : element("p", {}, "No second of it was kept.");
-  return [...top, warnings(data.trial), curves, ...(looksOf(data.trial).length > 0 ? [] : [stalls(data) ?? []].flat()), ...details(data, other)];
+  const stage = new TrialStage(appearance, data, other, study.measures);
+  const curves = data.series.second.length > 0 || looksOf(data.trial).length > 0 ? figure(trialChart, stage) : element("p", {}, "No second of it was kept.");
+  const relations = coursesOf(data).length > 0 ? [figure(relationCourses, stage)] : [];
+  return [...top, warnings(data.trial), curves, ...relations, ...(looksOf(data.trial).length > 0 ? [] : [stalls(data) ?? []].flat()), ...details(data, other)];
 }
 
 async function otherTrial(source: Source, id: string, beside: string | null): Promise<TrialData | null> {

@@ -19,7 +19,7 @@ use seconds::{Measured, read_trial};
 use super::axis::render_mix;
 use super::point::{DEFAULT_DATABASE, DEFAULT_SERVER, FIXED_AXES, NATIVE, Point};
 use super::record::{SweepRun, SweepTrial, compute_worst_second, empty_trial};
-use super::start::StartAsked;
+use super::start::{LoadBegins, StartAsked};
 use crate::model::Facts;
 use crate::pgbench::{BUILTIN_SCRIPTS, PgbenchReport, QueryMode};
 use crate::postgres::ServerFacts;
@@ -172,6 +172,7 @@ fn describe_point(
         server: DEFAULT_SERVER.to_owned(),
         latency_limit_ms: report.latency_limit_ms,
         strategy: NOTHING.to_owned(),
+        load_begins: LoadBegins::AtOnce,
         database: DEFAULT_DATABASE.to_owned(),
         memory: None,
         variables: Vec::new(),

@@ -78,14 +78,17 @@ pub fn compute_trial_verdicts(trial: &SweepTrial, circumstances: Circumstances<'
         are_processors_taken: others.as_ref().is_some_and(Others::has_processors),
     };
     let total_bytes = trial.start_state.as_ref().map(|start| start.total_bytes).unwrap_or_default();
+    let job = trial.warming.as_ref().and_then(|warming| warming.figures.job);
+    let is_without_curve = job.is_some_and(|job| job.is_without_curve());
     let unsteady = circumstances.judgement.and_then(|judgement| find_unsteady(trial, judgement));
+    let unsteady = unsteady.filter(|_| !is_without_curve);
     let found = [
         others.clone().map(Finding::Others),
         find_other_start(trial, circumstances.memory),
         find_short_run(trial).filter(|_| unsteady.is_none()),
         unsteady,
         find_short(trial, disk),
-        find_few(trial),
+        find_few(trial).filter(|_| !is_without_curve),
         find_nothing_served(trial),
         find_row_waiters(trial),
         find_saturation(trial, signs),
