@@ -16,7 +16,7 @@ use crate::linux::read_ahead::ReadAhead;
 use crate::model::compute_median;
 use crate::pgbench::Intervals;
 use crate::postgres::pgbench::{Length, Load, Pgbench, TransactionLog, read_intervals};
-use crate::postgres::{Server, ServerStatistics, read_activity};
+use crate::postgres::{Activity, Server, ServerStatistics, read_activity};
 use crate::study::{
     Calibration, DatabaseKey, Disk, Finding, Point, ResidencyStrip, StartAsked, StartState, Strategy, Sweep,
 };
@@ -255,18 +255,20 @@ impl Starter<'_> {
         }
         let (server, mut connection) = connect_to(lab, lab.database()).await?;
         let before = read_activity(&mut connection).await?;
-        let tps = match wanted {
+        let served = match wanted {
             WarmState::Everything => self.run_unlimited(lab, load, WARM_SECONDS)?,
             WarmState::ReadIn(seconds) => self.run_for(lab, load, Length::Seconds(seconds))?,
             WarmState::ReadByTrial => self.run_for(lab, load, load.length)?,
         };
-        let activity = read_activity(&mut connection).await?.since(&before);
+        // Of a script with several statements each may be a transaction to the server.
+        let activity =
+            Activity { transactions: served.transactions, ..read_activity(&mut connection).await?.since(&before) };
         write_checkpoint(lab).await?;
-        Ok(Calibration { tps, activity, facts: server.facts })
+        Ok(Calibration { tps: served.tps, activity, facts: server.facts })
     }
 
     /// Runs the workload for at most so many seconds, no longer than a trial, and says how many transactions it served in each.
-    fn run_unlimited(&self, lab: &Lab, load: &Load, most: u32) -> Result<Option<f64>, Error> {
+    fn run_unlimited(&self, lab: &Lab, load: &Load, most: u32) -> Result<Served, Error> {
         let seconds = match load.length {
             Length::Seconds(seconds) => seconds.min(most),
             Length::Transactions(_) => most,
@@ -275,14 +277,16 @@ impl Starter<'_> {
     }
 
     /// The same for so long, or for so many transactions.
-    fn run_for(&self, lab: &Lab, load: &Load, length: Length) -> Result<Option<f64>, Error> {
+    fn run_for(&self, lab: &Lab, load: &Load, length: Length) -> Result<Served, Error> {
         let history = Load { rate: None, latency_limit_ms: None, length, log: TransactionLog::Seconds, ..load.clone() };
         let logs = tempfile::tempdir_in(self.directory)
             .map_err(|source| Error::file("create a directory in", self.directory, source))?;
         let pgbench = Pgbench::find(&lab.programs, lab.workload_options())?;
         let launch = Launch::new(pgbench.program(), pgbench.load_arguments(&history, logs.path()));
         run_pgbench(launch, "history", self.directory, self.stop, |_| ())?;
-        Ok(compute_pace(&read_intervals(logs.path())?))
+        let intervals = read_intervals(logs.path())?;
+        let transactions = intervals.values().map(|one| one.transactions).sum();
+        Ok(Served { tps: compute_pace(&intervals), transactions })
     }
 
     /// Runs `pgthaw restore` to its end.
@@ -337,6 +341,12 @@ impl Starter<'_> {
 async fn write_checkpoint(lab: &Lab) -> Result<(), Error> {
     let (_, mut connection) = connect(lab).await?;
     run_statement(&mut connection, "write a checkpoint", "CHECKPOINT").await
+}
+
+/// What a workload did: transactions per second, `None` of none, and scripts that it ran through.
+struct Served {
+    tps: Option<f64>,
+    transactions: u64,
 }
 
 /// Transactions per second, the median; `None` where none was served.

@@ -16,8 +16,12 @@ const SMALL_BLOCKS: u64 = 32;
 const UNEXPLAINED_BLOCKS: f64 = 0.5;
 const UNEXPLAINED_SHARE: f64 = 0.6;
 
-/// A row that is changed is asked for again, and so is the block where its new version goes.
-const WRITE_BLOCKS: f64 = 2.0;
+/// To change a row up to so many blocks are asked for: its own again, those of the visibility map and of the map of free space, and the
+/// one where its new version goes.
+const WRITE_BLOCKS: f64 = 8.0;
+
+/// Longer ranges are worth a word on their direction.
+const SHORTEST_RANGE: f64 = 1.2;
 
 /// More descents of an index in one transaction may be a join's, one after the other to neighbours.
 const MANY_DESCENTS: f64 = 8.0;
@@ -103,6 +107,12 @@ impl<'a> Counts<'a> {
             let blocks = one.least + more * (one.rows - one.least);
             accesses.add(blocks, one.begins_of(blocks));
             accesses.assumptions.extend(one.describe(name, blocks));
+            let run = blocks / one.begins_of(blocks).max(f64::MIN_POSITIVE);
+            if run > SHORTEST_RANGE {
+                accesses.assumptions.push(format!(
+                    "{name}: ranges are read forwards; backwards the kernel reads nothing ahead, and it takes longer"
+                ));
+            }
         }
         let (rows, scans) = self.repeated(table);
         if rows > 0.0 && table.blocks > SMALL_BLOCKS {
