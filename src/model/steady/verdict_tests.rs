@@ -285,8 +285,8 @@ fn a_level_says_how_sure_it_is() {
         let noise = Noise { sigma, rho: 0.0, stalls_per_second: 0.0 };
         judge(&make_series(Shape::Flat(40_000.0), 400, noise, 5), None).level_error_share.unwrap()
     };
-    // 1.96 σ ÷ √400, of independent seconds.
-    assert!((0.5..2.5).contains(&(error(0.05) / (1.96 * 0.05 / 20.0))), "{}", error(0.05));
+    // σ ÷ √400, of independent seconds, times what makes 95 % of it.
+    assert!((2.0..6.0).contains(&(error(0.05) / (0.05 / 20.0))), "{}", error(0.05));
     assert!(error(0.1) > 1.5 * error(0.05));
 }
 
