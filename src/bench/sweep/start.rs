@@ -16,7 +16,7 @@ use crate::linux::read_ahead::ReadAhead;
 use crate::model::compute_median;
 use crate::pgbench::Intervals;
 use crate::postgres::pgbench::{Length, Load, Pgbench, TransactionLog, read_intervals};
-use crate::postgres::{Activity, Server, ServerStatistics, read_activity};
+use crate::postgres::{Server, ServerStatistics, read_activity};
 use crate::study::{
     Calibration, DatabaseKey, Disk, Finding, Point, ResidencyStrip, StartAsked, StartState, Strategy, Sweep,
 };
@@ -260,9 +260,10 @@ impl Starter<'_> {
             WarmState::ReadIn(seconds) => self.run_for(lab, load, Length::Seconds(seconds))?,
             WarmState::ReadByTrial => self.run_for(lab, load, load.length)?,
         };
-        // Of a script with several statements each may be a transaction to the server.
-        let activity =
-            Activity { transactions: served.transactions, ..read_activity(&mut connection).await?.since(&before) };
+        let mut activity = read_activity(&mut connection).await?.since(&before);
+        // Of a script with several statements each may be a transaction to the server. Logs lack the last part of a second.
+        let each = (activity.transactions as f64 / served.transactions.max(1) as f64).round().max(1.0);
+        activity.transactions = (activity.transactions as f64 / each) as u64;
         write_checkpoint(lab).await?;
         Ok(Calibration { tps: served.tps, activity, facts: server.facts })
     }
