@@ -9,8 +9,8 @@ use super::moving_line::{MovingLine, Part, render_duration, time_left};
 use super::printable::printable;
 use crate::model::tell_after;
 use crate::study::{
-    Brought, Event, Finding, LiveSecond, MeasurementVerdict, SweepRun, SweepTrial, SweepTrialStarted, Until, UntilWarm,
-    Warming,
+    Brought, Event, Finding, Job, LiveSecond, MeasurementVerdict, SweepRun, SweepTrial, SweepTrialStarted, Until,
+    UntilWarm, Warming,
 };
 
 /// Shows events as they come. Where standard error is no terminal it prints a line per step and per trial instead.
@@ -170,12 +170,22 @@ fn render_warmed(ended: &SweepTrial, warming: &Warming) -> String {
     if let Some(brought) = &warming.figures.brought {
         return format!("{}{start}{failure}", render_brought(brought));
     }
+    if let Some(job) = warming.figures.job.filter(Job::is_without_curve) {
+        return format!("{}{start}{failure}", render_job(&job));
+    }
     let warm = match warming.figures.warm_after_seconds {
         Some(seconds) => format!("warm {:<11}", tell_after(seconds, &format!("{seconds:>4.1} s"))),
         None => format!("{:<16}", format!("not warm in {:>2} s", warming.figures.measured_seconds)),
     };
     let served: u64 = ended.samples.iter().map(|sample| sample.transactions).sum();
     format!("{warm}  {served:>9} served{start}{failure}")
+}
+
+/// `done after 2.42 s, 2.15 s of it before the load began`
+fn render_job(job: &Job) -> String {
+    let before = job.whole_seconds - job.load_seconds;
+    let before = if before > 0.0 { format!(", {before:.2} s of it before the load began") } else { String::new() };
+    format!("done after {:.2} s{before}", job.whole_seconds)
 }
 
 fn render_brought(brought: &Brought) -> String {

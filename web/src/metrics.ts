@@ -73,7 +73,8 @@ export const metricsOf = ({ points }: Pick<StudyData, "points">): Metric[] => ME
 /** The figure that is wanted, where a point of the study has it, or what the study is about: throughput, unless nobody was served. */
 export function chosenOf(study: StudyData, id: string | null): Metric {
   const all = metricsOf(study);
-  return all.find((one) => one.id === id) ?? all.find((one) => one === TPS || one.id === "resident-after") ?? all[0] ?? TPS;
+  const job = all.some((one) => one.id === "warm-after") ? undefined : all.find((one) => one.id === "whole");
+  return all.find((one) => one.id === id) ?? job ?? all.find((one) => one === TPS || one.id === "resident-after") ?? all[0] ?? TPS;
 }
 
 /** What a time until warm is to be read beside: how many times as long as the bound it is. Empty where that is not known. */

@@ -12,9 +12,13 @@ const TELLING: f64 = 1.25;
 /// Which point of cold ones was there soonest; then which served most, what its worst second and its slowest hundredth were, which
 /// point is calmer, and which others the trials do not tell from it.
 pub fn render_sweep_headline(varied: &[String], points: &[PointSummary]) -> String {
-    let soonest = [("resident", Metric::ResidentAfter), ("warm", Metric::WarmAfter)];
-    let soonest = soonest.into_iter().find_map(|(state, metric)| render_soonest(varied, points, state, metric));
-    let most = render_most(points);
+    let soonest = [("resident", Metric::ResidentAfter), ("warm", Metric::WarmAfter), ("done", Metric::Whole)];
+    let soonest =
+        soonest.into_iter().find_map(|(state, metric)| Some((metric, render_soonest(varied, points, state, metric)?)));
+    // Of a few transactions that somebody waits for nobody asks how many there were in a second.
+    let is_job = matches!(soonest, Some((Metric::Whole, _)));
+    let most = if is_job { None } else { render_most(points) };
+    let soonest = soonest.map(|(_, told)| told);
     let told: Vec<String> = soonest.into_iter().chain(most).collect();
     if told.is_empty() { "No trial has figures.".to_owned() } else { told.join(" ") }
 }
@@ -239,6 +243,15 @@ mod tests {
         let points = [idle(0, "1", "cat", 5.0), idle(1, "1", "pgthaw-os", 4.0), idle(2, "9", "cat", 50.0)];
         let told = render_sweep_headline(&["strategy".into()], &points[..2]);
         assert_eq!(told, "Soonest resident: strategy pgthaw-os after 4.00 s; then strategy cat after 5.00 s.");
+        let job = |strategy: &str, seconds: f64| PointSummary {
+            figures: [Metric::Whole, Metric::Tps]
+                .map(|metric| (metric, Some(Spread::of([Some(seconds)]))))
+                .into_iter()
+                .collect(),
+            ..idle(0, "1", strategy, 0.0)
+        };
+        let told = render_sweep_headline(&["strategy".into()], &[job("cat", 5.0), job("pgthaw", 2.5)]);
+        assert_eq!(told, "Soonest done: strategy pgthaw after 2.50 s; then strategy cat after 5.00 s.");
         // The larger of two databases is not the slower warmer's fault.
         let told = render_sweep_headline(&["scale".into(), "strategy".into()], &points);
         assert_eq!(told, "Soonest resident: cat at 1 of 2 points of the other axes, pgthaw-os at 1.");

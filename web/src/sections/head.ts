@@ -6,6 +6,7 @@ import { P99, rangeText, TPS, WORST } from "../metrics";
 import { type Axis, axesOf, doubtOf } from "../pivot";
 import type { PointSummary, StudyData } from "../../generated/record";
 import { describe, figure, tournamentFigures } from "./tournament_head";
+import { isOfJobs, jobFigures } from "./jobs";
 import { isOfWarmers, warmersFigures } from "./warmers";
 
 export function head(study: StudyData): HTMLElement {
@@ -27,6 +28,7 @@ export function head(study: StudyData): HTMLElement {
 
 function figuresOf(study: StudyData): HTMLElement | null {
   if (study.tournament !== null) return tournamentFigures(study.tournament);
+  if (isOfJobs(study)) return jobFigures(study);
   return isOfWarmers(study) ? warmersFigures(study) : figures(study);
 }
 
