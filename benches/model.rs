@@ -18,6 +18,7 @@ fn make_workload(popularity: &Popularity) -> Workload {
         name: name.into(),
         pages,
         accesses: 1.0,
+        run_pages: 1.0,
         popularity: popularity.clone(),
         resident_share: 0.0,
     };

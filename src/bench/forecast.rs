@@ -90,6 +90,7 @@ fn make_pgbench_classes(relations: &[(String, Bytes)], block_size: Bytes) -> Opt
         name: name.to_owned(),
         pages,
         accesses: 1.0,
+        run_pages: 1.0,
         popularity: Popularity::Uniform,
         resident_share: 0.0,
     };

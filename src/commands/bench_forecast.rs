@@ -15,7 +15,7 @@ use crate::bench::{StudyAsked, describe_cold_start};
 use crate::failure::ErrorKind;
 use crate::lab::choose_in_force;
 use crate::linux::block_device::{DEFAULT_READ_AHEAD, read_block_device};
-use crate::model::{Error, compute_outlook};
+use crate::model::{Error, PageClass, compute_outlook};
 use crate::study::{Calibration, Event, Strategy};
 use crate::terminal;
 use crate::verdict::{WrittenForecast, judge_forecast};
@@ -88,20 +88,18 @@ fn forecast(
     let directory = asked.place.directory();
     let disk = choose_in_force(directory, asked.sweep.disk(&asked.sweep.point(0)));
     let (device, described) = read_bench_device(&disk, directory)?;
-    let classes = make_classes(&calibration.activity, None, Some(popularity));
+    let made = make_classes(&calibration.activity, None, Some(popularity))?;
+    let mut assumptions = made.describe();
     let own = read_block_device(directory).map_or(DEFAULT_READ_AHEAD, |device| device.read_ahead_bytes);
     let read_ahead = disk.read_ahead_in_force(own);
-    let scenario = describe_cold_start(&asked.sweep, calibration, &device, read_ahead, classes)?;
+    let scenario = describe_cold_start(&asked.sweep, calibration, &device, read_ahead, made.classes)?;
     let outlook = compute_outlook(&scenario)?;
-    let each = |class: &crate::model::PageClass| {
-        format!("{}: {:.0} blocks, {:.2} of them in a transaction", class.name, class.pages, class.accesses)
-    };
-    let mut assumptions: Vec<String> = scenario.workload.classes.iter().map(each).collect();
     assumptions.extend([described, format!("the kernel reads ahead by up to {}", read_ahead)]);
     Ok(WrittenForecast {
         written_at: Timestamp::now(),
         calibration_tps,
         popularity: named.to_owned(),
+        classes: scenario.workload.classes.iter().map(PageClass::access).collect(),
         assumptions,
         to_50_seconds: outlook.to_50_seconds.map(|span| span.seconds),
         warm_after_seconds: outlook.warm_after_seconds.map(|span| span.seconds),

@@ -44,6 +44,10 @@ pub struct PointArguments {
     #[arg(long, default_value = "select-only")]
     script: Script,
 
+    /// SQL that psql runs in the database once pgbench's tables are there, in which :scale is the scale
+    #[arg(long, value_name = "FILE")]
+    setup: Option<PathBuf>,
+
     /// How pgbench hands over its statements (-M): simple, extended or prepared
     #[arg(long, default_value_t, value_name = "MODE")]
     query_mode: QueryMode,
@@ -92,6 +96,7 @@ impl PointArguments {
             clients: self.clients,
             jobs: self.jobs,
             script: &self.script,
+            setup: self.setup.as_deref(),
             query_mode: self.query_mode,
             seconds,
             until,

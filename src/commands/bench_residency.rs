@@ -102,6 +102,7 @@ impl ResidencyArguments {
             clients: self.clients,
             jobs: JOBS,
             script: &script,
+            setup: None,
             query_mode: QueryMode::default(),
             seconds: self.patience,
             until: Some(Until::Resident),

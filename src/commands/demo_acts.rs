@@ -90,6 +90,7 @@ impl ActArguments {
             clients: 8,
             jobs: 2,
             script: &act.script,
+            setup: None,
             query_mode: QueryMode::default(),
             seconds: self.seconds.unwrap_or(act.seconds),
             until: None,

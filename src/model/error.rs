@@ -24,6 +24,10 @@ pub enum Error {
     NoRows,
     #[error("the server does not run, so what a warm transaction takes is not known")]
     StoppedServer,
+    #[error(
+        "how the blocks of {relation} lie is not known: a transaction asked for {blocks:.1} of them without a scan of an index, a bitmap or the table"
+    )]
+    UnknownAccess { relation: String, blocks: f64 },
     #[error("what a read takes is not known")]
     NoDevice,
     #[error("the server is idle, so what a warm transaction takes is not known")]
@@ -97,6 +101,10 @@ impl Explain for Error {
             Error::NoServer => Some("give bare numbers: --pages, --hit, and --miss or --riops".into()),
             Error::NoRows => Some("start the server, or name the one that runs (-h, -p, -d)".into()),
             Error::StoppedServer => Some("say it (--hit 0.2ms or --tps 5000, with --clients 8)".into()),
+            Error::UnknownAccess { .. } => Some(
+                "rows by ctid, TABLESAMPLE, VACUUM and ANALYZE do so, and nothing counts where: watch again when these are over, or give bare numbers (--pages, --hit, and --miss or --riops)"
+                    .into(),
+            ),
             Error::NoDevice => Some("say --miss, what a cold transaction takes, or --riops, what the device serves".into()),
             Error::IdleServer => Some("say it (--hit 0.2ms --clients 8), or ask while its clients are at work".into()),
             Error::IdleDatabase { .. } => Some(

@@ -22,7 +22,8 @@ pub use error::Error;
 pub use fill::{FillTime, RowDensity};
 pub use fit::{Estimate, Fit, fit_warm_up};
 pub use general::{
-    Bin, Device, Forecast, ForecastPoint, PageClass, Popularity, Server, WarmStep, Warmer, Workload, compute_forecast,
+    Access, AccessKind, Bin, Device, Forecast, ForecastPoint, PageClass, Popularity, Server, WarmStep, Warmer,
+    Workload, compute_forecast,
 };
 pub use instant::{AT_ONCE, is_at_once, tell_after, tell_from};
 pub use outlook::{Outlook, Scenario, Span, UNCERTAINTY, compute_outlook};

@@ -121,6 +121,7 @@ mod tests {
             name: name.into(),
             pages,
             accesses: 1.0,
+            run_pages: 1.0,
             popularity: Popularity::Uniform,
             resident_share: 0.0,
         };

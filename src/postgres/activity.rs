@@ -32,10 +32,38 @@ pub struct RelationActivity {
     pub blocks: u64,
     /// Blocks that were asked for, cached or not.
     pub requests: u64,
-    /// Scans begun: of an index descents from its root.
+    /// Scans begun: of an index descents from its root, of a table readings in the order of its blocks.
     pub scans: u64,
+    pub rows: RowCounts,
+    /// Of an index the table that it is of.
+    pub table: Option<u32>,
+    /// `btree`, `gin`, `heap`; empty where it is not known.
+    pub access_method: String,
     /// Rows as VACUUM, ANALYZE or CREATE INDEX last counted or estimated them; `None` when they never did.
     pub tuples: Option<f64>,
+}
+
+/// Rows, by how a relation was asked for them.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct RowCounts {
+    /// Of a table those that its scans came by, of an index its entries that were read.
+    pub read: u64,
+    /// Of an index the rows of its table that were fetched by them one after the other; of a table those that bitmaps led to.
+    pub fetched: u64,
+    /// Of a table those that were inserted, and those that were updated or deleted.
+    pub inserted: u64,
+    pub changed: u64,
+}
+
+impl RowCounts {
+    fn since(self, before: RowCounts) -> RowCounts {
+        RowCounts {
+            read: self.read.saturating_sub(before.read),
+            fetched: self.fetched.saturating_sub(before.fetched),
+            inserted: self.inserted.saturating_sub(before.inserted),
+            changed: self.changed.saturating_sub(before.changed),
+        }
+    }
 }
 
 /// The counts of the connected database.
@@ -57,6 +85,14 @@ pub async fn read_activity(connection: &mut PgConnection) -> Result<Activity, Er
             blocks: count(row, "blocks")?,
             requests: count(row, "requests")?,
             scans: count(row, "scans")?,
+            rows: RowCounts {
+                read: count(row, "rows_read")?,
+                fetched: count(row, "rows_fetched")?,
+                inserted: count(row, "rows_inserted")?,
+                changed: count(row, "rows_changed")?,
+            },
+            table: row.try_get::<Option<Oid>, _>("indrelid")?.map(|oid| oid.0),
+            access_method: row.try_get("access_method")?,
             tuples: Some(row.try_get::<f64, _>("tuples")?).filter(|tuples| *tuples > 0.0),
         }))
     };
@@ -75,10 +111,11 @@ impl Activity {
     pub fn since(&self, before: &Activity) -> Activity {
         let earlier = |oid| before.relations.iter().find(|one| one.oid == oid);
         let relations = self.relations.iter().map(|now| {
-            let (requests, scans) = earlier(now.oid).map_or((0, 0), |then| (then.requests, then.scans));
+            let Some(then) = earlier(now.oid) else { return now.clone() };
             RelationActivity {
-                requests: now.requests.saturating_sub(requests),
-                scans: now.scans.saturating_sub(scans),
+                requests: now.requests.saturating_sub(then.requests),
+                scans: now.scans.saturating_sub(then.scans),
+                rows: now.rows.since(then.rows),
                 ..now.clone()
             }
         });

@@ -33,7 +33,7 @@ mod statements;
 mod statistics;
 mod waits;
 
-pub use activity::{Activity, RelationActivity, read_activity};
+pub use activity::{Activity, RelationActivity, RowCounts, read_activity};
 pub use buffer_eviction::{EvictedBuffers, apply_checkpoint, apply_evict_buffers};
 pub use buffercache::{Buffer, UsageSummary, read_buffers, read_usage_summary};
 pub use build::{ServerBuild, read_server_build};

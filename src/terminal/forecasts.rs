@@ -3,6 +3,7 @@
 use comfy_table::Cell;
 
 use super::curve::render_short;
+use super::printable;
 use super::screen::stdout_width;
 use super::tournament::{Column, render_fitting};
 use crate::model::{AT_ONCE, is_at_once, tell_after};
@@ -10,15 +11,17 @@ use crate::study::StudyForecast;
 use crate::units::counted;
 use crate::verdict::{JudgedForecast, SweepVerdict, WrittenForecast};
 
-/// Before the trial.
+/// Before the trial, with what it assumes.
 pub fn render_written_forecast(forecast: &WrittenForecast) -> String {
-    format!(
+    let sentence = format!(
         "forecast at {}: half of {:.0} tps {}, warm {}",
         forecast.written_at.strftime("%H:%M:%S"),
         forecast.steady_tps,
         after(forecast.to_50_seconds),
         after(forecast.warm_after_seconds)
-    )
+    );
+    let assumed = forecast.assumptions.iter().map(|assumption| format!("  {}", printable(assumption)));
+    [sentence, "assumed:".to_owned()].into_iter().chain(assumed).collect::<Vec<_>>().join("\n")
 }
 
 /// `half of 45 k tps after 51 s, warm after 62 s (53 to 74)`

@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 use super::statistics;
 use super::throughput::compute_running_median;
 use super::warm::{WARM_SHARE, compute_miss_share, find_first_warm};
+use crate::model::Access;
 use crate::study::{Disk, Machine, Run, Sample, Trial};
 use crate::units::Bytes;
 
@@ -20,6 +21,9 @@ pub struct WrittenForecast {
     pub calibration_tps: f64,
     pub popularity: String,
     pub assumptions: Vec<String>,
+    /// What a transaction asks for; empty in files of older versions.
+    #[serde(default)]
+    pub classes: Vec<Access>,
     /// Seconds until half of the steady throughput, and until warm; `None`: never.
     pub to_50_seconds: Option<f64>,
     pub warm_after_seconds: Option<f64>,

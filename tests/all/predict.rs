@@ -172,6 +172,53 @@ test_every_version! {
     }
 }
 
+/// By the server's counters alone: each script runs while it is watched.
+#[test]
+fn ranges_and_scans_are_told_from_points_and_what_is_not_known_is_refused() {
+    let server = servers::start_any(&[("max_parallel_workers_per_gather", "0")]);
+    let version = servers::servers().last().unwrap().0;
+    assert!(pgbench(&server, version, &["-i", "-q", "-s", "2"]).status().unwrap().success());
+    server.psql("CREATE TABLE small AS SELECT i, repeat('x', 100) AS note FROM generate_series(1, 6000) i");
+    server.psql("VACUUM ANALYZE pgbench_accounts, small");
+    let watch = |statement: &str, json: bool| {
+        let script = server.home.path().join("script.sql");
+        std::fs::write(&script, format!("\\set aid random(1, 199000)\n{statement};\n")).unwrap();
+        let load = ["-n", "-c", "2", "-T", "60", "-f", script.to_str().unwrap()];
+        let _load = Load(pgbench(&server, version, &load).spawn().unwrap());
+        let device = ["--riops", "1000", "--rbps", "100MiB", "--tps", "500"];
+        let arguments = ["predict", "-d", "postgres", "--observe", "3"];
+        server.pgthaw(&[&arguments[..], &device, if json { &["--json"] } else { &[] }].concat())
+    };
+    let range = "SELECT aid, abalance FROM pgbench_accounts WHERE aid BETWEEN :aid AND :aid + 599";
+    let prediction = watch(range, true).ok().json();
+    let class = |name: &str| {
+        let classes = prediction["classes"].as_array().unwrap();
+        classes.iter().find(|class| class["name"] == name).unwrap_or_else(|| panic!("{name}: {prediction}")).clone()
+    };
+    // 600 rows of 61 a block begin in the middle of one, and 366 entries are on a leaf.
+    let (rows, leaves) = (class("public.pgbench_accounts"), class("public.pgbench_accounts_pkey"));
+    assert!(rows["kind"] == "range" && leaves["kind"] == "range", "{rows} {leaves}");
+    assert!((10.0..12.0).contains(&rows["run_blocks"].as_f64().unwrap()), "{rows}");
+    assert!((2.0..3.5).contains(&leaves["run_blocks"].as_f64().unwrap()), "{leaves}");
+    assert!((0.9..1.1).contains(&rows["runs_per_transaction"].as_f64().unwrap()), "{rows}");
+    // Each statement is a transaction.
+    let both = watch(
+        "SELECT count(*) FROM small WHERE note LIKE '%y%'; SELECT abalance FROM pgbench_accounts WHERE aid = :aid",
+        false,
+    );
+    let text = both.ok().stdout;
+    for part in
+        ["public.small: ", " blocks, read from end to end, 0.50 times a transaction", "0.50 of them in a transaction"]
+    {
+        assert!(text.contains(part), "{part}: {text}");
+    }
+    let by_ctid = "SELECT abalance FROM pgbench_accounts WHERE ctid = ('(' || :aid / 61 || ',1)')::tid";
+    let refused = watch(by_ctid, false).ends_with(2);
+    for part in ["how the blocks of public.pgbench_accounts lie is not known", "by ctid, TABLESAMPLE", "--pages"] {
+        assert!(refused.stderr.contains(part), "{part}: {}", refused.stderr);
+    }
+}
+
 #[test]
 fn a_snapshot_says_what_is_popular() {
     let server = servers::start_any(&[]);

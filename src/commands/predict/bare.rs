@@ -27,6 +27,7 @@ pub fn make_base(arguments: &PredictArguments) -> Result<Base, Error> {
         name: format!("relation {}", place + 1),
         pages: *pages,
         accesses: 1.0,
+        run_pages: 1.0,
         popularity: popularity.clone(),
         resident_share: 0.0,
     };

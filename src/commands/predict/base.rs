@@ -4,7 +4,7 @@ use serde::Serialize;
 
 use super::classes::WantedClass;
 use crate::cache::Selected;
-use crate::model::{Knee, Outlook, Server, Workload};
+use crate::model::{Access, Knee, Outlook, Server, Workload};
 use crate::warm::plan::Geometry;
 
 /// What all scenarios begin with.
@@ -33,6 +33,8 @@ pub struct RestoreInput {
 #[derive(Debug, Serialize)]
 pub struct Prediction {
     pub assumptions: Vec<String>,
+    /// What a transaction asks for.
+    pub classes: Vec<Access>,
     /// What popularity and the restore are of; `None` without one.
     pub snapshot: Option<Selected>,
     /// Knees of the closed form, for one client and uniform popularity.

@@ -3,11 +3,12 @@
 use roaring::RoaringBitmap;
 
 use crate::cache::{ForkMap, Map};
-use crate::model::{Bin, PageClass, Popularity};
+use crate::model::{Bin, Error, PageClass, Popularity};
 use crate::postgres::{Activity, RelationActivity, RelationKind};
 use crate::units::Fork;
 use crate::warm::compute_heat_levels;
 
+use super::accesses::Counts;
 use super::values::PopularityArgument;
 
 /// Relations that are asked for less often than this in a transaction do not count.
@@ -18,6 +19,9 @@ const INNER_SHARE: f64 = 1.0 / 256.0;
 
 /// How often what a snapshot did not find is asked for, relative to the coldest that it found.
 const ABSENT: f64 = 0.05;
+
+/// Classes that are told of.
+const SHOWN_CLASSES: usize = 8;
 
 /// What a restore wants of a relation, by heat, coldest first: the bins of its class from the last but one to the first.
 #[derive(Debug)]
@@ -49,13 +53,38 @@ fn levels_of(fork: &ForkMap, map: &Map) -> Vec<(f32, RoaringBitmap)> {
     compute_heat_levels(fork, map.os_heat, &(&fork.os | &fork.all_buffers()))
 }
 
+/// Classes of pages, and what was taken for granted.
+#[derive(Debug)]
+pub struct Classes {
+    pub classes: Vec<PageClass>,
+    pub assumptions: Vec<String>,
+}
+
+impl Classes {
+    /// How the classes are asked for, those with the most blocks first, and what was taken for granted.
+    pub fn describe(&self) -> Vec<String> {
+        let mut classes: Vec<&PageClass> = self.classes.iter().collect();
+        classes.sort_by(|one, other| other.pages.total_cmp(&one.pages));
+        let more = classes.len().saturating_sub(SHOWN_CLASSES);
+        let shown = classes.iter().take(SHOWN_CLASSES).map(|class| class.access().to_string());
+        let more = (more > 0).then(|| format!("and {more} of fewer blocks (--json has them)"));
+        shown.chain(more).chain(self.assumptions.iter().cloned()).collect()
+    }
+}
+
 /// A class for each table, two for each index.
-pub fn make_classes(activity: &Activity, map: Option<&Map>, told: Option<&PopularityArgument>) -> Vec<PageClass> {
-    let transactions = activity.transactions.max(1) as f64;
-    let mut classes = Vec::new();
+///
+/// # Errors
+/// When a table was asked for in no way that is counted.
+pub fn make_classes(
+    activity: &Activity,
+    map: Option<&Map>,
+    told: Option<&PopularityArgument>,
+) -> Result<Classes, Error> {
+    let counts = Counts::new(activity);
+    let mut made = Classes { classes: Vec::new(), assumptions: Vec::new() };
     for relation in activity.relations.iter().filter(|relation| relation.blocks > 0) {
-        let accesses = relation.requests as f64 / transactions;
-        if accesses < FEWEST_ACCESSES {
+        if counts.per(relation.requests) < FEWEST_ACCESSES {
             continue;
         }
         let popularity = told
@@ -63,27 +92,25 @@ pub fn make_classes(activity: &Activity, map: Option<&Map>, told: Option<&Popula
             .or_else(|| Some(measured(find_fork(map?, relation)?, map?, relation.blocks)))
             .unwrap_or(Popularity::Uniform);
         let name = class_name(relation);
-        let class = |name: String, pages, accesses, popularity| PageClass {
-            name,
-            pages,
-            accesses,
-            popularity,
-            resident_share: 0.0,
-        };
         let blocks = relation.blocks as f64;
-        if relation.kind != RelationKind::Index || blocks < 2.0 {
-            classes.push(class(name, blocks, accesses, popularity));
-            continue;
-        }
-        // A descent asks for the root, inner pages and one leaf.
-        let descents = (relation.scans as f64 / transactions).clamp(accesses.min(FEWEST_ACCESSES), accesses);
-        let inner = (blocks * INNER_SHARE).max(1.0);
-        classes.push(class(name.clone(), blocks - inner, descents, popularity));
-        if accesses > descents {
-            classes.push(class(name + ", inner pages", inner, accesses - descents, Popularity::Uniform));
-        }
+        let is_index = relation.kind == RelationKind::Index && blocks >= 2.0;
+        let found = if relation.kind == RelationKind::Index {
+            counts.of_index(relation, &name)
+        } else {
+            counts.of_table(relation, &name)?
+        };
+        let inner_blocks = if is_index { (blocks * INNER_SHARE).max(1.0) } else { 0.0 };
+        let class = |name: String, pages: f64, accesses: f64, run: f64, popularity| {
+            let run_pages = run.min(pages).max(1.0);
+            let is_asked = accesses >= FEWEST_ACCESSES;
+            is_asked.then_some(PageClass { name, pages, accesses, run_pages, popularity, resident_share: 0.0 })
+        };
+        made.classes.extend(class(name.clone(), blocks - inner_blocks, found.blocks, found.run_blocks(), popularity));
+        let inner = if is_index { found.inner } else { 0.0 };
+        made.classes.extend(class(name + ", inner pages", inner_blocks, inner, 1.0, Popularity::Uniform));
+        made.assumptions.extend(found.assumptions);
     }
-    classes
+    Ok(made)
 }
 
 fn find_fork<'a>(map: &'a Map, relation: &RelationActivity) -> Option<&'a ForkMap> {
@@ -110,30 +137,106 @@ fn measured(fork: &ForkMap, map: &Map, blocks: u64) -> Popularity {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::postgres::RowCounts;
 
-    fn relation(oid: u32, kind: RelationKind, blocks: u64, requests: u64, scans: u64) -> RelationActivity {
-        RelationActivity {
-            oid,
-            schema: "public".into(),
-            name: format!("r{oid}"),
-            kind,
-            blocks,
-            requests,
-            scans,
-            tuples: None,
-        }
+    const TRANSACTIONS: u64 = 1000;
+
+    /// A table of 61 rows a block, 16,394 blocks, and its index of 366 entries a leaf.
+    fn relation(oid: u32, kind: RelationKind, requests: u64, scans: u64, rows: RowCounts) -> RelationActivity {
+        let (blocks, tuples, table) = match kind {
+            RelationKind::Index => (2745, 366.0 * 2745.0, Some(1)),
+            _ => (16_394, 61.0 * 16_394.0, None),
+        };
+        let access_method = if table.is_some() { "btree" } else { "heap" }.to_owned();
+        let (schema, name, tuples) = ("public".into(), format!("r{oid}"), Some(tuples));
+        RelationActivity { oid, schema, name, kind, blocks, requests, scans, rows, table, access_method, tuples }
+    }
+
+    fn make(relations: Vec<RelationActivity>) -> Result<Classes, Error> {
+        make_classes(&Activity { transactions: TRANSACTIONS, relations, ..Activity::default() }, None, None)
+    }
+
+    /// A thousand transactions, each with a scan of the index that reads `entries`, of which `fetched` lead to rows in `blocks` of the table.
+    fn look_up(entries: u64, fetched: u64, blocks: u64) -> Classes {
+        let rows = RowCounts { read: entries * TRANSACTIONS, fetched: fetched * TRANSACTIONS, ..RowCounts::default() };
+        let leaves = 1 + entries / 366;
+        make(vec![
+            relation(1, RelationKind::Table, blocks * TRANSACTIONS, 0, RowCounts::default()),
+            relation(2, RelationKind::Index, (2 + leaves) * TRANSACTIONS, TRANSACTIONS, rows),
+        ])
+        .unwrap()
+    }
+
+    fn described(classes: &Classes) -> Vec<String> {
+        classes.classes.iter().map(|class| class.access().to_string()).collect()
     }
 
     #[test]
     fn an_index_has_leaves_and_inner_pages() {
-        let relations = vec![
-            relation(1, RelationKind::Table, 16_394, 1000, 0),
-            relation(2, RelationKind::Index, 2745, 3000, 1000),
-            relation(3, RelationKind::Table, 9, 0, 0),
-        ];
-        let classes = make_classes(&Activity { transactions: 1000, relations, ..Activity::default() }, None, None);
-        let found: Vec<(&str, f64)> = classes.iter().map(|class| (class.name.as_str(), class.accesses)).collect();
+        let classes = look_up(1, 1, 1);
+        let found: Vec<(&str, f64)> =
+            classes.classes.iter().map(|class| (class.name.as_str(), class.accesses)).collect();
         assert_eq!(found, [("public.r1", 1.0), ("public.r2", 1.0), ("public.r2, inner pages", 2.0)]);
-        assert_eq!(classes[1].pages + classes[2].pages, 2745.0);
+        assert_eq!(classes.classes[1].pages + classes.classes[2].pages, 2745.0);
+        assert!(classes.assumptions.is_empty(), "{:?}", classes.assumptions);
+    }
+
+    #[test]
+    fn rows_in_as_few_blocks_as_they_fill_are_a_range() {
+        let classes = look_up(600, 600, 11);
+        assert_eq!(described(&classes)[0], "public.r1: 16394 blocks, ranges of 11.0 neighbours, 1.00 a transaction");
+        assert_eq!(described(&classes)[1], "public.r2: 2734 blocks, ranges of 2.6 neighbours, 1.00 a transaction");
+        assert!(classes.assumptions[0].contains("read forwards"), "{:?}", classes.assumptions);
+    }
+
+    #[test]
+    fn rows_in_a_block_each_lie_anywhere() {
+        let classes = look_up(600, 600, 590);
+        assert_eq!(described(&classes)[0], "public.r1: 16394 blocks, 590.00 of them in a transaction");
+        assert!(classes.assumptions[0].contains("side by side they would be in 11"), "{:?}", classes.assumptions);
+    }
+
+    /// Its table is asked for the visibility map alone.
+    #[test]
+    fn an_index_that_answers_alone_needs_no_blocks_of_its_table() {
+        let classes = look_up(600, 0, 1);
+        assert_eq!(classes.classes[0].name, "public.r2");
+    }
+
+    #[test]
+    fn a_table_read_from_end_to_end_is_a_scan_unless_that_is_rare() {
+        let scanned = |scans: u64| {
+            let rows = RowCounts { read: scans * 61 * 16_394, ..RowCounts::default() };
+            make(vec![relation(1, RelationKind::Table, scans * 16_394, scans, rows)]).unwrap()
+        };
+        let often = described(&scanned(TRANSACTIONS));
+        assert_eq!(often, ["public.r1: 16394 blocks, read from end to end, 1.00 times a transaction"]);
+        let rarely = scanned(1);
+        assert!(rarely.classes.is_empty() && rarely.assumptions[0].contains("once in 1000 transactions"), "{rarely:?}");
+    }
+
+    /// pgbench's own: a row is updated, then read again.
+    #[test]
+    fn a_row_that_is_changed_is_the_one_that_was_read() {
+        let rows = RowCounts { changed: TRANSACTIONS, ..RowCounts::default() };
+        let looked = RowCounts { read: 2 * TRANSACTIONS, fetched: 2 * TRANSACTIONS, ..RowCounts::default() };
+        let classes = make(vec![
+            relation(1, RelationKind::Table, 5 * TRANSACTIONS, 0, rows),
+            relation(2, RelationKind::Index, 9 * TRANSACTIONS, 2 * TRANSACTIONS, looked),
+        ])
+        .unwrap();
+        assert_eq!(described(&classes)[0], "public.r1: 16394 blocks, 1.00 of them in a transaction");
+        assert_eq!(described(&classes)[1], "public.r2: 2734 blocks, 1.00 of them in a transaction");
+        assert!(classes.assumptions[0].contains("those that it has read"), "{:?}", classes.assumptions);
+    }
+
+    #[test]
+    fn what_no_scan_explains_is_refused() {
+        let by_ctid = relation(1, RelationKind::Table, 5 * TRANSACTIONS, 0, RowCounts::default());
+        let refused = make(vec![by_ctid.clone()]).unwrap_err();
+        assert_eq!(refused, Error::UnknownAccess { relation: "public.r1".into(), blocks: 5.0 });
+        // Of a table that is written nobody knows what was asked for to write it.
+        let rows = RowCounts { inserted: TRANSACTIONS, ..RowCounts::default() };
+        assert!(make(vec![RelationActivity { rows, ..by_ctid }]).unwrap().classes.is_empty());
     }
 }

@@ -37,13 +37,12 @@ impl Known {
         assumptions.push(described);
         let read_ahead = read_ahead_bytes(arguments.read_ahead, self.directory.as_deref().filter(|_| self.is_local));
         assumptions.push(format!("the kernel reads ahead by up to {read_ahead}"));
+        let map = self.snapshot.as_ref().map(|chosen| &chosen.snapshot.map);
+        let made = make_classes(&self.activity, map, arguments.popularity.as_ref())?;
+        assumptions.extend(made.describe());
         let cold = ColdStart {
             clients: self.clients,
-            classes: make_classes(
-                &self.activity,
-                self.snapshot.as_ref().map(|chosen| &chosen.snapshot.map),
-                arguments.popularity.as_ref(),
-            ),
+            classes: made.classes,
             hit_seconds: self.hit_seconds,
             cores: self.cores,
             device,

@@ -1,5 +1,6 @@
 //! `pgthaw predict`: the work is done in `src/model/`.
 
+mod accesses;
 mod arguments;
 mod bare;
 mod base;
@@ -20,7 +21,7 @@ pub use self::values::{PopularityArgument, parse_hit, parse_reads};
 
 use self::base::{Base, Prediction, RoughEstimate};
 use super::{ExitStatus, OutputArguments, Target};
-use crate::model::{Error, compute_outlook};
+use crate::model::{Error, PageClass, compute_outlook};
 use crate::report;
 use crate::terminal::{self, Canvas};
 
@@ -34,8 +35,9 @@ pub async fn run(arguments: PredictArguments, output: OutputArguments) -> anyhow
     let scenarios = scenarios::make_scenarios(&base, &arguments.what_if)?;
     let outlooks = scenarios.iter().map(compute_outlook).collect::<Result<Vec<_>, _>>()?;
     let rough_estimate = RoughEstimate::new(&base.workload, &base.server);
+    let classes = base.workload.classes.iter().map(PageClass::access).collect();
     let Base { assumptions, snapshot, knees, .. } = base;
-    let prediction = Prediction { assumptions, snapshot, knees, rough_estimate, scenarios: outlooks };
+    let prediction = Prediction { assumptions, classes, snapshot, knees, rough_estimate, scenarios: outlooks };
     if let Some(path) = &arguments.html {
         let page = report::render_forecast(&prediction.scenarios, &prediction.assumptions)?;
         report::write_report(path, &page, arguments.force)?;

@@ -135,6 +135,7 @@ mod tests {
             name: "t".into(),
             pages: 10_000.0,
             accesses: 1.0,
+            run_pages: 1.0,
             popularity: Popularity::Measured(bins),
             resident_share: 0.0,
         };

@@ -10,7 +10,7 @@ use super::known::{Known, describe_snapshot, read_heat};
 use crate::cache::{Map, RelationMap};
 use crate::commands::Target;
 use crate::model::Error;
-use crate::postgres::{Activity, DataDirectory, RelationActivity, RelationKind, read_configured_setting};
+use crate::postgres::{Activity, DataDirectory, RelationActivity, RelationKind, RowCounts, read_configured_setting};
 use crate::units::{Bytes, Fork, counted};
 use crate::warm::compute_heat_levels;
 use crate::warm::plan::Geometry;
@@ -90,6 +90,10 @@ fn guess_activity(map: &Map, directory: &DataDirectory, accesses: f64) -> Activi
             requests,
             // Leaves alone: what is above them is warm at once.
             scans: if relation.kind == RelationKind::Index { requests } else { 0 },
+            // Of a table each block is asked for on its own.
+            rows: RowCounts { fetched: requests, ..RowCounts::default() },
+            table: None,
+            access_method: String::new(),
             tuples: None,
         }
     });

@@ -104,6 +104,7 @@ mod tests {
             name: format!("{pages} pages"),
             pages,
             accesses: 1.0,
+            run_pages: 1.0,
             popularity: Popularity::Uniform,
             resident_share: 0.0,
         };

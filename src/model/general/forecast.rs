@@ -5,8 +5,9 @@
 
 use super::network::{Demand, compute_flow};
 use super::read_ahead::{Ahead, behind_a_mark, behind_a_miss};
+use super::runs::Runs;
 use super::tiers::{SteadyMisses, compute_steady_misses, survival};
-use super::{Bin, Forecast, ForecastPoint, Server, Warmer, Workload};
+use super::{AccessKind, Bin, Forecast, ForecastPoint, PageClass, Server, Warmer, Workload};
 use crate::model::Error;
 
 /// A step is this share of the transactions done so far, and at least the first step.
@@ -22,6 +23,10 @@ const CLOSE: f64 = 1e-3;
 /// Rounds in which marks of a full cache find their number.
 const MARK_ROUNDS: usize = 30;
 
+/// The kernel's work on a page that comes with another in one read, as a share of that on a read: a cached page takes 3.4 µs to
+/// copy, a read 33 µs (docs/model.md).
+const PAGE_WORK: f64 = 0.1;
+
 /// A forecast ends here in any case.
 const MOST_STEPS: usize = 5000;
 
@@ -31,7 +36,8 @@ pub fn compute_forecast(workload: &Workload, server: &Server, warmer: Option<&Wa
     server.check()?;
     let bins = workload.bins();
     let steady = compute_steady_misses(&bins, server.buffers_pages, server.os_pages);
-    let mut model = Model::new(workload, server, warmer, bins, steady);
+    let runs = compute_runs(workload, server);
+    let mut model = Model::new(workload, server, warmer, (bins, &runs), steady);
     let end = model.look(Moment::Steady);
     let mut points = vec![model.look(Moment::Now).point];
     while points.len() < MOST_STEPS && !model.is_done(&points[points.len() - 1], &end) {
@@ -47,6 +53,17 @@ pub fn compute_forecast(workload: &Workload, server: &Server, warmer: Option<&Wa
         steady_reading_share: end.point.reading_share,
         warmer_ends_seconds: model.warmer_ended,
     })
+}
+
+/// What ranges take of each class that is asked for in ranges.
+fn compute_runs(workload: &Workload, server: &Server) -> Vec<Option<Runs>> {
+    let asked: f64 = workload.classes.iter().map(|class| class.accesses).sum();
+    let overlap = workload.hit_seconds / asked / server.device.latency_at(1.0).max(f64::MIN_POSITIVE);
+    let of = |class: &PageClass| {
+        let is_range = class.access().kind != AccessKind::Point;
+        is_range.then(|| Runs::new(class.pages, class.run_pages, workload.read_ahead_pages, overlap))
+    };
+    workload.classes.iter().map(of).collect()
 }
 
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -66,8 +83,12 @@ struct View {
 /// What a transaction does to a class.
 #[derive(Clone, Debug, Default)]
 struct ClassView {
-    /// Pages that it waits for.
+    /// Reads that it waits for.
     misses: f64,
+    /// Its pages or ranges that need a read.
+    reading: f64,
+    /// The kernel's work for it, in reads of one page that nobody read ahead.
+    work: f64,
     /// Pages read, and reads of the device, with what is read ahead.
     read_pages: f64,
     reads: f64,
@@ -83,6 +104,7 @@ struct Model<'a> {
     server: &'a Server,
     warmer: Option<&'a Warmer>,
     bins: Vec<Vec<Bin>>,
+    runs: &'a [Option<Runs>],
     steady: SteadyMisses,
     seconds: f64,
     transactions: f64,
@@ -107,7 +129,7 @@ impl<'a> Model<'a> {
         workload: &'a Workload,
         server: &'a Server,
         warmer: Option<&'a Warmer>,
-        bins: Vec<Vec<Bin>>,
+        (bins, runs): (Vec<Vec<Bin>>, &'a [Option<Runs>]),
         steady: SteadyMisses,
     ) -> Model<'a> {
         let each_bin = |value: f64| -> Vec<Vec<f64>> { bins.iter().map(|bins| vec![value; bins.len()]).collect() };
@@ -122,6 +144,7 @@ impl<'a> Model<'a> {
             server,
             warmer: warmer.filter(|warmer| !warmer.steps.is_empty()),
             bins,
+            runs,
             steady,
             seconds: workload.startup_reads * one_by_one,
             transactions: 0.0,
@@ -199,7 +222,9 @@ impl<'a> Model<'a> {
             (sum(|view| view.misses), sum(|view| view.read_pages), sum(|view| view.reads));
         let workload = self.workload;
         let demand = Demand {
-            cpu_seconds: workload.hit_seconds + copies * workload.copy_seconds + misses * workload.read_seconds,
+            cpu_seconds: workload.hit_seconds
+                + copies * workload.copy_seconds
+                + sum(|view| view.work) * workload.read_seconds,
             misses,
             reads,
             bytes: read_pages * self.server.block_bytes,
@@ -208,8 +233,8 @@ impl<'a> Model<'a> {
         let warmer = self.warmer.filter(|_| is_warming);
         let flow = compute_flow(workload.clients, self.server.cores, demand, &self.server.device, warmer);
         let without = |(class, view): (usize, &ClassView)| {
-            let accesses = workload.classes[class].accesses;
-            (1.0 - (view.misses / accesses).min(1.0)).powf(accesses)
+            let runs = workload.classes[class].accesses / workload.classes[class].run_pages;
+            (1.0 - (view.reading / runs).min(1.0)).powf(runs)
         };
         let point = ForecastPoint {
             seconds: self.seconds,
@@ -225,6 +250,31 @@ impl<'a> Model<'a> {
 
     /// What a transaction reads of a class, and what the kernel reads beside it.
     fn look_at_class(&self, class: usize, missing: &[f64], moment: Moment) -> ClassView {
+        match &self.runs[class] {
+            Some(runs) => self.look_at_ranges(class, missing, runs),
+            None => self.look_at_points(class, missing, moment),
+        }
+    }
+
+    /// What ranges take, by the share that is missing around them.
+    fn look_at_ranges(&self, class: usize, missing: &[f64], runs: &Runs) -> ClassView {
+        let bins = &self.bins[class];
+        let mut view = ClassView { marks: vec![0.0; bins.len()], ahead: vec![0.0; bins.len()], ..ClassView::default() };
+        for (place, bin) in bins.iter().enumerate() {
+            let asked = bin.pages * bin.weight * missing[place];
+            let taken = runs.at(missing[place]);
+            let (reads, beyond) = (asked * taken.reads, asked * taken.beyond);
+            view.misses += asked * taken.waits;
+            view.reading += asked * taken.reading;
+            view.reads += reads;
+            view.read_pages += asked + beyond;
+            view.work += reads + PAGE_WORK * (asked + beyond - reads).max(0.0);
+            view.ahead[place] = bin.weight * taken.beyond;
+        }
+        view
+    }
+
+    fn look_at_points(&self, class: usize, missing: &[f64], moment: Moment) -> ClassView {
         let bins = &self.bins[class];
         let gaps: f64 = bins.iter().zip(missing).map(|(bin, missing)| bin.pages * missing).sum();
         let pages: f64 = bins.iter().map(|bin| bin.pages).sum();
@@ -262,6 +312,7 @@ impl<'a> Model<'a> {
                 view.marks[place] += marked * bin.pages * missing[place] / gaps;
             }
         }
+        (view.reading, view.work) = (view.misses, view.misses);
         view
     }
 

@@ -7,6 +7,7 @@ mod forecast;
 mod network;
 mod popularity;
 mod read_ahead;
+mod runs;
 #[cfg(test)]
 mod simulation_tests;
 mod tiers;
@@ -17,5 +18,5 @@ pub use curve::{Forecast, ForecastPoint};
 pub use device::Device;
 pub use forecast::compute_forecast;
 pub use popularity::Popularity;
-pub use workload::{PageClass, Server, WarmStep, Warmer, Workload};
+pub use workload::{Access, AccessKind, PageClass, Server, WarmStep, Warmer, Workload};
 pub use zipf::Bin;

@@ -6,6 +6,7 @@ use rand::rngs::StdRng;
 use rand::seq::SliceRandom as _;
 use rand::{Rng as _, SeedableRng as _};
 
+use super::runs::File;
 use super::{Bin, Device, PageClass, Popularity, Server, Warmer, Workload, compute_forecast};
 
 const BLOCK: f64 = 8192.0;
@@ -47,10 +48,10 @@ impl Lru {
     }
 }
 
-/// A client, and the reads of its transaction that are still to be done.
+/// A client, and the reads of its transaction that are still to be done: of a page, or of pages of a range.
 #[derive(Default)]
 struct Client {
-    reads: Vec<usize>,
+    reads: Vec<Option<usize>>,
 }
 
 /// What the simulation keeps.
@@ -66,6 +67,8 @@ struct Simulation<'a> {
     os: Lru,
     /// Pages at which the kernel reads on.
     marked: Vec<bool>,
+    /// Of classes that are asked for in ranges.
+    files: Vec<Option<File>>,
     /// Reads that the device's limit still owes or is owed: a budget that fills up, at most to a tenth of a second's.
     budget: f64,
     seconds: f64,
@@ -101,6 +104,7 @@ impl<'a> Simulation<'a> {
             buffers: Lru::new(first, server.buffers_pages),
             os: Lru::new(first, server.os_pages),
             marked: vec![false; first],
+            files: workload.classes.iter().map(|class| make_file(class, workload.read_ahead_pages)).collect(),
             budget: 0.0,
             random: StdRng::seed_from_u64(seed),
             workload,
@@ -159,8 +163,10 @@ impl<'a> Simulation<'a> {
                 let mut client = at_device.pop_front().unwrap();
                 let page = client.reads.pop().unwrap();
                 self.reads += 1;
-                self.read_ahead_of_a_miss(page);
-                self.os.touch(page);
+                if let Some(page) = page {
+                    self.read_ahead_of_a_miss(page);
+                    self.os.touch(page);
+                }
                 self.pass_on(client, &mut at_cpu, &mut waiting);
             }
             while times.len() < marks.len() && self.transactions >= marks[times.len()] {
@@ -183,6 +189,10 @@ impl<'a> Simulation<'a> {
     /// A transaction's pages: what is nowhere has to be read.
     fn ask(&mut self, client: &mut Client) {
         for class in 0..self.workload.classes.len() {
+            if self.files[class].is_some() {
+                self.ask_for_a_range(class, client);
+                continue;
+            }
             for _ in 0..self.workload.classes[class].accesses.round() as usize {
                 let page = self.choose_page(class);
                 let is_buffer = self.server.buffers_pages.is_finite() && self.buffers.holds(page);
@@ -196,10 +206,31 @@ impl<'a> Simulation<'a> {
                     self.os.touch(page);
                     self.read_on_at_a_mark(page);
                 } else {
-                    client.reads.push(page);
+                    client.reads.push(Some(page));
                 }
             }
         }
+    }
+}
+
+/// A class whose accesses are one range, in a file of its own.
+fn make_file(class: &PageClass, window: f64) -> Option<File> {
+    (class.run_pages > 1.0).then(|| File::new(class.pages as usize, window as usize))
+}
+
+impl Simulation<'_> {
+    /// One range: it waits for so many reads, and the others use up the budget.
+    fn ask_for_a_range(&mut self, class: usize, client: &mut Client) {
+        let PageClass { pages, run_pages, .. } = &self.workload.classes[class];
+        let length = run_pages.floor() as usize + usize::from(self.random.random::<f64>() < run_pages.fract());
+        let start = self.random.random_range(0..=*pages as usize - length);
+        let accesses: f64 = self.workload.classes.iter().map(|class| class.accesses).sum();
+        let overlap = self.workload.hit_seconds / accesses / self.server.device.latency_at(1.0);
+        let file = self.files[class].as_mut().unwrap();
+        let (waits, reads) = file.read_range(start, start + length, overlap);
+        let waited = waits.floor() as usize + usize::from(self.random.random::<f64>() < waits.fract());
+        client.reads.extend((0..waited).map(|_| None));
+        self.budget -= reads - waited as f64;
     }
 }
 
@@ -254,7 +285,7 @@ impl Simulation<'_> {
 }
 
 fn class(name: &str, pages: f64, popularity: Popularity) -> PageClass {
-    PageClass { name: name.into(), pages, accesses: 1.0, popularity, resident_share: 0.0 }
+    PageClass { name: name.into(), pages, accesses: 1.0, run_pages: 1.0, popularity, resident_share: 0.0 }
 }
 
 fn workload(clients: u32, popularity: Popularity) -> Workload {
@@ -315,6 +346,23 @@ fn the_kernel_reads_ahead_where_it_was_read_before() {
         let name = format!("read-ahead {window}, {popularity:?}");
         let workload = Workload { read_ahead_pages: window, ..workload(4, popularity) };
         compare(&name, &workload, &server(3000.0, f64::INFINITY, 1e9), 0.03);
+    }
+}
+
+/// The model knows of a range what it takes on average; the simulation reads each one, page by page.
+#[test]
+fn ranges_of_neighbours_come_in_few_reads() {
+    for (run_pages, window, clients) in
+        [(10.8, 16.0, 4), (2.6, 16.0, 1), (83.0, 16.0, 4), (10.8, 128.0, 16), (10.8, 1.0, 4)]
+    {
+        let name = format!("{clients} clients, ranges of {run_pages}, read-ahead {window}");
+        let mut workload = Workload { read_ahead_pages: window, ..workload(clients, Popularity::Uniform) };
+        workload.classes[2] =
+            PageClass { pages: 160_394.0, run_pages, accesses: run_pages, ..workload.classes[2].clone() };
+        let mut server = server(3000.0, f64::INFINITY, 1e9);
+        // Of the limits the simulation knows that of reads alone.
+        server.device.bandwidth = f64::INFINITY;
+        compare(&name, &workload, &server, 0.03);
     }
 }
 

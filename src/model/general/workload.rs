@@ -1,5 +1,9 @@
 //! What is asked of a server, and what the server has.
 
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+
 use super::{Bin, Device, Popularity};
 use crate::model::Error;
 use crate::units::Bytes;
@@ -11,9 +15,73 @@ pub struct PageClass {
     pub pages: f64,
     /// Pages of it that a transaction asks for, on average.
     pub accesses: f64,
+    /// Neighbouring pages that it asks for one after the other, on average: 1 is a page here and there, all pages a whole table.
+    pub run_pages: f64,
     pub popularity: Popularity,
     /// Share that is cached at the start, whatever its popularity, 0 to 1.
     pub resident_share: f64,
+}
+
+/// How a transaction asks for pages of a class.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum AccessKind {
+    /// A page here and there.
+    Point,
+    /// Neighbours, from anywhere on.
+    Range,
+    /// All pages in their order.
+    Scan,
+}
+
+/// What a transaction asks for of a class, for people and for `--json`.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Access {
+    pub name: String,
+    pub kind: AccessKind,
+    pub blocks: f64,
+    /// Blocks that it asks for one after the other, and how often a transaction does.
+    pub run_blocks: f64,
+    pub runs_per_transaction: f64,
+}
+
+/// Shorter runs are no ranges: a row's second block now and then.
+const LONGEST_POINT: f64 = 1.05;
+
+/// Longer ones are whole tables.
+const SHORTEST_SCAN: f64 = 0.9;
+
+impl fmt::Display for Access {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Access { name, blocks, run_blocks, runs_per_transaction: runs, .. } = self;
+        match self.kind {
+            AccessKind::Point => write!(f, "{name}: {blocks:.0} blocks, {runs:.2} of them in a transaction"),
+            AccessKind::Range => {
+                write!(f, "{name}: {blocks:.0} blocks, ranges of {run_blocks:.1} neighbours, {runs:.2} a transaction")
+            }
+            AccessKind::Scan => {
+                write!(f, "{name}: {blocks:.0} blocks, read from end to end, {runs:.2} times a transaction")
+            }
+        }
+    }
+}
+
+impl PageClass {
+    /// How a transaction asks for it.
+    pub fn access(&self) -> Access {
+        let kind = match self.run_pages {
+            run if run < LONGEST_POINT => AccessKind::Point,
+            run if run >= SHORTEST_SCAN * self.pages => AccessKind::Scan,
+            _ => AccessKind::Range,
+        };
+        Access {
+            name: self.name.clone(),
+            kind,
+            blocks: self.pages,
+            run_blocks: self.run_pages,
+            runs_per_transaction: self.accesses / self.run_pages,
+        }
+    }
 }
 
 /// What clients do, each waiting for its answer before it asks again.
@@ -80,6 +148,7 @@ impl Workload {
         for class in &self.classes {
             Error::check_positive("a number of pages", class.pages)?;
             Error::check_positive("the pages that a transaction asks for", class.accesses)?;
+            Error::check_positive("the pages of a range", class.run_pages)?;
         }
         Ok(())
     }

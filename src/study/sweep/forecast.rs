@@ -115,6 +115,7 @@ fn forecast_cold(point: &Point, disk: &Disk) -> Option<Forecast> {
         name: name.to_owned(),
         pages: pages * f64::from(point.scale),
         accesses: 1.0,
+        run_pages: 1.0,
         popularity: Popularity::Uniform,
         resident_share: 0.0,
     };

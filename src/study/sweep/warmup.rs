@@ -1,6 +1,8 @@
 //! A study of ways to warm one server: what the flags of `bench warmup` ask, as the text of a study file; and what is found of
 //! it before its first trial.
 
+use std::path::Path;
+
 use serde::{Deserialize, Serialize};
 use toml::{Table, Value};
 
@@ -49,6 +51,8 @@ pub struct WarmupAsked<'a> {
     pub clients: u32,
     pub jobs: u32,
     pub script: &'a Script,
+    /// SQL that psql runs in the database after `pgbench -i`.
+    pub setup: Option<&'a Path>,
     pub query_mode: QueryMode,
     pub seconds: u32,
     /// What ends a trial before its seconds are over, if anything does.
@@ -102,6 +106,10 @@ impl WarmupAsked<'_> {
         if !is_built_in(&self.disk.name) {
             let disk = [(self.disk.name.clone(), text(&render_figures(self.disk)))];
             add("disks", Value::Table(disk.into_iter().collect()));
+        }
+        if let Some(setup) = self.setup {
+            let setup = [("setup".to_owned(), text(&setup.display().to_string()))];
+            add("database", Value::Table(setup.into_iter().collect()));
         }
         let settings: Table = self.settings.iter().map(|(name, value)| ((*name).to_owned(), text(value))).collect();
         if !settings.is_empty() {
@@ -281,6 +289,7 @@ mod tests {
             clients: 8,
             jobs: 2,
             script: &Script::Builtin("select-only"),
+            setup: None,
             query_mode: QueryMode::Extended,
             seconds: 20,
             until: Some(Until::Steady),

@@ -1,0 +1,310 @@
+//! What a range costs: neighbouring pages that a transaction asks for one after the other.
+//!
+//! How many reads that takes depends on which of them are cached, how these lie, and where the kernel left its marks. No
+//! closed form holds all of it. So a file is filled up range by range as Linux does it (mm/readahead.c, 6.16 and later), and what each range took
+//! is kept by the share of the pages that was missing then.
+
+use rand::rngs::StdRng;
+use rand::{Rng as _, SeedableRng as _};
+
+/// Pages of the file that is filled up, unless the class has fewer; and pages of one of its ranges. Longer ranges take as much
+/// for each page.
+const FILE_PAGES: usize = 1 << 15;
+const MOST_RUN_PAGES: usize = 1 << 10;
+
+/// Ranges are kept apart by how little was missing: by the logarithm of its share, in steps of a half, down to e^-6.
+const STEPS: usize = 12;
+const STEP: f64 = 0.5;
+
+/// A file is full when a smaller share than this is missing.
+const FULL: f64 = 1e-4;
+
+/// The kernel's pages of 4 kB in a block.
+const KERNEL_PAGES: usize = 2;
+
+/// A small file is filled up at most so often.
+const MOST_FILLS: usize = 64;
+
+/// What ranges took, for each of their pages that was missing.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Taken {
+    /// Times that the client waited, in reads: what is read ahead is on its way while it works on the pages before.
+    pub waits: f64,
+    /// Reads of the device, with those that nobody waits for.
+    pub reads: f64,
+    /// Missing pages behind the range's end that came too.
+    pub beyond: f64,
+    /// Ranges that read from the device at all.
+    pub reading: f64,
+}
+
+/// What ranges of one length take, by the share of the pages that is missing.
+#[derive(Clone, Debug)]
+pub struct Runs {
+    steps: Vec<Taken>,
+}
+
+impl Runs {
+    /// Ranges of `run` pages on average that begin anywhere among `pages`, where the kernel reads at most `window` pages at once.
+    /// `overlap` is the client's work on a page, as a share of the time of a read.
+    pub fn new(pages: f64, run: f64, window: f64, overlap: f64) -> Runs {
+        let is_whole = run >= pages;
+        let pages = (pages.ceil() as usize).clamp(1, FILE_PAGES);
+        let run = if is_whole { pages as f64 } else { run.clamp(1.0, MOST_RUN_PAGES.min(pages) as f64) };
+        let mut sums = vec![(Taken::default(), 0.0); STEPS];
+        // The same for the same question.
+        let mut random = StdRng::seed_from_u64(1);
+        for _ in 0..(FILE_PAGES / pages).clamp(1, MOST_FILLS) {
+            let mut file = File::new(pages, window as usize);
+            while file.missing as f64 > FULL * pages as f64 {
+                let missing = file.missing as f64 / pages as f64;
+                let length = (run.floor() as usize + usize::from(random.random::<f64>() < run.fract())).min(pages);
+                let start = random.random_range(0..=pages - length);
+                let asked = (start..start + length).filter(|page| !file.cached[*page]).count() as f64;
+                let before = file.missing;
+                let (waits, reads) = file.read_range(start, start + length, overlap);
+                let (taken, misses) = &mut sums[((-missing.ln() / STEP) as usize).min(STEPS - 1)];
+                taken.waits += waits;
+                taken.reads += reads;
+                taken.beyond += (before - file.missing) as f64 - asked;
+                taken.reading += f64::from(u8::from(reads > 0.0));
+                *misses += asked;
+            }
+        }
+        Runs { steps: average(&sums) }
+    }
+
+    /// Where such a share of the pages is missing, 0 to 1.
+    pub fn at(&self, missing: f64) -> Taken {
+        let place = (-missing.max(f64::MIN_POSITIVE).ln() / STEP - 0.5).clamp(0.0, (self.steps.len() - 1) as f64);
+        let (below, above) = (self.steps[place as usize], self.steps[place.ceil() as usize]);
+        let between = |one: f64, other: f64| one + (other - one) * place.fract();
+        Taken {
+            waits: between(below.waits, above.waits),
+            reads: between(below.reads, above.reads),
+            beyond: between(below.beyond, above.beyond),
+            reading: between(below.reading, above.reading),
+        }
+    }
+}
+
+/// For each missing page. A step that no range saw is as the one before it.
+fn average(sums: &[(Taken, f64)]) -> Vec<Taken> {
+    let mut last = Taken { waits: 1.0, reads: 1.0, beyond: 0.0, reading: 1.0 };
+    let each = |(sum, misses): &(Taken, f64)| {
+        if *misses > 0.0 {
+            last = Taken {
+                waits: sum.waits / misses,
+                reads: sum.reads / misses,
+                beyond: sum.beyond / misses,
+                reading: sum.reading / misses,
+            };
+        }
+        last
+    };
+    sums.iter().map(each).collect()
+}
+
+/// A file of which pages are cached, and the kernel's state of the one who reads it (`file_ra_state`).
+#[derive(Clone, Debug)]
+pub(super) struct File {
+    pub(super) cached: Vec<bool>,
+    /// Pages at which the kernel reads on.
+    marked: Vec<bool>,
+    missing: usize,
+    /// Pages that are read at once at most.
+    window: usize,
+    /// What was read ahead last: its first page, its pages, the page that was to be marked.
+    start: usize,
+    size: usize,
+    mark: usize,
+    /// Its ends are those of so large stretches: the logarithm, in the kernel's pages.
+    order: u32,
+    /// The page after the one that was read last.
+    next: Option<usize>,
+}
+
+impl File {
+    pub(super) fn new(pages: usize, window: usize) -> File {
+        File {
+            cached: vec![false; pages],
+            marked: vec![false; pages],
+            missing: pages,
+            window: window.max(1),
+            start: 0,
+            size: 0,
+            mark: usize::MAX,
+            order: 0,
+            next: None,
+        }
+    }
+
+    /// Waits and reads that the pages from `start` to before `end` take, one after the other.
+    pub(super) fn read_range(&mut self, start: usize, end: usize, overlap: f64) -> (f64, f64) {
+        let (mut waits, mut all_reads) = (0.0, 0);
+        for page in start..end {
+            if !self.cached[page] {
+                all_reads += self.read_missing(page).1;
+                waits += 1.0;
+            }
+            if std::mem::take(&mut self.marked[page]) {
+                let (first, reads) = self.read_on(page);
+                all_reads += reads;
+                let needed = first.filter(|first| *first < end);
+                waits += needed.map_or(0.0, |first| (1.0 - (first - page) as f64 * overlap).max(0.0));
+            }
+            self.next = Some(page + 1);
+        }
+        (waits, f64::from(all_reads))
+    }
+
+    /// `page_cache_sync_ra`: of a page that is not cached. The first page that it brings, and its reads.
+    fn read_missing(&mut self, page: usize) -> (Option<usize>, u32) {
+        let order = std::mem::take(&mut self.order);
+        let cached_before = (0..page).rev().take(self.window).take_while(|before| self.cached[*before]).count();
+        if page == 0 || self.next == Some(page) {
+            (self.start, self.size) = (page, self.first_size());
+            self.mark = page + 1;
+        } else if cached_before <= 1 || self.window < 3 {
+            // One that stands alone leaves no trace.
+            self.order = order;
+            return self.fetch(page, page + 1, usize::MAX);
+        } else {
+            let run = if cached_before == page { 2 * cached_before } else { cached_before };
+            (self.start, self.size) = (page, (run + 1).min(self.window));
+            self.mark = page + self.size - 1;
+        }
+        self.fetch(self.start, self.start + self.size, self.mark)
+    }
+
+    /// `page_cache_async_ra`: at a marked page. The first page that it brings, and its reads.
+    fn read_on(&mut self, page: usize) -> (Option<usize>, u32) {
+        if page == self.mark {
+            self.start += self.size;
+            self.size = self.next_size(self.size);
+        } else {
+            let behind = page + 1..self.cached.len().min(page + 1 + self.window);
+            let Some(gap) = behind.into_iter().find(|behind| !self.cached[*behind]) else { return (None, 0) };
+            (self.start, self.size) = (gap, (2 * (gap - page) + 1).min(self.window));
+        }
+        // Since 6.16 it ends where a larger folio would, of four times the size each time.
+        self.order += 2;
+        let most = (self.window * KERNEL_PAGES).max(1).ilog2();
+        let align = ((1 << self.order.min(most)) / KERNEL_PAGES).max(1);
+        let end = (self.start + self.size) / align * align;
+        self.size = if end > self.start { end - self.start } else { self.size };
+        self.mark = self.start;
+        self.fetch(self.start, self.start + self.size, self.mark)
+    }
+
+    /// Brings what is missing of these pages; a stretch without a gap is one read.
+    fn fetch(&mut self, start: usize, end: usize, mark: usize) -> (Option<usize>, u32) {
+        let (mut first, mut reads, mut is_one_read) = (None, 0, false);
+        for page in start..end.min(self.cached.len()) {
+            let is_missing = !self.cached[page];
+            if is_missing {
+                first = first.or(Some(page));
+                reads += u32::from(!is_one_read);
+                self.cached[page] = true;
+                self.marked[page] = page == mark;
+                self.missing -= 1;
+            }
+            is_one_read = is_missing;
+        }
+        (first, reads)
+    }
+
+    /// `get_init_ra_size` for a block of two of the kernel's pages.
+    fn first_size(&self) -> usize {
+        match self.window {
+            32.. => 4,
+            4.. => 2,
+            few => few,
+        }
+    }
+
+    /// `get_next_ra_size`
+    fn next_size(&self, size: usize) -> usize {
+        if size < self.window / 16 {
+            4 * size
+        } else if size <= self.window / 2 {
+            2 * size
+        } else {
+            self.window
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_cold_range_comes_in_few_reads_that_grow() {
+        // One block that stands alone, two, then those to 106, to 112, and 12 for which nobody waits.
+        let mut file = File::new(1000, 16);
+        assert_eq!(file.read_range(100, 110, 0.0), (4.0, 5.0));
+        assert_eq!(file.cached.iter().filter(|cached| **cached).count(), 24);
+        // The same again is cached, and its marks are used up.
+        assert_eq!(file.read_range(100, 107, 0.0), (0.0, 0.0));
+        // From the file's start on it counts as a sequence at once.
+        let mut file = File::new(62, 16);
+        assert_eq!(file.read_range(0, 62, 0.0), (9.0, 9.0));
+    }
+
+    #[test]
+    fn what_is_read_ahead_early_enough_is_not_waited_for() {
+        let mut file = File::new(1000, 16);
+        // The third read is asked for one page ahead, the fourth three pages.
+        assert_eq!(file.read_range(100, 110, 0.25), (3.0, 5.0));
+    }
+
+    #[test]
+    fn without_a_window_each_page_is_a_read() {
+        let mut file = File::new(1000, 1);
+        assert_eq!(file.read_range(100, 110, 0.0), (10.0, 10.0));
+        let runs = Runs::new(1000.0, 10.0, 1.0, 0.0);
+        for missing in [1.0, 0.5, 0.01] {
+            let taken = runs.at(missing);
+            assert!((taken.reads - 1.0).abs() < 1e-9 && taken.beyond == 0.0, "{missing}: {taken:?}");
+        }
+    }
+
+    #[test]
+    fn ranges_take_fewer_reads_than_pages_and_bring_more_than_was_asked_for() {
+        let runs = Runs::new(100_000.0, 10.8, 16.0, 0.0);
+        let cold = runs.at(1.0);
+        assert!((0.3..0.7).contains(&cold.reads) && (1.0..2.5).contains(&cold.beyond), "{cold:?}");
+        assert!(runs.at(0.01).reads > cold.reads, "{:?}", runs.at(0.01));
+        // A whole table: 16 pages a read in the end.
+        let whole = Runs::new(1000.0, 1000.0, 16.0, 0.0).at(1.0);
+        assert!((whole.reads * 1000.0 - 65.0).abs() < 8.0 && whole.beyond == 0.0, "{whole:?}");
+    }
+
+    /// Blocks and reads that a file of 20,000 blocks took of Linux 6.18 with a read-ahead of 128 KiB, by ranges that began at random, when
+    /// as many were asked for as the file has times each number.
+    #[test]
+    fn ranges_take_what_the_kernel_took() {
+        for (run, seen) in [
+            (1.33, [(0.25, 0.3014, 4446.0), (0.5, 0.5785, 7901.0), (1.0, 0.8925, 11985.0), (2.0, 1.0, 13711.0)]),
+            (5.9, [(0.25, 0.4237, 2776.0), (0.5, 0.6813, 4523.0), (1.0, 0.8979, 6134.0), (2.0, 0.9892, 6995.0)]),
+            (10.8, [(0.25, 0.3992, 2013.0), (0.5, 0.6419, 3229.0), (1.0, 0.8644, 4524.0), (2.0, 0.9799, 5384.0)]),
+            (83.0, [(0.25, 0.3022, 679.0), (0.5, 0.4944, 1171.0), (1.0, 0.7127, 1806.0), (2.0, 0.8906, 2429.0)]),
+        ] {
+            let mut file = File::new(20_000, 16);
+            let mut random = StdRng::seed_from_u64(3);
+            let (mut asked, mut reads) = (0, 0.0);
+            for (times, pages, kernel_reads) in seen {
+                while f64::from(asked) < times * 20_000.0 {
+                    let length = run as u32 + u32::from(random.random::<f64>() < run % 1.0);
+                    let start = random.random_range(0..20_000 - length) as usize;
+                    reads += file.read_range(start, start + length as usize, 0.0).1;
+                    asked += length;
+                }
+                let cached = 1.0 - file.missing as f64 / 20_000.0;
+                assert!((cached / pages - 1.0_f64).abs() < 0.1, "{run} {times}: {cached} {pages}");
+                assert!((reads / kernel_reads - 1.0_f64).abs() < 0.16, "{run} {times}: {reads} {kernel_reads}");
+            }
+        }
+    }
+}
