@@ -306,7 +306,9 @@ fn make_older(server: &TestServer, file: &Path) {
     }
     server.psql(
         "ALTER TABLE sweep_trials DROP COLUMN devices, DROP COLUMN fresh_copy; \
-         ALTER TABLE sweep_os_samples DROP COLUMN parts; ALTER TABLE sweep_wait_samples DROP COLUMN flushes",
+         ALTER TABLE sweep_os_samples DROP COLUMN parts; ALTER TABLE sweep_wait_samples DROP COLUMN flushes; \
+         DROP VIEW sweep_seconds; CREATE VIEW sweep_seconds AS SELECT 'older'; \
+         ALTER TABLE sweeps DROP COLUMN databases; ALTER TABLE sweep_samples DROP COLUMN latency_us_deviation",
     );
     let directory = Path::new(env!("CARGO_MANIFEST_DIR")).join("src/results/migrations");
     let older = [
