@@ -108,7 +108,7 @@ bench-tpch: build ## Three reports of TPC-H from cold, alone and with what they 
 	@scripts/setup --for demo
 	@command -v tpchgen-cli >/dev/null || { \
 	  echo "building tpchgen-cli, which generates TPC-H's rows" >&2; \
-	  cargo install --quiet --locked --root target/tools tpchgen-cli; }
+	  cargo install --quiet --locked --root target/tools --version '^4' tpchgen-cli; }
 	@target/release/pgthaw bench sweep lab/tpch/study.toml $(ARGS)
 
 .PHONY: bench-code
