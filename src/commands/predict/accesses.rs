@@ -122,6 +122,19 @@ impl<'a> Counts<'a> {
         Ok(accesses)
     }
 
+    /// Of a table of which nothing else is known.
+    pub fn as_points(&self, table: &RelationActivity, name: &str) -> Accesses {
+        let mut accesses = Accesses::default();
+        let scanned = self.add_scans(table, name, &mut accesses);
+        let left = (self.per(table.requests) - scanned).max(0.0);
+        if left > 0.0 {
+            accesses.add(left, left);
+            let told = "nobody was seen to look a row up; what was asked for is taken to lie anywhere";
+            accesses.assumptions.push(format!("{name}: {told}"));
+        }
+        accesses
+    }
+
     /// Rows of a table that entries of an index led to, one after the other.
     fn by_index(&self, table: &RelationActivity, index: &RelationActivity) -> Option<Lookups> {
         let (rows, scans) = (self.per(index.rows.fetched), self.per(index.scans));

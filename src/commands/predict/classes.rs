@@ -8,7 +8,7 @@ use crate::postgres::{Activity, RelationActivity, RelationKind};
 use crate::units::Fork;
 use crate::warm::compute_heat_levels;
 
-use super::accesses::Counts;
+use super::accesses::{Accesses, Counts};
 use super::values::PopularityArgument;
 
 /// Relations that are asked for less often than this in a transaction do not count.
@@ -72,11 +72,25 @@ impl Classes {
     }
 }
 
-/// A class for each table, two for each index.
+/// A class for each table, two for each index. Where nothing was counted but what was written, or read once by some other job, all
+/// blocks that were asked for are taken for points: it is all that is known.
 ///
 /// # Errors
 /// When a table was asked for in no way that is counted.
 pub fn make_classes(
+    activity: &Activity,
+    map: Option<&Map>,
+    told: Option<&PopularityArgument>,
+) -> Result<Classes, Error> {
+    let made = make_classes_by(|counts, table, name| counts.of_table(table, name), activity, map, told)?;
+    if !made.classes.is_empty() {
+        return Ok(made);
+    }
+    make_classes_by(|counts, table, name| Ok(counts.as_points(table, name)), activity, map, told)
+}
+
+fn make_classes_by(
+    of_table: impl Fn(&Counts, &RelationActivity, &str) -> Result<Accesses, Error>,
     activity: &Activity,
     map: Option<&Map>,
     told: Option<&PopularityArgument>,
@@ -97,7 +111,7 @@ pub fn make_classes(
         let found = if relation.kind == RelationKind::Index {
             counts.of_index(relation, &name)
         } else {
-            counts.of_table(relation, &name)?
+            of_table(&counts, relation, &name)?
         };
         let inner_blocks = if is_index { (blocks * INNER_SHARE).max(1.0) } else { 0.0 };
         let class = |name: String, pages: f64, accesses: f64, run: f64, popularity| {
@@ -215,6 +229,15 @@ mod tests {
         assert!(rarely.classes.is_empty() && rarely.assumptions[0].contains("once in 1000 transactions"), "{rarely:?}");
     }
 
+    /// Filled once, and read by nobody since.
+    #[test]
+    fn a_table_that_was_only_written_is_taken_for_points() {
+        let rows = RowCounts { inserted: 1000 * TRANSACTIONS, ..RowCounts::default() };
+        let classes = make(vec![relation(1, RelationKind::Table, 20 * TRANSACTIONS, 0, rows)]).unwrap();
+        assert_eq!(described(&classes), ["public.r1: 16394 blocks, 20.00 of them in a transaction"]);
+        assert!(classes.assumptions[0].contains("nobody was seen to look a row up"), "{:?}", classes.assumptions);
+    }
+
     /// pgbench's own: a row is updated, then read again.
     #[test]
     fn a_row_that_is_changed_is_the_one_that_was_read() {
@@ -237,6 +260,6 @@ mod tests {
         assert_eq!(refused, Error::UnknownAccess { relation: "public.r1".into(), blocks: 5.0 });
         // Of a table that is written nobody knows what was asked for to write it.
         let rows = RowCounts { inserted: TRANSACTIONS, ..RowCounts::default() };
-        assert!(make(vec![RelationActivity { rows, ..by_ctid }]).unwrap().classes.is_empty());
+        assert!(make(vec![RelationActivity { rows, ..by_ctid }]).is_ok());
     }
 }
