@@ -33,7 +33,9 @@ pub fn run(arguments: &JudgeArguments, output: OutputArguments) -> anyhow::Resul
     let read = |path: &PathBuf| -> anyhow::Result<JudgedForecast> {
         let text =
             read_text_at_most(path, FORECAST_BYTES_MAX).with_context(|| format!("cannot read {}", path.display()))?;
-        serde_json::from_str(&text).with_context(|| format!("{} is no judged forecast", path.display()))
+        let kept: JudgedForecast =
+            serde_json::from_str(&text).with_context(|| format!("{} is no judged forecast", path.display()))?;
+        Ok(kept.judged_again())
     };
     let points = arguments.files.iter().map(read).collect::<anyhow::Result<Vec<_>>>()?;
     let verdict = judge_sweep(&points);

@@ -218,7 +218,7 @@ pub struct StartState {
 }
 
 /// One second of a trial.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Sample {
     /// End of the second, since the start of pgbench; 1 for the first.
     pub second: u32,

@@ -66,7 +66,6 @@ pub fn judge_forecast(name: String, forecast: WrittenForecast, run: &Run, trial:
     let to_50_seconds = steady_tps.and_then(|steady| compute_crossing(&trial.samples, steady / 2.0));
     let warm_after_seconds =
         trial.warm_after_seconds.and_then(|_| compute_warm_crossing(&trial.samples, run.server.block_size));
-    let error = |forecast: Option<f64>, measured: Option<f64>| Some(forecast? / measured.filter(|at| *at > 0.0)? - 1.0);
     let second = |sample: &Sample| {
         let read = sample.foreground_read_bytes.0 / u64::from(run.server.block_size).max(1);
         (sample.transactions, read, sample.os_resident_bytes.0)
@@ -82,8 +81,8 @@ pub fn judge_forecast(name: String, forecast: WrittenForecast, run: &Run, trial:
         machine: run.machine.clone(),
         trial_started_at: read_start(trial),
         trial_seconds: run.study.seconds,
-        to_50_error: error(forecast.to_50_seconds, to_50_seconds),
-        warm_after_error: error(forecast.warm_after_seconds, warm_after_seconds),
+        to_50_error: compute_error(forecast.to_50_seconds, to_50_seconds),
+        warm_after_error: compute_error(forecast.warm_after_seconds, warm_after_seconds),
         to_50_seconds,
         warm_after_seconds,
         last_cold_tenth_seconds: trial.warm_after_seconds,
@@ -92,6 +91,27 @@ pub fn judge_forecast(name: String, forecast: WrittenForecast, run: &Run, trial:
         seconds: trial.samples.iter().map(second).collect(),
         forecast,
     }
+}
+
+impl JudgedForecast {
+    /// Dates warm by what each second served and read: what warm means may have changed since it was kept.
+    pub fn judged_again(self) -> JudgedForecast {
+        let block = Bytes(1);
+        let sample = |&(transactions, read, _): &(u64, u64, u64)| Sample {
+            transactions,
+            foreground_read_bytes: Bytes(read * block.0),
+            ..Sample::default()
+        };
+        let samples: Vec<Sample> = self.seconds.iter().map(sample).collect();
+        let warm_after_seconds = compute_warm_crossing(&samples, block.0 as u32);
+        let warm_after_error = compute_error(self.forecast.warm_after_seconds, warm_after_seconds);
+        JudgedForecast { warm_after_seconds, warm_after_error, ..self }
+    }
+}
+
+/// Forecast ÷ measured − 1.
+fn compute_error(forecast: Option<f64>, measured: Option<f64>) -> Option<f64> {
+    Some(forecast? / measured.filter(|at| *at > 0.0)? - 1.0)
 }
 
 /// The first sample is read at the end of its second.
