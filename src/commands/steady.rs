@@ -19,7 +19,7 @@ use crate::verdict::judge_curve;
 /// status is that of the worst, in the order not reached, degrading, periodic, steady.
 #[derive(Debug, Args)]
 pub struct SteadyArguments {
-    /// What `pgbench --progress` printed, a pgbench log, a CSV file of time and rate, - for standard input, or a stored run
+    /// What `pgbench --progress` printed, a pgbench log, a CSV file of time and rate, - for standard input, or a stored run of `bench warmup`
     #[arg(value_name = "FILE|RUN")]
     source: String,
 

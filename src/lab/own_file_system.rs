@@ -99,14 +99,18 @@ impl FileSystemMaker<'_> {
         if !is_written {
             return Err(Error::Interrupted);
         }
-        Ok(file_system.make(&self.spec.asked)?)
+        let made = file_system.make(&self.spec.asked, &|| !self.stop.is_requested());
+        // What was stopped failed for that.
+        self.stop.check()?;
+        Ok(made?)
     }
 
     fn mount_again(&self, left: &LoopFileSystem) -> Result<BTreeMap<Part, LoopFileSystem>, Error> {
-        left.mount_again(&self.spec.asked)?;
+        let goes_on = || !self.stop.is_requested();
+        left.mount_again(&self.spec.asked, &goes_on)?;
         let mount = |part: &Part| {
             let one = left.create_part(part.name())?;
-            one.mount_again(&self.spec.asked)?;
+            one.mount_again(&self.spec.asked, &goes_on)?;
             Ok((*part, one))
         };
         self.places.keys().map(mount).collect()
@@ -150,7 +154,10 @@ impl OwnFileSystem {
     fn each_device(&self) -> Vec<(&'static str, BlockDevice)> {
         let log = self.mounted.read_log_device().map(|device| (LOG, device));
         let rest = self.mounted.read_device().ok().map(|device| (REST, device));
-        let parts = self.parts.iter().filter_map(|(part, one)| Some((part.name(), one.read_device().ok()?)));
+        let parts = self.parts.iter().flat_map(|(part, one)| {
+            let own = one.read_device().ok().map(|device| (part.name(), device));
+            own.into_iter().chain(one.read_log_device().map(|device| (part.log_name(), device)))
+        });
         rest.into_iter().chain(log).chain(parts).collect()
     }
 

@@ -18,6 +18,9 @@ pub struct PgbenchOutcome {
     pub tps: f64,
 }
 
+/// Transactions per second that no server reaches.
+const TPS_MAX: f64 = 1e9;
+
 /// Reads the report on standard output. `None` when it has no count of transactions: pgbench did not get to its end.
 pub fn parse_outcome(report: &str) -> Option<PgbenchOutcome> {
     let mut outcome = None;
@@ -38,7 +41,9 @@ pub fn parse_outcome(report: &str) -> Option<PgbenchOutcome> {
             outcome.retries = leading_number(count)?;
         } else if let Some(rate) = line.strip_prefix("tps = ") {
             // 13 says it with and without the connections' time, in this order; later ones without alone.
-            outcome.tps = rate.split_once(' ')?.0.parse().ok()?;
+            let rate: f64 = rate.split_once(' ')?.0.parse().ok()?;
+            // No server is as fast, and none is slower than nothing: what stands there is no rate.
+            outcome.tps = Some(rate).filter(|rate| (0.0..=TPS_MAX).contains(rate))?;
         }
     }
     outcome
@@ -75,5 +80,11 @@ mod tests {
         assert_eq!(parse_outcome(nothing), Some(PgbenchOutcome::default()));
         assert_eq!(parse_outcome("pgbench (15.18)\n"), None);
         assert_eq!(parse_outcome("number of transactions actually processed: many\n"), None);
+        for rate in ["nan", "inf", "1e308", "-5"] {
+            let report = format!(
+                "number of transactions actually processed: 7\ntps = {rate} (without initial connection time)\n"
+            );
+            assert_eq!(parse_outcome(&report), None, "{rate}");
+        }
     }
 }

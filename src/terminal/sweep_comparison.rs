@@ -67,7 +67,15 @@ fn render_label(label: &str) -> String {
     if label.is_empty() { "the whole".to_owned() } else { printable(label).into_owned() }
 }
 
+/// A larger ratio is as good as any.
+const TOLD_RATIO: f64 = 10.0;
+
 /// `± 3.1 %`: a ratio above 1, in either direction.
 fn render_change(ratio: Option<f64>) -> String {
-    ratio.map(|ratio| format!("± {:.1} %", 100.0 * (ratio - 1.0))).unwrap_or_default()
+    let told = |ratio: f64| match ratio {
+        ..TOLD_RATIO => format!("± {:.1} %", 100.0 * (ratio - 1.0)),
+        // So few pairs that any figure would be one of chance.
+        _ => "> 10 ×".to_owned(),
+    };
+    ratio.map(told).unwrap_or_default()
 }

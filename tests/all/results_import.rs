@@ -43,7 +43,7 @@ fn a_log_with_its_report_is_a_trial() {
     assert_eq!(samples.iter().map(|one| one["transactions"].as_u64().unwrap()).collect::<Vec<_>>(), [2000; 3]);
     assert_eq!(trial["latency"]["count"], 6000);
     assert!(imported["points"][0]["latency_us_p99"]["median"].as_f64().unwrap() > 900.0);
-    assert_eq!(text(trial, "/started_at"), "2022-04-18T05:42:30Z");
+    assert_eq!(text(trial, "/started_at"), "2022-04-18T05:42:29.9999Z");
     assert!(text(&imported, "/sweep/source").ends_with("/one"));
     // What is shown is what was kept, and the same is not kept twice.
     assert!(home.pgthaw(&["results", "show", "--json"]).ok().json() == imported);
@@ -429,6 +429,50 @@ fn what_is_said_by_hand_fits_what_the_report_says() {
         assert!(refused.stderr.contains(told) && refused.stderr.contains("leave "), "{option}: {}", refused.stderr);
     }
     import_named(&home, &["limited.txt"], &["--rate", "2050"]);
+}
+
+/// Half a line may look like a whole one of another time.
+#[test]
+fn a_torn_line_at_the_end_of_a_log_does_not_count() {
+    let whole = transactions_of(0, 1_700_000_000, 4, 100);
+    let torn = format!("{whole}0 400 1000 0 1699999 99");
+    let home = with_files(&[("pgbench_log.1", &torn)]);
+    let imported = import_named(&home, &["pgbench_log.1"], &[]);
+    let trial = &trials_of(&imported)[0];
+    assert_eq!(trial["transactions"], 400);
+    assert!(!kinds(trial).contains(&"clock_set_back"), "{:?}", kinds(trial));
+}
+
+/// A run does not begin with a second of the clock.
+#[test]
+fn seconds_of_a_log_are_those_of_the_run() {
+    let line = |number: u64| {
+        let at = 1_700_000_000_900_000 + number * 10_000;
+        format!("0 {number} 1000 0 {} {}\n", at / 1_000_000, at % 1_000_000)
+    };
+    let log: String = (0..300).map(line).collect();
+    let home = with_files(&[("pgbench_log.1", &log)]);
+    let imported = import_named(&home, &["pgbench_log.1"], &[]);
+    let samples = trials_of(&imported)[0]["samples"].as_array().unwrap();
+    let counts: Vec<u64> = samples.iter().map(|one| one["transactions"].as_u64().unwrap()).collect();
+    assert_eq!(counts, [100, 100, 100]);
+}
+
+#[test]
+fn what_cannot_be_of_one_run_is_refused() {
+    let report = "transaction type: <builtin: select only>\nnumber of transactions actually processed: 7\n\
+                  tps = 7.0 (without initial connection time)\n";
+    let log = transactions_of(0, 1_700_000_000, 20, 100);
+    let home = with_files(&[("two.txt", &report.repeat(2)), ("pgbench_log.1", &log)]);
+    let two = home.path().join("in/two.txt");
+    let refused = home.pgthaw(&["results", "import", two.to_str().unwrap()]).ends_with(2).stderr;
+    assert!(refused.contains("holds 2 reports"), "{refused}");
+    let log = home.path().join("in/pgbench_log.1");
+    for seconds in ["5", "999999999"] {
+        let refused =
+            home.pgthaw(&["results", "import", log.to_str().unwrap(), "--seconds", seconds]).ends_with(2).stderr;
+        assert!(refused.contains("its log lasts 2"), "{refused}");
+    }
 }
 
 #[test]

@@ -22,9 +22,9 @@ use crate::observe::{Cadence, WaitSampler};
 use crate::postgres::pgbench::{Length, Script};
 use crate::postgres::{self, ServerStatistics, read_backend_pid};
 use crate::study::{
-    Brought, DatabaseKey, Disk, Events, Exceeded, Finding, FreshCopy, GeneratorCalibration, Machine, Measured, Point,
-    RelationResidency, ResidencyStrip, Sample, Seen, StartAsked, StartState, Strategy, Sweep, SweepTrial, Turn, Until,
-    WaitSample, Waits, Warming, WarmingFigures, compute_bound_seconds, compute_samples, compute_worst_second,
+    Brought, DatabaseKey, Disk, Events, Exceeded, Finding, FreshCopy, GeneratorCalibration, Job, Machine, Measured,
+    Point, RelationResidency, ResidencyStrip, Sample, Seen, StartAsked, StartState, Strategy, Sweep, SweepTrial, Turn,
+    Until, WaitSample, Waits, Warming, WarmingFigures, compute_bound_seconds, compute_samples, compute_worst_second,
     empty_trial, parse_checkpoints, tells_of_trial, texts_of,
 };
 use crate::units::Bytes;
@@ -230,20 +230,16 @@ impl TrialSetup<'_> {
         trial.late = outcome.late;
         trial.tps = outcome.tps;
         trial.worst_second_tps = compute_worst_second(&trial.samples, trial.tps);
+        let job = note_job(trial, &measured);
         (trial.checkpoint_cycles, trial.cycle_tps) = compute_cycles(trial);
         let has_strategy = trial.point.strategy() != Strategy::Nothing;
         trial.strategy_outcome = has_strategy.then(|| measured.outcome.clone().into());
         let facts = trial.point.facts(self.has_own_script(&trial.point));
         let judgement = judge_samples(&trial.samples, site.block_size, facts).map_err(|error| error.to_string());
         if trial.point.start == StartAsked::Cold {
-            let strips = started.strips.into_iter().zip(strips);
-            let course = |place: usize| measured.relations.iter().skip(1).map(|all| all[place]).collect::<Vec<_>>();
-            let residency = strips
-                .enumerate()
-                .map(|(place, ((relation, before), after))| relation.describe(before, after, &course(place)))
-                .collect();
+            let residency = describe_residency(started.strips, strips, &measured);
             let mut warming = self.describe_warming(trial, &measured, site, residency, judgement.clone());
-            warming.figures.job = trial.point.transactions_of_client().map(|_| measured.job(trial.transactions));
+            warming.figures.job = job;
             trial.warming = Some(warming);
         }
         let circumstances = Circumstances {
@@ -322,6 +318,28 @@ impl TrialSetup<'_> {
         };
         meant.map(|(cache, _)| (*cache, size(*cache))).collect()
     }
+}
+
+/// How long a trial took that ends by its transactions. One with few of them may be over within a second, and begin late in one:
+/// its reads are those of all the time, and no second of it is the worst.
+fn note_job(trial: &mut SweepTrial, measured: &Measured) -> Option<Job> {
+    let job = trial.point.transactions_of_client().map(|_| measured.job(trial.transactions))?;
+    if job.is_without_curve() {
+        trial.worst_second_tps = None;
+        trial.device_read_bytes = measured.others.as_ref().map_or(trial.device_read_bytes, |all| all.device_read_bytes);
+    }
+    Some(job)
+}
+
+/// Where the largest relations were resident before, meanwhile and afterwards.
+fn describe_residency(
+    before: Vec<(StripRelation, ResidencyStrip)>,
+    after: Vec<ResidencyStrip>,
+    measured: &Measured,
+) -> Vec<RelationResidency> {
+    let course = |place: usize| measured.relations.iter().skip(1).map(|all| all[place]).collect::<Vec<_>>();
+    let strips = before.into_iter().zip(after).enumerate();
+    strips.map(|(place, ((relation, before), after))| relation.describe(before, after, &course(place))).collect()
 }
 
 /// What a warmer of an idle server brought back within so many seconds.

@@ -116,8 +116,8 @@ impl LoopFileSystem {
         Ok(true)
     }
 
-    /// Makes the file system in the image, and mounts it.
-    pub fn make(&self, asked: &FileSystemAsked) -> Result<(), Error> {
+    /// Makes the file system in the image, and mounts it. Commands of its own run for as long as `goes_on` says so.
+    pub fn make(&self, asked: &FileSystemAsked, goes_on: &dyn Fn() -> bool) -> Result<(), Error> {
         let names = self.attach_all(asked)?;
         match &asked.making {
             Making::Kind(kind) => {
@@ -127,21 +127,21 @@ impl LoopFileSystem {
                 self.keep_unmount(own, &names)?;
                 // Some mount where they make.
                 self.make_mount_point()?;
-                run_each(&fill_each(&names, &own.make))?;
+                run_each(&fill_each(&names, &own.make), goes_on)?;
             }
         }
-        self.mount(asked, &names)
+        self.mount(asked, &names, goes_on)
     }
 
     /// Mounts what a killed run has made, unless it is mounted still.
-    pub fn mount_again(&self, asked: &FileSystemAsked) -> Result<(), Error> {
+    pub fn mount_again(&self, asked: &FileSystemAsked, goes_on: &dyn Fn() -> bool) -> Result<(), Error> {
         if self.find_mount()?.is_some() {
             self.forget_limits();
             return Ok(());
         }
         self.detach()?;
         let names = self.attach_all(asked)?;
-        self.mount(asked, &names)
+        self.mount(asked, &names, goes_on)
     }
 
     pub fn mount_point(&self) -> PathBuf {
@@ -255,7 +255,7 @@ impl LoopFileSystem {
         serde_json::from_str(&own.directory().read_text_at_most(UNMOUNT, SMALL_FILE_BYTES_MAX).ok()?).ok()
     }
 
-    fn mount(&self, asked: &FileSystemAsked, names: &Names) -> Result<(), Error> {
+    fn mount(&self, asked: &FileSystemAsked, names: &Names, goes_on: &dyn Fn() -> bool) -> Result<(), Error> {
         self.make_mount_point()?;
         let path = self.mount_point();
         match &asked.making {
@@ -265,7 +265,7 @@ impl LoopFileSystem {
                 let arguments = ["-t", kind.name()].into_iter().chain(options.into_iter().flatten());
                 run("mount", arguments.chain([names.device.as_str(), &*path.to_string_lossy()]))?;
             }
-            Making::Commands(own) => run_each(&fill_each(names, &own.mount))?,
+            Making::Commands(own) => run_each(&fill_each(names, &own.mount), goes_on)?,
         }
         if self.find_mount()?.is_none() {
             return Err(Error::Unavailable {
@@ -304,7 +304,7 @@ impl LoopFileSystem {
         let (began, own) = (Instant::now(), self.read_unmount());
         if let Some(commands) = own.as_ref().filter(|_| self.find_mount().is_ok_and(|mount| mount.is_none())) {
             // It may be half made, and hold its device; or there is nothing to undo.
-            let _ = run_each(commands);
+            let _ = run_each(commands, &|| began.elapsed() < UNMOUNT_LIMIT);
         }
         while let Some(mount) = self.find_mount()? {
             self.forget_limits();
@@ -312,9 +312,13 @@ impl LoopFileSystem {
                 put_back_queue(device);
             }
             let path = self.mount_point();
+            // What fails or hangs of its own commands may still be unmounted as any other.
+            let umount = || run("umount", [&*path.to_string_lossy()]).map(drop);
             let unmounted = match &own {
-                Some(commands) => run_each(commands),
-                None => run("umount", [&*path.to_string_lossy()]).map(drop),
+                Some(commands) => {
+                    run_each(commands, &|| began.elapsed() < UNMOUNT_LIMIT).or_else(|error| umount().map_err(|_| error))
+                }
+                None => umount(),
             };
             match unmounted {
                 Ok(()) => {}
@@ -416,7 +420,7 @@ mod tests {
         let directory = tempfile::Builder::new().prefix("pgthaw-fs-").tempdir_in("/var/tmp").unwrap().keep();
         let file_system = LoopFileSystem::in_directory(&directory);
         assert!(file_system.write_images(asked, Bytes(0), |_| true).unwrap());
-        match file_system.make(asked) {
+        match file_system.make(asked, &|| true) {
             Ok(()) => Some(file_system),
             // The kernel may not have it.
             Err(error) => {
@@ -440,9 +444,9 @@ mod tests {
             fs::write(&text, "here").unwrap();
             // As after a kill: the next one finds it.
             let again = LoopFileSystem::in_directory(&file_system.directory);
-            again.mount_again(&asked).unwrap();
+            again.mount_again(&asked, &|| true).unwrap();
             run("umount", [&*file_system.mount_point().to_string_lossy()]).unwrap();
-            again.mount_again(&asked).unwrap();
+            again.mount_again(&asked, &|| true).unwrap();
             assert_eq!(fs::read_to_string(&text).unwrap(), "here");
             let directory = again.directory.clone();
             again.remove().unwrap();
@@ -477,7 +481,7 @@ mod tests {
         let Some(file_system) = made(&asked(FileSystemKind::Ext4, &[])) else { return };
         let directory = file_system.directory.clone();
         run("umount", [&*file_system.mount_point().to_string_lossy()]).unwrap();
-        let error = file_system.mount_again(&asked(FileSystemKind::Ext4, &["no_such_option"])).unwrap_err();
+        let error = file_system.mount_again(&asked(FileSystemKind::Ext4, &["no_such_option"]), &|| true).unwrap_err();
         assert!(error.to_string().contains("mount"), "{error}");
         drop(file_system);
         assert!(!directory.exists());

@@ -132,7 +132,8 @@ fn decide(series: &Series, tail: &Tail, pages: Option<f64>) -> (Verdict, String)
     }
     if falls {
         let Trend { change, error } = tail.fall;
-        let (fall, either_way) = (percent(-change), percent(INTERVAL * error));
+        // The trend is one of logarithms.
+        let (fall, either_way) = (percent(-change.exp_m1()), percent(INTERVAL * error));
         let reason = format!("it fell by {fall} (±{either_way}) over its last {:.0} s", tail.trend_seconds);
         return (Verdict::Degrading, reason);
     }

@@ -21,6 +21,9 @@ const MOST_PAGES: f64 = (64_u64 << 30) as f64 / 8192.0;
 /// A rise that noise hides is no larger than what was seen and so many standard errors, but once in 160 times.
 const HIDDEN_ERRORS: f64 = 2.5;
 
+/// Noise that hides more, as a share of the level, leaves nothing to be said of how flat a run was.
+const TOLD_RISE: f64 = 1.0;
+
 /// Times the pages that are told, a plateau has to tell of.
 const TOLD_PAGES: f64 = 1.5;
 
@@ -86,6 +89,10 @@ fn suspect_cold_plateau(series: &Series, tail: &Tail, pages: Option<f64>) -> Opt
     // What is told is not exactly what is read, and a rise that is seen may be that of a cold server.
     let most_pages = pages.map_or(MOST_PAGES, |pages| TOLD_PAGES * pages);
     (least_pages < most_pages).then(|| {
+        if hidden_rise > TOLD_RISE {
+            let moved = 100.0 * hidden_rise;
+            return format!("it moved by so much that a rise of {moved:.0} % would be hidden: no level can be told");
+        }
         let what = match pages {
             Some(pages) => format!("{pages:.0} pages"),
             None => SIZE_NOT_KNOWN.to_owned(),

@@ -34,6 +34,16 @@ impl Part {
         }
     }
 
+    /// What lies on the second device of its file system, where there is one.
+    pub fn log_name(self) -> &'static str {
+        match self {
+            Part::Wal => "wal-log",
+            Part::Slru => "slru-log",
+            Part::Tables => "tables-log",
+            Part::Indexes => "indexes-log",
+        }
+    }
+
     /// The directory of the data directory that it is; `None` of what lies in a tablespace.
     pub fn directory(self) -> Option<&'static str> {
         match self {

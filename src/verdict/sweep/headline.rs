@@ -73,7 +73,8 @@ fn render_most(points: &[PointSummary]) -> Option<String> {
     let tps = |point: &PointSummary| point.median(Metric::Tps).unwrap_or(f64::NEG_INFINITY);
     let measured: Vec<&PointSummary> = points.iter().filter(|point| point.figure(Metric::Tps).is_some()).collect();
     let as_asked: Vec<&PointSummary> = measured.iter().copied().filter(|point| !is_refused(point)).collect();
-    let fastest = measured.iter().copied().max_by(|a, b| tps(a).total_cmp(&tps(b)));
+    let mut refused: Vec<&PointSummary> = measured.iter().copied().filter(|point| is_refused(point)).collect();
+    refused.sort_by(|a, b| tps(b).total_cmp(&tps(a)));
     let points = if as_asked.is_empty() { measured } else { as_asked };
     let best = points.iter().copied().max_by(|a, b| tps(a).total_cmp(&tps(b)))?;
     let mut sentence =
@@ -95,10 +96,15 @@ fn render_most(points: &[PointSummary]) -> Option<String> {
     }
     if is_refused(best) {
         sentence += "; no point measured what was asked for";
-    } else if let Some(fastest) = fastest.filter(|fastest| fastest.number != best.number) {
+    } else if let Some(fastest) = refused.first().filter(|fastest| tps(fastest) > tps(best)) {
+        let more = refused.iter().filter(|point| tps(point) > tps(best)).count() - 1;
+        let (others, does, it) = match more {
+            0 => (String::new(), "does", "it"),
+            _ => (format!(", and {} more,", counted(more as u64, "point")), "do", "they"),
+        };
         let figures = median_and_range(fastest.figure(Metric::Tps));
         sentence += &format!(
-            "; {} with {figures} does not count: it measured something else than was asked for",
+            "; {} with {figures}{others} {does} not count: {it} measured something else than was asked for",
             fastest.label
         );
     }

@@ -114,6 +114,7 @@ function start(trial: SweepTrial): HTMLElement {
   return card("Trial", [
     ["started", state === null ? "not" : `${state.verdict}: ${percent(state.total_bytes > 0 ? state.os_resident_bytes / state.total_bytes : 0)} of ${bytes(state.total_bytes)} in the page cache`],
     ["lasted", seconds(lasted)],
+    ...jobOf(trial),
     ...(looksOf(trial).length > 0 ? [] : served),
   ]);
 }
@@ -127,6 +128,14 @@ function devices({ devices: all }: SweepTrial): HTMLElement | null {
     one.bytes_per_write === null ? "–" : bytes(one.bytes_per_write), percent(one.busy_ratio),
   ]);
   return element("div", {}, element("h3", {}, "Devices of the server’s parts, means over the trial, by anybody"), table("Devices of the server’s parts", columns, rows, "low"));
+}
+
+/** Of a trial that ended with its transactions, from cold. */
+function jobOf({ warming, strategy_outcome: outcome }: SweepTrial): [string, string][] {
+  const job = warming?.job;
+  if (!job) return [];
+  const warmer: [string, string][] = outcome && job.warmer_seconds !== null ? [["what warmed it took", seconds(job.warmer_seconds)]] : [];
+  return [...warmer, ["the job took", seconds(job.load_seconds)], ["in all, from the cold start", seconds(job.whole_seconds)]];
 }
 
 function reads({ device_read_bytes: read, checkpoints: all, fresh_copy: fresh }: SweepTrial): HTMLElement {

@@ -201,7 +201,16 @@ fn read_report(path: &Path) -> Result<PgbenchReport, Error> {
     let failed = |source| Error::file("read", path, source);
     let mut text = Vec::new();
     open_regular(path).map_err(failed)?.take(REPORT_BYTES_MAX).read_to_end(&mut text).map_err(failed)?;
-    Ok(parse_report(&String::from_utf8_lossy(&text)))
+    let text = String::from_utf8_lossy(&text);
+    // Of several nobody knows whose progress and whose logs are whose.
+    let reports = text.lines().filter(|line| line.starts_with("number of transactions actually processed: ")).count();
+    if reports > 1 {
+        let path = path.display();
+        return Err(Error::Import(format!(
+            "{path} holds {reports} reports: write each run of pgbench into a file of its own"
+        )));
+    }
+    Ok(parse_report(&text))
 }
 
 /// Files that a name with a dot hides are not looked at.

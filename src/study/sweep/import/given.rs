@@ -41,6 +41,21 @@ fn refuse(label: &str, said: &str) -> Error {
     }
 }
 
+/// Seconds by which a log may be longer than its run was asked to last: transactions under way are finished.
+const LONGER_SECONDS: f64 = 2.0;
+
+/// A run may have stood still at its end for so many seconds and as long as its log before. What is longer was another run.
+const SILENT_SECONDS: f64 = 60.0;
+
+/// Refuses seconds that a log contradicts which no report belongs to.
+pub fn check_seconds(options: &ImportOptions, label: &str, log_seconds: Option<f64>) -> Result<(), Error> {
+    let Some((seconds, log)) = options.seconds.map(f64::from).zip(log_seconds) else { return Ok(()) };
+    if log > seconds + LONGER_SECONDS || seconds > 2.0 * log + SILENT_SECONDS {
+        return Err(refuse(label, &format!("--seconds says {seconds}, and its log lasts {log:.1} s")));
+    }
+    Ok(())
+}
+
 /// So much more than the rate is no chance: pgbench draws the moments at random, and their number scatters by the root of it.
 const OFF_SHARE: f64 = 0.1;
 const SCATTER: f64 = 3.0;

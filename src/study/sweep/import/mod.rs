@@ -16,7 +16,7 @@ use std::fmt::Display;
 use jiff::{SignedDuration, Timestamp};
 use sha2::{Digest as _, Sha256};
 
-use given::{check_given, check_rate};
+use given::{check_given, check_rate, check_seconds};
 pub use options::ImportOptions;
 use runs::{TrialFiles, find_trials};
 use seconds::{Measured, read_trial};
@@ -50,6 +50,10 @@ pub fn read_import(options: &ImportOptions) -> Result<Imported, Error> {
     for files in find_trials(&options.paths)? {
         let report = files.report.as_ref().map(|report| report.holds.clone()).unwrap_or_default();
         check_given(options, &files.label, &report)?;
+        if report.seconds.is_none() {
+            let log = files.log.as_ref().map(|log| log.holds.survey.lasted_seconds()).filter(|seconds| *seconds > 0.0);
+            check_seconds(options, &files.label, log)?;
+        }
         let seconds = report.seconds.or(options.seconds);
         let measured = read_trial(&files, seconds, has_rate(options, &report))?;
         let (trial, facts) = describe_trial(options, &files, &report, measured)?;

@@ -123,7 +123,7 @@ fn read_transactions(
     };
     let mut latencies = Latencies::new(names, has_rate);
     for path in &log.paths {
-        for_each(path, parse_transaction, |one| latencies.add(one))?;
+        for_each(path, parse_transaction, |one| latencies.add(one.by_clock_behind(survey.offset_us())))?;
     }
     let Some(mut extent) = survey.seconds() else { return Ok(Measured { has_rate, ..Measured::default() }) };
     // What ended in no second was not served: the log would tell.
@@ -133,6 +133,7 @@ fn read_transactions(
         latency: Some(latencies.overall()),
         scripts: latencies.scripts(),
         lasted_seconds: Some(survey.lasted_seconds()),
+        started_at: survey.begun_at(),
         has_rate,
         ..measured
     })
@@ -453,7 +454,8 @@ mod tests {
         assert_eq!(counts(&measured), [2, 0, 1]);
         assert_eq!(measured.scripts.len(), 2);
         assert_eq!((measured.scripts[1].failed, measured.latency.unwrap().count), (1, 3));
-        assert_eq!(measured.started_at.unwrap().as_second(), 1_650_260_550);
+        // When the transaction began that ended first.
+        assert_eq!(measured.started_at.unwrap().as_microsecond(), 1_650_260_549_999_702);
     }
 
     #[test]

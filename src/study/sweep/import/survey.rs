@@ -4,6 +4,8 @@ use std::collections::BTreeMap;
 use std::io::{BufRead as _, BufReader, Read as _};
 use std::path::Path;
 
+use jiff::Timestamp;
+
 use crate::files::open_regular;
 use crate::pgbench::{LoggedTransaction, TransactionEnd, parse_interval, parse_transaction};
 use crate::study::error::Error;
@@ -11,7 +13,8 @@ use crate::study::error::Error;
 /// A line of a log is short.
 const LINE_BYTES_MAX: u64 = 1 << 16;
 
-/// Shows what each line of a file means, with its number. One that means nothing is told, unless it is the torn end of the file.
+/// Shows what each line of a file means. One that means nothing is told. The last one counts where it ends as a line does: one that is
+/// torn may still look like another.
 pub fn for_each<T>(path: &Path, parse: impl Fn(&str) -> Option<T>, mut visit: impl FnMut(T)) -> Result<(), Error> {
     let failed = |source| Error::file("read", path, source);
     let mut lines = BufReader::new(open_regular(path).map_err(failed)?);
@@ -19,8 +22,8 @@ pub fn for_each<T>(path: &Path, parse: impl Fn(&str) -> Option<T>, mut visit: im
     while (&mut lines).take(LINE_BYTES_MAX).read_line(&mut line).map_err(failed)? > 0 {
         number += 1;
         match parse(line.trim_end()) {
+            _ if !line.ends_with('\n') => {}
             Some(meaning) => visit(meaning),
-            None if !line.ends_with('\n') => {}
             None => {
                 let text = line.trim_end().chars().take(80).collect::<String>();
                 return Err(Error::Import(format!("{}, line {number} makes no sense: {text:?}", path.display())));
@@ -49,8 +52,6 @@ pub struct Survey {
     /// From the beginning of the first transaction to the end of the last, in microseconds since 1970; of intervals their own.
     /// `None` of a log without a line.
     pub span_us: Option<(i64, i64)>,
-    /// When the first transaction ended, by the same clock.
-    first_us: Option<i64>,
     /// How far back the time goes from one line to a later one at most, in microseconds.
     pub back_us: i64,
     /// Seconds that an interval lasts; `None` where it has but one.
@@ -94,7 +95,6 @@ impl Survey {
         let numbers = self.clients.entry(one.client).or_insert(none);
         numbers.lines += 1;
         (numbers.least, numbers.most) = (numbers.least.min(one.number), numbers.most.max(one.number));
-        self.first_us = self.first_us.into_iter().chain([ended_us]).min();
         self.widen(ended_us.saturating_sub_unsigned(took_us), ended_us);
     }
 
@@ -136,7 +136,6 @@ impl Survey {
             (same.least, same.most) = (same.least.min(numbers.least), same.most.max(numbers.most));
         }
         other.span_us.into_iter().for_each(|(begun, ended)| self.widen(begun, ended));
-        self.first_us = self.first_us.into_iter().chain(other.first_us).min();
         self.back_us = self.back_us.max(other.back_us);
         self.width = self.width.into_iter().chain(other.width).min();
     }
@@ -146,12 +145,21 @@ impl Survey {
         self.span_us.map_or(0.0, |(begun, ended)| ended.saturating_sub(begun) as f64 / MICROSECONDS as f64)
     }
 
-    /// From which second since 1970 until which: with the whole seconds that passed before the first transaction ended.
+    /// Microseconds of its second in which the first transaction began: whole seconds of the run begin there.
+    pub fn offset_us(&self) -> i64 {
+        self.span_us.map_or(0, |(begun_us, _)| begun_us.rem_euclid(MICROSECONDS))
+    }
+
+    /// When the first transaction began.
+    pub fn begun_at(&self) -> Option<Timestamp> {
+        Timestamp::from_microsecond(self.span_us?.0).ok()
+    }
+
+    /// From which second until which, by a clock that is [`Survey::offset_us`] behind.
     pub fn seconds(&self) -> Option<(i64, i64)> {
         let (begun_us, ended_us) = self.span_us?;
-        let first = self.first_us?.div_euclid(MICROSECONDS);
-        let before = first.saturating_mul(MICROSECONDS).saturating_sub(begun_us).max(0) / MICROSECONDS;
-        Some((first.saturating_sub(before), ended_us.div_euclid(MICROSECONDS).saturating_add(1)))
+        let ended_us = ended_us.saturating_sub(self.offset_us());
+        Some((begun_us.div_euclid(MICROSECONDS), ended_us.div_euclid(MICROSECONDS).saturating_add(1)))
     }
 
     /// As many clients as it names, and as many as there must have been; both 0 of intervals, which name none.
