@@ -26,7 +26,8 @@ pub use cgroup::{DiskLimit, ReadLimit, WriteLimit};
 pub use clock::read_monotonic;
 pub use error::Error;
 pub use loop_file_system::{
-    FileSystemAsked, FileSystemFacts, FileSystemKind, LoopFileSystem, Making, OwnCommands, PLACEHOLDERS,
+    FileSystemAsked, FileSystemFacts, FileSystemKind, IMAGE_BYTES_MIN, LoopFileSystem, Making, OwnCommands,
+    PLACEHOLDERS,
 };
 pub use machine::{MachineIdentity, count_cores, read_free_bytes, read_identity, read_machine, read_mount};
 pub use memory::{MemoryUse, pages_out_idle};

@@ -36,6 +36,7 @@ mod modes;
 mod narrow;
 mod older_store;
 mod others;
+mod outside;
 mod places;
 mod predict;
 mod probe;

@@ -38,7 +38,7 @@ const LAYERS: [(&str, &[&str]); 22] = [
         ],
     ),
     ("results", &["verdict", "study", "linux", "postgres", "files", "units", "failure"]),
-    ("report", &["verdict", "study", "model", "files", "failure"]),
+    ("report", &["verdict", "study", "model", "files", "units", "failure"]),
     ("terminal", &["verdict", "study", "warm", "cache", "model", "linux", "postgres", "units", "failure"]),
     ("tui", &["terminal", "cache", "postgres", "units"]),
     ("serve", &["results", "report", "verdict", "study", "files", "units", "failure"]),

@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
+use super::axis::check_used;
 use super::named_file::find_file;
 use super::point::{Axes, DEFAULT_DATABASE, Point};
 
@@ -91,6 +92,7 @@ pub fn read_databases(
     asked: &[String],
     directory: &Path,
 ) -> Result<BTreeMap<String, DatabaseSpec>, String> {
+    check_used(("databases", "database"), own.keys(), asked)?;
     let mut known = BTreeMap::from([(DEFAULT_DATABASE.to_owned(), read_database("database", usual, directory)?)]);
     for (name, raw) in own {
         let key = format!("databases.{name}");
@@ -154,7 +156,7 @@ mod tests {
     fn databases_are_an_axis() {
         let study = sweep(
             "[points]\nscale = [1, 2]\ndatabase = [\"default\", \"parts\"]\n[database]\ninitialize = [\"--foreign-keys\"]\n\
-             [databases.parts]\ninitialize = [\"--partitions=4\"]\n[databases.unused]\npgbench = false\n",
+             [databases.parts]\ninitialize = [\"--partitions=4\"]\n",
         )
         .unwrap();
         assert_eq!((study.points(), study.databases.len()), (4, 2));
