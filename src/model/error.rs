@@ -16,7 +16,7 @@ pub enum Error {
     BuffersBeyondMemory { buffers: Bytes, memory: Bytes },
     #[error("there are no pages to warm")]
     NoPages,
-    #[error("these figures give no forecast: its times are beyond any number")]
+    #[error("these figures give no forecast: its times are beyond a hundred years")]
     NoForecast,
     #[error("a forecast for a server needs one that runs, or a snapshot: what its clients ask for is not in its files")]
     NoServer,

@@ -5,8 +5,8 @@ use std::path::PathBuf;
 use clap::Args;
 
 use super::change::Changes;
-use super::values::{PopularityArgument, parse_accesses, parse_blocks, parse_cores, parse_hit, parse_reads, parse_tps};
-use crate::commands::restore::{positive_bytes, positive_rate};
+use super::values::{PopularityArgument, parse_accesses, parse_blocks, parse_cores, parse_hit, parse_memory, parse_reads, parse_tps};
+use crate::commands::restore::positive_rate;
 use crate::commands::{ConnectionArguments, SnapshotsArguments};
 use crate::model::compute_hit_seconds;
 use crate::units::Bytes;
@@ -76,7 +76,7 @@ pub struct PredictArguments {
     pub read_ahead: Option<Bytes>,
 
     /// Memory for what is cached, shared_buffers included [default: this machine's; without a server enough for all]
-    #[arg(long, value_name = "BYTES", value_parser = positive_bytes)]
+    #[arg(long, value_name = "BYTES", value_parser = parse_memory)]
     pub memory: Option<Bytes>,
 
     /// How rows are chosen: uniform, zipfian:1.07, permuted:1.07, gaussian:5, exponential:10, newest:0.1:0.99 [default: by the

@@ -2,11 +2,16 @@
 
 use std::str::FromStr;
 
+use crate::commands::restore::positive_bytes;
 use crate::model::Popularity;
+use crate::units::Bytes;
 
 /// pgbench takes no greater parameter of a zipfian distribution (`MAX_ZIPFIAN_PARAM` in pgbench.c); of the others one that is as great
 /// leaves a single row.
 const PARAMETER_MAX: f64 = 1000.0;
+
+/// The least that PostgreSQL takes for shared_buffers is 128 kB; below a megabyte there is no page cache to speak of.
+const MEMORY_MIN: Bytes = Bytes(1 << 20);
 
 /// Rows of pgbench_accounts on a page, where rows and pages have to be told apart.
 const ROWS_PER_PAGE: f64 = 61.0;
@@ -55,6 +60,12 @@ pub fn parse_accesses(text: &str) -> Result<f64, String> {
 /// Transactions in a second that a server may do.
 pub fn parse_tps(text: &str) -> Result<f64, String> {
     parse_between(text, 0.001, 1e9, "transactions per second")
+}
+
+/// Memory that a server can run in.
+pub fn parse_memory(text: &str) -> Result<Bytes, String> {
+    let memory = positive_bytes(text)?;
+    (memory >= MEMORY_MIN).then_some(memory).ok_or_else(|| format!("write {MEMORY_MIN} or more"))
 }
 
 /// Processors that there are machines with.
@@ -131,6 +142,7 @@ mod tests {
 
     #[test]
     fn figures_that_nothing_has_are_refused() {
+        assert!(parse_memory("1MB").is_ok() && parse_memory("1").unwrap_err().contains("1 MB or more"));
         for (parse, good, bad) in [
             (parse_blocks as fn(&str) -> Result<f64, String>, "4294967295", ["4294967296", "0.5"]),
             (parse_accesses, "2", ["1e300", "1e-9"]),

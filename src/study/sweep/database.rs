@@ -92,7 +92,7 @@ pub fn read_databases(
     asked: &[String],
     directory: &Path,
 ) -> Result<BTreeMap<String, DatabaseSpec>, String> {
-    check_used(("databases", "database"), own.keys(), asked)?;
+    let names: Vec<String> = own.keys().cloned().collect();
     let mut known = BTreeMap::from([(DEFAULT_DATABASE.to_owned(), read_database("database", usual, directory)?)]);
     for (name, raw) in own {
         let key = format!("databases.{name}");
@@ -105,6 +105,7 @@ pub fn read_databases(
             return Err(format!("{key}: it is that of [database]; give this one another name"));
         }
     }
+    check_used(("databases", "database"), &names, asked)?;
     let choose = |name: &String| {
         let names = || known.keys().map(String::as_str).collect::<Vec<_>>().join(", ");
         let wrong = || format!("points.database: there is no {name:?} in [databases]: {} are known", names());

@@ -73,11 +73,11 @@ pub fn read_places(
     asked: &[String],
     file_systems: &[String],
 ) -> Result<BTreeMap<String, Places>, String> {
-    let known = own.iter().map(|(name, table)| Ok((name.clone(), read_place(name, table)?)));
-    let known: BTreeMap<String, Places> = known.collect::<Result<_, String>>()?;
-    if known.contains_key(TOGETHER) {
+    if own.contains_key(TOGETHER) {
         return Err("places.together: it is the one that has all on one device; give this one another name".into());
     }
+    let known = own.iter().map(|(name, table)| Ok((name.clone(), read_place(name, table)?)));
+    let known: BTreeMap<String, Places> = known.collect::<Result<_, String>>()?;
     check_used(("places", "places"), own.keys(), asked)?;
     let choose = |name: &String| {
         let wrong = || format!("points.places: there is no {name:?}: together and those of [places] are known");
