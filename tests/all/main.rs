@@ -48,6 +48,7 @@ mod restore;
 mod results;
 mod results_exchange;
 mod results_import;
+mod results_import_missing;
 mod results_server;
 mod rolled_up;
 mod round_trip;
