@@ -52,8 +52,7 @@ pub struct WaitsArguments {
 pub async fn run(arguments: WaitsArguments, output: OutputArguments) -> anyhow::Result<ExitStatus> {
     let target = Target::open(&arguments.connection).await?;
     let Some(server) = &target.server else { bail!(Error::NoServer) };
-    let (mut looks, mut who) =
-        (server.connect_to(&server.database).await?, server.connect_to(&server.database).await?);
+    let (mut looks, mut who) = (server.connect_to(&server.database).await?, server.connect_to(&server.database).await?);
     let own_pids = vec![read_backend_pid(&mut looks).await?, read_backend_pid(&mut who).await?];
     let postmaster = target.data_directory.as_ref().and_then(|directory| directory.read_postmaster());
     let postmaster_pid = postmaster.map(|postmaster| postmaster.pid).or(server.facts.postmaster_pid);
@@ -118,8 +117,7 @@ impl WaitsArguments {
             // Standard output is one document.
             command.stdout(Stdio::from(std::io::stderr()));
         }
-        let mut child =
-            command.spawn().with_context(|| format!("cannot start {}", program.to_string_lossy()))?;
+        let mut child = command.spawn().with_context(|| format!("cannot start {}", program.to_string_lossy()))?;
         // Ctrl-C is the command's too; what was seen is told all the same.
         let end = async {
             tokio::select! {

@@ -1,6 +1,7 @@
 //! The memory of other processes: where a variable of theirs is, and what it holds.
 
-use std::io::{self, IoSliceMut};
+use std::fs::File;
+use std::io::{self, IoSliceMut, Read as _};
 use std::path::{Path, PathBuf};
 
 use nix::sys::uio::{RemoteIoVec, process_vm_readv};
@@ -18,7 +19,7 @@ use super::Error;
 /// [`Error::Unavailable`] when the program does not tell where it has such a variable.
 pub fn find_variable(pid: u32, name: &str) -> Result<u64, Error> {
     let path = PathBuf::from(format!("/proc/{pid}/exe"));
-    let program = std::fs::read(&path).map_err(|error| Error::file("read", &path, error))?;
+    let program = read_program(&path).map_err(|error| Error::file("read", &path, error))?;
     let shown = path.read_link().map_err(|error| Error::file("read", &path, error))?;
     let parsed = object::File::parse(&*program)
         .map_err(|error| Error::file("read", &path, io::Error::new(io::ErrorKind::InvalidData, error)))?;
@@ -27,13 +28,22 @@ pub fn find_variable(pid: u32, name: &str) -> Result<u64, Error> {
     let symbol = parsed.dynamic_symbols().chain(parsed.symbols()).find(is_it).ok_or_else(|| Error::Unavailable {
         what: "to see what PostgreSQL's processes wait for",
         reason: format!("{} has no symbol {name}", shown.display()),
-        remedy: "PostgreSQL 14 or newer has it, unless its symbols were stripped away: use the distribution's package".into(),
+        remedy: "PostgreSQL 14 or newer has it, unless its symbols were stripped away: use the distribution's package"
+            .into(),
     })?;
     let first = parsed.segments().min_by_key(|segment| segment.file_range().0);
     let (address, offset) = first.map_or((0, 0), |segment| (segment.address(), segment.file_range().0));
     let (start, start_offset) = find_mapping(pid, &shown)?;
     let moved = start.wrapping_sub(start_offset).wrapping_sub(address.wrapping_sub(offset));
     Ok(symbol.address().wrapping_add(moved))
+}
+
+/// No more than a server's program can be: whoever owns it may have made it of any size.
+fn read_program(path: &Path) -> io::Result<Vec<u8>> {
+    const BYTES_MAX: u64 = 256 << 20;
+    let mut program = Vec::new();
+    let read = File::open(path)?.take(BYTES_MAX).read_to_end(&mut program)?;
+    if read as u64 == BYTES_MAX { Err(io::ErrorKind::FileTooLarge.into()) } else { Ok(program) }
 }
 
 /// Where the process has its program in memory: the lowest address, and the offset in the file that it stands for.

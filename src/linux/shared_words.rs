@@ -28,7 +28,8 @@ impl SharedWords {
     pub fn map(memory: BorrowedFd<'_>, count: usize) -> Result<SharedWords, Error> {
         let flags = MapFlags::SHARED;
         // SAFETY: the kernel chooses a free range, and nothing else refers to it.
-        let address = unsafe { mmap(std::ptr::null_mut(), count * size_of::<u64>(), ProtFlags::READ, flags, memory, 0) };
+        let address =
+            unsafe { mmap(std::ptr::null_mut(), count * size_of::<u64>(), ProtFlags::READ, flags, memory, 0) };
         let address = address.map_err(|error| Error::Call { action: "map a BPF map", source: error.into() })?;
         let first = NonNull::new(address.cast()).ok_or_else(|| Error::Call {
             action: "map a BPF map",

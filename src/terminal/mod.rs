@@ -79,8 +79,8 @@ pub use snapshot::{
 pub use snapshot_json::{render_difference_json, render_snapshots_json, render_taken_json, render_verdicts_json};
 pub use steady::render_judgement;
 pub use sweep::{render_sweep_head, render_sweep_line, render_sweep_plan, render_sweep_points};
-pub use time::render_time_report;
 pub use sweep_comparison::{render_noise, render_sweep_comparison};
+pub use time::render_time_report;
 pub use tournament::render_tournament;
 pub use trial_verdicts::render_trial_verdicts;
 pub use warm_progress::{WarmProgress, interrupt_then_exit};

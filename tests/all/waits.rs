@@ -162,7 +162,8 @@ fn who_may_do_less_is_told_why_it_is_less() {
     needs_root!();
     let report = server.pgthaw_as(65534, &["waits", "--json", "--seconds", "1"]).ok().json();
     assert_eq!(report["source"], "sql");
-    let refused: Vec<&str> = report["refused"].as_array().unwrap().iter().map(|one| one["source"].as_str().unwrap()).collect();
+    let refused: Vec<&str> =
+        report["refused"].as_array().unwrap().iter().map(|one| one["source"].as_str().unwrap()).collect();
     assert_eq!(refused, ["bpf", "memory"]);
     assert!(report["refused"][0]["reason"].as_str().is_some_and(|reason| !reason.is_empty()));
     // Asked for by name it is not replaced by something else.

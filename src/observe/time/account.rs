@@ -310,7 +310,14 @@ mod tests {
     const LOCK: WaitEvent = WaitEvent::Number(0x0300_0005);
 
     fn process(pid: u32, started_ns: u64, running_ns: u64, lock: Statistic) -> ProcessTimes {
-        ProcessTimes { pid, started_ns, running_ns, ready_ns: Some(0), waits: vec![(LOCK, lock)], ..ProcessTimes::default() }
+        ProcessTimes {
+            pid,
+            started_ns,
+            running_ns,
+            ready_ns: Some(0),
+            waits: vec![(LOCK, lock)],
+            ..ProcessTimes::default()
+        }
     }
 
     fn reading(at_ns: u64, processes: Vec<ProcessTimes>) -> Reading {

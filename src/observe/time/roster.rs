@@ -40,6 +40,8 @@ pub struct Roster {
     own_pids: Vec<u32>,
     /// What stands in a query for a value: `?` is shown instead, so that queries that differ in it are one.
     values: Option<Regex>,
+    /// What was shown of each process since the last reading.
+    seen: HashMap<u32, Session>,
     known: HashMap<(u32, u64), Who>,
 }
 
@@ -47,34 +49,37 @@ impl Roster {
     /// Of the server of this postmaster, with the backends that serve pgthaw.
     pub fn new(postmaster_pid: Option<u32>, own_pids: Vec<u32>) -> Roster {
         let values = Regex::new(r"'[^']*'|(?-u:\b)[0-9]+(\.[0-9]+)?(?-u:\b)").ok();
-        Roster { postmaster_pid, own_pids, values, known: HashMap::new() }
+        Roster { postmaster_pid, own_pids, values, seen: HashMap::new(), known: HashMap::new() }
     }
 
-    /// Learns who the processes of a reading are, from what the server said at about the same time.
-    pub fn learn(&mut self, processes: &[ProcessTimes], sessions: &[Session]) {
-        let sessions: HashMap<u32, &Session> = sessions.iter().map(|session| (session.pid, session)).collect();
+    /// What the server says of its processes at this moment.
+    pub fn see(&mut self, sessions: Vec<Session>) {
+        self.seen.extend(sessions.into_iter().map(|session| (session.pid, session)));
+    }
+
+    /// Learns who the processes of a reading are, from what was seen since the reading before.
+    pub fn learn(&mut self, processes: &[ProcessTimes]) {
+        let seen = std::mem::take(&mut self.seen);
         for process in processes {
             let key = (process.pid, process.birth);
-            // The number of one that has ended may be another's already.
-            if process.ended_ns.is_some() {
-                continue;
-            }
-            let who = match sessions.get(&process.pid) {
+            let who = match seen.get(&process.pid) {
                 _ if self.postmaster_pid == Some(process.pid) => Who { kind: POSTMASTER.into(), ..Who::default() },
                 _ if self.own_pids.contains(&process.pid) => Who { kind: "pgthaw".into(), ..Who::default() },
+                // Numbers come round after thousands of processes: within a second it is the same one.
                 Some(session) => self.of_session(session, process.pid),
-                // It has been asked before.
-                None if self.known.contains_key(&key) => continue,
+                // It is known already, or cannot be asked any more.
+                None if self.known.contains_key(&key) || process.ended_ns.is_some() => continue,
                 None => Who { kind: kind_of_title(process.pid), ..Who::default() },
             };
             self.known.insert(key, who);
         }
     }
 
-    /// Who this is. One that came and went between two looks is nobody in particular.
+    /// Who this is. Of one that came and went unseen only what it did is known: who was sent something by a client serves one.
     pub fn who(&self, process: &ProcessTimes) -> Who {
-        let short_lived = || Who { kind: "short-lived".into(), ..Who::default() };
-        self.known.get(&(process.pid, process.birth)).cloned().unwrap_or_else(short_lived)
+        let kind = if process.commands > 0 { "client backend" } else { "short-lived" };
+        let unseen = || Who { kind: kind.into(), ..Who::default() };
+        self.known.get(&(process.pid, process.birth)).cloned().unwrap_or_else(unseen)
     }
 
     fn of_session(&self, session: &Session, pid: u32) -> Who {
@@ -121,18 +126,23 @@ mod tests {
     }
 
     #[test]
-    fn a_process_is_who_it_was_when_it_lived() {
+    fn a_process_is_who_was_seen_while_it_lived() {
         let mut roster = Roster::new(Some(1), vec![2]);
         let living: Vec<ProcessTimes> = [1, 2, 3].map(|pid| process(pid, None)).into();
-        roster.learn(&living, &[session(2, "SELECT 1"), session(3, "SELECT x\n FROM t WHERE a = 5.5 AND b = 'it'")]);
+        roster.see(vec![session(2, "SELECT 1"), session(3, "SELECT x\n FROM t WHERE a = 5.5 AND b = 'it'")]);
+        roster.see(vec![session(4, "SELECT 4")]);
+        let ended = process(4, Some(5));
+        roster.learn(&[living.clone(), vec![ended.clone()]].concat());
         let kinds: Vec<String> = living.iter().map(|one| roster.who(one).kind).collect();
         assert_eq!(kinds, [POSTMASTER, "pgthaw", "client backend"]);
         assert_eq!(roster.who(&living[2]).query.unwrap(), "SELECT x FROM t WHERE a = ? AND b = ?");
-        // Its number belongs to somebody else now.
-        let ended = process(3, Some(5));
-        roster.learn(std::slice::from_ref(&ended), &[session(3, "DROP TABLE t")]);
-        assert_eq!(roster.who(&ended).query.unwrap(), "SELECT x FROM t WHERE a = ? AND b = ?");
-        assert_eq!(roster.who(&process(4, Some(5))).kind, "short-lived");
+        assert_eq!(roster.who(&ended).query.unwrap(), "SELECT ?", "it was seen before it ended");
+        // It ends unseen in the next second, and stays who it was.
+        roster.learn(&[process(3, Some(9))]);
+        assert_eq!(roster.who(&process(3, Some(9))).query.unwrap(), "SELECT x FROM t WHERE a = ? AND b = ?");
+        assert_eq!(roster.who(&process(5, Some(5))).kind, "short-lived");
+        let served = ProcessTimes { commands: 1, ..process(6, Some(5)) };
+        assert_eq!(roster.who(&served).kind, "client backend");
     }
 
     #[test]

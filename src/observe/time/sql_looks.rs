@@ -10,7 +10,7 @@ use super::looks::{Doing, LookSums, Seen};
 use super::source::{Reading, Tier, TimeSource, WaitEvent};
 use crate::linux::read_monotonic;
 use crate::observe::Error;
-use crate::postgres::{self, Session, read_sessions};
+use crate::postgres::{self, Session, read_backend_pid, read_sessions};
 
 /// Ten looks a second.
 const INTERVAL: Duration = Duration::from_millis(100);
@@ -27,7 +27,8 @@ impl SqlLooks {
     pub async fn start(mut connection: PgConnection) -> Result<SqlLooks, postgres::Error> {
         let (sums, (stop, mut stopped)) = (LookSums::default(), oneshot::channel::<()>());
         let to_add = sums.clone();
-        to_add.add(read_monotonic().as_nanos() as u64, seen(read_sessions(&mut connection).await?));
+        let own_pid = read_backend_pid(&mut connection).await?;
+        to_add.add(read_monotonic().as_nanos() as u64, seen(read_sessions(&mut connection).await?, own_pid));
         tokio::spawn(async move {
             let mut ticks = interval(INTERVAL);
             ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
@@ -37,7 +38,7 @@ impl SqlLooks {
                     _ = ticks.tick() => {}
                 }
                 let Ok(sessions) = read_sessions(&mut connection).await else { return };
-                to_add.add(read_monotonic().as_nanos() as u64, seen(sessions));
+                to_add.add(read_monotonic().as_nanos() as u64, seen(sessions, own_pid));
             }
         });
         Ok(SqlLooks { sums, _stop: stop })
@@ -54,7 +55,8 @@ impl TimeSource for SqlLooks {
     }
 }
 
-fn seen(sessions: Vec<Session>) -> Vec<Seen> {
+/// All but the one that looks, which is always seen looking.
+fn seen(sessions: Vec<Session>, own_pid: u32) -> Vec<Seen> {
     let see = |session: Session| {
         let doing = match (session.event_type, session.event) {
             (Some(class), Some(event)) => Doing::Waiting(WaitEvent::Named(class, event)),
@@ -64,5 +66,5 @@ fn seen(sessions: Vec<Session>) -> Vec<Seen> {
         };
         (session.pid, session.started_us, doing)
     };
-    sessions.into_iter().map(see).collect()
+    sessions.into_iter().filter(|session| session.pid != own_pid).map(see).collect()
 }

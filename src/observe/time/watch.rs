@@ -12,7 +12,11 @@ use super::source::{Reading, TimeSource};
 use crate::observe::Error;
 use crate::postgres::read_sessions;
 
-const SECOND: Duration = Duration::from_secs(1);
+/// The server is asked so often who its processes are: one that came and went between two questions is nobody in particular.
+const LOOK: Duration = Duration::from_millis(250);
+
+/// The source is read at every so many looks: once a second.
+const LOOKS_OF_READING: u32 = 4;
 
 /// Adds up what a source says, and asks the server at about the same time who its processes are.
 #[derive(Debug)]
@@ -38,37 +42,39 @@ impl Watch {
     /// Reads each second until `end` is there, and once more then.
     pub async fn until<T>(&mut self, source: &mut dyn TimeSource, end: impl Future<Output = T>) -> Result<T, Error> {
         let mut end = std::pin::pin!(end);
-        let mut ticks = interval_at(Instant::now() + SECOND, SECOND);
-        ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        let mut ticks = interval_at(Instant::now() + LOOK, LOOK);
+        ticks.set_missed_tick_behavior(MissedTickBehavior::Skip);
+        let mut looks = 0;
         loop {
-            tokio::select! {
+            looks += 1;
+            let ended = tokio::select! {
                 biased;
-                ended = &mut end => {
-                    self.add(source).await?;
-                    return Ok(ended);
-                }
-                _ = ticks.tick() => self.add(source).await?,
+                ended = &mut end => Some(ended),
+                _ = ticks.tick() => None,
+            };
+            self.look().await;
+            if looks % LOOKS_OF_READING == 0 || ended.is_some() {
+                self.add(source.read()?);
+            }
+            if let Some(ended) = ended {
+                return Ok(ended);
             }
         }
     }
 
-    async fn add(&mut self, source: &mut dyn TimeSource) -> Result<(), Error> {
-        // A server that is stopped meanwhile ends no measurement.
-        let sessions = match &mut self.connection {
-            Some(connection) => match read_sessions(connection).await {
-                Ok(sessions) => sessions,
-                Err(_) => {
-                    self.connection = None;
-                    Vec::new()
-                }
-            },
-            None => Vec::new(),
-        };
-        let reading: Reading = source.read()?;
-        self.roster.learn(&reading.processes, &sessions);
+    async fn look(&mut self) {
+        let Some(connection) = &mut self.connection else { return };
+        match read_sessions(connection).await {
+            Ok(sessions) => self.roster.see(sessions),
+            // A server that is stopped meanwhile ends no measurement.
+            Err(_) => self.connection = None,
+        }
+    }
+
+    fn add(&mut self, reading: Reading) {
+        self.roster.learn(&reading.processes);
         let roster = &self.roster;
         self.accounting.add(reading, |process| roster.who(process));
-        Ok(())
     }
 
     /// What was added up, and whether the server answered until the end.

@@ -54,7 +54,10 @@ impl TimeProbe {
     /// Follows the processes of this postmaster from now on.
     pub fn open(postmaster_pid: u32) -> Result<TimeProbe, Error> {
         if !has_kernel_pids()? {
-            return Err(refusal("pgthaw is in a pid namespace of its own", "run pgthaw on the host, not in a container"));
+            return Err(refusal(
+                "pgthaw is in a pid namespace of its own",
+                "run pgthaw on the host, not in a container",
+            ));
         }
         let wait_event_address = find_variable(postmaster_pid, WAIT_EVENT)?;
         let btf = Btf::from_sys_fs().map_err(|error| {
