@@ -48,7 +48,7 @@ fn statistics_columns(report: &TimeReport) -> Vec<Column> {
     };
     let share = |one: &NamedStatistic| render_share(one.statistic.total_ns, report.total.lived_ns);
     vec![
-        Column::text("NAME", 20, cells(&|one| printable(&one.name).into_owned())),
+        Column::text("NAME", 34, cells(&|one| printable(&one.name).into_owned())),
         Column::number("COUNT", 1, cells(&count)),
         Column::number("TOTAL", 0, cells(&|one| render_ns(one.statistic.total_ns))),
         Column::number("SHARE", 4, cells(&share)),
@@ -66,7 +66,7 @@ fn seconds_columns(report: &TimeReport) -> Vec<Column> {
     let last = spans.len() - 1;
     let named = spans.iter().enumerate().map(|(place, span)| match place {
         _ if place == last => "all".to_owned(),
-        _ => format!("{:.0}", span.until_ns as f64 / 1e9),
+        _ => format!("{:.1}", span.until_ns as f64 / 1e9),
     });
     let cells = |cell: &dyn Fn(&TimeSecond) -> String| spans.iter().map(cell).collect::<Vec<String>>();
     let seconds = |ns: u64| format!("{:.3}", ns as f64 / 1e9);
@@ -154,8 +154,8 @@ fn render_ns(ns: u64) -> String {
     };
     match ns {
         ..1_000 => format!("{ns} ns"),
-        ..999_500 => three(ns as f64 / 1e3, "µs"),
-        ..999_500_000 => three(ns as f64 / 1e6, "ms"),
+        1_000..999_500 => three(ns as f64 / 1e3, "µs"),
+        999_500..999_500_000 => three(ns as f64 / 1e6, "ms"),
         _ => three(ns as f64 / 1e9, "s"),
     }
 }

@@ -69,9 +69,9 @@ test_every_version! {
         holder.args(["-XAtq", "-d", "postgres", "-c", "BEGIN; UPDATE t SET id = 2; SELECT pg_sleep(3.3); COMMIT"]);
         let mut holder = holder.stdout(Stdio::null()).spawn().unwrap();
         while server.psql("SELECT count(*) FROM pg_stat_activity WHERE wait_event = 'PgSleep'") != "1" {}
-        let (report, printed) = watch_sql(&server, &["--by", "query"], &timed("UPDATE t SET id = 3"));
+        let (report, printed) = watch_sql(&server, &["--by", "database"], &timed("UPDATE t SET id = 3"));
         assert!(holder.wait().unwrap().success());
-        let locks = ending(&report, "UPDATE t SET id = ?::Lock::transactionid");
+        let locks = ending(&report, "postgres::Lock::transactionid");
         assert_eq!(locks.len(), 1, "{report}");
         let (lock, elapsed) = (locks[0], elapsed_ns(&printed));
         // Who waits wakes after deadlock_timeout, and waits on: it is one wait.

@@ -39,6 +39,9 @@ pub struct Who {
 /// The server's own process, which has no wait event.
 pub const POSTMASTER: &str = "postmaster";
 
+/// The backends that serve this command.
+pub const PGTHAW: &str = "pgthaw";
+
 /// `where::part::detail`: who, what of his time, and what exactly.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct StatisticName {
@@ -100,7 +103,7 @@ impl TimeShares {
     fn charge(&mut self, part: &str, detail: &str, ns: u64) {
         *match (part, detail) {
             ("Client", "ClientRead" | "ClientWrite") => &mut self.client_ns,
-            ("Activity", _) | ("sleep", MAIN_LOOP) => &mut self.idle_ns,
+            (part, detail) if is_idle(part, detail) => &mut self.idle_ns,
             ("sleep", "no event") => &mut self.no_event_ns,
             ("sleep", "unknown") => &mut self.unknown_ns,
             _ => &mut self.waiting_ns,
@@ -110,6 +113,11 @@ impl TimeShares {
 
 /// What the postmaster sleeps in.
 const MAIN_LOOP: &str = "main loop";
+
+/// Does who waits for this wait for something to do?
+pub fn is_idle(part: &str, detail: &str) -> bool {
+    part == "Activity" || (part, detail) == ("sleep", MAIN_LOOP)
+}
 
 /// One span between two readings, a second as a rule.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]

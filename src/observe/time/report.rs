@@ -4,7 +4,7 @@
 
 use serde::Serialize;
 
-use super::account::{Accounting, By, Imperfect, TimeSecond, TimeShares};
+use super::account::{Accounting, By, Imperfect, PGTHAW, TimeSecond, TimeShares, is_idle};
 use super::source::{ProbeCost, Tier};
 use crate::observe::open::RefusedSource;
 use crate::observe::statistic::Statistic;
@@ -56,7 +56,7 @@ pub struct TimeReport {
     #[serde(flatten)]
     pub total: TimeShares,
     pub explained: Option<f64>,
-    /// Those with the most time first.
+    /// Those with the most time first; pgthaw's own backends and who has nothing to do behind all others.
     pub statistics: Vec<NamedStatistic>,
     pub seconds: Vec<TimeSecond>,
     #[serde(flatten)]
@@ -86,7 +86,9 @@ impl TimeReport {
             statistic,
         });
         let mut statistics: Vec<NamedStatistic> = named.collect();
-        statistics.sort_by_key(|one| std::cmp::Reverse(one.statistic.total_ns));
+        // Who has nothing to do has most of the time, and is asked for least.
+        let is_idle = |one: &NamedStatistic| one.place == PGTHAW || is_idle(&one.part, &one.detail);
+        statistics.sort_by_key(|one| (is_idle(one), std::cmp::Reverse(one.statistic.total_ns)));
         TimeReport {
             source,
             refused,

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use regex::Regex;
 
-use super::account::{POSTMASTER, Who};
+use super::account::{PGTHAW, POSTMASTER, Who};
 use super::source::ProcessTimes;
 use crate::linux::process::read_title;
 use crate::postgres::Session;
@@ -64,7 +64,7 @@ impl Roster {
             let key = (process.pid, process.birth);
             let who = match seen.get(&process.pid) {
                 _ if self.postmaster_pid == Some(process.pid) => Who { kind: POSTMASTER.into(), ..Who::default() },
-                _ if self.own_pids.contains(&process.pid) => Who { kind: "pgthaw".into(), ..Who::default() },
+                _ if self.own_pids.contains(&process.pid) => Who { kind: PGTHAW.into(), ..Who::default() },
                 // Numbers come round after thousands of processes: within a second it is the same one.
                 Some(session) => self.of_session(session, process.pid),
                 // It is known already, or cannot be asked any more.
@@ -134,7 +134,7 @@ mod tests {
         let ended = process(4, Some(5));
         roster.learn(&[living.clone(), vec![ended.clone()]].concat());
         let kinds: Vec<String> = living.iter().map(|one| roster.who(one).kind).collect();
-        assert_eq!(kinds, [POSTMASTER, "pgthaw", "client backend"]);
+        assert_eq!(kinds, [POSTMASTER, PGTHAW, "client backend"]);
         assert_eq!(roster.who(&living[2]).query.unwrap(), "SELECT x FROM t WHERE a = ? AND b = ?");
         assert_eq!(roster.who(&ended).query.unwrap(), "SELECT ?", "it was seen before it ended");
         // It ends unseen in the next second, and stays who it was.
