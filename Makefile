@@ -74,6 +74,7 @@ test-all-versions: setup-test web ## The tests against servers 13 to 18
 lint: setup-test web ## Format, clippy, documentation, types of the front end, dependencies; no tests
 	cargo fmt --check
 	cargo clippy --locked --all-targets -- -D warnings
+	cargo check --locked --no-default-features
 	RUSTDOCFLAGS="-D warnings" cargo doc --locked --no-deps --document-private-items
 	cd web && npm run --silent check
 	scripts/check-dependencies

@@ -16,7 +16,7 @@ use crate::linux::process::terminate;
 use crate::observe::time::{By, LookingCost, Roster, Tier, TimeReport, TimeSource, WaitNames, Watch};
 use crate::observe::{Error, RefusedSource, open_time_source};
 use crate::postgres::read_backend_pid;
-use crate::terminal::{self, Canvas};
+use crate::terminal::{self, Canvas, Progress};
 
 /// Looked at for so long when nobody says how long.
 const SECONDS: u32 = 10;
@@ -103,10 +103,13 @@ impl WaitsArguments {
         output: OutputArguments,
     ) -> anyhow::Result<ExitStatus> {
         let Some((program, words)) = self.command.split_first() else {
-            let seconds = Duration::from_secs(self.seconds.unwrap_or(SECONDS).into());
-            let end = tokio::time::timeout(seconds, terminal::wait_for_interrupt());
+            let seconds = self.seconds.unwrap_or(SECONDS).into();
+            let progress = Progress::steps("looking, by seconds", seconds, output.shows_progress());
+            let end = tokio::time::timeout(Duration::from_secs(seconds), terminal::wait_for_interrupt());
+            let ended = watch.until(source, end, || progress.advance(1)).await;
+            progress.finish();
             // Without signals to wait for there is the time alone.
-            return Ok(match watch.until(source, end).await? {
+            return Ok(match ended? {
                 Ok(Ok(())) => ExitStatus::Because(ErrorKind::Interrupted),
                 _ => ExitStatus::Done,
             });
@@ -127,7 +130,7 @@ impl WaitsArguments {
             child.id().into_iter().for_each(terminate);
             child.wait().await
         };
-        let status = watch.until(source, end).await?.context("cannot wait for the command")?;
+        let status = watch.until(source, end, || ()).await?.context("cannot wait for the command")?;
         Ok(match status.code() {
             Some(0) => ExitStatus::Done,
             Some(code) => ExitStatus::Answer(code as u8),

@@ -39,8 +39,13 @@ impl Watch {
         Ok(Watch { roster, connection: Some(connection), accounting })
     }
 
-    /// Reads each second until `end` is there, and once more then.
-    pub async fn until<T>(&mut self, source: &mut dyn TimeSource, end: impl Future<Output = T>) -> Result<T, Error> {
+    /// Reads each second until `end` is there, and once more then. `hear` is told of each second.
+    pub async fn until<T>(
+        &mut self,
+        source: &mut dyn TimeSource,
+        end: impl Future<Output = T>,
+        hear: impl Fn(),
+    ) -> Result<T, Error> {
         let mut end = std::pin::pin!(end);
         let mut ticks = interval_at(Instant::now() + LOOK, LOOK);
         ticks.set_missed_tick_behavior(MissedTickBehavior::Skip);
@@ -55,6 +60,7 @@ impl Watch {
             self.look().await;
             if looks % LOOKS_OF_READING == 0 || ended.is_some() {
                 self.add(source.read()?);
+                hear();
             }
             if let Some(ended) = ended {
                 return Ok(ended);
