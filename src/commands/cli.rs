@@ -6,7 +6,7 @@ use clap::{CommandFactory as _, Parser, Subcommand};
 
 use super::{
     ConnectionArguments, ExitStatus, OutputArguments, bench, completions, demo, doctor, evict, hydrate, map, predict,
-    report, restore, results, rows, serve, settings, snapshot, steady,
+    report, restore, results, rows, serve, settings, snapshot, steady, waits,
 };
 use crate::files::FileMode;
 use crate::linux::arguments::hide_arguments;
@@ -39,6 +39,7 @@ enum Command {
     Predict(predict::PredictArguments),
     Rows(rows::RowsArguments),
     Steady(steady::SteadyArguments),
+    Waits(waits::WaitsArguments),
     Demo(demo::DemoArguments),
     Completions(completions::CompletionsArguments),
 }
@@ -80,6 +81,7 @@ impl Cli {
             Command::Hydrate(arguments) => Some(arguments.connection.clone()),
             Command::Predict(arguments) => Some(arguments.connection.clone()),
             Command::Rows(arguments) => Some(arguments.named()),
+            Command::Waits(arguments) => Some(arguments.connection.clone()),
             _ => None,
         }
     }
@@ -105,6 +107,7 @@ impl Cli {
             Command::Predict(arguments) => predict::run(arguments, output).await,
             Command::Rows(arguments) => rows::run(arguments, output).await,
             Command::Steady(arguments) => steady::run(arguments, output).await,
+            Command::Waits(arguments) => waits::run(arguments, output).await,
             Command::Demo(arguments) => demo::run(arguments, output).await,
             Command::Completions(arguments) => completions::run(arguments, Cli::command()).await,
         }

@@ -41,6 +41,7 @@ mod study;
 mod sweep_earlier;
 mod target;
 mod view;
+mod waits;
 
 pub use caught::{Panicked, run_caught};
 pub use cli::Cli;

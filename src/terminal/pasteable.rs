@@ -17,6 +17,7 @@ const OWN: &[(&str, &[&str])] = &[
     ("predict", &[]),
     ("steady", &[]),
     ("rows", &[]),
+    ("waits", &[]),
     ("demo", &[]),
     ("completions", &[]),
 ];

@@ -68,3 +68,4 @@ mod sweep_resume;
 mod synthetic_host;
 mod synthetic_run;
 mod synthetic_sweep;
+mod waits;
