@@ -19,6 +19,7 @@ pub mod pressure;
 pub mod process;
 pub mod read_ahead;
 pub mod schedule;
+pub mod signals;
 pub mod threads;
 
 pub use block_device::{BlockDevice, DEFAULT_READ_AHEAD, DeviceCounters, DeviceNumber, Devices, read_block_device};
