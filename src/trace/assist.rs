@@ -78,7 +78,7 @@ impl Assist {
         if !touched.gone.is_empty() {
             remarks.push(format!("left out, for they were dropped or rewritten since: {}", touched.gone.join(", ")));
         }
-        let header = film.header();
+        let header = like.alone.as_ref().unwrap_or(film.header());
         let preloaded_share = header.totals.preloaded_blocks as f64 / header.totals.wanted_blocks().max(1) as f64;
         let run = Run {
             seconds: header.seconds,

@@ -144,31 +144,45 @@ struct Cold {
     blocks: u64,
     ahead_blocks: u64,
     /// For what the job waits for, and for what the kernel reads ahead of it.
-    single_seconds: f64,
-    ahead_seconds: f64,
+    single_reads: f64,
+    ahead_reads: f64,
 }
 
 impl Cold {
-    fn new(touched: &Touched, fetching: Fetching, device: &DeviceProfile, block_size: u32) -> Cold {
+    fn new(touched: &Touched, fetching: Fetching) -> Cold {
         touched.pieces.iter().fold(Cold::default(), |mut sum, piece| {
-            let bytes = f64::from(piece.blocks) * f64::from(block_size);
-            let seconds = seconds(device, fetching.priced_reads_of(piece.blocks), bytes);
+            let reads = fetching.priced_reads_of(piece.blocks);
             sum.blocks += u64::from(piece.blocks);
             if fetching.is_ahead(piece.blocks) {
                 sum.ahead_blocks += u64::from(piece.blocks);
-                sum.ahead_seconds += seconds;
+                sum.ahead_reads += reads;
             } else {
-                sum.single_seconds += seconds;
+                sum.single_reads += reads;
             }
             sum
         })
     }
 
+    /// The device, when it has done all of it within so many seconds: it gives no fewer reads and bytes than that takes, and works off
+    /// as much of the one while it does the other.
+    fn prove(self, device: DeviceProfile, seconds: f64, block_size: u32) -> DeviceProfile {
+        let (reads, bytes) = (self.single_reads + self.ahead_reads, self.blocks as f64 * f64::from(block_size));
+        let reads_per_second = device.reads_per_second.max(reads / seconds);
+        let bandwidth = (device.bandwidth.0 as f64).max(bytes / seconds);
+        let (of_reads, of_bytes) = (reads / reads_per_second, bytes / bandwidth);
+        let overlap = (of_reads + of_bytes - seconds) / of_reads.min(of_bytes).max(f64::MIN_POSITIVE);
+        let overlap = overlap.clamp(device.overlap.clamp(0.0, 1.0), 1.0);
+        DeviceProfile { reads_per_second, bandwidth: Bytes(bandwidth as u64), overlap, ..device }
+    }
+
     /// The seconds that are the job's own of so many: spread evenly over its blocks, and hidden behind what is read ahead.
-    fn own_seconds(self, seconds: f64) -> f64 {
+    fn own_seconds(self, run_seconds: f64, device: &DeviceProfile, block_size: u32) -> f64 {
+        let bytes = |blocks: u64| blocks as f64 * f64::from(block_size);
+        let single_seconds = seconds(device, self.single_reads, bytes(self.blocks - self.ahead_blocks));
+        let ahead_seconds = seconds(device, self.ahead_reads, bytes(self.ahead_blocks));
         let ahead_share = self.ahead_blocks as f64 / self.blocks.max(1) as f64;
-        let own = (seconds - self.single_seconds - self.ahead_seconds) / (1.0 - ahead_share);
-        if own * ahead_share <= self.ahead_seconds { own } else { seconds - self.single_seconds }
+        let own = (run_seconds - single_seconds - ahead_seconds) / (1.0 - ahead_share);
+        if own * ahead_share <= ahead_seconds { own } else { run_seconds - single_seconds }
     }
 }
 
@@ -176,18 +190,13 @@ impl Job {
     /// The job of a film that was recorded in `run`.
     pub fn new(touched: &Touched, run: Run, device: DeviceProfile, block_size: u32) -> Job {
         let fetching = Fetching::new(touched, run, block_size);
-        let cold = Cold::new(touched, fetching, &device, block_size);
-        let device_seconds = cold.single_seconds + cold.ahead_seconds;
+        let cold = Cold::new(touched, fetching);
         let least = run.seconds * OWN_SHARE_MIN;
-        let speed = device_seconds / (run.seconds - least).max(f64::MIN_POSITIVE);
-        let is_proven = run.is_cold && run.seconds > 0.0 && speed > 1.0;
-        let mut job = Job {
-            steps: Vec::with_capacity(touched.pieces.len()),
-            blocks: cold.blocks,
-            own_seconds: if run.is_cold { cold.own_seconds(run.seconds).max(least) } else { least },
-            device: if is_proven { faster(device, speed) } else { device },
-            block_size,
-        };
+        let proves = run.is_cold && run.seconds > 0.0;
+        let device = if proves { cold.prove(device, run.seconds - least, block_size) } else { device };
+        let own_seconds = if proves { cold.own_seconds(run.seconds, &device, block_size).max(least) } else { least };
+        let steps = Vec::with_capacity(touched.pieces.len());
+        let mut job = Job { steps, blocks: cold.blocks, own_seconds, device, block_size };
         for piece in &touched.pieces {
             let resident = &touched.forks[piece.fork as usize].resident;
             let cached = resident.range_cardinality(piece.start..piece.start + piece.blocks) as u32;
@@ -222,15 +231,6 @@ impl Job {
     /// Seconds of a job for which these reads, that bring all it touches, were done before it began.
     pub fn simulate_set_first(&self, reads: &[Read]) -> f64 {
         self.load_seconds(reads) + self.own_seconds
-    }
-}
-
-/// A device that is so many times as fast.
-fn faster(device: DeviceProfile, times: f64) -> DeviceProfile {
-    DeviceProfile {
-        reads_per_second: device.reads_per_second * times,
-        bandwidth: Bytes((device.bandwidth.0 as f64 * times) as u64),
-        ..device
     }
 }
 

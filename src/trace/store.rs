@@ -24,6 +24,9 @@ pub struct FilmStore(SnapshotStore);
 #[derive(Debug)]
 pub struct Like {
     pub film: Option<Film<std::fs::File>>,
+    /// What the film says of itself that tells best how long the job takes alone: of those as large, the one of which the least was
+    /// preloaded.
+    pub alone: Option<FilmHeader>,
     /// Its name in the store.
     pub name: String,
     pub remarks: Vec<String>,
@@ -121,13 +124,17 @@ impl FilmStore {
             films.retain(|(_, header)| header.job == job);
         }
         while let Some(at) = choose(films.iter().map(|(_, header)| header.totals.wanted_blocks())) {
+            let whole = films[at].1.totals.wanted_blocks() as f64 * WHOLE;
+            let alike =
+                films.iter().map(|(_, header)| header).filter(|header| header.totals.wanted_blocks() as f64 >= whole);
+            let alone = alike.min_by_key(|header| header.totals.preloaded_blocks).cloned();
             let (one, _) = films.remove(at);
             match Film::open(&one.path) {
-                Ok(film) => return Ok(Like { film: Some(film), name: one.name, remarks }),
+                Ok(film) => return Ok(Like { film: Some(film), alone, name: one.name, remarks }),
                 Err(error) => remarks.push(format!("film {} was passed over: {error}", one.name)),
             }
         }
-        Ok(Like { film: None, name: String::new(), remarks })
+        Ok(Like { film: None, alone: None, name: String::new(), remarks })
     }
 
     /// Removes all films of a label but the newest [`KEPT`] and the largest, and returns how many.
