@@ -7,8 +7,10 @@ use std::time::Duration;
 use tokio::task::{JoinHandle, spawn_blocking};
 use tokio::time::timeout;
 
-use super::{RunArguments, add_assisted, clean_up};
+use super::arguments::RunArguments;
+use super::clean_up;
 use crate::cache::{Map, MapInputs, TierState, read_map_of};
+use crate::commands::job::describe_job;
 use crate::commands::record::{begin, new_header};
 use crate::commands::{Target, describe};
 use crate::trace::{
@@ -91,7 +93,7 @@ impl Prepared {
         let assist = directory.zip(arguments.like.clone()).map(|(directory, label)| Assist {
             store: self.store.clone(),
             label,
-            job: arguments.job_text(),
+            job: describe_job(&arguments.job),
             map: Arc::clone(&self.map),
             directory,
             page_cache: Arc::new(self.target.page_cache()),
@@ -179,4 +181,11 @@ fn keep(store: &FilmStore, recorded: Recorded, label: &str, receipt: &mut RunRec
     if let Err(error) = store.prune(cluster, label) {
         receipt.remarks.push(format!("older films were not removed: {error}"));
     }
+}
+
+/// Puts into the receipt what the job was helped with.
+fn add_assisted(receipt: &mut RunReceipt, assisted: Assisted) {
+    let Assisted { film, decision, preloaded, remarks } = assisted;
+    (receipt.film, receipt.decision, receipt.preloaded) = (film, decision, preloaded);
+    receipt.remarks.extend(remarks);
 }
