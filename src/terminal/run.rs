@@ -24,14 +24,13 @@ pub fn render_run(receipt: &RunReceipt) -> String {
         None => said.push(format!("nothing was preloaded, because {reason}")),
     }
     if let Some(kept) = &receipt.kept {
-        let device = kept.device_reads.map(|reads| format!(" in {} of the device", counted(reads, "read")));
-        said.push(format!(
-            "its film is kept: {} came, {} preloaded and {} not,{} all told",
-            Bytes(kept.preloaded_bytes.0 + kept.fetched_bytes.0),
-            kept.preloaded_bytes,
-            kept.fetched_bytes,
-            device.unwrap_or_default()
-        ));
+        let all = Bytes(kept.preloaded_bytes.0 + kept.fetched_bytes.0);
+        let preloaded = match kept.preloaded_bytes {
+            Bytes(0) => String::new(),
+            bytes => format!(", {bytes} of it preloaded"),
+        };
+        let device = kept.device_reads.map(|reads| format!(" (the device served {})", counted(reads, "read")));
+        said.push(format!("its new film has {all}{preloaded}{}", device.unwrap_or_default()));
     }
     if receipt.is_left_to_another {
         said.push("another run goes on, and puts back when it ends what was cached before".to_owned());

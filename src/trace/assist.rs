@@ -74,11 +74,12 @@ impl Assist {
             let decision = Decision::nothing(format!("there is no film called {} yet", self.label));
             return Ok(Assisted { film: None, decision, preloaded: None, remarks });
         };
-        let touched = Touched::read(&film, &self.map)?;
+        let films: Vec<_> = like.alone.iter().chain([&film]).collect();
+        let touched = Touched::read(&films, &self.map)?;
         if !touched.gone.is_empty() {
             remarks.push(format!("left out, for they were dropped or rewritten since: {}", touched.gone.join(", ")));
         }
-        let header = like.alone.as_ref().unwrap_or(film.header());
+        let header = films[0].header();
         let preloaded_share = header.totals.preloaded_blocks as f64 / header.totals.wanted_blocks().max(1) as f64;
         let run = Run {
             seconds: header.seconds,

@@ -24,9 +24,9 @@ pub struct FilmStore(SnapshotStore);
 #[derive(Debug)]
 pub struct Like {
     pub film: Option<Film<std::fs::File>>,
-    /// What the film says of itself that tells best how long the job takes alone: of those as large, the one of which the least was
-    /// preloaded.
-    pub alone: Option<FilmHeader>,
+    /// The film that tells best how the job goes alone, in which order and for how long, where that is another one: of those as large
+    /// the one of which the least was preloaded.
+    pub alone: Option<Film<std::fs::File>>,
     /// Its name in the store.
     pub name: String,
     pub remarks: Vec<String>,
@@ -125,10 +125,10 @@ impl FilmStore {
         }
         while let Some(at) = choose(films.iter().map(|(_, header)| header.totals.wanted_blocks())) {
             let whole = films[at].1.totals.wanted_blocks() as f64 * WHOLE;
-            let alike =
-                films.iter().map(|(_, header)| header).filter(|header| header.totals.wanted_blocks() as f64 >= whole);
-            let alone = alike.min_by_key(|header| header.totals.preloaded_blocks).cloned();
+            let alike = films.iter().filter(|(_, header)| header.totals.wanted_blocks() as f64 >= whole);
+            let alone = alike.min_by_key(|(_, header)| header.totals.preloaded_blocks).map(|(one, _)| one.path.clone());
             let (one, _) = films.remove(at);
+            let alone = alone.filter(|alone| *alone != one.path).and_then(|path| Film::open(&path).ok());
             match Film::open(&one.path) {
                 Ok(film) => return Ok(Like { film: Some(film), alone, name: one.name, remarks }),
                 Err(error) => remarks.push(format!("film {} was passed over: {error}", one.name)),

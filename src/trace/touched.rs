@@ -6,7 +6,7 @@ use parquet::file::reader::ChunkReader;
 use roaring::RoaringBitmap;
 
 use super::Error;
-use super::event::EventKind;
+use super::event::{Event, EventKind};
 use super::film::Film;
 use crate::cache::{ForkMap, Map};
 use crate::postgres::RelationPath;
@@ -53,14 +53,14 @@ pub struct Touched {
 }
 
 impl Touched {
-    /// Reads a film. A relation is the same when its file and its name are. What was in shared_buffers alone is not proven, and left
-    /// out.
-    pub fn read<S: ChunkReader + 'static>(film: &Film<S>, map: &Map) -> Result<Touched, Error> {
+    /// Reads films of a job, the one whose order counts first. A relation is the same when its file and its name are. What was in
+    /// shared_buffers alone is not proven, and left out.
+    pub fn read<S: ChunkReader + 'static>(films: &[&Film<S>], map: &Map) -> Result<Touched, Error> {
         let there = there(map);
         let mut touched = Touched::default();
         // What a relation of the film became; one that is gone is `None`.
         let mut places: HashMap<(RelationPath, Fork), Option<u32>> = HashMap::new();
-        film.visit(|event| {
+        let mut add = |event: Event| {
             if event.kind == EventKind::Buffers {
                 return;
             }
@@ -82,7 +82,8 @@ impl Touched {
             if event.blocks.start < end {
                 touched.add_piece(place, event.blocks.start as u32, end as u32);
             }
-        })?;
+        };
+        films.iter().try_for_each(|film| film.visit(&mut add))?;
         touched.gone.sort();
         touched.gone.dedup();
         Ok(touched)
@@ -148,4 +149,64 @@ fn there(map: &Map) -> HashMap<(&RelationPath, Fork), (usize, &ForkMap)> {
     let forks =
         relations.flat_map(|(at, one)| one.forks.iter().map(move |fork| ((&one.relation.path, fork.fork), (at, fork))));
     forks.collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+    use std::time::Duration;
+
+    use super::*;
+    use crate::cache::RelationMap;
+    use crate::cache::fixtures::{map_of, relation};
+    use crate::files::draft_beside;
+    use crate::trace::{FilmHeader, FilmRelation, FilmWriter};
+    use crate::units::{BlockRange, Bytes};
+
+    /// A relation of so many blocks, the first of which are cached.
+    fn there(number: u32, blocks: u64, cached: u32) -> RelationMap {
+        relation(number, ForkMap { os: (0..cached).collect(), ..ForkMap::empty(Fork::Main, blocks) })
+    }
+
+    /// A film of these relations' blocks.
+    fn film(place: &tempfile::TempDir, name: &str, events: &[(u32, u64, u64, EventKind)]) -> Film<std::fs::File> {
+        let path = place.path().join(name);
+        let mut writer = FilmWriter::begin(draft_beside(&path).unwrap(), &path).unwrap();
+        for (number, first, end, kind) in events {
+            let of = there(*number, 1, 0).relation;
+            let relation = Arc::new(FilmRelation { name: of.name, path: of.path });
+            let (blocks, job_bytes) = (BlockRange::new(*first, *end), Bytes(0));
+            let (time, fork, kind) = (Duration::ZERO, Fork::Main, *kind);
+            writer.push(&Event { time, relation, fork, blocks, kind, pid: 0, job_bytes }).unwrap();
+        }
+        let (draft, _) = writer.finish(&FilmHeader::for_tests()).unwrap();
+        draft.place(name).unwrap();
+        Film::open(&path).unwrap()
+    }
+
+    #[test]
+    fn a_film_is_held_against_what_is_there() {
+        use EventKind::{Buffers, Fetched};
+        let place = tempfile::tempdir().unwrap();
+        let alone = film(&place, "alone", &[(1, 50, 60, Fetched), (2, 0, 4, Fetched), (1, 0, 5, Fetched)]);
+        let newest = film(
+            &place,
+            "newest",
+            &[
+                (1, 0, 10, Fetched),
+                (3, 0, 10, Fetched),
+                (4, 0, 10, Fetched),
+                (1, 70, 80, Buffers),
+                (1, 95, 105, Fetched),
+            ],
+        );
+        let mut renamed = there(4, 10, 0);
+        renamed.relation.name.name = "another".into();
+        let map = map_of(vec![there(1, 100, 52), there(2, 4, 0), renamed]);
+        let touched = Touched::read(&[&alone, &newest], &map).unwrap();
+        let pieces: Vec<(u32, u32, u32)> = touched.pieces.iter().map(|one| (one.fork, one.start, one.blocks)).collect();
+        assert_eq!(pieces, [(0, 50, 10), (1, 0, 4), (0, 0, 5), (0, 5, 5), (0, 95, 5)], "each block once");
+        assert_eq!(touched.gone, ["public.relation_3", "public.relation_4"]);
+        assert_eq!((touched.truncated_blocks, touched.blocks(), touched.missing_blocks()), (5, 29, 17));
+    }
 }

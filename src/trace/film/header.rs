@@ -155,3 +155,25 @@ pub fn decode_verified(sealed: &Sealed) -> Result<FilmHeader, Flaw> {
     sealed.check_digest(&Metadata::new(sealed.key_values(), FORMAT, FORMAT_VERSION)?)?;
     decode(sealed)
 }
+
+#[cfg(test)]
+impl FilmHeader {
+    /// A header for films of tests.
+    pub fn for_tests() -> FilmHeader {
+        let map = crate::cache::fixtures::map_of(Vec::new());
+        FilmHeader {
+            label: Some("nightly".into()),
+            recorded_at: map.taken_at,
+            source: map.source,
+            job: "psql -f report.sql".into(),
+            recorder: "by looking".into(),
+            recorder_pid: 0,
+            seconds: 2.5,
+            lost_events: 3,
+            totals: Totals::default(),
+            device_reads: None,
+            device_bytes: Some(Bytes(7)),
+            remarks: vec!["one".into()],
+        }
+    }
+}

@@ -33,30 +33,12 @@ fn event(millisecond: u64, relation: &Arc<FilmRelation>, first: u64, blocks: u64
     }
 }
 
-pub fn header() -> FilmHeader {
-    let map = map_of(Vec::new());
-    FilmHeader {
-        label: Some("nightly".into()),
-        recorded_at: map.taken_at,
-        source: map.source,
-        job: "psql -f report.sql".into(),
-        recorder: "by looking".into(),
-        recorder_pid: 0,
-        seconds: 2.5,
-        lost_events: 3,
-        totals: Totals::default(),
-        device_reads: None,
-        device_bytes: Some(Bytes(7)),
-        remarks: vec!["one".into()],
-    }
-}
-
 /// A file of these events.
 fn written(directory: &Path, events: impl Iterator<Item = Event>) -> PathBuf {
     let path = directory.join("film.parquet");
     let mut writer = FilmWriter::begin(draft_beside(&path).unwrap(), &path).unwrap();
     events.for_each(|event| writer.push(&event).unwrap());
-    let (draft, _) = writer.finish(&header()).unwrap();
+    let (draft, _) = writer.finish(&FilmHeader::for_tests()).unwrap();
     draft.place("film.parquet").unwrap();
     path
 }
@@ -82,7 +64,7 @@ fn a_film_is_read_as_it_was_written() {
     let path = written(directory.path(), events.clone().into_iter());
     assert_eq!(read(&path).unwrap(), events);
     let totals = Totals { events: 5, fetched_blocks: 106, preloaded_blocks: 2, buffers_blocks: 1 };
-    let expected = FilmHeader { totals, recorder_pid: std::process::id(), ..header() };
+    let expected = FilmHeader { totals, recorder_pid: std::process::id(), ..FilmHeader::for_tests() };
     assert_eq!(*Film::open(&path).unwrap().header(), expected);
     assert_eq!(FilmHeader::read_unverified(&path).unwrap(), expected);
 }
