@@ -21,6 +21,7 @@ pub mod process;
 pub mod read_ahead;
 pub mod schedule;
 pub mod shared_words;
+pub mod signals;
 pub mod threads;
 
 pub use block_device::{

@@ -18,6 +18,7 @@ mod consistency;
 mod edited_documents;
 mod every_study;
 mod evict;
+mod films;
 mod first_contact;
 mod generators;
 mod heat;
