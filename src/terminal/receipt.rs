@@ -40,6 +40,7 @@ pub fn render_receipt(receipt: &Receipt, is_verbose: bool, width: Option<usize>)
     lines.extend(render_skipped(&receipt.skipped, receipt.block_size));
     lines.extend(render_traffic(&receipt.traffic));
     lines.extend(render_reread(receipt.memory.reread_bytes));
+    lines.extend(render_read_over(receipt.memory));
     lines.extend(receipt.stopped_by.map(|reason| format!("stopped early: {}", stop_words(reason, receipt.memory))));
     lines.extend(receipt.remarks.iter().map(|remark| format!("note: {}", printable(remark))));
     lines.join("\n")
@@ -222,9 +223,19 @@ fn reason_words(tier: Tier, reason: SkipReason) -> &'static str {
     }
 }
 
-/// What did not stay at first; nothing where it is too little to mention.
+/// Less than this is too little to mention.
+const MENTIONED: Bytes = Bytes(1 << 20);
+
+/// What came between what was asked for.
+fn render_read_over(memory: MemoryReceipt) -> Option<String> {
+    let MemoryReceipt { read_over_bytes, let_go_bytes, .. } = memory;
+    (read_over_bytes >= MENTIONED).then(|| {
+        format!("{read_over_bytes} that nobody asked for was read over in gaps; {let_go_bytes} of it was let go again")
+    })
+}
+
+/// What did not stay at first.
 fn render_reread(reread_bytes: Bytes) -> Option<String> {
-    const MENTIONED: Bytes = Bytes(1 << 20);
     (reread_bytes >= MENTIONED).then(|| format!("{reread_bytes} had gone again soon after and were read once more"))
 }
 

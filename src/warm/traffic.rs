@@ -129,10 +129,17 @@ pub struct Looks {
 impl Default for Looks {
     /// Before anything is seen there may be traffic that waits.
     fn default() -> Looks {
+        Looks::beginning(Load::Waiting)
+    }
+}
+
+impl Looks {
+    /// With an opinion to begin with.
+    pub fn beginning(load: Load) -> Looks {
         Looks {
             ring: [Busy::default(); LOOKS],
             count: 0,
-            load: Load::Waiting,
+            load,
             experiment_at: Duration::ZERO,
             is_experiment: false,
             failures: 0,

@@ -14,11 +14,6 @@ use crate::warm::DeviceProfile;
 /// Longer gaps are read over with all others or not at all.
 const GAP_MAX: usize = 1024;
 
-/// A read is worth so much of its own price, if that costs no more than [`PREFERENCE_PREMIUM`]: the server's own misses need
-/// reads and bytes, of which an idle device knows nothing.
-const WORTH: std::ops::RangeInclusive<f64> = 0.5..=4.0;
-const PREFERENCE_PREMIUM: f64 = 0.05;
-
 /// What a read is worth where only reads count, as a multiple of its price.
 const READS_ALONE: f64 = 1e6;
 
@@ -76,11 +71,10 @@ impl<'a> Pricing<'a> {
     }
 }
 
-/// What takes the idle device the least time, and the seconds that it then needs at most when every slice is read at once. Where
-/// the prices add up each slice finds out by itself, and nothing is said of the whole.
-pub fn choose_balance(forks: &[WantedFork], pricing: Pricing<'_>, cells: &mut Cells) -> (Balance, f64) {
+/// What takes the idle device the least time. Where the prices add up each slice finds out by itself.
+pub fn choose_balance(forks: &[WantedFork], pricing: Pricing<'_>, cells: &mut Cells) -> Balance {
     if pricing.device.overlap == 0.0 {
-        return (Balance::ByPrice, f64::INFINITY);
+        return Balance::ByPrice;
     }
     let mut gaps = Gaps::default();
     let (mut separate, mut joined) = (Total::default(), Total::default());
@@ -94,7 +88,7 @@ pub fn choose_balance(forks: &[WantedFork], pricing: Pricing<'_>, cells: &mut Ce
     for_each_slice(forks, &pricing, cells, |cells| balanced.add(merge::choose(cells, 0, &turns.next(cells)).1));
     let candidates = [(balance, balanced), (Balance::None, separate), (Balance::All, joined)];
     let timed = candidates.map(|(balance, total)| (balance, pricing.seconds(total.reads, total.blocks)));
-    timed.into_iter().min_by(|one, other| one.1.total_cmp(&other.1)).unwrap_or(timed[0])
+    timed.into_iter().min_by(|one, other| one.1.total_cmp(&other.1)).map_or(balance, |(balance, _)| balance)
 }
 
 fn for_each_slice(forks: &[WantedFork], pricing: &Pricing<'_>, cells: &mut Cells, mut visit: impl FnMut(&Cells)) {
@@ -146,13 +140,10 @@ impl Gaps {
         }
     }
 
-    /// The best number of shortest gaps, taking every gap for one read saved; or, where that takes hardly longer, those that a
-    /// read within [`WORTH`] is worth.
+    /// The best number of shortest gaps, taking every gap for one read saved.
     fn choose(&self, pricing: &Pricing<'_>) -> Balance {
         let (mut reads, mut blocks) = (self.runs, self.blocks);
         let mut best = (pricing.seconds(reads, blocks), 0, 0);
-        // With all gaps up to each length.
-        let mut all_up_to = Vec::with_capacity(self.lengths.len());
         for (length, count) in (0u16..).zip(&self.lengths) {
             // Within one length the larger price falls until it is the smaller one.
             let blocks_of_reads = reads as f64 * pricing.price_blocks() - blocks as f64;
@@ -165,17 +156,9 @@ impl Gaps {
             }
             reads -= count;
             blocks += count * u64::from(length);
-            all_up_to.push(pricing.seconds(reads, blocks));
         }
-        let (seconds, length, ties) = best;
-        let [shortest, longest] =
-            [WORTH.start(), WORTH.end()].map(|worth| (worth * pricing.price_blocks()).min(GAP_MAX as f64) as u16);
-        let preferred = length.clamp(shortest, longest);
-        let is_cheap = all_up_to[usize::from(preferred)] <= seconds * (1.0 + PREFERENCE_PREMIUM);
-        match preferred != length && is_cheap {
-            true => Balance::UpTo { length: preferred, ties: u64::MAX },
-            false => Balance::UpTo { length, ties },
-        }
+        let (_, length, ties) = best;
+        Balance::UpTo { length, ties }
     }
 }
 
@@ -210,18 +193,8 @@ mod tests {
     }
 
     #[test]
-    fn what_the_servers_own_misses_need_is_left_where_it_costs_hardly_anything() {
-        // Nearly all of it in one run: neither choice changes much, and no gap is read over for the last percent.
-        let device = DeviceProfile { overlap: 1.0, ..DeviceProfile::default() };
-        let mut gaps = Gaps { runs: 101, blocks: 1_000_000, ..Gaps::default() };
-        gaps.lengths[2] = 100;
-        // 5.3 blocks are the price of a read; half of it is the least that a read is worth.
-        assert_eq!(gaps.choose(&pricing(&device)), Balance::UpTo { length: 2, ties: u64::MAX });
-    }
-
-    #[test]
     fn prices_that_add_up_are_what_they_are() {
-        let chosen = choose_balance(&[], pricing(&DeviceProfile::default()), &mut Cells::default());
-        assert_eq!(chosen, (Balance::ByPrice, f64::INFINITY));
+        let device = DeviceProfile { overlap: 0.0, ..DeviceProfile::default() };
+        assert_eq!(choose_balance(&[], pricing(&device), &mut Cells::default()), Balance::ByPrice);
     }
 }

@@ -11,6 +11,7 @@ mod files;
 pub mod fuzzing;
 mod governor;
 mod host;
+mod let_go;
 mod measure;
 mod names;
 mod no_double;
