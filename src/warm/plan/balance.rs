@@ -14,6 +14,9 @@ use crate::warm::DeviceProfile;
 /// Longer gaps are read over with all others or not at all.
 const GAP_MAX: usize = 1024;
 
+/// How often a choice is made, each time with what came of the one before.
+const ROUNDS: usize = 3;
+
 /// What a read is worth where only reads count, as a multiple of its price.
 const READS_ALONE: f64 = 1e6;
 
@@ -83,12 +86,18 @@ pub fn choose_balance(forks: &[WantedFork], pricing: Pricing<'_>, cells: &mut Ce
         separate.add(merge::cost(cells, 0, Merging::NONE, pricing.largest_read));
         joined.add(merge::cost(cells, 0, Merging::ALL, pricing.largest_read));
     });
-    let balance = gaps.choose(&pricing);
-    let (mut balanced, mut turns) = (Total::default(), Pricing { balance, ..pricing });
-    for_each_slice(forks, &pricing, cells, |cells| balanced.add(merge::choose(cells, 0, &turns.next(cells)).1));
-    let candidates = [(balance, balanced), (Balance::None, separate), (Balance::All, joined)];
-    let timed = candidates.map(|(balance, total)| (balance, pricing.seconds(total.reads, total.blocks)));
-    timed.into_iter().min_by(|one, other| one.1.total_cmp(&other.1)).map_or(balance, |(balance, _)| balance)
+    let mut candidates = vec![(Balance::None, separate), (Balance::All, joined)];
+    // What is read over is cut to the largest read, so a gap does not always save one: by how much it did not is known afterwards.
+    let mut unsaved_reads = 0;
+    for _ in 0..ROUNDS {
+        let (balance, reads) = gaps.choose(&pricing, unsaved_reads);
+        let (mut balanced, mut turns) = (Total::default(), Pricing { balance, ..pricing });
+        for_each_slice(forks, &pricing, cells, |cells| balanced.add(merge::choose(cells, 0, &turns.next(cells)).1));
+        unsaved_reads += balanced.reads.saturating_sub(reads);
+        candidates.push((balance, balanced));
+    }
+    let timed = candidates.into_iter().map(|(balance, total)| (balance, pricing.seconds(total.reads, total.blocks)));
+    timed.min_by(|one, other| one.1.total_cmp(&other.1)).map_or(Balance::ByPrice, |(balance, _)| balance)
 }
 
 fn for_each_slice(forks: &[WantedFork], pricing: &Pricing<'_>, cells: &mut Cells, mut visit: impl FnMut(&Cells)) {
@@ -140,10 +149,10 @@ impl Gaps {
         }
     }
 
-    /// The best number of shortest gaps, taking every gap for one read saved.
-    fn choose(&self, pricing: &Pricing<'_>) -> Balance {
-        let (mut reads, mut blocks) = (self.runs, self.blocks);
-        let mut best = (pricing.seconds(reads, blocks), 0, 0);
+    /// The best number of shortest gaps, taking every gap for one read saved but for `unsaved_reads` in all; and the reads that are left.
+    fn choose(&self, pricing: &Pricing<'_>, unsaved_reads: u64) -> (Balance, u64) {
+        let (mut reads, mut blocks) = (self.runs + unsaved_reads, self.blocks);
+        let mut best = (pricing.seconds(reads, blocks), 0, 0, reads);
         for (length, count) in (0u16..).zip(&self.lengths) {
             // Within one length the larger price falls until it is the smaller one.
             let blocks_of_reads = reads as f64 * pricing.price_blocks() - blocks as f64;
@@ -151,14 +160,14 @@ impl Gaps {
             for ties in [even.floor() as u64, even.ceil() as u64, *count] {
                 let seconds = pricing.seconds(reads - ties, blocks + ties * u64::from(length));
                 if seconds < best.0 {
-                    best = (seconds, length, ties);
+                    best = (seconds, length, ties, reads - ties);
                 }
             }
             reads -= count;
             blocks += count * u64::from(length);
         }
-        let (_, length, ties) = best;
-        Balance::UpTo { length, ties }
+        let (_, length, ties, reads) = best;
+        (Balance::UpTo { length, ties }, reads)
     }
 }
 
@@ -181,12 +190,15 @@ mod tests {
     #[test]
     fn a_plan_is_balanced_between_the_two_prices() {
         let device = DeviceProfile { overlap: 1.0, ..DeviceProfile::default() };
-        let Balance::UpTo { length, ties } = scattered().choose(&pricing(&device)) else { panic!("not balanced") };
+        let (Balance::UpTo { length, ties }, left) = scattered().choose(&pricing(&device), 0) else {
+            panic!("not balanced")
+        };
         let gaps = scattered();
         let shorter: u64 = gaps.lengths[..usize::from(length)].iter().sum();
         let over =
             (0u64..).zip(&gaps.lengths[..usize::from(length)]).map(|(length, count)| length * count).sum::<u64>();
-        let reads = (gaps.runs - shorter - ties) as f64 / device.reads_per_second;
+        assert_eq!(left, gaps.runs - shorter - ties);
+        let reads = left as f64 / device.reads_per_second;
         let blocks = gaps.blocks + over + ties * u64::from(length);
         let bytes = Bytes(blocks * 8192).seconds_at(device.bandwidth);
         assert!((reads / bytes - 1.0).abs() < 0.001, "{reads} {bytes}");

@@ -39,8 +39,9 @@ const SHORT_OF_BYTES_RATIO: f64 = 0.92;
 /// Who asked to be gentle takes nobody for granted: a server that just came up is asked a moment later.
 const GENTLE_PATIENCE: Duration = Duration::from_secs(1);
 
-/// So many more looks at somebody busy than at nobody are traffic: a fifth of a second. What serves this restore is busy for less.
-const BUSY_LOOKS_MIN: u32 = 8;
+/// Processes that were seen busy, summed over the looks, less the looks at nobody: from so many on it is traffic. One process is
+/// that after a fifth of a second, and what serves this restore is busy for less.
+const BUSY_MIN: u32 = 8;
 
 /// A thread whose turn it is not looks this often whether it came.
 const LOOK: Duration = Duration::from_millis(10);
@@ -97,17 +98,17 @@ struct Window {
 }
 
 impl Seen {
-    /// What half a second at full speed brought. The first measurement counts for more than the profile, later ones when
-    /// they are faster, or two of them, of large reads that nobody disturbed, are slower: a volume's credit is used up.
-    fn learn(&mut self, achieved: Bytes, is_undisturbed: bool) {
+    /// What half a second at full speed brought. The first measurement of large reads counts for more than the profile, later ones
+    /// when they are faster, or two of them, which nobody disturbed, are slower: a volume's credit is used up.
+    fn learn(&mut self, achieved: Bytes, is_large: bool, is_undisturbed: bool) {
         let is_measurement = achieved.seconds_at(self.bandwidth) >= BANDWIDTH_SHARE_MIN;
         let before = self.undisturbed.take();
-        self.undisturbed = (is_undisturbed && is_measurement).then_some(achieved);
+        self.undisturbed = (is_large && is_undisturbed && is_measurement).then_some(achieved);
         if let (Some(before), Some(now)) = (before, self.undisturbed) {
             (self.bandwidth, self.is_measured) = (before.max(now), true);
         } else if self.is_measured {
             self.bandwidth = self.bandwidth.max(achieved);
-        } else if is_measurement {
+        } else if is_measurement && (is_large || achieved > self.bandwidth) {
             (self.bandwidth, self.is_measured) = (achieved, true);
         }
     }
@@ -175,7 +176,16 @@ impl Governor {
     /// The first look, before there is an opinion. A single process that is busy may be the one that serves this restore.
     pub fn begin(&self, traffic: &dyn Traffic) {
         let Busy { running, waiting } = traffic.read_busy().unwrap_or_default();
-        self.is_alone.store(self.sharing != Sharing::Gentle && running + waiting <= 1, Ordering::Relaxed);
+        let is_alone = self.sharing != Sharing::Gentle && running + waiting <= 1;
+        self.is_alone.store(is_alone, Ordering::Relaxed);
+        if !is_alone {
+            self.begin_shared();
+        }
+    }
+
+    /// While little is loaded the server's misses take most of the reads.
+    fn begin_shared(&self) {
+        self.read_worth.store((READ_WORTH_MAX * 100.0) as u64, Ordering::Relaxed);
     }
 
     /// Waits for the turn of a read of so many bytes.
@@ -195,14 +205,15 @@ impl Governor {
             Situation::Alone => Load::Idle,
             Situation::Shared => Load::Waiting,
         });
-        let (mut window, mut stretch, mut busy_looks) = (None, None, 0_u32);
+        let (mut window, mut stretch, mut seen_busy) = (None, None, 0_u32);
         let started = Instant::now();
         let mut looked_at = started;
         while !is_done.load(Ordering::Relaxed) {
             let (load, busy) = self.look(&mut looks, started.elapsed(), traffic);
             let load = self.distrust(load, started.elapsed());
-            busy_looks = if busy == Busy::default() { busy_looks.saturating_sub(1) } else { busy_looks + 1 };
-            self.judge_situation(load, busy_looks);
+            let busy = busy.running + busy.waiting;
+            seen_busy = if busy == 0 { seen_busy.saturating_sub(1) } else { (seen_busy + busy).min(BUSY_MIN) };
+            self.judge_situation(load, seen_busy);
             let allowed = self.allow(load);
             window = self.measure(window, load, allowed);
             stretch = self.judge_shortage(stretch, allowed);
@@ -233,11 +244,13 @@ impl Governor {
     }
 
     /// Whether others are there decides what is planned, so a moment of somebody's work does not count.
-    fn judge_situation(&self, load: Load, busy_looks: u32) {
+    fn judge_situation(&self, load: Load, seen_busy: u32) {
         if load == Load::Idle {
             self.is_alone.store(true, Ordering::Relaxed);
-        } else if busy_looks >= BUSY_LOOKS_MIN {
-            self.is_alone.store(false, Ordering::Relaxed);
+        } else if seen_busy >= BUSY_MIN {
+            if self.is_alone.swap(false, Ordering::Relaxed) {
+                self.begin_shared();
+            }
             self.note_traffic();
         }
     }
@@ -304,9 +317,9 @@ impl Governor {
             return window;
         }
         let achieved = Bytes(((read_now - read_before) as f64 / elapsed.as_secs_f64()) as u64);
-        let is_undisturbed = load == Load::Idle && self.shows_bandwidth(window);
+        let is_large = self.shows_bandwidth(window);
         let mut seen = self.lock();
-        seen.learn(achieved, is_undisturbed);
+        seen.learn(achieved, is_large, load == Load::Idle);
         if load == Load::Waiting && seen.is_measured {
             let possible = seen.bandwidth;
             seen.shared_depth.adapt(achieved, possible, self.threads);
@@ -426,14 +439,16 @@ mod tests {
         let device = planned(ProfileSource::Default);
         let governor = Governor::new(Sharing::Fair, 16, None, device);
         let mut seen = governor.lock();
-        seen.learn(Bytes(0), false);
-        seen.learn(Bytes(1_000_000), false);
+        seen.learn(Bytes(0), false, false);
+        seen.learn(Bytes(1_000_000), true, false);
         assert_eq!(seen.bandwidth, device.profile.bandwidth, "a restore never comes to a stop");
-        seen.learn(Bytes(90_000_000), false);
+        seen.learn(Bytes(100_000_000), false, false);
+        assert_eq!(seen.bandwidth, device.profile.bandwidth, "small reads are short of something else");
+        seen.learn(Bytes(90_000_000), true, false);
         assert_eq!(seen.bandwidth, Bytes(90_000_000), "measured on the device itself");
-        seen.learn(Bytes(80_000_000), false);
+        seen.learn(Bytes(80_000_000), true, false);
         assert_eq!(seen.bandwidth, Bytes(90_000_000));
-        seen.learn(Bytes(2_000_000_000), false);
+        seen.learn(Bytes(2_000_000_000), false, false);
         assert_eq!(seen.bandwidth, Bytes(2_000_000_000));
     }
 
@@ -441,9 +456,9 @@ mod tests {
     fn what_was_told_of_the_device_is_not_forgotten_beside_traffic() {
         let governor = Governor::new(Sharing::Fair, 16, None, planned(ProfileSource::Told));
         let told = governor.lock().bandwidth;
-        governor.lock().learn(Bytes(told.0 / 2), false);
+        governor.lock().learn(Bytes(told.0 / 2), true, false);
         assert_eq!(governor.lock().bandwidth, told);
-        governor.lock().learn(Bytes(told.0 * 2), false);
+        governor.lock().learn(Bytes(told.0 * 2), true, false);
         assert_eq!(governor.lock().bandwidth, Bytes(told.0 * 2));
     }
 
@@ -454,12 +469,12 @@ mod tests {
         let told = seen.bandwidth;
         let (half, tenth) = (Bytes(told.0 / 2), Bytes(told.0 / 10));
         for (achieved, is_undisturbed) in [(half, true), (half, false), (half, true), (tenth, true), (half, true)] {
-            seen.learn(achieved, is_undisturbed);
+            seen.learn(achieved, true, is_undisturbed);
             assert_eq!(seen.bandwidth, told, "one stretch, or one of small files, is no proof");
         }
-        seen.learn(Bytes(half.0 - 1), true);
+        seen.learn(Bytes(half.0 - 1), true, true);
         assert_eq!(seen.bandwidth, half, "the faster of two");
-        seen.learn(told, false);
+        seen.learn(told, true, false);
         assert_eq!(seen.bandwidth, told);
     }
 
@@ -497,9 +512,9 @@ mod tests {
         assert_eq!(governor.situation(), Situation::Shared);
         governor.begin(&busy(1));
         assert_eq!(governor.situation(), Situation::Alone, "it may be the one that serves this restore");
-        governor.judge_situation(Load::Flowing, BUSY_LOOKS_MIN - 1);
+        governor.judge_situation(Load::Flowing, BUSY_MIN - 1);
         assert!(governor.situation() == Situation::Alone && !governor.had_traffic());
-        governor.judge_situation(Load::Waiting, BUSY_LOOKS_MIN);
+        governor.judge_situation(Load::Waiting, BUSY_MIN);
         assert!(governor.situation() == Situation::Shared && governor.had_traffic());
         governor.judge_situation(Load::Waiting, 0);
         assert_eq!(governor.situation(), Situation::Shared, "until nobody is busy any more");
@@ -511,9 +526,10 @@ mod tests {
     fn a_read_is_dearer_while_others_take_the_reads() {
         let governor = Governor::new(Sharing::Fair, 16, None, planned(ProfileSource::Told));
         governor.begin(&Fixed(Some(Busy { running: 0, waiting: 8 })));
+        assert_eq!(governor.worth_after(0.5), READ_WORTH_MAX);
+        governor.read_worth.store(100, Ordering::Relaxed);
         assert!((governor.worth_after(0.5) - READ_WORTH_STEP).abs() < 1e-9);
         governor.read_worth.store(290, Ordering::Relaxed);
-        assert_eq!(governor.worth_after(0.5), READ_WORTH_MAX);
         assert!(governor.worth_after(0.9) == 2.9 && governor.worth_after(0.95) < 2.9);
         governor.begin(&Fixed(None));
         assert_eq!(governor.worth_after(0.5), 1.0, "nobody else is there");
