@@ -138,13 +138,20 @@ fn found_words(row: &RelationReceipt) -> String {
     }
 }
 
-/// What yielding to live traffic cost; nothing when there was none to yield to.
+/// What yielding to live traffic cost, and what it brought; nothing when there was none to yield to.
 fn render_traffic(traffic: &TrafficReceipt) -> Option<String> {
     let TrafficReceipt { waiting_seconds, flowing_seconds, yielded_seconds, cost_seconds, .. } = traffic;
+    let found = match (traffic.flowing_share, traffic.flowing_gain) {
+        (Some(share), Some(gain)) if gain > 1.0 => format!(
+            "; it took {:.0} % of the bandwidth in the end, for beside that the server worked {gain:.2} times as much as beside 93 %",
+            share * 100.0
+        ),
+        _ => String::new(),
+    };
     (*cost_seconds >= 0.1).then(|| {
         format!(
             "live traffic waited for the disk for {waiting_seconds:.1} s and flowed for {flowing_seconds:.1} s; yielding to it \
-             for {yielded_seconds:.1} s cost {cost_seconds:.1} s (--full-speed does not yield)"
+             for {yielded_seconds:.1} s cost {cost_seconds:.1} s (--full-speed does not yield){found}"
         )
     })
 }

@@ -79,9 +79,9 @@ impl DeviceProfile {
         of_reads + of_bytes - self.overlap * of_reads.min(of_bytes)
     }
 
-    /// Seconds of the device that others cannot have, when the number of reads is a measure of `read_worth` more than itself.
-    pub fn shared_seconds(&self, reads: u64, bytes: Bytes, read_worth: f64) -> f64 {
-        reads as f64 * read_worth / self.reads_per_second + bytes.seconds_at(self.bandwidth)
+    /// Seconds of the device that others cannot have.
+    pub fn shared_seconds(&self, reads: u64, bytes: Bytes) -> f64 {
+        reads as f64 / self.reads_per_second + bytes.seconds_at(self.bandwidth)
     }
 }
 
@@ -109,7 +109,7 @@ mod tests {
         let device = DeviceProfile { overlap: 0.0, ..prices };
         assert_eq!(device.seconds(100, Bytes(0)), 1.0);
         assert_eq!(device.seconds(100, Bytes(2_000_000)), 3.0);
-        assert_eq!(device.shared_seconds(100, Bytes(2_000_000), 0.5), 2.5);
+        assert_eq!(DeviceProfile { overlap: 1.0, ..device }.shared_seconds(100, Bytes(2_000_000)), 3.0);
     }
 
     #[test]

@@ -112,6 +112,10 @@ pub struct TrafficReceipt {
     pub flowing_seconds: f64,
     /// The restore read at a lower rate, to let them.
     pub yielded_seconds: f64,
+    /// The part of the bandwidth that it took while traffic flowed, as it was found in the end, and how many times as much the server's
+    /// processes worked beside it as beside 93 %; `None` when nothing flowed.
+    pub flowing_share: Option<f64>,
+    pub flowing_gain: Option<f64>,
     /// How often the rest was planned again, because others came or went.
     pub replanned: u32,
     /// Seconds by which it would have been done sooner at the rate that the device had given before.

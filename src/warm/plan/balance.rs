@@ -17,9 +17,6 @@ const GAP_MAX: usize = 1024;
 /// How often a choice is made, each time with what came of the one before.
 const ROUNDS: usize = 3;
 
-/// What a read is worth where only reads count, as a multiple of its price.
-const READS_ALONE: f64 = 1e6;
-
 /// Which gaps to read over.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Balance {
@@ -47,21 +44,19 @@ pub struct Pricing<'a> {
 impl<'a> Pricing<'a> {
     /// The prices of the next slice.
     pub fn next(&mut self, cells: &Cells) -> Prices<'a> {
-        let (read_worth, ties) = match &mut self.balance {
-            Balance::ByPrice => (1.0, None),
-            Balance::None => (0.0, None),
-            Balance::All => (READS_ALONE, None),
+        let merging = match &mut self.balance {
+            Balance::ByPrice => None,
+            Balance::None => Some(Merging::NONE),
+            Balance::All => Some(Merging::ALL),
             Balance::UpTo { length, ties } => {
-                let (length, allowed) = (*length, *ties);
-                let here = cells.runs(0).filter(|run| run.gap == Some(length)).count() as u64;
-                *ties -= here.min(allowed);
-                let longest = if allowed == 0 { f64::from(length) - 0.5 } else { f64::from(length) + 0.5 };
-                let ties = (0 < allowed && allowed < here).then_some((length, allowed as u16));
-                (longest.max(0.0) / self.price_blocks(), ties)
+                let merging = Merging::up_to(*length, *ties);
+                let here = cells.runs(0).filter(|run| run.gap == Some(*length)).count() as u64;
+                *ties -= here.min(*ties);
+                Some(merging)
             }
         };
         let block_size = self.geometry.block_size;
-        Prices { device: self.device, block_size, largest_read: self.largest_read, read_worth, ties }
+        Prices { device: self.device, block_size, largest_read: self.largest_read, merging }
     }
 
     /// Blocks that the device delivers for the price of one read.

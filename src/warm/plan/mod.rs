@@ -344,7 +344,7 @@ impl Plan {
         }
         sum.seconds = match self.situation {
             Situation::Alone => self.device.seconds(sum.reads, sum.read_bytes),
-            Situation::Shared => self.device.shared_seconds(sum.reads, sum.read_bytes, 1.0),
+            Situation::Shared => self.device.shared_seconds(sum.reads, sum.read_bytes),
         };
         self.forecast = sum;
         self.fork_forecasts = of_forks;

@@ -62,7 +62,7 @@ fn seconds(plan: &Plan, reads: &[Read]) -> f64 {
     let blocks: u64 = reads.iter().map(|read| read.range.blocks()).sum();
     match plan.situation {
         Situation::Alone => plan.device.seconds(reads.len() as u64, Bytes(blocks * 8192)),
-        Situation::Shared => plan.device.shared_seconds(reads.len() as u64, Bytes(blocks * 8192), 1.0),
+        Situation::Shared => plan.device.shared_seconds(reads.len() as u64, Bytes(blocks * 8192)),
     }
 }
 

@@ -5,6 +5,7 @@ use std::sync::{Mutex, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use super::climb::{Climb, SHARE_MAX};
 use super::pace::Pace;
 use crate::linux::process::Busy;
 use crate::units::Bytes;
@@ -85,6 +86,7 @@ struct Seen {
     /// What the stretch before brought, if it was undisturbed.
     undisturbed: Option<Bytes>,
     shared_depth: SharedDepth,
+    climb: Climb,
     receipt: TrafficReceipt,
 }
 
@@ -117,7 +119,7 @@ impl Seen {
 impl Governor {
     pub fn new(sharing: Sharing, threads: usize, max_rate: Option<Bytes>, device: PlannedDevice) -> Governor {
         let bandwidth = device.profile.bandwidth;
-        let allowed = sharing.allow(Load::Waiting, bandwidth, SharedDepth::default(), threads);
+        let allowed = sharing.allow(Load::Waiting, bandwidth, SharedDepth::default(), threads, SHARE_MAX);
         let governor = Governor {
             sharing,
             threads,
@@ -138,6 +140,7 @@ impl Governor {
                 is_measured: device.source != ProfileSource::Default,
                 undisturbed: None,
                 shared_depth: SharedDepth::default(),
+                climb: Climb::default(),
                 receipt: TrafficReceipt { sharing, ..TrafficReceipt::default() },
             }),
         };
@@ -214,6 +217,7 @@ impl Governor {
             let busy = busy.running + busy.waiting;
             seen_busy = if busy == 0 { seen_busy.saturating_sub(1) } else { (seen_busy + busy).min(BUSY_MIN) };
             self.judge_situation(load, seen_busy);
+            self.climb(load, started.elapsed(), traffic);
             let allowed = self.allow(load);
             window = self.measure(window, load, allowed);
             stretch = self.judge_shortage(stretch, allowed);
@@ -260,6 +264,20 @@ impl Governor {
         self.lock().receipt.replanned += 1;
     }
 
+    /// Finds out beside which share of the bandwidth the server does the most.
+    fn climb(&self, load: Load, now: Duration, traffic: &dyn Traffic) {
+        let work = if load == Load::Flowing { traffic.read_work() } else { None };
+        let mut seen = self.lock();
+        match work {
+            Some(work) => seen.climb.add(now, work),
+            None => seen.climb.pause(),
+        }
+        if load == Load::Flowing && self.sharing == Sharing::Fair {
+            let (share, gain) = seen.climb.chosen();
+            (seen.receipt.flowing_share, seen.receipt.flowing_gain) = (Some(share), Some(gain));
+        }
+    }
+
     /// Others use what is in the page cache.
     pub fn note_traffic(&self) {
         self.had_traffic.store(true, Ordering::Relaxed);
@@ -284,11 +302,11 @@ impl Governor {
     }
 
     fn allow(&self, load: Load) -> Allowed {
-        let (bandwidth, shared_depth) = {
+        let (bandwidth, shared_depth, share) = {
             let seen = self.lock();
-            (seen.bandwidth, seen.shared_depth)
+            (seen.bandwidth, seen.shared_depth, seen.climb.share())
         };
-        let allowed = self.sharing.allow(load, bandwidth, shared_depth, self.threads);
+        let allowed = self.sharing.allow(load, bandwidth, shared_depth, self.threads, share);
         self.apply(allowed);
         allowed
     }
