@@ -3,24 +3,13 @@
 use std::path::Path;
 
 use super::error::Error;
-use crate::linux::{BlockDevice, read_machine, read_mount};
+use crate::linux::{BlockDevice, read_controller, read_machine, read_mount};
 use crate::study::{Device, Machine, NO_DISK};
-use crate::units::Bytes;
 
 /// The host, and the disk that holds `directory`.
 pub fn describe_machine(directory: &Path, device: Option<&BlockDevice>) -> Result<Machine, Error> {
     let facts = read_machine()?;
-    let device = match device {
-        Some(device) => Device {
-            name: device.name.clone(),
-            major_minor: device.number.to_string(),
-            rotational: device.is_rotational,
-            read_ahead_bytes: device.read_ahead_bytes,
-        },
-        None => {
-            Device { name: NO_DISK.into(), major_minor: String::new(), rotational: false, read_ahead_bytes: Bytes(0) }
-        }
-    };
+    let device = device.map_or_else(|| Device::nameless(NO_DISK), describe_device);
     Ok(Machine {
         hostname: facts.hostname,
         kernel: facts.kernel,
@@ -30,4 +19,17 @@ pub fn describe_machine(directory: &Path, device: Option<&BlockDevice>) -> Resul
         file_system: read_mount(directory)?.file_system,
         device,
     })
+}
+
+fn describe_device(device: &BlockDevice) -> Device {
+    let behind = read_controller(device.number);
+    Device {
+        name: device.name.clone(),
+        major_minor: device.number.to_string(),
+        rotational: device.is_rotational,
+        read_ahead_bytes: device.read_ahead_bytes,
+        model: behind.model,
+        drivers: behind.drivers,
+        write_cache: behind.write_cache,
+    }
 }

@@ -66,6 +66,17 @@ pub struct BlockDevice {
     pub max_request_bytes: Bytes,
 }
 
+/// What stands behind a disk, as far as the kernel tells.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Controller {
+    /// The disk's own model; empty where it has none, as behind virtio.
+    pub model: String,
+    /// The drivers from the disk up to its bus: `virtio_blk`, `virtio-pci`. Empty for what is made of other devices.
+    pub drivers: Vec<String>,
+    /// Its write cache as the kernel takes it: `write back` or `write through`; empty where it is not told.
+    pub write_cache: String,
+}
+
 /// What a device has done since the machine booted.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct DeviceCounters {
@@ -200,6 +211,21 @@ fn read_disk(directory: &Path) -> Option<BlockDevice> {
     })
 }
 
+/// What stands behind a disk; nothing of what /sys does not tell.
+pub fn read_controller(number: DeviceNumber) -> Controller {
+    disk_directory(number).map(|directory| read_behind(&directory)).unwrap_or_default()
+}
+
+fn read_behind(disk: &Path) -> Controller {
+    let read = |name: &str| fs::read_to_string(disk.join(name)).map(|text| text.trim().to_owned()).unwrap_or_default();
+    let driver = |of: &Path| Some(fs::read_link(of.join("driver")).ok()?.file_name()?.to_string_lossy().into_owned());
+    Controller {
+        model: read("device/model"),
+        drivers: disk.ancestors().filter_map(driver).collect(),
+        write_cache: read("queue/write_cache"),
+    }
+}
+
 /// What a device has done so far, from /proc/diskstats.
 pub fn read_device_counters(number: DeviceNumber) -> Result<DeviceCounters, Error> {
     let DiskStats(devices) = DiskStats::current().map_err(|error| Error::proc("read /proc/diskstats", error))?;
@@ -244,6 +270,28 @@ mod tests {
             // In a container.
             Err(error) => assert!(matches!(error, Error::NoBlockDevice { .. }), "{error}"),
         }
+    }
+
+    #[test]
+    fn a_controller_is_told_by_the_drivers_above_its_disk() {
+        let system = tempfile::tempdir().unwrap();
+        let disk = system.path().join("pci0000:00/0000:00:1f.2/host0/0:0:0:0/block/sda");
+        for (name, text) in [("device/model", "PERC H730 \n"), ("queue/write_cache", "write back\n")] {
+            fs::create_dir_all(disk.join(name).parent().unwrap()).unwrap();
+            fs::write(disk.join(name), text).unwrap();
+        }
+        for (of, driver) in
+            [("0000:00:1f.2/host0/0:0:0:0", "scsi/drivers/sd"), ("0000:00:1f.2", "pci/drivers/megaraid_sas")]
+        {
+            let link = system.path().join("pci0000:00").join(of).join("driver");
+            std::os::unix::fs::symlink(Path::new("/sys/bus").join(driver), link).unwrap();
+        }
+        let expected = Controller {
+            model: "PERC H730".into(),
+            drivers: vec!["sd".into(), "megaraid_sas".into()],
+            write_cache: "write back".into(),
+        };
+        assert_eq!(read_behind(&disk), expected);
     }
 
     #[test]

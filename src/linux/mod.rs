@@ -21,7 +21,9 @@ pub mod read_ahead;
 pub mod schedule;
 pub mod threads;
 
-pub use block_device::{BlockDevice, DEFAULT_READ_AHEAD, DeviceCounters, DeviceNumber, Devices, read_block_device};
+pub use block_device::{
+    BlockDevice, DEFAULT_READ_AHEAD, DeviceCounters, DeviceNumber, Devices, read_block_device, read_controller,
+};
 pub use cgroup::{DiskLimit, ReadLimit, WriteLimit};
 pub use clock::read_monotonic;
 pub use error::Error;

@@ -61,12 +61,13 @@ columns!(TrialOutline {
 });
 
 /// Figures whose columns hold numbers, and those whose columns hold counts. The others follow from other columns.
-const NUMBERS: [Metric; 7] = [
+const NUMBERS: [Metric; 8] = [
     Metric::Tps,
     Metric::WorstSecond,
     Metric::DeviceWrites,
     Metric::ReadsPerSecond,
     Metric::PeakReads,
+    Metric::UnevenReads,
     Metric::WriteSize,
     Metric::CpuPerTransaction,
 ];

@@ -42,7 +42,7 @@ const MIGRATION_PAUSE: Duration = Duration::from_millis(200);
 const LAST_WITH_RUNS: i64 = 20;
 
 /// Later versions that give tables columns alone: what is moved is written with these.
-const COLUMNS_SINCE: [i64; 3] = [22, 24, 25];
+const COLUMNS_SINCE: [i64; 4] = [22, 24, 25, 27];
 
 /// Of a session that results are sent through: whoever holds a lock on a table of the server does not keep it for ever, and what
 /// was given up here is soon given up there.
@@ -461,6 +461,7 @@ fn migrator(is_meant: impl Fn(i64) -> bool) -> Migrator {
         (24, "devices of their own", include_str!("migrations/0024_devices.sql")),
         (25, "what making databases took", include_str!("migrations/0025_makings.sql")),
         (26, "views of places and lengths", include_str!("migrations/0026_views_of_places_and_lengths.sql")),
+        (27, "unevenness of reads", include_str!("migrations/0027_unevenness_of_reads.sql")),
     ];
     Migrator::with_migrations(
         migrations

@@ -89,6 +89,30 @@ pub struct Device {
     pub major_minor: String,
     pub rotational: bool,
     pub read_ahead_bytes: Bytes,
+    /// Its model, empty where it tells none or nobody kept it.
+    #[serde(default)]
+    pub model: String,
+    /// The drivers from the disk up to its bus: of a disk behind a controller the last is the controller's.
+    #[serde(default)]
+    pub drivers: Vec<String>,
+    /// `write back` or `write through`, as the kernel takes it; empty where it is not known.
+    #[serde(default)]
+    pub write_cache: String,
+}
+
+impl Device {
+    /// One of which nothing is known but what it is called.
+    pub fn nameless(name: &str) -> Device {
+        Device {
+            name: name.to_owned(),
+            major_minor: String::new(),
+            rotational: false,
+            read_ahead_bytes: Bytes(0),
+            model: String::new(),
+            drivers: Vec::new(),
+            write_cache: String::new(),
+        }
+    }
 }
 
 /// What was asked to be measured.

@@ -19,6 +19,9 @@ pub fn make_machine() -> Machine {
             major_minor: "259:0".into(),
             rotational: false,
             read_ahead_bytes: Bytes(131_072),
+            model: "Example SSD".into(),
+            drivers: vec!["nvme".into()],
+            write_cache: "write back".into(),
         },
     }
 }

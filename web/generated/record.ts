@@ -245,7 +245,19 @@ export type Device = {
 /**
  * `vda`, with its major and minor number.
  */
-name: string, major_minor: string, rotational: boolean, read_ahead_bytes: Bytes, };
+name: string, major_minor: string, rotational: boolean, read_ahead_bytes: Bytes, 
+/**
+ * Its model, empty where it tells none or nobody kept it.
+ */
+model: string, 
+/**
+ * The drivers from the disk up to its bus: of a disk behind a controller the last is the controller's.
+ */
+drivers: Array<string>, 
+/**
+ * `write back` or `write through`, as the kernel takes it; empty where it is not known.
+ */
+write_cache: string, };
 
 /**
  * The limit on the device and its read-ahead, common to the server and to every strategy.

@@ -36,6 +36,7 @@ pub enum Metric {
     DeviceRead,
     ReadsPerSecond,
     PeakReads,
+    UnevenReads,
     DeviceWrites,
     DeviceWritten,
     WriteSize,
@@ -179,6 +180,13 @@ const FACTS: [MetricFacts; Metric::VARIANTS.len()] = [
         PerSecond,
     ),
     facts(
+        "uneven-reads",
+        "device_reads_unevenness",
+        "unevenness of reads (by anybody)",
+        "standard deviation of the reads of a second over their mean, until the last second that read 1 % of the peak",
+        Ratio,
+    ),
+    facts(
         "writes",
         "device_writes_per_second",
         "device writes (by anybody)",
@@ -313,6 +321,7 @@ pub fn compute_figures(trial: &SweepTrial) -> ByMetric<f64> {
         (Metric::DeviceWritten, (gauged > 0).then_some(written)),
         (Metric::ReadsPerSecond, (gauged > 0).then(|| reads().sum::<f64>() / gauged as f64)),
         (Metric::PeakReads, reads().reduce(f64::max)),
+        (Metric::UnevenReads, compute_unevenness(&reads().collect::<Vec<_>>())),
         (Metric::WriteSize, (writes > 0.0).then(|| written / writes)),
         (Metric::CpuPerTransaction, has_cpu.then(|| 1e6 * server_cpu / trial.transactions as f64)),
         (Metric::Late, Some(trial.late as f64)),
@@ -320,6 +329,17 @@ pub fn compute_figures(trial: &SweepTrial) -> ByMetric<f64> {
         (Metric::Checkpoints, Some(trial.checkpoints.len() as f64)),
     ];
     own.into_iter().collect()
+}
+
+/// How uneven the reads of the seconds are while there is anything to read: their standard deviation (of the population) over
+/// their mean. What follows the last second with 1 % of the most is rest, not unevenness. `None`: nothing or one second to compare.
+fn compute_unevenness(reads: &[f64]) -> Option<f64> {
+    let peak = reads.iter().copied().reduce(f64::max).filter(|peak| *peak > 0.0)?;
+    let end = reads.iter().rposition(|second| *second >= peak / 100.0)?;
+    let busy = &reads[..=end];
+    let mean = busy.iter().sum::<f64>() / busy.len() as f64;
+    let variance = busy.iter().map(|second| (second - mean).powi(2)).sum::<f64>() / busy.len() as f64;
+    (busy.len() > 1).then(|| variance.sqrt() / mean)
 }
 
 #[cfg(test)]
@@ -362,6 +382,14 @@ mod tests {
         assert_eq!(told.map(|metric| figures.get(metric)), [200.0, 300.0, 8192.0, 500.0].map(Some));
         let figures = compute_figures(&trial());
         assert_eq!(told.map(|metric| figures.get(metric)), [None; 4]);
+    }
+
+    #[test]
+    fn rest_after_the_last_reads_is_not_uneven() {
+        assert_eq!(compute_unevenness(&[100.0, 300.0, 0.0, 0.0]), Some(0.5));
+        assert_eq!(compute_unevenness(&[200.0, 0.0, 200.0]).map(|uneven| (uneven * 100.0).round()), Some(71.0));
+        assert_eq!(compute_unevenness(&[7.0, 7.0, 7.0]), Some(0.0));
+        assert_eq!([&[][..], &[0.0, 0.0], &[5.0, 0.0]].map(compute_unevenness), [None; 3]);
     }
 
     #[test]

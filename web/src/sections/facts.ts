@@ -21,6 +21,9 @@ export function facts({ sweep, exact, total_seconds: total, tournament }: StudyD
         ["memory", bytes(machine.memory_bytes)],
         ["file system", machine.file_system],
         ["device", `${machine.device.name} (${machine.device.major_minor}), ${machine.device.rotational ? "rotating" : "not rotating"}`],
+        ...told("its model", machine.device.model),
+        ...told("driven by", machine.device.drivers.join(", ")),
+        ...told("its write cache", machine.device.write_cache),
         ["read-ahead of its own", bytes(machine.device.read_ahead_bytes)],
       ]),
       card("Server", [
@@ -48,6 +51,11 @@ export function facts({ sweep, exact, total_seconds: total, tournament }: StudyD
     tournament !== null && tournament.run.settings.length > 0 && settingsTable(tournament.run.settings),
     element("details", { class: "numbers" }, element("summary", {}, "The study as it was understood"), element("pre", {}, JSON.stringify(sweep.study, null, 2))),
   );
+}
+
+/** A row, unless nothing is known. */
+function told(what: string, value: string): [string, string][] {
+  return value === "" ? [] : [[what, value]];
 }
 
 /** How long each database took to make, step by step. */
