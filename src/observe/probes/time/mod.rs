@@ -1,6 +1,6 @@
 //! The program in the kernel that charges every nanosecond of the server's processes, and what loads and reads it.
 //!
-//! `time.bpf.o` is compiled from `time.bpf.c` by `make probes`, and is committed: no compiler is needed where pgthaw is built or runs.
+//! `build.rs` compiles it from `time.bpf.c`: a compiler is needed where pgthaw is built, and none where it runs.
 
 mod slot;
 
@@ -22,7 +22,7 @@ use crate::observe::Error;
 use crate::observe::time::{ProbeCost, ProgramCost, Reading, Tier, TimeSource, WAIT_EVENT};
 
 /// As the compiler wrote it, aligned as its parser wants it.
-static OBJECT: &[u8] = aya::include_bytes_aligned!("time.bpf.o");
+static OBJECT: &[u8] = aya::include_bytes_aligned!(concat!(env!("OUT_DIR"), "/time.bpf.o"));
 
 /// Programs and the tracepoints that they are attached to, in the order in which that is done.
 const PROGRAMS: [(&str, &str); 5] = [
@@ -213,17 +213,7 @@ fn tell(error: &dyn std::error::Error) -> String {
 
 #[cfg(test)]
 mod tests {
-    use sha2::{Digest as _, Sha256};
-
     use super::*;
-
-    #[test]
-    fn the_object_is_of_its_source() {
-        let recorded = include_str!("time.bpf.sha256");
-        let sum = |bytes: &[u8]| format!("{:x}", Sha256::digest(bytes));
-        let expected = format!("{}  time.bpf.c\n{}  time.bpf.o\n", sum(include_bytes!("time.bpf.c")), sum(OBJECT));
-        assert_eq!(recorded, expected, "make probes compiles time.bpf.c again");
-    }
 
     #[test]
     fn a_postmaster_that_is_none_is_refused() {
