@@ -9,6 +9,7 @@ pub mod direct_read;
 mod error;
 pub mod extents;
 pub mod families;
+pub mod foreign_memory;
 pub mod home;
 pub mod idle_memory;
 pub mod loop_file_system;
@@ -19,6 +20,8 @@ pub mod pressure;
 pub mod process;
 pub mod read_ahead;
 pub mod schedule;
+pub mod shared_words;
+pub mod signals;
 pub mod threads;
 
 pub use block_device::{

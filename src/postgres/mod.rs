@@ -28,6 +28,7 @@ mod remedy;
 mod scratch;
 mod secrets;
 mod server;
+mod sessions;
 mod setting_value;
 mod statements;
 mod statistics;
@@ -65,6 +66,7 @@ pub use scratch::{
 };
 pub use secrets::{NOT_KEPT, keep_document, keep_setting, keep_text};
 pub use server::{Server, ServerFacts, apply_no_session_limits};
+pub use sessions::{Session, read_sessions};
 pub use setting_value::parse_setting_number;
 pub use statements::{Statements, read_statements};
 #[cfg(test)]

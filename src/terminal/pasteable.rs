@@ -10,6 +10,9 @@ const OWN: &[(&str, &[&str])] = &[
     ("restore", &[]),
     ("evict", &[]),
     ("hydrate", &[]),
+    ("record", &[]),
+    ("run", &[]),
+    ("trace", &["list", "show"]),
     ("bench", &["device", "forecast", "judge", "point", "read-ranges", "residency", "sweep", "warmup"]),
     ("results", &["list", "show", "export", "import", "noise", "compare", "drop", "send"]),
     ("report", &[]),
@@ -17,6 +20,7 @@ const OWN: &[(&str, &[&str])] = &[
     ("predict", &[]),
     ("steady", &[]),
     ("rows", &[]),
+    ("waits", &[]),
     ("demo", &[]),
     ("completions", &[]),
 ];
