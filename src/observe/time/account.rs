@@ -169,7 +169,6 @@ pub struct Accounting {
     names: WaitNames,
     begin_ns: u64,
     at_ns: u64,
-    lost_before: u64,
     before: HashMap<(u32, u64), ProcessTimes>,
     open: Vec<(StatisticName, u64)>,
     pub statistics: BTreeMap<StatisticName, Statistic>,
@@ -190,7 +189,6 @@ impl Accounting {
             names,
             begin_ns: first.at_ns,
             at_ns: first.at_ns,
-            lost_before: first.lost,
             before,
             open: Vec::new(),
             statistics: BTreeMap::new(),
@@ -234,7 +232,7 @@ impl Accounting {
             Some(last) if second.length_ns < SHORTEST_SPAN_NS => *last = TimeSecond::merge(&[*last, second]),
             _ => self.seconds.push(second),
         }
-        self.imperfect.lost_processes = reading.lost - self.lost_before;
+        self.imperfect.lost_processes = reading.lost;
         (self.before, self.at_ns) = (now, at_ns);
     }
 
