@@ -100,6 +100,10 @@ bench: build ## The tournament of all ways to warm, with your own options (ARGS=
 bench-restore: build ## The restore study (CASES="b e" some of it, ARGS="--repeats 3"): 90 minutes
 	@lab/restore/run $(ARGS)
 
+.PHONY: bench-outside
+bench-outside: build ## The same races measured by nothing of pgthaw's, as root (ARGS="--case c --rounds 2"): 9 minutes
+	@lab/outside/run $(ARGS)
+
 .PHONY: bench-predict
 bench-predict: build ## Forecasts beside trials: how far off the model is (ARGS="uniform-25-c4"): 12 minutes
 	@lab/predict/run $(ARGS)

@@ -21,6 +21,7 @@ pub mod results;
 pub mod serve;
 pub mod study;
 pub mod terminal;
+pub mod trace;
 pub mod tui;
 pub mod units;
 pub mod verdict;

@@ -4,7 +4,8 @@ use std::path::Path;
 
 use parquet::data_type::ByteArray;
 
-use super::snapshot_file::{Columns, collect, mend, read_snapshot_from};
+use super::sealed_file::mend;
+use super::snapshot_file::{Columns, collect, read_snapshot_from};
 use super::{Error, RelationMap, Snapshot};
 
 /// What errors call a file in memory.
@@ -13,7 +14,7 @@ const NAME: &str = "fuzzed.parquet";
 /// Reads a file after its checksum was put right.
 pub fn read_mended(bytes: &[u8]) -> Result<Snapshot, Error> {
     let path = Path::new(NAME);
-    read_snapshot_from(bytes::Bytes::from(mend(bytes, path)), path)
+    read_snapshot_from(bytes::Bytes::from(mend(bytes)), path)
 }
 
 /// A row of a file.

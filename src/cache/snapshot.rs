@@ -80,7 +80,7 @@ impl SnapshotHeader {
 }
 
 /// Can this stand in a file's name, and be told from the time before it?
-fn check_label(label: &str) -> Result<(), Error> {
+pub fn check_label(label: &str) -> Result<(), Error> {
     let is_word = |byte: u8| byte.is_ascii_alphanumeric();
     let is_part = |byte: u8| is_word(byte) || matches!(byte, b'.' | b'_' | b'-');
     let is_label = label.len() <= 40 && label.bytes().next().is_some_and(is_word) && label.bytes().all(is_part);

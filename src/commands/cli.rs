@@ -6,7 +6,7 @@ use clap::{CommandFactory as _, Parser, Subcommand};
 
 use super::{
     ConnectionArguments, ExitStatus, OutputArguments, bench, completions, demo, doctor, evict, hydrate, map, predict,
-    report, restore, results, rows, serve, settings, snapshot, steady, waits,
+    record, report, restore, results, rows, run, serve, settings, snapshot, steady, trace, waits,
 };
 use crate::files::FileMode;
 use crate::linux::arguments::hide_arguments;
@@ -32,6 +32,9 @@ enum Command {
     Restore(restore::RestoreArguments),
     Evict(evict::EvictArguments),
     Hydrate(hydrate::HydrateArguments),
+    Record(record::RecordArguments),
+    Run(run::RunArguments),
+    Trace(trace::TraceArguments),
     Bench(bench::BenchArguments),
     Results(results::ResultsArguments),
     Report(report::ReportArguments),
@@ -79,6 +82,8 @@ impl Cli {
             Command::Evict(arguments) => Some(arguments.named()),
             Command::Restore(arguments) => Some(arguments.connection.clone()),
             Command::Hydrate(arguments) => Some(arguments.connection.clone()),
+            Command::Record(arguments) => Some(arguments.connection.clone()),
+            Command::Run(arguments) => Some(arguments.connection.clone()),
             Command::Predict(arguments) => Some(arguments.connection.clone()),
             Command::Rows(arguments) => Some(arguments.named()),
             Command::Waits(arguments) => Some(arguments.connection.clone()),
@@ -100,6 +105,9 @@ impl Cli {
             Command::Restore(arguments) => restore::run(arguments, output).await,
             Command::Evict(arguments) => evict::run(arguments, output).await,
             Command::Hydrate(arguments) => hydrate::run(arguments, output).await,
+            Command::Record(arguments) => record::run(arguments, output).await,
+            Command::Run(arguments) => run::run(arguments, output).await,
+            Command::Trace(arguments) => trace::run(arguments, output).await,
             Command::Bench(arguments) => bench::run(arguments, output).await,
             Command::Results(arguments) => results::run(arguments, output).await,
             Command::Report(arguments) => report::run(arguments, output).await,

@@ -7,7 +7,7 @@ use super::steady::UnknownStrategy;
 use super::{MeasuredError, NoThreads, NotALabServer, Panicked, SettingsError};
 use crate::failure::{ErrorKind, Explain, FullDisk};
 use crate::linux::machine::{read_free_bytes, read_mount};
-use crate::{cache, lab, linux, model, observe, postgres, report, results, serve, study, warm};
+use crate::{cache, lab, linux, model, observe, postgres, report, results, serve, study, trace, warm};
 
 /// The kind and hint of the first error in the chain that has them.
 pub fn explain(error: &anyhow::Error) -> (ErrorKind, Option<String>) {
@@ -73,6 +73,7 @@ fn as_explain<'a>(cause: &'a (dyn std::error::Error + 'static)) -> Option<&'a dy
         .or_else(|| cast::<study::Error>(cause))
         .or_else(|| cast::<cache::Error>(cause))
         .or_else(|| cast::<warm::Error>(cause))
+        .or_else(|| cast::<trace::Error>(cause))
         .or_else(|| cast::<model::Error>(cause))
         .or_else(|| cast::<results::Error>(cause))
         .or_else(|| cast::<report::Error>(cause))

@@ -14,7 +14,7 @@ mod tree;
 
 pub use directory::{Directory, Entry, EntryKind, directory_of};
 pub use draft::{Draft, draft_beside, remove_abandoned_drafts, write_whole};
-pub use mode::{DIRECTORY_MODE, FILE_MODE, FileMode};
+pub use mode::{DIRECTORY_MODE, FILE_MODE, FileMode, with_given_umask};
 pub use own_directory::{MADE_UP_CHARACTERS, OwnDirectory};
 pub use owner::{as_owner_of, has_foreign_owner};
 pub use regular::{

@@ -1,6 +1,7 @@
 //! Who may read what this process writes: its owner alone, unless more was asked for.
 
 use std::str::FromStr;
+use std::sync::OnceLock;
 
 use rustix::fs::Mode;
 use rustix::process::umask;
@@ -9,6 +10,19 @@ use rustix::process::umask;
 pub const FILE_MODE: u32 = 0o666;
 /// The mode that a new directory is made with; the umask takes away what was not asked for.
 pub const DIRECTORY_MODE: u32 = 0o777;
+
+/// The umask that this process was started with.
+static GIVEN: OnceLock<Mode> = OnceLock::new();
+
+/// Starts a command of the user's with the umask that this process was started with: what it makes is no file of pgthaw's. Nothing
+/// else may make files meanwhile.
+pub fn with_given_umask<T>(start: impl FnOnce() -> T) -> T {
+    let Some(given) = GIVEN.get() else { return start() };
+    let own = umask(*given);
+    let started = start();
+    umask(own);
+    started
+}
 
 /// The mode that files get which are written for somebody to read later. Directories that are made for them let those in who may
 /// read.
@@ -25,7 +39,9 @@ impl FileMode {
     /// From now on everything that this process and its children make gets this mode, whatever the umask was that they began
     /// with.
     pub fn apply(self) {
-        umask(Mode::from_raw_mode(DIRECTORY_MODE & !self.of_directories()));
+        let before = umask(Mode::from_raw_mode(DIRECTORY_MODE & !self.of_directories()));
+        // Only the first was not pgthaw's.
+        let _ = GIVEN.set(before);
     }
 
     /// Who may read a file may look into its directory; who may write it may make others beside it.

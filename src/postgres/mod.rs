@@ -60,7 +60,7 @@ pub use prewarm::{PrewarmMode, Prewarmer};
 pub use programs::{MissingProgram, Programs, ProgramsVersion};
 pub use relation::{PartitionedTable, Relation, RelationKind, RelationName};
 pub use relation_path::{RelationPath, RelationPathError};
-pub use remedy::{Address, Psql, is_treacherous, quote_argument};
+pub use remedy::{Address, Psql, quote_argument};
 pub use scratch::{
     CLUSTER_PREFIX, LAB_CLUSTER_NAME, Listening, ScratchCluster, StopMode, has_cluster, hurry_clusters, remove_cluster,
 };

@@ -49,7 +49,7 @@ pub struct ServerFacts {
 }
 
 /// A server that answered. Connections are opened per database when needed.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct Server {
     reached: Reached,
     pub facts: ServerFacts,

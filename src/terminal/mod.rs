@@ -9,6 +9,7 @@ mod device;
 mod doctor;
 mod error_report;
 mod evict;
+mod film;
 mod forecasts;
 mod hydrate;
 mod live;
@@ -26,6 +27,7 @@ mod progress;
 mod receipt;
 mod results;
 mod rows;
+mod run;
 mod screen;
 mod selected;
 mod snapshot;
@@ -54,6 +56,9 @@ pub use demo::{render_before_and_after, render_demo_plan, render_served};
 pub use device::{render_age, render_device, render_limit, render_profile};
 pub use doctor::{VERDICT, render_capabilities, render_doctor, render_readiness_json};
 pub use evict::{render_evict_receipt, render_names};
+pub use film::{
+    FilmLine, render_film, render_film_json, render_film_summary_json, render_films, render_films_json, render_recorded,
+};
 pub use forecasts::{render_judged_forecasts, render_study_forecast, render_sweep_verdict, render_written_forecast};
 pub use hydrate::render_hydration;
 pub use live::{StudyDisplay, render_kept_cluster, render_where_kept};
@@ -70,6 +75,7 @@ pub use progress::Progress;
 pub use receipt::render_receipt;
 pub use results::{RunLine, render_disk, render_run_head, render_runs};
 pub use rows::{RowsOfTable, RowsTable, render_rows};
+pub use run::{render_put_back, render_run};
 pub use screen::{Canvas, wait_for_interrupt};
 pub use selected::render_selected;
 pub use snapshot::{
@@ -129,6 +135,14 @@ pub fn print_json_part(json: &str) {
 /// Prints a remark on standard error, so that standard output stays what was asked for.
 pub fn print_remark(text: &str) {
     eprintln!("{}", wrap_text(&obeyed_by_no_terminal(&complete_commands(text)), stderr_width()));
+}
+
+/// Prints what pgthaw has to say on standard error, while standard output is a job's: as it is when it is for programs.
+pub fn print_aside(text: &str, as_json: bool) {
+    match as_json {
+        true => eprintln!("{}", printable_json(text)),
+        false => print_remark(text),
+    }
 }
 
 /// Ends the program at once, for what cannot begin.

@@ -7,13 +7,15 @@ use std::sync::{LazyLock, OnceLock, RwLock};
 use crate::postgres::quote_argument;
 
 /// Commands of pgthaw that connect to a server, longest first where one begins another.
-const CONNECTING: [&str; 12] = [
+const CONNECTING: [&str; 14] = [
     "doctor",
     "map",
     "evict",
     "restore",
     "hydrate",
     "predict",
+    "record",
+    "run",
     "snapshot take",
     "snapshot list",
     "snapshot show",

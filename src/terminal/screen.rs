@@ -28,6 +28,11 @@ impl Canvas {
             unicode: !ascii && is_utf8_locale(),
         }
     }
+
+    /// What stands for text that was cut out.
+    pub fn mark(self) -> &'static str {
+        if self.unicode { "…" } else { "~" }
+    }
 }
 
 /// Cells in a line of standard output; `None` when it is no terminal: what goes to a file or a pipe is never cut.

@@ -93,7 +93,7 @@ pub fn render_snapshots(lines: &[SnapshotLine], canvas: Canvas) -> String {
     if trouble.iter().any(|why| !why.is_empty()) {
         columns.push(Column::text("cannot be read", 20, trouble));
     }
-    let mut table = render_columns(columns, canvas.width, mark(canvas));
+    let mut table = render_columns(columns, canvas.width, canvas.mark());
     for selected in lines.iter().filter_map(|line| line.restore.as_ref()) {
         table.extend(prefix(list_mark(selected), render_selected(selected)));
     }
@@ -203,7 +203,7 @@ pub fn render_difference(difference: &Difference<'_>, block_size: u32, top: usiz
     changed.sort_by_key(|one| std::cmp::Reverse(weight(one)));
     let shown = if top == 0 { changed.len() } else { top.min(changed.len()) };
     let (rows, rest) = changed.split_at(shown);
-    let mut lines = render_columns(difference_columns(difference, rows, block_size), canvas.width, mark(canvas));
+    let mut lines = render_columns(difference_columns(difference, rows, block_size), canvas.width, canvas.mark());
     if !rest.is_empty() {
         lines.push(format!("and {} that changed less", counted(rest.len(), "relation")));
     }
@@ -261,8 +261,4 @@ fn difference_columns(difference: &Difference<'_>, rows: &[&RelationDifference<'
         tier(["buffers +", "buffers -", "buffers kept"], &|one| one.buffers(), difference.buffers());
     }
     columns
-}
-
-fn mark(canvas: Canvas) -> &'static str {
-    if canvas.unicode { "…" } else { "~" }
 }

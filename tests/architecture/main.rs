@@ -16,7 +16,7 @@ use syn::visit::Visit;
 use source::{Source, Tree, read_tree, sources, syntax_of, tokens_of};
 
 /// Which folders of `src/` a folder may use, itself aside. A new folder needs a row here.
-const LAYERS: [(&str, &[&str]); 22] = [
+const LAYERS: [(&str, &[&str]); 23] = [
     ("units", &[]),
     ("failure", &[]),
     ("files", &[]),
@@ -25,6 +25,7 @@ const LAYERS: [(&str, &[&str]); 22] = [
     ("postgres", &["pgbench", "files", "units", "failure"]),
     ("cache", &["linux", "postgres", "files", "units", "failure"]),
     ("warm", &["cache", "linux", "postgres", "files", "units", "failure"]),
+    ("trace", &["warm", "cache", "linux", "postgres", "files", "units", "failure"]),
     ("model", &["pgbench", "units", "failure"]),
     ("study", &["model", "warm", "linux", "postgres", "pgbench", "files", "units", "failure"]),
     ("observe", &["study", "linux", "postgres", "units", "failure"]),
@@ -38,15 +39,20 @@ const LAYERS: [(&str, &[&str]); 22] = [
         ],
     ),
     ("results", &["verdict", "study", "linux", "postgres", "files", "units", "failure"]),
-    ("report", &["verdict", "study", "model", "files", "failure"]),
-    ("terminal", &["verdict", "study", "warm", "cache", "observe", "model", "linux", "postgres", "units", "failure"]),
+    ("report", &["verdict", "study", "model", "files", "units", "failure"]),
+    (
+        "terminal",
+        &[
+            "verdict", "study", "trace", "warm", "cache", "observe", "model", "linux", "postgres", "units", "failure",
+        ],
+    ),
     ("tui", &["terminal", "cache", "postgres", "units"]),
     ("serve", &["results", "report", "verdict", "study", "files", "units", "failure"]),
     (
         "commands",
         &[
-            "serve", "results", "report", "tui", "terminal", "bench", "lab", "verdict", "study", "warm", "cache",
-            "observe", "model", "linux", "postgres", "files", "units", "failure",
+            "serve", "results", "report", "tui", "terminal", "bench", "lab", "verdict", "study", "trace", "warm",
+            "cache", "observe", "model", "linux", "postgres", "files", "units", "failure",
         ],
     ),
     // lib.rs and main.rs.

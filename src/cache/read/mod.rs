@@ -21,6 +21,11 @@ use super::{Error, HeatSource, Map, MapSource, TierState};
 /// # Errors
 /// When there is nothing to list the relations with, or when the server goes away.
 pub async fn read_map(inputs: MapInputs<'_>) -> Result<Map, Error> {
+    read_map_of(inputs, true).await
+}
+
+/// Reads what is resident now, of shared_buffers only `with_buffers`: they take a while where there are many.
+pub async fn read_map_of(inputs: MapInputs<'_>, with_buffers: bool) -> Result<Map, Error> {
     let taken_at = Timestamp::now();
     let mut remarks = Vec::new();
     let os = os::probe(&inputs);
@@ -32,7 +37,8 @@ pub async fn read_map(inputs: MapInputs<'_>) -> Result<Map, Error> {
         os::read_os_tier(&inputs, &mut relations, &mut remarks);
     }
     let buffers = match inputs.server {
-        Some(server) => buffers::read_buffers_tier(server, &inputs, &mut relations).await?,
+        Some(server) if with_buffers => buffers::read_buffers_tier(server, &inputs, &mut relations).await?,
+        Some(_) => TierState::Unknown { reason: "nobody asked for it".to_owned() },
         None => TierState::Unknown { reason: "there is no server to ask".to_owned() },
     };
     let (relations, empty): (Vec<_>, Vec<_>) = relations.into_iter().partition(|one| !one.forks.is_empty());

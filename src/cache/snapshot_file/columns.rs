@@ -1,15 +1,13 @@
 //! The file's columns, and rows as columns.
 
-use std::sync::Arc;
-
-use parquet::basic::{LogicalType, Repetition, Type as PhysicalType};
 use parquet::data_type::ByteArray;
 use parquet::errors::Result;
-use parquet::schema::types::{Type, TypePtr};
+use parquet::schema::types::TypePtr;
 
 use super::row::Row;
+use crate::cache::sealed_file::{Kind, build_schema};
 
-/// The columns in the file's order, each with its type. Every one is required.
+/// The columns in the file's order, each with its type.
 const COLUMNS: [(&str, Kind); 16] = [
     ("database", Kind::Text),
     ("schema", Kind::Text),
@@ -29,34 +27,9 @@ const COLUMNS: [(&str, Kind); 16] = [
     ("bitmap", Kind::Bytes),
 ];
 
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Kind {
-    Text,
-    Bytes,
-    Boolean,
-    Integer,
-    Long,
-}
-
 /// The file's schema.
 pub fn schema() -> Result<TypePtr> {
-    let fields = COLUMNS.iter().map(|(name, kind)| column_type(name, *kind).map(Arc::new));
-    let fields = fields.collect::<Result<Vec<TypePtr>>>()?;
-    Ok(Arc::new(Type::group_type_builder("snapshot").with_fields(fields).build()?))
-}
-
-fn column_type(name: &str, kind: Kind) -> Result<Type> {
-    let (physical, logical) = match kind {
-        Kind::Text => (PhysicalType::BYTE_ARRAY, Some(LogicalType::String)),
-        Kind::Bytes => (PhysicalType::BYTE_ARRAY, None),
-        Kind::Boolean => (PhysicalType::BOOLEAN, None),
-        Kind::Integer => (PhysicalType::INT32, None),
-        Kind::Long => (PhysicalType::INT64, None),
-    };
-    Type::primitive_type_builder(name, physical)
-        .with_repetition(Repetition::REQUIRED)
-        .with_logical_type(logical)
-        .build()
+    build_schema("snapshot", &COLUMNS)
 }
 
 /// Rows of one row group, split into columns: what the Parquet writer takes and the reader gives.

@@ -17,6 +17,7 @@ use super::columns::{Columns, schema};
 use super::tests::written;
 use super::*;
 use crate::cache::fixtures::{map_of, relation, third_resident};
+use crate::cache::sealed_file::{ZEROS, apply_checksum, properties};
 use crate::cache::{Error, Snapshot, SnapshotHeader};
 
 /// A file's parts, to be falsified before it is written.
@@ -53,7 +54,7 @@ impl Forgery {
 
     fn write(self, path: &Path) {
         let file = File::create_new(path).unwrap();
-        let properties = write::properties().unwrap().set_key_value_metadata(Some(self.metadata)).build();
+        let properties = properties().unwrap().set_key_value_metadata(Some(self.metadata)).build();
         let mut writer = SerializedFileWriter::new(&file, schema().unwrap(), Arc::new(properties)).unwrap();
         write::write_group(writer.next_row_group().unwrap(), &self.columns).unwrap();
         writer.close().unwrap();
@@ -63,7 +64,7 @@ impl Forgery {
 
 /// Gives a file the checksum that it should have.
 fn sign(path: &Path) {
-    checksum::apply_checksum(&OpenOptions::new().read(true).write(true).open(path).unwrap(), path).unwrap();
+    apply_checksum(&OpenOptions::new().read(true).write(true).open(path).unwrap()).unwrap();
 }
 
 /// The message of a forgery in which one thing was changed.
@@ -192,7 +193,7 @@ fn metadata_must_make_sense() {
 #[test]
 fn a_label_cannot_pose_as_the_checksum() {
     let mut forgery = Forgery::new();
-    let posing = String::from_utf8([b"pgthaw.sha256\x18\x40", checksum::ZEROS.as_bytes()].concat()).unwrap();
+    let posing = String::from_utf8([b"pgthaw.sha256\x18\x40", ZEROS.as_bytes()].concat()).unwrap();
     forgery.set("pgthaw.label", &posing);
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("forged.parquet");
@@ -206,7 +207,7 @@ fn other_parquet_files_are_no_snapshots() {
     let path = directory.path().join("other.parquet");
     let other = Arc::new(parse_message_type("message sales { required int64 amount; }").unwrap());
     for metadata in [None, Some(Forgery::new().metadata)] {
-        let properties = write::properties().unwrap().set_key_value_metadata(metadata).build();
+        let properties = properties().unwrap().set_key_value_metadata(metadata).build();
         let file = File::create(&path).unwrap();
         SerializedFileWriter::new(&file, Arc::clone(&other), Arc::new(properties)).unwrap().close().unwrap();
         if file.metadata().unwrap().len() > 500 {
@@ -325,7 +326,7 @@ fn signed_garbage(changes: &[(usize, u8)]) -> (tempfile::TempDir, PathBuf) {
     fs::write(&path, &bytes).unwrap();
     let file = OpenOptions::new().read(true).write(true).open(&path).unwrap();
     // A change may have hit what the checksum hangs on: then there is none to put right.
-    let _ = checksum::apply_checksum(&file, &path);
+    let _ = apply_checksum(&file);
     (directory, path)
 }
 

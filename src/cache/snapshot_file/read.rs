@@ -7,15 +7,13 @@ use std::path::Path;
 use std::sync::Arc;
 
 use parquet::data_type::ByteArray;
-use parquet::file::metadata::{KeyValue, ParquetMetaData, ParquetMetaDataReader, RowGroupMetaData};
+use parquet::file::metadata::RowGroupMetaData;
 use parquet::file::reader::ChunkReader;
 use roaring::RoaringBitmap;
 
-use super::checksum::{self, Footer};
 use super::columns::{Columns, schema};
-use super::header::Metadata;
-use super::pages::GroupReader;
-use super::{ROWS_PER_GROUP, row, thrift};
+use super::{BITMAP_BYTES_PER_GROUP, ROWS_PER_GROUP, header, row};
+use crate::cache::sealed_file::{Flaw, GroupReader, PageLimits, Sealed};
 use crate::cache::{Error, ForkMap, Map, RelationMap, Snapshot, SnapshotHeader, USAGE_COUNTS};
 use crate::files::open_regular;
 use crate::postgres::{Relation, RelationKind, RelationName, RelationPath};
@@ -37,6 +35,12 @@ const ROW_MEMORY_BYTES: u64 = 320;
 /// What one of a bitmap's containers takes beside its content.
 const CONTAINER_MEMORY_BYTES: u64 = 64;
 
+/// A name has at most 63 bytes, a path fewer than 100: a page of text may have this per row. The largest page is a group's bitmaps, of
+/// which the last may be that of the largest relation that PostgreSQL can have, 2³² blocks in 65,536 Roaring containers of 8 KiB, each
+/// with 8 bytes of header.
+const PAGE_LIMITS: PageLimits =
+    PageLimits { row_bytes: 1024, last_page_bytes: Some(BITMAP_BYTES_PER_GROUP as u64 + 65_536 * (8192 + 8) + 16) };
+
 /// The largest fork: PostgreSQL's MaxBlockNumber is 2³² − 2.
 const MAX_RELATION_BLOCKS: i64 = u32::MAX as i64;
 
@@ -50,9 +54,8 @@ impl Snapshot {
 impl SnapshotHeader {
     /// Reads what a snapshot file's footer says of it, and nothing else: the file may be damaged.
     pub fn read_unverified(path: &Path) -> Result<SnapshotHeader, Error> {
-        let file = open(path)?;
-        let parquet = decode_footer(path, &Footer::read(&file, path)?)?;
-        Metadata::new(path, key_values(&parquet))?.decode()
+        let header = Sealed::read_unverified(&open(path)?).and_then(|sealed| header::decode(&sealed));
+        header.map_err(|flaw| flaw.of_snapshot(path))
     }
 
     /// Reads what a snapshot file says of itself, and compares the file with its checksum. Its rows are not looked at.
@@ -63,10 +66,10 @@ impl SnapshotHeader {
 
 /// Reads a snapshot of what is open already, or in memory; `path` is what errors call it.
 pub fn read_snapshot_from<S: ChunkReader + 'static>(source: S, path: &Path) -> Result<Snapshot, Error> {
-    let (parquet, header) = verify(&source, path)?;
+    let (sealed, header) = verify(&source, path)?;
     let room = Memory::room(source.len());
-    check_shape(path, &parquet, room)?;
-    let relations = read_relations(path, Arc::new(source), parquet.row_groups(), room)?;
+    check_shape(&sealed, room).map_err(|flaw| flaw.of_snapshot(path))?;
+    let relations = read_relations(path, Arc::new(source), sealed.parquet.row_groups(), room)?;
     let map = Map {
         taken_at: header.taken_at,
         source: header.source.clone(),
@@ -87,55 +90,21 @@ pub fn read_snapshot_from<S: ChunkReader + 'static>(source: S, path: &Path) -> R
 }
 
 /// What the footer says of a file that matches its checksum.
-fn verify(source: &impl ChunkReader, path: &Path) -> Result<(ParquetMetaData, SnapshotHeader), Error> {
-    let footer = Footer::read(source, path)?;
-    let digest = checksum::verify(source, path, &footer)?;
-    let parquet = decode_footer(path, &footer)?;
-    let metadata = Metadata::new(path, key_values(&parquet))?;
-    if digest.as_deref() != Some(metadata.checksum()?) {
-        return Err(Error::Damaged { path: path.to_owned(), reason: "its checksum is not where it belongs".into() });
-    }
-    let header = metadata.decode()?;
-    Ok((parquet, header))
-}
-
-fn decode_footer(path: &Path, footer: &Footer) -> Result<ParquetMetaData, Error> {
-    thrift::FOOTER.check(&footer.bytes).map_err(|what| {
-        let (path, reason) = (path.to_owned(), format!("its footer has what pgthaw does not write: {what}"));
-        match footer.checksum_offset() {
-            Some(_) => Error::Damaged { path, reason },
-            None => Error::NotASnapshot { path, reason },
-        }
-    })?;
-    ParquetMetaDataReader::decode_metadata(&footer.bytes).map_err(|error| Error::Damaged {
-        path: path.to_owned(),
-        reason: format!("its footer cannot be read: {error}"),
-    })
-}
-
-fn key_values(metadata: &ParquetMetaData) -> &[KeyValue] {
-    metadata.file_metadata().key_value_metadata().map_or(&[], Vec::as_slice)
+fn verify(source: &impl ChunkReader, path: &Path) -> Result<(Sealed, SnapshotHeader), Error> {
+    let verified = Sealed::read(source).and_then(|sealed| {
+        let header = header::decode_verified(&sealed)?;
+        Ok((sealed, header))
+    });
+    verified.map_err(|flaw| flaw.of_snapshot(path))
 }
 
 /// Are these our columns, and does what the footer announces fit into this room?
-fn check_shape(path: &Path, metadata: &ParquetMetaData, room: Memory) -> Result<(), Error> {
-    let expected = schema().map_err(|error| Error::file("describe", path, std::io::Error::other(error)))?;
-    if metadata.file_metadata().schema() != &*expected {
-        let reason = "its columns are not those of a snapshot".to_owned();
-        return Err(Error::NotASnapshot { path: path.to_owned(), reason });
-    }
-    let is_sound = |group: &RowGroupMetaData| (1..=ROWS_PER_GROUP as i64).contains(&group.num_rows());
-    if !metadata.row_groups().iter().all(is_sound) {
-        let reason = format!("a row group has not 1 to {ROWS_PER_GROUP} rows");
-        return Err(Error::Contradiction { path: path.to_owned(), reason });
-    }
-    let rows: u64 = metadata.row_groups().iter().map(|group| group.num_rows() as u64).sum();
-    if rows * ROW_MEMORY_BYTES > room.rows {
-        let most = room.rows / ROW_MEMORY_BYTES;
-        return Err(Error::TooLarge {
-            path: path.to_owned(),
-            reason: format!("it has {rows} rows, of at most {most}"),
-        });
+fn check_shape(sealed: &Sealed, room: Memory) -> Result<(), Flaw> {
+    let described = |error| Flaw::Failed { action: "describe", source: std::io::Error::other(error) };
+    let rows = sealed.check_shape(&*schema().map_err(described)?, ROWS_PER_GROUP, "snapshot")?;
+    let most = room.rows / ROW_MEMORY_BYTES;
+    if rows > most {
+        return Err(Flaw::TooLarge(format!("it has {rows} rows, of at most {most}")));
     }
     Ok(())
 }
@@ -159,7 +128,7 @@ fn read_relations<S: ChunkReader + 'static>(
     let mut collector = Collector::default();
     for group in groups {
         let rows = group.num_rows() as usize;
-        let mut reader = GroupReader::new(Arc::clone(&source), group, rows);
+        let mut reader = GroupReader::new(Arc::clone(&source), group, rows, PAGE_LIMITS);
         // Before any of it is unpacked.
         let (rows, bitmaps) = reader.compute_unpacked_bytes().map_err(wrong)?;
         check(collector.memory + Memory { rows, bitmaps })?;

@@ -1,29 +1,34 @@
 //! Writing: to a temporary name beside the file, made durable, then renamed.
 
+use std::ffi::OsStr;
 use std::fs::File;
 use std::io::{self, Write};
 use std::path::Path;
 use std::sync::Arc;
 
-use parquet::basic::{Compression, ZstdLevel};
-use parquet::data_type::{BoolType, ByteArrayType, DataType, Int32Type, Int64Type};
-use parquet::errors::{ParquetError, Result as ParquetResult};
-use parquet::file::properties::{EnabledStatistics, WriterProperties, WriterVersion};
+use parquet::data_type::{BoolType, ByteArrayType, Int32Type, Int64Type};
+use parquet::errors::Result as ParquetResult;
 use parquet::file::writer::{SerializedFileWriter, SerializedRowGroupWriter};
 
-use super::checksum::{self, as_io_error};
 use super::columns::{Columns, schema};
 use super::row::{Row, rows_of};
 use super::{BITMAP_BYTES_PER_GROUP, ROWS_PER_GROUP, header};
+use crate::cache::sealed_file::{DRAFT_PREFIX, GroupWriter, apply_checksum, as_io_error, properties};
 use crate::cache::{Error, Snapshot};
 use crate::files::{Directory, Draft, FILE_MODE, as_owner_of, directory_of, remove_abandoned_drafts};
-
-/// How the names of files begin that are being written.
-pub const DRAFT_PREFIX: &str = ".pgthaw-taking-";
 
 impl Snapshot {
     /// Writes the file at `path`, which must not exist yet, whole or not at all.
     pub fn write(&self, path: &Path) -> Result<(), Error> {
+        self.write_with(path, |draft, name| draft.place_new(name))
+    }
+
+    /// Writes the file at `path`, in place of what is there, whole or not at all.
+    pub fn replace(&self, path: &Path) -> Result<(), Error> {
+        self.write_with(path, |draft, name| draft.place(name))
+    }
+
+    fn write_with(&self, path: &Path, place: impl FnOnce(Draft, &OsStr) -> io::Result<()> + Send) -> Result<(), Error> {
         as_owner_of(path, || {
             let parent = directory_of(path);
             let directory = Directory::open(parent).map_err(|source| Error::file("open", parent, source))?;
@@ -31,7 +36,7 @@ impl Snapshot {
                 path.file_name().ok_or_else(|| Error::file("write", path, io::ErrorKind::IsADirectory.into()))?;
             // What a killed take left would stay for ever where none is kept.
             let _ = remove_abandoned_drafts(&directory, DRAFT_PREFIX);
-            write_draft(self, directory, path)?.place_new(name).map_err(|error| match error.kind() {
+            place(write_draft(self, directory, path)?, name).map_err(|error| match error.kind() {
                 io::ErrorKind::AlreadyExists => Error::Exists(path.to_owned()),
                 _ => Error::file("write", path, error),
             })
@@ -46,7 +51,7 @@ pub fn write_draft(snapshot: &Snapshot, directory: Directory, path: &Path) -> Re
     let draft = Draft::create(directory, DRAFT_PREFIX, FILE_MODE);
     let draft = draft.map_err(|source| Error::file("create a file in", &place, source))?;
     write_rows(snapshot, draft.file()).map_err(|error| Error::file("write", path, as_io_error(error)))?;
-    checksum::apply_checksum(draft.file(), path)?;
+    apply_checksum(draft.file()).map_err(|flaw| flaw.of_snapshot(path))?;
     Ok(draft)
 }
 
@@ -71,20 +76,6 @@ pub fn write_rows(snapshot: &Snapshot, file: &File) -> ParquetResult<()> {
     writer.close().map(|_| ())
 }
 
-/// One page per column and row group, plainly encoded: what the reader insists on. zstd finds the repeated names.
-pub fn properties() -> ParquetResult<parquet::file::properties::WriterPropertiesBuilder> {
-    let one_page = i32::MAX as usize;
-    Ok(WriterProperties::builder()
-        .set_writer_version(WriterVersion::PARQUET_1_0)
-        .set_compression(Compression::ZSTD(ZstdLevel::try_new(3)?))
-        .set_dictionary_enabled(false)
-        .set_statistics_enabled(EnabledStatistics::None)
-        .set_offset_index_disabled(true)
-        .set_data_page_size_limit(one_page)
-        .set_data_page_row_count_limit(one_page)
-        .set_created_by(format!("pgthaw version {}", env!("CARGO_PKG_VERSION"))))
-}
-
 fn encode_bitmap(row: &Row<'_>) -> io::Result<Vec<u8>> {
     let mut bytes = Vec::with_capacity(row.bitmap.serialized_size());
     row.bitmap.serialize_into(&mut bytes)?;
@@ -93,7 +84,7 @@ fn encode_bitmap(row: &Row<'_>) -> io::Result<Vec<u8>> {
 
 /// Writes the columns in the schema's order.
 pub fn write_group<W: Write + Send>(group: SerializedRowGroupWriter<'_, W>, columns: &Columns) -> ParquetResult<()> {
-    let mut group = GroupWriter(group);
+    let mut group = GroupWriter::new(group);
     group.put::<ByteArrayType>(&columns.database)?;
     group.put::<ByteArrayType>(&columns.schema)?;
     group.put::<ByteArrayType>(&columns.name)?;
@@ -110,16 +101,5 @@ pub fn write_group<W: Write + Send>(group: SerializedRowGroupWriter<'_, W>, colu
     group.put::<Int32Type>(&columns.heat)?;
     group.put::<Int64Type>(&columns.blocks)?;
     group.put::<ByteArrayType>(&columns.bitmap)?;
-    group.0.close().map(|_| ())
-}
-
-struct GroupWriter<'a, W: Write>(SerializedRowGroupWriter<'a, W>);
-
-impl<W: Write + Send> GroupWriter<'_, W> {
-    fn put<T: DataType>(&mut self, values: &[T::T]) -> ParquetResult<()> {
-        let mut column =
-            self.0.next_column()?.ok_or_else(|| ParquetError::General("more columns than the schema has".into()))?;
-        column.typed::<T>().write_batch(values, None, None)?;
-        column.close()
-    }
+    group.close()
 }

@@ -17,10 +17,13 @@ use rustix::fs::{FlockOperation, flock};
 use rustix::io::Errno;
 
 use super::choice::{LastStart, Situation, choose, is_clearly_colder};
-use super::snapshot_file::{DRAFT_PREFIX, write_draft};
-use super::{Error, Snapshot, SnapshotHeader};
+use super::sealed_file::DRAFT_PREFIX;
+use super::snapshot_file::write_draft;
+use super::{Error, MapSource, Snapshot, SnapshotHeader};
 use crate::failure::Tiers;
-use crate::files::{DIRECTORY_MODE, Directory, Entry, EntryKind, as_owner_of, remove_abandoned_drafts};
+use crate::files::{
+    DIRECTORY_MODE, Directory, Draft, Entry, EntryKind, FILE_MODE, as_owner_of, remove_abandoned_drafts,
+};
 use crate::linux::home::state_home;
 
 const EXTENSION: &str = "parquet";
@@ -56,6 +59,11 @@ impl SnapshotStore {
     /// The store at `directory` (`--dir` or PGTHAW_SNAPSHOTS), else in the XDG state directory.
     pub fn open(directory: Option<PathBuf>) -> SnapshotStore {
         SnapshotStore { root: directory.unwrap_or_else(default_root) }
+    }
+
+    /// A store of other files than snapshots, with generations as these have.
+    pub fn of_others(root: PathBuf) -> SnapshotStore {
+        SnapshotStore { root }
     }
 
     /// Where it is.
@@ -142,24 +150,62 @@ impl SnapshotStore {
     /// Writes a snapshot as the newest generation of its cluster. What a killed take left behind is swept first. Root writes
     /// in a directory of somebody else's as he: it is his snapshot.
     pub fn keep(&self, snapshot: &Snapshot) -> Result<Generation, Error> {
-        let system_identifier = snapshot.map.source.system_identifier;
+        let MapSource { system_identifier, .. } = snapshot.map.source;
+        let write = |directory: Directory| write_draft(snapshot, directory, &self.cluster_directory(system_identifier));
+        let draft = self.as_owner(|| write(self.sweep(system_identifier)?))?;
+        self.place(draft, system_identifier, snapshot.map.taken_at, snapshot.label.as_deref())
+    }
+
+    /// A file that will be a generation of a cluster, to be written as whoever the store belongs to. What those left who were killed
+    /// while they wrote is swept first.
+    pub fn begin(&self, system_identifier: u64) -> Result<Draft, Error> {
         let path = self.cluster_directory(system_identifier);
-        as_owner_of(&self.root, || -> Result<Generation, Error> {
+        let create = |directory| {
+            Draft::create(directory, DRAFT_PREFIX, FILE_MODE)
+                .map_err(|source| Error::file("create a file in", &path, source))
+        };
+        self.as_owner(|| create(self.sweep(system_identifier)?))
+    }
+
+    /// Makes a file that was written the newest generation of its cluster.
+    pub fn place(
+        &self,
+        draft: Draft,
+        system_identifier: u64,
+        taken_at: Timestamp,
+        label: Option<&str>,
+    ) -> Result<Generation, Error> {
+        let path = self.cluster_directory(system_identifier);
+        let free_names = |directory: &Directory| -> Result<FreeNames, Error> {
+            let generations = self.generations_in(directory, system_identifier)?;
+            let number = generations.first().map_or(0, |one| one.order().0);
+            Ok(FreeNames { taken_at, label: label.map(str::to_owned), number })
+        };
+        self.as_owner(|| {
             let directory = self.create_cluster_directory(system_identifier)?;
-            let again = || directory.subdirectory(".").map_err(|source| Error::file("open", &path, source));
-            remove_abandoned_drafts(&directory, DRAFT_PREFIX).map_err(|source| Error::file("sweep", &path, source))?;
-            let shown = path.join(self.free_names(&directory, snapshot)?.next().unwrap_or_default());
-            let draft = write_draft(snapshot, again()?, &shown)?;
             // Among takes at once a number that was just free may be below those that were given meanwhile.
-            let _turn = lock_briefly(&again()?);
+            let _turn = lock_briefly(&directory);
+            let shown = path.join(free_names(&directory)?.next().unwrap_or_default());
             let name = draft
-                .place_first_free(self.free_names(&directory, snapshot)?)
+                .place_first_free(free_names(&directory)?)
                 .map_err(|source| Error::file("write", &shown, source))?;
             let path = path.join(&name);
             let name = Path::new(&name).file_stem().unwrap_or_default().to_string_lossy().into_owned();
             Ok(Generation { name, system_identifier, path, kind: EntryKind::File })
         })
-        .unwrap_or_else(|source| Err(self.not_its_owner(source)))
+    }
+
+    fn as_owner<T: Send>(&self, work: impl FnOnce() -> Result<T, Error> + Send) -> Result<T, Error> {
+        as_owner_of(&self.root, work)
+            .unwrap_or_else(|source| Err(Error::file("act as the owner of", &self.root, source)))
+    }
+
+    /// A cluster's directory, without what those left who were killed.
+    fn sweep(&self, system_identifier: u64) -> Result<Directory, Error> {
+        let directory = self.create_cluster_directory(system_identifier)?;
+        remove_abandoned_drafts(&directory, DRAFT_PREFIX)
+            .map_err(|source| Error::file("sweep", directory.path(), source))?;
+        Ok(directory)
     }
 
     fn create_cluster_directory(&self, system_identifier: u64) -> Result<Directory, Error> {
@@ -167,13 +213,6 @@ impl SnapshotStore {
         let name = system_identifier.to_string();
         let directory = root.create_or_open_subdirectory(&name, DIRECTORY_MODE);
         directory.map_err(|source| Error::file("create", &self.root.join(name), source))
-    }
-
-    /// What a new file may be called: its number comes after all that are there.
-    fn free_names(&self, directory: &Directory, snapshot: &Snapshot) -> Result<FreeNames, Error> {
-        let generations = self.generations_in(directory, snapshot.map.source.system_identifier)?;
-        let greatest = generations.first().map_or(0, |one| one.order().0);
-        Ok(FreeNames { taken_at: snapshot.map.taken_at, label: snapshot.label.clone(), number: greatest })
     }
 
     /// Removes all but the `keep` newest snapshots of the label of `just_taken`, and returns what it removed. That one stays
@@ -209,7 +248,8 @@ impl SnapshotStore {
         }
     }
 
-    fn drop_if_there(&self, generation: &Generation) -> Result<bool, Error> {
+    /// Removes it, unless it is gone already.
+    pub fn drop_if_there(&self, generation: &Generation) -> Result<bool, Error> {
         as_owner_of(&self.root, || -> io::Result<bool> {
             let root = Directory::open(&self.root)?;
             let directory = root.subdirectory(generation.system_identifier.to_string())?;
@@ -220,10 +260,6 @@ impl SnapshotStore {
         })
         .unwrap_or_else(Err)
         .map_err(|source| Error::file("remove", &generation.path, source))
-    }
-
-    fn not_its_owner(&self, source: io::Error) -> Error {
-        Error::file("act as the owner of", &self.root, source)
     }
 }
 
@@ -271,7 +307,7 @@ impl Generation {
     }
 
     /// A link may lead anywhere, and nobody may ever write into a pipe.
-    fn require_file(&self) -> Result<(), Error> {
+    pub fn require_file(&self) -> Result<(), Error> {
         let what = match self.kind {
             EntryKind::File => return Ok(()),
             EntryKind::Directory => "a directory",

@@ -14,6 +14,7 @@ pub use sharing::SharingArguments;
 use source::Source;
 pub use tier::TierArgument;
 
+use super::run::finish_left_runs;
 use super::{ExitStatus, OutputArguments};
 use crate::terminal::{self, Canvas, WarmProgress};
 use crate::warm::restore::{Host, Restore, RestoreOptions, choose_room};
@@ -27,6 +28,10 @@ pub async fn run(arguments: RestoreArguments, output: OutputArguments) -> anyhow
     let interrupted = Arc::clone(&control);
     tokio::spawn(terminal::interrupt_then_exit(move || interrupted.interrupt()));
     let pid = source.postmaster_pid();
+    let finished = match source.directory().filter(|_| !arguments.dry_run) {
+        Some(directory) => finish_left_runs(directory, arguments.device).await,
+        None => Vec::new(),
+    };
     let progress = Arc::new(WarmProgress::new(output.shows_progress()));
     let (room, charged) = choose_room(pid, arguments.dry_run);
     let host = Host {
@@ -44,7 +49,7 @@ pub async fn run(arguments: RestoreArguments, output: OutputArguments) -> anyhow
     let receipt = restore.run(source.server(&arguments)).await;
     progress.finish();
     let mut receipt = Receipt { snapshot: Some(selected), ..receipt? };
-    receipt.remarks.extend(charged.into_iter().chain(unusable));
+    receipt.remarks.extend(charged.into_iter().chain(unusable).chain(finished));
     match output.json {
         true => terminal::print_json(&receipt)?,
         false => {

@@ -76,6 +76,11 @@ impl Source {
         self.is_same_cluster
     }
 
+    /// The data directory of this cluster, where it is known before the server answers.
+    pub fn directory(&self) -> Option<&DataDirectory> {
+        self.directory.as_ref()
+    }
+
     /// The server's process, when it runs here.
     pub fn postmaster_pid(&self) -> Option<u32> {
         Some(self.directory.as_ref()?.read_postmaster()?.pid)

@@ -13,7 +13,7 @@ use super::system_user::{ActingAs, SystemUser};
 const OLDEST_VERSION_NUM: u32 = 130_000;
 
 /// A way that led to a server, and leads to it again.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct Reached {
     resolved: ResolvedOptions,
     candidate: Candidate,

@@ -6,13 +6,12 @@
 use std::fs::File;
 use std::io::{self, BufReader, Read as _};
 use std::os::unix::fs::FileExt as _;
-use std::path::Path;
 
 use parquet::errors::ParquetError;
 use parquet::file::reader::ChunkReader;
 use sha2::{Digest as _, Sha256};
 
-use crate::cache::Error;
+use super::Flaw;
 
 /// The metadata's key.
 pub const KEY: &str = "pgthaw.sha256";
@@ -23,8 +22,8 @@ pub const ZEROS: &str = "0000000000000000000000000000000000000000000000000000000
 /// Parquet's magic number, at both ends of the file.
 const MAGIC: &[u8; 4] = b"PAR1";
 
-/// A footer of ours has a few kilobytes per 16,384 rows.
-const MAX_FOOTER_BYTES: u64 = 8 << 20;
+/// A footer of ours has about a kilobyte per row group: that of a film of 10⁹ events some 8 MB.
+const MAX_FOOTER_BYTES: u64 = 16 << 20;
 
 /// In the footer, thrift's compact form has the value right after the key: type "binary" and its length.
 fn marker() -> Vec<u8> {
@@ -32,24 +31,23 @@ fn marker() -> Vec<u8> {
 }
 
 /// Puts the checksum of a freshly written file into its place.
-pub fn apply_checksum(file: &File, path: &Path) -> Result<(), Error> {
-    let missing = || Error::Damaged { path: path.to_owned(), reason: "its footer has no checksum".into() };
-    let offset = Footer::read(file, path)?.checksum_offset().ok_or_else(missing)?;
+pub fn apply_checksum(file: &File) -> Result<(), Flaw> {
+    let missing = || Flaw::Damaged("its footer has no checksum".into());
+    let offset = Footer::read(file)?.checksum_offset().ok_or_else(missing)?;
     let write = |digest: String| file.write_all_at(digest.as_bytes(), offset);
-    compute_digest(file, offset).and_then(write).map_err(|source| Error::file("write", path, source))
+    compute_digest(file, offset).and_then(write).map_err(|source| Flaw::Failed { action: "write", source })
 }
 
 /// Compares the file with the checksum that its footer holds; `None` when it holds none.
-pub fn verify(source: &impl ChunkReader, path: &Path, footer: &Footer) -> Result<Option<String>, Error> {
+pub fn verify(source: &impl ChunkReader, footer: &Footer) -> Result<Option<String>, Flaw> {
     let Some(offset) = footer.checksum_offset() else {
         return Ok(None);
     };
     let start = (offset - footer.offset) as usize;
     let written = footer.bytes.get(start..start + ZEROS.len()).unwrap_or_default();
-    let digest = compute_digest(source, offset).map_err(|source| Error::file("read", path, source))?;
+    let digest = compute_digest(source, offset).map_err(|source| Flaw::Failed { action: "read", source })?;
     if written != digest.as_bytes() {
-        let reason = "its content does not match its checksum".to_owned();
-        return Err(Error::Damaged { path: path.to_owned(), reason });
+        return Err(Flaw::Damaged("its content does not match its checksum".to_owned()));
     }
     Ok(Some(digest))
 }
@@ -63,12 +61,11 @@ pub struct Footer {
 
 impl Footer {
     /// Reads the footer of a file that claims to be Parquet.
-    pub fn read(source: &impl ChunkReader, path: &Path) -> Result<Footer, Error> {
+    pub fn read(source: &impl ChunkReader) -> Result<Footer, Flaw> {
         let read = |start, length| {
-            source.get_bytes(start, length).map_err(|error| Error::file("read", path, as_io_error(error)))
+            source.get_bytes(start, length).map_err(|error| Flaw::Failed { action: "read", source: as_io_error(error) })
         };
-        let not_one = |reason: &str| Error::NotASnapshot { path: path.to_owned(), reason: reason.into() };
-        let damaged = |reason: String| Error::Damaged { path: path.to_owned(), reason };
+        let not_one = |reason: &str| Flaw::NotOne(reason.into());
         let size = source.len();
         match size {
             0 => return Err(not_one("it is empty")),
@@ -81,11 +78,11 @@ impl Footer {
         let tail = read(size - 8, 8)?;
         let (length, magic) = tail.split_at(4);
         if magic != MAGIC {
-            return Err(damaged("it begins as a Parquet file and does not end as one; it was cut off".into()));
+            return Err(Flaw::Damaged("it begins as a Parquet file and does not end as one; it was cut off".into()));
         }
         let length = u64::from(u32::from_le_bytes([length[0], length[1], length[2], length[3]]));
         if length > MAX_FOOTER_BYTES || length + 12 > size {
-            return Err(damaged(format!("its footer cannot have {length} bytes")));
+            return Err(Flaw::Damaged(format!("its footer cannot have {length} bytes")));
         }
         let offset = size - 8 - length;
         let bytes = read(offset, length as usize)?.to_vec();
@@ -123,11 +120,11 @@ pub fn as_io_error(error: ParquetError) -> io::Error {
 }
 
 /// The same file with the checksum that it should have; as it is when it has no place for one.
-#[cfg(fuzzing)]
-pub fn mend(bytes: &[u8], path: &Path) -> Vec<u8> {
+#[cfg(any(test, fuzzing))]
+pub fn mend(bytes: &[u8]) -> Vec<u8> {
     let mut mended = bytes.to_vec();
     let source = bytes::Bytes::copy_from_slice(bytes);
-    let offset = Footer::read(&source, path).ok().and_then(|footer| footer.checksum_offset());
+    let offset = Footer::read(&source).ok().and_then(|footer| footer.checksum_offset());
     if let Some((offset, digest)) = offset.and_then(|offset| Some((offset, compute_digest(&source, offset).ok()?))) {
         mended[offset as usize..][..ZEROS.len()].copy_from_slice(digest.as_bytes());
     }

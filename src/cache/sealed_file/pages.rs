@@ -12,12 +12,14 @@ use parquet::file::serialized_reader::SerializedPageReader;
 
 use super::thrift::{PAGE_HEADER, PAGE_HEADER_BYTES};
 
-/// Bytes of the largest page: a group's bitmaps, of which the last may be that of the largest relation that
-/// PostgreSQL can have, 2³² blocks in 65,536 Roaring containers of 8 KiB, each with 8 bytes of header.
-const MAX_PAGE_BYTES: u64 = super::BITMAP_BYTES_PER_GROUP as u64 + 65_536 * (8192 + 8) + 16;
-
-/// A name has at most 63 bytes, a path fewer than 100; this is what a page of text may have per row.
-const MAX_TEXT_BYTES_PER_ROW: u64 = 1024;
+/// What the pages of a row group may unpack to.
+#[derive(Clone, Copy, Debug)]
+pub struct PageLimits {
+    /// Bytes of each row, in any column but a last one that has a limit of its own.
+    pub row_bytes: u64,
+    /// Bytes of the last column's page, if it has a limit of its own.
+    pub last_page_bytes: Option<u64>,
+}
 
 /// Reads a row group's columns one after the other, in the schema's order. What is wrong with one is said in words.
 #[derive(Debug)]
@@ -25,13 +27,14 @@ pub struct GroupReader<'a, S> {
     source: Arc<S>,
     group: &'a RowGroupMetaData,
     rows: usize,
+    limits: PageLimits,
     next_column: usize,
 }
 
 impl<'a, S: ChunkReader + 'static> GroupReader<'a, S> {
     /// A reader of a group whose number of rows was found acceptable.
-    pub fn new(source: Arc<S>, group: &'a RowGroupMetaData, rows: usize) -> GroupReader<'a, S> {
-        GroupReader { source, group, rows, next_column: 0 }
+    pub fn new(source: Arc<S>, group: &'a RowGroupMetaData, rows: usize, limits: PageLimits) -> GroupReader<'a, S> {
+        GroupReader { source, group, rows, limits, next_column: 0 }
     }
 
     /// What the group takes when all of its columns are unpacked, in bytes: its rows, and their bitmaps.
@@ -100,7 +103,8 @@ impl<'a, S: ChunkReader + 'static> GroupReader<'a, S> {
     /// What a column's page may unpack to.
     fn max_bytes(&self, place: usize) -> u64 {
         let is_last = place + 1 == self.group.num_columns();
-        if is_last { MAX_PAGE_BYTES } else { self.rows as u64 * MAX_TEXT_BYTES_PER_ROW }
+        let of_last = self.limits.last_page_bytes.filter(|_| is_last);
+        of_last.unwrap_or(self.rows as u64 * self.limits.row_bytes)
     }
 
     fn read_page(&self, column: &ColumnChunkMetaData, max_bytes: u64) -> Result<ByteArray, String> {

@@ -1,0 +1,77 @@
+//! Puts back what runs left: one's own at its end, and those of others that were killed.
+
+use std::sync::Arc;
+
+use crate::commands::restore::DeviceArguments;
+use crate::commands::{Target, describe};
+use crate::postgres::DataDirectory;
+use crate::terminal;
+use crate::trace::{Journals, Left, PutBack, PuttingBack};
+use crate::warm::restore::choose_room;
+use crate::warm::{Control, PlannedDevice, state_directory};
+
+/// Puts back what `left` says, and is done with it if nothing interrupts that.
+pub async fn put_back(
+    target: &Target,
+    journals: &Journals,
+    left: Left,
+    device: PlannedDevice,
+    control: Arc<Control>,
+) -> anyhow::Result<PutBack> {
+    let Some(directory) = &target.data_directory else { return Ok(PutBack::default()) };
+    let pid = directory.read_postmaster().map(|postmaster| postmaster.pid);
+    let (room, _) = choose_room(pid, false);
+    let databases = target.databases().await.unwrap_or_default();
+    let putting_back = PuttingBack {
+        directory,
+        // It may have been restarted, or stopped, since.
+        server: match &target.server {
+            Some(server) if server.is_there().await => Some(server.clone()),
+            _ => None,
+        },
+        databases: &databases,
+        page_cache: Arc::new(target.page_cache()),
+        room,
+        device,
+        control: Arc::clone(&control),
+    };
+    let mut done = putting_back.run(&left).await?;
+    match control.is_interrupted() {
+        true => done.remarks.push("interrupted: the next run or restore goes on with it".to_owned()),
+        false => journals.forget(left)?,
+    }
+    Ok(done)
+}
+
+/// Puts back what runs left that were killed, and tells so.
+pub async fn put_back_left(target: &Target, journals: &Journals, device: DeviceArguments) -> Vec<String> {
+    let left = match journals.take_left() {
+        Ok(Some(left)) => left,
+        Ok(None) => return Vec::new(),
+        Err(error) => return vec![format!("what an earlier run left was not put back: {error}")],
+    };
+    let directory = target.data_directory.as_ref().map(|directory| &*directory.path);
+    let (device, _) = device.choose(directory, None);
+    let runs = left.runs;
+    match put_back(target, journals, left, device, Arc::default()).await {
+        Ok(done) if runs > 0 => {
+            let told = format!("put back what an earlier run left: {}", terminal::render_put_back(&done));
+            std::iter::once(told).chain(done.remarks).collect()
+        }
+        Ok(done) => done.remarks,
+        Err(error) => vec![format!("what an earlier run left was not put back: {}", describe(&error))],
+    }
+}
+
+/// Puts back what runs of a cluster left that were killed, in the page cache alone: for a restore, which does the rest.
+pub async fn finish_left_runs(directory: &DataDirectory, device: DeviceArguments) -> Vec<String> {
+    let state = state_directory();
+    if !state.join("runs").join(directory.system_identifier.to_string()).is_dir() {
+        return Vec::new();
+    }
+    let target = Target::of_directory(directory.clone(), None, crate::commands::Scope::All, Vec::new());
+    match Journals::open(&state, directory.system_identifier) {
+        Ok(journals) => put_back_left(&target, &journals, device).await,
+        Err(error) => vec![format!("what an earlier run left was not put back: {error}")],
+    }
+}

@@ -1,0 +1,54 @@
+//! Signals of a process that stands in another's place: passed on as they come, and its end told as the other's.
+
+use rustix::process::{Pid, Resource, Rlimit, Signal, getpid, getrlimit, kill_process, setrlimit};
+
+/// What a service manager, a shell or a user sends to a command: HUP, INT, QUIT, USR1, USR2, TERM.
+pub const PASSED: [i32; 6] = [libc::SIGHUP, libc::SIGINT, libc::SIGQUIT, libc::SIGUSR1, libc::SIGUSR2, libc::SIGTERM];
+
+/// Is a signal ignored, as nohup(1) has it? What this process starts then ignores it too, as long as nobody here handles it.
+pub fn is_ignored(signal: i32) -> bool {
+    // SAFETY: an all-zero sigaction is a valid one, and with no new action the call only fills it.
+    let action = unsafe {
+        let mut action: libc::sigaction = std::mem::zeroed();
+        let status = libc::sigaction(signal, std::ptr::null(), &raw mut action);
+        (status == 0).then_some(action)
+    };
+    action.is_some_and(|action| action.sa_sigaction == libc::SIG_IGN)
+}
+
+/// Sends a signal to a process. One that is gone needs none.
+pub fn send(pid: u32, signal: i32) {
+    let pid = i32::try_from(pid).ok().and_then(Pid::from_raw);
+    if let Some((pid, signal)) = pid.zip(Signal::from_named_raw(signal)) {
+        let _ = kill_process(pid, signal);
+    }
+}
+
+/// Does what is typed at the terminal (Ctrl-C) reach this process's group, and with it what it started?
+pub fn is_in_foreground() -> bool {
+    procfs::process::Process::myself().and_then(|own| own.stat()).is_ok_and(|own| own.tpgid == own.pgrp)
+}
+
+/// Ends this process by a signal, as the process ended that it stood for. No core is written: there is one already.
+pub fn end_by(signal: i32) {
+    let limit = Rlimit { current: Some(0), ..getrlimit(Resource::Core) };
+    // With a core it is the same end.
+    let _ = setrlimit(Resource::Core, limit);
+    // SAFETY: the default action takes no handler; nothing of this process depends on the one that was there.
+    unsafe { libc::signal(signal, libc::SIG_DFL) };
+    if let Some(signal) = Signal::from_named_raw(signal) {
+        let _ = kill_process(getpid(), signal);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_ignored_signal_is_known() {
+        // The runtime ignores it, so that a reader that goes away is an error and no end.
+        assert!(is_ignored(libc::SIGPIPE));
+        assert!(!is_ignored(libc::SIGUSR2));
+    }
+}

@@ -1,0 +1,126 @@
+//! Failures of films.
+
+use std::io;
+use std::path::{Path, PathBuf};
+
+use crate::cache::sealed_file::Flaw;
+use crate::failure::{ErrorKind, Explain, FullDisk};
+use crate::{cache, linux, postgres, warm};
+
+/// What can go wrong with a film.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    #[error("{} is not a film: {reason}", path.display())]
+    NotAFilm { path: PathBuf, reason: String },
+    #[error("film {} is damaged: {reason}", path.display())]
+    Damaged { path: PathBuf, reason: String },
+    #[error("film {} contradicts itself: {reason}", path.display())]
+    Contradiction { path: PathBuf, reason: String },
+    #[error("film {} has format {found}, and this pgthaw reads format {known}", path.display())]
+    NewerFormat { path: PathBuf, found: u32, known: u32 },
+    #[error("film {} is too large: {reason}", path.display())]
+    TooLarge { path: PathBuf, reason: String },
+    #[error("film {} is of another cluster (system identifier {film}) than this one ({cluster})", path.display())]
+    OtherCluster { path: PathBuf, film: u64, cluster: u64 },
+    #[error("there is no film in {}", .0.display())]
+    NoFilm(PathBuf),
+    #[error("no film in {} is called \"{name}\"", directory.display())]
+    UnknownFilm { name: String, directory: PathBuf },
+    #[error("\"{name}\" could be any of {}", candidates.join(", "))]
+    AmbiguousFilm { name: String, candidates: Vec<String> },
+    #[error("what a job touches cannot be seen: {0}")]
+    NothingSeen(String),
+    #[error("cannot {action} {}: {source}", path.display())]
+    File { action: &'static str, path: PathBuf, source: io::Error },
+    #[error(transparent)]
+    Cache(#[from] cache::Error),
+    #[error(transparent)]
+    Warm(#[from] warm::Error),
+    #[error(transparent)]
+    Linux(#[from] linux::Error),
+    #[error(transparent)]
+    Postgres(#[from] postgres::Error),
+}
+
+impl Error {
+    /// The error of doing `action` (a verb, such as "open") to `path`.
+    pub fn file(action: &'static str, path: &Path, source: io::Error) -> Error {
+        Error::File { action, path: path.to_owned(), source }
+    }
+
+    /// The error of a film's file.
+    pub fn of_flaw(flaw: Flaw, path: &Path) -> Error {
+        let path = path.to_owned();
+        match flaw {
+            Flaw::NotOne(reason) => Error::NotAFilm { path, reason },
+            Flaw::Damaged(reason) => Error::Damaged { path, reason },
+            Flaw::Contradiction(reason) => Error::Contradiction { path, reason },
+            Flaw::NewerFormat { found, known } => Error::NewerFormat { path, found, known },
+            Flaw::TooLarge(reason) => Error::TooLarge { path, reason },
+            Flaw::Failed { action, source } => Error::File { action, path, source },
+        }
+    }
+
+    /// What explains itself below.
+    fn inner(&self) -> Option<&dyn Explain> {
+        match self {
+            Error::Cache(error) => Some(error),
+            Error::Warm(error) => Some(error),
+            Error::Linux(error) => Some(error),
+            Error::Postgres(error) => Some(error),
+            _ => None,
+        }
+    }
+}
+
+impl Explain for Error {
+    fn kind(&self) -> ErrorKind {
+        match self {
+            Error::NothingSeen(_) => ErrorKind::Privilege,
+            Error::File { source, .. } if source.kind() == io::ErrorKind::PermissionDenied => ErrorKind::Privilege,
+            Error::Damaged { .. } | Error::Contradiction { .. } | Error::TooLarge { .. } | Error::File { .. } => {
+                ErrorKind::Failed
+            }
+            Error::NotAFilm { .. }
+            | Error::NewerFormat { .. }
+            | Error::OtherCluster { .. }
+            | Error::NoFilm(_)
+            | Error::UnknownFilm { .. }
+            | Error::AmbiguousFilm { .. } => ErrorKind::Usage,
+            other => other.inner().map_or(ErrorKind::Failed, Explain::kind),
+        }
+    }
+
+    fn hint(&self) -> Option<String> {
+        let text = match self {
+            Error::NotAFilm { .. } | Error::UnknownFilm { .. } => "pgthaw trace list shows the films that there are",
+            Error::Damaged { path, .. } => {
+                let file = postgres::quote_argument(&path.display().to_string());
+                return Some(format!("record the job again, and remove this one: rm -- {file}"));
+            }
+            Error::Contradiction { .. } | Error::TooLarge { .. } => "pgthaw did not write this: record the job again",
+            Error::NewerFormat { .. } => "install the pgthaw that wrote it, or a newer one, or record the job again",
+            Error::OtherCluster { .. } => {
+                "connect to the cluster that it was recorded on, or record the job on this one"
+            }
+            Error::NoFilm(_) => "pgthaw record -- COMMAND makes one; pgthaw run --like NAME -- COMMAND too",
+            Error::AmbiguousFilm { .. } => "write more of the name",
+            Error::NothingSeen(_) => {
+                "run pgthaw on the server's host, as the owner of the data directory or as root; pgthaw doctor says what is missing"
+            }
+            Error::File { action: "open", source, .. } if source.kind() == io::ErrorKind::NotFound => {
+                "pgthaw trace list shows the films that there are"
+            }
+            Error::File { .. } => return None,
+            other => return other.inner().and_then(Explain::hint),
+        };
+        Some(text.to_owned())
+    }
+
+    fn full_disk(&self) -> Option<FullDisk> {
+        match self {
+            Error::File { path, source, .. } => FullDisk::of_file(source, path, Some("-o FILE, or XDG_STATE_HOME")),
+            other => other.inner().and_then(Explain::full_disk),
+        }
+    }
+}

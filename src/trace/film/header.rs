@@ -1,0 +1,179 @@
+//! What a film says of itself.
+
+use std::time::Duration;
+
+use jiff::Timestamp;
+use parquet::file::metadata::KeyValue;
+use serde::Serialize;
+
+use super::FORMAT_VERSION;
+use crate::cache::MapSource;
+use crate::cache::sealed_file::{Flaw, Metadata, Sealed, encode_pairs, encode_source};
+use crate::trace::event::{Event, EventKind};
+use crate::units::Bytes;
+
+const FORMAT: &str = "pgthaw.film_format_version";
+const RECORDED_AT: &str = "pgthaw.recorded_at";
+const LABEL: &str = "pgthaw.label";
+const JOB: &str = "pgthaw.job";
+const RECORDER: &str = "pgthaw.recorder";
+const RECORDER_PID: &str = "pgthaw.recorder_pid";
+const SECONDS: &str = "pgthaw.seconds";
+const LOST_EVENTS: &str = "pgthaw.lost_events";
+const EVENTS: &str = "pgthaw.events";
+const FETCHED_BLOCKS: &str = "pgthaw.fetched_blocks";
+const PRELOADED_BLOCKS: &str = "pgthaw.preloaded_blocks";
+const BUFFERS_BLOCKS: &str = "pgthaw.buffers_blocks";
+const DEVICE_READS: &str = "pgthaw.device_reads";
+const DEVICE_BYTES: &str = "pgthaw.device_bytes";
+const REMARKS: &str = "pgthaw.remarks";
+
+/// What a film says of itself, without its events.
+#[derive(Clone, Debug, PartialEq)]
+pub struct FilmHeader {
+    pub label: Option<String>,
+    pub recorded_at: Timestamp,
+    pub source: MapSource,
+    /// The job's command; empty where there was none.
+    pub job: String,
+    /// How the events were seen, in words.
+    pub recorder: String,
+    /// The process that recorded: events that it caused itself bear its number.
+    pub recorder_pid: u32,
+    /// From the film's beginning to its end.
+    pub seconds: f64,
+    /// Events that were not seen, as far as they could be counted.
+    pub lost_events: u64,
+    pub totals: Totals,
+    /// Reads of the cluster's device meanwhile, whoever issued them; `None` where there is no device.
+    pub device_reads: Option<u64>,
+    /// Bytes that the device delivered meanwhile.
+    pub device_bytes: Option<Bytes>,
+    pub remarks: Vec<String>,
+}
+
+/// What the events of a film add up to.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Totals {
+    pub events: u64,
+    /// Blocks that the job, or somebody beside it, fetched or requested.
+    pub fetched_blocks: u64,
+    /// Blocks that pgthaw itself brought, for the job.
+    pub preloaded_blocks: u64,
+    /// Blocks that were in shared_buffers before: not proven.
+    pub buffers_blocks: u64,
+}
+
+impl Totals {
+    /// Adds an event of a film that the process `recorder_pid` records.
+    pub fn add(&mut self, event: &Event, recorder_pid: u32) {
+        self.events += 1;
+        let sum = match event.kind {
+            EventKind::Buffers => &mut self.buffers_blocks,
+            EventKind::Fetched if event.pid == recorder_pid => &mut self.preloaded_blocks,
+            EventKind::Fetched | EventKind::Requested => &mut self.fetched_blocks,
+        };
+        *sum += event.blocks.blocks();
+    }
+
+    /// Blocks that a preload would bring, some of them perhaps twice.
+    pub fn wanted_blocks(&self) -> u64 {
+        self.fetched_blocks + self.preloaded_blocks
+    }
+}
+
+impl FilmHeader {
+    /// How long it is.
+    pub fn duration(&self) -> Duration {
+        Duration::try_from_secs_f64(self.seconds).unwrap_or_default()
+    }
+
+    /// So many blocks, in bytes.
+    pub fn bytes(&self, blocks: u64) -> Bytes {
+        Bytes(blocks.saturating_mul(self.source.block_size.into()))
+    }
+}
+
+/// The header as the file's metadata.
+pub fn encode(header: &FilmHeader) -> Vec<KeyValue> {
+    let optional = |number: Option<u64>| number.map(|number| number.to_string()).unwrap_or_default();
+    let Totals { events, fetched_blocks, preloaded_blocks, buffers_blocks } = header.totals;
+    let own = [
+        (RECORDED_AT, header.recorded_at.to_string()),
+        (LABEL, header.label.clone().unwrap_or_default()),
+        (JOB, header.job.clone()),
+        (RECORDER, header.recorder.clone()),
+        (RECORDER_PID, header.recorder_pid.to_string()),
+        (SECONDS, header.seconds.to_string()),
+        (LOST_EVENTS, header.lost_events.to_string()),
+        (EVENTS, events.to_string()),
+        (FETCHED_BLOCKS, fetched_blocks.to_string()),
+        (PRELOADED_BLOCKS, preloaded_blocks.to_string()),
+        (BUFFERS_BLOCKS, buffers_blocks.to_string()),
+        (DEVICE_READS, optional(header.device_reads)),
+        (DEVICE_BYTES, optional(header.device_bytes.map(|bytes| bytes.0))),
+        (REMARKS, serde_json::Value::from(header.remarks.clone()).to_string()),
+    ];
+    let format = (FORMAT, FORMAT_VERSION.to_string());
+    encode_pairs([format].into_iter().chain(encode_source(&header.source)).chain(own))
+}
+
+/// The header of a file that claims to be a film, with every value checked.
+pub fn decode(sealed: &Sealed) -> Result<FilmHeader, Flaw> {
+    let metadata = Metadata::new(sealed.key_values(), FORMAT, FORMAT_VERSION)?;
+    let optional = |key| match metadata.text(key)? {
+        "" => Ok(None),
+        _ => metadata.number(key).map(Some),
+    };
+    let seconds: f64 = metadata.number(SECONDS)?;
+    if !(0.0..1e9).contains(&seconds) {
+        return Err(metadata.wrong(SECONDS));
+    }
+    Ok(FilmHeader {
+        label: Some(metadata.text(LABEL)?).filter(|label| !label.is_empty()).map(str::to_owned),
+        recorded_at: metadata.number(RECORDED_AT)?,
+        source: metadata.decode_source()?,
+        job: metadata.text(JOB)?.to_owned(),
+        recorder: metadata.text(RECORDER)?.to_owned(),
+        recorder_pid: metadata.number(RECORDER_PID)?,
+        seconds,
+        lost_events: metadata.number(LOST_EVENTS)?,
+        totals: Totals {
+            events: metadata.number(EVENTS)?,
+            fetched_blocks: metadata.number(FETCHED_BLOCKS)?,
+            preloaded_blocks: metadata.number(PRELOADED_BLOCKS)?,
+            buffers_blocks: metadata.number(BUFFERS_BLOCKS)?,
+        },
+        device_reads: optional(DEVICE_READS)?,
+        device_bytes: optional(DEVICE_BYTES)?.map(Bytes),
+        remarks: metadata.list(REMARKS)?,
+    })
+}
+
+/// The header of a file that was compared with its checksum, which has to be the one that it names.
+pub fn decode_verified(sealed: &Sealed) -> Result<FilmHeader, Flaw> {
+    sealed.check_digest(&Metadata::new(sealed.key_values(), FORMAT, FORMAT_VERSION)?)?;
+    decode(sealed)
+}
+
+#[cfg(test)]
+impl FilmHeader {
+    /// A header for films of tests.
+    pub fn for_tests() -> FilmHeader {
+        let map = crate::cache::fixtures::map_of(Vec::new());
+        FilmHeader {
+            label: Some("nightly".into()),
+            recorded_at: map.taken_at,
+            source: map.source,
+            job: "psql -f report.sql".into(),
+            recorder: "by looking".into(),
+            recorder_pid: 0,
+            seconds: 2.5,
+            lost_events: 3,
+            totals: Totals::default(),
+            device_reads: None,
+            device_bytes: Some(Bytes(7)),
+            remarks: vec!["one".into()],
+        }
+    }
+}

@@ -1,0 +1,138 @@
+//! Films as they are written and read, and films that were made to do harm.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::Bytes as Memory;
+
+use super::{Film, FilmHeader, FilmWriter, ROWS_PER_GROUP, Totals};
+use crate::cache::fixtures::map_of;
+use crate::cache::sealed_file::mend;
+use crate::files::draft_beside;
+use crate::postgres::{RelationName, RelationPath};
+use crate::trace::{Error, Event, EventKind, FilmRelation};
+use crate::units::{BlockRange, Bytes, Fork};
+
+fn relation(relfilenumber: u32) -> Arc<FilmRelation> {
+    let name =
+        RelationName { database: "app".into(), schema: "public".into(), name: format!("relation_{relfilenumber}") };
+    Arc::new(FilmRelation { name, path: RelationPath::Base { database_oid: 5, relfilenumber } })
+}
+
+fn event(millisecond: u64, relation: &Arc<FilmRelation>, first: u64, blocks: u64, kind: EventKind) -> Event {
+    Event {
+        time: Duration::from_millis(millisecond),
+        relation: Arc::clone(relation),
+        fork: Fork::Main,
+        blocks: BlockRange::new(first, first + blocks),
+        kind,
+        pid: 0,
+        job_bytes: Bytes(millisecond * 8192),
+    }
+}
+
+/// A file of these events.
+fn written(directory: &Path, events: impl Iterator<Item = Event>) -> PathBuf {
+    let path = directory.join("film.parquet");
+    let mut writer = FilmWriter::begin(draft_beside(&path).unwrap(), &path).unwrap();
+    events.for_each(|event| writer.push(&event).unwrap());
+    let (draft, _) = writer.finish(&FilmHeader::for_tests()).unwrap();
+    draft.place("film.parquet").unwrap();
+    path
+}
+
+fn read(path: &Path) -> Result<Vec<Event>, Error> {
+    let film = Film::open(path)?;
+    let mut events = Vec::new();
+    film.visit(|event| events.push(event)).map(|()| events)
+}
+
+#[test]
+fn a_film_is_read_as_it_was_written() {
+    let directory = tempfile::tempdir().unwrap();
+    let (one, two) = (relation(1), relation(2));
+    let own = Event { pid: std::process::id(), ..event(9, &two, 0, 2, EventKind::Fetched) };
+    let events = vec![
+        event(0, &two, 7, 1, EventKind::Buffers),
+        event(1, &one, 4_294_967_294, 1, EventKind::Fetched),
+        event(2, &two, 7, 100, EventKind::Requested),
+        event(3, &one, 0, 5, EventKind::Fetched),
+        own,
+    ];
+    let path = written(directory.path(), events.clone().into_iter());
+    assert_eq!(read(&path).unwrap(), events);
+    let totals = Totals { events: 5, fetched_blocks: 106, preloaded_blocks: 2, buffers_blocks: 1 };
+    let expected = FilmHeader { totals, recorder_pid: std::process::id(), ..FilmHeader::for_tests() };
+    assert_eq!(*Film::open(&path).unwrap().header(), expected);
+    assert_eq!(FilmHeader::read_unverified(&path).unwrap(), expected);
+}
+
+#[test]
+fn a_long_film_has_several_groups_and_an_empty_one_none() {
+    let directory = tempfile::tempdir().unwrap();
+    let one = relation(1);
+    let count = ROWS_PER_GROUP as u64 * 2 + 3;
+    let path = written(directory.path(), (0..count).map(|at| event(at / 100, &one, at, 1, EventKind::Fetched)));
+    let film = Film::open(&path).unwrap();
+    let mut next = 0;
+    film.visit(|event| {
+        assert_eq!(event.blocks.start, next);
+        next += 1;
+    })
+    .unwrap();
+    assert_eq!(next, count);
+    assert_eq!(film.sealed_groups(), 3);
+    let file_bytes = fs::metadata(&path).unwrap().len();
+    assert!(file_bytes < count * 4, "{file_bytes} bytes for {count} events");
+    fs::remove_file(&path).unwrap();
+    assert_eq!(read(&written(directory.path(), std::iter::empty())).unwrap(), []);
+}
+
+#[test]
+fn what_is_cut_off_or_changed_is_told_from_a_film() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = written(directory.path(), (0..100).map(|at| event(at, &relation(1), at, 1, EventKind::Fetched)));
+    let whole = fs::read(&path).unwrap();
+    for (bytes, said) in [
+        (&whole[..whole.len() / 2], "it was cut off"),
+        (&whole[..0], "it is empty"),
+        (&b"select 1; select 2;"[..], "not a Parquet file"),
+    ] {
+        fs::write(&path, bytes).unwrap();
+        let error = read(&path).unwrap_err().to_string();
+        assert!(error.contains(said) && error.contains("film.parquet"), "{error}");
+    }
+    // Wherever a byte is another one, it is found out before anything is believed.
+    for at in (4..whole.len() - 8).step_by(97) {
+        let mut changed = whole.clone();
+        changed[at] ^= 0x20;
+        assert!(Film::new(Memory::from(changed), &path).is_err(), "byte {at}");
+    }
+}
+
+#[test]
+fn what_was_made_to_do_harm_gets_an_error() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = written(directory.path(), (0..100).map(|at| event(at, &relation(1), at, 1, EventKind::Fetched)));
+    let whole = fs::read(&path).unwrap();
+    // With its checksum put right, whatever stands there is an error or a film, and neither a panic nor the machine's memory.
+    let mut refused = 0;
+    for at in 4..whole.len() - 8 {
+        let mut changed = whole.clone();
+        changed[at] = changed[at].wrapping_add(1);
+        let film = Film::new(Memory::from(mend(&changed)), &path);
+        refused += usize::from(film.and_then(|film| film.visit(drop)).is_err());
+    }
+    assert!(refused > 100, "{refused} of {}", whole.len());
+}
+
+#[test]
+fn a_snapshot_is_no_film() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("snapshot.parquet");
+    crate::cache::Snapshot::new(map_of(Vec::new()), None).write(&path).unwrap();
+    let error = read(&path).unwrap_err();
+    assert!(matches!(error, Error::NotAFilm { .. }), "{error}");
+}

@@ -1,0 +1,294 @@
+//! What runs leave behind until their clean-up is done: what was cached before, and what the job brought in. Who is killed leaves it to
+//! the next.
+//!
+//! Each run has a lock in the state directory while it lives. Only the last one to end cleans up, for all: so runs at once do not undo
+//! each other. What came first, before any of them, is what comes back.
+
+use std::fs::{File, TryLockError};
+use std::io;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use jiff::{SignedDuration, Timestamp};
+use roaring::RoaringBitmap;
+
+use super::Error;
+use super::record::Came;
+use crate::cache::sealed_file::DRAFT_PREFIX;
+use crate::cache::{ForkMap, Map, RelationMap, Snapshot};
+use crate::files::{Directory, FILE_MODE, remove_abandoned_drafts};
+
+const LOCK: &str = ".lock";
+const BEFORE: &str = ".before.parquet";
+const BROUGHT: &str = ".brought.parquet";
+
+/// What was left longer ago is not cleaned up any more: what is cached now came since.
+const STALE: SignedDuration = SignedDuration::from_hours(1);
+
+/// How often and how long apart it is tried to be the one who cleans up.
+const TURN_TRIES: u32 = 20;
+const TURN_PAUSE: Duration = Duration::from_millis(50);
+
+/// The runs of one cluster.
+#[derive(Debug)]
+pub struct Journals {
+    directory: Directory,
+    system_identifier: u64,
+}
+
+/// A run that goes on. It lives as long as this is held.
+#[derive(Debug)]
+pub struct Journal {
+    name: String,
+    lock: File,
+}
+
+/// What is to be cleaned up, by whoever holds this: nobody else does meanwhile.
+#[derive(Debug)]
+pub struct Left {
+    /// What was cached before the first of them; `None` where none of them protects anything.
+    pub before: Option<Map>,
+    /// What they brought in, by file and fork.
+    pub brought: Came,
+    /// How many runs it is of.
+    pub runs: usize,
+    pub remarks: Vec<String>,
+    names: Vec<String>,
+    _turn: File,
+}
+
+impl Journals {
+    /// Those of a cluster, in pgthaw's state directory.
+    pub fn open(state: &Path, system_identifier: u64) -> Result<Journals, Error> {
+        let path = state.join("runs").join(system_identifier.to_string());
+        let directory = Directory::create(&path).map_err(|source| Error::file("create", &path, source))?;
+        Ok(Journals { directory, system_identifier })
+    }
+
+    fn failed(&self, action: &'static str) -> impl Fn(io::Error) -> Error {
+        let path = self.directory.path().to_owned();
+        move |source| Error::File { action, path: path.clone(), source }
+    }
+
+    /// A run begins. With `before` it will put back what was cached then.
+    pub fn begin(&self, before: Option<&Map>) -> Result<Journal, Error> {
+        let failed = self.failed("create a file in");
+        let journal = loop {
+            let name = format!("{:016x}", rand::random::<u64>());
+            let lock = self.directory.open_or_create(format!("{name}{LOCK}"), FILE_MODE).map_err(&failed)?;
+            lock.lock().map_err(&failed)?;
+            // Somebody may have swept it before it was locked.
+            if self.directory.holds(format!("{name}{LOCK}"), &lock).map_err(&failed)? {
+                break Journal { name, lock };
+            }
+        };
+        if let Some(before) = before {
+            Snapshot::new(before.clone(), None).write(&self.path(&journal.name, BEFORE))?;
+        }
+        Ok(journal)
+    }
+
+    /// Keeps what a run's job has brought in by now, in place of what it had before. `map` is of the cluster.
+    pub fn keep_brought(&self, journal: &Journal, map: &Map, came: &Came) -> Result<(), Error> {
+        let brought = Map { taken_at: Timestamp::now(), relations: only(map, came), empty: Vec::new(), ..map.clone() };
+        Snapshot::new(brought, None).replace(&self.path(&journal.name, BROUGHT))?;
+        Ok(())
+    }
+
+    fn path(&self, name: &str, ending: &str) -> PathBuf {
+        self.directory.path().join(format!("{name}{ending}"))
+    }
+
+    /// A run has ended. What is to be cleaned up now; `None` when another goes on, which does it when it ends.
+    pub fn end(&self, journal: Journal) -> Result<Option<Left>, Error> {
+        let Journal { lock, .. } = journal;
+        let turn = self.take_turn()?;
+        drop(lock);
+        turn.map_or(Ok(None), |turn| self.collect(turn))
+    }
+
+    /// What runs left that were killed; `None` when there is nothing, or a run goes on, which does it when it ends.
+    pub fn take_left(&self) -> Result<Option<Left>, Error> {
+        let turn = self.take_turn()?;
+        let left = turn.map_or(Ok(None), |turn| self.collect(turn))?;
+        Ok(left.filter(|left| !left.names.is_empty()))
+    }
+
+    /// Does a run go on?
+    pub fn is_any_alive(&self) -> Result<bool, Error> {
+        Ok(self.names()?.iter().any(|name| self.is_alive(name)))
+    }
+
+    fn take_turn(&self) -> Result<Option<File>, Error> {
+        let turn = self.directory.open_or_create("turn", FILE_MODE).map_err(self.failed("create a file in"))?;
+        for _ in 0..TURN_TRIES {
+            match turn.try_lock() {
+                Ok(()) => return Ok(Some(turn)),
+                Err(TryLockError::WouldBlock) => std::thread::sleep(TURN_PAUSE),
+                Err(TryLockError::Error(source)) => return Err(self.failed("lock a file in")(source)),
+            }
+        }
+        Ok(None)
+    }
+
+    fn names(&self) -> Result<Vec<String>, Error> {
+        let entries = self.directory.entries().map_err(self.failed("list"))?;
+        let name = |entry: crate::files::Entry| Some(entry.name.to_str()?.strip_suffix(LOCK)?.to_owned());
+        Ok(entries.into_iter().filter_map(name).collect())
+    }
+
+    fn is_alive(&self, name: &str) -> bool {
+        let lock = self.directory.open_file(format!("{name}{LOCK}"));
+        lock.is_ok_and(|lock| matches!(lock.try_lock(), Err(TryLockError::WouldBlock)))
+    }
+
+    /// What all have left, when none lives.
+    fn collect(&self, turn: File) -> Result<Option<Left>, Error> {
+        let names = self.names()?;
+        if names.iter().any(|name| self.is_alive(name)) {
+            return Ok(None);
+        }
+        let _ = remove_abandoned_drafts(&self.directory, DRAFT_PREFIX);
+        let (before, brought) = (None, Came::new());
+        let mut left = Left { before, brought, runs: 0, remarks: Vec::new(), names, _turn: turn };
+        for name in left.names.clone() {
+            self.add(&mut left, &name);
+        }
+        Ok(Some(left))
+    }
+
+    /// Adds what one run left. What cannot be read is only told: it is in a directory of this user's own.
+    fn add(&self, left: &mut Left, name: &str) {
+        let read = |ending| match Snapshot::read(&self.path(name, ending)) {
+            Ok(snapshot) if snapshot.map.source.system_identifier == self.system_identifier => Ok(Some(snapshot.map)),
+            Ok(_) => Ok(None),
+            Err(crate::cache::Error::File { source, .. }) if source.kind() == io::ErrorKind::NotFound => Ok(None),
+            Err(error) => Err(error),
+        };
+        let brought = match (read(BEFORE), read(BROUGHT)) {
+            (Ok(Some(before)), Ok(brought)) => {
+                let last = brought.as_ref().map_or(before.taken_at, |brought| brought.taken_at);
+                if Timestamp::now().duration_since(last) > STALE {
+                    left.remarks.push(format!("what a run left on {last:.0} is too old to be cleaned up"));
+                    return;
+                }
+                left.runs += 1;
+                if left.before.as_ref().is_none_or(|first| before.taken_at < first.taken_at) {
+                    left.before = Some(before);
+                }
+                brought
+            }
+            (Ok(None), _) => return,
+            (Err(error), _) | (_, Err(error)) => {
+                left.remarks.push(format!("what a run left cannot be cleaned up: {error}"));
+                return;
+            }
+        };
+        for one in brought.into_iter().flat_map(|map| map.relations) {
+            for fork in one.forks {
+                *left.brought.entry((one.relation.path.clone(), fork.fork)).or_default() |= fork.os;
+            }
+        }
+    }
+
+    /// All is cleaned up.
+    pub fn forget(&self, left: Left) -> Result<(), Error> {
+        for (name, ending) in left.names.iter().flat_map(|name| [(name, BROUGHT), (name, BEFORE), (name, LOCK)]) {
+            match self.directory.remove_file(format!("{name}{ending}")) {
+                Err(source) if source.kind() != io::ErrorKind::NotFound => {
+                    return Err(self.failed("remove a file in")(source));
+                }
+                _ => {}
+            }
+        }
+        Ok(())
+    }
+}
+
+/// The relations of a map of which something came, with that as what is cached.
+fn only(map: &Map, came: &Came) -> Vec<RelationMap> {
+    let of_relation = |one: &RelationMap| {
+        let fork = |fork: &ForkMap| {
+            let mut os: RoaringBitmap = came.get(&(one.relation.path.clone(), fork.fork))?.clone();
+            let blocks = fork.blocks.max(os.max().map_or(0, |last| u64::from(last) + 1));
+            os.optimize();
+            Some(ForkMap { os, ..ForkMap::empty(fork.fork, blocks) })
+        };
+        let forks: Vec<ForkMap> = one.forks.iter().filter_map(fork).collect();
+        (!forks.is_empty()).then(|| RelationMap { relation: one.relation.clone(), forks })
+    };
+    map.relations.iter().filter_map(of_relation).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::cache::fixtures::{map_of, relation};
+    use crate::units::Fork;
+
+    fn map(second: i64, blocks: std::ops::Range<u32>) -> Map {
+        let mut fork = ForkMap::empty(Fork::Main, 100);
+        fork.os.insert_range(blocks);
+        let now = Timestamp::now().as_second();
+        Map { taken_at: Timestamp::from_second(now + second).unwrap(), ..map_of(vec![relation(1, fork)]) }
+    }
+
+    fn came(blocks: std::ops::Range<u32>) -> Came {
+        let path = relation(1, ForkMap::empty(Fork::Main, 1)).relation.path;
+        Came::from([((path, Fork::Main), blocks.collect())])
+    }
+
+    fn journals(state: &Path) -> Journals {
+        Journals::open(state, map(0, 0..0).source.system_identifier).unwrap()
+    }
+
+    #[test]
+    fn the_last_one_cleans_up_for_all_to_what_was_before_the_first() {
+        let state = tempfile::tempdir().unwrap();
+        let journals = journals(state.path());
+        let (first, second) = (map(-9, 0..10), map(-5, 0..50));
+        let one = journals.begin(Some(&first)).unwrap();
+        let two = journals.begin(Some(&second)).unwrap();
+        let neither = journals.begin(None).unwrap();
+        journals.keep_brought(&one, &first, &came(20..30)).unwrap();
+        journals.keep_brought(&one, &first, &came(20..40)).unwrap();
+        journals.keep_brought(&two, &second, &came(60..70)).unwrap();
+        assert!(journals.end(one).unwrap().is_none(), "others go on");
+        assert!(journals.take_left().unwrap().is_none());
+        assert!(journals.end(two).unwrap().is_none() && journals.is_any_alive().unwrap());
+        let left = journals.end(neither).unwrap().unwrap();
+        assert_eq!((left.runs, left.before.as_ref().unwrap().os_blocks()), (2, 10));
+        assert_eq!(left.brought.values().map(RoaringBitmap::len).sum::<u64>(), 30);
+        journals.forget(left).unwrap();
+        assert!(journals.take_left().unwrap().is_none());
+    }
+
+    #[test]
+    fn what_a_killed_run_left_is_there_for_the_next_unless_it_is_old() {
+        let state = tempfile::tempdir().unwrap();
+        let journals = journals(state.path());
+        let before = map(-4, 0..10);
+        let killed = journals.begin(Some(&before)).unwrap();
+        journals.keep_brought(&killed, &before, &came(20..30)).unwrap();
+        drop(killed);
+        let left = journals.take_left().unwrap().unwrap();
+        assert_eq!((left.runs, left.before.is_some(), left.brought.len()), (1, true, 1));
+        drop(left);
+        assert!(journals.take_left().unwrap().is_some(), "it is there until it is done");
+        journals.forget(journals.take_left().unwrap().unwrap()).unwrap();
+        drop(journals.begin(Some(&map(-4000, 0..10))).unwrap());
+        let left = journals.take_left().unwrap().unwrap();
+        assert!(left.before.is_none() && left.remarks[0].contains("too old"), "{left:?}");
+    }
+
+    #[test]
+    fn what_cannot_be_read_is_told_and_done_with() {
+        let state = tempfile::tempdir().unwrap();
+        let journals = journals(state.path());
+        let killed = journals.begin(Some(&map(-4, 0..10))).unwrap();
+        std::fs::write(journals.path(&killed.name, BEFORE), "PAR1").unwrap();
+        drop(killed);
+        let left = journals.take_left().unwrap().unwrap();
+        assert!(left.before.is_none() && left.remarks[0].contains("cannot be cleaned up"), "{left:?}");
+    }
+}

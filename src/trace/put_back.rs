@@ -1,0 +1,281 @@
+//! Puts the caches back to what they were before a job: only what it brought in goes, only what it pushed out comes back.
+
+use std::collections::HashMap;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Instant;
+
+use roaring::RoaringBitmap;
+use serde::Serialize;
+
+use super::Error;
+use super::journal::Left;
+use super::polling::runs;
+use super::record::Came;
+use crate::cache::{ForkMap, Map, MapInputs, RelationMap, TierState, Tiers, read_map_of};
+use crate::linux;
+use crate::linux::page_cache::{CachedFile, PageCache, read_resident_pages};
+use crate::postgres::{DataDirectory, Database, RelationPath, Server};
+use crate::units::{Bytes, Fork, PageRange};
+use crate::warm::plan::Geometry;
+use crate::warm::restore::{Answer, Host, Place, Request, Restore, RestoreOptions, SystemRoom};
+use crate::warm::traffic::ServerTraffic;
+use crate::warm::{Control, PlannedDevice, Refusal, Sharing, SkipReason, TierReceipt, Unwatched};
+
+/// Connections that load shared_buffers.
+const CONNECTIONS: usize = 4;
+
+/// What was put back. Everything was measured afterwards.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub struct PutBack {
+    /// Runs that it was for: more than one when others had ended or were killed before.
+    pub runs: usize,
+    /// Bytes that the jobs had brought into the page cache and that were there at the end, and those that are still there.
+    pub brought_bytes: Bytes,
+    pub stayed_bytes: Bytes,
+    /// Bytes of the page cache that were gone, and those that are back.
+    pub gone_bytes: Bytes,
+    pub back_bytes: Bytes,
+    /// Bytes of shared_buffers that were gone, and those that are back; `None` where nobody could see.
+    pub buffers_gone_bytes: Option<Bytes>,
+    pub buffers_back_bytes: Option<Bytes>,
+    pub seconds: f64,
+    pub remarks: Vec<String>,
+}
+
+/// What is put back, and where.
+pub struct PuttingBack<'a> {
+    pub directory: &'a DataDirectory,
+    /// `None`: the page cache alone.
+    pub server: Option<Server>,
+    pub databases: &'a [Database],
+    pub page_cache: Arc<dyn PageCache>,
+    /// Whose memory the page cache is charged to and looked at.
+    pub room: SystemRoom,
+    pub device: PlannedDevice,
+    pub control: Arc<Control>,
+}
+
+impl std::fmt::Debug for PuttingBack<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("PuttingBack").field("directory", &self.directory).finish_non_exhaustive()
+    }
+}
+
+impl PuttingBack<'_> {
+    /// Does it, and looks again.
+    pub async fn run(self, left: &Left) -> Result<PutBack, Error> {
+        let started = Instant::now();
+        let mut done = PutBack { runs: left.runs, remarks: left.remarks.clone(), ..PutBack::default() };
+        let Some(before) = &left.before else { return Ok(done) };
+        let with_buffers = before.buffers == TierState::Measured && self.server.is_some();
+        let inputs = MapInputs {
+            server: self.server.as_ref(),
+            data_directory: Some(self.directory),
+            page_cache: &*self.page_cache,
+            databases: self.databases,
+            names: None,
+            progress: &|_, _| (),
+        };
+        let now = read_map_of(inputs, with_buffers).await?;
+        if let TierState::Unknown { reason } = &now.os {
+            return Err(Error::NothingSeen(reason.clone()));
+        }
+        self.drop_brought(before, &left.brought, &mut done);
+        let gone = compute_gone(before, &now);
+        let bytes = |blocks: u64| Bytes(blocks * u64::from(before.source.block_size));
+        done.gone_bytes = bytes(gone.os_blocks());
+        let sees_buffers = now.buffers == TierState::Measured;
+        done.buffers_gone_bytes = sees_buffers.then(|| bytes(gone.buffer_blocks()));
+        if gone.relations.is_empty() {
+            done.buffers_back_bytes = done.buffers_gone_bytes;
+        } else {
+            self.bring_back(gone, sees_buffers, &mut done).await;
+        }
+        done.seconds = started.elapsed().as_secs_f64();
+        Ok(done)
+    }
+
+    /// Drops what the jobs brought and nobody had cached before.
+    fn drop_brought(&self, before: &Map, brought: &Came, done: &mut PutBack) {
+        let cached: HashMap<(&RelationPath, Fork), &RoaringBitmap> =
+            before.forks().map(|(relation, fork)| ((&relation.path, fork.fork), &fork.os)).collect();
+        for ((path, fork), blocks) in brought {
+            let own = cached.get(&(path, *fork)).map_or_else(|| blocks.clone(), |before| blocks - *before);
+            if own.is_empty() || self.control.is_interrupted() {
+                continue;
+            }
+            let dropping = Dropping {
+                page_cache: &*self.page_cache,
+                directory: &self.directory.path,
+                geometry: Geometry {
+                    block_size: before.source.block_size,
+                    segment_blocks: before.source.segment_blocks,
+                },
+            };
+            match dropping.apply(path, *fork, &own) {
+                Ok((there, stayed)) => {
+                    done.brought_bytes += there;
+                    done.stayed_bytes += stayed;
+                }
+                Err(error) => done.remarks.push(format!("what was brought in of {path} may still be there: {error}")),
+            }
+        }
+    }
+
+    /// Brings back what is gone, as a restore does, and takes its word for what is there then.
+    async fn bring_back(self, gone: Map, sees_buffers: bool, done: &mut PutBack) {
+        let geometry = Geometry { block_size: gone.source.block_size, segment_blocks: gone.source.segment_blocks };
+        let buffers_budget = done.buffers_gone_bytes;
+        let tiers = Tiers { os: true, buffers: sees_buffers && buffers_budget > Some(Bytes(0)) };
+        let options = RestoreOptions {
+            device: self.device,
+            seeks: false,
+            threads: self.device.profile.depth as usize,
+            sharing: Sharing::Fair,
+            connections: CONNECTIONS,
+            budget: None,
+            buffers_budget,
+            max_rate: None,
+            create_extensions: false,
+            no_double: false,
+            is_dry_run: false,
+            same_cluster: true,
+            awaits_server: false,
+        };
+        let postmaster = self.directory.clone();
+        let host = Host {
+            page_cache: self.page_cache,
+            room: Arc::new(self.room),
+            traffic: Arc::new(ServerTraffic::new(move || Some(postmaster.read_postmaster()?.pid))),
+            control: self.control,
+            watcher: Arc::new(Unwatched),
+        };
+        let place = Place { directory: self.directory.path.clone(), geometry };
+        let server = self.server.ok_or_else(|| Refusal::because(SkipReason::NoServer));
+        let answer = async { Ok::<_, std::convert::Infallible>(Answer { server, remarks: Vec::new() }) };
+        let Ok(receipt) = Restore::new(Request::new(gone, tiers), options, Ok(place), host).run(answer).await;
+        let back = |tier: Option<TierReceipt>| tier.and_then(|tier| tier.resident_after_bytes);
+        // The page cache is asked for what shared_buffers had too, and that was not all gone from it.
+        done.back_bytes = back(receipt.os).unwrap_or_default().min(done.gone_bytes);
+        done.buffers_back_bytes = done.buffers_gone_bytes.map(|_| back(receipt.buffers).unwrap_or_default());
+        done.remarks.extend(receipt.remarks);
+    }
+}
+
+/// What was cached before and is not now. What of it has no file any more is left out.
+fn compute_gone(before: &Map, now: &Map) -> Map {
+    let there: HashMap<(&RelationPath, Fork), &ForkMap> =
+        now.forks().map(|(relation, fork)| ((&relation.path, fork.fork), fork)).collect();
+    let gone_of = |relation: &RelationPath, fork: &ForkMap| {
+        let now = there.get(&(relation, fork.fork))?;
+        let end = u32::try_from(now.blocks).unwrap_or(u32::MAX);
+        let minus = |before: &RoaringBitmap, now: &RoaringBitmap| {
+            let mut gone = before - now;
+            gone.remove_range(end..);
+            gone
+        };
+        let buffered = now.all_buffers();
+        let buffers = fork.buffers.each_ref().map(|level| minus(level, &buffered));
+        let gone = ForkMap { os: minus(&fork.os, &now.os), buffers, ..ForkMap::empty(fork.fork, now.blocks) };
+        (!gone.os.is_empty() || gone.buffers.iter().any(|level| !level.is_empty())).then_some(gone)
+    };
+    let relation = |one: &RelationMap| {
+        let forks: Vec<ForkMap> = one.forks.iter().filter_map(|fork| gone_of(&one.relation.path, fork)).collect();
+        (!forks.is_empty()).then(|| RelationMap { relation: one.relation.clone(), forks })
+    };
+    let relations = before.relations.iter().filter_map(relation).collect();
+    Map { relations, buffers: now.buffers.clone(), ..before.clone() }
+}
+
+/// Drops blocks of one cluster's files from the page cache.
+struct Dropping<'a> {
+    page_cache: &'a dyn PageCache,
+    directory: &'a Path,
+    geometry: Geometry,
+}
+
+impl Dropping<'_> {
+    /// Drops these blocks of a fork, and says how many bytes of them were there, and how many still are.
+    fn apply(&self, path: &RelationPath, fork: Fork, blocks: &RoaringBitmap) -> Result<(Bytes, Bytes), linux::Error> {
+        let segment_blocks = u64::from(self.geometry.segment_blocks);
+        let (mut there, mut stayed) = (Bytes(0), Bytes(0));
+        let last = blocks.max().map_or(0, u64::from);
+        for number in 0..=(last / segment_blocks) as u32 {
+            let first = u64::from(number) * segment_blocks;
+            let of_segment: Vec<PageRange> = runs(blocks)
+                .into_iter()
+                .filter(|run| run.end > first && run.start < first + segment_blocks)
+                .map(|run| (run.start.max(first) - first, run.end.min(first + segment_blocks) - first))
+                .map(|(start, end)| self.pages(start, end))
+                .collect();
+            if of_segment.is_empty() {
+                continue;
+            }
+            let Some(file) = self.page_cache.open(&path.segment_file(self.directory, fork, number))? else { break };
+            there += self.count(&*file, &of_segment)?;
+            of_segment.iter().try_for_each(|pages| file.apply_drop(*pages))?;
+            stayed += self.count(&*file, &of_segment)?;
+        }
+        Ok((there, stayed))
+    }
+
+    fn pages(&self, start: u64, end: u64) -> PageRange {
+        let (block_size, page_bytes) = (u64::from(self.geometry.block_size), self.page_cache.page_bytes());
+        PageRange::new(start * block_size / page_bytes, (end * block_size).div_ceil(page_bytes))
+    }
+
+    /// Bytes of these pages that are cached. Both lists are in order.
+    fn count(&self, file: &dyn CachedFile, wanted: &[PageRange]) -> Result<Bytes, linux::Error> {
+        let page_bytes = self.page_cache.page_bytes();
+        let mut cached = read_resident_pages(file, page_bytes)?.into_iter().peekable();
+        let mut pages = 0;
+        for want in wanted {
+            while let Some(run) = cached.peek() {
+                pages += run.end.min(want.end).saturating_sub(run.start.max(want.start));
+                if run.end > want.end {
+                    break;
+                }
+                cached.next();
+            }
+        }
+        Ok(Bytes(pages * page_bytes))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::cache::fixtures::{map_of, relation};
+    use crate::linux::page_cache::FakePageCache;
+
+    fn fork(os: std::ops::Range<u32>, blocks: u64) -> ForkMap {
+        ForkMap { os: os.collect(), ..ForkMap::empty(Fork::Main, blocks) }
+    }
+
+    #[test]
+    fn only_what_is_there_and_not_cached_is_gone() {
+        let mut buffered = fork(0..10, 100);
+        buffered.buffers[3].insert_range(90..99);
+        let before = map_of(vec![relation(1, buffered), relation(2, fork(0..10, 10)), relation(3, fork(0..5, 9))]);
+        let now = map_of(vec![relation(1, fork(5..20, 95)), relation(3, fork(0..9, 9))]);
+        let gone = compute_gone(&before, &now);
+        assert_eq!((gone.relations.len(), gone.os_blocks(), gone.buffer_blocks()), (1, 5, 5));
+    }
+
+    #[test]
+    fn what_was_brought_is_dropped_and_what_stays_is_counted() {
+        let cache = FakePageCache::new();
+        let file = Path::new("/data/base/5/1");
+        cache.insert(file, 100 * 8192, &[PageRange::new(0, 100)]);
+        cache.pin(file, PageRange::new(20, 22));
+        let geometry = Geometry { block_size: 8192, segment_blocks: 40 };
+        let dropping = Dropping { page_cache: &cache, directory: Path::new("/data"), geometry };
+        let path = relation(1, fork(0..0, 1)).relation.path;
+        let blocks: RoaringBitmap = (5..20).chain(39..45).chain(60..61).collect();
+        let (there, stayed) = dropping.apply(&path, Fork::Main, &blocks).unwrap();
+        assert_eq!((there, stayed), (Bytes(16 * 8192), Bytes(8192)));
+        let expected = [PageRange::new(0, 10), PageRange::new(20, 22), PageRange::new(40, 78), PageRange::new(80, 100)];
+        assert_eq!(cache.resident(file), expected);
+    }
+}

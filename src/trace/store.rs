@@ -1,0 +1,180 @@
+//! Where films are kept: as snapshots are, a directory per cluster, a file per film, numbered in the order in which they were taken.
+
+use std::cmp::Reverse;
+use std::path::{Path, PathBuf};
+
+use super::Error;
+use super::film::{Film, FilmHeader};
+use super::record::Recorded;
+use crate::cache::{Generation, NEWEST, SnapshotStore, is_path};
+use crate::files::{Draft, draft_beside};
+use crate::warm::state_directory;
+
+/// Films that are kept under one name.
+pub const KEPT: usize = 7;
+
+/// A film with this share of the blocks of the largest is as good as that: 0 to 1.
+const WHOLE: f64 = 0.8;
+
+/// The films of this user.
+#[derive(Clone, Debug)]
+pub struct FilmStore(SnapshotStore);
+
+/// A film that a job's blocks are taken from, and what was passed over for it.
+#[derive(Debug)]
+pub struct Like {
+    pub film: Option<Film<std::fs::File>>,
+    /// The film that tells best how the job goes alone, in which order and for how long, where that is another one: of those as large
+    /// the one of which the least was preloaded.
+    pub alone: Option<Film<std::fs::File>>,
+    /// Its name in the store.
+    pub name: String,
+    pub remarks: Vec<String>,
+}
+
+impl FilmStore {
+    /// The store in pgthaw's state directory.
+    pub fn open() -> FilmStore {
+        FilmStore::at(state_directory().join("films"))
+    }
+
+    /// The store in a directory.
+    pub fn at(root: PathBuf) -> FilmStore {
+        FilmStore(SnapshotStore::of_others(root))
+    }
+
+    pub fn root(&self) -> &Path {
+        self.0.root()
+    }
+
+    /// A file that will be a film: in the store, or where `path` says. Also what messages call it.
+    pub fn begin(&self, system_identifier: u64, path: Option<&Path>) -> Result<(Draft, PathBuf), Error> {
+        match path {
+            None => Ok((self.0.begin(system_identifier)?, self.0.cluster_directory(system_identifier))),
+            Some(path) => {
+                let draft = draft_beside(path).map_err(|source| Error::file("create a file beside", path, source))?;
+                Ok((draft, path.to_owned()))
+            }
+        }
+    }
+
+    /// Gives a film its place. Under `path` nothing may be yet.
+    pub fn place(&self, recorded: Recorded, path: Option<&Path>) -> Result<(PathBuf, FilmHeader), Error> {
+        let Recorded { draft, header } = recorded;
+        let path = match path {
+            Some(path) => {
+                let placed = draft.place_new(path.file_name().unwrap_or_default());
+                placed.map_err(|source| Error::file("write", path, source))?;
+                path.to_owned()
+            }
+            None => {
+                let cluster = header.source.system_identifier;
+                self.0.place(draft, cluster, header.recorded_at, header.label.as_deref())?.path
+            }
+        };
+        Ok((path, header))
+    }
+
+    /// Every film of every cluster: the clusters in order, of each the newest first.
+    pub fn read_all(&self) -> Result<Vec<Generation>, Error> {
+        Ok(self.0.read_all()?)
+    }
+
+    /// The file that `name` means: a path, `newest`, a label's newest, or the beginning of a name.
+    pub fn find(&self, name: &str) -> Result<PathBuf, Error> {
+        if is_path(name) {
+            return Ok(name.into());
+        }
+        let films = self.read_all()?;
+        if films.is_empty() {
+            return Err(Error::NoFilm(self.root().to_owned()));
+        }
+        if let Some(one) = films.iter().find(|one| name == NEWEST || one.label() == Some(name) || one.name == name) {
+            return Ok(one.path.clone());
+        }
+        let matching: Vec<&Generation> =
+            films.iter().filter(|one| !name.is_empty() && one.name.starts_with(name)).collect();
+        match matching.as_slice() {
+            [one] => Ok(one.path.clone()),
+            [] => Err(Error::UnknownFilm { name: name.to_owned(), directory: self.root().to_owned() }),
+            several => {
+                let candidates = several.iter().map(|one| one.name.clone()).collect();
+                Err(Error::AmbiguousFilm { name: name.to_owned(), candidates })
+            }
+        }
+    }
+
+    /// The film under `label` that says best what `job` will touch: of those of the same command if there are any, the newest that has
+    /// four fifths of the blocks of the largest, for a job that ran on a warm server left a small one. What cannot be read is passed over.
+    pub fn find_like(&self, cluster: u64, label: &str, job: &str) -> Result<Like, Error> {
+        let mut remarks = Vec::new();
+        let mut films = Vec::new();
+        for one in self.0.read_generations(cluster)?.into_iter().filter(|one| one.label() == Some(label)) {
+            match read_header(&one) {
+                Ok(header) if header.source.system_identifier != cluster => remarks.push(format!(
+                    "film {} was passed over: {}",
+                    one.name,
+                    Error::OtherCluster { path: one.path, film: header.source.system_identifier, cluster }
+                )),
+                Ok(header) => films.push((one, header)),
+                Err(error) => remarks.push(format!("film {} was passed over: {error}", one.name)),
+            }
+        }
+        if films.iter().any(|(_, header)| header.job == job) {
+            films.retain(|(_, header)| header.job == job);
+        }
+        while let Some(at) = choose(films.iter().map(|(_, header)| header.totals.wanted_blocks())) {
+            let whole = films[at].1.totals.wanted_blocks() as f64 * WHOLE;
+            let alike = films.iter().filter(|(_, header)| header.totals.wanted_blocks() as f64 >= whole);
+            let alone = alike.min_by_key(|(_, header)| header.totals.preloaded_blocks).map(|(one, _)| one.path.clone());
+            let (one, _) = films.remove(at);
+            let alone = alone.filter(|alone| *alone != one.path).and_then(|path| Film::open(&path).ok());
+            match Film::open(&one.path) {
+                Ok(film) => return Ok(Like { film: Some(film), alone, name: one.name, remarks }),
+                Err(error) => remarks.push(format!("film {} was passed over: {error}", one.name)),
+            }
+        }
+        Ok(Like { film: None, alone: None, name: String::new(), remarks })
+    }
+
+    /// Removes all films of a label but the newest [`KEPT`] and the largest, and returns how many.
+    pub fn prune(&self, cluster: u64, label: &str) -> Result<usize, Error> {
+        let films = self.0.read_generations(cluster)?.into_iter().filter(|one| one.label() == Some(label));
+        let size = |one: &Generation| read_header(one).map_or(0, |header| header.totals.wanted_blocks());
+        let mut old: Vec<Generation> = films.collect();
+        let largest = old.iter().enumerate().max_by_key(|(at, one)| (size(one), Reverse(*at))).map(|(at, _)| at);
+        let mut place = 0..old.len();
+        old.retain(|_| place.next().is_some_and(|at| at >= KEPT && Some(at) != largest));
+        let mut removed = 0;
+        for one in old {
+            removed += usize::from(self.0.drop_if_there(&one)?);
+        }
+        Ok(removed)
+    }
+}
+
+/// What a film in the store says of itself; its file may be damaged.
+fn read_header(one: &Generation) -> Result<FilmHeader, Error> {
+    one.require_file()?;
+    FilmHeader::read_unverified(&one.path)
+}
+
+/// Of films with so many blocks, the newest first, the one to take; `None` when none has any.
+fn choose(blocks: impl Iterator<Item = u64> + Clone) -> Option<usize> {
+    let largest = blocks.clone().max().filter(|largest| *largest > 0)?;
+    blocks.into_iter().position(|blocks| blocks as f64 >= largest as f64 * WHOLE)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_newest_film_that_is_nearly_whole_is_taken() {
+        let choose = |blocks: &[u64]| choose(blocks.iter().copied());
+        assert_eq!(choose(&[10, 90, 100]), Some(1));
+        assert_eq!(choose(&[80, 90, 100]), Some(0));
+        assert_eq!(choose(&[0, 0]), None);
+        assert_eq!(choose(&[]), None);
+    }
+}

@@ -1,0 +1,212 @@
+//! What a film says that a job will touch, held against what is there and cached now.
+
+use std::collections::HashMap;
+
+use parquet::file::reader::ChunkReader;
+use roaring::RoaringBitmap;
+
+use super::Error;
+use super::event::{Event, EventKind};
+use super::film::Film;
+use crate::cache::{ForkMap, Map};
+use crate::postgres::RelationPath;
+use crate::units::Fork;
+use crate::warm::plan::{Precedence, WantedFork};
+
+/// Pieces of a film whose order is kept, 12 bytes each: the job of a longer one takes hours.
+const PIECES_MAX: usize = 4 << 20;
+
+/// Neighbouring blocks that the job touched for the first time together.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Piece {
+    /// Index in [`Touched::forks`].
+    pub fork: u32,
+    pub start: u32,
+    pub blocks: u32,
+}
+
+/// One fork that a film has something of, and that is still there.
+#[derive(Clone, Debug, PartialEq)]
+pub struct TouchedFork {
+    /// The relation's index in the map, and its file.
+    pub relation: usize,
+    pub path: RelationPath,
+    pub fork: Fork,
+    /// Blocks that the fork has now.
+    pub blocks: u64,
+    pub touched: RoaringBitmap,
+    /// Blocks that are cached now.
+    pub resident: RoaringBitmap,
+}
+
+/// What a job will touch, in the order of its film.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Touched {
+    pub forks: Vec<TouchedFork>,
+    pub pieces: Vec<Piece>,
+    /// Relations of the film whose files are not there any more, by name: dropped or rewritten since.
+    pub gone: Vec<String>,
+    /// Blocks of the film that are beyond the end of their file now.
+    pub truncated_blocks: u64,
+    /// There were more pieces than are kept in order.
+    pub is_too_long: bool,
+}
+
+impl Touched {
+    /// Reads films of a job, the one whose order counts first. A relation is the same when its file and its name are. What was in
+    /// shared_buffers alone is not proven, and left out.
+    pub fn read<S: ChunkReader + 'static>(films: &[&Film<S>], map: &Map) -> Result<Touched, Error> {
+        let there = there(map);
+        let mut touched = Touched::default();
+        // What a relation of the film became; one that is gone is `None`.
+        let mut places: HashMap<(RelationPath, Fork), Option<u32>> = HashMap::new();
+        let mut add = |event: Event| {
+            if event.kind == EventKind::Buffers {
+                return;
+            }
+            let key = (event.relation.path.clone(), event.fork);
+            let place = *places.entry(key).or_insert_with_key(|(path, fork)| {
+                let found =
+                    there.get(&(path, *fork)).filter(|(at, _)| map.relations[*at].relation.name == event.relation.name);
+                match found {
+                    Some((at, of_map)) => Some(touched.add_fork(*at, path.clone(), of_map)),
+                    None => {
+                        touched.gone.push(event.relation.name.to_string());
+                        None
+                    }
+                }
+            });
+            let Some(place) = place else { return };
+            let end = event.blocks.end.min(touched.forks[place as usize].blocks);
+            touched.truncated_blocks += event.blocks.end - end.max(event.blocks.start);
+            if event.blocks.start < end {
+                touched.add_piece(place, event.blocks.start as u32, end as u32);
+            }
+        };
+        films.iter().try_for_each(|film| film.visit(&mut add))?;
+        touched.gone.sort();
+        touched.gone.dedup();
+        Ok(touched)
+    }
+
+    fn add_fork(&mut self, relation: usize, path: RelationPath, fork: &ForkMap) -> u32 {
+        let (touched, resident) = (RoaringBitmap::new(), fork.os.clone());
+        self.forks.push(TouchedFork { relation, path, fork: fork.fork, blocks: fork.blocks, touched, resident });
+        self.forks.len() as u32 - 1
+    }
+
+    /// Adds those of the blocks that were not touched before.
+    fn add_piece(&mut self, fork: u32, start: u32, end: u32) {
+        let touched = &mut self.forks[fork as usize].touched;
+        let before = touched.range_cardinality(start..end);
+        if before == u64::from(end - start) {
+            return;
+        }
+        if self.pieces.len() == PIECES_MAX {
+            self.is_too_long = true;
+        } else if before == 0 {
+            self.pieces.push(Piece { fork, start, blocks: end - start });
+        } else {
+            let mut run: Option<Piece> = None;
+            for block in (start..end).filter(|block| !touched.contains(*block)) {
+                match &mut run {
+                    Some(piece) if piece.start + piece.blocks == block => piece.blocks += 1,
+                    _ => self.pieces.extend(run.replace(Piece { fork, start: block, blocks: 1 })),
+                }
+            }
+            self.pieces.extend(run);
+        }
+        touched.insert_range(start..end);
+    }
+
+    /// What to plan reads for: every touched block is as good as another.
+    pub fn wanted(&self) -> Vec<WantedFork> {
+        let wanted = |one: &TouchedFork| WantedFork {
+            precedence: Precedence::ByHeat,
+            is_index: false,
+            blocks: one.blocks,
+            levels: vec![(1.0, one.touched.clone())],
+            resident: one.resident.clone(),
+            places: Vec::new(),
+        };
+        self.forks.iter().map(wanted).collect()
+    }
+
+    /// Distinct blocks.
+    pub fn blocks(&self) -> u64 {
+        self.forks.iter().map(|fork| fork.touched.len()).sum()
+    }
+
+    /// Those of them that are not cached.
+    pub fn missing_blocks(&self) -> u64 {
+        self.forks.iter().map(|fork| fork.touched.len() - fork.touched.intersection_len(&fork.resident)).sum()
+    }
+}
+
+/// Where each fork of a map is.
+fn there(map: &Map) -> HashMap<(&RelationPath, Fork), (usize, &ForkMap)> {
+    let relations = map.relations.iter().enumerate();
+    let forks =
+        relations.flat_map(|(at, one)| one.forks.iter().map(move |fork| ((&one.relation.path, fork.fork), (at, fork))));
+    forks.collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+    use std::time::Duration;
+
+    use super::*;
+    use crate::cache::RelationMap;
+    use crate::cache::fixtures::{map_of, relation};
+    use crate::files::draft_beside;
+    use crate::trace::{FilmHeader, FilmRelation, FilmWriter};
+    use crate::units::{BlockRange, Bytes};
+
+    /// A relation of so many blocks, the first of which are cached.
+    fn there(number: u32, blocks: u64, cached: u32) -> RelationMap {
+        relation(number, ForkMap { os: (0..cached).collect(), ..ForkMap::empty(Fork::Main, blocks) })
+    }
+
+    /// A film of these relations' blocks.
+    fn film(place: &tempfile::TempDir, name: &str, events: &[(u32, u64, u64, EventKind)]) -> Film<std::fs::File> {
+        let path = place.path().join(name);
+        let mut writer = FilmWriter::begin(draft_beside(&path).unwrap(), &path).unwrap();
+        for (number, first, end, kind) in events {
+            let of = there(*number, 1, 0).relation;
+            let relation = Arc::new(FilmRelation { name: of.name, path: of.path });
+            let (blocks, job_bytes) = (BlockRange::new(*first, *end), Bytes(0));
+            let (time, fork, kind) = (Duration::ZERO, Fork::Main, *kind);
+            writer.push(&Event { time, relation, fork, blocks, kind, pid: 0, job_bytes }).unwrap();
+        }
+        let (draft, _) = writer.finish(&FilmHeader::for_tests()).unwrap();
+        draft.place(name).unwrap();
+        Film::open(&path).unwrap()
+    }
+
+    #[test]
+    fn a_film_is_held_against_what_is_there() {
+        use EventKind::{Buffers, Fetched};
+        let place = tempfile::tempdir().unwrap();
+        let alone = film(&place, "alone", &[(1, 50, 60, Fetched), (2, 0, 4, Fetched), (1, 0, 5, Fetched)]);
+        let newest = film(
+            &place,
+            "newest",
+            &[
+                (1, 0, 10, Fetched),
+                (3, 0, 10, Fetched),
+                (4, 0, 10, Fetched),
+                (1, 70, 80, Buffers),
+                (1, 95, 105, Fetched),
+            ],
+        );
+        let mut renamed = there(4, 10, 0);
+        renamed.relation.name.name = "another".into();
+        let map = map_of(vec![there(1, 100, 52), there(2, 4, 0), renamed]);
+        let touched = Touched::read(&[&alone, &newest], &map).unwrap();
+        let pieces: Vec<(u32, u32, u32)> = touched.pieces.iter().map(|one| (one.fork, one.start, one.blocks)).collect();
+        assert_eq!(pieces, [(0, 50, 10), (1, 0, 4), (0, 0, 5), (0, 5, 5), (0, 95, 5)], "each block once");
+        assert_eq!(touched.gone, ["public.relation_3", "public.relation_4"]);
+        assert_eq!((touched.truncated_blocks, touched.blocks(), touched.missing_blocks()), (5, 29, 17));
+    }
+}

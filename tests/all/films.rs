@@ -1,0 +1,322 @@
+//! `pgthaw record`, `run` and `trace` on real servers: a cold job is recorded, preloaded, and leaves the cache as it was.
+
+use std::fs;
+use std::io::Write as _;
+use std::path::PathBuf;
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+use rustix::process::{Pid, Signal, kill_process};
+use serde_json::Value;
+
+use crate::servers::{self, Output, TestServer};
+
+/// `t` is what the job reads, row by row in no order; `u` is what others have in memory.
+const TABLES: &str = "
+    CREATE EXTENSION pg_buffercache;
+    CREATE EXTENSION pg_prewarm;
+    CREATE TABLE t AS SELECT i, (i * 7919) % 40000 AS j, repeat('t', 1500) AS body FROM generate_series(0, 39999) AS i;
+    CREATE INDEX t_j ON t (j);
+    CREATE TABLE u AS SELECT i, repeat('u', 900) AS body FROM generate_series(1, 8000) AS i;
+    VACUUM ANALYZE;
+    CHECKPOINT;
+";
+
+/// Waits first, so that a preload has its time however fast the disk is.
+const JOB: &str = "SELECT pg_sleep(2); SET enable_seqscan = off; SET enable_bitmapscan = off; SET enable_sort = off;
+    SELECT sum(length(body)) FROM (SELECT body FROM t ORDER BY j) AS in_no_order";
+
+/// The kernel may take a page back at any time, 0 to 1.
+const RESIDENT_MIN: f64 = 0.9;
+
+fn server(version: u32) -> TestServer {
+    let server = servers::start(version, &[("shared_buffers", "16MB"), ("max_parallel_workers_per_gather", "0")]);
+    server.psql(TABLES);
+    server
+}
+
+/// No buffer, no page.
+fn make_cold(server: &mut TestServer) {
+    server.restart();
+    server.pgthaw(&["evict", "--all", "--tier", "os"]).ok();
+}
+
+/// psql's path and options, for the job.
+fn psql(server: &TestServer) -> String {
+    server.command_of("psql").get_program().to_str().unwrap().to_owned()
+}
+
+fn run(server: &TestServer, options: &[&str], sql: &str) -> (Output, Value) {
+    let psql = psql(server);
+    let arguments = ["run", "--json", "--riops", "3000", "--rbps", "125MiB"];
+    let output = server.pgthaw(&[&arguments, options, &["--", &psql, "-XAtqc", sql]].concat()).ok();
+    let receipt = receipt(&output);
+    (output, receipt)
+}
+
+/// pgthaw's own words, which are the last line of standard error.
+fn receipt(output: &Output) -> Value {
+    let line = output.stderr.trim_end().lines().last().unwrap_or_default();
+    serde_json::from_str(line).unwrap_or_else(|error| panic!("{error}: {output:?}"))
+}
+
+fn number(value: &Value, path: &str) -> u64 {
+    value.pointer(path).and_then(Value::as_u64).unwrap_or_else(|| panic!("no {path} in {value:#}"))
+}
+
+/// Blocks of a relation that are in the page cache, and all of it.
+fn os_blocks(server: &TestServer, name: &str) -> (u64, u64) {
+    let map = server.pgthaw(&["map", "-r", name, "--json"]).ok().json();
+    let one = map["relations"].as_array().unwrap().iter().find(|one| one["name"] == name).unwrap();
+    (one["os_blocks"].as_u64().unwrap(), one["blocks"].as_u64().unwrap())
+}
+
+fn assert_resident(server: &TestServer, name: &str, least: f64, most: f64) {
+    let (resident, blocks) = os_blocks(server, name);
+    let ratio = resident as f64 / blocks as f64;
+    assert!((least..=most).contains(&ratio), "{name}: {resident} of {blocks} blocks are resident");
+}
+
+test_every_version! {
+    fn a_cold_job_is_recorded_and_preloaded(version) {
+        let mut server = server(version);
+        make_cold(&mut server);
+        let (first, cold) = run(&server, &["--like", "nightly"], JOB);
+        assert_eq!(first.stdout.trim(), "60000000");
+        assert_eq!(cold["decision"]["way"], "nothing", "{cold:#}");
+        assert!(cold["decision"]["reason"].as_str().unwrap().contains("no film called nightly"), "{cold:#}");
+        let fetched = number(&cold, "/kept/totals/fetched_blocks");
+        assert!(fetched > 7500, "{cold:#}");
+
+        make_cold(&mut server);
+        let (second, warm) = run(&server, &["--like", "nightly"], JOB);
+        assert_eq!(second.stdout, first.stdout);
+        assert!(["sorted", "region"].contains(&warm["decision"]["way"].as_str().unwrap()), "{warm:#}");
+        // Each block that the job fetches itself is a read at most.
+        let reads = number(&warm, "/preloaded/reads") + number(&warm, "/kept/totals/fetched_blocks");
+        assert!(reads * 2 < fetched, "{reads} reads, and {fetched} without: {warm:#}");
+        assert!(number(&warm, "/kept/totals/preloaded_blocks") * 2 > fetched, "{warm:#}");
+
+        // What is in memory is not brought again.
+        let (_, again) = run(&server, &["--like", "nightly"], JOB);
+        assert_eq!((&again["decision"]["way"], &again["preloaded"]), (&"nothing".into(), &Value::Null), "{again:#}");
+
+        let films = server.pgthaw(&["trace", "list", "--json"]).ok().json();
+        assert_eq!(films["films"].as_array().unwrap().len(), 3, "{films:#}");
+        let oldest = films["films"][2]["name"].as_str().unwrap();
+        let film = server.pgthaw(&["trace", "show", oldest, "--json"]).ok().json();
+        assert_eq!(film["relations"][0]["name"], "t", "{film:#}");
+        assert!(number(&film, "/relations/0/blocks") > 7500, "{film:#}");
+        assert_eq!(film["moments"].as_array().unwrap().len(), 20);
+        let text = server.pgthaw(&["trace", "show", oldest]).ok().stdout;
+        assert!(text.contains("public.t") && text.contains("several times a second"), "{text}");
+        assert!(server.pgthaw(&["trace", "list"]).ok().stdout.contains("nightly"));
+    }
+}
+
+#[test]
+fn a_film_of_a_rewritten_table_helps_with_the_others() {
+    let mut server = server(15);
+    make_cold(&mut server);
+    let both = "SELECT sum(length(body)) FROM u; SELECT pg_sleep(1); SELECT count(body) FROM t";
+    run(&server, &["--like", "both"], both);
+    server.psql("VACUUM FULL u; CHECKPOINT");
+    make_cold(&mut server);
+    let (_, receipt) = run(&server, &["--like", "both"], both);
+    assert!(receipt["remarks"].to_string().contains("dropped or rewritten since: public.u"), "{receipt:#}");
+}
+
+#[test]
+fn afterwards_the_cache_is_as_it_was() {
+    let mut server = server(15);
+    make_cold(&mut server);
+    server.psql("SELECT count(body) FROM u");
+    server.restart();
+    let u_before = os_blocks(&server, "u").0;
+    assert!(u_before > 500, "{u_before}");
+    // The job reads t, and pushes u out.
+    let program = env!("CARGO_BIN_EXE_pgthaw");
+    let script = format!("{} -XAtqc \"{JOB}\" && {program} evict -q -r u --tier os >/dev/null", psql(&server));
+    let output = server.pgthaw(&["run", "--protect", "--json", "--", "sh", "-c", &script]).ok();
+    let receipt = receipt(&output);
+    assert_resident(&server, "t", 0.0, 0.02);
+    assert_resident(&server, "u", RESIDENT_MIN, 1.0);
+    let done = &receipt["put_back"];
+    assert!(number(done, "/brought_bytes") > 60_000_000, "{receipt:#}");
+    assert!(number(done, "/gone_bytes") > 5_000_000, "{receipt:#}");
+    assert!(number(done, "/back_bytes") as f64 >= number(done, "/gone_bytes") as f64 * RESIDENT_MIN, "{receipt:#}");
+    assert_eq!(receipt["kept"], Value::Null);
+}
+
+/// A job that reads `t` and then waits; pgthaw keeps an account of it.
+fn start_protected(server: &TestServer) -> Child {
+    let script = format!("{} -XAtqc 'SELECT count(body) FROM t' && exec sleep 60", psql(server));
+    let mut command = server.command(&["run", "--protect", "--json", "--", "sh", "-c", &script]);
+    let child = command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+    let journals = server.home().join("state/pgthaw/runs");
+    let until = Instant::now() + Duration::from_secs(60);
+    while !has_account(&journals) {
+        assert!(Instant::now() < until, "no account in {}", journals.display());
+        std::thread::sleep(Duration::from_millis(50));
+    }
+    child
+}
+
+/// Is what a job brought in written somewhere?
+fn has_account(journals: &PathBuf) -> bool {
+    let below = |path: PathBuf| fs::read_dir(path).into_iter().flatten().flatten().map(|entry| entry.path());
+    below(journals.clone()).flat_map(below).any(|path| path.to_string_lossy().ends_with(".brought.parquet"))
+}
+
+/// Ends what a killed pgthaw left running: its child, whose pid is known before.
+fn kill_with_child(mut child: Child) {
+    let children = Command::new("pgrep").args(["-P", &child.id().to_string()]).output().unwrap();
+    let children = String::from_utf8(children.stdout).unwrap();
+    child.kill().unwrap();
+    child.wait().unwrap();
+    for pid in children.split_whitespace() {
+        // It may have ended by itself.
+        let _ = kill_process(Pid::from_raw(pid.parse().unwrap()).unwrap(), Signal::TERM);
+    }
+}
+
+#[test]
+fn what_a_killed_run_left_is_put_back_by_the_next() {
+    let mut server = server(15);
+    make_cold(&mut server);
+    kill_with_child(start_protected(&server));
+    assert_resident(&server, "t", RESIDENT_MIN, 1.0);
+    let output = server.pgthaw(&["run", "--protect", "--json", "--", "true"]).ok();
+    let receipt = receipt(&output);
+    assert_resident(&server, "t", 0.0, 0.02);
+    assert_eq!(receipt["put_back"]["runs"], 2, "{receipt:#}");
+
+    // Or by a restore, before it brings back what it is asked for.
+    server.pgthaw(&["snapshot", "take"]).ok();
+    kill_with_child(start_protected(&server));
+    let restored = server.pgthaw(&["restore", "newest", "--tier", "os"]).ok().stdout;
+    assert!(restored.contains("put back what an earlier run left"), "{restored}");
+    assert_resident(&server, "t", 0.0, 0.02);
+}
+
+#[test]
+fn the_last_of_two_runs_puts_back_for_both() {
+    let mut server = server(15);
+    make_cold(&mut server);
+    let mut longer = start_protected(&server);
+    let psql = psql(&server);
+    let arguments = ["run", "--protect", "--json", "--", &psql, "-XAtqc", "SELECT count(body) FROM u"];
+    let shorter = receipt(&server.pgthaw(&arguments).ok());
+    assert_eq!((&shorter["is_left_to_another"], &shorter["put_back"]), (&true.into(), &Value::Null), "{shorter:#}");
+    assert_resident(&server, "t", RESIDENT_MIN, 1.0);
+    assert_resident(&server, "u", RESIDENT_MIN, 1.0);
+    // Its signal ends the job, and the job's end is pgthaw's.
+    kill_process(Pid::from_raw(longer.id() as i32).unwrap(), Signal::TERM).unwrap();
+    assert!(!longer.wait().unwrap().success());
+    assert_resident(&server, "t", 0.0, 0.02);
+    assert_resident(&server, "u", 0.0, 0.02);
+}
+
+#[test]
+fn a_job_is_itself_under_pgthaw() {
+    let server = servers::start_any(&[]);
+    let pgthaw = |arguments: &[&str]| server.pgthaw(&[&["run", "--like", "x", "--"], arguments].concat());
+    pgthaw(&["sh", "-c", "exit 7"]).ends_with(7);
+    pgthaw(&["sh", "-c", "kill -TERM $$"]).ends_with(128 + 15);
+    pgthaw(&["sh", "-c", "kill -SEGV $$"]).ends_with(128 + 11);
+    let absent = pgthaw(&["no-such-command", "x"]).ends_with(127).stderr;
+    assert!(absent.contains("cannot run no-such-command") && absent.contains("hint"), "{absent}");
+    pgthaw(&["/"]).ends_with(126);
+    server.pgthaw(&["run", "--like", "a/b", "--", "true"]).ends_with(2);
+    server.pgthaw(&["run"]).ends_with(2);
+
+    // Its input and output, and the mode of its files.
+    let mut command = server.command(&["run", "--like", "x", "--", "sh", "-c", "cat; umask; echo wrong >&2"]);
+    let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    child.stdin.take().unwrap().write_all(b"from outside\n").unwrap();
+    let output = Output::from(child.wait_with_output().unwrap()).ok();
+    let own = servers::output_of(Command::new("sh").args(["-c", "umask"])).ok().stdout;
+    assert_eq!(output.stdout, format!("from outside\n{own}"));
+    assert!(output.stderr.starts_with("wrong\npgthaw: the job took"), "{}", output.stderr);
+
+    // A signal for pgthaw is the job's.
+    let script = "trap 'exit 9' USR1; echo ready; while :; do sleep 0.05; done";
+    let mut command = server.command(&["run", "--like", "x", "--", "sh", "-c", script]);
+    let mut child = command.stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
+    let mut ready = [0; 6];
+    std::io::Read::read_exact(child.stdout.as_mut().unwrap(), &mut ready).unwrap();
+    kill_process(Pid::from_raw(child.id() as i32).unwrap(), Signal::USR1).unwrap();
+    assert_eq!(child.wait().unwrap().code(), Some(9));
+}
+
+#[test]
+fn where_pgthaw_cannot_help_the_job_just_runs() {
+    let home = servers::Home::new();
+    let output = home.pgthaw(&["run", "-h", "/nowhere", "--like", "x", "--protect", "--", "echo", "done"]).ok();
+    assert_eq!(output.stdout, "done\n");
+    assert!(output.stderr.contains("nothing was preloaded, because cannot connect"), "{}", output.stderr);
+    let bare = home.pgthaw(&["run", "--", "echo", "done"]).ok();
+    assert!(bare.stdout == "done\n" && bare.stderr.contains("--like NAME"), "{}", bare.stderr);
+    assert!(home.pgthaw(&["trace", "list"]).ok().stdout.contains("no film"));
+    home.pgthaw(&["trace", "show", "newest"]).ends_with(2);
+}
+
+#[test]
+fn a_film_that_is_damaged_or_of_another_cluster_is_passed_over() {
+    let server = servers::start_any(&[]);
+    server.psql("CREATE TABLE t AS SELECT generate_series(1, 100000) AS i; CHECKPOINT");
+    server.pgthaw(&["evict", "--all", "--tier", "os"]).ok();
+    run(&server, &["--like", "x"], "SELECT count(*) FROM t");
+    let list = || server.pgthaw(&["trace", "list", "--json"]).ok().json();
+    let path = PathBuf::from(list()["films"][0]["path"].as_str().unwrap());
+    let whole = fs::read(&path).unwrap();
+    fs::write(&path, &whole[..whole.len() * 2 / 3]).unwrap();
+    let (_, receipt) = run(&server, &["--like", "x"], "SELECT count(*) FROM t");
+    let remarks = receipt["remarks"].to_string();
+    assert!(remarks.contains("passed over") && remarks.contains("cut off"), "{receipt:#}");
+    let shown = server.pgthaw(&["trace", "show", path.to_str().unwrap()]).ends_with(1).stderr;
+    assert!(shown.contains("is damaged") && shown.contains("record the job again"), "{shown}");
+    assert!(list()["films"].to_string().contains("cut off"));
+
+    let other = servers::start_new(15, &[]);
+    let identifier = other.psql("SELECT system_identifier FROM pg_control_system()");
+    let stranger = server.home().join("state/pgthaw/films").join(identifier).join(path.file_name().unwrap());
+    fs::create_dir_all(stranger.parent().unwrap()).unwrap();
+    fs::write(stranger, whole).unwrap();
+    let mut command = other.command(&["run", "--like", "x", "--json", "--", "true"]);
+    let output = servers::output_of(command.env("XDG_STATE_HOME", server.home().join("state"))).ok();
+    assert!(output.stderr.contains("of another cluster"), "{}", output.stderr);
+}
+
+#[test]
+fn whatever_runs_is_recorded_too() {
+    let mut server = server(15);
+    make_cold(&mut server);
+    server.psql("SELECT count(*) FROM pg_class");
+    let file = server.home().join("film.parquet");
+    let file = file.to_str().unwrap();
+    let mut command = server.command(&["record", "--seconds", "4", "-o", file, "--json"]);
+    let child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    std::thread::sleep(Duration::from_secs(2));
+    server.psql("SELECT count(body) FROM u");
+    let film = Output::from(child.wait_with_output().unwrap()).ok().json();
+    assert!(number(&film, "/totals/fetched_blocks") >= 900, "{film:#}");
+    assert!(number(&film, "/totals/buffers_blocks") > 0, "what shared_buffers had is there: {film:#}");
+    assert_eq!(film["lost_events"], 0);
+    let shown = server.pgthaw(&["trace", "show", file]).ok().stdout;
+    assert!(shown.contains("public.u") && shown.contains("not proven"), "{shown}");
+    let again = server.pgthaw(&["record", "-o", file, "--", "true"]).ends_with(2).stderr;
+    assert!(again.contains("exists already"), "{again}");
+    server.pgthaw(&["record"]).ends_with(2);
+    server.pgthaw(&["record", "--name", "x", "--", "sh", "-c", "exit 3"]).ends_with(3);
+}
+
+#[test]
+fn who_may_not_see_the_page_cache_records_nothing() {
+    needs_root!();
+    let server = servers::start_any(&[]);
+    let refused = server.pgthaw_as(65534, &["record", "-U", "postgres", "--", "true"]);
+    assert_eq!(refused.status, 3, "{refused:?}");
+    let output = server.pgthaw_as(65534, &["run", "-U", "postgres", "--like", "x", "--", "echo", "done"]).ok();
+    assert_eq!(output.stdout, "done\n");
+}
