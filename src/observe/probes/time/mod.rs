@@ -48,6 +48,8 @@ pub struct TimeProbe {
     /// As long as it is open the kernel counts what its programs cost.
     counts_cost: Option<OwnedFd>,
     wait_event_address: u64,
+    /// Processes that were there before, and for which there was no slot.
+    without_slot: u64,
 }
 
 impl TimeProbe {
@@ -84,6 +86,7 @@ impl TimeProbe {
             counts_cost: enable_stats(Stats::RunTime).ok(),
             ebpf,
             wait_event_address,
+            without_slot: 0,
         };
         for index in 0..SLOTS as u32 {
             probe.unused.push(index, 0).map_err(refused)?;
@@ -113,7 +116,10 @@ impl TimeProbe {
             true => First::Ready,
             false => First::Waiting(read_pointed(pid, self.wait_event_address).ok()),
         };
-        let index = self.unused.pop(0).map_err(refused)?;
+        let Ok(index) = self.unused.pop(0) else {
+            self.without_slot += 1;
+            return Ok(());
+        };
         let (now_ns, exec_ns) = (read_monotonic().as_nanos() as u64, time.cpu.as_nanos() as u64);
         let slot = new_slot(pid, activity.start_ticks, now_ns, exec_ns, first);
         self.slots.set(index, slot, 0).map_err(refused)?;
@@ -161,7 +167,7 @@ impl TimeSource for TimeProbe {
             }
             processes.push(process);
         }
-        let lost = self.lost.get(&0, 0).map_err(refused)?;
+        let lost = self.without_slot + self.lost.get(&0, 0).map_err(refused)?;
         Ok(Reading { at_ns, processes, lost })
     }
 

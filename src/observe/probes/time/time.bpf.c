@@ -351,6 +351,8 @@ int time_fork(u64 *ctx)
         begin_or_end_write(slot);
         if (!bpf_map_update_elem(&tasks, &pid, &index, ANY))
             return 0;
+        // Nobody would ever end it.
+        slot->ended = now;
     }
     u64 *count = bpf_map_lookup_elem(&lost, &zero);
     if (count)
