@@ -74,6 +74,7 @@ test-all-versions: setup-test web ## The tests against servers 13 to 18
 lint: setup-test web ## Format, clippy, documentation, types of the front end, dependencies; no tests
 	cargo fmt --check
 	cargo clippy --locked --all-targets -- -D warnings
+	cargo check --locked --no-default-features
 	RUSTDOCFLAGS="-D warnings" cargo doc --locked --no-deps --document-private-items
 	cd web && npm run --silent check
 	scripts/check-dependencies
@@ -99,6 +100,10 @@ bench: build ## The tournament of all ways to warm, with your own options (ARGS=
 bench-restore: build ## The restore study (CASES="b e" some of it, ARGS="--repeats 3"): 90 minutes
 	@lab/restore/run $(ARGS)
 
+.PHONY: bench-outside
+bench-outside: build ## The same races measured by nothing of pgthaw's, as root (ARGS="--case c --rounds 2"): 9 minutes
+	@lab/outside/run $(ARGS)
+
 .PHONY: bench-predict
 bench-predict: build ## Forecasts beside trials: how far off the model is (ARGS="uniform-25-c4"): 12 minutes
 	@lab/predict/run $(ARGS)
@@ -123,6 +128,14 @@ web: web/dist/.built ## The report's front end: web/dist
 web/dist/.built: $(WEB_SOURCES)
 	cd web && npm ci --silent --ignore-scripts --no-audit --no-fund && npm run --silent build
 	@touch $@
+
+PROBE := src/observe/probes/time/time.bpf
+
+.PHONY: probes
+probes: ## Compile the programs that run in the kernel; their objects are committed (needs clang and llvm: apt-get install clang llvm)
+	clang -O2 -g -target bpf -mcpu=v3 -Wall -Werror -fdebug-prefix-map=$(CURDIR)=. -c $(PROBE).c -o $(PROBE).o
+	llvm-strip -g $(PROBE).o
+	cd $(dir $(PROBE)) && sha256sum time.bpf.c time.bpf.o > time.bpf.sha256
 
 RUN ?= lab/picture/run.json
 

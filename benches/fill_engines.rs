@@ -24,7 +24,7 @@ use pgthaw::linux::page_cache::{CachedFile, PageCache as _, SystemPageCache};
 use pgthaw::linux::read_ahead::ReadAhead;
 use pgthaw::units::{Bytes, PageRange};
 use pgthaw::warm::DeviceProfile;
-use pgthaw::warm::plan::{Geometry, Plan, Precedence, Scratch, WantedFork};
+use pgthaw::warm::plan::{Geometry, Plan, Precedence, Scratch, Situation, WantedFork};
 use rand::seq::SliceRandom as _;
 use rand::{Rng as _, RngCore as _};
 use roaring::RoaringBitmap;
@@ -220,7 +220,7 @@ fn read_scattered(bytes: u64, runs: u64) -> Reads {
         places: Vec::new(),
     };
     let geometry = Geometry { block_size: BLOCK as u32, segment_blocks: 131_072 };
-    let plan = Plan::new(vec![fork], geometry, DeviceProfile::default(), None);
+    let plan = Plan::new(vec![fork], geometry, DeviceProfile::default(), Situation::Shared, None);
     let mut scratch = Scratch::default();
     let reads = (0..plan.steps()).flat_map(|step| plan.reads(step, &mut scratch).to_vec());
     reads.map(|read| (read.range.start * BLOCK, (read.range.blocks() * BLOCK) as usize)).collect()

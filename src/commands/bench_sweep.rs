@@ -10,7 +10,7 @@ use super::running::{Begin, run_studies, status_of};
 use super::store::close_written;
 use super::{ExitStatus, OutputArguments, StoreArguments};
 use crate::bench::StudyAsked;
-use crate::lab::{Place, read_setting_remarks};
+use crate::lab::{Place, read_file_system_remarks, read_setting_remarks};
 use crate::postgres::Programs;
 use crate::study::{Sweep, plan_sweep, read_sweep};
 use crate::terminal::{self, Canvas};
@@ -66,6 +66,7 @@ pub async fn run(arguments: SweepArguments, output: OutputArguments) -> anyhow::
 fn dry_run(arguments: &SweepArguments, sweep: &Sweep, output: OutputArguments) -> anyhow::Result<ExitStatus> {
     let mut plan = plan_sweep(sweep, sweep.seed.unwrap_or_else(rand::random), &arguments.dir)?;
     plan.remarks = read_setting_remarks(sweep, Programs::find(arguments.bin_dir.as_deref()))?;
+    plan.remarks.extend(read_file_system_remarks(sweep));
     if output.json {
         terminal::print_json(&json!({ "plan": plan }))?;
     } else {

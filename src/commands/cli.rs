@@ -6,7 +6,7 @@ use clap::{CommandFactory as _, Parser, Subcommand};
 
 use super::{
     ConnectionArguments, ExitStatus, OutputArguments, bench, completions, demo, doctor, evict, hydrate, map, predict,
-    record, report, restore, results, rows, run, serve, settings, snapshot, steady, trace,
+    record, report, restore, results, rows, run, serve, settings, snapshot, steady, trace, waits,
 };
 use crate::files::FileMode;
 use crate::linux::arguments::hide_arguments;
@@ -42,6 +42,7 @@ enum Command {
     Predict(predict::PredictArguments),
     Rows(rows::RowsArguments),
     Steady(steady::SteadyArguments),
+    Waits(waits::WaitsArguments),
     Demo(demo::DemoArguments),
     Completions(completions::CompletionsArguments),
 }
@@ -85,6 +86,7 @@ impl Cli {
             Command::Run(arguments) => Some(arguments.connection.clone()),
             Command::Predict(arguments) => Some(arguments.connection.clone()),
             Command::Rows(arguments) => Some(arguments.named()),
+            Command::Waits(arguments) => Some(arguments.connection.clone()),
             _ => None,
         }
     }
@@ -113,6 +115,7 @@ impl Cli {
             Command::Predict(arguments) => predict::run(arguments, output).await,
             Command::Rows(arguments) => rows::run(arguments, output).await,
             Command::Steady(arguments) => steady::run(arguments, output).await,
+            Command::Waits(arguments) => waits::run(arguments, output).await,
             Command::Demo(arguments) => demo::run(arguments, output).await,
             Command::Completions(arguments) => completions::run(arguments, Cli::command()).await,
         }

@@ -45,6 +45,7 @@ mod sweep_earlier;
 mod target;
 mod trace;
 mod view;
+mod waits;
 
 pub use caught::{Panicked, run_caught};
 pub use cli::Cli;

@@ -35,7 +35,7 @@ pub use own_file_system::GroundFacts;
 pub use server::{
     Look, apply_reload, check_settings, connect, connect_to, needs_restart, read_final_look, read_look, read_tables,
 };
-pub use settings::read_setting_remarks;
+pub use settings::{read_file_system_remarks, read_setting_remarks};
 pub use site::{Site, SiteKey, SiteMaker, SitesAsked};
 pub use stop::Stop;
 pub use work_directory::{WorkDirectory, remove_abandoned};

@@ -2,9 +2,10 @@
 
 use std::collections::BTreeMap;
 
+use super::disk::explain;
 use super::error::Error;
 use crate::postgres::{self, Programs, SettingJudge, SettingRefusal};
-use crate::study::{ServerSpec, Sweep};
+use crate::study::{FileSystemSpec, ServerSpec, Sweep};
 
 /// Settings that name the libraries which a server or a session loads.
 const LIBRARY_SETTINGS: [&str; 3] =
@@ -38,6 +39,15 @@ pub fn read_setting_remarks(sweep: &Sweep, default: Result<Programs, postgres::E
         Ok(programs) => check_settings_known(sweep, &find_servers(sweep, &programs)?),
         Err(error) => Ok(vec![format!("whether a server knows the settings was not looked at: {error}")]),
     }
+}
+
+/// The study's file systems that cannot be made here, each with what would mend it.
+pub fn read_file_system_remarks(sweep: &Sweep) -> Vec<String> {
+    let told = |(name, spec): (&String, &FileSystemSpec)| {
+        let error = spec.asked.check_available().err()?;
+        Some(format!("the file system {name}: {}", explain(&error)))
+    };
+    sweep.file_systems.iter().filter_map(told).collect()
 }
 
 /// Refuses settings that one of the servers does not know or that nobody can set. What is returned speaks against others, whose

@@ -89,9 +89,12 @@ impl Explain for Error {
             Error::Cgroup { source, .. } => Some(cgroup_hint(source)),
             Error::Setting { .. } => Some("run pgthaw as root; in a container: docker run --privileged".into()),
             Error::NoBlockDevice { .. } => Some("put the data directory on a file system of a disk".into()),
-            Error::Program { .. } => {
+            Error::Program { program, .. } if program == "mount" => {
                 Some("dmesg may say more: of a mount option that the kernel does not take, for one".into())
             }
+            Error::Program { program, .. } => Some(format!(
+                "try {program} by hand, in the words of the study file if they are yours; dmesg may say more"
+            )),
             Error::Unavailable { remedy, .. } => Some(remedy.clone()),
         }
     }

@@ -9,6 +9,7 @@ pub mod direct_read;
 mod error;
 pub mod extents;
 pub mod families;
+pub mod foreign_memory;
 pub mod home;
 pub mod idle_memory;
 pub mod loop_file_system;
@@ -19,6 +20,7 @@ pub mod pressure;
 pub mod process;
 pub mod read_ahead;
 pub mod schedule;
+pub mod shared_words;
 pub mod signals;
 pub mod threads;
 
@@ -29,7 +31,8 @@ pub use cgroup::{DiskLimit, ReadLimit, WriteLimit};
 pub use clock::read_monotonic;
 pub use error::Error;
 pub use loop_file_system::{
-    FileSystemAsked, FileSystemFacts, FileSystemKind, LoopFileSystem, Making, OwnCommands, PLACEHOLDERS,
+    FileSystemAsked, FileSystemFacts, FileSystemKind, IMAGE_BYTES_MIN, LoopFileSystem, Making, OwnCommands,
+    PLACEHOLDERS,
 };
 pub use machine::{MachineIdentity, count_cores, read_free_bytes, read_identity, read_machine, read_mount};
 pub use memory::{MemoryUse, pages_out_idle};

@@ -91,6 +91,21 @@ pub fn read_start_ticks(pid: u32) -> Result<u64, Error> {
     Ok(read_status(pid)?.starttime)
 }
 
+/// What a process does, and since when there is such a process.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ProcessActivity {
+    /// On a processor, or waiting for one.
+    pub is_running: bool,
+    /// When it started, in clock ticks since the machine booted.
+    pub start_ticks: u64,
+}
+
+/// Looks at what a process does at this moment.
+pub fn read_activity(pid: u32) -> Result<ProcessActivity, Error> {
+    let status = read_status(pid)?;
+    Ok(ProcessActivity { is_running: status.state == 'R', start_ticks: status.starttime })
+}
+
 /// Is there such a process, and has it not ended?
 pub fn is_alive(pid: u32) -> bool {
     open(pid).is_ok_and(|process| process.is_alive())
@@ -112,6 +127,12 @@ pub fn read_pid_namespace() -> Result<u64, Error> {
     let path = Path::new("/proc/self/ns/pid");
     let metadata = path.metadata().map_err(|error| Error::file("look at", path, error))?;
     Ok(metadata.ino())
+}
+
+/// Is this process in the pid namespace that the kernel itself counts in? Elsewhere pids mean other processes than to the kernel.
+pub fn has_kernel_pids() -> Result<bool, Error> {
+    // PROC_PID_INIT_INO of include/linux/proc_ns.h.
+    Ok(read_pid_namespace()? == 0xEFFF_FFFC)
 }
 
 fn read_status(pid: u32) -> Result<procfs::process::Stat, Error> {

@@ -16,7 +16,7 @@ pub enum Error {
     BuffersBeyondMemory { buffers: Bytes, memory: Bytes },
     #[error("there are no pages to warm")]
     NoPages,
-    #[error("these figures give no forecast: its times are beyond any number")]
+    #[error("these figures give no forecast: its times are beyond a hundred years")]
     NoForecast,
     #[error("a forecast for a server needs one that runs, or a snapshot: what its clients ask for is not in its files")]
     NoServer,
@@ -52,6 +52,8 @@ pub enum Error {
     NoTransactions,
     #[error("line {line}: time runs backwards, from {before} to {after}")]
     TimeBackwards { line: u64, before: f64, after: f64 },
+    #[error("line {line}: {seconds} is no time of a run: {why}")]
+    NoTime { line: u64, seconds: f64, why: &'static str },
     #[error("line {line}: \"{}\" is not a figure that can stand here", shorten(text))]
     BadNumber { line: u64, text: String },
     #[error("line {line} is not like the lines before it: \"{}\"", shorten(text))]
@@ -126,6 +128,7 @@ impl Explain for Error {
                 "a file holds one run; logs of several threads are joined with `sort -n -k1,1` (aggregated) or `sort -n -k5,6`"
                     .into(),
             ),
+            Error::NoTime { .. } => Some("a file holds one run, and its times are in seconds: divide milliseconds by 1000".into()),
             Error::BadNumber { .. } | Error::BadLine { .. } => Some("mend the line or take it out".into()),
             Error::DecimalCommas { .. } => Some("separate the columns by semicolons or tabs".into()),
         }

@@ -1,18 +1,25 @@
 //! What happens each second while something runs: counters read on an absolute schedule, and whose they are; what the whole
-//! machine does; what the server's processes wait for.
+//! machine does; what the server's processes wait for; where their time goes.
 
 mod backends;
 mod error;
 mod gauges;
+mod open;
 mod others;
+mod probes;
 mod sampler;
 mod series;
+mod statistic;
+pub mod time;
 mod waits;
 
 pub use backends::{BackendReads, BackendRole, BackendTotals, apply_end_strategy_backends};
 pub use error::Error;
 pub use gauges::{GaugeSampler, GaugeSources, ServerPart};
+pub use open::{RefusedSource, open_time_source};
 pub use others::MachineReading;
+pub use probes::TimeProbe;
 pub use sampler::{Cadence, Readings, Sampler, Sources};
 pub use series::{Reading, compute_seconds, compute_tenths};
+pub use statistic::{BUCKETS, Statistic};
 pub use waits::WaitSampler;

@@ -149,7 +149,9 @@ impl PgbenchReport {
             self.version = Some(version.to_owned());
         }
         let Some((what, value)) = line.split_once(": ") else { return };
-        let number = || value.split_ascii_whitespace().next()?.parse::<u32>().ok();
+        // What is too large or too small for its kind stays so: it is for others to refuse.
+        let whole = || value.split_ascii_whitespace().next()?.parse::<i64>().ok();
+        let number = || whole().map(|number| number.clamp(0, u32::MAX.into()) as u32);
         match what {
             "transaction type" => self.script = Some(name_of_script(value)),
             "query mode" => self.query_mode = value.trim().parse().ok(),

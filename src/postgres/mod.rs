@@ -28,6 +28,7 @@ mod remedy;
 mod scratch;
 mod secrets;
 mod server;
+mod sessions;
 mod setting_value;
 mod statements;
 mod statistics;
@@ -59,12 +60,13 @@ pub use prewarm::{PrewarmMode, Prewarmer};
 pub use programs::{MissingProgram, Programs, ProgramsVersion};
 pub use relation::{PartitionedTable, Relation, RelationKind, RelationName};
 pub use relation_path::{RelationPath, RelationPathError};
-pub use remedy::{Address, Psql, is_treacherous, quote_argument};
+pub use remedy::{Address, Psql, quote_argument};
 pub use scratch::{
     CLUSTER_PREFIX, LAB_CLUSTER_NAME, Listening, ScratchCluster, StopMode, has_cluster, hurry_clusters, remove_cluster,
 };
 pub use secrets::{NOT_KEPT, keep_document, keep_setting, keep_text};
 pub use server::{Server, ServerFacts, apply_no_session_limits};
+pub use sessions::{Session, read_sessions};
 pub use setting_value::parse_setting_number;
 pub use statements::{Statements, read_statements};
 #[cfg(test)]

@@ -4,6 +4,7 @@
 use std::fmt;
 
 use super::SystemUser;
+use crate::units::is_treacherous;
 
 /// Where a server is, as psql's options would say it. `None` is what psql would find by itself without any variable.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -97,13 +98,6 @@ pub fn quote_argument(text: &str) -> String {
         }
     }
     quoted + "'"
-}
-
-/// Is it a control character, or one that is invisible or turns the direction of writing?
-pub fn is_treacherous(character: char) -> bool {
-    character.is_control()
-        || matches!(character,
-            '\u{ad}' | '\u{61c}' | '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{feff}')
 }
 
 #[cfg(test)]

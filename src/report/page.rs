@@ -1,5 +1,7 @@
 //! The page: the front end of `web/`, and the data that it draws.
 
+use crate::units::is_treacherous;
+
 const SCRIPT: &str = include_str!("../../web/dist/report.js");
 const STYLE: &str = include_str!("../../web/dist/report.css");
 
@@ -63,8 +65,21 @@ pub(super) fn escape_json(json: &str) -> String {
     json.replace('<', "\\u003c")
 }
 
+/// A name may hold anything: what no page shows as it is becomes an escape such as `\u{1b}`, as in a terminal.
 pub(super) fn escape_text(text: &str) -> String {
-    text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;").replace('"', "&quot;")
+    let mut escaped = String::with_capacity(text.len());
+    for character in text.chars() {
+        match character {
+            '&' => escaped += "&amp;",
+            '<' => escaped += "&lt;",
+            '>' => escaped += "&gt;",
+            '"' => escaped += "&quot;",
+            '\n' => escaped.push(character),
+            character if is_treacherous(character) => escaped.extend(character.escape_default()),
+            character => escaped.push(character),
+        }
+    }
+    escaped
 }
 
 #[cfg(test)]
@@ -85,5 +100,6 @@ mod tests {
         assert!(!json.contains('<'));
         assert_eq!(serde_json::from_str::<String>(&json).unwrap(), hostile);
         assert_eq!(escape_text("<b>\"&\"</b>"), "&lt;b&gt;&quot;&amp;&quot;&lt;/b&gt;");
+        assert_eq!(escape_text("a\u{1b}[31m\u{7}\u{202e}b\nc"), "a\\u{1b}[31m\\u{7}\\u{202e}b\nc");
     }
 }

@@ -62,6 +62,9 @@ impl FromStr for NamedDisk {
             None if is_built_in(name) => {
                 Err(Error::Disk(format!("the disk {name} is known already; give this one another name")))
             }
+            None if profile == NATIVE => Err(Error::Disk(format!(
+                "the disk {name:?} has no figure: write READS,BYTES,READ-AHEAD,WRITES,BYTES, of which some may be left out, or name native"
+            ))),
             None => Ok(NamedDisk { name: name.to_owned(), profile }),
         }
     }
@@ -139,7 +142,11 @@ pub fn choose_disk(known: &[NamedDisk], asked: AskedDisk<'_>) -> Result<Disk, Er
         let wrong = format!("a read-ahead is whole pages of 4 kB, not {} bytes; write 128kB or native", read_ahead.0);
         return Err(Error::Disk(wrong));
     }
-    let name = if chosen == named { name } else { "custom" };
+    let name = match chosen {
+        chosen if chosen == named => name,
+        NATIVE => "native",
+        _ => "custom",
+    };
     let Profile { riops, rbps, read_ahead, wiops, wbps } = chosen;
     Ok(Disk {
         name: name.to_owned(),

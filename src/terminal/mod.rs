@@ -35,6 +35,7 @@ mod snapshot_json;
 mod steady;
 mod sweep;
 mod sweep_comparison;
+mod time;
 mod tournament;
 mod trial_verdicts;
 mod warm_progress;
@@ -85,6 +86,7 @@ pub use snapshot_json::{render_difference_json, render_snapshots_json, render_ta
 pub use steady::render_judgement;
 pub use sweep::{render_sweep_head, render_sweep_line, render_sweep_plan, render_sweep_points};
 pub use sweep_comparison::{render_noise, render_sweep_comparison};
+pub use time::render_time_report;
 pub use tournament::render_tournament;
 pub use trial_verdicts::render_trial_verdicts;
 pub use warm_progress::{WarmProgress, interrupt_then_exit};

@@ -20,6 +20,7 @@ const OWN: &[(&str, &[&str])] = &[
     ("predict", &[]),
     ("steady", &[]),
     ("rows", &[]),
+    ("waits", &[]),
     ("demo", &[]),
     ("completions", &[]),
 ];

@@ -4,7 +4,7 @@ use std::borrow::Cow;
 
 use console::measure_text_width;
 
-use crate::postgres::is_treacherous;
+use crate::units::is_treacherous;
 
 /// The text with every character that could move the cursor, change colours or turn the writing around shown as an
 /// escape such as `\u{1b}`.

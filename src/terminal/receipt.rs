@@ -40,6 +40,7 @@ pub fn render_receipt(receipt: &Receipt, is_verbose: bool, width: Option<usize>)
     lines.extend(render_skipped(&receipt.skipped, receipt.block_size));
     lines.extend(render_traffic(&receipt.traffic));
     lines.extend(render_reread(receipt.memory.reread_bytes));
+    lines.extend(render_read_over(receipt.memory));
     lines.extend(receipt.stopped_by.map(|reason| format!("stopped early: {}", stop_words(reason, receipt.memory))));
     lines.extend(receipt.remarks.iter().map(|remark| format!("note: {}", printable(remark))));
     lines.join("\n")
@@ -137,13 +138,20 @@ fn found_words(row: &RelationReceipt) -> String {
     }
 }
 
-/// What yielding to live traffic cost; nothing when there was none to yield to.
+/// What yielding to live traffic cost, and what it brought; nothing when there was none to yield to.
 fn render_traffic(traffic: &TrafficReceipt) -> Option<String> {
     let TrafficReceipt { waiting_seconds, flowing_seconds, yielded_seconds, cost_seconds, .. } = traffic;
+    let found = match (traffic.flowing_share, traffic.flowing_gain) {
+        (Some(share), Some(gain)) if gain > 1.0 => format!(
+            "; it took {:.0} % of the bandwidth in the end, for beside that the server worked {gain:.2} times as much as beside 93 %",
+            share * 100.0
+        ),
+        _ => String::new(),
+    };
     (*cost_seconds >= 0.1).then(|| {
         format!(
             "live traffic waited for the disk for {waiting_seconds:.1} s and flowed for {flowing_seconds:.1} s; yielding to it \
-             for {yielded_seconds:.1} s cost {cost_seconds:.1} s (--full-speed does not yield)"
+             for {yielded_seconds:.1} s cost {cost_seconds:.1} s (--full-speed does not yield){found}"
         )
     })
 }
@@ -222,9 +230,19 @@ fn reason_words(tier: Tier, reason: SkipReason) -> &'static str {
     }
 }
 
-/// What did not stay at first; nothing where it is too little to mention.
+/// Less than this is too little to mention.
+const MENTIONED: Bytes = Bytes(1 << 20);
+
+/// What came between what was asked for.
+fn render_read_over(memory: MemoryReceipt) -> Option<String> {
+    let MemoryReceipt { read_over_bytes, let_go_bytes, .. } = memory;
+    (read_over_bytes >= MENTIONED).then(|| {
+        format!("{read_over_bytes} that nobody asked for was read over in gaps; {let_go_bytes} of it was let go again")
+    })
+}
+
+/// What did not stay at first.
 fn render_reread(reread_bytes: Bytes) -> Option<String> {
-    const MENTIONED: Bytes = Bytes(1 << 20);
     (reread_bytes >= MENTIONED).then(|| format!("{reread_bytes} had gone again soon after and were read once more"))
 }
 

@@ -124,7 +124,11 @@ pub fn render_sweep_points(run: &SweepRun, points: &[PointSummary], ratios: &[Wa
         columns.push(Column::text("point", 8, cells(&|point| told(&point.label))));
     }
     columns.extend(figure_columns(points));
-    let mut lines = vec![told(&render_sweep_headline(&run.varied, points)), String::new()];
+    let headline = told(&render_sweep_headline(&run.varied, points));
+    if points.is_empty() {
+        return headline;
+    }
+    let mut lines = vec![headline, String::new()];
     lines.extend(render_columns(columns, canvas.width, "…"));
     if !ratios.is_empty() {
         let coverage = ratios.iter().map(|one| one.ratio.coverage).fold(1.0, f64::min);

@@ -7,8 +7,10 @@ mod bytes;
 mod counted;
 mod fork;
 mod range;
+mod treacherous;
 
 pub use bytes::{Bytes, ParseBytesError};
 pub use counted::counted;
 pub use fork::Fork;
 pub use range::{BlockNumber, BlockRange, PageRange};
+pub use treacherous::is_treacherous;

@@ -31,7 +31,7 @@ fn after(seconds: f64) -> String {
 }
 
 fn subject_clause(subject: &StrategySummary, summary: &Summary) -> String {
-    let name = &subject.strategy;
+    let name = if subject.strategy == NOTHING { "left to itself, the server" } else { &subject.strategy };
     let Some(seconds) = subject.warm_after_seconds.median else {
         return format!("{name} was not warm within {} s", summary.trial_seconds);
     };
@@ -44,6 +44,11 @@ fn subject_clause(subject: &StrategySummary, summary: &Summary) -> String {
 fn peer_clause(peer: &StrategySummary, subject: &StrategySummary, summary: &Summary) -> String {
     let name = &peer.strategy;
     match (peer.warm_after_seconds.median, subject.warm_after_seconds.median) {
+        (None, None) if subject.strategy == NOTHING => "nor was it with any warmer".to_owned(),
+        (None, _) if subject.strategy == NOTHING => {
+            format!("with none of the warmers it was within {} s", summary.trial_seconds)
+        }
+        (None, None) => "nor was any other warmer".to_owned(),
         (None, _) => format!("no other warmer was within {} s", summary.trial_seconds),
         // As they are shown: what reads the same is no order.
         (Some(peer), Some(subject)) if format!("{peer:.1}") == format!("{subject:.1}") => {

@@ -20,8 +20,8 @@ pub struct DeviceProfile {
     pub largest_read: Bytes,
     /// Reads that are worth having in flight at once.
     pub depth: u32,
-    /// The part of the smaller price that an idle device works off meanwhile: 0 where the prices add up, 1 where the larger
-    /// one alone holds, as behind the kernel's limiter.
+    /// The part of the smaller price that an idle device works off meanwhile: 0 where the prices add up, as for a head that
+    /// seeks, 1 where the larger one alone holds, as behind the kernel's limiter.
     #[serde(default)]
     pub overlap: f64,
 }
@@ -54,13 +54,23 @@ pub const READ_PRICE_SHARE_MAX: f64 = 0.25;
 /// A read that nobody measured is never larger than this.
 const TOLD_READ_MAX: u64 = 4 << 20;
 
+/// Fewer reads a second than this come of a head that moves.
+const SEEKING_READS_PER_SECOND: f64 = 1000.0;
+
 impl DeviceProfile {
-    /// A device of which somebody tells the two prices: the slower it seeks, the larger its reads have to be.
+    /// A device of which somebody tells the two prices: the slower it seeks, the larger its reads have to be. While a head seeks
+    /// nothing is read.
     pub fn told(reads_per_second: f64, bandwidth: Bytes) -> DeviceProfile {
         let usual = DeviceProfile::default();
         let useful = bandwidth.0 as f64 / reads_per_second / READ_PRICE_SHARE_MAX;
         let largest_read = (useful as u64).clamp(usual.largest_read.0, TOLD_READ_MAX).next_power_of_two();
-        DeviceProfile { reads_per_second, bandwidth, largest_read: Bytes(largest_read), ..usual }
+        let told = DeviceProfile { reads_per_second, bandwidth, largest_read: Bytes(largest_read), ..usual };
+        DeviceProfile { overlap: if told.is_slow_to_seek() { 0.0 } else { usual.overlap }, ..told }
+    }
+
+    /// Does it give as few reads as a head that seeks?
+    pub fn is_slow_to_seek(&self) -> bool {
+        self.reads_per_second < SEEKING_READS_PER_SECOND
     }
 
     /// Seconds that the idle device needs for a stretch of reads.
@@ -69,21 +79,22 @@ impl DeviceProfile {
         of_reads + of_bytes - self.overlap * of_reads.min(of_bytes)
     }
 
-    /// Seconds of the device that others cannot have, when the number of reads is a measure of `read_worth` more than itself.
-    pub fn shared_seconds(&self, reads: u64, bytes: Bytes, read_worth: f64) -> f64 {
-        reads as f64 * read_worth / self.reads_per_second + bytes.seconds_at(self.bandwidth)
+    /// Seconds of the device that others cannot have.
+    pub fn shared_seconds(&self, reads: u64, bytes: Bytes) -> f64 {
+        reads as f64 / self.reads_per_second + bytes.seconds_at(self.bandwidth)
     }
 }
 
 impl Default for DeviceProfile {
-    /// A cloud volume of the cheapest common kind: on anything faster the plan reads over a few gaps less than it might.
+    /// A cloud volume of the cheapest common kind: on anything faster the plan reads over a few gaps less than it might. Its limits
+    /// are budgets of their own.
     fn default() -> DeviceProfile {
         DeviceProfile {
             reads_per_second: 3000.0,
             bandwidth: Bytes(125 << 20),
             largest_read: Bytes(256 << 10),
             depth: 8,
-            overlap: 0.0,
+            overlap: 1.0,
         }
     }
 }
@@ -94,10 +105,11 @@ mod tests {
 
     #[test]
     fn both_prices_are_paid() {
-        let device = DeviceProfile { reads_per_second: 100.0, bandwidth: Bytes(1_000_000), ..DeviceProfile::default() };
+        let prices = DeviceProfile { reads_per_second: 100.0, bandwidth: Bytes(1_000_000), ..DeviceProfile::default() };
+        let device = DeviceProfile { overlap: 0.0, ..prices };
         assert_eq!(device.seconds(100, Bytes(0)), 1.0);
         assert_eq!(device.seconds(100, Bytes(2_000_000)), 3.0);
-        assert_eq!(device.shared_seconds(100, Bytes(2_000_000), 0.5), 2.5);
+        assert_eq!(DeviceProfile { overlap: 1.0, ..device }.shared_seconds(100, Bytes(2_000_000)), 3.0);
     }
 
     #[test]
@@ -107,6 +119,8 @@ mod tests {
         assert_eq!(largest(200.0, 87_000_000), Bytes(2 << 20));
         assert_eq!(largest(1.0, 1 << 40), Bytes(4 << 20));
         assert_eq!(largest(1e6, 1), Bytes(256 << 10));
+        let overlap = |riops: f64| DeviceProfile::told(riops, Bytes(125 << 20)).overlap;
+        assert_eq!((overlap(200.0), overlap(3000.0)), (0.0, 1.0));
     }
 
     #[test]

@@ -112,6 +112,12 @@ pub struct TrafficReceipt {
     pub flowing_seconds: f64,
     /// The restore read at a lower rate, to let them.
     pub yielded_seconds: f64,
+    /// The part of the bandwidth that it took while traffic flowed, as it was found in the end, and how many times as much the server's
+    /// processes worked beside it as beside 93 %; `None` when nothing flowed.
+    pub flowing_share: Option<f64>,
+    pub flowing_gain: Option<f64>,
+    /// How often the rest was planned again, because others came or went.
+    pub replanned: u32,
     /// Seconds by which it would have been done sooner at the rate that the device had given before.
     pub cost_seconds: f64,
 }
@@ -125,6 +131,10 @@ pub struct MemoryReceipt {
     pub bound: Option<MemoryBound>,
     /// Bytes that had gone again soon after they were read, and were read once more.
     pub reread_bytes: Bytes,
+    /// Bytes that nobody asked for: they stood in gaps that were read over, and were not cached before.
+    pub read_over_bytes: Bytes,
+    /// Bytes of these that were taken out of the page cache again.
+    pub let_go_bytes: Bytes,
 }
 
 impl MemoryReceipt {
@@ -133,6 +143,8 @@ impl MemoryReceipt {
         self.room_bytes = self.room_bytes.or(later.room_bytes);
         self.bound = self.bound.or(later.bound);
         self.reread_bytes += later.reread_bytes;
+        self.read_over_bytes += later.read_over_bytes;
+        self.let_go_bytes += later.let_go_bytes;
     }
 }
 

@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 
 use serde::Serialize;
 
-use crate::linux::process::{Busy, count_busy, is_alive, read_children, read_title};
+use crate::linux::process::{Busy, count_busy, is_alive, read_children, read_cpu_time, read_title};
 use crate::units::Bytes;
 
 /// How often the server's processes are looked at.
@@ -47,10 +47,6 @@ const PUSHED_BELOW: f64 = 0.85;
 
 /// From this part on there is nothing to be gained by more.
 const REACHED_ABOVE: f64 = 0.92;
-
-/// The part of the device's bandwidth that a restore takes when it yields: what is left is enough for the misses of a
-/// server that has few, and keeps the device from being saturated.
-const YIELDED_SHARE: f64 = 0.93;
 
 /// Part of the bandwidth that a gentle restore takes. Large reads at this rate take few of the device's reads per second.
 const GENTLE_SHARE: f64 = 0.3;
@@ -102,6 +98,11 @@ pub enum Load {
 pub trait Traffic: Send + Sync {
     /// What they do at this instant; `None` when no server is seen on this host.
     fn read_busy(&self) -> Option<Busy>;
+
+    /// Processor time that those of them have used so far which live now; `None` where it is not known.
+    fn read_work(&self) -> Option<Duration> {
+        None
+    }
 }
 
 /// How much a restore may have in flight, and how fast.
@@ -129,10 +130,17 @@ pub struct Looks {
 impl Default for Looks {
     /// Before anything is seen there may be traffic that waits.
     fn default() -> Looks {
+        Looks::beginning(Load::Waiting)
+    }
+}
+
+impl Looks {
+    /// With an opinion to begin with.
+    pub fn beginning(load: Load) -> Looks {
         Looks {
             ring: [Busy::default(); LOOKS],
             count: 0,
-            load: Load::Waiting,
+            load,
             experiment_at: Duration::ZERO,
             is_experiment: false,
             failures: 0,
@@ -219,14 +227,15 @@ impl Looks {
 }
 
 impl Sharing {
-    /// What a restore may do beside such traffic, on a device of this bandwidth, with `threads` that can read.
-    pub fn allow(self, load: Load, bandwidth: Bytes, shared: SharedDepth, threads: usize) -> Allowed {
+    /// What a restore may do beside such traffic, on a device of this bandwidth, with `threads` that can read. Beside what flows it
+    /// takes `share` of the bandwidth.
+    pub fn allow(self, load: Load, bandwidth: Bytes, shared: SharedDepth, threads: usize, share: f64) -> Allowed {
         let depth = threads.min(shared.0);
         let rate = |share: f64| Some(Bytes(((bandwidth.0 as f64 * share) as u64).max(1)));
         match (self, load) {
             (Sharing::FullSpeed, _) | (_, Load::Idle) => Allowed { depth: threads, rate: None },
             (Sharing::Gentle, _) => Allowed { depth: 1, rate: rate(GENTLE_SHARE) },
-            (Sharing::Fair, Load::Flowing) => Allowed { depth, rate: rate(YIELDED_SHARE) },
+            (Sharing::Fair, Load::Flowing) => Allowed { depth, rate: rate(share) },
             (Sharing::Fair, Load::Waiting) => Allowed { depth, rate: None },
         }
     }
@@ -269,6 +278,12 @@ impl<P: Fn() -> Option<u32> + Send + Sync> Traffic for ServerTraffic<P> {
             *backends = Backends { read_at: Some(Instant::now()), pids };
         }
         backends.pids.as_deref().map(count_busy)
+    }
+
+    fn read_work(&self) -> Option<Duration> {
+        let backends = self.backends.lock().unwrap_or_else(PoisonError::into_inner);
+        let pids = backends.pids.as_deref()?;
+        Some(pids.iter().filter_map(|pid| read_cpu_time(*pid).ok()).sum())
     }
 }
 
@@ -353,20 +368,20 @@ mod tests {
 
     #[test]
     fn who_flows_is_left_a_little_and_who_waits_is_left_nothing() {
-        let fair = |load| Sharing::Fair.allow(load, BANDWIDTH, SharedDepth::default(), 16);
+        let fair = |load| Sharing::Fair.allow(load, BANDWIDTH, SharedDepth::default(), 16, 0.9);
         assert_eq!(fair(Load::Idle), Allowed { depth: 16, rate: None });
         assert_eq!(fair(Load::Waiting), Allowed { depth: SHARED_DEPTH_START, rate: None });
-        assert_eq!(fair(Load::Flowing), Allowed { depth: SHARED_DEPTH_START, rate: Some(Bytes(93_000_000)) });
+        assert_eq!(fair(Load::Flowing), Allowed { depth: SHARED_DEPTH_START, rate: Some(Bytes(90_000_000)) });
     }
 
     #[test]
     fn gentle_yields_to_any_traffic_and_full_speed_to_none() {
         let depth = SharedDepth::default();
         for load in [Load::Waiting, Load::Flowing] {
-            assert_eq!(Sharing::Gentle.allow(load, BANDWIDTH, depth, 16).rate, Some(Bytes(30_000_000)));
-            assert_eq!(Sharing::FullSpeed.allow(load, BANDWIDTH, depth, 16), Allowed { depth: 16, rate: None });
+            assert_eq!(Sharing::Gentle.allow(load, BANDWIDTH, depth, 16, 0.9).rate, Some(Bytes(30_000_000)));
+            assert_eq!(Sharing::FullSpeed.allow(load, BANDWIDTH, depth, 16, 0.9), Allowed { depth: 16, rate: None });
         }
-        assert_eq!(Sharing::Gentle.allow(Load::Idle, BANDWIDTH, depth, 16), Allowed { depth: 16, rate: None });
+        assert_eq!(Sharing::Gentle.allow(Load::Idle, BANDWIDTH, depth, 16, 0.9), Allowed { depth: 16, rate: None });
     }
 
     #[test]
@@ -385,7 +400,7 @@ mod tests {
 
     #[test]
     fn there_is_always_a_floor() {
-        let slow = Sharing::Gentle.allow(Load::Waiting, Bytes(1), SharedDepth::default(), 1);
+        let slow = Sharing::Gentle.allow(Load::Waiting, Bytes(1), SharedDepth::default(), 1, 0.9);
         assert_eq!(slow, Allowed { depth: 1, rate: Some(Bytes(1)) });
     }
 
@@ -394,6 +409,9 @@ mod tests {
         assert_eq!(ServerTraffic::new(|| None).read_busy(), None);
         assert_eq!(ServerTraffic::new(|| Some(u32::MAX)).read_busy(), None);
         let own = std::process::id();
-        assert!(ServerTraffic::new(move || Some(own)).read_busy().is_some(), "it runs, and serves nobody");
+        let traffic = ServerTraffic::new(move || Some(own));
+        assert_eq!(traffic.read_work(), None, "nobody has looked yet");
+        assert!(traffic.read_busy().is_some(), "it runs, and serves nobody");
+        assert!(traffic.read_work().is_some());
     }
 }

@@ -91,7 +91,7 @@ fn what_is_said_of_a_server_fits() {
     let model =
         ["--pages", "100000", "--hit", "0.2ms", "--riops", "3000", "--clients", "8", "--what-if", "riops=16000"];
     let predict = [&["predict"], &model[..]].concat();
-    let commands: [&[&str]; 16] = [
+    let commands: [&[&str]; 18] = [
         &["doctor"],
         &["map"],
         &["map", "--forks", "--system"],
@@ -107,6 +107,8 @@ fn what_is_said_of_a_server_fits() {
         &["restore", "-q", "-v"],
         &["hydrate", "-q"],
         &predict,
+        &["waits", "--seconds", "1", "-q"],
+        &["waits", "--seconds", "1", "-q", "--by", "query", "--source", "sql"],
         &["doctor", "--require", "no-such-thing"],
     ];
     for arguments in commands {

@@ -112,11 +112,13 @@ fn the_page_stands_for_itself() {
 fn what_makes_no_sense_is_refused() {
     let home = Home::new();
     for (arguments, message) in [
-        (vec!["predict", "--pages", "0", "--miss", "2ms", "--hit", "1ms"], "a number of pages is 0"),
-        (vec!["predict", "--pages", "nan", "--miss", "2ms", "--hit", "1ms"], "a number of pages is NaN"),
+        (vec!["predict", "--pages", "0", "--miss", "2ms", "--hit", "1ms"], "must be a number above 0"),
+        (vec!["predict", "--pages", "nan", "--miss", "2ms", "--hit", "1ms"], "must be a number above 0"),
         (vec!["predict", "--pages", "5", "--miss", "1ms", "--hit", "2ms"], "cannot take less time"),
         (vec!["predict", "--pages", "5", "--miss", "fast", "--hit", "2ms"], "write a time above 0"),
-        (vec!["predict", "--pages", "5", "--hit", "2ms", "--riops", "0"], "the reads per second of the device is 0"),
+        (vec!["predict", "--pages", "5", "--hit", "2ms", "--riops", "0"], "must be a number above 0"),
+        (vec!["predict", "--pages", "1e12", "--miss", "2ms", "--hit", "1ms"], "write blocks from 1 to 4294967295"),
+        (vec!["predict", "--pages", "4e9", "--miss", "3600s", "--hit", "3599s"], "beyond a hundred years"),
         (vec!["predict", "--pages", "5", "--hit", "2ms"], "what a read takes is not known"),
         (vec!["predict", "--pages", "5"], "--hit"),
         (vec!["predict", "--pages", "5", "--miss", "2ms", "--hit", "1ms", "--what-if", "luck=1"], "cannot be changed"),

@@ -94,7 +94,7 @@ fn what_speaks_against_a_strategy_names_its_repeats() {
 
 #[test]
 fn the_sentence_tells_the_answer_whatever_it_is() {
-    let cases: [(&[Times], &str); 8] = [
+    let cases: [(&[Times], &str); 11] = [
         (
             &[("nothing", &[None]), ("cat", &[Some(7.5)]), ("pgthaw", &[Some(5.2)])],
             "pgthaw was warm after 5.2 s, 1.04 × the bound; the next, cat, after 7.5 s; doing nothing was not within 10 s.",
@@ -121,7 +121,16 @@ fn the_sentence_tells_the_answer_whatever_it_is() {
             &[("cat", &[Some(5.0), Some(6.02), Some(7.0)]), ("pgthaw", &[Some(6.0), Some(6.0), Some(6.0)])],
             "pgthaw was warm after 6.0 s, 1.20 × the bound; cat was too, at the same time.",
         ),
-        (&[("nothing", &[Some(9.0)])], "nothing was warm after 9.0 s, 1.80 × the bound."),
+        (&[("nothing", &[Some(9.0)])], "left to itself, the server was warm after 9.0 s, 1.80 × the bound."),
+        (
+            &[("nothing", &[None]), ("cat", &[None])],
+            "left to itself, the server was not warm within 10 s; nor was it with any warmer.",
+        ),
+        (
+            &[("nothing", &[Some(9.0)]), ("cat", &[None])],
+            "left to itself, the server was warm after 9.0 s, 1.80 × the bound; with none of the warmers it was within 10 s.",
+        ),
+        (&[("cat", &[None]), ("pgthaw", &[None])], "pgthaw was not warm within 10 s; nor was any other warmer."),
         (&[], "No trial was kept."),
     ];
     for (times, expected) in cases {

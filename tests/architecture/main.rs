@@ -39,8 +39,13 @@ const LAYERS: [(&str, &[&str]); 23] = [
         ],
     ),
     ("results", &["verdict", "study", "linux", "postgres", "files", "units", "failure"]),
-    ("report", &["verdict", "study", "model", "files", "failure"]),
-    ("terminal", &["verdict", "study", "trace", "warm", "cache", "model", "linux", "postgres", "units", "failure"]),
+    ("report", &["verdict", "study", "model", "files", "units", "failure"]),
+    (
+        "terminal",
+        &[
+            "verdict", "study", "trace", "warm", "cache", "observe", "model", "linux", "postgres", "units", "failure",
+        ],
+    ),
     ("tui", &["terminal", "cache", "postgres", "units"]),
     ("serve", &["results", "report", "verdict", "study", "files", "units", "failure"]),
     (
@@ -373,6 +378,7 @@ const PLACES_WITH_REASON: &[(&str, &str)] = &[
     ("src/linux/capability/", "scratch files that are made anew, and /proc"),
     ("src/linux/cgroup/", KERNEL),
     ("src/linux/arguments.rs", KERNEL),
+    ("src/linux/foreign_memory.rs", KERNEL),
     ("src/linux/loop_file_system/", "files of the kernel, and its own directory"),
     ("src/linux/machine.rs", KERNEL),
     ("src/linux/memory.rs", KERNEL),

@@ -3,6 +3,17 @@
 
 import type { Limits, Ratio, Spread } from "../generated/record";
 
+// What no page shows as it is: characters of control, invisible ones, and such as turn the direction of writing.
+const treacherous = /[\u0000-\u0009\u000b-\u001f\u007f-\u009f\u00ad\u061c\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff]/;
+/** As the terminal shows a name that may hold anything: `\u{1b}`. Its lines stay. */
+export const shown = (text: string): string =>
+  text.replace(new RegExp(treacherous, "g"), (one) => `\\u{${one.charCodeAt(0).toString(16)}}`);
+/** Data whose texts can be shown. Few have any that could not: the others are read once. */
+export function parseShown(json: string): unknown {
+  if (!treacherous.test(json) && !/\\u00[01]|\\[bfrt]/.test(json)) return JSON.parse(json);
+  return JSON.parse(json, (_, value: unknown) => (typeof value === "string" ? shown(value) : value));
+}
+
 const whole = new Intl.NumberFormat("en-US", { maximumFractionDigits: 0 });
 
 export const seconds = (value: number): string => `${value.toFixed(1)} s`;

@@ -4,6 +4,7 @@ import "./report.css";
 import "./study.css";
 import type { charts } from "./charts/figure";
 import { unfoldForPaper } from "./fold";
+import { parseShown } from "./format";
 import type { PageData } from "../generated/record";
 import { showStudies } from "./app";
 import { declareMetrics } from "./metrics";
@@ -17,7 +18,7 @@ declare global {
 }
 
 unfoldForPaper();
-const page = JSON.parse(document.getElementById("pgthaw-data")?.textContent ?? "") as PageData;
+const page = parseShown(document.getElementById("pgthaw-data")?.textContent ?? "") as PageData;
 declareMetrics(page.metrics);
 if (page.kind === "studies") showStudies(new EmbeddedSource(page.studies));
 else if (page.kind === "served") showStudies(new ServedSource());

@@ -102,7 +102,7 @@ export function valuesOf(axes: Axis[], name: string): string[] {
 export type Doubt = "failed" | "missing" | "refused" | "doubtful" | null;
 
 /** What was measured is not what the study asked for: such a figure answers another question. As Finding::is_refusing of finding.rs has it, for verdicts that come without that. */
-const REFUSED = ["start_not_as_asked", "not_in_force", "strategy_failed", "generator_saturated", "fits_cache", "run_aborted"];
+const REFUSED = ["start_not_as_asked", "not_in_force", "strategy_failed", "generator_saturated", "fits_cache"];
 
 export const isRefused = (kind: string): boolean => REFUSED.includes(kind);
 

@@ -1,5 +1,6 @@
 // Where studies come from: the page itself, or the server that it came from.
 
+import { parseShown } from "./format";
 import type { SweepComparison, LiveTrial, StudyData, StudyInPage, StudyLine, TrialData } from "../generated/record";
 
 export interface Source {
@@ -93,7 +94,7 @@ export class ServedSource implements Source {
 
 async function ask<T>(address: string): Promise<T> {
   const answer = await fetch(address, { headers: { Accept: "application/json" } });
-  if (answer.ok) return (await answer.json()) as T;
+  if (answer.ok) return parseShown(await answer.text()) as T;
   const told = (await answer.json().catch(() => null)) as { error?: { message?: string } } | null;
   throw new Error(told?.error?.message ?? `the server answered ${answer.status}`);
 }

@@ -5,8 +5,10 @@ use std::path::PathBuf;
 use clap::Args;
 
 use super::change::Changes;
-use super::values::{PopularityArgument, parse_seconds, positive_number};
-use crate::commands::restore::{positive_bytes, positive_rate};
+use super::values::{
+    PopularityArgument, parse_accesses, parse_blocks, parse_cores, parse_hit, parse_memory, parse_reads, parse_tps,
+};
+use crate::commands::restore::positive_rate;
 use crate::commands::{ConnectionArguments, SnapshotsArguments};
 use crate::model::compute_hit_seconds;
 use crate::units::Bytes;
@@ -30,22 +32,22 @@ pub struct PredictArguments {
     pub observe: u32,
 
     /// Without a server: blocks of a relation of which each transaction reads one; may be repeated: a table, its index
-    #[arg(long, value_name = "BLOCKS", requires = "hit")]
+    #[arg(long, value_name = "BLOCKS", requires = "hit", value_parser = parse_blocks)]
     pub pages: Vec<f64>,
 
     /// What a transaction takes when all is cached, such as 0.22ms: of one client, with the client's own time [default: of a
     /// running server, as watched]
-    #[arg(long, value_name = "TIME", value_parser = parse_seconds)]
+    #[arg(long, value_name = "TIME", value_parser = parse_hit)]
     pub hit: Option<f64>,
 
     /// What the server does when it is warm, with as many clients, in transactions per second: where it is cold now, or idle
     /// [default: of a running server, as watched]
-    #[arg(long, value_name = "TPS", value_parser = positive_number, conflicts_with_all = ["hit", "pages"])]
+    #[arg(long, value_name = "TPS", value_parser = parse_tps, conflicts_with_all = ["hit", "pages"])]
     pub tps: Option<f64>,
 
     /// What a transaction takes that reads one block from the device, such as 4.7ms: of one client; each further block that is missing
     /// adds a read
-    #[arg(long, value_name = "TIME", value_parser = parse_seconds)]
+    #[arg(long, value_name = "TIME", value_parser = parse_hit)]
     pub miss: Option<f64>,
 
     /// Clients that each wait for their answer before they ask again [default: of a running server as watched, else 1]
@@ -53,16 +55,16 @@ pub struct PredictArguments {
     pub clients: Option<u32>,
 
     /// Of a server that does not run: blocks that a transaction asks for, a table's and an index's leaf each
-    #[arg(long, value_name = "BLOCKS", default_value_t = 2.0, value_parser = positive_number)]
+    #[arg(long, value_name = "BLOCKS", default_value_t = 2.0, value_parser = parse_accesses)]
     pub accesses: f64,
 
     /// Processors that server and clients share [default: as many as this machine has]
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = parse_cores)]
     pub cores: Option<f64>,
 
     /// Random reads that the device serves in a second [default: as probed, else 3000; without a server no
     /// limit]
-    #[arg(long, value_name = "READS")]
+    #[arg(long, value_name = "READS", value_parser = parse_reads)]
     pub riops: Option<f64>,
 
     /// Bytes that it delivers in a second; by it a restore is forecast [default: as probed, else 125MiB; without a server no
@@ -76,7 +78,7 @@ pub struct PredictArguments {
     pub read_ahead: Option<Bytes>,
 
     /// Memory for what is cached, shared_buffers included [default: this machine's; without a server enough for all]
-    #[arg(long, value_name = "BYTES", value_parser = positive_bytes)]
+    #[arg(long, value_name = "BYTES", value_parser = parse_memory)]
     pub memory: Option<Bytes>,
 
     /// How rows are chosen: uniform, zipfian:1.07, permuted:1.07, gaussian:5, exponential:10, newest:0.1:0.99 [default: by the

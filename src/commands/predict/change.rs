@@ -2,7 +2,7 @@
 
 use std::str::FromStr;
 
-use super::values::parse_seconds;
+use super::values::{parse_cores, parse_hit, parse_reads};
 use crate::commands::restore::{positive_bytes, positive_rate};
 use crate::model::{Device, Error, Scenario, Server, Workload};
 use crate::units::Bytes;
@@ -35,13 +35,9 @@ impl FromStr for Changes {
 
 fn parse_change(text: &str) -> Result<Change, String> {
     let (name, value) = text.split_once('=').ok_or_else(|| format!("\"{text}\" is not NAME=VALUE"))?;
-    let number = || match value.parse::<f64>() {
-        Ok(number) if number.is_finite() && number > 0.0 => Ok(number),
-        _ => Err(format!("\"{value}\" is not a number above 0")),
-    };
     let bytes = || positive_bytes(value).map(|Bytes(bytes)| bytes as f64);
     match name.trim() {
-        "riops" => number().map(Change::Riops),
+        "riops" => parse_reads(value).map(Change::Riops),
         "rbps" => positive_rate(value).map(|Bytes(bytes)| Change::Rbps(bytes as f64)),
         "memory" => bytes().map(Change::Memory),
         "shared_buffers" => bytes().map(Change::SharedBuffers),
@@ -51,8 +47,8 @@ fn parse_change(text: &str) -> Result<Change, String> {
             .filter(|clients| (1..=100_000).contains(clients))
             .map(Change::Clients)
             .ok_or_else(|| format!("\"{value}\" is not a number of clients")),
-        "cores" => number().map(Change::Cores),
-        "hit" => parse_seconds(value).map(Change::Hit),
+        "cores" => parse_cores(value).map(Change::Cores),
+        "hit" => parse_hit(value).map(Change::Hit),
         other => Err(format!(
             "\"{other}\" cannot be changed: riops, rbps, memory, shared_buffers, clients, cores and hit can"
         )),

@@ -6,7 +6,7 @@ use super::classes::WantedClass;
 use crate::model::{Device, PageClass, WarmStep, Warmer};
 use crate::units::Bytes;
 use crate::warm::DeviceProfile;
-use crate::warm::plan::{Geometry, Plan, Precedence, Scratch, WantedFork};
+use crate::warm::plan::{Geometry, Plan, Precedence, Scratch, Situation, WantedFork};
 
 /// A restore's reads in flight beside live traffic (docs/plan.md).
 pub const RESTORE_DEPTH: u32 = 4;
@@ -37,7 +37,7 @@ pub fn plan_warmer(
         bandwidth: Bytes(device.bandwidth.min(u64::MAX as f64) as u64),
         ..DeviceProfile::default()
     };
-    let plan = Plan::new(wanted.iter().map(fork).collect(), geometry, profile, None);
+    let plan = Plan::new(wanted.iter().map(fork).collect(), geometry, profile, Situation::Shared, None);
     let forecast = plan.forecast();
     if forecast.reads == 0 {
         return None;

@@ -2,7 +2,16 @@
 
 use std::str::FromStr;
 
+use crate::commands::restore::positive_bytes;
 use crate::model::Popularity;
+use crate::units::Bytes;
+
+/// pgbench takes no greater parameter of a zipfian distribution (`MAX_ZIPFIAN_PARAM` in pgbench.c); of the others one that is as great
+/// leaves a single row.
+const PARAMETER_MAX: f64 = 1000.0;
+
+/// The least that PostgreSQL takes for shared_buffers is 128 kB; below a megabyte there is no page cache to speak of.
+const MEMORY_MIN: Bytes = Bytes(1 << 20);
 
 /// Rows of pgbench_accounts on a page, where rows and pages have to be told apart.
 const ROWS_PER_PAGE: f64 = 61.0;
@@ -26,14 +35,45 @@ pub fn positive_number(text: &str) -> Result<f64, String> {
     }
 }
 
-/// Random reads in a second that there are devices for.
-pub fn parse_reads(text: &str) -> Result<f64, String> {
-    let reads = positive_number(text)?;
-    let is_sound = (0.01..=1e8).contains(&reads);
-    is_sound.then_some(reads).ok_or_else(|| "write reads in a second from 0.01 to 100000000".to_owned())
+/// A number above 0 that is at least `least` and at most `most`: beyond them a forecast says nothing.
+fn parse_between(text: &str, least: f64, most: f64, what: &str) -> Result<f64, String> {
+    let number = positive_number(text)?;
+    let is_sound = (least..=most).contains(&number);
+    is_sound.then_some(number).ok_or_else(|| format!("write {what} from {least} to {most}"))
 }
 
-/// What a transaction of one row may take.
+/// Random reads in a second that there are devices for.
+pub fn parse_reads(text: &str) -> Result<f64, String> {
+    parse_between(text, 0.01, 1e8, "reads in a second")
+}
+
+/// Blocks of a relation: PostgreSQL numbers them with 32 bits (`MaxBlockNumber` in block.h).
+pub fn parse_blocks(text: &str) -> Result<f64, String> {
+    parse_between(text, 1.0, 4_294_967_295.0, "blocks")
+}
+
+/// Blocks that one transaction may ask for.
+pub fn parse_accesses(text: &str) -> Result<f64, String> {
+    parse_between(text, 0.001, 1e6, "blocks")
+}
+
+/// Transactions in a second that a server may do.
+pub fn parse_tps(text: &str) -> Result<f64, String> {
+    parse_between(text, 0.001, 1e9, "transactions per second")
+}
+
+/// Memory that a server can run in.
+pub fn parse_memory(text: &str) -> Result<Bytes, String> {
+    let memory = positive_bytes(text)?;
+    (memory >= MEMORY_MIN).then_some(memory).ok_or_else(|| format!("write {MEMORY_MIN} or more"))
+}
+
+/// Processors that there are machines with.
+pub fn parse_cores(text: &str) -> Result<f64, String> {
+    parse_between(text, 0.01, 100_000.0, "processors")
+}
+
+/// What a transaction of one row may take, cached or not.
 pub fn parse_hit(text: &str) -> Result<f64, String> {
     let seconds = parse_seconds(text)?;
     let is_sound = (1e-9..=3600.0).contains(&seconds);
@@ -67,7 +107,7 @@ impl FromStr for PopularityArgument {
         let mut parts = text.split(':');
         let name = parts.next().unwrap_or_default();
         let numbers: Vec<f64> = parts.map(|part| part.parse().map_err(|_| wrong())).collect::<Result<_, _>>()?;
-        if numbers.iter().any(|number| !number.is_finite() || *number <= 0.0) {
+        if numbers.iter().any(|number| !number.is_finite() || *number <= 0.0 || *number > PARAMETER_MAX) {
             return Err(wrong());
         }
         let zipfian =
@@ -101,12 +141,40 @@ mod tests {
     }
 
     #[test]
+    fn figures_that_nothing_has_are_refused() {
+        assert!(parse_memory("1MB").is_ok() && parse_memory("1").unwrap_err().contains("1 MB or more"));
+        for (parse, good, bad) in [
+            (parse_blocks as fn(&str) -> Result<f64, String>, "4294967295", ["4294967296", "0.5"]),
+            (parse_accesses, "2", ["1e300", "1e-9"]),
+            (parse_tps, "50000", ["1e10", "1e-300"]),
+            (parse_cores, "0.5", ["1e9", "1e-9"]),
+            (parse_reads, "3000", ["1e9", "0.001"]),
+            (parse_hit, "0.2ms", ["1e300", "4000s"]),
+        ] {
+            assert!(parse(good).is_ok(), "{good}");
+            for text in bad {
+                let told = parse(text).unwrap_err();
+                assert!(told.starts_with("write ") && told.contains(" to "), "{text}: {told}");
+            }
+        }
+    }
+
+    #[test]
     fn popularity_is_named_as_pgbench_does() {
         let parse = |text: &str| text.parse::<PopularityArgument>();
         assert_eq!(parse("uniform"), Ok(PopularityArgument(Popularity::Uniform)));
         assert!(matches!(parse("permuted:1.07").unwrap().0, Popularity::Zipfian { is_permuted: true, .. }));
         assert!(parse("newest:0.1:0.99").is_ok());
-        for text in ["zipf", "zipfian", "gaussian:x", "newest:1.5:0.9", "exponential:-1", "uniform:3"] {
+        for text in [
+            "zipfian:1e300",
+            "gaussian:1001",
+            "zipf",
+            "zipfian",
+            "gaussian:x",
+            "newest:1.5:0.9",
+            "exponential:-1",
+            "uniform:3",
+        ] {
             assert!(parse(text).is_err(), "{text}");
         }
     }

@@ -32,13 +32,10 @@ pub struct DeviceArguments {
     read_size: Option<Bytes>,
 }
 
-/// Fewer reads a second than this come of a head that moves. Many a virtual disk says that it rotates, and does not.
-const SEEKING_READS_PER_SECOND: f64 = 1000.0;
-
-/// Does the disk of a directory turn, by its own account and by what it gives?
+/// Does the disk of a directory turn, by its own account and by what it gives? Many a virtual disk says so, and does not.
 pub fn seeks(directory: Option<&Path>, profile: &DeviceProfile) -> bool {
     let says_so = |directory| read_block_device(directory).is_ok_and(|disk| disk.is_rotational);
-    profile.reads_per_second < SEEKING_READS_PER_SECOND && directory.is_some_and(says_so)
+    profile.is_slow_to_seek() && directory.is_some_and(says_so)
 }
 
 impl DeviceArguments {

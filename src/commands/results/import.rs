@@ -25,12 +25,16 @@ pub struct ImportArguments {
     question: Option<String>,
 
     /// pgbench's scale [default: as its report says; of a script of one's own that is 1, whatever it was]
-    #[arg(long)]
+    #[arg(long, value_parser = clap::value_parser!(u32).range(1..))]
     scale: Option<u32>,
 
     /// The number of clients [default: as report or log say]
-    #[arg(long)]
+    #[arg(long, value_parser = clap::value_parser!(u32).range(1..))]
     clients: Option<u32>,
+
+    /// pgbench's threads (-j), where the report does not say it [default: as many as have logs]
+    #[arg(long, value_parser = clap::value_parser!(u32).range(1..))]
+    jobs: Option<u32>,
 
     /// The script's name [default: as the report says]
     #[arg(long)]
@@ -64,9 +68,10 @@ fn parse_rate(text: &str) -> Result<f64, String> {
 
 /// Keeps it as a sweep.
 pub async fn import(store: &Store, arguments: ImportArguments, output: OutputArguments) -> anyhow::Result<()> {
-    let ImportArguments { paths, question, scale, clients, script, query_mode, seconds, connect, rate, start } =
+    let ImportArguments { paths, question, scale, clients, jobs, script, query_mode, seconds, connect, rate, start } =
         arguments;
-    let options = ImportOptions { paths, question, scale, clients, script, query_mode, seconds, connect, rate, start };
+    let options =
+        ImportOptions { paths, question, scale, clients, jobs, script, query_mode, seconds, connect, rate, start };
     let mut imported = read_import(&options)?;
     judge_import(&mut imported);
     let Imported { mut run, mut trials, .. } = imported;

@@ -40,7 +40,7 @@ const MOUNT_POINT: &str = "mount";
 const PIECE_BYTES: u64 = 4 << 20;
 
 /// xfs takes no less than 300 MB.
-const IMAGE_BYTES_MIN: u64 = 512 << 20;
+pub const IMAGE_BYTES_MIN: Bytes = Bytes(512 << 20);
 
 /// A server that is still stopping keeps its file system busy.
 const UNMOUNT_LIMIT: Duration = Duration::from_secs(60);
@@ -91,7 +91,7 @@ impl LoopFileSystem {
         {
             return Ok(false);
         }
-        self.write_image(IMAGE, size.0.max(IMAGE_BYTES_MIN), &mut goes_on)
+        self.write_image(IMAGE, size.max(IMAGE_BYTES_MIN).0, &mut goes_on)
     }
 
     fn write_image(&self, name: &str, bytes: u64, mut goes_on: impl FnMut(f64) -> bool) -> Result<bool, Error> {
@@ -268,9 +268,13 @@ impl LoopFileSystem {
             Making::Commands(own) => run_each(&fill_each(names, &own.mount), goes_on)?,
         }
         if self.find_mount()?.is_none() {
+            let elsewhere: Vec<String> =
+                self.find_mounts_elsewhere()?.iter().map(|path| path.display().to_string()).collect();
+            let elsewhere =
+                if elsewhere.is_empty() { String::new() } else { format!(", but at {}", elsewhere.join(", ")) };
             return Err(Error::Unavailable {
                 what: "a file system of one's own",
-                reason: format!("its commands ended well, and nothing is mounted at {}", path.display()),
+                reason: format!("its commands ended well, and nothing is mounted at {}{elsewhere}", path.display()),
                 remedy: "let make or mount in [file_systems] mount it at {directory}".into(),
             });
         }
@@ -297,6 +301,16 @@ impl LoopFileSystem {
         let path = fs::canonicalize(&path).unwrap_or(path);
         // The last one lies on top.
         Ok(mounts.into_iter().rfind(|mount| mount.mount_point == path))
+    }
+
+    /// Where else its devices are mounted: commands of its own may do so.
+    fn find_mounts_elsewhere(&self) -> Result<Vec<PathBuf>, Error> {
+        let devices = self.list_devices()?;
+        let mounts = Process::myself().and_then(|process| process.mountinfo());
+        let mounts = mounts.map_err(|error| Error::proc("read the mounts", error))?.into_iter();
+        let is_ours = |mount: &MountInfo| mount.mount_source.as_ref().is_some_and(|device| devices.contains(device));
+        // The last one lies on top.
+        Ok(mounts.filter(is_ours).map(|mount| mount.mount_point).rev().collect())
     }
 
     fn take_away(&self) -> Result<(), Error> {
@@ -326,6 +340,9 @@ impl LoopFileSystem {
                 Err(_) => std::thread::sleep(POLL_INTERVAL),
             }
         }
+        for path in self.find_mounts_elsewhere()? {
+            run("umount", [&*path.to_string_lossy()])?;
+        }
         self.detach()?;
         // First: whoever is killed meanwhile leaves what says whose it was, and not the image alone.
         let _ = fs::remove_file(self.image());
@@ -337,12 +354,18 @@ impl LoopFileSystem {
         }
     }
 
+    /// Those that its images are attached to.
+    fn list_devices(&self) -> Result<Vec<String>, Error> {
+        let mut devices = list_devices(&self.image())?;
+        devices.extend(list_devices(&self.directory.join(LOG_IMAGE))?);
+        Ok(devices)
+    }
+
     /// Detaches the devices that its images are attached to without being mounted.
     fn detach(&self) -> Result<(), Error> {
         let began = Instant::now();
         loop {
-            let mut devices = list_devices(&self.image())?;
-            devices.extend(list_devices(&self.directory.join(LOG_IMAGE))?);
+            let devices = self.list_devices()?;
             if devices.is_empty() || began.elapsed() > DETACH_LIMIT {
                 return Ok(());
             }
@@ -474,6 +497,39 @@ mod tests {
         assert!(told[0].contains("commit=9") && told[0].contains("commit=7"), "{told:?}");
         assert!(told[2].contains("no-such-scheduler"), "{told:?}");
         assert!(told[3].contains("4096") && told[3].contains("512"), "{told:?}");
+    }
+
+    #[test]
+    fn what_is_mounted_elsewhere_is_told_and_taken_away() {
+        let elsewhere = tempfile::tempdir_in("/var/tmp").unwrap();
+        let words = |text: &str| text.split(' ').map(str::to_owned).collect::<Vec<_>>();
+        let own = OwnCommands {
+            make: vec![words("mkfs.ext4 -q {device}")],
+            mount: vec![words(&format!("mount {{device}} {}", elsewhere.path().display()))],
+            unmount: Vec::new(),
+            log_device: None,
+        };
+        let asked = FileSystemAsked { making: Making::Commands(own), ..asked(FileSystemKind::Ext4, &[]) };
+        if let Err(error) = asked.check_available() {
+            untested!("{error}");
+        }
+        let directory = tempfile::Builder::new().prefix("pgthaw-fs-").tempdir_in("/var/tmp").unwrap().keep();
+        let file_system = LoopFileSystem::in_directory(&directory);
+        assert!(file_system.write_images(&asked, Bytes(0), |_| true).unwrap());
+        let error = file_system.make(&asked, &|| true).unwrap_err().to_string();
+        assert!(error.contains(&format!(", but at {}", elsewhere.path().display())), "{error}");
+        drop(file_system);
+        assert!(!directory.exists());
+        let mounts = fs::read_to_string("/proc/self/mountinfo").unwrap();
+        assert!(!mounts.contains(&*elsewhere.path().to_string_lossy()), "{mounts}");
+        let attached = run("losetup", ["--all"]).unwrap();
+        assert!(!attached.contains(&*directory.to_string_lossy()), "{attached}");
+    }
+
+    #[test]
+    fn a_command_that_fails_has_a_hint_of_its_own() {
+        let hint = |program: &str| Error::Program { program: program.into(), output: String::new() }.hint().unwrap();
+        assert!(hint("mount").contains("mount option") && !hint("mkfs.ext4").contains("mount option"));
     }
 
     #[test]

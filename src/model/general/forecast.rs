@@ -30,6 +30,9 @@ const PAGE_WORK: f64 = 0.1;
 /// A forecast ends here in any case.
 const MOST_STEPS: usize = 5000;
 
+/// A hundred years: what takes longer is not of this world, and so are the figures that say so.
+const LONGEST_SECONDS: f64 = 100.0 * 366.0 * 24.0 * 3600.0;
+
 /// What a warm-up does over time, from what is cached at the start until the steady state.
 pub fn compute_forecast(workload: &Workload, server: &Server, warmer: Option<&Warmer>) -> Result<Forecast, Error> {
     workload.check()?;
@@ -44,7 +47,8 @@ pub fn compute_forecast(workload: &Workload, server: &Server, warmer: Option<&Wa
         model.step();
         points.push(model.look(Moment::Now).point);
     }
-    if !points.iter().chain([&end.point]).all(ForecastPoint::is_finite) {
+    let is_endless = points.last().is_some_and(|last| last.seconds > LONGEST_SECONDS);
+    if is_endless || !points.iter().chain([&end.point]).all(ForecastPoint::is_finite) {
         return Err(Error::NoForecast);
     }
     Ok(Forecast {

@@ -11,6 +11,12 @@ use crate::units::counted;
 /// A transaction of another thread of pgbench may stand this much too late in the log.
 const LOG_DISORDER_SECONDS: f64 = 1.0;
 
+/// A time beyond it is none in seconds.
+const LATEST_EPOCH: f64 = 1e11;
+
+/// No run lasts longer.
+const LONGEST_SECONDS: f64 = 366.0 * 24.0 * 3600.0;
+
 /// Reads one file.
 #[derive(Debug, Default)]
 pub struct Reader {
@@ -135,6 +141,13 @@ impl Reader {
         if !sample.end.is_finite() {
             return Err(Error::BadNumber { line: self.line, text: sample.end.to_string() });
         }
+        if sample.end.abs() > LATEST_EPOCH {
+            return Err(Error::NoTime {
+                line: self.line,
+                seconds: sample.end,
+                why: "seconds since 1970 come to it in the year 5138",
+            });
+        }
         if sample.rate < 0.0 || sample.rate > MOST_RATE {
             return Err(Error::BadNumber { line: self.line, text: sample.rate.to_string() });
         }
@@ -169,6 +182,7 @@ impl Reader {
 
     fn add_sample(&mut self, sample: Sample) -> Result<(), Error> {
         self.check_time(self.last_time, sample.end)?;
+        self.check_length(sample.end)?;
         let (start, end) = (self.last_time - self.origin, sample.end - self.origin);
         self.last_time = sample.end;
         if sample.rate.is_nan() {
@@ -210,6 +224,7 @@ impl Reader {
         if end < self.last_time - LOG_DISORDER_SECONDS {
             return Err(Error::TimeBackwards { line: self.line, before: self.last_time, after: end });
         }
+        self.check_length(end)?;
         self.last_time = self.last_time.max(end);
         // What failed or was not begun is not served, and shows that nothing was.
         if let (Some(collector), TransactionEnd::Answered { .. }) = (&mut self.collector, logged.ended) {
@@ -220,6 +235,13 @@ impl Reader {
 
     fn check_time(&self, before: f64, after: f64) -> Result<(), Error> {
         if after > before { Ok(()) } else { Err(Error::TimeBackwards { line: self.line, before, after }) }
+    }
+
+    fn check_length(&self, end: f64) -> Result<(), Error> {
+        if end - self.origin <= LONGEST_SECONDS {
+            return Ok(());
+        }
+        Err(Error::NoTime { line: self.line, seconds: end, why: "more than a year after the run's beginning" })
     }
 }
 
@@ -326,6 +348,17 @@ mod tests {
         let zero: String = (1..20).map(|second| progress(second, "0.0")).collect();
         let silent = read(&zero).unwrap();
         assert_eq!((silent.transactions(), silent.clone().check()), (0.0, Err(Error::NoTransactions)));
+        let milliseconds = lines(12, |second| format!("{},500", 1_700_000_000_000_u64 + u64::from(second) * 1000));
+        let told = read(&milliseconds).unwrap_err();
+        assert!(matches!(told, Error::NoTime { line: 1, .. }), "{told}");
+        let years = lines(12, |year| format!("{},500", u64::from(year) * 40_000_000));
+        let told = read(&years).unwrap_err();
+        assert!(matches!(told, Error::NoTime { line: 2, .. }), "{told}");
+        let log = format!(
+            "{}0 9 99 0 4700000000 0\n",
+            lines(20, |second| format!("0 {second} 99 0 {} 0", 1_700_000_000 + second))
+        );
+        assert!(matches!(read(&log), Err(Error::NoTime { line: 21, .. })), "{:?}", read(&log));
         let back = two.clone() + &progress(1, "5.0");
         assert_eq!(read(&back), Err(Error::TimeBackwards { line: 3, before: 2.0, after: 1.0 }));
         assert!(matches!(read("1,5\n2,-7\n"), Err(Error::BadNumber { line: 2, .. })));

@@ -47,6 +47,20 @@ pub fn compute_os_samples(readings: &[GaugeReading]) -> Vec<OsSample> {
     samples
 }
 
+/// What all devices did. Where parts have their own, it is what these did: they are read a moment after all together, and rounded.
+fn whole_of(all: DeviceUse, parts: &BTreeMap<String, DeviceUse>) -> DeviceUse {
+    let Some(busy_ratio) = parts.values().map(|part| part.busy_ratio).reduce(f64::max) else { return all };
+    let sum = |of: fn(&DeviceUse) -> u64| parts.values().map(of).fold(0, u64::saturating_add);
+    DeviceUse {
+        reads: sum(|one| one.reads),
+        read_bytes: Bytes(sum(|one| one.read_bytes.0)),
+        writes: sum(|one| one.writes),
+        written_bytes: Bytes(sum(|one| one.written_bytes.0)),
+        busy_ratio,
+        ..all
+    }
+}
+
 /// What lies between two readings.
 pub struct Span<'a> {
     before: &'a GaugeReading,
@@ -68,7 +82,6 @@ impl Span<'_> {
         let (some, full) = (|one: &Pressure| one.some_us_total, |one: &Pressure| one.full_us_total);
         let (ran, ran_before) = (after.processors, before.processors);
         let parts = self.parts();
-        let busiest = parts.values().map(|part| part.busy_ratio).reduce(f64::max);
         let device = before.device.zip(after.device).map(|(from, to)| self.device(from, to));
         OsSample {
             second,
@@ -78,7 +91,7 @@ impl Span<'_> {
             processors_busy_seconds: self.grown(ran_before.busy, ran.busy),
             processors_iowait_seconds: self.grown(ran_before.iowait, ran.iowait),
             processors_steal_seconds: self.grown(ran_before.steal, ran.steal),
-            device: device.map(|all| DeviceUse { busy_ratio: busiest.unwrap_or(all.busy_ratio), ..all }),
+            device: device.map(|all| whole_of(all, &parts)),
             parts,
             available_bytes: after.memory.available_bytes,
             cached_bytes: after.memory.cached_bytes,

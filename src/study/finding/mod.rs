@@ -254,7 +254,6 @@ impl Finding {
                 | Finding::StrategyFailed { .. }
                 | Finding::GeneratorSaturated(_)
                 | Finding::FitsCache { .. }
-                | Finding::RunAborted { .. }
         )
     }
 

@@ -156,7 +156,9 @@ impl Axis<'_> {
 
     /// Names, which are looked up later.
     pub fn names(&self, default: &str) -> Result<Vec<String>, String> {
-        self.read(default.to_owned(), "a name", |value| value.as_str().map(str::to_owned))
+        self.read(default.to_owned(), "a name", |value| {
+            value.as_str().filter(|name| !name.is_empty()).map(str::to_owned)
+        })
     }
 
     /// Strategies by their names.
@@ -178,6 +180,18 @@ impl Axis<'_> {
             Ok((render_mix(&mix), scripts.collect::<Result<Vec<_>, String>>()?))
         };
         named.into_iter().map(find).collect()
+    }
+}
+
+/// Refuses what a `section` names and no point has on the axis that is named too: its name is mistyped here or there, or it was left.
+pub fn check_used<'a>(
+    (section, axis): (&str, &str),
+    own: impl IntoIterator<Item = &'a String>,
+    asked: &[String],
+) -> Result<(), String> {
+    match own.into_iter().find(|name| !asked.contains(name)) {
+        Some(name) => Err(format!("{section}.{name}: no point uses it; name it in points.{axis}, or remove it")),
+        None => Ok(()),
     }
 }
 

@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
+use super::axis::check_used;
 use super::named_file::find_file;
 use super::point::{Axes, DEFAULT_DATABASE, Point};
 
@@ -91,6 +92,7 @@ pub fn read_databases(
     asked: &[String],
     directory: &Path,
 ) -> Result<BTreeMap<String, DatabaseSpec>, String> {
+    let names: Vec<String> = own.keys().cloned().collect();
     let mut known = BTreeMap::from([(DEFAULT_DATABASE.to_owned(), read_database("database", usual, directory)?)]);
     for (name, raw) in own {
         let key = format!("databases.{name}");
@@ -103,6 +105,7 @@ pub fn read_databases(
             return Err(format!("{key}: it is that of [database]; give this one another name"));
         }
     }
+    check_used(("databases", "database"), &names, asked)?;
     let choose = |name: &String| {
         let names = || known.keys().map(String::as_str).collect::<Vec<_>>().join(", ");
         let wrong = || format!("points.database: there is no {name:?} in [databases]: {} are known", names());
@@ -154,7 +157,7 @@ mod tests {
     fn databases_are_an_axis() {
         let study = sweep(
             "[points]\nscale = [1, 2]\ndatabase = [\"default\", \"parts\"]\n[database]\ninitialize = [\"--foreign-keys\"]\n\
-             [databases.parts]\ninitialize = [\"--partitions=4\"]\n[databases.unused]\npgbench = false\n",
+             [databases.parts]\ninitialize = [\"--partitions=4\"]\n",
         )
         .unwrap();
         assert_eq!((study.points(), study.databases.len()), (4, 2));

@@ -7,9 +7,10 @@ use std::str::FromStr as _;
 use serde::Serialize;
 use toml::{Table, Value};
 
+use super::axis::check_used;
 use super::places::Places;
 use super::point::{DEFAULT_SERVER, NATIVE};
-use crate::linux::{FileSystemAsked, FileSystemKind, Making, OwnCommands, PLACEHOLDERS};
+use crate::linux::{FileSystemAsked, FileSystemKind, IMAGE_BYTES_MIN, Making, OwnCommands, PLACEHOLDERS};
 use crate::study::disk::{AskedDisk, NamedDisk, choose_disk, is_built_in};
 use crate::study::error::Error;
 use crate::study::record::Disk;
@@ -79,6 +80,8 @@ pub fn read_disks(
         })
     });
     let known: Vec<NamedDisk> = known.collect::<Result<_, _>>()?;
+    let used: Vec<String> = asked.iter().chain(places.values().flat_map(BTreeMap::values)).cloned().collect();
+    check_used(("disks", "disk"), own.keys(), &used)?;
     let choose = |key: &str, name: &String| {
         let disk = choose_disk(&known, AskedDisk { name: Some(name), ..AskedDisk::default() });
         disk.map(|disk| (name.clone(), disk))
@@ -95,6 +98,7 @@ pub fn read_file_systems(own: &Table, asked: &[String]) -> Result<BTreeMap<Strin
     if known.contains_key(NATIVE) {
         return Err("file_systems.native: it is the one that is there already; give this one another name".into());
     }
+    check_used(("file_systems", "file_system"), own.keys(), asked)?;
     let choose = |name: &String| {
         let plain = || FileSystemKind::ALL.into_iter().find(|kind| kind.name() == name).map(plain);
         let found = known.get(name).cloned().or_else(plain);
@@ -168,7 +172,12 @@ fn read_table(key: &str, table: &Table) -> Result<FileSystemSpec, String> {
         spec.asked.logical_block_bytes = Some(known.ok_or_else(wrong)? as u32);
     }
     spec.size = bytes("size")?;
-    Ok(spec)
+    match spec.size.filter(|size| *size < IMAGE_BYTES_MIN) {
+        Some(size) => {
+            Err(format!("{key}.size: {size} is too little; write {IMAGE_BYTES_MIN} or more, or leave it out"))
+        }
+        None => Ok(spec),
+    }
 }
 
 fn read_size(key: &str, size: &str) -> Result<Bytes, String> {
@@ -284,6 +293,7 @@ pub fn read_servers(own: &BTreeMap<String, PathBuf>, asked: &[String]) -> Result
     if own.contains_key(DEFAULT_SERVER) {
         return Err("servers.default: it is the one that is found anyway; give this one another name".into());
     }
+    check_used(("servers", "server"), own.keys(), asked)?;
     let choose = |name: &String| {
         let major = || name.parse().ok().filter(|major| (10..1000).contains(major)).map(ServerSpec::Major);
         let found = own.get(name).map(|path: &PathBuf| ServerSpec::Programs(Path::to_owned(path))).or_else(major);
@@ -307,7 +317,7 @@ mod tests {
         let study = sweep(
             "[points]\nfile_system = [\"native\", \"xfs\", \"fast\"]\nserver = [\"default\", \"15\", \"mine\"]\n\
              [file_systems]\nfast = { mount = \"ext4,noatime,data=writeback\", scheduler = \"none\", \
-             logical_block_bytes = 4096, size = \"2GiB\" }\nunused = \"btrfs\"\n[servers]\nmine = \"/opt/pg/bin\"\n",
+             logical_block_bytes = 4096, size = \"2GiB\" }\n[servers]\nmine = \"/opt/pg/bin\"\n",
         )
         .unwrap();
         assert_eq!((study.points(), study.axes.varied()), (9, vec!["file_system".to_owned(), "server".to_owned()]));
@@ -321,6 +331,28 @@ mod tests {
         assert_eq!((fast.size, fast.asked.logical_block_bytes), (Some(Bytes(2 << 30)), Some(4096)));
         assert_eq!(study.servers["15"], ServerSpec::Major(15));
         assert_eq!(study.servers["mine"], ServerSpec::Programs("/opt/pg/bin".into()));
+    }
+
+    #[test]
+    fn a_disk_without_a_figure_is_refused() {
+        for figures in ["", ",,", " , "] {
+            let text = format!("[points]\ndisk = \"own\"\n[disks]\nown = \"{figures}\"\n");
+            assert_refused(&text, &["disks.own", "no disk", "READS,BYTES,READ-AHEAD"]);
+        }
+        assert_refused("[points]\ndisk = \"\"\n", &["points.disk", "a name"]);
+    }
+
+    #[test]
+    fn what_no_point_uses_is_refused() {
+        for (section, text) in [
+            ("file_systems.spare", "[file_systems]\nspare = \"btrfs\"\n"),
+            ("servers.spare", "[servers]\nspare = \"/opt/pg/bin\"\n"),
+            ("disks.spare", "[disks]\nspare = \"3000\"\n"),
+            ("databases.spare", "[databases.spare]\npgbench = false\n"),
+        ] {
+            let axis = format!("points.{}", section.split("s.").next().unwrap());
+            assert_refused(text, &[section, "no point uses it", &axis]);
+        }
     }
 
     #[test]
@@ -340,6 +372,7 @@ mod tests {
         assert_refused(&named("{ mount = \"ext4\", logical_block_bytes = 100 }"), &["logical_block_bytes", "4096"]);
         assert_refused(&named("{ mount = \"ext4\", size = \"a lot\" }"), &["file_systems.x.size", "a lot"]);
         assert_refused(&named("{ mount = \"ext4\", size = \"9000TiB\" }"), &["file_systems.x.size", "4 TiB"]);
+        assert_refused(&named("{ mount = \"ext4\", size = \"300MB\" }"), &["file_systems.x.size", "300 MB", "512 MB"]);
         assert_refused(
             "[points]\nfile_system = \"ntfs\"\n",
             &["points.file_system", "ntfs", "native, ext4, xfs, btrfs"],

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 use toml::{Table, Value};
 
+use super::axis::check_used;
 use super::point::{NATIVE, TOGETHER};
 
 /// A part of a server that may lie on a device of its own.
@@ -72,11 +73,12 @@ pub fn read_places(
     asked: &[String],
     file_systems: &[String],
 ) -> Result<BTreeMap<String, Places>, String> {
-    let known = own.iter().map(|(name, table)| Ok((name.clone(), read_place(name, table)?)));
-    let known: BTreeMap<String, Places> = known.collect::<Result<_, String>>()?;
-    if known.contains_key(TOGETHER) {
+    if own.contains_key(TOGETHER) {
         return Err("places.together: it is the one that has all on one device; give this one another name".into());
     }
+    let known = own.iter().map(|(name, table)| Ok((name.clone(), read_place(name, table)?)));
+    let known: BTreeMap<String, Places> = known.collect::<Result<_, String>>()?;
+    check_used(("places", "places"), own.keys(), asked)?;
     let choose = |name: &String| {
         let wrong = || format!("points.places: there is no {name:?}: together and those of [places] are known");
         Ok((name.clone(), known.get(name).cloned().ok_or_else(wrong)?))
@@ -95,6 +97,11 @@ pub fn read_places(
 }
 
 fn read_place(name: &str, table: &Table) -> Result<Places, String> {
+    if table.is_empty() {
+        return Err(format!(
+            "places.{name}: it has no part; write one such as wal = \"gp3\", or name {TOGETHER} instead"
+        ));
+    }
     let read = |(key, value): (&String, &Value)| {
         let part = Part::ALL.into_iter().find(|part| part.name() == key);
         let known = Part::ALL.map(Part::name).join(", ");
@@ -114,15 +121,15 @@ mod tests {
     #[test]
     fn places_are_an_axis_and_each_part_has_a_disk() {
         let study = sweep(
-            "[points]\nplaces = [\"together\", \"same\", \"apart\"]\nfile_system = \"ext4\"\n[disks]\nlog = \",,,400\"\n\
-             [places.same]\n[places.apart]\nwal = \"log\"\nslru = \"gp3\"\n[places.unused]\ntables = \"hdd\"\n",
+            "[points]\nplaces = [\"together\", \"apart\"]\nfile_system = \"ext4\"\n[disks]\nlog = \",,,400\"\n\
+             [places.apart]\nwal = \"log\"\nslru = \"gp3\"\n",
         )
         .unwrap();
-        assert_eq!((study.points(), study.axes.varied()), (3, vec!["places".to_owned()]));
-        assert_eq!(study.point(2).value("places").as_deref(), Some("apart"));
+        assert_eq!((study.points(), study.axes.varied()), (2, vec!["places".to_owned()]));
+        assert_eq!(study.point(1).value("places").as_deref(), Some("apart"));
         let parts = |number| study.parts(&study.point(number)).into_iter().collect::<Vec<_>>();
-        assert!(parts(0).is_empty() && parts(1).is_empty());
-        assert_eq!(parts(2), [(Part::Wal, "log".to_owned()), (Part::Slru, "gp3".to_owned())]);
+        assert!(parts(0).is_empty());
+        assert_eq!(parts(1), [(Part::Wal, "log".to_owned()), (Part::Slru, "gp3".to_owned())]);
         // Also a disk that no point has.
         assert_eq!(study.disks.keys().collect::<Vec<_>>(), ["gp3", "log", "native"]);
     }
@@ -135,6 +142,11 @@ mod tests {
         assert_refused(&with("[places.x]\nwal = 7\n"), &["places.x.wal", "gp3"]);
         assert_refused(&with("[places.x]\nwal = \"fast\"\n"), &["places", "fast", "gp3", "[disks]"]);
         assert_refused(&with("[places.together]\n[places.x]\n"), &["places.together", "another name"]);
+        assert_refused(&with("[places.x]\n"), &["places.x", "no part", "wal = "]);
+        assert_refused(
+            &with("[places.x]\nwal = \"gp3\"\n[places.y]\nwal = \"hdd\"\n"),
+            &["places.y", "no point uses it", "points.places"],
+        );
         let native = "[points]\nplaces = \"x\"\nfile_system = [\"native\", \"xfs\"]\n[places.x]\nwal = \"gp3\"\n";
         assert_refused(native, &["points.places", "file_system = \"ext4\""]);
     }

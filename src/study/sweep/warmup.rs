@@ -205,11 +205,18 @@ pub fn read_wanted(wanted: Option<&str>, axes: &Axes, until: Option<Until>) -> R
             Err("wanted: pgfincore keeps one snapshot in a database, and each script wants its own: write one script"
                 .into())
         }
+        Some("script") if is_script_unused(axes) => Err(
+            "wanted: nothing brings back what the script reads: name a warmer in points.strategy, or start = \"restored\", or remove it".into(),
+        ),
         Some("script") => Ok(true),
         Some(other) => {
             Err(format!("wanted: {other:?} is not allowed; write \"script\", or leave it out: everything is"))
         }
     }
+}
+
+fn is_script_unused(axes: &Axes) -> bool {
+    axes.strategy.iter().all(|name| name == NOTHING) && !axes.start.contains(&StartAsked::Restored)
 }
 
 /// How long the script runs whose reads are wanted.
@@ -358,6 +365,7 @@ mod tests {
             &["points.load_begins", "[generators]"],
         );
         assert_refused("wanted = 'all'\n", &["wanted", "\"script\""]);
+        assert_refused("wanted = 'script'\n[points]\nstart = 'cold'\n", &["wanted", "points.strategy"]);
     }
 
     #[test]

@@ -89,7 +89,9 @@ fn summarize(run: &SweepRun, trials: &[&TrialOutline]) -> PointSummary {
     let good: Vec<&TrialOutline> = trials.iter().copied().filter(|trial| trial.failure.is_none()).collect();
     let mut warnings: BTreeMap<String, u32> = BTreeMap::new();
     for trial in trials {
-        let failure = trial.failure.as_ref().map(|failure| format!("failed: {failure}"));
+        let is_told = |failure: &&String| trial.verdicts.iter().any(|verdict| verdict.sentence == **failure);
+        let failure = trial.failure.as_ref().filter(|failure| !is_told(failure));
+        let failure = failure.map(|failure| format!("failed: {failure}"));
         // Verdicts say the same with more figures; older trials have texts alone.
         let texts = if trial.verdicts.is_empty() { trial.warnings.as_slice() } else { &[] };
         for warning in texts.iter().cloned().chain(failure) {

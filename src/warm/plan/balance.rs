@@ -14,13 +14,8 @@ use crate::warm::DeviceProfile;
 /// Longer gaps are read over with all others or not at all.
 const GAP_MAX: usize = 1024;
 
-/// A read is worth so much of its own price, if that costs no more than [`PREFERENCE_PREMIUM`]: the server's own misses need
-/// reads and bytes, of which an idle device knows nothing.
-const WORTH: std::ops::RangeInclusive<f64> = 0.5..=4.0;
-const PREFERENCE_PREMIUM: f64 = 0.05;
-
-/// What a read is worth where only reads count, as a multiple of its price.
-const READS_ALONE: f64 = 1e6;
+/// How often a choice is made, each time with what came of the one before.
+const ROUNDS: usize = 3;
 
 /// Which gaps to read over.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -49,21 +44,19 @@ pub struct Pricing<'a> {
 impl<'a> Pricing<'a> {
     /// The prices of the next slice.
     pub fn next(&mut self, cells: &Cells) -> Prices<'a> {
-        let (read_worth, ties) = match &mut self.balance {
-            Balance::ByPrice => (1.0, None),
-            Balance::None => (0.0, None),
-            Balance::All => (READS_ALONE, None),
+        let merging = match &mut self.balance {
+            Balance::ByPrice => None,
+            Balance::None => Some(Merging::NONE),
+            Balance::All => Some(Merging::ALL),
             Balance::UpTo { length, ties } => {
-                let (length, allowed) = (*length, *ties);
-                let here = cells.runs(0).filter(|run| run.gap == Some(length)).count() as u64;
-                *ties -= here.min(allowed);
-                let longest = if allowed == 0 { f64::from(length) - 0.5 } else { f64::from(length) + 0.5 };
-                let ties = (0 < allowed && allowed < here).then_some((length, allowed as u16));
-                (longest.max(0.0) / self.price_blocks(), ties)
+                let merging = Merging::up_to(*length, *ties);
+                let here = cells.runs(0).filter(|run| run.gap == Some(*length)).count() as u64;
+                *ties -= here.min(*ties);
+                Some(merging)
             }
         };
         let block_size = self.geometry.block_size;
-        Prices { device: self.device, block_size, largest_read: self.largest_read, read_worth, ties }
+        Prices { device: self.device, block_size, largest_read: self.largest_read, merging }
     }
 
     /// Blocks that the device delivers for the price of one read.
@@ -76,11 +69,10 @@ impl<'a> Pricing<'a> {
     }
 }
 
-/// What takes the idle device the least time, and the seconds that it then needs at most when every slice is read at once. Where
-/// the prices add up each slice finds out by itself, and nothing is said of the whole.
-pub fn choose_balance(forks: &[WantedFork], pricing: Pricing<'_>, cells: &mut Cells) -> (Balance, f64) {
+/// What takes the idle device the least time. Where the prices add up each slice finds out by itself.
+pub fn choose_balance(forks: &[WantedFork], pricing: Pricing<'_>, cells: &mut Cells) -> Balance {
     if pricing.device.overlap == 0.0 {
-        return (Balance::ByPrice, f64::INFINITY);
+        return Balance::ByPrice;
     }
     let mut gaps = Gaps::default();
     let (mut separate, mut joined) = (Total::default(), Total::default());
@@ -89,12 +81,18 @@ pub fn choose_balance(forks: &[WantedFork], pricing: Pricing<'_>, cells: &mut Ce
         separate.add(merge::cost(cells, 0, Merging::NONE, pricing.largest_read));
         joined.add(merge::cost(cells, 0, Merging::ALL, pricing.largest_read));
     });
-    let balance = gaps.choose(&pricing);
-    let (mut balanced, mut turns) = (Total::default(), Pricing { balance, ..pricing });
-    for_each_slice(forks, &pricing, cells, |cells| balanced.add(merge::choose(cells, 0, &turns.next(cells)).1));
-    let candidates = [(balance, balanced), (Balance::None, separate), (Balance::All, joined)];
-    let timed = candidates.map(|(balance, total)| (balance, pricing.seconds(total.reads, total.blocks)));
-    timed.into_iter().min_by(|one, other| one.1.total_cmp(&other.1)).unwrap_or(timed[0])
+    let mut candidates = vec![(Balance::None, separate), (Balance::All, joined)];
+    // What is read over is cut to the largest read, so a gap does not always save one: by how much it did not is known afterwards.
+    let mut unsaved_reads = 0;
+    for _ in 0..ROUNDS {
+        let (balance, reads) = gaps.choose(&pricing, unsaved_reads);
+        let (mut balanced, mut turns) = (Total::default(), Pricing { balance, ..pricing });
+        for_each_slice(forks, &pricing, cells, |cells| balanced.add(merge::choose(cells, 0, &turns.next(cells)).1));
+        unsaved_reads += balanced.reads.saturating_sub(reads);
+        candidates.push((balance, balanced));
+    }
+    let timed = candidates.into_iter().map(|(balance, total)| (balance, pricing.seconds(total.reads, total.blocks)));
+    timed.min_by(|one, other| one.1.total_cmp(&other.1)).map_or(Balance::ByPrice, |(balance, _)| balance)
 }
 
 fn for_each_slice(forks: &[WantedFork], pricing: &Pricing<'_>, cells: &mut Cells, mut visit: impl FnMut(&Cells)) {
@@ -146,13 +144,10 @@ impl Gaps {
         }
     }
 
-    /// The best number of shortest gaps, taking every gap for one read saved; or, where that takes hardly longer, those that a
-    /// read within [`WORTH`] is worth.
-    fn choose(&self, pricing: &Pricing<'_>) -> Balance {
-        let (mut reads, mut blocks) = (self.runs, self.blocks);
-        let mut best = (pricing.seconds(reads, blocks), 0, 0);
-        // With all gaps up to each length.
-        let mut all_up_to = Vec::with_capacity(self.lengths.len());
+    /// The best number of shortest gaps, taking every gap for one read saved but for `unsaved_reads` in all; and the reads that are left.
+    fn choose(&self, pricing: &Pricing<'_>, unsaved_reads: u64) -> (Balance, u64) {
+        let (mut reads, mut blocks) = (self.runs + unsaved_reads, self.blocks);
+        let mut best = (pricing.seconds(reads, blocks), 0, 0, reads);
         for (length, count) in (0u16..).zip(&self.lengths) {
             // Within one length the larger price falls until it is the smaller one.
             let blocks_of_reads = reads as f64 * pricing.price_blocks() - blocks as f64;
@@ -160,22 +155,14 @@ impl Gaps {
             for ties in [even.floor() as u64, even.ceil() as u64, *count] {
                 let seconds = pricing.seconds(reads - ties, blocks + ties * u64::from(length));
                 if seconds < best.0 {
-                    best = (seconds, length, ties);
+                    best = (seconds, length, ties, reads - ties);
                 }
             }
             reads -= count;
             blocks += count * u64::from(length);
-            all_up_to.push(pricing.seconds(reads, blocks));
         }
-        let (seconds, length, ties) = best;
-        let [shortest, longest] =
-            [WORTH.start(), WORTH.end()].map(|worth| (worth * pricing.price_blocks()).min(GAP_MAX as f64) as u16);
-        let preferred = length.clamp(shortest, longest);
-        let is_cheap = all_up_to[usize::from(preferred)] <= seconds * (1.0 + PREFERENCE_PREMIUM);
-        match preferred != length && is_cheap {
-            true => Balance::UpTo { length: preferred, ties: u64::MAX },
-            false => Balance::UpTo { length, ties },
-        }
+        let (_, length, ties, reads) = best;
+        (Balance::UpTo { length, ties }, reads)
     }
 }
 
@@ -198,30 +185,23 @@ mod tests {
     #[test]
     fn a_plan_is_balanced_between_the_two_prices() {
         let device = DeviceProfile { overlap: 1.0, ..DeviceProfile::default() };
-        let Balance::UpTo { length, ties } = scattered().choose(&pricing(&device)) else { panic!("not balanced") };
+        let (Balance::UpTo { length, ties }, left) = scattered().choose(&pricing(&device), 0) else {
+            panic!("not balanced")
+        };
         let gaps = scattered();
         let shorter: u64 = gaps.lengths[..usize::from(length)].iter().sum();
         let over =
             (0u64..).zip(&gaps.lengths[..usize::from(length)]).map(|(length, count)| length * count).sum::<u64>();
-        let reads = (gaps.runs - shorter - ties) as f64 / device.reads_per_second;
+        assert_eq!(left, gaps.runs - shorter - ties);
+        let reads = left as f64 / device.reads_per_second;
         let blocks = gaps.blocks + over + ties * u64::from(length);
         let bytes = Bytes(blocks * 8192).seconds_at(device.bandwidth);
         assert!((reads / bytes - 1.0).abs() < 0.001, "{reads} {bytes}");
     }
 
     #[test]
-    fn what_the_servers_own_misses_need_is_left_where_it_costs_hardly_anything() {
-        // Nearly all of it in one run: neither choice changes much, and no gap is read over for the last percent.
-        let device = DeviceProfile { overlap: 1.0, ..DeviceProfile::default() };
-        let mut gaps = Gaps { runs: 101, blocks: 1_000_000, ..Gaps::default() };
-        gaps.lengths[2] = 100;
-        // 5.3 blocks are the price of a read; half of it is the least that a read is worth.
-        assert_eq!(gaps.choose(&pricing(&device)), Balance::UpTo { length: 2, ties: u64::MAX });
-    }
-
-    #[test]
     fn prices_that_add_up_are_what_they_are() {
-        let chosen = choose_balance(&[], pricing(&DeviceProfile::default()), &mut Cells::default());
-        assert_eq!(chosen, (Balance::ByPrice, f64::INFINITY));
+        let device = DeviceProfile { overlap: 0.0, ..DeviceProfile::default() };
+        assert_eq!(choose_balance(&[], pricing(&device), &mut Cells::default()), Balance::ByPrice);
     }
 }

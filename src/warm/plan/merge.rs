@@ -14,26 +14,15 @@ pub struct Prices<'a> {
     pub block_size: u32,
     /// Blocks of the largest read.
     pub largest_read: u32,
-    /// What a read is worth, as a multiple of its price.
-    pub read_worth: f64,
-    /// A length of gaps, and how many of that length may be read over; no longer ones are.
-    pub ties: Option<(u16, u16)>,
+    /// The gaps to read over, where that is decided for the whole plan.
+    pub merging: Option<Merging>,
 }
 
 impl Prices<'_> {
     /// Seconds of the device, for whoever shares it.
     pub fn seconds(&self, cost: Cost) -> f64 {
-        self.seconds_at(cost, 1.0)
-    }
-
-    /// Seconds with a read as dear as it is to this plan: what decides which gaps are read over.
-    fn worth(&self, cost: Cost) -> f64 {
-        self.seconds_at(cost, self.read_worth)
-    }
-
-    fn seconds_at(&self, cost: Cost, read_worth: f64) -> f64 {
         let bytes = Bytes(u64::from(cost.blocks) * u64::from(self.block_size));
-        self.device.shared_seconds(cost.reads.into(), bytes, read_worth)
+        self.device.shared_seconds(cost.reads.into(), bytes)
     }
 }
 
@@ -56,17 +45,24 @@ impl Merging {
     pub const NONE: Merging = Merging { gap: 0, ties: 0 };
     /// Over every gap.
     pub const ALL: Merging = Merging { gap: u16::MAX, ties: 0 };
+
+    /// Over the gaps shorter than `gap` blocks, and the first `ties` of that length.
+    pub fn up_to(gap: u16, ties: u64) -> Merging {
+        Merging { gap, ties: u16::try_from(ties).unwrap_or(u16::MAX) }
+    }
 }
 
 /// The choice that takes the device the least time, and its cost.
 pub fn choose(cells: &Cells, coldest: u8, prices: &Prices<'_>) -> (Merging, Cost) {
+    if let Some(merging) = prices.merging {
+        return (merging, cost(cells, coldest, merging, prices.largest_read));
+    }
     let separate = cost(cells, coldest, Merging::NONE, prices.largest_read);
     // The estimate does not know how the largest read cuts what was merged, so the two extremes compete too: the
     // outcome is then never above either.
     let candidates = [Merging::NONE, estimate(cells, coldest, separate, prices), Merging::ALL];
-    let allowed = if prices.ties.is_some() { &candidates[..2] } else { &candidates };
-    let costs = allowed.iter().map(|merging| (*merging, cost(cells, coldest, *merging, prices.largest_read)));
-    costs.min_by(|a, b| prices.worth(a.1).total_cmp(&prices.worth(b.1))).unwrap_or((Merging::NONE, separate))
+    let costs = candidates.into_iter().map(|merging| (merging, cost(cells, coldest, merging, prices.largest_read)));
+    costs.min_by(|a, b| prices.seconds(a.1).total_cmp(&prices.seconds(b.1))).unwrap_or((Merging::NONE, separate))
 }
 
 /// The best number of shortest gaps, taking every gap for one read saved.
@@ -74,19 +70,18 @@ fn estimate(cells: &Cells, coldest: u8, separate: Cost, prices: &Prices<'_>) -> 
     let mut gaps: Vec<u16> = cells.runs(coldest).filter_map(|run| run.gap).collect();
     gaps.sort_unstable();
     let mut cost = separate;
-    let mut best = (prices.worth(cost), 0);
+    let mut best = (prices.seconds(cost), 0);
     for (index, gap) in gaps.iter().enumerate() {
         cost.reads -= 1;
         cost.blocks += u32::from(*gap);
-        let seconds = prices.worth(cost);
+        let seconds = prices.seconds(cost);
         if seconds < best.0 {
             best = (seconds, index + 1);
         }
     }
     let Some(gap) = best.1.checked_sub(1).map(|last| gaps[last]) else { return Merging::NONE };
     let shorter = gaps.partition_point(|other| *other < gap);
-    let most = prices.ties.filter(|(length, _)| *length == gap).map_or(u16::MAX, |(_, most)| most);
-    Merging { gap, ties: ((best.1 - shorter) as u16).min(most) }
+    Merging { gap, ties: (best.1 - shorter) as u16 }
 }
 
 /// What the reads cost, exactly.

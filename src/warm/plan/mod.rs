@@ -8,6 +8,7 @@ mod balance;
 mod cells;
 mod chain;
 mod merge;
+mod mix;
 mod slices;
 mod wanted;
 
@@ -16,14 +17,16 @@ mod tests;
 
 use std::cmp::Reverse;
 
+use roaring::RoaringBitmap;
 use serde::Serialize;
 
-use balance::{Pricing, choose_balance};
+use balance::{Balance, Pricing, choose_balance};
 use cells::Cells;
 use chain::Link;
 use merge::Cost;
 use slices::{Slice, Slices};
 
+pub use mix::Mix;
 pub use wanted::{Geometry, MAX_LEVELS, Place, Precedence, WantedFork};
 
 use super::DeviceProfile;
@@ -73,8 +76,17 @@ pub struct ForkForecast {
     pub planned_blocks: u64,
 }
 
-/// The part of the device's time that reading hot blocks first may cost on top.
+/// The part of the device's time that reading hot blocks first may cost on top, where somebody is there to gain from it.
 const HOTTEST_FIRST_PREMIUM: f64 = 0.2;
+
+/// Who uses the device while a plan is read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Situation {
+    /// Nobody else: the device does one thing while it does the other, and what is hottest may come with the rest.
+    Alone,
+    /// Somebody: what a plan saves of reads and of bytes others can have, and who waits wants the hottest first.
+    Shared,
+}
 
 /// One pass over one slice of a fork.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -90,6 +102,7 @@ pub struct Plan {
     forks: Vec<WantedFork>,
     geometry: Geometry,
     device: DeviceProfile,
+    situation: Situation,
     slices: Vec<Slice>,
     /// Steps by place: those of a slice stand together, in the order in which they must be done.
     steps: Vec<Step>,
@@ -109,30 +122,64 @@ pub struct Scratch {
 impl Plan {
     /// Plans the reads that bring from `device` what is wanted of `forks` and not resident yet, hottest first and at
     /// most `budget` bytes. Forks are told apart by their index; give them in the order of their places on the device.
-    pub fn new(forks: Vec<WantedFork>, geometry: Geometry, device: DeviceProfile, budget: Option<Bytes>) -> Plan {
-        let mut plan = Plan {
-            forks,
-            geometry,
-            device,
-            slices: Vec::new(),
-            steps: Vec::new(),
-            order: Vec::new(),
-            forecast: Forecast::default(),
-            fork_forecasts: Vec::new(),
-        };
+    pub fn new(
+        forks: Vec<WantedFork>,
+        geometry: Geometry,
+        device: DeviceProfile,
+        situation: Situation,
+        budget: Option<Bytes>,
+    ) -> Plan {
         let mut scratch = Scratch::default();
-        plan.cut_into_steps(&mut scratch.cells);
-        plan.order_steps();
-        if let Some(budget) = budget {
+        let mut plan = Plan::of_everything(forks, geometry, device, situation, &mut scratch.cells);
+        if let Some(budget) = budget.filter(|budget| plan.step_bytes() > *budget) {
+            // What there is no room for is to be the coldest, whoever is there.
+            if situation == Situation::Alone {
+                plan = Plan::of_everything(plan.forks, geometry, device, Situation::Shared, &mut scratch.cells);
+            }
             plan.apply_budget(budget, &mut scratch);
         }
         plan.compute_forecast();
         plan
     }
 
+    fn of_everything(
+        forks: Vec<WantedFork>,
+        geometry: Geometry,
+        device: DeviceProfile,
+        situation: Situation,
+        cells: &mut Cells,
+    ) -> Plan {
+        let mut plan = Plan {
+            forks,
+            geometry,
+            device,
+            situation,
+            slices: Vec::new(),
+            steps: Vec::new(),
+            order: Vec::new(),
+            forecast: Forecast::default(),
+            fork_forecasts: Vec::new(),
+        };
+        plan.cut_into_steps(cells);
+        plan.order_steps();
+        plan
+    }
+
+    /// A plan of what is left of this one when `brought` is there, for another situation.
+    pub fn rest(&self, brought: &[RoaringBitmap], situation: Situation) -> Plan {
+        let mut forks = self.forks.clone();
+        forks.iter_mut().zip(brought).for_each(|(fork, brought)| fork.resident |= brought);
+        Plan::new(forks, self.geometry, self.device, situation, None)
+    }
+
     /// The forks that were given, in their order.
     pub fn forks(&self) -> &[WantedFork] {
         &self.forks
+    }
+
+    /// Whom it was made for.
+    pub fn situation(&self) -> Situation {
+        self.situation
     }
 
     /// How the files that it reads are cut.
@@ -192,31 +239,25 @@ impl Plan {
         blocks.clamp(1, slices::MAX_READ_BLOCKS.into()) as u32
     }
 
-    /// Cuts all forks into slices and these into steps. Where the prices overlap what each slice pays for its hottest blocks
-    /// does not bound what the whole pays, so it is looked at, and less is paid where it is too much.
+    /// Cuts all forks into slices and these into steps.
     fn cut_into_steps(&mut self, cells: &mut Cells) {
         let (device, geometry, largest_read) = (self.device, self.geometry, self.largest_read_blocks());
-        let pricing = Pricing { device: &device, geometry, largest_read, balance: balance::Balance::ByPrice };
-        let (balance, seconds) = choose_balance(&self.forks, pricing, cells);
-        for premium in [HOTTEST_FIRST_PREMIUM, HOTTEST_FIRST_PREMIUM / 2.0, 0.0] {
-            let mut pricing = Pricing { balance, ..pricing };
-            self.slices.clear();
-            self.steps.clear();
-            self.forecast.resident_blocks = 0;
-            for fork in 0..self.forks.len() {
-                self.add_fork(fork, &mut pricing, premium, cells);
+        let mut pricing = Pricing { device: &device, geometry, largest_read, balance: Balance::ByPrice };
+        let premium = match self.situation {
+            Situation::Alone => {
+                pricing.balance = choose_balance(&self.forks, pricing, cells);
+                0.0
             }
-            if self.steps_seconds() <= seconds * (1.0 + HOTTEST_FIRST_PREMIUM) {
-                break;
-            }
+            Situation::Shared => HOTTEST_FIRST_PREMIUM,
+        };
+        for fork in 0..self.forks.len() {
+            self.add_fork(fork, &mut pricing, premium, cells);
         }
     }
 
-    /// Seconds that the idle device takes for all steps.
-    fn steps_seconds(&self) -> f64 {
-        let costs = self.steps.iter().map(|step| (u64::from(step.link.cost.reads), u64::from(step.link.cost.blocks)));
-        let (reads, blocks) = costs.fold((0, 0), |sum, cost| (sum.0 + cost.0, sum.1 + cost.1));
-        self.device.seconds(reads, self.bytes(blocks))
+    /// Bytes of all steps.
+    fn step_bytes(&self) -> Bytes {
+        self.bytes(self.steps.iter().map(|step| u64::from(step.link.cost.blocks)).sum())
     }
 
     /// Cuts a fork into slices and each slice into steps.
@@ -238,15 +279,17 @@ impl Plan {
 
     fn order_steps(&mut self) {
         let place = |slice: &Slice| self.forks[slice.fork as usize].place_of(slice.start, self.geometry.block_size);
-        let places: Vec<u64> = match self.forks.iter().any(|fork| !fork.places.is_empty()) {
-            true => self.slices.iter().map(place).collect(),
-            false => Vec::new(),
-        };
+        // A device that seeks takes as long for a small file as for megabytes: there these are as dear as they are, and nobody
+        // waits for a sweep of its own for them. Where nobody waits at all, one sweep is enough.
+        let seeks = self.forks.iter().any(|fork| !fork.places.is_empty());
+        let is_one_sweep = seeks && self.situation == Situation::Alone;
+        let places: Vec<u64> = if seeks { self.slices.iter().map(place).collect() } else { Vec::new() };
         // Steps are kept by fork and block, so their index orders them where no place does.
         let key = |index: &u32| {
             let step = &self.steps[*index as usize];
-            let place = places.get(step.slice as usize);
-            (step.precedence, Reverse(density_class(step.link.density())), place, *index)
+            let precedence = (!seeks).then_some(step.precedence);
+            let class = (!is_one_sweep).then(|| Reverse(density_class(step.link.density())));
+            (precedence, class, places.get(step.slice as usize), *index)
         };
         let mut order: Vec<u32> = (0..self.steps.len() as u32).collect();
         order.sort_unstable_by_key(key);
@@ -299,7 +342,10 @@ impl Plan {
             of_fork.read_bytes += bytes;
             of_fork.planned_blocks += u64::from(step.link.wanted_blocks);
         }
-        sum.seconds = self.device.seconds(sum.reads, sum.read_bytes);
+        sum.seconds = match self.situation {
+            Situation::Alone => self.device.seconds(sum.reads, sum.read_bytes),
+            Situation::Shared => self.device.shared_seconds(sum.reads, sum.read_bytes),
+        };
         self.forecast = sum;
         self.fork_forecasts = of_forks;
     }

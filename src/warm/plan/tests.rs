@@ -43,6 +43,10 @@ fn any_device() -> impl Strategy<Value = DeviceProfile> {
     })
 }
 
+fn any_situation() -> impl Strategy<Value = Situation> {
+    prop_oneof![Just(Situation::Alone), Just(Situation::Shared)]
+}
+
 fn all_reads(plan: &Plan) -> Vec<Read> {
     let mut scratch = Scratch::default();
     (0..plan.steps()).flat_map(|step| plan.reads(step, &mut scratch).to_vec()).collect()
@@ -56,7 +60,10 @@ fn missing(fork: &WantedFork) -> RoaringBitmap {
 /// Seconds of `reads` by the plan's own forecast.
 fn seconds(plan: &Plan, reads: &[Read]) -> f64 {
     let blocks: u64 = reads.iter().map(|read| read.range.blocks()).sum();
-    plan.device.seconds(reads.len() as u64, Bytes(blocks * 8192))
+    match plan.situation {
+        Situation::Alone => plan.device.seconds(reads.len() as u64, Bytes(blocks * 8192)),
+        Situation::Shared => plan.device.shared_seconds(reads.len() as u64, Bytes(blocks * 8192)),
+    }
 }
 
 /// One read for every run of `blocks` within every slice of the plan, cut to the largest read.
@@ -103,8 +110,10 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(400))]
 
     #[test]
-    fn every_missing_block_is_read_once(forks in prop::collection::vec(any_fork(4), 1..4), device in any_device()) {
-        let plan = Plan::new(forks, GEOMETRY, device, None);
+    fn every_missing_block_is_read_once(
+        forks in prop::collection::vec(any_fork(4), 1..4), device in any_device(), situation in any_situation()
+    ) {
+        let plan = Plan::new(forks, GEOMETRY, device, situation, None);
         let mut read_blocks = vec![RoaringBitmap::new(); plan.forks.len()];
         let mut total = 0;
         for read in all_reads(&plan) {
@@ -128,16 +137,20 @@ proptest! {
     }
 
     #[test]
-    fn costs_no_more_than_the_simple_plans(forks in prop::collection::vec(any_fork(1), 1..4), device in any_device()) {
-        let plan = Plan::new(forks, GEOMETRY, device, None);
+    fn costs_no_more_than_the_simple_plans(
+        forks in prop::collection::vec(any_fork(1), 1..4), device in any_device(), situation in any_situation()
+    ) {
+        let plan = Plan::new(forks, GEOMETRY, device, situation, None);
         let cost = plan.forecast().seconds - 1e-9;
         prop_assert!(cost <= seconds(&plan, &one_read_per_range(&plan, missing)));
         prop_assert!(cost <= seconds(&plan, &one_read_per_range(&plan, everything)));
     }
 
     #[test]
-    fn heat_order_costs_at_most_its_premium(forks in prop::collection::vec(any_fork(5), 1..3), device in any_device()) {
-        let plan = Plan::new(forks, GEOMETRY, device, None);
+    fn heat_order_costs_at_most_its_premium(
+        forks in prop::collection::vec(any_fork(5), 1..3), device in any_device(), situation in any_situation()
+    ) {
+        let plan = Plan::new(forks, GEOMETRY, device, situation, None);
         let cost = plan.forecast().seconds - 1e-9;
         let limit = 1.0 + HOTTEST_FIRST_PREMIUM;
         prop_assert!(cost <= limit * seconds(&plan, &one_read_per_range(&plan, missing)));
@@ -146,7 +159,7 @@ proptest! {
 
     #[test]
     fn slices_cut_no_range(fork in any_fork(1), device in any_device()) {
-        let plan = Plan::new(vec![fork], GEOMETRY, device, None);
+        let plan = Plan::new(vec![fork], GEOMETRY, device, Situation::Shared, None);
         let largest = plan.largest_read_blocks();
         let separate = one_read_per_range(&plan, missing).len() as u64;
         prop_assert_eq!(separate, count_ranges(&plan.forks[0], largest.into(), 700));
@@ -154,11 +167,18 @@ proptest! {
 
     #[test]
     fn a_budget_takes_the_head_of_the_same_order(
-        forks in prop::collection::vec(any_fork(4), 1..4), device in any_device(), budget in 0u64..4000
+        forks in prop::collection::vec(any_fork(4), 1..4),
+        device in any_device(),
+        situation in any_situation(),
+        budget in 0u64..4000
     ) {
-        let whole = Plan::new(forks.clone(), GEOMETRY, device, None);
-        let plan = Plan::new(forks, GEOMETRY, device, Some(Bytes(budget * 8192)));
+        let whole = Plan::new(forks.clone(), GEOMETRY, device, Situation::Shared, None);
+        let plan = Plan::new(forks, GEOMETRY, device, situation, Some(Bytes(budget * 8192)));
         let (all, reads) = (all_reads(&whole), all_reads(&plan));
+        if plan.situation == Situation::Alone {
+            prop_assert!(plan.forecast().over_budget_blocks == 0, "nothing is left out, so heat decides nothing");
+            return Ok(());
+        }
         prop_assert_eq!(&reads[..], &all[..reads.len()]);
         let forecast = plan.forecast();
         prop_assert!(forecast.read_bytes.0 <= budget * 8192);
@@ -181,7 +201,8 @@ proptest! {
             at += length + gap;
         }
         let device = DeviceProfile { largest_read: Bytes(8192 * 300), ..device };
-        let plan = Plan::new(vec![wanted(at.into(), vec![blocks], RoaringBitmap::new())], GEOMETRY, device, None);
+        let forks = vec![wanted(at.into(), vec![blocks], RoaringBitmap::new())];
+        let plan = Plan::new(forks, GEOMETRY, device, Situation::Alone, None);
         let best = (0..1u32 << (runs.len() - 1)).map(|merged| exhaustive(&runs, merged, &device));
         let best = best.min_by(f64::total_cmp).unwrap();
         prop_assert!(plan.forecast().seconds <= best * 1.1 + 1e-9, "{} against {best}", plan.forecast().seconds);
@@ -203,7 +224,8 @@ fn no_gap_is_read_over_where_only_bytes_are_short() {
     (0..1000u32).for_each(|run| _ = blocks.insert_range(run * 11..run * 11 + 10));
     let device = DeviceProfile { overlap: 1.0, ..DeviceProfile::default() };
     let geometry = Geometry { block_size: 8192, segment_blocks: 131_072 };
-    let plan = Plan::new(vec![wanted(11_000, vec![blocks], RoaringBitmap::new())], geometry, device, None);
+    let forks = vec![wanted(11_000, vec![blocks], RoaringBitmap::new())];
+    let plan = Plan::new(forks, geometry, device, Situation::Alone, None);
     let separate = one_read_per_range(&plan, missing);
     assert!(plan.forecast().seconds <= seconds(&plan, &separate), "{:?}", plan.forecast());
 }
@@ -223,7 +245,7 @@ fn a_plan_that_is_short_of_bytes_on_an_idle_device_reads_over_fewer_gaps() {
     let forecast = |overlap| {
         let device = DeviceProfile { overlap, ..DeviceProfile::default() };
         let forks = vec![wanted(200_000, vec![blocks.clone()], RoaringBitmap::new())];
-        Plan::new(forks, geometry, device, None).forecast()
+        Plan::new(forks, geometry, device, Situation::Alone, None).forecast()
     };
     let (added, larger) = (forecast(0.0), forecast(1.0));
     assert!(larger.read_bytes < added.read_bytes && larger.reads > added.reads, "{added:?} {larger:?}");
@@ -242,6 +264,7 @@ fn hot_slices_come_first_and_equal_ones_by_position() {
         vec![wanted(12_000, vec![cold, hot], RoaringBitmap::new())],
         geometry,
         DeviceProfile::default(),
+        Situation::Shared,
         None,
     );
     let reads = all_reads(&plan);
@@ -260,7 +283,8 @@ fn what_is_equally_hot_is_read_as_it_lies_on_a_device_that_seeks() {
     // Two halves the wrong way round, something before both, and something that nobody knows.
     forks[0].places = vec![place(0, 1 << 30), place(2048, 1 << 29)];
     forks[1].places = vec![place(0, 1 << 20)];
-    let plan = Plan::new(forks, Geometry { block_size: 8192, segment_blocks: 131_072 }, DeviceProfile::default(), None);
+    let geometry = Geometry { block_size: 8192, segment_blocks: 131_072 };
+    let plan = Plan::new(forks, geometry, DeviceProfile::default(), Situation::Shared, None);
     let starts: Vec<(usize, u64)> = all_reads(&plan).iter().map(|read| (read.fork, read.range.start)).collect();
     let firsts = |fork: usize| starts.iter().position(|(of, _)| *of == fork).unwrap();
     assert_eq!((firsts(1), starts[firsts(0)], starts.last().unwrap().0), (0, (0, 2048), 2));
@@ -275,10 +299,31 @@ fn what_no_query_does_without_comes_first() {
     forks[0].precedence = Precedence::VisibilityMap;
     forks[1].precedence = Precedence::Catalog;
     forks[2].is_index = true;
-    let plan = Plan::new(forks, Geometry { block_size: 8192, segment_blocks: 131_072 }, DeviceProfile::default(), None);
+    let geometry = Geometry { block_size: 8192, segment_blocks: 131_072 };
+    let plan = Plan::new(forks, geometry, DeviceProfile::default(), Situation::Shared, None);
     let order: Vec<usize> = all_reads(&plan).iter().map(|read| read.fork).collect();
     assert_eq!(order[..5], [1, 1, 0, 0, 2]);
     assert_eq!(order.last(), Some(&2), "the rest of the index is colder than fork 3");
+}
+
+#[test]
+fn on_a_device_that_seeks_a_small_file_is_as_dear_as_it_is() {
+    let catalog =
+        WantedFork { precedence: Precedence::Catalog, ..wanted(1, vec![(0..1).collect()], RoaringBitmap::new()) };
+    let table = wanted(4096, vec![(0..4096).collect()], RoaringBitmap::new());
+    let order = |places: bool, situation| {
+        let mut forks = vec![table.clone(), catalog.clone()];
+        let place = |device_bytes| vec![Place { first_block: 0, device_bytes }];
+        if places {
+            (forks[0].places, forks[1].places) = (place(1 << 30), place(0));
+        }
+        let geometry = Geometry { block_size: 8192, segment_blocks: 131_072 };
+        let plan = Plan::new(forks, geometry, DeviceProfile::told(200.0, Bytes(87_000_000)), situation, None);
+        all_reads(&plan).iter().map(|read| read.fork).collect::<Vec<_>>()
+    };
+    assert_eq!(order(false, Situation::Shared)[0], 1, "no query starts without it");
+    assert_eq!(order(true, Situation::Shared).last(), Some(&1), "a seek for one block");
+    assert_eq!(order(true, Situation::Alone)[0], 1, "one sweep");
 }
 
 #[test]
@@ -288,7 +333,7 @@ fn few_hot_blocks_scattered_among_cold_ones_get_a_pass_of_their_own() {
     let levels = vec![(1.0, all), (64.0, hot.clone())];
     let fork = WantedFork { levels, ..wanted(1024, Vec::new(), RoaringBitmap::new()) };
     let geometry = Geometry { block_size: 8192, segment_blocks: 131_072 };
-    let plan = Plan::new(vec![fork], geometry, DeviceProfile::default(), None);
+    let plan = Plan::new(vec![fork], geometry, DeviceProfile::default(), Situation::Shared, None);
     let first: RoaringBitmap = all_reads(&plan).iter().take(6).map(|read| read.range.start as u32).collect();
     assert_eq!(first, hot);
 }

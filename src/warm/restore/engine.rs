@@ -4,22 +4,21 @@ use std::collections::{BTreeMap, VecDeque};
 use std::panic::resume_unwind;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
-use std::thread;
 use std::time::{Duration, Instant};
 
 use roaring::RoaringBitmap;
 
-use super::files::{Files, OpenFiles};
+use super::files::{Files, ForkFile, OpenFiles, numbers};
 use super::governor::Governor;
+use super::let_go::ReadOver;
 use super::read_over::drop_splits;
 use super::staying::{Left, Staying};
 use crate::linux;
-use crate::linux::page_cache::CachedFile;
+use crate::linux::page_cache::{CachedFile, PageCounts};
 use crate::linux::threads::on_threads;
-use crate::postgres::RelationPath;
-use crate::units::{BlockRange, Bytes, Fork, PageRange};
-use crate::warm::plan::{Plan, Read, Scratch};
-use crate::warm::traffic::Traffic;
+use crate::units::{BlockRange, Bytes, PageRange};
+use crate::warm::plan::{Mix, Plan, Read};
+use crate::warm::receipt::MemoryReceipt;
 use crate::warm::{Control, Room, StopReason, Watcher};
 
 /// How often to ask whether there still is memory, and whether what was read stays ...
@@ -28,24 +27,22 @@ const LOOK_INTERVAL: Duration = Duration::from_millis(500);
 /// ... and after how many bytes, whatever is sooner.
 const LOOK_BYTES: u64 = 128 << 20;
 
-/// Whose reads a plan's fork means.
-#[derive(Clone, Debug, PartialEq)]
-pub struct ForkFile {
-    pub path: RelationPath,
-    pub fork: Fork,
-    /// Blocks that are to outlive what is read once.
-    pub hot: RoaringBitmap,
-}
+/// So much of what a plan reads may be pages of the server's that are dropped for a moment, to be read again with their neighbours.
+const SPLITS_RATIO: f64 = 0.03;
+
+/// A plan is used for so many times the time that it took to make, whatever is seen meanwhile.
+const PLANNING_RATIO: u32 = 10;
 
 /// Everything that the threads share.
 pub struct Engine<'a> {
     pub plan: &'a Plan,
+    /// What making it took.
+    pub planning: Duration,
     /// Forks in the plan's order.
     pub forks: &'a [ForkFile],
     pub files: Files<'a>,
     pub threads: usize,
     pub governor: &'a Governor,
-    pub traffic: &'a dyn Traffic,
     pub control: &'a Control,
     pub watcher: &'a dyn Watcher,
     pub room: &'a dyn Room,
@@ -59,31 +56,27 @@ pub struct Outcome {
     pub reads: u64,
     /// Bytes of each fork that were not cached when their read was issued, in the plan's order.
     pub fork_bytes: Vec<Bytes>,
-    /// Bytes that were read once more, because they had gone by the time that a later slice was read.
-    pub reread_bytes: Bytes,
+    /// What was read once more, because it had gone by the time that a later slice was read, and what was let go.
+    pub memory: MemoryReceipt,
     /// Forks that could not be read, by number, with the first error.
     pub failures: BTreeMap<usize, String>,
+    /// Blocks of each fork that came by these reads, in the plan's order: none that were cached before, or that the server was
+    /// quicker to read.
+    pub brought: Vec<RoaringBitmap>,
+    /// The situation has changed, and the rest is to be planned again.
+    pub is_outdated: bool,
 }
 
 /// The reads that nobody took yet.
-struct Queue {
-    next_step: usize,
-    reads: VecDeque<Turn>,
-    scratch: Scratch,
+struct Queue<'a> {
+    mix: Mix<'a>,
+    /// Reads that are done once more.
+    again: VecDeque<Read>,
+    /// Slices that were begun, as far as somebody looked back at the ones before.
+    begun: usize,
     looked_at: Instant,
     /// Bytes that were read by then.
     looked_at_bytes: u64,
-}
-
-/// A read, and the slice that it is of; `None` when it is done again.
-type Turn = (Option<usize>, Read);
-
-/// What a thread does next.
-enum Next {
-    Read(Turn),
-    /// A slice begins: somebody looks back at the ones before.
-    Slice(usize),
-    End,
 }
 
 /// Where the blocks of a read are.
@@ -99,15 +92,23 @@ struct Place {
 struct Work<'a> {
     engine: &'a Engine<'a>,
     files: OpenFiles<'a>,
-    /// Cached pages in the midst of a read that the device rather reads again than leaves out.
+    /// Cached pages in the midst of a read that the device rather reads again than leaves out ...
     gap_pages: u64,
-    queue: Mutex<Queue>,
+    /// ... as long as fewer than these were, in all.
+    splits_max: u64,
+    splits: AtomicU64,
+    queue: Mutex<Queue<'a>>,
+    started: Instant,
     is_exhausted: AtomicBool,
+    is_outdated: AtomicBool,
     staying: Staying,
     reads: AtomicU64,
     read_bytes: AtomicU64,
     reread_bytes: AtomicU64,
     fork_bytes: Vec<AtomicU64>,
+    brought: Mutex<Vec<RoaringBitmap>>,
+    /// What was let go because memory was short.
+    let_go: Mutex<MemoryReceipt>,
     failures: Mutex<BTreeMap<usize, String>>,
 }
 
@@ -120,47 +121,51 @@ impl Outcome {
     /// Adds what a second run over the same forks did.
     pub fn add(&mut self, other: Outcome) {
         self.reads += other.reads;
-        self.reread_bytes += other.reread_bytes;
+        self.memory.add(other.memory);
         self.fork_bytes.iter_mut().zip(other.fork_bytes).for_each(|(bytes, more)| *bytes += more);
+        self.brought.iter_mut().zip(other.brought).for_each(|(brought, more)| *brought |= more);
         self.failures.extend(other.failures);
+        self.is_outdated = other.is_outdated;
     }
 }
 
 impl Engine<'_> {
-    /// Reads until the plan is done or there is a reason to stop.
+    /// Reads until the plan is done or outdated, or there is a reason to stop.
     pub fn run(&self) -> Outcome {
-        let (looked_at, looked_at_bytes) = (Instant::now(), 0);
-        let queue =
-            Queue { next_step: 0, reads: VecDeque::new(), scratch: Scratch::default(), looked_at, looked_at_bytes };
+        let started = Instant::now();
+        let (mix, again) = (Mix::new(self.plan), VecDeque::new());
         let work = Work {
             engine: self,
             files: OpenFiles::new(self.files),
             gap_pages: self.plan.gap_bytes().0 / self.files.cache.page_bytes(),
-            queue: Mutex::new(queue),
+            splits_max: (self.plan.forecast().read_bytes.0 as f64 * SPLITS_RATIO) as u64
+                / self.files.cache.page_bytes(),
+            splits: AtomicU64::new(0),
+            queue: Mutex::new(Queue { mix, again, begun: 0, looked_at: started, looked_at_bytes: 0 }),
+            started,
             is_exhausted: AtomicBool::new(false),
+            is_outdated: AtomicBool::new(false),
             staying: Staying::default(),
             reads: AtomicU64::new(0),
             read_bytes: AtomicU64::new(0),
             reread_bytes: AtomicU64::new(0),
             fork_bytes: self.forks.iter().map(|_| AtomicU64::new(0)).collect(),
+            brought: Mutex::new(vec![RoaringBitmap::new(); self.forks.len()]),
+            let_go: Mutex::default(),
             failures: Mutex::default(),
         };
-        let is_done = AtomicBool::new(false);
-        thread::scope(|scope| {
-            // Without it nobody is yielded to.
-            let _ = thread::Builder::new().spawn_scoped(scope, || self.governor.watch(self.traffic, &is_done));
-            let readers = on_threads(self.threads, |thread| work.read_on(thread));
-            let panic = readers.into_iter().filter_map(Result::err).last();
-            is_done.store(true, Ordering::Relaxed);
-            if let Some(panic) = panic {
-                resume_unwind(panic);
-            }
-        });
+        let readers = on_threads(self.threads, |thread| work.read_on(thread));
+        if let Some(panic) = readers.into_iter().filter_map(Result::err).last() {
+            resume_unwind(panic);
+        }
+        let let_go = work.let_go.into_inner().unwrap_or_else(PoisonError::into_inner);
         Outcome {
             reads: work.reads.into_inner(),
-            reread_bytes: Bytes(work.reread_bytes.into_inner()),
+            memory: MemoryReceipt { reread_bytes: Bytes(work.reread_bytes.into_inner()), ..let_go },
             fork_bytes: work.fork_bytes.into_iter().map(|bytes| Bytes(bytes.into_inner())).collect(),
+            brought: work.brought.into_inner().unwrap_or_else(PoisonError::into_inner),
             failures: work.failures.into_inner().unwrap_or_else(PoisonError::into_inner),
+            is_outdated: work.is_outdated.into_inner(),
         }
     }
 }
@@ -171,28 +176,28 @@ impl Work<'_> {
         let mut buffer = Vec::new();
         loop {
             self.engine.governor.enter(thread, || self.goes_on());
-            let Some((step, read)) = self.take() else {
+            let Some((slice, read)) = self.take() else {
                 // Who still waits for a turn waits for nothing.
                 self.is_exhausted.store(true, Ordering::Relaxed);
                 return;
             };
-            if step.is_some() {
+            if slice.is_some() {
                 self.engine.watcher.advance(self.bytes(read.range));
             }
             let done = if self.has_failed(read.fork) { Ok(0) } else { self.apply(read, &mut buffer) };
             let loaded = done.unwrap_or_else(|error| {
-                self.lock_failures().entry(read.fork).or_insert_with(|| error.to_string());
+                lock(&self.failures).entry(read.fork).or_insert_with(|| error.to_string());
                 0
             });
-            self.note(step, read, loaded);
+            self.note(slice, read, loaded);
         }
     }
 
-    fn note(&self, step: Option<usize>, read: Read, loaded: u64) {
+    fn note(&self, slice: Option<usize>, read: Read, loaded: u64) {
         self.engine.governor.advance(loaded);
         self.read_bytes.fetch_add(loaded, Ordering::Relaxed);
-        match step {
-            Some(step) if loaded > 0 => self.staying.add(step, read),
+        match slice {
+            Some(slice) if loaded > 0 => self.staying.add(slice, read),
             Some(_) => {}
             None => _ = self.reread_bytes.fetch_add(loaded, Ordering::Relaxed),
         }
@@ -202,41 +207,43 @@ impl Work<'_> {
         !self.is_exhausted.load(Ordering::Relaxed) && self.engine.control.os_stopped_by().is_none()
     }
 
-    /// The next read of the plan; `None` at its end or when there is a reason to stop.
-    fn take(&self) -> Option<Turn> {
-        while self.engine.control.os_stopped_by().is_none() {
-            match self.next() {
-                Next::Read(turn) => return Some(turn),
-                Next::Slice(step) => self.look_back(step),
-                Next::End => return None,
-            }
+    /// The next read of the plan with its slice, or one that is done again; `None` at the end, when there is a reason to stop, and
+    /// when the rest has to be planned again.
+    fn take(&self) -> Option<(Option<usize>, Read)> {
+        if self.engine.control.os_stopped_by().is_some() || self.find_outdated() {
+            return None;
         }
-        None
+        let mut queue = lock(&self.queue);
+        if let Some(read) = queue.again.pop_front() {
+            return Some((None, read));
+        }
+        let (slice, read) = queue.mix.next(self.engine.governor.read_worth())?;
+        let begins = slice > queue.begun;
+        queue.begun = queue.begun.max(slice);
+        drop(queue);
+        // Whoever begins a slice looks back at the ones before. Other threads read on meanwhile.
+        if begins {
+            self.look_back(slice);
+        }
+        self.engine.control.os_stopped_by().is_none().then_some((Some(slice), read))
     }
 
-    fn next(&self) -> Next {
-        let mut queue = self.lock_queue();
-        let Queue { next_step, reads, scratch, .. } = &mut *queue;
-        if let Some(turn) = reads.pop_front() {
-            return Next::Read(turn);
-        }
-        let step = *next_step;
-        if step == self.engine.plan.steps() {
-            return Next::End;
-        }
-        reads.extend(self.engine.plan.reads(step, scratch).iter().map(|read| (Some(step), *read)));
-        *next_step += 1;
-        Next::Slice(step)
+    /// Is the plan one for another situation? A budget has chosen what it leaves out, and is not asked again.
+    fn find_outdated(&self) -> bool {
+        let Engine { plan, planning, governor, .. } = self.engine;
+        let is_outdated = governor.situation() != plan.situation()
+            && plan.forecast().over_budget_blocks == 0
+            && self.started.elapsed() > *planning * PLANNING_RATIO;
+        self.is_outdated.fetch_or(is_outdated, Ordering::Relaxed) || is_outdated
     }
 
-    /// Looks whether the slices before `step` are still there; what is not is read once more. Now and then looks at a sample
-    /// of all of them, and at what memory there is. Other threads read on meanwhile.
-    fn look_back(&self, step: usize) {
-        let settled = self.staying.take_settled(step);
-        let again: Vec<Turn> =
-            settled.into_iter().filter(|read| self.look(*read).gone > 0).map(|read| (None, read)).collect();
-        let mut queue = self.lock_queue();
-        again.into_iter().rev().for_each(|turn| queue.reads.push_front(turn));
+    /// Looks whether the slices before `slice` are still there; what is not is read once more. Now and then looks at a sample
+    /// of all of them, and at what memory there is.
+    fn look_back(&self, slice: usize) {
+        let settled = self.staying.take_settled(slice);
+        let again: Vec<Read> = settled.into_iter().filter(|read| self.look(*read).gone > 0).collect();
+        let mut queue = lock(&self.queue);
+        queue.again.extend(again);
         let read_bytes = self.read_bytes.load(Ordering::Relaxed);
         if queue.looked_at.elapsed() < LOOK_INTERVAL && read_bytes - queue.looked_at_bytes < LOOK_BYTES {
             return;
@@ -249,13 +256,28 @@ impl Work<'_> {
         }
     }
 
-    /// Somebody else may have taken the memory that was there at first.
+    /// Somebody else may have taken the memory that was there at first. Before it is enough, what was read over goes.
     fn stop_without_room(&self, read_bytes: u64) {
-        let loaded = read_bytes - self.reread_bytes.load(Ordering::Relaxed).min(read_bytes);
-        let room = self.engine.room.read_room();
-        if room.is_some_and(|room| room.bytes.0 < self.engine.resident_bytes.0 + loaded) {
-            self.engine.control.stop_os(StopReason::NoMemory);
+        if !self.has_room(read_bytes) {
+            self.let_go();
+            if !self.has_room(read_bytes) {
+                self.engine.control.stop_os(StopReason::NoMemory);
+            }
         }
+    }
+
+    fn has_room(&self, read_bytes: u64) -> bool {
+        let gone = self.reread_bytes.load(Ordering::Relaxed) + lock(&self.let_go).let_go_bytes.0;
+        let room = self.engine.room.read_room();
+        room.is_none_or(|room| room.bytes.0 >= self.engine.resident_bytes.0 + read_bytes.saturating_sub(gone))
+    }
+
+    fn let_go(&self) {
+        let Engine { files, forks, plan, governor, .. } = *self.engine;
+        let read_over = ReadOver { files, forks, wanted: plan.forks(), may_be_used: governor.had_traffic() };
+        let let_go = read_over.let_go(&mut lock(&self.brought));
+        self.staying.forget();
+        lock(&self.let_go).add(let_go);
     }
 
     /// What is left of a read; nothing where nobody can see.
@@ -297,18 +319,19 @@ impl Work<'_> {
         let fork = &engine.forks[read.fork];
         let Place { segment, first, range, pages } = self.place(read.range);
         let Some(file) = self.files.get((read.fork, segment), &fork.path, fork.fork)? else { return Ok(0) };
-        let counts = file.read_counts(pages)?;
-        let missing = pages.pages().saturating_sub(counts.cached);
-        if missing == 0 {
-            return Ok(0);
+        let missing = |counts: PageCounts| pages.pages().saturating_sub(counts.cached);
+        let page_bytes = engine.files.cache.page_bytes();
+        match missing(file.read_counts(pages)?) {
+            0 => return Ok(0),
+            missing => engine.governor.wait(Bytes(missing * page_bytes), engine.control),
         }
-        engine.governor.wait(Bytes(missing * engine.files.cache.page_bytes()), engine.control);
-        // Not before the wait: what is dropped is to be back at once.
-        let dropped = match engine.governor.is_short_of_reads() {
-            true => drop_splits(&*file, pages, counts, self.gap_pages)?,
-            false => 0,
-        };
-        let missing_bytes = (missing + dropped) * engine.files.cache.page_bytes();
+        // Not before the wait: others may be quicker, and what is dropped is to be back at once.
+        let counts = file.read_counts(pages)?;
+        self.note_brought(read, &*file, first, pages, counts)?;
+        let may_drop = self.splits.load(Ordering::Relaxed) < self.splits_max && engine.governor.is_short_of_reads();
+        let dropped = if may_drop { drop_splits(&*file, pages, counts, self.gap_pages)? } else { 0 };
+        self.splits.fetch_add(dropped, Ordering::Relaxed);
+        let missing_bytes = (missing(counts) + dropped) * page_bytes;
         buffer.resize(self.bytes(range) as usize, 0);
         let offset = range.start * u64::from(engine.files.geometry.block_size);
         let filled = file.apply_read(offset, buffer)? as u64;
@@ -317,6 +340,26 @@ impl Work<'_> {
         let loaded = missing_bytes.min(filled);
         self.fork_bytes[read.fork].fetch_add(loaded, Ordering::Relaxed);
         Ok(loaded)
+    }
+
+    /// Notes what a read is about to bring: all of it that is not cached.
+    fn note_brought(
+        &self,
+        read: Read,
+        file: &dyn CachedFile,
+        segment_start: u64,
+        pages: PageRange,
+        counts: PageCounts,
+    ) -> Result<(), linux::Error> {
+        let cached = if counts.cached > 0 { file.read_resident(pages)? } else { Vec::new() };
+        let mut blocks = RoaringBitmap::new();
+        blocks.insert_range(numbers(read.range));
+        for run in cached {
+            let run = self.engine.files.blocks_with(run);
+            blocks.remove_range(numbers(BlockRange::new(segment_start + run.start, segment_start + run.end)));
+        }
+        lock(&self.brought)[read.fork] |= blocks;
+        Ok(())
     }
 
     /// Reads the hot blocks of what was just read again: a page that is read twice goes to the kernel's active list, and what
@@ -344,14 +387,10 @@ impl Work<'_> {
     }
 
     fn has_failed(&self, fork: usize) -> bool {
-        self.lock_failures().contains_key(&fork)
+        lock(&self.failures).contains_key(&fork)
     }
+}
 
-    fn lock_queue(&self) -> MutexGuard<'_, Queue> {
-        self.queue.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    fn lock_failures(&self) -> MutexGuard<'_, BTreeMap<usize, String>> {
-        self.failures.lock().unwrap_or_else(PoisonError::into_inner)
-    }
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

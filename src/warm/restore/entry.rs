@@ -2,8 +2,7 @@
 
 use roaring::RoaringBitmap;
 
-use super::engine::ForkFile;
-use super::files::Found;
+use super::files::{ForkFile, Found};
 use crate::postgres::RelationPath;
 use crate::units::{Bytes, Fork};
 use crate::warm::Refusal;

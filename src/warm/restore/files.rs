@@ -24,6 +24,15 @@ pub struct Files<'a> {
     pub geometry: Geometry,
 }
 
+/// Whose reads a plan's fork means.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ForkFile {
+    pub path: RelationPath,
+    pub fork: Fork,
+    /// Blocks that are to outlive what is read once.
+    pub hot: RoaringBitmap,
+}
+
 /// What a fork's files are like now.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Found {
@@ -55,8 +64,7 @@ impl Files<'_> {
             if first < end {
                 for pages in read_resident_pages(&*file, self.cache.page_bytes())? {
                     let range = self.whole_blocks(pages, blocks);
-                    let (start, end) = (first + range.start, first + range.end);
-                    fork.resident.insert_range(clamp(start)..clamp(end));
+                    fork.resident.insert_range(numbers(BlockRange::new(first + range.start, first + range.end)));
                 }
             }
             fork.blocks = first + blocks;
@@ -90,6 +98,21 @@ impl Files<'_> {
         PageRange::new(range.start * block_size / page_bytes, (range.end * block_size).div_ceil(page_bytes))
     }
 
+    /// The blocks of a segment of which some page is in `pages`.
+    pub fn blocks_with(&self, pages: PageRange) -> BlockRange {
+        let block_size = u64::from(self.geometry.block_size);
+        let page_bytes = self.cache.page_bytes();
+        BlockRange::new(pages.start * page_bytes / block_size, (pages.end * page_bytes).div_ceil(block_size))
+    }
+
+    /// The pages that hold nothing but these blocks of a segment.
+    pub fn pages_within(&self, range: BlockRange) -> PageRange {
+        let block_size = u64::from(self.geometry.block_size);
+        let page_bytes = self.cache.page_bytes();
+        let (start, end) = ((range.start * block_size).div_ceil(page_bytes), range.end * block_size / page_bytes);
+        PageRange::new(start, end.max(start))
+    }
+
     /// The blocks of a segment of which every page is in `pages`.
     fn whole_blocks(&self, pages: PageRange, blocks: u64) -> BlockRange {
         let block_size = u64::from(self.geometry.block_size);
@@ -100,9 +123,10 @@ impl Files<'_> {
     }
 }
 
-/// A relation has at most 2³² − 2 blocks; a file that claims more is not PostgreSQL's.
-fn clamp(block: u64) -> u32 {
-    u32::try_from(block).unwrap_or(u32::MAX)
+/// Blocks as bitmaps know them. A relation has at most 2³² − 2 of them; a file that claims more is not PostgreSQL's.
+pub fn numbers(range: BlockRange) -> std::ops::Range<u32> {
+    let clamp = |block: u64| u32::try_from(block).unwrap_or(u32::MAX);
+    clamp(range.start)..clamp(range.end)
 }
 
 /// Open segments, the least recently used closed first.

@@ -8,7 +8,7 @@ use crate::cache::{Map, Tiers};
 use crate::postgres::RelationPath;
 use crate::units::{Bytes, Fork};
 use crate::warm::DeviceProfile;
-use crate::warm::plan::{Geometry, Plan};
+use crate::warm::plan::{Geometry, Plan, Situation};
 
 /// Plans what a restore would read where the forks are as `find` says: so many blocks, and which of them are resident.
 pub fn plan(
@@ -24,5 +24,5 @@ pub fn plan(
         let (blocks, resident) = find(&entry.path, entry.fork)?;
         Some(entry.prepare(Found { blocks, resident }).1)
     });
-    Plan::new(forks.collect(), geometry, device, budget)
+    Plan::new(forks.collect(), geometry, device, Situation::Shared, budget)
 }

@@ -5,8 +5,11 @@ use std::sync::{Mutex, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use super::climb::{Climb, SHARE_MAX};
 use super::pace::Pace;
+use crate::linux::process::Busy;
 use crate::units::Bytes;
+use crate::warm::plan::Situation;
 use crate::warm::receipt::TrafficReceipt;
 use crate::warm::traffic::{Allowed, LOOK_INTERVAL, Load, Looks, SharedDepth, Sharing, Traffic};
 use crate::warm::{Control, PlannedDevice, ProfileSource};
@@ -26,8 +29,20 @@ const SHORTAGE_SPAN: Duration = Duration::from_millis(200);
 /// Less than this part of the bandwidth from large reads: something else than bytes is what the device is short of.
 const SHORT_OF_READS_RATIO: f64 = 0.85;
 
+/// Where others take most of the reads, one of ours is worth so much of its price at most: then every other one is a large one.
+const READ_WORTH_MAX: f64 = 3.0;
+/// What it is more or less by, each time that it is found out what the device is short of.
+const READ_WORTH_STEP: f64 = 1.25;
+
+/// From this part of the bandwidth on it is bytes that the device is short of.
+const SHORT_OF_BYTES_RATIO: f64 = 0.92;
+
 /// Who asked to be gentle takes nobody for granted: a server that just came up is asked a moment later.
 const GENTLE_PATIENCE: Duration = Duration::from_secs(1);
+
+/// Processes that were seen busy, summed over the looks, less the looks at nobody: from so many on it is traffic. One process is
+/// that after a fifth of a second, and what serves this restore is busy for less.
+const BUSY_MIN: u32 = 8;
 
 /// A thread whose turn it is not looks this often whether it came.
 const LOOK: Duration = Duration::from_millis(10);
@@ -48,6 +63,12 @@ pub struct Governor {
     is_limited: bool,
     /// The device is short of reads rather than of bytes, by what a fifth of a second at full speed brought.
     is_short_of_reads: AtomicBool,
+    /// What a read is worth, in hundredths of its price.
+    read_worth: AtomicU64,
+    /// Nobody else uses the device.
+    is_alone: AtomicBool,
+    /// Somebody was busy while it was read.
+    had_traffic: AtomicBool,
     /// `false` once it is known that no server runs.
     may_have_server: AtomicBool,
     /// The server's processes were seen.
@@ -65,6 +86,7 @@ struct Seen {
     /// What the stretch before brought, if it was undisturbed.
     undisturbed: Option<Bytes>,
     shared_depth: SharedDepth,
+    climb: Climb,
     receipt: TrafficReceipt,
 }
 
@@ -78,17 +100,17 @@ struct Window {
 }
 
 impl Seen {
-    /// What half a second at full speed brought. The first measurement counts for more than the profile, later ones when
-    /// they are faster, or two of them, of large reads that nobody disturbed, are slower: a volume's credit is used up.
-    fn learn(&mut self, achieved: Bytes, is_undisturbed: bool) {
+    /// What half a second at full speed brought. The first measurement of large reads counts for more than the profile, later ones
+    /// when they are faster, or two of them, which nobody disturbed, are slower: a volume's credit is used up.
+    fn learn(&mut self, achieved: Bytes, is_large: bool, is_undisturbed: bool) {
         let is_measurement = achieved.seconds_at(self.bandwidth) >= BANDWIDTH_SHARE_MIN;
         let before = self.undisturbed.take();
-        self.undisturbed = (is_undisturbed && is_measurement).then_some(achieved);
+        self.undisturbed = (is_large && is_undisturbed && is_measurement).then_some(achieved);
         if let (Some(before), Some(now)) = (before, self.undisturbed) {
             (self.bandwidth, self.is_measured) = (before.max(now), true);
         } else if self.is_measured {
             self.bandwidth = self.bandwidth.max(achieved);
-        } else if is_measurement {
+        } else if is_measurement && (is_large || achieved > self.bandwidth) {
             (self.bandwidth, self.is_measured) = (achieved, true);
         }
     }
@@ -97,7 +119,7 @@ impl Seen {
 impl Governor {
     pub fn new(sharing: Sharing, threads: usize, max_rate: Option<Bytes>, device: PlannedDevice) -> Governor {
         let bandwidth = device.profile.bandwidth;
-        let allowed = sharing.allow(Load::Waiting, bandwidth, SharedDepth::default(), threads);
+        let allowed = sharing.allow(Load::Waiting, bandwidth, SharedDepth::default(), threads, SHARE_MAX);
         let governor = Governor {
             sharing,
             threads,
@@ -108,6 +130,9 @@ impl Governor {
             large_read: Bytes(device.profile.largest_read.0 / 2),
             is_limited: max_rate.is_some(),
             is_short_of_reads: AtomicBool::new(max_rate.is_none()),
+            read_worth: AtomicU64::new(100),
+            is_alone: AtomicBool::new(false),
+            had_traffic: AtomicBool::new(false),
             may_have_server: AtomicBool::new(true),
             is_seen: AtomicBool::new(false),
             seen: Mutex::new(Seen {
@@ -115,6 +140,7 @@ impl Governor {
                 is_measured: device.source != ProfileSource::Default,
                 undisturbed: None,
                 shared_depth: SharedDepth::default(),
+                climb: Climb::default(),
                 receipt: TrafficReceipt { sharing, ..TrafficReceipt::default() },
             }),
         };
@@ -135,6 +161,36 @@ impl Governor {
         self.is_short_of_reads.load(Ordering::Relaxed)
     }
 
+    /// What a read costs beside one that nobody else competes with: as much, or more where others take the reads.
+    pub fn read_worth(&self) -> f64 {
+        self.read_worth.load(Ordering::Relaxed) as f64 / 100.0
+    }
+
+    /// Does anybody else use the device, as far as was seen?
+    pub fn situation(&self) -> Situation {
+        if self.is_alone.load(Ordering::Relaxed) { Situation::Alone } else { Situation::Shared }
+    }
+
+    /// Was anybody else busy while it was read?
+    pub fn had_traffic(&self) -> bool {
+        self.had_traffic.load(Ordering::Relaxed)
+    }
+
+    /// The first look, before there is an opinion. A single process that is busy may be the one that serves this restore.
+    pub fn begin(&self, traffic: &dyn Traffic) {
+        let Busy { running, waiting } = traffic.read_busy().unwrap_or_default();
+        let is_alone = self.sharing != Sharing::Gentle && running + waiting <= 1;
+        self.is_alone.store(is_alone, Ordering::Relaxed);
+        if !is_alone {
+            self.begin_shared();
+        }
+    }
+
+    /// While little is loaded the server's misses take most of the reads.
+    fn begin_shared(&self) {
+        self.read_worth.store((READ_WORTH_MAX * 100.0) as u64, Ordering::Relaxed);
+    }
+
     /// Waits for the turn of a read of so many bytes.
     pub fn wait(&self, bytes: Bytes, control: &Control) {
         self.pace.wait(bytes, control);
@@ -148,13 +204,21 @@ impl Governor {
 
     /// Watches the traffic until `is_done`.
     pub fn watch(&self, traffic: &dyn Traffic, is_done: &AtomicBool) {
-        let mut looks = Looks::default();
-        let (mut window, mut stretch) = (None, None);
+        let mut looks = Looks::beginning(match self.situation() {
+            Situation::Alone => Load::Idle,
+            Situation::Shared => Load::Waiting,
+        });
+        let (mut window, mut stretch, mut seen_busy) = (None, None, 0_u32);
         let started = Instant::now();
         let mut looked_at = started;
         while !is_done.load(Ordering::Relaxed) {
-            let load = self.look(&mut looks, started.elapsed(), traffic);
-            let allowed = self.allow(self.distrust(load, started.elapsed()));
+            let (load, busy) = self.look(&mut looks, started.elapsed(), traffic);
+            let load = self.distrust(load, started.elapsed());
+            let busy = busy.running + busy.waiting;
+            seen_busy = if busy == 0 { seen_busy.saturating_sub(1) } else { (seen_busy + busy).min(BUSY_MIN) };
+            self.judge_situation(load, seen_busy);
+            self.climb(load, started.elapsed(), traffic);
+            let allowed = self.allow(load);
             window = self.measure(window, load, allowed);
             stretch = self.judge_shortage(stretch, allowed);
             self.count(load, allowed, looked_at.elapsed());
@@ -174,12 +238,49 @@ impl Governor {
     }
 
     /// One look at the traffic.
-    fn look(&self, looks: &mut Looks, now: Duration, traffic: &dyn Traffic) -> Load {
+    fn look(&self, looks: &mut Looks, now: Duration, traffic: &dyn Traffic) -> (Load, Busy) {
         let busy = traffic.read_busy();
         if busy.is_some() {
             self.is_seen.store(true, Ordering::Relaxed);
         }
-        looks.add(now, busy.unwrap_or_default())
+        let busy = busy.unwrap_or_default();
+        (looks.add(now, busy), busy)
+    }
+
+    /// Whether others are there decides what is planned, so a moment of somebody's work does not count.
+    fn judge_situation(&self, load: Load, seen_busy: u32) {
+        if load == Load::Idle {
+            self.is_alone.store(true, Ordering::Relaxed);
+        } else if seen_busy >= BUSY_MIN {
+            if self.is_alone.swap(false, Ordering::Relaxed) {
+                self.begin_shared();
+            }
+            self.note_traffic();
+        }
+    }
+
+    /// What is left was planned again.
+    pub fn note_replan(&self) {
+        self.lock().receipt.replanned += 1;
+    }
+
+    /// Finds out beside which share of the bandwidth the server does the most.
+    fn climb(&self, load: Load, now: Duration, traffic: &dyn Traffic) {
+        let work = if load == Load::Flowing { traffic.read_work() } else { None };
+        let mut seen = self.lock();
+        match work {
+            Some(work) => seen.climb.add(now, work),
+            None => seen.climb.pause(),
+        }
+        if load == Load::Flowing && self.sharing == Sharing::Fair {
+            let (share, gain) = seen.climb.chosen();
+            (seen.receipt.flowing_share, seen.receipt.flowing_gain) = (Some(share), Some(gain));
+        }
+    }
+
+    /// Others use what is in the page cache.
+    pub fn note_traffic(&self) {
+        self.had_traffic.store(true, Ordering::Relaxed);
     }
 
     /// What to reckon with. Who asked to be gentle is so also with a server that cannot be seen, or that only just was.
@@ -201,11 +302,11 @@ impl Governor {
     }
 
     fn allow(&self, load: Load) -> Allowed {
-        let (bandwidth, shared_depth) = {
+        let (bandwidth, shared_depth, share) = {
             let seen = self.lock();
-            (seen.bandwidth, seen.shared_depth)
+            (seen.bandwidth, seen.shared_depth, seen.climb.share())
         };
-        let allowed = self.sharing.allow(load, bandwidth, shared_depth, self.threads);
+        let allowed = self.sharing.allow(load, bandwidth, shared_depth, self.threads, share);
         self.apply(allowed);
         allowed
     }
@@ -234,9 +335,9 @@ impl Governor {
             return window;
         }
         let achieved = Bytes(((read_now - read_before) as f64 / elapsed.as_secs_f64()) as u64);
-        let is_undisturbed = load == Load::Idle && self.shows_bandwidth(window);
+        let is_large = self.shows_bandwidth(window);
         let mut seen = self.lock();
-        seen.learn(achieved, is_undisturbed);
+        seen.learn(achieved, is_large, load == Load::Idle);
         if load == Load::Waiting && seen.is_measured {
             let possible = seen.bandwidth;
             seen.shared_depth.adapt(achieved, possible, self.threads);
@@ -257,6 +358,7 @@ impl Governor {
         let next = Some((Instant::now(), read_now));
         if self.is_held_back(allowed) {
             self.is_short_of_reads.store(false, Ordering::Relaxed);
+            self.read_worth.store(100, Ordering::Relaxed);
             return None;
         }
         let Some((start, read_before)) = stretch else { return next };
@@ -265,9 +367,20 @@ impl Governor {
             return stretch;
         }
         let possible = self.lock().bandwidth.0 as f64 * elapsed.as_secs_f64();
-        let is_short = ((read_now - read_before) as f64) < possible * SHORT_OF_READS_RATIO;
-        self.is_short_of_reads.store(is_short, Ordering::Relaxed);
+        let share = (read_now - read_before) as f64 / possible;
+        self.is_short_of_reads.store(share < SHORT_OF_READS_RATIO, Ordering::Relaxed);
+        self.read_worth.store((self.worth_after(share) * 100.0) as u64, Ordering::Relaxed);
         next
+    }
+
+    /// What a read is worth after a stretch that brought this share of the bandwidth. To whoever is alone it is worth its price.
+    fn worth_after(&self, share: f64) -> f64 {
+        match (self.situation(), self.read_worth()) {
+            (Situation::Alone, _) => 1.0,
+            (Situation::Shared, worth) if share < SHORT_OF_READS_RATIO => (worth * READ_WORTH_STEP).min(READ_WORTH_MAX),
+            (Situation::Shared, worth) if share > SHORT_OF_BYTES_RATIO => (worth / READ_WORTH_STEP).max(1.0),
+            (Situation::Shared, worth) => worth,
+        }
     }
 
     /// Were the reads since the window's start large ones, at the device's own speed?
@@ -302,7 +415,6 @@ impl Governor {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::linux::process::Busy;
     use crate::warm::DeviceProfile;
 
     struct Fixed(Option<Busy>);
@@ -317,7 +429,7 @@ mod tests {
     fn load_of(governor: &Governor, busy: Option<Busy>) -> Load {
         let mut looks = Looks::default();
         let times = (0..2000).step_by(LOOK_INTERVAL.as_millis() as usize).map(Duration::from_millis);
-        times.map(|now| governor.distrust(governor.look(&mut looks, now, &Fixed(busy)), now)).last().unwrap()
+        times.map(|now| governor.distrust(governor.look(&mut looks, now, &Fixed(busy)).0, now)).last().unwrap()
     }
 
     #[test]
@@ -345,14 +457,16 @@ mod tests {
         let device = planned(ProfileSource::Default);
         let governor = Governor::new(Sharing::Fair, 16, None, device);
         let mut seen = governor.lock();
-        seen.learn(Bytes(0), false);
-        seen.learn(Bytes(1_000_000), false);
+        seen.learn(Bytes(0), false, false);
+        seen.learn(Bytes(1_000_000), true, false);
         assert_eq!(seen.bandwidth, device.profile.bandwidth, "a restore never comes to a stop");
-        seen.learn(Bytes(90_000_000), false);
+        seen.learn(Bytes(100_000_000), false, false);
+        assert_eq!(seen.bandwidth, device.profile.bandwidth, "small reads are short of something else");
+        seen.learn(Bytes(90_000_000), true, false);
         assert_eq!(seen.bandwidth, Bytes(90_000_000), "measured on the device itself");
-        seen.learn(Bytes(80_000_000), false);
+        seen.learn(Bytes(80_000_000), true, false);
         assert_eq!(seen.bandwidth, Bytes(90_000_000));
-        seen.learn(Bytes(2_000_000_000), false);
+        seen.learn(Bytes(2_000_000_000), false, false);
         assert_eq!(seen.bandwidth, Bytes(2_000_000_000));
     }
 
@@ -360,9 +474,9 @@ mod tests {
     fn what_was_told_of_the_device_is_not_forgotten_beside_traffic() {
         let governor = Governor::new(Sharing::Fair, 16, None, planned(ProfileSource::Told));
         let told = governor.lock().bandwidth;
-        governor.lock().learn(Bytes(told.0 / 2), false);
+        governor.lock().learn(Bytes(told.0 / 2), true, false);
         assert_eq!(governor.lock().bandwidth, told);
-        governor.lock().learn(Bytes(told.0 * 2), false);
+        governor.lock().learn(Bytes(told.0 * 2), true, false);
         assert_eq!(governor.lock().bandwidth, Bytes(told.0 * 2));
     }
 
@@ -373,12 +487,12 @@ mod tests {
         let told = seen.bandwidth;
         let (half, tenth) = (Bytes(told.0 / 2), Bytes(told.0 / 10));
         for (achieved, is_undisturbed) in [(half, true), (half, false), (half, true), (tenth, true), (half, true)] {
-            seen.learn(achieved, is_undisturbed);
+            seen.learn(achieved, true, is_undisturbed);
             assert_eq!(seen.bandwidth, told, "one stretch, or one of small files, is no proof");
         }
-        seen.learn(Bytes(half.0 - 1), true);
+        seen.learn(Bytes(half.0 - 1), true, true);
         assert_eq!(seen.bandwidth, half, "the faster of two");
-        seen.learn(told, false);
+        seen.learn(told, true, false);
         assert_eq!(seen.bandwidth, told);
     }
 
@@ -406,6 +520,37 @@ mod tests {
         };
         assert!(is_short(None));
         assert!(!is_short(Some(Bytes(1 << 20))));
+    }
+
+    #[test]
+    fn a_moment_of_somebodys_work_is_no_traffic() {
+        let governor = Governor::new(Sharing::Fair, 16, None, planned(ProfileSource::Told));
+        let busy = |running| Fixed(Some(Busy { running, waiting: 0 }));
+        governor.begin(&busy(2));
+        assert_eq!(governor.situation(), Situation::Shared);
+        governor.begin(&busy(1));
+        assert_eq!(governor.situation(), Situation::Alone, "it may be the one that serves this restore");
+        governor.judge_situation(Load::Flowing, BUSY_MIN - 1);
+        assert!(governor.situation() == Situation::Alone && !governor.had_traffic());
+        governor.judge_situation(Load::Waiting, BUSY_MIN);
+        assert!(governor.situation() == Situation::Shared && governor.had_traffic());
+        governor.judge_situation(Load::Waiting, 0);
+        assert_eq!(governor.situation(), Situation::Shared, "until nobody is busy any more");
+        governor.judge_situation(Load::Idle, 0);
+        assert!(governor.situation() == Situation::Alone && governor.had_traffic(), "there was somebody");
+    }
+
+    #[test]
+    fn a_read_is_dearer_while_others_take_the_reads() {
+        let governor = Governor::new(Sharing::Fair, 16, None, planned(ProfileSource::Told));
+        governor.begin(&Fixed(Some(Busy { running: 0, waiting: 8 })));
+        assert_eq!(governor.worth_after(0.5), READ_WORTH_MAX);
+        governor.read_worth.store(100, Ordering::Relaxed);
+        assert!((governor.worth_after(0.5) - READ_WORTH_STEP).abs() < 1e-9);
+        governor.read_worth.store(290, Ordering::Relaxed);
+        assert!(governor.worth_after(0.9) == 2.9 && governor.worth_after(0.95) < 2.9);
+        governor.begin(&Fixed(None));
+        assert_eq!(governor.worth_after(0.5), 1.0, "nobody else is there");
     }
 
     #[test]

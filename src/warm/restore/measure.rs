@@ -1,8 +1,7 @@
 //! Looks at many forks at a time: on a cold disk each costs a read of its own before its data is even thought of.
 
-use super::engine::ForkFile;
 use super::entry::State;
-use super::files::Files;
+use super::files::{Files, ForkFile};
 use crate::failure::{ErrorKind, Explain as _};
 use crate::linux;
 use crate::warm::receipt::SkipReason;

@@ -4,6 +4,7 @@
 //! asked for anything. Meanwhile the server answers; what was not where the snapshot says is looked up by name and read
 //! in a second pass. Then shared_buffers are filled, from a page cache that is warm by now.
 
+mod climb;
 mod engine;
 mod entry;
 mod files;
@@ -11,6 +12,7 @@ mod files;
 pub mod fuzzing;
 mod governor;
 mod host;
+mod let_go;
 mod measure;
 mod names;
 mod no_double;

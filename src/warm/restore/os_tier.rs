@@ -1,11 +1,14 @@
 //! The OS tier: look, plan, read, look again, and read once more what did not stay.
 
-use std::time::Instant;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
+use std::time::{Duration, Instant};
 
-use super::engine::{Engine, ForkFile, Outcome};
+use super::engine::{Engine, Outcome};
 use super::entry::{Entry, Missing, Planned, Row, State, count_resident, end_of};
-use super::files::{Files, Found};
+use super::files::{Files, ForkFile, Found};
 use super::governor::Governor;
+use super::let_go::ReadOver;
 use super::measure::read_forks;
 use crate::linux::memory::LoadableMemory;
 use crate::units::{Bytes, Fork};
@@ -61,6 +64,8 @@ struct Allowance {
 /// Entries as a plan numbers them.
 struct Job {
     plan: Plan,
+    /// What making it took.
+    planning: Duration,
     planned: Vec<Planned>,
     files: Vec<ForkFile>,
     resident_bytes: Bytes,
@@ -103,9 +108,12 @@ impl OsTier<'_> {
         self.place(&planned, &mut forks);
         let resident_bytes = self.bytes(planned.iter().map(|one| one.resident_before).sum());
         let allowance = self.allowance(budget, resident_bytes);
-        let plan = Plan::new(forks, self.files.geometry, self.device, allowance.bytes);
+        self.governor.begin(self.traffic);
+        let started = Instant::now();
+        let plan = Plan::new(forks, self.files.geometry, self.device, self.governor.situation(), allowance.bytes);
+        let planning = started.elapsed();
         let files = planned.iter().map(|one| one.entry.file()).collect();
-        let job = Job { plan, planned, files, resident_bytes, over_budget: allowance.reason };
+        let job = Job { plan, planning, planned, files, resident_bytes, over_budget: allowance.reason };
         let mut pass = if is_dry_run { job.forecast() } else { self.execute(&job) };
         pass.rows.append(&mut rows);
         pass.memory.room_bytes = allowance.room.map(|room| room.bytes);
@@ -135,10 +143,13 @@ impl OsTier<'_> {
         let lost = job.lost_blocks(&found);
         if lost > 0 && self.control.os_stopped_by().is_none() {
             let mut again = self.read(job, &self.plan_again(job, &found, self.bytes(lost)));
-            again.reread_bytes = again.read_bytes();
+            again.memory.reread_bytes = again.read_bytes();
             outcome.add(again);
             found = self.verify(job);
         }
+        let seconds = started.elapsed().as_secs_f64();
+        let mut memory = outcome.memory;
+        memory.add(self.read_over(job).let_go(&mut outcome.brought));
         let rows = job.rows(&found, &outcome, self.control.os_stopped_by().map(|reason| reason.skip_reason()));
         if job.over_budget == SkipReason::NoMemory && job.plan.forecast().over_budget_blocks > 0 {
             self.control.stop_os(StopReason::NoMemory);
@@ -147,17 +158,41 @@ impl OsTier<'_> {
             forecast: job.plan.forecast(),
             reads: outcome.reads,
             read_bytes: outcome.read_bytes(),
-            seconds: started.elapsed().as_secs_f64(),
+            seconds,
             rows,
-            memory: MemoryReceipt { reread_bytes: outcome.reread_bytes, ..MemoryReceipt::default() },
+            memory,
         }
     }
 
+    /// Reads what `plan` says, and plans what is left of it again when others come or go.
     fn read(&self, job: &Job, plan: &Plan) -> Outcome {
-        let Self { files, threads, governor, traffic, control, watcher, room, .. } = *self;
-        watcher.begin(Phase::Reading, plan.forecast().read_bytes.0);
-        let (forks, resident_bytes) = (&job.files[..], job.resident_bytes);
-        Engine { plan, forks, files, threads, governor, traffic, control, watcher, room, resident_bytes }.run()
+        self.watcher.begin(Phase::Reading, plan.forecast().read_bytes.0);
+        let is_done = AtomicBool::new(false);
+        thread::scope(|scope| {
+            // Without it nobody is yielded to.
+            let _ = thread::Builder::new().spawn_scoped(scope, || self.governor.watch(self.traffic, &is_done));
+            let _done = Done(&is_done);
+            let mut outcome = self.read_planned(job, plan, job.planning, Bytes(0));
+            while outcome.is_outdated {
+                let started = Instant::now();
+                self.governor.note_replan();
+                let rest = plan.rest(&outcome.brought, self.governor.situation());
+                let read_bytes = outcome.read_bytes();
+                outcome.add(self.read_planned(job, &rest, started.elapsed(), read_bytes));
+            }
+            outcome
+        })
+    }
+
+    fn read_over<'a>(&'a self, job: &'a Job) -> ReadOver<'a> {
+        let may_be_used = self.governor.had_traffic();
+        ReadOver { files: self.files, forks: &job.files, wanted: job.plan.forks(), may_be_used }
+    }
+
+    fn read_planned(&self, job: &Job, plan: &Plan, planning: Duration, read_bytes: Bytes) -> Outcome {
+        let Self { files, threads, governor, control, watcher, room, .. } = *self;
+        let (forks, resident_bytes) = (&job.files[..], job.resident_bytes + read_bytes);
+        Engine { plan, planning, forks, files, threads, governor, control, watcher, room, resident_bytes }.run()
     }
 
     /// Looks again at everything that was asked for: loading one thing may have evicted another.
@@ -179,7 +214,7 @@ impl OsTier<'_> {
                 State::Missing | State::Refused(_) => fork.levels.clear(),
             }
         }
-        Plan::new(forks, self.files.geometry, self.device, Some(lost))
+        Plan::new(forks, self.files.geometry, self.device, self.governor.situation(), Some(lost))
     }
 
     /// The smaller of what the user allows and what memory does.
@@ -262,6 +297,15 @@ impl Job {
             }
         };
         self.planned.iter().enumerate().map(row).collect()
+    }
+}
+
+/// Ends what waits for it, however this ends.
+struct Done<'a>(&'a AtomicBool);
+
+impl Drop for Done<'_> {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Relaxed);
     }
 }
 

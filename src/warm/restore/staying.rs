@@ -56,6 +56,12 @@ impl Staying {
         }
     }
 
+    /// Forgets all reads: what of them was not asked for has been let go.
+    pub fn forget(&self) {
+        lock(&self.fresh).clear();
+        *lock(&self.sample) = Sample::default();
+    }
+
     /// The reads that are to be looked at, now that slice `step` begins. Each is told once.
     pub fn take_settled(&self, step: usize) -> Vec<Read> {
         let mut fresh = lock(&self.fresh);

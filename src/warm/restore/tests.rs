@@ -1,5 +1,7 @@
 //! The OS tier on a machine that does as it is told: pages that do not stay, files that shrink, memory that runs out.
 
+mod others;
+
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};

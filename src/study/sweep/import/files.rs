@@ -144,7 +144,11 @@ fn read_part(path: &Path) -> Result<Option<Part>, Error> {
         metadata.len() == 0 && path.file_name().is_some_and(|name| name.to_string_lossy().starts_with(LOG_PREFIX));
     let kind = if is_empty_log { Kind::Transactions } else { recognize(path)? };
     let holds = match kind {
-        Kind::Transactions => Holds::Transactions(Survey::of_transactions(path)?),
+        Kind::Transactions => {
+            let survey = Survey::of_transactions(path)?;
+            check_clients(path, &survey)?;
+            Holds::Transactions(survey)
+        }
         Kind::Intervals => Holds::Intervals(Survey::of_intervals(path)?),
         Kind::ToolsSeconds => Holds::ToolsSeconds,
         Kind::Report => Holds::Report(Box::new(read_report(path)?)),
@@ -210,7 +214,55 @@ fn read_report(path: &Path) -> Result<PgbenchReport, Error> {
             "{path} holds {reports} reports: write each run of pgbench into a file of its own"
         )));
     }
-    Ok(parse_report(&text))
+    let report = parse_report(&text);
+    check_report(path, &report)?;
+    Ok(report)
+}
+
+/// pgbench takes no greater number (`option_parse_int` in pgbench.c), and no server more clients (`MAX_BACKENDS` in postmaster.h).
+const NUMBER_MAX: u32 = i32::MAX as u32;
+const CLIENTS_MAX: u32 = 262_143;
+
+/// Refuses what no pgbench was run with.
+fn check_report(path: &Path, report: &PgbenchReport) -> Result<(), Error> {
+    let figures = [
+        ("scaling factor", report.scale, NUMBER_MAX),
+        ("number of clients", report.clients, CLIENTS_MAX),
+        ("number of threads", report.threads, CLIENTS_MAX),
+        ("duration", report.seconds, NUMBER_MAX),
+        ("number of transactions per client", report.transactions, NUMBER_MAX),
+    ];
+    let wrong = figures.into_iter().find_map(|(what, figure, most)| {
+        let figure = figure.filter(|figure| !(1..=most).contains(figure))?;
+        Some(format!("its {what} is {figure}, and pgbench takes 1 to {most}"))
+    });
+    let more_threads = report.threads.zip(report.clients).filter(|(threads, clients)| threads > clients);
+    let more_threads = || {
+        more_threads.map(|(threads, clients)| {
+            format!("it has {threads} threads for {clients} clients, and pgbench no more than clients")
+        })
+    };
+    match wrong.or_else(more_threads) {
+        Some(problem) => Err(edited(path, &problem)),
+        None => Ok(()),
+    }
+}
+
+fn check_clients(path: &Path, survey: &Survey) -> Result<(), Error> {
+    let (_, clients) = survey.clients();
+    if clients > CLIENTS_MAX {
+        let problem =
+            format!("it numbers clients beyond {}, and no server takes more than {CLIENTS_MAX}", CLIENTS_MAX - 1);
+        return Err(edited(path, &problem));
+    }
+    Ok(())
+}
+
+fn edited(path: &Path, problem: &str) -> Error {
+    Error::Unfit {
+        problem: format!("{}: {problem}", path.display()),
+        remedy: "import the file as pgbench wrote it: this one was edited, or damaged".to_owned(),
+    }
 }
 
 /// Files that a name with a dot hides are not looked at.

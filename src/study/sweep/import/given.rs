@@ -17,13 +17,19 @@ pub fn check_given(options: &ImportOptions, label: &str, report: &PgbenchReport)
         .map(|connects| if connects { "a connection for each transaction" } else { "one for each client" });
     let contradictions = [
         contradict("clients", options.clients, report.clients),
+        contradict("jobs", options.jobs, report.threads),
         contradict("scale", options.scale, scale),
         contradict("script", options.script.clone(), script),
         contradict("query-mode", options.query_mode, report.query_mode),
         contradict("seconds", options.seconds, report.seconds),
         contradict("connect", connect, connects),
     ];
-    match contradictions.into_iter().flatten().next() {
+    let clients = options.clients.or(report.clients);
+    let jobs = options.jobs.zip(clients).filter(|(jobs, clients)| jobs > clients);
+    let more_jobs = jobs.map(|(jobs, clients)| {
+        format!("--jobs says {jobs}, and pgbench has no more threads than its {clients} clients")
+    });
+    match contradictions.into_iter().flatten().chain(more_jobs).next() {
         Some(said) => Err(refuse(label, &said)),
         None => Ok(()),
     }

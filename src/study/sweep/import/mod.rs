@@ -24,6 +24,7 @@ use seconds::{Measured, read_trial};
 use super::axis::render_mix;
 use super::point::{CONNECT, DEFAULT_DATABASE, DEFAULT_SERVER, FIXED_AXES, NATIVE, Point, TOGETHER};
 use super::record::{SweepRun, SweepTrial, compute_worst_second, empty_trial};
+use super::spec::render_digest;
 use super::start::{LoadBegins, StartAsked};
 use crate::model::Facts;
 use crate::pgbench::{BUILTIN_SCRIPTS, PgbenchOutcome, PgbenchReport, QueryMode};
@@ -46,7 +47,7 @@ pub struct Imported {
 
 /// Reads what others measured.
 pub fn read_import(options: &ImportOptions) -> Result<Imported, Error> {
-    let mut all = Vec::new();
+    let (mut all, mut meanings) = (Vec::new(), Vec::new());
     for files in find_trials(&options.paths)? {
         let report = files.report.as_ref().map(|report| report.holds.clone()).unwrap_or_default();
         check_given(options, &files.label, &report)?;
@@ -56,7 +57,9 @@ pub fn read_import(options: &ImportOptions) -> Result<Imported, Error> {
         }
         let seconds = report.seconds.or(options.seconds);
         let measured = read_trial(&files, seconds, has_rate(options, &report))?;
+        let is_dated = measured.started_at.is_some();
         let (trial, facts) = describe_trial(options, &files, &report, measured)?;
+        meanings.push(compute_meaning(&trial, is_dated));
         all.push((trial, facts, report.version));
     }
     // However they were named.
@@ -73,7 +76,7 @@ pub fn read_import(options: &ImportOptions) -> Result<Imported, Error> {
             remedy: "leave --rate out: pgbench tells of every rate by its schedule lag".to_owned(),
         });
     }
-    let digest = compute_digest(&trials);
+    let digest = compute_digest(meanings);
     number_trials(&mut trials);
     let run = describe_run(options, &trials, digest, version);
     trials.iter_mut().for_each(|trial| trial.sweep_id.clone_from(&run.id));
@@ -84,16 +87,26 @@ fn name_paths(options: &ImportOptions) -> String {
     options.paths.iter().map(|path| path.display().to_string()).collect::<Vec<_>>().join(", ")
 }
 
-/// Of what the trials say, wherever their files lie and in whatever order they are named.
-fn compute_digest(trials: &[SweepTrial]) -> String {
-    let meaning = |trial: &SweepTrial| {
-        let nameless = SweepTrial { command: String::new(), verdicts: Vec::new(), ..trial.clone() };
-        let text = serde_json::to_vec(&nameless).unwrap_or_else(|_| unreachable!("records become JSON"));
-        Sha256::digest(text)
+/// Of what a trial says, however its files and directories are named, and whenever they were copied: a trial that is not dated has
+/// the time of its files.
+fn compute_meaning(trial: &SweepTrial, is_dated: bool) -> Vec<u8> {
+    let point = Point { server: DEFAULT_SERVER.to_owned(), ..trial.point.clone() };
+    let nameless = SweepTrial {
+        command: String::new(),
+        verdicts: Vec::new(),
+        started_at: if is_dated { trial.started_at } else { Timestamp::UNIX_EPOCH },
+        ended_at: None,
+        point,
+        ..trial.clone()
     };
-    let mut meanings: Vec<_> = trials.iter().map(meaning).collect();
+    let text = serde_json::to_vec(&nameless).unwrap_or_else(|_| unreachable!("records become JSON"));
+    Sha256::digest(text).to_vec()
+}
+
+/// In whatever order they are named.
+fn compute_digest(mut meanings: Vec<Vec<u8>>) -> String {
     meanings.sort();
-    Sha256::digest(meanings.concat()).iter().map(|byte| format!("{byte:02x}")).collect()
+    render_digest(&meanings.concat())
 }
 
 /// Were transactions due at times, by the report or by who imports it? pgbench's report and its progress tell of every rate.
@@ -119,9 +132,10 @@ fn describe_trial(
         Some(seconds) => seconds,
         None => report.lasted_seconds().unwrap_or_default(),
     };
+    let told_seconds = measured.told_seconds.unwrap_or(lasted_seconds);
     let tps = match counted.tps {
         told if told > 0.0 => told,
-        _ if lasted_seconds > 0.0 => counted.transactions as f64 / lasted_seconds,
+        _ if told_seconds > 0.0 => counted.transactions as f64 / told_seconds,
         _ => 0.0,
     };
     let due = counted.transactions.saturating_add(counted.failed).saturating_add(counted.skipped);
@@ -135,7 +149,10 @@ fn describe_trial(
         is_rate_limited: measured.has_rate,
         ..Facts::default()
     };
-    measured.findings.extend(find_abort(report, counted));
+    let abort = find_abort(report, counted);
+    // It counts among its repeats as little as one that a study saw fail.
+    let failure = abort.as_ref().map(Finding::sentence);
+    measured.findings.extend(abort);
     measured.findings.extend(files.findings.iter().cloned());
     let point = describe_point(options, files, report, (due, lasted_seconds), &mut measured);
     let facts = Facts { is_own_script: !BUILTIN_SCRIPTS.contains(&point.script.as_str()), ..facts };
@@ -145,6 +162,7 @@ fn describe_trial(
     let trial = SweepTrial {
         ended_at: started_at.checked_add(SignedDuration::try_from_secs_f64(lasted_seconds).unwrap_or_default()).ok(),
         command: files.label.clone(),
+        failure,
         lasted_seconds,
         transactions: counted.transactions,
         failed: counted.failed,
@@ -208,7 +226,7 @@ fn describe_point(
     Point {
         scale: known("scale", options.scale.or(report.scale), 1, findings),
         clients: known("clients", clients, 1, findings),
-        jobs: report.threads.unwrap_or(1),
+        jobs: known("jobs", options.jobs.or(report.threads).or(files.threads()), 1, findings),
         script: options.script.clone().or(script).unwrap_or_else(|| "unknown".to_owned()),
         rate: if has_rate { choose_rate(options, due as f64 / lasted_seconds.max(1.0), findings) } else { None },
         // pgbench's own default.
@@ -236,7 +254,11 @@ fn describe_point(
 /// What is known of it, or what stands for it, which is told.
 fn known<T: Display>(option: &str, said: Option<T>, otherwise: T, findings: &mut Vec<Finding>) -> T {
     said.unwrap_or_else(|| {
-        let name = if option == "clients" { "number of clients".to_owned() } else { option.replace('-', " ") };
+        let name = match option {
+            "clients" => "number of clients".to_owned(),
+            "jobs" => "number of pgbench's threads".to_owned(),
+            _ => option.replace('-', " "),
+        };
         let what = format!("the {name} is not in what was imported: {otherwise} stands for it");
         findings.push(Finding::Assumed { what, how: format!("--{option} says it") });
         otherwise
@@ -292,7 +314,7 @@ fn are_as_long(one: Option<u32>, other: Option<u32>) -> bool {
 
 fn describe_run(options: &ImportOptions, trials: &[SweepTrial], digest: String, version: Option<String>) -> SweepRun {
     let started_at = trials.first().map_or(Timestamp::UNIX_EPOCH, |trial| trial.started_at);
-    let ended_at = trials.iter().map(|trial| trial.started_at).max();
+    let ended_at = trials.iter().map(|trial| trial.ended_at.unwrap_or(trial.started_at)).max();
     let sources: Vec<String> = options.paths.iter().map(|path| path.display().to_string()).collect();
     let version = version.unwrap_or_default();
     let unknown = || "unknown".to_owned();

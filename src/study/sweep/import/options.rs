@@ -13,6 +13,8 @@ pub struct ImportOptions {
     pub question: Option<String>,
     pub scale: Option<u32>,
     pub clients: Option<u32>,
+    /// pgbench's threads (`-j`).
+    pub jobs: Option<u32>,
     pub script: Option<String>,
     pub query_mode: Option<QueryMode>,
     /// How long pgbench was asked to run.

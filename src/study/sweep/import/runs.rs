@@ -33,6 +33,12 @@ impl TrialFiles {
         let (_, clients) = self.log.as_ref()?.holds.survey.clients();
         (clients > 0).then_some(clients)
     }
+
+    /// As many as have logs, where there are several: one may be all there is of it.
+    pub fn threads(&self) -> Option<u32> {
+        let logs = self.log.as_ref()?.paths.len() as u32;
+        (logs > 1).then_some(logs)
+    }
 }
 
 /// What files hold.

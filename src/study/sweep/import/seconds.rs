@@ -36,6 +36,8 @@ pub struct Measured {
     pub scripts: Vec<ScriptLatency>,
     /// By the log, from the beginning of its first transaction to the end of its last.
     pub lasted_seconds: Option<f64>,
+    /// Seconds of which something is told, where nothing is of the run's end: what was counted was counted in these.
+    pub told_seconds: Option<f64>,
     /// Does the log tell that transactions were due at times?
     pub has_rate: bool,
     /// Is a second what was counted within it, and not a part of a longer interval?
@@ -59,13 +61,13 @@ pub fn read_trial(files: &TrialFiles, seconds: Option<u32>, has_rate: bool) -> R
     };
     let partial = find_partial(&log.holds.survey, report);
     let mut measured = match log.holds.is_of_intervals {
-        true => read_intervals(log, seconds)?,
-        false => read_transactions(log, report, seconds.filter(|_| report.is_some() && partial.is_none()), has_rate)?,
+        true => read_intervals(log, seconds.or_else(|| Some(report?.lasted_seconds()? as u32)))?,
+        false => read_transactions(log, report, seconds.filter(|_| partial.is_none()), has_rate)?,
     };
     // The seconds of a sample are those of pgbench's progress, where that is there.
     if partial.is_some() && report.is_some_and(|report| !report.progress.is_empty()) {
-        let Measured { samples, is_by_second, findings, .. } = by_progress();
-        measured = Measured { samples, is_by_second, findings, ..measured };
+        let Measured { samples, is_by_second, findings, told_seconds, .. } = by_progress();
+        measured = Measured { samples, is_by_second, findings, told_seconds, ..measured };
     } else if partial.is_some() {
         measured.is_by_second = false;
     }
@@ -100,7 +102,7 @@ fn find_back(seconds: f64) -> Option<Finding> {
     (seconds > BACK_SECONDS).then_some(Finding::ClockSetBack { seconds })
 }
 
-/// `seconds`: as long as it was asked to last, of a log that is whole.
+/// `seconds`: as long as it was asked to last, of a log that is no sample.
 fn read_transactions(
     log: &Log,
     report: Option<&PgbenchReport>,
@@ -126,9 +128,13 @@ fn read_transactions(
         for_each(path, parse_transaction, |one| latencies.add(one.by_clock_behind(survey.offset_us())))?;
     }
     let Some(mut extent) = survey.seconds() else { return Ok(Measured { has_rate, ..Measured::default() }) };
-    // What ended in no second was not served: the log would tell.
-    extent.1 = extent.1.max(extent.0.saturating_add(seconds.unwrap_or_default().into()));
-    let measured = from_intervals(&latencies.intervals, 1, extent, &log.paths)?;
+    let until = extent.1.max(extent.0.saturating_add(seconds.unwrap_or_default().into()));
+    let counted = report.and_then(|report| report.outcome).map(|outcome| outcome.transactions);
+    if counted.is_some_and(|counted| survey.transactions >= counted) {
+        // What ended in no second was not served: the log would tell.
+        extent.1 = until;
+    }
+    let measured = from_intervals(&latencies.intervals, 1, extent, until, &log.paths)?;
     Ok(Measured {
         latency: Some(latencies.overall()),
         scripts: latencies.scripts(),
@@ -154,8 +160,8 @@ fn read_intervals(log: &Log, seconds: Option<u32>) -> Result<Measured, Error> {
     let asked = seconds.map_or(i64::MAX, |seconds| first.saturating_add(seconds.into()));
     // The last ends with the run.
     let end = last.saturating_add(width.unwrap_or(1)).min(asked.max(last.saturating_add(1)));
-    let extent = (*first, end);
-    let mut measured = from_intervals(&intervals, width.unwrap_or(1), extent, &log.paths)?;
+    let until = if seconds.is_some() { asked.max(end) } else { end };
+    let mut measured = from_intervals(&intervals, width.unwrap_or(1), (*first, end), until, &log.paths)?;
     measured.findings.extend(width.is_none().then(|| Finding::Assumed {
         what: "the log has one interval and does not say how long it was: 1 s stands for it".to_owned(),
         how: "--seconds says how long pgbench ran".to_owned(),
@@ -196,9 +202,18 @@ impl Second {
     }
 }
 
-/// Intervals of so many seconds, of a trial that lasted from one second since 1970 until another. A wide one is spread over its
-/// seconds.
-fn from_intervals(intervals: &Intervals, width: i64, extent: (i64, i64), paths: &[PathBuf]) -> Result<Measured, Error> {
+/// An end of so few seconds of which nothing is told is a matter of course: of when the log began, and of transactions under way.
+const END_SECONDS: i64 = 1;
+
+/// Intervals of so many seconds, of a log that lasted from one second since 1970 until another, and a trial that did `until` then. A
+/// wide one is spread over its seconds.
+fn from_intervals(
+    intervals: &Intervals,
+    width: i64,
+    extent: (i64, i64),
+    until: i64,
+    paths: &[PathBuf],
+) -> Result<Measured, Error> {
     let (first, end) = extent;
     let lasted = end.saturating_sub(first);
     if width < 1 || lasted > longest(paths) {
@@ -214,11 +229,15 @@ fn from_intervals(intervals: &Intervals, width: i64, extent: (i64, i64), paths: 
     // Before the first one is told, a transaction was under way; after the last, nothing ended.
     let begins = seconds.iter().position(|second| second.is_told).unwrap_or(0);
     let ends = seconds.iter().rposition(|second| second.is_told).map_or(0, |last| last + 1);
-    let gaps = find_stretches(&seconds[begins..ends], begins as i64);
+    let mut gaps = find_stretches(&seconds[begins..ends], begins as i64);
+    let has_end = until.saturating_sub(end) <= END_SECONDS;
+    gaps.extend((!has_end).then(|| (lasted, until - first)));
     let samples: Vec<Sample> = (0..).zip(&seconds).map(|(second, one)| one.to_sample(second, first)).collect();
-    let findings = [(width > 1).then(|| find_spread(width as f64)), find_gaps(gaps.into_iter(), &samples)];
+    let of_seconds = if has_end { lasted } else { until - first };
+    let findings = [(width > 1).then(|| find_spread(width as f64)), find_gaps(gaps.into_iter(), &samples, of_seconds)];
     Ok(Measured {
         started_at: Timestamp::from_second(first).ok(),
+        told_seconds: (!has_end).then_some(lasted as f64),
         samples,
         is_by_second: width == 1,
         findings: findings.into_iter().flatten().collect(),
@@ -250,8 +269,8 @@ fn find_spread(seconds: f64) -> Finding {
 /// A stretch in which fewer transactions than this would have ended, by the mean, may be without one by chance.
 const EXPECTED_MIN: f64 = 20.0;
 
-/// Stretches of which nothing is told, each from one second after the start to another.
-fn find_gaps(stretches: impl Iterator<Item = (i64, i64)>, samples: &[Sample]) -> Option<Finding> {
+/// Stretches of which nothing is told, each from one second after the start to another, of so many seconds that the trial lasted.
+fn find_gaps(stretches: impl Iterator<Item = (i64, i64)>, samples: &[Sample], of_seconds: i64) -> Option<Finding> {
     let transactions: f64 = samples.iter().map(|sample| sample.transactions as f64).sum();
     let per_second = transactions / samples.len().max(1) as f64;
     let is_told = |(from, until): &(i64, i64)| (until - from) as f64 * per_second >= EXPECTED_MIN;
@@ -259,7 +278,7 @@ fn find_gaps(stretches: impl Iterator<Item = (i64, i64)>, samples: &[Sample]) ->
     let (from, until) = gaps.iter().max_by_key(|(from, until)| (until - from, -from))?;
     Some(Finding::LogGaps {
         seconds: gaps.iter().map(|(from, until)| (until - from) as u32).sum(),
-        of_seconds: samples.len() as u32,
+        of_seconds: of_seconds as u32,
         longest_seconds: (until - from) as u32,
         longest_after_seconds: *from as u32,
     })
@@ -319,7 +338,7 @@ fn read_tools_seconds(path: &Path) -> Result<Measured, Error> {
         return Ok(Measured::default());
     };
     let extent = (*first, last.saturating_add(1));
-    let mut measured = from_intervals(&intervals, 1, extent, &[path.to_owned()])?;
+    let mut measured = from_intervals(&intervals, 1, extent, extent.1, &[path.to_owned()])?;
     measured.findings.extend(find_back(back as f64));
     Ok(measured)
 }
@@ -370,16 +389,16 @@ fn from_progress(progress: &[Progress], seconds: Option<u32>, seconds_max: i64) 
         }
     }
     // The last line may be missing of a run that ended between two.
-    let asked = f64::from(seconds.unwrap_or_default()).min(seconds_max as f64);
-    if asked - samples.len() as f64 >= 2.0 * step.max(1.0) {
-        gaps.push((samples.len() as i64, asked as i64));
-        samples.extend((samples.len() as i64..asked as i64).map(|second| empty_sample(second, begun_at)));
-    }
+    let (lasted, asked) = (samples.len() as i64, i64::from(seconds.unwrap_or_default()).min(seconds_max));
+    let has_end = ((asked - lasted) as f64) < 2.0 * step.max(1.0);
+    gaps.extend((!has_end).then_some((lasted, asked)));
+    let of_seconds = if has_end { lasted } else { asked };
     let spread = (step.round() > 1.0).then(|| find_spread(step.round()));
-    let findings = [spread, find_gaps(gaps.into_iter(), &samples), find_back(back)];
+    let findings = [spread, find_gaps(gaps.into_iter(), &samples, of_seconds), find_back(back)];
     Measured {
         started_at: is_dated.then(|| Timestamp::from_second(begun_at).ok()).flatten(),
         is_by_second: step.round() <= 1.0,
+        told_seconds: (!has_end).then_some(lasted as f64),
         findings: findings.into_iter().flatten().collect(),
         samples,
         ..Measured::default()
@@ -389,6 +408,7 @@ fn from_progress(progress: &[Progress], seconds: Option<u32>, seconds_max: i64) 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::pgbench::PgbenchOutcome;
     use crate::study::sweep::import::runs::Logged;
 
     fn counts(measured: &Measured) -> Vec<u64> {
@@ -466,8 +486,16 @@ mod tests {
         let measured = read_transactions(&few, None, None, false).unwrap();
         assert_eq!((counts(&measured), measured.lasted_seconds), (vec![0, 0, 0, 0, 0, 0, 0, 1, 1], Some(8.6)));
         assert!(measured.findings.is_empty(), "{:?}", measured.findings);
-        // A log that is whole tells that nothing ended after its last line.
-        assert_eq!(read_transactions(&few, None, Some(10), false).unwrap().samples.len(), 10);
+        // A log that is whole tells that nothing ended after its last line; another does not.
+        let report = |transactions| PgbenchReport {
+            outcome: Some(PgbenchOutcome { transactions, ..PgbenchOutcome::default() }),
+            ..PgbenchReport::default()
+        };
+        let seconds = |transactions| {
+            let measured = read_transactions(&few, Some(&report(transactions)), Some(20), false).unwrap();
+            (measured.samples.len(), measured.told_seconds)
+        };
+        assert_eq!((seconds(2), seconds(3)), ((20, None), (9, Some(9.0))));
     }
 
     #[test]
@@ -476,7 +504,7 @@ mod tests {
             let interval = Interval { transactions: per_second, ..Interval::default() };
             let intervals: Intervals = seconds.iter().map(|second| (1_650_260_550 + second, interval)).collect();
             let extent = (1_650_260_550, 1_650_260_551 + seconds.last().unwrap());
-            from_intervals(&intervals, 1, extent, &[]).unwrap().findings
+            from_intervals(&intervals, 1, extent, extent.1, &[]).unwrap().findings
         };
         let gap = Finding::LogGaps { seconds: 3, of_seconds: 8, longest_seconds: 2, longest_after_seconds: 5 };
         assert_eq!(of(&[0, 1, 2, 4, 7], 100), [gap]);
@@ -487,7 +515,8 @@ mod tests {
         assert_eq!(progress.findings, [gap]);
         let ended = from_progress(&[1.0, 2.0, 3.0].map(line), Some(10), SECONDS_MAX);
         let gap = Finding::LogGaps { seconds: 7, of_seconds: 10, longest_seconds: 7, longest_after_seconds: 3 };
-        assert_eq!((ended.findings, ended.samples.len()), (vec![gap], 10));
+        // What is not there is no second without a transaction.
+        assert_eq!((ended.findings, ended.samples.len(), ended.told_seconds), (vec![gap], 3, Some(3.0)));
         let twice = from_progress(&[1.0, 2.0, 1.0, 2.0].map(line), Some(2), SECONDS_MAX);
         assert_eq!(twice.findings, [Finding::ClockSetBack { seconds: 1.0 }]);
     }

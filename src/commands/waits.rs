@@ -1,0 +1,140 @@
+//! `pgthaw waits`: the work is done in `src/observe/time/`.
+
+use std::ffi::OsString;
+use std::process::Stdio;
+use std::time::Duration;
+
+use anyhow::{Context as _, bail};
+use clap::Args;
+use tokio::process::Command;
+
+use super::{ConnectionArguments, ExitStatus, OutputArguments, Target};
+use crate::failure::ErrorKind;
+use crate::linux::clock::read_own_cpu_time;
+use crate::linux::count_cores;
+use crate::linux::process::terminate;
+use crate::observe::time::{By, LookingCost, Roster, Tier, TimeReport, TimeSource, WaitNames, Watch};
+use crate::observe::{Error, RefusedSource, open_time_source};
+use crate::postgres::read_backend_pid;
+use crate::terminal::{self, Canvas, Progress};
+
+/// Looked at for so long when nobody says how long.
+const SECONDS: u32 = 10;
+
+/// Where the time of the server's processes goes: on a processor, ready for one, waiting for the client, or for what
+///
+/// Looks for some seconds, or while a command runs: pgthaw waits -- pgbench -T 30. With root's rights a small program in the kernel
+/// charges every nanosecond of every process, and what it costs is told. With fewer rights the wait events are looked at now and then:
+/// in the processes' memory, or over SQL alone; then nothing is counted, and times are estimates. docs/waits.md says what is measured.
+#[derive(Debug, Args)]
+pub struct WaitsArguments {
+    #[command(flatten)]
+    pub connection: ConnectionArguments,
+
+    /// Look for so long [default: 10; with a command as long as it runs]
+    #[arg(long, value_name = "SECONDS", value_parser = clap::value_parser!(u32).range(1..=86_400))]
+    seconds: Option<u32>,
+
+    /// Whose times are added up
+    #[arg(long, value_enum, default_value_t)]
+    by: By,
+
+    /// Where the times come from [default: the most exact source that can be had]
+    #[arg(long, value_enum)]
+    source: Option<Tier>,
+
+    /// Look while this command runs, and end with its exit status
+    #[arg(last = true, value_name = "CMD", conflicts_with = "seconds")]
+    command: Vec<OsString>,
+}
+
+/// Runs the command.
+pub async fn run(arguments: WaitsArguments, output: OutputArguments) -> anyhow::Result<ExitStatus> {
+    let target = Target::open(&arguments.connection).await?;
+    let Some(server) = &target.server else { bail!(Error::NoServer) };
+    let (mut looks, mut who) = (server.connect_to(&server.database).await?, server.connect_to(&server.database).await?);
+    let own_pids = vec![read_backend_pid(&mut looks).await?, read_backend_pid(&mut who).await?];
+    let postmaster = target.data_directory.as_ref().and_then(|directory| directory.read_postmaster());
+    let postmaster_pid = postmaster.map(|postmaster| postmaster.pid).or(server.facts.postmaster_pid);
+    let (mut source, refused) = open_time_source(arguments.source, postmaster_pid, looks).await?;
+    let names = WaitNames::of_version(server.facts.version_num);
+    let mut remarks = target.remarks.clone();
+    if names.is_empty() && source.tier() != Tier::Sql {
+        remarks.push(format!("the wait events of PostgreSQL {} have no names here", server.facts.version));
+    }
+    let cpu_before = read_own_cpu_time();
+    let roster = Roster::new(postmaster_pid, own_pids);
+    let mut watch = Watch::begin(&mut *source, who, roster, arguments.by, names).await?;
+    let status = arguments.wait(&mut watch, &mut *source, output).await?;
+    let cost = LookingCost {
+        kernel: source.cost(),
+        own_cpu_ns: read_own_cpu_time().saturating_sub(cpu_before).as_nanos() as u64,
+        processors: count_cores(),
+    };
+    let tier = source.tier();
+    drop(source);
+    let (accounting, answered) = watch.finish();
+    if !answered {
+        remarks.push("the server did not answer any more before the end".into());
+    }
+    tell(TimeReport::new(accounting, tier, arguments.by, refused, cost, remarks), output)?;
+    Ok(status)
+}
+
+fn tell(report: TimeReport, output: OutputArguments) -> anyhow::Result<()> {
+    let complete = |one: RefusedSource| RefusedSource {
+        remedy: one.remedy.map(|remedy| terminal::complete_commands(&remedy)),
+        ..one
+    };
+    let report = TimeReport { refused: report.refused.into_iter().map(complete).collect(), ..report };
+    match output.json {
+        true => terminal::print_json(&report)?,
+        false => terminal::print_line(&terminal::render_time_report(&report, Canvas::of_stdout(false).width)),
+    }
+    Ok(())
+}
+
+impl WaitsArguments {
+    /// Until the time is over, the command has ended, or somebody wants an end; what is known by then is told.
+    async fn wait(
+        &self,
+        watch: &mut Watch,
+        source: &mut dyn TimeSource,
+        output: OutputArguments,
+    ) -> anyhow::Result<ExitStatus> {
+        let Some((program, words)) = self.command.split_first() else {
+            let seconds = self.seconds.unwrap_or(SECONDS).into();
+            let progress = Progress::steps("looking, by seconds", seconds, output.shows_progress());
+            let end = tokio::time::timeout(Duration::from_secs(seconds), terminal::wait_for_interrupt());
+            let ended = watch.until(source, end, || progress.advance(1)).await;
+            progress.finish();
+            // Without signals to wait for there is the time alone.
+            return Ok(match ended? {
+                Ok(Ok(())) => ExitStatus::Because(ErrorKind::Interrupted),
+                _ => ExitStatus::Done,
+            });
+        };
+        let mut command = Command::new(program);
+        command.args(words).kill_on_drop(true);
+        if output.json {
+            // Standard output is one document.
+            command.stdout(Stdio::from(std::io::stderr()));
+        }
+        let mut child = command.spawn().with_context(|| format!("cannot start {}", program.to_string_lossy()))?;
+        // Ctrl-C is the command's too; what was seen is told all the same.
+        let end = async {
+            tokio::select! {
+                status = child.wait() => return status,
+                _ = terminal::wait_for_interrupt() => {}
+            }
+            child.id().into_iter().for_each(terminate);
+            child.wait().await
+        };
+        let status = watch.until(source, end, || ()).await?.context("cannot wait for the command")?;
+        Ok(match status.code() {
+            Some(0) => ExitStatus::Done,
+            Some(code) => ExitStatus::Answer(code as u8),
+            None => ExitStatus::Because(ErrorKind::Interrupted),
+        })
+    }
+}

@@ -1,0 +1,45 @@
+//! Chooses where the times of a server's processes come from: the most exact source that can be had, and why no better one.
+
+use serde::Serialize;
+use sqlx::postgres::PgConnection;
+
+use super::time::{MemoryLooks, SqlLooks, Tier, TimeSource};
+use super::{Error, TimeProbe};
+use crate::failure::Explain as _;
+
+/// A source that could not be had.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct RefusedSource {
+    pub source: Tier,
+    pub reason: String,
+    /// What would mend it.
+    pub remedy: Option<String>,
+}
+
+/// Opens the source that is wanted, or the most exact one that can be had, with those that were refused before. The server's
+/// postmaster has to be on this host for all but SQL.
+pub async fn open_time_source(
+    wanted: Option<Tier>,
+    postmaster_pid: Option<u32>,
+    connection: PgConnection,
+) -> Result<(Box<dyn TimeSource>, Vec<RefusedSource>), Error> {
+    let mut refused = Vec::new();
+    for tier in [Tier::Bpf, Tier::Memory].into_iter().filter(|tier| wanted.is_none_or(|wanted| wanted == *tier)) {
+        match open_local(tier, postmaster_pid) {
+            Ok(source) => return Ok((source, refused)),
+            Err(error) if wanted.is_some() => return Err(error),
+            Err(error) => {
+                refused.push(RefusedSource { source: tier, reason: error.to_string(), remedy: error.hint() });
+            }
+        }
+    }
+    Ok((Box::new(SqlLooks::start(connection).await?), refused))
+}
+
+fn open_local(tier: Tier, postmaster_pid: Option<u32>) -> Result<Box<dyn TimeSource>, Error> {
+    let postmaster_pid = postmaster_pid.ok_or(Error::NotHere)?;
+    Ok(match tier {
+        Tier::Bpf => Box::new(TimeProbe::open(postmaster_pid)?),
+        _ => Box::new(MemoryLooks::start(postmaster_pid)?),
+    })
+}

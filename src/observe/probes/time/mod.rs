@@ -1,0 +1,233 @@
+//! The program in the kernel that charges every nanosecond of the server's processes, and what loads and reads it.
+//!
+//! `time.bpf.o` is compiled from `time.bpf.c` by `make probes`, and is committed: no compiler is needed where pgthaw is built or runs.
+
+mod slot;
+
+use std::fmt;
+use std::os::fd::{AsFd as _, OwnedFd};
+
+use aya::maps::{Array, HashMap, Map, MapData, Queue};
+use aya::programs::BtfTracePoint;
+use aya::sys::{Stats, enable_stats};
+use aya::{Btf, Ebpf, EbpfLoader};
+
+use self::slot::{First, SLOT_WORDS, SLOTS, STARTED, new_slot, parse_slot};
+use crate::linux::foreign_memory::{find_variable, read_pointed};
+use crate::linux::process::{has_kernel_pids, read_activity, read_children, read_start_ticks};
+use crate::linux::schedule::read_task_time;
+use crate::linux::shared_words::SharedWords;
+use crate::linux::{self, read_monotonic};
+use crate::observe::Error;
+use crate::observe::time::{ProbeCost, ProgramCost, Reading, Tier, TimeSource, WAIT_EVENT};
+
+/// As the compiler wrote it, aligned as its parser wants it.
+static OBJECT: &[u8] = aya::include_bytes_aligned!("time.bpf.o");
+
+/// Programs and the tracepoints that they are attached to, in the order in which that is done.
+const PROGRAMS: [(&str, &str); 5] = [
+    ("time_switch", "sched_switch"),
+    ("time_wakeup", "sched_wakeup"),
+    ("time_exit", "sched_process_exit"),
+    ("time_receive", "sock_recv_length"),
+    // From here on children are followed from their birth.
+    ("time_fork", "sched_process_fork"),
+];
+
+/// Only where there is no entry yet.
+const BPF_NOEXIST: u64 = 1;
+
+/// The program, loaded and attached. Dropping it, or the end of this process however it comes, takes it out of the kernel.
+pub struct TimeProbe {
+    ebpf: Ebpf,
+    words: SharedWords,
+    slots: Array<MapData, [u64; SLOT_WORDS]>,
+    unused: Queue<MapData, u32>,
+    tasks: HashMap<MapData, u32, u32>,
+    lost: Array<MapData, u64>,
+    /// As long as it is open the kernel counts what its programs cost.
+    counts_cost: Option<OwnedFd>,
+    wait_event_address: u64,
+}
+
+impl TimeProbe {
+    /// Follows the processes of this postmaster from now on.
+    pub fn open(postmaster_pid: u32) -> Result<TimeProbe, Error> {
+        if !has_kernel_pids()? {
+            return Err(refusal(
+                "pgthaw is in a pid namespace of its own",
+                "run pgthaw on the host, not in a container",
+            ));
+        }
+        let wait_event_address = find_variable(postmaster_pid, WAIT_EVENT)?;
+        let btf = Btf::from_sys_fs().map_err(|error| {
+            let kernel = "use a kernel built with CONFIG_DEBUG_INFO_BTF=y, as Debian's and Ubuntu's are";
+            refusal(&format!("the kernel does not describe its types: {}", tell(&error)), kernel)
+        })?;
+        let mut ebpf = EbpfLoader::new()
+            .btf(Some(&btf))
+            .override_global("wait_event_address", &wait_event_address, true)
+            .override_global("postmaster_pid", &postmaster_pid, true)
+            .load(OBJECT)
+            .map_err(refused)?;
+        let slots = take_map(&mut ebpf, "slots")?;
+        let words = match &slots {
+            Map::Array(data) => SharedWords::map(data.fd().as_fd(), SLOTS * SLOT_WORDS)?,
+            _ => return Err(refusal("the program's slots are no array", REBUILD)),
+        };
+        let mut probe = TimeProbe {
+            words,
+            slots: slots.try_into().map_err(refused)?,
+            unused: take_map(&mut ebpf, "unused")?.try_into().map_err(refused)?,
+            tasks: take_map(&mut ebpf, "tasks")?.try_into().map_err(refused)?,
+            lost: take_map(&mut ebpf, "lost")?.try_into().map_err(refused)?,
+            counts_cost: enable_stats(Stats::RunTime).ok(),
+            ebpf,
+            wait_event_address,
+        };
+        for index in 0..SLOTS as u32 {
+            probe.unused.push(index, 0).map_err(refused)?;
+        }
+        probe.attach(&btf)?;
+        for pid in read_children(postmaster_pid)?.into_iter().chain([postmaster_pid]) {
+            probe.follow(pid)?;
+        }
+        Ok(probe)
+    }
+
+    fn attach(&mut self, btf: &Btf) -> Result<(), Error> {
+        for (name, tracepoint) in PROGRAMS {
+            let program = self.ebpf.program_mut(name).ok_or_else(|| refusal("a program is missing", REBUILD))?;
+            let program: &mut BtfTracePoint = program.try_into().map_err(refused)?;
+            program.load(tracepoint, btf).map_err(refused)?;
+            program.attach().map_err(refused)?;
+        }
+        Ok(())
+    }
+
+    /// Begins with a process that was there before. It has told no event then: what it does is read from the outside.
+    fn follow(&mut self, pid: u32) -> Result<(), Error> {
+        // A process may end at any time.
+        let (Ok(activity), Ok(time)) = (read_activity(pid), read_task_time(pid)) else { return Ok(()) };
+        let first = match activity.is_running {
+            true => First::Ready,
+            false => First::Waiting(read_pointed(pid, self.wait_event_address).ok()),
+        };
+        let index = self.unused.pop(0).map_err(refused)?;
+        let (now_ns, exec_ns) = (read_monotonic().as_nanos() as u64, time.cpu.as_nanos() as u64);
+        let slot = new_slot(pid, activity.start_ticks, now_ns, exec_ns, first);
+        self.slots.set(index, slot, 0).map_err(refused)?;
+        // One that was born meanwhile has a slot already. One that ended meanwhile would leave its number to another.
+        let is_ours = self.tasks.insert(pid, index, BPF_NOEXIST).is_ok();
+        let is_there = read_start_ticks(pid).is_ok_and(|ticks| ticks == activity.start_ticks);
+        if !(is_ours && is_there) {
+            if is_ours {
+                let _ = self.tasks.remove(&pid);
+            }
+            self.give_back(index)?;
+        }
+        Ok(())
+    }
+
+    /// A slot is given to the next process all zeros.
+    fn give_back(&mut self, index: u32) -> Result<(), Error> {
+        self.slots.set(index, [0; SLOT_WORDS], 0).map_err(refused)?;
+        self.unused.push(index, 0).map_err(refused)
+    }
+}
+
+impl fmt::Debug for TimeProbe {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("TimeProbe").field("wait_event_address", &self.wait_event_address).finish_non_exhaustive()
+    }
+}
+
+impl TimeSource for TimeProbe {
+    fn tier(&self) -> Tier {
+        Tier::Bpf
+    }
+
+    fn read(&mut self) -> Result<Reading, Error> {
+        let at_ns = read_monotonic().as_nanos() as u64;
+        let mut processes = Vec::new();
+        for index in 0..SLOTS {
+            if self.words.read(index * SLOT_WORDS + STARTED) == 0 {
+                continue;
+            }
+            let Some(words) = self.words.read_record(index * SLOT_WORDS, SLOT_WORDS) else { continue };
+            let process = parse_slot(&words, at_ns);
+            if process.ended_ns.is_some() {
+                self.give_back(index as u32)?;
+            }
+            processes.push(process);
+        }
+        let lost = self.lost.get(&0, 0).map_err(refused)?;
+        Ok(Reading { at_ns, processes, lost })
+    }
+
+    fn cost(&self) -> Option<ProbeCost> {
+        self.counts_cost.as_ref()?;
+        let cost = |(name, _): (&str, &str)| {
+            let program: &BtfTracePoint = self.ebpf.program(name)?.try_into().ok()?;
+            let info = program.info().ok()?;
+            let (runs, total_ns) = (info.run_count(), info.run_time().as_nanos() as u64);
+            Some(ProgramCost { name: name.to_owned(), runs, total_ns })
+        };
+        Some(ProbeCost { programs: PROGRAMS.into_iter().filter_map(cost).collect() })
+    }
+}
+
+const REBUILD: &str = "build pgthaw again: its object file is not the one that belongs to it";
+
+fn take_map(ebpf: &mut Ebpf, name: &str) -> Result<Map, Error> {
+    ebpf.take_map(name).ok_or_else(|| refusal(&format!("the program has no map {name}"), REBUILD))
+}
+
+/// The kernel did not take the program.
+fn refused(error: impl std::error::Error) -> Error {
+    refusal(&tell(&error), "run pgthaw as root, or: setcap cap_bpf,cap_perfmon,cap_sys_ptrace+ep $(command -v pgthaw)")
+}
+
+fn refusal(reason: &str, remedy: &str) -> Error {
+    Error::Linux(linux::Error::Unavailable {
+        what: "a program in the kernel",
+        reason: reason.to_owned(),
+        remedy: remedy.to_owned(),
+    })
+}
+
+/// The error with what it comes from, one line.
+fn tell(error: &dyn std::error::Error) -> String {
+    let mut told = error.to_string();
+    let mut source = error.source();
+    while let Some(error) = source {
+        let more = error.to_string();
+        if !told.contains(&more) {
+            told = format!("{told}: {more}");
+        }
+        source = error.source();
+    }
+    // What the verifier says may be pages long.
+    told.lines().next().unwrap_or_default().to_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use sha2::{Digest as _, Sha256};
+
+    use super::*;
+
+    #[test]
+    fn the_object_is_of_its_source() {
+        let recorded = include_str!("time.bpf.sha256");
+        let sum = |bytes: &[u8]| format!("{:x}", Sha256::digest(bytes));
+        let expected = format!("{}  time.bpf.c\n{}  time.bpf.o\n", sum(include_bytes!("time.bpf.c")), sum(OBJECT));
+        assert_eq!(recorded, expected, "make probes compiles time.bpf.c again");
+    }
+
+    #[test]
+    fn a_postmaster_that_is_none_is_refused() {
+        let error = TimeProbe::open(std::process::id()).unwrap_err().to_string();
+        assert!(error.contains("has no symbol my_wait_event_info"), "{error}");
+    }
+}

@@ -1,0 +1,156 @@
+//! A slot of the program in the kernel, as words of 64 bits. time.bpf.c has the same layout.
+
+use crate::observe::Statistic;
+use crate::observe::time::{OpenWait, ProcessTimes, WaitEvent};
+
+/// Different waits that one process can tell apart, and the place of all others behind them.
+const EVENTS: usize = 24;
+
+/// Words before the statistics, and words of one of these.
+const HEAD: usize = 16;
+const STATISTIC: usize = 21;
+
+/// Words of a slot; the C compiler fills it up to lines of 64 bytes.
+pub(super) const SLOT_WORDS: usize = (HEAD + (EVENTS + 1) * STATISTIC).next_multiple_of(8);
+
+/// How many slots there are.
+pub(super) const SLOTS: usize = 2048;
+
+/// Which word says since when a process is followed; 0 in a slot that nobody has.
+pub(super) const STARTED: usize = 9;
+
+/// Instead of wait events.
+const UNKNOWN: u32 = u32::MAX;
+const FURTHER: u32 = u32::MAX - 1;
+
+/// What a process was doing when its slot was made.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum First {
+    /// On a processor, or ready to be.
+    Ready,
+    /// Asleep, with this event; `None` where it could not be read.
+    Waiting(Option<u32>),
+}
+
+/// The slot of a process that was there before the program: what it does, and what it has had of the processors.
+pub(super) fn new_slot(pid: u32, birth: u64, now_ns: u64, exec_ns: u64, first: First) -> [u64; SLOT_WORDS] {
+    const READY: u64 = 2;
+    const WAITING: u64 = 3;
+    let mut words = [0; SLOT_WORDS];
+    words[1] = now_ns;
+    words[2] = exec_ns;
+    words[3] = READY;
+    words[8] = pid.into();
+    words[STARTED] = now_ns;
+    words[11] = birth;
+    if let First::Waiting(event) = first {
+        let event = event.unwrap_or(UNKNOWN);
+        // Where the program looks first for it.
+        let place = event.wrapping_mul(0x9e37_79b1) >> 28;
+        words[3] = WAITING | u64::from(place) << 32;
+        words[HEAD + place as usize * STATISTIC] = u64::from(event) | 1 << 32;
+    }
+    words
+}
+
+/// What a slot says, with what began in it and has not ended charged until this instant. A slot that is younger stays as it is.
+pub(super) fn parse_slot(words: &[u64], at_ns: u64) -> ProcessTimes {
+    const RUNNING: u32 = 1;
+    const READY: u32 = 2;
+    const WAITING: u32 = 3;
+    let ended_ns = (words[10] != 0).then_some(words[10]);
+    let open_ns = at_ns.saturating_sub(words[1]);
+    let (state, open_place) = (words[3] as u32, (words[3] >> 32) as usize);
+    let of = |wanted| if state == wanted && ended_ns.is_none() { open_ns } else { 0 };
+    // One that was woken in vain may go on with the same wait, and has what it waited already.
+    let length_ns = words[4] + of(WAITING);
+    let (mut waits, mut open) = (Vec::new(), None);
+    for (place, statistic) in words[HEAD..].chunks_exact(STATISTIC).take(EVENTS + 1).enumerate() {
+        if statistic[0] >> 32 == 0 {
+            continue;
+        }
+        let (event, mut statistic) = (event_of(statistic[0] as u32), parse_statistic(statistic));
+        if place == open_place.min(EVENTS) && length_ns > 0 && ended_ns.is_none() {
+            statistic.total_ns += of(WAITING);
+            open = Some(OpenWait { event: event.clone(), length_ns });
+        }
+        waits.push((event, statistic));
+    }
+    ProcessTimes {
+        pid: words[8] as u32,
+        birth: words[11],
+        started_ns: words[STARTED],
+        ended_ns,
+        running_ns: words[5] + of(RUNNING),
+        ready_ns: Some(words[6] + of(READY)),
+        switches: words[7],
+        commands: words[12],
+        waits,
+        open,
+        recovered: words[13],
+        recovered_ns: words[14],
+        wakes_missed: words[15],
+    }
+}
+
+fn event_of(number: u32) -> WaitEvent {
+    match number {
+        UNKNOWN => WaitEvent::Unknown,
+        FURTHER => WaitEvent::Further,
+        number => WaitEvent::Number(number),
+    }
+}
+
+fn parse_statistic(words: &[u64]) -> Statistic {
+    let halves = words[5..].iter().flat_map(|word| [word & 0xffff_ffff, word >> 32]);
+    let mut histogram = [0; crate::observe::BUCKETS];
+    histogram.iter_mut().zip(halves).for_each(|(bucket, count)| *bucket = count);
+    Statistic { count: words[1], total_ns: words[2], min_ns: words[3], max_ns: words[4], histogram }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const LOCK: u32 = 0x0300_0005;
+
+    #[test]
+    fn what_is_open_is_charged_until_the_instant() {
+        let mut words = new_slot(7, 5, 1000, 40, First::Waiting(Some(LOCK)));
+        let waiting = parse_slot(&words, 1500);
+        assert_eq!((waiting.pid, waiting.birth, waiting.started_ns, waiting.running_ns), (7, 5, 1000, 0));
+        assert_eq!(waiting.waits, [(WaitEvent::Number(LOCK), Statistic::of_time(0, 500))]);
+        assert_eq!(waiting.open, Some(OpenWait { event: WaitEvent::Number(LOCK), length_ns: 500 }));
+        // The slot went on after the instant.
+        assert_eq!(parse_slot(&words, 900).waits[0].1.total_ns, 0);
+        // It was woken after 300, and is ready since 1300.
+        let place = (words[3] >> 32) as usize;
+        (words[1], words[3], words[4]) = (1300, 2 | (place as u64) << 32, 300);
+        words[HEAD + place * STATISTIC + 2] = 300;
+        let ready = parse_slot(&words, 1500);
+        assert_eq!((ready.ready_ns, ready.waits[0].1.total_ns), (Some(200), 300));
+        assert_eq!(ready.open.unwrap().length_ns, 300, "the wait may go on");
+        // It has ended.
+        (words[1], words[3], words[4], words[10]) = (1400, (place as u64) << 32, 0, 1400);
+        let ended = parse_slot(&words, 1500);
+        assert_eq!((ended.ended_ns, ended.open, ended.ready_ns), (Some(1400), None, Some(0)));
+    }
+
+    #[test]
+    fn histograms_are_pairs_of_halves() {
+        let mut words = [0; STATISTIC];
+        (words[1], words[5], words[20]) = (9, 3 << 32 | 2, 4 << 32);
+        let statistic = parse_statistic(&words);
+        let histogram = statistic.histogram;
+        assert_eq!((statistic.count, histogram[0], histogram[1], histogram[31]), (9, 2, 3, 4));
+    }
+
+    #[test]
+    fn first_slots_of_all_events_have_their_place() {
+        for event in [0, 1, LOCK, UNKNOWN] {
+            let slot = new_slot(1, 1, 1, 0, First::Waiting(Some(event)));
+            assert_eq!(parse_slot(&slot, 1).waits[0].0, event_of(event));
+        }
+        assert!(parse_slot(&new_slot(1, 1, 1, 0, First::Ready), 9).waits.is_empty());
+    }
+}

@@ -1,0 +1,391 @@
+// Where the time of a server's processes goes: every nanosecond from the scheduler's own tracepoints.
+//
+// A process that is followed has a slot. Its slot says what it does since when; whatever ends that charges the time to it. So
+// the times of a slot add up to its life, whatever happens. User space maps the slots and reads each under its sequence
+// count. slot.rs has the same layout, and the test beside it says when this file and the object are not of one mind.
+//
+// The kernel's structures are declared with the members that are used alone; the loader finds where they are (CO-RE).
+
+typedef unsigned int u32;
+typedef unsigned long long u64;
+
+#define SEC(name) __attribute__((section(name), used))
+#define INLINE static inline __attribute__((always_inline))
+#define CORE __attribute__((preserve_access_index))
+#define __uint(name, value) int(*name)[value]
+#define __type(name, value) typeof(value) *name
+// Keeps clang from merging what the verifier wants to see apart.
+#define HIDE(value) asm volatile("" : "+r"(value))
+
+// include/uapi/linux/bpf.h: numbers of helpers, types of maps, flags.
+static void *(*const bpf_map_lookup_elem)(void *map, const void *key) = (void *)1;
+static long (*const bpf_map_update_elem)(void *map, const void *key, const void *value, u64 flags) = (void *)2;
+static long (*const bpf_map_delete_elem)(void *map, const void *key) = (void *)3;
+static u64 (*const bpf_ktime_get_ns)(void) = (void *)5;
+static u64 (*const bpf_get_current_pid_tgid)(void) = (void *)14;
+static long (*const bpf_map_pop_elem)(void *map, void *value) = (void *)88;
+static long (*const bpf_probe_read_user)(void *to, u32 bytes, const void *from) = (void *)112;
+enum { MAP_HASH = 1, MAP_ARRAY = 2, MAP_QUEUE = 22, MMAPABLE = 1 << 10, ANY = 0 };
+enum { MSG_PEEK = 2 };
+
+struct sched_entity {
+    u64 sum_exec_runtime;
+} CORE;
+struct task_struct {
+    int pid;
+    int tgid;
+    struct sched_entity se;
+    u64 start_boottime;
+} CORE;
+
+// Different waits that one process can tell apart; what is more goes to one place behind them.
+#define EVENTS 24
+#define BUCKETS 32
+#define SLOTS 2048
+// Instead of a wait event: its memory could not be read.
+#define UNKNOWN 0xffffffffu
+// Instead of a wait event: there was no place left for its own.
+#define FURTHER 0xfffffffeu
+
+enum state { FREE, RUNNING, READY, WAITING };
+
+struct statistic {
+    u32 event;
+    u32 is_used;
+    u64 count;
+    // Charged already, also of a wait that has not ended.
+    u64 total;
+    u64 min;
+    u64 max;
+    // Bucket 0: below 1024 ns. Bucket n: from 2^(9+n) ns to twice that. The last: all that is longer.
+    u32 buckets[BUCKETS];
+};
+
+struct slot {
+    // Odd while it is written.
+    u64 sequence;
+    // When what it does began, by CLOCK_MONOTONIC.
+    u64 since;
+    // The scheduler's account of its processor time when it was switched out last.
+    u64 exec;
+    u32 state;
+    // Which statistic a wait belongs to.
+    u32 place;
+    // What is charged already of a wait that has not been counted.
+    u64 wait;
+    u64 running;
+    u64 ready;
+    u64 switches;
+    // ---- one line of the processor's cache until here ----
+    u32 pid;
+    u32 padding;
+    u64 started;
+    u64 ended;
+    // Since the machine booted: with the pid it names a process for good.
+    u64 birth;
+    u64 commands;
+    // Times on a processor of which the beginning was not told, and how long they were by the scheduler's account.
+    u64 recovered;
+    u64 recovered_ns;
+    // Ends of waits that were not told: the time ready to run is part of the wait.
+    u64 wakes_missed;
+    struct statistic events[EVENTS + 1];
+} __attribute__((aligned(64)));
+
+struct {
+    __uint(type, MAP_ARRAY);
+    __uint(map_flags, MMAPABLE);
+    __uint(max_entries, SLOTS);
+    __type(key, u32);
+    __type(value, struct slot);
+} slots SEC(".maps");
+
+// The slot of each process that is followed.
+struct {
+    __uint(type, MAP_HASH);
+    __uint(max_entries, SLOTS);
+    __type(key, u32);
+    __type(value, u32);
+} tasks SEC(".maps");
+
+// Slots that are all zeros.
+struct {
+    __uint(type, MAP_QUEUE);
+    __uint(max_entries, SLOTS);
+    __uint(key_size, 0);
+    __uint(value_size, 4);
+} unused SEC(".maps");
+
+// One number: processes for which there was no slot.
+struct {
+    __uint(type, MAP_ARRAY);
+    __uint(max_entries, 1);
+    __type(key, u32);
+    __type(value, u64);
+} lost SEC(".maps");
+
+// Where the server's `my_wait_event_info` is, in every one of its processes; and whose children they are.
+const volatile u64 wait_event_address = 0;
+const volatile u32 postmaster_pid = 0;
+
+// Dual, for helpers that the kernel gives to the GPL alone.
+char _license[] SEC("license") = "Dual MIT/GPL";
+
+INLINE struct slot *find_slot(u32 pid)
+{
+    u32 *index = bpf_map_lookup_elem(&tasks, &pid);
+    return index ? bpf_map_lookup_elem(&slots, index) : 0;
+}
+
+INLINE void begin_or_end_write(struct slot *slot)
+{
+    // An atomic operation whose result is used is a full barrier on every processor.
+    u64 before = __sync_fetch_and_add(&slot->sequence, 1);
+    HIDE(before);
+}
+
+INLINE struct statistic *statistic_at(struct slot *slot, u32 place)
+{
+    HIDE(place);
+    if (place > EVENTS)
+        place = EVENTS;
+    return &slot->events[place];
+}
+
+INLINE u32 bucket_of(u64 ns)
+{
+    u64 rest = ns >> 10;
+    u32 bucket = 0;
+    if (rest >> 32)
+        return BUCKETS - 1;
+    for (u32 bits = 16; bits; bits >>= 1)
+        if (rest >> bits) {
+            rest >>= bits;
+            bucket += bits;
+        }
+    bucket += rest ? 1 : 0;
+    return bucket < BUCKETS ? bucket : BUCKETS - 1;
+}
+
+// The wait is over: it is one of its kind, with a length.
+INLINE void count_wait(struct slot *slot)
+{
+    u64 wait = slot->wait;
+    if (!wait)
+        return;
+    struct statistic *one = statistic_at(slot, slot->place);
+    u32 bucket = bucket_of(wait);
+    if (!one->count || wait < one->min)
+        one->min = wait;
+    if (wait > one->max)
+        one->max = wait;
+    one->count += 1;
+    HIDE(bucket);
+    if (bucket < BUCKETS)
+        one->buckets[bucket] += 1;
+    slot->wait = 0;
+}
+
+// Who waits for a lock sleeps several times for it: deadlock_timeout wakes him. The same holds for a pin of a buffer.
+INLINE int may_go_on(u32 event)
+{
+    u32 class = event >> 24;
+    return class == 0x03 || class == 0x04;
+}
+
+INLINE void charge_wait(struct slot *slot, u64 ns)
+{
+    struct statistic *one = statistic_at(slot, slot->place);
+    one->total += ns;
+    slot->wait += ns;
+    if (!may_go_on(one->event))
+        count_wait(slot);
+}
+
+// The place of an event, made where there is none yet.
+INLINE u32 place_of(struct slot *slot, u32 event)
+{
+    u32 first = (event * 0x9e3779b1u) >> 28;
+    for (u32 step = 0; step < EVENTS; step++) {
+        u32 place = first + step;
+        if (place >= EVENTS)
+            place -= EVENTS;
+        struct statistic *one = statistic_at(slot, place);
+        if (!one->is_used) {
+            one->is_used = 1;
+            one->event = event;
+            return place;
+        }
+        if (one->event == event)
+            return place;
+    }
+    slot->events[EVENTS].is_used = 1;
+    slot->events[EVENTS].event = FURTHER;
+    return EVENTS;
+}
+
+// Of the process that runs now: its memory is at hand.
+INLINE u32 read_event(void)
+{
+    u64 pointer = 0;
+    u32 event = 0;
+    if (bpf_probe_read_user(&pointer, sizeof(pointer), (void *)wait_event_address))
+        return UNKNOWN;
+    if (bpf_probe_read_user(&event, sizeof(event), (void *)pointer))
+        return UNKNOWN;
+    return event;
+}
+
+// It ran until now.
+INLINE void charge_run(struct slot *slot, struct task_struct *task, u64 now)
+{
+    u64 exec = task->se.sum_exec_runtime;
+    u64 elapsed = now - slot->since;
+    if (slot->state == RUNNING) {
+        slot->running += elapsed;
+    } else {
+        // It came on a processor untold, as from the idle task of some: the scheduler knows how long it had it.
+        u64 ran = exec - slot->exec;
+        if (ran > elapsed)
+            ran = elapsed;
+        slot->running += ran;
+        slot->recovered += 1;
+        slot->recovered_ns += ran;
+        if (slot->state == WAITING)
+            charge_wait(slot, elapsed - ran);
+        else
+            slot->ready += elapsed - ran;
+    }
+    slot->exec = exec;
+    slot->since = now;
+}
+
+// bool preempt, struct task_struct *prev, struct task_struct *next, unsigned int prev_state
+SEC("tp_btf/sched_switch")
+int time_switch(u64 *ctx)
+{
+    struct task_struct *before = (struct task_struct *)ctx[1];
+    struct task_struct *after = (struct task_struct *)ctx[2];
+    u64 now = 0;
+    u32 pid = before->pid;
+    struct slot *slot = pid ? find_slot(pid) : 0;
+    if (slot) {
+        // Who is preempted, or was woken on his way to sleep, can run on.
+        int can_run = (ctx[0] & 0xff) || !(u32)ctx[3];
+        u32 event = can_run ? 0 : read_event();
+        now = bpf_ktime_get_ns();
+        begin_or_end_write(slot);
+        charge_run(slot, before, now);
+        if (can_run) {
+            slot->state = READY;
+        } else {
+            u32 place = place_of(slot, event);
+            if (place != slot->place)
+                count_wait(slot);
+            slot->place = place;
+            slot->state = WAITING;
+        }
+        begin_or_end_write(slot);
+    }
+    pid = after->pid;
+    slot = pid ? find_slot(pid) : 0;
+    if (slot) {
+        if (!now)
+            now = bpf_ktime_get_ns();
+        begin_or_end_write(slot);
+        u64 elapsed = now - slot->since;
+        if (slot->state == WAITING) {
+            slot->wakes_missed += 1;
+            charge_wait(slot, elapsed);
+        } else if (slot->state == READY) {
+            slot->ready += elapsed;
+        } else {
+            slot->running += elapsed;
+        }
+        slot->state = RUNNING;
+        slot->since = now;
+        slot->switches += 1;
+        begin_or_end_write(slot);
+    }
+    return 0;
+}
+
+// struct task_struct *p
+SEC("tp_btf/sched_wakeup")
+int time_wakeup(u64 *ctx)
+{
+    struct task_struct *task = (struct task_struct *)ctx[0];
+    struct slot *slot = find_slot(task->pid);
+    if (!slot || slot->state != WAITING)
+        return 0;
+    u64 now = bpf_ktime_get_ns();
+    begin_or_end_write(slot);
+    charge_wait(slot, now - slot->since);
+    slot->state = READY;
+    slot->since = now;
+    begin_or_end_write(slot);
+    return 0;
+}
+
+// struct task_struct *parent, struct task_struct *child
+SEC("tp_btf/sched_process_fork")
+int time_fork(u64 *ctx)
+{
+    struct task_struct *parent = (struct task_struct *)ctx[0];
+    struct task_struct *child = (struct task_struct *)ctx[1];
+    u32 pid = child->pid, index = 0, zero = 0;
+    if (parent->pid != postmaster_pid || pid != child->tgid)
+        return 0;
+    if (!bpf_map_pop_elem(&unused, &index)) {
+        struct slot *slot = bpf_map_lookup_elem(&slots, &index);
+        if (!slot)
+            return 0;
+        u64 now = bpf_ktime_get_ns();
+        begin_or_end_write(slot);
+        slot->pid = pid;
+        slot->birth = child->start_boottime;
+        slot->started = now;
+        slot->since = now;
+        slot->state = READY;
+        slot->place = EVENTS + 1;
+        begin_or_end_write(slot);
+        if (!bpf_map_update_elem(&tasks, &pid, &index, ANY))
+            return 0;
+    }
+    u64 *count = bpf_map_lookup_elem(&lost, &zero);
+    if (count)
+        __sync_fetch_and_add(count, 1);
+    return 0;
+}
+
+// struct task_struct *p
+SEC("tp_btf/sched_process_exit")
+int time_exit(u64 *ctx)
+{
+    struct task_struct *task = (struct task_struct *)ctx[0];
+    u32 pid = task->pid;
+    struct slot *slot = find_slot(pid);
+    if (!slot)
+        return 0;
+    bpf_map_delete_elem(&tasks, &pid);
+    u64 now = bpf_ktime_get_ns();
+    begin_or_end_write(slot);
+    charge_run(slot, task, now);
+    count_wait(slot);
+    slot->ended = now;
+    slot->state = FREE;
+    begin_or_end_write(slot);
+    return 0;
+}
+
+// struct sock *sk, int ret, int flags: what a client sent was received.
+SEC("tp_btf/sock_recv_length")
+int time_receive(u64 *ctx)
+{
+    if ((int)ctx[1] <= 0 || ((int)ctx[2] & MSG_PEEK))
+        return 0;
+    struct slot *slot = find_slot((u32)bpf_get_current_pid_tgid());
+    if (slot)
+        slot->commands += 1;
+    return 0;
+}

@@ -1,0 +1,163 @@
+//! Count, total, least, most and a histogram of one named thing: of a wait, or of the time on a processor.
+//!
+//! Field names are part of `--json` (docs/formats.md): add, never rename.
+
+use serde::{Deserialize, Serialize};
+
+/// Buckets of a histogram, each twice as wide as the one before: what PostgreSQL's developers discuss for timed wait events has
+/// as many.
+pub const BUCKETS: usize = 32;
+
+/// The first bucket has what is shorter than 2 to the power of this, in nanoseconds: 1.024 µs.
+const FIRST_BUCKET_BITS: u32 = 10;
+
+/// What is known of all that happened to one named thing. Two can be added up, and one can be taken from a later one.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Statistic {
+    /// How often. 0 where only the time is known, as from looks at an interval.
+    pub count: u64,
+    pub total_ns: u64,
+    /// Shortest; 0 where lengths are not known.
+    pub min_ns: u64,
+    /// Longest; 0 where lengths are not known.
+    pub max_ns: u64,
+    /// How many were in each bucket: below 1024 ns, from 2^(9+n) ns to twice that, and in the last all that was longer.
+    pub histogram: [u64; BUCKETS],
+}
+
+impl Statistic {
+    /// Time alone: how often is known, how long each took is not.
+    pub fn of_time(count: u64, total_ns: u64) -> Statistic {
+        Statistic { count, total_ns, ..Statistic::default() }
+    }
+
+    /// Counts one more, of this length. Its time may be part of the total already.
+    pub fn count(&mut self, length_ns: u64) {
+        self.min_ns = if self.has_lengths() { self.min_ns.min(length_ns) } else { length_ns };
+        self.max_ns = self.max_ns.max(length_ns);
+        self.count += 1;
+        self.histogram[bucket_of(length_ns)] += 1;
+    }
+
+    /// Adds up two of the same name.
+    pub fn merge(&mut self, other: &Statistic) {
+        self.min_ns = match (self.has_lengths(), other.has_lengths()) {
+            (true, true) => self.min_ns.min(other.min_ns),
+            (false, true) => other.min_ns,
+            _ => self.min_ns,
+        };
+        self.max_ns = self.max_ns.max(other.max_ns);
+        self.count += other.count;
+        self.total_ns += other.total_ns;
+        self.histogram.iter_mut().zip(other.histogram).for_each(|(sum, more)| *sum += more);
+    }
+
+    /// What was added since `earlier`, which is the same thing read before. Where the shortest and the longest were not among it,
+    /// they are told by the bounds of their buckets.
+    pub fn since(&self, earlier: &Statistic) -> Statistic {
+        let mut histogram = self.histogram;
+        histogram.iter_mut().zip(earlier.histogram).for_each(|(sum, before)| *sum = sum.saturating_sub(before));
+        let shortest = histogram.iter().position(|count| *count > 0).map_or(0, lower_bound);
+        let longest = histogram.iter().rposition(|count| *count > 0).map_or(0, upper_bound);
+        Statistic {
+            count: self.count.saturating_sub(earlier.count),
+            total_ns: self.total_ns.saturating_sub(earlier.total_ns),
+            min_ns: if self.min_ns < earlier.min_ns { self.min_ns } else { shortest.max(self.min_ns) },
+            max_ns: if self.max_ns > earlier.max_ns { self.max_ns } else { longest.min(self.max_ns) },
+            histogram,
+        }
+    }
+
+    /// Mean length. `None` where it is not known how often.
+    pub fn average_ns(&self) -> Option<u64> {
+        self.total_ns.checked_div(self.count)
+    }
+
+    /// Longest. `None` where lengths are not known.
+    pub fn longest_ns(&self) -> Option<u64> {
+        self.has_lengths().then_some(self.max_ns)
+    }
+
+    /// A length that this share (0 to 1) of all did not exceed: the upper bound of a bucket, so at most twice too much. `None` where
+    /// lengths are not known.
+    pub fn quantile_ns(&self, share: f64) -> Option<u64> {
+        let counted: u64 = self.histogram.iter().sum();
+        let wanted = (counted as f64 * share).ceil().max(1.0) as u64;
+        let mut seen = 0;
+        let bucket = self.histogram.iter().position(|count| {
+            seen += count;
+            seen >= wanted
+        })?;
+        Some(upper_bound(bucket).min(self.max_ns))
+    }
+
+    fn has_lengths(&self) -> bool {
+        self.histogram.iter().any(|count| *count > 0)
+    }
+}
+
+fn bucket_of(length_ns: u64) -> usize {
+    let bits = (u64::BITS - (length_ns >> FIRST_BUCKET_BITS).leading_zeros()) as usize;
+    bits.min(BUCKETS - 1)
+}
+
+fn lower_bound(bucket: usize) -> u64 {
+    if bucket == 0 { 0 } else { 1 << (FIRST_BUCKET_BITS as usize + bucket - 1) }
+}
+
+fn upper_bound(bucket: usize) -> u64 {
+    if bucket == BUCKETS - 1 { u64::MAX } else { 1 << (FIRST_BUCKET_BITS as usize + bucket) }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn of(lengths: &[u64]) -> Statistic {
+        let mut statistic = Statistic::default();
+        for length in lengths {
+            statistic.total_ns += length;
+            statistic.count(*length);
+        }
+        statistic
+    }
+
+    #[test]
+    fn buckets_are_powers_of_two_and_the_last_takes_the_rest() {
+        for (length, bucket) in
+            [(0, 0), (1023, 0), (1024, 1), (2047, 1), (2048, 2), (1 << 39, 30), (1 << 40, 31), (u64::MAX, 31)]
+        {
+            assert_eq!(bucket_of(length), bucket, "{length}");
+            assert!(lower_bound(bucket) <= length && length <= upper_bound(bucket), "{length}");
+        }
+    }
+
+    #[test]
+    fn a_quantile_is_not_below_and_at_most_twice_what_it_is() {
+        let lengths: Vec<u64> = (1..=100).map(|n| n * 10_000).collect();
+        let p99 = of(&lengths).quantile_ns(0.99).unwrap();
+        assert!((990_000..=1_000_000).contains(&p99), "{p99}: the longest bounds it");
+        let p50 = of(&lengths).quantile_ns(0.5).unwrap();
+        assert!((500_000..1_000_000).contains(&p50), "{p50}");
+        assert_eq!(Statistic::of_time(5, 100).quantile_ns(0.99), None);
+        assert_eq!((Statistic::of_time(5, 100).average_ns(), Statistic::of_time(0, 9).average_ns()), (Some(20), None));
+    }
+
+    proptest! {
+        #[test]
+        fn parts_are_the_whole(first in prop::collection::vec(1_u64..1 << 42, 0..20), second in prop::collection::vec(1_u64..1 << 42, 0..20)) {
+            let whole = of(&[&first[..], &second[..]].concat());
+            let mut merged = of(&first);
+            merged.merge(&of(&second));
+            prop_assert_eq!(merged, whole);
+            let rest = whole.since(&of(&first));
+            let expected = of(&second);
+            prop_assert_eq!((rest.count, rest.total_ns, rest.histogram), (expected.count, expected.total_ns, expected.histogram));
+            if !second.is_empty() {
+                prop_assert!(rest.max_ns >= expected.max_ns && rest.min_ns <= expected.min_ns);
+            }
+        }
+    }
+}

@@ -1,0 +1,380 @@
+//! Readings of a server's processes, added up: by second, and by name. No clock and no process here.
+//!
+//! Field names are part of `--json` (docs/formats.md): add, never rename.
+
+use std::collections::{BTreeMap, HashMap};
+
+use serde::Serialize;
+
+use super::names::WaitNames;
+use super::source::{ProcessTimes, Reading, WaitEvent};
+use crate::observe::statistic::Statistic;
+
+/// Whose times are added up under one name.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, clap::ValueEnum)]
+#[serde(rename_all = "lowercase")]
+pub enum By {
+    /// Client backends together, and each kind of background process.
+    #[default]
+    Kind,
+    /// The role that a backend is connected as.
+    User,
+    Database,
+    /// The query that a backend ran when a second ended has that second.
+    Query,
+    /// Each process.
+    Backend,
+}
+
+/// Who a process is.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Who {
+    /// As pg_stat_activity's `backend_type` has it, or `postmaster`, `pgthaw`, `short-lived`.
+    pub kind: String,
+    pub user: Option<String>,
+    pub database: Option<String>,
+    pub query: Option<String>,
+}
+
+/// The server's own process, which has no wait event.
+pub const POSTMASTER: &str = "postmaster";
+
+/// The backends that serve this command.
+pub const PGTHAW: &str = "pgthaw";
+
+/// `where::part::detail`: who, what of his time, and what exactly.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct StatisticName {
+    pub place: String,
+    pub part: String,
+    pub detail: String,
+}
+
+impl std::fmt::Display for StatisticName {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{}::{}::{}", self.place, self.part, self.detail)
+    }
+}
+
+/// Times of all processes together. Each adds up to the time that they lived.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
+pub struct TimeShares {
+    /// By a clock outside: of each process from its beginning, or the span's, to its end, or the span's.
+    pub lived_ns: u64,
+    pub running_ns: u64,
+    /// Ready to run, waiting for a processor; `None` where the source cannot tell that.
+    pub ready_ns: Option<u64>,
+    /// Waiting for a client to say something, or to take what it is sent.
+    pub client_ns: u64,
+    /// Background processes that wait for something to do.
+    pub idle_ns: u64,
+    /// Waiting for what has a name: a lock, a read, a timeout.
+    pub waiting_ns: u64,
+    /// Off the processor without a wait event.
+    pub no_event_ns: u64,
+    /// Off the processor, and the event could not be read.
+    pub unknown_ns: u64,
+    pub commands: u64,
+}
+
+impl TimeShares {
+    /// What of the time that was lived is explained, 0 to 1; a little more where the two clocks differ. `None` when nobody lived.
+    pub fn explained(&self) -> Option<f64> {
+        let known = self.running_ns + self.ready_ns.unwrap_or(0) + self.client_ns + self.idle_ns;
+        let explained = known + self.waiting_ns + self.no_event_ns;
+        (self.lived_ns > 0).then(|| explained as f64 / self.lived_ns as f64)
+    }
+
+    fn add(&mut self, more: &TimeShares) {
+        self.lived_ns += more.lived_ns;
+        self.running_ns += more.running_ns;
+        self.ready_ns = match (self.ready_ns, more.ready_ns) {
+            (Some(sum), Some(more)) => Some(sum + more),
+            (sum, more) => sum.or(more),
+        };
+        self.client_ns += more.client_ns;
+        self.idle_ns += more.idle_ns;
+        self.waiting_ns += more.waiting_ns;
+        self.no_event_ns += more.no_event_ns;
+        self.unknown_ns += more.unknown_ns;
+        self.commands += more.commands;
+    }
+
+    fn charge(&mut self, part: &str, detail: &str, ns: u64) {
+        *match (part, detail) {
+            ("Client", "ClientRead" | "ClientWrite") => &mut self.client_ns,
+            (part, detail) if is_idle(part, detail) => &mut self.idle_ns,
+            ("sleep", "no event") => &mut self.no_event_ns,
+            ("sleep", "unknown") => &mut self.unknown_ns,
+            _ => &mut self.waiting_ns,
+        } += ns;
+    }
+}
+
+/// What the postmaster sleeps in.
+const MAIN_LOOP: &str = "main loop";
+
+/// Does who waits for this wait for something to do?
+pub fn is_idle(part: &str, detail: &str) -> bool {
+    part == "Activity" || (part, detail) == ("sleep", MAIN_LOOP)
+}
+
+/// One span between two readings, a second as a rule.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
+pub struct TimeSecond {
+    /// Since the begin, when the span ended.
+    pub until_ns: u64,
+    pub length_ns: u64,
+    /// That lived in it, or in part of it.
+    pub processes: u32,
+    #[serde(flatten)]
+    pub shares: TimeShares,
+    pub explained: Option<f64>,
+}
+
+impl TimeSecond {
+    /// Several that follow each other, as one.
+    pub fn merge(spans: &[TimeSecond]) -> TimeSecond {
+        let mut sum = TimeSecond::default();
+        for span in spans {
+            sum.until_ns = span.until_ns;
+            sum.length_ns += span.length_ns;
+            sum.processes = sum.processes.max(span.processes);
+            sum.shares.add(&span.shares);
+        }
+        sum.explained = sum.shares.explained();
+        sum
+    }
+}
+
+/// What could not be seen as it should be. Said, never hidden.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Imperfect {
+    /// Times on a processor whose begin was not told, and their sum by the scheduler's account.
+    pub recovered: u64,
+    pub recovered_ns: u64,
+    /// Waits whose end was not told: they have what was waited for a processor too.
+    pub wakes_missed: u64,
+    /// Processes that were not followed, for there were too many.
+    pub lost_processes: u64,
+}
+
+/// Adds up readings.
+#[derive(Debug)]
+pub struct Accounting {
+    by: By,
+    names: WaitNames,
+    begin_ns: u64,
+    at_ns: u64,
+    lost_before: u64,
+    before: HashMap<(u32, u64), ProcessTimes>,
+    open: Vec<(StatisticName, u64)>,
+    pub statistics: BTreeMap<StatisticName, Statistic>,
+    pub seconds: Vec<TimeSecond>,
+    pub total: TimeShares,
+    pub imperfect: Imperfect,
+    /// Processes that were there at some time.
+    pub processes: u32,
+}
+
+impl Accounting {
+    /// Begins with what is there.
+    pub fn begin(first: Reading, by: By, names: WaitNames) -> Accounting {
+        let processes = first.processes.len() as u32;
+        let before = first.processes.into_iter().map(|one| ((one.pid, one.birth), one)).collect();
+        Accounting {
+            by,
+            names,
+            begin_ns: first.at_ns,
+            at_ns: first.at_ns,
+            lost_before: first.lost,
+            before,
+            open: Vec::new(),
+            statistics: BTreeMap::new(),
+            seconds: Vec::new(),
+            total: TimeShares::default(),
+            imperfect: Imperfect::default(),
+            processes,
+        }
+    }
+
+    /// Time between the first reading and the last.
+    pub fn length_ns(&self) -> u64 {
+        self.at_ns - self.begin_ns
+    }
+
+    /// Adds what happened since the last reading.
+    pub fn add(&mut self, reading: Reading, who: impl Fn(&ProcessTimes) -> Who) {
+        let (from_ns, at_ns) = (self.at_ns, reading.at_ns);
+        let mut second = TimeSecond {
+            until_ns: at_ns - self.begin_ns,
+            length_ns: at_ns - from_ns,
+            processes: reading.processes.len() as u32,
+            ..TimeSecond::default()
+        };
+        self.open.clear();
+        let mut now = HashMap::new();
+        for process in reading.processes {
+            let key = (process.pid, process.birth);
+            let earlier = self.before.remove(&key);
+            self.processes += u32::from(earlier.is_none());
+            let shares = self.add_process(&process, &earlier.unwrap_or_default(), &who(&process), from_ns, at_ns);
+            second.shares.add(&shares);
+            if process.ended_ns.is_none() {
+                now.insert(key, process);
+            }
+        }
+        second.explained = second.shares.explained();
+        self.total.add(&second.shares);
+        self.seconds.push(second);
+        self.imperfect.lost_processes = reading.lost - self.lost_before;
+        (self.before, self.at_ns) = (now, at_ns);
+    }
+
+    fn add_process(
+        &mut self,
+        process: &ProcessTimes,
+        earlier: &ProcessTimes,
+        who: &Who,
+        from_ns: u64,
+        at_ns: u64,
+    ) -> TimeShares {
+        let until = process.ended_ns.map_or(at_ns, |ended| ended.min(at_ns));
+        let mut shares = TimeShares {
+            lived_ns: until.saturating_sub(process.started_ns.max(from_ns)),
+            running_ns: process.running_ns.saturating_sub(earlier.running_ns),
+            ready_ns: process.ready_ns.map(|ready| ready.saturating_sub(earlier.ready_ns.unwrap_or(0))),
+            commands: process.commands - earlier.commands,
+            ..TimeShares::default()
+        };
+        self.imperfect.recovered += process.recovered - earlier.recovered;
+        self.imperfect.recovered_ns += process.recovered_ns - earlier.recovered_ns;
+        self.imperfect.wakes_missed += process.wakes_missed - earlier.wakes_missed;
+        let place = self.place(process.pid, who);
+        let switches = process.switches - earlier.switches;
+        let detail = if process.ready_ns.is_some() { "running" } else { "running or ready" };
+        let times = [(detail, shares.running_ns), ("ready", shares.ready_ns.unwrap_or(0))];
+        for (detail, ns) in times.into_iter().filter(|(_, ns)| *ns > 0) {
+            self.merge(&place, "processor", detail, &Statistic::of_time(switches, ns));
+        }
+        for (event, statistic) in &process.waits {
+            let before = earlier.waits.iter().find(|(before, _)| before == event).map(|(_, before)| *before);
+            let since = statistic.since(&before.unwrap_or_default());
+            let (part, detail) = self.name(event, who);
+            shares.charge(&part, &detail, since.total_ns);
+            if since.total_ns > 0 || since.count > 0 {
+                self.merge(&place, &part, &detail, &since);
+            }
+        }
+        if let Some(open) = &process.open {
+            let (part, detail) = self.name(&open.event, who);
+            self.open.push((StatisticName { place, part, detail }, open.length_ns));
+        }
+        shares
+    }
+
+    /// Counts the waits that have not ended with the length that they have by now.
+    pub fn finish(&mut self) {
+        let length = self.length_ns();
+        for (name, length_ns) in std::mem::take(&mut self.open) {
+            // The source may have begun a little before.
+            self.statistics.entry(name).or_default().count(length_ns.min(length));
+        }
+    }
+
+    fn merge(&mut self, place: &str, part: &str, detail: &str, more: &Statistic) {
+        let name = StatisticName { place: place.into(), part: part.into(), detail: detail.into() };
+        self.statistics.entry(name).or_default().merge(more);
+    }
+
+    fn name(&self, event: &WaitEvent, who: &Who) -> (String, String) {
+        match event {
+            WaitEvent::Number(0) if who.kind == POSTMASTER => ("sleep".into(), MAIN_LOOP.into()),
+            event => self.names.name(event),
+        }
+    }
+
+    fn place(&self, pid: u32, who: &Who) -> String {
+        // Background processes have neither a user nor a database.
+        let or_kind = |name: &Option<String>| name.clone().unwrap_or_else(|| who.kind.clone());
+        match self.by {
+            By::Kind => who.kind.clone(),
+            By::User => or_kind(&who.user),
+            By::Database => or_kind(&who.database),
+            By::Query => or_kind(&who.query),
+            By::Backend => match &who.user {
+                Some(user) => format!("{pid} {} {user}", who.kind),
+                None => format!("{pid} {}", who.kind),
+            },
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::observe::time::source::OpenWait;
+
+    const LOCK: WaitEvent = WaitEvent::Number(0x0300_0005);
+
+    fn process(pid: u32, started_ns: u64, running_ns: u64, lock: Statistic) -> ProcessTimes {
+        ProcessTimes {
+            pid,
+            started_ns,
+            running_ns,
+            ready_ns: Some(0),
+            waits: vec![(LOCK, lock)],
+            ..ProcessTimes::default()
+        }
+    }
+
+    fn reading(at_ns: u64, processes: Vec<ProcessTimes>) -> Reading {
+        Reading { at_ns, processes, lost: 0 }
+    }
+
+    fn backend(_: &ProcessTimes) -> Who {
+        Who { kind: "client backend".into(), ..Who::default() }
+    }
+
+    #[test]
+    fn a_wait_is_seen_while_it_lasts_and_counted_once() {
+        let second = 1_000_000_000;
+        let mut accounting = Accounting::begin(
+            reading(0, vec![process(1, 0, 0, Statistic::default())]),
+            By::Kind,
+            WaitNames::of_version(150_000),
+        );
+        for at in 1..=3 {
+            let mut waiting = process(1, 0, 0, Statistic::of_time(0, at * second));
+            waiting.open = Some(OpenWait { event: LOCK, length_ns: at * second });
+            accounting.add(reading(at * second, vec![waiting]), backend);
+            let last = accounting.seconds[at as usize - 1];
+            assert_eq!((last.shares.waiting_ns, last.explained), (second, Some(1.0)));
+        }
+        accounting.finish();
+        let (name, lock) = accounting.statistics.first_key_value().unwrap();
+        assert_eq!(name.to_string(), "client backend::Lock::transactionid");
+        assert_eq!((lock.count, lock.total_ns, lock.max_ns), (1, 3 * second, 3 * second));
+    }
+
+    #[test]
+    fn who_comes_and_goes_lived_only_so_long() {
+        let mut accounting = Accounting::begin(reading(0, Vec::new()), By::Backend, WaitNames::of_version(180_000));
+        let short = ProcessTimes { ended_ns: Some(500), ..process(7, 400, 100, Statistic::default()) };
+        accounting.add(reading(1000, vec![short]), backend);
+        accounting.add(reading(2000, Vec::new()), backend);
+        assert_eq!((accounting.processes, accounting.total.lived_ns, accounting.total.running_ns), (1, 100, 100));
+        assert_eq!(accounting.seconds[0].explained, Some(1.0));
+        assert_eq!(accounting.seconds[1].explained, None, "nobody lived");
+        assert!(accounting.statistics.keys().any(|name| name.to_string() == "7 client backend::processor::running"));
+    }
+
+    #[test]
+    fn what_nobody_knows_is_not_explained() {
+        let mut accounting = Accounting::begin(reading(0, Vec::new()), By::Kind, WaitNames::of_version(180_000));
+        let mut unknown = process(1, 0, 60, Statistic::default());
+        unknown.waits = vec![(WaitEvent::Unknown, Statistic::of_time(1, 40))];
+        accounting.add(reading(100, vec![unknown]), |_| Who { kind: POSTMASTER.into(), ..Who::default() });
+        assert_eq!((accounting.total.unknown_ns, accounting.total.explained()), (40, Some(0.6)));
+    }
+}

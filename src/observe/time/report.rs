@@ -1,0 +1,107 @@
+//! What is told in the end: times by name and by second, what could not be seen, and what looking cost.
+//!
+//! Field names are part of `--json` (docs/formats.md): add, never rename.
+
+use serde::Serialize;
+
+use super::account::{Accounting, By, Imperfect, PGTHAW, TimeSecond, TimeShares, is_idle};
+use super::source::{ProbeCost, Tier};
+use crate::observe::open::RefusedSource;
+use crate::observe::statistic::Statistic;
+
+/// A statistic with its name and what is computed from it.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct NamedStatistic {
+    /// `where::part::detail`.
+    pub name: String,
+    #[serde(rename = "where")]
+    pub place: String,
+    pub part: String,
+    pub detail: String,
+    #[serde(flatten)]
+    pub statistic: Statistic,
+    pub average_ns: Option<u64>,
+    /// At most twice too much: the upper bound of a bucket, or the longest.
+    pub p99_ns: Option<u64>,
+}
+
+/// What looking on cost while it lasted.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub struct LookingCost {
+    /// Of the programs in the kernel, by its own count; `None` where there are none, or it does not count.
+    pub kernel: Option<ProbeCost>,
+    /// Processor time of pgthaw's own process.
+    pub own_cpu_ns: u64,
+    pub processors: f64,
+}
+
+impl LookingCost {
+    /// Of the time of all processors of the machine, 0 to 1.
+    pub fn share(&self, length_ns: u64) -> f64 {
+        let used = self.own_cpu_ns + self.kernel.as_ref().map_or(0, ProbeCost::total_ns);
+        used as f64 / (length_ns.max(1) as f64 * self.processors.max(1.0))
+    }
+}
+
+/// Where the time went.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct TimeReport {
+    pub source: Tier,
+    /// Better sources that could not be had.
+    pub refused: Vec<RefusedSource>,
+    pub by: By,
+    pub length_ns: u64,
+    /// That were there at some time.
+    pub processes: u32,
+    #[serde(flatten)]
+    pub total: TimeShares,
+    pub explained: Option<f64>,
+    /// Those with the most time first; pgthaw's own backends and who has nothing to do behind all others.
+    pub statistics: Vec<NamedStatistic>,
+    pub seconds: Vec<TimeSecond>,
+    #[serde(flatten)]
+    pub imperfect: Imperfect,
+    pub cost: LookingCost,
+    pub remarks: Vec<String>,
+}
+
+impl TimeReport {
+    /// From what was added up.
+    pub fn new(
+        accounting: Accounting,
+        source: Tier,
+        by: By,
+        refused: Vec<RefusedSource>,
+        cost: LookingCost,
+        remarks: Vec<String>,
+    ) -> TimeReport {
+        let length_ns = accounting.length_ns();
+        let named = accounting.statistics.into_iter().map(|(name, statistic)| NamedStatistic {
+            name: name.to_string(),
+            place: name.place,
+            part: name.part,
+            detail: name.detail,
+            average_ns: statistic.average_ns(),
+            p99_ns: statistic.quantile_ns(0.99),
+            statistic,
+        });
+        let mut statistics: Vec<NamedStatistic> = named.collect();
+        // Who has nothing to do has most of the time, and is asked for least.
+        let is_idle = |one: &NamedStatistic| one.place == PGTHAW || is_idle(&one.part, &one.detail);
+        statistics.sort_by_key(|one| (is_idle(one), std::cmp::Reverse(one.statistic.total_ns)));
+        TimeReport {
+            source,
+            refused,
+            by,
+            length_ns,
+            processes: accounting.processes,
+            total: accounting.total,
+            explained: accounting.total.explained(),
+            statistics,
+            seconds: accounting.seconds,
+            imperfect: accounting.imperfect,
+            cost,
+            remarks,
+        }
+    }
+}

@@ -1,0 +1,153 @@
+//! Who the server's processes are: by what the server says of them, else by their titles.
+
+use std::collections::HashMap;
+
+use regex::Regex;
+
+use super::account::{PGTHAW, POSTMASTER, Who};
+use super::source::ProcessTimes;
+use crate::linux::process::read_title;
+use crate::postgres::Session;
+
+/// What background processes call themselves in their titles.
+const KINDS: [&str; 17] = [
+    "checkpointer",
+    "background writer",
+    "walwriter",
+    "autovacuum launcher",
+    "autovacuum worker",
+    "io worker",
+    "parallel worker",
+    "walsender",
+    "walreceiver",
+    "archiver",
+    "startup",
+    "logger",
+    "logical replication launcher",
+    "logical replication apply worker",
+    "slotsync worker",
+    "walsummarizer",
+    "stats collector",
+];
+
+/// Of a query so much is shown.
+const QUERY_CHARS: usize = 60;
+
+/// Everybody who was seen, by pid and birth.
+#[derive(Debug)]
+pub struct Roster {
+    postmaster_pid: Option<u32>,
+    own_pids: Vec<u32>,
+    /// What stands in a query for a value: `?` is shown instead, so that queries that differ in it are one.
+    values: Option<Regex>,
+    /// What was shown of each process since the last reading.
+    seen: HashMap<u32, Session>,
+    known: HashMap<(u32, u64), Who>,
+}
+
+impl Roster {
+    /// Of the server of this postmaster, with the backends that serve pgthaw.
+    pub fn new(postmaster_pid: Option<u32>, own_pids: Vec<u32>) -> Roster {
+        let values = Regex::new(r"'[^']*'|(?-u:\b)[0-9]+(\.[0-9]+)?(?-u:\b)").ok();
+        Roster { postmaster_pid, own_pids, values, seen: HashMap::new(), known: HashMap::new() }
+    }
+
+    /// What the server says of its processes at this moment.
+    pub fn see(&mut self, sessions: Vec<Session>) {
+        self.seen.extend(sessions.into_iter().map(|session| (session.pid, session)));
+    }
+
+    /// Learns who the processes of a reading are, from what was seen since the reading before.
+    pub fn learn(&mut self, processes: &[ProcessTimes]) {
+        let seen = std::mem::take(&mut self.seen);
+        for process in processes {
+            let key = (process.pid, process.birth);
+            let who = match seen.get(&process.pid) {
+                _ if self.postmaster_pid == Some(process.pid) => Who { kind: POSTMASTER.into(), ..Who::default() },
+                _ if self.own_pids.contains(&process.pid) => Who { kind: PGTHAW.into(), ..Who::default() },
+                // Numbers come round after thousands of processes: within a second it is the same one.
+                Some(session) => self.of_session(session, process.pid),
+                // It is known already, or cannot be asked any more.
+                None if self.known.contains_key(&key) || process.ended_ns.is_some() => continue,
+                None => Who { kind: kind_of_title(process.pid), ..Who::default() },
+            };
+            self.known.insert(key, who);
+        }
+    }
+
+    /// Who this is. Of one that came and went unseen only what it did is known: who was sent something by a client serves one.
+    pub fn who(&self, process: &ProcessTimes) -> Who {
+        let kind = if process.commands > 0 { "client backend" } else { "short-lived" };
+        let unseen = || Who { kind: kind.into(), ..Who::default() };
+        self.known.get(&(process.pid, process.birth)).cloned().unwrap_or_else(unseen)
+    }
+
+    fn of_session(&self, session: &Session, pid: u32) -> Who {
+        Who {
+            kind: session.backend.clone().unwrap_or_else(|| kind_of_title(pid)),
+            user: session.user.clone(),
+            database: session.database.clone(),
+            query: session.query.as_deref().map(|query| self.shorten(query)).filter(|query| !query.is_empty()),
+        }
+    }
+
+    fn shorten(&self, query: &str) -> String {
+        let words = query.split_whitespace().collect::<Vec<_>>().join(" ");
+        let shown = self.values.as_ref().map_or(words.as_str().into(), |values| values.replace_all(&words, "?"));
+        match shown.char_indices().nth(QUERY_CHARS) {
+            Some((end, _)) => format!("{}…", &shown[..end]),
+            None => shown.into_owned(),
+        }
+    }
+}
+
+fn kind_of_title(pid: u32) -> String {
+    let title = read_title(pid).unwrap_or_default();
+    let found = KINDS.into_iter().find(|kind| title.contains(kind));
+    found.unwrap_or(if title.starts_with("postgres:") { "client backend" } else { "other" }).to_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn process(pid: u32, ended_ns: Option<u64>) -> ProcessTimes {
+        ProcessTimes { pid, birth: 9, ended_ns, ..ProcessTimes::default() }
+    }
+
+    fn session(pid: u32, query: &str) -> Session {
+        Session {
+            pid,
+            backend: Some("client backend".into()),
+            user: Some("app".into()),
+            query: Some(query.into()),
+            ..Session::default()
+        }
+    }
+
+    #[test]
+    fn a_process_is_who_was_seen_while_it_lived() {
+        let mut roster = Roster::new(Some(1), vec![2]);
+        let living: Vec<ProcessTimes> = [1, 2, 3].map(|pid| process(pid, None)).into();
+        roster.see(vec![session(2, "SELECT 1"), session(3, "SELECT x\n FROM t WHERE a = 5.5 AND b = 'it'")]);
+        roster.see(vec![session(4, "SELECT 4")]);
+        let ended = process(4, Some(5));
+        roster.learn(&[living.clone(), vec![ended.clone()]].concat());
+        let kinds: Vec<String> = living.iter().map(|one| roster.who(one).kind).collect();
+        assert_eq!(kinds, [POSTMASTER, PGTHAW, "client backend"]);
+        assert_eq!(roster.who(&living[2]).query.unwrap(), "SELECT x FROM t WHERE a = ? AND b = ?");
+        assert_eq!(roster.who(&ended).query.unwrap(), "SELECT ?", "it was seen before it ended");
+        // It ends unseen in the next second, and stays who it was.
+        roster.learn(&[process(3, Some(9))]);
+        assert_eq!(roster.who(&process(3, Some(9))).query.unwrap(), "SELECT x FROM t WHERE a = ? AND b = ?");
+        assert_eq!(roster.who(&process(5, Some(5))).kind, "short-lived");
+        let served = ProcessTimes { commands: 1, ..process(6, Some(5)) };
+        assert_eq!(roster.who(&served).kind, "client backend");
+    }
+
+    #[test]
+    fn queries_are_cut_between_characters() {
+        let shown = Roster::new(None, Vec::new()).shorten(&"é".repeat(100));
+        assert_eq!(shown.chars().count(), QUERY_CHARS + 1);
+    }
+}

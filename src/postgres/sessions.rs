@@ -1,0 +1,42 @@
+//! The server's processes as pg_stat_activity shows them: whom each serves, and what it waits for.
+
+use sqlx::Row as _;
+use sqlx::postgres::{PgConnection, PgRow};
+
+use super::Error;
+
+/// One process at one moment. What the role that asks may not see is `None`.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Session {
+    pub pid: u32,
+    /// `client backend`, `checkpointer` and so on.
+    pub backend: Option<String>,
+    pub user: Option<String>,
+    pub database: Option<String>,
+    /// The one that runs, or ran last.
+    pub query: Option<String>,
+    /// `LWLock` and `WALWrite`, or the like; `None`: it waits for nothing.
+    pub event_type: Option<String>,
+    pub event: Option<String>,
+    /// When it began, in microseconds since 1970; 0 when it is not shown.
+    pub started_us: u64,
+}
+
+/// Looks at all processes once.
+pub async fn read_sessions(connection: &mut PgConnection) -> Result<Vec<Session>, Error> {
+    let failed = |source| Error::Query { action: "ask what the backends do", source };
+    let rows = sqlx::query(include_str!("sql/sessions_13.sql")).fetch_all(connection).await.map_err(failed)?;
+    let decode = |row: &PgRow| -> Result<Session, sqlx::Error> {
+        Ok(Session {
+            pid: row.try_get::<i32, _>("pid")? as u32,
+            backend: row.try_get("backend_type")?,
+            user: row.try_get("username")?,
+            database: row.try_get("database")?,
+            query: row.try_get("query")?,
+            event_type: row.try_get("wait_event_type")?,
+            event: row.try_get("wait_event")?,
+            started_us: row.try_get::<Option<i64>, _>("started_us")?.unwrap_or_default() as u64,
+        })
+    };
+    rows.iter().map(decode).collect::<Result<_, _>>().map_err(failed)
+}

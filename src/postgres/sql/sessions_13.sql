@@ -1,0 +1,9 @@
+-- Each of the server's processes at this moment: who it serves, what it does and what it waits for. What this role may not see is
+-- null. The function beneath pg_stat_activity is asked, for the view joins more catalogs.
+SELECT activity.pid, activity.backend_type,
+       CAST(pg_catalog.pg_get_userbyid(activity.usesysid) AS pg_catalog.text) AS username,
+       CAST(database.datname AS pg_catalog.text) AS database,
+       activity.query, activity.wait_event_type, activity.wait_event,
+       CAST(EXTRACT(EPOCH FROM activity.backend_start) * 1000000 AS pg_catalog.int8) AS started_us
+FROM pg_catalog.pg_stat_get_activity(NULL) AS activity
+LEFT JOIN pg_catalog.pg_database AS database ON database.oid = activity.datid

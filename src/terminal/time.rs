@@ -1,0 +1,173 @@
+//! Where the time of a server's processes went, for people.
+
+use super::columns::{Column, render_columns};
+use super::printable;
+use super::wrap::wrap_text;
+use crate::observe::time::{LookingCost, NamedStatistic, ProgramCost, Tier, TimeReport, TimeSecond};
+use crate::units::counted;
+
+/// So many names are shown; `--json` has all.
+const NAMES_SHOWN: usize = 30;
+
+/// So many spans are shown: of a longer time several seconds are one.
+const SPANS_SHOWN: usize = 20;
+
+/// The statistics, the account of the seconds, what could not be seen, and what looking cost.
+pub fn render_time_report(report: &TimeReport, width: Option<usize>) -> String {
+    let mut lines = vec![render_head(report), String::new()];
+    lines.extend(render_columns(statistics_columns(report), width, "…"));
+    let hidden: u64 = report.statistics.iter().skip(NAMES_SHOWN).map(|one| one.statistic.total_ns).sum();
+    if report.statistics.len() > NAMES_SHOWN {
+        let left = counted(report.statistics.len() - NAMES_SHOWN, "name");
+        lines.push(format!("{left} more with {} together: --json has them", render_ns(hidden)));
+    }
+    lines.push(String::new());
+    lines.extend(render_columns(seconds_columns(report), width, "…"));
+    lines.push(String::new());
+    lines.extend(render_foot(report).iter().map(|text| wrap_text(&printable(text), width)));
+    lines.join("\n")
+}
+
+fn render_head(report: &TimeReport) -> String {
+    let how = match report.source {
+        Tier::Bpf => "every switch of processes counted in the kernel",
+        Tier::Memory => "looked at in their memory 50 times a second: times are estimates",
+        Tier::Sql => "looked at in pg_stat_activity 10 times a second: times are estimates",
+    };
+    let processes = counted(report.processes, "process");
+    format!("{} of {processes}, {how}", render_ns(report.length_ns))
+}
+
+fn statistics_columns(report: &TimeReport) -> Vec<Column> {
+    let shown = || report.statistics.iter().take(NAMES_SHOWN);
+    let cells = |cell: &dyn Fn(&NamedStatistic) -> String| shown().map(cell).collect::<Vec<String>>();
+    let optional = |ns: Option<u64>| ns.map_or_else(|| "-".to_owned(), render_ns);
+    let count = |one: &NamedStatistic| match one.statistic.count {
+        0 => "-".to_owned(),
+        count => count.to_string(),
+    };
+    let share = |one: &NamedStatistic| render_share(one.statistic.total_ns, report.total.lived_ns);
+    vec![
+        Column::text("NAME", 34, cells(&|one| printable(&one.name).into_owned())),
+        Column::number("COUNT", 1, cells(&count)),
+        Column::number("TOTAL", 0, cells(&|one| render_ns(one.statistic.total_ns))),
+        Column::number("SHARE", 4, cells(&share)),
+        Column::number("AVERAGE", 3, cells(&|one| optional(one.average_ns))),
+        Column::number("MAX", 2, cells(&|one| optional(one.statistic.longest_ns()))),
+        Column::number("P99", 3, cells(&|one| optional(one.p99_ns))),
+    ]
+}
+
+/// Seconds of processes in each span, the whole below.
+fn seconds_columns(report: &TimeReport) -> Vec<Column> {
+    let step = report.seconds.len().div_ceil(SPANS_SHOWN).max(1);
+    let mut spans: Vec<TimeSecond> = report.seconds.chunks(step).map(TimeSecond::merge).collect();
+    spans.push(TimeSecond::merge(&report.seconds));
+    let last = spans.len() - 1;
+    let named = spans.iter().enumerate().map(|(place, span)| match place {
+        _ if place == last => "all".to_owned(),
+        _ => format!("{:.1}", span.until_ns as f64 / 1e9),
+    });
+    let cells = |cell: &dyn Fn(&TimeSecond) -> String| spans.iter().map(cell).collect::<Vec<String>>();
+    let seconds = |ns: u64| format!("{:.3}", ns as f64 / 1e9);
+    let running = if report.source == Tier::Bpf { "RUNNING" } else { "RUN/READY" };
+    vec![
+        Column::number("UNTIL", 0, named.collect()),
+        Column::number("PROCS", 3, cells(&|span| span.processes.to_string())),
+        Column::number(running, 0, cells(&|span| seconds(span.shares.running_ns))),
+        Column::number("READY", 0, cells(&|span| span.shares.ready_ns.map_or_else(|| "-".to_owned(), seconds))),
+        Column::number("CLIENT", 0, cells(&|span| seconds(span.shares.client_ns))),
+        Column::number("WAITING", 0, cells(&|span| seconds(span.shares.waiting_ns))),
+        Column::number("IDLE", 2, cells(&|span| seconds(span.shares.idle_ns))),
+        Column::number("NO EVENT", 1, cells(&|span| seconds(span.shares.no_event_ns))),
+        Column::number("COMMANDS", 4, cells(&|span| span.shares.commands.to_string())),
+        Column::number(
+            "EXPLAINED",
+            0,
+            cells(&|span| span.explained.map_or_else(|| "-".to_owned(), |share| format!("{:.2} %", 100.0 * share))),
+        ),
+    ]
+}
+
+fn render_foot(report: &TimeReport) -> Vec<String> {
+    let mut lines = Vec::new();
+    let imperfect = report.imperfect;
+    let unknown = render_share(report.total.unknown_ns, report.total.lived_ns);
+    lines.push(format!(
+        "not explained: {} ({unknown}) with an event that could not be read; {} not followed",
+        render_ns(report.total.unknown_ns),
+        counted(imperfect.lost_processes, "process")
+    ));
+    if imperfect.recovered + imperfect.wakes_missed > 0 {
+        lines.push(format!(
+            "recovered: the kernel did not tell {} on a processor ({}, by the scheduler's account), nor the end of {}",
+            counted(imperfect.recovered, "beginning"),
+            render_ns(imperfect.recovered_ns),
+            counted(imperfect.wakes_missed, "wait")
+        ));
+    }
+    lines.push(render_cost(&report.cost, report.length_ns));
+    for refused in &report.refused {
+        let source = match refused.source {
+            Tier::Bpf => "bpf",
+            Tier::Memory => "memory",
+            Tier::Sql => "sql",
+        };
+        let remedy = refused.remedy.as_ref().map(|remedy| format!(" ({remedy})")).unwrap_or_default();
+        lines.push(format!("not from {source}: {}{remedy}", refused.reason));
+    }
+    if report.source != Tier::Bpf {
+        lines.push(BIAS.to_owned());
+    }
+    lines.extend(report.remarks.iter().map(|remark| format!("note: {remark}")));
+    lines
+}
+
+const BIAS: &str = "a process is taken to have done all the time between two looks what it was seen doing: what is shorter is missed or \
+                    seen too often, and one that was woken and waits for a processor may still show its event";
+
+fn render_cost(cost: &LookingCost, length_ns: u64) -> String {
+    let kernel = cost.kernel.as_ref().map(|kernel| {
+        let runs: u64 = kernel.programs.iter().map(|program: &ProgramCost| program.runs).sum();
+        let each = kernel.total_ns().checked_div(runs).unwrap_or(0);
+        format!("{} in the kernel in {} ({each} ns each), ", render_ns(kernel.total_ns()), counted(runs, "run"))
+    });
+    format!(
+        "cost: {}{} of pgthaw itself: {:.2} % of {}",
+        kernel.unwrap_or_default(),
+        render_ns(cost.own_cpu_ns),
+        100.0 * cost.share(length_ns),
+        counted(cost.processors as u32, "processor")
+    )
+}
+
+fn render_share(part_ns: u64, whole_ns: u64) -> String {
+    format!("{:.2} %", 100.0 * part_ns as f64 / whole_ns.max(1) as f64)
+}
+
+/// Three digits, and the unit that fits.
+fn render_ns(ns: u64) -> String {
+    let three = |value: f64, unit: &str| match value {
+        ..9.995 => format!("{value:.2} {unit}"),
+        ..99.95 => format!("{value:.1} {unit}"),
+        _ => format!("{value:.0} {unit}"),
+    };
+    match ns {
+        ..1_000 => format!("{ns} ns"),
+        1_000..999_500 => three(ns as f64 / 1e3, "µs"),
+        999_500..999_500_000 => three(ns as f64 / 1e6, "ms"),
+        _ => three(ns as f64 / 1e9, "s"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lengths_have_three_digits() {
+        let told =
+            [0, 999, 1000, 99_950, 999_499, 999_500, 800_650_000, 3_000_000_000, 12_345_000_000_000].map(render_ns);
+        assert_eq!(told, ["0 ns", "999 ns", "1.00 µs", "100 µs", "999 µs", "1.00 ms", "801 ms", "3.00 s", "12345 s"]);
+    }
+}

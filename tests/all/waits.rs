@@ -1,0 +1,185 @@
+//! `pgthaw waits`: what is waited for has its name and its length, the sum closes, and less is told where less can be seen.
+
+use std::os::unix::process::CommandExt as _;
+use std::process::{Command, Stdio};
+
+use serde_json::Value;
+
+use crate::servers::{self, Output, TestServer};
+
+/// Three lines of psql: the clock before and after something took its time.
+fn timed(sql: &str) -> String {
+    format!("SELECT extract(epoch FROM clock_timestamp());\n{sql};\nSELECT extract(epoch FROM clock_timestamp());\n")
+}
+
+/// Runs SQL with psql while pgthaw looks on; what it told, and what psql printed.
+fn watch_sql(server: &TestServer, options: &[&str], sql: &str) -> (Value, Vec<String>) {
+    let script = server.home().join("watched.sql");
+    std::fs::write(&script, sql).unwrap();
+    let psql = server.command_of("psql").get_program().to_str().unwrap().to_owned();
+    let command = ["--", &psql, "-XAtq", "-v", "ON_ERROR_STOP=1", "-d", "postgres", "-f", script.to_str().unwrap()];
+    let output = server.pgthaw(&[&["waits", "--json"], options, &command].concat()).ok();
+    let printed = output.stderr.lines().map(str::to_owned).collect();
+    (output.json(), printed)
+}
+
+/// Nanoseconds between the first and the last line.
+fn elapsed_ns(printed: &[String]) -> u64 {
+    let numbers: Vec<f64> = printed.iter().filter_map(|line| line.parse().ok()).collect();
+    ((numbers.last().unwrap() - numbers.first().unwrap()) * 1e9) as u64
+}
+
+/// The statistics whose names end so.
+fn ending<'a>(report: &'a Value, name: &str) -> Vec<&'a Value> {
+    let all = report["statistics"].as_array().unwrap();
+    all.iter().filter(|one| one["name"].as_str().unwrap().ends_with(name)).collect()
+}
+
+fn explained(report: &Value) -> f64 {
+    report["explained"].as_f64().unwrap()
+}
+
+/// The program in the kernel takes root, and a kernel that describes its types.
+fn can_probe() -> bool {
+    needs_root!();
+    if !std::path::Path::new("/sys/kernel/btf/vmlinux").exists() {
+        untested!(machine: "the kernel does not describe its types");
+    }
+    true
+}
+
+test_every_version! {
+    fn a_sleep_and_a_lock_are_named_with_their_length(version) {
+        if version < 14 || !can_probe() {
+            return;
+        }
+        let server = servers::start(version, &[]);
+        server.psql("CREATE TABLE t AS SELECT 1 AS id");
+        let (report, printed) = watch_sql(&server, &["--source", "bpf"], &timed("SELECT pg_sleep(0.8)"));
+        let sleeps = ending(&report, "client backend::Timeout::PgSleep");
+        assert_eq!(sleeps.len(), 1, "{report}");
+        let (sleep, elapsed) = (sleeps[0], elapsed_ns(&printed));
+        assert_eq!(sleep["count"], 1);
+        let longest = sleep["max_ns"].as_u64().unwrap();
+        assert!((792_000_000..=elapsed).contains(&longest), "{longest} of {elapsed}");
+        // Only the switch to the next statement is beside it.
+        assert_eq!(sleep["total_ns"], sleep["max_ns"]);
+
+        let mut holder = server.command_of("psql");
+        holder.args(["-XAtq", "-d", "postgres", "-c", "BEGIN; UPDATE t SET id = 2; SELECT pg_sleep(3.3); COMMIT"]);
+        let mut holder = holder.stdout(Stdio::null()).spawn().unwrap();
+        while server.psql("SELECT count(*) FROM pg_stat_activity WHERE wait_event = 'PgSleep'") != "1" {}
+        let (report, printed) = watch_sql(&server, &["--by", "database"], &timed("UPDATE t SET id = 3"));
+        assert!(holder.wait().unwrap().success());
+        let locks = ending(&report, "postgres::Lock::transactionid");
+        assert_eq!(locks.len(), 1, "{report}");
+        let (lock, elapsed) = (locks[0], elapsed_ns(&printed));
+        // Who waits wakes after deadlock_timeout, and waits on: it is one wait.
+        assert_eq!(lock["count"], 1);
+        let longest = lock["max_ns"].as_u64().unwrap();
+        assert!(longest <= elapsed && longest as f64 >= elapsed as f64 * 0.99, "{longest} of {elapsed}");
+        assert!((0.999..=1.001).contains(&explained(&report)), "{report}");
+        for second in report["seconds"].as_array().unwrap() {
+            let explained = second["explained"].as_f64().unwrap();
+            assert!((0.99..=1.01).contains(&explained), "{second}");
+        }
+        assert!(report["seconds"][0]["waiting_ns"].as_u64().unwrap() > 900_000_000, "it is seen while it lasts: {report}");
+    }
+}
+
+test_every_version! {
+    fn events_have_the_names_that_the_server_gives_them(version) {
+        if version < 14 || !can_probe() {
+            return;
+        }
+        let server = servers::start(version, &[]);
+        let report = server.pgthaw(&["waits", "--json", "--seconds", "1", "--by", "backend"]).ok().json();
+        // These do nothing but wait for something to do.
+        let idle = "SELECT pid || ' ' || backend_type, wait_event_type || '::' || wait_event FROM pg_stat_activity \
+                    WHERE wait_event IN ('CheckpointerMain', 'LogicalLauncherMain', 'IoWorkerMain')";
+        let idle = server.psql(idle);
+        assert!(idle.lines().count() >= 2, "{idle}");
+        for line in idle.lines() {
+            let (process, event) = line.split_once('|').unwrap();
+            let named = ending(&report, &format!("::{event}"));
+            assert!(named.iter().any(|one| one["where"].as_str().unwrap().starts_with(process)), "{line}: {report}");
+        }
+        let unnamed = report["statistics"].as_array().unwrap().iter();
+        let unnamed: Vec<_> = unnamed.filter(|one| one["detail"].as_str().unwrap().parse::<u32>().is_ok()).collect();
+        assert!(unnamed.is_empty(), "{unnamed:?}");
+    }
+}
+
+#[test]
+fn who_comes_and_goes_is_counted_and_who_only_has_the_name_is_not() {
+    if !can_probe() {
+        return;
+    }
+    let server = servers::start_any(&[]);
+    let mut impostor = Command::new("sleep").arg0("postgres: checkpointer").arg("60").spawn().unwrap();
+    let psql = server.command_of("psql").get_program().to_str().unwrap().to_owned();
+    let many = format!("for i in 1 2 3 4 5 6 7 8 9 10 11 12; do {psql} -XAtqc 'SELECT 1' postgres; done");
+    let watched = ["waits", "--json", "--by", "backend", "--source", "bpf", "--", "sh", "-c", &many];
+    let report = server.pgthaw(&watched).ok().json();
+    impostor.kill().unwrap();
+    impostor.wait().unwrap();
+    // Beside those that were there: the postmaster, its background processes, and pgthaw's own two.
+    let stayed = server.psql("SELECT count(*) + 2 FROM pg_stat_activity WHERE backend_type <> 'client backend'");
+    let came = report["processes"].as_u64().unwrap() - stayed.parse::<u64>().unwrap();
+    assert!(came >= 12, "{came}: {report}");
+    assert_eq!(report["lost_processes"], 0);
+    assert!((0.999..=1.001).contains(&explained(&report)), "{report}");
+    let impostors = format!("{} ", impostor.id());
+    let followed = report["statistics"].as_array().unwrap().iter();
+    assert!(!followed.clone().any(|one| one["where"].as_str().unwrap().starts_with(&impostors)), "{report}");
+    assert!(followed.clone().any(|one| one["where"].as_str().unwrap().ends_with("checkpointer")), "{report}");
+    assert!(report["commands"].as_u64().unwrap() >= 12);
+    let programs = report["cost"]["kernel"]["programs"].as_array().unwrap();
+    assert!(programs.iter().any(|one| one["name"] == "time_switch" && one["total_ns"].as_u64() > Some(0)), "{report}");
+}
+
+#[test]
+fn looks_at_memory_or_over_sql_tell_less_and_say_so() {
+    let server = servers::start_any(&[]);
+    let sources: &[&str] = if rustix::process::geteuid().is_root() { &["memory", "sql"] } else { &["sql"] };
+    for source in sources {
+        let (report, _) = watch_sql(&server, &["--source", source], "SELECT pg_sleep(1)");
+        let sleeps = ending(&report, "client backend::Timeout::PgSleep");
+        assert_eq!(sleeps.len(), 1, "{source}: {report}");
+        // A look more or less, and how late a busy machine looks.
+        let total = sleeps[0]["total_ns"].as_u64().unwrap();
+        assert!((500_000_000..1_500_000_000).contains(&total), "{source}: {total}");
+        assert_eq!((&sleeps[0]["count"], &sleeps[0]["p99_ns"]), (&Value::from(0), &Value::Null));
+        assert_eq!((&report["source"], &report["ready_ns"]), (&Value::from(*source), &Value::Null));
+        let text = server.pgthaw(&["waits", "--seconds", "1", "--source", source]).ok().stdout;
+        assert!(text.contains("times are estimates") && text.contains("between two looks"), "{text}");
+    }
+}
+
+#[test]
+fn who_may_do_less_is_told_why_it_is_less() {
+    let server = servers::start_any(&[]);
+    needs_root!();
+    let report = server.pgthaw_as(65534, &["waits", "--json", "--seconds", "1"]).ok().json();
+    assert_eq!(report["source"], "sql");
+    let refused: Vec<&str> =
+        report["refused"].as_array().unwrap().iter().map(|one| one["source"].as_str().unwrap()).collect();
+    assert_eq!(refused, ["bpf", "memory"]);
+    assert!(report["refused"][0]["reason"].as_str().is_some_and(|reason| !reason.is_empty()));
+    // Asked for by name it is not replaced by something else.
+    let refused: Output = server.pgthaw_as(65534, &["waits", "--source", "bpf"]);
+    assert_eq!(refused.status, 3, "{refused:?}");
+}
+
+#[test]
+fn the_command_decides_how_it_ends() {
+    let server = servers::start_any(&[]);
+    let run = |command: &[&str]| server.pgthaw(&[&["waits", "--source", "sql", "--"], command].concat());
+    let failed = run(&["sh", "-c", "echo said; exit 7"]);
+    assert_eq!(failed.status, 7);
+    assert!(failed.stdout.starts_with("said\n") && failed.stdout.contains("EXPLAINED"), "{}", failed.stdout);
+    let missing = run(&["/no/such/program"]);
+    assert_eq!(missing.status, 1);
+    assert!(missing.stderr.contains("cannot start /no/such/program"), "{}", missing.stderr);
+    server.pgthaw(&["waits", "--seconds", "1", "--", "true"]).ends_with(2);
+}
