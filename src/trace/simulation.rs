@@ -195,21 +195,28 @@ impl Job {
         let proves = run.is_cold && run.seconds > 0.0;
         let device = if proves { cold.prove(device, run.seconds - least, block_size) } else { device };
         let own_seconds = if proves { cold.own_seconds(run.seconds, &device, block_size).max(least) } else { least };
-        let steps = Vec::with_capacity(touched.pieces.len());
-        let mut job = Job { steps, blocks: cold.blocks, own_seconds, device, block_size };
-        for piece in &touched.pieces {
-            let resident = &touched.forks[piece.fork as usize].resident;
-            let cached = resident.range_cardinality(piece.start..piece.start + piece.blocks) as u32;
-            let missing_blocks = piece.blocks - cached;
-            let bytes = f64::from(missing_blocks) * f64::from(block_size);
-            job.steps.push(Step {
-                piece: *piece,
-                missing_blocks,
-                reads: fetching.reads_of(missing_blocks).max(1),
-                seconds: seconds(&job.device, fetching.priced_reads_of(missing_blocks), bytes),
-                is_ahead: fetching.is_ahead(missing_blocks),
-            });
+        let step = |piece: &Piece, missing_blocks: u32| Step {
+            piece: *piece,
+            missing_blocks,
+            reads: fetching.reads_of(missing_blocks).max(1),
+            seconds: seconds(
+                &device,
+                fetching.priced_reads_of(missing_blocks),
+                f64::from(missing_blocks) * f64::from(block_size),
+            ),
+            is_ahead: fetching.is_ahead(missing_blocks),
+        };
+        let cold_steps = touched.pieces.iter().map(|piece| step(piece, piece.blocks)).collect();
+        let mut job = Job { steps: cold_steps, blocks: cold.blocks, own_seconds, device, block_size };
+        if proves {
+            // What pieces cost one by one is not quite what they cost together: cold and alone the job takes what it took.
+            job.own_seconds = (own_seconds + run.seconds - job.simulate(&[])).max(least);
         }
+        let missing = |piece: &Piece| {
+            let resident = &touched.forks[piece.fork as usize].resident;
+            piece.blocks - resident.range_cardinality(piece.start..piece.start + piece.blocks) as u32
+        };
+        job.steps = touched.pieces.iter().map(|piece| step(piece, missing(piece))).collect();
         job
     }
 

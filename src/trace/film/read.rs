@@ -23,7 +23,7 @@ use crate::units::{BlockRange, Bytes, Fork};
 const PAGE_LIMITS: PageLimits = PageLimits { row_bytes: 128, last_page_bytes: None };
 
 /// More relations than any cluster has that a film is worth recording on; a few hundred bytes of memory each.
-const RELATIONS_MAX: usize = 1 << 20;
+const RELATIONS_MAX: usize = 1 << 18;
 
 /// PostgreSQL's MaxBlockNumber is 2³² − 2.
 const BLOCKS_MAX: u64 = u32::MAX as u64;
