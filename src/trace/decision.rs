@@ -6,7 +6,7 @@ use super::simulation::{GAIN_MIN, Job, Run, Way};
 use super::touched::Touched;
 use crate::units::Bytes;
 use crate::warm::DeviceProfile;
-use crate::warm::plan::{Geometry, Plan, Read, Scratch};
+use crate::warm::plan::{Geometry, Plan, Read, Scratch, Situation};
 
 /// The largest read of a preload. A larger one would hold up the job's own.
 const LARGEST_READ: Bytes = Bytes(512 << 10);
@@ -105,7 +105,7 @@ pub fn decide(touched: &Touched, run: Run, device: DeviceProfile, geometry: Geom
 
 /// The reads that bring what is missing, by file and position.
 fn plan_reads(touched: &Touched, device: DeviceProfile, geometry: Geometry) -> Vec<Read> {
-    let plan = Plan::new(touched.wanted(), geometry, device, None);
+    let plan = Plan::new(touched.wanted(), geometry, device, Situation::Shared, None);
     let mut scratch = Scratch::default();
     let mut reads: Vec<Read> = (0..plan.steps()).flat_map(|step| plan.reads(step, &mut scratch).to_vec()).collect();
     reads.sort_unstable_by_key(|read| (read.fork, read.range.start));
