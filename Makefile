@@ -129,14 +129,6 @@ web/dist/.built: $(WEB_SOURCES)
 	cd web && npm ci --silent --ignore-scripts --no-audit --no-fund && npm run --silent build
 	@touch $@
 
-PROBE := src/observe/probes/time/time.bpf
-
-.PHONY: probes
-probes: ## Compile the programs that run in the kernel; their objects are committed (needs clang and llvm: apt-get install clang llvm)
-	clang -O2 -g -target bpf -mcpu=v3 -Wall -Werror -fdebug-prefix-map=$(CURDIR)=. -c $(PROBE).c -o $(PROBE).o
-	llvm-strip -g $(PROBE).o
-	cd $(dir $(PROBE)) && sha256sum time.bpf.c time.bpf.o > time.bpf.sha256
-
 RUN ?= lab/picture/run.json
 
 .PHONY: picture

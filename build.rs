@@ -1,8 +1,10 @@
-//! Makes the report's front end (`web/dist/`) when it is missing or older than its sources, because the program embeds
-//! it. A package that carries `web/dist/` needs no npm.
+//! Makes what the program embeds: the report's front end (`web/dist/`) when it is missing or older than its sources, and the
+//! program that `waits` loads into the kernel. A package that carries `web/dist/` needs no npm. Where clang is missing, pgthaw is
+//! built without the program in the kernel, and says so when somebody asks for it.
 #![allow(clippy::print_stdout)]
 
-use std::path::Path;
+use std::io::ErrorKind;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::SystemTime;
 
@@ -14,7 +16,19 @@ const BUNDLE: &str = "web/dist/report.js.sha256";
 
 const INSTALLED: &str = "web/node_modules/.package-lock.json";
 
+/// The program in the kernel. Whoever includes what it is compiled to does so under the condition `probes`.
+const PROBE: &str = "src/observe/probes/time/time.bpf.c";
+
 fn main() {
+    embed_bundle();
+    println!("cargo::rustc-check-cfg=cfg(probes)");
+    println!("cargo::rerun-if-changed={PROBE}");
+    if std::env::var_os("CARGO_FEATURE_EBPF").is_some() {
+        compile_probe();
+    }
+}
+
+fn embed_bundle() {
     for source in SOURCES.into_iter().chain([BUNDLE]) {
         println!("cargo::rerun-if-changed={source}");
     }
@@ -54,4 +68,25 @@ fn run_npm(arguments: &[&str]) -> Result<(), String> {
     }
     let said = String::from_utf8_lossy(&output.stderr).trim().replace('\n', "; ");
     Err(format!("{command} failed: {said}"))
+}
+
+fn compile_probe() {
+    let object = PathBuf::from(std::env::var_os("OUT_DIR").unwrap_or_default()).join("time.bpf.o");
+    let clang = Command::new("clang")
+        .args(["-O2", "-g", "-target", "bpf", "-mcpu=v3", "-Wall", "-Werror", "-c", PROBE, "-o"])
+        .arg(object)
+        .output();
+    match clang {
+        Ok(output) if output.status.success() => println!("cargo::rustc-cfg=probes"),
+        Ok(output) => {
+            let said = String::from_utf8_lossy(&output.stderr).trim().replace('\n', "; ");
+            println!("cargo::error=clang cannot compile {PROBE}: {said}");
+        }
+        Err(error) if error.kind() == ErrorKind::NotFound => {
+            println!(
+                "cargo::warning=clang is missing, so `pgthaw waits` will have no program in the kernel: apt-get install clang"
+            );
+        }
+        Err(error) => println!("cargo::error=clang cannot be run: {error}"),
+    }
 }

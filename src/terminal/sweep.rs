@@ -343,10 +343,18 @@ fn render_seconds(seconds: f64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::study::sweep::record;
 
     #[test]
     fn figures_have_as_many_digits_as_they_need() {
         assert_eq!([0.0, 2.0, 2.5, 12.5, 12345.6].map(render_figure), ["0", "2", "2.5", "12", "12346"]);
+    }
+
+    #[test]
+    fn a_sweep_without_a_trial_has_no_table() {
+        let run = SweepRun { varied: vec!["places".to_owned()], ..record::tests::run() };
+        let canvas = Canvas { width: None, ..Canvas::of_stdout(true) };
+        assert_eq!(render_sweep_points(&run, &[], &[], canvas), "No trial has figures.");
     }
 
     #[test]

@@ -103,7 +103,7 @@ pub fn decide(touched: &Touched, run: Run, device: DeviceProfile, geometry: Geom
     }
 }
 
-/// The reads that bring what is missing, by file and position.
+/// The reads that bring what is missing, by file and position. The job reads beside them.
 fn plan_reads(touched: &Touched, device: DeviceProfile, geometry: Geometry) -> Vec<Read> {
     let plan = Plan::new(touched.wanted(), geometry, device, Situation::Shared, None);
     let mut scratch = Scratch::default();

@@ -42,9 +42,7 @@ const LAYERS: [(&str, &[&str]); 23] = [
     ("report", &["verdict", "study", "model", "files", "units", "failure"]),
     (
         "terminal",
-        &[
-            "verdict", "study", "trace", "warm", "cache", "observe", "model", "linux", "postgres", "units", "failure",
-        ],
+        &["verdict", "study", "trace", "warm", "cache", "observe", "model", "linux", "postgres", "units", "failure"],
     ),
     ("tui", &["terminal", "cache", "postgres", "units"]),
     ("serve", &["results", "report", "verdict", "study", "files", "units", "failure"]),

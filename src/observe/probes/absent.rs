@@ -13,8 +13,8 @@ impl TimeProbe {
     pub fn open(_postmaster_pid: u32) -> Result<TimeProbe, Error> {
         Err(Error::Linux(linux::Error::Unavailable {
             what: "a program in the kernel",
-            reason: "this pgthaw was built without the feature ebpf".into(),
-            remedy: "build it with the features that it has by itself: cargo build --release".into(),
+            reason: "this pgthaw was built without the feature ebpf, or where clang was missing".into(),
+            remedy: "build it where clang is, with the features that it has by itself: cargo build --release".into(),
         }))
     }
 }

@@ -1,11 +1,11 @@
 //! Programs that run in the kernel, each with what loads it.
 
-#[cfg(not(feature = "ebpf"))]
+#[cfg(not(probes))]
 mod absent;
-#[cfg(feature = "ebpf")]
+#[cfg(probes)]
 mod time;
 
-#[cfg(not(feature = "ebpf"))]
+#[cfg(not(probes))]
 pub use absent::TimeProbe;
-#[cfg(feature = "ebpf")]
+#[cfg(probes)]
 pub use time::TimeProbe;

@@ -36,6 +36,9 @@ pub struct Who {
     pub query: Option<String>,
 }
 
+/// A shorter span is no row of its own.
+const SHORTEST_SPAN_NS: u64 = 250_000_000;
+
 /// The server's own process, which has no wait event.
 pub const POSTMASTER: &str = "postmaster";
 
@@ -166,7 +169,6 @@ pub struct Accounting {
     names: WaitNames,
     begin_ns: u64,
     at_ns: u64,
-    lost_before: u64,
     before: HashMap<(u32, u64), ProcessTimes>,
     open: Vec<(StatisticName, u64)>,
     pub statistics: BTreeMap<StatisticName, Statistic>,
@@ -187,7 +189,6 @@ impl Accounting {
             names,
             begin_ns: first.at_ns,
             at_ns: first.at_ns,
-            lost_before: first.lost,
             before,
             open: Vec::new(),
             statistics: BTreeMap::new(),
@@ -226,8 +227,12 @@ impl Accounting {
         }
         second.explained = second.shares.explained();
         self.total.add(&second.shares);
-        self.seconds.push(second);
-        self.imperfect.lost_processes = reading.lost - self.lost_before;
+        match self.seconds.last_mut() {
+            // What is left over in the end belongs to the second before.
+            Some(last) if second.length_ns < SHORTEST_SPAN_NS => *last = TimeSecond::merge(&[*last, second]),
+            _ => self.seconds.push(second),
+        }
+        self.imperfect.lost_processes = reading.lost;
         (self.before, self.at_ns) = (now, at_ns);
     }
 
@@ -315,6 +320,7 @@ mod tests {
     use super::*;
     use crate::observe::time::source::OpenWait;
 
+    const SECOND: u64 = 1_000_000_000;
     const LOCK: WaitEvent = WaitEvent::Number(0x0300_0005);
 
     fn process(pid: u32, started_ns: u64, running_ns: u64, lock: Statistic) -> ProcessTimes {
@@ -338,34 +344,36 @@ mod tests {
 
     #[test]
     fn a_wait_is_seen_while_it_lasts_and_counted_once() {
-        let second = 1_000_000_000;
         let mut accounting = Accounting::begin(
             reading(0, vec![process(1, 0, 0, Statistic::default())]),
             By::Kind,
             WaitNames::of_version(150_000),
         );
         for at in 1..=3 {
-            let mut waiting = process(1, 0, 0, Statistic::of_time(0, at * second));
-            waiting.open = Some(OpenWait { event: LOCK, length_ns: at * second });
-            accounting.add(reading(at * second, vec![waiting]), backend);
+            let mut waiting = process(1, 0, 0, Statistic::of_time(0, at * SECOND));
+            waiting.open = Some(OpenWait { event: LOCK, length_ns: at * SECOND });
+            accounting.add(reading(at * SECOND, vec![waiting]), backend);
             let last = accounting.seconds[at as usize - 1];
-            assert_eq!((last.shares.waiting_ns, last.explained), (second, Some(1.0)));
+            assert_eq!((last.shares.waiting_ns, last.explained), (SECOND, Some(1.0)));
         }
         accounting.finish();
         let (name, lock) = accounting.statistics.first_key_value().unwrap();
         assert_eq!(name.to_string(), "client backend::Lock::transactionid");
-        assert_eq!((lock.count, lock.total_ns, lock.max_ns), (1, 3 * second, 3 * second));
+        assert_eq!((lock.count, lock.total_ns, lock.max_ns), (1, 3 * SECOND, 3 * SECOND));
     }
 
     #[test]
     fn who_comes_and_goes_lived_only_so_long() {
         let mut accounting = Accounting::begin(reading(0, Vec::new()), By::Backend, WaitNames::of_version(180_000));
-        let short = ProcessTimes { ended_ns: Some(500), ..process(7, 400, 100, Statistic::default()) };
-        accounting.add(reading(1000, vec![short]), backend);
-        accounting.add(reading(2000, Vec::new()), backend);
+        let short =
+            ProcessTimes { ended_ns: Some(SECOND / 2), ..process(7, SECOND / 2 - 100, 100, Statistic::default()) };
+        accounting.add(reading(SECOND, vec![short]), backend);
+        accounting.add(reading(2 * SECOND, Vec::new()), backend);
+        accounting.add(reading(2 * SECOND + SECOND / 100, Vec::new()), backend);
         assert_eq!((accounting.processes, accounting.total.lived_ns, accounting.total.running_ns), (1, 100, 100));
         assert_eq!(accounting.seconds[0].explained, Some(1.0));
         assert_eq!(accounting.seconds[1].explained, None, "nobody lived");
+        assert_eq!((accounting.seconds.len(), accounting.seconds[1].length_ns), (2, SECOND + SECOND / 100));
         assert!(accounting.statistics.keys().any(|name| name.to_string() == "7 client backend::processor::running"));
     }
 

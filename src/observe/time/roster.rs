@@ -63,15 +63,17 @@ impl Roster {
         for process in processes {
             let key = (process.pid, process.birth);
             let who = match seen.get(&process.pid) {
-                _ if self.postmaster_pid == Some(process.pid) => Who { kind: POSTMASTER.into(), ..Who::default() },
-                _ if self.own_pids.contains(&process.pid) => Who { kind: PGTHAW.into(), ..Who::default() },
+                _ if self.postmaster_pid == Some(process.pid) => {
+                    Some(Who { kind: POSTMASTER.into(), ..Who::default() })
+                }
+                _ if self.own_pids.contains(&process.pid) => Some(Who { kind: PGTHAW.into(), ..Who::default() }),
                 // Numbers come round after thousands of processes: within a second it is the same one.
                 Some(session) => self.of_session(session, process.pid),
                 // It is known already, or cannot be asked any more.
-                None if self.known.contains_key(&key) || process.ended_ns.is_some() => continue,
-                None => Who { kind: kind_of_title(process.pid), ..Who::default() },
+                None if self.known.contains_key(&key) || process.ended_ns.is_some() => None,
+                None => self.kind_of_title(process.pid).map(|kind| Who { kind, ..Who::default() }),
             };
-            self.known.insert(key, who);
+            self.known.extend(who.map(|who| (key, who)));
         }
     }
 
@@ -82,13 +84,24 @@ impl Roster {
         self.known.get(&(process.pid, process.birth)).cloned().unwrap_or_else(unseen)
     }
 
-    fn of_session(&self, session: &Session, pid: u32) -> Who {
-        Who {
-            kind: session.backend.clone().unwrap_or_else(|| kind_of_title(pid)),
+    /// `None` of one that has not said yet who it is.
+    fn of_session(&self, session: &Session, pid: u32) -> Option<Who> {
+        Some(Who {
+            kind: session.backend.clone().or_else(|| self.kind_of_title(pid))?,
             user: session.user.clone(),
             database: session.database.clone(),
             query: session.query.as_deref().map(|query| self.shorten(query)).filter(|query| !query.is_empty()),
+        })
+    }
+
+    /// `None` of a process that has just been forked: it has no title of its own. Of a server elsewhere there are no titles.
+    fn kind_of_title(&self, pid: u32) -> Option<String> {
+        if self.postmaster_pid.is_none() {
+            return Some("not shown".into());
         }
+        let title = read_title(pid).ok().filter(|title| title.starts_with("postgres:"))?;
+        let found = KINDS.into_iter().find(|kind| title.contains(kind));
+        Some(found.unwrap_or("client backend").to_owned())
     }
 
     fn shorten(&self, query: &str) -> String {
@@ -99,12 +112,6 @@ impl Roster {
             None => shown.into_owned(),
         }
     }
-}
-
-fn kind_of_title(pid: u32) -> String {
-    let title = read_title(pid).unwrap_or_default();
-    let found = KINDS.into_iter().find(|kind| title.contains(kind));
-    found.unwrap_or(if title.starts_with("postgres:") { "client backend" } else { "other" }).to_owned()
 }
 
 #[cfg(test)]

@@ -83,7 +83,8 @@ struct Seen {
     bandwidth: Bytes,
     /// Is the bandwidth known? It is, too, when the user or a probe told it: what comes beside traffic is no better opinion.
     is_measured: bool,
-    /// What the stretch before brought, if it was undisturbed.
+    /// What the stretch before brought, and the same if it was undisturbed.
+    before: Option<Bytes>,
     undisturbed: Option<Bytes>,
     shared_depth: SharedDepth,
     climb: Climb,
@@ -101,17 +102,19 @@ struct Window {
 
 impl Seen {
     /// What half a second at full speed brought. The first measurement of large reads counts for more than the profile, later ones
-    /// when they are faster, or two of them, which nobody disturbed, are slower: a volume's credit is used up.
+    /// when two of them are faster, for after a lull a limit gives more than it goes on to give; or when two, which nobody disturbed,
+    /// are slower: a volume's credit is used up.
     fn learn(&mut self, achieved: Bytes, is_large: bool, is_undisturbed: bool) {
         let is_measurement = achieved.seconds_at(self.bandwidth) >= BANDWIDTH_SHARE_MIN;
         let before = self.undisturbed.take();
+        let sustained = self.before.replace(achieved).map_or(Bytes(0), |before| before.min(achieved));
         self.undisturbed = (is_large && is_undisturbed && is_measurement).then_some(achieved);
         if let (Some(before), Some(now)) = (before, self.undisturbed) {
             (self.bandwidth, self.is_measured) = (before.max(now), true);
-        } else if self.is_measured {
-            self.bandwidth = self.bandwidth.max(achieved);
-        } else if is_measurement && (is_large || achieved > self.bandwidth) {
+        } else if !self.is_measured && is_measurement && is_large {
             (self.bandwidth, self.is_measured) = (achieved, true);
+        } else {
+            self.bandwidth = self.bandwidth.max(sustained);
         }
     }
 }
@@ -138,6 +141,7 @@ impl Governor {
             seen: Mutex::new(Seen {
                 bandwidth,
                 is_measured: device.source != ProfileSource::Default,
+                before: None,
                 undisturbed: None,
                 shared_depth: SharedDepth::default(),
                 climb: Climb::default(),
@@ -467,7 +471,9 @@ mod tests {
         seen.learn(Bytes(80_000_000), true, false);
         assert_eq!(seen.bandwidth, Bytes(90_000_000));
         seen.learn(Bytes(2_000_000_000), false, false);
-        assert_eq!(seen.bandwidth, Bytes(2_000_000_000));
+        assert_eq!(seen.bandwidth, Bytes(90_000_000), "after a lull a limit gives more at first");
+        seen.learn(Bytes(1_900_000_000), false, false);
+        assert_eq!(seen.bandwidth, Bytes(1_900_000_000));
     }
 
     #[test]
@@ -476,7 +482,7 @@ mod tests {
         let told = governor.lock().bandwidth;
         governor.lock().learn(Bytes(told.0 / 2), true, false);
         assert_eq!(governor.lock().bandwidth, told);
-        governor.lock().learn(Bytes(told.0 * 2), true, false);
+        (0..2).for_each(|_| governor.lock().learn(Bytes(told.0 * 2), true, false));
         assert_eq!(governor.lock().bandwidth, Bytes(told.0 * 2));
     }
 
@@ -492,7 +498,7 @@ mod tests {
         }
         seen.learn(Bytes(half.0 - 1), true, true);
         assert_eq!(seen.bandwidth, half, "the faster of two");
-        seen.learn(told, true, false);
+        (0..2).for_each(|_| seen.learn(told, true, false));
         assert_eq!(seen.bandwidth, told);
     }
 

@@ -1,6 +1,6 @@
 //! The program in the kernel that charges every nanosecond of the server's processes, and what loads and reads it.
 //!
-//! `time.bpf.o` is compiled from `time.bpf.c` by `make probes`, and is committed: no compiler is needed where pgthaw is built or runs.
+//! `build.rs` compiles it from `time.bpf.c`: a compiler is needed where pgthaw is built, and none where it runs.
 
 mod slot;
 
@@ -22,7 +22,7 @@ use crate::observe::Error;
 use crate::observe::time::{ProbeCost, ProgramCost, Reading, Tier, TimeSource, WAIT_EVENT};
 
 /// As the compiler wrote it, aligned as its parser wants it.
-static OBJECT: &[u8] = aya::include_bytes_aligned!("time.bpf.o");
+static OBJECT: &[u8] = aya::include_bytes_aligned!(concat!(env!("OUT_DIR"), "/time.bpf.o"));
 
 /// Programs and the tracepoints that they are attached to, in the order in which that is done.
 const PROGRAMS: [(&str, &str); 5] = [
@@ -48,6 +48,8 @@ pub struct TimeProbe {
     /// As long as it is open the kernel counts what its programs cost.
     counts_cost: Option<OwnedFd>,
     wait_event_address: u64,
+    /// Processes that were there before, and for which there was no slot.
+    without_slot: u64,
 }
 
 impl TimeProbe {
@@ -84,6 +86,7 @@ impl TimeProbe {
             counts_cost: enable_stats(Stats::RunTime).ok(),
             ebpf,
             wait_event_address,
+            without_slot: 0,
         };
         for index in 0..SLOTS as u32 {
             probe.unused.push(index, 0).map_err(refused)?;
@@ -113,7 +116,10 @@ impl TimeProbe {
             true => First::Ready,
             false => First::Waiting(read_pointed(pid, self.wait_event_address).ok()),
         };
-        let index = self.unused.pop(0).map_err(refused)?;
+        let Ok(index) = self.unused.pop(0) else {
+            self.without_slot += 1;
+            return Ok(());
+        };
         let (now_ns, exec_ns) = (read_monotonic().as_nanos() as u64, time.cpu.as_nanos() as u64);
         let slot = new_slot(pid, activity.start_ticks, now_ns, exec_ns, first);
         self.slots.set(index, slot, 0).map_err(refused)?;
@@ -161,7 +167,7 @@ impl TimeSource for TimeProbe {
             }
             processes.push(process);
         }
-        let lost = self.lost.get(&0, 0).map_err(refused)?;
+        let lost = self.without_slot + self.lost.get(&0, 0).map_err(refused)?;
         Ok(Reading { at_ns, processes, lost })
     }
 
@@ -213,17 +219,7 @@ fn tell(error: &dyn std::error::Error) -> String {
 
 #[cfg(test)]
 mod tests {
-    use sha2::{Digest as _, Sha256};
-
     use super::*;
-
-    #[test]
-    fn the_object_is_of_its_source() {
-        let recorded = include_str!("time.bpf.sha256");
-        let sum = |bytes: &[u8]| format!("{:x}", Sha256::digest(bytes));
-        let expected = format!("{}  time.bpf.c\n{}  time.bpf.o\n", sum(include_bytes!("time.bpf.c")), sum(OBJECT));
-        assert_eq!(recorded, expected, "make probes compiles time.bpf.c again");
-    }
 
     #[test]
     fn a_postmaster_that_is_none_is_refused() {

@@ -2,7 +2,7 @@
 //
 // A process that is followed has a slot. Its slot says what it does since when; whatever ends that charges the time to it. So
 // the times of a slot add up to its life, whatever happens. User space maps the slots and reads each under its sequence
-// count. slot.rs has the same layout, and the test beside it says when this file and the object are not of one mind.
+// count. slot.rs has the same layout.
 //
 // The kernel's structures are declared with the members that are used alone; the loader finds where they are (CO-RE).
 
@@ -351,6 +351,8 @@ int time_fork(u64 *ctx)
         begin_or_end_write(slot);
         if (!bpf_map_update_elem(&tasks, &pid, &index, ANY))
             return 0;
+        // Nobody would ever end it.
+        slot->ended = now;
     }
     u64 *count = bpf_map_lookup_elem(&lost, &zero);
     if (count)

@@ -11,6 +11,7 @@ use super::survey::Survey;
 use crate::files::open_regular;
 use crate::pgbench::{PgbenchReport, parse_interval, parse_report, parse_transaction};
 use crate::study::error::Error;
+use crate::units::counted;
 
 /// By these pgbench-tools knows a trial's directory.
 pub const TOOLS_REPORT: &str = "results.txt";
@@ -239,7 +240,11 @@ fn check_report(path: &Path, report: &PgbenchReport) -> Result<(), Error> {
     let more_threads = report.threads.zip(report.clients).filter(|(threads, clients)| threads > clients);
     let more_threads = || {
         more_threads.map(|(threads, clients)| {
-            format!("it has {threads} threads for {clients} clients, and pgbench no more than clients")
+            format!(
+                "it has {} for {}, and pgbench never more than clients",
+                counted(threads, "thread"),
+                counted(clients, "client")
+            )
         })
     };
     match wrong.or_else(more_threads) {
