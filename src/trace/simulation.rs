@@ -445,7 +445,8 @@ mod tests {
 
     /// 1000 reads a second; bytes cost a tenth of a read for each block.
     fn device() -> DeviceProfile {
-        DeviceProfile { reads_per_second: 1000.0, bandwidth: Bytes(10_000 * 8192), ..DeviceProfile::default() }
+        let bandwidth = Bytes(10_000 * 8192);
+        DeviceProfile { reads_per_second: 1000.0, bandwidth, overlap: 0.0, ..DeviceProfile::default() }
     }
 
     fn touched(pieces: &[(u32, u32)], resident: std::ops::Range<u32>) -> Touched {
