@@ -14,8 +14,9 @@ use crate::units::Bytes;
 /// A budget that was not spent is lost after this long: the tenth of a second of the kernel's limiter, half of it on either side.
 const DEBT_MAX_SECONDS: f64 = 0.05;
 
-/// Beside others heat decides the order: by so many seconds of the device at most a stream gets ahead of the other.
-const SHARED_REACH_SECONDS: f64 = 1.0;
+/// Beside others heat decides the order: by so many seconds of the device at most a stream gets ahead of the other. The one that is
+/// ahead waits then, and its budget is lost, so it is more than catalogs take beside a cold server's misses.
+const SHARED_REACH_SECONDS: f64 = 4.0;
 
 /// The reads of a plan, one after another.
 #[derive(Debug)]
@@ -208,17 +209,17 @@ mod tests {
     #[test]
     fn beside_others_nothing_comes_much_sooner_than_its_heat_says() {
         // What is hottest is scattered, so the bytes would be free for what is coldest.
-        let mut hot = fork(20_000, 1, 19);
+        let mut hot = fork(400_000, 1, 19);
         hot.levels[0].0 = 1000.0;
         let last_hot = |situation| {
-            let forks = vec![hot.clone(), fork(100_000, 1, 0)];
+            let forks = vec![hot.clone(), fork(200_000, 1, 0)];
             let plan = Plan::new(forks, GEOMETRY, DeviceProfile::default(), situation, None);
             let turns = all_turns(&plan);
             let at = turns.iter().rposition(|turn| turn.1.fork == 0).unwrap();
             turns[..at].iter().filter(|turn| turn.1.fork == 1).map(|turn| turn.1.range.blocks()).sum::<u64>() * 8192
         };
-        assert!(last_hot(Situation::Shared) <= (125 << 20) * 12 / 10, "{}", last_hot(Situation::Shared));
-        assert!(last_hot(Situation::Shared) > 0 && last_hot(Situation::Alone) > 0);
+        let (shared, alone) = (last_hot(Situation::Shared), last_hot(Situation::Alone));
+        assert!(shared > 0 && shared <= (125 << 20) * 45 / 10 && shared < alone, "{shared} {alone}");
     }
 
     #[test]

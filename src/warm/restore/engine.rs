@@ -27,9 +27,6 @@ const LOOK_INTERVAL: Duration = Duration::from_millis(500);
 /// ... and after how many bytes, whatever is sooner.
 const LOOK_BYTES: u64 = 128 << 20;
 
-/// So much of what a plan reads may be pages of the server's that are dropped for a moment, to be read again with their neighbours.
-const SPLITS_RATIO: f64 = 0.03;
-
 /// A plan is used for so many times the time that it took to make, whatever is seen meanwhile.
 const PLANNING_RATIO: u32 = 10;
 
@@ -92,11 +89,8 @@ struct Place {
 struct Work<'a> {
     engine: &'a Engine<'a>,
     files: OpenFiles<'a>,
-    /// Cached pages in the midst of a read that the device rather reads again than leaves out ...
+    /// Cached pages in the midst of a read that the device rather reads again than leaves out.
     gap_pages: u64,
-    /// ... as long as fewer than these were, in all.
-    splits_max: u64,
-    splits: AtomicU64,
     queue: Mutex<Queue<'a>>,
     started: Instant,
     is_exhausted: AtomicBool,
@@ -138,9 +132,6 @@ impl Engine<'_> {
             engine: self,
             files: OpenFiles::new(self.files),
             gap_pages: self.plan.gap_bytes().0 / self.files.cache.page_bytes(),
-            splits_max: (self.plan.forecast().read_bytes.0 as f64 * SPLITS_RATIO) as u64
-                / self.files.cache.page_bytes(),
-            splits: AtomicU64::new(0),
             queue: Mutex::new(Queue { mix, again, begun: 0, looked_at: started, looked_at_bytes: 0 }),
             started,
             is_exhausted: AtomicBool::new(false),
@@ -328,9 +319,10 @@ impl Work<'_> {
         // Not before the wait: others may be quicker, and what is dropped is to be back at once.
         let counts = file.read_counts(pages)?;
         self.note_brought(read, &*file, first, pages, counts)?;
-        let may_drop = self.splits.load(Ordering::Relaxed) < self.splits_max && engine.governor.is_short_of_reads();
-        let dropped = if may_drop { drop_splits(&*file, pages, counts, self.gap_pages)? } else { 0 };
-        self.splits.fetch_add(dropped, Ordering::Relaxed);
+        let dropped = match engine.governor.is_short_of_reads() {
+            true => drop_splits(&*file, pages, counts, self.gap_pages)?,
+            false => 0,
+        };
         let missing_bytes = (missing(counts) + dropped) * page_bytes;
         buffer.resize(self.bytes(range) as usize, 0);
         let offset = range.start * u64::from(engine.files.geometry.block_size);
