@@ -19,7 +19,8 @@ use crate::units::Bytes;
 /// that one; where none is from before it, the newest. An empty one is never taken, a damaged one is passed over.
 ///
 /// It shares the device with the server's traffic: beside traffic that waits for the disk, at most ten reads are in flight;
-/// beside traffic that flows it takes 93 % of the bandwidth, with --gentle 30 % beside either. Nobody busy: full speed.
+/// beside traffic that flows it takes 93 % of the bandwidth or, where the server does more then, less; with --gentle 30 % beside
+/// either. Nobody busy: full speed.
 ///
 /// Exit status: 0 when all was loaded or what was left out is a matter of course (over the budget, dropped or truncated
 /// since, no server before its start); 3 when a privilege or a capability kept something from being loaded; 1 when the
