@@ -151,9 +151,13 @@ impl SnapshotStore {
     /// in a directory of somebody else's as he: it is his snapshot.
     pub fn keep(&self, snapshot: &Snapshot) -> Result<Generation, Error> {
         let MapSource { system_identifier, .. } = snapshot.map.source;
-        let write = |directory: Directory| write_draft(snapshot, directory, &self.cluster_directory(system_identifier));
-        let draft = self.as_owner(|| write(self.sweep(system_identifier)?))?;
-        self.place(draft, system_identifier, snapshot.map.taken_at, snapshot.label.as_deref())
+        let (taken_at, label) = (snapshot.map.taken_at, snapshot.label.as_deref());
+        let draft = self.as_owner(|| {
+            let directory = self.sweep(system_identifier)?;
+            let name = self.free_names(&directory, system_identifier, taken_at, label)?.next().unwrap_or_default();
+            write_draft(snapshot, directory, &self.cluster_directory(system_identifier).join(name))
+        })?;
+        self.place(draft, system_identifier, taken_at, label)
     }
 
     /// A file that will be a generation of a cluster, to be written as whoever the store belongs to. What those left who were killed
@@ -176,11 +180,7 @@ impl SnapshotStore {
         label: Option<&str>,
     ) -> Result<Generation, Error> {
         let path = self.cluster_directory(system_identifier);
-        let free_names = |directory: &Directory| -> Result<FreeNames, Error> {
-            let generations = self.generations_in(directory, system_identifier)?;
-            let number = generations.first().map_or(0, |one| one.order().0);
-            Ok(FreeNames { taken_at, label: label.map(str::to_owned), number })
-        };
+        let free_names = |directory: &Directory| self.free_names(directory, system_identifier, taken_at, label);
         self.as_owner(|| {
             let directory = self.create_cluster_directory(system_identifier)?;
             // Among takes at once a number that was just free may be below those that were given meanwhile.
@@ -193,6 +193,19 @@ impl SnapshotStore {
             let name = Path::new(&name).file_stem().unwrap_or_default().to_string_lossy().into_owned();
             Ok(Generation { name, system_identifier, path, kind: EntryKind::File })
         })
+    }
+
+    /// What a new file may be called: its number comes after all that are there.
+    fn free_names(
+        &self,
+        directory: &Directory,
+        system_identifier: u64,
+        taken_at: Timestamp,
+        label: Option<&str>,
+    ) -> Result<FreeNames, Error> {
+        let generations = self.generations_in(directory, system_identifier)?;
+        let number = generations.first().map_or(0, |one| one.order().0);
+        Ok(FreeNames { taken_at, label: label.map(str::to_owned), number })
     }
 
     fn as_owner<T: Send>(&self, work: impl FnOnce() -> Result<T, Error> + Send) -> Result<T, Error> {
