@@ -84,7 +84,7 @@ fn compile_probe() {
         }
         Err(error) if error.kind() == ErrorKind::NotFound => {
             println!(
-                "cargo::warning=clang is missing, so `pgthaw waits` will have no program in the kernel: apt-get install clang"
+                "cargo::warning=clang is missing, so `pgthaw waits` will have no program in the kernel: apt-get install clang; touch build.rs"
             );
         }
         Err(error) => println!("cargo::error=clang cannot be run: {error}"),

@@ -39,9 +39,12 @@ fn explained(report: &Value) -> f64 {
     report["explained"].as_f64().unwrap()
 }
 
-/// The program in the kernel takes root, and a kernel that describes its types.
+/// The program in the kernel takes root, a kernel that describes its types, and clang where pgthaw was built.
 fn can_probe() -> bool {
     needs_root!();
+    if cfg!(not(probes)) {
+        untested!(machine: "clang was missing where pgthaw was built");
+    }
     if !std::path::Path::new("/sys/kernel/btf/vmlinux").exists() {
         untested!(machine: "the kernel does not describe its types");
     }
