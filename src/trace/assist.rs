@@ -71,7 +71,7 @@ impl Assist {
         let like = self.store.find_like(self.map.source.system_identifier, &self.label, &self.job)?;
         let mut remarks = like.remarks;
         let Some(film) = like.film else {
-            let decision = Decision::nothing(format!("there is no film called {} yet", self.label));
+            let decision = Decision::nothing(format!("there is no film called {} with anything in it yet", self.label));
             return Ok(Assisted { film: None, decision, preloaded: None, remarks });
         };
         let films: Vec<_> = like.alone.iter().chain([&film]).collect();

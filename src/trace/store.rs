@@ -134,6 +134,9 @@ impl FilmStore {
                 Err(error) => remarks.push(format!("film {} was passed over: {error}", one.name)),
             }
         }
+        let empty =
+            films.iter().map(|(one, _)| format!("film {} has nothing to bring: its job found all in memory", one.name));
+        remarks.extend(empty);
         Ok(Like { film: None, alone: None, name: String::new(), remarks })
     }
 

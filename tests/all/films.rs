@@ -116,6 +116,15 @@ test_every_version! {
 }
 
 #[test]
+fn a_film_in_which_nothing_came_is_told() {
+    let server = server(15);
+    run(&server, &["--like", "idle"], "SELECT 1");
+    let (_, receipt) = run(&server, &["--like", "idle"], "SELECT 1");
+    assert!(receipt["decision"]["reason"].as_str().unwrap().contains("with anything in it"), "{receipt:#}");
+    assert!(receipt["remarks"].to_string().contains("has nothing to bring"), "{receipt:#}");
+}
+
+#[test]
 fn a_film_of_a_rewritten_table_helps_with_the_others() {
     let mut server = server(15);
     make_cold(&mut server);
