@@ -34,4 +34,4 @@ pub use residency::{BarCell, Residency, compute_bar};
 pub use rollup::{Group, RolledUp, compute_groups};
 pub use selection::Selection;
 pub use snapshot::{Snapshot, SnapshotHeader, check_label};
-pub use snapshot_store::{Generation, NEWEST, SnapshotStore, is_path};
+pub use snapshot_store::{Generation, NEWEST, SnapshotStore, find_by_beginning, is_path};

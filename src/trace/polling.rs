@@ -268,14 +268,9 @@ impl Reading<'_> {
 
 /// Maximal runs of neighbouring blocks, in order.
 pub fn runs(blocks: &RoaringBitmap) -> Vec<BlockRange> {
-    let mut runs: Vec<BlockRange> = Vec::new();
-    for block in blocks.iter().map(u64::from) {
-        match runs.last_mut() {
-            Some(last) if last.end == block => last.end += 1,
-            _ => runs.push(BlockRange::new(block, block + 1)),
-        }
-    }
-    runs
+    let mut left = blocks.iter();
+    let next = || left.next_range().map(|run| BlockRange::new((*run.start()).into(), u64::from(*run.end()) + 1));
+    std::iter::from_fn(next).collect()
 }
 
 #[cfg(test)]

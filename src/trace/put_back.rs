@@ -1,7 +1,6 @@
 //! Puts the caches back to what they were before a job: only what it brought in goes, only what it pushed out comes back.
 
 use std::collections::HashMap;
-use std::path::Path;
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -10,15 +9,13 @@ use serde::Serialize;
 
 use super::Error;
 use super::journal::Left;
-use super::polling::runs;
 use super::record::Came;
 use crate::cache::{ForkMap, Map, MapInputs, RelationMap, TierState, Tiers, read_map_of};
-use crate::linux;
-use crate::linux::page_cache::{CachedFile, PageCache, read_resident_pages};
+use crate::linux::page_cache::PageCache;
 use crate::postgres::{DataDirectory, Database, RelationPath, Server};
-use crate::units::{Bytes, Fork, PageRange};
+use crate::units::{Bytes, Fork};
 use crate::warm::plan::Geometry;
-use crate::warm::restore::{Answer, Host, Place, Request, Restore, RestoreOptions, SystemRoom};
+use crate::warm::restore::{Answer, Files, Host, Place, Request, Restore, RestoreOptions, SystemRoom};
 use crate::warm::traffic::ServerTraffic;
 use crate::warm::{Control, PlannedDevice, Refusal, Sharing, SkipReason, TierReceipt, Unwatched};
 
@@ -100,25 +97,20 @@ impl PuttingBack<'_> {
     fn drop_brought(&self, before: &Map, brought: &Came, done: &mut PutBack) {
         let cached: HashMap<(&RelationPath, Fork), &RoaringBitmap> =
             before.forks().map(|(relation, fork)| ((&relation.path, fork.fork), &fork.os)).collect();
+        let geometry = Geometry { block_size: before.source.block_size, segment_blocks: before.source.segment_blocks };
+        let files = Files { cache: &*self.page_cache, directory: &self.directory.path, geometry };
         for ((path, fork), blocks) in brought {
             let own = cached.get(&(path, *fork)).map_or_else(|| blocks.clone(), |before| blocks - *before);
             if own.is_empty() || self.control.is_interrupted() {
                 continue;
             }
-            let dropping = Dropping {
-                page_cache: &*self.page_cache,
-                directory: &self.directory.path,
-                geometry: Geometry {
-                    block_size: before.source.block_size,
-                    segment_blocks: before.source.segment_blocks,
-                },
-            };
-            match dropping.apply(path, *fork, &own) {
-                Ok((there, stayed)) => {
-                    done.brought_bytes += there;
-                    done.stayed_bytes += stayed;
+            let dropped = files.drop_blocks(path, *fork, &own, |_, run| Ok(vec![files.pages(run)]));
+            match dropped.error {
+                None => {
+                    done.brought_bytes += dropped.before_bytes;
+                    done.stayed_bytes += dropped.after_bytes;
                 }
-                Err(error) => done.remarks.push(format!("what was brought in of {path} may still be there: {error}")),
+                Some(error) => done.remarks.push(format!("what was brought in of {path} may still be there: {error}")),
             }
         }
     }
@@ -188,66 +180,14 @@ fn compute_gone(before: &Map, now: &Map) -> Map {
     Map { relations, buffers: now.buffers.clone(), ..before.clone() }
 }
 
-/// Drops blocks of one cluster's files from the page cache.
-struct Dropping<'a> {
-    page_cache: &'a dyn PageCache,
-    directory: &'a Path,
-    geometry: Geometry,
-}
-
-impl Dropping<'_> {
-    /// Drops these blocks of a fork, and says how many bytes of them were there, and how many still are.
-    fn apply(&self, path: &RelationPath, fork: Fork, blocks: &RoaringBitmap) -> Result<(Bytes, Bytes), linux::Error> {
-        let segment_blocks = u64::from(self.geometry.segment_blocks);
-        let (mut there, mut stayed) = (Bytes(0), Bytes(0));
-        let last = blocks.max().map_or(0, u64::from);
-        for number in 0..=(last / segment_blocks) as u32 {
-            let first = u64::from(number) * segment_blocks;
-            let of_segment: Vec<PageRange> = runs(blocks)
-                .into_iter()
-                .filter(|run| run.end > first && run.start < first + segment_blocks)
-                .map(|run| (run.start.max(first) - first, run.end.min(first + segment_blocks) - first))
-                .map(|(start, end)| self.pages(start, end))
-                .collect();
-            if of_segment.is_empty() {
-                continue;
-            }
-            let Some(file) = self.page_cache.open(&path.segment_file(self.directory, fork, number))? else { break };
-            there += self.count(&*file, &of_segment)?;
-            of_segment.iter().try_for_each(|pages| file.apply_drop(*pages))?;
-            stayed += self.count(&*file, &of_segment)?;
-        }
-        Ok((there, stayed))
-    }
-
-    fn pages(&self, start: u64, end: u64) -> PageRange {
-        let (block_size, page_bytes) = (u64::from(self.geometry.block_size), self.page_cache.page_bytes());
-        PageRange::new(start * block_size / page_bytes, (end * block_size).div_ceil(page_bytes))
-    }
-
-    /// Bytes of these pages that are cached. Both lists are in order.
-    fn count(&self, file: &dyn CachedFile, wanted: &[PageRange]) -> Result<Bytes, linux::Error> {
-        let page_bytes = self.page_cache.page_bytes();
-        let mut cached = read_resident_pages(file, page_bytes)?.into_iter().peekable();
-        let mut pages = 0;
-        for want in wanted {
-            while let Some(run) = cached.peek() {
-                pages += run.end.min(want.end).saturating_sub(run.start.max(want.start));
-                if run.end > want.end {
-                    break;
-                }
-                cached.next();
-            }
-        }
-        Ok(Bytes(pages * page_bytes))
-    }
-}
-
 #[cfg(test)]
 mod tests {
+    use std::path::Path;
+
     use super::*;
     use crate::cache::fixtures::{map_of, relation};
     use crate::linux::page_cache::FakePageCache;
+    use crate::units::PageRange;
 
     fn fork(os: std::ops::Range<u32>, blocks: u64) -> ForkMap {
         ForkMap { os: os.collect(), ..ForkMap::empty(Fork::Main, blocks) }
@@ -270,11 +210,12 @@ mod tests {
         cache.insert(file, 100 * 8192, &[PageRange::new(0, 100)]);
         cache.pin(file, PageRange::new(20, 22));
         let geometry = Geometry { block_size: 8192, segment_blocks: 40 };
-        let dropping = Dropping { page_cache: &cache, directory: Path::new("/data"), geometry };
+        let files = Files { cache: &cache, directory: Path::new("/data"), geometry };
         let path = relation(1, fork(0..0, 1)).relation.path;
         let blocks: RoaringBitmap = (5..20).chain(39..45).chain(60..61).collect();
-        let (there, stayed) = dropping.apply(&path, Fork::Main, &blocks).unwrap();
-        assert_eq!((there, stayed), (Bytes(16 * 8192), Bytes(8192)));
+        let dropped = files.drop_blocks(&path, Fork::Main, &blocks, |_, run| Ok(vec![files.pages(run)]));
+        assert!(dropped.error.is_none());
+        assert_eq!((dropped.before_bytes, dropped.after_bytes), (Bytes(16 * 8192), Bytes(8192)));
         let expected = [PageRange::new(0, 10), PageRange::new(20, 22), PageRange::new(40, 78), PageRange::new(80, 100)];
         assert_eq!(cache.resident(file), expected);
     }

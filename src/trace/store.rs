@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use super::Error;
 use super::film::{Film, FilmHeader};
 use super::record::Recorded;
-use crate::cache::{Generation, NEWEST, SnapshotStore, is_path};
+use crate::cache::{Generation, NEWEST, SnapshotStore, find_by_beginning, is_path};
 use crate::files::{Draft, draft_beside};
 use crate::warm::state_directory;
 
@@ -92,16 +92,10 @@ impl FilmStore {
         if let Some(one) = films.iter().find(|one| name == NEWEST || one.label() == Some(name) || one.name == name) {
             return Ok(one.path.clone());
         }
-        let matching: Vec<&Generation> =
-            films.iter().filter(|one| !name.is_empty() && one.name.starts_with(name)).collect();
-        match matching.as_slice() {
-            [one] => Ok(one.path.clone()),
-            [] => Err(Error::UnknownFilm { name: name.to_owned(), directory: self.root().to_owned() }),
-            several => {
-                let candidates = several.iter().map(|one| one.name.clone()).collect();
-                Err(Error::AmbiguousFilm { name: name.to_owned(), candidates })
-            }
-        }
+        find_by_beginning(films, name).map(|one| one.path).map_err(|candidates| match candidates.is_empty() {
+            true => Error::UnknownFilm { name: name.to_owned(), directory: self.root().to_owned() },
+            false => Error::AmbiguousFilm { name: name.to_owned(), candidates },
+        })
     }
 
     /// The film under `label` that says best what `job` will touch: of those of the same command if there are any, the newest that has

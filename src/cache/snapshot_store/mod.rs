@@ -127,24 +127,14 @@ impl SnapshotStore {
         if generations.is_empty() {
             return Err(Error::NoSnapshot(directory));
         }
-        let mut matching: Vec<Generation> = match parse_age(name) {
-            Some(age) => generations.into_iter().skip(age).take(1).collect(),
-            // Every name begins with nothing: who says nothing, perhaps by a variable that is not set, means none.
-            None if name.is_empty() => Vec::new(),
-            None => generations.into_iter().filter(|one| one.name.starts_with(name)).collect(),
+        let found = match parse_age(name) {
+            Some(age) => generations.into_iter().nth(age).ok_or_else(Vec::new),
+            None => find_by_beginning(generations, name),
         };
-        // One that is called just so is meant, even if another's name goes on from there.
-        if let Some(exact) = matching.iter().position(|one| one.name == name) {
-            return Ok(matching.swap_remove(exact));
-        }
-        match matching.pop() {
-            Some(only) if matching.is_empty() => Ok(only),
-            Some(last) => {
-                let candidates = matching.iter().chain([&last]).map(|one| one.name.clone()).collect();
-                Err(Error::AmbiguousSnapshot { name: name.to_owned(), candidates })
-            }
-            None => Err(Error::UnknownSnapshot { name: name.to_owned(), directory }),
-        }
+        found.map_err(|candidates| match candidates.is_empty() {
+            true => Error::UnknownSnapshot { name: name.to_owned(), directory },
+            false => Error::AmbiguousSnapshot { name: name.to_owned(), candidates },
+        })
     }
 
     /// Writes a snapshot as the newest generation of its cluster. What a killed take left behind is swept first. Root writes
@@ -273,6 +263,19 @@ impl SnapshotStore {
         })
         .unwrap_or_else(Err)
         .map_err(|source| Error::file("remove", &generation.path, source))
+    }
+}
+
+/// The one generation whose name is this or begins so. Otherwise the names of all that it could be.
+pub fn find_by_beginning(generations: Vec<Generation>, name: &str) -> Result<Generation, Vec<String>> {
+    // Every name begins with nothing: who says nothing, perhaps by a variable that is not set, means none.
+    let begins = |one: &Generation| !name.is_empty() && one.name.starts_with(name);
+    let mut matching: Vec<Generation> = generations.into_iter().filter(begins).collect();
+    // One that is called just so is meant, even if another's name goes on from there.
+    let exact = matching.iter().position(|one| one.name == name);
+    match exact.or((matching.len() == 1).then_some(0)) {
+        Some(at) => Ok(matching.swap_remove(at)),
+        None => Err(matching.into_iter().map(|one| one.name).collect()),
     }
 }
 

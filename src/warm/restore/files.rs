@@ -10,7 +10,7 @@ use crate::linux;
 use crate::linux::extents::Extent;
 use crate::linux::page_cache::{CachedFile, PageCache, read_resident_pages};
 use crate::postgres::RelationPath;
-use crate::units::{BlockRange, Fork, PageRange};
+use crate::units::{BlockRange, Bytes, Fork, PageRange};
 use crate::warm::plan::{Geometry, Place};
 
 /// Files that the engine keeps open. More than the threads that read, fewer than any limit on open files.
@@ -22,6 +22,12 @@ pub struct Files<'a> {
     pub cache: &'a dyn PageCache,
     pub directory: &'a Path,
     pub geometry: Geometry,
+}
+
+impl std::fmt::Debug for Files<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Files").field("directory", &self.directory).finish_non_exhaustive()
+    }
 }
 
 /// Whose reads a plan's fork means.
@@ -39,6 +45,16 @@ pub struct Found {
     pub blocks: u64,
     /// The resident ones of the first blocks, as many as were asked about.
     pub resident: RoaringBitmap,
+}
+
+/// What became of blocks that were to be dropped.
+#[derive(Debug, Default)]
+pub struct Dropped {
+    /// Bytes of them that were cached before, and after.
+    pub before_bytes: Bytes,
+    pub after_bytes: Bytes,
+    /// The first thing that went wrong. What it was about stays, and is not counted.
+    pub error: Option<linux::Error>,
 }
 
 impl Files<'_> {
@@ -89,6 +105,54 @@ impl Files<'_> {
             places.extend(file.read_extents().unwrap_or_default().into_iter().map(place));
         }
         places
+    }
+
+    /// Drops pages of a fork from the page cache: of each run of `blocks`, within its segment, those that `choose` names.
+    pub fn drop_blocks(
+        &self,
+        path: &RelationPath,
+        fork: Fork,
+        blocks: &RoaringBitmap,
+        choose: impl Fn(&dyn CachedFile, BlockRange) -> Result<Vec<PageRange>, linux::Error>,
+    ) -> Dropped {
+        let segment_blocks = u64::from(self.geometry.segment_blocks);
+        let mut dropped = Dropped::default();
+        let mut blocks = blocks.clone();
+        while let Some(first) = blocks.min() {
+            let segment = u64::from(first) / segment_blocks;
+            let start = segment * segment_blocks;
+            let mut within = blocks.clone();
+            if let Ok(end) = u32::try_from(start + segment_blocks) {
+                within.remove_range(end..);
+            }
+            blocks -= &within;
+            let file = match self.open(path, fork, segment as u32) {
+                Ok(Some(file)) => file,
+                Ok(None) => continue,
+                Err(error) => {
+                    dropped.error.get_or_insert(error);
+                    continue;
+                }
+            };
+            let mut drop_pages = |pages: PageRange| {
+                let bytes = |cached: u64| Bytes(cached * self.cache.page_bytes());
+                let before = file.read_counts(pages)?.cached;
+                file.apply_drop(pages)?;
+                dropped.before_bytes += bytes(before);
+                dropped.after_bytes += bytes(file.read_counts(pages)?.cached);
+                Ok::<(), linux::Error>(())
+            };
+            let mut error = None;
+            let mut runs = within.iter();
+            while let Some(run) = runs.next_range() {
+                let run = BlockRange::new(u64::from(*run.start()) - start, u64::from(*run.end()) + 1 - start);
+                // The kernel keeps what it likes anyway: an error is no more than that.
+                let done = choose(&*file, run).and_then(|all| all.into_iter().try_for_each(&mut drop_pages));
+                error = error.or(done.err());
+            }
+            dropped.error = dropped.error.or(error);
+        }
+        dropped
     }
 
     /// The pages that hold blocks of a segment.

@@ -5,8 +5,7 @@ use roaring::RoaringBitmap;
 use super::files::{Files, ForkFile};
 use crate::linux;
 use crate::linux::page_cache::{Activity, CachedFile};
-use crate::postgres::RelationPath;
-use crate::units::{BlockRange, Bytes, Fork, PageRange};
+use crate::units::{BlockRange, Bytes, PageRange};
 use crate::warm::plan::WantedFork;
 use crate::warm::receipt::MemoryReceipt;
 
@@ -37,16 +36,9 @@ impl ReadOver<'_> {
             return sums;
         }
         for (file, over) in self.forks.iter().zip(&over) {
-            drop_blocks(
-                &self.files,
-                &file.path,
-                file.fork,
-                over,
-                |file, run| self.choose(file, run),
-                |before, after| {
-                    sums.let_go_bytes += Bytes(before.0.saturating_sub(after.0));
-                },
-            );
+            // What cannot be opened or seen stays, and is not counted.
+            let dropped = self.files.drop_blocks(&file.path, file.fork, over, |file, run| self.choose(file, run));
+            sums.let_go_bytes += Bytes(dropped.before_bytes.0.saturating_sub(dropped.after_bytes.0));
         }
         sums
     }
@@ -65,42 +57,5 @@ impl ReadOver<'_> {
             })?;
         }
         Ok(unused)
-    }
-}
-
-/// Drops pages of a fork: of each run of `blocks`, within its segment, those that `choose` names. Tells `count` how many bytes of them
-/// were cached before and are after. What cannot be opened or seen stays, and is not counted.
-pub fn drop_blocks(
-    files: &Files<'_>,
-    path: &RelationPath,
-    fork: Fork,
-    blocks: &RoaringBitmap,
-    choose: impl Fn(&dyn CachedFile, BlockRange) -> Result<Vec<PageRange>, linux::Error>,
-    mut count: impl FnMut(Bytes, Bytes),
-) {
-    let segment_blocks = u64::from(files.geometry.segment_blocks);
-    let mut blocks = blocks.clone();
-    while let Some(first) = blocks.min() {
-        let segment = u64::from(first) / segment_blocks;
-        let start = segment * segment_blocks;
-        let mut within = blocks.clone();
-        if let Ok(end) = u32::try_from(start + segment_blocks) {
-            within.remove_range(end..);
-        }
-        blocks -= &within;
-        let Ok(Some(file)) = files.open(path, fork, segment as u32) else { continue };
-        let mut drop_pages = |pages: PageRange| {
-            let bytes = |cached: u64| Bytes(cached * files.cache.page_bytes());
-            let before = file.read_counts(pages)?.cached;
-            file.apply_drop(pages)?;
-            count(bytes(before), bytes(file.read_counts(pages)?.cached));
-            Ok::<(), linux::Error>(())
-        };
-        let mut runs = within.iter();
-        while let Some(run) = runs.next_range() {
-            let run = BlockRange::new(u64::from(*run.start()) - start, u64::from(*run.end()) + 1 - start);
-            // The kernel keeps what it likes anyway: an error is no more than that.
-            let _ = choose(&*file, run).and_then(|all| all.into_iter().try_for_each(&mut drop_pages));
-        }
     }
 }

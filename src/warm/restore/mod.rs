@@ -33,6 +33,7 @@ use tokio::sync::{Notify, oneshot};
 use tokio::task::spawn_blocking;
 
 pub use entry::{Missing, Row};
+pub use files::Files;
 pub use governor::Governor;
 pub use host::{Host, SystemRoom, choose_room, join_memory_cgroup};
 pub use names::{Catalog, Found};
@@ -41,7 +42,6 @@ pub use pace::Pace;
 pub use request::{Request, compare_paths};
 
 use entry::{Entry, State};
-use files::Files;
 use os_tier::{Measured, OsTier, Pass};
 use request::Resolved;
 

@@ -3,7 +3,6 @@
 use roaring::RoaringBitmap;
 
 use super::files::Files;
-use super::let_go::drop_blocks;
 use crate::postgres::RelationPath;
 use crate::units::Fork;
 use crate::warm::receipt::NoDouble;
@@ -20,17 +19,9 @@ pub struct Buffered {
 pub fn apply_no_double(files: &Files<'_>, buffered: &[Buffered]) -> NoDouble {
     let mut sums = NoDouble::default();
     for one in buffered {
-        drop_blocks(
-            files,
-            &one.path,
-            one.fork,
-            &one.blocks,
-            |_, run| Ok(vec![files.pages(run)]),
-            |before, after| {
-                sums.cached_before_bytes += before;
-                sums.cached_after_bytes += after;
-            },
-        );
+        let dropped = files.drop_blocks(&one.path, one.fork, &one.blocks, |_, run| Ok(vec![files.pages(run)]));
+        sums.cached_before_bytes += dropped.before_bytes;
+        sums.cached_after_bytes += dropped.after_bytes;
     }
     sums
 }
