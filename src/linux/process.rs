@@ -36,6 +36,14 @@ pub fn read_cpu_time(pid: u32) -> Result<Duration, Error> {
     Ok(Duration::from_secs_f64(ticks / procfs::ticks_per_second() as f64))
 }
 
+/// Processor time that the main thread of a process has used so far, to the nanosecond (the kernel's
+/// Documentation/scheduler/sched-stats.rst, /proc/PID/schedstat).
+pub fn read_run_time(pid: u32) -> Result<Duration, Error> {
+    let stat = open(pid).and_then(|process| process.schedstat());
+    let stat = stat.map_err(|error| Error::proc("read /proc/PID/schedstat", error))?;
+    Ok(Duration::from_nanos(stat.sum_exec_runtime))
+}
+
 /// Processor time that a process has used so far, with that of the children that it has waited for.
 pub fn read_family_cpu_time(pid: u32) -> Result<Duration, Error> {
     let status = read_status(pid)?;

@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 
 use serde::Serialize;
 
-use crate::linux::process::{Busy, count_busy, is_alive, read_children, read_cpu_time, read_title};
+use crate::linux::process::{Busy, count_busy, is_alive, read_children, read_fetched_bytes, read_run_time, read_title};
 use crate::units::Bytes;
 
 /// How often the server's processes are looked at.
@@ -33,20 +33,20 @@ const EXPERIMENT_LASTS: Duration = Duration::from_millis(250);
 
 /// Reads in flight beside traffic, at least. Each makes a miss of the server's wait longer; fewer do not keep a cloud
 /// volume busy (docs/journal/2026-11-22-four-threads.md).
-const SHARED_DEPTH_MIN: usize = 4;
+const SHARED_DEPTH_MIN: usize = 6;
 
-/// To begin with: a cold server's misses take most of the reads, and the hottest is what comes first.
-const SHARED_DEPTH_START: usize = 6;
+/// Beside traffic that flows fewer are enough, for its misses are few.
+const FLOWING_DEPTH: usize = 4;
 
 /// And at most, whatever the bandwidth: beside more than these next to nothing is served.
 const SHARED_DEPTH_MAX: usize = 10;
 
 /// Below this part of the bandwidth that the device has shown, the server's own misses are in the way: each costs a read
 /// and splits one of ours.
-const PUSHED_BELOW: f64 = 0.85;
+const PUSHED_BELOW: f64 = 0.92;
 
 /// From this part on there is nothing to be gained by more.
-const REACHED_ABOVE: f64 = 0.92;
+const REACHED_ABOVE: f64 = 0.97;
 
 /// Part of the bandwidth that a gentle restore takes. Large reads at this rate take few of the device's reads per second.
 const GENTLE_SHARE: f64 = 0.3;
@@ -103,6 +103,11 @@ pub trait Traffic: Send + Sync {
     fn read_work(&self) -> Option<Duration> {
         None
     }
+
+    /// Bytes that those of them have fetched from storage so far which live now; `None` where it is not known.
+    fn read_fetched(&self) -> Option<Bytes> {
+        None
+    }
 }
 
 /// How much a restore may have in flight, and how fast.
@@ -155,25 +160,30 @@ pub struct SharedDepth(usize);
 
 impl Default for SharedDepth {
     fn default() -> SharedDepth {
-        SharedDepth(SHARED_DEPTH_START)
+        SharedDepth(SHARED_DEPTH_MIN)
     }
 }
 
 impl SharedDepth {
-    /// After a while in which `achieved` bytes per second were read of the `possible` ones.
+    /// After a while in which the device gave `achieved` bytes per second, to all, of the `possible` ones.
     pub fn adapt(&mut self, achieved: Bytes, possible: Bytes, threads: usize) {
         let share = achieved.seconds_at(possible);
         self.0 = match self.0 {
             depth if share < PUSHED_BELOW => (depth + depth.div_ceil(2)).min(SHARED_DEPTH_MAX).min(threads),
-            depth if share > REACHED_ABOVE => (depth / 2).max(SHARED_DEPTH_MIN),
+            depth if share > REACHED_ABOVE => (depth - 1).max(SHARED_DEPTH_MIN),
             depth => depth,
         };
+    }
+
+    /// Is it as many as it ever is?
+    pub fn is_most(self, threads: usize) -> bool {
+        self.0 >= SHARED_DEPTH_MAX.min(threads)
     }
 }
 
 impl Looks {
-    /// Adds a look, and says what to take the traffic for.
-    pub fn add(&mut self, now: Duration, busy: Busy) -> Load {
+    /// Adds a look, and says what to take the traffic for. Nothing is tried unless it `may_flow`.
+    pub fn add(&mut self, now: Duration, busy: Busy, may_flow: bool) -> Load {
         if self.is_experiment {
             return self.experiment(now, busy);
         }
@@ -185,7 +195,7 @@ impl Looks {
             _ if share < FLOWS_BELOW => Load::Flowing,
             _ => Load::Waiting,
         };
-        if self.load == Load::Waiting && now >= self.experiment_at + self.experiment_interval() {
+        if self.load == Load::Waiting && may_flow && now >= self.experiment_at + self.experiment_interval() {
             (self.is_experiment, self.experiment_at) = (true, now);
             return Load::Flowing;
         }
@@ -235,7 +245,7 @@ impl Sharing {
         match (self, load) {
             (Sharing::FullSpeed, _) | (_, Load::Idle) => Allowed { depth: threads, rate: None },
             (Sharing::Gentle, _) => Allowed { depth: 1, rate: rate(GENTLE_SHARE) },
-            (Sharing::Fair, Load::Flowing) => Allowed { depth, rate: rate(share) },
+            (Sharing::Fair, Load::Flowing) => Allowed { depth: depth.min(FLOWING_DEPTH), rate: rate(share) },
             (Sharing::Fair, Load::Waiting) => Allowed { depth, rate: None },
         }
     }
@@ -254,6 +264,8 @@ struct Backends {
     read_at: Option<Instant>,
     /// `None` while no postmaster is seen.
     pids: Option<Vec<u32>>,
+    /// How many there are for each that is looked at.
+    step: usize,
 }
 
 impl<P> fmt::Debug for ServerTraffic<P> {
@@ -274,8 +286,8 @@ impl<P: Fn() -> Option<u32> + Send + Sync> Traffic for ServerTraffic<P> {
         let mut backends = self.backends.lock().unwrap_or_else(PoisonError::into_inner);
         let interval = backends.interval();
         if backends.read_at.is_none_or(|at| at.elapsed() >= interval) {
-            let pids = (self.postmaster)().and_then(read_backends);
-            *backends = Backends { read_at: Some(Instant::now()), pids };
+            let (pids, step) = (self.postmaster)().and_then(read_backends).unzip();
+            *backends = Backends { read_at: Some(Instant::now()), pids, step: step.unwrap_or(1) };
         }
         backends.pids.as_deref().map(count_busy)
     }
@@ -283,7 +295,13 @@ impl<P: Fn() -> Option<u32> + Send + Sync> Traffic for ServerTraffic<P> {
     fn read_work(&self) -> Option<Duration> {
         let backends = self.backends.lock().unwrap_or_else(PoisonError::into_inner);
         let pids = backends.pids.as_deref()?;
-        Some(pids.iter().filter_map(|pid| read_cpu_time(*pid).ok()).sum())
+        Some(pids.iter().filter_map(|pid| read_run_time(*pid).ok()).sum())
+    }
+
+    fn read_fetched(&self) -> Option<Bytes> {
+        let backends = self.backends.lock().unwrap_or_else(PoisonError::into_inner);
+        let fetched: Bytes = backends.pids.as_deref()?.iter().filter_map(|pid| read_fetched_bytes(*pid).ok()).sum();
+        Some(Bytes(fetched.0 * backends.step as u64))
     }
 }
 
@@ -296,15 +314,16 @@ impl Backends {
     }
 }
 
-/// The server's processes that serve somebody: not those that write, which wait for the disk whenever they work.
-fn read_backends(postmaster: u32) -> Option<Vec<u32>> {
+/// The server's processes that serve somebody: not those that write, which wait for the disk whenever they work. Of many every nth,
+/// and n.
+fn read_backends(postmaster: u32) -> Option<(Vec<u32>, usize)> {
     let mut pids = read_children(postmaster).ok().filter(|_| is_alive(postmaster))?;
     pids.retain(|pid| {
         let title = read_title(*pid).unwrap_or_default();
         !["checkpointer", "background writer", "walwriter"].iter().any(|writer| title.contains(writer))
     });
     let step = pids.len().div_ceil(PROCESSES_MAX).max(1);
-    Some(pids.into_iter().step_by(step).collect())
+    Some((pids.into_iter().step_by(step).collect(), step))
 }
 
 #[cfg(test)]
@@ -319,7 +338,7 @@ mod tests {
         let times = (from_ms..to_ms).step_by(LOOK_INTERVAL.as_millis() as usize);
         times
             .map(|now| {
-                load = looks.add(Duration::from_millis(now), busy(load));
+                load = looks.add(Duration::from_millis(now), busy(load), true);
                 load
             })
             .collect()
@@ -367,11 +386,18 @@ mod tests {
     }
 
     #[test]
+    fn traffic_that_cannot_flow_is_not_tried() {
+        let mut looks = Looks::default();
+        let times = (0..20_000).step_by(LOOK_INTERVAL.as_millis() as usize).map(Duration::from_millis);
+        assert!(times.map(|now| looks.add(now, busy(8, 0), false)).all(|load| load == Load::Waiting));
+    }
+
+    #[test]
     fn who_flows_is_left_a_little_and_who_waits_is_left_nothing() {
         let fair = |load| Sharing::Fair.allow(load, BANDWIDTH, SharedDepth::default(), 16, 0.9);
         assert_eq!(fair(Load::Idle), Allowed { depth: 16, rate: None });
-        assert_eq!(fair(Load::Waiting), Allowed { depth: SHARED_DEPTH_START, rate: None });
-        assert_eq!(fair(Load::Flowing), Allowed { depth: SHARED_DEPTH_START, rate: Some(Bytes(90_000_000)) });
+        assert_eq!(fair(Load::Waiting), Allowed { depth: SHARED_DEPTH_MIN, rate: None });
+        assert_eq!(fair(Load::Flowing), Allowed { depth: FLOWING_DEPTH, rate: Some(Bytes(90_000_000)) });
     }
 
     #[test]
@@ -391,11 +417,11 @@ mod tests {
             (0..times).for_each(|_| depth.adapt(Bytes(achieved), BANDWIDTH, 16));
             depth.0
         };
-        assert_eq!(adapt(100_000_000, 5), 4);
-        assert_eq!(adapt(80_000_000, 1), 6);
-        assert_eq!(adapt(90_000_000, 5), 6);
+        assert_eq!(adapt(100_000_000, 5), 6);
+        assert_eq!(adapt(80_000_000, 1), 9);
+        assert_eq!(adapt(95_000_000, 5), 9);
         assert_eq!(adapt(80_000_000, 9), 10);
-        assert_eq!(adapt(99_000_000, 20), 4);
+        assert_eq!(adapt(99_000_000, 20), 6);
     }
 
     #[test]

@@ -127,6 +127,7 @@ impl Engine<'_> {
     /// Reads until the plan is done or outdated, or there is a reason to stop.
     pub fn run(&self) -> Outcome {
         let started = Instant::now();
+        self.governor.begin_plan(self.plan.forecast().read_bytes);
         let (mix, again) = (Mix::new(self.plan), VecDeque::new());
         let work = Work {
             engine: self,
@@ -174,6 +175,7 @@ impl Work<'_> {
             };
             if slice.is_some() {
                 self.engine.watcher.advance(self.bytes(read.range));
+                self.engine.governor.take(self.bytes(read.range));
             }
             let done = if self.has_failed(read.fork) { Ok(0) } else { self.apply(read, &mut buffer) };
             let loaded = done.unwrap_or_else(|error| {

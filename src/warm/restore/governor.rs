@@ -5,14 +5,17 @@ use std::sync::{Mutex, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use super::appetite::Appetite;
+use super::bandwidth::{Bandwidth, Beside, Stretch};
 use super::climb::{Climb, SHARE_MAX};
+use super::given::Given;
 use super::pace::Pace;
 use crate::linux::process::Busy;
 use crate::units::Bytes;
 use crate::warm::plan::Situation;
 use crate::warm::receipt::TrafficReceipt;
 use crate::warm::traffic::{Allowed, LOOK_INTERVAL, Load, Looks, SharedDepth, Sharing, Traffic};
-use crate::warm::{Control, PlannedDevice, ProfileSource};
+use crate::warm::{Control, PlannedDevice};
 
 /// How long reads at full speed are counted for one opinion on the device's bandwidth.
 const BANDWIDTH_SPAN: Duration = Duration::from_millis(500);
@@ -20,11 +23,17 @@ const BANDWIDTH_SPAN: Duration = Duration::from_millis(500);
 /// What is left out before: a limit, and a volume with burst credit, gives more at first than it goes on to give.
 const BURST_SPAN: Duration = Duration::from_millis(200);
 
-/// Less than this part of what the profile says is no measurement of the device: such a stretch was of a few small files.
-const BANDWIDTH_SHARE_MIN: f64 = 0.25;
-
 /// How long reads are counted to tell what the device is short of.
 const SHORTAGE_SPAN: Duration = Duration::from_millis(200);
+
+/// How often it is asked what the server fetches.
+const OTHERS_INTERVAL: Duration = Duration::from_millis(100);
+
+/// A bandwidth that was seen beside others is the device's only if fewer than this part of its reads per second were used.
+const READS_USED_MAX: f64 = 0.5;
+
+/// When so little is left that others wait no longer than this for its end, they wait for its end.
+const LAST_STRETCH: Duration = Duration::from_millis(1500);
 
 /// Less than this part of the bandwidth from large reads: something else than bytes is what the device is short of.
 const SHORT_OF_READS_RATIO: f64 = 0.85;
@@ -57,8 +66,14 @@ pub struct Governor {
     /// Bytes that were read so far, and the reads that brought them.
     read_bytes: AtomicU64,
     reads: AtomicU64,
+    /// Bytes of the plan that nobody has begun to read.
+    left_bytes: AtomicU64,
+    /// Bytes that the server has fetched from the device meanwhile.
+    others_bytes: AtomicU64,
     /// A mean read of at least so many bytes shows what bandwidth the device has.
     large_read: Bytes,
+    /// Of the device's profile.
+    reads_per_second: f64,
     /// Reads are slower than the device because the user wants it.
     is_limited: bool,
     /// The device is short of reads rather than of bytes, by what a fifth of a second at full speed brought.
@@ -79,13 +94,7 @@ pub struct Governor {
 /// What was seen of device and traffic.
 #[derive(Debug)]
 struct Seen {
-    /// The device's bandwidth; that of its profile until there is a measurement.
-    bandwidth: Bytes,
-    /// Is the bandwidth known? It is, too, when the user or a probe told it: what comes beside traffic is no better opinion.
-    is_measured: bool,
-    /// What the stretch before brought, and the same if it was undisturbed.
-    before: Option<Bytes>,
-    undisturbed: Option<Bytes>,
+    bandwidth: Bandwidth,
     shared_depth: SharedDepth,
     climb: Climb,
     receipt: TrafficReceipt,
@@ -95,28 +104,8 @@ struct Seen {
 #[derive(Clone, Copy, Debug)]
 struct Window {
     start: Instant,
-    read_before: u64,
-    reads_before: u64,
+    before: Given,
     is_burst: bool,
-}
-
-impl Seen {
-    /// What half a second at full speed brought. The first measurement of large reads counts for more than the profile, later ones
-    /// when two of them are faster, for after a lull a limit gives more than it goes on to give; or when two, which nobody disturbed,
-    /// are slower: a volume's credit is used up.
-    fn learn(&mut self, achieved: Bytes, is_large: bool, is_undisturbed: bool) {
-        let is_measurement = achieved.seconds_at(self.bandwidth) >= BANDWIDTH_SHARE_MIN;
-        let before = self.undisturbed.take();
-        let sustained = self.before.replace(achieved).map_or(Bytes(0), |before| before.min(achieved));
-        self.undisturbed = (is_large && is_undisturbed && is_measurement).then_some(achieved);
-        if let (Some(before), Some(now)) = (before, self.undisturbed) {
-            (self.bandwidth, self.is_measured) = (before.max(now), true);
-        } else if !self.is_measured && is_measurement && is_large {
-            (self.bandwidth, self.is_measured) = (achieved, true);
-        } else {
-            self.bandwidth = self.bandwidth.max(sustained);
-        }
-    }
 }
 
 impl Governor {
@@ -130,7 +119,10 @@ impl Governor {
             depth: AtomicUsize::new(0),
             read_bytes: AtomicU64::new(0),
             reads: AtomicU64::new(0),
+            left_bytes: AtomicU64::new(u64::MAX),
+            others_bytes: AtomicU64::new(0),
             large_read: Bytes(device.profile.largest_read.0 / 2),
+            reads_per_second: device.profile.reads_per_second,
             is_limited: max_rate.is_some(),
             is_short_of_reads: AtomicBool::new(max_rate.is_none()),
             read_worth: AtomicU64::new(100),
@@ -139,10 +131,7 @@ impl Governor {
             may_have_server: AtomicBool::new(true),
             is_seen: AtomicBool::new(false),
             seen: Mutex::new(Seen {
-                bandwidth,
-                is_measured: device.source != ProfileSource::Default,
-                before: None,
-                undisturbed: None,
+                bandwidth: Bandwidth::new(device),
                 shared_depth: SharedDepth::default(),
                 climb: Climb::default(),
                 receipt: TrafficReceipt { sharing, ..TrafficReceipt::default() },
@@ -200,6 +189,17 @@ impl Governor {
         self.pace.wait(bytes, control);
     }
 
+    /// So many bytes of a plan are to be read.
+    pub fn begin_plan(&self, bytes: Bytes) {
+        self.left_bytes.store(bytes.0, Ordering::Relaxed);
+    }
+
+    /// A read of so many bytes goes out.
+    pub fn take(&self, bytes: u64) {
+        let _ =
+            self.left_bytes.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |left| Some(left.saturating_sub(bytes)));
+    }
+
     /// So many bytes came from the device.
     pub fn advance(&self, read: u64) {
         self.read_bytes.fetch_add(read, Ordering::Relaxed);
@@ -212,22 +212,46 @@ impl Governor {
             Situation::Alone => Load::Idle,
             Situation::Shared => Load::Waiting,
         });
-        let (mut window, mut stretch, mut seen_busy) = (None, None, 0_u32);
+        let (mut window, mut stretch, mut fetched, mut seen_busy) = (None, None, None, 0_u32);
+        let mut appetite = Appetite::default();
         let started = Instant::now();
         let mut looked_at = started;
         while !is_done.load(Ordering::Relaxed) {
-            let (load, busy) = self.look(&mut looks, started.elapsed(), traffic);
+            let (load, busy) = self.look(&mut looks, started.elapsed(), appetite.may_flow, traffic);
             let load = self.distrust(load, started.elapsed());
             let busy = busy.running + busy.waiting;
             seen_busy = if busy == 0 { seen_busy.saturating_sub(1) } else { (seen_busy + busy).min(BUSY_MIN) };
             self.judge_situation(load, seen_busy);
             self.climb(load, started.elapsed(), traffic);
+            fetched = self.count_others(fetched, traffic);
+            appetite.look(traffic, self.reads_per_second);
             let allowed = self.allow(load);
             window = self.measure(window, load, allowed);
             stretch = self.judge_shortage(stretch, allowed);
             self.count(load, allowed, looked_at.elapsed());
             looked_at = Instant::now();
             thread::sleep(LOOK_INTERVAL);
+        }
+    }
+
+    /// Counts what the server fetches from the device. Takes and returns when that was asked last, and what was fetched by then. What
+    /// a process fetched that has ended since is not known.
+    fn count_others(&self, before: Option<(Instant, Bytes)>, traffic: &dyn Traffic) -> Option<(Instant, Bytes)> {
+        if before.is_some_and(|(at, _)| at.elapsed() < OTHERS_INTERVAL) {
+            return before;
+        }
+        let fetched = traffic.read_fetched()?;
+        if let Some((_, before)) = before {
+            self.others_bytes.fetch_add(fetched.0.saturating_sub(before.0), Ordering::Relaxed);
+        }
+        Some((Instant::now(), fetched))
+    }
+
+    fn given(&self) -> Given {
+        Given {
+            read_bytes: self.read_bytes.load(Ordering::Relaxed),
+            reads: self.reads.load(Ordering::Relaxed),
+            others_bytes: self.others_bytes.load(Ordering::Relaxed),
         }
     }
 
@@ -242,13 +266,13 @@ impl Governor {
     }
 
     /// One look at the traffic.
-    fn look(&self, looks: &mut Looks, now: Duration, traffic: &dyn Traffic) -> (Load, Busy) {
+    fn look(&self, looks: &mut Looks, now: Duration, may_flow: bool, traffic: &dyn Traffic) -> (Load, Busy) {
         let busy = traffic.read_busy();
         if busy.is_some() {
             self.is_seen.store(true, Ordering::Relaxed);
         }
         let busy = busy.unwrap_or_default();
-        (looks.add(now, busy), busy)
+        (looks.add(now, busy, may_flow), busy)
     }
 
     /// Whether others are there decides what is planned, so a moment of somebody's work does not count.
@@ -308,9 +332,13 @@ impl Governor {
     fn allow(&self, load: Load) -> Allowed {
         let (bandwidth, shared_depth, share) = {
             let seen = self.lock();
-            (seen.bandwidth, seen.shared_depth, seen.climb.share())
+            (seen.bandwidth.bytes(), seen.shared_depth, seen.climb.share())
         };
-        let allowed = self.sharing.allow(load, bandwidth, shared_depth, self.threads, share);
+        let mut allowed = self.sharing.allow(load, bandwidth, shared_depth, self.threads, share);
+        let left = Bytes(self.left_bytes.load(Ordering::Relaxed)).seconds_at(bandwidth);
+        if (self.sharing, load) == (Sharing::Fair, Load::Waiting) && left < LAST_STRETCH.as_secs_f64() {
+            allowed.depth = self.threads;
+        }
         self.apply(allowed);
         allowed
     }
@@ -323,14 +351,12 @@ impl Governor {
     /// The fastest half second at full speed is what the device can give, and what the others are measured against. Takes
     /// and returns the window that is being counted.
     fn measure(&self, window: Option<Window>, load: Load, allowed: Allowed) -> Option<Window> {
-        let read_now = self.read_bytes.load(Ordering::Relaxed);
-        let reads_before = self.reads.load(Ordering::Relaxed);
-        let next = |is_burst| Some(Window { start: Instant::now(), read_before: read_now, reads_before, is_burst });
         if allowed.rate.is_some() {
-            // Who was held back only a little has no credit to burst with afterwards.
-            return if self.is_held_back(allowed) { None } else { next(false) };
+            return None;
         }
-        let Some(Window { start, read_before, is_burst, .. }) = window else { return next(true) };
+        let now = self.given();
+        let next = |is_burst| Some(Window { start: Instant::now(), before: now, is_burst });
+        let Some(Window { start, before, is_burst }) = window else { return next(true) };
         let elapsed = start.elapsed();
         if is_burst && elapsed >= BURST_SPAN {
             return next(false);
@@ -338,12 +364,20 @@ impl Governor {
         if is_burst || elapsed < BANDWIDTH_SPAN {
             return window;
         }
-        let achieved = Bytes(((read_now - read_before) as f64 / elapsed.as_secs_f64()) as u64);
-        let is_large = self.shows_bandwidth(window);
+        let given = now.since(before);
+        let achieved = Bytes((given.bytes() as f64 / elapsed.as_secs_f64()) as u64);
+        let used = given.device_reads() / elapsed.as_secs_f64();
         let mut seen = self.lock();
-        seen.learn(achieved, is_large, load == Load::Idle);
-        if load == Load::Waiting && seen.is_measured {
-            let possible = seen.bandwidth;
+        let beside = match load {
+            Load::Idle => Beside::Nobody,
+            _ if seen.shared_depth.is_most(self.threads) && used < READS_USED_MAX * self.reads_per_second => {
+                Beside::OthersPushed
+            }
+            _ => Beside::Others,
+        };
+        seen.bandwidth.learn(Stretch { achieved, is_large: self.are_large(given), beside });
+        if load == Load::Waiting {
+            let possible = seen.bandwidth.bytes();
             seen.shared_depth.adapt(achieved, possible, self.threads);
         }
         next(false)
@@ -352,26 +386,26 @@ impl Governor {
     /// Is so little allowed, by the user or beside the traffic, that what comes says nothing of the device?
     fn is_held_back(&self, allowed: Allowed) -> bool {
         self.is_limited
-            || allowed.rate.is_some_and(|rate| rate.seconds_at(self.lock().bandwidth) < SHORT_OF_READS_RATIO)
+            || allowed.rate.is_some_and(|rate| rate.seconds_at(self.lock().bandwidth.bytes()) < SHORT_OF_READS_RATIO)
     }
 
     /// Finds out what the device is short of. Takes and returns when the stretch that is being counted began, and what was
-    /// read by then.
+    /// given by then.
     fn judge_shortage(&self, stretch: Option<(Instant, u64)>, allowed: Allowed) -> Option<(Instant, u64)> {
-        let read_now = self.read_bytes.load(Ordering::Relaxed);
-        let next = Some((Instant::now(), read_now));
+        let given_now = self.given().bytes();
+        let next = Some((Instant::now(), given_now));
         if self.is_held_back(allowed) {
             self.is_short_of_reads.store(false, Ordering::Relaxed);
             self.read_worth.store(100, Ordering::Relaxed);
             return None;
         }
-        let Some((start, read_before)) = stretch else { return next };
+        let Some((start, given_before)) = stretch else { return next };
         let elapsed = start.elapsed();
         if elapsed < SHORTAGE_SPAN {
             return stretch;
         }
-        let possible = self.lock().bandwidth.0 as f64 * elapsed.as_secs_f64();
-        let share = (read_now - read_before) as f64 / possible;
+        let possible = self.lock().bandwidth.bytes().0 as f64 * elapsed.as_secs_f64();
+        let share = (given_now - given_before) as f64 / possible;
         self.is_short_of_reads.store(share < SHORT_OF_READS_RATIO, Ordering::Relaxed);
         self.read_worth.store((self.worth_after(share) * 100.0) as u64, Ordering::Relaxed);
         next
@@ -387,17 +421,14 @@ impl Governor {
         }
     }
 
-    /// Were the reads since the window's start large ones, at the device's own speed?
-    fn shows_bandwidth(&self, window: Option<Window>) -> bool {
-        let Some(Window { read_before, reads_before, .. }) = window.filter(|_| !self.is_limited) else { return false };
-        let read = self.read_bytes.load(Ordering::Relaxed) - read_before;
-        let reads = self.reads.load(Ordering::Relaxed) - reads_before;
-        reads > 0 && read / reads >= self.large_read.0
+    /// Were these reads large ones, at the device's own speed?
+    fn are_large(&self, given: Given) -> bool {
+        !self.is_limited && given.reads > 0 && given.read_bytes / given.reads >= self.large_read.0
     }
 
     fn count(&self, load: Load, allowed: Allowed, lasted: Duration) {
         let mut seen = self.lock();
-        let bandwidth = seen.bandwidth;
+        let bandwidth = seen.bandwidth.bytes();
         let receipt = &mut seen.receipt;
         let seconds = lasted.as_secs_f64();
         match load {
@@ -419,7 +450,7 @@ impl Governor {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::warm::DeviceProfile;
+    use crate::warm::{DeviceProfile, ProfileSource};
 
     struct Fixed(Option<Busy>);
 
@@ -433,7 +464,7 @@ mod tests {
     fn load_of(governor: &Governor, busy: Option<Busy>) -> Load {
         let mut looks = Looks::default();
         let times = (0..2000).step_by(LOOK_INTERVAL.as_millis() as usize).map(Duration::from_millis);
-        times.map(|now| governor.distrust(governor.look(&mut looks, now, &Fixed(busy)).0, now)).last().unwrap()
+        times.map(|now| governor.distrust(governor.look(&mut looks, now, true, &Fixed(busy)).0, now)).last().unwrap()
     }
 
     #[test]
@@ -457,63 +488,60 @@ mod tests {
     }
 
     #[test]
-    fn a_stretch_of_small_files_is_no_measurement_of_the_device() {
-        let device = planned(ProfileSource::Default);
-        let governor = Governor::new(Sharing::Fair, 16, None, device);
-        let mut seen = governor.lock();
-        seen.learn(Bytes(0), false, false);
-        seen.learn(Bytes(1_000_000), true, false);
-        assert_eq!(seen.bandwidth, device.profile.bandwidth, "a restore never comes to a stop");
-        seen.learn(Bytes(100_000_000), false, false);
-        assert_eq!(seen.bandwidth, device.profile.bandwidth, "small reads are short of something else");
-        seen.learn(Bytes(90_000_000), true, false);
-        assert_eq!(seen.bandwidth, Bytes(90_000_000), "measured on the device itself");
-        seen.learn(Bytes(80_000_000), true, false);
-        assert_eq!(seen.bandwidth, Bytes(90_000_000));
-        seen.learn(Bytes(2_000_000_000), false, false);
-        assert_eq!(seen.bandwidth, Bytes(90_000_000), "after a lull a limit gives more at first");
-        seen.learn(Bytes(1_900_000_000), false, false);
-        assert_eq!(seen.bandwidth, Bytes(1_900_000_000));
-    }
-
-    #[test]
-    fn what_was_told_of_the_device_is_not_forgotten_beside_traffic() {
-        let governor = Governor::new(Sharing::Fair, 16, None, planned(ProfileSource::Told));
-        let told = governor.lock().bandwidth;
-        governor.lock().learn(Bytes(told.0 / 2), true, false);
-        assert_eq!(governor.lock().bandwidth, told);
-        (0..2).for_each(|_| governor.lock().learn(Bytes(told.0 * 2), true, false));
-        assert_eq!(governor.lock().bandwidth, Bytes(told.0 * 2));
-    }
-
-    #[test]
-    fn a_bandwidth_that_is_no_longer_there_is_forgotten_when_nobody_disturbs() {
-        let governor = Governor::new(Sharing::Fair, 16, None, planned(ProfileSource::Told));
-        let mut seen = governor.lock();
-        let told = seen.bandwidth;
-        let (half, tenth) = (Bytes(told.0 / 2), Bytes(told.0 / 10));
-        for (achieved, is_undisturbed) in [(half, true), (half, false), (half, true), (tenth, true), (half, true)] {
-            seen.learn(achieved, true, is_undisturbed);
-            assert_eq!(seen.bandwidth, told, "one stretch, or one of small files, is no proof");
-        }
-        seen.learn(Bytes(half.0 - 1), true, true);
-        assert_eq!(seen.bandwidth, half, "the faster of two");
-        (0..2).for_each(|_| seen.learn(told, true, false));
-        assert_eq!(seen.bandwidth, told);
-    }
-
-    #[test]
     fn only_large_reads_at_the_devices_own_speed_show_its_bandwidth() {
         let shows = |max_rate, reads: u64, bytes: u64| {
             let governor = Governor::new(Sharing::Fair, 16, max_rate, planned(ProfileSource::Told));
-            let window = Window { start: Instant::now(), read_before: 0, reads_before: 0, is_burst: false };
             (0..reads).for_each(|_| governor.advance(bytes));
-            governor.shows_bandwidth(Some(window))
+            governor.are_large(governor.given())
         };
         assert!(shows(None, 10, 256 << 10));
         assert!(!shows(None, 10, 8 << 10));
         assert!(!shows(None, 0, 0));
         assert!(!shows(Some(Bytes(1 << 20)), 10, 256 << 10));
+    }
+
+    #[test]
+    fn for_the_end_of_a_restore_others_wait() {
+        let governor = Governor::new(Sharing::Fair, 16, None, planned(ProfileSource::Told));
+        let depth = |governor: &Governor, load| governor.allow(load).depth;
+        let second = governor.lock().bandwidth.bytes();
+        governor.begin_plan(Bytes(second.0 * 2));
+        assert!(depth(&governor, Load::Waiting) < 16);
+        governor.take(second.0);
+        assert_eq!(depth(&governor, Load::Waiting), 16);
+        assert!(depth(&governor, Load::Flowing) < 16, "they do not wait");
+        governor.take(u64::MAX);
+        assert_eq!(depth(&governor, Load::Waiting), 16);
+        let gentle = Governor::new(Sharing::Gentle, 16, None, planned(ProfileSource::Told));
+        gentle.begin_plan(Bytes(0));
+        assert_eq!(depth(&gentle, Load::Waiting), 1);
+    }
+
+    #[test]
+    fn what_the_server_fetches_is_of_the_devices_bandwidth_too() {
+        struct Fetching(AtomicU64);
+        impl Traffic for Fetching {
+            fn read_busy(&self) -> Option<Busy> {
+                None
+            }
+            fn read_fetched(&self) -> Option<Bytes> {
+                Some(Bytes(self.0.load(Ordering::Relaxed)))
+            }
+        }
+        let governor = Governor::new(Sharing::Fair, 16, None, planned(ProfileSource::Told));
+        let server = Fetching(AtomicU64::new(1000));
+        let long_ago = |fetched| Instant::now().checked_sub(OTHERS_INTERVAL).map(|at| (at, fetched));
+        let before = governor.count_others(None, &server);
+        assert_eq!(governor.given().bytes(), 0, "what was before is not known");
+        server.0.store(5000, Ordering::Relaxed);
+        governor.count_others(before, &server);
+        assert_eq!(governor.given().bytes(), 0, "it was asked a moment ago");
+        governor.count_others(long_ago(Bytes(1000)), &server);
+        governor.advance(300);
+        assert_eq!(governor.given().bytes(), 4300);
+        governor.count_others(long_ago(Bytes(9000)), &server);
+        assert_eq!(governor.given().bytes(), 4300, "a process took what it fetched along");
+        assert!(governor.count_others(long_ago(Bytes(9000)), &Fixed(None)).is_none());
     }
 
     #[test]

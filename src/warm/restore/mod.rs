@@ -4,12 +4,15 @@
 //! asked for anything. Meanwhile the server answers; what was not where the snapshot says is looked up by name and read
 //! in a second pass. Then shared_buffers are filled, from a page cache that is warm by now.
 
+mod appetite;
+mod bandwidth;
 mod climb;
 mod engine;
 mod entry;
 mod files;
 #[cfg(fuzzing)]
 pub mod fuzzing;
+mod given;
 mod governor;
 mod host;
 mod let_go;
