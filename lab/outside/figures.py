@@ -23,6 +23,13 @@ def count_transactions(told):
     return counted
 
 
+def add_seconds(streams):
+    """What several pgbenches told [[(arrived, until, tps)]], second by second -> [(the last has arrived, transactions of all)]. A second
+    that one of them did not tell is none."""
+    counted = [count_transactions(told) for told in streams]
+    return [(max(arrived for arrived, _ in same), sum(count for _, count in same)) for same in zip(*counted)]
+
+
 def interpolate(points, at):
     """The value of a growing count [(seconds, count)] at a moment between two readings, by a straight line."""
     before = points[0]

@@ -13,6 +13,12 @@ def steady_reads(per_second):
 
 
 class Figures(unittest.TestCase):
+    def test_several_loads_are_one(self):
+        one = [(1.1, 1.0, 100.0), (2.1, 2.0, 200.0), (3.1, 3.0, 1.0)]
+        other = [(1.2, 1.0, 10.0), (2.0, 2.0, 20.0)]
+        self.assertEqual(figures.add_seconds([one, other]), [(1.2, 110), (2.1, 220)])
+        self.assertEqual(figures.add_seconds([]), [])
+
     def test_progress_of_every_version_is_read_and_nothing_else(self):
         self.assertEqual(figures.parse_progress("progress: 2.0 s, 523.9 tps, lat 7.528 ms stddev 24.786, 0 failed"), (2.0, 523.9))
         self.assertEqual(figures.parse_progress("progress: 10.0 s, 0.0 tps, lat -nan ms stddev -nan"), (10.0, 0.0))
