@@ -1,6 +1,6 @@
 //! Makes what the program embeds: the report's front end (`web/dist/`) when it is missing or older than its sources, and the
-//! program that `waits` loads into the kernel. A package that carries `web/dist/` needs no npm. Where clang is missing, pgthaw is
-//! built without the program in the kernel, and says so when somebody asks for it.
+//! programs that it loads into the kernel. A package that carries `web/dist/` needs no npm. Where clang is missing, pgthaw is built
+//! without programs in the kernel, and says so when somebody asks for one.
 #![allow(clippy::print_stdout)]
 
 use std::io::ErrorKind;
@@ -16,15 +16,18 @@ const BUNDLE: &str = "web/dist/report.js.sha256";
 
 const INSTALLED: &str = "web/node_modules/.package-lock.json";
 
-/// The program in the kernel. Whoever includes what it is compiled to does so under the condition `probes`.
-const PROBE: &str = "src/observe/probes/time/time.bpf.c";
+/// Where the programs in the kernel are: of each name `NAME/NAME.bpf.c`, and what they share. Whoever includes what they are compiled to
+/// does so under the condition `probes`.
+const PROBES_DIRECTORY: &str = "src/observe/probes";
+
+const PROBES: [&str; 1] = ["time"];
 
 fn main() {
     embed_bundle();
     println!("cargo::rustc-check-cfg=cfg(probes)");
-    println!("cargo::rerun-if-changed={PROBE}");
-    if std::env::var_os("CARGO_FEATURE_EBPF").is_some() {
-        compile_probe();
+    println!("cargo::rerun-if-changed={PROBES_DIRECTORY}");
+    if std::env::var_os("CARGO_FEATURE_EBPF").is_some() && PROBES.iter().all(|name| compile_probe(name)) {
+        println!("cargo::rustc-cfg=probes");
     }
 }
 
@@ -70,23 +73,26 @@ fn run_npm(arguments: &[&str]) -> Result<(), String> {
     Err(format!("{command} failed: {said}"))
 }
 
-fn compile_probe() {
-    let object = PathBuf::from(std::env::var_os("OUT_DIR").unwrap_or_default()).join("time.bpf.o");
+/// Compiles the program of this name. `false` where that cannot be done, which is said.
+fn compile_probe(name: &str) -> bool {
+    let source = format!("{PROBES_DIRECTORY}/{name}/{name}.bpf.c");
+    let object = PathBuf::from(std::env::var_os("OUT_DIR").unwrap_or_default()).join(format!("{name}.bpf.o"));
     let clang = Command::new("clang")
-        .args(["-O2", "-g", "-target", "bpf", "-mcpu=v3", "-Wall", "-Werror", "-c", PROBE, "-o"])
+        .args(["-O2", "-g", "-target", "bpf", "-mcpu=v3", "-Wall", "-Werror", "-c", &source, "-o"])
         .arg(object)
         .output();
     match clang {
-        Ok(output) if output.status.success() => println!("cargo::rustc-cfg=probes"),
+        Ok(output) if output.status.success() => return true,
         Ok(output) => {
             let said = String::from_utf8_lossy(&output.stderr).trim().replace('\n', "; ");
-            println!("cargo::error=clang cannot compile {PROBE}: {said}");
+            println!("cargo::error=clang cannot compile {source}: {said}");
         }
         Err(error) if error.kind() == ErrorKind::NotFound => {
             println!(
-                "cargo::warning=clang is missing, so `pgthaw waits` will have no program in the kernel: apt-get install clang; touch build.rs"
+                "cargo::warning=clang is missing, so pgthaw will have no programs in the kernel: apt-get install clang; touch build.rs"
             );
         }
         Err(error) => println!("cargo::error=clang cannot be run: {error}"),
     }
+    false
 }

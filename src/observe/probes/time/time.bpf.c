@@ -3,29 +3,9 @@
 // A process that is followed has a slot. Its slot says what it does since when; whatever ends that charges the time to it. So
 // the times of a slot add up to its life, whatever happens. User space maps the slots and reads each under its sequence
 // count. slot.rs has the same layout.
-//
-// The kernel's structures are declared with the members that are used alone; the loader finds where they are (CO-RE).
 
-typedef unsigned int u32;
-typedef unsigned long long u64;
+#include "../kernel.h"
 
-#define SEC(name) __attribute__((section(name), used))
-#define INLINE static inline __attribute__((always_inline))
-#define CORE __attribute__((preserve_access_index))
-#define __uint(name, value) int(*name)[value]
-#define __type(name, value) typeof(value) *name
-// Keeps clang from merging what the verifier wants to see apart.
-#define HIDE(value) asm volatile("" : "+r"(value))
-
-// include/uapi/linux/bpf.h: numbers of helpers, types of maps, flags.
-static void *(*const bpf_map_lookup_elem)(void *map, const void *key) = (void *)1;
-static long (*const bpf_map_update_elem)(void *map, const void *key, const void *value, u64 flags) = (void *)2;
-static long (*const bpf_map_delete_elem)(void *map, const void *key) = (void *)3;
-static u64 (*const bpf_ktime_get_ns)(void) = (void *)5;
-static u64 (*const bpf_get_current_pid_tgid)(void) = (void *)14;
-static long (*const bpf_map_pop_elem)(void *map, void *value) = (void *)88;
-static long (*const bpf_probe_read_user)(void *to, u32 bytes, const void *from) = (void *)112;
-enum { MAP_HASH = 1, MAP_ARRAY = 2, MAP_QUEUE = 22, MMAPABLE = 1 << 10, ANY = 0 };
 enum { MSG_PEEK = 2 };
 
 struct sched_entity {
@@ -127,9 +107,6 @@ struct {
 // Where the server's `my_wait_event_info` is, in every one of its processes; and whose children they are.
 const volatile u64 wait_event_address = 0;
 const volatile u32 postmaster_pid = 0;
-
-// Dual, for helpers that the kernel gives to the GPL alone.
-char _license[] SEC("license") = "Dual MIT/GPL";
 
 INLINE struct slot *find_slot(u32 pid)
 {

@@ -1,0 +1,29 @@
+// What every program for the kernel here begins with: types, sections, maps, and the helpers that the kernel offers.
+//
+// The kernel's structures are declared by each program, with the members that it uses alone; the loader finds where they are (CO-RE).
+
+#pragma once
+
+typedef unsigned int u32;
+typedef unsigned long long u64;
+
+#define SEC(name) __attribute__((section(name), used))
+#define INLINE static inline __attribute__((always_inline))
+#define CORE __attribute__((preserve_access_index))
+#define __uint(name, value) int(*name)[value]
+#define __type(name, value) typeof(value) *name
+// Keeps clang from merging what the verifier wants to see apart.
+#define HIDE(value) asm volatile("" : "+r"(value))
+
+// include/uapi/linux/bpf.h: numbers of helpers, types of maps, flags.
+static void *(*const bpf_map_lookup_elem)(void *map, const void *key) = (void *)1;
+static long (*const bpf_map_update_elem)(void *map, const void *key, const void *value, u64 flags) = (void *)2;
+static long (*const bpf_map_delete_elem)(void *map, const void *key) = (void *)3;
+static u64 (*const bpf_ktime_get_ns)(void) = (void *)5;
+static u64 (*const bpf_get_current_pid_tgid)(void) = (void *)14;
+static long (*const bpf_map_pop_elem)(void *map, void *value) = (void *)88;
+static long (*const bpf_probe_read_user)(void *to, u32 bytes, const void *from) = (void *)112;
+enum { MAP_HASH = 1, MAP_ARRAY = 2, MAP_QUEUE = 22, MMAPABLE = 1 << 10, ANY = 0 };
+
+// Dual, for helpers that the kernel gives to the GPL alone.
+char _license[] SEC("license") = "Dual MIT/GPL";
