@@ -9,7 +9,8 @@ use super::appetite::Appetite;
 use super::bandwidth::{Bandwidth, Beside, Stretch};
 use super::climb::{Climb, SHARE_MAX};
 use super::given::Given;
-use super::pace::Pace;
+use super::others::Others;
+use super::pace::{Pace, Rate};
 use crate::linux::process::Busy;
 use crate::units::Bytes;
 use crate::warm::plan::Situation;
@@ -25,9 +26,6 @@ const BURST_SPAN: Duration = Duration::from_millis(200);
 
 /// How long reads are counted to tell what the device is short of.
 const SHORTAGE_SPAN: Duration = Duration::from_millis(200);
-
-/// How often it is asked what the server fetches.
-const OTHERS_INTERVAL: Duration = Duration::from_millis(100);
 
 /// A bandwidth that was seen beside others is the device's only if fewer than this part of its reads per second were used.
 const READS_USED_MAX: f64 = 0.5;
@@ -74,6 +72,7 @@ pub struct Governor {
     large_read: Bytes,
     /// Of the device's profile.
     reads_per_second: f64,
+    profile_bandwidth: f64,
     /// Reads are slower than the device because the user wants it.
     is_limited: bool,
     /// The device is short of reads rather than of bytes, by what a fifth of a second at full speed brought.
@@ -97,6 +96,7 @@ struct Seen {
     bandwidth: Bandwidth,
     shared_depth: SharedDepth,
     climb: Climb,
+    others: Others,
     receipt: TrafficReceipt,
 }
 
@@ -123,6 +123,7 @@ impl Governor {
             others_bytes: AtomicU64::new(0),
             large_read: Bytes(device.profile.largest_read.0 / 2),
             reads_per_second: device.profile.reads_per_second,
+            profile_bandwidth: bandwidth.0.max(1) as f64,
             is_limited: max_rate.is_some(),
             is_short_of_reads: AtomicBool::new(max_rate.is_none()),
             read_worth: AtomicU64::new(100),
@@ -134,6 +135,7 @@ impl Governor {
                 bandwidth: Bandwidth::new(device),
                 shared_depth: SharedDepth::default(),
                 climb: Climb::default(),
+                others: Others::default(),
                 receipt: TrafficReceipt { sharing, ..TrafficReceipt::default() },
             }),
         };
@@ -212,7 +214,7 @@ impl Governor {
             Situation::Alone => Load::Idle,
             Situation::Shared => Load::Waiting,
         });
-        let (mut window, mut stretch, mut fetched, mut seen_busy) = (None, None, None, 0_u32);
+        let (mut window, mut stretch, mut seen_busy) = (None, None, 0_u32);
         let mut appetite = Appetite::default();
         let started = Instant::now();
         let mut looked_at = started;
@@ -223,7 +225,7 @@ impl Governor {
             seen_busy = if busy == 0 { seen_busy.saturating_sub(1) } else { (seen_busy + busy).min(BUSY_MIN) };
             self.judge_situation(load, seen_busy);
             self.climb(load, started.elapsed(), traffic);
-            fetched = self.count_others(fetched, traffic);
+            self.count_others(traffic);
             appetite.look(traffic, self.reads_per_second);
             let allowed = self.allow(load);
             window = self.measure(window, load, allowed);
@@ -234,17 +236,10 @@ impl Governor {
         }
     }
 
-    /// Counts what the server fetches from the device. Takes and returns when that was asked last, and what was fetched by then. What
-    /// a process fetched that has ended since is not known.
-    fn count_others(&self, before: Option<(Instant, Bytes)>, traffic: &dyn Traffic) -> Option<(Instant, Bytes)> {
-        if before.is_some_and(|(at, _)| at.elapsed() < OTHERS_INTERVAL) {
-            return before;
-        }
-        let fetched = traffic.read_fetched()?;
-        if let Some((_, before)) = before {
-            self.others_bytes.fetch_add(fetched.0.saturating_sub(before.0), Ordering::Relaxed);
-        }
-        Some((Instant::now(), fetched))
+    /// Counts what the server fetches from the device.
+    fn count_others(&self, traffic: &dyn Traffic) {
+        let more = self.lock().others.look(traffic);
+        self.others_bytes.fetch_add(more, Ordering::Relaxed);
     }
 
     fn given(&self) -> Given {
@@ -345,7 +340,19 @@ impl Governor {
 
     fn apply(&self, allowed: Allowed) {
         self.depth.store(allowed.depth, Ordering::Relaxed);
-        self.pace.set_rate(allowed.rate);
+        self.pace.set_rate(allowed.rate.map(|rate| self.beside_others(rate)));
+    }
+
+    /// A restore's part, of which the server's own misses take theirs. Who is gentle takes a small part as it is.
+    fn beside_others(&self, rate: Bytes) -> Rate {
+        if self.sharing == Sharing::Gentle {
+            return Rate { bytes: rate, reads: None };
+        }
+        let seen = self.lock();
+        let bandwidth = seen.bandwidth.bytes().0.max(1) as f64;
+        // Of a device that has shown more bytes than its profile has, more reads are to be expected too.
+        let reads = self.reads_per_second * (bandwidth / self.profile_bandwidth).max(1.0) * rate.0 as f64 / bandwidth;
+        seen.others.leave(Rate { bytes: rate, reads: Some(reads) })
     }
 
     /// The fastest half second at full speed is what the device can give, and what the others are measured against. Takes
@@ -515,33 +522,6 @@ mod tests {
         let gentle = Governor::new(Sharing::Gentle, 16, None, planned(ProfileSource::Told));
         gentle.begin_plan(Bytes(0));
         assert_eq!(depth(&gentle, Load::Waiting), 1);
-    }
-
-    #[test]
-    fn what_the_server_fetches_is_of_the_devices_bandwidth_too() {
-        struct Fetching(AtomicU64);
-        impl Traffic for Fetching {
-            fn read_busy(&self) -> Option<Busy> {
-                None
-            }
-            fn read_fetched(&self) -> Option<Bytes> {
-                Some(Bytes(self.0.load(Ordering::Relaxed)))
-            }
-        }
-        let governor = Governor::new(Sharing::Fair, 16, None, planned(ProfileSource::Told));
-        let server = Fetching(AtomicU64::new(1000));
-        let long_ago = |fetched| Instant::now().checked_sub(OTHERS_INTERVAL).map(|at| (at, fetched));
-        let before = governor.count_others(None, &server);
-        assert_eq!(governor.given().bytes(), 0, "what was before is not known");
-        server.0.store(5000, Ordering::Relaxed);
-        governor.count_others(before, &server);
-        assert_eq!(governor.given().bytes(), 0, "it was asked a moment ago");
-        governor.count_others(long_ago(Bytes(1000)), &server);
-        governor.advance(300);
-        assert_eq!(governor.given().bytes(), 4300);
-        governor.count_others(long_ago(Bytes(9000)), &server);
-        assert_eq!(governor.given().bytes(), 4300, "a process took what it fetched along");
-        assert!(governor.count_others(long_ago(Bytes(9000)), &Fixed(None)).is_none());
     }
 
     #[test]

@@ -20,6 +20,7 @@ mod measure;
 mod names;
 mod no_double;
 mod os_tier;
+mod others;
 mod pace;
 mod read_over;
 mod request;

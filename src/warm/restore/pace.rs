@@ -1,4 +1,4 @@
-//! At most so many bytes a second, over all threads together.
+//! At most so many bytes and reads a second, over all threads together.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::thread;
@@ -19,23 +19,40 @@ pub struct Pace {
     turns: Mutex<Turns>,
 }
 
+/// What may be read in a second.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Rate {
+    pub bytes: Bytes,
+    /// `None`: as many as these bytes take.
+    pub reads: Option<f64>,
+}
+
 #[derive(Debug)]
 struct Turns {
-    rate: Option<Bytes>,
-    free_at: Instant,
+    rate: Option<Rate>,
+    /// For the bytes that were handed out, and for the reads.
+    bytes_free_at: Instant,
+    reads_free_at: Instant,
 }
 
 impl Pace {
     pub fn new(max_rate: Option<Bytes>) -> Pace {
-        Pace { max_rate, turns: Mutex::new(Turns { rate: max_rate, free_at: Instant::now() }) }
+        let (rate, now) = (max_rate.map(|bytes| Rate { bytes, reads: None }), Instant::now());
+        Pace { max_rate, turns: Mutex::new(Turns { rate, bytes_free_at: now, reads_free_at: now }) }
     }
 
-    /// From now on at most this many bytes per second; `None`: as many as the user allows.
-    pub fn set_rate(&self, rate: Option<Bytes>) {
-        let rate = [rate, self.max_rate].into_iter().flatten().min();
+    /// From now on at most this much per second; `None`: as much as the user allows. What was handed out and not used yet counts at the
+    /// new rate.
+    pub fn set_rate(&self, rate: Option<Rate>) {
+        let rate = match (rate, self.max_rate) {
+            (Some(rate), max) => Some(Rate { bytes: max.map_or(rate.bytes, |max| max.min(rate.bytes)), ..rate }),
+            (None, max) => max.map(|bytes| Rate { bytes, reads: None }),
+        };
         let mut turns = self.lock();
         if turns.rate != rate {
-            *turns = Turns { rate, free_at: Instant::now() };
+            let now = Instant::now();
+            let [bytes, reads] = turns.rescaled(rate, now);
+            *turns = Turns { rate, bytes_free_at: now + bytes, reads_free_at: now + reads };
         }
     }
 
@@ -61,14 +78,29 @@ impl Pace {
     /// The moment from which the read may begin. What was not used in the past is lost.
     fn take_turn(&self, bytes: Bytes) -> Option<Instant> {
         let mut turns = self.lock();
-        let lasts = Duration::from_secs_f64(bytes.seconds_at(turns.rate?));
-        let turn = turns.free_at.max(Instant::now());
-        turns.free_at = turn + lasts;
+        let rate = turns.rate?;
+        let turn = turns.bytes_free_at.max(turns.reads_free_at).max(Instant::now());
+        turns.bytes_free_at = turns.bytes_free_at.max(turn) + Duration::from_secs_f64(bytes.seconds_at(rate.bytes));
+        if let Some(reads) = rate.reads {
+            turns.reads_free_at = turns.reads_free_at.max(turn) + Duration::from_secs_f64(1.0 / reads);
+        }
         Some(turn)
     }
 
     fn lock(&self) -> MutexGuard<'_, Turns> {
         self.turns.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Turns {
+    /// How long what was handed out takes from now on, bytes and reads, at another rate.
+    fn rescaled(&self, rate: Option<Rate>, now: Instant) -> [Duration; 2] {
+        let left = |free_at: Instant| free_at.saturating_duration_since(now);
+        let scaled = |left: Duration, ratio: Option<f64>| ratio.map_or(Duration::ZERO, |ratio| left.mul_f64(ratio));
+        let (old, new) = (self.rate, rate);
+        let bytes = old.zip(new).map(|(old, new)| old.bytes.0 as f64 / new.bytes.0.max(1) as f64);
+        let reads = old.and_then(|old| old.reads).zip(new.and_then(|new| new.reads)).map(|(old, new)| old / new);
+        [scaled(left(self.bytes_free_at), bytes), scaled(left(self.reads_free_at), reads)]
     }
 }
 
@@ -84,23 +116,36 @@ mod tests {
         assert_eq!(pace.take_turn(Bytes(3000)).unwrap(), first + Duration::from_secs(6));
     }
 
+    fn bytes(bytes: u64) -> Option<Rate> {
+        Some(Rate { bytes: Bytes(bytes), reads: None })
+    }
+
     #[test]
-    fn a_new_rate_forgets_the_turns_of_the_old_one() {
+    fn what_was_handed_out_counts_at_a_new_rate() {
         let pace = Pace::new(None);
         assert_eq!(pace.take_turn(Bytes(1 << 40)), None);
-        pace.set_rate(Some(Bytes(1)));
-        pace.take_turn(Bytes(1 << 30)).unwrap();
-        pace.set_rate(Some(Bytes(1000)));
-        let turn = pace.take_turn(Bytes(1)).unwrap();
-        assert!(turn <= Instant::now(), "the first turn at a new rate is now");
+        pace.set_rate(bytes(1));
+        let first = pace.take_turn(Bytes(50_000)).unwrap();
+        pace.set_rate(bytes(1000));
+        let wait = pace.take_turn(Bytes(1)).unwrap() - first;
+        assert!((49.0..=50.0).contains(&wait.as_secs_f64()), "{wait:?}");
         pace.set_rate(None);
         assert_eq!(pace.take_turn(Bytes(1)), None);
     }
 
     #[test]
+    fn the_dearer_of_bytes_and_reads_decides() {
+        let pace = Pace::new(None);
+        pace.set_rate(Some(Rate { bytes: Bytes(1000), reads: Some(2.0) }));
+        let first = pace.take_turn(Bytes(1)).unwrap();
+        assert_eq!(pace.take_turn(Bytes(3000)).unwrap(), first + Duration::from_millis(500));
+        assert_eq!(pace.take_turn(Bytes(1)).unwrap(), first + Duration::from_millis(3500));
+    }
+
+    #[test]
     fn the_users_limit_holds_whatever_is_asked_for() {
         let pace = Pace::new(Some(Bytes(10)));
-        pace.set_rate(Some(Bytes(1000)));
+        pace.set_rate(bytes(1000));
         let first = pace.take_turn(Bytes(10)).unwrap();
         assert_eq!(pace.take_turn(Bytes(10)).unwrap(), first + Duration::from_secs(1));
         pace.set_rate(None);

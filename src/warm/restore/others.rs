@@ -1,0 +1,119 @@
+//! What the server fetches from the device beside a restore, and what that leaves.
+
+use std::time::{Duration, Instant};
+
+use super::appetite::MISS_BYTES;
+use super::pace::Rate;
+use crate::units::Bytes;
+use crate::warm::traffic::Traffic;
+
+/// How often it is asked what the server fetches.
+const INTERVAL: Duration = Duration::from_millis(100);
+
+/// A restore goes on: others take no more than the rest of its part.
+const LEFT_MIN: f64 = 0.25;
+
+/// What others fetch.
+#[derive(Debug, Default)]
+pub struct Others {
+    /// When it was asked last, and what was fetched by then.
+    before: Option<(Instant, Bytes)>,
+    /// Bytes per second, of late.
+    rate: f64,
+}
+
+impl Others {
+    /// Asks, unless it was asked a moment ago. Returns the bytes that came since the last time; what a process fetched that has ended since
+    /// is not known.
+    pub fn look(&mut self, traffic: &dyn Traffic) -> u64 {
+        self.look_at(traffic, Instant::now())
+    }
+
+    fn look_at(&mut self, traffic: &dyn Traffic, now: Instant) -> u64 {
+        if self.before.is_some_and(|(at, _)| now.saturating_duration_since(at) < INTERVAL) {
+            return 0;
+        }
+        let Some(fetched) = traffic.read_fetched() else {
+            *self = Others::default();
+            return 0;
+        };
+        let Some((at, before)) = self.before.replace((now, fetched)) else { return 0 };
+        let more = fetched.0.saturating_sub(before.0);
+        self.rate = (self.rate + more as f64 / now.saturating_duration_since(at).as_secs_f64()) / 2.0;
+        more
+    }
+
+    /// What is left to a restore of a rate that is meant for all: the server's own misses are part of it, in bytes and in reads.
+    /// Otherwise the two of them saturate the device, and each miss waits for that.
+    pub fn leave(&self, all: Rate) -> Rate {
+        Rate {
+            bytes: Bytes(left_of(all.bytes.0 as f64, self.rate).max(1.0) as u64),
+            reads: all.reads.map(|reads| left_of(reads, self.rate / MISS_BYTES)),
+        }
+    }
+}
+
+fn left_of(all: f64, others: f64) -> f64 {
+    (all - others).max(all * LEFT_MIN)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::cell::Cell;
+    use std::sync::Mutex;
+
+    use super::*;
+    use crate::linux::process::Busy;
+
+    /// Bytes that were fetched so far; `None`: nobody knows.
+    struct Fetching(Mutex<Cell<Option<u64>>>);
+
+    impl Fetching {
+        fn set(&self, bytes: Option<u64>) {
+            self.0.lock().unwrap().set(bytes);
+        }
+    }
+
+    impl Traffic for Fetching {
+        fn read_busy(&self) -> Option<Busy> {
+            None
+        }
+        fn read_fetched(&self) -> Option<Bytes> {
+            self.0.lock().unwrap().get().map(Bytes)
+        }
+    }
+
+    #[test]
+    fn what_came_since_the_last_look_is_told() {
+        let server = Fetching(Mutex::new(Cell::new(Some(1000))));
+        let (mut others, start) = (Others::default(), Instant::now());
+        let at = |tenths: u32| start + INTERVAL * tenths;
+        assert_eq!(others.look_at(&server, at(0)), 0, "what was before is not known");
+        server.set(Some(5000));
+        assert_eq!(others.look_at(&server, at(0)), 0, "it was asked a moment ago");
+        assert_eq!(others.look_at(&server, at(1)), 4000);
+        server.set(Some(3000));
+        assert_eq!(others.look_at(&server, at(2)), 0, "a process took what it fetched along");
+        server.set(None);
+        assert_eq!((others.look_at(&server, at(3)), others.rate), (0, 0.0));
+    }
+
+    #[test]
+    fn the_servers_own_misses_are_part_of_what_a_restore_takes() {
+        let server = Fetching(Mutex::new(Cell::new(Some(0))));
+        let (mut others, start) = (Others::default(), Instant::now());
+        let all = Rate { bytes: Bytes(100_000_000), reads: Some(3000.0) };
+        assert_eq!(others.leave(all), all);
+        let mut fetch = |tenths: u32, bytes: u64| {
+            server.set(Some(bytes));
+            others.look_at(&server, start + INTERVAL * tenths);
+            others.leave(all)
+        };
+        fetch(0, 0);
+        // 1000 misses a second, for long enough.
+        let beside = (1..20).map(|tenths| fetch(tenths, u64::from(tenths) * 819_200)).last().unwrap();
+        assert!((91_700_000..91_900_000).contains(&beside.bytes.0), "{beside:?}");
+        assert!((1999.0..2001.0).contains(&beside.reads.unwrap()), "{beside:?}");
+        assert_eq!(fetch(20, 1 << 40), Rate { bytes: Bytes(25_000_000), reads: Some(750.0) }, "a restore goes on");
+    }
+}
