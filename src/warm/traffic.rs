@@ -35,6 +35,9 @@ const EXPERIMENT_LASTS: Duration = Duration::from_millis(250);
 /// volume busy (docs/journal/2026-11-22-four-threads.md).
 const SHARED_DEPTH_MIN: usize = 6;
 
+/// At first, while a cold server's misses take most of the reads, more are needed.
+const SHARED_DEPTH_FIRST: usize = 9;
+
 /// Beside traffic that flows fewer are enough, for its misses are few.
 const FLOWING_DEPTH: usize = 4;
 
@@ -160,7 +163,7 @@ pub struct SharedDepth(usize);
 
 impl Default for SharedDepth {
     fn default() -> SharedDepth {
-        SharedDepth(SHARED_DEPTH_MIN)
+        SharedDepth(SHARED_DEPTH_FIRST)
     }
 }
 
@@ -396,7 +399,7 @@ mod tests {
     fn who_flows_is_left_a_little_and_who_waits_is_left_nothing() {
         let fair = |load| Sharing::Fair.allow(load, BANDWIDTH, SharedDepth::default(), 16, 0.9);
         assert_eq!(fair(Load::Idle), Allowed { depth: 16, rate: None });
-        assert_eq!(fair(Load::Waiting), Allowed { depth: SHARED_DEPTH_MIN, rate: None });
+        assert_eq!(fair(Load::Waiting), Allowed { depth: SHARED_DEPTH_FIRST, rate: None });
         assert_eq!(fair(Load::Flowing), Allowed { depth: FLOWING_DEPTH, rate: Some(Bytes(90_000_000)) });
     }
 

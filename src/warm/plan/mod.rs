@@ -284,12 +284,15 @@ impl Plan {
         let seeks = self.forks.iter().any(|fork| !fork.places.is_empty());
         let is_one_sweep = seeks && self.situation == Situation::Alone;
         let places: Vec<u64> = if seeks { self.slices.iter().map(place).collect() } else { Vec::new() };
-        // Steps are kept by fork and block, so their index orders them where no place does.
+        // Of what is equally hot indexes come first: whoever looks for a row needs the index before it. Steps are kept by fork and
+        // block, so their index orders them where no place does.
+        let is_table = |step: &Step| !self.forks[self.slices[step.slice as usize].fork as usize].is_index;
         let key = |index: &u32| {
             let step = &self.steps[*index as usize];
             let precedence = (!seeks).then_some(step.precedence);
             let class = (!is_one_sweep).then(|| Reverse(density_class(step.link.density())));
-            (precedence, class, places.get(step.slice as usize), *index)
+            let is_table = (!seeks).then(|| is_table(step));
+            (precedence, class, is_table, places.get(step.slice as usize), *index)
         };
         let mut order: Vec<u32> = (0..self.steps.len() as u32).collect();
         order.sort_unstable_by_key(key);

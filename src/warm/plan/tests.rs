@@ -337,3 +337,19 @@ fn few_hot_blocks_scattered_among_cold_ones_get_a_pass_of_their_own() {
     let first: RoaringBitmap = all_reads(&plan).iter().take(6).map(|read| read.range.start as u32).collect();
     assert_eq!(first, hot);
 }
+
+#[test]
+fn of_what_is_equally_hot_indexes_come_first() {
+    let all: RoaringBitmap = (0..4096).collect();
+    let mut forks: Vec<WantedFork> = (0..2).map(|_| wanted(4096, vec![all.clone()], RoaringBitmap::new())).collect();
+    forks[1].is_index = true;
+    let order = |forks: &[WantedFork]| {
+        let geometry = Geometry { block_size: 8192, segment_blocks: 131_072 };
+        let plan = Plan::new(forks.to_vec(), geometry, DeviceProfile::default(), Situation::Shared, None);
+        all_reads(&plan).iter().map(|read| read.fork).collect::<Vec<_>>()
+    };
+    assert!(order(&forks).is_sorted_by_key(|fork| 1 - fork), "a row is looked for by its index");
+    forks[0].levels[0].0 = 4.0;
+    let hotter = order(&forks);
+    assert_eq!((hotter[0], hotter[1], hotter.last()), (1, 0, Some(&1)), "the head of the index, then the hotter table");
+}
