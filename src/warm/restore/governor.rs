@@ -220,7 +220,7 @@ impl Governor {
         let mut looked_at = started;
         while !is_done.load(Ordering::Relaxed) {
             let (load, busy) = self.look(&mut looks, started.elapsed(), appetite.may_flow, traffic);
-            let load = self.distrust(load, started.elapsed());
+            let load = self.reconsider(self.distrust(load, started.elapsed()));
             let busy = busy.running + busy.waiting;
             seen_busy = if busy == 0 { seen_busy.saturating_sub(1) } else { (seen_busy + busy).min(BUSY_MIN) };
             self.judge_situation(load, seen_busy);
@@ -319,6 +319,19 @@ impl Governor {
         }
     }
 
+    /// Who takes most of the reads himself may run most of the time and waits for the device all the same: getting done is what helps.
+    fn reconsider(&self, load: Load) -> Load {
+        let reads = self.expected_reads();
+        let is_short = self.sharing == Sharing::Fair && self.lock().others.are_short(reads);
+        if load == Load::Flowing && is_short { Load::Waiting } else { load }
+    }
+
+    /// Reads per second: of a device that has shown more bytes than its profile has, more reads are to be expected too.
+    fn expected_reads(&self) -> f64 {
+        let bandwidth = self.lock().bandwidth.bytes().0 as f64;
+        self.reads_per_second * (bandwidth / self.profile_bandwidth).max(1.0)
+    }
+
     /// What the traffic was like, and what it cost.
     pub fn receipt(&self) -> TrafficReceipt {
         self.lock().receipt
@@ -348,11 +361,10 @@ impl Governor {
         if self.sharing == Sharing::Gentle {
             return Rate { bytes: rate, reads: None };
         }
+        let reads = self.expected_reads();
         let seen = self.lock();
-        let bandwidth = seen.bandwidth.bytes().0.max(1) as f64;
-        // Of a device that has shown more bytes than its profile has, more reads are to be expected too.
-        let reads = self.reads_per_second * (bandwidth / self.profile_bandwidth).max(1.0) * rate.0 as f64 / bandwidth;
-        seen.others.leave(Rate { bytes: rate, reads: Some(reads) })
+        let share = rate.seconds_at(seen.bandwidth.bytes());
+        seen.others.leave(Rate { bytes: rate, reads: Some(reads * share) })
     }
 
     /// The fastest half second at full speed is what the device can give, and what the others are measured against. Takes

@@ -13,6 +13,9 @@ const INTERVAL: Duration = Duration::from_millis(100);
 /// A restore goes on: others take no more than the rest of its part.
 const LEFT_MIN: f64 = 0.25;
 
+/// Others that take more than this part of the device's reads are short of the device themselves, and wait whatever a restore leaves.
+const SHORT_ABOVE: f64 = 0.5;
+
 /// What others fetch.
 #[derive(Debug, Default)]
 pub struct Others {
@@ -41,6 +44,11 @@ impl Others {
         let more = fetched.0.saturating_sub(before.0);
         self.rate = (self.rate + more as f64 / now.saturating_duration_since(at).as_secs_f64()) / 2.0;
         more
+    }
+
+    /// Are they short of a device of so many reads a second, themselves?
+    pub fn are_short(&self, reads_per_second: f64) -> bool {
+        self.rate / MISS_BYTES > reads_per_second * SHORT_ABOVE
     }
 
     /// What is left to a restore of a rate that is meant for all: the server's own misses are part of it, in bytes and in reads.
@@ -115,5 +123,6 @@ mod tests {
         assert!((91_700_000..91_900_000).contains(&beside.bytes.0), "{beside:?}");
         assert!((1999.0..2001.0).contains(&beside.reads.unwrap()), "{beside:?}");
         assert_eq!(fetch(20, 1 << 40), Rate { bytes: Bytes(25_000_000), reads: Some(750.0) }, "a restore goes on");
+        assert!(others.are_short(3000.0) && !Others::default().are_short(3000.0));
     }
 }
