@@ -11,6 +11,7 @@ use crate::lab::{Error, Generator, Lab, Start, Stop};
 use crate::linux::cgroup::DiskLimit;
 use crate::linux::page_cache::PageCache as _;
 use crate::linux::{Devices, clock};
+use crate::observe::time::TimeSampler;
 use crate::observe::{
     BackendReads, BackendRole, Cadence, GaugeSampler, GaugeSources, MachineReading, Sampler, Sources, compute_seconds,
     compute_tenths,
@@ -57,6 +58,8 @@ pub struct Entrants<'a> {
     pub cadence: Cadence,
     /// Is the machine gauged each second?
     pub gauged: Option<Gauged>,
+    /// Accounts for the time of the server's processes, where that is wanted.
+    pub time: Option<TimeSampler>,
 }
 
 impl Entrants<'_> {
@@ -129,6 +132,7 @@ pub fn run_race(
     })?;
     let start_gauges = |gauged: &Gauged| gauged.start(lab, devices.clone(), generator_pids.clone(), start, seconds);
     let gauges = entrants.gauged.as_ref().map(start_gauges).transpose()?;
+    entrants.time.iter().for_each(|time| time.begin(start.monotonic, seconds));
     let machine_before = MachineReading::read(lab.postmaster_pid(), &devices);
     let probe = entrants.looker.map(|looker| looker.start(start.monotonic)).transpose()?;
     std::thread::sleep(start.monotonic.saturating_sub(clock::read_monotonic()));
@@ -147,7 +151,10 @@ pub fn run_race(
     if is_early {
         generator.end_early();
     }
-    let os_samples = gauges.map(|gauges| if is_early { gauges.stop() } else { gauges.finish() }).unwrap_or_default();
+    let time = entrants.time.map(|time| if is_early { time.stop() } else { time.finish() }).unwrap_or_default();
+    let mut os_samples =
+        gauges.map(|gauges| if is_early { gauges.stop() } else { gauges.finish() }).unwrap_or_default();
+    time.add_to(&mut os_samples);
     let readings = if is_early { sampler.stop()? } else { sampler.finish()? };
     // The first reading is that of the start.
     let seconds = entrants.seconds.min(readings.seconds.len().saturating_sub(1) as u32);
@@ -170,6 +177,7 @@ pub fn run_race(
         relations: readings.relations,
         generator_shares: watch.generator_shares,
         os_samples,
+        time: time.trial,
         head_start_bytes,
         seen,
         others,
