@@ -30,11 +30,14 @@ pub async fn open_time_source(
     }
 }
 
+/// `None` where SQL is all that is left.
+pub type LocalSource = Option<Box<dyn TimeSource>>;
+
 /// The same without SQL: `None` where that is wanted, or all that is left.
 pub fn open_local_source(
     wanted: Option<Tier>,
     postmaster_pid: Option<u32>,
-) -> Result<(Option<Box<dyn TimeSource>>, Vec<RefusedSource>), Error> {
+) -> Result<(LocalSource, Vec<RefusedSource>), Error> {
     let mut refused = Vec::new();
     for tier in [Tier::Bpf, Tier::Memory].into_iter().filter(|tier| wanted.is_none_or(|wanted| wanted == *tier)) {
         match open_local(tier, postmaster_pid) {

@@ -160,14 +160,7 @@ fn make_trial(sweep_id: &str, point: &Point, place: &Place, random: &mut StdRng)
         server_version: None,
         tps: transactions as f64 / f64::from(seconds),
         worst_second_tps: samples.iter().map(|sample| sample.transactions as f64).reduce(f64::min),
-        scripts: vec![ScriptLatency {
-            script: "tpcb-like".into(),
-            answered: transactions,
-            failed: 0,
-            skipped: 0,
-            response: latency.clone(),
-            service: None,
-        }],
+        scripts: vec![make_script(transactions, latency.clone())],
         latency: Some(latency),
         os_samples: (1..=seconds).map(|second| make_os_sample(second, clients, random)).collect(),
         waits: Waits::total(&wait_samples),
@@ -186,6 +179,10 @@ fn make_trial(sweep_id: &str, point: &Point, place: &Place, random: &mut StdRng)
         verdicts: Vec::new(),
         warnings: Vec::new(),
     }
+}
+
+fn make_script(answered: u64, response: LatencyHistogram) -> ScriptLatency {
+    ScriptLatency { script: "tpcb-like".into(), answered, failed: 0, skipped: 0, response, service: None }
 }
 
 fn database_bytes(point: &Point) -> Bytes {

@@ -76,7 +76,7 @@ mod tests {
         let total =
             TimeUse { running_seconds: 32.0, client_seconds: 608.0, handled_seconds: 40.0, ..TimeUse::default() };
         let time = TimeFigures { length_seconds: 10.0, total, ..TimeFigures::default() };
-        let spread = crate::verdict::Spread::of([Some(3200.0)].into_iter());
+        let spread = crate::verdict::Spread::of([Some(3200.0)]);
         let number = (0..4).find(|number| study.point(*number).clients == 64).unwrap();
         let points = [
             PointSummary { number: 0, ..PointSummary::default() },

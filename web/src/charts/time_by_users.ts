@@ -62,7 +62,7 @@ function option(view: View<StudyState>): EChartsOption {
       axisLabel: { show: place === 2, color: theme.soft, hideOverlap: true }, ...(place === 2 ? { name: "users", nameLocation: "middle" as const, nameGap: 26, nameTextStyle: { color: theme.soft } } : {}),
     })),
     yAxis: titles.map((_, place) => ({
-      gridIndex: place, min: 0, ...(place === 2 && isShare ? { max: 1 } : {}), splitNumber: 4, axisLabel: { color: theme.soft, formatter: renders[place], hideOverlap: true }, splitLine: { lineStyle: { color: theme.rule } }, axisLine: { show: false },
+      gridIndex: place, min: 0, ...(place === 2 && isShare ? { max: 1 } : {}), splitNumber: 4, axisLabel: { color: theme.soft, formatter: renders[place] ?? compact, hideOverlap: true }, splitLine: { lineStyle: { color: theme.rule } }, axisLine: { show: false },
     })),
     tooltip: tooltip(view),
     series: [
