@@ -24,7 +24,7 @@ impl ActivityReports {
     /// Of the server of this postmaster; `None` where its memory may not be read, or its program does not tell where.
     pub fn of(postmaster_pid: u32) -> Option<ActivityReports> {
         let address = find_variable(postmaster_pid, ENTRY).ok()?;
-        let is_readable = |pid: &u32| read_pointed(*pid, address).is_ok();
+        let is_readable = |pid: &u32| read_pointed(*pid, address, 0).is_ok();
         let children = read_children(postmaster_pid).ok()?;
         let reports = ActivityReports { postmaster_pid, address, counted: HashMap::new() };
         children.iter().any(is_readable).then_some(reports)
@@ -34,7 +34,7 @@ impl ActivityReports {
     pub fn look(&mut self) {
         for pid in read_children(self.postmaster_pid).unwrap_or_default() {
             // A process may end at any time, and some have no entry.
-            let Ok(now) = read_pointed(pid, self.address) else { continue };
+            let Ok(Some(now)) = read_pointed(pid, self.address, 0) else { continue };
             let (before, steps) = self.counted.get(&pid).copied().unwrap_or((now, 0));
             // A process of the same number may have come, with another entry.
             let added = Some(now.wrapping_sub(before)).filter(|added| *added < u32::MAX / 2).unwrap_or(0);

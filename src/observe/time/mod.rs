@@ -2,6 +2,7 @@
 
 mod account;
 mod activity;
+mod event_word;
 mod looks;
 mod memory_looks;
 mod names;
@@ -14,7 +15,8 @@ mod trial;
 mod watch;
 
 pub use account::{Accounting, By, Imperfect, StatisticName, TimeSecond, TimeShares, Who};
-pub use memory_looks::{MemoryLooks, WAIT_EVENT};
+pub use event_word::EventWord;
+pub use memory_looks::MemoryLooks;
 pub use names::WaitNames;
 pub use report::{LookingCost, NamedStatistic, TimeReport};
 pub use roster::Roster;

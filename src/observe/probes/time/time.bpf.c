@@ -110,8 +110,9 @@ struct {
     __type(value, u64);
 } lost SEC(".maps");
 
-// Where the server's `my_wait_event_info` is, in every one of its processes; and whose children they are.
-const volatile u64 wait_event_address = 0;
+// Where every process of the server has a pointer, and how far behind what it points to the event's number is; and whose children they are.
+const volatile u64 wait_event_pointer = 0;
+const volatile u64 wait_event_offset = 0;
 const volatile u32 postmaster_pid = 0;
 
 INLINE struct slot *find_slot(u32 pid)
@@ -228,9 +229,12 @@ INLINE u32 read_event(void)
 {
     u64 pointer = 0;
     u32 event = 0;
-    if (bpf_probe_read_user(&pointer, sizeof(pointer), (void *)wait_event_address))
+    if (bpf_probe_read_user(&pointer, sizeof(pointer), (void *)wait_event_pointer))
         return UNKNOWN;
-    if (bpf_probe_read_user(&event, sizeof(event), (void *)pointer))
+    // A process of PostgreSQL 13 that has no entry in shared memory, such as the postmaster.
+    if (!pointer)
+        return 0;
+    if (bpf_probe_read_user(&event, sizeof(event), (void *)(pointer + wait_event_offset)))
         return UNKNOWN;
     return event;
 }
