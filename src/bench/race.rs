@@ -11,11 +11,12 @@ use crate::lab::{Error, Generator, Lab, Start, Stop};
 use crate::linux::cgroup::DiskLimit;
 use crate::linux::page_cache::PageCache as _;
 use crate::linux::{Devices, clock};
+use crate::observe::time::TimeSampler;
 use crate::observe::{
     BackendReads, BackendRole, Cadence, GaugeSampler, GaugeSources, MachineReading, Sampler, Sources, compute_seconds,
     compute_tenths,
 };
-use crate::study::{Events, LoadBegins, Measured, Strategy};
+use crate::study::{Events, LoadBegins, Measured, OsSample, Strategy, TrialTime};
 use crate::units::Bytes;
 
 /// A server is started at this part of a second, so that it is ready shortly before the next one begins: what it reads
@@ -57,6 +58,8 @@ pub struct Entrants<'a> {
     pub cadence: Cadence,
     /// Is the machine gauged each second?
     pub gauged: Option<Gauged>,
+    /// Accounts for the time of the server's processes, where that is wanted.
+    pub time: Option<TimeSampler>,
 }
 
 impl Entrants<'_> {
@@ -98,6 +101,28 @@ impl Gauged {
     }
 }
 
+/// What tells of each second what the machine did, and where the server's time went.
+struct Accounts {
+    gauges: Option<GaugeSampler>,
+    time: Option<TimeSampler>,
+}
+
+impl Accounts {
+    fn begin(gauges: Option<GaugeSampler>, time: Option<TimeSampler>, start: Start, seconds: u32) -> Accounts {
+        time.iter().for_each(|time| time.begin(start.monotonic, seconds));
+        Accounts { gauges, time }
+    }
+
+    fn finish(self, is_early: bool) -> (Vec<OsSample>, Option<TrialTime>) {
+        let Accounts { gauges, time } = self;
+        let time = time.map(|time| if is_early { time.stop() } else { time.finish() }).unwrap_or_default();
+        let samples = gauges.map(|gauges| if is_early { gauges.stop() } else { gauges.finish() });
+        let mut samples = samples.unwrap_or_default();
+        time.add_to(&mut samples);
+        (samples, time.trial)
+    }
+}
+
 /// Waits for the right moment to start the server.
 pub fn wait_for_server_start() {
     let wait_ms = (SERVER_START_MS - clock::read_wall_ms()).rem_euclid(1000);
@@ -127,8 +152,8 @@ pub fn run_race(
         // The listener is gone when the trial was stopped.
         let _ = tell.send(*reading);
     })?;
-    let start_gauges = |gauged: &Gauged| gauged.start(lab, devices.clone(), generator_pids.clone(), start, seconds);
-    let gauges = entrants.gauged.as_ref().map(start_gauges).transpose()?;
+    let gauge = |gauged: Gauged| gauged.start(lab, devices.clone(), generator_pids.clone(), start, seconds);
+    let accounts = Accounts::begin(entrants.gauged.map(gauge).transpose()?, entrants.time, start, seconds);
     let machine_before = MachineReading::read(lab.postmaster_pid(), &devices);
     let probe = entrants.looker.map(|looker| looker.start(start.monotonic)).transpose()?;
     std::thread::sleep(start.monotonic.saturating_sub(clock::read_monotonic()));
@@ -147,7 +172,7 @@ pub fn run_race(
     if is_early {
         generator.end_early();
     }
-    let os_samples = gauges.map(|gauges| if is_early { gauges.stop() } else { gauges.finish() }).unwrap_or_default();
+    let (os_samples, time) = accounts.finish(is_early);
     let readings = if is_early { sampler.stop()? } else { sampler.finish()? };
     // The first reading is that of the start.
     let seconds = entrants.seconds.min(readings.seconds.len().saturating_sub(1) as u32);
@@ -170,6 +195,7 @@ pub fn run_race(
         relations: readings.relations,
         generator_shares: watch.generator_shares,
         os_samples,
+        time,
         head_start_bytes,
         seen,
         others,

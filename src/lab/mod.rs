@@ -33,7 +33,8 @@ pub use lock::SweepLock;
 pub use machine::describe_machine;
 pub use own_file_system::GroundFacts;
 pub use server::{
-    Look, apply_reload, check_settings, connect, connect_to, needs_restart, read_final_look, read_look, read_tables,
+    CONTROL_DATABASE, Look, apply_reload, check_settings, connect, connect_to, needs_restart, read_final_look,
+    read_look, read_tables,
 };
 pub use settings::{read_file_system_remarks, read_setting_remarks};
 pub use site::{Site, SiteKey, SiteMaker, SitesAsked};

@@ -22,6 +22,12 @@ pub fn read_wall_ns() -> i64 {
     SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_nanos() as i64)
 }
 
+/// What the calling thread has had of the processors.
+pub fn read_thread_cpu_time() -> Duration {
+    let used = clock_gettime(ClockId::ThreadCPUTime);
+    Duration::new(used.tv_sec as u64, used.tv_nsec as u32)
+}
+
 /// What this process has had of the processors, with all of its threads.
 pub fn read_own_cpu_time() -> Duration {
     let used = clock_gettime(ClockId::ProcessCPUTime);

@@ -28,7 +28,7 @@ pub fn find_variable(pid: u32, name: &str) -> Result<u64, Error> {
     let symbol = parsed.dynamic_symbols().chain(parsed.symbols()).find(is_it).ok_or_else(|| Error::Unavailable {
         what: "to see what PostgreSQL's processes wait for",
         reason: format!("{} has no symbol {name}", shown.display()),
-        remedy: "PostgreSQL 14 or newer has it, unless its symbols were stripped away: use the distribution's package"
+        remedy: "PostgreSQL 13 or newer has it, unless its symbols were stripped away: use the distribution's package"
             .into(),
     })?;
     let first = parsed.segments().min_by_key(|segment| segment.file_range().0);
@@ -57,12 +57,28 @@ fn find_mapping(pid: u32, program: &Path) -> Result<(u64, u64), Error> {
     })
 }
 
-/// Reads a pointer of another process, and the 32 bits that it points to. Needs the right to trace the process: its owner's, or root's.
-pub fn read_pointed(pid: u32, pointer: u64) -> Result<u32, Error> {
-    let (mut address, mut value) = ([0; 8], [0; 4]);
+/// Reads a pointer of another process, and the 32 bits so many bytes behind what it points to; `None` where it points to nothing.
+/// Needs the right to trace the process: its owner's, or root's.
+pub fn read_pointed(pid: u32, pointer: u64, offset: u64) -> Result<Option<u32>, Error> {
+    let Some(address) = read_pointer(pid, pointer)? else { return Ok(None) };
+    let mut value = [0; 4];
+    read(pid, address.wrapping_add(offset), &mut value)?;
+    Ok(Some(u32::from_ne_bytes(value)))
+}
+
+/// The same of so many times 32 bits that it points to.
+pub fn read_pointed_words(pid: u32, pointer: u64, words: usize) -> Result<Option<Vec<u32>>, Error> {
+    let Some(address) = read_pointer(pid, pointer)? else { return Ok(None) };
+    let mut bytes = vec![0; 4 * words];
+    read(pid, address, &mut bytes)?;
+    let word = |four: &[u8]| u32::from_ne_bytes([four[0], four[1], four[2], four[3]]);
+    Ok(Some(bytes.chunks_exact(4).map(word).collect()))
+}
+
+fn read_pointer(pid: u32, pointer: u64) -> Result<Option<u64>, Error> {
+    let mut address = [0; 8];
     read(pid, pointer, &mut address)?;
-    read(pid, u64::from_ne_bytes(address), &mut value)?;
-    Ok(u32::from_ne_bytes(value))
+    Ok(Some(u64::from_ne_bytes(address)).filter(|address| *address != 0))
 }
 
 fn read(pid: u32, address: u64, into: &mut [u8]) -> Result<(), Error> {
@@ -89,8 +105,11 @@ mod tests {
     fn a_pointer_of_a_process_is_followed() {
         let pointer = &raw const PGTHAW_POINTED as u64;
         let me = std::process::id();
-        assert_eq!(read_pointed(me, &raw const pointer as u64).unwrap(), 4711);
-        assert!(read_pointed(me, 8).is_err());
+        assert_eq!(read_pointed(me, &raw const pointer as u64, 0).unwrap(), Some(4711));
+        assert!(read_pointed(me, 8, 0).is_err());
+        let nothing = 0_u64;
+        assert_eq!(read_pointed(me, &raw const nothing as u64, 8).unwrap(), None);
+        assert_eq!(read_pointed_words(me, &raw const pointer as u64, 1).unwrap(), Some(vec![4711]));
     }
 
     #[test]

@@ -16,7 +16,7 @@ mod waits;
 pub use backends::{BackendReads, BackendRole, BackendTotals, apply_end_strategy_backends};
 pub use error::Error;
 pub use gauges::{GaugeSampler, GaugeSources, ServerPart};
-pub use open::{RefusedSource, open_time_source};
+pub use open::{RefusedSource, open_local_source, open_time_source};
 pub use others::MachineReading;
 pub use probes::TimeProbe;
 pub use sampler::{Cadence, Readings, Sampler, Sources};

@@ -23,17 +23,32 @@ pub async fn open_time_source(
     postmaster_pid: Option<u32>,
     connection: PgConnection,
 ) -> Result<(Box<dyn TimeSource>, Vec<RefusedSource>), Error> {
+    let (source, refused) = open_local_source(wanted, postmaster_pid)?;
+    match source {
+        Some(source) => Ok((source, refused)),
+        None => Ok((Box::new(SqlLooks::start(connection).await?), refused)),
+    }
+}
+
+/// `None` where SQL is all that is left.
+pub type LocalSource = Option<Box<dyn TimeSource>>;
+
+/// The same without SQL: `None` where that is wanted, or all that is left.
+pub fn open_local_source(
+    wanted: Option<Tier>,
+    postmaster_pid: Option<u32>,
+) -> Result<(LocalSource, Vec<RefusedSource>), Error> {
     let mut refused = Vec::new();
     for tier in [Tier::Bpf, Tier::Memory].into_iter().filter(|tier| wanted.is_none_or(|wanted| wanted == *tier)) {
         match open_local(tier, postmaster_pid) {
-            Ok(source) => return Ok((source, refused)),
+            Ok(source) => return Ok((Some(source), refused)),
             Err(error) if wanted.is_some() => return Err(error),
             Err(error) => {
                 refused.push(RefusedSource { source: tier, reason: error.to_string(), remedy: error.hint() });
             }
         }
     }
-    Ok((Box::new(SqlLooks::start(connection).await?), refused))
+    Ok((None, refused))
 }
 
 fn open_local(tier: Tier, postmaster_pid: Option<u32>) -> Result<Box<dyn TimeSource>, Error> {

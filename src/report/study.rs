@@ -7,8 +7,8 @@ use super::page::{PageKind, render_page};
 use super::tournament::Tournament;
 use crate::study::{MEASURES, Measure, SweepRun, SweepTrial};
 use crate::verdict::{
-    Metric, MetricFacts, Noise, PointSummary, TrialOutline, TrialSeries, WarmerRatio, compute_outline_summary,
-    compute_total_seconds, compute_warmer_ratios, render_sweep_headline,
+    Metric, MetricFacts, Noise, PointSummary, TimedPoint, TrialOutline, TrialSeries, WarmerRatio,
+    compute_outline_summary, compute_timed_points, compute_total_seconds, compute_warmer_ratios, render_sweep_headline,
 };
 
 /// Version of the data in the page (docs/formats.md).
@@ -35,6 +35,8 @@ pub struct StudyData {
     pub measures: &'static [Measure],
     /// Of a study of ways to warm how they compare; `None` of others.
     pub tournament: Option<Tournament>,
+    /// Where the time of the servers went, of each point of which somebody looked.
+    pub timed: Vec<TimedPoint>,
     /// Of warmers within the rounds; none of a study of ways to warm.
     pub ratios: Vec<WarmerRatio>,
 }
@@ -112,7 +114,9 @@ impl StudyData {
         };
         let (subject, headline) = (sweep.subject(), render_sweep_headline(&sweep.varied, &points));
         let ratios = compute_warmer_ratios(&sweep, &trials);
+        let timed = compute_timed_points(&sweep, &points);
         StudyData {
+            timed,
             subject,
             headline,
             total_seconds: compute_total_seconds(&trials),

@@ -37,7 +37,7 @@ columns!(SweepTrial {
     server_version, tps, worst_second_tps, latency, cycle_tps, device_read_bytes, ended_at
     ; older retried, retries, late, checkpoint_cycles
     ; json point, statistics, buffers_before, buffers_after, checkpoints, settings, warnings
-    ; optional_json generators, file_system, strategy_outcome, warming, checkpoint_begun, fresh_copy
+    ; optional_json generators, file_system, strategy_outcome, warming, checkpoint_begun, fresh_copy, time
     ; older_json waits, verdicts, devices
     ; flat start_state
     ; apart samples, os_samples, wait_samples, scripts
@@ -54,7 +54,7 @@ columns!(Waits { looks; json waits; older_json flushes });
 columns!(TrialOutline {
     number, repeat, position, started_at, ended_at, start_verdict, failure
     ; json point, warnings
-    ; optional_json warming
+    ; optional_json warming, time
     ; older_json verdicts
     ; flat figures
     ; apart background, steady_tps

@@ -42,7 +42,7 @@ pub(super) const INTEGERS: [&str; 8] = [
 const DOCUMENTS: [&str; 2] = ["generator_threads", "server"];
 
 /// Objects of a sample whose values stand beside the others, with the object's name before their own.
-const GROUPS: [&str; 2] = ["device", "pressure"];
+const GROUPS: [&str; 4] = ["device", "pressure", "time", "waited"];
 
 impl Columns for OsSample {
     fn put(&self, values: Values) -> Values {

@@ -7,6 +7,7 @@ use std::ops::Add as _;
 
 use serde::{Deserialize, Serialize};
 
+use super::time::TimeUse;
 use crate::linux::TaskTime;
 use crate::postgres::Wait;
 use crate::units::Bytes;
@@ -37,6 +38,12 @@ pub struct OsSample {
     pub dirty_bytes: Bytes,
     pub writeback_bytes: Bytes,
     pub pressure: PressureRatios,
+    /// Where the time of the server's processes went; `None` where nobody looked.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub time: Option<TimeUse>,
+    /// Seconds that client backends waited for each event, by `class::event`.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub waited: BTreeMap<String, f64>,
 }
 
 /// What a thread, or several processes, had of the processors within a second.

@@ -5,6 +5,7 @@ use std::time::Duration;
 use super::gauges::OsSample;
 use super::others::OthersUse;
 use super::sweep::{Job, LoadSample};
+use super::time::TrialTime;
 use crate::units::Bytes;
 
 /// What a strategy did.
@@ -57,6 +58,8 @@ pub struct Measured {
     pub generator_shares: Vec<f64>,
     /// What the machine did; nothing where it was not gauged.
     pub os_samples: Vec<OsSample>,
+    /// Where the time of the server's processes went; `None` where nobody looked.
+    pub time: Option<TrialTime>,
     /// Read by everybody under the limit from the server's start on until the clock started; `None` without a limit.
     pub head_start_bytes: Option<Bytes>,
     /// What was seen of what is wanted, beside a warmer of an idle server.

@@ -4,6 +4,7 @@
 use serde::Serialize;
 
 use super::gauges::{DeviceUse, OsSample};
+use super::time::TimeUse;
 
 /// A quantity that every second has.
 #[derive(Clone, Copy, Debug, Serialize)]
@@ -31,6 +32,8 @@ pub struct Measure {
 pub enum Unit {
     /// Seconds of processor time within a second are processors in use.
     Processors,
+    /// Seconds that backends spent in something within a second are backends that did so in the mean.
+    Backends,
     Bytes,
     BytesPerSecond,
     PerSecond,
@@ -69,6 +72,8 @@ pub struct Panel {
 
 const PROCESSORS: Panel =
     Panel { id: "processors", title: "Processors at work (processors, in the mean)", is_stack: true };
+const TIME: Panel =
+    Panel { id: "time", title: "Where the time of the client backends went (backends, in the mean)", is_stack: true };
 /// The page has reads there too.
 const DEVICE: Panel = lines("device", "The device");
 /// The page has reads there too.
@@ -84,6 +89,94 @@ const fn lines(id: &'static str, title: &'static str) -> Panel {
 
 /// Every measure. A panel has its curves in this order, and the page its panels.
 pub const MEASURES: &[Measure] = &[
+    measure(
+        "time_running_seconds",
+        Unit::Backends,
+        "client backends on a processor (or ready for one, where that is not told apart)",
+        |one| time(one, |time| Some(time.running_seconds)),
+    )
+    .joined(Join::Mean, "time_running")
+    .drawn(TIME, "on a processor"),
+    measure("time_ready_seconds", Unit::Backends, "ready, waiting for a processor", |one| {
+        time(one, |time| time.ready_seconds)
+    })
+    .joined(Join::Mean, "time_ready")
+    .drawn(TIME, "ready for one"),
+    measure("time_lwlock_seconds", Unit::Backends, "waiting for a lightweight lock", |one| {
+        time(one, |time| Some(time.lwlock_seconds))
+    })
+    .joined(Join::Mean, "time_lwlock")
+    .drawn(TIME, "LWLock"),
+    measure("time_lock_seconds", Unit::Backends, "waiting for a lock", |one| time(one, |time| Some(time.lock_seconds)))
+        .joined(Join::Mean, "time_lock")
+        .drawn(TIME, "Lock"),
+    measure("time_io_seconds", Unit::Backends, "waiting for reads and writes", |one| {
+        time(one, |time| Some(time.io_seconds))
+    })
+    .joined(Join::Mean, "time_io")
+    .drawn(TIME, "IO"),
+    measure("time_other_seconds", Unit::Backends, "waiting for any other event", |one| {
+        time(one, |time| Some(time.other_seconds))
+    })
+    .joined(Join::Mean, "time_other")
+    .drawn(TIME, "other events"),
+    measure("time_no_event_seconds", Unit::Backends, "asleep without a wait event", |one| {
+        time(one, |time| Some(time.no_event_seconds))
+    })
+    .joined(Join::Mean, "time_no_event")
+    .drawn(TIME, "no event"),
+    measure("time_unknown_seconds", Unit::Backends, "asleep, and the event could not be read", |one| {
+        time(one, |time| Some(time.unknown_seconds))
+    })
+    .joined(Join::Mean, "time_unknown")
+    .drawn(TIME, "unknown"),
+    measure("time_client_seconds", Unit::Backends, "waiting for the client", |one| {
+        time(one, |time| Some(time.client_seconds))
+    })
+    .joined(Join::Mean, "time_client")
+    .drawn(TIME, "waiting for the client"),
+    measure(
+        "time_lived_seconds",
+        Unit::Backends,
+        "client backends by a clock outside: what the kinds above add up to",
+        |one| time(one, |time| Some(time.lived_seconds)),
+    ),
+    measure(
+        "time_background_running_seconds",
+        Unit::Processors,
+        "all other processes of the server on a processor",
+        |one| time(one, |time| Some(time.background_running_seconds)),
+    ),
+    measure(
+        "time_background_waiting_seconds",
+        Unit::Backends,
+        "of these those that waited for anything but something to do",
+        |one| time(one, |time| Some(time.background_waiting_seconds)),
+    ),
+    measure("time_commands", Unit::PerSecond, "commands received from clients", |one| {
+        time(one, |time| Some(time.commands))
+    }),
+    measure("time_handled_seconds", Unit::Backends, "client backends that handled a command", |one| {
+        time(one, |time| Some(time.handled_seconds))
+    }),
+    measure("time_activity_reports", Unit::PerSecond, "what client backends told pg_stat_activity", |one| {
+        time(one, |time| time.activity_reports)
+    }),
+    measure("time_switches", Unit::PerSecond, "how often processes of the server came on a processor", |one| {
+        time(one, |time| Some(time.switches))
+    }),
+    measure("time_explained_ratio", Unit::Ratio, "of the lives of the server's processes, by a clock outside", |one| {
+        time(one, |time| time.explained_ratio)
+    }),
+    measure(
+        "time_cost_seconds",
+        Unit::Processors,
+        "what this account took: programs in the kernel, and who reads them",
+        |one| time(one, |time| Some(time.cost_seconds)),
+    ),
+    measure("time_lost_processes", Unit::PerSecond, "processes that could not be followed", |one| {
+        time(one, |time| Some(time.lost_processes))
+    }),
     measure("server_cpu_seconds", Unit::Processors, "all processes of the server", |one| {
         Some(one.server_total().cpu_seconds)
     })
@@ -196,4 +289,8 @@ fn others(one: &OsSample) -> f64 {
 
 fn device(one: &OsSample, of: fn(&DeviceUse) -> Option<f64>) -> Option<f64> {
     one.device.as_ref().and_then(of)
+}
+
+fn time(one: &OsSample, of: fn(&TimeUse) -> Option<f64>) -> Option<f64> {
+    one.time.as_ref().and_then(of)
 }

@@ -21,6 +21,7 @@ mod secrets;
 pub mod size;
 mod strategy;
 pub(crate) mod sweep;
+mod time;
 
 pub use calibration::Calibration;
 pub use disk::{AskedDisk, AskedReadAhead, NamedDisk, choose_disk, compute_bound_seconds};
@@ -52,3 +53,4 @@ pub use sweep::{
     compute_worst_second, empty_trial, forecast_warm_seconds, image_bytes, needed_bytes_on, parse_checkpoints,
     parse_sweep, part_image_bytes, plan_sweep, plan_turns, read_import, read_sweep, render_digest, tells_of_trial,
 };
+pub use time::{RefusedTime, TimeFigures, TimeProgram, TimeStatistic, TimeUse, TrialTime};

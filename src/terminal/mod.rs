@@ -33,6 +33,7 @@ mod selected;
 mod snapshot;
 mod snapshot_json;
 mod steady;
+mod study_time;
 mod sweep;
 mod sweep_comparison;
 mod time;
@@ -84,6 +85,7 @@ pub use snapshot::{
 };
 pub use snapshot_json::{render_difference_json, render_snapshots_json, render_taken_json, render_verdicts_json};
 pub use steady::render_judgement;
+pub use study_time::render_study_time;
 pub use sweep::{render_sweep_head, render_sweep_line, render_sweep_plan, render_sweep_points};
 pub use sweep_comparison::{render_noise, render_sweep_comparison};
 pub use time::render_time_report;

@@ -14,7 +14,7 @@ const OWN: &[(&str, &[&str])] = &[
     ("run", &[]),
     ("trace", &["list", "show"]),
     ("bench", &["device", "forecast", "judge", "point", "read-ranges", "residency", "sweep", "warmup"]),
-    ("results", &["list", "show", "export", "import", "noise", "compare", "drop", "send"]),
+    ("results", &["list", "show", "time", "export", "import", "noise", "compare", "drop", "send"]),
     ("report", &[]),
     ("serve", &[]),
     ("predict", &[]),

@@ -21,6 +21,10 @@ pub fn render_time_report(report: &TimeReport, width: Option<usize>) -> String {
         let left = counted(report.statistics.len() - NAMES_SHOWN, "name");
         lines.push(format!("{left} more with {} together: --json has them", render_ns(hidden)));
     }
+    if !report.handled.is_empty() {
+        lines.push(String::new());
+        lines.extend(render_columns(handled_columns(report), width, "…"));
+    }
     lines.push(String::new());
     lines.extend(render_columns(seconds_columns(report), width, "…"));
     lines.push(String::new());
@@ -52,6 +56,23 @@ fn statistics_columns(report: &TimeReport) -> Vec<Column> {
         Column::number("COUNT", 1, cells(&count)),
         Column::number("TOTAL", 0, cells(&|one| render_ns(one.statistic.total_ns))),
         Column::number("SHARE", 4, cells(&share)),
+        Column::number("AVERAGE", 3, cells(&|one| optional(one.average_ns))),
+        Column::number("MAX", 2, cells(&|one| optional(one.statistic.longest_ns()))),
+        Column::number("P99", 3, cells(&|one| optional(one.p99_ns))),
+    ]
+}
+
+/// Of commands by who handled them.
+const HANDLED_SHOWN: usize = 5;
+
+fn handled_columns(report: &TimeReport) -> Vec<Column> {
+    let shown = || report.handled.iter().take(HANDLED_SHOWN);
+    let cells = |cell: &dyn Fn(&NamedStatistic) -> String| shown().map(cell).collect::<Vec<String>>();
+    let optional = |ns: Option<u64>| ns.map_or_else(|| "-".to_owned(), render_ns);
+    vec![
+        Column::text("COMMANDS HANDLED BY", 34, cells(&|one| printable(&one.place).into_owned())),
+        Column::number("COUNT", 1, cells(&|one| one.statistic.count.to_string())),
+        Column::number("TOTAL", 0, cells(&|one| render_ns(one.statistic.total_ns))),
         Column::number("AVERAGE", 3, cells(&|one| optional(one.average_ns))),
         Column::number("MAX", 2, cells(&|one| optional(one.statistic.longest_ns()))),
         Column::number("P99", 3, cells(&|one| optional(one.p99_ns))),
@@ -108,11 +129,7 @@ fn render_foot(report: &TimeReport) -> Vec<String> {
     }
     lines.push(render_cost(&report.cost, report.length_ns));
     for refused in &report.refused {
-        let source = match refused.source {
-            Tier::Bpf => "bpf",
-            Tier::Memory => "memory",
-            Tier::Sql => "sql",
-        };
+        let source = refused.source.name();
         let remedy = refused.remedy.as_ref().map(|remedy| format!(" ({remedy})")).unwrap_or_default();
         lines.push(format!("not from {source}: {}{remedy}", refused.reason));
     }
@@ -146,7 +163,7 @@ fn render_share(part_ns: u64, whole_ns: u64) -> String {
 }
 
 /// Three digits, and the unit that fits.
-fn render_ns(ns: u64) -> String {
+pub(super) fn render_ns(ns: u64) -> String {
     let three = |value: f64, unit: &str| match value {
         ..9.995 => format!("{value:.2} {unit}"),
         ..99.95 => format!("{value:.1} {unit}"),

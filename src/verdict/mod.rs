@@ -36,11 +36,11 @@ pub use statistics::{Limits, MIN_PAIRS, Ratio};
 pub use summary::{StrategySummary, Summary, compute_summary, served_by};
 pub use sweep::{
     BackgroundWrites, ByMetric, CellComparison, Circumstances, ColdTrial, Metric, MetricFacts, MetricKind, Noise,
-    NoiseCell, PointSummary, PointVerdict, Selection, Side, SweepComparison, TableGrowth, TrialOutline, TrialSeries,
-    WarmerRatio, add_warming_figures, busiest_thread, compute_cycles, compute_noise, compute_noises,
+    NoiseCell, PointSummary, PointVerdict, Selection, Side, SweepComparison, TableGrowth, TimedPoint, TrialOutline,
+    TrialSeries, WarmerRatio, add_warming_figures, busiest_thread, compute_cycles, compute_noise, compute_noises,
     compute_outline_summary, compute_start_verdicts, compute_sweep_comparison, compute_sweep_verdicts,
-    compute_total_seconds, compute_trial_verdicts, compute_warmer_ratios, compute_warming, is_twice, judge_import,
-    outline_trials, render_sweep_headline,
+    compute_timed_points, compute_total_seconds, compute_trial_verdicts, compute_warmer_ratios, compute_warming,
+    is_twice, judge_import, outline_trials, render_sweep_headline,
 };
 pub use until_warm::{PassedSecond, WarmGoal, compute_until_warm};
 pub use warmup::{view_run, view_trials};

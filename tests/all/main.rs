@@ -62,6 +62,7 @@ mod server_target;
 mod snapshot;
 mod sources;
 mod steady;
+mod study_time;
 mod summary;
 mod sweep;
 mod sweep_grounds;

@@ -10,7 +10,8 @@ use pgthaw::postgres::{RowDelta, StatisticsDelta, Wait};
 use pgthaw::study::{
     BufferUse, Checkpoint, DeviceUse, LatencyHistogram, LoadBegins, ObservedWait, OsSample, Point, PressureRatios,
     RelationResidency, ResidencyCourse, ResidencyStrip, Sample, ScriptLatency, StartAsked, StartState, StrategyOutcome,
-    SweepRun, SweepTrial, TaskShare, WaitSample, Waits, Warming,
+    SweepRun, SweepTrial, TaskShare, TimeFigures, TimeProgram, TimeStatistic, TimeUse, TrialTime, WaitSample, Waits,
+    Warming,
 };
 use pgthaw::units::Bytes;
 use pgthaw::verdict::{ColdTrial, compute_warming, judge_samples};
@@ -159,18 +160,12 @@ fn make_trial(sweep_id: &str, point: &Point, place: &Place, random: &mut StdRng)
         server_version: None,
         tps: transactions as f64 / f64::from(seconds),
         worst_second_tps: samples.iter().map(|sample| sample.transactions as f64).reduce(f64::min),
-        scripts: vec![ScriptLatency {
-            script: "tpcb-like".into(),
-            answered: transactions,
-            failed: 0,
-            skipped: 0,
-            response: latency.clone(),
-            service: None,
-        }],
+        scripts: vec![make_script(transactions, latency.clone())],
         latency: Some(latency),
         os_samples: (1..=seconds).map(|second| make_os_sample(second, clients, random)).collect(),
         waits: Waits::total(&wait_samples),
         wait_samples,
+        time: Some(make_time(seconds, clients)),
         statistics: make_statistics(checkpoints.len() as f64, transactions as f64),
         buffers_before: (0..6).map(|usage| buffer_use(usage, 2000)).collect(),
         buffers_after: (0..6).map(|usage| buffer_use(usage, 2500)).collect(),
@@ -184,6 +179,10 @@ fn make_trial(sweep_id: &str, point: &Point, place: &Place, random: &mut StdRng)
         verdicts: Vec::new(),
         warnings: Vec::new(),
     }
+}
+
+fn make_script(answered: u64, response: LatencyHistogram) -> ScriptLatency {
+    ScriptLatency { script: "tpcb-like".into(), answered, failed: 0, skipped: 0, response, service: None }
 }
 
 fn database_bytes(point: &Point) -> Bytes {
@@ -332,6 +331,68 @@ fn make_os_sample(second: u32, clients: f64, random: &mut StdRng) -> OsSample {
             memory_some: Some(0.0),
             memory_full: Some(0.0),
         },
+        time: Some(make_time_use(clients)),
+        waited: BTreeMap::from([("Client::ClientRead".to_owned(), 0.3 * clients)]),
+    }
+}
+
+/// What the client backends do in a second.
+fn make_time_use(clients: f64) -> TimeUse {
+    TimeUse {
+        lived_seconds: clients,
+        running_seconds: 0.1 * clients,
+        ready_seconds: Some(0.2 * clients),
+        client_seconds: 0.3 * clients,
+        lwlock_seconds: 0.05 * clients,
+        lock_seconds: 0.15 * clients,
+        io_seconds: 0.1 * clients,
+        other_seconds: 0.05 * clients,
+        no_event_seconds: 0.04 * clients,
+        unknown_seconds: 0.01 * clients,
+        commands: 500.0,
+        handled: 500.0,
+        handled_seconds: 0.7 * clients,
+        lwlock_waits: 90.0,
+        statistics_waits: 2.0,
+        statistics_seconds: 0.001,
+        activity_reports: Some(1500.0),
+        background_running_seconds: 0.1,
+        background_ready_seconds: 0.01,
+        background_waiting_seconds: 0.2,
+        switches: 2500.0,
+        explained_ratio: Some(0.99),
+        cost_seconds: 0.01,
+        lost_processes: 0.0,
+    }
+}
+
+fn make_time(seconds: u32, clients: f64) -> TrialTime {
+    let total = TimeUse { explained_ratio: Some(0.99), ..make_time_use(clients).scale(f64::from(seconds)) };
+    let statistic = |name: &str, total_ns: u64| TimeStatistic {
+        name: name.to_owned(),
+        count: 100,
+        total_ns,
+        min_ns: 2000,
+        max_ns: 9_000_000,
+        histogram: vec![0, 0, 60, 0, 40],
+    };
+    TrialTime {
+        figures: TimeFigures {
+            source: "bpf".to_owned(),
+            length_seconds: f64::from(seconds),
+            total,
+            explained_ratio_min: Some(0.985),
+            explained_ratio_max: Some(0.992),
+        },
+        processes: clients as u32 + 9,
+        statistics: vec![
+            statistic("client backend::Client::ClientRead", 5_000_000_000),
+            statistic("client backend::Lock::tuple", 400_000_000),
+        ],
+        handled_statistic: Some(statistic("client backend::command::handled", 3_000_000_000)),
+        programs: vec![TimeProgram { name: "time_switch".to_owned(), runs: 50_000, total_ns: 12_000_000 }],
+        own_cpu_seconds: 0.02,
+        ..TrialTime::default()
     }
 }
 

@@ -57,12 +57,6 @@ test_every_version! {
             return;
         }
         let server = servers::start(version, &[]);
-        if version < 14 {
-            let refused = server.pgthaw(&["waits", "--source", "bpf"]);
-            assert_eq!(refused.status, 3, "{refused:?}");
-            assert!(refused.stderr.contains("has no symbol my_wait_event_info"), "{refused:?}");
-            return;
-        }
         server.psql("CREATE TABLE t AS SELECT 1 AS id");
         let (report, printed) = watch_sql(&server, &["--source", "bpf"], &timed("SELECT pg_sleep(0.8)"));
         let sleeps = ending(&report, "client backend::Timeout::PgSleep");
@@ -105,9 +99,6 @@ test_every_version! {
 
 test_every_version! {
     fn events_have_the_names_that_the_server_gives_them(version) {
-        if version < 14 {
-            untested!(machine: "PostgreSQL 13 has no symbol by which its events could be seen");
-        }
         if !can_probe() {
             return;
         }
@@ -155,6 +146,27 @@ fn who_comes_and_goes_is_counted_and_who_only_has_the_name_is_not() {
     assert!(report["commands"].as_u64().unwrap() >= 12);
     let programs = report["cost"]["kernel"]["programs"].as_array().unwrap();
     assert!(programs.iter().any(|one| one["name"] == "time_switch" && one["total_ns"].as_u64() > Some(0)), "{report}");
+}
+
+#[test]
+fn a_command_is_handled_from_its_receipt_until_the_next_is_waited_for() {
+    if !can_probe() {
+        return;
+    }
+    let server = servers::start_any(&[]);
+    let sql = format!("{}SELECT pg_sleep(0.4);\n", "SELECT 1;\n".repeat(200));
+    let (report, _) = watch_sql(&server, &["--source", "bpf"], &sql);
+    let handled = report["handled"].as_array().unwrap();
+    let own = handled.iter().find(|one| one["where"] == "client backend").unwrap();
+    assert_eq!(own["name"], "client backend::command::handled");
+    // Beside these the session's begin, its settings and its end.
+    let count = own["count"].as_u64().unwrap();
+    assert!((201..210).contains(&count), "{count}: {report}");
+    let longest = own["max_ns"].as_u64().unwrap();
+    assert!((400_000_000..1_000_000_000).contains(&longest), "{longest}");
+    let waited: u64 =
+        ending(&report, "client backend::Client::ClientRead").iter().map(|one| one["total_ns"].as_u64().unwrap()).sum();
+    assert!(waited + own["total_ns"].as_u64().unwrap() <= report["lived_ns"].as_u64().unwrap(), "{report}");
 }
 
 #[test]

@@ -750,6 +750,11 @@ interval: Limits | null,
 coverage: number, pairs: number, };
 
 /**
+ * A source that could not be had.
+ */
+export type RefusedTime = { source: string, reason: string, };
+
+/**
  * Where a relation was resident, before and after a trial.
  */
 export type RelationResidency = { relation: string, kind: string, total_bytes: Bytes, before: ResidencyStrip, after: ResidencyStrip, 
@@ -1135,6 +1140,10 @@ measures: Array<Measure>,
  */
 tournament: Tournament | null, 
 /**
+ * Where the time of the servers went, of each point of which somebody looked.
+ */
+timed: Array<TimedPoint>, 
+/**
  * Of warmers within the rounds; none of a study of ways to warm.
  */
 ratios: Array<WarmerRatio>, };
@@ -1321,7 +1330,11 @@ worst_second_tps: number | null,
 /**
  * Of the transactions of all scripts, as [`ScriptLatency::response`]; `None` when there are no figures.
  */
-latency: LatencyHistogram | null, scripts: Array<ScriptLatency>, 
+latency: LatencyHistogram | null, 
+/**
+ * Where the time of the server's processes went; `None` where nobody looked.
+ */
+time?: TrialTime | null, scripts: Array<ScriptLatency>, 
 /**
  * What grew in the server's statistics views.
  */
@@ -1367,6 +1380,126 @@ verdicts: Array<MeasurementVerdict>,
  * The same as texts.
  */
 warnings: Array<string>, };
+
+/**
+ * What a program in the kernel cost.
+ */
+export type TimeProgram = { name: string, runs: number, total_ns: number, };
+
+/**
+ * Everything that happened under one name.
+ */
+export type TimeStatistic = { 
+/**
+ * `where::part::detail`.
+ */
+name: string, 
+/**
+ * 0 where only the time is known.
+ */
+count: number, total_ns: number, 
+/**
+ * 0 where lengths are not known.
+ */
+min_ns: number, max_ns: number, };
+
+/**
+ * A point with the account of its trials.
+ */
+export type TimedPoint = { number: number, 
+/**
+ * `None` of what was imported.
+ */
+clients: number | null, 
+/**
+ * What varies beside the clients, or nothing.
+ */
+others: string, 
+/**
+ * Medians: transactions per second, and the mean response of a closed loop by that (clients ÷ tps), in microseconds; `None` under
+ * a rate.
+ */
+tps: number | null, response_us: number | null, 
+/**
+ * Of each client backend, by the sums of the source.
+ */
+explained_seconds: number | null, 
+/**
+ * Waiting for commands and receiving them.
+ */
+reading_seconds: number, 
+/**
+ * Processors that the server used in the mean.
+ */
+processors_used: number, 
+/**
+ * Where it is from: `bpf`, `memory` or `sql` (docs/waits.md).
+ */
+source: string, 
+/**
+ * How long was looked.
+ */
+length_seconds: number, 
+/**
+ * The second that was explained least, and the one that was explained most.
+ */
+explained_ratio_min: number | null, explained_ratio_max: number | null, 
+/**
+ * That client backends lived, by a clock outside. The kinds below add up to it.
+ */
+lived_seconds: number, 
+/**
+ * On a processor. Where `ready_seconds` is null, also ready for one.
+ */
+running_seconds: number, 
+/**
+ * Ready, and waiting for a processor; `None` where the source cannot tell that.
+ */
+ready_seconds: number | null, 
+/**
+ * Waiting for the client to say something, or to take what it is sent.
+ */
+client_seconds: number, 
+/**
+ * Waiting for events of these classes, and of all others.
+ */
+lwlock_seconds: number, lock_seconds: number, io_seconds: number, other_seconds: number, 
+/**
+ * Off the processor without a wait event; and where the event could not be read.
+ */
+no_event_seconds: number, unknown_seconds: number, 
+/**
+ * Received from clients; those that were handled, and how long from their receipt until the next was waited for, or received.
+ */
+commands: number, handled: number, handled_seconds: number, 
+/**
+ * Waits for lightweight locks; those for locks of the shared statistics alone, and how long.
+ */
+lwlock_waits: number, statistics_waits: number, statistics_seconds: number, 
+/**
+ * How often client backends wrote into shared memory what they do (pg_stat_activity); `None` where that could not be read.
+ */
+activity_reports: number | null, 
+/**
+ * Of background processes: on a processor, ready for one, and waiting for anything but for something to do.
+ */
+background_running_seconds: number, background_ready_seconds: number, background_waiting_seconds: number, 
+/**
+ * How often processes of the server came on a processor.
+ */
+switches: number, 
+/**
+ * Share of the lives of all processes of the server that is explained: about 1; `None` when nobody lived.
+ */
+explained_ratio: number | null, 
+/**
+ * Processor time that the looking took: the kernel's own count of its programs, and the thread that reads.
+ */
+cost_seconds: number, 
+/**
+ * Processes that could not be followed.
+ */
+lost_processes: number, };
 
 /**
  * The ways to warm held against each other.
@@ -1492,7 +1625,108 @@ waits: Array<WaitSeries>, stalls: Array<Stall>,
  */
 flushes: FlushFigures | null, };
 
-export type Unit = "processors" | "bytes" | "bytes_per_second" | "per_second" | "requests" | "microseconds" | "ratio";
+/**
+ * Where the time of the server went in a trial.
+ */
+export type TrialTime = { 
+/**
+ * Better sources that could not be had, and why.
+ */
+refused: Array<RefusedTime>, 
+/**
+ * Of the server, that were there at some time.
+ */
+processes: number, 
+/**
+ * All names: those with the most time first, and who had nothing to do behind all others.
+ */
+statistics: Array<TimeStatistic>, 
+/**
+ * Of commands of client backends, from their receipt on.
+ */
+handled_statistic: TimeStatistic | null, 
+/**
+ * Times on a processor whose beginning was not told, and their length; waits whose end was not told.
+ */
+recovered: number, recovered_seconds: number, wakes_missed: number, 
+/**
+ * Of the programs in the kernel, by its own count.
+ */
+programs: Array<TimeProgram>, 
+/**
+ * Processor time of the thread that reads.
+ */
+own_cpu_seconds: number, 
+/**
+ * Where it is from: `bpf`, `memory` or `sql` (docs/waits.md).
+ */
+source: string, 
+/**
+ * How long was looked.
+ */
+length_seconds: number, 
+/**
+ * The second that was explained least, and the one that was explained most.
+ */
+explained_ratio_min: number | null, explained_ratio_max: number | null, 
+/**
+ * That client backends lived, by a clock outside. The kinds below add up to it.
+ */
+lived_seconds: number, 
+/**
+ * On a processor. Where `ready_seconds` is null, also ready for one.
+ */
+running_seconds: number, 
+/**
+ * Ready, and waiting for a processor; `None` where the source cannot tell that.
+ */
+ready_seconds: number | null, 
+/**
+ * Waiting for the client to say something, or to take what it is sent.
+ */
+client_seconds: number, 
+/**
+ * Waiting for events of these classes, and of all others.
+ */
+lwlock_seconds: number, lock_seconds: number, io_seconds: number, other_seconds: number, 
+/**
+ * Off the processor without a wait event; and where the event could not be read.
+ */
+no_event_seconds: number, unknown_seconds: number, 
+/**
+ * Received from clients; those that were handled, and how long from their receipt until the next was waited for, or received.
+ */
+commands: number, handled: number, handled_seconds: number, 
+/**
+ * Waits for lightweight locks; those for locks of the shared statistics alone, and how long.
+ */
+lwlock_waits: number, statistics_waits: number, statistics_seconds: number, 
+/**
+ * How often client backends wrote into shared memory what they do (pg_stat_activity); `None` where that could not be read.
+ */
+activity_reports: number | null, 
+/**
+ * Of background processes: on a processor, ready for one, and waiting for anything but for something to do.
+ */
+background_running_seconds: number, background_ready_seconds: number, background_waiting_seconds: number, 
+/**
+ * How often processes of the server came on a processor.
+ */
+switches: number, 
+/**
+ * Share of the lives of all processes of the server that is explained: about 1; `None` when nobody lived.
+ */
+explained_ratio: number | null, 
+/**
+ * Processor time that the looking took: the kernel's own count of its programs, and the thread that reads.
+ */
+cost_seconds: number, 
+/**
+ * Processes that could not be followed.
+ */
+lost_processes: number, };
+
+export type Unit = "processors" | "backends" | "bytes" | "bytes_per_second" | "per_second" | "requests" | "microseconds" | "ratio";
 
 /**
  * The answer in one word.

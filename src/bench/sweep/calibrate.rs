@@ -81,6 +81,7 @@ fn calibrate(
         watched: Watched { goal, facts: Facts::default(), stops_when_steady: false },
         cadence: Cadence::Sparing,
         gauged: Some(Gauged { observer_pid: None }),
+        time: None,
     };
     let measured = run_race(lab, entrants, None, directory.path(), events, stop)?;
     let (cpu_ratio, run_delay_ratio) = busiest_thread(&measured.os_samples);

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use jiff::Timestamp;
+use tokio::runtime::Handle;
 
 use super::start::{Snapshots, Started, Starter, WarmSnapshot};
 use crate::bench::race::{Entrants, Gauged, run_race};
@@ -13,14 +14,15 @@ use crate::bench::warmer::{Contender, io_workers_serve};
 use crate::bench::watch::Watched;
 use crate::failure::Explain as _;
 use crate::lab::{
-    Error, GroundFacts, Lab, LoadFigures, Look, NoLoad, ScriptCopies, Site, SiteKey, Stop, TrialLoad, connect,
-    read_final_look, read_look, read_tables,
+    CONTROL_DATABASE, Error, GroundFacts, Lab, LoadFigures, Look, NoLoad, ScriptCopies, Site, SiteKey, Stop, TrialLoad,
+    connect, read_final_look, read_look, read_tables,
 };
 use crate::linux::read_ahead::ReadAhead;
 use crate::model::Judgement;
-use crate::observe::{Cadence, WaitSampler};
+use crate::observe::time::{SqlLooks, TimeSampler, TimedServer};
+use crate::observe::{Cadence, WaitSampler, open_local_source};
 use crate::postgres::pgbench::{Length, Script};
-use crate::postgres::{self, ServerStatistics, read_backend_pid};
+use crate::postgres::{self, Server, ServerStatistics, apply_no_session_limits, read_backend_pid};
 use crate::study::{
     Brought, DatabaseKey, Disk, Events, Exceeded, Finding, FreshCopy, GeneratorCalibration, Job, Machine, Measured,
     Point, RelationResidency, ResidencyStrip, Sample, Seen, StartAsked, StartState, Strategy, Sweep, SweepTrial, Turn,
@@ -137,8 +139,9 @@ impl TrialSetup<'_> {
         };
         let command = running_load.command(lab, &asked, directory.path())?;
         let started = Begun { state, findings, command, file_systems, fresh_copy, tables, strips };
-        let (_, mut observer) = connect(lab).await?;
+        let (server, mut observer) = connect(lab).await?;
         let observer_pid = read_backend_pid(&mut observer).await?;
+        let time = self.sweep.time.then(|| open_time(lab, observer_pid, server.facts.version_num)).transpose()?;
         let looks = WaitSampler::start(observer);
         let entrants = Entrants {
             generator: running_load.generator(),
@@ -153,6 +156,7 @@ impl TrialSetup<'_> {
             looker: self.open_looker(lab, point).await?,
             cadence: choose_cadence(point.start),
             gauged: Some(Gauged { observer_pid: Some(observer_pid) }),
+            time,
         };
         let measured = run_race(lab, entrants, limit, directory.path(), self.events, self.stop)?;
         let waits = looks.stop(measured.start_monotonic, measured.seconds.len() as u32).await;
@@ -207,6 +211,7 @@ impl TrialSetup<'_> {
         trial.os_samples.clone_from(&measured.os_samples);
         trial.waits = Waits::total(&waits);
         trial.wait_samples = waits;
+        trial.time.clone_from(&measured.time);
         trial.device_read_bytes = seconds.iter().map(|second| second.device_read_bytes).sum();
         trial.start_state = Some(started.state);
         trial.command = started.command;
@@ -318,6 +323,28 @@ impl TrialSetup<'_> {
         };
         meant.map(|(cache, _)| (*cache, size(*cache))).collect()
     }
+}
+
+/// Accounts for the time of the server's processes, from the most exact source that can be had: it is opened in its own thread.
+fn open_time(lab: &Lab, observer_pid: u32, version_num: u32) -> Result<TimeSampler, Error> {
+    let postmaster_pid = lab.postmaster_pid();
+    let (runtime, options) = (Handle::current(), lab.connect_options(CONTROL_DATABASE));
+    let open = move || {
+        let (source, refused) = open_local_source(None, Some(postmaster_pid))?;
+        let looks = async {
+            let server = Server::connect(&options).await?;
+            let mut connection = server.connect_to(&server.database).await?;
+            apply_no_session_limits(&mut connection).await?;
+            SqlLooks::start(connection).await
+        };
+        let source = match source {
+            Some(source) => source,
+            None => Box::new(runtime.block_on(looks)?),
+        };
+        Ok((source, refused))
+    };
+    let server = TimedServer { postmaster_pid, observer_pid: Some(observer_pid), version_num };
+    Ok(TimeSampler::open(server, open)?)
 }
 
 /// How long a trial took that ends by its transactions. One with few of them may be over within a second, and begin late in one:

@@ -7,6 +7,7 @@ mod import;
 mod list;
 mod noise;
 mod sweep;
+mod time;
 
 pub use sweep::show_sweep;
 
@@ -24,6 +25,7 @@ use export::{ExportArguments, export};
 use import::{ImportArguments, import};
 use list::list;
 use noise::{NoiseArguments, show_noise};
+use time::show_time;
 
 /// What earlier runs measured
 #[derive(Debug, Args)]
@@ -49,6 +51,12 @@ enum Action {
     Compare(CompareArguments),
     /// Tell what equal sides of a sweep differ by: the noise floor, and how often it is taken for a difference
     Noise(NoiseArguments),
+    /// Tell where the time of the servers of a run went, point by point: commands read and handled, waits, processors
+    Time {
+        /// The run, or the first characters of its name
+        #[arg(default_value = NEWEST)]
+        run: String,
+    },
     /// Write results for other programs: CSV, JSON or Parquet
     Export(ExportArguments),
     /// Keep what others measured: pgbench's logs, progress and report, and directories of pgbench-tools
@@ -74,6 +82,7 @@ pub async fn run(arguments: ResultsArguments, output: OutputArguments) -> anyhow
         Action::Show { run } => show(&store, &run, output).await?,
         Action::Compare(arguments) => compare(&store, &arguments, output).await?,
         Action::Noise(arguments) => show_noise(&store, &arguments, output).await?,
+        Action::Time { run } => show_time(&store, &run, output).await?,
         Action::Export(arguments) => export(&store, arguments, output).await?,
         Action::Drop { run } => drop_run(&store, arguments.store.open_local_copy().await?, &run, output).await?,
         Action::Import(arguments) => import(&store, arguments, output).await?,

@@ -40,7 +40,7 @@ impl ServerPart {
     }
 
     /// From a title such as `postgres: lab: pgthaw_workload bench [local] idle`.
-    fn of_title(title: &str) -> ServerPart {
+    pub(in crate::observe) fn of_title(title: &str) -> ServerPart {
         let parts = [
             (WORKLOAD_ROLE, ServerPart::ClientBackend),
             ("parallel worker", ServerPart::ParallelWorker),

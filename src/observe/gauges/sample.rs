@@ -104,6 +104,8 @@ impl Span<'_> {
                 memory_some: pressure(|one| one.memory_pressure, some),
                 memory_full: pressure(|one| one.memory_pressure, full),
             },
+            time: None,
+            waited: BTreeMap::new(),
         }
     }
 

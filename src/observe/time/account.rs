@@ -77,7 +77,13 @@ pub struct TimeShares {
     pub no_event_ns: u64,
     /// Off the processor, and the event could not be read.
     pub unknown_ns: u64,
+    /// Received from clients.
     pub commands: u64,
+    /// Commands that were handled, and the time from their receipt on: it lies across all the other kinds.
+    pub handled: u64,
+    pub handled_ns: u64,
+    /// How often processes came on a processor.
+    pub switches: u64,
 }
 
 impl TimeShares {
@@ -101,6 +107,9 @@ impl TimeShares {
         self.no_event_ns += more.no_event_ns;
         self.unknown_ns += more.unknown_ns;
         self.commands += more.commands;
+        self.handled += more.handled;
+        self.handled_ns += more.handled_ns;
+        self.switches += more.switches;
     }
 
     fn charge(&mut self, part: &str, detail: &str, ns: u64) {
@@ -172,6 +181,9 @@ pub struct Accounting {
     before: HashMap<(u32, u64), ProcessTimes>,
     open: Vec<(StatisticName, u64)>,
     pub statistics: BTreeMap<StatisticName, Statistic>,
+    /// Of each place, the commands that it handled, and its own shares of the total.
+    pub handled: BTreeMap<String, Statistic>,
+    pub places: BTreeMap<String, TimeShares>,
     pub seconds: Vec<TimeSecond>,
     pub total: TimeShares,
     pub imperfect: Imperfect,
@@ -192,6 +204,8 @@ impl Accounting {
             before,
             open: Vec::new(),
             statistics: BTreeMap::new(),
+            handled: BTreeMap::new(),
+            places: BTreeMap::new(),
             seconds: Vec::new(),
             total: TimeShares::default(),
             imperfect: Imperfect::default(),
@@ -245,22 +259,28 @@ impl Accounting {
         at_ns: u64,
     ) -> TimeShares {
         let until = process.ended_ns.map_or(at_ns, |ended| ended.min(at_ns));
+        let handled = process.handled.since(&earlier.handled);
         let mut shares = TimeShares {
             lived_ns: until.saturating_sub(process.started_ns.max(from_ns)),
             running_ns: process.running_ns.saturating_sub(earlier.running_ns),
             ready_ns: process.ready_ns.map(|ready| ready.saturating_sub(earlier.ready_ns.unwrap_or(0))),
             commands: process.commands - earlier.commands,
+            handled: handled.count,
+            handled_ns: handled.total_ns,
+            switches: process.switches - earlier.switches,
             ..TimeShares::default()
         };
         self.imperfect.recovered += process.recovered - earlier.recovered;
         self.imperfect.recovered_ns += process.recovered_ns - earlier.recovered_ns;
         self.imperfect.wakes_missed += process.wakes_missed - earlier.wakes_missed;
         let place = self.place(process.pid, who);
-        let switches = process.switches - earlier.switches;
+        if handled.total_ns > 0 || handled.count > 0 {
+            self.handled.entry(place.clone()).or_default().merge(&handled);
+        }
         let detail = if process.ready_ns.is_some() { "running" } else { "running or ready" };
         let times = [(detail, shares.running_ns), ("ready", shares.ready_ns.unwrap_or(0))];
         for (detail, ns) in times.into_iter().filter(|(_, ns)| *ns > 0) {
-            self.merge(&place, "processor", detail, &Statistic::of_time(switches, ns));
+            self.merge(&place, "processor", detail, &Statistic::of_time(shares.switches, ns));
         }
         for (event, statistic) in &process.waits {
             let before = earlier.waits.iter().find(|(before, _)| before == event).map(|(_, before)| *before);
@@ -273,8 +293,9 @@ impl Accounting {
         }
         if let Some(open) = &process.open {
             let (part, detail) = self.name(&open.event, who);
-            self.open.push((StatisticName { place, part, detail }, open.length_ns));
+            self.open.push((StatisticName { place: place.clone(), part, detail }, open.length_ns));
         }
+        self.places.entry(place).or_default().add(&shares);
         shares
     }
 

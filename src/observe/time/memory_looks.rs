@@ -5,15 +5,12 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
+use super::event_word::EventWord;
 use super::looks::{Doing, LookSums, Seen};
 use super::source::{Reading, Tier, TimeSource, WaitEvent};
-use crate::linux::foreign_memory::{find_variable, read_pointed};
 use crate::linux::process::{read_activity, read_children};
 use crate::linux::read_monotonic;
 use crate::observe::Error;
-
-/// Where a process of the server says what it waits for: a pointer to the event's number.
-pub const WAIT_EVENT: &str = "my_wait_event_info";
 
 /// Fifty looks a second.
 const INTERVAL: Duration = Duration::from_millis(20);
@@ -32,12 +29,12 @@ pub struct MemoryLooks {
 impl MemoryLooks {
     /// Looks at the server of this postmaster from now on.
     pub fn start(postmaster_pid: u32) -> Result<MemoryLooks, Error> {
-        let address = find_variable(postmaster_pid, WAIT_EVENT)?;
+        let word = EventWord::find(postmaster_pid)?;
         // Who may not read one of them may read none.
-        read_pointed(postmaster_pid, address)?;
+        word.read(postmaster_pid)?;
         let (sums, stop) = (LookSums::default(), Arc::new(AtomicBool::new(false)));
         let (to_add, stopped) = (sums.clone(), Arc::clone(&stop));
-        to_add.add(read_monotonic().as_nanos() as u64, look(&list(postmaster_pid), address));
+        to_add.add(read_monotonic().as_nanos() as u64, look(&list(postmaster_pid), word));
         let run = move || {
             let mut pids = Vec::new();
             for looks in (0..LOOKS_UNTIL_LISTED).cycle() {
@@ -47,7 +44,7 @@ impl MemoryLooks {
                 if looks == 0 {
                     pids = list(postmaster_pid);
                 }
-                to_add.add(read_monotonic().as_nanos() as u64, look(&pids, address));
+                to_add.add(read_monotonic().as_nanos() as u64, look(&pids, word));
                 std::thread::sleep(INTERVAL);
             }
         };
@@ -80,14 +77,14 @@ fn list(postmaster_pid: u32) -> Vec<u32> {
     children.into_iter().chain([postmaster_pid]).collect()
 }
 
-fn look(pids: &[u32], address: u64) -> Vec<Seen> {
+fn look(pids: &[u32], word: EventWord) -> Vec<Seen> {
     let look_at = |pid: &u32| {
         // A process may end at any time.
         let activity = read_activity(*pid).ok()?;
         let doing = match activity.is_running {
             // One that was woken still has its event.
             true => Doing::Running,
-            false => Doing::Waiting(read_pointed(*pid, address).map_or(WaitEvent::Unknown, WaitEvent::Number)),
+            false => Doing::Waiting(word.read(*pid).map_or(WaitEvent::Unknown, WaitEvent::Number)),
         };
         Some((*pid, activity.start_ticks, doing))
     };

@@ -11,7 +11,7 @@ use super::source::WaitEvent;
 const TABLE: &str = include_str!("wait_events.tsv");
 
 /// Major versions, in the order of the table's columns.
-const VERSIONS: [u32; 5] = [14, 15, 16, 17, 18];
+const VERSIONS: [u32; 6] = [13, 14, 15, 16, 17, 18];
 
 /// The classes (`src/include/utils/wait_event.h`, `wait_classes.h`), by the number's highest byte.
 const CLASSES: [(u8, &str); 10] = [

@@ -4,7 +4,7 @@
 
 use serde::Serialize;
 
-use super::account::{Accounting, By, Imperfect, PGTHAW, TimeSecond, TimeShares, is_idle};
+use super::account::{Accounting, By, Imperfect, PGTHAW, StatisticName, TimeSecond, TimeShares, is_idle};
 use super::source::{ProbeCost, Tier};
 use crate::observe::open::RefusedSource;
 use crate::observe::statistic::Statistic;
@@ -23,6 +23,20 @@ pub struct NamedStatistic {
     pub average_ns: Option<u64>,
     /// At most twice too much: the upper bound of a bucket, or the longest.
     pub p99_ns: Option<u64>,
+}
+
+impl NamedStatistic {
+    fn new(name: StatisticName, statistic: Statistic) -> NamedStatistic {
+        NamedStatistic {
+            name: name.to_string(),
+            place: name.place,
+            part: name.part,
+            detail: name.detail,
+            average_ns: statistic.average_ns(),
+            p99_ns: statistic.quantile_ns(0.99),
+            statistic,
+        }
+    }
 }
 
 /// What looking on cost while it lasted.
@@ -56,6 +70,8 @@ pub struct TimeReport {
     #[serde(flatten)]
     pub total: TimeShares,
     pub explained: Option<f64>,
+    /// Commands from their receipt until the next is waited for, by who handled them: most time first. They lie across the kinds of time.
+    pub handled: Vec<NamedStatistic>,
     /// Those with the most time first; pgthaw's own backends and who has nothing to do behind all others.
     pub statistics: Vec<NamedStatistic>,
     pub seconds: Vec<TimeSecond>,
@@ -76,20 +92,18 @@ impl TimeReport {
         remarks: Vec<String>,
     ) -> TimeReport {
         let length_ns = accounting.length_ns();
-        let named = accounting.statistics.into_iter().map(|(name, statistic)| NamedStatistic {
-            name: name.to_string(),
-            place: name.place,
-            part: name.part,
-            detail: name.detail,
-            average_ns: statistic.average_ns(),
-            p99_ns: statistic.quantile_ns(0.99),
-            statistic,
-        });
-        let mut statistics: Vec<NamedStatistic> = named.collect();
+        let mut statistics: Vec<NamedStatistic> =
+            accounting.statistics.into_iter().map(|(name, statistic)| NamedStatistic::new(name, statistic)).collect();
         // Who has nothing to do has most of the time, and is asked for least.
         let is_idle = |one: &NamedStatistic| one.place == PGTHAW || is_idle(&one.part, &one.detail);
         statistics.sort_by_key(|one| (is_idle(one), std::cmp::Reverse(one.statistic.total_ns)));
+        let command = |place: String| StatisticName { place, part: "command".to_owned(), detail: "handled".to_owned() };
+        let handled = accounting.handled.into_iter();
+        let mut handled: Vec<NamedStatistic> =
+            handled.map(|(place, statistic)| NamedStatistic::new(command(place), statistic)).collect();
+        handled.sort_by_key(|one| (one.place == PGTHAW, std::cmp::Reverse(one.statistic.total_ns)));
         TimeReport {
+            handled,
             source,
             refused,
             by,

@@ -54,6 +54,9 @@ pub struct ProcessTimes {
     pub switches: u64,
     /// What it received from its client, each time.
     pub commands: u64,
+    /// Of each, the time from its receipt until the process waited for the next one, or had received that. The total has the time of one
+    /// that is handled now too. Nothing where the source cannot know.
+    pub handled: Statistic,
     /// Waits by their events. Their totals have the time of one that has not ended too; their counts do not.
     pub waits: Vec<(WaitEvent, Statistic)>,
     pub open: Option<OpenWait>,
@@ -87,6 +90,17 @@ pub struct ProgramCost {
     pub name: String,
     pub runs: u64,
     pub total_ns: u64,
+}
+
+impl Tier {
+    /// As it is written.
+    pub fn name(self) -> &'static str {
+        match self {
+            Tier::Sql => "sql",
+            Tier::Memory => "memory",
+            Tier::Bpf => "bpf",
+        }
+    }
 }
 
 impl ProbeCost {

@@ -2,8 +2,10 @@
 //!
 //! Names of kinds and figures are part of `--json` (docs/formats.md): add, never rename.
 
+mod account;
 mod comparison;
 mod imported;
+mod size;
 
 use serde::{Deserialize, Serialize};
 use strum::IntoStaticStr;
@@ -198,6 +200,15 @@ pub enum Finding {
         clients: u32,
         scale: u32,
         waiting: f64,
+    },
+    /// The account of the server's time took so large a share (0 to 1) of all processors.
+    DearAccount {
+        ratio: f64,
+    },
+    /// By the account of its time the server used more processors than there are.
+    ProcessorsExceeded {
+        used: f64,
+        processors: u32,
     },
     /// Of a sweep: at so many of its points that do not start cold the database fits into shared_buffers, or into memory.
     FitsCaches {
@@ -414,36 +425,11 @@ impl Finding {
             | Finding::ClockSetBack { .. }
             | Finding::RunAborted { .. }
             | Finding::Assumed { .. } => self.import_words(),
+            Finding::DearAccount { .. } | Finding::ProcessorsExceeded { .. } => self.account_words(),
             Finding::ShortRun { .. } | Finding::ClientsBeyondScale { .. } | Finding::FitsCaches { .. } => {
                 self.size_words()
             }
             _ => self.load_words(),
-        }
-    }
-
-    /// Sentence and remedy of trials, scales and databases that are too small for what is asked of them; empty of all else.
-    fn size_words(&self) -> (String, String) {
-        match self {
-            // Without figures, so that it is the same of all trials of a study, and told once.
-            Finding::ShortRun { .. } => (
-                "it lasted less than a minute and served fewer than 100,000 transactions: too little to stand for the server".into(),
-                "points.seconds = 60, or more".into(),
-            ),
-            Finding::ClientsBeyondScale { clients, scale, waiting } => (
-                format!(
-                    "{clients} clients update {}: in the mean {waiting:.1} of them waited for another's row",
-                    counted(*scale, "branch")
-                ),
-                "a scale of at least the clients, or a script that updates no branch (simple-update)".into(),
-            ),
-            Finding::FitsCaches { in_shared_buffers, in_memory, points } => (
-                format!(
-                    "the database fits into shared_buffers at {in_shared_buffers} of {}, and into memory at {in_memory}: a warm server reads nothing from the disk there",
-                    counted(*points, "point")
-                ),
-                "nothing, where that is meant; else larger scales, and [exceeds] says from which on it may not".into(),
-            ),
-            _ => (String::new(), String::new()),
         }
     }
 

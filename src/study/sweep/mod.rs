@@ -3,6 +3,7 @@
 mod axis;
 mod brought;
 mod database;
+mod exceeded;
 mod forecast;
 mod fresh;
 mod generators;
@@ -26,6 +27,7 @@ mod warmup;
 
 pub use brought::{Bound, Brought, LoadSample, RESIDENT_SHARE};
 pub use database::{DATABASE, DatabaseKey, DatabaseSpec};
+pub use exceeded::Exceeded;
 pub use forecast::{
     CALIBRATION_SECONDS, TimeLeft, forecast_warm_seconds, image_bytes, needed_bytes_on, part_image_bytes,
 };
@@ -45,7 +47,7 @@ pub use record::{
     BufferUse, Checkpoint, CheckpointBegun, GeneratorCalibration, SweepRun, SweepTrial, TrialDevice,
     compute_worst_second, empty_trial,
 };
-pub use spec::{Exceeded, Sweep, parse_sweep, read_sweep, render_digest};
+pub use spec::{Sweep, parse_sweep, read_sweep, render_digest};
 pub use start::{LoadBegins, StartAsked};
 pub use trial_generators::{TrialGenerator, TrialGenerators};
 pub use warming::{Climb, Job, Warming, WarmingFigures};

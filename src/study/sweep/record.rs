@@ -19,6 +19,7 @@ use crate::study::gauges::{DeviceUse, OsSample, WaitSample, Waits};
 use crate::study::measurement_verdict::MeasurementVerdict;
 use crate::study::order::Turn;
 use crate::study::record::{Machine, Sample, StartState, StrategyOutcome};
+use crate::study::time::TrialTime;
 use crate::units::{Bytes, counted};
 
 /// One invocation of `bench sweep`, and those that went on where it was interrupted.
@@ -174,6 +175,9 @@ pub struct SweepTrial {
     #[serde(default)]
     #[cfg_attr(test, ts(skip))]
     pub waits: Waits,
+    /// Where the time of the server's processes went; `None` where nobody looked.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub time: Option<TrialTime>,
     pub scripts: Vec<ScriptLatency>,
     /// What grew in the server's statistics views.
     pub statistics: StatisticsDelta,
@@ -335,6 +339,7 @@ pub fn empty_trial(sweep_id: &str, point: &Point, turn: &Turn<u32>, started_at: 
         os_samples: Vec::new(),
         wait_samples: Vec::new(),
         waits: Waits::default(),
+        time: None,
         scripts: Vec::new(),
         statistics: StatisticsDelta::default(),
         buffers_before: Vec::new(),

@@ -11,6 +11,7 @@ use toml::{Table, Value};
 
 use super::axis::{Axis, Mix, read_length, read_settings, read_variables};
 use super::database::{DatabaseSpec, RawDatabase, read_databases};
+use super::exceeded::{Exceeded, read_exceeds};
 use super::fresh::check_fresh_copy;
 use super::generators::{Generators, RawGenerators, read_generators};
 use super::ground::{FileSystemSpec, ServerSpec, read_disks, read_file_systems, read_servers};
@@ -80,6 +81,9 @@ pub struct Sweep {
     /// Is what the script reads in one trial from a cold start wanted, of each script on its own, and nothing else?
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub is_script_wanted: bool,
+    /// Is the time of the server's processes accounted for in each trial?
+    #[serde(skip_serializing_if = "bool::clone")]
+    pub time: bool,
     /// Memory of the server in every trial, shared memory and page cache included; `None`: as the points say.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub memory: Option<Bytes>,
@@ -93,24 +97,6 @@ pub struct Sweep {
     pub contents: BTreeMap<PathBuf, String>,
 }
 
-/// A cache that a database may be meant to exceed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Exceeded {
-    SharedBuffers,
-    Memory,
-}
-
-impl Exceeded {
-    /// The word of the study file.
-    pub fn name(self) -> &'static str {
-        match self {
-            Exceeded::SharedBuffers => "shared_buffers",
-            Exceeded::Memory => "memory",
-        }
-    }
-}
-
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct RawSweep {
@@ -120,6 +106,7 @@ struct RawSweep {
     wanted_seconds: Option<Value>,
     wanted: Option<String>,
     memory: Option<String>,
+    time: Option<bool>,
     repeats: Option<Value>,
     seed: Option<Value>,
     logged_share: Option<Value>,
@@ -230,6 +217,7 @@ pub fn parse_sweep(text: &str, directory: &Path, is_twice: bool) -> Result<Sweep
         until,
         wanted_seconds: raw.wanted_seconds.as_ref().map(|value| read_wanted_seconds(value, until)).transpose()?,
         is_script_wanted: read_wanted(raw.wanted.as_deref(), &axes, until)?,
+        time: raw.time.unwrap_or(true),
         memory: read_memory(raw.memory.as_deref(), raw.points.memory.is_some())?,
         fresh_copy: raw.fresh_copy,
         generators: raw.generators.as_ref().map(read_generators).transpose()?,
@@ -339,16 +327,6 @@ fn check_size(axes: &Axes, repeats: u32) -> Result<(), String> {
         counted(repeats, "repeat"),
         axes.varied().join(", ")
     ))
-}
-
-fn read_exceeds(raw: &BTreeMap<Exceeded, Value>) -> Result<BTreeMap<Exceeded, u32>, String> {
-    let scale = |(cache, value): (&Exceeded, &Value)| {
-        let scale = value.as_integer().and_then(|scale| u32::try_from(scale).ok()).filter(|scale| *scale > 0);
-        let wrong =
-            || format!("exceeds.{}: {value} is no scale; write the smallest scale that is to exceed it", cache.name());
-        Ok((*cache, scale.ok_or_else(wrong)?))
-    };
-    raw.iter().map(scale).collect()
 }
 
 fn read_digest(path: &Path) -> Result<String, String> {

@@ -11,6 +11,7 @@ mod pairs;
 mod ratios;
 mod series;
 mod summary;
+mod timed;
 mod warming;
 
 pub use compare::{CellComparison, SweepComparison, compute_sweep_comparison};
@@ -27,4 +28,5 @@ pub use pairs::{Selection, Side};
 pub use ratios::{WarmerRatio, compute_warmer_ratios};
 pub use series::TrialSeries;
 pub use summary::{PointSummary, PointVerdict, compute_outline_summary};
+pub use timed::{TimedPoint, compute_timed_points};
 pub use warming::{ColdTrial, add_warming_figures, compute_warming, outline_trials};

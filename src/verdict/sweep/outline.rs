@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 
 use super::metric::{ByMetric, compute_figures};
 use crate::postgres::{RowDelta, StatisticsDelta};
-use crate::study::{MeasurementVerdict, Point, SweepTrial, WarmingFigures};
+use crate::study::{MeasurementVerdict, Point, SweepTrial, TimeFigures, WarmingFigures};
 
 /// What is told of a trial beside the others.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -33,6 +33,9 @@ pub struct TrialOutline {
     /// Of a trial that began cold.
     #[serde(skip)]
     pub warming: Option<WarmingFigures>,
+    /// Where the time of the server's processes went; `None` where nobody looked.
+    #[serde(skip)]
+    pub time: Option<TimeFigures>,
     /// What its shares of the steady throughput are of; `None` while no trial that decides it got warm.
     #[serde(skip)]
     pub steady_tps: Option<f64>,
@@ -99,6 +102,7 @@ impl From<&SweepTrial> for TrialOutline {
             warnings: trial.warnings.clone(),
             background: BackgroundWrites::of(&trial.statistics),
             warming: trial.warming.as_ref().map(|warming| warming.figures.clone()),
+            time: trial.time.as_ref().map(|time| time.figures.clone()),
             steady_tps: None,
         }
     }

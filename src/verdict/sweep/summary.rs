@@ -8,7 +8,7 @@ use super::metric::{ByMetric, Metric};
 use super::outline::{BackgroundWrites, TrialOutline};
 use super::warming::might_have;
 use crate::model::compute_median;
-use crate::study::{MeasurementVerdict, SweepRun};
+use crate::study::{MeasurementVerdict, SweepRun, TimeFigures};
 use crate::verdict::spread::Spread;
 
 /// What speaks against trials of a point.
@@ -57,6 +57,9 @@ pub struct PointSummary {
     pub measured_seconds: Option<u32>,
     /// Medians.
     pub background: Option<BackgroundWrites>,
+    /// Where the time of the server's processes went: the mean of its trials; `None` where nobody looked. `TimedPoint` tells it.
+    #[serde(skip)]
+    pub time: Option<TimeFigures>,
     /// What speaks against its trials.
     pub verdicts: Vec<PointVerdict>,
     /// Failures, and what trials that have no verdicts say against themselves, each text once, with how many say so.
@@ -108,6 +111,7 @@ fn summarize(run: &SweepRun, trials: &[&TrialOutline]) -> PointSummary {
         figures: Metric::ALL.iter().copied().map(|metric| (metric, compute_spread(metric, &good))).collect(),
         measured_seconds: good.iter().filter_map(|trial| Some(trial.warming.as_ref()?.measured_seconds)).min(),
         background: compute_background(&good),
+        time: TimeFigures::mean(&good.iter().filter_map(|trial| trial.time.as_ref()).collect::<Vec<_>>()),
         verdicts: collect_verdicts(trials),
         warnings,
     }

@@ -303,11 +303,11 @@ fn make_older(server: &TestServer, file: &Path) {
     server.psql("DROP VIEW all_runs, trial_summary, trial_verdicts, served_by_second, loading_summary, sweep_summary");
     server.psql("CREATE VIEW sweep_summary AS SELECT 'older'; ALTER TABLE sweep_trials DROP COLUMN ended_at");
     let newer = ["ended_at", "device_reads_per_second", "device_reads_per_second_max", "device_bytes_per_write"];
-    for column in newer.iter().chain(&["server_cpu_us_per_transaction", "device_reads_unevenness"]) {
+    for column in newer.iter().chain(&["server_cpu_us_per_transaction", "device_reads_unevenness", "time"]) {
         server.psql(&format!("ALTER TABLE sweep_outlines DROP COLUMN {column}"));
     }
     server.psql(
-        "ALTER TABLE sweep_trials DROP COLUMN devices, DROP COLUMN fresh_copy; \
+        "ALTER TABLE sweep_trials DROP COLUMN devices, DROP COLUMN fresh_copy, DROP COLUMN time; \
          ALTER TABLE sweep_os_samples DROP COLUMN parts; ALTER TABLE sweep_wait_samples DROP COLUMN flushes; \
          DROP VIEW sweep_seconds; CREATE VIEW sweep_seconds AS SELECT 'older'; \
          ALTER TABLE sweeps DROP COLUMN databases; ALTER TABLE sweep_samples DROP COLUMN latency_us_deviation",

@@ -2,6 +2,7 @@
 
 import { bandwidth, bytes, compact, count, latency, percent } from "../format";
 import { GREY, type Hue, OCHRE, WAITS } from "../palette";
+import { KINDS } from "../time_kinds";
 import type { LoadSample, Measure, SweepTrial, TrialData, TrialSeries } from "../../generated/record";
 
 type Values = (number | null)[];
@@ -86,6 +87,7 @@ function lookCurves(looks: LoadSample[]): Curve[] {
 
 /** How numbers of a unit are told, and their axis. */
 const UNITS: Record<Measure["unit"], Pick<Panel, "render" | "renderAxis" | "isLog" | "isSize" | "tableUnit" | "max">> = {
+  backends: { tableUnit: "backends", render: (value) => value.toFixed(2), renderAxis: short },
   processors: { tableUnit: "processors", render: (value) => value.toFixed(2), renderAxis: short },
   bytes: { render: bytes, renderAxis: bytes, isSize: true },
   bytes_per_second: { render: bandwidth, renderAxis: bandwidth },
@@ -96,7 +98,7 @@ const UNITS: Record<Measure["unit"], Pick<Panel, "render" | "renderAxis" | "isLo
 };
 
 /** Columns with a meaning that their hue says. */
-const HUES: Record<string, Hue> = { others_cpu: GREY, iowait_cpu: OCHRE };
+const HUES: Record<string, Hue> = { others_cpu: GREY, iowait_cpu: OCHRE, ...Object.fromEntries(KINDS.map(({ column, hue }) => [column, hue])) };
 
 /** The curves of the measures that are drawn in this panel. */
 function measured(measures: Measure[], panel: string): (data: TrialData) => Curve[] {
@@ -120,6 +122,10 @@ export function makePanels(measures: Measure[]): Panel[] {
       id: "tps", title: "Transactions per second", tableUnit: "tps", render: count, renderAxis: compact, weight: 1.5,
       // Nobody asks an idle server.
       curves: ({ series, trial }) => looksOf(trial).length > 0 ? [] : [{ name: "transactions", values: series.tps.mean, ...ends(series, series.tps.min, series.tps.max) }],
+    },
+    {
+      id: "time", title: "Where the time of the client backends went (backends, in the mean)", ...UNITS.backends, isStack: true, weight: 1.6,
+      curves: measured(measures, "time"),
     },
     {
       id: "latency", title: "Latency: shortest, mean and longest", render: latency, renderAxis: latency, isLog: true, weight: 1.5,
@@ -151,5 +157,5 @@ export function makePanels(measures: Measure[]): Panel[] {
     { id, title, isStack, weight: isStack ? 1.1 : 0.9, ...UNITS[unit], curves: measured(measures, id) }
   ));
   // What is stacked belongs beside each other.
-  return [...own.slice(0, 4), ...more.filter((one) => one.isStack), ...own.slice(4), ...more.filter((one) => !one.isStack)];
+  return [...own.slice(0, 5), ...more.filter((one) => one.isStack), ...own.slice(5), ...more.filter((one) => !one.isStack)];
 }

@@ -3,6 +3,7 @@
 import type { Appearance } from "../appearance";
 import { figure } from "../charts/figure";
 import { lines } from "../charts/lines";
+import { timeByUsers } from "../charts/time_by_users";
 import { tradeOff } from "../charts/trade_off";
 import { element } from "../element";
 import { fold } from "../fold";
@@ -21,6 +22,7 @@ import { noise } from "../sections/noise";
 import { pivotBar } from "../sections/pivot_bar";
 import { overTimeSection } from "../sections/over_time";
 import { everyPoint } from "../sections/points";
+import { timeTable } from "../sections/time";
 import { tournamentSections } from "../sections/tournament";
 import { trust } from "../sections/trust";
 import { isOfWarmers, ratiosOf, warmersSection } from "../sections/warmers";
@@ -52,6 +54,7 @@ export async function studyPage(source: Source, appearance: Appearance, id: stri
     ...(tournament === null && isServing && study.points.length > 1 && (await hasSeconds(source, study)) ? [overTimeSection(new OverTimeState(study, source, appearance))] : []),
     ...(study.points.some((point) => P99.of(point) !== null) ? [fold("costs", "Throughput is not all", fooled(state), figure(tradeOff, state), noise(study))] : []),
     ...(ratios === null || isOfWarmers(study) ? [] : [fold("warmers", "Ways to warm beside each other", figure(ratios, state))]),
+    ...(study.timed.length > 0 ? [fold("time", "Where the time of the server went", figure(timeByUsers, state), timeTable(state))] : []),
     fold("every-point", "Every point and every trial", everyPoint(study)),
     ...(isServing ? [fold("writes", "Checkpoints and settings", background(state), beside(state, source))] : []),
     facts(study),

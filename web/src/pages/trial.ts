@@ -12,6 +12,7 @@ import { looksOf } from "../charts/trial_panels";
 import { metricOf } from "../metrics";
 import type { LatencyHistogram, StudyData, SweepTrial, TrialData, TrialOutline } from "../../generated/record";
 import { settingDifferences } from "../sections/beside";
+import { timeOfTrial } from "../sections/time";
 import { badItem, told } from "../sections/trust";
 import { select } from "../sections/pivot_bar";
 import type { Source } from "../source";
@@ -92,6 +93,7 @@ function details({ trial, series }: TrialData, other: TrialData | null): HTMLEle
       warmer(trial),
       ...(trial.command === "" ? [] : [element("h3", {}, "pgbench"), element("pre", {}, trial.command), hosts(trial)])),
     ...(trial.latency === null ? [] : [element("section", { "aria-labelledby": "latencies" }, element("h2", { id: "latencies" }, "Latency"), latencies(trial))]),
+    ...[timeOfTrial(trial) ?? []].flat(),
     element("section", { "aria-labelledby": "server" }, element("h2", { id: "server" }, "What the server counted"), checkpoints(trial), statistics(trial), buffers(trial)),
     element("section", { "aria-labelledby": "settings" }, element("h2", { id: "settings" }, "Settings"), ...settings(trial, other?.trial ?? null)),
   ];

@@ -13,13 +13,12 @@ use aya::sys::{Stats, enable_stats};
 use aya::{Btf, Ebpf, EbpfLoader};
 
 use self::slot::{First, SLOT_WORDS, SLOTS, STARTED, new_slot, parse_slot};
-use crate::linux::foreign_memory::{find_variable, read_pointed};
 use crate::linux::process::{has_kernel_pids, read_activity, read_children, read_start_ticks};
 use crate::linux::schedule::read_task_time;
 use crate::linux::shared_words::SharedWords;
 use crate::linux::{self, read_monotonic};
 use crate::observe::Error;
-use crate::observe::time::{ProbeCost, ProgramCost, Reading, Tier, TimeSource, WAIT_EVENT};
+use crate::observe::time::{EventWord, ProbeCost, ProgramCost, Reading, Tier, TimeSource};
 
 /// As the compiler wrote it, aligned as its parser wants it.
 static OBJECT: &[u8] = aya::include_bytes_aligned!(concat!(env!("OUT_DIR"), "/time.bpf.o"));
@@ -47,7 +46,7 @@ pub struct TimeProbe {
     lost: Array<MapData, u64>,
     /// As long as it is open the kernel counts what its programs cost.
     counts_cost: Option<OwnedFd>,
-    wait_event_address: u64,
+    event_word: EventWord,
     /// Processes that were there before, and for which there was no slot.
     without_slot: u64,
 }
@@ -61,14 +60,15 @@ impl TimeProbe {
                 "run pgthaw on the host, not in a container",
             ));
         }
-        let wait_event_address = find_variable(postmaster_pid, WAIT_EVENT)?;
+        let event_word = EventWord::find(postmaster_pid)?;
         let btf = Btf::from_sys_fs().map_err(|error| {
             let kernel = "use a kernel built with CONFIG_DEBUG_INFO_BTF=y, as Debian's and Ubuntu's are";
             refusal(&format!("the kernel does not describe its types: {}", tell(&error)), kernel)
         })?;
         let mut ebpf = EbpfLoader::new()
             .btf(Some(&btf))
-            .override_global("wait_event_address", &wait_event_address, true)
+            .override_global("wait_event_pointer", &event_word.pointer, true)
+            .override_global("wait_event_offset", &event_word.offset, true)
             .override_global("postmaster_pid", &postmaster_pid, true)
             .load(OBJECT)
             .map_err(refused)?;
@@ -85,7 +85,7 @@ impl TimeProbe {
             lost: take_map(&mut ebpf, "lost")?.try_into().map_err(refused)?,
             counts_cost: enable_stats(Stats::RunTime).ok(),
             ebpf,
-            wait_event_address,
+            event_word,
             without_slot: 0,
         };
         for index in 0..SLOTS as u32 {
@@ -114,7 +114,7 @@ impl TimeProbe {
         let (Ok(activity), Ok(time)) = (read_activity(pid), read_task_time(pid)) else { return Ok(()) };
         let first = match activity.is_running {
             true => First::Ready,
-            false => First::Waiting(read_pointed(pid, self.wait_event_address).ok()),
+            false => First::Waiting(self.event_word.read(pid).ok()),
         };
         let Ok(index) = self.unused.pop(0) else {
             self.without_slot += 1;
@@ -144,7 +144,7 @@ impl TimeProbe {
 
 impl fmt::Debug for TimeProbe {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("TimeProbe").field("wait_event_address", &self.wait_event_address).finish_non_exhaustive()
+        f.debug_struct("TimeProbe").field("event_word", &self.event_word).finish_non_exhaustive()
     }
 }
 

@@ -7,11 +7,17 @@ use crate::observe::time::{OpenWait, ProcessTimes, WaitEvent};
 const EVENTS: usize = 24;
 
 /// Words before the statistics, and words of one of these.
-const HEAD: usize = 16;
+const HEAD: usize = 17;
 const STATISTIC: usize = 21;
 
+/// Where the statistics of wait events begin: behind that of commands.
+const WAITS: usize = HEAD + STATISTIC;
+
+/// Which word says when the command was received that is handled now; 0: there is none.
+const RECEIVED: usize = 16;
+
 /// Words of a slot; the C compiler fills it up to lines of 64 bytes.
-pub(super) const SLOT_WORDS: usize = (HEAD + (EVENTS + 1) * STATISTIC).next_multiple_of(8);
+pub(super) const SLOT_WORDS: usize = (WAITS + (EVENTS + 1) * STATISTIC).next_multiple_of(8);
 
 /// How many slots there are.
 pub(super) const SLOTS: usize = 2048;
@@ -48,7 +54,7 @@ pub(super) fn new_slot(pid: u32, birth: u64, now_ns: u64, exec_ns: u64, first: F
         // Where the program looks first for it.
         let place = event.wrapping_mul(0x9e37_79b1) >> 28;
         words[3] = WAITING | u64::from(place) << 32;
-        words[HEAD + place as usize * STATISTIC] = u64::from(event) | 1 << 32;
+        words[WAITS + place as usize * STATISTIC] = u64::from(event) | 1 << 32;
     }
     words
 }
@@ -65,7 +71,7 @@ pub(super) fn parse_slot(words: &[u64], at_ns: u64) -> ProcessTimes {
     // One that was woken in vain may go on with the same wait, and has what it waited already.
     let length_ns = words[4] + of(WAITING);
     let (mut waits, mut open) = (Vec::new(), None);
-    for (place, statistic) in words[HEAD..].chunks_exact(STATISTIC).take(EVENTS + 1).enumerate() {
+    for (place, statistic) in words[WAITS..].chunks_exact(STATISTIC).take(EVENTS + 1).enumerate() {
         if statistic[0] >> 32 == 0 {
             continue;
         }
@@ -76,6 +82,10 @@ pub(super) fn parse_slot(words: &[u64], at_ns: u64) -> ProcessTimes {
         }
         waits.push((event, statistic));
     }
+    let mut handled = parse_statistic(&words[HEAD..WAITS]);
+    if words[RECEIVED] != 0 && ended_ns.is_none() {
+        handled.total_ns += at_ns.saturating_sub(words[RECEIVED]);
+    }
     ProcessTimes {
         pid: words[8] as u32,
         birth: words[11],
@@ -85,6 +95,7 @@ pub(super) fn parse_slot(words: &[u64], at_ns: u64) -> ProcessTimes {
         ready_ns: Some(words[6] + of(READY)),
         switches: words[7],
         commands: words[12],
+        handled,
         waits,
         open,
         recovered: words[13],
@@ -126,7 +137,7 @@ mod tests {
         // It was woken after 300, and is ready since 1300.
         let place = (words[3] >> 32) as usize;
         (words[1], words[3], words[4]) = (1300, 2 | (place as u64) << 32, 300);
-        words[HEAD + place * STATISTIC + 2] = 300;
+        words[WAITS + place * STATISTIC + 2] = 300;
         let ready = parse_slot(&words, 1500);
         assert_eq!((ready.ready_ns, ready.waits[0].1.total_ns), (Some(200), 300));
         assert_eq!(ready.open.unwrap().length_ns, 300, "the wait may go on");
@@ -134,6 +145,16 @@ mod tests {
         (words[1], words[3], words[4], words[10]) = (1400, (place as u64) << 32, 0, 1400);
         let ended = parse_slot(&words, 1500);
         assert_eq!((ended.ended_ns, ended.open, ended.ready_ns), (Some(1400), None, Some(0)));
+    }
+
+    #[test]
+    fn a_command_is_handled_from_its_receipt_on() {
+        let mut words = new_slot(7, 5, 1000, 40, First::Ready);
+        (words[HEAD + 1], words[HEAD + 2], words[RECEIVED]) = (3, 900, 1200);
+        let handling = parse_slot(&words, 1500).handled;
+        assert_eq!((handling.count, handling.total_ns), (3, 1200), "one that is handled now has its time so far");
+        words[RECEIVED] = 0;
+        assert_eq!(parse_slot(&words, 1500).handled.total_ns, 900);
     }
 
     #[test]

@@ -22,6 +22,8 @@ struct task_struct {
 #define EVENTS 24
 #define BUCKETS 32
 #define SLOTS 2048
+// Of who waits for his client to say something (ClientRead), the same in PostgreSQL 13 to 18.
+#define CLIENT_READ 0x06000000u
 // Instead of a wait event: its memory could not be read.
 #define UNKNOWN 0xffffffffu
 // Instead of a wait event: there was no place left for its own.
@@ -69,6 +71,10 @@ struct slot {
     u64 recovered_ns;
     // Ends of waits that were not told: the time ready to run is part of the wait.
     u64 wakes_missed;
+    // When the command was received that is handled now; 0: there is none.
+    u64 received;
+    // From a command's receipt until the process waits for the next one, or has received that. `event` says nothing here.
+    struct statistic handled;
     struct statistic events[EVENTS + 1];
 } __attribute__((aligned(64)));
 
@@ -104,8 +110,9 @@ struct {
     __type(value, u64);
 } lost SEC(".maps");
 
-// Where the server's `my_wait_event_info` is, in every one of its processes; and whose children they are.
-const volatile u64 wait_event_address = 0;
+// Where every process of the server has a pointer, and how far behind what it points to the event's number is; and whose children they are.
+const volatile u64 wait_event_pointer = 0;
+const volatile u64 wait_event_offset = 0;
 const volatile u32 postmaster_pid = 0;
 
 INLINE struct slot *find_slot(u32 pid)
@@ -144,23 +151,39 @@ INLINE u32 bucket_of(u64 ns)
     return bucket < BUCKETS ? bucket : BUCKETS - 1;
 }
 
+// One more, of this length. Its time is charged elsewhere.
+INLINE void count(struct statistic *one, u64 ns)
+{
+    u32 bucket = bucket_of(ns);
+    if (!one->count || ns < one->min)
+        one->min = ns;
+    if (ns > one->max)
+        one->max = ns;
+    one->count += 1;
+    HIDE(bucket);
+    if (bucket < BUCKETS)
+        one->buckets[bucket] += 1;
+}
+
 // The wait is over: it is one of its kind, with a length.
 INLINE void count_wait(struct slot *slot)
 {
     u64 wait = slot->wait;
     if (!wait)
         return;
-    struct statistic *one = statistic_at(slot, slot->place);
-    u32 bucket = bucket_of(wait);
-    if (!one->count || wait < one->min)
-        one->min = wait;
-    if (wait > one->max)
-        one->max = wait;
-    one->count += 1;
-    HIDE(bucket);
-    if (bucket < BUCKETS)
-        one->buckets[bucket] += 1;
+    count(statistic_at(slot, slot->place), wait);
     slot->wait = 0;
+}
+
+// What was received last is handled.
+INLINE void end_command(struct slot *slot, u64 now)
+{
+    if (!slot->received)
+        return;
+    u64 length = now - slot->received;
+    slot->handled.total += length;
+    count(&slot->handled, length);
+    slot->received = 0;
 }
 
 // Who waits for a lock sleeps several times for it: deadlock_timeout wakes him. The same holds for a pin of a buffer.
@@ -206,9 +229,12 @@ INLINE u32 read_event(void)
 {
     u64 pointer = 0;
     u32 event = 0;
-    if (bpf_probe_read_user(&pointer, sizeof(pointer), (void *)wait_event_address))
+    if (bpf_probe_read_user(&pointer, sizeof(pointer), (void *)wait_event_pointer))
         return UNKNOWN;
-    if (bpf_probe_read_user(&event, sizeof(event), (void *)pointer))
+    // A process of PostgreSQL 13 that has no entry in shared memory, such as the postmaster.
+    if (!pointer)
+        return 0;
+    if (bpf_probe_read_user(&event, sizeof(event), (void *)(pointer + wait_event_offset)))
         return UNKNOWN;
     return event;
 }
@@ -261,6 +287,8 @@ int time_switch(u64 *ctx)
                 count_wait(slot);
             slot->place = place;
             slot->state = WAITING;
+            if (event == CLIENT_READ)
+                end_command(slot, now);
         }
         begin_or_end_write(slot);
     }
@@ -351,6 +379,7 @@ int time_exit(u64 *ctx)
     begin_or_end_write(slot);
     charge_run(slot, task, now);
     count_wait(slot);
+    end_command(slot, now);
     slot->ended = now;
     slot->state = FREE;
     begin_or_end_write(slot);
@@ -364,7 +393,14 @@ int time_receive(u64 *ctx)
     if ((int)ctx[1] <= 0 || ((int)ctx[2] & MSG_PEEK))
         return 0;
     struct slot *slot = find_slot((u32)bpf_get_current_pid_tgid());
-    if (slot)
-        slot->commands += 1;
+    if (!slot)
+        return 0;
+    u64 now = bpf_ktime_get_ns();
+    begin_or_end_write(slot);
+    slot->commands += 1;
+    // Who has the next one already never waited for it.
+    end_command(slot, now);
+    slot->received = now;
+    begin_or_end_write(slot);
     return 0;
 }

@@ -106,6 +106,8 @@ pub fn compute_trial_verdicts(trial: &SweepTrial, circumstances: Circumstances<'
         find_taken_back(trial),
         find_autovacuum(circumstances.log),
         circumstances.tables.find_bloat(),
+        find_dear_account(trial, processors),
+        find_exceeded_processors(trial, processors),
         trial.settings.iter().any(|(name, value)| name == "fsync" && value == "off").then_some(Finding::FsyncOff),
         warnings::find_late_readings(&measured.seconds).map(|late| Finding::LateReadings {
             late: late.count,
@@ -129,6 +131,24 @@ pub fn compute_trial_verdicts(trial: &SweepTrial, circumstances: Circumstances<'
     let found = found.into_iter().flatten().chain(exceeded);
     let findings = circumstances.start.into_iter().chain(unenforced).chain(found).chain(fitting);
     findings.map(MeasurementVerdict::from).collect()
+}
+
+/// An account of time that takes more of all processors than this is told.
+const ACCOUNT_DEAR: f64 = 0.02;
+
+/// By so much the clocks of an account and of a machine may differ.
+const ACCOUNT_CLOSED: f64 = 1.02;
+
+fn find_dear_account(trial: &SweepTrial, processors: u32) -> Option<Finding> {
+    let figures = &trial.time.as_ref()?.figures;
+    let ratio = figures.total.cost_seconds / (figures.length_seconds * f64::from(processors));
+    (ratio > ACCOUNT_DEAR).then_some(Finding::DearAccount { ratio })
+}
+
+/// The arithmetic check of an account: seconds of processors used, by the time that there was. Looks cannot tell who runs from who is ready.
+fn find_exceeded_processors(trial: &SweepTrial, processors: u32) -> Option<Finding> {
+    let used = Some(&trial.time.as_ref()?.figures).filter(|figures| figures.is_exact())?.processors_used();
+    (used > ACCOUNT_CLOSED * f64::from(processors)).then_some(Finding::ProcessorsExceeded { used, processors })
 }
 
 fn find_other_start(trial: &SweepTrial, memory: Bytes) -> Option<Finding> {
