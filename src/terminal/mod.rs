@@ -47,7 +47,6 @@ use std::sync::OnceLock;
 use error_report::render_error;
 use printable::{obeyed_by_no_terminal, printable_json};
 use screen::{stderr_width, stdout_width};
-use wrap::wrap_text;
 
 use crate::failure::ErrorKind;
 
@@ -86,10 +85,11 @@ pub use snapshot_json::{render_difference_json, render_snapshots_json, render_ta
 pub use steady::render_judgement;
 pub use sweep::{render_sweep_head, render_sweep_line, render_sweep_plan, render_sweep_points};
 pub use sweep_comparison::{render_noise, render_sweep_comparison};
-pub use time::render_time_report;
+pub use time::{render_ns, render_time_report, render_top_statistics};
 pub use tournament::render_tournament;
 pub use trial_verdicts::render_trial_verdicts;
 pub use warm_progress::{WarmProgress, interrupt_then_exit};
+pub use wrap::wrap_text;
 
 /// What became of standard output: nothing, until a write fails.
 static OUTPUT_FAILURE: OnceLock<io::Error> = OnceLock::new();

@@ -10,7 +10,7 @@ mod source;
 mod sql_looks;
 mod watch;
 
-pub use account::{Accounting, By, Imperfect, StatisticName, TimeSecond, TimeShares, Who};
+pub use account::{Accounting, By, Imperfect, PGTHAW, StatisticName, TimeSecond, TimeShares, TimeSpan, Who, is_idle};
 pub use memory_looks::{MemoryLooks, WAIT_EVENT};
 pub use names::WaitNames;
 pub use report::{LookingCost, NamedStatistic, TimeReport};
