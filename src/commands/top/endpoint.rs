@@ -5,7 +5,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
 
-use super::{TopArguments, require_few_names};
+use super::arguments::TopArguments;
+use crate::observe::time::By;
 use crate::observe::top::{TopFrame, Totals, render_metrics};
 use crate::serve::{Error, Server, ServerOptions, Token};
 
@@ -59,5 +60,13 @@ impl Answering {
     pub async fn finish(mut self) {
         drop(self.end.take());
         let _ = self.task.await;
+    }
+}
+
+/// Names of queries and of processes are without end: a series of each would be too.
+fn require_few_names(by: By) -> Result<(), Error> {
+    match by {
+        By::Query | By::Backend => Err(Error::TooManySeries),
+        By::Kind | By::User | By::Database => Ok(()),
     }
 }

@@ -1,6 +1,6 @@
 //! The live screen, until a key or a signal ends it.
 
-use super::TopArguments;
+use super::arguments::TopArguments;
 use super::endpoint::Endpoint;
 use super::outputs::Steps;
 use crate::commands::Target;

@@ -5,7 +5,7 @@ use std::time::Duration;
 use tokio::sync::mpsc::{Receiver, channel};
 use tokio::task::JoinHandle;
 
-use super::TopArguments;
+use super::arguments::TopArguments;
 use super::endpoint::{Answering, Endpoint};
 use super::opened::look_on;
 use crate::commands::study::hear_signals;

@@ -8,7 +8,7 @@ SELECT CAST(s.num_timed AS pg_catalog.int8) AS timed,
            CASE WHEN pg_catalog.pg_is_in_recovery() THEN pg_catalog.pg_last_wal_replay_lsn() ELSE pg_catalog.pg_current_wal_lsn() END,
            c.redo_lsn) AS pg_catalog.int8) AS wal_bytes,
        CAST(EXTRACT(EPOCH FROM pg_catalog.clock_timestamp() - c.checkpoint_time) AS pg_catalog.float8) AS since_seconds,
-       CAST(EXTRACT(EPOCH FROM CAST(pg_catalog.current_setting('checkpoint_timeout') AS interval)) AS pg_catalog.float8) AS timeout_seconds,
+       CAST(EXTRACT(EPOCH FROM CAST(pg_catalog.current_setting('checkpoint_timeout') AS pg_catalog.interval)) AS pg_catalog.float8) AS timeout_seconds,
        pg_catalog.pg_size_bytes(pg_catalog.current_setting('max_wal_size')) AS max_wal_bytes
 FROM pg_catalog.pg_stat_checkpointer AS s
 CROSS JOIN pg_catalog.pg_control_checkpoint() AS c

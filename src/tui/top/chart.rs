@@ -18,10 +18,10 @@ struct Part {
 const PARTS: [Part; 6] = [
     Part { name: "running", colour: Color::Green, glyph: '#', of: |one| one.running },
     Part { name: "ready", colour: Color::Yellow, glyph: ':', of: |one| one.ready.unwrap_or(0.0) },
-    Part { name: "Lock", colour: Color::Red, glyph: 'L', of: |one| one.lock },
-    Part { name: "LWLock", colour: Color::Magenta, glyph: 'W', of: |one| one.lwlock },
-    Part { name: "IO", colour: Color::Blue, glyph: 'I', of: |one| one.io },
-    Part { name: "other", colour: Color::Gray, glyph: 'o', of: |one| one.other },
+    Part { name: "Lock", colour: Color::Red, glyph: '%', of: |one| one.lock },
+    Part { name: "LWLock", colour: Color::Magenta, glyph: '@', of: |one| one.lwlock },
+    Part { name: "IO", colour: Color::Blue, glyph: '+', of: |one| one.io },
+    Part { name: "other", colour: Color::Gray, glyph: '.', of: |one| one.other },
 ];
 
 /// Cells of the numbers at the left, and of the line beside them.
@@ -33,12 +33,13 @@ const LEAST_TOP: f64 = 1.0;
 /// The legend, with how many processes did what in the step that is shown.
 pub(super) fn legend(shown: &Activity, canvas: Canvas, width: usize) -> Line<'static> {
     let draw = |digits: usize, is_short: bool| {
+        let gap = if is_short { " " } else { "  " };
         let mut spans = vec![Span::raw(if is_short { "" } else { "processes: " })];
         for part in &PARTS {
             let is_unseen = part.name == "ready" && shown.ready.is_none();
             let value = if is_unseen { "-".to_owned() } else { format!("{:.digits$}", (part.of)(shown)) };
             spans.push(Span::styled(glyph(part, canvas).to_string(), style(part, canvas)));
-            spans.push(Span::raw(format!("{} {value}  ", part.name)));
+            spans.push(Span::raw(format!("{} {value}{gap}", part.name)));
         }
         spans.push(Span::raw(format!("client {:.digits$}", shown.client)));
         if !is_short {
@@ -46,7 +47,7 @@ pub(super) fn legend(shown: &Activity, canvas: Canvas, width: usize) -> Line<'st
         }
         Line::from(spans)
     };
-    let ways = [(2, false), (1, false), (1, true), (0, true)];
+    let ways = [(2, false), (1, false), (2, true), (1, true), (0, true)];
     let lines = ways.map(|(digits, is_short)| draw(digits, is_short));
     let last = lines.len() - 1;
     let fits = lines.iter().position(|line| line.width() <= width).unwrap_or(last);
@@ -151,7 +152,7 @@ mod tests {
     #[test]
     fn parts_are_stacked_and_the_newest_is_at_the_right() {
         let briefs = [brief(1.0, 0.0), brief(2.0, 1.0), Brief { is_gap: true, ..brief(0.0, 0.0) }, brief(0.5, 0.0)];
-        assert_eq!(texts(&briefs, 12, 3, PLAIN), ["  3.0 │  L  ", "      │  #  ", "    0 │ ##x#"]);
+        assert_eq!(texts(&briefs, 12, 3, PLAIN), ["  3.0 │  %  ", "      │  #  ", "    0 │ ##x#"]);
         assert_eq!(texts(&briefs, 9, 3, PLAIN), ["  1.0 │  ", "      │ #", "    0 │x#"].map(|line| line.to_owned()));
         let drawn = texts(&briefs, 12, 3, COLOURED);
         assert_eq!(drawn[2], "    0 │ ██x▄");

@@ -200,7 +200,7 @@ mod tests {
                 assert!(text.contains(part), "{width}x{height}: {part}\n{text}");
             }
             assert!(lines.last().unwrap().starts_with("q quit  ? help"), "{text}");
-            let shown = lines.iter().filter(|line| line.contains("::")).count();
+            let shown = lines.iter().filter(|line| !line.starts_with(' ') && line.contains("::")).count();
             assert_eq!(shown, names, "{width}x{height}\n{text}");
             let columns = lines.iter().filter(|line| line.contains(" │")).count();
             assert!(columns >= CHART_LINES, "{text}");

@@ -252,13 +252,15 @@ mod tests {
             [
                 "throughput: 2413 tps  16,893 commands/s  420 µs a command  16 clients, 12 active",
                 "hits: shared_buffers 98.2 %  page cache 71.0 %  fetched 12.3 MB/s",
-                "device: nvme0n1  1203 reads/s 9.4 MB/s  402 writes/s 12 MB/s  queue 3.2  busy 87 %",
+                "device: 1203 reads/s 9.4 MB/s  402 writes/s 12 MB/s  queue 3.2  busy 87 %",
                 "checkpoint: writing for 12.0 s, 9812 buffers (76.7 MB)  WAL 123 MB of 1 GB",
                 "memory: dirty 123 MB  on its way to disk 2 MB  processors 1.84 of 2 busy",
-                "pgthaw: costs 0.60 % of 2 processors  8.00 ms in the kernel  bpf: all is counted  lost 0",
+                "pgthaw: costs 0.60 % of 2 processors  bpf: all is counted  lost 0",
             ]
         );
-        assert!(texts(&frame(9), 180)[0].ends_with("oldest query 3.00 s  oldest transaction 4.00 s"));
+        assert!(texts(&frame(9), 100)[2].starts_with("device: nvme0n1  1203"));
+        assert!(texts(&frame(9), 180)[5].contains("8.00 ms in the kernel"));
+        assert!(texts(&frame(9), 189)[0].ends_with("oldest query 3.00 s  oldest transaction 4.00 s"));
     }
 
     #[test]

@@ -14,14 +14,6 @@ const SECOND: u64 = 1_000_000_000;
 
 /// A second of a busy server, with a lock that lasts.
 pub fn frame(second: i64) -> TopFrame {
-    let row = |place: &str, part: &str, detail: &str, lengths: &[u64], more_ns: u64, open_ns: u64| {
-        let mut statistic = Statistic::of_time(0, lengths.iter().sum::<u64>() + more_ns);
-        lengths.iter().for_each(|length| statistic.count(*length));
-        let name = StatisticName { place: place.into(), part: part.into(), detail: detail.into() };
-        TopStatistic { named: NamedStatistic::new(name, statistic), open: u32::from(open_ns > 0), open_ns }
-    };
-    let mut running = row("client backend", "processor", "running", &[], SECOND / 2, 0);
-    running.named.statistic.count = 40_000;
     TopFrame {
         at_ms: second * 1000,
         length_ns: SECOND,
@@ -49,24 +41,8 @@ pub fn frame(second: i64) -> TopFrame {
             page_cache_hit_ratio: Some(0.71),
             fetched_bytes_per_second: Some(12_300_000.0),
         },
-        statistics: vec![
-            row("client backend", "Lock", "transactionid", &[], SECOND, 3 * SECOND),
-            running,
-            row("walwriter", "IO", "WALSync", &[2_000_000, 9_000_000], 0, 0),
-            row("checkpointer", "Activity", "CheckpointerMain", &[], SECOND, 0),
-            row(PGTHAW, "Client", "ClientRead", &[], 2 * SECOND, 0),
-        ],
-        server: Some(ServerStep {
-            length_ns: SECOND,
-            commits: 2410,
-            block_size: 8192,
-            clients: 16,
-            active: 12,
-            idle_in_transaction: 3,
-            longest_query_ns: Some(3 * SECOND),
-            longest_transaction_ns: Some(4 * SECOND),
-            ..ServerStep::default()
-        }),
+        statistics: statistics(),
+        server: Some(server()),
         checkpoint: Some(CheckpointStep {
             phase: CheckpointPhase::Writing,
             running_ns: Some(12 * SECOND),
@@ -76,26 +52,7 @@ pub fn frame(second: i64) -> TopFrame {
             timeout_seconds: 300.0,
             ..CheckpointStep::default()
         }),
-        machine: Some(MachineStep {
-            length_ns: SECOND,
-            device: Some(DeviceUse {
-                reads: 1203,
-                read_bytes: Bytes(9_400_000),
-                writes: 402,
-                written_bytes: Bytes(12_000_000),
-                read_await_us: Some(310.0),
-                write_await_us: Some(2100.0),
-                queue: 3.2,
-                busy_ratio: 0.87,
-            }),
-            device_name: Some("nvme0n1".into()),
-            processors_busy_seconds: 1.84,
-            dirty_bytes: Bytes(123 << 20),
-            writeback_bytes: Bytes(2 << 20),
-            available_bytes: Bytes(5 << 30),
-            cached_bytes: Bytes(3 << 30),
-            ..MachineStep::default()
-        }),
+        machine: Some(machine()),
         cost: LookingCost {
             kernel: Some(ProbeCost {
                 programs: vec![ProgramCost { name: "time_switch".into(), runs: 40_000, total_ns: 8_000_000 }],
@@ -109,5 +66,60 @@ pub fn frame(second: i64) -> TopFrame {
             remedy: None,
         }],
         ..TopFrame::default()
+    }
+}
+
+fn statistics() -> Vec<TopStatistic> {
+    let row = |place: &str, part: &str, detail: &str, lengths: &[u64], more_ns: u64, open_ns: u64| {
+        let mut statistic = Statistic::of_time(0, lengths.iter().sum::<u64>() + more_ns);
+        lengths.iter().for_each(|length| statistic.count(*length));
+        let name = StatisticName { place: place.into(), part: part.into(), detail: detail.into() };
+        TopStatistic { named: NamedStatistic::new(name, statistic), open: u32::from(open_ns > 0), open_ns }
+    };
+    let mut running = row("client backend", "processor", "running", &[], SECOND / 2, 0);
+    running.named.statistic.count = 40_000;
+    vec![
+        row("client backend", "Lock", "transactionid", &[], SECOND, 3 * SECOND),
+        running,
+        row("walwriter", "IO", "WALSync", &[2_000_000, 9_000_000], 0, 0),
+        row("checkpointer", "Activity", "CheckpointerMain", &[], SECOND, 0),
+        row(PGTHAW, "Client", "ClientRead", &[], 2 * SECOND, 0),
+    ]
+}
+
+fn server() -> ServerStep {
+    ServerStep {
+        length_ns: SECOND,
+        commits: 2410,
+        block_size: 8192,
+        clients: 16,
+        active: 12,
+        idle_in_transaction: 3,
+        longest_query_ns: Some(3 * SECOND),
+        longest_transaction_ns: Some(4 * SECOND),
+        ..ServerStep::default()
+    }
+}
+
+fn machine() -> MachineStep {
+    MachineStep {
+        length_ns: SECOND,
+        device: Some(DeviceUse {
+            reads: 1203,
+            read_bytes: Bytes(9_400_000),
+            writes: 402,
+            written_bytes: Bytes(12_000_000),
+            read_await_us: Some(310.0),
+            write_await_us: Some(2100.0),
+            queue: 3.2,
+            busy_ratio: 0.87,
+        }),
+        device_name: Some("nvme0n1".into()),
+        processors_busy_seconds: 1.84,
+        dirty_bytes: Bytes(123 << 20),
+        writeback_bytes: Bytes(2 << 20),
+        available_bytes: Bytes(5 << 30),
+        cached_bytes: Bytes(3 << 30),
+        ..MachineStep::default()
     }
 }

@@ -62,7 +62,7 @@ mod tests {
         for (width, with_unicode) in [(60, true), (80, false), (200, true)] {
             let lines = help_lines(&frame(1), Kind::Live, with_unicode, width);
             assert!(lines.iter().all(|line| line.chars().count() <= width), "{lines:#?}");
-            let text = lines.join(" ");
+            let text = lines.iter().map(|line| line.trim()).collect::<Vec<_>>().join(" ");
             assert!(text.contains("waits that do not sleep") && text.contains("a spinlock"), "{text}");
             assert_eq!(text.is_ascii(), !with_unicode);
         }
