@@ -4,6 +4,8 @@ mod checkpoint;
 mod exposition;
 mod fetched;
 mod frame;
+#[cfg(fuzzing)]
+pub mod fuzzing;
 mod history;
 mod machine;
 mod pulse;

@@ -252,6 +252,42 @@ mod tests {
     }
 
     #[test]
+    fn a_step_of_anybody_is_drawn() {
+        // Each number of it in turn is another one, as far as it can be read then.
+        fn leaves(value: &serde_json::Value, path: &str, found: &mut Vec<String>) {
+            match value {
+                serde_json::Value::Number(_) => found.push(path.to_owned()),
+                serde_json::Value::Array(all) => {
+                    all.iter().enumerate().for_each(|(at, one)| leaves(one, &format!("{path}/{at}"), found));
+                }
+                serde_json::Value::Object(all) => {
+                    all.iter().for_each(|(name, one)| leaves(one, &format!("{path}/{name}"), found));
+                }
+                _ => {}
+            }
+        }
+        let step = serde_json::to_value(frame(1)).unwrap();
+        let mut paths = Vec::new();
+        leaves(&step, "", &mut paths);
+        paths.retain(|path| !path.contains("/histogram/") || path.ends_with("/histogram/3"));
+        let extremes = [u64::MAX.into(), i64::MIN.into(), serde_json::json!(1e308), serde_json::json!(-1e308), 0.into()];
+        let mut drawn = 0;
+        for (path, extreme) in paths.iter().flat_map(|path| extremes.iter().map(move |extreme| (path, extreme))) {
+            let mut edited = step.clone();
+            *edited.pointer_mut(path).unwrap() = extreme.clone();
+            let Ok(edited) = serde_json::from_value::<TopFrame>(edited) else { continue };
+            let mut history = History::of_record();
+            [&frame(0), &edited, &frame(2)].into_iter().for_each(|step| history.push(step));
+            let mut live = LiveTop::new(Title::default(), Kind::Record, history);
+            live.press(Key::Right);
+            screen(&mut live, 80, 24);
+            screen(&mut live, 200, 50);
+            drawn += 1;
+        }
+        assert!(drawn > 200, "{drawn}");
+    }
+
+    #[test]
     fn no_size_is_too_small_to_draw() {
         let mut live = live();
         for (width, height) in [(1, 1), (20, 5), (40, 10), (60, 20), (200, 60), (80, 3)] {
