@@ -10,6 +10,7 @@ use std::path::{Path, PathBuf};
 use hdrhistogram::Histogram;
 use pgthaw::cache::fuzzing::{RawRow, read_rows};
 use pgthaw::cache::{HeatSource, Snapshot};
+use pgthaw::observe::top::TopFrame;
 use pgthaw::study::LatencyHistogram;
 use pgthaw_fuzz::map_of;
 use roaring::RoaringBitmap;
@@ -87,6 +88,8 @@ fn write_seeds(root: &Path) {
     );
     write("server_files", "pgpass", b"db.example:5432:app:me:a\\:secret\n*:*:*:*:other\n");
     write("server_files", "control", &control_file());
+    let step = serde_json::to_vec(&TopFrame { at_ms: 1, length_ns: 2, ..TopFrame::default() }).unwrap();
+    write("top_records", "step", &[&step[..], b"\n", &step[..], b"\n"].concat());
     for target in ["snapshot_rows", "restore_plan", "catalog_names"] {
         // What an arbitrary value is made of is no format: the fuzzer finds its own.
         write(target, "zeros", &[0; 256]);

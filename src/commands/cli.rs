@@ -6,7 +6,7 @@ use clap::{CommandFactory as _, Parser, Subcommand};
 
 use super::{
     ConnectionArguments, ExitStatus, OutputArguments, bench, completions, demo, doctor, evict, hydrate, map, predict,
-    record, report, restore, results, rows, run, serve, settings, snapshot, steady, trace, waits,
+    record, report, restore, results, rows, run, serve, settings, snapshot, steady, top, trace, waits,
 };
 use crate::files::FileMode;
 use crate::linux::arguments::hide_arguments;
@@ -43,6 +43,7 @@ enum Command {
     Rows(rows::RowsArguments),
     Steady(steady::SteadyArguments),
     Waits(waits::WaitsArguments),
+    Top(top::TopArguments),
     Demo(demo::DemoArguments),
     Completions(completions::CompletionsArguments),
 }
@@ -87,6 +88,7 @@ impl Cli {
             Command::Predict(arguments) => Some(arguments.connection.clone()),
             Command::Rows(arguments) => Some(arguments.named()),
             Command::Waits(arguments) => Some(arguments.connection.clone()),
+            Command::Top(arguments) => Some(arguments.connection.clone()),
             _ => None,
         }
     }
@@ -116,6 +118,7 @@ impl Cli {
             Command::Rows(arguments) => rows::run(arguments, output).await,
             Command::Steady(arguments) => steady::run(arguments, output).await,
             Command::Waits(arguments) => waits::run(arguments, output).await,
+            Command::Top(arguments) => top::run(arguments, output).await,
             Command::Demo(arguments) => demo::run(arguments, output).await,
             Command::Completions(arguments) => completions::run(arguments, Cli::command()).await,
         }

@@ -12,7 +12,7 @@ use super::{
 };
 use crate::cache::Map;
 use crate::terminal::{self, Canvas};
-use crate::tui::{LiveMap, LiveScreen, Next};
+use crate::tui::{LiveMap, LiveScreen, Next, draw_map};
 
 /// What is resident now, per relation, in shared_buffers and in the OS page cache
 ///
@@ -119,7 +119,7 @@ async fn show_live(watch: Arc<Watch>) -> anyhow::Result<()> {
             next.look_at_selected().await.map_err(|error| describe(&error))
         });
         let looked = loop {
-            screen.draw(&mut live, Canvas::of_stdout(watch.arguments.view.ascii))?;
+            screen.draw(|frame| draw_map(frame, &mut live, Canvas::of_stdout(watch.arguments.view.ascii)))?;
             tokio::select! {
                 looked = &mut look => break looked?,
                 key = screen.next_key() => if live.press(key) == Next::Quit {

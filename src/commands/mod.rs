@@ -43,6 +43,7 @@ mod store;
 mod study;
 mod sweep_earlier;
 mod target;
+mod top;
 mod trace;
 mod view;
 mod waits;

@@ -21,6 +21,9 @@ use crate::terminal::{self, Canvas, Progress};
 /// Looked at for so long when nobody says how long.
 const SECONDS: u32 = 10;
 
+/// The account has a line for each.
+const STEP: Duration = Duration::from_secs(1);
+
 /// Where the time of the server's processes goes: on a processor, ready for one, waiting for the client, or for what
 ///
 /// Looks for some seconds, or while a command runs: pgthaw waits -- pgbench -T 30. With root's rights a small program in the kernel
@@ -54,8 +57,7 @@ pub async fn run(arguments: WaitsArguments, output: OutputArguments) -> anyhow::
     let Some(server) = &target.server else { bail!(Error::NoServer) };
     let (mut looks, mut who) = (server.connect_to(&server.database).await?, server.connect_to(&server.database).await?);
     let own_pids = vec![read_backend_pid(&mut looks).await?, read_backend_pid(&mut who).await?];
-    let postmaster = target.data_directory.as_ref().and_then(|directory| directory.read_postmaster());
-    let postmaster_pid = postmaster.map(|postmaster| postmaster.pid).or(server.facts.postmaster_pid);
+    let postmaster_pid = target.find_postmaster();
     let (mut source, refused) = open_time_source(arguments.source, postmaster_pid, looks).await?;
     let names = WaitNames::of_version(server.facts.version_num);
     let mut remarks = target.remarks.clone();
@@ -106,7 +108,7 @@ impl WaitsArguments {
             let seconds = self.seconds.unwrap_or(SECONDS).into();
             let progress = Progress::steps("looking, by seconds", seconds, output.shows_progress());
             let end = tokio::time::timeout(Duration::from_secs(seconds), terminal::wait_for_interrupt());
-            let ended = watch.until(source, end, || progress.advance(1)).await;
+            let ended = watch.until(source, STEP, end, |_, _| progress.advance(1)).await;
             progress.finish();
             // Without signals to wait for there is the time alone.
             return Ok(match ended? {
@@ -130,7 +132,7 @@ impl WaitsArguments {
             child.id().into_iter().for_each(terminate);
             child.wait().await
         };
-        let status = watch.until(source, end, || ()).await?.context("cannot wait for the command")?;
+        let status = watch.until(source, STEP, end, |_, _| ()).await?.context("cannot wait for the command")?;
         Ok(match status.code() {
             Some(0) => ExitStatus::Done,
             Some(code) => ExitStatus::Answer(code as u8),

@@ -1,9 +1,12 @@
 //! Failures of observing.
 
-use crate::failure::{ErrorKind, Explain, NO_THREADS};
+use std::io;
+use std::path::{Path, PathBuf};
+
+use crate::failure::{ErrorKind, Explain, FullDisk, NO_THREADS};
 use crate::{linux, postgres};
 
-/// What can go wrong while sampling.
+/// What can go wrong while sampling, and with what was recorded.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     #[error(transparent)]
@@ -16,6 +19,19 @@ pub enum Error {
     NotHere,
     #[error("no server runs here whose time could be looked at")]
     NoServer,
+    #[error("{} is no record of top: {reason}", path.display())]
+    NotARecord { path: PathBuf, reason: String },
+    #[error("record {} has format {found}, and this pgthaw reads format {known}", path.display())]
+    NewerRecord { path: PathBuf, found: u32, known: u32 },
+    #[error("cannot {action} {}: {source}", path.display())]
+    File { action: &'static str, path: PathBuf, source: io::Error },
+}
+
+impl Error {
+    /// The error of doing `action` (a verb, such as "open") to `path`.
+    pub fn file(action: &'static str, path: &Path, source: io::Error) -> Error {
+        Error::File { action, path: path.to_owned(), source }
+    }
 }
 
 impl Explain for Error {
@@ -25,6 +41,8 @@ impl Explain for Error {
             Error::Postgres(error) => error.kind(),
             Error::Thread(_) | Error::NoServer => ErrorKind::Failed,
             Error::NotHere => ErrorKind::Privilege,
+            Error::File { source, .. } if source.kind() == io::ErrorKind::PermissionDenied => ErrorKind::Privilege,
+            Error::NotARecord { .. } | Error::NewerRecord { .. } | Error::File { .. } => ErrorKind::Failed,
         }
     }
 
@@ -35,6 +53,19 @@ impl Explain for Error {
             Error::Thread(_) => Some(NO_THREADS.to_owned()),
             Error::NotHere => Some("run pgthaw on the server's host, as root or as the server's owner".to_owned()),
             Error::NoServer => Some("start the server, or name the one that runs (-h, -p, -d)".to_owned()),
+            Error::NotARecord { .. } => Some("pgthaw top --record FILE writes one".to_owned()),
+            Error::NewerRecord { .. } => Some("read it with the pgthaw that wrote it, or a newer one".to_owned()),
+            Error::File { source, .. } if source.kind() == io::ErrorKind::AlreadyExists => {
+                Some("name another file, or remove this one".to_owned())
+            }
+            Error::File { .. } => None,
+        }
+    }
+
+    fn full_disk(&self) -> Option<FullDisk> {
+        match self {
+            Error::File { path, source, .. } => FullDisk::of_file(source, path, None),
+            _ => None,
         }
     }
 }

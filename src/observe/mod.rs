@@ -11,6 +11,7 @@ mod sampler;
 mod series;
 mod statistic;
 pub mod time;
+pub mod top;
 mod waits;
 
 pub use backends::{BackendReads, BackendRole, BackendTotals, apply_end_strategy_backends};

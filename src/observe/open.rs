@@ -1,6 +1,6 @@
 //! Chooses where the times of a server's processes come from: the most exact source that can be had, and why no better one.
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use sqlx::postgres::PgConnection;
 
 use super::time::{MemoryLooks, SqlLooks, Tier, TimeSource};
@@ -8,7 +8,7 @@ use super::{Error, TimeProbe};
 use crate::failure::Explain as _;
 
 /// A source that could not be had.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RefusedSource {
     pub source: Tier,
     pub reason: String,

@@ -105,7 +105,8 @@ fn lower_bound(bucket: usize) -> u64 {
     if bucket == 0 { 0 } else { 1 << (FIRST_BUCKET_BITS as usize + bucket - 1) }
 }
 
-fn upper_bound(bucket: usize) -> u64 {
+/// In nanoseconds; of the last bucket the greatest number there is.
+pub(super) fn upper_bound(bucket: usize) -> u64 {
     if bucket == BUCKETS - 1 { u64::MAX } else { 1 << (FIRST_BUCKET_BITS as usize + bucket) }
 }
 

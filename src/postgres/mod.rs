@@ -22,6 +22,7 @@ pub mod pgbench;
 mod postmaster;
 mod prewarm;
 mod programs;
+mod pulse;
 mod relation;
 mod relation_path;
 mod remedy;
@@ -58,6 +59,7 @@ pub use pgbench::{Length, Load, Pgbench, SCRIPT_BYTES_MAX, Script, TransactionLo
 pub use postmaster::Postmaster;
 pub use prewarm::{PrewarmMode, Prewarmer};
 pub use programs::{MissingProgram, Programs, ProgramsVersion};
+pub use pulse::{CheckpointPulse, ServerPulse, read_checkpoint_pulse, read_pulse};
 pub use relation::{PartitionedTable, Relation, RelationKind, RelationName};
 pub use relation_path::{RelationPath, RelationPathError};
 pub use remedy::{Address, Psql, quote_argument};

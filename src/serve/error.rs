@@ -11,6 +11,8 @@ use crate::report;
 pub enum Error {
     #[error("{0} can be reached from other machines, and no token keeps them out")]
     NoToken(SocketAddr),
+    #[error("a series of metrics for each query or process would be without end")]
+    TooManySeries,
     #[error("a token needs at least {fewest} characters")]
     WeakToken { fewest: usize },
     #[error("cannot read the token in {}: {source}", path.display())]
@@ -28,7 +30,9 @@ pub enum Error {
 impl Explain for Error {
     fn kind(&self) -> ErrorKind {
         match self {
-            Error::NoToken(_) | Error::WeakToken { .. } | Error::TokenIsShown { .. } => ErrorKind::Usage,
+            Error::NoToken(_) | Error::TooManySeries | Error::WeakToken { .. } | Error::TokenIsShown { .. } => {
+                ErrorKind::Usage
+            }
             Error::Listen { source, .. } | Error::TokenFile { source, .. }
                 if source.kind() == std::io::ErrorKind::PermissionDenied =>
             {
@@ -49,7 +53,8 @@ impl Explain for Error {
                 let path = path.display().to_string();
                 Some(format!("chmod 600 {}, and a new secret where somebody may have read it", shlex::try_quote(&path).unwrap_or_default()))
             }
-            Error::Listen { .. } => Some("--port names another port, and 0 any that is free".into()),
+            Error::TooManySeries => Some("--by kind, user or database".into()),
+            Error::Listen { .. } => Some("name another port; 0 is any that is free".into()),
             Error::Serve(_) | Error::Page(_) => None,
         }
     }

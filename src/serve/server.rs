@@ -4,6 +4,7 @@ use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::sync::Arc;
 use std::time::Duration;
 
+use axum::http::header::CONTENT_TYPE;
 use axum::routing::get;
 use axum::{Router, middleware};
 use tokio::net::{TcpListener, TcpStream};
@@ -23,6 +24,9 @@ const CONNECTIONS_MAX: usize = 64;
 
 /// What was asked before the end has so long to be answered.
 const GRACE: Duration = Duration::from_millis(500);
+
+/// The text format that Prometheus reads.
+const METRICS_TYPE: &str = "text/plain; version=0.0.4; charset=utf-8";
 
 /// Where descriptors have run out, some may be free by then.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(200);
@@ -52,7 +56,7 @@ impl ServerOptions {
     }
 }
 
-/// A server that listens, and does not answer yet.
+/// A server that listens, and does not answer yet: neither pages nor metrics.
 #[derive(Debug)]
 pub struct Server {
     listener: TcpListener,
@@ -72,9 +76,27 @@ impl Server {
     }
 
     /// Answers until `end`, and then for a moment what was asked before; closes the store.
-    pub async fn run(self, store: Store, end: impl Future<Output = ()> + Send + 'static) -> Result<(), Error> {
+    pub async fn run(self, store: Store, end: impl Future<Output = ()>) -> Result<(), Error> {
         let served = Arc::new(Served { store, page: render_served_page()?, missing: render_missing_page()? });
         let router = routes(Arc::clone(&served), self.token);
+        self.answer_all(router, end).await;
+        if let Some(served) = Arc::into_inner(served) {
+            let _ = timeout(GRACE, served.store.close()).await;
+        }
+        Ok(())
+    }
+
+    /// Answers `/metrics` with what `render` says, until `end`.
+    pub async fn run_metrics(
+        self,
+        render: impl Fn() -> String + Clone + Send + Sync + 'static,
+        end: impl Future<Output = ()>,
+    ) {
+        let token = self.token;
+        self.answer_all(metrics_routes(render, token), end).await;
+    }
+
+    async fn answer_all(self, router: Router, end: impl Future<Output = ()>) {
         let (tell_end, ending) = watch::channel(false);
         let mut connections = JoinSet::new();
         tokio::select! {
@@ -86,10 +108,6 @@ impl Server {
         let closing = async { while connections.join_next().await.is_some() {} };
         let _ = timeout(GRACE, closing).await;
         connections.shutdown().await;
-        if let Some(served) = Arc::into_inner(served) {
-            let _ = timeout(GRACE, served.store.close()).await;
-        }
-        Ok(())
     }
 }
 
@@ -129,4 +147,12 @@ pub(super) fn routes(served: Arc<Served>, token: Option<Token>) -> Router {
         .fallback(answers::missing)
         .with_state(served)
         .layer(middleware::from_fn_with_state(token, guard))
+}
+
+fn metrics_routes(render: impl Fn() -> String + Clone + Send + Sync + 'static, token: Option<Token>) -> Router {
+    let answer = move || {
+        let page = render();
+        async move { ([(CONTENT_TYPE, METRICS_TYPE)], page) }
+    };
+    Router::new().route("/metrics", get(answer)).layer(middleware::from_fn_with_state(token, guard))
 }

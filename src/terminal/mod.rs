@@ -48,7 +48,6 @@ use std::sync::OnceLock;
 use error_report::render_error;
 use printable::{obeyed_by_no_terminal, printable_json};
 use screen::{stderr_width, stdout_width};
-use wrap::wrap_text;
 
 use crate::failure::ErrorKind;
 
@@ -88,10 +87,11 @@ pub use steady::render_judgement;
 pub use study_time::render_study_time;
 pub use sweep::{render_sweep_head, render_sweep_line, render_sweep_plan, render_sweep_points};
 pub use sweep_comparison::{render_noise, render_sweep_comparison};
-pub use time::render_time_report;
+pub use time::{render_ns, render_time_report, render_top_statistics};
 pub use tournament::render_tournament;
 pub use trial_verdicts::render_trial_verdicts;
 pub use warm_progress::{WarmProgress, interrupt_then_exit};
+pub use wrap::wrap_text;
 
 /// What became of standard output: nothing, until a write fails.
 static OUTPUT_FAILURE: OnceLock<io::Error> = OnceLock::new();

@@ -20,6 +20,7 @@ const OWN: &[(&str, &[&str])] = &[
     ("predict", &[]),
     ("steady", &[]),
     ("rows", &[]),
+    ("top", &[]),
     ("waits", &[]),
     ("demo", &[]),
     ("completions", &[]),

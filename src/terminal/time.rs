@@ -4,6 +4,7 @@ use super::columns::{Column, render_columns};
 use super::printable;
 use super::wrap::wrap_text;
 use crate::observe::time::{LookingCost, NamedStatistic, ProgramCost, Tier, TimeReport, TimeSecond};
+use crate::observe::top::TopStatistic;
 use crate::units::counted;
 
 /// So many names are shown; `--json` has all.
@@ -43,22 +44,75 @@ fn render_head(report: &TimeReport) -> String {
 }
 
 fn statistics_columns(report: &TimeReport) -> Vec<Column> {
-    let shown = || report.statistics.iter().take(NAMES_SHOWN);
-    let cells = |cell: &dyn Fn(&NamedStatistic) -> String| shown().map(cell).collect::<Vec<String>>();
+    let shown: Vec<Row<'_>> = report.statistics.iter().take(NAMES_SHOWN).map(Row::ended).collect();
+    columns_of(&shown, report.total.lived_ns)
+}
+
+/// The names of a step, as a table no wider than `width`: a line of titles, and one for each. Its columns stay where they are from
+/// step to step.
+pub fn render_top_statistics(shown: &[&TopStatistic], lived_ns: u64, width: usize, mark: &str) -> Vec<String> {
+    let rows: Vec<Row<'_>> = shown.iter().copied().map(Row::lasting).collect();
+    let mut columns = columns_of(&rows, lived_ns);
+    for column in columns.iter_mut().skip(1) {
+        column.cells.iter_mut().for_each(|cell| *cell = format!("{cell:>NUMBER_CELLS$}"));
+    }
+    // A wide terminal has the numbers at its right.
+    let numbers = |columns: usize| columns * (NUMBER_CELLS + GAP_CELLS);
+    let with_share = NAME_CELLS + numbers(columns.len() - 1) < width;
+    let wide =
+        width.saturating_sub(if with_share { numbers(columns.len() - 1) + 1 } else { numbers(columns.len() - 2) });
+    if let Some(name) = columns.first_mut() {
+        name.cells.iter_mut().for_each(|cell| *cell = format!("{cell:<wide$}"));
+        name.title = format!("{:<wide$}", name.title);
+    }
+    let mut lines = render_columns(columns, Some(width), mark);
+    // Which columns are left out the titles say.
+    lines.truncate(shown.len() + 1);
+    lines
+}
+
+/// `3000 s+`; a share is one wider.
+const NUMBER_CELLS: usize = 7;
+const GAP_CELLS: usize = 2;
+
+/// Names are cut to this before columns are left out.
+const NAME_CELLS: usize = 34;
+
+/// A line of the table.
+struct Row<'a> {
+    named: &'a NamedStatistic,
+    longest_ns: Option<u64>,
+    /// The longest lasts still.
+    lasts: bool,
+}
+
+impl Row<'_> {
+    fn ended(named: &NamedStatistic) -> Row<'_> {
+        Row { named, longest_ns: named.statistic.longest_ns(), lasts: false }
+    }
+
+    fn lasting(one: &TopStatistic) -> Row<'_> {
+        let longest_ns = one.longest_ns();
+        Row { named: &one.named, longest_ns, lasts: one.open > 0 && longest_ns == Some(one.open_ns) }
+    }
+}
+
+fn columns_of(rows: &[Row<'_>], lived_ns: u64) -> Vec<Column> {
+    let cells = |cell: &dyn Fn(&Row<'_>) -> String| rows.iter().map(cell).collect::<Vec<String>>();
     let optional = |ns: Option<u64>| ns.map_or_else(|| "-".to_owned(), render_ns);
-    let count = |one: &NamedStatistic| match one.statistic.count {
+    let count = |row: &Row<'_>| match row.named.statistic.count {
         0 => "-".to_owned(),
         count => count.to_string(),
     };
-    let share = |one: &NamedStatistic| render_share(one.statistic.total_ns, report.total.lived_ns);
+    let longest = |row: &Row<'_>| optional(row.longest_ns) + if row.lasts { "+" } else { "" };
     vec![
-        Column::text("NAME", 34, cells(&|one| printable(&one.name).into_owned())),
+        Column::text("NAME", NAME_CELLS, cells(&|row| printable(&row.named.name).into_owned())),
         Column::number("COUNT", 1, cells(&count)),
-        Column::number("TOTAL", 0, cells(&|one| render_ns(one.statistic.total_ns))),
-        Column::number("SHARE", 4, cells(&share)),
-        Column::number("AVERAGE", 3, cells(&|one| optional(one.average_ns))),
-        Column::number("MAX", 2, cells(&|one| optional(one.statistic.longest_ns()))),
-        Column::number("P99", 3, cells(&|one| optional(one.p99_ns))),
+        Column::number("TOTAL", 0, cells(&|row| render_ns(row.named.statistic.total_ns))),
+        Column::number("SHARE", 4, cells(&|row| render_share(row.named.statistic.total_ns, lived_ns))),
+        Column::number("AVERAGE", 3, cells(&|row| optional(row.named.average_ns))),
+        Column::number("MAX", 2, cells(&longest)),
+        Column::number("P99", 3, cells(&|row| optional(row.named.p99_ns))),
     ]
 }
 
@@ -163,7 +217,7 @@ fn render_share(part_ns: u64, whole_ns: u64) -> String {
 }
 
 /// Three digits, and the unit that fits.
-pub(super) fn render_ns(ns: u64) -> String {
+pub fn render_ns(ns: u64) -> String {
     let three = |value: f64, unit: &str| match value {
         ..9.995 => format!("{value:.2} {unit}"),
         ..99.95 => format!("{value:.1} {unit}"),
@@ -180,6 +234,34 @@ pub(super) fn render_ns(ns: u64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_step_has_its_columns_where_they_were_and_says_what_lasts() {
+        use crate::observe::Statistic;
+        use crate::observe::time::StatisticName;
+        let row = |detail: &str, statistic, open_ns| {
+            let name = StatisticName { place: "client backend".into(), part: "Lock".into(), detail: detail.into() };
+            TopStatistic { named: NamedStatistic::new(name, statistic), open: u32::from(open_ns > 0), open_ns }
+        };
+        let mut ended = Statistic::of_time(0, 7_000_000);
+        ended.count(7_000_000);
+        let (lasts, ended) =
+            (row("transactionid", Statistic::of_time(0, 1_000_000_000), 3_000_000_000), row("tuple", ended, 0));
+        for width in [80, 120] {
+            let both = render_top_statistics(&[&lasts, &ended], 2_000_000_000, width, "…");
+            let alone = render_top_statistics(&[&ended], 2_000_000_000, width, "…");
+            assert_eq!((&both[0], &both[2]), (&alone[0], &alone[1]));
+            assert!(both.iter().all(|line| line.chars().count() <= width), "{both:#?}");
+            assert!(
+                both[1].starts_with("client backend::Lock::transactionid") && both[1].contains(" 3.00 s+"),
+                "{both:#?}"
+            );
+            for title in ["NAME", "COUNT", "TOTAL", "AVERAGE", "MAX", "P99"] {
+                assert!(both[0].contains(title), "{width}: {both:#?}");
+            }
+            assert_eq!(both[0].contains("SHARE"), width == 120);
+        }
+    }
 
     #[test]
     fn lengths_have_three_digits() {

@@ -31,7 +31,7 @@ const BAR_CELLS: usize = 10;
 const BAR_CELLS_WIDE: usize = 24;
 
 /// Draws everything.
-pub fn draw(frame: &mut Frame<'_>, live: &mut LiveMap, canvas: Canvas) {
+pub fn draw_map(frame: &mut Frame<'_>, live: &mut LiveMap, canvas: Canvas) {
     let states = state_lines(live, frame.area().width.into());
     let heights = [1, 1, u16::try_from(states.len()).unwrap_or(0)].map(Constraint::Length);
     let [status, total, messages] = heights;
@@ -261,7 +261,8 @@ mod tests {
     use ratatui::Terminal;
     use ratatui::backend::TestBackend;
 
-    use super::super::live_map::{Key, LiveView};
+    use super::super::keys::Key;
+    use super::super::live_map::LiveView;
     use super::super::rows_fixture::{grown, map};
     use super::*;
 
@@ -275,7 +276,7 @@ mod tests {
 
     fn screen(live: &mut LiveMap, width: u16, height: u16) -> Vec<String> {
         let mut terminal = Terminal::new(TestBackend::new(width, height)).unwrap();
-        terminal.draw(|frame| draw(frame, live, PLAIN)).unwrap();
+        terminal.draw(|frame| draw_map(frame, live, PLAIN)).unwrap();
         let buffer = terminal.backend().buffer().clone();
         let cells: Vec<&str> = buffer.content().iter().map(|cell| cell.symbol()).collect();
         cells.chunks(width.into()).map(|line| line.concat().trim_end().to_owned()).collect()

@@ -3,29 +3,9 @@
 use std::collections::HashSet;
 use std::time::Duration;
 
+use super::keys::{Key, Next};
 use super::rows::{Look, Order, Row, RowKey, RowsAsked, compute_rows};
 use crate::cache::{Map, RolledUp};
-
-/// A key, or that the terminal's size changed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Key {
-    Character(char),
-    Enter,
-    Escape,
-    Backspace,
-    Up,
-    Down,
-    Left,
-    Right,
-    PageUp,
-    PageDown,
-    Home,
-    End,
-    /// Ctrl-C, which is a key like others while the terminal is raw.
-    Interrupt,
-    /// Something to draw again for.
-    Redraw,
-}
 
 /// How the map is first shown.
 #[derive(Clone, Copy, Debug, Default)]
@@ -35,13 +15,6 @@ pub struct LiveView {
     pub with_system: bool,
     /// From the end of a look to the next one.
     pub pause: Duration,
-}
-
-/// What is to be done after a key.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Next {
-    GoOn,
-    Quit,
 }
 
 /// The live map.

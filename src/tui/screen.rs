@@ -5,13 +5,11 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use ratatui::DefaultTerminal;
 use ratatui::crossterm::event::{self, Event, KeyCode, KeyEvent, KeyEventKind, KeyModifiers};
+use ratatui::{DefaultTerminal, Frame};
 use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
 
-use super::draw::draw;
-use super::live_map::{Key, LiveMap};
-use crate::terminal::Canvas;
+use super::keys::Key;
 
 /// How soon the thread that reads keys notices that nobody wants them any more.
 const PATIENCE: Duration = Duration::from_millis(50);
@@ -49,9 +47,9 @@ impl LiveScreen {
         Ok(LiveScreen { terminal, keys, is_over })
     }
 
-    /// Draws the map as it is now.
-    pub fn draw(&mut self, live: &mut LiveMap, canvas: Canvas) -> io::Result<()> {
-        self.terminal.draw(|frame| draw(frame, live, canvas)).map(|_| ())
+    /// Has `show` draw all of it.
+    pub fn draw(&mut self, show: impl FnOnce(&mut Frame<'_>)) -> io::Result<()> {
+        self.terminal.draw(show).map(|_| ())
     }
 
     /// The next key, once it is pressed.

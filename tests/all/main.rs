@@ -70,4 +70,5 @@ mod sweep_resume;
 mod synthetic_host;
 mod synthetic_run;
 mod synthetic_sweep;
+mod top;
 mod waits;

@@ -91,7 +91,7 @@ fn what_is_said_of_a_server_fits() {
     let model =
         ["--pages", "100000", "--hit", "0.2ms", "--riops", "3000", "--clients", "8", "--what-if", "riops=16000"];
     let predict = [&["predict"], &model[..]].concat();
-    let commands: [&[&str]; 18] = [
+    let commands: [&[&str]; 19] = [
         &["doctor"],
         &["map"],
         &["map", "--forks", "--system"],
@@ -109,6 +109,7 @@ fn what_is_said_of_a_server_fits() {
         &predict,
         &["waits", "--seconds", "1", "-q"],
         &["waits", "--seconds", "1", "-q", "--by", "query", "--source", "sql"],
+        &["top", "--listen", "127.0.0.1:0", "--by", "query"],
         &["doctor", "--require", "no-such-thing"],
     ];
     for arguments in commands {

@@ -28,7 +28,7 @@ const LAYERS: [(&str, &[&str]); 23] = [
     ("trace", &["warm", "cache", "linux", "postgres", "files", "units", "failure"]),
     ("model", &["pgbench", "units", "failure"]),
     ("study", &["model", "warm", "linux", "postgres", "pgbench", "files", "units", "failure"]),
-    ("observe", &["study", "linux", "postgres", "units", "failure"]),
+    ("observe", &["study", "linux", "postgres", "files", "units", "failure"]),
     ("verdict", &["study", "model", "postgres", "units"]),
     ("lab", &["study", "linux", "postgres", "pgbench", "files", "units", "failure"]),
     (
@@ -44,7 +44,7 @@ const LAYERS: [(&str, &[&str]); 23] = [
         "terminal",
         &["verdict", "study", "trace", "warm", "cache", "observe", "model", "linux", "postgres", "units", "failure"],
     ),
-    ("tui", &["terminal", "cache", "postgres", "units"]),
+    ("tui", &["terminal", "observe", "cache", "postgres", "units"]),
     ("serve", &["results", "report", "verdict", "study", "files", "units", "failure"]),
     (
         "commands",

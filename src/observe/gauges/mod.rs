@@ -7,3 +7,4 @@ mod sample;
 
 pub use processes::ServerPart;
 pub use reading::{GaugeSampler, GaugeSources};
+pub(super) use sample::{GaugeReading, compute_os_samples};

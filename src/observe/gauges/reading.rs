@@ -30,20 +30,28 @@ impl GaugeReading {
     fn read(second: u32, sources: &GaugeSources, processes: &mut ServerProcesses) -> GaugeReading {
         let threads_of = |pid: &u32| read_thread_times(*pid).unwrap_or_default();
         let threads = sources.generator_pids.iter().flat_map(threads_of);
-        let pressure = |resource| read_pressure(resource).ok().flatten();
         GaugeReading {
             second,
-            monotonic: clock::read_monotonic(),
             generator: threads.collect(),
             server: processes.read(),
+            ..GaugeReading::read_machine(&sources.devices)
+        }
+    }
+
+    /// What the machine did, for anybody.
+    pub fn read_machine(devices: &Devices) -> GaugeReading {
+        let pressure = |resource| read_pressure(resource).ok().flatten();
+        GaugeReading {
+            monotonic: clock::read_monotonic(),
             own_cpu: clock::read_own_cpu_time(),
             processors: read_processor_times().unwrap_or_default(),
-            device: sources.devices.read().ok().flatten(),
-            parts: sources.devices.read_parts(),
+            device: devices.read().ok().flatten(),
+            parts: devices.read_parts(),
             memory: read_memory_use().unwrap_or_default(),
             cpu_pressure: pressure(Resource::Cpu),
             io_pressure: pressure(Resource::Io),
             memory_pressure: pressure(Resource::Memory),
+            ..GaugeReading::default()
         }
     }
 }

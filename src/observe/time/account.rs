@@ -4,14 +4,14 @@
 
 use std::collections::{BTreeMap, HashMap};
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use super::names::WaitNames;
 use super::source::{ProcessTimes, Reading, WaitEvent};
 use crate::observe::statistic::Statistic;
 
 /// Whose times are added up under one name.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, clap::ValueEnum)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, clap::ValueEnum)]
 #[serde(rename_all = "lowercase")]
 pub enum By {
     /// Client backends together, and each kind of background process.
@@ -42,6 +42,9 @@ const SHORTEST_SPAN_NS: u64 = 250_000_000;
 /// The server's own process, which has no wait event.
 pub const POSTMASTER: &str = "postmaster";
 
+/// Who serves a client, but for pgthaw.
+pub const CLIENT_BACKEND: &str = "client backend";
+
 /// The backends that serve this command.
 pub const PGTHAW: &str = "pgthaw";
 
@@ -60,7 +63,7 @@ impl std::fmt::Display for StatisticName {
 }
 
 /// Times of all processes together. Each adds up to the time that they lived.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct TimeShares {
     /// By a clock outside: of each process from its beginning, or the span's, to its end, or the span's.
     pub lived_ns: u64,
@@ -160,7 +163,7 @@ impl TimeSecond {
 }
 
 /// What could not be seen as it should be. Said, never hidden.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Imperfect {
     /// Times on a processor whose begin was not told, and their sum by the scheduler's account.
     pub recovered: u64,
@@ -169,6 +172,19 @@ pub struct Imperfect {
     pub wakes_missed: u64,
     /// Processes that were not followed, for there were too many.
     pub lost_processes: u64,
+}
+
+/// What was added up between two times that it was taken out.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct TimeSpan {
+    pub second: TimeSecond,
+    /// The client backends alone.
+    pub clients: TimeShares,
+    pub statistics: BTreeMap<StatisticName, Statistic>,
+    /// Waits that have not ended: how many of a name, and the length of the longest so far. Their time is part of the statistics, and
+    /// they are not counted yet.
+    pub open: BTreeMap<StatisticName, (u32, u64)>,
+    pub imperfect: Imperfect,
 }
 
 /// Adds up readings.
@@ -189,6 +205,7 @@ pub struct Accounting {
     pub imperfect: Imperfect,
     /// Processes that were there at some time.
     pub processes: u32,
+    clients: TimeShares,
 }
 
 impl Accounting {
@@ -210,6 +227,7 @@ impl Accounting {
             total: TimeShares::default(),
             imperfect: Imperfect::default(),
             processes,
+            clients: TimeShares::default(),
         }
     }
 
@@ -233,8 +251,12 @@ impl Accounting {
             let key = (process.pid, process.birth);
             let earlier = self.before.remove(&key);
             self.processes += u32::from(earlier.is_none());
-            let shares = self.add_process(&process, &earlier.unwrap_or_default(), &who(&process), from_ns, at_ns);
+            let who = who(&process);
+            let shares = self.add_process(&process, &earlier.unwrap_or_default(), &who, from_ns, at_ns);
             second.shares.add(&shares);
+            if who.kind == CLIENT_BACKEND {
+                self.clients.add(&shares);
+            }
             if process.ended_ns.is_none() {
                 now.insert(key, process);
             }
@@ -297,6 +319,22 @@ impl Accounting {
         }
         self.places.entry(place).or_default().add(&shares);
         shares
+    }
+
+    /// Takes out what was added since it was taken out the last time: memory stays flat however long somebody looks on.
+    pub fn take_span(&mut self) -> TimeSpan {
+        let mut open = BTreeMap::<StatisticName, (u32, u64)>::new();
+        for (name, length_ns) in &self.open {
+            let sum = open.entry(name.clone()).or_default();
+            *sum = (sum.0 + 1, sum.1.max(*length_ns));
+        }
+        TimeSpan {
+            second: TimeSecond::merge(&std::mem::take(&mut self.seconds)),
+            clients: std::mem::take(&mut self.clients),
+            statistics: std::mem::take(&mut self.statistics),
+            open,
+            imperfect: std::mem::take(&mut self.imperfect),
+        }
     }
 
     /// Counts the waits that have not ended with the length that they have by now.
@@ -381,6 +419,25 @@ mod tests {
         let (name, lock) = accounting.statistics.first_key_value().unwrap();
         assert_eq!(name.to_string(), "client backend::Lock::transactionid");
         assert_eq!((lock.count, lock.total_ns, lock.max_ns), (1, 3 * SECOND, 3 * SECOND));
+    }
+
+    #[test]
+    fn a_span_that_was_taken_out_has_what_was_added_since() {
+        let names = WaitNames::of_version(150_000);
+        let mut accounting =
+            Accounting::begin(reading(0, vec![process(1, 0, 0, Statistic::default())]), By::Kind, names);
+        for at in 1..=2 {
+            let mut waiting = process(1, 0, 0, Statistic::of_time(0, at * SECOND));
+            waiting.open = Some(OpenWait { event: LOCK, length_ns: at * SECOND });
+            accounting.add(reading(at * SECOND, vec![waiting]), backend);
+            let span = accounting.take_span();
+            assert_eq!((span.second.length_ns, span.clients.waiting_ns), (SECOND, SECOND));
+            let (name, (many, longest_ns)) = span.open.first_key_value().unwrap();
+            assert_eq!((many, longest_ns), (&1, &(at * SECOND)), "it lasts, and is seen");
+            assert_eq!((span.statistics[name].count, span.statistics[name].total_ns), (0, SECOND));
+        }
+        assert!(accounting.seconds.is_empty() && accounting.statistics.is_empty());
+        assert_eq!(accounting.take_span().second, TimeSecond::default());
     }
 
     #[test]

@@ -14,7 +14,7 @@ mod sql_looks;
 mod trial;
 mod watch;
 
-pub use account::{Accounting, By, Imperfect, StatisticName, TimeSecond, TimeShares, Who};
+pub use account::{Accounting, By, Imperfect, PGTHAW, StatisticName, TimeSecond, TimeShares, TimeSpan, Who, is_idle};
 pub use event_word::EventWord;
 pub use memory_looks::MemoryLooks;
 pub use names::WaitNames;

@@ -2,7 +2,7 @@
 //!
 //! Field names are part of `--json` (docs/formats.md): add, never rename.
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use super::account::{Accounting, By, Imperfect, PGTHAW, StatisticName, TimeSecond, TimeShares, is_idle};
 use super::source::{ProbeCost, Tier};
@@ -10,7 +10,7 @@ use crate::observe::open::RefusedSource;
 use crate::observe::statistic::Statistic;
 
 /// A statistic with its name and what is computed from it.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct NamedStatistic {
     /// `where::part::detail`.
     pub name: String,
@@ -26,7 +26,8 @@ pub struct NamedStatistic {
 }
 
 impl NamedStatistic {
-    fn new(name: StatisticName, statistic: Statistic) -> NamedStatistic {
+    /// Computes what is computed from it.
+    pub fn new(name: StatisticName, statistic: Statistic) -> NamedStatistic {
         NamedStatistic {
             name: name.to_string(),
             place: name.place,
@@ -37,10 +38,15 @@ impl NamedStatistic {
             statistic,
         }
     }
+
+    /// Is it of who has nothing to do, or of pgthaw's own backends? Such have most of the time, and are asked for least.
+    pub fn is_aside(&self) -> bool {
+        self.place == PGTHAW || is_idle(&self.part, &self.detail)
+    }
 }
 
 /// What looking on cost while it lasted.
-#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct LookingCost {
     /// Of the programs in the kernel, by its own count; `None` where there are none, or it does not count.
     pub kernel: Option<ProbeCost>,
@@ -52,7 +58,7 @@ pub struct LookingCost {
 impl LookingCost {
     /// Of the time of all processors of the machine, 0 to 1.
     pub fn share(&self, length_ns: u64) -> f64 {
-        let used = self.own_cpu_ns + self.kernel.as_ref().map_or(0, ProbeCost::total_ns);
+        let used = self.own_cpu_ns.saturating_add(self.kernel.as_ref().map_or(0, ProbeCost::total_ns));
         used as f64 / (length_ns.max(1) as f64 * self.processors.max(1.0))
     }
 }
@@ -94,9 +100,7 @@ impl TimeReport {
         let length_ns = accounting.length_ns();
         let mut statistics: Vec<NamedStatistic> =
             accounting.statistics.into_iter().map(|(name, statistic)| NamedStatistic::new(name, statistic)).collect();
-        // Who has nothing to do has most of the time, and is asked for least.
-        let is_idle = |one: &NamedStatistic| one.place == PGTHAW || is_idle(&one.part, &one.detail);
-        statistics.sort_by_key(|one| (is_idle(one), std::cmp::Reverse(one.statistic.total_ns)));
+        statistics.sort_by_key(|one| (one.is_aside(), std::cmp::Reverse(one.statistic.total_ns)));
         let command = |place: String| StatisticName { place, part: "command".to_owned(), detail: "handled".to_owned() };
         let handled = accounting.handled.into_iter();
         let mut handled: Vec<NamedStatistic> =

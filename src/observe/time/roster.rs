@@ -1,10 +1,10 @@
 //! Who the server's processes are: by what the server says of them, else by their titles.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use regex::Regex;
 
-use super::account::{PGTHAW, POSTMASTER, Who};
+use super::account::{CLIENT_BACKEND, PGTHAW, POSTMASTER, Who};
 use super::source::ProcessTimes;
 use crate::linux::process::read_title;
 use crate::postgres::Session;
@@ -57,9 +57,12 @@ impl Roster {
         self.seen.extend(sessions.into_iter().map(|session| (session.pid, session)));
     }
 
-    /// Learns who the processes of a reading are, from what was seen since the reading before.
+    /// Learns who the processes of a reading are, from what was seen since the reading before. Who is not among them has ended,
+    /// and was told: he is forgotten.
     pub fn learn(&mut self, processes: &[ProcessTimes]) {
         let seen = std::mem::take(&mut self.seen);
+        let there: HashSet<(u32, u64)> = processes.iter().map(|process| (process.pid, process.birth)).collect();
+        self.known.retain(|key, _| there.contains(key));
         for process in processes {
             let key = (process.pid, process.birth);
             let who = match seen.get(&process.pid) {
@@ -79,7 +82,7 @@ impl Roster {
 
     /// Who this is. Of one that came and went unseen only what it did is known: who was sent something by a client serves one.
     pub fn who(&self, process: &ProcessTimes) -> Who {
-        let kind = if process.commands > 0 { "client backend" } else { "short-lived" };
+        let kind = if process.commands > 0 { CLIENT_BACKEND } else { "short-lived" };
         let unseen = || Who { kind: kind.into(), ..Who::default() };
         self.known.get(&(process.pid, process.birth)).cloned().unwrap_or_else(unseen)
     }
@@ -101,7 +104,7 @@ impl Roster {
         }
         let title = read_title(pid).ok().filter(|title| title.starts_with("postgres:"))?;
         let found = KINDS.into_iter().find(|kind| title.contains(kind));
-        Some(found.unwrap_or("client backend").to_owned())
+        Some(found.unwrap_or(CLIENT_BACKEND).to_owned())
     }
 
     fn shorten(&self, query: &str) -> String {
@@ -147,6 +150,7 @@ mod tests {
         // It ends unseen in the next second, and stays who it was.
         roster.learn(&[process(3, Some(9))]);
         assert_eq!(roster.who(&process(3, Some(9))).query.unwrap(), "SELECT x FROM t WHERE a = ? AND b = ?");
+        assert_eq!(roster.known.len(), 1, "who has ended is forgotten");
         assert_eq!(roster.who(&process(5, Some(5))).kind, "short-lived");
         let served = ProcessTimes { commands: 1, ..process(6, Some(5)) };
         assert_eq!(roster.who(&served).kind, "client backend");

@@ -78,14 +78,14 @@ pub struct Reading {
 }
 
 /// What looking on costs, by the kernel's own count.
-#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct ProbeCost {
     /// Of each program: its name, how often it ran, and for how long.
     pub programs: Vec<ProgramCost>,
 }
 
 /// What one program in the kernel cost.
-#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct ProgramCost {
     pub name: String,
     pub runs: u64,
@@ -106,7 +106,20 @@ impl Tier {
 impl ProbeCost {
     /// All programs together.
     pub fn total_ns(&self) -> u64 {
-        self.programs.iter().map(|program| program.total_ns).sum()
+        self.programs.iter().fold(0, |sum, program| sum.saturating_add(program.total_ns))
+    }
+
+    /// What was added since `earlier`.
+    pub fn since(&self, earlier: &ProbeCost) -> ProbeCost {
+        let grown = |now: &ProgramCost| {
+            let before = earlier.programs.iter().find(|one| one.name == now.name).cloned().unwrap_or_default();
+            ProgramCost {
+                name: now.name.clone(),
+                runs: now.runs.saturating_sub(before.runs),
+                total_ns: now.total_ns.saturating_sub(before.total_ns),
+            }
+        };
+        ProbeCost { programs: self.programs.iter().map(grown).collect() }
     }
 }
 

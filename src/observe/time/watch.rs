@@ -1,9 +1,9 @@
-//! Reads a source each second until it is to end, and adds up what it says.
+//! Reads a source at each step until it is to end, and adds up what it says.
 
 use std::time::Duration;
 
 use sqlx::postgres::PgConnection;
-use tokio::time::{Instant, MissedTickBehavior, interval_at};
+use tokio::time::{Instant, MissedTickBehavior, interval_at, timeout};
 
 use super::account::{Accounting, By};
 use super::names::WaitNames;
@@ -12,11 +12,8 @@ use super::source::{Reading, TimeSource};
 use crate::observe::Error;
 use crate::postgres::read_sessions;
 
-/// The server is asked so often who its processes are: one that came and went between two questions is nobody in particular.
+/// The server is asked at least so often who its processes are: one that came and went between two questions is nobody in particular.
 const LOOK: Duration = Duration::from_millis(250);
-
-/// The source is read at every so many looks: once a second.
-const LOOKS_OF_READING: u32 = 4;
 
 /// Adds up what a source says, and asks the server at about the same time who its processes are.
 #[derive(Debug)]
@@ -39,15 +36,20 @@ impl Watch {
         Ok(Watch { roster, connection: Some(connection), accounting })
     }
 
-    /// Reads each second until `end` is there, and once more then. `hear` is told of each second.
+    /// Reads at each `step` until `end` is there, and once more then. `hear` is told of each reading, and may take out what was
+    /// added up.
     pub async fn until<T>(
         &mut self,
         source: &mut dyn TimeSource,
+        step: Duration,
         end: impl Future<Output = T>,
-        hear: impl Fn(),
+        mut hear: impl FnMut(&mut Accounting, &dyn TimeSource),
     ) -> Result<T, Error> {
         let mut end = std::pin::pin!(end);
-        let mut ticks = interval_at(Instant::now() + LOOK, LOOK);
+        // As many looks, evenly, as fit into a step.
+        let looks_of_step = step.as_nanos().div_ceil(LOOK.as_nanos()).max(1) as u32;
+        let between = step / looks_of_step;
+        let mut ticks = interval_at(Instant::now() + between, between);
         ticks.set_missed_tick_behavior(MissedTickBehavior::Skip);
         let mut looks = 0;
         loop {
@@ -58,9 +60,9 @@ impl Watch {
                 _ = ticks.tick() => None,
             };
             self.look().await;
-            if looks % LOOKS_OF_READING == 0 || ended.is_some() {
+            if looks % looks_of_step == 0 || ended.is_some() {
                 self.add(source.read()?);
-                hear();
+                hear(&mut self.accounting, &*source);
             }
             if let Some(ended) = ended {
                 return Ok(ended);
@@ -70,10 +72,12 @@ impl Watch {
 
     async fn look(&mut self) {
         let Some(connection) = &mut self.connection else { return };
-        match read_sessions(connection).await {
-            Ok(sessions) => self.roster.see(sessions),
+        // One that answers late keeps no reading waiting: what it says then is passed over.
+        match timeout(LOOK, read_sessions(connection)).await {
+            Ok(Ok(sessions)) => self.roster.see(sessions),
             // A server that is stopped meanwhile ends no measurement.
-            Err(_) => self.connection = None,
+            Ok(Err(_)) => self.connection = None,
+            Err(_) => {}
         }
     }
 

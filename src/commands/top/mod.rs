@@ -1,0 +1,29 @@
+//! `pgthaw top`: the work is done in `src/observe/top/` and `src/tui/top/`.
+
+mod arguments;
+mod endpoint;
+mod live;
+mod opened;
+mod outputs;
+mod replay;
+
+use super::{ExitStatus, OutputArguments, Target};
+use crate::terminal::Canvas;
+
+pub use arguments::TopArguments;
+
+/// Runs the command.
+pub async fn run(arguments: TopArguments, output: OutputArguments) -> anyhow::Result<ExitStatus> {
+    let with_screen = !output.json && Canvas::of_stdout(arguments.ascii).height.is_some();
+    if let Some(path) = &arguments.replay {
+        return replay::replay(path, with_screen, arguments.ascii).await;
+    }
+    let endpoint = endpoint::bind(&arguments).await?;
+    // The first time it has to succeed: a name that was mistyped is told at once.
+    let target = Target::open(&arguments.connection).await?;
+    match with_screen {
+        true => live::show(arguments, target, endpoint).await?,
+        false => outputs::print(arguments, target, endpoint, output).await?,
+    }
+    Ok(ExitStatus::Done)
+}

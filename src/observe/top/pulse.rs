@@ -1,0 +1,89 @@
+//! Asks the server for its counters, in a task of its own: one that answers late keeps nobody else waiting.
+
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use sqlx::postgres::PgConnection;
+use tokio::sync::oneshot;
+use tokio::task::JoinHandle;
+use tokio::time::{Instant, MissedTickBehavior, interval_at};
+
+use crate::failure::Explain as _;
+use crate::linux::read_monotonic;
+use crate::postgres::{CheckpointPulse, Error, ServerPulse, read_checkpoint_pulse, read_pulse};
+
+/// What the server said, and when by the monotonic clock.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct PulseReading {
+    pub at_ns: u64,
+    pub server: ServerPulse,
+    /// `None` where it may not be known.
+    pub checkpoints: Option<CheckpointPulse>,
+}
+
+/// The task that asks. Dropping it ends it.
+#[derive(Debug)]
+pub(super) struct PulseReader {
+    /// What was said at the begin.
+    pub first: PulseReading,
+    /// Why nothing is known of checkpoints.
+    pub checkpoint_refusal: Option<String>,
+    latest: Arc<Mutex<Option<PulseReading>>>,
+    task: JoinHandle<()>,
+}
+
+impl PulseReader {
+    /// Asks at each `period` from now on, a little before it is over. When the server does not answer any more, `gone` is told why.
+    pub async fn start(
+        mut connection: PgConnection,
+        version_num: u32,
+        own_pids: Vec<u32>,
+        period: Duration,
+        gone: oneshot::Sender<String>,
+    ) -> Result<PulseReader, Error> {
+        let server = read_pulse(&mut connection, &own_pids).await?;
+        let (checkpoints, checkpoint_refusal) = match read_checkpoint_pulse(&mut connection, version_num).await {
+            Ok(checkpoints) => (Some(checkpoints), None),
+            Err(error) if error.is_server_gone() => return Err(error),
+            Err(error) => (None, Some(error.to_string())),
+        };
+        let knows_checkpoints = checkpoints.is_some();
+        let first = PulseReading { at_ns: read_monotonic().as_nanos() as u64, server, checkpoints };
+        let latest = Arc::new(Mutex::new(None));
+        let to_fill = Arc::clone(&latest);
+        let ask = async move {
+            let mut ticks = interval_at(Instant::now() + period - period / 5, period);
+            ticks.set_missed_tick_behavior(MissedTickBehavior::Skip);
+            loop {
+                ticks.tick().await;
+                let server = match read_pulse(&mut connection, &own_pids).await {
+                    Ok(server) => server,
+                    Err(error) => {
+                        let hint = error.hint().map(|hint| format!(" ({hint})")).unwrap_or_default();
+                        // Who does not listen has ended.
+                        let _ = gone.send(format!("{error}{hint}"));
+                        return;
+                    }
+                };
+                let checkpoints = match knows_checkpoints {
+                    true => read_checkpoint_pulse(&mut connection, version_num).await.ok(),
+                    false => None,
+                };
+                let reading = PulseReading { at_ns: read_monotonic().as_nanos() as u64, server, checkpoints };
+                *to_fill.lock().unwrap_or_else(PoisonError::into_inner) = Some(reading);
+            }
+        };
+        Ok(PulseReader { first, checkpoint_refusal, latest, task: tokio::spawn(ask) })
+    }
+
+    /// What was said since it was taken the last time.
+    pub fn take(&self) -> Option<PulseReading> {
+        self.latest.lock().unwrap_or_else(PoisonError::into_inner).take()
+    }
+}
+
+impl Drop for PulseReader {
+    fn drop(&mut self) {
+        self.task.abort();
+    }
+}

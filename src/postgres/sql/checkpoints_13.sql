@@ -1,0 +1,14 @@
+-- Checkpoints since the statistics began, WAL since the one that a recovery would begin at, and what makes the next one begin.
+SELECT CAST(s.checkpoints_timed AS pg_catalog.int8) AS timed,
+       CAST(s.checkpoints_req AS pg_catalog.int8) AS requested,
+       CAST(s.checkpoint_write_time AS pg_catalog.float8) AS write_ms,
+       CAST(s.checkpoint_sync_time AS pg_catalog.float8) AS sync_ms,
+       CAST(s.buffers_checkpoint AS pg_catalog.int8) AS buffers,
+       CAST(pg_catalog.pg_wal_lsn_diff(
+           CASE WHEN pg_catalog.pg_is_in_recovery() THEN pg_catalog.pg_last_wal_replay_lsn() ELSE pg_catalog.pg_current_wal_lsn() END,
+           c.redo_lsn) AS pg_catalog.int8) AS wal_bytes,
+       CAST(EXTRACT(EPOCH FROM pg_catalog.clock_timestamp() - c.checkpoint_time) AS pg_catalog.float8) AS since_seconds,
+       CAST(EXTRACT(EPOCH FROM CAST(pg_catalog.current_setting('checkpoint_timeout') AS pg_catalog.interval)) AS pg_catalog.float8) AS timeout_seconds,
+       pg_catalog.pg_size_bytes(pg_catalog.current_setting('max_wal_size')) AS max_wal_bytes
+FROM pg_catalog.pg_stat_bgwriter AS s
+CROSS JOIN pg_catalog.pg_control_checkpoint() AS c

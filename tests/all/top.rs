@@ -1,0 +1,269 @@
+//! `pgthaw top`: what is waited for is seen while it lasts, a record is what was shown, Prometheus gets what it reads, and a terminal is
+//! given back.
+
+use std::io::{BufRead as _, BufReader, Read as _, Write as _};
+use std::net::TcpStream;
+use std::process::{Child, Stdio};
+
+use rustix::process::{Pid, Signal, kill_process};
+use serde_json::Value;
+
+use crate::servers::{self, TestServer};
+
+/// Steps as lines of JSON.
+fn steps_of(stdout: &str) -> Vec<Value> {
+    stdout.lines().map(|line| serde_json::from_str(line).unwrap_or_else(|error| panic!("{error}: {line}"))).collect()
+}
+
+/// The statistics of a step whose names end so.
+fn ending<'a>(step: &'a Value, name: &str) -> Vec<&'a Value> {
+    let all = step["statistics"].as_array().unwrap();
+    all.iter().filter(|one| one["name"].as_str().unwrap().ends_with(name)).collect()
+}
+
+/// SQL that runs beside, until it is dropped.
+struct Beside(Child);
+
+impl Beside {
+    fn start(server: &TestServer, sql: &str) -> Beside {
+        let mut psql = server.command_of("psql");
+        Beside(psql.args(["-XAtq", "-d", "postgres", "-c", sql]).stdout(Stdio::null()).spawn().unwrap())
+    }
+}
+
+impl Drop for Beside {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+fn is_asleep(server: &TestServer) -> bool {
+    server.psql("SELECT count(*) FROM pg_stat_activity WHERE wait_event = 'PgSleep'") == "1"
+}
+
+test_every_version! {
+    fn a_wait_is_seen_while_it_lasts(version) {
+        let server = servers::start(version, &[]);
+        let _sleeper = Beside::start(&server, "SELECT pg_sleep(60)");
+        while !is_asleep(&server) {}
+        let steps = steps_of(&server.pgthaw(&["top", "--seconds", "3"]).ok().stdout);
+        assert_eq!(steps.len(), 3);
+        for step in &steps {
+            let sleeps = ending(step, "client backend::Timeout::PgSleep");
+            assert_eq!(sleeps.len(), 1, "{step}");
+            let share = sleeps[0]["total_ns"].as_f64().unwrap() / step["length_ns"].as_f64().unwrap();
+            // Looks are estimates, and a busy machine looks late.
+            assert!((0.5..=1.5).contains(&share), "{share}: {step}");
+            assert_eq!(step["failure"], Value::Null);
+            assert!(step["cost"]["own_cpu_ns"].as_u64().unwrap() > 0, "{step}");
+        }
+        let last = &steps[2];
+        if last["source"] == "bpf" {
+            let sleep = ending(last, "client backend::Timeout::PgSleep")[0];
+            assert_eq!((&sleep["open"], &sleep["count"]), (&Value::from(1), &Value::from(0)), "it is not counted before it ends");
+            assert!(sleep["open_ns"].as_u64() > steps[0]["length_ns"].as_u64(), "{sleep}");
+            assert!((last["explained"].as_f64().unwrap() - 1.0).abs() < 0.01, "{last}");
+        }
+        let server_steps: Vec<&Value> = steps.iter().map(|step| &step["server"]).filter(|one| !one.is_null()).collect();
+        assert!(!server_steps.is_empty());
+        // pgthaw's own sessions are no clients.
+        assert!(server_steps.iter().all(|one| one["clients"] == 1 && one["active"] == 1), "{server_steps:?}");
+        let checkpoint = steps.iter().rev().find(|step| !step["checkpoint"].is_null()).unwrap();
+        assert_eq!(checkpoint["checkpoint"]["timeout_seconds"], 3600.0);
+        assert_eq!(checkpoint["checkpoint"]["phase"], "idle");
+    }
+}
+
+#[test]
+fn transactions_hits_and_checkpoints_are_those_of_the_server() {
+    let server = servers::start_any(&[]);
+    server.psql("CREATE TABLE t AS SELECT generate_series(1, 200000) AS i");
+    let counted = || -> u64 { server.psql("SELECT sum(blks_hit + blks_read) FROM pg_stat_database").parse().unwrap() };
+    let before = counted();
+    let mut command = server.command(&["top", "--source", "sql", "--seconds", "6"]);
+    let mut top = command.stdout(Stdio::piped()).spawn().unwrap();
+    let mut lines = BufReader::new(top.stdout.take().unwrap()).lines().map(Result::unwrap);
+    // From here on it counts.
+    let first = lines.next().unwrap();
+    for _ in 0..3 {
+        server.psql("SELECT count(*) FROM t");
+    }
+    server.psql("CHECKPOINT");
+    let steps: Vec<Value> = steps_of(&[vec![first], lines.collect()].concat().join("\n"));
+    assert!(top.wait().unwrap().success());
+    assert_eq!(steps.len(), 6);
+    let sum = |path: &str| -> u64 { steps.iter().filter_map(|step| step.pointer(path)?.as_u64()).sum() };
+    assert!(sum("/server/commits") >= 4, "{steps:?}");
+    let (blocks, table) = (sum("/server/blocks_hit") + sum("/server/blocks_read"), 3 * 200_000 / 226);
+    assert!((table..=counted() - before).contains(&blocks), "{blocks} of at least {table}");
+    assert!(sum("/checkpoint/requested_added") >= 1 && sum("/checkpoint/buffers_added") > 0, "{steps:?}");
+    let last = steps.iter().rev().find_map(|step| step.pointer("/checkpoint/last").filter(|last| !last.is_null()));
+    assert!(last.unwrap()["buffers"].as_u64().unwrap() > 0);
+    let rates = &steps.last().unwrap()["rates"];
+    assert!(rates["transactions_per_second"].as_f64().unwrap() > 0.0, "{rates}");
+    assert!((0.0..=1.0).contains(&rates["buffers_hit_ratio"].as_f64().unwrap()), "{rates}");
+    assert_eq!(rates["commands_per_second"], Value::Null, "SQL alone counts none");
+}
+
+#[test]
+fn a_record_is_what_was_shown() {
+    let server = servers::start_any(&[]);
+    let path = server.home().join("record");
+    let path = path.to_str().unwrap();
+    let shown =
+        server.pgthaw(&["top", "--seconds", "2", "--interval", "200ms", "--source", "sql", "--record", path]).ok();
+    let steps = steps_of(&shown.stdout);
+    assert_eq!(steps.len(), 10);
+    let replayed = server.home.pgthaw(&["top", "--replay", path]).ok();
+    assert_eq!(steps_of(&replayed.stdout), steps);
+    // A record is written over by nobody, and what is none is told.
+    let taken = server.pgthaw(&["top", "--seconds", "1", "--record", path]).ends_with(1);
+    assert!(taken.stderr.contains("File exists") && taken.stderr.contains("name another file"), "{}", taken.stderr);
+    let bytes = std::fs::read(path).unwrap();
+    std::fs::write(path, &bytes[..bytes.len() / 2]).unwrap();
+    let cut = server.home.pgthaw(&["top", "--replay", path]).ok();
+    assert!(steps.starts_with(&steps_of(&cut.stdout)), "{}", cut.stdout);
+    assert!(cut.stderr.contains("ends within a step"), "{}", cut.stderr);
+    std::fs::write(path, "no record").unwrap();
+    let refused = server.home.pgthaw(&["top", "--replay", path]).ends_with(1);
+    assert!(refused.stderr.contains("is no record of top"), "{}", refused.stderr);
+}
+
+/// A `top` that answers, and its address: `127.0.0.1:40123`.
+fn listen(server: &TestServer, options: &[&str]) -> (Beside, String) {
+    let arguments = [&["top", "--source", "sql", "--listen", "127.0.0.1:0"], options].concat();
+    let mut child = server.command(&arguments).stdout(Stdio::piped()).spawn().unwrap();
+    let mut told = String::new();
+    BufReader::new(child.stdout.take().unwrap()).read_line(&mut told).unwrap();
+    let host = told.trim().strip_prefix("http://").and_then(|rest| rest.strip_suffix("/metrics"));
+    (Beside(child), host.unwrap_or_else(|| panic!("{told}")).to_owned())
+}
+
+fn get(host: &str, path: &str, headers: &str) -> String {
+    let mut stream = TcpStream::connect(host).unwrap();
+    write!(stream, "GET {path} HTTP/1.0\r\n{headers}\r\n").unwrap();
+    let mut text = String::new();
+    stream.read_to_string(&mut text).unwrap();
+    text
+}
+
+/// The sample of this name and these labels.
+fn sample(page: &str, series: &str) -> f64 {
+    let line = page.lines().find_map(|line| line.strip_prefix(series)?.strip_prefix(' '));
+    line.unwrap_or_else(|| panic!("{series}\n{page}")).parse().unwrap()
+}
+
+#[test]
+fn prometheus_reads_what_is_answered() {
+    let mut server = servers::start_any(&[]);
+    let (mut top, host) = listen(&server, &[]);
+    let loopback = format!("Host: {host}\r\n");
+    let page = get(&host, "/metrics", &loopback);
+    assert!(page.starts_with("HTTP/1.0 200") && page.contains("text/plain; version=0.0.4"), "{page}");
+    assert_eq!(sample(&page, "pgthaw_up"), 1.0);
+    let checkpointer =
+        "pgthaw_process_time_seconds_total{where=\"checkpointer\",class=\"Activity\",event=\"CheckpointerMain\"}";
+    let first = sample(&page, checkpointer);
+    while sample(&get(&host, "/metrics", &loopback), "pgthaw_steps_total") < sample(&page, "pgthaw_steps_total") + 2.0 {
+        std::thread::sleep(std::time::Duration::from_millis(100));
+    }
+    assert!(sample(&get(&host, "/metrics", &loopback), checkpointer) > first);
+    // Nobody else's pages reach it, and there is nothing else.
+    assert!(get(&host, "/metrics", "Host: evil.example\r\n").starts_with("HTTP/1.0 403"));
+    assert!(get(&host, "/", &loopback).starts_with("HTTP/1.0 404"));
+    // A restart of the server is outlived, and told.
+    server.restart();
+    let is_up = |up: f64| sample(&get(&host, "/metrics", &loopback), "pgthaw_up") == up;
+    while !is_up(0.0) {}
+    while !is_up(1.0) {}
+    kill_process(Pid::from_child(&top.0), Signal::TERM).unwrap();
+    assert!(top.0.wait().unwrap().success());
+}
+
+#[test]
+fn an_address_that_others_reach_takes_a_token() {
+    let server = servers::start_any(&[]);
+    let refused = server.pgthaw(&["top", "--listen", "0.0.0.0:0"]).ends_with(2);
+    assert!(refused.stderr.contains("no token keeps them out"), "{}", refused.stderr);
+    let endless = server.pgthaw(&["top", "--listen", "127.0.0.1:0", "--by", "query"]).ends_with(2);
+    assert!(endless.stderr.contains("--by kind"), "{}", endless.stderr);
+    let token = server.home().join("token");
+    std::fs::write(&token, "0123456789abcdef\n").unwrap();
+    let private = std::os::unix::fs::PermissionsExt::from_mode(0o600);
+    std::fs::set_permissions(&token, private).unwrap();
+    let (_top, host) = listen(&server, &["--token-file", token.to_str().unwrap()]);
+    assert!(get(&host, "/metrics", "").starts_with("HTTP/1.0 401"));
+    let told = get(&host, "/metrics", "Authorization: Bearer 0123456789abcdef\r\n");
+    assert!(told.contains("\npgthaw_up 1\n"), "{told}");
+}
+
+#[test]
+fn who_may_do_less_sees_less_and_is_told_why() {
+    let server = servers::start_any(&[]);
+    needs_root!();
+    server.psql("CREATE ROLE guest LOGIN");
+    let mut command = server.command_for_others(&["top", "--seconds", "1", "-U", "guest"]);
+    std::os::unix::process::CommandExt::uid(&mut command, 65534);
+    std::os::unix::process::CommandExt::gid(&mut command, 65534);
+    let steps = steps_of(&servers::Output::from(command.output().unwrap()).ok().stdout);
+    assert_eq!((&steps[0]["source"], &steps[0]["machine"]), (&Value::from("sql"), &Value::Null));
+    let missing = steps[0]["missing"].as_array().unwrap();
+    for what in ["how often and how long each wait was", "the device", "what other roles' sessions do"] {
+        let told = missing.iter().find(|one| one["what"].as_str().unwrap().starts_with(what));
+        assert!(told.is_some_and(|one| !one["why"].as_str().unwrap().is_empty()), "{what}: {missing:?}");
+    }
+}
+
+/// The live screen on a terminal of this size, and then these keys: what was written, and how it ended.
+fn on_screen(server: &TestServer, size: (u16, u16), arguments: &[&str], keys: &str) -> servers::Output {
+    let command = server.command(arguments);
+    let words = [command.get_program()].into_iter().chain(command.get_args());
+    let words = shlex::try_join(words.map(|word| word.to_str().unwrap())).unwrap();
+    let mut script = std::process::Command::new("script");
+    let (columns, rows) = size;
+    // What the terminal was like before is what it has to be like afterwards.
+    let shell = format!(
+        "stty rows {rows} cols {columns}; before=$(stty -g); {words}; status=$?; [ \"$(stty -g)\" = \"$before\" ] && echo GIVEN BACK; exit $status"
+    );
+    script
+        .args(["-qec", &shell, "/dev/null"])
+        .env("LC_ALL", "C.UTF-8")
+        .env("SHELL", "/bin/sh")
+        .env("TERM", "xterm-256color");
+    for (name, value) in command.get_envs() {
+        match value {
+            Some(value) => script.env(name, value),
+            None => script.env_remove(name),
+        };
+    }
+    script.current_dir(command.get_current_dir().unwrap());
+    let mut child = script.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
+    let mut stdout = child.stdout.take().unwrap();
+    let mut seen = Vec::new();
+    let mut buffer = [0; 4096];
+    // The first screen is there before a key is pressed.
+    while !String::from_utf8_lossy(&seen).contains("help") {
+        let count = stdout.read(&mut buffer).unwrap();
+        assert!(count > 0, "{}", String::from_utf8_lossy(&seen));
+        seen.extend_from_slice(&buffer[..count]);
+    }
+    let mut stdin = child.stdin.take().unwrap();
+    stdin.write_all(keys.as_bytes()).unwrap();
+    stdin.flush().unwrap();
+    stdout.read_to_end(&mut seen).unwrap();
+    let output = child.wait_with_output().unwrap();
+    servers::Output { stdout: String::from_utf8_lossy(&seen).into_owned(), ..servers::Output::from(output) }
+}
+
+#[test]
+fn a_terminal_is_given_back_however_it_ends() {
+    let server = servers::start_any(&[]);
+    for keys in ["?q", "\u{3}", "p\u{1b}[D\u{1b}[Fsiq"] {
+        let output = on_screen(&server, (80, 24), &["top", "--source", "sql"], keys).ok();
+        assert!(output.stdout.contains("GIVEN BACK"), "{keys:?}: {}", output.stdout);
+        assert!(output.stdout.contains("throughput") && output.stdout.contains("estimates"), "{}", output.stdout);
+    }
+    let timed = on_screen(&server, (200, 50), &["top", "--source", "sql", "--seconds", "2"], "").ok();
+    assert!(timed.stdout.contains("GIVEN BACK"), "{}", timed.stdout);
+}
