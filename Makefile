@@ -116,6 +116,14 @@ bench-tpch: build ## Three reports of TPC-H from cold, alone and with what they 
 	  cargo install --quiet --locked --root target/tools --version '^4' tpchgen-cli; }
 	@target/release/pgthaw bench sweep lab/tpch/study.toml $(ARGS)
 
+.PHONY: bench-reports
+bench-reports: build ## TPC-H's reports from cold, alone and under `run --like`, and a scan beside pgbench (ARGS="--isolate --rounds 3"): hours
+	@scripts/setup --for demo
+	@command -v tpchgen-cli >/dev/null || { \
+	  echo "building tpchgen-cli, which generates TPC-H's rows" >&2; \
+	  cargo install --quiet --locked --root target/tools --version '^4' tpchgen-cli; }
+	@lab/reports/run $(ARGS)
+
 .PHONY: bench-code
 bench-code: web ## What pgthaw's own computing costs (criterion)
 	cargo bench --locked --benches

@@ -6,7 +6,7 @@ use clap::{CommandFactory as _, Parser, Subcommand};
 
 use super::{
     ConnectionArguments, ExitStatus, OutputArguments, bench, completions, demo, doctor, evict, hydrate, map, predict,
-    record, report, restore, results, rows, run, serve, settings, snapshot, steady, top, trace, waits,
+    record, replay, report, restore, results, rows, run, serve, settings, snapshot, steady, top, trace, waits,
 };
 use crate::files::FileMode;
 use crate::linux::arguments::hide_arguments;
@@ -34,6 +34,7 @@ enum Command {
     Hydrate(hydrate::HydrateArguments),
     Record(record::RecordArguments),
     Run(run::RunArguments),
+    Replay(replay::ReplayArguments),
     Trace(trace::TraceArguments),
     Bench(bench::BenchArguments),
     Results(results::ResultsArguments),
@@ -85,6 +86,7 @@ impl Cli {
             Command::Hydrate(arguments) => Some(arguments.connection.clone()),
             Command::Record(arguments) => Some(arguments.connection.clone()),
             Command::Run(arguments) => Some(arguments.connection.clone()),
+            Command::Replay(arguments) => Some(arguments.connection.clone()),
             Command::Predict(arguments) => Some(arguments.connection.clone()),
             Command::Rows(arguments) => Some(arguments.named()),
             Command::Waits(arguments) => Some(arguments.connection.clone()),
@@ -109,6 +111,7 @@ impl Cli {
             Command::Hydrate(arguments) => hydrate::run(arguments, output).await,
             Command::Record(arguments) => record::run(arguments, output).await,
             Command::Run(arguments) => run::run(arguments, output).await,
+            Command::Replay(arguments) => replay::run(arguments, output).await,
             Command::Trace(arguments) => trace::run(arguments, output).await,
             Command::Bench(arguments) => bench::run(arguments, output).await,
             Command::Results(arguments) => results::run(arguments, output).await,

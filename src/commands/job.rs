@@ -61,6 +61,11 @@ impl Job {
         Ok(Job { child, signals, started: Instant::now() })
     }
 
+    /// Its process; 0 when that has ended already.
+    pub fn pid(&self) -> u32 {
+        self.child.id().unwrap_or_default()
+    }
+
     /// Waits for its end, and passes on what signals come meanwhile. What is typed at the terminal reached it already.
     pub async fn wait(&mut self) -> io::Result<JobEnd> {
         loop {

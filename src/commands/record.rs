@@ -12,7 +12,7 @@ use super::{ConnectionArguments, ExitStatus, OutputArguments, SnapshotsArguments
 use crate::cache::{Error, Map, check_label};
 use crate::linux::block_device::{Devices, read_block_device};
 use crate::terminal;
-use crate::trace::{FilmHeader, FilmStore, FilmWriter, Own, Polling, Recorded, Recording};
+use crate::trace::{FilmHeader, FilmStore, FilmWriter, Own, Polling, Progress, Recorded, Recording};
 
 /// Record which blocks a job touches, in order, as a film
 ///
@@ -57,7 +57,7 @@ pub async fn run(arguments: RecordArguments, output: OutputArguments) -> anyhow:
     let (draft, path) = store.begin(map.source.system_identifier, arguments.output.as_deref())?;
     let writer = FilmWriter::begin(draft, &path)?;
     let header = new_header(&map, arguments.name.as_deref(), &arguments.job);
-    let recording = begin(&target, &map, writer, header, Arc::default())?;
+    let recording = begin(&target, &map, writer, header, Arc::default(), Arc::default())?;
     let end = match arguments.seconds {
         Some(seconds) => {
             tokio::select! {
@@ -112,20 +112,23 @@ pub fn new_header(map: &Map, label: Option<&str>, job: &[OsString]) -> FilmHeade
         totals: Default::default(),
         device_reads: None,
         device_bytes: None,
+        requested_bytes: None,
+        workers: None,
         remarks: map.remarks.clone(),
     }
 }
 
-/// Begins a film of a target.
+/// Begins a film of a target, of a job that is as far as `progress` says.
 pub fn begin(
     target: &Target,
     map: &Map,
     writer: FilmWriter,
     header: FilmHeader,
     own: Arc<Own>,
+    progress: Arc<Progress>,
 ) -> Result<Recording, crate::trace::Error> {
     let source = Polling::new(Arc::new(target.page_cache()), map, own)?;
     let directory = target.data_directory.as_ref();
     let device = directory.and_then(|directory| read_block_device(&directory.path).ok()).map(|device| device.number);
-    Recording::begin(writer, Box::new(source), map, header, Devices::from(device))
+    Recording::begin(writer, Box::new(source), map, header, Devices::from(device), progress)
 }

@@ -73,6 +73,15 @@ pub fn read_loadable_memory(pid: u32) -> Result<LoadableMemory, Error> {
     Ok(cgroup.filter(|cgroup| cgroup.bytes < machine.bytes).unwrap_or(machine))
 }
 
+/// What can be loaded for process `pid` without anything else giving way, and the limit that its cgroup has, if any.
+pub fn read_unused_memory(pid: u32) -> Result<(Bytes, Option<Bytes>), Error> {
+    let found = Meminfo::current().map_err(|error| Error::proc("read /proc/meminfo", error))?;
+    let limit = read_memory_limit(pid).ok().flatten();
+    let unused = limit.map(|limit| limit.limit_bytes.0.saturating_sub(limit.used_bytes.0));
+    let unused = unused.into_iter().chain([found.mem_free]).min().unwrap_or_default();
+    Ok((Bytes(unused), limit.map(|limit| limit.limit_bytes)))
+}
+
 /// Does the kernel take memory away that was idle for a while, though none is short? A DAMON scheme does, which hosts of
 /// virtual machines like to set up (Documentation/admin-guide/mm/damon/usage.rst), and so does the module damon_reclaim.
 /// What may not be read is taken for absent.

@@ -22,6 +22,7 @@ pub mod read_ahead;
 pub mod schedule;
 pub mod shared_words;
 pub mod signals;
+pub mod sockets;
 pub mod threads;
 
 pub use block_device::{

@@ -68,10 +68,12 @@ pub use scratch::{
 };
 pub use secrets::{NOT_KEPT, keep_document, keep_setting, keep_text};
 pub use server::{Server, ServerFacts, apply_no_session_limits};
-pub use sessions::{Session, read_sessions};
+pub use sessions::{Session, read_named_sessions, read_sessions};
 pub use setting_value::parse_setting_number;
 pub use statements::{Statements, read_statements};
 #[cfg(test)]
 pub use statistics::tests::statistics_of;
-pub use statistics::{RowDelta, ServerStatistics, StatisticsDelta, read_server_statistics, read_table_statistics};
+pub use statistics::{
+    RowDelta, ServerStatistics, StatisticsDelta, read_all_transactions, read_server_statistics, read_table_statistics,
+};
 pub use waits::{Wait, WaitLook, read_backend_pid, read_waits};

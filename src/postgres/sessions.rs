@@ -4,6 +4,7 @@ use sqlx::Row as _;
 use sqlx::postgres::{PgConnection, PgRow};
 
 use super::Error;
+use super::answer::in_time;
 
 /// One process at one moment. What the role that asks may not see is `None`.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -20,6 +21,13 @@ pub struct Session {
     pub event: Option<String>,
     /// When it began, in microseconds since 1970; 0 when it is not shown.
     pub started_us: u64,
+}
+
+/// The processes of the sessions whose application_name is this.
+pub async fn read_named_sessions(connection: &mut PgConnection, name: &str) -> Result<Vec<u32>, Error> {
+    let rows = sqlx::query_scalar(include_str!("sql/named_sessions_13.sql")).bind(name).fetch_all(connection);
+    let pids: Vec<i32> = in_time("look for the job's sessions", rows).await?;
+    Ok(pids.into_iter().map(i32::unsigned_abs).collect())
 }
 
 /// Looks at all processes once.

@@ -10,6 +10,7 @@ use serde_json::Value;
 use sqlx::postgres::PgConnection;
 
 use super::Error;
+use super::answer::in_time;
 
 /// Columns that say which row it is, in views with several.
 const KEYS: [&str; 6] = ["datname", "backend_type", "object", "context", "schemaname", "relname"];
@@ -66,6 +67,14 @@ pub async fn read_server_statistics(
         statistics.add(view, &counters).map_err(|source| failed(sqlx::Error::Decode(source.into())))?;
     }
     Ok(statistics)
+}
+
+/// Transactions of all databases since the statistics began, and client backends besides the one that asks that did something within the
+/// last second. Backends report once a second at most.
+pub async fn read_all_transactions(connection: &mut PgConnection) -> Result<(u64, u64), Error> {
+    let row = sqlx::query_as(include_str!("sql/all_transactions_13.sql")).fetch_one(connection);
+    let (transactions, clients): (i64, i64) = in_time("read the statistics of the databases", row).await?;
+    Ok((transactions.max(0) as u64, clients.max(0) as u64))
 }
 
 /// Reads pg_stat_user_tables of the connected database, with the tables' sizes (`total_bytes`).

@@ -11,6 +11,7 @@ const OWN: &[(&str, &[&str])] = &[
     ("evict", &[]),
     ("hydrate", &[]),
     ("record", &[]),
+    ("replay", &[]),
     ("run", &[]),
     ("trace", &["list", "show"]),
     ("bench", &["device", "forecast", "judge", "point", "read-ranges", "residency", "sweep", "warmup"]),

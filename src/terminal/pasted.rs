@@ -7,7 +7,7 @@ use std::sync::{LazyLock, OnceLock, RwLock};
 use crate::postgres::quote_argument;
 
 /// Commands of pgthaw that connect to a server, longest first where one begins another.
-const CONNECTING: [&str; 14] = [
+const CONNECTING: [&str; 15] = [
     "doctor",
     "map",
     "evict",
@@ -15,6 +15,7 @@ const CONNECTING: [&str; 14] = [
     "hydrate",
     "predict",
     "record",
+    "replay",
     "run",
     "snapshot take",
     "snapshot list",

@@ -1,78 +1,111 @@
-//! Helps a job that runs: finds its film, decides, and preloads.
+//! Helps a job: finds its film, decides before it starts, and brings what it needs.
 
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
-use super::Error;
-use super::decision::{Decision, decide};
+use super::attend::Progress;
+use super::decision::{Circumstances, Decision, decide};
+use super::film::Film;
 use super::polling::Own;
-use super::preload::{Preload, Preloaded};
-use super::simulation::Run;
-use super::store::FilmStore;
+use super::preload::{Bringer, Preloaded};
+use super::simulation::{Run, Way};
+use super::store::{FilmStore, Like};
 use super::touched::Touched;
+use super::windowed::Windowed;
+use super::{Error, windows};
 use crate::cache::Map;
 use crate::linux::page_cache::PageCache;
 use crate::postgres::DataDirectory;
+use crate::units::Bytes;
 use crate::warm::plan::Geometry;
-use crate::warm::restore::SystemRoom;
-use crate::warm::{DeviceProfile, Room as _};
+use crate::warm::{DeviceProfile, Room};
 
 /// A film of which more than this part was preloaded says nothing of how long the job takes alone, 0 to 1.
 const PRELOADED_SHARE_MAX: f64 = 0.1;
 
-/// What a job is helped with.
+/// Which film a job goes by.
+#[derive(Clone, Debug)]
+pub enum Which {
+    /// The best of those under a name, for this command.
+    Like { label: String, job: String },
+    /// This one.
+    File(PathBuf),
+}
+
+/// What a job could be helped with.
+#[derive(Debug)]
 pub struct Assist {
     pub store: FilmStore,
-    /// The name under which its films are kept, and its command.
-    pub label: String,
-    pub job: String,
+    pub which: Which,
     pub map: Arc<Map>,
+    pub device: DeviceProfile,
+    /// What can be cached and stay; `None` when nobody knows.
+    pub room: Option<Bytes>,
+}
+
+/// What a job is going to be helped with.
+#[derive(Debug)]
+pub struct Planned {
+    /// The film that was gone by.
+    pub film: Option<String>,
+    pub decision: Decision,
+    pub remarks: Vec<String>,
+    touched: Touched,
+    had_workers: Option<bool>,
+}
+
+/// What it is helped by.
+pub struct Means {
     pub directory: DataDirectory,
     pub page_cache: Arc<dyn PageCache>,
-    pub device: DeviceProfile,
-    pub room: SystemRoom,
+    pub room: Box<dyn Room>,
     pub own: Arc<Own>,
+    pub progress: Arc<Progress>,
     /// Set when the job has ended.
     pub stop: Arc<AtomicBool>,
 }
 
-impl std::fmt::Debug for Assist {
+impl std::fmt::Debug for Means {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Assist").field("label", &self.label).field("job", &self.job).finish_non_exhaustive()
+        f.debug_struct("Means").field("directory", &self.directory).finish_non_exhaustive()
     }
-}
-
-/// What a job was helped with.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Assisted {
-    /// The film that was gone by.
-    pub film: Option<String>,
-    pub decision: Decision,
-    /// `None` where nothing was brought.
-    pub preloaded: Option<Preloaded>,
-    pub remarks: Vec<String>,
 }
 
 impl Assist {
-    /// Does all of it. It blocks until the job has ended or all is there.
-    pub fn run(self) -> Assisted {
-        match self.help() {
-            Ok(assisted) => assisted,
-            Err(error) => Assisted {
-                film: None,
-                decision: Decision::nothing(format!("its films cannot be used: {error}")),
-                preloaded: None,
-                remarks: Vec::new(),
-            },
+    /// Decides. What stands in the way is the decision's reason.
+    pub fn plan(self) -> Planned {
+        match self.decide() {
+            Ok(planned) => planned,
+            Err(error) => Planned::nothing(format!("its films cannot be used: {error}"), Vec::new()),
         }
     }
 
-    fn help(self) -> Result<Assisted, Error> {
-        let like = self.store.find_like(self.map.source.system_identifier, &self.label, &self.job)?;
+    fn find(&self) -> Result<Like, Error> {
+        let cluster = self.map.source.system_identifier;
+        match &self.which {
+            Which::Like { label, job } => self.store.find_like(cluster, label, job),
+            Which::File(path) => {
+                let film = Film::open(path)?;
+                let of = film.header().source.system_identifier;
+                if of != cluster {
+                    return Err(Error::OtherCluster { path: path.clone(), film: of, cluster });
+                }
+                let name = path.display().to_string();
+                Ok(Like { film: Some(film), alone: None, name, remarks: Vec::new() })
+            }
+        }
+    }
+
+    fn decide(self) -> Result<Planned, Error> {
+        let like = self.find()?;
         let mut remarks = like.remarks;
         let Some(film) = like.film else {
-            let decision = Decision::nothing(format!("there is no film called {} with anything in it yet", self.label));
-            return Ok(Assisted { film: None, decision, preloaded: None, remarks });
+            let called = match &self.which {
+                Which::Like { label, .. } => label.clone(),
+                Which::File(path) => path.display().to_string(),
+            };
+            return Ok(Planned::nothing(format!("there is no film called {called} with anything in it yet"), remarks));
         };
         let films: Vec<_> = like.alone.iter().chain([&film]).collect();
         let touched = Touched::read(&films, &self.map)?;
@@ -88,19 +121,54 @@ impl Assist {
         };
         let source = &self.map.source;
         let geometry = Geometry { block_size: source.block_size, segment_blocks: source.segment_blocks };
-        let room = self.room.read_room().map(|room| room.bytes);
-        let mut decision = decide(&touched, run, self.device, geometry, room);
-        let preload = Preload {
-            page_cache: self.page_cache,
-            directory: self.directory.path.clone(),
+        let circumstances = Circumstances {
+            run,
+            device: self.device,
             geometry,
-            reads: std::mem::take(&mut decision.reads),
-            touched,
-            own: self.own,
-            room: Box::new(self.room),
-            stop: self.stop,
+            room: self.room,
+            device_bytes: header.device_bytes,
+            is_paced: header.requested_bytes.is_some(),
         };
-        let preloaded = (!preload.reads.is_empty()).then(|| preload.run());
-        Ok(Assisted { film: Some(like.name), decision, preloaded, remarks })
+        let cut = |most: Bytes, device: DeviceProfile| windows::cut(films[0], &touched, most, device, geometry);
+        let decision = decide(&touched, circumstances, cut)?;
+        let had_workers = header.workers.map(|workers| workers > 0);
+        Ok(Planned { film: Some(like.name), decision, remarks, touched, had_workers })
+    }
+}
+
+impl Planned {
+    /// Nothing, for this reason.
+    pub fn nothing(reason: impl Into<String>, remarks: Vec<String>) -> Planned {
+        let (film, touched, had_workers) = Default::default();
+        Planned { film, decision: Decision::nothing(reason), remarks, touched, had_workers }
+    }
+
+    /// Is it to be brought before the job starts?
+    pub fn comes_first(&self) -> bool {
+        self.decision.way == Way::SetFirst
+    }
+
+    /// Brings it; `None` where nothing is to be brought. It blocks until the job has ended or all is there.
+    pub fn bring(&mut self, means: Means, geometry: Geometry) -> Option<Preloaded> {
+        if self.decision.way == Way::Nothing {
+            return None;
+        }
+        let bringer = Bringer {
+            page_cache: means.page_cache,
+            directory: means.directory.path.clone(),
+            geometry,
+            touched: std::mem::take(&mut self.touched),
+            own: means.own,
+            room: means.room,
+            stop: means.stop,
+        };
+        Some(match self.decision.way {
+            Way::Windowed => {
+                let windows = std::mem::take(&mut self.decision.windows);
+                let (progress, room, had_workers) = (means.progress, self.decision.window_room, self.had_workers);
+                Windowed { bringer: &bringer, windows: &windows, progress, room, had_workers }.run()
+            }
+            _ => bringer.bring_all(&std::mem::take(&mut self.decision.reads)),
+        })
     }
 }

@@ -2,11 +2,13 @@
 
 use serde::Serialize;
 
+use super::Error;
 use super::simulation::{GAIN_MIN, Job, Run, Way};
-use super::touched::Touched;
+use super::touched::{Touched, plan_reads};
+use super::windows::{self, Window};
 use crate::units::Bytes;
 use crate::warm::DeviceProfile;
-use crate::warm::plan::{Geometry, Plan, Read, Scratch, Situation};
+use crate::warm::plan::{Geometry, Read};
 
 /// The largest read of a preload. A larger one would hold up the job's own.
 const LARGEST_READ: Bytes = Bytes(512 << 10);
@@ -14,13 +16,47 @@ const LARGEST_READ: Bytes = Bytes(512 << 10);
 /// The part of the room that a preload may take, 0 to 1: beyond it the last of it may push out the first.
 const ROOM_SHARE: f64 = 0.6;
 
+/// Sizes of windows, as a part of the room ahead of the job: while it works on one the next is loaded. Larger ones merge no better.
+const WINDOWS_IN_ROOM: u64 = 3;
+const WINDOW_MAX: Bytes = Bytes(128 << 20);
+
+/// Less room than this is none for windows.
+const WINDOW_ROOM_MIN: Bytes = Bytes(24 << 20);
+
+/// A device of whose reads a job uses at least this part with small reads has none left for anybody, 0 to 1.
+const SATURATED: f64 = 0.85;
+const SMALL_READ: f64 = 16384.0;
+
+/// How dear a read is taken for when gaps are priced, beside what the device's profile says: of the plans that come of them the best
+/// is taken.
+const READ_PRICES: [f64; 3] = [1.0, 0.25, 4.0];
+
+/// To bring all first is only worth it if it is better than to begin together by this part, 0 to 1.
+const FIRST_GAIN_MIN: f64 = 0.05;
+
 /// Seconds that the job is forecast to take, by how what it needs is brought.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Forecasts {
     pub nothing: f64,
-    pub sorted: f64,
-    pub region: f64,
-    pub set_first: f64,
+    /// `None` where what is to be brought does not fit.
+    pub sorted: Option<f64>,
+    pub region: Option<f64>,
+    pub set_first: Option<f64>,
+    /// `None` where it fits, or cannot be paced.
+    pub windowed: Option<f64>,
+}
+
+impl Forecasts {
+    /// Those of one way.
+    pub fn of(&self, way: Way) -> Option<f64> {
+        match way {
+            Way::Nothing => Some(self.nothing),
+            Way::Sorted => self.sorted,
+            Way::Region => self.region,
+            Way::SetFirst => self.set_first,
+            Way::Windowed => self.windowed,
+        }
+    }
 }
 
 /// What will be brought, and why; or why nothing.
@@ -33,9 +69,14 @@ pub struct Decision {
     /// Reads of the preload, and the bytes that they deliver.
     pub planned_reads: u64,
     pub planned_bytes: Bytes,
-    /// The reads, in order.
+    /// The reads, in order; of [`Way::Windowed`] those of the windows.
     #[serde(skip)]
     pub reads: Vec<Read>,
+    #[serde(skip)]
+    pub windows: Vec<Window>,
+    /// What may be there ahead of the job.
+    #[serde(skip)]
+    pub window_room: Bytes,
 }
 
 impl Decision {
@@ -48,68 +89,171 @@ impl Decision {
             planned_reads: 0,
             planned_bytes: Bytes(0),
             reads: Vec::new(),
+            windows: Vec::new(),
+            window_room: Bytes(0),
         }
     }
 }
 
-/// Decides for a job of which a film knows what it will touch. `room` is what can be cached and stay; `None` when nobody knows.
-pub fn decide(touched: &Touched, run: Run, device: DeviceProfile, geometry: Geometry, room: Option<Bytes>) -> Decision {
+/// What a job runs under.
+#[derive(Clone, Copy, Debug)]
+pub struct Circumstances {
+    /// What its film tells of the run that it is of, with the bytes that the device delivered then.
+    pub run: Run,
+    pub device_bytes: Option<Bytes>,
+    /// Does the film tell how far the job was at each of its events?
+    pub is_paced: bool,
+    pub device: DeviceProfile,
+    pub geometry: Geometry,
+    /// What can be cached and stay; `None` when nobody knows.
+    pub room: Option<Bytes>,
+}
+
+/// Decides for a job of which a film knows what it will touch. `cut` cuts the film into windows, if it comes to that.
+pub fn decide(
+    touched: &Touched,
+    now: Circumstances,
+    cut: impl FnOnce(Bytes, DeviceProfile) -> Result<Vec<Window>, Error>,
+) -> Result<Decision, Error> {
     let blocks = touched.blocks();
-    let bytes = |blocks: u64| Bytes(blocks * u64::from(geometry.block_size));
+    let bytes = |blocks: u64| Bytes(blocks * u64::from(now.geometry.block_size));
     if blocks == 0 {
-        return Decision::nothing("nothing of what the film has is there any more");
+        return Ok(Decision::nothing("nothing of what the film has is there any more"));
     }
     if touched.missing_blocks() == 0 {
-        return Decision::nothing(format!("all {} of the film are in memory already", bytes(blocks)));
+        return Ok(Decision::nothing(format!("all {} of the film are in memory already", bytes(blocks))));
     }
     if touched.is_too_long {
-        return Decision::nothing("the film has too many pieces to keep them in order");
+        return Ok(Decision::nothing("the film has too many pieces to keep them in order"));
     }
-    let device = DeviceProfile { largest_read: LARGEST_READ, ..device };
-    let sorted = plan_reads(touched, device, geometry);
-    let planned: u64 = sorted.iter().map(|read| read.range.blocks()).sum();
-    let most = room.map(|room| Bytes((room.0 as f64 * ROOM_SHARE) as u64));
-    if let Some(most) = most.filter(|most| bytes(planned) > *most) {
-        return Decision::nothing(format!(
-            "{} are to be brought, and no more than {most} would be sure to stay (60 % of what can be cached)",
-            bytes(planned)
-        ));
+    let device = DeviceProfile { largest_read: LARGEST_READ, ..now.device };
+    let job = Job::new(touched, now.run, device, now.geometry.block_size);
+    let most = now.room.map(|room| Bytes((room.0 as f64 * ROOM_SHARE) as u64));
+    let missing = bytes(touched.missing_blocks());
+    match most.filter(|most| missing > *most) {
+        Some(most) => decide_windowed(&job, missing, most, now, cut),
+        None => Ok(decide_whole(touched, &job, most, now.geometry)),
     }
-    let job = Job::new(touched, run, device, geometry.block_size);
-    let region = by_first_touch(touched, &sorted);
-    let forecasts = Forecasts {
-        nothing: job.simulate(&[]),
-        sorted: job.simulate(&sorted),
-        region: job.simulate(&region),
-        set_first: job.simulate_set_first(&sorted),
+}
+
+/// Of a job whose film fits.
+fn decide_whole(touched: &Touched, job: &Job, most: Option<Bytes>, geometry: Geometry) -> Decision {
+    let bytes_of = |reads: &[Read]| {
+        let blocks: u64 = reads.iter().map(|read| read.range.blocks()).sum();
+        Bytes(blocks * u64::from(geometry.block_size))
     };
-    let (way, seconds, reads) = match forecasts.region < forecasts.sorted {
-        true => (Way::Region, forecasts.region, region),
-        false => (Way::Sorted, forecasts.sorted, sorted),
+    let nothing = job.simulate(&[]);
+    let mut best: Option<(Way, f64, Vec<Read>)> = None;
+    let mut forecasts = Forecasts { nothing, sorted: None, region: None, set_first: None, windowed: None };
+    for price in READ_PRICES {
+        let reads_per_second = job.device().reads_per_second / price;
+        let device = DeviceProfile { reads_per_second, ..job.device() };
+        let sorted = plan_reads(touched.wanted(), device, geometry);
+        if most.is_some_and(|most| bytes_of(&sorted) > most) {
+            continue;
+        }
+        let region = by_first_touch(touched, &sorted);
+        let first = job.simulate_set_first(&sorted) / (1.0 - FIRST_GAIN_MIN);
+        let tried = [
+            (Way::Sorted, job.simulate(&sorted), &sorted),
+            (Way::Region, job.simulate(&region), &region),
+            (Way::SetFirst, first, &sorted),
+        ];
+        for (way, seconds, reads) in tried {
+            let told = match way {
+                Way::Sorted => &mut forecasts.sorted,
+                Way::Region => &mut forecasts.region,
+                _ => &mut forecasts.set_first,
+            };
+            let own = if way == Way::SetFirst { seconds * (1.0 - FIRST_GAIN_MIN) } else { seconds };
+            *told = Some(told.map_or(own, |told| told.min(own)));
+            if best.as_ref().is_none_or(|(_, best, _)| seconds < *best) {
+                best = Some((way, seconds, reads.clone()));
+            }
+        }
+    }
+    let Some((way, _, reads)) = best else {
+        return Decision::nothing("what is to be brought with the gaps between it would not be sure to stay");
     };
-    let gain = 1.0 - seconds / forecasts.nothing.max(f64::MIN_POSITIVE);
-    let told = format!("{seconds:.1} s are forecast with it and {:.1} s without", forecasts.nothing);
-    if gain < GAIN_MIN {
+    let seconds = forecasts.of(way).unwrap_or(nothing);
+    let told = format!("{seconds:.1} s are forecast with it and {nothing:.1} s without");
+    if !is_worth_it(seconds, nothing) {
         let reason = format!("{told}, a gain of less than 10 %");
         return Decision { forecasts: Some(forecasts), ..Decision::nothing(reason) };
     }
     Decision {
         way,
-        reason: told,
         forecasts: Some(forecasts),
         planned_reads: reads.len() as u64,
-        planned_bytes: bytes(planned),
+        planned_bytes: bytes_of(&reads),
         reads,
+        ..Decision::nothing(told)
     }
 }
 
-/// The reads that bring what is missing, by file and position. The job reads beside them.
-fn plan_reads(touched: &Touched, device: DeviceProfile, geometry: Geometry) -> Vec<Read> {
-    let plan = Plan::new(touched.wanted(), geometry, device, Situation::Shared, None);
-    let mut scratch = Scratch::default();
-    let mut reads: Vec<Read> = (0..plan.steps()).flat_map(|step| plan.reads(step, &mut scratch).to_vec()).collect();
-    reads.sort_unstable_by_key(|read| (read.fork, read.range.start));
-    reads
+/// Of a job whose film does not fit: what it needs next is read ahead of it, if it lets the device do so.
+fn decide_windowed(
+    job: &Job,
+    missing: Bytes,
+    most: Bytes,
+    now: Circumstances,
+    cut: impl FnOnce(Bytes, DeviceProfile) -> Result<Vec<Window>, Error>,
+) -> Result<Decision, Error> {
+    let does_not_fit = format!(
+        "{missing} are to be brought, and no more than {most} would be sure to stay (60 % of what can be cached)"
+    );
+    let mut forecasts =
+        Forecasts { nothing: job.simulate(&[]), sorted: None, region: None, set_first: None, windowed: None };
+    let declined = |forecasts: Forecasts, why: &str| {
+        Ok(Decision { forecasts: Some(forecasts), ..Decision::nothing(format!("{does_not_fit}; {why}")) })
+    };
+    if let Some(reads_per_second) = saturating_reads(&now) {
+        let why = format!(
+            "the job alone uses the device's reads ({reads_per_second:.0} a second, of {:.0}): whatever is read beside it is in its way",
+            now.device.reads_per_second
+        );
+        return declined(forecasts, &why);
+    }
+    if !now.is_paced {
+        return declined(
+            forecasts,
+            "its film does not tell how far the job was when: only a film that `run` recorded does",
+        );
+    }
+    if !now.run.is_cold {
+        return declined(forecasts, "most of its film was preloaded, so its order is not the job's");
+    }
+    if most < WINDOW_ROOM_MIN {
+        return declined(forecasts, "that is too little to read ahead");
+    }
+    let windows = cut(Bytes(most.0 / WINDOWS_IN_ROOM).min(WINDOW_MAX), job.device())?;
+    let seconds = windows::forecast(&windows, &job.device(), job.own_seconds());
+    forecasts.windowed = Some(seconds);
+    let told = format!("{seconds:.1} s are forecast with it and {:.1} s without", forecasts.nothing);
+    if !is_worth_it(seconds, forecasts.nothing) {
+        return declined(forecasts, &format!("read ahead window by window, {told}, a gain of less than 10 %"));
+    }
+    Ok(Decision {
+        way: Way::Windowed,
+        forecasts: Some(forecasts),
+        planned_reads: windows.iter().map(|window| window.reads.len() as u64).sum(),
+        planned_bytes: Bytes(windows.iter().map(|window| window.bytes.0).sum()),
+        windows,
+        window_room: most,
+        ..Decision::nothing(told)
+    })
+}
+
+fn is_worth_it(seconds: f64, nothing: f64) -> bool {
+    1.0 - seconds / nothing.max(f64::MIN_POSITIVE) >= GAIN_MIN
+}
+
+/// The reads that the film's job had of the device in a second, where those were nearly all it gives, and small ones.
+fn saturating_reads(now: &Circumstances) -> Option<f64> {
+    let reads = now.run.device_reads? as f64;
+    let per_second = reads / now.run.seconds.max(f64::MIN_POSITIVE);
+    let is_small = now.device_bytes.is_some_and(|bytes| bytes.0 as f64 / reads.max(1.0) <= SMALL_READ);
+    (is_small && per_second >= now.device.reads_per_second * SATURATED).then_some(per_second)
 }
 
 /// The same reads, by when the job first needs something of them.
@@ -144,17 +288,22 @@ mod tests {
         Touched { forks: vec![fork], pieces, ..Touched::default() }
     }
 
-    fn decided(touched: &Touched, seconds: f64, room: Option<Bytes>) -> Decision {
+    fn circumstances(seconds: f64, room: Option<Bytes>) -> Circumstances {
         let run = Run { seconds, device_reads: None, is_cold: true };
-        decide(touched, run, DeviceProfile::default(), GEOMETRY, room)
+        let device = DeviceProfile::default();
+        Circumstances { run, device_bytes: None, is_paced: false, device, geometry: GEOMETRY, room }
+    }
+
+    fn decided(touched: &Touched, seconds: f64, room: Option<Bytes>) -> Decision {
+        decide(touched, circumstances(seconds, room), |_, _| unreachable!("it has no pace")).unwrap()
     }
 
     #[test]
     fn an_index_loop_is_preloaded() {
         let decision = decided(&touched((0..20_000).map(|at| (at * 7919 % 20_000, 1))), 8.0, None);
-        assert!(matches!(decision.way, Way::Sorted | Way::Region), "{decision:?}");
+        assert!(matches!(decision.way, Way::Sorted | Way::Region), "{:?}", decision.forecasts);
         let forecasts = decision.forecasts.unwrap();
-        assert!(forecasts.sorted < forecasts.nothing * 0.5, "{forecasts:?}");
+        assert!(forecasts.of(decision.way).unwrap() < forecasts.nothing * 0.5, "{forecasts:?}");
         assert_eq!(decision.planned_bytes, Bytes(20_000 * 8192));
         assert!(decision.reads.iter().all(|read| read.range.blocks() * 8192 <= LARGEST_READ.0));
     }
@@ -176,6 +325,38 @@ mod tests {
         assert!(decision.reason.contains("in memory already"), "{}", decision.reason);
         let decision = decided(&Touched::default(), 8.0, None);
         assert!(decision.reason.contains("is there any more"), "{}", decision.reason);
+    }
+
+    /// A job whose film does not fit, of so many reads of the device, with windows that take half of its time.
+    fn decided_beyond_memory(device_reads: u64, change: impl FnOnce(&mut Circumstances)) -> Decision {
+        let touched = touched((0..20_000).map(|at| (at * 7919 % 20_000, 1)));
+        let mut now = circumstances(20.0, Some(Bytes(100 << 20)));
+        (now.run.device_reads, now.device_bytes, now.is_paced) = (Some(device_reads), Some(Bytes(160 << 20)), true);
+        change(&mut now);
+        let window = |at: u64| Window {
+            reads: vec![Read { fork: 0, range: BlockRange::new(at * 64, at * 64 + 64) }; 64],
+            bytes: Bytes(32 << 20),
+            until: Bytes(at),
+            last_touched: Vec::new(),
+        };
+        decide(&touched, now, |most, _| {
+            assert_eq!(most, Bytes(20 << 20));
+            Ok((0..5).map(window).collect())
+        })
+        .unwrap()
+    }
+
+    #[test]
+    fn what_does_not_fit_is_read_window_by_window_if_the_device_has_reads_left() {
+        let decision = decided_beyond_memory(20_000, |_| ());
+        assert_eq!((decision.way, decision.windows.len()), (Way::Windowed, 5), "{}", decision.reason);
+        assert!(decision.forecasts.unwrap().windowed.unwrap() < 20.0);
+        let saturated = decided_beyond_memory(60_000, |_| ());
+        assert!(saturated.way == Way::Nothing && saturated.reason.contains("in its way"), "{}", saturated.reason);
+        let blind = decided_beyond_memory(20_000, |now| now.is_paced = false);
+        assert!(blind.reason.contains("how far the job was"), "{}", blind.reason);
+        let brought = decided_beyond_memory(20_000, |now| now.run.is_cold = false);
+        assert!(brought.reason.contains("most of its film was preloaded"), "{}", brought.reason);
     }
 
     #[test]

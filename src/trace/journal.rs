@@ -5,7 +5,7 @@
 //! each other. What came first, before any of them, is what comes back.
 
 use std::fs::{File, TryLockError};
-use std::io;
+use std::io::{self, Read as _, Write as _};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -17,10 +17,14 @@ use super::record::Came;
 use crate::cache::sealed_file::DRAFT_PREFIX;
 use crate::cache::{ForkMap, Map, RelationMap, Snapshot};
 use crate::files::{Directory, FILE_MODE, remove_abandoned_drafts};
+use crate::linux::cgroup::LeftCgroup;
 
 const LOCK: &str = ".lock";
 const BEFORE: &str = ".before.parquet";
 const BROUGHT: &str = ".brought.parquet";
+const CGROUPS: &str = ".cgroups.json";
+/// Of a machine with both versions there are two; a file that is larger than this is none of pgthaw's.
+const CGROUPS_BYTES_MAX: u64 = 64 << 10;
 
 /// What was left longer ago is not cleaned up any more: what is cached now came since.
 const STALE: SignedDuration = SignedDuration::from_hours(1);
@@ -93,6 +97,43 @@ impl Journals {
         let brought = Map { taken_at: Timestamp::now(), relations: only(map, came), empty: Vec::new(), ..map.clone() };
         Snapshot::new(brought, None).replace(&self.path(&journal.name, BROUGHT))?;
         Ok(())
+    }
+
+    /// Keeps where a run's job is set apart from the others, before anybody is in there.
+    pub fn keep_cgroups(&self, journal: &Journal, cgroups: &[LeftCgroup]) -> Result<(), Error> {
+        let failed = self.failed("create a file in");
+        let name = format!("{}{CGROUPS}", journal.name);
+        let mut file = self.directory.open_or_create(&name, FILE_MODE).map_err(&failed)?;
+        let text = serde_json::to_vec(cgroups).map_err(|error| failed(error.into()))?;
+        file.write_all(&text).map_err(&failed)
+    }
+
+    /// Removes the cgroups of runs that were killed, whose jobs may go on: who is in them goes back to where he came from. Returns what
+    /// could not be removed, in words.
+    pub fn remove_left_cgroups(&self) -> Vec<String> {
+        let mut remarks = Vec::new();
+        let Ok(entries) = self.directory.entries() else { return remarks };
+        let names = entries.iter().filter_map(|entry| Some(entry.name.to_str()?.strip_suffix(CGROUPS)?.to_owned()));
+        for name in names.filter(|name| !self.is_alive(name)) {
+            let file = format!("{name}{CGROUPS}");
+            match self.read_cgroups(&file) {
+                Ok(left) => match left.iter().try_for_each(LeftCgroup::remove) {
+                    Ok(()) => _ = self.directory.remove_file(&file),
+                    Err(error) => remarks.push(format!("a cgroup that an earlier run left is still there: {error}")),
+                },
+                Err(why) => {
+                    remarks.push(format!("which cgroups an earlier run left cannot be read: {why}"));
+                    let _ = self.directory.remove_file(&file);
+                }
+            }
+        }
+        remarks
+    }
+
+    fn read_cgroups(&self, file: &str) -> Result<Vec<LeftCgroup>, io::Error> {
+        let mut text = Vec::new();
+        self.directory.open_file(file)?.take(CGROUPS_BYTES_MAX).read_to_end(&mut text)?;
+        Ok(serde_json::from_slice(&text)?)
     }
 
     fn path(&self, name: &str, ending: &str) -> PathBuf {
@@ -193,7 +234,8 @@ impl Journals {
 
     /// All is cleaned up.
     pub fn forget(&self, left: Left) -> Result<(), Error> {
-        for (name, ending) in left.names.iter().flat_map(|name| [(name, BROUGHT), (name, BEFORE), (name, LOCK)]) {
+        let endings = [CGROUPS, BROUGHT, BEFORE, LOCK];
+        for (name, ending) in left.names.iter().flat_map(|name| endings.map(|ending| (name, ending))) {
             match self.directory.remove_file(format!("{name}{ending}")) {
                 Err(source) if source.kind() != io::ErrorKind::NotFound => {
                     return Err(self.failed("remove a file in")(source));
@@ -279,6 +321,25 @@ mod tests {
         drop(journals.begin(Some(&map(-4000, 0..10))).unwrap());
         let left = journals.take_left().unwrap().unwrap();
         assert!(left.before.is_none() && left.remarks[0].contains("too old"), "{left:?}");
+    }
+
+    #[test]
+    fn cgroups_that_are_none_are_told_and_those_of_the_living_left() {
+        let state = tempfile::tempdir().unwrap();
+        let journals = journals(state.path());
+        let journal = journals.begin(None).unwrap();
+        let kept = r#"[{"directory": "/", "home": "/"}]"#;
+        journals.keep_cgroups(&journal, &serde_json::from_str::<Vec<LeftCgroup>>(kept).unwrap()).unwrap();
+        assert!(journals.remove_left_cgroups().is_empty(), "its run goes on");
+        drop(journal);
+        let remarks = journals.remove_left_cgroups();
+        assert!(remarks[0].contains("is still there"), "the root is none of ours: {remarks:?}");
+        assert!(std::path::Path::new("/").exists());
+        let path = std::fs::read_dir(journals.directory.path()).unwrap().flatten().map(|entry| entry.path());
+        let path = path.into_iter().find(|path| path.to_string_lossy().ends_with(CGROUPS)).unwrap();
+        std::fs::write(path, "{").unwrap();
+        assert!(journals.remove_left_cgroups()[0].contains("cannot be read"));
+        assert!(journals.remove_left_cgroups().is_empty(), "told once");
     }
 
     #[test]

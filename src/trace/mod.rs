@@ -1,6 +1,7 @@
 //! Films of what jobs touch: recorded, kept, and used to bring what a job needs while it starts.
 
 mod assist;
+mod attend;
 mod decision;
 mod error;
 mod event;
@@ -11,23 +12,29 @@ mod preload;
 mod put_back;
 mod receipt;
 mod record;
+mod sessions;
+mod share;
 mod simulation;
 mod source;
 mod store;
 mod summary;
 mod touched;
+mod windowed;
+mod windows;
 
-pub use assist::{Assist, Assisted};
-pub use decision::{Decision, Forecasts, decide};
+pub use assist::{Assist, Means, Planned, Which};
+pub use attend::{Attend, Attended, BoundedRoom, Isolated, Progress, read_cache_bound};
+pub use decision::{Circumstances, Decision, Forecasts, decide};
 pub use error::Error;
 pub use event::{Event, EventKind, FilmRelation};
 pub use film::{Film, FilmHeader, FilmWriter, Totals};
 pub use journal::{Journal, Journals, Left};
 pub use polling::{Own, Polling};
-pub use preload::{Preload, Preloaded};
+pub use preload::{Bringer, Preloaded};
 pub use put_back::{PutBack, PuttingBack};
-pub use receipt::{KeptFilm, RunReceipt};
+pub use receipt::{Judged, KeptFilm, OthersSeen, RunReceipt};
 pub use record::{Came, Recorded, Recording};
+pub use sessions::Sessions;
 pub use simulation::{Run, Way};
 pub use source::{Source, Touch};
 pub use store::{FilmStore, KEPT, Like};

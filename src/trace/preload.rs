@@ -23,6 +23,9 @@ const READS_PER_LOOK: usize = 64;
 /// Less room than this is none.
 const ROOM_MIN: Bytes = Bytes(16 << 20);
 
+/// Why a preload ends that the job has overtaken.
+pub const JOB_ENDED: &str = "the job had ended";
+
 /// What a preload did.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct Preloaded {
@@ -30,35 +33,36 @@ pub struct Preloaded {
     pub reads: u64,
     pub bytes: Bytes,
     pub seconds: f64,
+    /// Bytes that were let go behind the job, for its film does not use them again.
+    pub dropped_bytes: Bytes,
     /// Why it ended early; `None` when all was brought.
     pub stopped: Option<String>,
 }
 
-/// A preload that is about to begin.
-pub struct Preload {
+/// Brings blocks of a cluster's files into the page cache.
+pub struct Bringer {
     pub page_cache: Arc<dyn PageCache>,
     pub directory: PathBuf,
     pub geometry: Geometry,
     pub touched: Touched,
-    pub reads: Vec<Read>,
     pub own: Arc<Own>,
     pub room: Box<dyn Room>,
     /// Set when the job has ended.
     pub stop: Arc<AtomicBool>,
 }
 
-impl std::fmt::Debug for Preload {
+impl std::fmt::Debug for Bringer {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Preload").field("directory", &self.directory).finish_non_exhaustive()
+        f.debug_struct("Bringer").field("directory", &self.directory).finish_non_exhaustive()
     }
 }
 
 /// An open segment: which, and its file, if there is one.
 type Segment = ((usize, u64), Option<Box<dyn CachedFile>>);
 
-impl Preload {
-    /// Reads until all is there, the job has ended, or there is no room.
-    pub fn run(&self) -> Preloaded {
+impl Bringer {
+    /// Does these reads until all is there, the job has ended, or there is no room.
+    pub fn bring_all(&self, wanted: &[Read]) -> Preloaded {
         let started = Instant::now();
         let (next, reads, bytes) = (AtomicUsize::new(0), AtomicU64::new(0), AtomicU64::new(0));
         let stopped: Mutex<Option<String>> = Mutex::default();
@@ -69,9 +73,9 @@ impl Preload {
             let mut buffer = Vec::new();
             while !is_stopped() {
                 let at = next.fetch_add(1, Ordering::Relaxed);
-                let Some(read) = self.reads.get(at) else { break };
-                if self.stop.load(Ordering::Relaxed) {
-                    return stop("the job had ended".to_owned());
+                let Some(read) = wanted.get(at) else { break };
+                if self.is_over() {
+                    return stop(JOB_ENDED.to_owned());
                 }
                 if at.is_multiple_of(READS_PER_LOOK) && self.room.read_room().is_some_and(|room| room.bytes < ROOM_MIN)
                 {
@@ -91,8 +95,14 @@ impl Preload {
             reads: reads.into_inner(),
             bytes: Bytes(bytes.into_inner()),
             seconds: started.elapsed().as_secs_f64(),
+            dropped_bytes: Bytes(0),
             stopped: stopped.into_inner().unwrap_or_else(PoisonError::into_inner),
         }
+    }
+
+    /// Has the job ended?
+    pub fn is_over(&self) -> bool {
+        self.stop.load(Ordering::Relaxed)
     }
 
     /// Does one read, unless all of it is cached already, and tells what of it was not.

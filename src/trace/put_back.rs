@@ -30,6 +30,8 @@ pub struct PutBack {
     /// Bytes that the jobs had brought into the page cache and that were there at the end, and those that are still there.
     pub brought_bytes: Bytes,
     pub stayed_bytes: Bytes,
+    /// Bytes that the page cache had before the jobs.
+    pub cached_before_bytes: Bytes,
     /// Bytes of the page cache that were gone, and those that are back.
     pub gone_bytes: Bytes,
     pub back_bytes: Bytes,
@@ -81,6 +83,7 @@ impl PuttingBack<'_> {
         self.drop_brought(before, &left.brought, &mut done);
         let gone = compute_gone(before, &now);
         let bytes = |blocks: u64| Bytes(blocks * u64::from(before.source.block_size));
+        done.cached_before_bytes = bytes(before.os_blocks());
         done.gone_bytes = bytes(gone.os_blocks());
         let sees_buffers = now.buffers == TierState::Measured;
         done.buffers_gone_bytes = sees_buffers.then(|| bytes(gone.buffer_blocks()));

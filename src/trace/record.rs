@@ -1,6 +1,7 @@
 //! Records a film: a thread that looks several times a second, and writes what it sees.
 
 use std::collections::BTreeMap;
+use std::sync::atomic::Ordering;
 use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::{self, JoinHandle};
@@ -9,6 +10,7 @@ use std::time::{Duration, Instant};
 use roaring::RoaringBitmap;
 
 use super::Error;
+use super::attend::Progress;
 use super::event::{Event, EventKind, FilmRelation};
 use super::film::{FilmHeader, FilmWriter};
 use super::polling::runs;
@@ -45,6 +47,7 @@ pub struct Recording {
     header: FilmHeader,
     devices: Devices,
     before: Option<DeviceCounters>,
+    progress: Arc<Progress>,
 }
 
 /// What the thread hands back.
@@ -56,13 +59,14 @@ struct Taken {
 
 impl Recording {
     /// Begins a film of what `source` sees. `map` is what was cached before; what of it was in shared_buffers comes first.
-    /// `header` says all that is known by now.
+    /// `header` says all that is known by now. How far the job is goes by `progress` where somebody attends it.
     pub fn begin(
         mut writer: FilmWriter,
         source: Box<dyn Source>,
         map: &Map,
         header: FilmHeader,
         devices: Devices,
+        progress: Arc<Progress>,
     ) -> Result<Recording, Error> {
         write_buffers(&mut writer, map)?;
         let (end, ended) = channel();
@@ -73,6 +77,7 @@ impl Recording {
             came: Arc::clone(&came),
             block_size: map.source.block_size.into(),
             job_bytes: Bytes(0),
+            progress: Arc::clone(&progress),
             started: Instant::now(),
         };
         let header = FilmHeader { recorder: looking.source.describe(), ..header };
@@ -81,7 +86,7 @@ impl Recording {
             .spawn(move || looking.run(|interval| ended.recv_timeout(interval) == Err(RecvTimeoutError::Timeout)));
         let thread = thread.map_err(|source| Error::NothingSeen(format!("no thread can be started: {source}")))?;
         let before = devices.read().ok().flatten();
-        Ok(Recording { end, thread, came, started, header, devices, before })
+        Ok(Recording { end, thread, came, started, header, devices, before, progress })
     }
 
     /// What came so far: whoever asks may look at it until it lets go.
@@ -97,7 +102,10 @@ impl Recording {
         let Taken { writer, lost_events } =
             self.thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))?;
         let device = self.before.zip(after);
+        let requested = self.progress.requested();
         let header = FilmHeader {
+            requested_bytes: requested,
+            workers: requested.map(|_| self.progress.workers_seen.load(Ordering::Relaxed) as u64),
             seconds,
             lost_events,
             device_reads: device.map(|(before, after)| after.reads.saturating_sub(before.reads)),
@@ -140,6 +148,7 @@ struct Looking {
     came: Arc<Mutex<Came>>,
     block_size: u64,
     job_bytes: Bytes,
+    progress: Arc<Progress>,
     started: Instant,
 }
 
@@ -158,6 +167,7 @@ impl Looking {
 
     fn look(&mut self) -> Result<(), Error> {
         let time = self.started.elapsed();
+        let requested = self.progress.requested();
         let mut touches = Vec::new();
         self.source.look(&mut |touch| touches.push(touch))?;
         if touches.is_empty() {
@@ -170,8 +180,10 @@ impl Looking {
             if is_read_over {
                 continue;
             }
-            if pid != std::process::id() {
-                self.job_bytes += Bytes(blocks.blocks() * self.block_size);
+            match requested {
+                Some(requested) => self.job_bytes = self.job_bytes.max(requested),
+                None if pid != std::process::id() => self.job_bytes += Bytes(blocks.blocks() * self.block_size),
+                None => {}
             }
             self.writer.push(&Event { time, relation, fork, blocks, kind, pid, job_bytes: self.job_bytes })?;
         }

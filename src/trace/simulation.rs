@@ -30,6 +30,9 @@ const AHEAD_SINGLES_MAX: f64 = 0.1;
 /// The part of a job's time that is not the device's is not taken for less than this, 0 to 1.
 const OWN_SHARE_MIN: f64 = 0.05;
 
+/// Steps in which a job's price is brought down to what it was: each gets nearer.
+const CALIBRATIONS: usize = 5;
+
 /// A preload that gains less than this part of the job's time is left out, 0 to 1.
 pub const GAIN_MIN: f64 = 0.1;
 
@@ -45,6 +48,8 @@ pub enum Way {
     Region,
     /// Before the job runs.
     SetFirst,
+    /// Just ahead of the job, as far as there is room.
+    Windowed,
 }
 
 impl Way {
@@ -55,6 +60,7 @@ impl Way {
             Way::Sorted => "sorted",
             Way::Region => "region",
             Way::SetFirst => "set_first",
+            Way::Windowed => "windowed",
         }
     }
 }
@@ -195,29 +201,54 @@ impl Job {
         let proves = run.is_cold && run.seconds > 0.0;
         let device = if proves { cold.prove(device, run.seconds - least, block_size) } else { device };
         let own_seconds = if proves { cold.own_seconds(run.seconds, &device, block_size).max(least) } else { least };
-        let step = |piece: &Piece, missing_blocks: u32| Step {
-            piece: *piece,
-            missing_blocks,
-            reads: fetching.reads_of(missing_blocks).max(1),
-            seconds: seconds(
-                &device,
-                fetching.priced_reads_of(missing_blocks),
-                f64::from(missing_blocks) * f64::from(block_size),
-            ),
-            is_ahead: fetching.is_ahead(missing_blocks),
+        let step = |piece: &Piece, missing_blocks: u32| {
+            let bytes = f64::from(missing_blocks) * f64::from(block_size);
+            let seconds = seconds(&device, fetching.priced_reads_of(missing_blocks), bytes);
+            let (reads, is_ahead) = (fetching.reads_of(missing_blocks).max(1), fetching.is_ahead(missing_blocks));
+            Step { piece: *piece, missing_blocks, reads, seconds, is_ahead }
         };
         let cold_steps = touched.pieces.iter().map(|piece| step(piece, piece.blocks)).collect();
+        let mut cheaper = 1.0;
         let mut job = Job { steps: cold_steps, blocks: cold.blocks, own_seconds, device, block_size };
         if proves {
             // What pieces cost one by one is not quite what they cost together: cold and alone the job takes what it took.
             job.own_seconds = (own_seconds + run.seconds - job.simulate(&[])).max(least);
+            cheaper = job.make_cheaper(run.seconds);
         }
         let missing = |piece: &Piece| {
             let resident = &touched.forks[piece.fork as usize].resident;
             piece.blocks - resident.range_cardinality(piece.start..piece.start + piece.blocks) as u32
         };
         job.steps = touched.pieces.iter().map(|piece| step(piece, missing(piece))).collect();
+        job.steps.iter_mut().for_each(|step| step.seconds *= cheaper);
         job
+    }
+
+    /// Pieces that are priced one by one cost more than together, where the device does of one what another leaves: makes all of them
+    /// cheaper until the job takes no longer than it took, and returns by which factor, 0 to 1.
+    fn make_cheaper(&mut self, run_seconds: f64) -> f64 {
+        let mut cheaper = 1.0;
+        for _ in 0..CALIBRATIONS {
+            let simulated = self.simulate(&[]);
+            if simulated <= run_seconds {
+                break;
+            }
+            let own = self.own_seconds.min(run_seconds);
+            let factor = (run_seconds - own) / (simulated - own);
+            self.steps.iter_mut().for_each(|step| step.seconds *= factor);
+            cheaper *= factor;
+        }
+        cheaper
+    }
+
+    /// The device as the job saw it.
+    pub fn device(&self) -> DeviceProfile {
+        self.device
+    }
+
+    /// Seconds in which it does not wait for the device.
+    pub fn own_seconds(&self) -> f64 {
+        self.own_seconds
     }
 
     /// Seconds that one read of so many blocks takes.

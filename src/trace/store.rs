@@ -1,7 +1,11 @@
 //! Where films are kept: as snapshots are, a directory per cluster, a file per film, numbered in the order in which they were taken.
 
 use std::cmp::Reverse;
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
+
+use jiff::Timestamp;
+use jiff::tz::TimeZone;
 
 use super::Error;
 use super::film::{Film, FilmHeader};
@@ -80,6 +84,11 @@ impl FilmStore {
         Ok(self.0.read_all()?)
     }
 
+    /// Is a film kept under this name?
+    pub fn has_label(&self, label: &str) -> Result<bool, Error> {
+        Ok(self.read_all()?.iter().any(|one| one.label() == Some(label)))
+    }
+
     /// The file that `name` means: a path, `newest`, a label's newest, or the beginning of a name.
     pub fn find(&self, name: &str) -> Result<PathBuf, Error> {
         if is_path(name) {
@@ -98,8 +107,9 @@ impl FilmStore {
         })
     }
 
-    /// The film under `label` that says best what `job` will touch: of those of the same command if there are any, the newest that has
-    /// four fifths of the blocks of the largest, for a job that ran on a warm server left a small one. What cannot be read is passed over.
+    /// The film under `label` that says best what `job` will touch: of those whose command is the most alike, and that have four fifths of
+    /// the blocks of the largest, for a job that ran on a warm server left a small one, the newest of this day of the week, or the newest.
+    /// What cannot be read is passed over.
     pub fn find_like(&self, cluster: u64, label: &str, job: &str) -> Result<Like, Error> {
         let mut remarks = Vec::new();
         let mut films = Vec::new();
@@ -114,10 +124,14 @@ impl FilmStore {
                 Err(error) => remarks.push(format!("film {} was passed over: {error}", one.name)),
             }
         }
-        if films.iter().any(|(_, header)| header.job == job) {
-            films.retain(|(_, header)| header.job == job);
-        }
-        while let Some(at) = choose(films.iter().map(|(_, header)| header.totals.wanted_blocks())) {
+        let alike: Vec<f64> = films.iter().map(|(_, header)| likeness(&header.job, job)).collect();
+        let most = alike.iter().copied().fold(0.0, f64::max);
+        let mut alike = alike.into_iter();
+        films.retain(|_| alike.next() == Some(most));
+        let day = |at: Timestamp| at.to_zoned(TimeZone::system()).weekday();
+        let today = day(Timestamp::now());
+        let of = |(_, header): &(_, FilmHeader)| (header.totals.wanted_blocks(), day(header.recorded_at) == today);
+        while let Some(at) = choose(films.iter().map(of)) {
             let whole = films[at].1.totals.wanted_blocks() as f64 * WHOLE;
             let alike = films.iter().filter(|(_, header)| header.totals.wanted_blocks() as f64 >= whole);
             let alone = alike.min_by_key(|(_, header)| header.totals.preloaded_blocks).map(|(one, _)| one.path.clone());
@@ -156,10 +170,19 @@ fn read_header(one: &Generation) -> Result<FilmHeader, Error> {
     FilmHeader::read_unverified(&one.path)
 }
 
-/// Of films with so many blocks, the newest first, the one to take; `None` when none has any.
-fn choose(blocks: impl Iterator<Item = u64> + Clone) -> Option<usize> {
-    let largest = blocks.clone().max().filter(|largest| *largest > 0)?;
-    blocks.into_iter().position(|blocks| blocks as f64 >= largest as f64 * WHOLE)
+/// Of films with so many blocks, of the day of the week or not, the newest first, the one to take; `None` when none has any.
+fn choose(films: impl Iterator<Item = (u64, bool)> + Clone) -> Option<usize> {
+    let largest = films.clone().map(|(blocks, _)| blocks).max().filter(|largest| *largest > 0)?;
+    let whole = |blocks: u64| blocks as f64 >= largest as f64 * WHOLE;
+    let of_day = films.clone().position(|(blocks, is_of_day)| is_of_day && whole(blocks));
+    of_day.or_else(|| films.into_iter().position(|(blocks, _)| whole(blocks)))
+}
+
+/// How alike two commands are: the words that both have as a part of those that either has, 0 to 1.
+fn likeness(one: &str, other: &str) -> f64 {
+    let words = |text: &str| text.split_whitespace().map(str::to_owned).collect::<BTreeSet<String>>();
+    let (one, other) = (words(one), words(other));
+    one.intersection(&other).count() as f64 / one.union(&other).count().max(1) as f64
 }
 
 #[cfg(test)]
@@ -168,10 +191,24 @@ mod tests {
 
     #[test]
     fn the_newest_film_that_is_nearly_whole_is_taken() {
-        let choose = |blocks: &[u64]| choose(blocks.iter().copied());
-        assert_eq!(choose(&[10, 90, 100]), Some(1));
-        assert_eq!(choose(&[80, 90, 100]), Some(0));
-        assert_eq!(choose(&[0, 0]), None);
-        assert_eq!(choose(&[]), None);
+        let choose = |blocks: &[u64], of_day: Option<usize>| {
+            choose(blocks.iter().enumerate().map(|(at, blocks)| (*blocks, Some(at) == of_day)))
+        };
+        assert_eq!(choose(&[10, 90, 100], None), Some(1));
+        assert_eq!(choose(&[80, 90, 100], None), Some(0));
+        assert_eq!(choose(&[80, 90, 100], Some(2)), Some(2), "of the same day of the week");
+        assert_eq!(choose(&[10, 90, 100], Some(0)), Some(1), "if that is whole");
+        assert_eq!(choose(&[0, 0], None), None);
+        assert_eq!(choose(&[], None), None);
+    }
+
+    #[test]
+    fn a_command_that_differs_by_its_day_is_more_alike_than_another() {
+        let told = |day: u32| {
+            likeness(&format!("psql -v day=2026-11-{day} -f report.sql"), "psql -v day=2026-11-25 -f report.sql")
+        };
+        assert_eq!(told(25), 1.0);
+        assert!(told(24) > 0.5 && told(24) > likeness("psql -f another.sql", "psql -v day=2026-11-25 -f report.sql"));
+        assert_eq!(likeness("", ""), 0.0);
     }
 }

@@ -11,7 +11,8 @@ use super::film::Film;
 use crate::cache::{ForkMap, Map};
 use crate::postgres::RelationPath;
 use crate::units::Fork;
-use crate::warm::plan::{Precedence, WantedFork};
+use crate::warm::DeviceProfile;
+use crate::warm::plan::{Geometry, Plan, Precedence, Read, Scratch, Situation, WantedFork};
 
 /// Pieces of a film whose order is kept, 12 bytes each: the job of a longer one takes hours.
 const PIECES_MAX: usize = 4 << 20;
@@ -121,15 +122,18 @@ impl Touched {
 
     /// What to plan reads for: every touched block is as good as another.
     pub fn wanted(&self) -> Vec<WantedFork> {
-        let wanted = |one: &TouchedFork| WantedFork {
-            precedence: Precedence::ByHeat,
-            is_index: false,
-            blocks: one.blocks,
-            levels: vec![(1.0, one.touched.clone())],
-            resident: one.resident.clone(),
-            places: Vec::new(),
-        };
-        self.forks.iter().map(wanted).collect()
+        self.forks.iter().map(|one| wanted(one, one.touched.clone(), one.resident.clone())).collect()
+    }
+
+    /// The same of these blocks of each fork alone, whatever is cached.
+    pub fn wanted_among(&self, blocks: &[RoaringBitmap]) -> Vec<WantedFork> {
+        let forks = self.forks.iter().zip(blocks);
+        forks.map(|(one, blocks)| wanted(one, blocks.clone(), RoaringBitmap::new())).collect()
+    }
+
+    /// The place in [`Touched::forks`] of each file of them.
+    pub fn places(&self) -> HashMap<(&RelationPath, Fork), usize> {
+        self.forks.iter().enumerate().map(|(at, one)| ((&one.path, one.fork), at)).collect()
     }
 
     /// Distinct blocks.
@@ -140,6 +144,26 @@ impl Touched {
     /// Those of them that are not cached.
     pub fn missing_blocks(&self) -> u64 {
         self.forks.iter().map(|fork| fork.touched.len() - fork.touched.intersection_len(&fork.resident)).sum()
+    }
+}
+
+/// The reads that bring what is missing of these forks, by file and position. The job reads beside them.
+pub fn plan_reads(wanted: Vec<WantedFork>, device: DeviceProfile, geometry: Geometry) -> Vec<Read> {
+    let plan = Plan::new(wanted, geometry, device, Situation::Shared, None);
+    let mut scratch = Scratch::default();
+    let mut reads: Vec<Read> = (0..plan.steps()).flat_map(|step| plan.reads(step, &mut scratch).to_vec()).collect();
+    reads.sort_unstable_by_key(|read| (read.fork, read.range.start));
+    reads
+}
+
+fn wanted(fork: &TouchedFork, blocks: RoaringBitmap, resident: RoaringBitmap) -> WantedFork {
+    WantedFork {
+        precedence: Precedence::ByHeat,
+        is_index: false,
+        blocks: fork.blocks,
+        levels: vec![(1.0, blocks)],
+        resident,
+        places: Vec::new(),
     }
 }
 

@@ -23,26 +23,27 @@ const TABLES: &str = "
 ";
 
 /// Waits first, so that a preload has its time however fast the disk is.
-const JOB: &str = "SELECT pg_sleep(2); SET enable_seqscan = off; SET enable_bitmapscan = off; SET enable_sort = off;
+pub const JOB: &str =
+    "SELECT pg_sleep(2); SET enable_seqscan = off; SET enable_bitmapscan = off; SET enable_sort = off;
     SELECT sum(length(body)) FROM (SELECT body FROM t ORDER BY j) AS in_no_order";
 
 /// The kernel may take a page back at any time, 0 to 1.
 const RESIDENT_MIN: f64 = 0.9;
 
-fn server(version: u32) -> TestServer {
+pub fn server(version: u32) -> TestServer {
     let server = servers::start(version, &[("shared_buffers", "16MB"), ("max_parallel_workers_per_gather", "0")]);
     server.psql(TABLES);
     server
 }
 
 /// No buffer, no page.
-fn make_cold(server: &mut TestServer) {
+pub fn make_cold(server: &mut TestServer) {
     server.restart();
     server.pgthaw(&["evict", "--all", "--tier", "os"]).ok();
 }
 
 /// psql's path and options, for the job.
-fn psql(server: &TestServer) -> String {
+pub fn psql(server: &TestServer) -> String {
     server.command_of("psql").get_program().to_str().unwrap().to_owned()
 }
 
@@ -55,12 +56,12 @@ fn run(server: &TestServer, options: &[&str], sql: &str) -> (Output, Value) {
 }
 
 /// pgthaw's own words, which are the last line of standard error.
-fn receipt(output: &Output) -> Value {
+pub fn receipt(output: &Output) -> Value {
     let line = output.stderr.trim_end().lines().last().unwrap_or_default();
     serde_json::from_str(line).unwrap_or_else(|error| panic!("{error}: {output:?}"))
 }
 
-fn number(value: &Value, path: &str) -> u64 {
+pub fn number(value: &Value, path: &str) -> u64 {
     value.pointer(path).and_then(Value::as_u64).unwrap_or_else(|| panic!("no {path} in {value:#}"))
 }
 
@@ -96,6 +97,22 @@ test_every_version! {
         let reads = number(&warm, "/preloaded/reads") + number(&warm, "/kept/totals/fetched_blocks");
         assert!(reads * 2 < fetched, "{reads} reads, and {fetched} without: {warm:#}");
         assert!(number(&warm, "/kept/totals/preloaded_blocks") * 2 > fetched, "{warm:#}");
+
+        // The forecast is held against what it came to, and the job's session was found.
+        let forecast = warm.pointer("/judged/forecast_seconds").and_then(Value::as_f64).unwrap();
+        let error = warm.pointer("/judged/error_ratio").and_then(Value::as_f64).unwrap();
+        let took = warm.pointer("/judged/took_seconds").and_then(Value::as_f64).unwrap();
+        assert!((took / forecast - 1.0 - error).abs() < 1e-6, "{warm:#}");
+        assert!(number(&warm, "/attended/sessions") == 1 && number(&warm, "/attended/requested_bytes") > 0, "{warm:#}");
+
+        // By that film alone; a new one is not kept.
+        make_cold(&mut server);
+        let psql = psql(&server);
+        let told = ["replay", "nightly", "--json", "--riops", "3000", "--rbps", "125MiB", "--", &psql, "-XAtqc", JOB];
+        let replayed = server.pgthaw(&told).ok();
+        assert_eq!(replayed.stdout, first.stdout);
+        let replayed = receipt(&replayed);
+        assert!(number(&replayed, "/preloaded/bytes") > 0 && replayed["kept"].is_null(), "{replayed:#}");
 
         // What is in memory is not brought again; the kernel may have taken a little back.
         let (_, again) = run(&server, &["--like", "nightly"], JOB);

@@ -24,6 +24,7 @@ mod generators;
 mod heat;
 mod hostile;
 mod hydrate;
+mod isolate;
 mod judgement;
 mod kept;
 mod kills;

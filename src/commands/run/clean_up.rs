@@ -71,7 +71,10 @@ pub async fn finish_left_runs(directory: &DataDirectory, device: DeviceArguments
     }
     let target = Target::of_directory(directory.clone(), None, crate::commands::Scope::All, Vec::new());
     match Journals::open(&state, directory.system_identifier) {
-        Ok(journals) => put_back_left(&target, &journals, device).await,
+        Ok(journals) => {
+            let cgroups = journals.remove_left_cgroups();
+            cgroups.into_iter().chain(put_back_left(&target, &journals, device).await).collect()
+        }
         Err(error) => vec![format!("what an earlier run left was not put back: {error}")],
     }
 }

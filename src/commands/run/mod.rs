@@ -1,46 +1,59 @@
 //! `pgthaw run`: the work is done in `src/trace/`.
 
 mod arguments;
+mod beside;
 mod clean_up;
+mod others;
 mod prepared;
 
-pub use arguments::RunArguments;
+use std::sync::Arc;
+
+pub use arguments::{FilmAsked, ProtectionArguments, RunArguments};
 pub use clean_up::finish_left_runs;
 use prepared::Prepared;
 
 use super::job::{Job, refuse};
 use super::{ExitStatus, OutputArguments};
 use crate::cache::check_label;
+use crate::failure::ErrorKind;
 use crate::terminal;
 use crate::trace::{Decision, RunReceipt};
+use crate::warm::Control;
 
 /// Runs the command.
 pub async fn run(arguments: RunArguments, output: OutputArguments) -> anyhow::Result<ExitStatus> {
     arguments.like.as_deref().map_or(Ok(()), check_label)?;
     let begun = std::time::Instant::now();
     // Whatever is wrong with the server or the cache: the job is to run.
-    let prepared = Prepared::new(&arguments).await;
-    let prepared_seconds = begun.elapsed().as_secs_f64();
-    let mut job = match Job::start(&arguments.job) {
-        Ok(job) => job,
-        Err(error) => return Ok(refuse(&arguments.job, &error, output.json)),
+    let mut prepared = Prepared::new(&arguments).await;
+    let mut receipt = new_receipt(begun.elapsed().as_secs_f64());
+    let may_start = match &mut prepared {
+        Ok(prepared) => prepared.bring_first().await,
+        Err(_) => true,
     };
-    let (helped, why_not) = match prepared {
-        Ok(prepared) => (Some(prepared.help(&arguments)), None),
-        Err(why) => (None, Some(why)),
+    let job = if may_start { Some(Job::start(&arguments.job)) } else { None };
+    let mut job = match job {
+        Some(Ok(job)) => job,
+        // There is no job: what was brought for it goes again.
+        none => {
+            if let Ok(prepared) = prepared {
+                prepared.end(&arguments, Arc::new(Control::default()), &mut receipt).await;
+            }
+            return Ok(match none {
+                Some(Err(error)) => refuse(&arguments.job, &error, output.json),
+                _ => ExitStatus::Because(ErrorKind::Interrupted),
+            });
+        }
+    };
+    let helped = match prepared {
+        Ok(prepared) => Some(prepared.help(&arguments, job.pid()).await),
+        Err(why) => {
+            receipt.decision.reason = why;
+            None
+        }
     };
     let end = job.wait().await?;
-    let mut receipt = RunReceipt {
-        seconds: end.seconds,
-        prepared_seconds,
-        film: None,
-        decision: Decision::nothing(why_not.unwrap_or_else(|| "no name was given with --like".to_owned())),
-        preloaded: None,
-        kept: None,
-        put_back: None,
-        is_left_to_another: false,
-        remarks: Vec::new(),
-    };
+    receipt.seconds = end.seconds;
     if let Some(helped) = helped {
         helped.end(&arguments, job.interrupts(), &mut receipt).await;
     }
@@ -50,4 +63,21 @@ pub async fn run(arguments: RunArguments, output: OutputArguments) -> anyhow::Re
     };
     terminal::print_aside(&text, output.json);
     Ok(end.pass_on())
+}
+
+fn new_receipt(prepared_seconds: f64) -> RunReceipt {
+    RunReceipt {
+        seconds: 0.0,
+        prepared_seconds,
+        film: None,
+        decision: Decision::nothing("no name was given with --like"),
+        preloaded: None,
+        judged: None,
+        attended: None,
+        others: None,
+        kept: None,
+        put_back: None,
+        is_left_to_another: false,
+        remarks: Vec::new(),
+    }
 }

@@ -7,17 +7,24 @@ use std::time::Duration;
 use tokio::task::{JoinHandle, spawn_blocking};
 use tokio::time::timeout;
 
-use super::arguments::RunArguments;
+use super::arguments::{FilmAsked, RunArguments};
+use super::beside::Beside;
 use super::clean_up;
+use super::others::Others;
 use crate::cache::{Map, MapInputs, TierState, read_map_of};
 use crate::commands::job::describe_job;
 use crate::commands::record::{begin, new_header};
 use crate::commands::{Target, describe};
+use crate::linux::cgroup::{memory_directory_of, move_memory_to};
+use crate::terminal;
 use crate::trace::{
-    Assist, Assisted, Error, FilmStore, FilmWriter, Journal, Journals, KeptFilm, Own, Recorded, Recording, RunReceipt,
+    Assist, BoundedRoom, Error, FilmStore, FilmWriter, Journal, Journals, Judged, KeptFilm, Means, Own, Planned,
+    Preloaded, Progress, Recorded, Recording, RunReceipt, Which, read_cache_bound,
 };
-use crate::warm::restore::choose_room;
-use crate::warm::{Control, PlannedDevice, state_directory};
+use crate::units::Bytes;
+use crate::warm::plan::Geometry;
+use crate::warm::restore::{SystemRoom, choose_room};
+use crate::warm::{Control, PlannedDevice, Room as _, state_directory};
 
 /// A job waits no longer than this for what would help it.
 const PREPARED_WITHIN: Duration = Duration::from_secs(5);
@@ -34,22 +41,28 @@ pub struct Prepared {
     store: FilmStore,
     journals: Arc<Journals>,
     journal: Arc<Journal>,
+    planned: Option<Planned>,
+    device: PlannedDevice,
+    progress: Arc<Progress>,
+    others: Option<Others>,
+    /// What was brought before the job.
+    first: Option<Preloaded>,
     remarks: Vec<String>,
 }
 
 /// What goes on while the job runs.
 pub struct Helped {
     prepared: Prepared,
-    device: PlannedDevice,
-    assist: Option<JoinHandle<Assisted>>,
+    assist: Option<JoinHandle<(Planned, Option<Preloaded>)>>,
     accounts: Option<JoinHandle<()>>,
+    beside: Beside,
     stop: Arc<AtomicBool>,
 }
 
 impl Prepared {
-    /// Looks at what is cached and begins a film; or says why not, in words for people.
+    /// Looks at what is cached, decides, and begins a film; or says why not, in words for people.
     pub async fn new(arguments: &RunArguments) -> Result<Prepared, String> {
-        if arguments.like.is_none() && !arguments.protect {
+        if !arguments.has_film() && !arguments.protects() {
             return Err("neither --like NAME nor --protect was given".to_owned());
         }
         match timeout(PREPARED_WITHIN, Prepared::look(arguments)).await {
@@ -69,43 +82,129 @@ impl Prepared {
             names: None,
             progress: &|_, _| (),
         };
-        let map = read_map_of(inputs, arguments.protect).await?;
+        let map = read_map_of(inputs, arguments.protects()).await?;
         if let (TierState::Unknown { .. }, Some(why)) = (&map.os, &target.directory_refusal) {
             return Err(Error::NothingSeen(why.detail.clone().unwrap_or_default()).into());
         }
+        let map = Arc::new(map);
         let store = FilmStore::open();
+        let directory = target.data_directory.as_ref().map(|directory| &*directory.path);
+        let (device, unusable) = arguments.device.choose(directory, None);
+        let planned = plan(arguments, &target, &store, &map, device).await?;
+        let others = match target.server.as_ref().filter(|_| arguments.protects()) {
+            Some(server) => Others::begin(server).await.ok(),
+            None => None,
+        };
         let (draft, path) = store.begin(map.source.system_identifier, None)?;
         let header = new_header(&map, arguments.like.as_deref(), &arguments.job);
-        let own = Arc::new(Own::default());
-        let recording = begin(&target, &map, FilmWriter::begin(draft, &path)?, header, Arc::clone(&own))?;
+        let (own, progress) = (Arc::new(Own::default()), Arc::new(Progress::default()));
+        let writer = FilmWriter::begin(draft, &path)?;
+        let recording = begin(&target, &map, writer, header, Arc::clone(&own), Arc::clone(&progress))?;
         let journals = Arc::new(Journals::open(&state_directory(), map.source.system_identifier)?);
-        let journal = Arc::new(journals.begin(arguments.protect.then_some(&map))?);
-        Ok(Prepared { map: Arc::new(map), target, recording, own, store, journals, journal, remarks: Vec::new() })
+        let mut remarks = journals.remove_left_cgroups();
+        remarks.extend(unusable);
+        let journal = Arc::new(journals.begin(arguments.protects().then_some(&map))?);
+        let first = None;
+        Ok(Prepared {
+            target,
+            map,
+            recording,
+            own,
+            store,
+            journals,
+            journal,
+            planned,
+            device,
+            progress,
+            others,
+            first,
+            remarks,
+        })
     }
 
-    /// Helps the job, which has just started: from now on what is read is charged to the server.
-    pub fn help(self, arguments: &RunArguments) -> Helped {
-        let directory = self.target.data_directory.clone();
-        let pid = directory.as_ref().and_then(|directory| Some(directory.read_postmaster()?.pid));
-        let (room, charged) = choose_room(pid, false);
-        let (device, unusable) = arguments.device.choose(directory.as_ref().map(|directory| &*directory.path), None);
+    fn postmaster(&self) -> Option<u32> {
+        Some(self.target.data_directory.as_ref()?.read_postmaster()?.pid)
+    }
+
+    /// Brings what is to be there before the job, if anything is, and tells whether it may start then: not if the user wants to end it.
+    pub async fn bring_first(&mut self) -> bool {
+        let Some(planned) = self.planned.take_if(|planned| planned.comes_first()) else { return true };
+        // What is read is charged to the server; the job that is started afterwards is not of it.
+        let home = memory_directory_of(std::process::id()).ok();
+        let (room, charged) = choose_room(self.postmaster(), false);
+        self.remarks.extend(charged);
         let stop = Arc::new(AtomicBool::new(false));
-        let assist = directory.zip(arguments.like.clone()).map(|(directory, label)| Assist {
-            store: self.store.clone(),
-            label,
-            job: describe_job(&arguments.job),
-            map: Arc::clone(&self.map),
+        let mut bringing = self.bring(planned, room, &stop);
+        let is_interrupted = tokio::select! {
+            done = &mut bringing => {
+                self.keep_first(done);
+                false
+            }
+            _ = terminal::wait_for_interrupt() => true,
+        };
+        if is_interrupted {
+            stop.store(true, Ordering::Relaxed);
+            self.keep_first(bringing.await);
+        }
+        if let Some(Err(error)) = home.map(|home| move_memory_to(&home)) {
+            self.remarks.push(format!("the job is charged to the server's memory: {error}"));
+        }
+        !is_interrupted
+    }
+
+    fn keep_first(&mut self, done: Result<(Planned, Option<Preloaded>), tokio::task::JoinError>) {
+        match done {
+            Ok((planned, first)) => (self.planned, self.first) = (Some(planned), first),
+            Err(error) => self.remarks.push(format!("the preload failed: {error}")),
+        }
+    }
+
+    fn bring(
+        &self,
+        mut planned: Planned,
+        room: SystemRoom,
+        stop: &Arc<AtomicBool>,
+    ) -> JoinHandle<(Planned, Option<Preloaded>)> {
+        let source = &self.map.source;
+        let geometry = Geometry { block_size: source.block_size, segment_blocks: source.segment_blocks };
+        let means = self.target.data_directory.clone().map(|directory| Means {
             directory,
             page_cache: Arc::new(self.target.page_cache()),
-            device: device.profile,
-            room,
+            room: Box::new(BoundedRoom { room, progress: Arc::clone(&self.progress) }),
             own: Arc::clone(&self.own),
-            stop: Arc::clone(&stop),
+            progress: Arc::clone(&self.progress),
+            stop: Arc::clone(stop),
         });
-        let assist = assist.map(|assist| spawn_blocking(move || assist.run()));
-        let accounts = arguments.protect.then(|| self.keep_accounts());
-        let remarks = self.remarks.iter().cloned().chain(charged).chain(unusable).collect();
-        Helped { prepared: Prepared { remarks, ..self }, device, assist, accounts, stop }
+        spawn_blocking(move || {
+            let preloaded = means.and_then(|means| planned.bring(means, geometry));
+            (planned, preloaded)
+        })
+    }
+
+    /// Helps the job, which has just started as `job`: from now on what is read is charged to the server.
+    pub async fn help(mut self, arguments: &RunArguments, job: u32) -> Helped {
+        let (room, charged) = choose_room(self.postmaster(), false);
+        self.remarks.extend(charged);
+        let stop = Arc::new(AtomicBool::new(false));
+        let beside = Beside::begin(
+            arguments,
+            &self.target,
+            (&self.journals, &self.journal),
+            (job, self.device),
+            (Arc::clone(&self.progress), Arc::clone(&stop)),
+            &mut self.remarks,
+        );
+        let assist = match &self.first {
+            None => self.planned.take().map(|planned| self.bring(planned, room, &stop)),
+            Some(_) => None,
+        };
+        let accounts = arguments.protects().then(|| self.keep_accounts());
+        if let Some(others) = &mut self.others
+            && others.job_begins().await.is_err()
+        {
+            self.others = None;
+        }
+        Helped { prepared: self, assist, accounts, beside, stop }
     }
 
     /// Writes now and then what the job has brought in.
@@ -124,6 +223,32 @@ impl Prepared {
     }
 }
 
+/// Decides with what a job is helped; `None` where nobody asked for that.
+async fn plan(
+    arguments: &RunArguments,
+    target: &Target,
+    store: &FilmStore,
+    map: &Arc<Map>,
+    device: PlannedDevice,
+) -> anyhow::Result<Option<Planned>> {
+    let which = match (&arguments.film, &arguments.like) {
+        (Some(FilmAsked::File(path)), _) => Which::File(path.clone()),
+        (Some(FilmAsked::Label(label)), _) | (None, Some(label)) => {
+            Which::Like { label: label.clone(), job: describe_job(&arguments.job) }
+        }
+        (None, None) => return Ok(None),
+    };
+    let Some(directory) = &target.data_directory else {
+        return Ok(Some(Planned::nothing("the data directory is not known", Vec::new())));
+    };
+    let postmaster = directory.read_postmaster().map(|postmaster| postmaster.pid);
+    let room = choose_room(postmaster, true).0.read_room().map(|room| room.bytes);
+    let bound = postmaster.filter(|_| arguments.isolates()).and_then(|pid| read_cache_bound(pid, Bytes(0)));
+    let room = room.into_iter().chain(bound).min();
+    let assist = Assist { store: store.clone(), which, map: Arc::clone(map), device: device.profile, room };
+    Ok(Some(spawn_blocking(move || assist.plan()).await?))
+}
+
 impl Helped {
     /// The job has ended: keeps its film, and puts back what it pushed out.
     pub async fn end(self, arguments: &RunArguments, control: Arc<Control>, receipt: &mut RunReceipt) {
@@ -133,15 +258,27 @@ impl Helped {
             // It has come to its end, one way or the other.
             let _ = accounts.await;
         }
-        let Prepared { target, map, recording, store, journals, journal, remarks, .. } = self.prepared;
+        self.beside.end(receipt).await;
+        let mut prepared = self.prepared;
+        if let Some(assist) = self.assist {
+            prepared.keep_first(assist.await);
+        }
+        if let Some(others) = prepared.others.take() {
+            receipt.others = others.end().await;
+        }
+        prepared.end(arguments, control, receipt).await;
+    }
+}
+
+impl Prepared {
+    /// Keeps the film, and puts back what was pushed out.
+    pub async fn end(self, arguments: &RunArguments, control: Arc<Control>, receipt: &mut RunReceipt) {
+        let Prepared { target, map, recording, store, journals, journal, planned, device, first, remarks, .. } = self;
         receipt.remarks.extend(remarks);
-        match self.assist {
-            Some(assist) => match assist.await {
-                Ok(assisted) => add_assisted(receipt, assisted),
-                Err(error) => receipt.remarks.push(format!("the preload failed: {error}")),
-            },
-            None if arguments.like.is_some() => receipt.decision.reason = "the data directory is not known".to_owned(),
-            None => {}
+        if let Some(Planned { film, decision, remarks, .. }) = planned {
+            receipt.judged = Judged::new(&decision, first.as_ref(), receipt.seconds);
+            (receipt.film, receipt.decision, receipt.preloaded) = (film, decision, first);
+            receipt.remarks.extend(remarks);
         }
         let came = recording.came();
         match spawn_blocking(move || recording.end()).await {
@@ -153,19 +290,19 @@ impl Helped {
             Err(error) => receipt.remarks.push(format!("the film was not kept: {error}")),
         }
         let came = came.lock().unwrap_or_else(std::sync::PoisonError::into_inner).clone();
-        let brought = if arguments.protect { journals.keep_brought(&journal, &map, &came) } else { Ok(()) };
+        let brought = if arguments.protects() { journals.keep_brought(&journal, &map, &came) } else { Ok(()) };
         let journal = Arc::into_inner(journal);
         let ended = brought.and_then(|()| journal.map_or(Ok(None), |journal| journals.end(journal)));
         match ended {
             Ok(Some(left)) => {
-                let done = clean_up::put_back(&target, &journals, left, self.device, control).await;
+                let done = clean_up::put_back(&target, &journals, left, device, control).await;
                 match done {
                     // What was left by others is put back too.
-                    Ok(done) => receipt.put_back = Some(done).filter(|done| arguments.protect || done.runs > 0),
+                    Ok(done) => receipt.put_back = Some(done).filter(|done| arguments.protects() || done.runs > 0),
                     Err(error) => receipt.remarks.push(format!("the cache was not put back: {}", describe(&error))),
                 }
             }
-            Ok(None) => receipt.is_left_to_another = arguments.protect,
+            Ok(None) => receipt.is_left_to_another = arguments.protects(),
             Err(error) => receipt.remarks.push(format!("the cache was not put back: {error}")),
         }
     }
@@ -181,11 +318,4 @@ fn keep(store: &FilmStore, recorded: Recorded, label: &str, receipt: &mut RunRec
     if let Err(error) = store.prune(cluster, label) {
         receipt.remarks.push(format!("older films were not removed: {error}"));
     }
-}
-
-/// Puts into the receipt what the job was helped with.
-fn add_assisted(receipt: &mut RunReceipt, assisted: Assisted) {
-    let Assisted { film, decision, preloaded, remarks } = assisted;
-    (receipt.film, receipt.decision, receipt.preloaded) = (film, decision, preloaded);
-    receipt.remarks.extend(remarks);
 }

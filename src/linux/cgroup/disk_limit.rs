@@ -7,14 +7,11 @@ use std::path::PathBuf;
 use std::process::Command;
 
 use super::hierarchy::{CgroupVersion, Controller, Hierarchy};
-use super::own_cgroup::OwnCgroup;
+use super::own_cgroup::{OwnCgroup, PROCS_FILE};
 use super::throttle::{self, ReadLimit, ReadUsage, WriteLimit};
 use super::whole_device::WholeDevice;
 use crate::linux::{DeviceNumber, Error};
 use crate::units::Bytes;
-
-/// Whoever is written here joins.
-const PROCS_FILE: &str = "cgroup.procs";
 
 /// The limit on the reads of a process from `device`: of its own cgroup and of those above it, which all hold.
 pub fn read_limit_of(pid: u32, device: DeviceNumber) -> Result<ReadLimit, Error> {

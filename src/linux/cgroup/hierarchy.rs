@@ -27,6 +27,7 @@ impl CgroupVersion {
 /// What a cgroup controls.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Controller {
+    Cpu,
     Io,
     Memory,
 }
@@ -34,6 +35,7 @@ pub enum Controller {
 impl Controller {
     fn v1_name(self) -> &'static str {
         match self {
+            Controller::Cpu => "cpu",
             Controller::Io => "blkio",
             Controller::Memory => "memory",
         }
@@ -41,6 +43,7 @@ impl Controller {
 
     pub fn v2_name(self) -> &'static str {
         match self {
+            Controller::Cpu => "cpu",
             Controller::Io => "io",
             Controller::Memory => "memory",
         }

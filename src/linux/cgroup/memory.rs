@@ -47,7 +47,12 @@ pub fn join_memory_of(pid: u32) -> Result<(), Error> {
     if hierarchy.directory_of(std::process::id())? == target {
         return Ok(());
     }
-    let members = target.join("cgroup.procs");
+    move_memory_to(&target)
+}
+
+/// Moves this process into the memory cgroup of this directory.
+pub fn move_memory_to(directory: &Path) -> Result<(), Error> {
+    let members = directory.join("cgroup.procs");
     fs::write(&members, std::process::id().to_string()).map_err(|error| Error::cgroup("move into", &members, error))
 }
 

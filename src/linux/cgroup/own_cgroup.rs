@@ -8,6 +8,8 @@ use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 use std::{fs, thread};
 
+use serde::{Deserialize, Serialize};
+
 use super::hierarchy::{CgroupVersion, Hierarchy, has_word};
 use crate::linux::{Error, process};
 
@@ -15,11 +17,14 @@ use crate::linux::{Error, process};
 /// start time and a number.
 const PREFIX: &str = "pgthaw-";
 
+/// Whoever is written here joins.
+pub const PROCS_FILE: &str = "cgroup.procs";
+
 /// Processes may fork while they are moved away, and dying ones linger: look again this often before giving up.
 const REMOVAL_TRIES: u32 = 50;
 const REMOVAL_PAUSE: Duration = Duration::from_millis(20);
 
-/// A cgroup below the root of its hierarchy. Dropping it sends its processes back to where they came from and removes
+/// A cgroup below the root of its hierarchy, or near another one. Dropping it sends its processes back to where they came from and removes
 /// it; one whose maker was killed is removed when the next one is made.
 #[derive(Debug)]
 pub struct OwnCgroup {
@@ -27,25 +32,53 @@ pub struct OwnCgroup {
     directory: PathBuf,
     /// Where the processes that were put in came from.
     homes: Mutex<HashMap<u32, PathBuf>>,
+    /// Where those go that were born here of a parent that was not.
+    home: PathBuf,
     is_removed: bool,
 }
 
 impl OwnCgroup {
     /// Makes one, after sweeping away those that killed processes left.
     pub fn create(hierarchy: Hierarchy) -> Result<OwnCgroup, Error> {
+        let root = hierarchy.mount_point.clone();
+        OwnCgroup::create_in(hierarchy, &root, root.clone())
+    }
+
+    /// Makes one for processes that come from where `pid` is. In version 1 it is below that cgroup, so that their memory goes on to
+    /// count there; in version 2, where a cgroup with processes hands no controller down, beside it.
+    pub fn create_for(hierarchy: Hierarchy, pid: u32) -> Result<OwnCgroup, Error> {
+        let home = hierarchy.directory_of(pid)?;
+        let parent = match (hierarchy.version, home.parent()) {
+            (CgroupVersion::V2, Some(above)) if home != hierarchy.mount_point => above.to_owned(),
+            _ => home.clone(),
+        };
+        OwnCgroup::create_in(hierarchy, &parent, home)
+    }
+
+    fn create_in(hierarchy: Hierarchy, parent: &Path, home: PathBuf) -> Result<OwnCgroup, Error> {
         static NUMBER: AtomicU32 = AtomicU32::new(0);
         let maker = Maker::myself()?;
-        enable_controller(&hierarchy)?;
-        sweep(&hierarchy, maker.namespace);
+        enable_controller(&hierarchy, parent)?;
+        sweep(parent, &home, maker.namespace);
         let name = format!("{}-{}", maker.prefix(), NUMBER.fetch_add(1, Ordering::Relaxed));
-        let directory = hierarchy.mount_point.join(name);
+        let directory = parent.join(name);
         fs::create_dir(&directory).map_err(|error| Error::cgroup("create", &directory, error))?;
-        Ok(OwnCgroup { hierarchy, directory, homes: Mutex::default(), is_removed: false })
+        Ok(OwnCgroup { hierarchy, directory, homes: Mutex::default(), home, is_removed: false })
     }
 
     /// Makes another controller of version 2 available here.
     pub fn hand_down(&self, other: &Hierarchy) -> Result<(), Error> {
-        enable_controller(other)
+        enable_controller(other, self.directory.parent().unwrap_or(&other.mount_point))
+    }
+
+    /// Where its processes go that came from nowhere else.
+    pub fn home(&self) -> &Path {
+        &self.home
+    }
+
+    /// Where it is, and where its processes go in the end: for who clears up after its maker was killed.
+    pub fn place(&self) -> LeftCgroup {
+        LeftCgroup { directory: self.directory.clone(), home: self.home.clone() }
     }
 
     pub fn version(&self) -> CgroupVersion {
@@ -69,9 +102,18 @@ impl OwnCgroup {
     /// Moves a process, with all of its threads, into this cgroup. Children that it starts from now on are born here.
     pub fn join(&self, pid: u32) -> Result<(), Error> {
         let home = self.hierarchy.directory_of(pid)?;
-        self.write("cgroup.procs", &pid.to_string())?;
+        self.write(PROCS_FILE, &pid.to_string())?;
         self.homes.lock().unwrap_or_else(PoisonError::into_inner).entry(pid).or_insert(home);
         Ok(())
+    }
+
+    /// Sends a process back to where it came from. One that is gone needs no home.
+    pub fn leave(&self, pid: u32) {
+        let home = self.homes.lock().unwrap_or_else(PoisonError::into_inner).remove(&pid);
+        let home = home.unwrap_or_else(|| self.home.clone());
+        if move_process(pid, &home).is_err() {
+            let _ = move_process(pid, &self.home);
+        }
     }
 
     /// Sends the processes home and removes the cgroup. Dropping does the same and keeps quiet.
@@ -82,7 +124,7 @@ impl OwnCgroup {
 
     fn empty_and_remove(&self) -> Result<(), Error> {
         let homes = self.homes.lock().unwrap_or_else(PoisonError::into_inner);
-        empty_and_remove(&self.directory, |pid| home_of(pid, &homes))
+        empty_and_remove(&self.directory, &self.home, |pid| home_of(pid, &homes))
     }
 }
 
@@ -95,36 +137,65 @@ impl Drop for OwnCgroup {
     }
 }
 
-/// Version 2 hands a controller down only when the parent says so. It stays handed down afterwards: another one may
-/// have come to rely on it.
-fn enable_controller(hierarchy: &Hierarchy) -> Result<(), Error> {
-    let switch = hierarchy.mount_point.join("cgroup.subtree_control");
-    let name = hierarchy.controller.v2_name();
-    if hierarchy.version == CgroupVersion::V1 || has_word(&switch, name) {
-        return Ok(());
-    }
-    fs::write(&switch, format!("+{name}")).map_err(|error| Error::cgroup("enable the controller in", &switch, error))
+/// A cgroup whose maker may have been killed, and where its processes came from.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct LeftCgroup {
+    directory: PathBuf,
+    home: PathBuf,
 }
 
-/// Removes the cgroups that killed processes left. One that cannot be removed hurts nobody.
-fn sweep(hierarchy: &Hierarchy, namespace: u64) {
-    let Ok(entries) = fs::read_dir(&hierarchy.mount_point) else {
+impl LeftCgroup {
+    /// Sends its processes home and removes it, unless its maker lives. One that is gone is removed.
+    ///
+    /// # Errors
+    /// When it cannot be removed, or is none that pgthaw has made.
+    pub fn remove(&self) -> Result<(), Error> {
+        let maker = self.directory.file_name().and_then(|name| Maker::from_name(name.to_str()?));
+        let directory = &self.directory;
+        let Some(maker) = maker.filter(|_| !directory.exists() || directory.join(PROCS_FILE).exists()) else {
+            return Err(Error::cgroup("remove", directory, io::ErrorKind::InvalidInput.into()));
+        };
+        if maker.is_alive() || !directory.exists() {
+            return Ok(());
+        }
+        empty_and_remove(directory, &self.home, |_| None)
+    }
+}
+
+/// Version 2 hands a controller down only when every cgroup above says so. It stays handed down afterwards: another one may
+/// have come to rely on it.
+fn enable_controller(hierarchy: &Hierarchy, parent: &Path) -> Result<(), Error> {
+    let name = hierarchy.controller.v2_name();
+    let mut above: Vec<&Path> = parent.ancestors().take_while(|one| one.starts_with(&hierarchy.mount_point)).collect();
+    above.reverse();
+    for switch in above.into_iter().map(|one| one.join("cgroup.subtree_control")) {
+        if hierarchy.version == CgroupVersion::V2 && !has_word(&switch, name) {
+            fs::write(&switch, format!("+{name}"))
+                .map_err(|error| Error::cgroup("enable the controller in", &switch, error))?;
+        }
+    }
+    Ok(())
+}
+
+/// Removes the cgroups in `parent` that killed processes left. One that cannot be removed hurts nobody.
+fn sweep(parent: &Path, home: &Path, namespace: u64) {
+    let Ok(entries) = fs::read_dir(parent) else {
         return;
     };
     for entry in entries.flatten() {
         let maker = entry.file_name().to_str().and_then(Maker::from_name);
         if maker.is_some_and(|maker| maker.namespace == namespace && !maker.is_alive()) {
-            let _ = empty_and_remove(&entry.path(), |_| None);
+            let _ = empty_and_remove(&entry.path(), home, |_| None);
         }
     }
 }
 
-/// Moves every process to its home, or to the parent when it has none, until the cgroup can be removed.
-fn empty_and_remove(directory: &Path, home_of: impl Fn(u32) -> Option<PathBuf>) -> Result<(), Error> {
+/// Moves every process to its home, or to the common one when it has none of its own, until the cgroup can be removed.
+fn empty_and_remove(directory: &Path, common: &Path, home_of: impl Fn(u32) -> Option<PathBuf>) -> Result<(), Error> {
     let parent = directory.parent().unwrap_or(directory);
     for attempt in 1.. {
         for pid in read_pids(directory)? {
-            let home = home_of(pid).unwrap_or_else(|| parent.to_owned());
+            let home = home_of(pid).unwrap_or_else(|| common.to_owned());
             if move_process(pid, &home).is_err() {
                 // The home may be gone. A process that is gone needs none.
                 let _ = move_process(pid, parent);
@@ -144,7 +215,7 @@ fn empty_and_remove(directory: &Path, home_of: impl Fn(u32) -> Option<PathBuf>) 
 }
 
 fn read_pids(directory: &Path) -> Result<Vec<u32>, Error> {
-    let path = directory.join("cgroup.procs");
+    let path = directory.join(PROCS_FILE);
     match fs::read_to_string(&path) {
         Ok(text) => Ok(text.lines().filter_map(|line| line.parse().ok()).collect()),
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(Vec::new()),
@@ -153,7 +224,7 @@ fn read_pids(directory: &Path) -> Result<Vec<u32>, Error> {
 }
 
 fn move_process(pid: u32, directory: &Path) -> io::Result<()> {
-    fs::write(directory.join("cgroup.procs"), pid.to_string())
+    fs::write(directory.join(PROCS_FILE), pid.to_string())
 }
 
 /// Where a process came from, or its nearest ancestor that was moved.

@@ -26,6 +26,8 @@ const PRELOADED_BLOCKS: &str = "pgthaw.preloaded_blocks";
 const BUFFERS_BLOCKS: &str = "pgthaw.buffers_blocks";
 const DEVICE_READS: &str = "pgthaw.device_reads";
 const DEVICE_BYTES: &str = "pgthaw.device_bytes";
+const REQUESTED_BYTES: &str = "pgthaw.requested_bytes";
+const WORKERS: &str = "pgthaw.workers";
 const REMARKS: &str = "pgthaw.remarks";
 
 /// What a film says of itself, without its events.
@@ -49,6 +51,11 @@ pub struct FilmHeader {
     pub device_reads: Option<u64>,
     /// Bytes that the device delivered meanwhile.
     pub device_bytes: Option<Bytes>,
+    /// What the job's sessions asked files for, cached or not. Where it is known, `job_bytes` of an event is the part of it by then,
+    /// and no longer what had come.
+    pub requested_bytes: Option<Bytes>,
+    /// Parallel workers of the job's sessions, where they were counted.
+    pub workers: Option<u64>,
     pub remarks: Vec<String>,
 }
 
@@ -112,6 +119,8 @@ pub fn encode(header: &FilmHeader) -> Vec<KeyValue> {
         (BUFFERS_BLOCKS, buffers_blocks.to_string()),
         (DEVICE_READS, optional(header.device_reads)),
         (DEVICE_BYTES, optional(header.device_bytes.map(|bytes| bytes.0))),
+        (REQUESTED_BYTES, optional(header.requested_bytes.map(|bytes| bytes.0))),
+        (WORKERS, optional(header.workers)),
         (REMARKS, serde_json::Value::from(header.remarks.clone()).to_string()),
     ];
     let format = (FORMAT, FORMAT_VERSION.to_string());
@@ -125,6 +134,8 @@ pub fn decode(sealed: &Sealed) -> Result<FilmHeader, Flaw> {
         "" => Ok(None),
         _ => metadata.number(key).map(Some),
     };
+    // Films of older versions do not have it.
+    let added = |key| metadata.find(key).map_or(Ok(None), |_| optional(key));
     let seconds: f64 = metadata.number(SECONDS)?;
     if !(0.0..1e9).contains(&seconds) {
         return Err(metadata.wrong(SECONDS));
@@ -146,6 +157,8 @@ pub fn decode(sealed: &Sealed) -> Result<FilmHeader, Flaw> {
         },
         device_reads: optional(DEVICE_READS)?,
         device_bytes: optional(DEVICE_BYTES)?.map(Bytes),
+        requested_bytes: added(REQUESTED_BYTES)?.map(Bytes),
+        workers: added(WORKERS)?,
         remarks: metadata.list(REMARKS)?,
     })
 }
@@ -173,6 +186,8 @@ impl FilmHeader {
             totals: Totals::default(),
             device_reads: None,
             device_bytes: Some(Bytes(7)),
+            requested_bytes: Some(Bytes(9)),
+            workers: None,
             remarks: vec!["one".into()],
         }
     }

@@ -1,0 +1,107 @@
+//! What goes on beside a job: its sessions are found, and set apart if that is asked.
+
+use std::collections::BTreeSet;
+use std::sync::atomic::AtomicBool;
+use std::sync::{Arc, Mutex};
+
+use tokio::task::{JoinHandle, spawn_blocking};
+
+use super::arguments::RunArguments;
+use super::others::follow_names;
+use crate::commands::Target;
+use crate::failure::Explain as _;
+use crate::linux::cgroup::Isolation;
+use crate::linux::read_block_device;
+use crate::trace::{Attend, Attended, Journal, Journals, Progress, RunReceipt, Sessions};
+use crate::warm::{PlannedDevice, ProfileSource};
+
+/// What goes on beside a job.
+#[derive(Debug, Default)]
+pub struct Beside {
+    attended: Option<JoinHandle<Attended>>,
+    names: Option<JoinHandle<()>>,
+}
+
+impl Beside {
+    /// Begins, for the job that runs as `job`. What it says against being set apart goes to `remarks`.
+    pub fn begin(
+        arguments: &RunArguments,
+        target: &Target,
+        (journals, journal): (&Journals, &Journal),
+        (job, device): (u32, PlannedDevice),
+        (progress, stop): (Arc<Progress>, Arc<AtomicBool>),
+        remarks: &mut Vec<String>,
+    ) -> Beside {
+        let directory = target.data_directory.clone();
+        let running = directory.and_then(|directory| Some((directory.read_postmaster()?.pid, directory)));
+        let Some((postmaster, directory)) = running else {
+            if arguments.isolates() {
+                remarks.push("the job is not set apart, for the server's processes are not on this host".to_owned());
+            }
+            return Beside::default();
+        };
+        let number = read_block_device(&directory.path).ok().map(|device| device.number);
+        let isolation = arguments.isolates().then(|| {
+            let isolation = Isolation::create(postmaster, number)?;
+            Ok::<_, crate::linux::Error>((isolation.places(), isolation))
+        });
+        let isolation = match isolation {
+            Some(Ok((places, isolation))) => match journals.keep_cgroups(journal, &places) {
+                Ok(()) => Some(isolation),
+                Err(error) => {
+                    remarks.push(format!("the job is not set apart, for that cannot be written down: {error}"));
+                    None
+                }
+            },
+            Some(Err(error)) => {
+                let hint = error.hint().map_or(String::new(), |hint| format!(" ({hint})"));
+                remarks.push(format!("the job is not set apart, and what it pushes out only put back: {error}{hint}"));
+                None
+            }
+            None => None,
+        };
+        if let Some(isolation) = &isolation {
+            // What is preloaded for it is its own.
+            if let Err(error) = isolation.join(std::process::id()) {
+                remarks.push(format!("what pgthaw reads for the job is not set apart: {error}"));
+            }
+            remarks
+                .extend(number.is_none().then(|| "the job has no share of a disk: the server lies on none".to_owned()));
+            let method = target.server.as_ref().and_then(|server| server.facts.io_method.as_deref());
+            let is_lent = method == Some("worker");
+            remarks.extend(is_lent.then(|| {
+                "the server's io workers read for the job too, and they are not set apart (io_method = sync mends that)".to_owned()
+            }));
+        }
+        let named: Arc<Mutex<BTreeSet<u32>>> = Arc::default();
+        let name = arguments.protection.application_name.clone();
+        let names =
+            target.server.clone().zip(name).map(|(server, name)| follow_names(server, name, Arc::clone(&named)));
+        let attend = Attend {
+            directory,
+            sessions: Sessions::new(postmaster, job),
+            isolation,
+            device: number,
+            profile: (device.source != ProfileSource::Default).then_some(device.profile),
+            named,
+            progress,
+            stop,
+        };
+        Beside { attended: Some(spawn_blocking(move || attend.run())), names }
+    }
+
+    /// The job has ended, and what goes on was told to stop.
+    pub async fn end(self, receipt: &mut RunReceipt) {
+        if let Some(names) = self.names {
+            names.abort();
+        }
+        let Some(attended) = self.attended else { return };
+        match attended.await {
+            Ok(attended) => {
+                receipt.remarks.extend(attended.remarks.iter().cloned());
+                receipt.attended = Some(attended);
+            }
+            Err(error) => receipt.remarks.push(format!("its sessions could not be followed: {error}")),
+        }
+    }
+}
