@@ -25,7 +25,7 @@ pub enum CheckpointPhase {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct CheckpointStep {
     pub phase: CheckpointPhase,
-    /// Since this checkpoint was seen to begin; `None` without one.
+    /// Since it was not seen yet: it may have begun a look later. `None` without one.
     pub running_ns: Option<u64>,
     /// That it has written so far; 0 without one.
     pub buffers: u64,
@@ -63,8 +63,9 @@ pub struct LastCheckpoint {
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct CheckpointWatch {
     before: Option<CheckpointPulse>,
+    before_ns: u64,
     phase: CheckpointPhase,
-    /// When the one that runs was seen to begin, and what was counted before.
+    /// When the one that runs was not seen yet, and what was counted then.
     begun: Option<(u64, CheckpointPulse)>,
     last: Option<LastCheckpoint>,
 }
@@ -72,6 +73,8 @@ pub(super) struct CheckpointWatch {
 impl CheckpointWatch {
     /// Takes a look: `event` is what the checkpointer waits for.
     pub fn take(&mut self, at_ns: u64, at_ms: i64, pulse: CheckpointPulse, event: Option<&str>) -> CheckpointStep {
+        let before_ns = if self.before.is_some() { self.before_ns } else { at_ns };
+        self.before_ns = at_ns;
         let before = self.before.replace(pulse).unwrap_or(pulse);
         let has_begun = pulse.timed + pulse.requested > before.timed + before.requested;
         self.phase = match event {
@@ -92,7 +95,7 @@ impl CheckpointWatch {
             self.last = Some(end(at_ms, &before, &pulse));
         }
         if is_running && !ended {
-            self.begun.get_or_insert((at_ns, before));
+            self.begun.get_or_insert((before_ns, before));
         }
         CheckpointStep {
             phase: self.phase,
@@ -140,9 +143,9 @@ mod tests {
         let idle = look(1, pulse(4, 1000, 70.0, 7.0), Some("CheckpointerMain"));
         assert_eq!((idle.phase, idle.running_ns, idle.last), (CheckpointPhase::Idle, None, None));
         let begun = look(2, pulse(5, 1010, 70.0, 7.0), Some("CheckpointWriteDelay"));
-        assert_eq!((begun.phase, begun.running_ns, begun.buffers), (CheckpointPhase::Writing, Some(0), 10));
+        assert_eq!((begun.phase, begun.running_ns, begun.buffers), (CheckpointPhase::Writing, Some(SECOND), 10));
         let working = look(4, pulse(5, 1500, 70.0, 7.0), None);
-        assert_eq!((working.phase, working.running_ns), (CheckpointPhase::Writing, Some(2 * SECOND)));
+        assert_eq!((working.phase, working.running_ns), (CheckpointPhase::Writing, Some(3 * SECOND)));
         assert_eq!((working.buffers, working.buffers_added), (500, 490));
         let syncing = look(5, pulse(5, 1600, 70.0, 7.0), Some("DataFileSync"));
         assert_eq!((syncing.phase, syncing.buffers), (CheckpointPhase::Syncing, 600));

@@ -19,6 +19,9 @@ use crate::terminal::{Canvas, printable, render_top_statistics, shorten_middle};
 const CHART_LINES: usize = 5;
 const NAME_LINES: usize = 4;
 
+/// The subject is cut to this, before what happens beside is left out.
+const SUBJECT_CELLS: usize = 36;
+
 /// What the keys do, in the words that there is room for.
 const KEYS: [&str; 3] = [
     "q quit  ? help  s sort  i idle  p pause  ←→ step  PgUp PgDn minute  End now",
@@ -81,11 +84,20 @@ fn status_line(live: &LiveTop, width: usize, canvas: Canvas) -> Line<'static> {
         }
     }
     parts.push(format!("by {}", live.order.name()));
-    parts.extend(live.title.beside.iter().map(|text| printable(text).into_owned()));
-    let rest = parts.join("  ");
-    let room = width.saturating_sub(rest.chars().count() + "pgthaw top    ".len());
-    let subject = shorten_middle(&printable(&live.title.subject), room, canvas.mark());
-    Line::styled(format!("pgthaw top  {subject}  {rest}"), Modifier::BOLD)
+    let subject = printable(&live.title.subject);
+    let room = |parts: &[String]| {
+        let rest: usize = parts.iter().map(|part| part.chars().count() + 2).sum();
+        width.saturating_sub(rest + "pgthaw top  ".len())
+    };
+    // What happens beside is told where the subject has room.
+    for text in &live.title.beside {
+        let more = [&parts[..], &[printable(text).into_owned()]].concat();
+        if room(&more) >= subject.chars().count().min(SUBJECT_CELLS) {
+            parts = more;
+        }
+    }
+    let subject = shorten_middle(&subject, room(&parts), canvas.mark());
+    Line::styled(format!("pgthaw top  {subject}  {}", parts.join("  ")), Modifier::BOLD)
 }
 
 fn fact_lines(live: &LiveTop, width: usize, canvas: Canvas) -> Vec<Line<'static>> {
@@ -208,6 +220,20 @@ mod tests {
     }
 
     #[test]
+    fn what_happens_beside_is_told_where_there_is_room() {
+        let mut live = live();
+        live.title.subject = "PostgreSQL 15.18 at /var/run/postgresql:5432".into();
+        live.title.beside =
+            vec!["every 1 s".into(), "to /var/tmp/record.gz".into(), "http://127.0.0.1:9187/metrics".into()];
+        let (narrow, wide) = (screen(&mut live, 80, 24)[0].clone(), screen(&mut live, 200, 50)[0].clone());
+        assert!(narrow.contains("PostgreSQL 15.18") && narrow.contains("every 1 s"), "{narrow}");
+        assert!(
+            wide.contains(":5432") && wide.ends_with("to /var/tmp/record.gz  http://127.0.0.1:9187/metrics"),
+            "{wide}"
+        );
+    }
+
+    #[test]
     fn who_looks_back_sees_that_he_does() {
         let mut live = live();
         live.press(Key::PageUp);
@@ -270,7 +296,8 @@ mod tests {
         let mut paths = Vec::new();
         leaves(&step, "", &mut paths);
         paths.retain(|path| !path.contains("/histogram/") || path.ends_with("/histogram/3"));
-        let extremes = [u64::MAX.into(), i64::MIN.into(), serde_json::json!(1e308), serde_json::json!(-1e308), 0.into()];
+        let extremes =
+            [u64::MAX.into(), i64::MIN.into(), serde_json::json!(1e308), serde_json::json!(-1e308), 0.into()];
         let mut drawn = 0;
         for (path, extreme) in paths.iter().flat_map(|path| extremes.iter().map(move |extreme| (path, extreme))) {
             let mut edited = step.clone();
