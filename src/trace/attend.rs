@@ -29,11 +29,12 @@ const LOOKS_PER_BOUND: u32 = 40;
 /// Others that are looked at for whether they wait: more of them tell nothing more.
 const OTHERS_MAX: usize = 64;
 
-/// The page cache of a job that is set apart is never bounded to less: read-ahead takes some of it. Beyond that it is a thirty-second
-/// of what the server may have, and 64 MB at most, and the part of what nobody uses that is sure to stay.
-const CACHE_MIN: u64 = 16 << 20;
+/// The page cache of a job that is set apart is never bounded to less: read-ahead takes some of it. Beyond that it is a hundredth of
+/// what the server may have, and 64 MB at most, for that is what others lose and have to read again; and the part of what nobody uses
+/// that is sure to stay.
+const CACHE_MIN: u64 = 8 << 20;
 const CACHE_MAX: u64 = 64 << 20;
-const LIMIT_PARTS: u64 = 32;
+const LIMIT_PARTS: u64 = 100;
 const UNUSED_SHARE: f64 = 0.6;
 
 /// How a job that was set apart fared.

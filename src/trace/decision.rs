@@ -27,6 +27,13 @@ const WINDOW_ROOM_MIN: Bytes = Bytes(24 << 20);
 const SATURATED: f64 = 0.85;
 const SMALL_READ: f64 = 16384.0;
 
+/// A cold job whose reads of the device are larger than this on the mean has them read ahead by the kernel: there is nothing to spare.
+/// Of TPC-H's queries those with 11 to 23 kB gained, and those with 47 kB and more lost (docs/films.md).
+const READ_AHEAD_MEAN: f64 = 40960.0;
+
+/// A device that delivered more than this, as a multiple of what the job touched, worked for others too: its reads tell nothing.
+const OWN_BYTES_MAX: f64 = 1.5;
+
 /// How dear a read is taken for when gaps are priced, beside what the device's profile says: of the plans that come of them the best
 /// is taken.
 const READ_PRICES: [f64; 3] = [1.0, 0.25, 4.0];
@@ -128,6 +135,16 @@ pub fn decide(
     }
     let device = DeviceProfile { largest_read: LARGEST_READ, ..now.device };
     let job = Job::new(touched, now.run, device, now.geometry.block_size);
+    let is_own = now.device_bytes.is_some_and(|read| read.0 as f64 <= bytes(blocks).0 as f64 * OWN_BYTES_MAX);
+    if let Some(mean) = mean_read(&now).filter(|mean| *mean > READ_AHEAD_MEAN && now.run.is_cold && is_own) {
+        let nothing = job.simulate(&[]);
+        let forecasts = Forecasts { nothing, sorted: None, region: None, set_first: None, windowed: None };
+        let reason = format!(
+            "the kernel reads ahead of it already: its reads of the device are of {:.0} kB on the mean",
+            mean / 1024.0
+        );
+        return Ok(Decision { forecasts: Some(forecasts), ..Decision::nothing(reason) });
+    }
     let most = now.room.map(|room| Bytes((room.0 as f64 * ROOM_SHARE) as u64));
     let missing = bytes(touched.missing_blocks());
     match most.filter(|most| missing > *most) {
@@ -248,11 +265,17 @@ fn is_worth_it(seconds: f64, nothing: f64) -> bool {
     1.0 - seconds / nothing.max(f64::MIN_POSITIVE) >= GAIN_MIN
 }
 
+/// Bytes of a read of the device in the film's run, on the mean.
+fn mean_read(now: &Circumstances) -> Option<f64> {
+    let reads = now.run.device_reads.filter(|reads| *reads > 0)?;
+    Some(now.device_bytes?.0 as f64 / reads as f64)
+}
+
 /// The reads that the film's job had of the device in a second, where those were nearly all it gives, and small ones.
 fn saturating_reads(now: &Circumstances) -> Option<f64> {
     let reads = now.run.device_reads? as f64;
     let per_second = reads / now.run.seconds.max(f64::MIN_POSITIVE);
-    let is_small = now.device_bytes.is_some_and(|bytes| bytes.0 as f64 / reads.max(1.0) <= SMALL_READ);
+    let is_small = mean_read(now).is_some_and(|mean| mean <= SMALL_READ);
     (is_small && per_second >= now.device.reads_per_second * SATURATED).then_some(per_second)
 }
 
@@ -313,6 +336,19 @@ mod tests {
         let decision = decided(&touched((0..1250).map(|at| (at * 16, 16))), 2.0, None);
         assert_eq!(decision.way, Way::Nothing);
         assert!(decision.reason.contains("less than 10 %"), "{}", decision.reason);
+    }
+
+    #[test]
+    fn a_job_that_the_kernel_reads_ahead_of_is_left_to_it() {
+        let touched = touched((0..20_000).map(|at| (at * 7919 % 20_000, 1)));
+        let mut now = circumstances(8.0, None);
+        (now.run.device_reads, now.device_bytes) = (Some(2000), Some(Bytes(160 << 20)));
+        let decision = decide(&touched, now, |_, _| unreachable!("it fits")).unwrap();
+        assert!(decision.way == Way::Nothing && decision.reason.contains("82 kB"), "{}", decision.reason);
+        assert!(decision.forecasts.is_some(), "which is judged too");
+        now.device_bytes = Some(Bytes(300 << 20));
+        let beside = decide(&touched, now, |_, _| unreachable!("it fits")).unwrap();
+        assert!(!beside.reason.contains("of 154 kB"), "others read too: {}", beside.reason);
     }
 
     #[test]

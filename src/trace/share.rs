@@ -9,7 +9,7 @@ use crate::warm::DeviceProfile;
 const SHARE_MIN: f64 = 0.1;
 
 /// What a job begins with, until it is known what the others read, 0 to 1.
-const SHARE_FIRST: f64 = 0.5;
+const SHARE_FIRST: f64 = 0.7;
 
 /// What the job is given more in one step, 0 to 1. What is taken from it is taken at once.
 const STEP: f64 = 0.1;
@@ -110,7 +110,7 @@ impl Share {
         if is_free || (!self.is_known && self.capacity.reads_per_second <= 1.0) {
             return ReadLimit::default();
         }
-        let of = |whole: f64| ((whole * self.share) as u64).max(1);
+        let of = |whole: f64| ((whole * self.share).round() as u64).max(1);
         ReadLimit {
             reads_per_second: Some(of(self.capacity.reads_per_second)),
             read_bytes_per_second: Some(Bytes(of(self.capacity.bandwidth.0 as f64))),
@@ -133,7 +133,7 @@ mod tests {
     fn who_is_alone_with_the_device_has_all_of_it() {
         let mut share = Share::new(Some(DeviceProfile::default()), ReadLimit::default());
         let limits: Vec<ReadLimit> = (0..6).map(|_| share.next(step(300, 0, 0.0))).collect();
-        assert_eq!(limits[0].reads_per_second, Some(1800));
+        assert_eq!(limits[0].reads_per_second, Some(2400));
         assert_eq!(limits[5], ReadLimit::default(), "no limit at all");
         // Where the server has one the job has it too.
         let mut share = Share::new(None, GP3);
