@@ -13,8 +13,9 @@ use crate::failure::ErrorKind;
 use crate::linux::clock::read_own_cpu_time;
 use crate::linux::count_cores;
 use crate::linux::process::terminate;
+use crate::observe::stall::StallWatch;
 use crate::observe::time::{By, LookingCost, Roster, Tier, TimeReport, TimeSource, WaitNames, Watch};
-use crate::observe::{Error, RefusedSource, open_time_source};
+use crate::observe::{BudgetedSource, DEFAULT_BUDGET, Error, RefusedSource, open_time_source};
 use crate::postgres::read_backend_pid;
 use crate::terminal::{self, Canvas, Progress};
 
@@ -46,6 +47,10 @@ pub struct WaitsArguments {
     #[arg(long, value_enum)]
     source: Option<Tier>,
 
+    /// Look at less when looking costs more of all processors than so many percent
+    #[arg(long, value_name = "PERCENT", value_parser = parse_percent, default_value_t = 100.0 * DEFAULT_BUDGET)]
+    budget: f64,
+
     /// Look while this command runs, and end with its exit status
     #[arg(last = true, value_name = "CMD", conflicts_with = "seconds")]
     command: Vec<OsString>,
@@ -58,29 +63,34 @@ pub async fn run(arguments: WaitsArguments, output: OutputArguments) -> anyhow::
     let (mut looks, mut who) = (server.connect_to(&server.database).await?, server.connect_to(&server.database).await?);
     let own_pids = vec![read_backend_pid(&mut looks).await?, read_backend_pid(&mut who).await?];
     let postmaster_pid = target.find_postmaster();
-    let (mut source, refused) = open_time_source(arguments.source, postmaster_pid, looks).await?;
+    let (source, refused) = open_time_source(arguments.source, postmaster_pid, looks).await?;
     let names = WaitNames::of_version(server.facts.version_num);
     let mut remarks = target.remarks.clone();
     if names.is_empty() && source.tier() != Tier::Sql {
         remarks.push(format!("the wait events of PostgreSQL {} have no names here", server.facts.version));
     }
     let cpu_before = read_own_cpu_time();
+    let mut source = BudgetedSource::new(source, postmaster_pid, arguments.budget / 100.0);
     let roster = Roster::new(postmaster_pid, own_pids);
-    let mut watch = Watch::begin(&mut *source, who, roster, arguments.by, names).await?;
-    let status = arguments.wait(&mut watch, &mut *source, output).await?;
+    let stalls = StallWatch::new(names.clone(), target.data_directory.as_ref().map(|directory| &*directory.path));
+    let mut watch = Watch::begin(&mut source, who, roster, arguments.by, names, Some(stalls)).await?;
+    let status = arguments.wait(&mut watch, &mut source, output).await?;
     let cost = LookingCost {
         kernel: source.cost(),
         own_cpu_ns: read_own_cpu_time().saturating_sub(cpu_before).as_nanos() as u64,
         processors: count_cores(),
     };
-    let tier = source.tier();
-    drop(source);
-    let (accounting, answered) = watch.finish();
-    if !answered {
+    let watched = watch.finish(&mut source).await?;
+    if !watched.answered {
         remarks.push("the server did not answer any more before the end".into());
     }
-    tell(TimeReport::new(accounting, tier, arguments.by, refused, cost, remarks), output)?;
+    tell(TimeReport::new(watched, &source, arguments.by, refused, cost, remarks), output)?;
     Ok(status)
+}
+
+fn parse_percent(text: &str) -> Result<f64, String> {
+    let percent = text.parse().ok().filter(|percent| (0.0..=100.0).contains(percent));
+    percent.ok_or_else(|| "a number from 0 to 100 is wanted".to_owned())
 }
 
 fn tell(report: TimeReport, output: OutputArguments) -> anyhow::Result<()> {
@@ -108,7 +118,7 @@ impl WaitsArguments {
             let seconds = self.seconds.unwrap_or(SECONDS).into();
             let progress = Progress::steps("looking, by seconds", seconds, output.shows_progress());
             let end = tokio::time::timeout(Duration::from_secs(seconds), terminal::wait_for_interrupt());
-            let ended = watch.until(source, STEP, end, |_, _| progress.advance(1)).await;
+            let ended = watch.until(source, STEP, end, |_, _, _| progress.advance(1)).await;
             progress.finish();
             // Without signals to wait for there is the time alone.
             return Ok(match ended? {
@@ -132,7 +142,7 @@ impl WaitsArguments {
             child.id().into_iter().for_each(terminate);
             child.wait().await
         };
-        let status = watch.until(source, STEP, end, |_, _| ()).await?.context("cannot wait for the command")?;
+        let status = watch.until(source, STEP, end, |_, _, _| ()).await?.context("cannot wait for the command")?;
         Ok(match status.code() {
             Some(0) => ExitStatus::Done,
             Some(code) => ExitStatus::Answer(code as u8),

@@ -11,6 +11,7 @@ mod instant;
 mod outlook;
 mod root;
 mod series;
+mod stall;
 mod statistics;
 mod steady;
 #[cfg(test)]
@@ -28,5 +29,6 @@ pub use general::{
 pub use instant::{AT_ONCE, is_at_once, tell_after, tell_from};
 pub use outlook::{Outlook, Scenario, Span, UNCERTAINTY, compute_outlook};
 pub use series::{Bucket, Collector, Facts, Reader, Series};
+pub use stall::{StallFinder, StallSpan, find_stalls};
 pub use statistics::compute_median;
 pub use steady::{Judgement, SIZE_NOT_KNOWN, Verdict, find_disorder, judge};

@@ -2,6 +2,7 @@
 //! machine does; what the server's processes wait for; where their time goes.
 
 mod backends;
+mod budget;
 mod error;
 mod gauges;
 mod open;
@@ -9,17 +10,19 @@ mod others;
 mod probes;
 mod sampler;
 mod series;
+pub mod stall;
 mod statistic;
 pub mod time;
 pub mod top;
 mod waits;
 
 pub use backends::{BackendReads, BackendRole, BackendTotals, apply_end_strategy_backends};
+pub use budget::{BudgetedSource, DEFAULT_BUDGET, GivenUp, Reduction};
 pub use error::Error;
 pub use gauges::{GaugeSampler, GaugeSources, ServerPart};
 pub use open::{RefusedSource, open_local_source, open_time_source};
 pub use others::MachineReading;
-pub use probes::TimeProbe;
+pub use probes::{ProbeOptions, TimeProbe};
 pub use sampler::{Cadence, Readings, Sampler, Sources};
 pub use series::{Reading, compute_seconds, compute_tenths};
 pub use statistic::{BUCKETS, Statistic};

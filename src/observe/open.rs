@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 use sqlx::postgres::PgConnection;
 
 use super::time::{MemoryLooks, SqlLooks, Tier, TimeSource};
-use super::{Error, TimeProbe};
+use super::{Error, ProbeOptions, TimeProbe};
 use crate::failure::Explain as _;
 
 /// A source that could not be had.
@@ -54,7 +54,7 @@ pub fn open_local_source(
 fn open_local(tier: Tier, postmaster_pid: Option<u32>) -> Result<Box<dyn TimeSource>, Error> {
     let postmaster_pid = postmaster_pid.ok_or(Error::NotHere)?;
     Ok(match tier {
-        Tier::Bpf => Box::new(TimeProbe::open(postmaster_pid)?),
+        Tier::Bpf => Box::new(TimeProbe::open(postmaster_pid, &ProbeOptions::default())?),
         _ => Box::new(MemoryLooks::start(postmaster_pid)?),
     })
 }

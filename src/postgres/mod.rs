@@ -17,6 +17,7 @@ mod extension;
 pub mod fuzzing;
 mod inventory;
 mod lender;
+mod locks;
 mod owner_mark;
 pub mod pgbench;
 mod postmaster;
@@ -54,6 +55,7 @@ pub use inventory::{
     read_setting_errors, read_setting_overrides, read_setting_states, read_settings,
 };
 pub use lender::Lender;
+pub use locks::{LockHolder, read_lock_holders, read_relation_of_file};
 pub use owner_mark::{MarkedDirectory, OwnerMark, has_server, remove_abandoned};
 pub use pgbench::{Length, Load, Pgbench, SCRIPT_BYTES_MAX, Script, TransactionLog, Workload, visit_transactions};
 pub use postmaster::Postmaster;

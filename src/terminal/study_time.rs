@@ -3,8 +3,8 @@
 use console::measure_text_width;
 
 use super::columns::{Column, render_columns};
+use super::nanoseconds::render_ns;
 use super::printable::printable;
-use super::time::render_ns;
 use super::wrap::wrap_text;
 use crate::units::counted;
 use crate::verdict::TimedPoint;

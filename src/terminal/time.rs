@@ -1,7 +1,9 @@
 //! Where the time of a server's processes went, for people.
 
 use super::columns::{Column, render_columns};
+use super::nanoseconds::{render_ns, render_share};
 use super::printable;
+use super::stalls::{render_files, render_reduction, render_stalls};
 use super::wrap::wrap_text;
 use crate::observe::time::{LookingCost, NamedStatistic, ProgramCost, Tier, TimeReport, TimeSecond};
 use crate::observe::top::TopStatistic;
@@ -28,6 +30,12 @@ pub fn render_time_report(report: &TimeReport, width: Option<usize>) -> String {
     }
     lines.push(String::new());
     lines.extend(render_columns(seconds_columns(report), width, "…"));
+    for part in [render_files(report, width), render_stalls(&report.stalls, width)] {
+        if !part.is_empty() {
+            lines.push(String::new());
+            lines.extend(part);
+        }
+    }
     lines.push(String::new());
     lines.extend(render_foot(report).iter().map(|text| wrap_text(&printable(text), width)));
     lines.join("\n")
@@ -173,6 +181,13 @@ fn render_foot(report: &TimeReport) -> Vec<String> {
         render_ns(report.total.unknown_ns),
         counted(imperfect.lost_processes, "process")
     ));
+    if imperfect.lost_calls + imperfect.lost_of_files > 0 {
+        lines.push(format!(
+            "lost: {} of files that could not be told in time, {} that no file has",
+            counted(imperfect.lost_calls, "slow call"),
+            counted(imperfect.lost_of_files, "call or write")
+        ));
+    }
     if imperfect.recovered + imperfect.wakes_missed > 0 {
         lines.push(format!(
             "recovered: the kernel did not tell {} on a processor ({}, by the scheduler's account), nor the end of {}",
@@ -182,6 +197,7 @@ fn render_foot(report: &TimeReport) -> Vec<String> {
         ));
     }
     lines.push(render_cost(&report.cost, report.length_ns));
+    lines.extend(report.reductions.iter().map(render_reduction));
     for refused in &report.refused {
         let source = refused.source.name();
         let remedy = refused.remedy.as_ref().map(|remedy| format!(" ({remedy})")).unwrap_or_default();
@@ -210,25 +226,6 @@ fn render_cost(cost: &LookingCost, length_ns: u64) -> String {
         100.0 * cost.share(length_ns),
         counted(cost.processors as u32, "processor")
     )
-}
-
-fn render_share(part_ns: u64, whole_ns: u64) -> String {
-    format!("{:.2} %", 100.0 * part_ns as f64 / whole_ns.max(1) as f64)
-}
-
-/// Three digits, and the unit that fits.
-pub fn render_ns(ns: u64) -> String {
-    let three = |value: f64, unit: &str| match value {
-        ..9.995 => format!("{value:.2} {unit}"),
-        ..99.95 => format!("{value:.1} {unit}"),
-        _ => format!("{value:.0} {unit}"),
-    };
-    match ns {
-        ..1_000 => format!("{ns} ns"),
-        1_000..999_500 => three(ns as f64 / 1e3, "µs"),
-        999_500..999_500_000 => three(ns as f64 / 1e6, "ms"),
-        _ => three(ns as f64 / 1e9, "s"),
-    }
 }
 
 #[cfg(test)]
@@ -261,12 +258,5 @@ mod tests {
             }
             assert_eq!(both[0].contains("SHARE"), width == 120);
         }
-    }
-
-    #[test]
-    fn lengths_have_three_digits() {
-        let told =
-            [0, 999, 1000, 99_950, 999_499, 999_500, 800_650_000, 3_000_000_000, 12_345_000_000_000].map(render_ns);
-        assert_eq!(told, ["0 ns", "999 ns", "1.00 µs", "100 µs", "999 µs", "1.00 ms", "801 ms", "3.00 s", "12345 s"]);
     }
 }

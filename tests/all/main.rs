@@ -62,6 +62,7 @@ mod server_postgres;
 mod server_target;
 mod snapshot;
 mod sources;
+mod stalls;
 mod steady;
 mod study_time;
 mod summary;

@@ -40,7 +40,7 @@ fn explained(report: &Value) -> f64 {
 }
 
 /// The program in the kernel takes root, a kernel that describes its types, and clang where pgthaw was built.
-fn can_probe() -> bool {
+pub fn can_probe() -> bool {
     needs_root!();
     if cfg!(not(probes)) {
         untested!(machine: "clang was missing where pgthaw was built");

@@ -28,7 +28,7 @@ const LAYERS: [(&str, &[&str]); 23] = [
     ("trace", &["warm", "cache", "linux", "postgres", "files", "units", "failure"]),
     ("model", &["pgbench", "units", "failure"]),
     ("study", &["model", "warm", "linux", "postgres", "pgbench", "files", "units", "failure"]),
-    ("observe", &["study", "linux", "postgres", "files", "units", "failure"]),
+    ("observe", &["study", "model", "linux", "postgres", "files", "units", "failure"]),
     ("verdict", &["study", "model", "postgres", "units"]),
     ("lab", &["study", "linux", "postgres", "pgbench", "files", "units", "failure"]),
     (

@@ -56,6 +56,7 @@ async fn open(target: &Target) -> anyhow::Result<Here> {
         own_pids,
         postmaster_pid: target.find_postmaster(),
         block_size: server.facts.block_size,
+        data_directory: target.data_directory.as_ref().map(|directory| directory.path.clone()),
         devices,
         device_name,
         missing,

@@ -1,5 +1,6 @@
 //! Stands for the probes in a program that was built without them, and says so.
 
+use super::ProbeOptions;
 use crate::linux;
 use crate::observe::Error;
 use crate::observe::time::{Reading, Tier, TimeSource};
@@ -10,7 +11,7 @@ pub enum TimeProbe {}
 
 impl TimeProbe {
     /// Says what is missing.
-    pub fn open(_postmaster_pid: u32) -> Result<TimeProbe, Error> {
+    pub fn open(_postmaster_pid: u32, _options: &ProbeOptions) -> Result<TimeProbe, Error> {
         Err(Error::Linux(linux::Error::Unavailable {
             what: "a program in the kernel",
             reason: "this pgthaw was built without the feature ebpf, or where clang was missing".into(),

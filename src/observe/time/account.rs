@@ -172,6 +172,12 @@ pub struct Imperfect {
     pub wakes_missed: u64,
     /// Processes that were not followed, for there were too many.
     pub lost_processes: u64,
+    /// Slow calls of files that are not told, for there were too many at once; and calls and writes that no file has, for there were too
+    /// many files.
+    #[serde(default)]
+    pub lost_calls: u64,
+    #[serde(default)]
+    pub lost_of_files: u64,
 }
 
 /// What was added up between two times that it was taken out.
@@ -239,6 +245,9 @@ impl Accounting {
     /// Adds what happened since the last reading.
     pub fn add(&mut self, reading: Reading, who: impl Fn(&ProcessTimes) -> Who) {
         let (from_ns, at_ns) = (self.at_ns, reading.at_ns);
+        if let Some(begin) = reading.begins_from {
+            self.before = begin.into_iter().map(|one| ((one.pid, one.birth), one)).collect();
+        }
         let mut second = TimeSecond {
             until_ns: at_ns - self.begin_ns,
             length_ns: at_ns - from_ns,
@@ -268,7 +277,13 @@ impl Accounting {
             Some(last) if second.length_ns < SHORTEST_SPAN_NS => *last = TimeSecond::merge(&[*last, second]),
             _ => self.seconds.push(second),
         }
-        self.imperfect.lost_processes = reading.lost;
+        // Of the source that is read: one that was there before has told more.
+        let lost = [
+            (&mut self.imperfect.lost_processes, reading.lost),
+            (&mut self.imperfect.lost_calls, reading.lost_calls),
+            (&mut self.imperfect.lost_of_files, reading.lost_of_files),
+        ];
+        lost.into_iter().for_each(|(sum, now)| *sum = now.max(*sum));
         (self.before, self.at_ns) = (now, at_ns);
     }
 
@@ -394,7 +409,7 @@ mod tests {
     }
 
     fn reading(at_ns: u64, processes: Vec<ProcessTimes>) -> Reading {
-        Reading { at_ns, processes, lost: 0 }
+        Reading { at_ns, processes, ..Reading::default() }
     }
 
     fn backend(_: &ProcessTimes) -> Who {

@@ -58,7 +58,7 @@ impl LookSums {
         let mut sums = self.lock();
         let processes = sums.processes.values().cloned().collect();
         sums.processes.retain(|_, process| process.ended_ns.is_none());
-        Reading { at_ns: sums.at_ns, processes, lost: 0 }
+        Reading { at_ns: sums.at_ns, processes, ..Reading::default() }
     }
 
     fn lock(&self) -> MutexGuard<'_, Sums> {

@@ -3,6 +3,7 @@
 mod account;
 mod activity;
 mod event_word;
+mod file_name;
 mod looks;
 mod memory_looks;
 mod names;
@@ -16,11 +17,15 @@ mod watch;
 
 pub use account::{Accounting, By, Imperfect, PGTHAW, StatisticName, TimeSecond, TimeShares, TimeSpan, Who, is_idle};
 pub use event_word::EventWord;
+pub use file_name::{FileKind, FileName};
 pub use memory_looks::MemoryLooks;
 pub use names::WaitNames;
-pub use report::{LookingCost, NamedStatistic, TimeReport};
+pub use report::{FileUse, LookingCost, NamedStatistic, TimeReport};
 pub use roster::Roster;
 pub use sampler::{TimeSampler, TimeSamples, TimedServer};
-pub use source::{OpenWait, ProbeCost, ProcessTimes, ProgramCost, Reading, Tier, TimeSource, WaitEvent};
+pub use source::{
+    FileCall, FileCallKind, FileTimes, OpenWait, ProbeCost, ProcessTimes, ProgramCost, Reading, Tier, TimeSource,
+    WaitEvent, Written, WrittenTo,
+};
 pub use sql_looks::SqlLooks;
-pub use watch::Watch;
+pub use watch::{Watch, Watched};

@@ -4,9 +4,13 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::account::{Accounting, By, Imperfect, PGTHAW, StatisticName, TimeSecond, TimeShares, is_idle};
-use super::source::{ProbeCost, Tier};
+use super::account::{By, Imperfect, PGTHAW, StatisticName, TimeSecond, TimeShares, is_idle};
+use super::file_name::FileKind;
+use super::source::{FileTimes, ProbeCost, Tier, TimeSource as _, Written};
+use super::watch::Watched;
+use crate::observe::budget::{BudgetedSource, Reduction};
 use crate::observe::open::RefusedSource;
+use crate::observe::stall::Stall;
 use crate::observe::statistic::Statistic;
 
 /// A statistic with its name and what is computed from it.
@@ -63,6 +67,39 @@ impl LookingCost {
     }
 }
 
+/// What was asked of one file.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct FileUse {
+    /// Below the data directory as a rule. Temporary files have that of their directory, all together.
+    pub path: String,
+    pub kind: FileKind,
+    /// What the server calls the relation that it is of, where it was asked.
+    pub relation: Option<String>,
+    /// Of the syncs that slept.
+    pub syncs: Statistic,
+    /// Other calls that slept: their number and the sum of their lengths.
+    pub sleeps: u64,
+    pub slept_ns: u64,
+    /// By the server's processes, as far as the file system tells; and since the last sync that slept.
+    pub written: Written,
+    pub unsynced: Written,
+}
+
+impl FileUse {
+    fn new((file, relation): (FileTimes, Option<String>)) -> FileUse {
+        FileUse {
+            path: file.file.path,
+            kind: file.file.kind,
+            relation,
+            syncs: file.syncs,
+            sleeps: file.sleeps.count,
+            slept_ns: file.sleeps.total_ns,
+            written: file.written,
+            unsynced: file.unsynced,
+        }
+    }
+}
+
 /// Where the time went.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct TimeReport {
@@ -81,6 +118,11 @@ pub struct TimeReport {
     /// Those with the most time first; pgthaw's own backends and who has nothing to do behind all others.
     pub statistics: Vec<NamedStatistic>,
     pub seconds: Vec<TimeSecond>,
+    pub stalls: Vec<Stall>,
+    /// Those with the longest syncs first.
+    pub files: Vec<FileUse>,
+    /// What was given up to stay within the budget.
+    pub reductions: Vec<Reduction>,
     #[serde(flatten)]
     pub imperfect: Imperfect,
     pub cost: LookingCost,
@@ -88,15 +130,16 @@ pub struct TimeReport {
 }
 
 impl TimeReport {
-    /// From what was added up.
+    /// From what was added up and found.
     pub fn new(
-        accounting: Accounting,
-        source: Tier,
+        watched: Watched,
+        source: &BudgetedSource,
         by: By,
         refused: Vec<RefusedSource>,
         cost: LookingCost,
         remarks: Vec<String>,
     ) -> TimeReport {
+        let accounting = watched.accounting;
         let length_ns = accounting.length_ns();
         let mut statistics: Vec<NamedStatistic> =
             accounting.statistics.into_iter().map(|(name, statistic)| NamedStatistic::new(name, statistic)).collect();
@@ -106,9 +149,11 @@ impl TimeReport {
         let mut handled: Vec<NamedStatistic> =
             handled.map(|(place, statistic)| NamedStatistic::new(command(place), statistic)).collect();
         handled.sort_by_key(|one| (one.place == PGTHAW, std::cmp::Reverse(one.statistic.total_ns)));
+        let mut files: Vec<FileUse> = watched.files.into_iter().map(FileUse::new).collect();
+        files.sort_by_key(|file| std::cmp::Reverse((file.syncs.total_ns, file.slept_ns, file.written.bytes)));
         TimeReport {
             handled,
-            source,
+            source: source.tier(),
             refused,
             by,
             length_ns,
@@ -117,6 +162,9 @@ impl TimeReport {
             explained: accounting.total.explained(),
             statistics,
             seconds: accounting.seconds,
+            stalls: watched.stalls,
+            files,
+            reductions: source.reductions().to_vec(),
             imperfect: accounting.imperfect,
             cost,
             remarks,

@@ -93,7 +93,7 @@ impl Roster {
             kind: session.backend.clone().or_else(|| self.kind_of_title(pid))?,
             user: session.user.clone(),
             database: session.database.clone(),
-            query: session.query.as_deref().map(|query| self.shorten(query)).filter(|query| !query.is_empty()),
+            query: session.query.as_deref().map(|query| self.show_query(query)).filter(|query| !query.is_empty()),
         })
     }
 
@@ -107,7 +107,8 @@ impl Roster {
         Some(found.unwrap_or(CLIENT_BACKEND).to_owned())
     }
 
-    fn shorten(&self, query: &str) -> String {
+    /// A query as it may be shown: without its values, and no more than its beginning.
+    pub fn show_query(&self, query: &str) -> String {
         let words = query.split_whitespace().collect::<Vec<_>>().join(" ");
         let shown = self.values.as_ref().map_or(words.as_str().into(), |values| values.replace_all(&words, "?"));
         match shown.char_indices().nth(QUERY_CHARS) {
@@ -158,7 +159,7 @@ mod tests {
 
     #[test]
     fn queries_are_cut_between_characters() {
-        let shown = Roster::new(None, Vec::new()).shorten(&"é".repeat(100));
+        let shown = Roster::new(None, Vec::new()).show_query(&"é".repeat(100));
         assert_eq!(shown.chars().count(), QUERY_CHARS + 1);
     }
 }

@@ -1,7 +1,11 @@
 //! Where the times of a server's processes come from: one trait, whether the kernel counts them, or somebody looks now and then.
 
+use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
+
 use serde::{Deserialize, Serialize};
 
+use super::file_name::FileName;
 use crate::observe::Error;
 use crate::observe::statistic::Statistic;
 
@@ -38,6 +42,116 @@ pub struct OpenWait {
     pub length_ns: u64,
 }
 
+/// What a process asked of a file, by the system call's name.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum FileCallKind {
+    Fsync,
+    Fdatasync,
+    SyncFileRange,
+    Write,
+}
+
+/// A call of a file in which its process slept. Times are by the monotonic clock.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct FileCall {
+    pub pid: u32,
+    pub kind: FileCallKind,
+    /// When the process slept first.
+    pub begin_ns: u64,
+    /// `None` while it lasts.
+    pub end_ns: Option<u64>,
+    pub file: FileName,
+    /// The file system's device, as `stat` has it.
+    pub device: (u32, u32),
+    /// By all processes since the file's last sync, when the call began; `None` where the file system does not tell of writes.
+    pub unsynced: Option<Written>,
+}
+
+/// Writes, and their bytes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Written {
+    pub writes: u64,
+    pub bytes: u64,
+}
+
+impl Written {
+    /// Both.
+    pub fn and(self, more: Written) -> Written {
+        Written { writes: self.writes + more.writes, bytes: self.bytes + more.bytes }
+    }
+
+    /// What was added since `earlier`.
+    pub fn since(self, earlier: Written) -> Written {
+        Written { writes: self.writes.saturating_sub(earlier.writes), bytes: self.bytes.saturating_sub(earlier.bytes) }
+    }
+}
+
+/// What was written so far by all processes that are followed, by what it was written to.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct WrittenTo {
+    pub wal: Written,
+    pub temporary: Written,
+    pub others: Written,
+}
+
+impl WrittenTo {
+    /// Both.
+    pub fn and(self, more: WrittenTo) -> WrittenTo {
+        WrittenTo {
+            wal: self.wal.and(more.wal),
+            temporary: self.temporary.and(more.temporary),
+            others: self.others.and(more.others),
+        }
+    }
+
+    /// What was added since `earlier`.
+    pub fn since(self, earlier: WrittenTo) -> WrittenTo {
+        WrittenTo {
+            wal: self.wal.since(earlier.wal),
+            temporary: self.temporary.since(earlier.temporary),
+            others: self.others.since(earlier.others),
+        }
+    }
+}
+
+/// What all processes had of one file.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct FileTimes {
+    pub file: FileName,
+    /// Syncs in which a process slept: the time that it did.
+    pub syncs: Statistic,
+    /// Other calls that slept, writes as a rule.
+    pub sleeps: Statistic,
+    pub written: Written,
+    /// Since the last sync that slept.
+    pub unsynced: Written,
+}
+
+impl FileTimes {
+    /// Those of one file are one, and so are the temporary ones of a directory.
+    pub fn merge(files: Vec<FileTimes>) -> Vec<FileTimes> {
+        let mut merged: BTreeMap<FileName, FileTimes> = BTreeMap::new();
+        for mut one in files {
+            if let Some(directory) = one.file.temporary_directory() {
+                one.file = directory;
+            }
+            match merged.entry(one.file.clone()) {
+                Entry::Vacant(place) => _ = place.insert(one),
+                Entry::Occupied(mut known) => known.get_mut().add(&one),
+            }
+        }
+        merged.into_values().collect()
+    }
+
+    fn add(&mut self, other: &FileTimes) {
+        self.syncs.merge(&other.syncs);
+        self.sleeps.merge(&other.sleeps);
+        self.written = self.written.and(other.written);
+        self.unsynced = self.unsynced.and(other.unsynced);
+    }
+}
+
 /// What one process has had of each kind of time since it is followed.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ProcessTimes {
@@ -60,6 +174,8 @@ pub struct ProcessTimes {
     /// Waits by their events. Their totals have the time of one that has not ended too; their counts do not.
     pub waits: Vec<(WaitEvent, Statistic)>,
     pub open: Option<OpenWait>,
+    /// What it asks of a file, and sleeps in.
+    pub call: Option<FileCall>,
     /// Times on a processor of which the kernel did not tell the beginning: they are known from the scheduler's account.
     pub recovered: u64,
     pub recovered_ns: u64,
@@ -75,6 +191,15 @@ pub struct Reading {
     pub processes: Vec<ProcessTimes>,
     /// Processes that could not be followed, for there were too many.
     pub lost: u64,
+    /// Calls of files that ended since the last reading, the slow ones alone.
+    pub slow_calls: Vec<FileCall>,
+    pub written: WrittenTo,
+    /// Slow calls that could not be told, for nobody read them in time; and calls and writes of files that could not be added up, for
+    /// there were too many files.
+    pub lost_calls: u64,
+    pub lost_of_files: u64,
+    /// What the processes had when this source began, where it is another than that of the reading before.
+    pub begins_from: Option<Vec<ProcessTimes>>,
 }
 
 /// What looking on costs, by the kernel's own count.
@@ -134,5 +259,15 @@ pub trait TimeSource: Send {
     /// What it costs by the kernel's own count; `None` where there is none.
     fn cost(&self) -> Option<ProbeCost> {
         None
+    }
+
+    /// What was asked of each file so far; nothing where files are not seen.
+    fn files(&mut self) -> Result<Vec<FileTimes>, Error> {
+        Ok(Vec::new())
+    }
+
+    /// Counts what clients send no more, which costs less. Whether it did so until now.
+    fn drop_receives(&mut self) -> bool {
+        false
     }
 }

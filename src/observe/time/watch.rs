@@ -1,4 +1,4 @@
-//! Reads a source at each step until it is to end, and adds up what it says.
+//! Reads a source until it is to end, adds up what it says by steps, and looks for stalls in finer ones.
 
 use std::time::Duration;
 
@@ -8,11 +8,13 @@ use tokio::time::{Instant, MissedTickBehavior, interval_at, timeout};
 use super::account::{Accounting, By};
 use super::names::WaitNames;
 use super::roster::Roster;
-use super::source::{Reading, TimeSource};
+use super::source::{FileTimes, ProcessTimes, Reading, TimeSource};
 use crate::observe::Error;
+use crate::observe::stall::{Stall, StallWatch};
 use crate::postgres::read_sessions;
 
-/// The server is asked at least so often who its processes are: one that came and went between two questions is nobody in particular.
+/// The server is asked at least so often who its processes are: one that came and went between two questions is nobody in particular. So
+/// often the source is read too where stalls are looked for.
 const LOOK: Duration = Duration::from_millis(250);
 
 /// Adds up what a source says, and asks the server at about the same time who its processes are.
@@ -21,6 +23,22 @@ pub struct Watch {
     roster: Roster,
     connection: Option<PgConnection>,
     accounting: Accounting,
+    /// `None` where stalls are not looked for.
+    stalls: Option<StallWatch>,
+    /// The last reading, when it has not been added up, and those who ended before it and have not been either.
+    latest: Option<Reading>,
+    ended: Vec<ProcessTimes>,
+}
+
+/// What was added up and found.
+#[derive(Debug)]
+pub struct Watched {
+    pub accounting: Accounting,
+    pub stalls: Vec<Stall>,
+    /// With the relation that each is of, where that is known.
+    pub files: Vec<(FileTimes, Option<String>)>,
+    /// Did the server answer until the end?
+    pub answered: bool,
 }
 
 impl Watch {
@@ -31,9 +49,11 @@ impl Watch {
         roster: Roster,
         by: By,
         names: WaitNames,
+        stalls: Option<StallWatch>,
     ) -> Result<Watch, Error> {
         let accounting = Accounting::begin(source.read()?, by, names);
-        Ok(Watch { roster, connection: Some(connection), accounting })
+        let connection = Some(connection);
+        Ok(Watch { roster, connection, accounting, stalls, latest: None, ended: Vec::new() })
     }
 
     /// Reads at each `step` until `end` is there, and once more then. `hear` is told of each reading, and may take out what was
@@ -43,7 +63,7 @@ impl Watch {
         source: &mut dyn TimeSource,
         step: Duration,
         end: impl Future<Output = T>,
-        mut hear: impl FnMut(&mut Accounting, &dyn TimeSource),
+        mut hear: impl FnMut(&mut Accounting, &dyn TimeSource, Option<&StallWatch>),
     ) -> Result<T, Error> {
         let mut end = std::pin::pin!(end);
         // As many looks, evenly, as fit into a step.
@@ -60,9 +80,13 @@ impl Watch {
                 _ = ticks.tick() => None,
             };
             self.look().await;
-            if looks % looks_of_step == 0 || ended.is_some() {
-                self.add(source.read()?);
-                hear(&mut self.accounting, &*source);
+            let is_due = looks % looks_of_step == 0 || ended.is_some();
+            if is_due || self.stalls.is_some() {
+                self.add(source.read()?).await;
+            }
+            if is_due {
+                self.add_up();
+                hear(&mut self.accounting, &*source, self.stalls.as_ref());
             }
             if let Some(ended) = ended {
                 return Ok(ended);
@@ -81,15 +105,44 @@ impl Watch {
         }
     }
 
-    fn add(&mut self, reading: Reading) {
+    async fn add(&mut self, mut reading: Reading) {
+        if reading.begins_from.is_some() {
+            // Of what the source before has told nothing is lost.
+            self.add_up();
+        }
         self.roster.learn(&reading.processes);
+        if let Some(stalls) = &mut self.stalls {
+            stalls.add(&reading, &self.roster, self.connection.as_mut()).await;
+        }
+        if let Some(before) = self.latest.take() {
+            self.ended.extend(before.processes.into_iter().filter(|one| one.ended_ns.is_some()));
+            reading.begins_from = before.begins_from;
+        }
+        self.latest = Some(reading);
+    }
+
+    fn add_up(&mut self) {
+        let Some(mut reading) = self.latest.take() else { return };
+        reading.processes.append(&mut self.ended);
         let roster = &self.roster;
         self.accounting.add(reading, |process| roster.who(process));
     }
 
-    /// What was added up, and whether the server answered until the end.
-    pub fn finish(mut self) -> (Accounting, bool) {
+    /// What was added up and found, with what the source knows of files.
+    pub async fn finish(mut self, source: &mut dyn TimeSource) -> Result<Watched, Error> {
         self.accounting.finish();
-        (self.accounting, self.connection.is_some())
+        let files = source.files()?;
+        let mut relations = vec![None; files.len()];
+        if let (Some(connection), Some(stalls)) = (&mut self.connection, &mut self.stalls) {
+            for (file, relation) in files.iter().zip(&mut relations) {
+                *relation = stalls.name_relation(&file.file, connection).await;
+            }
+        }
+        Ok(Watched {
+            accounting: self.accounting,
+            stalls: self.stalls.map(StallWatch::finish).unwrap_or_default(),
+            files: files.into_iter().zip(relations).collect(),
+            answered: self.connection.is_some(),
+        })
     }
 }

@@ -8,6 +8,7 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 
 use super::checkpoint::CheckpointStep;
+use crate::observe::stall::Stall;
 use crate::observe::time::{By, Imperfect, LookingCost, NamedStatistic, PGTHAW, Tier, TimeShares, TimeSpan, is_idle};
 use crate::study::{DeviceUse, PressureRatios};
 use crate::units::Bytes;
@@ -37,6 +38,9 @@ pub struct TopFrame {
     pub checkpoint: Option<CheckpointStep>,
     /// What the machine did; `None` where it was not looked at in this step, or is another one.
     pub machine: Option<MachineStep>,
+    /// Those of the last minute, and the one that lasts.
+    #[serde(default)]
+    pub stalls: Vec<Stall>,
     pub imperfect: Imperfect,
     pub cost: LookingCost,
     /// What cannot be seen, and why.

@@ -1,6 +1,7 @@
 //! Looks at a server step after step, and sends what happened in each.
 
 use std::collections::HashSet;
+use std::path::PathBuf;
 use std::time::Duration;
 
 use sqlx::postgres::PgConnection;
@@ -16,6 +17,7 @@ use crate::failure::Explain as _;
 use crate::linux::clock::{read_own_cpu_time, read_wall_ms};
 use crate::linux::{Devices, count_cores};
 use crate::observe::open::RefusedSource;
+use crate::observe::stall::StallWatch;
 use crate::observe::time::{
     Accounting, By, LookingCost, ProbeCost, Roster, Tier, TimeSource, TimeSpan, WaitNames, Watch,
 };
@@ -25,6 +27,12 @@ use crate::units::Bytes;
 
 /// The server and the machine are asked no more often: that costs more than reading the times.
 const SLOWEST_TICK: Duration = Duration::from_secs(1);
+
+/// Stalls are found in quarters of a second, into which shorter steps do not fall.
+const LEAST_STEP_WITH_STALLS: Duration = Duration::from_secs(1);
+
+/// A stall that has ended is told for so long.
+const STALL_TOLD_MS: i64 = 60_000;
 
 /// A server that was opened, and what there is to look at.
 #[derive(Debug)]
@@ -38,6 +46,7 @@ pub struct Here {
     pub postmaster_pid: Option<u32>,
     pub version_num: u32,
     pub block_size: u32,
+    pub data_directory: Option<PathBuf>,
     pub devices: Devices,
     pub device_name: Option<String>,
     /// What is known already not to be seen.
@@ -71,6 +80,10 @@ impl TopWatch {
         let pulse = PulseReader::start(here.pulse, here.version_num, own_pids, period, gone).await?;
         let fetched = here.postmaster_pid.map(FetchedBytes::begin);
         let mut missing = find_missing(source.tier(), refused, here.version_num, &pulse);
+        if source.tier() == Tier::Bpf && self.step < LEAST_STEP_WITH_STALLS {
+            let why = "they are found with steps of a second and longer";
+            missing.push(Missing { what: "stalls".into(), why: why.into(), remedy: None });
+        }
         missing.extend(here.missing);
         if let Some(Err(error)) = &fetched {
             missing.push(Missing {
@@ -84,7 +97,10 @@ impl TopWatch {
             .map(|_| MachineWatch::begin(here.devices, here.device_name, fetched.and_then(Result::ok)));
         let names = WaitNames::of_version(here.version_num);
         let roster = Roster::new(here.postmaster_pid, here.own_pids);
-        let mut watch = Watch::begin(&mut *source, here.who, roster, self.by, names).await?;
+        // Looks count no commands.
+        let stalls = (source.tier() == Tier::Bpf && self.step >= LEAST_STEP_WITH_STALLS)
+            .then(|| StallWatch::new(names.clone(), here.data_directory.as_deref()));
+        let mut watch = Watch::begin(&mut *source, here.who, roster, self.by, names, stalls).await?;
         let mut steps = Steps {
             by: self.by,
             block_size: here.block_size,
@@ -107,10 +123,10 @@ impl TopWatch {
             }
         };
         let step = self.step;
-        let hear = |accounting: &mut Accounting, source: &dyn TimeSource| {
+        let hear = |accounting: &mut Accounting, source: &dyn TimeSource, stalls: Option<&StallWatch>| {
             let span = accounting.take_span();
             if span.second.length_ns > 0 {
-                let frame = steps.take(span, source);
+                let frame = steps.take(span, source, stalls);
                 self.send(frame);
             }
         };
@@ -166,7 +182,7 @@ struct Steps {
 }
 
 impl Steps {
-    fn take(&mut self, span: TimeSpan, source: &dyn TimeSource) -> TopFrame {
+    fn take(&mut self, span: TimeSpan, source: &dyn TimeSource, stalls: Option<&StallWatch>) -> TopFrame {
         let at_ms = read_wall_ms();
         let due = |machine: &&mut MachineWatch| machine.age() + self.half_step >= self.period;
         let machine = self.machine.as_mut().filter(due).and_then(MachineWatch::take);
@@ -198,6 +214,7 @@ impl Steps {
             server,
             checkpoint,
             machine,
+            stalls: stalls.map(|watch| watch.stalls().recent(at_ms - STALL_TOLD_MS)).unwrap_or_default(),
             imperfect: span.imperfect,
             cost,
             missing: self.missing.clone(),
@@ -236,7 +253,7 @@ fn find_missing(tier: Tier, refused: Vec<RefusedSource>, version_num: u32, pulse
     let mut told = HashSet::new();
     for one in refused {
         let what = match one.source {
-            Tier::Bpf => "how often and how long each wait was, commands, and who was ready for a processor",
+            Tier::Bpf => "how often and how long each wait was, commands, stalls, and who was ready for a processor",
             _ => "waits shorter than a tenth of a second, and woken processes as such",
         };
         if told.insert((one.reason.clone(), what)) {

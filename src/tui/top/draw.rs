@@ -13,11 +13,14 @@ use super::facts::{LABEL_CELLS, facts_of, missing_line};
 use super::help::help_lines;
 use super::state::{Kind, LiveTop};
 use crate::observe::top::Brief;
-use crate::terminal::{Canvas, printable, render_top_statistics, shorten_middle};
+use crate::terminal::{Canvas, printable, render_top_statistics, shorten_middle, wrap_text};
 
 /// Lines that the chart has at least, where there is room for it at all, and names that are shown at least.
 const CHART_LINES: usize = 5;
 const NAME_LINES: usize = 4;
+
+/// Lines that the latest stall may take.
+const STALL_LINES: usize = 3;
 
 /// The subject is cut to this, before what happens beside is left out.
 const SUBJECT_CELLS: usize = 36;
@@ -112,6 +115,13 @@ fn fact_lines(live: &LiveTop, width: usize, canvas: Canvas) -> Vec<Line<'static>
         let text = fact.text(width.saturating_sub(LABEL_CELLS));
         lines.push(Line::from(vec![Span::styled(label, coloured(Color::Cyan)), Span::raw(text)]));
     }
+    if let Some(stall) = live.shown.stalls.last() {
+        let text = printable(&format!("stall: {stall}")).into_owned();
+        let text = if canvas.unicode { text } else { text.replace('–', "-").replace('…', "...") };
+        let wrapped = wrap_text(&text, Some(width));
+        let coloured = coloured(Color::Red);
+        lines.extend(wrapped.lines().take(STALL_LINES).map(|line| Line::styled(line.to_owned(), coloured)));
+    }
     let missing = missing_line(&live.shown);
     lines.extend(missing.map(|text| Line::styled(cut_end(&text, width, canvas), Modifier::DIM)));
     lines
@@ -156,6 +166,7 @@ mod tests {
     use super::super::fixture::frame;
     use super::super::state::Title;
     use super::*;
+    use crate::observe::stall::{Stall, StallKind};
     use crate::observe::top::{History, TopFrame};
     use crate::tui::keys::Key;
 
@@ -251,6 +262,31 @@ mod tests {
         let text = screen(&mut live, 80, 24).join("\n");
         assert!(text.contains("no server: the server is shutting down"), "{text}");
         assert!(text.lines().any(|line| line.contains("0 │") && line.ends_with('x')), "{text}");
+    }
+
+    #[test]
+    fn the_latest_stall_is_told_in_its_sentence() {
+        let stall = |begin_ms: i64, end_ms, sentence: &str| Stall {
+            begin_ms,
+            end_ms,
+            length_ns: 3_000_000_000,
+            kind: StallKind::Lock,
+            sentence: sentence.to_owned(),
+            least_per_second: 0.0,
+            usual_per_second: 5000.0,
+        };
+        let stalls = vec![
+            stall(90_000, Some(93_000), "no command for 3.0 s."),
+            stall(97_000, None, "no command for 3.0 s: a client backend that is idle in transaction holds a lock."),
+        ];
+        let mut live = live();
+        live.take(&TopFrame { stalls, ..frame(100) });
+        let lines = screen(&mut live, 80, 24);
+        let at = lines.iter().position(|line| line.starts_with("stall: 00:01:37–now UTC: no command for 3.0 s"));
+        assert!(at.is_some_and(|at| lines[at + 1].ends_with("holds a lock.")), "{lines:#?}");
+        assert_eq!(lines.iter().filter(|line| line.starts_with("stall:")).count(), 1, "{lines:#?}");
+        let ascii = screen_of(&mut live, 80, 24, Canvas { unicode: false, ..PLAIN }).join("\n");
+        assert!(ascii.contains("stall: 00:01:37-now UTC"), "{ascii}");
     }
 
     #[test]

@@ -9,6 +9,6 @@ mod figures;
 mod litter;
 mod moments;
 mod restore;
-mod strace;
+pub mod strace;
 mod study;
 mod take;

@@ -2,36 +2,59 @@
 //!
 //! `build.rs` compiles it from `time.bpf.c`: a compiler is needed where pgthaw is built, and none where it runs.
 
+mod files;
 mod slot;
 
+use std::collections::BTreeMap;
 use std::fmt;
 use std::os::fd::{AsFd as _, OwnedFd};
 
-use aya::maps::{Array, HashMap, Map, MapData, Queue};
-use aya::programs::BtfTracePoint;
+use aya::maps::{Array, HashMap, Map, MapData, Queue, RingBuf};
+use aya::programs::tp_btf::BtfTracePointLinkId;
+use aya::programs::{BtfTracePoint, Program, RawTracePoint};
 use aya::sys::{Stats, enable_stats};
 use aya::{Btf, Ebpf, EbpfLoader};
 
-use self::slot::{First, SLOT_WORDS, SLOTS, STARTED, new_slot, parse_slot};
+use self::files::{FILES, Key, KnownFile, SLOW_CALL_WORDS, is_left, parse_file, parse_name, parse_open_call};
+use self::files::{parse_slow_call, parse_written};
+use self::slot::{CALL, First, SLOT_WORDS, SLOTS, STARTED, is_in_call, new_slot, parse_slot};
+use super::ProbeOptions;
 use crate::linux::process::{has_kernel_pids, read_activity, read_children, read_start_ticks};
 use crate::linux::schedule::read_task_time;
 use crate::linux::shared_words::SharedWords;
 use crate::linux::{self, read_monotonic};
 use crate::observe::Error;
-use crate::observe::time::{EventWord, ProbeCost, ProgramCost, Reading, Tier, TimeSource};
+use crate::observe::time::{EventWord, FileCall, FileTimes, ProbeCost, ProgramCost, Reading, Tier, TimeSource};
 
 /// As the compiler wrote it, aligned as its parser wants it.
 static OBJECT: &[u8] = aya::include_bytes_aligned!(concat!(env!("OUT_DIR"), "/time.bpf.o"));
+
+/// Counts what clients send.
+const RECEIVE: &str = "time_receive";
 
 /// Programs and the tracepoints that they are attached to, in the order in which that is done.
 const PROGRAMS: [(&str, &str); 5] = [
     ("time_switch", "sched_switch"),
     ("time_wakeup", "sched_wakeup"),
     ("time_exit", "sched_process_exit"),
-    ("time_receive", "sock_recv_length"),
+    (RECEIVE, "sock_recv_length"),
     // From here on children are followed from their birth.
     ("time_fork", "sched_process_fork"),
 ];
+
+/// Programs that count writes, each at a tracepoint of a file system, which may be a module that is not there. Other file systems do not
+/// tell of writes.
+const WRITES: [(&str, &str); 4] = [
+    ("time_ext4_write", "ext4_da_write_end"),
+    ("time_ext4_write", "ext4_write_end"),
+    ("time_xfs_write", "xfs_file_buffered_write"),
+    ("time_xfs_write", "xfs_file_direct_write"),
+];
+
+/// Places of what there was no room for.
+const LOST_PROCESSES: u32 = 0;
+const LOST_CALLS: u32 = 1;
+const LOST_OF_FILES: u32 = 2;
 
 /// Only where there is no entry yet.
 const BPF_NOEXIST: u64 = 1;
@@ -44,6 +67,14 @@ pub struct TimeProbe {
     unused: Queue<MapData, u32>,
     tasks: HashMap<MapData, u32, u32>,
     lost: Array<MapData, u64>,
+    files: HashMap<MapData, Key, KnownFile>,
+    written: Array<MapData, [u64; 2]>,
+    slow_calls: RingBuf<MapData>,
+    /// `None` when receives are counted no more.
+    receives: Option<BtfTracePointLinkId>,
+    /// Files as they were looked at last, and what was known of those that have been left since.
+    known: BTreeMap<Key, FileTimes>,
+    left: Vec<FileTimes>,
     /// As long as it is open the kernel counts what its programs cost.
     counts_cost: Option<OwnedFd>,
     event_word: EventWord,
@@ -53,7 +84,7 @@ pub struct TimeProbe {
 
 impl TimeProbe {
     /// Follows the processes of this postmaster from now on.
-    pub fn open(postmaster_pid: u32) -> Result<TimeProbe, Error> {
+    pub fn open(postmaster_pid: u32, options: &ProbeOptions) -> Result<TimeProbe, Error> {
         if !has_kernel_pids()? {
             return Err(refusal(
                 "pgthaw is in a pid namespace of its own",
@@ -65,8 +96,11 @@ impl TimeProbe {
             let kernel = "use a kernel built with CONFIG_DEBUG_INFO_BTF=y, as Debian's and Ubuntu's are";
             refusal(&format!("the kernel does not describe its types: {}", tell(&error)), kernel)
         })?;
+        let slow_call_ns = options.slow_call.as_nanos() as u64;
         let mut ebpf = EbpfLoader::new()
             .btf(Some(&btf))
+            .map_max_entries("slow_calls", options.slow_call_bytes)
+            .override_global("slow_call_ns", &slow_call_ns, true)
             .override_global("wait_event_pointer", &event_word.pointer, true)
             .override_global("wait_event_offset", &event_word.offset, true)
             .override_global("postmaster_pid", &postmaster_pid, true)
@@ -83,6 +117,12 @@ impl TimeProbe {
             unused: take_map(&mut ebpf, "unused")?.try_into().map_err(refused)?,
             tasks: take_map(&mut ebpf, "tasks")?.try_into().map_err(refused)?,
             lost: take_map(&mut ebpf, "lost")?.try_into().map_err(refused)?,
+            files: take_map(&mut ebpf, "files")?.try_into().map_err(refused)?,
+            written: take_map(&mut ebpf, "written")?.try_into().map_err(refused)?,
+            slow_calls: take_map(&mut ebpf, "slow_calls")?.try_into().map_err(refused)?,
+            receives: None,
+            known: BTreeMap::new(),
+            left: Vec::new(),
             counts_cost: enable_stats(Stats::RunTime).ok(),
             ebpf,
             event_word,
@@ -103,7 +143,19 @@ impl TimeProbe {
             let program = self.ebpf.program_mut(name).ok_or_else(|| refusal("a program is missing", REBUILD))?;
             let program: &mut BtfTracePoint = program.try_into().map_err(refused)?;
             program.load(tracepoint, btf).map_err(refused)?;
-            program.attach().map_err(refused)?;
+            let link = program.attach().map_err(refused)?;
+            if name == RECEIVE {
+                self.receives = Some(link);
+            }
+        }
+        for (name, tracepoint) in WRITES {
+            let program = self.ebpf.program_mut(name).ok_or_else(|| refusal("a program is missing", REBUILD))?;
+            let program: &mut RawTracePoint = program.try_into().map_err(refused)?;
+            if program.fd().is_err() {
+                program.load().map_err(refused)?;
+            }
+            // A file system that is not there has no writes to count.
+            let _ = program.attach(tracepoint);
         }
         Ok(())
     }
@@ -135,6 +187,30 @@ impl TimeProbe {
         Ok(())
     }
 
+    /// With the file's name. Of a file system that tells of no write nothing is known of what a sync has to do.
+    fn name_call(&self, (mut call, key): (FileCall, Key)) -> FileCall {
+        let words = self.files.get(&key, 0).ok();
+        call.file = words.as_ref().map(parse_name).unwrap_or_default();
+        call.unsynced = call.unsynced.filter(|unsynced| unsynced.writes > 0);
+        call
+    }
+
+    fn read_slow_calls(&mut self) -> Vec<FileCall> {
+        let mut calls = Vec::new();
+        while let Some(record) = self.slow_calls.next() {
+            let mut words = [0; SLOW_CALL_WORDS];
+            for (word, bytes) in words.iter_mut().zip(record.chunks_exact(size_of::<u64>())) {
+                *word = u64::from_ne_bytes(bytes.try_into().unwrap_or_default());
+            }
+            calls.extend(parse_slow_call(&words));
+        }
+        calls.into_iter().map(|call| self.name_call(call)).collect()
+    }
+
+    fn read_lost(&self, what: u32) -> Result<u64, Error> {
+        self.lost.get(&what, 0).map_err(refused)
+    }
+
     /// A slot is given to the next process all zeros.
     fn give_back(&mut self, index: u32) -> Result<(), Error> {
         self.slots.set(index, [0; SLOT_WORDS], 0).map_err(refused)?;
@@ -161,25 +237,63 @@ impl TimeSource for TimeProbe {
                 continue;
             }
             let Some(words) = self.words.read_record(index * SLOT_WORDS, SLOT_WORDS) else { continue };
-            let process = parse_slot(&words, at_ns);
+            let mut process = parse_slot(&words, at_ns);
+            if is_in_call(&words) {
+                process.call = parse_open_call(process.pid, &words[CALL..]).map(|call| self.name_call(call));
+            }
             if process.ended_ns.is_some() {
                 self.give_back(index as u32)?;
             }
             processes.push(process);
         }
-        let lost = self.without_slot + self.lost.get(&0, 0).map_err(refused)?;
-        Ok(Reading { at_ns, processes, lost })
+        let mut classes = [[0; 2]; 3];
+        for (class, sum) in (0..).zip(&mut classes) {
+            *sum = self.written.get(&class, 0).map_err(refused)?;
+        }
+        Ok(Reading {
+            at_ns,
+            processes,
+            lost: self.without_slot + self.read_lost(LOST_PROCESSES)?,
+            slow_calls: self.read_slow_calls(),
+            written: parse_written(classes),
+            lost_calls: self.read_lost(LOST_CALLS)?,
+            lost_of_files: self.read_lost(LOST_OF_FILES)?,
+            begins_from: None,
+        })
     }
 
     fn cost(&self) -> Option<ProbeCost> {
         self.counts_cost.as_ref()?;
-        let cost = |(name, _): (&str, &str)| {
-            let program: &BtfTracePoint = self.ebpf.program(name)?.try_into().ok()?;
+        let cost = |(name, program): (&str, &Program)| {
             let info = program.info().ok()?;
             let (runs, total_ns) = (info.run_count(), info.run_time().as_nanos() as u64);
             Some(ProgramCost { name: name.to_owned(), runs, total_ns })
         };
-        Some(ProbeCost { programs: PROGRAMS.into_iter().filter_map(cost).collect() })
+        Some(ProbeCost { programs: self.ebpf.programs().filter_map(cost).collect() })
+    }
+
+    fn files(&mut self) -> Result<Vec<FileTimes>, Error> {
+        let now: BTreeMap<Key, FileTimes> =
+            self.files.iter().filter_map(Result::ok).map(|(key, words)| (key, parse_file(&words))).collect();
+        let is_full = now.len() > FILES / 4 * 3;
+        for (key, file) in &now {
+            let before = self.known.get(key);
+            // Of those that stay there are few, unless there is hardly room left.
+            if before.is_some_and(|before| is_left(file, before) || is_full && file == before) {
+                let _ = self.files.remove(key);
+                self.left.push(file.clone());
+            }
+        }
+        self.left = FileTimes::merge(std::mem::take(&mut self.left));
+        let all = self.left.iter().chain(now.values()).cloned().collect();
+        self.known = now;
+        Ok(FileTimes::merge(all))
+    }
+
+    fn drop_receives(&mut self) -> bool {
+        // It stays loaded: what it has cost stays known.
+        let program = self.ebpf.program_mut(RECEIVE).and_then(|program| <&mut BtfTracePoint>::try_from(program).ok());
+        program.zip(self.receives.take()).is_some_and(|(program, link)| program.detach(link).is_ok())
     }
 }
 
@@ -223,7 +337,7 @@ mod tests {
 
     #[test]
     fn a_postmaster_that_is_none_is_refused() {
-        let error = TimeProbe::open(std::process::id()).unwrap_err().to_string();
+        let error = TimeProbe::open(std::process::id(), &ProbeOptions::default()).unwrap_err().to_string();
         assert!(error.contains("has no symbol my_wait_event_info"), "{error}");
     }
 }

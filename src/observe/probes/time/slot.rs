@@ -1,14 +1,14 @@
 //! A slot of the program in the kernel, as words of 64 bits. time.bpf.c has the same layout.
 
-use crate::observe::Statistic;
+use super::files::{STATISTIC_WORDS as STATISTIC, parse_statistic};
 use crate::observe::time::{OpenWait, ProcessTimes, WaitEvent};
 
 /// Different waits that one process can tell apart, and the place of all others behind them.
 const EVENTS: usize = 24;
 
-/// Words before the statistics, and words of one of these.
-const HEAD: usize = 17;
-const STATISTIC: usize = 21;
+/// Words before the statistics, and where among them the call of a file is.
+const HEAD: usize = 25;
+pub(super) const CALL: usize = 17;
 
 /// Where the statistics of wait events begin: behind that of commands.
 const WAITS: usize = HEAD + STATISTIC;
@@ -61,12 +61,12 @@ pub(super) fn new_slot(pid: u32, birth: u64, now_ns: u64, exec_ns: u64, first: F
 
 /// What a slot says, with what began in it and has not ended charged until this instant. A slot that is younger stays as it is.
 pub(super) fn parse_slot(words: &[u64], at_ns: u64) -> ProcessTimes {
-    const RUNNING: u32 = 1;
-    const READY: u32 = 2;
-    const WAITING: u32 = 3;
+    const RUNNING: u16 = 1;
+    const READY: u16 = 2;
+    const WAITING: u16 = 3;
     let ended_ns = (words[10] != 0).then_some(words[10]);
     let open_ns = at_ns.saturating_sub(words[1]);
-    let (state, open_place) = (words[3] as u32, (words[3] >> 32) as usize);
+    let (state, open_place) = (words[3] as u16, (words[3] >> 32) as usize);
     let of = |wanted| if state == wanted && ended_ns.is_none() { open_ns } else { 0 };
     // One that was woken in vain may go on with the same wait, and has what it waited already.
     let length_ns = words[4] + of(WAITING);
@@ -98,10 +98,17 @@ pub(super) fn parse_slot(words: &[u64], at_ns: u64) -> ProcessTimes {
         handled,
         waits,
         open,
+        call: None,
         recovered: words[13],
         recovered_ns: words[14],
         wakes_missed: words[15],
     }
+}
+
+/// Does its process sleep in a call of a file? One that runs may have left it untold.
+pub(super) fn is_in_call(words: &[u64]) -> bool {
+    const RUNNING: u16 = 1;
+    words[3] as u16 > RUNNING && (words[3] >> 16) as u16 != 0 && words[10] == 0
 }
 
 fn event_of(number: u32) -> WaitEvent {
@@ -112,16 +119,10 @@ fn event_of(number: u32) -> WaitEvent {
     }
 }
 
-fn parse_statistic(words: &[u64]) -> Statistic {
-    let halves = words[5..].iter().flat_map(|word| [word & 0xffff_ffff, word >> 32]);
-    let mut histogram = [0; crate::observe::BUCKETS];
-    histogram.iter_mut().zip(halves).for_each(|(bucket, count)| *bucket = count);
-    Statistic { count: words[1], total_ns: words[2], min_ns: words[3], max_ns: words[4], histogram }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::observe::Statistic;
 
     const LOCK: u32 = 0x0300_0005;
 
@@ -158,8 +159,20 @@ mod tests {
     }
 
     #[test]
+    fn who_sleeps_in_a_call_is_in_it_and_who_runs_may_have_left() {
+        let mut words = new_slot(7, 5, 1000, 40, First::Waiting(Some(LOCK)));
+        assert!(!is_in_call(&words));
+        words[3] |= 1 << 16;
+        assert!(is_in_call(&words));
+        assert_eq!(parse_slot(&words, 1500).open.unwrap().length_ns, 500);
+        words[3] = 1 << 16 | 1;
+        assert!(!is_in_call(&words));
+    }
+
+    #[test]
     fn histograms_are_pairs_of_halves() {
         let mut words = [0; STATISTIC];
+        assert_eq!(parse_statistic(&words), Statistic::default());
         (words[1], words[5], words[20]) = (9, 3 << 32 | 2, 4 << 32);
         let statistic = parse_statistic(&words);
         let histogram = statistic.histogram;

@@ -11,16 +11,38 @@ enum { MSG_PEEK = 2 };
 struct sched_entity {
     u64 sum_exec_runtime;
 } CORE;
+struct task_io_accounting {
+    u64 syscw;
+} CORE;
 struct task_struct {
     int pid;
     int tgid;
     struct sched_entity se;
     u64 start_boottime;
+    struct files_struct *files;
+    struct task_io_accounting ioac;
 } CORE;
+
+// What there was no room for: processes, records of slow calls, and calls and writes of files.
+enum { LOST_PROCESSES, LOST_CALLS, LOST_FILES, LOSSES };
+struct {
+    __uint(type, MAP_ARRAY);
+    __uint(max_entries, LOSSES);
+    __type(key, u32);
+    __type(value, u64);
+} lost SEC(".maps");
+
+INLINE void count_lost(u32 what)
+{
+    u64 *count = bpf_map_lookup_elem(&lost, &what);
+    if (count)
+        __sync_fetch_and_add(count, 1);
+}
+
+#include "files.h"
 
 // Different waits that one process can tell apart; what is more goes to one place behind them.
 #define EVENTS 24
-#define BUCKETS 32
 #define SLOTS 2048
 // Of who waits for his client to say something (ClientRead), the same in PostgreSQL 13 to 18.
 #define CLIENT_READ 0x06000000u
@@ -31,18 +53,6 @@ struct task_struct {
 
 enum state { FREE, RUNNING, READY, WAITING };
 
-struct statistic {
-    u32 event;
-    u32 is_used;
-    u64 count;
-    // Charged already, also of a wait that has not ended.
-    u64 total;
-    u64 min;
-    u64 max;
-    // Bucket 0: below 1024 ns. Bucket n: from 2^(9+n) ns to twice that. The last: all that is longer.
-    u32 buckets[BUCKETS];
-};
-
 struct slot {
     // Odd while it is written.
     u64 sequence;
@@ -50,7 +60,9 @@ struct slot {
     u64 since;
     // The scheduler's account of its processor time when it was switched out last.
     u64 exec;
-    u32 state;
+    u16 state;
+    // Of a file, which it has slept in and not been seen to leave.
+    u16 is_in_call;
     // Which statistic a wait belongs to.
     u32 place;
     // What is charged already of a wait that has not been counted.
@@ -73,6 +85,8 @@ struct slot {
     u64 wakes_missed;
     // When the command was received that is handled now; 0: there is none.
     u64 received;
+    // What it asked of a file and slept in: see files.h.
+    struct call call;
     // From a command's receipt until the process waits for the next one, or has received that. `event` says nothing here.
     struct statistic handled;
     struct statistic events[EVENTS + 1];
@@ -102,14 +116,6 @@ struct {
     __uint(value_size, 4);
 } unused SEC(".maps");
 
-// One number: processes for which there was no slot.
-struct {
-    __uint(type, MAP_ARRAY);
-    __uint(max_entries, 1);
-    __type(key, u32);
-    __type(value, u64);
-} lost SEC(".maps");
-
 // Where every process of the server has a pointer, and how far behind what it points to the event's number is; and whose children they are.
 const volatile u64 wait_event_pointer = 0;
 const volatile u64 wait_event_offset = 0;
@@ -136,42 +142,13 @@ INLINE struct statistic *statistic_at(struct slot *slot, u32 place)
     return &slot->events[place];
 }
 
-INLINE u32 bucket_of(u64 ns)
-{
-    u64 rest = ns >> 10;
-    u32 bucket = 0;
-    if (rest >> 32)
-        return BUCKETS - 1;
-    for (u32 bits = 16; bits; bits >>= 1)
-        if (rest >> bits) {
-            rest >>= bits;
-            bucket += bits;
-        }
-    bucket += rest ? 1 : 0;
-    return bucket < BUCKETS ? bucket : BUCKETS - 1;
-}
-
-// One more, of this length. Its time is charged elsewhere.
-INLINE void count(struct statistic *one, u64 ns)
-{
-    u32 bucket = bucket_of(ns);
-    if (!one->count || ns < one->min)
-        one->min = ns;
-    if (ns > one->max)
-        one->max = ns;
-    one->count += 1;
-    HIDE(bucket);
-    if (bucket < BUCKETS)
-        one->buckets[bucket] += 1;
-}
-
 // The wait is over: it is one of its kind, with a length.
 INLINE void count_wait(struct slot *slot)
 {
     u64 wait = slot->wait;
     if (!wait)
         return;
-    count(statistic_at(slot, slot->place), wait);
+    count_length(statistic_at(slot, slot->place), wait);
     slot->wait = 0;
 }
 
@@ -182,7 +159,7 @@ INLINE void end_command(struct slot *slot, u64 now)
         return;
     u64 length = now - slot->received;
     slot->handled.total += length;
-    count(&slot->handled, length);
+    count_length(&slot->handled, length);
     slot->received = 0;
 }
 
@@ -254,6 +231,8 @@ INLINE void charge_run(struct slot *slot, struct task_struct *task, u64 now)
         slot->running += ran;
         slot->recovered += 1;
         slot->recovered_ns += ran;
+        if (slot->is_in_call)
+            slot->call.until = now - ran;
         if (slot->state == WAITING)
             charge_wait(slot, elapsed - ran);
         else
@@ -289,6 +268,8 @@ int time_switch(u64 *ctx)
             slot->state = WAITING;
             if (event == CLIENT_READ)
                 end_command(slot, now);
+            if (slot->is_in_call || event >> 24 == IO_EVENTS)
+                slot->is_in_call = is_in_call(&slot->call, slot->is_in_call, before, event, now);
         }
         begin_or_end_write(slot);
     }
@@ -307,6 +288,8 @@ int time_switch(u64 *ctx)
         } else {
             slot->running += elapsed;
         }
+        if (slot->is_in_call)
+            slot->call.until = now;
         slot->state = RUNNING;
         slot->since = now;
         slot->switches += 1;
@@ -338,7 +321,7 @@ int time_fork(u64 *ctx)
 {
     struct task_struct *parent = (struct task_struct *)ctx[0];
     struct task_struct *child = (struct task_struct *)ctx[1];
-    u32 pid = child->pid, index = 0, zero = 0;
+    u32 pid = child->pid, index = 0;
     if (parent->pid != postmaster_pid || pid != child->tgid)
         return 0;
     if (!bpf_map_pop_elem(&unused, &index)) {
@@ -359,9 +342,7 @@ int time_fork(u64 *ctx)
         // Nobody would ever end it.
         slot->ended = now;
     }
-    u64 *count = bpf_map_lookup_elem(&lost, &zero);
-    if (count)
-        __sync_fetch_and_add(count, 1);
+    count_lost(LOST_PROCESSES);
     return 0;
 }
 
@@ -380,6 +361,9 @@ int time_exit(u64 *ctx)
     charge_run(slot, task, now);
     count_wait(slot);
     end_command(slot, now);
+    if (slot->is_in_call)
+        end_call(&slot->call, pid);
+    slot->is_in_call = 0;
     slot->ended = now;
     slot->state = FREE;
     begin_or_end_write(slot);
@@ -402,5 +386,32 @@ int time_receive(u64 *ctx)
     end_command(slot, now);
     slot->received = now;
     begin_or_end_write(slot);
+    return 0;
+}
+
+// struct inode *inode, loff_t pos, unsigned int len, unsigned int copied
+SEC("raw_tp/ext4")
+int time_ext4_write(u64 *ctx)
+{
+    if (find_slot((u32)bpf_get_current_pid_tgid()))
+        count_write((struct inode *)ctx[0], (u32)ctx[3]);
+    return 0;
+}
+
+// struct kiocb *iocb, struct iov_iter *iter
+SEC("raw_tp/xfs")
+int time_xfs_write(u64 *ctx)
+{
+    if (!find_slot((u32)bpf_get_current_pid_tgid()))
+        return 0;
+    struct kiocb *asked = (struct kiocb *)ctx[0];
+    struct iov_iter *from = (struct iov_iter *)ctx[1];
+    struct file *file = 0;
+    struct inode *inode = 0;
+    u64 bytes = 0;
+    READ(file, asked->ki_filp);
+    READ(inode, file->f_inode);
+    READ(bytes, from->count);
+    count_write(inode, bytes);
     return 0;
 }

@@ -1,25 +1,13 @@
 //! The stalls of a trial: seconds far below those around them, and what was seen meanwhile.
 
-use std::ops::Range;
-
 use serde::Serialize;
 
 use super::waits::{BackendWaits, Event};
-use crate::model::compute_median;
+use crate::model::{StallSpan, find_stalls};
 use crate::study::{Checkpoint, SweepTrial, WaitSample};
 
-/// A second below this share of what is usual around it is one of a stall, if chance does not explain it.
-const STALLED: f64 = 0.5;
-
-/// Were transactions independent, one second in 30,000 would be so many standard deviations below the others by chance.
-const DEVIATIONS: f64 = 4.0;
-
-/// What is usual is the median of so many seconds, before and behind: the lower of the two, so that neither a warm-up nor a
-/// level that changes is a stall.
-const SURROUNDINGS: usize = 30;
-
-/// Fewer seconds than this say nothing about what is usual.
-const SURROUNDINGS_MIN: usize = 3;
+/// What was seen in so many seconds before a stall is compared with what was seen in it.
+const SECONDS_BEFORE: u32 = 30;
 
 /// A wait that grew by less than this share of the backends names nothing.
 const TELLING: f64 = 0.1;
@@ -41,53 +29,23 @@ pub struct Stall {
 /// The stalls of a trial, in their order.
 pub fn compute_stalls(trial: &SweepTrial) -> Vec<Stall> {
     let rates: Vec<f64> = trial.samples.iter().map(|sample| sample.transactions as f64).collect();
-    find_spans(&rates).into_iter().map(|(span, usual_tps)| describe(trial, &rates, span, usual_tps)).collect()
+    find_stalls(&rates, 1).into_iter().map(|span| describe(trial, span)).collect()
 }
 
-/// Where the rates fall, and what is usual there.
-fn find_spans(rates: &[f64]) -> Vec<(Range<usize>, f64)> {
-    let mut spans: Vec<(Range<usize>, f64)> = Vec::new();
-    for (place, rate) in rates.iter().enumerate() {
-        let Some(usual) = usual_around(rates, place) else { continue };
-        if *rate >= STALLED * usual || *rate >= usual - DEVIATIONS * usual.sqrt() {
-            continue;
-        }
-        match spans.last_mut() {
-            // A single better second does not end it.
-            Some((span, known)) if place <= span.end + 1 => {
-                span.end = place + 1;
-                *known = known.max(usual);
-            }
-            _ => spans.push((place..place + 1, usual)),
-        }
-    }
-    spans
-}
-
-/// At the end there is nothing behind to look at; at the start a stall cannot be told from a warm-up.
-fn usual_around(rates: &[f64], place: usize) -> Option<f64> {
-    let median = |range: Range<usize>| {
-        (range.len() >= SURROUNDINGS_MIN).then(|| compute_median(rates[range].to_vec())).flatten()
-    };
-    let before = median(place.saturating_sub(SURROUNDINGS)..place)?;
-    let behind = median(place + 1..(place + 1 + SURROUNDINGS).min(rates.len()));
-    Some(before.min(behind.unwrap_or(before)))
-}
-
-fn describe(trial: &SweepTrial, rates: &[f64], span: Range<usize>, usual_tps: f64) -> Stall {
+fn describe(trial: &SweepTrial, span: StallSpan) -> Stall {
     let second = |place: usize| trial.samples.get(place).map_or(0, |sample| sample.second);
-    let (from_second, until_second) = (second(span.start).saturating_sub(1), second(span.end - 1));
+    let (from_second, until_second) = (second(span.steps.start).saturating_sub(1), second(span.steps.end - 1));
     let within = |from: u32, until: u32| -> Vec<WaitSample> {
         trial.wait_samples.iter().filter(|one| one.second > from && one.second <= until).cloned().collect()
     };
-    let before = within(from_second.saturating_sub(SURROUNDINGS as u32), from_second);
+    let before = within(from_second.saturating_sub(SECONDS_BEFORE), from_second);
     let wait = find_wait(&within(from_second, until_second), &before, trial.point.clients);
     let checkpoints = trial.checkpoints.iter().filter_map(|one| overlap(one, from_second, until_second));
     Stall {
         from_second,
         until_second,
-        least_tps: rates[span].iter().copied().fold(f64::INFINITY, f64::min),
-        usual_tps,
+        least_tps: span.least,
+        usual_tps: span.usual,
         seen: wait.into_iter().chain(checkpoints).collect(),
     }
 }
@@ -124,38 +82,6 @@ mod tests {
     use super::*;
     use crate::postgres::Wait;
     use crate::study::{ObservedWait, Waits};
-
-    fn flat(rate: f64, seconds: usize) -> Vec<f64> {
-        vec![rate; seconds]
-    }
-
-    #[test]
-    fn a_fall_that_recovers_is_a_stall_and_a_change_of_level_is_none() {
-        let mut rates = flat(1000.0, 60);
-        rates[20..23].fill(100.0);
-        assert_eq!(find_spans(&rates), [(20..23, 1000.0)]);
-        // A warm-up, and a level that stays lower.
-        let warm_up: Vec<f64> = (0..60).map(|second| 50.0 * f64::from(second)).collect();
-        assert!(find_spans(&warm_up).is_empty());
-        assert!(find_spans(&[flat(1000.0, 40), flat(300.0, 40)].concat()).is_empty());
-        // One that the trial ends in.
-        assert_eq!(find_spans(&[flat(1000.0, 40), flat(0.0, 2)].concat()), [(40..42, 1000.0)]);
-    }
-
-    #[test]
-    fn a_slow_workload_has_slow_seconds_by_chance() {
-        let mut rates = flat(10.0, 40);
-        rates[20] = 2.0;
-        assert!(find_spans(&rates).is_empty());
-    }
-
-    #[test]
-    fn a_second_that_is_better_does_not_end_it() {
-        let mut rates = flat(1000.0, 60);
-        rates[20..25].fill(100.0);
-        rates[22] = 800.0;
-        assert_eq!(find_spans(&rates).len(), 1);
-    }
 
     #[test]
     fn what_was_seen_is_named() {

@@ -1,0 +1,231 @@
+//! Stalls: where throughput falls far below its surroundings. One rule, for a trial that is over and for a server that is looked at
+//! while it runs.
+
+use std::collections::VecDeque;
+use std::ops::Range;
+
+use super::statistics::compute_median;
+
+/// A step below this share of what is usual around it is one of a stall, if chance does not explain it.
+const STALLED: f64 = 0.5;
+
+/// It is also below all but this share of the steps before: where throughput comes in bursts, a step without any is usual.
+const LOWEST: f64 = 0.05;
+
+/// Were transactions independent, one in 30,000 would lack so many standard deviations by chance.
+const DEVIATIONS: f64 = 4.0;
+
+/// Less than this much of the usual work of a second is not missed.
+const MISSED_SECONDS: f64 = 0.5;
+
+/// What is usual is the median of so many seconds before, without those of a stall; fewer than the second number say nothing.
+const SURROUNDINGS_SECONDS: usize = 30;
+const SURROUNDINGS_SECONDS_MIN: usize = 3;
+
+/// So many better seconds do not end it.
+const BETTER_SECONDS: usize = 1;
+
+/// What lasts longer is a level that has changed, and no stall; less than the second share of what is usual may last longer.
+const LEVEL_SECONDS: usize = 30;
+const HARDLY_ANY: f64 = 0.1;
+const LEVEL_SECONDS_OF_HARDLY_ANY: usize = 600;
+
+/// A span in which throughput fell far below its surroundings.
+#[derive(Clone, Debug, PartialEq)]
+pub struct StallSpan {
+    /// Of the steps that were told, counted from 0.
+    pub steps: Range<usize>,
+    /// What a step has in the surroundings, and the least of the span.
+    pub usual: f64,
+    pub least: f64,
+    /// What the span lacks.
+    pub missing: f64,
+}
+
+/// Is told the transactions of one step after the other, and finds the stalls among them.
+#[derive(Clone, Debug)]
+pub struct StallFinder {
+    steps_of_second: usize,
+    told: usize,
+    /// The latest steps without those of stalls.
+    before: VecDeque<f64>,
+    low: Option<Low>,
+}
+
+/// Steps that may be a stall.
+#[derive(Clone, Debug)]
+struct Low {
+    begin: usize,
+    /// Behind the last step that was low.
+    end: usize,
+    usual: f64,
+    rates: Vec<f64>,
+}
+
+impl StallFinder {
+    /// With so many steps in each second, one at least.
+    pub fn new(steps_of_second: usize) -> StallFinder {
+        StallFinder { steps_of_second: steps_of_second.max(1), told: 0, before: VecDeque::new(), low: None }
+    }
+
+    /// Adds the transactions of the next step, and returns the stall that it ended: the second good second does.
+    pub fn add(&mut self, rate: f64) -> Option<StallSpan> {
+        let place = self.told;
+        self.told += 1;
+        let Some(mut low) = self.low.take() else {
+            match self.usual().filter(|usual| self.is_low(rate, *usual)) {
+                Some(usual) => self.low = Some(Low { begin: place, end: place + 1, usual, rates: vec![rate] }),
+                None => self.remember(&[rate]),
+            }
+            return None;
+        };
+        low.rates.push(rate);
+        if rate < STALLED * low.usual {
+            low.end = place + 1;
+            match low.rates.len() > self.longest(&low) {
+                true => self.remember(&low.rates),
+                false => self.low = Some(low),
+            }
+            return None;
+        }
+        if place + 1 - low.end <= BETTER_SECONDS * self.steps_of_second {
+            self.low = Some(low);
+            return None;
+        }
+        self.remember(&low.rates[low.end - low.begin..]);
+        self.judge(&low)
+    }
+
+    /// Was the last step low, or within a second of one that was?
+    pub fn is_in_low(&self) -> bool {
+        self.low.is_some()
+    }
+
+    /// The stall under way.
+    pub fn open(&self) -> Option<StallSpan> {
+        self.low.as_ref().and_then(|low| self.judge(low))
+    }
+
+    /// The stall that is under way in the end. A level that is lower for long by then is none.
+    pub fn finish(self) -> Option<StallSpan> {
+        let open = self.open()?;
+        let level = open.usual - open.missing / open.steps.len() as f64;
+        let is_short = open.steps.len() <= SURROUNDINGS_SECONDS_MIN * self.steps_of_second;
+        (is_short || level < HARDLY_ANY * open.usual).then_some(open)
+    }
+
+    fn usual(&self) -> Option<f64> {
+        let is_enough = self.before.len() >= SURROUNDINGS_SECONDS_MIN * self.steps_of_second;
+        is_enough.then(|| compute_median(self.before.iter().copied().collect())).flatten()
+    }
+
+    fn is_low(&self, rate: f64, usual: f64) -> bool {
+        let as_low = self.before.iter().filter(|before| **before <= rate).count() as f64;
+        rate < STALLED * usual && as_low <= LOWEST * self.before.len() as f64
+    }
+
+    /// In steps.
+    fn longest(&self, low: &Low) -> usize {
+        let mean = low.rates.iter().sum::<f64>() / low.rates.len() as f64;
+        let seconds = if mean < HARDLY_ANY * low.usual { LEVEL_SECONDS_OF_HARDLY_ANY } else { LEVEL_SECONDS };
+        seconds * self.steps_of_second
+    }
+
+    fn remember(&mut self, rates: &[f64]) {
+        self.before.extend(rates);
+        let most = SURROUNDINGS_SECONDS * self.steps_of_second;
+        self.before.drain(..self.before.len().saturating_sub(most));
+    }
+
+    fn judge(&self, low: &Low) -> Option<StallSpan> {
+        let rates = &low.rates[..low.end - low.begin];
+        let expected = low.usual * rates.len() as f64;
+        let missing = expected - rates.iter().sum::<f64>();
+        let a_second = low.usual * self.steps_of_second as f64;
+        let is_stall = missing > DEVIATIONS * expected.sqrt() && missing > MISSED_SECONDS * a_second;
+        is_stall.then(|| StallSpan {
+            steps: low.begin..low.end,
+            usual: low.usual,
+            least: rates.iter().copied().fold(f64::INFINITY, f64::min),
+            missing,
+        })
+    }
+}
+
+/// All stalls of what is over.
+pub fn find_stalls(rates: &[f64], steps_of_second: usize) -> Vec<StallSpan> {
+    let mut finder = StallFinder::new(steps_of_second);
+    let mut found: Vec<StallSpan> = rates.iter().filter_map(|rate| finder.add(*rate)).collect();
+    found.extend(finder.finish());
+    found
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn flat(rate: f64, seconds: usize) -> Vec<f64> {
+        vec![rate; seconds]
+    }
+
+    fn spans(rates: &[f64]) -> Vec<(Range<usize>, f64)> {
+        find_stalls(rates, 1).into_iter().map(|one| (one.steps, one.usual)).collect()
+    }
+
+    #[test]
+    fn a_fall_that_recovers_is_a_stall_and_a_change_of_level_is_none() {
+        let mut rates = flat(1000.0, 60);
+        rates[20..23].fill(100.0);
+        assert_eq!(spans(&rates), [(20..23, 1000.0)]);
+        // A warm-up, and levels that stay lower.
+        let warm_up: Vec<f64> = (0..60).map(|second| 50.0 * f64::from(second)).collect();
+        assert!(spans(&warm_up).is_empty());
+        assert!(spans(&[flat(1000.0, 40), flat(300.0, 40)].concat()).is_empty());
+        assert!(spans(&[flat(1000.0, 40), flat(300.0, 10)].concat()).is_empty());
+        // One that the trial ends in.
+        assert_eq!(spans(&[flat(1000.0, 40), flat(0.0, 2)].concat()), [(40..42, 1000.0)]);
+    }
+
+    #[test]
+    fn a_slow_workload_has_slow_seconds_by_chance() {
+        let mut rates = flat(10.0, 40);
+        rates[20] = 2.0;
+        assert!(spans(&rates).is_empty());
+        // Several that follow each other are no chance any more.
+        rates[20..25].fill(2.0);
+        assert_eq!(spans(&rates), [(20..25, 10.0)]);
+    }
+
+    #[test]
+    fn a_second_that_is_better_does_not_end_it() {
+        let mut rates = flat(1000.0, 60);
+        rates[20..25].fill(100.0);
+        rates[22] = 800.0;
+        assert_eq!(spans(&rates).len(), 1);
+    }
+
+    #[test]
+    fn a_long_stop_is_one_stall_and_what_comes_behind_is_judged_by_what_was_before() {
+        let rates = [flat(1000.0, 40), flat(0.0, 50), flat(900.0, 10), flat(20.0, 2), flat(900.0, 5)].concat();
+        assert_eq!(spans(&rates), [(40..90, 1000.0), (100..102, 1000.0)]);
+    }
+
+    #[test]
+    fn steps_may_be_finer_than_a_second() {
+        let mut rates = flat(250.0, 80);
+        rates[40..42].fill(0.0);
+        assert!(find_stalls(&rates, 4).is_empty(), "less than half a second's work is missing");
+        rates[40..44].fill(0.0);
+        let found = find_stalls(&rates, 4);
+        assert_eq!((found.len(), found[0].steps.clone(), found[0].least, found[0].missing), (1, 40..44, 0.0, 1000.0));
+        let mut finder = StallFinder::new(4);
+        rates[..44].iter().for_each(|rate| assert_eq!(finder.add(*rate), None));
+        assert_eq!(finder.open().unwrap().steps, 40..44);
+    }
+
+    #[test]
+    fn bursts_are_no_stalls() {
+        let rates: Vec<f64> = (0..200).map(|step| if step % 10 < 4 { 0.0 } else { 500.0 }).collect();
+        assert!(find_stalls(&rates, 4).is_empty());
+    }
+}

@@ -1,0 +1,198 @@
+//! Keeps what looking costs within a budget: above it less is looked at, in steps, and each step is told.
+
+use serde::Serialize;
+
+use super::Error;
+use super::time::{FileTimes, MemoryLooks, ProbeCost, ProcessTimes, Reading, Tier, TimeSource};
+use crate::linux::clock::{read_monotonic, read_own_cpu_time};
+use crate::linux::count_cores;
+
+/// The cost of so long is compared with the budget.
+const SPAN_NS: u64 = 1_000_000_000;
+
+/// So many spans in a row are above it when less is looked at: a single one may be an accident.
+const SPANS: u32 = 2;
+
+/// Share of all processors that looking may cost when nobody says another.
+pub const DEFAULT_BUDGET: f64 = 0.02;
+
+/// What was given up.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum GivenUp {
+    /// Counting what clients send.
+    Receives,
+    /// The programs in the kernel: from then on processes are looked at now and then.
+    Programs,
+}
+
+/// Less is looked at since then.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct Reduction {
+    /// Since the begin.
+    pub after_ns: u64,
+    pub given_up: GivenUp,
+    /// What looking cost until then, of all processors, and what it may cost: 0 to 1.
+    pub share: f64,
+    pub budget: f64,
+}
+
+/// A source of times that may cost so much and no more.
+pub struct BudgetedSource {
+    source: Box<dyn TimeSource>,
+    postmaster_pid: Option<u32>,
+    budget: f64,
+    begin_ns: u64,
+    /// When the cost was looked at last, and what it was by then.
+    looked_at_ns: u64,
+    cost_ns: u64,
+    spans_above: u32,
+    reductions: Vec<Reduction>,
+    /// Of a source that was given up: what it cost, and what it knew of files.
+    spent: Option<ProbeCost>,
+    files: Vec<FileTimes>,
+    /// What the processes had when the source that is read next began.
+    begins_from: Option<Vec<ProcessTimes>>,
+}
+
+impl std::fmt::Debug for BudgetedSource {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("BudgetedSource").field("budget", &self.budget).finish_non_exhaustive()
+    }
+}
+
+impl BudgetedSource {
+    /// Of the server of this postmaster, with a budget of this share of all processors, 0 to 1.
+    pub fn new(source: Box<dyn TimeSource>, postmaster_pid: Option<u32>, budget: f64) -> BudgetedSource {
+        let now = read_monotonic().as_nanos() as u64;
+        let mut budgeted = BudgetedSource {
+            source,
+            postmaster_pid,
+            budget,
+            begin_ns: now,
+            looked_at_ns: now,
+            cost_ns: 0,
+            spans_above: 0,
+            reductions: Vec::new(),
+            spent: None,
+            files: Vec::new(),
+            begins_from: None,
+        };
+        budgeted.cost_ns = budgeted.read_cost_ns();
+        budgeted
+    }
+
+    /// What was given up so far.
+    pub fn reductions(&self) -> &[Reduction] {
+        &self.reductions
+    }
+
+    fn read_cost_ns(&self) -> u64 {
+        self.cost().map_or(0, |cost| cost.total_ns()) + read_own_cpu_time().as_nanos() as u64
+    }
+
+    fn keep_within(&mut self, at_ns: u64) -> Result<(), Error> {
+        let length_ns = at_ns.saturating_sub(self.looked_at_ns);
+        if length_ns < SPAN_NS {
+            return Ok(());
+        }
+        let cost_ns = self.read_cost_ns();
+        let share = cost_ns.saturating_sub(self.cost_ns) as f64 / (length_ns as f64 * count_cores().max(1.0));
+        (self.looked_at_ns, self.cost_ns) = (at_ns, cost_ns);
+        self.spans_above = if share > self.budget { self.spans_above + 1 } else { 0 };
+        if self.spans_above < SPANS {
+            return Ok(());
+        }
+        self.spans_above = 0;
+        if let Some(given_up) = self.reduce()? {
+            let after_ns = at_ns.saturating_sub(self.begin_ns);
+            self.reductions.push(Reduction { after_ns, given_up, share, budget: self.budget });
+        }
+        Ok(())
+    }
+
+    /// Looks at less. `None` when there is nothing more to give up.
+    fn reduce(&mut self) -> Result<Option<GivenUp>, Error> {
+        if self.source.tier() != Tier::Bpf {
+            return Ok(None);
+        }
+        if self.source.drop_receives() {
+            return Ok(Some(GivenUp::Receives));
+        }
+        let Some(postmaster_pid) = self.postmaster_pid else { return Ok(None) };
+        let mut looks = Box::new(MemoryLooks::start(postmaster_pid)?);
+        (self.spent, self.files) = (self.source.cost(), self.source.files()?);
+        self.begins_from = Some(looks.read()?.processes);
+        self.source = looks;
+        Ok(Some(GivenUp::Programs))
+    }
+}
+
+impl TimeSource for BudgetedSource {
+    fn tier(&self) -> Tier {
+        self.source.tier()
+    }
+
+    fn read(&mut self) -> Result<Reading, Error> {
+        let begins_from = self.begins_from.take();
+        let reading = self.source.read()?;
+        self.keep_within(reading.at_ns)?;
+        Ok(Reading { begins_from, ..reading })
+    }
+
+    fn cost(&self) -> Option<ProbeCost> {
+        self.source.cost().or_else(|| self.spent.clone())
+    }
+
+    fn files(&mut self) -> Result<Vec<FileTimes>, Error> {
+        Ok(if self.files.is_empty() { self.source.files()? } else { self.files.clone() })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// One that counts in the kernel, and costs nothing there.
+    struct Cheap {
+        counts_receives: bool,
+    }
+
+    impl TimeSource for Cheap {
+        fn tier(&self) -> Tier {
+            Tier::Bpf
+        }
+
+        fn read(&mut self) -> Result<Reading, Error> {
+            Ok(Reading { at_ns: read_monotonic().as_nanos() as u64, ..Reading::default() })
+        }
+
+        fn drop_receives(&mut self) -> bool {
+            std::mem::replace(&mut self.counts_receives, false)
+        }
+    }
+
+    fn after_spans(budget: f64, spans: u64) -> BudgetedSource {
+        let mut source = BudgetedSource::new(Box::new(Cheap { counts_receives: true }), None, budget);
+        for span in 1..=spans {
+            // What this test itself takes is the cost.
+            let until = read_own_cpu_time() + std::time::Duration::from_millis(2);
+            while read_own_cpu_time() < until {}
+            source.keep_within(source.begin_ns + span * SPAN_NS).unwrap();
+        }
+        source
+    }
+
+    #[test]
+    fn above_the_budget_receives_go_first_and_once_is_an_accident() {
+        assert!(after_spans(0.0, 1).reductions().is_empty());
+        let reduced = after_spans(0.0, 2);
+        let reductions = reduced.reductions();
+        assert_eq!((reductions.len(), reductions[0].given_up), (1, GivenUp::Receives));
+        assert_eq!(reductions[0].after_ns, 2 * SPAN_NS);
+        assert!(reductions[0].share > 0.0 && reductions[0].budget == 0.0);
+        // Without a server on this host there is nothing else to look at.
+        assert_eq!(after_spans(0.0, 6).reductions().len(), 1);
+        assert!(after_spans(1e9, 4).reductions().is_empty());
+    }
+}

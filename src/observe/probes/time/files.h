@@ -1,0 +1,332 @@
+// What processes ask of files: calls that they sleep in, and what they write. files.rs has the same layout.
+//
+// A call is seen when its process goes to sleep within a wait event of the class IO: the registers with which it came into the
+// kernel say which call it is, and of which descriptor. So no call is stopped at, whoever makes it, and every file system is seen. A
+// call that does not sleep is not seen, nor what it did before it slept first.
+
+#pragma once
+
+#include "../kernel.h"
+#include "../statistic.h"
+
+struct qstr {
+    const unsigned char *name;
+} CORE;
+struct dentry {
+    struct dentry *d_parent;
+    struct qstr d_name;
+} CORE;
+struct path {
+    struct dentry *dentry;
+} CORE;
+struct super_block {
+    u32 s_dev;
+} CORE;
+struct inode {
+    struct super_block *i_sb;
+    u64 i_ino;
+    u32 i_generation;
+} CORE;
+struct file {
+    struct path f_path;
+    struct inode *f_inode;
+} CORE;
+struct fdtable {
+    u32 max_fds;
+    struct file **fd;
+} CORE;
+struct files_struct {
+    struct fdtable *fdt;
+} CORE;
+struct kiocb {
+    struct file *ki_filp;
+} CORE;
+struct iov_iter {
+    u64 count;
+} CORE;
+// Of x86-64. Elsewhere there are no such members, and no call is seen.
+struct pt_regs {
+    u64 di;
+    u64 orig_ax;
+} CORE;
+
+// PostgreSQL's class of wait events in which files are read and written.
+#define IO_EVENTS 0x0a
+#define FILES 16384
+// Names of a file and of the directories above it, and how much of each is kept.
+#define NAMES 4
+#define NAME_BYTES 32
+
+enum call_kind { NO_CALL, SYNC, FLUSH, WRITE };
+enum file_class { OTHER_FILE, WAL_FILE, TEMPORARY_FILE, FILE_CLASSES };
+
+struct file_key {
+    u32 device;
+    // A file that takes the number of one that was deleted has another.
+    u32 generation;
+    u64 inode;
+};
+
+// A call that a process sleeps in, or slept in last.
+struct call {
+    // When it slept first, and came back last.
+    u64 since;
+    u64 until;
+    u32 number;
+    u32 descriptor;
+    // How often its process had written by then: two calls of the same kind differ in it.
+    u64 written;
+    struct file_key file;
+    // Since the file's last sync, by all processes, when it began.
+    u64 writes;
+    u64 bytes;
+};
+
+struct known_file {
+    struct statistic syncs;
+    u64 file_class;
+    u64 writes;
+    u64 bytes;
+    u64 unsynced_writes;
+    u64 unsynced_bytes;
+    // Flushes, and writes that had to sleep.
+    u64 sleeps;
+    u64 slept;
+    // Who wrote last, and in which call.
+    u64 last_write;
+    char names[NAMES][NAME_BYTES];
+};
+
+// What is told of a call that was slow.
+struct slow_call {
+    u64 since;
+    u64 until;
+    struct file_key file;
+    u64 writes;
+    u64 bytes;
+    u32 pid;
+    u32 number;
+};
+
+struct written {
+    u64 writes;
+    u64 bytes;
+};
+
+struct {
+    __uint(type, MAP_HASH);
+    __uint(max_entries, FILES);
+    __type(key, struct file_key);
+    __type(value, struct known_file);
+} files SEC(".maps");
+
+// Zeros, which a file begins with.
+struct {
+    __uint(type, MAP_ARRAY);
+    __uint(max_entries, 1);
+    __type(key, u32);
+    __type(value, struct known_file);
+} new_file SEC(".maps");
+
+struct {
+    __uint(type, MAP_RING);
+    __uint(max_entries, 1 << 18);
+} slow_calls SEC(".maps");
+
+// By the classes of files.
+struct {
+    __uint(type, MAP_ARRAY);
+    __uint(max_entries, FILE_CLASSES);
+    __type(key, u32);
+    __type(value, struct written);
+} written SEC(".maps");
+
+// A call that is shorter is counted and not told.
+const volatile u64 slow_call_ns = 10000000;
+
+// arch/x86/entry/syscalls/syscall_64.tbl
+INLINE u32 kind_of(u32 number)
+{
+    switch (number) {
+    case 74: // fsync
+    case 75: // fdatasync
+        return SYNC;
+    case 277: // sync_file_range
+        return FLUSH;
+    case 1: // write
+    case 18: // pwrite64
+    case 20: // writev
+    case 285: // fallocate
+    case 296: // pwritev
+    case 328: // pwritev2
+        return WRITE;
+    }
+    return NO_CALL;
+}
+
+INLINE struct file *file_of(struct task_struct *task, u64 descriptor)
+{
+    struct fdtable *table = task->files->fdt;
+    struct file *file = 0;
+    if (descriptor < table->max_fds)
+        bpf_probe_read_kernel(&file, sizeof(file), table->fd + descriptor);
+    return file;
+}
+
+INLINE void read_key(struct inode *inode, struct file_key *key)
+{
+    struct super_block *file_system = 0;
+    READ(key->inode, inode->i_ino);
+    READ(key->generation, inode->i_generation);
+    READ(file_system, inode->i_sb);
+    READ(key->device, file_system->s_dev);
+}
+
+INLINE u32 class_of(struct known_file *file)
+{
+    const char *own = file->names[0], *parent = file->names[1];
+    // pgsql_tmp, and the directories below it.
+    if (parent[0] == 'p' && parent[2] == 's' && parent[5] == '_' && parent[6] == 't' && parent[8] == 'p')
+        return TEMPORARY_FILE;
+    // 000000010000000000000001: no other file has so long a name.
+    return own[23] && !own[24] && own[23] != '.' ? WAL_FILE : OTHER_FILE;
+}
+
+INLINE void read_names(struct known_file *known, struct file *file, u32 count)
+{
+    struct dentry *dentry = 0;
+    READ(dentry, file->f_path.dentry);
+    for (u32 at = 0; at < count; at++) {
+        const unsigned char *name = 0;
+        READ(name, dentry->d_name.name);
+        bpf_probe_read_kernel_str(known->names[at], NAME_BYTES, name);
+        READ(dentry, dentry->d_parent);
+    }
+}
+
+// What is known of a file from now on.
+INLINE struct known_file *make_file(struct file_key *key, struct file *file)
+{
+    u32 zero = 0;
+    struct known_file *known = bpf_map_lookup_elem(&new_file, &zero);
+    if (!known)
+        return 0;
+    bpf_map_update_elem(&files, key, known, NOEXIST);
+    known = bpf_map_lookup_elem(&files, key);
+    if (!known) {
+        count_lost(LOST_FILES);
+        return 0;
+    }
+    read_names(known, file, NAMES);
+    known->file_class = class_of(known);
+    return known;
+}
+
+INLINE void begin_call(struct call *call, struct task_struct *task, u32 kind, u64 now)
+{
+    struct file *file = file_of(task, call->descriptor);
+    struct inode *inode = 0;
+    struct file_key key = {};
+    READ(inode, file->f_inode);
+    read_key(inode, &key);
+    struct known_file *known = bpf_map_lookup_elem(&files, &key);
+    if (!known)
+        known = make_file(&key, file);
+    else if (known->file_class == WAL_FILE)
+        // A segment that was recycled has another name.
+        read_names(known, file, 1);
+    call->since = now;
+    call->until = now;
+    call->file = key;
+    call->writes = known ? known->unsynced_writes : 0;
+    call->bytes = known ? known->unsynced_bytes : 0;
+    if (known && kind == SYNC) {
+        known->unsynced_writes = 0;
+        known->unsynced_bytes = 0;
+    }
+}
+
+INLINE void end_call(struct call *call, u32 pid)
+{
+    struct file_key key = call->file;
+    u64 length = call->until - call->since;
+    struct known_file *known = bpf_map_lookup_elem(&files, &key);
+    if (known && kind_of(call->number) == SYNC) {
+        __sync_fetch_and_add(&known->syncs.total, length);
+        count_length(&known->syncs, length);
+    } else if (known) {
+        __sync_fetch_and_add(&known->sleeps, 1);
+        __sync_fetch_and_add(&known->slept, length);
+    }
+    if (length >= slow_call_ns) {
+        struct slow_call slow = {
+            .since = call->since,
+            .until = call->until,
+            .file = key,
+            .writes = call->writes,
+            .bytes = call->bytes,
+            .pid = pid,
+            .number = call->number,
+        };
+        if (bpf_ringbuf_output(&slow_calls, &slow, sizeof(slow), 0))
+            count_lost(LOST_CALLS);
+    }
+    call->since = 0;
+}
+
+// The process goes to sleep. Whether it is within a call from now on, begun now or before.
+INLINE int is_in_call(struct call *call, int was_in_call, struct task_struct *task, u32 event, u64 now)
+{
+    struct pt_regs *registers = bpf_task_pt_regs(task);
+    u32 kind = NO_CALL;
+    if (event >> 24 == IO_EVENTS && EXISTS(registers->orig_ax))
+        kind = kind_of((u32)registers->orig_ax);
+    if (kind) {
+        u32 number = (u32)registers->orig_ax, descriptor = (u32)registers->di;
+        u64 written = task->ioac.syscw;
+        if (was_in_call) {
+            if (call->number == number && call->descriptor == descriptor && call->written == written)
+                return 1;
+            end_call(call, task->pid);
+        }
+        call->number = number;
+        call->descriptor = descriptor;
+        call->written = written;
+        begin_call(call, task, kind, now);
+        return 1;
+    }
+    if (was_in_call)
+        end_call(call, task->pid);
+    return 0;
+}
+
+// A process that is followed has written to a file, in one piece of perhaps several.
+INLINE void count_write(struct inode *inode, u64 bytes)
+{
+    struct task_struct *task = bpf_get_current_task_btf();
+    struct file_key key = {};
+    read_key(inode, &key);
+    struct known_file *known = bpf_map_lookup_elem(&files, &key);
+    if (!known) {
+        struct pt_regs *registers = bpf_task_pt_regs(task);
+        struct file *file = EXISTS(registers->di) ? file_of(task, (u32)registers->di) : 0;
+        struct inode *found = 0;
+        READ(found, file->f_inode);
+        known = make_file(&key, found == inode ? file : 0);
+        if (!known)
+            return;
+    }
+    // The pieces of one call are one write.
+    u64 call = (u64)task->pid << 32 | (u32)task->ioac.syscw;
+    u32 is_new = known->last_write != call, file_class = known->file_class;
+    known->last_write = call;
+    __sync_fetch_and_add(&known->writes, is_new);
+    __sync_fetch_and_add(&known->bytes, bytes);
+    __sync_fetch_and_add(&known->unsynced_writes, is_new);
+    __sync_fetch_and_add(&known->unsynced_bytes, bytes);
+    struct written *sum = bpf_map_lookup_elem(&written, &file_class);
+    if (sum) {
+        __sync_fetch_and_add(&sum->writes, is_new);
+        __sync_fetch_and_add(&sum->bytes, bytes);
+    }
+}

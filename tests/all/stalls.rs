@@ -1,0 +1,147 @@
+//! What `pgthaw waits` says of files and stalls, and what it gives up above its budget.
+
+use std::fs;
+use std::time::Duration;
+
+use pgthaw::observe::time::{FileTimes, TimeSource as _};
+use pgthaw::observe::{ProbeOptions, TimeProbe};
+use serde_json::Value;
+
+use crate::kills::strace;
+use crate::servers::{self, TestServer};
+use crate::waits::can_probe;
+
+/// What pgthaw tells of the time in which a shell runs this.
+fn watch(server: &TestServer, options: &[&str], script: &str) -> Value {
+    let command = ["--", "bash", "-c", script];
+    server.pgthaw(&[&["waits", "--json", "--budget", "100"], options, &command].concat()).ok().json()
+}
+
+fn program(server: &TestServer, name: &str) -> String {
+    server.command_of(name).get_program().to_str().unwrap().to_owned()
+}
+
+fn postmaster_pid(server: &TestServer) -> u32 {
+    let text = fs::read_to_string(server.data_directory().join("postmaster.pid")).unwrap();
+    text.lines().next().unwrap().trim().parse().unwrap()
+}
+
+test_every_version! {
+    fn a_slow_sync_has_its_file_its_relation_and_its_writes(version) {
+        if !can_probe() || !strace::is_here() {
+            return;
+        }
+        let server = servers::start(version, &[("fsync", "on"), ("bgwriter_lru_maxpages", "0")]);
+        server.psql("CREATE TABLE t AS SELECT generate_series(1, 10000) AS id");
+        server.psql("CHECKPOINT");
+        server.psql("UPDATE t SET id = id + 1");
+        let path = server.psql("SELECT pg_relation_filepath('t')");
+        // Newer versions make a file longer than what they need at the moment.
+        let blocks: u64 = server.psql("SELECT max((ctid::text::point)[0])::int + 1 FROM t").parse().unwrap();
+        let checkpointer = server.psql("SELECT pid FROM pg_stat_activity WHERE backend_type = 'checkpointer'");
+        // Each of its syncs takes four tenths of a second more.
+        let script = format!(
+            "strace -qq -o /dev/null -p {checkpointer} -e trace=fsync,fdatasync -e inject=fsync,fdatasync:delay_enter=400000 & \
+             sleep 1; {} -Xqc CHECKPOINT -d postgres; kill $!; wait",
+            program(&server, "psql")
+        );
+        let report = watch(&server, &["--source", "bpf"], &script);
+        let files = report["files"].as_array().unwrap();
+        let named: Vec<&Value> = files.iter().filter(|file| file["path"] == path.as_str()).collect();
+        assert_eq!(named.len(), 1, "{files:#?}");
+        let file = named[0];
+        assert_eq!((&file["relation"], &file["kind"], &file["syncs"]["count"]), (&"t".into(), &"relation".into(), &1.into()));
+        let longest = file["syncs"]["max_ns"].as_u64().unwrap();
+        assert!((400_000_000..2_000_000_000).contains(&longest), "{longest}");
+        assert_eq!(file["written"]["writes"], blocks, "each block is a write, in however many pieces: {file}");
+        assert_eq!(file["written"]["bytes"], blocks * 8192);
+        assert_eq!(file["unsynced"]["writes"], 0);
+        // It is the server's own event too.
+        let events = report["statistics"].as_array().unwrap().iter();
+        let sync = events.clone().find(|one| one["name"] == "checkpointer::IO::DataFileSync");
+        assert!(sync.is_some_and(|one| one["total_ns"].as_u64().unwrap() >= longest / 10 * 9), "{report}");
+        let log = files.iter().find(|file| file["kind"] == "wal");
+        assert!(log.is_some_and(|log| log["path"].as_str().unwrap().starts_with("pg_wal/")), "{files:#?}");
+    }
+}
+
+/// Calls of files that have ended.
+fn count_calls(files: &[FileTimes]) -> u64 {
+    files.iter().map(|file| file.syncs.count + file.sleeps.count).sum()
+}
+
+#[test]
+fn slow_calls_that_are_lost_are_counted_to_the_last_one() {
+    if !can_probe() {
+        return;
+    }
+    let server = servers::start_any(&[("fsync", "on")]);
+    server.psql("CREATE TABLE t (id int)");
+    // Every call that sleeps is a slow one, and a page has room for some sixty.
+    let options = ProbeOptions { slow_call: Duration::ZERO, slow_call_bytes: 4096 };
+    let mut probe = TimeProbe::open(postmaster_pid(&server), &options).unwrap();
+    let before = probe.files().unwrap();
+    assert_eq!(count_calls(&before), 0);
+    server.psql(&"INSERT INTO t VALUES (1);\n".repeat(400));
+    let mut told = 0;
+    // The server may still have something to write: what is compared belongs to one moment.
+    for _ in 0..100 {
+        let counted = count_calls(&probe.files().unwrap());
+        let reading = probe.read().unwrap();
+        told += reading.slow_calls.len() as u64;
+        assert!(reading.slow_calls.iter().all(|call| call.end_ns.is_some()));
+        if counted == count_calls(&probe.files().unwrap()) {
+            assert_eq!(told + reading.lost_calls, counted);
+            assert!(counted >= 400, "each of the commits waited for its disk: {counted}");
+            assert!(reading.lost_calls > 0 && told >= 50, "{told} told, {} lost", reading.lost_calls);
+            return;
+        }
+    }
+    panic!("the server never came to rest");
+}
+
+#[test]
+fn a_lock_that_stops_the_others_is_told_with_its_holder() {
+    if !can_probe() {
+        return;
+    }
+    let server = servers::start_any(&[]);
+    let pgbench = program(&server, "pgbench");
+    let made = server.command_of("pgbench").args(["-i", "-q", "postgres"]).output().unwrap();
+    assert!(made.status.success(), "{made:?}");
+    let script = format!(
+        "{pgbench} -n -c 4 -T 14 postgres >/dev/null 2>&1 & sleep 6; \
+         {} -Xqd postgres -c 'BEGIN; LOCK TABLE pgbench_branches; SELECT pg_sleep(4); COMMIT' >/dev/null; wait",
+        program(&server, "psql")
+    );
+    let report = watch(&server, &["--source", "bpf"], &script);
+    let stalls = report["stalls"].as_array().unwrap();
+    let locks: Vec<&Value> = stalls.iter().filter(|stall| stall["kind"] == "lock").collect();
+    assert!(!locks.is_empty(), "{stalls:#?}");
+    let (sentence, length) = (locks[0]["sentence"].as_str().unwrap(), locks[0]["length_ns"].as_u64().unwrap());
+    assert!(sentence.contains("LOCK TABLE pgbench_branches") && sentence.contains("holds a lock"), "{sentence}");
+    assert!(sentence.contains("backends waited in Lock:relation behind it"), "{sentence}");
+    assert!(length >= 3_000_000_000, "{sentence}");
+}
+
+#[test]
+fn above_the_budget_less_is_looked_at_and_that_is_told() {
+    if !can_probe() {
+        return;
+    }
+    let server = servers::start_any(&[]);
+    let of =
+        |options: &[&str]| server.pgthaw(&[&["waits", "--source", "bpf", "--seconds", "7"], options].concat()).ok();
+    let report = of(&["--budget", "0", "--json"]).json();
+    let given_up: Vec<&Value> = report["reductions"].as_array().unwrap().iter().map(|one| &one["given_up"]).collect();
+    assert_eq!(given_up, ["receives", "programs"]);
+    let first = &report["reductions"][0];
+    assert!(first["share"].as_f64() > Some(0.0) && first["budget"] == 0.0, "{first}");
+    // What was seen by then is not lost.
+    assert_eq!(report["source"], "memory");
+    assert!(report["cost"]["kernel"]["programs"][0]["runs"].as_u64() > Some(0), "{report}");
+    assert!((0.9..=1.1).contains(&report["explained"].as_f64().unwrap()), "{report}");
+    let text = of(&["--budget", "0"]).stdout;
+    assert!(text.contains("over the budget of 0.00 %") && text.contains("commands are counted no more"), "{text}");
+    server.pgthaw(&["waits", "--budget", "101"]).ends_with(2);
+}
