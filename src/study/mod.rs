@@ -53,4 +53,4 @@ pub use sweep::{
     compute_worst_second, empty_trial, forecast_warm_seconds, image_bytes, needed_bytes_on, parse_checkpoints,
     parse_sweep, part_image_bytes, plan_sweep, plan_turns, read_import, read_sweep, render_digest, tells_of_trial,
 };
-pub use time::{RefusedTime, TimeFigures, TimeProgram, TimeStatistic, TimeUse, TrialTime};
+pub use time::{ACCOUNT_DEAR, RefusedTime, TimeFigures, TimeProgram, TimeStatistic, TimeUse, TrialTime};

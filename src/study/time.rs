@@ -4,6 +4,9 @@
 
 use serde::{Deserialize, Serialize};
 
+/// An account that takes a larger share of all processors than this disturbs what it tells of.
+pub const ACCOUNT_DEAR: f64 = 0.02;
+
 /// What client backends did with their time, and what of the server's background processes is worth telling beside it. pgthaw's own
 /// backends are in neither. Of a second it is per second, so that seconds are backends in the mean; else it is of the whole span.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -62,6 +65,9 @@ pub struct TimeFigures {
     /// The second that was explained least, and the one that was explained most.
     pub explained_ratio_min: Option<f64>,
     pub explained_ratio_max: Option<f64>,
+    /// It was ended before the trial was over, for it took more of the processors than it may.
+    #[serde(default)]
+    pub is_cut_short: bool,
 }
 
 /// Where the time of the server went in a trial.
@@ -235,6 +241,7 @@ impl TimeFigures {
             total: TimeUse { explained_ratio: mean(|one| one.total.explained_ratio), ..sum.scale(share) },
             explained_ratio_min: alike.iter().filter_map(|one| one.explained_ratio_min).reduce(f64::min),
             explained_ratio_max: alike.iter().filter_map(|one| one.explained_ratio_max).reduce(f64::max),
+            is_cut_short: alike.iter().any(|one| one.is_cut_short),
         })
     }
 }
@@ -272,12 +279,14 @@ mod tests {
             },
             explained_ratio_min: Some(least),
             explained_ratio_max: Some(1.0),
+            is_cut_short: source == "sql",
         };
         let (one, two, other) = (of("bpf", 4.0, 0.9), of("bpf", 6.0, 1.0), of("sql", 100.0, 0.5));
         let mean = TimeFigures::mean(&[&one, &two, &other]).unwrap();
         assert_eq!((mean.total.running_seconds, mean.processors_used(), mean.reading_seconds()), (5.0, 0.5, 10.0));
         assert_eq!((mean.total.explained_ratio, mean.explained_ratio_min), (Some(0.95), Some(0.9)));
         assert_eq!((mean.processors_if_nothing_else(), mean.is_exact()), (3.0, false));
+        assert!(!mean.is_cut_short);
         assert_eq!(TimeFigures::mean(&[]), None);
     }
 }

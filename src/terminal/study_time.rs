@@ -174,6 +174,9 @@ fn notes(points: &[TimedPoint], processors: u32) -> Vec<String> {
     }
     notes.push(UPDATES.to_owned());
     notes.push(READ.to_owned());
+    if points.iter().any(|one| one.time.is_cut_short) {
+        notes.push(CUT_SHORT.to_owned());
+    }
     let estimated = points.iter().any(|one| !one.time.is_exact());
     if estimated {
         notes.push("some times are estimates of looks, in which running and ready are one, and nothing is counted: docs/waits.md".to_owned());
@@ -186,3 +189,6 @@ const UPDATES: &str = "UPDATES are reports of client backends to pg_stat_activit
 
 const READ: &str = "READ is from the end of one command to the receipt of the next, HANDLED from there to its end; EXPLAINED is both by \
                     the number of users";
+
+const CUT_SHORT: &str = "some trials have an account of their first seconds alone, for it took more than 2 % of all processors: time = true in the \
+                         study file lets it go on";

@@ -22,7 +22,7 @@ fn assert_closed(time: &Value) {
 #[test]
 fn a_trial_accounts_for_the_time_of_its_server() {
     let (home, place) = (Home::new(), Place::new());
-    let study = "repeats = 1\n[points]\nclients = [1, 2]\nseconds = 4\nscript = 'tpcb-like'\n";
+    let study = "repeats = 1\ntime = true\n[points]\nclients = [1, 2]\nseconds = 4\nscript = 'tpcb-like'\n";
     let path = spec(&home, study);
     let printed = Output::from(sweep(&place, &home, 15, path.to_str().unwrap(), &["--json"]).output().unwrap()).ok();
     let printed = printed.json();

@@ -383,6 +383,7 @@ fn make_time(seconds: u32, clients: f64) -> TrialTime {
             total,
             explained_ratio_min: Some(0.985),
             explained_ratio_max: Some(0.992),
+            is_cut_short: false,
         },
         processes: clients as u32 + 9,
         statistics: vec![

@@ -1445,6 +1445,10 @@ length_seconds: number,
  */
 explained_ratio_min: number | null, explained_ratio_max: number | null, 
 /**
+ * It was ended before the trial was over, for it took more of the processors than it may.
+ */
+is_cut_short: boolean, 
+/**
  * That client backends lived, by a clock outside. The kinds below add up to it.
  */
 lived_seconds: number, 
@@ -1669,6 +1673,10 @@ length_seconds: number,
  * The second that was explained least, and the one that was explained most.
  */
 explained_ratio_min: number | null, explained_ratio_max: number | null, 
+/**
+ * It was ended before the trial was over, for it took more of the processors than it may.
+ */
+is_cut_short: boolean, 
 /**
  * That client backends lived, by a clock outside. The kinds below add up to it.
  */

@@ -24,10 +24,10 @@ use crate::observe::{Cadence, WaitSampler, open_local_source};
 use crate::postgres::pgbench::{Length, Script};
 use crate::postgres::{self, Server, ServerStatistics, apply_no_session_limits, read_backend_pid};
 use crate::study::{
-    Brought, DatabaseKey, Disk, Events, Exceeded, Finding, FreshCopy, GeneratorCalibration, Job, Machine, Measured,
-    Point, RelationResidency, ResidencyStrip, Sample, Seen, StartAsked, StartState, Strategy, Sweep, SweepTrial, Turn,
-    Until, WaitSample, Waits, Warming, WarmingFigures, compute_bound_seconds, compute_samples, compute_worst_second,
-    empty_trial, parse_checkpoints, tells_of_trial, texts_of,
+    ACCOUNT_DEAR, Brought, DatabaseKey, Disk, Events, Exceeded, Finding, FreshCopy, GeneratorCalibration, Job, Machine,
+    Measured, Point, RelationResidency, ResidencyStrip, Sample, Seen, StartAsked, StartState, Strategy, Sweep,
+    SweepTrial, Turn, Until, WaitSample, Waits, Warming, WarmingFigures, compute_bound_seconds, compute_samples,
+    compute_worst_second, empty_trial, parse_checkpoints, tells_of_trial, texts_of,
 };
 use crate::units::Bytes;
 use crate::verdict::{
@@ -141,7 +141,7 @@ impl TrialSetup<'_> {
         let started = Begun { state, findings, command, file_systems, fresh_copy, tables, strips };
         let (server, mut observer) = connect(lab).await?;
         let observer_pid = read_backend_pid(&mut observer).await?;
-        let time = self.sweep.time.then(|| open_time(lab, observer_pid, server.facts.version_num)).transpose()?;
+        let time = self.open_time(lab, observer_pid, server.facts.version_num)?;
         let looks = WaitSampler::start(observer);
         let entrants = Entrants {
             generator: running_load.generator(),
@@ -169,6 +169,32 @@ impl TrialSetup<'_> {
         let log = lab.cluster().log_since(before.log_bytes, tells_of_trial)?;
         let tables = read_tables(lab).await?;
         Ok(Measurement { started, measured, figures, waits, before, after, tables, log, strips })
+    }
+
+    /// Accounts for the time of the server's processes, from the most exact source that can be had: it is opened in its own thread.
+    fn open_time(&self, lab: &Lab, observer_pid: u32, version_num: u32) -> Result<Option<TimeSampler>, Error> {
+        if self.sweep.time == Some(false) {
+            return Ok(None);
+        }
+        let postmaster_pid = lab.postmaster_pid();
+        let (runtime, options) = (Handle::current(), lab.connect_options(CONTROL_DATABASE));
+        let open = move || {
+            let (source, refused) = open_local_source(None, Some(postmaster_pid))?;
+            let looks = async {
+                let server = Server::connect(&options).await?;
+                let mut connection = server.connect_to(&server.database).await?;
+                apply_no_session_limits(&mut connection).await?;
+                SqlLooks::start(connection).await
+            };
+            let source = match source {
+                Some(source) => source,
+                None => Box::new(runtime.block_on(looks)?),
+            };
+            Ok((source, refused))
+        };
+        let budget = self.sweep.time.is_none().then(|| ACCOUNT_DEAR * f64::from(self.machine.cores));
+        let server = TimedServer { postmaster_pid, observer_pid: Some(observer_pid), version_num, budget };
+        Ok(Some(TimeSampler::open(server, open)?))
     }
 
     /// Of a trial without a load.
@@ -323,28 +349,6 @@ impl TrialSetup<'_> {
         };
         meant.map(|(cache, _)| (*cache, size(*cache))).collect()
     }
-}
-
-/// Accounts for the time of the server's processes, from the most exact source that can be had: it is opened in its own thread.
-fn open_time(lab: &Lab, observer_pid: u32, version_num: u32) -> Result<TimeSampler, Error> {
-    let postmaster_pid = lab.postmaster_pid();
-    let (runtime, options) = (Handle::current(), lab.connect_options(CONTROL_DATABASE));
-    let open = move || {
-        let (source, refused) = open_local_source(None, Some(postmaster_pid))?;
-        let looks = async {
-            let server = Server::connect(&options).await?;
-            let mut connection = server.connect_to(&server.database).await?;
-            apply_no_session_limits(&mut connection).await?;
-            SqlLooks::start(connection).await
-        };
-        let source = match source {
-            Some(source) => source,
-            None => Box::new(runtime.block_on(looks)?),
-        };
-        Ok((source, refused))
-    };
-    let server = TimedServer { postmaster_pid, observer_pid: Some(observer_pid), version_num };
-    Ok(TimeSampler::open(server, open)?)
 }
 
 /// How long a trial took that ends by its transactions. One with few of them may be over within a second, and begin late in one:

@@ -30,6 +30,8 @@ pub struct TimedServer {
     pub observer_pid: Option<u32>,
     /// `server_version_num`.
     pub version_num: u32,
+    /// Processors that the looking may take; `None`: as many as it does.
+    pub budget: Option<f64>,
 }
 
 /// What was found, second by second.
@@ -50,6 +52,9 @@ impl TimeSamples {
         }
     }
 }
+
+/// So many seconds have to be above the budget, one after the other, until the looking ends.
+const SECONDS_ABOVE: u32 = 3;
 
 /// When to look, from when on and for how many seconds.
 type Schedule = (Duration, u32);
@@ -128,8 +133,8 @@ impl Looker {
         let mut total = TimeUse::default();
         let mut explained: Vec<f64> = Vec::new();
         let mut second = read_monotonic().saturating_sub(start).as_secs() as u32 + 1;
-        let mut is_whole = true;
-        while is_whole && second <= seconds {
+        let (mut is_whole, mut above) = (true, 0);
+        while is_whole && second <= seconds && above < SECONDS_ABOVE {
             is_whole = self.wait(start, start + Duration::from_secs(second.into()), stopped);
             let Ok(reading) = self.source.read() else { break };
             self.learn(&reading.processes);
@@ -148,7 +153,10 @@ impl Looker {
             if is_whole {
                 explained.extend(used.explained_ratio);
                 let per_second = 1e9 / within.length_ns().max(1) as f64;
-                found.seconds.insert(second, (used.scale(per_second), compute_waited(&within, per_second)));
+                let used = used.scale(per_second);
+                let is_above = self.server.budget.is_some_and(|budget| used.cost_seconds > budget);
+                above = if is_above { above + 1 } else { 0 };
+                found.seconds.insert(second, (used, compute_waited(&within, per_second)));
             }
             (before, cost, cpu) = (reading, cost_now, cpu_now);
             second = (read_monotonic().saturating_sub(start).as_secs() as u32).max(second) + 1;
@@ -161,6 +169,7 @@ impl Looker {
             total,
             explained_ratio_min: explained.iter().copied().reduce(f64::min),
             explained_ratio_max: explained.iter().copied().reduce(f64::max),
+            is_cut_short: above == SECONDS_ABOVE,
         };
         let own_cpu = cpu - cpu_at_start;
         found.trial = (whole.length_ns() > 0)

@@ -81,9 +81,9 @@ pub struct Sweep {
     /// Is what the script reads in one trial from a cold start wanted, of each script on its own, and nothing else?
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub is_script_wanted: bool,
-    /// Is the time of the server's processes accounted for in each trial?
-    #[serde(skip_serializing_if = "bool::clone")]
-    pub time: bool,
+    /// Is the time of the server's processes accounted for in each trial? `None`: while that takes little.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub time: Option<bool>,
     /// Memory of the server in every trial, shared memory and page cache included; `None`: as the points say.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub memory: Option<Bytes>,
@@ -217,7 +217,7 @@ pub fn parse_sweep(text: &str, directory: &Path, is_twice: bool) -> Result<Sweep
         until,
         wanted_seconds: raw.wanted_seconds.as_ref().map(|value| read_wanted_seconds(value, until)).transpose()?,
         is_script_wanted: read_wanted(raw.wanted.as_deref(), &axes, until)?,
-        time: raw.time.unwrap_or(true),
+        time: raw.time,
         memory: read_memory(raw.memory.as_deref(), raw.points.memory.is_some())?,
         fresh_copy: raw.fresh_copy,
         generators: raw.generators.as_ref().map(read_generators).transpose()?,

@@ -56,6 +56,7 @@ export function timeOfTrial({ time }: SweepTrial): HTMLElement | null {
     ["from", SOURCES[time.source] ?? time.source],
     ...time.refused.map(({ source, reason }): [string, string] => [`not from ${source}`, reason]),
     ["explained", `${share(time.explained_ratio)} of the lives of ${count(time.processes)} processes, ${share(time.explained_ratio_min)} to ${share(time.explained_ratio_max)} of a second`],
+    ...(time.is_cut_short ? [["ended before the trial", "it took more than 2 % of all processors: time = true in the study file lets it go on"] as [string, string]] : []),
     ["with an event that could not be read", seconds(time.unknown_seconds)],
     ["processes not followed", count(time.lost_processes)],
     ["processor time of the account itself", `${seconds(time.cost_seconds)}${runs > 0 ? `, of it in the kernel ${seconds(kernel / 1e9)} in ${count(runs)} runs (${count(kernel / runs)} ns each)` : ""}`],

@@ -7,8 +7,9 @@ use super::generator::{GeneratorSigns, find_saturation};
 use crate::model::{Judgement, Verdict, compute_median};
 use crate::postgres::Wait;
 use crate::study::{
-    AUTOVACUUM, DeviceUse, Disk, Exceeded, Finding, GeneratorCalibration, Measured, MeasurementVerdict, OsSample,
-    Others, Point, RESIDENT_SHARE, Sample, StartAsked, SweepTrial, TrialGenerator, Warming, forecast_warm_seconds,
+    ACCOUNT_DEAR, AUTOVACUUM, DeviceUse, Disk, Exceeded, Finding, GeneratorCalibration, Measured, MeasurementVerdict,
+    OsSample, Others, Point, RESIDENT_SHARE, Sample, StartAsked, SweepTrial, TrialGenerator, Warming,
+    forecast_warm_seconds,
 };
 use crate::units::Bytes;
 use crate::verdict::others::find_others;
@@ -132,9 +133,6 @@ pub fn compute_trial_verdicts(trial: &SweepTrial, circumstances: Circumstances<'
     let findings = circumstances.start.into_iter().chain(unenforced).chain(found).chain(fitting);
     findings.map(MeasurementVerdict::from).collect()
 }
-
-/// An account of time that takes more of all processors than this is told.
-const ACCOUNT_DEAR: f64 = 0.02;
 
 /// By so much the clocks of an account and of a machine may differ.
 const ACCOUNT_CLOSED: f64 = 1.02;
