@@ -81,9 +81,7 @@ pub async fn run(arguments: WaitsArguments, output: OutputArguments) -> anyhow::
         processors: count_cores(),
     };
     let watched = watch.finish(&mut source).await?;
-    if !watched.answered {
-        remarks.push("the server did not answer any more before the end".into());
-    }
+    remarks.extend((!watched.answered).then(|| "the server did not answer any more before the end".to_owned()));
     tell(TimeReport::new(watched, &source, arguments.by, refused, cost, remarks), output)?;
     Ok(status)
 }
