@@ -4,6 +4,7 @@
 
 #pragma once
 
+typedef unsigned char u8;
 typedef unsigned int u32;
 typedef unsigned long long u64;
 
@@ -23,7 +24,11 @@ static u64 (*const bpf_ktime_get_ns)(void) = (void *)5;
 static u64 (*const bpf_get_current_pid_tgid)(void) = (void *)14;
 static long (*const bpf_map_pop_elem)(void *map, void *value) = (void *)88;
 static long (*const bpf_probe_read_user)(void *to, u32 bytes, const void *from) = (void *)112;
-enum { MAP_HASH = 1, MAP_ARRAY = 2, MAP_QUEUE = 22, MMAPABLE = 1 << 10, ANY = 0 };
+static long (*const bpf_ringbuf_output)(void *ring, void *data, u64 bytes, u64 flags) = (void *)130;
+static void *(*const bpf_ringbuf_reserve)(void *ring, u64 bytes, u64 flags) = (void *)131;
+static void (*const bpf_ringbuf_submit)(void *data, u64 flags) = (void *)132;
+enum { MAP_HASH = 1, MAP_ARRAY = 2, MAP_QUEUE = 22, MAP_RINGBUF = 27, MMAPABLE = 1 << 10, ANY = 0, NOEXIST = 1 };
+enum { NO_WAKEUP = 1, FORCE_WAKEUP = 2 };
 
 // Dual, for helpers that the kernel gives to the GPL alone.
 char _license[] SEC("license") = "Dual MIT/GPL";

@@ -8,17 +8,17 @@ use std::fmt;
 use std::os::fd::{AsFd as _, OwnedFd};
 
 use aya::maps::{Array, HashMap, Map, MapData, Queue};
-use aya::programs::BtfTracePoint;
 use aya::sys::{Stats, enable_stats};
-use aya::{Btf, Ebpf, EbpfLoader};
+use aya::{Ebpf, EbpfLoader};
 
 use self::slot::{First, SLOT_WORDS, SLOTS, STARTED, new_slot, parse_slot};
-use crate::linux::process::{has_kernel_pids, read_activity, read_children, read_start_ticks};
+use crate::linux::process::{read_activity, read_children, read_start_ticks};
+use crate::linux::read_monotonic;
 use crate::linux::schedule::read_task_time;
 use crate::linux::shared_words::SharedWords;
-use crate::linux::{self, read_monotonic};
 use crate::observe::Error;
-use crate::observe::time::{EventWord, ProbeCost, ProgramCost, Reading, Tier, TimeSource};
+use crate::observe::probes::load::{REBUILD, attach, open_types, read_cost, refusal, refused, take_map};
+use crate::observe::time::{EventWord, ProbeCost, Reading, Tier, TimeSource};
 
 /// As the compiler wrote it, aligned as its parser wants it.
 static OBJECT: &[u8] = aya::include_bytes_aligned!(concat!(env!("OUT_DIR"), "/time.bpf.o"));
@@ -54,17 +54,8 @@ pub struct TimeProbe {
 impl TimeProbe {
     /// Follows the processes of this postmaster from now on.
     pub fn open(postmaster_pid: u32) -> Result<TimeProbe, Error> {
-        if !has_kernel_pids()? {
-            return Err(refusal(
-                "pgthaw is in a pid namespace of its own",
-                "run pgthaw on the host, not in a container",
-            ));
-        }
+        let btf = open_types()?;
         let event_word = EventWord::find(postmaster_pid)?;
-        let btf = Btf::from_sys_fs().map_err(|error| {
-            let kernel = "use a kernel built with CONFIG_DEBUG_INFO_BTF=y, as Debian's and Ubuntu's are";
-            refusal(&format!("the kernel does not describe its types: {}", tell(&error)), kernel)
-        })?;
         let mut ebpf = EbpfLoader::new()
             .btf(Some(&btf))
             .override_global("wait_event_pointer", &event_word.pointer, true)
@@ -91,21 +82,11 @@ impl TimeProbe {
         for index in 0..SLOTS as u32 {
             probe.unused.push(index, 0).map_err(refused)?;
         }
-        probe.attach(&btf)?;
+        PROGRAMS.into_iter().try_for_each(|(name, point)| attach(&mut probe.ebpf, name, point, &btf))?;
         for pid in read_children(postmaster_pid)?.into_iter().chain([postmaster_pid]) {
             probe.follow(pid)?;
         }
         Ok(probe)
-    }
-
-    fn attach(&mut self, btf: &Btf) -> Result<(), Error> {
-        for (name, tracepoint) in PROGRAMS {
-            let program = self.ebpf.program_mut(name).ok_or_else(|| refusal("a program is missing", REBUILD))?;
-            let program: &mut BtfTracePoint = program.try_into().map_err(refused)?;
-            program.load(tracepoint, btf).map_err(refused)?;
-            program.attach().map_err(refused)?;
-        }
-        Ok(())
     }
 
     /// Begins with a process that was there before. It has told no event then: what it does is read from the outside.
@@ -173,48 +154,8 @@ impl TimeSource for TimeProbe {
 
     fn cost(&self) -> Option<ProbeCost> {
         self.counts_cost.as_ref()?;
-        let cost = |(name, _): (&str, &str)| {
-            let program: &BtfTracePoint = self.ebpf.program(name)?.try_into().ok()?;
-            let info = program.info().ok()?;
-            let (runs, total_ns) = (info.run_count(), info.run_time().as_nanos() as u64);
-            Some(ProgramCost { name: name.to_owned(), runs, total_ns })
-        };
-        Some(ProbeCost { programs: PROGRAMS.into_iter().filter_map(cost).collect() })
+        Some(read_cost(&self.ebpf, PROGRAMS.into_iter().map(|(name, _)| name)))
     }
-}
-
-const REBUILD: &str = "build pgthaw again: its object file is not the one that belongs to it";
-
-fn take_map(ebpf: &mut Ebpf, name: &str) -> Result<Map, Error> {
-    ebpf.take_map(name).ok_or_else(|| refusal(&format!("the program has no map {name}"), REBUILD))
-}
-
-/// The kernel did not take the program.
-fn refused(error: impl std::error::Error) -> Error {
-    refusal(&tell(&error), "run pgthaw as root, or: setcap cap_bpf,cap_perfmon,cap_sys_ptrace+ep $(command -v pgthaw)")
-}
-
-fn refusal(reason: &str, remedy: &str) -> Error {
-    Error::Linux(linux::Error::Unavailable {
-        what: "a program in the kernel",
-        reason: reason.to_owned(),
-        remedy: remedy.to_owned(),
-    })
-}
-
-/// The error with what it comes from, one line.
-fn tell(error: &dyn std::error::Error) -> String {
-    let mut told = error.to_string();
-    let mut source = error.source();
-    while let Some(error) = source {
-        let more = error.to_string();
-        if !told.contains(&more) {
-            told = format!("{told}: {more}");
-        }
-        source = error.source();
-    }
-    // What the verifier says may be pages long.
-    told.lines().next().unwrap_or_default().to_owned()
 }
 
 #[cfg(test)]
