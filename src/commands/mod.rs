@@ -28,6 +28,7 @@ mod measured;
 mod output;
 mod predict;
 mod record;
+mod recorder;
 mod replay;
 mod report;
 mod restore;

@@ -3,22 +3,25 @@
 use std::ffi::OsString;
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::time::Duration;
+use std::sync::atomic::{AtomicU32, Ordering};
 
 use clap::Args;
 
-use super::job::{Job, JobEnd, describe_job, refuse};
+use super::job::{Job, JobEnd, refuse};
+use super::recorder::{RecordingAsked, SourceArguments, ask_sessions, begin, new_header, wait_for_end};
 use super::{ConnectionArguments, ExitStatus, OutputArguments, SnapshotsArguments, Target, read_current_map};
-use crate::cache::{Error, Map, check_label};
-use crate::linux::block_device::{Devices, read_block_device};
+use crate::cache::{Error, check_label};
 use crate::terminal;
-use crate::trace::{FilmHeader, FilmStore, FilmWriter, Own, Polling, Progress, Recorded, Recording};
+use crate::trace::{FilmStore, FilmWriter, Recorded, Wanted};
 
 /// Record which blocks a job touches, in order, as a film
 ///
-/// Runs a command, or waits some seconds, and looks at the page cache several times a second: which blocks of which relations came, and
-/// when. What was cached before is not seen, so record a cold job. What was in shared_buffers before is noted, and marked as not proven
-/// (with pg_buffercache). Whoever else reads at the same time is in the film too.
+/// Runs a command and has the kernel tell which blocks of which relations its server processes ask the page cache for, and when, those
+/// that were cached too; parallel workers belong to it. Or records some seconds, a backend, or sessions by their names. What
+/// shared_buffers had before is noted, and marked as not proven (with pg_buffercache).
+///
+/// Where the kernel takes no program from this user, the page cache is looked at several times a second: what was cached before is not
+/// seen then, so record a cold job, and whoever else reads at the same time is in the film too.
 ///
 /// The command's input, output, signals and exit status are its own; what pgthaw has to say goes to standard error. `pgthaw trace show`
 /// looks at the film, `pgthaw run --like NAME` uses it.
@@ -35,14 +38,44 @@ pub struct RecordArguments {
     #[arg(long, value_name = "NAME", conflicts_with = "output", help_heading = "Record")]
     name: Option<String>,
 
-    /// Record for so many seconds whatever runs, instead of a command
-    #[arg(long, value_name = "N", conflicts_with = "job", required_unless_present = "job", help_heading = "Record",
+    /// Record for so many seconds, instead of a command
+    #[arg(long, value_name = "N", conflicts_with = "job", help_heading = "Record",
+          required_unless_present_any = ["job", "backend", "application_name", "database"],
           value_parser = clap::value_parser!(u32).range(1..=86_400))]
     seconds: Option<u32>,
+
+    /// Record this server process and its parallel workers, until it ends or Ctrl-C
+    #[arg(long, visible_alias = "pid", value_name = "PID", conflicts_with = "job", help_heading = "Record")]
+    backend: Option<u32>,
+
+    /// Record the sessions that call themselves this, until Ctrl-C
+    #[arg(long, value_name = "NAME", conflicts_with_all = ["job", "backend"], help_heading = "Record")]
+    application_name: Option<String>,
+
+    /// Record the sessions that are connected to this database, until Ctrl-C
+    #[arg(long, value_name = "DB", conflicts_with_all = ["job", "backend"], help_heading = "Record")]
+    database: Option<String>,
+
+    #[command(flatten)]
+    source: SourceArguments,
 
     /// The command, behind `--`
     #[arg(last = true, value_name = "COMMAND")]
     job: Vec<OsString>,
+}
+
+impl RecordArguments {
+    /// Whose reads are wanted; `command` will be the command's pid.
+    async fn wanted(&self, target: &Target, command: &Arc<AtomicU32>) -> anyhow::Result<Wanted> {
+        let (application_name, database) = (self.application_name.clone(), self.database.clone());
+        Ok(match (&target.server, self.backend) {
+            _ if !self.job.is_empty() => Wanted::Command(Arc::clone(command)),
+            (_, Some(backend)) => Wanted::Backend(backend),
+            _ if application_name.is_none() && database.is_none() => Wanted::Everybody,
+            (Some(server), None) => Wanted::Sessions { application_name, database, ask: ask_sessions(server).await? },
+            (None, None) => anyhow::bail!("the server has to run for its sessions to be known by their names"),
+        })
+    }
 }
 
 /// Runs the command.
@@ -57,17 +90,23 @@ pub async fn run(arguments: RecordArguments, output: OutputArguments) -> anyhow:
     let (draft, path) = store.begin(map.source.system_identifier, arguments.output.as_deref())?;
     let writer = FilmWriter::begin(draft, &path)?;
     let header = new_header(&map, arguments.name.as_deref(), &arguments.job);
-    let recording = begin(&target, &map, writer, header, Arc::default(), Arc::default())?;
-    let end = match arguments.seconds {
-        Some(seconds) => {
+    let command = Arc::new(AtomicU32::new(0));
+    let wanted = arguments.wanted(&target, &command).await?;
+    let asked = RecordingAsked { source: arguments.source, wanted, own: Arc::default(), progress: Arc::default() };
+    let recording = begin(&target, &map, writer, header, asked)?;
+    let end = match arguments.job.is_empty() {
+        true => {
             tokio::select! {
-                () = tokio::time::sleep(Duration::from_secs(seconds.into())) => {}
+                () = wait_for_end(arguments.seconds, arguments.backend) => {}
                 interrupted = terminal::wait_for_interrupt() => interrupted?,
             }
             None
         }
-        None => match Job::start(&arguments.job) {
-            Ok(mut job) => Some(job.wait().await?),
+        false => match Job::start(&arguments.job) {
+            Ok(mut job) => {
+                command.store(job.pid(), Ordering::Release);
+                Some(job.wait().await?)
+            }
             Err(error) => return Ok(refuse(&arguments.job, &error, output.json)),
         },
     };
@@ -96,39 +135,4 @@ pub async fn run(arguments: RecordArguments, output: OutputArguments) -> anyhow:
         }
         (Err(error), _) => Err(error.into()),
     }
-}
-
-/// What a film will say of itself, as far as that is known when it begins.
-pub fn new_header(map: &Map, label: Option<&str>, job: &[OsString]) -> FilmHeader {
-    FilmHeader {
-        label: label.map(str::to_owned),
-        recorded_at: map.taken_at,
-        source: map.source.clone(),
-        job: describe_job(job),
-        recorder: String::new(),
-        recorder_pid: std::process::id(),
-        seconds: 0.0,
-        lost_events: 0,
-        totals: Default::default(),
-        device_reads: None,
-        device_bytes: None,
-        requested_bytes: None,
-        workers: None,
-        remarks: map.remarks.clone(),
-    }
-}
-
-/// Begins a film of a target, of a job that is as far as `progress` says.
-pub fn begin(
-    target: &Target,
-    map: &Map,
-    writer: FilmWriter,
-    header: FilmHeader,
-    own: Arc<Own>,
-    progress: Arc<Progress>,
-) -> Result<Recording, crate::trace::Error> {
-    let source = Polling::new(Arc::new(target.page_cache()), map, own)?;
-    let directory = target.data_directory.as_ref();
-    let device = directory.and_then(|directory| read_block_device(&directory.path).ok()).map(|device| device.number);
-    Recording::begin(writer, Box::new(source), map, header, Devices::from(device), progress)
 }

@@ -4,6 +4,7 @@ use std::ffi::OsString;
 
 use clap::Args;
 
+use super::recorder::SourceArguments;
 use super::restore::DeviceArguments;
 use super::run::{FilmAsked, ProtectionArguments, RunArguments};
 use super::{ConnectionArguments, ExitStatus, OutputArguments, run};
@@ -43,6 +44,14 @@ pub async fn run(arguments: ReplayArguments, output: OutputArguments) -> anyhow:
         true => FilmAsked::Label(film),
         false => FilmAsked::File(store.find(&film)?),
     };
-    let film = Some(film);
-    run::run(RunArguments { connection, like: None, film, protection, device, job }, output).await
+    let arguments = RunArguments {
+        connection,
+        like: None,
+        film: Some(film),
+        protection,
+        source: SourceArguments::default(),
+        device,
+        job,
+    };
+    run::run(arguments, output).await
 }

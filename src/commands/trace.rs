@@ -1,10 +1,16 @@
 //! `pgthaw trace`: the work is done in `src/trace/`.
 
+use std::fs::File;
+use std::path::PathBuf;
+use std::time::Duration;
+
 use clap::{Args, Subcommand};
 
 use super::{ExitStatus, OutputArguments};
+use crate::cache::{Error, check_label};
+use crate::report;
 use crate::terminal::{self, Canvas, FilmLine};
-use crate::trace::{Film, FilmHeader, FilmStore, FilmSummary};
+use crate::trace::{self, Film, FilmHeader, FilmPicture, FilmStore, FilmSummary, FilmWriter, Part, Recorded};
 
 /// Look at the films of jobs that `record` and `run` have kept
 #[derive(Debug, Args)]
@@ -22,7 +28,65 @@ enum TraceCommand {
     Show {
         /// `newest`, the name that it was kept under (its newest film), the beginning of one that `list` shows, or a file
         film: String,
+
+        /// Also draw it: where in each relation the job was when, and how much memory would have sufficed, as one HTML file
+        #[arg(long, value_name = "FILE")]
+        html: Option<PathBuf>,
     },
+
+    /// Tell what two films of a cluster have in common, relation by relation
+    Diff {
+        /// A film, as `show` takes it
+        first: String,
+
+        /// The one to compare it with
+        second: String,
+    },
+
+    /// Make a film of a part of one: of some seconds of it
+    Cut {
+        /// A film, as `show` takes it
+        film: String,
+
+        /// From which second on
+        #[arg(long, value_name = "SECONDS", default_value_t = 0.0, value_parser = parse_seconds)]
+        from: f64,
+
+        /// Up to which second [default: to its end]
+        #[arg(long, value_name = "SECONDS", value_parser = parse_seconds)]
+        to: Option<f64>,
+
+        #[command(flatten)]
+        place: NewFilmArguments,
+    },
+
+    /// Make one film of several of a cluster: of each block the first time that one has it
+    Merge {
+        /// Films, as `show` takes them
+        #[arg(required = true, num_args = 2.., value_name = "FILM")]
+        films: Vec<String>,
+
+        #[command(flatten)]
+        place: NewFilmArguments,
+    },
+}
+
+/// Where a film goes that is made of others.
+#[derive(Debug, Args)]
+struct NewFilmArguments {
+    /// Write it to this file, which must not exist
+    #[arg(short, long, value_name = "FILE")]
+    output: Option<PathBuf>,
+
+    /// Keep it under this name, for `pgthaw run --like NAME`
+    #[arg(long, value_name = "NAME", conflicts_with = "output", required_unless_present = "output")]
+    name: Option<String>,
+}
+
+/// Seconds of a film: no more than it can have.
+fn parse_seconds(text: &str) -> Result<f64, String> {
+    let seconds = text.parse::<f64>().ok().filter(|seconds| (0.0..1e9).contains(seconds));
+    seconds.ok_or_else(|| "give seconds since the film's beginning, such as 1.5".to_owned())
 }
 
 /// Runs the command.
@@ -30,10 +94,40 @@ pub async fn run(arguments: TraceArguments, output: OutputArguments) -> anyhow::
     let store = FilmStore::open();
     match arguments.command {
         TraceCommand::List => list(&store, output)?,
-        TraceCommand::Show { film } => {
-            let path = store.find(&film)?;
-            let film = Film::open(&path)?;
+        TraceCommand::Diff { first, second } => {
+            let films = [open(&store, &first)?, open(&store, &second)?];
+            let difference = trace::compare(&films)?;
+            let headers = [films[0].header(), films[1].header()];
+            match output.json {
+                true => terminal::print_json(&terminal::render_film_difference_json(headers, &difference))?,
+                false => terminal::print_line(&terminal::render_film_difference(
+                    headers,
+                    &difference,
+                    Canvas::of_stdout(false),
+                )),
+            }
+        }
+        TraceCommand::Cut { film, from, to, place } => {
+            let film = open(&store, &film)?;
+            let part = Part { from: Duration::from_secs_f64(from), to: to.map(Duration::from_secs_f64) };
+            let label = place.name.as_deref();
+            place.keep(&store, film.header(), output, |writer| trace::cut(&film, part, label, writer))?;
+        }
+        TraceCommand::Merge { films, place } => {
+            let films = films.iter().map(|film| open(&store, film)).collect::<anyhow::Result<Vec<_>>>()?;
+            let label = place.name.as_deref();
+            // Two of them at least.
+            place.keep(&store, films[0].header(), output, |writer| trace::merge(&films, label, writer))?;
+        }
+        TraceCommand::Show { film, html } => {
+            let film = open(&store, &film)?;
+            let path = film.path().to_owned();
             let (header, summary) = (film.header(), FilmSummary::read(&film)?);
+            if let Some(html) = html {
+                let json = terminal::render_film_summary_json(&path, header, &summary);
+                let page = report::render_film_page(header, &summary, &FilmPicture::read(&film)?, &json)?;
+                report::write_report(&html, &page, false)?;
+            }
             match output.json {
                 true => terminal::print_json(&terminal::render_film_summary_json(&path, header, &summary))?,
                 false => {
@@ -61,4 +155,31 @@ fn list(store: &FilmStore, output: OutputArguments) -> anyhow::Result<()> {
         false => terminal::print_line(&terminal::render_films(&lines, Canvas::of_stdout(false))),
     }
     Ok(())
+}
+
+fn open(store: &FilmStore, name: &str) -> anyhow::Result<Film<File>> {
+    Ok(Film::open(&store.find(name)?)?)
+}
+
+impl NewFilmArguments {
+    /// Has a film made, puts it where it belongs, and tells so.
+    fn keep(
+        &self,
+        store: &FilmStore,
+        of: &FilmHeader,
+        output: OutputArguments,
+        make: impl FnOnce(FilmWriter) -> Result<Recorded, trace::Error>,
+    ) -> anyhow::Result<()> {
+        self.name.as_deref().map_or(Ok(()), check_label)?;
+        if let Some(path) = self.output.as_ref().filter(|path| path.exists()) {
+            return Err(Error::Exists(path.clone()).into());
+        }
+        let (draft, path) = store.begin(of.source.system_identifier, self.output.as_deref())?;
+        let (path, header) = store.place(make(FilmWriter::begin(draft, &path)?)?, self.output.as_deref())?;
+        match output.json {
+            true => terminal::print_json(&terminal::render_film_json(&path, &header))?,
+            false => terminal::print_line(&terminal::render_recorded(&path, &header)),
+        }
+        Ok(())
+    }
 }

@@ -14,6 +14,8 @@ pub struct Session {
     pub backend: Option<String>,
     pub user: Option<String>,
     pub database: Option<String>,
+    /// What it calls itself.
+    pub application_name: Option<String>,
     /// The one that runs, or ran last.
     pub query: Option<String>,
     /// `LWLock` and `WALWrite`, or the like; `None`: it waits for nothing.
@@ -40,6 +42,7 @@ pub async fn read_sessions(connection: &mut PgConnection) -> Result<Vec<Session>
             backend: row.try_get("backend_type")?,
             user: row.try_get("username")?,
             database: row.try_get("database")?,
+            application_name: row.try_get("application_name")?,
             query: row.try_get("query")?,
             event_type: row.try_get("wait_event_type")?,
             event: row.try_get("wait_event")?,

@@ -3,6 +3,7 @@
 mod document;
 mod error;
 mod file;
+mod film;
 mod forecast;
 mod page;
 mod study;
@@ -10,6 +11,7 @@ mod tournament;
 
 pub use error::Error;
 pub use file::write_report;
+pub use film::render_film_page;
 pub use forecast::render_forecast;
 pub use study::{PageData, StudyData, StudyInPage, TrialData, render_missing_page, render_report, render_served_page};
 pub use tournament::{Contender, Tournament};

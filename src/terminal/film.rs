@@ -8,7 +8,9 @@ use super::columns::{Column, render_columns};
 use super::printable::printable;
 use super::screen::Canvas;
 use crate::cache::Generation;
-use crate::trace::{Error, FilmHeader, FilmSummary, Moment, RelationTouches};
+use crate::trace::{
+    Error, FilmDifference, FilmHeader, FilmSummary, MissRatioCurve, Moment, RelationDifference, RelationTouches,
+};
 use crate::units::{Bytes, counted};
 
 /// A film in the list: what it says of itself, or why it cannot be read.
@@ -30,6 +32,7 @@ fn render_content(header: &FilmHeader) -> String {
     let totals = header.totals;
     let mut parts = vec![format!("{} came in {:.1} s", header.bytes(totals.fetched_blocks), header.seconds)];
     let more = |blocks: u64, what: &str| (blocks > 0).then(|| format!("{} {what}", header.bytes(blocks)));
+    parts.extend(more(totals.requested_blocks, "asked for were there"));
     parts.extend(more(totals.preloaded_blocks, "brought by pgthaw"));
     parts.extend(more(totals.buffers_blocks, "in shared_buffers before, not proven"));
     parts.extend(header.device_reads.map(|reads| format!("{} of the device", counted(reads, "read"))));
@@ -37,6 +40,9 @@ fn render_content(header: &FilmHeader) -> String {
         0 => "no event lost".to_owned(),
         lost => format!("{} lost", counted(lost, "event")),
     });
+    parts.extend(header.probe.filter(|probe| probe.runs > 0).map(|probe| {
+        format!("{} ns of the kernel for each of {}", probe.total_ns / probe.runs, counted(probe.runs, "event"))
+    }));
     parts.join(", ")
 }
 
@@ -82,7 +88,39 @@ pub fn render_film(path: &Path, header: &FilmHeader, summary: &FilmSummary, canv
         Column::number("since the line above", 0, cells(&|one| header.bytes(one.recent_blocks).to_string())),
     ];
     lines.extend(render_columns(moments, canvas.width, canvas.mark()));
+    lines.extend(summary.curve.as_ref().into_iter().flat_map(|curve| render_curve(header, curve, canvas)));
     lines.join("\n")
+}
+
+/// How much memory would have sufficed, and what less would have done.
+fn render_curve(header: &FilmHeader, curve: &MissRatioCurve, canvas: Canvas) -> Vec<String> {
+    let share = |missed: u64| format!("{:.1} %", missed as f64 * 100.0 / curve.requests.max(1) as f64);
+    let sizes = std::iter::successors(Some(128), |blocks: &u64| Some(blocks * 2)).take(40);
+    let most = curve.points.last().map_or(0, |point| point.blocks);
+    let sizes: Vec<u64> = sizes.take_while(|blocks| *blocks < most * 2).collect();
+    let how = match curve.sampling {
+        0 => "every request was counted".to_owned(),
+        shift => format!("one block in {} was counted", 1_u64 << shift),
+    };
+    let first = share(curve.first_requests);
+    let mut lines = vec![String::new()];
+    if curve.sufficient_blocks() == 0 {
+        lines.push(format!(
+            "hardly a block was asked for again: more memory than its own would have spared nothing ({how})"
+        ));
+        return lines;
+    }
+    let sufficient = header.bytes(curve.sufficient_blocks());
+    lines.push(format!(
+        "{sufficient} of page cache would have sufficed: {first} of the requests were for the first time ({how}); with less:"
+    ));
+    let missed = |blocks: &u64| curve.miss_ratio(*blocks).map(|ratio| format!("{:.1} %", ratio * 100.0));
+    let columns = vec![
+        Column::number("page cache", 0, sizes.iter().map(|blocks| header.bytes(*blocks).to_string()).collect()),
+        Column::number("missed", 0, sizes.iter().map(|blocks| missed(blocks).unwrap_or_default()).collect()),
+    ];
+    lines.extend(render_columns(columns, canvas.width, canvas.mark()));
+    lines
 }
 
 fn relation_columns(header: &FilmHeader, relations: &[RelationTouches]) -> Vec<Column> {
@@ -121,6 +159,8 @@ pub fn render_film_json(path: &Path, header: &FilmHeader) -> Value {
         "recorder": header.recorder,
         "seconds": header.seconds,
         "lost_events": header.lost_events,
+        "sampling": header.sampling,
+        "probe": header.probe,
         "totals": header.totals,
         "device_reads": header.device_reads,
         "device_bytes": header.device_bytes.map(|Bytes(bytes)| bytes),
@@ -160,5 +200,54 @@ pub fn render_film_summary_json(path: &Path, header: &FilmHeader, summary: &Film
         "header": render_film_json(path, header),
         "relations": summary.relations.iter().map(relation).collect::<Vec<_>>(),
         "moments": summary.moments.iter().map(moment).collect::<Vec<_>>(),
+        "curve": summary.curve.as_ref().map(|curve| {
+            json!({
+                "requests": curve.requests,
+                "first_requests": curve.first_requests,
+                "sampling": curve.sampling,
+                "sufficient_blocks": curve.sufficient_blocks(),
+                "points": curve.points,
+            })
+        }),
+    })
+}
+
+/// How two films differ, relation by relation.
+pub fn render_film_difference(headers: [&FilmHeader; 2], difference: &FilmDifference, canvas: Canvas) -> String {
+    let relations = &difference.relations;
+    let size = |blocks: u64| headers[0].bytes(blocks).to_string();
+    let cells = |text: &dyn Fn(&RelationDifference) -> String| relations.iter().map(text).collect::<Vec<_>>();
+    let columns = vec![
+        Column::text("relation", 16, cells(&|one| printable(&one.name.to_string()).into_owned())),
+        Column::text("database", 8, cells(&|one| printable(&one.name.database).into_owned())),
+        Column::number("first", 0, cells(&|one| size(one.first_blocks))),
+        Column::number("second", 0, cells(&|one| size(one.second_blocks))),
+        Column::number("in both", 0, cells(&|one| size(one.both_blocks))),
+        Column::text("", 2, cells(&|one| if one.is_rewritten { "rewritten" } else { "" }.to_owned())),
+    ];
+    let sum = |blocks: fn(&RelationDifference) -> u64| relations.iter().map(blocks).sum::<u64>();
+    let (first, second, both) = (sum(|one| one.first_blocks), sum(|one| one.second_blocks), sum(|one| one.both_blocks));
+    let mut lines = vec![format!(
+        "the first has {} in {:.1} s, the second {} in {:.1} s, both have {} of them",
+        size(first),
+        headers[0].seconds,
+        size(second),
+        headers[1].seconds,
+        size(both)
+    )];
+    if !relations.is_empty() {
+        lines.push(String::new());
+    }
+    lines.extend(render_columns(columns, canvas.width, canvas.mark()));
+    lines.join("\n")
+}
+
+/// How two films differ, for programs.
+pub fn render_film_difference_json(headers: [&FilmHeader; 2], difference: &FilmDifference) -> Value {
+    json!({
+        "block_size": headers[0].source.block_size,
+        "first_seconds": headers[0].seconds,
+        "second_seconds": headers[1].seconds,
+        "relations": difference.relations,
     })
 }

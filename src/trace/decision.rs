@@ -305,8 +305,8 @@ mod tests {
     fn touched(pieces: impl Iterator<Item = (u32, u32)>) -> Touched {
         let pieces: Vec<Piece> = pieces.map(|(start, blocks)| Piece { fork: 0, start, blocks }).collect();
         let path = RelationPath::Base { database_oid: 5, relfilenumber: 1 };
-        let (touched, resident) = Default::default();
-        let mut fork = TouchedFork { relation: 0, path, fork: Fork::Main, blocks: 100_000, touched, resident };
+        let (touched, found, resident) = Default::default();
+        let mut fork = TouchedFork { relation: 0, path, fork: Fork::Main, blocks: 100_000, touched, found, resident };
         pieces.iter().for_each(|one| _ = fork.touched.insert_range(one.start..one.start + one.blocks));
         Touched { forks: vec![fork], pieces, ..Touched::default() }
     }

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use crate::cache::sealed_file::Flaw;
 use crate::failure::{ErrorKind, Explain, FullDisk};
-use crate::{cache, linux, postgres, warm};
+use crate::{cache, linux, observe, postgres, warm};
 
 /// What can go wrong with a film.
 #[derive(Debug, thiserror::Error)]
@@ -39,6 +39,8 @@ pub enum Error {
     #[error(transparent)]
     Linux(#[from] linux::Error),
     #[error(transparent)]
+    Observe(#[from] observe::Error),
+    #[error(transparent)]
     Postgres(#[from] postgres::Error),
 }
 
@@ -67,6 +69,7 @@ impl Error {
             Error::Cache(error) => Some(error),
             Error::Warm(error) => Some(error),
             Error::Linux(error) => Some(error),
+            Error::Observe(error) => Some(error),
             Error::Postgres(error) => Some(error),
             _ => None,
         }

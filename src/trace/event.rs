@@ -9,21 +9,24 @@ use crate::units::{BlockRange, Bytes, Fork};
 /// What is known of blocks that are in a film.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum EventKind {
-    /// They were asked for, whether they had to be fetched or not.
+    /// They were asked for, and were in the OS page cache before the film began, or pgthaw had brought them.
     Requested,
-    /// They came into the OS page cache.
+    /// They were asked for again. In a film only of some blocks, chosen by a hash.
+    Again,
+    /// They came into the OS page cache; where it is seen what is asked for, they were asked for too.
     Fetched,
     /// They were in shared_buffers before the job began. Whether it used them is not proven.
     Buffers,
 }
 
 impl EventKind {
-    const ALL: [EventKind; 3] = [EventKind::Requested, EventKind::Fetched, EventKind::Buffers];
+    const ALL: [EventKind; 4] = [EventKind::Requested, EventKind::Again, EventKind::Fetched, EventKind::Buffers];
 
     /// The word for it in the file.
     pub fn name(self) -> &'static str {
         match self {
             EventKind::Requested => "requested",
+            EventKind::Again => "again",
             EventKind::Fetched => "fetched",
             EventKind::Buffers => "buffers",
         }
@@ -53,6 +56,7 @@ pub struct Event {
     pub kind: EventKind,
     /// The process that it is due to; 0 where nobody knows.
     pub pid: u32,
-    /// What the job had fetched by then, this included.
+    /// What the job had read by then, this included: what was cached and what it read again too, where that is seen; else what it had
+    /// fetched.
     pub job_bytes: Bytes,
 }

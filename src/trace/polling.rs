@@ -3,17 +3,25 @@
 
 use std::collections::HashMap;
 use std::path::PathBuf;
+use std::sync::mpsc::{Receiver, RecvTimeoutError};
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 
 use roaring::RoaringBitmap;
 
 use super::Error;
 use super::event::{EventKind, FilmRelation};
-use super::source::{Source, Touch};
+use super::source::{Source, SourceEnd, Touch};
 use crate::cache::{Map, RelationMap, TierState};
 use crate::linux;
 use crate::linux::page_cache::{CachedFile, PageCache};
 use crate::units::{BlockRange, Fork, PageRange};
+
+/// Time from look to look at least ...
+const INTERVAL: Duration = Duration::from_millis(100);
+
+/// ... and as a multiple of what a look takes: a twentieth of a processor at most.
+const INTERVAL_LOOKS: u32 = 20;
 
 /// Files that stay open between looks; the others are opened for each. Fewer than the usual limit on open files, 1024.
 const OPEN_FILES_MAX: usize = 512;
@@ -44,6 +52,11 @@ impl Own {
         let own = own.entry((relation, fork)).or_default();
         own.read_over |= &all - touched;
         own.wanted |= all & touched;
+    }
+
+    /// Those of `blocks` that pgthaw brought for the job.
+    pub fn wanted_among(&self, relation: usize, fork: Fork, blocks: &RoaringBitmap) -> RoaringBitmap {
+        self.among(relation, fork, blocks).wanted
     }
 
     /// Those of `blocks` that pgthaw brought.
@@ -150,6 +163,10 @@ impl Polling {
 }
 
 impl Source for Polling {
+    fn wait(&mut self, took: Duration, ended: &Receiver<()>) -> bool {
+        ended.recv_timeout(INTERVAL.max(took * INTERVAL_LOOKS)) == Err(RecvTimeoutError::Timeout)
+    }
+
     fn look(&mut self, visit: &mut dyn FnMut(Touch)) -> Result<(), Error> {
         self.looks += 1;
         if self.looks.is_multiple_of(LOOKS_OF_A_FILE) {
@@ -168,7 +185,17 @@ impl Source for Polling {
             {
                 for blocks in runs(&blocks) {
                     let relation = Arc::clone(&self.relations[relation]);
-                    visit(Touch { relation, fork, blocks, kind: EventKind::Fetched, pid, is_read_over });
+                    visit(Touch {
+                        relation,
+                        fork,
+                        blocks,
+                        kind: EventKind::Fetched,
+                        pid,
+                        at: None,
+                        job_bytes: None,
+                        is_of_film: !is_read_over,
+                        came: true,
+                    });
                 }
             }
         }
@@ -181,8 +208,9 @@ impl Source for Polling {
             .to_owned()
     }
 
-    fn lost_events(&self) -> u64 {
-        0
+    fn end(&mut self, visit: &mut dyn FnMut(Touch)) -> Result<SourceEnd, Error> {
+        self.look(visit)?;
+        Ok(SourceEnd::default())
     }
 }
 

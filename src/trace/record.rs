@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::sync::atomic::Ordering;
-use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
+use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
@@ -12,20 +12,15 @@ use roaring::RoaringBitmap;
 use super::Error;
 use super::attend::Progress;
 use super::event::{Event, EventKind, FilmRelation};
-use super::film::{FilmHeader, FilmWriter};
+use super::film::{FilmHeader, FilmWriter, ProbeShare};
 use super::polling::runs;
-use super::source::{Source, Touch};
+use super::source::{Source, SourceEnd, Touch};
 use crate::cache::{Map, TierState};
 use crate::files::Draft;
 use crate::linux::block_device::{DeviceCounters, Devices};
+use crate::linux::read_monotonic;
 use crate::postgres::RelationPath;
 use crate::units::{Bytes, Fork};
-
-/// Time from look to look at least ...
-const INTERVAL: Duration = Duration::from_millis(100);
-
-/// ... and as a multiple of what a look takes: a twentieth of a processor at most.
-const INTERVAL_LOOKS: u32 = 20;
 
 /// What came, by file and fork.
 pub type Came = BTreeMap<(RelationPath, Fork), RoaringBitmap>;
@@ -54,7 +49,7 @@ pub struct Recording {
 #[derive(Debug)]
 struct Taken {
     writer: FilmWriter,
-    lost_events: u64,
+    end: SourceEnd,
 }
 
 impl Recording {
@@ -79,11 +74,12 @@ impl Recording {
             job_bytes: Bytes(0),
             progress: Arc::clone(&progress),
             started: Instant::now(),
+            begun: read_monotonic(),
+            last: Duration::ZERO,
         };
         let header = FilmHeader { recorder: looking.source.describe(), ..header };
         let started = looking.started;
-        let thread = thread::Builder::new()
-            .spawn(move || looking.run(|interval| ended.recv_timeout(interval) == Err(RecvTimeoutError::Timeout)));
+        let thread = thread::Builder::new().spawn(move || looking.run(&ended));
         let thread = thread.map_err(|source| Error::NothingSeen(format!("no thread can be started: {source}")))?;
         let before = devices.read().ok().flatten();
         Ok(Recording { end, thread, came, started, header, devices, before, progress })
@@ -99,15 +95,17 @@ impl Recording {
         let seconds = self.started.elapsed().as_secs_f64();
         let after = self.devices.read().ok().flatten();
         drop(self.end);
-        let Taken { writer, lost_events } =
-            self.thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))?;
+        let Taken { writer, end } = self.thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))?;
         let device = self.before.zip(after);
         let requested = self.progress.requested();
         let header = FilmHeader {
             requested_bytes: requested,
             workers: requested.map(|_| self.progress.workers_seen.load(Ordering::Relaxed) as u64),
             seconds,
-            lost_events,
+            lost_events: end.lost_events,
+            sampling: end.sampling,
+            probe: end.cost.map(|(runs, total_ns)| ProbeShare { runs, total_ns }),
+            remarks: self.header.remarks.into_iter().chain(end.remarks).collect(),
             device_reads: device.map(|(before, after)| after.reads.saturating_sub(before.reads)),
             device_bytes: device.map(|(before, after)| Bytes(after.read_bytes.0.saturating_sub(before.read_bytes.0))),
             ..self.header
@@ -150,43 +148,51 @@ struct Looking {
     job_bytes: Bytes,
     progress: Arc<Progress>,
     started: Instant,
+    /// The same moment by the monotonic clock.
+    begun: Duration,
+    /// When the last event was, since then.
+    last: Duration,
 }
 
 impl Looking {
-    /// Looks as long as `wait` says, after an interval, that it goes on, and once more.
-    fn run(mut self, wait: impl Fn(Duration) -> bool) -> Result<Taken, Error> {
-        let mut interval = INTERVAL;
-        while wait(interval) {
+    /// Looks again and again until `ended` says that it is over, and once more.
+    fn run(mut self, ended: &Receiver<()>) -> Result<Taken, Error> {
+        let mut took = Duration::ZERO;
+        while self.source.wait(took, ended) {
             let begun = Instant::now();
-            self.look()?;
-            interval = INTERVAL.max(begun.elapsed() * INTERVAL_LOOKS);
+            self.look(|source, visit| source.look(visit))?;
+            took = begun.elapsed();
         }
-        self.look()?;
-        Ok(Taken { lost_events: self.source.lost_events(), writer: self.writer })
+        let end = self.look(|source, visit| source.end(visit))?;
+        Ok(Taken { end, writer: self.writer })
     }
 
-    fn look(&mut self) -> Result<(), Error> {
-        let time = self.started.elapsed();
+    fn look<T>(
+        &mut self,
+        look: impl FnOnce(&mut dyn Source, &mut dyn FnMut(Touch)) -> Result<T, Error>,
+    ) -> Result<T, Error> {
+        let now = self.started.elapsed();
         let requested = self.progress.requested();
         let mut touches = Vec::new();
-        self.source.look(&mut |touch| touches.push(touch))?;
-        if touches.is_empty() {
-            return Ok(());
-        }
+        let seen = look(&mut *self.source, &mut |touch| touches.push(touch))?;
         let mut came = self.came.lock().unwrap_or_else(PoisonError::into_inner);
-        for Touch { relation, fork, blocks, kind, pid, is_read_over } in touches {
-            let key = (relation.path.clone(), fork);
-            came.entry(key).or_default().insert_range(blocks.start as u32..blocks.end as u32);
-            if is_read_over {
+        for Touch { relation, fork, blocks, kind, pid, at, job_bytes, is_of_film, came: has_come } in touches {
+            if has_come {
+                let key = (relation.path.clone(), fork);
+                came.entry(key).or_default().insert_range(blocks.start as u32..blocks.end as u32);
+            }
+            if !is_of_film {
                 continue;
             }
-            match requested {
-                Some(requested) => self.job_bytes = self.job_bytes.max(requested),
-                None if pid != std::process::id() => self.job_bytes += Bytes(blocks.blocks() * self.block_size),
-                None => {}
-            }
+            // A preload is paced by what sessions ask files for: where that is known, a film has the same measure.
+            let own_count = if pid == std::process::id() { 0 } else { blocks.blocks() * self.block_size };
+            let read = requested.or(job_bytes).unwrap_or(self.job_bytes + Bytes(own_count));
+            self.job_bytes = self.job_bytes.max(read);
+            // What was told late, or by another processor, is not before what stands there already.
+            let time = at.map_or(now, |at| at.saturating_sub(self.begun)).max(self.last);
+            self.last = time;
             self.writer.push(&Event { time, relation, fork, blocks, kind, pid, job_bytes: self.job_bytes })?;
         }
-        Ok(())
+        Ok(seen)
     }
 }

@@ -115,7 +115,8 @@ impl Fetching {
     fn new(touched: &Touched, run: Run, block_size: u32) -> Fetching {
         let ahead_blocks = (READ_AHEAD_BYTES / u64::from(block_size)).max(1) as u32;
         let (fewest, most) = touched.pieces.iter().fold((0, 0), |(fewest, most), piece| {
-            (fewest + u64::from(piece.blocks.div_ceil(ahead_blocks)), most + u64::from(piece.blocks))
+            let blocks = fetched_blocks(touched, piece);
+            (fewest + u64::from(blocks.div_ceil(ahead_blocks)), most + u64::from(blocks))
         });
         let singles = run.device_reads.filter(|_| run.is_cold && most > fewest);
         let singles = singles.map(|reads| (reads.clamp(fewest, most) - fewest) as f64 / (most - fewest) as f64);
@@ -144,7 +145,13 @@ impl Fetching {
     }
 }
 
-/// What the device does for a job that finds nothing cached.
+/// Blocks of a piece that were fetched when the film was recorded.
+fn fetched_blocks(touched: &Touched, piece: &Piece) -> u32 {
+    let found = &touched.forks[piece.fork as usize].found;
+    piece.blocks - found.range_cardinality(piece.start..piece.start + piece.blocks) as u32
+}
+
+/// What the device did for a job that found little cached.
 #[derive(Clone, Copy, Debug, Default)]
 struct Cold {
     blocks: u64,
@@ -157,10 +164,11 @@ struct Cold {
 impl Cold {
     fn new(touched: &Touched, fetching: Fetching) -> Cold {
         touched.pieces.iter().fold(Cold::default(), |mut sum, piece| {
-            let reads = fetching.priced_reads_of(piece.blocks);
-            sum.blocks += u64::from(piece.blocks);
-            if fetching.is_ahead(piece.blocks) {
-                sum.ahead_blocks += u64::from(piece.blocks);
+            let blocks = fetched_blocks(touched, piece);
+            let reads = fetching.priced_reads_of(blocks);
+            sum.blocks += u64::from(blocks);
+            if fetching.is_ahead(blocks) {
+                sum.ahead_blocks += u64::from(blocks);
                 sum.ahead_reads += reads;
             } else {
                 sum.single_reads += reads;
@@ -207,11 +215,12 @@ impl Job {
             let (reads, is_ahead) = (fetching.reads_of(missing_blocks).max(1), fetching.is_ahead(missing_blocks));
             Step { piece: *piece, missing_blocks, reads, seconds, is_ahead }
         };
-        let cold_steps = touched.pieces.iter().map(|piece| step(piece, piece.blocks)).collect();
+        let cold_steps = touched.pieces.iter().map(|piece| step(piece, fetched_blocks(touched, piece))).collect();
+        let blocks = touched.pieces.iter().map(|piece| u64::from(piece.blocks)).sum();
         let mut cheaper = 1.0;
-        let mut job = Job { steps: cold_steps, blocks: cold.blocks, own_seconds, device, block_size };
+        let mut job = Job { steps: cold_steps, blocks, own_seconds, device, block_size };
         if proves {
-            // What pieces cost one by one is not quite what they cost together: cold and alone the job takes what it took.
+            // What pieces cost one by one is not quite what they cost together: alone, and as cold, the job takes what it took.
             job.own_seconds = (own_seconds + run.seconds - job.simulate(&[])).max(least);
             cheaper = job.make_cheaper(run.seconds);
         }
@@ -487,6 +496,7 @@ mod tests {
             fork: Fork::Main,
             blocks: 1 << 20,
             touched: RoaringBitmap::new(),
+            found: RoaringBitmap::new(),
             resident: resident.collect(),
         };
         pieces.iter().for_each(|(start, blocks)| _ = fork.touched.insert_range(*start..start + blocks));
@@ -544,6 +554,17 @@ mod tests {
         let whole = touched(&[(0, 1000), (5000, 1000)], 0..10_000);
         let job = Job::new(&whole, Run { seconds: 2.0, device_reads: Some(2000), is_cold: true }, device(), BLOCK);
         assert!(job.simulate(&[]) < 0.11);
+    }
+
+    #[test]
+    fn a_film_of_a_warm_run_tells_the_jobs_own_time() {
+        let mut warm = index_loop();
+        warm.forks[0].found.insert_range(0..10_000);
+        // 11 s of device come on top where nothing is cached.
+        is_near(job(&warm, 1.0).simulate(&[]), 12.0);
+        let mut half = index_loop();
+        half.forks[0].found.insert_range(0..5000);
+        is_near(job(&half, 6.5).simulate(&[]), 12.0);
     }
 
     #[test]

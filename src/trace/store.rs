@@ -29,7 +29,7 @@ pub struct FilmStore(SnapshotStore);
 pub struct Like {
     pub film: Option<Film<std::fs::File>>,
     /// The film that tells best how the job goes alone, in which order and for how long, where that is another one: of those as large
-    /// the one of which the least was preloaded.
+    /// the one of which the job found the least.
     pub alone: Option<Film<std::fs::File>>,
     /// Its name in the store.
     pub name: String,
@@ -134,7 +134,7 @@ impl FilmStore {
         while let Some(at) = choose(films.iter().map(of)) {
             let whole = films[at].1.totals.wanted_blocks() as f64 * WHOLE;
             let alike = films.iter().filter(|(_, header)| header.totals.wanted_blocks() as f64 >= whole);
-            let alone = alike.min_by_key(|(_, header)| header.totals.preloaded_blocks).map(|(one, _)| one.path.clone());
+            let alone = alike.min_by_key(|(_, header)| header.totals.found_blocks()).map(|(one, _)| one.path.clone());
             let (one, _) = films.remove(at);
             let alone = alone.filter(|alone| *alone != one.path).and_then(|path| Film::open(&path).ok());
             match Film::open(&one.path) {

@@ -11,6 +11,7 @@ use roaring::RoaringBitmap;
 use super::Error;
 use super::event::{Event, EventKind, FilmRelation};
 use super::film::Film;
+use super::reuse::{MissRatioCurve, Reuse};
 use crate::units::Fork;
 
 /// Moments at which the working set is told.
@@ -47,6 +48,8 @@ pub struct FilmSummary {
     pub relations: Vec<RelationTouches>,
     /// At equal distances, to the film's end.
     pub moments: Vec<Moment>,
+    /// How much memory would have sufficed; `None` of a film that does not know what was asked for.
+    pub curve: Option<MissRatioCurve>,
 }
 
 /// One relation while events are added up.
@@ -61,6 +64,9 @@ struct Sum {
 impl Sum {
     /// Adds an event, and tells how many blocks it has that were not there before.
     fn add(&mut self, event: &Event) -> u64 {
+        if event.kind == EventKind::Again {
+            return 0;
+        }
         let is_buffers = event.kind == EventKind::Buffers;
         let blocks = if is_buffers { &mut self.buffers } else { &mut self.blocks };
         let new = insert(blocks.entry(event.fork).or_default(), event);
@@ -87,7 +93,13 @@ impl FilmSummary {
         let mut moments = Vec::with_capacity(MOMENTS);
         let mut recent: BTreeMap<(Arc<FilmRelation>, Fork), RoaringBitmap> = BTreeMap::new();
         let (mut blocks, mut recent_blocks) = (0, 0);
+        let mut reuse = film.header().sampling.map(Reuse::new);
+        let recorder_pid = film.header().recorder_pid;
         film.visit(|event| {
+            let is_request = event.kind != EventKind::Buffers && event.pid != recorder_pid;
+            if let Some(reuse) = reuse.as_mut().filter(|_| is_request) {
+                reuse.add(&event.relation.path, event.fork, event.blocks);
+            }
             while moments.len() + 1 < MOMENTS && event.time > moment(moments.len()) {
                 moments.push(Moment { time: moment(moments.len()), blocks, recent_blocks });
                 (recent, recent_blocks) = (BTreeMap::new(), 0);
@@ -105,7 +117,7 @@ impl FilmSummary {
         let mut relations: Vec<RelationTouches> =
             sums.into_iter().map(|(relation, sum)| sum.finish(relation)).collect();
         relations.sort_by_key(|one| Reverse((one.blocks, one.buffers_blocks)));
-        Ok(FilmSummary { relations, moments })
+        Ok(FilmSummary { relations, moments, curve: reuse.map(Reuse::finish) })
     }
 }
 

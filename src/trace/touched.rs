@@ -36,6 +36,8 @@ pub struct TouchedFork {
     /// Blocks that the fork has now.
     pub blocks: u64,
     pub touched: RoaringBitmap,
+    /// Those of them that the job found in memory when the film was recorded.
+    pub found: RoaringBitmap,
     /// Blocks that are cached now.
     pub resident: RoaringBitmap,
 }
@@ -61,8 +63,8 @@ impl Touched {
         let mut touched = Touched::default();
         // What a relation of the film became; one that is gone is `None`.
         let mut places: HashMap<(RelationPath, Fork), Option<u32>> = HashMap::new();
-        let mut add = |event: Event| {
-            if event.kind == EventKind::Buffers {
+        let mut add = |event: Event, is_brought: bool| {
+            if matches!(event.kind, EventKind::Buffers | EventKind::Again) || is_brought {
                 return;
             }
             let key = (event.relation.path.clone(), event.fork);
@@ -81,27 +83,37 @@ impl Touched {
             let end = event.blocks.end.min(touched.forks[place as usize].blocks);
             touched.truncated_blocks += event.blocks.end - end.max(event.blocks.start);
             if event.blocks.start < end {
-                touched.add_piece(place, event.blocks.start as u32, end as u32);
+                touched.add_piece(place, event.blocks.start as u32, end as u32, event.kind);
             }
         };
-        films.iter().try_for_each(|film| film.visit(&mut add))?;
+        for film in films {
+            film.visit(|event| {
+                let is_brought = film.header().is_brought(&event);
+                add(event, is_brought);
+            })?;
+        }
         touched.gone.sort();
         touched.gone.dedup();
         Ok(touched)
     }
 
     fn add_fork(&mut self, relation: usize, path: RelationPath, fork: &ForkMap) -> u32 {
-        let (touched, resident) = (RoaringBitmap::new(), fork.os.clone());
-        self.forks.push(TouchedFork { relation, path, fork: fork.fork, blocks: fork.blocks, touched, resident });
+        let (touched, found, resident) = (RoaringBitmap::new(), RoaringBitmap::new(), fork.os.clone());
+        self.forks.push(TouchedFork { relation, path, fork: fork.fork, blocks: fork.blocks, touched, found, resident });
         self.forks.len() as u32 - 1
     }
 
     /// Adds those of the blocks that were not touched before.
-    fn add_piece(&mut self, fork: u32, start: u32, end: u32) {
-        let touched = &mut self.forks[fork as usize].touched;
+    fn add_piece(&mut self, fork: u32, start: u32, end: u32, kind: EventKind) {
+        let TouchedFork { touched, found, .. } = &mut self.forks[fork as usize];
         let before = touched.range_cardinality(start..end);
         if before == u64::from(end - start) {
             return;
+        }
+        if kind == EventKind::Requested {
+            let mut new = RoaringBitmap::new();
+            new.insert_range(start..end);
+            *found |= new - &*touched;
         }
         if self.pieces.len() == PIECES_MAX {
             self.is_too_long = true;

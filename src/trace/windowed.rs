@@ -194,7 +194,15 @@ mod tests {
             cache.insert(FILE, 100 * BLOCK, &[PageRange::new(0, 6)]);
             let path = RelationPath::Base { database_oid: 5, relfilenumber: 1 };
             let (touched, resident) = ((0..100).collect(), (0..3).collect());
-            let fork = TouchedFork { relation: 0, path, fork: Fork::Main, blocks: 100, touched, resident };
+            let fork = TouchedFork {
+                relation: 0,
+                path,
+                fork: Fork::Main,
+                blocks: 100,
+                touched,
+                found: RoaringBitmap::new(),
+                resident,
+            };
             let stop = Arc::new(AtomicBool::new(false));
             let bringer = Bringer {
                 page_cache: Arc::clone(&cache) as _,

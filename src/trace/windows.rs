@@ -36,11 +36,15 @@ pub fn cut<S: ChunkReader + 'static>(
     let nothing = || vec![RoaringBitmap::new(); touched.forks.len()];
     let most_blocks = (most.0 / u64::from(geometry.block_size)).max(1);
     let (mut cuts, mut current, mut blocks, mut until) = (Vec::new(), nothing(), 0, Bytes(0));
+    // Of some blocks alone no window can be made.
+    let has_all_again = film.header().sampling.is_some_and(|sampled| sampled.shift == 0);
     film.visit(|event: Event| {
-        let Some(place) = places.get(&(&event.relation.path, event.fork)).filter(|_| event.kind != EventKind::Buffers)
-        else {
-            return;
+        let is_asked = match event.kind {
+            EventKind::Buffers => false,
+            EventKind::Again => has_all_again,
+            EventKind::Requested | EventKind::Fetched => !film.header().is_brought(&event),
         };
+        let Some(place) = places.get(&(&event.relation.path, event.fork)).filter(|_| is_asked) else { return };
         let end = event.blocks.end.min(touched.forks[*place].blocks);
         if event.blocks.start >= end {
             return;
@@ -107,7 +111,7 @@ mod tests {
             let relation = Arc::new(FilmRelation { name: of.name, path: of.path });
             let (blocks, job_bytes) = (BlockRange::new(start, end), Bytes(job_bytes));
             let (time, fork, kind) = (Duration::ZERO, Fork::Main, EventKind::Fetched);
-            writer.push(&Event { time, relation, fork, blocks, kind, pid: 0, job_bytes }).unwrap();
+            writer.push(&Event { time, relation, fork, blocks, kind, pid: 1, job_bytes }).unwrap();
         }
         let (draft, _) = writer.finish(&FilmHeader::for_tests()).unwrap();
         draft.place("film").unwrap();

@@ -46,6 +46,7 @@ mod psql_habits;
 mod receipt;
 mod report;
 mod report_sweep;
+mod requests;
 mod restore;
 mod results;
 mod results_exchange;

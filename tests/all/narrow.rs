@@ -91,7 +91,7 @@ fn what_is_said_of_a_server_fits() {
     let model =
         ["--pages", "100000", "--hit", "0.2ms", "--riops", "3000", "--clients", "8", "--what-if", "riops=16000"];
     let predict = [&["predict"], &model[..]].concat();
-    let commands: [&[&str]; 19] = [
+    let commands: [&[&str]; 25] = [
         &["doctor"],
         &["map"],
         &["map", "--forks", "--system"],
@@ -106,6 +106,12 @@ fn what_is_said_of_a_server_fits() {
         &["evict", "--all", "--yes", "-q", "-v"],
         &["restore", "-q", "-v"],
         &["hydrate", "-q"],
+        &["record", "--seconds", "1", "--name", "a", "-q"],
+        &["trace", "list"],
+        &["trace", "show", "a"],
+        &["trace", "diff", "a", "a"],
+        &["trace", "merge", "a", "a", "--name", "b"],
+        &["trace", "cut", "a", "--to", "0.5", "--name", "c"],
         &predict,
         &["waits", "--seconds", "1", "-q"],
         &["waits", "--seconds", "1", "-q", "--by", "query", "--source", "sql"],

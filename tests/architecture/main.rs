@@ -25,7 +25,7 @@ const LAYERS: [(&str, &[&str]); 23] = [
     ("postgres", &["pgbench", "files", "units", "failure"]),
     ("cache", &["linux", "postgres", "files", "units", "failure"]),
     ("warm", &["cache", "linux", "postgres", "files", "units", "failure"]),
-    ("trace", &["warm", "cache", "linux", "postgres", "files", "units", "failure"]),
+    ("trace", &["warm", "cache", "observe", "linux", "postgres", "files", "units", "failure"]),
     ("model", &["pgbench", "units", "failure"]),
     ("study", &["model", "warm", "linux", "postgres", "pgbench", "files", "units", "failure"]),
     ("observe", &["study", "model", "linux", "postgres", "files", "units", "failure"]),
@@ -39,7 +39,7 @@ const LAYERS: [(&str, &[&str]); 23] = [
         ],
     ),
     ("results", &["verdict", "study", "linux", "postgres", "files", "units", "failure"]),
-    ("report", &["verdict", "study", "model", "files", "units", "failure"]),
+    ("report", &["verdict", "study", "model", "trace", "files", "units", "failure"]),
     (
         "terminal",
         &["verdict", "study", "trace", "warm", "cache", "observe", "model", "linux", "postgres", "units", "failure"],

@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use clap::{Args, ValueEnum};
 
 use crate::commands::ConnectionArguments;
+use crate::commands::recorder::SourceArguments;
 use crate::commands::restore::DeviceArguments;
 
 /// Run a job, bring what it needs while it starts, and leave the cache as it was
@@ -34,6 +35,9 @@ pub struct RunArguments {
 
     #[command(flatten)]
     pub protection: ProtectionArguments,
+
+    #[command(flatten)]
+    pub source: SourceArguments,
 
     #[command(flatten)]
     pub device: DeviceArguments,

@@ -1,7 +1,7 @@
 //! What is known before a job starts, and what goes on while it runs.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::time::Duration;
 
 use tokio::task::{JoinHandle, spawn_blocking};
@@ -13,13 +13,13 @@ use super::clean_up;
 use super::others::Others;
 use crate::cache::{Map, MapInputs, TierState, read_map_of};
 use crate::commands::job::describe_job;
-use crate::commands::record::{begin, new_header};
+use crate::commands::recorder::{RecordingAsked, begin, new_header};
 use crate::commands::{Target, describe};
 use crate::linux::cgroup::{memory_directory_of, move_memory_to};
 use crate::terminal;
 use crate::trace::{
     Assist, BoundedRoom, Error, FilmStore, FilmWriter, Journal, Journals, Judged, KeptFilm, Means, Own, Planned,
-    Preloaded, Progress, Recorded, Recording, RunReceipt, Which, read_cache_bound,
+    Preloaded, Progress, Recorded, Recording, RunReceipt, Wanted, Which, read_cache_bound,
 };
 use crate::units::Bytes;
 use crate::warm::plan::Geometry;
@@ -37,6 +37,8 @@ pub struct Prepared {
     target: Target,
     map: Arc<Map>,
     recording: Recording,
+    /// The job's pid, for the recorder.
+    command: Arc<AtomicU32>,
     own: Arc<Own>,
     store: FilmStore,
     journals: Arc<Journals>,
@@ -97,9 +99,14 @@ impl Prepared {
         };
         let (draft, path) = store.begin(map.source.system_identifier, None)?;
         let header = new_header(&map, arguments.like.as_deref(), &arguments.job);
-        let (own, progress) = (Arc::new(Own::default()), Arc::new(Progress::default()));
-        let writer = FilmWriter::begin(draft, &path)?;
-        let recording = begin(&target, &map, writer, header, Arc::clone(&own), Arc::clone(&progress))?;
+        let (own, progress, command) = (Arc::<Own>::default(), Arc::<Progress>::default(), Arc::new(AtomicU32::new(0)));
+        let asked = RecordingAsked {
+            source: arguments.source,
+            wanted: Wanted::Command(Arc::clone(&command)),
+            own: Arc::clone(&own),
+            progress: Arc::clone(&progress),
+        };
+        let recording = begin(&target, &map, FilmWriter::begin(draft, &path)?, header, asked)?;
         let journals = Arc::new(Journals::open(&state_directory(), map.source.system_identifier)?);
         let mut remarks = journals.remove_left_cgroups();
         remarks.extend(unusable);
@@ -109,6 +116,7 @@ impl Prepared {
             target,
             map,
             recording,
+            command,
             own,
             store,
             journals,
@@ -183,6 +191,7 @@ impl Prepared {
 
     /// Helps the job, which has just started as `job`: from now on what is read is charged to the server.
     pub async fn help(mut self, arguments: &RunArguments, job: u32) -> Helped {
+        self.command.store(job, Ordering::Release);
         let (room, charged) = choose_room(self.postmaster(), false);
         self.remarks.extend(charged);
         let stop = Arc::new(AtomicBool::new(false));

@@ -1,9 +1,13 @@
 //! Stands for the probes in a program that was built without them, and says so.
 
+use std::path::Path;
+use std::time::Duration;
+
 use super::ProbeOptions;
 use crate::linux;
 use crate::observe::Error;
-use crate::observe::time::{Reading, Tier, TimeSource};
+use crate::observe::pages::{PageEvent, PageWatch, WatchedFile};
+use crate::observe::time::{ProbeCost, Reading, Tier, TimeSource};
 
 /// There is none.
 #[derive(Debug)]
@@ -12,12 +16,27 @@ pub enum TimeProbe {}
 impl TimeProbe {
     /// Says what is missing.
     pub fn open(_postmaster_pid: u32, _options: &ProbeOptions) -> Result<TimeProbe, Error> {
-        Err(Error::Linux(linux::Error::Unavailable {
-            what: "a program in the kernel",
-            reason: "this pgthaw was built without the feature ebpf, or where clang was missing".into(),
-            remedy: "build it where clang is, with the features that it has by itself: cargo build --release".into(),
-        }))
+        Err(missing())
     }
+}
+
+/// There is none.
+#[derive(Debug)]
+pub enum PageProbe {}
+
+impl PageProbe {
+    /// Says what is missing.
+    pub fn open(_files: &[WatchedFile], _unit_pages: u32, _control: &Path) -> Result<PageProbe, Error> {
+        Err(missing())
+    }
+}
+
+fn missing() -> Error {
+    Error::Linux(linux::Error::Unavailable {
+        what: "a program in the kernel",
+        reason: "this pgthaw was built without the feature ebpf, or where clang was missing".into(),
+        remedy: "build it where clang is, with the features that it has by itself: cargo build --release".into(),
+    })
 }
 
 impl TimeSource for TimeProbe {
@@ -26,6 +45,52 @@ impl TimeSource for TimeProbe {
     }
 
     fn read(&mut self) -> Result<Reading, Error> {
+        match *self {}
+    }
+}
+
+impl PageWatch for PageProbe {
+    fn blind_to_requests(&self) -> Option<&str> {
+        match *self {}
+    }
+
+    fn add(&mut self, _file: WatchedFile) -> Result<bool, Error> {
+        match *self {}
+    }
+
+    fn make_room(&mut self, _file: u32) -> Result<bool, Error> {
+        match *self {}
+    }
+
+    fn leave_out(&mut self, _pid: u32) -> Result<(), Error> {
+        match *self {}
+    }
+
+    fn forget(&mut self, _pid: u32) {
+        match *self {}
+    }
+
+    fn wait_for_arrivals(&mut self, _at_most: Duration) -> Vec<u32> {
+        match *self {}
+    }
+
+    fn drain(&mut self, _visit: &mut dyn FnMut(PageEvent)) {
+        match *self {}
+    }
+
+    fn clear(&mut self, _file: u32, _first_unit: u64, _units: u64) {
+        match *self {}
+    }
+
+    fn tell_again_below(&mut self, _below: u64) -> Result<(), Error> {
+        match *self {}
+    }
+
+    fn lost(&self) -> u64 {
+        match *self {}
+    }
+
+    fn cost(&self) -> Option<ProbeCost> {
         match *self {}
     }
 }

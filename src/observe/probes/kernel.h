@@ -4,6 +4,7 @@
 
 #pragma once
 
+typedef unsigned char u8;
 typedef unsigned short u16;
 typedef unsigned int u32;
 typedef unsigned long long u64;
@@ -27,9 +28,12 @@ static long (*const bpf_probe_read_user)(void *to, u32 bytes, const void *from) 
 static long (*const bpf_probe_read_kernel)(void *to, u32 bytes, const void *from) = (void *)113;
 static long (*const bpf_probe_read_kernel_str)(void *to, u32 bytes, const void *from) = (void *)115;
 static long (*const bpf_ringbuf_output)(void *ring, void *record, u64 bytes, u64 flags) = (void *)130;
+static void *(*const bpf_ringbuf_reserve)(void *ring, u64 bytes, u64 flags) = (void *)131;
+static void (*const bpf_ringbuf_submit)(void *data, u64 flags) = (void *)132;
 static struct task_struct *(*const bpf_get_current_task_btf)(void) = (void *)158;
 static struct pt_regs *(*const bpf_task_pt_regs)(struct task_struct *task) = (void *)175;
 enum { MAP_HASH = 1, MAP_ARRAY = 2, MAP_QUEUE = 22, MAP_RING = 27, MMAPABLE = 1 << 10, ANY = 0, NOEXIST = 1 };
+enum { NO_WAKEUP = 1, FORCE_WAKEUP = 2 };
 
 // One member of a structure that the verifier knows no type of: its place is found when the program is loaded.
 #define READ(to, member) bpf_probe_read_kernel(&(to), sizeof(to), __builtin_preserve_access_index(&(member)))

@@ -2,7 +2,7 @@
 -- null. The function beneath pg_stat_activity is asked, for the view joins more catalogs.
 SELECT activity.pid, activity.backend_type,
        CAST(pg_catalog.pg_get_userbyid(activity.usesysid) AS pg_catalog.text) AS username,
-       CAST(database.datname AS pg_catalog.text) AS database,
+       CAST(database.datname AS pg_catalog.text) AS database, activity.application_name,
        activity.query, activity.wait_event_type, activity.wait_event,
        CAST(EXTRACT(EPOCH FROM activity.backend_start) * 1000000 AS pg_catalog.int8) AS started_us
 FROM pg_catalog.pg_stat_get_activity(NULL) AS activity

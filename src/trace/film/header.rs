@@ -21,6 +21,12 @@ const RECORDER_PID: &str = "pgthaw.recorder_pid";
 const SECONDS: &str = "pgthaw.seconds";
 const LOST_EVENTS: &str = "pgthaw.lost_events";
 const EVENTS: &str = "pgthaw.events";
+const REQUESTED_BLOCKS: &str = "pgthaw.requested_blocks";
+const AGAIN_BLOCKS: &str = "pgthaw.again_blocks";
+const SAMPLING: &str = "pgthaw.sampling";
+const SAMPLED_UNIT_BLOCKS: &str = "pgthaw.sampled_unit_blocks";
+const PROBE_RUNS: &str = "pgthaw.probe_runs";
+const PROBE_NS: &str = "pgthaw.probe_ns";
 const FETCHED_BLOCKS: &str = "pgthaw.fetched_blocks";
 const PRELOADED_BLOCKS: &str = "pgthaw.preloaded_blocks";
 const BUFFERS_BLOCKS: &str = "pgthaw.buffers_blocks";
@@ -46,6 +52,10 @@ pub struct FilmHeader {
     pub seconds: f64,
     /// Events that were not seen, as far as they could be counted.
     pub lost_events: u64,
+    /// Of which blocks every request is in the film; `None` where requests were not seen.
+    pub sampling: Option<Sampled>,
+    /// What seeing cost; `None` where nobody counted.
+    pub probe: Option<ProbeShare>,
     pub totals: Totals,
     /// Reads of the cluster's device meanwhile, whoever issued them; `None` where there is no device.
     pub device_reads: Option<u64>,
@@ -59,12 +69,31 @@ pub struct FilmHeader {
     pub remarks: Vec<String>,
 }
 
+/// Of which blocks every request is told: those whose hash is below 2^32 divided by 2 to the power of `shift`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+pub struct Sampled {
+    pub shift: u32,
+    /// Blocks that are told together, for they share a page.
+    pub unit_blocks: u32,
+}
+
+/// What programs in the kernel cost while a film was recorded, by the kernel's own count.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct ProbeShare {
+    pub runs: u64,
+    pub total_ns: u64,
+}
+
 /// What the events of a film add up to.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Totals {
     pub events: u64,
-    /// Blocks that the job, or somebody beside it, fetched or requested.
+    /// Blocks that the job, or somebody beside it, fetched.
     pub fetched_blocks: u64,
+    /// Blocks that were asked for and were there.
+    pub requested_blocks: u64,
+    /// Blocks that were asked for again, of those of which that is told.
+    pub again_blocks: u64,
     /// Blocks that pgthaw itself brought, for the job.
     pub preloaded_blocks: u64,
     /// Blocks that were in shared_buffers before: not proven.
@@ -78,14 +107,21 @@ impl Totals {
         let sum = match event.kind {
             EventKind::Buffers => &mut self.buffers_blocks,
             EventKind::Fetched if event.pid == recorder_pid => &mut self.preloaded_blocks,
-            EventKind::Fetched | EventKind::Requested => &mut self.fetched_blocks,
+            EventKind::Fetched => &mut self.fetched_blocks,
+            EventKind::Requested => &mut self.requested_blocks,
+            EventKind::Again => &mut self.again_blocks,
         };
         *sum += event.blocks.blocks();
     }
 
-    /// Blocks that a preload would bring, some of them perhaps twice.
+    /// Blocks that a preload would bring. What pgthaw brought and the job then asked for is in the film as both.
     pub fn wanted_blocks(&self) -> u64 {
-        self.fetched_blocks + self.preloaded_blocks
+        self.fetched_blocks + self.found_blocks()
+    }
+
+    /// Blocks that the job did not have to fetch, for they had been brought or were there.
+    pub fn found_blocks(&self) -> u64 {
+        self.preloaded_blocks.max(self.requested_blocks)
     }
 }
 
@@ -93,6 +129,11 @@ impl FilmHeader {
     /// How long it is.
     pub fn duration(&self) -> Duration {
         Duration::try_from_secs_f64(self.seconds).unwrap_or_default()
+    }
+
+    /// Did the recorder bring this for the job? Where it was seen what the job asked for, that says nothing of the job.
+    pub fn is_brought(&self, event: &Event) -> bool {
+        self.sampling.is_some() && event.kind == EventKind::Fetched && event.pid == self.recorder_pid
     }
 
     /// So many blocks, in bytes.
@@ -104,7 +145,8 @@ impl FilmHeader {
 /// The header as the file's metadata.
 pub fn encode(header: &FilmHeader) -> Vec<KeyValue> {
     let optional = |number: Option<u64>| number.map(|number| number.to_string()).unwrap_or_default();
-    let Totals { events, fetched_blocks, preloaded_blocks, buffers_blocks } = header.totals;
+    let Totals { events, fetched_blocks, requested_blocks, again_blocks, preloaded_blocks, buffers_blocks } =
+        header.totals;
     let own = [
         (RECORDED_AT, header.recorded_at.to_string()),
         (LABEL, header.label.clone().unwrap_or_default()),
@@ -114,7 +156,13 @@ pub fn encode(header: &FilmHeader) -> Vec<KeyValue> {
         (SECONDS, header.seconds.to_string()),
         (LOST_EVENTS, header.lost_events.to_string()),
         (EVENTS, events.to_string()),
+        (SAMPLING, optional(header.sampling.map(|sampled| sampled.shift.into()))),
+        (SAMPLED_UNIT_BLOCKS, optional(header.sampling.map(|sampled| sampled.unit_blocks.into()))),
+        (PROBE_RUNS, optional(header.probe.map(|probe| probe.runs))),
+        (PROBE_NS, optional(header.probe.map(|probe| probe.total_ns))),
         (FETCHED_BLOCKS, fetched_blocks.to_string()),
+        (REQUESTED_BLOCKS, requested_blocks.to_string()),
+        (AGAIN_BLOCKS, again_blocks.to_string()),
         (PRELOADED_BLOCKS, preloaded_blocks.to_string()),
         (BUFFERS_BLOCKS, buffers_blocks.to_string()),
         (DEVICE_READS, optional(header.device_reads)),
@@ -134,8 +182,8 @@ pub fn decode(sealed: &Sealed) -> Result<FilmHeader, Flaw> {
         "" => Ok(None),
         _ => metadata.number(key).map(Some),
     };
-    // Films of older versions do not have it.
-    let added = |key| metadata.find(key).map_or(Ok(None), |_| optional(key));
+    // What the first format did not have.
+    let newer = |key| metadata.find(key).map_or(Ok(None), |_| optional(key));
     let seconds: f64 = metadata.number(SECONDS)?;
     if !(0.0..1e9).contains(&seconds) {
         return Err(metadata.wrong(SECONDS));
@@ -149,16 +197,31 @@ pub fn decode(sealed: &Sealed) -> Result<FilmHeader, Flaw> {
         recorder_pid: metadata.number(RECORDER_PID)?,
         seconds,
         lost_events: metadata.number(LOST_EVENTS)?,
+        sampling: match newer(SAMPLING)? {
+            Some(shift) => {
+                let shift = u32::try_from(shift).ok().filter(|shift| *shift < 32).ok_or(metadata.wrong(SAMPLING))?;
+                let unit_blocks = metadata.number(SAMPLED_UNIT_BLOCKS)?;
+                let is_possible = (1..=64).contains(&unit_blocks);
+                Some(Sampled { shift, unit_blocks })
+                    .filter(|_| is_possible)
+                    .ok_or(metadata.wrong(SAMPLED_UNIT_BLOCKS))
+                    .map(Some)?
+            }
+            None => None,
+        },
+        probe: newer(PROBE_RUNS)?.zip(newer(PROBE_NS)?).map(|(runs, total_ns)| ProbeShare { runs, total_ns }),
         totals: Totals {
             events: metadata.number(EVENTS)?,
+            requested_blocks: newer(REQUESTED_BLOCKS)?.unwrap_or_default(),
+            again_blocks: newer(AGAIN_BLOCKS)?.unwrap_or_default(),
             fetched_blocks: metadata.number(FETCHED_BLOCKS)?,
             preloaded_blocks: metadata.number(PRELOADED_BLOCKS)?,
             buffers_blocks: metadata.number(BUFFERS_BLOCKS)?,
         },
         device_reads: optional(DEVICE_READS)?,
         device_bytes: optional(DEVICE_BYTES)?.map(Bytes),
-        requested_bytes: added(REQUESTED_BYTES)?.map(Bytes),
-        workers: added(WORKERS)?,
+        requested_bytes: newer(REQUESTED_BYTES)?.map(Bytes),
+        workers: newer(WORKERS)?,
         remarks: metadata.list(REMARKS)?,
     })
 }
@@ -183,6 +246,8 @@ impl FilmHeader {
             recorder_pid: 0,
             seconds: 2.5,
             lost_events: 3,
+            sampling: Some(Sampled { shift: 2, unit_blocks: 1 }),
+            probe: Some(ProbeShare { runs: 9, total_ns: 1800 }),
             totals: Totals::default(),
             device_reads: None,
             device_bytes: Some(Bytes(7)),

@@ -8,12 +8,12 @@ mod read;
 mod tests;
 mod write;
 
-pub use header::{FilmHeader, Totals};
+pub use header::{FilmHeader, ProbeShare, Sampled, Totals};
 pub use read::Film;
 pub use write::FilmWriter;
 
 /// The version of the format. A reader refuses a greater one.
-const FORMAT_VERSION: u32 = 1;
+const FORMAT_VERSION: u32 = 2;
 
 /// A row group ends at this many rows: some 30 MB in memory, and 10⁹ events have a footer of some 8 MB.
 const ROWS_PER_GROUP: usize = 131_072;

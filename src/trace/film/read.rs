@@ -73,28 +73,28 @@ impl<S: ChunkReader + 'static> Film<S> {
         &self.header
     }
 
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
     /// Tells `visit` every event in order. Takes memory for one row group at a time.
     ///
     /// # Errors
     /// When a value makes no sense, or the totals are not those of the header: what was visited by then is not to be trusted either.
     pub fn visit(&self, mut visit: impl FnMut(Event)) -> Result<(), Error> {
-        let mut decoder = Decoder::default();
-        let mut totals = Totals::default();
-        for group in self.sealed.parquet.row_groups() {
-            let read = self.read_group(group).and_then(|columns| {
-                (0..columns.len()).try_for_each(|row| {
-                    let event =
-                        decoder.decode(&columns, row).map_err(|reason| format!("row {}: {reason}", totals.events))?;
-                    totals.add(&event, self.header.recorder_pid);
-                    visit(event);
-                    Ok(())
-                })
-            });
-            read.map_err(|reason| Error::of_flaw(Flaw::Contradiction(reason), &self.path))?;
-        }
-        match totals == self.header.totals {
-            true => Ok(()),
-            false => Err(Error::of_flaw(not_its_totals(), &self.path)),
+        self.events().try_for_each(|event| event.map(&mut visit))
+    }
+
+    /// Every event in order, with memory for one row group at a time. The last may be an error, as of [`Film::visit`].
+    pub fn events(&self) -> FilmEvents<'_, S> {
+        FilmEvents {
+            film: self,
+            group: 0,
+            columns: Columns::default(),
+            row: 0,
+            decoder: Decoder::default(),
+            totals: Totals::default(),
+            is_done: false,
         }
     }
 
@@ -119,6 +119,57 @@ impl<S: ChunkReader + 'static> Film<S> {
             pid: group.take_longs()?,
             job_bytes: group.take_longs()?,
         })
+    }
+}
+
+/// The events of a film, one after the other.
+pub struct FilmEvents<'a, S> {
+    film: &'a Film<S>,
+    /// The group that is read next.
+    group: usize,
+    columns: Columns,
+    row: usize,
+    decoder: Decoder,
+    totals: Totals,
+    is_done: bool,
+}
+
+impl<S> std::fmt::Debug for FilmEvents<'_, S> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("FilmEvents").field("path", &self.film.path).field("group", &self.group).finish_non_exhaustive()
+    }
+}
+
+impl<S: ChunkReader + 'static> FilmEvents<'_, S> {
+    fn read_next(&mut self) -> Result<Option<Event>, Flaw> {
+        while self.row == self.columns.len() {
+            let Some(group) = self.film.sealed.parquet.row_groups().get(self.group) else {
+                return match self.totals == self.film.header.totals {
+                    true => Ok(None),
+                    false => Err(not_its_totals()),
+                };
+            };
+            self.columns = self.film.read_group(group).map_err(Flaw::Contradiction)?;
+            (self.group, self.row) = (self.group + 1, 0);
+        }
+        let event = self.decoder.decode(&self.columns, self.row);
+        let event = event.map_err(|reason| Flaw::Contradiction(format!("row {}: {reason}", self.totals.events)))?;
+        self.row += 1;
+        self.totals.add(&event, self.film.header.recorder_pid);
+        Ok(Some(event))
+    }
+}
+
+impl<S: ChunkReader + 'static> Iterator for FilmEvents<'_, S> {
+    type Item = Result<Event, Error>;
+
+    fn next(&mut self) -> Option<Result<Event, Error>> {
+        if self.is_done {
+            return None;
+        }
+        let event = self.read_next().map_err(|flaw| Error::of_flaw(flaw, &self.film.path)).transpose();
+        self.is_done = !matches!(event, Some(Ok(_)));
+        event
     }
 }
 

@@ -60,10 +60,18 @@ fn a_film_is_read_as_it_was_written() {
         event(2, &two, 7, 100, EventKind::Requested),
         event(3, &one, 0, 5, EventKind::Fetched),
         own,
+        event(9, &two, 7, 3, EventKind::Again),
     ];
     let path = written(directory.path(), events.clone().into_iter());
     assert_eq!(read(&path).unwrap(), events);
-    let totals = Totals { events: 5, fetched_blocks: 106, preloaded_blocks: 2, buffers_blocks: 1 };
+    let totals = Totals {
+        events: 6,
+        fetched_blocks: 6,
+        requested_blocks: 100,
+        again_blocks: 3,
+        preloaded_blocks: 2,
+        buffers_blocks: 1,
+    };
     let expected = FilmHeader { totals, recorder_pid: std::process::id(), ..FilmHeader::for_tests() };
     assert_eq!(*Film::open(&path).unwrap().header(), expected);
     assert_eq!(FilmHeader::read_unverified(&path).unwrap(), expected);

@@ -11,7 +11,7 @@ use std::os::fd::{AsFd as _, OwnedFd};
 
 use aya::maps::{Array, HashMap, Map, MapData, Queue, RingBuf};
 use aya::programs::tp_btf::BtfTracePointLinkId;
-use aya::programs::{BtfTracePoint, Program, RawTracePoint};
+use aya::programs::{BtfTracePoint, RawTracePoint};
 use aya::sys::{Stats, enable_stats};
 use aya::{Btf, Ebpf, EbpfLoader};
 
@@ -19,12 +19,13 @@ use self::files::{FILES, Key, KnownFile, SLOW_CALL_WORDS, is_left, parse_file, p
 use self::files::{parse_slow_call, parse_written};
 use self::slot::{CALL, First, SLOT_WORDS, SLOTS, STARTED, is_in_call, new_slot, parse_slot};
 use super::ProbeOptions;
-use crate::linux::process::{has_kernel_pids, read_activity, read_children, read_start_ticks};
+use super::load::{REBUILD, attach, open_types, read_cost, refusal, refused, take_map};
+use crate::linux::process::{read_activity, read_children, read_start_ticks};
+use crate::linux::read_monotonic;
 use crate::linux::schedule::read_task_time;
 use crate::linux::shared_words::SharedWords;
-use crate::linux::{self, read_monotonic};
 use crate::observe::Error;
-use crate::observe::time::{EventWord, FileCall, FileTimes, ProbeCost, ProgramCost, Reading, Tier, TimeSource};
+use crate::observe::time::{EventWord, FileCall, FileTimes, ProbeCost, Reading, Tier, TimeSource};
 
 /// As the compiler wrote it, aligned as its parser wants it.
 static OBJECT: &[u8] = aya::include_bytes_aligned!(concat!(env!("OUT_DIR"), "/time.bpf.o"));
@@ -85,17 +86,8 @@ pub struct TimeProbe {
 impl TimeProbe {
     /// Follows the processes of this postmaster from now on.
     pub fn open(postmaster_pid: u32, options: &ProbeOptions) -> Result<TimeProbe, Error> {
-        if !has_kernel_pids()? {
-            return Err(refusal(
-                "pgthaw is in a pid namespace of its own",
-                "run pgthaw on the host, not in a container",
-            ));
-        }
+        let btf = open_types()?;
         let event_word = EventWord::find(postmaster_pid)?;
-        let btf = Btf::from_sys_fs().map_err(|error| {
-            let kernel = "use a kernel built with CONFIG_DEBUG_INFO_BTF=y, as Debian's and Ubuntu's are";
-            refusal(&format!("the kernel does not describe its types: {}", tell(&error)), kernel)
-        })?;
         let slow_call_ns = options.slow_call.as_nanos() as u64;
         let mut ebpf = EbpfLoader::new()
             .btf(Some(&btf))
@@ -140,10 +132,7 @@ impl TimeProbe {
 
     fn attach(&mut self, btf: &Btf) -> Result<(), Error> {
         for (name, tracepoint) in PROGRAMS {
-            let program = self.ebpf.program_mut(name).ok_or_else(|| refusal("a program is missing", REBUILD))?;
-            let program: &mut BtfTracePoint = program.try_into().map_err(refused)?;
-            program.load(tracepoint, btf).map_err(refused)?;
-            let link = program.attach().map_err(refused)?;
+            let link = attach(&mut self.ebpf, name, tracepoint, btf)?;
             if name == RECEIVE {
                 self.receives = Some(link);
             }
@@ -264,12 +253,7 @@ impl TimeSource for TimeProbe {
 
     fn cost(&self) -> Option<ProbeCost> {
         self.counts_cost.as_ref()?;
-        let cost = |(name, program): (&str, &Program)| {
-            let info = program.info().ok()?;
-            let (runs, total_ns) = (info.run_count(), info.run_time().as_nanos() as u64);
-            Some(ProgramCost { name: name.to_owned(), runs, total_ns })
-        };
-        Some(ProbeCost { programs: self.ebpf.programs().filter_map(cost).collect() })
+        Some(read_cost(&self.ebpf))
     }
 
     fn files(&mut self) -> Result<Vec<FileTimes>, Error> {
@@ -295,40 +279,6 @@ impl TimeSource for TimeProbe {
         let program = self.ebpf.program_mut(RECEIVE).and_then(|program| <&mut BtfTracePoint>::try_from(program).ok());
         program.zip(self.receives.take()).is_some_and(|(program, link)| program.detach(link).is_ok())
     }
-}
-
-const REBUILD: &str = "build pgthaw again: its object file is not the one that belongs to it";
-
-fn take_map(ebpf: &mut Ebpf, name: &str) -> Result<Map, Error> {
-    ebpf.take_map(name).ok_or_else(|| refusal(&format!("the program has no map {name}"), REBUILD))
-}
-
-/// The kernel did not take the program.
-fn refused(error: impl std::error::Error) -> Error {
-    refusal(&tell(&error), "run pgthaw as root, or: setcap cap_bpf,cap_perfmon,cap_sys_ptrace+ep $(command -v pgthaw)")
-}
-
-fn refusal(reason: &str, remedy: &str) -> Error {
-    Error::Linux(linux::Error::Unavailable {
-        what: "a program in the kernel",
-        reason: reason.to_owned(),
-        remedy: remedy.to_owned(),
-    })
-}
-
-/// The error with what it comes from, one line.
-fn tell(error: &dyn std::error::Error) -> String {
-    let mut told = error.to_string();
-    let mut source = error.source();
-    while let Some(error) = source {
-        let more = error.to_string();
-        if !told.contains(&more) {
-            told = format!("{told}: {more}");
-        }
-        source = error.source();
-    }
-    // What the verifier says may be pages long.
-    told.lines().next().unwrap_or_default().to_owned()
 }
 
 #[cfg(test)]

@@ -1,0 +1,133 @@
+//! What films are recorded with: the kernel's account of what is asked for, or looks at the page cache where that cannot be had.
+
+use std::ffi::OsString;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use clap::{Args, ValueEnum};
+
+use super::Target;
+use super::job::describe_job;
+use crate::cache::Map;
+use crate::failure::Explain as _;
+use crate::linux::block_device::{Devices, read_block_device};
+use crate::linux::page_cache::PageCache as _;
+use crate::linux::process::is_alive;
+use crate::postgres::{Server, read_sessions};
+use crate::trace::{
+    AskSessions, Error, FilmHeader, FilmWriter, Followed, Own, Polling, Progress, Recording, Requests, Source, Wanted,
+};
+
+/// How often it is looked whether a backend that is recorded has ended.
+const LOOK_INTERVAL: Duration = Duration::from_millis(200);
+
+/// How what a job touches is seen.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum SourceKind {
+    /// The kernel tells what is asked of the page cache, and by whom
+    Bpf,
+    /// The page cache is looked at several times a second: what came, whoever fetched it
+    Polling,
+}
+
+/// The option that films are recorded with.
+#[derive(Args, Clone, Copy, Debug, Default)]
+pub struct SourceArguments {
+    /// How to see what is touched [default: bpf, or polling where the kernel takes no program]
+    #[arg(long, value_name = "SOURCE", help_heading = "Record")]
+    source: Option<SourceKind>,
+}
+
+/// What a film is of.
+#[derive(Debug)]
+pub struct RecordingAsked {
+    pub source: SourceArguments,
+    pub wanted: Wanted,
+    /// What pgthaw itself brings meanwhile.
+    pub own: Arc<Own>,
+    /// How far the job is, where somebody attends it.
+    pub progress: Arc<Progress>,
+}
+
+/// What a film will say of itself, as far as that is known when it begins.
+pub fn new_header(map: &Map, label: Option<&str>, job: &[OsString]) -> FilmHeader {
+    FilmHeader {
+        label: label.map(str::to_owned),
+        recorded_at: map.taken_at,
+        source: map.source.clone(),
+        job: describe_job(job),
+        recorder: String::new(),
+        recorder_pid: std::process::id(),
+        seconds: 0.0,
+        lost_events: 0,
+        sampling: None,
+        probe: None,
+        totals: Default::default(),
+        device_reads: None,
+        device_bytes: None,
+        requested_bytes: None,
+        workers: None,
+        remarks: map.remarks.clone(),
+    }
+}
+
+/// Begins a film of a target.
+pub fn begin(
+    target: &Target,
+    map: &Map,
+    writer: FilmWriter,
+    mut header: FilmHeader,
+    asked: RecordingAsked,
+) -> Result<Recording, Error> {
+    let RecordingAsked { source: SourceArguments { source: kind }, wanted, own, progress } = asked;
+    let is_everybody = matches!(wanted, Wanted::Everybody | Wanted::Command(_));
+    let watched = match kind {
+        Some(SourceKind::Polling) => None,
+        Some(SourceKind::Bpf) => Some(open_requests(target, map, wanted, &own)?),
+        None => match open_requests(target, map, wanted, &own) {
+            Ok(requests) => Some(requests),
+            Err(error) => {
+                let remedy = error.hint().map(|hint| format!(" ({hint})")).unwrap_or_default();
+                header.remarks.push(format!("recorded by looking, which is coarser, for {error}{remedy}"));
+                None
+            }
+        },
+    };
+    let source: Box<dyn Source> = match watched {
+        Some(requests) => Box::new(requests),
+        None => {
+            if !is_everybody {
+                header.remarks.push("by looking nobody's reads can be told apart: it is of whatever ran".to_owned());
+            }
+            Box::new(Polling::new(Arc::new(target.page_cache()), map, own)?)
+        }
+    };
+    let directory = target.data_directory.as_ref();
+    let device = directory.and_then(|directory| read_block_device(&directory.path).ok()).map(|device| device.number);
+    Recording::begin(writer, source, map, header, Devices::from(device), progress)
+}
+
+fn open_requests(target: &Target, map: &Map, wanted: Wanted, own: &Arc<Own>) -> Result<Requests, Error> {
+    let directory = target.data_directory.as_ref();
+    let directory = directory.ok_or_else(|| Error::NothingSeen("the data directory is not known".to_owned()))?;
+    let postmaster_pid = directory.read_postmaster().map(|postmaster| postmaster.pid);
+    let followed = Followed { wanted, postmaster_pid, own: Arc::clone(own) };
+    Requests::open(map, &directory.path, target.page_cache().page_bytes(), followed)
+}
+
+/// Asks a server who its sessions are, from whatever thread.
+pub async fn ask_sessions(server: &Server) -> Result<AskSessions, crate::postgres::Error> {
+    let mut connection = server.connect_to(&server.database).await?;
+    let runtime = tokio::runtime::Handle::current();
+    Ok(Box::new(move || tokio::task::block_in_place(|| runtime.block_on(read_sessions(&mut connection))).ok()))
+}
+
+/// Waits so many seconds, or until this process has ended; for ever where neither is given.
+pub async fn wait_for_end(seconds: Option<u32>, pid: Option<u32>) {
+    let end = seconds.map(|seconds| Duration::from_secs(seconds.into()));
+    let begun = Instant::now();
+    while end.is_none_or(|end| begun.elapsed() < end) && pid.is_none_or(is_alive) {
+        let left = end.map_or(LOOK_INTERVAL, |end| end.saturating_sub(begun.elapsed()));
+        tokio::time::sleep(left.min(LOOK_INTERVAL)).await;
+    }
+}

@@ -1,0 +1,76 @@
+//! What every program in the kernel is loaded with.
+
+use aya::maps::Map;
+use aya::programs::tp_btf::BtfTracePointLinkId;
+use aya::programs::{BtfTracePoint, Program};
+use aya::{Btf, Ebpf};
+
+use crate::linux;
+use crate::linux::process::has_kernel_pids;
+use crate::observe::Error;
+use crate::observe::time::{ProbeCost, ProgramCost};
+
+/// What helps where an object lacks something.
+pub const REBUILD: &str = "build pgthaw again: its object file is not the one that belongs to it";
+
+/// The kernel's own description of its types. Where pids mean other processes than to the kernel no program is of use.
+pub fn open_types() -> Result<Btf, Error> {
+    if !has_kernel_pids()? {
+        return Err(refusal("pgthaw is in a pid namespace of its own", "run pgthaw on the host, not in a container"));
+    }
+    Btf::from_sys_fs().map_err(|error| {
+        let kernel = "use a kernel built with CONFIG_DEBUG_INFO_BTF=y, as Debian's and Ubuntu's are";
+        refusal(&format!("the kernel does not describe its types: {}", tell(&error)), kernel)
+    })
+}
+
+/// Loads a program and attaches it to a tracepoint.
+pub fn attach(ebpf: &mut Ebpf, name: &str, tracepoint: &str, btf: &Btf) -> Result<BtfTracePointLinkId, Error> {
+    let program = ebpf.program_mut(name).ok_or_else(|| refusal("a program is missing", REBUILD))?;
+    let program: &mut BtfTracePoint = program.try_into().map_err(refused)?;
+    program.load(tracepoint, btf).map_err(refused)?;
+    program.attach().map_err(refused)
+}
+
+/// What its programs cost so far, by the kernel's own count.
+pub fn read_cost(ebpf: &Ebpf) -> ProbeCost {
+    let cost = |(name, program): (&str, &Program)| {
+        let info = program.info().ok()?;
+        let (runs, total_ns) = (info.run_count(), info.run_time().as_nanos() as u64);
+        Some(ProgramCost { name: name.to_owned(), runs, total_ns })
+    };
+    ProbeCost { programs: ebpf.programs().filter_map(cost).collect() }
+}
+
+pub fn take_map(ebpf: &mut Ebpf, name: &str) -> Result<Map, Error> {
+    ebpf.take_map(name).ok_or_else(|| refusal(&format!("the program has no map {name}"), REBUILD))
+}
+
+/// The kernel did not take the program.
+pub fn refused(error: impl std::error::Error) -> Error {
+    refusal(&tell(&error), "run pgthaw as root, or: setcap cap_bpf,cap_perfmon,cap_sys_ptrace+ep $(command -v pgthaw)")
+}
+
+/// There is no program in the kernel, for this reason.
+pub fn refusal(reason: &str, remedy: &str) -> Error {
+    Error::Linux(linux::Error::Unavailable {
+        what: "a program in the kernel",
+        reason: reason.to_owned(),
+        remedy: remedy.to_owned(),
+    })
+}
+
+/// The error with what it comes from, one line.
+fn tell(error: &dyn std::error::Error) -> String {
+    let mut told = error.to_string();
+    let mut source = error.source();
+    while let Some(error) = source {
+        let more = error.to_string();
+        if !told.contains(&more) {
+            told = format!("{told}: {more}");
+        }
+        source = error.source();
+    }
+    // What the verifier says may be pages long.
+    told.lines().next().unwrap_or_default().to_owned()
+}

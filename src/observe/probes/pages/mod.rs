@@ -1,0 +1,247 @@
+//! The program in the kernel that tells which blocks of files are asked for and which come, and what loads and reads it.
+//!
+//! `build.rs` compiles it from `pages.bpf.c`. On kernels since 6.12 it sees what is asked for, hits of the page cache included; on those
+//! before what comes.
+
+mod record;
+
+use std::fmt;
+use std::os::fd::{AsFd as _, OwnedFd};
+use std::os::unix::fs::MetadataExt as _;
+use std::path::Path;
+use std::time::Duration;
+
+use aya::maps::{Array, HashMap, MapData, RingBuf};
+use aya::sys::{Stats, enable_stats};
+use aya::{Ebpf, EbpfLoader};
+
+use self::record::{FileRecord, ProcessRecord, file_key, file_record, other_process, parse_event};
+use super::load::{attach, open_types, read_cost, refusal, refused, take_map};
+use crate::linux;
+use crate::linux::page_cache::{PageCache as _, SystemPageCache};
+use crate::linux::ready::wait_until_readable;
+use crate::observe::Error;
+use crate::observe::pages::{PageEvent, PageWatch, WatchedFile};
+use crate::observe::time::ProbeCost;
+
+/// As the compiler wrote it, aligned as its parser wants it.
+static OBJECT: &[u8] = aya::include_bytes_aligned!(concat!(env!("OUT_DIR"), "/pages.bpf.o"));
+
+/// Programs and the tracepoints that they are attached to.
+const FETCHED: (&str, &str) = ("pages_fetched", "mm_filemap_add_to_page_cache");
+const REQUESTED: (&str, &str) = ("pages_requested", "mm_filemap_get_pages");
+
+/// Units of a word of the maps of bits.
+const WORD_UNITS: u64 = 64;
+
+/// Files that may come while they are watched, and words of bits for them and for what grows: 16 million units.
+const FURTHER_FILES: usize = 8192;
+const FURTHER_WORDS: u64 = 1 << 18;
+
+/// Numbers in `controls`.
+const LOST: u32 = 0;
+const AGAIN_BELOW: u32 = 1;
+
+/// The program, loaded and attached. Dropping it, or the end of this process however it comes, takes it out of the kernel.
+pub struct PageProbe {
+    ebpf: Ebpf,
+    files: HashMap<MapData, [u64; 2], FileRecord>,
+    processes: HashMap<MapData, u32, ProcessRecord>,
+    requested: Array<MapData, u64>,
+    fetched: Array<MapData, u64>,
+    controls: Array<MapData, u64>,
+    events: RingBuf<MapData>,
+    arrivals: RingBuf<MapData>,
+    /// As long as it is open the kernel counts what its programs cost.
+    counts_cost: Option<OwnedFd>,
+    known: Vec<Known>,
+    files_max: usize,
+    /// Words of bits that nobody has.
+    free_words: std::ops::Range<u64>,
+    blind: Option<String>,
+}
+
+/// A file with its place in the maps of bits.
+#[derive(Clone, Copy, Debug)]
+struct Known {
+    file: WatchedFile,
+    first_word: u64,
+    words: u64,
+}
+
+impl PageProbe {
+    /// Watches files from now on. A unit has `unit_pages` pages, a power of two. `control` is a file that can be read beside them: by
+    /// that it is proven that the kernel knows files as stat does, which is not so on every file system.
+    pub fn open(files: &[WatchedFile], unit_pages: u32, control: &Path) -> Result<PageProbe, Error> {
+        let types = open_types()?;
+        let words: u64 = files.iter().map(|file| words_of(file, false)).sum();
+        let words = words + words / 4 + FURTHER_WORDS;
+        let words = u32::try_from(words).map_err(|_| refusal("the cluster is too large", "record fewer databases"))?;
+        let mut ebpf = EbpfLoader::new()
+            .btf(Some(&types))
+            .override_global("own_pid", &std::process::id(), true)
+            .override_global("unit_shift", &unit_pages.trailing_zeros(), true)
+            .map_max_entries("files", (files.len() + FURTHER_FILES + 1) as u32)
+            .map_max_entries("requested", words)
+            .map_max_entries("fetched", words)
+            .load(OBJECT)
+            .map_err(refused)?;
+        let mut probe = PageProbe {
+            files: take_map(&mut ebpf, "files")?.try_into().map_err(refused)?,
+            processes: take_map(&mut ebpf, "processes")?.try_into().map_err(refused)?,
+            requested: take_map(&mut ebpf, "requested")?.try_into().map_err(refused)?,
+            fetched: take_map(&mut ebpf, "fetched")?.try_into().map_err(refused)?,
+            controls: take_map(&mut ebpf, "controls")?.try_into().map_err(refused)?,
+            events: take_map(&mut ebpf, "events")?.try_into().map_err(refused)?,
+            arrivals: take_map(&mut ebpf, "arrivals")?.try_into().map_err(refused)?,
+            counts_cost: enable_stats(Stats::RunTime).ok(),
+            ebpf,
+            known: Vec::with_capacity(files.len()),
+            files_max: files.len() + FURTHER_FILES,
+            free_words: 0..u64::from(words),
+            blind: None,
+        };
+        for file in files {
+            probe.add(*file)?;
+        }
+        attach(&mut probe.ebpf, FETCHED.0, FETCHED.1, &types)?;
+        match attach(&mut probe.ebpf, REQUESTED.0, REQUESTED.1, &types) {
+            Ok(_) => probe.prove(control)?,
+            Err(error) => probe.blind = Some(error.to_string()),
+        }
+        Ok(probe)
+    }
+
+    /// Reads a byte of a file and looks whether that was seen.
+    fn prove(&mut self, control: &Path) -> Result<(), Error> {
+        let failed = |source| Error::Linux(linux::Error::file("read", control, source));
+        let facts = control.metadata().map_err(failed)?;
+        let key = file_key(facts.dev(), facts.ino());
+        self.files.insert(key, file_record(0, 0, 0, 0), 0).map_err(refused)?;
+        let read = SystemPageCache::new()
+            .open(control)
+            .and_then(|file| file.map_or(Ok(0), |file| file.apply_read(0, &mut [0])));
+        let own_pid = std::process::id();
+        let is_seen = self.processes.get(&own_pid, 0).is_ok();
+        self.files.remove(&key).map_err(refused)?;
+        read?;
+        match is_seen {
+            true => Ok(()),
+            false => Err(refusal(
+                "the kernel knows the cluster's files by other numbers than stat",
+                "put the data directory on a file system such as ext4 or XFS, not on an overlay or btrfs",
+            )),
+        }
+    }
+
+    /// Gives a file a place in the maps of bits. `None` when there is none.
+    fn place(&mut self, file: &WatchedFile, with_all: bool) -> Option<(u64, u64)> {
+        let words = words_of(file, with_all);
+        let first = self.free_words.start;
+        if first + words > self.free_words.end {
+            return None;
+        }
+        self.free_words.start += words;
+        Some((first, words))
+    }
+
+    fn tell_place(&mut self, number: usize) -> Result<(), Error> {
+        let Known { file, first_word, words } = self.known[number];
+        // The kernel counts them from 1 on.
+        let record = file_record(number as u32 + 1, first_word as u32, (words * WORD_UNITS) as u32, file.salt);
+        self.files.insert(file_key(file.device, file.inode), record, 0).map_err(refused)
+    }
+}
+
+/// Words for a file: with some room to grow, or for all that it can ever have.
+fn words_of(file: &WatchedFile, with_all: bool) -> u64 {
+    let units = if with_all { file.most_units } else { (file.units + file.units / 4 + 128).min(file.most_units) };
+    units.max(1).div_ceil(WORD_UNITS)
+}
+
+impl fmt::Debug for PageProbe {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("PageProbe").field("files", &self.known.len()).finish_non_exhaustive()
+    }
+}
+
+impl PageWatch for PageProbe {
+    fn blind_to_requests(&self) -> Option<&str> {
+        self.blind.as_deref()
+    }
+
+    fn add(&mut self, file: WatchedFile) -> Result<bool, Error> {
+        if self.known.len() == self.files_max {
+            return Ok(false);
+        }
+        let Some((first_word, words)) = self.place(&file, false) else { return Ok(false) };
+        self.known.push(Known { file, first_word, words });
+        self.tell_place(self.known.len() - 1)?;
+        Ok(true)
+    }
+
+    fn make_room(&mut self, file: u32) -> Result<bool, Error> {
+        let Some(known) = self.known.get(file as usize).copied() else { return Ok(false) };
+        let Some((first_word, words)) = self.place(&known.file, true) else { return Ok(false) };
+        // What is set meanwhile is told twice, and does no harm.
+        for word in 0..known.words.min(words) {
+            for bits in [&mut self.requested, &mut self.fetched] {
+                let before = bits.get(&((known.first_word + word) as u32), 0).map_err(refused)?;
+                bits.set((first_word + word) as u32, before, 0).map_err(refused)?;
+            }
+        }
+        self.known[file as usize] = Known { first_word, words, ..known };
+        self.tell_place(file as usize)?;
+        Ok(true)
+    }
+
+    fn leave_out(&mut self, pid: u32) -> Result<(), Error> {
+        self.processes.insert(pid, other_process(), 0).map_err(refused)
+    }
+
+    fn forget(&mut self, pid: u32) {
+        // It may never have been seen.
+        let _ = self.processes.remove(&pid);
+    }
+
+    fn wait_for_arrivals(&mut self, at_most: Duration) -> Vec<u32> {
+        wait_until_readable(self.arrivals.as_fd(), at_most);
+        let mut arrived = Vec::new();
+        while let Some(item) = self.arrivals.next() {
+            arrived.extend(item.first_chunk().map(|bytes| u32::from_ne_bytes(*bytes)));
+        }
+        arrived
+    }
+
+    fn drain(&mut self, visit: &mut dyn FnMut(PageEvent)) {
+        while let Some(item) = self.events.next() {
+            let event = parse_event(&item);
+            drop(item);
+            if let Some(event) = event {
+                visit(event);
+            }
+        }
+    }
+
+    fn clear(&mut self, file: u32, first_unit: u64, units: u64) {
+        let Some(known) = self.known.get(file as usize) else { return };
+        let at = (known.first_word + first_unit / WORD_UNITS) as u32;
+        // A bit that is set meanwhile is lost, and what it stands for told twice.
+        if let Ok(before) = self.requested.get(&at, 0) {
+            let _ = self.requested.set(at, before & !units, 0);
+        }
+    }
+
+    fn tell_again_below(&mut self, below: u64) -> Result<(), Error> {
+        self.controls.set(AGAIN_BELOW, below, 0).map_err(refused)
+    }
+
+    fn lost(&self) -> u64 {
+        self.controls.get(&LOST, 0).unwrap_or_default()
+    }
+
+    fn cost(&self) -> Option<ProbeCost> {
+        self.counts_cost.as_ref()?;
+        Some(read_cost(&self.ebpf))
+    }
+}

@@ -1,0 +1,330 @@
+// Which blocks of a cluster's files are asked for, and which of them come into the page cache.
+//
+// A file is known by its device and inode, and has a stretch of two maps of bits: one bit for each unit of it (a block, or a page
+// where blocks are smaller). The first time that a unit is asked for, or comes, its bit is set and that is told; so what is told
+// follows the distinct blocks and not the reads. Of some units, chosen by a hash, every later time is told too. record.rs has the
+// same layout.
+
+#include "../kernel.h"
+
+struct super_block {
+    u32 s_dev;
+} CORE;
+struct inode {
+    struct super_block *i_sb;
+    unsigned long i_ino;
+} CORE;
+struct address_space {
+    struct inode *host;
+} CORE;
+struct folio {
+    struct address_space *mapping;
+    unsigned long index;
+    unsigned long _flags_1;
+    // Until 6.6; afterwards the lowest byte of _flags_1.
+    u8 _folio_order;
+} CORE;
+enum pageflags { PG_head = 6 };
+
+// Words of 64 units that one call looks at: beyond 4 MB of one read at blocks of 8 kB the rest comes with the calls that follow.
+#define WORDS 8
+#define LOOP_WORDS _Pragma("clang loop unroll(disable)") for (u32 step = 0; step < WORDS; step++)
+
+enum kind { REQUESTED = 1, AGAIN, FETCHED, GROWN };
+
+// Whose process it is. One that nobody has said anything about is followed: user space sorts out what it did.
+enum role { FOLLOWED, OTHER, OWN };
+
+struct key {
+    u64 inode;
+    u32 device;
+    u32 zero;
+};
+
+struct file {
+    // From 1 on.
+    u32 number;
+    // Its first word in the maps of bits, and the units that there is room for.
+    u32 first_word;
+    u32 units;
+    // What a unit's number is added to before it is hashed.
+    u32 salt;
+    // It was told that the file is longer than there is room for.
+    u32 is_grown;
+};
+
+struct process {
+    u32 role;
+    // What it read last: a read of many pages is told in parts.
+    u32 file;
+    u64 first;
+    u64 last;
+    // Pages that it has read so far, those that were cached too.
+    u64 pages;
+};
+
+struct event {
+    // By CLOCK_MONOTONIC.
+    u64 time;
+    // The units of one word that it is about, and those of them that have come since the beginning.
+    u64 units;
+    u64 fetched;
+    // The process's pages so far.
+    u64 pages;
+    u32 file;
+    // The word's number in the file.
+    u32 word;
+    u32 pid;
+    u32 kind;
+};
+
+struct {
+    __uint(type, MAP_HASH);
+    __uint(max_entries, 1);
+    __type(key, struct key);
+    __type(value, struct file);
+} files SEC(".maps");
+
+struct {
+    __uint(type, MAP_HASH);
+    __uint(max_entries, 16384);
+    __type(key, u32);
+    __type(value, struct process);
+} processes SEC(".maps");
+
+struct {
+    __uint(type, MAP_ARRAY);
+    __uint(max_entries, 1);
+    __type(key, u32);
+    __type(value, u64);
+} requested SEC(".maps");
+
+struct {
+    __uint(type, MAP_ARRAY);
+    __uint(max_entries, 1);
+    __type(key, u32);
+    __type(value, u64);
+} fetched SEC(".maps");
+
+struct {
+    __uint(type, MAP_RING);
+    __uint(max_entries, 1 << 24);
+} events SEC(".maps");
+
+// Pids of processes that are seen for the first time: whoever waits is woken at once, while they live.
+struct {
+    __uint(type, MAP_RING);
+    __uint(max_entries, 1 << 14);
+} arrivals SEC(".maps");
+
+// What was not told for want of room; and up to which hash units are told again, 0 to 2^32.
+enum { LOST, AGAIN_BELOW, CONTROLS };
+struct {
+    __uint(type, MAP_ARRAY);
+    __uint(max_entries, CONTROLS);
+    __type(key, u32);
+    __type(value, u64);
+} controls SEC(".maps");
+
+const volatile u32 own_pid = 0;
+// A unit has 2^unit_shift pages.
+const volatile u32 unit_shift = 0;
+
+INLINE void count_lost(void)
+{
+    u32 at = LOST;
+    u64 *lost = bpf_map_lookup_elem(&controls, &at);
+    if (lost)
+        __sync_fetch_and_add(lost, 1);
+}
+
+INLINE struct file *find_file(struct address_space *mapping)
+{
+    struct inode *inode = mapping->host;
+    struct key key = {.inode = inode->i_ino, .device = inode->i_sb->s_dev};
+    return bpf_map_lookup_elem(&files, &key);
+}
+
+INLINE struct process *find_process(u32 pid)
+{
+    struct process *process = bpf_map_lookup_elem(&processes, &pid);
+    if (process)
+        return process;
+    struct process arrived = {.role = pid == own_pid ? OWN : FOLLOWED};
+    if (!bpf_map_update_elem(&processes, &pid, &arrived, NOEXIST) && pid != own_pid)
+        bpf_ringbuf_output(&arrivals, &pid, sizeof(pid), FORCE_WAKEUP);
+    return bpf_map_lookup_elem(&processes, &pid);
+}
+
+INLINE int tell(u32 kind, struct file *file, u32 word, u64 units, u64 come, u32 pid, u64 pages)
+{
+    struct event *event = bpf_ringbuf_reserve(&events, sizeof(*event), 0);
+    if (!event) {
+        count_lost();
+        return 0;
+    }
+    event->time = bpf_ktime_get_ns();
+    event->units = units;
+    event->fetched = come;
+    event->pages = pages;
+    event->file = file->number;
+    event->word = word;
+    event->pid = pid;
+    event->kind = kind;
+    bpf_ringbuf_submit(event, NO_WAKEUP);
+    return 1;
+}
+
+// The finalizer of MurmurHash3 (Austin Appleby, public domain).
+INLINE u32 hash(u32 value)
+{
+    value ^= value >> 16;
+    value *= 0x85ebca6bu;
+    value ^= value >> 13;
+    value *= 0xc2b2ae35u;
+    return value ^ value >> 16;
+}
+
+// Of the units of a word, those that are told every time.
+INLINE u64 sampled(struct file *file, u32 word, u64 units, u32 from, u32 to)
+{
+    u32 at = AGAIN_BELOW;
+    u64 *limit = bpf_map_lookup_elem(&controls, &at);
+    u64 below = limit ? *limit : 0, found = 0;
+    u32 first = file->salt + (word << 6);
+    if (from == to)
+        return hash(first + from) < below ? units : 0;
+    // Without a branch inside, or the verifier follows each way through it.
+#pragma clang loop unroll(disable)
+    for (u32 bit = 0; bit < 64; bit++)
+        found |= (hash(first + bit) - below) >> 63 << bit;
+    return found & units;
+}
+
+// The units of one word were asked for.
+INLINE void request(struct file *file, u32 word, u32 from, u32 to, u32 pid, u64 pages)
+{
+    u64 units = (~0ull << from) & (~0ull >> (63 - to));
+    u32 at = file->first_word + word;
+    u64 *bits = bpf_map_lookup_elem(&requested, &at);
+    u64 *came = bpf_map_lookup_elem(&fetched, &at);
+    if (!bits || !came)
+        return;
+    u64 before = *bits;
+    u64 first = units & ~before;
+    if (first) {
+        before = __sync_fetch_and_or(bits, units);
+        first = units & ~before;
+        if (first && !tell(REQUESTED, file, word, first, *came & first, pid, pages))
+            // It may be seen the next time.
+            __sync_fetch_and_and(bits, ~first);
+    }
+    u64 again = units & before;
+    if (again) {
+        again = sampled(file, word, again, from, to);
+        if (again)
+            tell(AGAIN, file, word, again, 0, pid, pages);
+    }
+}
+
+// The units of one word came into the page cache.
+INLINE void fetch(struct file *file, u32 word, u32 from, u32 to, u32 pid, u32 role)
+{
+    u64 units = (~0ull << from) & (~0ull >> (63 - to));
+    u32 at = file->first_word + word;
+    u64 *bits = bpf_map_lookup_elem(&fetched, &at);
+    if (!bits || !(units & ~*bits))
+        return;
+    u64 first = units & ~__sync_fetch_and_or(bits, units);
+    if (first && role != OTHER)
+        tell(FETCHED, file, word, first, first, pid, 0);
+}
+
+// A file is longer than there is room for: that is told once, and somebody makes room.
+INLINE void tell_growth(struct file *file, u32 pid)
+{
+    if (!file->is_grown && tell(GROWN, file, 0, 0, 0, pid, 0))
+        file->is_grown = 1;
+}
+
+// struct address_space *mapping, pgoff_t index, pgoff_t last_index
+SEC("tp_btf/mm_filemap_get_pages")
+int pages_requested(u64 *ctx)
+{
+    struct file *file = find_file((struct address_space *)ctx[0]);
+    if (!file)
+        return 0;
+    u64 first = ctx[1], last = ctx[2], pages = 0;
+    u32 pid = bpf_get_current_pid_tgid() >> 32;
+    struct process *process = find_process(pid);
+    if (process) {
+        if (process->role == OTHER || process->role == OWN)
+            return 0;
+        // The rest of a read that was counted as a whole.
+        int goes_on = process->file == file->number && process->last == last && first > process->first;
+        if (!goes_on)
+            process->pages += last - first + 1;
+        process->file = file->number;
+        process->first = first;
+        process->last = last;
+        pages = process->pages;
+    }
+    first >>= unit_shift;
+    last >>= unit_shift;
+    if (last >= file->units) {
+        count_lost();
+        tell_growth(file, pid);
+        if (first >= file->units)
+            return 0;
+        last = file->units - 1;
+    }
+    LOOP_WORDS {
+        u32 word = first >> 6, last_word = last >> 6;
+        request(file, word, first & 63, word == last_word ? last & 63 : 63, pid, pages);
+        if (word >= last_word)
+            break;
+        first = (u64)(word + 1) << 6;
+    }
+    return 0;
+}
+
+// struct folio *folio
+SEC("tp_btf/mm_filemap_add_to_page_cache")
+int pages_fetched(u64 *ctx)
+{
+    struct folio *folio = (struct folio *)ctx[0];
+    struct file *file = find_file(folio->mapping);
+    if (!file)
+        return 0;
+    u64 first = folio->index, last = first;
+    // The flags come first.
+    u64 flags = *(u64 *)folio;
+    if (flags >> __builtin_preserve_enum_value(*(enum pageflags *)PG_head, 1) & 1) {
+        u32 order;
+        if (__builtin_preserve_field_info(folio->_folio_order, 2))
+            order = folio->_folio_order;
+        else
+            order = folio->_flags_1 & 0xff;
+        last = first + (1ull << (order & 31)) - 1;
+    }
+    u32 pid = bpf_get_current_pid_tgid() >> 32;
+    struct process *process = find_process(pid);
+    u32 role = process ? process->role : FOLLOWED;
+    first >>= unit_shift;
+    last >>= unit_shift;
+    if (last >= file->units) {
+        if (role != OTHER)
+            tell_growth(file, pid);
+        if (first >= file->units)
+            return 0;
+        last = file->units - 1;
+    }
+    LOOP_WORDS {
+        u32 word = first >> 6, last_word = last >> 6;
+        fetch(file, word, first & 63, word == last_word ? last & 63 : 63, pid, role);
+        if (word >= last_word)
+            break;
+        first = (u64)(word + 1) << 6;
+    }
+    return 0;
+}

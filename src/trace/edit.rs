@@ -1,0 +1,345 @@
+//! Makes films of films: a part of one, or one of several; and says how two differ.
+
+use std::collections::{BTreeMap, HashMap};
+use std::fs::File;
+use std::sync::Arc;
+use std::time::Duration;
+
+use roaring::RoaringBitmap;
+use serde::Serialize;
+
+use super::Error;
+use super::event::{Event, EventKind, FilmRelation};
+use super::film::{Film, FilmHeader, FilmWriter};
+use super::polling::runs;
+use super::record::Recorded;
+use crate::postgres::{RelationName, RelationPath};
+use crate::units::{BlockRange, Bytes, Fork};
+
+/// What is kept of a film.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Part {
+    pub from: Duration,
+    /// Exclusive; `None`: its end.
+    pub to: Option<Duration>,
+}
+
+/// Writes a part of a film; its times begin anew. `label` is its name. What was in shared_buffers before belongs to every part.
+///
+/// # Errors
+/// When the film contradicts itself, or the file cannot be written.
+pub fn cut(film: &Film<File>, part: Part, label: Option<&str>, mut writer: FilmWriter) -> Result<Recorded, Error> {
+    let header = film.header();
+    let (mut read_before, mut read) = (Bytes(0), Bytes(0));
+    for event in film.events() {
+        let event = event?;
+        if event.time < part.from && event.kind != EventKind::Buffers {
+            read_before = event.job_bytes;
+            continue;
+        }
+        if part.to.is_some_and(|to| event.time >= to) && event.kind != EventKind::Buffers {
+            continue;
+        }
+        let time = event.time.saturating_sub(part.from);
+        let job_bytes = Bytes(event.job_bytes.0.saturating_sub(read_before.0));
+        read = read.max(job_bytes);
+        writer.push(&Event { time, job_bytes, ..adopt(event, header) })?;
+    }
+    let end = part.to.map_or(header.duration(), |to| to.min(header.duration()));
+    let mut remarks = header.remarks.clone();
+    remarks.push(match part.to {
+        None => format!("cut from second {} on", part.from.as_secs_f64()),
+        Some(to) => format!("cut from second {} to {}", part.from.as_secs_f64(), to.as_secs_f64()),
+    });
+    if !part.from.is_zero() && header.sampling.is_some() {
+        remarks.push("what had been asked for before is in it only as far as every request was told".to_owned());
+    }
+    let seconds = end.saturating_sub(part.from).as_secs_f64();
+    let (label, requested_bytes) = (label.map(str::to_owned), header.requested_bytes.map(|_| read));
+    finish(writer, FilmHeader { seconds, remarks, label, requested_bytes, ..header.clone() })
+}
+
+/// Writes one film of several of the same cluster: all events by their time since the beginning of their film, and of each block the first.
+///
+/// # Errors
+/// When they are of several clusters, a film contradicts itself, or the file cannot be written.
+pub fn merge(films: &[Film<File>], label: Option<&str>, mut writer: FilmWriter) -> Result<Recorded, Error> {
+    let Some(first) = films.first() else { return Err(Error::NothingSeen("no film was named".to_owned())) };
+    require_one_cluster(films)?;
+    let mut sources: Vec<_> = films.iter().map(|film| film.events().peekable()).collect();
+    let mut told: HashMap<(RelationPath, Fork, bool), RoaringBitmap> = HashMap::new();
+    // What all jobs together have read: of each what it had by then.
+    let mut job_bytes = vec![Bytes(0); films.len()];
+    loop {
+        let time = |source: &mut std::iter::Peekable<_>| -> Option<Duration> {
+            source.peek().map(|event: &Result<Event, Error>| event.as_ref().map_or(Duration::ZERO, |event| event.time))
+        };
+        let times = sources.iter_mut().enumerate().filter_map(|(at, source)| Some((time(source)?, at)));
+        let Some((_, at)) = times.min() else { break };
+        let Some(event) = sources[at].next().transpose()? else { continue };
+        job_bytes[at] = event.job_bytes;
+        if event.kind == EventKind::Again {
+            continue;
+        }
+        let event = Event { job_bytes: job_bytes.iter().copied().sum(), ..adopt(event, films[at].header()) };
+        let key = (event.relation.path.clone(), event.fork, event.kind == EventKind::Buffers);
+        let told = told.entry(key).or_default();
+        for blocks in add_new(told, event.blocks) {
+            writer.push(&Event { blocks, ..event.clone() })?;
+        }
+    }
+    let headers = || films.iter().map(Film::header);
+    let mut jobs: Vec<&str> = headers().map(|header| &*header.job).filter(|job| !job.is_empty()).collect();
+    jobs.dedup();
+    let seconds = headers().map(|header| header.seconds).fold(0.0, f64::max);
+    let remarks = headers().map(|header| format!("merged of the film of {}", header.recorded_at)).collect();
+    finish(
+        writer,
+        FilmHeader {
+            job: jobs.join("; "),
+            seconds,
+            remarks,
+            label: label.map(str::to_owned),
+            lost_events: headers().map(|header| header.lost_events).sum(),
+            // Runs one after the other say nothing of how often a block was asked for.
+            sampling: None,
+            // No job alone is as far as all of them together: nobody is paced by that.
+            requested_bytes: None,
+            workers: None,
+            ..first.header().clone()
+        },
+    )
+}
+
+/// Adds blocks, and returns those that were not there.
+fn add_new(told: &mut RoaringBitmap, blocks: BlockRange) -> Vec<BlockRange> {
+    let mut new = RoaringBitmap::new();
+    new.insert_range(blocks.start as u32..blocks.end as u32);
+    new -= &*told;
+    *told |= &new;
+    runs(&new)
+}
+
+fn require_one_cluster(films: &[Film<File>]) -> Result<(), Error> {
+    let cluster = films.first().map_or(0, |film| film.header().source.system_identifier);
+    match films.iter().find(|film| film.header().source.system_identifier != cluster) {
+        None => Ok(()),
+        Some(other) => Err(Error::OtherCluster {
+            path: other.path().to_owned(),
+            film: other.header().source.system_identifier,
+            cluster,
+        }),
+    }
+}
+
+/// What the film's recorder did itself is this process's in a new film, and nobody else's is.
+fn adopt(event: Event, header: &FilmHeader) -> Event {
+    let own_pid = std::process::id();
+    let pid = match event.pid {
+        pid if pid == header.recorder_pid => own_pid,
+        pid if pid == own_pid => 0,
+        pid => pid,
+    };
+    Event { pid, ..event }
+}
+
+/// What was counted of the device and of programs was counted of all of it.
+fn finish(writer: FilmWriter, header: FilmHeader) -> Result<Recorded, Error> {
+    let header = FilmHeader { device_reads: None, device_bytes: None, probe: None, ..header };
+    let (draft, header) = writer.finish(&header)?;
+    Ok(Recorded { draft, header })
+}
+
+/// How two films differ.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct FilmDifference {
+    /// The one with most blocks in one film alone first.
+    pub relations: Vec<RelationDifference>,
+}
+
+/// What two films have of one relation, in distinct blocks of all forks.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct RelationDifference {
+    #[serde(flatten)]
+    pub name: RelationName,
+    pub first_blocks: u64,
+    pub second_blocks: u64,
+    pub both_blocks: u64,
+    /// Its file is another one in the second film: that blocks have the same number says nothing.
+    pub is_rewritten: bool,
+}
+
+impl RelationDifference {
+    /// Blocks that only one of them has.
+    fn alone(&self) -> u64 {
+        self.first_blocks + self.second_blocks - 2 * self.both_blocks
+    }
+}
+
+/// What one film has of a relation: its files, and the blocks of each fork.
+type Had = BTreeMap<RelationName, (Vec<RelationPath>, BTreeMap<Fork, RoaringBitmap>)>;
+
+/// Compares what two films of one cluster have. What was only in shared_buffers before does not count.
+///
+/// # Errors
+/// When they are of two clusters, or one contradicts itself.
+pub fn compare(films: &[Film<File>; 2]) -> Result<FilmDifference, Error> {
+    require_one_cluster(films)?;
+    let [first, second] = [read_had(&films[0])?, read_had(&films[1])?];
+    let mut names: Vec<&RelationName> = first.keys().chain(second.keys()).collect();
+    names.sort();
+    names.dedup();
+    let relation = |name: &RelationName| {
+        let (first, second) = (first.get(name), second.get(name));
+        let blocks = |had: Option<&(_, BTreeMap<Fork, RoaringBitmap>)>| {
+            had.map_or(0, |(_, forks)| forks.values().map(RoaringBitmap::len).sum())
+        };
+        let is_rewritten = first.zip(second).is_some_and(|((before, _), (after, _))| before != after);
+        let both = first.zip(second).filter(|_| !is_rewritten).map_or(0, |((_, before), (_, after))| {
+            before.iter().filter_map(|(fork, blocks)| Some(blocks.intersection_len(after.get(fork)?))).sum()
+        });
+        let (first_blocks, second_blocks) = (blocks(first), blocks(second));
+        RelationDifference { name: name.clone(), first_blocks, second_blocks, both_blocks: both, is_rewritten }
+    };
+    let mut relations: Vec<RelationDifference> = names.into_iter().map(relation).collect();
+    relations.sort_by_key(|one| std::cmp::Reverse(one.alone()));
+    Ok(FilmDifference { relations })
+}
+
+fn read_had(film: &Film<File>) -> Result<Had, Error> {
+    let mut had = Had::new();
+    let mut add = |relation: &Arc<FilmRelation>, fork: Fork, blocks: BlockRange| {
+        let (paths, forks) = had.entry(relation.name.clone()).or_default();
+        if !paths.contains(&relation.path) {
+            paths.push(relation.path.clone());
+        }
+        forks.entry(fork).or_default().insert_range(blocks.start as u32..blocks.end as u32);
+    };
+    film.visit(|event| {
+        if !matches!(event.kind, EventKind::Buffers | EventKind::Again) {
+            add(&event.relation, event.fork, event.blocks);
+        }
+    })?;
+    Ok(had)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use super::*;
+    use crate::cache::ForkMap;
+    use crate::cache::fixtures::relation;
+    use crate::files::draft_beside;
+
+    /// A millisecond, a relation, blocks and a kind.
+    type Told = (u64, u32, std::ops::Range<u64>, EventKind);
+
+    fn film(place: &Path, name: &str, cluster: u64, events: &[Told]) -> Film<File> {
+        let path = place.join(name);
+        let mut writer = FilmWriter::begin(draft_beside(&path).unwrap(), &path).unwrap();
+        for (millisecond, number, blocks, kind) in events {
+            let of = relation(*number, ForkMap::empty(Fork::Main, 1)).relation;
+            writer
+                .push(&Event {
+                    time: Duration::from_millis(*millisecond),
+                    relation: Arc::new(FilmRelation { name: of.name, path: of.path }),
+                    fork: Fork::Main,
+                    blocks: BlockRange::new(blocks.start, blocks.end),
+                    kind: *kind,
+                    pid: 7,
+                    job_bytes: Bytes(*millisecond),
+                })
+                .unwrap();
+        }
+        let mut header = FilmHeader::for_tests();
+        header.source.system_identifier = cluster;
+        place_film(writer.finish(&header).unwrap().0, &path)
+    }
+
+    fn place_film(draft: crate::files::Draft, path: &Path) -> Film<File> {
+        draft.place(path.file_name().unwrap()).unwrap();
+        Film::open(path).unwrap()
+    }
+
+    fn told(film: &Film<File>) -> Vec<(u64, String, u64, u64, u64)> {
+        let mut told = Vec::new();
+        film.visit(|event| {
+            let time = event.time.as_millis() as u64;
+            told.push((
+                time,
+                event.relation.name.name.clone(),
+                event.blocks.start,
+                event.blocks.end,
+                event.job_bytes.0,
+            ));
+        })
+        .unwrap();
+        told
+    }
+
+    fn writer(path: &Path) -> FilmWriter {
+        FilmWriter::begin(draft_beside(path).unwrap(), path).unwrap()
+    }
+
+    fn name(number: u32) -> String {
+        relation(number, ForkMap::empty(Fork::Main, 1)).relation.name.name
+    }
+
+    #[test]
+    fn a_part_begins_anew() {
+        use EventKind::{Again, Buffers, Requested};
+        let place = tempfile::tempdir().unwrap();
+        let whole = film(
+            place.path(),
+            "whole",
+            5,
+            &[(0, 2, 1..2, Buffers), (10, 1, 0..1, Requested), (20, 1, 5..9, Requested), (30, 1, 0..1, Again)],
+        );
+        let path = place.path().join("part");
+        let part = Part { from: Duration::from_millis(20), to: Some(Duration::from_millis(30)) };
+        let cut = cut(&whole, part, Some("x"), writer(&path)).unwrap();
+        let cut = place_film(cut.draft, &path);
+        assert_eq!(told(&cut), [(0, name(2), 1, 2, 0), (0, name(1), 5, 9, 10)]);
+        assert_eq!((cut.header().seconds, cut.header().label.as_deref()), (0.01, Some("x")));
+        assert!(cut.header().remarks.iter().any(|remark| remark.contains("from second 0.02 to 0.03")));
+    }
+
+    #[test]
+    fn of_several_each_block_is_told_once() {
+        use EventKind::{Again, Fetched};
+        let place = tempfile::tempdir().unwrap();
+        let films = [
+            film(place.path(), "one", 5, &[(10, 1, 0..4, Fetched), (30, 1, 6..8, Fetched), (40, 1, 0..1, Again)]),
+            film(place.path(), "two", 5, &[(20, 1, 2..7, Fetched), (25, 2, 0..1, Fetched)]),
+        ];
+        let path = place.path().join("both");
+        let merged = place_film(merge(&films, None, writer(&path)).unwrap().draft, &path);
+        let expected = [(10, 1, 0, 4, 10), (20, 1, 4, 7, 30), (25, 2, 0, 1, 35), (30, 1, 7, 8, 55)];
+        assert_eq!(
+            told(&merged),
+            expected.map(|(time, number, start, end, bytes)| (time, name(number), start, end, bytes))
+        );
+        assert_eq!((merged.header().sampling, merged.header().device_bytes), (None, None));
+        let other = film(place.path(), "other", 6, &[]);
+        let [one, _] = films;
+        assert!(matches!(merge(&[one, other], None, writer(&path)), Err(Error::OtherCluster { .. })));
+    }
+
+    #[test]
+    fn films_differ_by_relation() {
+        use EventKind::{Buffers, Fetched, Requested};
+        let place = tempfile::tempdir().unwrap();
+        let films = [
+            film(place.path(), "one", 5, &[(10, 1, 0..10, Fetched), (11, 3, 0..1, Buffers)]),
+            film(place.path(), "two", 5, &[(10, 1, 5..25, Requested), (12, 2, 0..3, Fetched)]),
+        ];
+        let difference = compare(&films).unwrap();
+        let found: Vec<_> = difference
+            .relations
+            .iter()
+            .map(|one| (one.name.name.clone(), one.first_blocks, one.second_blocks, one.both_blocks))
+            .collect();
+        assert_eq!(found, [(name(1), 10, 20, 5), (name(2), 0, 3, 0)]);
+    }
+}

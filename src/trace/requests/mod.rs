@@ -1,0 +1,406 @@
+//! Sees what is asked of the page cache, and by whom, from the kernel's own tracepoints: of each block the first request, and of some
+//! blocks every one.
+
+mod files;
+mod sampling;
+#[cfg(test)]
+mod tests;
+mod whose;
+
+use std::collections::{BTreeMap, HashMap};
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::mpsc::{Receiver, TryRecvError};
+use std::time::{Duration, Instant};
+
+use roaring::RoaringBitmap;
+
+pub use self::files::salt_of;
+use self::files::{Files, Segment, Units};
+use self::sampling::Sampling;
+pub use self::whose::{AskSessions, Wanted};
+use self::whose::{Verdict, Whose};
+use super::Error;
+use super::event::EventKind;
+use super::film::Sampled;
+use super::polling::{Own, runs};
+use super::source::{Source, SourceEnd, Touch};
+use crate::cache::Map;
+use crate::linux::process::read_children;
+use crate::observe::PageProbe;
+use crate::observe::pages::{PageEvent, PageEventKind, PageWatch};
+use crate::units::{Bytes, Fork, counted};
+
+/// From one look to the next. The kernel keeps what comes meanwhile: 290,000 events.
+const INTERVAL: Duration = Duration::from_millis(50);
+
+/// How often it is looked who has ended, and what has grown.
+const HOUSEKEEPING: Duration = Duration::from_secs(1);
+
+/// Events that are kept while it is not known yet whose they are, 56 bytes each: then they are everybody's.
+const PENDING_MAX: usize = 1 << 20;
+
+/// Times of a film are multiples of this: neighbours that were asked for within it are one event.
+const TICK: Duration = Duration::from_millis(1);
+
+/// What is asked of the page cache of a cluster's files.
+pub struct Requests {
+    watch: Box<dyn PageWatch>,
+    files: Files,
+    whose: Whose,
+    own: Arc<Own>,
+    sampling: Sampling,
+    /// What has been told by processes of which nobody knows yet whose they are.
+    pending: Vec<PageEvent>,
+    /// What this process itself brought: whoever asks for it found it there.
+    brought: BTreeMap<(usize, Fork), RoaringBitmap>,
+    /// Pages that each process has asked for so far, and all of them together.
+    pages_of: HashMap<u32, u64>,
+    pages: u64,
+    /// Files that have grown: the next segment may come.
+    grown: Vec<u32>,
+    /// Files that there was no room for.
+    left_out: u64,
+    next_housekeeping: Instant,
+    /// What was touched last: neighbours become one.
+    last: Option<Touch>,
+    remarks: Vec<String>,
+}
+
+impl std::fmt::Debug for Requests {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Requests").field("whose", &self.whose).finish_non_exhaustive()
+    }
+}
+
+/// Whose reads are followed, and what this process brings itself meanwhile.
+#[derive(Debug)]
+pub struct Followed {
+    pub wanted: Wanted,
+    pub postmaster_pid: Option<u32>,
+    pub own: Arc<Own>,
+}
+
+impl Requests {
+    /// Watches the files of a map in this directory.
+    ///
+    /// # Errors
+    /// When the kernel takes no program: without the right to it, in a container, or where pgthaw was built without one.
+    pub fn open(map: &Map, directory: &Path, page_bytes: u64, followed: Followed) -> Result<Requests, Error> {
+        let (files, watched) = Files::new(map, directory, page_bytes);
+        let unit_pages = Units::new(map, page_bytes).unit_pages();
+        let probe = PageProbe::open(&watched, unit_pages, &directory.join("global/pg_control"))?;
+        Requests::new(Box::new(probe), files, followed)
+    }
+
+    fn new(mut watch: Box<dyn PageWatch>, files: Files, followed: Followed) -> Result<Requests, Error> {
+        let Followed { wanted, postmaster_pid, own } = followed;
+        let sampling = Sampling::default();
+        watch.tell_again_below(sampling.below())?;
+        let mut whose = Whose::new(wanted, postmaster_pid);
+        whose.refresh();
+        let is_decided = whose.is_decided();
+        for pid in postmaster_pid.map(read_children).transpose()?.unwrap_or_default() {
+            if whose.of(pid) == Verdict::Other && is_decided {
+                watch.leave_out(pid)?;
+            }
+        }
+        Ok(Requests {
+            watch,
+            files,
+            whose,
+            own,
+            sampling,
+            pending: Vec::new(),
+            brought: BTreeMap::new(),
+            pages_of: HashMap::new(),
+            pages: 0,
+            grown: Vec::new(),
+            left_out: 0,
+            next_housekeeping: Instant::now() + HOUSEKEEPING,
+            last: None,
+            remarks: Vec::new(),
+        })
+    }
+
+    /// Learns whose the processes are that these events are of. Those of others are left out from now on.
+    fn learn(&mut self, events: &[PageEvent]) -> Result<HashMap<u32, Verdict>, Error> {
+        let was_decided = self.whose.is_decided();
+        let own_pid = std::process::id();
+        let mut verdicts: HashMap<u32, Verdict> = HashMap::new();
+        for event in events.iter().filter(|event| event.pid != own_pid) {
+            verdicts.entry(event.pid).or_insert_with(|| self.whose.of(event.pid));
+        }
+        if verdicts.values().any(|verdict| *verdict == Verdict::NotYet) {
+            self.refresh()?;
+            for (pid, verdict) in verdicts.iter_mut().filter(|(_, verdict)| **verdict == Verdict::NotYet) {
+                *verdict = self.whose.of(*pid);
+            }
+        }
+        if !self.whose.is_decided() {
+            return Ok(verdicts);
+        }
+        let others: Vec<u32> = match was_decided {
+            true => verdicts.iter().filter(|(_, one)| **one == Verdict::Other).map(|(pid, _)| *pid).collect(),
+            false => self.whose.others().collect(),
+        };
+        others.into_iter().try_for_each(|pid| self.watch.leave_out(pid))?;
+        Ok(verdicts)
+    }
+
+    fn refresh(&mut self) -> Result<(), Error> {
+        for pid in self.whose.refresh() {
+            self.watch.forget(pid);
+        }
+        Ok(())
+    }
+
+    /// Tells `visit` what is known by now, and keeps what nobody can judge yet.
+    fn tell(&mut self, visit: &mut dyn FnMut(Touch)) -> Result<(), Error> {
+        let mut events = std::mem::take(&mut self.pending);
+        self.watch.drain(&mut |event| events.push(event));
+        let verdicts = self.learn(&events)?;
+        if !self.whose.is_decided() {
+            if events.len() < PENDING_MAX {
+                self.pending = events;
+                return Ok(());
+            }
+            self.want_everybody("before one was seen there was too much else");
+        }
+        let (own_pid, is_everybody) = (std::process::id(), self.whose.wants_everybody());
+        for event in events {
+            let verdict = match verdicts.get(&event.pid) {
+                _ if event.pid == own_pid => Verdict::Wanted,
+                Some(_) if is_everybody => Verdict::Wanted,
+                known => known.copied().unwrap_or(Verdict::Wanted),
+            };
+            match (verdict, event.kind) {
+                (_, PageEventKind::Grown) => self.give_room(event.file)?,
+                (Verdict::Wanted, _) => self.add(&event, visit),
+                (Verdict::NotYet, _) => self.pending.push(event),
+                (Verdict::Other, PageEventKind::Requested) => {
+                    self.watch.clear(event.file, event.first_unit, event.units);
+                }
+                (Verdict::Other, _) => {}
+            }
+        }
+        self.flush(visit);
+        if self.sampling.adapt() {
+            self.watch.tell_again_below(self.sampling.below())?;
+        }
+        Ok(())
+    }
+
+    fn want_everybody(&mut self, why: &str) {
+        self.whose.want_everybody();
+        self.remarks.push(format!(
+            "no server process of the command was seen ({why}): the film has what all of the cluster asked for"
+        ));
+    }
+
+    fn give_room(&mut self, file: u32) -> Result<(), Error> {
+        self.left_out += u64::from(!self.watch.make_room(file)?);
+        self.grown.push(file);
+        Ok(())
+    }
+
+    /// Adds what one event tells.
+    fn add(&mut self, event: &PageEvent, visit: &mut dyn FnMut(Touch)) {
+        let Some(segment) = self.files.segment(event.file) else { return };
+        let pages = self.pages_of.entry(event.pid).or_default();
+        self.pages += event.pages.saturating_sub(*pages);
+        *pages = event.pages.max(*pages);
+        match event.kind {
+            PageEventKind::Grown => {}
+            PageEventKind::Again => {
+                self.sampling.again += 1;
+                self.put(event, segment, event.units, EventKind::Again, visit);
+            }
+            PageEventKind::Requested => {
+                self.sampling.units += u64::from(event.units.count_ones());
+                let come = event.fetched & !self.brought_of(event, segment);
+                self.put(event, segment, come, EventKind::Fetched, visit);
+                self.put(event, segment, event.units & !come, EventKind::Requested, visit);
+            }
+            PageEventKind::Fetched => self.add_fetched(event, segment, visit),
+        }
+    }
+
+    /// What came is no part of the film where it is seen what is asked for; but for what this process brought for the job.
+    fn add_fetched(&mut self, event: &PageEvent, segment: Segment, visit: &mut dyn FnMut(Touch)) {
+        let is_own = event.pid == std::process::id();
+        for run in bit_runs(event.units) {
+            let blocks = self.files.blocks(segment, event.first_unit, run);
+            let touch = self.touch(event, segment, blocks, EventKind::Fetched);
+            if !is_own {
+                self.give(Touch { is_of_film: self.watch.blind_to_requests().is_some(), came: true, ..touch }, visit);
+                continue;
+            }
+            let mut come = RoaringBitmap::new();
+            come.insert_range(blocks.start as u32..blocks.end as u32);
+            *self.brought.entry((segment.relation, segment.fork)).or_default() |= &come;
+            let wanted = self.own.wanted_among(segment.relation, segment.fork, &come);
+            for (blocks, is_of_film) in [(&come - &wanted, false), (wanted, true)] {
+                for blocks in runs(&blocks) {
+                    self.give(Touch { blocks, is_of_film, came: true, ..touch.clone() }, visit);
+                }
+            }
+        }
+    }
+
+    /// Those of an event's units that this process brought.
+    fn brought_of(&self, event: &PageEvent, segment: Segment) -> u64 {
+        let Some(brought) = self.brought.get(&(segment.relation, segment.fork)) else { return 0 };
+        let is_brought = |unit: &u32| {
+            event.units >> unit & 1 == 1 && {
+                let blocks = self.files.blocks(segment, event.first_unit, *unit..*unit + 1);
+                brought.contains(blocks.start as u32)
+            }
+        };
+        (0..u64::BITS).filter(is_brought).fold(0, |units, unit| units | 1 << unit)
+    }
+
+    fn put(&mut self, event: &PageEvent, segment: Segment, units: u64, kind: EventKind, visit: &mut dyn FnMut(Touch)) {
+        for run in bit_runs(units) {
+            let blocks = self.files.blocks(segment, event.first_unit, run);
+            let touch = self.touch(event, segment, blocks, kind);
+            self.give(touch, visit);
+        }
+    }
+
+    fn touch(&self, event: &PageEvent, segment: Segment, blocks: crate::units::BlockRange, kind: EventKind) -> Touch {
+        let tick = TICK.as_nanos() as u64;
+        Touch {
+            relation: Arc::clone(self.files.relation(segment.relation)),
+            fork: segment.fork,
+            blocks,
+            kind,
+            pid: event.pid,
+            at: Some(Duration::from_nanos(event.time.as_nanos() as u64 / tick * tick)),
+            job_bytes: Some(Bytes(self.files.page_bytes(self.pages))),
+            is_of_film: true,
+            came: false,
+        }
+    }
+
+    /// Makes one of neighbours.
+    fn give(&mut self, touch: Touch, visit: &mut dyn FnMut(Touch)) {
+        match &mut self.last {
+            Some(last) if last.goes_on_with(&touch) => {
+                last.blocks.end = touch.blocks.end;
+                last.job_bytes = touch.job_bytes;
+            }
+            _ => {
+                self.flush(visit);
+                self.last = Some(touch);
+            }
+        }
+    }
+
+    fn flush(&mut self, visit: &mut dyn FnMut(Touch)) {
+        self.last.take().into_iter().for_each(visit);
+    }
+
+    /// Once a second: who has ended, who calls himself something else now, which segments have come.
+    fn keep_house(&mut self) -> Result<(), Error> {
+        if Instant::now() < self.next_housekeeping {
+            return Ok(());
+        }
+        self.next_housekeeping = Instant::now() + HOUSEKEEPING;
+        for pid in self.whose.forget_ended() {
+            self.watch.forget(pid);
+            self.pages_of.remove(&pid);
+        }
+        self.refresh()?;
+        let files = &self.files;
+        let come: Vec<_> =
+            self.grown.iter().filter_map(|file| files.find_next(*file).map(|next| (*file, next))).collect();
+        for (file, (segment, watched)) in come {
+            self.grown.retain(|one| *one != file);
+            match self.watch.add(watched)? {
+                true => self.files.push(segment),
+                false => self.left_out += 1,
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Maximal runs of set bits.
+fn bit_runs(mut bits: u64) -> impl Iterator<Item = std::ops::Range<u32>> {
+    std::iter::from_fn(move || {
+        let start = bits.trailing_zeros();
+        (bits != 0).then(|| {
+            let length = (bits >> start).trailing_ones();
+            bits &= u64::MAX.checked_shl(start + length).unwrap_or(0);
+            start..start + length
+        })
+    })
+}
+
+impl Source for Requests {
+    fn wait(&mut self, _took: Duration, ended: &Receiver<()>) -> bool {
+        let until = Instant::now() + INTERVAL;
+        loop {
+            let left = until.saturating_duration_since(Instant::now());
+            if ended.try_recv() != Err(TryRecvError::Empty) {
+                return false;
+            }
+            if left.is_zero() {
+                return true;
+            }
+            // While it lives it can be seen whose it is.
+            for pid in self.watch.wait_for_arrivals(left) {
+                self.whose.of(pid);
+            }
+        }
+    }
+
+    fn look(&mut self, visit: &mut dyn FnMut(Touch)) -> Result<(), Error> {
+        self.tell(visit)?;
+        self.keep_house()
+    }
+
+    fn describe(&self) -> String {
+        match self.watch.blind_to_requests() {
+            None => "by the kernel's account of what is asked of the page cache, by whom, in order: of each block the first time; \
+                     what shared_buffers had is not seen"
+                .to_owned(),
+            Some(why) => format!(
+                "by the kernel's account of what comes into the page cache, for whom, in order: of each block the first time; what was \
+                 cached before is not seen, for which a kernel since 6.12 is needed ({why})"
+            ),
+        }
+    }
+
+    fn end(&mut self, visit: &mut dyn FnMut(Touch)) -> Result<SourceEnd, Error> {
+        self.tell(visit)?;
+        if !self.whose.is_decided() {
+            self.want_everybody("its connection may lead through a pooler or another host");
+            self.tell(visit)?;
+        }
+        // Whoever has not said by now who he is, is another.
+        self.pending.clear();
+        let mut remarks = std::mem::take(&mut self.remarks);
+        remarks.extend(self.whose.remarks());
+        if self.left_out > 0 {
+            remarks.push(format!(
+                "{} had grown or come, and were not followed to their end",
+                counted(self.left_out, "file")
+            ));
+        }
+        Ok(SourceEnd {
+            lost_events: self.watch.lost(),
+            sampling: self
+                .watch
+                .blind_to_requests()
+                .is_none()
+                .then(|| Sampled { shift: self.sampling.shift(), unit_blocks: self.files.unit_blocks() }),
+            cost: self.watch.cost().map(|cost| {
+                let runs = cost.programs.iter().map(|program| program.runs).sum();
+                (runs, cost.total_ns())
+            }),
+            remarks,
+        })
+    }
+}

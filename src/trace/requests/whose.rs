@@ -1,0 +1,260 @@
+//! Whose reads a film is of, and which processes that means.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
+
+use crate::linux::clients::{descends_from, serves};
+use crate::linux::process::{read_parent, read_title};
+use crate::postgres::Session;
+
+/// How a parallel worker calls itself; the number of its leader follows.
+const PARALLEL_WORKER: &str = "parallel worker for PID ";
+
+/// How those call themselves that read for anybody (PostgreSQL 18, `io_method = worker`).
+const IO_WORKER: &str = "io worker";
+
+/// Asks the server who its sessions are; `None` where it does not answer.
+pub type AskSessions = Box<dyn FnMut() -> Option<Vec<Session>> + Send>;
+
+/// Whose reads are wanted.
+pub enum Wanted {
+    Everybody,
+    /// A command's, by its pid, which is 0 until it has been started.
+    Command(Arc<AtomicU32>),
+    /// One server process's, with its parallel workers.
+    Backend(u32),
+    /// Those of sessions that have these names.
+    Sessions {
+        application_name: Option<String>,
+        database: Option<String>,
+        ask: AskSessions,
+    },
+}
+
+impl std::fmt::Debug for Wanted {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(match self {
+            Wanted::Everybody => "Everybody",
+            Wanted::Command(_) => "Command",
+            Wanted::Backend(_) => "Backend",
+            Wanted::Sessions { .. } => "Sessions",
+        })
+    }
+}
+
+/// What is known of a process.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Verdict {
+    /// Its reads are wanted.
+    Wanted,
+    Other,
+    /// It has not said yet who it is.
+    NotYet,
+}
+
+/// Tells processes apart.
+#[derive(Debug)]
+pub struct Whose {
+    wanted: Wanted,
+    postmaster_pid: Option<u32>,
+    known: HashMap<u32, Verdict>,
+    /// What the server said last of its sessions.
+    sessions: Vec<Session>,
+    has_seen_wanted: bool,
+    /// I/O workers read for the job, and for others.
+    has_io_workers: bool,
+    /// Processes that ended before it was known whose they were. They count as the command's.
+    unknown: u64,
+}
+
+impl Whose {
+    pub fn new(wanted: Wanted, postmaster_pid: Option<u32>) -> Whose {
+        let (known, sessions) = (HashMap::new(), Vec::new());
+        Whose { wanted, postmaster_pid, known, sessions, has_seen_wanted: false, has_io_workers: false, unknown: 0 }
+    }
+
+    /// What of this process is known by now. One whose number came back as another's has to be forgotten before.
+    pub fn of(&mut self, pid: u32) -> Verdict {
+        if let Some(known) = self.known.get(&pid).filter(|known| **known != Verdict::NotYet) {
+            return *known;
+        }
+        let verdict = self.judge(pid);
+        self.known.insert(pid, verdict);
+        verdict
+    }
+
+    /// Asks the server again who its sessions are, and returns those that were taken for others' and are wanted now.
+    pub fn refresh(&mut self) -> Vec<u32> {
+        let Wanted::Sessions { ask, .. } = &mut self.wanted else { return Vec::new() };
+        let Some(sessions) = ask() else { return Vec::new() };
+        self.sessions = sessions;
+        let others: Vec<u32> =
+            self.known.iter().filter(|(_, known)| **known == Verdict::Other).map(|(pid, _)| *pid).collect();
+        let come_over = |pid: &u32| self.judge_session(*pid) == Verdict::Wanted;
+        let come_over: Vec<u32> = others.into_iter().filter(come_over).collect();
+        come_over.iter().for_each(|pid| _ = self.known.remove(pid));
+        come_over
+    }
+
+    /// Is it known by now who is wanted? A command's server processes are known when the first of them was seen.
+    pub fn is_decided(&self) -> bool {
+        self.has_seen_wanted || !matches!(self.wanted, Wanted::Command(_))
+    }
+
+    pub fn wants_everybody(&self) -> bool {
+        matches!(self.wanted, Wanted::Everybody)
+    }
+
+    /// From now on everybody is wanted.
+    pub fn want_everybody(&mut self) {
+        self.wanted = Wanted::Everybody;
+        self.known.clear();
+    }
+
+    /// Everybody who was found to be another's.
+    pub fn others(&self) -> impl Iterator<Item = u32> {
+        self.known.iter().filter(|(_, known)| **known == Verdict::Other).map(|(pid, _)| *pid)
+    }
+
+    /// Forgets those that have ended, and returns them.
+    pub fn forget_ended(&mut self) -> Vec<u32> {
+        let ended: Vec<u32> =
+            self.known.keys().copied().filter(|pid| read_parent(*pid).is_err() && *pid != 1).collect();
+        ended.iter().for_each(|pid| _ = self.known.remove(pid));
+        ended
+    }
+
+    /// What is to be said of how they were told apart.
+    pub fn remarks(&self) -> Vec<String> {
+        let mut remarks = Vec::new();
+        if self.has_io_workers && !self.wants_everybody() {
+            remarks.push("what I/O workers read is in the film, whomever they read it for".to_owned());
+        }
+        if self.unknown > 0 {
+            let unknown = crate::units::counted(self.unknown, "process");
+            remarks.push(format!("{unknown} ended before it was known whose they were, and count as the command's"));
+        }
+        remarks
+    }
+
+    fn judge(&mut self, pid: u32) -> Verdict {
+        if self.wants_everybody() {
+            return Verdict::Wanted;
+        }
+        let title = read_title(pid).unwrap_or_default();
+        if title.contains(IO_WORKER) && self.postmaster_pid.is_some_and(|postmaster| is_child(pid, postmaster)) {
+            self.has_io_workers = true;
+            return Verdict::Wanted;
+        }
+        if let Some(leader) = leader_of(&title) {
+            return self.of(leader);
+        }
+        let verdict = match &self.wanted {
+            Wanted::Everybody => Verdict::Wanted,
+            Wanted::Backend(backend) if *backend == pid => Verdict::Wanted,
+            Wanted::Backend(_) => Verdict::Other,
+            Wanted::Command(command) => {
+                let command = command.load(Ordering::Acquire);
+                self.judge_client(pid, command)
+            }
+            Wanted::Sessions { .. } => self.judge_session(pid),
+        };
+        self.has_seen_wanted |= verdict == Verdict::Wanted;
+        verdict
+    }
+
+    /// Does this process serve the command, or is it one of its own?
+    fn judge_client(&mut self, pid: u32, command: u32) -> Verdict {
+        let is_server = self.postmaster_pid.is_some_and(|postmaster| is_child(pid, postmaster));
+        let is_one = match command {
+            0 => Some(false),
+            command if is_server => serves(pid, command).unwrap_or(None),
+            command => descends_from(pid, command),
+        };
+        match is_one {
+            Some(true) => Verdict::Wanted,
+            Some(false) => Verdict::Other,
+            // It may have been the command's. Before that has been seen at all, it does not count as that.
+            None if self.has_seen_wanted => {
+                self.unknown += 1;
+                Verdict::Wanted
+            }
+            None => Verdict::Other,
+        }
+    }
+
+    fn judge_session(&self, pid: u32) -> Verdict {
+        let Wanted::Sessions { application_name, database, .. } = &self.wanted else { return Verdict::Other };
+        let Some(session) = self.sessions.iter().find(|session| session.pid == pid) else {
+            // It may be about to say so.
+            let is_server = self.postmaster_pid.is_some_and(|postmaster| is_child(pid, postmaster));
+            return if is_server { Verdict::NotYet } else { Verdict::Other };
+        };
+        let is_wanted = |wanted: &Option<String>, found: &Option<String>| wanted.is_none() || wanted == found;
+        match is_wanted(application_name, &session.application_name) && is_wanted(database, &session.database) {
+            true => Verdict::Wanted,
+            false => Verdict::Other,
+        }
+    }
+}
+
+fn is_child(pid: u32, parent: u32) -> bool {
+    read_parent(pid).is_ok_and(|found| found == parent)
+}
+
+/// The leader of the parallel worker that has this title.
+fn leader_of(title: &str) -> Option<u32> {
+    let (_, number) = title.split_once(PARALLEL_WORKER)?;
+    let digits = number.find(|character: char| !character.is_ascii_digit()).unwrap_or(number.len());
+    number[..digits].parse().ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_parallel_worker_names_its_leader() {
+        assert_eq!(leader_of("postgres: 15/main: parallel worker for PID 4711   "), Some(4711));
+        assert_eq!(leader_of("postgres: app db [local] SELECT"), None);
+    }
+
+    #[test]
+    fn a_session_is_wanted_by_its_names() {
+        let session = |pid, name: &str| Session {
+            pid,
+            database: Some("db".into()),
+            application_name: Some(name.into()),
+            ..Session::default()
+        };
+        let mut answers = vec![vec![session(7, "report"), session(8, "web")], vec![session(8, "report")]].into_iter();
+        let wanted = Wanted::Sessions {
+            application_name: Some("report".into()),
+            database: Some("db".into()),
+            ask: Box::new(move || answers.next()),
+        };
+        let mut whose = Whose::new(wanted, None);
+        assert!(whose.refresh().is_empty() && whose.is_decided());
+        assert_eq!([7, 8, 9].map(|pid| whose.of(pid)), [Verdict::Wanted, Verdict::Other, Verdict::Other]);
+        assert_eq!(whose.others().collect::<Vec<_>>().len(), 2);
+        // It calls itself something else now.
+        assert_eq!(whose.refresh(), [8]);
+        assert_eq!(whose.of(8), Verdict::Wanted);
+        assert!(whose.remarks().is_empty());
+    }
+
+    #[test]
+    fn what_a_command_does_itself_is_its_own() {
+        let command = Arc::new(AtomicU32::new(0));
+        let mut whose = Whose::new(Wanted::Command(Arc::clone(&command)), None);
+        assert_eq!(whose.of(1), Verdict::Other);
+        assert!(!whose.is_decided());
+        command.store(std::process::id(), Ordering::Release);
+        assert_eq!((whose.of(std::process::id()), whose.is_decided()), (Verdict::Wanted, true));
+        // Nobody has such a number.
+        assert_eq!(whose.of(u32::MAX >> 1), Verdict::Wanted);
+        assert!(whose.remarks()[0].contains("1 process ended"), "{:?}", whose.remarks());
+        assert_eq!(whose.forget_ended(), [u32::MAX >> 1]);
+    }
+}

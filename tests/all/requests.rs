@@ -1,0 +1,274 @@
+//! `pgthaw record` by the kernel's account: what a job asks the page cache for, and nobody else.
+
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+use serde_json::Value;
+
+use crate::servers::{self, Output, TestServer};
+
+const TABLES: &str = "
+    CREATE TABLE t AS SELECT i, (i * 7919) % 40000 AS j, repeat('t', 1500) AS body FROM generate_series(0, 39999) AS i;
+    CREATE INDEX t_j ON t (j);
+    CREATE TABLE u AS SELECT i, repeat('u', 900) AS body FROM generate_series(1, 40000) AS i;
+    CREATE INDEX u_i ON u (i);
+    VACUUM ANALYZE;
+    CHECKPOINT;
+";
+
+/// Row by row: no I/O worker reads for it, on any version.
+const BY_INDEX: &str = "SET enable_seqscan = off; SET enable_bitmapscan = off; SET enable_sort = off;";
+
+/// Blocks of `t`.
+const BLOCKS: u64 = 8000;
+
+fn server(version: u32) -> TestServer {
+    let server = servers::start(version, &[("shared_buffers", "8MB")]);
+    server.psql(TABLES);
+    server
+}
+
+fn psql(server: &TestServer, name: &str, sql: &str) -> Child {
+    let mut command = server.command_of("psql");
+    command.args(["-XAtqc", sql]).env("PGAPPNAME", name).stdout(Stdio::null()).stderr(Stdio::null());
+    command.spawn().unwrap()
+}
+
+/// Somebody else who reads `u` until he is stopped.
+fn start_other(server: &TestServer) -> Child {
+    let scan = format!("{BY_INDEX} SELECT sum(length(body)) FROM (SELECT body FROM u ORDER BY i) AS all_of_it;");
+    psql(server, "other", &scan.repeat(400))
+}
+
+fn stop(mut child: Child) {
+    // It may have ended.
+    let _ = child.kill();
+    let _ = child.wait();
+}
+
+/// The last line, which is pgthaw's own.
+fn film(output: &Output) -> Value {
+    let said = if output.stdout.starts_with('{') { &output.stdout } else { &output.stderr };
+    serde_json::from_str(said.trim_end().lines().last().unwrap_or_default())
+        .unwrap_or_else(|error| panic!("{error}: {output:?}"))
+}
+
+fn number(value: &Value, path: &str) -> u64 {
+    value.pointer(path).and_then(Value::as_u64).unwrap_or_else(|| panic!("no {path} in {value:#}"))
+}
+
+/// Blocks of a relation that a film has.
+fn blocks_of(server: &TestServer, film: &str, relation: &str) -> u64 {
+    let shown = server.pgthaw(&["trace", "show", film, "--json"]).ok().json();
+    let relations = shown["relations"].as_array().unwrap();
+    relations.iter().filter(|one| one["name"] == relation).map(|one| one["blocks"].as_u64().unwrap()).sum()
+}
+
+/// Can programs be loaded here? Else it was said that there are none.
+fn is_seen(film: &Value) -> bool {
+    let recorder = film["recorder"].as_str().unwrap();
+    assert!(
+        recorder.contains("asked of the page cache") || film["remarks"].to_string().contains("recorded by looking")
+    );
+    recorder.contains("asked of the page cache")
+}
+
+test_every_version! {
+    fn a_warm_job_is_recorded_by_what_it_asks_for(version) {
+        needs_root!();
+        let server = server(version);
+        let job = format!("{BY_INDEX} SELECT sum(length(body)) FROM (SELECT body FROM t ORDER BY j) AS in_no_order");
+        let program = server.command_of("psql").get_program().to_str().unwrap().to_owned();
+        let other = start_other(&server);
+        let output = server.pgthaw(&["record", "--name", "warm", "--json", "--", &program, "-XAtqc", &job]).ok();
+        stop(other);
+        let film = film(&output);
+        if !is_seen(&film) {
+            untested!("the kernel takes no program here");
+        }
+        let asked = number(&film, "/totals/requested_blocks") + number(&film, "/totals/fetched_blocks");
+        assert!((BLOCKS..BLOCKS + 1000).contains(&asked), "{film:#}");
+        assert!(number(&film, "/totals/requested_blocks") > BLOCKS / 2, "it was in memory: {film:#}");
+        assert_eq!(film["lost_events"], 0);
+        assert!(number(&film, "/probe/runs") > BLOCKS && number(&film, "/probe/total_ns") > 0, "{film:#}");
+        assert_eq!(blocks_of(&server, "warm", "t"), BLOCKS);
+        assert_eq!(blocks_of(&server, "warm", "u"), 0, "another reads it");
+        // Of its 40,000 requests some are answered by shared_buffers.
+        let shown = server.pgthaw(&["trace", "show", "warm", "--json"]).ok().json();
+        assert_eq!(shown["curve"]["sampling"], 0, "{shown:#}");
+        assert!(number(&shown, "/curve/requests") > 30_000, "{shown:#}");
+        assert!(number(&shown, "/curve/sufficient_blocks") > 1000, "{shown:#}");
+        let text = server.pgthaw(&["trace", "show", "warm"]).ok().stdout;
+        assert!(text.contains("of page cache would have sufficed"), "{text}");
+        films_are_cut_merged_compared_and_drawn(&server);
+    }
+}
+
+/// The film `warm` has `t`; of a second film `u` is the most.
+fn films_are_cut_merged_compared_and_drawn(server: &TestServer) {
+    let program = server.command_of("psql").get_program().to_str().unwrap().to_owned();
+    let job = "SET enable_seqscan = off; SELECT sum(length(body)) FROM (SELECT body FROM u ORDER BY i) AS all_of_it";
+    server.pgthaw(&["record", "--name", "other", "--json", "--", &program, "-XAtqc", job]).ok();
+    let difference = server.pgthaw(&["trace", "diff", "warm", "other", "--json"]).ok().json();
+    let of = |name: &str| {
+        let relations = difference["relations"].as_array().unwrap();
+        relations.iter().find(|one| one["name"] == name).unwrap_or_else(|| panic!("{name}: {difference:#}")).clone()
+    };
+    assert_eq!((&of("t")["first_blocks"], &of("t")["second_blocks"]), (&BLOCKS.into(), &0.into()));
+    assert!(number(&of("u"), "/second_blocks") > 1000 && of("u")["first_blocks"] == 0);
+    assert!(server.pgthaw(&["trace", "diff", "warm", "other"]).ok().stdout.contains("public.u"));
+
+    let merged = server.pgthaw(&["trace", "merge", "warm", "other", "--name", "both", "--json"]).ok().json();
+    assert!(number(&merged, "/totals/events") > BLOCKS / 2, "{merged:#}");
+    assert_eq!(blocks_of(server, "both", "t"), BLOCKS);
+    assert_eq!(blocks_of(server, "both", "u"), number(&of("u"), "/second_blocks"));
+
+    let half = (merged["seconds"].as_f64().unwrap() / 2.0).to_string();
+    server.pgthaw(&["trace", "cut", "both", "--to", &half, "--name", "begin"]).ok();
+    server.pgthaw(&["trace", "cut", "both", "--from", &half, "--name", "end"]).ok();
+    assert_eq!(blocks_of(server, "begin", "t") + blocks_of(server, "end", "t"), BLOCKS);
+    server.pgthaw(&["trace", "cut", "both", "--from", "x", "--name", "y"]).ends_with(2);
+    server.pgthaw(&["trace", "merge", "both", "--name", "y"]).ends_with(2);
+
+    let page = server.home().join("film.html");
+    server.pgthaw(&["trace", "show", "warm", "--html", page.to_str().unwrap()]).ok();
+    let html = std::fs::read_to_string(page).unwrap();
+    for part in ["public.t</h3>", "Working set", "How much memory would have sufficed", "<polyline"] {
+        assert!(html.contains(part), "{part}");
+    }
+}
+
+#[test]
+fn parallel_workers_belong_to_their_job() {
+    needs_root!();
+    let server = server(15);
+    let program = server.command_of("psql").get_program().to_str().unwrap().to_owned();
+    let job =
+        "SET max_parallel_workers_per_gather = 2; SET min_parallel_table_scan_size = 0; SET parallel_setup_cost = 0;
+               SET parallel_tuple_cost = 0; SET parallel_leader_participation = off; SELECT count(body) FROM t";
+    let output = server.pgthaw(&["record", "--name", "parallel", "--json", "--", &program, "-XAtqc", job]).ok();
+    if !is_seen(&film(&output)) {
+        untested!("the kernel takes no program here");
+    }
+    assert!(blocks_of(&server, "parallel", "t") > BLOCKS * 9 / 10, "{:#}", film(&output));
+}
+
+#[test]
+fn sessions_are_recorded_by_their_names_and_a_backend_by_its_pid() {
+    needs_root!();
+    let server = server(15);
+    let named = psql(&server, "report", "SELECT pg_sleep(2); SELECT count(body) FROM t; SELECT pg_sleep(60)");
+    let arguments = ["record", "--application-name", "report", "--seconds", "4", "--name", "named", "--json"];
+    let recorded = film(&server.pgthaw(&arguments).ok());
+    stop(named);
+    if !is_seen(&recorded) {
+        untested!("the kernel takes no program here");
+    }
+    assert!(blocks_of(&server, "named", "t") > BLOCKS * 9 / 10, "{recorded:#}");
+
+    let other = start_other(&server);
+    let backend = psql(&server, "one", "SELECT pg_sleep(3); SELECT count(body) FROM t");
+    let pid = wait_for_pid(&server, "one");
+    let begun = Instant::now();
+    let recorded = film(&server.pgthaw(&["record", "--backend", &pid, "--name", "backend", "--json"]).ok());
+    assert!(begun.elapsed() < Duration::from_secs(60), "it ends with the backend");
+    stop(backend);
+    stop(other);
+    assert!(blocks_of(&server, "backend", "t") > BLOCKS * 9 / 10, "{recorded:#}");
+    assert_eq!(blocks_of(&server, "backend", "u"), 0, "{recorded:#}");
+}
+
+/// The server process of a session, by its name.
+fn wait_for_pid(server: &TestServer, name: &str) -> String {
+    let until = Instant::now() + Duration::from_secs(30);
+    loop {
+        let pid = server.psql(&format!("SELECT pid FROM pg_stat_activity WHERE application_name = '{name}'"));
+        if !pid.trim().is_empty() {
+            return pid.trim().to_owned();
+        }
+        assert!(Instant::now() < until, "nobody is called {name}");
+        std::thread::sleep(Duration::from_millis(50));
+    }
+}
+
+#[test]
+fn a_connection_by_tcp_is_the_commands_too() {
+    needs_root!();
+    let server = server(15);
+    let program = server.command_of("psql").get_program().to_str().unwrap().to_owned();
+    let script = format!(
+        "PGHOST=127.0.0.1 {program} -XAtqc 'SELECT pg_sleep(1); SELECT count(body) FROM t; SELECT pg_sleep(1)'"
+    );
+    let output = server.pgthaw(&["record", "--name", "tcp", "--json", "--", "sh", "-c", &script]);
+    if output.status != 0 {
+        untested!(machine: "the server does not listen on 127.0.0.1");
+    }
+    let recorded = film(&output);
+    if !is_seen(&recorded) {
+        untested!("the kernel takes no program here");
+    }
+    assert_eq!(recorded["remarks"].as_array().unwrap().len(), 0, "{recorded:#}");
+    assert!(blocks_of(&server, "tcp", "t") > BLOCKS * 9 / 10, "{recorded:#}");
+}
+
+#[test]
+fn who_may_load_no_program_looks_and_says_so() {
+    needs_root!();
+    let server = server(15);
+    let looked = film(&server.pgthaw(&["record", "--source", "polling", "--seconds", "1", "--json"]).ok());
+    assert!(looked["recorder"].as_str().unwrap().contains("several times a second"), "{looked:#}");
+    assert_eq!((&looked["probe"], &looked["sampling"]), (&Value::Null, &Value::Null));
+    server.pgthaw(&["evict", "-r", "t", "--tier", "os"]).ok();
+    let others = film(
+        &server.pgthaw(&["record", "--source", "polling", "--database", "postgres", "--seconds", "1", "--json"]).ok(),
+    );
+    assert!(others["remarks"].to_string().contains("nobody's reads can be told apart"), "{others:#}");
+}
+
+#[test]
+fn a_command_without_a_server_process_is_told() {
+    needs_root!();
+    let server = servers::start_any(&[]);
+    let script = "true";
+    let nothing = film(&server.pgthaw(&["record", "--name", "none", "--json", "--", "sh", "-c", script]).ok());
+    if !is_seen(&nothing) {
+        untested!("the kernel takes no program here");
+    }
+    assert!(nothing["remarks"].to_string().contains("no server process of the command was seen"), "{nothing:#}");
+}
+
+#[test]
+fn a_full_disk_takes_the_film_and_not_the_job() {
+    needs_root!();
+    let server = server(15);
+    let small = server.home().join("small");
+    std::fs::create_dir(&small).unwrap();
+    let mounted = Command::new("mount").args(["-t", "tmpfs", "-o", "size=16k", "none"]).arg(&small).status().unwrap();
+    if !mounted.success() {
+        untested!("nothing can be mounted");
+    }
+    let program = server.command_of("psql").get_program().to_str().unwrap().to_owned();
+    let job = format!("{BY_INDEX} SELECT sum(length(body)) FROM (SELECT body FROM t ORDER BY j) AS in_no_order");
+    let file = small.join("film.parquet");
+    let output = server.pgthaw(&["record", "-o", file.to_str().unwrap(), "--", &program, "-XAtqc", &job]);
+    let left = std::fs::read_dir(&small).unwrap().count();
+    assert!(Command::new("umount").arg(&small).status().unwrap().success());
+    assert_eq!(output.stdout.trim(), "60000000");
+    let error = output.ends_with(1).stderr;
+    assert!(error.contains("No space left on device") && error.contains("free some space"), "{error}");
+    assert_eq!(left, 0);
+}
+
+/// Ctrl-C ends a film tidily: it is kept.
+#[test]
+fn an_interrupted_recording_is_kept() {
+    let server = servers::start_any(&[]);
+    let mut command = server.command(&["record", "--seconds", "600", "--name", "cut", "--json"]);
+    let child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    std::thread::sleep(Duration::from_secs(3));
+    let status = Command::new("kill").args(["-INT", &child.id().to_string()]).status().unwrap();
+    assert!(status.success());
+    let film = film(&Output::from(child.wait_with_output().unwrap()));
+    assert!(film["seconds"].as_f64().unwrap() < 60.0, "{film:#}");
+    assert!(server.pgthaw(&["trace", "list"]).ok().stdout.contains("cut"));
+}
