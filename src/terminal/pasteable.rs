@@ -13,7 +13,7 @@ const OWN: &[(&str, &[&str])] = &[
     ("record", &[]),
     ("replay", &[]),
     ("run", &[]),
-    ("trace", &["list", "show"]),
+    ("trace", &["list", "show", "diff", "cut", "merge"]),
     ("bench", &["device", "forecast", "judge", "point", "read-ranges", "residency", "sweep", "warmup"]),
     ("results", &["list", "show", "time", "export", "import", "noise", "compare", "drop", "send"]),
     ("report", &[]),

@@ -158,10 +158,16 @@ impl Requests {
     /// Tells `visit` what is known by now, and keeps what nobody can judge yet.
     fn tell(&mut self, visit: &mut dyn FnMut(Touch)) -> Result<(), Error> {
         let mut events = std::mem::take(&mut self.pending);
+        let told_before = events.len();
         self.watch.drain(&mut |event| events.push(event));
         let verdicts = self.learn(&events)?;
         if !self.whose.is_decided() {
             if events.len() < PENDING_MAX {
+                // Whosever it is, it came: whoever is killed now leaves that to be cleaned up.
+                for event in events.iter().skip(told_before).filter(|event| event.kind == PageEventKind::Fetched) {
+                    self.tell_came(event, visit);
+                }
+                self.flush(visit);
                 self.pending = events;
                 return Ok(());
             }
@@ -189,6 +195,15 @@ impl Requests {
             self.watch.tell_again_below(self.sampling.below())?;
         }
         Ok(())
+    }
+
+    fn tell_came(&mut self, event: &PageEvent, visit: &mut dyn FnMut(Touch)) {
+        let Some(segment) = self.files.segment(event.file) else { return };
+        for run in bit_runs(event.units) {
+            let blocks = self.files.blocks(segment, event.first_unit, run);
+            let touch = self.touch(event, segment, blocks, EventKind::Fetched);
+            self.give(Touch { is_of_film: false, came: true, ..touch }, visit);
+        }
     }
 
     fn want_everybody(&mut self, why: &str) {

@@ -168,7 +168,8 @@ impl Whose {
     fn judge_client(&mut self, pid: u32, command: u32) -> Verdict {
         let is_server = self.postmaster_pid.is_some_and(|postmaster| is_child(pid, postmaster));
         let is_one = match command {
-            0 => Some(false),
+            // It is being started.
+            0 => return Verdict::NotYet,
             command if is_server => serves(pid, command).unwrap_or(None),
             command => descends_from(pid, command),
         };
@@ -248,7 +249,7 @@ mod tests {
     fn what_a_command_does_itself_is_its_own() {
         let command = Arc::new(AtomicU32::new(0));
         let mut whose = Whose::new(Wanted::Command(Arc::clone(&command)), None);
-        assert_eq!(whose.of(1), Verdict::Other);
+        assert_eq!(whose.of(1), Verdict::NotYet);
         assert!(!whose.is_decided());
         command.store(std::process::id(), Ordering::Release);
         assert_eq!((whose.of(std::process::id()), whose.is_decided()), (Verdict::Wanted, true));
