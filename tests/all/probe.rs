@@ -10,6 +10,7 @@ use serde_json::Value;
 
 use crate::servers::{self, Output, TestServer};
 
+/// As a small gp3 volume of AWS.
 const LIMIT: ReadLimit = ReadLimit { reads_per_second: Some(3000), read_bytes_per_second: Some(Bytes(125 << 20)) };
 
 /// A server with a table of some 100 MB, which is on the disk and not on its way there.
@@ -24,15 +25,16 @@ fn server_with_a_table() -> TestServer {
     server
 }
 
-/// A limit for commands; `None` where that is not possible, as without root.
-fn limit() -> Option<DiskLimit> {
+/// A limit of 3000 reads and 125 MiB a second for commands and servers; `None` where none can be made, as without root.
+pub fn limit() -> Option<DiskLimit> {
+    needs_root!();
     let device = match read_block_device("/var/tmp".as_ref()) {
         Ok(device) => device,
         Err(error) => untested!(machine: "{error}"),
     };
     match DiskLimit::create(device.number, LIMIT) {
         Ok(limit) => Some(limit),
-        Err(error) => untested!("{error}"),
+        Err(error) => untested!(machine: "no cgroup can be made: {error}"),
     }
 }
 

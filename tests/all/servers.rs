@@ -20,6 +20,7 @@ use std::os::unix::process::{CommandExt as _, ExitStatusExt as _};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
+use pgthaw::linux::DiskLimit;
 use pgthaw::postgres::{Programs, ScratchCluster, StopMode};
 use tempfile::TempDir;
 
@@ -246,6 +247,12 @@ impl TestServer {
     pub fn restart(&mut self) {
         self.cluster.stop(StopMode::Fast).unwrap();
         self.cluster.start().unwrap();
+    }
+
+    /// As [`TestServer::restart`]: whatever the server starts from now on reads no faster than this allows.
+    pub fn restart_limited(&mut self, limit: &DiskLimit) {
+        self.cluster.stop(StopMode::Fast).unwrap();
+        self.cluster.start_with(|command| limit.limit_command(command).unwrap()).unwrap();
     }
 
     fn address(&self, command: &mut Command) {
