@@ -67,6 +67,9 @@ fn render_judged(judged: &Judged) -> String {
 /// How it was set apart.
 fn render_isolated(attended: &Attended) -> Option<String> {
     let isolated = attended.isolated?;
+    if attended.sessions == 0 {
+        return Some("no session of the job was found on the server, so nothing was set apart".to_owned());
+    }
     let who = counted(attended.sessions as u64, "session");
     let workers = match attended.workers {
         0 => String::new(),
@@ -114,4 +117,22 @@ pub fn render_put_back(done: &PutBack) -> String {
         said.push_str(&format!(", so that {:.1} % of the {before} from before are cached", there * 100.0));
     }
     format!("{said}, measured after {:.1} s", done.seconds)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::trace::Isolated;
+
+    #[test]
+    fn a_job_without_a_session_was_not_set_apart() {
+        let isolated =
+            Isolated { cache_bytes: Bytes(64 << 20), share_mean: 0.75, share_min: 0.5, reads: 0, read_bytes: Bytes(0) };
+        let of = |sessions| Attended { sessions, isolated: Some(isolated), ..Attended::default() };
+        let none = "no session of the job was found on the server, so nothing was set apart";
+        assert_eq!(render_isolated(&of(0)).unwrap(), none);
+        let one = "1 session had 64 MB of the page cache and 75 % of the disk (at least 50 %)";
+        assert_eq!(render_isolated(&of(1)).unwrap(), one);
+        assert_eq!(render_isolated(&Attended::default()), None);
+    }
 }

@@ -164,6 +164,7 @@ impl Attend {
         apart.choose_bound(self.sessions.postmaster());
         apart.last = apart.see();
         apart.limit(Step::default());
+        apart.shares.push(apart.share.ratio());
         apart
     }
 
@@ -200,6 +201,7 @@ struct Apart {
     last: Seen,
     /// Others that were seen to wait since then, added up over the looks.
     waiting: u64,
+    /// What it began with, and what was chosen in each step.
     shares: Vec<f64>,
     trouble: Option<Error>,
 }

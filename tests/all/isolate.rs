@@ -106,6 +106,19 @@ fn a_jobs_sessions_and_workers_are_set_apart_and_go_home() {
 }
 
 #[test]
+fn a_job_without_a_session_is_told() {
+    needs_root!();
+    let Some(server) = server() else { untested!(machine: "no cgroup can be made") };
+    let told = server.pgthaw(&["run", "--protect=isolate", "--", "true"]).ok().stderr;
+    assert!(told.contains("no session of the job was found") && !told.contains("0 sessions"), "{told}");
+    let receipt = receipt(&isolated(&server, "true").ok());
+    assert_eq!(number(&receipt, "/attended/sessions"), 0, "{receipt:#}");
+    // As short as the job is, there was a share for it.
+    let share = receipt.pointer("/attended/isolated/share_mean").and_then(Value::as_f64).unwrap();
+    assert!((0.1..=1.0).contains(&share), "{receipt:#}");
+}
+
+#[test]
 fn two_jobs_are_set_apart_from_each_other() {
     needs_root!();
     let Some(server) = server() else { untested!(machine: "no cgroup can be made") };
