@@ -12,7 +12,7 @@ use super::recorder::{RecordingAsked, SourceArguments, ask_sessions, begin, new_
 use super::{ConnectionArguments, ExitStatus, OutputArguments, SnapshotsArguments, Target, read_current_map};
 use crate::cache::{Error, check_label};
 use crate::terminal;
-use crate::trace::{FilmStore, FilmWriter, Recorded, Wanted};
+use crate::trace::{FilmStore, FilmWriter, Named, Recorded, Wanted};
 
 /// Record which blocks a job touches, in order, as a film
 ///
@@ -69,10 +69,12 @@ impl RecordArguments {
     async fn wanted(&self, target: &Target, command: &Arc<AtomicU32>) -> anyhow::Result<Wanted> {
         let (application_name, database) = (self.application_name.clone(), self.database.clone());
         Ok(match (&target.server, self.backend) {
-            _ if !self.job.is_empty() => Wanted::Command(Arc::clone(command)),
+            _ if !self.job.is_empty() => Wanted::command(command),
             (_, Some(backend)) => Wanted::Backend(backend),
             _ if application_name.is_none() && database.is_none() => Wanted::Everybody,
-            (Some(server), None) => Wanted::Sessions { application_name, database, ask: ask_sessions(server).await? },
+            (Some(server), None) => {
+                Wanted::Sessions(Named { application_name, database, ask: ask_sessions(server).await? })
+            }
             (None, None) => anyhow::bail!("the server has to run for its sessions to be known by their names"),
         })
     }

@@ -80,7 +80,7 @@ pub fn begin(
     asked: RecordingAsked,
 ) -> Result<Recording, Error> {
     let RecordingAsked { source: SourceArguments { source: kind }, wanted, own, progress } = asked;
-    let is_everybody = matches!(wanted, Wanted::Everybody | Wanted::Command(_));
+    let is_everybody = matches!(wanted, Wanted::Everybody | Wanted::Command { .. });
     let watched = match kind {
         Some(SourceKind::Polling) => None,
         Some(SourceKind::Bpf) => Some(open_requests(target, map, wanted, &own)?),

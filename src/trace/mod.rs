@@ -40,7 +40,7 @@ pub use preload::{Bringer, Preloaded};
 pub use put_back::{PutBack, PuttingBack};
 pub use receipt::{Judged, KeptFilm, OthersSeen, RunReceipt};
 pub use record::{Came, Recorded, Recording};
-pub use requests::{AskSessions, Followed, Requests, Wanted};
+pub use requests::{AskSessions, Followed, Named, Requests, Wanted};
 pub use reuse::{CurvePoint, MissRatioCurve};
 pub use sessions::Sessions;
 pub use simulation::{Run, Way};

@@ -178,6 +178,33 @@ fn sessions_are_recorded_by_their_names_and_a_backend_by_its_pid() {
     assert_eq!(blocks_of(&server, "backend", "u"), 0, "{recorded:#}");
 }
 
+/// A session as a pooler's, which no process of the job opens: the job sends its commands.
+#[test]
+fn sessions_that_a_run_names_are_in_its_film() {
+    needs_root!();
+    let server = server(15);
+    let pipe = server.home().join("pipe");
+    assert!(Command::new("mkfifo").arg(&pipe).status().unwrap().success());
+    // Open for writing too: it does not end with the job's shell.
+    let commands = std::fs::File::options().read(true).write(true).open(&pipe).unwrap();
+    let mut pooled = server.command_of("psql");
+    pooled.arg("-XAtq").env("PGAPPNAME", "pooled").current_dir(server.home()).stdin(commands);
+    let pooled = pooled.stdout(Stdio::null()).spawn().unwrap();
+    wait_for_pid(&server, "pooled");
+    let other = start_other(&server);
+    let job = r"printf 'SELECT count(body) FROM t;\n\\! touch done\n' >pipe; while [ ! -e done ]; do sleep 0.05; done";
+    let named = ["run", "--like", "named", "--application-name", "pooled", "--", "sh", "-c", job];
+    server.pgthaw(&named).ok();
+    let shown = server.pgthaw(&["trace", "show", "named", "--json"]).ok().json();
+    stop(pooled);
+    stop(other);
+    if !is_seen(&shown["header"]) {
+        untested!("the kernel takes no program here");
+    }
+    assert!(blocks_of(&server, "named", "t") > BLOCKS * 9 / 10, "{shown:#}");
+    assert_eq!(blocks_of(&server, "named", "u"), 0, "another reads it: {shown:#}");
+}
+
 /// The server process of a session, by its name.
 fn wait_for_pid(server: &TestServer, name: &str) -> String {
     let until = Instant::now() + Duration::from_secs(30);

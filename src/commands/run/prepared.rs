@@ -13,12 +13,12 @@ use super::clean_up;
 use super::others::Others;
 use crate::cache::{Map, MapInputs, TierState, read_map_of};
 use crate::commands::job::describe_job;
-use crate::commands::recorder::{RecordingAsked, begin, new_header};
+use crate::commands::recorder::{RecordingAsked, ask_sessions, begin, new_header};
 use crate::commands::{Target, describe};
 use crate::linux::cgroup::{memory_directory_of, move_memory_to};
 use crate::terminal;
 use crate::trace::{
-    Assist, BoundedRoom, Error, FilmStore, FilmWriter, Journal, Journals, Judged, KeptFilm, Means, Own, Planned,
+    Assist, BoundedRoom, Error, FilmStore, FilmWriter, Journal, Journals, Judged, KeptFilm, Means, Named, Own, Planned,
     Preloaded, Progress, Recorded, Recording, RunReceipt, Wanted, Which, read_cache_bound,
 };
 use crate::units::Bytes;
@@ -102,7 +102,7 @@ impl Prepared {
         let (own, progress, command) = (Arc::<Own>::default(), Arc::<Progress>::default(), Arc::new(AtomicU32::new(0)));
         let asked = RecordingAsked {
             source: arguments.source,
-            wanted: Wanted::Command(Arc::clone(&command)),
+            wanted: Wanted::Command { pid: Arc::clone(&command), named: named_sessions(arguments, &target).await? },
             own: Arc::clone(&own),
             progress: Arc::clone(&progress),
         };
@@ -230,6 +230,13 @@ impl Prepared {
             }
         })
     }
+}
+
+/// The sessions that are the job's by their name; `None` where no name was given, or no server runs.
+async fn named_sessions(arguments: &RunArguments, target: &Target) -> anyhow::Result<Option<Named>> {
+    let application_name = arguments.protection.application_name.clone();
+    let Some((server, name)) = target.server.as_ref().zip(application_name) else { return Ok(None) };
+    Ok(Some(Named { application_name: Some(name), database: None, ask: ask_sessions(server).await? }))
 }
 
 /// Decides with what a job is helped; `None` where nobody asked for that.

@@ -18,7 +18,7 @@ use roaring::RoaringBitmap;
 pub use self::files::salt_of;
 use self::files::{Files, Segment, Units};
 use self::sampling::Sampling;
-pub use self::whose::{AskSessions, Wanted};
+pub use self::whose::{AskSessions, Named, Wanted};
 use self::whose::{Verdict, Whose};
 use super::Error;
 use super::event::EventKind;

@@ -159,7 +159,7 @@ fn what_pgthaw_brings_is_told_from_what_it_reads_over() {
 #[test]
 fn what_others_do_is_left_out_once_the_command_was_seen() {
     let command = Arc::new(AtomicU32::new(0));
-    let (mut requests, told, _directory) = requests(Wanted::Command(Arc::clone(&command)), Arc::default(), true);
+    let (mut requests, told, _directory) = requests(Wanted::command(&command), Arc::default(), true);
     let requested = |units, pid| event(PageEventKind::Requested, 0, units, pid);
     // The first process is nobody's child; nothing is known yet of the command.
     told.lock().unwrap().events = vec![requested(1, 1)];
@@ -179,7 +179,7 @@ fn what_others_do_is_left_out_once_the_command_was_seen() {
 #[test]
 fn where_the_command_is_never_seen_it_is_all_of_the_cluster() {
     let command = Arc::new(AtomicU32::new(std::process::id()));
-    let (mut requests, told, _directory) = requests(Wanted::Command(command), Arc::default(), true);
+    let (mut requests, told, _directory) = requests(Wanted::command(&command), Arc::default(), true);
     told.lock().unwrap().events = vec![event(PageEventKind::Requested, 0, 1, 1)];
     assert_eq!(looked(&mut requests), []);
     let mut seen = Vec::new();

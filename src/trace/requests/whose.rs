@@ -17,28 +17,72 @@ const IO_WORKER: &str = "io worker";
 /// Asks the server who its sessions are; `None` where it does not answer.
 pub type AskSessions = Box<dyn FnMut() -> Option<Vec<Session>> + Send>;
 
+/// Sessions that have these names; one that is not given is any.
+pub struct Named {
+    pub application_name: Option<String>,
+    pub database: Option<String>,
+    pub ask: AskSessions,
+}
+
+impl std::fmt::Debug for Named {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let Named { application_name, database, .. } = self;
+        let mut shown = f.debug_struct("Named");
+        shown.field("application_name", application_name).field("database", database).finish_non_exhaustive()
+    }
+}
+
+impl Named {
+    fn are(&self, session: &Session) -> bool {
+        let is_wanted = |wanted: &Option<String>, found: &Option<String>| wanted.is_none() || wanted == found;
+        is_wanted(&self.application_name, &session.application_name) && is_wanted(&self.database, &session.database)
+    }
+}
+
 /// Whose reads are wanted.
 pub enum Wanted {
     Everybody,
-    /// A command's, by its pid, which is 0 until it has been started.
-    Command(Arc<AtomicU32>),
+    /// A command's, and those of sessions that are called as its own are, whoever is connected to them.
+    Command {
+        /// 0 until it has been started.
+        pid: Arc<AtomicU32>,
+        named: Option<Named>,
+    },
     /// One server process's, with its parallel workers.
     Backend(u32),
-    /// Those of sessions that have these names.
-    Sessions {
-        application_name: Option<String>,
-        database: Option<String>,
-        ask: AskSessions,
-    },
+    Sessions(Named),
+}
+
+impl Wanted {
+    /// A command's alone.
+    pub fn command(pid: &Arc<AtomicU32>) -> Wanted {
+        Wanted::Command { pid: Arc::clone(pid), named: None }
+    }
+
+    fn named(&self) -> Option<&Named> {
+        match self {
+            Wanted::Sessions(named) => Some(named),
+            Wanted::Command { named, .. } => named.as_ref(),
+            Wanted::Everybody | Wanted::Backend(_) => None,
+        }
+    }
+
+    fn named_mut(&mut self) -> Option<&mut Named> {
+        match self {
+            Wanted::Sessions(named) => Some(named),
+            Wanted::Command { named, .. } => named.as_mut(),
+            Wanted::Everybody | Wanted::Backend(_) => None,
+        }
+    }
 }
 
 impl std::fmt::Debug for Wanted {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str(match self {
             Wanted::Everybody => "Everybody",
-            Wanted::Command(_) => "Command",
+            Wanted::Command { .. } => "Command",
             Wanted::Backend(_) => "Backend",
-            Wanted::Sessions { .. } => "Sessions",
+            Wanted::Sessions(_) => "Sessions",
         })
     }
 }
@@ -59,8 +103,9 @@ pub struct Whose {
     wanted: Wanted,
     postmaster_pid: Option<u32>,
     known: HashMap<u32, Verdict>,
-    /// What the server said last of its sessions.
+    /// What the server said last of its sessions, and whether it still answers.
     sessions: Vec<Session>,
+    answers: bool,
     has_seen_wanted: bool,
     /// I/O workers read for the job, and for others.
     has_io_workers: bool,
@@ -70,8 +115,16 @@ pub struct Whose {
 
 impl Whose {
     pub fn new(wanted: Wanted, postmaster_pid: Option<u32>) -> Whose {
-        let (known, sessions) = (HashMap::new(), Vec::new());
-        Whose { wanted, postmaster_pid, known, sessions, has_seen_wanted: false, has_io_workers: false, unknown: 0 }
+        Whose {
+            wanted,
+            postmaster_pid,
+            known: HashMap::new(),
+            sessions: Vec::new(),
+            answers: false,
+            has_seen_wanted: false,
+            has_io_workers: false,
+            unknown: 0,
+        }
     }
 
     /// What of this process is known by now. One whose number came back as another's has to be forgotten before.
@@ -86,8 +139,10 @@ impl Whose {
 
     /// Asks the server again who its sessions are, and returns those that were taken for others' and are wanted now.
     pub fn refresh(&mut self) -> Vec<u32> {
-        let Wanted::Sessions { ask, .. } = &mut self.wanted else { return Vec::new() };
-        let Some(sessions) = ask() else { return Vec::new() };
+        let Some(named) = self.wanted.named_mut() else { return Vec::new() };
+        let sessions = (named.ask)();
+        self.answers = sessions.is_some();
+        let Some(sessions) = sessions else { return Vec::new() };
         self.sessions = sessions;
         let others: Vec<u32> =
             self.known.iter().filter(|(_, known)| **known == Verdict::Other).map(|(pid, _)| *pid).collect();
@@ -99,7 +154,7 @@ impl Whose {
 
     /// Is it known by now who is wanted? A command's server processes are known when the first of them was seen.
     pub fn is_decided(&self) -> bool {
-        self.has_seen_wanted || !matches!(self.wanted, Wanted::Command(_))
+        self.has_seen_wanted || !matches!(self.wanted, Wanted::Command { .. })
     }
 
     pub fn wants_everybody(&self) -> bool {
@@ -154,24 +209,39 @@ impl Whose {
             Wanted::Everybody => Verdict::Wanted,
             Wanted::Backend(backend) if *backend == pid => Verdict::Wanted,
             Wanted::Backend(_) => Verdict::Other,
-            Wanted::Command(command) => {
+            Wanted::Command { pid: command, .. } => {
                 let command = command.load(Ordering::Acquire);
-                self.judge_client(pid, command)
+                self.judge_of_command(pid, command)
             }
-            Wanted::Sessions { .. } => self.judge_session(pid),
+            Wanted::Sessions(_) => self.judge_session(pid),
         };
         self.has_seen_wanted |= verdict == Verdict::Wanted;
         verdict
     }
 
+    /// Is this process the command's, or is it called as the command's sessions are?
+    fn judge_of_command(&mut self, pid: u32, command: u32) -> Verdict {
+        // It is being started.
+        if command == 0 {
+            return Verdict::NotYet;
+        }
+        let by_name = self.judge_session(pid);
+        if by_name == Verdict::Wanted {
+            return by_name;
+        }
+        match self.judge_client(pid, command) {
+            // Who is connected may be about to say what he is called, as long as anybody tells us.
+            Verdict::Other if by_name == Verdict::NotYet && self.answers => Verdict::NotYet,
+            verdict => verdict,
+        }
+    }
+
     /// Does this process serve the command, or is it one of its own?
     fn judge_client(&mut self, pid: u32, command: u32) -> Verdict {
         let is_server = self.postmaster_pid.is_some_and(|postmaster| is_child(pid, postmaster));
-        let is_one = match command {
-            // It is being started.
-            0 => return Verdict::NotYet,
-            command if is_server => serves(pid, command).unwrap_or(None),
-            command => descends_from(pid, command),
+        let is_one = match is_server {
+            true => serves(pid, command).unwrap_or(None),
+            false => descends_from(pid, command),
         };
         match is_one {
             Some(true) => Verdict::Wanted,
@@ -186,14 +256,13 @@ impl Whose {
     }
 
     fn judge_session(&self, pid: u32) -> Verdict {
-        let Wanted::Sessions { application_name, database, .. } = &self.wanted else { return Verdict::Other };
+        let Some(named) = self.wanted.named() else { return Verdict::Other };
         let Some(session) = self.sessions.iter().find(|session| session.pid == pid) else {
             // It may be about to say so.
             let is_server = self.postmaster_pid.is_some_and(|postmaster| is_child(pid, postmaster));
             return if is_server { Verdict::NotYet } else { Verdict::Other };
         };
-        let is_wanted = |wanted: &Option<String>, found: &Option<String>| wanted.is_none() || wanted == found;
-        match is_wanted(application_name, &session.application_name) && is_wanted(database, &session.database) {
+        match named.are(session) {
             true => Verdict::Wanted,
             false => Verdict::Other,
         }
@@ -230,12 +299,12 @@ mod tests {
             ..Session::default()
         };
         let mut answers = vec![vec![session(7, "report"), session(8, "web")], vec![session(8, "report")]].into_iter();
-        let wanted = Wanted::Sessions {
+        let named = Named {
             application_name: Some("report".into()),
             database: Some("db".into()),
             ask: Box::new(move || answers.next()),
         };
-        let mut whose = Whose::new(wanted, None);
+        let mut whose = Whose::new(Wanted::Sessions(named), None);
         assert!(whose.refresh().is_empty() && whose.is_decided());
         assert_eq!([7, 8, 9].map(|pid| whose.of(pid)), [Verdict::Wanted, Verdict::Other, Verdict::Other]);
         assert_eq!(whose.others().collect::<Vec<_>>().len(), 2);
@@ -248,7 +317,7 @@ mod tests {
     #[test]
     fn what_a_command_does_itself_is_its_own() {
         let command = Arc::new(AtomicU32::new(0));
-        let mut whose = Whose::new(Wanted::Command(Arc::clone(&command)), None);
+        let mut whose = Whose::new(Wanted::command(&command), None);
         assert_eq!(whose.of(1), Verdict::NotYet);
         assert!(!whose.is_decided());
         command.store(std::process::id(), Ordering::Release);
@@ -257,5 +326,38 @@ mod tests {
         assert_eq!(whose.of(u32::MAX >> 1), Verdict::Wanted);
         assert!(whose.remarks()[0].contains("1 process ended"), "{:?}", whose.remarks());
         assert_eq!(whose.forget_ended(), [u32::MAX >> 1]);
+    }
+
+    #[test]
+    fn a_session_that_is_called_as_a_commands_is_its_own_too() {
+        let mut children: Vec<_> =
+            (0..2).map(|_| std::process::Command::new("sleep").arg("60").spawn().unwrap()).collect();
+        let [pooled, other] = [0, 1].map(|at| children[at].id());
+        let session = |pid, name: &str| Session { pid, application_name: Some(name.into()), ..Session::default() };
+        let mut answers = vec![vec![session(other, "web")], vec![session(pooled, "report"), session(other, "web")]];
+        let named = Named {
+            application_name: Some("report".into()),
+            database: None,
+            ask: Box::new(move || (!answers.is_empty()).then(|| answers.remove(0))),
+        };
+        // Of a command that has no process of its own; this one stands for the postmaster.
+        let command = Arc::new(AtomicU32::new(0));
+        let wanted = Wanted::Command { pid: Arc::clone(&command), named: Some(named) };
+        let mut whose = Whose::new(wanted, Some(std::process::id()));
+        whose.refresh();
+        assert_eq!(whose.of(other), Verdict::NotYet, "the command is being started");
+        command.store(u32::MAX >> 1, Ordering::Release);
+        assert_eq!([pooled, other].map(|pid| whose.of(pid)), [Verdict::NotYet, Verdict::Other]);
+        whose.refresh();
+        assert_eq!([pooled, other].map(|pid| whose.of(pid)), [Verdict::Wanted, Verdict::Other]);
+        assert!(whose.is_decided());
+        // From now on the server does not answer: nobody is waited for.
+        whose.refresh();
+        let mut third = std::process::Command::new("sleep").arg("60").spawn().unwrap();
+        assert_ne!(whose.of(third.id()), Verdict::NotYet);
+        for child in children.iter_mut().chain([&mut third]) {
+            child.kill().unwrap();
+            child.wait().unwrap();
+        }
     }
 }
