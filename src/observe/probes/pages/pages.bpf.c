@@ -247,6 +247,32 @@ INLINE void tell_growth(struct file *file, u32 pid)
         file->is_grown = 1;
 }
 
+// A span of pages was asked for, or came: word after word.
+INLINE void walk(u32 kind, struct file *file, u64 first, u64 last, u32 pid, u32 role, u64 pages)
+{
+    first >>= unit_shift;
+    last >>= unit_shift;
+    if (last >= file->units) {
+        if (kind == REQUESTED)
+            count_lost();
+        if (role != OTHER)
+            tell_growth(file, pid);
+        if (first >= file->units)
+            return;
+        last = file->units - 1;
+    }
+    LOOP_WORDS {
+        u32 word = first >> 6, last_word = last >> 6, to = word == last_word ? last & 63 : 63;
+        if (kind == REQUESTED)
+            request(file, word, first & 63, to, pid, pages);
+        else
+            fetch(file, word, first & 63, to, pid, role);
+        if (word >= last_word)
+            break;
+        first = (u64)(word + 1) << 6;
+    }
+}
+
 // struct address_space *mapping, pgoff_t index, pgoff_t last_index
 SEC("tp_btf/mm_filemap_get_pages")
 int pages_requested(u64 *ctx)
@@ -269,22 +295,7 @@ int pages_requested(u64 *ctx)
         process->last = last;
         pages = process->pages;
     }
-    first >>= unit_shift;
-    last >>= unit_shift;
-    if (last >= file->units) {
-        count_lost();
-        tell_growth(file, pid);
-        if (first >= file->units)
-            return 0;
-        last = file->units - 1;
-    }
-    LOOP_WORDS {
-        u32 word = first >> 6, last_word = last >> 6;
-        request(file, word, first & 63, word == last_word ? last & 63 : 63, pid, pages);
-        if (word >= last_word)
-            break;
-        first = (u64)(word + 1) << 6;
-    }
+    walk(REQUESTED, file, first, last, pid, FOLLOWED, pages);
     return 0;
 }
 
@@ -310,21 +321,6 @@ int pages_fetched(u64 *ctx)
     u32 pid = bpf_get_current_pid_tgid() >> 32;
     struct process *process = find_process(pid);
     u32 role = process ? process->role : FOLLOWED;
-    first >>= unit_shift;
-    last >>= unit_shift;
-    if (last >= file->units) {
-        if (role != OTHER)
-            tell_growth(file, pid);
-        if (first >= file->units)
-            return 0;
-        last = file->units - 1;
-    }
-    LOOP_WORDS {
-        u32 word = first >> 6, last_word = last >> 6;
-        fetch(file, word, first & 63, word == last_word ? last & 63 : 63, pid, role);
-        if (word >= last_word)
-            break;
-        first = (u64)(word + 1) << 6;
-    }
+    walk(FETCHED, file, first, last, pid, role, 0);
     return 0;
 }
