@@ -270,7 +270,7 @@ fn a_full_disk_takes_the_film_and_not_the_job() {
     let server = server(15);
     let small = server.home().join("small");
     std::fs::create_dir(&small).unwrap();
-    let mounted = Command::new("mount").args(["-t", "tmpfs", "-o", "size=16k", "none"]).arg(&small).status().unwrap();
+    let mounted = Command::new("mount").args(["-t", "tmpfs", "-o", "size=4k", "none"]).arg(&small).status().unwrap();
     if !mounted.success() {
         untested!("nothing can be mounted");
     }

@@ -1,11 +1,12 @@
-//! A Parquet file of pgthaw's own, whatever its rows are: zstd, one plainly encoded page per column and row group, with a checksum
-//! inside.
+//! A Parquet file of pgthaw's own, whatever its rows are: zstd, one page per column and row group, plainly encoded but for numbers
+//! that are kept as their differences, with a checksum inside.
 //!
 //! What is written is plain Parquet that any reader takes. What is read is less, and deliberately so, because such a file is
 //! untrusted input. Whatever decides on memory is checked before memory is asked for.
 
 mod checksum;
 mod columns;
+mod deltas;
 mod flaw;
 mod metadata;
 mod pages;

@@ -1,4 +1,4 @@
-//! Columns of a row group from an untrusted file: one plainly encoded page each, looked at before it is unpacked.
+//! Columns of a row group from an untrusted file: one page each, looked at before it is unpacked.
 
 use std::sync::Arc;
 
@@ -10,6 +10,7 @@ use parquet::file::page_index::offset_index::PageLocation;
 use parquet::file::reader::ChunkReader;
 use parquet::file::serialized_reader::SerializedPageReader;
 
+use super::deltas::decode_deltas;
 use super::thrift::{PAGE_HEADER, PAGE_HEADER_BYTES};
 
 /// What the pages of a row group may unpack to.
@@ -67,9 +68,14 @@ impl<'a, S: ChunkReader + 'static> GroupReader<'a, S> {
 
     /// The next column's 64-bit numbers.
     pub fn take_longs(&mut self) -> Result<Vec<i64>, String> {
-        self.take(|page, rows| {
-            let values = page.data().as_chunks::<8>();
-            (values.0.len() == rows).then(|| values.0.iter().map(|bytes| i64::from_le_bytes(*bytes)).collect())
+        self.take(decode_longs)
+    }
+
+    /// The next column's 64-bit numbers, plain or as differences.
+    pub fn take_longs_or_deltas(&mut self) -> Result<Vec<i64>, String> {
+        self.take_of(&[Encoding::PLAIN, Encoding::DELTA_BINARY_PACKED], |encoding, page, rows| match encoding {
+            Encoding::PLAIN => decode_longs(page, rows),
+            _ => decode_deltas(page.data(), rows),
         })
     }
 
@@ -89,13 +95,22 @@ impl<'a, S: ChunkReader + 'static> GroupReader<'a, S> {
         })
     }
 
-    /// Unpacks the next column's page and has `decode` make the values of it: `None` when there are too few bytes.
+    /// Unpacks the next column's plain page and has `decode` make the values of it: `None` when there are too few bytes.
     fn take<T>(&mut self, decode: impl Fn(&ByteArray, usize) -> Option<Vec<T>>) -> Result<Vec<T>, String> {
+        self.take_of(&[Encoding::PLAIN], |_, page, rows| decode(page, rows))
+    }
+
+    /// The same of a page in one of these encodings, which `decode` is told.
+    fn take_of<T>(
+        &mut self,
+        encodings: &[Encoding],
+        decode: impl Fn(Encoding, &ByteArray, usize) -> Option<Vec<T>>,
+    ) -> Result<Vec<T>, String> {
         let max_bytes = self.max_bytes(self.next_column);
         let column = self.group.columns().get(self.next_column).ok_or("a column is missing")?;
         self.next_column += 1;
-        let values = self.read_page(column, max_bytes).and_then(|page| {
-            decode(&page, self.rows).ok_or_else(|| format!("its page does not hold {} values", self.rows))
+        let values = self.read_page(column, max_bytes, encodings).and_then(|(encoding, page)| {
+            decode(encoding, &page, self.rows).ok_or_else(|| format!("its page does not hold {} values", self.rows))
         });
         values.map_err(|reason| in_column(column, reason))
     }
@@ -107,16 +122,21 @@ impl<'a, S: ChunkReader + 'static> GroupReader<'a, S> {
         of_last.unwrap_or(self.rows as u64 * self.limits.row_bytes)
     }
 
-    fn read_page(&self, column: &ColumnChunkMetaData, max_bytes: u64) -> Result<ByteArray, String> {
+    fn read_page(
+        &self,
+        column: &ColumnChunkMetaData,
+        max_bytes: u64,
+        encodings: &[Encoding],
+    ) -> Result<(Encoding, ByteArray), String> {
         let (location, _) = self.locate_page(column, max_bytes)?;
         let pages = SerializedPageReader::new(Arc::clone(&self.source), column, self.rows, Some(vec![location]));
         match pages.and_then(|mut pages| pages.get_next_page()).map_err(|error| error.to_string())? {
-            Some(Page::DataPage { buf, num_values, encoding: Encoding::PLAIN, .. })
-                if num_values as usize == self.rows =>
+            Some(Page::DataPage { buf, num_values, encoding, .. })
+                if num_values as usize == self.rows && encodings.contains(&encoding) =>
             {
-                Ok(ByteArray::from(buf))
+                Ok((encoding, ByteArray::from(buf)))
             }
-            _ => Err("it is not one plainly encoded page".to_owned()),
+            _ => Err("it is not one page, encoded as pgthaw does it".to_owned()),
         }
     }
 
@@ -151,6 +171,11 @@ fn find_unpacked_size(header: &[u8]) -> Result<u64, String> {
     let after_type = take_number(header).ok_or("its page has no header")?.1;
     let (size, _) = take_number(after_type).ok_or("its page has no size")?;
     Ok(size)
+}
+
+fn decode_longs(page: &ByteArray, rows: usize) -> Option<Vec<i64>> {
+    let values = page.data().as_chunks::<8>();
+    (values.0.len() == rows).then(|| values.0.iter().map(|bytes| i64::from_le_bytes(*bytes)).collect())
 }
 
 fn in_column(column: &ColumnChunkMetaData, reason: String) -> String {

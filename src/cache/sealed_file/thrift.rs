@@ -126,7 +126,7 @@ fn too_short() -> String {
 }
 
 /// Seven bits a byte, the lowest first.
-fn take_varint(bytes: &[u8]) -> Result<(u64, &[u8]), String> {
+pub fn take_varint(bytes: &[u8]) -> Result<(u64, &[u8]), String> {
     let length = bytes.iter().take(10).position(|byte| byte & 0x80 == 0).ok_or_else(too_short)? + 1;
     let value = bytes[..length].iter().rev().fold(0, |value, byte| value << 7 | u64::from(byte & 0x7f));
     Ok((value, &bytes[length..]))

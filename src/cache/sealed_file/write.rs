@@ -11,7 +11,7 @@ use parquet::file::writer::SerializedRowGroupWriter;
 /// How the names of files begin that are being written.
 pub const DRAFT_PREFIX: &str = ".pgthaw-taking-";
 
-/// One page per column and row group, plainly encoded: what the reader insists on. zstd finds the repeated names.
+/// One page per column and row group, plainly encoded: what the reader insists on, but for columns of a film. zstd finds the repeated names.
 pub fn properties() -> Result<WriterPropertiesBuilder> {
     let one_page = i32::MAX as usize;
     Ok(WriterProperties::builder()

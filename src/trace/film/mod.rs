@@ -12,8 +12,8 @@ pub use header::{FilmHeader, ProbeShare, Sampled, Totals};
 pub use read::Film;
 pub use write::FilmWriter;
 
-/// The version of the format. A reader refuses a greater one.
-const FORMAT_VERSION: u32 = 2;
+/// The version of the format. A reader refuses a greater one. Until 2 no column was kept as its differences.
+const FORMAT_VERSION: u32 = 3;
 
 /// A row group ends at this many rows: some 30 MB in memory, and 10⁹ events have a footer of some 8 MB.
 const ROWS_PER_GROUP: usize = 131_072;

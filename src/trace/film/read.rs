@@ -106,18 +106,18 @@ impl<S: ChunkReader + 'static> Film<S> {
     fn read_group(&self, group: &RowGroupMetaData) -> Result<Columns, String> {
         let mut group = GroupReader::new(Arc::clone(&self.source), group, group.num_rows() as usize, PAGE_LIMITS);
         Ok(Columns {
-            time_us: group.take_longs()?,
+            time_us: group.take_longs_or_deltas()?,
             database: group.take_bytes()?,
             schema: group.take_bytes()?,
             name: group.take_bytes()?,
             path: group.take_bytes()?,
             relfilenumber: group.take_longs()?,
             fork: group.take_bytes()?,
-            first_block: group.take_longs()?,
+            first_block: group.take_longs_or_deltas()?,
             blocks: group.take_longs()?,
             kind: group.take_bytes()?,
             pid: group.take_longs()?,
-            job_bytes: group.take_longs()?,
+            job_bytes: group.take_longs_or_deltas()?,
         })
     }
 }

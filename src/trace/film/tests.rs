@@ -6,10 +6,12 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes as Memory;
+use parquet::file::properties::WriterPropertiesBuilder;
 
+use super::columns::film_properties;
 use super::{Film, FilmHeader, FilmWriter, ROWS_PER_GROUP, Totals};
 use crate::cache::fixtures::map_of;
-use crate::cache::sealed_file::mend;
+use crate::cache::sealed_file::{mend, properties};
 use crate::files::draft_beside;
 use crate::postgres::{RelationName, RelationPath};
 use crate::trace::{Error, Event, EventKind, FilmRelation};
@@ -35,8 +37,12 @@ fn event(millisecond: u64, relation: &Arc<FilmRelation>, first: u64, blocks: u64
 
 /// A file of these events.
 fn written(directory: &Path, events: impl Iterator<Item = Event>) -> PathBuf {
+    written_as(directory, film_properties().unwrap(), events)
+}
+
+fn written_as(directory: &Path, properties: WriterPropertiesBuilder, events: impl Iterator<Item = Event>) -> PathBuf {
     let path = directory.join("film.parquet");
-    let mut writer = FilmWriter::begin(draft_beside(&path).unwrap(), &path).unwrap();
+    let mut writer = FilmWriter::begin_as(draft_beside(&path).unwrap(), &path, properties).unwrap();
     events.for_each(|event| writer.push(&event).unwrap());
     let (draft, _) = writer.finish(&FilmHeader::for_tests()).unwrap();
     draft.place("film.parquet").unwrap();
@@ -96,6 +102,55 @@ fn a_long_film_has_several_groups_and_an_empty_one_none() {
     assert!(file_bytes < count * 4, "{file_bytes} bytes for {count} events");
     fs::remove_file(&path).unwrap();
     assert_eq!(read(&written(directory.path(), std::iter::empty())).unwrap(), []);
+}
+
+#[test]
+fn a_touch_in_no_order_takes_four_bytes_at_most_and_older_films_are_read() {
+    let directory = tempfile::tempdir().unwrap();
+    let one = relation(1);
+    // As an index leads through a table: four in a millisecond, each somewhere else.
+    let events: Vec<Event> = (0..60_000_u64)
+        .map(|at| Event {
+            job_bytes: Bytes(at * 8192),
+            ..event(at / 4, &one, at * 2_654_435_761 % 60_013, 1, EventKind::Fetched)
+        })
+        .collect();
+    let bytes_of = |path: &Path| fs::metadata(path).unwrap().len();
+    let path = written(directory.path(), events.iter().cloned());
+    let bytes = bytes_of(&path);
+    assert!(bytes < 4 * events.len() as u64, "{bytes} bytes");
+    assert_eq!(read(&path).unwrap(), events);
+    fs::remove_file(&path).unwrap();
+    // One of the formats until 2, in which every number is encoded plainly.
+    let older = written_as(directory.path(), properties().unwrap(), events.iter().cloned());
+    assert!(bytes_of(&older) > bytes * 3 / 2, "{} bytes", bytes_of(&older));
+    assert_eq!(read(&older).unwrap(), events);
+}
+
+#[test]
+fn numbers_of_any_size_are_read_as_they_were_written() {
+    let directory = tempfile::tempdir().unwrap();
+    let one = relation(1);
+    let sizes = [0, 1, u64::MAX >> 1, 7, 1 << 62, 12_345, 3];
+    let events: Vec<Event> = (0..1000)
+        .map(|at| Event {
+            job_bytes: Bytes(sizes[at % sizes.len()]),
+            pid: if at % 3 == 0 { u32::MAX } else { at as u32 },
+            ..event(
+                (at as u64 * 7919) % 1000,
+                &one,
+                4_294_967_294 - (at as u64 % 2) * 4_294_967_000,
+                1,
+                EventKind::Again,
+            )
+        })
+        .collect();
+    // Blocks of differences that are full and those that are not.
+    for count in [1, 2, 65, 256, 257, 258, 1000] {
+        let path = written(directory.path(), events[..count].iter().cloned());
+        assert_eq!(read(&path).unwrap(), events[..count], "{count}");
+        fs::remove_file(&path).unwrap();
+    }
 }
 
 #[test]

@@ -6,12 +6,13 @@ use std::sync::Arc;
 
 use parquet::data_type::{ByteArrayType, Int64Type};
 use parquet::errors::Result as ParquetResult;
+use parquet::file::properties::WriterPropertiesBuilder;
 use parquet::file::writer::{SerializedFileWriter, SerializedRowGroupWriter};
 
 use super::ROWS_PER_GROUP;
-use super::columns::{Columns, RelationTexts, schema};
+use super::columns::{Columns, RelationTexts, film_properties, schema};
 use super::header::{FilmHeader, Totals, encode};
-use crate::cache::sealed_file::{GroupWriter, apply_checksum, as_io_error, properties};
+use crate::cache::sealed_file::{GroupWriter, apply_checksum, as_io_error};
 use crate::files::Draft;
 use crate::trace::Error;
 use crate::trace::event::Event;
@@ -38,9 +39,19 @@ impl std::fmt::Debug for FilmWriter {
 impl FilmWriter {
     /// Begins a film in `draft`, recorded by this process; `path` is what messages call it.
     pub fn begin(draft: Draft, path: &Path) -> Result<FilmWriter, Error> {
+        let properties = film_properties().map_err(|error| Error::file("write", path, as_io_error(error)))?;
+        FilmWriter::begin_as(draft, path, properties)
+    }
+
+    /// The same, written in this way.
+    pub(super) fn begin_as(
+        draft: Draft,
+        path: &Path,
+        properties: WriterPropertiesBuilder,
+    ) -> Result<FilmWriter, Error> {
         let failed = |error| Error::file("write", path, as_io_error(error));
         let file = draft.file().try_clone().map_err(|error| Error::file("write", path, error))?;
-        let properties = Arc::new(properties().map_err(failed)?.build());
+        let properties = Arc::new(properties.build());
         let writer = SerializedFileWriter::new(file, schema().map_err(failed)?, properties).map_err(failed)?;
         let (columns, path, recorder_pid) = (Columns::default(), path.to_owned(), std::process::id());
         Ok(FilmWriter { draft, path, writer, columns, texts: None, recorder_pid, totals: Totals::default() })
