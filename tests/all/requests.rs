@@ -82,6 +82,8 @@ test_every_version! {
         let other = start_other(&server);
         let output = server.pgthaw(&["record", "--name", "warm", "--json", "--", &program, "-XAtqc", &job]).ok();
         stop(other);
+        // Its server process goes on for a moment, and would ask for `u` in the next film's stead.
+        wait_until_gone(&server, "other");
         let film = film(&output);
         if !is_seen(&film) {
             untested!("the kernel takes no program here");
@@ -203,6 +205,17 @@ fn sessions_that_a_run_names_are_in_its_film() {
     }
     assert!(blocks_of(&server, "named", "t") > BLOCKS * 9 / 10, "{shown:#}");
     assert_eq!(blocks_of(&server, "named", "u"), 0, "another reads it: {shown:#}");
+}
+
+/// Waits for the end of the sessions with this name.
+fn wait_until_gone(server: &TestServer, name: &str) {
+    let until = Instant::now() + Duration::from_secs(30);
+    let there =
+        format!("SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity WHERE application_name = '{name}'");
+    while server.psql(&there).trim() != "0" {
+        assert!(Instant::now() < until, "{name} does not end");
+        std::thread::sleep(Duration::from_millis(50));
+    }
 }
 
 /// The server process of a session, by its name.
