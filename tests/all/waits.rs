@@ -2,6 +2,7 @@
 
 use std::fs;
 use std::os::unix::process::CommandExt as _;
+use std::path::Path;
 use std::process::{Command, Stdio};
 
 use parquet::file::reader::{FileReader as _, SerializedFileReader};
@@ -229,6 +230,12 @@ fn object_of(row: &Row) -> Value {
     row.get_column_iter().map(|(name, field)| (name.clone(), value(field))).collect::<serde_json::Map<_, _>>().into()
 }
 
+/// All rows of a Parquet file.
+pub fn rows_of(path: &Path) -> Vec<Value> {
+    let reader = SerializedFileReader::new(fs::File::open(path).unwrap()).unwrap();
+    reader.get_row_iter(None).unwrap().map(|row| object_of(&row.unwrap())).collect()
+}
+
 #[test]
 fn what_is_written_as_parquet_is_what_is_told() {
     let server = servers::start_any(&[]);
@@ -240,7 +247,7 @@ fn what_is_written_as_parquet_is_what_is_told() {
     assert_eq!(fact("pgthaw.source").as_deref(), report["source"].as_str());
     assert_eq!(fact("pgthaw.by").as_deref(), Some("kind"));
     assert_eq!(fact("pgthaw.length_ns"), Some(report["length_ns"].to_string()));
-    let rows: Vec<Value> = reader.get_row_iter(None).unwrap().map(|row| object_of(&row.unwrap())).collect();
+    let rows = rows_of(&file);
     let of = |kind: &str| rows.iter().filter(|row| row["kind"] == kind).collect::<Vec<_>>();
     for (kind, told) in [("statistic", &report["statistics"]), ("command", &report["handled"])] {
         let (written, told) = (of(kind), told.as_array().unwrap());

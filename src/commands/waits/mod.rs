@@ -46,10 +46,14 @@ pub async fn run(arguments: WaitsArguments, output: OutputArguments) -> anyhow::
     }
     let cpu_before = read_own_cpu_time();
     let mut source = BudgetedSource::new(source, postmaster_pid, arguments.budget / 100.0);
+    if let Some(seconds) = arguments.lwlocks {
+        source.watch_lwlocks(Duration::from_secs(seconds.into()));
+    }
     let roster = Roster::new(postmaster_pid, own_pids);
     let stalls = StallWatch::new(names.clone(), target.data_directory.as_ref().map(|directory| &*directory.path));
     let mut watch = Watch::begin(&mut source, who, roster, arguments.by, names, Some(stalls)).await?;
     let status = arguments.wait(&mut watch, &mut source, output).await?;
+    source.end_lwlocks()?;
     let cost = LookingCost {
         kernel: source.cost(),
         own_cpu_ns: read_own_cpu_time().saturating_sub(cpu_before).as_nanos() as u64,

@@ -73,12 +73,14 @@ pub(super) fn facts(report: &TimeReport) -> [(&'static str, String); 6] {
     ]
 }
 
-/// The statistics and the commands of the whole time, then each second by the kinds of time.
+/// The statistics, commands and lightweight locks of the whole time, then each second by the kinds of time.
 pub(super) fn rows(report: &TimeReport) -> Vec<Vec<Cell>> {
     let whole = [("statistic", &report.statistics), ("command", &report.handled)];
     let named = whole.into_iter().flat_map(|(kind, all)| all.iter().map(move |one| statistic_row(kind, one)));
+    let lwlocks = report.lwlocks.iter().flat_map(|lwlocks| &lwlocks.statistics);
+    let lwlocks = lwlocks.map(|one| statistic_row("lwlock", one));
     let seconds = (1..).zip(&report.seconds).flat_map(|(number, second)| second_rows(number, second));
-    named.chain(seconds).collect()
+    named.chain(lwlocks).chain(seconds).collect()
 }
 
 fn statistic_row(kind: &str, named: &NamedStatistic) -> Vec<Cell> {
