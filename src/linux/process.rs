@@ -1,7 +1,7 @@
 //! Other processes: what they read, whose children they are, whether they still live.
 
 use std::os::unix::fs::MetadataExt as _;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use procfs::process::{ProcState, Process, all_processes};
@@ -148,6 +148,12 @@ pub fn read_title(pid: u32) -> Result<String, Error> {
         return Ok(read_status(pid)?.comm);
     }
     Ok(words.join(" ").trim_end().to_owned())
+}
+
+/// The file of the program that a process runs, as the process would call it.
+pub fn read_program_path(pid: u32) -> Result<PathBuf, Error> {
+    let path = PathBuf::from(format!("/proc/{pid}/exe"));
+    path.read_link().map_err(|error| Error::file("read", &path, error))
 }
 
 /// The number of the pid namespace that this process lives in: pids mean something only there.

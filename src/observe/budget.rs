@@ -1,8 +1,11 @@
 //! Keeps what looking costs within a budget: above it less is looked at, in steps, and each step is told.
 
+use std::time::Duration;
+
 use serde::Serialize;
 
 use super::Error;
+use super::lwlocks::{LwlockWaits, LwlockWatch, LwlocksEnd};
 use super::time::{FileTimes, MemoryLooks, ProbeCost, ProcessTimes, Reading, Tier, TimeSource};
 use crate::linux::clock::{read_monotonic, read_own_cpu_time};
 use crate::linux::count_cores;
@@ -20,6 +23,8 @@ pub const DEFAULT_BUDGET: f64 = 0.02;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum GivenUp {
+    /// Counting waits for lightweight locks at the server's own probes.
+    LightweightLocks,
     /// Counting what clients send.
     Receives,
     /// The programs in the kernel: from then on processes are looked at now and then.
@@ -41,6 +46,8 @@ pub struct Reduction {
 pub struct BudgetedSource {
     source: Box<dyn TimeSource>,
     postmaster_pid: Option<u32>,
+    /// `None` where nobody asked for it.
+    lwlocks: Option<LwlockWatch>,
     budget: f64,
     begin_ns: u64,
     /// When the cost was looked at last, and what it was by then.
@@ -68,6 +75,7 @@ impl BudgetedSource {
         let mut budgeted = BudgetedSource {
             source,
             postmaster_pid,
+            lwlocks: None,
             budget,
             begin_ns: now,
             looked_at_ns: now,
@@ -80,6 +88,23 @@ impl BudgetedSource {
         };
         budgeted.cost_ns = budgeted.read_cost_ns();
         budgeted
+    }
+
+    /// Counts waits for lightweight locks at the server's own probes too, for so long at most.
+    pub fn watch_lwlocks(&mut self, limit: Duration) {
+        let now_ns = read_monotonic().as_nanos() as u64;
+        self.lwlocks = Some(LwlockWatch::begin(self.postmaster_pid, now_ns, limit));
+    }
+
+    /// Counts these no more.
+    pub fn end_lwlocks(&mut self) -> Result<(), Error> {
+        let now_ns = read_monotonic().as_nanos() as u64;
+        self.lwlocks.as_mut().map_or(Ok(false), |watch| watch.end(now_ns, LwlocksEnd::End)).map(drop)
+    }
+
+    /// What was counted of them by their end; `None` where nobody asked for it.
+    pub fn lwlocks(&self) -> Option<&LwlockWaits> {
+        self.lwlocks.as_ref().map(LwlockWatch::waits)
     }
 
     /// What was given up so far.
@@ -104,7 +129,7 @@ impl BudgetedSource {
             return Ok(());
         }
         self.spans_above = 0;
-        if let Some(given_up) = self.reduce()? {
+        if let Some(given_up) = self.reduce(at_ns)? {
             let after_ns = at_ns.saturating_sub(self.begin_ns);
             self.reductions.push(Reduction { after_ns, given_up, share, budget: self.budget });
         }
@@ -112,7 +137,12 @@ impl BudgetedSource {
     }
 
     /// Looks at less. `None` when there is nothing more to give up.
-    fn reduce(&mut self) -> Result<Option<GivenUp>, Error> {
+    fn reduce(&mut self, at_ns: u64) -> Result<Option<GivenUp>, Error> {
+        if let Some(watch) = &mut self.lwlocks
+            && watch.end(at_ns, LwlocksEnd::Budget)?
+        {
+            return Ok(Some(GivenUp::LightweightLocks));
+        }
         if self.source.tier() != Tier::Bpf {
             return Ok(None);
         }
@@ -136,12 +166,19 @@ impl TimeSource for BudgetedSource {
     fn read(&mut self) -> Result<Reading, Error> {
         let begins_from = self.begins_from.take();
         let reading = self.source.read()?;
+        if let Some(watch) = &mut self.lwlocks {
+            watch.keep_within_limit(reading.at_ns)?;
+        }
         self.keep_within(reading.at_ns)?;
         Ok(Reading { begins_from, ..reading })
     }
 
     fn cost(&self) -> Option<ProbeCost> {
-        self.source.cost().or_else(|| self.spent.clone())
+        let cost = self.source.cost().or_else(|| self.spent.clone());
+        let Some(watch) = &self.lwlocks else { return cost };
+        let mut cost = cost.unwrap_or_default();
+        cost.programs.extend(watch.cost().programs);
+        Some(cost)
     }
 
     fn files(&mut self) -> Result<Vec<FileTimes>, Error> {
@@ -176,7 +213,7 @@ mod tests {
         let mut source = BudgetedSource::new(Box::new(Cheap { counts_receives: true }), None, budget);
         for span in 1..=spans {
             // What this test itself takes is the cost.
-            let until = read_own_cpu_time() + std::time::Duration::from_millis(2);
+            let until = read_own_cpu_time() + Duration::from_millis(2);
             while read_own_cpu_time() < until {}
             source.keep_within(source.begin_ns + span * SPAN_NS).unwrap();
         }

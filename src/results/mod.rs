@@ -21,7 +21,7 @@ mod sweep_write;
 mod unsent;
 
 pub use error::Error;
-pub use export::{ExportColumn, ExportFormat, ExportTable};
+pub use export::{Cell, ExportColumn, ExportFile, ExportFormat, ExportTable};
 pub use place::{Place, ServerPlace};
 pub use store::{Store, default_path};
 pub use study_lines::StudyLine;

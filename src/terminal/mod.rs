@@ -13,6 +13,7 @@ mod film;
 mod forecasts;
 mod hydrate;
 mod live;
+mod lwlocks;
 mod making;
 mod map;
 mod map_bar;

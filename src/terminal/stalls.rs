@@ -72,6 +72,7 @@ fn render_name(file: &FileUse) -> String {
 pub fn render_reduction(reduction: &Reduction) -> String {
     let percent = |share: f64| format!("{:.2} %", 100.0 * share);
     let then = match reduction.given_up {
+        GivenUp::LightweightLocks => "since then no process stops at the server's own probes",
         GivenUp::Receives => "since then commands are counted no more",
         GivenUp::Programs => {
             "since then there are no programs in the kernel: processes are looked at in their memory 50 times a second, and times are \

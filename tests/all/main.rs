@@ -29,6 +29,7 @@ mod judgement;
 mod kept;
 mod kills;
 mod least_privilege;
+mod lwlocks;
 mod lying_server;
 mod map;
 mod measures;

@@ -1,9 +1,13 @@
 //! `pgthaw waits`: what is waited for has its name and its length, the sum closes, and less is told where less can be seen.
 
+use std::fs;
 use std::os::unix::process::CommandExt as _;
+use std::path::Path;
 use std::process::{Command, Stdio};
 
-use serde_json::Value;
+use parquet::file::reader::{FileReader as _, SerializedFileReader};
+use parquet::record::{Field, Row};
+use serde_json::{Value, json};
 
 use crate::servers::{self, Output, TestServer};
 
@@ -213,4 +217,91 @@ fn the_command_decides_how_it_ends() {
     assert_eq!(missing.status, 1);
     assert!(missing.stderr.contains("cannot start /no/such/program"), "{}", missing.stderr);
     server.pgthaw(&["waits", "--seconds", "1", "--", "true"]).ends_with(2);
+}
+
+/// A row of a Parquet file as an object.
+fn object_of(row: &Row) -> Value {
+    let value = |field: &Field| match field {
+        Field::Null => Value::Null,
+        Field::Str(text) => json!(text),
+        Field::Long(number) => json!(number),
+        other => panic!("{other}"),
+    };
+    row.get_column_iter().map(|(name, field)| (name.clone(), value(field))).collect::<serde_json::Map<_, _>>().into()
+}
+
+/// All rows of a Parquet file.
+pub fn rows_of(path: &Path) -> Vec<Value> {
+    let reader = SerializedFileReader::new(fs::File::open(path).unwrap()).unwrap();
+    reader.get_row_iter(None).unwrap().map(|row| object_of(&row.unwrap())).collect()
+}
+
+#[test]
+fn what_is_written_as_parquet_is_what_is_told() {
+    let server = servers::start_any(&[]);
+    let file = server.home().join("waits.parquet");
+    let (report, _) = watch_sql(&server, &["--parquet", file.to_str().unwrap()], "SELECT 1; SELECT pg_sleep(1.2)");
+    let reader = SerializedFileReader::new(fs::File::open(&file).unwrap()).unwrap();
+    let facts = reader.metadata().file_metadata().key_value_metadata().unwrap();
+    let fact = |key: &str| facts.iter().find(|one| one.key == key).and_then(|one| one.value.clone());
+    assert_eq!(fact("pgthaw.source").as_deref(), report["source"].as_str());
+    assert_eq!(fact("pgthaw.by").as_deref(), Some("kind"));
+    assert_eq!(fact("pgthaw.length_ns"), Some(report["length_ns"].to_string()));
+    let rows = rows_of(&file);
+    let of = |kind: &str| rows.iter().filter(|row| row["kind"] == kind).collect::<Vec<_>>();
+    for (kind, told) in [("statistic", &report["statistics"]), ("command", &report["handled"])] {
+        let (written, told) = (of(kind), told.as_array().unwrap());
+        assert_eq!(written.len(), told.len(), "{kind}");
+        for (row, told) in written.into_iter().zip(told) {
+            let has_lengths = told["histogram"].as_array().unwrap().iter().any(|count| *count != 0);
+            let or_null = |value: &Value| if has_lengths { value.clone() } else { Value::Null };
+            let buckets: Vec<&Value> = (0..32).map(|bucket| &row[format!("bucket_{bucket:02}")]).collect();
+            assert_eq!(json!(buckets), told["histogram"]);
+            for (column, expected) in [
+                ("second", Value::Null),
+                ("who", told["where"].clone()),
+                ("part", told["part"].clone()),
+                ("detail", told["detail"].clone()),
+                ("name", told["name"].clone()),
+                ("count", told["count"].clone()),
+                ("total_ns", told["total_ns"].clone()),
+                ("min_ns", or_null(&told["min_ns"])),
+                ("max_ns", or_null(&told["max_ns"])),
+            ] {
+                assert_eq!(row[column], expected, "{column} of {row}");
+            }
+        }
+    }
+    let seconds = report["seconds"].as_array().unwrap();
+    assert!(!seconds.is_empty() && !report["statistics"].as_array().unwrap().is_empty());
+    let names =
+        ["lived", "running", "ready", "client", "idle", "waiting", "no_event", "unknown", "commands", "handled"];
+    for (number, second) in (1..).zip(seconds) {
+        let in_it: Vec<_> = of("second").into_iter().filter(|row| row["second"] == number).collect();
+        assert!(in_it.iter().all(|row| row["until_ns"] == second["until_ns"] && row["max_ns"].is_null()), "{in_it:?}");
+        let ns = |name: &str| in_it.iter().find(|row| row["name"] == name).map(|row| row["total_ns"].clone());
+        for name in names {
+            // What the source cannot tell has no row.
+            let expected = &second[format!("{name}_ns")];
+            assert_eq!(ns(name).unwrap_or_default(), *expected, "{name} of {second}");
+        }
+        let commands = in_it.iter().find(|row| row["name"] == "commands").unwrap();
+        assert_eq!(commands["count"], second["commands"]);
+    }
+    assert_eq!(of("second").iter().map(|row| row["second"].as_u64()).max().flatten(), Some(seconds.len() as u64));
+}
+
+#[test]
+fn a_file_that_cannot_be_written_is_told_before_anything_is_looked_at() {
+    let server = servers::start_any(&[]);
+    let missing = server.home().join("no/such/waits.parquet");
+    let refused = server.pgthaw(&["waits", "--parquet", missing.to_str().unwrap(), "--", "sh", "-c", "echo ran"]);
+    assert_eq!(refused.status, 1, "{refused:?}");
+    assert!(refused.stderr.contains("cannot export to") && !refused.stdout.contains("ran"), "{refused:?}");
+    // Neither is a file there when somebody did not want to look any longer, or nothing could be looked at.
+    let file = server.home().join("waits.parquet");
+    server.pgthaw(&["waits", "--parquet", file.to_str().unwrap(), "--", "/no/such/program"]).ends_with(1);
+    let left = fs::read_dir(server.home()).unwrap().map(|entry| entry.unwrap().file_name().into_string().unwrap());
+    let left: Vec<String> = left.filter(|name| name.contains("parquet") || name.contains("draft")).collect();
+    assert!(left.is_empty(), "{left:?}");
 }

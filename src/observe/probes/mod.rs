@@ -5,12 +5,16 @@ mod absent;
 #[cfg(probes)]
 mod load;
 #[cfg(probes)]
+mod lwlocks;
+#[cfg(probes)]
 mod pages;
 #[cfg(probes)]
 mod time;
 
 #[cfg(not(probes))]
-pub use absent::{PageProbe, TimeProbe};
+pub use absent::{LwlockProbe, PageProbe, TimeProbe};
+#[cfg(probes)]
+pub use lwlocks::LwlockProbe;
 #[cfg(probes)]
 pub use pages::PageProbe;
 #[cfg(probes)]

@@ -20,7 +20,7 @@ pub use event_word::EventWord;
 pub use file_name::{FileKind, FileName};
 pub use memory_looks::MemoryLooks;
 pub use names::WaitNames;
-pub use report::{FileUse, LookingCost, NamedStatistic, TimeReport};
+pub use report::{FileUse, LookingCost, LwlockUse, NamedStatistic, TimeReport};
 pub use roster::Roster;
 pub use sampler::{TimeSampler, TimeSamples, TimedServer};
 pub use source::{

@@ -6,11 +6,12 @@ use std::sync::Arc;
 use parquet::basic::{Compression, LogicalType, Repetition, Type as PhysicalType, ZstdLevel};
 use parquet::data_type::{ByteArray, ByteArrayType, DataType, DoubleType, Int64Type};
 use parquet::errors::{ParquetError, Result as ParquetResult};
+use parquet::file::metadata::KeyValue;
 use parquet::file::properties::WriterProperties;
 use parquet::file::writer::{SerializedFileWriter, SerializedRowGroupWriter};
 use parquet::schema::types::Type;
 
-use super::table::{Cell, ExportTable, Kind, RowWriter};
+use super::table::{Cell, ExportColumn, Kind, RowWriter};
 
 /// Rows as columns.
 pub(super) struct ParquetRows<W: Write + Send> {
@@ -18,8 +19,17 @@ pub(super) struct ParquetRows<W: Write + Send> {
 }
 
 impl<W: Write + Send> ParquetRows<W> {
-    pub fn new(table: ExportTable, output: W) -> io::Result<ParquetRows<W>> {
-        let writer = open(table, output).map_err(io::Error::other)?;
+    /// Begins a table of this name; `facts` are what the file says of itself.
+    pub fn new(
+        name: &str,
+        columns: &[ExportColumn],
+        facts: &[(&str, String)],
+        output: W,
+    ) -> io::Result<ParquetRows<W>> {
+        let mut writer = open(name, columns, output).map_err(io::Error::other)?;
+        for (key, text) in facts {
+            writer.append_key_value_metadata(KeyValue::new((*key).to_owned(), text.clone()));
+        }
         Ok(ParquetRows { writer })
     }
 }
@@ -41,8 +51,8 @@ impl<W: Write + Send> RowWriter for ParquetRows<W> {
     }
 }
 
-fn open<W: Write + Send>(table: ExportTable, output: W) -> ParquetResult<SerializedFileWriter<W>> {
-    let columns = table.columns().iter().map(|column| {
+fn open<W: Write + Send>(name: &str, columns: &[ExportColumn], output: W) -> ParquetResult<SerializedFileWriter<W>> {
+    let columns = columns.iter().map(|column| {
         let (physical, logical) = match column.kind {
             Kind::Text => (PhysicalType::BYTE_ARRAY, Some(LogicalType::String)),
             Kind::Integer => (PhysicalType::INT64, None),
@@ -52,7 +62,7 @@ fn open<W: Write + Send>(table: ExportTable, output: W) -> ParquetResult<Seriali
         column.with_logical_type(logical).build().map(Arc::new)
     });
     let columns = columns.collect::<ParquetResult<Vec<_>>>()?;
-    let schema = Type::group_type_builder("results").with_fields(columns).build()?;
+    let schema = Type::group_type_builder(name).with_fields(columns).build()?;
     let properties = WriterProperties::builder()
         .set_compression(Compression::ZSTD(ZstdLevel::try_new(3)?))
         .set_created_by(format!("pgthaw version {}", env!("CARGO_PKG_VERSION")));

@@ -30,7 +30,7 @@ pub(super) enum Kind {
 
 /// One value; `None` is SQL's NULL.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) enum Cell {
+pub enum Cell {
     Text(Option<String>),
     Integer(Option<i64>),
     Float(Option<f64>),
@@ -42,12 +42,24 @@ pub(super) trait RowWriter {
     fn finish(self: Box<Self>) -> std::io::Result<()>;
 }
 
+impl ExportColumn {
+    /// Of text.
+    pub const fn text(name: &'static str) -> ExportColumn {
+        ExportColumn { name, kind: Kind::Text }
+    }
+
+    /// Of whole numbers, 64 bits with a sign.
+    pub const fn integer(name: &'static str) -> ExportColumn {
+        ExportColumn { name, kind: Kind::Integer }
+    }
+}
+
 const fn text(name: &'static str) -> ExportColumn {
-    ExportColumn { name, kind: Kind::Text }
+    ExportColumn::text(name)
 }
 
 const fn integer(name: &'static str) -> ExportColumn {
-    ExportColumn { name, kind: Kind::Integer }
+    ExportColumn::integer(name)
 }
 
 const fn float(name: &'static str) -> ExportColumn {

@@ -1,22 +1,26 @@
 //! `pgthaw waits`: the work is done in `src/observe/time/`.
 
-use std::ffi::OsString;
+mod arguments;
+mod table;
+
 use std::process::Stdio;
 use std::time::Duration;
 
 use anyhow::{Context as _, bail};
-use clap::Args;
 use tokio::process::Command;
 
-use super::{ConnectionArguments, ExitStatus, OutputArguments, Target};
+pub use arguments::WaitsArguments;
+
+use super::{ExitStatus, OutputArguments, Target};
 use crate::failure::ErrorKind;
 use crate::linux::clock::read_own_cpu_time;
 use crate::linux::count_cores;
 use crate::linux::process::terminate;
 use crate::observe::stall::StallWatch;
-use crate::observe::time::{By, LookingCost, Roster, Tier, TimeReport, TimeSource, WaitNames, Watch};
-use crate::observe::{BudgetedSource, DEFAULT_BUDGET, Error, RefusedSource, open_time_source};
+use crate::observe::time::{LookingCost, Roster, Tier, TimeReport, TimeSource, WaitNames, Watch};
+use crate::observe::{BudgetedSource, Error, RefusedSource, open_time_source};
 use crate::postgres::read_backend_pid;
+use crate::results::ExportFile;
 use crate::terminal::{self, Canvas, Progress};
 
 /// Looked at for so long when nobody says how long.
@@ -25,39 +29,10 @@ const SECONDS: u32 = 10;
 /// The account has a line for each.
 const STEP: Duration = Duration::from_secs(1);
 
-/// Where the time of the server's processes goes: on a processor, ready for one, waiting for the client, or for what
-///
-/// Looks for some seconds, or while a command runs: pgthaw waits -- pgbench -T 30. With root's rights a small program in the kernel
-/// charges every nanosecond of every process, and what it costs is told. With fewer rights the wait events are looked at now and then:
-/// in the processes' memory, or over SQL alone; then nothing is counted, and times are estimates. docs/waits.md says what is measured.
-#[derive(Debug, Args)]
-pub struct WaitsArguments {
-    #[command(flatten)]
-    pub connection: ConnectionArguments,
-
-    /// Look for so long [default: 10; with a command as long as it runs]
-    #[arg(long, value_name = "SECONDS", value_parser = clap::value_parser!(u32).range(1..=86_400))]
-    seconds: Option<u32>,
-
-    /// Whose times are added up
-    #[arg(long, value_enum, default_value_t)]
-    by: By,
-
-    /// Where the times come from [default: the most exact source that can be had]
-    #[arg(long, value_enum)]
-    source: Option<Tier>,
-
-    /// Look at less when looking costs more of all processors than so many percent
-    #[arg(long, value_name = "PERCENT", value_parser = parse_percent, default_value_t = 100.0 * DEFAULT_BUDGET)]
-    budget: f64,
-
-    /// Look while this command runs, and end with its exit status
-    #[arg(last = true, value_name = "CMD", conflicts_with = "seconds")]
-    command: Vec<OsString>,
-}
-
 /// Runs the command.
 pub async fn run(arguments: WaitsArguments, output: OutputArguments) -> anyhow::Result<ExitStatus> {
+    // A place that cannot be written to is told before anything is looked at.
+    let file = arguments.parquet.as_deref().map(ExportFile::open).transpose()?;
     let target = Target::open(&arguments.connection).await?;
     let Some(server) = &target.server else { bail!(Error::NoServer) };
     let (mut looks, mut who) = (server.connect_to(&server.database).await?, server.connect_to(&server.database).await?);
@@ -71,10 +46,14 @@ pub async fn run(arguments: WaitsArguments, output: OutputArguments) -> anyhow::
     }
     let cpu_before = read_own_cpu_time();
     let mut source = BudgetedSource::new(source, postmaster_pid, arguments.budget / 100.0);
+    if let Some(seconds) = arguments.lwlocks {
+        source.watch_lwlocks(Duration::from_secs(seconds.into()));
+    }
     let roster = Roster::new(postmaster_pid, own_pids);
     let stalls = StallWatch::new(names.clone(), target.data_directory.as_ref().map(|directory| &*directory.path));
     let mut watch = Watch::begin(&mut source, who, roster, arguments.by, names, Some(stalls)).await?;
     let status = arguments.wait(&mut watch, &mut source, output).await?;
+    source.end_lwlocks()?;
     let cost = LookingCost {
         kernel: source.cost(),
         own_cpu_ns: read_own_cpu_time().saturating_sub(cpu_before).as_nanos() as u64,
@@ -82,13 +61,12 @@ pub async fn run(arguments: WaitsArguments, output: OutputArguments) -> anyhow::
     };
     let watched = watch.finish(&mut source).await?;
     remarks.extend((!watched.answered).then(|| "the server did not answer any more before the end".to_owned()));
-    tell(TimeReport::new(watched, &source, arguments.by, refused, cost, remarks), output)?;
+    let report = TimeReport::new(watched, &source, arguments.by, refused, cost, remarks);
+    if let Some(file) = file {
+        file.write_parquet("waits", &table::columns(), &table::facts(&report), table::rows(&report))?;
+    }
+    tell(report, output)?;
     Ok(status)
-}
-
-fn parse_percent(text: &str) -> Result<f64, String> {
-    let percent = text.parse().ok().filter(|percent| (0.0..=100.0).contains(percent));
-    percent.ok_or_else(|| "a number from 0 to 100 is wanted".to_owned())
 }
 
 fn tell(report: TimeReport, output: OutputArguments) -> anyhow::Result<()> {

@@ -1,0 +1,62 @@
+//! The flags of `waits`.
+
+use std::ffi::OsString;
+use std::path::PathBuf;
+
+use clap::Args;
+
+use crate::commands::ConnectionArguments;
+use crate::observe::DEFAULT_BUDGET;
+use crate::observe::time::{By, Tier};
+
+/// Where the time of the server's processes goes: on a processor, ready for one, waiting for the client, or for what
+///
+/// Looks for some seconds, or while a command runs: pgthaw waits -- pgbench -T 30. With root's rights a small program in the kernel
+/// charges every nanosecond of every process, and what it costs is told. With fewer rights the wait events are looked at now and then:
+/// in the processes' memory, or over SQL alone; then nothing is counted, and times are estimates. docs/waits.md says what is measured.
+#[derive(Debug, Args)]
+pub struct WaitsArguments {
+    #[command(flatten)]
+    pub connection: ConnectionArguments,
+
+    /// Look for so long [default: 10; with a command as long as it runs]
+    #[arg(long, value_name = "SECONDS", value_parser = clap::value_parser!(u32).range(1..=86_400))]
+    pub(super) seconds: Option<u32>,
+
+    /// Whose times are added up
+    #[arg(long, value_enum, default_value_t)]
+    pub(super) by: By,
+
+    /// Where the times come from [default: the most exact source that can be had]
+    #[arg(long, value_enum)]
+    pub(super) source: Option<Tier>,
+
+    /// Look at less when looking costs more of all processors than so many percent
+    #[arg(long, value_name = "PERCENT", value_parser = parse_percent, default_value_t = 100.0 * DEFAULT_BUDGET)]
+    pub(super) budget: f64,
+
+    /// Count waits for lightweight locks by tranche at the server's own probes (USDT) too, for so many seconds at most [without a number: 30].
+    /// Every process of a server with this program stops at each wait
+    #[arg(
+        long,
+        value_name = "SECONDS",
+        num_args = 0..=1,
+        require_equals = true,
+        default_missing_value = "30",
+        value_parser = clap::value_parser!(u32).range(1..=3600)
+    )]
+    pub(super) lwlocks: Option<u32>,
+
+    /// Write the statistics and the account of the seconds to this file too, as Parquet
+    #[arg(long, value_name = "FILE")]
+    pub(super) parquet: Option<PathBuf>,
+
+    /// Look while this command runs, and end with its exit status
+    #[arg(last = true, value_name = "CMD", conflicts_with = "seconds")]
+    pub(super) command: Vec<OsString>,
+}
+
+fn parse_percent(text: &str) -> Result<f64, String> {
+    let percent = text.parse().ok().filter(|percent| (0.0..=100.0).contains(percent));
+    percent.ok_or_else(|| "a number from 0 to 100 is wanted".to_owned())
+}
