@@ -62,7 +62,8 @@ def count_served(seconds, until):
 
 def find_warm(seconds, reads):
     """Since when fewer than 1 % of the transactions of any three seconds, to the end, cost the device a read, whoever read; None: the
-    last three cost more. `reads` is the count of reads [(seconds, count)]. The moment is the end of the last second that was not so."""
+    last three cost more. `reads` is the count of reads [(seconds, count)]. The moment is in the last second that was not so: the last
+    reading of the count by which it had grown by 1 % of that second's even share of transactions."""
     edges = [0.0] + [arrived for arrived, _ in seconds]
     by_second = [
         (transactions, interpolate(reads, end) - interpolate(reads, begin))
@@ -77,7 +78,14 @@ def find_warm(seconds, reads):
             cold = place + (busy[-1] if busy else WARM_SECONDS - 1)
     if len(by_second) < WARM_SECONDS or cold is not None and cold >= len(by_second) - 1:
         return None
-    return edges[cold + 1] if cold is not None else 0.0
+    if cold is None:
+        return 0.0
+    begin, end, served = edges[cold], edges[cold + 1], by_second[cold][0]
+    few = WARM_SHARE * served / (end - begin)
+    for (before, count), (at, more) in reversed(list(zip(reads, reads[1:]))):
+        if begin < at <= end and more - count >= max(few * (at - before), 1):
+            return at
+    return end
 
 
 def find_least(seconds, beside):

@@ -45,6 +45,9 @@ class Figures(unittest.TestCase):
         self.assertIsNone(figures.find_warm(seconds, steady_reads([3000, 0, 0, 0, 0, 0, 0, 500])))
         self.assertEqual(figures.find_warm(seconds, steady_reads([0] * 8)), 0.0)
         self.assertIsNone(figures.find_warm(seconds[:2], steady_reads([0, 0])))
+        # Within the last cold second it is the last tenth with reads.
+        tenths = [(tenth / 10, 300 * min(tenth, 24)) for tenth in range(81)]
+        self.assertEqual(figures.find_warm(seconds, tenths), 2.4)
         # A server that serves nothing is not warm, however little is read.
         stalled = [(float(second), 0) for second in range(1, 9)]
         self.assertIsNone(figures.find_warm(stalled, steady_reads([0] * 8)))

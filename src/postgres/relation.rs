@@ -70,6 +70,16 @@ impl fmt::Display for RelationName {
     }
 }
 
+/// Databases that nobody works in: what others are made from.
+const TEMPLATES: [&str; 2] = ["template0", "template1"];
+
+impl RelationName {
+    /// Is it of a database that nobody works in?
+    pub fn is_of_template(&self) -> bool {
+        TEMPLATES.contains(&self.database.as_str())
+    }
+}
+
 /// A relation with storage, as the catalog has it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Relation {

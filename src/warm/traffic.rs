@@ -36,20 +36,23 @@ const EXPERIMENT_LASTS: Duration = Duration::from_millis(250);
 const SHARED_DEPTH_MIN: usize = 6;
 
 /// At first, while a cold server's misses take most of the reads, more are needed.
-const SHARED_DEPTH_FIRST: usize = 9;
+const SHARED_DEPTH_FIRST: usize = 11;
 
 /// Beside traffic that flows fewer are enough, for its misses are few.
 const FLOWING_DEPTH: usize = 4;
 
 /// And at most, whatever the bandwidth: beside more than these next to nothing is served.
-const SHARED_DEPTH_MAX: usize = 10;
+const SHARED_DEPTH_MAX: usize = 13;
+
+/// Others are left this part of the device's reads, if they want it: it is about half of what they have by themselves while all is cold.
+const OTHERS_SHARE_MIN: f64 = 0.25;
+
+/// From this part on their misses are what splits the reads of a restore: the sooner it is done, the sooner they have no misses.
+const OTHERS_SHARE_MAX: f64 = 0.4;
 
 /// Below this part of the bandwidth that the device has shown, the server's own misses are in the way: each costs a read
 /// and splits one of ours.
 const PUSHED_BELOW: f64 = 0.92;
-
-/// From this part on there is nothing to be gained by more.
-const REACHED_ABOVE: f64 = 0.97;
 
 /// Part of the bandwidth that a gentle restore takes. Large reads at this rate take few of the device's reads per second.
 const GENTLE_SHARE: f64 = 0.3;
@@ -156,8 +159,8 @@ impl Looks {
     }
 }
 
-/// How many reads are in flight beside traffic that waits: as few as keep the bandwidth up. While little is loaded that is
-/// the least; later on the server's misses, which are fewer per transaction by then, would slow everything down.
+/// How many reads are in flight beside traffic that waits: as many as keep the bandwidth up and leave the server its part. Each makes a
+/// miss of the server's wait longer; the fewer there are, the more pages do its misses scatter over what is still to be read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SharedDepth(usize);
 
@@ -168,12 +171,13 @@ impl Default for SharedDepth {
 }
 
 impl SharedDepth {
-    /// After a while in which the device gave `achieved` bytes per second, to all, of the `possible` ones.
-    pub fn adapt(&mut self, achieved: Bytes, possible: Bytes, threads: usize) {
-        let share = achieved.seconds_at(possible);
+    /// After a while in which the device gave `share` of its bandwidth, to all, and others had `others_share` of its reads.
+    pub fn adapt(&mut self, share: f64, others_share: f64, threads: usize) {
+        let most = SHARED_DEPTH_MAX.min(threads);
         self.0 = match self.0 {
-            depth if share < PUSHED_BELOW => (depth + depth.div_ceil(2)).min(SHARED_DEPTH_MAX).min(threads),
-            depth if share > REACHED_ABOVE => (depth - 1).max(SHARED_DEPTH_MIN),
+            depth if share < PUSHED_BELOW => (depth + depth.div_ceil(2)).min(most),
+            depth if others_share < OTHERS_SHARE_MIN => (depth - depth.div_ceil(3)).max(SHARED_DEPTH_MIN),
+            depth if others_share > OTHERS_SHARE_MAX => (depth + 1).min(most),
             depth => depth,
         };
     }
@@ -414,17 +418,21 @@ mod tests {
     }
 
     #[test]
-    fn as_few_reads_are_in_flight_as_keep_the_bandwidth_up() {
+    fn as_many_reads_are_in_flight_as_keep_the_bandwidth_up_and_leave_others_theirs() {
         let mut depth = SharedDepth::default();
-        let mut adapt = |achieved: u64, times: usize| {
-            (0..times).for_each(|_| depth.adapt(Bytes(achieved), BANDWIDTH, 16));
+        let mut adapt = |share: f64, others_share: f64, times: usize| {
+            (0..times).for_each(|_| depth.adapt(share, others_share, 16));
             depth.0
         };
-        assert_eq!(adapt(100_000_000, 5), 6);
-        assert_eq!(adapt(80_000_000, 1), 9);
-        assert_eq!(adapt(95_000_000, 5), 9);
-        assert_eq!(adapt(80_000_000, 9), 10);
-        assert_eq!(adapt(99_000_000, 20), 6);
+        assert_eq!(adapt(1.0, 0.1, 1), 7);
+        assert_eq!(adapt(1.0, 0.1, 5), 6);
+        assert_eq!(adapt(1.0, 0.3, 5), 6, "they have their part");
+        assert_eq!(adapt(1.0, 0.5, 2), 8, "they split what is still to be read");
+        assert_eq!(adapt(0.8, 0.1, 1), 12, "bytes are left over");
+        assert_eq!(adapt(0.8, 0.9, 9), 13);
+        let mut few = SharedDepth::default();
+        few.adapt(0.1, 0.0, 4);
+        assert_eq!(few.0, 4);
     }
 
     #[test]

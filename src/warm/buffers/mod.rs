@@ -25,10 +25,6 @@ use crate::warm::receipt::{BuffersForecast, FoundAs, SkipReason};
 use crate::warm::restore::{Buffered, Catalog, Found, Missing, Request, Row, compare_paths};
 use crate::warm::{Phase, Refusal};
 
-/// Databases that nobody works in. What is found of them in shared_buffers is left over from looking at their catalogs, and
-/// an extension that is created in template1 every later database would inherit.
-const TEMPLATES: [&str; 2] = ["template0", "template1"];
-
 /// What was done.
 #[derive(Debug, Default)]
 pub struct BuffersPass {
@@ -116,7 +112,9 @@ impl BuffersTier<'_> {
     /// What of the request can be found; the rows of the rest.
     fn find_wants(&self, request: &Request, catalog: &Catalog, same_cluster: bool, rows: &mut Vec<Row>) -> Vec<Want> {
         let mut wants = Vec::new();
-        let is_template = |one: &RelationMap| TEMPLATES.contains(&one.relation.name.database.as_str());
+        // What is found there in shared_buffers is left over from looking at the catalogs, and an extension that is created in template1
+        // every later database would inherit.
+        let is_template = |one: &RelationMap| one.relation.name.is_of_template();
         for (place, one) in request.map.relations.iter().enumerate().filter(|(_, one)| !is_template(one)) {
             for fork in one.forks.iter().filter(|fork| fork.buffers.iter().any(|blocks| !blocks.is_empty())) {
                 let mut want = Want::new(place, fork, &self.server.database);

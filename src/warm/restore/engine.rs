@@ -11,7 +11,7 @@ use roaring::RoaringBitmap;
 use super::files::{Files, ForkFile, OpenFiles, numbers};
 use super::governor::Governor;
 use super::let_go::ReadOver;
-use super::read_over::drop_splits;
+use super::read_over::{Credit, Splitting, drop_splits};
 use super::staying::{Left, Staying};
 use crate::linux;
 use crate::linux::page_cache::{CachedFile, PageCounts};
@@ -91,6 +91,7 @@ struct Work<'a> {
     files: OpenFiles<'a>,
     /// Cached pages in the midst of a read that the device rather reads again than leaves out.
     gap_pages: u64,
+    credit: Credit,
     queue: Mutex<Queue<'a>>,
     started: Instant,
     is_exhausted: AtomicBool,
@@ -133,6 +134,7 @@ impl Engine<'_> {
             engine: self,
             files: OpenFiles::new(self.files),
             gap_pages: self.plan.gap_bytes().0 / self.files.cache.page_bytes(),
+            credit: Credit::default(),
             queue: Mutex::new(Queue { mix, again, begun: 0, looked_at: started, looked_at_bytes: 0 }),
             started,
             is_exhausted: AtomicBool::new(false),
@@ -321,10 +323,9 @@ impl Work<'_> {
         // Not before the wait: others may be quicker, and what is dropped is to be back at once.
         let counts = file.read_counts(pages)?;
         self.note_brought(read, &*file, first, pages, counts)?;
-        let dropped = match engine.governor.is_short_of_reads() {
-            true => drop_splits(&*file, pages, counts, self.gap_pages)?,
-            false => 0,
-        };
+        let needed_pages = engine.governor.needed_per_read().0 as f64 / page_bytes as f64;
+        let splitting = Splitting { gap_pages: self.gap_pages, needed_pages, credit: &self.credit };
+        let dropped = drop_splits(&*file, pages, counts, splitting)?;
         let missing_bytes = (missing(counts) + dropped) * page_bytes;
         buffer.resize(self.bytes(range) as usize, 0);
         let offset = range.start * u64::from(engine.files.geometry.block_size);

@@ -36,8 +36,8 @@ const LAST_STRETCH: Duration = Duration::from_millis(1500);
 /// Less than this part of the bandwidth from large reads: something else than bytes is what the device is short of.
 const SHORT_OF_READS_RATIO: f64 = 0.85;
 
-/// Where others take most of the reads, one of ours is worth so much of its price at most: then every other one is a large one.
-const READ_WORTH_MAX: f64 = 3.0;
+/// Where others take most of the reads, one of ours is worth so much of its price at most: then three of four are large ones.
+const READ_WORTH_MAX: f64 = 4.5;
 /// What it is more or less by, each time that it is found out what the device is short of.
 const READ_WORTH_STEP: f64 = 1.25;
 
@@ -75,8 +75,8 @@ pub struct Governor {
     profile_bandwidth: f64,
     /// Reads are slower than the device because the user wants it.
     is_limited: bool,
-    /// The device is short of reads rather than of bytes, by what a fifth of a second at full speed brought.
-    is_short_of_reads: AtomicBool,
+    /// Bytes that a read has to bring, so that the device runs out of bytes and not of reads.
+    needed_per_read: AtomicU64,
     /// What a read is worth, in hundredths of its price.
     read_worth: AtomicU64,
     /// Nobody else uses the device.
@@ -125,7 +125,7 @@ impl Governor {
             reads_per_second: device.profile.reads_per_second,
             profile_bandwidth: bandwidth.0.max(1) as f64,
             is_limited: max_rate.is_some(),
-            is_short_of_reads: AtomicBool::new(max_rate.is_none()),
+            needed_per_read: AtomicU64::new(0),
             read_worth: AtomicU64::new(100),
             is_alone: AtomicBool::new(false),
             had_traffic: AtomicBool::new(false),
@@ -150,10 +150,9 @@ impl Governor {
         }
     }
 
-    /// Is a read dearer than the bytes of a short gap? So it is by the prices of the device; beside traffic only until its
-    /// bytes run out.
-    pub fn is_short_of_reads(&self) -> bool {
-        self.is_short_of_reads.load(Ordering::Relaxed)
+    /// Bytes that each read has to bring, so that what others leave of the device's bytes runs out, and not what they leave of its reads.
+    pub fn needed_per_read(&self) -> Bytes {
+        Bytes(self.needed_per_read.load(Ordering::Relaxed))
     }
 
     /// What a read costs beside one that nobody else competes with: as much, or more where others take the reads.
@@ -229,7 +228,7 @@ impl Governor {
             appetite.look(traffic, self.reads_per_second);
             let allowed = self.allow(load);
             window = self.measure(window, load, allowed);
-            stretch = self.judge_shortage(stretch, allowed);
+            stretch = self.judge_shortage(stretch, load, allowed);
             self.count(load, allowed, looked_at.elapsed());
             looked_at = Instant::now();
             thread::sleep(LOOK_INTERVAL);
@@ -354,6 +353,16 @@ impl Governor {
     fn apply(&self, allowed: Allowed) {
         self.depth.store(allowed.depth, Ordering::Relaxed);
         self.pace.set_rate(allowed.rate.map(|rate| self.beside_others(rate)));
+        self.needed_per_read.store(self.balance(allowed).0, Ordering::Relaxed);
+    }
+
+    /// What a read has to bring; nothing where reads are slower than the device because the user wants it.
+    fn balance(&self, allowed: Allowed) -> Bytes {
+        if self.is_limited {
+            return Bytes(0);
+        }
+        let left = self.beside_others(allowed.rate.unwrap_or_else(|| self.lock().bandwidth.bytes()));
+        Bytes(left.reads.map_or(0, |reads| (left.bytes.0 as f64 / reads.max(1.0)) as u64))
     }
 
     /// A restore's part, of which the server's own misses take theirs. Who is gentle takes a small part as it is.
@@ -395,10 +404,6 @@ impl Governor {
             _ => Beside::Others,
         };
         seen.bandwidth.learn(Stretch { achieved, is_large: self.are_large(given), beside });
-        if load == Load::Waiting {
-            let possible = seen.bandwidth.bytes();
-            seen.shared_depth.adapt(achieved, possible, self.threads);
-        }
         next(false)
     }
 
@@ -410,11 +415,10 @@ impl Governor {
 
     /// Finds out what the device is short of. Takes and returns when the stretch that is being counted began, and what was
     /// given by then.
-    fn judge_shortage(&self, stretch: Option<(Instant, u64)>, allowed: Allowed) -> Option<(Instant, u64)> {
+    fn judge_shortage(&self, stretch: Option<(Instant, u64)>, load: Load, allowed: Allowed) -> Option<(Instant, u64)> {
         let given_now = self.given().bytes();
         let next = Some((Instant::now(), given_now));
         if self.is_held_back(allowed) {
-            self.is_short_of_reads.store(false, Ordering::Relaxed);
             self.read_worth.store(100, Ordering::Relaxed);
             return None;
         }
@@ -425,9 +429,19 @@ impl Governor {
         }
         let possible = self.lock().bandwidth.bytes().0 as f64 * elapsed.as_secs_f64();
         let share = (given_now - given_before) as f64 / possible;
-        self.is_short_of_reads.store(share < SHORT_OF_READS_RATIO, Ordering::Relaxed);
         self.read_worth.store((self.worth_after(share) * 100.0) as u64, Ordering::Relaxed);
+        if load == Load::Waiting {
+            self.adapt_depth(share);
+        }
         next
+    }
+
+    /// How many reads are to be in flight after a stretch that brought this share of the bandwidth.
+    fn adapt_depth(&self, share: f64) {
+        let expected_reads = self.expected_reads();
+        let mut seen = self.lock();
+        let others_share = seen.others.reads_per_second() / expected_reads;
+        seen.shared_depth.adapt(share, others_share, self.threads);
     }
 
     /// What a read is worth after a stretch that brought this share of the bandwidth. To whoever is alone it is worth its price.
@@ -537,15 +551,16 @@ mod tests {
     }
 
     #[test]
-    fn what_a_rate_that_was_asked_for_brings_is_no_lack_of_reads() {
-        let is_short = |max_rate| {
+    fn the_fewer_reads_others_leave_the_more_each_has_to_bring() {
+        let needed = |max_rate, misses: u64| {
             let governor = Governor::new(Sharing::Fair, 16, max_rate, planned(ProfileSource::Told));
-            let long_ago = Instant::now().checked_sub(SHORTAGE_SPAN * 2).map(|start| (start, 0));
-            governor.judge_shortage(long_ago, Allowed { depth: 4, rate: None });
-            governor.is_short_of_reads()
+            governor.lock().others = Others::fetching(misses as f64 * 8192.0);
+            governor.allow(Load::Waiting);
+            governor.needed_per_read().0
         };
-        assert!(is_short(None));
-        assert!(!is_short(Some(Bytes(1 << 20))));
+        assert_eq!(needed(None, 0), (125 << 20) / 3000);
+        assert_eq!(needed(None, 1500), ((125 << 20) - 1500 * 8192) / 1500);
+        assert_eq!(needed(Some(Bytes(1 << 20)), 1500), 0, "what a rate that was asked for brings is no lack of reads");
     }
 
     #[test]

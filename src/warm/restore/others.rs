@@ -46,9 +46,20 @@ impl Others {
         more
     }
 
+    /// Others that fetch so many bytes a second.
+    #[cfg(test)]
+    pub fn fetching(rate: f64) -> Others {
+        Others { before: None, rate }
+    }
+
+    /// Reads per second, of late.
+    pub fn reads_per_second(&self) -> f64 {
+        self.rate / MISS_BYTES
+    }
+
     /// Are they short of a device of so many reads a second, themselves?
     pub fn are_short(&self, reads_per_second: f64) -> bool {
-        self.rate / MISS_BYTES > reads_per_second * SHORT_ABOVE
+        self.reads_per_second() > reads_per_second * SHORT_ABOVE
     }
 
     /// What is left to a restore of a rate that is meant for all: the server's own misses are part of it, in bytes and in reads.
@@ -56,7 +67,7 @@ impl Others {
     pub fn leave(&self, all: Rate) -> Rate {
         Rate {
             bytes: Bytes(left_of(all.bytes.0 as f64, self.rate).max(1.0) as u64),
-            reads: all.reads.map(|reads| left_of(reads, self.rate / MISS_BYTES)),
+            reads: all.reads.map(|reads| left_of(reads, self.reads_per_second())),
         }
     }
 }

@@ -72,10 +72,13 @@ impl Request {
         })
     }
 
-    /// The catalogs of a database that nobody uses wait for their turn: of one that somebody does, some block was in
-    /// shared_buffers.
+    /// The catalogs of a database that nobody uses wait for their turn. Of one that somebody does, some block was in shared_buffers;
+    /// where that is not known, nobody uses a template: its hundreds of small files would cost the reads that users wait for.
     fn precedence(&self, relation: &Relation, fork: &ForkMap) -> Precedence {
-        let is_used = self.map.buffers != TierState::Measured || !fork.all_buffers().is_empty();
+        let is_used = match self.map.buffers {
+            TierState::Measured => !fork.all_buffers().is_empty(),
+            _ => !relation.name.is_of_template(),
+        };
         match fork.fork {
             _ if relation.is_system && is_used => Precedence::Catalog,
             Fork::Vm => Precedence::VisibilityMap,
