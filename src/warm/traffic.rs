@@ -175,8 +175,9 @@ impl SharedDepth {
     pub fn adapt(&mut self, share: f64, others_share: f64, threads: usize) {
         let most = SHARED_DEPTH_MAX.min(threads);
         self.0 = match self.0 {
+            // It is not the others who take the reads then, whatever bytes are left over.
+            depth if others_share < OTHERS_SHARE_MIN => (depth - depth.div_ceil(3)).max(SHARED_DEPTH_MIN).min(most),
             depth if share < PUSHED_BELOW => (depth + depth.div_ceil(2)).min(most),
-            depth if others_share < OTHERS_SHARE_MIN => (depth - depth.div_ceil(3)).max(SHARED_DEPTH_MIN),
             depth if others_share > OTHERS_SHARE_MAX => (depth + 1).min(most),
             depth => depth,
         };
@@ -428,11 +429,14 @@ mod tests {
         assert_eq!(adapt(1.0, 0.1, 5), 6);
         assert_eq!(adapt(1.0, 0.3, 5), 6, "they have their part");
         assert_eq!(adapt(1.0, 0.5, 2), 8, "they split what is still to be read");
-        assert_eq!(adapt(0.8, 0.1, 1), 12, "bytes are left over");
+        assert_eq!(adapt(0.8, 0.3, 1), 12, "bytes are left over");
         assert_eq!(adapt(0.8, 0.9, 9), 13);
+        assert_eq!(adapt(0.8, 0.1, 9), 6, "others do not take the reads that are missing");
         let mut few = SharedDepth::default();
-        few.adapt(0.1, 0.0, 4);
+        few.adapt(0.1, 0.5, 4);
         assert_eq!(few.0, 4);
+        few.adapt(0.1, 0.0, 4);
+        assert_eq!(few.0, 4, "there are no more threads");
     }
 
     #[test]
