@@ -81,7 +81,7 @@ def find_warm(seconds, reads):
     if cold is None:
         return 0.0
     begin, end, served = edges[cold], edges[cold + 1], by_second[cold][0]
-    few = WARM_SHARE * served / (end - begin)
+    few = WARM_SHARE * served / max(end - begin, 0.001)
     for (before, count), (at, more) in reversed(list(zip(reads, reads[1:]))):
         if begin < at <= end and more - count >= max(few * (at - before), 1):
             return at

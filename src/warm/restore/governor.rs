@@ -1,5 +1,8 @@
 //! Lets the threads of the engine read, as many and as fast as live traffic leaves room for.
 
+#[cfg(test)]
+mod tests;
+
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::thread;
@@ -16,7 +19,7 @@ use crate::units::Bytes;
 use crate::warm::plan::Situation;
 use crate::warm::receipt::TrafficReceipt;
 use crate::warm::traffic::{Allowed, LOOK_INTERVAL, Load, Looks, SharedDepth, Sharing, Traffic};
-use crate::warm::{Control, PlannedDevice};
+use crate::warm::{Control, PlannedDevice, ProfileSource};
 
 /// How long reads at full speed are counted for one opinion on the device's bandwidth.
 const BANDWIDTH_SPAN: Duration = Duration::from_millis(500);
@@ -73,6 +76,8 @@ pub struct Governor {
     /// Of the device's profile.
     reads_per_second: f64,
     profile_bandwidth: f64,
+    /// Was it told or probed?
+    is_told: bool,
     /// Reads are slower than the device because the user wants it.
     is_limited: bool,
     /// Bytes that a read has to bring, so that the device runs out of bytes and not of reads.
@@ -97,6 +102,8 @@ struct Seen {
     shared_depth: SharedDepth,
     climb: Climb,
     others: Others,
+    /// The most reads per second that came, to all, while bytes were left over.
+    reads: Option<f64>,
     receipt: TrafficReceipt,
 }
 
@@ -124,6 +131,7 @@ impl Governor {
             large_read: Bytes(device.profile.largest_read.0 / 2),
             reads_per_second: device.profile.reads_per_second,
             profile_bandwidth: bandwidth.0.max(1) as f64,
+            is_told: device.source != ProfileSource::Default,
             is_limited: max_rate.is_some(),
             needed_per_read: AtomicU64::new(0),
             read_worth: AtomicU64::new(100),
@@ -136,6 +144,7 @@ impl Governor {
                 shared_depth: SharedDepth::default(),
                 climb: Climb::default(),
                 others: Others::default(),
+                reads: None,
                 receipt: TrafficReceipt { sharing, ..TrafficReceipt::default() },
             }),
         };
@@ -325,10 +334,15 @@ impl Governor {
         if load == Load::Flowing && is_short { Load::Waiting } else { load }
     }
 
-    /// Reads per second: of a device that has shown more bytes than its profile has, more reads are to be expected too.
+    /// Reads per second: of a device that has shown more bytes than its profile has, more reads are to be expected too; and of one that
+    /// nobody has told or probed no more than it has shown, if it has.
     fn expected_reads(&self) -> f64 {
-        let bandwidth = self.lock().bandwidth.bytes().0 as f64;
-        self.reads_per_second * (bandwidth / self.profile_bandwidth).max(1.0)
+        let (bandwidth, shown) = {
+            let seen = self.lock();
+            (seen.bandwidth.bytes().0 as f64, seen.reads.filter(|_| !self.is_told))
+        };
+        let expected = self.reads_per_second * (bandwidth / self.profile_bandwidth).max(1.0);
+        shown.map_or(expected, |shown| shown.min(expected))
     }
 
     /// What the traffic was like, and what it cost.
@@ -415,20 +429,30 @@ impl Governor {
 
     /// Finds out what the device is short of. Takes and returns when the stretch that is being counted began, and what was
     /// given by then.
-    fn judge_shortage(&self, stretch: Option<(Instant, u64)>, load: Load, allowed: Allowed) -> Option<(Instant, u64)> {
-        let given_now = self.given().bytes();
-        let next = Some((Instant::now(), given_now));
+    fn judge_shortage(
+        &self,
+        stretch: Option<(Instant, Given)>,
+        load: Load,
+        allowed: Allowed,
+    ) -> Option<(Instant, Given)> {
+        let now = self.given();
+        let next = Some((Instant::now(), now));
         if self.is_held_back(allowed) {
             self.read_worth.store(100, Ordering::Relaxed);
             return None;
         }
-        let Some((start, given_before)) = stretch else { return next };
+        let Some((start, before)) = stretch else { return next };
         let elapsed = start.elapsed();
         if elapsed < SHORTAGE_SPAN {
             return stretch;
         }
         let possible = self.lock().bandwidth.bytes().0 as f64 * elapsed.as_secs_f64();
-        let share = (given_now - given_before) as f64 / possible;
+        let given = now.since(before);
+        let share = given.bytes() as f64 / possible;
+        if share < SHORT_OF_READS_RATIO {
+            let reads = &mut self.lock().reads;
+            *reads = Some(reads.unwrap_or(0.0).max(given.device_reads() / elapsed.as_secs_f64()));
+        }
         self.read_worth.store((self.worth_after(share) * 100.0) as u64, Ordering::Relaxed);
         if load == Load::Waiting {
             self.adapt_depth(share);
@@ -477,130 +501,5 @@ impl Governor {
 
     fn lock(&self) -> std::sync::MutexGuard<'_, Seen> {
         self.seen.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::warm::{DeviceProfile, ProfileSource};
-
-    struct Fixed(Option<Busy>);
-
-    impl Traffic for Fixed {
-        fn read_busy(&self) -> Option<Busy> {
-            self.0
-        }
-    }
-
-    /// What such traffic is taken for after two seconds of looking.
-    fn load_of(governor: &Governor, busy: Option<Busy>) -> Load {
-        let mut looks = Looks::default();
-        let times = (0..2000).step_by(LOOK_INTERVAL.as_millis() as usize).map(Duration::from_millis);
-        times.map(|now| governor.distrust(governor.look(&mut looks, now, true, &Fixed(busy)).0, now)).last().unwrap()
-    }
-
-    #[test]
-    fn a_gentle_restore_stays_so_beside_a_server_that_cannot_be_seen() {
-        let new = |sharing| Governor::new(sharing, 16, None, planned(ProfileSource::Default));
-        let gentle = new(Sharing::Gentle);
-        assert_eq!(load_of(&gentle, None), Load::Waiting);
-        gentle.note_no_server();
-        assert_eq!(load_of(&gentle, None), Load::Idle, "nobody is there: full speed");
-        assert!(!gentle.has_seen_server());
-
-        let gentle = new(Sharing::Gentle);
-        assert_eq!(load_of(&gentle, Some(Busy::default())), Load::Idle);
-        assert!(gentle.has_seen_server());
-        assert_eq!(load_of(&gentle, None), Load::Idle, "it was seen, and has stopped");
-        assert_eq!(load_of(&new(Sharing::Fair), None), Load::Idle);
-    }
-
-    fn planned(source: ProfileSource) -> PlannedDevice {
-        PlannedDevice { profile: DeviceProfile::default(), source }
-    }
-
-    #[test]
-    fn only_large_reads_at_the_devices_own_speed_show_its_bandwidth() {
-        let shows = |max_rate, reads: u64, bytes: u64| {
-            let governor = Governor::new(Sharing::Fair, 16, max_rate, planned(ProfileSource::Told));
-            (0..reads).for_each(|_| governor.advance(bytes));
-            governor.are_large(governor.given())
-        };
-        assert!(shows(None, 10, 256 << 10));
-        assert!(!shows(None, 10, 8 << 10));
-        assert!(!shows(None, 0, 0));
-        assert!(!shows(Some(Bytes(1 << 20)), 10, 256 << 10));
-    }
-
-    #[test]
-    fn for_the_end_of_a_restore_others_wait() {
-        let governor = Governor::new(Sharing::Fair, 16, None, planned(ProfileSource::Told));
-        let depth = |governor: &Governor, load| governor.allow(load).depth;
-        let second = governor.lock().bandwidth.bytes();
-        governor.begin_plan(Bytes(second.0 * 2));
-        assert!(depth(&governor, Load::Waiting) < 16);
-        governor.take(second.0);
-        assert_eq!(depth(&governor, Load::Waiting), 16);
-        assert!(depth(&governor, Load::Flowing) < 16, "they do not wait");
-        governor.take(u64::MAX);
-        assert_eq!(depth(&governor, Load::Waiting), 16);
-        let gentle = Governor::new(Sharing::Gentle, 16, None, planned(ProfileSource::Told));
-        gentle.begin_plan(Bytes(0));
-        assert_eq!(depth(&gentle, Load::Waiting), 1);
-    }
-
-    #[test]
-    fn the_fewer_reads_others_leave_the_more_each_has_to_bring() {
-        let needed = |max_rate, misses: u64| {
-            let governor = Governor::new(Sharing::Fair, 16, max_rate, planned(ProfileSource::Told));
-            governor.lock().others = Others::fetching(misses as f64 * 8192.0);
-            governor.allow(Load::Waiting);
-            governor.needed_per_read().0
-        };
-        assert_eq!(needed(None, 0), (125 << 20) / 3000);
-        assert_eq!(needed(None, 1500), ((125 << 20) - 1500 * 8192) / 1500);
-        assert_eq!(needed(Some(Bytes(1 << 20)), 1500), 0, "what a rate that was asked for brings is no lack of reads");
-    }
-
-    #[test]
-    fn a_moment_of_somebodys_work_is_no_traffic() {
-        let governor = Governor::new(Sharing::Fair, 16, None, planned(ProfileSource::Told));
-        let busy = |running| Fixed(Some(Busy { running, waiting: 0 }));
-        governor.begin(&busy(2));
-        assert_eq!(governor.situation(), Situation::Shared);
-        governor.begin(&busy(1));
-        assert_eq!(governor.situation(), Situation::Alone, "it may be the one that serves this restore");
-        governor.judge_situation(Load::Flowing, BUSY_MIN - 1);
-        assert!(governor.situation() == Situation::Alone && !governor.had_traffic());
-        governor.judge_situation(Load::Waiting, BUSY_MIN);
-        assert!(governor.situation() == Situation::Shared && governor.had_traffic());
-        governor.judge_situation(Load::Waiting, 0);
-        assert_eq!(governor.situation(), Situation::Shared, "until nobody is busy any more");
-        governor.judge_situation(Load::Idle, 0);
-        assert!(governor.situation() == Situation::Alone && governor.had_traffic(), "there was somebody");
-    }
-
-    #[test]
-    fn a_read_is_dearer_while_others_take_the_reads() {
-        let governor = Governor::new(Sharing::Fair, 16, None, planned(ProfileSource::Told));
-        governor.begin(&Fixed(Some(Busy { running: 0, waiting: 8 })));
-        assert_eq!(governor.worth_after(0.5), READ_WORTH_MAX);
-        governor.read_worth.store(100, Ordering::Relaxed);
-        assert!((governor.worth_after(0.5) - READ_WORTH_STEP).abs() < 1e-9);
-        governor.read_worth.store(290, Ordering::Relaxed);
-        assert!(governor.worth_after(0.9) == 2.9 && governor.worth_after(0.95) < 2.9);
-        governor.begin(&Fixed(None));
-        assert_eq!(governor.worth_after(0.5), 1.0, "nobody else is there");
-    }
-
-    #[test]
-    fn only_as_many_threads_read_as_the_traffic_leaves_room_for() {
-        let governor = Governor::new(Sharing::Gentle, 16, None, planned(ProfileSource::Default));
-        governor.enter(0, || panic!("the first may read at once"));
-        let asked = AtomicUsize::new(0);
-        governor.enter(1, || asked.fetch_add(1, Ordering::Relaxed) < 3);
-        assert_eq!(asked.into_inner(), 4);
-        assert_eq!(governor.depth.load(Ordering::Relaxed), 1);
     }
 }
