@@ -92,8 +92,7 @@ impl BudgetedSource {
 
     /// Counts waits for lightweight locks at the server's own probes too, for so long at most.
     pub fn watch_lwlocks(&mut self, limit: Duration) {
-        let now_ns = read_monotonic().as_nanos() as u64;
-        self.lwlocks = Some(LwlockWatch::begin(self.postmaster_pid, now_ns, limit));
+        self.lwlocks = Some(LwlockWatch::begin(self.postmaster_pid, limit));
     }
 
     /// Counts these no more.
@@ -175,9 +174,11 @@ impl TimeSource for BudgetedSource {
 
     fn cost(&self) -> Option<ProbeCost> {
         let cost = self.source.cost().or_else(|| self.spent.clone());
-        let Some(watch) = &self.lwlocks else { return cost };
+        // What was refused has none.
+        let of_lwlocks = self.lwlocks.as_ref().map(LwlockWatch::cost).filter(|cost| !cost.programs.is_empty());
+        let Some(of_lwlocks) = of_lwlocks else { return cost };
         let mut cost = cost.unwrap_or_default();
-        cost.programs.extend(watch.cost().programs);
+        cost.programs.extend(of_lwlocks.programs);
         Some(cost)
     }
 

@@ -11,6 +11,7 @@ use serde::Serialize;
 use super::time::ProbeCost;
 use super::{Error, LwlockProbe, Statistic};
 use crate::failure::Explain as _;
+use crate::linux::clock::read_monotonic;
 
 /// Why waits for lightweight locks are not counted, or no more.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
@@ -50,16 +51,18 @@ pub struct LwlockWatch {
 }
 
 impl LwlockWatch {
-    /// Begins at `now_ns` with the server of this postmaster, for `limit` at most. Where that cannot be done it says so in the end.
-    pub fn begin(postmaster_pid: Option<u32>, now_ns: u64, limit: Duration) -> LwlockWatch {
+    /// Begins with the server of this postmaster, for `limit` at most. Where that cannot be done it says so in the end.
+    pub fn begin(postmaster_pid: Option<u32>, limit: Duration) -> LwlockWatch {
         let opened = postmaster_pid.ok_or(Error::NotHere).and_then(LwlockProbe::open);
         let (probe, end) = match opened {
             Ok(probe) => (Some(probe), LwlocksEnd::End),
             Err(error) => (None, LwlocksEnd::Refused { reason: error.to_string(), remedy: error.hint() }),
         };
+        // To attach takes a while, which is no part of the time.
+        let begin_ns = read_monotonic().as_nanos() as u64;
         let limit_ns = limit.as_nanos() as u64;
         let waits = LwlockWaits { end, length_ns: 0, limit_ns, tranches: BTreeMap::new(), lost: 0 };
-        LwlockWatch { probe, begin_ns: now_ns, waits, spent: ProbeCost::default() }
+        LwlockWatch { probe, begin_ns, waits, spent: ProbeCost::default() }
     }
 
     /// Ends when it is time.

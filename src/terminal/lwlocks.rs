@@ -44,7 +44,7 @@ fn render_end(lwlocks: &LwlockUse) -> String {
     let mut told =
         format!("from usdt, the server's own probes: {} in {counted_in}, {why}", counted(waits, "LWLock wait"));
     if lwlocks.lost > 0 {
-        told += &format!("; {} of tranches beyond those that are kept apart", counted(lwlocks.lost, "more"));
+        told += &format!("; {} of tranches beyond those that are kept apart", counted(lwlocks.lost, "more wait"));
     }
     told
 }

@@ -31,8 +31,8 @@ fn with_probes(settings: &[(&str, &str)]) -> Option<TestServer> {
 
 /// Where the postmaster has the count of those who look at a probe, which the kernel keeps.
 fn find_semaphore(pid: u32) -> u64 {
-    let probes = read_user_probes(pid).unwrap();
-    let wanted = probes.iter().find(|probe| probe.name == START).unwrap().semaphore.unwrap();
+    let probes = read_user_probes(pid, |_, name| name == START).unwrap();
+    let wanted = probes[0].semaphore.unwrap();
     let program = fs::read_link(format!("/proc/{pid}/exe")).unwrap();
     let maps = fs::read_to_string(format!("/proc/{pid}/maps")).unwrap();
     let hex = |text: &str| u64::from_str_radix(text, 16).unwrap();

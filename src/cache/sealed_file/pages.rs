@@ -13,6 +13,9 @@ use parquet::file::serialized_reader::SerializedPageReader;
 use super::deltas::decode_deltas;
 use super::thrift::{PAGE_HEADER, PAGE_HEADER_BYTES};
 
+/// A page of a few rows may have as much: numbers that are kept as differences come in blocks, whose parts are filled up.
+const PAGE_BYTES_MIN: u64 = 1024;
+
 /// What the pages of a row group may unpack to.
 #[derive(Clone, Copy, Debug)]
 pub struct PageLimits {
@@ -119,7 +122,7 @@ impl<'a, S: ChunkReader + 'static> GroupReader<'a, S> {
     fn max_bytes(&self, place: usize) -> u64 {
         let is_last = place + 1 == self.group.num_columns();
         let of_last = self.limits.last_page_bytes.filter(|_| is_last);
-        of_last.unwrap_or(self.rows as u64 * self.limits.row_bytes)
+        of_last.unwrap_or((self.rows as u64 * self.limits.row_bytes).max(PAGE_BYTES_MIN))
     }
 
     fn read_page(

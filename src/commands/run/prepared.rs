@@ -100,16 +100,20 @@ impl Prepared {
         let (draft, path) = store.begin(map.source.system_identifier, None)?;
         let header = new_header(&map, arguments.like.as_deref(), &arguments.job);
         let (own, progress, command) = (Arc::<Own>::default(), Arc::<Progress>::default(), Arc::new(AtomicU32::new(0)));
+        let (named, unnamed) = match named_sessions(arguments, &target).await {
+            Ok(named) => (named, None),
+            Err(error) => (None, Some(format!("sessions are not in the film by their name: {}", describe(&error)))),
+        };
         let asked = RecordingAsked {
             source: arguments.source,
-            wanted: Wanted::Command { pid: Arc::clone(&command), named: named_sessions(arguments, &target).await? },
+            wanted: Wanted::Command { pid: Arc::clone(&command), named },
             own: Arc::clone(&own),
             progress: Arc::clone(&progress),
         };
         let recording = begin(&target, &map, FilmWriter::begin(draft, &path)?, header, asked)?;
         let journals = Arc::new(Journals::open(&state_directory(), map.source.system_identifier)?);
         let mut remarks = journals.remove_left_cgroups();
-        remarks.extend(unusable);
+        remarks.extend(unusable.into_iter().chain(unnamed));
         let journal = Arc::new(journals.begin(arguments.protects().then_some(&map))?);
         let first = None;
         Ok(Prepared {

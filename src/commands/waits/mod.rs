@@ -62,10 +62,11 @@ pub async fn run(arguments: WaitsArguments, output: OutputArguments) -> anyhow::
     let watched = watch.finish(&mut source).await?;
     remarks.extend((!watched.answered).then(|| "the server did not answer any more before the end".to_owned()));
     let report = TimeReport::new(watched, &source, arguments.by, refused, cost, remarks);
-    if let Some(file) = file {
-        file.write_parquet("waits", &table::columns(), &table::facts(&report), table::rows(&report))?;
-    }
+    let written =
+        file.map(|file| file.write_parquet("waits", &table::columns(), &table::facts(&report), table::rows(&report)));
+    // A disk that is full by now is no reason to keep it back.
     tell(report, output)?;
+    written.transpose()?;
     Ok(status)
 }
 

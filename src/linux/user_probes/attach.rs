@@ -66,11 +66,13 @@ pub fn attach_user_probe(
 fn open_event(pid: u32, probe: &UserProbe) -> io::Result<OwnedFd> {
     let kind = std::fs::read_to_string("/sys/bus/event_source/devices/uprobe/type")?;
     let kind = kind.trim().parse().map_err(io::Error::other)?;
+    // The kernel has 32 bits for it: cut to these it would be another place.
+    let semaphore = u32::try_from(probe.semaphore.unwrap_or(0)).map_err(io::Error::other)?;
     let path = CString::new(format!("/proc/{pid}/exe")).map_err(io::Error::other)?;
     let attributes = EventAttributes {
         kind,
         size: size_of::<EventAttributes>() as u32,
-        config: probe.semaphore.unwrap_or(0) << SEMAPHORE_SHIFT,
+        config: u64::from(semaphore) << SEMAPHORE_SHIFT,
         path: path.as_ptr() as u64,
         offset: probe.offset,
         ..EventAttributes::default()

@@ -40,25 +40,34 @@ pub struct ArgumentPlace {
     pub displacement: Option<i32>,
 }
 
-/// All probes of the program that a process runs, from /proc/PID/exe: what runs, even where its file was replaced meanwhile.
-pub fn read_user_probes(pid: u32) -> Result<Vec<UserProbe>, Error> {
+/// More places of probes are not looked for: each is one that every process stops at.
+const PLACES_MAX: usize = 64;
+
+/// Probes of the program that a process runs, from /proc/PID/exe: what runs, even where its file was replaced meanwhile. Those whose
+/// provider and name `is_wanted`, 64 places of them at most.
+pub fn read_user_probes(pid: u32, is_wanted: impl Fn(&str, &str) -> bool) -> Result<Vec<UserProbe>, Error> {
     let path = PathBuf::from(format!("/proc/{pid}/exe"));
     let program = read_program(&path).map_err(|error| Error::file("read", &path, error))?;
-    parse_user_probes(&program).map_err(|error| invalid(&path, error))
+    parse_user_probes(&program, is_wanted).map_err(|error| invalid(&path, error))
 }
 
 fn invalid(path: &Path, error: object::read::Error) -> Error {
     Error::file("read", path, std::io::Error::new(std::io::ErrorKind::InvalidData, error))
 }
 
-fn parse_user_probes(program: &[u8]) -> Result<Vec<UserProbe>, object::read::Error> {
+fn parse_user_probes(
+    program: &[u8],
+    is_wanted: impl Fn(&str, &str) -> bool,
+) -> Result<Vec<UserProbe>, object::read::Error> {
     let file = ElfFile64::<Endianness>::parse(program)?;
     let Some(section) = file.section_by_name(SECTION) else { return Ok(Vec::new()) };
     let endian = file.endian();
     let base = file.section_by_name(BASE_SECTION).map(|section| section.address());
     let offset_of = |address: u64| {
-        let holder = file.segments().find(|one| (one.address()..one.address() + one.size()).contains(&address))?;
-        Some(address - holder.address() + holder.file_range().0)
+        file.segments().find_map(|one| {
+            let behind = address.checked_sub(one.address()).filter(|behind| *behind < one.size())?;
+            one.file_range().0.checked_add(behind)
+        })
     };
     let mut probes = Vec::new();
     let Some(mut notes) = section.elf_section_header().notes(endian, program)? else { return Ok(probes) };
@@ -66,12 +75,24 @@ fn parse_user_probes(program: &[u8]) -> Result<Vec<UserProbe>, object::read::Err
         if note.n_type(endian) != TYPE || note.name() != NAME {
             continue;
         }
-        let Some(described) = Described::parse(note.desc()) else { continue };
+        let Some(described) = Described::parse(note.desc()).filter(|one| is_wanted(one.texts[0], one.texts[1])) else {
+            continue;
+        };
         let moved = base.map_or(0, |base| base.wrapping_sub(described.base));
         let Some(offset) = offset_of(described.address.wrapping_add(moved)) else { continue };
-        let semaphore = (described.semaphore != 0).then(|| described.semaphore.wrapping_add(moved));
+        let semaphore = match described.semaphore {
+            0 => None,
+            address => match offset_of(address.wrapping_add(moved)) {
+                Some(semaphore) => Some(semaphore),
+                // Nobody could say there that he looks, and no process would come by.
+                None => continue,
+            },
+        };
         let [provider, name, arguments] = described.texts.map(str::to_owned);
-        probes.push(UserProbe { provider, name, offset, semaphore: semaphore.and_then(offset_of), arguments });
+        probes.push(UserProbe { provider, name, offset, semaphore, arguments });
+        if probes.len() == PLACES_MAX {
+            break;
+        }
     }
     Ok(probes)
 }
@@ -152,6 +173,6 @@ mod tests {
         for cut in [0, 23, 30] {
             assert!(Described::parse(&note[..cut]).is_none(), "{cut}");
         }
-        assert!(parse_user_probes(b"no program").is_err());
+        assert!(parse_user_probes(b"no program", |_, _| true).is_err());
     }
 }

@@ -1,6 +1,6 @@
 //! Whose reads a film is of, and which processes that means.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
@@ -103,6 +103,8 @@ pub struct Whose {
     wanted: Wanted,
     postmaster_pid: Option<u32>,
     known: HashMap<u32, Verdict>,
+    /// Those of `NotYet` to whom somebody else than the command is connected.
+    of_others: HashSet<u32>,
     /// What the server said last of its sessions, and whether it still answers.
     sessions: Vec<Session>,
     answers: bool,
@@ -119,6 +121,7 @@ impl Whose {
             wanted,
             postmaster_pid,
             known: HashMap::new(),
+            of_others: HashSet::new(),
             sessions: Vec::new(),
             answers: false,
             has_seen_wanted: false,
@@ -231,8 +234,14 @@ impl Whose {
         }
         match self.judge_client(pid, command) {
             // Who is connected may be about to say what he is called, as long as anybody tells us.
-            Verdict::Other if by_name == Verdict::NotYet && self.answers => Verdict::NotYet,
-            verdict => verdict,
+            Verdict::Other if by_name == Verdict::NotYet && self.answers => {
+                self.of_others.insert(pid);
+                Verdict::NotYet
+            }
+            verdict => {
+                self.of_others.remove(&pid);
+                verdict
+            }
         }
     }
 
@@ -246,8 +255,9 @@ impl Whose {
         match is_one {
             Some(true) => Verdict::Wanted,
             Some(false) => Verdict::Other,
-            // It may have been the command's. Before that has been seen at all, it does not count as that.
-            None if self.has_seen_wanted => {
+            // It may have been the command's, unless somebody else was seen to be connected to it. Before the command's has been seen at
+            // all, it does not count as that.
+            None if self.has_seen_wanted && !self.of_others.contains(&pid) => {
                 self.unknown += 1;
                 Verdict::Wanted
             }

@@ -119,10 +119,11 @@ impl fmt::Debug for LwlockProbe {
 /// The places of each of the probes in the server's program, with where their argument is.
 fn find_places(postmaster_pid: u32) -> Result<[Vec<(UserProbe, ArgumentPlace)>; 2], Error> {
     let program = read_program_path(postmaster_pid)?;
-    let all = read_user_probes(postmaster_pid)?;
+    let is_wanted = |provider: &str, name: &str| provider == PROVIDER && PROGRAMS.iter().any(|(_, one)| *one == name);
+    let all = read_user_probes(postmaster_pid, is_wanted)?;
     let mut places = [Vec::new(), Vec::new()];
     for ((_, name), places) in PROGRAMS.iter().zip(&mut places) {
-        for probe in all.iter().filter(|one| one.provider == PROVIDER && one.name == *name) {
+        for probe in all.iter().filter(|one| one.name == *name) {
             let argument = probe.first_argument().ok_or_else(|| {
                 unavailable(
                     format!("the argument of {name} in {} is at {}", program.display(), probe.arguments),
