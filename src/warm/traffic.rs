@@ -31,9 +31,11 @@ const EXPERIMENT_SETTLES: Duration = Duration::from_millis(150);
 /// ... and how long an experiment lasts in all.
 const EXPERIMENT_LASTS: Duration = Duration::from_millis(250);
 
-/// Reads in flight beside traffic, at least. Each makes a miss of the server's wait longer; fewer do not keep a cloud
-/// volume busy (docs/journal/2026-11-22-four-threads.md).
+/// Reads in flight beside traffic, at least: fewer do not keep every cloud volume busy (docs/journal/2026-11-22-four-threads.md) ...
 const SHARED_DEPTH_MIN: usize = 6;
+
+/// ... and where fewer do. Each makes a miss of the server's wait longer.
+const REACHED_DEPTH_MIN: usize = 4;
 
 /// At first, while a cold server's misses take most of the reads, more are needed.
 const SHARED_DEPTH_FIRST: usize = 11;
@@ -176,7 +178,10 @@ impl SharedDepth {
         let most = SHARED_DEPTH_MAX.min(threads);
         self.0 = match self.0 {
             // It is not the others who take the reads then, whatever bytes are left over.
-            depth if others_share < OTHERS_SHARE_MIN => (depth - depth.div_ceil(3)).max(SHARED_DEPTH_MIN).min(most),
+            depth if others_share < OTHERS_SHARE_MIN => {
+                let least = if share < PUSHED_BELOW { SHARED_DEPTH_MIN } else { REACHED_DEPTH_MIN };
+                (depth - depth.div_ceil(3)).max(least).min(most)
+            }
             depth if share < PUSHED_BELOW => (depth + depth.div_ceil(2)).min(most),
             depth if others_share > OTHERS_SHARE_MAX => (depth + 1).min(most),
             depth => depth,
@@ -426,9 +431,9 @@ mod tests {
             depth.0
         };
         assert_eq!(adapt(1.0, 0.1, 1), 7);
-        assert_eq!(adapt(1.0, 0.1, 5), 6);
-        assert_eq!(adapt(1.0, 0.3, 5), 6, "they have their part");
-        assert_eq!(adapt(1.0, 0.5, 2), 8, "they split what is still to be read");
+        assert_eq!(adapt(1.0, 0.1, 5), 4);
+        assert_eq!(adapt(1.0, 0.3, 5), 4, "they have their part");
+        assert_eq!(adapt(1.0, 0.5, 4), 8, "they split what is still to be read");
         assert_eq!(adapt(0.8, 0.3, 1), 12, "bytes are left over");
         assert_eq!(adapt(0.8, 0.9, 9), 13);
         assert_eq!(adapt(0.8, 0.1, 9), 6, "others do not take the reads that are missing");
