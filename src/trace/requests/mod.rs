@@ -198,11 +198,16 @@ impl Requests {
     }
 
     fn tell_came(&mut self, event: &PageEvent, visit: &mut dyn FnMut(Touch)) {
-        let Some(segment) = self.files.segment(event.file) else { return };
+        if let Some(segment) = self.files.segment(event.file) {
+            self.give_fetched(event, segment, false, visit);
+        }
+    }
+
+    fn give_fetched(&mut self, event: &PageEvent, segment: Segment, is_of_film: bool, visit: &mut dyn FnMut(Touch)) {
         for run in bit_runs(event.units) {
             let blocks = self.files.blocks(segment, event.first_unit, run);
             let touch = self.touch(event, segment, blocks, EventKind::Fetched);
-            self.give(Touch { is_of_film: false, came: true, ..touch }, visit);
+            self.give(Touch { is_of_film, came: true, ..touch }, visit);
         }
     }
 
@@ -243,14 +248,12 @@ impl Requests {
 
     /// What came is no part of the film where it is seen what is asked for; but for what this process brought for the job.
     fn add_fetched(&mut self, event: &PageEvent, segment: Segment, visit: &mut dyn FnMut(Touch)) {
-        let is_own = event.pid == std::process::id();
+        if event.pid != std::process::id() {
+            return self.give_fetched(event, segment, self.watch.blind_to_requests().is_some(), visit);
+        }
         for run in bit_runs(event.units) {
             let blocks = self.files.blocks(segment, event.first_unit, run);
             let touch = self.touch(event, segment, blocks, EventKind::Fetched);
-            if !is_own {
-                self.give(Touch { is_of_film: self.watch.blind_to_requests().is_some(), came: true, ..touch }, visit);
-                continue;
-            }
             let mut come = RoaringBitmap::new();
             come.insert_range(blocks.start as u32..blocks.end as u32);
             *self.brought.entry((segment.relation, segment.fork)).or_default() |= &come;

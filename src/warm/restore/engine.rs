@@ -322,10 +322,11 @@ impl Work<'_> {
         }
         // Not before the wait: others may be quicker, and what is dropped is to be back at once.
         let counts = file.read_counts(pages)?;
-        self.note_brought(read, &*file, first, pages, counts)?;
+        let cached = if counts.cached > 0 { file.read_resident(pages)? } else { Vec::new() };
+        self.note_brought(read, first, &cached);
         let needed_pages = engine.governor.needed_per_read().0 as f64 / page_bytes as f64;
         let splitting = Splitting { gap_pages: self.gap_pages, needed_pages, credit: &self.credit };
-        let dropped = drop_splits(&*file, pages, counts, splitting)?;
+        let dropped = drop_splits(&*file, pages, counts, cached, splitting)?;
         let missing_bytes = (missing(counts) + dropped) * page_bytes;
         buffer.resize(self.bytes(range) as usize, 0);
         let offset = range.start * u64::from(engine.files.geometry.block_size);
@@ -338,23 +339,14 @@ impl Work<'_> {
     }
 
     /// Notes what a read is about to bring: all of it that is not cached.
-    fn note_brought(
-        &self,
-        read: Read,
-        file: &dyn CachedFile,
-        segment_start: u64,
-        pages: PageRange,
-        counts: PageCounts,
-    ) -> Result<(), linux::Error> {
-        let cached = if counts.cached > 0 { file.read_resident(pages)? } else { Vec::new() };
+    fn note_brought(&self, read: Read, segment_start: u64, cached: &[PageRange]) {
         let mut blocks = RoaringBitmap::new();
         blocks.insert_range(numbers(read.range));
         for run in cached {
-            let run = self.engine.files.blocks_with(run);
+            let run = self.engine.files.blocks_with(*run);
             blocks.remove_range(numbers(BlockRange::new(segment_start + run.start, segment_start + run.end)));
         }
         lock(&self.brought)[read.fork] |= blocks;
-        Ok(())
     }
 
     /// Reads the hot blocks of what was just read again: a page that is read twice goes to the kernel's active list, and what

@@ -366,17 +366,15 @@ impl Governor {
 
     fn apply(&self, allowed: Allowed) {
         self.depth.store(allowed.depth, Ordering::Relaxed);
-        self.pace.set_rate(allowed.rate.map(|rate| self.beside_others(rate)));
-        self.needed_per_read.store(self.balance(allowed).0, Ordering::Relaxed);
+        let left = self.beside_others(allowed.rate.unwrap_or_else(|| self.lock().bandwidth.bytes()));
+        self.pace.set_rate(allowed.rate.map(|_| left));
+        self.needed_per_read.store(self.balance(left).0, Ordering::Relaxed);
     }
 
-    /// What a read has to bring; nothing where reads are slower than the device because the user wants it.
-    fn balance(&self, allowed: Allowed) -> Bytes {
-        if self.is_limited {
-            return Bytes(0);
-        }
-        let left = self.beside_others(allowed.rate.unwrap_or_else(|| self.lock().bandwidth.bytes()));
-        Bytes(left.reads.map_or(0, |reads| (left.bytes.0 as f64 / reads.max(1.0)) as u64))
+    /// What a read has to bring of what is left; nothing where reads are slower than the device because the user wants it.
+    fn balance(&self, left: Rate) -> Bytes {
+        let reads = left.reads.filter(|_| !self.is_limited);
+        Bytes(reads.map_or(0, |reads| (left.bytes.0 as f64 / reads.max(1.0)) as u64))
     }
 
     /// A restore's part, of which the server's own misses take theirs. Who is gentle takes a small part as it is.

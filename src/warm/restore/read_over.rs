@@ -43,12 +43,13 @@ pub struct Splitting<'a> {
 }
 
 /// Drops pieces that are cached in the midst of `pages`, the shortest first, until this read of `pages` and those before it bring what
-/// they need to. `counts` are those of `pages`. Leaves alone what is being written: it could not go anyway, and asking would make the
+/// they need to. `counts` are those of `pages`, and `cached` what is cached of them. Leaves alone what is being written: it could not go anyway, and asking would make the
 /// kernel write it out at once. Returns the pages that it asked for.
 pub fn drop_splits(
     file: &dyn CachedFile,
     pages: PageRange,
     counts: PageCounts,
+    cached: Vec<PageRange>,
     splitting: Splitting<'_>,
 ) -> Result<u64, linux::Error> {
     let Splitting { gap_pages, needed_pages, credit } = splitting;
@@ -56,7 +57,7 @@ pub fn drop_splits(
     if counts.cached >= pages.pages() || needed_pages == 0.0 {
         return Ok(0);
     }
-    let mut splits = if counts.cached == 0 { Vec::new() } else { file.read_resident(pages)? };
+    let mut splits = cached;
     splits.retain(|run| run.start > pages.start && run.end < pages.end);
     let missing = pages.pages().saturating_sub(counts.cached) as f64;
     let mut spare = missing - needed_pages * (splits.len() + 1) as f64;
@@ -94,7 +95,8 @@ mod tests {
         let file = cache.open(path).unwrap().unwrap();
         let pages = PageRange::new(0, 64);
         let counts = PageCounts { dirty, ..file.read_counts(pages).unwrap() };
-        drop_splits(&*file, pages, counts, Splitting { gap_pages: 4, needed_pages, credit }).unwrap();
+        let splitting = Splitting { gap_pages: 4, needed_pages, credit };
+        drop_splits(&*file, pages, counts, file.read_resident(pages).unwrap(), splitting).unwrap();
         cache.resident(path)
     }
 
