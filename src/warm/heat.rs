@@ -10,7 +10,7 @@ use std::collections::BTreeMap;
 
 use roaring::RoaringBitmap;
 
-use crate::cache::{ForkMap, HeatSource, USAGE_COUNTS, USUAL_HEAT};
+use crate::cache::{ForkMap, HeatSource, Map, USAGE_COUNTS, USUAL_HEAT};
 
 /// What the usage count of a buffer says beyond its window. Low counts differ by chance, also where all blocks are used
 /// equally often, and say little. 5 is as far as PostgreSQL counts, and stands for anything above it too: the inner pages
@@ -34,6 +34,36 @@ const BY_ACTIVITY: [f64; 4] = [0.5, 1.0, 1.2, 1.5];
 const HOT_USAGE_COUNT: usize = 3;
 const HOT_ACTIVITY: u8 = 2;
 const HOT_HEAT: u8 = 7;
+
+/// What a window is taken for before it is looked at, where most of what is wanted had a buffer.
+const USUAL_SHARE_MAX: f64 = 0.5;
+
+/// What a snapshot says of heat as a whole.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Evidence {
+    /// What the heat in the page cache means.
+    os_heat: HeatSource,
+    /// The share of all blocks that had a buffer, at most [`USUAL_SHARE_MAX`]; `None` where nobody knows what had one.
+    usual_share: Option<f64>,
+}
+
+impl Evidence {
+    /// That of a snapshot.
+    pub fn of(map: &Map) -> Evidence {
+        Evidence::of_forks(map.os_heat, map.forks().map(|(_, fork)| fork))
+    }
+
+    fn of_forks<'a>(os_heat: HeatSource, forks: impl IntoIterator<Item = &'a ForkMap>) -> Evidence {
+        let (mut in_buffers, mut all) = (0, 0);
+        for fork in forks {
+            let buffers = fork.all_buffers();
+            in_buffers += buffers.len();
+            all += fork.os.union_len(&buffers);
+        }
+        let share = (in_buffers as f64 / all.max(1) as f64).min(USUAL_SHARE_MAX);
+        Evidence { os_heat, usual_share: (in_buffers > 0).then_some(share) }
+    }
+}
 
 /// What is known of a block that was in the page cache alone, beyond its window. Snapshots and statistics go from half of
 /// the usual to twice it.
@@ -66,12 +96,11 @@ pub fn hot(fork: &ForkMap, source: HeatSource) -> RoaringBitmap {
 const PIECE: u64 = 1 << 25;
 
 /// The blocks that `wanted` asks for, by heat, coldest first. Heats can be compared between the forks of one snapshot.
-/// `source` says what the heat in the page cache means.
-pub fn levels(fork: &ForkMap, source: HeatSource, wanted: &RoaringBitmap) -> Vec<(f32, RoaringBitmap)> {
+pub fn levels(fork: &ForkMap, evidence: Evidence, wanted: &RoaringBitmap) -> Vec<(f32, RoaringBitmap)> {
     let end = wanted.max().map_or(0, |last| u64::from(last) + 1);
     let mut levels = BTreeMap::new();
     if end <= PIECE {
-        add_levels(&mut levels, fork, source, wanted);
+        add_levels(&mut levels, fork, evidence, wanted);
     } else {
         for start in (0..end).step_by(PIECE as usize) {
             let mut piece = RoaringBitmap::new();
@@ -79,7 +108,7 @@ pub fn levels(fork: &ForkMap, source: HeatSource, wanted: &RoaringBitmap) -> Vec
             let os_heat = fork.os_heat.iter().map(|(level, blocks)| (*level, blocks & &piece)).collect();
             let buffers = fork.buffers.each_ref().map(|blocks| blocks & &piece);
             let part = ForkMap { os_heat, buffers, ..ForkMap::empty(fork.fork, fork.blocks) };
-            add_levels(&mut levels, &part, source, &(wanted & &piece));
+            add_levels(&mut levels, &part, evidence, &(wanted & &piece));
         }
     }
     let levels = levels.into_iter().filter(|(_, blocks)| !blocks.is_empty());
@@ -87,12 +116,13 @@ pub fn levels(fork: &ForkMap, source: HeatSource, wanted: &RoaringBitmap) -> Vec
 }
 
 /// Adds blocks to their levels, which are powers of [`LEVEL_RATIO`].
-fn add_levels(levels: &mut BTreeMap<i32, RoaringBitmap>, fork: &ForkMap, source: HeatSource, wanted: &RoaringBitmap) {
+fn add_levels(levels: &mut BTreeMap<i32, RoaringBitmap>, fork: &ForkMap, evidence: Evidence, wanted: &RoaringBitmap) {
+    let Evidence { os_heat: source, usual_share } = evidence;
     let in_buffers = fork.all_buffers();
     let os_heat: Vec<(f64, RoaringBitmap)> =
         fork.os_heat.iter().map(|(level, blocks)| (os_factor(source, *level), blocks - &in_buffers)).collect();
     let mut found: BTreeMap<i32, RoaringBitmap> = BTreeMap::new();
-    for (heat, window) in windows(wanted, &in_buffers) {
+    for (heat, window) in windows(wanted, &in_buffers, usual_share) {
         let window = window & wanted;
         let mut add = |factor: f64, blocks: RoaringBitmap| {
             *found.entry((heat * factor).log(LEVEL_RATIO).round() as i32).or_default() |= blocks;
@@ -121,7 +151,7 @@ pub fn mean(levels: &[(f32, RoaringBitmap)]) -> f32 {
 }
 
 /// Every window with wanted blocks, those of one heat together.
-fn windows(wanted: &RoaringBitmap, in_buffers: &RoaringBitmap) -> Vec<(f64, RoaringBitmap)> {
+fn windows(wanted: &RoaringBitmap, in_buffers: &RoaringBitmap, usual_share: Option<f64>) -> Vec<(f64, RoaringBitmap)> {
     let mut windows: BTreeMap<i32, RoaringBitmap> = BTreeMap::new();
     let mut at = wanted.min().map(u64::from);
     while let Some(block) = at {
@@ -130,7 +160,7 @@ fn windows(wanted: &RoaringBitmap, in_buffers: &RoaringBitmap) -> Vec<(f64, Roar
         let blocks = wanted.range_cardinality(range.clone());
         let buffers = in_buffers.range_cardinality(range.clone()).min(blocks);
         windows
-            .entry(use_rate(buffers, blocks).log(LEVEL_RATIO).round() as i32)
+            .entry(use_rate(buffers, blocks, usual_share).log(LEVEL_RATIO).round() as i32)
             .or_default()
             .insert_range(range.clone());
         at = range.end().checked_add(1).and_then(|next| wanted.range(next..).next()).map(u64::from);
@@ -138,10 +168,12 @@ fn windows(wanted: &RoaringBitmap, in_buffers: &RoaringBitmap) -> Vec<(f64, Roar
     windows.into_iter().map(|(level, blocks)| (LEVEL_RATIO.powi(level), blocks)).collect()
 }
 
-/// How often each of `blocks` is used in the time that a buffer lives, when `buffers` of them have one. Half a block is
-/// added to those that have one and to those that have none, so that none and all say no more than their number allows.
-fn use_rate(buffers: u64, blocks: u64) -> f64 {
-    let share = (buffers as f64 + 0.5) / (blocks as f64 + 1.0);
+/// How often each of `blocks` is used in the time that a buffer lives, when `buffers` of them have one. One block of the usual share is
+/// added to them: so none and all say no more than their number allows, and a small file of which none had a buffer is no hotter than
+/// what is usual. Where nobody knows what had a buffer, all is as hot.
+fn use_rate(buffers: u64, blocks: u64, usual_share: Option<f64>) -> f64 {
+    let Some(usual_share) = usual_share else { return 1.0 };
+    let share = (buffers as f64 + usual_share) / (blocks as f64 + 1.0);
     -(1.0 - share).ln()
 }
 
@@ -160,7 +192,7 @@ mod tests {
         fork.os.insert_range(0..10);
         fork.buffers[0].insert(3);
         fork.buffers[5].insert_range(8..12);
-        let levels = levels(&fork, HeatSource::None, &fork.os);
+        let levels = levels(&fork, Evidence::of_forks(HeatSource::None, [&fork]), &fork.os);
         assert_eq!(levels.iter().map(|(_, blocks)| blocks.len()).sum::<u64>(), 10);
         assert!(levels.is_sorted_by(|(one, _), (other, _)| one < other));
         assert_eq!(heat_of(&levels, 3), heat_of(&levels, 0), "a usage count of 0 says nothing");
@@ -179,8 +211,8 @@ mod tests {
             fork
         };
         let (index, table) = (fork_with(52), fork_with(11));
-        let ratio =
-            mean(&levels(&index, HeatSource::None, &index.os)) / mean(&levels(&table, HeatSource::None, &table.os));
+        let evidence = Evidence::of_forks(HeatSource::None, [&index, &table]);
+        let ratio = mean(&levels(&index, evidence, &index.os)) / mean(&levels(&table, evidence, &table.os));
         assert!((4.5..8.0).contains(&ratio), "{ratio}");
     }
 
@@ -189,7 +221,7 @@ mod tests {
         let mut fork = ForkMap::empty(Fork::Main, 100 * WINDOW);
         fork.os.insert_range(0..100 * WINDOW as u32);
         fork.buffers[1].insert_range(90 * WINDOW as u32..100 * WINDOW as u32);
-        let levels = levels(&fork, HeatSource::None, &fork.os);
+        let levels = levels(&fork, Evidence::of_forks(HeatSource::None, [&fork]), &fork.os);
         assert_eq!(levels.len(), 2);
         assert!(levels[1].0 > 1000.0 * levels[0].0);
         assert_eq!(levels[1].1.len(), 10 * WINDOW);
@@ -197,9 +229,31 @@ mod tests {
 
     #[test]
     fn without_buffers_all_is_equally_hot() {
-        let mut fork = ForkMap::empty(Fork::Main, 5 * WINDOW);
-        fork.os.insert_range(0..5 * WINDOW as u32);
-        assert_eq!(levels(&fork, HeatSource::None, &fork.os).len(), 1);
+        // Whole windows, the rest of one, and a small file.
+        let fork_of = |blocks: u32| {
+            let mut fork = ForkMap::empty(Fork::Main, blocks.into());
+            fork.os.insert_range(0..blocks);
+            fork
+        };
+        let forks = [fork_of(5 * WINDOW as u32 + 17), fork_of(1)];
+        let evidence = Evidence::of_forks(HeatSource::None, &forks);
+        let [table, file] = forks.each_ref().map(|fork| levels(fork, evidence, &fork.os));
+        assert_eq!((table.len(), file.len()), (1, 1));
+        assert_eq!(table[0].0, file[0].0);
+    }
+
+    #[test]
+    fn a_small_file_without_a_buffer_is_no_hotter_than_what_is_usual() {
+        let mut table = ForkMap::empty(Fork::Main, 10_000);
+        table.os.insert_range(0..10_000);
+        table.buffers[0] = (0..10_000).step_by(10).collect();
+        let mut file = ForkMap::empty(Fork::Main, 1);
+        file.os.insert(0);
+        let evidence = Evidence::of_forks(HeatSource::None, [&table, &file]);
+        let heat = |fork: &ForkMap| mean(&levels(fork, evidence, &fork.os));
+        assert!(heat(&file) < heat(&table), "{} {}", heat(&file), heat(&table));
+        file.buffers[0].insert(0);
+        assert!(heat(&file) > 5.0 * heat(&table), "{} {}", heat(&file), heat(&table));
     }
 
     #[test]
@@ -210,7 +264,7 @@ mod tests {
         fork.os_heat.insert(3, (15..18).collect());
         fork.buffers[0].insert(14);
         fork.buffers[3].insert(19);
-        let levels = levels(&fork, HeatSource::PageFlags, &fork.os);
+        let levels = levels(&fork, Evidence::of_forks(HeatSource::PageFlags, [&fork]), &fork.os);
         assert_eq!(levels.iter().map(|(_, blocks)| blocks.len()).sum::<u64>(), 20);
         let [ahead, twice, often] = [0, 5, 15].map(|block| heat_of(&levels, block));
         assert!(ahead < twice && twice < often, "{levels:?}");

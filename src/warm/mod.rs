@@ -19,7 +19,7 @@ pub mod traffic;
 pub use control::{Control, Phase, Room, Unwatched, Watcher};
 pub use device_profile::{DeviceProfile, PlannedDevice, ProfileSource};
 pub use error::Error;
-pub use heat::levels as compute_heat_levels;
+pub use heat::{Evidence, levels as compute_heat_levels};
 pub use receipt::{
     BuffersForecast, FoundAs, MemoryReceipt, Receipt, RelationReceipt, SkipReason, Skipped, StopReason, Tier,
     TierReceipt, TrafficReceipt,

@@ -6,7 +6,7 @@ use crate::cache::{ForkMap, Map};
 use crate::model::{Bin, Error, PageClass, Popularity};
 use crate::postgres::{Activity, RelationActivity, RelationKind};
 use crate::units::Fork;
-use crate::warm::compute_heat_levels;
+use crate::warm::{Evidence, compute_heat_levels};
 
 use super::accesses::{Accesses, Counts};
 use super::values::PopularityArgument;
@@ -35,10 +35,11 @@ pub struct WantedClass {
 
 /// The wanted blocks of the classes whose popularity is a snapshot's.
 pub fn wanted_of(classes: &[PageClass], activity: &Activity, map: &Map) -> Vec<WantedClass> {
+    let evidence = Evidence::of(map);
     let wanted = |(class, one): (usize, &PageClass)| {
         let Popularity::Measured(_) = one.popularity else { return None };
         let relation = activity.relations.iter().find(|relation| class_name(relation) == one.name)?;
-        let levels = levels_of(find_fork(map, relation)?, map);
+        let levels = levels_of(find_fork(map, relation)?, evidence);
         let is_index = relation.kind == RelationKind::Index;
         Some(WantedClass { class, blocks: relation.blocks, is_index, levels })
     };
@@ -49,8 +50,8 @@ fn class_name(relation: &RelationActivity) -> String {
     format!("{}.{}", relation.schema, relation.name)
 }
 
-fn levels_of(fork: &ForkMap, map: &Map) -> Vec<(f32, RoaringBitmap)> {
-    compute_heat_levels(fork, map.os_heat, &(&fork.os | &fork.all_buffers()))
+fn levels_of(fork: &ForkMap, evidence: Evidence) -> Vec<(f32, RoaringBitmap)> {
+    compute_heat_levels(fork, evidence, &(&fork.os | &fork.all_buffers()))
 }
 
 /// Classes of pages, and what was taken for granted.
@@ -96,6 +97,7 @@ fn make_classes_by(
     told: Option<&PopularityArgument>,
 ) -> Result<Classes, Error> {
     let counts = Counts::new(activity);
+    let evidence = map.map(Evidence::of);
     let mut made = Classes { classes: Vec::new(), assumptions: Vec::new() };
     for relation in activity.relations.iter().filter(|relation| relation.blocks > 0) {
         if counts.per(relation.requests) < FEWEST_ACCESSES {
@@ -103,7 +105,7 @@ fn make_classes_by(
         }
         let popularity = told
             .map(|told| told.over(relation.tuples.map(|tuples| tuples / relation.blocks as f64)))
-            .or_else(|| Some(measured(find_fork(map?, relation)?, map?, relation.blocks)))
+            .or_else(|| Some(measured(find_fork(map?, relation)?, evidence?, relation.blocks)))
             .unwrap_or(Popularity::Uniform);
         let name = class_name(relation);
         let blocks = relation.blocks as f64;
@@ -137,8 +139,8 @@ fn find_fork<'a>(map: &'a Map, relation: &RelationActivity) -> Option<&'a ForkMa
 }
 
 /// The levels of heat of what was resident, and the rest.
-fn measured(fork: &ForkMap, map: &Map, blocks: u64) -> Popularity {
-    let levels = levels_of(fork, map);
+fn measured(fork: &ForkMap, evidence: Evidence, blocks: u64) -> Popularity {
+    let levels = levels_of(fork, evidence);
     let coldest = levels.first().map_or(1.0, |(heat, _)| f64::from(*heat));
     let mut bins: Vec<Bin> =
         levels.iter().map(|(heat, blocks)| Bin { pages: blocks.len() as f64, weight: f64::from(*heat) }).collect();

@@ -12,8 +12,8 @@ use crate::commands::Target;
 use crate::model::Error;
 use crate::postgres::{Activity, DataDirectory, RelationActivity, RelationKind, RowCounts, read_configured_setting};
 use crate::units::{Bytes, Fork, counted};
-use crate::warm::compute_heat_levels;
 use crate::warm::plan::Geometry;
+use crate::warm::{Evidence, compute_heat_levels};
 
 /// Transactions that the guessed counts stand for: enough that a rare relation is one count.
 const TRANSACTIONS: f64 = 1e6;
@@ -65,9 +65,10 @@ fn read_buffers_pages(directory: &DataDirectory) -> Option<f64> {
 
 /// Heat is how often a block is used, relative to the others: a relation's share of the accesses is the sum over its blocks.
 fn guess_activity(map: &Map, directory: &DataDirectory, accesses: f64) -> Activity {
+    let evidence = Evidence::of(map);
     let heat = |relation: &RelationMap| -> f64 {
         let Some(main) = relation.forks.iter().find(|fork| fork.fork == Fork::Main) else { return 0.0 };
-        let levels = compute_heat_levels(main, map.os_heat, &(&main.os | &main.all_buffers()));
+        let levels = compute_heat_levels(main, evidence, &(&main.os | &main.all_buffers()));
         levels.iter().map(|(heat, blocks)| f64::from(*heat) * blocks.len() as f64).sum()
     };
     let warm: Vec<(&RelationMap, f64)> = map

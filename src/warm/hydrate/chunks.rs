@@ -10,7 +10,7 @@ use crate::files::{EntryKind, Tree};
 use crate::linux::Error;
 use crate::postgres::{DataDirectory, Relation};
 use crate::units::Bytes;
-use crate::warm::heat;
+use crate::warm::heat::{self, Evidence};
 
 /// Bytes of a chunk: what is done again when an interruption comes in its middle.
 pub const CHUNK: u64 = 8 << 20;
@@ -151,17 +151,18 @@ struct Heat {
 impl Heat {
     fn of(map: &Map, directory: &DataDirectory) -> Heat {
         let mut heat = Heat::default();
+        let evidence = Evidence::of(map);
         for (relation, fork) in map.forks() {
-            heat.add(map, directory, relation, fork);
+            heat.add(evidence, directory, relation, fork);
         }
         heat
     }
 
-    fn add(&mut self, map: &Map, directory: &DataDirectory, relation: &Relation, fork: &ForkMap) {
+    fn add(&mut self, evidence: Evidence, directory: &DataDirectory, relation: &Relation, fork: &ForkMap) {
         let chunk_blocks = CHUNK / u64::from(directory.block_size);
         let segment_blocks = u64::from(directory.segment_blocks);
         let wanted = &fork.os | fork.all_buffers();
-        for (heat, blocks) in heat::levels(fork, map.os_heat, &wanted) {
+        for (heat, blocks) in heat::levels(fork, evidence, &wanted) {
             let mut next = blocks.min().map(u64::from);
             while let Some(block) = next {
                 let (segment, within) = (block / segment_blocks, block % segment_blocks);

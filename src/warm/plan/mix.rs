@@ -4,7 +4,7 @@
 //! out is lost. So there are two streams, each in the plan's order: slices that cost more of the reads than of the bytes, and
 //! the others. The next read is taken from the stream whose budget is behind. As long as both streams go on, both budgets are
 //! spent; when one ends, the one that is left is what the whole plan is short of. So the whole takes about as long as the
-//! larger of the two.
+//! larger of the two. A head that seeks has a single budget: there the plan's own order is kept.
 
 use std::collections::VecDeque;
 
@@ -14,9 +14,9 @@ use crate::units::Bytes;
 /// A budget that was not spent is lost after this long: the tenth of a second of the kernel's limiter, half of it on either side.
 const DEBT_MAX_SECONDS: f64 = 0.05;
 
-/// Beside others heat decides the order: by so many seconds of the device at most a stream gets ahead of the other. The one that is
-/// ahead waits then, and its budget is lost, so it is more than catalogs take beside a cold server's misses.
-const SHARED_REACH_SECONDS: f64 = 4.0;
+/// Beside others heat decides the order: by the time of so many reads at most a stream gets ahead of the other, which is 4 s of a common
+/// volume. The one that is ahead waits then, and its budget is lost, so it is more than catalogs take beside a cold server's misses.
+const SHARED_REACH_READS: f64 = 12_000.0;
 
 /// The reads of a plan, one after another.
 #[derive(Debug)]
@@ -35,17 +35,22 @@ pub struct Mix<'a> {
 /// Slices of one kind, in the plan's order.
 #[derive(Debug, Default)]
 struct Stream {
-    /// The step that comes next, and the seconds of the device that stand before it in the plan.
+    /// The step after the one that was begun last.
     next: usize,
+    /// The seconds of the device that stand in the plan before the step whose reads come next.
     starts_at: f64,
-    /// What is left of the slice that was begun last.
+    /// What is left of the step that was begun last, the seconds of the device that it takes, and its slice.
     reads: VecDeque<Read>,
+    seconds: f64,
     slice: usize,
 }
 
 impl Stream {
     /// Goes on to the next step of its kind. Returns whether there is anything to take, now or then.
     fn find(&mut self, plan: &Plan, is_short: bool) -> bool {
+        if self.reads.is_empty() {
+            self.starts_at += std::mem::take(&mut self.seconds);
+        }
         while self.reads.is_empty() && self.next < plan.steps() {
             let step = plan.step(self.next);
             if plan.is_short(step) == is_short {
@@ -69,20 +74,16 @@ impl<'a> Mix<'a> {
     pub fn next(&mut self, read_worth: f64) -> Option<(usize, Read)> {
         let (has_short, has_long) = (self.short.find(self.plan, true), self.long.find(self.plan, false));
         let ahead = self.short.starts_at - self.long.starts_at;
-        let reach = match self.plan.situation {
-            Situation::Alone => f64::INFINITY,
-            Situation::Shared => SHARED_REACH_SECONDS,
-        };
         let takes_short = match (has_short, has_long) {
             (false, false) => return None,
-            (true, true) if ahead.abs() > reach => ahead < 0.0,
+            (true, true) if ahead.abs() > self.reach_seconds() => ahead < 0.0,
             (true, true) => self.debt <= 0.0,
             (has_short, _) => has_short,
         };
         let stream = if takes_short { &mut self.short } else { &mut self.long };
         if stream.reads.is_empty() {
             stream.reads.extend(self.plan.reads(stream.next, &mut self.scratch));
-            stream.starts_at += self.plan.step(stream.next).link.seconds;
+            stream.seconds = self.plan.step(stream.next).link.seconds;
             stream.next += 1;
             self.begun += 1;
             stream.slice = self.begun;
@@ -91,6 +92,16 @@ impl<'a> Mix<'a> {
         let (of_reads, of_bytes) = self.plan.prices(1, read.range.blocks());
         self.debt = (self.debt + read_worth * of_reads - of_bytes).clamp(-DEBT_MAX_SECONDS, DEBT_MAX_SECONDS);
         Some((stream.slice, read))
+    }
+
+    /// By so many seconds of the device at most a stream gets ahead of the other.
+    fn reach_seconds(&self) -> f64 {
+        let device = &self.plan.device;
+        match self.plan.situation {
+            _ if device.overlap == 0.0 => 0.0,
+            Situation::Alone => f64::INFINITY,
+            Situation::Shared => SHARED_REACH_READS / device.reads_per_second,
+        }
     }
 }
 
@@ -220,6 +231,19 @@ mod tests {
         };
         let (shared, alone) = (last_hot(Situation::Shared), last_hot(Situation::Alone));
         assert!(shared > 0 && shared <= (125 << 20) * 45 / 10 && shared < alone, "{shared} {alone}");
+    }
+
+    #[test]
+    fn a_head_that_seeks_keeps_to_the_plans_order() {
+        let device = DeviceProfile { overlap: 0.0, ..DeviceProfile::default() };
+        for situation in [Situation::Alone, Situation::Shared] {
+            let forks = vec![fork(60_000, 1, 9), fork(40_000, 1, 0), fork(60_000, 1, 9)];
+            let plan = Plan::new(forks, GEOMETRY, device, situation, None);
+            let mut scratch = Scratch::default();
+            let planned: Vec<Read> = (0..plan.steps()).flat_map(|at| plan.reads(at, &mut scratch).to_vec()).collect();
+            let mixed: Vec<Read> = all_turns(&plan).into_iter().map(|turn| turn.1).collect();
+            assert_eq!(mixed, planned);
+        }
     }
 
     #[test]

@@ -7,9 +7,10 @@ use super::names::{Catalog, Found};
 use crate::cache::{ForkMap, Identity, Map, TierState, Tiers, compute_identities};
 use crate::postgres::{Relation, RelationKind, RelationPath};
 use crate::units::{Bytes, Fork};
+use crate::warm::Refusal;
+use crate::warm::heat::{self, Evidence};
 use crate::warm::plan::Precedence;
 use crate::warm::receipt::{FoundAs, SkipReason};
-use crate::warm::{Refusal, heat};
 
 /// The part of a snapshot that was asked for.
 #[derive(Debug)]
@@ -50,11 +51,12 @@ impl Request {
     pub fn entries(&self) -> Vec<Entry> {
         let relations = self.map.relations.iter().enumerate();
         let forks = relations.flat_map(|(place, one)| one.forks.iter().map(move |fork| (place, fork)));
-        forks.filter_map(|(place, fork)| self.entry(place, fork)).collect()
+        let evidence = Evidence::of(&self.map);
+        forks.filter_map(|(place, fork)| self.entry(place, fork, evidence)).collect()
     }
 
-    fn entry(&self, place: usize, fork: &ForkMap) -> Option<Entry> {
-        let levels = heat::levels(fork, self.map.os_heat, &self.wanted(fork));
+    fn entry(&self, place: usize, fork: &ForkMap, evidence: Evidence) -> Option<Entry> {
+        let levels = heat::levels(fork, evidence, &self.wanted(fork));
         if levels.is_empty() {
             return None;
         }
