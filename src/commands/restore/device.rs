@@ -11,9 +11,9 @@ use crate::warm::{DeviceProfile, PlannedDevice, ProfileSource};
 
 /// Threads that read from a device that nobody has measured.
 const THREADS: u32 = 16;
-/// Threads beside which a measured depth is not heeded: fewer leave no room for sharing the device, and more than this many
-/// reads of the largest size keep any device busy.
-const PROBED_THREADS: std::ops::RangeInclusive<u32> = 8..=32;
+/// Threads beside which a measured depth is not heeded: fewer get too small a part of a device beside the server's own misses, and more
+/// than this many reads of the largest size keep any device busy.
+const PROBED_THREADS: std::ops::RangeInclusive<u32> = THREADS..=32;
 
 /// What the device can give. What is not told is taken from its stored profile, or else is that of a common cloud volume.
 #[derive(Clone, Copy, Debug, Default, Args)]
