@@ -42,7 +42,8 @@ pub async fn run(arguments: ReplayArguments, output: OutputArguments) -> anyhow:
     let store = FilmStore::open();
     let film = match store.has_label(&film)? {
         true => FilmAsked::Label(film),
-        false => FilmAsked::File(store.find(&film)?),
+        // Nothing runs for a film that nobody has.
+        false => store.find(&film).map(|_| FilmAsked::Name(film))?,
     };
     let arguments = RunArguments {
         connection,

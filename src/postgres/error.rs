@@ -48,6 +48,8 @@ pub enum Error {
     SystemUserUnknown(#[from] NoSuchUser),
     #[error("only root can connect as the system's user \"{user}\"")]
     CannotActAs { user: String },
+    #[error("the port is no number from 1 to 65535 (it is not shown: it may be a piece of a password)")]
+    NoPort,
     #[error("{value:?} is no valid {what}")]
     Option { what: &'static str, value: String },
     #[error("cannot {action}: {}", reason(source))]
@@ -98,8 +100,10 @@ impl Error {
     /// A port that is none. Text that is no number is not shown: in a URI it may be a piece of a password.
     pub fn wrong_port(text: &str) -> Error {
         let is_number = text.bytes().all(|byte| byte.is_ascii_digit() || byte == b'-');
-        let value = if is_number { text.to_owned() } else { "what is given".to_owned() };
-        Error::Option { what: "port, a number from 1 to 65535", value }
+        match is_number {
+            true => Error::Option { what: "port, a number from 1 to 65535", value: text.to_owned() },
+            false => Error::NoPort,
+        }
     }
 
     /// The SQLSTATE, when the server refused something.
@@ -189,7 +193,7 @@ impl Error {
             }
             Error::SystemUserUnknown(_) => Some("name the role with -U; `getent passwd` lists the users".into()),
             Error::CannotActAs { user } => Some(format!("sudo -u {} pgthaw …", quote_argument(user))),
-            Error::Option { .. } => Some(
+            Error::Option { .. } | Error::NoPort => Some(
                 "it was said by an option, a connection string, a service file or a variable, which `env | grep ^PG` shows: correct it there".into(),
             ),
             _ => None,
@@ -245,7 +249,8 @@ impl Explain for Error {
             | Error::OtherCluster { .. }
             | Error::Version(_)
             | Error::Listen { .. }
-            | Error::Option { .. } => ErrorKind::Usage,
+            | Error::Option { .. }
+            | Error::NoPort => ErrorKind::Usage,
             Error::File { source, .. } if source.kind() == io::ErrorKind::PermissionDenied => ErrorKind::Privilege,
             Error::Connect { source, .. } | Error::Query { source, .. } if is_privilege(source) => ErrorKind::Privilege,
             Error::Connect { .. }

@@ -79,9 +79,11 @@ impl FilmStore {
         Ok((path, header))
     }
 
-    /// Every film of every cluster: the clusters in order, of each the newest first.
+    /// Every film of every cluster, the newest first.
     pub fn read_all(&self) -> Result<Vec<Generation>, Error> {
-        Ok(self.0.read_all()?)
+        let mut films = self.0.read_all()?;
+        films.sort_by(|one, other| other.name.cmp(&one.name));
+        Ok(films)
     }
 
     /// Is a film kept under this name?
@@ -91,10 +93,16 @@ impl FilmStore {
 
     /// The file that `name` means: a path, `newest`, a label's newest, or the beginning of a name.
     pub fn find(&self, name: &str) -> Result<PathBuf, Error> {
+        self.find_of(None, name)
+    }
+
+    /// The same, where those of one cluster come before those of others.
+    pub fn find_of(&self, cluster: Option<u64>, name: &str) -> Result<PathBuf, Error> {
         if is_path(name) {
             return Ok(name.into());
         }
-        let films = self.read_all()?;
+        let mut films = self.read_all()?;
+        films.sort_by_key(|one| cluster.is_some_and(|cluster| one.system_identifier != cluster));
         if films.is_empty() {
             return Err(Error::NoFilm(self.root().to_owned()));
         }
@@ -200,6 +208,24 @@ mod tests {
         assert_eq!(choose(&[10, 90, 100], Some(0)), Some(1), "if that is whole");
         assert_eq!(choose(&[0, 0], None), None);
         assert_eq!(choose(&[], None), None);
+    }
+
+    #[test]
+    fn the_newest_is_that_of_this_cluster_or_of_all() {
+        let directory = tempfile::tempdir().unwrap();
+        let films = [("7", "20261125-081500.100.2"), ("7", "20261124-235900.100.1"), ("42", "20261125-020600.100.9")];
+        for (cluster, name) in films {
+            let cluster = directory.path().join(cluster);
+            std::fs::create_dir_all(&cluster).unwrap();
+            std::fs::write(cluster.join(format!("{name}.parquet")), "").unwrap();
+        }
+        let store = FilmStore::at(directory.path().to_owned());
+        let names: Vec<String> = store.read_all().unwrap().into_iter().map(|one| one.name).collect();
+        assert_eq!(names, [films[0].1, films[2].1, films[1].1]);
+        let newest = |cluster| store.find_of(cluster, NEWEST).unwrap().file_stem().unwrap().to_owned();
+        assert_eq!(newest(None), films[0].1);
+        assert_eq!((newest(Some(7)), newest(Some(42))), (films[0].1.into(), films[2].1.into()));
+        assert_eq!(newest(Some(8)), films[0].1, "none is of this one");
     }
 
     #[test]

@@ -1,7 +1,6 @@
 //! The options of a run.
 
 use std::ffi::OsString;
-use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
 
@@ -52,7 +51,8 @@ pub struct RunArguments {
 pub enum FilmAsked {
     /// The best under this name.
     Label(String),
-    File(PathBuf),
+    /// A path, `newest`, or the beginning of a name; of this cluster rather than of another.
+    Name(String),
 }
 
 /// How the others are protected from a job.

@@ -10,7 +10,7 @@ use std::sync::Arc;
 
 pub use arguments::{FilmAsked, ProtectionArguments, RunArguments};
 pub use clean_up::finish_left_runs;
-use prepared::Prepared;
+use prepared::{Ended, Prepared};
 
 use super::job::{Job, refuse};
 use super::{ExitStatus, OutputArguments};
@@ -37,7 +37,7 @@ pub async fn run(arguments: RunArguments, output: OutputArguments) -> anyhow::Re
         // There is no job: what was brought for it goes again.
         none => {
             if let Ok(prepared) = prepared {
-                prepared.end(&arguments, Arc::new(Control::default()), &mut receipt).await;
+                prepared.end(&arguments, Ended::Never, Arc::new(Control::default()), &mut receipt).await;
             }
             return Ok(match none {
                 Some(Err(error)) => refuse(&arguments.job, &error, output.json),
@@ -55,7 +55,8 @@ pub async fn run(arguments: RunArguments, output: OutputArguments) -> anyhow::Re
     let end = job.wait().await?;
     receipt.seconds = end.seconds;
     if let Some(helped) = helped {
-        helped.end(&arguments, job.interrupts(), &mut receipt).await;
+        let ended = if end.status.success() { Ended::Well } else { Ended::Failed };
+        helped.end(&arguments, ended, job.interrupts(), &mut receipt).await;
     }
     let text = match output.json {
         true => serde_json::to_string(&receipt)?,

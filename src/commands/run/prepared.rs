@@ -252,7 +252,7 @@ async fn plan(
     device: PlannedDevice,
 ) -> anyhow::Result<Option<Planned>> {
     let which = match (&arguments.film, &arguments.like) {
-        (Some(FilmAsked::File(path)), _) => Which::File(path.clone()),
+        (Some(FilmAsked::Name(name)), _) => Which::File(store.find_of(Some(map.source.system_identifier), name)?),
         (Some(FilmAsked::Label(label)), _) | (None, Some(label)) => {
             Which::Like { label: label.clone(), job: describe_job(&arguments.job) }
         }
@@ -271,7 +271,7 @@ async fn plan(
 
 impl Helped {
     /// The job has ended: keeps its film, and puts back what it pushed out.
-    pub async fn end(self, arguments: &RunArguments, control: Arc<Control>, receipt: &mut RunReceipt) {
+    pub async fn end(self, arguments: &RunArguments, job: Ended, control: Arc<Control>, receipt: &mut RunReceipt) {
         self.stop.store(true, Ordering::Relaxed);
         if let Some(accounts) = self.accounts {
             accounts.abort();
@@ -286,13 +286,13 @@ impl Helped {
         if let Some(others) = prepared.others.take() {
             receipt.others = others.end().await;
         }
-        prepared.end(arguments, control, receipt).await;
+        prepared.end(arguments, job, control, receipt).await;
     }
 }
 
 impl Prepared {
-    /// Keeps the film, and puts back what was pushed out.
-    pub async fn end(self, arguments: &RunArguments, control: Arc<Control>, receipt: &mut RunReceipt) {
+    /// Keeps the film of a job that came to its end, and puts back what was pushed out.
+    pub async fn end(self, arguments: &RunArguments, job: Ended, control: Arc<Control>, receipt: &mut RunReceipt) {
         let Prepared { target, map, recording, store, journals, journal, planned, device, first, remarks, .. } = self;
         receipt.remarks.extend(remarks);
         if let Some(Planned { film, decision, remarks, .. }) = planned {
@@ -303,8 +303,9 @@ impl Prepared {
         let came = recording.came();
         match spawn_blocking(move || recording.end()).await {
             Ok(Ok(recorded)) => match arguments.like.as_deref() {
-                Some(label) => keep(&store, recorded, label, receipt),
-                None => drop(recorded),
+                Some(label) if job == Ended::Well => keep(&store, recorded, label, receipt),
+                Some(_) if job == Ended::Failed => receipt.remarks.push(FAILED.to_owned()),
+                _ => drop(recorded),
             },
             Ok(Err(error)) => receipt.remarks.push(format!("the film was not kept: {error}")),
             Err(error) => receipt.remarks.push(format!("the film was not kept: {error}")),

@@ -27,14 +27,13 @@ pub fn check_bpf() -> Capability {
         Err(error) if error.raw_os_error() == Some(libc::ENOSYS) => {
             Capability::no(GROUP, NAME, "the kernel has no bpf(2)", "use a kernel built with CONFIG_BPF_SYSCALL=y")
         }
-        Err(error) => Capability::no(
-            GROUP,
-            NAME,
-            format!("bpf(2) refused an empty program: {error}"),
-            "run pgthaw as root, or: setcap cap_bpf,cap_perfmon,cap_sys_resource+ep $(command -v pgthaw)",
-        ),
+        Err(error) => Capability::no(GROUP, NAME, format!("bpf(2) refused an empty program: {error}"), BPF_REMEDY),
     }
 }
+
+/// What lets programs into the kernel and look at the server's processes, in words for people. Another set would take these away.
+pub const BPF_REMEDY: &str =
+    "run pgthaw as root, or: setcap cap_bpf,cap_perfmon,cap_sys_ptrace+ep $(command -v pgthaw)";
 
 /// The part of `union bpf_attr` (`include/uapi/linux/bpf.h`) that loading a program needs.
 #[repr(C)]

@@ -12,6 +12,7 @@ use std::path::PathBuf;
 use crate::failure::Capability;
 
 pub use host_target::HostTarget;
+pub use kernel_checks::BPF_REMEDY;
 
 const OTHER_TOOLS: &str = "other tools";
 

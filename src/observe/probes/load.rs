@@ -6,6 +6,7 @@ use aya::programs::{BtfTracePoint, Program};
 use aya::{Btf, Ebpf};
 
 use crate::linux;
+use crate::linux::capability::BPF_REMEDY;
 use crate::linux::process::has_kernel_pids;
 use crate::observe::Error;
 use crate::observe::time::{ProbeCost, ProgramCost};
@@ -48,7 +49,7 @@ pub fn take_map(ebpf: &mut Ebpf, name: &str) -> Result<Map, Error> {
 
 /// The kernel did not take the program.
 pub fn refused(error: impl std::error::Error) -> Error {
-    refusal(&tell(&error), "run pgthaw as root, or: setcap cap_bpf,cap_perfmon,cap_sys_ptrace+ep $(command -v pgthaw)")
+    refusal(&tell(&error), BPF_REMEDY)
 }
 
 /// There is no program in the kernel, for this reason.

@@ -79,6 +79,10 @@ pub struct ForkForecast {
 /// The part of the device's time that reading hot blocks first may cost on top, where somebody is there to gain from it.
 const HOTTEST_FIRST_PREMIUM: f64 = 0.2;
 
+/// Beside others a read is worth so many times its price: eight clients whose rows are cold take two of three reads that a common volume
+/// has, and what is hottest then comes the sooner in fewer and larger reads.
+const SHARED_READ_WORTH: f64 = 3.0;
+
 /// Who uses the device while a plan is read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Situation {
@@ -192,6 +196,15 @@ impl Plan {
         Bytes((self.device.bandwidth.0 as f64 / self.device.reads_per_second) as u64)
     }
 
+    /// What the device costs whoever reads from it in this situation.
+    fn priced_device(&self) -> DeviceProfile {
+        let worth = match self.situation {
+            Situation::Alone => 1.0,
+            Situation::Shared => SHARED_READ_WORTH,
+        };
+        DeviceProfile { reads_per_second: self.device.reads_per_second / worth, ..self.device }
+    }
+
     /// How many stretches of reads it has, in order.
     pub fn steps(&self) -> usize {
         self.order.len()
@@ -241,7 +254,7 @@ impl Plan {
 
     /// Cuts all forks into slices and these into steps.
     fn cut_into_steps(&mut self, cells: &mut Cells) {
-        let (device, geometry, largest_read) = (self.device, self.geometry, self.largest_read_blocks());
+        let (device, geometry, largest_read) = (self.priced_device(), self.geometry, self.largest_read_blocks());
         let mut pricing = Pricing { device: &device, geometry, largest_read, balance: Balance::ByPrice };
         let premium = match self.situation {
             Situation::Alone => {

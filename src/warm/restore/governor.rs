@@ -102,8 +102,10 @@ struct Seen {
     shared_depth: SharedDepth,
     climb: Climb,
     others: Others,
-    /// The most reads per second that came, to all, while bytes were left over.
-    reads: Option<f64>,
+    /// The most reads per second that came, to all.
+    most_reads: f64,
+    /// Bytes were left over for a while: reads are what the device is short of then.
+    was_short_of_reads: bool,
     receipt: TrafficReceipt,
 }
 
@@ -144,7 +146,8 @@ impl Governor {
                 shared_depth: SharedDepth::default(),
                 climb: Climb::default(),
                 others: Others::default(),
-                reads: None,
+                most_reads: 0.0,
+                was_short_of_reads: false,
                 receipt: TrafficReceipt { sharing, ..TrafficReceipt::default() },
             }),
         };
@@ -339,7 +342,8 @@ impl Governor {
     fn expected_reads(&self) -> f64 {
         let (bandwidth, shown) = {
             let seen = self.lock();
-            (seen.bandwidth.bytes().0 as f64, seen.reads.filter(|_| !self.is_told))
+            let is_shown = seen.was_short_of_reads && !self.is_told;
+            (seen.bandwidth.bytes().0 as f64, is_shown.then_some(seen.most_reads))
         };
         let expected = self.reads_per_second * (bandwidth / self.profile_bandwidth).max(1.0);
         shown.map_or(expected, |shown| shown.min(expected))
@@ -447,15 +451,20 @@ impl Governor {
         let possible = self.lock().bandwidth.bytes().0 as f64 * elapsed.as_secs_f64();
         let given = now.since(before);
         let share = given.bytes() as f64 / possible;
-        if share < SHORT_OF_READS_RATIO {
-            let reads = &mut self.lock().reads;
-            *reads = Some(reads.unwrap_or(0.0).max(given.device_reads() / elapsed.as_secs_f64()));
-        }
+        self.note_reads(given.device_reads() / elapsed.as_secs_f64(), share);
         self.read_worth.store((self.worth_after(share) * 100.0) as u64, Ordering::Relaxed);
         if load == Load::Waiting {
             self.adapt_depth(share);
         }
         next
+    }
+
+    /// So many reads per second came, to all, with this share of the bandwidth. A limit falters for a tenth of a second now and then, so
+    /// what came before counts too, with whatever bytes.
+    fn note_reads(&self, reads: f64, share: f64) {
+        let mut seen = self.lock();
+        seen.most_reads = seen.most_reads.max(reads);
+        seen.was_short_of_reads |= share < SHORT_OF_READS_RATIO;
     }
 
     /// How many reads are to be in flight after a stretch that brought this share of the bandwidth.

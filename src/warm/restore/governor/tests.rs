@@ -81,17 +81,22 @@ fn the_fewer_reads_others_leave_the_more_each_has_to_bring() {
 
 #[test]
 fn a_device_that_nobody_told_has_the_reads_that_it_shows() {
-    let reads_after = |source, reads: u64, bytes: u64| {
-        let governor = Governor::new(Sharing::Fair, 16, None, planned(source));
-        let start = Instant::now().checked_sub(Duration::from_secs(1)).map(|start| (start, Given::default()));
+    let show = |governor: &Governor, reads: u64, bytes: u64| {
+        let start = Instant::now().checked_sub(Duration::from_secs(1)).map(|start| (start, governor.given()));
         (0..reads).for_each(|_| governor.advance(bytes / reads));
         governor.judge_shortage(start, Load::Waiting, Allowed { depth: 4, rate: None });
         governor.expected_reads()
     };
+    let reads_after =
+        |source, reads: u64, bytes: u64| show(&Governor::new(Sharing::Fair, 16, None, planned(source)), reads, bytes);
     let shown = reads_after(ProfileSource::Default, 200, 20_000_000);
     assert!((150.0..=200.0).contains(&shown), "{shown}");
     assert_eq!(reads_after(ProfileSource::Told, 200, 20_000_000), 3000.0);
     assert_eq!(reads_after(ProfileSource::Default, 600, 130_000_000), 3000.0, "it was short of bytes");
+    let faltering = Governor::new(Sharing::Fair, 16, None, planned(ProfileSource::Default));
+    show(&faltering, 2500, 130_000_000);
+    let shown = show(&faltering, 500, 60_000_000);
+    assert!((2000.0..=2500.0).contains(&shown), "a moment of less is not all that it has: {shown}");
 }
 
 #[test]
