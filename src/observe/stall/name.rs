@@ -171,19 +171,31 @@ impl<'a> Seen<'a> {
         })
     }
 
+    /// Each time that somebody was asked who holds locks, and others waited for somebody.
+    fn looks(&self) -> Vec<&[LockHolder]> {
+        self.during.iter().map(|step| &step.holders[..]).filter(|holders| !holders.is_empty()).collect()
+    }
+
+    /// The last look with him who held a lock in most of them, and waited for none. When he lets go, others hold one for a moment.
+    fn usual_look(&self) -> Option<&[LockHolder]> {
+        let looks = self.looks();
+        let has = |look: &[LockHolder], pid: u32| look.iter().any(|one| one.pid == pid && !waits_for(one, "Lock"));
+        let seen = |one: &LockHolder| looks.iter().filter(|look| has(look, one.pid)).count();
+        looks.iter().copied().max_by_key(|look| look.iter().map(seen).max())
+    }
+
     /// One and the same holds a lock all the time, and does not want to go on: he sleeps, or waits for his client.
     fn lock_held(&self) -> Option<(StallKind, String)> {
-        let looks: Vec<&Vec<LockHolder>> =
-            self.during.iter().map(|step| &step.holders).filter(|holders| !holders.is_empty()).collect();
+        let looks = self.looks();
         let sleeps = |one: &&LockHolder| one.wait.as_ref().is_some_and(|(class, _)| !BLOCKED.contains(&class.as_str()));
         let seen_often = |pid: u32| {
             let with = looks.iter().filter(|holders| holders.iter().any(|one| one.pid == pid)).count();
             with >= LOOKS_OF_HOLDER && with as f64 >= MOST * looks.len() as f64
         };
-        let last = looks.last().filter(|_| self.grew(&["Lock"]) >= self.many())?;
-        let holder = last.iter().filter(sleeps).filter(|one| seen_often(one.pid)).max_by_key(|one| one.waiters)?;
+        let usual = self.usual_look().filter(|_| self.grew(&["Lock"]) >= self.many())?;
+        let holder = usual.iter().filter(sleeps).filter(|one| seen_often(one.pid)).max_by_key(|one| one.waiters)?;
         // Who waits for a pin holds them up as well.
-        let has_pin_waiter = last.iter().any(|one| waits_for(one, "BufferPin"));
+        let has_pin_waiter = usual.iter().any(|one| waits_for(one, "BufferPin"));
         (!has_pin_waiter).then(|| self.tell_lock(holder))
     }
 
@@ -191,7 +203,7 @@ impl<'a> Seen<'a> {
         if self.grew(&["Lock"]) < self.many() {
             return None;
         }
-        let holders = self.during.iter().rev().map(|step| &step.holders).find(|holders| !holders.is_empty())?;
+        let holders = self.usual_look()?;
         // Who waits for a pin has the others wait for whoever holds that.
         if let Some(holder) = holders.iter().find(|one| waits_for(one, "BufferPin")) {
             let told =
