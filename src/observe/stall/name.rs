@@ -28,8 +28,9 @@ const SOMEBODY: f64 = 0.5;
 /// Share of the time in which somebody waited for memory.
 const MEMORY_WAIT: f64 = 0.2;
 
-/// Share of the backends that wait for their clients when these are the cause.
+/// Share of the backends that wait for their clients when these are the cause, and the share of a stall in which they do.
 const WITH_CLIENT: f64 = 0.8;
+const WITH_CLIENT_FOR: f64 = 0.6;
 
 /// Less than this share of the usual commands is a pause of the clients.
 const PAUSE: f64 = 0.02;
@@ -151,8 +152,7 @@ impl<'a> Seen<'a> {
 
     fn clients(&self) -> Option<(StallKind, String)> {
         let waiting = self.now.of_classes(&["Client"]);
-        let many = WITH_CLIENT * self.now.backends;
-        if self.now.backends < SOMEBODY || waiting < many || self.grew(&BLOCKED) >= self.many() {
+        if self.now.backends < SOMEBODY || !self.is_with_clients() || self.grew(&BLOCKED) >= self.many() {
             return None;
         }
         let (waiting, of) = (waiting.round() as u64, self.now.backends.round() as u64);
@@ -169,6 +169,16 @@ impl<'a> Seen<'a> {
                 ),
             ),
         })
+    }
+
+    /// When the clients are there again, all at once, they wait for each other for a moment: that is of no weight.
+    fn is_with_clients(&self) -> bool {
+        let is_with_client = |step: &&Step| {
+            let waits = step.backends.waits.iter().filter(|((class, _), _)| class == "Client");
+            waits.map(|(_, count)| count).sum::<f64>() >= WITH_CLIENT * step.backends.count
+        };
+        let with_ns: u64 = self.during.iter().filter(is_with_client).map(|step| step.length_ns).sum();
+        with_ns as f64 / 1e9 >= WITH_CLIENT_FOR * self.now.seconds
     }
 
     /// Each time that somebody was asked who holds locks, and others waited for somebody.

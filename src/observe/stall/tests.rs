@@ -220,6 +220,11 @@ fn clients_that_are_silent_are_told_from_those_that_are_slow() {
     assert_eq!(sentence, "no command for 2.0 s. the clients sent nothing: 16 of 16 backends waited for them.");
     let slow = Step { commands: 40, ..silent };
     assert_eq!(name(&window(vec![slow; 8])).0, StallKind::ClientDelay);
+    // One waits for the row of a slow client. When they are fast again all come at once, and wait for each other's rows first.
+    let slow = stopped(&[("Client", "ClientRead", 15.0), ("Lock", "transactionid", 1.0)]);
+    let back = stopped(&[("Client", "ClientRead", 3.0), ("Lock", "transactionid", 10.0)]);
+    let during = [vec![Step { commands: 40, ..slow }; 16], vec![Step { commands: 400, ..back }; 5]].concat();
+    assert_eq!(name(&window(during)).0, StallKind::ClientDelay);
 }
 
 #[test]
