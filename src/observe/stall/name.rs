@@ -28,8 +28,9 @@ const SOMEBODY: f64 = 0.5;
 /// Share of the time in which somebody waited for memory.
 const MEMORY_WAIT: f64 = 0.2;
 
-/// Share of the backends that wait for their clients when these are the cause.
+/// Share of the backends that wait for their clients when these are the cause, and the share of a stall in which they do.
 const WITH_CLIENT: f64 = 0.8;
+const WITH_CLIENT_FOR: f64 = 0.6;
 
 /// Less than this share of the usual commands is a pause of the clients.
 const PAUSE: f64 = 0.02;
@@ -151,8 +152,7 @@ impl<'a> Seen<'a> {
 
     fn clients(&self) -> Option<(StallKind, String)> {
         let waiting = self.now.of_classes(&["Client"]);
-        let many = WITH_CLIENT * self.now.backends;
-        if self.now.backends < SOMEBODY || waiting < many || self.grew(&BLOCKED) >= self.many() {
+        if self.now.backends < SOMEBODY || !self.is_with_clients() || self.grew(&BLOCKED) >= self.many() {
             return None;
         }
         let (waiting, of) = (waiting.round() as u64, self.now.backends.round() as u64);
@@ -171,19 +171,41 @@ impl<'a> Seen<'a> {
         })
     }
 
+    /// When the clients are there again, all at once, they wait for each other for a moment: that is of no weight.
+    fn is_with_clients(&self) -> bool {
+        let is_with_client = |step: &&Step| {
+            let waits = step.backends.waits.iter().filter(|((class, _), _)| class == "Client");
+            waits.map(|(_, count)| count).sum::<f64>() >= WITH_CLIENT * step.backends.count
+        };
+        let with_ns: u64 = self.during.iter().filter(is_with_client).map(|step| step.length_ns).sum();
+        with_ns as f64 / 1e9 >= WITH_CLIENT_FOR * self.now.seconds
+    }
+
+    /// Each time that somebody was asked who holds locks, and others waited for somebody.
+    fn looks(&self) -> Vec<&[LockHolder]> {
+        self.during.iter().map(|step| &step.holders[..]).filter(|holders| !holders.is_empty()).collect()
+    }
+
+    /// The last look with him who held a lock in most of them, and waited for none. When he lets go, others hold one for a moment.
+    fn usual_look(&self) -> Option<&[LockHolder]> {
+        let looks = self.looks();
+        let has = |look: &[LockHolder], pid: u32| look.iter().any(|one| one.pid == pid && !waits_for(one, "Lock"));
+        let seen = |one: &LockHolder| looks.iter().filter(|look| has(look, one.pid)).count();
+        looks.iter().copied().max_by_key(|look| look.iter().map(seen).max())
+    }
+
     /// One and the same holds a lock all the time, and does not want to go on: he sleeps, or waits for his client.
     fn lock_held(&self) -> Option<(StallKind, String)> {
-        let looks: Vec<&Vec<LockHolder>> =
-            self.during.iter().map(|step| &step.holders).filter(|holders| !holders.is_empty()).collect();
+        let looks = self.looks();
         let sleeps = |one: &&LockHolder| one.wait.as_ref().is_some_and(|(class, _)| !BLOCKED.contains(&class.as_str()));
         let seen_often = |pid: u32| {
             let with = looks.iter().filter(|holders| holders.iter().any(|one| one.pid == pid)).count();
             with >= LOOKS_OF_HOLDER && with as f64 >= MOST * looks.len() as f64
         };
-        let last = looks.last().filter(|_| self.grew(&["Lock"]) >= self.many())?;
-        let holder = last.iter().filter(sleeps).filter(|one| seen_often(one.pid)).max_by_key(|one| one.waiters)?;
+        let usual = self.usual_look().filter(|_| self.grew(&["Lock"]) >= self.many())?;
+        let holder = usual.iter().filter(sleeps).filter(|one| seen_often(one.pid)).max_by_key(|one| one.waiters)?;
         // Who waits for a pin holds them up as well.
-        let has_pin_waiter = last.iter().any(|one| waits_for(one, "BufferPin"));
+        let has_pin_waiter = usual.iter().any(|one| waits_for(one, "BufferPin"));
         (!has_pin_waiter).then(|| self.tell_lock(holder))
     }
 
@@ -191,7 +213,7 @@ impl<'a> Seen<'a> {
         if self.grew(&["Lock"]) < self.many() {
             return None;
         }
-        let holders = self.during.iter().rev().map(|step| &step.holders).find(|holders| !holders.is_empty())?;
+        let holders = self.usual_look()?;
         // Who waits for a pin has the others wait for whoever holds that.
         if let Some(holder) = holders.iter().find(|one| waits_for(one, "BufferPin")) {
             let told =

@@ -187,6 +187,32 @@ fn behind_a_lock_is_who_waits_for_none() {
 }
 
 #[test]
+fn who_holds_a_lock_for_a_moment_when_the_long_one_is_let_go_is_not_behind_it() {
+    let step = |holders: &[LockHolder]| Step {
+        holders: holders.to_vec(),
+        ..stopped(&[("Lock", "relation", 15.0), ("Client", "ClientRead", 1.0)])
+    };
+    let client = |wait| LockHolder { pid: 55, query: Some("END;".into()), ..holder("active", wait) };
+    let queued = client(Some(("Lock", "relation")));
+    let reads =
+        LockHolder { backend: Some("autovacuum worker".into()), ..holder("active", Some(("IO", "DataFileRead"))) };
+    let named = |long: &[LockHolder]| {
+        let mut during = vec![step(long); 7];
+        during.push(step(&[client(None)]));
+        name(&window(during))
+    };
+    let (kind, sentence) = named(&[queued.clone(), reads]);
+    assert_eq!(kind, StallKind::Lock);
+    assert!(sentence.contains(" autovacuum worker 99 (“LOCK TABLE accounts”) holds a lock; 15 of 16"), "{sentence}");
+    let (kind, sentence) = named(&[queued, holder("active", Some(("BufferPin", "BufferPin")))]);
+    assert_eq!(kind, StallKind::BufferPin);
+    assert!(
+        sentence.contains(" client backend 99 (“LOCK TABLE accounts”) holds a lock, and waits for a pin"),
+        "{sentence}"
+    );
+}
+
+#[test]
 fn clients_that_are_silent_are_told_from_those_that_are_slow() {
     let silent = stopped(&[("Client", "ClientRead", 16.0)]);
     let (kind, sentence) = name(&window(vec![silent.clone(); 8]));
@@ -194,6 +220,11 @@ fn clients_that_are_silent_are_told_from_those_that_are_slow() {
     assert_eq!(sentence, "no command for 2.0 s. the clients sent nothing: 16 of 16 backends waited for them.");
     let slow = Step { commands: 40, ..silent };
     assert_eq!(name(&window(vec![slow; 8])).0, StallKind::ClientDelay);
+    // One waits for the row of a slow client. When they are fast again all come at once, and wait for each other's rows first.
+    let slow = stopped(&[("Client", "ClientRead", 15.0), ("Lock", "transactionid", 1.0)]);
+    let back = stopped(&[("Client", "ClientRead", 3.0), ("Lock", "transactionid", 10.0)]);
+    let during = [vec![Step { commands: 40, ..slow }; 16], vec![Step { commands: 400, ..back }; 5]].concat();
+    assert_eq!(name(&window(during)).0, StallKind::ClientDelay);
 }
 
 #[test]
