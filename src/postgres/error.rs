@@ -285,7 +285,8 @@ impl Explain for Error {
             | Error::ServiceMissing { .. }
             | Error::SystemUserUnknown(_)
             | Error::CannotActAs { .. }
-            | Error::Option { .. } => self.way_hint(),
+            | Error::Option { .. }
+            | Error::NoPort => self.way_hint(),
             Error::ExtensionMissing { name, database } => Some(format!(
                 "{} (Debian: the package postgresql-contrib, or PostgreSQL's own, has it)",
                 Psql::anywhere().create_extension(std::slice::from_ref(database), name)

@@ -32,6 +32,18 @@ const PREPARED_WITHIN: Duration = Duration::from_secs(5);
 /// Time from one account to the next of what the job brought in, for whoever cleans up if this is killed.
 const ACCOUNT_INTERVAL: Duration = Duration::from_secs(3);
 
+/// Said of a job that failed.
+const FAILED: &str = "its film was not kept, for it failed: what it would have needed is not known";
+
+/// How a job ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Ended {
+    Well,
+    Failed,
+    /// It did not start.
+    Never,
+}
+
 /// What is known before the job starts. Its film has begun.
 pub struct Prepared {
     target: Target,
