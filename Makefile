@@ -15,7 +15,7 @@ export PGTHAW_TEST_REQUIRE ?= root
 endif
 
 PREFIX ?= /usr/local
-# Options of the program that a target runs: make demo ARGS="--scale 10 --seconds 15 --repeats 1"
+# Options of the program that a target runs: make demo ARGS="--scale 10 --repeats 1"
 ARGS ?=
 
 WEB_SOURCES := $(shell find web -type f -not -path 'web/node_modules/*' -not -path 'web/dist/*' 2>/dev/null)
@@ -29,7 +29,7 @@ help: ## Show this
 	  /^[a-z-]+:.*## / { printf "  make %-20s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 .PHONY: demo
-demo: ## See it on a scratch server: cold, slow, warmed, proven (ARGS="--scale 10 --seconds 15 --repeats 1" is quick)
+demo: ## See it on a scratch server: cold, slow, warmed, proven (its options: ARGS="--scale 10 --repeats 1")
 	@scripts/setup --for demo
 	@$(MAKE) --no-print-directory build
 	@target/release/pgthaw demo $(ARGS)
