@@ -1,0 +1,74 @@
+//! This program's own code. After a restart of the machine it is as cold as the server: by page faults it would come in a hundred and
+//! more reads, one after another, each behind the server's own misses (docs/journal/2026-11-25-heat-without-a-witness.md).
+
+use std::fs::File;
+use std::io::IoSliceMut;
+use std::os::unix::fs::FileExt as _;
+use std::thread;
+
+use rustix::io::{ReadWriteFlags, preadv2};
+
+/// Always the program that runs, whatever stands under its name by now.
+const OWN_PROGRAM: &str = "/proc/self/exe";
+
+/// Reads at a time: so many get a part of the device beside others' misses.
+const READERS: u64 = 4;
+
+/// Bytes of a read.
+const READ_BYTES: usize = 1 << 20;
+
+/// Places at which it is looked whether the program is in memory. The kernel tells nobody but its owner which pages are.
+const PLACES: u64 = 64;
+
+/// From so many missing places on the program is cold.
+const MISSING_MIN: usize = 8;
+
+/// Has this program read in large pieces, if much of it is not in memory. Returns at once; what cannot be read comes by page faults.
+pub fn read_own_program() {
+    let Ok(program) = File::open(OWN_PROGRAM) else { return };
+    let Ok(size) = program.metadata().map(|metadata| metadata.len()) else { return };
+    let is_missing = |at: &u64| is_missing(&program, *at);
+    if (0..PLACES).map(|number| size / PLACES * number).filter(is_missing).count() < MISSING_MIN {
+        return;
+    }
+    let part = size.div_ceil(READERS);
+    for start in (0..READERS).map(|number| number * part) {
+        // Where no thread can be started it comes by page faults.
+        let _ = thread::Builder::new().spawn(move || read_part(start, start + part));
+    }
+}
+
+/// Would whoever reads this byte wait for the device?
+fn is_missing(file: &File, at: u64) -> bool {
+    let mut byte = [0];
+    let read = preadv2(file, &mut [IoSliceMut::new(&mut byte)], at, ReadWriteFlags::NOWAIT);
+    read == Err(rustix::io::Errno::AGAIN)
+}
+
+/// Reads what lies from `start` to `end`, for the page cache alone.
+fn read_part(start: u64, end: u64) {
+    let Ok(program) = File::open(OWN_PROGRAM) else { return };
+    let mut buffer = vec![0; READ_BYTES];
+    let mut at = start;
+    while at < end {
+        match program.read_at(&mut buffer, at) {
+            Ok(0) | Err(_) => return,
+            Ok(bytes) => at += bytes as u64,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_was_just_written_is_not_missing() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("program");
+        std::fs::write(&path, vec![1; 1 << 16]).unwrap();
+        let file = File::open(&path).unwrap();
+        assert!(!is_missing(&file, 0) && !is_missing(&file, 65_000));
+        assert!(!is_missing(&file, 1 << 20), "nobody waits for what is not there");
+    }
+}
