@@ -4,6 +4,7 @@
 use std::fs::File;
 use std::io::IoSliceMut;
 use std::os::unix::fs::FileExt as _;
+use std::sync::Arc;
 use std::thread;
 
 use rustix::io::{ReadWriteFlags, preadv2};
@@ -31,10 +32,11 @@ pub fn read_own_program() {
     if (0..PLACES).map(|number| size / PLACES * number).filter(is_missing).count() < MISSING_MIN {
         return;
     }
-    let part = size.div_ceil(READERS);
+    let (program, part) = (Arc::new(program), size.div_ceil(READERS));
     for start in (0..READERS).map(|number| number * part) {
+        let program = Arc::clone(&program);
         // Where no thread can be started it comes by page faults.
-        let _ = thread::Builder::new().spawn(move || read_part(start, start + part));
+        let _ = thread::Builder::new().spawn(move || read_part(&program, start, start + part));
     }
 }
 
@@ -46,8 +48,7 @@ fn is_missing(file: &File, at: u64) -> bool {
 }
 
 /// Reads what lies from `start` to `end`, for the page cache alone.
-fn read_part(start: u64, end: u64) {
-    let Ok(program) = File::open(OWN_PROGRAM) else { return };
+fn read_part(program: &File, start: u64, end: u64) {
     let mut buffer = vec![0; READ_BYTES];
     let mut at = start;
     while at < end {

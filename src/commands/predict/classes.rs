@@ -50,7 +50,8 @@ fn class_name(relation: &RelationActivity) -> String {
     format!("{}.{}", relation.schema, relation.name)
 }
 
-fn levels_of(fork: &ForkMap, evidence: Evidence) -> Vec<(f32, RoaringBitmap)> {
+/// The levels of heat of all that was resident of a fork, in either tier.
+pub fn levels_of(fork: &ForkMap, evidence: Evidence) -> Vec<(f32, RoaringBitmap)> {
     compute_heat_levels(fork, evidence, &(&fork.os | &fork.all_buffers()))
 }
 

@@ -5,6 +5,7 @@ use std::path::Path;
 
 use super::arguments::PredictArguments;
 use super::base::Base;
+use super::classes::levels_of;
 use super::hardware::{read_cores, read_memory_pages};
 use super::known::{Known, describe_snapshot, read_heat};
 use crate::cache::{Map, RelationMap};
@@ -12,8 +13,8 @@ use crate::commands::Target;
 use crate::model::Error;
 use crate::postgres::{Activity, DataDirectory, RelationActivity, RelationKind, RowCounts, read_configured_setting};
 use crate::units::{Bytes, Fork, counted};
+use crate::warm::Evidence;
 use crate::warm::plan::Geometry;
-use crate::warm::{Evidence, compute_heat_levels};
 
 /// Transactions that the guessed counts stand for: enough that a rare relation is one count.
 const TRANSACTIONS: f64 = 1e6;
@@ -68,8 +69,7 @@ fn guess_activity(map: &Map, directory: &DataDirectory, accesses: f64) -> Activi
     let evidence = Evidence::of(map);
     let heat = |relation: &RelationMap| -> f64 {
         let Some(main) = relation.forks.iter().find(|fork| fork.fork == Fork::Main) else { return 0.0 };
-        let levels = compute_heat_levels(main, evidence, &(&main.os | &main.all_buffers()));
-        levels.iter().map(|(heat, blocks)| f64::from(*heat) * blocks.len() as f64).sum()
+        levels_of(main, evidence).iter().map(|(heat, blocks)| f64::from(*heat) * blocks.len() as f64).sum()
     };
     let warm: Vec<(&RelationMap, f64)> = map
         .relations
