@@ -4,11 +4,9 @@ use std::ffi::OsString;
 use std::process::ExitCode;
 
 use pgthaw::commands::{Cli, describe, explain, run_caught, start_runtime};
-use pgthaw::linux::own_program::read_own_program;
 use pgthaw::terminal;
 
 fn main() -> ExitCode {
-    read_own_program();
     let arguments: Vec<_> = std::env::args_os().collect();
     // What was asked for is not known yet, except for this.
     let as_json = arguments.iter().any(|argument| argument == "--json");

@@ -1,4 +1,4 @@
-//! The threads that pgthaw needs before it can do anything: asked for by `main`.
+//! What pgthaw needs before it can do anything, asked for by `main`: its own code in memory, and threads.
 
 use std::io;
 use std::time::Duration;
@@ -6,6 +6,7 @@ use std::time::Duration;
 use tokio::runtime::{Builder, Runtime};
 
 use crate::failure::{ErrorKind, Explain, NO_THREADS};
+use crate::linux::own_program::read_own_program;
 use crate::linux::threads::check_room;
 
 /// Beside a thread for each processor: one that may wait for a disk, and one of the results store.
@@ -30,11 +31,12 @@ impl Explain for NoThreads {
     }
 }
 
-/// Starts what runs the commands.
+/// Starts what runs the commands, and has this program's file read first where that is cold.
 ///
 /// # Errors
 /// When there are too few threads to be had: tokio ends the program in the midst of it.
 pub fn start_runtime() -> Result<Runtime, NoThreads> {
+    read_own_program();
     let workers = std::thread::available_parallelism().map_or(1, usize::from);
     check_room(workers + FURTHER_THREADS).map_err(NoThreads)?;
     let mut builder = Builder::new_multi_thread();

@@ -4,10 +4,13 @@
 use std::fs::File;
 use std::io::IoSliceMut;
 use std::os::unix::fs::FileExt as _;
+use std::path::Path;
 use std::sync::Arc;
 use std::thread;
 
 use rustix::io::{ReadWriteFlags, preadv2};
+
+use crate::files::open_regular;
 
 /// Always the program that runs, whatever stands under its name by now.
 const OWN_PROGRAM: &str = "/proc/self/exe";
@@ -26,7 +29,7 @@ const MISSING_MIN: usize = 8;
 
 /// Has this program read in large pieces, if much of it is not in memory. Returns at once; what cannot be read comes by page faults.
 pub fn read_own_program() {
-    let Ok(program) = File::open(OWN_PROGRAM) else { return };
+    let Ok(program) = open_regular(Path::new(OWN_PROGRAM)) else { return };
     let Ok(size) = program.metadata().map(|metadata| metadata.len()) else { return };
     let is_missing = |at: &u64| is_missing(&program, *at);
     if (0..PLACES).map(|number| size / PLACES * number).filter(is_missing).count() < MISSING_MIN {
