@@ -20,9 +20,9 @@ pub const LOOK_INTERVAL: Duration = Duration::from_millis(25);
 /// Looks that together make an opinion: half a second.
 const LOOKS: usize = 20;
 
-/// After how long the rate is lowered to see whether the traffic waits because of it; twice as long after the second
-/// failure, and so on up to the longest.
-const EXPERIMENT_INTERVAL: Duration = Duration::from_secs(1);
+/// After how long the rate is lowered to see whether the traffic waits because of it. What is hottest comes within the first seconds,
+/// so that it may flow soon; after the second failure twice as long is waited, and so on up to the longest.
+const EXPERIMENT_INTERVAL: Duration = Duration::from_millis(500);
 const EXPERIMENT_INTERVAL_MAX: Duration = Duration::from_secs(4);
 
 /// How long what waits already takes to get through, after which it is looked at ...
@@ -363,7 +363,8 @@ mod tests {
 
     #[test]
     fn an_opinion_takes_half_a_second_to_change() {
-        let mut looks = Looks::default();
+        let nothing_is_tried_before = Duration::from_secs(60);
+        let mut looks = Looks { experiment_at: nothing_is_tried_before, ..Looks::default() };
         assert_eq!(watch(&mut looks, 0, 600, |_| busy(8, 0)).last(), Some(&Load::Waiting));
         assert_eq!(watch(&mut looks, 600, 650, |_| busy(1, 7)).last(), Some(&Load::Waiting));
         assert_eq!(watch(&mut looks, 650, 950, |_| busy(1, 7)).last(), Some(&Load::Flowing));

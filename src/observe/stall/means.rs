@@ -19,6 +19,8 @@ pub struct Means {
     /// The busiest device: what lies on it, and the share of the time in which it was busy.
     pub busiest: Option<(&'static str, f64)>,
     pub memory_wait: f64,
+    /// Share of the time in which somebody waited for a processor. Where the kernel does not tell, somebody may all the time.
+    pub processor_wait: f64,
 }
 
 impl Means {
@@ -49,6 +51,7 @@ impl Means {
             steal: mean(&|step| step.machine.steal),
             busiest,
             memory_wait: mean(&|step| step.machine.memory_wait.unwrap_or(0.0)),
+            processor_wait: mean(&|step| step.machine.processor_wait.unwrap_or(1.0)),
         }
     }
 

@@ -22,6 +22,9 @@ const FILLS: f64 = 0.4;
 const TAKEN: f64 = 0.25;
 const ALL_TAKEN: f64 = 0.9;
 
+/// Somebody waited for a processor for this share of the time, at least, if one was missing.
+const PROCESSOR_WAIT: f64 = 0.8;
+
 /// As many backends in the mean are one most of the time.
 const SOMEBODY: f64 = 0.5;
 
@@ -67,6 +70,7 @@ pub fn name_stall(during: &[Step], before: &[Step]) -> (StallKind, String) {
         .or_else(|| seen.buffer_pin())
         .or_else(|| seen.device())
         .or_else(|| seen.checkpoint())
+        .or_else(|| seen.limited_device())
         .unwrap_or_else(|| seen.unexplained());
     (kind, format!("{} {cause}", seen.head()))
 }
@@ -134,8 +138,10 @@ impl<'a> Seen<'a> {
         let all = self.now.processors;
         let (others, stolen) = (self.now.others() - self.then.others(), self.now.steal - self.then.steal);
         let are_taken = self.now.busy + self.now.steal >= ALL_TAKEN * all && others.max(stolen) >= TAKEN * all;
-        // Where most are blocked and few are ready for a processor, none is missing.
-        let is_missed = self.now.ready >= self.many() || self.grew(&BLOCKED) < self.many();
+        // Where most are blocked and few are ready for a processor, none is missing. Where the clients alone may miss one, others may just
+        // have what a server with nothing to do leaves: then nobody waits for a processor.
+        let are_clients_short = self.grew(&BLOCKED) < self.many() && self.now.processor_wait >= PROCESSOR_WAIT;
+        let is_missed = self.now.ready >= self.many() || are_clients_short;
         if all <= 0.0 || !are_taken || !is_missed {
             return None;
         }
@@ -369,6 +375,21 @@ impl<'a> Seen<'a> {
         let told = || {
             let share = 100.0 * busy;
             (StallKind::Device, format!("the device of {name} was busy {share:.0} % of the time{}.", self.victims()))
+        };
+        (self.grew(&["IO"]) >= self.many()).then(told)
+    }
+
+    /// A device that is not busy is not what they wait for: they wait for leave to use it.
+    fn limited_device(&self) -> Option<(StallKind, String)> {
+        let (name, busy) = self.now.busiest.filter(|(_, busy)| *busy < SATURATED)?;
+        let told = || {
+            let share = 100.0 * busy;
+            let told = format!(
+                "reads and writes waited though the device of {name} was busy {share:.0} % of the time: something before it, such as a \
+                 cgroup's limit, holds them back{}.",
+                self.victims()
+            );
+            (StallKind::Device, told)
         };
         (self.grew(&["IO"]) >= self.many()).then(told)
     }

@@ -69,8 +69,9 @@ pub struct Machine {
     pub steal: f64,
     /// By what lies on each: the share of the time in which it had something to do.
     pub devices: BTreeMap<&'static str, f64>,
-    /// Share of the time in which somebody waited for memory.
+    /// Share of the time in which somebody waited for memory, and for a processor.
     pub memory_wait: Option<f64>,
+    pub processor_wait: Option<f64>,
 }
 
 /// Takes steps from readings.

@@ -231,6 +231,7 @@ fn clients_that_are_silent_are_told_from_those_that_are_slow() {
 fn others_on_the_processors_and_a_hypervisor_are_told_apart() {
     let mut hog = stopped(&[("Client", "ClientRead", 13.0)]);
     (hog.commands, hog.backends.ready, hog.machine.busy, hog.server_processors) = (200, 3.0, 2.0, 0.2);
+    hog.machine.processor_wait = Some(1.0);
     let (kind, sentence) = name(&window(vec![hog.clone(); 8]));
     assert_eq!(kind, StallKind::Processors);
     assert!(sentence.ends_with(
@@ -238,6 +239,20 @@ fn others_on_the_processors_and_a_hypervisor_are_told_apart() {
     ));
     (hog.machine.busy, hog.machine.steal) = (0.5, 1.4);
     assert!(name(&window(vec![hog; 8])).1.contains("other virtual machines had 1.4 of 2 processors, 0.0 before"));
+}
+
+#[test]
+fn others_that_have_what_silent_clients_leave_are_not_the_cause() {
+    // A compiler with a thread for each processor, beside a server whose clients are stopped.
+    let mut silent = stopped(&[("Client", "ClientRead", 16.0)]);
+    (silent.machine.busy, silent.machine.processor_wait) = (2.0, Some(0.3));
+    assert_eq!(name(&window(vec![silent.clone(); 8])).0, StallKind::ClientPause);
+    // With so many threads that the clients get no processor, though the server needs none.
+    silent.machine.processor_wait = Some(0.95);
+    assert_eq!(name(&window(vec![silent.clone(); 8])).0, StallKind::Processors);
+    // A kernel that does not tell.
+    silent.machine.processor_wait = None;
+    assert_eq!(name(&window(vec![silent; 8])).0, StallKind::Processors);
 }
 
 #[test]
@@ -279,6 +294,14 @@ fn memory_a_device_and_a_checkpoint_have_their_names_and_the_rest_has_none() {
     let (kind, sentence) = name(&window(vec![reads; 8]));
     assert_eq!(kind, StallKind::Device);
     assert!(sentence.contains("the device of the data directory was busy 100 % of the time; 15 of 16"), "{sentence}");
+    // What a cgroup holds back does not get to the device.
+    let limited = stopped(&[("IO", "DataFileRead", 15.0)]);
+    let (kind, sentence) = name(&window(vec![limited; 8]));
+    assert_eq!(kind, StallKind::Device);
+    assert!(
+        sentence.contains("though the device of the data directory was busy 30 % of the time: something before it"),
+        "{sentence}"
+    );
     let (kind, sentence) = name(&window(vec![stopped(&[("sleep", "no event", 12.0)]); 8]));
     assert_eq!(kind, StallKind::Unexplained);
     assert!(

@@ -45,6 +45,7 @@ struct Counters {
     processors: ProcessorTimes,
     busy_ms: BTreeMap<&'static str, u64>,
     memory_wait_us: Option<u64>,
+    processor_wait_us: Option<u64>,
 }
 
 impl StallWatch {
@@ -135,10 +136,12 @@ impl StallWatch {
 impl Counters {
     /// What cannot be read is as if nothing had happened.
     fn read(devices: &Devices) -> Counters {
+        let waited_us = |resource| read_pressure(resource).ok().flatten().map(|pressure| pressure.some_us_total);
         Counters {
             processors: read_processor_times().unwrap_or_default(),
             busy_ms: devices.read_parts().into_iter().map(|(name, device)| (name, device.busy_ms)).collect(),
-            memory_wait_us: read_pressure(Resource::Memory).ok().flatten().map(|pressure| pressure.some_us_total),
+            memory_wait_us: waited_us(Resource::Memory),
+            processor_wait_us: waited_us(Resource::Cpu),
         }
     }
 
@@ -148,13 +151,16 @@ impl Counters {
             let grown = now.saturating_sub(*earlier.busy_ms.get(name)?);
             Some((*name, (grown as f64 / 1e3 / seconds).min(1.0)))
         };
-        let waited = self.memory_wait_us.zip(earlier.memory_wait_us);
+        let waited = |now: Option<u64>, before: Option<u64>| {
+            now.zip(before).map(|(now, before)| (now.saturating_sub(before) as f64 / 1e6 / seconds).min(1.0))
+        };
         Machine {
             processors: f64::from(self.processors.count),
             busy: self.processors.busy.saturating_sub(earlier.processors.busy).as_secs_f64() / seconds,
             steal: self.processors.steal.saturating_sub(earlier.processors.steal).as_secs_f64() / seconds,
             devices: self.busy_ms.iter().filter_map(busy).collect(),
-            memory_wait: waited.map(|(now, before)| (now.saturating_sub(before) as f64 / 1e6 / seconds).min(1.0)),
+            memory_wait: waited(self.memory_wait_us, earlier.memory_wait_us),
+            processor_wait: waited(self.processor_wait_us, earlier.processor_wait_us),
         }
     }
 }

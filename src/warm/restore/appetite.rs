@@ -7,7 +7,7 @@ use crate::units::Bytes;
 use crate::warm::traffic::Traffic;
 
 /// Over so long it is told what a miss costs the server of its processors.
-const SPAN: Duration = Duration::from_millis(500);
+const SPAN: Duration = Duration::from_millis(200);
 
 /// A server that would ask for so many times what the device serves, if it never waited, waits whatever a restore does. It is reckoned
 /// to have all processors, and has some of them only.
