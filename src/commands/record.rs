@@ -132,7 +132,7 @@ pub async fn run(arguments: RecordArguments, output: OutputArguments) -> anyhow:
         }
         // The job's own failure comes first: whoever started it asks for that.
         (Err(error), Some(end)) if !end.status.success() => {
-            terminal::print_remark(&format!("the film was not kept: {error}"));
+            terminal::print_complaint(&format!("the film was not kept: {error}"));
             Ok(end.pass_on())
         }
         (Err(error), _) => Err(error.into()),

@@ -275,6 +275,36 @@ fn a_cold_snapshot_points_to_the_warm_one() {
 }
 
 #[test]
+fn quiet_leaves_standard_error_to_failures() {
+    let mut server = servers::start_any(&[]);
+    server.psql("CREATE TABLE t AS SELECT i, repeat('x', 500) FROM generate_series(1, 100000) AS i; CHECKPOINT");
+    take(&server, &[]);
+    server.restart();
+    server.pgthaw(&["evict", "--all", "--tier", "os"]).ok();
+    let told = server.pgthaw(&["snapshot", "take"]).ok().stderr;
+    assert!(told.contains("does not take this one, but") && told.contains("shared_buffers"), "{told}");
+    let commands: [&[&str]; 9] = [
+        &["snapshot", "take"],
+        &["snapshot", "show", "newest"],
+        &["snapshot", "diff", "best"],
+        &["restore"],
+        &["evict", "-r", "t", "--yes"],
+        &["hydrate"],
+        &["record", "--seconds", "1"],
+        &["record", "--name", "job", "--", "true"],
+        &["run", "--", "true"],
+    ];
+    for arguments in commands {
+        let quiet = server.pgthaw(&[&["-q"], arguments].concat()).ok();
+        assert_eq!(quiet.stderr, "", "{arguments:?}");
+    }
+    let receipt = server.pgthaw(&["run", "-q", "--json", "--", "true"]).ok().stderr;
+    assert!(receipt.contains("prepared_seconds"), "it was asked for: {receipt}");
+    let error = server.pgthaw(&["-q", "snapshot", "show", "nosuch"]).ends_with(2).stderr;
+    assert!(error.contains("hint: "), "{error}");
+}
+
+#[test]
 fn what_is_no_snapshot_is_refused() {
     let home = Home::new();
     let path = home.path().join("x.parquet");

@@ -92,7 +92,7 @@ pub async fn run(arguments: DoctorArguments, output: OutputArguments) -> anyhow:
     if missing.is_empty() {
         return Ok(ExitStatus::Done);
     }
-    terminal::print_remark(&format!("asked for and not possible: {}", missing.join(", ")));
+    terminal::print_complaint(&format!("asked for and not possible: {}", missing.join(", ")));
     Ok(ExitStatus::Because(ErrorKind::Privilege))
 }
 

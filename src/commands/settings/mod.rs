@@ -52,7 +52,7 @@ fn refuse(error: &clap::Error) -> ! {
     }
     let text = error.render();
     let text = if console::colors_enabled_stderr() { text.ansi().to_string() } else { text.to_string() };
-    terminal::print_remark(text.trim_end());
+    terminal::print_complaint(text.trim_end());
     terminal::exit(error.exit_code())
 }
 
