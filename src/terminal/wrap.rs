@@ -192,7 +192,7 @@ mod tests {
     fn a_command_keeps_its_own_brackets() {
         let command = "setcap cap_bpf,cap_perfmon,cap_sys_ptrace+ep $(command -v pgthaw)";
         let line = format!("not seen  waits that do not sleep (run pgthaw as root, or: {command})");
-        let wrapped = format!("not seen  waits that do not sleep (run pgthaw as root,\n          or:\n    {command}");
+        let wrapped = format!("not seen  waits that do not sleep (run pgthaw as root, or:\n    {command}");
         assert_eq!(wrap_text(&line, Some(72)), wrapped);
         let path = "'/home/a user/with a long name/.local/state/pgthaw/snapshots/1.parquet'";
         assert_eq!(wrap_text(&format!("kept {path} (10 kB)"), Some(74)), format!("kept\n  {path}\n  (10 kB)"));

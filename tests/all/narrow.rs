@@ -146,6 +146,7 @@ fn what_is_to_be_copied_stays_whole() {
     };
     let told = as_stranger(&["doctor"]);
     assert!(told.lines().any(|line| line.trim() == setcap), "{told}");
+    server.psql("CREATE EXTENSION pg_buffercache");
     let taken = as_stranger(&["snapshot", "take", "-U", "postgres"]);
     let path = |line: &&str| line.trim().starts_with(&format!("'{}/pgthaw/snapshots/", state.display()));
     let line = taken.lines().find(path).unwrap_or_else(|| panic!("{taken}"));

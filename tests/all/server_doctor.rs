@@ -179,7 +179,9 @@ fn another_clusters_directory_is_refused() {
     let server = servers::start_any(&[]);
     let other = servers::start_new(servers::servers()[0].0, &[]);
     let directory = other.data_directory();
-    let output = server.pgthaw(&["doctor", "--json", "-D", directory.to_str().unwrap()]).ends_with(3);
+    let socket = server.cluster.socket_directory();
+    let both = ["-h", socket.to_str().unwrap(), "-D", directory.to_str().unwrap()];
+    let output = server.pgthaw(&[&["doctor", "--json"], &both[..]].concat()).ends_with(3);
     assert_answer(&output.json(), "data-dir", false, "belongs to another cluster");
     assert_answer(&output.json(), "os", false, "--data-dir");
 }
