@@ -24,6 +24,8 @@ pub enum Error {
     OtherCluster { path: PathBuf, snapshot: u64, cluster: u64 },
     #[error("there is no snapshot in {}", .0.display())]
     NoSnapshot(PathBuf),
+    #[error("there is no snapshot in {}", directory.display())]
+    KeptElsewhere { directory: PathBuf, elsewhere: PathBuf },
     #[error("no snapshot in {} holds anything of {}", directory.display(), tiers.words())]
     NothingHeld { directory: PathBuf, tiers: Tiers },
     #[error("no snapshot is called \"{name}\" in {}", directory.display())]
@@ -74,6 +76,7 @@ impl Explain for Error {
             | Error::NewerFormat { .. }
             | Error::OtherCluster { .. }
             | Error::NoSnapshot(_)
+            | Error::KeptElsewhere { .. }
             | Error::NothingHeld { .. }
             | Error::UnknownSnapshot { .. }
             | Error::AmbiguousSnapshot { .. }
@@ -94,6 +97,13 @@ impl Explain for Error {
             Error::File { action: "open", source, .. } if source.kind() == io::ErrorKind::NotFound => {
                 "pgthaw snapshot list shows the snapshots that there are"
             }
+            Error::File { action: "open", path, .. } if path.is_dir() => {
+                let directory = postgres::quote_argument(&path.display().to_string());
+                return Some(format!(
+                    "a snapshot is a file; pgthaw snapshot list --dir {directory} shows those that pgthaw keeps there, and \
+                     pgthaw restore --dir {directory} takes the best of them"
+                ));
+            }
             Error::File { source, .. } => return file_hint(source).map(str::to_owned),
             Error::NotASnapshot { .. } => "pgthaw snapshot list shows the snapshots that there are",
             Error::Damaged { path, .. } => {
@@ -105,6 +115,11 @@ impl Explain for Error {
             }
             Error::NewerFormat { .. } => "install the pgthaw that wrote it, or a newer one, or take a new snapshot",
             Error::OtherCluster { .. } => "connect to the cluster that it was taken of, or take a snapshot of this one",
+            Error::KeptElsewhere { elsewhere, .. } => return Some(kept_elsewhere(elsewhere)),
+            // Root's home shows nobody else what is in it.
+            Error::NoSnapshot(_) if !postgres::SystemUser::is_root() => {
+                "take one with pgthaw snapshot take; if root took one, it is in root's home: sudo pgthaw …"
+            }
             Error::NoSnapshot(_) => {
                 "take one with pgthaw snapshot take; one that another user took is in that user's home: name it with --dir"
             }
@@ -135,6 +150,12 @@ impl Explain for Error {
             _ => None,
         }
     }
+}
+
+/// Says who else's snapshots of the same server there are, and the command that finds them.
+pub fn kept_elsewhere(directory: &Path) -> String {
+    let directory = postgres::quote_argument(&directory.display().to_string());
+    format!("the server's owner keeps his snapshots in {directory}: pgthaw … --dir {directory}")
 }
 
 fn file_hint(source: &io::Error) -> Option<&'static str> {

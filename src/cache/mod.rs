@@ -25,7 +25,7 @@ pub use crate::failure::Tiers;
 pub use choice::{LastStart, Reason, Situation};
 pub use chosen::{BEST, Candidates, Chosen, Holding, Selected};
 pub use difference::{Change, Difference, ForkDifference, RelationDifference, TierDifference, compute_difference};
-pub use error::Error;
+pub use error::{Error, kept_elsewhere};
 pub use heat::{HeatInputs, USUAL_HEAT, read_heat};
 pub use identity::{Identity, Part, compute_identities};
 pub use map::{ForkMap, HeatSource, Map, MapSource, RelationMap, TierState, USAGE_COUNTS};

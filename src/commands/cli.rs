@@ -99,6 +99,9 @@ impl Cli {
     pub async fn run(self) -> anyhow::Result<ExitStatus> {
         let output = self.output;
         output.mode.unwrap_or(FileMode::PRIVATE).apply();
+        if output.quiet {
+            terminal::keep_quiet();
+        }
         if let Some(named) = self.named() {
             named.complete_printed_commands();
         }

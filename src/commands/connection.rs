@@ -195,19 +195,43 @@ impl ConnectionArguments {
         let options = others.chain(databases.iter().map(|database| ("-d", database)));
         let options =
             options.filter_map(|(option, value)| Some(format!(" {option} {}", quote_argument(value.as_ref()?))));
+        let typed = typed_words();
         PastedCommands {
             options: format!("{address}{}", options.collect::<String>()),
             psql: psql.to_string(),
-            typed: typed_command(),
+            typed: render_typed(&typed),
+            typed_without_user: render_typed(&without_user(&typed)),
         }
     }
 }
 
-/// The command as it was typed, without passwords, and without what says whether to ask for one.
-fn typed_command() -> String {
+/// The words that were typed, without what says whether to ask for a password.
+fn typed_words() -> Vec<String> {
     let words = std::env::args_os().skip(1).map(|word| word.to_string_lossy().trim_end().to_owned());
-    let words = words.filter(|word| !matches!(&**word, "-w" | "--no-password" | "-W" | "--password"));
-    let shown = words.map(|word| quote_argument(&hide_password(&word).unwrap_or(word)));
+    words.filter(|word| !matches!(&**word, "-w" | "--no-password" | "-W" | "--password")).collect()
+}
+
+/// The words without `-U` and its value.
+fn without_user(words: &[String]) -> Vec<String> {
+    let mut left = Vec::new();
+    let mut words = words.iter();
+    while let Some(word) = words.next() {
+        match &**word {
+            "-U" | "--username" => drop(words.next()),
+            "--" => {
+                left.push(word.clone());
+                left.extend(words.by_ref().cloned());
+            }
+            joined if joined.starts_with("-U") || joined.starts_with("--username=") => {}
+            _ => left.push(word.clone()),
+        }
+    }
+    left
+}
+
+/// The command line that these words are, without passwords.
+fn render_typed(words: &[String]) -> String {
+    let shown = words.iter().map(|word| quote_argument(&hide_password(word).unwrap_or_else(|| word.clone())));
     ["pgthaw".to_owned()].into_iter().chain(shown).collect::<Vec<_>>().join(" ")
 }
 
@@ -231,6 +255,17 @@ mod tests {
         assert!(typed(&["host=a", "host=b"]).connect_options().is_err());
         let told = typed(&["postgress://u:geheim@h/d"]).databases().unwrap_err().to_string();
         assert!(!told.contains("geheim"), "{told}");
+    }
+
+    #[test]
+    fn a_command_is_told_without_its_user() {
+        let words = |text: &str| text.split(' ').map(str::to_owned).collect::<Vec<_>>();
+        for typed in
+            ["map -U ann --top 3", "map -Uann --top 3", "map --username ann --top 3", "map --username=ann --top 3"]
+        {
+            assert_eq!(without_user(&words(typed)), words("map --top 3"));
+        }
+        assert_eq!(without_user(&words("run -U ann -- psql -U bob")), words("run -- psql -U bob"));
     }
 
     #[test]

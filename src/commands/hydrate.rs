@@ -7,6 +7,7 @@ use clap::Args;
 use super::restore::{DeviceArguments, SharingArguments, rate};
 use super::{ConnectionArguments, ExitStatus, OutputArguments, SnapshotsArguments, Target, last_start_of};
 use crate::cache::{self, BEST, Chosen, NEWEST, Situation, Snapshot, Tiers};
+use crate::failure::Explain as _;
 use crate::linux::block_device::read_block_device;
 use crate::postgres::DataDirectory;
 use crate::terminal::{self, WarmProgress};
@@ -100,7 +101,8 @@ impl HydrateArguments {
         match self.read_snapshot(directory) {
             Ok((snapshot, remarks)) => Ok((Some(snapshot), remarks)),
             Err(error) if matches!(&*self.snapshot, BEST | NEWEST) => {
-                Ok((None, vec![format!("the order is that of the files, as nothing says what is hot: {error}")]))
+                let hint = error.hint().map(|hint| format!(" ({hint})")).unwrap_or_default();
+                Ok((None, vec![format!("the order is that of the files, as nothing says what is hot: {error}{hint}")]))
             }
             Err(error) => Err(error),
         }
@@ -109,7 +111,9 @@ impl HydrateArguments {
     fn read_snapshot(&self, directory: &DataDirectory) -> Result<(Snapshot, Vec<String>), cache::Error> {
         let cluster = directory.system_identifier;
         let situation = Situation::now(last_start_of(directory), Tiers::BOTH);
-        let Chosen { snapshot, path, remarks, .. } = self.snapshots.open().read(&self.snapshot, cluster, situation)?;
+        let chosen = self.snapshots.open().read(&self.snapshot, cluster, situation);
+        let chosen = chosen.map_err(|error| self.snapshots.with_owners(error, &self.connection))?;
+        let Chosen { snapshot, path, remarks, .. } = chosen;
         match snapshot.map.source.system_identifier {
             other if other != cluster => Err(cache::Error::OtherCluster { path, snapshot: other, cluster }),
             _ => Ok((snapshot, remarks)),

@@ -10,7 +10,7 @@ pub struct OutputArguments {
     #[arg(long, global = true, help_heading = "Output")]
     pub json: bool,
 
-    /// Draw no progress
+    /// Draw no progress, and write failures alone to standard error
     #[arg(short, long, global = true, help_heading = "Output")]
     pub quiet: bool,
 

@@ -12,7 +12,7 @@ use super::recorder::{RecordingAsked, SourceArguments, ask_sessions, begin, new_
 use super::{ConnectionArguments, ExitStatus, OutputArguments, SnapshotsArguments, Target, read_current_map};
 use crate::cache::{Error, check_label};
 use crate::terminal;
-use crate::trace::{FilmStore, FilmWriter, Named, Recorded, Wanted};
+use crate::trace::{self, FilmStore, FilmWriter, Named, Recorded, Wanted};
 
 /// Record which blocks a job touches, in order, as a film
 ///
@@ -40,7 +40,6 @@ pub struct RecordArguments {
 
     /// Record for so many seconds, instead of a command
     #[arg(long, value_name = "N", conflicts_with = "job", help_heading = "Record",
-          required_unless_present_any = ["job", "backend", "application_name", "database"],
           value_parser = clap::value_parser!(u32).range(1..=86_400))]
     seconds: Option<u32>,
 
@@ -65,6 +64,11 @@ pub struct RecordArguments {
 }
 
 impl RecordArguments {
+    fn names_something(&self) -> bool {
+        let is_named = self.application_name.is_some() || self.database.is_some();
+        is_named || self.seconds.is_some() || self.backend.is_some() || !self.job.is_empty()
+    }
+
     /// Whose reads are wanted; `command` will be the command's pid.
     async fn wanted(&self, target: &Target, command: &Arc<AtomicU32>) -> anyhow::Result<Wanted> {
         let (application_name, database) = (self.application_name.clone(), self.database.clone());
@@ -83,6 +87,9 @@ impl RecordArguments {
 /// Runs the command.
 pub async fn run(arguments: RecordArguments, output: OutputArguments) -> anyhow::Result<ExitStatus> {
     arguments.name.as_deref().map_or(Ok(()), check_label)?;
+    if !arguments.names_something() {
+        return Err(trace::Error::NothingNamed.into());
+    }
     if let Some(path) = arguments.output.as_ref().filter(|path| path.exists()) {
         return Err(Error::Exists(path.clone()).into());
     }
@@ -112,7 +119,7 @@ pub async fn run(arguments: RecordArguments, output: OutputArguments) -> anyhow:
             Err(error) => return Ok(refuse(&arguments.job, &error, output.json)),
         },
     };
-    let kept = tokio::task::spawn_blocking(move || -> Result<_, crate::trace::Error> {
+    let kept = tokio::task::spawn_blocking(move || -> Result<_, trace::Error> {
         let Recorded { draft, header } = recording.end()?;
         store.place(Recorded { draft, header }, arguments.output.as_deref())
     });
@@ -132,7 +139,7 @@ pub async fn run(arguments: RecordArguments, output: OutputArguments) -> anyhow:
         }
         // The job's own failure comes first: whoever started it asks for that.
         (Err(error), Some(end)) if !end.status.success() => {
-            terminal::print_remark(&format!("the film was not kept: {error}"));
+            terminal::print_complaint(&format!("the film was not kept: {error}"));
             Ok(end.pass_on())
         }
         (Err(error), _) => Err(error.into()),

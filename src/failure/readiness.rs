@@ -45,6 +45,11 @@ impl Readiness {
     pub fn is_complete(&self) -> bool {
         self.snapshot == Tiers::BOTH && self.restore == Tiers::BOTH
     }
+
+    /// Is any of it possible?
+    pub fn is_anything_possible(&self) -> bool {
+        self.snapshot != Tiers::default() || self.restore != Tiers::default() || self.restores_some_buffers
+    }
 }
 
 /// Draws the conclusion from the checks.

@@ -32,6 +32,10 @@ fn is_foreign(home: &Path) -> bool {
 
 /// The home that the password database has for the user of this process.
 fn own_home() -> Option<PathBuf> {
-    let user = User::from_uid(nix::unistd::Uid::from_raw(geteuid().as_raw())).ok().flatten()?;
-    Some(user.dir).filter(|home| home.is_dir() && !is_foreign(home))
+    home_of(geteuid().as_raw()).filter(|home| home.is_dir() && !is_foreign(home))
+}
+
+/// The home that the password database has for a user.
+pub fn home_of(uid: u32) -> Option<PathBuf> {
+    User::from_uid(nix::unistd::Uid::from_raw(uid)).ok().flatten().map(|user| user.dir)
 }

@@ -14,6 +14,8 @@ pub enum Error {
     Connect { address: String, source: sqlx::Error },
     #[error("cannot connect to {address}: no answer within {seconds} s")]
     ConnectTimeout { address: String, seconds: u64 },
+    #[error("no server runs in {}", path.display())]
+    NotRunning { path: PathBuf },
     #[error("cannot connect to any of {} servers: {}", failures.len(), told(failures))]
     NoHost { failures: Vec<Error> },
     #[error("cannot connect to {address} as \"{user}\": the server asks for a password, and none was given")]
@@ -156,6 +158,7 @@ impl Error {
     fn way_hint(&self) -> Option<String> {
         match self {
             Error::NoHost { failures } => failures.iter().find_map(Explain::hint),
+            Error::NotRunning { .. } => Some("start it, or say with -h and -p where it is".into()),
             Error::PasswordMissing { .. } => Some(
                 "pgthaw … -W asks for it on a terminal; otherwise it comes from PGPASSWORD or ~/.pgpass (mode 0600)"
                     .into(),
@@ -255,6 +258,7 @@ impl Explain for Error {
             Error::Connect { source, .. } | Error::Query { source, .. } if is_privilege(source) => ErrorKind::Privilege,
             Error::Connect { .. }
             | Error::ConnectTimeout { .. }
+            | Error::NotRunning { .. }
             | Error::NoHost { .. }
             | Error::OtherKindOfServer { .. }
             | Error::Query { .. }
@@ -273,6 +277,7 @@ impl Explain for Error {
                 "is the host right, and does a firewall let you through? PGCONNECT_TIMEOUT sets the seconds".into(),
             ),
             Error::NoHost { .. }
+            | Error::NotRunning { .. }
             | Error::PasswordMissing { .. }
             | Error::PasswordFileOpen { .. }
             | Error::Peer { .. }
@@ -434,11 +439,11 @@ fn connect_hint(address: &str, error: &sqlx::Error) -> String {
             "the password is wrong: PGPASSWORD, ~/.pgpass or the connection string has it, and pgthaw … -W asks for it".into()
         }
         Some(INVALID_AUTHORIZATION) if address.starts_with('/') && SystemUser::is_root() => {
-            "leave the user out (-U, --as, PGUSER, connection string): root then connects as the server's owner".into()
+            "root connects as the server's owner where no user is given (-U, --as, PGUSER, connection string): pgthaw …(no -U)".into()
         }
         Some(INVALID_AUTHORIZATION) if address.starts_with('/') => {
             "a socket lets each user in as the role of his own name, unless pg_ident.conf has a line for it: \
-             sudo -u postgres pgthaw … without -U, or -h localhost with that role's password"
+             sudo -u postgres pgthaw …(no -U), or -h localhost with that role's password"
                 .into()
         }
         Some(INVALID_AUTHORIZATION) => "pg_hba.conf does not let this role in from here: give another -U or -h".into(),

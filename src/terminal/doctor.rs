@@ -44,22 +44,36 @@ pub const VERDICT: &str = "verdict";
 
 /// The sentence, and each command that is missing on a line of its own.
 fn render_readiness(readiness: &Readiness) -> String {
-    let is_command = |one: &&Missing| command_of(&one.remedy).is_some();
-    let count = readiness.missing.len();
-    let commands = readiness.missing.iter().filter(is_command).count();
-    let missing = match (count, commands) {
+    let missing = told_once(&readiness.missing);
+    let is_command = |one: &&&Missing| command_of(&one.remedy).is_some();
+    let count = missing.len();
+    let commands = missing.iter().filter(is_command).count();
+    let told = match (count, commands) {
         (0, _) => "; nothing is missing".to_owned(),
         (1, 1) => "; one command is missing:".to_owned(),
         (1, _) => "; one thing is missing:".to_owned(),
         (_, _) if commands == count => format!("; {count} commands are missing:"),
         _ => format!("; {count} things are missing:"),
     };
-    let lines = readiness.missing.iter().map(|one| match command_of(&one.remedy) {
+    let lines = missing.iter().map(|one| match command_of(&one.remedy) {
         Some((command, "")) => format!("\n    {command}"),
         Some((command, around)) => format!("\n    {command}\n      ({around})"),
         None => format!("\n    {}: {}", one.name, one.remedy),
     });
-    format!("{}{missing}{}", render_sentence(readiness), lines.collect::<String>())
+    format!("{}{told}{}", render_sentence(readiness), lines.collect::<String>())
+}
+
+/// What is missing, without what a command mends that is told already, whatever the words around it.
+fn told_once(missing: &[Missing]) -> Vec<&Missing> {
+    let mut told: Vec<&Missing> = Vec::new();
+    for one in missing {
+        let command = command_of(&one.remedy).map(|(command, _)| command);
+        let is_told = told.iter().any(|known| command_of(&known.remedy).map(|(command, _)| command) == command);
+        if command.is_none() || !is_told {
+            told.push(one);
+        }
+    }
+    told
 }
 
 /// The command that a remedy begins with, and the words behind it.
@@ -161,6 +175,9 @@ mod tests {
              pgthaw doctor --probe"
         );
         assert_eq!(render_readiness(&two), expected);
+        let otherwise = format!("{command}, or connect as a superuser");
+        let told = render_readiness(&ready(OS, OS, &[&otherwise, &privilege]));
+        assert!(told.contains("one command is missing") && told.matches(command).count() == 1, "{told}");
         let advice = ready(NONE, NONE, &["start the server"]);
         let expected =
             "you can neither snapshot nor restore anything; one thing is missing:\n    what: start the server";

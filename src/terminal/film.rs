@@ -5,6 +5,7 @@ use std::path::Path;
 use serde_json::{Value, json};
 
 use super::columns::{Column, render_columns};
+use super::pasteable::pasted_path;
 use super::printable::printable;
 use super::screen::Canvas;
 use crate::cache::Generation;
@@ -22,7 +23,7 @@ pub struct FilmLine {
 
 /// What was recorded, in a line or two.
 pub fn render_recorded(path: &Path, header: &FilmHeader) -> String {
-    let mut lines = vec![format!("kept film {}: {}", printable(&path.display().to_string()), render_content(header))];
+    let mut lines = vec![format!("kept a film: {}", render_content(header)), format!("  {}", pasted_path(path))];
     lines.extend(header.remarks.iter().map(|remark| format!("note: {}", printable(remark))));
     lines.join("\n")
 }
@@ -73,7 +74,8 @@ pub fn render_films(lines: &[FilmLine], canvas: Canvas) -> String {
 pub fn render_film(path: &Path, header: &FilmHeader, summary: &FilmSummary, canvas: Canvas) -> String {
     let job = if header.job.is_empty() { "whatever ran".to_owned() } else { printable(&header.job).into_owned() };
     let mut lines = vec![
-        format!("{}: {job}", printable(&path.display().to_string())),
+        format!("film of {job}"),
+        format!("  {}", pasted_path(path)),
         format!("recorded {} {}", header.recorded_at.strftime("%F %T UTC"), printable(&header.recorder)),
         render_content(header),
     ];

@@ -47,6 +47,7 @@ mod wrap;
 
 use std::io::{self, Write as _};
 use std::sync::OnceLock;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use error_report::render_error;
 use printable::{obeyed_by_no_terminal, printable_json};
@@ -101,6 +102,14 @@ pub use wrap::wrap_text;
 /// What became of standard output: nothing, until a write fails.
 static OUTPUT_FAILURE: OnceLock<io::Error> = OnceLock::new();
 
+/// Was `--quiet` given?
+static IS_QUIET: AtomicBool = AtomicBool::new(false);
+
+/// From now on standard error is for what goes wrong alone: cron mails whatever is written there.
+pub fn keep_quiet() {
+    IS_QUIET.store(true, Ordering::Relaxed);
+}
+
 /// Prints lines on standard output, broken between words where a terminal is narrower than they are.
 pub fn print_line(text: &str) {
     print_verbatim(&wrap_text(&obeyed_by_no_terminal(&complete_commands(text)), stdout_width()));
@@ -139,12 +148,20 @@ pub fn print_json_part(json: &str) {
     print_verbatim(&printable_json(json));
 }
 
-/// Prints a remark on standard error, so that standard output stays what was asked for.
+/// Prints a remark on standard error, so that standard output stays what was asked for. With `--quiet` there is none.
 pub fn print_remark(text: &str) {
+    if !IS_QUIET.load(Ordering::Relaxed) {
+        print_complaint(text);
+    }
+}
+
+/// Prints on standard error what went wrong, of a command that goes on or that answers all the same.
+pub fn print_complaint(text: &str) {
     eprintln!("{}", wrap_text(&obeyed_by_no_terminal(&complete_commands(text)), stderr_width()));
 }
 
-/// Prints what pgthaw has to say on standard error, while standard output is a job's: as it is when it is for programs.
+/// Prints what pgthaw has to say on standard error, while standard output is a job's: as it is when it is for programs, a
+/// remark when it is for people.
 pub fn print_aside(text: &str, as_json: bool) {
     match as_json {
         true => eprintln!("{}", printable_json(text)),

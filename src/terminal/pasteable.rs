@@ -1,6 +1,9 @@
-//! Commands within a sentence, which a reader pastes: they are never broken.
+//! Commands and quoted paths within a sentence, which a reader pastes: they are never broken.
 
 use std::ops::Range;
+use std::path::Path;
+
+use crate::postgres::quote_argument;
 
 /// What pgthaw's own commands begin with, and whether a second word follows. A test holds it against the command line.
 const OWN: &[(&str, &[&str])] = &[
@@ -59,6 +62,11 @@ const BARE_SHORT: &[&str] = &["-A", "-X", "-l", "-q", "-t", "-v", "-w", "-y"];
 const WORD_OPTIONS: &[&str] =
     &["--by", "--dbname", "--disk", "--host", "--loaders", "--script", "--strategies", "--tier", "--username"];
 
+/// A path as a shell takes it, which is as it is for most.
+pub fn pasted_path(path: &Path) -> String {
+    quote_argument(&path.display().to_string())
+}
+
 /// Where commands stand in a line, in order.
 pub fn find_commands(line: &str) -> Vec<Range<usize>> {
     let mut found = Vec::new();
@@ -93,9 +101,12 @@ fn length_at(line: &str, at: usize) -> Option<usize> {
     {
         return Some(text.find(end)? + end.len());
     }
+    if text.starts_with("'/") {
+        return Some(text.split_inclusive('\'').take(2).map(str::len).sum());
+    }
     if OTHERS.iter().any(|begin| text.starts_with(begin)) {
-        let end = CLAUSE_ENDS.iter().filter_map(|end| text.find(end)).min().unwrap_or(text.len());
-        return Some(text[..end].trim_end_matches(is_punctuation).len());
+        let clause = &text[..clause_length(text)];
+        return Some(clause.trim_end_matches(|end| end != ')' && is_punctuation(end)).len());
     }
     let mut words = Words { text, at: 0 };
     match words.next()? {
@@ -108,6 +119,26 @@ fn length_at(line: &str, at: usize) -> Option<usize> {
     }
     words.take_options();
     Some(words.at)
+}
+
+/// Bytes up to where a clause ends: at none of its own words in quotes or brackets, such as `$(command -v pgthaw)`.
+fn clause_length(text: &str) -> usize {
+    let (mut quote, mut depth, mut before) = (None, 0, ' ');
+    for (at, character) in text.char_indices() {
+        match (quote, character) {
+            (Some(open), _) if open == character => quote = None,
+            (Some(_), _) => {}
+            // An apostrophe within a word quotes nothing.
+            (None, '\'' | '"') if !before.is_alphanumeric() => quote = Some(character),
+            (None, _) if depth == 0 && CLAUSE_ENDS.iter().any(|end| text[at..].starts_with(end)) => return at,
+            (None, '(') => depth += 1,
+            (None, ')') if depth == 0 => return at,
+            (None, ')') => depth -= 1,
+            _ => {}
+        }
+        before = character;
+    }
+    text.len()
 }
 
 /// The words of a shell, from the left.
@@ -203,7 +234,7 @@ mod tests {
 
     #[test]
     fn a_command_ends_where_the_sentence_goes_on() {
-        let lines: [(&str, &[&str]); 15] = [
+        let lines: [(&str, &[&str]); 18] = [
             ("→ pgthaw doctor --probe", &["pgthaw doctor --probe"]),
             ("pgthaw doctor says what is missing and how to get it", &["pgthaw doctor"]),
             (
@@ -226,6 +257,12 @@ mod tests {
                 &["mount -t tracefs tracefs /sys/kernel/tracing"],
             ),
             ("make it first (mkdir -p /a/b), or name another", &["mkdir -p /a/b"]),
+            (
+                "not seen (run pgthaw as root, or: setcap cap_bpf+ep $(command -v pgthaw)), and why",
+                &["setcap cap_bpf+ep $(command -v pgthaw)"],
+            ),
+            ("make it (mkdir -p '/a, b or c'), or name another", &["mkdir -p '/a, b or c'"]),
+            ("kept '/home/a b/x.parquet' (10 kB)", &["'/home/a b/x.parquet'"]),
             ("`pgthaw results list` lists the runs", &["`pgthaw results list`"]),
             ("apt-get install postgresql, or name the directory", &["apt-get install postgresql"]),
             ("run pgthaw as the owner of the data directory (usually postgres) or as root", &[]),

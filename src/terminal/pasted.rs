@@ -28,6 +28,9 @@ const CONNECTING: [&str; 15] = [
 /// What a text says where the command that runs is meant, as it was typed.
 const TYPED: &str = "pgthaw …";
 
+/// As [`TYPED`], without the user that was given.
+const TYPED_WITHOUT_USER: &str = "pgthaw …(no -U)";
+
 /// What makes a command lead to this run's server.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct PastedCommands {
@@ -37,6 +40,8 @@ pub struct PastedCommands {
     pub psql: String,
     /// The command that runs, as it was typed.
     pub typed: String,
+    /// The same without the user that was given.
+    pub typed_without_user: String,
 }
 
 /// ` --dir DIRECTORY`, where one was given.
@@ -93,7 +98,7 @@ impl PastedCommands {
                 (first.is_empty() || !before.ends_with(first)).then(|| format!("{} {option}", self.psql))
             })
         });
-        text.replace(TYPED, &self.typed)
+        text.replace(TYPED_WITHOUT_USER, &self.typed_without_user).replace(TYPED, &self.typed)
     }
 }
 
@@ -124,7 +129,8 @@ mod tests {
         let pasted = PastedCommands {
             options: " -p 5433 -d shop".into(),
             psql: "sudo -u postgres psql -p 5433".into(),
-            typed: "pgthaw map --top 3".into(),
+            typed: "pgthaw map -U ann --top 3".into(),
+            typed_without_user: "pgthaw map --top 3".into(),
         };
         let complete = |text: &str| pasted.complete(text, "");
         assert_eq!(
@@ -149,6 +155,7 @@ mod tests {
             (elsewhere.complete(&once, ""), once.as_str()),
             (once.clone(), "runuser -u postgres -- psql -d shop -l")
         );
-        assert_eq!(complete("sudo -u postgres pgthaw …"), "sudo -u postgres pgthaw map --top 3");
+        assert_eq!(complete("sudo pgthaw … -W"), "sudo pgthaw map -U ann --top 3 -W");
+        assert_eq!(complete("sudo -u postgres pgthaw …(no -U)"), "sudo -u postgres pgthaw map --top 3");
     }
 }

@@ -3,6 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use super::columns::{Column, render_columns};
+use super::pasteable::pasted_path;
 use super::printable::printable;
 use super::screen::Canvas;
 use super::selected::render_selected;
@@ -139,7 +140,7 @@ pub fn render_taken(taken: &Taken) -> String {
         amount(&header.os, header.os_blocks),
         amount(&header.buffers, header.buffer_blocks),
         counted(header.relations as usize, "relation"),
-        printable(&path.display().to_string())
+        pasted_path(path)
     )];
     lines.extend(dropped.iter().map(|old| format!("dropped {}, for --keep {keep}", old.name)));
     lines.join("\n")
@@ -153,7 +154,7 @@ pub fn render_other(shown: &Path, selected: &Selected) -> Option<String> {
 
 /// Tells that a snapshot was dropped, and which one a restore takes now, where that changed.
 pub fn render_dropped(dropped: &Generation, was_taken: bool, restore: Option<&Selected>) -> Vec<String> {
-    let mut lines = vec![format!("dropped {}", dropped.path.display())];
+    let mut lines = vec![format!("dropped {}", pasted_path(&dropped.path))];
     match restore {
         Some(selected) if was_taken => lines.extend(prefix("pgthaw restore now takes ", render_selected(selected))),
         None if was_taken => lines.push("no snapshot is left that pgthaw restore would take".to_owned()),
@@ -186,7 +187,7 @@ fn bytes_of(header: &SnapshotHeader, blocks: u64) -> Bytes {
 /// Which of these files are whole, and what is wrong with the others.
 pub fn render_verdicts(verdicts: &[(&PathBuf, Option<&Error>)], directory: &Path) -> String {
     let render = |(path, error): &(&PathBuf, Option<&Error>)| match error {
-        None => format!("whole    {}", printable(&path.display().to_string())),
+        None => format!("whole    {}", pasted_path(path)),
         Some(error) if error.is_damage() => format!("DAMAGED  {}", printable(&error.to_string())),
         Some(error) => format!("UNREAD   {}", printable(&error.to_string())),
     };

@@ -139,7 +139,8 @@ impl Wrapped {
 
     fn end_line(&mut self) {
         let ended = std::mem::replace(&mut self.line, " ".repeat(self.indent));
-        if !matches!(ended.trim(), "" | "→") {
+        // What is left of the sentence around a command says nothing alone.
+        if !matches!(ended.trim(), "" | "→" | ")") {
             self.lines.push(ended.trim_end().to_owned());
         }
         self.is_empty = true;
@@ -185,6 +186,16 @@ mod tests {
         let command = format!("psql -d shop -c '{}'", "x".repeat(60));
         let line = format!("{:29}→ {command} (as a superuser)", "");
         assert_eq!(wrap_text(&line, Some(80)), format!("    {command}\n{:31}(as a superuser)", ""));
+    }
+
+    #[test]
+    fn a_command_keeps_its_own_brackets() {
+        let command = "setcap cap_bpf,cap_perfmon,cap_sys_ptrace+ep $(command -v pgthaw)";
+        let line = format!("not seen  waits that do not sleep (run pgthaw as root, or: {command})");
+        let wrapped = format!("not seen  waits that do not sleep (run pgthaw as root, or:\n    {command}");
+        assert_eq!(wrap_text(&line, Some(72)), wrapped);
+        let path = "'/home/a user/with a long name/.local/state/pgthaw/snapshots/1.parquet'";
+        assert_eq!(wrap_text(&format!("kept {path} (10 kB)"), Some(74)), format!("kept\n  {path}\n  (10 kB)"));
     }
 
     proptest! {

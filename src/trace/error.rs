@@ -28,6 +28,8 @@ pub enum Error {
     UnknownFilm { name: String, directory: PathBuf },
     #[error("\"{name}\" could be any of {}", candidates.join(", "))]
     AmbiguousFilm { name: String, candidates: Vec<String> },
+    #[error("nothing was named that could be recorded")]
+    NothingNamed,
     #[error("what a job touches cannot be seen: {0}")]
     NothingSeen(String),
     #[error("cannot {action} {}: {source}", path.display())]
@@ -88,6 +90,7 @@ impl Explain for Error {
             | Error::NewerFormat { .. }
             | Error::OtherCluster { .. }
             | Error::NoFilm(_)
+            | Error::NothingNamed
             | Error::UnknownFilm { .. }
             | Error::AmbiguousFilm { .. } => ErrorKind::Usage,
             other => other.inner().map_or(ErrorKind::Failed, Explain::kind),
@@ -107,6 +110,10 @@ impl Explain for Error {
                 "connect to the cluster that it was recorded on, or record the job on this one"
             }
             Error::NoFilm(_) => "pgthaw record -- COMMAND makes one; pgthaw run --like NAME -- COMMAND too",
+            Error::NothingNamed => {
+                "give a command behind --, as in `pgthaw record -- psql -c 'SELECT 1'`, or say whose reads: --seconds N records all of the \
+                 server's, --backend PID, --application-name NAME or --database DB some of them"
+            }
             Error::AmbiguousFilm { .. } => "write more of the name",
             Error::NothingSeen(_) => {
                 "run pgthaw on the server's host, as the owner of the data directory or as root; pgthaw doctor says what is missing"

@@ -51,6 +51,14 @@ fn another_users_settings_are_refused() {
 }
 
 #[test]
+fn what_was_mistyped_is_no_value() {
+    let error = Home::new().pgthaw(&["map", "--bogus"]).ends_with(2).stderr;
+    assert!(error.contains("unexpected argument '--bogus'") && !error.contains("as a value"), "{error}");
+    let error = Home::new().pgthaw(&["map", "--schem"]).ends_with(2).stderr;
+    assert!(error.contains("a similar argument exists: '--schema'"), "{error}");
+}
+
+#[test]
 fn completions_know_every_command() {
     let script = Home::new().pgthaw(&["completions", "bash"]).ok().stdout;
     for command in

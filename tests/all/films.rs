@@ -361,7 +361,8 @@ fn whatever_runs_is_recorded_too() {
     assert!(shown.contains("public.u") && shown.contains("not proven"), "{shown}");
     let again = server.pgthaw(&["record", "-o", file, "--", "true"]).ends_with(2).stderr;
     assert!(again.contains("exists already"), "{again}");
-    server.pgthaw(&["record"]).ends_with(2);
+    let told = server.pgthaw(&["record"]).ends_with(2).stderr;
+    assert!(told.contains("pgthaw record -h ") && told.contains(" -- psql") && told.contains("--seconds N"), "{told}");
     server.pgthaw(&["record", "--name", "x", "--", "sh", "-c", "exit 3"]).ends_with(3);
 }
 

@@ -125,6 +125,38 @@ fn what_is_said_of_a_server_fits() {
     }
 }
 
+/// Only root can be a user without privileges.
+#[test]
+fn what_is_to_be_copied_stays_whole() {
+    needs_root!();
+    let server = servers::start_any(&[]);
+    let setcap = "setcap cap_bpf,cap_perfmon,cap_sys_ptrace+ep $(command -v pgthaw)";
+    let state = server.home().join("a state with a long name and with spaces in it");
+    std::fs::create_dir(&state).unwrap();
+    std::fs::set_permissions(&state, std::os::unix::fs::PermissionsExt::from_mode(0o777)).unwrap();
+    let as_stranger = |arguments: &[&str]| {
+        let mut command = server.command_for_others(&[]);
+        let program = command.get_program().to_owned();
+        let mut wrapped = Command::new("setpriv");
+        wrapped.args(["--reuid", "nobody", "--regid", "nogroup", "--clear-groups"]).arg(program).args(arguments);
+        command.env("XDG_STATE_HOME", &state).get_envs().for_each(|(name, value)| {
+            wrapped.env(name, value.unwrap_or_default());
+        });
+        on_terminal(wrapped.current_dir(server.home()), 80).stdout
+    };
+    let told = as_stranger(&["doctor"]);
+    assert!(told.lines().any(|line| line.trim() == setcap), "{told}");
+    server.psql("CREATE EXTENSION pg_buffercache");
+    let taken = as_stranger(&["snapshot", "take", "-U", "postgres"]);
+    let path = |line: &&str| line.trim().starts_with(&format!("'{}/pgthaw/snapshots/", state.display()));
+    let line = taken.lines().find(path).unwrap_or_else(|| panic!("{taken}"));
+    assert!(line.ends_with(".parquet'"), "{taken}");
+    let mut record = server.command(&["record", "--name", "a", "--", "true"]);
+    let recorded = on_terminal(record.env("XDG_STATE_HOME", &state), 80).stdout;
+    let path = |line: &str| line.trim().starts_with(&format!("'{}/pgthaw/films/", state.display()));
+    assert!(recorded.lines().any(|line| path(line) && line.ends_with("-a.parquet'")), "{recorded}");
+}
+
 #[test]
 fn what_was_measured_fits() {
     let home = Home::new();

@@ -93,6 +93,35 @@ fn a_database_that_lets_nobody_in_is_told() {
 }
 
 #[test]
+fn a_directory_leads_to_the_server_that_runs_in_it() {
+    let server = servers::start_any(&[]);
+    let directory = server.data_directory();
+    // Nothing else says where it is.
+    let lines = Home::new().pgthaw(&["doctor", "--json", "-U", "postgres", "-D", directory.to_str().unwrap()]);
+    let lines = lines.ok().json();
+    assert_answer(&lines, "server", true, server.cluster.socket_directory().to_str().unwrap());
+    assert_answer(&lines, "data-dir", true, "is this server's");
+}
+
+/// Only root can run it as another user.
+#[test]
+fn one_grant_is_enough_and_nothing_possible_is_told_by_the_status() {
+    needs_root!();
+    let server = servers::start_any(&[]);
+    server.psql("CREATE ROLE app LOGIN; CREATE EXTENSION pg_buffercache; CREATE EXTENSION pg_prewarm");
+    server.psql("REVOKE EXECUTE ON FUNCTION pg_prewarm FROM PUBLIC");
+    let doctor = |arguments: &[&str]| server.pgthaw_as(65534, &[&["doctor", "-U", "app"], arguments].concat());
+    let text = doctor(&[]).ends_with(3).stdout;
+    let (answer, _) = text.split_once("needed for").unwrap();
+    assert!(answer.contains("neither snapshot nor restore") && answer.contains("2 commands are missing"), "{text}");
+    assert_eq!(answer.matches("GRANT pg_monitor TO").count(), 1, "{text}");
+    assert!(!text.contains("pg_read_all_settings"), "{text}");
+    doctor(&["--require", "evict"]).ok();
+    server.psql("GRANT pg_monitor TO app");
+    doctor(&[]).ok();
+}
+
+#[test]
 fn a_stopped_server_has_its_directory() {
     let mut server = servers::start_any(&[]);
     let directory = server.data_directory();
@@ -100,7 +129,7 @@ fn a_stopped_server_has_its_directory() {
     let directory = directory.to_str().unwrap();
     let lines = Home::new().pgthaw(&["doctor", "--json", "-D", directory, "--require", "os"]).ok().json();
     assert_answer(&lines, "data-dir", true, "holds cluster");
-    assert_answer(&lines, "server", false, "cannot connect");
+    assert_answer(&lines, "server", false, "no server runs in");
     assert_verdict(&lines, OS, OS, &["server"]);
     // Neither a server nor a directory.
     let nothing = Home::new().pgthaw(&["doctor", "--json", "-h", "/nowhere"]).ends_with(3).json();
@@ -136,7 +165,7 @@ fn only_what_was_asked_for_decides_the_status() {
 #[test]
 fn every_line_can_be_required() {
     let home = Home::new();
-    let lines = home.pgthaw(&["doctor", "--json"]).ok().json();
+    let lines = home.pgthaw(&["doctor", "--json"]).ends_with(3).json();
     for line in lines.as_array().unwrap() {
         let name = line["name"].as_str().unwrap();
         let expected = if line["ok"] == true { 0 } else { 3 };
@@ -150,7 +179,9 @@ fn another_clusters_directory_is_refused() {
     let server = servers::start_any(&[]);
     let other = servers::start_new(servers::servers()[0].0, &[]);
     let directory = other.data_directory();
-    let output = server.pgthaw(&["doctor", "--json", "-D", directory.to_str().unwrap()]).ends_with(3);
+    let socket = server.cluster.socket_directory();
+    let both = ["-h", socket.to_str().unwrap(), "-D", directory.to_str().unwrap()];
+    let output = server.pgthaw(&[&["doctor", "--json"], &both[..]].concat()).ends_with(3);
     assert_answer(&output.json(), "data-dir", false, "belongs to another cluster");
     assert_answer(&output.json(), "os", false, "--data-dir");
 }
@@ -160,7 +191,7 @@ fn another_clusters_directory_is_refused() {
 fn a_stranger_is_told_what_it_may_not() {
     needs_root!();
     let server = servers::start_any(&[]);
-    let lines = server.pgthaw_as(65534, &["doctor", "--json"]).ok().json();
+    let lines = server.pgthaw_as(65534, &["doctor", "--json"]).ends_with(3).json();
     assert_answer(&lines, "server", true, "PostgreSQL");
     assert_answer(&lines, "data-dir", false, "owner of the data directory");
     assert_answer(&lines, "os", false, "--data-dir");

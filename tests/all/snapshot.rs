@@ -254,6 +254,11 @@ fn what_cannot_be_verified_is_not_called_damaged() {
     let error = server.pgthaw(&["restore", "./nofile.parquet"]).ends_with(1).stderr;
     assert_eq!(error.matches("No such file").count(), 1, "{error}");
     assert!(error.contains("hint: pgthaw snapshot list"), "{error}");
+    let directory = server.home().join("state/pgthaw/snapshots");
+    let directory = directory.to_str().unwrap();
+    let error = server.pgthaw(&["restore", directory]).ends_with(1).stderr;
+    assert!(error.contains("it is a directory") && error.contains(&format!("--dir {directory} takes")), "{error}");
+    server.pgthaw(&["restore", "--dry-run", "--dir", directory]).ok();
 }
 
 #[test]
@@ -272,6 +277,36 @@ fn a_cold_snapshot_points_to_the_warm_one() {
     server.pgthaw(&["restore", "--tier", "os", name]).ok();
     let taken = server.pgthaw(&["snapshot", "take"]).ok();
     assert!(!taken.stderr.contains("warmer") && !taken.stderr.contains("pgthaw restore"), "{taken:?}");
+}
+
+#[test]
+fn quiet_leaves_standard_error_to_failures() {
+    let mut server = servers::start_any(&[]);
+    server.psql("CREATE TABLE t AS SELECT i, repeat('x', 500) FROM generate_series(1, 100000) AS i; CHECKPOINT");
+    take(&server, &[]);
+    server.restart();
+    server.pgthaw(&["evict", "--all", "--tier", "os"]).ok();
+    let told = server.pgthaw(&["snapshot", "take"]).ok().stderr;
+    assert!(told.contains("does not take this one, but") && told.contains("shared_buffers"), "{told}");
+    let commands: [&[&str]; 9] = [
+        &["snapshot", "take"],
+        &["snapshot", "show", "newest"],
+        &["snapshot", "diff", "best"],
+        &["restore"],
+        &["evict", "-r", "t", "--tier", "os"],
+        &["hydrate"],
+        &["record", "--seconds", "1"],
+        &["record", "--name", "job", "--", "true"],
+        &["run", "--", "true"],
+    ];
+    for arguments in commands {
+        let quiet = server.pgthaw(&[&["-q"], arguments].concat()).ok();
+        assert_eq!(quiet.stderr, "", "{arguments:?}");
+    }
+    let receipt = server.pgthaw(&["run", "-q", "--json", "--", "true"]).ok().stderr;
+    assert!(receipt.contains("prepared_seconds"), "it was asked for: {receipt}");
+    let error = server.pgthaw(&["-q", "snapshot", "show", "nosuch"]).ends_with(2).stderr;
+    assert!(error.contains("hint: "), "{error}");
 }
 
 #[test]

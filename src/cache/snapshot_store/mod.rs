@@ -61,6 +61,11 @@ impl SnapshotStore {
         SnapshotStore { root: directory.unwrap_or_else(default_root) }
     }
 
+    /// Where a user with this home keeps his, unless he said otherwise.
+    pub fn in_home(home: &Path) -> SnapshotStore {
+        SnapshotStore { root: home.join(".local/state/pgthaw/snapshots") }
+    }
+
     /// A store of other files than snapshots, with generations as these have.
     pub fn of_others(root: PathBuf) -> SnapshotStore {
         SnapshotStore { root }

@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use clap::Args;
 
-use crate::commands::{ConnectionArguments, ExitStatus, OutputArguments, PositionalArguments};
+use crate::commands::{ConnectionArguments, ExitStatus, OutputArguments, PositionalArguments, connect_to_meant};
 use crate::failure::{Capability, ErrorKind, Readiness, compute_readiness};
 use crate::linux::capability::{HostTarget, check_host, check_programs};
 use crate::postgres::capability::{Checked, check_pgbench, check_server};
@@ -46,6 +46,9 @@ const NAMES: [&str; 26] = [
 ];
 
 /// What this host and this server let pgthaw do, and what mends the rest
+///
+/// Exits with 3 where nothing can be kept and nothing brought back, and where something is not possible that was asked for: a server,
+/// a directory, or what `--require` names. With `--require` nothing else counts.
 #[derive(Debug, Args)]
 pub struct DoctorArguments {
     #[command(flatten)]
@@ -75,7 +78,7 @@ pub async fn run(arguments: DoctorArguments, output: OutputArguments) -> anyhow:
     if arguments.probe.probe {
         return run_probe(arguments.probe, &named, output).await;
     }
-    let server = named.connect(|options| options).await;
+    let server = connect_to_meant(&named).await;
     let checked = check_server(&server, &named.databases()?, named.data_dir.as_deref()).await;
     let mut capabilities = check_all(checked);
     for remedy in capabilities.iter_mut().filter_map(|one| one.remedy.as_mut()) {
@@ -90,9 +93,10 @@ pub async fn run(arguments: DoctorArguments, output: OutputArguments) -> anyhow:
     let is_missing = |(name, ok): &(&str, bool)| !ok && is_required(&arguments, name);
     let missing: Vec<&str> = found.filter(is_missing).map(|(name, _)| name).collect();
     if missing.is_empty() {
-        return Ok(ExitStatus::Done);
+        let is_useless = arguments.require.is_empty() && !readiness.is_anything_possible();
+        return Ok(if is_useless { ExitStatus::Because(ErrorKind::Privilege) } else { ExitStatus::Done });
     }
-    terminal::print_remark(&format!("asked for and not possible: {}", missing.join(", ")));
+    terminal::print_complaint(&format!("asked for and not possible: {}", missing.join(", ")));
     Ok(ExitStatus::Because(ErrorKind::Privilege))
 }
 

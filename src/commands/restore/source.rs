@@ -61,7 +61,8 @@ fn read(
     cluster: u64,
     situation: Situation,
 ) -> Result<(Snapshot, Selected, Vec<String>), cache::Error> {
-    let chosen = arguments.snapshots.open().read(&arguments.snapshot, cluster, situation)?;
+    let chosen = arguments.snapshots.open().read(&arguments.snapshot, cluster, situation);
+    let chosen = chosen.map_err(|error| arguments.snapshots.with_owners(error, &arguments.connection))?;
     let Chosen { snapshot, path, selected, remarks } = chosen;
     match snapshot.map.source.system_identifier {
         other if other != cluster && !arguments.other_cluster => {

@@ -18,6 +18,7 @@ mod tests;
 
 use std::ffi::OsString;
 
+use clap::error::{ContextKind, ErrorKind};
 use clap::{ArgAction, Args as _, Command, Parser};
 
 pub use error::SettingsError;
@@ -42,18 +43,27 @@ pub fn read_command_line<C: Parser>(arguments: &[OsString]) -> Result<C, Setting
         },
     };
     let parsed = command.try_get_matches_from(arguments).and_then(|mut matches| C::from_arg_matches_mut(&mut matches));
-    parsed.map_or_else(|error| refuse(&error), Ok)
+    parsed.map_or_else(|error| refuse(error), Ok)
 }
 
 /// Ends the program as clap does; what it says against the command line fits the terminal as all else does.
-fn refuse(error: &clap::Error) -> ! {
+fn refuse(error: clap::Error) -> ! {
     if !error.use_stderr() {
         error.exit();
     }
-    let text = error.render();
+    let code = error.exit_code();
+    let text = without_tip(error).render();
     let text = if console::colors_enabled_stderr() { text.ansi().to_string() } else { text.to_string() };
-    terminal::print_remark(text.trim_end());
-    terminal::exit(error.exit_code())
+    terminal::print_complaint(text.trim_end());
+    terminal::exit(code)
+}
+
+/// An error without the tip to pass as a value what was meant as an option: that is never what was meant.
+fn without_tip(mut error: clap::Error) -> clap::Error {
+    if error.kind() == ErrorKind::UnknownArgument {
+        error.remove(ContextKind::Suggested);
+    }
+    error
 }
 
 /// Gives the options of `command` and its subcommands the defaults that the file names. A key that no option has, and

@@ -1,7 +1,7 @@
 //! `pgthaw snapshot list`: the work is done in `src/cache/`.
 
 use super::place::SnapshotPlace;
-use crate::cache::{Candidates, Situation, Tiers};
+use crate::cache::{Candidates, Situation, Tiers, kept_elsewhere};
 use crate::commands::OutputArguments;
 use crate::terminal::{self, Canvas, SnapshotLine};
 
@@ -14,7 +14,11 @@ pub async fn list(place: &SnapshotPlace, output: OutputArguments) -> anyhow::Res
         true => terminal::print_json(&terminal::render_snapshots_json(&lines))?,
         false if lines.is_empty() => {
             let directory = store.root().display();
-            terminal::print_line(&format!("there is no snapshot in {directory} yet: pgthaw snapshot take makes one"));
+            let more = match place.snapshots.find_owners(&place.connection) {
+                Some(elsewhere) => format!("; {}", kept_elsewhere(&elsewhere)),
+                None => " yet: pgthaw snapshot take makes one".to_owned(),
+            };
+            terminal::print_line(&format!("there is no snapshot in {directory}{more}"));
         }
         false => terminal::print_line(&terminal::render_snapshots(&lines, Canvas::of_stdout(false))),
     }

@@ -10,10 +10,14 @@ use crate::cache::{
     self, BEST, Chosen, Generation, LastStart, Selected, Situation, Snapshot, SnapshotStore, Tiers, is_path,
 };
 use crate::commands::{ConnectionArguments, Target, find_directory, last_start_of};
+use crate::linux::home::home_of;
 use crate::{postgres, terminal};
 
 /// A list is not kept waiting for a server that does not answer.
 const ANSWERS_WITHIN: Duration = Duration::from_secs(2);
+
+/// Where the units of packaging/systemd keep theirs.
+const OF_UNITS: &str = "/var/lib/pgthaw";
 
 /// Where snapshots are kept.
 #[derive(Clone, Debug, Default, Args)]
@@ -30,6 +34,32 @@ impl SnapshotsArguments {
             terminal::complete_commands_with_store(directory);
         }
         SnapshotStore::open(self.directory.clone())
+    }
+
+    /// An error that says where the server's owner keeps snapshots of it, when it is that this user has none.
+    pub fn with_owners(&self, error: cache::Error, connection: &ConnectionArguments) -> cache::Error {
+        match (error, self.find_owners(connection)) {
+            (cache::Error::NoSnapshot(directory), Some(elsewhere)) => {
+                cache::Error::KeptElsewhere { directory, elsewhere }
+            }
+            (error, _) => error,
+        }
+    }
+
+    /// Where the server's owner keeps snapshots of it, when no other place was named and this user may see it. So root
+    /// finds what the user postgres took.
+    pub fn find_owners(&self, connection: &ConnectionArguments) -> Option<PathBuf> {
+        if self.directory.is_some() {
+            return None;
+        }
+        let directory = find_directory(connection).ok().flatten()?;
+        let of_owner = home_of(directory.owner_uid).map(|home| SnapshotStore::in_home(&home));
+        let of_units = SnapshotStore::open(Some(OF_UNITS.into()));
+        let has_some = |store: &SnapshotStore| {
+            store.root() != self.open().root()
+                && store.read_generations(directory.system_identifier).is_ok_and(|some| !some.is_empty())
+        };
+        of_owner.into_iter().chain([of_units]).find(has_some).map(|store| store.root().to_owned())
     }
 }
 
@@ -65,7 +95,7 @@ impl SnapshotPlace {
         let store = self.snapshots.open();
         let cluster = self.find_cluster(&store).await?;
         let situation = Situation::now(self.read_start().await?.of(cluster), Tiers::BOTH);
-        let chosen = store.read(BEST, cluster, situation)?;
+        let chosen = store.read(BEST, cluster, situation).map_err(|error| self.with_owners(error))?;
         chosen.remarks.iter().for_each(|remark| terminal::print_remark(&format!("note: {remark}")));
         Ok(chosen)
     }
@@ -75,7 +105,12 @@ impl SnapshotPlace {
         let chosen = if name == BEST { Some(self.choose().await?.selected.holding.name) } else { None };
         let store = self.snapshots.open();
         let cluster = self.find_cluster(&store).await?;
-        Ok(store.find(chosen.as_deref().unwrap_or(name), cluster)?)
+        let found = store.find(chosen.as_deref().unwrap_or(name), cluster);
+        Ok(found.map_err(|error| self.with_owners(error))?)
+    }
+
+    fn with_owners(&self, error: cache::Error) -> cache::Error {
+        self.snapshots.with_owners(error, &self.connection)
     }
 
     /// The snapshot of a cluster that a restore would take, by what the files say of themselves.
@@ -100,7 +135,7 @@ impl SnapshotPlace {
     async fn find_cluster(&self, store: &SnapshotStore) -> anyhow::Result<u64> {
         let is_named = self.connection.names_server() || self.connection.data_dir.is_some();
         match store.read_clusters()?.as_slice() {
-            [] => Err(cache::Error::NoSnapshot(store.root().to_owned()).into()),
+            [] => Err(self.with_owners(cache::Error::NoSnapshot(store.root().to_owned())).into()),
             [only] if !is_named => Ok(*only),
             _ => Ok(Target::open(&self.connection).await?.system_identifier().unwrap_or_default()),
         }

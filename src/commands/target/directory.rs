@@ -45,7 +45,7 @@ pub(super) async fn open_directory(
 }
 
 /// How to reach the server that runs in a directory.
-fn options_for(postmaster: &Postmaster, options: ConnectOptions) -> ConnectOptions {
+pub(super) fn options_for(postmaster: &Postmaster, options: ConnectOptions) -> ConnectOptions {
     let socket = postmaster.socket_directory.as_ref().map(|directory| directory.display().to_string());
     ConnectOptions {
         host: socket.or(postmaster.listen_address.clone()).or(Some("localhost".into())),

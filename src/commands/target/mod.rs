@@ -5,7 +5,7 @@ mod directory;
 mod server;
 
 use super::ConnectionArguments;
-use crate::postgres::{DataDirectory, Error};
+use crate::postgres::{DataDirectory, Error, Server};
 use crate::terminal;
 
 pub use cluster::{Scope, Target, last_start_of, page_cache_of};
@@ -22,6 +22,18 @@ impl Target {
         // Programs read them too.
         target.remarks.iter_mut().for_each(|text| *text = terminal::complete_commands(text));
         Ok(target)
+    }
+}
+
+/// Connects to the server that the arguments mean: where a directory alone is named, to the one that runs in it.
+pub async fn connect_to_meant(arguments: &ConnectionArguments) -> Result<Server, Error> {
+    let Some(path) = arguments.data_dir.as_ref().filter(|_| !arguments.names_server()) else {
+        return arguments.connect(|options| options).await;
+    };
+    let directory = DataDirectory::open(path)?;
+    match directory.read_postmaster() {
+        Some(postmaster) => arguments.connect(|options| directory::options_for(&postmaster, options)).await,
+        None => Err(Error::NotRunning { path: directory.path }),
     }
 }
 

@@ -21,7 +21,7 @@ pub fn check_data_directory(server: Option<&Server>, named: Option<&Path>) -> (C
                 "the role may not know where it is",
                 format!(
                     "{}, or pgthaw doctor -D DIRECTORY",
-                    Psql::anywhere().grant(&server.database, "pg_read_all_settings", &server.facts.role)
+                    Psql::anywhere().grant(&server.database, "pg_monitor", &server.facts.role)
                 ),
             ),
             None => ("no server answered and none was named", "pgthaw doctor --data-dir DIRECTORY".into()),

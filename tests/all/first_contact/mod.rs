@@ -105,6 +105,32 @@ fn who_was_given_another_users_home_keeps_snapshots_in_his_own() {
     assert!(listed.contains(Path::new(&path).file_stem().unwrap().to_str().unwrap()), "{listed}");
 }
 
+/// Who copies what is told gets there.
+#[test]
+fn root_is_told_where_the_servers_owner_keeps_snapshots() {
+    let Some(cluster) = StockCluster::start() else { return };
+    let kept = readme::DefaultSnapshots::of(&cluster);
+    let home = Home::new();
+    let as_root = |command: &[&str]| cluster.run(&[("HOME", home.path().to_str().unwrap())], command);
+    let directory = "/var/lib/postgresql/.local/state/pgthaw/snapshots";
+    WAYS[0].run(&cluster, &[], &["snapshot", "take"]).ok();
+    for (arguments, status) in
+        [(&["restore", "--dry-run"][..], 2), (&["hydrate"], 0), (&["snapshot", "show"], 2), (&["snapshot", "list"], 0)]
+    {
+        let told = as_root(&[&["pgthaw"], arguments].concat()).ends_with(status);
+        let command = format!("pgthaw {} --dir {directory}", arguments.join(" "));
+        assert!(format!("{}{}", told.stdout, told.stderr).contains(&command), "{told:?}");
+        as_root(&["sh", "-c", &command]).ok();
+    }
+    // The reverse: nobody but root sees what is in root's home.
+    let empty = [("XDG_STATE_HOME", "/var/lib/postgresql/no-such-state")];
+    let told = WAYS[0].run(&cluster, &empty, &["snapshot", "show"]).ends_with(2).stderr;
+    assert!(told.contains(&format!("pgthaw snapshot show --dir {directory}")), "{told}");
+    drop(kept);
+    let told = WAYS[0].run(&cluster, &empty, &["restore"]).ends_with(2).stderr;
+    assert!(told.contains("if root took one, it is in root's home: sudo pgthaw restore\n"), "{told}");
+}
+
 #[test]
 fn a_stranger_is_told_his_own_name_and_one_with_a_role_sees_what_sql_shows() {
     let Some(cluster) = StockCluster::start() else { return };
@@ -116,6 +142,9 @@ fn a_stranger_is_told_his_own_name_and_one_with_a_role_sees_what_sql_shows() {
     let refused = run(&["map"]).ends_with(3);
     assert!(refused.stderr.contains("role \"nobody\" does not exist"), "{}", refused.stderr);
     assert!(refused.stderr.contains("sudo -u postgres pgthaw map"), "{}", refused.stderr);
+    // A command that is told can be copied.
+    let refused = run(&["map", "-U", "postgres", "--top", "3"]).ends_with(3).stderr;
+    assert!(refused.contains("sudo -u postgres pgthaw map --top 3,"), "{refused}");
     // As psql has it.
     let psql = ["setpriv", "--reuid", "nobody", "--regid", "nogroup", "--clear-groups", "psql", "-c", "SELECT 1"];
     assert!(cluster.run(&environment, &psql).stderr.contains("role \"nobody\" does not exist"));
