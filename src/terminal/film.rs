@@ -86,14 +86,12 @@ pub fn render_film(path: &Path, header: &FilmHeader, summary: &FilmSummary, canv
         lines.extend(render_columns(relation_columns(header, touched), canvas.width, canvas.mark()));
     }
     lines.extend(render_in_buffers(header, others));
-    lines.push(String::new());
-    let cells = |text: &dyn Fn(&Moment) -> String| summary.moments.iter().map(text).collect::<Vec<_>>();
-    let moments = vec![
-        Column::number("by second", 0, cells(&|one| format!("{:.1}", one.time.as_secs_f64()))),
-        Column::number("touched", 0, cells(&|one| header.bytes(one.blocks).to_string())),
-        Column::number("since the line above", 0, cells(&|one| header.bytes(one.recent_blocks).to_string())),
-    ];
-    lines.extend(render_columns(moments, canvas.width, canvas.mark()));
+    // By the others nothing was touched since the line above.
+    let moments: Vec<&Moment> = summary.moments.iter().filter(|one| one.recent_blocks > 0).collect();
+    if !moments.is_empty() {
+        lines.push(String::new());
+        lines.extend(render_columns(moment_columns(header, &moments), canvas.width, canvas.mark()));
+    }
     lines.extend(summary.curve.as_ref().into_iter().flat_map(|curve| render_curve(header, curve, canvas)));
     lines.join("\n")
 }
@@ -136,6 +134,15 @@ fn render_curve(header: &FilmHeader, curve: &MissRatioCurve, canvas: Canvas) -> 
     ];
     lines.extend(render_columns(columns, canvas.width, canvas.mark()));
     lines
+}
+
+fn moment_columns(header: &FilmHeader, moments: &[&Moment]) -> Vec<Column> {
+    let cells = |text: &dyn Fn(&Moment) -> String| moments.iter().map(|one| text(one)).collect::<Vec<_>>();
+    vec![
+        Column::number("by second", 0, cells(&|one| format!("{:.1}", one.time.as_secs_f64()))),
+        Column::number("touched", 0, cells(&|one| header.bytes(one.blocks).to_string())),
+        Column::number("since the line above", 0, cells(&|one| header.bytes(one.recent_blocks).to_string())),
+    ]
 }
 
 fn relation_columns(header: &FilmHeader, relations: &[RelationTouches]) -> Vec<Column> {

@@ -186,7 +186,7 @@ fn ctrl_c_in_the_first_trial_prints_no_empty_table() {
     drop(lines);
     let output = Output::from(child.wait_with_output().unwrap()).ends_with(130);
     assert!(output.stdout.contains("No trial has ended"), "{}", output.stdout);
-    for part in ["strategy", "verdicts over", "served in all", "draw it"] {
+    for part in ["by then", "verdicts over", "served in all", "draw it"] {
         assert!(!output.stdout.contains(part), "{part}: {}", output.stdout);
     }
     place.assert_nothing_is_left(pid);
