@@ -54,7 +54,7 @@ fn render_caveats(summary: &Summary) -> Vec<String> {
         }
     }
     let line = |(caveat, same, alike): (&str, Vec<&str>, Vec<&str>)| {
-        let alike = if alike.is_empty() { String::new() } else { format!(" (much the same of {})", alike.join(", ")) };
+        let alike = if alike.is_empty() { String::new() } else { format!(" (much the same: {})", alike.join(", ")) };
         format!("  {}: {caveat}{alike}", same.join(", "))
     };
     said.into_iter().map(line).collect()
@@ -271,7 +271,7 @@ mod tests {
             strategy("dd", &["one"]),
         ];
         let summary = Summary { bound_seconds: None, trial_seconds: 20, strategies };
-        assert_eq!(render_caveats(&summary), ["  cat: took 7 % (much the same of nothing)", "  cat, dd: one"]);
+        assert_eq!(render_caveats(&summary), ["  cat: took 7 % (much the same: nothing)", "  cat, dd: one"]);
     }
 
     #[test]
