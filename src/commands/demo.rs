@@ -51,6 +51,8 @@ pub struct DemoArguments {
 
 /// Runs the command.
 pub async fn run(arguments: DemoArguments, output: OutputArguments) -> anyhow::Result<ExitStatus> {
+    // Not after minutes of work.
+    report::check_report_place(&arguments.output, false)?;
     let scale = arguments.choose_scale()?;
     let (disk, script) = (arguments.disk.choose("gp3")?, write_script(scale)?);
     let acts = arguments.acts.studies(scale, &disk, script.path(), &arguments.scratch)?;
@@ -119,11 +121,11 @@ fn print_end(finished: &[Finished], report: Option<&Path>, store: &dyn std::fmt:
     if let Some(shown) = trials().find(|trial| trial.strategy == PGTHAW).or(trials().next()) {
         terminal::print_line(&format!("{}\n", terminal::render_before_and_after(shown)));
     }
-    for act in finished {
+    for act in finished.iter().filter(|act| !act.trials.is_empty()) {
         let title = act.run.study.title.as_deref().unwrap_or_default();
         terminal::print_line(&terminal::render_served(title, &compute_summary(&act.run, &act.trials)));
     }
-    for act in finished {
+    for act in finished.iter().filter(|act| !act.trials.is_empty()) {
         terminal::print_line(&terminal::render_where_kept(&act.run.id, store));
     }
     if let Some(kept) = finished.iter().find_map(|act| act.kept.as_ref()) {

@@ -82,6 +82,13 @@ fn describe<'a>(run: &'a Run, trials: &'a [Trial]) -> Act<'a> {
 }
 
 fn print_act(act: &Act<'_>) {
+    if act.trials.is_empty() {
+        terminal::print_line(&format!(
+            "{}\n\nNo trial has ended: there is nothing to show.",
+            terminal::render_run_head(act.run)
+        ));
+        return;
+    }
     terminal::print_line(&format!("{}\n\n{}\n", act.headline, terminal::render_run_head(act.run)));
     terminal::print_line(&format!("{}\n", terminal::render_tournament(&act.summary)));
     terminal::render_comparison(&act.comparison).iter().for_each(|table| terminal::print_line(&format!("{table}\n")));

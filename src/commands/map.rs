@@ -50,7 +50,7 @@ impl MapArguments {
 /// Runs the command.
 pub async fn run(arguments: MapArguments, output: OutputArguments) -> anyhow::Result<ExitStatus> {
     let target = Target::open(&arguments.named()).await?;
-    let is_terminal = Canvas::of_stdout(arguments.view.ascii).height.is_some();
+    let is_terminal = Canvas::of_stdout(arguments.view.ascii).is_drawable();
     match arguments.watch {
         Some(seconds) => {
             let watch =

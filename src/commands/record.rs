@@ -11,7 +11,7 @@ use super::job::{Job, JobEnd, refuse};
 use super::recorder::{RecordingAsked, SourceArguments, ask_sessions, begin, new_header, wait_for_end};
 use super::{ConnectionArguments, ExitStatus, OutputArguments, SnapshotsArguments, Target, read_current_map};
 use crate::cache::{Error, check_label};
-use crate::terminal;
+use crate::terminal::{self, Progress};
 use crate::trace::{self, FilmStore, FilmWriter, Named, Recorded, Wanted};
 
 /// Record which blocks a job touches, in order, as a film
@@ -105,10 +105,14 @@ pub async fn run(arguments: RecordArguments, output: OutputArguments) -> anyhow:
     let recording = begin(&target, &map, writer, header, asked)?;
     let end = match arguments.job.is_empty() {
         true => {
-            tokio::select! {
-                () = wait_for_end(arguments.seconds, arguments.backend) => {}
-                interrupted = terminal::wait_for_interrupt() => interrupted?,
-            }
+            let (seconds, is_shown) = (arguments.seconds, output.shows_progress() && arguments.seconds.is_some());
+            let progress = Progress::steps("recording, by seconds", seconds.unwrap_or_default().into(), is_shown);
+            let interrupted = tokio::select! {
+                () = wait_for_end(seconds, arguments.backend, &progress) => Ok(()),
+                interrupted = terminal::wait_for_interrupt() => interrupted,
+            };
+            progress.finish();
+            interrupted?;
             None
         }
         false => match Job::start(&arguments.job) {

@@ -14,6 +14,7 @@ use crate::linux::block_device::{Devices, read_block_device};
 use crate::linux::page_cache::PageCache as _;
 use crate::linux::process::is_alive;
 use crate::postgres::{Server, read_sessions};
+use crate::terminal;
 use crate::trace::{
     AskSessions, Error, FilmHeader, FilmWriter, Followed, Own, Polling, Progress, Recording, Requests, Source, Wanted,
 };
@@ -123,11 +124,14 @@ pub async fn ask_sessions(server: &Server) -> Result<AskSessions, crate::postgre
 }
 
 /// Waits so many seconds, or until this process has ended; for ever where neither is given.
-pub async fn wait_for_end(seconds: Option<u32>, pid: Option<u32>) {
+pub async fn wait_for_end(seconds: Option<u32>, pid: Option<u32>, progress: &terminal::Progress) {
     let end = seconds.map(|seconds| Duration::from_secs(seconds.into()));
     let begun = Instant::now();
     while end.is_none_or(|end| begun.elapsed() < end) && pid.is_none_or(is_alive) {
         let left = end.map_or(LOOK_INTERVAL, |end| end.saturating_sub(begun.elapsed()));
         tokio::time::sleep(left.min(LOOK_INTERVAL)).await;
+        if let Some(seconds) = seconds {
+            progress.reach(begun.elapsed().as_secs(), seconds.into());
+        }
     }
 }

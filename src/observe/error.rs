@@ -19,6 +19,8 @@ pub enum Error {
     NotHere,
     #[error("no server runs here whose time could be looked at")]
     NoServer,
+    #[error("this terminal has no screen to draw on: TERM is dumb")]
+    DumbTerminal,
     #[error("{} is no record of top: {reason}", path.display())]
     NotARecord { path: PathBuf, reason: String },
     #[error("record {} has format {found}, and this pgthaw reads format {known}", path.display())]
@@ -39,7 +41,7 @@ impl Explain for Error {
         match self {
             Error::Linux(error) => error.kind(),
             Error::Postgres(error) => error.kind(),
-            Error::Thread(_) | Error::NoServer => ErrorKind::Failed,
+            Error::Thread(_) | Error::NoServer | Error::DumbTerminal => ErrorKind::Failed,
             Error::NotHere => ErrorKind::Privilege,
             Error::File { source, .. } if source.kind() == io::ErrorKind::PermissionDenied => ErrorKind::Privilege,
             Error::NotARecord { .. } | Error::NewerRecord { .. } | Error::File { .. } => ErrorKind::Failed,
@@ -53,6 +55,9 @@ impl Explain for Error {
             Error::Thread(_) => Some(NO_THREADS.to_owned()),
             Error::NotHere => Some("run pgthaw on the server's host, as root or as the server's owner".to_owned()),
             Error::NoServer => Some("start the server, or name the one that runs (-h, -p, -d)".to_owned()),
+            Error::DumbTerminal => {
+                Some("add --json for a line for each step, or say in TERM what the terminal is: TERM=xterm".to_owned())
+            }
             Error::NotARecord { .. } => Some("pgthaw top --record FILE writes one".to_owned()),
             Error::NewerRecord { .. } => Some("read it with the pgthaw that wrote it, or a newer one".to_owned()),
             Error::File { source, .. } if source.kind() == io::ErrorKind::AlreadyExists => {

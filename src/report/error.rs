@@ -28,7 +28,9 @@ impl Explain for Error {
 
     fn hint(&self) -> Option<String> {
         match self {
-            Error::Occupied(_) => Some("name another file (-o, --html), or give --force to replace it".into()),
+            Error::Occupied(_) => {
+                Some("name another file (-o, --html); `report` and `predict` replace it with --force".into())
+            }
             Error::Write { .. } => {
                 Some("name a file in a directory that is there and that you may write to (-o, --html)".into())
             }

@@ -5,27 +5,39 @@ use std::path::Path;
 
 use super::Error;
 use super::page::SIGNATURE;
-use crate::files::{directory_of, open_regular, write_whole};
+use crate::files::{directory_of, draft_beside, open_regular, write_whole};
+
+/// Fails as [`write_report`] would: for whoever works for minutes before there is a report to write.
+pub fn check_report_place(path: &Path, replaces_anything: bool) -> Result<(), Error> {
+    check_replaced(path, replaces_anything)?;
+    let failed = |source| Error::Write { path: path.to_owned(), source };
+    draft_beside(path).map(drop).map_err(failed)
+}
 
 /// Writes the document. An older report is replaced; any other file, or a link, only with `replaces_anything`, and never what
 /// is neither.
 pub fn write_report(path: &Path, html: &str, replaces_anything: bool) -> Result<(), Error> {
+    check_replaced(path, replaces_anything)?;
+    write_whole(path, html.as_bytes()).map_err(|source| Error::Write { path: path.to_owned(), source })
+}
+
+fn check_replaced(path: &Path, replaces_anything: bool) -> Result<(), Error> {
     let failed = |source| Error::Write { path: path.to_owned(), source };
     let directory = directory_of(path);
     // A directory that was mistyped is not made.
     std::fs::metadata(directory).map_err(failed)?;
     match std::fs::symlink_metadata(path).map(|facts| facts.file_type()) {
-        Err(error) if error.kind() == ErrorKind::NotFound => {}
+        Err(error) if error.kind() == ErrorKind::NotFound => Ok(()),
         Ok(kind) if kind.is_file() || kind.is_symlink() => {
             let is_report = kind.is_file() && is_report(path).map_err(failed)?;
             if !is_report && !replaces_anything {
                 return Err(Error::Occupied(path.to_owned()));
             }
+            Ok(())
         }
         // open(2)'s own words for a directory, and ours for a pipe or a device.
-        other => return Err(failed(other.and_then(|_| open_regular(path)).err().unwrap_or(ErrorKind::Other.into()))),
+        other => Err(failed(other.and_then(|_| open_regular(path)).err().unwrap_or(ErrorKind::Other.into()))),
     }
-    write_whole(path, html.as_bytes()).map_err(failed)
 }
 
 fn is_report(path: &Path) -> std::io::Result<bool> {
@@ -70,6 +82,20 @@ mod tests {
             let told = write_report(other, SIGNATURE, true).unwrap_err().to_string();
             assert!(told.contains("not a regular file"), "{told}");
         }
+    }
+
+    #[test]
+    fn the_place_is_looked_at_without_a_report() {
+        let directory = tempfile::tempdir().unwrap();
+        let [report, letters, missing] =
+            ["report.html", "letters", "missing/a.html"].map(|it| directory.path().join(it));
+        std::fs::write(&letters, "my letters").unwrap();
+        check_report_place(&report, false).unwrap();
+        assert!(matches!(check_report_place(&letters, false), Err(Error::Occupied(_))));
+        for nowhere in [&*missing, Path::new("/proc/report.html")] {
+            assert!(matches!(check_report_place(nowhere, false), Err(Error::Write { .. })));
+        }
+        assert_eq!(directory.path().read_dir().unwrap().count(), 1, "the letters");
     }
 
     #[test]

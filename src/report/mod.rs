@@ -10,7 +10,7 @@ mod study;
 mod tournament;
 
 pub use error::Error;
-pub use file::write_report;
+pub use file::{check_report_place, write_report};
 pub use film::render_film_page;
 pub use forecast::render_forecast;
 pub use study::{PageData, StudyData, StudyInPage, TrialData, render_missing_page, render_report, render_served_page};

@@ -54,7 +54,9 @@ impl SweepOpened {
 pub struct SweepTrialStarted {
     /// The point, by what varies.
     pub label: String,
+    /// From 1, of `repeats`.
     pub repeat: u32,
+    pub repeats: u32,
     /// From 1, of `trials`, those that ended earlier included.
     pub position: u32,
     pub trials: u32,

@@ -13,6 +13,13 @@ const CAT: &str = "cat";
 /// Columns of the ratios that give way first where the terminal is too narrow.
 const GIVING_WAY: [&str; 2] = ["50 %\n÷ cat", "warm\n÷ nothing"];
 
+/// What the interference has beside the lowest second and, where there is a deadline, what was served by it. They give way where
+/// the terminal is too narrow: one that is told beside another goes before that.
+const PGTHAWS: &str = "pgthaw's\n÷ that";
+const AHEAD: &str = "ahead in\nall from";
+const THAT: &str = "that\n÷ nothing";
+const FLOOR: &str = "floor";
+
 /// A title, what stands beside the strategy, and the ratio.
 type RatioColumn = (&'static str, &'static str, fn(&StrategyRatios) -> Option<Ratio>);
 
@@ -70,19 +77,21 @@ fn render_interference(comparison: &Comparison, width: usize) -> Option<String> 
     let mut columns = vec![
         column("interference".into(), &|one| name_cell(&one.strategy)),
         column("lowest\n÷ nothing".into(), &|one| Cell::new(render_lowest(one))),
-        column("floor".into(), &|one| Cell::new(render_floor(one))),
-        column("ahead in\nall from".into(), &|one| {
+        column(FLOOR.into(), &|one| Cell::new(render_floor(one))),
+        column(AHEAD.into(), &|one| {
             Cell::new(one.ahead_from_second.map_or("–".to_owned(), |second| format!("s {second}")))
         }),
     ];
+    let mut served = String::new();
     if let Some(deadline) = comparison.deadline_seconds {
+        served = format!("served by\n{deadline:.1} s");
         columns.extend([
-            column(format!("served by\n{deadline:.1} s"), &|one| spread_cell(one.served_by_deadline, "", render_count)),
-            column("that\n÷ nothing".into(), &|one| ratio_cell(one.served_ratio)),
-            column("pgthaw's\n÷ that".into(), &|one| ratio_cell(one.pgthaw_ratio)),
+            column(served.clone(), &|one| spread_cell(one.served_by_deadline, "", render_count)),
+            column(THAT.into(), &|one| ratio_cell(one.served_ratio)),
+            column(PGTHAWS.into(), &|one| ratio_cell(one.pgthaw_ratio)),
         ]);
     }
-    let (table, left_out) = render_fitting(columns, &["pgthaw's\n÷ that"], width);
+    let (table, left_out) = render_fitting(columns, &[PGTHAWS, AHEAD, THAT, &served, FLOOR], width);
     let rounds = match first.seconds.is_empty() {
         true => "",
         false => {
@@ -123,5 +132,41 @@ fn render_floor(one: &Interference) -> String {
         Some((floor, true)) => format!("{floor:.2} held"),
         Some((floor, false)) => format!("{floor:.2} missed"),
         None => "–".to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::verdict::{LeastShare, Limits, SecondShare, Spread};
+
+    fn comparison() -> Comparison {
+        let ends = Limits { at_least: 0.91, at_most: Some(1.27) };
+        let ratio = Some(Ratio { median: ends, interval: Some(ends), coverage: 0.97, pairs: 6 });
+        let interference = Interference {
+            strategy: "pg_prewarm-prefetch".to_owned(),
+            seconds: Vec::new(),
+            lowest: Some(SecondShare { second: 17, share: Some(0.52), least: Some(0.41) }),
+            least: Some(LeastShare { second: 18, repeat: 2, share: 0.41 }),
+            floor: Some(0.3),
+            is_floor_held: Some(false),
+            served_by_deadline: Some(Spread::of([Some(201_000.0), Some(240_000.0)])),
+            served_ratio: ratio,
+            pgthaw_ratio: ratio,
+            ahead_from_second: Some(12),
+        };
+        Comparison { ratios: Vec::new(), deadline_seconds: Some(12.5), interference: vec![interference] }
+    }
+
+    #[test]
+    fn the_interference_is_no_wider_than_the_terminal() {
+        let wide = render_interference(&comparison(), usize::MAX).unwrap();
+        assert!(wide.contains("pgthaw's") && !wide.contains("left out"), "{wide}");
+        for width in [60, 80, 100] {
+            let narrow = render_interference(&comparison(), width).unwrap();
+            let table: Vec<&str> = narrow.lines().filter(|line| !line.contains(": ")).collect();
+            assert!(table.iter().all(|line| console::measure_text_width(line) <= width), "{width}:\n{narrow}");
+            assert!(narrow.contains("left out, for the terminal is narrow: pgthaw's"), "{narrow}");
+        }
     }
 }

@@ -81,17 +81,30 @@ pub fn render_film(path: &Path, header: &FilmHeader, summary: &FilmSummary, canv
     ];
     lines.extend(header.remarks.iter().map(|remark| format!("note: {}", printable(remark))));
     lines.push(String::new());
-    lines.extend(render_columns(relation_columns(header, &summary.relations), canvas.width, canvas.mark()));
-    lines.push(String::new());
-    let cells = |text: &dyn Fn(&Moment) -> String| summary.moments.iter().map(text).collect::<Vec<_>>();
-    let moments = vec![
-        Column::number("by second", 0, cells(&|one| format!("{:.1}", one.time.as_secs_f64()))),
-        Column::number("touched", 0, cells(&|one| header.bytes(one.blocks).to_string())),
-        Column::number("since the line above", 0, cells(&|one| header.bytes(one.recent_blocks).to_string())),
-    ];
-    lines.extend(render_columns(moments, canvas.width, canvas.mark()));
+    // The largest first: behind these nothing came of any.
+    let touched = summary.relations.iter().take_while(|one| one.blocks > 0).count();
+    let (touched, others) = summary.relations.split_at(touched);
+    if !touched.is_empty() {
+        lines.extend(render_columns(relation_columns(header, touched), canvas.width, canvas.mark()));
+    }
+    lines.extend(render_in_buffers(header, others));
+    // By the others nothing was touched since the line above.
+    let moments: Vec<&Moment> = summary.moments.iter().filter(|one| one.recent_blocks > 0).collect();
+    if !moments.is_empty() {
+        lines.push(String::new());
+        lines.extend(render_columns(moment_columns(header, &moments), canvas.width, canvas.mark()));
+    }
     lines.extend(summary.curve.as_ref().into_iter().flat_map(|curve| render_curve(header, curve, canvas)));
     lines.join("\n")
+}
+
+/// Of those of which nothing came: shared_buffers had them before, and the job may have used them or not.
+fn render_in_buffers(header: &FilmHeader, others: &[RelationTouches]) -> Option<String> {
+    let blocks: u64 = others.iter().map(|one| one.buffers_blocks).sum();
+    (blocks > 0).then(|| {
+        let more = counted(others.len(), "relation");
+        format!("{more} of which nothing came had {} in shared_buffers before", header.bytes(blocks))
+    })
 }
 
 /// How much memory would have sufficed, and what less would have done.
@@ -123,6 +136,15 @@ fn render_curve(header: &FilmHeader, curve: &MissRatioCurve, canvas: Canvas) -> 
     ];
     lines.extend(render_columns(columns, canvas.width, canvas.mark()));
     lines
+}
+
+fn moment_columns(header: &FilmHeader, moments: &[&Moment]) -> Vec<Column> {
+    let cells = |text: &dyn Fn(&Moment) -> String| moments.iter().map(|one| text(one)).collect::<Vec<_>>();
+    vec![
+        Column::number("by second", 0, cells(&|one| format!("{:.1}", one.time.as_secs_f64()))),
+        Column::number("touched", 0, cells(&|one| header.bytes(one.blocks).to_string())),
+        Column::number("since the line above", 0, cells(&|one| header.bytes(one.recent_blocks).to_string())),
+    ]
 }
 
 fn relation_columns(header: &FilmHeader, relations: &[RelationTouches]) -> Vec<Column> {

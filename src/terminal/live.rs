@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 use super::forecasts::render_study_forecast;
 use super::moving_line::{MovingLine, Part, render_duration, time_left};
 use super::printable::printable;
+use super::tournament::render_count;
 use crate::model::tell_after;
 use crate::study::{
     Brought, Event, Finding, Job, LiveSecond, MeasurementVerdict, SweepRun, SweepTrial, SweepTrialStarted, Until,
@@ -113,10 +114,7 @@ fn second_parts(trial: &SweepTrialStarted, second: LiveSecond, elapsed: Duration
     let is_idle = trial.until == Some(Until::Resident);
     let tps = second.tps.map_or("– tps".to_owned(), |tps| format!("{tps:.0} tps"));
     let mut parts = head_parts(trial);
-    parts.extend([
-        Part::text(" ", 6, format!("(repeat {})", trial.repeat)),
-        Part::text(": ", 3, format!("{}{of} s", second.second)),
-    ]);
+    parts.extend([Part::text("", 6, render_repeat(trial)), Part::text(": ", 3, format!("{}{of} s", second.second))]);
     if !is_idle {
         parts.extend([Part::figure(tps.clone(), tps), Part::text(", ", 4, render_until_warm(trial, second))]);
     }
@@ -141,15 +139,22 @@ fn render_until_warm(trial: &SweepTrialStarted, second: LiveSecond) -> String {
     }
 }
 
+/// ` (repeat 2)`; nothing where there is but one.
+fn render_repeat(trial: &SweepTrialStarted) -> String {
+    if trial.repeats > 1 { format!(" (repeat {})", trial.repeat) } else { String::new() }
+}
+
 /// `  3 of 12  scale 10, clients 4 (repeat 2)  1234 tps  p99 2.50 ms`
 fn render_ended(trial: &SweepTrialStarted, ended: &SweepTrial) -> String {
     let position = format!("{} of {}", trial.position, trial.trials);
-    let head = format!("{position:>11}  {} (repeat {})", printable(&trial.label), trial.repeat);
+    let head = format!("{position:>8}  {}{}", printable(&trial.label), render_repeat(trial));
     if let Some(failure) = &ended.failure {
         return format!("{head}  FAILED: {}", printable(failure));
     }
     if let Some(warming) = &ended.warming {
-        return format!("{head:<44}  {}", render_warmed(ended, warming));
+        // The longest name of a strategy, and its repeat.
+        let width = if trial.repeats > 1 { 40 } else { 29 };
+        return format!("{head:<width$}  {}", render_warmed(ended, warming));
     }
     let p99 = ended.latency.as_ref().and_then(|latency| latency.percentile(0.99));
     let p99 = p99.map(|p99| format!("  p99 {:.2} ms", p99.us as f64 / 1000.0));
@@ -161,10 +166,10 @@ fn render_ended(trial: &SweepTrialStarted, ended: &SweepTrial) -> String {
     format!("{head}  {:.0} tps{}{warnings}", ended.tps, p99.unwrap_or_default())
 }
 
-/// `warm after 11.3 s     207431 served  from a lukewarm start`, `resident after 2.31 s, shared_buffers back after 3.00 s`
+/// `warm after 11.3 s   207 k served  lukewarm start`, `resident after 2.31 s, shared_buffers back after 3.00 s`
 fn render_warmed(ended: &SweepTrial, warming: &Warming) -> String {
     let found = ended.start_state.as_ref().map(|start| start.verdict.as_str()).filter(|verdict| *verdict != "cold");
-    let start = found.map(|verdict| format!("  from a {verdict} start")).unwrap_or_default();
+    let start = found.map(|verdict| format!("  {verdict} start")).unwrap_or_default();
     let failure = ended.strategy_outcome.as_ref().and_then(|outcome| outcome.failure.as_ref());
     let failure = failure.map(|failure| format!("  FAILED: {}", printable(failure))).unwrap_or_default();
     if let Some(brought) = &warming.figures.brought {
@@ -178,7 +183,7 @@ fn render_warmed(ended: &SweepTrial, warming: &Warming) -> String {
         None => format!("{:<16}", format!("not warm in {:>2} s", warming.figures.measured_seconds)),
     };
     let served: u64 = ended.samples.iter().map(|sample| sample.transactions).sum();
-    format!("{warm}  {served:>9} served{start}{failure}")
+    format!("{warm} {:>6} served{start}{failure}", render_count(served as f64))
 }
 
 /// `done after 2.42 s, 2.15 s of it before the load began`
@@ -233,6 +238,7 @@ mod tests {
         SweepTrialStarted {
             label: "cat".into(),
             repeat: 2,
+            repeats: 3,
             position: 3,
             trials: 12,
             seconds: Some(20),
@@ -282,6 +288,27 @@ mod tests {
         }
         let later = LiveSecond { until_warm: UntilWarm::Seconds(90.0), ..second };
         assert_eq!(render_until_warm(&trial, later), "warm in about 1 min 30 s (after its end)");
+    }
+
+    #[test]
+    fn a_trial_that_ended_has_one_line_of_a_terminal() {
+        use crate::study::WarmingFigures;
+        use crate::study::sweep::record::tests::trial;
+        let mut ended = trial();
+        ended.warming = Some(Warming {
+            figures: WarmingFigures { measured_seconds: 20, warm_after_seconds: Some(13.25), ..Default::default() },
+            foreground_tenths: Vec::new(),
+            residency: Vec::new(),
+            judgement: None,
+            no_verdict: None,
+            looks: Vec::new(),
+        });
+        for repeats in [1, 3] {
+            let trial = SweepTrialStarted { label: "pg_prewarm-prefetch".into(), repeats, ..started() };
+            let line = render_ended(&trial, &ended);
+            assert!(console::measure_text_width(&line) <= 80, "{line}");
+            assert_eq!(line.contains("(repeat 2)"), repeats > 1, "{line}");
+        }
     }
 
     #[test]

@@ -29,6 +29,12 @@ impl Canvas {
         }
     }
 
+    /// Can it be drawn on anywhere, as a live screen does?
+    pub fn is_drawable(self) -> bool {
+        // What curses means by it: lines, one below the other.
+        self.height.is_some() && std::env::var_os("TERM").is_none_or(|name| name != "dumb")
+    }
+
     /// What stands for text that was cut out.
     pub fn mark(self) -> &'static str {
         if self.unicode { "…" } else { "~" }

@@ -6,7 +6,7 @@ use super::nanoseconds::{render_ns, render_share};
 use super::printable;
 use super::stalls::{render_files, render_reduction, render_stalls};
 use super::wrap::wrap_text;
-use crate::observe::time::{LookingCost, NamedStatistic, ProgramCost, Tier, TimeReport, TimeSecond};
+use crate::observe::time::{LookingCost, NamedStatistic, PGTHAW, ProgramCost, Tier, TimeReport, TimeSecond};
 use crate::observe::top::TopStatistic;
 use crate::units::counted;
 
@@ -20,12 +20,12 @@ const SPANS_SHOWN: usize = 20;
 pub fn render_time_report(report: &TimeReport, width: Option<usize>) -> String {
     let mut lines = vec![render_head(report), String::new()];
     lines.extend(render_columns(statistics_columns(report), width, "…"));
-    let hidden: u64 = report.statistics.iter().skip(NAMES_SHOWN).map(|one| one.statistic.total_ns).sum();
-    if report.statistics.len() > NAMES_SHOWN {
-        let left = counted(report.statistics.len() - NAMES_SHOWN, "name");
+    let hidden: Vec<u64> = of_server(&report.statistics).skip(NAMES_SHOWN).map(|one| one.statistic.total_ns).collect();
+    if !hidden.is_empty() {
+        let (left, hidden) = (counted(hidden.len(), "name"), hidden.iter().sum());
         lines.push(format!("{left} more with {} together: --json has them", render_ns(hidden)));
     }
-    if !report.handled.is_empty() {
+    if of_server(&report.handled).next().is_some() {
         lines.push(String::new());
         lines.extend(render_columns(handled_columns(report), width, "…"));
     }
@@ -53,8 +53,13 @@ fn render_head(report: &TimeReport) -> String {
     format!("{} of {processes}, {how}", render_ns(report.length_ns))
 }
 
+/// Without pgthaw's own backends, which nobody asks for; `--json` has them.
+fn of_server(named: &[NamedStatistic]) -> impl Iterator<Item = &NamedStatistic> {
+    named.iter().filter(|one| one.place != PGTHAW)
+}
+
 fn statistics_columns(report: &TimeReport) -> Vec<Column> {
-    let shown: Vec<Row<'_>> = report.statistics.iter().take(NAMES_SHOWN).map(Row::ended).collect();
+    let shown: Vec<Row<'_>> = of_server(&report.statistics).take(NAMES_SHOWN).map(Row::ended).collect();
     columns_of(&shown, report.total.lived_ns)
 }
 
@@ -130,7 +135,7 @@ fn columns_of(rows: &[Row<'_>], lived_ns: u64) -> Vec<Column> {
 const HANDLED_SHOWN: usize = 5;
 
 fn handled_columns(report: &TimeReport) -> Vec<Column> {
-    let shown = || report.handled.iter().take(HANDLED_SHOWN);
+    let shown = || of_server(&report.handled).take(HANDLED_SHOWN);
     let cells = |cell: &dyn Fn(&NamedStatistic) -> String| shown().map(cell).collect::<Vec<String>>();
     let optional = |ns: Option<u64>| ns.map_or_else(|| "-".to_owned(), render_ns);
     vec![

@@ -37,10 +37,31 @@ fn render_within(summary: &Summary, width: usize) -> String {
     let (table, left_out) = render_fitting(make_columns(summary), &GIVING_WAY, width);
     let mut lines = vec![table, render_legend(summary)];
     lines.extend(left_out);
-    for strategy in &summary.strategies {
-        lines.extend(strategy.caveats.iter().map(|caveat| format!("  {}: {caveat}", strategy.strategy)));
-    }
+    lines.extend(render_caveats(summary));
     lines.join("\n")
+}
+
+/// What speaks against the numbers, each thing once: of whom, and of whom the same with other figures.
+fn render_caveats(summary: &Summary) -> Vec<String> {
+    let mut said: Vec<(&str, Vec<&str>, Vec<&str>)> = Vec::new();
+    for one in &summary.strategies {
+        for caveat in &one.caveats {
+            match said.iter_mut().find(|(known, ..)| without_digits(known) == without_digits(caveat)) {
+                Some((known, same, _)) if known == caveat => same.push(&one.strategy),
+                Some((.., alike)) => alike.push(&one.strategy),
+                None => said.push((caveat, vec![&one.strategy], Vec::new())),
+            }
+        }
+    }
+    let line = |(caveat, same, alike): (&str, Vec<&str>, Vec<&str>)| {
+        let alike = if alike.is_empty() { String::new() } else { format!(" (much the same: {})", alike.join(", ")) };
+        format!("  {}: {caveat}{alike}", same.join(", "))
+    };
+    said.into_iter().map(line).collect()
+}
+
+fn without_digits(text: &str) -> String {
+    text.chars().filter(|letter| !letter.is_ascii_digit() && *letter != '.').collect()
 }
 
 /// The table within `width` characters: the columns `giving_way` are left out, the first of them first, until it fits; and
@@ -164,6 +185,24 @@ pub(super) fn render_count(count: f64) -> String {
 mod tests {
     use super::*;
 
+    fn strategy(spread: Spread) -> StrategySummary {
+        StrategySummary {
+            strategy: "pg_prewarm-prefetch".into(),
+            trials: 3,
+            warm_after_seconds: spread,
+            to_50_seconds: Some(spread),
+            to_90_seconds: Some(spread),
+            to_95_seconds: Some(spread),
+            bound_ratio: Some(spread),
+            served_until_warm: spread,
+            nothing_served_by_then: Some(spread),
+            served: spread,
+            ended_after_seconds: Some(spread),
+            device_read_bytes: spread,
+            caveats: vec!["one".into()],
+        }
+    }
+
     fn text(spread: Spread) -> String {
         spread_cell(Some(spread), "> 20", |value| format!("{value:.1}")).content()
     }
@@ -220,23 +259,25 @@ mod tests {
     }
 
     #[test]
+    fn what_is_said_of_several_is_said_once() {
+        let strategy = |name: &str, caveats: &[&str]| StrategySummary {
+            strategy: name.into(),
+            caveats: caveats.iter().map(|one| (*one).to_owned()).collect(),
+            ..strategy(Spread::of([Some(1.0)]))
+        };
+        let strategies = vec![
+            strategy("cat", &["took 7 %", "one"]),
+            strategy("nothing", &["took 12.5 %"]),
+            strategy("dd", &["one"]),
+        ];
+        let summary = Summary { bound_seconds: None, trial_seconds: 20, strategies };
+        assert_eq!(render_caveats(&summary), ["  cat: took 7 % (much the same: nothing)", "  cat, dd: one"]);
+    }
+
+    #[test]
     fn a_narrow_terminal_gets_fewer_columns_and_is_told() {
         let spread = Spread::of([Some(5.0), Some(7.0), Some(11.0)]);
-        let strategy = StrategySummary {
-            strategy: "pg_prewarm-prefetch".into(),
-            trials: 3,
-            warm_after_seconds: spread,
-            to_50_seconds: Some(spread),
-            to_90_seconds: Some(spread),
-            to_95_seconds: Some(spread),
-            bound_ratio: Some(spread),
-            served_until_warm: spread,
-            nothing_served_by_then: Some(spread),
-            served: spread,
-            ended_after_seconds: Some(spread),
-            device_read_bytes: spread,
-            caveats: vec!["one".into()],
-        };
+        let strategy = strategy(spread);
         let summary = Summary { bound_seconds: Some(5.0), trial_seconds: 20, strategies: vec![strategy] };
         let wide = render_within(&summary, usize::MAX);
         assert!(wide.contains("took, s") && !wide.contains("left out"), "{wide}");

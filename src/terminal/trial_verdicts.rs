@@ -66,8 +66,8 @@ fn render_trial_fit(trial: &Trial) -> Option<String> {
     let judgement = trial.judgement.as_ref()?;
     let repeat = trial.repeat;
     match (&judgement.fit, &judgement.no_fit) {
-        (Some(fit), _) => Some(format!("fit of repeat {repeat}: {}", render_fit(fit))),
-        (None, Some(why)) => Some(format!("no fit of repeat {repeat}: {why}")),
+        (Some(fit), _) => Some(format!("what the model makes of trial {repeat}: {}", render_fit(fit))),
+        (None, Some(why)) => Some(format!("the model says nothing of trial {repeat}: {why}")),
         (None, None) => None,
     }
 }

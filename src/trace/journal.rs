@@ -23,6 +23,8 @@ const LOCK: &str = ".lock";
 const BEFORE: &str = ".before.parquet";
 const BROUGHT: &str = ".brought.parquet";
 const CGROUPS: &str = ".cgroups.json";
+/// Restores that read: the name begins with the process.
+const RESTORE: &str = ".restore";
 /// Of a machine with both versions there are two; a file that is larger than this is none of pgthaw's.
 const CGROUPS_BYTES_MAX: u64 = 64 << 10;
 
@@ -45,6 +47,13 @@ pub struct Journals {
 pub struct Journal {
     name: String,
     lock: File,
+}
+
+/// A restore that reads. It lives as long as this is held.
+#[derive(Debug)]
+pub struct Restoring {
+    name: String,
+    _lock: File,
 }
 
 /// What is to be cleaned up, by whoever holds this: nobody else does meanwhile.
@@ -76,20 +85,46 @@ impl Journals {
 
     /// A run begins. With `before` it will put back what was cached then.
     pub fn begin(&self, before: Option<&Map>) -> Result<Journal, Error> {
-        let failed = self.failed("create a file in");
-        let journal = loop {
-            let name = format!("{:016x}", rand::random::<u64>());
-            let lock = self.directory.open_or_create(format!("{name}{LOCK}"), FILE_MODE).map_err(&failed)?;
-            lock.lock().map_err(&failed)?;
-            // Somebody may have swept it before it was locked.
-            if self.directory.holds(format!("{name}{LOCK}"), &lock).map_err(&failed)? {
-                break Journal { name, lock };
-            }
-        };
+        let (name, lock) = self.lock_new("", LOCK)?;
+        let journal = Journal { name, lock };
         if let Some(before) = before {
             Snapshot::new(before.clone(), None).write(&self.path(&journal.name, BEFORE))?;
         }
         Ok(journal)
+    }
+
+    /// Makes a file of a name that nobody has, and locks it. The name is told without its ending.
+    fn lock_new(&self, beginning: &str, ending: &str) -> Result<(String, File), Error> {
+        let failed = self.failed("create a file in");
+        loop {
+            let name = format!("{beginning}{:016x}", rand::random::<u64>());
+            let lock = self.directory.open_or_create(format!("{name}{ending}"), FILE_MODE).map_err(&failed)?;
+            lock.lock().map_err(&failed)?;
+            // Somebody may have swept it before it was locked.
+            if self.directory.holds(format!("{name}{ending}"), &lock).map_err(&failed)? {
+                return Ok((name, lock));
+            }
+        }
+    }
+
+    /// A restore begins to read. Who else does is told by the processes; what those left who were killed goes.
+    pub fn begin_restore(&self) -> Result<(Restoring, Vec<u32>), Error> {
+        let (own, lock) = self.lock_new(&format!("{}-", std::process::id()), RESTORE)?;
+        let mut others = Vec::new();
+        for name in self.names(RESTORE)?.into_iter().filter(|name| *name != own) {
+            match self.is_locked(&name, RESTORE) {
+                true => others.extend(name.split('-').next().and_then(|pid| pid.parse::<u32>().ok())),
+                false => _ = self.directory.remove_file(format!("{name}{RESTORE}")),
+            }
+        }
+        others.sort_unstable();
+        Ok((Restoring { name: own, _lock: lock }, others))
+    }
+
+    /// A restore has ended.
+    pub fn end_restore(&self, restoring: Restoring) {
+        // What stays is swept by the next one.
+        let _ = self.directory.remove_file(format!("{}{RESTORE}", restoring.name));
     }
 
     /// Keeps what a run's job has brought in by now, in place of what it had before. `map` is of the cluster.
@@ -150,6 +185,10 @@ impl Journals {
 
     /// What runs left that were killed; `None` when there is nothing, or a run goes on, which does it when it ends.
     pub fn take_left(&self) -> Result<Option<Left>, Error> {
+        // Restores that read beside each other make the directory too, and leave nothing in it.
+        if self.names(LOCK)?.is_empty() {
+            return Ok(None);
+        }
         let turn = self.take_turn()?;
         let left = turn.map_or(Ok(None), |turn| self.collect(turn))?;
         Ok(left.filter(|left| !left.names.is_empty()))
@@ -157,7 +196,7 @@ impl Journals {
 
     /// Does a run go on?
     pub fn is_any_alive(&self) -> Result<bool, Error> {
-        Ok(self.names()?.iter().any(|name| self.is_alive(name)))
+        Ok(self.names(LOCK)?.iter().any(|name| self.is_alive(name)))
     }
 
     fn take_turn(&self) -> Result<Option<File>, Error> {
@@ -172,20 +211,24 @@ impl Journals {
         Ok(None)
     }
 
-    fn names(&self) -> Result<Vec<String>, Error> {
+    fn names(&self, ending: &str) -> Result<Vec<String>, Error> {
         let entries = self.directory.entries().map_err(self.failed("list"))?;
-        let name = |entry: crate::files::Entry| Some(entry.name.to_str()?.strip_suffix(LOCK)?.to_owned());
+        let name = |entry: crate::files::Entry| Some(entry.name.to_str()?.strip_suffix(ending)?.to_owned());
         Ok(entries.into_iter().filter_map(name).collect())
     }
 
     fn is_alive(&self, name: &str) -> bool {
-        let lock = self.directory.open_file(format!("{name}{LOCK}"));
+        self.is_locked(name, LOCK)
+    }
+
+    fn is_locked(&self, name: &str, ending: &str) -> bool {
+        let lock = self.directory.open_file(format!("{name}{ending}"));
         lock.is_ok_and(|lock| matches!(lock.try_lock(), Err(TryLockError::WouldBlock)))
     }
 
     /// What all have left, when none lives.
     fn collect(&self, turn: File) -> Result<Option<Left>, Error> {
-        let names = self.names()?;
+        let names = self.names(LOCK)?;
         if names.iter().any(|name| self.is_alive(name)) {
             return Ok(None);
         }
@@ -321,6 +364,27 @@ mod tests {
         drop(journals.begin(Some(&map(-4000, 0..10))).unwrap());
         let left = journals.take_left().unwrap().unwrap();
         assert!(left.before.is_none() && left.remarks[0].contains("too old"), "{left:?}");
+    }
+
+    #[test]
+    fn restores_at_once_know_of_each_other_and_no_run_waits_for_them() {
+        let state = tempfile::tempdir().unwrap();
+        let journals = journals(state.path());
+        let own = std::process::id();
+        let (killed, nobody) = journals.begin_restore().unwrap();
+        drop(killed);
+        let (one, none) = journals.begin_restore().unwrap();
+        let (two, others) = journals.begin_restore().unwrap();
+        assert_eq!((nobody, none, others), (vec![], vec![], vec![own]));
+        let run = journals.begin(None).unwrap();
+        assert!(journals.end(run).unwrap().is_some());
+        journals.end_restore(one);
+        journals.end_restore(two);
+        assert!(journals.names(RESTORE).unwrap().is_empty());
+        journals.forget(journals.take_left().unwrap().unwrap()).unwrap();
+        std::fs::remove_file(journals.path("turn", "")).unwrap();
+        assert!(journals.take_left().unwrap().is_none());
+        assert!(journals.directory.entries().unwrap().is_empty(), "a restore alone leaves nothing");
     }
 
     #[test]

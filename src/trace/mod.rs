@@ -33,7 +33,7 @@ pub use edit::{FilmDifference, Part, RelationDifference, compare, cut, merge};
 pub use error::Error;
 pub use event::{Event, EventKind, FilmRelation};
 pub use film::{Film, FilmHeader, FilmWriter, ProbeShare, Sampled, Totals};
-pub use journal::{Journal, Journals, Left};
+pub use journal::{Journal, Journals, Left, Restoring};
 pub use picture::{COLUMNS, FilmPicture, ROWS, RelationPicture};
 pub use polling::{Own, Polling};
 pub use preload::{Bringer, Preloaded};

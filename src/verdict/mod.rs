@@ -26,7 +26,7 @@ pub use comparison::{BOUND, Comparison, StrategyRatios, compute_comparison};
 pub use consistency::find_contradictions;
 pub use curve::{judge_curve, judge_samples, judge_trial};
 pub use headline::render_headline;
-pub use interference::Interference;
+pub use interference::{Interference, LeastShare, SecondShare};
 pub use judged::{JudgedForecast, SweepVerdict, WrittenForecast, judge_forecast, judge_sweep};
 pub use older_run::make_study_of_run;
 pub use others::find_others;

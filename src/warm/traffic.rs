@@ -369,8 +369,8 @@ mod tests {
         assert_eq!(watch(&mut looks, 600, 650, |_| busy(1, 7)).last(), Some(&Load::Waiting));
         assert_eq!(watch(&mut looks, 650, 950, |_| busy(1, 7)).last(), Some(&Load::Flowing));
         assert_eq!(watch(&mut looks, 950, 1950, |_| busy(5, 3)).last(), Some(&Load::Flowing), "neither: as before");
-        assert_eq!(watch(&mut looks, 1950, 2200, |_| busy(8, 0)).last(), Some(&Load::Flowing));
-        assert!(watch(&mut looks, 2200, 2500, |_| busy(8, 0)).contains(&Load::Waiting));
+        assert_eq!(watch(&mut looks, 1950, 2100, |_| busy(8, 0)).last(), Some(&Load::Flowing));
+        assert!(watch(&mut looks, 2100, 2500, |_| busy(8, 0)).contains(&Load::Waiting));
         assert_eq!(watch(&mut looks, 2500, 4000, |_| busy(0, 0)).last(), Some(&Load::Idle));
     }
 

@@ -174,6 +174,42 @@ fn ctrl_c_in_a_trial_keeps_what_ended_and_leaves_nothing() {
     assert!(kept["run"]["ended_at"].is_null(), "the same command goes on with it");
 }
 
+#[test]
+fn ctrl_c_in_the_first_trial_prints_no_empty_table() {
+    let (home, place) = (Home::new(), Place::new());
+    let arguments = ["demo", "--scale", "1", "--seconds", "60", "--strategies", "nothing"];
+    let mut child = place.command(&home, 15, &arguments).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let pid = child.id();
+    let mut lines = BufReader::new(child.stderr.take().unwrap()).lines().map(Result::unwrap);
+    assert!(lines.any(|line| line.contains("forecast of a cold start")), "no trial began");
+    interrupt(pid);
+    drop(lines);
+    let output = Output::from(child.wait_with_output().unwrap()).ends_with(130);
+    assert!(output.stdout.contains("No trial has ended"), "{}", output.stdout);
+    for part in ["by then", "verdicts over", "served in all", "draw it"] {
+        assert!(!output.stdout.contains(part), "{part}: {}", output.stdout);
+    }
+    place.assert_nothing_is_left(pid);
+}
+
+#[test]
+fn the_demo_looks_first_whether_it_may_write_its_report() {
+    let (home, place) = (Home::new(), Place::new());
+    fs::write(home.path().join("notes.txt"), "buy milk").unwrap();
+    for (report, reason) in [("gone/demo.html", "No such file"), ("notes.txt", "is no report of pgthaw")] {
+        let arguments = ["demo", "--scale", "1", "--seconds", "1", "--strategies", "nothing", "-o", report];
+        let output = Output::from(place.command(&home, 15, &arguments).output().unwrap());
+        assert!((1..=2).contains(&output.status) && output.stdout.is_empty(), "{output:?}");
+        assert!(
+            output.stderr.contains(reason) && output.stderr.contains("name another file")
+                || output.stderr.contains("name a file in a directory"),
+            "{}",
+            output.stderr
+        );
+    }
+    assert!(!home.path().join("state/pgthaw/results.sqlite").exists(), "nothing was begun");
+}
+
 /// The read-ahead of the file system that holds a path, in KiB, where this user may change it.
 fn read_settable_read_ahead_kb(path: &Path) -> Option<String> {
     let device = fs::metadata(path).unwrap().dev();

@@ -157,6 +157,17 @@ fn one_that_holds_nothing_is_never_taken() {
 }
 
 #[test]
+fn a_list_says_that_no_server_is_where_one_was_named() {
+    let server = warm_server();
+    let warm = take(&server);
+    let listed = server.pgthaw(&["snapshot", "list", "-h", "127.0.0.1", "-p", "1"]).ok();
+    assert!(listed.stderr.contains("cannot connect") && listed.stderr.contains("127.0.0.1"), "{}", listed.stderr);
+    assert!(listed.stderr.contains("snapshots of every server") && listed.stdout.contains(&warm), "{listed:?}");
+    let known = server.pgthaw(&["snapshot", "list"]).ok();
+    assert!(!known.stderr.contains("every server"), "{}", known.stderr);
+}
+
+#[test]
 fn the_list_marks_what_a_restore_takes_with_and_without_a_server() {
     let mut server = warm_server();
     let warm = take(&server);

@@ -359,6 +359,7 @@ fn whatever_runs_is_recorded_too() {
     assert_eq!(film["lost_events"], 0);
     let shown = server.pgthaw(&["trace", "show", file]).ok().stdout;
     assert!(shown.contains("public.u") && shown.contains("not proven"), "{shown}");
+    assert!(shown.contains("of which nothing came had") && !shown.contains(" 0 bytes"), "{shown}");
     let again = server.pgthaw(&["record", "-o", file, "--", "true"]).ends_with(2).stderr;
     assert!(again.contains("exists already"), "{again}");
     let told = server.pgthaw(&["record"]).ends_with(2).stderr;

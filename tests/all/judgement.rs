@@ -87,5 +87,8 @@ fn the_view_shows_verdict_and_fit_flat() {
     let answer = sqlite(&file, "SELECT verdict, fit_pages, fit_residual_share FROM trial_verdicts");
     assert_eq!(answer, format!("steady|{:?}|{:?}", fit.pages.value, fit.residual_share));
     let shown = home.pgthaw(&["results", "show"]).ok().stdout;
-    assert!(shown.contains("  nothing  steady from ") && shown.contains("fit of repeat 1: cold 6."), "{shown}");
+    assert!(
+        shown.contains("  nothing  steady from ") && shown.contains("what the model makes of trial 1: cold 6."),
+        "{shown}"
+    );
 }

@@ -33,6 +33,25 @@ fn on_terminal(command: &Command, width: usize) -> Output {
     Output { stdout, ..output }
 }
 
+#[test]
+fn a_terminal_without_a_screen_gets_lines_or_is_told() {
+    let server = servers::start_any(&[]);
+    let mut top = server.command(&["top", "--source", "sql"]);
+    let refused = on_terminal(top.env("TERM", "dumb"), 80).ends_with(1).stdout;
+    assert!(refused.contains("TERM is dumb") && refused.contains("--json"), "{refused}");
+    let mut lines = server.command(&["top", "--source", "sql", "--seconds", "1", "--json"]);
+    assert!(on_terminal(lines.env("TERM", "dumb"), 80).ok().stdout.contains("{\""));
+}
+
+#[test]
+fn who_records_seconds_sees_them_go_by() {
+    let server = servers::start_any(&[]);
+    let shown = on_terminal(&server.command(&["record", "--seconds", "2", "--name", "seconds"]), 80).ok().stdout;
+    assert!(shown.contains("recording, by seconds") && shown.contains("kept film"), "{shown}");
+    let quiet = on_terminal(&server.command(&["record", "--seconds", "1", "--name", "quiet", "-q"]), 80).ok().stdout;
+    assert!(!quiet.contains("by seconds"), "{quiet}");
+}
+
 /// Panics with the lines that are too wide.
 #[track_caller]
 fn assert_fits(text: &str, width: usize) {

@@ -289,6 +289,23 @@ fn ctrl_c_gives_the_receipt() {
 }
 
 #[test]
+fn a_restore_beside_another_says_so() {
+    let mut server = any_warm_server();
+    make_cold(&mut server);
+    let first = slow_restore(&server);
+    let pid = first.id().to_string();
+    let told = server.pgthaw(&["restore"]).ok();
+    assert!(told.stderr.contains(&format!("(process {pid}) is reading already")), "{}", told.stderr);
+    let receipt = restore(&server, &[]).ok().json();
+    assert!(receipt["remarks"].to_string().contains(&pid), "{receipt:#}");
+    signal(&first, rustix::process::Signal::INT);
+    let interrupted = Output::from(first.wait_with_output().unwrap());
+    assert!(!interrupted.json()["remarks"].to_string().contains("reading already"), "nobody was there before it");
+    let alone = server.pgthaw(&["restore"]).ok();
+    assert!(!alone.stderr.contains("reading already"), "{}", alone.stderr);
+}
+
+#[test]
 fn a_killed_restore_harms_nothing() {
     let mut server = any_warm_server();
     make_cold(&mut server);

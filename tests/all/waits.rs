@@ -237,6 +237,17 @@ pub fn rows_of(path: &Path) -> Vec<Value> {
 }
 
 #[test]
+fn pgthaws_own_backends_are_for_programs() {
+    let server = servers::start_any(&[]);
+    let arguments = ["waits", "--seconds", "1", "-q", "--source", "sql"];
+    let text = server.pgthaw(&arguments).ok().stdout;
+    assert!(text.contains("checkpointer") && !text.contains("pgthaw::"), "{text}");
+    let report = server.pgthaw(&[&arguments[..], &["--json"]].concat()).ok().json();
+    let is_own = |one: &Value| one["where"] == "pgthaw";
+    assert!(report["statistics"].as_array().unwrap().iter().any(is_own), "{report:#}");
+}
+
+#[test]
 fn what_is_written_as_parquet_is_what_is_told() {
     let server = servers::start_any(&[]);
     let file = server.home().join("waits.parquet");

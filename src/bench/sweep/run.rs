@@ -276,6 +276,7 @@ impl Play<'_> {
             self.events.tell(Event::SweepTrialStarted(SweepTrialStarted {
                 label: if sweep.is_warmup { point.strategy.clone() } else { point.render(&sweep.axes.varied()) },
                 repeat: turn.repeat,
+                repeats: sweep.repeats,
                 position: turn.position,
                 trials: all,
                 seconds: point.seconds,

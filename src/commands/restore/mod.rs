@@ -1,6 +1,7 @@
 //! `pgthaw restore`: the work is done in `src/warm/restore/`.
 
 mod arguments;
+mod at_once;
 mod device;
 mod sharing;
 mod source;
@@ -9,6 +10,7 @@ mod tier;
 use std::sync::Arc;
 
 pub use arguments::RestoreArguments;
+use at_once::AtOnce;
 pub use device::{DeviceArguments, positive_bytes, positive_rate, rate};
 pub use sharing::SharingArguments;
 use source::Source;
@@ -32,6 +34,10 @@ pub async fn run(arguments: RestoreArguments, output: OutputArguments) -> anyhow
         Some(directory) => finish_left_runs(directory, arguments.device).await,
         None => Vec::new(),
     };
+    let at_once = source.directory().filter(|_| !arguments.dry_run).and_then(AtOnce::begin);
+    let others = at_once.as_ref().and_then(AtOnce::remark);
+    // Whoever waits wants to know at once.
+    others.iter().filter(|_| !output.json).for_each(|remark| terminal::print_remark(&format!("note: {remark}")));
     let progress = Arc::new(WarmProgress::new(output.shows_progress()));
     let (room, charged) = choose_room(pid, arguments.dry_run);
     let host = Host {
@@ -48,8 +54,9 @@ pub async fn run(arguments: RestoreArguments, output: OutputArguments) -> anyhow
     let restore = Restore::new(source.request(snapshot, &arguments)?, options, place, host);
     let receipt = restore.run(source.server(&arguments)).await;
     progress.finish();
+    at_once.into_iter().for_each(AtOnce::end);
     let mut receipt = Receipt { snapshot: Some(selected), ..receipt? };
-    receipt.remarks.extend(charged.into_iter().chain(unusable).chain(finished));
+    receipt.remarks.extend(others.filter(|_| output.json).into_iter().chain(charged).chain(unusable).chain(finished));
     match output.json {
         true => terminal::print_json(&receipt)?,
         false => {

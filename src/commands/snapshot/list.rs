@@ -2,7 +2,7 @@
 
 use super::place::SnapshotPlace;
 use crate::cache::{Candidates, Situation, Tiers, kept_elsewhere};
-use crate::commands::OutputArguments;
+use crate::commands::{OutputArguments, describe};
 use crate::terminal::{self, Canvas, SnapshotLine};
 
 /// Lists the snapshots, and marks of each cluster the one that a restore would take.
@@ -29,7 +29,10 @@ async fn mark_taken(lines: &mut [SnapshotLine], place: &SnapshotPlace) -> anyhow
     if lines.is_empty() {
         return Ok(());
     }
-    let known = place.read_start().await?;
+    let (known, unanswered) = place.ask_start().await?;
+    if let Some(error) = unanswered {
+        terminal::print_remark(&format!("note: {}; these are the snapshots of every server", describe(&error)));
+    }
     for of_cluster in
         lines.chunk_by_mut(|one, other| one.generation.system_identifier == other.generation.system_identifier)
     {

@@ -122,12 +122,21 @@ impl SnapshotPlace {
     /// When the server that the options lead to was started. Its directory says so without a server that answers; without
     /// either nobody does.
     pub async fn read_start(&self) -> Result<KnownStart, postgres::Error> {
+        Ok(self.ask_start().await?.0)
+    }
+
+    /// The same, with why a server that was named does not answer.
+    pub async fn ask_start(&self) -> Result<(KnownStart, Option<anyhow::Error>), postgres::Error> {
         if let Some(directory) = find_directory(&self.connection)? {
-            return Ok(KnownStart(Some((directory.system_identifier, last_start_of(&directory)))));
+            return Ok((KnownStart(Some((directory.system_identifier, last_start_of(&directory)))), None));
         }
         let answer = timeout(ANSWERS_WITHIN, Target::open(&self.connection)).await;
         let known = |target: Target| Some((target.system_identifier()?, target.last_start()));
-        Ok(KnownStart(answer.ok().and_then(Result::ok).and_then(known)))
+        Ok(match answer {
+            Ok(Ok(target)) => (KnownStart(known(target)), None),
+            Ok(Err(error)) => (KnownStart(None), Some(error).filter(|_| self.connection.names_server())),
+            Err(_) => (KnownStart(None), None),
+        })
     }
 
     /// Which cluster it is. The server is asked only when it was named, or when there are several to choose from: the

@@ -8,13 +8,19 @@ mod outputs;
 mod replay;
 
 use super::{ExitStatus, OutputArguments, Target};
+use crate::observe::Error;
 use crate::terminal::Canvas;
 
 pub use arguments::TopArguments;
 
 /// Runs the command.
 pub async fn run(arguments: TopArguments, output: OutputArguments) -> anyhow::Result<ExitStatus> {
-    let with_screen = !output.json && Canvas::of_stdout(arguments.ascii).height.is_some();
+    let canvas = Canvas::of_stdout(arguments.ascii);
+    let with_screen = !output.json && canvas.is_drawable();
+    // Lines of JSON are for programs, and no program reads a terminal.
+    if canvas.height.is_some() && !with_screen && !output.json && arguments.listen.is_none() {
+        return Err(Error::DumbTerminal.into());
+    }
     if let Some(path) = &arguments.replay {
         return replay::replay(path, with_screen, arguments.ascii).await;
     }

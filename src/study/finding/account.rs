@@ -10,7 +10,7 @@ impl Finding {
         match self {
             Finding::DearAccount { ratio } => (
                 format!("to tell where the server's time goes took {} of all processors", percent(*ratio)),
-                "nothing, where all trials that are compared have it; else time = false in the study file".into(),
+                "leave it, for every trial bears it alike; time = false in a study file does without".into(),
             ),
             Finding::ProcessorsExceeded { used, processors } => (
                 format!(

@@ -275,6 +275,8 @@ const RESULTS: &[Mistake] = &[
         "pgthaw report --results results.sqlite -o notes.txt",
         Instead("pgthaw report --results results.sqlite -o report.html"),
     ),
+    made("The demo's report is something else.", "pgthaw demo -o notes.txt", Untried("a demo takes a while")),
+    made("The demo's report has no place.", "pgthaw demo -o gone/demo.html", Untried("a demo takes a while")),
     made(
         "What is imported is no log.",
         "pgthaw results import --results another.sqlite notes.csv",
