@@ -127,8 +127,7 @@ pub async fn run(arguments: RecordArguments, output: OutputArguments) -> anyhow:
         let Recorded { draft, header } = recording.end()?;
         store.place(Recorded { draft, header }, arguments.output.as_deref())
     });
-    let kept = kept.await?;
-    match (kept, end) {
+    match (kept.await?, end) {
         (Ok((path, header)), end) => {
             let text = match output.json {
                 true => terminal::render_film_json(&path, &header).to_string(),

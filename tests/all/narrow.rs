@@ -47,7 +47,7 @@ fn a_terminal_without_a_screen_gets_lines_or_is_told() {
 fn who_records_seconds_sees_them_go_by() {
     let server = servers::start_any(&[]);
     let shown = on_terminal(&server.command(&["record", "--seconds", "2", "--name", "seconds"]), 80).ok().stdout;
-    assert!(shown.contains("recording, by seconds") && shown.contains("kept film"), "{shown}");
+    assert!(shown.contains("recording, by seconds") && shown.contains("kept a film"), "{shown}");
     let quiet = on_terminal(&server.command(&["record", "--seconds", "1", "--name", "quiet", "-q"]), 80).ok().stdout;
     assert!(!quiet.contains("by seconds"), "{quiet}");
 }
