@@ -1,6 +1,7 @@
 //! Commands that a hint tells the user to run. Names come from the server, and whoever made them chose them: they are
 //! quoted, for SQL and for the shell.
 
+use std::borrow::Cow;
 use std::fmt;
 
 use super::SystemUser;
@@ -57,7 +58,8 @@ impl Psql {
         match databases {
             [only] => self.run(only, &statement),
             several => {
-                let several: Vec<String> = several.iter().map(|database| quote_argument(database)).collect();
+                let several: Vec<String> =
+                    several.iter().map(|database| quote_argument(&name_database(database))).collect();
                 let statement = quote_argument(&statement);
                 format!("for d in {}; do {} -d \"$d\" -c {statement}; done", several.join(" "), self.0)
             }
@@ -70,7 +72,7 @@ impl Psql {
     }
 
     fn run(&self, database: &str, statement: &str) -> String {
-        format!("{} -d {} -c {}", self.0, quote_argument(database), quote_argument(statement))
+        format!("{} -d {} -c {}", self.0, quote_argument(&name_database(database)), quote_argument(statement))
     }
 }
 
@@ -78,6 +80,15 @@ impl fmt::Display for Psql {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.0)
     }
+}
+
+/// A database as psql's `-d` takes it. A name that psql would read as a connection string could lead to another server, so it
+/// becomes a string that has nothing but the name (libpq, section "Connection Strings").
+fn name_database(name: &str) -> Cow<'_, str> {
+    if !name.contains('=') && !name.contains("://") {
+        return Cow::Borrowed(name);
+    }
+    Cow::Owned(format!("dbname='{}'", name.replace('\\', r"\\").replace('\'', r"\'")))
 }
 
 fn quote_identifier(name: &str) -> String {
@@ -115,6 +126,20 @@ mod tests {
         let words = shlex::split(&hostile).unwrap();
         assert_eq!(words[..4], ["psql", "-d", "a'; rm -rf ~; '", "-c"]);
         assert_eq!(words[4..], ["GRANT pg_monitor TO \"r\"\"; DROP ROLE x; --'\""]);
+    }
+
+    #[test]
+    fn a_databases_name_leads_to_no_other_server() {
+        for (name, named) in [
+            ("host=127.0.0.1 dbname=evil", "dbname='host=127.0.0.1 dbname=evil'"),
+            ("postgresql://127.0.0.1:7777/evil", "dbname='postgresql://127.0.0.1:7777/evil'"),
+            (r"a' host=\x", r"dbname='a\' host=\\x'"),
+        ] {
+            let words = shlex::split(&Psql::anywhere().create_extension(&[name.into()], "pg_prewarm")).unwrap();
+            assert_eq!(words[2], named);
+            let several = Psql::anywhere().create_extension(&["shop".into(), name.into()], "pg_prewarm");
+            assert_eq!(shlex::split(&several).unwrap()[4].trim_end_matches(';'), named);
+        }
     }
 
     #[test]

@@ -16,7 +16,7 @@ use super::Error;
 use super::record::Came;
 use crate::cache::sealed_file::DRAFT_PREFIX;
 use crate::cache::{ForkMap, Map, RelationMap, Snapshot};
-use crate::files::{Directory, FILE_MODE, remove_abandoned_drafts};
+use crate::files::{Directory, FILE_MODE, has_foreign_owner, remove_abandoned_drafts};
 use crate::linux::cgroup::LeftCgroup;
 
 const LOCK: &str = ".lock";
@@ -72,8 +72,16 @@ pub struct Left {
 
 impl Journals {
     /// Those of a cluster, in pgthaw's state directory.
+    ///
+    /// # Errors
+    /// When it cannot be made. They say which processes go where and what goes from the page cache, so root obeys none that another user
+    /// may have written.
     pub fn open(state: &Path, system_identifier: u64) -> Result<Journals, Error> {
         let path = state.join("runs").join(system_identifier.to_string());
+        if has_foreign_owner(&path) {
+            let source = io::Error::new(io::ErrorKind::PermissionDenied, "another user decides what is in it");
+            return Err(Error::file("use", &path, source));
+        }
         let directory = Directory::create(&path).map_err(|source| Error::file("create", &path, source))?;
         Ok(Journals { directory, system_identifier })
     }
@@ -364,6 +372,23 @@ mod tests {
         drop(journals.begin(Some(&map(-4000, 0..10))).unwrap());
         let left = journals.take_left().unwrap().unwrap();
         assert!(left.before.is_none() && left.remarks[0].contains("too old"), "{left:?}");
+    }
+
+    #[test]
+    fn root_obeys_no_journals_of_others() {
+        needs_root!();
+        let state = tempfile::tempdir().unwrap();
+        let others = state.path().join("runs");
+        std::fs::create_dir(&others).unwrap();
+        std::os::unix::fs::chown(&others, Some(65_534), None).unwrap();
+        let system_identifier = map(0, 0..0).source.system_identifier;
+        let refused = Journals::open(state.path(), system_identifier).unwrap_err().to_string();
+        assert!(refused.contains("another user decides what is in it"), "{refused}");
+        // A link of root's that leads there does not help.
+        let linked = tempfile::tempdir().unwrap();
+        std::os::unix::fs::symlink(&others, linked.path().join("runs")).unwrap();
+        assert!(Journals::open(linked.path(), system_identifier).is_err());
+        assert!(std::fs::read_dir(&others).unwrap().next().is_none(), "nothing was made there");
     }
 
     #[test]
