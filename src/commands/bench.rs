@@ -75,13 +75,13 @@ async fn run_warmup(arguments: WarmupArguments, output: OutputArguments) -> anyh
         terminal::print_verbatim(text.trim_end());
         return Ok(ExitStatus::Done);
     }
-    let store = point.store.open_for_study(output).await?;
+    let store = point.store.open_for_study().await?;
     let finished = run_studies(vec![study], Begin::asked(anew), &store, output, |_| Ok(())).await?;
     let acts = read_acts(&finished, &store).await?;
     print_finished(&acts, None, output)?;
     if !output.json {
         tell_where_kept(&finished, &store);
     }
-    close_written(store, output).await?;
+    close_written(store).await?;
     Ok(status_of(&finished))
 }

@@ -45,7 +45,7 @@ pub struct ForecastArguments {
 /// Runs the command.
 pub async fn run(arguments: ForecastArguments, output: OutputArguments) -> anyhow::Result<ExitStatus> {
     let popularity: PopularityArgument = arguments.popularity.parse().map_err(anyhow::Error::msg)?;
-    let store = arguments.point.store.open_for_study(output).await?;
+    let store = arguments.point.store.open_for_study().await?;
     let strategies = vec![Strategy::Nothing];
     let trials = Trials { seconds: arguments.seconds, repeats: 1, strategies, until: None };
     let (asked, _) = arguments.point.study(trials).await?;
@@ -62,7 +62,7 @@ pub async fn run(arguments: ForecastArguments, output: OutputArguments) -> anyho
     })
     .await?;
     let acts = read_acts(&finished, &store).await?;
-    close_written(store, output).await?;
+    close_written(store).await?;
     if acts.iter().any(|act| act.is_interrupted) {
         return Ok(ExitStatus::Because(ErrorKind::Interrupted));
     }

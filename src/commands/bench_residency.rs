@@ -81,7 +81,7 @@ pub async fn run(arguments: ResidencyArguments, output: OutputArguments) -> anyh
         terminal::print_verbatim(text.trim_end());
         return Ok(ExitStatus::Done);
     }
-    let store = arguments.store.open_for_study(output).await?;
+    let store = arguments.store.open_for_study().await?;
     let finished = run_studies(vec![study], Begin::asked(arguments.anew), &store, output, |_| Ok(())).await?;
     for one in &finished {
         show_sweep(&store, &one.run, output).await?;
@@ -89,7 +89,7 @@ pub async fn run(arguments: ResidencyArguments, output: OutputArguments) -> anyh
     if !output.json {
         tell_where_kept(&finished, &store);
     }
-    close_written(store, output).await?;
+    close_written(store).await?;
     Ok(status_of(&finished))
 }
 

@@ -52,14 +52,14 @@ pub async fn run(arguments: SweepArguments, output: OutputArguments) -> anyhow::
         return dry_run(&arguments, &sweep, output);
     }
     let programs = Programs::find(arguments.bin_dir.as_deref())?;
-    let store = arguments.store.open_for_study(output).await?;
+    let store = arguments.store.open_for_study().await?;
     let place = Place::Scratch { parent: arguments.dir };
     let study = StudyAsked { programs, place, sweep, is_kept: false, device: None };
     let finished = run_studies(vec![study], Begin::asked(arguments.anew), &store, output, |_| Ok(())).await?;
     for one in &finished {
         show_sweep(&store, &one.run, output).await?;
     }
-    close_written(store, output).await?;
+    close_written(store).await?;
     Ok(status_of(&finished))
 }
 

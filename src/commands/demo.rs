@@ -62,7 +62,7 @@ pub async fn run(arguments: DemoArguments, output: OutputArguments) -> anyhow::R
         let plan = terminal::render_demo_plan(scale, size::expected_bytes(scale), &disk);
         terminal::print_line(&format!("{checks}\n\n{plan}\n"));
     }
-    let store = arguments.store.open_for_study(output).await?;
+    let store = arguments.store.open_for_study().await?;
     let played = run_studies(acts, Begin::Once, &store, output, |_| Ok(())).await?;
     let finished = read_acts(&played, &store).await?;
     let report = write_report(&finished, &store, &arguments.output, output).await?;
@@ -70,7 +70,7 @@ pub async fn run(arguments: DemoArguments, output: OutputArguments) -> anyhow::R
     if !output.json {
         print_end(&finished, report.as_deref(), store.place());
     }
-    close_written(store, output).await?;
+    close_written(store).await?;
     Ok(status_of(&played))
 }
 

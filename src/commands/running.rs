@@ -109,7 +109,7 @@ async fn keep_and_show(
                 store.save_sweep(run).await?;
                 opened = None;
             }
-            Event::SweepTrialEnded(trial) => keep(store, output, store.save_sweep_trial(trial)).await?,
+            Event::SweepTrialEnded(trial) => keep(store, store.save_sweep_trial(trial)).await?,
             _ => {}
         }
         hear(&event)?;

@@ -6,7 +6,6 @@ use std::time::Duration;
 use clap::Args;
 use tokio::time::timeout;
 
-use super::OutputArguments;
 use crate::results::{self, Place, Store};
 use crate::terminal;
 
@@ -27,11 +26,9 @@ impl StoreArguments {
     }
 
     /// The store to write to, for a study: that a server does not answer is told before it begins.
-    pub async fn open_for_study(&self, output: OutputArguments) -> Result<Store, results::Error> {
+    pub async fn open_for_study(&self) -> Result<Store, results::Error> {
         let store = self.open().await?;
-        if let Err(error) = store.send().await
-            && !output.quiet
-        {
+        if let Err(error) = store.send().await {
             terminal::print_remark(&format!("{error}; results are kept in {} until it does", store.place()));
         }
         Ok(store)
@@ -59,35 +56,27 @@ impl StoreArguments {
 const TOLD_AFTER: Duration = Duration::from_secs(5);
 
 /// Waits until something is kept, however long that takes: it was measured, and cannot be had again.
-pub async fn keep(
-    store: &Store,
-    output: OutputArguments,
-    kept: impl Future<Output = Result<(), results::Error>>,
-) -> Result<(), results::Error> {
+pub async fn keep(store: &Store, kept: impl Future<Output = Result<(), results::Error>>) -> Result<(), results::Error> {
     let mut kept = pin!(kept);
     if let Ok(done) = timeout(TOLD_AFTER, &mut kept).await {
         return done;
     }
-    if !output.quiet {
-        terminal::print_remark(&format!(
-            "{} cannot be written to yet: another program may read it (an export, `sqlite3`). What was measured is kept as \
+    terminal::print_remark(&format!(
+        "{} cannot be written to yet: another program may read it (an export, `sqlite3`). What was measured is kept as \
              soon as that ends",
-            store.place()
-        ));
-    }
+        store.place()
+    ));
     kept.await
 }
 
 /// Closes a store that was written to. What a server did not take is told: it is kept, and is no failure.
-pub async fn close_written(store: Store, output: OutputArguments) -> Result<(), results::Error> {
+pub async fn close_written(store: Store) -> Result<(), results::Error> {
     if let Err(error) = store.send().await {
         let waiting = store.count_unsent().await?;
-        if !output.quiet {
-            terminal::print_remark(&format!(
-                "{error}; {waiting} results wait in {}, and `pgthaw results send` sends them",
-                store.place()
-            ));
-        }
+        terminal::print_remark(&format!(
+            "{error}; {waiting} results wait in {}, and `pgthaw results send` sends them",
+            store.place()
+        ));
     }
     store.close().await;
     Ok(())

@@ -9,7 +9,12 @@ use rustix::process::geteuid;
 
 /// `$XDG_STATE_HOME`, by default `~/.local/state`; `None` for who has no home.
 pub fn state_home() -> Option<PathBuf> {
-    absolute("XDG_STATE_HOME").or_else(|| home().map(|home| home.join(".local/state")))
+    absolute("XDG_STATE_HOME").or_else(|| home().as_deref().map(state_in))
+}
+
+/// Where programs keep the state of a user with this home, unless he said otherwise.
+pub fn state_in(home: &Path) -> PathBuf {
+    home.join(".local/state")
 }
 
 /// `$HOME`; where this user may not write there (`runuser -u postgres` leaves root's), that of the password database.

@@ -88,7 +88,12 @@ fn name_database(name: &str) -> Cow<'_, str> {
     if !name.contains('=') && !name.contains("://") {
         return Cow::Borrowed(name);
     }
-    Cow::Owned(format!("dbname='{}'", name.replace('\\', r"\\").replace('\'', r"\'")))
+    Cow::Owned(format!("dbname={}", quote_value(name)))
+}
+
+/// A value in quotes, as a connection string has it.
+pub fn quote_value(value: &str) -> String {
+    format!("'{}'", value.replace('\\', r"\\").replace('\'', r"\'"))
 }
 
 fn quote_identifier(name: &str) -> String {

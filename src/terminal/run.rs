@@ -121,20 +121,8 @@ mod tests {
     use crate::trace::{Decision, Isolated, Judged, Preloaded};
 
     fn receipt(way: Way) -> RunReceipt {
-        RunReceipt {
-            seconds: 6.0,
-            prepared_seconds: 0.1,
-            film: Some("nightly".to_owned()),
-            decision: Decision { way, ..Decision::nothing("there is no film called nightly") },
-            preloaded: None,
-            judged: None,
-            attended: None,
-            others: None,
-            kept: None,
-            put_back: None,
-            is_left_to_another: false,
-            remarks: Vec::new(),
-        }
+        let decision = Decision { way, ..Decision::nothing("there is no film called nightly") };
+        RunReceipt { seconds: 6.0, film: Some("nightly".to_owned()), ..RunReceipt::new(0.1, decision) }
     }
 
     #[test]

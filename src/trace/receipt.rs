@@ -38,6 +38,26 @@ pub struct RunReceipt {
     pub remarks: Vec<String>,
 }
 
+impl RunReceipt {
+    /// Of a job that has not begun, and for which nothing was done yet.
+    pub fn new(prepared_seconds: f64, decision: Decision) -> RunReceipt {
+        RunReceipt {
+            seconds: 0.0,
+            prepared_seconds,
+            film: None,
+            decision,
+            preloaded: None,
+            judged: None,
+            attended: None,
+            others: None,
+            kept: None,
+            put_back: None,
+            is_left_to_another: false,
+            remarks: Vec::new(),
+        }
+    }
+}
+
 /// A forecast held against what it came to.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Judged {

@@ -24,7 +24,7 @@ use crate::failure::Tiers;
 use crate::files::{
     DIRECTORY_MODE, Directory, Draft, Entry, EntryKind, FILE_MODE, as_owner_of, remove_abandoned_drafts,
 };
-use crate::linux::home::state_home;
+use crate::linux::home::{state_home, state_in};
 
 const EXTENSION: &str = "parquet";
 
@@ -63,7 +63,7 @@ impl SnapshotStore {
 
     /// Where a user with this home keeps his, unless he said otherwise.
     pub fn in_home(home: &Path) -> SnapshotStore {
-        SnapshotStore { root: home.join(".local/state/pgthaw/snapshots") }
+        SnapshotStore { root: state_in(home).join(BELOW_STATE) }
     }
 
     /// A store of other files than snapshots, with generations as these have.
@@ -391,9 +391,12 @@ fn parse_age(name: &str) -> Option<usize> {
     }
 }
 
+/// In a directory of programs' state.
+const BELOW_STATE: &str = "pgthaw/snapshots";
+
 /// `$XDG_STATE_HOME/pgthaw/snapshots`, by default in `~/.local/state`.
 fn default_root() -> PathBuf {
-    state_home().unwrap_or_else(|| PathBuf::from("/var/lib")).join("pgthaw/snapshots")
+    state_home().unwrap_or_else(|| PathBuf::from("/var/lib")).join(BELOW_STATE)
 }
 
 /// Waits for its turn, but for nobody who never ends: then, and where directories cannot be locked, it goes on without. The lock

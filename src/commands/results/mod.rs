@@ -89,7 +89,7 @@ pub async fn run(arguments: ResultsArguments, output: OutputArguments) -> anyhow
         Action::Send => send(&store, output).await?,
     }
     match is_written {
-        true => close_written(store, output).await?,
+        true => close_written(store).await?,
         false => store.close().await,
     }
     Ok(ExitStatus::Done)

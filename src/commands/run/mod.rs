@@ -26,7 +26,8 @@ pub async fn run(arguments: RunArguments, output: OutputArguments) -> anyhow::Re
     let begun = std::time::Instant::now();
     // Whatever is wrong with the server or the cache: the job is to run.
     let mut prepared = Prepared::new(&arguments).await;
-    let mut receipt = new_receipt(begun.elapsed().as_secs_f64());
+    let undecided = Decision::nothing("no name was given with --like");
+    let mut receipt = RunReceipt::new(begun.elapsed().as_secs_f64(), undecided);
     let may_start = match &mut prepared {
         Ok(prepared) => prepared.bring_first().await,
         Err(_) => true,
@@ -64,21 +65,4 @@ pub async fn run(arguments: RunArguments, output: OutputArguments) -> anyhow::Re
     };
     terminal::print_aside(&text, output.json);
     Ok(end.pass_on())
-}
-
-fn new_receipt(prepared_seconds: f64) -> RunReceipt {
-    RunReceipt {
-        seconds: 0.0,
-        prepared_seconds,
-        film: None,
-        decision: Decision::nothing("no name was given with --like"),
-        preloaded: None,
-        judged: None,
-        attended: None,
-        others: None,
-        kept: None,
-        put_back: None,
-        is_left_to_another: false,
-        remarks: Vec::new(),
-    }
 }

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::env;
 use std::fmt;
 
-use super::super::Error;
+use super::super::{Error, quote_value};
 
 /// Named values, as a connection string, a service file or the environment gives them. The password is never shown.
 #[derive(Clone, Default, PartialEq, Eq)]
@@ -126,11 +126,10 @@ impl Parameters {
     /// The parameters as a connection string without its password; empty when there is nothing else in it.
     pub fn render_without_password(&self) -> String {
         let shown = self.0.iter().filter(|(key, value)| !is_secret(key) && !value.is_empty());
-        let quote = |value: &str| value.replace('\\', "\\\\").replace('\'', "\\'");
         let is_plain = |value: &str| value.bytes().all(|b| b.is_ascii_alphanumeric() || b"-_./:,*".contains(&b));
         let render = |(key, value): (&&str, &String)| match is_plain(value) {
             true => format!("{key}={value}"),
-            false => format!("{key}='{}'", quote(value)),
+            false => format!("{key}={}", quote_value(value)),
         };
         shown.map(render).collect::<Vec<_>>().join(" ")
     }

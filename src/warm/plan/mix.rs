@@ -15,7 +15,8 @@ use crate::units::Bytes;
 const DEBT_MAX_SECONDS: f64 = 0.05;
 
 /// Beside others heat decides the order: by the time of so many reads at most a stream gets ahead of the other, which is 4 s of a common
-/// volume, in seconds as the plan prices them. The one that is ahead waits then, and its budget is lost, so it is more than catalogs take beside a cold server's misses.
+/// volume, in seconds as the plan prices them. The one that is ahead waits then, and its budget is lost, so it is more than catalogs take
+/// beside a cold server's misses.
 const SHARED_REACH_READS: f64 = 12_000.0;
 
 /// The reads of a plan, one after another.
