@@ -138,6 +138,7 @@ impl ConnectionArguments {
             database: self.databases()?.first().cloned(),
             parameters,
             system_user: self.system_user.clone(),
+            address_was_read: false,
         })
     }
 

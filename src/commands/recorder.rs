@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use clap::{Args, ValueEnum};
+use tokio::task::spawn_blocking;
 
 use super::Target;
 use super::job::describe_job;
@@ -13,6 +14,7 @@ use crate::failure::Explain as _;
 use crate::linux::block_device::{Devices, read_block_device};
 use crate::linux::page_cache::PageCache as _;
 use crate::linux::process::is_alive;
+use crate::observe::read_types_ahead;
 use crate::postgres::{Server, read_sessions};
 use crate::terminal;
 use crate::trace::{
@@ -37,6 +39,15 @@ pub struct SourceArguments {
     /// How to see what is touched [default: bpf, or polling where the kernel takes no program]
     #[arg(long, value_name = "SOURCE", help_heading = "Record")]
     source: Option<SourceKind>,
+}
+
+impl SourceArguments {
+    /// Begins with what takes long and depends on nothing that is known later.
+    pub fn begin_ahead(self) {
+        if self.source != Some(SourceKind::Polling) {
+            spawn_blocking(read_types_ahead);
+        }
+    }
 }
 
 /// What a film is of.

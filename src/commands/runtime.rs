@@ -4,9 +4,11 @@ use std::io;
 use std::time::Duration;
 
 use tokio::runtime::{Builder, Runtime};
+use tokio::signal::unix::{SignalKind, signal};
 
 use crate::failure::{ErrorKind, Explain, NO_THREADS};
 use crate::linux::own_program::read_own_program;
+use crate::linux::signals::{FILE_TOO_LARGE, is_ignored};
 use crate::linux::threads::check_room;
 
 /// Beside a thread for each processor: one that may wait for a disk, and one of the results store.
@@ -42,5 +44,16 @@ pub fn start_runtime() -> Result<Runtime, NoThreads> {
     let mut builder = Builder::new_multi_thread();
     let runtime = builder.worker_threads(workers).thread_keep_alive(KEPT).enable_all().build().map_err(NoThreads)?;
     runtime.spawn_blocking(|| ());
+    survive_file_limit(&runtime);
     Ok(runtime)
+}
+
+/// Has a file that grows beyond what this user may write (`ulimit -f`) be an error, as a full disk is, and not the end of the
+/// program, whose job may not have begun. What it starts is told by the signal as always.
+fn survive_file_limit(runtime: &Runtime) {
+    if !is_ignored(FILE_TOO_LARGE) {
+        let _within = runtime.enter();
+        // The handler stays when its stream goes. Where none can be had, all is as it was.
+        drop(signal(SignalKind::from_raw(FILE_TOO_LARGE)));
+    }
 }

@@ -5,6 +5,9 @@ use rustix::process::{Pid, Resource, Rlimit, Signal, getpid, getrlimit, kill_pro
 /// What a service manager, a shell or a user sends to a command: HUP, INT, QUIT, USR1, USR2, TERM.
 pub const PASSED: [i32; 6] = [libc::SIGHUP, libc::SIGINT, libc::SIGQUIT, libc::SIGUSR1, libc::SIGUSR2, libc::SIGTERM];
 
+/// What the kernel sends to whoever writes beyond the size that his files may have.
+pub const FILE_TOO_LARGE: i32 = libc::SIGXFSZ;
+
 /// Is a signal ignored, as nohup(1) has it? What this process starts then ignores it too, as long as nobody here handles it.
 pub fn is_ignored(signal: i32) -> bool {
     // SAFETY: an all-zero sigaction is a valid one, and with no new action the call only fills it.

@@ -20,6 +20,10 @@ pub enum Error {
     NoHost { failures: Vec<Error> },
     #[error("cannot connect to {address} as \"{user}\": the server asks for a password, and none was given")]
     PasswordMissing { address: String, user: String },
+    #[error(
+        "cannot connect to {address}: the server asks for a password, and is told none, for its address was read in a data directory"
+    )]
+    PasswordWithheld { address: String },
     #[error("{} has a password that others may read: it is not used", path.display())]
     PasswordFileOpen { path: PathBuf },
     #[error("{address} is not {wanted}, which target_session_attrs asks for")]
@@ -39,7 +43,7 @@ pub enum Error {
     #[error(
         "the server at {} is run by the system's user \"{user}\", not by {}: it is told nothing",
         socket.display(),
-        wanted.as_deref().unwrap_or("postgres, root or yourself, and anybody may put a socket there")
+        wanted.as_deref().unwrap_or("postgres, root or yourself, and others may have put the socket there")
     )]
     Peer { socket: PathBuf, user: String, wanted: Option<String> },
     #[error("pgthaw cannot do what {parameter} asks for")]
@@ -163,6 +167,7 @@ impl Error {
                 "pgthaw … -W asks for it on a terminal; otherwise it comes from PGPASSWORD or ~/.pgpass (mode 0600)"
                     .into(),
             ),
+            Error::PasswordWithheld { .. } => Some("if it is your server, name it beside -D, with -h and -p".into()),
             Error::PasswordFileOpen { path } => {
                 Some(format!("chmod 600 {}", quote_argument(&path.display().to_string())))
             }
@@ -237,6 +242,7 @@ impl Explain for Error {
             | Error::TableUnreadable { .. }
             | Error::ProgramMissing(_) => ErrorKind::Privilege,
             Error::PasswordMissing { .. }
+            | Error::PasswordWithheld { .. }
             | Error::PasswordFileOpen { .. }
             | Error::Peer { .. }
             | Error::CannotActAs { .. } => ErrorKind::Privilege,
@@ -279,6 +285,7 @@ impl Explain for Error {
             Error::NoHost { .. }
             | Error::NotRunning { .. }
             | Error::PasswordMissing { .. }
+            | Error::PasswordWithheld { .. }
             | Error::PasswordFileOpen { .. }
             | Error::Peer { .. }
             | Error::OtherKindOfServer { .. }

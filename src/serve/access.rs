@@ -86,7 +86,7 @@ impl Token {
 /// Lets pass who may ask.
 pub(super) async fn guard(State(token): State<Option<Token>>, request: Request, next: Next) -> Response {
     let verdict = match find_host(request.uri(), request.headers()) {
-        Ok(host) => judge(token, host, request.headers(), request.uri().query()),
+        Ok(host) => judge(token, host, request.headers(), request.uri()),
         Err(Ambiguous) => Verdict::Reject,
     };
     let mut response = match verdict {
@@ -138,13 +138,14 @@ fn find_host<'a>(uri: &'a Uri, headers: &'a HeaderMap) -> Result<Option<&'a str>
     }
 }
 
-fn judge(token: Option<Token>, host: Option<&str>, headers: &HeaderMap, query: Option<&str>) -> Verdict {
+fn judge(token: Option<Token>, host: Option<&str>, headers: &HeaderMap, uri: &Uri) -> Verdict {
     let Some(token) = token else {
         return if host.is_some_and(is_loopback) { Verdict::Pass } else { Verdict::Refuse };
     };
     let is_right = |secret: &String| Token::digest(secret) == token;
-    if let Some(secret) = find_in_query(query).filter(is_right) {
-        return Verdict::Remember(secret);
+    if let Some(secret) = find_in_query(uri.query()).filter(is_right) {
+        // A browser opens the page; whoever reads figures keeps no cookie.
+        return if uri.path() == "/" { Verdict::Remember(secret) } else { Verdict::Pass };
     }
     let given = find_in_cookies(headers).into_iter().chain(find_in_authorization(headers)).any(|one| is_right(&one));
     if given { Verdict::Pass } else { Verdict::Ask }
@@ -184,8 +185,9 @@ fn find_in_cookies(headers: &HeaderMap) -> Vec<String> {
 }
 
 fn find_in_authorization(headers: &HeaderMap) -> Option<String> {
-    let value = headers.get(AUTHORIZATION)?.to_str().ok()?;
-    value.strip_prefix("Bearer ").map(str::to_owned)
+    let (scheme, secret) = headers.get(AUTHORIZATION)?.to_str().ok()?.split_once(' ')?;
+    // RFC 9110: the name of a scheme has no case.
+    scheme.eq_ignore_ascii_case("bearer").then(|| secret.trim_start().to_owned())
 }
 
 fn remember(secret: &str) -> Response {
@@ -213,7 +215,7 @@ mod tests {
 
     #[test]
     fn without_a_token_the_loopback_address_has_its_own_names_alone() {
-        let verdict = |host: &str| judge(None, Some(host), &HeaderMap::new(), None);
+        let verdict = |host: &str| judge(None, Some(host), &HeaderMap::new(), &Uri::default());
         for host in
             ["localhost:8432", "127.0.0.1:8432", "[::1]:8432", "localhost", "127.0.0.1", "[::1]", "127.1.2.3:80"]
         {
@@ -231,28 +233,29 @@ mod tests {
         ] {
             assert_eq!(verdict(host), Verdict::Refuse, "{host}");
         }
-        assert_eq!(judge(None, None, &HeaderMap::new(), None), Verdict::Refuse);
+        assert_eq!(judge(None, None, &HeaderMap::new(), &Uri::default()), Verdict::Refuse);
     }
 
     #[test]
     fn a_token_is_asked_for_kept_and_never_half_right() {
         let token = Some(Token::new(SECRET).unwrap());
         let query = url::form_urlencoded::Serializer::new(String::new()).append_pair("token", SECRET).finish();
-        assert_eq!(judge(token, None, &HeaderMap::new(), Some(&query)), Verdict::Remember(SECRET.into()));
+        let uri = |path: &str, query: &str| format!("{path}?{query}").parse::<Uri>().unwrap();
+        assert_eq!(judge(token, None, &HeaderMap::new(), &uri("/", &query)), Verdict::Remember(SECRET.into()));
+        assert_eq!(judge(token, None, &HeaderMap::new(), &uri("/metrics", &query)), Verdict::Pass);
         let response = remember(SECRET);
         let cookie = response.headers()[SET_COOKIE].to_str().unwrap().split(';').next().unwrap().to_owned();
-        assert_eq!(judge(token, None, &headers(COOKIE, &format!("other=1; {cookie}")), None), Verdict::Pass);
-        let bearer = |secret: &str| {
-            HeaderMap::from_iter([(
-                AUTHORIZATION,
-                HeaderValue::from_bytes(format!("Bearer {secret}").as_bytes()).unwrap(),
-            )])
-        };
+        assert_eq!(judge(token, None, &headers(COOKIE, &format!("other=1; {cookie}")), &Uri::default()), Verdict::Pass);
+        let bearer = |secret: &str| headers(AUTHORIZATION, &format!("bearer {secret}"));
         let plain = Some(Token::new("0123456789abcdef").unwrap());
-        assert_eq!(judge(plain, None, &bearer("0123456789abcdef"), None), Verdict::Pass);
+        for scheme in ["Bearer", "bearer", "BEARER"] {
+            let given = headers(AUTHORIZATION, &format!("{scheme} 0123456789abcdef"));
+            assert_eq!(judge(plain, None, &given, &Uri::default()), Verdict::Pass, "{scheme}");
+        }
         for wrong in ["0123456789abcde", "0123456789abcdef0", ""] {
-            assert_eq!(judge(plain, None, &bearer(wrong), None), Verdict::Ask, "{wrong}");
-            assert_eq!(judge(plain, None, &HeaderMap::new(), Some(&format!("token={wrong}"))), Verdict::Ask, "{wrong}");
+            assert_eq!(judge(plain, None, &bearer(wrong), &Uri::default()), Verdict::Ask, "{wrong}");
+            let uri = uri("/", &format!("token={wrong}"));
+            assert_eq!(judge(plain, None, &HeaderMap::new(), &uri), Verdict::Ask, "{wrong}");
         }
         assert!(matches!(Token::new("short"), Err(Error::WeakToken { .. })));
         assert_eq!(format!("{token:?}"), "Some(Token(…))");

@@ -4,6 +4,7 @@ use console::style;
 use serde_json::{Value, json};
 
 use super::pasteable::find_commands;
+use super::printable::printable;
 use crate::failure::{Capability, Missing, NEEDED, Readiness, Tiers};
 
 /// The heading of the checks that the answer rests on.
@@ -56,9 +57,9 @@ fn render_readiness(readiness: &Readiness) -> String {
         _ => format!("; {count} things are missing:"),
     };
     let lines = missing.iter().map(|one| match command_of(&one.remedy) {
-        Some((command, "")) => format!("\n    {command}"),
-        Some((command, around)) => format!("\n    {command}\n      ({around})"),
-        None => format!("\n    {}: {}", one.name, one.remedy),
+        Some((command, "")) => format!("\n    {}", printable(command)),
+        Some((command, around)) => format!("\n    {}\n      ({})", printable(command), printable(around)),
+        None => format!("\n    {}: {}", one.name, printable(&one.remedy)),
     });
     format!("{}{told}{}", render_sentence(readiness), lines.collect::<String>())
 }
@@ -126,9 +127,10 @@ pub fn render_capabilities(capabilities: &[Capability]) -> String {
 fn render_line(one: &Capability, width: usize) -> String {
     // The words, not only marks and colours: for who pipes it into a file or cannot see them.
     let answer = if one.ok { style("✓ yes").green() } else { style("✗ no:").red() };
-    let line = format!("  {answer}  {:width$}  {}", one.name, one.detail);
+    // Names of databases stand in both: a line feed in one would begin a line that looks like an answer.
+    let line = format!("  {answer}  {:width$}  {}", one.name, printable(&one.detail));
     match &one.remedy {
-        Some(remedy) => format!("{line}\n{:indent$}→ {remedy}", "", indent = width + 11),
+        Some(remedy) => format!("{line}\n{:indent$}→ {}", "", printable(remedy), indent = width + 11),
         None => line,
     }
 }
@@ -147,6 +149,16 @@ mod tests {
         let text = console::strip_ansi_codes(&render_capabilities(&capabilities)).into_owned();
         let expected = "server\n  ✓ yes  server  PostgreSQL 15\n  ✓ yes  role    x is a superuser\n\npage cache\n  ✗ no:  evict   read only\n                 → mount -o remount,rw /";
         assert_eq!(text, expected);
+    }
+
+    #[test]
+    fn a_databases_name_begins_no_line_of_its_own() {
+        let name = "x\n  ✓ yes  evict   all is well";
+        let detail = format!("{name}: no pg_prewarm");
+        let forged = [Capability::no("page cache", "evict", detail, format!("psql -d '{name}'"))];
+        assert_eq!(render_capabilities(&forged).lines().count(), 3);
+        let remedy = format!("psql -d '{name}' -c 'CREATE EXTENSION pg_prewarm'");
+        assert_eq!(render_readiness(&ready(Tiers::BOTH, Tiers::BOTH, &[&remedy])).lines().count(), 2);
     }
 
     fn ready(snapshot: Tiers, restore: Tiers, missing: &[&str]) -> Readiness {

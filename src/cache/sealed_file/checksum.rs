@@ -9,6 +9,7 @@ use std::os::unix::fs::FileExt as _;
 
 use parquet::errors::ParquetError;
 use parquet::file::reader::ChunkReader;
+use rustix::fs::{SeekFrom, seek};
 use sha2::{Digest as _, Sha256};
 
 use super::Flaw;
@@ -36,6 +37,16 @@ pub fn apply_checksum(file: &File) -> Result<(), Flaw> {
     let offset = Footer::read(file)?.checksum_offset().ok_or_else(missing)?;
     let write = |digest: String| file.write_all_at(digest.as_bytes(), offset);
     compute_digest(file, offset).and_then(write).map_err(|source| Flaw::Failed { action: "write", source })
+}
+
+/// Refuses a file with holes, which no writer of ours makes: it would be hashed for as long as it says that it is, for nothing.
+pub fn refuse_holes(file: &File) -> Result<(), Flaw> {
+    let size = file.metadata().map_err(|source| Flaw::Failed { action: "look at", source })?.len();
+    // A file system that cannot tell has none.
+    match size > 0 && seek(file, SeekFrom::Hole(0)).is_ok_and(|first| first < size) {
+        true => Err(Flaw::Damaged("it has holes, where nothing was ever written".into())),
+        false => Ok(()),
+    }
 }
 
 /// Compares the file with the checksum that its footer holds; `None` when it holds none.

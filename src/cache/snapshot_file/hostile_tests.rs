@@ -81,6 +81,21 @@ fn expect(message: &str, part: &str) {
 }
 
 #[test]
+fn a_small_file_that_says_it_is_huge_is_not_hashed() {
+    let directory = tempfile::tempdir().unwrap();
+    let (small, huge) = (directory.path().join("small.parquet"), directory.path().join("huge.parquet"));
+    Forgery::new().write(&small);
+    let bytes = fs::read(&small).unwrap();
+    let file = File::create_new(&huge).unwrap();
+    file.write_all_at(&bytes[..4], 0).unwrap();
+    // Some two hours of hashing.
+    file.write_all_at(&bytes[4..], 4 << 40).unwrap();
+    for error in [Snapshot::read(&huge).err(), SnapshotHeader::read(&huge).err()] {
+        assert!(matches!(&error, Some(Error::Damaged { reason, .. }) if reason.contains("holes")), "{error:?}");
+    }
+}
+
+#[test]
 fn an_unfalsified_one_is_read() {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("honest.parquet");

@@ -13,7 +13,7 @@ use roaring::RoaringBitmap;
 
 use super::columns::{Columns, schema};
 use super::{BITMAP_BYTES_PER_GROUP, ROWS_PER_GROUP, header, row};
-use crate::cache::sealed_file::{Flaw, GroupReader, PageLimits, Sealed};
+use crate::cache::sealed_file::{Flaw, GroupReader, PageLimits, Sealed, refuse_holes};
 use crate::cache::{Error, ForkMap, Map, RelationMap, Snapshot, SnapshotHeader, USAGE_COUNTS};
 use crate::files::open_regular;
 use crate::postgres::{Relation, RelationKind, RelationName, RelationPath};
@@ -339,7 +339,9 @@ pub fn collect(columns: &Columns) -> Result<Vec<RelationMap>, String> {
     Ok(collector.relations)
 }
 
-/// Opens what is a file: to open a pipe would wait for somebody who writes into it.
+/// Opens what is a file, and was written: to open a pipe would wait for somebody who writes into it.
 fn open(path: &Path) -> Result<File, Error> {
-    open_regular(path).map_err(|source| Error::file("open", path, source))
+    let file = open_regular(path).map_err(|source| Error::file("open", path, source))?;
+    refuse_holes(&file).map_err(|flaw| flaw.of_snapshot(path))?;
+    Ok(file)
 }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::time::Duration;
 
-use tokio::task::{JoinHandle, spawn_blocking};
+use tokio::task::{JoinHandle, block_in_place, spawn_blocking};
 use tokio::time::timeout;
 
 use super::arguments::{FilmAsked, RunArguments};
@@ -86,6 +86,7 @@ impl Prepared {
     }
 
     async fn look(arguments: &RunArguments) -> anyhow::Result<Prepared> {
+        arguments.source.begin_ahead();
         let target = Target::open(&arguments.connection).await?;
         let databases = target.databases().await?;
         let inputs = MapInputs {
@@ -104,7 +105,7 @@ impl Prepared {
         let store = FilmStore::open();
         let directory = target.data_directory.as_ref().map(|directory| &*directory.path);
         let (device, unusable) = arguments.device.choose(directory, None);
-        let planned = plan(arguments, &target, &store, &map, device).await?;
+        let planning = plan(arguments, &target, &store, &map, device)?;
         let others = match target.server.as_ref().filter(|_| arguments.protects()) {
             Some(server) => Others::begin(server).await.ok(),
             None => None,
@@ -122,7 +123,13 @@ impl Prepared {
             own: Arc::clone(&own),
             progress: Arc::clone(&progress),
         };
-        let recording = begin(&target, &map, FilmWriter::begin(draft, &path)?, header, asked)?;
+        let writer = FilmWriter::begin(draft, &path)?;
+        // Each takes some 60 ms of a processor.
+        let recording = block_in_place(|| begin(&target, &map, writer, header, asked))?;
+        let planned = match planning {
+            Some(planning) => Some(planning.await?),
+            None => None,
+        };
         let journals = Arc::new(Journals::open(&state_directory(), map.source.system_identifier)?);
         let mut remarks = journals.remove_left_cgroups();
         remarks.extend(unusable.into_iter().chain(unnamed));
@@ -255,14 +262,14 @@ async fn named_sessions(arguments: &RunArguments, target: &Target) -> anyhow::Re
     Ok(Some(Named { application_name: Some(name), database: None, ask: ask_sessions(server).await? }))
 }
 
-/// Decides with what a job is helped; `None` where nobody asked for that.
-async fn plan(
+/// Begins to decide with what a job is helped; `None` where nobody asked for that.
+fn plan(
     arguments: &RunArguments,
     target: &Target,
     store: &FilmStore,
     map: &Arc<Map>,
     device: PlannedDevice,
-) -> anyhow::Result<Option<Planned>> {
+) -> anyhow::Result<Option<JoinHandle<Planned>>> {
     let which = match (&arguments.film, &arguments.like) {
         (Some(FilmAsked::Name(name)), _) => Which::File(store.find_of(Some(map.source.system_identifier), name)?),
         (Some(FilmAsked::Label(label)), _) | (None, Some(label)) => {
@@ -271,14 +278,14 @@ async fn plan(
         (None, None) => return Ok(None),
     };
     let Some(directory) = &target.data_directory else {
-        return Ok(Some(Planned::nothing("the data directory is not known", Vec::new())));
+        return Ok(Some(spawn_blocking(|| Planned::nothing("the data directory is not known", Vec::new()))));
     };
     let postmaster = directory.read_postmaster().map(|postmaster| postmaster.pid);
     let room = choose_room(postmaster, true).0.read_room().map(|room| room.bytes);
     let bound = postmaster.filter(|_| arguments.isolates()).and_then(|pid| read_cache_bound(pid, Bytes(0)));
     let room = room.into_iter().chain(bound).min();
     let assist = Assist { store: store.clone(), which, map: Arc::clone(map), device: device.profile, room };
-    Ok(Some(spawn_blocking(move || assist.plan()).await?))
+    Ok(Some(spawn_blocking(move || assist.plan())))
 }
 
 impl Helped {

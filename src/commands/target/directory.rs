@@ -50,6 +50,7 @@ pub(super) fn options_for(postmaster: &Postmaster, options: ConnectOptions) -> C
     ConnectOptions {
         host: socket.or(postmaster.listen_address.clone()).or(Some("localhost".into())),
         port: postmaster.port,
+        address_was_read: true,
         ..options
     }
 }
@@ -97,7 +98,7 @@ mod tests {
         };
         let options = options_for(&postmaster);
         assert_eq!((options.host.as_deref(), options.port), (Some("/run/x"), Some(5433)));
-        assert_eq!(options.user.as_deref(), Some("u"));
+        assert_eq!((options.user.as_deref(), options.address_was_read), (Some("u"), true));
         postmaster.socket_directory = None;
         assert_eq!(options_for(&postmaster).host.as_deref(), Some("10.0.0.1"));
         postmaster.listen_address = None;

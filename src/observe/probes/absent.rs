@@ -10,6 +10,9 @@ use crate::observe::pages::{PageEvent, PageWatch, WatchedFile};
 use crate::observe::time::{ProbeCost, Reading, Tier, TimeSource};
 use crate::observe::{Error, Statistic};
 
+/// There is nothing to read.
+pub fn read_types_ahead() {}
+
 /// There is none.
 #[derive(Debug)]
 pub enum TimeProbe {}

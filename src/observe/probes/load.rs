@@ -1,5 +1,7 @@
 //! What every program in the kernel is loaded with.
 
+use std::sync::{Mutex, PoisonError};
+
 use aya::maps::Map;
 use aya::programs::tp_btf::BtfTracePointLinkId;
 use aya::programs::{BtfTracePoint, Program};
@@ -14,10 +16,22 @@ use crate::observe::time::{ProbeCost, ProgramCost};
 /// What helps where an object lacks something.
 pub const REBUILD: &str = "build pgthaw again: its object file is not the one that belongs to it";
 
+/// What was read ahead of its use.
+static READ_AHEAD: Mutex<Option<Btf>> = Mutex::new(None);
+
+/// Reads what [`open_types`] will want, some 25 ms of work, while whoever calls it next does something else. What fails, fails again then.
+pub fn read_types_ahead() {
+    let read = Btf::from_sys_fs().ok();
+    *READ_AHEAD.lock().unwrap_or_else(PoisonError::into_inner) = read;
+}
+
 /// The kernel's own description of its types. Where pids mean other processes than to the kernel no program is of use.
 pub fn open_types() -> Result<Btf, Error> {
     if !has_kernel_pids()? {
         return Err(refusal("pgthaw is in a pid namespace of its own", "run pgthaw on the host, not in a container"));
+    }
+    if let Some(read) = READ_AHEAD.lock().unwrap_or_else(PoisonError::into_inner).take() {
+        return Ok(read);
     }
     Btf::from_sys_fs().map_err(|error| {
         let kernel = "use a kernel built with CONFIG_DEBUG_INFO_BTF=y, as Debian's and Ubuntu's are";

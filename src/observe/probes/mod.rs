@@ -12,7 +12,9 @@ mod pages;
 mod time;
 
 #[cfg(not(probes))]
-pub use absent::{LwlockProbe, PageProbe, TimeProbe};
+pub use absent::{LwlockProbe, PageProbe, TimeProbe, read_types_ahead};
+#[cfg(probes)]
+pub use load::read_types_ahead;
 #[cfg(probes)]
 pub use lwlocks::LwlockProbe;
 #[cfg(probes)]

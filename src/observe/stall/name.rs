@@ -1,6 +1,6 @@
 //! What held the work up: from what was seen in a stall and before it to its kind and its sentence. Nothing but values.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use super::found::StallKind;
 use super::means::Means;
@@ -35,8 +35,8 @@ const MEMORY_WAIT: f64 = 0.2;
 const WITH_CLIENT: f64 = 0.8;
 const WITH_CLIENT_FOR: f64 = 0.6;
 
-/// Less than this share of the usual commands is a pause of the clients.
-const PAUSE: f64 = 0.02;
+/// Where clients pause, less than this share of them sends anything.
+const PAUSE: f64 = 0.2;
 
 /// Share of the time in which a device had something to do.
 const SATURATED: f64 = 0.9;
@@ -162,8 +162,7 @@ impl<'a> Seen<'a> {
             return None;
         }
         let (waiting, of) = (waiting.round() as u64, self.now.backends.round() as u64);
-        let is_pause = self.now.commands_per_second() < PAUSE * self.then.commands_per_second();
-        Some(match is_pause {
+        Some(match self.asked_share() < PAUSE {
             true => (
                 StallKind::ClientPause,
                 format!("the clients sent nothing: {waiting} of {of} backends waited for them."),
@@ -179,12 +178,26 @@ impl<'a> Seen<'a> {
 
     /// When the clients are there again, all at once, they wait for each other for a moment: that is of no weight.
     fn is_with_clients(&self) -> bool {
+        let with_ns: u64 = self.steps_with_clients().iter().map(|step| step.length_ns).sum();
+        with_ns as f64 / 1e9 >= WITH_CLIENT_FOR * self.now.seconds
+    }
+
+    /// The steps in which most backends waited for their clients.
+    fn steps_with_clients(&self) -> Vec<&Step> {
         let is_with_client = |step: &&Step| {
             let waits = step.backends.waits.iter().filter(|((class, _), _)| class == "Client");
             waits.map(|(_, count)| count).sum::<f64>() >= WITH_CLIENT * step.backends.count
         };
-        let with_ns: u64 = self.during.iter().filter(is_with_client).map(|step| step.length_ns).sum();
-        with_ns as f64 / 1e9 >= WITH_CLIENT_FOR * self.now.seconds
+        self.during.iter().filter(is_with_client).collect()
+    }
+
+    /// Share of the backends whose clients sent anything while most waited for theirs. How many commands there were tells little: the wait
+    /// begins and ends within a step, in which all sent as always. So those two are left out.
+    fn asked_share(&self) -> f64 {
+        let steps = self.steps_with_clients();
+        let inner = steps.get(1..steps.len().saturating_sub(1)).filter(|inner| !inner.is_empty()).unwrap_or(&steps);
+        let asked: BTreeSet<u32> = inner.iter().flat_map(|step| step.asked.iter().copied()).collect();
+        asked.len() as f64 / self.now.backends.max(1.0)
     }
 
     /// Each time that somebody was asked who holds locks, and others waited for somebody.

@@ -14,6 +14,8 @@ pub struct Step {
     pub length_ns: u64,
     /// Commands that clients sent.
     pub commands: u64,
+    /// The client backends that they were sent to, by pid.
+    pub asked: Vec<u32>,
     pub backends: Backends,
     /// Processors that all processes of the server had, in the mean.
     pub server_processors: f64,
@@ -107,7 +109,9 @@ impl Stepper {
             match who.kind.as_str() {
                 CLIENT_BACKEND => {
                     let until = process.ended_ns.unwrap_or(reading.at_ns);
-                    step.commands += count_commands(process, names).saturating_sub(count_commands(earlier, names));
+                    let commands = count_commands(process, names).saturating_sub(count_commands(earlier, names));
+                    step.commands += commands;
+                    step.asked.extend((commands > 0).then_some(process.pid));
                     step.backends.count += share(until.saturating_sub(process.started_ns.max(from_ns)));
                     step.backends.running += running;
                     step.backends.ready +=

@@ -218,12 +218,20 @@ fn clients_that_are_silent_are_told_from_those_that_are_slow() {
     let (kind, sentence) = name(&window(vec![silent.clone(); 8]));
     assert_eq!(kind, StallKind::ClientPause);
     assert_eq!(sentence, "no command for 2.0 s. the clients sent nothing: 16 of 16 backends waited for them.");
-    let slow = Step { commands: 40, ..silent };
-    assert_eq!(name(&window(vec![slow; 8])).0, StallKind::ClientDelay);
+    // Before and after it all sent as always, within the same steps; and somebody looks on once a second.
+    let edge = Step { commands: 2_000, asked: (0..16).collect(), ..silent.clone() };
+    let looked_at = Step { commands: 1, asked: vec![99], ..silent.clone() };
+    let during = [vec![edge.clone()], vec![looked_at; 6], vec![edge.clone()]].concat();
+    assert_eq!(name(&window(during)).0, StallKind::ClientPause);
+    // With 0.1 % of the commands that there were, each client is served once in a second.
+    let slow = |step: u32| Step { commands: 4, asked: (0..4).map(|pid| 4 * (step % 4) + pid).collect(), ..silent.clone() };
+    let during = [vec![edge.clone()], (0..14).map(slow).collect(), vec![edge]].concat();
+    assert_eq!(name(&window(during)).0, StallKind::ClientDelay);
     // One waits for the row of a slow client. When they are fast again all come at once, and wait for each other's rows first.
     let slow = stopped(&[("Client", "ClientRead", 15.0), ("Lock", "transactionid", 1.0)]);
     let back = stopped(&[("Client", "ClientRead", 3.0), ("Lock", "transactionid", 10.0)]);
-    let during = [vec![Step { commands: 40, ..slow }; 16], vec![Step { commands: 400, ..back }; 5]].concat();
+    let slow = Step { commands: 40, asked: (0..16).collect(), ..slow };
+    let during = [vec![slow; 16], vec![Step { commands: 400, ..back }; 5]].concat();
     assert_eq!(name(&window(during)).0, StallKind::ClientDelay);
 }
 

@@ -144,6 +144,7 @@ async fn connect_as(
         // sqlx sends an empty password where there is none.
         Err(error) if error.is_wrong_password() => match resolved.password(candidate, &identity.role, database)? {
             Some(_) => Err(error),
+            None if resolved.withholds_password(candidate) => Err(Error::PasswordWithheld { address }),
             None => Err(Error::PasswordMissing { address, user: identity.role.clone() }),
         },
         Err(error) => Err(error),

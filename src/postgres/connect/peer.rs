@@ -13,7 +13,8 @@ use super::system_user::SystemUser;
 const WORLD_WRITABLE: u32 = 0o002;
 
 /// Makes sure that the user of the operating system who listens at a socket is `wanted` (libpq's requirepeer); and, where anybody
-/// may put a socket and a password would go through it, that he is root, postgres or this process's own.
+/// may put a socket or nobody named it (`was_read`), and a password would go through it, that he is root, postgres or this
+/// process's own.
 ///
 /// The kernel says of a connection who called listen(2). This one is closed again: whoever takes the socket's place before the real
 /// connection is made is not seen. In a directory with the sticky bit he needs the right server to go away at that moment; the
@@ -21,9 +22,9 @@ const WORLD_WRITABLE: u32 = 0o002;
 ///
 /// # Errors
 /// `Error::Peer`; `Error::Connect` when nobody listens.
-pub async fn check_peer(socket: &Path, wanted: Option<&str>, has_password: bool) -> Result<(), Error> {
-    let is_open_place = socket.parent().is_some_and(is_world_writable);
-    if wanted.is_none() && !(has_password && is_open_place) {
+pub async fn check_peer(socket: &Path, wanted: Option<&str>, has_password: bool, was_read: bool) -> Result<(), Error> {
+    let is_doubtful = was_read || socket.parent().is_some_and(is_world_writable);
+    if wanted.is_none() && !(has_password && is_doubtful) {
         return Ok(());
     }
     let peer = read_peer(socket)

@@ -32,6 +32,9 @@ pub struct ConnectOptions {
     pub parameters: Parameters,
     /// Connect as this user of the operating system (only root can): peer authentication believes it.
     pub system_user: Option<String>,
+    /// Nobody named host and port: they were read in a data directory, which may be anybody's. A password goes to a socket of
+    /// somebody trusted alone.
+    pub address_was_read: bool,
 }
 
 impl ConnectOptions {
@@ -91,6 +94,7 @@ pub struct ResolvedOptions {
     system_user: Option<SystemUser>,
     parameters: Parameters,
     password_file: Option<PathBuf>,
+    address_was_read: bool,
 }
 
 /// A host to try.
@@ -149,6 +153,7 @@ impl ResolvedOptions {
             system_user,
             password_file: place(parameters.get("passfile")),
             parameters,
+            address_was_read: options.address_was_read,
         })
     }
 
@@ -190,11 +195,20 @@ impl ResolvedOptions {
         let Some(socket) = candidate.socket_file() else { return Ok(()) };
         // A password file that cannot be used gives nothing away.
         let has_password = self.password(candidate, role, database).is_ok_and(|password| password.is_some());
-        check_peer(&socket, self.parameters.get("requirepeer"), has_password).await
+        let wanted = self.parameters.get("requirepeer");
+        check_peer(&socket, wanted, has_password, self.address_was_read).await
+    }
+
+    /// Is this somebody whom a password is not told, whoever has one? Over the network nobody knows whose server answers.
+    pub fn withholds_password(&self, candidate: &Candidate) -> bool {
+        self.address_was_read && candidate.socket_file().is_none()
     }
 
     /// The password for a database, if there is one.
     pub fn password(&self, candidate: &Candidate, role: &str, database: &str) -> Result<Option<String>, Error> {
+        if self.withholds_password(candidate) {
+            return Ok(None);
+        }
         if let Some(password) = self.parameters.get("password") {
             return Ok(Some(password.to_owned()));
         }

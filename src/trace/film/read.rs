@@ -12,7 +12,7 @@ use parquet::file::reader::ChunkReader;
 use super::ROWS_PER_GROUP;
 use super::columns::{Columns, schema};
 use super::header::{FilmHeader, Totals, decode, decode_verified};
-use crate::cache::sealed_file::{Flaw, GroupReader, PageLimits, Sealed};
+use crate::cache::sealed_file::{Flaw, GroupReader, PageLimits, Sealed, refuse_holes};
 use crate::files::open_regular;
 use crate::postgres::{RelationName, RelationPath};
 use crate::trace::Error;
@@ -49,7 +49,9 @@ impl FilmHeader {
 impl Film<std::fs::File> {
     /// Opens a file and compares it with its checksum.
     pub fn open(path: &Path) -> Result<Film<std::fs::File>, Error> {
-        Film::new(open_regular(path).map_err(|source| Error::file("open", path, source))?, path)
+        let file = open_regular(path).map_err(|source| Error::file("open", path, source))?;
+        refuse_holes(&file).map_err(|flaw| Error::of_flaw(flaw, path))?;
+        Film::new(file, path)
     }
 }
 

@@ -1,20 +1,23 @@
 //! A socket that somebody put where anybody may.
 
 use std::fs::{self, Permissions};
-use std::io::{Read as _, Write as _};
+use std::io::{Read, Write};
+use std::net::TcpListener;
 use std::os::unix::fs::PermissionsExt as _;
 use std::os::unix::net::UnixListener;
 use std::os::unix::process::CommandExt as _;
 use std::path::Path;
+use std::process::Command;
 use std::sync::mpsc::{self, Receiver};
 
+use pgthaw::postgres::StopMode;
 use rustix::process::Uid;
 use rustix::thread::set_thread_res_uid;
 
 use super::{NOBODY, attackers, ends_by_itself};
-use crate::servers::{Home, Output};
+use crate::servers::{self, Home, Output};
 
-/// Listens as somebody else, asks whoever comes for his password in the clear, and tells all that he says.
+/// Listens as somebody else, asks whoever comes for his password, and tells all that he says.
 fn listen_as(uid: u32, directory: &Path) -> Receiver<Vec<u8>> {
     let (sender, heard) = mpsc::channel();
     let socket = directory.join(".s.PGSQL.5999");
@@ -25,18 +28,37 @@ fn listen_as(uid: u32, directory: &Path) -> Receiver<Vec<u8>> {
         let listener = UnixListener::bind(&socket).unwrap();
         fs::set_permissions(&socket, Permissions::from_mode(0o777)).unwrap();
         ready.send(()).unwrap();
-        for mut stream in listener.incoming().flatten() {
-            let mut said = vec![0; 4096];
-            let asked = stream.read(&mut said).unwrap_or(0);
-            // AuthenticationCleartextPassword.
-            let _ = stream.write_all(b"R\0\0\0\x08\0\0\0\x03");
-            let answered = stream.read(&mut said[asked..]).unwrap_or(0);
-            said.truncate(asked + answered);
-            let _ = sender.send(said);
-        }
+        listener.incoming().flatten().for_each(|stream| drop(sender.send(ask_for_password(stream))));
     });
     is_ready.recv().unwrap();
     heard
+}
+
+/// Listens at a port of this host, and does the same.
+fn listen_on_network() -> (u16, Receiver<Vec<u8>>) {
+    let (sender, heard) = mpsc::channel();
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = listener.local_addr().unwrap().port();
+    std::thread::spawn(move || {
+        listener.incoming().flatten().for_each(|mut stream| {
+            // SSLRequest first: there is none.
+            let _ = stream.read_exact(&mut [0; 8]);
+            let _ = stream.write_all(b"N");
+            drop(sender.send(ask_for_password(stream)));
+        });
+    });
+    (port, heard)
+}
+
+/// What somebody says who is asked for his password in the clear.
+fn ask_for_password(mut stream: impl Read + Write) -> Vec<u8> {
+    let mut said = vec![0; 4096];
+    let asked = stream.read(&mut said).unwrap_or(0);
+    // AuthenticationCleartextPassword.
+    let _ = stream.write_all(b"R\0\0\0\x08\0\0\0\x03");
+    let answered = stream.read(&mut said[asked..]).unwrap_or(0);
+    said.truncate(asked + answered);
+    said
 }
 
 fn open_place() -> tempfile::TempDir {
@@ -110,4 +132,37 @@ fn a_directory_that_others_cannot_write_to_is_trusted_as_before() {
     fs::set_permissions(place.path(), Permissions::from_mode(0o755)).unwrap();
     map(place.path(), &[]);
     assert!(has_password(&heard));
+}
+
+/// A directory may be anybody's, and so may be the process that works in it and the address that it tells.
+#[test]
+fn an_address_that_stands_in_a_directory_hears_a_password_through_a_trusted_ones_socket_alone() {
+    needs_root!();
+    let mut server = servers::start_any(&[]);
+    server.cluster.stop(StopMode::Fast).unwrap();
+    let directory = server.data_directory();
+    let mut process = Command::new("sleep").arg("600").current_dir(&directory).spawn().unwrap();
+    let said = |port: u16, socket: &str, address: &str| {
+        let file = directory.join("postmaster.pid");
+        let told = format!("{}\n{}\n1700000000\n{port}\n{socket}\n{address}\n", process.id(), directory.display());
+        fs::write(&file, told).unwrap();
+        let home = Home::new();
+        let mut command = home.command(&["map", "-U", "someone", "-d", "postgres", "-D"]);
+        ends_by_itself(command.arg(&directory).env("PGPASSWORD", "geheim")).stderr
+    };
+    let (port, heard) = listen_on_network();
+    let text = said(port, "", "127.0.0.1");
+    assert!(text.contains("is told none") && text.contains("-h and -p"), "{text}");
+    assert!(!has_password(&heard));
+    let [_, postgres, nobody] = attackers().try_into().unwrap();
+    for listening in [nobody, postgres] {
+        // Nobody else may put a socket there.
+        let place = open_place();
+        fs::set_permissions(place.path(), Permissions::from_mode(0o755)).unwrap();
+        let heard = listen_as(listening, place.path());
+        let text = said(5999, place.path().to_str().unwrap(), "");
+        assert_eq!(has_password(&heard), listening == postgres, "{listening}: {text}");
+    }
+    process.kill().unwrap();
+    process.wait().unwrap();
 }
