@@ -38,6 +38,9 @@ const OWN_BYTES_MAX: f64 = 1.5;
 /// is taken.
 const READ_PRICES: [f64; 3] = [1.0, 0.25, 4.0];
 
+/// The price where no plan of those fits: hardly a gap is read over.
+const LEAST_READ_PRICE: f64 = 0.0625;
+
 /// To bring all first is only worth it if it is better than to begin together by this part, 0 to 1.
 const FIRST_GAIN_MIN: f64 = 0.05;
 
@@ -162,7 +165,10 @@ fn decide_whole(touched: &Touched, job: &Job, most: Option<Bytes>, geometry: Geo
     let nothing = job.simulate(&[]);
     let mut best: Option<(Way, f64, Vec<Read>)> = None;
     let mut forecasts = Forecasts { nothing, sorted: None, region: None, set_first: None, windowed: None };
-    for price in READ_PRICES {
+    for price in READ_PRICES.into_iter().chain([LEAST_READ_PRICE]) {
+        if price == LEAST_READ_PRICE && best.is_some() {
+            break;
+        }
         let reads_per_second = job.device().reads_per_second / price;
         let device = DeviceProfile { reads_per_second, ..job.device() };
         let sorted = plan_reads(touched.wanted(), device, geometry);
@@ -361,6 +367,17 @@ mod tests {
         assert!(decision.reason.contains("in memory already"), "{}", decision.reason);
         let decision = decided(&Touched::default(), 8.0, None);
         assert!(decision.reason.contains("is there any more"), "{}", decision.reason);
+    }
+
+    #[test]
+    fn where_gaps_would_not_fit_hardly_any_is_read_over() {
+        // Pairs of neighbours with a block between them, asked for one by one.
+        let block = |at: u32| 3 * (at / 2) + at % 2;
+        let touched = touched((0..20_000).map(|at| (block(at * 7919 % 20_000), 1)));
+        let roomy = decided(&touched, 8.0, None);
+        assert!(roomy.planned_bytes > Bytes(29_000 * 8192), "{}", roomy.planned_bytes);
+        let tight = decided(&touched, 8.0, Some(Bytes(290 << 20)));
+        assert_eq!((tight.planned_reads, tight.planned_bytes), (10_000, Bytes(20_000 * 8192)), "{}", tight.reason);
     }
 
     /// A job whose film does not fit, of so many reads of the device, with windows that take half of its time.
