@@ -13,6 +13,14 @@ use crate::units::Bytes;
 /// How gladly the kernel ends this process where memory runs out: -1000 to 1000 (proc(5)).
 const OOM_SCORE_ADJUSTMENT: &str = "/proc/self/oom_score_adj";
 
+/// The most that `pid_max` can be set to on 64 bits: include/linux/threads.h.
+const PID_MAX_LIMIT: u32 = 4 << 20;
+
+/// No process has this pid or a greater one, as the kernel is set now.
+pub fn read_pid_max() -> u32 {
+    procfs::sys::kernel::pid_max().ok().and_then(|pids| u32::try_from(pids).ok()).unwrap_or(PID_MAX_LIMIT)
+}
+
 /// What some processes were doing at one instant.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Busy {

@@ -126,9 +126,13 @@ fn render_curve(header: &FilmHeader, curve: &MissRatioCurve, canvas: Canvas) -> 
         return lines;
     }
     let sufficient = header.bytes(curve.sufficient_blocks());
+    let with_less = if sizes.is_empty() { "" } else { "; with less:" };
     lines.push(format!(
-        "{sufficient} of page cache would have sufficed: {first} of the requests were for the first time ({how}); with less:"
+        "{sufficient} of page cache would have sufficed: {first} of the requests were for the first time ({how}){with_less}"
     ));
+    if sizes.is_empty() {
+        return lines;
+    }
     let missed = |blocks: &u64| curve.miss_ratio(*blocks).map(|ratio| format!("{:.1} %", ratio * 100.0));
     let columns = vec![
         Column::number("page cache", 0, sizes.iter().map(|blocks| header.bytes(*blocks).to_string()).collect()),

@@ -34,12 +34,14 @@ struct State {
     done: u64,
     total: u64,
     per_second: f64,
-    left: Duration,
+    /// Nobody knows it before anything is done.
+    left: Option<Duration>,
 }
 
 impl State {
     fn of(state: &ProgressState) -> State {
-        State { done: state.pos(), total: state.len().unwrap_or(0), per_second: state.per_sec(), left: state.eta() }
+        let left = (state.pos() > 0).then(|| state.eta());
+        State { done: state.pos(), total: state.len().unwrap_or(0), per_second: state.per_sec(), left }
     }
 
     fn share(self) -> f64 {
@@ -110,18 +112,19 @@ impl Progress {
 fn byte_parts(state: State) -> Vec<Part> {
     let done = Bytes(state.done);
     let rate = Bytes(state.per_second as u64).per_second();
-    vec![
+    let told = [
         Part::bar(3, state.share()),
         Part::figure(format!("{done} of {}", Bytes(state.total)), done.to_string()).after(" "),
         Part::figure(rate.clone(), rate),
-        time_left(state.left),
-    ]
+    ];
+    told.into_iter().chain(state.left.map(time_left)).collect()
 }
 
 /// `[████    ] 3 of 12, 8 s left`
 fn step_parts(state: State) -> Vec<Part> {
     let done = format!("{} of {}", state.done, state.total);
-    vec![Part::bar(3, state.share()), Part::figure(done.clone(), done).after(" "), time_left(state.left)]
+    let told = [Part::bar(3, state.share()), Part::figure(done.clone(), done).after(" ")];
+    told.into_iter().chain(state.left.map(time_left)).collect()
 }
 
 #[cfg(test)]
@@ -131,7 +134,7 @@ mod tests {
 
     #[test]
     fn bytes_have_their_rate_and_the_time_left_at_any_width() {
-        let state = State { done: 312_000_000, total: 1_200_000_000, per_second: 125e6, left: Duration::from_secs(8) };
+        let state = State { done: 312_000_000, total: 1_200_000_000, per_second: 125e6, left: Some(Duration::from_secs(8)) };
         for width in [30, 40, 60, 80] {
             let line = render_parts(&byte_parts(state), width);
             assert!(console::measure_text_width(&line) <= width, "{line}");
@@ -140,5 +143,7 @@ mod tests {
             }
         }
         assert!(render_parts(&step_parts(state), 80).ends_with("312000000 of 1200000000, 8 s left"));
+        let begun = State { done: 0, left: None, ..state };
+        assert!(render_parts(&step_parts(begun), 80).ends_with("0 of 1200000000"));
     }
 }

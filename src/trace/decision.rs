@@ -38,8 +38,8 @@ const OWN_BYTES_MAX: f64 = 1.5;
 /// is taken.
 const READ_PRICES: [f64; 3] = [1.0, 0.25, 4.0];
 
-/// The price where no plan of those fits: hardly a gap is read over.
-const LEAST_READ_PRICE: f64 = 0.0625;
+/// Further prices where no plan of those fits, until one does: with the first single blocks are read over, with the last nothing is.
+const TIGHT_READ_PRICES: [f64; 2] = [0.0625, 0.01];
 
 /// To bring all first is only worth it if it is better than to begin together by this part, 0 to 1.
 const FIRST_GAIN_MIN: f64 = 0.05;
@@ -165,8 +165,8 @@ fn decide_whole(touched: &Touched, job: &Job, most: Option<Bytes>, geometry: Geo
     let nothing = job.simulate(&[]);
     let mut best: Option<(Way, f64, Vec<Read>)> = None;
     let mut forecasts = Forecasts { nothing, sorted: None, region: None, set_first: None, windowed: None };
-    for price in READ_PRICES.into_iter().chain([LEAST_READ_PRICE]) {
-        if price == LEAST_READ_PRICE && best.is_some() {
+    for (at, price) in READ_PRICES.into_iter().chain(TIGHT_READ_PRICES).enumerate() {
+        if at >= READ_PRICES.len() && best.is_some() {
             break;
         }
         let reads_per_second = job.device().reads_per_second / price;
@@ -377,7 +377,8 @@ mod tests {
         let roomy = decided(&touched, 8.0, None);
         assert!(roomy.planned_bytes > Bytes(29_000 * 8192), "{}", roomy.planned_bytes);
         let tight = decided(&touched, 8.0, Some(Bytes(290 << 20)));
-        assert_eq!((tight.planned_reads, tight.planned_bytes), (10_000, Bytes(20_000 * 8192)), "{}", tight.reason);
+        assert!(tight.planned_bytes < Bytes(20_200 * 8192), "{}: {}", tight.planned_bytes, tight.reason);
+        assert!(tight.planned_reads > 9_900, "{}", tight.planned_reads);
     }
 
     /// A job whose film does not fit, of so many reads of the device, with windows that take half of its time.

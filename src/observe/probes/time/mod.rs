@@ -21,7 +21,7 @@ use self::files::{parse_slow_call, parse_written};
 use self::slot::{CALL, First, SLOT_WORDS, SLOTS, STARTED, is_in_call, new_slot, parse_slot};
 use super::ProbeOptions;
 use super::load::{REBUILD, attach, open_types, read_cost, refusal, refused, take_map};
-use crate::linux::process::{read_activity, read_children, read_start_ticks};
+use crate::linux::process::{read_activity, read_children, read_pid_max, read_start_ticks};
 use crate::linux::read_monotonic;
 use crate::linux::schedule::read_task_time;
 use crate::linux::shared_words::SharedWords;
@@ -58,16 +58,13 @@ const LOST_PROCESSES: u32 = 0;
 const LOST_CALLS: u32 = 1;
 const LOST_OF_FILES: u32 = 2;
 
-/// Only where there is no entry yet.
-const BPF_NOEXIST: u64 = 1;
-
 /// The program, loaded and attached. Dropping it, or the end of this process however it comes, takes it out of the kernel.
 pub struct TimeProbe {
     ebpf: Ebpf,
     words: SharedWords,
     slots: Array<MapData, [u64; SLOT_WORDS]>,
     unused: Queue<MapData, u32>,
-    tasks: HashMap<MapData, u32, u32>,
+    tasks: Array<MapData, u32>,
     lost: Array<MapData, u64>,
     files: HashMap<MapData, Key, KnownFile>,
     written: Array<MapData, [u64; 2]>,
@@ -93,6 +90,7 @@ impl TimeProbe {
         let mut ebpf = EbpfLoader::new()
             .btf(Some(&btf))
             .map_max_entries("slow_calls", options.slow_call_bytes)
+            .map_max_entries("tasks", read_pid_max())
             .override_global("slow_call_ns", &slow_call_ns, true)
             .override_global("wait_event_pointer", &event_word.pointer, true)
             .override_global("wait_event_offset", &event_word.offset, true)
@@ -166,11 +164,14 @@ impl TimeProbe {
         let slot = new_slot(pid, activity.start_ticks, now_ns, exec_ns, first);
         self.slots.set(index, slot, 0).map_err(refused)?;
         // One that was born meanwhile has a slot already. One that ended meanwhile would leave its number to another.
-        let is_ours = self.tasks.insert(pid, index, BPF_NOEXIST).is_ok();
+        let is_ours = self.tasks.get(&pid, 0).is_ok_and(|number| number == 0);
+        if is_ours {
+            self.tasks.set(pid, index + 1, 0).map_err(refused)?;
+        }
         let is_there = read_start_ticks(pid).is_ok_and(|ticks| ticks == activity.start_ticks);
         if !(is_ours && is_there) {
             if is_ours {
-                let _ = self.tasks.remove(&pid);
+                self.tasks.set(pid, 0, 0).map_err(refused)?;
             }
             self.give_back(index)?;
         }

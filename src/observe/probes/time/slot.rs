@@ -7,14 +7,18 @@ use crate::observe::time::{OpenWait, ProcessTimes, WaitEvent};
 const EVENTS: usize = 24;
 
 /// Words before the statistics, and where among them the call of a file is.
-const HEAD: usize = 25;
-pub(super) const CALL: usize = 17;
+const HEAD: usize = 26;
+pub(super) const CALL: usize = 18;
 
 /// Where the statistics of wait events begin: behind that of commands.
 const WAITS: usize = HEAD + STATISTIC;
 
 /// Which word says when the command was received that is handled now; 0: there is none.
 const RECEIVED: usize = 16;
+
+/// Which words say what the open wait's statistic has not been charged yet, and what the scheduler had counted at the last switch.
+const OWED: usize = 2;
+const EXEC: usize = 17;
 
 /// Words of a slot; the C compiler fills it up to lines of 64 bytes.
 pub(super) const SLOT_WORDS: usize = (WAITS + (EVENTS + 1) * STATISTIC).next_multiple_of(8);
@@ -44,7 +48,7 @@ pub(super) fn new_slot(pid: u32, birth: u64, now_ns: u64, exec_ns: u64, first: F
     const WAITING: u64 = 3;
     let mut words = [0; SLOT_WORDS];
     words[1] = now_ns;
-    words[2] = exec_ns;
+    words[EXEC] = exec_ns;
     words[3] = READY;
     words[8] = pid.into();
     words[STARTED] = now_ns;
@@ -77,8 +81,10 @@ pub(super) fn parse_slot(words: &[u64], at_ns: u64) -> ProcessTimes {
         }
         let (event, mut statistic) = (event_of(statistic[0] as u32), parse_statistic(statistic));
         if place == open_place.min(EVENTS) && length_ns > 0 && ended_ns.is_none() {
-            statistic.total_ns += of(WAITING);
-            open = Some(OpenWait { event: event.clone(), length_ns });
+            statistic.total_ns += words[OWED] + of(WAITING);
+            // Who was woken and has not run since goes on with a lock's wait as a rule, and with no other.
+            let has_ended = state == READY && words[OWED] > 0 && !may_go_on(&event);
+            open = (!has_ended).then(|| OpenWait { event: event.clone(), length_ns });
         }
         waits.push((event, statistic));
     }
@@ -109,6 +115,11 @@ pub(super) fn parse_slot(words: &[u64], at_ns: u64) -> ProcessTimes {
 pub(super) fn is_in_call(words: &[u64]) -> bool {
     const RUNNING: u16 = 1;
     words[3] as u16 > RUNNING && (words[3] >> 16) as u16 != 0 && words[10] == 0
+}
+
+/// Does a wait in this event take several sleeps? Of classes Lock and BufferPin, as the program in the kernel has it.
+fn may_go_on(event: &WaitEvent) -> bool {
+    matches!(event, WaitEvent::Number(number) if matches!(number >> 24, 0x03 | 0x04))
 }
 
 fn event_of(number: u32) -> WaitEvent {
@@ -142,10 +153,25 @@ mod tests {
         let ready = parse_slot(&words, 1500);
         assert_eq!((ready.ready_ns, ready.waits[0].1.total_ns), (Some(200), 300));
         assert_eq!(ready.open.unwrap().length_ns, 300, "the wait may go on");
+        // Its statistic is owed some of that, which whoever woke it did not write there.
+        words[OWED] = 100;
+        let owed = parse_slot(&words, 1500);
+        assert_eq!((owed.waits[0].1.total_ns, owed.open.unwrap().length_ns), (400, 300));
+        words[OWED] = 0;
         // It has ended.
         (words[1], words[3], words[4], words[10]) = (1400, (place as u64) << 32, 0, 1400);
         let ended = parse_slot(&words, 1500);
         assert_eq!((ended.ended_ns, ended.open, ended.ready_ns), (Some(1400), None, Some(0)));
+    }
+
+    #[test]
+    fn who_was_woken_from_no_lock_waits_no_more() {
+        const CLIENT_READ: u32 = 0x0600_0000;
+        let mut words = new_slot(7, 5, 1000, 40, First::Waiting(Some(CLIENT_READ)));
+        (words[1], words[OWED], words[4]) = (1300, 300, 300);
+        words[3] = 2 | words[3] >> 32 << 32;
+        let ready = parse_slot(&words, 1500);
+        assert_eq!((ready.ready_ns, ready.waits[0].1.total_ns, ready.open), (Some(200), 300, None));
     }
 
     #[test]
